@@ -1,0 +1,209 @@
+//! What an analysis says about one run. Times are in ms, and count from the start of the
+//! run unless they say "after".
+
+use risetime_kernel::units::{CpuId, KHz, TaskId};
+use risetime_model::Settings;
+
+/// The result of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunResult {
+    /// Policy name.
+    pub policy: String,
+    /// `sim`, `vm`, `host`.
+    pub backend: &'static str,
+    /// Platform name.
+    pub platform: String,
+    /// Workload name.
+    pub workload: String,
+    /// Kernel release.
+    pub kernel_release: String,
+    /// Seed.
+    pub seed: u64,
+    /// Start phase.
+    pub phase_us: u64,
+    /// Every resolved setting.
+    pub settings: Settings,
+    /// Length of the run.
+    pub end_ms: f64,
+    /// The workload's tasks, in order of creation (system threads are left out).
+    pub tasks: Vec<TaskResult>,
+    /// All CPUs, ascending.
+    pub cpus: Vec<CpuResult>,
+    /// Energy of all CPUs over the whole run.
+    pub energy_mj: f64,
+    /// What was lost in the trace, and what a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// One task. Figures count from the burst's t0 to the run's end, the debt to t1; the burst
+/// is the one with most running time (the first on ties).
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskResult {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub comm: String,
+    /// Number of bursts.
+    pub bursts: u32,
+    /// All bursts, when asked for (`--bursts`).
+    pub all_bursts: Vec<Burst>,
+    /// The burst the figures are about; `None` if the task never became runnable.
+    pub burst: Option<Burst>,
+    /// When each level was reached.
+    pub reach: Vec<Reach>,
+    /// From 10 to 90 % of the way from the first speed to s_max, speed averaged over a tick.
+    pub perf_10_90_ms: Option<f64>,
+    /// Runnable but not running, from t0 to the run's end.
+    pub wait_ms: f64,
+    /// Energy while this task ran, from t0 to the run's end.
+    pub energy_mj: f64,
+    /// Running time at each frequency of each CPU, by (cpu, freq).
+    pub running: Vec<RunningAt>,
+    /// Running time at each util value, in the order of first occurrence.
+    pub util_residency: Vec<UtilResidency>,
+    /// Changes of CPU, from t0 on.
+    pub migrations: Vec<Migration>,
+    /// Where the debt went, largest first; sums up to `burst.debt_ms`.
+    pub lost: Vec<Lost>,
+}
+
+/// One burst.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// It became runnable.
+    pub t0_ms: f64,
+    /// It had full speed, or the burst's end.
+    pub t1_ms: f64,
+    /// The burst's end.
+    pub end_ms: f64,
+    /// How [t0, t1] ended.
+    pub ended_by: EndedBy,
+    /// Running time.
+    pub running_ms: f64,
+    /// ∫(1 − s) dt over [t0, t1]: ms of full-speed work lost.
+    pub debt_ms: f64,
+    /// ∫(s_max − s) dt over [t0, t1].
+    pub debt_capped_ms: f64,
+}
+
+/// What ended the time to full speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBy {
+    /// Full speed.
+    FullSpeed,
+    /// A sleep of at least 4.5 ms.
+    Sleep,
+    /// The task's exit.
+    Exit,
+    /// The run's end: the debt is a lower bound.
+    RunEnd,
+}
+
+impl EndedBy {
+    /// The word that JSON uses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EndedBy::FullSpeed => "full_speed",
+            EndedBy::Sleep => "sleep",
+            EndedBy::Exit => "exit",
+            EndedBy::RunEnd => "run_end",
+        }
+    }
+}
+
+/// A level and when it was reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reach {
+    /// What.
+    pub what: Level,
+    /// Time from t0; `None`: never.
+    pub after_ms: Option<f64>,
+}
+
+/// A level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// The task's util_avg ≥ this.
+    Util(u64),
+    /// First run in the domain of `cpu` (its first CPU) at this frequency or above.
+    Freq {
+        /// First CPU of the domain.
+        cpu: CpuId,
+        /// The frequency.
+        freq: KHz,
+    },
+    /// First run on a CPU of at least this capacity.
+    Capacity(u64),
+}
+
+/// Running time at a frequency.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunningAt {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// The frequency.
+    pub freq: KHz,
+    /// How long.
+    pub ms: f64,
+}
+
+/// Running time at a util value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UtilResidency {
+    /// util_avg.
+    pub util: u64,
+    /// How long.
+    pub ms: f64,
+}
+
+/// A change of CPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Migration {
+    /// Time from t0.
+    pub at_ms: f64,
+    /// From where.
+    pub from: CpuId,
+    /// To where.
+    pub to: CpuId,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// A part of the debt, by the recorded state it was lost in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lost {
+    /// In which state (`lowest_opp`, `opp_climb`, `rate_limited`, `waiting_for_misfit`, …).
+    pub state: &'static str,
+    /// ms of full-speed work.
+    pub ms: f64,
+}
+
+/// One CPU over the whole run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuResult {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Its capacity.
+    pub capacity: u64,
+    /// Energy.
+    pub energy_mj: f64,
+    /// Time at each frequency, busy or not, ascending; all OPPs that were used.
+    pub freq: Vec<(KHz, f64)>,
+    /// Time in each idle state by name.
+    pub idle: Vec<(String, f64)>,
+    /// Time busy.
+    pub busy_ms: f64,
+}
+
+/// Bounded curves for plots: what one task and its CPUs did around the reported burst.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timeline {
+    /// (time in ms, util_avg) at each update while the task existed.
+    pub util: Vec<(f64, u64)>,
+    /// (time in ms, speed of 1024) at each change; 0 while not running.
+    pub speed: Vec<(f64, f64)>,
+    /// Per CPU: (time in ms, freq) at each change.
+    pub freq: Vec<(CpuId, Vec<(f64, KHz)>)>,
+    /// (time in ms, cpu) at each change of the CPU the task runs on; `None`: not running.
+    pub cpu: Vec<(f64, Option<CpuId>)>,
+}

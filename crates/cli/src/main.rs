@@ -1,0 +1,2 @@
+//! The `risetime` command.
+fn main() {}

@@ -1,0 +1,35 @@
+//! Which kernel's arithmetic and behaviour is meant.
+//!
+//! One ordering of mainline releases. Code asks `rev >= KernelRev::V6_12`, and where an older
+//! kernel did something else, the older form stands beside the newer one with a suffix that
+//! says until when (`_pre_6_12`).
+
+/// A mainline release, ordered by time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KernelRev {
+    /// The first number of the release.
+    pub major: u16,
+    /// The second number of the release.
+    pub minor: u16,
+}
+
+impl KernelRev {
+    /// The release `major.minor`.
+    pub const fn new(major: u16, minor: u16) -> KernelRev {
+        KernelRev { major, minor }
+    }
+    /// March 2024: the kernel of the response-time series' measurements.
+    pub const V6_8: KernelRev = KernelRev::new(6, 8);
+    /// May 2024: schedutil's default rate limit changed for the first time.
+    pub const V6_9: KernelRev = KernelRev::new(6, 9);
+    /// November 2024: delayed dequeue, custom slices, fair deadline server.
+    pub const V6_12: KernelRev = KernelRev::new(6, 12);
+    /// 2026: the newest generation known here, `mainline`.
+    pub const V7_2: KernelRev = KernelRev::new(7, 2);
+}
+
+impl core::fmt::Display for KernelRev {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}

@@ -1,0 +1,94 @@
+//! A machine: CPUs, frequency domains, operating points, idle states.
+
+use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span};
+use std::collections::BTreeMap;
+
+/// A machine, validated: at least one domain, every CPU number from 0 to n−1 in exactly one
+/// domain, every domain with at least one OPP, capacities 1..=1024.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Platform {
+    /// What `--platform` calls it.
+    pub name: String,
+    /// One line for a reader.
+    pub about: String,
+    /// Ticks per second (`CONFIG_HZ`).
+    pub hz: u32,
+    /// Frequency domains in file order; the lowest CPU number of each ascends.
+    pub domains: Vec<Domain>,
+    /// Where each kind of figure comes from; at least `capacity` and `opp`.
+    pub sources: BTreeMap<String, String>,
+}
+
+/// One frequency domain = one cpufreq policy = one performance domain of the energy model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Domain {
+    /// Its CPUs, ascending.
+    pub cpus: Vec<CpuId>,
+    /// Which last-level-cache cluster the CPUs belong to.
+    pub cluster: u32,
+    /// Capacity of each CPU at the highest OPP, of 1024.
+    pub capacity: Capacity,
+    /// Whether the driver can switch in the governor's context (`fast_switch_possible`).
+    pub fast_switch: bool,
+    /// The driver's own `transition_delay_us`, if it sets one (it replaces the default
+    /// schedutil rate limit).
+    pub transition_delay_us: Option<u32>,
+    /// Operating points, frequency strictly ascending.
+    pub opps: Vec<Opp>,
+    /// Idle states, shallow to deep; may be empty (then idle power is taken as 0).
+    pub idle: Vec<IdleState>,
+}
+
+/// An operating performance point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opp {
+    /// Frequency.
+    pub freq: KHz,
+    /// Power of one CPU at full load here.
+    pub power: MicroWatts,
+    /// Time a change *to* this OPP takes.
+    pub latency: Span,
+}
+
+/// A cpuidle state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleState {
+    /// Its name, as `/sys/.../cpuidle/stateN/name` would say.
+    pub name: String,
+    /// Time to leave it.
+    pub exit_latency: Span,
+    /// Shortest stay that pays off (`target_residency`).
+    pub min_residency: Span,
+    /// Power of one CPU while in it.
+    pub power: MicroWatts,
+}
+
+impl Domain {
+    /// The highest frequency.
+    pub fn freq_max(&self) -> KHz {
+        self.opps.last().expect("validated: a domain has OPPs").freq
+    }
+    /// The largest transition latency of its OPPs (`cpuinfo.transition_latency`).
+    pub fn transition_latency(&self) -> Span {
+        self.opps.iter().map(|o| o.latency).max().unwrap_or_default()
+    }
+}
+
+impl Platform {
+    /// Number of CPUs.
+    pub fn nr_cpus(&self) -> usize {
+        self.domains.iter().map(|d| d.cpus.len()).sum()
+    }
+    /// Index of the domain that holds `cpu`; `None` if there is no such CPU.
+    pub fn domain_of(&self, cpu: CpuId) -> Option<usize> {
+        self.domains.iter().position(|d| d.cpus.contains(&cpu))
+    }
+    /// All CPUs, ascending.
+    pub fn cpus(&self) -> impl Iterator<Item = CpuId> + '_ {
+        (0..self.nr_cpus() as u32).map(CpuId)
+    }
+    /// Length of a tick in ns (`TICK_NSEC`), rounded to nearest as the kernel does.
+    pub fn tick(&self) -> Span {
+        Span((1_000_000_000 + u64::from(self.hz) / 2) / u64::from(self.hz))
+    }
+}

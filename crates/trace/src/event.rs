@@ -1,0 +1,244 @@
+//! The events of a trace, each with the reason of the decision where there was one.
+
+use risetime_kernel::units::{Capacity, CpuId, KHz, TaskId, Util};
+
+/// One thing that happened. Names follow the kernel's tracepoints where there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A task was created on `cpu` and became runnable (`sched_wakeup_new`).
+    TaskNew {
+        /// The task.
+        task: TaskId,
+        /// Its name.
+        comm: &'a str,
+        /// Whether the workload asked for it (else it is the system's: a `sugov` kthread).
+        user: bool,
+        /// Where.
+        cpu: CpuId,
+        /// Why there.
+        why: Why,
+        /// The largest speed this task may ever get by affinity, `uclamp_max` (rounded up
+        /// to an OPP) and frequency limits, of 1024: s_max. May be renewed by `MaxSpeed`.
+        max_speed: Util,
+    },
+    /// What the task may get at most has changed (affinity, clamp or limit).
+    MaxSpeed {
+        /// The task.
+        task: TaskId,
+        /// Of 1024.
+        max_speed: Util,
+    },
+    /// A sleeping task became runnable on `cpu` (`sched_wakeup`).
+    Wakeup {
+        /// The task.
+        task: TaskId,
+        /// Where it was queued.
+        cpu: CpuId,
+        /// Why there.
+        why: Why,
+    },
+    /// `cpu` went from `prev` to `next`; `None` is the idle task (`sched_switch`).
+    Switch {
+        /// The CPU.
+        cpu: CpuId,
+        /// Who ran, and how it left.
+        prev: Option<(TaskId, SwitchOut)>,
+        /// Who runs now.
+        next: Option<TaskId>,
+    },
+    /// A task that is runnable (or wakes) changed CPU (`sched_migrate_task`).
+    Migrate {
+        /// The task.
+        task: TaskId,
+        /// From where.
+        from: CpuId,
+        /// To where.
+        to: CpuId,
+        /// Why.
+        why: Why,
+    },
+    /// A task entered a phase of its workload.
+    Phase {
+        /// The task.
+        task: TaskId,
+        /// Its index.
+        index: u32,
+        /// Its name.
+        name: &'a str,
+    },
+    /// The hardware of `cpu`'s frequency domain now runs at `freq` (`cpu_frequency`; one event
+    /// per domain, `cpu` is its first).
+    Freq {
+        /// First CPU of the domain.
+        cpu: CpuId,
+        /// The frequency.
+        freq: KHz,
+    },
+    /// The governor evaluated the domain of `cpu`: what it saw and what it decided.
+    FreqRequest {
+        /// First CPU of the domain.
+        cpu: CpuId,
+        /// The effective util (headroom included) of the decisive CPU.
+        util: Util,
+        /// The frequency it wants after the decision (an OPP).
+        freq: KHz,
+        /// Why this one, or why no change.
+        why: Why,
+    },
+    /// `cpu` entered idle state `state` (index into the platform's list), or left idle
+    /// (`cpu_idle`).
+    Idle {
+        /// The CPU.
+        cpu: CpuId,
+        /// The state; `None`: left.
+        state: Option<u32>,
+    },
+    /// The task's PELT signals were updated (`pelt_se_tp`).
+    PeltTask {
+        /// The task.
+        task: TaskId,
+        /// Where it is attached.
+        cpu: CpuId,
+        /// `se->avg.util_avg`.
+        util_avg: Util,
+        /// `se->avg.runnable_avg`.
+        runnable_avg: Util,
+        /// `se->avg.util_sum`.
+        util_sum: u64,
+        /// `se->avg.period_contrib`.
+        period_contrib: u32,
+    },
+    /// The task's `util_est` changed (`sched_util_est_se_tp`).
+    UtilEst {
+        /// The task.
+        task: TaskId,
+        /// `se->avg.util_est` without its flag bit.
+        util_est: Util,
+    },
+    /// The CPU's cfs signals were updated (`pelt_cfs_tp`).
+    PeltCfs {
+        /// The CPU.
+        cpu: CpuId,
+        /// `cfs_rq->avg.util_avg`.
+        util_avg: Util,
+        /// `cfs_rq->avg.runnable_avg`.
+        runnable_avg: Util,
+        /// `cfs_rq->avg.util_est`.
+        util_est: Util,
+    },
+    /// The CPU's real-time, deadline or irq signal was updated (`pelt_rt_tp` and siblings).
+    PeltPressure {
+        /// The CPU.
+        cpu: CpuId,
+        /// `rt`, `dl`, `irq`, `hw`.
+        class: &'static str,
+        /// Its `util_avg`.
+        util_avg: Util,
+    },
+    /// What is left of the CPU after irq, rt and dl (`sched_cpu_capacity_tp`).
+    CpuCapacity {
+        /// The CPU.
+        cpu: CpuId,
+        /// `rq->cpu_capacity`.
+        capacity: Capacity,
+    },
+    /// The root domain's overutilized flag changed (`sched_overutilized_tp`).
+    Overutilized {
+        /// Its new value.
+        on: bool,
+    },
+    /// `rq->misfit_task_load` became non-zero (`task` given) or zero.
+    Misfit {
+        /// The CPU.
+        cpu: CpuId,
+        /// The task that does not fit.
+        task: Option<TaskId>,
+    },
+}
+
+/// How a task left its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchOut {
+    /// Still runnable: preempted or its slice is over.
+    Preempted,
+    /// It sleeps.
+    Sleeping,
+    /// It has ended.
+    Exited,
+}
+
+/// Why a decision was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Why {
+    // Placement.
+    /// A workload's first task: `first_cpu`, or the smallest CPU allowed.
+    FirstCpu,
+    /// Fork balancing found the idlest CPU.
+    ForkIdlest,
+    /// The previous CPU was good enough.
+    PrevCpu,
+    /// `find_energy_efficient_cpu` found a cheaper CPU.
+    Energy,
+    /// `select_idle_sibling` found an idle CPU.
+    IdleSibling,
+    /// Affinity left no other choice, or moved it.
+    Affinity,
+    /// The task did not fit: misfit active balance.
+    Misfit,
+    /// An idle CPU pulled it (`newidle`).
+    NewIdle,
+    /// Periodic or nohz balance pulled it.
+    Balance,
+    // Frequency.
+    /// The util asks for this frequency.
+    Util,
+    /// Same frequency as before: nothing to do.
+    Unchanged,
+    /// Inside `rate_limit_us` of the last change: put off.
+    RateLimited,
+    /// A decrease was refused because the CPU has not been idle (`sugov_hold_freq`).
+    HoldBusy,
+    /// The last request is still being carried out by the kthread (`work_in_progress`).
+    InProgress,
+    /// Raised by `uclamp_min`.
+    UclampMin,
+    /// Held down by `uclamp_max`.
+    UclampMax,
+    /// Raised by the iowait boost.
+    IowaitBoost,
+    /// A fixed choice of the governor (`performance`, `powersave`, `userspace`).
+    Fixed,
+}
+
+impl Why {
+    /// The word that reports and JSON use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Why::FirstCpu => "first_cpu",
+            Why::ForkIdlest => "fork_idlest",
+            Why::PrevCpu => "prev_cpu",
+            Why::Energy => "energy",
+            Why::IdleSibling => "idle_sibling",
+            Why::Affinity => "affinity",
+            Why::Misfit => "misfit",
+            Why::NewIdle => "newidle",
+            Why::Balance => "balance",
+            Why::Util => "util",
+            Why::Unchanged => "unchanged",
+            Why::RateLimited => "rate_limited",
+            Why::HoldBusy => "hold_busy",
+            Why::InProgress => "in_progress",
+            Why::UclampMin => "uclamp_min",
+            Why::UclampMax => "uclamp_max",
+            Why::IowaitBoost => "iowait_boost",
+            Why::Fixed => "fixed",
+        }
+    }
+}
+
+impl std::fmt::Display for Why {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,51 @@
+//! What must be known before the first event.
+
+use risetime_model::{Platform, Settings};
+use std::sync::Arc;
+
+/// The head of a trace.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// `sim`, `vm`, `host`.
+    pub backend: &'static str,
+    /// The machine as it was described (its speeds and powers are needed by the analyses).
+    pub platform: Arc<Platform>,
+    /// Workload name.
+    pub workload: String,
+    /// Policy name.
+    pub policy: String,
+    /// Every setting with its resolved value.
+    pub settings: Settings,
+    /// Kernel release: the simulated generation, or what the booted kernel says.
+    pub kernel_release: String,
+    /// What the timestamps count: `simulated`, `boot`, `mono`.
+    pub clock: &'static str,
+    /// Start phase.
+    pub phase_us: u64,
+    /// Seed.
+    pub seed: u64,
+    /// Which signals are in the trace, and whence.
+    pub signals: Vec<Signal>,
+    /// What was lost, one line each; empty: nothing.
+    pub lost: Vec<String>,
+}
+
+/// A signal of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Its kernel name: `util_avg`, `util_est`, `cpu_frequency`.
+    pub name: &'static str,
+    /// Whence it comes.
+    pub origin: Origin,
+}
+
+/// Where a signal comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The kernel said so.
+    Recorded,
+    /// Computed again from recorded events.
+    Recomputed,
+    /// A simulator made it.
+    Simulated,
+}

@@ -1,0 +1,63 @@
+//! What happened: the one language between backends and analyses.
+//!
+//! A backend pushes a [`Header`] and then timed [`Event`]s into a [`TraceSink`]; analyses,
+//! writers and the in-memory trace are all sinks, so a long run streams in bounded memory.
+//! A sink cannot know who made the events.
+
+mod event;
+mod header;
+mod sink;
+
+pub use event::{Event, SwitchOut, Why};
+pub use header::{Header, Origin, Signal};
+pub use sink::{Tee, TraceSink};
+
+use risetime_kernel::units::Instant;
+use risetime_model::Experiment;
+
+/// Something that can carry out an experiment: simulator, virtual machine, this host.
+pub trait Backend {
+    /// `sim`, `vm` or `host`.
+    fn name(&self) -> &'static str;
+    /// Runs `experiment` and pushes its trace into `sink`.
+    fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError>;
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// When it ended.
+    pub end: Instant,
+    /// How many events were pushed.
+    pub events: u64,
+    /// What a reader should know about this run: settings without effect, approximations.
+    pub notes: Vec<String>,
+}
+
+/// Why a run could not be carried out or finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// The experiment cannot be run as asked: bad input (exit code 2).
+    Input(risetime_model::InputError),
+    /// This backend cannot run here, and what is missing (exit code 3).
+    Unavailable(String),
+    /// It went wrong on the way: reason, with seed and time (exit code 1).
+    Failed(String),
+}
+
+impl std::fmt::Display for RunError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RunError::Input(e) => e.fmt(f),
+            RunError::Unavailable(s) | RunError::Failed(s) => f.write_str(s),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<risetime_model::InputError> for RunError {
+    fn from(e: risetime_model::InputError) -> RunError {
+        RunError::Input(e)
+    }
+}

@@ -1,0 +1,39 @@
+//! Where events go.
+
+use crate::{Event, Header};
+use risetime_kernel::units::Instant;
+
+/// A receiver of a trace: header once, then events in time order, then the end once.
+pub trait TraceSink {
+    /// The head of the trace, before any event.
+    fn header(&mut self, header: &Header);
+    /// One event. Times never go back.
+    fn event(&mut self, at: Instant, event: &Event<'_>);
+    /// The run is over.
+    fn end(&mut self, at: Instant);
+}
+
+/// Two sinks fed with the same trace.
+pub struct Tee<'a>(pub &'a mut dyn TraceSink, pub &'a mut dyn TraceSink);
+
+impl TraceSink for Tee<'_> {
+    fn header(&mut self, header: &Header) {
+        self.0.header(header);
+        self.1.header(header);
+    }
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        self.0.event(at, event);
+        self.1.event(at, event);
+    }
+    fn end(&mut self, at: Instant) {
+        self.0.end(at);
+        self.1.end(at);
+    }
+}
+
+/// Nowhere: to measure what tracing costs.
+impl TraceSink for () {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, _: Instant, _: &Event<'_>) {}
+    fn end(&mut self, _: Instant) {}
+}
