@@ -4,6 +4,8 @@
 //! any length is analysed in bounded memory (the plots' [`Timeline`] keeps a bounded number
 //! of points too).
 
+mod phases;
 mod result;
 
+pub use phases::phases;
 pub use result::*;

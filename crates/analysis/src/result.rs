@@ -183,6 +183,8 @@ pub struct Lost {
 pub struct CpuResult {
     /// The CPU.
     pub cpu: CpuId,
+    /// First CPU of its frequency domain.
+    pub domain: CpuId,
     /// Its capacity.
     pub capacity: u64,
     /// Energy.
@@ -206,4 +208,125 @@ pub struct Timeline {
     pub freq: Vec<(CpuId, Vec<(f64, KHz)>)>,
     /// (time in ms, cpu) at each change of the CPU the task runs on; `None`: not running.
     pub cpu: Vec<(f64, Option<CpuId>)>,
+}
+
+/// A figure over start phases; see [`phases`](crate::phases) for the quantiles. `None` is
+/// "never": the figure does not exist in the run that this quantile falls on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// Number of runs.
+    pub n: u32,
+    /// In how many of them it never happened.
+    pub never: u32,
+    /// Smallest.
+    pub min: Option<f64>,
+    /// First quartile.
+    pub q1: Option<f64>,
+    /// Median; the mean of the two middle values for an even number of runs.
+    pub median: Option<f64>,
+    /// Third quartile.
+    pub q3: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+/// The same experiment at several start phases.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PhaseSummary {
+    /// The start phases, in the order of the runs.
+    pub phases_us: Vec<u64>,
+    /// The tasks, aligned by order of creation.
+    pub tasks: Vec<TaskPhases>,
+    /// The CPUs, ascending.
+    pub cpus: Vec<CpuPhases>,
+    /// Energy of all CPUs over the whole run.
+    pub energy_mj: Spread,
+}
+
+/// One task over start phases: each figure as in [`TaskResult`] and [`Burst`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskPhases {
+    /// Its name.
+    pub comm: String,
+    /// Number of bursts.
+    pub bursts: Spread,
+    /// How [t0, t1] ended and in how many runs; endings that did not happen are left out.
+    /// With `RunEnd` among them the debts are lower bounds.
+    pub ended_by: Vec<(EndedBy, u32)>,
+    /// Start of the reported burst.
+    pub t0_ms: Spread,
+    /// Running time of the reported burst.
+    pub running_ms: Spread,
+    /// Response debt.
+    pub debt_ms: Spread,
+    /// Response debt against s_max.
+    pub debt_capped_ms: Spread,
+    /// Rise time.
+    pub perf_10_90_ms: Spread,
+    /// Runnable but not running.
+    pub wait_ms: Spread,
+    /// Energy while it ran.
+    pub energy_mj: Spread,
+    /// How often it changed CPU.
+    pub migrations: Spread,
+    /// When each level was reached.
+    pub reach: Vec<ReachPhases>,
+    /// Running time at each frequency of each CPU, by (cpu, freq).
+    pub running: Vec<RunningPhases>,
+    /// The same with the CPUs of a frequency domain taken together; `cpu` is its first CPU.
+    pub domain_running: Vec<RunningPhases>,
+    /// Running time on each CPU.
+    pub on_cpu: Vec<(CpuId, Spread)>,
+    /// Running time on each frequency domain, by its first CPU.
+    pub on_domain: Vec<(CpuId, Spread)>,
+    /// Where the debt went, by descending median. Medians do not add up to the median debt.
+    pub lost: Vec<LostPhases>,
+}
+
+/// When a level was reached, over start phases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReachPhases {
+    /// What.
+    pub what: Level,
+    /// Time from t0.
+    pub after_ms: Spread,
+}
+
+/// Running time at a frequency, over start phases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunningPhases {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// The frequency.
+    pub freq: KHz,
+    /// How long.
+    pub ms: Spread,
+}
+
+/// A part of the debt, over start phases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LostPhases {
+    /// In which state.
+    pub state: &'static str,
+    /// ms of full-speed work.
+    pub ms: Spread,
+}
+
+/// One CPU over start phases: each figure as in [`CpuResult`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CpuPhases {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// First CPU of its frequency domain.
+    pub domain: CpuId,
+    /// Its capacity.
+    pub capacity: u64,
+    /// Energy.
+    pub energy_mj: Spread,
+    /// Time busy.
+    pub busy_ms: Spread,
+    /// Time at each frequency, ascending.
+    pub freq: Vec<(KHz, Spread)>,
+    /// Time in each idle state, by name.
+    pub idle: Vec<(String, Spread)>,
 }

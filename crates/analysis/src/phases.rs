@@ -1,0 +1,217 @@
+//! One experiment over several start phases: medians and spread of every figure.
+//!
+//! ```text
+//!   quantile q of n sorted values x[0..n]:  h = q·(n − 1), linear between x[⌊h⌋] and x[⌈h⌉]
+//!   median, even n: the mean of the lower and the upper middle value
+//! ```
+//!
+//! "Never" sorts after every number. A quantile that falls on it, or between a number and it,
+//! is never (`None`): the median of 3, 5, 7, never, never is 7 and its third quartile is
+//! never. A frequency at which a run spent no time counts as 0 ms, not as missing.
+//!
+//! Tasks are aligned by their index (order of creation); a task that only some runs created
+//! is summarised over those, and its [`Spread::n`] says how many.
+
+use crate::result::*;
+
+/// Summarises runs that differ in their start phase only; the order of `runs` is kept in
+/// [`PhaseSummary::phases_us`]. An empty slice gives an empty summary.
+pub fn phases(runs: &[RunResult]) -> PhaseSummary {
+    let task_count = runs.iter().map(|r| r.tasks.len()).max().unwrap_or(0);
+    let cpu_count = runs.iter().map(|r| r.cpus.len()).max().unwrap_or(0);
+    PhaseSummary {
+        phases_us: runs.iter().map(|r| r.phase_us).collect(),
+        tasks: (0..task_count)
+            .map(|i| {
+                let of: Vec<_> = runs
+                    .iter()
+                    .filter_map(|r| Some((r, r.tasks.get(i)?)))
+                    .collect();
+                task_phases(&of)
+            })
+            .collect(),
+        cpus: (0..cpu_count)
+            .map(|i| {
+                let of: Vec<_> = runs.iter().filter_map(|r| r.cpus.get(i)).collect();
+                cpu_phases(&of)
+            })
+            .collect(),
+        energy_mj: Spread::of(runs.iter().map(|r| Some(r.energy_mj))),
+    }
+}
+
+fn task_phases(of: &[(&RunResult, &TaskResult)]) -> TaskPhases {
+    let tasks = || of.iter().map(|(_, t)| *t);
+    let burst = |f: fn(&Burst) -> f64| Spread::of(tasks().map(|t| t.burst.as_ref().map(f)));
+    let running = keyed(
+        of,
+        |(_, t)| t.running.iter().map(|r| ((r.cpu, r.freq), r.ms)),
+        |(cpu, freq), ms| RunningPhases { cpu, freq, ms },
+    );
+    let domain_running = keyed(
+        of,
+        |(run, t)| {
+            t.running
+                .iter()
+                .map(|r| ((domain_of(run, r.cpu), r.freq), r.ms))
+        },
+        |(cpu, freq), ms| RunningPhases { cpu, freq, ms },
+    );
+    let on_cpu = keyed(
+        of,
+        |(_, t)| t.running.iter().map(|r| (r.cpu, r.ms)),
+        |cpu, ms| (cpu, ms),
+    );
+    let on_domain = keyed(
+        of,
+        |(run, t)| t.running.iter().map(|r| (domain_of(run, r.cpu), r.ms)),
+        |cpu, ms| (cpu, ms),
+    );
+    let mut lost = keyed(
+        of,
+        |(_, t)| t.lost.iter().map(|l| (l.state, l.ms)),
+        |state, ms| LostPhases { state, ms },
+    );
+    lost.sort_by(|a, b| b.ms.sort_key().total_cmp(&a.ms.sort_key()));
+    TaskPhases {
+        comm: tasks().next().map(|t| t.comm.clone()).unwrap_or_default(),
+        bursts: Spread::of(tasks().map(|t| Some(f64::from(t.bursts)))),
+        ended_by: [
+            EndedBy::FullSpeed,
+            EndedBy::Sleep,
+            EndedBy::Exit,
+            EndedBy::RunEnd,
+        ]
+        .map(|e| {
+            (
+                e,
+                tasks()
+                    .filter(|t| t.burst.is_some_and(|b| b.ended_by == e))
+                    .count() as u32,
+            )
+        })
+        .into_iter()
+        .filter(|&(_, n)| n > 0)
+        .collect(),
+        t0_ms: burst(|b| b.t0_ms),
+        running_ms: burst(|b| b.running_ms),
+        debt_ms: burst(|b| b.debt_ms),
+        debt_capped_ms: burst(|b| b.debt_capped_ms),
+        perf_10_90_ms: Spread::of(tasks().map(|t| t.perf_10_90_ms)),
+        wait_ms: Spread::of(tasks().map(|t| Some(t.wait_ms))),
+        energy_mj: Spread::of(tasks().map(|t| Some(t.energy_mj))),
+        migrations: Spread::of(tasks().map(|t| Some(t.migrations.len() as f64))),
+        reach: reach_phases(of),
+        running,
+        domain_running,
+        on_cpu,
+        on_domain,
+        lost,
+    }
+}
+
+/// The levels in the order of the run that lists most of them.
+fn reach_phases(of: &[(&RunResult, &TaskResult)]) -> Vec<ReachPhases> {
+    let Some((_, longest)) = of.iter().max_by_key(|(_, t)| t.reach.len()) else {
+        return Vec::new();
+    };
+    longest
+        .reach
+        .iter()
+        .map(|level| ReachPhases {
+            what: level.what,
+            after_ms: Spread::of(of.iter().map(|(_, t)| {
+                t.reach
+                    .iter()
+                    .find(|r| r.what == level.what)
+                    .and_then(|r| r.after_ms)
+            })),
+        })
+        .collect()
+}
+
+fn cpu_phases(of: &[&CpuResult]) -> CpuPhases {
+    CpuPhases {
+        cpu: of[0].cpu,
+        domain: of[0].domain,
+        capacity: of[0].capacity,
+        energy_mj: Spread::of(of.iter().map(|c| Some(c.energy_mj))),
+        busy_ms: Spread::of(of.iter().map(|c| Some(c.busy_ms))),
+        freq: keyed(of, |c| c.freq.iter().copied(), |freq, ms| (freq, ms)),
+        idle: keyed(
+            of,
+            |c| c.idle.iter().map(|(s, ms)| (s.clone(), *ms)),
+            |name, ms| (name, ms),
+        ),
+    }
+}
+
+fn domain_of(run: &RunResult, cpu: risetime_kernel::units::CpuId) -> risetime_kernel::units::CpuId {
+    run.cpus
+        .iter()
+        .find(|c| c.cpu == cpu)
+        .map_or(cpu, |c| c.domain)
+}
+
+/// Sums each run's values by key and spreads them over the runs, ascending by key; a key
+/// that a run does not have is 0 there.
+fn keyed<'a, T, K: Ord + Clone, I: Iterator<Item = (K, f64)>, O>(
+    of: &'a [T],
+    values: impl Fn(&'a T) -> I,
+    make: impl Fn(K, Spread) -> O,
+) -> Vec<O> {
+    let sums: Vec<std::collections::BTreeMap<K, f64>> = of
+        .iter()
+        .map(|t| {
+            let mut m = std::collections::BTreeMap::new();
+            for (k, v) in values(t) {
+                *m.entry(k).or_insert(0.0) += v;
+            }
+            m
+        })
+        .collect();
+    let keys: std::collections::BTreeSet<K> = sums.iter().flat_map(|m| m.keys().cloned()).collect();
+    keys.into_iter()
+        .map(|k| {
+            let spread = Spread::of(sums.iter().map(|m| Some(m.get(&k).copied().unwrap_or(0.0))));
+            make(k, spread)
+        })
+        .collect()
+}
+
+impl Spread {
+    /// The spread of `values`; `None` is "never". No values at all: everything `None`.
+    pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Spread {
+        let mut x: Vec<f64> = values
+            .into_iter()
+            .map(|v| v.unwrap_or(f64::INFINITY))
+            .collect();
+        x.sort_by(f64::total_cmp);
+        Spread {
+            n: x.len() as u32,
+            never: x.iter().filter(|v| v.is_infinite()).count() as u32,
+            min: quantile(&x, 0),
+            q1: quantile(&x, 1),
+            median: quantile(&x, 2),
+            q3: quantile(&x, 3),
+            max: quantile(&x, 4),
+        }
+    }
+    /// Largest first, never before everything.
+    fn sort_key(&self) -> f64 {
+        self.median.unwrap_or(f64::INFINITY)
+    }
+}
+
+/// The `quarter`-th quarter of sorted values (0 = minimum, 4 = maximum).
+fn quantile(x: &[f64], quarter: usize) -> Option<f64> {
+    let h = quarter * x.len().checked_sub(1)?;
+    let (low, rest) = (x[h / 4], h % 4);
+    let value = if rest == 0 {
+        low
+    } else {
+        let high = x[h / 4 + 1];
+        low + (high - low) * rest as f64 / 4.0
+    };
+    value.is_finite().then_some(value)
+}
