@@ -5,9 +5,12 @@
 //! range and a document ([`settings`]).
 
 pub mod experiment;
+mod input;
+pub mod library;
 pub mod platform;
 pub mod policy;
 pub mod settings;
+mod toml_in;
 pub mod workload;
 
 pub use experiment::Experiment;

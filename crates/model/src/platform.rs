@@ -1,4 +1,23 @@
 //! A machine: CPUs, frequency domains, operating points, idle states.
+//!
+//! The file form is TOML, strict: unknown fields are errors, numbers are whole, power is that
+//! of one CPU at full load. Where no power is written but voltages are, it comes from
+//!
+//! ```text
+//! power [µW] = C [µW/MHz/V²] · f [MHz] · V² [V²]
+//!            = ⌊C · ⌊uV/1000⌋² · ⌊kHz/1000⌋ / 10⁶⌋        as the kernel rounds it
+//! ```
+//!
+//! Left out: shared rails and cluster power, CPUs that share a core (SMT), caches beyond
+//! "which CPUs share the last level", OPPs that come and go with temperature or with the
+//! number of busy cores.
+
+mod check;
+mod read;
+mod write;
+
+pub(crate) use read::checked_name;
+pub use write::cpu_ranges;
 
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span};
 use std::collections::BTreeMap;
@@ -13,7 +32,8 @@ pub struct Platform {
     pub about: String,
     /// Ticks per second (`CONFIG_HZ`).
     pub hz: u32,
-    /// Frequency domains in file order; the lowest CPU number of each ascends.
+    /// Frequency domains, in the order of their lowest CPU numbers (a file may have them in
+    /// any order).
     pub domains: Vec<Domain>,
     /// Where each kind of figure comes from; at least `capacity` and `opp`.
     pub sources: BTreeMap<String, String>,
@@ -44,7 +64,7 @@ pub struct Domain {
 pub struct Opp {
     /// Frequency.
     pub freq: KHz,
-    /// Power of one CPU at full load here.
+    /// Power of one CPU at full load here; 0 on every OPP of a domain whose power is unknown.
     pub power: MicroWatts,
     /// Time a change *to* this OPP takes.
     pub latency: Span,

@@ -1,8 +1,22 @@
 //! How the system decides: a kernel generation, its governor and its tunables.
+//!
+//! ```text
+//! linux-6.8                       a preset, or a file
+//! linux-6.8+rate_limit_us=70      the same with one setting changed
+//! ```
 
+use crate::InputError;
+use crate::input::{check_size, looks_like_path, one_line, read_file, unknown_name};
+use crate::library;
+use crate::platform::checked_name;
 use crate::settings::Value;
+use crate::toml_in::{Doc, Scalar};
 use risetime_kernel::KernelRev;
 use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Size limit of a policy file.
+const MAX_BYTES: usize = 1 << 20;
 
 /// A policy as written: a preset (`policies/*.toml`) plus what the command line added.
 /// Resolved against a platform and a backend's catalogue by
@@ -18,4 +32,129 @@ pub struct Policy {
     /// Settings by name, as given (`governor` among them); later ones replaced earlier ones
     /// in the order preset, `--set`, `--policy …+key=value`.
     pub set: BTreeMap<String, Value>,
+}
+
+impl Policy {
+    /// The policy called `name_or_path`: a built-in name or alias, or a file.
+    ///
+    /// Errors: unknown name (the built-in ones are listed), or a fault in the file.
+    pub fn load(name_or_path: &str) -> Result<Policy, InputError> {
+        let known = library::policies();
+        if !looks_like_path(name_or_path, ".toml") {
+            let named = |e: &&library::Entry| {
+                e.name == name_or_path || e.aliases.contains(&name_or_path)
+            };
+            if let Some(e) = known.iter().find(named) {
+                return Policy::parse(e.text, &format!("{}.toml (built in)", e.name));
+            }
+            if !Path::new(name_or_path).exists() {
+                let names: Vec<&str> =
+                    known.iter().flat_map(|e| [e.name].into_iter().chain(e.aliases.iter().copied())).collect();
+                return Err(unknown_name("policy", name_or_path, &names));
+            }
+        }
+        Policy::parse(&read_file(name_or_path, MAX_BYTES)?, name_or_path)
+    }
+
+    /// The policy that `text` describes; `place` is what errors call the text.
+    ///
+    /// Errors: the first fault found, with line and column. Whether a setting exists is
+    /// known only to a backend's catalogue and is not checked here.
+    pub fn parse(text: &str, place: &str) -> Result<Policy, InputError> {
+        check_size(text.len(), MAX_BYTES, place)?;
+        let doc = Doc::parse(text, place)?;
+        let mut root = doc.root();
+        root.int("schema", 1, 1)?;
+        let name = root.str("name")?;
+        let name = checked_name(&root, "name", name)?;
+        let about = root.opt_str("about")?.unwrap_or("").to_string();
+        let kernel = root.str("kernel")?;
+        let kernel = kernel_rev(kernel).map_err(|what| root.error_of("kernel", what))?;
+        let mut set = BTreeMap::new();
+        if let Some(table) = root.opt_table("set")? {
+            for (key, value) in table.scalars()? {
+                let value = match value {
+                    Scalar::Text(s) => Value::Name(s.to_string()),
+                    Scalar::Int(n) => Value::Int(n),
+                };
+                set.insert(key.to_string(), value);
+            }
+        }
+        root.done()?;
+        Ok(Policy { name, about, kernel, set })
+    }
+
+    /// The policy of a `--policy` argument: `NAME[+key=value…]`.
+    ///
+    /// Errors: unknown name, a part that is not `key=value`.
+    pub fn from_arg(arg: &str) -> Result<Policy, InputError> {
+        Policy::from_arg_with(arg, &[])
+    }
+
+    /// The same, with settings that hold for every policy of the run (`--set`): they replace
+    /// the preset's, and the argument's own `+key=value` replace them. They do not appear in
+    /// the name, since they do not tell the policies of a run apart.
+    pub fn from_arg_with(arg: &str, common: &[(String, Value)]) -> Result<Policy, InputError> {
+        let mut parts = arg.split('+');
+        let mut policy = Policy::load(parts.next().unwrap_or(""))?;
+        policy.set.extend(common.iter().cloned());
+        for part in parts {
+            let (key, value) = parse_setting(part, arg)?;
+            policy = policy.with(&key, value);
+        }
+        Ok(policy)
+    }
+
+    /// This policy with one setting changed, which its name then says.
+    pub fn with(mut self, key: &str, value: Value) -> Policy {
+        let mut name = String::new();
+        for (i, part) in self.name.split('+').enumerate() {
+            if i > 0 && part.split('=').next() == Some(key) {
+                continue;
+            }
+            if i > 0 {
+                name.push('+');
+            }
+            name.push_str(part);
+        }
+        self.name = format!("{name}+{key}={value}");
+        self.set.insert(key.to_string(), value);
+        self
+    }
+}
+
+/// The two halves of `key=value`, as `--set` and `--policy NAME+key=value` have them. A value
+/// that is a whole number is one; anything else is a name.
+///
+/// Errors: no `=`, nothing before or after it; `whole` is what the message calls the place.
+pub fn parse_setting(part: &str, whole: &str) -> Result<(String, Value), InputError> {
+    match part.split_once('=').map(|(k, v)| (k.trim(), v.trim())) {
+        Some((k, v)) if !k.is_empty() && !v.is_empty() => {
+            let value = v.parse().map_or_else(|_| Value::Name(v.to_string()), Value::Int);
+            Ok((k.to_string(), value))
+        }
+        _ => Err(InputError::new(
+            one_line(whole),
+            format!("`{}` is no setting, wanted key=value", one_line(part)),
+        )
+        .hint("for example rate_limit_us=70")),
+    }
+}
+
+/// `6.8` as a release. Errors (without place): not of this form, or older or newer than what
+/// is known.
+fn kernel_rev(text: &str) -> Result<KernelRev, String> {
+    let rev = text.split_once('.').and_then(|(a, b)| {
+        let digits = |s: &str| s.bytes().all(|c| c.is_ascii_digit());
+        (digits(a) && digits(b)).then_some(())?;
+        Some(KernelRev::new(a.parse().ok()?, b.parse().ok()?))
+    });
+    let known = KernelRev::V6_8..=KernelRev::V7_2;
+    match rev {
+        None => Err(format!("is \"{}\", wanted a release such as \"6.12\"", one_line(text))),
+        Some(rev) if !known.contains(&rev) => {
+            Err(format!("is {rev}, wanted {} to {}", known.start(), known.end()))
+        }
+        Some(rev) => Ok(rev),
+    }
 }

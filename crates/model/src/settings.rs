@@ -5,7 +5,10 @@
 //! known ones, values outside the range say the range, and a tunable of a governor that is
 //! not in use is an error.
 
-use std::collections::BTreeMap;
+use crate::input::{nearest, one_line};
+use crate::{InputError, Policy};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// A setting's value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,4 +95,138 @@ pub struct Group {
 pub struct Catalogue {
     /// The groups, in the order in which a reader should see them.
     pub groups: Vec<Group>,
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Int(n) => write!(f, "{n}"),
+            Value::Name(s) => f.write_str(&one_line(s)),
+        }
+    }
+}
+
+impl Group {
+    /// Whether its settings are available under what is `set`.
+    fn in_use(&self, set: &BTreeMap<String, Value>) -> bool {
+        match self.owner {
+            None => true,
+            Some((key, name)) => set.get(key) == Some(&Value::Name(name.to_string())),
+        }
+    }
+}
+
+impl Catalogue {
+    /// Every parameter with the group it belongs to, in the order for a reader.
+    pub fn params(&self) -> impl Iterator<Item = (&Group, &'static Param)> {
+        self.groups.iter().flat_map(|g| g.params.iter().map(move |p| (g, p)))
+    }
+
+    /// Every setting of a run under `policy`, with its value: what the policy says, else the
+    /// default; a [`Default::Derived`] value comes from `derive` (`None`: it stays unset).
+    ///
+    /// Errors, all at the policy's name: a setting nobody knows; a setting of a governor (or
+    /// other plug-in) that is not in use; a value outside the range.
+    pub fn resolve(
+        &self,
+        policy: &Policy,
+        derive: &dyn Fn(&Param) -> Option<Value>,
+    ) -> Result<Settings, InputError> {
+        let mut resolved = BTreeMap::new();
+        let mut done = BTreeSet::new();
+        // What a group belongs to (the governor) is itself a setting: resolve until no
+        // further group comes into use.
+        while let Some(i) = (0..self.groups.len())
+            .find(|i| !done.contains(i) && self.groups[*i].in_use(&resolved))
+        {
+            done.insert(i);
+            for param in self.groups[i].params {
+                let value = match policy.set.get(param.name) {
+                    Some(v) => Some(param.checked(v, &policy.name)?),
+                    None => param.default_value(derive),
+                };
+                if let Some(v) = value {
+                    resolved.insert(param.name.to_string(), v);
+                }
+            }
+        }
+        for key in policy.set.keys() {
+            let available = |i: &usize| self.groups[*i].params.iter().any(|p| p.name == key);
+            if !done.iter().any(available) {
+                return Err(self.unavailable(key, policy, &resolved));
+            }
+        }
+        Ok(Settings(resolved))
+    }
+
+    /// Why `key` cannot be set: it belongs to something that is not in use, or nobody knows
+    /// it.
+    fn unavailable(
+        &self,
+        key: &str,
+        policy: &Policy,
+        resolved: &BTreeMap<String, Value>,
+    ) -> InputError {
+        let owners: Vec<(&str, &str)> =
+            self.params().filter(|(_, p)| p.name == key).filter_map(|(g, _)| g.owner).collect();
+        if let Some(&(kind, _)) = owners.first() {
+            let names: Vec<String> = owners.iter().map(|(_, n)| format!("`{n}`")).collect();
+            let used = resolved.get(kind).map_or("none".to_string(), |v| format!("`{v}`"));
+            return InputError::new(
+                &policy.name,
+                format!(
+                    "`{key}` is a setting of the {kind} {}, and the {kind} in use is {used}",
+                    names.join(" and ")
+                ),
+            )
+            .hint(format!("leave `{key}` out, or add {kind}={}", owners[0].1));
+        }
+        let mut known: Vec<&str> = self.params().map(|(_, p)| p.name).collect();
+        known.sort_unstable();
+        known.dedup();
+        let what = format!("unknown setting `{}`; known: {}", one_line(key), known.join(", "));
+        let e = InputError::new(&policy.name, what);
+        match nearest(key, &known) {
+            Some(n) => e.hint(format!("did you mean `{n}`?")),
+            None => e,
+        }
+    }
+}
+
+impl Param {
+    /// `value`, if it is of this setting's kind and within its range.
+    fn checked(&self, value: &Value, place: &str) -> Result<Value, InputError> {
+        let good = match (self.range, value) {
+            (Range::Int(low, high), Value::Int(n)) => (low..=high).contains(n),
+            (Range::OneOf(names), Value::Name(s)) => names.contains(&s.as_str()),
+            _ => false,
+        };
+        if good {
+            return Ok(value.clone());
+        }
+        let wanted = match self.range {
+            Range::Int(low, high) => {
+                let unit = if self.unit.is_empty() { String::new() } else { format!(" ({})", self.unit) };
+                format!("a whole number from {low} to {high}{unit}")
+            }
+            Range::OneOf(names) => format!("one of {}", names.join(", ")),
+        };
+        let e = InputError::new(place, format!("`{}` is {value}, wanted {wanted}", self.name));
+        Err(match (self.range, value) {
+            (Range::OneOf(names), Value::Name(s)) => match nearest(s, names) {
+                Some(n) => e.hint(format!("did you mean `{n}`?")),
+                None => e,
+            },
+            _ => e,
+        })
+    }
+
+    fn default_value(&self, derive: &dyn Fn(&Param) -> Option<Value>) -> Option<Value> {
+        match self.default {
+            Default::Int(n) => Some(Value::Int(n)),
+            Default::Name(s) => Some(Value::Name(s.to_string())),
+            Default::Derived(_) => derive(self),
+            Default::Unset => None,
+        }
+    }
 }

@@ -1,0 +1,165 @@
+//! Getting at what a person wrote: bounded reading, places in a text, and names that were
+//! almost right.
+
+use crate::InputError;
+use std::io::Read;
+use std::path::Path;
+
+/// The text of the file `path`, of at most `limit` bytes.
+///
+/// Reads at most `limit + 1` bytes, so that an endless or gigantic file costs no more.
+///
+/// Errors: absent, a directory, unreadable, too big, not UTF-8.
+pub(crate) fn read_file(path: &str, limit: usize) -> Result<String, InputError> {
+    let shown = one_line(path);
+    if Path::new(path).is_dir() {
+        return Err(InputError::new(shown, "is a directory, wanted a file"));
+    }
+    let file = std::fs::File::open(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => InputError::new(&shown, "no such file"),
+        _ => InputError::new(&shown, format!("cannot be opened: {}", system_words(&e))),
+    })?;
+    let mut bytes = Vec::new();
+    file.take(limit as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| InputError::new(&shown, format!("cannot be read: {}", system_words(&e))))?;
+    check_size(bytes.len(), limit, &shown)?;
+    String::from_utf8(bytes).map_err(|e| {
+        let good = e.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(&e.as_bytes()[..good]).into_owned();
+        InputError::new(place(&shown, &text, good), "not UTF-8 text")
+    })
+}
+
+/// Whether a text of `len` bytes is within `limit`.
+pub(crate) fn check_size(len: usize, limit: usize, shown: &str) -> Result<(), InputError> {
+    if len > limit {
+        let mib = limit >> 20;
+        return Err(InputError::new(shown, format!("too big: more than {mib} MiB")));
+    }
+    Ok(())
+}
+
+/// What the system says of an I/O error, without Rust's "(os error 13)".
+fn system_words(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_lowercase()
+}
+
+/// Whether an argument can only be meant as a path, not as the name of a built-in.
+pub(crate) fn looks_like_path(arg: &str, extension: &str) -> bool {
+    arg.contains('/') || arg.ends_with(extension)
+}
+
+/// The error for an argument that is neither a built-in `kind` nor a file.
+pub(crate) fn unknown_name(kind: &str, arg: &str, known: &[&str]) -> InputError {
+    let e = InputError::new(
+        one_line(arg),
+        format!("no built-in {kind} and no file of this name; built in: {}", known.join(", ")),
+    );
+    match nearest(arg, known) {
+        Some(n) => e.hint(format!("did you mean `{n}`?")),
+        None => e,
+    }
+}
+
+/// `file:line:column` of byte `offset` of `text`, both counted from 1, columns in characters.
+pub(crate) fn place(file: &str, text: &str, offset: usize) -> String {
+    let mut at = offset.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let before = &text[..at];
+    let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
+    let start = before.rfind('\n').map_or(0, |i| i + 1);
+    format!("{file}:{line}:{}", before[start..].chars().count() + 1)
+}
+
+/// `s` fit to be part of a one-line message: control characters escaped, at most 60
+/// characters.
+pub(crate) fn one_line(s: &str) -> String {
+    let mut out = String::new();
+    for (n, c) in s.chars().enumerate() {
+        if n == 60 {
+            out.push('…');
+            break;
+        }
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// The known name that is nearest to `wrong`, if one is near enough to be what was meant: at
+/// most one typing error in three characters.
+pub(crate) fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
+    if wrong.len() > 64 {
+        return None;
+    }
+    let allowed = wrong.chars().count().max(3) / 3;
+    known
+        .iter()
+        .map(|k| (distance(wrong, k), *k))
+        .min_by_key(|(d, _)| *d)
+        .filter(|(d, _)| *d <= allowed)
+        .map(|(_, k)| k)
+}
+
+/// Insertions, deletions and substitutions that make `a` into `b` (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_counts_lines_and_characters_from_one() {
+        let text = "ab\n\u{b5}s x\n";
+        assert_eq!(place("f", text, 0), "f:1:1");
+        assert_eq!(place("f", text, 3), "f:2:1");
+        assert_eq!(place("f", text, 7), "f:2:4", "µ is two bytes, one column");
+        assert_eq!(place("f", text, 4), "f:2:1", "inside µ: its own column");
+        assert_eq!(place("f", text, 999), "f:3:1");
+    }
+
+    #[test]
+    fn nearest_forgives_a_typing_error_but_does_not_guess() {
+        let known = ["rate_limit_us", "governor", "m1"];
+        assert_eq!(nearest("rate_limt_us", &known), Some("rate_limit_us"));
+        assert_eq!(nearest("govenor", &known), Some("governor"));
+        assert_eq!(nearest("m2", &known), Some("m1"));
+        assert_eq!(nearest("frobnicate", &known), None);
+        assert_eq!(nearest("", &known), None);
+    }
+
+    #[test]
+    fn a_name_in_a_message_cannot_break_the_line() {
+        assert_eq!(one_line("a\nb\u{1b}[1m"), "a\\nb\\u{1b}[1m");
+        assert_eq!(one_line(&"x".repeat(100)).chars().count(), 61);
+    }
+
+    #[test]
+    fn reading_is_bounded_even_where_a_file_has_no_end() {
+        let e = read_file("/dev/zero", 1 << 20).unwrap_err();
+        assert_eq!(e.to_string(), "/dev/zero: too big: more than 1 MiB");
+        assert_eq!(read_file("/", 10).unwrap_err().to_string(), "/: is a directory, wanted a file");
+        assert_eq!(read_file("no/such", 10).unwrap_err().to_string(), "no/such: no such file");
+    }
+}

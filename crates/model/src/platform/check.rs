@@ -1,0 +1,80 @@
+//! What is allowed in a platform file and yet worth a second look.
+
+use super::{Domain, Platform};
+use risetime_kernel::units::SCHED_CAPACITY_SCALE;
+
+impl Platform {
+    /// Remarks for `risetime check`: one line each, empty if there is nothing to say.
+    ///
+    /// - the biggest capacity is not 1024 (the kernel would rescale),
+    /// - an OPP that the energy model calls inefficient, so that schedutil and EAS skip it,
+    /// - latency 0 on every OPP of a domain, power unknown, no idle states,
+    /// - figures without a source of their own (`hz`, `idle`).
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let biggest = self.domains.iter().map(|d| d.capacity.0).max().unwrap_or(0);
+        if biggest != SCHED_CAPACITY_SCALE {
+            all.push(format!(
+                "the biggest capacity is {biggest}: the kernel scales the biggest CPU to 1024"
+            ));
+        }
+        for (i, d) in self.domains.iter().enumerate() {
+            let name = format!("domain {} (CPUs {})", i + 1, super::cpu_ranges(&d.cpus));
+            domain(&name, d, &mut all);
+        }
+        let has_idle = self.domains.iter().any(|d| !d.idle.is_empty());
+        for (kind, present) in [("hz", true), ("idle", has_idle)] {
+            if present && !self.sources.contains_key(kind) {
+                all.push(format!(
+                    "[sources] says nothing of `{kind}`: name its source or say \"estimate\""
+                ));
+            }
+        }
+        all
+    }
+}
+
+fn domain(name: &str, d: &Domain, all: &mut Vec<String>) {
+    if d.transition_latency().0 == 0 {
+        all.push(format!(
+            "{name}: every latency_ns is 0: changes take no time, and schedutil's rate limit falls back to 1000 µs"
+        ));
+    }
+    if d.opps.iter().all(|o| o.power.0 == 0) {
+        all.push(format!("{name}: no power: energies will be 0 and EAS stays off"));
+    } else {
+        for (low, high) in inefficient_opps(d) {
+            all.push(format!(
+                "{name}: the energy model calls {low} kHz inefficient: its work costs no less than at {high} kHz, so schedutil and EAS skip it"
+            ));
+        }
+    }
+    if d.idle.is_empty() {
+        all.push(format!("{name}: no idle states: idle power is taken as 0"));
+    }
+}
+
+/// The OPPs that the energy model flags, each with the higher one that beats it, in kHz.
+///
+/// ```text
+/// performance = ⌊capacity · f / f_max⌋      cost = ⌊10 · power / performance⌋
+/// from the top down: inefficient if cost ≥ the cost of the last efficient one
+/// ```
+///
+/// Source: `kernel/power/energy_model.c:em_compute_costs` (6.9 and later).
+fn inefficient_opps(d: &Domain) -> Vec<(u64, u64)> {
+    let max = d.freq_max().0;
+    let mut best: Option<(u64, u64)> = None;
+    let mut flagged = Vec::new();
+    for o in d.opps.iter().rev() {
+        // An OPP so slow that its performance rounds to 0 is given 1, as a division needs it.
+        let performance = (d.capacity.0 * o.freq.0 / max).max(1);
+        let cost = 10 * o.power.0 / performance;
+        match best {
+            Some((best_cost, freq)) if cost >= best_cost => flagged.push((o.freq.0, freq)),
+            _ => best = Some((cost, o.freq.0)),
+        }
+    }
+    flagged.reverse();
+    flagged
+}

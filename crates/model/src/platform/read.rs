@@ -1,0 +1,286 @@
+//! From TOML to [`Platform`], and all that can be wrong on the way.
+
+use super::{Domain, IdleState, Opp, Platform};
+use crate::InputError;
+use crate::input::{check_size, looks_like_path, one_line, read_file, unknown_name};
+use crate::library;
+use crate::toml_in::{Doc, Scalar, Table};
+use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, SCHED_CAPACITY_SCALE, Span};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Size limit of a platform file.
+const MAX_BYTES: usize = 1 << 20;
+/// As many CPUs as a machine may have.
+const MAX_CPUS: u64 = 1024;
+/// `CONFIG_HZ` of real kernels lies between 24 and 1200; a tick must stay far above a µs.
+const HZ: (u64, u64) = (24, 10_000);
+/// 100 GHz: anything above is a unit mistaken.
+const MAX_KHZ: u64 = 100_000_000;
+/// 1 kW per CPU: anything above is a unit mistaken.
+const MAX_UW: u64 = 1_000_000_000;
+/// Voltage up to 5 V.
+const MAX_UV: u64 = 5_000_000;
+/// Largest C, in µW/MHz/V²; the biggest cores have about 1500.
+const MAX_C: u64 = 1_000_000;
+/// Latencies in files are 32-bit numbers of ns, as cpufreq has them.
+const MAX_LATENCY_NS: u64 = u32::MAX as u64;
+/// Idle latencies and residencies up to 1000 s.
+const MAX_IDLE_US: u64 = 1_000_000_000;
+/// `CPUIDLE_STATE_MAX`.
+const MAX_IDLE_STATES: usize = 10;
+
+impl Platform {
+    /// The machine called `name_or_path`: a built-in name, or a file.
+    ///
+    /// Errors: unknown name (the built-in ones are listed), or a fault in the file.
+    pub fn load(name_or_path: &str) -> Result<Platform, InputError> {
+        let known = library::platforms();
+        if !looks_like_path(name_or_path, ".toml") {
+            if let Some(e) = known.iter().find(|e| e.name == name_or_path) {
+                return Platform::parse(e.text, &format!("{}.toml (built in)", e.name));
+            }
+            if !Path::new(name_or_path).exists() {
+                let names: Vec<&str> = known.iter().map(|e| e.name).collect();
+                return Err(unknown_name("platform", name_or_path, &names));
+            }
+        }
+        Platform::parse(&read_file(name_or_path, MAX_BYTES)?, name_or_path)
+    }
+
+    /// The machine that `text` describes; `place` is what errors call the text.
+    ///
+    /// Errors: the first fault found, with line and column, and the domain and OPP counted
+    /// from 1 as they stand in the file.
+    pub fn parse(text: &str, place: &str) -> Result<Platform, InputError> {
+        check_size(text.len(), MAX_BYTES, place)?;
+        let doc = Doc::parse(text, place)?;
+        let mut root = doc.root();
+        root.int("schema", 1, 1)?;
+        let name = root.str("name")?;
+        let name = checked_name(&root, "name", name)?;
+        let about = root.opt_str("about")?.unwrap_or("").to_string();
+        let hz = root.int("hz", HZ.0, HZ.1)? as u32;
+        let tables = root.opt_tables("domain", "domain")?.unwrap_or_default();
+        if tables.is_empty() {
+            return Err(root.error("no `[[domain]]`: a machine has at least one CPU"));
+        }
+        let mut domains = Vec::new();
+        let mut owner = BTreeMap::new();
+        for (i, table) in tables.into_iter().enumerate() {
+            domains.push(domain(table, i, &mut owner)?);
+        }
+        no_gaps(&root, &owner)?;
+        domains.sort_by_key(|d: &Domain| d.cpus[0]);
+        let sources = sources(&mut root)?;
+        root.done()?;
+        Ok(Platform { name, about, hz, domains, sources })
+    }
+}
+
+/// A name that fits a line, a file name and a `--policy NAME+key=value`.
+pub(crate) fn checked_name(
+    table: &Table<'_>,
+    key: &'static str,
+    name: &str,
+) -> Result<String, InputError> {
+    let good = |c: char| !c.is_control() && !c.is_whitespace() && !"+=/\\,".contains(c);
+    if name.is_empty() || name.chars().count() > 64 || !name.chars().all(good) {
+        return Err(table.error_of(
+            key,
+            format!(
+                "is \"{}\", wanted 1 to 64 characters without spaces, `+`, `=`, `,` and slashes",
+                one_line(name)
+            ),
+        ));
+    }
+    Ok(name.to_string())
+}
+
+fn domain(
+    mut t: Table<'_>,
+    index: usize,
+    owner: &mut BTreeMap<u32, usize>,
+) -> Result<Domain, InputError> {
+    let cpus = cpu_list(t.str("cpus")?).map_err(|what| t.error_of("cpus", what))?;
+    for &cpu in &cpus {
+        if let Some(other) = owner.insert(cpu, index) {
+            let what = format!("names CPU {cpu}, which domain {} has already", other + 1);
+            return Err(t.error_of("cpus", what));
+        }
+    }
+    let cluster = t.opt_int("cluster", 0, MAX_CPUS - 1)?.unwrap_or(0) as u32;
+    let capacity = Capacity(t.int("capacity", 1, SCHED_CAPACITY_SCALE)?);
+    let fast_switch = t.opt_bool("fast_switch")?.unwrap_or(false);
+    let transition_delay_us =
+        t.opt_int("transition_delay_us", 1, u64::from(u32::MAX) / 1000)?.map(|n| n as u32);
+    let coefficient = t.opt_int("dynamic_power_coefficient", 1, MAX_C)?;
+    let opps = opps(&mut t, coefficient)?;
+    let idle = idle_states(&mut t)?;
+    t.done()?;
+    let cpus = cpus.into_iter().map(CpuId).collect();
+    Ok(Domain { cpus, cluster, capacity, fast_switch, transition_delay_us, opps, idle })
+}
+
+/// The CPUs of a list such as `0-3,6`, ascending.
+///
+/// Errors (without place): empty, not of this form, a number above 1023, a CPU twice.
+pub(crate) fn cpu_list(list: &str) -> Result<Vec<u32>, String> {
+    let shown = one_line(list);
+    let form = || format!("is \"{shown}\", wanted a list of CPUs such as \"0-3,6\"");
+    let number = |s: &str| -> Result<u64, String> {
+        let s = s.trim();
+        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(form());
+        }
+        let n = s.parse().unwrap_or(u64::MAX);
+        if n >= MAX_CPUS {
+            return Err(format!(
+                "names CPU {}: a machine has at most {MAX_CPUS} CPUs, numbered from 0",
+                one_line(s)
+            ));
+        }
+        Ok(n)
+    };
+    let mut seen = [false; MAX_CPUS as usize];
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!("has the range {first}-{last}, whose end is below its start"));
+        }
+        for cpu in first..=last {
+            if std::mem::replace(&mut seen[cpu as usize], true) {
+                return Err(format!("names CPU {cpu} twice"));
+            }
+        }
+    }
+    Ok((0..MAX_CPUS as u32).filter(|&c| seen[c as usize]).collect())
+}
+
+/// CPU numbers run from 0 without gaps.
+fn no_gaps(root: &Table<'_>, owner: &BTreeMap<u32, usize>) -> Result<(), InputError> {
+    let last = owner.keys().next_back().copied().unwrap_or(0);
+    match (0..last).find(|c| !owner.contains_key(c)) {
+        None => Ok(()),
+        Some(gap) => Err(root.error(format!(
+            "CPU {gap} is in no domain, yet there is a CPU {last}: CPU numbers run from 0 without gaps"
+        ))),
+    }
+}
+
+fn opps(t: &mut Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputError> {
+    let tables = t.opt_tables("opp", "opp")?.unwrap_or_default();
+    if tables.is_empty() {
+        return Err(t.error("no OPPs: `opp` needs at least one { freq_khz, power_uw, latency_ns }"));
+    }
+    let mut opps: Vec<Opp> = Vec::new();
+    let mut first_has_power = None;
+    let mut uses_voltage = false;
+    for mut o in tables {
+        let freq = KHz(o.int("freq_khz", 1, MAX_KHZ)?);
+        let power = power(&mut o, freq, coefficient)?;
+        uses_voltage |= o.opt_int("uv", 1, MAX_UV)?.is_some();
+        let latency = Span(o.opt_int("latency_ns", 0, MAX_LATENCY_NS)?.unwrap_or(0));
+        if let Some(below) = opps.last().filter(|p| p.freq >= freq) {
+            let what = format!(
+                "is {}, wanted more than the {} of the OPP before: frequencies ascend",
+                freq.0, below.freq.0
+            );
+            return Err(o.error_of("freq_khz", what));
+        }
+        if *first_has_power.get_or_insert(power.is_some()) != power.is_some() {
+            return Err(o.error("either every OPP of a domain has a power or none has"));
+        }
+        o.done()?;
+        opps.push(Opp { freq, power: power.unwrap_or_default(), latency });
+    }
+    if coefficient.is_some() && !uses_voltage {
+        let what = "has no effect: no OPP of this domain has a voltage `uv`";
+        return Err(t.error_of("dynamic_power_coefficient", what));
+    }
+    Ok(opps)
+}
+
+/// The power of an OPP: as written, or from its voltage (formula at the top of
+/// [`platform`](super)); `None`: neither is there.
+///
+/// Source: `drivers/opp/of.c:_get_power`.
+fn power(
+    o: &mut Table<'_>,
+    freq: KHz,
+    coefficient: Option<u64>,
+) -> Result<Option<MicroWatts>, InputError> {
+    let written = o.opt_int("power_uw", 0, MAX_UW)?;
+    let uv = o.opt_int("uv", 1, MAX_UV)?;
+    match (written, uv, coefficient) {
+        (Some(_), Some(_), _) => Err(o.error("has both `power_uw` and `uv`, wanted one of them")),
+        (Some(p), None, _) => Ok(Some(MicroWatts(p))),
+        (None, Some(_), None) => {
+            Err(o.error_of("uv", "needs a `dynamic_power_coefficient` in its domain"))
+        }
+        (None, Some(uv), Some(c)) => {
+            let (mv, mhz) = (uv / 1000, freq.0 / 1000);
+            let uw = u128::from(c) * u128::from(mv * mv) * u128::from(mhz) / 1_000_000;
+            match u64::try_from(uw) {
+                Ok(uw) if uw <= MAX_UW => Ok(Some(MicroWatts(uw))),
+                _ => Err(o.error(format!("comes to {uw} µW, wanted at most {MAX_UW}"))),
+            }
+        }
+        (None, None, _) => Ok(None),
+    }
+}
+
+fn idle_states(t: &mut Table<'_>) -> Result<Vec<IdleState>, InputError> {
+    let tables = t.opt_tables("idle", "idle")?.unwrap_or_default();
+    if tables.len() > MAX_IDLE_STATES {
+        let what = format!("has {} states, wanted at most {MAX_IDLE_STATES}", tables.len());
+        return Err(t.error_of("idle", what));
+    }
+    let mut states: Vec<IdleState> = Vec::new();
+    for mut i in tables {
+        let name = i.str("name")?;
+        let name = checked_name(&i, "name", name)?;
+        let exit_latency = Span::from_us(i.int("exit_latency_us", 0, MAX_IDLE_US)?);
+        let min_residency = Span::from_us(i.int("min_residency_us", 0, MAX_IDLE_US)?);
+        let power = MicroWatts(i.opt_int("power_uw", 0, MAX_UW)?.unwrap_or(0));
+        if let Some(above) = states.last().filter(|s| s.min_residency > min_residency) {
+            let what = format!(
+                "is below that of `{}` before it: states go from shallow to deep",
+                above.name
+            );
+            return Err(i.error_of("min_residency_us", what));
+        }
+        if states.iter().any(|s| s.name == name) {
+            return Err(i.error_of("name", format!("is \"{name}\" a second time")));
+        }
+        i.done()?;
+        states.push(IdleState { name, exit_latency, min_residency, power });
+    }
+    Ok(states)
+}
+
+fn sources(root: &mut Table<'_>) -> Result<BTreeMap<String, String>, InputError> {
+    let Some(table) = root.opt_table("sources")? else {
+        return Err(root
+            .error("no `[sources]`: say where the figures come from")
+            .hint("[sources] capacity = \"…\", opp = \"…\"; \"estimate\" is an honest answer"));
+    };
+    let mut sources = BTreeMap::new();
+    for (key, value) in table.scalars()? {
+        match value {
+            Scalar::Text(s) if !s.trim().is_empty() => {
+                sources.insert(key.to_string(), s.to_string());
+            }
+            _ => return Err(table.error_of(key, "wanted text: where the figures come from")),
+        }
+    }
+    for key in ["capacity", "opp"] {
+        if !sources.contains_key(key) {
+            return Err(table
+                .error(format!("`{key}` is missing: where do these figures come from?"))
+                .hint("\"estimate\" is an honest answer"));
+        }
+    }
+    Ok(sources)
+}

@@ -1,0 +1,87 @@
+//! From [`Platform`] to TOML; what comes out reads back as the same platform.
+
+use super::{Domain, Platform};
+use crate::toml_in::{key, quote};
+use risetime_kernel::units::CpuId;
+use std::fmt::Write;
+
+impl Platform {
+    /// The file form: what `capture` and `show` print. Reading it gives the same platform;
+    /// comments and voltages of the file it once came from are gone (power is in µW).
+    pub fn to_toml(&self) -> String {
+        let mut out = String::new();
+        let _ = write!(
+            out,
+            "schema = 1\nname = {}\nabout = {}\nhz = {}\n",
+            quote(&self.name),
+            quote(&self.about),
+            self.hz
+        );
+        for d in &self.domains {
+            domain(&mut out, d);
+        }
+        out.push_str("\n[sources]\n");
+        for (k, v) in &self.sources {
+            let _ = writeln!(out, "{} = {}", key(k), quote(v));
+        }
+        out
+    }
+}
+
+fn domain(out: &mut String, d: &Domain) {
+    let _ = write!(
+        out,
+        "\n[[domain]]\ncpus = \"{}\"\ncluster = {}\ncapacity = {}\nfast_switch = {}\n",
+        cpu_ranges(&d.cpus),
+        d.cluster,
+        d.capacity.0,
+        d.fast_switch
+    );
+    if let Some(us) = d.transition_delay_us {
+        let _ = writeln!(out, "transition_delay_us = {us}");
+    }
+    // A power that is unknown on every OPP is left out, so that it stays unknown.
+    let power_known = d.opps.iter().any(|o| o.power.0 != 0);
+    out.push_str("opp = [\n");
+    for o in &d.opps {
+        let _ = write!(out, "  {{ freq_khz = {}", o.freq.0);
+        if power_known {
+            let _ = write!(out, ", power_uw = {}", o.power.0);
+        }
+        let _ = writeln!(out, ", latency_ns = {} }},", o.latency.0);
+    }
+    out.push_str("]\n");
+    if !d.idle.is_empty() {
+        out.push_str("idle = [\n");
+        for i in &d.idle {
+            let _ = writeln!(
+                out,
+                "  {{ name = {}, exit_latency_us = {}, min_residency_us = {}, power_uw = {} }},",
+                quote(&i.name),
+                i.exit_latency.0 / 1000,
+                i.min_residency.0 / 1000,
+                i.power.0
+            );
+        }
+        out.push_str("]\n");
+    }
+}
+
+/// `0-3,6` for CPUs 0, 1, 2, 3 and 6 (ascending).
+pub fn cpu_ranges(cpus: &[CpuId]) -> String {
+    let mut out = String::new();
+    let mut i = 0;
+    while i < cpus.len() {
+        let mut j = i;
+        while j + 1 < cpus.len() && cpus[j + 1].0 == cpus[j].0 + 1 {
+            j += 1;
+        }
+        let sep = if out.is_empty() { "" } else { "," };
+        let _ = match j - i {
+            0 => write!(out, "{sep}{}", cpus[i].0),
+            _ => write!(out, "{sep}{}-{}", cpus[i].0, cpus[j].0),
+        };
+        i = j + 1;
+    }
+    out
+}
