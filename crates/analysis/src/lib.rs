@@ -4,8 +4,17 @@
 //! any length is analysed in bounded memory (the plots' [`Timeline`] keeps a bounded number
 //! of points too).
 
+mod analyzer;
+mod curve;
+mod figures;
+mod lost;
+mod machine;
 mod phases;
 mod result;
+mod rise;
+mod task;
 
+pub use analyzer::{Analyzer, Options};
+pub use lost::LOST_STATES;
 pub use phases::phases;
 pub use result::*;

@@ -197,14 +197,16 @@ pub struct CpuResult {
     pub busy_ms: f64,
 }
 
-/// Bounded curves for plots: what one task and its CPUs did around the reported burst.
+/// Bounded curves for plots: what the workload's first task and its CPUs did from the reported
+/// burst's t0 to the run's end. Times count from the start of the run. Of a long run each
+/// stretch keeps its first, last, lowest and highest point; the last point is the run's end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
-    /// (time in ms, util_avg) at each update while the task existed.
+    /// (time in ms, util_avg) at each change.
     pub util: Vec<(f64, u64)>,
     /// (time in ms, speed of 1024) at each change; 0 while not running.
     pub speed: Vec<(f64, f64)>,
-    /// Per CPU: (time in ms, freq) at each change.
+    /// Per CPU that it ran on: (time in ms, freq) at each change.
     pub freq: Vec<(CpuId, Vec<(f64, KHz)>)>,
     /// (time in ms, cpu) at each change of the CPU the task runs on; `None`: not running.
     pub cpu: Vec<(f64, Option<CpuId>)>,

@@ -1,0 +1,467 @@
+//! The sink that turns a trace into a [`RunResult`].
+//!
+//! Keeps, per CPU and domain, what it does ([`machine`](crate::machine)); per task of the
+//! workload, what it does and the figures of at most two bursts ([`task`](crate::task)). A
+//! piece of time is accounted when something that it depends on changes, so an event costs a
+//! few table look-ups and allocates nothing, and a run of any length takes the same memory
+//! (two lists grow with the run: migrations, up to a limit, and bursts, if all are wanted).
+//!
+//! Util at a moment is that of the last `PeltTask`; of several at the same time the last
+//! counts. The reading of each definition stands in the file that computes it.
+//!
+//! A trace that lost events is taken as it comes: a task that runs without having been woken
+//! is woken there, an event of an unknown CPU is counted and left out, time never goes back.
+
+use crate::figures::Levels;
+use crate::lost::snap;
+use crate::machine::{Machine, ms};
+use crate::result::{RunResult, TaskResult, Timeline};
+use crate::task::{Doing, Task};
+use risetime_kernel::units::{CpuId, Instant, KHz, TaskId, Util};
+use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
+use std::collections::BTreeMap;
+
+/// What an analysis is to keep besides the usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// List every burst of every task.
+    pub all_bursts: bool,
+    /// Keep the curves of the workload's first task.
+    pub timeline: bool,
+    /// Further levels of util_avg to watch, besides 450 and 1000.
+    pub levels: Vec<u64>,
+}
+
+/// Util levels that are always watched.
+const UTIL_LEVELS: [u64; 2] = [450, 1000];
+
+/// The analysis of one run, fed as a [`TraceSink`].
+pub struct Analyzer {
+    options: Options,
+    run: Option<Run>,
+}
+
+impl Analyzer {
+    /// An analysis that has seen nothing yet.
+    pub fn new(options: Options) -> Analyzer {
+        Analyzer { options, run: None }
+    }
+
+    /// The results. `None` instead of a timeline if none was asked for or no task of the
+    /// workload was created; a result without CPUs and tasks if there was no header.
+    pub fn finish(self) -> (RunResult, Option<Timeline>) {
+        match self.run {
+            Some(run) => run.finish(),
+            None => (empty_result(), None),
+        }
+    }
+}
+
+impl TraceSink for Analyzer {
+    fn header(&mut self, header: &Header) {
+        self.run = Some(Run::new(header, &self.options));
+    }
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        if let Some(run) = &mut self.run {
+            run.event(at, event);
+        }
+    }
+    fn end(&mut self, at: Instant) {
+        if let Some(run) = &mut self.run {
+            run.advance(at);
+        }
+    }
+}
+
+/// Everything known about the run so far.
+struct Run {
+    header: Header,
+    all_bursts: bool,
+    timeline: bool,
+    levels: Levels,
+    tick: u64,
+    now: u64,
+    machine: Machine,
+    ids: Ids,
+    /// The workload's tasks, in order of creation.
+    tasks: Vec<Task>,
+    unknown_cpus: u64,
+}
+
+impl Run {
+    fn new(header: &Header, options: &Options) -> Run {
+        let platform = &header.platform;
+        let mut util: Vec<u64> = UTIL_LEVELS.iter().chain(&options.levels).copied().collect();
+        let mut capacity: Vec<u64> = platform.domains.iter().map(|d| d.capacity.0).collect();
+        capacity.push(1024);
+        for levels in [&mut util, &mut capacity] {
+            levels.sort_unstable();
+            levels.dedup();
+        }
+        let opps = |d: &risetime_model::platform::Domain| {
+            (d.cpus[0], d.opps.iter().map(|o| o.freq).collect())
+        };
+        Run {
+            header: header.clone(),
+            all_bursts: options.all_bursts,
+            timeline: options.timeline,
+            levels: Levels {
+                util,
+                capacity,
+                freq: platform.domains.iter().map(opps).collect(),
+            },
+            tick: platform.tick().0,
+            now: 0,
+            machine: Machine::new(platform),
+            ids: Ids::default(),
+            tasks: Vec::new(),
+            unknown_cpus: 0,
+        }
+    }
+
+    fn advance(&mut self, at: Instant) {
+        self.now = self.now.max(at.0);
+    }
+
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        self.advance(at);
+        if let Some(cpu) = cpu_of(event)
+            && !self.machine.has(cpu)
+        {
+            self.unknown_cpus += 1;
+            return;
+        }
+        match *event {
+            Event::PeltTask { task, util_avg, .. } => self.util(task, util_avg),
+            Event::Switch { cpu, prev, next } => self.switch(cpu, prev, next),
+            Event::Wakeup { task, cpu, why } => self.wakeup(task, cpu, why),
+            Event::Migrate { task, to, why, .. } => self.migrate(task, to, why),
+            Event::TaskNew {
+                task,
+                comm,
+                user,
+                cpu,
+                max_speed,
+                ..
+            } => {
+                self.task_new(task, comm, user, cpu, max_speed);
+            }
+            Event::MaxSpeed { task, max_speed } => {
+                let s_max = snap(max_speed, self.machine.speeds());
+                if let Some(t) = self.accounted(task) {
+                    t.s_max = s_max;
+                }
+            }
+            Event::Freq { cpu, freq } => self.freq(cpu, freq),
+            Event::FreqRequest {
+                cpu,
+                util,
+                freq,
+                why,
+            } => self.request(cpu, util, freq, why),
+            Event::Idle { cpu, state } => self.machine.set_idle(cpu, state, self.now),
+            Event::Misfit { cpu, task } => {
+                self.account_cpu(cpu);
+                self.machine.set_misfit(cpu, task);
+            }
+            Event::Phase { .. }
+            | Event::UtilEst { .. }
+            | Event::PeltCfs { .. }
+            | Event::PeltPressure { .. }
+            | Event::CpuCapacity { .. }
+            | Event::Overutilized { .. } => {}
+        }
+    }
+
+    fn task_new(&mut self, id: TaskId, comm: &str, user: bool, cpu: CpuId, max_speed: Util) {
+        // An id that is used again: whoever had it is gone, seen or not.
+        let now = self.now;
+        if let Some(t) = self.accounted(id) {
+            t.exit(now);
+        }
+        if !user {
+            self.ids.set(id, NOBODY);
+            return;
+        }
+        let curves = self.timeline && self.tasks.is_empty();
+        let s_max = snap(max_speed, self.machine.speeds());
+        let mut task = Task::new(id, comm, cpu, now, s_max, curves);
+        task.all = self.all_bursts.then(Vec::new);
+        self.ids.set(id, self.tasks.len() as u32);
+        self.tasks.push(task);
+        if curves {
+            self.begin_freq_curves();
+        }
+    }
+
+    fn wakeup(&mut self, id: TaskId, cpu: CpuId, why: Why) {
+        let now = self.now;
+        let Some(index) = self.ids.get(id) else {
+            return;
+        };
+        self.account(index);
+        let new_burst = self.tasks[index].wake(now, &self.levels);
+        self.tasks[index].migrate(now, cpu, why.as_str());
+        if new_burst && index == 0 {
+            self.begin_freq_curves();
+        }
+    }
+
+    fn migrate(&mut self, id: TaskId, to: CpuId, why: Why) {
+        let now = self.now;
+        if let Some(t) = self.accounted(id) {
+            t.migrate(now, to, why.as_str());
+        }
+    }
+
+    fn switch(&mut self, cpu: CpuId, prev: Option<(TaskId, SwitchOut)>, next: Option<TaskId>) {
+        let now = self.now;
+        // Who ran here by what was seen; differs from `prev` only where events were lost.
+        let seen = self.machine.current(cpu);
+        if seen != prev.map(|p| p.0)
+            && let Some(t) = seen.and_then(|id| self.accounted(id))
+            && t.doing == Doing::Runs(cpu)
+        {
+            t.doing = Doing::Waits;
+        }
+        if let Some((id, how)) = prev
+            && let Some(t) = self.accounted(id)
+            && t.doing != Doing::Gone
+        {
+            match how {
+                SwitchOut::Preempted => t.doing = Doing::Waits,
+                SwitchOut::Sleeping => t.sleep(now),
+                SwitchOut::Exited => t.exit(now),
+            }
+        }
+        self.machine.switch(cpu, next, now);
+        if let Some(index) = next.and_then(|id| self.ids.get(id)) {
+            self.account(index);
+            let t = &mut self.tasks[index];
+            let new_burst = t.wake(now, &self.levels);
+            t.migrate(now, cpu, "unrecorded");
+            if t.doing != Doing::Gone {
+                t.doing = Doing::Runs(cpu);
+            }
+            if new_burst && index == 0 {
+                self.begin_freq_curves();
+            }
+        }
+    }
+
+    fn util(&mut self, id: TaskId, util: Util) {
+        let now = self.now;
+        let Some(index) = self.ids.get(id) else {
+            return;
+        };
+        if !self.tasks[index].has_util(util.0) {
+            self.account(index);
+            self.tasks[index].set_util(now, util.0, &self.levels);
+        }
+    }
+
+    fn freq(&mut self, cpu: CpuId, freq: KHz) {
+        let now = self.now;
+        let d = self.machine.domain_of(cpu);
+        self.account_domain(d);
+        self.machine.set_freq(d, freq, now);
+        if self.timeline
+            && let Some(t) = self.tasks.first_mut()
+        {
+            for f in t.figures() {
+                if let Some(curve) = f.curves.as_mut().and_then(|c| c.freq.get_mut(d)) {
+                    curve.step(now, freq.0);
+                }
+            }
+        }
+    }
+
+    fn request(&mut self, cpu: CpuId, util: Util, freq: KHz, why: Why) {
+        let d = self.machine.domain_of(cpu);
+        if let Some(state) = self.machine.request_changes(d, (freq, util, why)) {
+            self.account_domain(d);
+            self.machine.set_freq_state(d, state);
+        }
+    }
+
+    /// Starts the frequency curves of the first task's present burst.
+    fn begin_freq_curves(&mut self) {
+        let now = self.now;
+        let Some(t) = self.tasks.first_mut() else {
+            return;
+        };
+        for f in t.figures().filter(|f| f.t0 == now) {
+            let Some(curves) = &mut f.curves else {
+                continue;
+            };
+            curves
+                .freq
+                .resize_with(self.machine.domains.len(), Default::default);
+            for (curve, d) in curves.freq.iter_mut().zip(&self.machine.domains) {
+                curve.step(now, d.slots[d.now].freq.0);
+            }
+        }
+    }
+
+    fn account_domain(&mut self, d: usize) {
+        for i in 0..self.machine.domains[d].cpus.len() {
+            let cpu = self.machine.domains[d].cpus[i];
+            self.account_cpu(cpu);
+        }
+    }
+
+    fn account_cpu(&mut self, cpu: CpuId) {
+        if let Some(index) = self.machine.current(cpu).and_then(|id| self.ids.get(id)) {
+            self.account(index);
+        }
+    }
+
+    /// Accounts the task of this index until now.
+    #[inline]
+    fn account(&mut self, index: usize) {
+        let t = &mut self.tasks[index];
+        let place = match t.doing {
+            Doing::Runs(cpu) => Some(self.machine.place(cpu, t.id)),
+            _ => None,
+        };
+        t.account(self.now, place, self.tick, &self.levels);
+    }
+
+    /// The task, if the workload's, accounted until now.
+    fn accounted(&mut self, id: TaskId) -> Option<&mut Task> {
+        let index = self.ids.get(id)?;
+        self.account(index);
+        self.tasks.get_mut(index)
+    }
+
+    fn finish(mut self) -> (RunResult, Option<Timeline>) {
+        let end = self.now;
+        for index in 0..self.tasks.len() {
+            self.account(index);
+        }
+        let (cpus, energy_mj, machine_notes) = self.machine.finish(&self.header.platform, end);
+        let mut notes = self.header.lost.clone();
+        notes.extend(machine_notes);
+        if self.unknown_cpus > 0 {
+            notes.push(format!(
+                "{} events left out: they name a CPU that {} does not have",
+                self.unknown_cpus, self.header.platform.name
+            ));
+        }
+        let mut timeline = None;
+        let mut tasks = Vec::with_capacity(self.tasks.len());
+        for mut t in self.tasks {
+            let (result, curves) =
+                task_result(&mut t, end, &self.levels, &self.machine, &mut notes);
+            timeline = timeline.or(curves);
+            tasks.push(result);
+        }
+        let result = RunResult {
+            policy: self.header.policy,
+            backend: self.header.backend,
+            platform: self.header.platform.name.clone(),
+            workload: self.header.workload,
+            kernel_release: self.header.kernel_release,
+            seed: self.header.seed,
+            phase_us: self.header.phase_us,
+            settings: self.header.settings,
+            end_ms: ms(end),
+            tasks,
+            cpus,
+            energy_mj,
+            notes,
+        };
+        (result, timeline)
+    }
+}
+
+fn task_result(
+    t: &mut Task,
+    end: u64,
+    levels: &Levels,
+    machine: &Machine,
+    notes: &mut Vec<String>,
+) -> (TaskResult, Option<Timeline>) {
+    let figures = t.finish(end, levels);
+    let mut result = figures.result(levels, machine);
+    let timeline = figures.timeline(machine, end);
+    let left_out = figures.migrations_left_out;
+    if left_out > 0 {
+        notes.push(format!(
+            "{}: {left_out} further changes of CPU are not listed",
+            t.comm
+        ));
+    }
+    result.task = t.id;
+    result.comm = std::mem::take(&mut t.comm);
+    result.bursts = t.bursts;
+    result.all_bursts = t.all.take().unwrap_or_default();
+    (result, timeline)
+}
+
+fn empty_result() -> RunResult {
+    RunResult {
+        policy: String::new(),
+        backend: "",
+        platform: String::new(),
+        workload: String::new(),
+        kernel_release: String::new(),
+        seed: 0,
+        phase_us: 0,
+        settings: Default::default(),
+        end_ms: 0.0,
+        tasks: Vec::new(),
+        cpus: Vec::new(),
+        energy_mj: 0.0,
+        notes: vec!["the trace has no header".to_owned()],
+    }
+}
+
+/// The CPU that an event is about, where a wrong one could do harm.
+fn cpu_of(event: &Event<'_>) -> Option<CpuId> {
+    match *event {
+        Event::TaskNew { cpu, .. }
+        | Event::Wakeup { cpu, .. }
+        | Event::Switch { cpu, .. }
+        | Event::Freq { cpu, .. }
+        | Event::FreqRequest { cpu, .. }
+        | Event::Idle { cpu, .. }
+        | Event::Misfit { cpu, .. } => Some(cpu),
+        Event::Migrate { to, .. } => Some(to),
+        _ => None,
+    }
+}
+
+/// Task ids to indices of the workload's tasks: a table for small ids, a tree for the rest
+/// (a host's thread ids go up to millions).
+#[derive(Default)]
+struct Ids {
+    table: Vec<u32>,
+    tree: BTreeMap<u32, u32>,
+}
+
+/// Not one of the workload's.
+const NOBODY: u32 = u32::MAX;
+/// Ids below this are in the table.
+const TABLE: usize = 1 << 16;
+
+impl Ids {
+    #[inline]
+    fn get(&self, id: TaskId) -> Option<usize> {
+        let index = match self.table.get(id.index()) {
+            Some(i) => *i,
+            None => *self.tree.get(&id.0)?,
+        };
+        (index != NOBODY).then_some(index as usize)
+    }
+    fn set(&mut self, id: TaskId, index: u32) {
+        if id.index() >= TABLE {
+            self.tree.insert(id.0, index);
+            return;
+        }
+        if self.table.len() <= id.index() {
+            self.table.resize(id.index() + 1, NOBODY);
+        }
+        self.table[id.index()] = index;
+    }
+}

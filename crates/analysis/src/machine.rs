@@ -1,0 +1,372 @@
+//! What the CPUs do: frequency, busy, idle, and the power that goes with it.
+//!
+//! ```text
+//!   speed  = capacity · freq / freq_max / 1024, rounded to nearest in 2⁻³²; freq ≤ freq_max
+//!   energy = Σ busy ns · P(freq)  +  Σ idle ns · P(idle state)      in µW · ns = 10⁻¹⁵ J
+//! ```
+//!
+//! A frequency that is not an OPP (a host may report one) has its own speed and the power of
+//! the next OPP above. Until a domain's first frequency event it counts as being at its
+//! lowest OPP. A CPU that is idle in no recorded state counts at the power of its shallowest.
+//! Left out: the power of a transition, of waking from idle, and of anything but the CPUs.
+
+use crate::lost::{Place, State, UNIT};
+use crate::result::CpuResult;
+use risetime_kernel::units::{CpuId, KHz, TaskId, Util};
+use risetime_model::Platform;
+use risetime_trace::Why;
+
+/// Most frequencies of one domain that are told apart; further ones count as the nearest.
+const FREQS: usize = 1024;
+
+/// One frequency of a domain.
+pub(crate) struct Slot {
+    pub(crate) freq: KHz,
+    /// On the scale of [`ONE`](crate::lost::ONE).
+    pub(crate) speed: u64,
+    power_uw: u64,
+    /// How many OPPs are at or below it.
+    opps: usize,
+    /// How long the domain was here, ns.
+    ns: u64,
+}
+
+/// A frequency domain.
+pub(crate) struct Domain {
+    pub(crate) cpus: Vec<CpuId>,
+    pub(crate) capacity: u64,
+    /// Its OPPs, ascending, then other frequencies in the order of their appearance.
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) nr_opps: usize,
+    pub(crate) now: usize,
+    since: u64,
+    /// Whether a frequency event has been seen.
+    known: bool,
+    /// What the governor last wanted, and why.
+    request: Option<(KHz, Util, Why)>,
+    freq_state: State,
+}
+
+/// A CPU.
+struct Cpu {
+    domain: usize,
+    current: Option<TaskId>,
+    misfit: Option<TaskId>,
+    /// Busy or idle since; see `current`.
+    since: u64,
+    /// By slot, ns.
+    busy: Vec<u64>,
+    idle_state: Option<usize>,
+    /// By state, ns; one more for idle in no recorded state.
+    idle: Vec<u64>,
+    /// Was busy while its frequency was unknown.
+    guessed: bool,
+}
+
+/// The CPUs and domains of a run.
+pub(crate) struct Machine {
+    cpus: Vec<Cpu>,
+    pub(crate) domains: Vec<Domain>,
+}
+
+impl Machine {
+    pub(crate) fn new(platform: &Platform) -> Machine {
+        let domains: Vec<_> = platform.domains.iter().map(Domain::new).collect();
+        let cpu = |id: CpuId| {
+            let domain = platform.domain_of(id).unwrap_or(0);
+            Cpu {
+                domain,
+                current: None,
+                misfit: None,
+                since: 0,
+                busy: vec![0; domains[domain].slots.len()],
+                idle_state: None,
+                idle: vec![0; platform.domains[domain].idle.len() + 1],
+                guessed: false,
+            }
+        };
+        let cpus = platform.cpus().map(cpu).collect();
+        Machine { cpus, domains }
+    }
+
+    pub(crate) fn has(&self, cpu: CpuId) -> bool {
+        cpu.index() < self.cpus.len()
+    }
+    /// The domain of `cpu`, which exists.
+    pub(crate) fn domain_of(&self, cpu: CpuId) -> usize {
+        self.cpus[cpu.index()].domain
+    }
+    pub(crate) fn current(&self, cpu: CpuId) -> Option<TaskId> {
+        self.cpus[cpu.index()].current
+    }
+    /// Every speed that an OPP gives.
+    pub(crate) fn speeds(&self) -> impl Iterator<Item = u64> + '_ {
+        self.domains
+            .iter()
+            .flat_map(|d| d.slots.iter().map(|s| s.speed))
+    }
+
+    /// What running `task` on `cpu` means now.
+    #[inline]
+    pub(crate) fn place(&self, cpu: CpuId, task: TaskId) -> Place {
+        let c = &self.cpus[cpu.index()];
+        let d = &self.domains[c.domain];
+        let slot = &d.slots[d.now];
+        Place {
+            cpu: cpu.index(),
+            domain: c.domain,
+            slot: d.now,
+            opps: slot.opps,
+            capacity: d.capacity,
+            speed: slot.speed,
+            cpu_state: if c.misfit == Some(task) {
+                State::WaitingForMisfit
+            } else {
+                State::LittleCpu
+            },
+            freq_state: d.freq_state,
+        }
+    }
+
+    /// `cpu` now runs `next`.
+    pub(crate) fn switch(&mut self, cpu: CpuId, next: Option<TaskId>, now: u64) {
+        self.account(cpu, now);
+        let c = &mut self.cpus[cpu.index()];
+        c.current = next;
+        if next.is_some() {
+            c.idle_state = None;
+        }
+    }
+
+    pub(crate) fn set_idle(&mut self, cpu: CpuId, state: Option<u32>, now: u64) {
+        self.account(cpu, now);
+        let c = &mut self.cpus[cpu.index()];
+        let states = c.idle.len() - 1;
+        c.idle_state = state.map(|s| s as usize).filter(|&s| s < states);
+    }
+
+    pub(crate) fn set_misfit(&mut self, cpu: CpuId, task: Option<TaskId>) {
+        self.cpus[cpu.index()].misfit = task;
+    }
+
+    /// Domain `d` now runs at `freq`.
+    pub(crate) fn set_freq(&mut self, d: usize, freq: KHz, now: u64) {
+        self.account_domain(d, now);
+        let domain = &mut self.domains[d];
+        domain.now = domain.slot(freq);
+        domain.known = true;
+        domain.freq_state = domain.freq_state();
+    }
+
+    /// The state in which running at the present frequency would be lost after this request;
+    /// `None`: as before.
+    pub(crate) fn request_changes(&mut self, d: usize, request: (KHz, Util, Why)) -> Option<State> {
+        let domain = &mut self.domains[d];
+        domain.request = Some(request);
+        let state = domain.freq_state();
+        (state != domain.freq_state).then_some(state)
+    }
+    pub(crate) fn set_freq_state(&mut self, d: usize, state: State) {
+        self.domains[d].freq_state = state;
+    }
+
+    fn account_domain(&mut self, d: usize, now: u64) {
+        for i in 0..self.domains[d].cpus.len() {
+            let cpu = self.domains[d].cpus[i];
+            self.account(cpu, now);
+        }
+        let domain = &mut self.domains[d];
+        domain.slots[domain.now].ns += now - domain.since;
+        domain.since = now;
+    }
+
+    fn account(&mut self, cpu: CpuId, now: u64) {
+        let c = &mut self.cpus[cpu.index()];
+        let d = &self.domains[c.domain];
+        let dt = now - c.since;
+        if dt == 0 {
+            return;
+        }
+        c.since = now;
+        if c.current.is_none() {
+            let state = c.idle_state.unwrap_or(c.idle.len() - 1);
+            c.idle[state] += dt;
+            return;
+        }
+        if c.busy.len() <= d.now {
+            c.busy.resize(d.slots.len(), 0);
+        }
+        c.busy[d.now] += dt;
+        c.guessed |= !d.known;
+    }
+
+    /// Energy in mJ of `busy` ns by slot of domain `d`.
+    pub(crate) fn energy_mj(&self, d: usize, busy: &[u64]) -> f64 {
+        femto_to_milli(self.energy(d, busy))
+    }
+
+    fn energy(&self, d: usize, busy: &[u64]) -> u128 {
+        let slots = &self.domains[d].slots;
+        busy.iter()
+            .zip(slots)
+            .map(|(ns, s)| u128::from(*ns) * u128::from(s.power_uw))
+            .sum()
+    }
+
+    /// Closes the run at `end`: the CPUs, their energy in mJ, and what a reader should know.
+    pub(crate) fn finish(
+        &mut self,
+        platform: &Platform,
+        end: u64,
+    ) -> (Vec<CpuResult>, f64, Vec<String>) {
+        let mut notes = Vec::new();
+        for d in 0..self.domains.len() {
+            self.account_domain(d, end);
+            let domain = &self.domains[d];
+            if domain.cpus.iter().any(|c| self.cpus[c.index()].guessed) {
+                notes.push(format!(
+                    "{}: no frequency recorded before it was first used; counted as {}",
+                    domain.cpus[0], domain.slots[0].freq
+                ));
+            }
+        }
+        let mut total = 0;
+        let results = (0..self.cpus.len())
+            .map(|i| {
+                let (result, energy) = self.cpu_result(i, platform);
+                total += energy;
+                result
+            })
+            .collect();
+        (results, femto_to_milli(total), notes)
+    }
+
+    fn cpu_result(&self, i: usize, platform: &Platform) -> (CpuResult, u128) {
+        let c = &self.cpus[i];
+        let domain = &self.domains[c.domain];
+        let states = &platform.domains[c.domain].idle;
+        let idle_energy: u128 = c
+            .idle
+            .iter()
+            .enumerate()
+            .map(|(s, ns)| {
+                let state = states.get(s).or(states.first());
+                u128::from(*ns) * u128::from(state.map_or(0, |s| s.power.0))
+            })
+            .sum();
+        let energy = self.energy(c.domain, &c.busy) + idle_energy;
+        let mut freq: Vec<_> = domain
+            .slots
+            .iter()
+            .filter(|s| s.ns > 0)
+            .map(|s| (s.freq, ms(s.ns)))
+            .collect();
+        freq.sort_by_key(|f| f.0);
+        let idle = states
+            .iter()
+            .zip(&c.idle)
+            .filter(|(_, ns)| **ns > 0)
+            .map(|(s, ns)| (s.name.clone(), ms(*ns)))
+            .collect();
+        let result = CpuResult {
+            cpu: CpuId(i as u32),
+            domain: domain.cpus[0],
+            capacity: domain.capacity,
+            energy_mj: femto_to_milli(energy),
+            freq,
+            idle,
+            busy_ms: ms(c.busy.iter().sum()),
+        };
+        (result, energy)
+    }
+}
+
+impl Domain {
+    fn new(d: &risetime_model::platform::Domain) -> Domain {
+        let slots = d.opps.iter().enumerate().map(|(i, opp)| Slot {
+            freq: opp.freq,
+            speed: speed(d.capacity.0, opp.freq, d.freq_max()),
+            power_uw: opp.power.0,
+            opps: i + 1,
+            ns: 0,
+        });
+        let mut domain = Domain {
+            cpus: d.cpus.clone(),
+            capacity: d.capacity.0,
+            slots: slots.collect(),
+            nr_opps: d.opps.len(),
+            now: 0,
+            since: 0,
+            known: false,
+            request: None,
+            freq_state: State::LowestOpp,
+        };
+        domain.freq_state = domain.freq_state();
+        domain
+    }
+
+    /// The slot of `freq`, made if it is new.
+    fn slot(&mut self, freq: KHz) -> usize {
+        if let Some(i) = self.slots.iter().position(|s| s.freq == freq) {
+            return i;
+        }
+        if self.slots.len() >= FREQS {
+            let nearest = (0..FREQS).min_by_key(|&i| self.slots[i].freq.0.abs_diff(freq.0));
+            return nearest.unwrap_or(0);
+        }
+        let opps = &self.slots[..self.nr_opps];
+        let below = opps.partition_point(|s| s.freq <= freq);
+        let above = &opps[below.min(self.nr_opps - 1)];
+        let slot = Slot {
+            freq,
+            speed: speed(self.capacity, freq, opps[self.nr_opps - 1].freq),
+            power_uw: above.power_uw,
+            opps: below,
+            ns: 0,
+        };
+        self.slots.push(slot);
+        self.slots.len() - 1
+    }
+
+    /// What running below the highest frequency is to be charged to: the last request
+    /// explains the present frequency, unless it wants a higher one that is still to come.
+    ///
+    /// A refusal by the rate limit is the cause only if more was wanted: the recorded util
+    /// (headroom included) exceeds what the present frequency gives. A governor that refuses
+    /// before it looks at the util records 0 there; that counts as the rate limit, too.
+    fn freq_state(&self) -> State {
+        let now = &self.slots[self.now];
+        let at_lowest = now.opps <= 1;
+        let settled = if at_lowest {
+            State::LowestOpp
+        } else {
+            State::OppClimb
+        };
+        let Some((freq, util, why)) = self.request else {
+            return settled;
+        };
+        match why {
+            Why::RateLimited if freq > now.freq || util.0 == 0 || util.0 * UNIT > now.speed => {
+                State::RateLimited
+            }
+            Why::RateLimited => settled,
+            Why::InProgress => State::Transition,
+            _ if freq > now.freq => State::Transition,
+            Why::UclampMax | Why::Fixed => State::HeldDown,
+            _ => settled,
+        }
+    }
+}
+
+fn speed(capacity: u64, freq: KHz, max: KHz) -> u64 {
+    let (freq, max) = (u128::from(freq.0.min(max.0)), u128::from(max.0.max(1)));
+    ((u128::from(capacity * UNIT) * freq + max / 2) / max) as u64
+}
+
+fn femto_to_milli(fj: u128) -> f64 {
+    fj as f64 / 1e12
+}
+
+pub(crate) fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}

@@ -1,0 +1,223 @@
+//! One task: what it does, since when, and the figures of its bursts.
+//!
+//! ```text
+//!   burst   = [t0, end): t0 a creation, or a wakeup after ≥ 4.5 ms asleep;
+//!             end where such a sleep begins, at exit, or at the run's end
+//! ```
+//!
+//! A run that ends less than 4.5 ms into a sleep ends the burst (`run_end`): how long the
+//! sleep would have been is not known.
+
+use crate::figures::{Figures, Levels, Piece};
+use crate::lost::Place;
+use crate::result::{Burst, EndedBy};
+use risetime_kernel::units::{CpuId, TaskId};
+
+/// A sleep of at least this many ns ends a burst.
+pub(crate) const SLEEP_NS: u64 = 4_500_000;
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// Runnable, not running.
+    Waits,
+    /// Running there.
+    Runs(CpuId),
+    /// Asleep since.
+    Sleeps(u64),
+    /// Has exited.
+    Gone,
+}
+
+/// A task of the workload.
+pub(crate) struct Task {
+    pub(crate) id: TaskId,
+    pub(crate) comm: String,
+    pub(crate) doing: Doing,
+    pub(crate) cpu: CpuId,
+    /// On the scale of [`ONE`](crate::lost::ONE).
+    pub(crate) s_max: u64,
+    pub(crate) bursts: u32,
+    /// Every burst that is over, if they are wanted.
+    pub(crate) all: Option<Vec<Burst>>,
+    /// Everything before is accounted.
+    since: u64,
+    util: Option<u64>,
+    util_since: u64,
+    last_migration: Option<(u64, CpuId, CpuId, &'static str)>,
+    present: Box<Figures>,
+    /// The best of the earlier bursts, unless the present one has more running time.
+    best: Option<Box<Figures>>,
+    /// Memory to use again.
+    spare: Option<Box<Figures>>,
+}
+
+impl Task {
+    /// A task that became runnable at `now`. `curves`: keep a timeline.
+    pub(crate) fn new(
+        id: TaskId,
+        comm: &str,
+        cpu: CpuId,
+        now: u64,
+        s_max: u64,
+        curves: bool,
+    ) -> Task {
+        let mut present = Box::new(Figures::default());
+        if curves {
+            present.curves = Some(Box::default());
+        }
+        present.restart(now);
+        Task {
+            id,
+            comm: comm.to_owned(),
+            doing: Doing::Waits,
+            cpu,
+            s_max,
+            bursts: 1,
+            all: None,
+            since: now,
+            util: None,
+            util_since: now,
+            last_migration: None,
+            present,
+            best: None,
+            spare: None,
+        }
+    }
+
+    /// Everything that is to be told what happens from now on.
+    pub(crate) fn figures(&mut self) -> impl Iterator<Item = &mut Figures> {
+        std::iter::once(&mut *self.present).chain(self.best.as_deref_mut())
+    }
+
+    /// Accounts the time until `now`; `place` is where it runs, if it runs.
+    #[inline]
+    pub(crate) fn account(&mut self, now: u64, place: Option<Place>, tick: u64, levels: &Levels) {
+        let dt = now - self.since;
+        if dt == 0 {
+            return;
+        }
+        let from = std::mem::replace(&mut self.since, now);
+        if !matches!(self.doing, Doing::Waits | Doing::Runs(_)) {
+            return;
+        }
+        let piece = Piece {
+            from,
+            dt,
+            place,
+            util: self.util,
+            s_max: self.s_max,
+            tick,
+        };
+        self.present.add_to_burst(&piece);
+        for f in self.figures() {
+            f.add(&piece, levels);
+        }
+        if self
+            .best
+            .as_ref()
+            .is_some_and(|b| b.running < self.present.running)
+        {
+            self.spare = self.best.take();
+        }
+    }
+
+    /// It fell asleep; accounted until `now`.
+    pub(crate) fn sleep(&mut self, now: u64) {
+        self.doing = Doing::Sleeps(now);
+        self.figures().for_each(|f| f.asleep(now));
+    }
+
+    /// It has exited; accounted until `now`.
+    pub(crate) fn exit(&mut self, now: u64) {
+        if self.doing != Doing::Gone {
+            self.figures().for_each(|f| f.asleep(now));
+            self.close(now, EndedBy::Exit);
+            self.doing = Doing::Gone;
+        }
+    }
+
+    /// It woke up, if it slept. True: a new burst begins.
+    pub(crate) fn wake(&mut self, now: u64, levels: &Levels) -> bool {
+        let Doing::Sleeps(asleep) = self.doing else {
+            return false;
+        };
+        self.doing = Doing::Waits;
+        self.since = now;
+        if now - asleep < SLEEP_NS {
+            return false;
+        }
+        self.close(asleep, EndedBy::Sleep);
+        self.flush_util(now, levels);
+        let mut fresh = self.spare.take().unwrap_or_default();
+        if self.present.curves.is_some() && fresh.curves.is_none() {
+            fresh.curves = Some(Box::default());
+        }
+        fresh.restart(now);
+        self.bursts += 1;
+        let over = std::mem::replace(&mut self.present, fresh);
+        // The earlier best is still here only if it has at least as much running time.
+        match &self.best {
+            None => self.best = Some(over),
+            Some(_) => self.spare = Some(over),
+        }
+        if let Some((at, from, to, why)) = self.last_migration
+            && at == now
+        {
+            self.present.migrated(at, from, to, why);
+        }
+        true
+    }
+
+    fn close(&mut self, end: u64, how: EndedBy) {
+        self.present.close(end, how);
+        if let Some(all) = &mut self.all {
+            all.push(self.present.burst());
+        }
+    }
+
+    /// It is now on `to`.
+    pub(crate) fn migrate(&mut self, now: u64, to: CpuId, why: &'static str) {
+        let from = std::mem::replace(&mut self.cpu, to);
+        if from != to {
+            self.last_migration = Some((now, from, to, why));
+            self.figures().for_each(|f| f.migrated(now, from, to, why));
+        }
+    }
+
+    /// util_avg is now `util`; accounted until `now`. Of several updates at the same time the
+    /// last counts.
+    pub(crate) fn set_util(&mut self, now: u64, util: u64, levels: &Levels) {
+        self.flush_util(now, levels);
+        self.util = Some(util);
+        self.util_since = now;
+    }
+    /// Whether `util` would change anything.
+    pub(crate) fn has_util(&self, util: u64) -> bool {
+        self.util == Some(util)
+    }
+
+    /// Tells the figures about the util that was in force until `now`.
+    fn flush_util(&mut self, now: u64, levels: &Levels) {
+        if let Some(util) = self.util
+            && now > self.util_since
+        {
+            // A burst that begins now never had it: a wakeup is traced before its PELT update.
+            let since = self.util_since;
+            let before = self.figures().filter(|f| f.t0 < now);
+            before.for_each(|f| f.had_util(since, util, levels));
+        }
+    }
+
+    /// Closes the run at `end`, until which it is accounted: the reported figures.
+    pub(crate) fn finish(&mut self, end: u64, levels: &Levels) -> &mut Figures {
+        match self.doing {
+            Doing::Sleeps(asleep) if end - asleep >= SLEEP_NS => self.close(asleep, EndedBy::Sleep),
+            Doing::Gone => {}
+            _ => self.close(end, EndedBy::RunEnd),
+        }
+        // Also what was recorded at the very end.
+        self.flush_util(end.max(self.util_since + 1), levels);
+        self.best.as_mut().unwrap_or(&mut self.present)
+    }
+}
