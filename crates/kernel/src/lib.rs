@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod eevdf;
 mod rev;
 pub mod units;
 

@@ -1,0 +1,185 @@
+//! What changes a runqueue from outside the pick: wakeup preemption, yield, new weights and
+//! slices of queued tasks.
+
+use super::average::Eligibility;
+use super::{CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, FairPolicy, Generation};
+use super::{LoadWeight, earlier, timeline::before};
+use crate::units::TaskId;
+
+impl CfsRq {
+    /// Whether the just enqueued (or requeued) `id` preempts the running entity; then
+    /// [`CfsRq::need_resched`] is set. `fork` = it is a new task. False if a reschedule is due
+    /// already. Source: fair.c:`check_preempt_wakeup_fair`, 7.2: `wakeup_preempt_fair`.
+    pub fn wakeup_preempt(&mut self, id: TaskId, fork: bool) -> bool {
+        let (Some(curr), Some(woken)) = (self.curr, self.get(id).copied()) else {
+            return false;
+        };
+        if curr.id == id || self.need_resched || !self.features.wakeup_preemption {
+            return false;
+        }
+        let curr_idle = curr.policy == FairPolicy::Idle;
+        let preempts = if curr_idle && woken.policy != FairPolicy::Idle {
+            if self.generation >= Generation::V6_12 {
+                self.cancel_protection();
+            }
+            true
+        } else if curr_idle || woken.policy != FairPolicy::Normal {
+            false
+        } else {
+            self.update_curr();
+            match self.generation {
+                Generation::V7_2 => self.preempted_by(&woken, fork),
+                Generation::V6_6 | Generation::V6_12 => self.preempted_by_pre_7_2(&woken),
+            }
+        };
+        self.need_resched |= preempts;
+        preempts
+    }
+
+    fn preempted_by_pre_7_2(&mut self, woken: &Entity) -> bool {
+        let eligible = self.eligibility();
+        if self.features.preempt_short
+            && self
+                .curr
+                .as_ref()
+                .is_some_and(|curr| shorter(woken, curr, eligible))
+        {
+            self.cancel_protection();
+        }
+        self.pick_eevdf(true) == Some(woken.id)
+    }
+
+    fn preempted_by(&mut self, woken: &Entity, fork: bool) -> bool {
+        let short = self.features.preempt_short
+            && self
+                .curr
+                .as_ref()
+                .is_some_and(|curr| woken.slice < curr.slice);
+        if !short && (fork || woken.sched_delayed) {
+            return false;
+        }
+        while let Some(next) = self.pick_eevdf(!short) {
+            // As in the kernel: who is met delayed has left, even if it is the running one.
+            if !self.depart_if_delayed(next) {
+                if next == woken.id {
+                    if short {
+                        self.cancel_protection();
+                    }
+                    return true;
+                }
+                break;
+            }
+        }
+        if self.features.run_to_parity {
+            self.shorten_protection();
+        }
+        false
+    }
+
+    /// Protects the running entity no longer than the shortest slice in the queue, from now
+    /// (`update_protect_slice`).
+    fn shorten_protection(&mut self) {
+        let slice = self.min_slice();
+        if let Some(curr) = &mut self.curr {
+            let until = curr.vruntime.wrapping_add(curr.load.calc_delta_fair(slice));
+            curr.vprot = earlier(curr.vprot, until);
+        }
+    }
+
+    /// `cancel_protect_slice`.
+    fn cancel_protection(&mut self) {
+        if !self.curr_protected() {
+            return;
+        }
+        let Some(curr) = &mut self.curr else { return };
+        match self.generation {
+            Generation::V6_6 | Generation::V6_12 => {
+                curr.vlag = curr.deadline.wrapping_add(1) as i64
+            }
+            Generation::V7_2 => curr.vprot = curr.vruntime,
+        }
+    }
+
+    /// The running entity gives up the rest of its request (`sched_yield`); the caller
+    /// reschedules. Nothing happens if it is alone. Source: fair.c:`yield_task_fair`.
+    pub fn yield_task(&mut self) {
+        if self.timeline.is_empty() {
+            return;
+        }
+        self.update_curr();
+        let eligible = self.eligibility();
+        let pre_6_12 = self.generation < Generation::V6_12;
+        let Some(curr) = &mut self.curr else { return };
+        if pre_6_12 {
+            let more = curr.load.calc_delta_fair(curr.slice);
+            curr.deadline = curr.deadline.wrapping_add(more);
+        } else if eligible.of(curr.vruntime) {
+            curr.vruntime = curr.deadline;
+            self.update_deadline();
+        }
+    }
+
+    /// A new weight for the queued `id` where it stands, at unchanged lag; false if it is not
+    /// queued. (A change of nice goes through [`CfsRq::renice`].)
+    /// Source: fair.c:`reweight_entity`.
+    pub fn reweight(&mut self, id: TaskId, load: LoadWeight) -> bool {
+        if self.get(id).is_none() {
+            return false;
+        }
+        self.update_curr();
+        let v = self.sync_avg_vruntime();
+        let lag = self.entity_lag(id).unwrap_or(0);
+        let is_curr = self.curr.as_ref().is_some_and(|curr| curr.id == id);
+        let protected = is_curr && self.curr_protected();
+        let Some(mut entity) = self.take_out(id) else {
+            return false;
+        };
+        match self.generation {
+            Generation::V7_2 => CfsRq::rescale_queued(v, &mut entity, load, lag, protected),
+            Generation::V6_6 | Generation::V6_12 => {
+                self.rescale_queued_pre_7_2(v, &mut entity, load);
+            }
+        }
+        if is_curr {
+            self.curr = Some(entity);
+        } else {
+            self.insert(entity);
+        }
+        self.update_min_vruntime_pre_6_12();
+        true
+    }
+
+    /// A change of nice of the queued `id`: it leaves, takes its new weight and comes back;
+    /// false if it is not queued. Source: `set_user_nice`.
+    pub fn renice(&mut self, id: TaskId, load: LoadWeight) -> bool {
+        let generation = self.generation;
+        self.change(id, |entity| entity.rescale_asleep(generation, load))
+    }
+
+    /// A change of slice of the queued `id`, as [`Entity::request_slice`]; false if it is not
+    /// queued. Source: `sched_setattr`.
+    pub fn set_slice(&mut self, id: TaskId, slice_ns: Option<u64>) -> bool {
+        self.change(id, |entity| entity.request_slice(slice_ns))
+    }
+
+    fn change(&mut self, id: TaskId, change: impl FnOnce(&mut Entity)) -> bool {
+        let running = self.curr.as_ref().is_some_and(|curr| curr.id == id);
+        let Dequeued::Yes(mut entity) = self.dequeue(id, DequeueKind::Save) else {
+            return false;
+        };
+        change(&mut entity);
+        self.enqueue(entity, EnqueueKind::Restore);
+        if running {
+            self.set_next(id, false);
+        }
+        true
+    }
+}
+
+/// Whether `woken`, with its shorter slice, ends `curr`'s protection (6.12,
+/// `do_preempt_short`).
+fn shorter(woken: &Entity, curr: &Entity, eligible: Eligibility) -> bool {
+    woken.slice < curr.slice
+        && eligible.of(woken.vruntime)
+        && (before(woken.deadline, curr.deadline) || !eligible.of(curr.vruntime))
+}

@@ -1,0 +1,290 @@
+//! The queued entities in order of virtual deadline, with the three aggregates the scheduler
+//! asks for: the least vruntime of any subtree, the shortest and the longest slice.
+//!
+//! ```text
+//! order:  deadline (signed wrapping difference), then order of insertion
+//! node:   min_vruntime = min over its subtree       -> leftmost eligible in O(log n)
+//!         min_slice, max_slice likewise             -> read at the root
+//! ```
+//!
+//! The kernel keeps a red-black tree (`cfs_rq::tasks_timeline`); its shape is not observable,
+//! so this is a treap whose priorities are a fixed hash of a counter: the same operations give
+//! the same tree. Entities live in a slab and are found by task through a sorted index.
+
+use alloc::vec::Vec;
+
+use super::Entity;
+use crate::units::TaskId;
+
+const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+struct Node {
+    entity: Entity,
+    /// Order of insertion: decides among equal deadlines.
+    seq: u64,
+    /// Heap priority of the treap.
+    priority: u64,
+    left: u32,
+    right: u32,
+    min_vruntime: u64,
+    min_slice: u64,
+    max_slice: u64,
+}
+
+/// The tree of entities that are queued and not running.
+#[derive(Clone, Debug)]
+pub(super) struct Timeline {
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+    index: Vec<(TaskId, u32)>,
+    root: u32,
+    next_seq: u64,
+}
+
+/// Whether virtual time `a` is before `b`; both may have wrapped.
+#[inline]
+pub(super) fn before(a: u64, b: u64) -> bool {
+    (a.wrapping_sub(b) as i64) < 0
+}
+
+/// Spreads a counter over 64 bits (the finaliser of splitmix64).
+fn spread(counter: u64) -> u64 {
+    let mut z = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Timeline {
+    pub(super) const fn new() -> Timeline {
+        Timeline {
+            nodes: Vec::new(),
+            free: Vec::new(),
+            index: Vec::new(),
+            root: NIL,
+            next_seq: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.root == NIL
+    }
+
+    pub(super) fn get(&self, id: TaskId) -> Option<&Entity> {
+        self.slot(id).map(|(_, n)| &self.nodes[n as usize].entity)
+    }
+
+    /// For fields that neither order nor aggregate anything.
+    pub(super) fn get_mut(&mut self, id: TaskId) -> Option<&mut Entity> {
+        let (_, n) = self.slot(id)?;
+        Some(&mut self.nodes[n as usize].entity)
+    }
+
+    /// All entities, by task number.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entity> {
+        self.index
+            .iter()
+            .map(|&(_, n)| &self.nodes[n as usize].entity)
+    }
+
+    pub(super) fn insert(&mut self, entity: Entity) {
+        let at = match self.index.binary_search_by_key(&entity.id, |&(id, _)| id) {
+            Ok(_) => {
+                debug_assert!(false, "{} is queued already", entity.id);
+                return;
+            }
+            Err(at) => at,
+        };
+        let id = entity.id;
+        let n = self.allocate(entity);
+        self.index.insert(at, (id, n));
+        self.root = self.insert_under(self.root, n);
+    }
+
+    pub(super) fn remove(&mut self, id: TaskId) -> Option<Entity> {
+        let (at, n) = self.slot(id)?;
+        self.index.remove(at);
+        self.root = self.remove_under(self.root, n);
+        self.free.push(n);
+        Some(self.nodes[n as usize].entity)
+    }
+
+    /// The shortest slice of the queued entities; `u64::MAX` if there is none.
+    pub(super) fn min_slice(&self) -> u64 {
+        if self.root == NIL {
+            u64::MAX
+        } else {
+            self.nodes[self.root as usize].min_slice
+        }
+    }
+
+    /// The longest slice of the queued entities; 0 if there is none.
+    pub(super) fn max_slice(&self) -> u64 {
+        if self.root == NIL {
+            0
+        } else {
+            self.nodes[self.root as usize].max_slice
+        }
+    }
+
+    /// The least vruntime of the queued entities.
+    pub(super) fn min_vruntime(&self) -> Option<u64> {
+        (self.root != NIL).then(|| self.nodes[self.root as usize].min_vruntime)
+    }
+
+    /// The entity with the earliest deadline among all.
+    pub(super) fn first(&self) -> Option<&Entity> {
+        self.first_eligible(|_| true)
+    }
+
+    /// The entity with the earliest deadline among those whose vruntime is `eligible`; that
+    /// must hold for every vruntime before one for which it holds.
+    pub(super) fn first_eligible(&self, eligible: impl Fn(u64) -> bool) -> Option<&Entity> {
+        let mut t = self.root;
+        while t != NIL {
+            let node = &self.nodes[t as usize];
+            if node.left != NIL && eligible(self.nodes[node.left as usize].min_vruntime) {
+                t = node.left;
+            } else if eligible(node.entity.vruntime) {
+                return Some(&node.entity);
+            } else {
+                t = node.right;
+            }
+        }
+        None
+    }
+
+    fn slot(&self, id: TaskId) -> Option<(usize, u32)> {
+        let at = self.index.binary_search_by_key(&id, |&(id, _)| id).ok()?;
+        Some((at, self.index[at].1))
+    }
+
+    fn allocate(&mut self, entity: Entity) -> u32 {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let node = Node {
+            seq,
+            priority: spread(seq),
+            left: NIL,
+            right: NIL,
+            min_vruntime: entity.vruntime,
+            min_slice: entity.slice,
+            max_slice: entity.slice,
+            entity,
+        };
+        match self.free.pop() {
+            Some(n) => {
+                self.nodes[n as usize] = node;
+                n
+            }
+            None => {
+                self.nodes.push(node);
+                (self.nodes.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Whether `a` stands before `b` in the tree.
+    fn less(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (&self.nodes[a as usize], &self.nodes[b as usize]);
+        let order = a.entity.deadline.wrapping_sub(b.entity.deadline) as i64;
+        order < 0 || (order == 0 && a.seq < b.seq)
+    }
+
+    /// Recomputes the aggregates of `t` from its entity and its children.
+    fn refresh(&mut self, t: u32) {
+        let node = &self.nodes[t as usize];
+        let entity = &node.entity;
+        let mut sums = (entity.vruntime, entity.slice, entity.slice);
+        for child in [node.left, node.right] {
+            if child != NIL {
+                let child = &self.nodes[child as usize];
+                if before(child.min_vruntime, sums.0) {
+                    sums.0 = child.min_vruntime;
+                }
+                sums.1 = sums.1.min(child.min_slice);
+                sums.2 = sums.2.max(child.max_slice);
+            }
+        }
+        let node = &mut self.nodes[t as usize];
+        (node.min_vruntime, node.min_slice, node.max_slice) = sums;
+    }
+
+    fn insert_under(&mut self, t: u32, n: u32) -> u32 {
+        if t == NIL {
+            return n;
+        }
+        if self.nodes[n as usize].priority > self.nodes[t as usize].priority {
+            let (left, right) = self.split(t, n);
+            let node = &mut self.nodes[n as usize];
+            (node.left, node.right) = (left, right);
+            self.refresh(n);
+            return n;
+        }
+        if self.less(n, t) {
+            self.nodes[t as usize].left = self.insert_under(self.nodes[t as usize].left, n);
+        } else {
+            self.nodes[t as usize].right = self.insert_under(self.nodes[t as usize].right, n);
+        }
+        self.refresh(t);
+        t
+    }
+
+    /// Divides subtree `t` into what stands before `n` and what stands after it.
+    fn split(&mut self, t: u32, n: u32) -> (u32, u32) {
+        if t == NIL {
+            return (NIL, NIL);
+        }
+        let halves = if self.less(t, n) {
+            let (left, right) = self.split(self.nodes[t as usize].right, n);
+            self.nodes[t as usize].right = left;
+            (t, right)
+        } else {
+            let (left, right) = self.split(self.nodes[t as usize].left, n);
+            self.nodes[t as usize].left = right;
+            (left, t)
+        };
+        self.refresh(t);
+        halves
+    }
+
+    fn remove_under(&mut self, t: u32, n: u32) -> u32 {
+        if t == n {
+            let node = &self.nodes[n as usize];
+            return self.merge(node.left, node.right);
+        }
+        if self.less(n, t) {
+            self.nodes[t as usize].left = self.remove_under(self.nodes[t as usize].left, n);
+        } else {
+            self.nodes[t as usize].right = self.remove_under(self.nodes[t as usize].right, n);
+        }
+        self.refresh(t);
+        t
+    }
+
+    /// Joins two subtrees, all of `a` standing before all of `b`.
+    fn merge(&mut self, a: u32, b: u32) -> u32 {
+        if a == NIL {
+            return b;
+        }
+        if b == NIL {
+            return a;
+        }
+        if self.nodes[a as usize].priority > self.nodes[b as usize].priority {
+            self.nodes[a as usize].right = self.merge(self.nodes[a as usize].right, b);
+            self.refresh(a);
+            a
+        } else {
+            self.nodes[b as usize].left = self.merge(a, self.nodes[b as usize].left);
+            self.refresh(b);
+            b
+        }
+    }
+}
