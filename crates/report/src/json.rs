@@ -1,0 +1,171 @@
+//! Results as JSON, schema 1. Every key is explained in `docs/json.md`.
+//!
+//! ```text
+//! {"schema": 1, "runs": [ {policy, …, "tasks": [ … ], "cpus": [ … ]}, … ]}
+//! ```
+//!
+//! Keys end in their unit and come in a fixed order; a record that is short stays on one
+//! line, so that a residency of hundreds of rows can be read and compared with `diff`. Times
+//! and energies are rounded to 3 decimals (µs, µJ): below that the figures are only an
+//! artefact of their floating-point sum. "Never" is `null`.
+//!
+//! Left out: the curves of the plots (the Perfetto file has them).
+
+use crate::words::round3;
+use risetime_analysis::{Burst, CpuResult, Level, Reach, RunResult, TaskResult};
+use risetime_model::Value as Setting;
+use serde_json::{Value, json};
+
+/// The version of the layout. It changes when a key changes its meaning or goes; new keys
+/// may come at any time.
+pub const SCHEMA: u32 = 1;
+
+/// What did these runs measure? All of it, for a program. Ends in a newline.
+pub fn runs(runs: &[RunResult]) -> String {
+    let runs: Vec<Value> = runs.iter().map(run).collect();
+    print(&json!({"schema": SCHEMA, "runs": runs}))
+}
+
+fn run(r: &RunResult) -> Value {
+    let settings: serde_json::Map<String, Value> = r
+        .settings
+        .0
+        .iter()
+        .map(|(name, value)| {
+            let value = match value {
+                Setting::Int(n) => json!(n),
+                Setting::Name(s) => json!(s),
+            };
+            (name.clone(), value)
+        })
+        .collect();
+    json!({
+        "policy": r.policy,
+        "backend": r.backend,
+        "platform": r.platform,
+        "workload": r.workload,
+        "kernel_release": r.kernel_release,
+        "seed": r.seed,
+        "phase_us": r.phase_us,
+        "settings": settings,
+        "tasks": r.tasks.iter().map(task).collect::<Vec<_>>(),
+        "cpus": r.cpus.iter().map(cpu).collect::<Vec<_>>(),
+        "energy_mj": round3(r.energy_mj),
+        "end_ms": round3(r.end_ms),
+        "notes": r.notes,
+    })
+}
+
+fn task(t: &TaskResult) -> Value {
+    let burst = t.burst.as_ref();
+    let mut record = json!({
+        "task": t.task.0,
+        "comm": t.comm,
+        "bursts": t.bursts,
+        "burst": burst.map(|b| json!({
+            "t0_ms": round3(b.t0_ms),
+            "t1_ms": round3(b.t1_ms),
+            "end_ms": round3(b.end_ms),
+            "ended_by": b.ended_by.as_str(),
+            "running_ms": round3(b.running_ms),
+        })),
+        "reach": t.reach.iter().map(reach).collect::<Vec<_>>(),
+        "perf_10_90_ms": t.perf_10_90_ms.map(round3),
+        "debt_ms": burst.map(|b| round3(b.debt_ms)),
+        "debt_capped_ms": burst.map(|b| round3(b.debt_capped_ms)),
+        "wait_ms": round3(t.wait_ms),
+        "energy_mj": round3(t.energy_mj),
+        "running": t.running.iter().map(|r| json!({
+            "cpu": r.cpu.0, "freq_khz": r.freq.0, "ms": round3(r.ms),
+        })).collect::<Vec<_>>(),
+        "util_residency": t.util_residency.iter().map(|u| json!({
+            "util": u.util, "ms": round3(u.ms),
+        })).collect::<Vec<_>>(),
+        "migrations": t.migrations.iter().map(|m| json!({
+            "at_ms": round3(m.at_ms), "from": m.from.0, "to": m.to.0, "why": m.why,
+        })).collect::<Vec<_>>(),
+        "lost": t.lost.iter().map(|l| json!({
+            "state": l.state, "ms": round3(l.ms),
+        })).collect::<Vec<_>>(),
+    });
+    if !t.all_bursts.is_empty() {
+        record["all_bursts"] = t.all_bursts.iter().map(whole_burst).collect();
+    }
+    record
+}
+
+/// A burst in the list of all bursts, where its debt cannot stand beside it.
+fn whole_burst(b: &Burst) -> Value {
+    json!({
+        "t0_ms": round3(b.t0_ms),
+        "t1_ms": round3(b.t1_ms),
+        "end_ms": round3(b.end_ms),
+        "ended_by": b.ended_by.as_str(),
+        "running_ms": round3(b.running_ms),
+        "debt_ms": round3(b.debt_ms),
+        "debt_capped_ms": round3(b.debt_capped_ms),
+    })
+}
+
+fn reach(r: &Reach) -> Value {
+    let after = r.after_ms.map(round3);
+    match r.what {
+        Level::Util(level) => json!({"signal": "util", "level": level, "after_ms": after}),
+        Level::Freq { cpu, freq } => {
+            json!({"signal": "freq_khz", "cpu": cpu.0, "level": freq.0, "after_ms": after})
+        }
+        Level::Capacity(level) => json!({"signal": "capacity", "level": level, "after_ms": after}),
+    }
+}
+
+fn cpu(c: &CpuResult) -> Value {
+    json!({
+        "cpu": c.cpu.0,
+        "capacity": c.capacity,
+        "energy_mj": round3(c.energy_mj),
+        "busy_ms": round3(c.busy_ms),
+        "freq": c.freq.iter().map(|(f, ms)| json!({
+            "freq_khz": f.0, "ms": round3(*ms),
+        })).collect::<Vec<_>>(),
+        "idle": c.idle.iter().map(|(state, ms)| json!({
+            "state": state, "ms": round3(*ms),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+/// The longest record that stays on one line, in bytes.
+const ONE_LINE: usize = 96;
+
+/// Pretty-printed, but a short record without inner lists stays on its line.
+fn print(value: &Value) -> String {
+    let mut out = String::new();
+    nest(value, 0, &mut out);
+    out.push('\n');
+    out
+}
+
+fn nest(value: &Value, depth: usize, out: &mut String) {
+    let short = value.to_string();
+    let (open, close, items): (_, _, Vec<(Option<&String>, &Value)>) = match value {
+        Value::Object(map) if depth < 2 || short.len() > ONE_LINE => {
+            ('{', '}', map.iter().map(|(k, v)| (Some(k), v)).collect())
+        }
+        Value::Array(list) if list.iter().any(Value::is_object) || short.len() > ONE_LINE => {
+            ('[', ']', list.iter().map(|v| (None, v)).collect())
+        }
+        _ => return out.push_str(&short),
+    };
+    out.push(open);
+    for (i, (key, item)) in items.into_iter().enumerate() {
+        out.push_str(if i == 0 { "\n" } else { ",\n" });
+        out.extend(std::iter::repeat_n(' ', depth + 1));
+        if let Some(key) = key {
+            out.push_str(&Value::from(key.as_str()).to_string());
+            out.push_str(": ");
+        }
+        nest(item, depth + 1, out);
+    }
+    out.push('\n');
+    out.extend(std::iter::repeat_n(' ', depth));
+    out.push(close);
+}

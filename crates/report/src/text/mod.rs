@@ -1,0 +1,27 @@
+//! What a person reads at a terminal: the answer first, the evidence below it.
+//!
+//! Every function returns the whole text, fits it into [`Style::width`] columns (40 at
+//! least), and is plain when no colour is wanted.
+
+mod page;
+mod plot;
+mod run;
+
+pub use run::run;
+
+/// How text is to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of the terminal; reports use between 40 and 200 of them.
+    pub width: usize,
+    /// Whether to emit colours.
+    pub color: bool,
+    /// Whether the terminal shows Unicode; else the nearest ASCII is printed.
+    pub unicode: bool,
+}
+
+impl Style {
+    fn columns(&self) -> usize {
+        self.width.clamp(40, 200)
+    }
+}

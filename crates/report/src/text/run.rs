@@ -1,0 +1,494 @@
+//! One run: what happened in five seconds of reading, then the plots of the series.
+//!
+//! ```text
+//! headline     174 ms to full speed; 96 ms of full-speed work lost
+//! where        the debt by the state in which it was lost
+//! reached      util levels, bigger CPUs, operating points, migrations, energy, waiting
+//! plots        util_avg running · util_avg running residency · Sum Time Running on CPU ·
+//!              Frequency of each CPU it ran on · Frequency residency
+//! ```
+//!
+//! The x axis counts ms from t0, as all figures do. Lists that have no end in sight are cut,
+//! and the text says how many rows there are and where all of them can be had.
+
+use super::Style;
+use super::page::{Ink, Line, Page, Table, pad};
+use super::plot::{Curve, Plot};
+use crate::words;
+use risetime_analysis::{Level, RunResult, TaskResult, Timeline};
+use risetime_kernel::units::CpuId;
+use std::collections::BTreeMap;
+
+/// Rows of a list before it is cut.
+const LIST: usize = 24;
+/// Rows of the list of other tasks, and of migrations.
+const SHORT_LIST: usize = 10;
+/// Rows of a plot.
+const PLOT: usize = 16;
+
+/// What did this run show? Headline, figures and plots of the task that `timeline` follows,
+/// the first; a row for each other task.
+pub fn run(result: &RunResult, timeline: &Timeline, style: &Style) -> String {
+    let mut page = Page::new(style);
+    title(&mut page, result);
+    match result.tasks.first() {
+        None => page.line(Line::new().plain("No task of the workload ever ran.")),
+        Some(task) => {
+            headline(&mut page, result, task);
+            where_it_went(&mut page, task);
+            reached(&mut page, task);
+            moved(&mut page, task);
+            spent(&mut page, result, task);
+            other_tasks(&mut page, result);
+            plots(&mut page, task, timeline);
+        }
+    }
+    notes(&mut page, &result.notes);
+    page.finish()
+}
+
+fn title(page: &mut Page<'_>, r: &RunResult) {
+    let rest = format!(
+        " · {} · {} · {} · {} ms",
+        r.platform,
+        r.policy,
+        words::backend(r.backend),
+        words::one(r.end_ms)
+    );
+    if r.workload.chars().count() + rest.chars().count() <= page.width() {
+        page.line(
+            Line::new()
+                .ink(Ink::Title, r.workload.as_str())
+                .ink(Ink::Dim, rest),
+        );
+    } else {
+        page.paragraph(0, Ink::Title, &format!("{}{rest}", r.workload));
+    }
+    if r.phase_us > 0 {
+        page.line(Line::new().ink(Ink::Dim, format!("start phase {} µs", r.phase_us)));
+    }
+    page.blank();
+}
+
+/// The first sentence: when the burst had full speed and what it lost until then.
+pub(super) fn sentence(t: &TaskResult) -> String {
+    use risetime_analysis::EndedBy;
+    let Some(b) = &t.burst else {
+        return format!("{} never became runnable.", t.comm);
+    };
+    let lost = format!(
+        "{}{} ms of full-speed work lost",
+        words::bound(b),
+        words::one(b.debt_ms)
+    );
+    let span = words::one(b.t1_ms - b.t0_ms);
+    match b.ended_by {
+        EndedBy::FullSpeed => format!("{span} ms to full speed; {lost} on the way."),
+        EndedBy::Sleep => format!("Asleep again after {span} ms without full speed; {lost}."),
+        EndedBy::Exit => format!("Done after {span} ms without full speed; {lost}."),
+        EndedBy::RunEnd => format!("Not at full speed when the run ended after {span} ms; {lost}."),
+    }
+}
+
+fn headline(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
+    page.hanging(
+        "",
+        Ink::Strong,
+        &format!("{}: {}", words::task_name(r, t), sentence(t)),
+    );
+    let Some(b) = &t.burst else { return };
+    if (b.debt_ms - b.debt_capped_ms).abs() >= 0.05 {
+        let text = format!(
+            "Of it {}{} ms against the fastest speed this task may have.",
+            words::bound(b),
+            words::one(b.debt_capped_ms)
+        );
+        page.paragraph(0, Ink::Plain, &text);
+    }
+    if t.bursts > 1 {
+        let text = format!(
+            "The longest of {} bursts, from {} ms on.",
+            t.bursts,
+            words::one(b.t0_ms)
+        );
+        page.paragraph(0, Ink::Dim, &text);
+    }
+    page.blank();
+}
+
+/// The debt by state, as bars; nothing if nothing was lost.
+pub(super) fn where_it_went(page: &mut Page<'_>, t: &TaskResult) {
+    let total: f64 = t.lost.iter().map(|l| l.ms).sum();
+    let rows: Vec<(String, f64, String)> = t
+        .lost
+        .iter()
+        .filter(|l| l.ms >= 0.05)
+        .map(|l| {
+            let share = 100.0 * l.ms / total;
+            (
+                words::lost_state(l.state),
+                l.ms,
+                format!("{} ms {share:>3.0} %", words::one(l.ms)),
+            )
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    let wide = rows.iter().map(|r| r.2.chars().count()).max().unwrap_or(0);
+    let rows: Vec<_> = rows
+        .into_iter()
+        .map(|(l, v, t)| (l, v, format!("{t:>wide$}")))
+        .collect();
+    page.line(Line::new().ink(Ink::Title, "Where it went"));
+    page.bars(2, Ink::Bad, &rows);
+    page.blank();
+}
+
+fn reached(page: &mut Page<'_>, t: &TaskResult) {
+    if t.reach.is_empty() {
+        return;
+    }
+    page.line(
+        Line::new()
+            .ink(Ink::Title, "Reached")
+            .ink(Ink::Dim, " (ms after it became busy)"),
+    );
+    let at = |x: Option<f64>| words::one_or(x, "never");
+    let mut levels: BTreeMap<u8, Vec<String>> = BTreeMap::new();
+    let mut domains: Vec<(CpuId, Vec<String>)> = Vec::new();
+    for r in &t.reach {
+        let entry = |name: String| format!("{name}\u{a0}{}", at(r.after_ms));
+        match r.what {
+            Level::Util(u) => levels.entry(0).or_default().push(entry(format!("{u}:"))),
+            Level::Capacity(c) => levels.entry(1).or_default().push(entry(format!("{c}:"))),
+            Level::Freq { cpu, freq } => {
+                let text = entry(format!("{}:", words::mhz(freq)));
+                match domains.iter_mut().find(|d| d.0 == cpu) {
+                    Some(domain) => domain.1.push(text),
+                    None => domains.push((cpu, vec![text])),
+                }
+            }
+        }
+    }
+    for (kind, entries) in levels {
+        let head = if kind == 0 {
+            "  util      "
+        } else {
+            "  capacity  "
+        };
+        page.hanging(head, Ink::Plain, &entries.join(", "));
+    }
+    for (cpu, entries) in domains {
+        let head = format!("  {} MHz ", pad(&cpu.to_string(), 5, false));
+        page.hanging(&head, Ink::Plain, &entries.join(", "));
+    }
+    page.blank();
+}
+
+fn moved(page: &mut Page<'_>, t: &TaskResult) {
+    if t.migrations.is_empty() {
+        return;
+    }
+    page.line(Line::new().ink(Ink::Title, "Moved"));
+    for m in t.migrations.iter().take(SHORT_LIST) {
+        page.line(Line::new().plain(format!(
+            "  {:>8} ms  {} → {}  {}",
+            words::one(m.at_ms),
+            m.from,
+            m.to,
+            words::migration_reason(m.why)
+        )));
+    }
+    more(page, t.migrations.len(), SHORT_LIST, "migrations");
+    page.blank();
+}
+
+fn spent(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
+    page.line(Line::new().ink(Ink::Title, "Spent"));
+    let mut rows = Vec::new();
+    if let Some(ms) = t.perf_10_90_ms {
+        rows.push(format!(
+            "{} ms from 10 to 90 % of its speed",
+            words::one(ms)
+        ));
+    }
+    rows.push(format!(
+        "{} ms runnable, waiting for a CPU",
+        words::one(t.wait_ms)
+    ));
+    rows.push(format!(
+        "{} mJ while it ran; {} mJ all CPUs, whole run",
+        words::one(t.energy_mj),
+        words::one(r.energy_mj)
+    ));
+    for row in rows {
+        page.hanging("  ", Ink::Plain, &row);
+    }
+    page.blank();
+}
+
+fn other_tasks(page: &mut Page<'_>, r: &RunResult) {
+    if r.tasks.len() < 2 {
+        return;
+    }
+    page.line(Line::new().ink(Ink::Title, "Other tasks"));
+    let mut table = Table::new(["task", "full speed", "lost ms", "wait ms", "mJ"]);
+    for t in r.tasks.iter().skip(1).take(SHORT_LIST) {
+        let burst = t.burst.as_ref();
+        table.row([
+            words::task_name(r, t),
+            words::one_or(burst.and_then(words::to_full_speed), "–"),
+            burst.map_or("–".into(), |b| {
+                words::bound(b).to_string() + &words::one(b.debt_ms)
+            }),
+            words::one(t.wait_ms),
+            words::one(t.energy_mj),
+        ]);
+    }
+    page.table(2, &table);
+    more(page, r.tasks.len() - 1, SHORT_LIST, "tasks");
+    page.blank();
+}
+
+/// Says what a cut list left out.
+fn more(page: &mut Page<'_>, all: usize, shown: usize, what: &str) {
+    if all > shown {
+        let text = format!(
+            "… {} of {all} {what} more; all of them: --format json or csv",
+            all - shown
+        );
+        page.paragraph(2, Ink::Dim, &text);
+    }
+}
+
+fn notes(page: &mut Page<'_>, notes: &[String]) {
+    if notes.is_empty() {
+        return;
+    }
+    page.blank();
+    for note in notes {
+        page.hanging("note: ", Ink::Dim, note);
+    }
+}
+
+fn plots(page: &mut Page<'_>, t: &TaskResult, timeline: &Timeline) {
+    let Some(b) = &t.burst else { return };
+    let window = window(t);
+    let runs = running_intervals(timeline, b.t0_ms);
+    util_plot(page, t, timeline, &runs, window, b.t0_ms);
+    util_bars(page, t);
+    cpu_bars(page, t);
+    for (cpu, curve) in &timeline.freq {
+        if t.running.iter().any(|r| r.cpu == *cpu && r.ms > 0.0) {
+            let on: Vec<_> = runs
+                .iter()
+                .filter(|r| r.2 == *cpu)
+                .map(|r| (r.0, r.1))
+                .collect();
+            let points: Vec<(f64, f64)> = curve
+                .iter()
+                .map(|(at, f)| (at - b.t0_ms, f.0 as f64 / 1000.0))
+                .collect();
+            freq_plot(page, t, *cpu, held(&points, &on), window);
+        }
+    }
+    freq_bars(page, t);
+}
+
+/// What the plots show, in ms from t0: a little before it until a little after everything
+/// that is reported has happened.
+pub(super) fn window(t: &TaskResult) -> (f64, f64) {
+    let Some(b) = &t.burst else { return (0.0, 1.0) };
+    let end = (b.end_ms - b.t0_ms).max(1.0);
+    let reached = t
+        .reach
+        .iter()
+        .filter_map(|r| r.after_ms)
+        .filter(|x| x.is_finite());
+    let last = reached.fold(b.t1_ms - b.t0_ms, f64::max);
+    let right = (last * 1.2 + 1.0).min(end);
+    (-0.05 * right, right)
+}
+
+/// The stretches in which the task ran: (start, end, CPU) in ms from t0.
+pub(super) fn running_intervals(timeline: &Timeline, t0: f64) -> Vec<(f64, f64, CpuId)> {
+    let cpu = &timeline.cpu;
+    let last = [
+        timeline.util.last().map(|p| p.0),
+        timeline.speed.last().map(|p| p.0),
+    ];
+    let end = last.into_iter().flatten().fold(f64::MIN, f64::max);
+    cpu.iter()
+        .enumerate()
+        .filter_map(|(i, &(from, on))| {
+            let to = cpu.get(i + 1).map_or(end.max(from), |next| next.0);
+            Some((from - t0, to - t0, on?))
+        })
+        .collect()
+}
+
+/// A curve that holds each value until the next, cut to the given stretches; stretches less
+/// than 0.1 ms apart are joined.
+fn held(points: &[(f64, f64)], stretches: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
+    let mut joined: Vec<(f64, f64)> = Vec::new();
+    for &(from, to) in stretches {
+        match joined.last_mut() {
+            Some(last) if from - last.1 < 0.1 => last.1 = to,
+            _ => joined.push((from, to)),
+        }
+    }
+    let mut parts = Vec::new();
+    for (from, to) in joined {
+        let first = points.partition_point(|p| p.0 <= from);
+        let Some(mut value) = first.checked_sub(1).map(|i| points[i].1) else {
+            continue;
+        };
+        let mut part = vec![(from, value)];
+        for &(at, next) in points[first..].iter().take_while(|p| p.0 < to) {
+            part.extend([(at, value), (at, next)]);
+            value = next;
+        }
+        part.push((to, value));
+        parts.push(part);
+    }
+    parts
+}
+
+fn util_plot(
+    page: &mut Page<'_>,
+    t: &TaskResult,
+    timeline: &Timeline,
+    runs: &[(f64, f64, CpuId)],
+    x: (f64, f64),
+    t0: f64,
+) {
+    let points: Vec<(f64, f64)> = timeline
+        .util
+        .iter()
+        .map(|&(at, u)| (at - t0, u as f64))
+        .collect();
+    let parts: Vec<Vec<(f64, f64)>> = runs
+        .iter()
+        .map(|&(from, to, _)| {
+            let first = points.partition_point(|p| p.0 < from);
+            let end = points.partition_point(|p| p.0 <= to);
+            let before = first.checked_sub(1).map(|i| (from, points[i].1));
+            before
+                .into_iter()
+                .chain(points[first..end.max(first)].iter().copied())
+                .collect()
+        })
+        .collect();
+    if parts.iter().all(Vec::is_empty) {
+        return;
+    }
+    let seen = parts
+        .iter()
+        .flatten()
+        .filter(|p| x.0 <= p.0 && p.0 <= x.1)
+        .map(|p| p.1);
+    let top = seen.fold(1.0, f64::max);
+    let marks = [1.0, 0.75, 0.5, 0.25, 0.0].map(|f| (f * top, format!("{:.0}", f * top)));
+    page.blank();
+    Plot {
+        title: format!("{} util_avg running", t.comm),
+        x,
+        y: (0.0, top),
+        rows: PLOT,
+        y_marks: marks.to_vec(),
+        x_unit: "ms",
+        curves: vec![Curve {
+            parts,
+            ink: Ink::Curve,
+        }],
+        shade: None,
+    }
+    .draw(page);
+}
+
+fn util_bars(page: &mut Page<'_>, t: &TaskResult) {
+    if t.util_residency.is_empty() {
+        return;
+    }
+    page.rule(&format!("{} util_avg running residency (ms)", t.comm));
+    let rows: Vec<_> = t
+        .util_residency
+        .iter()
+        .take(LIST)
+        .map(|u| (u.util.to_string(), u.ms, words::one(u.ms)))
+        .collect();
+    page.bars(0, Ink::Curve, &rows);
+    more(page, t.util_residency.len(), LIST, "util values");
+}
+
+fn cpu_bars(page: &mut Page<'_>, t: &TaskResult) {
+    let mut sums: BTreeMap<CpuId, f64> = BTreeMap::new();
+    for r in &t.running {
+        *sums.entry(r.cpu).or_default() += r.ms;
+    }
+    if sums.is_empty() {
+        return;
+    }
+    page.rule(&format!("{} Sum Time Running on CPU (ms)", t.comm));
+    let rows: Vec<_> = sums
+        .iter()
+        .map(|(cpu, ms)| (cpu.to_string(), *ms, words::one(*ms)))
+        .collect();
+    page.bars(0, Ink::Curve, &rows);
+}
+
+fn freq_plot(
+    page: &mut Page<'_>,
+    t: &TaskResult,
+    cpu: CpuId,
+    parts: Vec<Vec<(f64, f64)>>,
+    x: (f64, f64),
+) {
+    let inside: Vec<f64> = parts
+        .iter()
+        .filter(|p| p.last().is_some_and(|l| l.0 >= x.0) && p.first().is_some_and(|f| f.0 <= x.1))
+        .flatten()
+        .filter(|p| x.0 <= p.0 && p.0 <= x.1)
+        .map(|p| p.1)
+        .collect();
+    let Some(high) = inside.iter().copied().reduce(f64::max) else {
+        return;
+    };
+    let low = inside.iter().copied().fold(high, f64::min);
+    let low = if high - low < 1.0 { 0.0 } else { low };
+    let mut used = inside;
+    used.sort_by(|a, b| b.total_cmp(a));
+    used.dedup();
+    page.blank();
+    Plot {
+        title: format!("{} {cpu} Frequency (MHz)", t.comm),
+        x,
+        y: (low, high),
+        rows: PLOT,
+        y_marks: used.iter().map(|m| (*m, format!("{m:.0}"))).collect(),
+        x_unit: "ms",
+        curves: vec![Curve {
+            parts,
+            ink: Ink::Curve,
+        }],
+        shade: None,
+    }
+    .draw(page);
+}
+
+fn freq_bars(page: &mut Page<'_>, t: &TaskResult) {
+    let mut cpus: Vec<CpuId> = t.running.iter().map(|r| r.cpu).collect();
+    cpus.dedup();
+    for cpu in cpus {
+        page.rule(&format!("{} {cpu} Frequency residency (ms)", t.comm));
+        let at: Vec<_> = t.running.iter().filter(|r| r.cpu == cpu).collect();
+        let rows: Vec<_> = at
+            .iter()
+            .take(LIST)
+            .map(|r| (words::mhz(r.freq), r.ms, words::one(r.ms)))
+            .collect();
+        page.bars(0, Ink::Curve, &rows);
+        more(page, at.len(), LIST, "frequencies");
+    }
+}

@@ -1,0 +1,160 @@
+//! Numbers and states in the words that every report uses.
+
+use risetime_analysis::{Burst, EndedBy, Level, RunResult, TaskResult};
+use risetime_kernel::units::{CpuId, KHz};
+
+/// Rounded to 3 decimals (µs of a ms); −0 becomes 0, and what is not a number stays so.
+pub(crate) fn round3(x: f64) -> f64 {
+    (x * 1000.0).round() / 1000.0 + 0.0
+}
+
+/// Milliseconds or millijoules for a person: one decimal, "–" for what is not a number.
+pub(crate) fn one(x: f64) -> String {
+    if x.is_finite() {
+        format!("{:.1}", (x * 10.0).round() / 10.0 + 0.0)
+    } else {
+        "–".into()
+    }
+}
+
+/// The same for what may never have happened.
+pub(crate) fn one_or(x: Option<f64>, never: &str) -> String {
+    x.map_or_else(|| never.into(), one)
+}
+
+/// A difference with its sign: `+3.2`, `-0.4`, `0.0`.
+pub(crate) fn signed(x: f64) -> String {
+    let text = one(x);
+    if text.starts_with('-') || text == "0.0" {
+        text
+    } else {
+        format!("+{text}")
+    }
+}
+
+/// A frequency in MHz, as exactly as it was given: `600`, `1804.8`.
+pub(crate) fn mhz(freq: KHz) -> String {
+    let (whole, rest) = (freq.0 / 1000, freq.0 % 1000);
+    if rest == 0 {
+        return whole.to_string();
+    }
+    format!("{whole}.{rest:03}")
+        .trim_end_matches('0')
+        .to_string()
+}
+
+/// CPUs as the kernel lists them: `0-3`, `0,2-3`.
+pub(crate) fn cpu_list(cpus: &[CpuId]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for c in cpus {
+        match parts.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(c.0) => *last = c.0,
+            _ => parts.push((c.0, c.0)),
+        }
+    }
+    let text = |&(a, b): &(u32, u32)| {
+        if a == b {
+            a.to_string()
+        } else {
+            format!("{a}-{b}")
+        }
+    };
+    parts.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+/// Where the trace came from, for a reader.
+pub(crate) fn backend(name: &str) -> &str {
+    match name {
+        "sim" => "simulated",
+        "vm" => "real kernel in a VM",
+        "host" => "this machine",
+        other => other,
+    }
+}
+
+/// In which state speed was lost, in words that need no kernel knowledge.
+pub(crate) fn lost_state(state: &str) -> String {
+    match state {
+        "waiting" => "runnable, waiting for a CPU".into(),
+        "lowest_opp" => "at the lowest frequency".into(),
+        "opp_climb" => "climbing the frequencies".into(),
+        "rate_limited" => "held by the rate limit".into(),
+        "waiting_for_misfit" => "waiting for a bigger CPU".into(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// Why a task changed its CPU.
+pub(crate) fn migration_reason(why: &str) -> String {
+    match why {
+        "misfit" => "misfit: it needs a bigger CPU".into(),
+        "energy" => "energy: a cheaper CPU".into(),
+        "idle_sibling" => "an idle CPU nearby".into(),
+        "newidle" => "an idle CPU pulled it".into(),
+        "balance" => "load balancing".into(),
+        "affinity" => "its affinity".into(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// "≥ " where the run ended before the figure was complete.
+pub(crate) fn bound(b: &Burst) -> &'static str {
+    if b.ended_by == EndedBy::RunEnd {
+        "≥ "
+    } else {
+        ""
+    }
+}
+
+/// Time to full speed; `None` if the burst never had it.
+pub(crate) fn to_full_speed(b: &Burst) -> Option<f64> {
+    (b.ended_by == EndedBy::FullSpeed).then_some(b.t1_ms - b.t0_ms)
+}
+
+/// When `level` was reached; `None`: never, or not asked.
+pub(crate) fn after(t: &TaskResult, level: Level) -> Option<f64> {
+    t.reach
+        .iter()
+        .find(|r| r.what == level)
+        .and_then(|r| r.after_ms)
+}
+
+/// The name to tell tasks apart: its comm, with its number where another has the same.
+pub(crate) fn task_name(run: &RunResult, t: &TaskResult) -> String {
+    let same = run.tasks.iter().filter(|o| o.comm == t.comm).count();
+    if same > 1 {
+        format!("{}#{}", t.comm, t.task.0)
+    } else {
+        t.comm.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_leaves_no_minus_zero() {
+        assert_eq!(round3(-0.0001).to_string(), "0");
+        assert_eq!(one(-0.04), "0.0");
+        assert_eq!(signed(-0.04), "0.0");
+        assert_eq!(signed(3.25), "+3.3");
+        assert_eq!(one(f64::NAN), "–");
+    }
+
+    #[test]
+    fn frequencies_are_exact() {
+        assert_eq!(mhz(KHz(600_000)), "600");
+        assert_eq!(mhz(KHz(1_804_800)), "1804.8");
+        assert_eq!(mhz(KHz(1_000_007)), "1000.007");
+    }
+
+    #[test]
+    fn cpu_lists_like_the_kernel() {
+        let list = |c: &[u32]| cpu_list(&c.iter().map(|&c| CpuId(c)).collect::<Vec<_>>());
+        assert_eq!(list(&[]), "");
+        assert_eq!(list(&[0, 1, 2, 3]), "0-3");
+        assert_eq!(list(&[0, 2, 3, 7]), "0,2-3,7");
+        assert_eq!(list(&[u32::MAX, 0]), "4294967295,0");
+    }
+}

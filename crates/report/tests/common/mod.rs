@@ -1,0 +1,329 @@
+//! Made-up but plausible results, so that reports can be looked at without a simulator: a
+//! task that becomes busy on a machine with the M1's operating points, util by the
+//! half-life of 32 ms, one decision a millisecond. Not a reference for any figure.
+#![allow(dead_code)]
+
+use risetime_analysis::*;
+use risetime_kernel::units::*;
+use risetime_model::{Settings, Value};
+
+/// (MHz, µW) of the little CPUs.
+pub(crate) const LITTLE: [(u64, u64); 5] = [
+    (600, 47296),
+    (972, 99715),
+    (1332, 188860),
+    (1704, 288891),
+    (2064, 412979),
+];
+/// (MHz, µW) of the big CPUs.
+pub(crate) const BIG: [(u64, u64); 9] = [
+    (600, 290230),
+    (1056, 647097),
+    (1500, 1112838),
+    (1956, 1776667),
+    (2184, 2366690),
+    (2388, 2892193),
+    (2592, 3475417),
+    (2988, 4540620),
+    (3204, 4951324),
+];
+const T0: f64 = 1000.2;
+
+/// How the made-up machine decides.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    pub(crate) policy: &'static str,
+    pub(crate) rate_limit_ms: f64,
+    /// Full speed on a big CPU from the start.
+    pub(crate) fast: bool,
+    pub(crate) phase_us: u64,
+    /// Length of the busy phase in ms.
+    pub(crate) busy_ms: usize,
+}
+
+/// The mailing list's default.
+pub(crate) const DEFAULT: Kind = Kind {
+    policy: "linux-6.8",
+    rate_limit_ms: 10.0,
+    fast: false,
+    phase_us: 0,
+    busy_ms: 1999,
+};
+/// Fast from the start.
+pub(crate) const FAST: Kind = Kind {
+    policy: "performance",
+    fast: true,
+    ..DEFAULT
+};
+
+/// A run of `rampup`.
+pub(crate) fn rampup(kind: Kind) -> (RunResult, Timeline) {
+    let mut line = Timeline::default();
+    naps(&mut line, kind.fast);
+    let mut m = Machine::new(kind);
+    for ms in 0..kind.busy_ms {
+        m.step(ms as f64, &mut line);
+    }
+    line.util.push((T0 + kind.busy_ms as f64, m.util as u64));
+    line.freq = [
+        (CpuId(0), m.freq_log[0].clone()),
+        (CpuId(4), m.freq_log[1].clone()),
+    ]
+    .to_vec();
+    (m.result(), line)
+}
+
+fn naps(line: &mut Timeline, fast: bool) {
+    for nap in 0..100 {
+        let at = nap as f64 * 10.0;
+        line.cpu.push((at, Some(CpuId(if fast { 4 } else { 0 }))));
+        line.util.push((at, 0));
+        line.speed.push((at, if fast { 1.0 } else { 0.13 }));
+        line.cpu.push((at + 0.008, None));
+        line.speed.push((at + 0.008, 0.0));
+    }
+}
+
+struct Machine {
+    kind: Kind,
+    util: f64,
+    big: bool,
+    opp: usize,
+    changed: f64,
+    lost: Vec<(&'static str, f64)>,
+    t1: Option<f64>,
+    debt: f64,
+    energy: f64,
+    reach: Vec<Reach>,
+    running: Vec<RunningAt>,
+    residency: Vec<UtilResidency>,
+    migrations: Vec<Migration>,
+    freq_log: [Vec<(f64, KHz)>; 2],
+    shown: u64,
+    pelt: f64,
+}
+
+impl Machine {
+    fn new(kind: Kind) -> Machine {
+        let mut reach: Vec<Reach> = [450, 1000]
+            .map(|u| Reach {
+                what: Level::Util(u),
+                after_ms: None,
+            })
+            .to_vec();
+        for (cpu, opps) in [(0, &LITTLE[..]), (4, &BIG[..])] {
+            reach.extend(opps.iter().map(|o| Reach {
+                what: Level::Freq {
+                    cpu: CpuId(cpu),
+                    freq: KHz(o.0 * 1000),
+                },
+                after_ms: None,
+            }));
+        }
+        reach.push(Reach {
+            what: Level::Capacity(1024),
+            after_ms: None,
+        });
+        let first = |opps: &[(u64, u64)]| vec![(0.0, KHz(opps[0].0 * 1000))];
+        Machine {
+            kind,
+            util: 0.0,
+            big: kind.fast,
+            opp: if kind.fast { BIG.len() - 1 } else { 0 },
+            changed: -100.0,
+            lost: vec![],
+            t1: None,
+            debt: 0.0,
+            energy: 0.0,
+            reach,
+            running: vec![],
+            residency: vec![],
+            migrations: vec![],
+            freq_log: [first(&LITTLE), first(&BIG)],
+            shown: 0,
+            pelt: 0.0,
+        }
+    }
+
+    fn opps(&self) -> &'static [(u64, u64)] {
+        if self.big { &BIG } else { &LITTLE }
+    }
+
+    fn speed(&self) -> f64 {
+        let top = self.opps().last().unwrap().0 as f64;
+        let capacity = if self.big { 1024.0 } else { 459.0 };
+        capacity / 1024.0 * self.opps()[self.opp].0 as f64 / top
+    }
+
+    fn step(&mut self, now: f64, line: &mut Timeline) {
+        let state = self.decide(now);
+        let (cpu, s) = (CpuId(if self.big { 4 } else { 0 }), self.speed());
+        let freq = KHz(self.opps()[self.opp].0 * 1000);
+        let log = &mut self.freq_log[usize::from(self.big)];
+        if log.last().map(|l| l.1) != Some(freq) {
+            log.push((T0 + now, freq));
+        }
+        if line.cpu.last().map(|c| c.1) != Some(Some(cpu)) {
+            line.cpu.push((T0 + now, Some(cpu)));
+        }
+        if line.speed.last().map(|p| p.1) != Some(s) {
+            line.speed.push((T0 + now, s));
+        }
+        if self.t1.is_none() && s >= 0.99 {
+            self.t1 = Some(now);
+        }
+        if self.t1.is_none() {
+            self.debt += 1.0 - s;
+            match self.lost.iter_mut().find(|l| l.0 == state) {
+                Some(l) => l.1 += 1.0 - s,
+                None => self.lost.push((state, 1.0 - s)),
+            }
+        }
+        self.account(now, cpu, freq);
+        self.pelt += s;
+        if self.pelt >= 1.0 || now == 0.0 {
+            let y = 0.5f64.powf(self.pelt / 32.0);
+            self.util = self.util * y + 1023.5 * (1.0 - y);
+            self.pelt = 0.0;
+            self.shown = self.util as u64;
+        }
+        line.util.push((T0 + now, self.shown));
+    }
+
+    fn decide(&mut self, now: f64) -> &'static str {
+        if self.kind.fast {
+            return "opp_climb";
+        }
+        let capacity = if self.big { 1024.0 } else { 459.0 };
+        let want = 1.25 * self.util / capacity * self.opps().last().unwrap().0 as f64;
+        let wanted = self
+            .opps()
+            .iter()
+            .position(|o| o.0 as f64 >= want)
+            .unwrap_or(self.opps().len() - 1);
+        let limited = wanted != self.opp && now - self.changed < self.kind.rate_limit_ms;
+        if wanted > self.opp && !limited {
+            self.opp = wanted;
+            self.changed = now;
+        }
+        if !self.big && self.util > 0.8 * 459.0 + 13.0 {
+            self.big = true;
+            self.opp = 2;
+            let (from, to) = (CpuId(0), CpuId(4));
+            self.migrations.push(Migration {
+                at_ms: now,
+                from,
+                to,
+                why: "misfit",
+            });
+        }
+        match () {
+            _ if limited => "rate_limited",
+            _ if !self.big && self.opp == 0 => "lowest_opp",
+            _ if !self.big && self.util > 0.8 * 459.0 => "waiting_for_misfit",
+            _ => "opp_climb",
+        }
+    }
+
+    fn account(&mut self, now: f64, cpu: CpuId, freq: KHz) {
+        self.energy += self.opps()[self.opp].1 as f64 / 1e6;
+        match self
+            .running
+            .iter_mut()
+            .find(|r| (r.cpu, r.freq) == (cpu, freq))
+        {
+            Some(r) => r.ms += 1.0,
+            None => self.running.push(RunningAt { cpu, freq, ms: 1.0 }),
+        }
+        match self.residency.iter_mut().find(|u| u.util == self.shown) {
+            Some(u) => u.ms += 1.0,
+            None => self.residency.push(UtilResidency {
+                util: self.shown,
+                ms: 1.0,
+            }),
+        }
+        let (big, shown) = (self.big, self.shown);
+        for r in self.reach.iter_mut().filter(|r| r.after_ms.is_none()) {
+            let there = match r.what {
+                Level::Util(u) => shown >= u,
+                Level::Capacity(c) => c <= 459 || big,
+                Level::Freq { cpu: c, freq: f } => c == cpu && f <= freq,
+            };
+            if there {
+                r.after_ms = Some(now);
+            }
+        }
+    }
+
+    fn result(mut self) -> RunResult {
+        let end = T0 + self.kind.busy_ms as f64;
+        self.lost.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let burst = Burst {
+            t0_ms: T0,
+            t1_ms: self.t1.map_or(end, |t| T0 + t),
+            end_ms: end,
+            ended_by: if self.t1.is_some() {
+                EndedBy::FullSpeed
+            } else {
+                EndedBy::RunEnd
+            },
+            running_ms: self.kind.busy_ms as f64,
+            debt_ms: self.debt,
+            debt_capped_ms: self.debt,
+        };
+        let mut settings = Settings::default();
+        settings
+            .0
+            .insert("governor".into(), Value::Name("schedutil".into()));
+        let limit = (self.kind.rate_limit_ms * 1000.0) as i64;
+        settings.0.insert("rate_limit_us".into(), Value::Int(limit));
+        let cpus = (0..8).map(|c| self.cpu(c)).collect();
+        RunResult {
+            policy: self.kind.policy.into(),
+            backend: "sim",
+            platform: "m1".into(),
+            workload: "rampup".into(),
+            kernel_release: "6.8".into(),
+            seed: 1,
+            phase_us: self.kind.phase_us,
+            settings,
+            end_ms: end,
+            tasks: vec![TaskResult {
+                task: TaskId(0),
+                comm: "rampup".into(),
+                bursts: 101,
+                all_bursts: vec![],
+                burst: Some(burst),
+                reach: self.reach,
+                perf_10_90_ms: self.t1.map(|t| t * 0.69),
+                wait_ms: 0.0,
+                energy_mj: self.energy,
+                running: self.running,
+                util_residency: self.residency,
+                migrations: self.migrations,
+                lost: self
+                    .lost
+                    .iter()
+                    .map(|&(state, ms)| Lost { state, ms })
+                    .collect(),
+            }],
+            cpus,
+            energy_mj: self.energy + 91.7,
+            notes: vec![],
+        }
+    }
+
+    fn cpu(&self, cpu: u32) -> CpuResult {
+        let at = self.running.iter().filter(|r| r.cpu.0 == cpu);
+        let freq: Vec<(KHz, f64)> = at.map(|r| (r.freq, r.ms)).collect();
+        let busy: f64 = freq.iter().map(|f| f.1).sum();
+        CpuResult {
+            cpu: CpuId(cpu),
+            capacity: if cpu < 4 { 459 } else { 1024 },
+            energy_mj: 11.5,
+            freq,
+            idle: vec![("wfi".into(), T0 + self.kind.busy_ms as f64 - busy)],
+            busy_ms: busy,
+        }
+    }
+}
