@@ -121,6 +121,7 @@ fn reach(r: &Reach) -> Value {
 fn cpu(c: &CpuResult) -> Value {
     json!({
         "cpu": c.cpu.0,
+        "domain": c.domain.0,
         "capacity": c.capacity,
         "energy_mj": round3(c.energy_mj),
         "busy_ms": round3(c.busy_ms),

@@ -75,11 +75,15 @@ pub(crate) fn backend(name: &str) -> &str {
 /// In which state speed was lost, in words that need no kernel knowledge.
 pub(crate) fn lost_state(state: &str) -> String {
     match state {
-        "waiting" => "runnable, waiting for a CPU".into(),
-        "lowest_opp" => "at the lowest frequency".into(),
+        "waiting_for_cpu" => "another task had the CPU".into(),
+        "little_cpu" => "on a small CPU, not misfit yet".into(),
+        "waiting_for_misfit" => "misfit, waiting to be moved".into(),
+        "lowest_opp" => "waiting at the lowest frequency".into(),
         "opp_climb" => "climbing the frequencies".into(),
         "rate_limited" => "held by the rate limit".into(),
-        "waiting_for_misfit" => "waiting for a bigger CPU".into(),
+        "transition" => "the hardware changing frequency".into(),
+        "held_down" => "held down (uclamp_max, governor)".into(),
+        "capped" => "more than this task may ever have".into(),
         other => other.replace('_', " "),
     }
 }
@@ -93,6 +97,8 @@ pub(crate) fn migration_reason(why: &str) -> String {
         "newidle" => "an idle CPU pulled it".into(),
         "balance" => "load balancing".into(),
         "affinity" => "its affinity".into(),
+        "prev_cpu" => "back to its previous CPU".into(),
+        "unrecorded" => "the trace does not say why".into(),
         other => other.replace('_', " "),
     }
 }

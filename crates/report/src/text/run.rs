@@ -296,8 +296,8 @@ fn plots(page: &mut Page<'_>, t: &TaskResult, timeline: &Timeline) {
     freq_bars(page, t);
 }
 
-/// What the plots show, in ms from t0: a little before it until a little after everything
-/// that is reported has happened.
+/// What the plots show, in ms from t0: until a little after everything that is reported has
+/// happened.
 pub(super) fn window(t: &TaskResult) -> (f64, f64) {
     let Some(b) = &t.burst else { return (0.0, 1.0) };
     let end = (b.end_ms - b.t0_ms).max(1.0);
@@ -308,7 +308,7 @@ pub(super) fn window(t: &TaskResult) -> (f64, f64) {
         .filter(|x| x.is_finite());
     let last = reached.fold(b.t1_ms - b.t0_ms, f64::max);
     let right = (last * 1.2 + 1.0).min(end);
-    (-0.05 * right, right)
+    (0.0, right)
 }
 
 /// The stretches in which the task ran: (start, end, CPU) in ms from t0.

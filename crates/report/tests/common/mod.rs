@@ -59,29 +59,19 @@ pub(crate) const FAST: Kind = Kind {
 /// A run of `rampup`.
 pub(crate) fn rampup(kind: Kind) -> (RunResult, Timeline) {
     let mut line = Timeline::default();
-    naps(&mut line, kind.fast);
     let mut m = Machine::new(kind);
     for ms in 0..kind.busy_ms {
         m.step(ms as f64, &mut line);
     }
     line.util.push((T0 + kind.busy_ms as f64, m.util as u64));
+    line.cpu
+        .push((T0 + kind.busy_ms as f64, line.cpu.last().and_then(|c| c.1)));
     line.freq = [
         (CpuId(0), m.freq_log[0].clone()),
         (CpuId(4), m.freq_log[1].clone()),
     ]
     .to_vec();
     (m.result(), line)
-}
-
-fn naps(line: &mut Timeline, fast: bool) {
-    for nap in 0..100 {
-        let at = nap as f64 * 10.0;
-        line.cpu.push((at, Some(CpuId(if fast { 4 } else { 0 }))));
-        line.util.push((at, 0));
-        line.speed.push((at, if fast { 1.0 } else { 0.13 }));
-        line.cpu.push((at + 0.008, None));
-        line.speed.push((at + 0.008, 0.0));
-    }
 }
 
 struct Machine {
@@ -124,7 +114,7 @@ impl Machine {
             what: Level::Capacity(1024),
             after_ms: None,
         });
-        let first = |opps: &[(u64, u64)]| vec![(0.0, KHz(opps[0].0 * 1000))];
+        let first = |opps: &[(u64, u64)]| vec![(T0, KHz(opps[0].0 * 1000))];
         Machine {
             kind,
             util: 0.0,
@@ -319,6 +309,7 @@ impl Machine {
         let busy: f64 = freq.iter().map(|f| f.1).sum();
         CpuResult {
             cpu: CpuId(cpu),
+            domain: CpuId(cpu / 4 * 4),
             capacity: if cpu < 4 { 459 } else { 1024 },
             energy_mj: 11.5,
             freq,
