@@ -4,11 +4,23 @@
 //! kernel symbol it corresponds to. Where kernels differ, a [`KernelRev`] selects.
 #![no_std]
 #![warn(missing_docs)]
+#![deny(clippy::float_arithmetic)]
 
 extern crate alloc;
 
+pub mod clock_pelt;
+pub mod cpu_util;
 pub mod eevdf;
+pub mod energy_model;
+pub mod fits;
+pub mod opp;
+pub mod pelt;
+pub mod pelt_cfs;
 mod rev;
+pub mod schedutil;
+pub mod uclamp;
 pub mod units;
+pub mod util_est;
+pub mod weight;
 
 pub use rev::KernelRev;

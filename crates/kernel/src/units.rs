@@ -83,6 +83,7 @@ impl Instant {
         Span(self.0.saturating_sub(earlier.0))
     }
     /// This instant in ms, for reports only.
+    #[expect(clippy::float_arithmetic, reason = "for reports only")]
     pub fn as_ms(self) -> f64 {
         self.0 as f64 / 1e6
     }
@@ -98,6 +99,7 @@ impl Span {
         Span(ms * 1_000_000)
     }
     /// This span in ms, for reports only.
+    #[expect(clippy::float_arithmetic, reason = "for reports only")]
     pub fn as_ms(self) -> f64 {
         self.0 as f64 / 1e6
     }

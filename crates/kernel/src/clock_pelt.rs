@@ -1,0 +1,131 @@
+//! The clocks of a runqueue: wall time, task time, and the time PELT counts in.
+//!
+//! ```text
+//!  clock       += delta                                  wall time
+//!  clock_task  += delta - irq                            without interrupt time
+//!  clock_pelt  += ((delta - irq) · capacity >> 10) · freq_scale >> 10        while busy
+//!  clock_pelt   = clock_task                                                 while idle
+//!  rq_clock_pelt = clock_pelt - lost_idle_time
+//!
+//!  wall          | 1| 2| 3| 4| 5| 6| 7| 8| 9|10|11|12|13|14|
+//!  full speed    ------******---------------******----------
+//!  half speed    ------************---------************----
+//!  clock_pelt    | 1| 2|    3|    4| 7| 8| 9|   10|   11|14|     (half speed)
+//! ```
+//!
+//! A slow CPU stretches its own time: the same work counts the same everywhere. The time it fell
+//! behind is made up when it goes idle, as idle time, unless there never would have been any
+//! (`lost_idle_time`).
+//!
+//! The scale read at an update applies to all the time since the update before. Left out: steal
+//! time, CFS bandwidth throttling.
+//!
+//! Source: kernel/sched/pelt.h, kernel/sched/core.c:update_rq_clock_task.
+
+use crate::pelt::{Decay, cap_scale};
+use crate::units::{Capacity, ClockPelt, Instant, KHz, Span};
+
+/// The clocks of one runqueue, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RqClock {
+    /// `rq->clock`: wall time.
+    pub clock: Instant,
+    /// `rq->clock_task`: wall time without interrupts.
+    pub clock_task: Instant,
+    /// `rq->clock_pelt`: time scaled by speed; what PELT reads is [`RqClock::rq_clock_pelt`].
+    pub clock_pelt: u64,
+    /// Idle time there would not have been at full speed, left out of PELT's time.
+    pub lost_idle_time: u64,
+    /// `rq->clock_idle`: the clock at the last update while idle.
+    pub clock_idle: Instant,
+    /// `rq->clock_pelt_idle`: PELT's time at that update.
+    pub clock_pelt_idle: ClockPelt,
+}
+
+impl RqClock {
+    /// All clocks at `start`.
+    pub const fn new(start: Instant) -> RqClock {
+        RqClock {
+            clock: start,
+            clock_task: start,
+            clock_pelt: start.0,
+            lost_idle_time: 0,
+            clock_idle: start,
+            clock_pelt_idle: ClockPelt(start.0),
+        }
+    }
+
+    /// Moves all clocks on by `wall_delta`, `irq_delta` of which were interrupts (at most all).
+    ///
+    /// Source: core.c:update_rq_clock, update_rq_clock_task.
+    pub fn update_rq_clock(
+        &mut self,
+        wall_delta: Span,
+        irq_delta: Span,
+        curr_is_idle: bool,
+        cpu_capacity: Capacity,
+        freq_scale: u64,
+    ) {
+        self.clock.0 = self.clock.0.wrapping_add(wall_delta.0);
+        let delta = wall_delta.0 - irq_delta.0.min(wall_delta.0);
+        self.update_rq_clock_pelt(delta, curr_is_idle, cpu_capacity, freq_scale);
+    }
+
+    /// Moves the task clock and PELT's clock on by `delta_ns` without interrupts; `clock` stays.
+    ///
+    /// Rounding: down after the capacity and down after the frequency. `freq_scale` is
+    /// [`freq_scale`] of the current frequency. Source: pelt.h:update_rq_clock_pelt.
+    #[inline]
+    pub fn update_rq_clock_pelt(
+        &mut self,
+        delta_ns: u64,
+        curr_is_idle: bool,
+        cpu_capacity: Capacity,
+        freq_scale: u64,
+    ) {
+        self.clock_task.0 = self.clock_task.0.wrapping_add(delta_ns);
+        if curr_is_idle {
+            self.sync_idle();
+            return;
+        }
+        let scaled = cap_scale(cap_scale(delta_ns, cpu_capacity.0), freq_scale);
+        self.clock_pelt = self.clock_pelt.wrapping_add(scaled);
+    }
+
+    /// The CPU goes idle: catch up with the task clock, and decide whether the time it fell behind
+    /// counts as idle time or is lost.
+    ///
+    /// It is lost when `util_sum`, the sum over the fair, RT and deadline signals (32 bits,
+    /// wrapping), says the CPU had been busy all along. Source: pelt.h:update_idle_rq_clock_pelt.
+    pub fn update_idle_rq_clock_pelt(&mut self, decay: &Decay, util_sum: u32) {
+        let always_busy = (decay.pelt_min_divider() << 10) - decay.load_avg_max();
+        if util_sum >= always_busy {
+            let behind = self.clock_task.0.wrapping_sub(self.clock_pelt);
+            self.lost_idle_time = self.lost_idle_time.wrapping_add(behind);
+        }
+        self.sync_idle();
+    }
+
+    /// PELT's time on this runqueue. Source: pelt.h:rq_clock_pelt.
+    #[inline]
+    pub const fn rq_clock_pelt(&self) -> ClockPelt {
+        ClockPelt(self.clock_pelt.wrapping_sub(self.lost_idle_time))
+    }
+
+    /// Source: pelt.h:_update_idle_rq_clock_pelt.
+    fn sync_idle(&mut self) {
+        self.clock_pelt = self.clock_task.0;
+        self.clock_idle = self.clock;
+        self.clock_pelt_idle = self.rq_clock_pelt();
+    }
+}
+
+/// The frequency scale of a CPU at `cur`: cur · 1024 / max, rounded down; 1024 if `max` is 0.
+///
+/// Source: drivers/base/arch_topology.c:topology_set_freq_scale.
+pub const fn freq_scale(cur: KHz, max: KHz) -> u64 {
+    if max.0 == 0 {
+        return 1024;
+    }
+    (cur.0 << 10) / max.0
+}

@@ -1,0 +1,274 @@
+//! How much of a CPU is used, by the fair class and by all classes together, and what is left.
+//!
+//! ```text
+//!  cpu_util           = min(max(util_avg, [runnable_avg,] util_est), capacity)      fair class
+//!  effective_cpu_util = irq + (cfs + rt + dl) · (capacity - irq) / capacity         all classes
+//!                       capacity if that is full, or if interrupts alone fill it
+//!  min  = max(irq + dl bandwidth, uclamp_min)     max = min(capacity, uclamp_max)
+//!  capacity_of        = (capacity - pressure - rt - dl) · (capacity - irq) / capacity
+//! ```
+//!
+//! RT, deadline and interrupts are PELT signals; fair tasks see a clock without interrupt time, so
+//! their util is scaled down by it. Left out: sched_ext's own target.
+//!
+//! Source: kernel/sched/fair.c, kernel/sched/sched.h.
+
+use crate::KernelRev;
+use crate::units::{Capacity, CpuId, Util};
+
+/// The fair-class signals of one runqueue that [`cpu_util`] reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CfsUtil {
+    /// `cfs_rq->avg.util_avg`.
+    pub util_avg: Util,
+    /// `cfs_rq->avg.runnable_avg`.
+    pub runnable_avg: Util,
+    /// `cfs_rq->avg.util_est`: the sum over queued tasks.
+    pub util_est: Util,
+}
+
+/// The signals of a task whose placement is being considered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskUtil {
+    /// The CPU it is on, or was on last.
+    pub cpu: CpuId,
+    /// Its `util_avg`.
+    pub util_avg: Util,
+    /// Its `runnable_avg`.
+    pub runnable_avg: Util,
+    /// Its estimate without the flag ([`crate::util_est::UtilEst::value`]).
+    pub util_est: Util,
+    /// Whether it is queued, or current: then the runqueue's `util_est` contains it.
+    pub queued: bool,
+}
+
+/// The fair class's use of `cpu` if task `p` were on `dst_cpu` (`None`: nowhere).
+///
+/// Without `p` it is the use as it stands. `boost` also counts contention (`runnable_avg`), as
+/// schedutil asks since 6.5. At most the CPU's capacity. Source: fair.c:cpu_util.
+pub fn cpu_util(
+    cpu: CpuId,
+    cfs: &CfsUtil,
+    p: Option<&TaskUtil>,
+    dst_cpu: Option<CpuId>,
+    boost: bool,
+    capacity: Capacity,
+) -> Util {
+    let here = dst_cpu == Some(cpu);
+    let joins = p.filter(|p| p.cpu != cpu && here);
+    let leaves = p.filter(|p| p.cpu == cpu && !here);
+    let moved = |sum: Util, of: fn(&TaskUtil) -> Util| match (joins, leaves) {
+        (Some(p), _) => Util(sum.0.wrapping_add(of(p).0)),
+        (_, Some(p)) => sum.saturating_sub(of(p)),
+        _ => sum,
+    };
+    let mut util = moved(cfs.util_avg, |p| p.util_avg);
+    if boost {
+        util = util.max(moved(cfs.runnable_avg, |p| p.runnable_avg));
+    }
+    let util_est = match p {
+        // A waking task is not queued yet, wherever it was before.
+        Some(p) if here => Util(cfs.util_est.0.wrapping_add(p.util_est.0)),
+        Some(p) if p.queued => cfs.util_est.saturating_sub(p.util_est),
+        _ => cfs.util_est,
+    };
+    Util(util.max(util_est).0.min(capacity.0))
+}
+
+/// The fair class's use of a CPU as it stands. Source: fair.c:cpu_util_cfs.
+pub fn cpu_util_cfs(cfs: &CfsUtil, capacity: Capacity) -> Util {
+    cpu_util(CpuId(0), cfs, None, None, false, capacity)
+}
+
+/// The same, counting contention: what schedutil asks since 6.5. Source: fair.c:cpu_util_cfs_boost.
+pub fn cpu_util_cfs_boost(cfs: &CfsUtil, capacity: Capacity) -> Util {
+    cpu_util(CpuId(0), cfs, None, None, true, capacity)
+}
+
+/// The fair class's use of `cpu` without task `p`, which counts as absent when it is elsewhere or
+/// new (`attached` false: `last_update_time` is 0). Source: fair.c:cpu_util_without.
+pub fn cpu_util_without(
+    cpu: CpuId,
+    cfs: &CfsUtil,
+    p: &TaskUtil,
+    attached: bool,
+    capacity: Capacity,
+) -> Util {
+    let p = (p.cpu == cpu && attached).then_some(p);
+    cpu_util(cpu, cfs, p, None, false, capacity)
+}
+
+/// The signals of one CPU beside the fair class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RqUtil {
+    /// `avg_rt.util_avg`.
+    pub rt: Util,
+    /// `avg_dl.util_avg`.
+    pub dl: Util,
+    /// `avg_irq.util_avg`.
+    pub irq: Util,
+    /// `rq->dl.running_bw`: deadline bandwidth, 2²⁰ = the whole CPU.
+    pub dl_running_bw: u64,
+    /// The runqueue's `uclamp_min`.
+    pub uclamp_min: Util,
+    /// The runqueue's `uclamp_max`.
+    pub uclamp_max: Util,
+    /// Whether anybody ever used uclamp (`sched_uclamp_used`).
+    pub uclamp_is_used: bool,
+    /// Whether an RT task is runnable.
+    pub rt_runnable: bool,
+}
+
+impl Default for RqUtil {
+    /// Nothing but the fair class, no clamps.
+    fn default() -> RqUtil {
+        RqUtil {
+            rt: Util(0),
+            dl: Util(0),
+            irq: Util(0),
+            dl_running_bw: 0,
+            uclamp_min: Util(0),
+            uclamp_max: Util(1024),
+            uclamp_is_used: false,
+            rt_runnable: false,
+        }
+    }
+}
+
+impl RqUtil {
+    /// Bandwidth promised to deadline tasks. Rounding: down. Source: sched.h:cpu_bw_dl.
+    pub const fn cpu_bw_dl(&self) -> Util {
+        Util(self.dl_running_bw.wrapping_mul(1024) >> 20)
+    }
+}
+
+/// What [`effective_cpu_util`] answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EffectiveUtil {
+    /// The use of the CPU by all classes.
+    pub util: Util,
+    /// The performance that must be there at least.
+    pub min: Util,
+    /// The performance that is enough. May be below `util` and even below `min`.
+    pub max: Util,
+}
+
+/// `util` as seen by the wall clock, when `irq` of `max` goes to interrupts. Rounding: down.
+///
+/// `max` 0, which the kernel would divide by, gives 0. Source: sched.h:scale_irq_capacity.
+pub const fn scale_irq_capacity(util: u64, irq: u64, max: u64) -> u64 {
+    match util.wrapping_mul(max.wrapping_sub(irq)).checked_div(max) {
+        Some(scaled) => scaled,
+        None => 0,
+    }
+}
+
+/// The use of a CPU by all classes, and the limits on the performance to choose for it.
+/// Source: fair.c:effective_cpu_util (since 6.8).
+pub fn effective_cpu_util(util_cfs: Util, rq: &RqUtil, capacity: Capacity) -> EffectiveUtil {
+    let scale = Util(capacity.0);
+    if rq.irq >= scale {
+        return EffectiveUtil {
+            util: scale,
+            min: scale,
+            max: scale,
+        };
+    }
+    let mut min = Util(rq.irq.0.wrapping_add(rq.cpu_bw_dl().0)).max(rq.uclamp_min);
+    if !rq.uclamp_is_used && rq.rt_runnable {
+        min = min.max(scale);
+    }
+    let max = scale.min(rq.uclamp_max);
+    let sum = util_cfs.0.wrapping_add(rq.rt.0).wrapping_add(rq.dl.0);
+    let util = if sum >= scale.0 {
+        scale
+    } else {
+        Util(scale_irq_capacity(sum, rq.irq.0, scale.0).wrapping_add(rq.irq.0)).min(scale)
+    };
+    EffectiveUtil { util, min, max }
+}
+
+/// What [`effective_cpu_util_pre_6_8`] is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuUtilType {
+    /// To choose a frequency: clamped, deadline by bandwidth.
+    Frequency,
+    /// To estimate energy: unclamped, deadline by util.
+    Energy,
+}
+
+/// The form before 6.8: one number, with the clamps applied to fair and RT util inside.
+///
+/// `clamp` is [`crate::uclamp::uclamp_rq_util_with`] on this runqueue (and on the task considered,
+/// if any). Source: Linux 6.1 core.c:effective_cpu_util.
+pub fn effective_cpu_util_pre_6_8(
+    util_cfs: Util,
+    rq: &RqUtil,
+    capacity: Capacity,
+    kind: CpuUtilType,
+    clamp: impl FnOnce(Util) -> Util,
+) -> Util {
+    let max = capacity.0;
+    let frequency = kind == CpuUtilType::Frequency;
+    let rt_wants_all = !rq.uclamp_is_used && frequency && rq.rt_runnable;
+    if rt_wants_all || rq.irq.0 >= max {
+        return Util(max);
+    }
+    let mut util = Util(util_cfs.0.wrapping_add(rq.rt.0));
+    if frequency {
+        util = clamp(util);
+    }
+    let with_dl = util.0.wrapping_add(rq.dl.0);
+    if with_dl >= max {
+        return Util(max);
+    }
+    let tasks = if frequency { util.0 } else { with_dl };
+    let mut total = scale_irq_capacity(tasks, rq.irq.0, max).wrapping_add(rq.irq.0);
+    if frequency {
+        total = total.wrapping_add(rq.cpu_bw_dl().0);
+    }
+    Util(total.min(max))
+}
+
+/// The CPU's capacity less what hardware or cpufreq limits take away; wraps if that is more.
+/// Source: fair.c:get_actual_cpu_capacity (since 6.10).
+pub const fn get_actual_cpu_capacity(
+    capacity: Capacity,
+    hw_load_avg: u64,
+    cpufreq_pressure: u64,
+) -> Capacity {
+    let pressure = if hw_load_avg > cpufreq_pressure {
+        hw_load_avg
+    } else {
+        cpufreq_pressure
+    };
+    Capacity(capacity.0.wrapping_sub(pressure))
+}
+
+/// What is left of a CPU for fair tasks: the kernel's `capacity_of()`, at least 1.
+///
+/// `hw_load_avg` is the PELT average of hardware (before 6.10 thermal) pressure, which up to 6.9
+/// counted like RT time; `cpufreq_pressure` is what a lowered frequency limit takes (since 6.10).
+/// Source: fair.c:scale_rt_capacity, update_cpu_capacity.
+pub fn capacity_of(
+    rev: KernelRev,
+    capacity: Capacity,
+    rq: &RqUtil,
+    hw_load_avg: u64,
+    cpufreq_pressure: u64,
+) -> Capacity {
+    let since_6_10 = rev >= KernelRev::new(6, 10);
+    let (max, pressure) = if since_6_10 {
+        (
+            get_actual_cpu_capacity(capacity, hw_load_avg, cpufreq_pressure).0,
+            0,
+        )
+    } else {
+        (capacity.0, hw_load_avg)
+    };
+    let used = rq.rt.0.wrapping_add(rq.dl.0).wrapping_add(pressure);
+    if rq.irq.0 >= max || used >= max {
+        return Capacity(1);
+    }
+    Capacity(scale_irq_capacity(max - used, rq.irq.0, max).max(1))
+}

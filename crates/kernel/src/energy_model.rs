@@ -1,0 +1,167 @@
+//! The energy model: what running at each performance level costs, and what a placement would.
+//!
+//! ```text
+//!  performance = capacity · freq / freq_max
+//!  cost        = power · 10 / performance            per unit of work (before 6.9: power · f_max / f)
+//!  inefficient = cost not below that of the next higher efficient state
+//!  energy      = cost of the state for max_util · Σ util     (before 6.9: / capacity)
+//! ```
+//!
+//! Energies are in the model's own unit (power · 10 · util / performance) and only compare with
+//! each other. Left out: idle power (the kernel has none either), artificial models, updates at
+//! run time.
+//!
+//! Source: kernel/power/energy_model.c, include/linux/energy_model.h.
+
+use crate::KernelRev;
+use crate::units::{Capacity, KHz, MicroWatts, Util};
+
+/// One performance state (`struct em_perf_state`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EmPerfState {
+    /// Its frequency.
+    pub frequency: KHz,
+    /// Power of one CPU fully busy at it.
+    pub power: MicroWatts,
+    /// Capacity at it, as a util it can serve.
+    pub performance: Util,
+    /// Energy per unit of work, in the model's unit.
+    pub cost: u64,
+    /// `EM_PERF_STATE_INEFFICIENT`: a higher state costs no more per unit of work.
+    pub inefficient: bool,
+}
+
+/// A performance domain (`struct em_perf_domain`) over its states, in ascending order.
+#[derive(Clone, Copy, Debug)]
+pub struct EmPerfDomain<'a> {
+    /// The states.
+    pub states: &'a [EmPerfState],
+    /// `EM_PERF_DOMAIN_SKIP_INEFFICIENCIES`: cpufreq skips inefficient states, so the model does.
+    pub skip_inefficiencies: bool,
+    /// Lowest allowed state (7.2; 0 before).
+    pub min_perf_state: usize,
+    /// Highest allowed state (7.2; the last before).
+    pub max_perf_state: usize,
+}
+
+impl<'a> EmPerfDomain<'a> {
+    /// A domain without limits; inefficient states are skipped if there are any.
+    pub fn new(states: &'a [EmPerfState]) -> EmPerfDomain<'a> {
+        EmPerfDomain {
+            states,
+            skip_inefficiencies: states.iter().any(|s| s.inefficient),
+            min_perf_state: 0,
+            max_perf_state: states.len().saturating_sub(1),
+        }
+    }
+}
+
+/// Fills in `performance`, `cost` and `inefficient` of states in ascending order, from their
+/// frequency and power.
+///
+/// Rounding: down. A state of performance (before 6.9: frequency) 0, which the kernel would divide
+/// by, costs `u64::MAX` and is inefficient. Source: energy_model.c:em_init_performance,
+/// em_compute_costs; before 6.9 em_create_perf_table.
+pub fn em_compute_costs(rev: KernelRev, states: &mut [EmPerfState], capacity: Capacity) {
+    let fmax = states.last().map_or(0, |s| s.frequency.0);
+    let mut prev_cost = u64::MAX;
+    for state in states.iter_mut().rev() {
+        let scaled = capacity.0.wrapping_mul(state.frequency.0);
+        state.performance = Util(scaled.checked_div(fmax).unwrap_or(0));
+        let cost = if rev >= KernelRev::V6_9 {
+            state
+                .power
+                .0
+                .wrapping_mul(10)
+                .checked_div(state.performance.0)
+        } else {
+            fmax.wrapping_mul(state.power.0)
+                .checked_div(state.frequency.0)
+        };
+        state.cost = cost.unwrap_or(u64::MAX);
+        state.inefficient = state.cost >= prev_cost;
+        if !state.inefficient {
+            prev_cost = state.cost;
+        }
+    }
+}
+
+/// Index of the state that serves `max_util`: the lowest allowed one that is fast enough and not
+/// skipped, else the highest allowed. Source: energy_model.h:em_pd_get_efficient_state.
+pub fn em_pd_get_efficient_state(pd: &EmPerfDomain<'_>, max_util: Util) -> usize {
+    let fast_enough = |s: &EmPerfState| s.performance >= max_util;
+    efficient_state(pd, fast_enough).unwrap_or(pd.max_perf_state)
+}
+
+fn efficient_state(
+    pd: &EmPerfDomain<'_>,
+    fast_enough: impl Fn(&EmPerfState) -> bool,
+) -> Option<usize> {
+    let allowed = pd
+        .states
+        .iter()
+        .enumerate()
+        .take(pd.max_perf_state.saturating_add(1));
+    allowed
+        .skip(pd.min_perf_state)
+        .find(|(_, s)| fast_enough(s) && !(pd.skip_inefficiencies && s.inefficient))
+        .map(|(i, _)| i)
+}
+
+/// The energy a domain's CPUs would use together, in the model's unit: the busiest one has
+/// `max_util` (with schedutil's headroom, clamped), all together `sum_util`.
+///
+/// `allowed_cpu_cap` is the capacity a thermal or cpufreq limit leaves one CPU, `capacity` all of
+/// it (used before 6.9 only). The product wraps at 64 bits. A domain without states costs nothing.
+/// Source: energy_model.h:em_cpu_energy.
+pub fn em_cpu_energy(
+    rev: KernelRev,
+    pd: &EmPerfDomain<'_>,
+    max_util: Util,
+    sum_util: Util,
+    allowed_cpu_cap: Capacity,
+    capacity: Capacity,
+) -> u64 {
+    if sum_util.0 == 0 {
+        return 0;
+    }
+    if rev < KernelRev::V6_9 {
+        return em_cpu_energy_pre_6_9(rev, pd, max_util, sum_util, allowed_cpu_cap, capacity);
+    }
+    let max_util = Util(max_util.0.min(allowed_cpu_cap.0));
+    let state = pd.states.get(em_pd_get_efficient_state(pd, max_util));
+    state.map_or(0, |s| s.cost.wrapping_mul(sum_util.0))
+}
+
+/// The form before 6.9: the state is found by frequency, and the capacity divides at the end.
+/// Before 6.8 the headroom was added here. Source: Linux 6.1 energy_model.h:em_cpu_energy.
+fn em_cpu_energy_pre_6_9(
+    rev: KernelRev,
+    pd: &EmPerfDomain<'_>,
+    max_util: Util,
+    sum_util: Util,
+    allowed_cpu_cap: Capacity,
+    capacity: Capacity,
+) -> u64 {
+    let Some(last) = pd.states.last() else {
+        return 0;
+    };
+    let headroom = if rev < KernelRev::V6_8 {
+        max_util.0 >> 2
+    } else {
+        0
+    };
+    let max_util = max_util.0.wrapping_add(headroom).min(allowed_cpu_cap.0);
+    let wanted = last
+        .frequency
+        .0
+        .wrapping_mul(max_util)
+        .checked_div(capacity.0)
+        .unwrap_or(0);
+    let state = efficient_state(pd, |s| s.frequency.0 >= wanted).map_or(last, |i| &pd.states[i]);
+    state
+        .cost
+        .wrapping_mul(sum_util.0)
+        .checked_div(capacity.0)
+        .unwrap_or(0)
+}

@@ -1,0 +1,114 @@
+//! Does this fit on that CPU? The capacity margin, the clamps, and misfit.
+//!
+//! ```text
+//!  fits_capacity: util · 1280 < capacity · 1024                     (20 % are kept free)
+//!  uclamp_max ≤ capacity forces a fit, except 1024 on the biggest CPUs
+//!  uclamp_min > actual capacity of a CPU that fits otherwise: it fits, but not the boost
+//! ```
+//!
+//! `capacity_of` is what interrupts, RT and deadline leave ([`crate::cpu_util::capacity_of`]); the
+//! clamps are compared with the original capacity. Left out: `select_idle_sibling` (policy).
+//!
+//! Source: kernel/sched/fair.c, symbols named at each function.
+
+use crate::KernelRev;
+use crate::units::{Capacity, SCHED_CAPACITY_SCALE, Util};
+
+/// Whether `util` leaves a fifth of `capacity` free. Source: fair.c:fits_capacity.
+pub const fn fits_capacity(util: Util, capacity: Capacity) -> bool {
+    util.0.wrapping_mul(1280) < capacity.0.wrapping_mul(1024)
+}
+
+/// Whether capacity `a` is noticeably (5 %) greater than `b`. Source: fair.c:capacity_greater.
+pub const fn capacity_greater(a: Capacity, b: Capacity) -> bool {
+    a.0.wrapping_mul(1024) > b.0.wrapping_mul(1078)
+}
+
+/// How something fits on a CPU (the kernel's 1, 0 and -1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It fits.
+    Fits,
+    /// It does not.
+    DoesNotFit,
+    /// Its util fits, but the CPU cannot give the performance its `uclamp_min` asks for.
+    BoostDoesNotFit,
+}
+
+/// The capacities of a CPU that a fit is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuCapacities {
+    /// What is left for fair tasks: `capacity_of()`.
+    pub capacity_of: Capacity,
+    /// The capacity at the highest OPP: `arch_scale_cpu_capacity()`.
+    pub original: Capacity,
+    /// Less hardware and cpufreq pressure: `get_actual_cpu_capacity()`; before 6.10 the original
+    /// less thermal pressure.
+    pub actual: Capacity,
+}
+
+/// Whether `util` with these clamps fits on a CPU. Source: fair.c:util_fits_cpu.
+pub fn util_fits_cpu(
+    util: Util,
+    uclamp_min: Util,
+    uclamp_max: Util,
+    cpu: CpuCapacities,
+    uclamp_is_used: bool,
+) -> Fit {
+    let mut fits = fits_capacity(util, cpu.capacity_of);
+    if uclamp_is_used {
+        let unlimited =
+            cpu.original.0 == SCHED_CAPACITY_SCALE && uclamp_max.0 == SCHED_CAPACITY_SCALE;
+        fits |= !unlimited && uclamp_max.0 <= cpu.original.0;
+        let uclamp_min = uclamp_min.min(uclamp_max);
+        if fits && util < uclamp_min && uclamp_min.0 > cpu.actual.0 {
+            return Fit::BoostDoesNotFit;
+        }
+    }
+    if fits { Fit::Fits } else { Fit::DoesNotFit }
+}
+
+/// Whether a task (its [`crate::util_est::task_util_est`] and effective clamps) fits on a CPU,
+/// boost included. Source: fair.c:task_fits_cpu.
+pub fn task_fits_cpu(
+    task_util_est: Util,
+    uclamp_min: Util,
+    uclamp_max: Util,
+    cpu: CpuCapacities,
+    uclamp_is_used: bool,
+) -> bool {
+    util_fits_cpu(task_util_est, uclamp_min, uclamp_max, cpu, uclamp_is_used) == Fit::Fits
+}
+
+/// What decides whether a CPU's current fair task is a misfit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MisfitTask {
+    /// Number of CPUs its affinity allows.
+    pub nr_cpus_allowed: u32,
+    /// The largest capacity among those (looked at since 6.10).
+    pub max_allowed_capacity: Capacity,
+    /// [`task_fits_cpu`] on this CPU.
+    pub fits: bool,
+    /// `task_h_load()`: its load, in the root group its `load_avg`.
+    pub h_load: u64,
+}
+
+/// The new `rq->misfit_task_load`: 0, or the load (at least 1) of a task that needs a bigger CPU.
+///
+/// `None` as task when the CPU runs no fair task. `None` as answer, leave it as it is, on a machine
+/// whose CPUs are all alike. Source: fair.c:update_misfit_status.
+pub fn update_misfit_status(
+    rev: KernelRev,
+    sched_asym_cpucap_active: bool,
+    task: Option<MisfitTask>,
+    cpu_capacity: Capacity,
+) -> Option<u64> {
+    if !sched_asym_cpucap_active {
+        return None;
+    }
+    let settled = |t: &MisfitTask| {
+        let biggest = rev >= KernelRev::new(6, 10) && cpu_capacity == t.max_allowed_capacity;
+        t.nr_cpus_allowed == 1 || biggest || t.fits
+    };
+    Some(task.filter(|t| !settled(t)).map_or(0, |t| t.h_load.max(1)))
+}

@@ -1,0 +1,497 @@
+//! PELT, per-entity load tracking: how much an entity wanted, waited and ran, recently.
+//!
+//! Time is cut into periods of 1024 units of 1024 ns (1.048576 ms). Every period weighs y of
+//! the period after it, with `y^h = 1/2` (mainline: h = 32 periods):
+//!
+//! ```text
+//!            d1           d2            d3          d1: rest of the period the last update left
+//!          |<-->|<------------------>|<---->|       d2: the whole periods since
+//!  ... |---x----|------| .... |------|------x now   d3: what has passed of the current period
+//!
+//!                                  p-1
+//!  sum' = sum y^p + d1 y^p + 1024 ( Σ  y^n ) + d3           p = period boundaries crossed
+//!                                  n=1
+//!  avg  = sum / divider,    divider = LOAD_AVG_MAX - 1024 + period_contrib
+//! ```
+//!
+//! The divider is the largest sum that can exist at this position in the period. `*_avg` are
+//! refreshed only when a boundary is crossed; `*_sum` at every whole unit of 1024 ns.
+//!
+//! The time is a runqueue's `clock_pelt` ([`crate::clock_pelt`]), already scaled by capacity and
+//! frequency; before 5.1 it was the task clock and the contribution was scaled instead
+//! ([`update_load_sum_pre_5_1`]). How an entity joins and leaves a runqueue's sums is in
+//! [`crate::pelt_cfs`]. Left out: CFS bandwidth throttling of the clock.
+//!
+//! Source: kernel/sched/pelt.c, kernel/sched/pelt.h, Documentation/scheduler/sched-pelt.c.
+
+use crate::units::{Capacity, ClockPelt, Instant, Util, Weight};
+
+/// The longest half-life a [`Decay`] can hold, in periods.
+pub const MAX_HALF_LIFE: u32 = 512;
+
+/// Units of 1024 ns in one PELT period.
+const PERIOD: u64 = 1024;
+
+/// The decay `y` of one half-life: `y^h = 1/2`, as tables.
+///
+/// Mainline is [`Decay::MS32`]; Android's `pelt=16` and `pelt=8` used shorter ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decay {
+    /// `LOAD_AVG_PERIOD`: half-life in periods of 1.048576 ms.
+    half_life: u32,
+    /// `LOAD_AVG_MAX`: the sum of an entity that always ran, at the end of a period.
+    load_avg_max: u32,
+    /// `runnable_avg_yN_inv[n]` = ⌊(2³² − 1) · yⁿ⌋ for n < half_life.
+    yn_inv: [u32; MAX_HALF_LIFE as usize],
+}
+
+impl Decay {
+    /// Mainline: half-life of 32 periods (33.55 ms).
+    pub const MS32: Decay = Decay::of(32);
+    /// Half-life of 16 periods.
+    pub const MS16: Decay = Decay::of(16);
+    /// Half-life of 8 periods.
+    pub const MS8: Decay = Decay::of(8);
+
+    /// The decay with a half-life of `periods`; `None` outside 1..=[`MAX_HALF_LIFE`].
+    pub const fn new(periods: u32) -> Option<Decay> {
+        if periods == 0 || periods > MAX_HALF_LIFE {
+            return None;
+        }
+        Some(Decay::of(periods))
+    }
+
+    /// `half_life` must be in 1..=MAX_HALF_LIFE.
+    const fn of(half_life: u32) -> Decay {
+        let y = half_life_root(half_life);
+        let mut yn_inv = [0; MAX_HALF_LIFE as usize];
+        let mut power = ONE;
+        let mut n = 0;
+        while n < half_life as usize {
+            yn_inv[n] = inverse(power);
+            power = mul_fixed(power, y);
+            n += 1;
+        }
+        Decay {
+            half_life,
+            load_avg_max: converged_max(inverse(y)),
+            yn_inv,
+        }
+    }
+
+    /// `LOAD_AVG_PERIOD`: the half-life in periods.
+    pub const fn half_life(&self) -> u32 {
+        self.half_life
+    }
+
+    /// `LOAD_AVG_MAX`: the largest `load_sum` of an entity of weight 1.
+    pub const fn load_avg_max(&self) -> u32 {
+        self.load_avg_max
+    }
+
+    /// `PELT_MIN_DIVIDER`: the divider at the very start of a period.
+    pub const fn pelt_min_divider(&self) -> u32 {
+        self.load_avg_max - PERIOD as u32
+    }
+
+    /// `runnable_avg_yN_inv`: ⌊(2³² − 1) · yⁿ⌋ for n below the half-life.
+    pub fn runnable_avg_yn_inv(&self) -> &[u32] {
+        &self.yn_inv[..self.half_life as usize]
+    }
+
+    /// What is left of `val` after `n` periods: val · yⁿ.
+    ///
+    /// Rounding: down, once for the halvings and once for the rest. Beyond 63 half-lives: 0.
+    /// Source: pelt.c:decay_load.
+    #[inline]
+    pub const fn decay_load(&self, val: u64, n: u64) -> u64 {
+        if n > self.half_life as u64 * 63 {
+            return 0;
+        }
+        let mut val = val;
+        let mut n = n as u32;
+        if n >= self.half_life {
+            val >>= n / self.half_life;
+            n %= self.half_life;
+        }
+        ((val as u128 * self.yn_inv[n as usize] as u128) >> 32) as u64
+    }
+}
+
+/// 1 in the fixed point (62 fractional bits) in which `y` is found.
+const ONE: u64 = 1 << 62;
+
+const fn mul_fixed(a: u64, b: u64) -> u64 {
+    ((a as u128 * b as u128) >> 62) as u64
+}
+
+const fn pow_fixed(base: u64, exp: u32) -> u64 {
+    let (mut result, mut square, mut exp) = (ONE, base, exp);
+    while exp > 0 {
+        if exp & 1 == 1 {
+            result = mul_fixed(result, square);
+        }
+        square = mul_fixed(square, square);
+        exp >>= 1;
+    }
+    result
+}
+
+/// The largest y with y^h ≤ 1/2. Its error of about h · 2⁻⁶² is far below the 2⁻³² of the table.
+const fn half_life_root(h: u32) -> u64 {
+    let (mut low, mut high) = (ONE / 2, ONE);
+    while high - low > 1 {
+        let mid = low + (high - low) / 2;
+        if pow_fixed(mid, h) <= ONE / 2 {
+            low = mid;
+        } else {
+            high = mid;
+        }
+    }
+    low
+}
+
+/// ⌊(2³² − 1) · v⌋ of a fixed-point v ≤ 1.
+const fn inverse(v: u64) -> u32 {
+    ((u32::MAX as u128 * v as u128) >> 62) as u32
+}
+
+/// Where max ← max · y + 1024 comes to rest.
+/// Source: Documentation/scheduler/sched-pelt.c:calc_converged_max.
+const fn converged_max(y_inv: u32) -> u32 {
+    let mut max: u64 = PERIOD;
+    loop {
+        let next = ((max * y_inv as u64) >> 32) + PERIOD;
+        if next == max {
+            return max as u32;
+        }
+        max = next;
+    }
+}
+
+/// The PELT signals of an entity or a runqueue (`struct sched_avg`).
+///
+/// For a task `load_sum` carries no weight; for a `cfs_rq` all its entities' weights are in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SchedAvg {
+    /// Up to when the sums are current, in the clock this signal uses.
+    pub last_update_time: ClockPelt,
+    /// Decayed runnable time (× weight on a `cfs_rq`), in units of 1024 ns.
+    pub load_sum: u64,
+    /// Decayed runnable time × 1024 × number runnable.
+    pub runnable_sum: u64,
+    /// Decayed running time × 1024. 32 bits wide, as in the kernel.
+    pub util_sum: u32,
+    /// Units of the current period already in the sums, 0..1023.
+    pub period_contrib: u32,
+    /// Weight × share of time runnable.
+    pub load_avg: u64,
+    /// 1024 × number runnable, averaged.
+    pub runnable_avg: Util,
+    /// 1024 × share of time running.
+    pub util_avg: Util,
+}
+
+/// The largest unweighted sum at this entity's position in the period.
+/// Source: pelt.h:get_pelt_divider.
+#[inline]
+pub const fn get_pelt_divider(decay: &Decay, sa: &SchedAvg) -> u32 {
+    decay.pelt_min_divider().wrapping_add(sa.period_contrib)
+}
+
+/// What `periods` crossed boundaries contribute: d1 units, whole periods, d3 units.
+/// Source: pelt.c:__accumulate_pelt_segments.
+#[inline]
+fn accumulate_pelt_segments(decay: &Decay, periods: u64, d1: u32, d3: u32) -> u32 {
+    let max = decay.load_avg_max as u64;
+    let c1 = decay.decay_load(d1 as u64, periods) as u32;
+    // Σ y^n over 1..p-1 is what the infinite sum loses to its tail and its first term.
+    let c2 = max
+        .wrapping_sub(decay.decay_load(max, periods))
+        .wrapping_sub(PERIOD) as u32;
+    c1.wrapping_add(c2).wrapping_add(d3)
+}
+
+/// Ages the sums over `delta` units and moves `period_contrib`. Returns the boundaries crossed
+/// and the contribution of the elapsed time.
+#[inline]
+fn age_sums(decay: &Decay, sa: &mut SchedAvg, delta: u64, contributes: bool) -> (u64, u32) {
+    let mut contrib = delta as u32;
+    let mut delta = delta.wrapping_add(sa.period_contrib as u64);
+    let periods = delta / PERIOD;
+    if periods != 0 {
+        sa.load_sum = decay.decay_load(sa.load_sum, periods);
+        sa.runnable_sum = decay.decay_load(sa.runnable_sum, periods);
+        sa.util_sum = decay.decay_load(sa.util_sum as u64, periods) as u32;
+        delta %= PERIOD;
+        if contributes {
+            let d1 = (PERIOD as u32).wrapping_sub(sa.period_contrib);
+            contrib = accumulate_pelt_segments(decay, periods, d1, delta as u32);
+        }
+    }
+    sa.period_contrib = delta as u32;
+    (periods, contrib)
+}
+
+/// Whole units of 1024 ns since the last update, which moves on by them; `None` if there is none
+/// or the clock went back (then only the time stamp follows).
+#[inline]
+fn elapsed_units(now: u64, sa: &mut SchedAvg) -> Option<u64> {
+    let delta = now.wrapping_sub(sa.last_update_time.0);
+    if (delta as i64) < 0 {
+        sa.last_update_time = ClockPelt(now);
+        return None;
+    }
+    let delta = delta >> 10;
+    if delta == 0 {
+        return None;
+    }
+    sa.last_update_time.0 = sa.last_update_time.0.wrapping_add(delta << 10);
+    Some(delta)
+}
+
+/// Brings the sums up to `now`, the flags being the state during the time that passed.
+///
+/// `load` = weight that was runnable, `runnable` = number runnable, `running` = one of them ran.
+/// Without load the other two count as zero. Returns whether a period boundary was crossed.
+/// Wraps where the kernel's C wraps. Source: pelt.c:___update_load_sum, accumulate_sum.
+#[inline]
+pub fn update_load_sum(
+    decay: &Decay,
+    now: ClockPelt,
+    sa: &mut SchedAvg,
+    load: u64,
+    runnable: u64,
+    running: bool,
+) -> bool {
+    let Some(delta) = elapsed_units(now.0, sa) else {
+        return false;
+    };
+    let (periods, contrib) = age_sums(decay, sa, delta, load != 0);
+    if load != 0 {
+        sa.load_sum = sa.load_sum.wrapping_add(load.wrapping_mul(contrib as u64));
+        let runnable = runnable.wrapping_mul(contrib as u64) << 10;
+        sa.runnable_sum = sa.runnable_sum.wrapping_add(runnable);
+        if running {
+            sa.util_sum = sa.util_sum.wrapping_add(contrib << 10);
+        }
+    }
+    // The kernel hands the number of periods back as 32 bits.
+    periods as u32 != 0
+}
+
+/// Refreshes the averages from the sums; `load` is the weight that `load_sum` does not carry.
+///
+/// Rounding: down. Source: pelt.c:___update_load_avg.
+#[inline]
+pub fn update_load_avg(decay: &Decay, sa: &mut SchedAvg, load: u64) {
+    let divider = get_pelt_divider(decay, sa);
+    sa.load_avg = load.wrapping_mul(sa.load_sum) / divider as u64;
+    sa.runnable_avg = Util(sa.runnable_sum / divider as u64);
+    sa.util_avg = Util((sa.util_sum / divider) as u64);
+}
+
+/// Sums, then averages if a boundary was crossed (which is also the answer).
+#[inline]
+fn update(
+    decay: &Decay,
+    now: ClockPelt,
+    sa: &mut SchedAvg,
+    state: (u64, u64, bool),
+    weight: u64,
+) -> bool {
+    let crossed = update_load_sum(decay, now, sa, state.0, state.1, state.2);
+    if crossed {
+        update_load_avg(decay, sa, weight);
+    }
+    crossed
+}
+
+/// Updates an entity on a runqueue: a task (`runnable` 0 or 1) or a group (`runnable` = its
+/// children's `h_nr_runnable`).
+///
+/// `on_rq`, `runnable` and `running` are the state during the time that passed; a task whose
+/// dequeue is delayed is on the queue but not runnable. True when a period boundary was crossed,
+/// and then the caller clears the task's [`crate::util_est::UtilEst`] flag.
+/// Source: pelt.c:__update_load_avg_se.
+#[inline]
+pub fn update_load_avg_se(
+    decay: &Decay,
+    now: ClockPelt,
+    sa: &mut SchedAvg,
+    weight: Weight,
+    on_rq: bool,
+    runnable: u64,
+    running: bool,
+) -> bool {
+    update(decay, now, sa, (on_rq as u64, runnable, running), weight.0)
+}
+
+/// Ages an entity that is not on a runqueue. True when a period boundary was crossed.
+/// Source: pelt.c:__update_load_avg_blocked_se.
+#[inline]
+pub fn update_load_avg_blocked_se(
+    decay: &Decay,
+    now: ClockPelt,
+    sa: &mut SchedAvg,
+    weight: Weight,
+) -> bool {
+    update(decay, now, sa, (0, 0, false), weight.0)
+}
+
+/// Updates the signals of a `cfs_rq`: `load` = sum of the queued weights, `h_nr_runnable` = tasks
+/// runnable below it, `running` = it has a current entity. True when a boundary was crossed.
+///
+/// Removed load is not taken off here: see [`crate::pelt_cfs::update_cfs_rq_load_avg`].
+/// Source: pelt.c:__update_load_avg_cfs_rq.
+#[inline]
+pub fn update_load_avg_cfs_rq(
+    decay: &Decay,
+    now: ClockPelt,
+    sa: &mut SchedAvg,
+    load: Weight,
+    h_nr_runnable: u64,
+    running: bool,
+) -> bool {
+    update(decay, now, sa, (load.0, h_nr_runnable, running), 1)
+}
+
+/// Updates a CPU's RT signal (`rq->avg_rt`); only `util_avg` means something.
+/// Source: pelt.c:update_rt_rq_load_avg.
+#[inline]
+pub fn update_rt_rq_load_avg(
+    decay: &Decay,
+    now: ClockPelt,
+    sa: &mut SchedAvg,
+    running: bool,
+) -> bool {
+    update(decay, now, sa, (running as u64, running as u64, running), 1)
+}
+
+/// Updates a CPU's deadline signal (`rq->avg_dl`); only `util_avg` means something.
+/// Source: pelt.c:update_dl_rq_load_avg.
+#[inline]
+pub fn update_dl_rq_load_avg(
+    decay: &Decay,
+    now: ClockPelt,
+    sa: &mut SchedAvg,
+    running: bool,
+) -> bool {
+    update_rt_rq_load_avg(decay, now, sa, running)
+}
+
+/// Updates the signal of capacity lost to hardware (`rq->avg_hw`, thermal pressure before 6.10);
+/// only `load_avg` means something. It runs on `rq->clock_task`, not on `clock_pelt`.
+/// Source: pelt.c:update_hw_load_avg.
+#[inline]
+pub fn update_hw_load_avg(
+    decay: &Decay,
+    clock_task: Instant,
+    sa: &mut SchedAvg,
+    pressure: Capacity,
+) -> bool {
+    let state = (pressure.0, pressure.0, pressure.0 as u32 != 0);
+    update(decay, ClockPelt(clock_task.0), sa, state, 1)
+}
+
+/// Updates the IRQ signal (`rq->avg_irq`) with `running_ns` of interrupt time that ended at
+/// `clock` (`rq->clock`). Only `util_avg` means something.
+///
+/// The running time is scaled by frequency first and by capacity second, each rounded down: the
+/// other way round than `clock_pelt`. Returns how many of the two steps (up to the interrupt, and
+/// through it) crossed a period boundary. Source: pelt.c:update_irq_load_avg.
+pub fn update_irq_load_avg(
+    decay: &Decay,
+    clock: Instant,
+    sa: &mut SchedAvg,
+    running_ns: u64,
+    cpu_capacity: Capacity,
+    freq_scale: u64,
+) -> u32 {
+    let running = cap_scale(cap_scale(running_ns, freq_scale), cpu_capacity.0);
+    let before = ClockPelt(clock.0.wrapping_sub(running));
+    let crossed = update_load_sum(decay, before, sa, 0, 0, false) as u32
+        + update_load_sum(decay, ClockPelt(clock.0), sa, 1, 1, true) as u32;
+    if crossed != 0 {
+        update_load_avg(decay, sa, 1);
+    }
+    crossed
+}
+
+/// v · s / 1024, rounded down; the product wraps at 64 bits. Source: sched.h:cap_scale.
+#[inline]
+pub const fn cap_scale(v: u64, s: u64) -> u64 {
+    v.wrapping_mul(s) >> 10
+}
+
+/// The form before 5.1: the clock is the task clock, and the contribution of the elapsed time is
+/// scaled by the frequency (all sums) and by the CPU's capacity (`util_sum`).
+///
+/// A CPU at half speed then never reaches 1024 however long it runs, and each update scales the
+/// whole time that passed, over however many periods. Otherwise as [`update_load_sum`].
+///
+/// `DEVIATES(pelt-runnable-pre-5.7)`: `runnable_sum` counts tasks as since 5.7 and is scaled by
+/// the frequency; the `runnable_load_sum` of that time weighted them. No effect on util or load.
+/// Source: Linux 4.20 pelt.c:accumulate_sum.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the kernel's parameters and the two scales"
+)]
+pub fn update_load_sum_pre_5_1(
+    decay: &Decay,
+    clock_task: Instant,
+    sa: &mut SchedAvg,
+    load: u64,
+    runnable: u64,
+    running: bool,
+    cpu_capacity: Capacity,
+    freq_scale: u64,
+) -> bool {
+    let Some(delta) = elapsed_units(clock_task.0, sa) else {
+        return false;
+    };
+    let (periods, contrib) = age_sums(decay, sa, delta, load != 0);
+    if load != 0 {
+        let contrib = cap_scale(contrib as u64, freq_scale) as u32;
+        sa.load_sum = sa.load_sum.wrapping_add(load.wrapping_mul(contrib as u64));
+        let runnable = runnable.wrapping_mul(contrib as u64) << 10;
+        sa.runnable_sum = sa.runnable_sum.wrapping_add(runnable);
+        if running {
+            let util = (contrib as u64).wrapping_mul(cpu_capacity.0) as u32;
+            sa.util_sum = sa.util_sum.wrapping_add(util);
+        }
+    }
+    periods as u32 != 0
+}
+
+/// [`update_load_avg_se`] as before 5.1, at the CPU's capacity and frequency scale of this moment.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the kernel's parameters and the two scales"
+)]
+pub fn update_load_avg_se_pre_5_1(
+    decay: &Decay,
+    clock_task: Instant,
+    sa: &mut SchedAvg,
+    weight: Weight,
+    on_rq: bool,
+    running: bool,
+    cpu_capacity: Capacity,
+    freq_scale: u64,
+) -> bool {
+    let on = on_rq as u64;
+    let crossed = update_load_sum_pre_5_1(
+        decay,
+        clock_task,
+        sa,
+        on,
+        on,
+        running,
+        cpu_capacity,
+        freq_scale,
+    );
+    if crossed {
+        update_load_avg(decay, sa, weight.0);
+    }
+    crossed
+}

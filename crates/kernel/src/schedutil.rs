@@ -1,0 +1,212 @@
+//! schedutil's arithmetic: from a CPU's util to a frequency, the iowait boost, the rate limit.
+//!
+//! ```text
+//!  perf      = max(min, min(util + util/4, max))                     since 6.8
+//!  next_freq = ref_freq · perf / capacity           then resolved to an OPP ([`crate::opp`])
+//!  before 6.8: next_freq = ref_freq · (util + util/4) / capacity
+//! ```
+//!
+//! `util`, `min`, `max` come from [`crate::cpu_util::effective_cpu_util`]. The governor around it
+//! (shared policies, hold of a decrease, the kthread) belongs to the simulator; pure decisions of
+//! it are here. Left out: the `adjust_perf` path of intel_pstate.
+//!
+//! Source: kernel/sched/cpufreq_schedutil.c, include/linux/sched/cpufreq.h.
+
+use crate::KernelRev;
+use crate::units::{Capacity, Instant, KHz, Span, Util};
+
+/// The first step of the iowait boost.
+pub const IOWAIT_BOOST_MIN: u32 = 1024 / 8;
+
+/// util plus a quarter: headroom to rise into. Rounding: down. Source: cpufreq.h:map_util_perf.
+pub const fn map_util_perf(util: Util) -> Util {
+    Util(util.0.wrapping_add(util.0 >> 2))
+}
+
+/// The performance to ask for: util with headroom, but no more than `max` needs and no less than
+/// `min`. Source: cpufreq_schedutil.c:sugov_effective_cpu_perf (since 6.8).
+pub fn sugov_effective_cpu_perf(actual: Util, min: Util, max: Util) -> Util {
+    map_util_perf(actual).min(max).max(min)
+}
+
+/// What the reference frequency is chosen from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreqRef {
+    /// `arch_scale_freq_ref()`: where capacity is defined; 0 = the platform does not say.
+    pub arch_scale_freq_ref: KHz,
+    /// Whether util is frequency-invariant.
+    pub freq_invariant: bool,
+    /// `policy->cpuinfo.max_freq`.
+    pub cpuinfo_max_freq: KHz,
+    /// `policy->cur`.
+    pub cur: KHz,
+}
+
+/// The frequency that the full capacity stands for. Without any invariance a quarter above the
+/// current one (before 6.8: the current one, as the headroom came with the util).
+/// Source: cpufreq_schedutil.c:get_capacity_ref_freq; before 6.8 inside get_next_freq.
+pub const fn get_capacity_ref_freq(rev: KernelRev, policy: &FreqRef) -> KHz {
+    let since_6_8 = rev.major > 6 || (rev.major == 6 && rev.minor >= 8);
+    if since_6_8 && policy.arch_scale_freq_ref.0 as u32 != 0 {
+        return policy.arch_scale_freq_ref;
+    }
+    if policy.freq_invariant {
+        return policy.cpuinfo_max_freq;
+    }
+    let cur = policy.cur.0 as u32;
+    KHz(if since_6_8 {
+        cur.wrapping_add(cur >> 2)
+    } else {
+        cur
+    } as u64)
+}
+
+/// The frequency for `util` of `max`, before the driver resolves it to an OPP.
+///
+/// `util` is [`sugov_effective_cpu_perf`]'s since 6.8 and plain util before, when the headroom was
+/// added here. Rounding: down; 32 bits wide, as the kernel's. `max` 0, which the kernel would
+/// divide by, gives 0. Source: cpufreq_schedutil.c:get_next_freq.
+pub fn get_next_freq(rev: KernelRev, util: Util, max: Capacity, ref_freq: KHz) -> KHz {
+    let util = if rev < KernelRev::V6_8 {
+        map_util_perf(util)
+    } else {
+        util
+    };
+    let freq = (ref_freq.0 as u32 as u64)
+        .wrapping_mul(util.0)
+        .checked_div(max.0);
+    KHz(freq.unwrap_or(0) as u32 as u64)
+}
+
+/// The default of `rate_limit_us`, from the largest transition latency of the domain's OPPs, or
+/// from the driver's own delay if it has one.
+///
+/// ```text
+///  L = latency in whole µs; L = 0: 1000
+///  up to 6.8      min(1000 L, 10000)
+///  6.9 to 6.11    L if above 2000, else min(1000 L, 2000)
+///  from 6.12      L + L/2
+/// ```
+///
+/// Rounding: down; 32 bits, wrapping. Source: cpufreq.c:cpufreq_policy_transition_delay_us.
+pub fn cpufreq_policy_transition_delay_us(
+    rev: KernelRev,
+    transition_latency_ns: u32,
+    transition_delay_us: u32,
+) -> u32 {
+    /// Also `LATENCY_MULTIPLIER`.
+    const DEFAULT_US: u32 = 1000;
+    if transition_delay_us != 0 {
+        return transition_delay_us;
+    }
+    let latency = transition_latency_ns / 1000;
+    if latency == 0 {
+        DEFAULT_US
+    } else if rev >= KernelRev::V6_12 {
+        latency + (latency >> 1)
+    } else if rev >= KernelRev::V6_9 {
+        if latency > 2000 {
+            latency
+        } else {
+            latency.wrapping_mul(DEFAULT_US).min(2000)
+        }
+    } else {
+        latency.wrapping_mul(DEFAULT_US).min(10_000)
+    }
+}
+
+/// Whether enough time has passed since the last frequency change.
+///
+/// A change of limits, or a deadline task that needs more, bypasses this (the caller's flags).
+/// Source: cpufreq_schedutil.c:sugov_should_update_freq.
+pub fn sugov_rate_limit_passed(time: Instant, last_update: Instant, rate_limit_us: u32) -> bool {
+    let delta = time.0.wrapping_sub(last_update.0) as i64;
+    delta >= rate_limit_us as i64 * 1000
+}
+
+/// Whether a single-CPU policy keeps its frequency instead of lowering it, because the CPU has not
+/// been idle since the last check.
+///
+/// `idle_calls_unchanged`: no entry into idle since. `capped`: [`crate::uclamp::uclamp_rq_is_capped`].
+/// `forced`: the policy's limits changed. Source: cpufreq_schedutil.c:sugov_hold_freq and its
+/// caller; sugov_cpu_is_busy before 6.12.
+pub fn sugov_hold_freq(
+    next: KHz,
+    current: KHz,
+    idle_calls_unchanged: bool,
+    capped: bool,
+    forced: bool,
+) -> bool {
+    !capped && idle_calls_unchanged && next < current && !forced
+}
+
+/// The iowait boost of one CPU (part of `struct sugov_cpu`).
+///
+/// Each wakeup from I/O within a tick doubles it, from 128 to 1024; each update without one halves
+/// it; a tick without an update ends it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IowaitBoost {
+    /// The boost, of 1024.
+    pub iowait_boost: u32,
+    /// It was raised since it was last applied.
+    pub iowait_boost_pending: bool,
+    /// Time of the CPU's last update; the governor sets it after [`IowaitBoost::sugov_iowait_boost`].
+    pub last_update: Instant,
+}
+
+impl IowaitBoost {
+    /// Restarts the boost if more than a tick passed since the last update; true if it did.
+    /// Source: cpufreq_schedutil.c:sugov_iowait_reset.
+    pub fn sugov_iowait_reset(
+        &mut self,
+        time: Instant,
+        tick: Span,
+        set_iowait_boost: bool,
+    ) -> bool {
+        let delta = time.0.wrapping_sub(self.last_update.0) as i64;
+        if delta <= tick.0 as i64 {
+            return false;
+        }
+        self.iowait_boost = if set_iowait_boost {
+            IOWAIT_BOOST_MIN
+        } else {
+            0
+        };
+        self.iowait_boost_pending = set_iowait_boost;
+        true
+    }
+
+    /// An update; `set_iowait_boost`: a task wakes up after waiting for I/O.
+    /// Source: cpufreq_schedutil.c:sugov_iowait_boost.
+    pub fn sugov_iowait_boost(&mut self, time: Instant, tick: Span, set_iowait_boost: bool) {
+        if self.iowait_boost != 0 && self.sugov_iowait_reset(time, tick, set_iowait_boost) {
+            return;
+        }
+        if !set_iowait_boost || self.iowait_boost_pending {
+            return;
+        }
+        self.iowait_boost_pending = true;
+        self.iowait_boost = if self.iowait_boost != 0 {
+            (self.iowait_boost << 1).min(1024)
+        } else {
+            IOWAIT_BOOST_MIN
+        };
+    }
+
+    /// The boost to apply now, as a util of a CPU of this capacity; decays it if none is pending.
+    /// Rounding: down. Source: cpufreq_schedutil.c:sugov_iowait_apply.
+    pub fn sugov_iowait_apply(&mut self, time: Instant, tick: Span, max_cap: Capacity) -> Util {
+        if self.iowait_boost == 0 || self.sugov_iowait_reset(time, tick, false) {
+            return Util(0);
+        }
+        if !self.iowait_boost_pending {
+            self.iowait_boost >>= 1;
+            if self.iowait_boost < IOWAIT_BOOST_MIN {
+                self.iowait_boost = 0;
+                return Util(0);
+            }
+        }
+        self.iowait_boost_pending = false;
+        Util((self.iowait_boost as u64).wrapping_mul(max_cap.0) >> 10)
+    }
+}
