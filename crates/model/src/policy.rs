@@ -41,15 +41,16 @@ impl Policy {
     pub fn load(name_or_path: &str) -> Result<Policy, InputError> {
         let known = library::policies();
         if !looks_like_path(name_or_path, ".toml") {
-            let named = |e: &&library::Entry| {
-                e.name == name_or_path || e.aliases.contains(&name_or_path)
-            };
+            let named =
+                |e: &&library::Entry| e.name == name_or_path || e.aliases.contains(&name_or_path);
             if let Some(e) = known.iter().find(named) {
                 return Policy::parse(e.text, &format!("{}.toml (built in)", e.name));
             }
             if !Path::new(name_or_path).exists() {
-                let names: Vec<&str> =
-                    known.iter().flat_map(|e| [e.name].into_iter().chain(e.aliases.iter().copied())).collect();
+                let names: Vec<&str> = known
+                    .iter()
+                    .flat_map(|e| [e.name].into_iter().chain(e.aliases.iter().copied()))
+                    .collect();
                 return Err(unknown_name("policy", name_or_path, &names));
             }
         }

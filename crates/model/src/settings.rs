@@ -136,8 +136,8 @@ impl Catalogue {
         let mut done = BTreeSet::new();
         // What a group belongs to (the governor) is itself a setting: resolve until no
         // further group comes into use.
-        while let Some(i) = (0..self.groups.len())
-            .find(|i| !done.contains(i) && self.groups[*i].in_use(&resolved))
+        while let Some(i) =
+            (0..self.groups.len()).find(|i| !done.contains(i) && self.groups[*i].in_use(&resolved))
         {
             done.insert(i);
             for param in self.groups[i].params {
@@ -206,7 +206,8 @@ impl Param {
         }
         let wanted = match self.range {
             Range::Int(low, high) => {
-                let unit = if self.unit.is_empty() { String::new() } else { format!(" ({})", self.unit) };
+                let unit =
+                    if self.unit.is_empty() { String::new() } else { format!(" ({})", self.unit) };
                 format!("a whole number from {low} to {high}{unit}")
             }
             Range::OneOf(names) => format!("one of {}", names.join(", ")),

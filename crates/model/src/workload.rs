@@ -1,20 +1,55 @@
 //! What the tasks do: rt-app's model, parsed and checked.
+//!
+//! The file form is rt-app's JSON, strict about meaning and lenient about syntax:
+//!
+//! ```text
+//! tasks      NAME: { instance, delay, loop, phases { NAME: { loop, attributes, events } },
+//!            attributes: cpus, priority, policy, util_min, util_max
+//!            events in file order, kind by prefix (run1, sleep_b): run, runtime, sleep, timer }
+//! global     duration, default_policy, calibration; more is accepted without effect
+//! ```
+//!
+//! All times are µs but `duration`, which is in s. A task without `phases` is a single phase;
+//! without `loop` a task repeats for ever and a phase runs once. Comments, trailing commas
+//! and repeated keys are accepted: repeated events and phases are all kept, in order; tasks
+//! of the same name are all kept too, and the later ones are called `NAME#2`, `NAME#3`, …;
+//! any other key given twice is an error, since its meaning would be a guess.
+//!
+//! Left out, and an error: what lets tasks wait for each other or wake each other (lock,
+//! wait, signal, barrier, suspend, fork, timers shared between tasks), work on memory or I/O,
+//! classes other than SCHED_OTHER, task groups.
+
+mod bind;
+mod events;
+mod json;
+mod read;
+
+pub(crate) use read::about_in;
 
 use risetime_kernel::units::{CpuId, Span, Util};
 
-/// A set of tasks, validated: every CPU exists on the platform it is bound to later (that
-/// check needs the platform: [`Workload::check_on`]), every endless loop takes time.
+/// As many tasks as a workload may have, instances counted.
+pub const MAX_TASKS: usize = 10_000;
+
+/// As many events as the phases of all tasks may hold, instances counted (loops are not
+/// unrolled).
+pub const MAX_EVENTS: usize = 1_000_000;
+
+/// A set of tasks, validated: at least one task and at most [`MAX_TASKS`], at most
+/// [`MAX_EVENTS`] events in all, every loop takes time, no clamp pair is crossed. That its CPUs
+/// exist, and what `run` means on them, is settled by [`Workload::bind`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// File stem or built-in name.
     pub name: String,
-    /// One line for a reader.
+    /// One line for a reader: the comment at the head of the file, if there is one.
     pub about: String,
     /// The tasks, instances expanded, in file order.
     pub tasks: Vec<TaskSpec>,
     /// `global.duration`; `None`: until every task has exited or the run's own limit.
     pub duration: Option<Span>,
     /// `global.calibration: "CPUn"`: `run` means µs on that CPU at its top frequency.
+    /// `None`: µs at capacity 1024 (or [`Workload::bind`] has rescaled them already).
     pub calibration: Option<CpuId>,
     /// Keys that were accepted and have no effect, with the reason, for the reader.
     pub without_effect: Vec<String>,
@@ -34,7 +69,8 @@ pub enum StartAt {
 /// One thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSpec {
-    /// Thread name; instances are `name-0`, `name-1`, … (15 bytes are not enforced).
+    /// Thread name, different for every task; several instances are `name-0`, `name-1`, …
+    /// (15 bytes are not enforced).
     pub comm: String,
     /// Created this long after the workload starts.
     pub delay: Span,
@@ -67,7 +103,7 @@ pub struct Phase {
     pub name: String,
     /// How often its events are run.
     pub repeat: Repeat,
-    /// The events in order; may be empty only if the repeat is finite.
+    /// The events in order; at least one.
     pub events: Vec<Event>,
     /// Attributes set when it begins.
     pub attr: Attr,
@@ -85,15 +121,16 @@ pub enum Repeat {
 /// One thing a task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Work: as much as capacity 1024 at top frequency does in this time (rt-app `run`,
-    /// rescaled by `calibration` already).
+    /// Work: as much as capacity 1024 at top frequency does in this time (rt-app `run`, once
+    /// [`Workload::bind`] has rescaled it).
     Run(Span),
     /// Run until this much wall-clock time has passed since the event began (`runtime`).
     Runtime(Span),
     /// Sleep this long (`sleep`).
     Sleep(Span),
-    /// Sleep until the next multiple of `period` since the timer's first use (`timer`); if
-    /// that is past already, go on at once and take the next one from there.
+    /// rt-app's `timer` in its default, relative mode. A timer has a reference r, at first
+    /// the time at which the task began to run its first phase. Each use sets r = r + period
+    /// and sleeps until r; if r is not ahead of now, it sets r = now and goes on at once.
     Timer {
         /// Index of the timer within the task (each `ref` is one; the same `ref` in several
         /// events of a task is the same timer).
@@ -102,4 +139,3 @@ pub enum Event {
         period: Span,
     },
 }
-pub(crate) fn about_in(_: &str) -> String { String::new() }

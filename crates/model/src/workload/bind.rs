@@ -1,0 +1,83 @@
+//! A workload meets a machine: do its CPUs exist, and how much work is `run`?
+
+use super::{Event, TaskSpec, Workload};
+use crate::platform::cpu_ranges;
+use crate::{InputError, Platform};
+use risetime_kernel::units::{Capacity, CpuId, SCHED_CAPACITY_SCALE, Span};
+
+impl Workload {
+    /// This workload for `platform`, with `run` in time at capacity 1024:
+    ///
+    /// ```text
+    /// run' = run · capacity(calibration CPU) / 1024        to the nearest ns
+    /// ```
+    ///
+    /// The result has no `calibration` left, so binding again changes nothing.
+    ///
+    /// Errors: an affinity mask or the calibration names a CPU that the platform lacks.
+    pub fn bind(&self, platform: &Platform) -> Result<Workload, InputError> {
+        for task in &self.tasks {
+            self.check_cpus(task, platform)?;
+        }
+        let mut bound = self.clone();
+        let Some(cpu) = bound.calibration.take() else { return Ok(bound) };
+        let Some(domain) = platform.domain_of(cpu) else {
+            return Err(self.no_such_cpu("global.calibration", cpu, platform));
+        };
+        let capacity = platform.domains[domain].capacity;
+        let events = bound.tasks.iter_mut().flat_map(|t| &mut t.phases).flat_map(|p| &mut p.events);
+        for event in events {
+            if let Event::Run(work) = event {
+                *work = rescale(*work, capacity);
+            }
+        }
+        Ok(bound)
+    }
+
+    fn check_cpus(&self, task: &TaskSpec, platform: &Platform) -> Result<(), InputError> {
+        let masks = std::iter::once(&task.attr).chain(task.phases.iter().map(|p| &p.attr));
+        let missing = masks
+            .filter_map(|a| a.cpus.as_deref())
+            .flatten()
+            .find(|cpu| platform.domain_of(**cpu).is_none());
+        match missing {
+            None => Ok(()),
+            Some(cpu) => {
+                Err(self.no_such_cpu(&format!("task `{}`: cpus", task.comm), *cpu, platform))
+            }
+        }
+    }
+
+    fn no_such_cpu(&self, place: &str, cpu: CpuId, platform: &Platform) -> InputError {
+        let all: Vec<CpuId> = platform.cpus().collect();
+        InputError::new(
+            format!("{}: {place}", self.name),
+            format!("there is no {cpu} on {}: it has CPUs {}", platform.name, cpu_ranges(&all)),
+        )
+    }
+}
+
+/// `work` done at `capacity`, as time at capacity 1024, to the nearest ns (halves up). Work is
+/// never rounded to nothing: a loop that takes time keeps taking time.
+fn rescale(work: Span, capacity: Capacity) -> Span {
+    let scaled = u128::from(work.0) * u128::from(capacity.0);
+    let half = u128::from(SCHED_CAPACITY_SCALE / 2);
+    Span(((scaled + half) / u128::from(SCHED_CAPACITY_SCALE)) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rescaling_rounds_to_the_nearest_ns_and_never_to_nothing() {
+        // The smallest work of a file is 1 µs, the smallest capacity 1: 0.98 ns.
+        assert_eq!(rescale(Span(1000), Capacity(1)), Span(1));
+        // 1 µs at 459: 448.24 ns; 3 µs: 1344.7 ns; half a ns goes up.
+        assert_eq!(rescale(Span(1000), Capacity(459)), Span(448));
+        assert_eq!(rescale(Span(3000), Capacity(459)), Span(1345));
+        assert_eq!(rescale(Span(1), Capacity(512)), Span(1));
+        assert_eq!(rescale(Span(0), Capacity(459)), Span(0));
+        assert_eq!(rescale(Span(u64::MAX), Capacity(1024)), Span(u64::MAX));
+    }
+}

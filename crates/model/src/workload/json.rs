@@ -1,0 +1,190 @@
+//! JSON read strictly: typed values within bounds, each error with line and column.
+//!
+//! The parser keeps repeated keys and gives up at a nesting of 512, so neither duplicates nor
+//! brackets need care of their own here.
+
+use crate::InputError;
+use crate::input::{nearest, one_line, place};
+use jsonc_parser::ast::{Object, ObjectProp, Value};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use risetime_kernel::units::Span;
+use std::collections::BTreeSet;
+
+/// Longest time of one event, in µs: 11 days.
+pub(super) const MAX_US: i64 = 1_000_000_000_000;
+/// Longest name of a task or phase, in characters.
+const MAX_NAME: usize = 200;
+
+/// A file being read.
+pub(super) struct Reader<'a> {
+    /// What errors call it.
+    pub(super) file: &'a str,
+    /// What is in it.
+    pub(super) text: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn error(&self, at: &impl Ranged, what: impl Into<String>) -> InputError {
+        InputError::new(place(self.file, self.text, at.range().start), what)
+    }
+
+    pub(super) fn tree(&self) -> Result<Value<'a>, InputError> {
+        let options = ParseOptions {
+            allow_comments: true,
+            allow_trailing_commas: true,
+            allow_loose_object_property_names: false,
+            allow_missing_commas: false,
+            allow_single_quoted_strings: false,
+            allow_hexadecimal_numbers: false,
+            allow_unary_plus_numbers: false,
+            allow_bare_decimal_point_numbers: false,
+            allow_non_finite_numbers: false,
+            allow_extended_string_escapes: false,
+        };
+        match parse_to_ast(self.text, &CollectOptions::default(), &options) {
+            Ok(parsed) => parsed.value.ok_or_else(|| {
+                InputError::new(self.file, "is empty, wanted a JSON object with `tasks`")
+            }),
+            Err(e) => {
+                let what = e.kind().to_string();
+                let mut chars = what.chars();
+                let first = chars.next().map(|c| c.to_ascii_lowercase());
+                Err(self.error(&e.range(), first.into_iter().chain(chars).collect::<String>()))
+            }
+        }
+    }
+
+    /// A time in µs.
+    pub(super) fn us(&self, prop: &ObjectProp<'a>, what: &str) -> Result<Span, InputError> {
+        Ok(Span::from_us(self.int(prop, what, 0, MAX_US)? as u64))
+    }
+
+    pub(super) fn int(
+        &self,
+        prop: &ObjectProp<'a>,
+        what: &str,
+        low: i64,
+        high: i64,
+    ) -> Result<i64, InputError> {
+        self.whole(&prop.value, prop.name.as_str(), what, low, high)
+    }
+
+    /// A whole number from `low` to `high`.
+    pub(super) fn whole(
+        &self,
+        value: &Value<'a>,
+        key: &str,
+        what: &str,
+        low: i64,
+        high: i64,
+    ) -> Result<i64, InputError> {
+        let found = match value {
+            Value::NumberLit(n) => match n.value.parse() {
+                Ok(n) if (low..=high).contains(&n) => return Ok(n),
+                _ => one_line(n.value),
+            },
+            other => describe(other),
+        };
+        Err(self.error(
+            value,
+            format!(
+                "{what}: `{}` is {found}, wanted a whole number from {low} to {high}",
+                one_line(key)
+            ),
+        ))
+    }
+
+    pub(super) fn string<'v>(
+        &self,
+        prop: &'v ObjectProp<'a>,
+        what: &str,
+    ) -> Result<&'v str, InputError> {
+        match &prop.value {
+            Value::StringLit(s) => Ok(&s.value),
+            other => Err(self.wrong(prop, what, other, "text")),
+        }
+    }
+
+    pub(super) fn object<'v>(
+        &self,
+        value: &'v Value<'a>,
+        what: &str,
+    ) -> Result<&'v Object<'a>, InputError> {
+        match value {
+            Value::Object(o) => Ok(o),
+            other => Err(self
+                .error(other, format!("{what} is {}, wanted an object {{ … }}", describe(other)))),
+        }
+    }
+
+    /// The name of a task or phase.
+    pub(super) fn name(&self, prop: &ObjectProp<'a>, kind: &str) -> Result<String, InputError> {
+        let name = prop.name.as_str();
+        if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control)
+        {
+            let what = format!(
+                "a {kind} is called \"{}\", wanted 1 to {MAX_NAME} printable characters",
+                one_line(name)
+            );
+            return Err(self.error(&prop.name, what));
+        }
+        Ok(name.to_string())
+    }
+
+    /// No key for which `single` holds is there twice.
+    pub(super) fn once(
+        &self,
+        object: &Object<'a>,
+        what: &str,
+        single: impl Fn(&str) -> bool,
+    ) -> Result<(), InputError> {
+        let mut seen = BTreeSet::new();
+        for prop in &object.properties {
+            let key = prop.name.as_str();
+            if single(key) && !seen.insert(key) {
+                let what = format!("{what} has `{}` twice", one_line(key));
+                return Err(self.error(&prop.name, what));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn wrong(
+        &self,
+        prop: &ObjectProp<'a>,
+        what: &str,
+        found: &Value<'a>,
+        wanted: &str,
+    ) -> InputError {
+        let key = one_line(prop.name.as_str());
+        self.error(found, format!("{what}: `{key}` is {}, wanted {wanted}", describe(found)))
+    }
+
+    pub(super) fn unknown(
+        &self,
+        prop: &ObjectProp<'a>,
+        what: &str,
+        key: &str,
+        known: &[&str],
+    ) -> InputError {
+        let text = format!("{what}unknown key `{}`; known: {}", one_line(key), known.join(", "));
+        let e = self.error(&prop.name, text);
+        match nearest(key, known) {
+            Some(n) => e.hint(format!("did you mean `{n}`?")),
+            None => e,
+        }
+    }
+}
+
+/// What a value is, for a message.
+pub(super) fn describe(value: &Value<'_>) -> String {
+    match value {
+        Value::StringLit(s) => format!("the text \"{}\"", one_line(&s.value)),
+        Value::NumberLit(n) => format!("the number {}", one_line(n.value)),
+        Value::BooleanLit(b) => b.value.to_string(),
+        Value::Object(_) => "an object".to_string(),
+        Value::Array(_) => "a list".to_string(),
+        Value::NullKeyword(_) => "null".to_string(),
+    }
+}

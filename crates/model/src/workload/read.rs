@@ -1,0 +1,595 @@
+//! From rt-app JSON to [`Workload`], and all that can be wrong on the way.
+
+use super::events::{self, Key, Kind};
+use super::json::{MAX_US, Reader};
+use super::{Attr, Event, MAX_EVENTS, MAX_TASKS, Phase, Repeat, StartAt, TaskSpec, Workload};
+use crate::InputError;
+use crate::input::{check_size, looks_like_path, one_line, read_file, unknown_name};
+use crate::library;
+use jsonc_parser::ast::{Object, ObjectProp, Value};
+use jsonc_parser::common::{Range, Ranged};
+use risetime_kernel::units::{CpuId, Span, Util};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Size limit of a workload file; the parser's tree takes up to 40 bytes per byte.
+const MAX_BYTES: usize = 4 << 20;
+/// Longest `duration`, in s.
+const MAX_DURATION_S: i64 = MAX_US / 1_000_000;
+/// CPU numbers a mask may hold; whether they exist is asked when the platform is known.
+const MAX_CPU: i64 = 1023;
+
+impl Workload {
+    /// The workload called `name_or_path`: a built-in name, or a file.
+    ///
+    /// Errors: unknown name (the built-in ones are listed), or a fault in the file.
+    pub fn load(name_or_path: &str) -> Result<Workload, InputError> {
+        let known = library::workloads();
+        if !looks_like_path(name_or_path, ".json") {
+            if let Some(e) = known.iter().find(|e| e.name == name_or_path) {
+                let place = format!("{}.json (built in)", e.name);
+                return Workload::parse_named(e.text, &place, e.name);
+            }
+            if !Path::new(name_or_path).exists() {
+                let names: Vec<&str> = known.iter().map(|e| e.name).collect();
+                return Err(unknown_name("workload", name_or_path, &names));
+            }
+        }
+        Workload::parse(&read_file(name_or_path, MAX_BYTES)?, name_or_path)
+    }
+
+    /// The workload that `text` describes; `place` is what errors call the text, and its file
+    /// stem names the workload.
+    ///
+    /// Errors: the first fault found, with line and column.
+    pub fn parse(text: &str, place: &str) -> Result<Workload, InputError> {
+        let stem = Path::new(place).file_stem().and_then(|s| s.to_str()).unwrap_or(place);
+        Workload::parse_named(text, place, stem)
+    }
+
+    fn parse_named(text: &str, file: &str, name: &str) -> Result<Workload, InputError> {
+        let file = one_line(file);
+        check_size(text.len(), MAX_BYTES, &file)?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let reader = Reader { file: &file, text };
+        let tree = reader.tree()?;
+        let mut parts = Parts::default();
+        reader.root(&tree, &mut parts)?;
+        Ok(Workload {
+            name: one_line(name),
+            about: about_in(text),
+            start_at: start_at(name, &parts.tasks),
+            tasks: parts.tasks,
+            duration: parts.duration,
+            calibration: parts.calibration,
+            without_effect: parts.without_effect,
+        })
+    }
+}
+
+/// The start settings take effect at t0 of the busy phase of `rampup` (a copy that somebody
+/// keeps under this name behaves alike), at creation for every other workload.
+fn start_at(name: &str, tasks: &[TaskSpec]) -> StartAt {
+    let busy = tasks.first().and_then(|t| t.phases.iter().position(|p| p.name == "busy"));
+    match busy {
+        Some(phase) if name == "rampup" => StartAt::Phase(phase),
+        _ => StartAt::Creation,
+    }
+}
+
+/// The first line of the comment at the head of `text`; empty if there is none.
+pub(crate) fn about_in(text: &str) -> String {
+    let text = text.trim_start();
+    let comment = match text.strip_prefix("/*") {
+        Some(rest) => rest.split("*/").next().unwrap_or(""),
+        None => text.strip_prefix("//").and_then(|rest| rest.lines().next()).unwrap_or(""),
+    };
+    let mut lines = comment.lines().map(|l| l.trim().trim_start_matches('*').trim());
+    let line = lines.find(|l| !l.is_empty()).unwrap_or("");
+    line.chars().filter(|c| !c.is_control()).take(200).collect()
+}
+
+/// What a file amounts to, while it is read.
+#[derive(Default)]
+struct Parts {
+    tasks: Vec<TaskSpec>,
+    duration: Option<Span>,
+    calibration: Option<CpuId>,
+    without_effect: Vec<String>,
+    events: usize,
+    /// Timers that are not `unique…`, by `ref`, with the task that has it.
+    timers: BTreeMap<String, usize>,
+    /// How often a task name was seen.
+    names: BTreeMap<String, usize>,
+}
+
+/// Everything a task's or phase's own keys say.
+#[derive(Default)]
+struct Body {
+    attr: Attr,
+    repeat: Option<Repeat>,
+    events: Vec<Event>,
+    /// Where its clamps are written, for an error about the pair.
+    clamp_at: Option<Range>,
+}
+
+/// The timers of one task: `ref` to index.
+#[derive(Default)]
+struct Timers {
+    index: BTreeMap<String, u32>,
+    shared_at: Vec<(String, Range)>,
+}
+
+impl<'a> Reader<'a> {
+    fn root(&self, tree: &Value<'a>, parts: &mut Parts) -> Result<(), InputError> {
+        let root = self.object(tree, "the file")?;
+        self.once(root, "the file", |_| true)?;
+        let mut tasks = None;
+        for prop in &root.properties {
+            match prop.name.as_str() {
+                "tasks" => tasks = Some(self.object(&prop.value, "`tasks`")?),
+                "global" => self.global(self.object(&prop.value, "`global`")?, parts)?,
+                "resources" => parts
+                    .without_effect
+                    .push("`resources`: rt-app creates resources as tasks name them".into()),
+                other => {
+                    let known = ["global", "resources", "tasks"];
+                    return Err(self.unknown(prop, "", other, &known));
+                }
+            }
+        }
+        let Some(tasks) = tasks else {
+            return Err(self.error(tree, "no `tasks`, wanted an object of tasks"));
+        };
+        for prop in &tasks.properties {
+            self.task(prop, parts)?;
+        }
+        if parts.tasks.is_empty() {
+            return Err(self.error(tasks, "`tasks` has no task that starts"));
+        }
+        Ok(())
+    }
+
+    fn global(&self, global: &Object<'a>, parts: &mut Parts) -> Result<(), InputError> {
+        self.once(global, "`global`", |_| true)?;
+        for prop in &global.properties {
+            let key = prop.name.as_str();
+            match key {
+                "duration" => {
+                    let s = self.int(prop, "`global`", -1, MAX_DURATION_S)?;
+                    if s == 0 {
+                        return Err(self.error(
+                            &prop.value,
+                            "`global`: `duration` is 0, wanted -1 (endless) or seconds from 1",
+                        ));
+                    }
+                    parts.duration = (s > 0).then(|| Span::from_ms(s as u64 * 1000));
+                }
+                "default_policy" => self.policy(prop, "`global`")?,
+                "calibration" => self.calibration(prop, parts)?,
+                _ => match events::GLOBAL_WITHOUT_EFFECT.iter().find(|(name, _)| *name == key) {
+                    Some((name, why)) => {
+                        parts.without_effect.push(format!("`global.{name}`: {why}"))
+                    }
+                    None => {
+                        let mut known = vec!["calibration", "default_policy", "duration"];
+                        known.extend(events::GLOBAL_WITHOUT_EFFECT.iter().map(|(name, _)| *name));
+                        return Err(self.unknown(prop, "`global`: ", key, &known));
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn calibration(&self, prop: &ObjectProp<'a>, parts: &mut Parts) -> Result<(), InputError> {
+        match &prop.value {
+            Value::NumberLit(n) => parts.without_effect.push(format!(
+                "`global.calibration`: {}: a loop's length is not needed, `run` counts µs of full-speed work",
+                one_line(n.value)
+            )),
+            Value::StringLit(s) => {
+                let digits = s.value.strip_prefix("CPU").filter(|d| !d.is_empty());
+                let cpu = digits
+                    .filter(|d| d.bytes().all(|b| b.is_ascii_digit()))
+                    .and_then(|d| d.parse().ok())
+                    .filter(|cpu: &u32| i64::from(*cpu) <= MAX_CPU);
+                let Some(cpu) = cpu else {
+                    let what = format!(
+                        "`global`: `calibration` is \"{}\", wanted \"CPU0\" to \"CPU{MAX_CPU}\" or a number",
+                        one_line(&s.value)
+                    );
+                    return Err(self.error(&prop.value, what));
+                };
+                parts.calibration = Some(CpuId(cpu));
+            }
+            other => return Err(self.wrong(prop, "`global`", other, "\"CPUn\" or a number")),
+        }
+        Ok(())
+    }
+
+    fn task(&self, prop: &ObjectProp<'a>, parts: &mut Parts) -> Result<(), InputError> {
+        let name = self.name(prop, "task")?;
+        let what = format!("task `{name}`");
+        let object = self.object(&prop.value, &what)?;
+        self.once(object, &what, |key| !matches!(events::classify(key), Key::Event(_)))?;
+        let find = |key: &str| object.properties.iter().find(|p| p.name.as_str() == key);
+        let instances = match find("instance") {
+            Some(p) => self.int(p, &what, 0, MAX_TASKS as i64)? as usize,
+            None => 1,
+        };
+        let delay = match find("delay") {
+            Some(p) => self.us(p, &what)?,
+            None => Span(0),
+        };
+        let mut timers = Timers::default();
+        let body = self.body(object, &what, true, &mut timers)?;
+        let spec = match find("phases") {
+            Some(p) => self.phased(p, body, &what, object, &mut timers)?,
+            None => self.plain(body, &name, &what, object)?,
+        };
+        self.check_timers(&timers, instances, &what, parts)?;
+        self.add(TaskSpec { delay, ..spec }, name, instances, prop, parts)
+    }
+
+    /// A task whose events stand in its own body: one phase, repeated as the task is.
+    fn plain(
+        &self,
+        body: Body,
+        name: &str,
+        what: &str,
+        at: &Object<'a>,
+    ) -> Result<TaskSpec, InputError> {
+        if body.events.is_empty() {
+            return Err(self.error(at, format!("{what} has no events; {}", supported())));
+        }
+        let repeat = body.repeat.unwrap_or(Repeat::Forever);
+        self.takes_time(repeat, &body.events, what, at)?;
+        self.check_clamps(&body, &[], what)?;
+        let phase = Phase {
+            name: name.to_string(),
+            repeat: Repeat::Times(1),
+            events: body.events,
+            attr: Attr::default(),
+        };
+        Ok(TaskSpec {
+            comm: String::new(),
+            delay: Span(0),
+            repeat,
+            phases: vec![phase],
+            attr: body.attr,
+        })
+    }
+
+    /// A task with `phases`.
+    fn phased(
+        &self,
+        prop: &ObjectProp<'a>,
+        body: Body,
+        what: &str,
+        at: &Object<'a>,
+        timers: &mut Timers,
+    ) -> Result<TaskSpec, InputError> {
+        if !body.events.is_empty() {
+            let what =
+                format!("{what} has both `phases` and events of its own, wanted one of them");
+            return Err(self.error(at, what));
+        }
+        let object = self.object(&prop.value, &format!("{what}: `phases`"))?;
+        let mut phases = Vec::new();
+        let mut bodies = Vec::new();
+        for p in &object.properties {
+            let name = self.name(p, "phase")?;
+            let what = format!("{what}: phase `{name}`");
+            let object = self.object(&p.value, &what)?;
+            self.once(object, &what, |key| !matches!(events::classify(key), Key::Event(_)))?;
+            let mut body = self.body(object, &what, false, timers)?;
+            if body.events.is_empty() {
+                return Err(self.error(object, format!("{what} has no events; {}", supported())));
+            }
+            let repeat = body.repeat.unwrap_or(Repeat::Times(1));
+            self.takes_time(repeat, &body.events, &what, object)?;
+            let events = std::mem::take(&mut body.events);
+            phases.push(Phase { name, repeat, events, attr: body.attr.clone() });
+            bodies.push(body);
+        }
+        if phases.is_empty() {
+            return Err(self.error(object, format!("{what}: `phases` is empty")));
+        }
+        let repeat = body.repeat.unwrap_or(Repeat::Forever);
+        let all: Vec<Event> = phases.iter().flat_map(|p| &p.events).copied().collect();
+        self.takes_time(repeat, &all, what, at)?;
+        self.check_clamps(&body, &bodies, what)?;
+        Ok(TaskSpec { comm: String::new(), delay: Span(0), repeat, phases, attr: body.attr })
+    }
+
+    /// The attributes, loop and events of a task or phase.
+    fn body(
+        &self,
+        object: &Object<'a>,
+        what: &str,
+        is_task: bool,
+        timers: &mut Timers,
+    ) -> Result<Body, InputError> {
+        let mut body = Body::default();
+        for prop in &object.properties {
+            let key = prop.name.as_str();
+            match events::classify(key) {
+                Key::Property(name) => {
+                    let in_phase = events::PROPERTIES.iter().any(|(n, ok)| *n == name && *ok);
+                    if !is_task && !in_phase {
+                        let what = format!("{what}: `{key}` belongs to a task, not to a phase");
+                        return Err(self.error(&prop.name, what));
+                    }
+                    self.property(name, prop, what, &mut body)?;
+                }
+                Key::Event(kind) => body.events.push(self.event(kind, prop, what, timers)?),
+                Key::Unsupported(name) => {
+                    let as_kind =
+                        if name == key { String::new() } else { format!(" (rt-app's `{name}`)") };
+                    let what = format!(
+                        "{what}: `{}`{as_kind} is not supported yet; {}",
+                        one_line(key),
+                        supported()
+                    );
+                    return Err(self.error(&prop.name, what));
+                }
+                Key::Unknown => {
+                    let mut known: Vec<&str> = events::PROPERTIES
+                        .iter()
+                        .filter(|(_, in_phase)| is_task || *in_phase)
+                        .map(|(name, _)| *name)
+                        .collect();
+                    known.extend(events::EVENTS.split(", "));
+                    return Err(self.unknown(prop, &format!("{what}: "), key, &known));
+                }
+            }
+        }
+        Ok(body)
+    }
+
+    fn property(
+        &self,
+        name: &str,
+        prop: &ObjectProp<'a>,
+        what: &str,
+        body: &mut Body,
+    ) -> Result<(), InputError> {
+        match name {
+            "loop" => body.repeat = Some(self.repeat(prop, what)?),
+            "cpus" => body.attr.cpus = Some(self.cpus(prop, what)?),
+            "policy" => self.policy(prop, what)?,
+            "priority" => body.attr.nice = Some(self.int(prop, what, -20, 19)? as i8),
+            "util_min" | "util_max" => {
+                // -1 resets a clamp to what a fair task has by itself.
+                let (slot, reset) = match name {
+                    "util_min" => (&mut body.attr.uclamp_min, 0),
+                    _ => (&mut body.attr.uclamp_max, 1024),
+                };
+                let n = self.int(prop, what, -1, 1024)?;
+                *slot = Some(Util(u64::try_from(n).unwrap_or(reset)));
+                body.clamp_at = Some(prop.value.range());
+            }
+            // `instance`, `delay` and `phases` are read where the task is.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn event(
+        &self,
+        kind: Kind,
+        prop: &ObjectProp<'a>,
+        what: &str,
+        timers: &mut Timers,
+    ) -> Result<Event, InputError> {
+        Ok(match kind {
+            Kind::Run => Event::Run(self.us(prop, what)?),
+            Kind::Runtime => Event::Runtime(self.us(prop, what)?),
+            Kind::Sleep => Event::Sleep(self.us(prop, what)?),
+            Kind::Timer => self.timer(prop, what, timers)?,
+        })
+    }
+
+    fn timer(
+        &self,
+        prop: &ObjectProp<'a>,
+        what: &str,
+        timers: &mut Timers,
+    ) -> Result<Event, InputError> {
+        let what = format!("{what}: `{}`", one_line(prop.name.as_str()));
+        let object = self.object(&prop.value, &what)?;
+        self.once(object, &what, |_| true)?;
+        // Without a `ref`, rt-app gives all such timers this one name.
+        let mut name = "unknown".to_string();
+        let mut period = None;
+        for p in &object.properties {
+            match p.name.as_str() {
+                "ref" => name = self.string(p, &what)?.to_string(),
+                "period" => period = Some(self.us(p, &what)?),
+                "mode" => match self.string(p, &what)? {
+                    "relative" => {}
+                    mode => {
+                        let what = format!(
+                            "{what}: mode \"{}\" is not supported yet, wanted \"relative\"",
+                            one_line(mode)
+                        );
+                        return Err(self.error(&p.value, what));
+                    }
+                },
+                other => {
+                    let known = ["mode", "period", "ref"];
+                    return Err(self.unknown(p, &format!("{what}: "), other, &known));
+                }
+            }
+        }
+        let Some(period) = period else {
+            return Err(self.error(object, format!("{what} has no `period`")));
+        };
+        let next = timers.index.len() as u32;
+        let timer = *timers.index.entry(name.clone()).or_insert(next);
+        if !name.starts_with("unique") {
+            timers.shared_at.push((name, prop.value.range()));
+        }
+        Ok(Event::Timer { timer, period })
+    }
+
+    /// A timer whose `ref` does not start with `unique` is one for all tasks that name it;
+    /// that is supported only as long as it is a single task.
+    fn check_timers(
+        &self,
+        timers: &Timers,
+        instances: usize,
+        what: &str,
+        parts: &mut Parts,
+    ) -> Result<(), InputError> {
+        let task = parts.tasks.len();
+        for (name, at) in &timers.shared_at {
+            let owner = *parts.timers.entry(name.clone()).or_insert(task);
+            if owner != task || instances > 1 {
+                let what = format!(
+                    "{what}: timer \"{}\" is shared between tasks, which is not supported yet",
+                    one_line(name)
+                );
+                return Err(self.error(at, what).hint(
+                    "a `ref` that starts with \"unique\" is a timer of its own in each task",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Expands `spec` into its instances.
+    fn add(
+        &self,
+        spec: TaskSpec,
+        name: String,
+        instances: usize,
+        prop: &ObjectProp<'a>,
+        parts: &mut Parts,
+    ) -> Result<(), InputError> {
+        if instances == 0 {
+            parts.without_effect.push(format!("task `{name}`: `instance` is 0, it never starts"));
+            return Ok(());
+        }
+        if parts.tasks.len() + instances > MAX_TASKS {
+            let what = format!("task `{name}`: more than {MAX_TASKS} tasks in all");
+            return Err(self.error(&prop.name, what));
+        }
+        let events: usize = spec.phases.iter().map(|p| p.events.len()).sum();
+        parts.events += events * instances;
+        if parts.events > MAX_EVENTS {
+            let what =
+                format!("task `{name}`: more than {MAX_EVENTS} events in all, instances counted");
+            return Err(self.error(&prop.name, what));
+        }
+        for i in 0..instances {
+            let comm = if instances > 1 { format!("{name}-{i}") } else { name.clone() };
+            let comm = distinct(comm, &mut parts.names);
+            parts.tasks.push(TaskSpec { comm, ..spec.clone() });
+        }
+        Ok(())
+    }
+
+    /// A loop that takes no time would keep the clock from moving.
+    fn takes_time(
+        &self,
+        repeat: Repeat,
+        events: &[Event],
+        what: &str,
+        at: &Object<'a>,
+    ) -> Result<(), InputError> {
+        let takes = |e: &Event| match e {
+            Event::Run(t) | Event::Runtime(t) | Event::Sleep(t) => t.0 > 0,
+            Event::Timer { period, .. } => period.0 > 0,
+        };
+        if repeat == Repeat::Times(1) || events.iter().any(takes) {
+            return Ok(());
+        }
+        let at =
+            at.properties.iter().find(|p| p.name.as_str() == "loop").map_or(at.range, |p| p.range);
+        Err(self.error(
+            &at,
+            format!("{what} is a loop that takes no time: every event in it is 0 long"),
+        ))
+    }
+
+    /// `util_min` must never be above `util_max`, in any phase, given that a phase leaves
+    /// alone what it does not name. The second round is the loop coming round again.
+    fn check_clamps(&self, task: &Body, phases: &[Body], what: &str) -> Result<(), InputError> {
+        let (mut min, mut max) = (Util(0), Util(1024));
+        for body in std::iter::once(task).chain(phases).chain(phases) {
+            min = body.attr.uclamp_min.unwrap_or(min);
+            max = body.attr.uclamp_max.unwrap_or(max);
+            if let Some(at) = body.clamp_at.filter(|_| min > max) {
+                let what = format!("{what}: util_min {min} would be above util_max {max} here");
+                return Err(self.error(&at, what));
+            }
+        }
+        Ok(())
+    }
+
+    fn repeat(&self, prop: &ObjectProp<'a>, what: &str) -> Result<Repeat, InputError> {
+        match self.int(prop, what, -1, i64::from(u32::MAX))? {
+            -1 => Ok(Repeat::Forever),
+            0 => Err(self.error(
+                &prop.value,
+                format!("{what}: `loop` is 0, wanted -1 (endless) or at least 1"),
+            )),
+            n => Ok(Repeat::Times(n as u32)),
+        }
+    }
+
+    fn cpus(&self, prop: &ObjectProp<'a>, what: &str) -> Result<Vec<CpuId>, InputError> {
+        let Value::Array(list) = &prop.value else {
+            return Err(self.wrong(
+                prop,
+                what,
+                &prop.value,
+                "a list of CPU numbers such as [0, 1]",
+            ));
+        };
+        let mut cpus = BTreeSet::new();
+        for value in &list.elements {
+            cpus.insert(CpuId(self.whole(value, "cpus", what, 0, MAX_CPU)? as u32));
+        }
+        if cpus.is_empty() {
+            return Err(
+                self.error(list, format!("{what}: `cpus` is empty, wanted at least one CPU"))
+            );
+        }
+        Ok(cpus.into_iter().collect())
+    }
+
+    fn policy(&self, prop: &ObjectProp<'a>, what: &str) -> Result<(), InputError> {
+        let policy = self.string(prop, what)?;
+        let key = prop.name.as_str();
+        let known = ["SCHED_IDLE", "SCHED_RR", "SCHED_FIFO", "SCHED_DEADLINE", "SCHED_BATCH"];
+        let why = match policy {
+            "SCHED_OTHER" => return Ok(()),
+            p if known.contains(&p) => "there is no such class here yet",
+            _ => "no such policy",
+        };
+        Err(self.error(
+            &prop.value,
+            format!("{what}: `{key}` is {}: {why}, wanted SCHED_OTHER", one_line(policy)),
+        ))
+    }
+}
+
+fn supported() -> String {
+    format!("events here: {}", events::EVENTS)
+}
+
+/// `name`, or with `#2`, `#3`, … if it is taken.
+fn distinct(name: String, taken: &mut BTreeMap<String, usize>) -> String {
+    let mut candidate = name.clone();
+    while let Some(n) = taken.get(&candidate).copied() {
+        // Count on from the last number given to this name, not from 2 again.
+        let n = n.max(taken[&name]) + 1;
+        taken.insert(name.clone(), n);
+        candidate = format!("{name}#{n}");
+    }
+    taken.insert(candidate.clone(), 1);
+    candidate
+}
