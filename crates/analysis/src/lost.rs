@@ -187,8 +187,8 @@ impl FullSpeed {
         tick: u64,
         debt: &Debt,
     ) -> Option<(u64, Debt)> {
-        // In 128 bits, so that the comparison is exact: 100·s ≥ 99·s_max.
-        if u128::from(speed) * 100 < u128::from(s_max) * 99 {
+        // One unit of 2⁻³² in favour, so that the rounding of a speed does not decide.
+        if (speed + 1) * 100 < s_max * 99 {
             return None;
         }
         let to = from + dt;

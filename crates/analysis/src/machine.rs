@@ -336,7 +336,7 @@ impl Domain {
     /// before it looks at the util records 0 there; that counts as the rate limit, too.
     fn freq_state(&self) -> State {
         let now = &self.slots[self.now];
-        let at_lowest = now.opps <= 1;
+        let at_lowest = now.freq <= self.slots[0].freq;
         let settled = if at_lowest {
             State::LowestOpp
         } else {
@@ -346,7 +346,9 @@ impl Domain {
             return settled;
         };
         match why {
-            Why::RateLimited if freq > now.freq || util.0 == 0 || util.0 * UNIT > now.speed => {
+            Why::RateLimited
+                if freq > now.freq || util.0 == 0 || util.0.saturating_mul(UNIT) > now.speed =>
+            {
                 State::RateLimited
             }
             Why::RateLimited => settled,

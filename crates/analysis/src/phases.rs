@@ -215,3 +215,156 @@ fn quantile(x: &[f64], quarter: usize) -> Option<f64> {
     };
     value.is_finite().then_some(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use risetime_kernel::units::{CpuId, KHz};
+
+    fn spread(values: &[Option<f64>]) -> [Option<f64>; 5] {
+        let s = Spread::of(values.iter().copied());
+        [s.min, s.q1, s.median, s.q3, s.max]
+    }
+
+    #[test]
+    fn quantiles() {
+        let some = |x: &[f64]| x.iter().copied().map(Some).collect::<Vec<_>>();
+        assert_eq!(spread(&some(&[3.0])), [Some(3.0); 5]);
+        let odd = some(&[9.0, 1.0, 5.0, 7.0, 3.0]);
+        assert_eq!(spread(&odd).to_vec(), some(&[1.0, 3.0, 5.0, 7.0, 9.0]));
+        // Even: the median is the mean of the two middle values, quartiles lie between values.
+        let even = some(&[4.0, 1.0, 2.0, 10.0]);
+        assert_eq!(spread(&even).to_vec(), some(&[1.0, 1.75, 3.0, 5.5, 10.0]));
+        assert_eq!(spread(&[]), [None; 5]);
+    }
+
+    #[test]
+    fn never_is_later_than_any_time() {
+        let x = [None, Some(5.0), Some(3.0), None, Some(7.0)];
+        assert_eq!(spread(&x), [Some(3.0), Some(5.0), Some(7.0), None, None]);
+        let s = Spread::of(x);
+        assert_eq!((s.n, s.never), (5, 2));
+        // Half of the runs never got there: no median.
+        assert_eq!(spread(&x[..4])[2], None);
+        assert_eq!(spread(&[None, None]), [None; 5]);
+    }
+
+    fn run(phase_us: u64, running: &[(u32, u64, f64)], level: Option<f64>) -> RunResult {
+        let cpu = |id, domain| CpuResult {
+            cpu: CpuId(id),
+            domain: CpuId(domain),
+            capacity: 512,
+            energy_mj: 1.0,
+            freq: vec![(KHz(500), phase_us as f64)],
+            idle: vec![("wfi".to_owned(), 2.0)],
+            busy_ms: 1.0,
+        };
+        let running = running.iter().map(|&(cpu, freq, ms)| RunningAt {
+            cpu: CpuId(cpu),
+            freq: KHz(freq),
+            ms,
+        });
+        let task = TaskResult {
+            task: Default::default(),
+            comm: "t".to_owned(),
+            bursts: 1,
+            all_bursts: Vec::new(),
+            burst: Some(Burst {
+                t0_ms: 0.0,
+                t1_ms: 1.0,
+                end_ms: 1.0,
+                ended_by: if level.is_some() {
+                    EndedBy::FullSpeed
+                } else {
+                    EndedBy::RunEnd
+                },
+                running_ms: 1.0,
+                debt_ms: phase_us as f64,
+                debt_capped_ms: 0.0,
+            }),
+            reach: vec![Reach {
+                what: Level::Util(450),
+                after_ms: level,
+            }],
+            perf_10_90_ms: None,
+            wait_ms: 0.0,
+            energy_mj: 0.0,
+            running: running.collect(),
+            util_residency: Vec::new(),
+            migrations: Vec::new(),
+            lost: vec![
+                Lost {
+                    state: "opp_climb",
+                    ms: 2.0,
+                },
+                Lost {
+                    state: "lowest_opp",
+                    ms: phase_us as f64,
+                },
+            ],
+        };
+        RunResult {
+            policy: String::new(),
+            backend: "sim",
+            platform: String::new(),
+            workload: String::new(),
+            kernel_release: String::new(),
+            seed: 1,
+            phase_us,
+            settings: Default::default(),
+            end_ms: 10.0,
+            tasks: vec![task],
+            cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 2)],
+            energy_mj: 3.0,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The same domain on another CPU, a frequency that one run never had, a level never
+    /// reached, a task that only one run has.
+    #[test]
+    fn figures_are_aligned_by_key() {
+        let mut runs = vec![
+            run(0, &[(0, 500, 4.0), (2, 900, 1.0)], Some(7.0)),
+            run(10, &[(1, 500, 6.0)], Some(9.0)),
+            run(20, &[(0, 500, 1.0), (1, 500, 1.0)], None),
+        ];
+        let second = runs[1].tasks[0].clone();
+        runs[1].tasks.push(second);
+        let s = phases(&runs);
+        assert_eq!(s.phases_us, [0, 10, 20]);
+        assert_eq!((s.tasks.len(), s.tasks[1].debt_ms.n), (2, 1));
+        let t = &s.tasks[0];
+        let medians = |r: &[RunningPhases]| {
+            r.iter()
+                .map(|r| (r.cpu.0, r.freq.0, r.ms.median, r.ms.max))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            medians(&t.running),
+            [
+                (0, 500, Some(1.0), Some(4.0)),
+                (1, 500, Some(1.0), Some(6.0)),
+                (2, 900, Some(0.0), Some(1.0))
+            ]
+        );
+        assert_eq!(
+            medians(&t.domain_running),
+            [
+                (0, 500, Some(4.0), Some(6.0)),
+                (2, 900, Some(0.0), Some(1.0))
+            ]
+        );
+        assert_eq!(t.on_domain[0].1.median, Some(4.0));
+        assert_eq!(t.reach[0].after_ms.median, Some(9.0));
+        assert_eq!(t.reach[0].after_ms.never, 1);
+        assert_eq!(t.ended_by, [(EndedBy::FullSpeed, 2), (EndedBy::RunEnd, 1)]);
+        assert_eq!(
+            t.lost.iter().map(|l| l.state).collect::<Vec<_>>(),
+            ["lowest_opp", "opp_climb"]
+        );
+        assert_eq!(s.cpus[2].freq[0].1.median, Some(10.0));
+        assert_eq!(s.energy_mj.median, Some(3.0));
+        assert_eq!(phases(&[]), PhaseSummary::default());
+    }
+}

@@ -1,0 +1,241 @@
+//! A machine with round figures, and a trace written by hand.
+//!
+//! | CPU  | capacity | OPP (MHz) | speed | power (mW) |
+//! |------|----------|-----------|-------|------------|
+//! | 0, 1 | 512      | 500       | 0.25  | 10         |
+//! |      |          | 1000      | 0.5   | 40         |
+//! | 2, 3 | 1024     | 1000      | 0.5   | 100        |
+//! |      |          | 2000      | 1     | 500        |
+//!
+//! Idle: `wfi` 2 mW, `off` 0 mW. A tick is 1 ms.
+#![allow(dead_code)] // each test file uses its own part
+
+use risetime_analysis::*;
+use risetime_kernel::units::*;
+use risetime_model::platform::{Domain, IdleState, Opp, Platform};
+use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
+use std::sync::Arc;
+
+pub(crate) const US: u64 = 1_000;
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const T: TaskId = TaskId(0);
+pub(crate) const U: TaskId = TaskId(1);
+
+fn domain(first: u32, capacity: u64, opps: [(u64, u64); 2]) -> Domain {
+    let idle = |name: &str, uw| IdleState {
+        name: name.to_owned(),
+        exit_latency: Span(1000),
+        min_residency: Span(1000),
+        power: MicroWatts(uw),
+    };
+    Domain {
+        cpus: vec![CpuId(first), CpuId(first + 1)],
+        cluster: first / 2,
+        capacity: Capacity(capacity),
+        fast_switch: true,
+        transition_delay_us: None,
+        opps: opps
+            .map(|(mhz, mw)| Opp {
+                freq: KHz(mhz * 1000),
+                power: MicroWatts(mw * 1000),
+                latency: Span(10_000),
+            })
+            .to_vec(),
+        idle: vec![idle("wfi", 2000), idle("off", 0)],
+    }
+}
+
+pub(crate) fn platform() -> Arc<Platform> {
+    Arc::new(Platform {
+        name: "round".to_owned(),
+        about: String::new(),
+        hz: 1000,
+        domains: vec![
+            domain(0, 512, [(500, 10), (1000, 40)]),
+            domain(2, 1024, [(1000, 100), (2000, 500)]),
+        ],
+        sources: Default::default(),
+    })
+}
+
+pub(crate) fn header() -> Header {
+    Header {
+        backend: "sim",
+        platform: platform(),
+        workload: "by hand".to_owned(),
+        policy: "none".to_owned(),
+        settings: Default::default(),
+        kernel_release: "0".to_owned(),
+        clock: "simulated",
+        phase_us: 0,
+        seed: 1,
+        signals: Vec::new(),
+        lost: Vec::new(),
+    }
+}
+
+/// A trace as it is written down: each call is one event at the present time.
+pub(crate) struct Trace {
+    pub(crate) to: Analyzer,
+    pub(crate) at: u64,
+}
+
+impl Trace {
+    pub(crate) fn new() -> Trace {
+        Trace::with(Options::default())
+    }
+    pub(crate) fn with(options: Options) -> Trace {
+        let mut to = Analyzer::new(options);
+        to.header(&header());
+        Trace { to, at: 0 }
+    }
+    pub(crate) fn event(mut self, event: Event<'_>) -> Trace {
+        self.to.event(Instant(self.at), &event);
+        self
+    }
+    /// From `ns` on.
+    pub(crate) fn at(mut self, ns: u64) -> Trace {
+        assert!(ns >= self.at, "the test's own times go back");
+        self.at = ns;
+        self
+    }
+    pub(crate) fn new_task(self, task: TaskId, cpu: u32, max_speed: u64) -> Trace {
+        self.event(Event::TaskNew {
+            task,
+            comm: "t",
+            user: true,
+            cpu: CpuId(cpu),
+            why: Why::FirstCpu,
+            max_speed: Util(max_speed),
+        })
+    }
+    pub(crate) fn wake(self, task: TaskId, cpu: u32) -> Trace {
+        self.event(Event::Wakeup {
+            task,
+            cpu: CpuId(cpu),
+            why: Why::PrevCpu,
+        })
+    }
+    /// `cpu` goes from idle to `task`.
+    pub(crate) fn run(self, cpu: u32, task: TaskId) -> Trace {
+        self.event(Event::Switch {
+            cpu: CpuId(cpu),
+            prev: None,
+            next: Some(task),
+        })
+    }
+    /// `cpu` goes from `task` to idle.
+    pub(crate) fn leave(self, cpu: u32, task: TaskId, how: SwitchOut) -> Trace {
+        self.event(Event::Switch {
+            cpu: CpuId(cpu),
+            prev: Some((task, how)),
+            next: None,
+        })
+    }
+    pub(crate) fn sleep(self, cpu: u32, task: TaskId) -> Trace {
+        self.leave(cpu, task, SwitchOut::Sleeping)
+    }
+    pub(crate) fn preempt(self, cpu: u32, task: TaskId) -> Trace {
+        self.leave(cpu, task, SwitchOut::Preempted)
+    }
+    pub(crate) fn freq(self, cpu: u32, mhz: u64) -> Trace {
+        self.event(Event::Freq {
+            cpu: CpuId(cpu),
+            freq: KHz(mhz * 1000),
+        })
+    }
+    pub(crate) fn request(self, cpu: u32, mhz: u64, why: Why) -> Trace {
+        self.event(Event::FreqRequest {
+            cpu: CpuId(cpu),
+            util: Util(1),
+            freq: KHz(mhz * 1000),
+            why,
+        })
+    }
+    pub(crate) fn misfit(self, cpu: u32, task: Option<TaskId>) -> Trace {
+        self.event(Event::Misfit {
+            cpu: CpuId(cpu),
+            task,
+        })
+    }
+    pub(crate) fn migrate(self, task: TaskId, from: u32, to: u32, why: Why) -> Trace {
+        self.event(Event::Migrate {
+            task,
+            from: CpuId(from),
+            to: CpuId(to),
+            why,
+        })
+    }
+    pub(crate) fn util(self, task: TaskId, util: u64) -> Trace {
+        self.event(Event::PeltTask {
+            task,
+            cpu: CpuId(0),
+            util_avg: Util(util),
+            runnable_avg: Util(util),
+            util_sum: 0,
+            period_contrib: 0,
+        })
+    }
+    pub(crate) fn idle(self, cpu: u32, state: Option<u32>) -> Trace {
+        self.event(Event::Idle {
+            cpu: CpuId(cpu),
+            state,
+        })
+    }
+    pub(crate) fn end(mut self) -> RunResult {
+        self.to.end(Instant(self.at));
+        self.to.finish().0
+    }
+    pub(crate) fn end_with_timeline(mut self) -> (RunResult, Option<Timeline>) {
+        self.to.end(Instant(self.at));
+        self.to.finish()
+    }
+}
+
+/// Equal to a nanosecond.
+#[track_caller]
+pub(crate) fn close(found: f64, wanted: f64) {
+    assert!(
+        (found - wanted).abs() < 1e-6,
+        "found {found}, wanted {wanted}"
+    );
+}
+
+/// The first task and its burst.
+#[track_caller]
+pub(crate) fn first(r: &RunResult) -> (&TaskResult, Burst) {
+    (
+        &r.tasks[0],
+        r.tasks[0].burst.expect("a task always has a burst"),
+    )
+}
+
+pub(crate) fn lost(t: &TaskResult) -> Vec<(&str, f64)> {
+    t.lost
+        .iter()
+        .map(|l| (l.state, (l.ms * 1e6).round() / 1e6))
+        .collect()
+}
+
+pub(crate) fn running(t: &TaskResult) -> Vec<(u32, u64, f64)> {
+    t.running
+        .iter()
+        .map(|r| (r.cpu.0, r.freq.0 / 1000, r.ms))
+        .collect()
+}
+
+#[track_caller]
+pub(crate) fn after(t: &TaskResult, what: Level) -> Option<f64> {
+    t.reach
+        .iter()
+        .find(|r| r.what == what)
+        .unwrap_or_else(|| panic!("{what:?} not listed"))
+        .after_ms
+}
+
+pub(crate) fn freq_level(cpu: u32, mhz: u64) -> Level {
+    Level::Freq {
+        cpu: CpuId(cpu),
+        freq: KHz(mhz * 1000),
+    }
+}

@@ -1,0 +1,451 @@
+//! Traces written by hand, results computed by hand: bursts, full speed, response debt.
+
+mod common;
+use common::*;
+use risetime_analysis::*;
+use risetime_kernel::units::*;
+use risetime_trace::{Event, SwitchOut, TraceSink, Why};
+
+// ---- bursts ----
+
+/// Runs 1 ms, sleeps `asleep`, runs 2 ms more, until the run's end.
+fn sleeper(asleep: u64) -> RunResult {
+    let t = Trace::with(Options {
+        all_bursts: true,
+        ..Options::default()
+    });
+    t.freq(2, 2000)
+        .new_task(T, 2, 1024)
+        .run(2, T)
+        .at(MS)
+        .sleep(2, T)
+        .at(MS + asleep)
+        .wake(T, 2)
+        .run(2, T)
+        .at(3 * MS + asleep)
+        .end()
+}
+
+#[test]
+fn a_sleep_of_4_5_ms_ends_a_burst_and_a_shorter_one_does_not() {
+    let short = sleeper(4_499_999);
+    let (t, b) = first(&short);
+    assert_eq!(t.bursts, 1);
+    close(b.t0_ms, 0.0);
+    close(b.running_ms, 3.0);
+    close(b.end_ms, 7.499999);
+
+    let long = sleeper(4_500_000);
+    let (t, b) = first(&long);
+    assert_eq!(t.bursts, 2);
+    close(b.t0_ms, 5.5);
+    close(b.running_ms, 2.0);
+    let ends: Vec<_> = t
+        .all_bursts
+        .iter()
+        .map(|b| (b.t0_ms, b.end_ms, b.running_ms))
+        .collect();
+    assert_eq!(ends, [(0.0, 1.0, 1.0), (5.5, 7.5, 2.0)]);
+}
+
+/// Preempted for 10 ms: it waited, it did not sleep.
+#[test]
+fn queueing_is_not_sleep() {
+    let t = Trace::new()
+        .freq(2, 2000)
+        .new_task(T, 2, 1024)
+        .run(2, T)
+        .at(MS / 2)
+        .preempt(2, T);
+    let r = t.at(10 * MS + MS / 2).run(2, T).at(11 * MS).end();
+    let (t, b) = first(&r);
+    assert_eq!((t.bursts, b.ended_by), (1, EndedBy::RunEnd));
+    close(t.wait_ms, 10.0);
+    // Full speed for half a tick, a gap, and half a tick again: never a whole tick.
+    close(b.debt_ms, 10.0);
+    assert_eq!(lost(t), [("waiting_for_cpu", 10.0)]);
+}
+
+/// Three bursts of 2, 3 and 3 ms: the second is reported, and figures go on to the run's end.
+#[test]
+fn the_burst_with_most_running_time_is_reported_the_first_on_ties() {
+    let mut t = Trace::new()
+        .freq(0, 1000)
+        .freq(2, 1000)
+        .new_task(T, 0, 1024);
+    for (i, ms) in [2, 3, 3].into_iter().enumerate() {
+        let at = 10 * MS * i as u64;
+        if i > 0 {
+            t = t.at(at).wake(T, 0);
+        }
+        t = t.run(0, T).at(at + ms * MS).sleep(0, T);
+    }
+    let r = t.at(40 * MS).end();
+    let (t, b) = first(&r);
+    assert_eq!((t.bursts, b.ended_by), (3, EndedBy::Sleep));
+    close(b.t0_ms, 10.0);
+    close(b.t1_ms, 13.0);
+    close(b.end_ms, 13.0);
+    close(b.running_ms, 3.0);
+    close(b.debt_ms, 1.5);
+    assert_eq!(running(t), [(0, 1000, 6.0)]);
+    close(t.energy_mj, 6.0 * 0.040);
+}
+
+#[test]
+fn the_last_burst_is_reported_when_it_is_longest_and_counts_from_its_own_start() {
+    let t = Trace::new()
+        .freq(2, 1000)
+        .new_task(T, 2, 1024)
+        .run(2, T)
+        .util(T, 500)
+        .at(2 * MS);
+    let t = t
+        .sleep(2, T)
+        .at(12 * MS)
+        .wake(T, 2)
+        .util(T, 400)
+        .run(2, T)
+        .at(14 * MS)
+        .util(T, 460);
+    let r = t.at(15 * MS).end();
+    let (t, b) = first(&r);
+    assert_eq!(t.bursts, 2);
+    close(b.t0_ms, 12.0);
+    assert_eq!(running(t), [(2, 1000, 3.0)]);
+    let util: Vec<_> = t.util_residency.iter().map(|u| (u.util, u.ms)).collect();
+    assert_eq!(util, [(400, 2.0), (460, 1.0)]);
+    // Not at 0, though the last util before the wakeup was 500.
+    assert_eq!(after(t, Level::Util(450)), Some(2.0));
+}
+
+#[test]
+fn a_burst_ends_with_exit_and_with_the_run() {
+    let t = Trace::new()
+        .freq(0, 500)
+        .new_task(T, 0, 1024)
+        .run(0, T)
+        .at(4 * MS);
+    let r = t.leave(0, T, SwitchOut::Exited).at(20 * MS).end();
+    let (_, b) = first(&r);
+    assert_eq!(b.ended_by, EndedBy::Exit);
+    close(b.end_ms, 4.0);
+    close(b.debt_ms, 3.0);
+
+    let r = Trace::new()
+        .freq(0, 500)
+        .new_task(T, 0, 1024)
+        .run(0, T)
+        .at(4 * MS)
+        .end();
+    let (t, b) = first(&r);
+    assert_eq!(b.ended_by, EndedBy::RunEnd);
+    close(b.end_ms, 4.0);
+    assert_eq!(running(t), [(0, 500, 4.0)]);
+}
+
+/// The run ends 4.499 or 4.5 ms after the task fell asleep.
+#[test]
+fn a_run_that_ends_in_a_sleep() {
+    let run = |asleep| {
+        let t = Trace::new()
+            .freq(0, 500)
+            .new_task(T, 0, 1024)
+            .run(0, T)
+            .at(MS)
+            .sleep(0, T);
+        t.at(MS + asleep).end()
+    };
+    let (_, b) = first(&run(4_499_999));
+    assert_eq!(b.ended_by, EndedBy::RunEnd);
+    close(b.end_ms, 5.499999);
+    close(b.debt_ms, 0.75);
+    let (_, b) = first(&run(4_500_000));
+    assert_eq!(b.ended_by, EndedBy::Sleep);
+    close(b.end_ms, 1.0);
+}
+
+#[test]
+fn a_task_created_late_counts_from_its_creation() {
+    let t = Trace::new()
+        .freq(0, 500)
+        .freq(2, 2000)
+        .new_task(T, 0, 1024)
+        .run(0, T)
+        .at(50 * MS);
+    let t = t
+        .new_task(U, 2, 1024)
+        .at(52 * MS)
+        .run(2, U)
+        .util(U, 450)
+        .at(60 * MS);
+    let r = t.end();
+    let late = &r.tasks[1];
+    assert_eq!(late.task, U);
+    let b = late.burst.unwrap();
+    close(b.t0_ms, 50.0);
+    close(b.t1_ms, 52.0);
+    close(b.debt_ms, 2.0);
+    close(late.wait_ms, 2.0);
+    assert_eq!(after(late, Level::Util(450)), Some(2.0));
+    assert_eq!(after(late, Level::Capacity(1024)), Some(2.0));
+}
+
+// ---- full speed ----
+
+/// Runs at full speed from 1 ms on but for a gap of `gap` after 0.6 ms.
+fn gap(gap: u64, how: SwitchOut) -> RunResult {
+    let t = Trace::new()
+        .freq(2, 1000)
+        .new_task(T, 2, 1024)
+        .run(2, T)
+        .at(MS)
+        .freq(2, 2000);
+    let t = t.at(MS + 600 * US).leave(2, T, how).at(MS + 600 * US + gap);
+    let t = if how == SwitchOut::Sleeping {
+        t.wake(T, 2)
+    } else {
+        t
+    };
+    t.run(2, T).at(20 * MS).end()
+}
+
+#[test]
+fn gaps_up_to_100_us_are_ignored() {
+    for how in [SwitchOut::Preempted, SwitchOut::Sleeping] {
+        let (_, b) = first(&gap(100_000, how));
+        assert_eq!(b.ended_by, EndedBy::FullSpeed);
+        close(b.t1_ms, 1.0);
+        close(b.debt_ms, 0.5);
+    }
+}
+
+#[test]
+fn longer_gaps_start_the_tick_again() {
+    let (_, b) = first(&gap(100_001, SwitchOut::Preempted));
+    close(b.t1_ms, 1.700001);
+    close(b.debt_ms, 0.5 + 0.100001);
+    // Asleep, the time is left out of the integral but still no full speed.
+    let (_, b) = first(&gap(100_001, SwitchOut::Sleeping));
+    close(b.t1_ms, 1.700001);
+    close(b.debt_ms, 0.5);
+}
+
+/// Many short gaps in one tick, then half a tick: a whole tick needs only each gap short.
+#[test]
+fn the_whole_tick_may_have_several_gaps_but_must_be_whole() {
+    let run = |ticks: u64| {
+        let mut t = Trace::new().freq(2, 2000).new_task(T, 2, 1024);
+        for i in 0..ticks {
+            t = t
+                .at(i * 200 * US)
+                .run(2, T)
+                .at(i * 200 * US + 100 * US)
+                .preempt(2, T);
+        }
+        t.at(10 * MS).end()
+    };
+    let (_, b) = first(&run(6));
+    assert_eq!(b.ended_by, EndedBy::FullSpeed);
+    close(b.t1_ms, 0.0);
+    close(b.debt_ms, 0.0);
+    // Ends at 0.9 ms: not a whole tick; the rest of the run it waits.
+    let (_, b) = first(&run(5));
+    assert_eq!(b.ended_by, EndedBy::RunEnd);
+    close(b.debt_ms, 9.5);
+}
+
+/// Exactly a tick counts, a nanosecond less does not.
+#[test]
+fn a_whole_tick() {
+    let run = |ns| {
+        let t = Trace::new()
+            .freq(2, 2000)
+            .new_task(T, 2, 1024)
+            .run(2, T)
+            .at(ns)
+            .freq(2, 1000);
+        first(&t.at(10 * MS).end()).1.ended_by
+    };
+    assert_eq!(run(MS), EndedBy::FullSpeed);
+    assert_eq!(run(MS - 1), EndedBy::RunEnd);
+}
+
+/// Waiting at t0 is lost even if it is shorter than a gap.
+#[test]
+fn a_gap_lies_between_two_stretches() {
+    let t = Trace::new()
+        .freq(2, 2000)
+        .new_task(T, 2, 1024)
+        .at(50 * US)
+        .run(2, T);
+    let (_, b) = first(&t.at(3 * MS).end());
+    close(b.t1_ms, 0.05);
+    close(b.debt_ms, 0.05);
+}
+
+/// 0.99 · s_max is enough, a little less is not. 1980 MHz and 1979 MHz are no OPPs.
+#[test]
+fn ninety_nine_percent() {
+    let run = |mhz| {
+        let t = Trace::new().freq(2, mhz).new_task(T, 2, 1024).run(2, T);
+        first(&t.at(5 * MS).end()).1
+    };
+    assert_eq!(run(1980).ended_by, EndedBy::FullSpeed);
+    assert_eq!(run(1979).ended_by, EndedBy::RunEnd);
+    close(run(1979).debt_ms, 5.0 * (1.0 - 0.9895));
+}
+
+// ---- s_max below 1 ----
+
+/// Bound to the little cluster: full speed is 0.5, the other half is nobody's fault.
+#[test]
+fn bound_to_small_cpus() {
+    let t = Trace::new()
+        .freq(0, 500)
+        .new_task(T, 0, 512)
+        .run(0, T)
+        .at(4 * MS)
+        .freq(0, 1000);
+    let r = t.at(10 * MS).end();
+    let (t, b) = first(&r);
+    assert_eq!(b.ended_by, EndedBy::FullSpeed);
+    close(b.t1_ms, 4.0);
+    close(b.debt_ms, 3.0);
+    close(b.debt_capped_ms, 1.0);
+    assert_eq!(lost(t), [("capped", 2.0), ("lowest_opp", 1.0)]);
+}
+
+/// s_max is given in whole units: 341 means the OPP of 333 MHz·1024/1000 = 340.99.
+#[test]
+fn s_max_is_the_speed_of_the_opp_it_was_rounded_from() {
+    let mut platform = (*platform()).clone();
+    platform.domains[0].opps[0].freq = KHz(666_000);
+    let mut a = Analyzer::new(Options::default());
+    a.header(&risetime_trace::Header {
+        platform: platform.into(),
+        ..header()
+    });
+    let mut t = Trace { to: a, at: 0 };
+    t = t
+        .freq(0, 666)
+        .new_task(T, 0, 340)
+        .at(2 * MS)
+        .run(0, T)
+        .at(9 * MS);
+    let (_, b) = first(&t.end());
+    close(b.t1_ms, 2.0);
+    close(b.debt_ms, 2.0);
+    close(b.debt_capped_ms, 2.0 * 0.333);
+}
+
+/// uclamp_max keeps it at 0.25, but on a shared CPU it gets 0.5: s_max − s is negative there.
+#[test]
+fn faster_than_s_max() {
+    let t = Trace::new()
+        .freq(0, 1000)
+        .new_task(T, 0, 256)
+        .run(0, T)
+        .at(MS / 2)
+        .preempt(0, T);
+    let r = t.at(2 * MS).end();
+    let (t, b) = first(&r);
+    close(b.debt_ms, 0.25 + 1.5);
+    close(b.debt_capped_ms, -0.125 + 1.5 * 0.25);
+    assert_eq!(
+        lost(t),
+        [
+            ("capped", 0.25 + 1.5 * 0.75),
+            ("waiting_for_cpu", 1.5 * 0.25)
+        ]
+    );
+}
+
+#[test]
+fn s_max_may_change() {
+    let t = Trace::new()
+        .freq(0, 1000)
+        .new_task(T, 0, 1024)
+        .run(0, T)
+        .at(4 * MS);
+    let t = t.event(Event::MaxSpeed {
+        task: T,
+        max_speed: Util(512),
+    });
+    let (_, b) = first(&t.at(8 * MS).end());
+    close(b.t1_ms, 4.0);
+    close(b.debt_ms, 2.0);
+    close(b.debt_capped_ms, 2.0);
+}
+
+// ---- where the debt went ----
+
+/// Each ms in another state; the speed is 0.25 on the little CPU unless said otherwise.
+#[test]
+fn every_state_of_the_debt() {
+    let t = Trace::new().freq(0, 500).freq(2, 1000).new_task(T, 0, 1024);
+    let t = t.at(MS).run(0, T); // waited 1 ms
+    let t = t.request(0, 500, Why::Util).at(2 * MS); // lowest_opp .25, little .5
+    let t = t.request(0, 1000, Why::RateLimited).at(3 * MS); // rate_limited .25, little .5
+    let t = t.request(0, 1000, Why::Util).at(4 * MS); // transition .25, little .5
+    let t = t.misfit(0, Some(T)).freq(0, 1000).at(5 * MS); // misfit .5
+    let t = t.request(0, 500, Why::UclampMax).freq(0, 500).at(6 * MS); // held .25, misfit .5
+    let t = t
+        .preempt(0, T)
+        .migrate(T, 0, 2, Why::Misfit)
+        .misfit(0, None)
+        .run(2, T)
+        .at(7 * MS);
+    // On the big CPU at its lowest OPP: .5
+    let t = t.request(2, 1000, Why::Fixed).at(8 * MS); // held .5
+    let t = t.freq(2, 1500).request(2, 1500, Why::Util).at(10 * MS); // climb .25 for 2 ms
+    let r = t.freq(2, 2000).at(20 * MS).end();
+    let (t, b) = first(&r);
+    assert_eq!(b.ended_by, EndedBy::FullSpeed);
+    close(b.t1_ms, 10.0);
+    close(b.debt_ms, 1.0 + 3.0 * 0.75 + 0.5 + 0.75 + 0.5 + 0.5 + 0.5);
+    let wanted = [
+        ("little_cpu", 1.5),
+        ("waiting_for_cpu", 1.0),
+        ("waiting_for_misfit", 1.0),
+        ("lowest_opp", 0.75),
+        ("held_down", 0.75),
+        ("opp_climb", 0.5),
+        ("rate_limited", 0.25),
+        ("transition", 0.25),
+    ];
+    assert_eq!(lost(t), wanted);
+}
+
+/// A refusal by the rate limit explains nothing where no more was wanted.
+#[test]
+fn the_rate_limit_is_to_blame_only_if_more_was_wanted() {
+    let run = |util| {
+        let t = Trace::new()
+            .freq(0, 500)
+            .new_task(T, 0, 1024)
+            .run(0, T)
+            .event(Event::FreqRequest {
+                cpu: CpuId(0),
+                util: Util(util),
+                freq: KHz(500_000),
+                why: Why::RateLimited,
+            });
+        let r = t.at(4 * MS).end();
+        lost(first(&r).0).last().unwrap().0.to_owned()
+    };
+    assert_eq!(run(256), "lowest_opp");
+    assert_eq!(run(257), "rate_limited");
+}
+
+/// The misfit mark of another task says nothing about this one.
+#[test]
+fn misfit_of_whom() {
+    let t = Trace::new()
+        .freq(0, 1000)
+        .new_task(T, 0, 1024)
+        .run(0, T)
+        .misfit(0, Some(U));
+    let r = t.at(MS).end();
+    assert_eq!(lost(first(&r).0), [("little_cpu", 0.5)]);
+}
