@@ -14,11 +14,12 @@
 //!
 //! Left out: bursts other than the reported one, and notes.
 
-use crate::words::{round3, task_name};
+use crate::words::{round3, task_names};
 use risetime_analysis::{Level, RunResult, TaskResult};
 use risetime_model::Value;
 
-/// What did these runs measure, one figure a row?
+/// What did these runs measure, one figure a row? Runs over start phases are told apart by
+/// `phase_us`; their medians are left to whoever reads the rows.
 pub fn runs(runs: &[RunResult]) -> String {
     let mut rows = Rows::new();
     for r in runs {
@@ -92,8 +93,8 @@ impl Rows {
             };
             self.text("setting", name, &value, "");
         }
-        for t in &r.tasks {
-            self.task = task_name(r, t);
+        for (t, name) in r.tasks.iter().zip(task_names(r)) {
+            self.task = name;
             self.task(t);
         }
         self.task.clear();

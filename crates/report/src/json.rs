@@ -12,7 +12,11 @@
 //! Left out: the curves of the plots (the Perfetto file has them).
 
 use crate::words::round3;
-use risetime_analysis::{Burst, CpuResult, Level, Reach, RunResult, TaskResult};
+use risetime_analysis::{
+    Burst, CpuPhases, CpuResult, Level, PhaseSummary, Reach, ReachPhases, RunResult, RunningPhases,
+    Spread, TaskPhases, TaskResult,
+};
+use risetime_kernel::units::CpuId;
 use risetime_model::Value as Setting;
 use serde_json::{Value, json};
 
@@ -24,6 +28,90 @@ pub const SCHEMA: u32 = 1;
 pub fn runs(runs: &[RunResult]) -> String {
     let runs: Vec<Value> = runs.iter().map(run).collect();
     print(&json!({"schema": SCHEMA, "runs": runs}))
+}
+
+/// What did each policy measure over its start phases? Every phase's run, and per policy a
+/// summary. Ends in a newline.
+pub fn phases(policies: &[(&[RunResult], &PhaseSummary)]) -> String {
+    let runs: Vec<Value> = policies.iter().flat_map(|p| p.0).map(run).collect();
+    let summary: Vec<Value> = policies
+        .iter()
+        .map(|(runs, s)| {
+            json!({
+                "policy": runs.first().map(|r| &r.policy),
+                "phases_us": s.phases_us,
+                "tasks": s.tasks.iter().map(task_phases).collect::<Vec<_>>(),
+                "cpus": s.cpus.iter().map(cpu_phases).collect::<Vec<_>>(),
+                "energy_mj": spread(&s.energy_mj),
+            })
+        })
+        .collect();
+    print(&json!({"schema": SCHEMA, "runs": runs, "summary": summary}))
+}
+
+fn spread(s: &Spread) -> Value {
+    let n = |x: Option<f64>| x.map(round3);
+    json!({
+        "median": n(s.median), "min": n(s.min), "q1": n(s.q1), "q3": n(s.q3), "max": n(s.max),
+        "n": s.n, "never": s.never,
+    })
+}
+
+fn task_phases(t: &TaskPhases) -> Value {
+    let running = |of: &[RunningPhases]| -> Value {
+        of.iter()
+            .map(|r| json!({"cpu": r.cpu.0, "freq_khz": r.freq.0, "ms": spread(&r.ms)}))
+            .collect()
+    };
+    let on = |of: &[(CpuId, Spread)]| -> Value {
+        of.iter()
+            .map(|(cpu, ms)| json!({"cpu": cpu.0, "ms": spread(ms)}))
+            .collect()
+    };
+    let reached = |r: &ReachPhases| {
+        let mut record = level(r.what);
+        record["after_ms"] = spread(&r.after_ms);
+        record
+    };
+    json!({
+        "comm": t.comm,
+        "bursts": spread(&t.bursts),
+        "ended_by": t.ended_by.iter().map(|(e, n)| json!({
+            "ended_by": e.as_str(), "runs": n,
+        })).collect::<Vec<_>>(),
+        "t0_ms": spread(&t.t0_ms),
+        "running_ms": spread(&t.running_ms),
+        "reach": t.reach.iter().map(reached).collect::<Vec<_>>(),
+        "perf_10_90_ms": spread(&t.perf_10_90_ms),
+        "debt_ms": spread(&t.debt_ms),
+        "debt_capped_ms": spread(&t.debt_capped_ms),
+        "wait_ms": spread(&t.wait_ms),
+        "energy_mj": spread(&t.energy_mj),
+        "migrations": spread(&t.migrations),
+        "running": running(&t.running),
+        "domain_running": running(&t.domain_running),
+        "on_cpu": on(&t.on_cpu),
+        "on_domain": on(&t.on_domain),
+        "lost": t.lost.iter().map(|l| json!({
+            "state": l.state, "ms": spread(&l.ms),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn cpu_phases(c: &CpuPhases) -> Value {
+    json!({
+        "cpu": c.cpu.0,
+        "domain": c.domain.0,
+        "capacity": c.capacity,
+        "energy_mj": spread(&c.energy_mj),
+        "busy_ms": spread(&c.busy_ms),
+        "freq": c.freq.iter().map(|(f, ms)| json!({
+            "freq_khz": f.0, "ms": spread(ms),
+        })).collect::<Vec<_>>(),
+        "idle": c.idle.iter().map(|(state, ms)| json!({
+            "state": state, "ms": spread(ms),
+        })).collect::<Vec<_>>(),
+    })
 }
 
 fn run(r: &RunResult) -> Value {
@@ -108,13 +196,18 @@ fn whole_burst(b: &Burst) -> Value {
 }
 
 fn reach(r: &Reach) -> Value {
-    let after = r.after_ms.map(round3);
-    match r.what {
-        Level::Util(level) => json!({"signal": "util", "level": level, "after_ms": after}),
+    let mut record = level(r.what);
+    record["after_ms"] = json!(r.after_ms.map(round3));
+    record
+}
+
+fn level(what: Level) -> Value {
+    match what {
+        Level::Util(level) => json!({"signal": "util", "level": level}),
         Level::Freq { cpu, freq } => {
-            json!({"signal": "freq_khz", "cpu": cpu.0, "level": freq.0, "after_ms": after})
+            json!({"signal": "freq_khz", "cpu": cpu.0, "level": freq.0})
         }
-        Level::Capacity(level) => json!({"signal": "capacity", "level": level, "after_ms": after}),
+        Level::Capacity(level) => json!({"signal": "capacity", "level": level}),
     }
 }
 

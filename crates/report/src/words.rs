@@ -1,7 +1,8 @@
 //! Numbers and states in the words that every report uses.
 
 use risetime_analysis::{Burst, EndedBy, Level, RunResult, TaskResult};
-use risetime_kernel::units::{CpuId, KHz};
+use risetime_kernel::units::KHz;
+use std::collections::BTreeMap;
 
 /// Rounded to 3 decimals (µs of a ms); −0 becomes 0, and what is not a number stays so.
 pub(crate) fn round3(x: f64) -> f64 {
@@ -41,25 +42,6 @@ pub(crate) fn mhz(freq: KHz) -> String {
     format!("{whole}.{rest:03}")
         .trim_end_matches('0')
         .to_string()
-}
-
-/// CPUs as the kernel lists them: `0-3`, `0,2-3`.
-pub(crate) fn cpu_list(cpus: &[CpuId]) -> String {
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for c in cpus {
-        match parts.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(c.0) => *last = c.0,
-            _ => parts.push((c.0, c.0)),
-        }
-    }
-    let text = |&(a, b): &(u32, u32)| {
-        if a == b {
-            a.to_string()
-        } else {
-            format!("{a}-{b}")
-        }
-    };
-    parts.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 /// Where the trace came from, for a reader.
@@ -125,14 +107,18 @@ pub(crate) fn after(t: &TaskResult, level: Level) -> Option<f64> {
         .and_then(|r| r.after_ms)
 }
 
-/// The name to tell tasks apart: its comm, with its number where another has the same.
-pub(crate) fn task_name(run: &RunResult, t: &TaskResult) -> String {
-    let same = run.tasks.iter().filter(|o| o.comm == t.comm).count();
-    if same > 1 {
-        format!("{}#{}", t.comm, t.task.0)
-    } else {
-        t.comm.clone()
+/// The names to tell the tasks of a run apart: each its comm, with its number where another
+/// has the same.
+pub(crate) fn task_names(run: &RunResult) -> Vec<String> {
+    let mut count: BTreeMap<&str, u32> = BTreeMap::new();
+    for t in &run.tasks {
+        *count.entry(&t.comm).or_default() += 1;
     }
+    let name = |t: &TaskResult| match count[t.comm.as_str()] {
+        1 => t.comm.clone(),
+        _ => format!("{}#{}", t.comm, t.task.0),
+    };
+    run.tasks.iter().map(name).collect()
 }
 
 #[cfg(test)]
@@ -153,14 +139,5 @@ mod tests {
         assert_eq!(mhz(KHz(600_000)), "600");
         assert_eq!(mhz(KHz(1_804_800)), "1804.8");
         assert_eq!(mhz(KHz(1_000_007)), "1000.007");
-    }
-
-    #[test]
-    fn cpu_lists_like_the_kernel() {
-        let list = |c: &[u32]| cpu_list(&c.iter().map(|&c| CpuId(c)).collect::<Vec<_>>());
-        assert_eq!(list(&[]), "");
-        assert_eq!(list(&[0, 1, 2, 3]), "0-3");
-        assert_eq!(list(&[0, 2, 3, 7]), "0,2-3,7");
-        assert_eq!(list(&[u32::MAX, 0]), "4294967295,0");
     }
 }

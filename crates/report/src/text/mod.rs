@@ -3,10 +3,19 @@
 //! Every function returns the whole text, fits it into [`Style::width`] columns (40 at
 //! least), and is plain when no colour is wanted.
 
+mod compare;
+mod demo;
+mod figures;
+mod lists;
 mod page;
+mod phases;
 mod plot;
 mod run;
 
+pub use compare::{compare, compare_phases};
+pub use demo::{Demo, Next, Published, demo};
+pub use lists::{Finding, Severity, findings, names, param_table, platform, policy, workload};
+pub use phases::phases;
 pub use run::run;
 
 /// How text is to look.

@@ -336,11 +336,8 @@ impl<'a> Page<'a> {
             .filter(|v| v.is_finite())
             .fold(0.0, f64::max);
         for (name, amount, text) in rows {
-            let share = if top > 0.0 && *amount > 0.0 {
-                amount / top
-            } else {
-                0.0
-            };
+            let drawn = top > 0.0 && *amount > 0.0 && amount.is_finite();
+            let share = if drawn { amount / top } else { 0.0 };
             let mut n = (share * room as f64).round() as usize;
             if n == 0 && share > 0.0 {
                 n = 1;
@@ -361,7 +358,7 @@ impl<'a> Page<'a> {
         let mut widths = vec![0; columns];
         for row in std::iter::once(&table.head).chain(table.rows.iter().map(|r| &r.cells)) {
             for (w, cell) in widths.iter_mut().zip(row) {
-                *w = (*w).max(self.cell_width(cell));
+                *w = (*w).max(width(&self.shown(cell)));
             }
         }
         let used = indent + widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
@@ -376,22 +373,20 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn cell_width(&self, cell: &str) -> usize {
+    /// `text` as this terminal will show it, to lay it out.
+    pub(super) fn shown(&self, text: &str) -> String {
+        let text: String = text.chars().map(printable).collect();
         if self.style.unicode {
-            width(cell)
+            text
         } else {
-            width(&ascii(cell))
+            ascii(&text)
         }
     }
 
     fn table_row(&mut self, indent: usize, widths: &[usize], cells: &[String], ink: Option<Ink>) {
         let mut text = " ".repeat(indent);
         for (i, (cell, w)) in cells.iter().zip(widths).enumerate() {
-            let cell = if self.style.unicode {
-                cell.clone()
-            } else {
-                ascii(cell)
-            };
+            let cell = self.shown(cell);
             text += &if i == 0 {
                 String::new()
             } else {

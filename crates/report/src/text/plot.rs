@@ -27,6 +27,48 @@ pub(super) struct Shade<'a> {
     pub(super) label: String,
 }
 
+/// A line of text below the x axis, at the moments that it speaks of.
+pub(super) struct Lane {
+    label: &'static str,
+    ink: Ink,
+    texts: Texts,
+}
+
+enum Texts {
+    /// Text from each x on, and what fills up the line after it.
+    Marks(Vec<(f64, String)>, char),
+    /// What to say at the x of each tick.
+    AtTicks(Box<dyn Fn(f64) -> String>),
+}
+
+impl Lane {
+    /// Texts that hold from their x (ascending) until the next.
+    pub(super) fn marks(
+        label: &'static str,
+        ink: Ink,
+        marks: Vec<(f64, String)>,
+        fill: char,
+    ) -> Lane {
+        Lane {
+            label,
+            ink,
+            texts: Texts::Marks(marks, fill),
+        }
+    }
+    /// A text for the x of each tick.
+    pub(super) fn at_ticks(
+        label: &'static str,
+        ink: Ink,
+        say: impl Fn(f64) -> String + 'static,
+    ) -> Lane {
+        Lane {
+            label,
+            ink,
+            texts: Texts::AtTicks(Box::new(say)),
+        }
+    }
+}
+
 /// What to draw.
 pub(super) struct Plot<'a> {
     pub(super) title: String,
@@ -40,6 +82,8 @@ pub(super) struct Plot<'a> {
     pub(super) x_unit: &'a str,
     pub(super) curves: Vec<Curve>,
     pub(super) shade: Option<Shade<'a>>,
+    /// Below the x axis.
+    pub(super) lanes: Vec<Lane>,
 }
 
 /// The four-point glyphs by the bits of the points set.
@@ -103,10 +147,12 @@ impl Canvas {
 impl Plot<'_> {
     /// Puts the plot on the page, over its whole width.
     pub(super) fn draw(&self, page: &mut Page<'_>) {
+        let lanes = self.lanes.iter().map(|l| width(l.label));
         let margin = self
             .y_marks
             .iter()
             .map(|(_, l)| width(l))
+            .chain(lanes)
             .max()
             .unwrap_or(0)
             .min(12);
@@ -263,44 +309,90 @@ impl Plot<'_> {
 
     fn x_axis(&self, page: &mut Page<'_>, margin: usize, columns: usize) {
         let marks = ticks(self.x, (columns / 9).clamp(2, 12));
-        let span = self.x.1 - self.x.0;
-        let column = |x: f64| {
-            let share = if span > 0.0 {
-                (x - self.x.0) / span
-            } else {
-                0.0
-            };
-            ((share * (columns - 1) as f64).round() as usize).min(columns - 1)
-        };
         let mut axis: Vec<char> = vec!['─'; columns];
-        let mut labels = " ".repeat(margin + 1);
-        for (x, text) in &marks {
-            let at = column(*x);
-            axis[at] = '┬';
-            let start = (margin + 1 + at).saturating_sub(width(text) / 2);
-            let start = start.min((margin + columns + 2).saturating_sub(width(text)));
-            let used = width(&labels);
-            let first = labels.trim().is_empty();
-            if !first && start < width(labels.trim_end()) + 1 {
-                continue;
-            }
-            if start > used {
-                labels += &" ".repeat(start - used);
-            } else {
-                labels.truncate(start);
-            }
-            labels += text;
+        for (x, _) in &marks {
+            axis[self.column(*x, columns)] = '┬';
         }
         let axis: String = axis.into_iter().collect();
         page.line(Line::new().ink(Ink::Dim, format!("{}└{axis}┘", " ".repeat(margin))));
-        let unit = format!(" {}", self.x_unit);
-        let labels = if width(&labels) + width(&unit) <= page.width() {
-            labels + &unit
-        } else {
-            labels
+        let centred = |texts: &[(f64, String)]| -> Vec<(usize, String)> {
+            let start = |x: f64, t: &str| {
+                (self.column(x, columns) + margin + 1).saturating_sub(width(t) / 2)
+            };
+            texts
+                .iter()
+                .map(|(x, t)| (start(*x, t), t.clone()))
+                .collect()
         };
-        page.line(Line::new().ink(Ink::Dim, labels));
+        let unit = format!(" {}", self.x_unit);
+        let all = centred(&marks);
+        // The unit stands behind the last number, in the place of that one if need be.
+        let mut with_unit = (0..=all.len())
+            .rev()
+            .map(|n| spread(&all[..n], ' ', page.width()) + &unit);
+        let labels = with_unit.find(|l| width(l) <= page.width());
+        page.line(Line::new().ink(Ink::Dim, labels.unwrap_or_default()));
+        for lane in &self.lanes {
+            let text = match &lane.texts {
+                Texts::Marks(texts, fill) => {
+                    let inside = texts.iter().filter(|t| t.0 <= self.x.1);
+                    let start = |x: f64| self.column(x.max(self.x.0), columns);
+                    let at: Vec<_> = inside.map(|(x, t)| (start(*x), t.clone())).collect();
+                    let text = spread(&at, *fill, columns);
+                    let rest = columns.saturating_sub(width(&text));
+                    " ".repeat(margin + 1) + &text + &fill.to_string().repeat(rest)
+                }
+                Texts::AtTicks(say) => {
+                    let texts: Vec<_> = marks.iter().map(|(x, _)| (*x, say(*x))).collect();
+                    spread(&centred(&texts), ' ', margin + 1 + columns)
+                }
+            };
+            let text: String = text.chars().skip(margin).collect();
+            let label = pad(lane.label, margin, true);
+            page.line(Line::new().ink(Ink::Dim, label).ink(lane.ink, text));
+        }
     }
+
+    /// The column of x.
+    fn column(&self, x: f64, columns: usize) -> usize {
+        let span = self.x.1 - self.x.0;
+        let share = if span > 0.0 {
+            (x - self.x.0) / span
+        } else {
+            0.0
+        };
+        ((share * (columns - 1) as f64).round() as usize).min(columns - 1)
+    }
+}
+
+/// Texts at their columns, ascending; one that would touch the one before or run over the
+/// end is left out, and `fill` stands between them.
+fn spread(texts: &[(usize, String)], fill: char, columns: usize) -> String {
+    let mut out = String::new();
+    let mut used = 0;
+    for (start, text) in texts {
+        let (gap, w) = (usize::from(used > 0), width(text));
+        if *start < used + gap || start + w > columns {
+            continue;
+        }
+        if used > 0 && fill != ' ' {
+            out.push(' ');
+            used += 1;
+        }
+        let more = start - used;
+        if more > 0 && fill != ' ' && used > 0 {
+            out.extend(std::iter::repeat_n(fill, more - 1));
+            out.push(' ');
+        } else {
+            out.extend(std::iter::repeat_n(' ', more));
+        }
+        out.push_str(text);
+        used = start + w;
+    }
+    if fill != ' ' && used > 0 && used < columns {
+        out.push(' ');
+    }
+    out
 }
 
 /// The part of the segment that lies in the x range; `None` if nothing does.
@@ -367,6 +459,7 @@ mod tests {
                 ink: Ink::Curve,
             }],
             shade: None,
+            lanes: vec![],
         };
         let canvas = plot.canvas(columns);
         canvas

@@ -34,12 +34,13 @@ pub fn run(result: &RunResult, timeline: &Timeline, style: &Style) -> String {
     match result.tasks.first() {
         None => page.line(Line::new().plain("No task of the workload ever ran.")),
         Some(task) => {
-            headline(&mut page, result, task);
+            let names = words::task_names(result);
+            headline(&mut page, &names[0], task);
             where_it_went(&mut page, task);
             reached(&mut page, task);
             moved(&mut page, task);
             spent(&mut page, result, task);
-            other_tasks(&mut page, result);
+            other_tasks(&mut page, result, &names);
             plots(&mut page, task, timeline);
         }
     }
@@ -90,12 +91,8 @@ pub(super) fn sentence(t: &TaskResult) -> String {
     }
 }
 
-fn headline(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
-    page.hanging(
-        "",
-        Ink::Strong,
-        &format!("{}: {}", words::task_name(r, t), sentence(t)),
-    );
+fn headline(page: &mut Page<'_>, name: &str, t: &TaskResult) {
+    page.hanging("", Ink::Strong, &format!("{name}: {}", sentence(t)));
     let Some(b) = &t.burst else { return };
     if (b.debt_ms - b.debt_capped_ms).abs() >= 0.05 {
         let text = format!(
@@ -228,16 +225,16 @@ fn spent(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
     page.blank();
 }
 
-fn other_tasks(page: &mut Page<'_>, r: &RunResult) {
+fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
     if r.tasks.len() < 2 {
         return;
     }
     page.line(Line::new().ink(Ink::Title, "Other tasks"));
     let mut table = Table::new(["task", "full speed", "lost ms", "wait ms", "mJ"]);
-    for t in r.tasks.iter().skip(1).take(SHORT_LIST) {
+    for (t, name) in r.tasks.iter().zip(names).skip(1).take(SHORT_LIST) {
         let burst = t.burst.as_ref();
         table.row([
-            words::task_name(r, t),
+            name.clone(),
             words::one_or(burst.and_then(words::to_full_speed), "–"),
             burst.map_or("–".into(), |b| {
                 words::bound(b).to_string() + &words::one(b.debt_ms)
@@ -330,7 +327,7 @@ pub(super) fn running_intervals(timeline: &Timeline, t0: f64) -> Vec<(f64, f64, 
 
 /// A curve that holds each value until the next, cut to the given stretches; stretches less
 /// than 0.1 ms apart are joined.
-fn held(points: &[(f64, f64)], stretches: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
+pub(super) fn held(points: &[(f64, f64)], stretches: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
     let mut joined: Vec<(f64, f64)> = Vec::new();
     for &(from, to) in stretches {
         match joined.last_mut() {
@@ -403,6 +400,7 @@ fn util_plot(
             ink: Ink::Curve,
         }],
         shade: None,
+        lanes: vec![],
     }
     .draw(page);
 }
@@ -473,6 +471,7 @@ fn freq_plot(
             ink: Ink::Curve,
         }],
         shade: None,
+        lanes: vec![],
     }
     .draw(page);
 }

@@ -6,6 +6,7 @@
 use risetime_analysis::*;
 use risetime_kernel::units::*;
 use risetime_model::{Settings, Value};
+use risetime_report::text::{Finding, Next, Published, Severity};
 
 /// (MHz, µW) of the little CPUs.
 pub(crate) const LITTLE: [(u64, u64); 5] = [
@@ -156,8 +157,8 @@ impl Machine {
         if line.cpu.last().map(|c| c.1) != Some(Some(cpu)) {
             line.cpu.push((T0 + now, Some(cpu)));
         }
-        if line.speed.last().map(|p| p.1) != Some(s) {
-            line.speed.push((T0 + now, s));
+        if line.speed.last().map(|p| p.1) != Some(s * 1024.0) {
+            line.speed.push((T0 + now, s * 1024.0));
         }
         if self.t1.is_none() && s >= 0.99 {
             self.t1 = Some(now);
@@ -317,4 +318,65 @@ impl Machine {
             busy_ms: busy,
         }
     }
+}
+
+/// Everything that the first screen shows, with findings of some machine.
+pub(crate) fn demo_parts() -> (Vec<Published>, Vec<Finding>, Vec<Next>) {
+    let figure = |label: &str, published: &str, ours: f64, unit: &str| Published {
+        label: label.into(),
+        published: published.into(),
+        ours: Some(ours),
+        unit: unit.into(),
+    };
+    let finding = |severity, title: &str, evidence: &str, meaning: &str| Finding {
+        severity,
+        title: title.into(),
+        evidence: evidence.into(),
+        meaning: meaning.into(),
+        hint: None,
+    };
+    let next = |command: &str, shows: &str| Next {
+        command: command.into(),
+        shows: shows.into(),
+    };
+    (
+        vec![
+            figure("on the little CPU", "90", 94.0, "ms"),
+            figure("of which at 600 MHz", "37", 41.0, "ms"),
+            figure("util 450 after", "~105", 105.0, "ms"),
+            figure("util 1000 after", "~284", 263.0, "ms"),
+            figure("util 450, fast from the start", "~29.5", 28.0, "ms"),
+        ],
+        vec![
+            finding(
+                Severity::Warning,
+                "schedutil waits 10 ms between changes",
+                "rate_limit_us = 10000",
+                "Each step up the frequencies takes 10 ms or more.",
+            ),
+            finding(
+                Severity::Info,
+                "all CPUs have the same capacity",
+                "cpu_capacity = 1024",
+                "No time is lost on a CPU that is too small.",
+            ),
+            finding(
+                Severity::Good,
+                "the tick is 1 ms",
+                "CONFIG_HZ = 1000 in /boot/config-6.8.0-45-generic-with-a-long-name",
+                "A busy task is looked at 1000 times a second.",
+            ),
+        ],
+        vec![
+            next(
+                "risetime run rampup --uclamp-min 1024",
+                "the same with a hint",
+            ),
+            next(
+                "risetime run my.json --platform m1",
+                "your own rt-app workload",
+            ),
+            next("risetime doctor", "all about this machine"),
+        ],
+    )
 }

@@ -1,0 +1,277 @@
+//! Several policies side by side, each with its difference to the first.
+//!
+//! ```text
+//! rows     the main figures of a task (`figures`), those of the first policy first
+//! columns  value, and value − first policy's value
+//! ```
+//!
+//! There is no difference where one side is "never", nor between debts that were counted
+//! until different endings. Where the columns do not fit, they continue below, with the first
+//! policy again.
+
+use super::Style;
+use super::figures::{self, Basis, Figure};
+use super::page::{Ink, Line, Page, cut, pad, width};
+use crate::words;
+use risetime_analysis::{PhaseSummary, RunResult, Spread};
+
+/// Tasks that get a table.
+const TASKS: usize = 4;
+
+/// How do these runs of the same workload differ? One column a run, differences to the first.
+pub fn compare(runs: &[RunResult], style: &Style) -> String {
+    let names: Vec<&str> = runs.iter().map(|r| r.policy.as_str()).collect();
+    let tasks = runs.iter().map(|r| r.tasks.len()).max().unwrap_or(0);
+    let column = |run: &RunResult, task: usize| match run.tasks.get(task) {
+        Some(t) => figures::of_run(run, t),
+        None => Vec::new(),
+    };
+    table(runs.first(), &names, tasks, "", style, |c, task| {
+        column(&runs[c], task)
+    })
+}
+
+/// The same for runs over start phases: medians side by side. A column is the runs of one
+/// policy and their summary.
+pub fn compare_phases(columns: &[(&[RunResult], &PhaseSummary)], style: &Style) -> String {
+    let name = |runs: &[RunResult]| runs.first().map_or(String::new(), |r| r.policy.clone());
+    let names: Vec<String> = columns.iter().map(|c| name(c.0)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let tasks = columns.iter().map(|c| c.1.tasks.len()).max().unwrap_or(0);
+    let phases = columns
+        .iter()
+        .map(|c| c.1.phases_us.len())
+        .max()
+        .unwrap_or(0);
+    let what = format!(" · medians of {phases} start phases");
+    let first = columns.first().and_then(|c| c.0.first());
+    table(first, &names, tasks, &what, style, |c, task| {
+        figures::of_phases(columns[c].0, columns[c].1, task)
+    })
+}
+
+fn table(
+    first: Option<&RunResult>,
+    names: &[&str],
+    tasks: usize,
+    what: &str,
+    style: &Style,
+    column: impl Fn(usize, usize) -> Vec<Figure>,
+) -> String {
+    let mut page = Page::new(style);
+    let Some(first) = first else {
+        page.line(Line::new().plain("Nothing to compare."));
+        return page.finish();
+    };
+    let title = format!(
+        "{} · {} · {}{what}",
+        first.workload,
+        first.platform,
+        words::backend(first.backend)
+    );
+    page.hanging("", Ink::Title, &title);
+    page.blank();
+    let heads = legend(&mut page, names);
+    for task in 0..tasks.min(TASKS) {
+        if tasks > 1 {
+            let comm = first.tasks.get(task).map_or("task", |t| t.comm.as_str());
+            page.line(Line::new().ink(Ink::Title, comm));
+        }
+        let columns: Vec<Vec<Figure>> = (0..names.len()).map(|c| column(c, task)).collect();
+        blocks(&mut page, &heads, &columns);
+        page.blank();
+    }
+    if tasks > TASKS {
+        let text = format!(
+            "… {} of {tasks} tasks more; all: --format json or csv",
+            tasks - TASKS
+        );
+        page.paragraph(0, Ink::Dim, &text);
+    }
+    if tasks > 0 && names.len() > 1 {
+        let text = "Beside each value: its difference to the first column's. \
+                    Rows with · are parts of what was lost.";
+        page.paragraph(0, Ink::Dim, text);
+    }
+    if tasks == 0 {
+        page.line(Line::new().plain("No task of the workload ever ran."));
+    }
+    page.finish()
+}
+
+/// The heads of the columns: the names, or letters that are explained if they are too long.
+fn legend(page: &mut Page<'_>, names: &[&str]) -> Vec<String> {
+    let wide = names.iter().map(|n| width(n)).max().unwrap_or(0);
+    if wide <= 14 {
+        return names.iter().map(ToString::to_string).collect();
+    }
+    let letter = |i: usize| match u8::try_from(i) {
+        Ok(i) if i < 26 => char::from(b'A' + i).to_string(),
+        _ => format!("#{}", i + 1),
+    };
+    for (i, name) in names.iter().enumerate() {
+        page.hanging(&format!("{}  ", letter(i)), Ink::Plain, name);
+    }
+    page.blank();
+    (0..names.len()).map(letter).collect()
+}
+
+/// One cell: the value, the difference to the first column, and its colour.
+struct Cell {
+    value: String,
+    difference: String,
+    ink: Ink,
+}
+
+fn blocks(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
+    if columns.is_empty() {
+        return;
+    }
+    let mut labels: Vec<&str> = Vec::new();
+    for figure in columns.iter().flatten() {
+        if !labels.contains(&figure.label.as_str()) {
+            labels.push(&figure.label);
+        }
+    }
+    // The parts of the debt last, even where only a later policy has a part.
+    labels.sort_by_key(|l| l.starts_with('·'));
+    let full: Vec<Vec<Option<Figure>>> = columns
+        .iter()
+        .map(|c| labels.iter().map(|l| figure(c, columns, l)).collect())
+        .collect();
+    let cells: Vec<Vec<Cell>> = full
+        .iter()
+        .enumerate()
+        .map(|(c, column)| {
+            let first = |row: usize| full[0][row].as_ref().filter(|_| c > 0);
+            column
+                .iter()
+                .enumerate()
+                .map(|(row, f)| cell(f.as_ref(), first(row)))
+                .collect()
+        })
+        .collect();
+    let widths: Vec<(usize, usize)> = cells
+        .iter()
+        .zip(heads)
+        .map(|(c, h)| column_width(page, c, h))
+        .collect();
+    let columns_of = |c: usize| widths[c].0 + widths[c].1;
+    let others = (1..cells.len()).map(columns_of).max().unwrap_or(0);
+    let label = labels.iter().map(|l| width(l)).max().unwrap_or(0);
+    let label = label.min(
+        page.width()
+            .saturating_sub(columns_of(0) + others + 4)
+            .max(6),
+    );
+    let mut next = 1;
+    loop {
+        let mut shown = vec![0];
+        let mut used = label + 2 + columns_of(0);
+        while next < cells.len()
+            && (shown.len() == 1 || used + 2 + columns_of(next) <= page.width())
+        {
+            used += 2 + columns_of(next);
+            shown.push(next);
+            next += 1;
+        }
+        block(page, heads, &labels, &cells, &widths, label, &shown);
+        if next >= cells.len() {
+            return;
+        }
+        page.blank();
+    }
+}
+
+/// The figure of that label in `column`; a part that only other columns list is 0 there.
+fn figure(column: &[Figure], all: &[Vec<Figure>], label: &str) -> Option<Figure> {
+    let find = |c: &[Figure]| c.iter().find(|f| f.label == label).cloned();
+    find(column).or_else(|| {
+        let part = all.iter().find_map(|c| find(c)).filter(|f| f.part)?;
+        let spread = Spread::of([Some(0.0)]);
+        // What a debt's parts count until is what the debt counts until.
+        let basis = match part.basis {
+            Basis::Any => Basis::Any,
+            _ => column.iter().map(|f| f.basis).find(|b| *b != Basis::Any)?,
+        };
+        Some(Figure {
+            spread,
+            basis,
+            ..part
+        })
+    })
+}
+
+fn cell(figure: Option<&Figure>, first: Option<&Figure>) -> Cell {
+    let Some(figure) = figure else {
+        return Cell {
+            value: "–".into(),
+            difference: String::new(),
+            ink: Ink::Plain,
+        };
+    };
+    let difference = first.and_then(|f| figure.less(f)).filter(|d| d.is_finite());
+    let ink = match (figure.less_is_better, difference) {
+        (Some(less), Some(d)) if d.abs() >= 0.05 => {
+            if (d < 0.0) == less {
+                Ink::Good
+            } else {
+                Ink::Bad
+            }
+        }
+        _ => Ink::Dim,
+    };
+    let difference = difference.map(words::signed).unwrap_or_default();
+    Cell {
+        value: figure.text(|s| s.median),
+        difference,
+        ink,
+    }
+}
+
+/// Columns for the value and for the difference with its gap.
+fn column_width(page: &Page<'_>, cells: &[Cell], head: &str) -> (usize, usize) {
+    let value = cells
+        .iter()
+        .map(|c| width(&page.shown(&c.value)))
+        .max()
+        .unwrap_or(0);
+    let difference = cells
+        .iter()
+        .map(|c| width(&c.difference))
+        .max()
+        .unwrap_or(0);
+    let difference = if difference > 0 { difference + 1 } else { 0 };
+    (
+        value.max(width(&page.shown(head)).saturating_sub(difference)),
+        difference,
+    )
+}
+
+fn block(
+    page: &mut Page<'_>,
+    heads: &[String],
+    labels: &[&str],
+    cells: &[Vec<Cell>],
+    widths: &[(usize, usize)],
+    label: usize,
+    shown: &[usize],
+) {
+    let mut head = Line::new().plain(" ".repeat(label));
+    for &c in shown {
+        let text = pad(&page.shown(&heads[c]), widths[c].0 + widths[c].1, true);
+        head = head.plain("  ").ink(Ink::Title, text);
+    }
+    page.line(head);
+    for (row, name) in labels.iter().enumerate() {
+        let mut line = Line::new().plain(pad(&cut(&page.shown(name), label), label, false));
+        for &c in shown {
+            let cell = &cells[c][row];
+            line = line
+                .plain("  ")
+                .plain(pad(&page.shown(&cell.value), widths[c].0, true));
+            line = line.ink(cell.ink, pad(&cell.difference, widths[c].1, true));
+        }
+        page.line(line);
+    }
+}

@@ -1,0 +1,199 @@
+//! The main figures of a task as rows with a label, the same for one run and for the medians
+//! over start phases, so that tables can put any of them side by side.
+
+use crate::words;
+use risetime_analysis::{EndedBy, Level, PhaseSummary, RunResult, Spread, TaskResult};
+use risetime_kernel::units::CpuId;
+use risetime_model::platform::cpu_ranges;
+
+/// When two values of a figure may be subtracted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Basis {
+    /// Always.
+    Any,
+    /// If both counted until the same ending: a debt until the run's end is a lower bound,
+    /// one until full speed is not.
+    Ended(EndedBy),
+    /// Never: runs with different endings are in it; with a lower bound among them or not.
+    Mixed {
+        /// Whether one of them is a lower bound.
+        bound: bool,
+    },
+}
+
+/// One row.
+#[derive(Clone, Debug)]
+pub(super) struct Figure {
+    pub(super) label: String,
+    pub(super) spread: Spread,
+    pub(super) basis: Basis,
+    /// Whether less is better; `None`: neither.
+    pub(super) less_is_better: Option<bool>,
+    /// Whether a run that does not list it has none of it, rather than not knowing it.
+    pub(super) part: bool,
+}
+
+impl Figure {
+    fn new(label: impl Into<String>, spread: Spread) -> Figure {
+        let label = label.into();
+        Figure {
+            label,
+            spread,
+            basis: Basis::Any,
+            less_is_better: Some(true),
+            part: false,
+        }
+    }
+    fn on(self, basis: Basis) -> Figure {
+        Figure { basis, ..self }
+    }
+    fn part(self) -> Figure {
+        Figure { part: true, ..self }
+    }
+    fn neutral(self) -> Figure {
+        Figure {
+            less_is_better: None,
+            ..self
+        }
+    }
+
+    /// The value for a reader; `at` picks it from the spread.
+    pub(super) fn text(&self, at: impl Fn(&Spread) -> Option<f64>) -> String {
+        let bound = match self.basis {
+            Basis::Ended(EndedBy::RunEnd) | Basis::Mixed { bound: true } => "≥ ",
+            _ => "",
+        };
+        match at(&self.spread) {
+            Some(x) => format!("{bound}{}", words::one(x)),
+            None => "never".into(),
+        }
+    }
+
+    /// This median less the other's; `None` where there is none or it would mislead.
+    pub(super) fn less(&self, other: &Figure) -> Option<f64> {
+        if self.basis != other.basis || matches!(self.basis, Basis::Mixed { .. }) {
+            return None;
+        }
+        Some(self.spread.median? - other.spread.median?)
+    }
+}
+
+/// The figures of one task of one run.
+pub(super) fn of_run(run: &RunResult, t: &TaskResult) -> Vec<Figure> {
+    let one = |x: Option<f64>| Spread::of([x]);
+    let burst = t.burst.as_ref();
+    let basis = burst.map_or(Basis::Any, |b| Basis::Ended(b.ended_by));
+    let mut rows = vec![
+        Figure::new(
+            "to full speed ms",
+            one(burst.and_then(words::to_full_speed)),
+        ),
+        Figure::new("lost ms", one(burst.map(|b| b.debt_ms))).on(basis),
+        Figure::new("10-90 % rise ms", one(t.perf_10_90_ms)),
+    ];
+    rows.extend(reach(t.reach.iter().map(|r| (r.what, one(r.after_ms)))));
+    for (domain, ms) in on_domains(run, t) {
+        rows.push(
+            Figure::new(format!("on {} ms", cpus_of(run, domain)), one(Some(ms)))
+                .neutral()
+                .part(),
+        );
+    }
+    rows.push(Figure::new("waiting ms", one(Some(t.wait_ms))));
+    rows.push(Figure::new("energy, task mJ", one(Some(t.energy_mj))));
+    rows.push(Figure::new("energy, all CPUs mJ", one(Some(run.energy_mj))));
+    rows.extend(t.lost.iter().map(|l| lost(l.state, one(Some(l.ms)), basis)));
+    rows
+}
+
+/// The figures of one task over start phases. `runs` are the phases' runs, in any order.
+pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> Vec<Figure> {
+    let Some(t) = s.tasks.get(index) else {
+        return Vec::new();
+    };
+    let bound = t.ended_by.iter().any(|e| e.0 == EndedBy::RunEnd);
+    let basis = match t.ended_by.as_slice() {
+        [] => Basis::Any,
+        [(only, _)] => Basis::Ended(*only),
+        _ => Basis::Mixed { bound },
+    };
+    let bursts = runs
+        .iter()
+        .filter_map(|r| r.tasks.get(index))
+        .map(|t| t.burst.as_ref());
+    let full = Spread::of(bursts.map(|b| b.and_then(words::to_full_speed)));
+    let mut rows = vec![
+        Figure::new("to full speed ms", full),
+        Figure::new("lost ms", t.debt_ms).on(basis),
+        Figure::new("10-90 % rise ms", t.perf_10_90_ms),
+    ];
+    rows.extend(reach(t.reach.iter().map(|r| (r.what, r.after_ms))));
+    let name = |domain| match runs.first() {
+        Some(run) => cpus_of(run, domain),
+        None => domain.to_string(),
+    };
+    for (domain, ms) in &t.on_domain {
+        rows.push(
+            Figure::new(format!("on {} ms", name(*domain)), *ms)
+                .neutral()
+                .part(),
+        );
+    }
+    rows.push(Figure::new("waiting ms", t.wait_ms));
+    rows.push(Figure::new("energy, task mJ", t.energy_mj));
+    rows.push(Figure::new("energy, all CPUs mJ", s.energy_mj));
+    rows.extend(t.lost.iter().map(|l| lost(l.state, l.ms, basis)));
+    rows
+}
+
+/// Levels that belong into every table: the util levels and the biggest CPU. (Every OPP is in
+/// the list of the single run.)
+fn reach(levels: impl Iterator<Item = (Level, Spread)> + Clone) -> Vec<Figure> {
+    let capacity = |l: &(Level, Spread)| match l.0 {
+        Level::Capacity(c) => Some((c, l.1)),
+        _ => None,
+    };
+    let util = levels.clone().filter_map(|(what, after)| match what {
+        Level::Util(u) => Some(Figure::new(format!("util {u} after ms"), after)),
+        _ => None,
+    });
+    let biggest = levels.filter_map(|l| capacity(&l)).max_by_key(|c| c.0);
+    let biggest = biggest.map(|(_, after)| Figure::new("biggest CPU after ms", after));
+    util.chain(biggest).collect()
+}
+
+fn lost(state: &str, ms: Spread, basis: Basis) -> Figure {
+    Figure::new(format!("· {}", words::lost_state(state)), ms)
+        .on(basis)
+        .part()
+}
+
+/// Running time by domain, named by its first CPU.
+fn on_domains(run: &RunResult, t: &TaskResult) -> Vec<(CpuId, f64)> {
+    let mut sums: Vec<(CpuId, f64)> = Vec::new();
+    for r in &t.running {
+        let cpu = run.cpus.iter().find(|c| c.cpu == r.cpu);
+        let domain = cpu.map_or(r.cpu, |c| c.domain);
+        match sums.iter_mut().find(|s| s.0 == domain) {
+            Some(s) => s.1 += r.ms,
+            None => sums.push((domain, r.ms)),
+        }
+    }
+    sums.sort_by_key(|s| s.0);
+    sums
+}
+
+/// The CPUs of a domain: `CPU0-3`.
+pub(super) fn cpus_of(run: &RunResult, domain: CpuId) -> String {
+    let cpus: Vec<CpuId> = run
+        .cpus
+        .iter()
+        .filter(|c| c.domain == domain)
+        .map(|c| c.cpu)
+        .collect();
+    if cpus.is_empty() {
+        domain.to_string()
+    } else {
+        format!("CPU{}", cpu_ranges(&cpus))
+    }
+}

@@ -1,0 +1,349 @@
+//! What there is to choose from and what it holds: settings, platforms, workloads, policies,
+//! and what was found on a machine.
+
+use super::Style;
+use super::page::{Ink, Line, Page, Table, pad, width};
+use crate::words;
+use risetime_model::platform::{Domain, cpu_ranges};
+use risetime_model::settings::{Default, Range};
+use risetime_model::workload::{Attr, Event, Phase, Repeat, TaskSpec};
+use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Workload};
+
+/// Tasks of a workload, and events of a phase, that are listed.
+const LIST: usize = 24;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// As it should be.
+    Good,
+    /// Worth knowing.
+    Info,
+    /// Costs response time or energy.
+    Warning,
+    /// Breaks it.
+    Problem,
+}
+
+/// One thing that was found on a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// What, in a few words.
+    pub title: String,
+    /// What was read, and where.
+    pub evidence: String,
+    /// What that means for response time.
+    pub meaning: String,
+    /// What to do about it, if there is something.
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn mark(&self) -> (Ink, &'static str) {
+        match self.severity {
+            Severity::Good => (Ink::Good, "good"),
+            Severity::Info => (Ink::Dim, "info"),
+            Severity::Warning => (Ink::Warn, "warn"),
+            Severity::Problem => (Ink::Bad, "BAD "),
+        }
+    }
+}
+
+/// What was found on this machine, in the given order.
+pub fn findings(findings: &[Finding], style: &Style) -> String {
+    let mut page = Page::new(style);
+    if findings.is_empty() {
+        page.line(Line::new().plain("Nothing found."));
+    }
+    for f in findings {
+        page.blank();
+        let (ink, mark) = f.mark();
+        page.line(
+            Line::new()
+                .ink(ink, mark)
+                .plain("  ")
+                .ink(Ink::Strong, f.title.as_str()),
+        );
+        page.paragraph(6, Ink::Plain, &f.meaning);
+        page.paragraph(6, Ink::Dim, &f.evidence);
+        if let Some(hint) = &f.hint {
+            page.hanging("      → ", Ink::Plain, hint);
+        }
+    }
+    page.finish()
+}
+
+/// Names with a line about each, for `list`.
+pub fn names(title: &str, rows: &[(String, String)], style: &Style) -> String {
+    let mut page = Page::new(style);
+    page.line(Line::new().ink(Ink::Title, title));
+    let wide = rows
+        .iter()
+        .map(|r| width(&r.0))
+        .max()
+        .unwrap_or(0)
+        .min(page.width() / 3);
+    for (name, about) in rows {
+        page.hanging(&format!("  {}  ", pad(name, wide, false)), Ink::Dim, about);
+    }
+    page.finish()
+}
+
+/// Every setting of a backend: name, unit, default, range, what it does, the kernel's name.
+pub fn param_table(catalogue: &Catalogue, style: &Style) -> String {
+    let mut page = Page::new(style);
+    for group in catalogue.groups.iter().filter(|g| !g.params.is_empty()) {
+        let title = match group.owner {
+            Some((kind, name)) => format!("Settings of the {kind} {name}"),
+            None => "Settings".into(),
+        };
+        page.rule(&title);
+        for p in group.params {
+            param(&mut page, p);
+        }
+    }
+    page.finish()
+}
+
+fn param(page: &mut Page<'_>, p: &Param) {
+    let unit = if p.unit.is_empty() {
+        String::new()
+    } else {
+        format!(" {}", p.unit)
+    };
+    let default = match p.default {
+        Default::Int(n) => format!("{n}{unit}"),
+        Default::Name(s) => s.into(),
+        Default::Derived(how) => how.into(),
+        Default::Unset => "not set".into(),
+    };
+    let range = match p.range {
+        Range::Int(low, high) => format!("{low} to {high}{unit}"),
+        Range::OneOf(names) => names.join(" | "),
+    };
+    page.line(
+        Line::new()
+            .ink(Ink::Strong, p.name)
+            .ink(Ink::Dim, format!("  {range}")),
+    );
+    page.paragraph(4, Ink::Plain, p.doc);
+    page.hanging("    default: ", Ink::Plain, &default);
+    if !p.kernel_name.is_empty() {
+        page.hanging("    kernel:  ", Ink::Dim, p.kernel_name);
+    }
+}
+
+/// What does this machine look like?
+pub fn platform(p: &Platform, style: &Style) -> String {
+    let mut page = Page::new(style);
+    page.hanging("", Ink::Title, &p.name);
+    page.paragraph(0, Ink::Plain, &p.about);
+    let text = format!(
+        "{} CPUs, {} frequency domains, HZ={}",
+        p.nr_cpus(),
+        p.domains.len(),
+        p.hz
+    );
+    page.paragraph(0, Ink::Plain, &text);
+    for d in &p.domains {
+        domain(&mut page, d);
+    }
+    if !p.sources.is_empty() {
+        page.rule("Sources");
+        for (what, source) in &p.sources {
+            page.hanging(&format!("{what}: "), Ink::Dim, source);
+        }
+    }
+    page.finish()
+}
+
+fn domain(page: &mut Page<'_>, d: &Domain) {
+    page.rule(&format!("CPU{}", cpu_ranges(&d.cpus)));
+    let switch = if d.fast_switch {
+        "fast switch"
+    } else {
+        "slow switch through a kthread"
+    };
+    let mut text = format!("capacity {}, cluster {}, {switch}", d.capacity.0, d.cluster);
+    if let Some(us) = d.transition_delay_us {
+        text += &format!(", the driver asks for {us} µs between changes");
+    }
+    page.paragraph(0, Ink::Plain, &text);
+    page.blank();
+    let mut table = Table::new(["MHz", "capacity", "mW", "µW/capacity", "latency µs"]);
+    let top = d.opps.last().map_or(1, |o| o.freq.0).max(1) as f64;
+    for o in &d.opps {
+        let capacity = d.capacity.0 as f64 * o.freq.0 as f64 / top;
+        let power = o.power.0 as f64;
+        let known = |x: f64, digits: usize| match o.power.0 {
+            0 => "unknown".to_string(),
+            _ => format!("{x:.digits$}"),
+        };
+        table.row([
+            words::mhz(o.freq),
+            format!("{capacity:.0}"),
+            known(power / 1000.0, 1),
+            known(power / capacity.max(1e-9), 0),
+            words::one(o.latency.0 as f64 / 1000.0),
+        ]);
+    }
+    page.table(0, &table);
+    if d.idle.is_empty() {
+        return;
+    }
+    page.blank();
+    let mut table = Table::new(["idle state", "exit µs", "residency µs", "mW"]);
+    for i in &d.idle {
+        table.row([
+            i.name.clone(),
+            words::one(i.exit_latency.0 as f64 / 1000.0),
+            words::one(i.min_residency.0 as f64 / 1000.0),
+            words::one(i.power.0 as f64 / 1000.0),
+        ]);
+    }
+    page.table(0, &table);
+}
+
+/// What does this policy set, and, with `resolved`, what does everything come out as?
+pub fn policy(p: &Policy, resolved: Option<&Settings>, style: &Style) -> String {
+    let mut page = Page::new(style);
+    page.hanging("", Ink::Title, &p.name);
+    page.paragraph(0, Ink::Plain, &p.about);
+    page.paragraph(0, Ink::Plain, &format!("kernel {}", p.kernel));
+    let (title, all) = match resolved {
+        Some(s) => ("Settings (as resolved; * said by the policy)", &s.0),
+        None => ("Settings (the others have their defaults)", &p.set),
+    };
+    page.rule(title);
+    let wide = all.keys().map(|k| width(k)).max().unwrap_or(0);
+    for (name, value) in all {
+        let mark = if resolved.is_some() && p.set.contains_key(name) {
+            "* "
+        } else {
+            "  "
+        };
+        page.line(Line::new().plain(format!("{mark}{}  {value}", pad(name, wide, false))));
+    }
+    page.finish()
+}
+
+/// What do the tasks of this workload do?
+pub fn workload(w: &Workload, style: &Style) -> String {
+    let mut page = Page::new(style);
+    page.hanging("", Ink::Title, &w.name);
+    page.paragraph(0, Ink::Plain, &w.about);
+    let mut facts = vec![match w.tasks.len() {
+        1 => "1 task".to_string(),
+        n => format!("{n} tasks"),
+    }];
+    if let Some(d) = w.duration {
+        facts.push(format!("runs {} ms", words::one(d.as_ms())));
+    }
+    if let Some(cpu) = w.calibration {
+        facts.push(format!("`run` counts µs of {cpu}"));
+    }
+    page.paragraph(0, Ink::Plain, &facts.join(", "));
+    for t in w.tasks.iter().take(LIST) {
+        task(&mut page, t);
+    }
+    if w.tasks.len() > LIST {
+        page.blank();
+        let text = format!("… {} of {} tasks more", w.tasks.len() - LIST, w.tasks.len());
+        page.line(Line::new().ink(Ink::Dim, text));
+    }
+    if !w.without_effect.is_empty() {
+        page.rule("Without effect here");
+        for line in &w.without_effect {
+            page.paragraph(0, Ink::Dim, line);
+        }
+    }
+    page.finish()
+}
+
+fn task(page: &mut Page<'_>, t: &TaskSpec) {
+    page.rule(&t.comm);
+    let mut facts = attributes(&t.attr);
+    if t.delay.0 > 0 {
+        facts.push(format!("starts after {} ms", words::one(t.delay.as_ms())));
+    }
+    if t.repeat != Repeat::Times(1) {
+        facts.push(times(t.repeat));
+    }
+    if !facts.is_empty() {
+        page.paragraph(0, Ink::Dim, &facts.join(", "));
+    }
+    for p in t.phases.iter().take(LIST) {
+        phase(page, p);
+    }
+    if t.phases.len() > LIST {
+        let text = format!(
+            "… {} of {} phases more",
+            t.phases.len() - LIST,
+            t.phases.len()
+        );
+        page.line(Line::new().ink(Ink::Dim, text));
+    }
+}
+
+fn phase(page: &mut Page<'_>, p: &Phase) {
+    let mut events: Vec<String> = p.events.iter().take(LIST).map(event).collect();
+    if p.events.len() > LIST {
+        events.push(format!("… {} more", p.events.len() - LIST));
+    }
+    let mut text = format!("{}: {}", times(p.repeat), events.join(", "));
+    let attributes = attributes(&p.attr);
+    if !attributes.is_empty() {
+        text += &format!(" ({})", attributes.join(", "));
+    }
+    page.hanging(
+        &format!("{}  ", pad(&p.name, width(&p.name).clamp(8, 16), false)),
+        Ink::Plain,
+        &text,
+    );
+}
+
+fn times(r: Repeat) -> String {
+    match r {
+        Repeat::Times(1) => "once".into(),
+        Repeat::Times(n) => format!("{n} times"),
+        Repeat::Forever => "for ever".into(),
+    }
+}
+
+fn event(e: &Event) -> String {
+    let span = |s: risetime_kernel::units::Span| match s.0 {
+        ns if ns >= 1_000_000 => format!("{} ms", trimmed(ns, 1_000_000)),
+        ns => format!("{} µs", trimmed(ns, 1000)),
+    };
+    match e {
+        Event::Run(s) => format!("run {}", span(*s)),
+        Event::Runtime(s) => format!("run for {}", span(*s)),
+        Event::Sleep(s) => format!("sleep {}", span(*s)),
+        Event::Timer { timer, period } => format!("wait for timer {timer} of {}", span(*period)),
+    }
+}
+
+/// `n / unit` exactly, without zeros at its end.
+fn trimmed(n: u64, unit: u64) -> String {
+    let text = format!("{:.6}", n as f64 / unit as f64);
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+fn attributes(a: &Attr) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(cpus) = &a.cpus {
+        out.push(format!("on CPU{}", cpu_ranges(cpus)));
+    }
+    if let Some(nice) = a.nice {
+        out.push(format!("nice {nice}"));
+    }
+    if let Some(u) = a.uclamp_min {
+        out.push(format!("util_min {}", u.0));
+    }
+    if let Some(u) = a.uclamp_max {
+        out.push(format!("util_max {}", u.0));
+    }
+    out
+}

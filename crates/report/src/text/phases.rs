@@ -1,0 +1,155 @@
+//! One experiment over many start phases: medians and spread of every figure.
+//!
+//! A burst may begin anywhere in a tick and in a PELT period, and single figures depend on
+//! it; only the median says what a policy does. "never" is larger than any number here.
+
+use super::Style;
+use super::figures::{self, Figure};
+use super::page::{Ink, Line, Page, Table};
+use crate::words;
+use risetime_analysis::{Level, PhaseSummary, RunResult, Spread, TaskResult};
+
+/// Tasks that get a table.
+const TASKS: usize = 4;
+
+/// What do these runs, which differ in their start phase only, have in common? With `every`,
+/// each phase's main figures follow.
+pub fn phases(runs: &[RunResult], summary: &PhaseSummary, every: bool, style: &Style) -> String {
+    let mut page = Page::new(style);
+    let n = summary.phases_us.len();
+    if let Some(r) = runs.first() {
+        let backend = words::backend(r.backend);
+        let title = format!(
+            "{} · {} · {} · {backend} · {n} start phases",
+            r.workload, r.platform, r.policy
+        );
+        page.hanging("", Ink::Title, &title);
+        page.blank();
+    }
+    if summary.tasks.is_empty() {
+        page.line(Line::new().plain("No task of the workload ever ran."));
+    }
+    for (index, task) in summary.tasks.iter().enumerate().take(TASKS) {
+        if summary.tasks.len() > 1 {
+            page.line(Line::new().ink(Ink::Title, task.comm.as_str()));
+        }
+        endings(&mut page, summary, index);
+        spreads(&mut page, &figures::of_phases(runs, summary, index));
+        residency(&mut page, runs, summary, index);
+        if every {
+            each(&mut page, runs, index);
+        }
+    }
+    if summary.tasks.len() > TASKS {
+        let more = summary.tasks.len() - TASKS;
+        page.paragraph(
+            0,
+            Ink::Dim,
+            &format!("… {more} tasks more; all: --format json or csv"),
+        );
+    }
+    page.finish()
+}
+
+/// How the bursts ended, if not all alike or not at full speed.
+fn endings(page: &mut Page<'_>, summary: &PhaseSummary, index: usize) {
+    let ended = &summary.tasks[index].ended_by;
+    if let [(only, _)] = ended.as_slice()
+        && only.as_str() == "full_speed"
+    {
+        return;
+    }
+    let list: Vec<String> = ended
+        .iter()
+        .map(|(e, n)| format!("{} {n}", e.as_str().replace('_', " ")))
+        .collect();
+    if !list.is_empty() {
+        let text = format!("How the bursts ended: {}.", list.join(", "));
+        page.paragraph(0, Ink::Warn, &text);
+        page.blank();
+    }
+}
+
+/// Head of a column, and what it shows of a spread.
+type Column = (&'static str, fn(&Spread) -> Option<f64>);
+
+/// Columns of the spread, the dispensable ones last.
+fn columns(width: usize) -> &'static [Column] {
+    const ALL: [Column; 5] = [
+        ("median", |s| s.median),
+        ("min", |s| s.min),
+        ("max", |s| s.max),
+        ("q1", |s| s.q1),
+        ("q3", |s| s.q3),
+    ];
+    &ALL[..if width >= 64 { 5 } else { 3 }]
+}
+
+fn spreads(page: &mut Page<'_>, rows: &[Figure]) {
+    let columns = columns(page.width());
+    let mut table = Table::new(std::iter::once("").chain(columns.iter().map(|c| c.0)));
+    for f in rows {
+        let cells = columns.iter().map(|c| f.text(c.1));
+        table.row(std::iter::once(f.label.clone()).chain(cells));
+    }
+    page.table(0, &table);
+    page.blank();
+}
+
+/// Running time at each frequency of each domain.
+fn residency(page: &mut Page<'_>, runs: &[RunResult], summary: &PhaseSummary, index: usize) {
+    let rows = &summary.tasks[index].domain_running;
+    if rows.is_empty() {
+        return;
+    }
+    page.line(Line::new().ink(Ink::Title, "Frequency residency (ms at MHz)"));
+    let columns = columns(page.width());
+    let mut table = Table::new(std::iter::once("").chain(columns.iter().map(|c| c.0)));
+    for r in rows {
+        let cpus = runs
+            .first()
+            .map_or(r.cpu.to_string(), |run| figures::cpus_of(run, r.cpu));
+        let cells = columns.iter().map(|c| words::one_or((c.1)(&r.ms), "never"));
+        let label = format!("{cpus} {:>6}", words::mhz(r.freq));
+        table.row(std::iter::once(label).chain(cells));
+    }
+    page.table(0, &table);
+    page.blank();
+}
+
+/// A row for each phase.
+fn each(page: &mut Page<'_>, runs: &[RunResult], index: usize) {
+    page.line(Line::new().ink(Ink::Title, "Every start phase"));
+    type Cell = fn(&TaskResult) -> String;
+    let all: [(&str, Cell); 5] = [
+        ("full speed", |t| {
+            words::one_or(t.burst.as_ref().and_then(words::to_full_speed), "never")
+        }),
+        ("lost", |t| {
+            let text = |b| words::bound(b).to_string() + &words::one(b.debt_ms);
+            t.burst.as_ref().map_or("–".into(), text)
+        }),
+        ("util 450", |t| {
+            words::one_or(words::after(t, Level::Util(450)), "never")
+        }),
+        ("util 1000", |t| {
+            words::one_or(words::after(t, Level::Util(1000)), "never")
+        }),
+        ("mJ", |t| words::one(t.energy_mj)),
+    ];
+    let shown = if page.width() >= 60 {
+        &all[..]
+    } else {
+        &all[..2]
+    };
+    let mut table = Table::new(std::iter::once("phase µs").chain(shown.iter().map(|c| c.0)));
+    for run in runs {
+        let phase = run.phase_us.to_string();
+        let cells = shown
+            .iter()
+            .map(|c| run.tasks.get(index).map_or("–".into(), c.1));
+        table.row(std::iter::once(phase).chain(cells));
+    }
+    page.table(0, &table);
+    page.blank();
+}
