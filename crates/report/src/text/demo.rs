@@ -11,7 +11,7 @@
 
 use super::Style;
 use super::lists::Finding;
-use super::page::{Ink, Line, Page, Table, cut, pad, width};
+use super::page::{Ink, Line, Page, Table, cut, pad, width, wrap};
 use super::plot::{Curve, Lane, Plot, Shade};
 use super::run::{held, running_intervals, where_it_went};
 use crate::words;
@@ -19,6 +19,9 @@ use risetime_analysis::{RunResult, TaskResult, Timeline};
 
 /// Rows of the picture.
 const PICTURE: usize = 12;
+/// Findings that are shown, and lines of what each means.
+const FINDINGS: usize = 3;
+const MEANING: usize = 2;
 
 /// A published figure beside ours.
 #[derive(Clone, Debug, PartialEq)]
@@ -237,23 +240,20 @@ fn machine(page: &mut Page<'_>, findings: &[Finding]) {
         return;
     }
     page.line(Line::new().ink(Ink::Title, "This machine"));
-    for f in findings.iter().take(3) {
+    for f in findings.iter().take(FINDINGS) {
         let (ink, mark) = f.mark();
-        let line = Line::new()
-            .plain("  ")
-            .ink(ink, mark)
-            .plain(" ")
-            .ink(Ink::Strong, f.title.as_str());
-        let room = page.width().saturating_sub(line.width() + 2);
-        // Evidence, where it fits beside the title, proves the finding; the meaning is what
-        // the reader came for and always stands.
-        let fits = width(&f.evidence) <= room;
-        page.line(if fits {
-            line.ink(Ink::Dim, format!("  {}", f.evidence))
-        } else {
-            line
-        });
-        page.paragraph(7, Ink::Plain, &f.meaning);
+        let line = Line::new().plain("  ").ink(ink, mark).plain(" ");
+        let indent = line.width();
+        page.line(line.ink(Ink::Strong, f.title.as_str()));
+        // One look is one screen: `doctor` has the rest of the meaning, and the evidence.
+        let mut meaning = wrap(&f.meaning, page.width() - indent - 1);
+        if meaning.len() > MEANING {
+            meaning.truncate(MEANING);
+            meaning[MEANING - 1].push('…');
+        }
+        for part in meaning {
+            page.line(Line::new().plain(" ".repeat(indent)).plain(part));
+        }
     }
     page.blank();
 }

@@ -2,7 +2,7 @@
 //! and what was found on a machine.
 
 use super::Style;
-use super::page::{Ink, Line, Page, Table, pad, width};
+use super::page::{Ink, Line, Page, Table, pad, width, wrap};
 use crate::words;
 use risetime_model::platform::{Domain, cpu_ranges};
 use risetime_model::settings::{Default, Range};
@@ -12,17 +12,20 @@ use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Workload};
 /// Tasks of a workload, and events of a phase, that are listed.
 const LIST: usize = 24;
 
+/// Columns of a finding's mark and the gap behind it.
+const INDENT: usize = 9;
+
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// As it should be.
-    Good,
-    /// Worth knowing.
-    Info,
-    /// Costs response time or energy.
-    Warning,
-    /// Breaks it.
-    Problem,
+    /// It costs response time now.
+    Costly,
+    /// It shapes response time, or decides what can be known here.
+    Notable,
+    /// It could not be read, so it may hide something.
+    Unreadable,
+    /// Looked at and in order.
+    Fine,
 }
 
 /// One thing that was found on a machine.
@@ -32,8 +35,8 @@ pub struct Finding {
     pub severity: Severity,
     /// What, in a few words.
     pub title: String,
-    /// What was read, and where.
-    pub evidence: String,
+    /// What was read and where, one line each: `file: value`.
+    pub evidence: Vec<String>,
     /// What that means for response time.
     pub meaning: String,
     /// What to do about it, if there is something.
@@ -43,10 +46,10 @@ pub struct Finding {
 impl Finding {
     pub(super) fn mark(&self) -> (Ink, &'static str) {
         match self.severity {
-            Severity::Good => (Ink::Good, "good"),
-            Severity::Info => (Ink::Dim, "info"),
-            Severity::Warning => (Ink::Warn, "warn"),
-            Severity::Problem => (Ink::Bad, "BAD "),
+            Severity::Costly => (Ink::Bad, "costly "),
+            Severity::Notable => (Ink::Warn, "notable"),
+            Severity::Unreadable => (Ink::Dim, "hidden "),
+            Severity::Fine => (Ink::Good, "fine   "),
         }
     }
 }
@@ -60,16 +63,24 @@ pub fn findings(findings: &[Finding], style: &Style) -> String {
     for f in findings {
         page.blank();
         let (ink, mark) = f.mark();
-        page.line(
-            Line::new()
-                .ink(ink, mark)
-                .plain("  ")
-                .ink(Ink::Strong, f.title.as_str()),
-        );
-        page.paragraph(6, Ink::Plain, &f.meaning);
-        page.paragraph(6, Ink::Dim, &f.evidence);
+        let head = Line::new().ink(ink, mark).plain("  ");
+        for (i, title) in wrap(&f.title, page.width() - INDENT)
+            .into_iter()
+            .enumerate()
+        {
+            let before = if i == 0 {
+                head.clone()
+            } else {
+                Line::new().plain(" ".repeat(INDENT))
+            };
+            page.line(before.ink(Ink::Strong, title));
+        }
+        page.paragraph(INDENT, Ink::Plain, &f.meaning);
+        for evidence in &f.evidence {
+            page.paragraph(INDENT, Ink::Dim, evidence);
+        }
         if let Some(hint) = &f.hint {
-            page.hanging("      → ", Ink::Plain, hint);
+            page.hanging(&format!("{}→ ", " ".repeat(INDENT)), Ink::Plain, hint);
         }
     }
     page.finish()

@@ -331,7 +331,7 @@ pub(crate) fn demo_parts() -> (Vec<Published>, Vec<Finding>, Vec<Next>) {
     let finding = |severity, title: &str, evidence: &str, meaning: &str| Finding {
         severity,
         title: title.into(),
-        evidence: evidence.into(),
+        evidence: vec![evidence.into()],
         meaning: meaning.into(),
         hint: None,
     };
@@ -349,19 +349,19 @@ pub(crate) fn demo_parts() -> (Vec<Published>, Vec<Finding>, Vec<Next>) {
         ],
         vec![
             finding(
-                Severity::Warning,
+                Severity::Costly,
                 "schedutil waits 10 ms between changes",
                 "rate_limit_us = 10000",
                 "Each step up the frequencies takes 10 ms or more.",
             ),
             finding(
-                Severity::Info,
+                Severity::Notable,
                 "all CPUs have the same capacity",
                 "cpu_capacity = 1024",
                 "No time is lost on a CPU that is too small.",
             ),
             finding(
-                Severity::Good,
+                Severity::Fine,
                 "the tick is 1 ms",
                 "CONFIG_HZ = 1000 in /boot/config-6.8.0-45-generic-with-a-long-name",
                 "A busy task is looked at 1000 times a second.",
