@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// Errors: absent, a directory, unreadable, too big, not UTF-8.
 pub(crate) fn read_file(path: &str, limit: usize) -> Result<String, InputError> {
-    let shown = one_line(path);
+    let shown = printable(path);
     if Path::new(path).is_dir() {
         return Err(InputError::new(shown, "is a directory, wanted a file"));
     }
@@ -54,8 +54,9 @@ pub(crate) fn looks_like_path(arg: &str, extension: &str) -> bool {
 
 /// The error for an argument that is neither a built-in `kind` nor a file.
 pub(crate) fn unknown_name(kind: &str, arg: &str, known: &[&str]) -> InputError {
+    let shown = if arg.is_empty() { "\"\"".to_string() } else { printable(arg) };
     let e = InputError::new(
-        one_line(arg),
+        shown,
         format!("no built-in {kind} and no file of this name; built in: {}", known.join(", ")),
     );
     match nearest(arg, known) {
@@ -76,22 +77,24 @@ pub(crate) fn place(file: &str, text: &str, offset: usize) -> String {
     format!("{file}:{line}:{}", before[start..].chars().count() + 1)
 }
 
-/// `s` fit to be part of a one-line message: control characters escaped, at most 60
-/// characters.
-pub(crate) fn one_line(s: &str) -> String {
+/// `s` without control characters, which would break a message's line or colour a terminal.
+pub(crate) fn printable(s: &str) -> String {
     let mut out = String::new();
-    for (n, c) in s.chars().enumerate() {
-        if n == 60 {
-            out.push('…');
-            break;
-        }
-        if c.is_control() {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
+    for c in s.chars() {
+        match c.is_control() {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
         }
     }
     out
+}
+
+/// `s` fit to be quoted in a message: printable, at most 60 characters.
+pub(crate) fn one_line(s: &str) -> String {
+    match s.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", printable(&s[..end])),
+        None => printable(s),
+    }
 }
 
 /// The known name that is nearest to `wrong`, if one is near enough to be what was meant: at
@@ -123,6 +126,12 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row[b.len()]
+}
+
+/// `s` with its first letter small, as messages have it.
+pub(crate) fn lower_first(s: &str) -> String {
+    let mut chars = s.chars();
+    chars.next().map_or_else(String::new, |c| c.to_lowercase().chain(chars).collect())
 }
 
 #[cfg(test)]

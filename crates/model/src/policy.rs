@@ -6,7 +6,7 @@
 //! ```
 
 use crate::InputError;
-use crate::input::{check_size, looks_like_path, one_line, read_file, unknown_name};
+use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
 use crate::platform::checked_name;
 use crate::settings::Value;
@@ -62,9 +62,11 @@ impl Policy {
     /// Errors: the first fault found, with line and column. Whether a setting exists is
     /// known only to a backend's catalogue and is not checked here.
     pub fn parse(text: &str, place: &str) -> Result<Policy, InputError> {
-        check_size(text.len(), MAX_BYTES, place)?;
-        let doc = Doc::parse(text, place)?;
-        let mut root = doc.root();
+        let place = printable(place);
+        check_size(text.len(), MAX_BYTES, &place)?;
+        let doc = Doc::parse(text, &place)?;
+        let root = doc.root();
+        root.only(&["schema", "name", "about", "kernel", "set"])?;
         root.int("schema", 1, 1)?;
         let name = root.str("name")?;
         let name = checked_name(&root, "name", name)?;
@@ -81,7 +83,6 @@ impl Policy {
                 set.insert(key.to_string(), value);
             }
         }
-        root.done()?;
         Ok(Policy { name, about, kernel, set })
     }
 
@@ -135,7 +136,7 @@ pub fn parse_setting(part: &str, whole: &str) -> Result<(String, Value), InputEr
             Ok((k.to_string(), value))
         }
         _ => Err(InputError::new(
-            one_line(whole),
+            printable(whole),
             format!("`{}` is no setting, wanted key=value", one_line(part)),
         )
         .hint("for example rate_limit_us=70")),

@@ -206,8 +206,12 @@ impl Param {
         }
         let wanted = match self.range {
             Range::Int(low, high) => {
-                let unit =
-                    if self.unit.is_empty() { String::new() } else { format!(" ({})", self.unit) };
+                // "of 1024" is what the range says already.
+                let unit = match self.unit {
+                    "" => String::new(),
+                    u if u.starts_with("of ") => String::new(),
+                    u => format!(" {u}"),
+                };
                 format!("a whole number from {low} to {high}{unit}")
             }
             Range::OneOf(names) => format!("one of {}", names.join(", ")),

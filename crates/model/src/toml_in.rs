@@ -5,8 +5,7 @@
 //! "invalid type" where a person needs "domain 2: opp 3: `freq_khz` is 0".
 
 use crate::InputError;
-use crate::input::{nearest, one_line, place};
-use std::collections::BTreeSet;
+use crate::input::{lower_first, nearest, one_line, place, printable};
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
@@ -23,32 +22,47 @@ pub(crate) struct Table<'d> {
     what: String,
     at: usize,
     map: &'d DeTable<'d>,
-    known: BTreeSet<&'static str>,
 }
 
 impl<'a> Doc<'a> {
     /// `text` as TOML; `file` is what errors call it.
     pub(crate) fn parse(text: &'a str, file: &'a str) -> Result<Doc<'a>, InputError> {
         let root = DeTable::parse(text).map_err(|e| {
-            let at = e.span().map_or(0, |s| s.start);
-            InputError::new(place(file, text, at), one_line(&lower_first(e.message())))
+            let span = e.span().unwrap_or(0..0);
+            let mut what = lower_first(e.message());
+            if let Some(key) = text.get(span.clone()).filter(|_| what == "duplicate key") {
+                what = format!("`{}` is there twice", one_line(key));
+            }
+            InputError::new(place(file, text, span.start), printable(&what))
         })?;
         Ok(Doc { file, text, root })
     }
 
     /// The top-level table.
     pub(crate) fn root(&'a self) -> Table<'a> {
-        Table {
-            doc: self,
-            what: String::new(),
-            at: 0,
-            map: self.root.get_ref(),
-            known: BTreeSet::new(),
-        }
+        Table { doc: self, what: String::new(), at: 0, map: self.root.get_ref() }
     }
 }
 
 impl<'d> Table<'d> {
+    /// No key but these is there; any other is an error that lists them. To be asked first, so
+    /// that a mistyped key is not reported as a missing one.
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), InputError> {
+        for key in self.map.keys() {
+            let name: &str = key.get_ref();
+            if known.contains(&name) {
+                continue;
+            }
+            let what = format!("unknown field `{}`; known: {}", one_line(name), known.join(", "));
+            let e = self.error_at(key.span().start, what);
+            return Err(match nearest(name, known) {
+                Some(n) => e.hint(format!("did you mean `{n}`?")),
+                None => e,
+            });
+        }
+        Ok(())
+    }
+
     /// An error about this table, at its place.
     pub(crate) fn error(&self, what: impl AsRef<str>) -> InputError {
         self.error_at(self.at, what)
@@ -68,8 +82,7 @@ impl<'d> Table<'d> {
         )
     }
 
-    fn get(&mut self, key: &'static str) -> Option<&'d Spanned<DeValue<'d>>> {
-        self.known.insert(key);
+    fn get(&self, key: &str) -> Option<&'d Spanned<DeValue<'d>>> {
         self.map.get(key)
     }
 
@@ -82,7 +95,7 @@ impl<'d> Table<'d> {
     }
 
     /// Text; `None` if the key is absent.
-    pub(crate) fn opt_str(&mut self, key: &'static str) -> Result<Option<&'d str>, InputError> {
+    pub(crate) fn opt_str(&self, key: &'static str) -> Result<Option<&'d str>, InputError> {
         match self.get(key).map(Spanned::get_ref) {
             None => Ok(None),
             Some(DeValue::String(s)) => Ok(Some(s)),
@@ -91,12 +104,12 @@ impl<'d> Table<'d> {
     }
 
     /// Text.
-    pub(crate) fn str(&mut self, key: &'static str) -> Result<&'d str, InputError> {
+    pub(crate) fn str(&self, key: &'static str) -> Result<&'d str, InputError> {
         self.opt_str(key)?.ok_or_else(|| self.missing(key))
     }
 
     /// `true` or `false`; `None` if the key is absent.
-    pub(crate) fn opt_bool(&mut self, key: &'static str) -> Result<Option<bool>, InputError> {
+    pub(crate) fn opt_bool(&self, key: &'static str) -> Result<Option<bool>, InputError> {
         match self.get(key).map(Spanned::get_ref) {
             None => Ok(None),
             Some(DeValue::Boolean(b)) => Ok(Some(*b)),
@@ -106,13 +119,16 @@ impl<'d> Table<'d> {
 
     /// A whole number from `low` to `high`; `None` if the key is absent.
     pub(crate) fn opt_int(
-        &mut self,
+        &self,
         key: &'static str,
         low: u64,
         high: u64,
     ) -> Result<Option<u64>, InputError> {
         let Some(value) = self.get(key).map(Spanned::get_ref) else { return Ok(None) };
-        let wanted = format!("a whole number from {low} to {high}");
+        let wanted = match low == high {
+            true => low.to_string(),
+            false => format!("a whole number from {low} to {high}"),
+        };
         let DeValue::Integer(n) = value else {
             return Err(self.wrong_type(key, value, &wanted));
         };
@@ -125,17 +141,12 @@ impl<'d> Table<'d> {
     }
 
     /// A whole number from `low` to `high`.
-    pub(crate) fn int(
-        &mut self,
-        key: &'static str,
-        low: u64,
-        high: u64,
-    ) -> Result<u64, InputError> {
+    pub(crate) fn int(&self, key: &'static str, low: u64, high: u64) -> Result<u64, InputError> {
         self.opt_int(key, low, high)?.ok_or_else(|| self.missing(key))
     }
 
     /// A table; `None` if the key is absent.
-    pub(crate) fn opt_table(&mut self, key: &'static str) -> Result<Option<Table<'d>>, InputError> {
+    pub(crate) fn opt_table(&self, key: &'static str) -> Result<Option<Table<'d>>, InputError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.get_ref() {
             DeValue::Table(map) => Ok(Some(self.child(key, value.span().start, map))),
@@ -145,13 +156,17 @@ impl<'d> Table<'d> {
 
     /// A list of tables, which errors call `name 1`, `name 2`, …; `None` if absent.
     pub(crate) fn opt_tables(
-        &mut self,
+        &self,
         key: &'static str,
         name: &str,
     ) -> Result<Option<Vec<Table<'d>>>, InputError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let DeValue::Array(list) = value.get_ref() else {
-            return Err(self.wrong_type(key, value.get_ref(), "a list of tables"));
+            return Err(self.wrong_type(
+                key,
+                value.get_ref(),
+                &format!("a list of tables, as by `[[{key}]]`"),
+            ));
         };
         let mut tables = Vec::new();
         for (i, item) in list.iter().enumerate() {
@@ -169,7 +184,7 @@ impl<'d> Table<'d> {
     fn child(&self, name: &str, at: usize, map: &'d DeTable<'d>) -> Table<'d> {
         let sep = if self.what.is_empty() { "" } else { ": " };
         let what = format!("{}{sep}{name}", self.what);
-        Table { doc: self.doc, what, at, map, known: BTreeSet::new() }
+        Table { doc: self.doc, what, at, map }
     }
 
     /// The keys of a table whose keys are free, in alphabetical order, with their values:
@@ -189,24 +204,6 @@ impl<'d> Table<'d> {
             all.push((key, scalar));
         }
         Ok(all)
-    }
-
-    /// To be called when every key was asked for: any other key is an error that lists them.
-    pub(crate) fn done(self) -> Result<(), InputError> {
-        let known: Vec<&str> = self.known.iter().copied().collect();
-        for key in self.map.keys() {
-            let name: &str = key.get_ref();
-            if !self.known.contains(name) {
-                let what =
-                    format!("unknown field `{}`; known: {}", one_line(name), known.join(", "));
-                let e = self.error_at(key.span().start, what);
-                return Err(match nearest(name, &known) {
-                    Some(n) => e.hint(format!("did you mean `{n}`?")),
-                    None => e,
-                });
-            }
-        }
-        Ok(())
     }
 }
 
@@ -238,11 +235,6 @@ fn describe(value: &DeValue<'_>) -> String {
         DeValue::Array(_) => "a list".to_string(),
         DeValue::Table(_) => "a table".to_string(),
     }
-}
-
-fn lower_first(s: &str) -> String {
-    let mut chars = s.chars();
-    chars.next().map_or_else(String::new, |c| c.to_lowercase().chain(chars).collect())
 }
 
 /// `s` as a TOML basic string, quotes included.

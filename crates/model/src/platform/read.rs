@@ -2,7 +2,7 @@
 
 use super::{Domain, IdleState, Opp, Platform};
 use crate::InputError;
-use crate::input::{check_size, looks_like_path, one_line, read_file, unknown_name};
+use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
 use crate::toml_in::{Doc, Scalar, Table};
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, SCHED_CAPACITY_SCALE, Span};
@@ -53,9 +53,11 @@ impl Platform {
     /// Errors: the first fault found, with line and column, and the domain and OPP counted
     /// from 1 as they stand in the file.
     pub fn parse(text: &str, place: &str) -> Result<Platform, InputError> {
-        check_size(text.len(), MAX_BYTES, place)?;
-        let doc = Doc::parse(text, place)?;
-        let mut root = doc.root();
+        let place = printable(place);
+        check_size(text.len(), MAX_BYTES, &place)?;
+        let doc = Doc::parse(text, &place)?;
+        let root = doc.root();
+        root.only(&["schema", "name", "about", "hz", "domain", "sources"])?;
         root.int("schema", 1, 1)?;
         let name = root.str("name")?;
         let name = checked_name(&root, "name", name)?;
@@ -72,8 +74,7 @@ impl Platform {
         }
         no_gaps(&root, &owner)?;
         domains.sort_by_key(|d: &Domain| d.cpus[0]);
-        let sources = sources(&mut root)?;
-        root.done()?;
+        let sources = sources(&root)?;
         Ok(Platform { name, about, hz, domains, sources })
     }
 }
@@ -98,10 +99,20 @@ pub(crate) fn checked_name(
 }
 
 fn domain(
-    mut t: Table<'_>,
+    t: Table<'_>,
     index: usize,
     owner: &mut BTreeMap<u32, usize>,
 ) -> Result<Domain, InputError> {
+    t.only(&[
+        "cpus",
+        "cluster",
+        "capacity",
+        "fast_switch",
+        "transition_delay_us",
+        "dynamic_power_coefficient",
+        "opp",
+        "idle",
+    ])?;
     let cpus = cpu_list(t.str("cpus")?).map_err(|what| t.error_of("cpus", what))?;
     for &cpu in &cpus {
         if let Some(other) = owner.insert(cpu, index) {
@@ -115,9 +126,8 @@ fn domain(
     let transition_delay_us =
         t.opt_int("transition_delay_us", 1, u64::from(u32::MAX) / 1000)?.map(|n| n as u32);
     let coefficient = t.opt_int("dynamic_power_coefficient", 1, MAX_C)?;
-    let opps = opps(&mut t, coefficient)?;
-    let idle = idle_states(&mut t)?;
-    t.done()?;
+    let opps = opps(&t, coefficient)?;
+    let idle = idle_states(&t)?;
     let cpus = cpus.into_iter().map(CpuId).collect();
     Ok(Domain { cpus, cluster, capacity, fast_switch, transition_delay_us, opps, idle })
 }
@@ -169,7 +179,7 @@ fn no_gaps(root: &Table<'_>, owner: &BTreeMap<u32, usize>) -> Result<(), InputEr
     }
 }
 
-fn opps(t: &mut Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputError> {
+fn opps(t: &Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputError> {
     let tables = t.opt_tables("opp", "opp")?.unwrap_or_default();
     if tables.is_empty() {
         return Err(t.error("no OPPs: `opp` needs at least one { freq_khz, power_uw, latency_ns }"));
@@ -177,9 +187,10 @@ fn opps(t: &mut Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputEr
     let mut opps: Vec<Opp> = Vec::new();
     let mut first_has_power = None;
     let mut uses_voltage = false;
-    for mut o in tables {
+    for o in tables {
+        o.only(&["freq_khz", "power_uw", "uv", "latency_ns"])?;
         let freq = KHz(o.int("freq_khz", 1, MAX_KHZ)?);
-        let power = power(&mut o, freq, coefficient)?;
+        let power = power(&o, freq, coefficient)?;
         uses_voltage |= o.opt_int("uv", 1, MAX_UV)?.is_some();
         let latency = Span(o.opt_int("latency_ns", 0, MAX_LATENCY_NS)?.unwrap_or(0));
         if let Some(below) = opps.last().filter(|p| p.freq >= freq) {
@@ -192,7 +203,6 @@ fn opps(t: &mut Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputEr
         if *first_has_power.get_or_insert(power.is_some()) != power.is_some() {
             return Err(o.error("either every OPP of a domain has a power or none has"));
         }
-        o.done()?;
         opps.push(Opp { freq, power: power.unwrap_or_default(), latency });
     }
     if coefficient.is_some() && !uses_voltage {
@@ -207,7 +217,7 @@ fn opps(t: &mut Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputEr
 ///
 /// Source: `drivers/opp/of.c:_get_power`.
 fn power(
-    o: &mut Table<'_>,
+    o: &Table<'_>,
     freq: KHz,
     coefficient: Option<u64>,
 ) -> Result<Option<MicroWatts>, InputError> {
@@ -231,14 +241,15 @@ fn power(
     }
 }
 
-fn idle_states(t: &mut Table<'_>) -> Result<Vec<IdleState>, InputError> {
+fn idle_states(t: &Table<'_>) -> Result<Vec<IdleState>, InputError> {
     let tables = t.opt_tables("idle", "idle")?.unwrap_or_default();
     if tables.len() > MAX_IDLE_STATES {
         let what = format!("has {} states, wanted at most {MAX_IDLE_STATES}", tables.len());
         return Err(t.error_of("idle", what));
     }
     let mut states: Vec<IdleState> = Vec::new();
-    for mut i in tables {
+    for i in tables {
+        i.only(&["name", "exit_latency_us", "min_residency_us", "power_uw"])?;
         let name = i.str("name")?;
         let name = checked_name(&i, "name", name)?;
         let exit_latency = Span::from_us(i.int("exit_latency_us", 0, MAX_IDLE_US)?);
@@ -254,13 +265,12 @@ fn idle_states(t: &mut Table<'_>) -> Result<Vec<IdleState>, InputError> {
         if states.iter().any(|s| s.name == name) {
             return Err(i.error_of("name", format!("is \"{name}\" a second time")));
         }
-        i.done()?;
         states.push(IdleState { name, exit_latency, min_residency, power });
     }
     Ok(states)
 }
 
-fn sources(root: &mut Table<'_>) -> Result<BTreeMap<String, String>, InputError> {
+fn sources(root: &Table<'_>) -> Result<BTreeMap<String, String>, InputError> {
     let Some(table) = root.opt_table("sources")? else {
         return Err(root
             .error("no `[sources]`: say where the figures come from")
@@ -272,7 +282,7 @@ fn sources(root: &mut Table<'_>) -> Result<BTreeMap<String, String>, InputError>
             Scalar::Text(s) if !s.trim().is_empty() => {
                 sources.insert(key.to_string(), s.to_string());
             }
-            _ => return Err(table.error_of(key, "wanted text: where the figures come from")),
+            _ => return Err(table.error_of(key, "does not say where the figures come from")),
         }
     }
     for key in ["capacity", "opp"] {

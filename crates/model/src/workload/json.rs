@@ -4,12 +4,14 @@
 //! brackets need care of their own here.
 
 use crate::InputError;
-use crate::input::{nearest, one_line, place};
+use crate::input::{lower_first, nearest, one_line, place};
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
+use jsonc_parser::errors::ParseErrorKind;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use risetime_kernel::units::Span;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 /// Longest time of one event, in µs: 11 days.
 pub(super) const MAX_US: i64 = 1_000_000_000_000;
@@ -25,10 +27,14 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// An error at a place of the file.
     pub(super) fn error(&self, at: &impl Ranged, what: impl Into<String>) -> InputError {
         InputError::new(place(self.file, self.text, at.range().start), what)
     }
 
+    /// The file as a tree.
+    ///
+    /// Errors: not JSON with comments and trailing commas; nothing there.
     pub(super) fn tree(&self) -> Result<Value<'a>, InputError> {
         let options = ParseOptions {
             allow_comments: true,
@@ -46,55 +52,48 @@ impl<'a> Reader<'a> {
             Ok(parsed) => parsed.value.ok_or_else(|| {
                 InputError::new(self.file, "is empty, wanted a JSON object with `tasks`")
             }),
-            Err(e) => {
-                let what = e.kind().to_string();
-                let mut chars = what.chars();
-                let first = chars.next().map(|c| c.to_ascii_lowercase());
-                Err(self.error(&e.range(), first.into_iter().chain(chars).collect::<String>()))
-            }
+            Err(e) => Err(self.error(&e.range(), syntax(e.kind()))),
         }
     }
 
     /// A time in µs.
     pub(super) fn us(&self, prop: &ObjectProp<'a>, what: &str) -> Result<Span, InputError> {
-        Ok(Span::from_us(self.int(prop, what, 0, MAX_US)? as u64))
+        let us = self.whole(&prop.value, prop.name.as_str(), what, 0..=MAX_US, " µs")?;
+        Ok(Span::from_us(us as u64))
     }
 
+    /// A whole number within `range`.
     pub(super) fn int(
         &self,
         prop: &ObjectProp<'a>,
         what: &str,
-        low: i64,
-        high: i64,
+        range: RangeInclusive<i64>,
     ) -> Result<i64, InputError> {
-        self.whole(&prop.value, prop.name.as_str(), what, low, high)
+        self.whole(&prop.value, prop.name.as_str(), what, range, "")
     }
 
-    /// A whole number from `low` to `high`.
+    /// A whole number within `range`, which a message gives in `unit`.
     pub(super) fn whole(
         &self,
         value: &Value<'a>,
         key: &str,
         what: &str,
-        low: i64,
-        high: i64,
+        range: RangeInclusive<i64>,
+        unit: &str,
     ) -> Result<i64, InputError> {
         let found = match value {
             Value::NumberLit(n) => match n.value.parse() {
-                Ok(n) if (low..=high).contains(&n) => return Ok(n),
+                Ok(n) if range.contains(&n) => return Ok(n),
                 _ => one_line(n.value),
             },
             other => describe(other),
         };
-        Err(self.error(
-            value,
-            format!(
-                "{what}: `{}` is {found}, wanted a whole number from {low} to {high}",
-                one_line(key)
-            ),
-        ))
+        let (key, low, high) = (one_line(key), range.start(), range.end());
+        let wanted = format!("wanted a whole number from {low} to {high}{unit}");
+        Err(self.error(value, format!("{what}: `{key}` is {found}, {wanted}")))
     }
 
+    /// Text.
     pub(super) fn string<'v>(
         &self,
         prop: &'v ObjectProp<'a>,
@@ -106,6 +105,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// An object; `what` is what a message calls it.
     pub(super) fn object<'v>(
         &self,
         value: &'v Value<'a>,
@@ -150,6 +150,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// The error for a value of the wrong type.
     pub(super) fn wrong(
         &self,
         prop: &ObjectProp<'a>,
@@ -161,6 +162,7 @@ impl<'a> Reader<'a> {
         self.error(found, format!("{what}: `{key}` is {}, wanted {wanted}", describe(found)))
     }
 
+    /// The error for a key that nobody knows.
     pub(super) fn unknown(
         &self,
         prop: &ObjectProp<'a>,
@@ -174,6 +176,16 @@ impl<'a> Reader<'a> {
             Some(n) => e.hint(format!("did you mean `{n}`?")),
             None => e,
         }
+    }
+}
+
+/// What is wrong with the syntax, where the parser's own words are not plain enough.
+fn syntax(kind: &ParseErrorKind) -> String {
+    match kind {
+        ParseErrorKind::UnterminatedObject => "the object that starts here has no end".into(),
+        ParseErrorKind::UnterminatedArray => "the list that starts here has no end".into(),
+        ParseErrorKind::NestingDepthExceeded => "brackets within brackets, over 500 deep".into(),
+        other => lower_first(&other.to_string()),
     }
 }
 

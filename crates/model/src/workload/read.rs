@@ -4,7 +4,7 @@ use super::events::{self, Key, Kind};
 use super::json::{MAX_US, Reader};
 use super::{Attr, Event, MAX_EVENTS, MAX_TASKS, Phase, Repeat, StartAt, TaskSpec, Workload};
 use crate::InputError;
-use crate::input::{check_size, looks_like_path, one_line, read_file, unknown_name};
+use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::{Range, Ranged};
@@ -48,7 +48,7 @@ impl Workload {
     }
 
     fn parse_named(text: &str, file: &str, name: &str) -> Result<Workload, InputError> {
-        let file = one_line(file);
+        let file = printable(file);
         check_size(text.len(), MAX_BYTES, &file)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let reader = Reader { file: &file, text };
@@ -56,7 +56,7 @@ impl Workload {
         let mut parts = Parts::default();
         reader.root(&tree, &mut parts)?;
         Ok(Workload {
-            name: one_line(name),
+            name: printable(name),
             about: about_in(text),
             start_at: start_at(name, &parts.tasks),
             tasks: parts.tasks,
@@ -156,11 +156,11 @@ impl<'a> Reader<'a> {
             let key = prop.name.as_str();
             match key {
                 "duration" => {
-                    let s = self.int(prop, "`global`", -1, MAX_DURATION_S)?;
+                    let s = self.whole(&prop.value, key, "`global`", -1..=MAX_DURATION_S, " s")?;
                     if s == 0 {
                         return Err(self.error(
                             &prop.value,
-                            "`global`: `duration` is 0, wanted -1 (endless) or seconds from 1",
+                            "`global`: `duration` is 0, wanted -1 (endless) or at least 1 s",
                         ));
                     }
                     parts.duration = (s > 0).then(|| Span::from_ms(s as u64 * 1000));
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         self.once(object, &what, |key| !matches!(events::classify(key), Key::Event(_)))?;
         let find = |key: &str| object.properties.iter().find(|p| p.name.as_str() == key);
         let instances = match find("instance") {
-            Some(p) => self.int(p, &what, 0, MAX_TASKS as i64)? as usize,
+            Some(p) => self.int(p, &what, 0..=MAX_TASKS as i64)? as usize,
             None => 1,
         };
         let delay = match find("delay") {
@@ -359,14 +359,14 @@ impl<'a> Reader<'a> {
             "loop" => body.repeat = Some(self.repeat(prop, what)?),
             "cpus" => body.attr.cpus = Some(self.cpus(prop, what)?),
             "policy" => self.policy(prop, what)?,
-            "priority" => body.attr.nice = Some(self.int(prop, what, -20, 19)? as i8),
+            "priority" => body.attr.nice = Some(self.int(prop, what, -20..=19)? as i8),
             "util_min" | "util_max" => {
                 // -1 resets a clamp to what a fair task has by itself.
                 let (slot, reset) = match name {
                     "util_min" => (&mut body.attr.uclamp_min, 0),
                     _ => (&mut body.attr.uclamp_max, 1024),
                 };
-                let n = self.int(prop, what, -1, 1024)?;
+                let n = self.int(prop, what, -1..=1024)?;
                 *slot = Some(Util(u64::try_from(n).unwrap_or(reset)));
                 body.clamp_at = Some(prop.value.range());
             }
@@ -530,7 +530,7 @@ impl<'a> Reader<'a> {
     }
 
     fn repeat(&self, prop: &ObjectProp<'a>, what: &str) -> Result<Repeat, InputError> {
-        match self.int(prop, what, -1, i64::from(u32::MAX))? {
+        match self.int(prop, what, -1..=i64::from(u32::MAX))? {
             -1 => Ok(Repeat::Forever),
             0 => Err(self.error(
                 &prop.value,
@@ -551,7 +551,7 @@ impl<'a> Reader<'a> {
         };
         let mut cpus = BTreeSet::new();
         for value in &list.elements {
-            cpus.insert(CpuId(self.whole(value, "cpus", what, 0, MAX_CPU)? as u32));
+            cpus.insert(CpuId(self.whole(value, "cpus", what, 0..=MAX_CPU, "")? as u32));
         }
         if cpus.is_empty() {
             return Err(

@@ -1,0 +1,120 @@
+//! Settings: defaults, ranges, and whose they are.
+
+mod common;
+
+use common::{check_transcript, entry};
+use risetime_model::settings::{Default, Group, Range};
+use risetime_model::{Catalogue, Param, Policy, Settings, Value};
+
+const fn param(name: &'static str, unit: &'static str, range: Range, default: Default) -> Param {
+    Param { name, doc: "", unit, range, default, kernel_name: "" }
+}
+
+const GENERAL: &[Param] = &[
+    param(
+        "governor",
+        "",
+        Range::OneOf(&["schedutil", "performance", "ondemand"]),
+        Default::Name("schedutil"),
+    ),
+    param("first_cpu", "", Range::Int(0, 1023), Default::Unset),
+    param("background_util", "of 1024", Range::Int(0, 1024), Default::Int(0)),
+];
+const SCHEDUTIL: &[Param] = &[param(
+    "rate_limit_us",
+    "µs",
+    Range::Int(0, 1_000_000),
+    Default::Derived("from the transition latency"),
+)];
+const ONDEMAND: &[Param] = &[
+    param("up_threshold", "%", Range::Int(1, 100), Default::Int(95)),
+    param("sampler", "", Range::OneOf(&["coarse", "fine"]), Default::Name("coarse")),
+];
+const FINE: &[Param] = &[param("sampling_rate", "µs", Range::Int(1, 1000), Default::Int(10))];
+
+fn catalogue() -> Catalogue {
+    Catalogue {
+        groups: vec![
+            // An owner that is resolved only by a later group must still be found.
+            Group { owner: Some(("sampler", "fine")), params: FINE },
+            Group { owner: None, params: GENERAL },
+            Group { owner: Some(("governor", "schedutil")), params: SCHEDUTIL },
+            Group { owner: Some(("governor", "ondemand")), params: ONDEMAND },
+        ],
+    }
+}
+
+fn resolve(arg: &str) -> Result<Settings, String> {
+    let policy = Policy::from_arg(arg).map_err(|e| e.to_string())?;
+    let derive = |p: &Param| (p.name == "rate_limit_us").then_some(Value::Int(10_000));
+    catalogue().resolve(&policy, &derive).map_err(|e| e.to_string())
+}
+
+fn listed(arg: &str) -> String {
+    let settings = resolve(arg).unwrap_or_else(|e| panic!("{e}"));
+    let all: Vec<String> = settings.0.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    all.join(" ")
+}
+
+#[test]
+fn everything_available_has_a_value_and_nothing_else() {
+    assert_eq!(listed("linux-6.8"), "background_util=0 governor=schedutil rate_limit_us=10000");
+    assert_eq!(
+        listed("linux-6.8+rate_limit_us=70+first_cpu=3"),
+        "background_util=0 first_cpu=3 governor=schedutil rate_limit_us=70"
+    );
+    assert_eq!(listed("linux-6.8+governor=performance"), "background_util=0 governor=performance");
+    assert_eq!(
+        listed("linux-6.8+governor=ondemand+sampler=fine+sampling_rate=3"),
+        "background_util=0 governor=ondemand sampler=fine sampling_rate=3 up_threshold=95"
+    );
+}
+
+#[test]
+fn the_ends_of_a_range_belong_to_it() {
+    assert!(listed("linux-6.8+background_util=1024").contains("background_util=1024"));
+    assert!(listed("linux-6.8+rate_limit_us=0").contains("rate_limit_us=0"));
+    assert!(resolve("linux-6.8+background_util=1025").is_err());
+    assert!(resolve("linux-6.8+rate_limit_us=-1").is_err());
+}
+
+#[test]
+fn every_fault_has_one_clear_message() {
+    let mut said = String::new();
+    for arg in [
+        "linux-6.8+rate_limt_us=70",
+        "linux-6.8+colour=red",
+        "linux-6.8+governor=performance+rate_limit_us=70",
+        "linux-6.8+governor=ondemand+sampling_rate=3",
+        "linux-6.8+up_threshold=50",
+        "linux-6.8+rate_limit_us=1000001",
+        "linux-6.8+rate_limit_us=70us",
+        "linux-6.8+rate_limit_us=0.5",
+        "linux-6.8+rate_limit_us=99999999999999999999",
+        "linux-6.8+background_util=-1",
+        "linux-6.8+governor=perfomance",
+        "linux-6.8+governor=5",
+        "linux-6.8+first_cpu=1024",
+    ] {
+        said += &entry(arg, &resolve(arg).expect_err(arg));
+    }
+    check_transcript("bad_settings.txt", &said);
+}
+
+#[test]
+fn later_settings_replace_earlier_ones_and_the_name_says_what_is_special() {
+    let set = |k: &str, n| (k.to_string(), Value::Int(n));
+    let p = Policy::from_arg_with(
+        "mainline+rate_limit_us=70",
+        &[set("rate_limit_us", 500), set("background_util", 9)],
+    )
+    .unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(p.name, "linux-7.2+rate_limit_us=70");
+    assert_eq!(p.set["rate_limit_us"], Value::Int(70), "the policy's own comes last");
+    assert_eq!(p.set["background_util"], Value::Int(9));
+    assert_eq!(p.set["governor"], Value::Name("schedutil".into()));
+
+    let p = p.with("a", Value::Int(1)).with("rate_limit_us", Value::Int(80));
+    assert_eq!(p.name, "linux-7.2+a=1+rate_limit_us=80", "a setting is named once");
+    assert_eq!(p.set["rate_limit_us"], Value::Int(80));
+}

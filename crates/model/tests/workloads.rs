@@ -1,0 +1,196 @@
+//! What rt-app's JSON means.
+
+use risetime_kernel::units::{CpuId, Span, Util};
+use risetime_model::workload::{Attr, Event, Phase, Repeat, StartAt, Workload};
+use risetime_model::{Platform, workload};
+
+fn parse(text: &str) -> Workload {
+    Workload::parse(text, "dir/my.json").unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn us(n: u64) -> Span {
+    Span::from_us(n)
+}
+
+#[test]
+fn a_file_as_rt_app_users_write_it() {
+    let w = parse(
+        r#"/*
+            * A camera, and what it wakes
+            */
+        {
+            "tasks" : {
+                "camera" : {
+                    "instance" : 2, "delay" : 500, "loop" : 3,   // three rounds
+                    "cpus" : [2, 0, 2], "priority" : -5, "util_min" : 100,
+                    "phases" : {
+                        "light" : { "loop" : 10, "run" : 100, "sleep" : 5, "run" : 300,
+                                    "timer" : { "ref" : "uniqueA", "period" : 30000 }, },
+                        "heavy" : { "run1" : 4000, "runtime_x" : 7, "sleep0" : 9,
+                                    "timerB" : { "ref" : "uniqueB", "period" : 40000, "mode" : "relative" },
+                                    "timerA" : { "ref" : "uniqueA", "period" : 30000 },
+                                    "cpus" : [1], "util_min" : -1, "util_max" : 512, "policy" : "SCHED_OTHER", },
+                    },
+                },
+            },
+            "global" : {
+                "duration" : 6, "calibration" : 128, "default_policy" : "SCHED_OTHER",
+                "pi_enabled" : false, "lock_pages" : true, "logdir" : "./", "ftrace" : "main,task",
+            },
+        }"#,
+    );
+    assert_eq!((w.name.as_str(), w.about.as_str()), ("my", "A camera, and what it wakes"));
+    assert_eq!((w.duration, w.calibration), (Some(Span::from_ms(6000)), None));
+    assert_eq!(w.start_at, StartAt::Creation);
+    let unheeded: Vec<&str> = w.without_effect.iter().filter_map(|l| l.split(':').next()).collect();
+    assert_eq!(
+        unheeded,
+        [
+            "`global.calibration`",
+            "`global.pi_enabled`",
+            "`global.lock_pages`",
+            "`global.logdir`",
+            "`global.ftrace`"
+        ]
+    );
+
+    let timer = |timer, period| Event::Timer { timer, period: us(period) };
+    let names: Vec<&str> = w.tasks.iter().map(|t| t.comm.as_str()).collect();
+    assert_eq!(names, ["camera-0", "camera-1"]);
+    let t = &w.tasks[1];
+    assert_eq!((t.delay, t.repeat), (us(500), Repeat::Times(3)));
+    assert_eq!(
+        t.attr,
+        Attr {
+            cpus: Some(vec![CpuId(0), CpuId(2)]),
+            nice: Some(-5),
+            uclamp_min: Some(Util(100)),
+            uclamp_max: None,
+        }
+    );
+    assert_eq!(
+        t.phases,
+        [
+            Phase {
+                name: "light".into(),
+                repeat: Repeat::Times(10),
+                events: vec![
+                    Event::Run(us(100)),
+                    Event::Sleep(us(5)),
+                    Event::Run(us(300)),
+                    timer(0, 30_000),
+                ],
+                attr: Attr::default(),
+            },
+            Phase {
+                name: "heavy".into(),
+                repeat: Repeat::Times(1),
+                events: vec![
+                    Event::Run(us(4000)),
+                    Event::Runtime(us(7)),
+                    Event::Sleep(us(9)),
+                    timer(1, 40_000),
+                    timer(0, 30_000),
+                ],
+                attr: Attr {
+                    cpus: Some(vec![CpuId(1)]),
+                    nice: None,
+                    uclamp_min: Some(Util(0)),
+                    uclamp_max: Some(Util(512)),
+                },
+            },
+        ]
+    );
+}
+
+#[test]
+fn a_task_without_phases_is_one_phase_that_repeats_as_the_task_does() {
+    for (text, repeat) in [
+        (r#"{"tasks": {"a": {"run": 5}}}"#, Repeat::Forever),
+        (r#"{"tasks": {"a": {"run": 5, "loop": 7}}}"#, Repeat::Times(7)),
+        (r#"{"tasks": {"a": {"run": 5, "loop": -1}}}"#, Repeat::Forever),
+    ] {
+        let w = parse(text);
+        assert_eq!(w.tasks[0].repeat, repeat);
+        assert_eq!((w.tasks[0].phases.len(), w.tasks[0].phases[0].repeat), (1, Repeat::Times(1)));
+        assert_eq!(w.tasks[0].comm, "a", "a single instance has no number");
+    }
+}
+
+#[test]
+fn an_endless_duration_is_no_duration() {
+    assert_eq!(parse(r#"{"tasks": {"a": {"run": 5}}, "global": {"duration": -1}}"#).duration, None);
+}
+
+#[test]
+fn tasks_of_the_same_name_are_all_kept_under_distinct_names() {
+    let w = parse(
+        r#"{"tasks": {"a": {"run": 1}, "a": {"run": 2}, "a#2": {"run": 3}, "a": {"run": 4},
+            "b": {"run": 5, "instance": 2}, "b-1": {"run": 6}, "b": {"instance": 2, "run": 7}}}"#,
+    );
+    let mut names: Vec<&str> = w.tasks.iter().map(|t| t.comm.as_str()).collect();
+    assert_eq!(names, ["a", "a#2", "a#2#2", "a#3", "b-0", "b-1", "b-1#2", "b-0#2", "b-1#3"]);
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), 9);
+}
+
+#[test]
+fn an_instance_of_zero_never_starts_and_is_named() {
+    let w = parse(r#"{"tasks": {"a": {"run": 1, "instance": 0}, "b": {"run": 1}}}"#);
+    assert_eq!(w.tasks.len(), 1);
+    assert_eq!(w.without_effect, ["task `a`: `instance` is 0, it never starts"]);
+}
+
+#[test]
+fn a_zero_long_event_is_fine_where_something_else_takes_time() {
+    let w = parse(r#"{"tasks": {"a": {"run": 10000, "sleep": 0, "loop": -1}}}"#);
+    assert_eq!(w.tasks[0].phases[0].events, [Event::Run(us(10_000)), Event::Sleep(us(0))]);
+    // Once is no loop.
+    parse(r#"{"tasks": {"a": {"loop": 1, "phases": {"p": {"cpus": [0], "run": 0}}}}}"#);
+}
+
+#[test]
+fn a_named_timer_is_fine_as_long_as_one_task_has_it() {
+    let w = parse(
+        r#"{"tasks": {"a": {"phases": {"p": {"timer": {"ref": "tick", "period": 6}},
+                                       "q": {"timer": {"ref": "tick", "period": 6}}}}}}"#,
+    );
+    for phase in &w.tasks[0].phases {
+        assert_eq!(phase.events, [Event::Timer { timer: 0, period: us(6) }]);
+    }
+}
+
+#[test]
+fn calibration_turns_run_into_full_speed_time_once() {
+    let m1 = Platform::load("m1").unwrap_or_else(|e| panic!("{e}"));
+    let w = parse(
+        r#"{"tasks": {"a": {"run": 1000, "runtime": 1000, "sleep": 1000}},
+            "global": {"calibration": "CPU0"}}"#,
+    );
+    assert_eq!(w.calibration, Some(CpuId(0)));
+    let bound = w.bind(&m1).unwrap_or_else(|e| panic!("{e}"));
+    // 1 ms at 459 of 1024 is 448.242 µs of full-speed work; only work is rescaled.
+    assert_eq!(
+        bound.tasks[0].phases[0].events,
+        [Event::Run(Span(448_242)), Event::Runtime(us(1000)), Event::Sleep(us(1000))]
+    );
+    assert_eq!(bound.bind(&m1).as_ref(), Ok(&bound), "a second time changes nothing");
+}
+
+#[test]
+fn as_many_tasks_as_the_limit_says_are_accepted() {
+    let text = |n| format!(r#"{{"tasks": {{"a": {{"run": 1, "instance": {n}}}}}}}"#);
+    assert_eq!(parse(&text(workload::MAX_TASKS)).tasks.len(), workload::MAX_TASKS);
+    assert!(Workload::parse(&text(workload::MAX_TASKS + 1), "my.json").is_err());
+}
+
+#[test]
+fn a_copy_of_rampup_under_its_own_name_starts_where_rampup_does() {
+    let built_in = Workload::load("rampup").unwrap_or_else(|e| panic!("{e}"));
+    let entry = risetime_model::library::workloads().into_iter().find(|e| e.name == "rampup");
+    let text = entry.map_or("", |e| e.text);
+    assert_eq!(Workload::parse(text, "dir/rampup.json").as_ref(), Ok(&built_in));
+    let other = Workload::parse(text, "dir/other.json").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(other.start_at, StartAt::Creation);
+}
