@@ -1,6 +1,8 @@
 //! What is allowed in a platform file and yet worth a second look.
 
-use super::{Domain, Platform};
+use super::{Domain, Opp, Platform};
+use risetime_kernel::KernelRev;
+use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
 use risetime_kernel::units::SCHED_CAPACITY_SCALE;
 
 impl Platform {
@@ -54,27 +56,17 @@ fn domain(name: &str, d: &Domain, all: &mut Vec<String>) {
     }
 }
 
-/// The OPPs that the energy model flags, each with the higher one that beats it, in kHz.
-///
-/// ```text
-/// performance = ⌊capacity · f / f_max⌋      cost = ⌊10 · power / performance⌋
-/// from the top down: inefficient if cost ≥ the cost of the last efficient one
-/// ```
-///
-/// Source: `kernel/power/energy_model.c:em_compute_costs` (6.9 and later).
+/// The OPPs that the energy model flags, each with the next higher one that it does not, in
+/// kHz. The arithmetic is that of the newest kernel known; older ones round differently.
 fn inefficient_opps(d: &Domain) -> Vec<(u64, u64)> {
-    let max = d.freq_max().0;
-    let mut best: Option<(u64, u64)> = None;
+    let state = |o: &Opp| EmPerfState { frequency: o.freq, power: o.power, ..Default::default() };
+    let mut states: Vec<EmPerfState> = d.opps.iter().map(state).collect();
+    em_compute_costs(KernelRev::V7_2, &mut states, d.capacity);
     let mut flagged = Vec::new();
-    for o in d.opps.iter().rev() {
-        // An OPP so slow that its performance rounds to 0 is given 1, as a division needs it.
-        let performance = (d.capacity.0 * o.freq.0 / max).max(1);
-        let cost = 10 * o.power.0 / performance;
-        match best {
-            Some((best_cost, freq)) if cost >= best_cost => flagged.push((o.freq.0, freq)),
-            _ => best = Some((cost, o.freq.0)),
+    for (i, s) in states.iter().enumerate().filter(|(_, s)| s.inefficient) {
+        if let Some(better) = states[i..].iter().find(|s| !s.inefficient) {
+            flagged.push((s.frequency.0, better.frequency.0));
         }
     }
-    flagged.reverse();
     flagged
 }
