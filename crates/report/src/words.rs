@@ -60,7 +60,7 @@ pub(crate) fn lost_state(state: &str) -> String {
         "waiting_for_cpu" => "another task had the CPU".into(),
         "little_cpu" => "on a small CPU, not misfit yet".into(),
         "waiting_for_misfit" => "misfit, waiting to be moved".into(),
-        "lowest_opp" => "waiting at the lowest frequency".into(),
+        "lowest_opp" => "waiting at lowest frequency".into(),
         "opp_climb" => "climbing the frequencies".into(),
         "rate_limited" => "held by the rate limit".into(),
         "transition" => "the hardware changing frequency".into(),

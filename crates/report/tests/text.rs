@@ -1,10 +1,27 @@
-//! What people see: no line is wider than the terminal, nothing panics on little data.
+//! What people see, as snapshots; no line is wider than the terminal; nothing panics, whatever
+//! the figures are.
 
 mod common;
 
-use common::{DEFAULT, rampup};
-use risetime_report::text::{self, Style};
+use common::{DEFAULT, FAST, Kind, demo_parts, rampup};
+use proptest::prelude::*;
+use risetime_analysis::*;
+use risetime_kernel::units::*;
+use risetime_model::settings::{Default as Value, Group, Range};
+use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Workload};
+use risetime_report::text::{self, Demo, Style};
 use unicode_width::UnicodeWidthStr;
+
+const FASTER_LIMIT: Kind = Kind {
+    policy: "linux-6.8+rate_limit_us=70",
+    rate_limit_ms: 0.07,
+    ..DEFAULT
+};
+/// Ends before it has full speed: the debt is a lower bound.
+const TOO_SHORT: Kind = Kind {
+    busy_ms: 60,
+    ..DEFAULT
+};
 
 fn plain(width: usize) -> Style {
     Style {
@@ -14,6 +31,114 @@ fn plain(width: usize) -> Style {
     }
 }
 
+fn demo(style: &Style) -> String {
+    let ((run, line), (fast, fast_line)) = (rampup(DEFAULT), rampup(FAST));
+    let (figures, findings, next) = demo_parts();
+    let screen = Demo {
+        machine: "Mac mini M1",
+        run: (&run, &line),
+        fast: Some((&fast, &fast_line)),
+        source: "RFC 00/16 of August 2024",
+        figures: &figures,
+        findings: &findings,
+        next: &next,
+    };
+    text::demo(&screen, style)
+}
+
+fn phase_runs() -> Vec<RunResult> {
+    let phase = |i: u64| {
+        let mut run = rampup(Kind {
+            phase_us: i * 7618,
+            busy_ms: 120 + 60 * i as usize,
+            ..DEFAULT
+        });
+        run.0.tasks[0].wait_ms = i as f64 / 10.0;
+        run.0
+    };
+    (0..4).map(phase).collect()
+}
+
+fn catalogue() -> Catalogue {
+    const GENERAL: [Param; 2] = [
+        Param {
+            name: "governor",
+            doc: "Who chooses the frequency.",
+            unit: "",
+            range: Range::OneOf(&["schedutil", "performance", "powersave", "userspace"]),
+            default: Value::Name("schedutil"),
+            kernel_name: "scaling_governor",
+        },
+        Param {
+            name: "start_util",
+            doc: "The util that the task starts with, instead of what it has by then.",
+            unit: "of 1024",
+            range: Range::Int(0, 1024),
+            default: Value::Unset,
+            kernel_name: "",
+        },
+    ];
+    const SCHEDUTIL: [Param; 1] = [Param {
+        name: "rate_limit_us",
+        doc: "The shortest time between two changes of frequency that schedutil asks for.",
+        unit: "µs",
+        range: Range::Int(0, 10_000_000),
+        default: Value::Derived("the platform's transition latency, by the kernel's rule"),
+        kernel_name: "cpufreq/schedutil/rate_limit_us",
+    }];
+    Catalogue {
+        groups: vec![
+            Group {
+                owner: None,
+                params: &GENERAL,
+            },
+            Group {
+                owner: Some(("governor", "schedutil")),
+                params: &SCHEDUTIL,
+            },
+        ],
+    }
+}
+
+/// Every text there is.
+fn all_texts(style: &Style) -> Vec<String> {
+    let (run, line) = rampup(DEFAULT);
+    let (short, short_line) = rampup(TOO_SHORT);
+    let both = [
+        run.clone(),
+        rampup(FASTER_LIMIT).0,
+        rampup(FAST).0,
+        short.clone(),
+    ];
+    let phases = phase_runs();
+    let summary = phases_of(&phases);
+    let policy = Policy::load("linux-6.8").unwrap();
+    let names = [("m1".to_string(), "Apple Mac mini".to_string())];
+    vec![
+        text::run(&run, &line, style),
+        text::run(&short, &short_line, style),
+        text::compare(&both, style),
+        text::compare(&both[..1], style),
+        text::phases(&phases, &summary, true, style),
+        text::compare_phases(&[(&phases, &summary), (&phases[..1], &summary)], style),
+        demo(style),
+        text::findings(&demo_parts().1, style),
+        text::names("Platforms", &names, style),
+        text::param_table(&catalogue(), style),
+        text::platform(&Platform::load("m1").unwrap(), style),
+        text::platform(&Platform::load("laptop4").unwrap(), style),
+        text::platform(&common::platform(), style),
+        text::workload(&common::workload(), style),
+        text::policy(&policy, None, style),
+        text::policy(&policy, Some(&run.settings), style),
+        text::workload(&Workload::load("rampup").unwrap(), style),
+    ]
+}
+
+fn phases_of(runs: &[RunResult]) -> PhaseSummary {
+    risetime_analysis::phases(runs)
+}
+
 fn check_width(text: &str, width: usize) {
     for line in text.lines() {
         assert!(
@@ -21,13 +146,364 @@ fn check_width(text: &str, width: usize) {
             "{} columns of {width}: {line:?}",
             line.width()
         );
+        assert!(!line.ends_with(' '), "space at the end of {line:?}");
     }
 }
 
 #[test]
-fn a_run_fits_every_width() {
-    let (result, line) = rampup(DEFAULT);
-    for width in 40..=200 {
-        check_width(&text::run(&result, &line, &plain(width)), width);
+fn everything_fits_every_width() {
+    for width in (40..=200).step_by(5).chain([41, 59, 61, 63, 64, 79, 81]) {
+        for text in all_texts(&plain(width)) {
+            check_width(&text, width);
+        }
+    }
+    for text in all_texts(&plain(7)) {
+        check_width(&text, 40);
+    }
+    for text in all_texts(&plain(100_000)) {
+        check_width(&text, 200);
+    }
+}
+
+#[test]
+fn a_plain_terminal_gets_ascii_without_escapes() {
+    for width in [40, 80, 120] {
+        for text in all_texts(&Style {
+            width,
+            color: false,
+            unicode: false,
+        }) {
+            assert!(
+                text.bytes()
+                    .all(|b| b == b'\n' || (b' '..=b'~').contains(&b)),
+                "{text}"
+            );
+            check_width(&text, width);
+        }
+    }
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    for (plain, coloured) in all_texts(&plain(80)).iter().zip(all_texts(&Style {
+        width: 80,
+        color: true,
+        unicode: true,
+    })) {
+        let mut stripped = String::new();
+        let mut rest = coloured.as_str();
+        while let Some((before, after)) = rest.split_once('\x1b') {
+            stripped += before;
+            rest = after.split_once('m').expect("an escape ends with m").1;
+        }
+        assert_eq!(*plain, stripped + rest);
+    }
+}
+
+#[test]
+fn snapshots_of_what_people_see() {
+    for width in [60, 80, 120] {
+        let style = plain(width);
+        let (run, line) = rampup(DEFAULT);
+        insta::assert_snapshot!(format!("run_{width}"), text::run(&run, &line, &style));
+        let runs = [
+            run,
+            rampup(FASTER_LIMIT).0,
+            rampup(FAST).0,
+            rampup(TOO_SHORT).0,
+        ];
+        insta::assert_snapshot!(format!("compare_{width}"), text::compare(&runs, &style));
+        let runs = phase_runs();
+        let phases = text::phases(&runs, &phases_of(&runs), true, &style);
+        insta::assert_snapshot!(format!("phases_{width}"), phases);
+        insta::assert_snapshot!(format!("demo_{width}"), demo(&style));
+        insta::assert_snapshot!(
+            format!("findings_{width}"),
+            text::findings(&demo_parts().1, &style)
+        );
+        insta::assert_snapshot!(
+            format!("settings_{width}"),
+            text::param_table(&catalogue(), &style)
+        );
+        let machine = text::platform(&common::platform(), &style);
+        insta::assert_snapshot!(format!("platform_{width}"), machine);
+    }
+    let colour = Style {
+        width: 80,
+        color: true,
+        unicode: true,
+    };
+    insta::assert_snapshot!("demo_80_colour", demo(&colour));
+    let ascii = Style {
+        width: 80,
+        color: false,
+        unicode: false,
+    };
+    insta::assert_snapshot!("demo_80_ascii", demo(&ascii));
+    let workload = text::workload(&common::workload(), &plain(80));
+    insta::assert_snapshot!("workload_80", workload);
+    let (short, line) = common::rampup(TOO_SHORT);
+    insta::assert_snapshot!("run_80_lower_bound", text::run(&short, &line, &plain(80)));
+}
+
+#[test]
+fn the_first_screen_is_one_screen() {
+    let lines = demo(&plain(80)).lines().count();
+    assert!(lines <= 50, "{lines} lines");
+}
+
+#[test]
+fn a_lower_bound_is_never_subtracted_from_a_figure() {
+    let runs = [rampup(DEFAULT).0, rampup(TOO_SHORT).0];
+    let text = text::compare(&runs, &plain(80));
+    let lost = text.lines().find(|l| l.starts_with("lost ms")).unwrap();
+    assert!(lost.contains('≥'), "{lost}");
+    assert!(!lost.contains(['+', '-']), "{lost}");
+    let waiting = text.lines().find(|l| l.starts_with("waiting ms")).unwrap();
+    assert!(waiting.contains("0.0"), "{waiting}");
+}
+
+#[test]
+fn long_lists_say_what_they_leave_out() {
+    let (run, line) = rampup(DEFAULT);
+    let all = run.tasks[0].util_residency.len();
+    assert!(all > 100);
+    let text = text::run(&run, &line, &plain(80));
+    assert!(text.contains(&format!(
+        "of {all} util values more; all of them: --format json or csv"
+    )));
+}
+
+/// A result in which nothing happened, in several ways.
+fn empty_results() -> Vec<(RunResult, Timeline)> {
+    let (full, line) = rampup(TOO_SHORT);
+    let none = RunResult {
+        tasks: vec![],
+        cpus: vec![],
+        notes: vec![],
+        ..full.clone()
+    };
+    let mut never = full.clone();
+    never.tasks[0].burst = None;
+    never.tasks[0].lost.clear();
+    never.tasks[0]
+        .reach
+        .iter_mut()
+        .for_each(|r| r.after_ms = None);
+    let mut bare = full.clone();
+    let task = &mut bare.tasks[0];
+    task.reach.clear();
+    task.running.clear();
+    task.util_residency.clear();
+    task.lost.clear();
+    bare.cpus.clear();
+    let one = Timeline {
+        util: line.util[..1].to_vec(),
+        speed: line.speed[..1].to_vec(),
+        freq: vec![(CpuId(0), line.freq[0].1[..1].to_vec())],
+        cpu: line.cpu[..1].to_vec(),
+    };
+    let mut instant = full.clone();
+    let burst = instant.tasks[0].burst.as_mut().unwrap();
+    burst.t1_ms = burst.t0_ms;
+    burst.end_ms = burst.t0_ms;
+    vec![
+        (none, Timeline::default()),
+        (never, line.clone()),
+        (bare, Timeline::default()),
+        (full, one),
+        (instant, line),
+    ]
+}
+
+#[test]
+fn nothing_to_report_is_reported() {
+    for (run, line) in empty_results() {
+        let text = check_all(&run, &line, &plain(60));
+        assert!(text.len() > 40, "{text}");
+    }
+    for style in [plain(60), plain(80)] {
+        check_width(&text::compare(&[], &style), 80);
+        check_width(&text::compare_phases(&[], &style), 80);
+        check_width(
+            &text::phases(&[], &PhaseSummary::default(), true, &style),
+            80,
+        );
+        check_width(&text::findings(&[], &style), 80);
+        check_width(&text::param_table(&Catalogue::default(), &style), 80);
+        let mut policy = Policy::load("linux-6.8").unwrap();
+        policy.set.clear();
+        check_width(
+            &text::policy(&policy, Some(&Settings::default()), &style),
+            80,
+        );
+    }
+}
+
+/// Every report of a run; panics are failures. Returns the run's own text.
+fn check_all(run: &RunResult, line: &Timeline, style: &Style) -> String {
+    let text = text::run(run, line, style);
+    let runs = [run.clone(), rampup(TOO_SHORT).0];
+    let summary = phases_of(&runs);
+    let screen = Demo {
+        machine: "x",
+        run: (run, line),
+        fast: None,
+        source: "y",
+        figures: &[],
+        findings: &[],
+        next: &[],
+    };
+    let texts = [
+        text.clone(),
+        text::compare(&runs, style),
+        text::phases(&runs, &summary, true, style),
+        text::compare_phases(&[(&runs, &summary)], style),
+        text::demo(&screen, style),
+    ];
+    for t in texts {
+        check_width(&t, style.width.clamp(40, 200));
+        assert!(t.chars().all(|c| c == '\n' || !c.is_control()), "{t:?}");
+    }
+    serde_json::from_str::<serde_json::Value>(&risetime_report::json::runs(&runs)).unwrap();
+    risetime_report::csv::runs(&runs);
+    text
+}
+
+fn any_ms() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        4 => 0.0..3000.0f64,
+        1 => proptest::num::f64::ANY,
+        1 => Just(0.0),
+        1 => Just(f64::NAN),
+        1 => Just(f64::INFINITY),
+    ]
+}
+
+fn any_cpu() -> impl Strategy<Value = CpuId> {
+    prop_oneof![(0..9u32).prop_map(CpuId), Just(CpuId(u32::MAX))]
+}
+
+fn any_freq() -> impl Strategy<Value = KHz> {
+    prop_oneof![(0..4_000_000u64).prop_map(KHz), Just(KHz(u64::MAX))]
+}
+
+fn any_burst() -> impl Strategy<Value = Burst> {
+    let ended = prop_oneof![
+        Just(EndedBy::FullSpeed),
+        Just(EndedBy::Sleep),
+        Just(EndedBy::Exit),
+        Just(EndedBy::RunEnd)
+    ];
+    (
+        any_ms(),
+        any_ms(),
+        any_ms(),
+        ended,
+        any_ms(),
+        any_ms(),
+        any_ms(),
+    )
+        .prop_map(
+            |(t0_ms, t1_ms, end_ms, ended_by, running_ms, debt_ms, debt_capped_ms)| Burst {
+                t0_ms,
+                t1_ms,
+                end_ms,
+                ended_by,
+                running_ms,
+                debt_ms,
+                debt_capped_ms,
+            },
+        )
+}
+
+fn any_line() -> impl Strategy<Value = Timeline> {
+    let some = 0..12usize;
+    let points = proptest::collection::vec((any_ms(), any_freq()), some.clone());
+    (
+        proptest::collection::vec((any_ms(), any::<u64>()), some.clone()),
+        proptest::collection::vec((any_ms(), any_ms()), some.clone()),
+        proptest::collection::vec((any_cpu(), points), 0..4),
+        proptest::collection::vec((any_ms(), proptest::option::of(any_cpu())), some),
+    )
+        .prop_map(|(util, speed, freq, cpu)| Timeline {
+            util,
+            speed,
+            freq,
+            cpu,
+        })
+}
+
+fn any_run() -> impl Strategy<Value = RunResult> {
+    let running =
+        (any_cpu(), any_freq(), any_ms()).prop_map(|(cpu, freq, ms)| RunningAt { cpu, freq, ms });
+    let reach = (
+        any_cpu(),
+        any_freq(),
+        proptest::option::of(any_ms()),
+        0..3u8,
+    )
+        .prop_map(|(cpu, freq, after_ms, kind)| {
+            let what = match kind {
+                0 => Level::Util(freq.0),
+                1 => Level::Capacity(freq.0),
+                _ => Level::Freq { cpu, freq },
+            };
+            Reach { what, after_ms }
+        });
+    let parts = (
+        proptest::option::of(any_burst()),
+        proptest::collection::vec(running, 0..6),
+        proptest::collection::vec(reach, 0..6),
+        proptest::collection::vec((any::<u64>(), any_ms()), 0..40),
+        proptest::collection::vec((any_ms(), any_cpu(), any_cpu()), 0..14),
+        proptest::collection::vec(any_ms(), 0..3),
+        any_ms(),
+        "\\PC{0,30}|[\\x00-\\x1f\\x7f-\\u{9f}漢é]{0,30}",
+        0..4usize,
+    );
+    parts.prop_map(
+        |(burst, running, reach, util, moves, lost, ms, name, tasks)| {
+            let mut run = rampup(TOO_SHORT).0;
+            let task = &mut run.tasks[0];
+            task.comm.clone_from(&name);
+            task.burst = burst;
+            task.running = running;
+            task.reach = reach;
+            task.util_residency = util
+                .into_iter()
+                .map(|(util, ms)| UtilResidency { util, ms })
+                .collect();
+            let moved = |(at_ms, from, to)| Migration {
+                at_ms,
+                from,
+                to,
+                why: "misfit",
+            };
+            task.migrations = moves.into_iter().map(moved).collect();
+            task.lost = lost
+                .into_iter()
+                .map(|ms| Lost {
+                    state: "opp_climb",
+                    ms,
+                })
+                .collect();
+            task.wait_ms = ms;
+            task.perf_10_90_ms = Some(ms);
+            run.energy_mj = ms;
+            run.end_ms = ms;
+            run.policy = name.repeat(4);
+            run.notes = vec![name];
+            run.tasks = vec![run.tasks[0].clone(); tasks];
+            run
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #[test]
+    fn whatever_the_figures_are(run in any_run(), line in any_line(), width in 0..220usize) {
+        check_all(&run, &line, &plain(width));
     }
 }

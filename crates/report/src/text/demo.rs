@@ -264,8 +264,9 @@ fn next(page: &mut Page<'_>, next: &[Next]) {
     }
     page.line(Line::new().ink(Ink::Title, "Try next"));
     let wide = next.iter().map(|n| width(&n.command)).max().unwrap_or(0);
+    let shows = next.iter().map(|n| width(&n.shows)).max().unwrap_or(0);
     for n in next {
-        if wide + 4 + 12 <= page.width() {
+        if wide + shows + 4 <= page.width() {
             let command = pad(&n.command, wide, false);
             let line = Line::new().plain("  ").ink(Ink::Curve, command);
             page.line(line.ink(Ink::Dim, format!("  {}", n.shows)));

@@ -119,10 +119,12 @@ pub fn param_table(catalogue: &Catalogue, style: &Style) -> String {
 }
 
 fn param(page: &mut Page<'_>, p: &Param) {
-    let unit = if p.unit.is_empty() {
-        String::new()
-    } else {
+    // "of 1024" is a scale, not a unit to count in.
+    let counts = !p.unit.is_empty() && !p.unit.starts_with("of ");
+    let unit = if counts {
         format!(" {}", p.unit)
+    } else {
+        String::new()
     };
     let default = match p.default {
         Default::Int(n) => format!("{n}{unit}"),

@@ -283,6 +283,9 @@ impl<'a> Page<'a> {
 
     /// Text broken at spaces, `indent` columns from the left.
     pub(super) fn paragraph(&mut self, indent: usize, ink: Ink, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         self.hanging(&" ".repeat(indent), ink, text);
     }
 
@@ -361,9 +364,14 @@ impl<'a> Page<'a> {
                 *w = (*w).max(width(&self.shown(cell)));
             }
         }
-        let used = indent + widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
-        if let (Some(over), Some(first)) = (used.checked_sub(self.width()), widths.first_mut()) {
-            *first = first.saturating_sub(over).max((*first).min(8));
+        let used = |w: &[usize]| indent + w.iter().sum::<usize>() + 2 * w.len().saturating_sub(1);
+        let least = |w: &[usize]| used(w) - w[0] + w[0].min(NAMES);
+        while widths.len() > 2 && least(&widths) > self.width() {
+            widths.pop();
+        }
+        let over = used(&widths).saturating_sub(self.width());
+        if let Some(first) = widths.first_mut() {
+            *first = first.saturating_sub(over).max((*first).min(NAMES));
         }
         if table.head.iter().any(|h| !h.is_empty()) {
             self.table_row(indent, &widths, &table.head, Some(Ink::Dim));
@@ -398,7 +406,11 @@ impl<'a> Page<'a> {
     }
 }
 
-/// A table: names on the left, figures flush right. Where it is too wide, the names give.
+/// Columns that names in a table keep, however narrow the terminal.
+const NAMES: usize = 8;
+
+/// A table: names on the left, figures flush right. Where it is too wide, the names give, then
+/// the last columns.
 #[derive(Default)]
 pub(super) struct Table {
     head: Vec<String>,

@@ -5,7 +5,9 @@
 
 use risetime_analysis::*;
 use risetime_kernel::units::*;
-use risetime_model::{Settings, Value};
+use risetime_model::platform::{Domain, IdleState, Opp};
+use risetime_model::workload::{Attr, Event, Phase, Repeat, StartAt, TaskSpec};
+use risetime_model::{Platform, Settings, Value, Workload};
 use risetime_report::text::{Finding, Next, Published, Severity};
 
 /// (MHz, µW) of the little CPUs.
@@ -379,4 +381,93 @@ pub(crate) fn demo_parts() -> (Vec<Published>, Vec<Finding>, Vec<Next>) {
             next("risetime doctor", "all about this machine"),
         ],
     )
+}
+
+/// A machine with everything that a description can hold, and power unknown in one domain.
+pub(crate) fn platform() -> Platform {
+    let opp = |mhz: u64, uw: u64| Opp {
+        freq: KHz(mhz * 1000),
+        power: MicroWatts(uw),
+        latency: Span(7500),
+    };
+    let wfi = IdleState {
+        name: "wfi".into(),
+        exit_latency: Span::from_us(1),
+        min_residency: Span::from_us(10),
+        power: MicroWatts(6000),
+    };
+    let little = Domain {
+        cpus: (0..4).map(CpuId).collect(),
+        cluster: 0,
+        capacity: Capacity(459),
+        fast_switch: true,
+        transition_delay_us: None,
+        opps: LITTLE.iter().map(|&(f, p)| opp(f, p)).collect(),
+        idle: vec![wfi],
+    };
+    let big = Domain {
+        cpus: [4, 6].map(CpuId).to_vec(),
+        cluster: 1,
+        capacity: Capacity(1024),
+        fast_switch: false,
+        transition_delay_us: Some(1500),
+        opps: BIG.iter().map(|&(f, _)| opp(f, 0)).collect(),
+        idle: vec![],
+    };
+    Platform {
+        name: "board".into(),
+        about: "A made-up board".into(),
+        hz: 250,
+        domains: vec![little, big],
+        sources: [("opp".to_string(), "estimate".to_string())].into(),
+    }
+}
+
+/// A workload with every kind of event and attribute.
+pub(crate) fn workload() -> Workload {
+    let attr = Attr {
+        cpus: Some([0, 1, 5].map(CpuId).to_vec()),
+        nice: Some(-5),
+        uclamp_min: Some(Util(300)),
+        uclamp_max: Some(Util(800)),
+    };
+    let frame = Phase {
+        name: "frame".into(),
+        repeat: Repeat::Times(100),
+        events: vec![
+            Event::Run(Span::from_us(2500)),
+            Event::Runtime(Span::from_ms(3)),
+            Event::Sleep(Span(1_234_567)),
+            Event::Timer {
+                timer: 0,
+                period: Span::from_us(16_667),
+            },
+        ],
+        attr: Attr {
+            uclamp_max: Some(Util(512)),
+            ..Attr::default()
+        },
+    };
+    let rest = Phase {
+        name: "a phase with a very long name".into(),
+        repeat: Repeat::Forever,
+        events: vec![Event::Run(Span(500)); 30],
+        attr: Attr::default(),
+    };
+    let task = TaskSpec {
+        comm: "render".into(),
+        delay: Span::from_ms(20),
+        repeat: Repeat::Forever,
+        phases: vec![frame, rest],
+        attr,
+    };
+    Workload {
+        name: "game".into(),
+        about: "".into(),
+        tasks: vec![task; 26],
+        duration: Some(Span::from_ms(3000)),
+        calibration: Some(CpuId(4)),
+        without_effect: vec!["global.logdir: nothing is logged".into()],
+        start_at: StartAt::Creation,
+    }
 }

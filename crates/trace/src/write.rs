@@ -1,3 +1,0 @@
-//! Sinks that write a trace in a format other tools read.
-
-pub mod perfetto;
