@@ -1,1 +1,14 @@
-//! See ARCHITECTURE.md.
+//! Backends put to work: experiments from what a person asked for, and their results.
+//!
+//! ```text
+//! Request ── experiments() ──> Experiment(s) ── run() ──> RunResult (+ Timeline)
+//!                                            └─ phases() ─> one result a start phase, medians
+//! ```
+
+mod phases;
+mod request;
+mod run;
+
+pub use phases::{PhaseRuns, phase_spans, run_phases};
+pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request};
+pub use run::{Run, run};

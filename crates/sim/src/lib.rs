@@ -1,1 +1,48 @@
-//! See ARCHITECTURE.md.
+//! A deterministic simulator of the kernel's scheduler and frequency governors.
+//!
+//! Discrete events on virtual time: nothing here reads a clock, a file, the environment or
+//! a random number, so the same experiment gives the same bytes. The arithmetic is
+//! [`risetime_kernel`]'s; this crate is what happens between: who wakes where, when the tick
+//! comes, how long a frequency change takes. Start at [`engine`](self), `core` and `fair`.
+#![deny(clippy::float_arithmetic)]
+
+mod balance;
+mod core;
+mod cpufreq;
+mod cpuset;
+mod engine;
+mod fair;
+pub mod governor;
+mod machine;
+pub mod placement;
+mod program;
+mod queue;
+mod settings;
+mod setup;
+mod topology;
+
+pub use machine::{DomainView, Machine};
+pub use settings::{catalogue, resolve};
+
+use risetime_kernel::units::Instant;
+use risetime_model::Experiment;
+use risetime_trace::{Backend, Outcome, RunError, TraceSink};
+
+/// The simulator as a backend.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Simulator;
+
+impl Backend for Simulator {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        sink.header(&setup::header(experiment));
+        let mut engine = setup::engine(experiment, sink)?;
+        let end = engine.run(Instant(experiment.duration.0))?;
+        let events = engine.events;
+        sink.end(end);
+        Ok(Outcome { end, events, notes: setup::notes(experiment) })
+    }
+}

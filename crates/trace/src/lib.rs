@@ -7,6 +7,7 @@
 mod event;
 mod header;
 mod sink;
+pub mod write;
 
 pub use event::{Event, SwitchOut, Why};
 pub use header::{Header, Origin, Signal};

@@ -249,59 +249,72 @@ fn to_schedutil(p: &CpufreqPolicy) -> String {
     }
 }
 
-/// schedutil by itself: how long the climb takes by PELT alone.
-fn schedutil(m: &Machine, group: &[&CpufreqPolicy], evidence: Vec<Evidence>, all: &mut Findings) {
+/// schedutil by itself: how long the climb takes by PELT alone, on each kind of CPU.
+fn schedutil(
+    m: &Machine,
+    group: &[&CpufreqPolicy],
+    mut evidence: Vec<Evidence>,
+    all: &mut Findings,
+) {
+    let mut kinds: BTreeMap<(u64, Vec<u64>), Vec<&CpufreqPolicy>> = BTreeMap::new();
     for p in group {
-        let steps = steps_of(p);
-        let capacity = m.capacity(p.cpus[0]);
-        let title = format!(
-            "{}: schedutil climbs with util (driver {})",
-            cpus(&p.cpus),
-            p.driver_name()
-        );
-        let Some((lowest, whole)) = climb_ms(&steps, capacity) else {
-            let meaning =
-                "how long the climb takes is not known: no two frequencies are".to_owned();
-            all.add(
-                20,
-                Finding {
-                    severity: Severity::Notable,
-                    title,
-                    evidence: evidence.clone(),
-                    meaning,
-                    hint: None,
-                },
-            );
+        kinds
+            .entry((m.capacity(p.cpus[0]), steps_of(p)))
+            .or_default()
+            .push(p);
+    }
+    let (mut titles, mut sentences, mut worst) = (Vec::new(), Vec::new(), 0.0_f64);
+    for ((capacity, steps), policies) in &kinds {
+        let who = cpus_of(policies);
+        let Some((lowest, whole)) = climb_ms(steps, *capacity) else {
+            sentences.push(format!(
+                "{who}: how long the climb takes is not known, as no two frequencies are"
+            ));
             continue;
         };
-        let meaning = format!(
-            "a task that turns busy from idle runs about {lowest:.0} ms at {} before the first step, and it takes about {whole:.0} ms until {} is asked for (PELT alone, rate limit and ticks come on top): at {} of {} a CPU of capacity {capacity} gathers util at {:.0} % of the full rate",
-            mhz(steps[0]),
-            mhz(steps[steps.len() - 1]),
-            mhz(steps[0]),
-            mhz(steps[steps.len() - 1]),
-            100.0 * capacity as f64 / 1024.0 * steps[0] as f64 / steps[steps.len() - 1] as f64,
-        );
-        let severity = if whole >= 100.0 {
-            Severity::Costly
-        } else {
-            Severity::Notable
-        };
-        let hint = "uclamp_min on the thread that matters skips the climb; risetime capture, then risetime run rampup --platform FILE, shows it".to_owned();
-        let mut evidence = evidence.clone();
-        evidence.extend(p.hardware_min.as_ref().map(Evidence::from));
-        evidence.extend(p.hardware_max.as_ref().map(Evidence::from));
-        all.add(
-            whole.min(60_000.0) as u32,
-            Finding {
-                severity,
-                title,
-                evidence,
-                meaning,
-                hint: Some(hint),
-            },
+        let (first, last) = (steps[0], steps[steps.len() - 1]);
+        let rate = 100.0 * *capacity as f64 / 1024.0 * first as f64 / last as f64;
+        worst = worst.max(whole);
+        titles.push(format!("{whole:.0} ms on {who}"));
+        sentences.push(format!(
+            "{who}: about {lowest:.0} of {whole:.0} ms pass at {} before the first step, because a CPU of capacity {capacity} gathers util there at {rate:.0} % of the full rate",
+            mhz(first)
+        ));
+        evidence.extend(
+            [&policies[0].hardware_min, &policies[0].hardware_max]
+                .into_iter()
+                .flatten()
+                .map(Evidence::from),
         );
     }
+    let title = if titles.is_empty() {
+        format!("{}: schedutil climbs with util", cpus_of(group))
+    } else {
+        format!(
+            "schedutil climbs with util: top frequency after {}",
+            titles.join(", ")
+        )
+    };
+    let meaning = format!(
+        "a task that turns busy from idle asks for the top frequency only when its util has grown to 80 % of the CPU's capacity (rate limit and ticks come on top). {}",
+        sentences.join("; ")
+    );
+    let severity = if worst >= 100.0 {
+        Severity::Costly
+    } else {
+        Severity::Notable
+    };
+    let hint = "uclamp_min on the thread that matters skips the climb; to see it: risetime capture > my.toml; risetime run rampup --platform my.toml";
+    all.add(
+        worst.clamp(20.0, 60_000.0) as u32,
+        Finding {
+            severity,
+            title,
+            evidence,
+            meaning,
+            hint: Some(hint.to_owned()),
+        },
+    );
 }
 
 /// schedutil's rate limit, against what this kernel would choose.
@@ -363,8 +376,8 @@ fn rate_limit(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
         cpus_of(group),
         duration(us)
     );
-    // A ramp waits for it several times.
-    let ms = (us.saturating_mul(5) / 1000).min(100_000) as u32;
+    // A ramp of ten steps waits for it ten times.
+    let ms = (us.saturating_mul(10) / 1000).min(100_000) as u32;
     all.add(
         ms,
         Finding {

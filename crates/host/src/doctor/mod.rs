@@ -130,7 +130,18 @@ fn files(n: usize) -> String {
 struct Findings(Vec<(u32, Finding)>);
 
 impl Findings {
-    fn add(&mut self, ms_at_stake: u32, finding: Finding) {
+    /// Files may hold anything: what reaches a terminal has no control characters.
+    fn add(&mut self, ms_at_stake: u32, mut finding: Finding) {
+        let clean = |text: &mut String| {
+            *text = text.replace(char::is_control, " ");
+        };
+        clean(&mut finding.title);
+        clean(&mut finding.meaning);
+        finding.hint.iter_mut().for_each(clean);
+        finding
+            .evidence
+            .iter_mut()
+            .for_each(|e| clean(&mut e.value));
         self.0.push((ms_at_stake, finding));
     }
 
@@ -213,13 +224,13 @@ fn mhz(khz: u64) -> String {
     }
 }
 
-/// µs as `70 µs`, `7.5 ms`, `6442 s`.
+/// µs as `70 µs`, `7.5 ms`, `6.4 s`.
 fn duration(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} µs"),
         1_000..1_000_000 if us.is_multiple_of(1000) => format!("{} ms", us / 1000),
         1_000..1_000_000 => format!("{:.1} ms", us as f64 / 1e3),
-        _ => format!("{:.0} s", us as f64 / 1e6),
+        _ => format!("{:.1} s", us as f64 / 1e6),
     }
 }
 
@@ -252,7 +263,7 @@ mod tests {
             (70, "70 µs"),
             (10_000, "10 ms"),
             (7_500, "7.5 ms"),
-            (6_442_450_000, "6442 s"),
+            (6_442_450_000, "6442.4 s"),
         ] {
             assert_eq!(duration(us), text);
         }

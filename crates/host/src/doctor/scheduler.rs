@@ -193,23 +193,7 @@ fn energy(m: &Machine, all: &mut Findings) {
 /// Utilisation clamps: built in, restricted, or set by control groups.
 fn clamps(m: &Machine, all: &mut Findings) {
     let Some(min) = m.knob("util_clamp_min") else {
-        let evidence = match (&m.config, m.option("UCLAMP_TASK")) {
-            (Some(c), Some(v)) => Evidence {
-                file: c.file.clone(),
-                value: format!("CONFIG_UCLAMP_TASK={v}"),
-            },
-            _ => Evidence {
-                file: "/proc/sys/kernel/sched_util_clamp_min".to_owned(),
-                value: "not there".to_owned(),
-            },
-        };
-        return all.add(3, Finding {
-            severity: Severity::Notable,
-            title: "no utilisation clamps (uclamp) in this kernel".to_owned(),
-            evidence: vec![evidence],
-            meaning: "no program can ask for speed for a thread that matters: sched_setattr with a clamp fails, and every burst climbs from its own util".to_owned(),
-            hint: Some("a kernel with CONFIG_UCLAMP_TASK=y, and CONFIG_UCLAMP_TASK_GROUP=y for control groups".to_owned()),
-        });
+        return no_clamps(m, all);
     };
     let mut evidence = vec![Evidence::from(min)];
     evidence.extend(m.knob("util_clamp_max").map(Evidence::from));
@@ -255,6 +239,44 @@ fn clamps(m: &Machine, all: &mut Findings) {
             hint: None,
         });
     }
+}
+
+/// Without the sysctl: not built in, or built in and not to be seen.
+fn no_clamps(m: &Machine, all: &mut Findings) {
+    let sysctl = Evidence {
+        file: "/proc/sys/kernel/sched_util_clamp_min".to_owned(),
+        value: "not there".to_owned(),
+    };
+    let option = m.config.as_ref().zip(m.option("UCLAMP_TASK"));
+    let option = option.map(|(c, v)| {
+        (
+            v == "y",
+            Evidence {
+                file: c.file.clone(),
+                value: format!("CONFIG_UCLAMP_TASK={v}"),
+            },
+        )
+    });
+    if let Some((true, option)) = option {
+        return all.add(
+            3,
+            Finding {
+                severity: Severity::Unreadable,
+                title: "utilisation clamps (uclamp): limits not to be seen".to_owned(),
+                evidence: vec![option, sysctl],
+                meaning: "programs may ask for speed, and how much of it is granted is not known"
+                    .to_owned(),
+                hint: None,
+            },
+        );
+    }
+    all.add(3, Finding {
+        severity: Severity::Notable,
+        title: "no utilisation clamps (uclamp) in this kernel".to_owned(),
+        evidence: vec![option.map_or(sysctl, |(_, e)| e)],
+        meaning: "no program can ask for speed for a thread that matters: sched_setattr with a clamp fails, and every burst climbs from its own util".to_owned(),
+        hint: Some("a kernel with CONFIG_UCLAMP_TASK=y, and CONFIG_UCLAMP_TASK_GROUP=y for control groups".to_owned()),
+    });
 }
 
 fn real_time_default(m: &Machine, all: &mut Findings) {

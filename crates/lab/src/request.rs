@@ -1,0 +1,68 @@
+//! What a person asked for, and the experiments that answer it.
+
+use risetime_kernel::units::Span;
+use risetime_model::settings::Value;
+use risetime_model::{Experiment, InputError, Platform, Policy, Workload};
+use std::sync::Arc;
+
+/// Length of a run of which nobody said how long it is.
+pub const DEFAULT_SECONDS: f64 = 3.0;
+/// The longest run.
+pub const MAX_SECONDS: f64 = 86_400.0;
+
+/// One workload on one platform under one or several policies.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// A built-in workload's name, or a file.
+    pub workload: String,
+    /// A built-in platform's name, or a file.
+    pub platform: String,
+    /// Policies, `NAME[+key=value…]`; empty: the default.
+    pub policies: Vec<String>,
+    /// Settings for all of them.
+    pub set: Vec<(String, Value)>,
+    /// Length of the run; `None`: the workload's own, else [`DEFAULT_SECONDS`].
+    pub seconds: Option<f64>,
+    /// The workload starts this much later.
+    pub phase: Span,
+    /// Seed.
+    pub seed: u64,
+}
+
+impl Request {
+    /// The experiments, one a policy, every setting resolved.
+    ///
+    /// Errors: whatever is wrong with a file, a name, a setting or a length of time.
+    pub fn experiments(&self) -> Result<Vec<Experiment>, InputError> {
+        let platform = Arc::new(Platform::load(&self.platform)?);
+        let workload = Arc::new(Workload::load(&self.workload)?);
+        workload.bind(&platform)?;
+        let duration = self.duration(&workload)?;
+        let names = if self.policies.is_empty() { &["mainline".to_string()][..] } else { &self.policies[..] };
+        let experiment = |name: &String| {
+            let policy = Policy::from_arg_with(name, &self.set)?;
+            let settings = risetime_sim::resolve(&platform, &policy)?;
+            Ok(Experiment {
+                platform: Arc::clone(&platform),
+                workload: Arc::clone(&workload),
+                policy,
+                settings,
+                duration: duration + self.phase,
+                phase: self.phase,
+                seed: self.seed,
+            })
+        };
+        names.iter().map(experiment).collect()
+    }
+
+    fn duration(&self, workload: &Workload) -> Result<Span, InputError> {
+        let Some(seconds) = self.seconds else {
+            return Ok(workload.duration.unwrap_or(Span((DEFAULT_SECONDS * 1e9) as u64)));
+        };
+        if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
+            let what = format!("found {seconds}, wanted more than 0 and at most {MAX_SECONDS}");
+            return Err(InputError::new("--seconds", what));
+        }
+        Ok(Span((seconds * 1e9) as u64))
+    }
+}

@@ -1,0 +1,576 @@
+//! The core of the scheduler: creation, wakeup, context switch, tick, sleep.
+//!
+//! ```text
+//!  create ─┐                       ┌── tick (while busy) ──┐
+//!  timer ──┴─> place ─> enqueue ─> schedule ─> run ─> advance ─> sleep / exit ─> schedule
+//!                                     └─ nothing to run: newidle balance, idle state
+//! ```
+//!
+//! A context switch costs nothing; leaving an idle state takes its exit latency: before the
+//! timer's handler when the CPU wakes for its own timer, before the switch when another CPU
+//! wakes it. The tick stops the moment a CPU goes idle (DEVIATES(idle_tick): the kernel keeps
+//! it for short sleeps) and starts on the common grid when it leaves.
+//!
+//! Source: kernel/sched/core.c.
+
+use crate::cpuset::CpuSet;
+use crate::engine::Engine;
+use crate::fair::Join;
+use crate::machine::{Idle, Role, SPEED_SHIFT, State, Todo};
+use crate::placement::Placed;
+use crate::program::Step;
+use crate::queue::Ev;
+use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
+use risetime_kernel::pelt::update_dl_rq_load_avg;
+use risetime_kernel::pelt_cfs::{migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg};
+use risetime_kernel::uclamp::{Uclamp, UclampLimits};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_model::workload::Attr;
+use risetime_trace::{Event, SwitchOut, Why};
+
+impl Engine<'_> {
+    /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.
+    pub(crate) fn update_rq_clock(&mut self, cpu: CpuId) {
+        let now = self.m.sched_clock();
+        let c = &mut self.m.cpus[cpu.index()];
+        let delta = now.since(c.clock.clock);
+        if delta == Span(0) {
+            return;
+        }
+        let scale = self.m.domains[c.domain].freq_scale;
+        c.clock.update_rq_clock(delta, Span(0), c.curr.is_none(), c.capacity, scale);
+        c.cfs.update_clock(c.clock.clock_task.0);
+    }
+
+    /// Asks `cpu` to reschedule: at once where it is awake, after its exit latency where idle.
+    pub(crate) fn resched_curr(&mut self, cpu: CpuId) {
+        let now = self.m.now;
+        match self.m.cpu(cpu).idle {
+            None => self.need_resched.insert(cpu),
+            Some(_) if self.m.cpu(cpu).waking => {}
+            Some(idle) => {
+                self.m.cpu_mut(cpu).waking = true;
+                let latency = self.exit_latency(cpu, idle);
+                self.q.push(now + latency, Ev::Resched { cpu });
+            }
+        }
+    }
+
+    /// How long leaving the idle state of `cpu` takes.
+    pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle) -> Span {
+        let states = &self.m.platform.domains[self.m.cpu(cpu).domain].idle;
+        idle.state.and_then(|i| states.get(i as usize)).map_or(Span(0), |s| s.exit_latency)
+    }
+
+    /// The CPU has left its idle state: it is awake, with the idle task current.
+    pub(crate) fn leave_idle(&mut self, cpu: CpuId) {
+        let c = self.m.cpu_mut(cpu);
+        c.waking = false;
+        if c.idle.take().is_some_and(|idle| idle.state.is_some()) {
+            self.emit(Event::Idle { cpu, state: None });
+        }
+    }
+
+    pub(crate) fn idle_resched(&mut self, cpu: CpuId) {
+        if self.m.cpu(cpu).idle.is_some() {
+            self.leave_idle(cpu);
+            self.need_resched.insert(cpu);
+        }
+    }
+
+    // ------------------------------------------------------------------ creation and wakeup
+
+    /// `wake_up_new_task`: the first task on its first CPU, the others by fork placement.
+    pub(crate) fn create(&mut self, task: TaskId) {
+        let first = !self.created_any;
+        self.created_any = true;
+        let placed = if first {
+            self.first_cpu_of(task)
+        } else {
+            // Its parent is the workload's main thread, which stays where the first task began.
+            self.m.task_mut(task).cpu = self.parent_cpu;
+            self.placement.fork(&self.m, task)
+        };
+        if first {
+            self.parent_cpu = placed.cpu;
+        }
+        let cpu = placed.cpu;
+        self.update_rq_clock(cpu);
+        let m = &mut self.m;
+        let (c, t) = (&m.cpus[cpu.index()], &mut m.tasks[task.index()]);
+        (t.cpu, t.recent_used_cpu, t.state) = (cpu, cpu, State::Runnable);
+        post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, &c.cfs_avg.avg, c.capacity);
+        let max_speed = m.max_speed(task);
+        m.task_mut(task).max_speed = max_speed;
+        let (comm, user) = (m.task(task).comm.clone(), self.is_user(task));
+        self.emit(Event::TaskNew { task, comm: &comm, user, cpu, why: placed.why, max_speed });
+        self.activate(cpu, task, EnqueueKind::Initial, false);
+        if self.start.phase.is_none() && first {
+            self.apply_start_state(cpu, task);
+        }
+        self.wakeup_preempt(cpu, task, true);
+    }
+
+    /// DESIGN's first CPU: `first_cpu`, or the lowest-numbered of the smallest capacity allowed.
+    fn first_cpu_of(&self, task: TaskId) -> Placed {
+        let allowed = self.m.task(task).allowed;
+        let smallest = allowed.iter().min_by_key(|c| (self.m.cpu(*c).capacity, *c));
+        let wanted = self.first_cpu.filter(|c| allowed.contains(*c));
+        Placed { cpu: wanted.or(smallest).unwrap_or(CpuId(0)), why: Why::FirstCpu }
+    }
+
+    /// A task's timer expires on the CPU it slept on, which may have to wake up for it.
+    pub(crate) fn timer(&mut self, task: TaskId, generation: u32) {
+        if self.m.task(task).timer_gen != generation {
+            return;
+        }
+        let cpu = self.m.task(task).cpu;
+        match self.m.cpu(cpu).idle {
+            Some(idle) => {
+                let latency = self.exit_latency(cpu, idle);
+                self.q.push(self.m.now + latency, Ev::TimerAwake { task, generation });
+            }
+            None => self.timer_awake(task, generation),
+        }
+    }
+
+    pub(crate) fn timer_awake(&mut self, task: TaskId, generation: u32) {
+        let t = self.m.task_mut(task);
+        if t.timer_gen != generation {
+            return;
+        }
+        t.timer_at = None;
+        let cpu = t.cpu;
+        let was_idle = self.m.cpu(cpu).idle.is_some();
+        self.leave_idle(cpu);
+        self.wake_up(task);
+        if was_idle && self.m.idle_cpu(cpu) && !self.need_resched.contains(cpu) {
+            self.enter_idle(cpu);
+        }
+    }
+
+    /// `try_to_wake_up`.
+    pub(crate) fn wake_up(&mut self, task: TaskId) {
+        let prev = self.m.task(task).cpu;
+        if self.m.task(task).state != State::Sleeping {
+            return;
+        }
+        if self.m.cpu(prev).cfs.get(task).is_some() {
+            // Its dequeue was delayed: it wakes where it is (`ttwu_runnable`).
+            self.update_rq_clock(prev);
+            self.set_state(task, State::Runnable);
+            self.emit(Event::Wakeup { task, cpu: prev, why: Why::PrevCpu });
+            self.activate(prev, task, EnqueueKind::Wakeup, true);
+            self.wakeup_preempt(prev, task, false);
+            return;
+        }
+        let placed = if self.is_user(task) {
+            self.sync_entity_load_avg(task);
+            self.placement.wake(&self.m, task)
+        } else {
+            Placed { cpu: prev, why: Why::PrevCpu }
+        };
+        let cpu = placed.cpu;
+        if cpu != prev {
+            self.migrate_asleep(task, cpu, placed.why);
+        }
+        self.update_rq_clock(cpu);
+        self.set_state(task, State::Runnable);
+        self.emit(Event::Wakeup { task, cpu, why: placed.why });
+        let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::Migrated };
+        self.activate(cpu, task, kind, true);
+        if self.enters_start_phase(task) {
+            self.apply_start_state(cpu, task);
+        }
+        self.wakeup_preempt(cpu, task, false);
+    }
+
+    /// A sleeping task moves: its load is taken off its old runqueue at that one's next update
+    /// (`migrate_task_rq_fair`).
+    fn migrate_asleep(&mut self, task: TaskId, to: CpuId, why: Why) {
+        let m = &mut self.m;
+        let (now, decay) = (m.sched_clock(), m.decay);
+        let t = &mut m.tasks[task.index()];
+        let from = t.cpu;
+        let c = &mut m.cpus[from.index()];
+        remove_entity_load_avg(decay, &mut c.cfs_avg, &mut t.avg, t.weight);
+        migrate_se_pelt_lag(decay, &c.cfs_avg, &c.clock, c.curr.is_none(), now, &mut t.avg, t.weight);
+        t.avg.last_update_time.0 = 0;
+        t.cpu = to;
+        self.emit(Event::Migrate { task, from, to, why });
+    }
+
+    /// Ages a sleeping task's load to its runqueue's last update, so that placement sees it.
+    fn sync_entity_load_avg(&mut self, task: TaskId) {
+        let t = &mut self.m.tasks[task.index()];
+        let cfs = &self.m.cpus[t.cpu.index()].cfs_avg;
+        risetime_kernel::pelt_cfs::sync_entity_load_avg(self.m.decay, cfs, &mut t.avg, t.weight);
+    }
+
+    /// `activate_task`: the clamps first, so that cpufreq sees them.
+    ///
+    /// DEVIATES(uclamp_late_6_12): mainline 6.12 to 6.15 counted the clamps after the class had
+    /// enqueued, so that the wakeup's own frequency update missed them; not modelled.
+    pub(crate) fn activate(&mut self, cpu: CpuId, task: TaskId, kind: EnqueueKind, waking: bool) {
+        if !self.is_user(task) {
+            self.m.cpu_mut(cpu).dl.push(task);
+            return;
+        }
+        {
+            let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
+            c.uclamp.uclamp_rq_inc(&mut t.uclamp, &UclampLimits::default());
+        }
+        self.enqueue_task_fair(cpu, task, kind, waking);
+        if self.m.cpu(cpu).nr_running() >= 2 {
+            self.m.root.overloaded = true;
+        }
+    }
+
+    /// `deactivate_task`.
+    pub(crate) fn deactivate(&mut self, cpu: CpuId, task: TaskId, kind: DequeueKind) {
+        if !self.is_user(task) {
+            self.m.cpu_mut(cpu).dl.retain(|t| *t != task);
+            return;
+        }
+        let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
+        c.uclamp.uclamp_rq_dec(&mut t.uclamp);
+        self.dequeue_task_fair(cpu, task, kind);
+    }
+
+    /// `wakeup_preempt`: does the newly queued task take the CPU?
+    pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, fork: bool) {
+        let user = self.is_user(task);
+        let curr = self.m.cpu(cpu).curr;
+        let preempts = match curr {
+            None => true,
+            Some(_) if !user => true,
+            Some(curr) if !self.is_user(curr) => false,
+            Some(_) => self.m.cpu_mut(cpu).cfs.wakeup_preempt(task, fork),
+        };
+        self.take_departed(cpu);
+        if preempts {
+            self.resched_curr(cpu);
+        }
+    }
+
+    // ------------------------------------------------------------------ the start settings
+
+    fn enters_start_phase(&self, task: TaskId) -> bool {
+        !self.start.done
+            && task == TaskId(0)
+            && match &self.m.task(task).role {
+                Role::User(program) => self.start.phase.is_some_and(|p| program.upcoming_phase() == p),
+                Role::Sugov(_) => false,
+            }
+    }
+
+    fn apply_start_state(&mut self, cpu: CpuId, task: TaskId) {
+        self.start.done = true;
+        let start = self.start;
+        if start.util.is_some() || start.period_contrib.is_some() {
+            self.set_start_state(cpu, task, start.util, start.period_contrib);
+        }
+        if let Some(first) = start.first_tick {
+            self.move_tick_grid(first);
+        }
+    }
+
+    /// The next tick comes after `first`, and all later ones from there.
+    fn move_tick_grid(&mut self, first: Span) {
+        self.m.tick_offset = Span((self.m.now.0 + first.0) % self.m.tick.0);
+        for cpu in 0..self.m.cpus.len() as u32 {
+            if self.m.cpu(CpuId(cpu)).curr.is_some() {
+                self.start_tick(CpuId(cpu), self.m.now + first);
+            }
+        }
+        self.grid_first = Some(self.m.now + first);
+    }
+
+    // ------------------------------------------------------------------ context switch
+
+    /// `__schedule`: put the current task, pick the next, switch.
+    pub(crate) fn schedule(&mut self, cpu: CpuId) {
+        self.update_rq_clock(cpu);
+        let prev = self.m.cpu(cpu).curr;
+        self.m.cpu_mut(cpu).cfs.clear_need_resched();
+        let mut next = self.pick_next(cpu);
+        if next.is_none() {
+            // Its averages must stand before others are pulled in.
+            self.put_prev(cpu, prev, None);
+            if self.newidle_balance(cpu) {
+                next = self.pick_next(cpu);
+            }
+        }
+        match next {
+            Some(curr) if next == prev => {
+                if self.is_user(curr) {
+                    self.update_misfit_status(cpu, Some(curr));
+                }
+            }
+            None if prev.is_none() => self.go_idle(cpu),
+            _ => {
+                self.put_prev(cpu, prev, next);
+                self.switch(cpu, prev, next);
+            }
+        }
+    }
+
+    fn pick_next(&mut self, cpu: CpuId) -> Option<TaskId> {
+        if let Some(kthread) = self.m.cpu(cpu).dl.first() {
+            return Some(*kthread);
+        }
+        let picked = self.m.cpu_mut(cpu).cfs.pick();
+        self.take_departed(cpu);
+        picked
+    }
+
+    /// The previous task leaves the CPU (it may be asleep already and off its queue).
+    fn put_prev(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        let Some(prev) = prev else { return };
+        if !self.is_user(prev) {
+            self.update_dl(cpu, true);
+        } else if self.m.cpu(cpu).cfs.curr().is_some_and(|e| e.id == prev) && next != Some(prev) {
+            self.m.cpu_mut(cpu).cfs.update_curr();
+            self.update_load_avg(cpu, prev, Join::Stay);
+            self.m.cpu_mut(cpu).cfs.put_prev();
+        }
+    }
+
+    /// `update_dl_rq_load_avg`; `running`: a sugov kthread ran until now.
+    pub(crate) fn update_dl(&mut self, cpu: CpuId, running: bool) {
+        let decay = self.m.decay;
+        let c = self.m.cpu_mut(cpu);
+        let now = c.clock.rq_clock_pelt();
+        if update_dl_rq_load_avg(decay, now, &mut c.dl_avg, running) {
+            let util_avg = c.dl_avg.util_avg;
+            self.emit(Event::PeltPressure { cpu, class: "dl", util_avg });
+        }
+    }
+
+    fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        self.book_progress(cpu);
+        let out = prev.map(|task| {
+            let out = match self.m.task(task).state {
+                State::Runnable => SwitchOut::Preempted,
+                State::Exited => SwitchOut::Exited,
+                State::New | State::Sleeping => SwitchOut::Sleeping,
+            };
+            (task, out)
+        });
+        self.m.cpu_mut(cpu).curr = next;
+        self.emit(Event::Switch { cpu, prev: out, next });
+        let Some(task) = next else {
+            self.go_idle(cpu);
+            return;
+        };
+        if prev.is_none() {
+            let first = self.m.next_tick();
+            self.start_tick(cpu, first);
+        }
+        if self.is_user(task) {
+            // Until now it was queued, not running (`set_next_entity`).
+            self.update_load_avg(cpu, task, Join::Stay);
+            self.m.cpu_mut(cpu).cfs.set_next(task, true);
+            self.update_misfit_status(cpu, Some(task));
+        } else {
+            self.update_dl(cpu, false);
+        }
+        if self.m.task(task).todo == Todo::Nothing {
+            self.advance(cpu, task);
+        } else {
+            self.arm_work(cpu);
+        }
+    }
+
+    // ------------------------------------------------------------------ running
+
+    /// The running task's step is over: on to the next one.
+    pub(crate) fn advance(&mut self, cpu: CpuId, task: TaskId) {
+        let domain = match self.m.task(task).role {
+            Role::Sugov(domain) => domain,
+            Role::User(_) => return self.advance_user(cpu, task),
+        };
+        if self.sugov_next(domain) {
+            let work = u128::from(self.sugov_work.0) << SPEED_SHIFT;
+            self.m.task_mut(task).todo = Todo::Work(work);
+            self.arm_work(cpu);
+        } else {
+            self.update_rq_clock(cpu);
+            self.set_state(task, State::Sleeping);
+            self.deactivate(cpu, task, DequeueKind::SleepSpecial);
+            self.need_resched.insert(cpu);
+        }
+    }
+
+    fn advance_user(&mut self, cpu: CpuId, task: TaskId) {
+        let now = self.m.now;
+        let mut entered = std::mem::take(&mut self.entered);
+        let Role::User(program) = &mut self.m.task_mut(task).role else { return };
+        let step = program.next(now, |phase, _, _| entered.push(phase));
+        for phase in entered.drain(..) {
+            self.enter_phase(task, phase);
+        }
+        self.entered = entered;
+        match step {
+            Some(Step::Run(work)) => self.m.task_mut(task).todo = Todo::Work(u128::from(work.0) << SPEED_SHIFT),
+            Some(Step::RunUntil(at)) => self.m.task_mut(task).todo = Todo::Until(at),
+            Some(Step::SleepUntil(at)) => return self.fall_asleep(cpu, task, Some(at)),
+            Some(Step::Exit) => return self.fall_asleep(cpu, task, None),
+            None => self.stuck = Some(task),
+        }
+        // An affinity change may have moved it; then the new CPU arms its work.
+        if self.m.cpu(cpu).curr == Some(task) {
+            self.arm_work(cpu);
+        }
+    }
+
+    /// The running task sleeps until `until`, or exits.
+    fn fall_asleep(&mut self, cpu: CpuId, task: TaskId, until: Option<Instant>) {
+        let (state, kind) = match until {
+            Some(_) => (State::Sleeping, DequeueKind::Sleep),
+            None => (State::Exited, DequeueKind::SleepSpecial),
+        };
+        if let Some(at) = until {
+            let t = self.m.task_mut(task);
+            t.timer_gen = t.timer_gen.wrapping_add(1);
+            t.timer_at = Some(at);
+            let generation = t.timer_gen;
+            self.q.push(at, Ev::Timer { task, generation });
+        } else {
+            self.alive -= 1;
+        }
+        self.update_rq_clock(cpu);
+        self.set_state(task, state);
+        self.deactivate(cpu, task, kind);
+        self.need_resched.insert(cpu);
+    }
+
+    /// A task enters a phase: it takes on the phase's attributes.
+    fn enter_phase(&mut self, task: TaskId, index: usize) {
+        let Role::User(program) = &self.m.task(task).role else { return };
+        let spec = program.spec_arc();
+        let phase = &spec[task.index()].phases[index];
+        self.emit(Event::Phase { task, index: index as u32, name: &phase.name });
+        self.set_attr(task, &phase.attr);
+    }
+
+    /// `sched_setattr` and `sched_setaffinity` of a task on itself.
+    pub(crate) fn set_attr(&mut self, task: TaskId, attr: &Attr) {
+        if let Some(nice) = attr.nice.filter(|n| *n != self.m.task(task).nice) {
+            self.set_nice(task, nice);
+        }
+        let t = &mut self.m.tasks[task.index()];
+        let old = t.uclamp.request;
+        let new = Uclamp {
+            min: self.forced_clamps.0.or(attr.uclamp_min).unwrap_or(old.min),
+            max: self.forced_clamps.1.or(attr.uclamp_max).unwrap_or(old.max),
+        };
+        if new != old {
+            t.uclamp.request = new;
+            self.m.cpus[t.cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &UclampLimits::default());
+        }
+        if let Some(cpus) = &attr.cpus {
+            let allowed: CpuSet = cpus.iter().copied().collect();
+            self.set_cpus_allowed(task, allowed);
+        }
+        let max_speed = self.m.max_speed(task);
+        if max_speed != self.m.task(task).max_speed {
+            self.m.task_mut(task).max_speed = max_speed;
+            if self.m.task(task).state != State::New {
+                self.emit(Event::MaxSpeed { task, max_speed });
+            }
+        }
+    }
+
+    /// `set_cpus_allowed_ptr`: a running task on a forbidden CPU moves to the first allowed one.
+    fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
+        self.m.set_allowed(task, allowed);
+        let from = self.m.task(task).cpu;
+        if allowed.contains(from) || self.m.task(task).state != State::Runnable {
+            return;
+        }
+        let Some(to) = allowed.lowest() else { return };
+        self.move_queued(task, from, to, Why::Affinity);
+    }
+
+    /// Takes a queued or running task to another CPU (`move_queued_task`, and what the stopper
+    /// does in active balance).
+    pub(crate) fn move_queued(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
+        self.update_rq_clock(from);
+        let running = self.m.cpu(from).curr == Some(task);
+        if running {
+            self.book_progress(from);
+        }
+        self.deactivate(from, task, DequeueKind::Migrate);
+        if running {
+            // It leaves the CPU runnable: the stopper has taken its place.
+            self.m.cpu_mut(from).curr = None;
+            self.m.cpu_mut(from).work_gen += 1;
+            self.emit(Event::Switch { cpu: from, prev: Some((task, SwitchOut::Preempted)), next: None });
+            self.need_resched.insert(from);
+        }
+        let t = self.m.task_mut(task);
+        t.avg.last_update_time.0 = 0;
+        t.cpu = to;
+        self.emit(Event::Migrate { task, from, to, why });
+        self.update_rq_clock(to);
+        self.activate(to, task, EnqueueKind::Migrated, false);
+        self.wakeup_preempt(to, task, false);
+    }
+
+    // ------------------------------------------------------------------ tick and idle
+
+    pub(crate) fn start_tick(&mut self, cpu: CpuId, at: Instant) {
+        let at = self.grid_first.filter(|first| *first > self.m.now).unwrap_or(at);
+        let c = self.m.cpu_mut(cpu);
+        c.tick_gen = c.tick_gen.wrapping_add(1);
+        let generation = c.tick_gen;
+        self.q.push(at, Ev::Tick { cpu, generation });
+    }
+
+    /// `sched_tick`.
+    pub(crate) fn tick(&mut self, cpu: CpuId, generation: u32) {
+        if self.m.cpu(cpu).tick_gen != generation {
+            return;
+        }
+        let Some(curr) = self.m.cpu(cpu).curr else { return };
+        self.q.push(self.m.now + self.m.tick, Ev::Tick { cpu, generation });
+        self.update_rq_clock(cpu);
+        if self.m.cpu(cpu).dl_avg.util_avg != Util(0) || !self.is_user(curr) {
+            self.update_dl(cpu, !self.is_user(curr));
+            self.update_cpu_capacity(cpu);
+        }
+        if self.is_user(curr) {
+            self.task_tick_fair(cpu, curr);
+        }
+        self.trigger_load_balance(cpu);
+    }
+
+    /// The CPU has nothing to run (`pick_next_task_idle`): make up for lost time, choose a state.
+    fn go_idle(&mut self, cpu: CpuId) {
+        let decay = self.m.decay;
+        let c = self.m.cpu_mut(cpu);
+        let util_sum = c.cfs_avg.avg.util_sum.wrapping_add(c.dl_avg.util_sum);
+        c.clock.update_idle_rq_clock_pelt(decay, util_sum);
+        c.tick_gen = c.tick_gen.wrapping_add(1);
+        c.work_gen = c.work_gen.wrapping_add(1);
+        self.enter_idle(cpu);
+        self.nohz_balance_enter_idle(cpu);
+    }
+
+    /// Enters the deepest state that pays off until the next timer of this CPU.
+    pub(crate) fn enter_idle(&mut self, cpu: CpuId) {
+        let now = self.m.now;
+        let sleepers = self.m.tasks.iter().filter(|t| t.cpu == cpu).filter_map(|t| t.timer_at);
+        let expected = sleepers.min().map_or(Span(u64::MAX), |at| at.since(now));
+        let states = &self.m.platform.domains[self.m.cpu(cpu).domain].idle;
+        let fits = states.iter().rposition(|s| s.min_residency <= expected);
+        let state = fits.or(if states.is_empty() { None } else { Some(0) }).map(|i| i as u32);
+        let c = self.m.cpu_mut(cpu);
+        c.idle_calls += 1;
+        c.idle = Some(Idle { state, since: now });
+        if state.is_some() {
+            self.emit(Event::Idle { cpu, state });
+        }
+    }
+}

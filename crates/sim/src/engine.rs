@@ -1,0 +1,161 @@
+//! The engine: takes the next event, lets the machine react, and goes on.
+//!
+//! ```text
+//! queue ── pop ──> event ──> core / cpufreq / balance change the machine and push events
+//!                    └─ after each event: every CPU that needs to reschedule does so
+//! ```
+//!
+//! Everything that happens at one instant happens in a fixed order: events by rank and
+//! sequence ([`crate::queue`]), reschedules by CPU number.
+
+use crate::cpuset::CpuSet;
+use crate::governor::Governor;
+use crate::machine::{Machine, Role, State, Todo};
+use crate::placement::Placement;
+use crate::queue::{Ev, Queue};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_trace::{Event, RunError, TraceSink};
+
+/// A simulation in progress.
+pub(crate) struct Engine<'a> {
+    pub(crate) m: Machine,
+    pub(crate) q: Queue,
+    pub(crate) governors: Vec<Box<dyn Governor>>,
+    pub(crate) placement: Box<dyn Placement>,
+    pub(crate) start: StartState,
+    pub(crate) sink: &'a mut dyn TraceSink,
+    pub(crate) events: u64,
+    /// CPUs with `need_resched` set that are awake.
+    pub(crate) need_resched: CpuSet,
+    /// CPU time that a frequency change costs the sugov kthread, at full speed.
+    pub(crate) sugov_work: Span,
+    /// Where the workload's first task is created, if that was said.
+    pub(crate) first_cpu: Option<CpuId>,
+    pub(crate) created_any: bool,
+    /// Where the first task was created; the others are its siblings.
+    pub(crate) parent_cpu: CpuId,
+    /// `uclamp_min` and `uclamp_max` that hold for every task, whatever the workload says.
+    pub(crate) forced_clamps: (Option<Util>, Option<Util>),
+    /// Tasks of the workload that have not exited.
+    pub(crate) alive: usize,
+    /// The first tick after the grid was moved.
+    pub(crate) grid_first: Option<Instant>,
+    /// Room for the phases that a task enters at once.
+    pub(crate) entered: Vec<usize>,
+    /// A task whose program makes no progress.
+    pub(crate) stuck: Option<TaskId>,
+}
+
+/// The start settings, until they have taken effect.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct StartState {
+    pub(crate) util: Option<Util>,
+    pub(crate) period_contrib: Option<u32>,
+    pub(crate) first_tick: Option<Span>,
+    /// Into which phase of task 0; `None`: at its creation.
+    pub(crate) phase: Option<usize>,
+    pub(crate) done: bool,
+}
+
+impl Engine<'_> {
+    /// Runs until `end`, or until every task of the workload has exited.
+    pub(crate) fn run(&mut self, end: Instant) -> Result<Instant, RunError> {
+        self.start_policies();
+        while let Some(at) = self.q.next_at() {
+            if at > end {
+                break;
+            }
+            let Some((at, ev)) = self.q.pop() else { break };
+            self.m.now = at;
+            self.dispatch(ev);
+            self.drain_resched();
+            if let Some(task) = self.stuck {
+                let comm = &self.m.task(task).comm;
+                return Err(RunError::Failed(format!("task {comm}: its loops take no time (at {} ms)", at.as_ms())));
+            }
+        }
+        self.m.now = end;
+        for cpu in 0..self.m.cpus.len() {
+            self.book_progress(CpuId(cpu as u32));
+        }
+        Ok(end)
+    }
+
+    pub(crate) fn emit(&mut self, event: Event<'_>) {
+        self.events += 1;
+        self.sink.event(self.m.now, &event);
+    }
+
+    fn dispatch(&mut self, ev: Ev) {
+        match ev {
+            Ev::FreqDone { domain, generation } => self.freq_done(domain as usize, generation),
+            Ev::WorkDone { cpu, generation } => self.work_done(cpu, generation),
+            Ev::Timer { task, generation } => self.timer(task, generation),
+            Ev::TimerAwake { task, generation } => self.timer_awake(task, generation),
+            Ev::Create { task } => self.create(task),
+            Ev::Tick { cpu, generation } => self.tick(cpu, generation),
+            Ev::Resched { cpu } => self.idle_resched(cpu),
+            Ev::NohzBalance { cpu } => self.nohz_balance(cpu),
+        }
+    }
+
+    fn drain_resched(&mut self) {
+        while let Some(cpu) = self.need_resched.lowest() {
+            self.need_resched.remove(cpu);
+            self.schedule(cpu);
+        }
+    }
+
+    /// Books what the running task of `cpu` has done since the last time.
+    pub(crate) fn book_progress(&mut self, cpu: CpuId) {
+        let speed = self.m.domain_of(cpu).speed;
+        let now = self.m.now;
+        let c = self.m.cpu_mut(cpu);
+        let ran = now.since(c.run_since);
+        c.run_since = now;
+        let Some(curr) = c.curr else { return };
+        if let Todo::Work(left) = &mut self.m.task_mut(curr).todo {
+            *left = left.saturating_sub(u128::from(ran.0) * u128::from(speed));
+        }
+    }
+
+    /// Queues the moment at which the running task of `cpu` is done with its step.
+    pub(crate) fn arm_work(&mut self, cpu: CpuId) {
+        let speed = self.m.domain_of(cpu).speed;
+        let now = self.m.now;
+        let c = self.m.cpu_mut(cpu);
+        c.work_gen = c.work_gen.wrapping_add(1);
+        let generation = c.work_gen;
+        let Some(curr) = c.curr else { return };
+        let at = match self.m.task(curr).todo {
+            Todo::Nothing => now,
+            Todo::Until(at) => at.max(now),
+            Todo::Work(left) => match u64::try_from(left) {
+                Ok(left) => now + Span(left.div_ceil(speed)),
+                Err(_) => Instant(u64::try_from(left.div_ceil(u128::from(speed))).map_or(u64::MAX, |ns| now.0.saturating_add(ns))),
+            },
+        };
+        self.q.push(at, Ev::WorkDone { cpu, generation });
+    }
+
+    fn work_done(&mut self, cpu: CpuId, generation: u32) {
+        if self.m.cpu(cpu).work_gen != generation {
+            return;
+        }
+        self.book_progress(cpu);
+        if let Some(task) = self.m.cpu(cpu).curr {
+            self.m.task_mut(task).todo = Todo::Nothing;
+            self.advance(cpu, task);
+        }
+    }
+
+    /// Whether the task is one of the workload's.
+    pub(crate) fn is_user(&self, task: TaskId) -> bool {
+        matches!(self.m.task(task).role, Role::User(_))
+    }
+
+    /// Sets the state; nothing else may.
+    pub(crate) fn set_state(&mut self, task: TaskId, state: State) {
+        self.m.task_mut(task).state = state;
+    }
+}

@@ -1,0 +1,266 @@
+//! The fair class: an EEVDF queue ([`risetime_kernel::eevdf`]) with its load tracking.
+//!
+//! ```text
+//!            enqueue                     tick / pick / put                dequeue
+//! update_curr → update_load_avg(ATTACH)   update_curr → update_load_avg   util_est → update_load_avg(DETACH)
+//!             → place_entity                                              → leave, or stay delayed
+//! ```
+//!
+//! Every update of a CPU's signals that changes them tells cpufreq ([`crate::cpufreq`]).
+//! Source: kernel/sched/fair.c. Leaves out: groups, bandwidth.
+
+use crate::engine::Engine;
+use risetime_kernel::KernelRev;
+use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind, LoadWeight};
+use risetime_kernel::fits::{Fit, MisfitTask, update_misfit_status};
+use risetime_kernel::pelt::{get_pelt_divider, update_load_avg_se};
+use risetime_kernel::pelt_cfs::{attach_entity_load_avg, detach_entity_load_avg, update_cfs_rq_load_avg};
+use risetime_kernel::units::{CpuId, TaskId, Util};
+use risetime_kernel::util_est::{util_est_dequeue, util_est_enqueue, util_est_update};
+use risetime_trace::Event;
+
+/// What [`Engine::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Join {
+    /// Nothing.
+    Stay,
+    /// Attach the entity if it comes from elsewhere.
+    Attach,
+    /// Detach it: it migrates.
+    Detach,
+}
+
+impl Engine<'_> {
+    /// Ages the entity and its runqueue to the CPU's clock, and tells cpufreq if the runqueue's
+    /// averages changed (`update_load_avg`). Call before the state changes: the flags are those
+    /// of the time that passed.
+    pub(crate) fn update_load_avg(&mut self, cpu: CpuId, task: TaskId, join: Join) {
+        let m = &mut self.m;
+        let (decay, rev) = (m.decay, m.rev);
+        let c = &mut m.cpus[cpu.index()];
+        let t = &mut m.tasks[task.index()];
+        let now = c.clock.rq_clock_pelt();
+        if t.avg.last_update_time.0 != 0 {
+            let running = c.cfs.curr().is_some_and(|e| e.id == task);
+            let entity = if running { c.cfs.curr() } else { c.cfs.get(task) };
+            let (on_rq, delayed) = entity.map_or((false, false), |e| (true, e.sched_delayed));
+            let runnable = u64::from(on_rq && !delayed);
+            if update_load_avg_se(decay, now, &mut t.avg, t.weight, on_rq, runnable, running) {
+                t.util_est.cfs_se_util_change();
+                self.trace_task(cpu, task);
+            }
+        }
+        let mut changed = self.update_cfs_rq(cpu);
+        let c = &mut self.m.cpus[cpu.index()];
+        let t = &mut self.m.tasks[task.index()];
+        if t.avg.last_update_time.0 == 0 && join == Join::Attach {
+            attach_entity_load_avg(rev, decay, &mut c.cfs_avg, &mut t.avg, t.weight);
+            self.trace_task(cpu, task);
+            changed = true;
+        } else if join == Join::Detach {
+            detach_entity_load_avg(rev, decay, &mut c.cfs_avg, &t.avg, t.weight);
+            changed = true;
+        }
+        if changed {
+            self.trace_cfs(cpu);
+            self.cpufreq_update_util(cpu, false);
+        }
+    }
+
+    /// Ages the runqueue's own signals; true if its averages changed.
+    pub(crate) fn update_cfs_rq(&mut self, cpu: CpuId) -> bool {
+        let (decay, rev) = (self.m.decay, self.m.rev);
+        let c = self.m.cpu_mut(cpu);
+        let now = c.clock.rq_clock_pelt();
+        let (load, runnable, running) = (c.cfs.load_weight(), c.cfs.nr_runnable() as u64, c.cfs.curr().is_some());
+        update_cfs_rq_load_avg(rev, decay, now, &mut c.cfs_avg, load, runnable, running)
+    }
+
+    pub(crate) fn trace_task(&mut self, cpu: CpuId, task: TaskId) {
+        let avg = &self.m.task(task).avg;
+        let event = Event::PeltTask {
+            task,
+            cpu,
+            util_avg: avg.util_avg,
+            runnable_avg: avg.runnable_avg,
+            util_sum: u64::from(avg.util_sum),
+            period_contrib: avg.period_contrib,
+        };
+        self.emit(event);
+    }
+
+    pub(crate) fn trace_cfs(&mut self, cpu: CpuId) {
+        let c = self.m.cpu(cpu);
+        let avg = &c.cfs_avg.avg;
+        let event = Event::PeltCfs { cpu, util_avg: avg.util_avg, runnable_avg: avg.runnable_avg, util_est: c.util_est };
+        self.emit(event);
+    }
+
+    /// `enqueue_task_fair`; `waking`: not new, and not moved by balancing.
+    pub(crate) fn enqueue_task_fair(&mut self, cpu: CpuId, task: TaskId, kind: EnqueueKind, waking: bool) {
+        let (c, t) = (&mut self.m.cpus[cpu.index()], &self.m.tasks[task.index()]);
+        c.util_est = util_est_enqueue(c.util_est, t.util_est);
+        if c.cfs.get(task).is_some() {
+            // Asleep but still queued: it owed service (`ENQUEUE_DELAYED`). Its runnable time
+            // starts now, so what has passed is aged first.
+            self.update_load_avg(cpu, task, Join::Stay);
+            self.m.cpu_mut(cpu).cfs.requeue_delayed(task);
+        } else {
+            self.m.cpu_mut(cpu).cfs.update_curr();
+            self.update_load_avg(cpu, task, Join::Attach);
+            let entity = self.m.task_mut(task).entity.take().expect("an entity is on a queue or with its task");
+            self.m.cpu_mut(cpu).cfs.enqueue(entity, kind);
+        }
+        self.take_departed(cpu);
+        if waking {
+            self.check_update_overutilized(cpu);
+        }
+    }
+
+    /// `dequeue_task_fair`; `sleep`: it falls asleep (else it migrates).
+    ///
+    /// util_est samples after the PELT update up to 6.11, before it in 6.12, after it again in
+    /// 7.2.
+    pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, task: TaskId, kind: DequeueKind) {
+        let rev = self.m.rev;
+        let delayed_already = self.m.cpu(cpu).cfs.get(task).is_some_and(|e| e.sched_delayed);
+        if !delayed_already {
+            let (c, t) = (&mut self.m.cpus[cpu.index()], &self.m.tasks[task.index()]);
+            c.util_est = util_est_dequeue(c.util_est, t.util_est);
+        }
+        let sleep = matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial);
+        let sample_first = (KernelRev::V6_12..KernelRev::V7_2).contains(&rev);
+        if sleep && sample_first {
+            self.util_est_sample(cpu, task);
+        }
+        self.m.cpu_mut(cpu).cfs.update_curr();
+        let join = if kind == DequeueKind::Migrate { Join::Detach } else { Join::Stay };
+        self.update_load_avg(cpu, task, join);
+        if sleep && !sample_first {
+            self.util_est_sample(cpu, task);
+        }
+        if let Dequeued::Yes(entity) = self.m.cpu_mut(cpu).cfs.dequeue(task, kind) {
+            self.m.task_mut(task).entity = Some(entity);
+        }
+    }
+
+    /// `util_est_update`.
+    fn util_est_sample(&mut self, cpu: CpuId, task: TaskId) {
+        let (rev, capacity) = (self.m.rev, self.m.cpu(cpu).capacity);
+        let t = self.m.task_mut(task);
+        let before = t.util_est.value();
+        t.util_est = util_est_update(rev, t.util_est, t.avg.util_avg, t.avg.runnable_avg, capacity, true);
+        let util_est = t.util_est.value();
+        if util_est != before {
+            self.emit(Event::UtilEst { task, util_est });
+        }
+    }
+
+    /// Entities whose delayed dequeue has been completed go back to their tasks.
+    pub(crate) fn take_departed(&mut self, cpu: CpuId) {
+        for entity in self.m.cpu_mut(cpu).cfs.take_departed() {
+            // Its sums end here: until now it was queued but not runnable.
+            let m = &mut self.m;
+            let now = m.cpus[cpu.index()].clock.rq_clock_pelt();
+            let t = &mut m.tasks[entity.id.index()];
+            update_load_avg_se(m.decay, now, &mut t.avg, t.weight, true, 0, false);
+            t.entity = Some(entity);
+        }
+    }
+
+    /// `task_tick_fair`.
+    pub(crate) fn task_tick_fair(&mut self, cpu: CpuId, curr: TaskId) {
+        if self.m.cpu_mut(cpu).cfs.tick() {
+            self.resched_curr(cpu);
+        }
+        self.update_load_avg(cpu, curr, Join::Stay);
+        self.update_misfit_status(cpu, Some(curr));
+        self.check_update_overutilized(cpu);
+    }
+
+    /// `update_misfit_status`: does the CPU's fair task need a bigger CPU?
+    pub(crate) fn update_misfit_status(&mut self, cpu: CpuId, task: Option<TaskId>) {
+        if !self.m.root.asym_cpucap {
+            return;
+        }
+        let state = task.map(|task| MisfitTask {
+            nr_cpus_allowed: self.m.task(task).allowed.len() as u32,
+            max_allowed_capacity: self.m.task(task).max_allowed_capacity,
+            fits: self.m.task_fits(task, cpu) == Fit::Fits,
+            h_load: self.m.task(task).avg.load_avg,
+        });
+        let capacity = self.m.cpu(cpu).capacity;
+        let Some(load) = update_misfit_status(self.m.rev, true, state, capacity) else { return };
+        let before = std::mem::replace(&mut self.m.cpu_mut(cpu).misfit_task_load, load);
+        if (before == 0) != (load == 0) {
+            self.emit(Event::Misfit { cpu, task: task.filter(|_| load != 0) });
+        }
+    }
+
+    /// `check_update_overutilized_status`: sets the flag; only load balancing clears it.
+    pub(crate) fn check_update_overutilized(&mut self, cpu: CpuId) {
+        if !self.m.root.overutilized && self.m.cpu_overutilized(cpu) {
+            self.set_overutilized(true);
+        }
+    }
+
+    pub(crate) fn set_overutilized(&mut self, on: bool) {
+        if self.m.root.overutilized != on {
+            self.m.root.overutilized = on;
+            self.emit(Event::Overutilized { on });
+        }
+    }
+
+    /// `set_user_nice` on a task, wherever it is.
+    pub(crate) fn set_nice(&mut self, task: TaskId, nice: i8) {
+        let load = LoadWeight::of_nice(i32::from(nice));
+        let (rev, cpu) = (self.m.rev, self.m.task(task).cpu);
+        let queued = self.m.cpu(cpu).cfs.get(task).is_some();
+        if queued {
+            self.update_rq_clock(cpu);
+            self.update_load_avg(cpu, task, Join::Stay);
+        }
+        let c = &mut self.m.cpus[cpu.index()];
+        let t = &mut self.m.tasks[task.index()];
+        if queued {
+            c.cfs.renice(task, load);
+        } else if let Some(entity) = &mut t.entity {
+            entity.reweight(rev, load);
+        }
+        (t.nice, t.weight) = (nice, load.weight());
+        // `reweight_entity`: the average follows the weight at once.
+        let divider = u64::from(get_pelt_divider(self.m.decay, &t.avg));
+        let old = t.avg.load_avg;
+        t.avg.load_avg = t.weight.0 * t.avg.load_sum / divider;
+        if queued {
+            let cfs = &mut c.cfs_avg.avg;
+            cfs.load_avg = cfs.load_avg.saturating_sub(old) + t.avg.load_avg;
+            cfs.load_sum = cfs.load_sum.max(cfs.load_avg * u64::from(self.m.decay.pelt_min_divider()));
+        }
+    }
+
+    /// The task's PELT state is set from outside (`start_util`, `start_period_contrib`): its own
+    /// and, by the difference, its runqueue's, at the runqueue's new place in the period.
+    pub(crate) fn set_start_state(&mut self, cpu: CpuId, task: TaskId, util: Option<Util>, contrib: Option<u32>) {
+        let decay = self.m.decay;
+        let c = &mut self.m.cpus[cpu.index()];
+        let t = &mut self.m.tasks[task.index()];
+        let cfs = &mut c.cfs_avg.avg;
+        if let Some(contrib) = contrib {
+            (t.avg.period_contrib, cfs.period_contrib) = (contrib, contrib);
+        }
+        if let Some(util) = util {
+            let others = |sum: Util, own: Util| sum.saturating_sub(own);
+            cfs.util_avg = others(cfs.util_avg, t.avg.util_avg) + util;
+            cfs.runnable_avg = others(cfs.runnable_avg, t.avg.runnable_avg) + util;
+            (t.avg.util_avg, t.avg.runnable_avg) = (util, util);
+        }
+        for avg in [&mut t.avg, cfs] {
+            let divider = u64::from(get_pelt_divider(decay, avg));
+            avg.util_sum = (avg.util_avg.0 * divider) as u32;
+            avg.runnable_sum = avg.runnable_avg.0 * divider;
+        }
+        self.trace_task(cpu, task);
+        self.cpufreq_update_util(cpu, false);
+    }
+}

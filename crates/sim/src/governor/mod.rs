@@ -1,0 +1,62 @@
+//! Governors: which frequency a domain should run at.
+//!
+//! A governor is one file and one line in [`REGISTRY`]. It reads a borrowed
+//! [`DomainView`] and returns a decision with its reason; the engine carries it out (at once
+//! where the driver can, through a kthread where it cannot) and writes it into the trace.
+
+mod fixed;
+mod schedutil;
+
+use crate::machine::DomainView;
+use risetime_kernel::units::{CpuId, KHz, Util};
+use risetime_model::settings::{Group, Param, Settings};
+use risetime_model::Platform;
+use risetime_trace::Why;
+
+/// What a governor wants, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreqRequest {
+    /// The effective util of the decisive CPU, headroom included.
+    pub util: Util,
+    /// The frequency that shall be in force; an OPP of the domain.
+    pub freq: KHz,
+    /// Why this one, or why no change.
+    pub why: Why,
+}
+
+/// A cpufreq governor of one domain.
+pub trait Governor {
+    /// The policy starts: the frequency to begin with, if the governor has an opinion.
+    fn start(&mut self, domain: &DomainView<'_>) -> Option<FreqRequest>;
+    /// The utilisation of `cpu` has changed (`cpufreq_update_util`); `iowait`: it woke from IO.
+    /// `None`: nothing to say.
+    fn update_util(&mut self, domain: &DomainView<'_>, cpu: CpuId, iowait: bool) -> Option<FreqRequest>;
+}
+
+/// One governor: what it is called, what it takes, how to make one for domain `index`.
+pub struct Descriptor {
+    /// The kernel's name for it.
+    pub name: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// Its tunables.
+    pub params: &'static [Param],
+    /// A new instance.
+    pub make: fn(&Platform, usize, &Settings) -> Box<dyn Governor>,
+}
+
+/// All governors.
+pub const REGISTRY: &[Descriptor] = &[schedutil::DESCRIPTOR, fixed::PERFORMANCE, fixed::POWERSAVE, fixed::USERSPACE];
+
+/// Their names, for the setting `governor`.
+pub const NAMES: &[&str] = &["schedutil", "performance", "powersave", "userspace"];
+
+/// The governor called `name`; settings were checked against [`NAMES`].
+pub(crate) fn find(name: &str) -> &'static Descriptor {
+    REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
+}
+
+/// Their tunables, each group available only when its governor is in use.
+pub(crate) fn groups() -> impl Iterator<Item = Group> {
+    REGISTRY.iter().map(|d| Group { owner: Some(("governor", d.name)), params: d.params })
+}

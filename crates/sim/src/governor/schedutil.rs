@@ -1,0 +1,165 @@
+//! `schedutil`: frequency follows utilisation.
+//!
+//! ```text
+//! perf(cpu)  = max(min, min(1.25 · util, max))       util, min, max: effective_cpu_util()
+//! raw freq   = freq_max · max over the domain's CPUs of perf / capacity
+//! next freq  = lowest OPP ≥ raw freq
+//! ```
+//!
+//! Not more often than every `rate_limit_us` after the last *change*. A domain of one CPU
+//! refuses a decrease while that CPU has not been idle since the last look
+//! (`sugov_hold_freq`). Source: kernel/sched/cpufreq_schedutil.c.
+//!
+//! Leaves out: `cpufreq_driver_adjust_perf` drivers, deadline bandwidth (no deadline tasks
+//! but its own kthread, which the kernel exempts).
+
+use super::{Descriptor, FreqRequest, Governor};
+use crate::machine::DomainView;
+use crate::settings::rate_limit_of;
+use risetime_kernel::schedutil::{IowaitBoost, get_next_freq, sugov_effective_cpu_perf, sugov_rate_limit_passed};
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
+use risetime_model::Platform;
+use risetime_model::settings::{Default, Param, Range, Settings};
+use risetime_trace::Why;
+
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    name: "schedutil",
+    doc: "frequency follows the scheduler's utilisation signals",
+    params: &[Param {
+        name: "rate_limit_us",
+        doc: "shortest time between two changes of frequency",
+        unit: "µs",
+        range: Range::Int(0, 10_000_000),
+        default: Default::Derived("from the domains' transition latency, by kernel generation"),
+        kernel_name: "cpufreq/schedutil/rate_limit_us",
+    }],
+    make: |platform, domain, settings| Box::new(Schedutil::new(platform, domain, settings)),
+};
+
+/// One sugov policy.
+struct Schedutil {
+    rate_limit_us: u32,
+    /// `last_freq_update_time`.
+    last_freq_update: Instant,
+    /// `need_freq_update`: set when the governor starts (`sugov_limits`), so that the first look
+    /// decides whatever the rate limit and the cached frequency say.
+    need_freq_update: bool,
+    /// 0 until the first decision.
+    next_freq: KHz,
+    cached_raw_freq: KHz,
+    /// By the CPU's place in the domain.
+    cpus: Vec<PerCpu>,
+    tick: Span,
+}
+
+#[derive(Clone, Copy, std::default::Default)]
+struct PerCpu {
+    iowait: IowaitBoost,
+    saved_idle_calls: u64,
+}
+
+/// What the domain as a whole needs, and which CPU says so.
+#[derive(Clone, Copy)]
+struct Need {
+    util: Util,
+    why: Why,
+}
+
+impl Schedutil {
+    fn new(platform: &Platform, domain: usize, settings: &Settings) -> Schedutil {
+        let domain = &platform.domains[domain];
+        let us = settings.int(&rate_limit_of(domain)).or(settings.int("rate_limit_us")).unwrap_or(0);
+        Schedutil {
+            rate_limit_us: us.clamp(0, i64::from(u32::MAX)) as u32,
+            last_freq_update: Instant(0),
+            need_freq_update: true,
+            next_freq: KHz(0),
+            cached_raw_freq: KHz(0),
+            cpus: vec![PerCpu::default(); domain.cpus.len()],
+            tick: platform.tick(),
+        }
+    }
+
+    /// `sugov_get_util` for one CPU, with the reason for the result.
+    fn need_of(domain: &DomainView<'_>, cpu: CpuId, boost: Util) -> Need {
+        let eff = domain.effective_cpu_util(cpu);
+        let util = eff.util.max(boost);
+        let perf = sugov_effective_cpu_perf(util, eff.min, eff.max);
+        let wanted = sugov_effective_cpu_perf(util, Util(0), Util(u64::MAX));
+        let why = if perf > wanted {
+            Why::UclampMin
+        } else if perf < wanted && perf < Util(domain.capacity().0) {
+            Why::UclampMax
+        } else if boost > eff.util {
+            Why::IowaitBoost
+        } else {
+            Why::Util
+        };
+        Need { util: perf, why }
+    }
+
+    /// `sugov_next_freq_shared` up to the frequency; `consume`: count the iowait boosts down
+    /// as the kernel does when it looks (a look for the trace alone must not).
+    fn need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
+        let mut most = Need { util: Util(0), why: Why::Util };
+        for (i, &cpu) in domain.cpus().iter().enumerate() {
+            let mut iowait = self.cpus[i].iowait;
+            let boost = iowait.sugov_iowait_apply(domain.now(), self.tick, domain.capacity());
+            if consume {
+                self.cpus[i].iowait = iowait;
+            }
+            let need = Schedutil::need_of(domain, cpu, boost);
+            if need.util > most.util {
+                most = need;
+            }
+        }
+        most
+    }
+
+    /// `sugov_hold_freq`: true while the CPU has not been idle since the last call.
+    fn hold(&mut self, domain: &DomainView<'_>, cpu: CpuId) -> bool {
+        if domain.uclamp_rq_is_capped(cpu) {
+            return false;
+        }
+        let calls = domain.idle_calls(cpu);
+        std::mem::replace(&mut self.cpus[0].saved_idle_calls, calls) == calls
+    }
+}
+
+impl Governor for Schedutil {
+    fn start(&mut self, _: &DomainView<'_>) -> Option<FreqRequest> {
+        None
+    }
+
+    fn update_util(&mut self, domain: &DomainView<'_>, cpu: CpuId, iowait: bool) -> Option<FreqRequest> {
+        let now = domain.now();
+        let boost = &mut self.cpus[domain.position(cpu)].iowait;
+        boost.sugov_iowait_boost(now, self.tick, iowait);
+        boost.last_update = now;
+        let forced = self.need_freq_update;
+        let update = forced || sugov_rate_limit_passed(now, self.last_freq_update, self.rate_limit_us);
+        let need = self.need(domain, update);
+        let raw = get_next_freq(domain.rev(), need.util, domain.capacity(), domain.freq_max());
+        if !update {
+            let freq = domain.resolve_freq(raw);
+            let why = if freq == self.next_freq { Why::Unchanged } else { Why::RateLimited };
+            return Some(FreqRequest { util: need.util, freq: self.next_freq, why });
+        }
+        let cached = self.cached_raw_freq;
+        self.need_freq_update = false;
+        let mut next = if raw == cached && !forced { self.next_freq } else { domain.resolve_freq(raw) };
+        self.cached_raw_freq = raw;
+        let mut why = need.why;
+        if domain.cpus().len() == 1 && self.hold(domain, cpu) && next < self.next_freq && !forced {
+            (next, why) = (self.next_freq, Why::HoldBusy);
+            self.cached_raw_freq = cached;
+        }
+        if next == self.next_freq {
+            let why = if why == Why::HoldBusy { why } else { Why::Unchanged };
+            return Some(FreqRequest { util: need.util, freq: next, why });
+        }
+        self.next_freq = next;
+        self.last_freq_update = now;
+        Some(FreqRequest { util: need.util, freq: next, why })
+    }
+}

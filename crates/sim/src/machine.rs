@@ -1,0 +1,425 @@
+//! The state of the simulated machine, and the questions one can ask it.
+//!
+//! Everything that decides (governors, placement, balancing) reads this through a shared
+//! borrow; only the engine's operations ([`crate::core`], [`crate::fair`], [`crate::cpufreq`],
+//! [`crate::balance`]) change it.
+//!
+//! ```text
+//! Machine ── cpus[] ── Cpu      runqueue: clocks, EEVDF queue, PELT sums, uclamp, idle
+//!         ├─ domains[] ─ FreqDomain   current, wanted and hardware frequency
+//!         ├─ tasks[] ── Task    program, PELT, util_est, clamps
+//!         └─ root domain: overutilized, nohz
+//! ```
+
+use crate::cpuset::CpuSet;
+use crate::program::Program;
+use crate::topology::SchedDomain;
+use risetime_kernel::KernelRev;
+use risetime_kernel::clock_pelt::RqClock;
+use risetime_kernel::cpu_util::{self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util};
+use risetime_kernel::eevdf::{CfsRq, Entity};
+use risetime_kernel::energy_model::EmPerfState;
+use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu};
+use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
+use risetime_kernel::pelt::{Decay, SchedAvg};
+use risetime_kernel::pelt_cfs::CfsRqAvg;
+use risetime_kernel::uclamp::{Uclamp, UclampRq, UclampTask, uclamp_rq_is_capped};
+use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, TaskId, Util, Weight};
+use risetime_kernel::util_est::{UtilEst, task_util_est};
+use risetime_model::Platform;
+use std::sync::Arc;
+
+/// Speeds are per ns in units of 1/2^20 of full speed (capacity 1024, top frequency).
+pub(crate) const SPEED_SHIFT: u32 = 20;
+
+/// What the runqueues' clocks show at time 0, a multiple of a PELT period: the system has been up
+/// for a while. (A `last_update_time` of 0 means "not attached" to the kernel.)
+pub(crate) const UPTIME: Span = Span(1 << 40);
+
+/// The machine.
+pub struct Machine {
+    pub(crate) platform: Arc<Platform>,
+    pub(crate) rev: KernelRev,
+    pub(crate) now: Instant,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) domains: Vec<FreqDomain>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) decay: &'static Decay,
+    pub(crate) root: RootDomain,
+    pub(crate) tick: Span,
+    /// The tick grid: ticks are at this time plus whole ticks.
+    pub(crate) tick_offset: Span,
+    /// Util that other tasks add on every CPU.
+    /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
+    /// they raise frequencies and fill CPUs but do not delay anyone.
+    pub(crate) background_util: Util,
+}
+
+/// One CPU with its runqueue (`struct rq`).
+pub(crate) struct Cpu {
+    pub(crate) domain: usize,
+    /// `arch_scale_cpu_capacity`.
+    pub(crate) capacity: Capacity,
+    /// `rq->cpu_capacity`: what rt, dl and irq leave of it.
+    pub(crate) cpu_capacity: Capacity,
+    pub(crate) clock: RqClock,
+    pub(crate) cfs: CfsRq,
+    pub(crate) cfs_avg: CfsRqAvg,
+    /// `cfs_rq->avg.util_est`: the sum over queued tasks.
+    pub(crate) util_est: Util,
+    pub(crate) dl_avg: SchedAvg,
+    pub(crate) uclamp: UclampRq,
+    /// Queued sugov kthreads (they run before fair tasks), the current one first.
+    pub(crate) dl: Vec<TaskId>,
+    /// `rq->curr`; `None`: the idle task.
+    pub(crate) curr: Option<TaskId>,
+    /// Generation of the pending `WorkDone`.
+    pub(crate) work_gen: u32,
+    /// Since when `curr`'s progress has not been booked.
+    pub(crate) run_since: Instant,
+    pub(crate) tick_gen: u32,
+    pub(crate) idle: Option<Idle>,
+    /// A `Resched` or `TimerAwake` is on its way to this idle CPU.
+    pub(crate) waking: bool,
+    /// `tick_nohz_get_idle_calls_cpu`.
+    pub(crate) idle_calls: u64,
+    /// `rq->misfit_task_load`; 0: none.
+    pub(crate) misfit_task_load: u64,
+    pub(crate) sched_domains: Vec<SchedDomain>,
+    /// `rq->next_balance`, in jiffies.
+    pub(crate) next_balance: u64,
+    /// It was kicked to balance for the idle CPUs, and whether really (`NOHZ_BALANCE_KICK`).
+    pub(crate) nohz_kicked: bool,
+    pub(crate) nohz_balance_kick: bool,
+    /// `rq->has_blocked_load`.
+    pub(crate) has_blocked_load: bool,
+}
+
+/// An idle CPU.
+#[derive(Clone, Copy)]
+pub(crate) struct Idle {
+    /// Index into the platform's idle states; `None`: it has none.
+    pub(crate) state: Option<u32>,
+    pub(crate) since: Instant,
+}
+
+/// A frequency domain (`struct cpufreq_policy`).
+pub(crate) struct FreqDomain {
+    pub(crate) cpus: Vec<CpuId>,
+    /// The frequency table, ascending, with the inefficient OPPs marked.
+    pub(crate) table: Vec<FreqTableEntry>,
+    /// The energy model; empty where powers are unknown.
+    pub(crate) em: Vec<EmPerfState>,
+    /// `policy->cur`: what the kernel believes and scales PELT with.
+    pub(crate) cur: KHz,
+    /// What the hardware does.
+    pub(crate) hw: KHz,
+    /// What the governor wants (`sg_policy->next_freq`).
+    pub(crate) wanted: KHz,
+    /// `arch_freq_scale`: cur · 1024 / freq_max, rounded down.
+    pub(crate) freq_scale: u64,
+    /// Full-capacity speed of `hw`, see [`SPEED_SHIFT`].
+    pub(crate) speed: u64,
+    pub(crate) fast_switch: bool,
+    /// What the hardware (or the kthread) is changing to.
+    pub(crate) target: KHz,
+    pub(crate) change_gen: u32,
+    /// The sugov kthread, where the driver cannot switch fast.
+    pub(crate) kthread: Option<TaskId>,
+    /// `sg_policy->work_in_progress`.
+    pub(crate) work_in_progress: bool,
+    /// The kthread has taken up `target` and goes to the driver next.
+    pub(crate) driver_due: bool,
+    /// The kthread waits in the driver.
+    pub(crate) in_driver: bool,
+}
+
+/// State shared by all CPUs.
+pub(crate) struct RootDomain {
+    pub(crate) overutilized: bool,
+    /// `rd->overloaded`: some CPU has two runnable tasks or a misfit one.
+    pub(crate) overloaded: bool,
+    /// EAS is possible and switched on (`sched_energy_enabled`).
+    pub(crate) energy_aware: bool,
+    /// `sched_asym_cpucap_active`.
+    pub(crate) asym_cpucap: bool,
+    /// `nohz.idle_cpus_mask`.
+    pub(crate) idle_cpus: CpuSet,
+    pub(crate) has_blocked: bool,
+    /// `nohz.next_balance`, `nohz.next_blocked`, in jiffies.
+    pub(crate) next_balance: u64,
+    pub(crate) next_blocked: u64,
+}
+
+/// What a task is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// Not created yet.
+    New,
+    /// Runnable: queued or running.
+    Runnable,
+    /// Asleep (its entity may still be queued as `sched_delayed`).
+    Sleeping,
+    /// Gone.
+    Exited,
+}
+
+/// What a runnable task still has to do in its current step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Todo {
+    /// Nothing: ask the program.
+    Nothing,
+    /// This much work, in full-speed ns << [`SPEED_SHIFT`].
+    Work(u128),
+    /// Run until then.
+    Until(Instant),
+}
+
+/// A task.
+pub(crate) struct Task {
+    pub(crate) comm: Arc<str>,
+    pub(crate) role: Role,
+    pub(crate) state: State,
+    pub(crate) todo: Todo,
+    /// `task_cpu(p)`.
+    pub(crate) cpu: CpuId,
+    pub(crate) allowed: CpuSet,
+    /// `p->max_allowed_capacity`.
+    pub(crate) max_allowed_capacity: Capacity,
+    pub(crate) nice: i8,
+    pub(crate) weight: Weight,
+    pub(crate) avg: SchedAvg,
+    pub(crate) util_est: UtilEst,
+    pub(crate) uclamp: UclampTask,
+    /// Its entity while it is off every queue.
+    pub(crate) entity: Option<Entity>,
+    pub(crate) timer_gen: u32,
+    /// When its pending timer expires.
+    pub(crate) timer_at: Option<Instant>,
+    pub(crate) recent_used_cpu: CpuId,
+    pub(crate) max_speed: Util,
+}
+
+/// What kind of task.
+pub(crate) enum Role {
+    /// A task of the workload.
+    User(Program),
+    /// The kthread that changes this domain's frequency.
+    Sugov(usize),
+}
+
+impl Machine {
+    pub(crate) fn cpu(&self, cpu: CpuId) -> &Cpu {
+        &self.cpus[cpu.index()]
+    }
+    pub(crate) fn cpu_mut(&mut self, cpu: CpuId) -> &mut Cpu {
+        &mut self.cpus[cpu.index()]
+    }
+    pub(crate) fn task(&self, task: TaskId) -> &Task {
+        &self.tasks[task.index()]
+    }
+    pub(crate) fn task_mut(&mut self, task: TaskId) -> &mut Task {
+        &mut self.tasks[task.index()]
+    }
+    pub(crate) fn domain_of(&self, cpu: CpuId) -> &FreqDomain {
+        &self.domains[self.cpu(cpu).domain]
+    }
+    /// `sched_clock()`: what a runqueue's clock shows when it is brought up to now.
+    pub(crate) fn sched_clock(&self) -> Instant {
+        self.now + UPTIME
+    }
+    /// The current jiffy: ticks since the grid's start.
+    pub(crate) fn jiffies(&self) -> u64 {
+        // One grid period ahead, so that a grid that starts later never counts below zero.
+        (self.now.0 + self.tick.0 - self.tick_offset.0) / self.tick.0
+    }
+    /// The first tick of the grid after now.
+    pub(crate) fn next_tick(&self) -> Instant {
+        let tick = self.tick.0;
+        let into = (self.now.0 + tick - self.tick_offset.0) % tick;
+        Instant(self.now.0 + tick - into)
+    }
+    /// Span of `ms` in jiffies, rounded up (`msecs_to_jiffies`).
+    pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {
+        (ms * u64::from(self.platform.hz)).div_ceil(1000)
+    }
+    /// `idle_cpu`: nothing runs and nothing is queued.
+    pub(crate) fn idle_cpu(&self, cpu: CpuId) -> bool {
+        let c = self.cpu(cpu);
+        c.curr.is_none() && c.nr_running() == 0
+    }
+    /// `capacity_of`.
+    pub(crate) fn capacity_of(&self, cpu: CpuId) -> Capacity {
+        self.cpu(cpu).cpu_capacity
+    }
+
+    fn cfs_util(&self, cpu: CpuId) -> CfsUtil {
+        let c = self.cpu(cpu);
+        CfsUtil {
+            util_avg: c.cfs_avg.avg.util_avg + self.background_util,
+            runnable_avg: c.cfs_avg.avg.runnable_avg + self.background_util,
+            util_est: c.util_est,
+        }
+    }
+    pub(crate) fn task_util(&self, task: TaskId) -> TaskUtil {
+        let t = self.task(task);
+        TaskUtil {
+            cpu: t.cpu,
+            util_avg: t.avg.util_avg,
+            runnable_avg: t.avg.runnable_avg,
+            util_est: t.util_est.value(),
+            queued: t.state == State::Runnable,
+        }
+    }
+    /// `cpu_util(cpu, p, dst_cpu, boost)`: the CPU's util if `p` were on `dst_cpu`.
+    pub(crate) fn cpu_util(&self, cpu: CpuId, p: Option<&TaskUtil>, dst_cpu: Option<CpuId>, boost: bool) -> Util {
+        cpu_util::cpu_util(cpu, &self.cfs_util(cpu), p, dst_cpu, boost, self.cpu(cpu).capacity)
+    }
+    /// `cpu_util_cfs`.
+    pub(crate) fn cpu_util_cfs(&self, cpu: CpuId) -> Util {
+        cpu_util::cpu_util_cfs(&self.cfs_util(cpu), self.cpu(cpu).capacity)
+    }
+    /// `cpu_util_cfs_boost`.
+    pub(crate) fn cpu_util_cfs_boost(&self, cpu: CpuId) -> Util {
+        cpu_util::cpu_util_cfs_boost(&self.cfs_util(cpu), self.cpu(cpu).capacity)
+    }
+    /// `cpu_util_without`: as if `p` were nowhere.
+    pub(crate) fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util {
+        let attached = self.task(task).avg.last_update_time.0 != 0;
+        cpu_util::cpu_util_without(cpu, &self.cfs_util(cpu), &self.task_util(task), attached, self.cpu(cpu).capacity)
+    }
+    /// What the classes above the fair one use of a CPU, and its clamps.
+    pub(crate) fn rq_util(&self, cpu: CpuId) -> RqUtil {
+        let c = self.cpu(cpu);
+        RqUtil {
+            dl: c.dl_avg.util_avg,
+            uclamp_min: c.uclamp.clamps().min,
+            uclamp_max: c.uclamp.clamps().max,
+            uclamp_is_used: true,
+            ..RqUtil::default()
+        }
+    }
+    /// `effective_cpu_util` of a cfs util.
+    pub(crate) fn effective(&self, cpu: CpuId, util_cfs: Util) -> EffectiveUtil {
+        effective_cpu_util(util_cfs, &self.rq_util(cpu), self.cpu(cpu).capacity)
+    }
+    /// The capacities a fit is judged by; nothing lowers `actual` here.
+    fn capacities(&self, cpu: CpuId) -> CpuCapacities {
+        let c = self.cpu(cpu);
+        CpuCapacities { capacity_of: c.cpu_capacity, original: c.capacity, actual: c.capacity }
+    }
+    /// `util_fits_cpu`.
+    pub(crate) fn util_fits(&self, util: Util, min: Util, max: Util, cpu: CpuId) -> Fit {
+        util_fits_cpu(util, min, max, self.capacities(cpu), true)
+    }
+    /// `cpu_overutilized`; never without EAS.
+    pub(crate) fn cpu_overutilized(&self, cpu: CpuId) -> bool {
+        let rq = self.rq_util(cpu);
+        self.root.energy_aware
+            && self.util_fits(self.cpu_util_cfs(cpu), rq.uclamp_min, rq.uclamp_max, cpu) == Fit::DoesNotFit
+    }
+    /// `task_util_est(p)`.
+    pub(crate) fn task_util_est(&self, task: TaskId) -> Util {
+        let t = self.task(task);
+        task_util_est(t.avg.util_avg, t.util_est)
+    }
+    /// `util_fits_cpu` of a task.
+    pub(crate) fn task_fits(&self, task: TaskId, cpu: CpuId) -> Fit {
+        let t = self.task(task);
+        self.util_fits(self.task_util_est(task), t.clamps().min, t.clamps().max, cpu)
+    }
+    /// Sets a task's affinity, and with it the highest capacity it may run on.
+    pub(crate) fn set_allowed(&mut self, task: TaskId, allowed: CpuSet) {
+        let capacity = allowed.iter().map(|c| self.cpu(c).capacity).max().unwrap_or_default();
+        let t = self.task_mut(task);
+        (t.allowed, t.max_allowed_capacity) = (allowed, capacity);
+    }
+    /// s_max of a task, of 1024: the best it may get by affinity, by `uclamp_max` (rounded up to
+    /// an OPP) and by the governor's limits.
+    pub(crate) fn max_speed(&self, task: TaskId) -> Util {
+        let t = self.task(task);
+        let best = |cpu: CpuId| {
+            let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
+            let cap = |f: KHz| c.capacity.0 * f.0 / d.freq_max().0;
+            let capped = d.table.iter().map(|e| cap(e.freq)).find(|s| *s >= t.clamps().max.0);
+            capped.unwrap_or(c.capacity.0)
+        };
+        Util(t.allowed.iter().map(best).max().unwrap_or(0))
+    }
+}
+
+impl Task {
+    /// Its effective clamps: no group and no system limit lowers them here.
+    pub(crate) fn clamps(&self) -> Uclamp {
+        self.uclamp.request
+    }
+}
+
+impl FreqDomain {
+    /// The highest frequency.
+    pub(crate) fn freq_max(&self) -> KHz {
+        self.table.last().map_or(KHz(1), |e| e.freq)
+    }
+}
+
+impl Cpu {
+    /// `rq->nr_running`: fair tasks (delayed ones not counted) and kthreads.
+    pub(crate) fn nr_running(&self) -> usize {
+        self.cfs.nr_runnable() + self.dl.len()
+    }
+}
+
+/// A governor's view of its domain.
+pub struct DomainView<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) index: usize,
+}
+
+impl DomainView<'_> {
+    fn domain(&self) -> &FreqDomain {
+        &self.machine.domains[self.index]
+    }
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.machine.now
+    }
+    /// The kernel meant.
+    pub fn rev(&self) -> KernelRev {
+        self.machine.rev
+    }
+    /// Its CPUs, ascending.
+    pub fn cpus(&self) -> &[CpuId] {
+        &self.domain().cpus
+    }
+    /// The place of `cpu` among [`cpus`](Self::cpus).
+    pub fn position(&self, cpu: CpuId) -> usize {
+        self.cpus().iter().position(|c| *c == cpu).expect("a CPU of this domain")
+    }
+    /// Capacity of its CPUs.
+    pub fn capacity(&self) -> Capacity {
+        self.machine.cpu(self.domain().cpus[0]).capacity
+    }
+    /// Highest frequency.
+    pub fn freq_max(&self) -> KHz {
+        self.domain().freq_max()
+    }
+    /// The OPP that the driver would choose for `freq` (`cpufreq_driver_resolve_freq`).
+    pub fn resolve_freq(&self, freq: KHz) -> KHz {
+        let table = &self.domain().table;
+        let all = (table[0].freq, self.freq_max());
+        cpufreq_driver_resolve_freq(table, freq, all.0, all.1).map_or(all.1, |i| table[i].freq)
+    }
+    /// `effective_cpu_util` of `cpu` with its runnable boost, as schedutil asks for it.
+    pub fn effective_cpu_util(&self, cpu: CpuId) -> EffectiveUtil {
+        self.machine.effective(cpu, self.machine.cpu_util_cfs_boost(cpu))
+    }
+    /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
+    pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {
+        let c = self.machine.cpu(cpu);
+        uclamp_rq_is_capped(&c.uclamp, c.cfs_avg.avg.util_avg)
+    }
+    /// How often `cpu` has entered idle.
+    pub fn idle_calls(&self, cpu: CpuId) -> u64 {
+        self.machine.cpu(cpu).idle_calls
+    }
+}

@@ -1,0 +1,155 @@
+//! Energy-aware placement: the CPU on which a waking task costs least
+//! (`find_energy_efficient_cpu`).
+//!
+//! ```text
+//! per performance domain: candidates = previous CPU, and the CPU with most spare capacity
+//! cost of a candidate    = em_cpu_energy(with the task there) − em_cpu_energy(without it)
+//! ```
+//!
+//! The previous CPU wins ties. A candidate that cannot give `uclamp_min` is taken only if none
+//! can, the biggest first. Source: kernel/sched/fair.c.
+
+use super::Placed;
+use crate::machine::{FreqDomain, Machine};
+use risetime_kernel::cpu_util::TaskUtil;
+use risetime_kernel::energy_model::{EmPerfDomain, em_cpu_energy};
+use risetime_kernel::fits::Fit;
+use risetime_kernel::schedutil::sugov_effective_cpu_perf;
+use risetime_kernel::uclamp::UclampId;
+use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
+use risetime_trace::Why;
+
+/// How well a CPU fits, in the kernel's order: fits, only its boost does not, not at all.
+fn rank(fit: Fit) -> i32 {
+    match fit {
+        Fit::Fits => 1,
+        Fit::DoesNotFit => 0,
+        Fit::BoostDoesNotFit => -1,
+    }
+}
+
+/// The best so far over all domains.
+#[derive(Clone, Copy)]
+struct Best {
+    cpu: CpuId,
+    delta: u64,
+    fits: i32,
+    capacity: Capacity,
+}
+
+/// A domain's candidates.
+struct Candidates {
+    prev: Option<(u64, i32)>,
+    most_spare: Option<(CpuId, u64, i32)>,
+}
+
+pub(super) fn find_energy_efficient_cpu(m: &Machine, task: TaskId) -> Placed {
+    let prev = m.task(task).cpu;
+    let stay = Placed { cpu: prev, why: Why::PrevCpu };
+    if m.task_util_est(task) == Util(0) && m.task(task).clamps().min == Util(0) {
+        return stay;
+    }
+    let p = m.task_util(task);
+    let (mut best, mut best_delta) = (None::<Best>, u64::MAX);
+    let (mut prev_delta, mut prev_fits, mut prev_capacity) = (u64::MAX, -1, Capacity(0));
+    for domain in &m.domains {
+        let found = candidates(m, task, &p, domain, prev);
+        if found.prev.is_none() && found.most_spare.is_none() {
+            continue;
+        }
+        let capacity = m.cpu(domain.cpus[0]).capacity;
+        let energy = |dst| domain_energy(m, task, &p, domain, dst);
+        let base = energy(None);
+        if let Some((_, fits)) = found.prev {
+            let Some(delta) = energy(Some(prev)).checked_sub(base) else { return stay };
+            (prev_delta, prev_fits, prev_capacity) = (delta, fits, capacity);
+            best_delta = best_delta.min(delta);
+        }
+        let Some((cpu, spare, fits)) = found.most_spare else { continue };
+        if found.prev.is_some_and(|(prev_spare, _)| spare <= prev_spare) {
+            continue;
+        }
+        let (best_fits, best_capacity) = best.map_or((-1, Capacity(0)), |b| (b.fits, b.capacity));
+        if fits < best_fits || (fits < 0 && capacity <= best_capacity) {
+            continue;
+        }
+        let Some(delta) = energy(Some(cpu)).checked_sub(base) else { return stay };
+        if fits > 0 && best_fits > 0 && delta >= best_delta {
+            continue;
+        }
+        best_delta = delta;
+        best = Some(Best { cpu, delta, fits, capacity });
+    }
+    match best {
+        Some(b)
+            if b.fits > prev_fits
+                || (b.fits > 0 && b.delta < prev_delta)
+                || (b.fits < 0 && b.capacity > prev_capacity) =>
+        {
+            Placed { cpu: b.cpu, why: Why::Energy }
+        }
+        _ => stay,
+    }
+}
+
+/// The previous CPU (if it is in this domain) and the one with most spare capacity, each with
+/// its spare capacity and how it fits; CPUs that do not fit are none.
+fn candidates(m: &Machine, task: TaskId, p: &TaskUtil, domain: &FreqDomain, prev: CpuId) -> Candidates {
+    let t = m.task(task);
+    let (mut util_min, mut util_max) = (t.clamps().min, t.clamps().max);
+    let mut found = Candidates { prev: None, most_spare: None };
+    for &cpu in domain.cpus.iter().filter(|c| t.allowed.contains(**c)) {
+        let c = m.cpu(cpu);
+        let util = m.cpu_util(cpu, Some(p), Some(cpu), false);
+        if !c.uclamp.uclamp_rq_is_idle() {
+            util_min = c.uclamp.uclamp_rq_get(UclampId::Min).max(t.clamps().min);
+            util_max = c.uclamp.uclamp_rq_get(UclampId::Max).max(t.clamps().max);
+        }
+        let fits = rank(m.util_fits(util, util_min, util_max, cpu));
+        if fits == 0 {
+            continue;
+        }
+        let spare = m.capacity_of(cpu).0.saturating_sub(util.0);
+        if cpu == prev {
+            found.prev = Some((spare, fits));
+        } else if found.most_spare.is_none_or(|(_, most, best)| fits > best || (fits == best && spare > most)) {
+            found.most_spare = Some((cpu, spare, fits));
+        }
+    }
+    found
+}
+
+/// `compute_energy`: of the whole domain, with the task on `dst` (`None`: nowhere).
+fn domain_energy(m: &Machine, task: TaskId, p: &TaskUtil, domain: &FreqDomain, dst: Option<CpuId>) -> u64 {
+    let capacity = m.cpu(domain.cpus[0]).capacity;
+    let total = Util(capacity.0 * domain.cpus.len() as u64);
+    let busy = busy_time(m, p, domain).min(total);
+    let sum = if dst.is_some() { Util(busy.0 + task_busy_time(m, task).0).min(total) } else { busy };
+    let max = max_util(m, task, p, domain, dst).min(Util(capacity.0));
+    em_cpu_energy(m.rev, &EmPerfDomain::new(&domain.em), max, sum, capacity, capacity)
+}
+
+/// `eenv_task_busy_time`; no interrupt time here. Never 0.
+fn task_busy_time(m: &Machine, task: TaskId) -> Util {
+    m.task_util_est(task).max(Util(1))
+}
+
+/// `eenv_pd_busy_time`: all CPUs, without the task.
+fn busy_time(m: &Machine, p: &TaskUtil, domain: &FreqDomain) -> Util {
+    domain.cpus.iter().fold(Util(0), |sum, &cpu| sum + m.effective(cpu, m.cpu_util(cpu, Some(p), None, false)).util)
+}
+
+/// `eenv_pd_max_util`: what the busiest CPU makes schedutil ask for.
+fn max_util(m: &Machine, task: TaskId, p: &TaskUtil, domain: &FreqDomain, dst: Option<CpuId>) -> Util {
+    let t = m.task(task);
+    let perf = |&cpu: &CpuId| {
+        let mut eff = m.effective(cpu, m.cpu_util(cpu, Some(p), dst, true));
+        if dst == Some(cpu) {
+            eff.min = eff.min.max(t.clamps().min);
+            let idle = m.cpu(cpu).uclamp.uclamp_rq_is_idle();
+            eff.max = if idle { t.clamps().max } else { eff.max.max(t.clamps().max) };
+        }
+        sugov_effective_cpu_perf(eff.util, eff.min, eff.max)
+    };
+    domain.cpus.iter().map(perf).max().unwrap_or_default()
+}

@@ -1,0 +1,170 @@
+//! Where a new task goes: the idlest CPU of the idlest group, level by level
+//! (`sched_balance_find_dst_cpu`).
+//!
+//! ```text
+//! from the widest domain of the parent's CPU downwards:
+//!   group   idlest of the others, if it beats the local one  (has_spare: most idle CPUs)
+//!   CPU     idle with the shortest exit latency, latest idle first; else least loaded
+//!   go on below that CPU, in smaller domains only
+//! ```
+//!
+//! The parent is rt-app's main thread, which runs on the first CPU of the workload.
+//! Source: kernel/sched/fair.c.
+
+use super::{Placed, within_affinity};
+use crate::cpuset::CpuSet;
+use crate::machine::Machine;
+use crate::topology::SchedDomain;
+use risetime_kernel::units::{CpuId, TaskId};
+use risetime_trace::Why;
+
+/// How busy a group is, idlest first (`enum group_type`, as far as forks use it).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum GroupType {
+    /// It has capacity to spare.
+    HasSpare,
+    /// Just full.
+    FullyBusy,
+    /// No CPU of it fits the task, or one has a task that does not fit.
+    Misfit,
+    /// More than full.
+    Overloaded,
+}
+
+struct Stats {
+    kind: GroupType,
+    idle_cpus: usize,
+    util: u64,
+    avg_load: u64,
+    max_capacity: u64,
+}
+
+pub(super) fn idlest_cpu(m: &Machine, task: TaskId) -> Placed {
+    let mut cpu = m.task(task).cpu;
+    let mut below = u32::MAX;
+    loop {
+        let level = m.cpu(cpu).sched_domains.iter().rev().find(|d| d.weight < below);
+        let Some(domain) = level else { break };
+        below = domain.weight;
+        if let Some(group) = idlest_group(m, task, domain) {
+            cpu = idlest_of_group(m, task, &group, cpu);
+        }
+    }
+    within_affinity(m, task, Placed { cpu, why: Why::ForkIdlest })
+}
+
+/// `sched_balance_find_dst_group`; `None`: the local group is as good.
+fn idlest_group(m: &Machine, task: TaskId, domain: &SchedDomain) -> Option<CpuSet> {
+    let allowed = &m.task(task).allowed;
+    let usable = |g: &&CpuSet| g.intersects(allowed);
+    let local = domain.groups.first().filter(usable).map(|g| stats(m, task, domain, g));
+    let mut idlest: Option<(CpuSet, Stats)> = None;
+    for group in domain.groups.iter().skip(1).filter(usable) {
+        let s = stats(m, task, domain, group);
+        if idlest.as_ref().is_none_or(|(_, best)| idler(&s, best)) {
+            idlest = Some((*group, s));
+        }
+    }
+    let (group, best) = idlest?;
+    let Some(local) = local else { return Some(group) };
+    let imbalance = 1024 * (domain.imbalance_pct() - 100) / 100;
+    let push = match local.kind.cmp(&best.kind) {
+        std::cmp::Ordering::Less => false,
+        std::cmp::Ordering::Greater => true,
+        std::cmp::Ordering::Equal => match local.kind {
+            GroupType::HasSpare => local.idle_cpus < best.idle_cpus,
+            GroupType::Misfit => local.max_capacity < best.max_capacity,
+            GroupType::FullyBusy | GroupType::Overloaded => {
+                best.avg_load < local.avg_load + imbalance
+                    && 100 * local.avg_load > domain.imbalance_pct() * best.avg_load
+            }
+        },
+    };
+    push.then_some(group)
+}
+
+/// `update_pick_idlest`: is `s` idler than the best so far?
+fn idler(s: &Stats, best: &Stats) -> bool {
+    if s.kind != best.kind {
+        return s.kind < best.kind;
+    }
+    match s.kind {
+        GroupType::HasSpare => {
+            s.idle_cpus > best.idle_cpus || (s.idle_cpus == best.idle_cpus && s.util < best.util)
+        }
+        GroupType::Misfit => s.max_capacity > best.max_capacity,
+        GroupType::FullyBusy | GroupType::Overloaded => s.avg_load < best.avg_load,
+    }
+}
+
+/// `update_sg_wakeup_stats`.
+fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &CpuSet) -> Stats {
+    let allowed = group.and(&m.task(task).allowed);
+    let (mut load, mut util, mut runnable, mut running, mut idle_cpus) = (0, 0, 0, 0, 0);
+    let mut fits = !domain.asym;
+    for cpu in allowed.iter() {
+        let c = m.cpu(cpu);
+        load += c.cfs_avg.avg.load_avg;
+        util += m.cpu_util_without(cpu, task).0;
+        runnable += c.cfs_avg.avg.runnable_avg.0;
+        running += c.nr_running();
+        idle_cpus += usize::from(m.idle_cpu(cpu));
+        fits |= m.task_fits(task, cpu) == risetime_kernel::fits::Fit::Fits;
+    }
+    let capacities = || group.iter().map(|c| m.capacity_of(c).0);
+    let capacity: u64 = capacities().sum();
+    let kind = classify(&GroupLoad { capacity, util, runnable, running, weight: group.len() }, domain.imbalance_pct(), !fits);
+    let avg_load = if kind >= GroupType::FullyBusy { load * 1024 / capacity.max(1) } else { 0 };
+    Stats { kind, idle_cpus, util, avg_load, max_capacity: capacities().max().unwrap_or(0) }
+}
+
+/// What a group is classified by.
+pub(crate) struct GroupLoad {
+    pub(crate) capacity: u64,
+    pub(crate) util: u64,
+    pub(crate) runnable: u64,
+    pub(crate) running: usize,
+    pub(crate) weight: usize,
+}
+
+/// `group_classify`: the first that holds of overloaded, misfit, has spare, fully busy.
+pub(crate) fn classify(g: &GroupLoad, imbalance_pct: u64, misfit: bool) -> GroupType {
+    let full_util = g.capacity * 100 < g.util * imbalance_pct;
+    let full_runnable = g.capacity * imbalance_pct < g.runnable * 100;
+    if g.running > g.weight && (full_util || full_runnable) {
+        GroupType::Overloaded
+    } else if misfit {
+        GroupType::Misfit
+    } else if g.running < g.weight || (!full_runnable && g.capacity * 100 > g.util * imbalance_pct) {
+        GroupType::HasSpare
+    } else {
+        GroupType::FullyBusy
+    }
+}
+
+/// `sched_balance_find_dst_group_cpu`.
+fn idlest_of_group(m: &Machine, task: TaskId, group: &CpuSet, this_cpu: CpuId) -> CpuId {
+    if group.len() == 1 {
+        return group.lowest().unwrap_or(this_cpu);
+    }
+    let mut idle: Option<(u64, u64, CpuId)> = None;
+    let mut loaded: Option<(u64, CpuId)> = None;
+    for cpu in group.and(&m.task(task).allowed).iter() {
+        let c = m.cpu(cpu);
+        if m.idle_cpu(cpu) {
+            let states = &m.platform.domains[c.domain].idle;
+            let latency = |i: u32| states.get(i as usize).map_or(0, |s| s.exit_latency.0);
+            let latency = c.idle.and_then(|i| i.state).map_or(0, latency);
+            let since = c.idle.map_or(0, |i| i.since.0);
+            if idle.is_none_or(|(best, latest, _)| latency < best || (latency == best && since > latest)) {
+                idle = Some((latency, since, cpu));
+            }
+        } else if idle.is_none() {
+            let load = c.cfs_avg.avg.load_avg;
+            if loaded.is_none_or(|(least, _)| load < least) {
+                loaded = Some((load, cpu));
+            }
+        }
+    }
+    idle.map(|(_, _, cpu)| cpu).or(loaded.map(|(_, cpu)| cpu)).unwrap_or(this_cpu)
+}

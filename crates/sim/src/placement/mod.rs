@@ -1,0 +1,62 @@
+//! Placement: on which CPU a waking or new task is queued.
+//!
+//! A placement is one file and one line in [`REGISTRY`]. It reads the machine through a shared
+//! borrow and returns a CPU with the reason; the engine moves the task and records both.
+
+mod energy;
+mod fair;
+pub(crate) mod fork;
+mod idle_sibling;
+mod prev;
+
+use crate::machine::Machine;
+use risetime_kernel::units::{CpuId, TaskId};
+use risetime_trace::Why;
+
+/// Where a task goes, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The CPU; always one that the task's affinity allows.
+    pub cpu: CpuId,
+    /// Why there.
+    pub why: Why,
+}
+
+/// A rule for choosing CPUs (`select_task_rq`).
+pub trait Placement {
+    /// A task wakes that slept on its `task_cpu`.
+    fn wake(&mut self, machine: &Machine, task: TaskId) -> Placed;
+    /// A new task is created by one that runs on the first CPU.
+    fn fork(&mut self, machine: &Machine, task: TaskId) -> Placed;
+}
+
+/// One placement.
+pub struct Descriptor {
+    /// Its name.
+    pub name: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// A new instance.
+    pub make: fn() -> Box<dyn Placement>,
+}
+
+/// All placements.
+pub const REGISTRY: &[Descriptor] = &[fair::DESCRIPTOR, prev::DESCRIPTOR];
+
+/// Their names, for the setting `placement`.
+pub const NAMES: &[&str] = &["fair", "prev"];
+
+/// The placement called `name`; settings were checked against [`NAMES`].
+pub(crate) fn find(name: &str) -> &'static Descriptor {
+    REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
+}
+
+/// `placed` if the task may run there, else the lowest CPU it may run on
+/// (`select_fallback_rq`).
+fn within_affinity(machine: &Machine, task: TaskId, placed: Placed) -> Placed {
+    let allowed = &machine.task(task).allowed;
+    match allowed.lowest() {
+        Some(lowest) if !allowed.contains(placed.cpu) => Placed { cpu: lowest, why: Why::Affinity },
+        _ => placed,
+    }
+}

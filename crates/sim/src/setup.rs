@@ -1,0 +1,249 @@
+//! From an experiment to a machine that is ready to run.
+
+use crate::cpufreq::speed;
+use crate::cpuset::CpuSet;
+use crate::engine::{Engine, StartState};
+use crate::machine::{Cpu, FreqDomain, Idle, Machine, Role, RootDomain, State, Task, Todo, UPTIME};
+use crate::program::Program;
+use crate::queue::{Ev, Queue};
+use crate::topology::sched_domains;
+use crate::{governor, placement};
+use risetime_kernel::clock_pelt::{RqClock, freq_scale};
+use risetime_kernel::eevdf::{CfsRq, Entity, Features, LoadWeight, Tunables};
+use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
+use risetime_kernel::opp::FreqTableEntry;
+use risetime_kernel::pelt::{Decay, SchedAvg};
+use risetime_kernel::pelt_cfs::{CfsRqAvg, init_entity_runnable_average};
+use risetime_kernel::uclamp::{UclampRq, UclampTask};
+use risetime_kernel::units::{Capacity, CpuId, Instant, MicroWatts, Span, TaskId, Util};
+use risetime_kernel::util_est::UtilEst;
+use risetime_model::platform::Domain;
+use risetime_model::workload::{StartAt, TaskSpec};
+use risetime_model::{Experiment, InputError, Platform};
+use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
+use std::sync::Arc;
+
+/// Mainline's half-life; a static, so that every machine shares the tables.
+static DECAY: Decay = Decay::MS32;
+
+/// The signals that a simulation records.
+const SIGNALS: &[&str] = &["util_avg", "runnable_avg", "util_est", "cfs_rq", "cpu_frequency", "cpu_idle", "sched_switch", "overutilized", "misfit"];
+
+/// The head of the trace.
+pub(crate) fn header(e: &Experiment) -> Header {
+    Header {
+        backend: "sim",
+        platform: Arc::clone(&e.platform),
+        workload: e.workload.name.clone(),
+        policy: e.policy.name.clone(),
+        settings: e.settings.clone(),
+        kernel_release: e.policy.kernel.to_string(),
+        clock: "simulated",
+        phase_us: e.phase.0 / 1000,
+        seed: e.seed,
+        signals: SIGNALS.iter().map(|name| Signal { name, origin: Origin::Simulated }).collect(),
+        lost: Vec::new(),
+    }
+}
+
+/// What a reader of the result should know.
+pub(crate) fn notes(e: &Experiment) -> Vec<String> {
+    e.workload.without_effect.iter().map(|key| format!("without effect: {key}")).collect()
+}
+
+/// The machine with its tasks, before time 0.
+pub(crate) fn engine<'a>(e: &Experiment, sink: &'a mut dyn TraceSink) -> Result<Engine<'a>, RunError> {
+    let workload = e.workload.bind(&e.platform)?;
+    let int = |name: &str| e.settings.int(name);
+    let governor = governor::find(e.settings.name("governor").unwrap_or("schedutil"));
+    let clamps = (int("uclamp_min").map(|v| Util(v as u64)), int("uclamp_max").map(|v| Util(v as u64)));
+    if let (Some(min), Some(max)) = clamps
+        && min > max
+    {
+        return Err(InputError::new("uclamp_min", format!("{min} is above uclamp_max, {max}")).into());
+    }
+    let specs: Arc<[TaskSpec]> = workload.tasks.into();
+    let machine = machine(e, governor.name == "schedutil");
+    let governors = (0..e.platform.domains.len()).map(|d| (governor.make)(&e.platform, d, &e.settings)).collect();
+    let mut engine = Engine {
+        m: machine,
+        q: Queue::default(),
+        governors,
+        placement: (placement::find(e.settings.name("placement").unwrap_or("fair")).make)(),
+        start: StartState {
+            util: int("start_util").map(|v| Util(v as u64)),
+            period_contrib: int("start_period_contrib").map(|v| v as u32),
+            first_tick: int("first_tick_ns").map(|v| Span(v as u64)),
+            phase: match workload.start_at {
+                StartAt::Creation => None,
+                StartAt::Phase(index) => Some(index),
+            },
+            done: false,
+        },
+        sink,
+        events: 0,
+        need_resched: CpuSet::EMPTY,
+        sugov_work: Span(int("sugov_work_ns").unwrap_or(0).max(0) as u64),
+        first_cpu: int("first_cpu").map(|v| CpuId(v as u32)),
+        created_any: false,
+        parent_cpu: CpuId(0),
+        forced_clamps: clamps,
+        alive: specs.len(),
+        grid_first: None,
+        entered: Vec::new(),
+        stuck: None,
+    };
+    add_tasks(&mut engine, &specs, e.phase);
+    add_kthreads(&mut engine);
+    Ok(engine)
+}
+
+fn machine(e: &Experiment, schedutil: bool) -> Machine {
+    let platform = &e.platform;
+    let rev = e.policy.kernel;
+    let capacity: Vec<Capacity> = platform.cpus().map(|c| platform.domains[domain_index(platform, c)].capacity).collect();
+    let tunables = Tunables {
+        base_slice_ns: e.settings.int("base_slice_ns").unwrap_or(700_000).max(1) as u64,
+        ..Tunables::of(rev, platform.nr_cpus() as u32, platform.hz)
+    };
+    let cpus: Vec<Cpu> = platform
+        .cpus()
+        .map(|cpu| Cpu {
+            domain: domain_index(platform, cpu),
+            capacity: capacity[cpu.index()],
+            cpu_capacity: capacity[cpu.index()],
+            clock: RqClock::new(Instant(0) + UPTIME),
+            cfs: CfsRq::new(rev, Features::of(rev), tunables),
+            cfs_avg: CfsRqAvg::default(),
+            util_est: Util(0),
+            dl_avg: SchedAvg::default(),
+            uclamp: UclampRq::default(),
+            dl: Vec::new(),
+            curr: None,
+            work_gen: 0,
+            run_since: Instant(0),
+            tick_gen: 0,
+            idle: Some(Idle { state: None, since: Instant(0) }),
+            waking: false,
+            idle_calls: 0,
+            misfit_task_load: 0,
+            sched_domains: sched_domains(platform, &capacity, cpu),
+            next_balance: 0,
+            nohz_kicked: false,
+            nohz_balance_kick: false,
+            has_blocked_load: false,
+        })
+        .collect();
+    let domains: Vec<FreqDomain> = platform.domains.iter().map(|d| freq_domain(e, d)).collect();
+    let asym = capacity.iter().any(|c| *c != capacity[0]);
+    let known_power = domains.iter().all(|d| !d.em.is_empty());
+    Machine {
+        platform: Arc::clone(platform),
+        rev,
+        now: Instant(0),
+        cpus,
+        domains,
+        tasks: Vec::new(),
+        decay: &DECAY,
+        root: RootDomain {
+            overutilized: false,
+            overloaded: false,
+            energy_aware: asym && schedutil && known_power && e.settings.int("sched_energy_aware") != Some(0),
+            asym_cpucap: asym,
+            idle_cpus: CpuSet::first(platform.nr_cpus()),
+            has_blocked: false,
+            next_balance: 0,
+            next_blocked: 0,
+        },
+        tick: platform.tick(),
+        tick_offset: Span(0),
+        background_util: Util(e.settings.int("background_util").unwrap_or(0).max(0) as u64),
+    }
+}
+
+fn domain_index(platform: &Platform, cpu: CpuId) -> usize {
+    platform.domain_of(cpu).expect("validated: every CPU is in a domain")
+}
+
+/// A domain at its lowest frequency, with its energy model if all powers are known.
+fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
+    let state = |o: &risetime_model::platform::Opp| EmPerfState { frequency: o.freq, power: o.power, ..EmPerfState::default() };
+    let mut em: Vec<EmPerfState> = d.opps.iter().map(state).collect();
+    em_compute_costs(e.policy.kernel, &mut em, d.capacity);
+    let inefficient: Vec<bool> = em.iter().map(|s| s.inefficient).collect();
+    if d.opps.iter().any(|o| o.power == MicroWatts(0)) {
+        em.clear();
+    }
+    let entry = |(i, o): (usize, &risetime_model::platform::Opp)| FreqTableEntry { freq: o.freq, inefficient: !em.is_empty() && inefficient[i] };
+    let lowest = d.opps[0].freq;
+    FreqDomain {
+        cpus: d.cpus.clone(),
+        table: d.opps.iter().enumerate().map(entry).collect(),
+        em,
+        cur: lowest,
+        hw: lowest,
+        wanted: lowest,
+        target: lowest,
+        freq_scale: freq_scale(lowest, d.freq_max()),
+        speed: speed(d.capacity, lowest, d.freq_max()),
+        fast_switch: d.fast_switch,
+        change_gen: 0,
+        kthread: None,
+        work_in_progress: false,
+        driver_due: false,
+        in_driver: false,
+    }
+}
+
+/// The workload's tasks, to be created `phase` plus their own delay after time 0.
+fn add_tasks(engine: &mut Engine<'_>, specs: &Arc<[TaskSpec]>, phase: Span) {
+    for (i, spec) in specs.iter().enumerate() {
+        let task = TaskId(i as u32);
+        let role = Role::User(Program::new(Arc::clone(specs), i));
+        push_task(engine, spec.comm.as_str().into(), role);
+        engine.set_attr(task, &spec.attr);
+        engine.q.push(Instant(0) + phase + spec.delay, Ev::Create { task });
+    }
+}
+
+/// A sugov kthread for each domain that cannot switch fast, asleep on the domain's first CPU.
+fn add_kthreads(engine: &mut Engine<'_>) {
+    for domain in 0..engine.m.domains.len() {
+        let d = &engine.m.domains[domain];
+        if d.fast_switch {
+            continue;
+        }
+        let cpu = d.cpus[0];
+        let task = TaskId(engine.m.tasks.len() as u32);
+        push_task(engine, format!("sugov:{}", cpu.0).into(), Role::Sugov(domain));
+        let t = engine.m.task_mut(task);
+        (t.cpu, t.state) = (cpu, State::Sleeping);
+        engine.m.domains[domain].kthread = Some(task);
+    }
+}
+
+fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) {
+    let load = LoadWeight::of_nice(0);
+    let weight = load.weight();
+    let id = TaskId(engine.m.tasks.len() as u32);
+    engine.m.tasks.push(Task {
+        comm,
+        role,
+        state: State::New,
+        todo: Todo::Nothing,
+        cpu: CpuId(0),
+        allowed: CpuSet::EMPTY,
+        max_allowed_capacity: Capacity(0),
+        nice: 0,
+        weight,
+        avg: init_entity_runnable_average(Some(weight)),
+        util_est: UtilEst::default(),
+        uclamp: UclampTask::default(),
+        entity: Some(Entity::new(id, load)),
+        timer_gen: 0,
+        timer_at: None,
+        recent_used_cpu: CpuId(0),
+        max_speed: Util(0),
+    });
+    engine.m.set_allowed(id, CpuSet::first(engine.m.cpus.len()));
+}

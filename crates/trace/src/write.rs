@@ -1,0 +1,3 @@
+//! Sinks that write a trace in a format other tools read.
+
+pub mod perfetto;

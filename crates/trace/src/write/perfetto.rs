@@ -1,0 +1,679 @@
+//! Perfetto: a file that opens in ui.perfetto.dev.
+//!
+//! ```text
+//!   event                          written as
+//!   Switch                         ftrace sched_switch (sched_process_exit at an exit)
+//!   Wakeup                         ftrace sched_waking, sched_wakeup
+//!   TaskNew                        thread in the process tree; sched_waking, sched_wakeup_new
+//!   Migrate                        ftrace sched_migrate_task; instant on the thread, with the reason
+//!   Freq                           ftrace cpu_frequency for each CPU of the domain
+//!   Idle                           ftrace cpu_idle
+//!   PeltTask, UtilEst              counters of the thread
+//!   PeltCfs, PeltPressure,
+//!   CpuCapacity                    counters of the CPU
+//!   FreqRequest                    counters and an instant of the domain's governor, with the reason
+//!   Misfit, Overutilized           instants; overutilized also as a counter
+//!   Phase                          instant on the thread
+//! ```
+//!
+//! Task n is thread 1000 + n; the workload's threads belong to process 999, each of the
+//! system's to itself. Idle is thread 0, `swapper/CPU`. The header stands as an instant at
+//! the start of the track "risetime".
+//!
+//! Perfetto takes a thread's life from `sched_waking` and `sched_switch`, so a new task is
+//! given a `sched_waking` that a kernel would not trace. Timestamps are ns since the run's
+//! start, on Perfetto's default clock. A counter is written when its value changes.
+//!
+//! Left out: priorities (all 120), `util_sum`, `period_contrib`, waker of a wakeup (not in
+//! the trace).
+
+mod field;
+mod message;
+mod track;
+
+use crate::{Event, Header, SwitchOut, TraceSink, Why};
+use field::*;
+use message::Message;
+use risetime_kernel::units::{CpuId, Instant, KHz, TaskId};
+use risetime_model::Value;
+use std::collections::BTreeMap;
+use std::io;
+use track::Track;
+
+/// Events of a CPU are gathered into bundles of about this many bytes.
+const BUNDLE: usize = 32 * 1024;
+/// The process of the workload's threads.
+const PROCESS: i64 = 999;
+/// Every task has the default priority.
+const PRIO: i64 = 120;
+/// All packets are one sequence.
+const SEQUENCE: u64 = 1;
+
+/// What is known of a task.
+struct Task {
+    comm: String,
+    user: bool,
+}
+
+/// Writes a trace as it comes, in bounded memory. Errors are kept: the first one is reported
+/// by [`finish`](Writer::finish), and nothing is written after it. The bytes so far are then
+/// no complete trace; whoever gave the output removes it.
+pub struct Writer<W: io::Write> {
+    out: W,
+    error: Option<io::Error>,
+    /// The packet that is being written.
+    packet: Message,
+    /// Events of each CPU that are not written yet.
+    bundles: Vec<Message>,
+    /// The CPUs of each domain, by its first CPU.
+    domains: BTreeMap<u32, Vec<CpuId>>,
+    tasks: BTreeMap<u32, Task>,
+    /// The tracks that have been described; of counters with their last value.
+    tracks: BTreeMap<u64, Option<i64>>,
+}
+
+impl<W: io::Write> Writer<W> {
+    /// A writer to `out`, which should be buffered.
+    pub fn new(out: W) -> Writer<W> {
+        Writer {
+            out,
+            error: None,
+            packet: Message::default(),
+            bundles: Vec::new(),
+            domains: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            tracks: BTreeMap::new(),
+        }
+    }
+
+    /// Writes what is left and flushes. Errors: the first one of the whole trace.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.flush_bundles();
+        match self.error {
+            Some(e) => Err(e),
+            None => self.out.flush(),
+        }
+    }
+
+    /// Writes one packet.
+    fn packet(&mut self, at: Option<Instant>, fill: impl FnOnce(&mut Message)) {
+        if self.error.is_some() {
+            return;
+        }
+        self.packet.0.clear();
+        self.packet.nested(trace::PACKET, |m| {
+            if let Some(at) = at {
+                m.uint(packet::TIMESTAMP, at.0);
+            }
+            m.uint(packet::TRUSTED_PACKET_SEQUENCE_ID, SEQUENCE);
+            fill(m);
+        });
+        self.error = self.out.write_all(&self.packet.0).err();
+    }
+
+    /// Adds an event of `cpu`.
+    fn ftrace(
+        &mut self,
+        at: Instant,
+        cpu: CpuId,
+        pid: i64,
+        kind: u32,
+        fill: impl FnOnce(&mut Message),
+    ) {
+        // A CPU that the platform does not have gets no lane.
+        let index = cpu.index();
+        let Some(bundle) = self.bundles.get_mut(index) else {
+            return;
+        };
+        bundle.nested(bundle::EVENT, |m| {
+            m.uint(ftrace::TIMESTAMP, at.0)
+                .int(ftrace::PID, pid)
+                .nested(kind, fill);
+        });
+        if bundle.0.len() >= BUNDLE {
+            self.flush_bundle(index);
+        }
+    }
+
+    fn flush_bundle(&mut self, cpu: usize) {
+        let mut events = std::mem::take(&mut self.bundles[cpu]);
+        if !events.0.is_empty() {
+            self.packet(None, |m| {
+                m.nested(packet::FTRACE_EVENTS, |m| {
+                    m.uint(bundle::CPU, cpu as u64);
+                    m.0.extend_from_slice(&events.0);
+                });
+            });
+        }
+        events.0.clear();
+        self.bundles[cpu] = events;
+    }
+
+    fn flush_bundles(&mut self) {
+        (0..self.bundles.len()).for_each(|cpu| self.flush_bundle(cpu));
+    }
+
+    /// Describes a track, once.
+    fn describe(
+        &mut self,
+        uuid: u64,
+        parent: Option<u64>,
+        name: &str,
+        fill: impl FnOnce(&mut Message),
+    ) {
+        if self.tracks.contains_key(&uuid) {
+            return;
+        }
+        self.tracks.insert(uuid, None);
+        self.packet(None, |m| {
+            m.nested(packet::TRACK_DESCRIPTOR, |m| {
+                m.uint(descriptor::UUID, uuid)
+                    .string(descriptor::NAME, name);
+                if let Some(parent) = parent {
+                    m.uint(descriptor::PARENT_UUID, parent);
+                }
+                fill(m);
+            });
+        });
+    }
+
+    /// The track of a thread; its task may be one that was never announced.
+    fn thread(&mut self, task: TaskId) -> u64 {
+        let uuid = Track::Thread.of(task.0);
+        if !self.tracks.contains_key(&uuid) {
+            let (tid, tgid, comm) = (tid(task), self.tgid(task), self.comm(task));
+            self.describe(uuid, None, &comm, |m| {
+                m.nested(descriptor::THREAD, |m| {
+                    m.int(descriptor::THREAD_PID, tgid)
+                        .int(descriptor::THREAD_TID, tid)
+                        .string(descriptor::THREAD_NAME, &comm);
+                });
+            });
+        }
+        uuid
+    }
+
+    fn cpu(&mut self, cpu: CpuId) -> u64 {
+        let uuid = Track::Cpu.of(cpu.0);
+        if !self.tracks.contains_key(&uuid) {
+            self.describe(Track::Cpus.of(0), None, "CPU signals", |_| {});
+            self.describe(
+                uuid,
+                Some(Track::Cpus.of(0)),
+                &format!("CPU{}", cpu.0),
+                |_| {},
+            );
+        }
+        uuid
+    }
+
+    fn governor(&mut self, cpu: CpuId) -> u64 {
+        let uuid = Track::Governor.of(cpu.0);
+        if !self.tracks.contains_key(&uuid) {
+            let name = match self.domains.get(&cpu.0).and_then(|cpus| cpus.last()) {
+                Some(last) if *last != cpu => format!("policy{} (CPU{}-{})", cpu.0, cpu.0, last.0),
+                _ => format!("policy{}", cpu.0),
+            };
+            self.describe(Track::Governors.of(0), None, "Frequency requests", |_| {});
+            self.describe(uuid, Some(Track::Governors.of(0)), &name, |_| {});
+        }
+        uuid
+    }
+
+    /// Writes a counter if its value is new. `parent` describes the track that it is under.
+    fn counter(
+        &mut self,
+        at: Instant,
+        kind: Track,
+        index: u32,
+        value: u64,
+        parent: impl FnOnce(&mut Self) -> Option<u64>,
+    ) {
+        let uuid = kind.of(index);
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        if self.tracks.get(&uuid) == Some(&Some(value)) {
+            return;
+        }
+        if !self.tracks.contains_key(&uuid) {
+            let parent = parent(self);
+            let (name, unit) = kind.counter().unwrap_or_default();
+            // In a list of all tracks the name must say whose counter it is.
+            let name = match parent {
+                Some(p) if p >> 32 == Track::Cpu as u64 => format!("CPU{index} {name}"),
+                Some(p) if p >> 32 == Track::Governor as u64 => format!("policy{index} {name}"),
+                Some(_) => format!("{} {name}", self.comm(TaskId(index))),
+                None => name.to_owned(),
+            };
+            self.describe(uuid, parent, &name, |m| {
+                m.nested(descriptor::COUNTER, |m| {
+                    if !unit.is_empty() {
+                        m.string(descriptor::COUNTER_UNIT_NAME, unit);
+                    }
+                });
+            });
+        }
+        self.tracks.insert(uuid, Some(value));
+        self.packet(Some(at), |m| {
+            m.nested(packet::TRACK_EVENT, |m| {
+                m.uint(track_event::TYPE, track_event::COUNTER)
+                    .uint(track_event::TRACK_UUID, uuid)
+                    .int(track_event::COUNTER_VALUE, value);
+            });
+        });
+    }
+
+    /// Writes a moment on a track, with what is known about it.
+    fn instant(
+        &mut self,
+        at: Instant,
+        uuid: u64,
+        category: &str,
+        name: &str,
+        notes: &[(&str, Note<'_>)],
+    ) {
+        self.packet(Some(at), |m| {
+            m.nested(packet::TRACK_EVENT, |m| {
+                m.uint(track_event::TYPE, track_event::INSTANT)
+                    .uint(track_event::TRACK_UUID, uuid)
+                    .string(track_event::CATEGORIES, category)
+                    .string(track_event::NAME, name);
+                for (key, value) in notes {
+                    m.nested(track_event::DEBUG_ANNOTATIONS, |m| {
+                        m.string(annotation::NAME, key);
+                        match value {
+                            Note::Number(n) => m.uint(annotation::UINT_VALUE, *n),
+                            Note::Text(s) => m.string(annotation::STRING_VALUE, s),
+                        };
+                    });
+                }
+            });
+        });
+    }
+
+    fn comm(&self, task: TaskId) -> String {
+        self.tasks
+            .get(&task.0)
+            .map_or_else(|| format!("{task}"), |t| t.comm.clone())
+    }
+    fn tgid(&self, task: TaskId) -> i64 {
+        match self.tasks.get(&task.0) {
+            Some(Task { user: true, .. }) => PROCESS,
+            _ => tid(task),
+        }
+    }
+
+    fn task_new(
+        &mut self,
+        at: Instant,
+        task: TaskId,
+        comm: &str,
+        user: bool,
+        cpu: CpuId,
+        why: Why,
+    ) {
+        self.tasks.insert(
+            task.0,
+            Task {
+                comm: comm.to_owned(),
+                user,
+            },
+        );
+        let (tid, tgid) = (tid(task), self.tgid(task));
+        self.packet(Some(at), |m| {
+            m.nested(packet::PROCESS_TREE, |m| {
+                if !user {
+                    m.nested(process_tree::PROCESSES, |m| {
+                        m.int(process_tree::PROCESS_PID, tid)
+                            .int(process_tree::PROCESS_PPID, 2)
+                            .string(process_tree::PROCESS_CMDLINE, comm)
+                            .uint(process_tree::PROCESS_IS_KTHREAD, 1);
+                    });
+                }
+                m.nested(process_tree::THREADS, |m| {
+                    m.int(process_tree::THREAD_TID, tid)
+                        .string(process_tree::THREAD_NAME, comm)
+                        .int(process_tree::THREAD_TGID, tgid);
+                });
+            });
+        });
+        self.wakeup(
+            at,
+            task,
+            cpu,
+            [ftrace::SCHED_WAKING, ftrace::SCHED_WAKEUP_NEW],
+        );
+        let thread = self.thread(task);
+        let notes = [
+            ("cpu", Note::Number(cpu.0.into())),
+            ("why", Note::Text(why.as_str())),
+        ];
+        self.instant(
+            at,
+            thread,
+            "placement",
+            &format!("created on {cpu}: {why}"),
+            &notes,
+        );
+    }
+
+    fn wakeup(&mut self, at: Instant, task: TaskId, cpu: CpuId, kinds: [u32; 2]) {
+        let comm = self.comm(task);
+        for kind in kinds {
+            self.ftrace(at, cpu, 0, kind, |m| {
+                m.string(sched_wakeup::COMM, &comm)
+                    .int(sched_wakeup::PID, tid(task))
+                    .int(sched_wakeup::PRIO, PRIO)
+                    .int(sched_wakeup::SUCCESS, 1)
+                    .int(sched_wakeup::TARGET_CPU, cpu.0.into());
+            });
+        }
+    }
+
+    fn switch(
+        &mut self,
+        at: Instant,
+        cpu: CpuId,
+        prev: Option<(TaskId, SwitchOut)>,
+        next: Option<TaskId>,
+    ) {
+        let who = |w: &Self, task: Option<TaskId>| match task {
+            Some(t) => (tid(t), w.comm(t)),
+            None => (0, format!("swapper/{}", cpu.0)),
+        };
+        let (prev_pid, prev_comm) = who(self, prev.map(|p| p.0));
+        let (next_pid, next_comm) = who(self, next);
+        // The kernel's state bits: R, S, X.
+        let state = match prev.map(|p| p.1) {
+            None | Some(SwitchOut::Preempted) => 0,
+            Some(SwitchOut::Sleeping) => 1,
+            Some(SwitchOut::Exited) => 16,
+        };
+        if let Some((task, SwitchOut::Exited)) = prev {
+            let tgid = self.tgid(task);
+            self.ftrace(at, cpu, prev_pid, ftrace::SCHED_PROCESS_EXIT, |m| {
+                m.string(sched_process_exit::COMM, &prev_comm)
+                    .int(sched_process_exit::PID, prev_pid)
+                    .int(sched_process_exit::TGID, tgid)
+                    .int(sched_process_exit::PRIO, PRIO);
+            });
+        }
+        self.ftrace(at, cpu, prev_pid, ftrace::SCHED_SWITCH, |m| {
+            m.string(sched_switch::PREV_COMM, &prev_comm)
+                .int(sched_switch::PREV_PID, prev_pid)
+                .int(sched_switch::PREV_PRIO, PRIO)
+                .int(sched_switch::PREV_STATE, state)
+                .string(sched_switch::NEXT_COMM, &next_comm)
+                .int(sched_switch::NEXT_PID, next_pid)
+                .int(sched_switch::NEXT_PRIO, PRIO);
+        });
+    }
+
+    fn migrate(&mut self, at: Instant, task: TaskId, from: CpuId, to: CpuId, why: Why) {
+        let comm = self.comm(task);
+        self.ftrace(at, to, 0, ftrace::SCHED_MIGRATE_TASK, |m| {
+            m.string(sched_wakeup::COMM, &comm)
+                .int(sched_wakeup::PID, tid(task))
+                .int(sched_wakeup::PRIO, PRIO)
+                .int(sched_migrate_task::ORIG_CPU, from.0.into())
+                .int(sched_migrate_task::DEST_CPU, to.0.into());
+        });
+        let thread = self.thread(task);
+        let notes = [
+            ("from", Note::Number(from.0.into())),
+            ("to", Note::Number(to.0.into())),
+            ("why", Note::Text(why.as_str())),
+        ];
+        self.instant(
+            at,
+            thread,
+            "placement",
+            &format!("{from} → {to}: {why}"),
+            &notes,
+        );
+    }
+
+    fn freq(&mut self, at: Instant, cpu: CpuId, freq: KHz) {
+        let cpus = self
+            .domains
+            .get(&cpu.0)
+            .cloned()
+            .unwrap_or_else(|| vec![cpu]);
+        for cpu in cpus {
+            self.ftrace(at, cpu, 0, ftrace::CPU_FREQUENCY, |m| {
+                m.uint(cpu_power::STATE, freq.0)
+                    .uint(cpu_power::CPU_ID, cpu.0.into());
+            });
+        }
+    }
+
+    fn request(&mut self, at: Instant, cpu: CpuId, util: u64, freq: KHz, why: Why) {
+        let track = self.governor(cpu);
+        self.counter(at, Track::RequestFreq, cpu.0, freq.0, |_| Some(track));
+        self.counter(at, Track::RequestUtil, cpu.0, util, |_| Some(track));
+        let notes = [
+            ("util", Note::Number(util)),
+            ("freq_khz", Note::Number(freq.0)),
+            ("why", Note::Text(why.as_str())),
+        ];
+        self.instant(at, track, "frequency", why.as_str(), &notes);
+    }
+
+    fn misfit(&mut self, at: Instant, cpu: CpuId, task: Option<TaskId>) {
+        let track = self.cpu(cpu);
+        match task {
+            Some(task) => {
+                let comm = self.comm(task);
+                let notes = [
+                    ("task", Note::Text(&comm)),
+                    ("tid", Note::Number(tid(task) as u64)),
+                ];
+                self.instant(at, track, "misfit", &format!("misfit: {comm}"), &notes);
+            }
+            None => self.instant(at, track, "misfit", "misfit cleared", &[]),
+        }
+    }
+
+    fn about(&mut self, header: &Header) {
+        let mut notes = vec![
+            ("backend".to_owned(), header.backend.to_owned()),
+            ("platform".to_owned(), header.platform.name.clone()),
+            ("workload".to_owned(), header.workload.clone()),
+            ("policy".to_owned(), header.policy.clone()),
+            ("kernel".to_owned(), header.kernel_release.clone()),
+            ("clock".to_owned(), header.clock.to_owned()),
+            ("seed".to_owned(), header.seed.to_string()),
+            ("phase_us".to_owned(), header.phase_us.to_string()),
+        ];
+        for (name, value) in &header.settings.0 {
+            let value = match value {
+                Value::Int(n) => n.to_string(),
+                Value::Name(s) => s.clone(),
+            };
+            notes.push((format!("set.{name}"), value));
+        }
+        for signal in &header.signals {
+            notes.push((
+                format!("signal.{}", signal.name),
+                format!("{:?}", signal.origin).to_lowercase(),
+            ));
+        }
+        notes.extend(
+            header
+                .lost
+                .iter()
+                .enumerate()
+                .map(|(i, l)| (format!("lost.{i}"), l.clone())),
+        );
+        let notes: Vec<_> = notes
+            .iter()
+            .map(|(k, v)| (k.as_str(), Note::Text(v)))
+            .collect();
+        self.describe(Track::Run.of(0), None, "risetime", |_| {});
+        let name = format!(
+            "{} on {}, {}",
+            header.workload, header.platform.name, header.policy
+        );
+        self.instant(Instant(0), Track::Run.of(0), "run", &name, &notes);
+    }
+}
+
+impl<W: io::Write> TraceSink for Writer<W> {
+    fn header(&mut self, header: &Header) {
+        let platform = &header.platform;
+        self.bundles
+            .resize_with(platform.nr_cpus(), Message::default);
+        self.domains = platform
+            .domains
+            .iter()
+            .map(|d| (d.cpus[0].0, d.cpus.clone()))
+            .collect();
+        self.packet(Some(Instant(0)), |m| {
+            m.uint(
+                packet::SEQUENCE_FLAGS,
+                packet::SEQ_INCREMENTAL_STATE_CLEARED,
+            )
+            .uint(packet::FIRST_PACKET_ON_SEQUENCE, 1)
+            .nested(packet::SYSTEM_INFO, |m| {
+                m.nested(system_info::UTSNAME, |m| {
+                    m.string(system_info::UTSNAME_SYSNAME, "Linux")
+                        .string(system_info::UTSNAME_RELEASE, &header.kernel_release);
+                });
+                m.int(system_info::HZ, platform.hz.into());
+            });
+        });
+        self.packet(Some(Instant(0)), |m| {
+            m.nested(packet::PROCESS_TREE, |m| {
+                m.nested(process_tree::PROCESSES, |m| {
+                    m.int(process_tree::PROCESS_PID, PROCESS)
+                        .int(process_tree::PROCESS_PPID, 1)
+                        .string(process_tree::PROCESS_CMDLINE, &header.workload);
+                });
+            });
+        });
+        self.about(header);
+    }
+
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        match *event {
+            Event::TaskNew {
+                task,
+                comm,
+                user,
+                cpu,
+                why,
+                ..
+            } => {
+                self.task_new(at, task, comm, user, cpu, why);
+            }
+            Event::MaxSpeed { task, max_speed } => {
+                let thread = self.thread(task);
+                let notes = [("max_speed", Note::Number(max_speed.0))];
+                self.instant(
+                    at,
+                    thread,
+                    "placement",
+                    &format!("at most {max_speed} of 1024"),
+                    &notes,
+                );
+            }
+            Event::Wakeup { task, cpu, .. } => {
+                self.wakeup(at, task, cpu, [ftrace::SCHED_WAKING, ftrace::SCHED_WAKEUP]);
+            }
+            Event::Switch { cpu, prev, next } => self.switch(at, cpu, prev, next),
+            Event::Migrate {
+                task,
+                from,
+                to,
+                why,
+            } => self.migrate(at, task, from, to, why),
+            Event::Phase { task, index, name } => {
+                let thread = self.thread(task);
+                let notes = [("phase", Note::Number(index.into()))];
+                self.instant(at, thread, "phase", name, &notes);
+            }
+            Event::Freq { cpu, freq } => self.freq(at, cpu, freq),
+            Event::FreqRequest {
+                cpu,
+                util,
+                freq,
+                why,
+            } => self.request(at, cpu, util.0, freq, why),
+            Event::Idle { cpu, state } => {
+                self.ftrace(at, cpu, 0, ftrace::CPU_IDLE, |m| {
+                    m.uint(
+                        cpu_power::STATE,
+                        state.map_or(cpu_power::NOT_IDLE, u64::from),
+                    )
+                    .uint(cpu_power::CPU_ID, cpu.0.into());
+                });
+            }
+            Event::PeltTask {
+                task,
+                util_avg,
+                runnable_avg,
+                ..
+            } => {
+                let thread = |w: &mut Self| Some(w.thread(task));
+                self.counter(at, Track::TaskUtil, task.0, util_avg.0, thread);
+                self.counter(at, Track::TaskRunnable, task.0, runnable_avg.0, thread);
+            }
+            Event::UtilEst { task, util_est } => {
+                self.counter(at, Track::TaskUtilEst, task.0, util_est.0, |w| {
+                    Some(w.thread(task))
+                });
+            }
+            Event::PeltCfs {
+                cpu,
+                util_avg,
+                runnable_avg,
+                util_est,
+            } => {
+                let track = |w: &mut Self| Some(w.cpu(cpu));
+                self.counter(at, Track::CfsUtil, cpu.0, util_avg.0, track);
+                self.counter(at, Track::CfsRunnable, cpu.0, runnable_avg.0, track);
+                self.counter(at, Track::CfsUtilEst, cpu.0, util_est.0, track);
+            }
+            Event::PeltPressure {
+                cpu,
+                class,
+                util_avg,
+            } => {
+                let kind = match class {
+                    "rt" => Track::RtUtil,
+                    "dl" => Track::DlUtil,
+                    "irq" => Track::IrqUtil,
+                    _ => Track::OtherUtil,
+                };
+                self.counter(at, kind, cpu.0, util_avg.0, |w| Some(w.cpu(cpu)));
+            }
+            Event::CpuCapacity { cpu, capacity } => {
+                self.counter(at, Track::Capacity, cpu.0, capacity.0, |w| Some(w.cpu(cpu)));
+            }
+            Event::Overutilized { on } => {
+                self.counter(at, Track::Overutilized, 0, on.into(), |_| None);
+                let name = if on {
+                    "overutilized"
+                } else {
+                    "no longer overutilized"
+                };
+                self.instant(at, Track::Run.of(0), "overutilized", name, &[]);
+            }
+            Event::Misfit { cpu, task } => self.misfit(at, cpu, task),
+        }
+    }
+
+    fn end(&mut self, _: Instant) {
+        self.flush_bundles();
+    }
+}
+
+/// A value shown beside an instant.
+enum Note<'a> {
+    Number(u64),
+    Text(&'a str),
+}
+
+/// The thread id of a task; what does not fit a thread id is the largest one.
+fn tid(task: TaskId) -> i64 {
+    (i64::from(task.0) + 1000).min(i32::MAX.into())
+}
