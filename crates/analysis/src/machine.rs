@@ -44,6 +44,8 @@ pub(crate) struct Domain {
     known: bool,
     /// What the governor last wanted, and why.
     request: Option<(KHz, Util, Why)>,
+    /// Why it wanted the last frequency that it decided on.
+    chosen: Option<Why>,
     freq_state: State,
 }
 
@@ -163,6 +165,15 @@ impl Machine {
     pub(crate) fn request_changes(&mut self, d: usize, request: (KHz, Util, Why)) -> Option<State> {
         let domain = &mut self.domains[d];
         domain.request = Some(request);
+        let undecided = [
+            Why::Unchanged,
+            Why::RateLimited,
+            Why::InProgress,
+            Why::HoldBusy,
+        ];
+        if !undecided.contains(&request.2) {
+            domain.chosen = Some(request.2);
+        }
         let state = domain.freq_state();
         (state != domain.freq_state).then_some(state)
     }
@@ -299,6 +310,7 @@ impl Domain {
             since: 0,
             known: false,
             request: None,
+            chosen: None,
             freq_state: State::LowestOpp,
         };
         domain.freq_state = domain.freq_state();
@@ -334,27 +346,23 @@ impl Domain {
     /// A refusal by the rate limit is the cause only if more was wanted: the recorded util
     /// (headroom included) exceeds what the present frequency gives. A governor that refuses
     /// before it looks at the util records 0 there; that counts as the rate limit, too.
+    /// "Unchanged" leaves the reason of the frequency it does not change.
     fn freq_state(&self) -> State {
         let now = &self.slots[self.now];
         let at_lowest = now.freq <= self.slots[0].freq;
-        let settled = if at_lowest {
-            State::LowestOpp
-        } else {
-            State::OppClimb
+        let settled = match self.chosen {
+            Some(Why::UclampMax | Why::Fixed) => State::HeldDown,
+            _ if at_lowest => State::LowestOpp,
+            _ => State::OppClimb,
         };
         let Some((freq, util, why)) = self.request else {
             return settled;
         };
+        let wants_more = util.0 == 0 || util.0.saturating_mul(UNIT) > now.speed;
         match why {
-            Why::RateLimited
-                if freq > now.freq || util.0 == 0 || util.0.saturating_mul(UNIT) > now.speed =>
-            {
-                State::RateLimited
-            }
-            Why::RateLimited => settled,
-            Why::InProgress => State::Transition,
             _ if freq > now.freq => State::Transition,
-            Why::UclampMax | Why::Fixed => State::HeldDown,
+            Why::InProgress => State::Transition,
+            Why::RateLimited if wants_more => State::RateLimited,
             _ => settled,
         }
     }

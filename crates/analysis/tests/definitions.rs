@@ -386,7 +386,7 @@ fn every_state_of_the_debt() {
     let t = Trace::new().freq(0, 500).freq(2, 1000).new_task(T, 0, 1024);
     let t = t.at(MS).run(0, T); // waited 1 ms
     let t = t.request(0, 500, Why::Util).at(2 * MS); // lowest_opp .25, little .5
-    let t = t.request(0, 1000, Why::RateLimited).at(3 * MS); // rate_limited .25, little .5
+    let t = t.refused(0, 400, 500).at(3 * MS); // rate_limited .25, little .5
     let t = t.request(0, 1000, Why::Util).at(4 * MS); // transition .25, little .5
     let t = t.misfit(0, Some(T)).freq(0, 1000).at(5 * MS); // misfit .5
     let t = t.request(0, 500, Why::UclampMax).freq(0, 500).at(6 * MS); // held .25, misfit .5
@@ -417,25 +417,33 @@ fn every_state_of_the_debt() {
     assert_eq!(lost(t), wanted);
 }
 
-/// A refusal by the rate limit explains nothing where no more was wanted.
+/// A refusal by the rate limit explains nothing where no more was wanted, or where what was
+/// wanted before is still to come.
 #[test]
 fn the_rate_limit_is_to_blame_only_if_more_was_wanted() {
-    let run = |util| {
-        let t = Trace::new()
-            .freq(0, 500)
-            .new_task(T, 0, 1024)
-            .run(0, T)
-            .event(Event::FreqRequest {
-                cpu: CpuId(0),
-                util: Util(util),
-                freq: KHz(500_000),
-                why: Why::RateLimited,
-            });
+    let run = |util, mhz| {
+        let t = Trace::new().freq(0, 500).new_task(T, 0, 1024).run(0, T);
+        let r = t.refused(0, util, mhz).at(4 * MS).end();
+        lost(first(&r).0).last().unwrap().0.to_owned()
+    };
+    assert_eq!(run(256, 500), "lowest_opp");
+    assert_eq!(run(257, 500), "rate_limited");
+    assert_eq!(run(257, 1000), "transition");
+}
+
+/// What follows a decision and changes nothing does not change its reason either.
+#[test]
+fn unchanged_leaves_the_reason() {
+    let run = |why| {
+        let t = Trace::new().freq(0, 500).new_task(T, 0, 1024).run(0, T);
+        let t = t.request(0, 500, why).request(0, 500, Why::Unchanged);
         let r = t.at(4 * MS).end();
         lost(first(&r).0).last().unwrap().0.to_owned()
     };
-    assert_eq!(run(256), "lowest_opp");
-    assert_eq!(run(257), "rate_limited");
+    assert_eq!(run(Why::Fixed), "held_down");
+    assert_eq!(run(Why::UclampMax), "held_down");
+    assert_eq!(run(Why::Util), "lowest_opp");
+    assert_eq!(run(Why::RateLimited), "lowest_opp");
 }
 
 /// The misfit mark of another task says nothing about this one.

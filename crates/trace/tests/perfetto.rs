@@ -557,6 +557,40 @@ fn a_reason_for_every_decision() {
     assert_eq!(request.all(4)[1].number(3), Some(600_000));
 }
 
+/// A governor says "unchanged" at every tick; what it saw then is in the counters.
+#[test]
+fn unchanged_is_said_once() {
+    let request = |at, util, khz, why| {
+        let (util, freq) = (Util(util), KHz(khz));
+        (
+            at,
+            Event::FreqRequest {
+                cpu: CpuId(2),
+                util,
+                freq,
+                why,
+            },
+        )
+    };
+    let read = write(&[
+        request(1, 10, 600, Why::Util),
+        request(2, 11, 600, Why::Unchanged),
+        request(3, 12, 600, Why::Unchanged),
+        request(4, 13, 600, Why::RateLimited),
+        request(5, 13, 600, Why::RateLimited),
+        request(6, 13, 600, Why::Unchanged),
+        request(7, 14, 900, Why::Unchanged),
+    ]);
+    let times: Vec<_> = read
+        .instants("policy2 (CPU2-3)")
+        .iter()
+        .map(|i| i.0)
+        .collect();
+    assert_eq!(times, [1, 2, 4, 5, 6, 7]);
+    let util = read.counter("policy2 effective util");
+    assert_eq!(util, [(1, 10), (2, 11), (3, 12), (4, 13), (7, 14)]);
+}
+
 /// Nothing is lost, doubled or reordered within a CPU when bundles fill up and are written.
 #[test]
 fn many_events() {

@@ -152,6 +152,15 @@ impl Trace {
             why,
         })
     }
+    /// The rate limit refuses `util`, and `mhz` stays wanted.
+    pub(crate) fn refused(self, cpu: u32, util: u64, mhz: u64) -> Trace {
+        self.event(Event::FreqRequest {
+            cpu: CpuId(cpu),
+            util: Util(util),
+            freq: KHz(mhz * 1000),
+            why: Why::RateLimited,
+        })
+    }
     pub(crate) fn misfit(self, cpu: u32, task: Option<TaskId>) -> Trace {
         self.event(Event::Misfit {
             cpu: CpuId(cpu),

@@ -22,7 +22,8 @@
 //!
 //! Perfetto takes a thread's life from `sched_waking` and `sched_switch`, so a new task is
 //! given a `sched_waking` that a kernel would not trace. Timestamps are ns since the run's
-//! start, on Perfetto's default clock. A counter is written when its value changes.
+//! start, on Perfetto's default clock. A counter is written when its value changes, and of
+//! several requests in a row that leave the frequency unchanged only the first is an instant.
 //!
 //! Left out: priorities (all 120), `util_sum`, `period_contrib`, waker of a wakeup (not in
 //! the trace).
@@ -68,6 +69,8 @@ pub struct Writer<W: io::Write> {
     /// The CPUs of each domain, by its first CPU.
     domains: BTreeMap<u32, Vec<CpuId>>,
     tasks: BTreeMap<u32, Task>,
+    /// The last request of each domain.
+    requests: BTreeMap<u32, (KHz, Why)>,
     /// The tracks that have been described; of counters with their last value.
     tracks: BTreeMap<u64, Option<i64>>,
 }
@@ -82,6 +85,7 @@ impl<W: io::Write> Writer<W> {
             bundles: Vec::new(),
             domains: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            requests: BTreeMap::new(),
             tracks: BTreeMap::new(),
         }
     }
@@ -448,8 +452,12 @@ impl<W: io::Write> Writer<W> {
 
     fn request(&mut self, at: Instant, cpu: CpuId, util: u64, freq: KHz, why: Why) {
         let track = self.governor(cpu);
+        let again = self.requests.insert(cpu.0, (freq, why)) == Some((freq, Why::Unchanged));
         self.counter(at, Track::RequestFreq, cpu.0, freq.0, |_| Some(track));
         self.counter(at, Track::RequestUtil, cpu.0, util, |_| Some(track));
+        if again && why == Why::Unchanged {
+            return;
+        }
         let notes = [
             ("util", Note::Number(util)),
             ("freq_khz", Note::Number(freq.0)),
