@@ -129,3 +129,81 @@ pub const fn freq_scale(cur: KHz, max: KHz) -> u64 {
     }
     (cur.0 << 10) / max.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn busy(clock: &mut RqClock, ms: u64, capacity: u64, freq: u64) {
+        clock.update_rq_clock(Span(ms * MS), Span(0), false, Capacity(capacity), freq);
+    }
+
+    #[test]
+    fn a_period_takes_as_long_as_the_design_says() {
+        // At 459/1024 and 600/2064 MHz one PELT period of 1.048576 ms lasts 8.07 ms.
+        let scale = freq_scale(KHz(600_000), KHz(2_064_000));
+        assert_eq!(scale, 297);
+        let mut clock = RqClock::default();
+        clock.update_rq_clock_pelt(8_070_000, false, Capacity(459), scale);
+        assert!(
+            clock.clock_pelt.abs_diff(1 << 20) < 1500,
+            "{}",
+            clock.clock_pelt
+        );
+        assert_eq!(freq_scale(KHz(5), KHz(0)), 1024, "no maximum known");
+    }
+
+    #[test]
+    fn idle_makes_up_for_slowness_unless_there_was_no_idle_time() {
+        let mut clock = RqClock::new(Instant(5 * MS));
+        busy(&mut clock, 8, 512, 1024);
+        assert_eq!(clock.rq_clock_pelt(), ClockPelt(9 * MS));
+        let mut lost = clock;
+        clock.update_idle_rq_clock_pelt(&Decay::MS32, 100);
+        assert_eq!(clock.rq_clock_pelt(), ClockPelt(13 * MS), "caught up");
+        assert_eq!(clock.lost_idle_time, 0);
+
+        let full = (Decay::MS32.pelt_min_divider() << 10) - Decay::MS32.load_avg_max();
+        lost.update_idle_rq_clock_pelt(&Decay::MS32, full);
+        assert_eq!(
+            lost.rq_clock_pelt(),
+            ClockPelt(9 * MS),
+            "goes on from where it was"
+        );
+        assert_eq!(lost.lost_idle_time, 4 * MS);
+        assert_eq!(lost.clock_pelt_idle, lost.rq_clock_pelt());
+        lost.update_rq_clock(Span(MS), Span(0), true, Capacity(512), 1024);
+        assert_eq!(
+            lost.rq_clock_pelt(),
+            ClockPelt(10 * MS),
+            "idle time passes at full speed"
+        );
+    }
+
+    #[test]
+    fn interrupts_take_at_most_the_time_there_was() {
+        let mut clock = RqClock::default();
+        clock.update_rq_clock(Span(10), Span(3), false, Capacity(1024), 1024);
+        assert_eq!(
+            (clock.clock.0, clock.clock_task.0, clock.clock_pelt),
+            (10, 7, 7)
+        );
+        clock.update_rq_clock(Span(10), Span(30), false, Capacity(1024), 1024);
+        assert_eq!(
+            (clock.clock.0, clock.clock_task.0, clock.clock_pelt),
+            (20, 7, 7)
+        );
+    }
+
+    #[test]
+    fn each_step_of_scaling_rounds_down() {
+        let mut clock = RqClock::default();
+        clock.update_rq_clock_pelt(1023, false, Capacity(1023), 1023);
+        assert_eq!(
+            clock.clock_pelt, 1021,
+            "1023 · 1023 / 1024 = 1022.0…, then 1021.0…"
+        );
+    }
+}

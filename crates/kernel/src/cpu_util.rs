@@ -272,3 +272,164 @@ pub fn capacity_of(
     }
     Capacity(scale_irq_capacity(max - used, rq.irq.0, max).max(1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BIG: Capacity = Capacity(1024);
+
+    fn cfs(util_avg: u64, runnable_avg: u64, util_est: u64) -> CfsUtil {
+        CfsUtil {
+            util_avg: Util(util_avg),
+            runnable_avg: Util(runnable_avg),
+            util_est: Util(util_est),
+        }
+    }
+
+    fn task(cpu: u32, util: u64, est: u64, queued: bool) -> TaskUtil {
+        TaskUtil {
+            cpu: CpuId(cpu),
+            util_avg: Util(util),
+            runnable_avg: Util(util + 10),
+            util_est: Util(est),
+            queued,
+        }
+    }
+
+    #[test]
+    fn largest_of_util_contention_and_estimate() {
+        assert_eq!(cpu_util_cfs(&cfs(100, 300, 50), BIG), Util(100));
+        assert_eq!(cpu_util_cfs_boost(&cfs(100, 300, 50), BIG), Util(300));
+        assert_eq!(cpu_util_cfs_boost(&cfs(100, 300, 400), BIG), Util(400));
+        assert_eq!(cpu_util_cfs(&cfs(2000, 0, 0), Capacity(459)), Util(459));
+    }
+
+    #[test]
+    fn a_waking_task_moves_its_util_and_adds_its_estimate() {
+        let (cpu0, cpu1) = (CpuId(0), CpuId(1));
+        let p = task(0, 100, 250, false);
+        // It slept on CPU 0: its util is still there, its estimate nowhere.
+        let on = |cpu, cfs: &CfsUtil, dst| cpu_util(cpu, cfs, Some(&p), dst, false, BIG);
+        assert_eq!(on(cpu0, &cfs(130, 0, 0), Some(cpu1)), Util(30));
+        assert_eq!(on(cpu1, &cfs(130, 0, 0), Some(cpu1)), Util(250));
+        assert_eq!(on(cpu1, &cfs(200, 0, 0), Some(cpu1)), Util(300));
+        assert_eq!(on(cpu0, &cfs(130, 0, 0), Some(cpu0)), Util(250), "it stays");
+        assert_eq!(
+            on(CpuId(2), &cfs(130, 0, 90), Some(cpu1)),
+            Util(130),
+            "not concerned"
+        );
+        let boosted = cpu_util(cpu1, &cfs(0, 400, 0), Some(&p), Some(cpu1), true, BIG);
+        assert_eq!(boosted, Util(510), "contention moves with it");
+    }
+
+    #[test]
+    fn without_a_task() {
+        let at = |cpu, cfs: &CfsUtil, p: &TaskUtil, attached| {
+            cpu_util_without(CpuId(cpu), cfs, p, attached, BIG)
+        };
+        let queued = task(0, 100, 250, true);
+        assert_eq!(at(0, &cfs(130, 0, 270), &queued, true), Util(30));
+        assert_eq!(
+            at(0, &cfs(130, 0, 270), &queued, false),
+            Util(270),
+            "new: nothing of it there"
+        );
+        assert_eq!(
+            at(1, &cfs(130, 0, 270), &queued, true),
+            Util(270),
+            "it is elsewhere"
+        );
+        let asleep = task(0, 100, 250, false);
+        assert_eq!(
+            at(0, &cfs(130, 0, 20), &asleep, true),
+            Util(30),
+            "its estimate is not in"
+        );
+    }
+
+    #[test]
+    fn interrupts_that_fill_the_cpu_ask_for_all_of_it() {
+        let rq = RqUtil {
+            irq: Util(459),
+            uclamp_max: Util(10),
+            ..RqUtil::default()
+        };
+        let all = effective_cpu_util(Util(0), &rq, Capacity(459));
+        assert_eq!(
+            (all.util, all.min, all.max),
+            (Util(459), Util(459), Util(459))
+        );
+        let none = effective_cpu_util(Util(0), &rq, Capacity(0));
+        assert_eq!(none.util, Util(0), "a capacity of 0 divides nothing");
+    }
+
+    #[test]
+    fn rt_asks_for_everything_only_while_nobody_uses_uclamp() {
+        let mut rq = RqUtil {
+            rt: Util(20),
+            rt_runnable: true,
+            ..RqUtil::default()
+        };
+        assert_eq!(effective_cpu_util(Util(10), &rq, BIG).min, Util(1024));
+        rq.uclamp_is_used = true;
+        let used = effective_cpu_util(Util(10), &rq, BIG);
+        assert_eq!((used.util, used.min), (Util(30), Util(0)));
+        // Before 6.8 the answer itself said so.
+        let old = |rq: &RqUtil, kind| effective_cpu_util_pre_6_8(Util(10), rq, BIG, kind, |u| u);
+        assert_eq!(old(&rq, CpuUtilType::Frequency), Util(30));
+        rq.uclamp_is_used = false;
+        assert_eq!(old(&rq, CpuUtilType::Frequency), Util(1024));
+        assert_eq!(old(&rq, CpuUtilType::Energy), Util(30));
+    }
+
+    #[test]
+    fn before_6_8_deadline_counts_by_bandwidth_for_frequency_and_by_util_for_energy() {
+        let rq = RqUtil {
+            dl: Util(100),
+            dl_running_bw: 1 << 18,
+            ..RqUtil::default()
+        };
+        let old = |kind, clamp: u64| {
+            effective_cpu_util_pre_6_8(Util(50), &rq, BIG, kind, |_| Util(clamp))
+        };
+        assert_eq!(old(CpuUtilType::Frequency, 200), Util(200 + 256));
+        assert_eq!(old(CpuUtilType::Energy, 200), Util(150), "unclamped");
+        assert_eq!(
+            old(CpuUtilType::Frequency, 924),
+            Util(1024),
+            "no idle time left"
+        );
+    }
+
+    #[test]
+    fn what_is_left_for_fair_tasks() {
+        let rq = RqUtil {
+            rt: Util(100),
+            dl: Util(24),
+            irq: Util(256),
+            ..RqUtil::default()
+        };
+        let left = |rev, hw, freq| capacity_of(rev, BIG, &rq, hw, freq).0;
+        assert_eq!(left(KernelRev::V7_2, 0, 0), 900 * 768 / 1024);
+        assert_eq!(
+            left(KernelRev::V7_2, 100, 300),
+            (724 - 124) * (724 - 256) / 724
+        );
+        assert_eq!(
+            left(KernelRev::V6_8, 100, 300),
+            800 * 768 / 1024,
+            "no cpufreq pressure yet"
+        );
+        let full = RqUtil {
+            rt: Util(1024),
+            ..RqUtil::default()
+        };
+        assert_eq!(
+            capacity_of(KernelRev::V7_2, BIG, &full, 0, 0),
+            Capacity(1),
+            "never 0"
+        );
+    }
+}

@@ -165,3 +165,100 @@ fn em_cpu_energy_pre_6_9(
         .checked_div(capacity.0)
         .unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The little cluster of the M1, the powers µW; equal voltages at the two top OPPs.
+    fn states(rev: KernelRev) -> [EmPerfState; 4] {
+        let mut states = [
+            (600_000, 47_296),
+            (972_000, 99_715),
+            (1_704_000, 281_000),
+            (2_064_000, 339_155),
+        ]
+        .map(|(khz, uw)| EmPerfState {
+            frequency: KHz(khz),
+            power: MicroWatts(uw),
+            ..EmPerfState::default()
+        });
+        em_compute_costs(rev, &mut states, Capacity(459));
+        states
+    }
+
+    #[test]
+    fn an_opp_that_saves_nothing_is_inefficient() {
+        for rev in [KernelRev::V6_8, KernelRev::V7_2] {
+            let flags = states(rev).map(|s| s.inefficient);
+            assert_eq!(flags, [false, false, true, false], "{rev}");
+        }
+    }
+
+    #[test]
+    fn energy_of_a_domain() {
+        let states = states(KernelRev::V7_2);
+        let pd = EmPerfDomain::new(&states);
+        assert!(pd.skip_inefficiencies);
+        let energy = |max, sum, allowed| {
+            let (max, sum) = (Util(max), Util(sum));
+            em_cpu_energy(
+                KernelRev::V7_2,
+                &pd,
+                max,
+                sum,
+                Capacity(allowed),
+                Capacity(459),
+            )
+        };
+        assert_eq!(energy(100, 150, 459), 150 * states[0].cost);
+        assert_eq!(
+            energy(300, 150, 459),
+            150 * states[3].cost,
+            "past the inefficient state"
+        );
+        assert_eq!(
+            energy(300, 150, 200),
+            150 * states[1].cost,
+            "as far as it is allowed"
+        );
+        assert_eq!(energy(9999, 150, 9999), 150 * states[3].cost);
+        assert_eq!(energy(300, 0, 459), 0);
+        let limited = EmPerfDomain {
+            min_perf_state: 1,
+            max_perf_state: 1,
+            ..pd
+        };
+        assert_eq!(em_pd_get_efficient_state(&limited, Util(0)), 1);
+        assert_eq!(em_pd_get_efficient_state(&limited, Util(459)), 1);
+    }
+
+    #[test]
+    fn before_6_9_the_same_state_by_frequency() {
+        let rev = KernelRev::V6_8;
+        let states = states(rev);
+        let pd = EmPerfDomain::new(&states);
+        let energy =
+            |rev, max| em_cpu_energy(rev, &pd, Util(max), Util(459), Capacity(459), Capacity(459));
+        assert_eq!(energy(rev, 133), states[0].cost);
+        assert_eq!(energy(rev, 134), states[1].cost);
+        assert_eq!(
+            energy(KernelRev::new(6, 1), 108),
+            states[1].cost,
+            "headroom added here"
+        );
+    }
+
+    #[test]
+    fn degenerate_tables_do_not_divide_by_zero() {
+        for rev in [KernelRev::V6_8, KernelRev::V7_2] {
+            let mut zero = [EmPerfState::default(); 2];
+            em_compute_costs(rev, &mut zero, Capacity(0));
+            assert!(zero.iter().all(|s| s.inefficient && s.cost == u64::MAX));
+            for states in [&zero[..], &[]] {
+                let pd = EmPerfDomain::new(states);
+                em_cpu_energy(rev, &pd, Util(1), Util(1), Capacity(0), Capacity(0));
+            }
+        }
+    }
+}

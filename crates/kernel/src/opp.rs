@@ -61,3 +61,63 @@ pub fn cpufreq_driver_resolve_freq(
         _ => cpufreq_table_find_index_l(table, target, false),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 600, 972 (inefficient), 1332, 1704 (inefficient) MHz.
+    fn table() -> [FreqTableEntry; 4] {
+        [(600, false), (972, true), (1332, false), (1704, true)].map(|(freq, inefficient)| {
+            FreqTableEntry {
+                freq: KHz(freq),
+                inefficient,
+            }
+        })
+    }
+
+    #[track_caller]
+    fn check(target: u64, min: u64, max: u64, expected: u64) {
+        let table = table();
+        let idx = cpufreq_driver_resolve_freq(&table, KHz(target), KHz(min), KHz(max));
+        assert_eq!(
+            idx.map(|i| table[i].freq),
+            Some(KHz(expected)),
+            "{target} in {min}..{max}"
+        );
+    }
+
+    #[test]
+    fn lowest_efficient_opp_that_is_enough() {
+        check(0, 0, 9999, 600);
+        check(600, 0, 9999, 600);
+        check(601, 0, 9999, 1332);
+        check(1333, 0, 9999, 1332);
+        check(9999, 0, 9999, 1332);
+    }
+
+    #[test]
+    fn limits_are_honoured_with_inefficient_opps_if_they_must_be() {
+        check(0, 601, 1000, 972);
+        check(9999, 1400, 1704, 1704);
+        check(9999, 0, 972, 972);
+        check(2000, 1332, 600, 600);
+    }
+
+    #[test]
+    fn all_inefficient_or_none_at_all() {
+        let all = table().map(|e| FreqTableEntry {
+            inefficient: true,
+            ..e
+        });
+        assert_eq!(
+            cpufreq_driver_resolve_freq(&all, KHz(1000), KHz(0), KHz(9999)),
+            Some(2)
+        );
+        assert_eq!(
+            cpufreq_driver_resolve_freq(&[], KHz(1000), KHz(0), KHz(9999)),
+            None
+        );
+        assert_eq!(cpufreq_table_find_index_l(&all, KHz(0), true), None);
+    }
+}

@@ -495,3 +495,208 @@ pub fn update_load_avg_se_pre_5_1(
     }
     crossed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A task that runs all the time, updated at each of `steps` ns.
+    fn busy(sa: &mut SchedAvg, steps: impl IntoIterator<Item = u64>) -> alloc::vec::Vec<u64> {
+        let decay = &Decay::MS32;
+        let mut now = sa.last_update_time;
+        let update = |step| {
+            now.0 += step;
+            update_load_avg_se(decay, now, sa, Weight(1024), true, 1, true);
+            sa.util_avg.0
+        };
+        steps.into_iter().map(update).collect()
+    }
+
+    #[test]
+    fn mainline_tables_follow_from_the_half_life() {
+        assert_eq!(Decay::MS32.load_avg_max(), 47742);
+        let inv = Decay::MS32.runnable_avg_yn_inv();
+        assert_eq!(inv.len(), 32);
+        // As printed by the kernel's own generator, which computes in floating point.
+        assert_eq!(
+            inv[..4],
+            [0xffff_ffff, 0xfa83_b2da, 0xf525_7d14, 0xefe4_b99a]
+        );
+        assert_eq!(inv[16], 0xb504_f333, "2^32 / sqrt 2");
+        assert_eq!(
+            inv[28..],
+            [0x8b95_c1e3, 0x8898_0e80, 0x85aa_c367, 0x82cd_8698]
+        );
+    }
+
+    #[test]
+    fn every_half_life_halves() {
+        for periods in 1..=MAX_HALF_LIFE {
+            let decay = Decay::new(periods).expect("in range");
+            assert_eq!(decay.half_life(), periods);
+            let half = decay.decay_load(1 << 20, periods as u64);
+            assert!((1 << 19) - half <= 1, "{periods}: {half}");
+            // Σ 1024·y^n = 1024 / (1 - y) ≈ 1024 · (h / ln 2 + 1/2), less what rounding loses.
+            let ideal = 1024 * periods as u64 * 1_442_695 / 1_000_000 + 512;
+            let max = decay.load_avg_max() as u64;
+            assert!(
+                max <= ideal + 90 && ideal - ideal / 60 <= max,
+                "{periods}: {max} of {ideal}"
+            );
+            // No further period moves a sum that has reached the maximum.
+            assert_eq!(decay.decay_load(max, 1) + 1024, max, "{periods}");
+        }
+        assert_eq!(Decay::new(0), None);
+        assert_eq!(Decay::new(MAX_HALF_LIFE + 1), None);
+        assert_eq!(Decay::new(8), Some(Decay::MS8));
+        assert_eq!(Decay::new(16), Some(Decay::MS16));
+    }
+
+    #[test]
+    fn decay_ends_after_63_half_lives() {
+        let decay = &Decay::MS32;
+        assert_eq!(
+            decay.decay_load(u64::MAX, 0),
+            u64::MAX - (1 << 32),
+            "even no time rounds down"
+        );
+        assert_eq!(decay.decay_load(u64::MAX, 32 * 63), 0);
+        assert_eq!(decay.decay_load(u64::MAX, 32 * 63 - 1), 1);
+        assert_eq!(decay.decay_load(u64::MAX, 32 * 63 + 1), 0);
+        assert_eq!(decay.decay_load(u64::MAX, u64::MAX), 0);
+    }
+
+    /// The list in the response-time series (rfc-2024): util at each 1-ms tick of an ideal ramp.
+    #[test]
+    fn published_ramp_is_matched_exactly() {
+        let mut sa = SchedAvg {
+            period_contrib: 352,
+            ..SchedAvg::default()
+        };
+        let steps = core::iter::once(286_720).chain(core::iter::repeat_n(1_000_000, 31));
+        let util = busy(&mut sa, steps);
+        assert_eq!(util[..9], [0, 26, 47, 67, 86, 105, 124, 143, 161]);
+        assert!(util.contains(&453), "{util:?}");
+    }
+
+    #[test]
+    fn averages_wait_for_the_period_boundary() {
+        let mut sa = SchedAvg::default();
+        assert_eq!(busy(&mut sa, [1_048_575]), [0], "one ns short of a period");
+        assert_eq!((sa.util_sum, sa.period_contrib), (1023 << 10, 1023));
+        assert_eq!(
+            sa.last_update_time,
+            ClockPelt(1023 << 10),
+            "the rest of a unit is kept"
+        );
+        assert_eq!(busy(&mut sa, [1024]), [21]);
+        assert_eq!(sa.period_contrib, 0);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_only_moves_the_stamp() {
+        let mut sa = SchedAvg::default();
+        busy(&mut sa, [50_000_000]);
+        let before = sa;
+        let early = ClockPelt(1_000_000);
+        assert!(!update_load_avg_se(
+            &Decay::MS32,
+            early,
+            &mut sa,
+            Weight(1024),
+            true,
+            1,
+            true
+        ));
+        assert_eq!(
+            sa,
+            SchedAvg {
+                last_update_time: early,
+                ..before
+            }
+        );
+    }
+
+    #[test]
+    fn running_without_load_counts_as_idle() {
+        let (mut odd, mut idle) = (SchedAvg::default(), SchedAvg::default());
+        busy(&mut odd, [50_000_000]);
+        busy(&mut idle, [50_000_000]);
+        let later = ClockPelt(80_000_000);
+        update_load_avg_se(&Decay::MS32, later, &mut odd, Weight(1024), false, 1, true);
+        update_load_avg_blocked_se(&Decay::MS32, later, &mut idle, Weight(1024));
+        assert_eq!(odd, idle);
+    }
+
+    #[test]
+    fn a_period_count_beyond_32_bits_is_cut_off() {
+        // 2^32 periods: the kernel's return value is 32 bits wide, so the averages stay.
+        let mut sa = SchedAvg::default();
+        busy(&mut sa, [50_000_000]);
+        let before = sa.util_avg;
+        let far = ClockPelt(sa.last_update_time.0 + (1 << 52));
+        assert!(!update_load_avg_blocked_se(
+            &Decay::MS32,
+            far,
+            &mut sa,
+            Weight(1024)
+        ));
+        assert_eq!((sa.util_sum, sa.util_avg), (0, before));
+    }
+
+    #[test]
+    fn before_5_1_half_a_cpu_never_looks_busier_than_half() {
+        let mut sa = SchedAvg::default();
+        let mut speed = |capacity, freq, at_ms: u64| {
+            let (now, capacity) = (Instant(at_ms * 1_000_000), Capacity(capacity));
+            let weight = Weight(1024);
+            update_load_avg_se_pre_5_1(
+                &Decay::MS32,
+                now,
+                &mut sa,
+                weight,
+                true,
+                true,
+                capacity,
+                freq,
+            );
+            (sa.util_avg.0, sa.load_avg)
+        };
+        let (util, load) = (1..500)
+            .map(|ms| speed(512, 1024, ms))
+            .last()
+            .expect("updates");
+        assert!((505..=512).contains(&util), "{util}");
+        assert!(
+            (1015..=1024).contains(&load),
+            "capacity does not scale the load: {load}"
+        );
+        let (util, load) = (500..1000)
+            .map(|ms| speed(512, 512, ms))
+            .last()
+            .expect("updates");
+        assert!((250..=256).contains(&util), "{util}");
+        assert!((505..=512).contains(&load), "frequency does: {load}");
+    }
+
+    #[test]
+    fn irq_time_scales_by_frequency_first() {
+        // 358269 ns at 3/1024 and then 1000/1024 are 1024 ns, one unit; the other way round 1025,
+        // which would begin a second unit.
+        let mut sa = SchedAvg::default();
+        let (clock, running) = (Instant(512 << 10), 358_269);
+        update_irq_load_avg(&Decay::MS32, clock, &mut sa, running, Capacity(1000), 3);
+        assert_eq!(cap_scale(cap_scale(running, 1000), 3), 1025);
+        assert_eq!(sa.util_sum, 1 << 10);
+    }
+
+    #[test]
+    fn hardware_pressure_averages_the_lost_capacity() {
+        let mut sa = SchedAvg::default();
+        for ms in 1..500u64 {
+            let now = Instant(ms * 1_000_000);
+            update_hw_load_avg(&Decay::MS32, now, &mut sa, Capacity(300));
+        }
+        assert!((297..=300).contains(&sa.load_avg), "{}", sa.load_avg);
+    }
+}

@@ -210,3 +210,145 @@ impl IowaitBoost {
         Util((self.iowait_boost as u64).wrapping_mul(max_cap.0) >> 10)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_rate_limits_of_each_generation() {
+        let limit = |minor, ns| cpufreq_policy_transition_delay_us(KernelRev::new(6, minor), ns, 0);
+        // (latency in ns, up to 6.8, 6.9 to 6.11, from 6.12)
+        for (ns, old, middle, new) in [
+            (0, 1000, 1000, 1000),
+            (999, 1000, 1000, 1000),
+            (1_000, 1000, 1000, 1),
+            (7_500, 7000, 2000, 10),
+            (56_000, 10_000, 2000, 84),
+            (2_000_000, 10_000, 2000, 3000),
+            (2_001_000, 10_000, 2001, 3001),
+        ] {
+            assert_eq!([1, 8].map(|m| limit(m, ns)), [old; 2], "{ns} ns, up to 6.8");
+            assert_eq!(
+                [9, 11].map(|m| limit(m, ns)),
+                [middle; 2],
+                "{ns} ns, 6.9 to 6.11"
+            );
+            assert_eq!(limit(12, ns), new, "{ns} ns, 6.12");
+        }
+        let own = cpufreq_policy_transition_delay_us(KernelRev::V7_2, 56_000, 70);
+        assert_eq!(own, 70, "the driver's own delay");
+    }
+
+    #[test]
+    fn reference_frequency_without_invariance_leaves_room() {
+        let policy = FreqRef {
+            arch_scale_freq_ref: KHz(0),
+            freq_invariant: false,
+            cpuinfo_max_freq: KHz(3_204_000),
+            cur: KHz(1_000_001),
+        };
+        let of = |rev, policy: FreqRef| get_capacity_ref_freq(rev, &policy).0;
+        assert_eq!(of(KernelRev::V7_2, policy), 1_250_001);
+        assert_eq!(of(KernelRev::new(6, 1), policy), 1_000_001);
+        let invariant = FreqRef {
+            freq_invariant: true,
+            ..policy
+        };
+        assert_eq!(of(KernelRev::V7_2, invariant), 3_204_000);
+        let with_ref = FreqRef {
+            arch_scale_freq_ref: KHz(3_000_000),
+            ..invariant
+        };
+        assert_eq!(of(KernelRev::V6_8, with_ref), 3_000_000);
+        assert_eq!(
+            of(KernelRev::new(6, 7), with_ref),
+            3_204_000,
+            "not known before 6.8"
+        );
+    }
+
+    #[test]
+    fn the_headroom_moved_but_the_frequency_did_not() {
+        let (max, top) = (Capacity(459), KHz(2_064_000));
+        for util in 0..=459 {
+            let util = Util(util);
+            let perf = sugov_effective_cpu_perf(util, Util(0), Util(1024));
+            let new = get_next_freq(KernelRev::V7_2, perf, max, top);
+            assert_eq!(
+                new,
+                get_next_freq(KernelRev::new(6, 1), util, max, top),
+                "{util}"
+            );
+        }
+        assert_eq!(
+            get_next_freq(KernelRev::V7_2, Util(1), Capacity(0), top),
+            KHz(0)
+        );
+    }
+
+    #[test]
+    fn limits_on_performance() {
+        let perf =
+            |actual, min, max| sugov_effective_cpu_perf(Util(actual), Util(min), Util(max)).0;
+        assert_eq!(perf(100, 0, 1024), 125);
+        assert_eq!(perf(100, 0, 110), 110);
+        assert_eq!(perf(100, 500, 1024), 500);
+        assert_eq!(perf(100, 500, 200), 500, "the minimum wins");
+    }
+
+    #[test]
+    fn rate_limit_is_over_after_exactly_its_time() {
+        let passed = |now, last| sugov_rate_limit_passed(Instant(now), Instant(last), 10);
+        assert!(!passed(19_999, 10_000));
+        assert!(passed(20_000, 10_000));
+        assert!(!passed(0, 10_000), "a clock that went back");
+    }
+
+    #[test]
+    fn only_a_decrease_of_a_busy_cpu_is_held() {
+        let (low, high) = (KHz(600_000), KHz(972_000));
+        assert!(sugov_hold_freq(low, high, true, false, false));
+        assert!(
+            !sugov_hold_freq(high, low, true, false, false),
+            "an increase"
+        );
+        assert!(
+            !sugov_hold_freq(low, high, false, false, false),
+            "it was idle"
+        );
+        assert!(!sugov_hold_freq(low, high, true, true, false), "capped");
+        assert!(
+            !sugov_hold_freq(low, high, true, false, true),
+            "limits changed"
+        );
+    }
+
+    #[test]
+    fn iowait_boost_doubles_halves_and_ends() {
+        let (tick, cap) = (Span(4_000_000), Capacity(1024));
+        let mut cpu = IowaitBoost {
+            last_update: Instant(0),
+            ..IowaitBoost::default()
+        };
+        let mut time = 0;
+        let mut update = |step: u64, wakes: bool| {
+            time += step;
+            cpu.sugov_iowait_boost(Instant(time), tick, wakes);
+            cpu.last_update = Instant(time);
+            cpu.sugov_iowait_apply(Instant(time), tick, cap).0
+        };
+        let up: alloc::vec::Vec<u64> = (0..5).map(|_| update(1_000_000, true)).collect();
+        assert_eq!(up, [128, 256, 512, 1024, 1024]);
+        let down: alloc::vec::Vec<u64> = (0..4).map(|_| update(1_000_000, false)).collect();
+        assert_eq!(down, [512, 256, 128, 0]);
+        update(1_000_000, true);
+        assert_eq!(update(4_000_000, true), 256, "within a tick");
+        assert_eq!(
+            update(4_000_001, true),
+            128,
+            "more than a tick: from the start"
+        );
+        assert_eq!(update(4_000_001, false), 0);
+    }
+}

@@ -321,3 +321,135 @@ pub fn uclamp_rq_is_capped(rq: &UclampRq, util: Util) -> bool {
     let max = rq.uclamp_rq_get(UclampId::Max);
     max != NONE_MAX && util >= max
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clamps(min: u64, max: u64) -> Uclamp {
+        Uclamp {
+            min: Util(min),
+            max: Util(max),
+        }
+    }
+
+    #[test]
+    fn request_group_system() {
+        let eff = |request, group, system| uclamp_eff(request, &UclampLimits { group, system });
+        let open = UclampLimits::default().system;
+        assert_eq!(eff(clamps(300, 800), None, open), clamps(300, 800));
+        assert_eq!(
+            eff(clamps(300, 800), Some(clamps(400, 600)), open),
+            clamps(400, 600)
+        );
+        assert_eq!(
+            eff(clamps(300, 800), None, clamps(200, 1024)),
+            clamps(200, 800)
+        );
+        assert_eq!(
+            eff(clamps(0, 1024), Some(clamps(100, 1024)), clamps(0, 0)),
+            clamps(0, 0)
+        );
+    }
+
+    #[test]
+    fn groups_are_limited_by_their_parents() {
+        assert_eq!(
+            cpu_util_update_eff(clamps(300, 800), None),
+            clamps(300, 800)
+        );
+        assert_eq!(
+            cpu_util_update_eff(clamps(300, 800), Some(clamps(100, 500))),
+            clamps(100, 500)
+        );
+        assert_eq!(
+            cpu_util_update_eff(clamps(300, 200), None),
+            clamps(200, 200)
+        );
+    }
+
+    #[test]
+    fn the_last_max_stays_while_idle_and_goes_with_the_next_task() {
+        let (mut rq, open) = (UclampRq::default(), UclampLimits::default());
+        assert_eq!(
+            (rq.clamps(), rq.uclamp_rq_is_idle()),
+            (clamps(0, 1024), true)
+        );
+        let mut capped = UclampTask::new(clamps(100, 300));
+        rq.uclamp_rq_inc(&mut capped, &open);
+        assert_eq!(rq.clamps(), clamps(100, 300));
+        assert!(uclamp_rq_is_capped(&rq, Util(300)) && !uclamp_rq_is_capped(&rq, Util(299)));
+        rq.uclamp_rq_dec(&mut capped);
+        assert_eq!(
+            (rq.clamps(), rq.uclamp_rq_is_idle()),
+            (clamps(0, 300), true)
+        );
+        rq.uclamp_rq_dec(&mut capped);
+        assert_eq!(rq.clamps(), clamps(0, 300), "uncounted only once");
+        let mut free = UclampTask::new(Uclamp::default());
+        rq.uclamp_rq_inc(&mut free, &open);
+        assert_eq!(
+            (rq.clamps(), rq.uclamp_rq_is_idle()),
+            (clamps(0, 1024), false)
+        );
+    }
+
+    #[test]
+    fn a_bucket_keeps_its_largest_value_until_it_empties() {
+        let (mut rq, open) = (UclampRq::default(), UclampLimits::default());
+        // 5 buckets are 205 wide: 210 and 300 share one, 100 has its own.
+        let mut tasks = [100, 210, 300].map(|min| UclampTask::new(clamps(min, 1024)));
+        for task in &mut tasks {
+            rq.uclamp_rq_inc(task, &open);
+        }
+        assert_eq!(rq.uclamp_rq_get(UclampId::Min), Util(300));
+        rq.uclamp_rq_dec(&mut tasks[2]);
+        assert_eq!(
+            rq.uclamp_rq_get(UclampId::Min),
+            Util(300),
+            "210 is boosted by its bucket"
+        );
+        rq.uclamp_rq_dec(&mut tasks[1]);
+        assert_eq!(rq.uclamp_rq_get(UclampId::Min), Util(100));
+    }
+
+    #[test]
+    fn a_change_while_queued_takes_effect_at_once() {
+        let (mut rq, open) = (UclampRq::default(), UclampLimits::default());
+        let mut task = UclampTask::new(clamps(0, 1024));
+        rq.uclamp_rq_inc(&mut task, &open);
+        task.request = clamps(512, 700);
+        assert_eq!(
+            task.uclamp_eff_value(&open),
+            clamps(0, 1024),
+            "not before it is recounted"
+        );
+        rq.uclamp_rq_reinc(&mut task, &open);
+        assert_eq!(
+            (rq.clamps(), rq.uclamp_rq_is_idle()),
+            (clamps(512, 700), false)
+        );
+        assert_eq!(task.uclamp_eff_value(&open), clamps(512, 700));
+    }
+
+    #[test]
+    fn util_within_the_clamps_of_runqueue_and_task() {
+        let (mut rq, open) = (UclampRq::default(), UclampLimits::default());
+        let mut queued = UclampTask::new(clamps(200, 400));
+        rq.uclamp_rq_inc(&mut queued, &open);
+        let with = |rq: &UclampRq, util, task| uclamp_rq_util_with(rq, Util(util), task).0;
+        assert_eq!([100, 300, 900].map(|u| with(&rq, u, None)), [200, 300, 400]);
+        assert_eq!(with(&rq, 900, Some(clamps(0, 600))), 600);
+        assert_eq!(
+            with(&rq, 0, Some(clamps(500, 100))),
+            500,
+            "crossed: the minimum"
+        );
+        rq.uclamp_rq_dec(&mut queued);
+        assert_eq!(
+            with(&rq, 900, Some(clamps(0, 300))),
+            300,
+            "idle: only the task counts"
+        );
+    }
+}

@@ -110,3 +110,81 @@ pub fn util_est_enqueue(cfs_util_est: Util, task: UtilEst) -> Util {
 pub fn util_est_dequeue(cfs_util_est: Util, task: UtilEst) -> Util {
     Util((cfs_util_est.0 as u32).saturating_sub(task.value().0 as u32) as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(rev: KernelRev, est: u32, util: u64, runnable: u64, capacity: u64) -> UtilEst {
+        let (util, runnable) = (Util(util), Util(runnable));
+        util_est_update(rev, UtilEst(est), util, runnable, Capacity(capacity), true)
+    }
+
+    #[test]
+    fn rises_at_once_and_falls_by_a_quarter() {
+        for rev in [KernelRev::V6_8, KernelRev::V6_12, KernelRev::V7_2] {
+            assert_eq!(sample(rev, 100, 400, 400, 1024).value(), Util(400));
+            assert_eq!(sample(rev, 400, 100, 100, 1024).value(), Util(325));
+            assert_eq!(
+                sample(rev, 400, 391, 391, 1024).value(),
+                Util(400),
+                "within 1 %"
+            );
+            assert_eq!(
+                sample(rev, 400, 390, 390, 1024).value(),
+                Util(397),
+                "no longer"
+            );
+            assert_eq!(sample(rev, 400, 100, 110, 1024).value(), Util(325));
+            assert_eq!(
+                sample(rev, 400, 100, 111, 1024).value(),
+                Util(400),
+                "it had to wait"
+            );
+        }
+    }
+
+    #[test]
+    fn one_sample_for_each_change_and_only_at_sleep() {
+        let mut est = sample(KernelRev::V7_2, 0, 300, 300, 1024);
+        assert!(est.unchanged());
+        let again = util_est_update(
+            KernelRev::V7_2,
+            est,
+            Util(500),
+            Util(500),
+            Capacity(1024),
+            true,
+        );
+        assert_eq!(again, est, "util_avg has not been updated since");
+        est.cfs_se_util_change();
+        let migrating = util_est_update(
+            KernelRev::V7_2,
+            est,
+            Util(500),
+            Util(500),
+            Capacity(1024),
+            false,
+        );
+        assert_eq!(migrating, est);
+    }
+
+    #[test]
+    fn a_full_little_cpu_says_nothing_up_to_6_12() {
+        let old = sample(KernelRev::V6_12, 900, 500, 500, 459);
+        assert_eq!(old, UtilEst(900), "no flag either");
+        assert_eq!(
+            sample(KernelRev::V7_2, 900, 500, 500, 459).value(),
+            Util(800)
+        );
+    }
+
+    #[test]
+    fn runqueue_sums_do_not_go_below_zero() {
+        let task = UtilEst(300 | UTIL_AVG_UNCHANGED);
+        assert_eq!(util_est_enqueue(Util(50), task), Util(350));
+        assert_eq!(util_est_dequeue(Util(350), task), Util(50));
+        assert_eq!(util_est_dequeue(Util(100), task), Util(0));
+        assert_eq!(task_util_est(Util(200), task), Util(300));
+    }
+}
