@@ -274,6 +274,17 @@ fn long_lists_say_what_they_leave_out() {
     )));
 }
 
+#[test]
+fn levels_reached_together_stand_together() {
+    let (run, line) = rampup(TOO_SHORT);
+    let text = text::run(&run, &line, &plain(80));
+    assert!(
+        text.contains("CPU0  MHz 600: 0.0, 972: 41.0, 1332–2064: never\n"),
+        "{text}"
+    );
+    assert!(text.contains("CPU4  MHz 600–3204: never\n"), "{text}");
+}
+
 /// A result in which nothing happened, in several ways.
 fn empty_results() -> Vec<(RunResult, Timeline)> {
     let (full, line) = rampup(TOO_SHORT);

@@ -336,8 +336,13 @@ impl Plot<'_> {
             let text = match &lane.texts {
                 Texts::Marks(texts, fill) => {
                     let inside = texts.iter().filter(|t| t.0 <= self.x.1);
-                    let start = |x: f64| self.column(x.max(self.x.0), columns);
-                    let at: Vec<_> = inside.map(|(x, t)| (start(*x), t.clone())).collect();
+                    let mut at: Vec<(usize, String)> = Vec::new();
+                    for (x, text) in inside {
+                        let column = self.column(x.max(self.x.0), columns);
+                        // Of what begins in the same column the last holds longest.
+                        at.retain(|a| a.0 != column);
+                        at.push((column, text.clone()));
+                    }
                     let text = spread(&at, *fill, columns);
                     let rest = columns.saturating_sub(width(&text));
                     " ".repeat(margin + 1) + &text + &fill.to_string().repeat(rest)
@@ -365,14 +370,20 @@ impl Plot<'_> {
     }
 }
 
-/// Texts at their columns, ascending; one that would touch the one before or run over the
-/// end is left out, and `fill` stands between them.
+/// Texts at their columns, ascending; one that would touch the one before moves on by a column,
+/// and is left out if that is not enough or if it would run over the end. `fill` stands between
+/// them.
 fn spread(texts: &[(usize, String)], fill: char, columns: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
     for (start, text) in texts {
         let (gap, w) = (usize::from(used > 0), width(text));
-        if *start < used + gap || start + w > columns {
+        let start = if start + 1 == used + gap {
+            start + 1
+        } else {
+            *start
+        };
+        if start < used + gap || start + w > columns {
             continue;
         }
         if used > 0 && fill != ' ' {
@@ -497,6 +508,24 @@ mod tests {
         );
         assert!(ticks((0.0, 0.0), 4).is_empty());
         assert!(ticks((f64::NAN, 1.0), 4).is_empty());
+    }
+
+    #[test]
+    fn texts_that_would_touch_move_or_go() {
+        let at = |texts: &[(usize, &str)], fill| {
+            let texts: Vec<_> = texts.iter().map(|t| (t.0, t.1.to_string())).collect();
+            spread(&texts, fill, 12)
+        };
+        assert_eq!(
+            at(&[(0, "0.6"), (4, "1.0"), (7, "1.5")], ' '),
+            "0.6 1.0 1.5"
+        );
+        assert_eq!(
+            at(&[(0, "0.6"), (2, "1.0"), (9, "1.5")], ' '),
+            "0.6      1.5"
+        );
+        assert_eq!(at(&[(0, "0.6"), (10, "1.0")], ' '), "0.6");
+        assert_eq!(at(&[(0, "a"), (6, "b")], '-'), "a --- b ");
     }
 
     #[test]

@@ -151,36 +151,36 @@ fn reached(page: &mut Page<'_>, t: &TaskResult) {
             .ink(Ink::Title, "Reached")
             .ink(Ink::Dim, " (ms after it became busy)"),
     );
-    let at = |x: Option<f64>| words::one_or(x, "never");
-    let mut levels: BTreeMap<u8, Vec<String>> = BTreeMap::new();
-    let mut domains: Vec<(CpuId, Vec<String>)> = Vec::new();
+    let mut groups: BTreeMap<(u8, CpuId), Vec<(String, String)>> = BTreeMap::new();
     for r in &t.reach {
-        let entry = |name: String| format!("{name}\u{a0}{}", at(r.after_ms));
-        match r.what {
-            Level::Util(u) => levels.entry(0).or_default().push(entry(format!("{u}:"))),
-            Level::Capacity(c) => levels.entry(1).or_default().push(entry(format!("{c}:"))),
-            Level::Freq { cpu, freq } => {
-                let text = entry(format!("{}:", words::mhz(freq)));
-                match domains.iter_mut().find(|d| d.0 == cpu) {
-                    Some(domain) => domain.1.push(text),
-                    None => domains.push((cpu, vec![text])),
-                }
-            }
-        }
-    }
-    for (kind, entries) in levels {
-        let head = if kind == 0 {
-            "  util      "
-        } else {
-            "  capacity  "
+        let (group, level) = match r.what {
+            Level::Util(u) => ((0, CpuId(0)), u.to_string()),
+            Level::Capacity(c) => ((1, CpuId(0)), c.to_string()),
+            Level::Freq { cpu, freq } => ((2, cpu), words::mhz(freq)),
         };
-        page.hanging(head, Ink::Plain, &entries.join(", "));
+        let after = words::one_or(r.after_ms, "never");
+        groups.entry(group).or_default().push((level, after));
     }
-    for (cpu, entries) in domains {
-        let head = format!("  {} MHz ", pad(&cpu.to_string(), 5, false));
-        page.hanging(&head, Ink::Plain, &entries.join(", "));
+    for ((kind, cpu), levels) in groups {
+        let head = match kind {
+            0 => "  util      ".to_string(),
+            1 => "  capacity  ".to_string(),
+            _ => format!("  {} MHz ", pad(&cpu.to_string(), 5, false)),
+        };
+        page.hanging(&head, Ink::Plain, &stretches(&levels).join(", "));
     }
     page.blank();
+}
+
+/// `600: 0.0, 972–1332: 46.0, 1704–2064: never`: levels reached together stand together.
+fn stretches(levels: &[(String, String)]) -> Vec<String> {
+    let together = levels.chunk_by(|a, b| a.1 == b.1);
+    let text = |group: &[(String, String)]| match group {
+        [] => String::new(),
+        [(level, after)] => format!("{level}:\u{a0}{after}"),
+        [(first, after), .., (last, _)] => format!("{first}–{last}:\u{a0}{after}"),
+    };
+    together.map(text).collect()
 }
 
 fn moved(page: &mut Page<'_>, t: &TaskResult) {
