@@ -1,2 +1,47 @@
-//! The `risetime` command.
-fn main() {}
+//! The `risetime` command: the only room that prints.
+//!
+//! Results go to standard output, everything else to standard error. Exit codes: 0 ok, 1 a
+//! check failed or a run went wrong, 2 usage or bad input, 3 cannot run here (and why).
+
+mod args;
+mod demo;
+mod library;
+mod output;
+mod run;
+mod this_machine;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, Parser};
+use output::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match dispatch(&cli.command) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Demo => demo::demo(),
+        Command::Run(args) => run::run(args),
+        Command::List(args) => library::list(args.what),
+        Command::Show(args) => library::show(args),
+        Command::Check(args) => library::check(args),
+        Command::Capture(args) => this_machine::capture(args),
+        Command::Doctor(args) => this_machine::doctor(args.format),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "risetime", &mut text);
+            output::print(&String::from_utf8_lossy(&text))
+        }
+        Command::Man { directory } => {
+            let fail = |e: std::io::Error| Failure::input(&directory.display().to_string(), e.to_string());
+            std::fs::create_dir_all(directory).map_err(fail)?;
+            clap_mangen::generate_to(Cli::command(), directory).map_err(fail)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The command line: help, completions and man pages all come from these definitions.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use risetime_model::policy::parse_setting;
+use risetime_model::settings::Value;
+use std::path::PathBuf;
+
+/// The whole command.
+#[derive(Parser, Debug)]
+#[command(
+    name = "risetime",
+    version,
+    about = "How long does this Linux system take to become fast, why, and what would fix it?",
+    after_help = "Exit codes: 0 ok, 1 a check failed or a run went wrong, 2 usage or bad input, 3 cannot run here.\n\n\
+                  Start with `risetime demo`, then `risetime run rampup --platform m1`.",
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// A task becomes busy on a Mac mini M1: what that costs, on one screen
+    Demo,
+    /// Run one workload on one platform under one or several policies
+    #[command(after_long_help = RUN_EXAMPLES)]
+    Run(Run),
+    /// List platforms, policies, workloads, governors, placements or settings
+    List(List),
+    /// Show a platform, policy or workload (a name or a file)
+    #[command(after_long_help = "Examples:\n  risetime show m1\n  risetime show linux-6.8 --platform m1\n  risetime show my-app.json")]
+    Show(Show),
+    /// Check files: do they load, and is anything in them suspicious?
+    #[command(after_long_help = "Examples:\n  risetime check my-soc.toml\n  risetime check my-app.json --platform my-soc.toml")]
+    Check(Check),
+    /// Describe this machine as a platform file
+    #[command(after_long_help = "Examples:\n  risetime capture -o laptop.toml && risetime run rampup --platform laptop.toml\n  sudo risetime capture        (root reads the energy model in debugfs, too)")]
+    Capture(Capture),
+    /// Look at this machine: what decides how fast it becomes fast? Changes nothing
+    Doctor(Doctor),
+    /// Print shell completions
+    #[command(after_long_help = "Example:\n  risetime completions bash > ~/.local/share/bash-completion/completions/risetime")]
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a directory
+    Man {
+        /// Where to
+        directory: PathBuf,
+    },
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  risetime run rampup --platform m1
+      how a task that becomes busy climbs on a Mac mini M1 under the newest kernel
+  risetime run rampup --platform m1 --policy linux-6.8 --policy linux-6.8+rate_limit_us=70
+      the same under two policies, side by side
+  risetime run rampup --platform m1 --uclamp-min 1024 --phases 16
+      with a performance hint; medians over 16 start phases
+  risetime run my-app.json --platform my-soc.toml --perfetto ramp.perfetto-trace
+      your own rt-app workload on your own machine's description; open the file in Perfetto
+  risetime run rampup --platform m1 --set governor=performance --format json";
+
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    pub(crate) workload: String,
+    /// A built-in platform (`risetime list platforms`) or a platform file
+    #[arg(long, short, value_name = "P")]
+    pub(crate) platform: String,
+    /// A policy, NAME[+key=value…]; repeat it to compare [default: mainline]
+    #[arg(long = "policy", value_name = "NAME[+key=value…]")]
+    pub(crate) policies: Vec<String>,
+    /// util_min of every task (`uclampset -m`)
+    #[arg(long, value_name = "0..1024", value_parser = clap::value_parser!(i64).range(0..=1024))]
+    pub(crate) uclamp_min: Option<i64>,
+    /// util_max of every task (`uclampset -M`)
+    #[arg(long, value_name = "0..1024", value_parser = clap::value_parser!(i64).range(0..=1024))]
+    pub(crate) uclamp_max: Option<i64>,
+    /// A setting for all policies (`risetime list settings`); may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, Value)>,
+    /// Length of the run [default: the workload's, else 3]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) seconds: Option<f64>,
+    /// The workload starts this much later
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000_000))]
+    pub(crate) phase_us: u64,
+    /// Run N start phases, k · 7.618 ticks apart, and report medians and spread
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) phases: Option<u32>,
+    /// With --phases: print every phase, too
+    #[arg(long, requires = "phases")]
+    pub(crate) every_phase: bool,
+    /// List every burst of every task
+    #[arg(long)]
+    pub(crate) bursts: bool,
+    /// A util level whose time is wanted besides 450 and 1000; may be repeated
+    #[arg(long = "level", value_name = "UTIL", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) levels: Vec<u64>,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Write the trace of the run for ui.perfetto.dev (one policy, no --phases)
+    #[arg(long, value_name = "FILE", conflicts_with = "phases")]
+    pub(crate) perfetto: Option<PathBuf>,
+}
+
+fn setting(text: &str) -> Result<(String, Value), String> {
+    parse_setting(text, text).map_err(|e| e.what)
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Plots and tables for a terminal
+    Text,
+    /// JSON, schema 1
+    Json,
+    /// One figure a line
+    Csv,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextOrJson {
+    /// For a person
+    Text,
+    /// For a program
+    Json,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// What to list; everything but settings if left out
+    #[arg(value_enum)]
+    pub(crate) what: Option<What>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Platforms,
+    Policies,
+    Workloads,
+    Governors,
+    Placements,
+    Settings,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    /// Its name, or a file
+    pub(crate) name: String,
+    /// For a policy: resolve every setting on this platform
+    #[arg(long, short, value_name = "P")]
+    pub(crate) platform: Option<String>,
+    /// Print the file itself
+    #[arg(long)]
+    pub(crate) source: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// Files or names: platforms and policies (.toml), workloads (.json)
+    #[arg(required = true)]
+    pub(crate) names: Vec<String>,
+    /// Check workloads and policies against this platform, too
+    #[arg(long, short, value_name = "P")]
+    pub(crate) platform: Option<String>,
+    /// A warning fails the check
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Capture {
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Doctor {
+    /// How to print the findings
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    pub(crate) format: TextOrJson,
+}

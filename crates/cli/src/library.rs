@@ -1,0 +1,159 @@
+//! `risetime list`, `show`, `check`: what there is, and whether a file is all right.
+
+use crate::args::{Check, Show, What};
+use crate::output::{self, Failure};
+use risetime_model::library::{self, Entry};
+use risetime_model::{InputError, Platform, Policy, Workload};
+use risetime_report::text;
+use std::process::ExitCode;
+
+pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
+    const ALL: [What; 5] = [What::Platforms, What::Workloads, What::Policies, What::Governors, What::Placements];
+    let kinds = what.map_or(ALL.to_vec(), |w| vec![w]);
+    let style = output::style();
+    let pages: Vec<String> = kinds
+        .into_iter()
+        .map(|kind| match kind {
+            What::Platforms => text::names("platforms", &entries(&library::platforms()), &style),
+            What::Policies => text::names("policies", &entries(&library::policies()), &style),
+            What::Workloads => text::names("workloads", &entries(&library::workloads()), &style),
+            What::Governors => {
+                let rows = risetime_sim::governor::REGISTRY.iter().map(|d| (d.name.to_string(), d.doc.to_string()));
+                text::names("governors", &rows.collect::<Vec<_>>(), &style)
+            }
+            What::Placements => {
+                let rows = risetime_sim::placement::REGISTRY.iter().map(|d| (d.name.to_string(), d.doc.to_string()));
+                text::names("placements", &rows.collect::<Vec<_>>(), &style)
+            }
+            What::Settings => text::param_table(&risetime_sim::catalogue(), &style),
+        })
+        .collect();
+    output::print(&pages.join("\n"))
+}
+
+fn entries(entries: &[Entry]) -> Vec<(String, String)> {
+    let name = |e: &Entry| match e.aliases {
+        [] => e.name.to_string(),
+        aliases => format!("{} ({})", e.name, aliases.join(", ")),
+    };
+    entries.iter().map(|e| (name(e), e.about.clone())).collect()
+}
+
+/// What a name or a file stands for.
+enum Noun {
+    Platform(Platform),
+    Policy(Policy),
+    Workload(Workload),
+}
+
+/// A built-in of any kind by its name; a file by its ending and, for TOML, by its contents.
+fn load(name: &str) -> Result<Noun, InputError> {
+    let builtin = |entries: Vec<Entry>, name: &str| entries.iter().any(|e| e.name == name || e.aliases.contains(&name));
+    let bare = name.split('+').next().unwrap_or(name);
+    if builtin(library::platforms(), name) {
+        return Platform::load(name).map(Noun::Platform);
+    }
+    if builtin(library::policies(), bare) {
+        return Policy::from_arg(name).map(Noun::Policy);
+    }
+    if builtin(library::workloads(), name) || name.ends_with(".json") {
+        return Workload::load(name).map(Noun::Workload);
+    }
+    if !name.ends_with(".toml") && !name.contains('/') {
+        let all = [library::platforms(), library::policies(), library::workloads()].concat();
+        let known: Vec<&str> = all.iter().map(|e| e.name).collect();
+        return Err(InputError::new(name, format!("nothing of that name; built in are {}", known.join(", ")))
+            .hint("a file is recognised by its ending, .toml or .json"));
+    }
+    // A policy has no frequency domains; whatever else it may be, read it as a platform.
+    match Policy::load(name) {
+        Ok(policy) => Ok(Noun::Policy(policy)),
+        Err(as_policy) => match Platform::load(name) {
+            Ok(platform) => Ok(Noun::Platform(platform)),
+            Err(as_platform) => Err(if looks_like_policy(name) { as_policy } else { as_platform }),
+        },
+    }
+}
+
+fn looks_like_policy(path: &str) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|t| !t.contains("[[domain]]") && t.lines().any(|l| l.trim_start().starts_with("kernel")))
+}
+
+pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
+    let style = output::style();
+    let noun = load(&args.name)?;
+    if args.source {
+        return output::print(&source(&args.name, &noun)?);
+    }
+    output::print(&match noun {
+        Noun::Platform(p) => text::platform(&p, &style),
+        Noun::Workload(w) => text::workload(&w, &style),
+        Noun::Policy(p) => {
+            let resolved = match &args.platform {
+                Some(platform) => Some(risetime_sim::resolve(&Platform::load(platform)?, &p)?),
+                None => None,
+            };
+            text::policy(&p, resolved.as_ref(), &style)
+        }
+    })
+}
+
+/// The file behind a name.
+fn source(name: &str, noun: &Noun) -> Result<String, Failure> {
+    let entries = match noun {
+        Noun::Platform(_) => library::platforms(),
+        Noun::Policy(_) => library::policies(),
+        Noun::Workload(_) => library::workloads(),
+    };
+    match entries.iter().find(|e| e.name == name || e.aliases.contains(&name)) {
+        Some(entry) => Ok(entry.text.to_string()),
+        None => std::fs::read_to_string(name).map_err(|e| Failure::input(name, e.to_string())),
+    }
+}
+
+pub(crate) fn check(args: &Check) -> Result<ExitCode, Failure> {
+    let platform = args.platform.as_deref().map(Platform::load).transpose()?;
+    let mut report = String::new();
+    let (mut errors, mut warnings) = (0, 0);
+    for name in &args.names {
+        match check_one(name, platform.as_ref()) {
+            Ok((kind, found)) if found.is_empty() => report += &format!("{name}: {kind}, ok\n"),
+            Ok((kind, found)) => {
+                warnings += found.len();
+                report += &format!("{name}: {kind}, {} warning(s)\n", found.len());
+                found.iter().for_each(|w| report += &format!("  warning: {w}\n"));
+            }
+            Err(e) => {
+                errors += 1;
+                report += &format!("{e}\n");
+            }
+        }
+    }
+    output::print(&report)?;
+    Ok(match (errors, warnings) {
+        (0, 0) => ExitCode::SUCCESS,
+        (0, _) if !args.strict => ExitCode::SUCCESS,
+        (0, _) => ExitCode::from(1),
+        _ => ExitCode::from(2),
+    })
+}
+
+fn check_one(name: &str, platform: Option<&Platform>) -> Result<(&'static str, Vec<String>), InputError> {
+    match load(name)? {
+        Noun::Platform(p) => Ok(("platform", p.warnings())),
+        Noun::Workload(w) => {
+            if let Some(p) = platform {
+                w.bind(p)?;
+            }
+            Ok(("workload", w.without_effect.iter().map(|k| format!("without effect: {k}")).collect()))
+        }
+        Noun::Policy(p) => {
+            let platform = match platform {
+                Some(platform) => platform.clone(),
+                None => Platform::load("m1")?,
+            };
+            risetime_sim::resolve(&platform, &p)?;
+            Ok(("policy", Vec::new()))
+        }
+    }
+}

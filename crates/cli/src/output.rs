@@ -1,0 +1,101 @@
+//! Where text goes, how it looks, and how the command ends.
+
+use risetime_model::InputError;
+use risetime_report::text::Style;
+use risetime_trace::RunError;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Why the command fails.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    code: u8,
+}
+
+impl Failure {
+    /// Bad input or usage (2).
+    pub(crate) fn input(place: &str, what: impl Into<String>) -> Failure {
+        InputError::new(place, what).into()
+    }
+    /// It cannot be done here (3).
+    pub(crate) fn unavailable(message: impl Into<String>) -> Failure {
+        Failure { message: message.into(), code: 3 }
+    }
+    /// Says so on standard error.
+    pub(crate) fn report(self) -> ExitCode {
+        let _ = writeln!(std::io::stderr(), "risetime: {}", self.message);
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(e: InputError) -> Failure {
+        Failure { message: e.to_string(), code: 2 }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(e: RunError) -> Failure {
+        let code = match e {
+            RunError::Input(_) => 2,
+            RunError::Unavailable(_) => 3,
+            RunError::Failed(_) => 1,
+        };
+        Failure { message: e.to_string(), code }
+    }
+}
+
+/// Prints to standard output. A reader that has gone away (`| head`) is no error.
+pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure { message: format!("standard output: {e}"), code: 1 })
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// A remark for the person at the terminal.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "risetime: {text}");
+}
+
+/// The look of text on standard output: as wide as the terminal, plain where it is piped.
+pub(crate) fn style() -> Style {
+    let terminal = std::io::stdout().is_terminal();
+    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let width = match terminal_size::terminal_size_of(std::io::stdout()) {
+        Some((width, _)) => usize::from(width.0),
+        None => columns.unwrap_or(80),
+    };
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
+    Style { width, color: terminal && !no_color && !dumb, unicode: unicode() }
+}
+
+/// Unicode, unless the locale says otherwise.
+fn unicode() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|v| !v.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    locale.is_none_or(|l| l.to_lowercase().replace('-', "").contains("utf8"))
+}
+
+/// A file that appears whole or not at all: written beside its place, then renamed.
+pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
+    let fail = |e: std::io::Error| Failure::input(&path.display().to_string(), e.to_string());
+    let name = path.file_name().ok_or_else(|| Failure::input(&path.display().to_string(), "not a file name"))?;
+    let part = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
+    let file = std::fs::File::create(&part).map_err(fail)?;
+    let mut buffered = std::io::BufWriter::new(file);
+    let done = write(&mut buffered).and_then(|()| buffered.flush().map_err(fail)).and_then(|()| {
+        // A device such as /dev/null cannot be replaced; everything else is.
+        std::fs::rename(&part, path).map_err(fail)
+    });
+    if done.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    done
+}

@@ -1,0 +1,165 @@
+//! `risetime run`: one experiment, several policies.
+
+use crate::args::{Format, Run};
+use crate::output::{self, Failure};
+use indicatif::{ProgressBar, ProgressStyle};
+use risetime_analysis::{Options, RunResult};
+use risetime_kernel::units::{Instant, Span};
+use risetime_lab::{PhaseRuns, Request};
+use risetime_model::settings::Value;
+use risetime_model::{Experiment, InputError};
+use risetime_report::{csv, json, text};
+use risetime_sim::Simulator;
+use risetime_trace::write::perfetto;
+use risetime_trace::{Event, Header, Tee, TraceSink};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant as Clock};
+
+pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
+    let experiments = request(args).experiments()?;
+    if args.perfetto.is_some() && experiments.len() > 1 {
+        return Err(InputError::new("--perfetto", format!("one trace is of one policy, found {}", experiments.len()))
+            .hint("run it once for each --policy")
+            .into());
+    }
+    note_what_has_no_effect(&experiments);
+    match args.phases {
+        Some(n) => phases(args, &experiments, n),
+        None => single(args, &experiments),
+    }
+}
+
+fn request(args: &Run) -> Request {
+    let clamp = |name: &str, value: Option<i64>| value.map(|v| (name.to_string(), Value::Int(v)));
+    let clamps = clamp("uclamp_min", args.uclamp_min).into_iter().chain(clamp("uclamp_max", args.uclamp_max));
+    Request {
+        workload: args.workload.clone(),
+        platform: args.platform.clone(),
+        policies: args.policies.clone(),
+        set: args.set.iter().cloned().chain(clamps).collect(),
+        seconds: args.seconds,
+        phase: Span::from_us(args.phase_us),
+        seed: args.seed,
+    }
+}
+
+fn note_what_has_no_effect(experiments: &[Experiment]) {
+    let Some(first) = experiments.first() else { return };
+    for key in &first.workload.without_effect {
+        output::note(&format!("{}: without effect: {key}", first.workload.name));
+    }
+}
+
+fn options(args: &Run) -> Options {
+    Options { all_bursts: args.bursts, timeline: args.format == Format::Text, levels: args.levels.clone() }
+}
+
+fn single(args: &Run, experiments: &[Experiment]) -> Result<ExitCode, Failure> {
+    let mut runs = Vec::new();
+    for experiment in experiments {
+        runs.push(match &args.perfetto {
+            Some(path) => with_trace(experiment, options(args), path)?,
+            None => risetime_lab::run(&Simulator, experiment, options(args), Some(&mut Progress::new(experiment)))?,
+        });
+    }
+    let results: Vec<RunResult> = runs.iter().map(|r| r.result.clone()).collect();
+    output::print(&match (args.format, runs.as_slice()) {
+        (Format::Json, _) => json::runs(&results),
+        (Format::Csv, _) => csv::runs(&results),
+        (Format::Text, [one]) => text::run(&one.result, &one.timeline.clone().unwrap_or_default(), &output::style()),
+        (Format::Text, _) => text::compare(&results, &output::style()),
+    })
+}
+
+/// The run, with its trace written to `path`; nothing is left there if it fails.
+fn with_trace(experiment: &Experiment, options: Options, path: &Path) -> Result<risetime_lab::Run, Failure> {
+    let mut done = None;
+    output::write_whole(path, |file| {
+        let mut writer = perfetto::Writer::new(file);
+        let mut progress = Progress::new(experiment);
+        let mut both = Tee(&mut writer, &mut progress);
+        done = Some(risetime_lab::run(&Simulator, experiment, options, Some(&mut both))?);
+        writer.finish().map_err(|e| Failure::input(&path.display().to_string(), e.to_string()))
+    })?;
+    done.ok_or_else(|| Failure::unavailable("the run gave no result"))
+}
+
+fn phases(args: &Run, experiments: &[Experiment], n: u32) -> Result<ExitCode, Failure> {
+    let mut all: Vec<PhaseRuns> = Vec::new();
+    for experiment in experiments {
+        let bar = Bar::new(u64::from(n), "phases");
+        all.push(risetime_lab::run_phases(&Simulator, experiment, n, &Options { timeline: false, ..options(args) }, |k| bar.at(u64::from(k)))?);
+    }
+    let columns: Vec<(&[RunResult], _)> = all.iter().map(|p| (p.runs.as_slice(), &p.summary)).collect();
+    output::print(&match (args.format, columns.as_slice()) {
+        (Format::Json, _) => json::phases(&columns),
+        (Format::Csv, _) => csv::runs(&all.iter().flat_map(|p| p.runs.clone()).collect::<Vec<_>>()),
+        (Format::Text, [(runs, summary)]) => text::phases(runs, summary, args.every_phase, &output::style()),
+        (Format::Text, _) => {
+            let mut page = text::compare_phases(&columns, &output::style());
+            if args.every_phase {
+                for (runs, summary) in &columns {
+                    page += &text::phases(runs, summary, true, &output::style());
+                }
+            }
+            page
+        }
+    })
+}
+
+/// A progress bar on standard error that appears only after a second.
+struct Bar {
+    bar: ProgressBar,
+    since: Clock,
+    shown: std::cell::Cell<bool>,
+}
+
+impl Bar {
+    fn new(length: u64, unit: &str) -> Bar {
+        let bar = ProgressBar::hidden();
+        bar.set_length(length);
+        let template = format!("{{wide_bar}} {{pos}}/{{len}} {unit}");
+        bar.set_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Bar { bar, since: Clock::now(), shown: false.into() }
+    }
+    fn at(&self, position: u64) {
+        if !self.shown.get() && self.since.elapsed() > Duration::from_secs(1) {
+            self.shown.set(true);
+            self.bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
+        }
+        self.bar.set_position(position);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A sink that shows how far a long run has got.
+struct Progress {
+    bar: Bar,
+    events: u32,
+}
+
+impl Progress {
+    /// So many events between two looks at the clock.
+    const EVERY: u32 = 1 << 14;
+
+    fn new(experiment: &Experiment) -> Progress {
+        Progress { bar: Bar::new(experiment.duration.0 / 1_000_000, "ms"), events: 0 }
+    }
+}
+
+impl TraceSink for Progress {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, at: Instant, _: &Event<'_>) {
+        self.events += 1;
+        if self.events % Progress::EVERY == 0 {
+            self.bar.at(at.0 / 1_000_000);
+        }
+    }
+    fn end(&mut self, _: Instant) {}
+}
