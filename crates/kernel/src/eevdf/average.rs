@@ -18,8 +18,11 @@
 //! take that of 6.12; for 6.6–6.11, whose source is not at hand, `reweight` is the form their
 //! stable series ended with. Effect: mainline 6.12.0 starts an empty queue at another V.
 
+use super::settings::Generation;
 use super::timeline::before;
-use super::{CfsRq, EnqueueKind, Entity, Generation, LoadWeight};
+use super::{CfsRq, EnqueueKind, Entity};
+use crate::units::{TaskId, Weight};
+use crate::weight::{LoadWeight, scale_load_down};
 
 /// The test "may this vruntime run now?" at one moment (`vruntime_eligible`).
 #[derive(Clone, Copy)]
@@ -52,6 +55,14 @@ impl CfsRq {
         }
     }
 
+    /// The weight of all entities in the tree, nice 0 = 1024.
+    pub(super) fn tree_weight(&self) -> Weight {
+        match self.generation {
+            Generation::V7_2 => Weight(scale_load_down(self.sum_weight as u64)),
+            Generation::V6_6 | Generation::V6_12 => Weight(self.sum_weight as u64),
+        }
+    }
+
     #[inline]
     fn key(&self, vruntime: u64) -> i64 {
         vruntime.wrapping_sub(self.zero_vruntime) as i64
@@ -67,7 +78,7 @@ impl CfsRq {
     }
 
     /// `avg_vruntime_sub` / `sum_w_vruntime_sub` and the removal (`__dequeue_entity`).
-    pub(super) fn remove(&mut self, id: crate::units::TaskId) -> Option<Entity> {
+    pub(super) fn remove(&mut self, id: TaskId) -> Option<Entity> {
         let entity = self.timeline.remove(id)?;
         let weight = self.average_weight(&entity.load);
         let term = self.key(entity.vruntime).wrapping_mul(weight);
@@ -106,8 +117,7 @@ impl CfsRq {
     /// all been served exactly by weight. On an empty runqueue, the V it was left with.
     /// Source: kernel/sched/fair.c:`avg_vruntime`.
     pub fn avg_vruntime(&self) -> u64 {
-        self.zero_vruntime
-            .wrapping_add_signed(self.average_offset())
+        self.zero_vruntime.wrapping_add_signed(self.average_offset())
     }
 
     /// V, moving v0 there where the kernel does.
@@ -149,9 +159,7 @@ impl CfsRq {
         };
         if let Some(curr) = &self.curr {
             let w = self.average_weight(&curr.load);
-            test.sum = test
-                .sum
-                .wrapping_add(self.key(curr.vruntime).wrapping_mul(w));
+            test.sum = test.sum.wrapping_add(self.key(curr.vruntime).wrapping_mul(w));
             test.weight += w;
         }
         test
@@ -167,7 +175,7 @@ impl CfsRq {
             }
             Generation::V7_2 => self.max_slice().wrapping_add(self.tunables.tick_ns),
         };
-        let limit = entity.load.calc_delta_fair(bound) as i64;
+        let limit = entity.load.calc_delta_fair(self.delta_rev, bound) as i64;
         vlag.max(limit.wrapping_neg()).min(limit)
     }
 
@@ -194,7 +202,7 @@ impl CfsRq {
         if !custom {
             entity.slice = self.tunables.base_slice_ns;
         }
-        let mut vslice = entity.load.calc_delta_fair(entity.slice);
+        let mut vslice = entity.load.calc_delta_fair(self.delta_rev, entity.slice);
 
         let skip = self.generation == Generation::V7_2 && entity.vlag == 0;
         let lag = if self.features.place_lag && others > 0 && !skip {
@@ -217,16 +225,10 @@ impl CfsRq {
 
     /// The lag to place with, so that `entity.vlag` remains once its own arrival has moved V.
     fn inflated_lag(&mut self, entity: &Entity) -> i64 {
-        let curr = self
-            .curr
-            .as_ref()
-            .map_or(0, |curr| self.average_weight(&curr.load));
+        let curr = self.curr.as_ref().map_or(0, |curr| self.average_weight(&curr.load));
         let load = self.sum_weight + curr;
         let weight = self.average_weight(&entity.load);
-        let lag = entity
-            .vlag
-            .wrapping_mul(load + weight)
-            .wrapping_div(load.max(1));
+        let lag = entity.vlag.wrapping_mul(load + weight).wrapping_div(load.max(1));
         // Next to a heavy arrival v0 goes with it, or the products grow beyond 64 bits.
         if self.generation == Generation::V7_2 && weight > load {
             self.move_zero(lag.wrapping_neg());

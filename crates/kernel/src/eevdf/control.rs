@@ -2,9 +2,11 @@
 //! slices of queued tasks.
 
 use super::average::Eligibility;
-use super::{CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, FairPolicy, Generation};
-use super::{LoadWeight, earlier, timeline::before};
+use super::settings::Generation;
+use super::{CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, FairPolicy};
+use super::{earlier, timeline::before};
 use crate::units::TaskId;
+use crate::weight::LoadWeight;
 
 impl CfsRq {
     /// Whether the just enqueued (or requeued) `id` preempts the running entity; then
@@ -39,10 +41,7 @@ impl CfsRq {
     fn preempted_by_pre_7_2(&mut self, woken: &Entity) -> bool {
         let eligible = self.eligibility();
         if self.features.preempt_short
-            && self
-                .curr
-                .as_ref()
-                .is_some_and(|curr| shorter(woken, curr, eligible))
+            && self.curr.as_ref().is_some_and(|curr| shorter(woken, curr, eligible))
         {
             self.cancel_protection();
         }
@@ -51,10 +50,7 @@ impl CfsRq {
 
     fn preempted_by(&mut self, woken: &Entity, fork: bool) -> bool {
         let short = self.features.preempt_short
-            && self
-                .curr
-                .as_ref()
-                .is_some_and(|curr| woken.slice < curr.slice);
+            && self.curr.as_ref().is_some_and(|curr| woken.slice < curr.slice);
         if !short && (fork || woken.sched_delayed) {
             return false;
         }
@@ -81,7 +77,8 @@ impl CfsRq {
     fn shorten_protection(&mut self) {
         let slice = self.min_slice();
         if let Some(curr) = &mut self.curr {
-            let until = curr.vruntime.wrapping_add(curr.load.calc_delta_fair(slice));
+            let until =
+                curr.vruntime.wrapping_add(curr.load.calc_delta_fair(self.delta_rev, slice));
             curr.vprot = earlier(curr.vprot, until);
         }
     }
@@ -111,7 +108,7 @@ impl CfsRq {
         let pre_6_12 = self.generation < Generation::V6_12;
         let Some(curr) = &mut self.curr else { return };
         if pre_6_12 {
-            let more = curr.load.calc_delta_fair(curr.slice);
+            let more = curr.load.calc_delta_fair(self.delta_rev, curr.slice);
             curr.deadline = curr.deadline.wrapping_add(more);
         } else if eligible.of(curr.vruntime) {
             curr.vruntime = curr.deadline;

@@ -21,14 +21,19 @@
 
 mod average;
 mod control;
-mod load;
+mod entity;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
 use alloc::vec::Vec;
 
-pub use load::LoadWeight;
+pub use entity::{DequeueKind, Dequeued, EnqueueKind, Entity, FairPolicy};
+use settings::Generation;
+pub use settings::{Features, Tunables};
+
+pub use crate::weight::LoadWeight;
 use timeline::{Timeline, before};
 
 use crate::KernelRev;
@@ -36,223 +41,6 @@ use crate::units::{TaskId, Weight};
 
 /// Where v0 of a new runqueue stands, so that wrapping is met early (`init_cfs_rq`).
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
-
-/// The kernels that schedule alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Generation {
-    V6_6,
-    V6_12,
-    V7_2,
-}
-
-impl Generation {
-    fn of(rev: KernelRev) -> Generation {
-        if rev >= KernelRev::V7_2 {
-            Generation::V7_2
-        } else if rev >= KernelRev::V6_12 {
-            Generation::V6_12
-        } else {
-            Generation::V6_6
-        }
-    }
-}
-
-/// The scheduler's switches (kernel/sched/features.h), named as there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Features {
-    /// `PLACE_LAG`: an entity comes back with the lag it left with; off: with none.
-    pub place_lag: bool,
-    /// `PLACE_DEADLINE_INITIAL`: the first deadline of a new task is half a slice away.
-    pub place_deadline_initial: bool,
-    /// `PLACE_REL_DEADLINE`: a deadline keeps its distance across migration and renice.
-    pub place_rel_deadline: bool,
-    /// `RUN_TO_PARITY`: the running entity is not preempted while protected and eligible.
-    pub run_to_parity: bool,
-    /// `PREEMPT_SHORT`: a woken entity with a shorter slice breaks that protection.
-    pub preempt_short: bool,
-    /// `DELAY_DEQUEUE`: who falls asleep owing service stays queued until it is paid off.
-    pub delay_dequeue: bool,
-    /// `DELAY_ZERO`: who was dequeued late keeps no positive lag.
-    pub delay_zero: bool,
-    /// `WAKEUP_PREEMPTION`: waking may preempt the running entity at all.
-    pub wakeup_preemption: bool,
-}
-
-impl Features {
-    /// The defaults of `rev`.
-    ///
-    /// Until 6.11 a new task was placed twice, the second time without `ENQUEUE_INITIAL`, so
-    /// that `PLACE_DEADLINE_INITIAL`, though on, had no effect: it is off here.
-    pub fn of(rev: KernelRev) -> Features {
-        let from_6_12 = rev >= KernelRev::V6_12;
-        Features {
-            place_lag: true,
-            place_deadline_initial: from_6_12,
-            place_rel_deadline: from_6_12,
-            run_to_parity: true,
-            preempt_short: from_6_12,
-            delay_dequeue: from_6_12,
-            delay_zero: from_6_12,
-            wakeup_preemption: true,
-        }
-    }
-}
-
-/// The lengths of time that the arithmetic depends on, in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tunables {
-    /// The slice of a task that asks for none (`sysctl_sched_base_slice`: the normalised one
-    /// times 1 + log2 of the CPUs, at most 8 of which count).
-    pub base_slice_ns: u64,
-    /// The base slice of a single-CPU machine (`normalized_sysctl_sched_base_slice`).
-    pub normalized_base_slice_ns: u64,
-    /// The length of a tick (`TICK_NSEC`).
-    pub tick_ns: u64,
-}
-
-impl Tunables {
-    /// The defaults of `rev` on a machine with `cpus` CPUs and `hz` ticks a second.
-    /// Source: fair.c:`sysctl_sched_base_slice`, `get_update_sysctl_factor`.
-    pub fn of(rev: KernelRev, cpus: u32, hz: u32) -> Tunables {
-        let normalized = if rev >= KernelRev::new(6, 15) {
-            700_000
-        } else {
-            750_000
-        };
-        let factor = 1 + u64::from(cpus.clamp(1, 8).ilog2());
-        Tunables {
-            base_slice_ns: normalized * factor,
-            normalized_base_slice_ns: normalized,
-            tick_ns: 1_000_000_000 / u64::from(hz.max(1)),
-        }
-    }
-}
-
-/// The scheduling policy of a fair task, as far as wakeup preemption asks for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FairPolicy {
-    /// `SCHED_OTHER`.
-    #[default]
-    Normal,
-    /// `SCHED_BATCH`: does not preempt when it wakes.
-    Batch,
-    /// `SCHED_IDLE`: neither, and is preempted by any task of another policy.
-    Idle,
-}
-
-/// A task as the fair class sees it (`struct sched_entity`). The caller keeps it while the
-/// task sleeps; the runqueue keeps it while it is queued or runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entity {
-    /// Whose entity this is.
-    pub id: TaskId,
-    /// Weight and inverse.
-    pub load: LoadWeight,
-    /// Policy.
-    pub policy: FairPolicy,
-    /// The request: how long it wants to run in one go, in ns.
-    pub slice: u64,
-    /// Whether the task asked for `slice` (`sched_attr::sched_runtime`, from 6.12).
-    pub custom_slice: bool,
-    /// Service received in virtual ns; wraps.
-    pub vruntime: u64,
-    /// The virtual time by which the request is to be served; wraps. Relative to `vruntime`
-    /// while `rel_deadline`.
-    pub deadline: u64,
-    /// Whether `deadline` is relative: in a task that left without sleeping.
-    pub rel_deadline: bool,
-    /// Virtual lag V - v when last dequeued. Until 7.1 it holds, in a queued entity, the
-    /// deadline it was picked with instead: the mark of slice protection.
-    pub vlag: i64,
-    /// The vruntime up to which it is protected from preemption (7.2).
-    pub vprot: u64,
-    /// Asleep, but still queued to pay off negative lag.
-    pub sched_delayed: bool,
-    /// The task clock when its running time was last accounted, in ns.
-    pub exec_start: u64,
-    /// All its running time, in ns.
-    pub sum_exec_runtime: u64,
-}
-
-impl Entity {
-    /// A new task, never queued (`__sched_fork`); its slice is the runqueue's base slice.
-    pub fn new(id: TaskId, load: LoadWeight) -> Entity {
-        Entity {
-            id,
-            load,
-            policy: FairPolicy::Normal,
-            slice: 0,
-            custom_slice: false,
-            vruntime: 0,
-            deadline: 0,
-            rel_deadline: false,
-            vlag: 0,
-            vprot: 0,
-            sched_delayed: false,
-            exec_start: 0,
-            sum_exec_runtime: 0,
-        }
-    }
-
-    /// Asks for slices of `slice_ns`, clamped to 0.1 … 100 ms; `None` = the base slice. For a
-    /// task that is not queued; else [`CfsRq::set_slice`]. Source: fair.c:`__setparam_fair`.
-    pub fn request_slice(&mut self, slice_ns: Option<u64>) {
-        self.custom_slice = slice_ns.is_some();
-        if let Some(ns) = slice_ns {
-            self.slice = ns.clamp(100_000, 100_000_000);
-        }
-    }
-
-    /// A new weight for a task that is not queued; else [`CfsRq::reweight`].
-    /// Source: fair.c:`reweight_entity`.
-    pub fn reweight(&mut self, rev: KernelRev, load: LoadWeight) {
-        self.rescale_asleep(Generation::of(rev), load);
-    }
-
-    /// Weight as people write it, nice 0 = 1024.
-    pub fn weight(&self) -> Weight {
-        self.load.weight()
-    }
-}
-
-/// Why an entity is enqueued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EnqueueKind {
-    /// For the first time in its life (`ENQUEUE_INITIAL`).
-    Initial,
-    /// It woke here (`ENQUEUE_WAKEUP`).
-    Wakeup,
-    /// It comes from another CPU, awake or waking (`ENQUEUE_MIGRATED`).
-    Migrated,
-    /// Back after a change of its attributes (`ENQUEUE_RESTORE`).
-    Restore,
-}
-
-/// Why an entity is dequeued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DequeueKind {
-    /// It goes to sleep, and may stay queued to pay off its lag (`DEQUEUE_SLEEP`).
-    Sleep,
-    /// It leaves for good, or sleeps such that it must not be woken spuriously
-    /// (`DEQUEUE_SLEEP | DEQUEUE_SPECIAL`).
-    SleepSpecial,
-    /// It moves to another CPU.
-    Migrate,
-    /// It comes right back after a change of its attributes (`DEQUEUE_SAVE`).
-    Save,
-}
-
-/// What became of a dequeue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dequeued {
-    /// It left; with its lag, to be enqueued again here or elsewhere.
-    Yes(Entity),
-    /// It stays queued, `sched_delayed`: to be woken by [`CfsRq::requeue_delayed`], or handed
-    /// out by [`CfsRq::take_departed`] when a pick has met it.
-    Delayed,
-    /// It was not queued here.
-    Absent,
-}
 
 /// The fair runqueue of one CPU (`struct cfs_rq`).
 ///
@@ -263,6 +51,8 @@ pub enum Dequeued {
 pub struct CfsRq {
     rev: KernelRev,
     generation: Generation,
+    /// Whose `calc_delta_fair` is used.
+    delta_rev: KernelRev,
     features: Features,
     tunables: Tunables,
     clock_task: u64,
@@ -286,6 +76,7 @@ impl CfsRq {
         CfsRq {
             rev,
             generation: Generation::of(rev),
+            delta_rev: if features.inverse_weights { KernelRev::V6_12 } else { rev },
             features,
             tunables,
             clock_task: 0,
@@ -331,10 +122,7 @@ impl CfsRq {
 
     /// The entity of `id` if it is queued here, running or not.
     pub fn get(&self, id: TaskId) -> Option<&Entity> {
-        self.curr
-            .as_ref()
-            .filter(|curr| curr.id == id)
-            .or_else(|| self.timeline.get(id))
+        self.curr.as_ref().filter(|curr| curr.id == id).or_else(|| self.timeline.get(id))
     }
 
     /// All queued entities: the running one, then the others by task number.
@@ -344,7 +132,8 @@ impl CfsRq {
 
     /// The sum of the queued entities' weights, delayed ones included (`cfs_rq::load`).
     pub fn load_weight(&self) -> Weight {
-        Weight(self.iter().map(|entity| entity.weight().0).sum())
+        let curr = self.curr.as_ref().map_or(Weight(0), Entity::weight);
+        self.tree_weight() + curr
     }
 
     /// Whether the running entity should be replaced (`TIF_NEED_RESCHED`). Set by
@@ -367,14 +156,12 @@ impl CfsRq {
 
     /// Whether `id` has had no more service than it ought to; false if it is not queued.
     pub fn entity_eligible(&self, id: TaskId) -> bool {
-        self.get(id)
-            .is_some_and(|entity| self.eligibility().of(entity.vruntime))
+        self.get(id).is_some_and(|entity| self.eligibility().of(entity.vruntime))
     }
 
     /// The lag of `id`, bounded, in virtual ns; `None` if it is not queued.
     pub fn entity_lag(&self, id: TaskId) -> Option<i64> {
-        self.get(id)
-            .map(|entity| self.bounded_lag(self.avg_vruntime(), entity))
+        self.get(id).map(|entity| self.bounded_lag(self.avg_vruntime(), entity))
     }
 
     /// Whether the running entity is within the part of its slice that no wakeup of an equal
@@ -415,7 +202,7 @@ impl CfsRq {
         }
         curr.exec_start = self.clock_task;
         curr.sum_exec_runtime = curr.sum_exec_runtime.wrapping_add(ran);
-        curr.vruntime = curr.vruntime.wrapping_add(curr.load.calc_delta_fair(ran));
+        curr.vruntime = curr.vruntime.wrapping_add(curr.load.calc_delta_fair(self.delta_rev, ran));
         let served = self.update_deadline();
         self.update_min_vruntime_pre_6_12();
         if self.timeline.is_empty() {
@@ -451,9 +238,8 @@ impl CfsRq {
         if !curr.custom_slice || self.generation < Generation::V6_12 {
             curr.slice = self.tunables.base_slice_ns;
         }
-        curr.deadline = curr
-            .vruntime
-            .wrapping_add(curr.load.calc_delta_fair(curr.slice));
+        curr.deadline =
+            curr.vruntime.wrapping_add(curr.load.calc_delta_fair(self.delta_rev, curr.slice));
         self.sync_avg_vruntime();
         true
     }
@@ -468,11 +254,7 @@ impl CfsRq {
     /// Queues `entity`, placed by its lag. An entity that is delayed stays so.
     /// Source: fair.c:`enqueue_entity`.
     pub fn enqueue(&mut self, mut entity: Entity, kind: EnqueueKind) {
-        debug_assert!(
-            self.get(entity.id).is_none(),
-            "{} is queued already",
-            entity.id
-        );
+        debug_assert!(self.get(entity.id).is_none(), "{} is queued already", entity.id);
         self.update_curr();
         let others = self.nr_queued();
         self.place_entity(&mut entity, kind, others);
@@ -499,18 +281,14 @@ impl CfsRq {
                 return Dequeued::Delayed;
             }
         }
-        self.leave(entity, kind)
-            .map_or(Dequeued::Absent, Dequeued::Yes)
+        self.leave(entity, kind).map_or(Dequeued::Absent, Dequeued::Yes)
     }
 
     /// Completes the delayed dequeue of `id`, as when the task dies or changes its class;
     /// `None` if it is not delayed. Source: fair.c:`dequeue_entities` with `DEQUEUE_DELAYED`.
     pub fn finish_delayed(&mut self, id: TaskId) -> Option<Entity> {
         self.update_curr();
-        let entity = self
-            .get(id)
-            .copied()
-            .filter(|entity| entity.sched_delayed)?;
+        let entity = self.get(id).copied().filter(|entity| entity.sched_delayed)?;
         let mut entity = self.leave(entity, DequeueKind::Sleep)?;
         entity.sched_delayed = false;
         if self.generation == Generation::V6_12 && self.features.delay_zero {
@@ -521,11 +299,7 @@ impl CfsRq {
 
     fn delay(&mut self, entity: &Entity) {
         let from_7_2 = self.generation == Generation::V7_2;
-        let vlag = if from_7_2 {
-            self.update_entity_lag(entity).0
-        } else {
-            entity.vlag
-        };
+        let vlag = if from_7_2 { self.update_entity_lag(entity).0 } else { entity.vlag };
         if let Some(queued) = self.get_mut(entity.id) {
             queued.vlag = vlag;
             queued.sched_delayed = true;
@@ -646,9 +420,7 @@ impl CfsRq {
         {
             return Some(curr.id);
         }
-        let best = self
-            .timeline
-            .first_eligible(|vruntime| eligible.of(vruntime));
+        let best = self.timeline.first_eligible(|vruntime| eligible.of(vruntime));
         let pick = match (curr, best) {
             (Some(curr), Some(best)) if before(curr.deadline, best.deadline) => Some(curr),
             (_, Some(best)) => Some(best),
@@ -688,9 +460,7 @@ impl CfsRq {
         }
         earlier(
             entity.deadline,
-            entity
-                .vruntime
-                .wrapping_add(entity.load.calc_delta_fair(quantum)),
+            entity.vruntime.wrapping_add(entity.load.calc_delta_fair(self.delta_rev, quantum)),
         )
     }
 

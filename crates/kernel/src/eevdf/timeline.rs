@@ -58,13 +58,7 @@ fn spread(counter: u64) -> u64 {
 
 impl Timeline {
     pub(super) const fn new() -> Timeline {
-        Timeline {
-            nodes: Vec::new(),
-            free: Vec::new(),
-            index: Vec::new(),
-            root: NIL,
-            next_seq: 0,
-        }
+        Timeline { nodes: Vec::new(), free: Vec::new(), index: Vec::new(), root: NIL, next_seq: 0 }
     }
 
     #[inline]
@@ -89,9 +83,7 @@ impl Timeline {
 
     /// All entities, by task number.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entity> {
-        self.index
-            .iter()
-            .map(|&(_, n)| &self.nodes[n as usize].entity)
+        self.index.iter().map(|&(_, n)| &self.nodes[n as usize].entity)
     }
 
     pub(super) fn insert(&mut self, entity: Entity) {
@@ -118,20 +110,12 @@ impl Timeline {
 
     /// The shortest slice of the queued entities; `u64::MAX` if there is none.
     pub(super) fn min_slice(&self) -> u64 {
-        if self.root == NIL {
-            u64::MAX
-        } else {
-            self.nodes[self.root as usize].min_slice
-        }
+        if self.root == NIL { u64::MAX } else { self.nodes[self.root as usize].min_slice }
     }
 
     /// The longest slice of the queued entities; 0 if there is none.
     pub(super) fn max_slice(&self) -> u64 {
-        if self.root == NIL {
-            0
-        } else {
-            self.nodes[self.root as usize].max_slice
-        }
+        if self.root == NIL { 0 } else { self.nodes[self.root as usize].max_slice }
     }
 
     /// The least vruntime of the queued entities.
@@ -286,5 +270,62 @@ impl Timeline {
             self.refresh(b);
             b
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::weight::LoadWeight;
+
+    fn entity(id: u32, deadline: u64, vruntime: u64, slice: u64) -> Entity {
+        let mut entity = Entity::new(TaskId(id), LoadWeight::of_nice(0));
+        (entity.deadline, entity.vruntime, entity.slice) = (deadline, vruntime, slice);
+        entity
+    }
+
+    /// The tree against a list kept in order, over 20,000 insertions and removals around the
+    /// point where virtual time wraps.
+    #[test]
+    fn agrees_with_a_sorted_list() {
+        let (mut tree, mut list) = (Timeline::new(), Vec::<Entity>::new());
+        for step in 0..20_000u64 {
+            let random = spread(step);
+            let id = (random % 300) as u32;
+            if let Some(at) = list.iter().position(|e| e.id.0 == id) {
+                assert_eq!(tree.remove(TaskId(id)), Some(list.remove(at)));
+            } else {
+                let deadline = ((random >> 20) % 100).wrapping_sub(50);
+                let new = entity(id, deadline, (random >> 30) % 1000, 1 + (random >> 40) % 50);
+                let at = list.partition_point(|e| !before(deadline, e.deadline));
+                list.insert(at, new);
+                tree.insert(new);
+            }
+            let limit = (random >> 50) % 1000;
+            assert_eq!(
+                tree.first_eligible(|v| v <= limit),
+                list.iter().find(|e| e.vruntime <= limit)
+            );
+            assert_eq!(tree.first(), list.first());
+            assert_eq!(tree.len(), list.len());
+            assert_eq!(tree.min_vruntime(), list.iter().map(|e| e.vruntime).min());
+            assert_eq!(tree.min_slice(), list.iter().map(|e| e.slice).min().unwrap_or(u64::MAX));
+            assert_eq!(tree.max_slice(), list.iter().map(|e| e.slice).max().unwrap_or(0));
+        }
+    }
+
+    #[test]
+    fn equal_deadlines_keep_the_order_of_insertion() {
+        let mut tree = Timeline::new();
+        for id in [5, 3, 9, 1] {
+            tree.insert(entity(id, 7, 0, 1));
+        }
+        let order: Vec<u32> = core::iter::from_fn(|| {
+            let id = tree.first()?.id;
+            tree.remove(id).map(|e| e.id.0)
+        })
+        .collect();
+        assert_eq!(order, [5, 3, 9, 1]);
+        assert_eq!(tree.remove(TaskId(5)), None);
     }
 }

@@ -1,0 +1,132 @@
+//! One task as the fair class sees it, and the ways it comes and goes.
+
+use super::settings::Generation;
+use crate::KernelRev;
+use crate::units::{TaskId, Weight};
+use crate::weight::LoadWeight;
+
+/// The scheduling policy of a fair task, as far as wakeup preemption asks for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FairPolicy {
+    /// `SCHED_OTHER`.
+    #[default]
+    Normal,
+    /// `SCHED_BATCH`: does not preempt when it wakes.
+    Batch,
+    /// `SCHED_IDLE`: neither, and is preempted by any task of another policy.
+    Idle,
+}
+
+/// A task as the fair class sees it (`struct sched_entity`). The caller keeps it while the
+/// task sleeps; the runqueue keeps it while it is queued or runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entity {
+    /// Whose entity this is.
+    pub id: TaskId,
+    /// Weight and inverse.
+    pub load: LoadWeight,
+    /// Policy.
+    pub policy: FairPolicy,
+    /// The request: how long it wants to run in one go, in ns.
+    pub slice: u64,
+    /// Whether the task asked for `slice` (`sched_attr::sched_runtime`, from 6.12).
+    pub custom_slice: bool,
+    /// Service received in virtual ns; wraps.
+    pub vruntime: u64,
+    /// The virtual time by which the request is to be served; wraps. Relative to `vruntime`
+    /// while `rel_deadline`.
+    pub deadline: u64,
+    /// Whether `deadline` is relative: in a task that left without sleeping.
+    pub rel_deadline: bool,
+    /// Virtual lag V - v when last dequeued. Until 7.1 it holds, in a queued entity, the
+    /// deadline it was picked with instead: the mark of slice protection.
+    pub vlag: i64,
+    /// The vruntime up to which it is protected from preemption (7.2).
+    pub vprot: u64,
+    /// Asleep, but still queued to pay off negative lag.
+    pub sched_delayed: bool,
+    /// The task clock when its running time was last accounted, in ns.
+    pub exec_start: u64,
+    /// All its running time, in ns.
+    pub sum_exec_runtime: u64,
+}
+
+impl Entity {
+    /// A new task, never queued (`__sched_fork`); its slice is the runqueue's base slice.
+    pub fn new(id: TaskId, load: LoadWeight) -> Entity {
+        Entity {
+            id,
+            load,
+            policy: FairPolicy::Normal,
+            slice: 0,
+            custom_slice: false,
+            vruntime: 0,
+            deadline: 0,
+            rel_deadline: false,
+            vlag: 0,
+            vprot: 0,
+            sched_delayed: false,
+            exec_start: 0,
+            sum_exec_runtime: 0,
+        }
+    }
+
+    /// Asks for slices of `slice_ns`, clamped to 0.1 … 100 ms; `None` = the base slice. For a
+    /// task that is not queued; else [`CfsRq::set_slice`]. Source: fair.c:`__setparam_fair`.
+    pub fn request_slice(&mut self, slice_ns: Option<u64>) {
+        self.custom_slice = slice_ns.is_some();
+        if let Some(ns) = slice_ns {
+            self.slice = ns.clamp(100_000, 100_000_000);
+        }
+    }
+
+    /// A new weight for a task that is not queued; else [`CfsRq::reweight`].
+    /// Source: fair.c:`reweight_entity`.
+    pub fn reweight(&mut self, rev: KernelRev, load: LoadWeight) {
+        self.rescale_asleep(Generation::of(rev), load);
+    }
+
+    /// Weight as people write it, nice 0 = 1024.
+    pub fn weight(&self) -> Weight {
+        self.load.weight()
+    }
+}
+
+/// Why an entity is enqueued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnqueueKind {
+    /// For the first time in its life (`ENQUEUE_INITIAL`).
+    Initial,
+    /// It woke here (`ENQUEUE_WAKEUP`).
+    Wakeup,
+    /// It comes from another CPU, awake or waking (`ENQUEUE_MIGRATED`).
+    Migrated,
+    /// Back after a change of its attributes (`ENQUEUE_RESTORE`).
+    Restore,
+}
+
+/// Why an entity is dequeued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DequeueKind {
+    /// It goes to sleep, and may stay queued to pay off its lag (`DEQUEUE_SLEEP`).
+    Sleep,
+    /// It leaves for good, or sleeps such that it must not be woken spuriously
+    /// (`DEQUEUE_SLEEP | DEQUEUE_SPECIAL`).
+    SleepSpecial,
+    /// It moves to another CPU.
+    Migrate,
+    /// It comes right back after a change of its attributes (`DEQUEUE_SAVE`).
+    Save,
+}
+
+/// What became of a dequeue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dequeued {
+    /// It left; with its lag, to be enqueued again here or elsewhere.
+    Yes(Entity),
+    /// It stays queued, `sched_delayed`: to be woken by [`CfsRq::requeue_delayed`], or handed
+    /// out by [`CfsRq::take_departed`] when a pick has met it.
+    Delayed,
+    /// It was not queued here.
+    Absent,
+}

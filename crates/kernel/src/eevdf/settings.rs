@@ -1,0 +1,94 @@
+//! What a runqueue is told once: the generation of the kernel, its switches and its tunables.
+
+use crate::KernelRev;
+
+/// The kernels that schedule alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Generation {
+    V6_6,
+    V6_12,
+    V7_2,
+}
+
+impl Generation {
+    pub(super) fn of(rev: KernelRev) -> Generation {
+        if rev >= KernelRev::V7_2 {
+            Generation::V7_2
+        } else if rev >= KernelRev::V6_12 {
+            Generation::V6_12
+        } else {
+            Generation::V6_6
+        }
+    }
+}
+
+/// The scheduler's switches (kernel/sched/features.h), named as there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// `PLACE_LAG`: an entity comes back with the lag it left with; off: with none.
+    pub place_lag: bool,
+    /// `PLACE_DEADLINE_INITIAL`: the first deadline of a new task is half a slice away.
+    pub place_deadline_initial: bool,
+    /// `PLACE_REL_DEADLINE`: a deadline keeps its distance across migration and renice.
+    pub place_rel_deadline: bool,
+    /// `RUN_TO_PARITY`: the running entity is not preempted while protected and eligible.
+    pub run_to_parity: bool,
+    /// `PREEMPT_SHORT`: a woken entity with a shorter slice breaks that protection.
+    pub preempt_short: bool,
+    /// `DELAY_DEQUEUE`: who falls asleep owing service stays queued until it is paid off.
+    pub delay_dequeue: bool,
+    /// `DELAY_ZERO`: who was dequeued late keeps no positive lag.
+    pub delay_zero: bool,
+    /// Virtual time by the weights' 32-bit inverses instead of by division: every kernel
+    /// before 7.2, and 7.2 built for 32 bits (a build option, not a switch of features.h).
+    pub inverse_weights: bool,
+    /// `WAKEUP_PREEMPTION`: waking may preempt the running entity at all.
+    pub wakeup_preemption: bool,
+}
+
+impl Features {
+    /// The defaults of `rev`.
+    ///
+    /// Until 6.11 a new task was placed twice, the second time without `ENQUEUE_INITIAL`, so
+    /// that `PLACE_DEADLINE_INITIAL`, though on, had no effect: it is off here.
+    pub fn of(rev: KernelRev) -> Features {
+        let from_6_12 = rev >= KernelRev::V6_12;
+        Features {
+            place_lag: true,
+            place_deadline_initial: from_6_12,
+            place_rel_deadline: from_6_12,
+            run_to_parity: true,
+            preempt_short: from_6_12,
+            delay_dequeue: from_6_12,
+            delay_zero: from_6_12,
+            inverse_weights: rev < KernelRev::V7_2,
+            wakeup_preemption: true,
+        }
+    }
+}
+
+/// The lengths of time that the arithmetic depends on, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunables {
+    /// The slice of a task that asks for none (`sysctl_sched_base_slice`: the normalised one
+    /// times 1 + log2 of the CPUs, at most 8 of which count).
+    pub base_slice_ns: u64,
+    /// The base slice of a single-CPU machine (`normalized_sysctl_sched_base_slice`).
+    pub normalized_base_slice_ns: u64,
+    /// The length of a tick (`TICK_NSEC`).
+    pub tick_ns: u64,
+}
+
+impl Tunables {
+    /// The defaults of `rev` on a machine with `cpus` CPUs and `hz` ticks a second.
+    /// Source: fair.c:`sysctl_sched_base_slice`, `get_update_sysctl_factor`.
+    pub fn of(rev: KernelRev, cpus: u32, hz: u32) -> Tunables {
+        let normalized = if rev >= KernelRev::new(6, 15) { 700_000 } else { 750_000 };
+        let factor = 1 + u64::from(cpus.clamp(1, 8).ilog2());
+        Tunables {
+            base_slice_ns: normalized * factor,
+            normalized_base_slice_ns: normalized,
+            tick_ns: 1_000_000_000 / u64::from(hz.max(1)),
+        }
+    }
+}
