@@ -72,7 +72,8 @@ impl Engine<'_> {
     }
 
     pub(crate) fn idle_resched(&mut self, cpu: CpuId) {
-        if self.m.cpu(cpu).idle.is_some() {
+        // Its own timer may have woken it meanwhile; the task queued from afar still wants it.
+        if self.m.cpu(cpu).curr.is_none() {
             self.leave_idle(cpu);
             self.need_resched.insert(cpu);
         }

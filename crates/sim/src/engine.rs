@@ -61,6 +61,9 @@ impl Engine<'_> {
     /// Runs until `end`, or until every task of the workload has exited.
     pub(crate) fn run(&mut self, end: Instant) -> Result<Instant, RunError> {
         self.start_policies();
+        for cpu in 0..self.m.cpus.len() as u32 {
+            self.enter_idle(CpuId(cpu));
+        }
         while let Some(at) = self.q.next_at() {
             if at > end {
                 break;
