@@ -13,9 +13,9 @@ use risetime_model::workload::{self, Repeat, TaskSpec};
 use risetime_model::{Experiment, Platform};
 use risetime_trace::{Event, Header, SwitchOut, TraceSink};
 
-/// How far, in ns and in parts of the time run, work may be off: speeds are whole numbers and
-/// so are the instants at which steps end.
-const ROUNDING_NS: f64 = 50.0;
+/// How far, in ns, the end of a step may be off because speeds are whole numbers; instants are
+/// too, which is up to 1 ns more for each step since the task last slept.
+const ROUNDING_NS: f64 = 20.0;
 /// No task waits longer than this while a CPU that it may use is idle all the time.
 const STARVED_NS: u64 = 400_000_000;
 
@@ -35,7 +35,7 @@ struct Task {
     waits_since: u64,
     allowed: Vec<CpuId>,
     program: Option<Follower>,
-    /// The work it runs at, per ns.
+    /// Until when its running time is booked.
     since: u64,
 }
 
@@ -54,9 +54,8 @@ pub(super) struct Checker {
     cpus: Vec<Cpu>,
     freq: Vec<u64>,
     pub(super) wrong: Vec<String>,
-    /// Some numbers, so that a test can see that something happened at all.
+    /// So that a test can see that something happened at all.
     pub(super) switches: u64,
-    pub(super) steps: u64,
 }
 
 impl Checker {
@@ -72,7 +71,6 @@ impl Checker {
             cpus,
             wrong: Vec::new(),
             switches: 0,
-            steps: 0,
         }
     }
 
@@ -159,7 +157,7 @@ impl Checker {
         t.waits_since = now;
         let allowed = t.allowed.contains(&cpu);
         if let Some(p) = &mut t.program {
-            p.woke(now as f64);
+            p.woke();
         }
         self.expect(doing == from, || format!("{task} wakes on {cpu}, but it was {doing:?}"));
         self.expect(from == Doing::New || was_on == cpu, || format!("{task} wakes on {cpu} without a migration from {was_on}"));
@@ -201,15 +199,12 @@ impl Checker {
         };
         t.waits_since = now;
         let Some(p) = &mut t.program else { return };
-        let (late, overdue) = (p.late(now as f64), p.overdue);
-        self.steps += 1;
-        let tolerance = ROUNDING_NS;
-        self.expect(overdue.abs() <= tolerance, || format!("{task} ran {overdue} ns past the end of its program's step"));
-        match out {
-            SwitchOut::Preempted => {}
-            SwitchOut::Sleeping | SwitchOut::Exited => {
-                self.expect(late.is_some_and(|l| l.abs() <= tolerance), || format!("{task} is {out:?}, off by {late:?} ns"));
-            }
+        let overdue = std::mem::take(&mut p.overdue);
+        let late = (out != SwitchOut::Preempted).then(|| p.late(now as f64));
+        let rounding = p.rounding();
+        self.expect(overdue <= rounding, || format!("{task} ran {overdue} ns past the end of its program's step"));
+        if let Some(late) = late {
+            self.expect(late.is_some_and(|l| l.abs() <= rounding), || format!("{task} is {out:?}, off by {late:?} ns"));
         }
     }
 
@@ -272,8 +267,8 @@ impl TraceSink for Checker {
             self.book(CpuId(cpu as u32));
         }
         for i in 0..self.tasks.len() {
-            let overdue = self.tasks[i].program.as_ref().map_or(0.0, |p| p.overdue);
-            self.expect(overdue <= ROUNDING_NS, || format!("T{i} ran {overdue} ns past the end of its program"));
+            let (overdue, rounding) = self.tasks[i].program.as_ref().map_or((0.0, 0.0), |p| (p.overdue, p.rounding()));
+            self.expect(overdue <= rounding, || format!("T{i} ran {overdue} ns past the end of its program"));
         }
         self.settled();
     }
@@ -304,6 +299,8 @@ struct Follower {
     at: f64,
     /// How long it has run although its program says that it sleeps.
     overdue: f64,
+    /// Steps begun since it last woke.
+    steps: u32,
 }
 
 impl Follower {
@@ -319,6 +316,7 @@ impl Follower {
             todo: Todo::Ask,
             at: 0.0,
             overdue: 0.0,
+            steps: 0,
         }
     }
 
@@ -326,11 +324,15 @@ impl Follower {
         self.began.get_or_insert(now);
     }
 
-    fn woke(&mut self, _now: f64) {
+    fn woke(&mut self) {
         if matches!(self.todo, Todo::SleepUntil(_)) {
             self.todo = Todo::Ask;
         }
-        self.overdue = 0.0;
+        (self.overdue, self.steps) = (0.0, 0);
+    }
+
+    fn rounding(&self) -> f64 {
+        ROUNDING_NS + f64::from(self.steps)
     }
 
     /// How late it is to fall asleep or exit at `now`; `None`: it has something to do.
@@ -339,7 +341,7 @@ impl Follower {
         self.ran(now, now + 1e-6, 1.0);
         self.overdue = 0.0;
         match self.todo {
-            Todo::Work(left) if left < ROUNDING_NS => {
+            Todo::Work(left) if left < self.rounding() => {
                 self.ask(now);
                 self.late(now)
             }
@@ -381,6 +383,7 @@ impl Follower {
     /// The next step, which begins at `now`.
     fn ask(&mut self, now: f64) {
         self.at = now;
+        self.steps += 1;
         self.todo = loop {
             let Some(event) = self.next_event() else { break Todo::Exit };
             match event {

@@ -123,7 +123,7 @@ fn by_sums(m: &Machine, avg: &SchedAvg) -> (u64, u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 1000, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_impossible_happens(e in experiments()) {
