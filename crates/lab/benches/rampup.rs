@@ -17,7 +17,7 @@ use std::sync::Arc;
 const CROWD: &str = r#"{
   "global": { "duration": 2 },
   "tasks": {
-    "short": { "instance": 30, "loop": -1, "run": 1000, "timer": { "ref": "t", "period": 8000 } },
+    "short": { "instance": 30, "loop": -1, "run": 1000, "timer": { "ref": "unique", "period": 8000 } },
     "long":  { "instance": 20, "loop": -1, "run": 10000, "sleep": 40000 },
     "spin":  { "instance": 10, "loop": -1, "priority": 5, "run": 500000, "sleep": 10000 }
   }

@@ -14,7 +14,7 @@ use risetime_model::{Experiment, Platform};
 use risetime_trace::{Event, Header, SwitchOut, TraceSink};
 
 /// How far, in ns, the end of a step may be off because speeds are whole numbers; instants are
-/// too, which is up to 1 ns more for each step since the task last slept.
+/// too, which is up to 1 ns more, of the slowest CPU's time, for each step since the task slept.
 const ROUNDING_NS: f64 = 20.0;
 /// No task waits longer than this while a CPU that it may use is idle all the time.
 const STARVED_NS: u64 = 400_000_000;
@@ -301,6 +301,8 @@ struct Follower {
     overdue: f64,
     /// Steps begun since it last woke.
     steps: u32,
+    /// The lowest speed since.
+    slowest: f64,
 }
 
 impl Follower {
@@ -317,6 +319,7 @@ impl Follower {
             at: 0.0,
             overdue: 0.0,
             steps: 0,
+            slowest: 1.0,
         }
     }
 
@@ -328,11 +331,11 @@ impl Follower {
         if matches!(self.todo, Todo::SleepUntil(_)) {
             self.todo = Todo::Ask;
         }
-        (self.overdue, self.steps) = (0.0, 0);
+        (self.overdue, self.steps, self.slowest) = (0.0, 0, 1.0);
     }
 
     fn rounding(&self) -> f64 {
-        ROUNDING_NS + f64::from(self.steps)
+        ROUNDING_NS + f64::from(self.steps) / self.slowest
     }
 
     /// How late it is to fall asleep or exit at `now`; `None`: it has something to do.
@@ -353,6 +356,7 @@ impl Follower {
     /// It ran from `from` to `to` at this speed.
     fn ran(&mut self, from: f64, to: f64, speed: f64) {
         let mut now = from;
+        self.slowest = self.slowest.min(speed);
         loop {
             match self.todo {
                 Todo::Ask => self.ask(now),
