@@ -41,15 +41,20 @@ fn text(file: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(file).expect("a file")).into_owned()
 }
 
-/// Do these sources use anything that makes a run not repeatable?
+/// Do these sources use anything that makes a run not repeatable? Tests, in files and directories
+/// of that name, may.
 pub(crate) fn forbidden_in(src: &Path) -> Vec<String> {
-    let rust = files(src)
+    let test =
+        |f: &Path| f.ends_with("tests.rs") || f.components().any(|c| c.as_os_str() == "tests");
+    let code = |f: &PathBuf| f.extension().is_some_and(|e| e == "rs");
+    let inside = |f: &Path| f.strip_prefix(src).expect("below src").to_path_buf();
+    files(src)
         .into_iter()
-        .filter(|f| f.extension().is_some_and(|e| e == "rs") && !f.ends_with("tests.rs"));
-    rust.flat_map(|f| {
-        forbidden(&text(&f)).into_iter().map(move |line| format!("{}: {line}", f.display()))
-    })
-    .collect()
+        .filter(|f| code(f) && !test(&inside(f)))
+        .flat_map(|f| {
+            forbidden(&text(&f)).into_iter().map(move |l| format!("{}: {l}", f.display()))
+        })
+        .collect()
 }
 
 fn forbidden(source: &str) -> Vec<String> {
