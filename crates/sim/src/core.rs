@@ -180,7 +180,10 @@ impl Engine<'_> {
         }
         let placed = if self.is_user(task) {
             self.sync_entity_load_avg(task);
-            self.placement.wake(&self.m, task)
+            match self.given_wakeup(task) {
+                Some(cpu) => Placed { cpu, why: Why::Given },
+                None => self.placement.wake(&self.m, task),
+            }
         } else {
             Placed { cpu: prev, why: Why::PrevCpu }
         };
@@ -289,6 +292,10 @@ impl Engine<'_> {
 
     fn apply_start_state(&mut self, cpu: CpuId, task: TaskId) {
         self.start.done = true;
+        self.start_given();
+        if let Some(image) = self.image.take() {
+            return self.apply_image(cpu, task, &image);
+        }
         let start = self.start;
         if start.util.is_some() || start.period_contrib.is_some() {
             self.set_start_state(cpu, task, start.util, start.period_contrib);
@@ -299,7 +306,7 @@ impl Engine<'_> {
     }
 
     /// The next tick comes after `first`, and all later ones from there.
-    fn move_tick_grid(&mut self, first: Span) {
+    pub(crate) fn move_tick_grid(&mut self, first: Span) {
         self.m.tick_offset = Span((self.m.now.0 + first.0) % self.m.tick.0);
         for cpu in 0..self.m.cpus.len() as u32 {
             if self.m.cpu(CpuId(cpu)).curr.is_some() {

@@ -92,6 +92,9 @@ pub(crate) fn engine<'a>(e: &Experiment, sink: &'a mut dyn TraceSink) -> Result<
         forced_clamps: clamps,
         grid_first: None,
         entered: Vec::new(),
+        image: None,
+        given: None,
+        changes: Vec::new(),
         stuck: None,
     };
     add_tasks(&mut engine, &specs, e.phase);

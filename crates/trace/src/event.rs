@@ -190,6 +190,8 @@ pub enum Why {
     NewIdle,
     /// Periodic or nohz balance pulled it.
     Balance,
+    /// Another trace said so (`verify`'s mode *given*).
+    Given,
     // Frequency.
     /// The util asks for this frequency.
     Util,
@@ -224,6 +226,7 @@ impl Why {
             Why::Misfit => "misfit",
             Why::NewIdle => "newidle",
             Why::Balance => "balance",
+            Why::Given => "given",
             Why::Util => "util",
             Why::Unchanged => "unchanged",
             Why::RateLimited => "rate_limited",

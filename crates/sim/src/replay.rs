@@ -1,0 +1,179 @@
+//! What `verify` imposes on a simulation: a start state read off another trace, and, in the mode
+//! *given*, that trace's frequencies and placements.
+//!
+//! ```text
+//! Image   once, at the start of the burst (or at the first task's creation): util and phase of
+//!         the task, util of every CPU, frequencies, what the governors know, tick phase
+//! Given   at the recorded moments after that: frequency changes and moves of running tasks;
+//!         at each wakeup: the recorded CPU. Governors, placement and balancing then only look
+//! ```
+//!
+//! Nothing is copied after the start in the mode *free*.
+
+use crate::engine::Engine;
+use crate::queue::Ev;
+use risetime_kernel::pelt::{SchedAvg, get_pelt_divider};
+use risetime_kernel::units::{CpuId, KHz, Span, TaskId, Util};
+use risetime_kernel::util_est::UtilEst;
+use risetime_trace::Why;
+use std::collections::VecDeque;
+
+/// A state to start from. `None`: not known, so the simulation's own stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// The first task.
+    pub task: TaskImage,
+    /// CPUs by number; missing ones keep their own state.
+    pub cpus: Vec<CpuImage>,
+    /// Frequency domains by their first CPU.
+    pub domains: Vec<DomainImage>,
+    /// The root domain's flag.
+    pub overutilized: Option<bool>,
+    /// From the start to the next tick.
+    pub first_tick: Option<Span>,
+}
+
+/// A task's signals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskImage {
+    /// `se->avg.util_avg`.
+    pub util_avg: Option<Util>,
+    /// `se->avg.runnable_avg`.
+    pub runnable_avg: Option<Util>,
+    /// `se->avg.period_contrib`, which its runqueue shares.
+    pub period_contrib: Option<u32>,
+    /// `se->avg.util_est`.
+    pub util_est: Option<Util>,
+}
+
+/// A CPU's fair signals, the starting task included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuImage {
+    /// Which.
+    pub cpu: CpuId,
+    /// `cfs_rq->avg.util_avg`.
+    pub util_avg: Util,
+    /// `cfs_rq->avg.runnable_avg`.
+    pub runnable_avg: Util,
+}
+
+/// A frequency domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainImage {
+    /// Its first CPU.
+    pub cpu: CpuId,
+    /// Its frequency, which is also what the governor last asked for.
+    pub freq: KHz,
+    /// How long before the start it was last changed.
+    pub changed_before: Span,
+}
+
+/// What happened in the other trace after the start, by time from there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// Frequency changes: when, first CPU of the domain, frequency.
+    pub freqs: Vec<(Span, CpuId, KHz)>,
+    /// Moves of running or queued tasks: when, which, where to.
+    pub moves: Vec<(Span, TaskId, CpuId)>,
+    /// The CPUs of each task's wakeups, in order.
+    pub wakeups: Vec<VecDeque<CpuId>>,
+}
+
+/// A given change, queued at its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change {
+    Freq(usize, KHz),
+    Move(TaskId, CpuId),
+}
+
+impl Engine<'_> {
+    /// The image takes effect: the task has just been queued on `cpu`.
+    pub(crate) fn apply_image(&mut self, cpu: CpuId, task: TaskId, image: &Image) {
+        self.image_of_cpus(cpu, task, image);
+        let t = self.m.task_mut(task);
+        if let Some(est) = image.task.util_est {
+            let before = std::mem::replace(&mut t.util_est, UtilEst(est.0 as u32)).value();
+            let c = self.m.cpu_mut(cpu);
+            c.util_est = c.util_est.saturating_sub(before) + est;
+        }
+        for d in &image.domains {
+            let Some(domain) = self.m.domains.iter().position(|own| own.cpus[0] == d.cpu) else { continue };
+            self.impose_freq(domain, d.freq);
+            let changed = risetime_kernel::units::Instant(self.m.now.0.saturating_sub(d.changed_before.0));
+            self.governors[domain].resume(d.freq, changed);
+        }
+        if let Some(on) = image.overutilized {
+            self.set_overutilized(on);
+        }
+        if let Some(first) = image.first_tick {
+            self.move_tick_grid(first);
+        }
+        self.trace_task(cpu, task);
+    }
+
+    /// The utils of all CPUs and of the task, at the task's place in the period.
+    fn image_of_cpus(&mut self, cpu: CpuId, task: TaskId, image: &Image) {
+        let decay = self.m.decay;
+        let set = |avg: &mut SchedAvg, util: Util, runnable: Util| {
+            (avg.util_avg, avg.runnable_avg) = (util, runnable);
+            let divider = u64::from(get_pelt_divider(decay, avg));
+            avg.util_sum = (util.0 * divider) as u32;
+            avg.runnable_sum = runnable.0 * divider;
+        };
+        if let Some(contrib) = image.task.period_contrib {
+            self.m.task_mut(task).avg.period_contrib = contrib;
+            self.m.cpu_mut(cpu).cfs_avg.avg.period_contrib = contrib;
+        }
+        for c in &image.cpus {
+            self.update_rq_clock(c.cpu);
+            self.update_cfs_rq(c.cpu);
+            set(&mut self.m.cpu_mut(c.cpu).cfs_avg.avg, c.util_avg, c.runnable_avg);
+            self.trace_cfs(c.cpu);
+        }
+        let avg = &mut self.m.task_mut(task).avg;
+        let util = image.task.util_avg.unwrap_or(avg.util_avg);
+        let runnable = image.task.runnable_avg.unwrap_or(avg.runnable_avg);
+        set(avg, util, runnable);
+    }
+
+    /// Queues everything that is given, from the start on.
+    pub(crate) fn start_given(&mut self) {
+        let Some(given) = self.given.as_ref() else { return };
+        let domain = |cpu: &CpuId| self.m.cpu(*cpu).domain;
+        let freqs = given.freqs.iter().map(|(after, cpu, freq)| (*after, Change::Freq(domain(cpu), *freq)));
+        let moves = given.moves.iter().map(|(after, task, cpu)| (*after, Change::Move(*task, *cpu)));
+        let changes: Vec<(Span, Change)> = freqs.chain(moves).collect();
+        for (after, change) in changes {
+            let index = self.changes.len() as u32;
+            self.changes.push(change);
+            self.q.push(self.m.now + after, Ev::Given { index });
+        }
+    }
+
+    /// A given change is due.
+    pub(crate) fn given_change(&mut self, index: u32) {
+        match self.changes.get(index as usize) {
+            Some(&Change::Freq(domain, freq)) => self.impose_freq(domain, freq),
+            Some(&Change::Move(task, to)) => {
+                let from = self.m.task(task).cpu;
+                if from != to && self.m.task(task).state == crate::machine::State::Runnable {
+                    self.move_queued(task, from, to, Why::Given);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Whether decisions are fed in from now on.
+    pub(crate) fn is_given(&self) -> bool {
+        self.given.is_some() && self.start.done
+    }
+
+    /// The recorded CPU of this task's next wakeup.
+    pub(crate) fn given_wakeup(&mut self, task: TaskId) -> Option<CpuId> {
+        if !self.start.done {
+            return None;
+        }
+        self.given.as_mut()?.wakeups.get_mut(task.index())?.pop_front()
+    }
+}
