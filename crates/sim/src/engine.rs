@@ -60,6 +60,8 @@ pub(crate) struct StartState {
     pub(crate) first_tick: Option<Span>,
     /// Into which phase of task 0; `None`: at its creation.
     pub(crate) phase: Option<usize>,
+    /// The start has come; and everything has taken effect.
+    pub(crate) begun: bool,
     pub(crate) done: bool,
 }
 
@@ -77,6 +79,7 @@ impl Engine<'_> {
         self.start_policies();
         for cpu in 0..self.m.cpus.len() {
             self.enter_idle(CpuId(cpu as u32));
+            self.trace_cfs(CpuId(cpu as u32));
         }
     }
 

@@ -11,8 +11,6 @@ use std::collections::BinaryHeap;
 /// Something that will happen. The order of the variants is the rank at equal times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Ev {
-    /// A change that another trace dictates ([`crate::replay`]).
-    Given { index: u32 },
     /// The hardware of a frequency domain has finished a change.
     FreqDone { domain: u32, generation: u32 },
     /// The running task has done its work, or its time is up.
@@ -29,6 +27,8 @@ pub(crate) enum Ev {
     Resched { cpu: CpuId },
     /// A kicked idle CPU balances on behalf of the idle ones.
     NohzBalance { cpu: CpuId },
+    /// A change that another trace dictates: after what led to it there ([`crate::replay`]).
+    Given { index: u32 },
 }
 
 /// Events by (time, rank, sequence).

@@ -12,7 +12,7 @@
 
 use crate::engine::Engine;
 use crate::queue::Ev;
-use risetime_kernel::pelt::{SchedAvg, get_pelt_divider};
+use risetime_kernel::pelt::get_pelt_divider;
 use risetime_kernel::units::{CpuId, KHz, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
 use risetime_trace::Why;
@@ -46,7 +46,7 @@ pub struct TaskImage {
     pub util_est: Option<Util>,
 }
 
-/// A CPU's fair signals, the starting task included.
+/// A CPU's fair signals before the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuImage {
     /// Which.
@@ -55,6 +55,10 @@ pub struct CpuImage {
     pub util_avg: Util,
     /// `cfs_rq->avg.runnable_avg`.
     pub runnable_avg: Util,
+    /// `cfs_rq->avg.period_contrib` at that time …
+    pub period_contrib: u32,
+    /// … which was this long before the start.
+    pub before: Span,
 }
 
 /// A frequency domain.
@@ -75,7 +79,8 @@ pub struct Given {
     pub freqs: Vec<(Span, CpuId, KHz)>,
     /// Moves of running or queued tasks: when, which, where to.
     pub moves: Vec<(Span, TaskId, CpuId)>,
-    /// The CPUs of each task's wakeups, in order.
+    /// The CPUs of each task's wakeups, in order; its creation is the first of them where it is
+    /// created after the start.
     pub wakeups: Vec<VecDeque<CpuId>>,
 }
 
@@ -87,14 +92,11 @@ pub(crate) enum Change {
 }
 
 impl Engine<'_> {
-    /// The image takes effect: the task has just been queued on `cpu`.
-    pub(crate) fn apply_image(&mut self, cpu: CpuId, task: TaskId, image: &Image) {
-        self.image_of_cpus(cpu, task, image);
-        let t = self.m.task_mut(task);
-        if let Some(est) = image.task.util_est {
-            let before = std::mem::replace(&mut t.util_est, UtilEst(est.0 as u32)).value();
-            let c = self.m.cpu_mut(cpu);
-            c.util_est = c.util_est.saturating_sub(before) + est;
+    /// The machine's part of the image takes effect: before the task that starts is queued, so
+    /// that its queueing makes the governor look as it did there.
+    pub(crate) fn apply_machine_image(&mut self, image: &Image) {
+        for c in &image.cpus {
+            self.image_of_cpu(c);
         }
         for d in &image.domains {
             let Some(domain) = self.m.domains.iter().position(|own| own.cpus[0] == d.cpu) else { continue };
@@ -108,32 +110,35 @@ impl Engine<'_> {
         if let Some(first) = image.first_tick {
             self.move_tick_grid(first);
         }
-        self.trace_task(cpu, task);
     }
 
-    /// The utils of all CPUs and of the task, at the task's place in the period.
-    fn image_of_cpus(&mut self, cpu: CpuId, task: TaskId, image: &Image) {
+    /// The task's part: it has just been queued on `cpu`, whose sums follow by the difference.
+    pub(crate) fn apply_task_image(&mut self, cpu: CpuId, task: TaskId, image: &TaskImage) {
+        if let Some(est) = image.util_est {
+            let t = self.m.task_mut(task);
+            let before = std::mem::replace(&mut t.util_est, UtilEst(est.0 as u32)).value();
+            let c = self.m.cpu_mut(cpu);
+            c.util_est = c.util_est.saturating_sub(before) + est;
+        }
+        self.set_signals(cpu, task, image.util_avg, image.runnable_avg, image.period_contrib);
+    }
+
+    /// A CPU's fair signals, aged from when they were recorded to now.
+    ///
+    /// An idle CPU's PELT clock runs with the wall clock, so its place in the period moves on.
+    fn image_of_cpu(&mut self, image: &CpuImage) {
+        self.update_rq_clock(image.cpu);
+        self.update_cfs_rq(image.cpu);
         let decay = self.m.decay;
-        let set = |avg: &mut SchedAvg, util: Util, runnable: Util| {
-            (avg.util_avg, avg.runnable_avg) = (util, runnable);
-            let divider = u64::from(get_pelt_divider(decay, avg));
-            avg.util_sum = (util.0 * divider) as u32;
-            avg.runnable_sum = runnable.0 * divider;
-        };
-        if let Some(contrib) = image.task.period_contrib {
-            self.m.task_mut(task).avg.period_contrib = contrib;
-            self.m.cpu_mut(cpu).cfs_avg.avg.period_contrib = contrib;
-        }
-        for c in &image.cpus {
-            self.update_rq_clock(c.cpu);
-            self.update_cfs_rq(c.cpu);
-            set(&mut self.m.cpu_mut(c.cpu).cfs_avg.avg, c.util_avg, c.runnable_avg);
-            self.trace_cfs(c.cpu);
-        }
-        let avg = &mut self.m.task_mut(task).avg;
-        let util = image.task.util_avg.unwrap_or(avg.util_avg);
-        let runnable = image.task.runnable_avg.unwrap_or(avg.runnable_avg);
-        set(avg, util, runnable);
+        let avg = &mut self.m.cpu_mut(image.cpu).cfs_avg.avg;
+        let units = u64::from(image.period_contrib) + image.before.0 / 1024;
+        avg.period_contrib = (units % 1024) as u32;
+        let aged = |util: Util| Util(decay.decay_load(util.0, units / 1024));
+        (avg.util_avg, avg.runnable_avg) = (aged(image.util_avg), aged(image.runnable_avg));
+        let divider = u64::from(get_pelt_divider(decay, avg));
+        avg.util_sum = (avg.util_avg.0 * divider) as u32;
+        avg.runnable_sum = avg.runnable_avg.0 * divider;
+        self.trace_cfs(image.cpu);
     }
 
     /// Queues everything that is given, from the start on.
@@ -166,7 +171,7 @@ impl Engine<'_> {
 
     /// Whether decisions are fed in from now on.
     pub(crate) fn is_given(&self) -> bool {
-        self.given.is_some() && self.start.done
+        self.given.is_some() && self.start.begun
     }
 
     /// The recorded CPU of this task's next wakeup.

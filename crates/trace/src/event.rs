@@ -125,6 +125,8 @@ pub enum Event<'a> {
         runnable_avg: Util,
         /// `cfs_rq->avg.util_est`.
         util_est: Util,
+        /// `cfs_rq->avg.period_contrib`.
+        period_contrib: u32,
     },
     /// The CPU's real-time, deadline or irq signal was updated (`pelt_rt_tp` and siblings).
     PeltPressure {

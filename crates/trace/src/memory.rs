@@ -76,7 +76,9 @@ impl TraceSink for Memory {
                 Event::PeltTask { task, cpu, util_avg, runnable_avg, util_sum, period_contrib }
             }
             Event::UtilEst { task, util_est } => Event::UtilEst { task, util_est },
-            Event::PeltCfs { cpu, util_avg, runnable_avg, util_est } => Event::PeltCfs { cpu, util_avg, runnable_avg, util_est },
+            Event::PeltCfs { cpu, util_avg, runnable_avg, util_est, period_contrib } => {
+                Event::PeltCfs { cpu, util_avg, runnable_avg, util_est, period_contrib }
+            }
             Event::PeltPressure { cpu, class, util_avg } => Event::PeltPressure { cpu, class, util_avg },
             Event::CpuCapacity { cpu, capacity } => Event::CpuCapacity { cpu, capacity },
             Event::Overutilized { on } => Event::Overutilized { on },

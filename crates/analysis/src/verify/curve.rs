@@ -67,6 +67,17 @@ impl Curve {
         walk.finish(trace.end(), util_at_start)
     }
 
+    /// Ends the curve at `length`; what was waited later stays counted.
+    pub fn cut(&mut self, length: Span) {
+        self.length = self.length.min(length);
+        self.util.retain(|(at, _)| *at < length);
+        self.moves.retain(|(at, ..)| *at < length);
+        self.ran.retain(|s| s.from < length);
+        if let Some(last) = self.ran.last_mut() {
+            last.to = last.to.min(length);
+        }
+    }
+
     /// The util in force `after` t0.
     pub fn util_at(&self, after: Span) -> u64 {
         let i = self.util.partition_point(|(at, _)| *at <= after);
