@@ -11,12 +11,14 @@ mod page;
 mod phases;
 mod plot;
 mod run;
+mod verify;
 
 pub use compare::{compare, compare_phases};
 pub use demo::{Demo, Next, Published, demo};
 pub use lists::{Finding, Severity, findings, names, param_table, platform, policy, workload};
 pub use phases::phases;
 pub use run::run;
+pub use verify::{Verified, verify};
 
 /// How text is to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
