@@ -1,0 +1,1 @@
+//! A real kernel on a virtual SoC.
