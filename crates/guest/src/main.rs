@@ -66,12 +66,13 @@ fn as_init(args: &[String]) -> ! {
 fn give_up(path: &str, why: &str) -> ! {
     // The console is the second way out, where there is no semihosting.
     let _ = std::fs::write("/dev/console", format!("risetime-guest: {why}\n"));
-    let _ = sys::HostFile::create(path).and_then(|file| {
+    let written = sys::HostFile::create(path).and_then(|file| {
         let mut out = Writer::new(BufWriter::new(file))?;
         out.section("error", why.as_bytes())?;
         out.finish()?.flush()
     });
-    sys::power_off(1)
+    // An answer is an answer: only where there is none is it the exit code that says so.
+    sys::power_off(written.is_err().into())
 }
 
 fn in_guest(job: &str, out: &str) -> Result<(), String> {

@@ -15,7 +15,9 @@
 //! kthread on the same CPU), the change is put at the longest gap of the chunk, which is exact
 //! to a few µs; any other change is put in the middle of the chunk, so it is off by at most
 //! 50 µs · (change of speed), without bias. What a task needs to fall asleep and wake up is
-//! charged to its next piece of work.
+//! charged to its next piece of work. Where several vCPUs of a machine under `-icount` are busy,
+//! they take turns of up to half a millisecond: a piece may end that much late, and the next one
+//! is that much shorter.
 //!
 //! Left out: interrupts count as the task's own time unless the kernel accounts for them.
 
@@ -32,7 +34,12 @@ const SHIFT: u32 = 20;
 const CHUNK: u64 = 100_000;
 /// Work that takes longer is measured without the CPU-time clock.
 const LONG: u64 = 1_000_000;
-/// At most so much CPU time done too much is credited to the next piece of work.
+/// Rounds of [`burn`] between two turns: some 20 µs under QEMU.
+const TURN: u32 = 2_000;
+/// For less work than this the speed is not looked at: that would take longer.
+const TINY: u64 = 5_000;
+/// At most so much of what sleeping and waking took beyond a piece of work is credited to the
+/// next one.
 const MAX_CREDIT: u64 = 10_000;
 
 /// How fast each CPU is at the moment.
@@ -97,6 +104,8 @@ pub(crate) struct Worker<'a> {
     schedstat: Option<Option<File>>,
     /// CPU time up to which this thread's time has been accounted for.
     accounted: u64,
+    /// The speed when it was last looked at.
+    speed: u64,
 }
 
 /// What came of a busy stretch.
@@ -110,30 +119,36 @@ struct Spun {
 impl<'a> Worker<'a> {
     /// For the calling thread, whose time counts from here.
     pub(crate) fn new(speeds: &'a Speeds) -> Worker<'a> {
-        Worker { speeds, schedstat: None, accounted: sys::thread_cpu() }
+        let speed = speeds.of(sys::current_cpu());
+        Worker { speeds, schedstat: None, accounted: sys::thread_cpu(), speed }
     }
 
     /// Works as long as capacity 1024 at top frequency would take `ns` for.
     pub(crate) fn run(&mut self, ns: u64) {
         let target = u128::from(ns) << SHIFT;
-        let mut from = Reading { cpu_time: self.accounted, speed: self.speeds.of(sys::current_cpu()) };
+        if ns >= TINY {
+            self.speed = self.speeds.of(sys::current_cpu());
+        }
+        let mut from = Reading { cpu_time: self.accounted, speed: self.speed };
         let (mut done, mut clock) = (0, self.accounted);
         // What was spent on sleeping and waking counts.
         self.short(target, &mut done, &mut from, &mut clock);
-        self.accounted = clock;
+        (self.accounted, self.speed) = (clock, from.speed);
     }
 
     /// Counts by the CPU-time clock; hands long stretches over to [`Worker::long`].
     fn short(&mut self, target: u128, done: &mut u128, from: &mut Reading, clock: &mut u64) {
+        let mut most = MAX_CREDIT;
         loop {
             let now = sys::thread_cpu();
             *done += u128::from(now - from.cpu_time) * u128::from(from.speed);
             (from.cpu_time, *clock) = (now, now);
             let left = target.saturating_sub(*done).div_ceil(u128::from(from.speed)) as u64;
             if left == 0 {
-                *clock -= (((*done - target) / u128::from(from.speed)) as u64).min(MAX_CREDIT);
+                *clock -= (((*done - target) / u128::from(from.speed)) as u64).min(most);
                 return;
             }
+            most = u64::MAX;
             if left > LONG && self.waited().is_some() {
                 self.long(target, done, from);
             } else {
@@ -190,7 +205,8 @@ impl<'a> Worker<'a> {
     /// Runs for ever, without any system call.
     pub(crate) fn run_for_ever(&self) -> ! {
         loop {
-            burn(1 << 20);
+            burn(TURN);
+            sys::give_turn();
         }
     }
 }
@@ -237,10 +253,17 @@ impl Chunk {
 
 /// Spins until CLOCK_MONOTONIC reads `end`.
 fn spin_until(end: u64) -> Spun {
+    const ROUNDS: u32 = 100;
     let mut last = sys::mono();
     let (mut gap, mut longest) = (last, 0);
+    let mut burnt = 0;
     loop {
-        burn(100);
+        burn(ROUNDS);
+        burnt += ROUNDS;
+        if burnt >= TURN {
+            burnt = 0;
+            sys::give_turn();
+        }
         let now = sys::mono();
         if now - last > longest {
             (gap, longest) = (last, now - last);
@@ -252,7 +275,7 @@ fn spin_until(end: u64) -> Spun {
     }
 }
 
-/// Keeps a CPU busy. No pause instruction: QEMU takes it for leave to run another vCPU.
+/// Keeps a CPU busy.
 fn burn(rounds: u32) {
     for i in 0..rounds {
         black_box(i);
