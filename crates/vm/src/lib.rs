@@ -6,10 +6,12 @@
 //! agent, modules ─ initramfs ─┘
 //! ```
 //!
-//! [`fetch`](crate::fetch) puts kernel and QEMU into a cache; nothing else here uses a network.
+//! [`fetch`] puts kernel and QEMU into a cache; nothing else here uses a network.
 
+mod apt;
 mod collect;
 pub mod dtb;
+pub mod fetch;
 mod initramfs;
 mod plan;
 mod qemu;
