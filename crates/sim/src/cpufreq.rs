@@ -42,6 +42,9 @@ impl Engine<'_> {
         let domain = self.m.cpu(cpu).domain;
         let view = DomainView { machine: &self.m, index: domain };
         let Some(request) = self.governors[domain].update_util(&view, cpu, iowait) else { return };
+        if self.is_given() {
+            return;
+        }
         let d = &mut self.m.domains[domain];
         let change = request.freq != d.wanted;
         let busy = d.kthread.is_some() && d.work_in_progress;
@@ -102,6 +105,16 @@ impl Engine<'_> {
         if slow && self.m.domains[domain].work_in_progress {
             self.wake_sugov_kthread(domain);
         }
+    }
+
+    /// The frequency is what another trace says, in every respect and at once.
+    pub(crate) fn impose_freq(&mut self, domain: usize, freq: KHz) {
+        let d = &mut self.m.domains[domain];
+        (d.wanted, d.target) = (freq, freq);
+        (d.work_in_progress, d.driver_due, d.in_driver) = (false, false, false);
+        d.change_gen = d.change_gen.wrapping_add(1);
+        self.set_cur(domain, freq);
+        self.set_hw(domain);
     }
 
     fn set_hw(&mut self, domain: usize) {
@@ -175,8 +188,8 @@ mod tests {
     #[test]
     fn speed_is_capacity_times_frequency() {
         assert_eq!(speed(Capacity(1024), KHz(3_204_000), KHz(3_204_000)), 1 << SPEED_SHIFT);
-        // 459/1024 · 600/2064 = 0.13030…
-        assert_eq!(speed(Capacity(459), KHz(600_000), KHz(2_064_000)), 136_633);
+        // 459/1024 · 600/2064 · 2^30 = 139911739.3, rounded down
+        assert_eq!(speed(Capacity(459), KHz(600_000), KHz(2_064_000)), 139_911_739);
         // Never 0: the slowest CPU still gets on.
         assert_eq!(speed(Capacity(1), KHz(1), KHz(4_000_000)), 1);
     }

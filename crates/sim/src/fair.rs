@@ -14,7 +14,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind, LoadWeight};
 use risetime_kernel::fits::{Fit, MisfitTask, update_misfit_status};
 use risetime_kernel::pelt::{get_pelt_divider, update_load_avg_se};
-use risetime_kernel::pelt_cfs::{attach_entity_load_avg, detach_entity_load_avg, update_cfs_rq_load_avg};
+use risetime_kernel::pelt_cfs::{attach_entity_load_avg, detach_entity_load_avg, reweight_entity_load_avg, update_cfs_rq_load_avg};
 use risetime_kernel::units::{CpuId, TaskId, Util};
 use risetime_kernel::util_est::{util_est_dequeue, util_est_enqueue, util_est_update};
 use risetime_trace::Event;
@@ -92,7 +92,8 @@ impl Engine<'_> {
     pub(crate) fn trace_cfs(&mut self, cpu: CpuId) {
         let c = self.m.cpu(cpu);
         let avg = &c.cfs_avg.avg;
-        let event = Event::PeltCfs { cpu, util_avg: avg.util_avg, runnable_avg: avg.runnable_avg, util_est: c.util_est };
+        let (util_avg, runnable_avg, period_contrib) = (avg.util_avg, avg.runnable_avg, avg.period_contrib);
+        let event = Event::PeltCfs { cpu, util_avg, runnable_avg, util_est: c.util_est, period_contrib };
         self.emit(event);
     }
 
@@ -110,6 +111,7 @@ impl Engine<'_> {
             self.update_load_avg(cpu, task, Join::Attach);
             let entity = self.m.task_mut(task).entity.take().expect("an entity is on a queue or with its task");
             self.m.cpu_mut(cpu).cfs.enqueue(entity, kind);
+            self.list(task);
         }
         self.take_departed(cpu);
         if waking {
@@ -227,21 +229,19 @@ impl Engine<'_> {
         } else if let Some(entity) = &mut t.entity {
             entity.reweight(rev, load);
         }
-        (t.nice, t.weight) = (nice, load.weight());
-        // `reweight_entity`: the average follows the weight at once.
-        let divider = u64::from(get_pelt_divider(self.m.decay, &t.avg));
-        let old = t.avg.load_avg;
-        t.avg.load_avg = t.weight.0 * t.avg.load_sum / divider;
-        if queued {
-            let cfs = &mut c.cfs_avg.avg;
-            cfs.load_avg = cfs.load_avg.saturating_sub(old) + t.avg.load_avg;
-            cfs.load_sum = cfs.load_sum.max(cfs.load_avg * u64::from(self.m.decay.pelt_min_divider()));
+        let old = std::mem::replace(&mut t.weight, load.weight());
+        t.nice = nice;
+        if t.avg.last_update_time.0 != 0 {
+            reweight_entity_load_avg(rev, self.m.decay, &mut c.cfs_avg, &mut t.avg, old, t.weight);
+        } else {
+            // Not on any runqueue yet: a new task's load is its weight.
+            t.avg.load_avg = t.weight.0;
         }
     }
 
-    /// The task's PELT state is set from outside (`start_util`, `start_period_contrib`): its own
-    /// and, by the difference, its runqueue's, at the runqueue's new place in the period.
-    pub(crate) fn set_start_state(&mut self, cpu: CpuId, task: TaskId, util: Option<Util>, contrib: Option<u32>) {
+    /// The task's PELT state is set from outside (`start_util`, `start_period_contrib`, a start
+    /// image): its own and, by the difference, its runqueue's, at their new place in the period.
+    pub(crate) fn set_signals(&mut self, cpu: CpuId, task: TaskId, util: Option<Util>, runnable: Option<Util>, contrib: Option<u32>) {
         let decay = self.m.decay;
         let c = &mut self.m.cpus[cpu.index()];
         let t = &mut self.m.tasks[task.index()];
@@ -250,10 +250,10 @@ impl Engine<'_> {
             (t.avg.period_contrib, cfs.period_contrib) = (contrib, contrib);
         }
         if let Some(util) = util {
-            let others = |sum: Util, own: Util| sum.saturating_sub(own);
-            cfs.util_avg = others(cfs.util_avg, t.avg.util_avg) + util;
-            cfs.runnable_avg = others(cfs.runnable_avg, t.avg.runnable_avg) + util;
-            (t.avg.util_avg, t.avg.runnable_avg) = (util, util);
+            let runnable = runnable.unwrap_or(util);
+            cfs.util_avg = cfs.util_avg.saturating_sub(t.avg.util_avg) + util;
+            cfs.runnable_avg = cfs.runnable_avg.saturating_sub(t.avg.runnable_avg) + runnable;
+            (t.avg.util_avg, t.avg.runnable_avg) = (util, runnable);
         }
         for avg in [&mut t.avg, cfs] {
             let divider = u64::from(get_pelt_divider(decay, avg));
