@@ -30,18 +30,26 @@ pub(crate) enum Command {
     /// List platforms, policies, workloads, governors, placements or settings
     List(List),
     /// Show a platform, policy or workload (a name or a file)
-    #[command(after_long_help = "Examples:\n  risetime show m1\n  risetime show linux-6.8 --platform m1\n  risetime show my-app.json")]
+    #[command(
+        after_long_help = "Examples:\n  risetime show m1\n  risetime show linux-6.8 --platform m1\n  risetime show my-app.json"
+    )]
     Show(Show),
     /// Check files: do they load, and is anything in them suspicious?
-    #[command(after_long_help = "Examples:\n  risetime check my-soc.toml\n  risetime check my-app.json --platform my-soc.toml")]
+    #[command(
+        after_long_help = "Examples:\n  risetime check my-soc.toml\n  risetime check my-app.json --platform my-soc.toml"
+    )]
     Check(Check),
     /// Describe this machine as a platform file
-    #[command(after_long_help = "Examples:\n  risetime capture -o laptop.toml && risetime run rampup --platform laptop.toml\n  sudo risetime capture        (root reads the energy model in debugfs, too)")]
+    #[command(
+        after_long_help = "Examples:\n  risetime capture -o laptop.toml && risetime run rampup --platform laptop.toml\n  sudo risetime capture        (root reads the energy model in debugfs, too)"
+    )]
     Capture(Capture),
     /// Look at this machine: what decides how fast it becomes fast? Changes nothing
     Doctor(Doctor),
     /// Print shell completions
-    #[command(after_long_help = "Example:\n  risetime completions bash > ~/.local/share/bash-completion/completions/risetime")]
+    #[command(
+        after_long_help = "Example:\n  risetime completions bash > ~/.local/share/bash-completion/completions/risetime"
+    )]
     Completions {
         /// For which shell
         shell: clap_complete::Shell,
@@ -76,10 +84,10 @@ pub(crate) struct Run {
     #[arg(long = "policy", value_name = "NAME[+key=value…]")]
     pub(crate) policies: Vec<String>,
     /// util_min of every task (`uclampset -m`)
-    #[arg(long, value_name = "0..1024", value_parser = clap::value_parser!(i64).range(0..=1024))]
+    #[arg(long, value_name = "0..1024", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=1024))]
     pub(crate) uclamp_min: Option<i64>,
     /// util_max of every task (`uclampset -M`)
-    #[arg(long, value_name = "0..1024", value_parser = clap::value_parser!(i64).range(0..=1024))]
+    #[arg(long, value_name = "0..1024", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=1024))]
     pub(crate) uclamp_max: Option<i64>,
     /// A setting for all policies (`risetime list settings`); may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
@@ -88,10 +96,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
     /// The workload starts this much later
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=60_000_000))]
     pub(crate) phase_us: u64,
     /// Run N start phases, k · 7.618 ticks apart, and report medians and spread
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) phases: Option<u32>,
     /// With --phases: print every phase, too
     #[arg(long, requires = "phases")]
@@ -103,7 +111,7 @@ pub(crate) struct Run {
     #[arg(long = "level", value_name = "UTIL", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) levels: Vec<u64>,
     /// Seed of everything that is drawn by chance
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     /// How to print the results
     #[arg(long, value_enum, default_value_t = Format::Text)]

@@ -61,9 +61,16 @@ fn timed(experiment: &Experiment) -> Result<Run, Failure> {
 /// What the series published for this ramp, beside our medians.
 fn figures(task: &TaskPhases) -> Vec<Published> {
     let reach = |what| task.reach.iter().find(|r| r.what == what).and_then(|r| r.after_ms.median);
-    let on_cpu0 = |freq| task.running.iter().find(|r| r.cpu == CpuId(0) && r.freq == KHz(freq)).map(|r: &_| &r.ms);
+    let on_cpu0 = |freq| {
+        task.running.iter().find(|r| r.cpu == CpuId(0) && r.freq == KHz(freq)).map(|r: &_| &r.ms)
+    };
     let median = |s: Option<&Spread>| s.and_then(|s| s.median);
-    let row = |label: &str, published: &str, ours| Published { label: label.into(), published: published.into(), ours, unit: "ms".into() };
+    let row = |label: &str, published: &str, ours| Published {
+        label: label.into(),
+        published: published.into(),
+        ours,
+        unit: "ms".into(),
+    };
     vec![
         row("on the little CPU", "90", reach(Level::Capacity(1024))),
         row("of that at 600 MHz", "37", median(on_cpu0(600_000))),

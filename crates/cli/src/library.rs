@@ -5,10 +5,12 @@ use crate::output::{self, Failure};
 use risetime_model::library::{self, Entry};
 use risetime_model::{InputError, Platform, Policy, Workload};
 use risetime_report::text;
+use std::io::Read;
 use std::process::ExitCode;
 
 pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
-    const ALL: [What; 5] = [What::Platforms, What::Workloads, What::Policies, What::Governors, What::Placements];
+    const ALL: [What; 5] =
+        [What::Platforms, What::Workloads, What::Policies, What::Governors, What::Placements];
     let kinds = what.map_or(ALL.to_vec(), |w| vec![w]);
     let style = output::style();
     let pages: Vec<String> = kinds
@@ -18,11 +20,15 @@ pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
             What::Policies => text::names("policies", &entries(&library::policies()), &style),
             What::Workloads => text::names("workloads", &entries(&library::workloads()), &style),
             What::Governors => {
-                let rows = risetime_sim::governor::REGISTRY.iter().map(|d| (d.name.to_string(), d.doc.to_string()));
+                let rows = risetime_sim::governor::REGISTRY
+                    .iter()
+                    .map(|d| (d.name.to_string(), d.doc.to_string()));
                 text::names("governors", &rows.collect::<Vec<_>>(), &style)
             }
             What::Placements => {
-                let rows = risetime_sim::placement::REGISTRY.iter().map(|d| (d.name.to_string(), d.doc.to_string()));
+                let rows = risetime_sim::placement::REGISTRY
+                    .iter()
+                    .map(|d| (d.name.to_string(), d.doc.to_string()));
                 text::names("placements", &rows.collect::<Vec<_>>(), &style)
             }
             What::Settings => text::param_table(&risetime_sim::catalogue(), &style),
@@ -48,7 +54,9 @@ enum Noun {
 
 /// A built-in of any kind by its name; a file by its ending and, for TOML, by its contents.
 fn load(name: &str) -> Result<Noun, InputError> {
-    let builtin = |entries: Vec<Entry>, name: &str| entries.iter().any(|e| e.name == name || e.aliases.contains(&name));
+    let builtin = |entries: Vec<Entry>, name: &str| {
+        entries.iter().any(|e| e.name == name || e.aliases.contains(&name))
+    };
     let bare = name.split('+').next().unwrap_or(name);
     if builtin(library::platforms(), name) {
         return Platform::load(name).map(Noun::Platform);
@@ -62,8 +70,11 @@ fn load(name: &str) -> Result<Noun, InputError> {
     if !name.ends_with(".toml") && !name.contains('/') {
         let all = [library::platforms(), library::policies(), library::workloads()].concat();
         let known: Vec<&str> = all.iter().map(|e| e.name).collect();
-        return Err(InputError::new(name, format!("nothing of that name; built in are {}", known.join(", ")))
-            .hint("a file is recognised by its ending, .toml or .json"));
+        return Err(InputError::new(
+            name,
+            format!("nothing of that name; built in are {}", known.join(", ")),
+        )
+        .hint("a file is recognised by its ending, .toml or .json"));
     }
     // A policy has no frequency domains; whatever else it may be, read it as a platform.
     match Policy::load(name) {
@@ -75,8 +86,14 @@ fn load(name: &str) -> Result<Noun, InputError> {
     }
 }
 
+/// By its beginning, which is enough to tell and costs no more for a gigabyte.
 fn looks_like_policy(path: &str) -> bool {
-    std::fs::read_to_string(path).is_ok_and(|t| !t.contains("[[domain]]") && t.lines().any(|l| l.trim_start().starts_with("kernel")))
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|f| f.take(1 << 16).read_to_end(&mut bytes));
+    let text = String::from_utf8_lossy(&bytes);
+    read.is_ok()
+        && !text.contains("[[domain]]")
+        && text.lines().any(|l| l.trim_start().starts_with("kernel"))
 }
 
 pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
@@ -107,7 +124,8 @@ fn source(name: &str, noun: &Noun) -> Result<String, Failure> {
     };
     match entries.iter().find(|e| e.name == name || e.aliases.contains(&name)) {
         Some(entry) => Ok(entry.text.to_string()),
-        None => std::fs::read_to_string(name).map_err(|e| Failure::input(name, e.to_string())),
+        None => std::fs::read_to_string(name)
+            .map_err(|e| Failure::input(name, output::system_words(&e))),
     }
 }
 
@@ -125,7 +143,7 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode, Failure> {
             }
             Err(e) => {
                 errors += 1;
-                report += &format!("{e}\n");
+                output::note(&e.to_string());
             }
         }
     }
@@ -138,14 +156,20 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode, Failure> {
     })
 }
 
-fn check_one(name: &str, platform: Option<&Platform>) -> Result<(&'static str, Vec<String>), InputError> {
+fn check_one(
+    name: &str,
+    platform: Option<&Platform>,
+) -> Result<(&'static str, Vec<String>), InputError> {
     match load(name)? {
         Noun::Platform(p) => Ok(("platform", p.warnings())),
         Noun::Workload(w) => {
             if let Some(p) = platform {
-                w.bind(p)?;
+                risetime_lab::check_fit(&w, name, p)?;
             }
-            Ok(("workload", w.without_effect.iter().map(|k| format!("without effect: {k}")).collect()))
+            Ok((
+                "workload",
+                w.without_effect.iter().map(|k| format!("without effect: {k}")).collect(),
+            ))
         }
         Noun::Policy(p) => {
             let platform = match platform {

@@ -38,7 +38,9 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
             output::print(&String::from_utf8_lossy(&text))
         }
         Command::Man { directory } => {
-            let fail = |e: std::io::Error| Failure::input(&directory.display().to_string(), e.to_string());
+            let fail = |e: std::io::Error| {
+                Failure::input(&directory.display().to_string(), output::system_words(&e))
+            };
             std::fs::create_dir_all(directory).map_err(fail)?;
             clap_mangen::generate_to(Cli::command(), directory).map_err(fail)?;
             Ok(ExitCode::SUCCESS)

@@ -84,18 +84,44 @@ fn unicode() -> bool {
 }
 
 /// A file that appears whole or not at all: written beside its place, then renamed.
-pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
-    let fail = |e: std::io::Error| Failure::input(&path.display().to_string(), e.to_string());
-    let name = path.file_name().ok_or_else(|| Failure::input(&path.display().to_string(), "not a file name"))?;
-    let part = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
+///
+/// What is there and no regular file (a device, a pipe) is written to and never replaced; a
+/// symbolic link stays one.
+pub(crate) fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let fail = |e: std::io::Error| Failure::input(&path.display().to_string(), system_words(&e));
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    if target.exists() && !target.is_file() {
+        let device = std::fs::File::options().write(true).open(&target).map_err(fail)?;
+        let mut buffered = std::io::BufWriter::new(device);
+        return write(&mut buffered).and_then(|()| buffered.flush().map_err(fail));
+    }
+    let parent = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !parent.is_dir() {
+        let what = format!("there is no directory {}", parent.display());
+        return Err(Failure::input(&path.display().to_string(), what));
+    }
+    let name = target
+        .file_name()
+        .ok_or_else(|| Failure::input(&path.display().to_string(), "is no file name"))?;
+    let part =
+        target.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
     let file = std::fs::File::create(&part).map_err(fail)?;
     let mut buffered = std::io::BufWriter::new(file);
-    let done = write(&mut buffered).and_then(|()| buffered.flush().map_err(fail)).and_then(|()| {
-        // A device such as /dev/null cannot be replaced; everything else is.
-        std::fs::rename(&part, path).map_err(fail)
-    });
+    let done = write(&mut buffered)
+        .and_then(|()| buffered.flush().map_err(fail))
+        .and_then(|()| std::fs::rename(&part, &target).map_err(fail));
     if done.is_err() {
         let _ = std::fs::remove_file(&part);
     }
     done
+}
+
+/// What the system says of an I/O error, without Rust's "(os error 13)".
+pub(crate) fn system_words(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_lowercase()
 }

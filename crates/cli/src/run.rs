@@ -19,9 +19,12 @@ use std::time::{Duration, Instant as Clock};
 pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     let experiments = request(args).experiments()?;
     if args.perfetto.is_some() && experiments.len() > 1 {
-        return Err(InputError::new("--perfetto", format!("one trace is of one policy, found {}", experiments.len()))
-            .hint("run it once for each --policy")
-            .into());
+        return Err(InputError::new(
+            "--perfetto",
+            format!("one trace is of one policy, found {}", experiments.len()),
+        )
+        .hint("run it once for each --policy")
+        .into());
     }
     note_what_has_no_effect(&experiments);
     match args.phases {
@@ -32,7 +35,9 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
 
 fn request(args: &Run) -> Request {
     let clamp = |name: &str, value: Option<i64>| value.map(|v| (name.to_string(), Value::Int(v)));
-    let clamps = clamp("uclamp_min", args.uclamp_min).into_iter().chain(clamp("uclamp_max", args.uclamp_max));
+    let clamps = clamp("uclamp_min", args.uclamp_min)
+        .into_iter()
+        .chain(clamp("uclamp_max", args.uclamp_max));
     Request {
         workload: args.workload.clone(),
         platform: args.platform.clone(),
@@ -52,7 +57,11 @@ fn note_what_has_no_effect(experiments: &[Experiment]) {
 }
 
 fn options(args: &Run) -> Options {
-    Options { all_bursts: args.bursts, timeline: args.format == Format::Text, levels: args.levels.clone() }
+    Options {
+        all_bursts: args.bursts,
+        timeline: args.format == Format::Text,
+        levels: args.levels.clone(),
+    }
 }
 
 fn single(args: &Run, experiments: &[Experiment]) -> Result<ExitCode, Failure> {
@@ -60,27 +69,40 @@ fn single(args: &Run, experiments: &[Experiment]) -> Result<ExitCode, Failure> {
     for experiment in experiments {
         runs.push(match &args.perfetto {
             Some(path) => with_trace(experiment, options(args), path)?,
-            None => risetime_lab::run(&Simulator, experiment, options(args), Some(&mut Progress::new(experiment)))?,
+            None => risetime_lab::run(
+                &Simulator,
+                experiment,
+                options(args),
+                Some(&mut Progress::new(experiment)),
+            )?,
         });
     }
     let results: Vec<RunResult> = runs.iter().map(|r| r.result.clone()).collect();
     output::print(&match (args.format, runs.as_slice()) {
         (Format::Json, _) => json::runs(&results),
         (Format::Csv, _) => csv::runs(&results),
-        (Format::Text, [one]) => text::run(&one.result, &one.timeline.clone().unwrap_or_default(), &output::style()),
+        (Format::Text, [one]) => {
+            text::run(&one.result, &one.timeline.clone().unwrap_or_default(), &output::style())
+        }
         (Format::Text, _) => text::compare(&results, &output::style()),
     })
 }
 
 /// The run, with its trace written to `path`; nothing is left there if it fails.
-fn with_trace(experiment: &Experiment, options: Options, path: &Path) -> Result<risetime_lab::Run, Failure> {
+fn with_trace(
+    experiment: &Experiment,
+    options: Options,
+    path: &Path,
+) -> Result<risetime_lab::Run, Failure> {
     let mut done = None;
     output::write_whole(path, |file| {
         let mut writer = perfetto::Writer::new(file);
         let mut progress = Progress::new(experiment);
         let mut both = Tee(&mut writer, &mut progress);
         done = Some(risetime_lab::run(&Simulator, experiment, options, Some(&mut both))?);
-        writer.finish().map_err(|e| Failure::input(&path.display().to_string(), e.to_string()))
+        writer
+            .finish()
+            .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
     })?;
     done.ok_or_else(|| Failure::unavailable("the run gave no result"))
 }
@@ -89,13 +111,22 @@ fn phases(args: &Run, experiments: &[Experiment], n: u32) -> Result<ExitCode, Fa
     let mut all: Vec<PhaseRuns> = Vec::new();
     for experiment in experiments {
         let bar = Bar::new(u64::from(n), "phases");
-        all.push(risetime_lab::run_phases(&Simulator, experiment, n, &Options { timeline: false, ..options(args) }, |k| bar.at(u64::from(k)))?);
+        all.push(risetime_lab::run_phases(
+            &Simulator,
+            experiment,
+            n,
+            &Options { timeline: false, ..options(args) },
+            |k| bar.at(u64::from(k)),
+        )?);
     }
-    let columns: Vec<(&[RunResult], _)> = all.iter().map(|p| (p.runs.as_slice(), &p.summary)).collect();
+    let columns: Vec<(&[RunResult], _)> =
+        all.iter().map(|p| (p.runs.as_slice(), &p.summary)).collect();
     output::print(&match (args.format, columns.as_slice()) {
         (Format::Json, _) => json::phases(&columns),
         (Format::Csv, _) => csv::runs(&all.iter().flat_map(|p| p.runs.clone()).collect::<Vec<_>>()),
-        (Format::Text, [(runs, summary)]) => text::phases(runs, summary, args.every_phase, &output::style()),
+        (Format::Text, [(runs, summary)]) => {
+            text::phases(runs, summary, args.every_phase, &output::style())
+        }
         (Format::Text, _) => {
             let mut page = text::compare_phases(&columns, &output::style());
             if args.every_phase {
@@ -120,7 +151,10 @@ impl Bar {
         let bar = ProgressBar::hidden();
         bar.set_length(length);
         let template = format!("{{wide_bar}} {{pos}}/{{len}} {unit}");
-        bar.set_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_style(
+            ProgressStyle::with_template(&template)
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
         Bar { bar, since: Clock::now(), shown: false.into() }
     }
     fn at(&self, position: u64) {

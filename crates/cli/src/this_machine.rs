@@ -12,7 +12,8 @@ pub(crate) fn capture(args: &Capture) -> Result<ExitCode, Failure> {
     match &args.output {
         Some(path) => output::write_whole(path, |file| {
             let written = file.write_all(captured.platform_toml.as_bytes());
-            written.map_err(|e| Failure::input(&path.display().to_string(), e.to_string()))
+            written
+                .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
         })?,
         None => {
             output::print(&captured.platform_toml)?;
@@ -22,7 +23,9 @@ pub(crate) fn capture(args: &Capture) -> Result<ExitCode, Failure> {
     captured.estimates.iter().for_each(|e| output::note(&format!("estimate: {e}")));
     match captured.platform {
         Some(_) => Ok(ExitCode::SUCCESS),
-        None => Err(Failure::unavailable("this machine does not say enough for a platform that can be run; the file names what to fill in")),
+        None => Err(Failure::unavailable(
+            "this machine does not say enough for a platform that can be run; the file names what to fill in",
+        )),
     }
 }
 

@@ -20,15 +20,7 @@ fn series(decay: &Decay, step_ns: u64) -> SchedAvg {
     for i in 0..UPDATES {
         now += step_ns;
         let on = i % 3 != 0;
-        update_load_avg_se(
-            decay,
-            ClockPelt(now),
-            &mut sa,
-            Weight(1024),
-            on,
-            on as u64,
-            on,
-        );
+        update_load_avg_se(decay, ClockPelt(now), &mut sa, Weight(1024), on, on as u64, on);
     }
     sa
 }

@@ -147,11 +147,7 @@ mod tests {
         assert_eq!(scale, 297);
         let mut clock = RqClock::default();
         clock.update_rq_clock_pelt(8_070_000, false, Capacity(459), scale);
-        assert!(
-            clock.clock_pelt.abs_diff(1 << 20) < 1500,
-            "{}",
-            clock.clock_pelt
-        );
+        assert!(clock.clock_pelt.abs_diff(1 << 20) < 1500, "{}", clock.clock_pelt);
         assert_eq!(freq_scale(KHz(5), KHz(0)), 1024, "no maximum known");
     }
 
@@ -167,43 +163,26 @@ mod tests {
 
         let full = (Decay::MS32.pelt_min_divider() << 10) - Decay::MS32.load_avg_max();
         lost.update_idle_rq_clock_pelt(&Decay::MS32, full);
-        assert_eq!(
-            lost.rq_clock_pelt(),
-            ClockPelt(9 * MS),
-            "goes on from where it was"
-        );
+        assert_eq!(lost.rq_clock_pelt(), ClockPelt(9 * MS), "goes on from where it was");
         assert_eq!(lost.lost_idle_time, 4 * MS);
         assert_eq!(lost.clock_pelt_idle, lost.rq_clock_pelt());
         lost.update_rq_clock(Span(MS), Span(0), true, Capacity(512), 1024);
-        assert_eq!(
-            lost.rq_clock_pelt(),
-            ClockPelt(10 * MS),
-            "idle time passes at full speed"
-        );
+        assert_eq!(lost.rq_clock_pelt(), ClockPelt(10 * MS), "idle time passes at full speed");
     }
 
     #[test]
     fn interrupts_take_at_most_the_time_there_was() {
         let mut clock = RqClock::default();
         clock.update_rq_clock(Span(10), Span(3), false, Capacity(1024), 1024);
-        assert_eq!(
-            (clock.clock.0, clock.clock_task.0, clock.clock_pelt),
-            (10, 7, 7)
-        );
+        assert_eq!((clock.clock.0, clock.clock_task.0, clock.clock_pelt), (10, 7, 7));
         clock.update_rq_clock(Span(10), Span(30), false, Capacity(1024), 1024);
-        assert_eq!(
-            (clock.clock.0, clock.clock_task.0, clock.clock_pelt),
-            (20, 7, 7)
-        );
+        assert_eq!((clock.clock.0, clock.clock_task.0, clock.clock_pelt), (20, 7, 7));
     }
 
     #[test]
     fn each_step_of_scaling_rounds_down() {
         let mut clock = RqClock::default();
         clock.update_rq_clock_pelt(1023, false, Capacity(1023), 1023);
-        assert_eq!(
-            clock.clock_pelt, 1021,
-            "1023 · 1023 / 1024 = 1022.0…, then 1021.0…"
-        );
+        assert_eq!(clock.clock_pelt, 1021, "1023 · 1023 / 1024 = 1022.0…, then 1021.0…");
     }
 }

@@ -168,11 +168,7 @@ pub const fn scale_irq_capacity(util: u64, irq: u64, max: u64) -> u64 {
 pub fn effective_cpu_util(util_cfs: Util, rq: &RqUtil, capacity: Capacity) -> EffectiveUtil {
     let scale = Util(capacity.0);
     if rq.irq >= scale {
-        return EffectiveUtil {
-            util: scale,
-            min: scale,
-            max: scale,
-        };
+        return EffectiveUtil { util: scale, min: scale, max: scale };
     }
     let mut min = Util(rq.irq.0.wrapping_add(rq.cpu_bw_dl().0)).max(rq.uclamp_min);
     if !rq.uclamp_is_used && rq.rt_runnable {
@@ -237,11 +233,7 @@ pub const fn get_actual_cpu_capacity(
     hw_load_avg: u64,
     cpufreq_pressure: u64,
 ) -> Capacity {
-    let pressure = if hw_load_avg > cpufreq_pressure {
-        hw_load_avg
-    } else {
-        cpufreq_pressure
-    };
+    let pressure = if hw_load_avg > cpufreq_pressure { hw_load_avg } else { cpufreq_pressure };
     Capacity(capacity.0.wrapping_sub(pressure))
 }
 
@@ -259,10 +251,7 @@ pub fn capacity_of(
 ) -> Capacity {
     let since_6_10 = rev >= KernelRev::new(6, 10);
     let (max, pressure) = if since_6_10 {
-        (
-            get_actual_cpu_capacity(capacity, hw_load_avg, cpufreq_pressure).0,
-            0,
-        )
+        (get_actual_cpu_capacity(capacity, hw_load_avg, cpufreq_pressure).0, 0)
     } else {
         (capacity.0, hw_load_avg)
     };
@@ -315,11 +304,7 @@ mod tests {
         assert_eq!(on(cpu1, &cfs(130, 0, 0), Some(cpu1)), Util(250));
         assert_eq!(on(cpu1, &cfs(200, 0, 0), Some(cpu1)), Util(300));
         assert_eq!(on(cpu0, &cfs(130, 0, 0), Some(cpu0)), Util(250), "it stays");
-        assert_eq!(
-            on(CpuId(2), &cfs(130, 0, 90), Some(cpu1)),
-            Util(130),
-            "not concerned"
-        );
+        assert_eq!(on(CpuId(2), &cfs(130, 0, 90), Some(cpu1)), Util(130), "not concerned");
         let boosted = cpu_util(cpu1, &cfs(0, 400, 0), Some(&p), Some(cpu1), true, BIG);
         assert_eq!(boosted, Util(510), "contention moves with it");
     }
@@ -331,47 +316,24 @@ mod tests {
         };
         let queued = task(0, 100, 250, true);
         assert_eq!(at(0, &cfs(130, 0, 270), &queued, true), Util(30));
-        assert_eq!(
-            at(0, &cfs(130, 0, 270), &queued, false),
-            Util(270),
-            "new: nothing of it there"
-        );
-        assert_eq!(
-            at(1, &cfs(130, 0, 270), &queued, true),
-            Util(270),
-            "it is elsewhere"
-        );
+        assert_eq!(at(0, &cfs(130, 0, 270), &queued, false), Util(270), "new: nothing of it there");
+        assert_eq!(at(1, &cfs(130, 0, 270), &queued, true), Util(270), "it is elsewhere");
         let asleep = task(0, 100, 250, false);
-        assert_eq!(
-            at(0, &cfs(130, 0, 20), &asleep, true),
-            Util(30),
-            "its estimate is not in"
-        );
+        assert_eq!(at(0, &cfs(130, 0, 20), &asleep, true), Util(30), "its estimate is not in");
     }
 
     #[test]
     fn interrupts_that_fill_the_cpu_ask_for_all_of_it() {
-        let rq = RqUtil {
-            irq: Util(459),
-            uclamp_max: Util(10),
-            ..RqUtil::default()
-        };
+        let rq = RqUtil { irq: Util(459), uclamp_max: Util(10), ..RqUtil::default() };
         let all = effective_cpu_util(Util(0), &rq, Capacity(459));
-        assert_eq!(
-            (all.util, all.min, all.max),
-            (Util(459), Util(459), Util(459))
-        );
+        assert_eq!((all.util, all.min, all.max), (Util(459), Util(459), Util(459)));
         let none = effective_cpu_util(Util(0), &rq, Capacity(0));
         assert_eq!(none.util, Util(0), "a capacity of 0 divides nothing");
     }
 
     #[test]
     fn rt_asks_for_everything_only_while_nobody_uses_uclamp() {
-        let mut rq = RqUtil {
-            rt: Util(20),
-            rt_runnable: true,
-            ..RqUtil::default()
-        };
+        let mut rq = RqUtil { rt: Util(20), rt_runnable: true, ..RqUtil::default() };
         assert_eq!(effective_cpu_util(Util(10), &rq, BIG).min, Util(1024));
         rq.uclamp_is_used = true;
         let used = effective_cpu_util(Util(10), &rq, BIG);
@@ -386,50 +348,23 @@ mod tests {
 
     #[test]
     fn before_6_8_deadline_counts_by_bandwidth_for_frequency_and_by_util_for_energy() {
-        let rq = RqUtil {
-            dl: Util(100),
-            dl_running_bw: 1 << 18,
-            ..RqUtil::default()
-        };
+        let rq = RqUtil { dl: Util(100), dl_running_bw: 1 << 18, ..RqUtil::default() };
         let old = |kind, clamp: u64| {
             effective_cpu_util_pre_6_8(Util(50), &rq, BIG, kind, |_| Util(clamp))
         };
         assert_eq!(old(CpuUtilType::Frequency, 200), Util(200 + 256));
         assert_eq!(old(CpuUtilType::Energy, 200), Util(150), "unclamped");
-        assert_eq!(
-            old(CpuUtilType::Frequency, 924),
-            Util(1024),
-            "no idle time left"
-        );
+        assert_eq!(old(CpuUtilType::Frequency, 924), Util(1024), "no idle time left");
     }
 
     #[test]
     fn what_is_left_for_fair_tasks() {
-        let rq = RqUtil {
-            rt: Util(100),
-            dl: Util(24),
-            irq: Util(256),
-            ..RqUtil::default()
-        };
+        let rq = RqUtil { rt: Util(100), dl: Util(24), irq: Util(256), ..RqUtil::default() };
         let left = |rev, hw, freq| capacity_of(rev, BIG, &rq, hw, freq).0;
         assert_eq!(left(KernelRev::V7_2, 0, 0), 900 * 768 / 1024);
-        assert_eq!(
-            left(KernelRev::V7_2, 100, 300),
-            (724 - 124) * (724 - 256) / 724
-        );
-        assert_eq!(
-            left(KernelRev::V6_8, 100, 300),
-            800 * 768 / 1024,
-            "no cpufreq pressure yet"
-        );
-        let full = RqUtil {
-            rt: Util(1024),
-            ..RqUtil::default()
-        };
-        assert_eq!(
-            capacity_of(KernelRev::V7_2, BIG, &full, 0, 0),
-            Capacity(1),
-            "never 0"
-        );
+        assert_eq!(left(KernelRev::V7_2, 100, 300), (724 - 124) * (724 - 256) / 724);
+        assert_eq!(left(KernelRev::V6_8, 100, 300), 800 * 768 / 1024, "no cpufreq pressure yet");
+        let full = RqUtil { rt: Util(1024), ..RqUtil::default() };
+        assert_eq!(capacity_of(KernelRev::V7_2, BIG, &full, 0, 0), Capacity(1), "never 0");
     }
 }

@@ -69,14 +69,9 @@ pub fn em_compute_costs(rev: KernelRev, states: &mut [EmPerfState], capacity: Ca
         let scaled = capacity.0.wrapping_mul(state.frequency.0);
         state.performance = Util(scaled.checked_div(fmax).unwrap_or(0));
         let cost = if rev >= KernelRev::V6_9 {
-            state
-                .power
-                .0
-                .wrapping_mul(10)
-                .checked_div(state.performance.0)
+            state.power.0.wrapping_mul(10).checked_div(state.performance.0)
         } else {
-            fmax.wrapping_mul(state.power.0)
-                .checked_div(state.frequency.0)
+            fmax.wrapping_mul(state.power.0).checked_div(state.frequency.0)
         };
         state.cost = cost.unwrap_or(u64::MAX);
         state.inefficient = state.cost >= prev_cost;
@@ -97,11 +92,7 @@ fn efficient_state(
     pd: &EmPerfDomain<'_>,
     fast_enough: impl Fn(&EmPerfState) -> bool,
 ) -> Option<usize> {
-    let allowed = pd
-        .states
-        .iter()
-        .enumerate()
-        .take(pd.max_perf_state.saturating_add(1));
+    let allowed = pd.states.iter().enumerate().take(pd.max_perf_state.saturating_add(1));
     allowed
         .skip(pd.min_perf_state)
         .find(|(_, s)| fast_enough(s) && !(pd.skip_inefficiencies && s.inefficient))
@@ -146,24 +137,11 @@ fn em_cpu_energy_pre_6_9(
     let Some(last) = pd.states.last() else {
         return 0;
     };
-    let headroom = if rev < KernelRev::V6_8 {
-        max_util.0 >> 2
-    } else {
-        0
-    };
+    let headroom = if rev < KernelRev::V6_8 { max_util.0 >> 2 } else { 0 };
     let max_util = max_util.0.wrapping_add(headroom).min(allowed_cpu_cap.0);
-    let wanted = last
-        .frequency
-        .0
-        .wrapping_mul(max_util)
-        .checked_div(capacity.0)
-        .unwrap_or(0);
+    let wanted = last.frequency.0.wrapping_mul(max_util).checked_div(capacity.0).unwrap_or(0);
     let state = efficient_state(pd, |s| s.frequency.0 >= wanted).map_or(last, |i| &pd.states[i]);
-    state
-        .cost
-        .wrapping_mul(sum_util.0)
-        .checked_div(capacity.0)
-        .unwrap_or(0)
+    state.cost.wrapping_mul(sum_util.0).checked_div(capacity.0).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -172,17 +150,14 @@ mod tests {
 
     /// The little cluster of the M1, the powers µW; equal voltages at the two top OPPs.
     fn states(rev: KernelRev) -> [EmPerfState; 4] {
-        let mut states = [
-            (600_000, 47_296),
-            (972_000, 99_715),
-            (1_704_000, 281_000),
-            (2_064_000, 339_155),
-        ]
-        .map(|(khz, uw)| EmPerfState {
-            frequency: KHz(khz),
-            power: MicroWatts(uw),
-            ..EmPerfState::default()
-        });
+        let mut states =
+            [(600_000, 47_296), (972_000, 99_715), (1_704_000, 281_000), (2_064_000, 339_155)].map(
+                |(khz, uw)| EmPerfState {
+                    frequency: KHz(khz),
+                    power: MicroWatts(uw),
+                    ..EmPerfState::default()
+                },
+            );
         em_compute_costs(rev, &mut states, Capacity(459));
         states
     }
@@ -202,33 +177,14 @@ mod tests {
         assert!(pd.skip_inefficiencies);
         let energy = |max, sum, allowed| {
             let (max, sum) = (Util(max), Util(sum));
-            em_cpu_energy(
-                KernelRev::V7_2,
-                &pd,
-                max,
-                sum,
-                Capacity(allowed),
-                Capacity(459),
-            )
+            em_cpu_energy(KernelRev::V7_2, &pd, max, sum, Capacity(allowed), Capacity(459))
         };
         assert_eq!(energy(100, 150, 459), 150 * states[0].cost);
-        assert_eq!(
-            energy(300, 150, 459),
-            150 * states[3].cost,
-            "past the inefficient state"
-        );
-        assert_eq!(
-            energy(300, 150, 200),
-            150 * states[1].cost,
-            "as far as it is allowed"
-        );
+        assert_eq!(energy(300, 150, 459), 150 * states[3].cost, "past the inefficient state");
+        assert_eq!(energy(300, 150, 200), 150 * states[1].cost, "as far as it is allowed");
         assert_eq!(energy(9999, 150, 9999), 150 * states[3].cost);
         assert_eq!(energy(300, 0, 459), 0);
-        let limited = EmPerfDomain {
-            min_perf_state: 1,
-            max_perf_state: 1,
-            ..pd
-        };
+        let limited = EmPerfDomain { min_perf_state: 1, max_perf_state: 1, ..pd };
         assert_eq!(em_pd_get_efficient_state(&limited, Util(0)), 1);
         assert_eq!(em_pd_get_efficient_state(&limited, Util(459)), 1);
     }
@@ -242,11 +198,7 @@ mod tests {
             |rev, max| em_cpu_energy(rev, &pd, Util(max), Util(459), Capacity(459), Capacity(459));
         assert_eq!(energy(rev, 133), states[0].cost);
         assert_eq!(energy(rev, 134), states[1].cost);
-        assert_eq!(
-            energy(KernelRev::new(6, 1), 108),
-            states[1].cost,
-            "headroom added here"
-        );
+        assert_eq!(energy(KernelRev::new(6, 1), 108), states[1].cost, "headroom added here");
     }
 
     #[test]

@@ -146,50 +146,22 @@ mod tests {
         assert_eq!(fit(450, 0, 1024, LITTLE), Fit::DoesNotFit);
         assert_eq!(fit(450, 0, 459, LITTLE), Fit::Fits);
         assert_eq!(fit(450, 0, 460, LITTLE), Fit::DoesNotFit);
-        assert_eq!(
-            fit(1000, 0, 1024, BIG),
-            Fit::DoesNotFit,
-            "no cap at the top"
-        );
+        assert_eq!(fit(1000, 0, 1024, BIG), Fit::DoesNotFit, "no cap at the top");
         assert_eq!(fit(1000, 0, 1023, BIG), Fit::Fits);
         let unused = util_fits_cpu(Util(450), Util(0), Util(459), LITTLE, false);
-        assert_eq!(
-            unused,
-            Fit::DoesNotFit,
-            "clamps do not count while nobody uses them"
-        );
+        assert_eq!(unused, Fit::DoesNotFit, "clamps do not count while nobody uses them");
     }
 
     #[test]
     fn a_boost_needs_the_capacity_but_no_margin() {
         assert_eq!(fit(100, 459, 1024, LITTLE), Fit::Fits);
         assert_eq!(fit(100, 460, 1024, LITTLE), Fit::BoostDoesNotFit);
-        assert_eq!(
-            fit(100, 1024, 400, LITTLE),
-            Fit::Fits,
-            "the maximum caps the boost"
-        );
-        let throttled = CpuCapacities {
-            actual: Capacity(400),
-            ..LITTLE
-        };
+        assert_eq!(fit(100, 1024, 400, LITTLE), Fit::Fits, "the maximum caps the boost");
+        let throttled = CpuCapacities { actual: Capacity(400), ..LITTLE };
         assert_eq!(fit(100, 459, 1024, throttled), Fit::BoostDoesNotFit);
-        let busy = CpuCapacities {
-            capacity_of: Capacity(200),
-            ..LITTLE
-        };
-        assert_eq!(
-            fit(100, 459, 1024, busy),
-            Fit::Fits,
-            "RT does not lower the performance"
-        );
-        assert!(!task_fits_cpu(
-            Util(100),
-            Util(460),
-            Util(1024),
-            LITTLE,
-            true
-        ));
+        let busy = CpuCapacities { capacity_of: Capacity(200), ..LITTLE };
+        assert_eq!(fit(100, 459, 1024, busy), Fit::Fits, "RT does not lower the performance");
+        assert!(!task_fits_cpu(Util(100), Util(460), Util(1024), LITTLE, true));
     }
 
     #[test]
@@ -202,44 +174,16 @@ mod tests {
         };
         let update = |rev, task| update_misfit_status(rev, true, task, Capacity(459));
         assert_eq!(update(KernelRev::V7_2, Some(task)), Some(1), "never 0");
+        assert_eq!(update(KernelRev::V7_2, Some(MisfitTask { h_load: 700, ..task })), Some(700));
+        assert_eq!(update(KernelRev::V7_2, Some(MisfitTask { fits: true, ..task })), Some(0));
         assert_eq!(
-            update(
-                KernelRev::V7_2,
-                Some(MisfitTask {
-                    h_load: 700,
-                    ..task
-                })
-            ),
-            Some(700)
-        );
-        assert_eq!(
-            update(KernelRev::V7_2, Some(MisfitTask { fits: true, ..task })),
-            Some(0)
-        );
-        assert_eq!(
-            update(
-                KernelRev::V7_2,
-                Some(MisfitTask {
-                    nr_cpus_allowed: 1,
-                    ..task
-                })
-            ),
+            update(KernelRev::V7_2, Some(MisfitTask { nr_cpus_allowed: 1, ..task })),
             Some(0)
         );
         assert_eq!(update(KernelRev::V7_2, None), Some(0));
-        let on_little = MisfitTask {
-            max_allowed_capacity: Capacity(459),
-            ..task
-        };
+        let on_little = MisfitTask { max_allowed_capacity: Capacity(459), ..task };
         assert_eq!(update(KernelRev::V7_2, Some(on_little)), Some(0));
-        assert_eq!(
-            update(KernelRev::V6_8, Some(on_little)),
-            Some(1),
-            "not looked at yet"
-        );
-        assert_eq!(
-            update_misfit_status(KernelRev::V7_2, false, Some(task), Capacity(459)),
-            None
-        );
+        assert_eq!(update(KernelRev::V6_8, Some(on_little)), Some(1), "not looked at yet");
+        assert_eq!(update_misfit_status(KernelRev::V7_2, false, Some(task), Capacity(459)), None);
     }
 }

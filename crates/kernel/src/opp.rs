@@ -68,23 +68,15 @@ mod tests {
 
     /// 600, 972 (inefficient), 1332, 1704 (inefficient) MHz.
     fn table() -> [FreqTableEntry; 4] {
-        [(600, false), (972, true), (1332, false), (1704, true)].map(|(freq, inefficient)| {
-            FreqTableEntry {
-                freq: KHz(freq),
-                inefficient,
-            }
-        })
+        [(600, false), (972, true), (1332, false), (1704, true)]
+            .map(|(freq, inefficient)| FreqTableEntry { freq: KHz(freq), inefficient })
     }
 
     #[track_caller]
     fn check(target: u64, min: u64, max: u64, expected: u64) {
         let table = table();
         let idx = cpufreq_driver_resolve_freq(&table, KHz(target), KHz(min), KHz(max));
-        assert_eq!(
-            idx.map(|i| table[i].freq),
-            Some(KHz(expected)),
-            "{target} in {min}..{max}"
-        );
+        assert_eq!(idx.map(|i| table[i].freq), Some(KHz(expected)), "{target} in {min}..{max}");
     }
 
     #[test]
@@ -106,18 +98,9 @@ mod tests {
 
     #[test]
     fn all_inefficient_or_none_at_all() {
-        let all = table().map(|e| FreqTableEntry {
-            inefficient: true,
-            ..e
-        });
-        assert_eq!(
-            cpufreq_driver_resolve_freq(&all, KHz(1000), KHz(0), KHz(9999)),
-            Some(2)
-        );
-        assert_eq!(
-            cpufreq_driver_resolve_freq(&[], KHz(1000), KHz(0), KHz(9999)),
-            None
-        );
+        let all = table().map(|e| FreqTableEntry { inefficient: true, ..e });
+        assert_eq!(cpufreq_driver_resolve_freq(&all, KHz(1000), KHz(0), KHz(9999)), Some(2));
+        assert_eq!(cpufreq_driver_resolve_freq(&[], KHz(1000), KHz(0), KHz(9999)), None);
         assert_eq!(cpufreq_table_find_index_l(&all, KHz(0), true), None);
     }
 }

@@ -72,11 +72,7 @@ impl Decay {
             power = mul_fixed(power, y);
             n += 1;
         }
-        Decay {
-            half_life,
-            load_avg_max: converged_max(inverse(y)),
-            yn_inv,
-        }
+        Decay { half_life, load_avg_max: converged_max(inverse(y)), yn_inv }
     }
 
     /// `LOAD_AVG_PERIOD`: the half-life in periods.
@@ -206,9 +202,7 @@ fn accumulate_pelt_segments(decay: &Decay, periods: u64, d1: u32, d3: u32) -> u3
     let max = decay.load_avg_max as u64;
     let c1 = decay.decay_load(d1 as u64, periods) as u32;
     // Σ y^n over 1..p-1 is what the infinite sum loses to its tail and its first term.
-    let c2 = max
-        .wrapping_sub(decay.decay_load(max, periods))
-        .wrapping_sub(PERIOD) as u32;
+    let c2 = max.wrapping_sub(decay.decay_load(max, periods)).wrapping_sub(PERIOD) as u32;
     c1.wrapping_add(c2).wrapping_add(d3)
 }
 
@@ -433,10 +427,7 @@ pub const fn cap_scale(v: u64, s: u64) -> u64 {
 /// `DEVIATES(pelt-runnable-pre-5.7)`: `runnable_sum` counts tasks as since 5.7 and is scaled by
 /// the frequency; the `runnable_load_sum` of that time weighted them. No effect on util or load.
 /// Source: Linux 4.20 pelt.c:accumulate_sum.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the kernel's parameters and the two scales"
-)]
+#[expect(clippy::too_many_arguments, reason = "the kernel's parameters and the two scales")]
 pub fn update_load_sum_pre_5_1(
     decay: &Decay,
     clock_task: Instant,
@@ -465,10 +456,7 @@ pub fn update_load_sum_pre_5_1(
 }
 
 /// [`update_load_avg_se`] as before 5.1, at the CPU's capacity and frequency scale of this moment.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the kernel's parameters and the two scales"
-)]
+#[expect(clippy::too_many_arguments, reason = "the kernel's parameters and the two scales")]
 pub fn update_load_avg_se_pre_5_1(
     decay: &Decay,
     clock_task: Instant,
@@ -480,16 +468,8 @@ pub fn update_load_avg_se_pre_5_1(
     freq_scale: u64,
 ) -> bool {
     let on = on_rq as u64;
-    let crossed = update_load_sum_pre_5_1(
-        decay,
-        clock_task,
-        sa,
-        on,
-        on,
-        running,
-        cpu_capacity,
-        freq_scale,
-    );
+    let crossed =
+        update_load_sum_pre_5_1(decay, clock_task, sa, on, on, running, cpu_capacity, freq_scale);
     if crossed {
         update_load_avg(decay, sa, weight.0);
     }
@@ -518,15 +498,9 @@ mod tests {
         let inv = Decay::MS32.runnable_avg_yn_inv();
         assert_eq!(inv.len(), 32);
         // As printed by the kernel's own generator, which computes in floating point.
-        assert_eq!(
-            inv[..4],
-            [0xffff_ffff, 0xfa83_b2da, 0xf525_7d14, 0xefe4_b99a]
-        );
+        assert_eq!(inv[..4], [0xffff_ffff, 0xfa83_b2da, 0xf525_7d14, 0xefe4_b99a]);
         assert_eq!(inv[16], 0xb504_f333, "2^32 / sqrt 2");
-        assert_eq!(
-            inv[28..],
-            [0x8b95_c1e3, 0x8898_0e80, 0x85aa_c367, 0x82cd_8698]
-        );
+        assert_eq!(inv[28..], [0x8b95_c1e3, 0x8898_0e80, 0x85aa_c367, 0x82cd_8698]);
     }
 
     #[test]
@@ -539,10 +513,7 @@ mod tests {
             // Σ 1024·y^n = 1024 / (1 - y) ≈ 1024 · (h / ln 2 + 1/2), less what rounding loses.
             let ideal = 1024 * periods as u64 * 1_442_695 / 1_000_000 + 512;
             let max = decay.load_avg_max() as u64;
-            assert!(
-                max <= ideal + 90 && ideal - ideal / 60 <= max,
-                "{periods}: {max} of {ideal}"
-            );
+            assert!(max <= ideal + 90 && ideal - ideal / 60 <= max, "{periods}: {max} of {ideal}");
             // No further period moves a sum that has reached the maximum.
             assert_eq!(decay.decay_load(max, 1) + 1024, max, "{periods}");
         }
@@ -555,11 +526,7 @@ mod tests {
     #[test]
     fn decay_ends_after_63_half_lives() {
         let decay = &Decay::MS32;
-        assert_eq!(
-            decay.decay_load(u64::MAX, 0),
-            u64::MAX - (1 << 32),
-            "even no time rounds down"
-        );
+        assert_eq!(decay.decay_load(u64::MAX, 0), u64::MAX - (1 << 32), "even no time rounds down");
         assert_eq!(decay.decay_load(u64::MAX, 32 * 63), 0);
         assert_eq!(decay.decay_load(u64::MAX, 32 * 63 - 1), 1);
         assert_eq!(decay.decay_load(u64::MAX, 32 * 63 + 1), 0);
@@ -569,10 +536,7 @@ mod tests {
     /// The list in the response-time series (rfc-2024): util at each 1-ms tick of an ideal ramp.
     #[test]
     fn published_ramp_is_matched_exactly() {
-        let mut sa = SchedAvg {
-            period_contrib: 352,
-            ..SchedAvg::default()
-        };
+        let mut sa = SchedAvg { period_contrib: 352, ..SchedAvg::default() };
         let steps = core::iter::once(286_720).chain(core::iter::repeat_n(1_000_000, 31));
         let util = busy(&mut sa, steps);
         assert_eq!(util[..9], [0, 26, 47, 67, 86, 105, 124, 143, 161]);
@@ -584,11 +548,7 @@ mod tests {
         let mut sa = SchedAvg::default();
         assert_eq!(busy(&mut sa, [1_048_575]), [0], "one ns short of a period");
         assert_eq!((sa.util_sum, sa.period_contrib), (1023 << 10, 1023));
-        assert_eq!(
-            sa.last_update_time,
-            ClockPelt(1023 << 10),
-            "the rest of a unit is kept"
-        );
+        assert_eq!(sa.last_update_time, ClockPelt(1023 << 10), "the rest of a unit is kept");
         assert_eq!(busy(&mut sa, [1024]), [21]);
         assert_eq!(sa.period_contrib, 0);
     }
@@ -599,22 +559,8 @@ mod tests {
         busy(&mut sa, [50_000_000]);
         let before = sa;
         let early = ClockPelt(1_000_000);
-        assert!(!update_load_avg_se(
-            &Decay::MS32,
-            early,
-            &mut sa,
-            Weight(1024),
-            true,
-            1,
-            true
-        ));
-        assert_eq!(
-            sa,
-            SchedAvg {
-                last_update_time: early,
-                ..before
-            }
-        );
+        assert!(!update_load_avg_se(&Decay::MS32, early, &mut sa, Weight(1024), true, 1, true));
+        assert_eq!(sa, SchedAvg { last_update_time: early, ..before });
     }
 
     #[test]
@@ -635,12 +581,7 @@ mod tests {
         busy(&mut sa, [50_000_000]);
         let before = sa.util_avg;
         let far = ClockPelt(sa.last_update_time.0 + (1 << 52));
-        assert!(!update_load_avg_blocked_se(
-            &Decay::MS32,
-            far,
-            &mut sa,
-            Weight(1024)
-        ));
+        assert!(!update_load_avg_blocked_se(&Decay::MS32, far, &mut sa, Weight(1024)));
         assert_eq!((sa.util_sum, sa.util_avg), (0, before));
     }
 
@@ -662,19 +603,10 @@ mod tests {
             );
             (sa.util_avg.0, sa.load_avg)
         };
-        let (util, load) = (1..500)
-            .map(|ms| speed(512, 1024, ms))
-            .last()
-            .expect("updates");
+        let (util, load) = (1..500).map(|ms| speed(512, 1024, ms)).last().expect("updates");
         assert!((505..=512).contains(&util), "{util}");
-        assert!(
-            (1015..=1024).contains(&load),
-            "capacity does not scale the load: {load}"
-        );
-        let (util, load) = (500..1000)
-            .map(|ms| speed(512, 512, ms))
-            .last()
-            .expect("updates");
+        assert!((1015..=1024).contains(&load), "capacity does not scale the load: {load}");
+        let (util, load) = (500..1000).map(|ms| speed(512, 512, ms)).last().expect("updates");
         assert!((250..=256).contains(&util), "{util}");
         assert!((505..=512).contains(&load), "frequency does: {load}");
     }

@@ -106,11 +106,8 @@ fn update_sa_util(
         let delta = delta_sum as i32;
         (delta < 0, delta.unsigned_abs())
     };
-    sa.util_sum = if negative {
-        sa.util_sum.saturating_sub(size)
-    } else {
-        sa.util_sum.wrapping_add(size)
-    };
+    sa.util_sum =
+        if negative { sa.util_sum.saturating_sub(size) } else { sa.util_sum.wrapping_add(size) };
     let bound = sa.util_avg.0.wrapping_mul(decay.pelt_min_divider() as u64) as u32;
     sa.util_sum = sa.util_sum.max(bound);
 }
@@ -120,14 +117,7 @@ fn update_sa_load(rev: KernelRev, decay: &Decay, sa: &mut SchedAvg, avg: i64, su
 }
 
 fn update_sa_runnable(rev: KernelRev, decay: &Decay, sa: &mut SchedAvg, avg: i64, sum: i64) {
-    update_sa(
-        rev,
-        decay,
-        &mut sa.runnable_avg.0,
-        &mut sa.runnable_sum,
-        avg,
-        sum,
-    );
+    update_sa(rev, decay, &mut sa.runnable_avg.0, &mut sa.runnable_sum, avg, sum);
 }
 
 /// Adds an entity's load. Source: fair.c:enqueue_load_avg.
@@ -167,10 +157,7 @@ fn neg(v: u64) -> i64 {
 /// The signals of an entity at its creation: a task carries its full weight as load, a group
 /// nothing. Source: fair.c:init_entity_runnable_average.
 pub fn init_entity_runnable_average(task_weight: Option<Weight>) -> SchedAvg {
-    SchedAvg {
-        load_avg: task_weight.map_or(0, |w| w.0),
-        ..SchedAvg::default()
-    }
+    SchedAvg { load_avg: task_weight.map_or(0, |w| w.0), ..SchedAvg::default() }
 }
 
 /// The util a new task starts with, from the runqueue it is first put on.
@@ -191,16 +178,8 @@ pub fn post_init_entity_util_avg(
 ) {
     let cap = (cpu_capacity.0.wrapping_sub(cfs.util_avg.0) as i64) / 2;
     if cap > 0 {
-        let weight = if rev >= KernelRev::new(6, 10) {
-            weight.0
-        } else {
-            weight.0 << 10
-        };
-        let share = cfs
-            .util_avg
-            .0
-            .wrapping_mul(weight)
-            .checked_div(cfs.load_avg.wrapping_add(1));
+        let weight = if rev >= KernelRev::new(6, 10) { weight.0 } else { weight.0 << 10 };
+        let share = cfs.util_avg.0.wrapping_mul(weight).checked_div(cfs.load_avg.wrapping_add(1));
         sa.util_avg = match share {
             Some(share) if cfs.util_avg.0 != 0 => Util(share.min(cap as u64)),
             _ => Util(cap as u64),
@@ -225,11 +204,7 @@ pub fn attach_entity_load_avg(
     se.runnable_sum = se.runnable_avg.0.wrapping_mul(divider);
     let load_sum = se.load_avg.wrapping_mul(divider);
     // A weight of 0 does not exist in the kernel; it would divide by it.
-    se.load_sum = if weight.0 < load_sum {
-        load_sum / (weight.0 as u32).max(1) as u64
-    } else {
-        1
-    };
+    se.load_sum = if weight.0 < load_sum { load_sum / (weight.0 as u32).max(1) as u64 } else { 1 };
 
     let avg = &mut cfs.avg;
     enqueue_load_avg(rev, decay, avg, se, weight);
@@ -435,16 +410,10 @@ fn update_tg_cfs_load(
     }
     let divider = get_pelt_divider(decay, &cfs.avg);
     let runnable_sum = if propagated > 0 {
-        propagated
-            .wrapping_add(se.load_sum as i64)
-            .min(divider as i64)
+        propagated.wrapping_add(se.load_sum as i64).min(divider as i64)
     } else {
         // div_u64 divides by 32 bits.
-        let per_weight = gcfs
-            .avg
-            .load_sum
-            .checked_div(gcfs_load.0 as u32 as u64)
-            .unwrap_or(0);
+        let per_weight = gcfs.avg.load_sum.checked_div(gcfs_load.0 as u32 as u64).unwrap_or(0);
         se.load_sum.min(per_weight) as i64
     };
     let running_sum = (se.util_sum >> 10) as i64;

@@ -54,11 +54,7 @@ pub const fn get_capacity_ref_freq(rev: KernelRev, policy: &FreqRef) -> KHz {
         return policy.cpuinfo_max_freq;
     }
     let cur = policy.cur.0 as u32;
-    KHz(if since_6_8 {
-        cur.wrapping_add(cur >> 2)
-    } else {
-        cur
-    } as u64)
+    KHz(if since_6_8 { cur.wrapping_add(cur >> 2) } else { cur } as u64)
 }
 
 /// The frequency for `util` of `max`, before the driver resolves it to an OPP.
@@ -67,14 +63,8 @@ pub const fn get_capacity_ref_freq(rev: KernelRev, policy: &FreqRef) -> KHz {
 /// added here. Rounding: down; 32 bits wide, as the kernel's. `max` 0, which the kernel would
 /// divide by, gives 0. Source: cpufreq_schedutil.c:get_next_freq.
 pub fn get_next_freq(rev: KernelRev, util: Util, max: Capacity, ref_freq: KHz) -> KHz {
-    let util = if rev < KernelRev::V6_8 {
-        map_util_perf(util)
-    } else {
-        util
-    };
-    let freq = (ref_freq.0 as u32 as u64)
-        .wrapping_mul(util.0)
-        .checked_div(max.0);
+    let util = if rev < KernelRev::V6_8 { map_util_perf(util) } else { util };
+    let freq = (ref_freq.0 as u32 as u64).wrapping_mul(util.0).checked_div(max.0);
     KHz(freq.unwrap_or(0) as u32 as u64)
 }
 
@@ -105,11 +95,7 @@ pub fn cpufreq_policy_transition_delay_us(
     } else if rev >= KernelRev::V6_12 {
         latency + (latency >> 1)
     } else if rev >= KernelRev::V6_9 {
-        if latency > 2000 {
-            latency
-        } else {
-            latency.wrapping_mul(DEFAULT_US).min(2000)
-        }
+        if latency > 2000 { latency } else { latency.wrapping_mul(DEFAULT_US).min(2000) }
     } else {
         latency.wrapping_mul(DEFAULT_US).min(10_000)
     }
@@ -167,11 +153,7 @@ impl IowaitBoost {
         if delta <= tick.0 as i64 {
             return false;
         }
-        self.iowait_boost = if set_iowait_boost {
-            IOWAIT_BOOST_MIN
-        } else {
-            0
-        };
+        self.iowait_boost = if set_iowait_boost { IOWAIT_BOOST_MIN } else { 0 };
         self.iowait_boost_pending = set_iowait_boost;
         true
     }
@@ -229,11 +211,7 @@ mod tests {
             (2_001_000, 10_000, 2001, 3001),
         ] {
             assert_eq!([1, 8].map(|m| limit(m, ns)), [old; 2], "{ns} ns, up to 6.8");
-            assert_eq!(
-                [9, 11].map(|m| limit(m, ns)),
-                [middle; 2],
-                "{ns} ns, 6.9 to 6.11"
-            );
+            assert_eq!([9, 11].map(|m| limit(m, ns)), [middle; 2], "{ns} ns, 6.9 to 6.11");
             assert_eq!(limit(12, ns), new, "{ns} ns, 6.12");
         }
         let own = cpufreq_policy_transition_delay_us(KernelRev::V7_2, 56_000, 70);
@@ -251,21 +229,11 @@ mod tests {
         let of = |rev, policy: FreqRef| get_capacity_ref_freq(rev, &policy).0;
         assert_eq!(of(KernelRev::V7_2, policy), 1_250_001);
         assert_eq!(of(KernelRev::new(6, 1), policy), 1_000_001);
-        let invariant = FreqRef {
-            freq_invariant: true,
-            ..policy
-        };
+        let invariant = FreqRef { freq_invariant: true, ..policy };
         assert_eq!(of(KernelRev::V7_2, invariant), 3_204_000);
-        let with_ref = FreqRef {
-            arch_scale_freq_ref: KHz(3_000_000),
-            ..invariant
-        };
+        let with_ref = FreqRef { arch_scale_freq_ref: KHz(3_000_000), ..invariant };
         assert_eq!(of(KernelRev::V6_8, with_ref), 3_000_000);
-        assert_eq!(
-            of(KernelRev::new(6, 7), with_ref),
-            3_204_000,
-            "not known before 6.8"
-        );
+        assert_eq!(of(KernelRev::new(6, 7), with_ref), 3_204_000, "not known before 6.8");
     }
 
     #[test]
@@ -275,16 +243,9 @@ mod tests {
             let util = Util(util);
             let perf = sugov_effective_cpu_perf(util, Util(0), Util(1024));
             let new = get_next_freq(KernelRev::V7_2, perf, max, top);
-            assert_eq!(
-                new,
-                get_next_freq(KernelRev::new(6, 1), util, max, top),
-                "{util}"
-            );
+            assert_eq!(new, get_next_freq(KernelRev::new(6, 1), util, max, top), "{util}");
         }
-        assert_eq!(
-            get_next_freq(KernelRev::V7_2, Util(1), Capacity(0), top),
-            KHz(0)
-        );
+        assert_eq!(get_next_freq(KernelRev::V7_2, Util(1), Capacity(0), top), KHz(0));
     }
 
     #[test]
@@ -309,28 +270,16 @@ mod tests {
     fn only_a_decrease_of_a_busy_cpu_is_held() {
         let (low, high) = (KHz(600_000), KHz(972_000));
         assert!(sugov_hold_freq(low, high, true, false, false));
-        assert!(
-            !sugov_hold_freq(high, low, true, false, false),
-            "an increase"
-        );
-        assert!(
-            !sugov_hold_freq(low, high, false, false, false),
-            "it was idle"
-        );
+        assert!(!sugov_hold_freq(high, low, true, false, false), "an increase");
+        assert!(!sugov_hold_freq(low, high, false, false, false), "it was idle");
         assert!(!sugov_hold_freq(low, high, true, true, false), "capped");
-        assert!(
-            !sugov_hold_freq(low, high, true, false, true),
-            "limits changed"
-        );
+        assert!(!sugov_hold_freq(low, high, true, false, true), "limits changed");
     }
 
     #[test]
     fn iowait_boost_doubles_halves_and_ends() {
         let (tick, cap) = (Span(4_000_000), Capacity(1024));
-        let mut cpu = IowaitBoost {
-            last_update: Instant(0),
-            ..IowaitBoost::default()
-        };
+        let mut cpu = IowaitBoost { last_update: Instant(0), ..IowaitBoost::default() };
         let mut time = 0;
         let mut update = |step: u64, wakes: bool| {
             time += step;
@@ -344,11 +293,7 @@ mod tests {
         assert_eq!(down, [512, 256, 128, 0]);
         update(1_000_000, true);
         assert_eq!(update(4_000_000, true), 256, "within a tick");
-        assert_eq!(
-            update(4_000_001, true),
-            128,
-            "more than a tick: from the start"
-        );
+        assert_eq!(update(4_000_001, true), 128, "more than a tick: from the start");
         assert_eq!(update(4_000_001, false), 0);
     }
 }

@@ -50,10 +50,7 @@ pub struct Uclamp {
 impl Default for Uclamp {
     /// No clamps: 0 and 1024.
     fn default() -> Uclamp {
-        Uclamp {
-            min: Util(0),
-            max: NONE_MAX,
-        }
+        Uclamp { min: Util(0), max: NONE_MAX }
     }
 }
 
@@ -80,13 +77,7 @@ pub struct UclampLimits {
 impl Default for UclampLimits {
     /// Root group, system limits at 1024 as a kernel starts.
     fn default() -> UclampLimits {
-        UclampLimits {
-            group: None,
-            system: Uclamp {
-                min: NONE_MAX,
-                max: NONE_MAX,
-            },
-        }
+        UclampLimits { group: None, system: Uclamp { min: NONE_MAX, max: NONE_MAX } }
     }
 }
 
@@ -111,15 +102,9 @@ pub fn uclamp_eff(request: Uclamp, limits: &UclampLimits) -> Uclamp {
 /// The effective clamps of a cgroup: its request within its parent's (`None`: it is the root),
 /// its minimum not above its maximum. Source: core.c:cpu_util_update_eff.
 pub fn cpu_util_update_eff(request: Uclamp, parent: Option<Uclamp>) -> Uclamp {
-    let parent = parent.unwrap_or(Uclamp {
-        min: Util(u64::MAX),
-        max: Util(u64::MAX),
-    });
+    let parent = parent.unwrap_or(Uclamp { min: Util(u64::MAX), max: Util(u64::MAX) });
     let max = request.max.min(parent.max);
-    Uclamp {
-        min: request.min.min(parent.min).min(max),
-        max,
-    }
+    Uclamp { min: request.min.min(parent.min).min(max), max }
 }
 
 /// A task's clamps while it is counted on a runqueue (`p->uclamp[]`).
@@ -136,19 +121,12 @@ pub struct UclampTask {
 impl UclampTask {
     /// A task with this request, not queued.
     pub fn new(request: Uclamp) -> UclampTask {
-        UclampTask {
-            request,
-            ..UclampTask::default()
-        }
+        UclampTask { request, ..UclampTask::default() }
     }
     /// The values in force: those it is counted with, else those it would be.
     /// Source: core.c:uclamp_eff_value.
     pub fn uclamp_eff_value(&self, limits: &UclampLimits) -> Uclamp {
-        if self.active {
-            self.effective
-        } else {
-            uclamp_eff(self.request, limits)
-        }
+        if self.active { self.effective } else { uclamp_eff(self.request, limits) }
     }
     /// Whether it is counted on a runqueue.
     pub const fn is_active(&self) -> bool {
@@ -197,10 +175,7 @@ impl UclampRq {
 
     /// Both clamps in force.
     pub const fn clamps(&self) -> Uclamp {
-        Uclamp {
-            min: self.value[0],
-            max: self.value[1],
-        }
+        Uclamp { min: self.value[0], max: self.value[1] }
     }
 
     /// Whether no task is counted: `max` is the last task's. Source: sched.h:uclamp_rq_is_idle.
@@ -302,17 +277,10 @@ pub fn uclamp_rq_util_with(rq: &UclampRq, util: Util, task_eff: Option<Uclamp>) 
     let of_rq = rq.clamps();
     let Uclamp { min, max } = match task_eff {
         Some(task) if rq.idle => task,
-        Some(task) => Uclamp {
-            min: task.min.max(of_rq.min),
-            max: task.max.max(of_rq.max),
-        },
+        Some(task) => Uclamp { min: task.min.max(of_rq.min), max: task.max.max(of_rq.max) },
         None => of_rq,
     };
-    if min >= max {
-        min
-    } else {
-        util.clamp(min, max)
-    }
+    if min >= max { min } else { util.clamp(min, max) }
 }
 
 /// Whether a CPU's util is held down by its `uclamp_max`: schedutil then always lowers the
@@ -327,10 +295,7 @@ mod tests {
     use super::*;
 
     fn clamps(min: u64, max: u64) -> Uclamp {
-        Uclamp {
-            min: Util(min),
-            max: Util(max),
-        }
+        Uclamp { min: Util(min), max: Util(max) }
     }
 
     #[test]
@@ -338,60 +303,33 @@ mod tests {
         let eff = |request, group, system| uclamp_eff(request, &UclampLimits { group, system });
         let open = UclampLimits::default().system;
         assert_eq!(eff(clamps(300, 800), None, open), clamps(300, 800));
-        assert_eq!(
-            eff(clamps(300, 800), Some(clamps(400, 600)), open),
-            clamps(400, 600)
-        );
-        assert_eq!(
-            eff(clamps(300, 800), None, clamps(200, 1024)),
-            clamps(200, 800)
-        );
-        assert_eq!(
-            eff(clamps(0, 1024), Some(clamps(100, 1024)), clamps(0, 0)),
-            clamps(0, 0)
-        );
+        assert_eq!(eff(clamps(300, 800), Some(clamps(400, 600)), open), clamps(400, 600));
+        assert_eq!(eff(clamps(300, 800), None, clamps(200, 1024)), clamps(200, 800));
+        assert_eq!(eff(clamps(0, 1024), Some(clamps(100, 1024)), clamps(0, 0)), clamps(0, 0));
     }
 
     #[test]
     fn groups_are_limited_by_their_parents() {
-        assert_eq!(
-            cpu_util_update_eff(clamps(300, 800), None),
-            clamps(300, 800)
-        );
-        assert_eq!(
-            cpu_util_update_eff(clamps(300, 800), Some(clamps(100, 500))),
-            clamps(100, 500)
-        );
-        assert_eq!(
-            cpu_util_update_eff(clamps(300, 200), None),
-            clamps(200, 200)
-        );
+        assert_eq!(cpu_util_update_eff(clamps(300, 800), None), clamps(300, 800));
+        assert_eq!(cpu_util_update_eff(clamps(300, 800), Some(clamps(100, 500))), clamps(100, 500));
+        assert_eq!(cpu_util_update_eff(clamps(300, 200), None), clamps(200, 200));
     }
 
     #[test]
     fn the_last_max_stays_while_idle_and_goes_with_the_next_task() {
         let (mut rq, open) = (UclampRq::default(), UclampLimits::default());
-        assert_eq!(
-            (rq.clamps(), rq.uclamp_rq_is_idle()),
-            (clamps(0, 1024), true)
-        );
+        assert_eq!((rq.clamps(), rq.uclamp_rq_is_idle()), (clamps(0, 1024), true));
         let mut capped = UclampTask::new(clamps(100, 300));
         rq.uclamp_rq_inc(&mut capped, &open);
         assert_eq!(rq.clamps(), clamps(100, 300));
         assert!(uclamp_rq_is_capped(&rq, Util(300)) && !uclamp_rq_is_capped(&rq, Util(299)));
         rq.uclamp_rq_dec(&mut capped);
-        assert_eq!(
-            (rq.clamps(), rq.uclamp_rq_is_idle()),
-            (clamps(0, 300), true)
-        );
+        assert_eq!((rq.clamps(), rq.uclamp_rq_is_idle()), (clamps(0, 300), true));
         rq.uclamp_rq_dec(&mut capped);
         assert_eq!(rq.clamps(), clamps(0, 300), "uncounted only once");
         let mut free = UclampTask::new(Uclamp::default());
         rq.uclamp_rq_inc(&mut free, &open);
-        assert_eq!(
-            (rq.clamps(), rq.uclamp_rq_is_idle()),
-            (clamps(0, 1024), false)
-        );
+        assert_eq!((rq.clamps(), rq.uclamp_rq_is_idle()), (clamps(0, 1024), false));
     }
 
     #[test]
@@ -404,11 +342,7 @@ mod tests {
         }
         assert_eq!(rq.uclamp_rq_get(UclampId::Min), Util(300));
         rq.uclamp_rq_dec(&mut tasks[2]);
-        assert_eq!(
-            rq.uclamp_rq_get(UclampId::Min),
-            Util(300),
-            "210 is boosted by its bucket"
-        );
+        assert_eq!(rq.uclamp_rq_get(UclampId::Min), Util(300), "210 is boosted by its bucket");
         rq.uclamp_rq_dec(&mut tasks[1]);
         assert_eq!(rq.uclamp_rq_get(UclampId::Min), Util(100));
     }
@@ -419,16 +353,9 @@ mod tests {
         let mut task = UclampTask::new(clamps(0, 1024));
         rq.uclamp_rq_inc(&mut task, &open);
         task.request = clamps(512, 700);
-        assert_eq!(
-            task.uclamp_eff_value(&open),
-            clamps(0, 1024),
-            "not before it is recounted"
-        );
+        assert_eq!(task.uclamp_eff_value(&open), clamps(0, 1024), "not before it is recounted");
         rq.uclamp_rq_reinc(&mut task, &open);
-        assert_eq!(
-            (rq.clamps(), rq.uclamp_rq_is_idle()),
-            (clamps(512, 700), false)
-        );
+        assert_eq!((rq.clamps(), rq.uclamp_rq_is_idle()), (clamps(512, 700), false));
         assert_eq!(task.uclamp_eff_value(&open), clamps(512, 700));
     }
 
@@ -440,16 +367,8 @@ mod tests {
         let with = |rq: &UclampRq, util, task| uclamp_rq_util_with(rq, Util(util), task).0;
         assert_eq!([100, 300, 900].map(|u| with(&rq, u, None)), [200, 300, 400]);
         assert_eq!(with(&rq, 900, Some(clamps(0, 600))), 600);
-        assert_eq!(
-            with(&rq, 0, Some(clamps(500, 100))),
-            500,
-            "crossed: the minimum"
-        );
+        assert_eq!(with(&rq, 0, Some(clamps(500, 100))), 500, "crossed: the minimum");
         rq.uclamp_rq_dec(&mut queued);
-        assert_eq!(
-            with(&rq, 900, Some(clamps(0, 300))),
-            300,
-            "idle: only the task counts"
-        );
+        assert_eq!(with(&rq, 900, Some(clamps(0, 300))), 300, "idle: only the task counts");
     }
 }

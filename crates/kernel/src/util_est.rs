@@ -125,22 +125,10 @@ mod tests {
         for rev in [KernelRev::V6_8, KernelRev::V6_12, KernelRev::V7_2] {
             assert_eq!(sample(rev, 100, 400, 400, 1024).value(), Util(400));
             assert_eq!(sample(rev, 400, 100, 100, 1024).value(), Util(325));
-            assert_eq!(
-                sample(rev, 400, 391, 391, 1024).value(),
-                Util(400),
-                "within 1 %"
-            );
-            assert_eq!(
-                sample(rev, 400, 390, 390, 1024).value(),
-                Util(397),
-                "no longer"
-            );
+            assert_eq!(sample(rev, 400, 391, 391, 1024).value(), Util(400), "within 1 %");
+            assert_eq!(sample(rev, 400, 390, 390, 1024).value(), Util(397), "no longer");
             assert_eq!(sample(rev, 400, 100, 110, 1024).value(), Util(325));
-            assert_eq!(
-                sample(rev, 400, 100, 111, 1024).value(),
-                Util(400),
-                "it had to wait"
-            );
+            assert_eq!(sample(rev, 400, 100, 111, 1024).value(), Util(400), "it had to wait");
         }
     }
 
@@ -148,24 +136,12 @@ mod tests {
     fn one_sample_for_each_change_and_only_at_sleep() {
         let mut est = sample(KernelRev::V7_2, 0, 300, 300, 1024);
         assert!(est.unchanged());
-        let again = util_est_update(
-            KernelRev::V7_2,
-            est,
-            Util(500),
-            Util(500),
-            Capacity(1024),
-            true,
-        );
+        let again =
+            util_est_update(KernelRev::V7_2, est, Util(500), Util(500), Capacity(1024), true);
         assert_eq!(again, est, "util_avg has not been updated since");
         est.cfs_se_util_change();
-        let migrating = util_est_update(
-            KernelRev::V7_2,
-            est,
-            Util(500),
-            Util(500),
-            Capacity(1024),
-            false,
-        );
+        let migrating =
+            util_est_update(KernelRev::V7_2, est, Util(500), Util(500), Capacity(1024), false);
         assert_eq!(migrating, est);
     }
 
@@ -173,10 +149,7 @@ mod tests {
     fn a_full_little_cpu_says_nothing_up_to_6_12() {
         let old = sample(KernelRev::V6_12, 900, 500, 500, 459);
         assert_eq!(old, UtilEst(900), "no flag either");
-        assert_eq!(
-            sample(KernelRev::V7_2, 900, 500, 500, 459).value(),
-            Util(800)
-        );
+        assert_eq!(sample(KernelRev::V7_2, 900, 500, 500, 459).value(), Util(800));
     }
 
     #[test]

@@ -70,10 +70,7 @@ impl LoadWeight {
 
     /// The load of a `SCHED_IDLE` task (`WEIGHT_IDLEPRIO`, `WMULT_IDLEPRIO`).
     pub const fn of_idle_policy() -> LoadWeight {
-        LoadWeight {
-            scaled: 3 << SCALE_SHIFT,
-            inv_weight: 1_431_655_765,
-        }
+        LoadWeight { scaled: 3 << SCALE_SHIFT, inv_weight: 1_431_655_765 }
     }
 
     /// Any weight; its inverse is rounded down, as for group entities.
@@ -145,23 +142,13 @@ mod tests {
             );
             let formula_x1000 = 1024 * 1000 * num / den;
             let off = (weight as u128 * 1000).abs_diff(formula_x1000);
-            assert!(
-                off * 1000 <= formula_x1000 * 25,
-                "nice {}: {weight}",
-                i as i32 - 20
-            );
+            assert!(off * 1000 <= formula_x1000 * 25, "nice {}: {weight}", i as i32 - 20);
         }
         for (&weight, &wmult) in SCHED_PRIO_TO_WEIGHT.iter().zip(&SCHED_PRIO_TO_WMULT) {
             let floor = (1u64 << 32) / weight as u64;
-            assert!(
-                (floor..=floor + 1).contains(&(wmult as u64)),
-                "{weight}: {wmult}"
-            );
+            assert!((floor..=floor + 1).contains(&(wmult as u64)), "{weight}: {wmult}");
         }
-        assert_eq!(
-            LoadWeight::of_idle_policy(),
-            LoadWeight::of_weight(Weight(3))
-        );
+        assert_eq!(LoadWeight::of_idle_policy(), LoadWeight::of_weight(Weight(3)));
     }
 
     #[test]
@@ -170,10 +157,7 @@ mod tests {
         assert_eq!(ms4(KernelRev::V7_2, 5), 4_000_000 * 1024 / 335);
         for nice in -20..20 {
             let (old, new) = (ms4(KernelRev::V6_12, nice), ms4(KernelRev::V7_2, nice));
-            assert!(
-                old.abs_diff(new) <= 1 + new / 10_000,
-                "nice {nice}: {old} vs {new}"
-            );
+            assert!(old.abs_diff(new) <= 1 + new / 10_000, "nice {nice}: {old} vs {new}");
         }
         let differs = |nice| ms4(KernelRev::V6_12, nice) != ms4(KernelRev::V7_2, nice);
         assert!((-20..20).any(differs), "the inverse loses bits");
@@ -189,11 +173,7 @@ mod tests {
                 load.calc_delta_fair(rev, u64::MAX);
             }
         }
-        assert_eq!(
-            LoadWeight::of_weight(Weight(1)).weight(),
-            Weight(2),
-            "never below 2"
-        );
+        assert_eq!(LoadWeight::of_weight(Weight(1)).weight(), Weight(2), "never below 2");
         assert_eq!(LoadWeight::of_nice(-99), LoadWeight::of_nice(-20));
         assert_eq!(LoadWeight::of_nice(99), LoadWeight::of_nice(19));
     }

@@ -28,21 +28,12 @@ const REVS: [KernelRev; 3] = [KernelRev::V6_8, KernelRev::V6_12, KernelRev::V7_2
 
 /// Time between updates: mostly around a period, sometimes hardly any, sometimes a second.
 fn step() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        0..3_000u64,
-        0..5_000_000u64,
-        1_040_000..1_060_000u64,
-        0..1_200_000_000u64
-    ]
+    prop_oneof![0..3_000u64, 0..5_000_000u64, 1_040_000..1_060_000u64, 0..1_200_000_000u64]
 }
 
 /// The state during a step: off the queue, waiting, running.
 fn state() -> impl Strategy<Value = (bool, bool)> {
-    prop_oneof![
-        Just((false, false)),
-        Just((true, false)),
-        Just((true, true))
-    ]
+    prop_oneof![Just((false, false)), Just((true, false)), Just((true, true))]
 }
 
 fn half_life() -> impl Strategy<Value = u32> {
@@ -59,25 +50,14 @@ fn lived(decay: &Decay, weight: Weight, series: &[(u64, (bool, bool))]) -> Sched
     let mut now = 0;
     for &(step, (on_rq, running)) in series {
         now += step;
-        update_load_avg_se(
-            decay,
-            ClockPelt(now),
-            &mut sa,
-            weight,
-            on_rq,
-            on_rq as u64,
-            running,
-        );
+        update_load_avg_se(decay, ClockPelt(now), &mut sa, weight, on_rq, on_rq as u64, running);
     }
     sa
 }
 
 /// The same cases every time; another seed with `PROPTEST_RNG_SEED`, more with `PROPTEST_CASES`.
 fn config() -> ProptestConfig {
-    let mut config = ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
+    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
         config.rng_seed = proptest::test_runner::RngSeed::Fixed(1);
     }

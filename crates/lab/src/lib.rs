@@ -10,5 +10,5 @@ mod request;
 mod run;
 
 pub use phases::{PhaseRuns, phase_spans, run_phases};
-pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request};
+pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit};
 pub use run::{Run, run};

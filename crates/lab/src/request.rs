@@ -36,7 +36,7 @@ impl Request {
     pub fn experiments(&self) -> Result<Vec<Experiment>, InputError> {
         let platform = Arc::new(Platform::load(&self.platform)?);
         let workload = Arc::new(Workload::load(&self.workload)?);
-        workload.bind(&platform)?;
+        check_fit(&workload, &self.workload, &platform)?;
         let duration = self.duration(&workload)?;
         let names = if self.policies.is_empty() { &["mainline".to_string()][..] } else { &self.policies[..] };
         let experiment = |name: &String| {
@@ -59,10 +59,20 @@ impl Request {
         let Some(seconds) = self.seconds else {
             return Ok(workload.duration.unwrap_or(Span((DEFAULT_SECONDS * 1e9) as u64)));
         };
-        if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
-            let what = format!("found {seconds}, wanted more than 0 and at most {MAX_SECONDS}");
+        let duration = Span((seconds * 1e9) as u64);
+        // Less than a nanosecond is no time, either.
+        if !(seconds <= MAX_SECONDS && duration > Span(0)) {
+            let what = format!("found {seconds:?}, wanted more than 0 and at most {MAX_SECONDS}");
             return Err(InputError::new("--seconds", what));
         }
-        Ok(Span((seconds * 1e9) as u64))
+        Ok(duration)
     }
+}
+
+/// Are the CPUs that `workload`, read from `source` (a name or a file), speaks of there?
+///
+/// Errors: as [`Workload::bind`]'s, whose place is `source`, which is what the person gave.
+pub fn check_fit(workload: &Workload, source: &str, platform: &Platform) -> Result<(), InputError> {
+    let place = |e: InputError| InputError { place: e.place.replacen(&workload.name, source, 1), ..e };
+    workload.bind(platform).map(|_| ()).map_err(place)
 }

@@ -72,9 +72,23 @@ impl Engine<'_> {
     }
 
     pub(crate) fn idle_resched(&mut self, cpu: CpuId) {
-        if self.m.cpu(cpu).idle.is_some() {
+        // Its own timer may have woken it meanwhile; the task queued from afar still wants it.
+        if self.m.cpu(cpu).curr.is_none() {
             self.leave_idle(cpu);
             self.need_resched.insert(cpu);
+        }
+    }
+
+    /// The idle task is done with an interrupt: on to the work that came, or back to idle.
+    pub(crate) fn idle_loop(&mut self, cpu: CpuId) {
+        let c = self.m.cpu(cpu);
+        if c.curr.is_some() || c.idle.is_some() || self.need_resched.contains(cpu) {
+            return;
+        }
+        if c.nr_running() > 0 {
+            self.need_resched.insert(cpu);
+        } else {
+            self.enter_idle(cpu);
         }
     }
 
@@ -139,21 +153,21 @@ impl Engine<'_> {
         if t.timer_gen != generation {
             return;
         }
-        t.timer_at = None;
         let cpu = t.cpu;
-        let was_idle = self.m.cpu(cpu).idle.is_some();
+        // The timers of a kthread's wakeup are none: there it is an interrupt.
+        self.m.cpu_mut(cpu).timers.retain(|(_, t)| *t != task);
         self.leave_idle(cpu);
         self.wake_up(task);
-        if was_idle && self.m.idle_cpu(cpu) && !self.need_resched.contains(cpu) {
-            self.enter_idle(cpu);
-        }
+        self.idle_loop(cpu);
     }
 
     /// `try_to_wake_up`.
     pub(crate) fn wake_up(&mut self, task: TaskId) {
         let prev = self.m.task(task).cpu;
-        if self.m.task(task).state != State::Sleeping {
-            return;
+        match self.m.task(task).state {
+            State::Sleeping => {}
+            State::New => return self.wake_up_new_kthread(task),
+            State::Runnable | State::Exited => return,
         }
         if self.m.cpu(prev).cfs.get(task).is_some() {
             // Its dequeue was delayed: it wakes where it is (`ttwu_runnable`).
@@ -182,6 +196,15 @@ impl Engine<'_> {
         if self.enters_start_phase(task) {
             self.apply_start_state(cpu, task);
         }
+        self.wakeup_preempt(cpu, task, false);
+    }
+
+    /// A sugov kthread wakes for the first time in this trace.
+    fn wake_up_new_kthread(&mut self, task: TaskId) {
+        let (cpu, comm, max_speed) = (self.m.task(task).cpu, self.m.task(task).comm.clone(), self.m.max_speed(task));
+        self.set_state(task, State::Runnable);
+        self.emit(Event::TaskNew { task, comm: &comm, user: false, cpu, why: Why::Affinity, max_speed });
+        self.activate(cpu, task, EnqueueKind::Wakeup, true);
         self.wakeup_preempt(cpu, task, false);
     }
 
@@ -359,6 +382,9 @@ impl Engine<'_> {
         });
         self.m.cpu_mut(cpu).curr = next;
         self.emit(Event::Switch { cpu, prev: out, next });
+        if let Some((task, SwitchOut::Exited)) = out {
+            self.task_dead(cpu, task);
+        }
         let Some(task) = next else {
             self.go_idle(cpu);
             return;
@@ -371,6 +397,7 @@ impl Engine<'_> {
             // Until now it was queued, not running (`set_next_entity`).
             self.update_load_avg(cpu, task, Join::Stay);
             self.m.cpu_mut(cpu).cfs.set_next(task, true);
+            self.list(task);
             self.update_misfit_status(cpu, Some(task));
         } else {
             self.update_dl(cpu, false);
@@ -380,6 +407,13 @@ impl Engine<'_> {
         } else {
             self.arm_work(cpu);
         }
+    }
+
+    /// `task_dead_fair`: what the task was used to goes with it at the next update.
+    fn task_dead(&mut self, cpu: CpuId, task: TaskId) {
+        let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
+        remove_entity_load_avg(self.m.decay, &mut c.cfs_avg, &mut t.avg, t.weight);
+        t.avg.last_update_time.0 = 0;
     }
 
     // ------------------------------------------------------------------ running
@@ -433,11 +467,9 @@ impl Engine<'_> {
         if let Some(at) = until {
             let t = self.m.task_mut(task);
             t.timer_gen = t.timer_gen.wrapping_add(1);
-            t.timer_at = Some(at);
             let generation = t.timer_gen;
+            self.m.cpu_mut(cpu).timers.insert((at, task));
             self.q.push(at, Ev::Timer { task, generation });
-        } else {
-            self.alive -= 1;
         }
         self.update_rq_clock(cpu);
         self.set_state(task, state);
@@ -554,6 +586,7 @@ impl Engine<'_> {
         c.clock.update_idle_rq_clock_pelt(decay, util_sum);
         c.tick_gen = c.tick_gen.wrapping_add(1);
         c.work_gen = c.work_gen.wrapping_add(1);
+        self.nohz_run_idle_balance(cpu);
         self.enter_idle(cpu);
         self.nohz_balance_enter_idle(cpu);
     }
@@ -561,8 +594,7 @@ impl Engine<'_> {
     /// Enters the deepest state that pays off until the next timer of this CPU.
     pub(crate) fn enter_idle(&mut self, cpu: CpuId) {
         let now = self.m.now;
-        let sleepers = self.m.tasks.iter().filter(|t| t.cpu == cpu).filter_map(|t| t.timer_at);
-        let expected = sleepers.min().map_or(Span(u64::MAX), |at| at.since(now));
+        let expected = self.m.cpu(cpu).timers.first().map_or(Span(u64::MAX), |(at, _)| at.since(now));
         let states = &self.m.platform.domains[self.m.cpu(cpu).domain].idle;
         let fits = states.iter().rposition(|s| s.min_residency <= expected);
         let state = fits.or(if states.is_empty() { None } else { Some(0) }).map(|i| i as u32);

@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn speed_is_capacity_times_frequency() {
         assert_eq!(speed(Capacity(1024), KHz(3_204_000), KHz(3_204_000)), 1 << SPEED_SHIFT);
-        // 459/1024 · 600/2064 = 0.13030…
-        assert_eq!(speed(Capacity(459), KHz(600_000), KHz(2_064_000)), 136_633);
+        // 459/1024 · 600/2064 · 2^30 = 139911739.3, rounded down
+        assert_eq!(speed(Capacity(459), KHz(600_000), KHz(2_064_000)), 139_911_739);
         // Never 0: the slowest CPU still gets on.
         assert_eq!(speed(Capacity(1), KHz(1), KHz(4_000_000)), 1);
     }

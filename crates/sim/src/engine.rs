@@ -32,12 +32,12 @@ pub(crate) struct Engine<'a> {
     /// Where the workload's first task is created, if that was said.
     pub(crate) first_cpu: Option<CpuId>,
     pub(crate) created_any: bool,
+    /// Running number behind [`Task::listed`](crate::machine::Task::listed).
+    pub(crate) listed: u64,
     /// Where the first task was created; the others are its siblings.
     pub(crate) parent_cpu: CpuId,
     /// `uclamp_min` and `uclamp_max` that hold for every task, whatever the workload says.
     pub(crate) forced_clamps: (Option<Util>, Option<Util>),
-    /// Tasks of the workload that have not exited.
-    pub(crate) alive: usize,
     /// The first tick after the grid was moved.
     pub(crate) grid_first: Option<Instant>,
     /// Room for the phases that a task enters at once.
@@ -58,27 +58,38 @@ pub(crate) struct StartState {
 }
 
 impl Engine<'_> {
-    /// Runs until `end`, or until every task of the workload has exited.
+    /// Runs until `end`, also where every task has exited before.
     pub(crate) fn run(&mut self, end: Instant) -> Result<Instant, RunError> {
-        self.start_policies();
-        while let Some(at) = self.q.next_at() {
-            if at > end {
-                break;
-            }
-            let Some((at, ev)) = self.q.pop() else { break };
-            self.m.now = at;
-            self.dispatch(ev);
-            self.drain_resched();
-            if let Some(task) = self.stuck {
-                let comm = &self.m.task(task).comm;
-                return Err(RunError::Failed(format!("task {comm}: its loops take no time (at {} ms)", at.as_ms())));
-            }
-        }
+        self.start();
+        while self.step(end)? {}
         self.m.now = end;
-        for cpu in 0..self.m.cpus.len() {
-            self.book_progress(CpuId(cpu as u32));
-        }
         Ok(end)
+    }
+
+    /// Before the first event: the policies start, all CPUs idle.
+    pub(crate) fn start(&mut self) {
+        self.start_policies();
+        for cpu in 0..self.m.cpus.len() {
+            self.enter_idle(CpuId(cpu as u32));
+        }
+    }
+
+    /// One event with all that follows at once; false if there is none until `end`.
+    pub(crate) fn step(&mut self, end: Instant) -> Result<bool, RunError> {
+        if self.q.next_at().is_none_or(|at| at > end) {
+            return Ok(false);
+        }
+        let Some((at, ev)) = self.q.pop() else { return Ok(false) };
+        self.m.now = at;
+        self.dispatch(ev);
+        self.drain_resched();
+        match self.stuck {
+            None => Ok(true),
+            Some(task) => {
+                let comm = &self.m.task(task).comm;
+                Err(RunError::Failed(format!("task {comm}: its loops take no time (at {} ms)", at.as_ms())))
+            }
+        }
     }
 
     pub(crate) fn emit(&mut self, event: Event<'_>) {

@@ -14,7 +14,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind, LoadWeight};
 use risetime_kernel::fits::{Fit, MisfitTask, update_misfit_status};
 use risetime_kernel::pelt::{get_pelt_divider, update_load_avg_se};
-use risetime_kernel::pelt_cfs::{attach_entity_load_avg, detach_entity_load_avg, update_cfs_rq_load_avg};
+use risetime_kernel::pelt_cfs::{attach_entity_load_avg, detach_entity_load_avg, reweight_entity_load_avg, update_cfs_rq_load_avg};
 use risetime_kernel::units::{CpuId, TaskId, Util};
 use risetime_kernel::util_est::{util_est_dequeue, util_est_enqueue, util_est_update};
 use risetime_trace::Event;
@@ -110,6 +110,7 @@ impl Engine<'_> {
             self.update_load_avg(cpu, task, Join::Attach);
             let entity = self.m.task_mut(task).entity.take().expect("an entity is on a queue or with its task");
             self.m.cpu_mut(cpu).cfs.enqueue(entity, kind);
+            self.list(task);
         }
         self.take_departed(cpu);
         if waking {
@@ -227,15 +228,13 @@ impl Engine<'_> {
         } else if let Some(entity) = &mut t.entity {
             entity.reweight(rev, load);
         }
-        (t.nice, t.weight) = (nice, load.weight());
-        // `reweight_entity`: the average follows the weight at once.
-        let divider = u64::from(get_pelt_divider(self.m.decay, &t.avg));
-        let old = t.avg.load_avg;
-        t.avg.load_avg = t.weight.0 * t.avg.load_sum / divider;
-        if queued {
-            let cfs = &mut c.cfs_avg.avg;
-            cfs.load_avg = cfs.load_avg.saturating_sub(old) + t.avg.load_avg;
-            cfs.load_sum = cfs.load_sum.max(cfs.load_avg * u64::from(self.m.decay.pelt_min_divider()));
+        let old = std::mem::replace(&mut t.weight, load.weight());
+        t.nice = nice;
+        if t.avg.last_update_time.0 != 0 {
+            reweight_entity_load_avg(rev, self.m.decay, &mut c.cfs_avg, &mut t.avg, old, t.weight);
+        } else {
+            // Not on any runqueue yet: a new task's load is its weight.
+            t.avg.load_avg = t.weight.0;
         }
     }
 

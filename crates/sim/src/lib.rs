@@ -19,6 +19,8 @@ mod program;
 mod queue;
 mod settings;
 mod setup;
+#[cfg(test)]
+mod tests;
 mod topology;
 
 pub use machine::{DomainView, Machine};

@@ -27,10 +27,11 @@ use risetime_kernel::uclamp::{Uclamp, UclampRq, UclampTask, uclamp_rq_is_capped}
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::{UtilEst, task_util_est};
 use risetime_model::Platform;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Speeds are per ns in units of 1/2^20 of full speed (capacity 1024, top frequency).
-pub(crate) const SPEED_SHIFT: u32 = 20;
+/// Speeds are per ns in units of 2^-30 of full speed (capacity 1024, top frequency).
+pub(crate) const SPEED_SHIFT: u32 = 30;
 
 /// What the runqueues' clocks show at time 0, a multiple of a PELT period: the system has been up
 /// for a while. (A `last_update_time` of 0 means "not attached" to the kernel.)
@@ -88,11 +89,24 @@ pub(crate) struct Cpu {
     pub(crate) sched_domains: Vec<SchedDomain>,
     /// `rq->next_balance`, in jiffies.
     pub(crate) next_balance: u64,
-    /// It was kicked to balance for the idle CPUs, and whether really (`NOHZ_BALANCE_KICK`).
-    pub(crate) nohz_kicked: bool,
-    pub(crate) nohz_balance_kick: bool,
-    /// `rq->has_blocked_load`.
+    /// What it was kicked to do for the idle CPUs (`nohz_flags`).
+    pub(crate) nohz_kick: NohzKick,
+    /// `rq->has_blocked_load`, and the jiffy in which that was last aged.
     pub(crate) has_blocked_load: bool,
+    pub(crate) last_blocked_update: u64,
+    /// The timers of the tasks that sleep here.
+    pub(crate) timers: BTreeSet<(Instant, TaskId)>,
+}
+
+/// What an idle CPU is kicked to do on behalf of all idle ones.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct NohzKick {
+    /// Age what sleeping tasks left behind (`NOHZ_STATS_KICK`).
+    pub(crate) stats: bool,
+    /// Look for work (`NOHZ_BALANCE_KICK`); only together with `stats`.
+    pub(crate) balance: bool,
+    /// Find out when to look next (`NOHZ_NEXT_KICK`).
+    pub(crate) next: bool,
 }
 
 /// An idle CPU.
@@ -146,6 +160,8 @@ pub(crate) struct RootDomain {
     /// `nohz.idle_cpus_mask`.
     pub(crate) idle_cpus: CpuSet,
     pub(crate) has_blocked: bool,
+    /// `nohz.needs_update`: a CPU has gone idle since `next_balance` was found.
+    pub(crate) needs_update: bool,
     /// `nohz.next_balance`, `nohz.next_blocked`, in jiffies.
     pub(crate) next_balance: u64,
     pub(crate) next_blocked: u64,
@@ -194,8 +210,8 @@ pub(crate) struct Task {
     /// Its entity while it is off every queue.
     pub(crate) entity: Option<Entity>,
     pub(crate) timer_gen: u32,
-    /// When its pending timer expires.
-    pub(crate) timer_at: Option<Instant>,
+    /// When it last was queued or picked, as a running number: the order of `rq->cfs_tasks`.
+    pub(crate) listed: u64,
     pub(crate) recent_used_cpu: CpuId,
     pub(crate) max_speed: Util,
 }

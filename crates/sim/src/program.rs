@@ -31,11 +31,13 @@ pub(crate) struct Program {
     phase_rounds: u32,
     entered: bool,
     timers: Vec<Option<Instant>>,
+    /// When it began to run: where every timer starts.
+    began: Option<Instant>,
 }
 
 impl Program {
     pub(crate) fn new(spec: Arc<[TaskSpec]>, task: usize) -> Program {
-        Program { spec, task, phase: 0, event: 0, task_rounds: 0, phase_rounds: 0, entered: false, timers: Vec::new() }
+        Program { spec, task, phase: 0, event: 0, task_rounds: 0, phase_rounds: 0, entered: false, timers: Vec::new(), began: None }
     }
 
     pub(crate) fn spec(&self) -> &TaskSpec {
@@ -58,6 +60,7 @@ impl Program {
     /// Advances to the next step that takes time. `on_phase` is told of each phase entered on
     /// the way, with its index and attributes. `None`: it makes no progress.
     pub(crate) fn next(&mut self, now: Instant, mut on_phase: impl FnMut(usize, &str, &Attr)) -> Option<Step> {
+        self.began.get_or_insert(now);
         for _ in 0..MAX_IDLE_STEPS {
             let spec = &self.spec[self.task];
             let Some(phase) = spec.phases.get(self.phase) else {
@@ -102,7 +105,7 @@ impl Program {
         if self.timers.len() <= index {
             self.timers.resize(index + 1, None);
         }
-        let expiry = self.timers[index].unwrap_or(now) + period;
+        let expiry = self.timers[index].or(self.began).unwrap_or(now) + period;
         let missed = expiry <= now;
         self.timers[index] = Some(if missed { now } else { expiry });
         (!missed).then_some(expiry)
@@ -154,6 +157,15 @@ mod tests {
         assert_eq!(p.next(Instant(145), |_, _, _| ()), Some(Step::Run(Span(1))));
         // … and the next period counts from there.
         assert_eq!(p.next(Instant(146), |_, _, _| ()), Some(Step::SleepUntil(Instant(155))));
+    }
+
+    #[test]
+    fn a_timer_counts_from_the_start_of_its_task() {
+        let events = vec![Event::Run(Span(4)), Event::Timer { timer: 0, period: Span(10) }, Event::Timer { timer: 1, period: Span(30) }];
+        let mut p = program(vec![phase(Repeat::Times(1), events)], Repeat::Times(1));
+        assert_eq!(p.next(Instant(100), |_, _, _| ()), Some(Step::Run(Span(4))));
+        assert_eq!(p.next(Instant(104), |_, _, _| ()), Some(Step::SleepUntil(Instant(110))));
+        assert_eq!(p.next(Instant(110), |_, _, _| ()), Some(Step::SleepUntil(Instant(130))));
     }
 
     #[test]

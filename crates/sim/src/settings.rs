@@ -1,10 +1,8 @@
 //! The settings this backend knows, and their defaults on a platform.
 
-use crate::governor;
+use crate::governor::{self, schedutil};
 use risetime_kernel::eevdf::Tunables;
-use risetime_kernel::schedutil::cpufreq_policy_transition_delay_us;
 use risetime_model::settings::{Catalogue, Default, Group, Param, Range, Settings, Value};
-use risetime_model::platform::Domain;
 use risetime_model::{InputError, Platform, Policy};
 
 /// How the system decides: kernel and cpufreq settings that every governor shares.
@@ -125,35 +123,16 @@ pub fn catalogue() -> Catalogue {
 /// `first_cpu` that the platform does not have.
 pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputError> {
     let mut settings = catalogue().resolve(policy, &|param| match param.name {
-        "rate_limit_us" => platform.domains.first().map(|d| Value::Int(rate_limit_us(d, policy))),
+        "rate_limit_us" => platform.domains.first().map(|d| Value::Int(schedutil::rate_limit_us(policy.kernel, d))),
         "base_slice_ns" => Some(Value::Int(Tunables::of(policy.kernel, platform.nr_cpus() as u32, platform.hz).base_slice_ns as i64)),
         _ => None,
     })?;
     if settings.int("rate_limit_us").is_some() && !policy.set.contains_key("rate_limit_us") {
-        for domain in &platform.domains {
-            let own = rate_limit_us(domain, policy);
-            if domain.fast_switch && Some(own) != settings.int("rate_limit_us") {
-                settings.0.insert(rate_limit_of(domain), Value::Int(own));
-            }
-        }
+        schedutil::add_rate_limits(policy.kernel, platform, &mut settings);
     }
     if let Some(cpu) = settings.int("first_cpu").filter(|c| *c as usize >= platform.nr_cpus()) {
         let last = platform.nr_cpus() - 1;
         return Err(InputError::new(format!("setting first_cpu={cpu}"), format!("there is no such CPU: {} has CPUs 0 to {last}", platform.name)));
     }
     Ok(settings)
-}
-
-/// The name of a domain's own rate limit, where its default differs from the first domain's.
-///
-/// Drivers that switch fast keep tunables per policy; under cpufreq-dt one tunable serves all
-/// policies and starts with the first policy's value.
-pub(crate) fn rate_limit_of(domain: &Domain) -> String {
-    format!("rate_limit_us.policy{}", domain.cpus[0].0)
-}
-
-/// Schedutil's default rate limit of a domain.
-fn rate_limit_us(domain: &Domain, policy: &Policy) -> i64 {
-    let latency = u32::try_from(domain.transition_latency().0).unwrap_or(u32::MAX);
-    i64::from(cpufreq_policy_transition_delay_us(policy.kernel, latency, domain.transition_delay_us.unwrap_or(0)))
 }

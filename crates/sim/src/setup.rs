@@ -3,7 +3,7 @@
 use crate::cpufreq::speed;
 use crate::cpuset::CpuSet;
 use crate::engine::{Engine, StartState};
-use crate::machine::{Cpu, FreqDomain, Idle, Machine, Role, RootDomain, State, Task, Todo, UPTIME};
+use crate::machine::{Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, State, Task, Todo, UPTIME};
 use crate::program::Program;
 use crate::queue::{Ev, Queue};
 use crate::topology::sched_domains;
@@ -21,6 +21,7 @@ use risetime_model::platform::Domain;
 use risetime_model::workload::{StartAt, TaskSpec};
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Mainline's half-life; a static, so that every machine shares the tables.
@@ -86,9 +87,9 @@ pub(crate) fn engine<'a>(e: &Experiment, sink: &'a mut dyn TraceSink) -> Result<
         sugov_work: Span(int("sugov_work_ns").unwrap_or(0).max(0) as u64),
         first_cpu: int("first_cpu").map(|v| CpuId(v as u32)),
         created_any: false,
+        listed: 0,
         parent_cpu: CpuId(0),
         forced_clamps: clamps,
-        alive: specs.len(),
         grid_first: None,
         entered: Vec::new(),
         stuck: None,
@@ -129,9 +130,10 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             misfit_task_load: 0,
             sched_domains: sched_domains(platform, &capacity, cpu),
             next_balance: 0,
-            nohz_kicked: false,
-            nohz_balance_kick: false,
+            nohz_kick: NohzKick::default(),
             has_blocked_load: false,
+            last_blocked_update: 0,
+            timers: BTreeSet::new(),
         })
         .collect();
     let domains: Vec<FreqDomain> = platform.domains.iter().map(|d| freq_domain(e, d)).collect();
@@ -152,6 +154,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             asym_cpucap: asym,
             idle_cpus: CpuSet::first(platform.nr_cpus()),
             has_blocked: false,
+            needs_update: false,
             next_balance: 0,
             next_blocked: 0,
         },
@@ -206,18 +209,18 @@ fn add_tasks(engine: &mut Engine<'_>, specs: &Arc<[TaskSpec]>, phase: Span) {
     }
 }
 
-/// A sugov kthread for each domain that cannot switch fast, asleep on the domain's first CPU.
+/// A sugov kthread for each domain that cannot switch fast, to wake on the domain's first CPU.
 fn add_kthreads(engine: &mut Engine<'_>) {
     for domain in 0..engine.m.domains.len() {
         let d = &engine.m.domains[domain];
         if d.fast_switch {
             continue;
         }
-        let cpu = d.cpus[0];
+        let (cpu, cpus) = (d.cpus[0], d.cpus.iter().copied().collect());
         let task = TaskId(engine.m.tasks.len() as u32);
         push_task(engine, format!("sugov:{}", cpu.0).into(), Role::Sugov(domain));
-        let t = engine.m.task_mut(task);
-        (t.cpu, t.state) = (cpu, State::Sleeping);
+        engine.m.set_allowed(task, cpus);
+        engine.m.task_mut(task).cpu = cpu;
         engine.m.domains[domain].kthread = Some(task);
     }
 }
@@ -241,7 +244,7 @@ fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) {
         uclamp: UclampTask::default(),
         entity: Some(Entity::new(id, load)),
         timer_gen: 0,
-        timer_at: None,
+        listed: 0,
         recent_used_cpu: CpuId(0),
         max_speed: Util(0),
     });

@@ -12,6 +12,9 @@ use crate::cpuset::CpuSet;
 use risetime_kernel::units::{Capacity, CpuId};
 use risetime_model::Platform;
 
+/// `imbalance_pct` of every level here (only SMT has another).
+pub(crate) const IMBALANCE_PCT: u64 = 117;
+
 /// One level of one CPU's domain hierarchy (`struct sched_domain`).
 #[derive(Clone, Debug)]
 pub(crate) struct SchedDomain {
@@ -25,20 +28,18 @@ pub(crate) struct SchedDomain {
     pub(crate) asym_full: bool,
     /// `SD_SHARE_LLC`.
     pub(crate) share_llc: bool,
-    // What load balancing keeps per domain, in jiffies.
+    // What load balancing keeps per domain.
+    /// In jiffies.
     pub(crate) last_balance: u64,
+    /// In ms.
     pub(crate) balance_interval: u64,
     pub(crate) nr_balance_failed: u32,
 }
 
 impl SchedDomain {
-    /// `min_interval`: one jiffy a CPU; `max_interval` is twice that.
+    /// `min_interval`: one ms a CPU; `max_interval` is twice that.
     pub(crate) fn min_interval(&self) -> u64 {
         u64::from(self.weight)
-    }
-    /// `imbalance_pct`: 117 inside a cache, 125 across.
-    pub(crate) fn imbalance_pct(&self) -> u64 {
-        if self.share_llc { 117 } else { 125 }
     }
 }
 

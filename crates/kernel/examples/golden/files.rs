@@ -52,13 +52,8 @@ pub fn check_dir(dir: &Path) -> Verdict {
             return verdict;
         }
     };
-    for name in names
-        .iter()
-        .filter(|n| !FILES.iter().any(|(known, _)| known == n))
-    {
-        verdict.say(format_args!(
-            "{name:<18} skipped: not a file of vectors that is known here"
-        ));
+    for name in names.iter().filter(|n| !FILES.iter().any(|(known, _)| known == n)) {
+        verdict.say(format_args!("{name:<18} skipped: not a file of vectors that is known here"));
     }
     for (name, check) in FILES {
         if !names.iter().any(|n| n == name) {
@@ -70,12 +65,7 @@ pub fn check_dir(dir: &Path) -> Verdict {
             Err(e) => verdict.error(format_args!("{name:<18} error: {e}")),
         }
     }
-    let Verdict {
-        rows,
-        mismatches,
-        errors,
-        ..
-    } = verdict;
+    let Verdict { rows, mismatches, errors, .. } = verdict;
     let passed = if verdict.passed() { "passed" } else { "FAILED" };
     verdict.say(format_args!(
         "{passed}: {rows} rows, {mismatches} mismatches, {errors} files not readable"
@@ -118,10 +108,8 @@ fn shortened(line: &str) -> String {
 
 fn names_in(dir: &Path) -> std::io::Result<Vec<String>> {
     let entries = std::fs::read_dir(dir)?.collect::<Result<Vec<_>, _>>()?;
-    let mut names: Vec<String> = entries
-        .iter()
-        .map(|e| e.file_name().to_string_lossy().into_owned())
-        .collect();
+    let mut names: Vec<String> =
+        entries.iter().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     Ok(names)
 }

@@ -128,27 +128,17 @@ pub fn check_em(json: &Value) -> Tally {
         };
         let capacity = Capacity(u(capacity));
         let states = check_states(&place, table, capacity, &mut tally);
-        let pd = EmPerfDomain {
-            skip_inefficiencies: flags & 2 != 0,
-            ..EmPerfDomain::new(&states)
-        };
+        let pd = EmPerfDomain { skip_inefficiencies: flags & 2 != 0, ..EmPerfDomain::new(&states) };
         for (i, row) in tally.rows_of(table, "rows", 5).iter().enumerate() {
             // The kernels agree: one row, and whichever of them differs from it is shown.
             let both = REVS.map(|rev| energy(rev, &pd, row, capacity));
-            let got = both
-                .iter()
-                .find(|got| got[..] != row[3..])
-                .unwrap_or(&both[0]);
+            let got = both.iter().find(|got| got[..] != row[3..]).unwrap_or(&both[0]);
             tally.compare(&format!("{place} rows[{i}]"), row, 3, got);
         }
         if table.get("rows_7_2_limited").is_none() {
             continue;
         }
-        for (i, row) in tally
-            .rows_of(table, "rows_7_2_limited", 7)
-            .iter()
-            .enumerate()
-        {
+        for (i, row) in tally.rows_of(table, "rows_7_2_limited", 7).iter().enumerate() {
             let pd = EmPerfDomain {
                 min_perf_state: u(row[3]) as usize,
                 max_perf_state: u(row[4]) as usize,
@@ -174,11 +164,7 @@ fn check_states(place: &str, table: &Value, cap: Capacity, tally: &mut Tally) ->
         .collect();
     em_compute_costs(KernelRev::V7_2, &mut states, cap);
     for (i, (row, s)) in rows.iter().zip(&states).enumerate() {
-        let got = [
-            s.performance.0 as i128,
-            s.cost as i128,
-            s.inefficient as i128,
-        ];
+        let got = [s.performance.0 as i128, s.cost as i128, s.inefficient as i128];
         tally.compare(&format!("{place} states[{i}]"), row, 2, &got);
     }
     states

@@ -29,9 +29,5 @@ fn main() -> ExitCode {
     };
     let verdict = files::check_dir(dir.as_ref());
     print!("{}", verdict.report);
-    if verdict.passed() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if verdict.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -90,20 +90,12 @@ pub fn check_extra(json: &Value) -> Tally {
         let Some(weight) = weight.map(u) else {
             continue;
         };
-        let mut sa = SchedAvg {
-            last_update_time: ClockPelt(start),
-            ..SchedAvg::default()
-        };
+        let mut sa = SchedAvg { last_update_time: ClockPelt(start), ..SchedAvg::default() };
         let mut now = start;
         for (i, row) in tally.rows_of(sequence, "rows", COLUMNS).iter().enumerate() {
             now = now.wrapping_add(u(row[0]));
             let ret = extra_update(kind, now, &mut sa, weight, &row[1..4]);
-            tally.compare(
-                &format!("{place} {kind} row {i}"),
-                row,
-                4,
-                &state(ret, &sa, start),
-            );
+            tally.compare(&format!("{place} {kind} row {i}"), row, 4, &state(ret, &sa, start));
         }
     }
     tally
@@ -148,15 +140,8 @@ struct Cpu {
 
 impl Cpu {
     fn new(start: u64) -> Cpu {
-        let sa = SchedAvg {
-            last_update_time: ClockPelt(start),
-            ..SchedAvg::default()
-        };
-        Cpu {
-            clock: RqClock::new(Instant(start)),
-            cfs: sa,
-            rt: sa,
-        }
+        let sa = SchedAvg { last_update_time: ClockPelt(start), ..SchedAvg::default() };
+        Cpu { clock: RqClock::new(Instant(start)), cfs: sa, rt: sa }
     }
 
     fn step(&mut self, row: &[i128]) {
@@ -166,11 +151,7 @@ impl Cpu {
         clock.clock.0 = clock.clock.0.wrapping_add(wall);
         clock.update_rq_clock_pelt(wall.wrapping_sub(irq), class == 0, capacity, freq);
         let (now, fair) = (clock.rq_clock_pelt(), class == 1);
-        let (load, nr) = if fair {
-            (Weight(1024), 1)
-        } else {
-            (Weight(0), 0)
-        };
+        let (load, nr) = if fair { (Weight(1024), 1) } else { (Weight(0), 0) };
         update_load_avg_cfs_rq(&Decay::MS32, now, &mut self.cfs, load, nr, fair);
         update_rt_rq_load_avg(&Decay::MS32, now, &mut self.rt, class == 2);
         if go_idle != 0 {

@@ -31,9 +31,7 @@ impl Tally {
     /// Compares the numbers computed from a row with those in it, from column `from` on.
     pub fn compare(&mut self, place: &str, row: &[i128], from: usize, got: &[i128]) {
         let want = row.get(from..).unwrap_or(&[]);
-        self.row(want == got, || {
-            format!("{place}: {row:?}: got {got:?}, wanted {want:?}")
-        });
+        self.row(want == got, || format!("{place}: {row:?}: got {got:?}, wanted {want:?}"));
     }
 
     /// The rows of the array `table[key]`, each of `width` whole numbers. What is not such a row
@@ -47,9 +45,7 @@ impl Tally {
         for (i, row) in rows.iter().enumerate() {
             match numbers(row, width) {
                 Some(row) => good.push(row),
-                None => self.row(false, || {
-                    format!("{key}[{i}]: not {width} whole numbers: {row}")
-                }),
+                None => self.row(false, || format!("{key}[{i}]: not {width} whole numbers: {row}")),
             }
         }
         good
@@ -61,11 +57,7 @@ impl Tally {
             self.row(false, || format!("no array `{key}`"));
             return Vec::new();
         };
-        groups
-            .iter()
-            .enumerate()
-            .map(|(i, v)| (format!("{key}[{i}]"), v))
-            .collect()
+        groups.iter().enumerate().map(|(i, v)| (format!("{key}[{i}]"), v)).collect()
     }
 
     /// The whole number `object[key]`; missing counts as a mismatch.
@@ -85,9 +77,7 @@ pub fn numbers(row: &Value, width: usize) -> Option<Vec<i128>> {
 }
 
 fn whole(v: &Value) -> Option<i128> {
-    v.as_i64()
-        .map(i128::from)
-        .or_else(|| v.as_u64().map(i128::from))
+    v.as_i64().map(i128::from).or_else(|| v.as_u64().map(i128::from))
 }
 
 /// Renders to the kernel's 64-bit pattern: negative numbers wrap.

@@ -5,7 +5,7 @@
 //! where the driver can, through a kthread where it cannot) and writes it into the trace.
 
 mod fixed;
-mod schedutil;
+pub(crate) mod schedutil;
 
 use crate::machine::DomainView;
 use risetime_kernel::units::{CpuId, KHz, Util};

@@ -15,11 +15,12 @@
 
 use super::{Descriptor, FreqRequest, Governor};
 use crate::machine::DomainView;
-use crate::settings::rate_limit_of;
-use risetime_kernel::schedutil::{IowaitBoost, get_next_freq, sugov_effective_cpu_perf, sugov_rate_limit_passed};
+use risetime_kernel::KernelRev;
+use risetime_kernel::schedutil::{IowaitBoost, cpufreq_policy_transition_delay_us, get_next_freq, sugov_effective_cpu_perf, sugov_rate_limit_passed};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_model::Platform;
-use risetime_model::settings::{Default, Param, Range, Settings};
+use risetime_model::platform::Domain;
+use risetime_model::settings::{Default, Param, Range, Settings, Value};
 use risetime_trace::Why;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -35,6 +36,32 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     }],
     make: |platform, domain, settings| Box::new(Schedutil::new(platform, domain, settings)),
 };
+
+/// The default `rate_limit_us` of a domain: what its driver says, else by kernel generation from
+/// the largest transition latency of its OPPs.
+pub(crate) fn rate_limit_us(kernel: KernelRev, domain: &Domain) -> i64 {
+    let latency = u32::try_from(domain.transition_latency().0).unwrap_or(u32::MAX);
+    i64::from(cpufreq_policy_transition_delay_us(kernel, latency, domain.transition_delay_us.unwrap_or(0)))
+}
+
+/// Adds the limits of domains whose default differs from the first domain's, which is
+/// `rate_limit_us`.
+///
+/// Drivers that switch fast keep tunables per policy; under cpufreq-dt one tunable serves all
+/// policies and starts with the first policy's value.
+pub(crate) fn add_rate_limits(kernel: KernelRev, platform: &Platform, settings: &mut Settings) {
+    let first = settings.int("rate_limit_us");
+    for domain in platform.domains.iter().filter(|d| d.fast_switch) {
+        let own = rate_limit_us(kernel, domain);
+        if Some(own) != first {
+            settings.0.insert(rate_limit_of(domain), Value::Int(own));
+        }
+    }
+}
+
+fn rate_limit_of(domain: &Domain) -> String {
+    format!("rate_limit_us.policy{}", domain.cpus[0].0)
+}
 
 /// One sugov policy.
 struct Schedutil {

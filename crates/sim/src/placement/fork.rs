@@ -14,7 +14,7 @@
 use super::{Placed, within_affinity};
 use crate::cpuset::CpuSet;
 use crate::machine::Machine;
-use crate::topology::SchedDomain;
+use crate::topology::{IMBALANCE_PCT, SchedDomain};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
@@ -67,7 +67,7 @@ fn idlest_group(m: &Machine, task: TaskId, domain: &SchedDomain) -> Option<CpuSe
     }
     let (group, best) = idlest?;
     let Some(local) = local else { return Some(group) };
-    let imbalance = 1024 * (domain.imbalance_pct() - 100) / 100;
+    let imbalance = 1024 * (IMBALANCE_PCT - 100) / 100;
     let push = match local.kind.cmp(&best.kind) {
         std::cmp::Ordering::Less => false,
         std::cmp::Ordering::Greater => true,
@@ -76,7 +76,7 @@ fn idlest_group(m: &Machine, task: TaskId, domain: &SchedDomain) -> Option<CpuSe
             GroupType::Misfit => local.max_capacity < best.max_capacity,
             GroupType::FullyBusy | GroupType::Overloaded => {
                 best.avg_load < local.avg_load + imbalance
-                    && 100 * local.avg_load > domain.imbalance_pct() * best.avg_load
+                    && 100 * local.avg_load > IMBALANCE_PCT * best.avg_load
             }
         },
     };
@@ -113,7 +113,7 @@ fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &CpuSet) -> Sta
     }
     let capacities = || group.iter().map(|c| m.capacity_of(c).0);
     let capacity: u64 = capacities().sum();
-    let kind = classify(&GroupLoad { capacity, util, runnable, running, weight: group.len() }, domain.imbalance_pct(), !fits);
+    let kind = classify(&GroupLoad { capacity, util, runnable, running, weight: group.len() }, IMBALANCE_PCT, !fits);
     let avg_load = if kind >= GroupType::FullyBusy { load * 1024 / capacity.max(1) } else { 0 };
     Stats { kind, idle_cpus, util, avg_load, max_capacity: capacities().max().unwrap_or(0) }
 }

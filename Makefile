@@ -1,0 +1,36 @@
+# Risetime: see `make help`. Everything is built by cargo; only crates are fetched.
+
+CARGO ?= cargo
+
+.PHONY: help demo test bench lint golden doc fmt clean
+.DEFAULT_GOAL := help
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+demo: ## build, and show how a Mac mini M1 becomes fast (about a minute the first time)
+	@$(CARGO) build --release --locked
+	@$(CARGO) run --release --locked --quiet -- demo
+
+test: ## every test; the last line is `N passed, N failed`
+	@scripts/test.sh
+
+bench: ## simulated seconds per second, PELT updates per second
+	$(CARGO) bench --locked --workspace --bench '*'
+
+lint: ## formatting and clippy, warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+golden: ## compare with vectors of the kernel's C code: make golden DIR=vectors
+	@test -n "$(DIR)" || { echo "make golden: which directory? For example: make golden DIR=crates/kernel/tests/golden" >&2; exit 2; }
+	@$(CARGO) run --release --locked --quiet -p risetime-kernel --example golden -- "$(DIR)"
+
+doc: ## the documentation of all crates, in target/doc
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+
+fmt: ## format the source
+	$(CARGO) fmt --all
+
+clean: ## remove what was built
+	$(CARGO) clean

@@ -1,0 +1,282 @@
+//! Whatever is wrong: one message that names the place, on standard error, exit code 2, nothing
+//! on standard output, and in bounded time and memory.
+
+use crate::{RAMP, Said, command, ramp, risetime, scratch};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Memory for a run that fails. It needs a few MiB; the worst input here has 1 GiB.
+const MEMORY_KIB: u32 = 300_000;
+/// No such run takes a second; a busy machine may be slow.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs the command with an upper bound on memory and time.
+fn bounded(dir: &Path, args: &[&str]) -> Said {
+    let plain = command(dir, args);
+    let mut child = Command::new("sh")
+        .arg("-c")
+        .arg(format!("ulimit -v {MEMORY_KIB}; exec \"$0\" \"$@\""))
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("sh");
+    let since = Instant::now();
+    while child.try_wait().expect("a child").is_none() {
+        if since.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("{args:?} does not end");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let (mut out, mut err) = (String::new(), String::new());
+    child.stdout.take().expect("piped").read_to_string(&mut out).expect("UTF-8");
+    child.stderr.take().expect("piped").read_to_string(&mut err).expect("UTF-8");
+    Said { code: child.wait().expect("a child").code().unwrap_or(-1), out, err }
+}
+
+/// Runs what must fail, and gives its message back.
+fn refused(dir: &Path, args: &[&str]) -> String {
+    let Said { code, out, err } = bounded(dir, args);
+    assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
+    assert!(err.starts_with("risetime: ") || err.starts_with("error: "), "{args:?}: {err}");
+    let messages =
+        err.lines().filter(|l| l.starts_with("risetime: ") || l.starts_with("error: ")).count();
+    assert_eq!(messages, 1, "{args:?}: {err}");
+    assert!(
+        !err.contains("panicked") && !err.contains("os error") && err.len() < 1000,
+        "{args:?}: {err}"
+    );
+    err
+}
+
+/// A workload with one task of these keys.
+fn task(keys: &str) -> String {
+    format!("{{\"tasks\": {{\"a\": {{{keys}}}}}}}")
+}
+
+#[test]
+fn broken_workloads() {
+    let dir = scratch("bad-workloads");
+    let deep = [
+        "[".repeat(200_000),
+        "{\"a\":".repeat(200_000),
+        format!("{{\"tasks\": {}", "[".repeat(200_000)),
+    ];
+    let cases: Vec<(String, &str)> = vec![
+        ("{\"tasks\": {\"a\": {\"run\": 10".into(), "no end"),
+        ("".into(), "empty"),
+        (task("\"run\": 1, \"frobnicate\": 2"), "`frobnicate`"),
+        (task("\"run\": 1, \"lock\": \"m\""), "`lock`"),
+        ("{\"tasks\": {\"a\": {\"run\": 1}}, \"glob\": {}}".into(), "`glob`"),
+        (task("\"instance\": 1000000000, \"run\": 1"), "1000000000"),
+        (task("\"run\": -5"), "-5"),
+        (task("\"sleep\": -5"), "-5"),
+        (task("\"loop\": -1, \"run\": 0"), "takes no time"),
+        (task("\"loop\": -1, \"phases\": {\"p\": {\"loop\": 3, \"sleep\": 0}}"), "takes no time"),
+        (task("\"run\": 1, \"cpus\": [8]"), "8"),
+        (task("\"run\": 1, \"util_min\": 600, \"util_max\": 300"), "600"),
+        (task("\"run\": 1, \"policy\": \"SCHED_FIFO\""), "SCHED_FIFO"),
+        (
+            "{\"global\": {\"calibration\": \"CPU99\"}, \"tasks\": {\"a\": {\"run\": 1}}}".into(),
+            "99",
+        ),
+        (deep[0].clone(), "deep"),
+        (deep[1].clone(), "deep"),
+        (deep[2].clone(), "deep"),
+    ];
+    for (text, names) in cases {
+        std::fs::write(dir.join("bad.json"), &text).expect("a file");
+        let start = &text[..text.len().min(80)];
+        let message = refused(&dir, &["run", "bad.json", "--platform", "m1"]);
+        assert!(message.starts_with("risetime: bad.json"), "{start}: {message}");
+        assert!(message.contains(names), "{start}: {message}");
+        let checked = refused(&dir, &["check", "bad.json", "--platform", "m1"]);
+        assert_eq!(checked, message, "check says the same");
+    }
+}
+
+#[test]
+fn broken_platforms() {
+    let dir = scratch("bad-platforms");
+    let good = crate::prints(&["show", "--source", "m1"]);
+    let opps = good.find("opp = [").expect("OPPs");
+    let no_opps = format!(
+        "{}opp = []{}",
+        &good[..opps],
+        &good[opps + good[opps..].find("\n]").expect("their end") + 2..]
+    );
+    let cases = [
+        (no_opps, "OPP"),
+        (good.replacen("capacity = 1024", "capacity = 1025", 1), "1025"),
+        (good.replacen("hz = 1000", "hz = 1000\nfrequency = 5", 1), "`frequency`"),
+        (good.replacen("hz = 1000", "hz = -1000", 1), "-1000"),
+        (good.replacen("cpus = \"4-7\"", "cpus = \"4-9999999999\"", 1), "9999999999"),
+        (good.replacen("cpus = \"4-7\"", "cpus = \"5-7\"", 1), "CPU 4"),
+        (good.replacen("freq_khz = 972000", "freq_khz = 600000", 1), "600000"),
+        (good.replacen("schema = 1", "schema = 2", 1), "schema"),
+        (good[..good.len() / 2].to_string(), "bad.toml"),
+        (format!("a = {}", "[".repeat(200_000)), "recurs"),
+        ("[".repeat(200_000), "bad.toml"),
+    ];
+    for (text, names) in cases {
+        assert_ne!(text, good);
+        std::fs::write(dir.join("bad.toml"), &text).expect("a file");
+        let message = refused(&dir, &["run", "rampup", "--platform", "bad.toml"]);
+        assert!(
+            message.starts_with("risetime: bad.toml") && message.contains(names),
+            "{names}: {message}"
+        );
+        refused(&dir, &["show", "bad.toml"]);
+        refused(&dir, &["check", "bad.toml"]);
+    }
+}
+
+#[test]
+fn a_gigabyte_of_garbage() {
+    let dir = scratch("gigabyte");
+    for name in ["big.json", "big.toml", "big"] {
+        std::fs::File::create(dir.join(name))
+            .and_then(|f| f.set_len(1 << 30))
+            .expect("a sparse file");
+    }
+    for args in [
+        &["run", "big.json", "--platform", "m1"][..],
+        &["run", "big", "--platform", "m1"],
+        &["run", "rampup", "--platform", "big.toml"],
+        &["run", "rampup", "--platform", "m1", "--policy", "big.toml"],
+        &["show", "big.toml"],
+        &["show", "./big"],
+        &["check", "big.toml"],
+        &["check", "big.json"],
+        &["show", "/dev/zero"],
+    ] {
+        let message = refused(&dir, args);
+        assert!(message.contains("too big"), "{message}");
+    }
+    std::fs::write(dir.join("noise.json"), [0x80, 0xff, 0, 7].repeat(100_000)).expect("a file");
+    let message = refused(&dir, &["run", "noise.json", "--platform", "m1"]);
+    assert!(message.contains("noise.json:1:1: not UTF-8"), "{message}");
+}
+
+#[test]
+fn unknown_names_list_the_known_ones() {
+    for (args, known) in [
+        (vec!["run", "nope", "--platform", "m1"], "rampup"),
+        (vec!["run", "rampup", "--platform", "nope"], "laptop4"),
+        (ramp(&["--policy", "nope"]), "linux-6.12"),
+        (ramp(&["--set", "nope=1"]), "rate_limit_us"),
+        (ramp(&["--set", "governor=nope"]), "powersave"),
+        (ramp(&["--set", "placement=nope"]), "fair"),
+        (ramp(&["--policy", "linux-6.8+nope=1"]), "background_util"),
+        (vec!["show", "nope"], "spinners"),
+        (vec!["check", "nope"], "linux-7.2"),
+    ] {
+        let message = refused(Path::new("/"), &args);
+        assert!(message.contains("nope") && message.contains(known), "{args:?}: {message}");
+    }
+    let message = refused(Path::new("/"), &["run", "ramup", "--platform", "m1"]);
+    assert!(message.contains("did you mean `rampup`"), "{message}");
+}
+
+#[test]
+fn arguments_out_of_range_or_place() {
+    for (more, names) in [
+        (&["--seconds", "0"][..], "--seconds"),
+        (&["--seconds", "-1"], "--seconds"),
+        (&["--seconds", "nan"], "--seconds"),
+        (&["--seconds", "inf"], "--seconds"),
+        (&["--seconds", "1e-12"], "--seconds"),
+        (&["--seconds", "1e300"], "--seconds"),
+        (&["--seconds", "soon"], "soon"),
+        (&["--phase-us", "-1"], "-1"),
+        (&["--phase-us", "99999999999999999999"], "99999999999999999999"),
+        (&["--phases", "0"], "--phases"),
+        (&["--phases", "1000000000"], "1000000000"),
+        (&["--uclamp-min", "-1"], "-1"),
+        (&["--uclamp-max", "1025"], "1025"),
+        (&["--uclamp-min", "600", "--uclamp-max", "300"], "600"),
+        (&["--set", "rate_limit_us"], "key=value"),
+        (&["--set", "rate_limit_us=-1"], "-1"),
+        (&["--set", "rate_limit_us=70us"], "70us"),
+        (&["--set", "governor=performance", "--set", "rate_limit_us=70"], "schedutil"),
+        (&["--policy", "linux-6.8+governor=performance+rate_limit_us=70"], "schedutil"),
+        (&["--set", "first_cpu=8"], "CPUs 0 to 7"),
+        (&["--set", "start_util=1025"], "1025"),
+        (&["--level", "0"], "0"),
+        (&["--format", "xml"], "xml"),
+        (&["--every-phase"], "--phases"),
+        (&["--perfetto", "x", "--phases", "2"], "--perfetto"),
+        (&["--perfetto", "x", "--policy", "linux-6.8", "--policy", "linux-7.2"], "one policy"),
+    ] {
+        let message = refused(Path::new("/"), &ramp(more));
+        assert!(message.contains(names), "{more:?}: {message}");
+    }
+    for args in [
+        &["run", "rampup"][..],
+        &["run", "--platform", "m1"],
+        &["frobnicate"],
+        &["completions", "tcsh"],
+        &["check"],
+    ] {
+        refused(Path::new("/"), args);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_leaves_nothing() {
+    let dir = scratch("unwritable");
+    let message = refused(&dir, &ramp(&["--perfetto", "missing/ramp.perfetto-trace"]));
+    assert!(message.contains("there is no directory"), "{message}");
+    refused(&dir, &["capture", "-o", "missing/here.toml"]);
+    // Not even root writes there.
+    refused(&dir, &ramp(&["--perfetto", "/sys/ramp.perfetto-trace"]));
+    refused(&dir, &ramp(&["--perfetto", "/dev/full"]));
+    refused(&dir, &ramp(&["--perfetto", "."]));
+    std::fs::write(dir.join("file"), "").expect("a file");
+    refused(&dir, &["man", "file"]);
+    // The run itself cannot start: no trace of one, either.
+    refused(&dir, &ramp(&["--perfetto", "ramp.perfetto-trace", "--set", "first_cpu=8"]));
+    let left: Vec<_> =
+        std::fs::read_dir(&dir).expect("the directory").flatten().map(|e| e.file_name()).collect();
+    assert_eq!(left, ["file"]);
+}
+
+#[test]
+fn check_names_each_broken_file_and_goes_on() {
+    let dir = scratch("check");
+    std::fs::write(dir.join("a.json"), "{").expect("a file");
+    std::fs::write(dir.join("b.toml"), "x = 1").expect("a file");
+    let said = crate::risetime_in(&dir, &["check", "a.json", "m1", "b.toml", "rampup"]);
+    assert_eq!((said.code, said.out.as_str()), (2, "m1: platform, ok\nrampup: workload, ok\n"));
+    let places: Vec<bool> =
+        said.err.lines().map(|l| l.contains("a.json:1") || l.contains("b.toml:1")).collect();
+    assert_eq!(places, [true, true], "{}", said.err);
+}
+
+#[test]
+fn what_has_no_effect_is_said_and_is_a_warning_in_check() {
+    let dir = scratch("without-effect");
+    let text = "{\"global\": {\"gnuplot\": true, \"duration\": 1}, \"tasks\": {\"a\": {\"run\": 100, \"sleep\": 9000, \"loop\": -1}}}";
+    std::fs::write(dir.join("my.json"), text).expect("a file");
+    let run = crate::risetime_in(&dir, &["run", "my.json", "--platform", "m1", "--format", "json"]);
+    assert_eq!(run.code, 0);
+    assert!(run.err.lines().count() == 1 && run.err.contains("gnuplot"), "{}", run.err);
+    assert!(run.out.starts_with('{'), "the results are still alone on standard output");
+    let check = |more: &[&str]| crate::risetime_in(&dir, &[&["check", "my.json"], more].concat());
+    assert_eq!((check(&[]).code, check(&["--strict"]).code), (0, 1));
+    assert!(check(&[]).out.contains("gnuplot"));
+}
+
+#[test]
+fn no_arguments_give_help() {
+    let said = risetime(&[]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    assert!(said.err.contains("Usage:") && said.err.contains("demo"), "{}", said.err);
+    assert_eq!(risetime(&RAMP[..1]).code, 2);
+}

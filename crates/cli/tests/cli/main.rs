@@ -1,0 +1,248 @@
+//! The command as a person or a script meets it: what it prints where, and how it ends.
+
+mod bad_input;
+mod documents;
+mod results;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A directory of one test's own, empty.
+pub(crate) fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cli-{name}"));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).expect("a scratch directory");
+    dir
+}
+
+/// The repository's directory.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The command in `dir`, in a UTF-8 locale, as wide as 80 columns.
+pub(crate) fn command(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_risetime"));
+    command.args(args).current_dir(dir).stdin(Stdio::null());
+    command.env("LC_ALL", "C.UTF-8").env_remove("COLUMNS").env_remove("NO_COLOR");
+    command
+}
+
+/// What a command said and how it ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl From<Output> for Said {
+    fn from(o: Output) -> Said {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Said {
+            code: o.status.code().expect("ended by itself"),
+            out: text(o.stdout),
+            err: text(o.stderr),
+        }
+    }
+}
+
+/// Runs the command in `dir`.
+pub(crate) fn risetime_in(dir: &Path, args: &[&str]) -> Said {
+    command(dir, args).output().expect("the command starts").into()
+}
+
+/// Runs the command where there is nothing.
+pub(crate) fn risetime(args: &[&str]) -> Said {
+    risetime_in(Path::new("/"), args)
+}
+
+/// What the command prints when all is well: it ends with 0 and has nothing else to say.
+pub(crate) fn prints(args: &[&str]) -> String {
+    let said = risetime(args);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?}");
+    said.out
+}
+
+const RAMP: [&str; 4] = ["run", "rampup", "--platform", "m1"];
+
+/// `run rampup --platform m1` with more arguments.
+pub(crate) fn ramp<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&RAMP[..], more].concat()
+}
+
+#[test]
+fn every_way_to_print_a_ramp_works_from_anywhere_and_is_plain_when_piped() {
+    let ways: [&[&str]; 7] = [
+        &[],
+        &["--policy", "linux-6.8", "--policy", "mainline+rate_limit_us=70"],
+        &["--phases", "2"],
+        &["--phases", "2", "--every-phase", "--policy", "linux-6.8", "--policy", "linux-6.12"],
+        &["--bursts", "--level", "300"],
+        &["--format", "json"],
+        &["--format", "csv", "--phases", "2"],
+    ];
+    for way in ways {
+        let text = prints(&ramp(way));
+        assert!(text.ends_with('\n') && !text.contains('\x1b') && !text.contains('\r'), "{way:?}");
+        if !way.contains(&"--format") {
+            let widest = text.lines().map(|l| l.chars().count()).max();
+            assert!(widest <= Some(80), "{way:?}: {widest:?} columns");
+        }
+    }
+}
+
+#[test]
+fn every_listed_name_can_be_shown_and_checked() {
+    let names = |what: &str| -> Vec<String> {
+        let page = prints(&["list", what]);
+        let entries = page.lines().skip(1).filter(|l| l.starts_with("  ") && !l.starts_with("   "));
+        entries.filter_map(|l| l.split_whitespace().next()).map(str::to_string).collect()
+    };
+    for (what, least) in [("platforms", 2), ("policies", 3), ("workloads", 4)] {
+        let found = names(what);
+        assert!(found.len() >= least, "{what}: {found:?}");
+        for name in found {
+            assert!(prints(&["show", &name]).contains(&name), "{name}");
+            assert!(!prints(&["show", "--source", &name]).is_empty(), "{name}");
+            let checked = prints(&["check", "--strict", &name]);
+            assert!(
+                checked.starts_with(&format!("{name}: ")) && checked.ends_with("ok\n"),
+                "{checked}"
+            );
+        }
+    }
+    for (what, known) in
+        [("governors", "schedutil"), ("placements", "fair"), ("settings", "rate_limit_us")]
+    {
+        assert!(prints(&["list", what]).contains(known), "{what}");
+    }
+    let all = prints(&["list"]);
+    assert!(["m1", "linux-6.8", "rampup", "powersave"].iter().all(|n| all.contains(n)), "{all}");
+    assert!(prints(&["show", "linux-6.8", "--platform", "m1"]).contains("rate_limit_us"));
+}
+
+#[test]
+fn the_source_of_a_built_in_is_a_file_that_gives_the_same_results() {
+    let dir = scratch("source");
+    std::fs::write(dir.join("my.toml"), prints(&["show", "--source", "m1"])).expect("a file");
+    std::fs::write(dir.join("my.json"), prints(&["show", "--source", "rampup"])).expect("a file");
+    let mine = risetime_in(&dir, &["run", "my.json", "--platform", "my.toml", "--format", "csv"]);
+    assert_eq!((mine.code, mine.err.as_str()), (0, ""));
+    assert_eq!(mine.out, prints(&ramp(&["--format", "csv"])));
+}
+
+#[test]
+fn capture_and_doctor_look_at_this_machine() {
+    let dir = scratch("capture");
+    let said = risetime_in(&dir, &["capture", "-o", "here.toml"]);
+    assert_eq!(said.out, "");
+    // 3: this machine does not say enough; the file then names what to fill in.
+    assert!(
+        said.code == 0 || (said.code == 3 && said.err.contains("does not say enough")),
+        "{said:?}"
+    );
+    let file = std::fs::read_to_string(dir.join("here.toml")).expect("the file");
+    assert!(file.contains("schema = 1"), "{file}");
+    for line in said.err.lines().filter_map(|l| l.strip_prefix("risetime: missing: ")) {
+        assert!(file.contains(&line[..line.len().min(20)]), "{line}: not in the file");
+    }
+    if said.code == 0 {
+        let run = risetime_in(&dir, &["run", "rampup", "--platform", "here.toml"]);
+        assert_eq!((run.code, run.err.as_str()), (0, ""));
+    }
+    let findings = prints(&["doctor"]);
+    assert!(findings.lines().count() > 3, "{findings}");
+    let json: serde_json::Value =
+        serde_json::from_str(&prints(&["doctor", "--format", "json"])).expect("JSON");
+    let first = &json["findings"][0];
+    assert!(["severity", "title", "meaning"].iter().all(|k| first[k].is_string()), "{first}");
+    assert!(first["evidence"][0]["file"].is_string(), "{first}");
+}
+
+#[test]
+fn the_demo_is_one_screen_with_all_its_parts() {
+    let page = prints(&["demo"]);
+    for part in ["ms lost", "Where it went", "Beside RFC 00/16", "This machine", "Try next"] {
+        assert!(page.contains(part), "no {part:?} in\n{page}");
+    }
+    assert!(page.lines().all(|l| l.chars().count() <= 80));
+    for try_next in page.lines().filter_map(|l| l.trim().strip_prefix("risetime ")) {
+        let words: Vec<&str> = try_next.split("  ").next().unwrap_or_default().split(' ').collect();
+        assert_eq!(risetime(&words).code, 0, "the demo says to try {words:?}");
+    }
+}
+
+#[test]
+fn completions_and_man_pages_come_from_the_commands() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = prints(&["completions", shell]);
+        assert!(script.contains("uclamp-min") && script.contains("doctor"), "{shell}");
+    }
+    let dir = scratch("man");
+    let said = risetime_in(&dir, &["man", "pages/here"]);
+    assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (0, "", ""));
+    let pages: Vec<_> = std::fs::read_dir(dir.join("pages/here"))
+        .expect("the pages")
+        .flatten()
+        .map(|e| e.path())
+        .collect();
+    for page in ["risetime.1", "risetime-run.1", "risetime-doctor.1"] {
+        let text = std::fs::read_to_string(dir.join("pages/here").join(page)).expect(page);
+        assert!(text.contains(".SH"), "{page} of {pages:?}");
+    }
+    for command in
+        ["demo", "run", "list", "show", "check", "capture", "doctor", "completions", "man"]
+    {
+        let help = prints(&[command, "--help"]);
+        assert!(help.contains("Usage:") && help.contains(command), "{command}");
+    }
+}
+
+/// `risetime … | head -1`: the reader goes away while there is more to say.
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    for args in [&ramp(&[])[..], &["run", "--help"], &["demo"], &["completions", "bash"]] {
+        let mut child = command(Path::new("/"), args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        drop(child.stdout.take());
+        let said = Said::from(child.wait_with_output().expect("ends"));
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_one_message() {
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let said = Said::from(command(Path::new("/"), &ramp(&[])).stdout(full).output().expect("ends"));
+    assert_eq!((said.code, said.err.lines().count()), (1, 1), "{}", said.err);
+}
+
+/// The width comes from COLUMNS where nothing else says it; whatever it is, it is survived.
+#[test]
+fn any_width_and_any_locale_give_a_page() {
+    for columns in ["0", "1", "20", "60", "200", "100000000", "x", ""] {
+        for args in [
+            &ramp(&[])[..],
+            &["demo"],
+            &["doctor"],
+            &["list"],
+            &["show", "m1"],
+            &ramp(&["--phases", "2"]),
+        ] {
+            let said = Said::from(
+                command(Path::new("/"), args).env("COLUMNS", columns).output().expect("ends"),
+            );
+            assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?} in {columns:?} columns");
+            let widest = said.out.lines().map(|l| l.chars().count()).max().unwrap_or(0);
+            assert!(widest <= 400, "{args:?} in {columns:?} columns: {widest}");
+        }
+    }
+    let plain =
+        Said::from(command(Path::new("/"), &ramp(&[])).env("LC_ALL", "C").output().expect("ends"));
+    assert_eq!(plain.code, 0);
+    assert!(plain.out.is_ascii(), "a plain locale gets plain characters");
+}

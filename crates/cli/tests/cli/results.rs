@@ -1,0 +1,229 @@
+//! What the numbers on standard output are: complete, documented, repeatable, and without
+//! knowledge of names.
+
+use crate::{prints, ramp, repository, risetime_in, scratch};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&prints(args)).expect("JSON")
+}
+
+/// All keys of all records in `value`; what `settings` holds are names of its own.
+fn keys(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|v| keys(v, into)),
+        Value::Object(record) => {
+            for (key, v) in record {
+                into.insert(key.clone());
+                if key != "settings" {
+                    keys(v, into);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_key_of_the_json_is_documented_and_every_documented_run_key_is_there() {
+    let documented =
+        std::fs::read_to_string(repository().join("docs/json.md")).expect("docs/json.md");
+    let mut found = BTreeSet::new();
+    keys(&json(&ramp(&["--format", "json", "--bursts"])), &mut found);
+    keys(&json(&ramp(&["--format", "json", "--phases", "2"])), &mut found);
+    let missing: Vec<_> = found
+        .iter()
+        .filter(|k| {
+            !["schema", "runs"].contains(&k.as_str()) && !documented.contains(&format!("`{k}`"))
+        })
+        .collect();
+    assert_eq!(missing, [""; 0], "not in docs/json.md");
+    for key in [
+        "schema",
+        "runs",
+        "policy",
+        "backend",
+        "platform",
+        "seed",
+        "phase_us",
+        "settings",
+        "tasks",
+        "comm",
+        "bursts",
+        "burst",
+        "t0_ms",
+        "t1_ms",
+        "end_ms",
+        "ended_by",
+        "reach",
+        "signal",
+        "level",
+        "after_ms",
+        "perf_10_90_ms",
+        "debt_ms",
+        "debt_capped_ms",
+        "wait_ms",
+        "energy_mj",
+        "running",
+        "cpu",
+        "freq_khz",
+        "ms",
+        "util_residency",
+        "util",
+        "migrations",
+        "at_ms",
+        "from",
+        "to",
+        "why",
+        "cpus",
+        "freq",
+        "idle",
+        "state",
+    ] {
+        assert!(found.contains(key), "no `{key}`");
+    }
+}
+
+#[test]
+fn the_json_holds_every_resolved_setting() {
+    let all = json(&ramp(&[
+        "--format",
+        "json",
+        "--set",
+        "rate_limit_us=10000",
+        "--uclamp-min",
+        "300",
+        "--set",
+        "start_util=0",
+    ]));
+    assert_eq!(all["schema"], 1);
+    let run = &all["runs"][0];
+    assert_eq!(
+        (run["backend"].as_str(), run["platform"].as_str(), run["policy"].is_string()),
+        (Some("sim"), Some("m1"), true)
+    );
+    let settings = run["settings"].as_object().expect("settings");
+    for (name, value) in [("rate_limit_us", 10000), ("uclamp_min", 300), ("start_util", 0)] {
+        assert_eq!(settings[name], value, "{name}");
+    }
+    // Everything that has a default on this machine under this governor.
+    for name in [
+        "governor",
+        "placement",
+        "sched_energy_aware",
+        "base_slice_ns",
+        "sugov_work_ns",
+        "background_util",
+    ] {
+        assert!(settings.contains_key(name), "{name} in {settings:?}");
+    }
+    assert!(
+        !settings.contains_key("scaling_setspeed"),
+        "a tunable of a governor that is not in use"
+    );
+}
+
+#[test]
+fn reach_holds_450_1000_every_opp_and_the_biggest_cpu() {
+    let all = json(&ramp(&["--format", "json"]));
+    let reach = all["runs"][0]["tasks"][0]["reach"].as_array().expect("reach").clone();
+    let has = |signal: &str, level: u64| {
+        reach.iter().any(|r| r["signal"] == signal && r["level"] == level)
+    };
+    assert!(has("util", 450) && has("util", 1000) && has("capacity", 1024), "{reach:?}");
+    assert_eq!(reach.iter().filter(|r| r["signal"] == "freq_khz").count(), 5 + 15);
+}
+
+#[test]
+fn the_csv_has_one_figure_a_row() {
+    let text =
+        prints(&ramp(&["--format", "csv", "--policy", "linux-6.8", "--policy", "linux-7.2"]));
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header: Vec<String> =
+        reader.headers().expect("a header").iter().map(str::to_string).collect();
+    assert_eq!(header, ["policy", "phase_us", "task", "figure", "key", "value", "unit"]);
+    let rows: Vec<csv::StringRecord> =
+        reader.records().collect::<Result<_, _>>().expect("rows of equal length");
+    for policy in ["linux-6.8", "linux-7.2"] {
+        for figure in ["setting", "debt", "reach", "running", "cpu_freq", "energy"] {
+            assert!(rows.iter().any(|r| &r[0] == policy && &r[3] == figure), "{policy} {figure}");
+        }
+    }
+}
+
+#[test]
+fn two_runs_give_the_same_bytes() {
+    let dir = scratch("twice");
+    for format in ["text", "json", "csv"] {
+        for more in [
+            &["--seed", "7"][..],
+            &["--phases", "3"],
+            &["--policy", "linux-6.8", "--policy", "linux-6.12"],
+        ] {
+            let args = ramp(&[&["--format", format], more].concat());
+            assert!(prints(&args) == prints(&args), "{args:?}");
+        }
+    }
+    let trace = |name: &str| {
+        assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", name])).code, 0);
+        std::fs::read(dir.join(name)).expect("a trace")
+    };
+    let first = trace("a");
+    assert!(first == trace("b") && first.len() > 10_000, "{} bytes", first.len());
+    assert_eq!(
+        std::fs::read_dir(&dir).expect("the directory").count(),
+        2,
+        "nothing but the traces"
+    );
+}
+
+#[test]
+fn a_trace_replaces_a_file_but_not_a_link_or_a_device() {
+    let dir = scratch("replace");
+    std::fs::write(dir.join("old"), "something else").expect("a file");
+    std::os::unix::fs::symlink("old", dir.join("link")).expect("a link");
+    assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "link"])).code, 0);
+    assert!(dir.join("link").is_symlink());
+    assert!(std::fs::read(dir.join("old")).expect("the trace").len() > 10_000);
+    assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "/dev/null"])).code, 0);
+    assert!(!std::path::Path::new("/dev/null").is_file(), "still a device");
+}
+
+#[test]
+fn a_renamed_platform_gives_the_same_numbers() {
+    let dir = scratch("renamed");
+    let source = prints(&["show", "--source", "m1"]).replace("name = \"m1\"", "name = \"another\"");
+    std::fs::write(dir.join("another.toml"), source).expect("a file");
+    for more in [&[][..], &["--phases", "2"], &["--uclamp-min", "512"]] {
+        let own = risetime_in(
+            &dir,
+            &[&["run", "rampup", "--platform", "another.toml", "--format", "json"], more].concat(),
+        );
+        assert_eq!((own.code, own.err.as_str()), (0, ""));
+        assert!(own.out.contains("\"another\""));
+        assert_eq!(
+            own.out.replace("\"another\"", "\"m1\""),
+            prints(&ramp(&[&["--format", "json"], more].concat()))
+        );
+    }
+}
+
+#[test]
+fn policy_and_set_say_the_same_thing() {
+    let figures = |args: &[&str]| {
+        let mut all = json(args);
+        all["runs"][0]["policy"] = Value::Null;
+        all
+    };
+    let in_policy = figures(&ramp(&["--format", "json", "--policy", "linux-6.8+rate_limit_us=70"]));
+    let by_set =
+        figures(&ramp(&["--format", "json", "--policy", "linux-6.8", "--set", "rate_limit_us=70"]));
+    assert_eq!(in_policy, by_set);
+    let without = figures(&ramp(&["--format", "json", "--policy", "linux-6.8"]));
+    assert_ne!(in_policy, without);
+    assert_eq!(
+        figures(&ramp(&["--format", "json"])),
+        figures(&ramp(&["--format", "json", "--policy", "mainline"]))
+    );
+}

@@ -1,0 +1,75 @@
+//! What holds the project together and no compiler checks: which room may use which, under which
+//! licences the binary can be passed on, what the simulator must not touch, and that the list of
+//! known deviations in ARCHITECTURE.md is the code's.
+//!
+//! Every rule is a function from what is there to a list of complaints, so that each has a test
+//! which shows that it can complain.
+
+mod rooms;
+mod sources;
+mod spdx;
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The workspace's directory.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
+}
+
+/// `cargo metadata` of this workspace, for the platform the tests run on.
+fn metadata() -> Value {
+    let host = Command::new(env!("CARGO")).arg("-vV").output().expect("cargo -vV");
+    let host = String::from_utf8(host.stdout).expect("UTF-8");
+    let host = host.lines().find_map(|l| l.strip_prefix("host: ")).expect("cargo names its host");
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--locked", "--filter-platform", host])
+        .current_dir(root())
+        .output()
+        .expect("cargo metadata");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).expect("cargo metadata prints JSON")
+}
+
+#[test]
+fn rooms_are_entered_one_way_only() {
+    assert_eq!(rooms::broken_walls(&metadata()), [""; 0]);
+}
+
+#[test]
+fn the_binary_can_be_passed_on_under_the_gpl_2() {
+    assert_eq!(rooms::unfit_licences(&metadata()), [""; 0]);
+}
+
+#[test]
+fn no_crate_wants_a_newer_rust_than_we_promise() {
+    assert_eq!(rooms::too_new(&metadata()), [""; 0]);
+}
+
+#[test]
+fn kernel_and_sim_touch_no_hash_float_clock_file_or_thread() {
+    let found = ["kernel", "sim"]
+        .map(|room| sources::forbidden_in(&root().join("crates").join(room).join("src")));
+    assert_eq!(found.concat(), [""; 0]);
+}
+
+#[test]
+fn the_kernel_room_is_no_std() {
+    let lib = std::fs::read_to_string(root().join("crates/kernel/src/lib.rs")).expect("its lib.rs");
+    assert!(lib.lines().any(|l| l == "#![no_std]"));
+}
+
+#[test]
+fn nothing_names_a_path_of_some_machine() {
+    assert_eq!(sources::machine_paths(&root()), [""; 0]);
+}
+
+#[test]
+fn architecture_lists_the_deviations_of_the_code() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let (listed, found) =
+        (sources::listed_deviations(&text), sources::deviations(&root().join("crates")));
+    assert!(found.len() > 5, "the search itself has to work: {found:?}");
+    assert_eq!(listed, found, "left: ARCHITECTURE.md, right: DEVIATES( in crates/");
+}

@@ -1,0 +1,201 @@
+//! Rules on source text, for what clippy would only say when somebody runs it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// What gives other results in another run, on another day or another processor.
+const FORBIDDEN: &[&str] = &[
+    "HashMap",
+    "HashSet",
+    "RandomState",
+    "f32",
+    "f64",
+    "std::time",
+    "SystemTime",
+    "std::fs",
+    "std::env",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::io",
+    "rand",
+];
+
+/// Lines that may: `units.rs` turns a time into milliseconds for those who print it.
+const ALLOWED: &[&str] = &["pub fn as_ms(self) -> f64 {", "self.0 as f64 / 1e6"];
+
+/// All files below `dir`, in order; `target`, `.git` and their like are left out.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(dir).expect("a directory").map(|e| e.expect("an entry").path()).collect();
+    entries.sort();
+    let ours = |p: &PathBuf| {
+        let name = p.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name != "target" && (!name.starts_with('.') || name == ".ci")
+    };
+    let below = |p: PathBuf| if p.is_dir() { files(&p) } else { vec![p] };
+    entries.into_iter().filter(ours).flat_map(below).collect()
+}
+
+fn text(file: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(file).expect("a file")).into_owned()
+}
+
+/// Do these sources use anything that makes a run not repeatable? Tests, in files and directories
+/// of that name, may.
+pub(crate) fn forbidden_in(src: &Path) -> Vec<String> {
+    let test =
+        |f: &Path| f.ends_with("tests.rs") || f.components().any(|c| c.as_os_str() == "tests");
+    let code = |f: &PathBuf| f.extension().is_some_and(|e| e == "rs");
+    let inside = |f: &Path| f.strip_prefix(src).expect("below src").to_path_buf();
+    files(src)
+        .into_iter()
+        .filter(|f| code(f) && !test(&inside(f)))
+        .flat_map(|f| {
+            forbidden(&text(&f)).into_iter().map(move |l| format!("{}: {l}", f.display()))
+        })
+        .collect()
+}
+
+fn forbidden(source: &str) -> Vec<String> {
+    let guilty = |line: &&str| {
+        FORBIDDEN.iter().any(|word| has_word(line, word)) && !ALLOWED.contains(&line.trim())
+    };
+    without_tests(source)
+        .into_iter()
+        .map(without_comment)
+        .filter(guilty)
+        .map(|l| l.trim().to_string())
+        .collect()
+}
+
+/// The lines of `source` that are not part of a `#[cfg(test)] mod … { … }`.
+fn without_tests(source: &str) -> Vec<&str> {
+    let mut kept = Vec::new();
+    let mut lines = source.lines().peekable();
+    while let Some(line) = lines.next() {
+        let module = lines.peek().is_some_and(|next| next.trim_start().starts_with("mod "));
+        if line.trim() == "#[cfg(test)]" && module {
+            let indent = &line[..line.len() - line.trim_start().len()];
+            let end = format!("{indent}}}");
+            let one_line = lines.next().is_some_and(|l| l.ends_with(';'));
+            let _ = one_line || lines.by_ref().any(|l| l == end);
+        } else {
+            kept.push(line);
+        }
+    }
+    kept
+}
+
+fn without_comment(line: &str) -> &str {
+    line.split_once("//").map_or(line, |(code, _)| code)
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let (before, after) =
+            (line[..at].chars().next_back(), line[at + word.len()..].chars().next());
+        !before.is_some_and(part) && !after.is_some_and(part)
+    })
+}
+
+/// Directories that exist on somebody's machine and nowhere else. In two halves, or this file
+/// would name them.
+const ELSEWHERE: &[&str] = &[
+    concat!("/ho", "me/"),
+    concat!("/ro", "ot/"),
+    concat!("/wo", "rk/"),
+    concat!("/Us", "ers/"),
+    concat!("/tm", "p/"),
+    concat!("../sha", "red"),
+];
+
+/// Which lines of the project's files name a directory of somebody's machine?
+pub(crate) fn machine_paths(root: &Path) -> Vec<String> {
+    let all = files(root).into_iter();
+    all.flat_map(|f| {
+        paths_in(&text(&f)).into_iter().map(move |line| format!("{}: {line}", f.display()))
+    })
+    .collect()
+}
+
+fn paths_in(text: &str) -> Vec<String> {
+    let inside_another = |c: char| c.is_alphanumeric() || "./_-{}~$".contains(c);
+    let names = |line: &&str| {
+        let starts =
+            |(at, _): (usize, &str)| !line[..at].chars().next_back().is_some_and(inside_another);
+        ELSEWHERE.iter().any(|dir| line.match_indices(dir).any(starts))
+    };
+    text.lines().filter(names).map(str::to_string).collect()
+}
+
+/// The ids of all `DEVIATES(id)` in the Rust sources below `crates`.
+pub(crate) fn deviations(crates: &Path) -> BTreeSet<String> {
+    let rust = files(crates)
+        .into_iter()
+        .filter(|f| f.extension().is_some_and(|e| e == "rs") && !f.ends_with("walls/sources.rs"));
+    rust.flat_map(|f| ids(&text(&f), "DEVIATES(", ')')).collect()
+}
+
+/// The ids that ARCHITECTURE.md lists: items "- `id`: …" below the heading "Deviations…".
+pub(crate) fn listed_deviations(architecture: &str) -> BTreeSet<String> {
+    let lines = architecture.lines().skip_while(|l| !l.starts_with("## Deviations")).skip(1);
+    let section = lines.take_while(|l| !l.starts_with("## "));
+    section.filter(|l| l.starts_with("- `")).flat_map(|l| ids(l, "- `", '`')).collect()
+}
+
+fn ids(text: &str, before: &str, after: char) -> Vec<String> {
+    let id = |rest: &str| rest.split_once(after).map(|(id, _)| id.to_string());
+    let plain = |id: &String| {
+        !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    text.split(before).skip(1).filter_map(id).filter(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forbidden_words_are_noticed_in_code_and_only_there() {
+        for line in [
+            "let x: f64 = 0.0;",
+            "use std::collections::{BTreeMap, HashMap};",
+            "    std::time::Instant::now()",
+            "x as f32",
+            "use std::fs;",
+        ] {
+            assert_eq!(forbidden(line), [line.trim()], "{line}");
+        }
+        let fine = "// f64 here\nuse units::Instant;\nlet buf64 = 1; // as f64\n#[cfg(test)]\nmod tests {\n    fn x() -> f64 {\n    }\n}\n";
+        assert_eq!(forbidden(fine), [""; 0]);
+        assert_eq!(
+            forbidden("#[cfg(test)]\nmod tests;\nlet a: f64;"),
+            ["let a: f64;"],
+            "code goes on after a test module"
+        );
+        assert_eq!(forbidden(&format!("{fine}let a: f64;")), ["let a: f64;"]);
+        assert_eq!(forbidden("#[cfg(test)]\nuse x;\nlet a: f64;"), ["let a: f64;"]);
+    }
+
+    #[test]
+    fn paths_of_a_machine_are_noticed() {
+        for dir in ELSEWHERE {
+            for line in [format!("see {dir}x"), format!("\"{dir}x\""), format!("{dir}x")] {
+                assert_eq!(paths_in(&line).len(), 1, "{line}");
+            }
+            assert_eq!(paths_in(&format!("crates{dir}x")).len(), 0, "part of a longer path");
+        }
+    }
+
+    #[test]
+    fn deviations_are_read_from_both_sides() {
+        assert_eq!(
+            ids("//! DEVIATES(a-b): x\n`DEVIATES(c_6_12)`: y, DEVIATES(…)", "DEVIATES(", ')'),
+            ["a-b", "c_6_12"]
+        );
+        let text = "# A\n- `no`: x\n## Deviations from the kernel\n- `a-b`: x `y`\n- b\n## Next\n- `no`: z\n";
+        assert_eq!(listed_deviations(text), BTreeSet::from(["a-b".to_string()]));
+    }
+}

@@ -1,0 +1,61 @@
+//! How fast the simulator is, in the loop: experiments are made beforehand.
+//!
+//! `rampup` on the m1 is 100 naps of 10 ms and then one busy task to the end, 2 s in all: what
+//! costs is a tick of one busy CPU. `crowd` is 60 tasks on the same 8 CPUs. Each with the trace
+//! thrown away, and analysed.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use risetime_analysis::{Analyzer, Options};
+use risetime_kernel::units::Span;
+use risetime_lab::Request;
+use risetime_model::{Experiment, Workload};
+use risetime_sim::Simulator;
+use risetime_trace::Backend;
+use std::sync::Arc;
+
+/// Sixty tasks that run a fifth to a third of the time each: about two per CPU.
+const CROWD: &str = r#"{
+  "global": { "duration": 2 },
+  "tasks": {
+    "short": { "instance": 30, "loop": -1, "run": 1000, "timer": { "ref": "unique", "period": 8000 } },
+    "long":  { "instance": 20, "loop": -1, "run": 10000, "sleep": 40000 },
+    "spin":  { "instance": 10, "loop": -1, "priority": 5, "run": 500000, "sleep": 10000 }
+  }
+}"#;
+
+fn rampup() -> Experiment {
+    let request = Request {
+        workload: "rampup".into(),
+        platform: "m1".into(),
+        policies: vec!["linux-7.2".into()],
+        set: Vec::new(),
+        seconds: Some(2.0),
+        phase: Span(0),
+        seed: 1,
+    };
+    request.experiments().expect("built in").remove(0)
+}
+
+fn crowd() -> Experiment {
+    let workload = Workload::parse(CROWD, "crowd").expect("a workload");
+    Experiment { workload: Arc::new(workload), ..rampup() }
+}
+
+fn benches(c: &mut Criterion) {
+    for (name, experiment) in [("rampup 2 s", rampup()), ("crowd 2 s", crowd())] {
+        let mut group = c.benchmark_group(name);
+        group.sample_size(20);
+        group.bench_function("null sink", |b| b.iter(|| Simulator.run(&experiment, &mut ()).expect("runs")));
+        group.bench_function("analyzed", |b| {
+            b.iter(|| {
+                let mut analyzer = Analyzer::new(Options::default());
+                Simulator.run(&experiment, &mut analyzer).expect("runs");
+                analyzer.finish()
+            });
+        });
+        group.finish();
+    }
+}
+
+criterion_group!(all, benches);
+criterion_main!(all);

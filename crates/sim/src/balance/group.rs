@@ -1,0 +1,169 @@
+//! How busy a group of CPUs is, and how much should move between two groups.
+//!
+//! ```text
+//! overloaded    more tasks than CPUs, and util or runnable above what they have
+//! misfit        a task that needs a bigger CPU (or a CPU that other classes use)
+//! fully busy    no capacity left           has spare    capacity left
+//! ```
+//!
+//! Source: kernel/sched/fair.c.
+
+use super::{Env, Idle, Migrate};
+use crate::cpuset::CpuSet;
+use crate::machine::Machine;
+use crate::placement::fork::{GroupLoad, GroupType, classify};
+use crate::topology::{IMBALANCE_PCT, SchedDomain};
+use risetime_kernel::KernelRev;
+use risetime_kernel::fits::capacity_greater;
+use risetime_kernel::units::{Capacity, CpuId};
+
+/// A group's load (`struct sg_lb_stats`).
+pub(super) struct Group {
+    pub(super) cpus: CpuSet,
+    pub(super) weight: usize,
+    pub(super) two_on_a_cpu: bool,
+    pub(super) overutilized: bool,
+    pub(super) kind: GroupType,
+    pub(super) load: u64,
+    pub(super) util: u64,
+    pub(super) capacity: u64,
+    pub(super) running: usize,
+    pub(super) fair_queued: usize,
+    pub(super) idle_cpus: usize,
+    pub(super) misfit_load: u64,
+    pub(super) avg_load: u64,
+    pub(super) max_capacity: u64,
+    pub(super) min_capacity: u64,
+}
+
+/// `check_cpu_capacity`: other classes take noticeably much of `cpu`.
+pub(super) fn reduced_capacity(m: &Machine, cpu: CpuId) -> bool {
+    let c = m.cpu(cpu);
+    c.cpu_capacity.0 * IMBALANCE_PCT < c.capacity.0 * 100
+}
+
+/// What load balancing counts of the fair class: until 6.13 also tasks whose dequeue is delayed
+/// (`h_nr_running`, then `h_nr_runnable`).
+pub(super) fn fair_queued(m: &Machine, cpu: CpuId) -> usize {
+    let cfs = &m.cpu(cpu).cfs;
+    if m.rev >= KernelRev::new(6, 14) { cfs.nr_runnable() } else { cfs.nr_queued() }
+}
+
+/// `sibling_imbalance`: how many more tasks the busiest group has, per CPU.
+pub(super) fn sibling_imbalance(idle: Idle, busiest: &Group, local: &Group) -> usize {
+    if idle == Idle::Not || busiest.running == 0 {
+        return 0;
+    }
+    if busiest.weight == local.weight {
+        return busiest.running.saturating_sub(local.running);
+    }
+    let cores = local.weight + busiest.weight;
+    let excess = (local.weight * busiest.running).saturating_sub(busiest.weight * local.running);
+    let imbalance = (2 * excess + cores) / cores;
+    if imbalance <= 1 && local.running == 0 && busiest.running > 1 { 2 } else { imbalance }
+}
+
+/// `update_sg_lb_stats`.
+pub(super) fn group_stats(m: &Machine, env: &Env, domain: &SchedDomain, group: &CpuSet, local: bool) -> Group {
+    let cpus = group.and(&env.cpus);
+    let mut g = Group {
+        cpus,
+        weight: group.len(),
+        two_on_a_cpu: false,
+        overutilized: false,
+        kind: GroupType::HasSpare,
+        load: 0,
+        util: 0,
+        capacity: 0,
+        running: 0,
+        fair_queued: 0,
+        idle_cpus: 0,
+        misfit_load: 0,
+        avg_load: 0,
+        max_capacity: 0,
+        min_capacity: u64::MAX,
+    };
+    let mut runnable = 0;
+    for cpu in cpus.iter() {
+        let c = m.cpu(cpu);
+        g.load += c.cfs_avg.avg.load_avg;
+        g.util += m.cpu_util_cfs(cpu).0;
+        runnable += c.cfs_avg.avg.runnable_avg.0;
+        g.running += c.nr_running();
+        g.fair_queued += fair_queued(m, cpu);
+        g.overutilized |= m.cpu_overutilized(cpu);
+        if m.idle_cpu(cpu) {
+            g.idle_cpus += 1;
+            continue;
+        }
+        g.two_on_a_cpu |= c.nr_running() > 1;
+        if local {
+            continue;
+        }
+        if domain.asym {
+            g.misfit_load = g.misfit_load.max(c.misfit_task_load);
+        } else if env.idle != Idle::Not && c.cfs.nr_runnable() == 1 && reduced_capacity(m, cpu) {
+            g.misfit_load = g.misfit_load.max(c.cfs_avg.avg.load_avg);
+        }
+    }
+    for cpu in group.iter() {
+        let capacity = m.capacity_of(cpu).0;
+        g.capacity += capacity;
+        g.max_capacity = g.max_capacity.max(capacity);
+        g.min_capacity = g.min_capacity.min(capacity);
+    }
+    let load = GroupLoad { capacity: g.capacity, util: g.util, runnable, running: g.running, weight: g.weight };
+    g.kind = classify(&load, IMBALANCE_PCT, g.misfit_load != 0);
+    if g.kind == GroupType::Overloaded {
+        g.avg_load = g.load * 1024 / g.capacity.max(1);
+    }
+    g
+}
+
+/// Whether `g` may be chosen as the busiest group at all (`update_sd_pick_busiest`, first part).
+pub(super) fn pickable(m: &Machine, dst: CpuId, asym: bool, local: &Group, g: &Group) -> bool {
+    let here = m.capacity_of(dst);
+    let misfit_elsewhere = asym
+        && g.kind == GroupType::Misfit
+        && (!capacity_greater(here, Capacity(g.max_capacity)) || local.kind != GroupType::HasSpare);
+    let too_big = asym && g.kind <= GroupType::FullyBusy && capacity_greater(Capacity(g.min_capacity), here);
+    g.fair_queued > 0 && !misfit_elsewhere && !too_big
+}
+
+/// Whether `g` is busier than the busiest so far (`update_sd_pick_busiest`, second part).
+pub(super) fn busier(g: &Group, busiest: &Group) -> bool {
+    if g.kind != busiest.kind {
+        return g.kind > busiest.kind;
+    }
+    match g.kind {
+        GroupType::Overloaded => g.avg_load > busiest.avg_load,
+        GroupType::Misfit => g.misfit_load > busiest.misfit_load,
+        GroupType::FullyBusy => g.avg_load >= busiest.avg_load,
+        GroupType::HasSpare => {
+            g.idle_cpus < busiest.idle_cpus || (g.idle_cpus == busiest.idle_cpus && g.running > busiest.running)
+        }
+    }
+}
+
+/// `calculate_imbalance`: what to move, and how much of it.
+pub(super) fn imbalance(local: &Group, busiest: &Group, idle: Idle, share_llc: bool, prefer_sibling: bool, domain_avg: u64) -> (Migrate, u64) {
+    if local.kind == GroupType::HasSpare {
+        if busiest.kind > GroupType::FullyBusy && !share_llc {
+            let room = local.capacity.saturating_sub(local.util);
+            return if idle != Idle::Not && room == 0 { (Migrate::Task, 1) } else { (Migrate::Util, room) };
+        }
+        let tasks = if busiest.weight == 1 || prefer_sibling {
+            sibling_imbalance(idle, busiest, local)
+        } else {
+            local.idle_cpus.saturating_sub(busiest.idle_cpus)
+        };
+        return (Migrate::Task, tasks as u64 / 2);
+    }
+    let local_avg = local.load * 1024 / local.capacity.max(1);
+    if local.kind < GroupType::Overloaded && (local_avg >= busiest.avg_load || local_avg >= domain_avg) {
+        return (Migrate::Load, 0);
+    }
+    let from = busiest.avg_load.saturating_sub(domain_avg) * busiest.capacity;
+    let to = domain_avg.saturating_sub(local_avg) * local.capacity;
+    (Migrate::Load, from.min(to) / 1024)
+}

@@ -1,0 +1,146 @@
+//! Generated workloads on generated platforms under every policy, governor and placement.
+//!
+//! After every event the machine is consistent ([`consistent`]); its trace tells a possible
+//! story ([`Checker`]); the same experiment gives the same bytes, whatever the platform is
+//! called.
+
+use super::checker::Checker;
+use super::generate::experiments;
+use super::Bytes;
+use crate::engine::Engine;
+use crate::machine::{Machine, Role, State};
+use crate::{Simulator, setup};
+use proptest::prelude::*;
+use risetime_kernel::pelt::{SchedAvg, get_pelt_divider, update_load_avg_se};
+use risetime_kernel::units::{CpuId, Instant, TaskId};
+use risetime_model::{Experiment, Platform};
+use risetime_trace::{Backend, TraceSink};
+use std::sync::Arc;
+
+/// Runs `e` and checks everything; what is wrong comes with the events that led to it.
+fn run_checked(e: &Experiment) -> Result<Checker, TestCaseError> {
+    let mut checker = Checker::new(e);
+    match step_through(e, &mut checker) {
+        Ok(()) if checker.wrong.is_empty() => return Ok(checker),
+        Ok(()) => {}
+        Err(what) => checker.wrong.insert(0, what),
+    }
+    let mut bytes = Bytes::default();
+    // It goes wrong again; the first complaint is the one to print.
+    let _ = step_through(e, &mut bytes);
+    let from: u64 = checker.wrong[0].split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+    let led_to_it = |l: &&str| l.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).is_some_and(|ns| ns <= from);
+    let lines: Vec<&str> = bytes.0.lines().filter(|l| !l.contains(" Phase")).filter(led_to_it).collect();
+    let last = lines[lines.len().saturating_sub(40)..].join("\n");
+    Err(TestCaseError::fail(format!("{}\n{last}", checker.wrong.join("\n"))))
+}
+
+fn step_through(e: &Experiment, sink: &mut dyn TraceSink) -> Result<(), String> {
+    let end = Instant(e.duration.0);
+    let mut engine = setup::engine(e, sink).map_err(|e| e.to_string())?;
+    engine.start();
+    while engine.step(end).map_err(|e| e.to_string())? {
+        consistent(&engine).map_err(|what| format!("{} ns: {what}", engine.m.now.0))?;
+    }
+    sink.end(end);
+    Ok(())
+}
+
+/// Whether every part of the machine agrees with every other.
+fn consistent(e: &Engine<'_>) -> Result<(), String> {
+    let m = &e.m;
+    for (i, t) in m.tasks.iter().enumerate() {
+        let id = TaskId(i as u32);
+        let Role::User(_) = t.role else { continue };
+        let queued: Vec<CpuId> = m.platform.cpus().filter(|c| m.cpu(*c).cfs.get(id).is_some()).collect();
+        let ok = match (t.state, &queued[..]) {
+            (State::New | State::Exited, []) => t.entity.is_some(),
+            (State::Sleeping, []) => t.entity.is_some(),
+            (State::Sleeping, [cpu]) => *cpu == t.cpu && m.cpu(*cpu).cfs.get(id).is_some_and(|e| e.sched_delayed),
+            (State::Runnable, [cpu]) => *cpu == t.cpu && t.entity.is_none() && m.cpu(*cpu).cfs.get(id).is_some_and(|e| !e.sched_delayed),
+            _ => false,
+        };
+        if !ok {
+            return Err(format!("{id} is {:?} on {}, queued on {queued:?}, off its queue: {}", t.state, t.cpu, t.entity.is_some()));
+        }
+    }
+    for cpu in m.platform.cpus() {
+        cpu_consistent(e, m, cpu)?;
+    }
+    Ok(())
+}
+
+fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId) -> Result<(), String> {
+    let c = m.cpu(cpu);
+    let user = c.curr.filter(|t| e.is_user(*t));
+    let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{cpu}: {what}")) };
+    ensure(user == c.cfs.curr().map(|e| e.id), "the fair class's current task is not the CPU's")?;
+    ensure(c.idle.is_some() == c.curr.is_none(), "idle with a task, or neither")?;
+    ensure(c.idle.is_none_or(|_| c.nr_running() == 0 || c.waking), "idle with work, and nobody wakes it")?;
+    ensure(c.curr.is_none_or(|t| m.task(t).state == State::Runnable), "the running task is not runnable")?;
+    ensure(c.dl.is_empty() || c.curr == c.dl.first().copied() || c.waking, "a kthread waits for a fair task")?;
+    let runnable: Vec<TaskId> = c.cfs.iter().filter(|e| !e.sched_delayed).map(|e| e.id).collect();
+    let util_est: u64 = runnable.iter().map(|t| m.task(*t).util_est.value().0).sum();
+    ensure(c.util_est.0 == util_est, &format!("util_est is {}, of its tasks {util_est}", c.util_est))?;
+    let clamps = c.uclamp.clamps();
+    for t in &runnable {
+        let own = m.task(*t).clamps();
+        ensure(clamps.min >= own.min && clamps.max >= own.max, "a runnable task's clamps are not counted")?;
+    }
+    ensure(runnable.is_empty() == c.uclamp.uclamp_rq_is_idle(), "clamps are counted of no task")?;
+    sums_agree(m, cpu)
+}
+
+/// The runqueue's averages are those of the tasks attached to it, to the rounding of each join
+/// and each leave: what leaves unlocked takes an average that may be a period old, 2 % of it.
+fn sums_agree(m: &Machine, cpu: CpuId) -> Result<(), String> {
+    let c = m.cpu(cpu);
+    let attached = m.tasks.iter().enumerate().filter(|(_, t)| t.cpu == cpu && t.avg.last_update_time.0 != 0);
+    let (mut util, mut runnable, mut n) = (c.cfs_avg.removed.util_avg.0, c.cfs_avg.removed.runnable_avg.0, 0);
+    for (i, t) in attached {
+        let mut avg = t.avg;
+        let id = TaskId(i as u32);
+        let running = c.cfs.curr().is_some_and(|e| e.id == id);
+        let queued = c.cfs.get(id);
+        let is_runnable = queued.is_some_and(|e| !e.sched_delayed);
+        update_load_avg_se(m.decay, c.cfs_avg.avg.last_update_time, &mut avg, t.weight, queued.is_some(), u64::from(is_runnable), running);
+        let (u, r) = by_sums(m, &avg);
+        (util, runnable, n) = (util + u, runnable + r, n + 1);
+    }
+    let slack = 40 + 4 * n;
+    let close = |a: u64, b: u64| a.abs_diff(b) <= slack;
+    let (all, all_runnable) = by_sums(m, &c.cfs_avg.avg);
+    if close(all, util) && close(all_runnable, runnable) {
+        return Ok(());
+    }
+    Err(format!("{cpu}: util {all} and runnable {all_runnable}, of its {n} tasks {util} and {runnable}"))
+}
+
+/// Util and runnable as the sums have them now; the averages stand since the last period.
+fn by_sums(m: &Machine, avg: &SchedAvg) -> (u64, u64) {
+    let divider = u64::from(get_pelt_divider(m.decay, avg));
+    (u64::from(avg.util_sum) / divider, avg.runnable_sum / divider)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_impossible_happens(e in experiments()) {
+        let checker = run_checked(&e)?;
+        prop_assert!(checker.switches > 0);
+    }
+
+    #[test]
+    fn the_same_experiment_gives_the_same_bytes_whatever_the_platform_is_called(e in experiments()) {
+        let bytes = |e: &Experiment| {
+            let mut bytes = Bytes::default();
+            Simulator.run(e, &mut bytes).map(|_| bytes.0)
+        };
+        let first = bytes(&e);
+        prop_assert!(first.as_ref().is_ok_and(|b| !b.is_empty()));
+        let renamed = Platform { name: "m1".into(), ..(*e.platform).clone() };
+        let again = bytes(&Experiment { platform: Arc::new(renamed), ..e });
+        prop_assert!(first == again, "two runs differ");
+    }
+}

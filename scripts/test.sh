@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Runs every test and ends with `N passed, N failed`.
+#
+# Exit status: 0 all passed, 1 something failed, 3 something could not run here (and is named).
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+passed=0 failed=0
+missing=()
+
+finish() {
+    for what in ${missing[@]+"${missing[@]}"}; do
+        echo "NOT RUN: $what"
+    done
+    echo "$passed passed, $failed failed"
+    [ "$failed" -eq 0 ] || exit 1
+    [ "${#missing[@]}" -eq 0 ] || exit 3
+    exit 0
+}
+
+# --- What the tests need -----------------------------------------------------------------------
+need() { # need COMMAND PACKAGE: collects what has to be installed
+    command -v "$1" >/dev/null || packages+=("$2")
+}
+packages=()
+need cc gcc
+need cargo cargo
+if [ "${#packages[@]}" -gt 0 ]; then
+    echo "sudo apt-get install ${packages[*]}    # Rust 1.89 or later; newer than the package: https://rustup.rs"
+    missing+=("all tests: ${packages[*]} not installed")
+    finish
+fi
+# The oracle that is the running kernel itself.
+skip=()
+if ! grep -qs '^se.avg.util_est ' /proc/self/sched || [ "$(nproc)" -lt 2 ]; then
+    skip=(--skip pelt_agrees_with_the_running_kernel)
+    missing+=("PELT beside the running kernel: needs two CPUs and the load tracking in /proc/PID/sched (Linux 6.8 or later; before 6.15 with CONFIG_SCHED_DEBUG)")
+fi
+
+# --- Every test of every crate, doc tests too --------------------------------------------------
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+
+command=(cargo test --locked --workspace --no-fail-fast -- ${skip[@]+"${skip[@]}"})
+echo "${command[*]}"
+CARGO_TERM_COLOR=never "${command[@]}" 2>&1 | tee "$log"
+status=${PIPESTATUS[0]}
+# "test result: ok. 31 passed; 0 failed; 0 ignored; ...": an ignored test counts as failed, so that
+# none is skipped in silence.
+read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 + $8 } END { print p + 0, f + 0 }' "$log")
+# It did not build, or a test binary died before it could count.
+[ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+
+# --- The golden vectors, as `make golden` reads them --------------------------------------------
+vectors=crates/kernel/tests/golden
+echo "golden $vectors"
+if cargo run --locked --quiet -p risetime-kernel --example golden -- "$vectors"; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+fi
+
+finish
