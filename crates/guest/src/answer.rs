@@ -14,8 +14,9 @@
 //! | `header_page` | tracefs `events/header_page` |
 //! | `pages CPU` | that CPU's `trace_pipe_raw`, whole pages |
 //!
-//! Marks in the trace are `trace_marker` texts: `rt start` (time 0), `rt phase TASK INDEX`
-//! (written by the task itself as it enters a phase), `rt end`. The trace clock is `local`.
+//! Marks in the trace are `trace_marker` texts: `rt freq POLICY KHZ` (before time 0), `rt start`
+//! (time 0), `rt phase TASK INDEX` (written by the task itself as it enters a phase), `rt end`.
+//! The trace clock is `local`.
 //!
 //! No compression, no random access: it is written once and read once.
 

@@ -19,7 +19,7 @@ use crate::job::{Attr, Job, Task};
 use crate::program::{Program, Step};
 use crate::sys::{self, Sched};
 use crate::tracefs::Tracer;
-use crate::work::{Speeds, Worker};
+use crate::work::{Speeds, Worker, policy_dir};
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -63,6 +63,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     own(shared)?;
     let trace = |on: bool| shared.tracer.as_ref().map_or(Ok(()), |t| if on { t.start() } else { t.stop() });
     trace(true)?;
+    mark_frequencies(shared);
     let start = (sys::mono() + LEAD).next_multiple_of(job.tick_ns.max(1));
     sys::sleep_until(start);
     mark(shared, "rt start");
@@ -88,6 +89,18 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
 /// This thread's own attributes.
 fn own(shared: &Shared) -> io::Result<()> {
     sys::set_sched(OWN, shared.clamps)
+}
+
+/// Where each policy stands before time 0, which no event says.
+fn mark_frequencies(shared: &Shared) {
+    let mut policies: Vec<u32> = shared.job.cpus.iter().map(|c| c.policy).collect();
+    policies.dedup();
+    for policy in policies {
+        let path = format!("{}/scaling_cur_freq", policy_dir(policy));
+        if let Ok(khz) = std::fs::read_to_string(path) {
+            mark(shared, &format!("rt freq {policy} {}", khz.trim()));
+        }
+    }
 }
 
 fn mark(shared: &Shared, text: &str) {

@@ -59,7 +59,7 @@ enum Raw<'a> {
     Idle { cpu: u32, state: i64 },
     PeltTask { pid: i32, util: u64, runnable: u64, sum: u64, contrib: u32 },
     UtilEst { pid: i32, est: u64 },
-    PeltCfs { cpu: u32, util: u64, runnable: u64, est: u64 },
+    PeltCfs { cpu: u32, util: u64, runnable: u64, est: u64, contrib: u32 },
     Pressure { class: &'static str, cpu: u32, util: u64 },
     Overutilized(bool),
     Capacity { cpu: u32, capacity: u64 },
@@ -116,7 +116,13 @@ const DECODERS: &[(&str, Decode)] = &[
         Some(Raw::UtilEst { pid: n(f, r, "pid")? as i32, est: (n(f, r, "est")? & 0xffff_ffff & !UTIL_EST_FLAG) as u64 })
     }),
     ("rt/pelt_cfs", |f, r| {
-        Some(Raw::PeltCfs { cpu: n(f, r, "cpu")? as u32, util: u(f, r, "util")?, runnable: u(f, r, "runnable")?, est: u(f, r, "est")? & 0xffff_ffff })
+        Some(Raw::PeltCfs {
+            cpu: n(f, r, "cpu")? as u32,
+            util: u(f, r, "util")?,
+            runnable: u(f, r, "runnable")?,
+            est: u(f, r, "est")? & 0xffff_ffff,
+            contrib: n(f, r, "contrib")? as u32,
+        })
     }),
     ("rt/pelt_rt", |f, r| pressure(f, r, "rt")),
     ("rt/pelt_dl", |f, r| pressure(f, r, "dl")),
@@ -352,8 +358,14 @@ impl Pour<'_> {
                     self.emit(Event::UtilEst { task, util_est: Util(est) });
                 }
             }
-            Raw::PeltCfs { cpu, util, runnable, est } => {
-                self.emit(Event::PeltCfs { cpu: CpuId(cpu), util_avg: Util(util), runnable_avg: Util(runnable), util_est: Util(est) });
+            Raw::PeltCfs { cpu, util, runnable, est, contrib } => {
+                self.emit(Event::PeltCfs {
+                    cpu: CpuId(cpu),
+                    util_avg: Util(util),
+                    runnable_avg: Util(runnable),
+                    util_est: Util(est),
+                    period_contrib: contrib,
+                });
             }
             Raw::Pressure { class, cpu, util } => self.emit(Event::PeltPressure { cpu: CpuId(cpu), class, util_avg: Util(util) }),
             Raw::Overutilized(on) => self.emit(Event::Overutilized { on }),

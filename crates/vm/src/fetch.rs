@@ -13,6 +13,7 @@
 
 use crate::Qemu;
 use crate::apt::{Apt, output, unpack};
+use risetime_kernel::KernelRev;
 use risetime_trace::RunError;
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -281,6 +282,27 @@ fn own_image(path: &str) -> Result<Kernel, RunError> {
         Ok(()) => Err(RunError::Input(risetime_model::InputError::new(path, "this is no arm64 kernel").hint("wanted arch/arm64/boot/Image or Image.gz"))),
         Err(e) => Err(RunError::Unavailable(format!("{path}: {e}"))),
     }
+}
+
+impl Kernel {
+    /// Its generation, as far as one is known here: by its release, else by what stands in the
+    /// Image; `None`: it does not say. One newer than the newest known counts as that.
+    pub fn rev(&self) -> Option<KernelRev> {
+        rev_in(&self.release).or_else(|| {
+            let image = fs::read(&self.image).ok()?;
+            let banner = b"Linux version ";
+            // The first hit may be a format string.
+            let mut hits = image.windows(banner.len() + 8).filter(|w| w.starts_with(banner));
+            hits.find_map(|w| rev_in(std::str::from_utf8(&w[banner.len()..]).ok()?))
+        })
+    }
+}
+
+/// `7.2.13+deb14-arm64` as a generation, at most the newest known.
+pub(crate) fn rev_in(release: &str) -> Option<KernelRev> {
+    let mut parts = release.split(['.', '-', '+', ' ']);
+    let (major, minor) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some(KernelRev::new(major, minor).min(KernelRev::V7_2))
 }
 
 /// What a QEMU says of its version.

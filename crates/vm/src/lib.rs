@@ -48,6 +48,34 @@ pub struct Vm {
 }
 
 impl Vm {
+    /// From what is in `cache`, with `kernel` if the user named one, and the agent that the
+    /// environment or the place of this program names.
+    ///
+    /// Errors: what is missing, and the command that gets it.
+    pub fn find(cache: &fetch::Cache, kernel: Option<&str>) -> Result<(Vm, fetch::Kernel), RunError> {
+        let kernel = cache.kernel(kernel)?;
+        let (qemu, agent) = (cache.qemu()?, agent()?);
+        Ok((Vm { qemu, kernel: kernel.image.clone(), agent, shift: 1, limit: None }, kernel))
+    }
+
+    /// A shell on a machine of `platform`, on this terminal, in real time.
+    ///
+    /// Errors: a platform that no device tree can express, QEMU's failure.
+    pub fn shell(&self, platform: &Platform) -> Result<(), RunError> {
+        let device_tree = dtb::blob(platform)?;
+        let modules: Vec<String> = self.modules()?.into_keys().collect();
+        let initramfs = self.initramfs(&plan::bare(platform, &modules).to_text())?;
+        let machine = Machine {
+            qemu: &self.qemu,
+            kernel: &self.kernel,
+            device_tree: &device_tree,
+            initramfs: &initramfs,
+            cpus: platform.nr_cpus(),
+            shift: self.shift,
+        };
+        qemu::interactive(&machine).map_err(failed)
+    }
+
     /// The limit of a run of `experiment`: boot and settling, and then much more than an
     /// idle host needs for eight busy CPUs.
     fn limit(&self, experiment: &Experiment) -> Duration {
@@ -75,6 +103,27 @@ impl Vm {
         }
         Ok(fs.archive())
     }
+}
+
+/// The agent's binary for the guest: `$RISETIME_GUEST`, else beside this program, else where
+/// cargo puts it.
+fn agent() -> Result<PathBuf, RunError> {
+    let missing = |what: String| RunError::Unavailable(format!("{what}: run `make vm` (or set RISETIME_GUEST to the agent's binary)"));
+    if let Some(path) = std::env::var_os("RISETIME_GUEST").map(PathBuf::from) {
+        return if is_arm64(&path) { Ok(path) } else { Err(missing(format!("{}: this is no arm64 program", path.display()))) };
+    }
+    let program = std::env::current_exe().unwrap_or_default();
+    let dir = program.parent().unwrap_or(Path::new("."));
+    let built = "aarch64-unknown-linux-musl/release/risetime-guest";
+    let places = [dir.join("risetime-guest"), dir.join("risetime-guest-aarch64"), dir.join("..").join(built), dir.join("../..").join(built)];
+    places.into_iter().find(|p| is_arm64(p)).ok_or_else(|| missing("the guest's agent is not built".into()))
+}
+
+/// Whether a file is an arm64 program (ELF, machine 183).
+fn is_arm64(path: &Path) -> bool {
+    let mut head = [0; 20];
+    let read = std::fs::File::open(path).and_then(|mut f| std::io::Read::read_exact(&mut f, &mut head));
+    read.is_ok() && head.starts_with(b"\x7fELF") && head[18..] == [183, 0]
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, RunError> {
@@ -190,6 +239,12 @@ fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
     // Not every architecture keeps the others (arm64 has no irq average).
     const EXPECTED: [&str; 4] = ["probe rt/pelt_se", "probe rt/uest_se", "probe rt/pelt_cfs", "probe rt/ovu"];
     let refused = values.iter().filter(|(k, _)| EXPECTED.contains(&k.as_str()));
+    let release = values.get("release").map_or("", String::as_str);
+    if let Some(rev) = fetch::rev_in(release)
+        && !release.starts_with(&format!("{rev}."))
+    {
+        notes.push(format!("Linux {release} is newer than the newest generation known here, {rev}"));
+    }
     notes.extend(refused.map(|(k, why)| format!("this kernel has no {k}: {why}")));
     notes
 }

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 /// Trace buffer of each CPU. Busy for 3 s: about 1 MB.
 const BUFFER_KB: u32 = 16 << 10;
 /// So long the boot's utilisation estimates are given to decay (of the guest's time).
-pub(crate) const SETTLE_NS: u64 = 60_000_000_000;
+pub(crate) const SETTLE_NS: u64 = 30_000_000_000;
 
 const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
 const SCHED_DEBUG: &str = "/sys/kernel/debug/sched";
@@ -55,7 +55,7 @@ const PROBES: &[&str] = &[
      sum=se->avg.util_sum contrib=se->avg.period_contrib at=se->avg.last_update_time my_q=se->my_q:x64",
     "t:rt/uest_se sched_util_est_se_tp pid=+{task_struct.pid-task_struct.se}($arg1):s32 est=se->avg.util_est my_q=se->my_q:x64",
     "t:rt/pelt_cfs pelt_cfs_tp util=cfs_rq->avg.util_avg runnable=cfs_rq->avg.runnable_avg est=cfs_rq->avg.util_est \
-     at=cfs_rq->avg.last_update_time cpu=cfs_rq->rq->cpu tg=cfs_rq->tg:x64",
+     contrib=cfs_rq->avg.period_contrib at=cfs_rq->avg.last_update_time cpu=cfs_rq->rq->cpu tg=cfs_rq->tg:x64",
     "t:rt/pelt_rt pelt_rt_tp util=rq->avg_rt.util_avg cpu=rq->cpu",
     "t:rt/pelt_dl pelt_dl_tp util=rq->avg_dl.util_avg cpu=rq->cpu",
     "t:rt/pelt_irq pelt_irq_tp util=rq->avg_irq.util_avg cpu=rq->cpu",
@@ -115,6 +115,15 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         settings.push((name, path));
     }
     Ok(Plan { job, settings })
+}
+
+/// A job without a workload: modules and the default governor.
+pub(crate) fn bare(platform: &Platform, modules: &[String]) -> Job {
+    Job {
+        cpus: platform.cpus().map(|c| cpu(platform, c)).collect(),
+        modules: modules_for("schedutil", modules),
+        ..Job::default()
+    }
 }
 
 fn simulated_only(e: &Experiment) -> Result<(), InputError> {

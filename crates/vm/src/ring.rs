@@ -90,10 +90,6 @@ impl<'a> Record<'a> {
     pub(crate) fn id(&self) -> Option<u16> {
         Some(u16::from_le_bytes(self.data.get(..2)?.try_into().ok()?))
     }
-    /// `common_pid`: who was running.
-    pub(crate) fn pid(&self) -> Option<i32> {
-        Some(i32::from_le_bytes(self.data.get(4..8)?.try_into().ok()?))
-    }
     /// A number, sign extended if it is signed.
     pub(crate) fn number(&self, f: Field) -> Option<i64> {
         let bytes = self.data.get(f.offset..f.offset.checked_add(f.size)?)?;
