@@ -13,6 +13,7 @@ mod phases;
 mod result;
 mod rise;
 mod task;
+pub mod verify;
 
 pub use analyzer::{Analyzer, Options};
 pub use lost::LOST_STATES;

@@ -122,7 +122,7 @@ impl Tracer {
     /// Formats and pages into `out`, losses into `values`.
     pub(crate) fn collect<W: Write>(&self, out: &mut Writer<W>, values: &mut String) -> io::Result<()> {
         let events = self.dir.join("events");
-        out.section("header_page", &fs::read(events.join("header_page"))?)?;
+        out.section("header_page", &read_once(&events.join("header_page"))?)?;
         for event in self.enabled.iter().map(String::as_str).chain(["ftrace/print"]) {
             let format = fs::read(PathBuf::from(ROOT).join("events").join(event).join("format"))?;
             out.section(&format!("format {event}"), &format)?;
@@ -175,6 +175,14 @@ fn lost_in(stats: &str) -> u64 {
         counted.contains(&key.trim()).then(|| value.trim().parse::<u64>().ok())?
     };
     stats.lines().filter_map(number).sum()
+}
+
+/// All that one read gives: `header_page` says nothing to a second one.
+fn read_once(path: &std::path::Path) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; 1 << 12];
+    let n = File::open(path)?.read(&mut bytes)?;
+    bytes.truncate(n);
+    Ok(bytes)
 }
 
 fn read_pages(file: &mut File) -> io::Result<Vec<u8>> {

@@ -8,7 +8,9 @@
 mod phases;
 mod request;
 mod run;
+mod verify;
 
 pub use phases::{PhaseRuns, phase_spans, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit};
-pub use run::{Run, run};
+pub use run::{Run, record, run};
+pub use verify::{Verification, verify};

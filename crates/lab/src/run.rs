@@ -2,7 +2,7 @@
 
 use risetime_analysis::{Analyzer, Options, RunResult, Timeline};
 use risetime_model::Experiment;
-use risetime_trace::{Backend, RunError, Tee, TraceSink};
+use risetime_trace::{Backend, Memory, RunError, Tee, TraceSink};
 
 /// A run with its analysis.
 #[derive(Clone, Debug)]
@@ -25,4 +25,13 @@ pub fn run(backend: &dyn Backend, experiment: &Experiment, options: Options, als
     let (mut result, timeline) = analyzer.finish();
     result.notes.extend(outcome.notes);
     Ok(Run { result, timeline })
+}
+
+/// Runs `experiment` on `backend` and keeps its trace.
+///
+/// Errors: the backend's.
+pub fn record(backend: &dyn Backend, experiment: &Experiment) -> Result<Memory, RunError> {
+    let mut memory = Memory::new();
+    backend.run(experiment, &mut memory)?;
+    Ok(memory)
 }

@@ -98,12 +98,19 @@ impl Engine<'_> {
     pub(crate) fn create(&mut self, task: TaskId) {
         let first = !self.created_any;
         self.created_any = true;
+        let starts = first && self.start.phase.is_none();
+        if starts {
+            self.before_start();
+        }
         let placed = if first {
             self.first_cpu_of(task)
         } else {
             // Its parent is the workload's main thread, which stays where the first task began.
             self.m.task_mut(task).cpu = self.parent_cpu;
-            self.placement.fork(&self.m, task)
+            match self.given_wakeup(task) {
+                Some(cpu) => Placed { cpu, why: Why::Given },
+                None => self.placement.fork(&self.m, task),
+            }
         };
         if first {
             self.parent_cpu = placed.cpu;
@@ -119,7 +126,7 @@ impl Engine<'_> {
         let (comm, user) = (m.task(task).comm.clone(), self.is_user(task));
         self.emit(Event::TaskNew { task, comm: &comm, user, cpu, why: placed.why, max_speed });
         self.activate(cpu, task, EnqueueKind::Initial, false);
-        if self.start.phase.is_none() && first {
+        if starts {
             self.apply_start_state(cpu, task);
         }
         self.wakeup_preempt(cpu, task, true);
@@ -178,9 +185,16 @@ impl Engine<'_> {
             self.wakeup_preempt(prev, task, false);
             return;
         }
+        let starts = self.enters_start_phase(task);
+        if starts {
+            self.before_start();
+        }
         let placed = if self.is_user(task) {
             self.sync_entity_load_avg(task);
-            self.placement.wake(&self.m, task)
+            match self.given_wakeup(task) {
+                Some(cpu) => Placed { cpu, why: Why::Given },
+                None => self.placement.wake(&self.m, task),
+            }
         } else {
             Placed { cpu: prev, why: Why::PrevCpu }
         };
@@ -193,7 +207,7 @@ impl Engine<'_> {
         self.emit(Event::Wakeup { task, cpu, why: placed.why });
         let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::Migrated };
         self.activate(cpu, task, kind, true);
-        if self.enters_start_phase(task) {
+        if starts {
             self.apply_start_state(cpu, task);
         }
         self.wakeup_preempt(cpu, task, false);
@@ -287,11 +301,24 @@ impl Engine<'_> {
             }
     }
 
+    /// The start has come: the machine is brought to the state it should start from.
+    fn before_start(&mut self) {
+        self.start.begun = true;
+        self.start_given();
+        if let Some(image) = self.image.take() {
+            self.apply_machine_image(&image);
+            self.image = Some(image);
+        }
+    }
+
     fn apply_start_state(&mut self, cpu: CpuId, task: TaskId) {
         self.start.done = true;
+        if let Some(image) = self.image.take() {
+            return self.apply_task_image(cpu, task, &image.task);
+        }
         let start = self.start;
         if start.util.is_some() || start.period_contrib.is_some() {
-            self.set_start_state(cpu, task, start.util, start.period_contrib);
+            self.set_signals(cpu, task, start.util, None, start.period_contrib);
         }
         if let Some(first) = start.first_tick {
             self.move_tick_grid(first);
@@ -299,7 +326,7 @@ impl Engine<'_> {
     }
 
     /// The next tick comes after `first`, and all later ones from there.
-    fn move_tick_grid(&mut self, first: Span) {
+    pub(crate) fn move_tick_grid(&mut self, first: Span) {
         self.m.tick_offset = Span((self.m.now.0 + first.0) % self.m.tick.0);
         for cpu in 0..self.m.cpus.len() as u32 {
             if self.m.cpu(CpuId(cpu)).curr.is_some() {

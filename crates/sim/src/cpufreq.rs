@@ -42,6 +42,9 @@ impl Engine<'_> {
         let domain = self.m.cpu(cpu).domain;
         let view = DomainView { machine: &self.m, index: domain };
         let Some(request) = self.governors[domain].update_util(&view, cpu, iowait) else { return };
+        if self.is_given() {
+            return;
+        }
         let d = &mut self.m.domains[domain];
         let change = request.freq != d.wanted;
         let busy = d.kthread.is_some() && d.work_in_progress;
@@ -102,6 +105,16 @@ impl Engine<'_> {
         if slow && self.m.domains[domain].work_in_progress {
             self.wake_sugov_kthread(domain);
         }
+    }
+
+    /// The frequency is what another trace says, in every respect and at once.
+    pub(crate) fn impose_freq(&mut self, domain: usize, freq: KHz) {
+        let d = &mut self.m.domains[domain];
+        (d.wanted, d.target) = (freq, freq);
+        (d.work_in_progress, d.driver_due, d.in_driver) = (false, false, false);
+        d.change_gen = d.change_gen.wrapping_add(1);
+        self.set_cur(domain, freq);
+        self.set_hw(domain);
     }
 
     fn set_hw(&mut self, domain: usize) {

@@ -13,6 +13,7 @@ use crate::governor::Governor;
 use crate::machine::{Machine, Role, State, Todo};
 use crate::placement::Placement;
 use crate::queue::{Ev, Queue};
+use crate::replay::{Change, Given, Image};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_trace::{Event, RunError, TraceSink};
 
@@ -42,6 +43,11 @@ pub(crate) struct Engine<'a> {
     pub(crate) grid_first: Option<Instant>,
     /// Room for the phases that a task enters at once.
     pub(crate) entered: Vec<usize>,
+    /// The state to start from, until it has taken effect.
+    pub(crate) image: Option<Image>,
+    /// What another trace dictates, and the changes queued from it.
+    pub(crate) given: Option<Given>,
+    pub(crate) changes: Vec<Change>,
     /// A task whose program makes no progress.
     pub(crate) stuck: Option<TaskId>,
 }
@@ -54,6 +60,8 @@ pub(crate) struct StartState {
     pub(crate) first_tick: Option<Span>,
     /// Into which phase of task 0; `None`: at its creation.
     pub(crate) phase: Option<usize>,
+    /// The start has come; and everything has taken effect.
+    pub(crate) begun: bool,
     pub(crate) done: bool,
 }
 
@@ -71,6 +79,7 @@ impl Engine<'_> {
         self.start_policies();
         for cpu in 0..self.m.cpus.len() {
             self.enter_idle(CpuId(cpu as u32));
+            self.trace_cfs(CpuId(cpu as u32));
         }
     }
 
@@ -99,6 +108,7 @@ impl Engine<'_> {
 
     fn dispatch(&mut self, ev: Ev) {
         match ev {
+            Ev::Given { index } => self.given_change(index),
             Ev::FreqDone { domain, generation } => self.freq_done(domain as usize, generation),
             Ev::WorkDone { cpu, generation } => self.work_done(cpu, generation),
             Ev::Timer { task, generation } => self.timer(task, generation),

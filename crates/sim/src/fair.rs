@@ -92,7 +92,8 @@ impl Engine<'_> {
     pub(crate) fn trace_cfs(&mut self, cpu: CpuId) {
         let c = self.m.cpu(cpu);
         let avg = &c.cfs_avg.avg;
-        let event = Event::PeltCfs { cpu, util_avg: avg.util_avg, runnable_avg: avg.runnable_avg, util_est: c.util_est };
+        let (util_avg, runnable_avg, period_contrib) = (avg.util_avg, avg.runnable_avg, avg.period_contrib);
+        let event = Event::PeltCfs { cpu, util_avg, runnable_avg, util_est: c.util_est, period_contrib };
         self.emit(event);
     }
 
@@ -238,9 +239,9 @@ impl Engine<'_> {
         }
     }
 
-    /// The task's PELT state is set from outside (`start_util`, `start_period_contrib`): its own
-    /// and, by the difference, its runqueue's, at the runqueue's new place in the period.
-    pub(crate) fn set_start_state(&mut self, cpu: CpuId, task: TaskId, util: Option<Util>, contrib: Option<u32>) {
+    /// The task's PELT state is set from outside (`start_util`, `start_period_contrib`, a start
+    /// image): its own and, by the difference, its runqueue's, at their new place in the period.
+    pub(crate) fn set_signals(&mut self, cpu: CpuId, task: TaskId, util: Option<Util>, runnable: Option<Util>, contrib: Option<u32>) {
         let decay = self.m.decay;
         let c = &mut self.m.cpus[cpu.index()];
         let t = &mut self.m.tasks[task.index()];
@@ -249,10 +250,10 @@ impl Engine<'_> {
             (t.avg.period_contrib, cfs.period_contrib) = (contrib, contrib);
         }
         if let Some(util) = util {
-            let others = |sum: Util, own: Util| sum.saturating_sub(own);
-            cfs.util_avg = others(cfs.util_avg, t.avg.util_avg) + util;
-            cfs.runnable_avg = others(cfs.runnable_avg, t.avg.runnable_avg) + util;
-            (t.avg.util_avg, t.avg.runnable_avg) = (util, util);
+            let runnable = runnable.unwrap_or(util);
+            cfs.util_avg = cfs.util_avg.saturating_sub(t.avg.util_avg) + util;
+            cfs.runnable_avg = cfs.runnable_avg.saturating_sub(t.avg.runnable_avg) + runnable;
+            (t.avg.util_avg, t.avg.runnable_avg) = (util, runnable);
         }
         for avg in [&mut t.avg, cfs] {
             let divider = u64::from(get_pelt_divider(decay, avg));

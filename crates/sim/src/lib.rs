@@ -17,6 +17,7 @@ mod machine;
 pub mod placement;
 mod program;
 mod queue;
+pub mod replay;
 mod settings;
 mod setup;
 #[cfg(test)]
@@ -34,17 +35,46 @@ use risetime_trace::{Backend, Outcome, RunError, TraceSink};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Simulator;
 
+/// The simulator started from another trace's state, and perhaps held to its decisions.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    /// The state to start from.
+    pub image: replay::Image,
+    /// Decisions that are fed in (mode *given*); `None`: it decides itself (*free*).
+    pub given: Option<replay::Given>,
+}
+
 impl Backend for Simulator {
     fn name(&self) -> &'static str {
         "sim"
     }
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
-        sink.header(&setup::header(experiment));
-        let mut engine = setup::engine(experiment, sink)?;
-        let end = engine.run(Instant(experiment.duration.0))?;
-        let events = engine.events;
-        sink.end(end);
-        Ok(Outcome { end, events, notes: setup::notes(experiment) })
+        simulate(experiment, sink, None, None)
     }
+}
+
+impl Backend for Replay {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        simulate(experiment, sink, Some(self.image.clone()), self.given.clone())
+    }
+}
+
+fn simulate(
+    experiment: &Experiment,
+    sink: &mut dyn TraceSink,
+    image: Option<replay::Image>,
+    given: Option<replay::Given>,
+) -> Result<Outcome, RunError> {
+    sink.header(&setup::header(experiment));
+    let mut engine = setup::engine(experiment, sink)?;
+    (engine.image, engine.given) = (image, given);
+    let end = engine.run(Instant(experiment.duration.0))?;
+    let events = engine.events;
+    sink.end(end);
+    Ok(Outcome { end, events, notes: setup::notes(experiment) })
 }

@@ -27,6 +27,8 @@ pub(crate) enum Ev {
     Resched { cpu: CpuId },
     /// A kicked idle CPU balances on behalf of the idle ones.
     NohzBalance { cpu: CpuId },
+    /// A change that another trace dictates: after what led to it there ([`crate::replay`]).
+    Given { index: u32 },
 }
 
 /// Events by (time, rank, sequence).

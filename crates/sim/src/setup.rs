@@ -15,7 +15,7 @@ use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::{CfsRqAvg, init_entity_runnable_average};
 use risetime_kernel::uclamp::{UclampRq, UclampTask};
-use risetime_kernel::units::{Capacity, CpuId, Instant, MicroWatts, Span, TaskId, Util};
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, MicroWatts, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
 use risetime_model::platform::Domain;
 use risetime_model::workload::{StartAt, TaskSpec};
@@ -79,6 +79,7 @@ pub(crate) fn engine<'a>(e: &Experiment, sink: &'a mut dyn TraceSink) -> Result<
                 StartAt::Creation => None,
                 StartAt::Phase(index) => Some(index),
             },
+            begun: false,
             done: false,
         },
         sink,
@@ -92,6 +93,9 @@ pub(crate) fn engine<'a>(e: &Experiment, sink: &'a mut dyn TraceSink) -> Result<
         forced_clamps: clamps,
         grid_first: None,
         entered: Vec::new(),
+        image: None,
+        given: None,
+        changes: Vec::new(),
         stuck: None,
     };
     add_tasks(&mut engine, &specs, e.phase);
@@ -115,7 +119,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             cpu_capacity: capacity[cpu.index()],
             clock: RqClock::new(Instant(0) + UPTIME),
             cfs: CfsRq::new(rev, Features::of(rev), tunables),
-            cfs_avg: CfsRqAvg::default(),
+            cfs_avg: CfsRqAvg { avg: SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() }, ..CfsRqAvg::default() },
             util_est: Util(0),
             dl_avg: SchedAvg::default(),
             uclamp: UclampRq::default(),

@@ -125,6 +125,8 @@ pub enum Event<'a> {
         runnable_avg: Util,
         /// `cfs_rq->avg.util_est`.
         util_est: Util,
+        /// `cfs_rq->avg.period_contrib`.
+        period_contrib: u32,
     },
     /// The CPU's real-time, deadline or irq signal was updated (`pelt_rt_tp` and siblings).
     PeltPressure {
@@ -190,6 +192,8 @@ pub enum Why {
     NewIdle,
     /// Periodic or nohz balance pulled it.
     Balance,
+    /// Another trace said so (`verify`'s mode *given*).
+    Given,
     // Frequency.
     /// The util asks for this frequency.
     Util,
@@ -209,6 +213,8 @@ pub enum Why {
     IowaitBoost,
     /// A fixed choice of the governor (`performance`, `powersave`, `userspace`).
     Fixed,
+    /// A real kernel decided, and does not say why.
+    Unknown,
 }
 
 impl Why {
@@ -224,6 +230,7 @@ impl Why {
             Why::Misfit => "misfit",
             Why::NewIdle => "newidle",
             Why::Balance => "balance",
+            Why::Given => "given",
             Why::Util => "util",
             Why::Unchanged => "unchanged",
             Why::RateLimited => "rate_limited",
@@ -233,6 +240,7 @@ impl Why {
             Why::UclampMax => "uclamp_max",
             Why::IowaitBoost => "iowait_boost",
             Why::Fixed => "fixed",
+            Why::Unknown => "unknown",
         }
     }
 }

@@ -49,3 +49,25 @@ pub enum Origin {
     /// A simulator made it.
     Simulated,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A header of the built-in M1.
+    pub(crate) fn header() -> Header {
+        Header {
+            backend: "sim",
+            platform: Arc::new(Platform::load("m1").expect("built in")),
+            workload: "rampup".into(),
+            policy: "mainline".into(),
+            settings: Settings::default(),
+            kernel_release: "7.2".into(),
+            clock: "simulated",
+            phase_us: 0,
+            seed: 1,
+            signals: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+}

@@ -6,11 +6,13 @@
 
 mod event;
 mod header;
+mod memory;
 mod sink;
 pub mod write;
 
 pub use event::{Event, SwitchOut, Why};
 pub use header::{Header, Origin, Signal};
+pub use memory::Memory;
 pub use sink::{Tee, TraceSink};
 
 use risetime_kernel::units::Instant;

@@ -301,6 +301,7 @@ fn events() -> Vec<(u64, Event<'static>)> {
                 util_avg: Util(1),
                 runnable_avg: Util(2),
                 util_est: Util(3),
+                period_contrib: 4,
             },
         ),
         (

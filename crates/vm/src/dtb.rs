@@ -11,12 +11,14 @@
 //! idle state 0   the kernel's own WFI; the platform's further states as PSCI suspend states
 //! ```
 //!
-//! Everything else is what `virt` has and a scheduler experiment needs: memory, GICv3, timer,
+//! Everything else is what `virt` has and a scheduler experiment needs: memory, GIC, timer,
 //! PSCI, one serial port. Left out: PCI, virtio, flash, RTC, GPIO (boot is faster without),
 //! and all seeds (a run must not depend on chance).
 //!
 //! DEVIATES(vm-idle): QEMU carries out every PSCI suspend as WFI, at once: the kernel chooses
-//! among the platform's states and records its choice, but leaving one costs no time.
+//! among the platform's states and records its choice, but leaving one costs no time. Above
+//! 8 CPUs there is only WFI: that many need a GICv3, whose driver shuts the CPU interface on
+//! its way into such a state, and QEMU then never wakes the CPU.
 //! DEVIATES(vm-speed): a frequency change does not change the speed of the code. PELT,
 //! schedutil and the energy model see the frequency; the agent scales finite work itself.
 
@@ -27,6 +29,9 @@ use risetime_model::{InputError, Platform};
 
 /// As many CPUs as one GICv3 redistributor region of `virt` serves.
 pub const MAX_CPUS: usize = 123;
+
+/// As many CPUs as a GICv2 serves.
+const MAX_CPUS_GIC_V2: usize = 8;
 
 /// How much memory the machine has, in MiB.
 pub(crate) const MEMORY_MIB: u32 = 1024;
@@ -41,7 +46,8 @@ const MEMORY: u32 = 0x4000_0000;
 const UART: u32 = 0x0900_0000;
 const UART_IRQ: u32 = 1;
 const GIC_DISTRIBUTOR: [u32; 2] = [0x0800_0000, 0x1_0000];
-const GIC_REDISTRIBUTORS: [u32; 2] = [0x080a_0000, 0x00f6_0000];
+const GIC_V2_CPU: [u32; 2] = [0x0801_0000, 0x1_0000];
+const GIC_V3_REDISTRIBUTORS: [u32; 2] = [0x080a_0000, 0x00f6_0000];
 /// Secure, non-secure, virtual and hypervisor timer, as private interrupts.
 const TIMER_PPI: [u32; 4] = [13, 14, 11, 10];
 const SPI: u32 = 0;
@@ -65,7 +71,7 @@ pub fn source(platform: &Platform) -> Result<String, InputError> {
 fn root(platform: &Platform) -> Result<Node, InputError> {
     let dmips = check(platform)?;
     Ok(Node::new("")
-        .text("compatible", &["risetime,soc", "linux,dummy-virt"])
+        .text("compatible", &["linux,dummy-virt"])
         .text("model", &[&platform.name])
         .refer("interrupt-parent", "gic")
         .cell("#address-cells", 2)
@@ -75,7 +81,12 @@ fn root(platform: &Platform) -> Result<Node, InputError> {
         .child(cpus(platform, &dmips))
         .children(platform.domains.iter().enumerate().map(|(i, d)| opp_table(i, d)))
         .children(platform.domains.iter().enumerate().map(|(i, d)| clock(i, d)))
-        .children(machine()))
+        .children(machine(gic_version(platform.nr_cpus()))))
+}
+
+/// Which interrupt controller a machine of so many CPUs needs; QEMU must be told the same.
+pub(crate) fn gic_version(cpus: usize) -> u32 {
+    if cpus <= MAX_CPUS_GIC_V2 { 2 } else { 3 }
 }
 
 /// Whether a kernel can be told of `platform` exactly; the `capacity-dmips-mhz` of each
@@ -159,9 +170,11 @@ fn hertz(f: KHz) -> u64 {
     f.0 * 1000
 }
 
-/// Indices of the idle states beyond the kernel's own WFI.
-fn deep_idle(d: &Domain) -> impl Iterator<Item = (usize, &IdleState)> {
-    d.idle.iter().enumerate().skip(1)
+/// The idle states beyond the kernel's own WFI, with their indices, as far as this machine can
+/// have any.
+fn deep_idle<'a>(platform: &Platform, d: &'a Domain) -> impl Iterator<Item = (usize, &'a IdleState)> {
+    let possible = gic_version(platform.nr_cpus()) == 2;
+    d.idle.iter().enumerate().skip(if possible { 1 } else { usize::MAX })
 }
 
 fn cpus(platform: &Platform, dmips: &[u32]) -> Node {
@@ -186,9 +199,9 @@ fn cpus(platform: &Platform, dmips: &[u32]) -> Node {
             .refer("clocks", &format!("clock{i}"))
             .refer("operating-points-v2", &format!("opp{i}"))
             .refer("next-level-cache", &format!("cache{}", d.cluster));
-        match deep_idle(d).count() {
+        match deep_idle(platform, d).count() {
             0 => node,
-            _ => node.cells("cpu-idle-states", deep_idle(d).map(|(s, _)| Cell::Ref(format!("idle{i}_{s}")))),
+            _ => node.cells("cpu-idle-states", deep_idle(platform, d).map(|(s, _)| Cell::Ref(format!("idle{i}_{s}")))),
         }
     };
     let map = clusters.iter().enumerate().map(|(n, cluster)| {
@@ -209,7 +222,7 @@ fn cpus(platform: &Platform, dmips: &[u32]) -> Node {
         .child(Node::new("cpu-map").children(map))
         .children(platform.cpus().map(cpu_node))
         .children(clusters.iter().map(cache));
-    match platform.domains.iter().all(|d| deep_idle(d).count() == 0) {
+    match platform.domains.iter().all(|d| deep_idle(platform, d).count() == 0) {
         true => node,
         false => node.child(idle_states(platform)),
     }
@@ -228,7 +241,7 @@ fn idle_states(platform: &Platform) -> Node {
             .cell("exit-latency-us", us(s.exit_latency))
             .cell("min-residency-us", us(s.min_residency))
     };
-    let all = platform.domains.iter().enumerate().flat_map(|(i, d)| deep_idle(d).map(move |s| state(i, s)));
+    let all = platform.domains.iter().enumerate().flat_map(|(i, d)| deep_idle(platform, d).map(move |s| state(i, s)));
     Node::new("idle-states").text("entry-method", &["psci"]).children(all)
 }
 
@@ -252,7 +265,11 @@ fn clock(i: usize, d: &Domain) -> Node {
 }
 
 /// What `virt` has besides CPUs and memory.
-fn machine() -> Vec<Node> {
+fn machine(gic: u32) -> Vec<Node> {
+    let (gic_kind, gic_banks) = match gic {
+        2 => ("arm,cortex-a15-gic", [GIC_DISTRIBUTOR, GIC_V2_CPU]),
+        _ => ("arm,gic-v3", [GIC_DISTRIBUTOR, GIC_V3_REDISTRIBUTORS]),
+    };
     vec![
         Node::new("psci")
             .text("compatible", &["arm,psci-1.0", "arm,psci-0.2", "arm,psci"])
@@ -266,10 +283,10 @@ fn machine() -> Vec<Node> {
             .cells("interrupts", TIMER_PPI.into_iter().flat_map(|irq| [PPI, irq, LEVEL_HIGH])),
         Node::new("intc@8000000")
             .label("gic")
-            .text("compatible", &["arm,gic-v3"])
+            .text("compatible", &[gic_kind])
             .cell("#interrupt-cells", 3)
             .flag("interrupt-controller")
-            .cells("reg", [GIC_DISTRIBUTOR, GIC_REDISTRIBUTORS].into_iter().flat_map(|[at, size]| [0, at, 0, size])),
+            .cells("reg", gic_banks.into_iter().flat_map(|[at, size]| [0, at, 0, size])),
         Node::new("apb-pclk")
             .label("apb")
             .text("compatible", &["fixed-clock"])

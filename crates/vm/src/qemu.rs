@@ -171,7 +171,8 @@ fn mortal(command: &[OsString]) -> Command {
 fn hardware(machine: &Machine<'_>) -> Vec<OsString> {
     let cpus = machine.cpus.to_string();
     let memory = crate::dtb::MEMORY_MIB.to_string();
-    let words = ["-M", "virt,gic-version=3", "-cpu", crate::dtb::CPU_MODEL, "-smp", &cpus, "-m", &memory];
+    let board = format!("virt,gic-version={}", crate::dtb::gic_version(machine.cpus));
+    let words = ["-M", &board, "-cpu", crate::dtb::CPU_MODEL, "-smp", &cpus, "-m", &memory];
     let quiet = ["-nodefaults", "-nic", "none", "-display", "none", "-no-reboot", "-seed", "1"];
     let mut all: Vec<OsString> = words.iter().chain(&quiet).map(OsString::from).collect();
     all.extend(["-kernel".into(), machine.kernel.into()]);

@@ -295,6 +295,9 @@ impl Engine<'_> {
     /// `sched_balance_rq`: one domain, for `dst`. Returns whether tasks came, and whether wider
     /// domains should be looked at (not where another CPU of the group is in charge).
     fn sched_balance_rq(&mut self, dst: CpuId, level: usize, idle: Idle) -> (bool, bool) {
+        if self.is_given() {
+            return (false, false);
+        }
         let mut env = Env { dst, level, idle, cpus: self.m.cpu(dst).sched_domains[level].span };
         if !self.should_we_balance(&env) {
             self.balanced(&env, None, false);

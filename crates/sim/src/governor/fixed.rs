@@ -9,7 +9,7 @@
 
 use super::{Descriptor, FreqRequest, Governor};
 use crate::machine::DomainView;
-use risetime_kernel::units::{CpuId, KHz, Util};
+use risetime_kernel::units::{CpuId, Instant, KHz, Util};
 use risetime_model::settings::{Default, Param, Range};
 use risetime_trace::Why;
 
@@ -55,4 +55,5 @@ impl Governor for Fixed {
     fn update_util(&mut self, _: &DomainView<'_>, _: CpuId, _: bool) -> Option<FreqRequest> {
         None
     }
+    fn resume(&mut self, _: KHz, _: Instant) {}
 }

@@ -8,7 +8,7 @@ mod fixed;
 pub(crate) mod schedutil;
 
 use crate::machine::DomainView;
-use risetime_kernel::units::{CpuId, KHz, Util};
+use risetime_kernel::units::{CpuId, Instant, KHz, Util};
 use risetime_model::settings::{Group, Param, Settings};
 use risetime_model::Platform;
 use risetime_trace::Why;
@@ -31,6 +31,8 @@ pub trait Governor {
     /// The utilisation of `cpu` has changed (`cpufreq_update_util`); `iowait`: it woke from IO.
     /// `None`: nothing to say.
     fn update_util(&mut self, domain: &DomainView<'_>, cpu: CpuId, iowait: bool) -> Option<FreqRequest>;
+    /// It finds itself in a run under way: `freq` was asked for at `since`, nothing after that.
+    fn resume(&mut self, freq: KHz, since: Instant);
 }
 
 /// One governor: what it is called, what it takes, how to make one for domain `index`.

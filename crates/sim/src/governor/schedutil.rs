@@ -189,4 +189,9 @@ impl Governor for Schedutil {
         self.last_freq_update = now;
         Some(FreqRequest { util: need.util, freq: next, why })
     }
+
+    fn resume(&mut self, freq: KHz, since: Instant) {
+        (self.next_freq, self.last_freq_update) = (freq, since);
+        (self.cached_raw_freq, self.need_freq_update) = (KHz(0), false);
+    }
 }

@@ -635,6 +635,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 util_avg,
                 runnable_avg,
                 util_est,
+                ..
             } => {
                 let track = |w: &mut Self| Some(w.cpu(cpu));
                 self.counter(at, Track::CfsUtil, cpu.0, util_avg.0, track);

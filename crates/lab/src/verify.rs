@@ -1,0 +1,186 @@
+//! The simulator held against another backend's trace.
+//!
+//! ```text
+//! reference trace ─> align ─> Image (once, at the start)  ─> simulator ─> trace ─┐
+//!        │              └───> Given (mode given only)                            ├─> six checks
+//!        └───────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! The start is the wakeup of the first task into its start phase (`rampup`: busy), or its
+//! creation. Both traces count from their own start; nothing is copied after it.
+
+use crate::run::record;
+use risetime_analysis::verify::{Comparison, Curve, Mode, compare};
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_model::workload::StartAt;
+use risetime_model::{Experiment, Platform, Workload};
+use risetime_sim::Replay;
+use risetime_sim::replay::{CpuImage, DomainImage, Given, Image, TaskImage};
+use risetime_trace::{Event, Memory, RunError, SwitchOut};
+use std::collections::BTreeMap;
+
+/// The task that is compared: the workload's first.
+const TASK: TaskId = TaskId(0);
+
+/// Signals at the start may be recorded this much after the wakeup that starts it.
+const SLACK: Span = Span::from_us(20);
+
+/// The simulator held against a reference.
+#[derive(Clone, Debug)]
+pub struct Verification {
+    /// The checks.
+    pub comparison: Comparison,
+    /// The reference's curve.
+    pub reference: Curve,
+    /// The simulator's.
+    pub simulated: Curve,
+    /// What of the start state could not be read from the reference.
+    pub unread: Vec<String>,
+}
+
+/// Simulates `experiment` from the start state of `reference` and holds the two together.
+///
+/// Errors: the simulator's; a reference in which the workload never started.
+pub fn verify(experiment: &Experiment, reference: &Memory, mode: Mode) -> Result<Verification, RunError> {
+    let start = Start::of(reference, &experiment.workload)
+        .ok_or_else(|| RunError::Failed(format!("the reference trace has no start of {}", experiment.workload.name)))?;
+    let given = (mode == Mode::Given).then(|| given(reference, start.t0));
+    let (image, unread) = image(reference, &experiment.platform, &start);
+    let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
+    let simulated = record(&Replay { image, given }, experiment)?;
+    let own = Start::of(&simulated, &experiment.workload)
+        .ok_or_else(|| RunError::Failed(format!("the simulation never came to the start of {}", experiment.workload.name)))?;
+    let (mut was, mut is) = (Curve::of(reference, TASK, start.t0), Curve::of(&simulated, TASK, own.t0));
+    let length = was.length.min(is.length);
+    was.cut(length);
+    is.cut(length);
+    let comparison = compare(&experiment.platform, &was, &is, first_tick, mode);
+    Ok(Verification { comparison, reference: was, simulated: is, unread })
+}
+
+/// Where the comparison begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Start {
+    t0: Instant,
+    cpu: CpuId,
+}
+
+impl Start {
+    fn of(trace: &Memory, workload: &Workload) -> Option<Start> {
+        let mut woke = None;
+        for &(at, event) in trace.events() {
+            match event {
+                Event::TaskNew { task: TASK, cpu, .. } if workload.start_at == StartAt::Creation => return Some(Start { t0: at, cpu }),
+                Event::TaskNew { task: TASK, cpu, .. } | Event::Wakeup { task: TASK, cpu, .. } => woke = Some(Start { t0: at, cpu }),
+                Event::Phase { task: TASK, index, .. } if workload.start_at == StartAt::Phase(index as usize) => return woke,
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// The state of everything at the start, as far as the trace tells, and what it does not.
+fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<String>) {
+    let mut image = Image::default();
+    let mut cpus: BTreeMap<CpuId, CpuImage> = BTreeMap::new();
+    let mut freqs: BTreeMap<CpuId, (Instant, KHz)> = BTreeMap::new();
+    for &(at, event) in trace.events().iter().take_while(|(at, _)| *at <= start.t0 + SLACK) {
+        match event {
+            Event::PeltTask { task: TASK, util_avg, runnable_avg, period_contrib, .. } => {
+                image.task.util_avg = Some(util_avg);
+                image.task.runnable_avg = Some(runnable_avg);
+                image.task.period_contrib = Some(period_contrib);
+            }
+            Event::UtilEst { task: TASK, util_est } => image.task.util_est = Some(util_est),
+            Event::PeltCfs { cpu, util_avg, runnable_avg, period_contrib, .. } if at < start.t0 => {
+                let before = start.t0.since(at);
+                cpus.insert(cpu, CpuImage { cpu, util_avg, runnable_avg, period_contrib, before });
+            }
+            Event::Freq { cpu, freq } if at < start.t0 => {
+                freqs.insert(cpu, (at, freq));
+            }
+            Event::Overutilized { on } => image.overutilized = Some(on),
+            _ => {}
+        }
+    }
+    let task = TaskImage { util_avg: image.task.util_avg.or(Some(Util(0))), ..image.task.clone() };
+    let mut unread = vec!["balance due times of the domains".to_string(), "time since the PELT clock's last whole unit (below 1024 ns)".to_string()];
+    let missing = [("the task's util_avg and period_contrib", image.task.util_avg.is_none()), ("the task's util_est", task.util_est.is_none())];
+    unread.extend(missing.iter().filter(|(_, gone)| *gone).map(|(what, _)| (*what).to_string()));
+    for domain in &platform.domains {
+        let first = domain.cpus[0];
+        match freqs.get(&first) {
+            Some((at, freq)) => image.domains.push(DomainImage { cpu: first, freq: *freq, changed_before: start.t0.since(*at) }),
+            None => unread.push(format!("the frequency of {first}'s domain")),
+        }
+    }
+    unread.extend(platform.cpus().filter(|c| !cpus.contains_key(c)).map(|c| format!("{c}'s util")));
+    image.cpus = cpus.into_values().collect();
+    image.first_tick = first_tick(trace, platform.tick(), start);
+    if image.first_tick.is_none() {
+        unread.push("the tick's phase".to_string());
+    }
+    (image, unread)
+}
+
+/// The tick's phase, from when the running task's signals were updated: most updates are the
+/// tick's. Time from the start to the first tick.
+fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
+    /// Updates that are looked at, and parts of a tick that count as one moment.
+    const UPDATES: usize = 64;
+    const BINS: u64 = 200;
+    let after = trace.events().iter().filter(|(at, _)| *at > start.t0 + SLACK);
+    let updates: Vec<Span> = after
+        .filter_map(|(at, e)| matches!(e, Event::PeltTask { task: TASK, .. }).then(|| Span(at.since(start.t0).0 % tick.0)))
+        .take(UPDATES)
+        .collect();
+    let bin = |s: &Span| s.0 * BINS / tick.0;
+    let mut count: BTreeMap<u64, usize> = BTreeMap::new();
+    updates.iter().for_each(|s| *count.entry(bin(s)).or_default() += 1);
+    let (best, _) = count.into_iter().max_by_key(|(bin, n)| (*n, std::cmp::Reverse(*bin)))?;
+    let mut same: Vec<Span> = updates.into_iter().filter(|s| bin(s) == best).collect();
+    same.sort();
+    let median = same[same.len() / 2];
+    Some(if median == Span(0) { tick } else { median })
+}
+
+/// The decisions of the reference after the start.
+fn given(trace: &Memory, t0: Instant) -> Given {
+    let mut given = Given::default();
+    let mut asleep: Vec<bool> = Vec::new();
+    let mut set = |task: TaskId, value: bool| {
+        if asleep.len() <= task.index() {
+            asleep.resize(task.index() + 1, false);
+        }
+        std::mem::replace(&mut asleep[task.index()], value)
+    };
+    for &(at, event) in trace.events() {
+        let after = at.since(t0);
+        match event {
+            Event::Freq { cpu, freq } if at > t0 => given.freqs.push((after, cpu, freq)),
+            Event::Switch { prev: Some((task, out)), .. } => {
+                set(task, out == SwitchOut::Sleeping);
+            }
+            Event::Migrate { task, to, .. } => {
+                let sleeping = set(task, false);
+                set(task, sleeping);
+                if !sleeping && at > t0 {
+                    given.moves.push((after, task, to));
+                }
+            }
+            Event::TaskNew { task, cpu, .. } | Event::Wakeup { task, cpu, .. } => {
+                set(task, false);
+                let the_start = at == t0 && task == TASK;
+                if at >= t0 && !the_start {
+                    if given.wakeups.len() <= task.index() {
+                        given.wakeups.resize(task.index() + 1, Default::default());
+                    }
+                    given.wakeups[task.index()].push_back(cpu);
+                }
+            }
+            _ => {}
+        }
+    }
+    given
+}

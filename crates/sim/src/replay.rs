@@ -1,0 +1,184 @@
+//! What `verify` imposes on a simulation: a start state read off another trace, and, in the mode
+//! *given*, that trace's frequencies and placements.
+//!
+//! ```text
+//! Image   once, at the start of the burst (or at the first task's creation): util and phase of
+//!         the task, util of every CPU, frequencies, what the governors know, tick phase
+//! Given   at the recorded moments after that: frequency changes and moves of running tasks;
+//!         at each wakeup: the recorded CPU. Governors, placement and balancing then only look
+//! ```
+//!
+//! Nothing is copied after the start in the mode *free*.
+
+use crate::engine::Engine;
+use crate::queue::Ev;
+use risetime_kernel::pelt::get_pelt_divider;
+use risetime_kernel::units::{CpuId, KHz, Span, TaskId, Util};
+use risetime_kernel::util_est::UtilEst;
+use risetime_trace::Why;
+use std::collections::VecDeque;
+
+/// A state to start from. `None`: not known, so the simulation's own stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// The first task.
+    pub task: TaskImage,
+    /// CPUs by number; missing ones keep their own state.
+    pub cpus: Vec<CpuImage>,
+    /// Frequency domains by their first CPU.
+    pub domains: Vec<DomainImage>,
+    /// The root domain's flag.
+    pub overutilized: Option<bool>,
+    /// From the start to the next tick.
+    pub first_tick: Option<Span>,
+}
+
+/// A task's signals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskImage {
+    /// `se->avg.util_avg`.
+    pub util_avg: Option<Util>,
+    /// `se->avg.runnable_avg`.
+    pub runnable_avg: Option<Util>,
+    /// `se->avg.period_contrib`, which its runqueue shares.
+    pub period_contrib: Option<u32>,
+    /// `se->avg.util_est`.
+    pub util_est: Option<Util>,
+}
+
+/// A CPU's fair signals before the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuImage {
+    /// Which.
+    pub cpu: CpuId,
+    /// `cfs_rq->avg.util_avg`.
+    pub util_avg: Util,
+    /// `cfs_rq->avg.runnable_avg`.
+    pub runnable_avg: Util,
+    /// `cfs_rq->avg.period_contrib` at that time …
+    pub period_contrib: u32,
+    /// … which was this long before the start.
+    pub before: Span,
+}
+
+/// A frequency domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainImage {
+    /// Its first CPU.
+    pub cpu: CpuId,
+    /// Its frequency, which is also what the governor last asked for.
+    pub freq: KHz,
+    /// How long before the start it was last changed.
+    pub changed_before: Span,
+}
+
+/// What happened in the other trace after the start, by time from there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// Frequency changes: when, first CPU of the domain, frequency.
+    pub freqs: Vec<(Span, CpuId, KHz)>,
+    /// Moves of running or queued tasks: when, which, where to.
+    pub moves: Vec<(Span, TaskId, CpuId)>,
+    /// The CPUs of each task's wakeups, in order; its creation is the first of them where it is
+    /// created after the start.
+    pub wakeups: Vec<VecDeque<CpuId>>,
+}
+
+/// A given change, queued at its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change {
+    Freq(usize, KHz),
+    Move(TaskId, CpuId),
+}
+
+impl Engine<'_> {
+    /// The machine's part of the image takes effect: before the task that starts is queued, so
+    /// that its queueing makes the governor look as it did there.
+    pub(crate) fn apply_machine_image(&mut self, image: &Image) {
+        for c in &image.cpus {
+            self.image_of_cpu(c);
+        }
+        for d in &image.domains {
+            let Some(domain) = self.m.domains.iter().position(|own| own.cpus[0] == d.cpu) else { continue };
+            self.impose_freq(domain, d.freq);
+            let changed = risetime_kernel::units::Instant(self.m.now.0.saturating_sub(d.changed_before.0));
+            self.governors[domain].resume(d.freq, changed);
+        }
+        if let Some(on) = image.overutilized {
+            self.set_overutilized(on);
+        }
+        if let Some(first) = image.first_tick {
+            self.move_tick_grid(first);
+        }
+    }
+
+    /// The task's part: it has just been queued on `cpu`, whose sums follow by the difference.
+    pub(crate) fn apply_task_image(&mut self, cpu: CpuId, task: TaskId, image: &TaskImage) {
+        if let Some(est) = image.util_est {
+            let t = self.m.task_mut(task);
+            let before = std::mem::replace(&mut t.util_est, UtilEst(est.0 as u32)).value();
+            let c = self.m.cpu_mut(cpu);
+            c.util_est = c.util_est.saturating_sub(before) + est;
+        }
+        self.set_signals(cpu, task, image.util_avg, image.runnable_avg, image.period_contrib);
+    }
+
+    /// A CPU's fair signals, aged from when they were recorded to now.
+    ///
+    /// An idle CPU's PELT clock runs with the wall clock, so its place in the period moves on.
+    fn image_of_cpu(&mut self, image: &CpuImage) {
+        self.update_rq_clock(image.cpu);
+        self.update_cfs_rq(image.cpu);
+        let decay = self.m.decay;
+        let avg = &mut self.m.cpu_mut(image.cpu).cfs_avg.avg;
+        let units = u64::from(image.period_contrib) + image.before.0 / 1024;
+        avg.period_contrib = (units % 1024) as u32;
+        let aged = |util: Util| Util(decay.decay_load(util.0, units / 1024));
+        (avg.util_avg, avg.runnable_avg) = (aged(image.util_avg), aged(image.runnable_avg));
+        let divider = u64::from(get_pelt_divider(decay, avg));
+        avg.util_sum = (avg.util_avg.0 * divider) as u32;
+        avg.runnable_sum = avg.runnable_avg.0 * divider;
+        self.trace_cfs(image.cpu);
+    }
+
+    /// Queues everything that is given, from the start on.
+    pub(crate) fn start_given(&mut self) {
+        let Some(given) = self.given.as_ref() else { return };
+        let domain = |cpu: &CpuId| self.m.cpu(*cpu).domain;
+        let freqs = given.freqs.iter().map(|(after, cpu, freq)| (*after, Change::Freq(domain(cpu), *freq)));
+        let moves = given.moves.iter().map(|(after, task, cpu)| (*after, Change::Move(*task, *cpu)));
+        let changes: Vec<(Span, Change)> = freqs.chain(moves).collect();
+        for (after, change) in changes {
+            let index = self.changes.len() as u32;
+            self.changes.push(change);
+            self.q.push(self.m.now + after, Ev::Given { index });
+        }
+    }
+
+    /// A given change is due.
+    pub(crate) fn given_change(&mut self, index: u32) {
+        match self.changes.get(index as usize) {
+            Some(&Change::Freq(domain, freq)) => self.impose_freq(domain, freq),
+            Some(&Change::Move(task, to)) => {
+                let from = self.m.task(task).cpu;
+                if from != to && self.m.task(task).state == crate::machine::State::Runnable {
+                    self.move_queued(task, from, to, Why::Given);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Whether decisions are fed in from now on.
+    pub(crate) fn is_given(&self) -> bool {
+        self.given.is_some() && self.start.begun
+    }
+
+    /// The recorded CPU of this task's next wakeup.
+    pub(crate) fn given_wakeup(&mut self, task: TaskId) -> Option<CpuId> {
+        if !self.start.done {
+            return None;
+        }
+        self.given.as_mut()?.wakeups.get_mut(task.index())?.pop_front()
+    }
+}

@@ -1,0 +1,136 @@
+//! A trace kept in memory: recorded once, read as often as needed.
+
+use crate::{Event, Header, TraceSink};
+use risetime_kernel::units::Instant;
+use std::sync::Arc;
+
+/// A recorded trace. Names are kept once; events are as they came.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    header: Option<Header>,
+    events: Vec<(Instant, Event<'static>)>,
+    /// Names of the events that have one, in order of their events.
+    names: Vec<Arc<str>>,
+    end: Instant,
+}
+
+impl Memory {
+    /// Nothing recorded yet.
+    pub fn new() -> Memory {
+        Memory::default()
+    }
+    /// The head, once there is one.
+    pub fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+    /// The events in time order; names are empty here, see [`Memory::replay`].
+    pub fn events(&self) -> &[(Instant, Event<'static>)] {
+        &self.events
+    }
+    /// When the run was over.
+    pub fn end(&self) -> Instant {
+        self.end
+    }
+    /// Pushes everything into `sink` again, as it came.
+    pub fn replay(&self, sink: &mut dyn TraceSink) {
+        let Some(header) = &self.header else { return };
+        sink.header(header);
+        let mut names = self.names.iter();
+        for (at, event) in &self.events {
+            let named = match *event {
+                Event::TaskNew { task, user, cpu, why, max_speed, .. } => {
+                    names.next().map(|comm| Event::TaskNew { task, comm, user, cpu, why, max_speed })
+                }
+                Event::Phase { task, index, .. } => names.next().map(|name| Event::Phase { task, index, name }),
+                _ => None,
+            };
+            sink.event(*at, named.as_ref().unwrap_or(event));
+        }
+        sink.end(self.end);
+    }
+}
+
+impl TraceSink for Memory {
+    fn header(&mut self, header: &Header) {
+        self.header = Some(header.clone());
+    }
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        let owned = match *event {
+            Event::TaskNew { task, comm, user, cpu, why, max_speed } => {
+                self.names.push(comm.into());
+                Event::TaskNew { task, comm: "", user, cpu, why, max_speed }
+            }
+            Event::Phase { task, index, name } => {
+                self.names.push(name.into());
+                Event::Phase { task, index, name: "" }
+            }
+            // No other event borrows anything.
+            Event::MaxSpeed { task, max_speed } => Event::MaxSpeed { task, max_speed },
+            Event::Wakeup { task, cpu, why } => Event::Wakeup { task, cpu, why },
+            Event::Switch { cpu, prev, next } => Event::Switch { cpu, prev, next },
+            Event::Migrate { task, from, to, why } => Event::Migrate { task, from, to, why },
+            Event::Freq { cpu, freq } => Event::Freq { cpu, freq },
+            Event::FreqRequest { cpu, util, freq, why } => Event::FreqRequest { cpu, util, freq, why },
+            Event::Idle { cpu, state } => Event::Idle { cpu, state },
+            Event::PeltTask { task, cpu, util_avg, runnable_avg, util_sum, period_contrib } => {
+                Event::PeltTask { task, cpu, util_avg, runnable_avg, util_sum, period_contrib }
+            }
+            Event::UtilEst { task, util_est } => Event::UtilEst { task, util_est },
+            Event::PeltCfs { cpu, util_avg, runnable_avg, util_est, period_contrib } => {
+                Event::PeltCfs { cpu, util_avg, runnable_avg, util_est, period_contrib }
+            }
+            Event::PeltPressure { cpu, class, util_avg } => Event::PeltPressure { cpu, class, util_avg },
+            Event::CpuCapacity { cpu, capacity } => Event::CpuCapacity { cpu, capacity },
+            Event::Overutilized { on } => Event::Overutilized { on },
+            Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
+        };
+        self.events.push((at, owned));
+    }
+    fn end(&mut self, at: Instant) {
+        self.end = at;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SwitchOut, Why};
+    use risetime_kernel::units::{CpuId, TaskId, Util};
+
+    /// Everything that was pushed, as text.
+    #[derive(Default)]
+    struct Log(Vec<String>);
+    impl TraceSink for Log {
+        fn header(&mut self, h: &Header) {
+            self.0.push(format!("{h:?}"));
+        }
+        fn event(&mut self, at: Instant, e: &Event<'_>) {
+            self.0.push(format!("{at:?} {e:?}"));
+        }
+        fn end(&mut self, at: Instant) {
+            self.0.push(format!("end {at:?}"));
+        }
+    }
+
+    fn push(sink: &mut dyn TraceSink) {
+        let task = TaskId(0);
+        sink.header(&crate::header::tests::header());
+        let (cpu, why) = (CpuId(1), Why::FirstCpu);
+        sink.event(Instant(1), &Event::TaskNew { task, comm: "a b", user: true, cpu, why, max_speed: Util(9) });
+        sink.event(Instant(1), &Event::Phase { task, index: 2, name: "busy" });
+        sink.event(Instant(3), &Event::Switch { cpu, prev: Some((task, SwitchOut::Exited)), next: None });
+        sink.end(Instant(4));
+    }
+
+    #[test]
+    fn a_replay_is_what_was_pushed() {
+        let (mut direct, mut memory, mut replayed) = (Log::default(), Memory::new(), Log::default());
+        push(&mut direct);
+        push(&mut memory);
+        memory.replay(&mut replayed);
+        assert_eq!(direct.0, replayed.0);
+        assert_eq!(direct.0.len(), 5);
+        memory.replay(&mut replayed);
+        assert_eq!(replayed.0.len(), 10, "it can be read again");
+    }
+}
