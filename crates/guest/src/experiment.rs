@@ -27,6 +27,8 @@ use std::thread;
 
 /// Time before time 0 in which this thread sleeps.
 const LEAD: u64 = 50_000_000;
+/// Of a task's thread.
+const STACK: usize = 1 << 16;
 const OWN: Sched = Sched { nice: 0, clamp: (None, None), slice: 100_000 };
 
 /// What all threads share. It lives for ever: threads may still run when the trace is read.
@@ -61,6 +63,8 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
     sys::set_affinity([job.first_cpu]).map_err(|e| io::Error::new(e.kind(), format!("first CPU {}: {e}", job.first_cpu)))?;
     own(shared)?;
+    // The code that creates threads is then in memory and not read in when time counts.
+    let _ = thread::Builder::new().stack_size(STACK).spawn(|| ()).map(thread::JoinHandle::join);
     let trace = |on: bool| shared.tracer.as_ref().map_or(Ok(()), |t| if on { t.start() } else { t.stop() });
     trace(true)?;
     mark_frequencies(shared);
@@ -121,7 +125,7 @@ fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> 
     sys::set_sched(attrs.sched, shared.clamps || attrs.clamped()).map_err(named)?;
     // A thread's name holds no NUL, and the kernel keeps 15 bytes of it.
     let name = task.comm.replace('\0', "?");
-    thread::Builder::new().name(name).stack_size(1 << 16).spawn(move || live(shared, index, first, attrs)).map_err(named)?;
+    thread::Builder::new().name(name).stack_size(STACK).spawn(move || live(shared, index, first, attrs)).map_err(named)?;
     own(shared)?;
     sys::set_affinity([job.first_cpu])
 }

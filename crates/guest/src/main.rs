@@ -3,6 +3,7 @@
 //! ```text
 //! risetime-guest ANSWER [JOB]         as process 1 of a virtual machine: ANSWER is a path on the
 //!                                     host (escaped like a word of a job), JOB one in the guest
+//! risetime-guest shell                the same machine with a few commands to look around in it
 //! risetime-guest --native JOB ANSWER  as an ordinary program: it changes no setting of the
 //!                                     machine, and traces into a buffer of its own
 //! ```
@@ -17,6 +18,7 @@ mod experiment;
 mod machine;
 mod program;
 mod settle;
+mod shell;
 mod sys;
 mod tracefs;
 mod work;
@@ -50,6 +52,14 @@ fn main() -> ExitCode {
 
 /// The whole life of the virtual machine.
 fn as_init(args: &[String]) -> ! {
+    if args.iter().any(|a| a == "shell") {
+        let ready = machine::mount_all().and_then(|()| read_job("/job")).and_then(|job| prepare(&job, &mut String::new()));
+        if let Err(e) = ready {
+            println!("risetime-guest: {e}");
+        }
+        shell::run();
+        sys::switch_off();
+    }
     let word = args.iter().find(|a| !a.starts_with("--"));
     let path = word.and_then(|w| job::unescape(w)).unwrap_or_else(|| "answer".into());
     let job_path = args.iter().filter(|a| !a.starts_with("--")).nth(1).map_or("/job", String::as_str);
@@ -57,7 +67,7 @@ fn as_init(args: &[String]) -> ! {
     std::panic::set_hook(Box::new(move |info| give_up(&on_panic, &format!("the agent broke: {info}"))));
     let done = machine::mount_all().and_then(|()| in_guest(job_path, &path));
     match done {
-        Ok(()) => sys::power_off(0),
+        Ok(()) => sys::end_machine(0),
         Err(e) => give_up(&path, &e),
     }
 }
@@ -72,15 +82,13 @@ fn give_up(path: &str, why: &str) -> ! {
         out.finish()?.flush()
     });
     // An answer is an answer: only where there is none is it the exit code that says so.
-    sys::power_off(written.is_err().into())
+    sys::end_machine(written.is_err().into())
 }
 
 fn in_guest(job: &str, out: &str) -> Result<(), String> {
     let job = read_job(job)?;
     let mut values = String::new();
-    machine::load_modules(&job, &mut values)?;
-    machine::wait_for_policies(&job)?;
-    machine::apply(&job, &mut values);
+    prepare(&job, &mut values)?;
     let tracer = Tracer::open(&job, false, &mut values).map_err(|e| format!("trace: {e}"))?;
     settle::settle(&job).map_err(|e| format!("settling: {e}"))?;
     let io = |e: io::Error| format!("{out}: {e}");
@@ -88,6 +96,14 @@ fn in_guest(job: &str, out: &str) -> Result<(), String> {
     machine::read_back(&job, &mut values);
     let file = sys::HostFile::create(out).map_err(io)?;
     write_answer(BufWriter::with_capacity(1 << 16, file), &done, values).map_err(io)
+}
+
+/// Modules and settings.
+fn prepare(job: &Job, values: &mut String) -> Result<(), String> {
+    machine::load_modules(job, values)?;
+    machine::wait_for_policies(job)?;
+    machine::apply(job, values);
+    Ok(())
 }
 
 fn native(job: &str, out: &str) -> Result<(), String> {

@@ -195,10 +195,14 @@ impl Drop for HostFile {
     }
 }
 
-/// Ends the virtual machine with this exit code of QEMU; where that does not work, switches the
-/// machine off.
-pub(crate) fn power_off(code: u64) -> ! {
+/// Ends the virtual machine, with this exit code of QEMU, through semihosting.
+pub(crate) fn end_machine(code: u64) -> ! {
     semihost(SYS_EXIT, &[STOPPED_APPLICATION_EXIT, code, 0]);
+    switch_off()
+}
+
+/// Switches the machine off.
+pub(crate) fn switch_off() -> ! {
     loop {
         let _ = rustix::system::reboot(rustix::system::RebootCommand::PowerOff);
         sleep_until(mono() + NSEC);

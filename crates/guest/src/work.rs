@@ -276,7 +276,7 @@ fn spin_until(end: u64) -> Spun {
 }
 
 /// Keeps a CPU busy.
-fn burn(rounds: u32) {
+pub(crate) fn burn(rounds: u32) {
     for i in 0..rounds {
         black_box(i);
     }
