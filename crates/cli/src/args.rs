@@ -46,6 +46,9 @@ pub(crate) enum Command {
     Capture(Capture),
     /// Look at this machine: what decides how fast it becomes fast? Changes nothing
     Doctor(Doctor),
+    /// A real kernel on a virtual SoC: get kernels and QEMU, look around in one
+    #[command(subcommand)]
+    Vm(Vm),
     /// Print shell completions
     #[command(
         after_long_help = "Example:\n  risetime completions bash > ~/.local/share/bash-completion/completions/risetime"
@@ -71,7 +74,39 @@ Examples:
       with a performance hint; medians over 16 start phases
   risetime run my-app.json --platform my-soc.toml --perfetto ramp.perfetto-trace
       your own rt-app workload on your own machine's description; open the file in Perfetto
-  risetime run rampup --platform m1 --set governor=performance --format json";
+  risetime run rampup --platform m1 --set governor=performance --format json
+  risetime run rampup --platform m1 --backend vm
+      the same on a real kernel, in a virtual machine that is such a Mac mini to its scheduler";
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    /// The simulator
+    Sim,
+    /// A real kernel in QEMU, on the device tree of the platform (`risetime vm setup` first)
+    Vm,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Vm {
+    /// Get what `--backend vm` needs: the newest stock kernel, and QEMU if it is missing or old
+    Setup,
+    /// List the kernels in the cache, and those the mirror had when last looked at
+    Kernels,
+    /// Get a kernel: the newest, or the release named
+    Fetch {
+        /// As `risetime vm kernels` lists it
+        release: Option<String>,
+    },
+    /// A shell in a virtual machine that is this platform to its kernel
+    Shell {
+        /// A built-in platform or a platform file
+        #[arg(long, short, value_name = "P")]
+        platform: String,
+        /// An Image of your own, or a release in the cache [default: the newest in the cache]
+        #[arg(long, value_name = "PATH")]
+        kernel: Option<String>,
+    },
+}
 
 #[derive(Args, Debug)]
 pub(crate) struct Run {
@@ -80,6 +115,12 @@ pub(crate) struct Run {
     /// A built-in platform (`risetime list platforms`) or a platform file
     #[arg(long, short, value_name = "P")]
     pub(crate) platform: String,
+    /// Who carries it out
+    #[arg(long, value_enum, default_value_t = Backend::Sim)]
+    pub(crate) backend: Backend,
+    /// With --backend vm: an Image of your own, or a release in the cache [default: the newest]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kernel: Option<String>,
     /// A policy, NAME[+key=value…]; repeat it to compare [default: mainline]
     #[arg(long = "policy", value_name = "NAME[+key=value…]")]
     pub(crate) policies: Vec<String>,
@@ -170,6 +211,9 @@ pub(crate) struct Show {
     /// Print the file itself
     #[arg(long)]
     pub(crate) source: bool,
+    /// For a platform: the device tree on which `--backend vm` boots a kernel
+    #[arg(long, conflicts_with = "source")]
+    pub(crate) dts: bool,
 }
 
 #[derive(Args, Debug)]

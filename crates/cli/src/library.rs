@@ -102,6 +102,12 @@ pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
     if args.source {
         return output::print(&source(&args.name, &noun)?);
     }
+    if args.dts {
+        let Noun::Platform(p) = noun else {
+            return Err(Failure::input("--dts", format!("{} is no platform", args.name)));
+        };
+        return output::print(&risetime_vm::dtb::source(&p)?);
+    }
     output::print(&match noun {
         Noun::Platform(p) => text::platform(&p, &style),
         Noun::Workload(w) => text::workload(&w, &style),

@@ -9,6 +9,7 @@ mod library;
 mod output;
 mod run;
 mod this_machine;
+mod vm;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
@@ -32,6 +33,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::Check(args) => library::check(args),
         Command::Capture(args) => this_machine::capture(args),
         Command::Doctor(args) => this_machine::doctor(args.format),
+        Command::Vm(args) => vm::vm(args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "risetime", &mut text);

@@ -1,9 +1,10 @@
 //! `risetime run`: one experiment, several policies.
 
-use crate::args::{Format, Run};
+use crate::args::{self, Format, Run};
 use crate::output::{self, Failure};
 use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::{Options, RunResult};
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Instant, Span};
 use risetime_lab::{PhaseRuns, Request};
 use risetime_model::settings::Value;
@@ -11,13 +12,16 @@ use risetime_model::{Experiment, InputError};
 use risetime_report::{csv, json, text};
 use risetime_sim::Simulator;
 use risetime_trace::write::perfetto;
-use risetime_trace::{Event, Header, Tee, TraceSink};
+use risetime_trace::{Backend, Event, Header, Tee, TraceSink};
+use risetime_vm::Vm;
+use risetime_vm::fetch::Cache;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant as Clock};
 
 pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
-    let experiments = request(args).experiments()?;
+    let (backend, kernel) = backend(args)?;
+    let experiments = request(args).experiments_under(kernel)?;
     if args.perfetto.is_some() && experiments.len() > 1 {
         return Err(InputError::new(
             "--perfetto",
@@ -28,8 +32,22 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     }
     note_what_has_no_effect(&experiments);
     match args.phases {
-        Some(n) => phases(args, &experiments, n),
-        None => single(args, &experiments),
+        Some(n) => phases(args, &*backend, &experiments, n),
+        None => single(args, &*backend, &experiments),
+    }
+}
+
+/// Who carries it out, and the kernel generation if that is given.
+fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure> {
+    match args.backend {
+        args::Backend::Sim if args.kernel.is_some() => {
+            Err(InputError::new("--kernel", "the simulator boots no kernel").hint("add --backend vm").into())
+        }
+        args::Backend::Sim => Ok((Box::new(Simulator), None)),
+        args::Backend::Vm => {
+            let (vm, kernel) = Vm::find(&Cache::from_env()?, args.kernel.as_deref())?;
+            Ok((Box::new(vm), kernel.rev()))
+        }
     }
 }
 
@@ -64,13 +82,13 @@ fn options(args: &Run) -> Options {
     }
 }
 
-fn single(args: &Run, experiments: &[Experiment]) -> Result<ExitCode, Failure> {
+fn single(args: &Run, backend: &dyn Backend, experiments: &[Experiment]) -> Result<ExitCode, Failure> {
     let mut runs = Vec::new();
     for experiment in experiments {
         runs.push(match &args.perfetto {
-            Some(path) => with_trace(experiment, options(args), path)?,
+            Some(path) => with_trace(backend, experiment, options(args), path)?,
             None => risetime_lab::run(
-                &Simulator,
+                backend,
                 experiment,
                 options(args),
                 Some(&mut Progress::new(experiment)),
@@ -90,6 +108,7 @@ fn single(args: &Run, experiments: &[Experiment]) -> Result<ExitCode, Failure> {
 
 /// The run, with its trace written to `path`; nothing is left there if it fails.
 fn with_trace(
+    backend: &dyn Backend,
     experiment: &Experiment,
     options: Options,
     path: &Path,
@@ -99,7 +118,7 @@ fn with_trace(
         let mut writer = perfetto::Writer::new(file);
         let mut progress = Progress::new(experiment);
         let mut both = Tee(&mut writer, &mut progress);
-        done = Some(risetime_lab::run(&Simulator, experiment, options, Some(&mut both))?);
+        done = Some(risetime_lab::run(backend, experiment, options, Some(&mut both))?);
         writer
             .finish()
             .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
@@ -107,12 +126,12 @@ fn with_trace(
     done.ok_or_else(|| Failure::unavailable("the run gave no result"))
 }
 
-fn phases(args: &Run, experiments: &[Experiment], n: u32) -> Result<ExitCode, Failure> {
+fn phases(args: &Run, backend: &dyn Backend, experiments: &[Experiment], n: u32) -> Result<ExitCode, Failure> {
     let mut all: Vec<PhaseRuns> = Vec::new();
     for experiment in experiments {
         let bar = Bar::new(u64::from(n), "phases");
         all.push(risetime_lab::run_phases(
-            &Simulator,
+            backend,
             experiment,
             n,
             &Options { timeline: false, ..options(args) },

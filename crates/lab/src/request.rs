@@ -1,5 +1,6 @@
 //! What a person asked for, and the experiments that answer it.
 
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, InputError, Platform, Policy, Workload};
@@ -34,13 +35,21 @@ impl Request {
     ///
     /// Errors: whatever is wrong with a file, a name, a setting or a length of time.
     pub fn experiments(&self) -> Result<Vec<Experiment>, InputError> {
+        self.experiments_under(None)
+    }
+
+    /// The same where the kernel is given (one that will be booted): `mainline` means its
+    /// generation.
+    ///
+    /// Errors: as well, a policy of another generation.
+    pub fn experiments_under(&self, kernel: Option<KernelRev>) -> Result<Vec<Experiment>, InputError> {
         let platform = Arc::new(Platform::load(&self.platform)?);
         let workload = Arc::new(Workload::load(&self.workload)?);
         check_fit(&workload, &self.workload, &platform)?;
         let duration = self.duration(&workload)?;
         let names = if self.policies.is_empty() { &["mainline".to_string()][..] } else { &self.policies[..] };
         let experiment = |name: &String| {
-            let policy = Policy::from_arg_with(name, &self.set)?;
+            let policy = under(Policy::from_arg_with(name, &self.set)?, name, kernel)?;
             let settings = risetime_sim::resolve(&platform, &policy)?;
             Ok(Experiment {
                 platform: Arc::clone(&platform),
@@ -66,6 +75,21 @@ impl Request {
             return Err(InputError::new("--seconds", what));
         }
         Ok(duration)
+    }
+}
+
+/// `policy`, which was asked for as `name`, under a kernel that is given.
+fn under(policy: Policy, name: &str, kernel: Option<KernelRev>) -> Result<Policy, InputError> {
+    match kernel {
+        Some(rev) if name.split('+').next() == Some("mainline") => {
+            let changes = policy.name.split_once('+').map(|(_, c)| format!("+{c}")).unwrap_or_default();
+            Ok(Policy { name: format!("linux-{rev}{changes}"), kernel: rev, ..policy })
+        }
+        Some(rev) if rev != policy.kernel => {
+            Err(InputError::new(&policy.name, format!("is of Linux {}, the kernel to boot is {rev}", policy.kernel))
+                .hint("`mainline` means the kernel that is booted; --kernel takes another"))
+        }
+        _ => Ok(policy),
     }
 }
 

@@ -122,6 +122,7 @@ fn more(repeat: Repeat, rounds: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use risetime_guest::job;
     use risetime_model::workload::Phase;
 
     fn program(phases: Vec<Phase>, repeat: Repeat) -> Program {
@@ -166,6 +167,47 @@ mod tests {
         assert_eq!(p.next(Instant(100), |_, _, _| ()), Some(Step::Run(Span(4))));
         assert_eq!(p.next(Instant(104), |_, _, _| ()), Some(Step::SleepUntil(Instant(110))));
         assert_eq!(p.next(Instant(110), |_, _, _| ()), Some(Step::SleepUntil(Instant(130))));
+    }
+
+    /// The task of a job of the agent, as this room has it.
+    fn spec(task: &job::Task) -> TaskSpec {
+        let repeat = |r: Option<u32>| r.map_or(Repeat::Forever, Repeat::Times);
+        let event = |e: &job::Event| match *e {
+            job::Event::Run(ns) => Event::Run(Span(ns)),
+            job::Event::Runtime(ns) => Event::Runtime(Span(ns)),
+            job::Event::Sleep(ns) => Event::Sleep(Span(ns)),
+            job::Event::Timer(timer, ns) => Event::Timer { timer, period: Span(ns) },
+        };
+        let phases = task.phases.iter().map(|p| phase(repeat(p.repeat), p.events.iter().map(event).collect())).collect();
+        TaskSpec { comm: "t".into(), delay: Span(0), repeat: repeat(task.repeat), phases, attr: Attr::default() }
+    }
+
+    /// The agent on the real kernel is held to the same table.
+    #[test]
+    fn programs_do_what_the_table_says() {
+        let table = include_str!("../../guest/tests/programs.txt");
+        let mut lines = 0;
+        for case in table.split("\ncase ").skip(1) {
+            let (name, rest) = case.split_once('\n').unwrap();
+            let (text, steps) = rest.split_once("does\n").unwrap();
+            let job = job::Job::parse(&format!("risetime-job 1\n{text}end\n")).unwrap();
+            let mut program = Program::new(vec![spec(&job.tasks[0])].into(), 0);
+            for line in steps.lines().take_while(|l| !l.is_empty()) {
+                let now = line.split(' ').next().unwrap();
+                let mut said = now.to_string();
+                let step = program.next(Instant(now.parse().unwrap()), |phase, _, _| said += &format!(" enter {phase}"));
+                said += &match step {
+                    None => " stuck".into(),
+                    Some(Step::Run(work)) => format!(" run {}", work.0),
+                    Some(Step::RunUntil(at)) => format!(" until {}", at.0),
+                    Some(Step::SleepUntil(at)) => format!(" sleep {}", at.0),
+                    Some(Step::Exit) => " exit".into(),
+                };
+                assert_eq!(said, line, "{name}");
+                lines += 1;
+            }
+        }
+        assert!(lines > 25, "{lines}");
     }
 
     #[test]

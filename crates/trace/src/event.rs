@@ -213,6 +213,8 @@ pub enum Why {
     IowaitBoost,
     /// A fixed choice of the governor (`performance`, `powersave`, `userspace`).
     Fixed,
+    /// A real kernel decided, and does not say why.
+    Unknown,
 }
 
 impl Why {
@@ -238,6 +240,7 @@ impl Why {
             Why::UclampMax => "uclamp_max",
             Why::IowaitBoost => "iowait_boost",
             Why::Fixed => "fixed",
+            Why::Unknown => "unknown",
         }
     }
 }

@@ -1,0 +1,48 @@
+//! `risetime vm`: kernels and QEMU for the virtual machine.
+
+use crate::args::Vm as Args;
+use crate::output::{self, Failure};
+use risetime_model::Platform;
+use risetime_vm::Vm;
+use risetime_vm::fetch::Cache;
+use std::process::ExitCode;
+
+pub(crate) fn vm(args: &Args) -> Result<ExitCode, Failure> {
+    let cache = Cache::from_env()?;
+    match args {
+        Args::Setup => {
+            let kernel = cache.fetch_kernel(None, &mut output::note)?;
+            let qemu = cache.fetch_qemu(&mut output::note)?;
+            let (major, minor) = qemu.version;
+            let page = format!("kernel  {}\nQEMU    {major}.{minor}\n", kernel.release);
+            output::print(&page)?;
+            // The agent is built, not fetched.
+            Vm::find(&cache, None)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Args::Kernels => kernels(&cache),
+        Args::Fetch { release } => {
+            let kernel = cache.fetch_kernel(release.as_deref(), &mut output::note)?;
+            output::print(&format!("{}\n", kernel.release))
+        }
+        Args::Shell { platform, kernel } => {
+            let platform = Platform::load(platform)?;
+            let (vm, kernel) = Vm::find(&cache, kernel.as_deref())?;
+            output::note(&format!("{} on {}; Ctrl-A X ends it", kernel.release, platform.name));
+            vm.shell(&platform)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn kernels(cache: &Cache) -> Result<ExitCode, Failure> {
+    let here: Vec<String> = cache.kernels().into_iter().map(|k| k.release).collect();
+    let mut page: String = here.iter().map(|r| format!("{r}  in the cache\n")).collect();
+    // Without apt there is nothing more to list, which is no failure.
+    let there = cache.available().unwrap_or_default();
+    page.extend(there.iter().filter(|r| !here.contains(r)).map(|r| format!("{r}\n")));
+    if page.is_empty() {
+        output::note("no kernel here yet: risetime vm setup gets the newest");
+    }
+    output::print(&page)
+}

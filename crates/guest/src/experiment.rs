@@ -1,0 +1,240 @@
+//! The workload on the clock: tasks created, phases marked, the end kept.
+//!
+//! ```text
+//! time 0       the first tick that is at least LEAD ahead; `rt start`
+//! creation     time 0 + phase + the task's delay, by this thread, which stays on the first CPU
+//! end          time 0 + duration; `rt end`, tracing off
+//! ```
+//!
+//! The first task is created pinned to the first CPU and may go where it is allowed as its first
+//! act; the others are placed by the kernel as their parent's children. Attributes are the
+//! parent's at the moment of creation, so that a task has them from its first enqueue. Timer
+//! slack is 1 ns: a sleep ends when it should, as the simulator has it (Linux's default is 50 µs
+//! late at most).
+//!
+//! This thread takes some 50 µs of the first CPU for each creation. It asks for a slice of
+//! 0.1 ms, so that it is let in quickly where that CPU is busy.
+
+use crate::job::{Attr, Job, Task};
+use crate::program::{Program, Step};
+use crate::sys::{self, Sched};
+use crate::tracefs::Tracer;
+use crate::work::{Speeds, Worker, policy_dir};
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread;
+
+/// Time before time 0 in which this thread sleeps.
+const LEAD: u64 = 50_000_000;
+/// Of a task's thread.
+const STACK: usize = 1 << 16;
+const OWN: Sched = Sched { nice: 0, clamp: (None, None), slice: 100_000 };
+
+/// What all threads share. It lives for ever: threads may still run when the trace is read.
+struct Shared {
+    job: Job,
+    speeds: Speeds,
+    tracer: Option<Tracer>,
+    clamps: bool,
+    failures: Mutex<Vec<String>>,
+    pids: Vec<AtomicI32>,
+}
+
+/// What came of a workload.
+pub(crate) struct Done {
+    /// The tracer, stopped.
+    pub(crate) tracer: &'static Option<Tracer>,
+    /// Time 0 on CLOCK_MONOTONIC.
+    pub(crate) start: u64,
+    /// Thread ids; 0: never ran.
+    pub(crate) pids: Vec<i32>,
+    /// What did not work; empty: all well.
+    pub(crate) failures: Vec<String>,
+}
+
+/// Runs the tasks of `job`. When it returns, tracing has stopped; tasks may still be busy.
+pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
+    let speeds = Speeds::open(&job.cpus);
+    let pids = job.tasks.iter().map(|_| AtomicI32::new(0)).collect();
+    let clamps = std::path::Path::new("/proc/sys/kernel/sched_util_clamp_min").exists();
+    let shared: &Shared = Box::leak(Box::new(Shared { job, speeds, tracer, clamps, failures: Mutex::default(), pids }));
+    let job = &shared.job;
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
+    sys::set_affinity([job.first_cpu]).map_err(|e| io::Error::new(e.kind(), format!("first CPU {}: {e}", job.first_cpu)))?;
+    own(shared)?;
+    // The code that creates threads is then in memory and not read in when time counts.
+    let _ = thread::Builder::new().stack_size(STACK).spawn(|| ()).map(thread::JoinHandle::join);
+    let trace = |on: bool| shared.tracer.as_ref().map_or(Ok(()), |t| if on { t.start() } else { t.stop() });
+    trace(true)?;
+    mark_frequencies(shared);
+    let start = (sys::mono() + LEAD).next_multiple_of(job.tick_ns.max(1));
+    sys::sleep_until(start);
+    mark(shared, "rt start");
+    let mut order: Vec<usize> = (0..job.tasks.len()).collect();
+    order.sort_by_key(|i| job.tasks[*i].delay_ns);
+    for (created, index) in order.into_iter().enumerate() {
+        let at = start + job.phase_ns + job.tasks[index].delay_ns;
+        if at >= start + job.duration_ns {
+            break;
+        }
+        sys::sleep_until(at);
+        create(shared, index, created == 0)?;
+    }
+    sys::sleep_until(start + job.duration_ns);
+    mark(shared, "rt end");
+    sys::sleep_until(start + job.duration_ns + job.linger_ns);
+    trace(false)?;
+    let failures = std::mem::take(&mut *shared.failures.lock().unwrap_or_else(|e| e.into_inner()));
+    let pids = shared.pids.iter().map(|p| p.load(Ordering::Relaxed)).collect();
+    Ok(Done { tracer: &shared.tracer, start, pids, failures })
+}
+
+/// This thread's own attributes.
+fn own(shared: &Shared) -> io::Result<()> {
+    sys::set_sched(OWN, shared.clamps)
+}
+
+/// Where each policy stands before time 0, which no event says.
+fn mark_frequencies(shared: &Shared) {
+    let mut policies: Vec<u32> = shared.job.cpus.iter().map(|c| c.policy).collect();
+    policies.dedup();
+    for policy in policies {
+        let path = format!("{}/scaling_cur_freq", policy_dir(policy));
+        if let Ok(khz) = std::fs::read_to_string(path) {
+            mark(shared, &format!("rt freq {policy} {}", khz.trim()));
+        }
+    }
+}
+
+fn mark(shared: &Shared, text: &str) {
+    if let Some(t) = &shared.tracer {
+        t.mark(text);
+    }
+}
+
+/// Creates a task, which inherits its attributes from this thread.
+fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> {
+    let (task, job) = (&shared.job.tasks[index], &shared.job);
+    let mut attrs = Attributes::default();
+    attrs.take(&task.attr);
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("task {}: {e}", task.comm));
+    if !first {
+        sys::set_affinity(attrs.cpus(job)).map_err(named)?;
+    }
+    sys::set_sched(attrs.sched, shared.clamps || attrs.clamped()).map_err(named)?;
+    // A thread's name holds no NUL, and the kernel keeps 15 bytes of it.
+    let name = task.comm.replace('\0', "?");
+    thread::Builder::new().name(name).stack_size(STACK).spawn(move || live(shared, index, first, attrs)).map_err(named)?;
+    own(shared)?;
+    sys::set_affinity([job.first_cpu])
+}
+
+/// A task's life.
+fn live(shared: &'static Shared, index: usize, first: bool, mut attrs: Attributes) {
+    let job = &shared.job;
+    let fail = |what: String| {
+        let mut failures = shared.failures.lock().unwrap_or_else(|e| e.into_inner());
+        failures.push(format!("task {}: {what}", job.tasks[index].comm));
+    };
+    if first && let Err(e) = sys::set_affinity(attrs.cpus(job)) {
+        return fail(format!("affinity: {e}"));
+    }
+    shared.pids[index].store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
+    let mut program = Program::new(&job.tasks[index]);
+    let mut worker = Worker::new(&shared.speeds);
+    loop {
+        let mut failed = None;
+        let step = program.next(sys::mono(), |phase, attr| {
+            mark(shared, &format!("rt phase {index} {phase}"));
+            failed = attrs.apply(attr, job, shared.clamps).err().or(failed.take());
+        });
+        if let Some(e) = failed {
+            return fail(format!("attributes: {e}"));
+        }
+        match step {
+            Some(Step::Run(_) | Step::RunUntil(_)) if program.busy_for_ever() => worker.run_for_ever(),
+            Some(Step::Run(ns)) => worker.run(ns),
+            Some(Step::RunUntil(at)) => worker.run_until(at),
+            Some(Step::SleepUntil(at)) => sys::sleep_until(at),
+            Some(Step::Exit) => return,
+            None => return fail("makes no progress".into()),
+        }
+    }
+}
+
+/// A thread's attributes as they are now.
+#[derive(Clone, Debug, Default)]
+struct Attributes {
+    cpus: Option<Vec<u32>>,
+    sched: Sched,
+}
+
+impl Attributes {
+    /// Takes over what `attr` says; what it leaves out stays. Whether clamps or nice value, and
+    /// whether the affinity, are there to be changed.
+    fn take(&mut self, attr: &Attr) -> (bool, bool) {
+        let before = self.sched;
+        self.sched.nice = attr.nice.unwrap_or(before.nice);
+        self.sched.clamp = (attr.uclamp_min.or(before.clamp.0), attr.uclamp_max.or(before.clamp.1));
+        if attr.cpus.is_some() {
+            self.cpus.clone_from(&attr.cpus);
+        }
+        (self.sched != before, attr.cpus.is_some())
+    }
+
+    /// The same, for the calling thread, which it is told to the kernel.
+    fn apply(&mut self, attr: &Attr, job: &Job, clamps: bool) -> io::Result<()> {
+        let (sched, affinity) = self.take(attr);
+        if sched {
+            sys::set_sched(self.sched, clamps || self.clamped())?;
+        }
+        if affinity { sys::set_affinity(self.cpus(job)) } else { Ok(()) }
+    }
+
+    fn clamped(&self) -> bool {
+        self.sched.clamp != (None, None)
+    }
+
+    fn cpus(&self, job: &Job) -> Vec<u32> {
+        self.cpus.clone().unwrap_or_else(|| (0..job.cpus.len() as u32).collect())
+    }
+}
+
+/// The tasks that `job` cannot have: without phases.
+pub(crate) fn check(job: &Job) -> Result<(), String> {
+    let empty = |t: &&Task| t.phases.is_empty() || t.phases.iter().any(|p| p.events.is_empty());
+    match job.tasks.iter().find(empty) {
+        Some(t) => Err(format!("task {} has nothing to do in a phase", t.comm)),
+        None if job.cpus.get(job.first_cpu as usize).is_none() => Err(format!("first CPU {}: there is no such CPU", job.first_cpu)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_left_out_stay_as_they_were() {
+        let mut a = Attributes::default();
+        let attr = |nice, uclamp_min, uclamp_max| Attr { cpus: None, nice, uclamp_min, uclamp_max };
+        assert_eq!(a.take(&attr(Some(5), None, Some(300))), (true, false));
+        assert_eq!(a.take(&attr(None, Some(7), None)), (true, false));
+        assert_eq!(a.sched, Sched { nice: 5, clamp: (Some(7), Some(300)), slice: 0 });
+        assert_eq!(a.take(&attr(Some(5), Some(7), None)), (false, false), "no call where nothing changes");
+        let mut job = Job::default();
+        job.cpus.resize(3, Default::default());
+        assert_eq!(a.cpus(&job), [0, 1, 2]);
+        a.take(&Attr { cpus: Some(vec![2]), ..Attr::default() });
+        assert_eq!(a.cpus(&job), [2]);
+    }
+
+    #[test]
+    fn a_job_that_cannot_run_is_refused() {
+        let job = |text: &str| Job::parse(&format!("risetime-job 1\n{text}end\n")).unwrap();
+        assert!(check(&job("cpu 1 1 0\ntask t 0 1 * * * *\nphase p 1 * * * *\nrun 1\n")).is_ok());
+        assert!(check(&job("cpu 1 1 0\ntask t 0 1 * * * *\nphase p 1 * * * *\n")).is_err());
+        assert!(check(&job("cpu 1 1 0\nfirst_cpu 1\n")).is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! `risetime-guest`: runs one experiment on the kernel it finds itself on.
+//!
+//! ```text
+//! risetime-guest ANSWER [JOB]         as process 1 of a virtual machine: ANSWER is a path on the
+//!                                     host (escaped like a word of a job), JOB one in the guest
+//! risetime-guest shell                the same machine with a few commands to look around in it
+//! risetime-guest --native JOB ANSWER  as an ordinary program: it changes no setting of the
+//!                                     machine, and traces into a buffer of its own
+//! ```
+//!
+//! Whatever happens as process 1, an answer is written and the machine switched off: the answer's
+//! `error` section says what went wrong.
+
+use risetime_guest::{answer, job};
+
+mod btf;
+mod experiment;
+mod machine;
+mod program;
+mod settle;
+mod shell;
+mod sys;
+mod tracefs;
+mod work;
+
+use answer::{Writer, value_line};
+use job::Job;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use tracefs::Tracer;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if std::process::id() == 1 {
+        as_init(&args);
+    }
+    match &args[..] {
+        [flag, job, out] if flag == "--native" => match native(job, out) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                eprintln!("risetime-guest: {e}");
+                ExitCode::FAILURE
+            }
+        },
+        _ => {
+            eprintln!("usage: risetime-guest --native JOB ANSWER");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The whole life of the virtual machine.
+fn as_init(args: &[String]) -> ! {
+    if args.iter().any(|a| a == "shell") {
+        let ready = machine::mount_all().and_then(|()| read_job("/job")).and_then(|job| prepare(&job, &mut String::new()));
+        if let Err(e) = ready {
+            println!("risetime-guest: {e}");
+        }
+        shell::run();
+        sys::switch_off();
+    }
+    let word = args.iter().find(|a| !a.starts_with("--"));
+    let path = word.and_then(|w| job::unescape(w)).unwrap_or_else(|| "answer".into());
+    let job_path = args.iter().filter(|a| !a.starts_with("--")).nth(1).map_or("/job", String::as_str);
+    let on_panic = path.clone();
+    std::panic::set_hook(Box::new(move |info| give_up(&on_panic, &format!("the agent broke: {info}"))));
+    let done = machine::mount_all().and_then(|()| in_guest(job_path, &path));
+    match done {
+        Ok(()) => sys::end_machine(0),
+        Err(e) => give_up(&path, &e),
+    }
+}
+
+/// An answer that says why there is none.
+fn give_up(path: &str, why: &str) -> ! {
+    // The console is the second way out, where there is no semihosting.
+    let _ = std::fs::write("/dev/console", format!("risetime-guest: {why}\n"));
+    let written = sys::HostFile::create(path).and_then(|file| {
+        let mut out = Writer::new(BufWriter::new(file))?;
+        out.section("error", why.as_bytes())?;
+        out.finish()?.flush()
+    });
+    // An answer is an answer: only where there is none is it the exit code that says so.
+    sys::end_machine(written.is_err().into())
+}
+
+fn in_guest(job: &str, out: &str) -> Result<(), String> {
+    let job = read_job(job)?;
+    let mut values = String::new();
+    prepare(&job, &mut values)?;
+    let tracer = Tracer::open(&job, false, &mut values).map_err(|e| format!("trace: {e}"))?;
+    settle::settle(&job).map_err(|e| format!("settling: {e}"))?;
+    let io = |e: io::Error| format!("{out}: {e}");
+    let done = experiment::run(job.clone(), Some(tracer)).map_err(|e| e.to_string())?;
+    machine::read_back(&job, &mut values);
+    let file = sys::HostFile::create(out).map_err(io)?;
+    write_answer(BufWriter::with_capacity(1 << 16, file), &done, values).map_err(io)
+}
+
+/// Modules and settings.
+fn prepare(job: &Job, values: &mut String) -> Result<(), String> {
+    machine::load_modules(job, values)?;
+    machine::wait_for_policies(job)?;
+    machine::apply(job, values);
+    Ok(())
+}
+
+fn native(job: &str, out: &str) -> Result<(), String> {
+    let job = read_job(job)?;
+    if !job.modules.is_empty() || !job.set.is_empty() || !job.probes.is_empty() || job.settle_ns > 0 {
+        return Err("this job changes the machine (modules, settings, probes, settling)".into());
+    }
+    let mut values = String::new();
+    let tracer = match job.events.is_empty() {
+        true => None,
+        false => Some(Tracer::open(&job, true, &mut values).map_err(|e| format!("trace: {e}"))?),
+    };
+    let done = experiment::run(job.clone(), tracer).map_err(|e| e.to_string())?;
+    machine::read_back(&job, &mut values);
+    let io = |e: io::Error| format!("{out}: {e}");
+    let written = File::create(out).and_then(|file| write_answer(BufWriter::new(file), &done, values));
+    if let Some(tracer) = done.tracer {
+        tracer.close();
+    }
+    written.map_err(io)
+}
+
+fn read_job(path: &str) -> Result<Job, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
+    let job = Job::parse(&text).map_err(|e| format!("{path}: {e}"))?;
+    experiment::check(&job).map_err(|e| format!("{path}: {e}"))?;
+    Ok(job)
+}
+
+/// Trace, values and failures into `out`.
+fn write_answer<W: Write>(out: W, done: &experiment::Done, mut values: String) -> io::Result<()> {
+    let mut out = Writer::new(out)?;
+    if !done.failures.is_empty() {
+        out.section("error", done.failures.join("\n").as_bytes())?;
+    }
+    if let Some(tracer) = done.tracer {
+        tracer.collect(&mut out, &mut values)?;
+    }
+    values.push_str(&value_line("start_ns", &done.start.to_string()));
+    for (i, pid) in done.pids.iter().enumerate() {
+        values.push_str(&value_line(&format!("task.{i}.pid"), &pid.to_string()));
+    }
+    out.section("values", values.as_bytes())?;
+    out.finish()?.flush()
+}

@@ -1,0 +1,163 @@
+//! A task's program counter: from phases and loops to the next thing it does.
+//!
+//! The same meaning as the simulator's `program.rs`; `tests/programs.txt` is a table of cases
+//! that both are held to.
+
+use crate::job::{Attr, Event, Task};
+
+/// What a task does next. Times are CLOCK_MONOTONIC in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Work worth this time at capacity 1024 and top frequency.
+    Run(u64),
+    /// Run until then.
+    RunUntil(u64),
+    /// Sleep until then.
+    SleepUntil(u64),
+    /// The program is over.
+    Exit,
+}
+
+/// Steps that take no time in a row, before the program is called stuck.
+const MAX_IDLE_STEPS: u32 = 1_000_000;
+
+/// Where a task is in its program.
+pub(crate) struct Program<'a> {
+    task: &'a Task,
+    phase: usize,
+    event: usize,
+    task_rounds: u32,
+    phase_rounds: u32,
+    entered: bool,
+    begun: Option<u64>,
+    timers: Vec<Option<u64>>,
+}
+
+impl<'a> Program<'a> {
+    pub(crate) fn new(task: &'a Task) -> Program<'a> {
+        Program { task, phase: 0, event: 0, task_rounds: 0, phase_rounds: 0, entered: false, begun: None, timers: Vec::new() }
+    }
+
+    /// Advances to the next step that takes time. `on_phase` is told of each phase entered on
+    /// the way, with its index and attributes. `None`: it makes no progress.
+    pub(crate) fn next(&mut self, now: u64, mut on_phase: impl FnMut(usize, &Attr)) -> Option<Step> {
+        self.begun.get_or_insert(now);
+        for _ in 0..MAX_IDLE_STEPS {
+            let Some(phase) = self.task.phases.get(self.phase) else {
+                self.task_rounds = self.task_rounds.saturating_add(1);
+                if more(self.task.repeat, self.task_rounds) {
+                    (self.phase, self.event, self.phase_rounds, self.entered) = (0, 0, 0, false);
+                    continue;
+                }
+                return Some(Step::Exit);
+            };
+            if !self.entered {
+                self.entered = true;
+                on_phase(self.phase, &phase.attr);
+            }
+            let Some(&event) = phase.events.get(self.event) else {
+                self.phase_rounds = self.phase_rounds.saturating_add(1);
+                self.event = 0;
+                if !more(phase.repeat, self.phase_rounds) {
+                    self.phase += 1;
+                    (self.phase_rounds, self.entered) = (0, false);
+                }
+                continue;
+            };
+            self.event += 1;
+            match event {
+                Event::Run(0) | Event::Runtime(0) | Event::Sleep(0) => {}
+                Event::Run(work) => return Some(Step::Run(work)),
+                Event::Runtime(span) => return Some(Step::RunUntil(now + span)),
+                Event::Sleep(span) => return Some(Step::SleepUntil(now + span)),
+                Event::Timer(timer, period) => {
+                    if let Some(until) = self.timer(timer as usize, period, now) {
+                        return Some(Step::SleepUntil(until));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether it will from here on be busy for ever: it need not count its work then.
+    ///
+    /// True in a phase that is repeated for ever, and in a program of one phase repeated for
+    /// ever, if it only runs. (In the second case the phase is entered again and again; those
+    /// marks are not made.)
+    pub(crate) fn busy_for_ever(&self) -> bool {
+        let Some(phase) = self.task.phases.get(self.phase) else { return false };
+        let endless = phase.repeat.is_none() || (self.task.repeat.is_none() && self.task.phases.len() == 1);
+        endless && phase.events.iter().all(|e| matches!(e, Event::Run(_) | Event::Runtime(_)))
+    }
+
+    /// The expiry to wait for; `None` if it is past already: the timer then starts anew.
+    fn timer(&mut self, index: usize, period: u64, now: u64) -> Option<u64> {
+        if self.timers.len() <= index {
+            self.timers.resize(index + 1, None);
+        }
+        let expiry = self.timers[index].or(self.begun).unwrap_or(now) + period;
+        let missed = expiry <= now;
+        self.timers[index] = Some(if missed { now } else { expiry });
+        (!missed).then_some(expiry)
+    }
+}
+
+fn more(repeat: Option<u32>, rounds: u32) -> bool {
+    repeat.is_none_or(|n| rounds < n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Job;
+
+    /// `NOW VERB TIME`, `NOW exit` or `NOW stuck`, as in `tests/programs.txt`.
+    fn said(now: u64, step: Option<Step>, entered: &[usize]) -> String {
+        let phases: String = entered.iter().map(|p| format!(" enter {p}")).collect();
+        let step = match step {
+            None => "stuck".into(),
+            Some(Step::Run(ns)) => format!("run {ns}"),
+            Some(Step::RunUntil(at)) => format!("until {at}"),
+            Some(Step::SleepUntil(at)) => format!("sleep {at}"),
+            Some(Step::Exit) => "exit".into(),
+        };
+        format!("{now}{phases} {step}")
+    }
+
+    #[test]
+    fn programs_do_what_the_table_says() {
+        let table = include_str!("../tests/programs.txt");
+        let mut cases = 0;
+        for case in table.split("\ncase ").skip(1) {
+            let (name, rest) = case.split_once('\n').unwrap();
+            let (program, steps) = rest.split_once("does\n").unwrap();
+            let job = Job::parse(&format!("risetime-job 1\n{program}end\n")).unwrap();
+            let mut program = Program::new(&job.tasks[0]);
+            for line in steps.lines().take_while(|l| !l.is_empty()) {
+                let now = line.split(' ').next().unwrap().parse().unwrap();
+                let mut entered = Vec::new();
+                let step = program.next(now, |phase, _| entered.push(phase));
+                assert_eq!(said(now, step, &entered), line, "{name}");
+                cases += 1;
+            }
+        }
+        assert!(cases > 25, "{cases}");
+    }
+
+    #[test]
+    fn only_a_program_that_never_sleeps_again_is_busy_for_ever() {
+        let of = |text: &str| {
+            let job = Job::parse(&format!("risetime-job 1\n{text}end\n")).unwrap();
+            let mut p = Program::new(&job.tasks[0]);
+            p.next(0, |_, _| ());
+            p.busy_for_ever()
+        };
+        assert!(of("task t 0 -1 * * * *\nphase p 1 * * * *\nrun 5\n"));
+        assert!(of("task t 0 1 * * * *\nphase p -1 * * * *\nrun 5\nruntime 6\n"));
+        assert!(!of("task t 0 1 * * * *\nphase p 1 * * * *\nrun 5\n"));
+        assert!(!of("task t 0 -1 * * * *\nphase p 1 * * * *\nrun 5\nsleep 1\n"));
+        assert!(!of("task t 0 -1 * * * *\nphase p 1 * * * *\nrun 5\nphase q 1 * * * *\nrun 5\n"));
+        assert!(!of("task t 0 -1 * * * *\nphase p 1 * * * *\nrun 5\ntimer 0 9\n"));
+    }
+}

@@ -1,0 +1,48 @@
+//! Letting the boot's utilisation estimates decay, before they are taken for the workload's.
+//!
+//! Boot leaves `util_est` of up to 330 in kernel threads, and a full 1024 in this one: one wakeup
+//! near the start would lift a cluster by several OPPs and close the rate limit's window. An
+//! estimate only decays when its task runs and sleeps again, by a quarter each time down to
+//! about 9 (below that the kernel leaves it), so every thread must be made to run some 15 times.
+//!
+//! ```text
+//! once a second, on each CPU:   sleep until just before a tick · dirty some memory · stay awake
+//!                               past the tick
+//! ```
+//!
+//! The memory gives the CPU's statistics worker (`vmstat_update`) something to do, and the tick
+//! while the CPU is awake lets deferrable timers expire, which start it; on an idle CPU they
+//! never do. Idle time costs nothing under `-icount sleep=off`: 30 s of settling take about half
+//! a second. Measured on Linux 7.2.13: after 15 s no kernel thread that ran in the next two
+//! seconds had more than 9, against 285 without.
+//!
+//! Left out: threads that the tick does not start (they are as boot left them until they run).
+
+use crate::job::Job;
+use crate::sys;
+use std::io;
+
+/// A CPU is visited this often.
+const EVERY: u64 = 1_000_000_000;
+/// Awake so long before and after a tick.
+const MARGIN: u64 = 30_000;
+/// Memory dirtied in a visit: enough to be counted, and given back at once.
+const DIRTY: usize = 256 << 10;
+
+/// Visits the CPUs for `settle_ns`.
+pub(crate) fn settle(job: &Job) -> io::Result<()> {
+    let tick = sys::tick();
+    let cpus = job.cpus.len() as u32;
+    let mut at = sys::mono();
+    let end = at + job.settle_ns;
+    while cpus > 0 && at < end {
+        for cpu in 0..cpus {
+            at = (at + EVERY / u64::from(cpus)).next_multiple_of(tick);
+            sys::set_affinity([cpu])?;
+            sys::sleep_until(at - MARGIN);
+            std::hint::black_box(&mut vec![1_u8; DIRTY]);
+            while sys::mono() < at + MARGIN {}
+        }
+    }
+    Ok(())
+}

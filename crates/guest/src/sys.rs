@@ -1,0 +1,210 @@
+//! The system calls the agent makes, and its line to the host outside the virtual machine.
+//!
+//! Whatever rustix has is taken from there. Two things it has not, and they hold all the unsafe
+//! code of this crate: `sched_setattr`, and semihosting, where a trap instruction in the guest
+//! (`hlt #0xf000`) makes QEMU carry out a file operation on the host. Semihosting needs no
+//! device, driver or interrupt, so nothing of it shows in the experiment.
+#![allow(unsafe_code)]
+
+use rustix::thread::{CpuSet, clock_nanosleep_absolute, sched_setaffinity};
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
+use std::io;
+
+const NSEC: u64 = 1_000_000_000;
+
+fn ns(t: Timespec) -> u64 {
+    t.tv_sec as u64 * NSEC + t.tv_nsec as u64
+}
+
+/// CLOCK_MONOTONIC in ns. No system call where there is a vDSO.
+pub(crate) fn mono() -> u64 {
+    ns(clock_gettime(ClockId::Monotonic))
+}
+
+/// CPU time of the calling thread in ns. The kernel brings the task's statistics up to date for
+/// it (`update_curr`), so a slice that is over is noticed here and not at the tick: to be called
+/// where that cannot matter.
+pub(crate) fn thread_cpu() -> u64 {
+    ns(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+/// Length of a tick in ns: the resolution of the coarse clock.
+pub(crate) fn tick() -> u64 {
+    ns(clock_getres(ClockId::MonotonicCoarse)).max(1)
+}
+
+/// Sleeps until CLOCK_MONOTONIC reads `at`; returns at once if it does already.
+pub(crate) fn sleep_until(at: u64) {
+    let t = Timespec { tv_sec: (at / NSEC) as i64, tv_nsec: (at % NSEC) as _ };
+    // An interrupted sleep goes on; no other error can occur with a valid time.
+    while clock_nanosleep_absolute(ClockId::Monotonic, &t).is_err() {}
+}
+
+/// The CPU on which the caller runs.
+pub(crate) fn current_cpu() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
+/// Restricts the calling thread to `cpus`.
+pub(crate) fn set_affinity(cpus: impl IntoIterator<Item = u32>) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        if cpu as usize >= CpuSet::MAX_CPU {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        set.set(cpu as usize);
+    }
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// Scheduling attributes of a thread of the fair class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sched {
+    /// Nice value.
+    pub(crate) nice: i32,
+    /// Utilisation clamps; `None`: the default.
+    pub(crate) clamp: (Option<u32>, Option<u32>),
+    /// Slice in ns, 0.1 to 100 ms (from Linux 6.12); 0: the default.
+    pub(crate) slice: u64,
+}
+
+/// `struct sched_attr` of `include/uapi/linux/sched/types.h`, in its size of Linux 5.3.
+#[repr(C)]
+#[derive(Default)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+    util_min: u32,
+    util_max: u32,
+}
+
+const UTIL_CLAMP: u64 = 0x60;
+const CLAMP_RESET: u32 = u32::MAX;
+
+unsafe extern "C" {
+    fn syscall(number: std::ffi::c_long, ...) -> std::ffi::c_long;
+}
+
+#[cfg(target_arch = "aarch64")]
+const SYS_SCHED_SETATTR: std::ffi::c_long = 274;
+#[cfg(target_arch = "x86_64")]
+const SYS_SCHED_SETATTR: std::ffi::c_long = 314;
+
+/// Gives the calling thread these attributes. `clamps`: whether to touch the utilisation clamps
+/// at all (a kernel without them refuses them).
+pub(crate) fn set_sched(sched: Sched, clamps: bool) -> io::Result<()> {
+    let attr = SchedAttr {
+        size: size_of::<SchedAttr>() as u32,
+        flags: if clamps { UTIL_CLAMP } else { 0 },
+        nice: sched.nice,
+        runtime: sched.slice,
+        util_min: sched.clamp.0.unwrap_or(CLAMP_RESET),
+        util_max: sched.clamp.1.unwrap_or(CLAMP_RESET),
+        ..SchedAttr::default()
+    };
+    // SAFETY: sched_setattr(0, &attr, 0) reads `size` bytes from `attr`, which lives through the
+    // call and is as large as it says.
+    match unsafe { syscall(SYS_SCHED_SETATTR, 0_u64, &raw const attr, 0_u64) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Lets QEMU run another vCPU, if one has something to do; elsewhere a hint without effect.
+///
+/// With one thread for all vCPUs, each runs up to the next timer divided by their number, half a
+/// millisecond at HZ=250; to the others that looks like a CPU that stands still.
+pub(crate) fn give_turn() {
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a hint instruction without operands; registers, flags and memory stay as they are.
+    unsafe {
+        std::arch::asm!("yield", options(nomem, nostack, preserves_flags));
+    }
+}
+
+/// A file on the host, written through semihosting.
+#[derive(Debug)]
+pub(crate) struct HostFile {
+    handle: u64,
+}
+
+const SYS_OPEN: u64 = 0x01;
+const SYS_CLOSE: u64 = 0x02;
+const SYS_WRITE: u64 = 0x05;
+const SYS_EXIT: u64 = 0x18;
+const MODE_WRITE_BINARY: u64 = 5;
+const STOPPED_APPLICATION_EXIT: u64 = 0x20026;
+const FAILED: u64 = u64::MAX;
+
+/// One semihosting operation. `args` holds what "Semihosting for AArch32 and AArch64" says for it:
+/// numbers, and addresses of memory that is present (QEMU does not fault pages in).
+#[cfg(target_arch = "aarch64")]
+fn semihost(operation: u64, args: &[u64; 3]) -> u64 {
+    let result: u64;
+    // SAFETY: with `-semihosting-config enable=on,userspace=on` QEMU carries out the operation and
+    // goes on behind the instruction; it only reads memory (`open`, `write`, `close` take no
+    // buffer to write to), and changes no register but x0. Without it the instruction is an
+    // illegal one and the process dies by signal.
+    unsafe {
+        std::arch::asm!("hlt #0xf000", inlateout("x0") operation => result, in("x1") args.as_ptr(), options(nostack));
+    }
+    result
+}
+
+/// There is no host behind this machine.
+#[cfg(not(target_arch = "aarch64"))]
+fn semihost(_operation: u64, _args: &[u64; 3]) -> u64 {
+    FAILED
+}
+
+impl HostFile {
+    /// Creates the file `path` on the host, relative to QEMU's working directory.
+    pub(crate) fn create(path: &str) -> io::Result<HostFile> {
+        // A copy, so that the page is present: the original may be in a file not yet read in.
+        let mut name = path.as_bytes().to_vec();
+        name.push(0);
+        match semihost(SYS_OPEN, &[name.as_ptr() as u64, MODE_WRITE_BINARY, path.len() as u64]) {
+            FAILED => Err(io::Error::other(format!("the host cannot create {path}"))),
+            handle => Ok(HostFile { handle }),
+        }
+    }
+}
+
+impl io::Write for HostFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let not_written = semihost(SYS_WRITE, &[self.handle, bytes.as_ptr() as u64, bytes.len() as u64]);
+        match bytes.len().checked_sub(not_written as usize) {
+            Some(0) | None if !bytes.is_empty() => Err(io::Error::other("the host cannot write: its disk may be full")),
+            written => Ok(written.unwrap_or(0)),
+        }
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for HostFile {
+    fn drop(&mut self) {
+        semihost(SYS_CLOSE, &[self.handle, 0, 0]);
+    }
+}
+
+/// Ends the virtual machine, with this exit code of QEMU, through semihosting.
+pub(crate) fn end_machine(code: u64) -> ! {
+    semihost(SYS_EXIT, &[STOPPED_APPLICATION_EXIT, code, 0]);
+    switch_off()
+}
+
+/// Switches the machine off.
+pub(crate) fn switch_off() -> ! {
+    loop {
+        let _ = rustix::system::reboot(rustix::system::RebootCommand::PowerOff);
+        sleep_until(mono() + NSEC);
+    }
+}

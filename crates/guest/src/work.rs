@@ -1,0 +1,343 @@
+//! Work that takes as long as it would on the platform, whatever this machine's real speed.
+//!
+//! ```text
+//! progress = ∫ capacity(cpu) / 1024 · freq / freq_max(cpu)  d(CPU time)
+//! ```
+//!
+//! Work is never counted in loops: under QEMU the vCPUs share one rate of instructions, and a
+//! fixed clock does not slow the code down. CPU time is CLOCK_THREAD_CPUTIME_ID. Reading that
+//! clock makes the kernel notice a slice that is over, which otherwise waits for the tick, so a
+//! long piece of work goes by CLOCK_MONOTONIC less the time that the task waited for a CPU
+//! (`run_delay` of `schedstat`), and is set right by the CPU-time clock at its end.
+//!
+//! The frequency is `scaling_cur_freq` of the CPU's policy, read every 100 µs. Error: where the
+//! speed changes while the task was switched off (a migration; a frequency change by schedutil's
+//! kthread on the same CPU), the change is put at the longest gap of the chunk, which is exact
+//! to a few µs; any other change is put in the middle of the chunk, so it is off by at most
+//! 50 µs · (change of speed), without bias. What a task needs to fall asleep and wake up is
+//! charged to its next piece of work. Where several vCPUs of a machine under `-icount` are busy,
+//! they take turns of up to half a millisecond: a piece may end that much late, and the next one
+//! is that much shorter.
+//!
+//! Left out: interrupts count as the task's own time unless the kernel accounts for them.
+
+use crate::job::Cpu;
+use crate::sys;
+use std::fs::File;
+use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+
+/// Speed 1: capacity 1024 at the top frequency.
+const FULL: u64 = 1 << SHIFT;
+const SHIFT: u32 = 20;
+/// The speed is looked at this often.
+const CHUNK: u64 = 100_000;
+/// Work that takes longer is measured without the CPU-time clock.
+const LONG: u64 = 1_000_000;
+/// Rounds of [`burn`] between two turns: some 20 µs under QEMU.
+const TURN: u32 = 2_000;
+/// For less work than this the speed is not looked at: that would take longer.
+const TINY: u64 = 5_000;
+/// At most so much of what sleeping and waking took beyond a piece of work is credited to the
+/// next one.
+const MAX_CREDIT: u64 = 10_000;
+
+/// How fast each CPU is at the moment.
+#[derive(Debug)]
+pub(crate) struct Speeds {
+    cpus: Vec<(Cpu, Option<usize>)>,
+    /// `scaling_cur_freq` of the policies.
+    files: Vec<File>,
+}
+
+impl Speeds {
+    /// Opens the policies of `cpus`; where there is no cpufreq, top frequency is assumed.
+    pub(crate) fn open(cpus: &[Cpu]) -> Speeds {
+        let mut speeds = Speeds { cpus: Vec::new(), files: Vec::new() };
+        let mut opened: Vec<(u32, Option<usize>)> = Vec::new();
+        for cpu in cpus {
+            let known = opened.iter().find(|(policy, _)| *policy == cpu.policy);
+            let file = known.map(|(_, file)| *file).unwrap_or_else(|| {
+                let file = File::open(format!("{}/scaling_cur_freq", policy_dir(cpu.policy))).ok();
+                let index = file.map(|f| {
+                    speeds.files.push(f);
+                    speeds.files.len() - 1
+                });
+                opened.push((cpu.policy, index));
+                index
+            });
+            speeds.cpus.push((*cpu, file));
+        }
+        speeds
+    }
+
+    /// The speed of `cpu`, of [`FULL`]; never 0.
+    fn of(&self, cpu: usize) -> u64 {
+        let Some((cpu, file)) = self.cpus.get(cpu) else { return FULL };
+        let khz = file.and_then(|i| number(&self.files[i])).unwrap_or(cpu.freq_max_khz);
+        speed(cpu, khz)
+    }
+}
+
+/// Where a policy's files are.
+pub(crate) fn policy_dir(policy: u32) -> String {
+    format!("/sys/devices/system/cpu/cpufreq/policy{policy}")
+}
+
+fn speed(cpu: &Cpu, khz: u64) -> u64 {
+    let full = cpu.capacity << (SHIFT - 10);
+    (full * khz).checked_div(cpu.freq_max_khz).unwrap_or(full).max(1)
+}
+
+/// The number at the start of a file that is read again and again.
+fn number(file: &File) -> Option<u64> {
+    let mut text = [0; 24];
+    let len = file.read_at(&mut text, 0).ok()?;
+    let digits = text[..len].iter().take_while(|b| b.is_ascii_digit());
+    Some(digits.fold(0, |n, d| n * 10 + u64::from(d - b'0')))
+}
+
+/// Does the work of one thread.
+pub(crate) struct Worker<'a> {
+    speeds: &'a Speeds,
+    /// The thread's `schedstat`; opened when it is first needed.
+    schedstat: Option<Option<File>>,
+    /// CPU time up to which this thread's time has been accounted for.
+    accounted: u64,
+    /// The speed when it was last looked at.
+    speed: u64,
+}
+
+/// What came of a busy stretch.
+#[derive(Clone, Copy, Debug)]
+struct Spun {
+    now: u64,
+    /// When the longest gap began, in which something else ran.
+    gap: u64,
+}
+
+impl<'a> Worker<'a> {
+    /// For the calling thread, whose time counts from here.
+    pub(crate) fn new(speeds: &'a Speeds) -> Worker<'a> {
+        let speed = speeds.of(sys::current_cpu());
+        Worker { speeds, schedstat: None, accounted: sys::thread_cpu(), speed }
+    }
+
+    /// Works as long as capacity 1024 at top frequency would take `ns` for.
+    pub(crate) fn run(&mut self, ns: u64) {
+        let target = u128::from(ns) << SHIFT;
+        if ns >= TINY {
+            self.speed = self.speeds.of(sys::current_cpu());
+        }
+        let mut from = Reading { cpu_time: self.accounted, speed: self.speed };
+        let (mut done, mut clock) = (0, self.accounted);
+        // What was spent on sleeping and waking counts.
+        self.short(target, &mut done, &mut from, &mut clock);
+        (self.accounted, self.speed) = (clock, from.speed);
+    }
+
+    /// Counts by the CPU-time clock; hands long stretches over to [`Worker::long`].
+    fn short(&mut self, target: u128, done: &mut u128, from: &mut Reading, clock: &mut u64) {
+        let mut most = MAX_CREDIT;
+        loop {
+            let now = sys::thread_cpu();
+            *done += u128::from(now - from.cpu_time) * u128::from(from.speed);
+            (from.cpu_time, *clock) = (now, now);
+            let left = target.saturating_sub(*done).div_ceil(u128::from(from.speed)) as u64;
+            if left == 0 {
+                *clock -= (((*done - target) / u128::from(from.speed)) as u64).min(most);
+                return;
+            }
+            most = u64::MAX;
+            if left > LONG && self.waited().is_some() {
+                self.long(target, done, from);
+            } else {
+                spin_until(sys::mono() + left.min(CHUNK));
+                if left > CHUNK {
+                    from.speed = self.speeds.of(sys::current_cpu());
+                }
+            }
+        }
+    }
+
+    /// Counts by wall-clock time less waiting time until about `target` is done.
+    fn long(&mut self, target: u128, done: &mut u128, from: &mut Reading) {
+        let start = sys::thread_cpu();
+        let mut now = sys::mono();
+        let Some(mut waited) = self.waited() else { return };
+        *done += u128::from(start - from.cpu_time) * u128::from(from.speed);
+        let mut ran_in_all = 0;
+        while *done < target {
+            let left = ((target - *done).div_ceil(u128::from(from.speed)) as u64).min(CHUNK);
+            let spun = spin_until(now + left);
+            let Some(total) = self.waited() else { break };
+            let speed = self.speeds.of(sys::current_cpu());
+            let chunk = Chunk { start: now, end: spun.now, waited: total - waited, gap: spun.gap };
+            *done += chunk.done(from.speed, speed);
+            ran_in_all += chunk.ran();
+            (now, waited, from.speed) = (spun.now, total, speed);
+        }
+        // Interrupts, and what lies between the readings of the two clocks: the CPU-time clock
+        // has the last word.
+        from.cpu_time = sys::thread_cpu();
+        let (truly, speed) = (from.cpu_time - start, u128::from(from.speed));
+        *done = (*done + u128::from(truly) * speed).saturating_sub(u128::from(ran_in_all) * speed);
+    }
+
+    /// How long this thread has waited for a CPU in its life; `None`: the kernel does not say.
+    fn waited(&mut self) -> Option<u64> {
+        let file = self.schedstat.get_or_insert_with(|| {
+            let file = File::open("/proc/thread-self/schedstat").ok()?;
+            // All zeros: it does not keep count.
+            number(&file).filter(|ran| *ran > 0).map(|_| file)
+        });
+        second_number(file.as_ref()?)
+    }
+
+    /// Runs until CLOCK_MONOTONIC reads `at`. Does not count as work.
+    pub(crate) fn run_until(&mut self, at: u64) {
+        if sys::mono() < at {
+            spin_until(at);
+        }
+        self.accounted = sys::thread_cpu();
+    }
+
+    /// Runs for ever, without any system call.
+    pub(crate) fn run_for_ever(&self) -> ! {
+        loop {
+            burn(TURN);
+            sys::give_turn();
+        }
+    }
+}
+
+fn second_number(file: &File) -> Option<u64> {
+    let mut text = [0; 64];
+    let len = file.read_at(&mut text, 0).ok()?;
+    std::str::from_utf8(&text[..len]).ok()?.split(' ').nth(1)?.parse().ok()
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    cpu_time: u64,
+    speed: u64,
+}
+
+/// A stretch at whose two ends the speed was read.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    start: u64,
+    end: u64,
+    /// Time of it spent waiting for a CPU.
+    waited: u64,
+    /// When the longest gap began.
+    gap: u64,
+}
+
+impl Chunk {
+    fn ran(&self) -> u64 {
+        (self.end - self.start).saturating_sub(self.waited)
+    }
+
+    /// What was done in it, if the speed was first `before` and in the end `after`.
+    fn done(&self, before: u64, after: u64) -> u128 {
+        let ran = self.ran();
+        let first = match self.waited {
+            _ if before == after => ran,
+            0 => ran / 2,
+            _ => (self.gap - self.start).min(ran),
+        };
+        u128::from(first) * u128::from(before) + u128::from(ran - first) * u128::from(after)
+    }
+}
+
+/// Spins until CLOCK_MONOTONIC reads `end`.
+fn spin_until(end: u64) -> Spun {
+    const ROUNDS: u32 = 100;
+    let mut last = sys::mono();
+    let (mut gap, mut longest) = (last, 0);
+    let mut burnt = 0;
+    loop {
+        burn(ROUNDS);
+        burnt += ROUNDS;
+        if burnt >= TURN {
+            burnt = 0;
+            sys::give_turn();
+        }
+        let now = sys::mono();
+        if now - last > longest {
+            (gap, longest) = (last, now - last);
+        }
+        last = now;
+        if now >= end {
+            return Spun { now, gap };
+        }
+    }
+}
+
+/// Keeps a CPU busy.
+pub(crate) fn burn(rounds: u32) {
+    for i in 0..rounds {
+        black_box(i);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpu(capacity: u64, freq_max_khz: u64) -> Cpu {
+        Cpu { capacity, freq_max_khz, policy: 0 }
+    }
+
+    #[test]
+    fn speed_is_capacity_times_frequency() {
+        assert_eq!(speed(&cpu(1024, 3_204_000), 3_204_000), FULL);
+        assert_eq!(speed(&cpu(512, 2_000_000), 500_000), FULL / 8);
+        assert_eq!(speed(&cpu(512, 0), 7), FULL / 2, "no cpufreq");
+        assert_eq!(speed(&cpu(1, 4_000_000), 1), 1, "never 0");
+    }
+
+    #[test]
+    fn a_change_of_speed_is_put_where_the_task_was_off() {
+        let chunk = |waited, gap| Chunk { start: 1000, end: 1100, waited, gap };
+        assert_eq!(chunk(0, 1000).done(3, 3), 300);
+        assert_eq!(chunk(0, 1000).done(2, 4), 50 * 2 + 50 * 4, "unknown: in the middle");
+        assert_eq!(chunk(10, 1030).done(2, 4), 30 * 2 + 60 * 4);
+        assert_eq!(chunk(10, 1099).done(2, 4), 90 * 2, "never more than it ran");
+        assert_eq!(chunk(500, 1000).done(2, 4), 0, "clocks that disagree");
+    }
+
+    /// CPU time spent on work is what was asked for, at half speed, long and short, even when
+    /// another thread competes for the CPU.
+    #[test]
+    fn work_takes_its_cpu_time_under_competition() {
+        let half: Vec<Cpu> = (0..256).map(|_| Cpu { capacity: 512, freq_max_khz: 0, policy: 9999 }).collect();
+        let speeds = Speeds::open(&half);
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let running = || !stop.load(std::sync::atomic::Ordering::Relaxed);
+        std::thread::scope(|s| {
+            for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
+                s.spawn(|| while running() { burn(1000) });
+            }
+            let mut worker = Worker::new(&speeds);
+            let start = sys::thread_cpu();
+            for ns in [20_000, 5_000_000, 100_000, 15_000_000, 1_000] {
+                worker.run(ns);
+            }
+            let off = (sys::thread_cpu() - start).abs_diff(2 * 20_121_000);
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(off < 400_000, "{off} ns off, of 40 ms");
+        });
+    }
+
+    #[test]
+    fn running_for_a_time_is_no_work() {
+        let speeds = Speeds::open(&[]);
+        let mut worker = Worker::new(&speeds);
+        worker.run_until(sys::mono() + 3_000_000);
+        let start = sys::thread_cpu();
+        worker.run(1_000_000);
+        assert!(sys::thread_cpu() - start >= 950_000);
+    }
+}

@@ -1,0 +1,405 @@
+//! From the agent's answer to a trace.
+//!
+//! ```text
+//! time 0       the mark `rt start`; what came before gives the state the run starts from
+//! order        time, then CPU, then the CPU's own order
+//! tasks        the workload's by the agent's word, numbered as in the workload; every other
+//!              thread of the system by its pid, numbered after them as it appears
+//! ```
+//!
+//! The kernel does not say why it placed a task or chose a frequency: [`Why::Unknown`], except
+//! for the first task, which is put where it is.
+//! Left out: signals of groups (the workload has none), the update times of signals, events of
+//! CPUs in a frequency domain that only repeat its first CPU's.
+
+use crate::plan::Limits;
+use crate::ring::{Format, PageLayout, Record, records};
+use risetime_guest::answer::Answer;
+use risetime_guest::job::Job;
+use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, TaskId, Util};
+use risetime_model::Platform;
+use risetime_trace::{Event, SwitchOut, TraceSink, Why};
+use std::collections::BTreeMap;
+
+/// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.
+const UTIL_EST_FLAG: i64 = 1 << 31;
+/// `prev_state` bits of a task that is no more: `EXIT_DEAD`, `EXIT_ZOMBIE`.
+const EXITED: i64 = 0x30;
+/// `prev_state` bits of a task that does not run on: all reported states.
+const NOT_RUNNING: i64 = 0xff;
+/// `cpu_idle`: the CPU has left idle.
+const IDLE_EXIT: i64 = 0xffff_ffff;
+
+/// What a trace is told besides its events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Collected {
+    /// The end of the run.
+    pub(crate) end: Instant,
+    /// How many events went into the sink.
+    pub(crate) events: u64,
+}
+
+/// The answer's events by time, and what else it says, ready to be poured into a sink.
+#[derive(Debug)]
+pub(crate) struct Trace<'a> {
+    events: Vec<(u64, u32, Raw<'a>)>,
+    /// `lost`, one line each.
+    pub(crate) lost: Vec<String>,
+    start: u64,
+    end: u64,
+}
+
+/// One event of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Raw<'a> {
+    Switch { prev: i32, prev_comm: &'a str, prev_state: i64, next: i32, next_comm: &'a str },
+    Wakeup { pid: i32, comm: &'a str, cpu: u32, new: bool },
+    Migrate { pid: i32, comm: &'a str, from: u32, to: u32 },
+    Freq { cpu: u32, khz: u64 },
+    Idle { cpu: u32, state: i64 },
+    PeltTask { pid: i32, util: u64, runnable: u64, sum: u64, contrib: u32 },
+    UtilEst { pid: i32, est: u64 },
+    PeltCfs { cpu: u32, util: u64, runnable: u64, est: u64, contrib: u32 },
+    Pressure { class: &'static str, cpu: u32, util: u64 },
+    Overutilized(bool),
+    Capacity { cpu: u32, capacity: u64 },
+    Mark(&'a str),
+}
+
+/// How an event's record is understood; `None`: it is of no interest here.
+type Decode = for<'a> fn(&Format, &Record<'a>) -> Option<Raw<'a>>;
+
+fn n(f: &Format, r: &Record<'_>, field: &str) -> Option<i64> {
+    r.number(*f.fields.get(field)?)
+}
+fn u(f: &Format, r: &Record<'_>, field: &str) -> Option<u64> {
+    n(f, r, field).map(|v| v as u64)
+}
+fn text<'a>(f: &Format, r: &Record<'a>, field: &str) -> Option<&'a str> {
+    Some(r.text(*f.fields.get(field)?).unwrap_or("?"))
+}
+/// Entities of groups carry the group's runqueue; kernels without groups have no such field.
+fn is_task(f: &Format, r: &Record<'_>) -> bool {
+    n(f, r, "my_q").unwrap_or(0) == 0
+}
+
+const DECODERS: &[(&str, Decode)] = &[
+    ("sched/sched_switch", |f, r| {
+        Some(Raw::Switch {
+            prev: n(f, r, "prev_pid")? as i32,
+            prev_comm: text(f, r, "prev_comm")?,
+            prev_state: n(f, r, "prev_state")?,
+            next: n(f, r, "next_pid")? as i32,
+            next_comm: text(f, r, "next_comm")?,
+        })
+    }),
+    ("sched/sched_wakeup", |f, r| wakeup(f, r, false)),
+    ("sched/sched_wakeup_new", |f, r| wakeup(f, r, true)),
+    ("sched/sched_migrate_task", |f, r| {
+        let (from, to) = (n(f, r, "orig_cpu")? as u32, n(f, r, "dest_cpu")? as u32);
+        Some(Raw::Migrate { pid: n(f, r, "pid")? as i32, comm: text(f, r, "comm")?, from, to })
+    }),
+    ("power/cpu_frequency", |f, r| Some(Raw::Freq { cpu: n(f, r, "cpu_id")? as u32, khz: u(f, r, "state")? })),
+    ("power/cpu_idle", |f, r| Some(Raw::Idle { cpu: n(f, r, "cpu_id")? as u32, state: n(f, r, "state")? & 0xffff_ffff })),
+    ("rt/pelt_se", |f, r| {
+        is_task(f, r).then_some(())?;
+        Some(Raw::PeltTask {
+            pid: n(f, r, "pid")? as i32,
+            util: u(f, r, "util")?,
+            runnable: u(f, r, "runnable")?,
+            sum: u(f, r, "sum")?,
+            contrib: n(f, r, "contrib")? as u32,
+        })
+    }),
+    ("rt/uest_se", |f, r| {
+        is_task(f, r).then_some(())?;
+        Some(Raw::UtilEst { pid: n(f, r, "pid")? as i32, est: (n(f, r, "est")? & 0xffff_ffff & !UTIL_EST_FLAG) as u64 })
+    }),
+    ("rt/pelt_cfs", |f, r| {
+        Some(Raw::PeltCfs {
+            cpu: n(f, r, "cpu")? as u32,
+            util: u(f, r, "util")?,
+            runnable: u(f, r, "runnable")?,
+            est: u(f, r, "est")? & 0xffff_ffff,
+            contrib: n(f, r, "contrib")? as u32,
+        })
+    }),
+    ("rt/pelt_rt", |f, r| pressure(f, r, "rt")),
+    ("rt/pelt_dl", |f, r| pressure(f, r, "dl")),
+    ("rt/pelt_irq", |f, r| pressure(f, r, "irq")),
+    ("rt/ovu", |f, r| Some(Raw::Overutilized(n(f, r, "ov")? != 0))),
+    ("rt/cap", |f, r| Some(Raw::Capacity { cpu: n(f, r, "cpu")? as u32, capacity: u(f, r, "cap")? })),
+    ("ftrace/print", |f, r| Some(Raw::Mark(text(f, r, "buf")?.trim_end()))),
+];
+
+fn wakeup<'a>(f: &Format, r: &Record<'a>, new: bool) -> Option<Raw<'a>> {
+    Some(Raw::Wakeup { pid: n(f, r, "pid")? as i32, comm: text(f, r, "comm")?, cpu: n(f, r, "target_cpu")? as u32, new })
+}
+fn pressure(f: &Format, r: &Record<'_>, class: &'static str) -> Option<Raw<'static>> {
+    Some(Raw::Pressure { class, cpu: n(f, r, "cpu")? as u32, util: u(f, r, "util")? })
+}
+
+impl<'a> Trace<'a> {
+    /// The events of `answer`.
+    ///
+    /// Errors: formats or pages that are not understood, no start or end mark.
+    pub(crate) fn read(answer: &Answer<'a>) -> Result<Trace<'a>, String> {
+        let string = |name: &str| answer.section(name).map(String::from_utf8_lossy).ok_or_else(|| format!("the answer has no section `{name}`"));
+        let layout = PageLayout::parse(&string("header_page")?)?;
+        let mut decoders: BTreeMap<u16, (Format, Decode)> = BTreeMap::new();
+        for (name, decode) in DECODERS {
+            if let Ok(text) = string(&format!("format {name}")) {
+                let format = Format::parse(&text).ok_or_else(|| format!("the format of {name} is not understood"))?;
+                decoders.insert(format.id, (format, *decode));
+            }
+        }
+        let mut events = Vec::new();
+        let mut lost = Vec::new();
+        for (name, pages) in &answer.sections {
+            let Some(cpu) = name.strip_prefix("pages ").and_then(|c| c.parse::<u32>().ok()) else { continue };
+            let (found, missing) = records(layout, pages).map_err(|e| format!("CPU {cpu}: {e}"))?;
+            if missing {
+                lost.push(format!("CPU {cpu}: events were overwritten"));
+            }
+            for r in found {
+                let decoded = r.id().and_then(|id| decoders.get(&id)).and_then(|(f, decode)| decode(f, &r));
+                events.extend(decoded.map(|raw| (r.at, cpu, raw)));
+            }
+        }
+        // Stable: events of one CPU at one time stay in their order.
+        events.sort_by_key(|(at, cpu, _)| (*at, *cpu));
+        let mark = |text: &str| events.iter().find(|e| e.2 == Raw::Mark(text)).map(|e| e.0).ok_or_else(|| format!("the trace has no mark `{text}`"));
+        let (start, end) = (mark("rt start")?, mark("rt end")?);
+        Ok(Trace { events, lost, start, end })
+    }
+}
+
+/// Pours `trace` into `sink`, from time 0 to the end mark. `pids` are the workload's threads.
+pub(crate) fn pour(trace: &Trace<'_>, platform: &Platform, job: &Job, pids: &[i32], sink: &mut dyn TraceSink) -> Collected {
+    let mut p = Pour {
+        platform,
+        job,
+        sink,
+        events: 0,
+        now: Instant(0),
+        tasks: pids.iter().enumerate().filter(|(_, pid)| **pid > 0).map(|(i, pid)| (*pid, TaskId(i as u32))).collect(),
+        next_task: pids.len() as u32,
+        known: BTreeMap::new(),
+        limits: job.tasks.iter().map(|t| Limits::new(platform, &t.attr)).collect(),
+        running: vec![None; platform.nr_cpus()],
+        idle: platform.cpus().map(|c| deepest(platform, c)).collect(),
+        freq: BTreeMap::new(),
+    };
+    let (before, run) = trace.events.split_at(trace.events.partition_point(|e| e.0 < trace.start));
+    before.iter().for_each(|(_, cpu, raw)| p.before(*cpu, raw));
+    p.snapshot();
+    for (at, cpu, raw) in run.iter().take_while(|e| e.0 <= trace.end) {
+        p.now = Instant(at - trace.start);
+        p.event(*cpu, raw);
+    }
+    Collected { end: Instant(trace.end - trace.start), events: p.events }
+}
+
+/// The state of a CPU that has been idle for long.
+fn deepest(platform: &Platform, cpu: CpuId) -> Option<u32> {
+    let d = &platform.domains[platform.domain_of(cpu)?];
+    (d.idle.len() as u32).checked_sub(1)
+}
+
+struct Pour<'a> {
+    platform: &'a Platform,
+    job: &'a Job,
+    sink: &'a mut dyn TraceSink,
+    events: u64,
+    now: Instant,
+    tasks: BTreeMap<i32, TaskId>,
+    next_task: u32,
+    /// Tasks the sink has been told of, with the CPU they were last seen on.
+    known: BTreeMap<TaskId, CpuId>,
+    /// Of the workload's tasks.
+    limits: Vec<Limits>,
+    // What was before time 0.
+    running: Vec<Option<(i32, String)>>,
+    idle: Vec<Option<u32>>,
+    freq: BTreeMap<u32, u64>,
+}
+
+impl Pour<'_> {
+    fn emit(&mut self, event: Event<'_>) {
+        self.sink.event(self.now, &event);
+        self.events += 1;
+    }
+
+    /// An event before time 0: only the state it leaves matters.
+    fn before(&mut self, cpu: u32, raw: &Raw<'_>) {
+        match *raw {
+            Raw::Switch { next, next_comm, .. } => {
+                if let Some(r) = self.running.get_mut(cpu as usize) {
+                    *r = (next != 0).then(|| (next, next_comm.to_string()));
+                }
+            }
+            Raw::Idle { cpu, state } => {
+                if let Some(i) = self.idle.get_mut(cpu as usize) {
+                    *i = (state != IDLE_EXIT).then_some(state as u32);
+                }
+            }
+            Raw::Freq { cpu, khz } => drop(self.freq.insert(cpu, khz)),
+            Raw::Mark(text) => {
+                let words: Vec<&str> = text.split(' ').collect();
+                if let ["rt", "freq", cpu, khz] = words[..]
+                    && let (Ok(cpu), Ok(khz)) = (cpu.parse(), khz.parse())
+                {
+                    self.freq.insert(cpu, khz);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Where everything stands at time 0.
+    fn snapshot(&mut self) {
+        for d in &self.platform.domains {
+            let cpu = d.cpus[0];
+            let freq = self.freq.get(&cpu.0).copied().map_or(d.opps[0].freq, KHz);
+            self.emit(Event::Freq { cpu, freq });
+        }
+        for cpu in self.platform.cpus() {
+            match self.running[cpu.index()].clone() {
+                Some((pid, comm)) => {
+                    let task = self.task(pid, &comm, cpu);
+                    self.emit(Event::Switch { cpu, prev: None, next: Some(task) });
+                }
+                None => {
+                    if let Some(state) = self.idle_state(cpu, self.idle[cpu.index()]) {
+                        self.emit(Event::Idle { cpu, state: Some(state) });
+                    }
+                }
+            }
+        }
+    }
+
+    /// A kernel's idle state as the platform's; `None`: the platform has none.
+    fn idle_state(&self, cpu: CpuId, state: Option<u32>) -> Option<u32> {
+        Some(state?.min(deepest(self.platform, cpu)?))
+    }
+
+    /// The task of `pid`, which the sink is told of if it has not been.
+    fn task(&mut self, pid: i32, comm: &str, cpu: CpuId) -> TaskId {
+        let next = TaskId(self.next_task);
+        let task = *self.tasks.entry(pid).or_insert(next);
+        self.next_task += u32::from(task == next);
+        if self.known.insert(task, cpu).is_none() {
+            let user = self.job.tasks.get(task.index());
+            let max_speed = self.limits.get(task.index()).map_or(Util(1024), |l| l.max_speed(self.platform));
+            let first = user.is_some() && self.known.keys().filter(|t| t.index() < self.job.tasks.len()).count() == 1;
+            let why = if first { Why::FirstCpu } else { Why::Unknown };
+            let comm = user.map_or(comm, |t| t.comm.as_str());
+            self.emit(Event::TaskNew { task, comm, user: user.is_some(), cpu, why, max_speed });
+        }
+        task
+    }
+
+    fn known_task(&self, pid: i32) -> Option<(TaskId, CpuId)> {
+        let task = *self.tasks.get(&pid)?;
+        Some((task, *self.known.get(&task)?))
+    }
+
+    fn event(&mut self, cpu: u32, raw: &Raw<'_>) {
+        let here = CpuId(cpu);
+        match *raw {
+            Raw::Switch { prev, prev_comm, prev_state, next, next_comm } => self.switch(here, (prev, prev_comm, prev_state), (next, next_comm)),
+            Raw::Wakeup { pid, comm, cpu, new } => {
+                let cpu = CpuId(cpu);
+                let fresh = self.known_task(pid).is_none();
+                let task = self.task(pid, comm, cpu);
+                self.known.insert(task, cpu);
+                // Becoming known says that it is runnable.
+                if !new && !fresh {
+                    self.emit(Event::Wakeup { task, cpu, why: Why::Unknown });
+                }
+            }
+            Raw::Migrate { pid, comm, from, to } => {
+                let (from, to) = (CpuId(from), CpuId(to));
+                // A thread that sleeps and is not known yet will be told of when it wakes.
+                if let Some((task, _)) = self.known_task(pid) {
+                    self.known.insert(task, to);
+                    self.emit(Event::Migrate { task, from, to, why: Why::Unknown });
+                }
+                let _ = comm;
+            }
+            Raw::Freq { cpu, khz } => {
+                let first = self.platform.domains.iter().any(|d| d.cpus[0].0 == cpu);
+                if first {
+                    self.emit(Event::Freq { cpu: CpuId(cpu), freq: KHz(khz) });
+                }
+            }
+            Raw::Idle { cpu, state } => {
+                let cpu = CpuId(cpu);
+                let left = state == IDLE_EXIT;
+                let state = self.idle_state(cpu, (!left).then_some(state as u32));
+                if left || state.is_some() {
+                    self.emit(Event::Idle { cpu, state });
+                }
+            }
+            Raw::PeltTask { pid, util, runnable, sum, contrib } => {
+                if let Some((task, cpu)) = self.known_task(pid) {
+                    self.emit(Event::PeltTask {
+                        task,
+                        cpu,
+                        util_avg: Util(util),
+                        runnable_avg: Util(runnable),
+                        util_sum: sum,
+                        period_contrib: contrib,
+                    });
+                }
+            }
+            Raw::UtilEst { pid, est } => {
+                if let Some((task, _)) = self.known_task(pid) {
+                    self.emit(Event::UtilEst { task, util_est: Util(est) });
+                }
+            }
+            Raw::PeltCfs { cpu, util, runnable, est, contrib } => {
+                self.emit(Event::PeltCfs {
+                    cpu: CpuId(cpu),
+                    util_avg: Util(util),
+                    runnable_avg: Util(runnable),
+                    util_est: Util(est),
+                    period_contrib: contrib,
+                });
+            }
+            Raw::Pressure { class, cpu, util } => self.emit(Event::PeltPressure { cpu: CpuId(cpu), class, util_avg: Util(util) }),
+            Raw::Overutilized(on) => self.emit(Event::Overutilized { on }),
+            Raw::Capacity { cpu, capacity } => self.emit(Event::CpuCapacity { cpu: CpuId(cpu), capacity: Capacity(capacity) }),
+            Raw::Mark(text) => self.mark(text),
+        }
+    }
+
+    fn switch(&mut self, cpu: CpuId, (prev, prev_comm, prev_state): (i32, &str, i64), (next, next_comm): (i32, &str)) {
+        let left = match prev_state {
+            s if s & EXITED != 0 => SwitchOut::Exited,
+            s if s & NOT_RUNNING != 0 => SwitchOut::Sleeping,
+            _ => SwitchOut::Preempted,
+        };
+        let prev = (prev != 0).then(|| (self.task(prev, prev_comm, cpu), left));
+        let next = (next != 0).then(|| self.task(next, next_comm, cpu));
+        if let Some((task, SwitchOut::Exited)) = prev {
+            self.tasks.retain(|_, t| *t != task);
+        }
+        self.emit(Event::Switch { cpu, prev, next });
+    }
+
+    fn mark(&mut self, text: &str) {
+        let words: Vec<&str> = text.split(' ').collect();
+        let ["rt", "phase", task, index] = words[..] else { return };
+        let (Ok(task), Ok(index)) = (task.parse::<usize>(), index.parse::<usize>()) else { return };
+        let Some(phase) = self.job.tasks.get(task).and_then(|t| t.phases.get(index)) else { return };
+        let id = TaskId(task as u32);
+        self.emit(Event::Phase { task: id, index: index as u32, name: &phase.name });
+        let before = self.limits[task].max_speed(self.platform);
+        self.limits[task].take(&phase.attr);
+        let max_speed = self.limits[task].max_speed(self.platform);
+        if max_speed != before {
+            self.emit(Event::MaxSpeed { task: id, max_speed });
+        }
+    }
+}

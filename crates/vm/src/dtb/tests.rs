@@ -1,0 +1,143 @@
+use super::*;
+use risetime_kernel::units::Capacity;
+use risetime_model::library;
+
+fn builtin() -> Vec<Platform> {
+    library::platforms().iter().map(|e| Platform::load(e.name).unwrap()).collect()
+}
+
+/// A platform with one single-CPU domain for each capacity and top frequency.
+fn with_domains(domains: &[(u64, u64)]) -> Platform {
+    let mut p = Platform::load("laptop4").unwrap();
+    let mut d = p.domains.remove(0);
+    p.domains.clear();
+    for (i, (capacity, khz)) in domains.iter().enumerate() {
+        d.cpus = vec![risetime_kernel::units::CpuId(i as u32)];
+        d.capacity = Capacity(*capacity);
+        d.opps.truncate(1);
+        d.opps[0].freq = KHz(*khz);
+        p.domains.push(d.clone());
+    }
+    p
+}
+
+#[test]
+fn the_kernel_computes_the_capacities_of_every_builtin_platform() {
+    for p in builtin() {
+        let wanted: Vec<u64> = p.domains.iter().map(|d| d.capacity.0).collect();
+        assert_eq!(capacities(&p, &check(&p).unwrap()), wanted, "{}", p.name);
+    }
+}
+
+#[test]
+fn every_capacity_can_be_had_at_awkward_frequencies() {
+    for capacity in 1..=1024 {
+        for (little, big) in [(2_064_000, 3_204_000), (1_803_001, 2_802_999), (4_999_999, 300_007), (200_000, 7_000_000)] {
+            let p = with_domains(&[(capacity, little), (1024, big)]);
+            assert_eq!(capacities(&p, &dmips(&p).unwrap()), [capacity, 1024], "{little} {big}");
+        }
+    }
+}
+
+#[test]
+fn equal_capacities_at_different_frequencies_share_a_multiple() {
+    let p = with_domains(&[(1024, 3_000_000), (1024, 2_800_000), (500, 1_800_000)]);
+    assert_eq!(capacities(&p, &dmips(&p).unwrap()), [1024, 1024, 500]);
+}
+
+#[test]
+fn what_no_tree_can_say_is_refused() {
+    let of = |d: &[(u64, u64)]| check(&with_domains(d)).unwrap_err().to_string();
+    insta::assert_snapshot!(
+        [of(&[(1000, 3_000_000)]), of(&[(1024, 4_294_967), (1024, 4_294_965), (1024, 4_294_963)]), of(&[(1024, 5_000_000)])].join("\n"),
+        @""
+    );
+}
+
+#[test]
+fn the_m1_as_source() {
+    insta::assert_snapshot!(source(&Platform::load("m1").unwrap()).unwrap());
+}
+
+/// Reads a flattened tree back: `path/property` to its bytes.
+fn unflatten(blob: &[u8]) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let word = |at: usize| u32::from_be_bytes(blob[at..at + 4].try_into().unwrap()) as usize;
+    let text = |at: usize| String::from_utf8(blob[at..].iter().copied().take_while(|b| *b != 0).collect()).unwrap();
+    assert_eq!((word(0), word(4)), (0xd00d_feed, blob.len()));
+    let (mut at, strings) = (word(8), word(12));
+    let (mut path, mut found) = (Vec::new(), std::collections::BTreeMap::new());
+    loop {
+        at += 4;
+        match word(at - 4) {
+            1 => {
+                let name = text(at);
+                at += (name.len() + 4) / 4 * 4;
+                path.push(name);
+            }
+            2 => drop(path.pop()),
+            3 => {
+                let (length, name) = (word(at), text(strings + word(at + 4)));
+                found.insert(format!("{}/{name}", path.join("/")), blob[at + 8..at + 8 + length].to_vec());
+                at += 8 + length.div_ceil(4) * 4;
+            }
+            9 => return found,
+            4 => {}
+            other => panic!("token {other} at {at}"),
+        }
+    }
+}
+
+#[test]
+fn the_blob_holds_what_the_platform_says() {
+    for p in builtin() {
+        let blob = blob(&p).unwrap();
+        let found = unflatten(&blob);
+        let cells = |key: &str| -> Vec<u32> {
+            let bytes = found.get(key).unwrap_or_else(|| panic!("{}: no {key}", p.name));
+            bytes.chunks(4).map(|c| u32::from_be_bytes(c.try_into().unwrap())).collect()
+        };
+        for (i, d) in p.domains.iter().enumerate() {
+            for cpu in &d.cpus {
+                let node = format!("/cpus/cpu@{:x}", cpu.0);
+                assert_eq!(cells(&format!("{node}/operating-points-v2")), cells(&format!("/opp-table-{i}/phandle")));
+                assert_eq!(cells(&format!("{node}/clocks")), cells(&format!("/clock-{i}/phandle")));
+                let states = found.get(&format!("{node}/cpu-idle-states")).map_or(0, |b| b.len() / 4);
+                assert_eq!(states, d.idle.len().saturating_sub(1));
+            }
+            assert_eq!(found.contains_key(&format!("/opp-table-{i}/opp-shared")), d.cpus.len() > 1);
+            for o in &d.opps {
+                let node = format!("/opp-table-{i}/opp-{}", o.freq.0 * 1000);
+                assert_eq!(found[&format!("{node}/opp-hz")], (o.freq.0 * 1000).to_be_bytes());
+                assert_eq!(cells(&format!("{node}/opp-microwatt")), [o.power.0 as u32]);
+                assert_eq!(cells(&format!("{node}/clock-latency-ns")), [o.latency.0 as u32]);
+            }
+        }
+        assert!(!found.keys().any(|k| k.contains("seed")), "nothing random");
+        assert_eq!(blob, super::blob(&p).unwrap());
+    }
+}
+
+#[test]
+fn unknown_power_is_left_out() {
+    let mut p = Platform::load("m1").unwrap();
+    p.domains.iter_mut().flat_map(|d| &mut d.opps).for_each(|o| o.power = risetime_kernel::units::MicroWatts(0));
+    assert!(!source(&p).unwrap().contains("opp-microwatt"));
+}
+
+#[test]
+fn dtc_accepts_the_source_where_it_is_installed() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let dtc = Command::new("dtc").args(["-q", "-I", "dts", "-O", "dtb"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut dtc) = dtc else { return };
+    let p = Platform::load("m1").unwrap();
+    dtc.stdin.take().unwrap().write_all(source(&p).unwrap().as_bytes()).unwrap();
+    let out = dtc.wait_with_output().unwrap();
+    assert!(out.status.success());
+    // The same tree by another compiler; only the numbering of phandles is its own.
+    let without_handles = |blob: &[u8]| -> Vec<(String, Vec<u8>)> {
+        let refers = ["phandle", "clocks", "cpu", "interrupt-parent", "operating-points-v2", "next-level-cache", "cpu-idle-states"];
+        unflatten(blob).into_iter().filter(|(k, _)| !refers.iter().any(|r| k.ends_with(&format!("/{r}")))).collect()
+    };
+    assert_eq!(without_handles(&out.stdout), without_handles(&blob(&p).unwrap()));
+}

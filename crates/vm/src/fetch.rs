@@ -1,0 +1,383 @@
+//! Kernels and QEMU: what is here, and how to get what is not.
+//!
+//! ```text
+//! CACHE/kernels/RELEASE/Image, modules/*.ko      a stock arm64 kernel, at least 6.12
+//! CACHE/qemu/VERSION/…                           QEMU with its libraries, where the system's
+//!                                                is older than 8.1 or missing
+//! CACHE/apt/ARCH/…                               lists of packages
+//! ```
+//!
+//! CACHE is `$RISETIME_CACHE`, else `risetime` in the user's cache directory. An entry is made
+//! in a directory of another name and renamed when it is whole: what has its name is a result.
+//! Only [`Cache::fetch_kernel`] and [`Cache::fetch_qemu`] use a network.
+
+use crate::Qemu;
+use crate::apt::{Apt, output, unpack};
+use risetime_kernel::KernelRev;
+use risetime_trace::RunError;
+use std::cmp::Reverse;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The oldest kernel that is fetched.
+const OLDEST: [u64; 2] = [6, 12];
+/// QEMU before this shares time among busy CPUs so that one gets all of it until the next
+/// timer: an interrupt between CPUs took up to 1 ms, a sugov thread ran 25 ms late.
+const OLDEST_QEMU: (u32, u32) = (8, 1);
+/// Where stock kernels are, newest first in most years.
+const KERNEL_SUITES: &[&str] = &["sid", "trixie-backports", "trixie", "bookworm-backports"];
+/// Whose QEMU is fetched: one suite, so that its libraries fit together.
+const QEMU_SUITES: &[&str] = &["trixie"];
+/// What gets whatever is missing.
+const SETUP: &str = "risetime vm setup";
+
+/// The user's cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache(PathBuf);
+
+/// A kernel that can be booted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// `uname -r`, or the path of a user's own.
+    pub release: String,
+    /// Its Image; `modules/` beside it holds its modules.
+    pub image: PathBuf,
+}
+
+impl Cache {
+    /// Where the environment says.
+    ///
+    /// Errors: there is neither a cache directory nor a home.
+    pub fn from_env() -> Result<Cache, RunError> {
+        let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let dir = var("RISETIME_CACHE")
+            .or_else(|| Some(var("XDG_CACHE_HOME")?.join("risetime")))
+            .or_else(|| Some(var("HOME")?.join(".cache/risetime")));
+        dir.map(Cache).ok_or_else(|| RunError::Unavailable("no cache directory: set RISETIME_CACHE, XDG_CACHE_HOME or HOME".into()))
+    }
+
+    /// A cache in `dir`.
+    pub fn at(dir: impl Into<PathBuf>) -> Cache {
+        Cache(dir.into())
+    }
+
+    /// The kernels in the cache, newest first.
+    pub fn kernels(&self) -> Vec<Kernel> {
+        let entries = fs::read_dir(self.0.join("kernels")).into_iter().flatten().flatten();
+        let kernel = |e: fs::DirEntry| Some(Kernel { release: e.file_name().to_str()?.to_string(), image: e.path().join("Image") });
+        let mut all: Vec<Kernel> = entries.filter_map(kernel).filter(|k| k.image.is_file() && !k.release.starts_with('.')).collect();
+        all.sort_by_cached_key(|k| Reverse(numbers(&k.release)));
+        all
+    }
+
+    /// The kernel to boot: `image` if given (a path, or the release of one in the cache), else
+    /// the newest in the cache.
+    ///
+    /// Errors: there is none; how to get one.
+    pub fn kernel(&self, image: Option<&str>) -> Result<Kernel, RunError> {
+        let cached = self.kernels();
+        match image {
+            None => cached.into_iter().next().ok_or_else(|| RunError::Unavailable(format!("no kernel here: run `{SETUP}` (or give your own Image with --kernel)"))),
+            Some(name) => match cached.into_iter().find(|k| k.release == name) {
+                Some(kernel) => Ok(kernel),
+                None if Path::new(name).is_file() => own_image(name),
+                None => Err(RunError::Unavailable(format!("{name}: neither an Image nor a kernel in the cache; `risetime vm kernels` lists those"))),
+            },
+        }
+    }
+
+    /// Releases that the last look at the mirror showed, newest first.
+    ///
+    /// Errors: no apt here.
+    pub fn available(&self) -> Result<Vec<String>, RunError> {
+        let apt = self.kernel_apt()?;
+        if !apt.has_lists() {
+            return Ok(Vec::new());
+        }
+        releases(&apt)
+    }
+
+    /// Gets `release`, or the newest there is; nothing is downloaded if it is in the cache.
+    /// `say` hears what is being done.
+    ///
+    /// Errors: no apt, no network, no such kernel, no space.
+    pub fn fetch_kernel(&self, release: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Kernel, RunError> {
+        if let Some(kernel) = self.kernels().into_iter().find(|k| release.is_none_or(|r| r == k.release)) {
+            return Ok(kernel);
+        }
+        let apt = self.kernel_apt()?;
+        say("looking for kernels");
+        apt.update().map_err(no_network)?;
+        let known = releases(&apt)?;
+        let release = match release {
+            Some(r) if known.iter().any(|k| k == r) => r.to_string(),
+            Some(r) => return Err(RunError::Unavailable(format!("kernel {r}: not on the mirror; there are {}", known.join(", ")))),
+            None => known.into_iter().next().ok_or_else(|| RunError::Unavailable("the mirror has no arm64 kernel of 6.12 or newer".into()))?,
+        };
+        say(&format!("fetching kernel {release} (about 100 MB)"));
+        let work = Work::new(&self.0)?;
+        let packages = packages(&release, |p| apt.has(p)).ok_or_else(|| RunError::Unavailable(format!("kernel {release}: its packages are not on the mirror")))?;
+        let debs = work.dir("debs")?;
+        apt.download(&packages, &debs).map_err(no_network)?;
+        say("unpacking");
+        let root = work.dir("root")?;
+        unpack(&debs, &root).map_err(RunError::Unavailable)?;
+        let out = work.dir("out")?;
+        keep_kernel(&root, &out).map_err(|e| RunError::Unavailable(format!("kernel {release}: {e}")))?;
+        let to = self.0.join("kernels").join(&release);
+        work.publish("out", &to)?;
+        Ok(Kernel { release, image: to.join("Image") })
+    }
+
+    /// A QEMU that is new enough: the system's, else the cache's.
+    ///
+    /// Errors: there is none; how to get one.
+    pub fn qemu(&self) -> Result<Qemu, RunError> {
+        let system = vec![OsString::from("qemu-system-aarch64")];
+        let found = version(&system);
+        if let Some(version) = found.filter(|v| *v >= OLDEST_QEMU) {
+            return Ok(Qemu { command: system, version });
+        }
+        let mut cached: Vec<PathBuf> = fs::read_dir(self.0.join("qemu")).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        cached.sort_by_cached_key(|p| Reverse(numbers(&p.display().to_string())));
+        cached.iter().find_map(|dir| unpacked_qemu(dir)).ok_or_else(|| {
+            let what = found.map_or("no QEMU here".to_string(), |(a, b)| format!("QEMU here is {a}.{b}, wanted 8.1 or newer"));
+            RunError::Unavailable(format!("{what}: run `{SETUP}` (or install one: apt-get install qemu-system-arm)"))
+        })
+    }
+
+    /// Gets a QEMU, unless one is there that is new enough.
+    ///
+    /// Errors: no apt, no network, no space.
+    pub fn fetch_qemu(&self, say: &mut dyn FnMut(&str)) -> Result<Qemu, RunError> {
+        if let Ok(qemu) = self.qemu() {
+            return Ok(qemu);
+        }
+        let arch = output(Command::new("dpkg").arg("--print-architecture")).map_err(no_apt)?;
+        let apt = Apt::new(&self.0.join("apt").join(arch.trim()), arch.trim(), QEMU_SUITES).map_err(no_apt)?;
+        say("looking for QEMU");
+        apt.update().map_err(no_network)?;
+        let work = Work::new(&self.0)?;
+        let debs = work.dir("debs")?;
+        say("fetching QEMU (about 40 MB)");
+        apt.download_closure("qemu-system-arm", &debs).map_err(no_network)?;
+        say("unpacking");
+        let root = work.dir("out")?;
+        unpack(&debs, &root).map_err(RunError::Unavailable)?;
+        for needless in ["usr/share", "etc", "var"] {
+            let _ = fs::remove_dir_all(root.join(needless));
+        }
+        let (major, minor) = match unpacked_qemu(&root).map(|q| q.version) {
+            Some(v) if v >= OLDEST_QEMU => v,
+            _ => return Err(RunError::Unavailable("the QEMU that was fetched does not run here".into())),
+        };
+        let to = self.0.join("qemu").join(format!("{major}.{minor}"));
+        work.publish("out", &to)?;
+        self.qemu()
+    }
+
+    fn kernel_apt(&self) -> Result<Apt, RunError> {
+        Apt::new(&self.0.join("apt/arm64"), "arm64", KERNEL_SUITES).map_err(no_apt)
+    }
+}
+
+fn no_apt(e: String) -> RunError {
+    RunError::Unavailable(format!("{e}: cannot fetch anything; give your own Image with --kernel and install QEMU 8.1 or newer (qemu-system-aarch64)"))
+}
+fn no_network(e: String) -> RunError {
+    RunError::Unavailable(format!("{e}\n  hint: is there a network, and does `apt-get update` work?"))
+}
+
+/// The numbers in a name, in order, for comparing versions.
+fn numbers(name: &str) -> Vec<u64> {
+    name.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
+}
+
+/// Releases that are packaged and new enough, newest first.
+fn releases(apt: &Apt) -> Result<Vec<String>, RunError> {
+    let names = apt.names("linux-image-").map_err(RunError::Unavailable)?;
+    Ok(releases_in(names.iter().map(String::as_str)))
+}
+
+/// `linux-image-7.2.13+deb14-arm64` is a release; its flavours (cloud, rt), its debug symbols
+/// and names without a version are not.
+fn releases_in<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let release = |name: &'a str| {
+        let release = name.strip_prefix("linux-image-")?;
+        let version = release.strip_suffix("-arm64")?;
+        let plain = version.starts_with(|c: char| c.is_ascii_digit()) && !version.contains('-');
+        (plain && numbers(version)[..].get(..2)? >= &OLDEST[..]).then(|| release.to_string())
+    };
+    let mut all: Vec<String> = names.filter_map(release).collect();
+    all.sort_by_cached_key(|r| Reverse(numbers(r)));
+    all.dedup();
+    all
+}
+
+/// The packages that hold image and modules of `release`.
+fn packages(release: &str, there: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+    let first = |kinds: &[&str]| kinds.iter().map(|k| format!("{k}-{release}")).find(|p| there(p));
+    let modules = first(&["linux-modules"]);
+    let image = match modules {
+        // Image and modules are apart.
+        Some(_) => first(&["linux-binary", "linux-binary-unsigned", "linux-image", "linux-image-unsigned"]),
+        None => first(&["linux-image", "linux-image-unsigned"]),
+    };
+    Some([image?].into_iter().chain(modules).collect())
+}
+
+/// Image and cpufreq modules out of unpacked packages.
+fn keep_kernel(root: &Path, out: &Path) -> Result<(), String> {
+    let mut files = Vec::new();
+    walk(root, &mut files);
+    files.sort();
+    let name = |p: &Path| p.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let image = files.iter().find(|p| name(p).starts_with("vmlinuz")).ok_or("there is no image in its packages")?;
+    fs::rename(image, out.join("Image")).map_err(|e| format!("{}: {e}", image.display()))?;
+    fs::create_dir(out.join("modules")).map_err(|e| e.to_string())?;
+    let wanted = |p: &&PathBuf| p.display().to_string().contains("/drivers/cpufreq/cpufreq") && name(p).contains(".ko");
+    for module in files.iter().filter(wanted) {
+        let file = name(module);
+        let stem = file.split(".ko").next().unwrap_or(&file);
+        let to = out.join("modules").join(format!("{stem}.ko"));
+        let bytes = match module.extension().and_then(|e| e.to_str()) {
+            Some("xz") => decompress("xz", module)?,
+            Some("zst") => decompress("zstd", module)?,
+            _ => fs::read(module).map_err(|e| format!("{}: {e}", module.display()))?,
+        };
+        fs::write(&to, bytes).map_err(|e| format!("{}: {e}", to.display()))?;
+    }
+    if out.join("modules/cpufreq-dt.ko").exists() { Ok(()) } else { Err("it has no module cpufreq-dt".into()) }
+}
+
+fn decompress(with: &str, file: &Path) -> Result<Vec<u8>, String> {
+    let out = Command::new(with).arg("-dc").arg(file).output();
+    match out {
+        Ok(out) if out.status.success() => Ok(out.stdout),
+        Ok(_) => Err(format!("{}: {with} cannot unpack it", file.display())),
+        Err(_) => Err(format!("there is no `{with}` here: apt-get install {with}{}", if with == "xz" { "-utils" } else { "" })),
+    }
+}
+
+fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+    for e in fs::read_dir(dir).into_iter().flatten().flatten() {
+        match e.file_type() {
+            Ok(t) if t.is_dir() => walk(&e.path(), found),
+            Ok(t) if t.is_file() => found.push(e.path()),
+            _ => {}
+        }
+    }
+}
+
+/// A user's own kernel: an arm64 Image.
+fn own_image(path: &str) -> Result<Kernel, RunError> {
+    let image = fs::canonicalize(path).map_err(|e| RunError::Unavailable(format!("{path}: {e}")))?;
+    let mut head = [0; 64];
+    let read = fs::File::open(&image).and_then(|mut f| std::io::Read::read_exact(&mut f, &mut head));
+    let (magic, gzip) = (&head[56..60] == b"ARM\x64", head[..2] == [0x1f, 0x8b]);
+    match read {
+        Ok(()) if magic || gzip => Ok(Kernel { release: path.to_string(), image }),
+        Ok(()) => Err(RunError::Input(risetime_model::InputError::new(path, "this is no arm64 kernel").hint("wanted arch/arm64/boot/Image or Image.gz"))),
+        Err(e) => Err(RunError::Unavailable(format!("{path}: {e}"))),
+    }
+}
+
+impl Kernel {
+    /// Its generation, as far as one is known here: by its release, else by what stands in the
+    /// Image; `None`: it does not say. One newer than the newest known counts as that.
+    pub fn rev(&self) -> Option<KernelRev> {
+        rev_in(&self.release).or_else(|| {
+            let image = fs::read(&self.image).ok()?;
+            let banner = b"Linux version ";
+            // The first hit may be a format string.
+            let mut hits = image.windows(banner.len() + 8).filter(|w| w.starts_with(banner));
+            hits.find_map(|w| rev_in(std::str::from_utf8(&w[banner.len()..]).ok()?))
+        })
+    }
+}
+
+/// `7.2.13+deb14-arm64` as a generation, at most the newest known.
+pub(crate) fn rev_in(release: &str) -> Option<KernelRev> {
+    let mut parts = release.split(['.', '-', '+', ' ']);
+    let (major, minor) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some(KernelRev::new(major, minor).min(KernelRev::V7_2))
+}
+
+/// What a QEMU says of its version.
+fn version(command: &[OsString]) -> Option<(u32, u32)> {
+    let text = output(Command::new(&command[0]).args(&command[1..]).arg("--version")).ok()?;
+    version_in(&text)
+}
+
+/// `QEMU emulator version 10.0.2 (Debian …)`.
+fn version_in(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split("version ").nth(1)?.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// A QEMU unpacked below `root`, run by its own loader with its own libraries; `None`: it is
+/// not whole, or does not run.
+fn unpacked_qemu(root: &Path) -> Option<Qemu> {
+    let mut dirs: Vec<PathBuf> = ["usr/lib", "lib"].iter().flat_map(|d| fs::read_dir(root.join(d)).into_iter().flatten().flatten()).map(|e| e.path()).collect();
+    dirs.retain(|d| d.is_dir() && d.display().to_string().contains("-linux-gnu"));
+    dirs.sort();
+    let loader = dirs.iter().flat_map(|d| fs::read_dir(d).into_iter().flatten().flatten()).map(|e| e.path()).find(|p| {
+        let name = p.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("ld-linux") || name.starts_with("ld64")
+    })?;
+    let libraries = std::env::join_paths(&dirs).ok()?;
+    let program = root.join("usr/bin/qemu-system-aarch64");
+    let command = vec![loader.into(), "--library-path".into(), libraries, program.into()];
+    let version = version(&command)?;
+    Some(Qemu { command, version })
+}
+
+/// A directory for work in progress, beside the results so that a rename can publish it.
+#[derive(Debug)]
+struct Work(PathBuf);
+
+impl Work {
+    fn new(cache: &Path) -> Result<Work, RunError> {
+        // What a fetch that was killed has left.
+        for e in fs::read_dir(cache).into_iter().flatten().flatten() {
+            let name = e.file_name();
+            let pid = name.to_str().and_then(|n| n.strip_prefix(".work-")?.parse::<u32>().ok());
+            if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+                let _ = fs::remove_dir_all(e.path());
+            }
+        }
+        let dir = cache.join(format!(".work-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).map_err(|e| RunError::Unavailable(format!("{}: {e}", dir.display())))?;
+        Ok(Work(dir))
+    }
+
+    fn dir(&self, name: &str) -> Result<PathBuf, RunError> {
+        let dir = self.0.join(name);
+        fs::create_dir(&dir).map_err(|e| RunError::Unavailable(format!("{}: {e}", dir.display())))?;
+        Ok(dir)
+    }
+
+    /// Makes directory `name` the result `to`, at once or not at all.
+    fn publish(&self, name: &str, to: &Path) -> Result<(), RunError> {
+        let parent = to.parent().unwrap_or(to);
+        let done = fs::create_dir_all(parent).and_then(|()| fs::rename(self.0.join(name), to));
+        match done {
+            // Somebody else was faster with the same.
+            Err(_) if to.exists() => Ok(()),
+            Err(e) => Err(RunError::Unavailable(format!("{}: {e}", to.display()))),
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+use super::*;
+
+/// A directory for one test, removed when it ends.
+struct Dir(PathBuf);
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let dir = std::env::temp_dir().join(format!("risetime-test-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        Dir(dir)
+    }
+    fn file(&self, path: &str, bytes: &[u8]) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn releases_are_plain_kernels_of_6_12_and_newer_by_number() {
+    let names = [
+        "linux-image-arm64",
+        "linux-image-7.2.9+deb13-arm64",
+        "linux-image-7.2.13+deb14-arm64",
+        "linux-image-7.2.13+deb14-cloud-arm64",
+        "linux-image-7.2.13+deb14-arm64-dbg",
+        "linux-image-unsigned-7.9.1-arm64",
+        "linux-image-6.11.10-arm64",
+        "linux-image-6.12.94+deb12-arm64",
+        "linux-image-6.9-arm64",
+        "linux-image-10.0-arm64",
+    ];
+    let wanted = ["10.0-arm64", "7.2.13+deb14-arm64", "7.2.9+deb13-arm64", "6.12.94+deb12-arm64"];
+    assert_eq!(releases_in(names.into_iter()), wanted);
+}
+
+#[test]
+fn packages_follow_how_a_release_is_split() {
+    let of = |there: &[&str]| packages("R", |p| there.contains(&p));
+    let some = |names: &[&str]| Some(names.iter().map(|n| n.to_string()).collect::<Vec<_>>());
+    assert_eq!(of(&["linux-image-R", "linux-binary-R", "linux-modules-R"]), some(&["linux-binary-R", "linux-modules-R"]));
+    assert_eq!(of(&["linux-image-R", "linux-binary-unsigned-R", "linux-modules-R"]), some(&["linux-binary-unsigned-R", "linux-modules-R"]));
+    assert_eq!(of(&["linux-image-R"]), some(&["linux-image-R"]));
+    assert_eq!(of(&["linux-modules-R"]), None);
+}
+
+#[test]
+fn versions_of_qemu() {
+    assert_eq!(version_in("QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds)\nCopyright"), Some((10, 0)));
+    assert_eq!(version_in("QEMU emulator version 7.2.19"), Some((7, 2)));
+    assert_eq!(version_in("something else"), None);
+}
+
+#[test]
+fn only_whole_kernels_count_and_the_newest_is_taken() {
+    let dir = Dir::new("kernels");
+    for release in ["7.2.9-arm64", "7.2.13-arm64", ".partial"] {
+        dir.file(&format!("kernels/{release}/Image"), b"");
+    }
+    dir.file("kernels/9.9-arm64/modules/cpufreq-dt.ko", b"");
+    dir.file(".work-1/out/Image", b"");
+    let cache = Cache::at(&dir.0);
+    let names: Vec<String> = cache.kernels().into_iter().map(|k| k.release).collect();
+    assert_eq!(names, ["7.2.13-arm64", "7.2.9-arm64"]);
+    assert_eq!(cache.kernel(None).unwrap().release, "7.2.13-arm64");
+    assert_eq!(cache.kernel(Some("7.2.9-arm64")).unwrap().image, dir.0.join("kernels/7.2.9-arm64/Image"));
+    assert!(cache.kernel(Some("7.2.8-arm64")).is_err());
+    // What is in the cache is not fetched again: no apt is asked.
+    let mut said = Vec::new();
+    assert_eq!(cache.fetch_kernel(None, &mut |s| said.push(s.to_string())).unwrap().release, "7.2.13-arm64");
+    assert_eq!(said, [""; 0]);
+}
+
+#[test]
+fn an_empty_cache_names_the_command_that_fills_it() {
+    let dir = Dir::new("empty");
+    let e = Cache::at(&dir.0).kernel(None).unwrap_err().to_string();
+    assert!(e.contains("risetime vm setup") && e.contains("--kernel"), "{e}");
+}
+
+#[test]
+fn an_own_image_is_looked_at() {
+    let dir = Dir::new("own");
+    let mut image = vec![0; 100];
+    image[56..60].copy_from_slice(b"ARM\x64");
+    dir.file("Image", &image);
+    dir.file("text", &[b'x'; 100]);
+    dir.file("short", b"x");
+    let of = |name: &str| Cache::at(&dir.0).kernel(Some(&dir.0.join(name).display().to_string()));
+    assert_eq!(of("Image").unwrap().image, fs::canonicalize(dir.0.join("Image")).unwrap());
+    assert!(of("text").unwrap_err().to_string().contains("this is no arm64 kernel"));
+    assert!(of("short").is_err() && of("missing").is_err());
+}
+
+#[test]
+fn a_kernel_is_kept_without_what_is_not_needed() {
+    let dir = Dir::new("keep");
+    dir.file("root/usr/lib/modules/7/vmlinuz", b"image");
+    dir.file("root/usr/lib/modules/7/kernel/drivers/cpufreq/cpufreq-dt.ko", b"dt");
+    dir.file("root/usr/lib/modules/7/kernel/drivers/net/big.ko", b"net");
+    let out = dir.0.join("out");
+    fs::create_dir(&out).unwrap();
+    keep_kernel(&dir.0.join("root"), &out).unwrap();
+    let mut kept = Vec::new();
+    walk(&out, &mut kept);
+    kept.sort();
+    assert_eq!(kept, [out.join("Image"), out.join("modules/cpufreq-dt.ko")]);
+    assert_eq!(fs::read(&kept[1]).unwrap(), b"dt");
+    fs::remove_file(&kept[1]).unwrap();
+    dir.file("bare/boot/vmlinuz-7", b"image");
+    let out = dir.0.join("out2");
+    fs::create_dir(&out).unwrap();
+    assert_eq!(keep_kernel(&dir.0.join("bare"), &out).unwrap_err(), "it has no module cpufreq-dt");
+}
+
+#[test]
+fn work_that_is_given_up_leaves_nothing() {
+    let dir = Dir::new("work");
+    // Of a process that cannot exist.
+    dir.file(".work-4294967295/out/Image", b"half");
+    {
+        let work = Work::new(&dir.0).unwrap();
+        work.dir("out").unwrap();
+        assert!(!dir.0.join(".work-4294967295").exists());
+    }
+    assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 0);
+    let work = Work::new(&dir.0).unwrap();
+    work.dir("out").unwrap();
+    work.publish("out", &dir.0.join("kernels/1")).unwrap();
+    assert!(dir.0.join("kernels/1").is_dir());
+}
+
+#[test]
+fn a_kernel_says_its_generation() {
+    let rev = |release: &str| rev_in(release).map(|r| (r.major, r.minor));
+    assert_eq!(rev("6.12.94+deb13-arm64"), Some((6, 12)));
+    assert_eq!(rev("6.18-rc3"), Some((6, 18)));
+    assert_eq!(rev("99.1.2"), Some((7, 2)), "newer than the newest known");
+    assert_eq!(rev("/home/me/Image"), None);
+    let dir = Dir::new("rev");
+    dir.file("Image", b"....Linux version %s (%s)....Linux version 6.12.3-mine (me@here) #1 SMP");
+    let kernel = Kernel { release: "Image".into(), image: dir.0.join("Image") };
+    assert_eq!(kernel.rev(), Some(KernelRev::V6_12));
+}

@@ -1,0 +1,250 @@
+//! A real kernel on a virtual SoC: the same experiment, the same kind of trace.
+//!
+//! ```text
+//! Experiment ── plan ──> job ─┐
+//! Platform ──── dtb ──> tree ─┼─ qemu ──> answer ── readback ── collect ──> events
+//! agent, modules ─ initramfs ─┘
+//! ```
+//!
+//! [`fetch`] puts kernel and QEMU into a cache; nothing else here uses a network.
+
+mod apt;
+mod collect;
+pub mod dtb;
+pub mod fetch;
+mod initramfs;
+mod plan;
+mod qemu;
+mod ring;
+mod tree;
+
+pub use qemu::Qemu;
+
+use initramfs::{Entry, Initramfs};
+use qemu::{Boot, BootError, Machine};
+use risetime_guest::answer::Answer;
+use risetime_kernel::units::Instant;
+use risetime_model::settings::Value;
+use risetime_model::{Experiment, Platform, Settings};
+use risetime_trace::{Backend, Header, Origin, Outcome, RunError, Signal, TraceSink};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A real kernel in QEMU, as a backend.
+#[derive(Clone, Debug)]
+pub struct Vm {
+    /// How QEMU is called.
+    pub qemu: Qemu,
+    /// The kernel's Image; its modules are in `modules/` beside it, if it has any.
+    pub kernel: PathBuf,
+    /// The agent's binary, for the guest.
+    pub agent: PathBuf,
+    /// Time of an instruction of the guest: 2^shift ns.
+    pub shift: u32,
+    /// Wall-clock limit of one run; `None`: from the experiment's length.
+    pub limit: Option<Duration>,
+}
+
+impl Vm {
+    /// From what is in `cache`, with `kernel` if the user named one, and the agent that the
+    /// environment or the place of this program names.
+    ///
+    /// Errors: what is missing, and the command that gets it.
+    pub fn find(cache: &fetch::Cache, kernel: Option<&str>) -> Result<(Vm, fetch::Kernel), RunError> {
+        let kernel = cache.kernel(kernel)?;
+        let (qemu, agent) = (cache.qemu()?, agent()?);
+        Ok((Vm { qemu, kernel: kernel.image.clone(), agent, shift: 1, limit: None }, kernel))
+    }
+
+    /// A shell on a machine of `platform`, on this terminal, in real time.
+    ///
+    /// Errors: a platform that no device tree can express, QEMU's failure.
+    pub fn shell(&self, platform: &Platform) -> Result<(), RunError> {
+        let device_tree = dtb::blob(platform)?;
+        let modules: Vec<String> = self.modules()?.into_keys().collect();
+        let initramfs = self.initramfs(&plan::bare(platform, &modules).to_text())?;
+        let machine = Machine {
+            qemu: &self.qemu,
+            kernel: &self.kernel,
+            device_tree: &device_tree,
+            initramfs: &initramfs,
+            cpus: platform.nr_cpus(),
+            shift: self.shift,
+        };
+        qemu::interactive(&machine).map_err(failed)
+    }
+
+    /// The limit of a run of `experiment`: boot and settling, and then much more than an
+    /// idle host needs for eight busy CPUs.
+    fn limit(&self, experiment: &Experiment) -> Duration {
+        self.limit.unwrap_or(Duration::from_secs(120) + Duration::from_nanos(experiment.duration.0) * 20)
+    }
+
+    /// The kernel modules there are, by name, with their contents.
+    fn modules(&self) -> Result<BTreeMap<String, Vec<u8>>, RunError> {
+        let dir = self.kernel.parent().unwrap_or(Path::new(".")).join("modules");
+        let mut found = BTreeMap::new();
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            if let Some(name) = entry.file_name().to_str().filter(|n| n.ends_with(".ko")) {
+                found.insert(name.to_string(), read(&entry.path())?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn initramfs(&self, job: &str) -> Result<Vec<u8>, RunError> {
+        let mut fs = Initramfs::new();
+        fs.add("init", Entry::Program(read(&self.agent)?));
+        fs.add("job", Entry::File(job.as_bytes().to_vec()));
+        for (name, bytes) in self.modules()? {
+            fs.add(&format!("modules/{name}"), Entry::File(bytes));
+        }
+        Ok(fs.archive())
+    }
+}
+
+/// The agent's binary for the guest: `$RISETIME_GUEST`, else beside this program, else where
+/// cargo puts it.
+fn agent() -> Result<PathBuf, RunError> {
+    let missing = |what: String| RunError::Unavailable(format!("{what}: run `make vm` (or set RISETIME_GUEST to the agent's binary)"));
+    if let Some(path) = std::env::var_os("RISETIME_GUEST").map(PathBuf::from) {
+        return if is_arm64(&path) { Ok(path) } else { Err(missing(format!("{}: this is no arm64 program", path.display()))) };
+    }
+    let program = std::env::current_exe().unwrap_or_default();
+    let dir = program.parent().unwrap_or(Path::new("."));
+    let built = "aarch64-unknown-linux-musl/release/risetime-guest";
+    let places = [dir.join("risetime-guest"), dir.join("risetime-guest-aarch64"), dir.join("..").join(built), dir.join("../..").join(built)];
+    places.into_iter().find(|p| is_arm64(p)).ok_or_else(|| missing("the guest's agent is not built".into()))
+}
+
+/// Whether a file is an arm64 program (ELF, machine 183).
+fn is_arm64(path: &Path) -> bool {
+    let mut head = [0; 20];
+    let read = std::fs::File::open(path).and_then(|mut f| std::io::Read::read_exact(&mut f, &mut head));
+    read.is_ok() && head.starts_with(b"\x7fELF") && head[18..] == [183, 0]
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, RunError> {
+    std::fs::read(path).map_err(|e| RunError::Unavailable(format!("{}: {e}", path.display())))
+}
+
+impl Backend for Vm {
+    fn name(&self) -> &'static str {
+        "vm"
+    }
+
+    fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        let modules: Vec<String> = self.modules()?.into_keys().collect();
+        let plan = plan::plan(experiment, &modules)?;
+        let device_tree = dtb::blob(&experiment.platform)?;
+        let initramfs = self.initramfs(&plan.job.to_text())?;
+        let machine = Machine {
+            qemu: &self.qemu,
+            kernel: &self.kernel,
+            device_tree: &device_tree,
+            initramfs: &initramfs,
+            cpus: experiment.platform.nr_cpus(),
+            shift: self.shift,
+        };
+        let boot = Boot::start(&machine).map_err(failed)?;
+        let bytes = boot.answer(self.limit(experiment), |_| {}).map_err(failed)?;
+        let answer = Answer::parse(&bytes).map_err(|e| RunError::Failed(format!("{e}: the guest's answer is damaged or incomplete")))?;
+        deliver(&answer, experiment, &plan, sink)
+    }
+}
+
+fn failed(e: BootError) -> RunError {
+    match e {
+        BootError::Host(s) => RunError::Unavailable(s),
+        BootError::Guest(s) => RunError::Failed(s),
+    }
+}
+
+/// An answer that is whole, looked at and poured out.
+fn deliver(answer: &Answer<'_>, e: &Experiment, plan: &plan::Plan, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+    let fail = |what: String| RunError::Failed(what);
+    if let Some(error) = answer.section("error") {
+        return Err(fail(format!("the guest: {}", String::from_utf8_lossy(error).trim())));
+    }
+    let values: BTreeMap<String, String> = answer.values().into_iter().collect();
+    plan::readback(&e.platform, &plan.job, &values).map_err(fail)?;
+    let trace = collect::Trace::read(answer).map_err(fail)?;
+    let get = |key: &str| values.get(key).cloned().ok_or_else(|| fail(format!("the guest did not say its {key}")));
+    let hz: u32 = get("hz")?.parse().map_err(|_| fail("the guest's hz is no number".into()))?;
+    let pids: Vec<i32> = (0..plan.job.tasks.len()).map(|i| values.get(&format!("task.{i}.pid")).and_then(|p| p.parse().ok()).unwrap_or(0)).collect();
+    let platform = Arc::new(Platform { hz, ..(*e.platform).clone() });
+    let mut lost = trace.lost.clone();
+    lost.extend(values.iter().filter_map(|(k, v)| Some((k.strip_prefix("lost.")?, v))).filter(|(_, v)| *v != "0").map(|(cpu, v)| format!("CPU {cpu}: {v} events")));
+    sink.header(&Header {
+        backend: "vm",
+        platform: Arc::clone(&platform),
+        workload: e.workload.name.clone(),
+        policy: e.policy.name.clone(),
+        settings: settings(e, plan, &values, hz),
+        kernel_release: get("release")?,
+        clock: "local",
+        phase_us: e.phase.0 / 1000,
+        seed: e.seed,
+        signals: signals(&values),
+        lost,
+    });
+    let done = collect::pour(&trace, &platform, &plan.job, &pids, sink);
+    sink.end(done.end);
+    Ok(Outcome { end: Instant(done.end.0), events: done.events, notes: notes(e, &values) })
+}
+
+/// Every setting as the kernel has it.
+fn settings(e: &Experiment, plan: &plan::Plan, values: &BTreeMap<String, String>, hz: u32) -> Settings {
+    let mut all: BTreeMap<String, Value> = BTreeMap::new();
+    for name in ["governor", "uclamp_min", "uclamp_max"] {
+        if let Some(v) = e.settings.0.get(name) {
+            all.insert(name.into(), v.clone());
+        }
+    }
+    for (name, path) in &plan.settings {
+        // Not there, or (sched_energy_aware where it cannot be) empty: no such setting.
+        if let Some(text) = values.get(path).filter(|t| !t.starts_with('!') && !t.trim().is_empty()) {
+            all.insert(name.clone(), plan::value(text));
+        }
+    }
+    all.insert("first_cpu".into(), Value::Int(plan.job.first_cpu.into()));
+    all.insert("hz".into(), Value::Int(hz.into()));
+    let driver = values.iter().find(|(k, _)| k.ends_with("/scaling_driver"));
+    if let Some((_, driver)) = driver {
+        all.insert("scaling_driver".into(), plan::value(driver));
+    }
+    Settings(all)
+}
+
+/// The signals whose probes the kernel accepted.
+fn signals(values: &BTreeMap<String, String>) -> Vec<Signal> {
+    const SIGNALS: &[(&str, &str)] = &[
+        ("util_avg", "probe rt/pelt_se"),
+        ("runnable_avg", "probe rt/pelt_se"),
+        ("util_est", "probe rt/uest_se"),
+        ("cfs_rq", "probe rt/pelt_cfs"),
+        ("cpu_frequency", "event power/cpu_frequency"),
+        ("cpu_idle", "event power/cpu_idle"),
+        ("sched_switch", "event sched/sched_switch"),
+        ("overutilized", "probe rt/ovu"),
+    ];
+    let there = SIGNALS.iter().filter(|(_, key)| !values.contains_key(*key));
+    there.map(|(name, _)| Signal { name, origin: Origin::Recorded }).collect()
+}
+
+fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
+    let mut notes: Vec<String> = e.workload.without_effect.iter().map(|key| format!("without effect: {key}")).collect();
+    // Not every architecture keeps the others (arm64 has no irq average).
+    const EXPECTED: [&str; 4] = ["probe rt/pelt_se", "probe rt/uest_se", "probe rt/pelt_cfs", "probe rt/ovu"];
+    let refused = values.iter().filter(|(k, _)| EXPECTED.contains(&k.as_str()));
+    let release = values.get("release").map_or("", String::as_str);
+    if let Some(rev) = fetch::rev_in(release)
+        && !release.starts_with(&format!("{rev}."))
+    {
+        notes.push(format!("Linux {release} is newer than the newest generation known here, {rev}"));
+    }
+    notes.extend(refused.map(|(k, why)| format!("this kernel has no {k}: {why}")));
+    notes
+}

@@ -1,0 +1,329 @@
+//! From an experiment to the agent's job, and what must read back.
+//!
+//! ```text
+//! settings     the kernel's own names: a governor's tunable is cpufreq/GOVERNOR/NAME, for all
+//!              policies at once (cpufreq-dt's way)
+//! written      the governor, and what the policy says; defaults are the kernel's own to choose,
+//!              and are read back into the trace's header
+//! ```
+//!
+//! Settings that only a simulation has (a start state, work of the kthread) are errors.
+
+use risetime_guest::job::{Attr, Cpu, Event, Job, Phase, Task};
+use risetime_kernel::KernelRev;
+use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
+use risetime_kernel::units::{CpuId, Util};
+use risetime_model::platform::Opp;
+use risetime_model::settings::Value;
+use risetime_model::workload::{self, Repeat, TaskSpec};
+use risetime_model::{Experiment, InputError, Platform};
+use std::collections::BTreeMap;
+
+/// Trace buffer of each CPU. Busy for 3 s: about 1 MB.
+const BUFFER_KB: u32 = 16 << 10;
+/// So long the boot's utilisation estimates are given to decay (of the guest's time).
+pub(crate) const SETTLE_NS: u64 = 30_000_000_000;
+
+const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
+const SCHED_DEBUG: &str = "/sys/kernel/debug/sched";
+const ENERGY_AWARE: &str = "/proc/sys/kernel/sched_energy_aware";
+pub(crate) const ENERGY_MODEL: &str = "/sys/kernel/debug/energy_model";
+
+/// Settings that a real kernel has no place for, with the values that mean "not used".
+const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
+    ("placement", Some("fair")),
+    ("sugov_work_ns", None),
+    ("start_util", None),
+    ("start_period_contrib", None),
+    ("first_tick_ns", None),
+    ("background_util", Some("0")),
+];
+
+/// The scheduler's events.
+const EVENTS: &[&str] = &[
+    "sched/sched_switch",
+    "sched/sched_wakeup",
+    "sched/sched_wakeup_new",
+    "sched/sched_migrate_task",
+    "power/cpu_frequency",
+    "power/cpu_idle",
+];
+
+/// The scheduler's signals, on its bare tracepoints.
+const PROBES: &[&str] = &[
+    "t:rt/pelt_se pelt_se_tp pid=+{task_struct.pid-task_struct.se}($arg1):s32 util=se->avg.util_avg runnable=se->avg.runnable_avg \
+     sum=se->avg.util_sum contrib=se->avg.period_contrib at=se->avg.last_update_time my_q=se->my_q:x64",
+    "t:rt/uest_se sched_util_est_se_tp pid=+{task_struct.pid-task_struct.se}($arg1):s32 est=se->avg.util_est my_q=se->my_q:x64",
+    "t:rt/pelt_cfs pelt_cfs_tp util=cfs_rq->avg.util_avg runnable=cfs_rq->avg.runnable_avg est=cfs_rq->avg.util_est \
+     contrib=cfs_rq->avg.period_contrib at=cfs_rq->avg.last_update_time cpu=cfs_rq->rq->cpu tg=cfs_rq->tg:x64",
+    "t:rt/pelt_rt pelt_rt_tp util=rq->avg_rt.util_avg cpu=rq->cpu",
+    "t:rt/pelt_dl pelt_dl_tp util=rq->avg_dl.util_avg cpu=rq->cpu",
+    "t:rt/pelt_irq pelt_irq_tp util=rq->avg_irq.util_avg cpu=rq->cpu",
+    "t:rt/ovu sched_overutilized_tp ov=overutilized",
+    "t:rt/cap sched_cpu_capacity_tp cpu=rq->cpu cap=rq->cpu_capacity",
+];
+
+/// A job with the settings that its answer must confirm.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) job: Job,
+    /// Paths that stand for settings: name, path. What is there afterwards is the setting.
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+/// The job of `experiment`. `modules`: the names of the kernel modules there are.
+///
+/// Errors: settings that only a simulation has, a mask without CPUs.
+pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, InputError> {
+    let e = experiment;
+    simulated_only(e)?;
+    let workload = e.workload.bind(&e.platform)?;
+    let governor = e.settings.name("governor").unwrap_or("schedutil").to_string();
+    let first_cpu = first_cpu(e, &workload.tasks[0]);
+    let mut job = Job {
+        duration_ns: e.duration.0,
+        phase_ns: e.phase.0,
+        tick_ns: 0,
+        first_cpu: first_cpu.0,
+        settle_ns: SETTLE_NS,
+        buffer_kb: BUFFER_KB,
+        linger_ns: 0,
+        cpus: e.platform.cpus().map(|c| cpu(&e.platform, c)).collect(),
+        modules: modules_for(&governor, modules),
+        set: Vec::new(),
+        read: reads(&e.platform),
+        probes: PROBES.iter().map(|s| s.to_string()).collect(),
+        events: EVENTS.iter().map(|s| s.to_string()).collect(),
+        tasks: workload.tasks.iter().map(|t| task(t, e)).collect(),
+    };
+    let mut settings = Vec::new();
+    for d in &e.platform.domains {
+        job.set.push((format!("{CPUFREQ}/policy{}/scaling_governor", d.cpus[0].0), governor.clone()));
+    }
+    for (name, path) in [("sched_energy_aware", ENERGY_AWARE.to_string()), ("base_slice_ns", format!("{SCHED_DEBUG}/base_slice_ns"))] {
+        match e.policy.set.get(name) {
+            Some(value) => job.set.push((path.clone(), value.to_string())),
+            None => job.read.push(path.clone()),
+        }
+        settings.push((name.to_string(), path));
+    }
+    for (name, path) in tunables(e, &governor) {
+        match e.policy.set.get(&name) {
+            Some(value) => job.set.push((path.clone(), value.to_string())),
+            None => job.read.push(path.clone()),
+        }
+        settings.push((name, path));
+    }
+    Ok(Plan { job, settings })
+}
+
+/// A job without a workload: modules and the default governor.
+pub(crate) fn bare(platform: &Platform, modules: &[String]) -> Job {
+    Job {
+        cpus: platform.cpus().map(|c| cpu(platform, c)).collect(),
+        modules: modules_for("schedutil", modules),
+        ..Job::default()
+    }
+}
+
+fn simulated_only(e: &Experiment) -> Result<(), InputError> {
+    for (name, idle) in SIMULATED_ONLY {
+        match e.policy.set.get(*name) {
+            Some(v) if Some(v.to_string().as_str()) != *idle => {
+                return Err(InputError::new(format!("setting {name}={v}"), "only the simulator has this setting, a real kernel has not")
+                    .hint("leave it out, or run it with --backend sim"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The settings of this run that are tunables of the governor, with their paths.
+fn tunables(e: &Experiment, governor: &str) -> Vec<(String, String)> {
+    let ours = |name: &str| {
+        let shared = ["governor", "sched_energy_aware", "base_slice_ns", "uclamp_min", "uclamp_max", "first_cpu"];
+        shared.contains(&name) || SIMULATED_ONLY.iter().any(|(n, _)| *n == name) || name.contains('.')
+    };
+    let names = e.settings.0.keys().filter(|n| !ours(n));
+    names
+        .flat_map(|name| match name.as_str() {
+            // Every policy has its own.
+            "scaling_setspeed" => e.platform.domains.iter().map(|d| (name.clone(), format!("{CPUFREQ}/policy{}/{name}", d.cpus[0].0))).collect(),
+            _ => vec![(name.clone(), format!("{CPUFREQ}/{governor}/{name}"))],
+        })
+        .collect()
+}
+
+/// cpufreq-dt, after the governor it is to start with.
+fn modules_for(governor: &str, present: &[String]) -> Vec<String> {
+    let wanted = [format!("cpufreq_{governor}.ko"), "cpufreq-dt.ko".to_string()];
+    wanted.iter().filter(|m| present.contains(m)).map(|m| format!("/modules/{m}")).collect()
+}
+
+/// What is read back of any machine.
+fn reads(platform: &Platform) -> Vec<String> {
+    let mut paths = vec![ENERGY_MODEL.to_string(), format!("{SCHED_DEBUG}/features")];
+    for d in &platform.domains {
+        for name in ["scaling_available_frequencies", "scaling_driver", "related_cpus", "cpuinfo_transition_latency"] {
+            paths.push(format!("{CPUFREQ}/policy{}/{name}", d.cpus[0].0));
+        }
+    }
+    paths.extend(platform.cpus().map(|c| format!("/sys/devices/system/cpu/cpu{}/cpu_capacity", c.0)));
+    paths
+}
+
+fn cpu(platform: &Platform, cpu: CpuId) -> Cpu {
+    let d = &platform.domains[platform.domain_of(cpu).expect("validated: every CPU is in a domain")];
+    Cpu { capacity: d.capacity.0, freq_max_khz: d.freq_max().0, policy: d.cpus[0].0 }
+}
+
+/// The CPU that the setting names, else the lowest-numbered of the smallest capacity in the
+/// first task's mask.
+fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
+    if let Some(cpu) = e.settings.int("first_cpu") {
+        return CpuId(cpu as u32);
+    }
+    let all: Vec<CpuId> = e.platform.cpus().collect();
+    let mask = task.attr.cpus.as_ref().unwrap_or(&all);
+    let capacity = |c: &CpuId| e.platform.domain_of(*c).map_or(u64::MAX, |d| e.platform.domains[d].capacity.0);
+    mask.iter().copied().min_by_key(|c| (capacity(c), c.0)).unwrap_or(CpuId(0))
+}
+
+fn task(t: &TaskSpec, e: &Experiment) -> Task {
+    let clamps = (clamp(e, "uclamp_min"), clamp(e, "uclamp_max"));
+    let attr = |a: &workload::Attr, first: bool| Attr {
+        cpus: a.cpus.as_ref().map(|c| c.iter().map(|c| c.0).collect()),
+        nice: a.nice.map(i32::from),
+        // The run's own clamps replace the workload's, for good.
+        uclamp_min: clamps.0.map_or(a.uclamp_min.map(|u| u.0 as u32), |v| first.then_some(v)),
+        uclamp_max: clamps.1.map_or(a.uclamp_max.map(|u| u.0 as u32), |v| first.then_some(v)),
+    };
+    let phase = |p: &workload::Phase| Phase {
+        name: p.name.clone(),
+        repeat: repeat(p.repeat),
+        attr: attr(&p.attr, false),
+        events: p.events.iter().map(event).collect(),
+    };
+    Task {
+        comm: t.comm.clone(),
+        delay_ns: t.delay.0,
+        repeat: repeat(t.repeat),
+        attr: attr(&t.attr, true),
+        phases: t.phases.iter().map(phase).collect(),
+    }
+}
+
+fn clamp(e: &Experiment, name: &str) -> Option<u32> {
+    e.settings.int(name).map(|v| v.clamp(0, 1024) as u32)
+}
+
+fn repeat(r: Repeat) -> Option<u32> {
+    match r {
+        Repeat::Times(n) => Some(n),
+        Repeat::Forever => None,
+    }
+}
+
+fn event(e: &workload::Event) -> Event {
+    match *e {
+        workload::Event::Run(s) => Event::Run(s.0),
+        workload::Event::Runtime(s) => Event::Runtime(s.0),
+        workload::Event::Sleep(s) => Event::Sleep(s.0),
+        workload::Event::Timer { timer, period } => Event::Timer(timer, period.0),
+    }
+}
+
+/// What a task's speed may be at most (s_max, of 1024) at each point of its life.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    cpus: Vec<u32>,
+    uclamp_max: u64,
+}
+
+impl Limits {
+    /// At creation.
+    pub(crate) fn new(platform: &Platform, attr: &Attr) -> Limits {
+        let mut l = Limits { cpus: platform.cpus().map(|c| c.0).collect(), uclamp_max: 1024 };
+        l.take(attr);
+        l
+    }
+    /// After `attr` has been set.
+    pub(crate) fn take(&mut self, attr: &Attr) {
+        if let Some(cpus) = &attr.cpus {
+            self.cpus.clone_from(cpus);
+        }
+        self.uclamp_max = attr.uclamp_max.map_or(self.uclamp_max, u64::from);
+    }
+    /// The largest speed: of the CPUs allowed, at the first OPP that gives the clamp.
+    pub(crate) fn max_speed(&self, platform: &Platform) -> Util {
+        let best = |cpu: &u32| {
+            let d = &platform.domains[platform.domain_of(CpuId(*cpu))?];
+            let speed = |khz: u64| d.capacity.0 * khz / d.freq_max().0;
+            let capped = d.opps.iter().map(|o| speed(o.freq.0)).find(|s| *s >= self.uclamp_max);
+            Some(capped.unwrap_or(d.capacity.0))
+        };
+        Util(self.cpus.iter().filter_map(best).max().unwrap_or(0))
+    }
+}
+
+/// What the booted kernel must say, path by path, as a mistake names it.
+pub(crate) fn readback(platform: &Platform, job: &Job, values: &BTreeMap<String, String>) -> Result<(), String> {
+    let get = |path: &str| values.get(path).map_or("nothing", String::as_str);
+    let differs = |path: &str, wanted: &str| {
+        let found = get(path);
+        format!("{path}: the kernel says {found:?}, wanted {wanted:?}")
+    };
+    for d in &platform.domains {
+        let path = format!("{CPUFREQ}/policy{}/scaling_available_frequencies", d.cpus[0].0);
+        let wanted: Vec<u64> = d.opps.iter().map(|o| o.freq.0).collect();
+        let found: Vec<u64> = get(&path).split_whitespace().filter_map(|w| w.parse().ok()).collect();
+        if found != wanted {
+            return Err(differs(&path, &wanted.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")));
+        }
+        for cpu in &d.cpus {
+            let path = format!("/sys/devices/system/cpu/cpu{}/cpu_capacity", cpu.0);
+            if get(&path) != d.capacity.0.to_string() {
+                return Err(differs(&path, &d.capacity.0.to_string()));
+            }
+        }
+    }
+    for (path, wanted) in &job.set {
+        if let Some(e) = values.get(&format!("failed {path}")) {
+            return Err(format!("{path}: cannot be set to {wanted:?}: {e}"));
+        }
+        if get(path) != wanted {
+            return Err(differs(path, wanted));
+        }
+    }
+    energy_model(platform, values)
+}
+
+/// Power, cost and efficiency of each OPP, where the kernel shows its energy model.
+fn energy_model(platform: &Platform, values: &BTreeMap<String, String>) -> Result<(), String> {
+    if !values.keys().any(|k| k.starts_with(&format!("{ENERGY_MODEL}/"))) {
+        return Ok(());
+    }
+    for d in platform.domains.iter().filter(|d| d.opps.iter().all(|o| o.power.0 > 0)) {
+        let state = |o: &Opp| EmPerfState { frequency: o.freq, power: o.power, ..EmPerfState::default() };
+        let mut states: Vec<EmPerfState> = d.opps.iter().map(state).collect();
+        em_compute_costs(KernelRev::V6_12, &mut states, d.capacity);
+        for s in &states {
+            let fields = [("power", s.power.0), ("performance", s.performance.0), ("cost", s.cost), ("inefficient", s.inefficient.into())];
+            for (name, wanted) in fields {
+                let path = format!("{ENERGY_MODEL}/cpu{}/ps:{}/{name}", d.cpus[0].0, s.frequency.0);
+                // A kernel may show fewer of them.
+                let Some(found) = values.get(&path) else { continue };
+                if *found != wanted.to_string() {
+                    return Err(format!("{path}: the kernel says {found:?}, wanted \"{wanted}\""));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The value of a setting as it was read back.
+pub(crate) fn value(text: &str) -> Value {
+    text.trim().parse().map_or_else(|_| Value::Name(text.trim().to_string()), Value::Int)
+}

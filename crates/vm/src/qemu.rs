@@ -1,0 +1,251 @@
+//! One boot: a QEMU process from start to answer, and nothing of it left afterwards.
+//!
+//! ```text
+//! -accel tcg,thread=single -icount shift=1,sleep=off,align=off
+//!     one instruction = 2 ns of the guest's time whatever the host is doing; idle is skipped
+//! -rtc base=…,clock=vm -seed 1, no device but the serial port
+//!     nothing else that differs from run to run
+//! -semihosting-config …,userspace=on
+//!     the agent writes its answer into a file here: no driver, no interrupt, no time
+//! ```
+//!
+//! The process runs in a directory of its own. It ends with the guest, at the limit, when
+//! [`Boot`] is dropped, and (`setpriv --pdeathsig`, where the system has it) when this process
+//! is killed; the directory goes with [`Boot`], or with the next run if nobody could remove it.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The answer's name in the run's directory.
+const ANSWER: &str = "answer";
+/// How many of the console's last lines an error shows.
+const LAST_LINES: usize = 12;
+/// Prefix of the names of run directories; the process id and a number follow.
+const PREFIX: &str = "risetime-vm.";
+
+/// How to call QEMU: the program and the arguments that come before all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qemu {
+    /// Program and first arguments.
+    pub command: Vec<OsString>,
+    /// What it says of itself.
+    pub version: (u32, u32),
+}
+
+/// What to boot.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine<'a> {
+    pub(crate) qemu: &'a Qemu,
+    pub(crate) kernel: &'a Path,
+    pub(crate) device_tree: &'a [u8],
+    pub(crate) initramfs: &'a [u8],
+    pub(crate) cpus: usize,
+    /// Virtual time of an instruction: 2^shift ns.
+    pub(crate) shift: u32,
+}
+
+/// Why a boot gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BootError {
+    /// QEMU or a file could not be started or written.
+    Host(String),
+    /// The guest ended, was ended, or said nothing; with the console's last lines.
+    Guest(String),
+}
+
+impl std::fmt::Display for BootError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BootError::Host(s) | BootError::Guest(s) => f.write_str(s),
+        }
+    }
+}
+
+/// A machine that is running.
+#[derive(Debug)]
+pub(crate) struct Boot {
+    child: Child,
+    dir: RunDir,
+    since: Instant,
+}
+
+impl Boot {
+    /// Starts `machine`.
+    pub(crate) fn start(machine: &Machine<'_>) -> Result<Boot, BootError> {
+        let dir = RunDir::new().map_err(|e| BootError::Host(format!("{}: no directory for the run: {e}", std::env::temp_dir().display())))?;
+        dir.write("soc.dtb", machine.device_tree)?;
+        dir.write("initramfs", machine.initramfs)?;
+        let errors = File::create(dir.0.join("qemu")).map_err(|e| BootError::Host(e.to_string()))?;
+        let child = mortal(&machine.qemu.command)
+            .args(arguments(machine))
+            .current_dir(&dir.0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .map_err(|e| BootError::Host(format!("{}: {e}", machine.qemu.command[0].display())))?;
+        Ok(Boot { child, dir, since: Instant::now() })
+    }
+
+    /// Waits until the guest has ended, and takes its answer (not yet looked at). `tick` is
+    /// called now and then with the time since the start.
+    ///
+    /// Errors: no end within `limit`, QEMU's own failure, a guest that left no answer.
+    pub(crate) fn answer(mut self, limit: Duration, mut tick: impl FnMut(Duration)) -> Result<Vec<u8>, BootError> {
+        let status = loop {
+            let passed = self.since.elapsed();
+            match self.child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) if passed > limit => {
+                    return Err(self.guest(&format!("the guest did not end within {} s", limit.as_secs())));
+                }
+                Ok(None) => {
+                    tick(passed);
+                    // Short runs should not wait for us, long ones not be disturbed.
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(e) => return Err(BootError::Host(format!("waiting for QEMU: {e}"))),
+            }
+        };
+        let answer = fs::read(self.dir.0.join(ANSWER));
+        match answer {
+            _ if !status.success() => Err(self.guest(&format!("QEMU ended with {}", ending(status)))),
+            Ok(bytes) if !bytes.is_empty() => Ok(bytes),
+            _ => Err(self.guest("the guest ended without an answer")),
+        }
+    }
+
+    /// An error with QEMU's own words and the console's last lines.
+    fn guest(&self, what: &str) -> BootError {
+        let text = |name: &str| String::from_utf8_lossy(&fs::read(self.dir.0.join(name)).unwrap_or_default()).into_owned();
+        BootError::Guest(what.to_string() + &last_words("QEMU", &text("qemu")) + &last_words("the guest's console", &text("console")))
+    }
+}
+
+impl Drop for Boot {
+    fn drop(&mut self) {
+        // It may have ended already; there is nobody to tell if it cannot be ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The last lines of `log`, for an error; nothing if it is empty.
+fn last_words(whose: &str, log: &str) -> String {
+    let clean = |l: &str| l.chars().filter(|c| !c.is_control()).take(200).collect::<String>();
+    let lines: Vec<String> = log.lines().map(clean).filter(|l| !l.trim().is_empty()).collect();
+    let skip = lines.len().saturating_sub(LAST_LINES);
+    let body: String = lines[skip..].iter().map(|l| format!("\n  | {l}")).collect();
+    if body.is_empty() { body } else { format!("\n  {whose}, last lines:{body}") }
+}
+
+fn ending(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (_, Some(signal)) => format!("signal {signal}"),
+        _ => "no reason".into(),
+    }
+}
+
+/// A command that is killed when this process dies, where the system has `setpriv`.
+fn mortal(command: &[OsString]) -> Command {
+    const SETPRIV: &str = "/usr/bin/setpriv";
+    let mut c;
+    if Path::new(SETPRIV).exists() {
+        c = Command::new(SETPRIV);
+        c.args(["--pdeathsig", "KILL"]).arg(&command[0]);
+    } else {
+        c = Command::new(&command[0]);
+    }
+    c.args(&command[1..]);
+    c
+}
+
+/// What the machine is made of, apart from clocks and consoles.
+fn hardware(machine: &Machine<'_>) -> Vec<OsString> {
+    let cpus = machine.cpus.to_string();
+    let memory = crate::dtb::MEMORY_MIB.to_string();
+    let board = format!("virt,gic-version={}", crate::dtb::gic_version(machine.cpus));
+    let words = ["-M", &board, "-cpu", crate::dtb::CPU_MODEL, "-smp", &cpus, "-m", &memory];
+    let quiet = ["-nodefaults", "-nic", "none", "-display", "none", "-no-reboot", "-seed", "1"];
+    let mut all: Vec<OsString> = words.iter().chain(&quiet).map(OsString::from).collect();
+    all.extend(["-kernel".into(), machine.kernel.into()]);
+    all
+}
+
+fn arguments(machine: &Machine<'_>) -> Vec<OsString> {
+    let icount = format!("shift={},sleep=off,align=off", machine.shift);
+    let mut all = hardware(machine);
+    all.extend(["-dtb", "soc.dtb", "-initrd", "initramfs"].map(OsString::from));
+    all.extend(["-accel", "tcg,thread=single", "-icount", &icount, "-rtc", "base=2026-01-01,clock=vm"].map(OsString::from));
+    all.extend(["-monitor", "none", "-serial", "file:console"].map(OsString::from));
+    all.extend(["-semihosting-config", "enable=on,target=native,userspace=on"].map(OsString::from));
+    all.extend(["-append", "console=ttyAMA0 quiet nokaslr random.trust_cpu=off panic=-1"].map(OsString::from));
+    all
+}
+
+/// Boots `machine` with its console on this terminal, in real time, until the guest ends or
+/// the user does (Ctrl-A X).
+///
+/// Errors: QEMU could not be started, or failed.
+pub(crate) fn interactive(machine: &Machine<'_>) -> Result<(), BootError> {
+    let dir = RunDir::new().map_err(|e| BootError::Host(e.to_string()))?;
+    dir.write("soc.dtb", machine.device_tree)?;
+    dir.write("initramfs", machine.initramfs)?;
+    let status = mortal(&machine.qemu.command)
+        .args(hardware(machine))
+        .args(["-dtb", "soc.dtb", "-initrd", "initramfs", "-accel", "tcg", "-serial", "mon:stdio"])
+        .args(["-append", "console=ttyAMA0 quiet panic=-1 -- shell"])
+        .current_dir(&dir.0)
+        .status()
+        .map_err(|e| BootError::Host(format!("{}: {e}", machine.qemu.command[0].display())))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(BootError::Guest(format!("QEMU ended with {}", ending(status)))),
+    }
+}
+
+/// A directory for one run, removed when dropped.
+#[derive(Debug)]
+struct RunDir(PathBuf);
+
+impl RunDir {
+    fn new() -> io::Result<RunDir> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let base = std::env::temp_dir();
+        remove_leftovers(&base);
+        let name = format!("{PREFIX}{}.{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let dir = base.join(name);
+        fs::create_dir(&dir)?;
+        Ok(RunDir(dir))
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), BootError> {
+        let path = self.0.join(name);
+        fs::write(&path, bytes).map_err(|e| BootError::Host(format!("{}: {e}", path.display())))
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Removes the directories of runs whose process is gone (it was killed).
+fn remove_leftovers(base: &Path) {
+    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|n| n.strip_prefix(PREFIX)?.split('.').next()?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            // Somebody else's is not ours to remove, and fails.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The kernel's trace pages: events with times and fields.
+//!
+//! ```text
+//! page     u64 time, word commit (bytes used in the low 20 bits; bit 31: events were lost)
+//! event    u32 = type:5 | delta:27, then
+//!   0      u32 length L (itself counted), L − 4 bytes of data
+//!   1–28   type · 4 bytes of data
+//!   29     padding: delta 0 = rest of the page, else u32 length
+//!   30     time += delta + (u32 << 27)
+//!   31     time  = delta + (u32 << 27), its five top bits as before
+//! ```
+//!
+//! Where fields lie, the kernel says itself (`format`, `header_page`). Source:
+//! kernel/trace/ring_buffer.c, Documentation/trace/ring-buffer-map.rst, trace-cmd's manual.
+
+use std::collections::BTreeMap;
+
+/// A page's size in use: the low bits of `commit`.
+const COMMIT_SIZE: u64 = 0xf_ffff;
+/// Events are missing before this page.
+const MISSED: u64 = 1 << 31;
+
+/// The layout of a page, from `events/header_page`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageLayout {
+    commit: Field,
+    data: usize,
+    size: usize,
+}
+
+/// Where a field lies in an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(crate) offset: usize,
+    pub(crate) size: usize,
+    pub(crate) signed: bool,
+    /// `__data_loc`: the field says where the data is.
+    pub(crate) dynamic: bool,
+}
+
+/// An event's format.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Format {
+    pub(crate) id: u16,
+    pub(crate) fields: BTreeMap<String, Field>,
+}
+
+impl PageLayout {
+    /// From the text of `header_page`.
+    pub(crate) fn parse(text: &str) -> Result<PageLayout, String> {
+        let fields: BTreeMap<String, Field> = text.lines().filter_map(field).collect();
+        let get = |name: &str| fields.get(name).copied().ok_or_else(|| format!("header_page has no field `{name}`"));
+        let (commit, data) = (get("commit")?, get("data")?);
+        if get("timestamp")?.offset != 0 || data.size == 0 {
+            return Err("header_page: this layout is not known".into());
+        }
+        Ok(PageLayout { commit, data: data.offset, size: data.offset + data.size })
+    }
+}
+
+impl Format {
+    /// From the text of an event's `format`.
+    pub(crate) fn parse(text: &str) -> Option<Format> {
+        let id = text.lines().find_map(|l| l.strip_prefix("ID:")?.trim().parse().ok())?;
+        Some(Format { id, fields: text.lines().filter_map(field).collect() })
+    }
+}
+
+/// `field:unsigned int prev_state;  offset:32;  size:4;  signed:0;`
+fn field(line: &str) -> Option<(String, Field)> {
+    let mut parts = line.trim().split(';').map(str::trim);
+    let declaration = parts.next()?.strip_prefix("field:")?;
+    let value = |part: Option<&str>, key: &str| part?.strip_prefix(key)?.trim().parse::<usize>().ok();
+    let (offset, size) = (value(parts.next(), "offset:")?, value(parts.next(), "size:")?);
+    let signed = value(parts.next(), "signed:").unwrap_or(0) != 0;
+    let name = declaration.split_whitespace().last()?.trim_start_matches('*');
+    let name = name.split('[').next().unwrap_or(name);
+    Some((name.into(), Field { offset, size, signed, dynamic: declaration.contains("__data_loc") }))
+}
+
+/// The bytes of one event, with its format.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) at: u64,
+    data: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// `common_type`: the format's id.
+    pub(crate) fn id(&self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.data.get(..2)?.try_into().ok()?))
+    }
+    /// A number, sign extended if it is signed.
+    pub(crate) fn number(&self, f: Field) -> Option<i64> {
+        let bytes = self.data.get(f.offset..f.offset.checked_add(f.size)?)?;
+        let mut all = [0; 8];
+        all.get_mut(..f.size)?.copy_from_slice(bytes);
+        let n = u64::from_le_bytes(all);
+        let unused = 64 - 8 * f.size as u32;
+        Some(if f.signed { (n << unused) as i64 >> unused } else { n as i64 })
+    }
+    /// A string, up to its NUL.
+    pub(crate) fn text(&self, f: Field) -> Option<&'a str> {
+        let bytes = match (f.dynamic, f.size) {
+            (true, _) => {
+                let place = self.number(Field { size: 4, signed: false, ..f })? as usize;
+                self.data.get(place & 0xffff..(place & 0xffff) + (place >> 16))?
+            }
+            // A flexible array: the rest of the event.
+            (false, 0) => self.data.get(f.offset..)?,
+            (false, size) => self.data.get(f.offset..f.offset.checked_add(size)?)?,
+        };
+        let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+        std::str::from_utf8(&bytes[..end]).ok()
+    }
+}
+
+/// The events in `pages` of one CPU, in order, and whether any were lost among them.
+///
+/// Errors: bytes that are no such pages.
+pub(crate) fn records<'a>(layout: PageLayout, pages: &'a [u8]) -> Result<(Vec<Record<'a>>, bool), String> {
+    let mut all = Vec::new();
+    let mut lost = false;
+    if pages.len() % layout.size != 0 {
+        return Err(format!("{} bytes are no whole pages of {}", pages.len(), layout.size));
+    }
+    for (n, page) in pages.chunks_exact(layout.size).enumerate() {
+        let at = |offset: usize| u64::from_le_bytes(page[offset..offset + 8].try_into().unwrap_or_default());
+        let commit = at(layout.commit.offset) & if layout.commit.size == 4 { 0xffff_ffff } else { u64::MAX };
+        lost |= commit & MISSED != 0;
+        let used = (commit & COMMIT_SIZE) as usize;
+        let data = page.get(layout.data..layout.data + used).ok_or_else(|| format!("page {n}: {used} bytes in use"))?;
+        page_records(data, at(0), &mut all).ok_or_else(|| format!("page {n}: an event ends outside it"))?;
+    }
+    Ok((all, lost))
+}
+
+fn page_records<'a>(data: &'a [u8], start: u64, all: &mut Vec<Record<'a>>) -> Option<()> {
+    let word = |at: usize| Some(u32::from_le_bytes(data.get(at..at.checked_add(4)?)?.try_into().ok()?));
+    let (mut time, mut at) = (start, 0);
+    while at < data.len() {
+        let head = word(at)?;
+        let (kind, delta) = (head & 0x1f, u64::from(head >> 5));
+        let long = || Some(delta + (u64::from(word(at + 4)?) << 27));
+        match kind {
+            29 if delta == 0 => return Some(()),
+            29 => {
+                time += delta;
+                at += 4 + word(at + 4)? as usize;
+            }
+            30 => {
+                time += long()?;
+                at += 8;
+            }
+            31 => {
+                time = time & (0x1f << 59) | long()?;
+                at += 8;
+            }
+            _ => {
+                time += delta;
+                let (from, length) = match kind {
+                    0 => (at + 8, (word(at + 4)? as usize).checked_sub(4)?),
+                    n => (at + 4, n as usize * 4),
+                };
+                at = from.checked_add(length)?;
+                all.push(Record { at: time, data: data.get(from..at)? });
+            }
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+        \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+        \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+        \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
+
+    /// One page that begins at `start` with these events: time since the one before, data.
+    pub(crate) fn page(start: u64, events: &[(u64, Vec<u8>)]) -> Vec<u8> {
+        let mut data = Vec::new();
+        for (delta, bytes) in events {
+            if *delta >= 1 << 27 {
+                data.extend((30 | ((*delta as u32 & 0x7ff_ffff) << 5)).to_le_bytes());
+                data.extend(((delta >> 27) as u32).to_le_bytes());
+            }
+            let short = if *delta >= 1 << 27 { 0 } else { *delta as u32 };
+            let length = bytes.len().next_multiple_of(4);
+            if (1..=28).contains(&(length / 4)) {
+                data.extend(((length as u32 / 4) | short << 5).to_le_bytes());
+            } else {
+                data.extend((short << 5).to_le_bytes());
+                data.extend((length as u32 + 4).to_le_bytes());
+            }
+            data.extend(bytes);
+            data.resize(data.len().next_multiple_of(4), 0);
+        }
+        let mut page = start.to_le_bytes().to_vec();
+        page.extend((data.len() as u64).to_le_bytes());
+        page.extend(data);
+        page.resize(4096, 0);
+        page
+    }
+
+    #[test]
+    fn times_add_up_over_short_long_and_big_events() {
+        let layout = PageLayout::parse(HEADER_PAGE).unwrap();
+        let pages = [
+            page(1000, &[(0, vec![1; 8]), (5, vec![2; 300]), (1 << 40, vec![3; 12])]),
+            page(7, &[(1, vec![4; 4])]),
+        ]
+        .concat();
+        let (found, lost) = records(layout, &pages).unwrap();
+        let seen: Vec<(u64, usize, u8)> = found.iter().map(|r| (r.at, r.data.len(), r.data[0])).collect();
+        assert_eq!(seen, [(1000, 8, 1), (1005, 300, 2), (1005 + (1 << 40), 12, 3), (8, 4, 4)]);
+        assert!(!lost);
+    }
+
+    #[test]
+    fn padding_and_absolute_times() {
+        let mut data = Vec::new();
+        for word in [31 | 5 << 5, 2, 29 | 3 << 5, 8, 0xdead, 1 | 1 << 5, 0xbeef, 29] {
+            data.extend(u32::to_le_bytes(word));
+        }
+        data.extend([0xff; 8]);
+        let mut all = Vec::new();
+        page_records(&data, 1 << 60, &mut all).unwrap();
+        let expected = (1 << 60) + (2 << 27) + 5 + 3 + 1;
+        assert_eq!(all.iter().map(|r| r.at).collect::<Vec<_>>(), [expected]);
+    }
+
+    #[test]
+    fn a_damaged_page_is_an_error_and_never_a_panic() {
+        let layout = PageLayout::parse(HEADER_PAGE).unwrap();
+        let good = page(9, &[(0, vec![1; 8]), (5, vec![2; 300])]);
+        assert!(records(layout, &good[..4095]).is_err());
+        for at in 8..340 {
+            for bit in 0..8 {
+                let mut bad = good.clone();
+                bad[at] ^= 1 << bit;
+                // Only that it comes back: many such pages are still pages.
+                let _ = records(layout, &bad);
+            }
+        }
+        let mut long = good.clone();
+        long[8..10].copy_from_slice(&4081_u16.to_le_bytes());
+        assert_eq!(records(layout, &long).unwrap_err(), "page 0: 4081 bytes in use");
+        let mut missed = good;
+        missed[11] = 0x80;
+        assert!(records(layout, &missed).unwrap().1);
+    }
+
+    #[test]
+    fn formats_are_read_as_the_kernel_writes_them() {
+        let text = "name: sched_switch\nID: 316\nformat:\n\
+            \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+            \n\
+            \tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+            \tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n\
+            \tfield:__data_loc char[] name;\toffset:40;\tsize:4;\tsigned:1;\n\
+            \nprint fmt: \"x\"\n";
+        let f = Format::parse(text).unwrap();
+        assert_eq!(f.id, 316);
+        assert_eq!(f.fields["prev_comm"], Field { offset: 8, size: 16, signed: false, dynamic: false });
+        assert!(f.fields["prev_state"].signed && f.fields["name"].dynamic);
+        let mut data = vec![0; 48];
+        data[8..12].copy_from_slice(b"ab\0c");
+        data[32..40].copy_from_slice(&(-2_i64).to_le_bytes());
+        data[40..44].copy_from_slice(&(44 | 3_u32 << 16).to_le_bytes());
+        data[44..47].copy_from_slice(b"xyz");
+        let r = Record { at: 0, data: &data };
+        assert_eq!(r.text(f.fields["prev_comm"]), Some("ab"));
+        assert_eq!(r.number(f.fields["prev_state"]), Some(-2));
+        assert_eq!(r.text(f.fields["name"]), Some("xyz"));
+        assert_eq!(r.number(Field { offset: 47, size: 4, signed: false, dynamic: false }), None);
+    }
+}
