@@ -11,6 +11,7 @@
 
 use crate::run::record;
 use risetime_analysis::verify::{Comparison, Curve, Mode, compare};
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::workload::StartAt;
 use risetime_model::{Experiment, Platform, Workload};
@@ -18,6 +19,7 @@ use risetime_sim::Replay;
 use risetime_sim::replay::{CpuImage, DomainImage, Given, Image, TaskImage};
 use risetime_trace::{Event, Memory, RunError, SwitchOut};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The task that is compared: the workload's first.
 const TASK: TaskId = TaskId(0);
@@ -45,6 +47,7 @@ pub fn verify(experiment: &Experiment, reference: &Memory, mode: Mode) -> Result
     let start = Start::of(reference, &experiment.workload)
         .ok_or_else(|| RunError::Failed(format!("the reference trace has no start of {}", experiment.workload.name)))?;
     let given = (mode == Mode::Given).then(|| given(reference, start.t0));
+    let experiment = &beside(experiment, reference);
     let (image, unread) = image(reference, &experiment.platform, &start);
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
     let simulated = record(&Replay { image, given }, experiment)?;
@@ -56,6 +59,37 @@ pub fn verify(experiment: &Experiment, reference: &Memory, mode: Mode) -> Result
     is.cut(length);
     let comparison = compare(&experiment.platform, &was, &is, first_tick, mode);
     Ok(Verification { comparison, reference: was, simulated: is, unread })
+}
+
+/// `experiment` as the simulator has to run it beside a reference from the virtual machine: that
+/// kernel's generation, HZ and settings, and its driver.
+///
+/// cpufreq-dt never switches fast, and on a virtual SoC a change takes no time beyond the kthread:
+/// the latency only sets the default rate limit. A reference of the simulator changes nothing.
+pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
+    let Some(header) = reference.header().filter(|h| h.backend == "vm") else { return experiment.clone() };
+    let mut platform = (*header.platform).clone();
+    for domain in &mut platform.domains {
+        domain.fast_switch = false;
+        domain.opps.iter_mut().for_each(|o| o.latency = Span(0));
+    }
+    let mut own = experiment.clone();
+    own.policy.kernel = revision(&header.kernel_release).unwrap_or(own.policy.kernel);
+    own.platform = Arc::new(platform);
+    own.settings.0.retain(|name, _| !name.starts_with("rate_limit_us."));
+    for (name, value) in own.settings.0.iter_mut() {
+        if let Some(read) = header.settings.0.get(name) {
+            *value = read.clone();
+        }
+    }
+    own
+}
+
+/// The generation of a release, `7.2.13-arm64`; the newest known for newer ones.
+fn revision(release: &str) -> Option<KernelRev> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    let (major, minor) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    Some(KernelRev::new(major, minor).min(KernelRev::V7_2))
 }
 
 /// Where the comparison begins.
