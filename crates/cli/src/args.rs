@@ -46,6 +46,11 @@ pub(crate) enum Command {
     Capture(Capture),
     /// Look at this machine: what decides how fast it becomes fast? Changes nothing
     Doctor(Doctor),
+    /// Hold the simulator against a real kernel: the same experiment on both, six checks
+    #[command(
+        after_long_help = "Examples:\n  risetime verify rampup --platform m1\n  risetime verify rampup --platform m1 --uclamp-max 0 --mode given\n  risetime verify my-app.json --platform my-soc.toml --kernel arch/arm64/boot/Image"
+    )]
+    Verify(Verify),
     /// A real kernel on a virtual SoC: get kernels and QEMU, look around in one
     #[command(subcommand)]
     Vm(Vm),
@@ -182,6 +187,56 @@ pub(crate) enum TextOrJson {
     Text,
     /// For a program
     Json,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Verify {
+    /// A built-in workload or an rt-app JSON file
+    pub(crate) workload: String,
+    /// A built-in platform or a platform file
+    #[arg(long, short, value_name = "P")]
+    pub(crate) platform: String,
+    /// The policy, NAME[+key=value…] [default: the booted kernel's]
+    #[arg(long, value_name = "NAME[+key=value…]")]
+    pub(crate) policy: Option<String>,
+    /// util_min of every task
+    #[arg(long, value_name = "0..1024", value_parser = clap::value_parser!(i64).range(0..=1024))]
+    pub(crate) uclamp_min: Option<i64>,
+    /// util_max of every task
+    #[arg(long, value_name = "0..1024", value_parser = clap::value_parser!(i64).range(0..=1024))]
+    pub(crate) uclamp_max: Option<i64>,
+    /// A setting (`risetime list settings`); may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, Value)>,
+    /// Length of the run [default: the workload's, else 3]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) seconds: Option<f64>,
+    /// The workload starts this much later
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000_000))]
+    pub(crate) phase_us: u64,
+    /// An Image of your own, or a release in the cache [default: the newest]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kernel: Option<String>,
+    /// What the simulator may decide
+    #[arg(long, value_enum, default_value_t = VerifyMode::Free)]
+    pub(crate) mode: VerifyMode,
+    /// How many of the six checks must hold
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=6))]
+    pub(crate) share: u8,
+    /// All six must hold
+    #[arg(long, conflicts_with = "share")]
+    pub(crate) strict: bool,
+    /// How to print the verdict
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    pub(crate) format: TextOrJson,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VerifyMode {
+    /// It decides everything itself
+    Free,
+    /// The kernel's frequencies and migrations are fed in: only the signals are judged
+    Given,
 }
 
 #[derive(Args, Debug)]

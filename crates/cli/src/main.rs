@@ -9,6 +9,7 @@ mod library;
 mod output;
 mod run;
 mod this_machine;
+mod verify;
 mod vm;
 
 use args::{Cli, Command};
@@ -33,6 +34,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::Check(args) => library::check(args),
         Command::Capture(args) => this_machine::capture(args),
         Command::Doctor(args) => this_machine::doctor(args.format),
+        Command::Verify(args) => verify::verify(args),
         Command::Vm(args) => vm::vm(args),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -12,6 +12,7 @@
 //! Left out: the curves of the plots (the Perfetto file has them).
 
 use crate::words::round3;
+use risetime_analysis::verify::Comparison;
 use risetime_analysis::{
     Burst, CpuPhases, CpuResult, Level, PhaseSummary, Reach, ReachPhases, RunResult, RunningPhases,
     Spread, TaskPhases, TaskResult,
@@ -47,6 +48,25 @@ pub fn phases(policies: &[(&[RunResult], &PhaseSummary)]) -> String {
         })
         .collect();
     print(&json!({"schema": SCHEMA, "runs": runs, "summary": summary}))
+}
+
+/// Does the simulator do what the kernel `release` did? The checks, for a program.
+pub fn verify(experiment: &str, release: &str, comparison: &Comparison, wanted: usize, unread: &[String]) -> String {
+    let number = |x: f64| x.is_finite().then(|| round3(x));
+    let checks: Vec<Value> = comparison
+        .checks
+        .iter()
+        .map(|c| {
+            json!({
+                "name": c.name, "measured": number(c.measured), "band": number(c.band), "unit": c.unit,
+                "holds": c.holds, "why": c.why,
+            })
+        })
+        .collect();
+    print(&json!({
+        "schema": SCHEMA, "experiment": experiment, "kernel": release, "mode": comparison.mode.as_str(),
+        "checks": checks, "wanted": wanted, "holds": comparison.held() >= wanted, "not_read": unread,
+    }))
 }
 
 fn spread(s: &Spread) -> Value {
