@@ -43,6 +43,7 @@ impl Ev {
             Ev::Tick { .. } => 5,
             Ev::Resched { .. } => 6,
             Ev::NohzBalance { .. } => 7,
+            Ev::Given { .. } => 8,
         }
     }
 }
