@@ -8,9 +8,6 @@
 //! The program is followed by an interpreter of its own, from the switches and frequencies of
 //! the trace alone: it knows when each step must be over and when the task must fall asleep.
 
-// Another arithmetic than the one under test.
-#![allow(clippy::float_arithmetic)]
-
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_model::workload::{self, Repeat, TaskSpec};
 use risetime_model::{Experiment, Platform};
