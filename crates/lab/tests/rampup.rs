@@ -7,11 +7,13 @@
 
 use risetime_analysis::{Level, Options, PhaseSummary, RunResult, Spread};
 use risetime_kernel::units::{CpuId, KHz, Span};
-use risetime_lab::{Request, run, run_phases};
+use risetime_lab::{Request, phase_spans, run, run_phases};
 use risetime_model::Experiment;
 use risetime_model::settings::Value;
 use risetime_sim::Simulator;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 fn rampup(policy: &str, set: &[(&str, i64)]) -> Experiment {
     let request = Request {
@@ -123,6 +125,44 @@ fn held_at_the_lowest_opp() {
     assert!(steps.iter().all(|u| (7.0..=9.0).contains(&u.ms)), "{steps:?}");
     assert!(r.tasks[0].running.iter().all(|at| at.freq == KHz(600_000)), "{:?}", r.tasks[0].running);
     assert_eq!(r.tasks[0].migrations, []);
+}
+
+/// The machine with its clusters' CPU numbers exchanged: big 0–3, little 4–7.
+fn exchanged(e: &Experiment) -> Experiment {
+    let mut platform = (*e.platform).clone();
+    platform.name = "1m".into();
+    platform.domains.reverse();
+    for (i, domain) in platform.domains.iter_mut().enumerate() {
+        domain.cpus = (0..4).map(|c| CpuId(4 * i as u32 + c)).collect();
+    }
+    let settings = risetime_sim::resolve(&platform, &e.policy).expect("the same settings");
+    Experiment { platform: Arc::new(platform), settings, ..e.clone() }
+}
+
+/// Running time by capacity and frequency.
+fn by_frequency(e: &Experiment) -> BTreeMap<(u64, KHz), f64> {
+    let r = run(&Simulator, e, Options::default(), None).expect("runs").result;
+    let mut times = BTreeMap::new();
+    for at in &r.tasks[0].running {
+        let capacity = e.platform.domains[e.platform.domain_of(at.cpu).expect("its CPU")].capacity.0;
+        *times.entry((capacity, at.freq)).or_insert(0.0) += at.ms;
+    }
+    times
+}
+
+#[test]
+fn the_numbers_of_the_cpus_mean_nothing() {
+    for policy in ["linux-6.8", "linux-6.8+rate_limit_us=70", "linux-6.12", "linux-7.2", "linux-7.2+governor=performance"] {
+        for phase in phase_spans(Span(1_000_000), 16) {
+            let e = Experiment { phase, ..rampup(policy, &[]) };
+            let (one, other) = (by_frequency(&e), by_frequency(&exchanged(&e)));
+            let frequencies: Vec<_> = one.keys().chain(other.keys()).collect();
+            for f in frequencies {
+                let (a, b) = (one.get(f).unwrap_or(&0.0), other.get(f).unwrap_or(&0.0));
+                assert!((a - b).abs() < 0.1, "{policy}, phase {phase}: {f:?} {a} ms or {b} ms");
+            }
+        }
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 #[expect(clippy::float_arithmetic, reason = "it checks the integers")]
 mod checker;
+mod contract;
 mod generate;
 mod properties;
 
