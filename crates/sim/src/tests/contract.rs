@@ -56,7 +56,7 @@ fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRe
     }
     for look in looks {
         let cpu = CpuId(look.cpu % m.cpus.len() as u32);
-        m.now = m.now + Span(look.after);
+        m.now += Span(look.after);
         let c = m.cpu_mut(cpu);
         c.cfs_avg.avg.util_avg = Util(look.util);
         c.idle_calls += u64::from(look.idled);
