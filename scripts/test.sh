@@ -26,7 +26,7 @@ packages=()
 need cc gcc
 need cargo cargo
 if [ "${#packages[@]}" -gt 0 ]; then
-    echo "sudo apt-get install ${packages[*]}    # Rust 1.89 or later; newer than the package: https://rustup.rs"
+    echo "sudo apt-get install ${packages[*]}    # needs Rust 1.89 or later; if the package is older: https://rustup.rs"
     missing+=("all tests: ${packages[*]} not installed")
     finish
 fi

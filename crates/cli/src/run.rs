@@ -210,7 +210,7 @@ impl TraceSink for Progress {
     fn header(&mut self, _: &Header) {}
     fn event(&mut self, at: Instant, _: &Event<'_>) {
         self.events += 1;
-        if self.events % Progress::EVERY == 0 {
+        if self.events.is_multiple_of(Progress::EVERY) {
             self.bar.at(at.0 / 1_000_000);
         }
     }

@@ -166,7 +166,8 @@ fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
     const BINS: u64 = 200;
     let after = trace.events().iter().filter(|(at, _)| *at > start.t0 + SLACK);
     let updates: Vec<Span> = after
-        .filter_map(|(at, e)| matches!(e, Event::PeltTask { task: TASK, .. }).then(|| Span(at.since(start.t0).0 % tick.0)))
+        .filter(|(_, e)| matches!(e, Event::PeltTask { task: TASK, .. }))
+        .map(|(at, _)| Span(at.since(start.t0).0 % tick.0))
         .take(UPDATES)
         .collect();
     let bin = |s: &Span| s.0 * BINS / tick.0;

@@ -176,18 +176,23 @@ impl Engine<'_> {
             State::New => return self.wake_up_new_kthread(task),
             State::Runnable | State::Exited => return,
         }
+        let starts = self.enters_start_phase(task);
+        if starts {
+            self.before_start();
+        }
         if self.m.cpu(prev).cfs.get(task).is_some() {
-            // Its dequeue was delayed: it wakes where it is (`ttwu_runnable`).
+            // Its dequeue was delayed: it wakes where it is (`ttwu_runnable`), whatever another
+            // trace says, in which it may have left.
+            self.given_wakeup(task);
             self.update_rq_clock(prev);
             self.set_state(task, State::Runnable);
             self.emit(Event::Wakeup { task, cpu: prev, why: Why::PrevCpu });
             self.activate(prev, task, EnqueueKind::Wakeup, true);
+            if starts {
+                self.apply_start_state(prev, task);
+            }
             self.wakeup_preempt(prev, task, false);
             return;
-        }
-        let starts = self.enters_start_phase(task);
-        if starts {
-            self.before_start();
         }
         let placed = if self.is_user(task) {
             self.sync_entity_load_avg(task);

@@ -19,7 +19,7 @@ use risetime_trace::{Event, Why};
 
 /// Work per ns of a CPU of `capacity` at `freq` of `max`, see [`SPEED_SHIFT`]. Rounding: down.
 pub(crate) fn speed(capacity: Capacity, freq: KHz, max: KHz) -> u64 {
-    let full = u128::from(capacity.0) * u128::from(freq.0) << SPEED_SHIFT;
+    let full = (u128::from(capacity.0) * u128::from(freq.0)) << SPEED_SHIFT;
     ((full / (1024 * u128::from(max.0))) as u64).max(1)
 }
 

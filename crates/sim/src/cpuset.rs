@@ -42,7 +42,8 @@ impl CpuSet {
     }
     /// The lowest-numbered CPU.
     pub(crate) fn lowest(&self) -> Option<CpuId> {
-        self.iter().next()
+        let word = self.0.iter().position(|w| *w != 0)?;
+        Some(CpuId(word as u32 * 64 + self.0[word].trailing_zeros()))
     }
     pub(crate) fn iter(&self) -> impl Iterator<Item = CpuId> + use<> {
         let words = self.0;

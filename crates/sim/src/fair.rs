@@ -186,7 +186,7 @@ impl Engine<'_> {
             return;
         }
         let state = task.map(|task| MisfitTask {
-            nr_cpus_allowed: self.m.task(task).allowed.len() as u32,
+            nr_cpus_allowed: self.m.task(task).nr_cpus_allowed,
             max_allowed_capacity: self.m.task(task).max_allowed_capacity,
             fits: self.m.task_fits(task, cpu) == Fit::Fits,
             h_load: self.m.task(task).avg.load_avg,

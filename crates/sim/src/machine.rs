@@ -200,6 +200,7 @@ pub(crate) struct Task {
     /// `task_cpu(p)`.
     pub(crate) cpu: CpuId,
     pub(crate) allowed: CpuSet,
+    pub(crate) nr_cpus_allowed: u32,
     /// `p->max_allowed_capacity`.
     pub(crate) max_allowed_capacity: Capacity,
     pub(crate) nice: i8,
@@ -348,7 +349,7 @@ impl Machine {
     pub(crate) fn set_allowed(&mut self, task: TaskId, allowed: CpuSet) {
         let capacity = allowed.iter().map(|c| self.cpu(c).capacity).max().unwrap_or_default();
         let t = self.task_mut(task);
-        (t.allowed, t.max_allowed_capacity) = (allowed, capacity);
+        (t.nr_cpus_allowed, t.allowed, t.max_allowed_capacity) = (allowed.len() as u32, allowed, capacity);
     }
     /// s_max of a task, of 1024: the best it may get by affinity, by `uclamp_max` (rounded up to
     /// an OPP) and by the governor's limits.

@@ -5,11 +5,11 @@
 //! that has been overtaken carries an old generation and is dropped when it comes up.
 
 use risetime_kernel::units::{CpuId, Instant, TaskId};
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Something that will happen. The order of the variants is the rank at equal times.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// Something that will happen, in the order of rank at equal times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ev {
     /// The hardware of a frequency domain has finished a change.
     FreqDone { domain: u32, generation: u32 },
@@ -31,22 +31,81 @@ pub(crate) enum Ev {
     Given { index: u32 },
 }
 
+impl Ev {
+    /// What comes first of things at one time.
+    fn rank(&self) -> u64 {
+        match self {
+            Ev::FreqDone { .. } => 0,
+            Ev::WorkDone { .. } => 1,
+            Ev::Timer { .. } => 2,
+            Ev::TimerAwake { .. } => 3,
+            Ev::Create { .. } => 4,
+            Ev::Tick { .. } => 5,
+            Ev::Resched { .. } => 6,
+            Ev::NohzBalance { .. } => 7,
+            Ev::Given { .. } => 8,
+        }
+    }
+}
+
+/// An event with its place in the order; the greatest comes first.
+struct Entry {
+    at: Instant,
+    /// Rank in the top byte, sequence below.
+    order: u64,
+    ev: Ev,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Entry {}
+
 /// Events by (time, rank, sequence).
 #[derive(Default)]
 pub(crate) struct Queue {
-    heap: BinaryHeap<Reverse<(Instant, Ev, u64)>>,
+    heap: BinaryHeap<Entry>,
     sequence: u64,
 }
 
 impl Queue {
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
         self.sequence += 1;
-        self.heap.push(Reverse((at, ev, self.sequence)));
+        self.heap.push(Entry { at, order: ev.rank() << 56 | self.sequence, ev });
     }
     pub(crate) fn pop(&mut self) -> Option<(Instant, Ev)> {
-        self.heap.pop().map(|Reverse((at, ev, _))| (at, ev))
+        self.heap.pop().map(|e| (e.at, e.ev))
     }
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.heap.peek().map(|Reverse((at, ..))| *at)
+        self.heap.peek().map(|e| e.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_one_time_rank_decides_and_then_the_order_of_arrival() {
+        let mut q = Queue::default();
+        let tick = |cpu| Ev::Tick { cpu: CpuId(cpu), generation: 0 };
+        let done = Ev::WorkDone { cpu: CpuId(9), generation: 0 };
+        for (at, ev) in [(2, tick(0)), (1, tick(3)), (1, tick(1)), (1, done), (0, tick(7))] {
+            q.push(Instant(at), ev);
+        }
+        let order: Vec<(u64, Ev)> = std::iter::from_fn(|| q.pop()).map(|(at, ev)| (at.0, ev)).collect();
+        assert_eq!(order, [(0, tick(7)), (1, done), (1, tick(3)), (1, tick(1)), (2, tick(0))]);
     }
 }

@@ -240,6 +240,7 @@ fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) {
         todo: Todo::Nothing,
         cpu: CpuId(0),
         allowed: CpuSet::EMPTY,
+        nr_cpus_allowed: 0,
         max_allowed_capacity: Capacity(0),
         nice: 0,
         weight,

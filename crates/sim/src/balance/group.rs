@@ -8,7 +8,7 @@
 //!
 //! Source: kernel/sched/fair.c.
 
-use super::{Env, Idle, Migrate};
+use super::{Env, Migrate, When};
 use crate::cpuset::CpuSet;
 use crate::machine::Machine;
 use crate::placement::fork::{GroupLoad, GroupType, classify};
@@ -50,8 +50,8 @@ pub(super) fn fair_queued(m: &Machine, cpu: CpuId) -> usize {
 }
 
 /// `sibling_imbalance`: how many more tasks the busiest group has, per CPU.
-pub(super) fn sibling_imbalance(idle: Idle, busiest: &Group, local: &Group) -> usize {
-    if idle == Idle::Not || busiest.running == 0 {
+pub(super) fn sibling_imbalance(idle: When, busiest: &Group, local: &Group) -> usize {
+    if idle == When::Busy || busiest.running == 0 {
         return 0;
     }
     if busiest.weight == local.weight {
@@ -102,7 +102,7 @@ pub(super) fn group_stats(m: &Machine, env: &Env, domain: &SchedDomain, group: &
         }
         if domain.asym {
             g.misfit_load = g.misfit_load.max(c.misfit_task_load);
-        } else if env.idle != Idle::Not && c.cfs.nr_runnable() == 1 && reduced_capacity(m, cpu) {
+        } else if env.idle != When::Busy && c.cfs.nr_runnable() == 1 && reduced_capacity(m, cpu) {
             g.misfit_load = g.misfit_load.max(c.cfs_avg.avg.load_avg);
         }
     }
@@ -146,11 +146,11 @@ pub(super) fn busier(g: &Group, busiest: &Group) -> bool {
 }
 
 /// `calculate_imbalance`: what to move, and how much of it.
-pub(super) fn imbalance(local: &Group, busiest: &Group, idle: Idle, share_llc: bool, prefer_sibling: bool, domain_avg: u64) -> (Migrate, u64) {
+pub(super) fn imbalance(local: &Group, busiest: &Group, idle: When, share_llc: bool, prefer_sibling: bool, domain_avg: u64) -> (Migrate, u64) {
     if local.kind == GroupType::HasSpare {
         if busiest.kind > GroupType::FullyBusy && !share_llc {
             let room = local.capacity.saturating_sub(local.util);
-            return if idle != Idle::Not && room == 0 { (Migrate::Task, 1) } else { (Migrate::Util, room) };
+            return if idle != When::Busy && room == 0 { (Migrate::Task, 1) } else { (Migrate::Util, room) };
         }
         let tasks = if busiest.weight == 1 || prefer_sibling {
             sibling_imbalance(idle, busiest, local)

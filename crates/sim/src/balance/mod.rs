@@ -50,10 +50,10 @@ const MAX_PINNED_INTERVAL: u64 = 512;
 
 /// In which situation a CPU balances (`enum cpu_idle_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Idle {
-    Not,
+enum When {
+    Busy,
     Idle,
-    NewIdle,
+    NewlyIdle,
 }
 
 /// What is to be moved (`enum migration_type`).
@@ -70,7 +70,7 @@ enum Migrate {
 struct Env {
     dst: CpuId,
     level: usize,
-    idle: Idle,
+    idle: When,
     /// The CPUs to pull from or count; without those whose tasks may all not come.
     cpus: CpuSet,
 }
@@ -94,7 +94,7 @@ impl Engine<'_> {
         }
         self.nohz_balancer_kick(cpu);
         if self.m.jiffies() >= self.m.cpu(cpu).next_balance {
-            self.sched_balance_domains(cpu, Idle::Not);
+            self.sched_balance_domains(cpu, When::Busy);
         }
     }
 
@@ -146,10 +146,11 @@ impl Engine<'_> {
     /// `nohz_idle_balance` on the kicked CPU.
     pub(crate) fn nohz_balance(&mut self, ilb: CpuId) {
         let kick = std::mem::take(&mut self.m.cpu_mut(ilb).nohz_kick);
+        // DEVIATES(ilb_asleep): the CPU stays in its idle state meanwhile, and what it pulls to
+        // itself pays the exit latency like what it pulls for others. The kernel's is awake then,
+        // so that the number of the CPU decides over some 10 µs.
         if self.m.idle_cpu(ilb) {
-            self.leave_idle(ilb);
             self.balance_idle_cpus(ilb, kick);
-            self.idle_loop(ilb);
         }
     }
 
@@ -185,7 +186,7 @@ impl Engine<'_> {
             if now >= self.m.cpu(cpu).next_balance {
                 self.update_rq_clock(cpu);
                 if kick.balance {
-                    self.sched_balance_domains(cpu, Idle::Idle);
+                    self.sched_balance_domains(cpu, When::Idle);
                 }
             }
             let own = self.m.cpu(cpu).next_balance;
@@ -243,18 +244,18 @@ impl Engine<'_> {
     }
 
     /// `sched_balance_domains`: balances every domain that is due.
-    fn sched_balance_domains(&mut self, cpu: CpuId, idle: Idle) {
+    fn sched_balance_domains(&mut self, cpu: CpuId, idle: When) {
         let mut idle = idle;
         let mut next_balance = u64::MAX;
         for level in 0..self.m.cpu(cpu).sched_domains.len() {
             let now = self.m.jiffies();
             let due = |e: &Self, idle| {
-                e.m.cpu(cpu).sched_domains[level].last_balance + e.balance_interval(cpu, level, idle == Idle::Not)
+                e.m.cpu(cpu).sched_domains[level].last_balance + e.balance_interval(cpu, level, idle == When::Busy)
             };
             if now >= due(self, idle) {
                 let (moved, go_on) = self.sched_balance_rq(cpu, level, idle);
                 if moved {
-                    idle = if self.m.idle_cpu(cpu) { Idle::Idle } else { Idle::Not };
+                    idle = if self.m.idle_cpu(cpu) { When::Idle } else { When::Busy };
                 }
                 self.m.cpu_mut(cpu).sched_domains[level].last_balance = now;
                 next_balance = next_balance.min(due(self, idle));
@@ -281,7 +282,7 @@ impl Engine<'_> {
             let c = self.m.cpu_mut(cpu);
             c.next_balance = c.next_balance.min(next);
             if overloaded {
-                let (moved, go_on) = self.sched_balance_rq(cpu, level, Idle::NewIdle);
+                let (moved, go_on) = self.sched_balance_rq(cpu, level, When::NewlyIdle);
                 if moved || !go_on || self.m.cpu(cpu).nr_running() > 0 {
                     break;
                 }
@@ -294,7 +295,7 @@ impl Engine<'_> {
 
     /// `sched_balance_rq`: one domain, for `dst`. Returns whether tasks came, and whether wider
     /// domains should be looked at (not where another CPU of the group is in charge).
-    fn sched_balance_rq(&mut self, dst: CpuId, level: usize, idle: Idle) -> (bool, bool) {
+    fn sched_balance_rq(&mut self, dst: CpuId, level: usize, idle: When) -> (bool, bool) {
         if self.is_given() {
             return (false, false);
         }
@@ -333,7 +334,7 @@ impl Engine<'_> {
     /// There was something to move, but it did not move: the running task may have to. Always
     /// false.
     fn not_moved(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
-        if env.idle != Idle::NewIdle && kind != Migrate::Misfit {
+        if env.idle != When::NewlyIdle && kind != Migrate::Misfit {
             self.m.cpu_mut(env.dst).sched_domains[env.level].nr_balance_failed += 1;
         }
         if self.need_active_balance(env, src, kind) && !self.active_balance(env, src, kind) {
@@ -359,7 +360,7 @@ impl Engine<'_> {
 
     /// The next look comes later.
     fn back_off(&mut self, env: &Env, kind: Option<Migrate>, all_pinned: bool) {
-        if env.idle == Idle::NewIdle || kind == Some(Migrate::Misfit) {
+        if env.idle == When::NewlyIdle || kind == Some(Migrate::Misfit) {
             return;
         }
         let d = &mut self.m.cpu_mut(env.dst).sched_domains[env.level];
@@ -370,7 +371,7 @@ impl Engine<'_> {
 
     /// Only one CPU of a group balances it: the first idle one, else the first.
     fn should_we_balance(&self, env: &Env) -> bool {
-        if env.idle == Idle::NewIdle {
+        if env.idle == When::NewlyIdle {
             return self.m.cpu(env.dst).nr_running() == 0;
         }
         let local = &self.m.cpu(env.dst).sched_domains[env.level].groups[0];
@@ -415,7 +416,7 @@ impl Engine<'_> {
         let forced = prefer_sibling && local.kind == GroupType::HasSpare && sibling_imbalance(env.idle, busiest, local) > 1;
         if !forced && busiest.kind != GroupType::Overloaded {
             let one_cpu = busiest.weight == 1;
-            if env.idle == Idle::Not || (!one_cpu && local.idle_cpus <= busiest.idle_cpus + 1) || busiest.fair_queued == 1 {
+            if env.idle == When::Busy || (!one_cpu && local.idle_cpus <= busiest.idle_cpus + 1) || busiest.fair_queued == 1 {
                 return None;
             }
         }
@@ -478,7 +479,7 @@ impl Engine<'_> {
         let mut left = imbalance as i64;
         let mut result = Detached::AllPinned;
         for task in waiting {
-            if env.idle != Idle::Not && self.m.cpu(src).nr_running() <= 1 {
+            if env.idle != When::Busy && self.m.cpu(src).nr_running() <= 1 {
                 break;
             }
             self.list(task);
@@ -501,7 +502,7 @@ impl Engine<'_> {
             left -= share as i64;
             result = Detached::Some;
             self.move_queued(task, src, env.dst, why(kind, env.idle));
-            if env.idle == Idle::NewIdle || left <= 0 {
+            if env.idle == When::NewlyIdle || left <= 0 {
                 break;
             }
         }
@@ -533,7 +534,7 @@ impl Engine<'_> {
     fn need_active_balance(&self, env: &Env, src: CpuId, kind: Migrate) -> bool {
         let d = &self.m.cpu(env.dst).sched_domains[env.level];
         let stubborn = kind == Migrate::Task && d.nr_balance_failed > CACHE_NICE_TRIES + 2;
-        let relief = env.idle != Idle::Not
+        let relief = env.idle != When::Busy
             && fair_queued(&self.m, src) == 1
             && reduced_capacity(&self.m, src)
             && self.m.capacity_of(src).0 * IMBALANCE_PCT < self.m.capacity_of(env.dst).0 * 100;
@@ -550,7 +551,7 @@ impl Engine<'_> {
             return false;
         }
         self.m.cpu_mut(env.dst).sched_domains[env.level].nr_balance_failed = 0;
-        self.move_queued(task, src, env.dst, why(kind, Idle::Idle));
+        self.move_queued(task, src, env.dst, why(kind, When::Idle));
         true
     }
 
@@ -570,10 +571,10 @@ impl Engine<'_> {
     }
 }
 
-fn why(kind: Migrate, idle: Idle) -> Why {
+fn why(kind: Migrate, idle: When) -> Why {
     match (kind, idle) {
         (Migrate::Misfit, _) => Why::Misfit,
-        (_, Idle::NewIdle) => Why::NewIdle,
+        (_, When::NewlyIdle) => Why::NewIdle,
         _ => Why::Balance,
     }
 }

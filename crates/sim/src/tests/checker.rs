@@ -283,6 +283,9 @@ enum Todo {
     Until(f64),
     SleepUntil(f64),
     Exit,
+    /// A timer expired within rounding of the moment it was asked for: either way is right, and
+    /// the program is followed no further.
+    Unknown,
 }
 
 /// A task's program, run along with its trace.
@@ -348,6 +351,7 @@ impl Follower {
                 self.ask(now);
                 self.late(now)
             }
+            Todo::Unknown => Some(0.0),
             Todo::SleepUntil(_) | Todo::Exit => Some(now - self.at),
             _ => None,
         }
@@ -360,6 +364,7 @@ impl Follower {
         loop {
             match self.todo {
                 Todo::Ask => self.ask(now),
+                Todo::Unknown => return,
                 Todo::Work(left) => {
                     let done = (to - now) * speed;
                     if done < left {
@@ -399,6 +404,9 @@ impl Follower {
                     let reference = &mut self.timers[timer as usize];
                     let expiry = reference.unwrap_or(began) + period.0 as f64;
                     *reference = Some(expiry.max(now));
+                    if (expiry - now).abs() < ROUNDING_NS + f64::from(self.steps) / self.slowest {
+                        break Todo::Unknown;
+                    }
                     if expiry > now {
                         break Todo::SleepUntil(expiry);
                     }

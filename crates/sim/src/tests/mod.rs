@@ -1,7 +1,9 @@
 //! Tests of the crate as a whole: generated experiments, the contracts of the plug-ins, and
 //! logs of decisions.
 
+#[expect(clippy::float_arithmetic, reason = "it checks the integers")]
 mod checker;
+mod contract;
 mod generate;
 mod properties;
 

@@ -1,0 +1,217 @@
+//! What every governor and every placement of the registries has to keep.
+//!
+//! A governor returns OPPs of its domain only, the same for the same inputs, more for more
+//! util, and a rate-limited one keeps to its limit. A placement returns a CPU that the task may
+//! use, and the same one when asked twice. Both say what they are and document what they take.
+
+use super::generate::{experiments, platforms};
+use super::experiment;
+use crate::engine::Engine;
+use crate::governor::{self, FreqRequest, Governor};
+use crate::machine::{DomainView, Machine, State};
+use crate::{catalogue, placement, setup};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_model::settings::{Default, Range, Value};
+use risetime_model::{Experiment, Platform, Workload};
+use risetime_trace::Why;
+
+/// An idle machine under this governor.
+fn machine(platform: &Platform, governor: &'static str, set: &[(&str, Value)]) -> Experiment {
+    let mut set = set.to_vec();
+    set.push(("governor", Value::Name(governor.into())));
+    experiment(platform.clone(), Workload::load("idle").expect("built in"), "linux-7.2", &set, Span::from_ms(1))
+}
+
+fn governors<'a>(e: &Experiment, engine: &'a mut Engine<'_>) -> (&'a mut Machine, Vec<Box<dyn Governor>>) {
+    let descriptor = governor::find(e.settings.name("governor").expect("resolved"));
+    let made = (0..e.platform.domains.len()).map(|d| (descriptor.make)(&e.platform, d, &e.settings)).collect();
+    (&mut engine.m, made)
+}
+
+/// What a governor is asked: this much later, the util of this CPU has become …
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    after: u64,
+    cpu: u32,
+    util: u64,
+    iowait: bool,
+    idled: bool,
+}
+
+fn looks() -> impl Strategy<Value = Vec<Look>> {
+    let look = (0..3_000_000u64, any::<u32>(), 0..1100u64, any::<bool>(), any::<bool>());
+    vec(look.prop_map(|(after, cpu, util, iowait, idled)| Look { after, cpu, util, iowait, idled }), 1..60)
+}
+
+/// Every answer with its time and domain.
+fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRequest>)> {
+    let mut sink = ();
+    let mut engine = setup::engine(e, &mut sink).expect("a machine");
+    let (m, mut governors) = governors(e, &mut engine);
+    let mut all = Vec::new();
+    for (index, g) in governors.iter_mut().enumerate() {
+        all.push((m.now, index, g.start(&DomainView { machine: m, index })));
+    }
+    for look in looks {
+        let cpu = CpuId(look.cpu % m.cpus.len() as u32);
+        m.now += Span(look.after);
+        let c = m.cpu_mut(cpu);
+        c.cfs_avg.avg.util_avg = Util(look.util);
+        c.idle_calls += u64::from(look.idled);
+        let index = c.domain;
+        let view = DomainView { machine: m, index };
+        all.push((m.now, index, governors[index].update_util(&view, cpu, look.iowait)));
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, max_shrink_iters: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn governors_choose_opps_and_the_same_ones_again(platform in platforms(), looks in looks()) {
+        for d in governor::REGISTRY {
+            let e = machine(&platform, d.name, &[]);
+            let all = answers(&e, &looks);
+            prop_assert_eq!(&all, &answers(&e, &looks));
+            for (at, domain, request) in all {
+                let Some(r) = request else { continue };
+                let known = platform.domains[domain].opps.iter().any(|o| o.freq == r.freq);
+                prop_assert!(known, "{} at {}: {:?}", d.name, at, r);
+            }
+        }
+    }
+
+    #[test]
+    fn fixed_governors_say_it_once(platform in platforms(), looks in looks(), khz in 0..4_000_000u64) {
+        for (name, set) in [("performance", None), ("powersave", None), ("userspace", Some(khz))] {
+            let set: Vec<_> = set.iter().map(|k| ("scaling_setspeed", Value::Int(*k as i64))).collect();
+            let (starts, later): (Vec<_>, Vec<_>) = {
+                let mut all = answers(&machine(&platform, name, &set), &looks);
+                let later = all.split_off(platform.domains.len());
+                (all, later)
+            };
+            prop_assert!(later.iter().all(|(_, _, r)| r.is_none()));
+            for (_, d, r) in starts {
+                let opps = &platform.domains[d].opps;
+                let (low, high) = (opps[0].freq, opps[opps.len() - 1].freq);
+                let wanted = match name {
+                    "performance" => high,
+                    "powersave" => low,
+                    _ => opps.iter().map(|o| o.freq).find(|f| f.0 >= khz).unwrap_or(high),
+                };
+                prop_assert_eq!(r, Some(FreqRequest { util: Util(0), freq: wanted, why: Why::Fixed }));
+            }
+        }
+    }
+
+    #[test]
+    fn schedutil_keeps_to_its_rate_limit(platform in platforms(), looks in looks(), limit in 0..20_000i64) {
+        let e = machine(&platform, "schedutil", &[("rate_limit_us", Value::Int(limit))]);
+        let mut last = vec![None::<(Instant, KHz)>; platform.domains.len()];
+        for (at, domain, request) in answers(&e, &looks) {
+            let Some(r) = request else { continue };
+            let before = &mut last[domain];
+            let early = before.is_some_and(|(since, _)| at.since(since).0 < limit as u64 * 1000);
+            let changes = before.is_none_or(|(_, freq)| freq != r.freq);
+            prop_assert!(!(changes && early), "{at}: {r:?} after {before:?}");
+            prop_assert!(r.why != Why::RateLimited || (early && !changes), "{at}: {r:?} after {before:?}");
+            prop_assert!(changes != matches!(r.why, Why::Unchanged | Why::RateLimited | Why::HoldBusy), "{at}: {r:?} after {before:?}");
+            if changes {
+                *before = Some((at, r.freq));
+            }
+        }
+    }
+
+    #[test]
+    fn schedutil_asks_for_more_where_there_is_more_util(platform in platforms(), utils in vec((0..1100u64, 0..200u64), 16)) {
+        let e = machine(&platform, "schedutil", &[]);
+        let first = |more: bool| -> Vec<KHz> {
+            let mut sink = ();
+            let mut engine = setup::engine(&e, &mut sink).expect("a machine");
+            let (m, mut governors) = governors(&e, &mut engine);
+            for (c, (util, add)) in m.cpus.iter_mut().zip(&utils) {
+                c.cfs_avg.avg.util_avg = Util(util + if more { *add } else { 0 });
+            }
+            let ask = |(index, g): (usize, &mut Box<dyn Governor>)| {
+                let view = DomainView { machine: m, index };
+                g.update_util(&view, view.cpus()[0], false).expect("the first look decides").freq
+            };
+            governors.iter_mut().enumerate().map(ask).collect()
+        };
+        for (less, more) in first(false).into_iter().zip(first(true)) {
+            prop_assert!(less <= more, "{less} for less util, {more} for more");
+        }
+    }
+
+    #[test]
+    fn placements_choose_cpus_that_the_task_may_use(e in experiments()) {
+        let mut sink = ();
+        let mut engine = setup::engine(&e, &mut sink).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        engine.start();
+        let mut n = 0;
+        while engine.step(Instant(e.duration.0)).map_err(|e| TestCaseError::fail(e.to_string()))? {
+            n += 1;
+            if n % 16 != 0 {
+                continue;
+            }
+            for d in placement::REGISTRY {
+                let m = &engine.m;
+                for id in (0..m.tasks.len() as u32).map(TaskId).filter(|t| engine.is_user(*t)) {
+                    let ask = || {
+                        let mut p = (d.make)();
+                        if m.task(id).state == State::New { p.fork(m, id) } else { p.wake(m, id) }
+                    };
+                    let placed = ask();
+                    prop_assert!(m.task(id).allowed.contains(placed.cpu), "{}: {} on {:?}", d.name, id, placed);
+                    prop_assert_eq!(placed, ask());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_names_in_the_settings_are_those_of_the_registries() {
+    let governors: Vec<&str> = governor::REGISTRY.iter().map(|d| d.name).collect();
+    assert_eq!(governors, governor::NAMES);
+    let placements: Vec<&str> = placement::REGISTRY.iter().map(|d| d.name).collect();
+    assert_eq!(placements, placement::NAMES);
+    for names in [governors, placements] {
+        let mut unique = names.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), names.len(), "{names:?}");
+    }
+}
+
+#[test]
+fn everything_that_can_be_set_says_what_it_is() {
+    let sentence = |doc: &str| doc.len() > 10 && !doc.ends_with('.') && doc.starts_with(|c: char| !c.is_uppercase() || doc.starts_with("CPU"));
+    for doc in governor::REGISTRY.iter().map(|d| d.doc).chain(placement::REGISTRY.iter().map(|d| d.doc)) {
+        assert!(sentence(doc), "{doc:?}");
+    }
+    let catalogue = catalogue();
+    let mut names = Vec::new();
+    for (group, p) in catalogue.params() {
+        assert!(sentence(p.doc), "{}: {:?}", p.name, p.doc);
+        assert!(!names.contains(&p.name), "{} is there twice", p.name);
+        names.push(p.name);
+        let kind = match (p.range, p.default) {
+            (Range::Int(low, high), Default::Int(n)) => low <= n && n <= high,
+            (Range::OneOf(all), Default::Name(name)) => all.contains(&name),
+            (_, Default::Derived(how)) => how.len() > 5,
+            (_, Default::Unset) => true,
+            (Range::Int(..), Default::Name(_)) | (Range::OneOf(_), Default::Int(_)) => false,
+        };
+        assert!(kind, "{}: default {:?} of {:?}", p.name, p.default, p.range);
+        // A unit, unless it is a name, a switch, or the number of something.
+        let plain = matches!(p.range, Range::OneOf(_) | Range::Int(0, 1)) || p.name == "first_cpu";
+        assert_eq!(p.unit.is_empty(), plain, "{}: unit {:?}", p.name, p.unit);
+        let suffix = [("_us", "µs"), ("_ns", "ns"), ("_ms", "ms")].into_iter().find(|(s, _)| p.name.ends_with(s));
+        assert!(suffix.is_none_or(|(_, unit)| unit == p.unit), "{}: unit {:?}", p.name, p.unit);
+        assert!(group.owner.is_none_or(|(kind, name)| kind == "governor" && governor::NAMES.contains(&name)));
+    }
+}
