@@ -41,7 +41,9 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
 fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure> {
     match args.backend {
         args::Backend::Sim if args.kernel.is_some() => {
-            Err(InputError::new("--kernel", "the simulator boots no kernel").hint("add --backend vm").into())
+            Err(InputError::new("--kernel", "the simulator boots no kernel")
+                .hint("add --backend vm")
+                .into())
         }
         args::Backend::Sim => Ok((Box::new(Simulator), None)),
         args::Backend::Vm => {
@@ -82,7 +84,11 @@ fn options(args: &Run) -> Options {
     }
 }
 
-fn single(args: &Run, backend: &dyn Backend, experiments: &[Experiment]) -> Result<ExitCode, Failure> {
+fn single(
+    args: &Run,
+    backend: &dyn Backend,
+    experiments: &[Experiment],
+) -> Result<ExitCode, Failure> {
     let mut runs = Vec::new();
     for experiment in experiments {
         runs.push(match &args.perfetto {
@@ -126,7 +132,12 @@ fn with_trace(
     done.ok_or_else(|| Failure::unavailable("the run gave no result"))
 }
 
-fn phases(args: &Run, backend: &dyn Backend, experiments: &[Experiment], n: u32) -> Result<ExitCode, Failure> {
+fn phases(
+    args: &Run,
+    backend: &dyn Backend,
+    experiments: &[Experiment],
+    n: u32,
+) -> Result<ExitCode, Failure> {
     let mut all: Vec<PhaseRuns> = Vec::new();
     for experiment in experiments {
         let bar = Bar::new(u64::from(n), "phases");

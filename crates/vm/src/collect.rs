@@ -99,8 +99,12 @@ const DECODERS: &[(&str, Decode)] = &[
         let (from, to) = (n(f, r, "orig_cpu")? as u32, n(f, r, "dest_cpu")? as u32);
         Some(Raw::Migrate { pid: n(f, r, "pid")? as i32, comm: text(f, r, "comm")?, from, to })
     }),
-    ("power/cpu_frequency", |f, r| Some(Raw::Freq { cpu: n(f, r, "cpu_id")? as u32, khz: u(f, r, "state")? })),
-    ("power/cpu_idle", |f, r| Some(Raw::Idle { cpu: n(f, r, "cpu_id")? as u32, state: n(f, r, "state")? & 0xffff_ffff })),
+    ("power/cpu_frequency", |f, r| {
+        Some(Raw::Freq { cpu: n(f, r, "cpu_id")? as u32, khz: u(f, r, "state")? })
+    }),
+    ("power/cpu_idle", |f, r| {
+        Some(Raw::Idle { cpu: n(f, r, "cpu_id")? as u32, state: n(f, r, "state")? & 0xffff_ffff })
+    }),
     ("rt/pelt_se", |f, r| {
         is_task(f, r).then_some(())?;
         Some(Raw::PeltTask {
@@ -113,7 +117,10 @@ const DECODERS: &[(&str, Decode)] = &[
     }),
     ("rt/uest_se", |f, r| {
         is_task(f, r).then_some(())?;
-        Some(Raw::UtilEst { pid: n(f, r, "pid")? as i32, est: (n(f, r, "est")? & 0xffff_ffff & !UTIL_EST_FLAG) as u64 })
+        Some(Raw::UtilEst {
+            pid: n(f, r, "pid")? as i32,
+            est: (n(f, r, "est")? & 0xffff_ffff & !UTIL_EST_FLAG) as u64,
+        })
     }),
     ("rt/pelt_cfs", |f, r| {
         Some(Raw::PeltCfs {
@@ -128,12 +135,19 @@ const DECODERS: &[(&str, Decode)] = &[
     ("rt/pelt_dl", |f, r| pressure(f, r, "dl")),
     ("rt/pelt_irq", |f, r| pressure(f, r, "irq")),
     ("rt/ovu", |f, r| Some(Raw::Overutilized(n(f, r, "ov")? != 0))),
-    ("rt/cap", |f, r| Some(Raw::Capacity { cpu: n(f, r, "cpu")? as u32, capacity: u(f, r, "cap")? })),
+    ("rt/cap", |f, r| {
+        Some(Raw::Capacity { cpu: n(f, r, "cpu")? as u32, capacity: u(f, r, "cap")? })
+    }),
     ("ftrace/print", |f, r| Some(Raw::Mark(text(f, r, "buf")?.trim_end()))),
 ];
 
 fn wakeup<'a>(f: &Format, r: &Record<'a>, new: bool) -> Option<Raw<'a>> {
-    Some(Raw::Wakeup { pid: n(f, r, "pid")? as i32, comm: text(f, r, "comm")?, cpu: n(f, r, "target_cpu")? as u32, new })
+    Some(Raw::Wakeup {
+        pid: n(f, r, "pid")? as i32,
+        comm: text(f, r, "comm")?,
+        cpu: n(f, r, "target_cpu")? as u32,
+        new,
+    })
 }
 fn pressure(f: &Format, r: &Record<'_>, class: &'static str) -> Option<Raw<'static>> {
     Some(Raw::Pressure { class, cpu: n(f, r, "cpu")? as u32, util: u(f, r, "util")? })
@@ -144,45 +158,71 @@ impl<'a> Trace<'a> {
     ///
     /// Errors: formats or pages that are not understood, no start or end mark.
     pub(crate) fn read(answer: &Answer<'a>) -> Result<Trace<'a>, String> {
-        let string = |name: &str| answer.section(name).map(String::from_utf8_lossy).ok_or_else(|| format!("the answer has no section `{name}`"));
+        let string = |name: &str| {
+            answer
+                .section(name)
+                .map(String::from_utf8_lossy)
+                .ok_or_else(|| format!("the answer has no section `{name}`"))
+        };
         let layout = PageLayout::parse(&string("header_page")?)?;
         let mut decoders: BTreeMap<u16, (Format, Decode)> = BTreeMap::new();
         for (name, decode) in DECODERS {
             if let Ok(text) = string(&format!("format {name}")) {
-                let format = Format::parse(&text).ok_or_else(|| format!("the format of {name} is not understood"))?;
+                let format = Format::parse(&text)
+                    .ok_or_else(|| format!("the format of {name} is not understood"))?;
                 decoders.insert(format.id, (format, *decode));
             }
         }
         let mut events = Vec::new();
         let mut lost = Vec::new();
         for (name, pages) in &answer.sections {
-            let Some(cpu) = name.strip_prefix("pages ").and_then(|c| c.parse::<u32>().ok()) else { continue };
+            let Some(cpu) = name.strip_prefix("pages ").and_then(|c| c.parse::<u32>().ok()) else {
+                continue;
+            };
             let (found, missing) = records(layout, pages).map_err(|e| format!("CPU {cpu}: {e}"))?;
             if missing {
                 lost.push(format!("CPU {cpu}: events were overwritten"));
             }
             for r in found {
-                let decoded = r.id().and_then(|id| decoders.get(&id)).and_then(|(f, decode)| decode(f, &r));
+                let decoded =
+                    r.id().and_then(|id| decoders.get(&id)).and_then(|(f, decode)| decode(f, &r));
                 events.extend(decoded.map(|raw| (r.at, cpu, raw)));
             }
         }
         // Stable: events of one CPU at one time stay in their order.
         events.sort_by_key(|(at, cpu, _)| (*at, *cpu));
-        let mark = |text: &str| events.iter().find(|e| e.2 == Raw::Mark(text)).map(|e| e.0).ok_or_else(|| format!("the trace has no mark `{text}`"));
+        let mark = |text: &str| {
+            events
+                .iter()
+                .find(|e| e.2 == Raw::Mark(text))
+                .map(|e| e.0)
+                .ok_or_else(|| format!("the trace has no mark `{text}`"))
+        };
         let (start, end) = (mark("rt start")?, mark("rt end")?);
         Ok(Trace { events, lost, start, end })
     }
 }
 
 /// Pours `trace` into `sink`, from time 0 to the end mark. `pids` are the workload's threads.
-pub(crate) fn pour(trace: &Trace<'_>, platform: &Platform, job: &Job, pids: &[i32], sink: &mut dyn TraceSink) -> Collected {
+pub(crate) fn pour(
+    trace: &Trace<'_>,
+    platform: &Platform,
+    job: &Job,
+    pids: &[i32],
+    sink: &mut dyn TraceSink,
+) -> Collected {
     let mut p = Pour {
         platform,
         job,
         sink,
         events: 0,
         now: Instant(0),
-        tasks: pids.iter().enumerate().filter(|(_, pid)| **pid > 0).map(|(i, pid)| (*pid, TaskId(i as u32))).collect(),
+        tasks: pids
+            .iter()
+            .enumerate()
+            .filter(|(_, pid)| **pid > 0)
+            .map(|(i, pid)| (*pid, TaskId(i as u32)))
+            .collect(),
         next_task: pids.len() as u32,
         known: BTreeMap::new(),
         limits: job.tasks.iter().map(|t| Limits::new(platform, &t.attr)).collect(),
@@ -290,8 +330,10 @@ impl Pour<'_> {
         self.next_task += u32::from(task == next);
         if self.known.insert(task, cpu).is_none() {
             let user = self.job.tasks.get(task.index());
-            let max_speed = self.limits.get(task.index()).map_or(Util(1024), |l| l.max_speed(self.platform));
-            let first = user.is_some() && self.known.keys().filter(|t| t.index() < self.job.tasks.len()).count() == 1;
+            let max_speed =
+                self.limits.get(task.index()).map_or(Util(1024), |l| l.max_speed(self.platform));
+            let first = user.is_some()
+                && self.known.keys().filter(|t| t.index() < self.job.tasks.len()).count() == 1;
             let why = if first { Why::FirstCpu } else { Why::Unknown };
             let comm = user.map_or(comm, |t| t.comm.as_str());
             self.emit(Event::TaskNew { task, comm, user: user.is_some(), cpu, why, max_speed });
@@ -307,7 +349,9 @@ impl Pour<'_> {
     fn event(&mut self, cpu: u32, raw: &Raw<'_>) {
         let here = CpuId(cpu);
         match *raw {
-            Raw::Switch { prev, prev_comm, prev_state, next, next_comm } => self.switch(here, (prev, prev_comm, prev_state), (next, next_comm)),
+            Raw::Switch { prev, prev_comm, prev_state, next, next_comm } => {
+                self.switch(here, (prev, prev_comm, prev_state), (next, next_comm))
+            }
             Raw::Wakeup { pid, comm, cpu, new } => {
                 let cpu = CpuId(cpu);
                 let fresh = self.known_task(pid).is_none();
@@ -367,14 +411,23 @@ impl Pour<'_> {
                     period_contrib: contrib,
                 });
             }
-            Raw::Pressure { class, cpu, util } => self.emit(Event::PeltPressure { cpu: CpuId(cpu), class, util_avg: Util(util) }),
+            Raw::Pressure { class, cpu, util } => {
+                self.emit(Event::PeltPressure { cpu: CpuId(cpu), class, util_avg: Util(util) })
+            }
             Raw::Overutilized(on) => self.emit(Event::Overutilized { on }),
-            Raw::Capacity { cpu, capacity } => self.emit(Event::CpuCapacity { cpu: CpuId(cpu), capacity: Capacity(capacity) }),
+            Raw::Capacity { cpu, capacity } => {
+                self.emit(Event::CpuCapacity { cpu: CpuId(cpu), capacity: Capacity(capacity) })
+            }
             Raw::Mark(text) => self.mark(text),
         }
     }
 
-    fn switch(&mut self, cpu: CpuId, (prev, prev_comm, prev_state): (i32, &str, i64), (next, next_comm): (i32, &str)) {
+    fn switch(
+        &mut self,
+        cpu: CpuId,
+        (prev, prev_comm, prev_state): (i32, &str, i64),
+        (next, next_comm): (i32, &str),
+    ) {
         let left = match prev_state {
             s if s & EXITED != 0 => SwitchOut::Exited,
             s if s & NOT_RUNNING != 0 => SwitchOut::Sleeping,
@@ -392,7 +445,9 @@ impl Pour<'_> {
         let words: Vec<&str> = text.split(' ').collect();
         let ["rt", "phase", task, index] = words[..] else { return };
         let (Ok(task), Ok(index)) = (task.parse::<usize>(), index.parse::<usize>()) else { return };
-        let Some(phase) = self.job.tasks.get(task).and_then(|t| t.phases.get(index)) else { return };
+        let Some(phase) = self.job.tasks.get(task).and_then(|t| t.phases.get(index)) else {
+            return;
+        };
         let id = TaskId(task as u32);
         self.emit(Event::Phase { task: id, index: index as u32, name: &phase.name });
         let before = self.limits[task].max_speed(self.platform);

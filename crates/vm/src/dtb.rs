@@ -77,7 +77,11 @@ fn root(platform: &Platform) -> Result<Node, InputError> {
         .cell("#address-cells", 2)
         .cell("#size-cells", 2)
         .child(Node::new("chosen").text("stdout-path", &["/pl011@9000000"]))
-        .child(Node::new("memory@40000000").text("device_type", &["memory"]).cells("reg", [0, MEMORY, 0, MEMORY_MIB << 20]))
+        .child(
+            Node::new("memory@40000000")
+                .text("device_type", &["memory"])
+                .cells("reg", [0, MEMORY, 0, MEMORY_MIB << 20]),
+        )
         .child(cpus(platform, &dmips))
         .children(platform.domains.iter().enumerate().map(|(i, d)| opp_table(i, d)))
         .children(platform.domains.iter().enumerate().map(|(i, d)| clock(i, d)))
@@ -95,13 +99,16 @@ pub(crate) fn gic_version(cpus: usize) -> u32 {
 /// Errors: capacities that no device tree can express, too many CPUs, figures too large for
 /// their property.
 pub fn check(platform: &Platform) -> Result<Vec<u32>, InputError> {
-    let err = |what: String| InputError::new(format!("{} on a virtual machine", platform.name), what);
+    let err =
+        |what: String| InputError::new(format!("{} on a virtual machine", platform.name), what);
     if platform.nr_cpus() > MAX_CPUS {
         return Err(err(format!("found {} CPUs, wanted at most {MAX_CPUS}", platform.nr_cpus())));
     }
     for (i, d) in platform.domains.iter().enumerate() {
         let place = format!("domain {} (CPUs {})", i + 1, cpu_ranges(&d.cpus));
-        let too_large = |what: &str, value: u64, unit: &str| Err(err(format!("{place}: {what} of {value} {unit} does not fit a device tree")));
+        let too_large = |what: &str, value: u64, unit: &str| {
+            Err(err(format!("{place}: {what} of {value} {unit} does not fit a device tree")))
+        };
         for o in &d.opps {
             if u32::try_from(o.power.0).is_err() {
                 return too_large("power", o.power.0, "µW");
@@ -124,7 +131,9 @@ pub fn check(platform: &Platform) -> Result<Vec<u32>, InputError> {
 fn dmips(platform: &Platform) -> Result<Vec<u32>, String> {
     let largest = platform.domains.iter().map(|d| d.capacity.0).max().unwrap_or(0);
     if largest != 1024 {
-        return Err(format!("its largest capacity is {largest}, wanted 1024: a kernel scales the largest to 1024"));
+        return Err(format!(
+            "its largest capacity is {largest}, wanted 1024: a kernel scales the largest to 1024"
+        ));
     }
     // Every CPU of capacity 1024 must have the same dmips · f_max, so that is a multiple of
     // all their frequencies; and one large enough that each capacity has a dmips.
@@ -172,14 +181,18 @@ fn hertz(f: KHz) -> u64 {
 
 /// The idle states beyond the kernel's own WFI, with their indices, as far as this machine can
 /// have any.
-fn deep_idle<'a>(platform: &Platform, d: &'a Domain) -> impl Iterator<Item = (usize, &'a IdleState)> {
+fn deep_idle<'a>(
+    platform: &Platform,
+    d: &'a Domain,
+) -> impl Iterator<Item = (usize, &'a IdleState)> {
     let possible = gic_version(platform.nr_cpus()) == 2;
     d.idle.iter().enumerate().skip(if possible { 1 } else { usize::MAX })
 }
 
 fn cpus(platform: &Platform, dmips: &[u32]) -> Node {
     let domain_of = |cpu| platform.domain_of(cpu).expect("validated: every CPU is in a domain");
-    let mut clusters: Vec<u32> = platform.cpus().map(|c| platform.domains[domain_of(c)].cluster).collect();
+    let mut clusters: Vec<u32> =
+        platform.cpus().map(|c| platform.domains[domain_of(c)].cluster).collect();
     clusters.dedup();
     let mut seen = std::collections::BTreeSet::new();
     clusters.retain(|c| seen.insert(*c));
@@ -201,13 +214,18 @@ fn cpus(platform: &Platform, dmips: &[u32]) -> Node {
             .refer("next-level-cache", &format!("cache{}", d.cluster));
         match deep_idle(platform, d).count() {
             0 => node,
-            _ => node.cells("cpu-idle-states", deep_idle(platform, d).map(|(s, _)| Cell::Ref(format!("idle{i}_{s}")))),
+            _ => node.cells(
+                "cpu-idle-states",
+                deep_idle(platform, d).map(|(s, _)| Cell::Ref(format!("idle{i}_{s}"))),
+            ),
         }
     };
     let map = clusters.iter().enumerate().map(|(n, cluster)| {
-        let members = platform.cpus().filter(|c| platform.domains[domain_of(*c)].cluster == *cluster);
-        Node::new(format!("cluster{n}"))
-            .children(members.enumerate().map(|(core, cpu)| Node::new(format!("core{core}")).refer("cpu", &format!("cpu{}", cpu.0))))
+        let members =
+            platform.cpus().filter(|c| platform.domains[domain_of(*c)].cluster == *cluster);
+        Node::new(format!("cluster{n}")).children(members.enumerate().map(|(core, cpu)| {
+            Node::new(format!("core{core}")).refer("cpu", &format!("cpu{}", cpu.0))
+        }))
     });
     let cache = |cluster: &u32| {
         Node::new(format!("l2-cache{cluster}"))
@@ -241,16 +259,24 @@ fn idle_states(platform: &Platform) -> Node {
             .cell("exit-latency-us", us(s.exit_latency))
             .cell("min-residency-us", us(s.min_residency))
     };
-    let all = platform.domains.iter().enumerate().flat_map(|(i, d)| deep_idle(platform, d).map(move |s| state(i, s)));
+    let all = platform
+        .domains
+        .iter()
+        .enumerate()
+        .flat_map(|(i, d)| deep_idle(platform, d).map(move |s| state(i, s)));
     Node::new("idle-states").text("entry-method", &["psci"]).children(all)
 }
 
 fn opp_table(i: usize, d: &Domain) -> Node {
-    let table = Node::new(format!("opp-table-{i}")).label(format!("opp{i}")).text("compatible", &["operating-points-v2"]);
+    let table = Node::new(format!("opp-table-{i}"))
+        .label(format!("opp{i}"))
+        .text("compatible", &["operating-points-v2"]);
     let table = if d.cpus.len() > 1 { table.flag("opp-shared") } else { table };
     table.children(d.opps.iter().map(|o| {
         let hz = hertz(o.freq);
-        let opp = Node::new(format!("opp-{hz}")).u64("opp-hz", hz).cell("clock-latency-ns", o.latency.0 as u32);
+        let opp = Node::new(format!("opp-{hz}"))
+            .u64("opp-hz", hz)
+            .cell("clock-latency-ns", o.latency.0 as u32);
         // 0 = unknown: without it the kernel has no energy model, as the platform has none.
         if o.power.0 == 0 { opp } else { opp.cell("opp-microwatt", o.power.0 as u32) }
     }))

@@ -55,7 +55,11 @@ impl Cache {
         let dir = var("RISETIME_CACHE")
             .or_else(|| Some(var("XDG_CACHE_HOME")?.join("risetime")))
             .or_else(|| Some(var("HOME")?.join(".cache/risetime")));
-        dir.map(Cache).ok_or_else(|| RunError::Unavailable("no cache directory: set RISETIME_CACHE, XDG_CACHE_HOME or HOME".into()))
+        dir.map(Cache).ok_or_else(|| {
+            RunError::Unavailable(
+                "no cache directory: set RISETIME_CACHE, XDG_CACHE_HOME or HOME".into(),
+            )
+        })
     }
 
     /// A cache in `dir`.
@@ -66,8 +70,16 @@ impl Cache {
     /// The kernels in the cache, newest first.
     pub fn kernels(&self) -> Vec<Kernel> {
         let entries = fs::read_dir(self.0.join("kernels")).into_iter().flatten().flatten();
-        let kernel = |e: fs::DirEntry| Some(Kernel { release: e.file_name().to_str()?.to_string(), image: e.path().join("Image") });
-        let mut all: Vec<Kernel> = entries.filter_map(kernel).filter(|k| k.image.is_file() && !k.release.starts_with('.')).collect();
+        let kernel = |e: fs::DirEntry| {
+            Some(Kernel {
+                release: e.file_name().to_str()?.to_string(),
+                image: e.path().join("Image"),
+            })
+        };
+        let mut all: Vec<Kernel> = entries
+            .filter_map(kernel)
+            .filter(|k| k.image.is_file() && !k.release.starts_with('.'))
+            .collect();
         all.sort_by_cached_key(|k| Reverse(numbers(&k.release)));
         all
     }
@@ -79,11 +91,17 @@ impl Cache {
     pub fn kernel(&self, image: Option<&str>) -> Result<Kernel, RunError> {
         let cached = self.kernels();
         match image {
-            None => cached.into_iter().next().ok_or_else(|| RunError::Unavailable(format!("no kernel here: run `{SETUP}` (or give your own Image with --kernel)"))),
+            None => cached.into_iter().next().ok_or_else(|| {
+                RunError::Unavailable(format!(
+                    "no kernel here: run `{SETUP}` (or give your own Image with --kernel)"
+                ))
+            }),
             Some(name) => match cached.into_iter().find(|k| k.release == name) {
                 Some(kernel) => Ok(kernel),
                 None if Path::new(name).is_file() => own_image(name),
-                None => Err(RunError::Unavailable(format!("{name}: neither an Image nor a kernel in the cache; `risetime vm kernels` lists those"))),
+                None => Err(RunError::Unavailable(format!(
+                    "{name}: neither an Image nor a kernel in the cache; `risetime vm kernels` lists those"
+                ))),
             },
         }
     }
@@ -103,8 +121,14 @@ impl Cache {
     /// `say` hears what is being done.
     ///
     /// Errors: no apt, no network, no such kernel, no space.
-    pub fn fetch_kernel(&self, release: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Kernel, RunError> {
-        if let Some(kernel) = self.kernels().into_iter().find(|k| release.is_none_or(|r| r == k.release)) {
+    pub fn fetch_kernel(
+        &self,
+        release: Option<&str>,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Kernel, RunError> {
+        if let Some(kernel) =
+            self.kernels().into_iter().find(|k| release.is_none_or(|r| r == k.release))
+        {
             return Ok(kernel);
         }
         let apt = self.kernel_apt()?;
@@ -113,19 +137,29 @@ impl Cache {
         let known = releases(&apt)?;
         let release = match release {
             Some(r) if known.iter().any(|k| k == r) => r.to_string(),
-            Some(r) => return Err(RunError::Unavailable(format!("kernel {r}: not on the mirror; there are {}", known.join(", ")))),
-            None => known.into_iter().next().ok_or_else(|| RunError::Unavailable("the mirror has no arm64 kernel of 6.12 or newer".into()))?,
+            Some(r) => {
+                return Err(RunError::Unavailable(format!(
+                    "kernel {r}: not on the mirror; there are {}",
+                    known.join(", ")
+                )));
+            }
+            None => known.into_iter().next().ok_or_else(|| {
+                RunError::Unavailable("the mirror has no arm64 kernel of 6.12 or newer".into())
+            })?,
         };
         say(&format!("fetching kernel {release} (about 100 MB)"));
         let work = Work::new(&self.0)?;
-        let packages = packages(&release, |p| apt.has(p)).ok_or_else(|| RunError::Unavailable(format!("kernel {release}: its packages are not on the mirror")))?;
+        let packages = packages(&release, |p| apt.has(p)).ok_or_else(|| {
+            RunError::Unavailable(format!("kernel {release}: its packages are not on the mirror"))
+        })?;
         let debs = work.dir("debs")?;
         apt.download(&packages, &debs).map_err(no_network)?;
         say("unpacking");
         let root = work.dir("root")?;
         unpack(&debs, &root).map_err(RunError::Unavailable)?;
         let out = work.dir("out")?;
-        keep_kernel(&root, &out).map_err(|e| RunError::Unavailable(format!("kernel {release}: {e}")))?;
+        keep_kernel(&root, &out)
+            .map_err(|e| RunError::Unavailable(format!("kernel {release}: {e}")))?;
         let to = self.0.join("kernels").join(&release);
         work.publish("out", &to)?;
         Ok(Kernel { release, image: to.join("Image") })
@@ -140,11 +174,20 @@ impl Cache {
         if let Some(version) = found.filter(|v| *v >= OLDEST_QEMU) {
             return Ok(Qemu { command: system, version });
         }
-        let mut cached: Vec<PathBuf> = fs::read_dir(self.0.join("qemu")).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        let mut cached: Vec<PathBuf> = fs::read_dir(self.0.join("qemu"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|e| e.path())
+            .collect();
         cached.sort_by_cached_key(|p| Reverse(numbers(&p.display().to_string())));
         cached.iter().find_map(|dir| unpacked_qemu(dir)).ok_or_else(|| {
-            let what = found.map_or("no QEMU here".to_string(), |(a, b)| format!("QEMU here is {a}.{b}, wanted 8.1 or newer"));
-            RunError::Unavailable(format!("{what}: run `{SETUP}` (or install one: apt-get install qemu-system-arm)"))
+            let what = found.map_or("no QEMU here".to_string(), |(a, b)| {
+                format!("QEMU here is {a}.{b}, wanted 8.1 or newer")
+            });
+            RunError::Unavailable(format!(
+                "{what}: run `{SETUP}` (or install one: apt-get install qemu-system-arm)"
+            ))
         })
     }
 
@@ -156,7 +199,8 @@ impl Cache {
             return Ok(qemu);
         }
         let arch = output(Command::new("dpkg").arg("--print-architecture")).map_err(no_apt)?;
-        let apt = Apt::new(&self.0.join("apt").join(arch.trim()), arch.trim(), QEMU_SUITES).map_err(no_apt)?;
+        let apt = Apt::new(&self.0.join("apt").join(arch.trim()), arch.trim(), QEMU_SUITES)
+            .map_err(no_apt)?;
         say("looking for QEMU");
         apt.update().map_err(no_network)?;
         let work = Work::new(&self.0)?;
@@ -171,7 +215,11 @@ impl Cache {
         }
         let (major, minor) = match unpacked_qemu(&root).map(|q| q.version) {
             Some(v) if v >= OLDEST_QEMU => v,
-            _ => return Err(RunError::Unavailable("the QEMU that was fetched does not run here".into())),
+            _ => {
+                return Err(RunError::Unavailable(
+                    "the QEMU that was fetched does not run here".into(),
+                ));
+            }
         };
         let to = self.0.join("qemu").join(format!("{major}.{minor}"));
         work.publish("out", &to)?;
@@ -184,10 +232,14 @@ impl Cache {
 }
 
 fn no_apt(e: String) -> RunError {
-    RunError::Unavailable(format!("{e}: cannot fetch anything; give your own Image with --kernel and install QEMU 8.1 or newer (qemu-system-aarch64)"))
+    RunError::Unavailable(format!(
+        "{e}: cannot fetch anything; give your own Image with --kernel and install QEMU 8.1 or newer (qemu-system-aarch64)"
+    ))
 }
 fn no_network(e: String) -> RunError {
-    RunError::Unavailable(format!("{e}\n  hint: is there a network, and does `apt-get update` work?"))
+    RunError::Unavailable(format!(
+        "{e}\n  hint: is there a network, and does `apt-get update` work?"
+    ))
 }
 
 /// The numbers in a name, in order, for comparing versions.
@@ -222,7 +274,9 @@ fn packages(release: &str, there: impl Fn(&str) -> bool) -> Option<Vec<String>> 
     let modules = first(&["linux-modules"]);
     let image = match modules {
         // Image and modules are apart.
-        Some(_) => first(&["linux-binary", "linux-binary-unsigned", "linux-image", "linux-image-unsigned"]),
+        Some(_) => {
+            first(&["linux-binary", "linux-binary-unsigned", "linux-image", "linux-image-unsigned"])
+        }
         None => first(&["linux-image", "linux-image-unsigned"]),
     };
     Some([image?].into_iter().chain(modules).collect())
@@ -234,10 +288,15 @@ fn keep_kernel(root: &Path, out: &Path) -> Result<(), String> {
     walk(root, &mut files);
     files.sort();
     let name = |p: &Path| p.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let image = files.iter().find(|p| name(p).starts_with("vmlinuz")).ok_or("there is no image in its packages")?;
+    let image = files
+        .iter()
+        .find(|p| name(p).starts_with("vmlinuz"))
+        .ok_or("there is no image in its packages")?;
     fs::rename(image, out.join("Image")).map_err(|e| format!("{}: {e}", image.display()))?;
     fs::create_dir(out.join("modules")).map_err(|e| e.to_string())?;
-    let wanted = |p: &&PathBuf| p.display().to_string().contains("/drivers/cpufreq/cpufreq") && name(p).contains(".ko");
+    let wanted = |p: &&PathBuf| {
+        p.display().to_string().contains("/drivers/cpufreq/cpufreq") && name(p).contains(".ko")
+    };
     for module in files.iter().filter(wanted) {
         let file = name(module);
         let stem = file.split(".ko").next().unwrap_or(&file);
@@ -249,7 +308,11 @@ fn keep_kernel(root: &Path, out: &Path) -> Result<(), String> {
         };
         fs::write(&to, bytes).map_err(|e| format!("{}: {e}", to.display()))?;
     }
-    if out.join("modules/cpufreq-dt.ko").exists() { Ok(()) } else { Err("it has no module cpufreq-dt".into()) }
+    if out.join("modules/cpufreq-dt.ko").exists() {
+        Ok(())
+    } else {
+        Err("it has no module cpufreq-dt".into())
+    }
 }
 
 fn decompress(with: &str, file: &Path) -> Result<Vec<u8>, String> {
@@ -257,7 +320,10 @@ fn decompress(with: &str, file: &Path) -> Result<Vec<u8>, String> {
     match out {
         Ok(out) if out.status.success() => Ok(out.stdout),
         Ok(_) => Err(format!("{}: {with} cannot unpack it", file.display())),
-        Err(_) => Err(format!("there is no `{with}` here: apt-get install {with}{}", if with == "xz" { "-utils" } else { "" })),
+        Err(_) => Err(format!(
+            "there is no `{with}` here: apt-get install {with}{}",
+            if with == "xz" { "-utils" } else { "" }
+        )),
     }
 }
 
@@ -273,13 +339,18 @@ fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
 
 /// A user's own kernel: an arm64 Image.
 fn own_image(path: &str) -> Result<Kernel, RunError> {
-    let image = fs::canonicalize(path).map_err(|e| RunError::Unavailable(format!("{path}: {e}")))?;
+    let image =
+        fs::canonicalize(path).map_err(|e| RunError::Unavailable(format!("{path}: {e}")))?;
     let mut head = [0; 64];
-    let read = fs::File::open(&image).and_then(|mut f| std::io::Read::read_exact(&mut f, &mut head));
+    let read =
+        fs::File::open(&image).and_then(|mut f| std::io::Read::read_exact(&mut f, &mut head));
     let (magic, gzip) = (&head[56..60] == b"ARM\x64", head[..2] == [0x1f, 0x8b]);
     match read {
         Ok(()) if magic || gzip => Ok(Kernel { release: path.to_string(), image }),
-        Ok(()) => Err(RunError::Input(risetime_model::InputError::new(path, "this is no arm64 kernel").hint("wanted arch/arm64/boot/Image or Image.gz"))),
+        Ok(()) => Err(RunError::Input(
+            risetime_model::InputError::new(path, "this is no arm64 kernel")
+                .hint("wanted arch/arm64/boot/Image or Image.gz"),
+        )),
         Err(e) => Err(RunError::Unavailable(format!("{path}: {e}"))),
     }
 }
@@ -320,13 +391,21 @@ fn version_in(text: &str) -> Option<(u32, u32)> {
 /// A QEMU unpacked below `root`, run by its own loader with its own libraries; `None`: it is
 /// not whole, or does not run.
 fn unpacked_qemu(root: &Path) -> Option<Qemu> {
-    let mut dirs: Vec<PathBuf> = ["usr/lib", "lib"].iter().flat_map(|d| fs::read_dir(root.join(d)).into_iter().flatten().flatten()).map(|e| e.path()).collect();
+    let mut dirs: Vec<PathBuf> = ["usr/lib", "lib"]
+        .iter()
+        .flat_map(|d| fs::read_dir(root.join(d)).into_iter().flatten().flatten())
+        .map(|e| e.path())
+        .collect();
     dirs.retain(|d| d.is_dir() && d.display().to_string().contains("-linux-gnu"));
     dirs.sort();
-    let loader = dirs.iter().flat_map(|d| fs::read_dir(d).into_iter().flatten().flatten()).map(|e| e.path()).find(|p| {
-        let name = p.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("ld-linux") || name.starts_with("ld64")
-    })?;
+    let loader = dirs
+        .iter()
+        .flat_map(|d| fs::read_dir(d).into_iter().flatten().flatten())
+        .map(|e| e.path())
+        .find(|p| {
+            let name = p.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("ld-linux") || name.starts_with("ld64")
+        })?;
     let libraries = std::env::join_paths(&dirs).ok()?;
     let program = root.join("usr/bin/qemu-system-aarch64");
     let command = vec![loader.into(), "--library-path".into(), libraries, program.into()];
@@ -350,13 +429,15 @@ impl Work {
         }
         let dir = cache.join(format!(".work-{}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).map_err(|e| RunError::Unavailable(format!("{}: {e}", dir.display())))?;
+        fs::create_dir_all(&dir)
+            .map_err(|e| RunError::Unavailable(format!("{}: {e}", dir.display())))?;
         Ok(Work(dir))
     }
 
     fn dir(&self, name: &str) -> Result<PathBuf, RunError> {
         let dir = self.0.join(name);
-        fs::create_dir(&dir).map_err(|e| RunError::Unavailable(format!("{}: {e}", dir.display())))?;
+        fs::create_dir(&dir)
+            .map_err(|e| RunError::Unavailable(format!("{}: {e}", dir.display())))?;
         Ok(dir)
     }
 

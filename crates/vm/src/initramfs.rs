@@ -67,9 +67,18 @@ impl Initramfs {
     }
 }
 
-fn header(out: &mut Vec<u8>, name: &str, inode: u32, mode: u32, links: u32, size: u32, device: (u32, u32)) {
+fn header(
+    out: &mut Vec<u8>,
+    name: &str,
+    inode: u32,
+    mode: u32,
+    links: u32,
+    size: u32,
+    device: (u32, u32),
+) {
     // inode mode uid gid nlink mtime filesize devmajor devminor rdevmajor rdevminor namesize check
-    let fields = [inode, mode, 0, 0, links, 0, size, 0, 0, device.0, device.1, name.len() as u32 + 1, 0];
+    let fields =
+        [inode, mode, 0, 0, links, 0, size, 0, 0, device.0, device.1, name.len() as u32 + 1, 0];
     out.extend(b"070701");
     for f in fields {
         out.extend(format!("{f:08x}").bytes());
@@ -119,7 +128,10 @@ mod tests {
     fn an_archive_holds_what_was_added_with_its_directories() {
         let found = list(&sample().archive());
         let names: Vec<&str> = found.iter().map(|f| f.0.as_str()).collect();
-        assert_eq!(names, ["dev", "dev/console", "init", "modules", "modules/a.ko", "proc", "sys", "tmp"]);
+        assert_eq!(
+            names,
+            ["dev", "dev/console", "init", "modules", "modules/a.ko", "proc", "sys", "tmp"]
+        );
         assert_eq!((found[2].1, &found[2].2[..]), (0o100_755, &b"\x7fELF"[..]));
         assert_eq!((found[4].1, &found[4].2[..]), (0o100_644, &b"abcde"[..]));
     }
@@ -139,7 +151,11 @@ mod tests {
     fn cpio_reads_it_where_it_is_installed() {
         use std::io::Write;
         use std::process::{Command, Stdio};
-        let cpio = Command::new("cpio").args(["-t", "--quiet"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let cpio = Command::new("cpio")
+            .args(["-t", "--quiet"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
         let Ok(mut cpio) = cpio else { return };
         cpio.stdin.take().unwrap().write_all(&sample().archive()).unwrap();
         let out = cpio.wait_with_output().unwrap();

@@ -18,6 +18,9 @@ mod qemu;
 mod ring;
 mod tree;
 
+#[cfg(test)]
+mod tests;
+
 pub use qemu::Qemu;
 
 use initramfs::{Entry, Initramfs};
@@ -52,7 +55,10 @@ impl Vm {
     /// environment or the place of this program names.
     ///
     /// Errors: what is missing, and the command that gets it.
-    pub fn find(cache: &fetch::Cache, kernel: Option<&str>) -> Result<(Vm, fetch::Kernel), RunError> {
+    pub fn find(
+        cache: &fetch::Cache,
+        kernel: Option<&str>,
+    ) -> Result<(Vm, fetch::Kernel), RunError> {
         let kernel = cache.kernel(kernel)?;
         let (qemu, agent) = (cache.qemu()?, agent()?);
         Ok((Vm { qemu, kernel: kernel.image.clone(), agent, shift: 1, limit: None }, kernel))
@@ -79,7 +85,8 @@ impl Vm {
     /// The limit of a run of `experiment`: boot and settling, and then much more than an
     /// idle host needs for eight busy CPUs.
     fn limit(&self, experiment: &Experiment) -> Duration {
-        self.limit.unwrap_or(Duration::from_secs(120) + Duration::from_nanos(experiment.duration.0) * 20)
+        self.limit
+            .unwrap_or(Duration::from_secs(120) + Duration::from_nanos(experiment.duration.0) * 20)
     }
 
     /// The kernel modules there are, by name, with their contents.
@@ -108,21 +115,38 @@ impl Vm {
 /// The agent's binary for the guest: `$RISETIME_GUEST`, else beside this program, else where
 /// cargo puts it.
 fn agent() -> Result<PathBuf, RunError> {
-    let missing = |what: String| RunError::Unavailable(format!("{what}: run `make vm` (or set RISETIME_GUEST to the agent's binary)"));
+    let missing = |what: String| {
+        RunError::Unavailable(format!(
+            "{what}: run `make vm` (or set RISETIME_GUEST to the agent's binary)"
+        ))
+    };
     if let Some(path) = std::env::var_os("RISETIME_GUEST").map(PathBuf::from) {
-        return if is_arm64(&path) { Ok(path) } else { Err(missing(format!("{}: this is no arm64 program", path.display()))) };
+        return if is_arm64(&path) {
+            Ok(path)
+        } else {
+            Err(missing(format!("{}: this is no arm64 program", path.display())))
+        };
     }
     let program = std::env::current_exe().unwrap_or_default();
     let dir = program.parent().unwrap_or(Path::new("."));
     let built = "aarch64-unknown-linux-musl/release/risetime-guest";
-    let places = [dir.join("risetime-guest"), dir.join("risetime-guest-aarch64"), dir.join("..").join(built), dir.join("../..").join(built)];
-    places.into_iter().find(|p| is_arm64(p)).ok_or_else(|| missing("the guest's agent is not built".into()))
+    let places = [
+        dir.join("risetime-guest"),
+        dir.join("risetime-guest-aarch64"),
+        dir.join("..").join(built),
+        dir.join("../..").join(built),
+    ];
+    places
+        .into_iter()
+        .find(|p| is_arm64(p))
+        .ok_or_else(|| missing("the guest's agent is not built".into()))
 }
 
 /// Whether a file is an arm64 program (ELF, machine 183).
 fn is_arm64(path: &Path) -> bool {
     let mut head = [0; 20];
-    let read = std::fs::File::open(path).and_then(|mut f| std::io::Read::read_exact(&mut f, &mut head));
+    let read =
+        std::fs::File::open(path).and_then(|mut f| std::io::Read::read_exact(&mut f, &mut head));
     read.is_ok() && head.starts_with(b"\x7fELF") && head[18..] == [183, 0]
 }
 
@@ -150,7 +174,9 @@ impl Backend for Vm {
         };
         let boot = Boot::start(&machine).map_err(failed)?;
         let bytes = boot.answer(self.limit(experiment), |_| {}).map_err(failed)?;
-        let answer = Answer::parse(&bytes).map_err(|e| RunError::Failed(format!("{e}: the guest's answer is damaged or incomplete")))?;
+        let answer = Answer::parse(&bytes).map_err(|e| {
+            RunError::Failed(format!("{e}: the guest's answer is damaged or incomplete"))
+        })?;
         deliver(&answer, experiment, &plan, sink)
     }
 }
@@ -163,7 +189,12 @@ fn failed(e: BootError) -> RunError {
 }
 
 /// An answer that is whole, looked at and poured out.
-fn deliver(answer: &Answer<'_>, e: &Experiment, plan: &plan::Plan, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+fn deliver(
+    answer: &Answer<'_>,
+    e: &Experiment,
+    plan: &plan::Plan,
+    sink: &mut dyn TraceSink,
+) -> Result<Outcome, RunError> {
     let fail = |what: String| RunError::Failed(what);
     if let Some(error) = answer.section("error") {
         return Err(fail(format!("the guest: {}", String::from_utf8_lossy(error).trim())));
@@ -171,12 +202,22 @@ fn deliver(answer: &Answer<'_>, e: &Experiment, plan: &plan::Plan, sink: &mut dy
     let values: BTreeMap<String, String> = answer.values().into_iter().collect();
     plan::readback(&e.platform, &plan.job, &values).map_err(fail)?;
     let trace = collect::Trace::read(answer).map_err(fail)?;
-    let get = |key: &str| values.get(key).cloned().ok_or_else(|| fail(format!("the guest did not say its {key}")));
+    let get = |key: &str| {
+        values.get(key).cloned().ok_or_else(|| fail(format!("the guest did not say its {key}")))
+    };
     let hz: u32 = get("hz")?.parse().map_err(|_| fail("the guest's hz is no number".into()))?;
-    let pids: Vec<i32> = (0..plan.job.tasks.len()).map(|i| values.get(&format!("task.{i}.pid")).and_then(|p| p.parse().ok()).unwrap_or(0)).collect();
+    let pids: Vec<i32> = (0..plan.job.tasks.len())
+        .map(|i| values.get(&format!("task.{i}.pid")).and_then(|p| p.parse().ok()).unwrap_or(0))
+        .collect();
     let platform = Arc::new(Platform { hz, ..(*e.platform).clone() });
     let mut lost = trace.lost.clone();
-    lost.extend(values.iter().filter_map(|(k, v)| Some((k.strip_prefix("lost.")?, v))).filter(|(_, v)| *v != "0").map(|(cpu, v)| format!("CPU {cpu}: {v} events")));
+    lost.extend(
+        values
+            .iter()
+            .filter_map(|(k, v)| Some((k.strip_prefix("lost.")?, v)))
+            .filter(|(_, v)| *v != "0")
+            .map(|(cpu, v)| format!("CPU {cpu}: {v} events")),
+    );
     sink.header(&Header {
         backend: "vm",
         platform: Arc::clone(&platform),
@@ -196,7 +237,12 @@ fn deliver(answer: &Answer<'_>, e: &Experiment, plan: &plan::Plan, sink: &mut dy
 }
 
 /// Every setting as the kernel has it.
-fn settings(e: &Experiment, plan: &plan::Plan, values: &BTreeMap<String, String>, hz: u32) -> Settings {
+fn settings(
+    e: &Experiment,
+    plan: &plan::Plan,
+    values: &BTreeMap<String, String>,
+    hz: u32,
+) -> Settings {
     let mut all: BTreeMap<String, Value> = BTreeMap::new();
     for name in ["governor", "uclamp_min", "uclamp_max"] {
         if let Some(v) = e.settings.0.get(name) {
@@ -205,7 +251,8 @@ fn settings(e: &Experiment, plan: &plan::Plan, values: &BTreeMap<String, String>
     }
     for (name, path) in &plan.settings {
         // Not there, or (sched_energy_aware where it cannot be) empty: no such setting.
-        if let Some(text) = values.get(path).filter(|t| !t.starts_with('!') && !t.trim().is_empty()) {
+        if let Some(text) = values.get(path).filter(|t| !t.starts_with('!') && !t.trim().is_empty())
+        {
             all.insert(name.clone(), plan::value(text));
         }
     }
@@ -235,15 +282,18 @@ fn signals(values: &BTreeMap<String, String>) -> Vec<Signal> {
 }
 
 fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
-    let mut notes: Vec<String> = e.workload.without_effect.iter().map(|key| format!("without effect: {key}")).collect();
+    let mut notes: Vec<String> =
+        e.workload.without_effect.iter().map(|key| format!("without effect: {key}")).collect();
     // Not every architecture keeps the others (arm64 has no irq average).
-    const EXPECTED: [&str; 4] = ["probe rt/pelt_se", "probe rt/uest_se", "probe rt/pelt_cfs", "probe rt/ovu"];
+    const EXPECTED: [&str; 4] =
+        ["probe rt/pelt_se", "probe rt/uest_se", "probe rt/pelt_cfs", "probe rt/ovu"];
     let refused = values.iter().filter(|(k, _)| EXPECTED.contains(&k.as_str()));
     let release = values.get("release").map_or("", String::as_str);
     if let Some(rev) = fetch::rev_in(release)
         && !release.starts_with(&format!("{rev}."))
     {
-        notes.push(format!("Linux {release} is newer than the newest generation known here, {rev}"));
+        notes
+            .push(format!("Linux {release} is newer than the newest generation known here, {rev}"));
     }
     notes.extend(refused.map(|(k, why)| format!("this kernel has no {k}: {why}")));
     notes

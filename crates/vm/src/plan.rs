@@ -98,9 +98,13 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
     };
     let mut settings = Vec::new();
     for d in &e.platform.domains {
-        job.set.push((format!("{CPUFREQ}/policy{}/scaling_governor", d.cpus[0].0), governor.clone()));
+        job.set
+            .push((format!("{CPUFREQ}/policy{}/scaling_governor", d.cpus[0].0), governor.clone()));
     }
-    for (name, path) in [("sched_energy_aware", ENERGY_AWARE.to_string()), ("base_slice_ns", format!("{SCHED_DEBUG}/base_slice_ns"))] {
+    for (name, path) in [
+        ("sched_energy_aware", ENERGY_AWARE.to_string()),
+        ("base_slice_ns", format!("{SCHED_DEBUG}/base_slice_ns")),
+    ] {
         match e.policy.set.get(name) {
             Some(value) => job.set.push((path.clone(), value.to_string())),
             None => job.read.push(path.clone()),
@@ -130,8 +134,11 @@ fn simulated_only(e: &Experiment) -> Result<(), InputError> {
     for (name, idle) in SIMULATED_ONLY {
         match e.policy.set.get(*name) {
             Some(v) if Some(v.to_string().as_str()) != *idle => {
-                return Err(InputError::new(format!("setting {name}={v}"), "only the simulator has this setting, a real kernel has not")
-                    .hint("leave it out, or run it with --backend sim"));
+                return Err(InputError::new(
+                    format!("setting {name}={v}"),
+                    "only the simulator has this setting, a real kernel has not",
+                )
+                .hint("leave it out, or run it with --backend sim"));
             }
             _ => {}
         }
@@ -142,14 +149,28 @@ fn simulated_only(e: &Experiment) -> Result<(), InputError> {
 /// The settings of this run that are tunables of the governor, with their paths.
 fn tunables(e: &Experiment, governor: &str) -> Vec<(String, String)> {
     let ours = |name: &str| {
-        let shared = ["governor", "sched_energy_aware", "base_slice_ns", "uclamp_min", "uclamp_max", "first_cpu"];
-        shared.contains(&name) || SIMULATED_ONLY.iter().any(|(n, _)| *n == name) || name.contains('.')
+        let shared = [
+            "governor",
+            "sched_energy_aware",
+            "base_slice_ns",
+            "uclamp_min",
+            "uclamp_max",
+            "first_cpu",
+        ];
+        shared.contains(&name)
+            || SIMULATED_ONLY.iter().any(|(n, _)| *n == name)
+            || name.contains('.')
     };
     let names = e.settings.0.keys().filter(|n| !ours(n));
     names
         .flat_map(|name| match name.as_str() {
             // Every policy has its own.
-            "scaling_setspeed" => e.platform.domains.iter().map(|d| (name.clone(), format!("{CPUFREQ}/policy{}/{name}", d.cpus[0].0))).collect(),
+            "scaling_setspeed" => e
+                .platform
+                .domains
+                .iter()
+                .map(|d| (name.clone(), format!("{CPUFREQ}/policy{}/{name}", d.cpus[0].0)))
+                .collect(),
             _ => vec![(name.clone(), format!("{CPUFREQ}/{governor}/{name}"))],
         })
         .collect()
@@ -165,16 +186,24 @@ fn modules_for(governor: &str, present: &[String]) -> Vec<String> {
 fn reads(platform: &Platform) -> Vec<String> {
     let mut paths = vec![ENERGY_MODEL.to_string(), format!("{SCHED_DEBUG}/features")];
     for d in &platform.domains {
-        for name in ["scaling_available_frequencies", "scaling_driver", "related_cpus", "cpuinfo_transition_latency"] {
+        for name in [
+            "scaling_available_frequencies",
+            "scaling_driver",
+            "related_cpus",
+            "cpuinfo_transition_latency",
+        ] {
             paths.push(format!("{CPUFREQ}/policy{}/{name}", d.cpus[0].0));
         }
     }
-    paths.extend(platform.cpus().map(|c| format!("/sys/devices/system/cpu/cpu{}/cpu_capacity", c.0)));
+    paths.extend(
+        platform.cpus().map(|c| format!("/sys/devices/system/cpu/cpu{}/cpu_capacity", c.0)),
+    );
     paths
 }
 
 fn cpu(platform: &Platform, cpu: CpuId) -> Cpu {
-    let d = &platform.domains[platform.domain_of(cpu).expect("validated: every CPU is in a domain")];
+    let d =
+        &platform.domains[platform.domain_of(cpu).expect("validated: every CPU is in a domain")];
     Cpu { capacity: d.capacity.0, freq_max_khz: d.freq_max().0, policy: d.cpus[0].0 }
 }
 
@@ -186,7 +215,8 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
     }
     let all: Vec<CpuId> = e.platform.cpus().collect();
     let mask = task.attr.cpus.as_ref().unwrap_or(&all);
-    let capacity = |c: &CpuId| e.platform.domain_of(*c).map_or(u64::MAX, |d| e.platform.domains[d].capacity.0);
+    let capacity =
+        |c: &CpuId| e.platform.domain_of(*c).map_or(u64::MAX, |d| e.platform.domains[d].capacity.0);
     mask.iter().copied().min_by_key(|c| (capacity(c), c.0)).unwrap_or(CpuId(0))
 }
 
@@ -268,7 +298,11 @@ impl Limits {
 }
 
 /// What the booted kernel must say, path by path, as a mistake names it.
-pub(crate) fn readback(platform: &Platform, job: &Job, values: &BTreeMap<String, String>) -> Result<(), String> {
+pub(crate) fn readback(
+    platform: &Platform,
+    job: &Job,
+    values: &BTreeMap<String, String>,
+) -> Result<(), String> {
     let get = |path: &str| values.get(path).map_or("nothing", String::as_str);
     let differs = |path: &str, wanted: &str| {
         let found = get(path);
@@ -277,9 +311,13 @@ pub(crate) fn readback(platform: &Platform, job: &Job, values: &BTreeMap<String,
     for d in &platform.domains {
         let path = format!("{CPUFREQ}/policy{}/scaling_available_frequencies", d.cpus[0].0);
         let wanted: Vec<u64> = d.opps.iter().map(|o| o.freq.0).collect();
-        let found: Vec<u64> = get(&path).split_whitespace().filter_map(|w| w.parse().ok()).collect();
+        let found: Vec<u64> =
+            get(&path).split_whitespace().filter_map(|w| w.parse().ok()).collect();
         if found != wanted {
-            return Err(differs(&path, &wanted.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")));
+            return Err(differs(
+                &path,
+                &wanted.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
+            ));
         }
         for cpu in &d.cpus {
             let path = format!("/sys/devices/system/cpu/cpu{}/cpu_capacity", cpu.0);
@@ -305,11 +343,17 @@ fn energy_model(platform: &Platform, values: &BTreeMap<String, String>) -> Resul
         return Ok(());
     }
     for d in platform.domains.iter().filter(|d| d.opps.iter().all(|o| o.power.0 > 0)) {
-        let state = |o: &Opp| EmPerfState { frequency: o.freq, power: o.power, ..EmPerfState::default() };
+        let state =
+            |o: &Opp| EmPerfState { frequency: o.freq, power: o.power, ..EmPerfState::default() };
         let mut states: Vec<EmPerfState> = d.opps.iter().map(state).collect();
         em_compute_costs(KernelRev::V6_12, &mut states, d.capacity);
         for s in &states {
-            let fields = [("power", s.power.0), ("performance", s.performance.0), ("cost", s.cost), ("inefficient", s.inefficient.into())];
+            let fields = [
+                ("power", s.power.0),
+                ("performance", s.performance.0),
+                ("cost", s.cost),
+                ("inefficient", s.inefficient.into()),
+            ];
             for (name, wanted) in fields {
                 let path = format!("{ENERGY_MODEL}/cpu{}/ps:{}/{name}", d.cpus[0].0, s.frequency.0);
                 // A kernel may show fewer of them.

@@ -77,10 +77,16 @@ pub(crate) struct Boot {
 impl Boot {
     /// Starts `machine`.
     pub(crate) fn start(machine: &Machine<'_>) -> Result<Boot, BootError> {
-        let dir = RunDir::new().map_err(|e| BootError::Host(format!("{}: no directory for the run: {e}", std::env::temp_dir().display())))?;
+        let dir = RunDir::new().map_err(|e| {
+            BootError::Host(format!(
+                "{}: no directory for the run: {e}",
+                std::env::temp_dir().display()
+            ))
+        })?;
         dir.write("soc.dtb", machine.device_tree)?;
         dir.write("initramfs", machine.initramfs)?;
-        let errors = File::create(dir.0.join("qemu")).map_err(|e| BootError::Host(e.to_string()))?;
+        let errors =
+            File::create(dir.0.join("qemu")).map_err(|e| BootError::Host(e.to_string()))?;
         let child = mortal(&machine.qemu.command)
             .args(arguments(machine))
             .current_dir(&dir.0)
@@ -96,13 +102,19 @@ impl Boot {
     /// called now and then with the time since the start.
     ///
     /// Errors: no end within `limit`, QEMU's own failure, a guest that left no answer.
-    pub(crate) fn answer(mut self, limit: Duration, mut tick: impl FnMut(Duration)) -> Result<Vec<u8>, BootError> {
+    pub(crate) fn answer(
+        mut self,
+        limit: Duration,
+        mut tick: impl FnMut(Duration),
+    ) -> Result<Vec<u8>, BootError> {
         let status = loop {
             let passed = self.since.elapsed();
             match self.child.try_wait() {
                 Ok(Some(status)) => break status,
                 Ok(None) if passed > limit => {
-                    return Err(self.guest(&format!("the guest did not end within {} s", limit.as_secs())));
+                    return Err(
+                        self.guest(&format!("the guest did not end within {} s", limit.as_secs()))
+                    );
                 }
                 Ok(None) => {
                     tick(passed);
@@ -114,7 +126,9 @@ impl Boot {
         };
         let answer = fs::read(self.dir.0.join(ANSWER));
         match answer {
-            _ if !status.success() => Err(self.guest(&format!("QEMU ended with {}", ending(status)))),
+            _ if !status.success() => {
+                Err(self.guest(&format!("QEMU ended with {}", ending(status))))
+            }
             Ok(bytes) if !bytes.is_empty() => Ok(bytes),
             _ => Err(self.guest("the guest ended without an answer")),
         }
@@ -122,8 +136,15 @@ impl Boot {
 
     /// An error with QEMU's own words and the console's last lines.
     fn guest(&self, what: &str) -> BootError {
-        let text = |name: &str| String::from_utf8_lossy(&fs::read(self.dir.0.join(name)).unwrap_or_default()).into_owned();
-        BootError::Guest(what.to_string() + &last_words("QEMU", &text("qemu")) + &last_words("the guest's console", &text("console")))
+        let text = |name: &str| {
+            String::from_utf8_lossy(&fs::read(self.dir.0.join(name)).unwrap_or_default())
+                .into_owned()
+        };
+        BootError::Guest(
+            what.to_string()
+                + &last_words("QEMU", &text("qemu"))
+                + &last_words("the guest's console", &text("console")),
+        )
     }
 }
 
@@ -183,10 +204,16 @@ fn arguments(machine: &Machine<'_>) -> Vec<OsString> {
     let icount = format!("shift={},sleep=off,align=off", machine.shift);
     let mut all = hardware(machine);
     all.extend(["-dtb", "soc.dtb", "-initrd", "initramfs"].map(OsString::from));
-    all.extend(["-accel", "tcg,thread=single", "-icount", &icount, "-rtc", "base=2026-01-01,clock=vm"].map(OsString::from));
+    all.extend(
+        ["-accel", "tcg,thread=single", "-icount", &icount, "-rtc", "base=2026-01-01,clock=vm"]
+            .map(OsString::from),
+    );
     all.extend(["-monitor", "none", "-serial", "file:console"].map(OsString::from));
     all.extend(["-semihosting-config", "enable=on,target=native,userspace=on"].map(OsString::from));
-    all.extend(["-append", "console=ttyAMA0 quiet nokaslr random.trust_cpu=off panic=-1"].map(OsString::from));
+    all.extend(
+        ["-append", "console=ttyAMA0 quiet nokaslr random.trust_cpu=off panic=-1"]
+            .map(OsString::from),
+    );
     all
 }
 
@@ -220,7 +247,8 @@ impl RunDir {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let base = std::env::temp_dir();
         remove_leftovers(&base);
-        let name = format!("{PREFIX}{}.{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name =
+            format!("{PREFIX}{}.{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = base.join(name);
         fs::create_dir(&dir)?;
         Ok(RunDir(dir))
@@ -242,7 +270,9 @@ impl Drop for RunDir {
 fn remove_leftovers(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|n| n.strip_prefix(PREFIX)?.split('.').next()?.parse::<u32>().ok());
+        let pid = name
+            .to_str()
+            .and_then(|n| n.strip_prefix(PREFIX)?.split('.').next()?.parse::<u32>().ok());
         if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
             // Somebody else's is not ours to remove, and fails.
             let _ = fs::remove_dir_all(entry.path());

@@ -49,7 +49,9 @@ impl PageLayout {
     /// From the text of `header_page`.
     pub(crate) fn parse(text: &str) -> Result<PageLayout, String> {
         let fields: BTreeMap<String, Field> = text.lines().filter_map(field).collect();
-        let get = |name: &str| fields.get(name).copied().ok_or_else(|| format!("header_page has no field `{name}`"));
+        let get = |name: &str| {
+            fields.get(name).copied().ok_or_else(|| format!("header_page has no field `{name}`"))
+        };
         let (commit, data) = (get("commit")?, get("data")?);
         if get("timestamp")?.offset != 0 || data.size == 0 {
             return Err("header_page: this layout is not known".into());
@@ -70,7 +72,8 @@ impl Format {
 fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.trim().split(';').map(str::trim);
     let declaration = parts.next()?.strip_prefix("field:")?;
-    let value = |part: Option<&str>, key: &str| part?.strip_prefix(key)?.trim().parse::<usize>().ok();
+    let value =
+        |part: Option<&str>, key: &str| part?.strip_prefix(key)?.trim().parse::<usize>().ok();
     let (offset, size) = (value(parts.next(), "offset:")?, value(parts.next(), "size:")?);
     let signed = value(parts.next(), "signed:").unwrap_or(0) != 0;
     let name = declaration.split_whitespace().last()?.trim_start_matches('*');
@@ -118,25 +121,35 @@ impl<'a> Record<'a> {
 /// The events in `pages` of one CPU, in order, and whether any were lost among them.
 ///
 /// Errors: bytes that are no such pages.
-pub(crate) fn records<'a>(layout: PageLayout, pages: &'a [u8]) -> Result<(Vec<Record<'a>>, bool), String> {
+pub(crate) fn records<'a>(
+    layout: PageLayout,
+    pages: &'a [u8],
+) -> Result<(Vec<Record<'a>>, bool), String> {
     let mut all = Vec::new();
     let mut lost = false;
     if pages.len() % layout.size != 0 {
         return Err(format!("{} bytes are no whole pages of {}", pages.len(), layout.size));
     }
     for (n, page) in pages.chunks_exact(layout.size).enumerate() {
-        let at = |offset: usize| u64::from_le_bytes(page[offset..offset + 8].try_into().unwrap_or_default());
-        let commit = at(layout.commit.offset) & if layout.commit.size == 4 { 0xffff_ffff } else { u64::MAX };
+        let at = |offset: usize| {
+            u64::from_le_bytes(page[offset..offset + 8].try_into().unwrap_or_default())
+        };
+        let commit =
+            at(layout.commit.offset) & if layout.commit.size == 4 { 0xffff_ffff } else { u64::MAX };
         lost |= commit & MISSED != 0;
         let used = (commit & COMMIT_SIZE) as usize;
-        let data = page.get(layout.data..layout.data + used).ok_or_else(|| format!("page {n}: {used} bytes in use"))?;
-        page_records(data, at(0), &mut all).ok_or_else(|| format!("page {n}: an event ends outside it"))?;
+        let data = page
+            .get(layout.data..layout.data + used)
+            .ok_or_else(|| format!("page {n}: {used} bytes in use"))?;
+        page_records(data, at(0), &mut all)
+            .ok_or_else(|| format!("page {n}: an event ends outside it"))?;
     }
     Ok((all, lost))
 }
 
 fn page_records<'a>(data: &'a [u8], start: u64, all: &mut Vec<Record<'a>>) -> Option<()> {
-    let word = |at: usize| Some(u32::from_le_bytes(data.get(at..at.checked_add(4)?)?.try_into().ok()?));
+    let word =
+        |at: usize| Some(u32::from_le_bytes(data.get(at..at.checked_add(4)?)?.try_into().ok()?));
     let (mut time, mut at) = (start, 0);
     while at < data.len() {
         let head = word(at)?;
@@ -214,7 +227,8 @@ pub(crate) mod tests {
         ]
         .concat();
         let (found, lost) = records(layout, &pages).unwrap();
-        let seen: Vec<(u64, usize, u8)> = found.iter().map(|r| (r.at, r.data.len(), r.data[0])).collect();
+        let seen: Vec<(u64, usize, u8)> =
+            found.iter().map(|r| (r.at, r.data.len(), r.data[0])).collect();
         assert_eq!(seen, [(1000, 8, 1), (1005, 300, 2), (1005 + (1 << 40), 12, 3), (8, 4, 4)]);
         assert!(!lost);
     }
@@ -264,7 +278,10 @@ pub(crate) mod tests {
             \nprint fmt: \"x\"\n";
         let f = Format::parse(text).unwrap();
         assert_eq!(f.id, 316);
-        assert_eq!(f.fields["prev_comm"], Field { offset: 8, size: 16, signed: false, dynamic: false });
+        assert_eq!(
+            f.fields["prev_comm"],
+            Field { offset: 8, size: 16, signed: false, dynamic: false }
+        );
         assert!(f.fields["prev_state"].signed && f.fields["name"].dynamic);
         let mut data = vec![0; 48];
         data[8..12].copy_from_slice(b"ab\0c");

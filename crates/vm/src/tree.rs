@@ -54,7 +54,11 @@ impl Node {
         self
     }
     /// With a property of cells.
-    pub(crate) fn cells<C: Into<Cell>>(mut self, name: &str, cells: impl IntoIterator<Item = C>) -> Node {
+    pub(crate) fn cells<C: Into<Cell>>(
+        mut self,
+        name: &str,
+        cells: impl IntoIterator<Item = C>,
+    ) -> Node {
         self.props.push((name.into(), Prop::Cells(cells.into_iter().map(C::into).collect())));
         self
     }
@@ -111,7 +115,11 @@ impl Node {
         self.children.iter().for_each(|c| c.number_labels(handles));
     }
 
-    fn write_to(&self, fdt: &mut vm_fdt::FdtWriter, handles: &BTreeMap<&str, u32>) -> Result<(), String> {
+    fn write_to(
+        &self,
+        fdt: &mut vm_fdt::FdtWriter,
+        handles: &BTreeMap<&str, u32>,
+    ) -> Result<(), String> {
         let place = |e: vm_fdt::Error| format!("device tree: node `{}`: {e}", self.name);
         let node = fdt.begin_node(&self.name).map_err(place)?;
         for (name, prop) in &self.props {
@@ -119,9 +127,13 @@ impl Node {
                 Prop::Cells(cells) => {
                     let number = |c: &Cell| match c {
                         Cell::N(n) => Ok(*n),
-                        Cell::Ref(l) => handles.get(l.as_str()).copied().ok_or(format!("device tree: node `{}`: no node is labelled `{l}`", self.name)),
+                        Cell::Ref(l) => handles.get(l.as_str()).copied().ok_or(format!(
+                            "device tree: node `{}`: no node is labelled `{l}`",
+                            self.name
+                        )),
                     };
-                    let cells: Vec<u32> = cells.iter().map(number).collect::<Result<_, String>>()?;
+                    let cells: Vec<u32> =
+                        cells.iter().map(number).collect::<Result<_, String>>()?;
                     fdt.property_array_u32(name, &cells)
                 }
                 Prop::U64(n) => fdt.property_u64(name, *n),
@@ -166,7 +178,10 @@ impl Node {
                     format!(" = <{}>", words.join(" "))
                 }
                 Prop::U64(n) => format!(" = /bits/ 64 <{n}>"),
-                Prop::Text(texts) => format!(" = {}", texts.iter().map(|t| format!("{t:?}")).collect::<Vec<_>>().join(", ")),
+                Prop::Text(texts) => format!(
+                    " = {}",
+                    texts.iter().map(|t| format!("{t:?}")).collect::<Vec<_>>().join(", ")
+                ),
                 Prop::Flag => String::new(),
             };
             let _ = writeln!(s, "{indent}\t{name}{value};");

@@ -43,15 +43,24 @@ fn releases_are_plain_kernels_of_6_12_and_newer_by_number() {
 fn packages_follow_how_a_release_is_split() {
     let of = |there: &[&str]| packages("R", |p| there.contains(&p));
     let some = |names: &[&str]| Some(names.iter().map(|n| n.to_string()).collect::<Vec<_>>());
-    assert_eq!(of(&["linux-image-R", "linux-binary-R", "linux-modules-R"]), some(&["linux-binary-R", "linux-modules-R"]));
-    assert_eq!(of(&["linux-image-R", "linux-binary-unsigned-R", "linux-modules-R"]), some(&["linux-binary-unsigned-R", "linux-modules-R"]));
+    assert_eq!(
+        of(&["linux-image-R", "linux-binary-R", "linux-modules-R"]),
+        some(&["linux-binary-R", "linux-modules-R"])
+    );
+    assert_eq!(
+        of(&["linux-image-R", "linux-binary-unsigned-R", "linux-modules-R"]),
+        some(&["linux-binary-unsigned-R", "linux-modules-R"])
+    );
     assert_eq!(of(&["linux-image-R"]), some(&["linux-image-R"]));
     assert_eq!(of(&["linux-modules-R"]), None);
 }
 
 #[test]
 fn versions_of_qemu() {
-    assert_eq!(version_in("QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds)\nCopyright"), Some((10, 0)));
+    assert_eq!(
+        version_in("QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds)\nCopyright"),
+        Some((10, 0))
+    );
     assert_eq!(version_in("QEMU emulator version 7.2.19"), Some((7, 2)));
     assert_eq!(version_in("something else"), None);
 }
@@ -68,11 +77,17 @@ fn only_whole_kernels_count_and_the_newest_is_taken() {
     let names: Vec<String> = cache.kernels().into_iter().map(|k| k.release).collect();
     assert_eq!(names, ["7.2.13-arm64", "7.2.9-arm64"]);
     assert_eq!(cache.kernel(None).unwrap().release, "7.2.13-arm64");
-    assert_eq!(cache.kernel(Some("7.2.9-arm64")).unwrap().image, dir.0.join("kernels/7.2.9-arm64/Image"));
+    assert_eq!(
+        cache.kernel(Some("7.2.9-arm64")).unwrap().image,
+        dir.0.join("kernels/7.2.9-arm64/Image")
+    );
     assert!(cache.kernel(Some("7.2.8-arm64")).is_err());
     // What is in the cache is not fetched again: no apt is asked.
     let mut said = Vec::new();
-    assert_eq!(cache.fetch_kernel(None, &mut |s| said.push(s.to_string())).unwrap().release, "7.2.13-arm64");
+    assert_eq!(
+        cache.fetch_kernel(None, &mut |s| said.push(s.to_string())).unwrap().release,
+        "7.2.13-arm64"
+    );
     assert_eq!(said, [""; 0]);
 }
 

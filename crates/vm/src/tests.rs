@@ -1,0 +1,410 @@
+//! Runs on a QEMU that is a shell script: what comes of answers that are right, wrong, damaged
+//! or missing, and of processes that die or do not end.
+
+use super::*;
+use crate::ring::tests::{HEADER_PAGE, page};
+use risetime_guest::answer::{Writer, value_line};
+use risetime_kernel::units::{CpuId, KHz, Span, TaskId, Util};
+use risetime_model::{Policy, Workload};
+use risetime_trace::{Event, Memory, SwitchOut, Why};
+use std::fs;
+use std::time::Instant as Clock;
+
+/// A directory with an agent, a kernel and a script in QEMU's place.
+struct Rig {
+    dir: PathBuf,
+    vm: Vm,
+}
+
+impl Rig {
+    /// `script` runs in the run's directory; `$DIR` is the rig's.
+    fn new(name: &str, script: &str) -> Rig {
+        let dir = std::env::temp_dir().join(format!("risetime-rig-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(dir.join("modules")).unwrap();
+        for file in ["agent", "Image", "modules/cpufreq-dt.ko"] {
+            fs::write(dir.join(file), b"x").unwrap();
+        }
+        fs::write(dir.join("qemu"), format!("DIR={}\npwd > $DIR/cwd\n{script}\n", dir.display()))
+            .unwrap();
+        let command = vec!["/bin/sh".into(), dir.join("qemu").into()];
+        let qemu = Qemu { command, version: (10, 0) };
+        let limit = Some(Duration::from_secs(20));
+        let vm = Vm { qemu, kernel: dir.join("Image"), agent: dir.join("agent"), shift: 1, limit };
+        Rig { dir, vm }
+    }
+
+    /// One that answers `bytes`.
+    fn answering(name: &str, bytes: &[u8]) -> Rig {
+        let rig = Rig::new(name, "cp $DIR/said answer");
+        fs::write(rig.dir.join("said"), bytes).unwrap();
+        rig
+    }
+
+    fn run(&self, policy: &str) -> (Result<Outcome, RunError>, Memory) {
+        let mut memory = Memory::default();
+        let done = self.vm.run(&experiment(policy), &mut memory);
+        (done, memory)
+    }
+
+    fn error(&self) -> String {
+        self.run("linux-7.2").0.unwrap_err().to_string()
+    }
+
+    /// Whether the directory of the run, which the script has noted, is gone.
+    fn is_clean(&self) -> bool {
+        let cwd = fs::read_to_string(self.dir.join("cwd")).unwrap();
+        !Path::new(cwd.trim()).exists()
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn experiment(policy: &str) -> Experiment {
+    let policy = Policy::from_arg(policy).unwrap();
+    Experiment {
+        platform: Arc::new(Platform::load("m1").unwrap()),
+        workload: Arc::new(Workload::load("rampup").unwrap()),
+        settings: Settings(policy.set.clone()),
+        policy,
+        duration: Span::from_ms(10),
+        phase: Span(0),
+        seed: 1,
+    }
+}
+
+/// What a kernel says that does everything as told.
+fn obedient(policy: &str) -> BTreeMap<String, String> {
+    let e = experiment(policy);
+    let plan = plan::plan(&e, &["cpufreq-dt.ko".into()]).unwrap();
+    let mut values: BTreeMap<String, String> = plan.job.set.iter().cloned().collect();
+    for d in &e.platform.domains {
+        let frequencies: Vec<String> = d.opps.iter().map(|o| o.freq.0.to_string()).collect();
+        let first = d.cpus[0].0;
+        values.insert(
+            format!("/sys/devices/system/cpu/cpufreq/policy{first}/scaling_available_frequencies"),
+            frequencies.join(" "),
+        );
+        for cpu in &d.cpus {
+            values.insert(
+                format!("/sys/devices/system/cpu/cpu{}/cpu_capacity", cpu.0),
+                d.capacity.0.to_string(),
+            );
+        }
+    }
+    for (key, value) in [
+        ("hz", "250"),
+        ("release", "7.2.1"),
+        ("task.0.pid", "70"),
+        ("lost.0", "0"),
+        ("/proc/sys/kernel/sched_energy_aware", "1"),
+    ] {
+        values.insert(key.into(), value.into());
+    }
+    values
+}
+
+fn format(id: u16, fields: &[(&str, &str, usize, usize)]) -> String {
+    let common = [("unsigned short", "common_type", 0, 2), ("int", "common_pid", 4, 4)];
+    let line = |(kind, name, offset, size): &(&str, &str, usize, usize)| {
+        let signed = u8::from(!kind.starts_with('u') && *kind != "char");
+        format!("\tfield:{kind} {name};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n")
+    };
+    let lines: String = common.iter().chain(fields).map(line).collect();
+    format!("name: x\nID: {id}\nformat:\n{lines}")
+}
+
+/// An event's bytes: numbers of 4 bytes, texts of 16.
+enum Word<'a> {
+    N(i32),
+    T(&'a str),
+}
+fn event(id: u16, words: &[Word<'_>]) -> Vec<u8> {
+    let mut bytes = vec![0; 8];
+    bytes[..2].copy_from_slice(&id.to_le_bytes());
+    for w in words {
+        match w {
+            Word::N(n) => bytes.extend(n.to_le_bytes()),
+            Word::T(t) => {
+                bytes.extend(t.bytes());
+                bytes.resize(bytes.len() + 16 - t.len(), 0);
+            }
+        }
+    }
+    bytes
+}
+const SWITCH: u16 = 1;
+const PRINT: u16 = 2;
+const FREQ: u16 = 3;
+const UTIL_EST: u16 = 4;
+
+fn switch(prev: i32, state: i32, next: i32) -> Vec<u8> {
+    event(SWITCH, &[Word::T("a"), Word::N(prev), Word::N(state), Word::T("b"), Word::N(next)])
+}
+fn mark(text: &str) -> Vec<u8> {
+    let mut bytes = event(PRINT, &[]);
+    bytes.extend(text.bytes().chain([b'\n', 0]));
+    bytes
+}
+
+/// An answer with a short trace: CPU 4 runs the workload's task from before time 0 on.
+fn answer(values: &BTreeMap<String, String>) -> Vec<u8> {
+    let mut w = Writer::new(Vec::new()).unwrap();
+    let text: String = values.iter().map(|(k, v)| value_line(k, v)).collect();
+    w.section("values", text.as_bytes()).unwrap();
+    w.section("header_page", HEADER_PAGE.as_bytes()).unwrap();
+    let switch_fields = [
+        ("char", "prev_comm[16]", 8, 16),
+        ("pid_t", "prev_pid", 24, 4),
+        ("long", "prev_state", 28, 4),
+        ("char", "next_comm[16]", 32, 16),
+        ("pid_t", "next_pid", 48, 4),
+    ];
+    for (name, text) in [
+        ("sched/sched_switch", format(SWITCH, &switch_fields)),
+        ("ftrace/print", format(PRINT, &[("char", "buf[]", 8, 0)])),
+        ("power/cpu_frequency", format(FREQ, &[("u32", "state", 8, 4), ("u32", "cpu_id", 12, 4)])),
+        ("rt/uest_se", format(UTIL_EST, &[("s32", "pid", 8, 4), ("u32", "est", 12, 4)])),
+    ] {
+        w.section(&format!("format {name}"), text.as_bytes()).unwrap();
+    }
+    let freq = |khz: i32, cpu: i32| event(FREQ, &[Word::N(khz), Word::N(cpu)]);
+    let cpu0 = [
+        (0, mark("rt freq 4 828000")),
+        (100, mark("rt start")),
+        (400, freq(972_000, 0)),
+        (0, freq(972_000, 1)),
+        (600, mark("rt end")),
+    ];
+    let est = event(UTIL_EST, &[Word::N(70), Word::N(i32::MIN | 229)]);
+    let cpu4 = [
+        (0, switch(0, 0, 70)),
+        (200, mark("rt phase 0 1")),
+        (0, est),
+        (100, switch(70, 0x100, 99)),
+        (100, switch(99, 1, 70)),
+        (1, switch(70, 0x10, 0)),
+        (10_000, switch(0, 0, 70)),
+    ];
+    w.section("pages 0", &page(1_000_000, &cpu0)).unwrap();
+    w.section("pages 4", &page(1_000_050, &cpu4)).unwrap();
+    w.finish().unwrap()
+}
+
+/// Every event but idle ones, as text.
+struct Shown(Vec<(u64, String)>);
+
+impl TraceSink for Shown {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, at: Instant, e: &Event<'_>) {
+        let keep = !matches!(e, Event::Idle { .. });
+        self.0.extend(keep.then(|| (at.0, format!("{e:?}"))));
+    }
+    fn end(&mut self, _: Instant) {}
+}
+
+#[test]
+fn a_trace_starts_at_its_mark_in_the_state_of_that_moment() {
+    let rig = Rig::answering("good", &answer(&obedient("linux-7.2")));
+    let (done, trace) = rig.run("linux-7.2");
+    let done = done.unwrap();
+    assert!(rig.is_clean());
+    assert_eq!(done.end.0, 1000);
+    let header = trace.header().unwrap();
+    assert_eq!(
+        (header.kernel_release.as_str(), header.platform.hz, header.backend),
+        ("7.2.1", 250, "vm")
+    );
+    assert_eq!(header.settings.int("sched_energy_aware"), Some(1));
+    let mut seen = Shown(Vec::new());
+    trace.replay(&mut seen);
+    let user = |why| Event::TaskNew {
+        task: TaskId(0),
+        comm: "rampup",
+        user: true,
+        cpu: CpuId(4),
+        why,
+        max_speed: Util(1024),
+    };
+    let other = Event::TaskNew {
+        task: TaskId(1),
+        comm: "b",
+        user: false,
+        cpu: CpuId(4),
+        why: Why::Unknown,
+        max_speed: Util(1024),
+    };
+    let switch = |prev, next| Event::Switch { cpu: CpuId(4), prev, next };
+    let (task, system) = (TaskId(0), TaskId(1));
+    let wanted = [
+        (0, Event::Freq { cpu: CpuId(0), freq: KHz(600_000) }),
+        (0, Event::Freq { cpu: CpuId(4), freq: KHz(828_000) }),
+        (0, user(Why::FirstCpu)),
+        (0, switch(None, Some(task))),
+        (150, Event::Phase { task, index: 1, name: "busy" }),
+        (150, Event::UtilEst { task, util_est: Util(229) }),
+        (250, other),
+        (250, switch(Some((task, SwitchOut::Preempted)), Some(system))),
+        (350, switch(Some((system, SwitchOut::Sleeping)), Some(task))),
+        (351, switch(Some((task, SwitchOut::Exited)), None)),
+        (400, Event::Freq { cpu: CpuId(0), freq: KHz(972_000) }),
+    ];
+    let wanted: Vec<(u64, String)> = wanted.iter().map(|(at, e)| (*at, format!("{e:?}"))).collect();
+    assert_eq!(seen.0, wanted);
+}
+
+#[test]
+fn a_kernel_that_is_not_as_told_ends_the_run() {
+    let with = |policy: &str, path: &str, value: &str| {
+        let mut values = obedient(policy);
+        assert_ne!(values.insert(path.into(), value.into()).as_deref(), Some(value));
+        let rig = Rig::answering("told", &answer(&values));
+        let (done, trace) = rig.run(policy);
+        assert!(trace.header().is_none(), "no trace of a run that is not what was asked for");
+        done.unwrap_err().to_string()
+    };
+    let cpu = "/sys/devices/system/cpu";
+    let plain = "linux-7.2";
+    assert_eq!(
+        with(plain, &format!("{cpu}/cpu2/cpu_capacity"), "458"),
+        format!("{cpu}/cpu2/cpu_capacity: the kernel says \"458\", wanted \"459\"")
+    );
+    let limited = "linux-7.2+rate_limit_us=10000";
+    let tunable = format!("{cpu}/cpufreq/schedutil/rate_limit_us");
+    assert_eq!(
+        with(limited, &tunable, "84"),
+        format!("{tunable}: the kernel says \"84\", wanted \"10000\"")
+    );
+    let e = with(limited, &format!("failed {tunable}"), "Invalid argument");
+    assert_eq!(e, format!("{tunable}: cannot be set to \"10000\": Invalid argument"));
+    let frequencies = format!("{cpu}/cpufreq/policy0/scaling_available_frequencies");
+    assert!(
+        with(plain, &frequencies, "600000 972000")
+            .contains("wanted \"600000 972000 1332000 1704000 2064000\"")
+    );
+    let model = "/sys/kernel/debug/energy_model/cpu0/ps:600000";
+    assert_eq!(
+        with(plain, &format!("{model}/inefficient"), "1"),
+        format!("{model}/inefficient: the kernel says \"1\", wanted \"0\"")
+    );
+    assert_eq!(
+        with(plain, &format!("{model}/cost"), "3557"),
+        format!("{model}/cost: the kernel says \"3557\", wanted \"3556\"")
+    );
+}
+
+#[test]
+fn an_answer_that_is_damaged_cut_or_an_apology_is_no_result() {
+    let good = answer(&obedient("linux-7.2"));
+    let mut flipped = good.clone();
+    flipped[good.len() / 2] ^= 1;
+    assert!(
+        Rig::answering("flipped", &flipped)
+            .error()
+            .contains("the guest's answer is damaged or incomplete")
+    );
+    assert!(
+        Rig::answering("cut", &good[..good.len() - 30])
+            .error()
+            .contains("the guest's answer is damaged or incomplete")
+    );
+    let mut w = Writer::new(Vec::new()).unwrap();
+    w.section("error", b"module /modules/cpufreq-dt.ko: Exec format error").unwrap();
+    assert_eq!(
+        Rig::answering("sorry", &w.finish().unwrap()).error(),
+        "the guest: module /modules/cpufreq-dt.ko: Exec format error"
+    );
+}
+
+#[test]
+fn a_guest_that_dies_leaves_its_last_words_and_nothing_else() {
+    let rig = Rig::new(
+        "panic",
+        "echo booting > console; printf 'Kernel panic - not syncing\\r\\n\\033[0m' >> console; echo no disk >&2",
+    );
+    let e = rig.error();
+    assert_eq!(
+        e,
+        "the guest ended without an answer\n  QEMU, last lines:\n  | no disk\n  the guest's console, last lines:\n  | booting\n  | Kernel panic - not syncing\n  | [0m"
+    );
+    assert!(rig.is_clean());
+    // A partial answer of a QEMU that was killed is no answer.
+    let rig = Rig::new("killed", "echo half > answer; kill -9 $$");
+    assert_eq!(rig.error(), "QEMU ended with signal 9");
+    assert!(rig.is_clean());
+    assert_eq!(Rig::new("status", "exit 3").error(), "QEMU ended with exit code 3");
+}
+
+#[test]
+fn a_guest_that_does_not_end_is_ended() {
+    let mut rig = Rig::new("hang", "echo $$ > $DIR/pid; echo waiting > console; exec sleep 1000");
+    rig.vm.limit = Some(Duration::from_millis(300));
+    let since = Clock::now();
+    assert_eq!(
+        rig.error(),
+        "the guest did not end within 0 s\n  the guest's console, last lines:\n  | waiting"
+    );
+    assert!(since.elapsed() < Duration::from_secs(10));
+    let pid = fs::read_to_string(rig.dir.join("pid")).unwrap();
+    assert!(!Path::new("/proc").join(pid.trim()).exists(), "process {pid} is still there");
+    assert!(rig.is_clean());
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let mut rig = Rig::new("missing", "");
+    rig.vm.qemu.command = vec!["/no/such/qemu".into()];
+    let (done, _) = rig.run("linux-7.2");
+    assert!(done.is_err());
+    let mut rig = Rig::new("agentless", "");
+    rig.vm.agent = "/no/such/agent".into();
+    assert_eq!(
+        rig.run("linux-7.2").0,
+        Err(RunError::Unavailable("/no/such/agent: No such file or directory (os error 2)".into()))
+    );
+}
+
+#[test]
+fn settings_that_only_a_simulation_has_are_refused() {
+    let of =
+        |policy: &str| plan::plan(&experiment(policy), &[]).map(|_| ()).map_err(|e| e.to_string());
+    assert_eq!(of("linux-7.2+placement=fair+background_util=0"), Ok(()));
+    for setting in ["placement=prev", "start_util=0", "background_util=10", "first_tick_ns=5"] {
+        let e = of(&format!("linux-7.2+{setting}")).unwrap_err();
+        assert!(
+            e.starts_with(&format!("setting {setting}: only the simulator has this setting")),
+            "{e}"
+        );
+    }
+}
+
+#[test]
+fn a_job_holds_the_run() {
+    let e = experiment("linux-7.2+rate_limit_us=70+uclamp_max=300+governor=schedutil");
+    let modules =
+        ["cpufreq-dt.ko", "cpufreq_ondemand.ko", "cpufreq_userspace.ko"].map(String::from);
+    let job = plan::plan(&e, &modules).unwrap().job;
+    assert_eq!(job.modules, ["/modules/cpufreq-dt.ko"]);
+    assert_eq!((job.first_cpu, job.duration_ns, job.cpus.len()), (0, 10_000_000, 8));
+    assert_eq!(job.tasks[0].attr.uclamp_max, Some(300));
+    assert!(job.set.contains(&(
+        "/sys/devices/system/cpu/cpufreq/schedutil/rate_limit_us".into(),
+        "70".into()
+    )));
+    assert_eq!(risetime_guest::job::Job::parse(&job.to_text()), Ok(job));
+    let e = experiment("linux-7.2+governor=userspace+scaling_setspeed=972000+first_cpu=5");
+    let job = plan::plan(&e, &modules).unwrap().job;
+    assert_eq!(job.modules, ["/modules/cpufreq_userspace.ko", "/modules/cpufreq-dt.ko"]);
+    assert_eq!(job.first_cpu, 5);
+    let speeds: Vec<&str> = job
+        .set
+        .iter()
+        .filter(|(p, _)| p.ends_with("/scaling_setspeed"))
+        .map(|(p, _)| p.as_str())
+        .collect();
+    assert_eq!(speeds.len(), 2, "{speeds:?}");
+}

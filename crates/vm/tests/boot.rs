@@ -1,0 +1,91 @@
+//! A real kernel, booted: needs `make vm`. Bands are wide enough for every kernel since 6.12;
+//! nothing here is a figure of one version.
+
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
+use risetime_model::{Experiment, Platform, Policy, Settings, Workload};
+use risetime_trace::{Backend, Event, Memory, TraceSink};
+use risetime_vm::Vm;
+use risetime_vm::fetch::Cache;
+use std::sync::Arc;
+
+fn vm() -> Vm {
+    let cache = Cache::from_env().unwrap();
+    Vm::find(&cache, None).unwrap_or_else(|e| panic!("{e}")).0
+}
+
+fn experiment(platform: &str, policy: &str, seconds: u64) -> Experiment {
+    let policy = Policy::from_arg(policy).unwrap();
+    Experiment {
+        platform: Arc::new(Platform::load(platform).unwrap()),
+        workload: Arc::new(Workload::load("rampup").unwrap()),
+        settings: Settings(policy.set.clone()),
+        policy,
+        duration: Span::from_ms(seconds * 1000),
+        phase: Span(0),
+        seed: 1,
+    }
+}
+
+/// The whole trace, and as text.
+fn run(e: &Experiment) -> (Memory, String) {
+    struct Text(String);
+    impl TraceSink for Text {
+        fn header(&mut self, h: &risetime_trace::Header) {
+            self.0 += &format!("{h:?}\n");
+        }
+        fn event(&mut self, at: Instant, e: &Event<'_>) {
+            self.0 += &format!("{at} {e:?}\n");
+        }
+        fn end(&mut self, at: Instant) {
+            self.0 += &format!("{at}\n");
+        }
+    }
+    let mut memory = Memory::default();
+    vm().run(e, &mut memory).unwrap_or_else(|e| panic!("{e}"));
+    let mut text = Text(String::new());
+    memory.replay(&mut text);
+    (memory, text.0)
+}
+
+/// When the busy phase of the ramp-up begins.
+fn busy(trace: &Memory) -> Instant {
+    let phase = trace.events().iter().find(|(_, e)| matches!(e, Event::Phase { index: 1, .. }));
+    phase.expect("the workload enters its busy phase").0
+}
+
+fn after(trace: &Memory, wanted: impl Fn(&Event<'_>) -> bool) -> f64 {
+    let start = busy(trace);
+    let found = trace.events().iter().find(|(at, e)| *at >= start && wanted(e));
+    found.expect("it happens").0.since(start).as_ms()
+}
+
+#[test]
+fn a_ramp_on_the_m1_is_the_published_one_and_twice_the_same() {
+    let e = experiment("m1", "linux-7.2+rate_limit_us=10000", 2);
+    let (trace, text) = run(&e);
+    let header = trace.header().unwrap();
+    assert_eq!(header.settings.int("rate_limit_us"), Some(10_000), "read back");
+    assert_eq!(header.settings.int("sched_energy_aware"), Some(1));
+    assert_eq!(header.lost, [""; 0]);
+    let migrated =
+        after(&trace, |e| matches!(e, Event::Migrate { task, to, .. } if task.0 == 0 && to.0 >= 4));
+    assert!((80.0..115.0).contains(&migrated), "{migrated} ms on the little CPUs, published 90");
+    let half = after(
+        &trace,
+        |e| matches!(e, Event::PeltTask { task, util_avg, .. } if task.0 == 0 && *util_avg >= Util(450)),
+    );
+    assert!((95.0..125.0).contains(&half), "util 450 after {half} ms, published 105");
+    let top = after(&trace, |e| matches!(e, Event::Freq { cpu: CpuId(4), freq: KHz(3_204_000) }));
+    assert!((150.0..200.0).contains(&top), "top frequency after {top} ms, published 171 to 179");
+    assert_eq!(run(&e).1, text, "the same experiment gives the same bytes");
+}
+
+#[test]
+fn another_machine_and_governor_boot_as_well() {
+    let e = experiment("laptop4", "linux-7.2+governor=powersave", 1);
+    let (trace, _) = run(&e);
+    let header = trace.header().unwrap();
+    assert_eq!(header.settings.name("governor"), Some("powersave"));
+    let raised = |e: &Event<'_>| matches!(e, Event::Freq { freq, .. } if *freq > KHz(400_000));
+    assert!(!trace.events().iter().any(|(at, e)| at.0 > 0 && raised(e)));
+}
