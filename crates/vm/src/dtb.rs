@@ -201,7 +201,7 @@ fn cpus(platform: &Platform, dmips: &[u32]) -> Node {
         let i = domain_of(cpu);
         let d = &platform.domains[i];
         // GICv3 groups CPUs by 16 in the affinity register.
-        let reg = (cpu.0 / 16) << 8 | cpu.0 % 16;
+        let reg = ((cpu.0 / 16) << 8) | (cpu.0 % 16);
         let node = Node::new(format!("cpu@{reg:x}"))
             .label(format!("cpu{}", cpu.0))
             .text("device_type", &["cpu"])

@@ -14,6 +14,7 @@
 use crate::Qemu;
 use crate::apt::{Apt, output, unpack};
 use risetime_kernel::KernelRev;
+use risetime_model::InputError;
 use risetime_trace::RunError;
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -341,18 +342,16 @@ fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
 fn own_image(path: &str) -> Result<Kernel, RunError> {
     let image =
         fs::canonicalize(path).map_err(|e| RunError::Unavailable(format!("{path}: {e}")))?;
-    let mut head = [0; 64];
-    let read =
-        fs::File::open(&image).and_then(|mut f| std::io::Read::read_exact(&mut f, &mut head));
-    let (magic, gzip) = (&head[56..60] == b"ARM\x64", head[..2] == [0x1f, 0x8b]);
-    match read {
-        Ok(()) if magic || gzip => Ok(Kernel { release: path.to_string(), image }),
-        Ok(()) => Err(RunError::Input(
-            risetime_model::InputError::new(path, "this is no arm64 kernel")
-                .hint("wanted arch/arm64/boot/Image or Image.gz"),
-        )),
-        Err(e) => Err(RunError::Unavailable(format!("{path}: {e}"))),
+    let mut head = Vec::new();
+    let read = fs::File::open(&image)
+        .and_then(|f| std::io::Read::read_to_end(&mut std::io::Read::take(f, 64), &mut head));
+    read.map_err(|e| RunError::Unavailable(format!("{path}: {e}")))?;
+    if head.get(56..60) == Some(b"ARM\x64") || head.starts_with(&[0x1f, 0x8b]) {
+        return Ok(Kernel { release: path.to_string(), image });
     }
+    Err(InputError::new(path, "this is no arm64 kernel")
+        .hint("wanted arch/arm64/boot/Image or Image.gz")
+        .into())
 }
 
 impl Kernel {

@@ -127,7 +127,7 @@ pub(crate) fn records<'a>(
 ) -> Result<(Vec<Record<'a>>, bool), String> {
     let mut all = Vec::new();
     let mut lost = false;
-    if pages.len() % layout.size != 0 {
+    if !pages.len().is_multiple_of(layout.size) {
         return Err(format!("{} bytes are no whole pages of {}", pages.len(), layout.size));
     }
     for (n, page) in pages.chunks_exact(layout.size).enumerate() {

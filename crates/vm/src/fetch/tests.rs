@@ -109,7 +109,8 @@ fn an_own_image_is_looked_at() {
     let of = |name: &str| Cache::at(&dir.0).kernel(Some(&dir.0.join(name).display().to_string()));
     assert_eq!(of("Image").unwrap().image, fs::canonicalize(dir.0.join("Image")).unwrap());
     assert!(of("text").unwrap_err().to_string().contains("this is no arm64 kernel"));
-    assert!(of("short").is_err() && of("missing").is_err());
+    assert!(of("short").unwrap_err().to_string().contains("this is no arm64 kernel"));
+    assert!(of("missing").is_err());
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn a_kernel_says_its_generation() {
     assert_eq!(rev("6.12.94+deb13-arm64"), Some((6, 12)));
     assert_eq!(rev("6.18-rc3"), Some((6, 18)));
     assert_eq!(rev("99.1.2"), Some((7, 2)), "newer than the newest known");
-    assert_eq!(rev("/home/me/Image"), None);
+    assert_eq!(rev("build/Image"), None);
     let dir = Dir::new("rev");
     dir.file("Image", b"....Linux version %s (%s)....Linux version 6.12.3-mine (me@here) #1 SMP");
     let kernel = Kernel { release: "Image".into(), image: dir.0.join("Image") };
