@@ -212,7 +212,7 @@ pub struct Timeline {
     pub cpu: Vec<(f64, Option<CpuId>)>,
 }
 
-/// A figure over start phases; see [`phases`](crate::phases) for the quantiles. `None` is
+/// A figure over start phases; see [`phases`](crate::phases()) for the quantiles. `None` is
 /// "never": the figure does not exist in the run that this quantile falls on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {

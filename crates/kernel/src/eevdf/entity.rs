@@ -72,7 +72,8 @@ impl Entity {
     }
 
     /// Asks for slices of `slice_ns`, clamped to 0.1 … 100 ms; `None` = the base slice. For a
-    /// task that is not queued; else [`CfsRq::set_slice`]. Source: fair.c:`__setparam_fair`.
+    /// task that is not queued; else [`set_slice`](super::CfsRq::set_slice).
+    /// Source: fair.c:`__setparam_fair`.
     pub fn request_slice(&mut self, slice_ns: Option<u64>) {
         self.custom_slice = slice_ns.is_some();
         if let Some(ns) = slice_ns {
@@ -80,7 +81,7 @@ impl Entity {
         }
     }
 
-    /// A new weight for a task that is not queued; else [`CfsRq::reweight`].
+    /// A new weight for a task that is not queued; else [`reweight`](super::CfsRq::reweight).
     /// Source: fair.c:`reweight_entity`.
     pub fn reweight(&mut self, rev: KernelRev, load: LoadWeight) {
         self.rescale_asleep(Generation::of(rev), load);
@@ -124,8 +125,8 @@ pub enum DequeueKind {
 pub enum Dequeued {
     /// It left; with its lag, to be enqueued again here or elsewhere.
     Yes(Entity),
-    /// It stays queued, `sched_delayed`: to be woken by [`CfsRq::requeue_delayed`], or handed
-    /// out by [`CfsRq::take_departed`] when a pick has met it.
+    /// It stays queued, `sched_delayed`: to be woken by
+    /// [`requeue_delayed`](super::CfsRq::requeue_delayed), or handed out by [`take_departed`](super::CfsRq::take_departed) when a pick has met it.
     Delayed,
     /// It was not queued here.
     Absent,
