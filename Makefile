@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test bench lint golden doc fmt clean
+.PHONY: help demo vm test bench lint golden doc fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -11,6 +11,11 @@ help: ## list these targets
 demo: ## build, and show how a Mac mini M1 becomes fast (about a minute the first time)
 	@$(CARGO) build --release --locked
 	@$(CARGO) run --release --locked --quiet -- demo
+
+vm: ## what --backend vm needs: the agent for the guest, a stock kernel, QEMU (about 150 MB, once)
+	@command -v rustup >/dev/null && rustup target add aarch64-unknown-linux-musl || true
+	@$(CARGO) build --locked --profile guest -p risetime-guest --target aarch64-unknown-linux-musl
+	@$(CARGO) run --release --locked --quiet -- vm setup
 
 test: ## every test; the last line is `N passed, N failed`
 	@scripts/test.sh

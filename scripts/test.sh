@@ -37,6 +37,12 @@ if ! grep -qs '^se.avg.util_est ' /proc/self/sched || [ "$(nproc)" -lt 2 ]; then
     missing+=("PELT beside the running kernel: needs two CPUs and the load tracking in /proc/PID/sched (Linux 6.8 or later; before 6.15 with CONFIG_SCHED_DEBUG)")
 fi
 
+# A real kernel in a virtual machine: its agent, a stock kernel and QEMU, cached after the first time.
+if ! make vm; then
+    skip+=(--skip real_kernel_)
+    missing+=("tests on a real kernel: \`make vm\` failed (see above; it needs rustup or the Rust target aarch64-unknown-linux-musl, apt and a network)")
+fi
+
 # --- Every test of every crate, doc tests too --------------------------------------------------
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT

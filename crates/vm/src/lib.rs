@@ -129,7 +129,7 @@ fn agent() -> Result<PathBuf, RunError> {
     }
     let program = std::env::current_exe().unwrap_or_default();
     let dir = program.parent().unwrap_or(Path::new("."));
-    let built = "aarch64-unknown-linux-musl/release/risetime-guest";
+    let built = "aarch64-unknown-linux-musl/guest/risetime-guest";
     let places = [
         dir.join("risetime-guest"),
         dir.join("risetime-guest-aarch64"),

@@ -60,7 +60,7 @@ fn after(trace: &Memory, wanted: impl Fn(&Event<'_>) -> bool) -> f64 {
 }
 
 #[test]
-fn a_ramp_on_the_m1_is_the_published_one_and_twice_the_same() {
+fn real_kernel_a_ramp_on_the_m1_is_the_published_one_and_twice_the_same() {
     let e = experiment("m1", "linux-7.2+rate_limit_us=10000", 2);
     let (trace, text) = run(&e);
     let header = trace.header().unwrap();
@@ -81,7 +81,7 @@ fn a_ramp_on_the_m1_is_the_published_one_and_twice_the_same() {
 }
 
 #[test]
-fn another_machine_and_governor_boot_as_well() {
+fn real_kernel_another_machine_and_governor_boot_as_well() {
     let e = experiment("laptop4", "linux-7.2+governor=powersave", 1);
     let (trace, _) = run(&e);
     let header = trace.header().unwrap();
