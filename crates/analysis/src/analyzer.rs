@@ -105,11 +105,7 @@ impl Run {
             header: header.clone(),
             all_bursts: options.all_bursts,
             timeline: options.timeline,
-            levels: Levels {
-                util,
-                capacity,
-                freq: platform.domains.iter().map(opps).collect(),
-            },
+            levels: Levels { util, capacity, freq: platform.domains.iter().map(opps).collect() },
             tick: platform.tick().0,
             now: 0,
             machine: Machine::new(platform),
@@ -136,14 +132,7 @@ impl Run {
             Event::Switch { cpu, prev, next } => self.switch(cpu, prev, next),
             Event::Wakeup { task, cpu, why } => self.wakeup(task, cpu, why),
             Event::Migrate { task, to, why, .. } => self.migrate(task, to, why),
-            Event::TaskNew {
-                task,
-                comm,
-                user,
-                cpu,
-                max_speed,
-                ..
-            } => {
+            Event::TaskNew { task, comm, user, cpu, max_speed, .. } => {
                 self.task_new(task, comm, user, cpu, max_speed);
             }
             Event::MaxSpeed { task, max_speed } => {
@@ -153,12 +142,7 @@ impl Run {
                 }
             }
             Event::Freq { cpu, freq } => self.freq(cpu, freq),
-            Event::FreqRequest {
-                cpu,
-                util,
-                freq,
-                why,
-            } => self.request(cpu, util, freq, why),
+            Event::FreqRequest { cpu, util, freq, why } => self.request(cpu, util, freq, why),
             Event::Idle { cpu, state } => self.machine.set_idle(cpu, state, self.now),
             Event::Misfit { cpu, task } => {
                 self.account_cpu(cpu);
@@ -294,9 +278,7 @@ impl Run {
             let Some(curves) = &mut f.curves else {
                 continue;
             };
-            curves
-                .freq
-                .resize_with(self.machine.domains.len(), Default::default);
+            curves.freq.resize_with(self.machine.domains.len(), Default::default);
             for (curve, d) in curves.freq.iter_mut().zip(&self.machine.domains) {
                 curve.step(now, d.slots[d.now].freq.0);
             }
@@ -387,10 +369,7 @@ fn task_result(
     let timeline = figures.timeline(machine, end);
     let left_out = figures.migrations_left_out;
     if left_out > 0 {
-        notes.push(format!(
-            "{}: {left_out} further changes of CPU are not listed",
-            t.comm
-        ));
+        notes.push(format!("{}: {left_out} further changes of CPU are not listed", t.comm));
     }
     result.task = t.id;
     result.comm = std::mem::take(&mut t.comm);

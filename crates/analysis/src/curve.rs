@@ -44,10 +44,7 @@ impl Curve {
 
     /// The points, times in ms.
     pub(crate) fn map<T>(&self, f: impl Fn(u64) -> T) -> Vec<(f64, T)> {
-        self.0
-            .iter()
-            .map(|&(t, v)| (t as f64 / 1e6, f(v)))
-            .collect()
+        self.0.iter().map(|&(t, v)| (t as f64 / 1e6, f(v))).collect()
     }
 
     /// Divides the time into POINTS / 4 stretches and keeps of each the first, the last, the
@@ -63,11 +60,7 @@ impl Curve {
         let (mut from, mut kept) = (0, 0);
         while from < points.len() {
             let here = stretch(&points[from]);
-            let to = from
-                + points[from..]
-                    .iter()
-                    .take_while(|p| stretch(p) == here)
-                    .count();
+            let to = from + points[from..].iter().take_while(|p| stretch(p) == here).count();
             let by_value = |i: &usize| points[*i].1;
             let low = (from..to).min_by_key(by_value).unwrap_or(from);
             let high = (from..to).max_by_key(by_value).unwrap_or(from);

@@ -146,9 +146,7 @@ impl Figures {
             self.running += p.dt;
             if self.t1.is_none() {
                 let piece = (p.from, p.dt);
-                let full = self
-                    .full
-                    .run(piece, place.speed, p.s_max, p.tick, &self.debt);
+                let full = self.full.run(piece, place.speed, p.s_max, p.tick, &self.debt);
                 if let Some((t1, debt)) = full {
                     (self.t1, self.debt) = (Some(t1), debt);
                 }
@@ -172,8 +170,7 @@ impl Figures {
         }
         if let Some(c) = &mut self.curves {
             c.speed.step(p.from, p.place.map_or(0, |place| place.speed));
-            c.cpu
-                .step(p.from, p.place.map_or(0, |place| place.cpu as u64 + 1));
+            c.cpu.step(p.from, p.place.map_or(0, |place| place.cpu as u64 + 1));
         }
     }
 
@@ -193,11 +190,7 @@ impl Figures {
             self.freq.resize(place.domain + 1, Climb::default());
         }
         self.freq[place.domain].reach(place.opps, p.from);
-        if levels
-            .capacity
-            .get(self.capacity.0.len())
-            .is_some_and(|&c| c <= place.capacity)
-        {
+        if levels.capacity.get(self.capacity.0.len()).is_some_and(|&c| c <= place.capacity) {
             let reached = levels.capacity.partition_point(|&c| c <= place.capacity);
             self.capacity.reach(reached, p.from);
         }
@@ -214,11 +207,7 @@ impl Figures {
     /// util_avg has been `util` since `at` (or longer: then since t0).
     #[inline]
     pub(crate) fn had_util(&mut self, at: u64, util: u64, levels: &Levels) {
-        while levels
-            .util
-            .get(self.util.0.len())
-            .is_some_and(|&level| level <= util)
-        {
+        while levels.util.get(self.util.0.len()).is_some_and(|&level| level <= util) {
             self.util.0.push(at.max(self.t0));
         }
         if let Some(c) = &mut self.curves {
@@ -228,12 +217,7 @@ impl Figures {
 
     pub(crate) fn migrated(&mut self, at: u64, from: CpuId, to: CpuId, why: &'static str) {
         if self.migrations.len() < MIGRATIONS {
-            self.migrations.push(Migration {
-                at_ms: ms(at - self.t0),
-                from,
-                to,
-                why,
-            });
+            self.migrations.push(Migration { at_ms: ms(at - self.t0), from, to, why });
         } else {
             self.migrations_left_out += 1;
         }
@@ -242,11 +226,7 @@ impl Figures {
     /// The burst is over.
     pub(crate) fn close(&mut self, end: u64, how: EndedBy) {
         self.end = end;
-        self.ended_by = Some(if self.t1.is_some() {
-            EndedBy::FullSpeed
-        } else {
-            how
-        });
+        self.ended_by = Some(if self.t1.is_some() { EndedBy::FullSpeed } else { how });
     }
 
     pub(crate) fn burst(&self) -> Burst {
@@ -271,11 +251,7 @@ impl Figures {
             energy_mj += machine.energy_mj(d, slots);
             let freqs = &machine.domains[d].slots;
             let used = slots.iter().zip(freqs).filter(|(ns, _)| **ns > 0);
-            running.extend(used.map(|(ns, s)| RunningAt {
-                cpu,
-                freq: s.freq,
-                ms: ms(*ns),
-            }));
+            running.extend(used.map(|(ns, s)| RunningAt { cpu, freq: s.freq, ms: ms(*ns) }));
         }
         running.sort_by_key(|r| (r.cpu, r.freq));
         crate::TaskResult {
@@ -321,21 +297,9 @@ impl Figures {
     /// The curves until `end`; frequencies of the CPUs it ran on.
     pub(crate) fn timeline(&mut self, machine: &Machine, end: u64) -> Option<Timeline> {
         let mut curves = self.curves.take()?;
-        let Curves {
-            util,
-            speed,
-            cpu,
-            freq,
-        } = &mut *curves;
-        [util, speed, cpu]
-            .into_iter()
-            .chain(freq)
-            .for_each(|c| c.end(end));
-        let used = self
-            .run
-            .iter()
-            .enumerate()
-            .filter(|(_, slots)| slots.iter().any(|&ns| ns > 0));
+        let Curves { util, speed, cpu, freq } = &mut *curves;
+        [util, speed, cpu].into_iter().chain(freq).for_each(|c| c.end(end));
+        let used = self.run.iter().enumerate().filter(|(_, slots)| slots.iter().any(|&ns| ns > 0));
         let of_cpu = |(i, _): (usize, &Vec<u64>)| {
             let cpu = CpuId(i as u32);
             let curve = curves.freq.get(machine.domain_of(cpu))?;
@@ -345,9 +309,7 @@ impl Figures {
             freq: used.filter_map(of_cpu).collect(),
             util: curves.util.map(|u| u),
             speed: curves.speed.map(|s| s as f64 / crate::lost::UNIT as f64),
-            cpu: curves
-                .cpu
-                .map(|c| c.checked_sub(1).map(|c| CpuId(c as u32))),
+            cpu: curves.cpu.map(|c| c.checked_sub(1).map(|c| CpuId(c as u32))),
         })
     }
 }

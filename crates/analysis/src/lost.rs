@@ -28,38 +28,14 @@ pub(crate) const UNIT: u64 = ONE / SCHED_CAPACITY_SCALE;
 /// Every state that debt is charged to, with the sentence that explains it.
 pub const LOST_STATES: [(&str, &str); LOST] = [
     ("waiting_for_cpu", "runnable, but another task had the CPU"),
-    (
-        "little_cpu",
-        "on a smaller CPU, and not (yet) marked as too big for it",
-    ),
-    (
-        "waiting_for_misfit",
-        "marked misfit, and not yet moved to a bigger CPU",
-    ),
-    (
-        "lowest_opp",
-        "at the lowest frequency, because the governor asked for no more",
-    ),
-    (
-        "opp_climb",
-        "above the lowest frequency, because the governor asked for no more",
-    ),
-    (
-        "rate_limited",
-        "the governor wanted more and was inside its rate limit",
-    ),
-    (
-        "transition",
-        "a higher frequency was asked for and the hardware had not changed yet",
-    ),
-    (
-        "held_down",
-        "the frequency was held by uclamp_max or by the choice of a fixed governor",
-    ),
-    (
-        "capped",
-        "more than affinity, uclamp_max and frequency limits ever allow this task",
-    ),
+    ("little_cpu", "on a smaller CPU, and not (yet) marked as too big for it"),
+    ("waiting_for_misfit", "marked misfit, and not yet moved to a bigger CPU"),
+    ("lowest_opp", "at the lowest frequency, because the governor asked for no more"),
+    ("opp_climb", "above the lowest frequency, because the governor asked for no more"),
+    ("rate_limited", "the governor wanted more and was inside its rate limit"),
+    ("transition", "a higher frequency was asked for and the hardware had not changed yet"),
+    ("held_down", "the frequency was held by uclamp_max or by the choice of a fixed governor"),
+    ("capped", "more than affinity, uclamp_max and frequency limits ever allow this task"),
 ];
 /// Number of states.
 pub(crate) const LOST: usize = 9;
@@ -139,19 +115,12 @@ impl Debt {
     }
     /// The parts above 0, largest first.
     pub(crate) fn parts(&self) -> Vec<crate::Lost> {
-        let mut parts: Vec<_> = self
-            .lost
-            .iter()
-            .zip(LOST_STATES)
-            .filter(|(v, _)| **v > 0)
-            .collect();
+        let mut parts: Vec<_> =
+            self.lost.iter().zip(LOST_STATES).filter(|(v, _)| **v > 0).collect();
         parts.sort_by_key(|(v, _)| std::cmp::Reverse(**v));
         parts
             .into_iter()
-            .map(|(v, (state, _))| crate::Lost {
-                state,
-                ms: work_ms(*v as f64),
-            })
+            .map(|(v, (state, _))| crate::Lost { state, ms: work_ms(*v as f64) })
             .collect()
     }
 }
@@ -205,8 +174,5 @@ impl FullSpeed {
 /// given in whole units, the speeds of OPPs are not whole), else exactly `util`.
 pub(crate) fn snap(util: Util, speeds: impl Iterator<Item = u64>) -> u64 {
     let exact = util.0.min(SCHED_CAPACITY_SCALE) * UNIT;
-    speeds
-        .filter(|s| s.abs_diff(exact) < UNIT)
-        .min_by_key(|s| s.abs_diff(exact))
-        .unwrap_or(exact)
+    speeds.filter(|s| s.abs_diff(exact) < UNIT).min_by_key(|s| s.abs_diff(exact)).unwrap_or(exact)
 }

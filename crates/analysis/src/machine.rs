@@ -103,9 +103,7 @@ impl Machine {
     }
     /// Every speed that an OPP gives.
     pub(crate) fn speeds(&self) -> impl Iterator<Item = u64> + '_ {
-        self.domains
-            .iter()
-            .flat_map(|d| d.slots.iter().map(|s| s.speed))
+        self.domains.iter().flat_map(|d| d.slots.iter().map(|s| s.speed))
     }
 
     /// What running `task` on `cpu` means now.
@@ -165,12 +163,7 @@ impl Machine {
     pub(crate) fn request_changes(&mut self, d: usize, request: (KHz, Util, Why)) -> Option<State> {
         let domain = &mut self.domains[d];
         domain.request = Some(request);
-        let undecided = [
-            Why::Unchanged,
-            Why::RateLimited,
-            Why::InProgress,
-            Why::HoldBusy,
-        ];
+        let undecided = [Why::Unchanged, Why::RateLimited, Why::InProgress, Why::HoldBusy];
         if !undecided.contains(&request.2) {
             domain.chosen = Some(request.2);
         }
@@ -218,10 +211,7 @@ impl Machine {
 
     fn energy(&self, d: usize, busy: &[u64]) -> u128 {
         let slots = &self.domains[d].slots;
-        busy.iter()
-            .zip(slots)
-            .map(|(ns, s)| u128::from(*ns) * u128::from(s.power_uw))
-            .sum()
+        busy.iter().zip(slots).map(|(ns, s)| u128::from(*ns) * u128::from(s.power_uw)).sum()
     }
 
     /// Closes the run at `end`: the CPUs, their energy in mJ, and what a reader should know.
@@ -266,12 +256,8 @@ impl Machine {
             })
             .sum();
         let energy = self.energy(c.domain, &c.busy) + idle_energy;
-        let mut freq: Vec<_> = domain
-            .slots
-            .iter()
-            .filter(|s| s.ns > 0)
-            .map(|s| (s.freq, ms(s.ns)))
-            .collect();
+        let mut freq: Vec<_> =
+            domain.slots.iter().filter(|s| s.ns > 0).map(|s| (s.freq, ms(s.ns))).collect();
         freq.sort_by_key(|f| f.0);
         let idle = states
             .iter()

@@ -23,10 +23,7 @@ pub fn phases(runs: &[RunResult]) -> PhaseSummary {
         phases_us: runs.iter().map(|r| r.phase_us).collect(),
         tasks: (0..task_count)
             .map(|i| {
-                let of: Vec<_> = runs
-                    .iter()
-                    .filter_map(|r| Some((r, r.tasks.get(i)?)))
-                    .collect();
+                let of: Vec<_> = runs.iter().filter_map(|r| Some((r, r.tasks.get(i)?))).collect();
                 task_phases(&of)
             })
             .collect(),
@@ -50,18 +47,10 @@ fn task_phases(of: &[(&RunResult, &TaskResult)]) -> TaskPhases {
     );
     let domain_running = keyed(
         of,
-        |(run, t)| {
-            t.running
-                .iter()
-                .map(|r| ((domain_of(run, r.cpu), r.freq), r.ms))
-        },
+        |(run, t)| t.running.iter().map(|r| ((domain_of(run, r.cpu), r.freq), r.ms)),
         |(cpu, freq), ms| RunningPhases { cpu, freq, ms },
     );
-    let on_cpu = keyed(
-        of,
-        |(_, t)| t.running.iter().map(|r| (r.cpu, r.ms)),
-        |cpu, ms| (cpu, ms),
-    );
+    let on_cpu = keyed(of, |(_, t)| t.running.iter().map(|r| (r.cpu, r.ms)), |cpu, ms| (cpu, ms));
     let on_domain = keyed(
         of,
         |(run, t)| t.running.iter().map(|r| (domain_of(run, r.cpu), r.ms)),
@@ -76,23 +65,13 @@ fn task_phases(of: &[(&RunResult, &TaskResult)]) -> TaskPhases {
     TaskPhases {
         comm: tasks().next().map(|t| t.comm.clone()).unwrap_or_default(),
         bursts: Spread::of(tasks().map(|t| Some(f64::from(t.bursts)))),
-        ended_by: [
-            EndedBy::FullSpeed,
-            EndedBy::Sleep,
-            EndedBy::Exit,
-            EndedBy::RunEnd,
-        ]
-        .map(|e| {
-            (
-                e,
-                tasks()
-                    .filter(|t| t.burst.is_some_and(|b| b.ended_by == e))
-                    .count() as u32,
-            )
-        })
-        .into_iter()
-        .filter(|&(_, n)| n > 0)
-        .collect(),
+        ended_by: [EndedBy::FullSpeed, EndedBy::Sleep, EndedBy::Exit, EndedBy::RunEnd]
+            .map(|e| {
+                (e, tasks().filter(|t| t.burst.is_some_and(|b| b.ended_by == e)).count() as u32)
+            })
+            .into_iter()
+            .filter(|&(_, n)| n > 0)
+            .collect(),
         t0_ms: burst(|b| b.t0_ms),
         running_ms: burst(|b| b.running_ms),
         debt_ms: burst(|b| b.debt_ms),
@@ -121,10 +100,7 @@ fn reach_phases(of: &[(&RunResult, &TaskResult)]) -> Vec<ReachPhases> {
         .map(|level| ReachPhases {
             what: level.what,
             after_ms: Spread::of(of.iter().map(|(_, t)| {
-                t.reach
-                    .iter()
-                    .find(|r| r.what == level.what)
-                    .and_then(|r| r.after_ms)
+                t.reach.iter().find(|r| r.what == level.what).and_then(|r| r.after_ms)
             })),
         })
         .collect()
@@ -138,19 +114,12 @@ fn cpu_phases(of: &[&CpuResult]) -> CpuPhases {
         energy_mj: Spread::of(of.iter().map(|c| Some(c.energy_mj))),
         busy_ms: Spread::of(of.iter().map(|c| Some(c.busy_ms))),
         freq: keyed(of, |c| c.freq.iter().copied(), |freq, ms| (freq, ms)),
-        idle: keyed(
-            of,
-            |c| c.idle.iter().map(|(s, ms)| (s.clone(), *ms)),
-            |name, ms| (name, ms),
-        ),
+        idle: keyed(of, |c| c.idle.iter().map(|(s, ms)| (s.clone(), *ms)), |name, ms| (name, ms)),
     }
 }
 
 fn domain_of(run: &RunResult, cpu: risetime_kernel::units::CpuId) -> risetime_kernel::units::CpuId {
-    run.cpus
-        .iter()
-        .find(|c| c.cpu == cpu)
-        .map_or(cpu, |c| c.domain)
+    run.cpus.iter().find(|c| c.cpu == cpu).map_or(cpu, |c| c.domain)
 }
 
 /// Sums each run's values by key and spreads them over the runs, ascending by key; a key
@@ -182,10 +151,7 @@ fn keyed<'a, T, K: Ord + Clone, I: Iterator<Item = (K, f64)>, O>(
 impl Spread {
     /// The spread of `values`; `None` is "never". No values at all: everything `None`.
     pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Spread {
-        let mut x: Vec<f64> = values
-            .into_iter()
-            .map(|v| v.unwrap_or(f64::INFINITY))
-            .collect();
+        let mut x: Vec<f64> = values.into_iter().map(|v| v.unwrap_or(f64::INFINITY)).collect();
         x.sort_by(f64::total_cmp);
         Spread {
             n: x.len() as u32,
@@ -273,19 +239,12 @@ mod tests {
                 t0_ms: 0.0,
                 t1_ms: 1.0,
                 end_ms: 1.0,
-                ended_by: if level.is_some() {
-                    EndedBy::FullSpeed
-                } else {
-                    EndedBy::RunEnd
-                },
+                ended_by: if level.is_some() { EndedBy::FullSpeed } else { EndedBy::RunEnd },
                 running_ms: 1.0,
                 debt_ms: phase_us as f64,
                 debt_capped_ms: 0.0,
             }),
-            reach: vec![Reach {
-                what: Level::Util(450),
-                after_ms: level,
-            }],
+            reach: vec![Reach { what: Level::Util(450), after_ms: level }],
             perf_10_90_ms: None,
             wait_ms: 0.0,
             energy_mj: 0.0,
@@ -293,14 +252,8 @@ mod tests {
             util_residency: Vec::new(),
             migrations: Vec::new(),
             lost: vec![
-                Lost {
-                    state: "opp_climb",
-                    ms: 2.0,
-                },
-                Lost {
-                    state: "lowest_opp",
-                    ms: phase_us as f64,
-                },
+                Lost { state: "opp_climb", ms: 2.0 },
+                Lost { state: "lowest_opp", ms: phase_us as f64 },
             ],
         };
         RunResult {
@@ -336,9 +289,7 @@ mod tests {
         assert_eq!((s.tasks.len(), s.tasks[1].debt_ms.n), (2, 1));
         let t = &s.tasks[0];
         let medians = |r: &[RunningPhases]| {
-            r.iter()
-                .map(|r| (r.cpu.0, r.freq.0, r.ms.median, r.ms.max))
-                .collect::<Vec<_>>()
+            r.iter().map(|r| (r.cpu.0, r.freq.0, r.ms.median, r.ms.max)).collect::<Vec<_>>()
         };
         assert_eq!(
             medians(&t.running),
@@ -350,19 +301,13 @@ mod tests {
         );
         assert_eq!(
             medians(&t.domain_running),
-            [
-                (0, 500, Some(4.0), Some(6.0)),
-                (2, 900, Some(0.0), Some(1.0))
-            ]
+            [(0, 500, Some(4.0), Some(6.0)), (2, 900, Some(0.0), Some(1.0))]
         );
         assert_eq!(t.on_domain[0].1.median, Some(4.0));
         assert_eq!(t.reach[0].after_ms.median, Some(9.0));
         assert_eq!(t.reach[0].after_ms.never, 1);
         assert_eq!(t.ended_by, [(EndedBy::FullSpeed, 2), (EndedBy::RunEnd, 1)]);
-        assert_eq!(
-            t.lost.iter().map(|l| l.state).collect::<Vec<_>>(),
-            ["lowest_opp", "opp_climb"]
-        );
+        assert_eq!(t.lost.iter().map(|l| l.state).collect::<Vec<_>>(), ["lowest_opp", "opp_climb"]);
         assert_eq!(s.cpus[2].freq[0].1.median, Some(10.0));
         assert_eq!(s.energy_mj.median, Some(3.0));
         assert_eq!(phases(&[]), PhaseSummary::default());

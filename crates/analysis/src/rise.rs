@@ -108,11 +108,7 @@ impl Rise {
                     / u128::from((a + *b).max(1));
                 (*b, *t) = (a + *b, mean as u64);
             }
-            self.area = self
-                .window
-                .iter()
-                .map(|(n, s)| i128::from(*n) * i128::from(*s))
-                .sum();
+            self.area = self.window.iter().map(|(n, s)| i128::from(*n) * i128::from(*s)).sum();
         }
     }
 
@@ -140,14 +136,8 @@ mod tests {
     /// From 200 to 1000 at once: the mean over a tick passes 280 after 0.1 and 920 after 0.9.
     #[test]
     fn a_step_takes_eight_tenths_of_a_tick() {
-        assert_eq!(
-            rise(&[(5 * MS, 200), (5 * MS, 1000)], 1000, MS).ms(),
-            Some(0.8)
-        );
-        assert_eq!(
-            rise(&[(5 * MS, 200), (5 * MS, 1000)], 1000, 4 * MS).ms(),
-            Some(3.2)
-        );
+        assert_eq!(rise(&[(5 * MS, 200), (5 * MS, 1000)], 1000, MS).ms(), Some(0.8));
+        assert_eq!(rise(&[(5 * MS, 200), (5 * MS, 1000)], 1000, 4 * MS).ms(), Some(3.2));
     }
 
     /// 100 → 550 at 0, → 1000 at 10 ms. 190 is passed 0.2 ms into the first step, 910 when
@@ -161,19 +151,12 @@ mod tests {
     #[test]
     fn waiting_counts_after_the_first_run_only() {
         let step = [(5 * MS, 200), (5 * MS, 1000)];
-        assert_eq!(
-            rise(&[&[(9 * MS, 0)], &step[..]].concat(), 1000, MS).ms(),
-            Some(0.8)
-        );
+        assert_eq!(rise(&[&[(9 * MS, 0)], &step[..]].concat(), 1000, MS).ms(), Some(0.8));
         // Half a tick of waiting pulls the mean down: after it the mean is 100, and of the
         // next tick's outgoing pieces the first 0.5 ms are at 200, then 0.5 ms at 0:
         // 100 + 800·x = 280 at x = 0.225; 100 + 400 + 1000·y = 920 at y = 0.42, x = 0.5 + y.
         let r = rise(&[(5 * MS, 200), (MS / 2, 0), (5 * MS, 1000)], 1000, MS);
-        assert!(
-            (r.ms().unwrap() - (0.92 - 0.225)).abs() < 2e-6,
-            "{:?}",
-            r.ms()
-        );
+        assert!((r.ms().unwrap() - (0.92 - 0.225)).abs() < 2e-6, "{:?}", r.ms());
     }
 
     #[test]
@@ -186,9 +169,7 @@ mod tests {
 
     #[test]
     fn a_thousand_changes_a_tick_stay_bounded() {
-        let pieces: Vec<_> = (0..50_000)
-            .map(|i| (100, if i % 2 == 0 { 200 } else { 0 }))
-            .collect();
+        let pieces: Vec<_> = (0..50_000).map(|i| (100, if i % 2 == 0 { 200 } else { 0 })).collect();
         let r = rise(&pieces, 1000, 10 * MS);
         assert!(r.window.len() <= PIECES);
         assert_eq!(r.window.iter().map(|w| w.0).sum::<u64>(), 10 * MS);

@@ -101,23 +101,12 @@ impl Task {
         if !matches!(self.doing, Doing::Waits | Doing::Runs(_)) {
             return;
         }
-        let piece = Piece {
-            from,
-            dt,
-            place,
-            util: self.util,
-            s_max: self.s_max,
-            tick,
-        };
+        let piece = Piece { from, dt, place, util: self.util, s_max: self.s_max, tick };
         self.present.add_to_burst(&piece);
         for f in self.figures() {
             f.add(&piece, levels);
         }
-        if self
-            .best
-            .as_ref()
-            .is_some_and(|b| b.running < self.present.running)
-        {
+        if self.best.as_ref().is_some_and(|b| b.running < self.present.running) {
             self.spare = self.best.take();
         }
     }

@@ -10,10 +10,7 @@ use risetime_trace::{Event, SwitchOut, TraceSink, Why};
 
 /// Runs 1 ms, sleeps `asleep`, runs 2 ms more, until the run's end.
 fn sleeper(asleep: u64) -> RunResult {
-    let t = Trace::with(Options {
-        all_bursts: true,
-        ..Options::default()
-    });
+    let t = Trace::with(Options { all_bursts: true, ..Options::default() });
     t.freq(2, 2000)
         .new_task(T, 2, 1024)
         .run(2, T)
@@ -40,23 +37,14 @@ fn a_sleep_of_4_5_ms_ends_a_burst_and_a_shorter_one_does_not() {
     assert_eq!(t.bursts, 2);
     close(b.t0_ms, 5.5);
     close(b.running_ms, 2.0);
-    let ends: Vec<_> = t
-        .all_bursts
-        .iter()
-        .map(|b| (b.t0_ms, b.end_ms, b.running_ms))
-        .collect();
+    let ends: Vec<_> = t.all_bursts.iter().map(|b| (b.t0_ms, b.end_ms, b.running_ms)).collect();
     assert_eq!(ends, [(0.0, 1.0, 1.0), (5.5, 7.5, 2.0)]);
 }
 
 /// Preempted for 10 ms: it waited, it did not sleep.
 #[test]
 fn queueing_is_not_sleep() {
-    let t = Trace::new()
-        .freq(2, 2000)
-        .new_task(T, 2, 1024)
-        .run(2, T)
-        .at(MS / 2)
-        .preempt(2, T);
+    let t = Trace::new().freq(2, 2000).new_task(T, 2, 1024).run(2, T).at(MS / 2).preempt(2, T);
     let r = t.at(10 * MS + MS / 2).run(2, T).at(11 * MS).end();
     let (t, b) = first(&r);
     assert_eq!((t.bursts, b.ended_by), (1, EndedBy::RunEnd));
@@ -69,10 +57,7 @@ fn queueing_is_not_sleep() {
 /// Three bursts of 2, 3 and 3 ms: the second is reported, and figures go on to the run's end.
 #[test]
 fn the_burst_with_most_running_time_is_reported_the_first_on_ties() {
-    let mut t = Trace::new()
-        .freq(0, 1000)
-        .freq(2, 1000)
-        .new_task(T, 0, 1024);
+    let mut t = Trace::new().freq(0, 1000).freq(2, 1000).new_task(T, 0, 1024);
     for (i, ms) in [2, 3, 3].into_iter().enumerate() {
         let at = 10 * MS * i as u64;
         if i > 0 {
@@ -94,20 +79,8 @@ fn the_burst_with_most_running_time_is_reported_the_first_on_ties() {
 
 #[test]
 fn the_last_burst_is_reported_when_it_is_longest_and_counts_from_its_own_start() {
-    let t = Trace::new()
-        .freq(2, 1000)
-        .new_task(T, 2, 1024)
-        .run(2, T)
-        .util(T, 500)
-        .at(2 * MS);
-    let t = t
-        .sleep(2, T)
-        .at(12 * MS)
-        .wake(T, 2)
-        .util(T, 400)
-        .run(2, T)
-        .at(14 * MS)
-        .util(T, 460);
+    let t = Trace::new().freq(2, 1000).new_task(T, 2, 1024).run(2, T).util(T, 500).at(2 * MS);
+    let t = t.sleep(2, T).at(12 * MS).wake(T, 2).util(T, 400).run(2, T).at(14 * MS).util(T, 460);
     let r = t.at(15 * MS).end();
     let (t, b) = first(&r);
     assert_eq!(t.bursts, 2);
@@ -121,23 +94,14 @@ fn the_last_burst_is_reported_when_it_is_longest_and_counts_from_its_own_start()
 
 #[test]
 fn a_burst_ends_with_exit_and_with_the_run() {
-    let t = Trace::new()
-        .freq(0, 500)
-        .new_task(T, 0, 1024)
-        .run(0, T)
-        .at(4 * MS);
+    let t = Trace::new().freq(0, 500).new_task(T, 0, 1024).run(0, T).at(4 * MS);
     let r = t.leave(0, T, SwitchOut::Exited).at(20 * MS).end();
     let (_, b) = first(&r);
     assert_eq!(b.ended_by, EndedBy::Exit);
     close(b.end_ms, 4.0);
     close(b.debt_ms, 3.0);
 
-    let r = Trace::new()
-        .freq(0, 500)
-        .new_task(T, 0, 1024)
-        .run(0, T)
-        .at(4 * MS)
-        .end();
+    let r = Trace::new().freq(0, 500).new_task(T, 0, 1024).run(0, T).at(4 * MS).end();
     let (t, b) = first(&r);
     assert_eq!(b.ended_by, EndedBy::RunEnd);
     close(b.end_ms, 4.0);
@@ -148,12 +112,7 @@ fn a_burst_ends_with_exit_and_with_the_run() {
 #[test]
 fn a_run_that_ends_in_a_sleep() {
     let run = |asleep| {
-        let t = Trace::new()
-            .freq(0, 500)
-            .new_task(T, 0, 1024)
-            .run(0, T)
-            .at(MS)
-            .sleep(0, T);
+        let t = Trace::new().freq(0, 500).new_task(T, 0, 1024).run(0, T).at(MS).sleep(0, T);
         t.at(MS + asleep).end()
     };
     let (_, b) = first(&run(4_499_999));
@@ -167,18 +126,8 @@ fn a_run_that_ends_in_a_sleep() {
 
 #[test]
 fn a_task_created_late_counts_from_its_creation() {
-    let t = Trace::new()
-        .freq(0, 500)
-        .freq(2, 2000)
-        .new_task(T, 0, 1024)
-        .run(0, T)
-        .at(50 * MS);
-    let t = t
-        .new_task(U, 2, 1024)
-        .at(52 * MS)
-        .run(2, U)
-        .util(U, 450)
-        .at(60 * MS);
+    let t = Trace::new().freq(0, 500).freq(2, 2000).new_task(T, 0, 1024).run(0, T).at(50 * MS);
+    let t = t.new_task(U, 2, 1024).at(52 * MS).run(2, U).util(U, 450).at(60 * MS);
     let r = t.end();
     let late = &r.tasks[1];
     assert_eq!(late.task, U);
@@ -195,18 +144,9 @@ fn a_task_created_late_counts_from_its_creation() {
 
 /// Runs at full speed from 1 ms on but for a gap of `gap` after 0.6 ms.
 fn gap(gap: u64, how: SwitchOut) -> RunResult {
-    let t = Trace::new()
-        .freq(2, 1000)
-        .new_task(T, 2, 1024)
-        .run(2, T)
-        .at(MS)
-        .freq(2, 2000);
+    let t = Trace::new().freq(2, 1000).new_task(T, 2, 1024).run(2, T).at(MS).freq(2, 2000);
     let t = t.at(MS + 600 * US).leave(2, T, how).at(MS + 600 * US + gap);
-    let t = if how == SwitchOut::Sleeping {
-        t.wake(T, 2)
-    } else {
-        t
-    };
+    let t = if how == SwitchOut::Sleeping { t.wake(T, 2) } else { t };
     t.run(2, T).at(20 * MS).end()
 }
 
@@ -237,11 +177,7 @@ fn the_whole_tick_may_have_several_gaps_but_must_be_whole() {
     let run = |ticks: u64| {
         let mut t = Trace::new().freq(2, 2000).new_task(T, 2, 1024);
         for i in 0..ticks {
-            t = t
-                .at(i * 200 * US)
-                .run(2, T)
-                .at(i * 200 * US + 100 * US)
-                .preempt(2, T);
+            t = t.at(i * 200 * US).run(2, T).at(i * 200 * US + 100 * US).preempt(2, T);
         }
         t.at(10 * MS).end()
     };
@@ -259,12 +195,7 @@ fn the_whole_tick_may_have_several_gaps_but_must_be_whole() {
 #[test]
 fn a_whole_tick() {
     let run = |ns| {
-        let t = Trace::new()
-            .freq(2, 2000)
-            .new_task(T, 2, 1024)
-            .run(2, T)
-            .at(ns)
-            .freq(2, 1000);
+        let t = Trace::new().freq(2, 2000).new_task(T, 2, 1024).run(2, T).at(ns).freq(2, 1000);
         first(&t.at(10 * MS).end()).1.ended_by
     };
     assert_eq!(run(MS), EndedBy::FullSpeed);
@@ -274,11 +205,7 @@ fn a_whole_tick() {
 /// Waiting at t0 is lost even if it is shorter than a gap.
 #[test]
 fn a_gap_lies_between_two_stretches() {
-    let t = Trace::new()
-        .freq(2, 2000)
-        .new_task(T, 2, 1024)
-        .at(50 * US)
-        .run(2, T);
+    let t = Trace::new().freq(2, 2000).new_task(T, 2, 1024).at(50 * US).run(2, T);
     let (_, b) = first(&t.at(3 * MS).end());
     close(b.t1_ms, 0.05);
     close(b.debt_ms, 0.05);
@@ -301,12 +228,7 @@ fn ninety_nine_percent() {
 /// Bound to the little cluster: full speed is 0.5, the other half is nobody's fault.
 #[test]
 fn bound_to_small_cpus() {
-    let t = Trace::new()
-        .freq(0, 500)
-        .new_task(T, 0, 512)
-        .run(0, T)
-        .at(4 * MS)
-        .freq(0, 1000);
+    let t = Trace::new().freq(0, 500).new_task(T, 0, 512).run(0, T).at(4 * MS).freq(0, 1000);
     let r = t.at(10 * MS).end();
     let (t, b) = first(&r);
     assert_eq!(b.ended_by, EndedBy::FullSpeed);
@@ -322,17 +244,9 @@ fn s_max_is_the_speed_of_the_opp_it_was_rounded_from() {
     let mut platform = (*platform()).clone();
     platform.domains[0].opps[0].freq = KHz(666_000);
     let mut a = Analyzer::new(Options::default());
-    a.header(&risetime_trace::Header {
-        platform: platform.into(),
-        ..header()
-    });
+    a.header(&risetime_trace::Header { platform: platform.into(), ..header() });
     let mut t = Trace { to: a, at: 0 };
-    t = t
-        .freq(0, 666)
-        .new_task(T, 0, 340)
-        .at(2 * MS)
-        .run(0, T)
-        .at(9 * MS);
+    t = t.freq(0, 666).new_task(T, 0, 340).at(2 * MS).run(0, T).at(9 * MS);
     let (_, b) = first(&t.end());
     close(b.t1_ms, 2.0);
     close(b.debt_ms, 2.0);
@@ -342,36 +256,18 @@ fn s_max_is_the_speed_of_the_opp_it_was_rounded_from() {
 /// uclamp_max keeps it at 0.25, but on a shared CPU it gets 0.5: s_max − s is negative there.
 #[test]
 fn faster_than_s_max() {
-    let t = Trace::new()
-        .freq(0, 1000)
-        .new_task(T, 0, 256)
-        .run(0, T)
-        .at(MS / 2)
-        .preempt(0, T);
+    let t = Trace::new().freq(0, 1000).new_task(T, 0, 256).run(0, T).at(MS / 2).preempt(0, T);
     let r = t.at(2 * MS).end();
     let (t, b) = first(&r);
     close(b.debt_ms, 0.25 + 1.5);
     close(b.debt_capped_ms, -0.125 + 1.5 * 0.25);
-    assert_eq!(
-        lost(t),
-        [
-            ("capped", 0.25 + 1.5 * 0.75),
-            ("waiting_for_cpu", 1.5 * 0.25)
-        ]
-    );
+    assert_eq!(lost(t), [("capped", 0.25 + 1.5 * 0.75), ("waiting_for_cpu", 1.5 * 0.25)]);
 }
 
 #[test]
 fn s_max_may_change() {
-    let t = Trace::new()
-        .freq(0, 1000)
-        .new_task(T, 0, 1024)
-        .run(0, T)
-        .at(4 * MS);
-    let t = t.event(Event::MaxSpeed {
-        task: T,
-        max_speed: Util(512),
-    });
+    let t = Trace::new().freq(0, 1000).new_task(T, 0, 1024).run(0, T).at(4 * MS);
+    let t = t.event(Event::MaxSpeed { task: T, max_speed: Util(512) });
     let (_, b) = first(&t.at(8 * MS).end());
     close(b.t1_ms, 4.0);
     close(b.debt_ms, 2.0);
@@ -390,12 +286,7 @@ fn every_state_of_the_debt() {
     let t = t.request(0, 1000, Why::Util).at(4 * MS); // transition .25, little .5
     let t = t.misfit(0, Some(T)).freq(0, 1000).at(5 * MS); // misfit .5
     let t = t.request(0, 500, Why::UclampMax).freq(0, 500).at(6 * MS); // held .25, misfit .5
-    let t = t
-        .preempt(0, T)
-        .migrate(T, 0, 2, Why::Misfit)
-        .misfit(0, None)
-        .run(2, T)
-        .at(7 * MS);
+    let t = t.preempt(0, T).migrate(T, 0, 2, Why::Misfit).misfit(0, None).run(2, T).at(7 * MS);
     // On the big CPU at its lowest OPP: .5
     let t = t.request(2, 1000, Why::Fixed).at(8 * MS); // held .5
     let t = t.freq(2, 1500).request(2, 1500, Why::Util).at(10 * MS); // climb .25 for 2 ms
@@ -449,11 +340,7 @@ fn unchanged_leaves_the_reason() {
 /// The misfit mark of another task says nothing about this one.
 #[test]
 fn misfit_of_whom() {
-    let t = Trace::new()
-        .freq(0, 1000)
-        .new_task(T, 0, 1024)
-        .run(0, T)
-        .misfit(0, Some(U));
+    let t = Trace::new().freq(0, 1000).new_task(T, 0, 1024).run(0, T).misfit(0, Some(U));
     let r = t.at(MS).end();
     assert_eq!(lost(first(&r).0), [("little_cpu", 0.5)]);
 }

@@ -10,34 +10,11 @@ use risetime_trace::{Event, Why};
 
 #[test]
 fn levels_and_when_they_were_reached() {
-    let options = Options {
-        levels: vec![700, 450, 30],
-        ..Options::default()
-    };
-    let t = Trace::with(options)
-        .freq(0, 500)
-        .freq(2, 1000)
-        .new_task(T, 0, 1024)
-        .util(T, 0);
-    let t = t
-        .at(MS)
-        .run(0, T)
-        .at(2 * MS)
-        .util(T, 30)
-        .at(3 * MS)
-        .util(T, 449);
-    let t = t
-        .at(4 * MS)
-        .util(T, 450)
-        .freq(0, 1000)
-        .at(5 * MS)
-        .preempt(0, T);
-    let t = t
-        .migrate(T, 0, 3, Why::Misfit)
-        .at(6 * MS)
-        .run(3, T)
-        .util(T, 800)
-        .at(7 * MS);
+    let options = Options { levels: vec![700, 450, 30], ..Options::default() };
+    let t = Trace::with(options).freq(0, 500).freq(2, 1000).new_task(T, 0, 1024).util(T, 0);
+    let t = t.at(MS).run(0, T).at(2 * MS).util(T, 30).at(3 * MS).util(T, 449);
+    let t = t.at(4 * MS).util(T, 450).freq(0, 1000).at(5 * MS).preempt(0, T);
+    let t = t.migrate(T, 0, 3, Why::Misfit).at(6 * MS).run(3, T).util(T, 800).at(7 * MS);
     let r = t.freq(2, 2000).freq(2, 1000).at(8 * MS).end();
     let (t, _) = first(&r);
     let levels: Vec<_> = t.reach.iter().map(|r| (r.what, r.after_ms)).collect();
@@ -55,30 +32,17 @@ fn levels_and_when_they_were_reached() {
         (Level::Capacity(1024), Some(6.0)),
     ];
     assert_eq!(levels, wanted);
-    let moves: Vec<_> = t
-        .migrations
-        .iter()
-        .map(|m| (m.at_ms, m.from.0, m.to.0, m.why))
-        .collect();
+    let moves: Vec<_> = t.migrations.iter().map(|m| (m.at_ms, m.from.0, m.to.0, m.why)).collect();
     assert_eq!(moves, [(5.0, 0, 3, "misfit")]);
 }
 
 /// First on the big CPU at its top: every lower OPP of that domain is reached with it.
 #[test]
 fn a_high_opp_reaches_all_below() {
-    let t = Trace::new()
-        .freq(2, 2000)
-        .new_task(T, 2, 1024)
-        .at(MS)
-        .run(2, T)
-        .at(3 * MS);
+    let t = Trace::new().freq(2, 2000).new_task(T, 2, 1024).at(MS).run(2, T).at(3 * MS);
     let r = t.end();
     let (t, _) = first(&r);
-    for level in [
-        freq_level(2, 1000),
-        freq_level(2, 2000),
-        Level::Capacity(512),
-    ] {
+    for level in [freq_level(2, 1000), freq_level(2, 2000), Level::Capacity(512)] {
         assert_eq!(after(t, level), Some(1.0), "{level:?}");
     }
     assert_eq!(after(t, freq_level(0, 500)), None);
@@ -87,24 +51,10 @@ fn a_high_opp_reaches_all_below() {
 /// From 0.25 on the little CPU to 1 on the big one: a step, 0.8 ticks from 10 to 90 %.
 #[test]
 fn rise_of_delivered_performance() {
-    let t = Trace::new()
-        .freq(0, 500)
-        .freq(2, 2000)
-        .new_task(T, 0, 1024)
-        .run(0, T)
-        .at(9 * MS);
-    let t = t
-        .preempt(0, T)
-        .migrate(T, 0, 2, Why::Misfit)
-        .run(2, T)
-        .at(12 * MS);
+    let t = Trace::new().freq(0, 500).freq(2, 2000).new_task(T, 0, 1024).run(0, T).at(9 * MS);
+    let t = t.preempt(0, T).migrate(T, 0, 2, Why::Misfit).run(2, T).at(12 * MS);
     assert_eq!(first(&t.end()).0.perf_10_90_ms, Some(0.8));
-    let r = Trace::new()
-        .freq(0, 500)
-        .new_task(T, 0, 1024)
-        .run(0, T)
-        .at(9 * MS)
-        .end();
+    let r = Trace::new().freq(0, 500).new_task(T, 0, 1024).run(0, T).at(9 * MS).end();
     assert_eq!(first(&r).0.perf_10_90_ms, None);
 }
 
@@ -112,38 +62,22 @@ fn rise_of_delivered_performance() {
 #[test]
 fn a_migration_at_wakeup_counts_once() {
     let run = |before: bool, after: bool| {
-        let t = Trace::new()
-            .freq(2, 2000)
-            .new_task(T, 0, 1024)
-            .run(0, T)
-            .at(MS)
-            .sleep(0, T);
+        let t = Trace::new().freq(2, 2000).new_task(T, 0, 1024).run(0, T).at(MS).sleep(0, T);
         let mut t = t.at(21 * MS);
         if before {
             t = t.migrate(T, 0, 2, Why::Energy);
         }
-        t = t.event(Event::Wakeup {
-            task: T,
-            cpu: CpuId(2),
-            why: Why::Energy,
-        });
+        t = t.event(Event::Wakeup { task: T, cpu: CpuId(2), why: Why::Energy });
         if after {
             t = t.migrate(T, 0, 2, Why::Energy);
         }
         let r = t.run(2, T).at(30 * MS).end();
         let (t, b) = first(&r);
         assert_eq!((t.bursts, b.t0_ms), (2, 21.0));
-        t.migrations
-            .iter()
-            .map(|m| (m.at_ms, m.from.0, m.to.0, m.why))
-            .collect::<Vec<_>>()
+        t.migrations.iter().map(|m| (m.at_ms, m.from.0, m.to.0, m.why)).collect::<Vec<_>>()
     };
     for (before, after) in [(true, false), (false, true), (false, false), (true, true)] {
-        assert_eq!(
-            run(before, after),
-            [(0.0, 0, 2, "energy")],
-            "{before} {after}"
-        );
+        assert_eq!(run(before, after), [(0.0, 0, 2, "energy")], "{before} {after}");
     }
 }
 
@@ -152,12 +86,7 @@ fn a_migration_at_wakeup_counts_once() {
 #[test]
 fn cpus_over_the_whole_run() {
     let system = TaskId(9);
-    let t = Trace::new()
-        .freq(0, 1000)
-        .freq(2, 1000)
-        .idle(0, Some(0))
-        .idle(2, Some(1))
-        .at(2 * MS);
+    let t = Trace::new().freq(0, 1000).freq(2, 1000).idle(0, Some(0)).idle(2, Some(1)).at(2 * MS);
     let t = t.event(Event::TaskNew {
         task: system,
         comm: "kthread",
@@ -166,13 +95,7 @@ fn cpus_over_the_whole_run() {
         why: Why::PrevCpu,
         max_speed: Util(1024),
     });
-    let t = t
-        .idle(0, None)
-        .run(0, system)
-        .at(3 * MS)
-        .freq(0, 500)
-        .at(5 * MS)
-        .sleep(0, system);
+    let t = t.idle(0, None).run(0, system).at(3 * MS).freq(0, 500).at(5 * MS).sleep(0, system);
     let r = t.idle(0, Some(1)).at(10 * MS).end();
     assert_eq!(r.tasks.len(), 0);
     let c = &r.cpus[0];
@@ -190,13 +113,7 @@ fn cpus_over_the_whole_run() {
 
 #[test]
 fn an_unknown_start_frequency_is_said() {
-    let r = Trace::new()
-        .new_task(T, 2, 1024)
-        .run(2, T)
-        .at(MS)
-        .freq(2, 2000)
-        .at(2 * MS)
-        .end();
+    let r = Trace::new().new_task(T, 2, 1024).run(2, T).at(MS).freq(2, 2000).at(2 * MS).end();
     assert_eq!(
         r.notes,
         ["CPU2: no frequency recorded before it was first used; counted as 1000000 kHz"]
@@ -207,12 +124,7 @@ fn an_unknown_start_frequency_is_said() {
 /// 1500 MHz is no OPP: its own speed, the power of the next OPP.
 #[test]
 fn a_frequency_between_opps() {
-    let r = Trace::new()
-        .freq(2, 1500)
-        .new_task(T, 2, 1024)
-        .run(2, T)
-        .at(4 * MS)
-        .end();
+    let r = Trace::new().freq(2, 1500).new_task(T, 2, 1024).run(2, T).at(4 * MS).end();
     let (t, b) = first(&r);
     close(b.debt_ms, 1.0);
     close(t.energy_mj, 4.0 * 0.5);
@@ -223,16 +135,8 @@ fn a_frequency_between_opps() {
 
 #[test]
 fn events_of_cpus_that_are_not_there_are_left_out() {
-    let r = Trace::new()
-        .freq(99, 1000)
-        .new_task(T, 0, 1024)
-        .wake(T, u32::MAX)
-        .at(MS)
-        .end();
-    assert_eq!(
-        r.notes,
-        ["2 events left out: they name a CPU that round does not have"]
-    );
+    let r = Trace::new().freq(99, 1000).new_task(T, 0, 1024).wake(T, u32::MAX).at(MS).end();
+    assert_eq!(r.notes, ["2 events left out: they name a CPU that round does not have"]);
     close(first(&r).0.wait_ms, 1.0);
 }
 
@@ -240,47 +144,17 @@ fn events_of_cpus_that_are_not_there_are_left_out() {
 
 #[test]
 fn the_timeline_begins_with_the_reported_burst() {
-    let t = Trace::with(Options {
-        timeline: true,
-        ..Options::default()
-    });
-    let t = t
-        .freq(0, 500)
-        .freq(2, 2000)
-        .new_task(T, 0, 1024)
-        .util(T, 7)
-        .run(0, T)
-        .at(MS);
-    let t = t
-        .sleep(0, T)
-        .at(11 * MS)
-        .wake(T, 0)
-        .util(T, 5)
-        .at(12 * MS)
-        .run(0, T)
-        .at(13 * MS);
-    let t = t
-        .freq(0, 1000)
-        .at(14 * MS)
-        .util(T, 6)
-        .preempt(0, T)
-        .migrate(T, 0, 2, Why::Misfit);
+    let t = Trace::with(Options { timeline: true, ..Options::default() });
+    let t = t.freq(0, 500).freq(2, 2000).new_task(T, 0, 1024).util(T, 7).run(0, T).at(MS);
+    let t = t.sleep(0, T).at(11 * MS).wake(T, 0).util(T, 5).at(12 * MS).run(0, T).at(13 * MS);
+    let t = t.freq(0, 1000).at(14 * MS).util(T, 6).preempt(0, T).migrate(T, 0, 2, Why::Misfit);
     let (_, timeline) = t.run(2, T).at(20 * MS).end_with_timeline();
     let timeline = timeline.unwrap();
     assert_eq!(timeline.util, [(11.0, 5), (14.0, 6), (20.0, 6)]);
-    let speed = [
-        (11.0, 0.0),
-        (12.0, 256.0),
-        (13.0, 512.0),
-        (14.0, 1024.0),
-        (20.0, 1024.0),
-    ];
+    let speed = [(11.0, 0.0), (12.0, 256.0), (13.0, 512.0), (14.0, 1024.0), (20.0, 1024.0)];
     assert_eq!(timeline.speed, speed);
     let (c0, c2) = (Some(CpuId(0)), Some(CpuId(2)));
-    assert_eq!(
-        timeline.cpu,
-        [(11.0, None), (12.0, c0), (14.0, c2), (20.0, c2)]
-    );
+    assert_eq!(timeline.cpu, [(11.0, None), (12.0, c0), (14.0, c2), (20.0, c2)]);
     let (low, mid, top) = (KHz(500_000), KHz(1_000_000), KHz(2_000_000));
     let freq = vec![
         (CpuId(0), vec![(11.0, low), (13.0, mid), (20.0, mid)]),
@@ -291,17 +165,7 @@ fn the_timeline_begins_with_the_reported_burst() {
 
 #[test]
 fn no_timeline_without_asking_and_none_without_tasks() {
-    assert!(
-        Trace::new()
-            .new_task(T, 0, 1024)
-            .at(MS)
-            .end_with_timeline()
-            .1
-            .is_none()
-    );
-    let t = Trace::with(Options {
-        timeline: true,
-        ..Options::default()
-    });
+    assert!(Trace::new().new_task(T, 0, 1024).at(MS).end_with_timeline().1.is_none());
+    let t = Trace::with(Options { timeline: true, ..Options::default() });
     assert!(t.at(MS).end_with_timeline().1.is_none());
 }

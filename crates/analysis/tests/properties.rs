@@ -49,10 +49,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// The trace of `steps`: what the CPUs and their frequencies must do to get there.
 fn trace(steps: &[Step]) -> Trace {
-    let mut t = Trace::with(Options {
-        all_bursts: true,
-        ..Options::default()
-    });
+    let mut t = Trace::with(Options { all_bursts: true, ..Options::default() });
     t = t.freq(0, 500).freq(2, 1000).new_task(T, 0, 1024);
     let mut cpu = 0;
     let mut mhz = [500, 0, 1000];
@@ -72,11 +69,7 @@ fn trace(steps: &[Step]) -> Trace {
         } else if let Some(c) = runs_on(before)
             && runs_on(step) != Some(c)
         {
-            t = if step == Step::Sleeps {
-                t.sleep(c, T)
-            } else {
-                t.preempt(c, T)
-            };
+            t = if step == Step::Sleeps { t.sleep(c, T) } else { t.preempt(c, T) };
         }
         if before == Step::Sleeps {
             t = t.wake(T, cpu);
@@ -104,10 +97,7 @@ fn bursts(steps: &[Step]) -> Vec<(usize, usize, EndedBy)> {
     let mut bursts = Vec::new();
     let (mut start, mut i) = (0, 0);
     while i < steps.len() {
-        let asleep = steps[i..]
-            .iter()
-            .take_while(|s| **s == Step::Sleeps)
-            .count();
+        let asleep = steps[i..].iter().take_while(|s| **s == Step::Sleeps).count();
         if asleep >= 90 {
             bursts.push((start, i, EndedBy::Sleep));
             start = i + asleep;
@@ -205,12 +195,7 @@ fn any_event() -> impl Strategy<Value = Event<'static>> {
     let cpu = prop_oneof![20 => (0..4_u32).prop_map(CpuId), 1 => any::<u32>().prop_map(CpuId)];
     let freq = prop_oneof![4 => (1..5_u64).prop_map(|n| KHz(n * 500_000)), 1 => (0..u64::MAX).prop_map(KHz)];
     let util = prop_oneof![4 => (0..1025_u64).prop_map(Util), 1 => any::<u64>().prop_map(Util)];
-    let why = prop::sample::select(vec![
-        Why::Util,
-        Why::RateLimited,
-        Why::Fixed,
-        Why::InProgress,
-    ]);
+    let why = prop::sample::select(vec![Why::Util, Why::RateLimited, Why::Fixed, Why::InProgress]);
     let out = prop::sample::select(vec![
         SwitchOut::Preempted,
         SwitchOut::Sleeping,
@@ -254,28 +239,18 @@ fn identities(r: &RunResult) -> Result<(), TestCaseError> {
         prop_assert!(b.debt_ms >= 0.0 && b.debt_ms <= b.t1_ms - b.t0_ms + 1e-6);
         let running: f64 = t.running.iter().map(|r| r.ms).sum();
         prop_assert!(running >= b.running_ms - 1e-6);
-        prop_assert!(near(
-            running + t.wait_ms,
-            (running + t.wait_ms).min(r.end_ms - b.t0_ms)
-        ));
+        prop_assert!(near(running + t.wait_ms, (running + t.wait_ms).min(r.end_ms - b.t0_ms)));
         let residency: f64 = t.util_residency.iter().map(|u| u.ms).sum();
         prop_assert!(residency <= running + 1e-6);
         prop_assert_eq!(t.bursts as usize, t.all_bursts.len());
         prop_assert!(
-            t.reach
-                .iter()
-                .all(|x| x.after_ms.is_none_or(|ms| ms <= r.end_ms - b.t0_ms + 1e-6))
+            t.reach.iter().all(|x| x.after_ms.is_none_or(|ms| ms <= r.end_ms - b.t0_ms + 1e-6))
         );
     }
     for c in &r.cpus {
         let at_freq: f64 = c.freq.iter().map(|f| f.1).sum();
         let idle: f64 = c.idle.iter().map(|i| i.1).sum();
-        prop_assert!(
-            near(at_freq, r.end_ms),
-            "CPU{}: {at_freq} of {}",
-            c.cpu.0,
-            r.end_ms
-        );
+        prop_assert!(near(at_freq, r.end_ms), "CPU{}: {at_freq} of {}", c.cpu.0, r.end_ms);
         prop_assert!(idle + c.busy_ms <= r.end_ms + 1e-6);
     }
     let energy: f64 = r.cpus.iter().map(|c| c.energy_mj).sum();
@@ -286,11 +261,7 @@ fn identities(r: &RunResult) -> Result<(), TestCaseError> {
 /// Two tasks on two CPUs, fully known: running sums to busy, residency to running.
 #[test]
 fn running_sums_to_busy() {
-    let mut t = Trace::new()
-        .freq(0, 500)
-        .freq(2, 1000)
-        .new_task(T, 0, 1024)
-        .new_task(U, 2, 1024);
+    let mut t = Trace::new().freq(0, 500).freq(2, 1000).new_task(T, 0, 1024).new_task(U, 2, 1024);
     t = t.util(T, 0).util(U, 0);
     for i in 0..50 {
         let at = i * 3 * MS;
@@ -311,26 +282,15 @@ fn running_sums_to_busy() {
         close(running, r.cpus[cpu].busy_ms);
         close(running, 100.0);
         close(task.util_residency.iter().map(|u| u.ms).sum(), running);
-        close(
-            task.energy_mj,
-            r.cpus[cpu].energy_mj - (r.end_ms - 100.0) * 0.002,
-        );
+        close(task.energy_mj, r.cpus[cpu].energy_mj - (r.end_ms - 100.0) * 0.002);
     }
 }
 
 /// A hundred thousand bursts and migrations: memory stays bounded, the list says what is left out.
 #[test]
 fn a_long_run_stays_bounded() {
-    let mut t = Trace::with(Options {
-        timeline: true,
-        ..Options::default()
-    });
-    t = t
-        .freq(0, 500)
-        .freq(2, 1000)
-        .new_task(T, 0, 1024)
-        .at(10 * MS)
-        .run(0, T);
+    let mut t = Trace::with(Options { timeline: true, ..Options::default() });
+    t = t.freq(0, 500).freq(2, 1000).new_task(T, 0, 1024).at(10 * MS).run(0, T);
     for i in 0..70_000_u64 {
         let at = 20 * MS + i * 2 * US;
         let (from, to) = if i % 2 == 0 { (0, 2) } else { (2, 0) };

@@ -23,14 +23,25 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
     let found = risetime_lab::verify(&experiment, &reference, mode)?;
     let wanted = if args.strict { found.comparison.checks.len() } else { usize::from(args.share) };
     let release = reference.header().map_or("", |h| h.kernel_release.as_str());
-    let name = format!("{} on {} under {}", experiment.workload.name, experiment.platform.name, experiment.policy.name);
+    let name = format!(
+        "{} on {} under {}",
+        experiment.workload.name, experiment.platform.name, experiment.policy.name
+    );
     output::print(&page(args.format, &name, release, &found, wanted))?;
     Ok(if found.comparison.held() >= wanted { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn page(format: TextOrJson, experiment: &str, release: &str, found: &Verification, wanted: usize) -> String {
+fn page(
+    format: TextOrJson,
+    experiment: &str,
+    release: &str,
+    found: &Verification,
+    wanted: usize,
+) -> String {
     match format {
-        TextOrJson::Json => json::verify(experiment, release, &found.comparison, wanted, &found.unread),
+        TextOrJson::Json => {
+            json::verify(experiment, release, &found.comparison, wanted, &found.unread)
+        }
         TextOrJson::Text => text::verify(
             &text::Verified {
                 experiment,
@@ -48,7 +59,9 @@ fn page(format: TextOrJson, experiment: &str, release: &str, found: &Verificatio
 
 fn request(args: &Verify) -> Request {
     let clamp = |name: &str, value: Option<i64>| value.map(|v| (name.to_string(), Value::Int(v)));
-    let clamps = clamp("uclamp_min", args.uclamp_min).into_iter().chain(clamp("uclamp_max", args.uclamp_max));
+    let clamps = clamp("uclamp_min", args.uclamp_min)
+        .into_iter()
+        .chain(clamp("uclamp_max", args.uclamp_max));
     Request {
         workload: args.workload.clone(),
         platform: args.platform.clone(),

@@ -106,21 +106,28 @@ impl<'a> Answer<'a> {
         loop {
             let cut = || err(at, "the file ends here".into());
             let length = bytes[at..].iter().take(4096).position(|b| *b == b'\n').ok_or_else(cut)?;
-            let line = std::str::from_utf8(&bytes[at..at + length]).map_err(|_| err(at, "no text".into()))?;
+            let line = std::str::from_utf8(&bytes[at..at + length])
+                .map_err(|_| err(at, "no text".into()))?;
             let words: Vec<&str> = line.split(' ').collect();
             match words[..] {
                 ["end", sum] => {
                     let found = fnv(FNV_START, &bytes[..at]);
                     if u64::from_str_radix(sum, 16) != Ok(found) {
-                        return Err(err(at, format!("checksum {sum}, the bytes give {found:016x}")));
+                        return Err(err(
+                            at,
+                            format!("checksum {sum}, the bytes give {found:016x}"),
+                        ));
                     }
                     return Ok(Answer { sections });
                 }
                 ["section", name, size] => {
                     let start = at + length + 1;
-                    let size: usize = size.parse().map_err(|_| err(at, format!("bad length `{size}`")))?;
-                    let end = start.checked_add(size).filter(|e| *e < bytes.len()).ok_or_else(cut)?;
-                    let name = unescape(name).ok_or_else(|| err(at, format!("bad name `{name}`")))?;
+                    let size: usize =
+                        size.parse().map_err(|_| err(at, format!("bad length `{size}`")))?;
+                    let end =
+                        start.checked_add(size).filter(|e| *e < bytes.len()).ok_or_else(cut)?;
+                    let name =
+                        unescape(name).ok_or_else(|| err(at, format!("bad name `{name}`")))?;
                     sections.push((name, &bytes[start..end]));
                     at = end + 1;
                 }
@@ -156,7 +163,11 @@ mod tests {
 
     fn sample() -> Vec<u8> {
         let mut w = Writer::new(Vec::new()).unwrap();
-        w.section("values", (value_line("/sys/a b", "") + &value_line("release", "7.2\nend x")).as_bytes()).unwrap();
+        w.section(
+            "values",
+            (value_line("/sys/a b", "") + &value_line("release", "7.2\nend x")).as_bytes(),
+        )
+        .unwrap();
         w.section("pages 0", b"section pages 9\nend 0\n\0\xff").unwrap();
         w.section("empty one", b"").unwrap();
         w.finish().unwrap()

@@ -43,12 +43,17 @@ fn err<T>(what: impl Into<String>) -> Result<T, BtfError> {
 
 fn word(bytes: &[u8], at: usize) -> Result<u32, BtfError> {
     let end = at.checked_add(4).and_then(|end| bytes.get(at..end));
-    end.map_or_else(|| err(format!("cut short at byte {at}")), |b| Ok(u32::from_le_bytes([b[0], b[1], b[2], b[3]])))
+    end.map_or_else(
+        || err(format!("cut short at byte {at}")),
+        |b| Ok(u32::from_le_bytes([b[0], b[1], b[2], b[3]])),
+    )
 }
 
 fn slice(bytes: &[u8], start: u64, len: u32) -> Result<&[u8], BtfError> {
     let range = usize::try_from(start).ok().zip(usize::try_from(start + u64::from(len)).ok());
-    range.and_then(|(a, b)| bytes.get(a..b)).map_or_else(|| err("a section lies outside the file"), Ok)
+    range
+        .and_then(|(a, b)| bytes.get(a..b))
+        .map_or_else(|| err("a section lies outside the file"), Ok)
 }
 
 struct Type {
@@ -139,7 +144,9 @@ impl<'a> Btf<'a> {
     fn structure(&self, name: &str) -> Result<Type, BtfError> {
         for start in &self.starts[1..] {
             let t = self.at(*start as usize)?;
-            if (t.kind == KIND_STRUCT || t.kind == KIND_UNION) && self.name(t.name) == name.as_bytes() {
+            if (t.kind == KIND_STRUCT || t.kind == KIND_UNION)
+                && self.name(t.name) == name.as_bytes()
+            {
                 return Ok(t);
             }
         }
@@ -248,7 +255,13 @@ mod tests {
             self.words(&[name, kind << 24, refers]);
             self.words(body);
         }
-        fn compound(&mut self, name: &str, kind: u32, bit_fields: bool, members: &[(&str, u32, u32)]) {
+        fn compound(
+            &mut self,
+            name: &str,
+            kind: u32,
+            bit_fields: bool,
+            members: &[(&str, u32, u32)],
+        ) {
             let name = self.name(name);
             self.words(&[name, kind << 24 | u32::from(bit_fields) << 31 | members.len() as u32, 0]);
             for (name, id, offset) in members {
@@ -258,7 +271,9 @@ mod tests {
         }
         fn bytes(&self) -> Vec<u8> {
             let mut b = vec![0x9f, 0xeb, 1, 0];
-            for w in [24, 0, self.types.len() as u32, self.types.len() as u32, self.strings.len() as u32] {
+            for w in
+                [24, 0, self.types.len() as u32, self.types.len() as u32, self.strings.len() as u32]
+            {
                 b.extend_from_slice(&w.to_le_bytes());
             }
             b.extend_from_slice(&self.types);
@@ -276,7 +291,12 @@ mod tests {
         m.compound("", KIND_UNION, false, &[("x", 1, 0), ("y", 1, 32)]); // 5: nameless
         m.plain("", 3, 0, &[1, 1, 8]); // 6: array
         m.plain("thing", 7, 0, &[]); // 7: forward declaration of the same name
-        m.compound("thing", KIND_STRUCT, true, &[("pid", 1, 32), ("", 5, 128), ("avg", 4, 512), ("flag", 1, 1 << 24 | 3)]); // 8
+        m.compound(
+            "thing",
+            KIND_STRUCT,
+            true,
+            &[("pid", 1, 32), ("", 5, 128), ("avg", 4, 512), ("flag", 1, 1 << 24 | 3)],
+        ); // 8
         m.bytes()
     }
 
@@ -289,7 +309,10 @@ mod tests {
         assert_eq!(btf.offset("thing.y"), Ok(20));
         assert_eq!(btf.offset("thing.avg"), Ok(64));
         assert_eq!(btf.offset("thing.avg.util"), Ok(72));
-        assert_eq!(btf.expand("pid=+{thing.pid-thing.avg.util}($arg1) {avg.util}"), Ok("pid=+-68($arg1) 8".into()));
+        assert_eq!(
+            btf.expand("pid=+{thing.pid-thing.avg.util}($arg1) {avg.util}"),
+            Ok("pid=+-68($arg1) 8".into())
+        );
         assert_eq!(btf.expand("nothing"), Ok("nothing".into()));
     }
 
@@ -323,7 +346,10 @@ mod tests {
         }
         let mut unknown = Make::new();
         unknown.plain("new", 31, 0, &[]);
-        assert_eq!(Btf::parse(&unknown.bytes()).err(), Some(BtfError("kind 31 of type is not known".into())));
+        assert_eq!(
+            Btf::parse(&unknown.bytes()).err(),
+            Some(BtfError("kind 31 of type is not known".into()))
+        );
     }
 
     #[test]
@@ -346,7 +372,8 @@ mod tests {
     fn this_kernels_types_are_understood() {
         let Ok(bytes) = std::fs::read("/sys/kernel/btf/vmlinux") else { return };
         let btf = Btf::parse(&bytes).unwrap();
-        let (se, avg) = (btf.offset("task_struct.se").unwrap(), btf.offset("sched_entity.avg").unwrap());
+        let (se, avg) =
+            (btf.offset("task_struct.se").unwrap(), btf.offset("sched_entity.avg").unwrap());
         assert_eq!(btf.offset("task_struct.se.avg"), Ok(se + avg));
         assert_eq!(avg % 64, 0, "sched_avg is cache-aligned");
         assert!(btf.offset("task_struct.pid").unwrap() > se);

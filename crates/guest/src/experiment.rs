@@ -58,14 +58,23 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     let speeds = Speeds::open(&job.cpus);
     let pids = job.tasks.iter().map(|_| AtomicI32::new(0)).collect();
     let clamps = std::path::Path::new("/proc/sys/kernel/sched_util_clamp_min").exists();
-    let shared: &Shared = Box::leak(Box::new(Shared { job, speeds, tracer, clamps, failures: Mutex::default(), pids }));
+    let shared: &Shared = Box::leak(Box::new(Shared {
+        job,
+        speeds,
+        tracer,
+        clamps,
+        failures: Mutex::default(),
+        pids,
+    }));
     let job = &shared.job;
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
-    sys::set_affinity([job.first_cpu]).map_err(|e| io::Error::new(e.kind(), format!("first CPU {}: {e}", job.first_cpu)))?;
+    sys::set_affinity([job.first_cpu])
+        .map_err(|e| io::Error::new(e.kind(), format!("first CPU {}: {e}", job.first_cpu)))?;
     own(shared)?;
     // The code that creates threads is then in memory and not read in when time counts.
     let _ = thread::Builder::new().stack_size(STACK).spawn(|| ()).map(thread::JoinHandle::join);
-    let trace = |on: bool| shared.tracer.as_ref().map_or(Ok(()), |t| if on { t.start() } else { t.stop() });
+    let trace =
+        |on: bool| shared.tracer.as_ref().map_or(Ok(()), |t| if on { t.start() } else { t.stop() });
     trace(true)?;
     mark_frequencies(shared);
     let start = (sys::mono() + LEAD).next_multiple_of(job.tick_ns.max(1));
@@ -125,7 +134,11 @@ fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> 
     sys::set_sched(attrs.sched, shared.clamps || attrs.clamped()).map_err(named)?;
     // A thread's name holds no NUL, and the kernel keeps 15 bytes of it.
     let name = task.comm.replace('\0', "?");
-    thread::Builder::new().name(name).stack_size(STACK).spawn(move || live(shared, index, first, attrs)).map_err(named)?;
+    thread::Builder::new()
+        .name(name)
+        .stack_size(STACK)
+        .spawn(move || live(shared, index, first, attrs))
+        .map_err(named)?;
     own(shared)?;
     sys::set_affinity([job.first_cpu])
 }
@@ -153,7 +166,9 @@ fn live(shared: &'static Shared, index: usize, first: bool, mut attrs: Attribute
             return fail(format!("attributes: {e}"));
         }
         match step {
-            Some(Step::Run(_) | Step::RunUntil(_)) if program.busy_for_ever() => worker.run_for_ever(),
+            Some(Step::Run(_) | Step::RunUntil(_)) if program.busy_for_ever() => {
+                worker.run_for_ever()
+            }
             Some(Step::Run(ns)) => worker.run(ns),
             Some(Step::RunUntil(at)) => worker.run_until(at),
             Some(Step::SleepUntil(at)) => sys::sleep_until(at),
@@ -206,7 +221,9 @@ pub(crate) fn check(job: &Job) -> Result<(), String> {
     let empty = |t: &&Task| t.phases.is_empty() || t.phases.iter().any(|p| p.events.is_empty());
     match job.tasks.iter().find(empty) {
         Some(t) => Err(format!("task {} has nothing to do in a phase", t.comm)),
-        None if job.cpus.get(job.first_cpu as usize).is_none() => Err(format!("first CPU {}: there is no such CPU", job.first_cpu)),
+        None if job.cpus.get(job.first_cpu as usize).is_none() => {
+            Err(format!("first CPU {}: there is no such CPU", job.first_cpu))
+        }
         None => Ok(()),
     }
 }
@@ -222,7 +239,11 @@ mod tests {
         assert_eq!(a.take(&attr(Some(5), None, Some(300))), (true, false));
         assert_eq!(a.take(&attr(None, Some(7), None)), (true, false));
         assert_eq!(a.sched, Sched { nice: 5, clamp: (Some(7), Some(300)), slice: 0 });
-        assert_eq!(a.take(&attr(Some(5), Some(7), None)), (false, false), "no call where nothing changes");
+        assert_eq!(
+            a.take(&attr(Some(5), Some(7), None)),
+            (false, false),
+            "no call where nothing changes"
+        );
         let mut job = Job::default();
         job.cpus.resize(3, Default::default());
         assert_eq!(a.cpus(&job), [0, 1, 2]);

@@ -164,16 +164,38 @@ impl Job {
         for c in &self.cpus {
             line(&mut s, format_args!("cpu {} {} {}", c.capacity, c.freq_max_khz, c.policy));
         }
-        for (key, words) in [("module", &self.modules), ("read", &self.read), ("probe", &self.probes), ("event", &self.events)] {
+        for (key, words) in [
+            ("module", &self.modules),
+            ("read", &self.read),
+            ("probe", &self.probes),
+            ("event", &self.events),
+        ] {
             words.iter().for_each(|w| line(&mut s, format_args!("{key} {}", escape(w))));
         }
         for (path, value) in &self.set {
             line(&mut s, format_args!("set {} {}", escape(path), escape(value)));
         }
         for t in &self.tasks {
-            line(&mut s, format_args!("task {} {} {} {}", escape(&t.comm), t.delay_ns, repeat_text(t.repeat), attr_text(&t.attr)));
+            line(
+                &mut s,
+                format_args!(
+                    "task {} {} {} {}",
+                    escape(&t.comm),
+                    t.delay_ns,
+                    repeat_text(t.repeat),
+                    attr_text(&t.attr)
+                ),
+            );
             for p in &t.phases {
-                line(&mut s, format_args!("phase {} {} {}", escape(&p.name), repeat_text(p.repeat), attr_text(&p.attr)));
+                line(
+                    &mut s,
+                    format_args!(
+                        "phase {} {} {}",
+                        escape(&p.name),
+                        repeat_text(p.repeat),
+                        attr_text(&p.attr)
+                    ),
+                );
                 for e in &p.events {
                     match e {
                         Event::Run(ns) => line(&mut s, format_args!("run {ns}")),
@@ -206,7 +228,8 @@ impl Job {
             if text == "end" {
                 return Ok(job);
             }
-            job.line(text).map_err(|what| JobError { line: number, what: format!("{what} in {text:?}") })?;
+            job.line(text)
+                .map_err(|what| JobError { line: number, what: format!("{what} in {text:?}") })?;
         }
         Err(JobError { line: last, what: "the text ends here, wanted more lines and `end`".into() })
     }
@@ -222,7 +245,11 @@ impl Job {
             "settle_ns" => self.settle_ns = w.number()?,
             "buffer_kb" => self.buffer_kb = w.number()?,
             "linger_ns" => self.linger_ns = w.number()?,
-            "cpu" => self.cpus.push(Cpu { capacity: w.number()?, freq_max_khz: w.number()?, policy: w.number()? }),
+            "cpu" => self.cpus.push(Cpu {
+                capacity: w.number()?,
+                freq_max_khz: w.number()?,
+                policy: w.number()?,
+            }),
             "module" => self.modules.push(w.word()?),
             "read" => self.read.push(w.word()?),
             "probe" => self.probes.push(w.word()?),
@@ -236,7 +263,12 @@ impl Job {
                 phases: Vec::new(),
             }),
             "phase" => {
-                let phase = Phase { name: w.word()?, repeat: w.repeat()?, attr: w.attr()?, events: Vec::new() };
+                let phase = Phase {
+                    name: w.word()?,
+                    repeat: w.repeat()?,
+                    attr: w.attr()?,
+                    events: Vec::new(),
+                };
                 self.tasks.last_mut().ok_or("a phase before any task")?.phases.push(phase);
             }
             "run" | "runtime" | "sleep" | "timer" => {
@@ -269,7 +301,13 @@ fn attr_text(a: &Attr) -> String {
         v.map_or("*".into(), |v| v.to_string())
     }
     let cpus = a.cpus.as_ref().map(|c| c.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
-    format!("{} {} {} {}", or_star(cpus), or_star(a.nice), or_star(a.uclamp_min), or_star(a.uclamp_max))
+    format!(
+        "{} {} {} {}",
+        or_star(cpus),
+        or_star(a.nice),
+        or_star(a.uclamp_min),
+        or_star(a.uclamp_max)
+    )
 }
 
 /// `text` as one word: without spaces, line ends and control characters, never empty.
@@ -359,7 +397,12 @@ mod tests {
     use super::*;
 
     fn full() -> Job {
-        let attr = Attr { cpus: Some(vec![0, 4]), nice: Some(-5), uclamp_min: Some(0), uclamp_max: Some(1024) };
+        let attr = Attr {
+            cpus: Some(vec![0, 4]),
+            nice: Some(-5),
+            uclamp_min: Some(0),
+            uclamp_max: Some(1024),
+        };
         Job {
             duration_ns: 1,
             phase_ns: 2,
@@ -383,7 +426,12 @@ mod tests {
                     name: "*".into(),
                     repeat: Some(9),
                     attr: Attr::default(),
-                    events: vec![Event::Run(1), Event::Runtime(2), Event::Sleep(3), Event::Timer(4, u64::MAX)],
+                    events: vec![
+                        Event::Run(1),
+                        Event::Runtime(2),
+                        Event::Sleep(3),
+                        Event::Timer(4, u64::MAX),
+                    ],
                 }],
             }],
         }
@@ -406,10 +454,14 @@ mod tests {
 
     #[test]
     fn faults_are_named_with_their_line() {
-        let of = |body: &str| Job::parse(&format!("{MAGIC}\n{body}\nend\n")).unwrap_err().to_string();
+        let of =
+            |body: &str| Job::parse(&format!("{MAGIC}\n{body}\nend\n")).unwrap_err().to_string();
         assert_eq!(of("colour blue"), "job: line 2: unknown key `colour` in \"colour blue\"");
         assert_eq!(of("run 5"), "job: line 2: an event before any phase in \"run 5\"");
-        assert_eq!(of("duration_ns 1 2"), "job: line 2: `2` is one word too many in \"duration_ns 1 2\"");
+        assert_eq!(
+            of("duration_ns 1 2"),
+            "job: line 2: `2` is one word too many in \"duration_ns 1 2\""
+        );
         assert_eq!(of("cpu 1 2"), "job: line 2: a word is missing in \"cpu 1 2\"");
         assert_eq!(of("read %zz"), "job: line 2: bad escape in `%zz` in \"read %zz\"");
         assert_eq!(Job::parse("").unwrap_err().line, 1);
@@ -417,9 +469,13 @@ mod tests {
 
     #[test]
     fn any_text_is_a_word() {
-        for text in ["", "%", " ", "a b", "tab\tend\n", "\u{2003}", "\u{85}", "%20", "ä*-1", "\0"] {
+        for text in ["", "%", " ", "a b", "tab\tend\n", "\u{2003}", "\u{85}", "%20", "ä*-1", "\0"]
+        {
             let word = escape(text);
-            assert!(!word.is_empty() && !word.chars().any(|c| c.is_whitespace() || c.is_control()), "{word:?}");
+            assert!(
+                !word.is_empty() && !word.chars().any(|c| c.is_whitespace() || c.is_control()),
+                "{word:?}"
+            );
             assert_eq!(unescape(&word).as_deref(), Some(text));
         }
         assert_eq!(unescape("%2"), None);

@@ -41,7 +41,8 @@ pub(crate) fn load_modules(job: &Job, values: &mut String) -> Result<(), String>
     const COMPRESSED: std::ffi::c_int = 4;
     for path in &job.modules {
         let flags = if path.ends_with(".ko") { 0 } else { COMPRESSED };
-        let done = fs::File::open(path).and_then(|file| Ok(rustix::system::finit_module(&file, c"", flags)?));
+        let done = fs::File::open(path)
+            .and_then(|file| Ok(rustix::system::finit_module(&file, c"", flags)?));
         match done {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
                 values.push_str(&value_line(&format!("module {path}"), &e.to_string()));
@@ -89,7 +90,12 @@ pub(crate) fn read_back(job: &Job, values: &mut String) {
     let (release, version) = (uname.release().to_string_lossy(), uname.version().to_string_lossy());
     let tick = sys::tick();
     let hz = (1_000_000_000 + tick / 2) / tick;
-    for (key, value) in [("release", &*release), ("version", &*version), ("tick_ns", &tick.to_string()), ("hz", &hz.to_string())] {
+    for (key, value) in [
+        ("release", &*release),
+        ("version", &*version),
+        ("tick_ns", &tick.to_string()),
+        ("hz", &hz.to_string()),
+    ] {
         values.push_str(&value_line(key, value));
     }
     for path in job.set.iter().map(|(path, _)| path).chain(&job.read) {
@@ -102,7 +108,8 @@ pub(crate) fn read_back(job: &Job, values: &mut String) {
 fn read_path(path: &Path, depth: u32, values: &mut String) {
     let shown = path.to_string_lossy();
     if path.is_dir() {
-        let mut entries: Vec<_> = fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        let mut entries: Vec<_> =
+            fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect();
         entries.sort();
         for entry in entries.iter().filter(|e| depth > 0 && !e.is_symlink()) {
             read_path(entry, depth - 1, values);
@@ -113,7 +120,9 @@ fn read_path(path: &Path, depth: u32, values: &mut String) {
         return;
     }
     let text = match fs::read(path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_FILE)]).trim_end().to_string(),
+        Ok(bytes) => {
+            String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_FILE)]).trim_end().to_string()
+        }
         Err(e) => format!("! {e}"),
     };
     values.push_str(&value_line(&shown, &text));

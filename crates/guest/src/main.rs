@@ -53,7 +53,9 @@ fn main() -> ExitCode {
 /// The whole life of the virtual machine.
 fn as_init(args: &[String]) -> ! {
     if args.iter().any(|a| a == "shell") {
-        let ready = machine::mount_all().and_then(|()| read_job("/job")).and_then(|job| prepare(&job, &mut String::new()));
+        let ready = machine::mount_all()
+            .and_then(|()| read_job("/job"))
+            .and_then(|job| prepare(&job, &mut String::new()));
         if let Err(e) = ready {
             println!("risetime-guest: {e}");
         }
@@ -62,9 +64,12 @@ fn as_init(args: &[String]) -> ! {
     }
     let word = args.iter().find(|a| !a.starts_with("--"));
     let path = word.and_then(|w| job::unescape(w)).unwrap_or_else(|| "answer".into());
-    let job_path = args.iter().filter(|a| !a.starts_with("--")).nth(1).map_or("/job", String::as_str);
+    let job_path =
+        args.iter().filter(|a| !a.starts_with("--")).nth(1).map_or("/job", String::as_str);
     let on_panic = path.clone();
-    std::panic::set_hook(Box::new(move |info| give_up(&on_panic, &format!("the agent broke: {info}"))));
+    std::panic::set_hook(Box::new(move |info| {
+        give_up(&on_panic, &format!("the agent broke: {info}"))
+    }));
     let done = machine::mount_all().and_then(|()| in_guest(job_path, &path));
     match done {
         Ok(()) => sys::end_machine(0),
@@ -108,7 +113,8 @@ fn prepare(job: &Job, values: &mut String) -> Result<(), String> {
 
 fn native(job: &str, out: &str) -> Result<(), String> {
     let job = read_job(job)?;
-    if !job.modules.is_empty() || !job.set.is_empty() || !job.probes.is_empty() || job.settle_ns > 0 {
+    if !job.modules.is_empty() || !job.set.is_empty() || !job.probes.is_empty() || job.settle_ns > 0
+    {
         return Err("this job changes the machine (modules, settings, probes, settling)".into());
     }
     let mut values = String::new();
@@ -119,7 +125,8 @@ fn native(job: &str, out: &str) -> Result<(), String> {
     let done = experiment::run(job.clone(), tracer).map_err(|e| e.to_string())?;
     machine::read_back(&job, &mut values);
     let io = |e: io::Error| format!("{out}: {e}");
-    let written = File::create(out).and_then(|file| write_answer(BufWriter::new(file), &done, values));
+    let written =
+        File::create(out).and_then(|file| write_answer(BufWriter::new(file), &done, values));
     if let Some(tracer) = done.tracer {
         tracer.close();
     }

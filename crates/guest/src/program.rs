@@ -35,12 +35,25 @@ pub(crate) struct Program<'a> {
 
 impl<'a> Program<'a> {
     pub(crate) fn new(task: &'a Task) -> Program<'a> {
-        Program { task, phase: 0, event: 0, task_rounds: 0, phase_rounds: 0, entered: false, begun: None, timers: Vec::new() }
+        Program {
+            task,
+            phase: 0,
+            event: 0,
+            task_rounds: 0,
+            phase_rounds: 0,
+            entered: false,
+            begun: None,
+            timers: Vec::new(),
+        }
     }
 
     /// Advances to the next step that takes time. `on_phase` is told of each phase entered on
     /// the way, with its index and attributes. `None`: it makes no progress.
-    pub(crate) fn next(&mut self, now: u64, mut on_phase: impl FnMut(usize, &Attr)) -> Option<Step> {
+    pub(crate) fn next(
+        &mut self,
+        now: u64,
+        mut on_phase: impl FnMut(usize, &Attr),
+    ) -> Option<Step> {
         self.begun.get_or_insert(now);
         for _ in 0..MAX_IDLE_STEPS {
             let Some(phase) = self.task.phases.get(self.phase) else {
@@ -87,7 +100,8 @@ impl<'a> Program<'a> {
     /// marks are not made.)
     pub(crate) fn busy_for_ever(&self) -> bool {
         let Some(phase) = self.task.phases.get(self.phase) else { return false };
-        let endless = phase.repeat.is_none() || (self.task.repeat.is_none() && self.task.phases.len() == 1);
+        let endless =
+            phase.repeat.is_none() || (self.task.repeat.is_none() && self.task.phases.len() == 1);
         endless && phase.events.iter().all(|e| matches!(e, Event::Run(_) | Event::Runtime(_)))
     }
 

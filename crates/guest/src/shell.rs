@@ -60,20 +60,33 @@ fn obey(line: &str, out: &mut Vec<u8>) -> Result<bool, String> {
         ("cat", paths) => paths.iter().try_for_each(|p| show(p, paths.len() > 1, &mut said))?,
         ("echo", words) => said.extend_from_slice(format!("{}\n", words.join(" ")).as_bytes()),
         ("cd", [path]) => std::env::set_current_dir(path).map_err(|e| format!("{path}: {e}"))?,
-        ("pwd", _) => said.extend_from_slice(format!("{}\n", std::env::current_dir().unwrap_or_default().display()).as_bytes()),
+        ("pwd", _) => said.extend_from_slice(
+            format!("{}\n", std::env::current_dir().unwrap_or_default().display()).as_bytes(),
+        ),
         ("freq", _) => {
             let paths = expand("/sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq");
             paths.iter().try_for_each(|p| show(p, true, &mut said))?;
         }
         ("sleep", [time]) => sys::sleep_until(sys::mono() + seconds(time)?),
         ("spin", [time]) => spin(seconds(time)?, None)?,
-        ("spin", [time, cpu]) => spin(seconds(time)?, Some(cpu.parse().map_err(|_| format!("{cpu}: this is no CPU number"))?))?,
-        _ => return Err(format!("{command}: this is no command, or not with these words (see help)")),
+        ("spin", [time, cpu]) => spin(
+            seconds(time)?,
+            Some(cpu.parse().map_err(|_| format!("{cpu}: this is no CPU number"))?),
+        )?,
+        _ => {
+            return Err(format!(
+                "{command}: this is no command, or not with these words (see help)"
+            ));
+        }
     }
     match target {
         None => out.extend_from_slice(&said),
         Some(path) => {
-            let file = fs::OpenOptions::new().write(true).create(!path.starts_with("/sys") && !path.starts_with("/proc")).truncate(true).open(path);
+            let file = fs::OpenOptions::new()
+                .write(true)
+                .create(!path.starts_with("/sys") && !path.starts_with("/proc"))
+                .truncate(true)
+                .open(path);
             file.and_then(|mut f| f.write_all(&said)).map_err(|e| format!("{path}: {e}"))?;
         }
     }
@@ -110,7 +123,9 @@ fn list(path: &str, out: &mut Vec<u8>) -> Result<(), String> {
     let mut names: Vec<String> = fs::read_dir(path)
         .map_err(named)?
         .flatten()
-        .map(|e| e.file_name().to_string_lossy().into_owned() + if e.path().is_dir() { "/" } else { "" })
+        .map(|e| {
+            e.file_name().to_string_lossy().into_owned() + if e.path().is_dir() { "/" } else { "" }
+        })
         .collect();
     names.sort();
     out.extend_from_slice(format!("{}\n", names.join("  ")).as_bytes());
@@ -143,8 +158,10 @@ fn expand(word: &str) -> Vec<String> {
                 continue;
             }
             let inside = if dir.as_os_str().is_empty() { Path::new(".") } else { &dir };
-            let entries = fs::read_dir(inside).into_iter().flatten().flatten().map(|e| e.file_name());
-            let mut names: Vec<String> = entries.filter_map(|n| n.into_string().ok()).filter(|n| fits(part, n)).collect();
+            let entries =
+                fs::read_dir(inside).into_iter().flatten().flatten().map(|e| e.file_name());
+            let mut names: Vec<String> =
+                entries.filter_map(|n| n.into_string().ok()).filter(|n| fits(part, n)).collect();
             names.sort();
             next.extend(names.iter().map(|n| dir.join(n)));
         }
@@ -173,13 +190,19 @@ mod tests {
 
     fn said(line: &str) -> Result<String, String> {
         let mut out = Vec::new();
-        obey(line, &mut out).map(|on| if on { String::from_utf8(out).unwrap() } else { "(exit)".into() })
+        obey(line, &mut out)
+            .map(|on| if on { String::from_utf8(out).unwrap() } else { "(exit)".into() })
     }
 
     #[test]
     fn stars_stand_for_any_part() {
         for (pattern, name, yes) in [
-            ("cpu*", "cpu12", true), ("cpu*", "cp", false), ("*", "", true), ("a*b*c", "axbxbc", true), ("a*b", "abx", false), ("*ä*", "xäy", true),
+            ("cpu*", "cpu12", true),
+            ("cpu*", "cp", false),
+            ("*", "", true),
+            ("a*b*c", "axbxbc", true),
+            ("a*b", "abx", false),
+            ("*ä*", "xäy", true),
         ] {
             assert_eq!(fits(pattern, name), yes, "{pattern} {name}");
         }
@@ -194,12 +217,21 @@ mod tests {
         assert_eq!(said(&format!("echo x>{d}/b2")), Ok(String::new()));
         assert_eq!(said(&format!("ls {d}")), Ok("b1  b2  sub/\n".into()));
         assert_eq!(said(&format!("cat {d}/b*")), Ok(format!("{d}/b1: one two\n{d}/b2: x\n")));
-        assert_eq!(said(&format!("cat {d}/*/none*")), Err(format!("{d}/*/none*: No such file or directory (os error 2)")));
+        assert_eq!(
+            said(&format!("cat {d}/*/none*")),
+            Err(format!("{d}/*/none*: No such file or directory (os error 2)"))
+        );
         fs::remove_dir_all(dir).unwrap();
         assert_eq!(said("  "), Ok(String::new()));
         assert_eq!(said("exit"), Ok("(exit)".into()));
         assert_eq!(said("spin x"), Err("x: wanted seconds, 0 to 1000000".into()));
-        assert_eq!(said("vi"), Err("vi: this is no command, or not with these words (see help)".into()));
-        assert_eq!(said("echo 1 > /sys/no/such"), Err("/sys/no/such: No such file or directory (os error 2)".into()));
+        assert_eq!(
+            said("vi"),
+            Err("vi: this is no command, or not with these words (see help)".into())
+        );
+        assert_eq!(
+            said("echo 1 > /sys/no/such"),
+            Err("/sys/no/such: No such file or directory (os error 2)".into())
+        );
     }
 }

@@ -178,9 +178,12 @@ impl HostFile {
 
 impl io::Write for HostFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let not_written = semihost(SYS_WRITE, &[self.handle, bytes.as_ptr() as u64, bytes.len() as u64]);
+        let not_written =
+            semihost(SYS_WRITE, &[self.handle, bytes.as_ptr() as u64, bytes.len() as u64]);
         match bytes.len().checked_sub(not_written as usize) {
-            Some(0) | None if !bytes.is_empty() => Err(io::Error::other("the host cannot write: its disk may be full")),
+            Some(0) | None if !bytes.is_empty() => {
+                Err(io::Error::other("the host cannot write: its disk may be full"))
+            }
             written => Ok(written.unwrap_or(0)),
         }
     }

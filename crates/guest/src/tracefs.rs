@@ -37,7 +37,11 @@ impl Tracer {
     /// Errors: no tracefs.
     pub(crate) fn open(job: &Job, instance: bool, values: &mut String) -> io::Result<Tracer> {
         let dir = PathBuf::from(ROOT);
-        let dir = if instance { dir.join(format!("instances/risetime-{}", std::process::id())) } else { dir };
+        let dir = if instance {
+            dir.join(format!("instances/risetime-{}", std::process::id()))
+        } else {
+            dir
+        };
         if instance {
             fs::create_dir(&dir)?;
         }
@@ -72,7 +76,10 @@ impl Tracer {
         } else {
             Ok(Vec::new())
         };
-        let btf = bytes.as_ref().map_err(Clone::clone).and_then(|b| Btf::parse(b).map_err(|e| e.to_string()));
+        let btf = bytes
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|b| Btf::parse(b).map_err(|e| e.to_string()));
         for probe in probes {
             let expanded = match &btf {
                 _ if !probe.contains('{') => Ok(probe.clone()),
@@ -80,7 +87,8 @@ impl Tracer {
                 Err(e) => Err(e.clone()),
             };
             let name = probe_name(probe);
-            let done = expanded.and_then(|line| self.probe(&line, name).map_err(|e| self.reason(&e)));
+            let done =
+                expanded.and_then(|line| self.probe(&line, name).map_err(|e| self.reason(&e)));
             if let Err(e) = done {
                 values.push_str(&value_line(&format!("probe {name}"), &e));
             }
@@ -88,7 +96,8 @@ impl Tracer {
     }
 
     fn probe(&mut self, line: &str, name: &str) -> io::Result<()> {
-        let mut file = OpenOptions::new().append(true).open(PathBuf::from(ROOT).join("dynamic_events"))?;
+        let mut file =
+            OpenOptions::new().append(true).open(PathBuf::from(ROOT).join("dynamic_events"))?;
         file.write_all(line.as_bytes())?;
         self.enable(name)
     }
@@ -96,7 +105,8 @@ impl Tracer {
     /// The system's error, with what the kernel's error log has to say.
     fn reason(&self, e: &io::Error) -> String {
         let log = fs::read_to_string(self.dir.join("error_log")).unwrap_or_default();
-        let said = log.lines().rfind(|l| l.contains("error:")).and_then(|l| l.split("error:").nth(1));
+        let said =
+            log.lines().rfind(|l| l.contains("error:")).and_then(|l| l.split("error:").nth(1));
         said.map_or_else(|| e.to_string(), |said| format!("{e}: {}", said.trim()))
     }
 
@@ -120,7 +130,11 @@ impl Tracer {
     }
 
     /// Formats and pages into `out`, losses into `values`.
-    pub(crate) fn collect<W: Write>(&self, out: &mut Writer<W>, values: &mut String) -> io::Result<()> {
+    pub(crate) fn collect<W: Write>(
+        &self,
+        out: &mut Writer<W>,
+        values: &mut String,
+    ) -> io::Result<()> {
         let events = self.dir.join("events");
         out.section("header_page", &read_once(&events.join("header_page"))?)?;
         for event in self.enabled.iter().map(String::as_str).chain(["ftrace/print"]) {
@@ -130,7 +144,10 @@ impl Tracer {
         for cpu in cpu_dirs(&self.dir)? {
             let dir = self.dir.join(format!("per_cpu/cpu{cpu}"));
             values.push_str(&value_line(&format!("lost.{cpu}"), &lost(&dir)?.to_string()));
-            let mut file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(dir.join("trace_pipe_raw"))?;
+            let mut file = OpenOptions::new()
+                .read(true)
+                .custom_flags(O_NONBLOCK)
+                .open(dir.join("trace_pipe_raw"))?;
             out.section(&format!("pages {cpu}"), &read_pages(&mut file)?)?;
         }
         Ok(())

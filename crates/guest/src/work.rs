@@ -312,13 +312,18 @@ mod tests {
     /// another thread competes for the CPU.
     #[test]
     fn work_takes_its_cpu_time_under_competition() {
-        let half: Vec<Cpu> = (0..256).map(|_| Cpu { capacity: 512, freq_max_khz: 0, policy: 9999 }).collect();
+        let half: Vec<Cpu> =
+            (0..256).map(|_| Cpu { capacity: 512, freq_max_khz: 0, policy: 9999 }).collect();
         let speeds = Speeds::open(&half);
         let stop = std::sync::atomic::AtomicBool::new(false);
         let running = || !stop.load(std::sync::atomic::Ordering::Relaxed);
         std::thread::scope(|s| {
             for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
-                s.spawn(|| while running() { burn(1000) });
+                s.spawn(|| {
+                    while running() {
+                        burn(1000)
+                    }
+                });
             }
             let mut worker = Worker::new(&speeds);
             let start = sys::thread_cpu();

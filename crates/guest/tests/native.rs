@@ -10,10 +10,15 @@ fn run(name: &str, body: &str) -> (Option<i32>, String, Vec<u8>) {
     std::fs::create_dir_all(&dir).unwrap();
     let (job, out) = (dir.join("job"), dir.join("answer"));
     std::fs::write(&job, format!("risetime-job 1\n{body}end\n")).unwrap();
-    let done = Command::new(env!("CARGO_BIN_EXE_risetime-guest")).arg("--native").args([&job, &out]).output().unwrap();
+    let done = Command::new(env!("CARGO_BIN_EXE_risetime-guest"))
+        .arg("--native")
+        .args([&job, &out])
+        .output()
+        .unwrap();
     let bytes = std::fs::read(&out).unwrap_or_default();
     std::fs::remove_dir_all(&dir).unwrap();
-    let said = String::from_utf8(done.stderr).unwrap().replace(&job.to_string_lossy().into_owned(), "JOB");
+    let said =
+        String::from_utf8(done.stderr).unwrap().replace(&job.to_string_lossy().into_owned(), "JOB");
     (done.status.code(), said, bytes)
 }
 
@@ -29,7 +34,12 @@ fn a_workload_runs_and_is_answered_for() {
     );
     assert_eq!((code, said.as_str()), (Some(0), ""));
     let answer = Answer::parse(&bytes).unwrap();
-    assert_eq!(answer.section("error"), None, "{:?}", answer.section("error").map(String::from_utf8_lossy));
+    assert_eq!(
+        answer.section("error"),
+        None,
+        "{:?}",
+        answer.section("error").map(String::from_utf8_lossy)
+    );
     let values = answer.values();
     let value = |key: &str| values.iter().find(|(k, _)| k == key).map_or("", |(_, v)| v.as_str());
     assert_eq!(value("/proc/sys/kernel/ostype"), "Linux");
@@ -43,7 +53,10 @@ fn a_workload_runs_and_is_answered_for() {
 
 #[test]
 fn what_a_task_could_not_do_is_in_the_answer() {
-    let (code, _, bytes) = run("fails", "duration_ns 30000000\ncpu 1024 0 0\ntask t 0 1 * * * *\nphase p 1 900 * * *\nrun 5\n");
+    let (code, _, bytes) = run(
+        "fails",
+        "duration_ns 30000000\ncpu 1024 0 0\ntask t 0 1 * * * *\nphase p 1 900 * * *\nrun 5\n",
+    );
     assert_eq!(code, Some(0));
     let answer = Answer::parse(&bytes).unwrap();
     let error = String::from_utf8_lossy(answer.section("error").unwrap()).into_owned();
@@ -54,7 +67,10 @@ fn what_a_task_could_not_do_is_in_the_answer() {
 fn a_job_that_would_change_this_machine_is_refused() {
     let (code, said, bytes) = run("refused", "cpu 1024 0 0\nset /sys/x 1\n");
     assert_eq!((code, bytes.len()), (Some(1), 0));
-    assert_eq!(said, "risetime-guest: this job changes the machine (modules, settings, probes, settling)\n");
+    assert_eq!(
+        said,
+        "risetime-guest: this job changes the machine (modules, settings, probes, settling)\n"
+    );
     let (code, said, _) = run("cut", "cpu 1024 0\n");
     assert_eq!(code, Some(1));
     assert_eq!(said, "risetime-guest: JOB: job: line 2: a word is missing in \"cpu 1024 0\"\n");

@@ -44,12 +44,8 @@ pub fn capture(root: &Root) -> Captured {
 impl Captured {
     /// Describes a machine that has been probed already.
     pub fn of(machine: &Machine) -> Captured {
-        let mut draft = Draft {
-            machine,
-            missing: Vec::new(),
-            estimates: Vec::new(),
-            sources: BTreeMap::new(),
-        };
+        let mut draft =
+            Draft { machine, missing: Vec::new(), estimates: Vec::new(), sources: BTreeMap::new() };
         let platform = draft.platform();
         draft.finish(platform)
     }
@@ -71,8 +67,7 @@ impl Draft<'_> {
     fn platform(&mut self) -> Platform {
         let m = self.machine;
         if m.cpus.is_empty() {
-            self.missing
-                .push("CPUs: no file says which there are".to_owned());
+            self.missing.push("CPUs: no file says which there are".to_owned());
         }
         let domains: Vec<Domain> = self.groups().iter().map(|g| self.domain(g)).collect();
         let hz = match &m.hz {
@@ -90,28 +85,14 @@ impl Draft<'_> {
         if m.smt() {
             self.missing.push("SMT: hardware threads share a core here; a platform file has no such notion and takes each for a CPU of its own".to_owned());
         }
-        self.missing
-            .extend(m.problems.iter().map(|p| format!("not read: {}", p.line())));
+        self.missing.extend(m.problems.iter().map(|p| format!("not read: {}", p.line())));
         let product = m.model.as_ref().map_or("", |f| f.value.as_str());
-        let kernel = m
-            .release
-            .as_ref()
-            .map_or("unknown kernel", |f| f.value.as_str());
+        let kernel = m.release.as_ref().map_or("unknown kernel", |f| f.value.as_str());
         let about = format!(
             "{} (captured under Linux {kernel})",
-            if product.is_empty() {
-                "this machine"
-            } else {
-                product
-            }
+            if product.is_empty() { "this machine" } else { product }
         );
-        Platform {
-            name: file_name(product),
-            about,
-            hz,
-            domains,
-            sources: BTreeMap::new(),
-        }
+        Platform { name: file_name(product), about, hz, domains, sources: BTreeMap::new() }
     }
 
     /// The CPUs of each domain with their policy. A policy whose CPUs differ in capacity or
@@ -122,10 +103,7 @@ impl Draft<'_> {
         let mut groups: BTreeMap<(Option<usize>, u64, u32), Vec<u32>> = BTreeMap::new();
         for cpu in &m.cpus {
             let policy = m.policies.iter().position(|p| p.cpus.contains(&cpu.id));
-            groups
-                .entry((policy, m.capacity(cpu.id), clusters[&cpu.id]))
-                .or_default()
-                .push(cpu.id);
+            groups.entry((policy, m.capacity(cpu.id), clusters[&cpu.id])).or_default().push(cpu.id);
         }
         for (i, policy) in m.policies.iter().enumerate() {
             if groups.keys().filter(|k| k.0 == Some(i)).count() > 1 {
@@ -137,12 +115,7 @@ impl Draft<'_> {
         }
         let mut groups: Vec<Group> = groups
             .into_iter()
-            .map(|((policy, capacity, cluster), cpus)| Group {
-                policy,
-                capacity,
-                cluster,
-                cpus,
-            })
+            .map(|((policy, capacity, cluster), cpus)| Group { policy, capacity, cluster, cpus })
             .collect();
         groups.sort_by_key(|g| g.cpus[0]);
         self.about_capacity();
@@ -163,10 +136,9 @@ impl Draft<'_> {
         };
         match (by_cache, by_socket) {
             _ if m.cpus.is_empty() => {}
-            (true, _) => self.source(
-                "cluster",
-                "/sys/devices/system/cpu/cpu*/cache/index*/shared_cpu_list",
-            ),
+            (true, _) => {
+                self.source("cluster", "/sys/devices/system/cpu/cpu*/cache/index*/shared_cpu_list")
+            }
             (false, true) => {
                 self.estimate("cluster", "cluster: no cache files; CPUs of a socket (cpu*/topology/physical_package_id) are taken to share a cache");
             }
@@ -180,11 +152,7 @@ impl Draft<'_> {
         let mut seen = BTreeSet::new();
         names.retain(|n| seen.insert(*n));
         let number = |k: &u32| names.iter().position(|n| n == k).unwrap_or(0) as u32;
-        m.cpus
-            .iter()
-            .zip(&keys)
-            .map(|(c, k)| (c.id, number(k)))
-            .collect()
+        m.cpus.iter().zip(&keys).map(|(c, k)| (c.id, number(k))).collect()
     }
 
     fn about_capacity(&mut self) {
@@ -203,12 +171,8 @@ impl Draft<'_> {
         let m = self.machine;
         let online: Vec<u32> = m.cpus.iter().map(|c| c.id).collect();
         if let Some(possible) = &m.possible {
-            let gone: Vec<u32> = possible
-                .value
-                .iter()
-                .copied()
-                .filter(|c| !online.contains(c))
-                .collect();
+            let gone: Vec<u32> =
+                possible.value.iter().copied().filter(|c| !online.contains(c)).collect();
             if !gone.is_empty() {
                 self.missing.push(format!(
                     "CPUs {}: offline or not there now ({}), so nothing can be read about them",
@@ -255,34 +219,21 @@ impl Draft<'_> {
         if let Some(points) = self.points_of_energy_model(p, max) {
             return points;
         }
-        let table: BTreeSet<u64> = p
-            .freqs
-            .iter()
-            .chain(p.boost_freqs.iter().filter(|f| **f <= max))
-            .copied()
-            .collect();
+        let table: BTreeSet<u64> =
+            p.freqs.iter().chain(p.boost_freqs.iter().filter(|f| **f <= max)).copied().collect();
         if !table.is_empty() {
             self.source(
                 "opp",
-                &format!(
-                    "frequencies: {}/scaling_available_frequencies",
-                    policy_dirs()
-                ),
+                &format!("frequencies: {}/scaling_available_frequencies", policy_dirs()),
             );
             return table.into_iter().map(|f| (f, None)).collect();
         }
-        let some: BTreeSet<u64> = [
-            &p.hardware_min,
-            &p.lowest_nonlinear,
-            &p.base,
-            &p.hardware_max,
-        ]
-        .into_iter()
-        .filter_map(|f| f.as_ref().map(|f| f.value))
-        .collect();
+        let some: BTreeSet<u64> = [&p.hardware_min, &p.lowest_nonlinear, &p.base, &p.hardware_max]
+            .into_iter()
+            .filter_map(|f| f.as_ref().map(|f| f.value))
+            .collect();
         if some.is_empty() {
-            self.missing
-                .push(format!("{}: no frequencies at all", p.dir));
+            self.missing.push(format!("{}: no frequencies at all", p.dir));
         } else {
             let text = "frequencies: the driver has no table; only its lowest, base and highest (cpuinfo_min_freq, base_frequency, amd_pstate_lowest_nonlinear_freq, cpuinfo_max_freq), while the hardware has steps between them";
             self.estimate("opp", text);
@@ -293,12 +244,7 @@ impl Draft<'_> {
     /// Frequencies and power of the energy model; `None` if it does not cover the policy or
     /// does not count in watts.
     fn points_of_energy_model(&mut self, p: &CpufreqPolicy, max: u64) -> Option<Points> {
-        let Some(domain) = self
-            .machine
-            .energy
-            .iter()
-            .find(|d| d.cpus.contains(&p.cpus[0]))
-        else {
+        let Some(domain) = self.machine.energy.iter().find(|d| d.cpus.contains(&p.cpus[0])) else {
             self.no_power("power: no energy model in /sys/kernel/debug/energy_model");
             return None;
         };
@@ -309,19 +255,11 @@ impl Draft<'_> {
             ));
             return None;
         };
-        let states = domain
-            .states
-            .iter()
-            .filter(|s| s.freq_khz > 0 && s.freq_khz <= max);
-        let points: BTreeMap<u64, Option<u64>> = states
-            .map(|s| (s.freq_khz, Some(s.power.saturating_mul(unit))))
-            .collect();
-        let without: Vec<String> = p
-            .freqs
-            .iter()
-            .filter(|f| !points.contains_key(f))
-            .map(u64::to_string)
-            .collect();
+        let states = domain.states.iter().filter(|s| s.freq_khz > 0 && s.freq_khz <= max);
+        let points: BTreeMap<u64, Option<u64>> =
+            states.map(|s| (s.freq_khz, Some(s.power.saturating_mul(unit)))).collect();
+        let without: Vec<String> =
+            p.freqs.iter().filter(|f| !points.contains_key(f)).map(u64::to_string).collect();
         if !without.is_empty() {
             self.missing.push(format!(
                 "{}: {} kHz are in the driver's table but not in the energy model: left out",
@@ -329,10 +267,7 @@ impl Draft<'_> {
                 without.join(", ")
             ));
         }
-        self.source(
-            "opp",
-            "frequencies and power: /sys/kernel/debug/energy_model/cpu*/ps:*",
-        );
+        self.source("opp", "frequencies and power: /sys/kernel/debug/energy_model/cpu*/ps:*");
         Some(points.into_iter().collect()).filter(|p: &Points| !p.is_empty())
     }
 
@@ -340,11 +275,8 @@ impl Draft<'_> {
     fn point_of_cpuinfo(&mut self, cpus: &[u32]) -> Points {
         let m = self.machine;
         self.no_power("power: no cpufreq, no energy model");
-        let khz = m
-            .cpus
-            .iter()
-            .filter(|c| cpus.contains(&c.id))
-            .filter_map(|c| c.cpuinfo_khz.as_ref());
+        let khz =
+            m.cpus.iter().filter(|c| cpus.contains(&c.id)).filter_map(|c| c.cpuinfo_khz.as_ref());
         let Some(khz) = khz.map(|f| f.value).max() else {
             self.missing.push(format!(
                 "frequencies of CPUs {}: no cpufreq policy, and /proc/cpuinfo has no `cpu MHz`: what the CPU's speed is, and whether it changes, cannot be known from here",
@@ -405,10 +337,7 @@ impl Draft<'_> {
             _ => None,
         };
         match known {
-            Some(_) => self.source(
-                "fast_switch",
-                &format!("what driver {} does", p.driver_name()),
-            ),
+            Some(_) => self.source("fast_switch", &format!("what driver {} does", p.driver_name())),
             None => {
                 let text = format!(
                     "fast_switch: not known of driver {}; schedutil is not running, whose kthreads would tell",
@@ -435,9 +364,7 @@ impl Draft<'_> {
                 p.driver_name()
             ),
         );
-        u32::try_from(limit.value)
-            .ok()
-            .filter(|us| (1..=4_000_000).contains(us))
+        u32::try_from(limit.value).ok().filter(|us| (1..=4_000_000).contains(us))
     }
 
     /// Idle states of `cpu`, except polling, which is no idle state to save power in.
@@ -477,20 +404,12 @@ impl Draft<'_> {
     }
 
     fn no_power(&mut self, text: &str) {
-        self.source(
-            "power",
-            &format!("unknown: {}", text.trim_start_matches("power: ")),
-        );
-        self.note_once(format!(
-            "{text}; left out: energies will be 0 and EAS stays off"
-        ));
+        self.source("power", &format!("unknown: {}", text.trim_start_matches("power: ")));
+        self.note_once(format!("{text}; left out: energies will be 0 and EAS stays off"));
     }
 
     fn source(&mut self, kind: &'static str, text: &str) {
-        self.sources
-            .entry(kind)
-            .or_default()
-            .insert(text.to_owned());
+        self.sources.entry(kind).or_default().insert(text.to_owned());
     }
 
     fn estimate(&mut self, kind: &'static str, text: &str) {
@@ -510,31 +429,19 @@ impl Draft<'_> {
     /// Puts text and comments together, and tries whether the file loads.
     fn finish(mut self, mut platform: Platform) -> Captured {
         for kind in ["capacity", "opp"] {
-            self.sources
-                .entry(kind)
-                .or_insert_with(|| BTreeSet::from(["unknown".to_owned()]));
+            self.sources.entry(kind).or_insert_with(|| BTreeSet::from(["unknown".to_owned()]));
         }
         let text = |parts: &BTreeSet<String>| parts.iter().cloned().collect::<Vec<_>>().join("; ");
-        platform.sources = self
-            .sources
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), text(v)))
-            .collect();
+        platform.sources = self.sources.iter().map(|(k, v)| ((*k).to_owned(), text(v))).collect();
         let toml = platform.to_toml();
         let gaps = platform.hz == 0
             || platform.domains.is_empty()
             || platform.domains.iter().any(|d| d.opps.is_empty());
-        let loaded = if gaps {
-            None
-        } else {
-            Some(Platform::parse(&toml, "captured file"))
-        };
+        let loaded = if gaps { None } else { Some(Platform::parse(&toml, "captured file")) };
         let platform = match loaded {
             Some(Err(e)) => {
-                self.missing.insert(
-                    0,
-                    format!("a platform that can be simulated: {} {}", e.place, e.what),
-                );
+                self.missing
+                    .insert(0, format!("a platform that can be simulated: {} {}", e.place, e.what));
                 None
             }
             Some(Ok(platform)) => Some(platform),
@@ -545,29 +452,13 @@ impl Draft<'_> {
         if platform.is_none() {
             out.push_str("# NOT LOADABLE AS IT STANDS: fill in what is marked `= ?`, or what the first `missing` names.\n");
         }
-        let one_line = |s: &str| {
-            s.chars()
-                .map(|c| if c.is_control() { ' ' } else { c })
-                .collect::<String>()
-        };
-        out.extend(
-            self.missing
-                .iter()
-                .map(|t| format!("# missing: {}\n", one_line(t))),
-        );
-        out.extend(
-            self.estimates
-                .iter()
-                .map(|t| format!("# estimate: {}\n", one_line(t))),
-        );
+        let one_line =
+            |s: &str| s.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
+        out.extend(self.missing.iter().map(|t| format!("# missing: {}\n", one_line(t))));
+        out.extend(self.estimates.iter().map(|t| format!("# estimate: {}\n", one_line(t))));
         out.push('\n');
         out.push_str(&if gaps { with_gaps(&toml) } else { toml });
-        Captured {
-            platform_toml: out,
-            platform,
-            missing: self.missing,
-            estimates: self.estimates,
-        }
+        Captured { platform_toml: out, platform, missing: self.missing, estimates: self.estimates }
     }
 }
 
@@ -582,10 +473,7 @@ struct Group {
 /// for a whole one.
 fn with_gaps(toml: &str) -> String {
     let toml = toml.replace("\nhz = 0\n", "\n# hz = ?\n");
-    toml.replace(
-        "\nopp = [\n]\n",
-        "\n# opp = [ { freq_khz = ?, latency_ns = ? } ]\n",
-    )
+    toml.replace("\nopp = [\n]\n", "\n# opp = [ { freq_khz = ?, latency_ns = ? } ]\n")
 }
 
 fn policy_dirs() -> &'static str {
@@ -599,30 +487,13 @@ fn or_unknown(name: &str) -> &str {
 /// Letters, digits and a few signs; everything else becomes `-`.
 fn clean(name: &str) -> String {
     let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let name: String = name
-        .chars()
-        .take(40)
-        .map(|c| if good(c) { c } else { '-' })
-        .collect();
-    if name.is_empty() {
-        "unnamed".to_owned()
-    } else {
-        name
-    }
+    let name: String = name.chars().take(40).map(|c| if good(c) { c } else { '-' }).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
 /// A product's name as a platform's: `Raspberry Pi 4 Model B` is `raspberry-pi-4-model-b`.
 fn file_name(product: &str) -> String {
-    let name = clean(
-        &product
-            .to_lowercase()
-            .replace("(r)", "")
-            .replace("(tm)", ""),
-    );
+    let name = clean(&product.to_lowercase().replace("(r)", "").replace("(tm)", ""));
     let parts: Vec<&str> = name.split('-').filter(|p| !p.is_empty()).collect();
-    if product.is_empty() || parts.is_empty() {
-        "this-machine".to_owned()
-    } else {
-        parts.join("-")
-    }
+    if product.is_empty() || parts.is_empty() { "this-machine".to_owned() } else { parts.join("-") }
 }

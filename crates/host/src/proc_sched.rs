@@ -116,11 +116,7 @@ impl TaskSched {
             voluntary_switches: field("nr_voluntary_switches"),
             involuntary_switches: field("nr_involuntary_switches"),
         };
-        if missing.is_empty() {
-            Ok(task)
-        } else {
-            Err(ProcSchedError::Missing(missing))
-        }
+        if missing.is_empty() { Ok(task) } else { Err(ProcSchedError::Missing(missing)) }
     }
 }
 
@@ -153,10 +149,7 @@ mod tests {
         assert_eq!(t.avg.util_sum, 21_982_464);
         assert_eq!(t.avg.last_update_time, ClockPelt(1_194_674_803_712));
         assert_eq!((t.util_est, t.avg.util_avg), (Util(12), Util(463)));
-        assert_eq!(
-            (t.weight, t.voluntary_switches, t.involuntary_switches),
-            (Weight(1024), 3, 4)
-        );
+        assert_eq!((t.weight, t.voluntary_switches, t.involuntary_switches), (Weight(1024), 3, 4));
     }
 
     #[test]
@@ -165,9 +158,6 @@ mod tests {
         let error = TaskSched::parse(&without).unwrap_err().to_string();
         assert!(error.contains("no se.avg.util_est ("), "{error}");
         let error = TaskSched::parse("").unwrap_err().to_string();
-        assert!(
-            error.contains("se.avg.last_update_time, se.avg.load_sum"),
-            "{error}"
-        );
+        assert!(error.contains("se.avg.last_update_time, se.avg.load_sum"), "{error}");
     }
 }

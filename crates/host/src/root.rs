@@ -46,11 +46,7 @@ pub struct Fact<T = String> {
 impl Root {
     /// The tree under `dir`; `/` is the running machine.
     pub fn new(dir: impl Into<PathBuf>) -> Root {
-        Root {
-            dir: dir.into(),
-            denied: Vec::new(),
-            problems: RefCell::default(),
-        }
+        Root { dir: dir.into(), denied: Vec::new(), problems: RefCell::default() }
     }
 
     /// The same tree as somebody sees it who may not read anything under `prefix` (an
@@ -77,11 +73,7 @@ impl Root {
     /// the clock and change `policy->cur` (drivers/cpufreq/cpufreq.c:cpufreq_verify_current_freq).
     pub fn bytes(&self, file: &str) -> Option<Vec<u8>> {
         if file.ends_with("/cpuinfo_cur_freq") {
-            self.note(
-                file,
-                false,
-                "not read: reading it has side effects; use scaling_cur_freq",
-            );
+            self.note(file, false, "not read: reading it has side effects; use scaling_cur_freq");
             return None;
         }
         match self.open(file) {
@@ -101,20 +93,14 @@ impl Root {
     pub fn read(&self, file: &str) -> Option<Fact> {
         let bytes = self.bytes(file)?;
         let value = String::from_utf8_lossy(&bytes).trim().to_owned();
-        Some(Fact {
-            value,
-            file: file.to_owned(),
-        })
+        Some(Fact { value, file: file.to_owned() })
     }
 
     /// The whole number in `file`; anything else in it is remembered as a problem.
     pub fn number(&self, file: &str) -> Option<Fact<u64>> {
         let text = self.read(file)?;
         match text.value.parse() {
-            Ok(value) => Some(Fact {
-                value,
-                file: text.file,
-            }),
+            Ok(value) => Some(Fact { value, file: text.file }),
             Err(_) => {
                 self.garbage(&text, "a whole number");
                 None
@@ -126,10 +112,7 @@ impl Root {
     pub fn cpu_list(&self, file: &str) -> Option<Fact<Vec<u32>>> {
         let text = self.read(file)?;
         match parse_cpu_list(&text.value) {
-            Some(value) => Some(Fact {
-                value,
-                file: text.file,
-            }),
+            Some(value) => Some(Fact { value, file: text.file }),
             None => {
                 self.garbage(&text, "a list of CPUs such as 0-3,8");
                 None
@@ -155,10 +138,7 @@ impl Root {
             .filter_map(|e| e.ok()?.file_name().into_string().ok())
             .collect();
         names.sort_by_key(|n| {
-            (
-                n.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned(),
-                number_at_end(n),
-            )
+            (n.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned(), number_at_end(n))
         });
         names
     }
@@ -170,17 +150,8 @@ impl Root {
 
     /// Remembers that `text` is not `wanted`.
     pub(crate) fn garbage(&self, text: &Fact, wanted: &str) {
-        let found: String = text
-            .value
-            .chars()
-            .take(40)
-            .flat_map(char::escape_debug)
-            .collect();
-        self.note(
-            &text.file,
-            false,
-            &format!("found \"{found}\", wanted {wanted}"),
-        );
+        let found: String = text.value.chars().take(40).flat_map(char::escape_debug).collect();
+        self.note(&text.file, false, &format!("found \"{found}\", wanted {wanted}"));
     }
 
     fn open(&self, file: &str) -> std::io::Result<Vec<u8>> {
@@ -193,9 +164,7 @@ impl Root {
             return Err(std::io::Error::other("not a plain file"));
         }
         let mut bytes = Vec::new();
-        std::fs::File::open(path)?
-            .take(LIMIT + 1)
-            .read_to_end(&mut bytes)?;
+        std::fs::File::open(path)?.take(LIMIT + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -224,11 +193,7 @@ impl Root {
     }
 
     fn note(&self, file: &str, denied: bool, what: &str) {
-        let problem = Problem {
-            file: file.to_owned(),
-            denied,
-            what: what.to_owned(),
-        };
+        let problem = Problem { file: file.to_owned(), denied, what: what.to_owned() };
         let mut problems = self.problems.borrow_mut();
         if !problems.contains(&problem) {
             problems.push(problem);
@@ -272,13 +237,7 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
     }
     let parts: Vec<String> = parts
         .iter()
-        .map(|&(a, b)| {
-            if a == b {
-                a.to_string()
-            } else {
-                format!("{a}-{b}")
-            }
-        })
+        .map(|&(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") })
         .collect();
     parts.join(",")
 }

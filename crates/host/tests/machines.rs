@@ -16,26 +16,15 @@ fn checked(c: Captured) -> Captured {
     match &c.platform {
         Some(p) => assert_eq!(read.as_ref(), Ok(p)),
         None => {
-            assert!(
-                read.is_err(),
-                "said not to load, yet does:\n{}",
-                c.platform_toml
-            );
-            assert!(
-                c.platform_toml.contains("NOT LOADABLE"),
-                "{}",
-                c.platform_toml
-            );
+            assert!(read.is_err(), "said not to load, yet does:\n{}", c.platform_toml);
+            assert!(c.platform_toml.contains("NOT LOADABLE"), "{}", c.platform_toml);
             assert!(!c.missing.is_empty());
         }
     }
     for line in c.missing.iter() {
         assert!(c.platform_toml.contains("# missing: "), "{line}");
     }
-    assert!(
-        !c.platform_toml.contains("66666666"),
-        "cpuinfo_cur_freq was read"
-    );
+    assert!(!c.platform_toml.contains("66666666"), "cpuinfo_cur_freq was read");
     c
 }
 
@@ -43,18 +32,12 @@ fn checked(c: Captured) -> Captured {
 fn findings(root: &Root) -> Vec<Finding> {
     let all = doctor(root);
     for f in &all {
-        assert!(
-            !f.title.is_empty() && !f.meaning.is_empty() && !f.evidence.is_empty(),
-            "{f:?}"
-        );
+        assert!(!f.title.is_empty() && !f.meaning.is_empty() && !f.evidence.is_empty(), "{f:?}");
         assert!(
             !f.title.contains("NaN") && !f.meaning.contains("NaN") && !f.meaning.contains("inf "),
             "{f:?}"
         );
-        assert!(
-            !format!("{f:?}").contains("66666666"),
-            "cpuinfo_cur_freq was read"
-        );
+        assert!(!format!("{f:?}").contains("66666666"), "cpuinfo_cur_freq was read");
     }
     assert!(all.is_sorted_by_key(|f| f.severity));
     all
@@ -126,10 +109,8 @@ opp = "frequencies and power: /sys/kernel/debug/energy_model/cpu*/ps:*; latency:
 fn big_little_findings_in_order_of_impact() {
     let tree = big_little();
     let all = findings(&tree.root());
-    let lines: Vec<String> = all
-        .iter()
-        .map(|f| format!("{}: {}", f.severity.as_str(), f.title))
-        .collect();
+    let lines: Vec<String> =
+        all.iter().map(|f| format!("{}: {}", f.severity.as_str(), f.title)).collect();
     assert_eq!(
         lines,
         [
@@ -156,25 +137,16 @@ fn a_rate_limit_that_somebody_set_is_told_from_the_default() {
     let all = findings(&tree.root());
     let f = titled(&all, "rate_limit_us is 10000");
     assert_eq!(f.severity, Severity::Costly);
+    assert!(f.meaning.starts_with("a frequency step at most every 10 ms"), "{}", f.meaning);
     assert!(
-        f.meaning
-            .starts_with("a frequency step at most every 10 ms"),
-        "{}",
-        f.meaning
-    );
-    assert!(
-        f.meaning
-            .contains("own choice for the driver's latency would be 450 µs"),
+        f.meaning.contains("own choice for the driver's latency would be 450 µs"),
         "{}",
         f.meaning
     );
     // The same tunable of the policy itself comes first.
     tree.file(&format!("{}/schedutil/rate_limit_us", policy(0)), 70);
     let all = findings(&tree.root());
-    assert_eq!(
-        titled(&all, "rate_limit_us is 70").title,
-        "CPUs 0-3: rate_limit_us is 70 (70 µs)"
-    );
+    assert_eq!(titled(&all, "rate_limit_us is 70").title, "CPUs 0-3: rate_limit_us is 70 (70 µs)");
     assert_eq!(
         titled(&all, "rate_limit_us is 10000").title,
         "CPUs 4-7: rate_limit_us is 10000 (10 ms)"
@@ -188,27 +160,11 @@ fn without_debugfs_there_is_no_power_and_no_claim_of_eas() {
     let c = captured(&tree.root());
     let p = c.platform.unwrap();
     assert_eq!(p.domains[1].opps.len(), 3);
-    assert!(
-        p.domains
-            .iter()
-            .all(|d| d.opps.iter().all(|o| o.power.0 == 0))
-    );
-    assert!(
-        !c.platform_toml.contains("power_uw = 2"),
-        "{}",
-        c.platform_toml
-    );
-    assert!(
-        c.missing.iter().any(|m| m.contains("no energy model")),
-        "{:?}",
-        c.missing
-    );
+    assert!(p.domains.iter().all(|d| d.opps.iter().all(|o| o.power.0 == 0)));
+    assert!(!c.platform_toml.contains("power_uw = 2"), "{}", c.platform_toml);
+    assert!(c.missing.iter().any(|m| m.contains("no energy model")), "{:?}", c.missing);
     let all = findings(&tree.root());
-    assert!(
-        titled(&all, "energy-aware scheduling is off")
-            .meaning
-            .contains("no energy model")
-    );
+    assert!(titled(&all, "energy-aware scheduling is off").meaning.contains("no energy model"));
 }
 
 #[test]
@@ -218,23 +174,13 @@ fn without_root_the_energy_model_is_unreadable_not_absent() {
     let all = findings(&root);
     let f = titled(&all, "may not be read by you");
     assert_eq!(f.severity, Severity::Unreadable);
-    assert!(
-        f.evidence
-            .iter()
-            .any(|e| e.file == "/sys/kernel/debug/energy_model"),
-        "{f:?}"
-    );
+    assert!(f.evidence.iter().any(|e| e.file == "/sys/kernel/debug/energy_model"), "{f:?}");
     assert_eq!(f.hint.as_deref(), Some("sudo risetime doctor"));
-    let energy = all
-        .iter()
-        .find(|f| f.title.contains("energy-aware"))
-        .unwrap();
+    let energy = all.iter().find(|f| f.title.contains("energy-aware")).unwrap();
     assert!(!energy.meaning.contains("no energy model"), "{energy:?}");
     let c = captured(&tree.root().as_if_denied("/sys/kernel/debug"));
     assert!(
-        c.missing
-            .iter()
-            .any(|m| m.contains("/sys/kernel/debug/energy_model: permission denied")),
+        c.missing.iter().any(|m| m.contains("/sys/kernel/debug/energy_model: permission denied")),
         "{:?}",
         c.missing
     );
@@ -243,8 +189,7 @@ fn without_root_the_energy_model_is_unreadable_not_absent() {
 #[test]
 fn old_energy_models_count_in_milliwatts_and_some_in_nothing() {
     let tree = big_little();
-    tree.file("/proc/sys/kernel/osrelease", "5.15.0")
-        .file("/boot/config-5.15.0", "CONFIG_HZ=300");
+    tree.file("/proc/sys/kernel/osrelease", "5.15.0").file("/boot/config-5.15.0", "CONFIG_HZ=300");
     tree.energy_model(4, "4-7", &BIG.map(|(khz, uw)| (khz, uw / 100_000)));
     let p = captured(&tree.root()).platform.unwrap();
     assert_eq!((p.hz, p.domains[1].opps[2].power.0), (300, 15_000));
@@ -254,14 +199,9 @@ fn old_energy_models_count_in_milliwatts_and_some_in_nothing() {
     let c = captured(&tree.root());
     let p = c.platform.unwrap();
     assert!(p.domains[0].opps[0].power.0 > 0);
-    assert_eq!(
-        p.domains[1].opps[2].power.0, 0,
-        "artificial figures are no power"
-    );
+    assert_eq!(p.domains[1].opps[2].power.0, 0, "artificial figures are no power");
     assert!(
-        c.missing
-            .iter()
-            .any(|m| m.contains("energy_model/cpu4 counts in no physical unit")),
+        c.missing.iter().any(|m| m.contains("energy_model/cpu4 counts in no physical unit")),
         "{:?}",
         c.missing
     );
@@ -277,30 +217,15 @@ fn intel_active_mode_has_no_governor_and_no_table() {
     assert_eq!(khz, [400_000, 2_600_000, 3_500_000]);
     assert_eq!(p.domains[3].capacity.0, 1024);
     assert!(p.sources["opp"].contains("estimate"), "{:?}", p.sources);
-    assert!(
-        p.sources["capacity"].contains("the kernel takes that"),
-        "{:?}",
-        p.sources
-    );
-    assert!(
-        p.sources["fast_switch"].contains("estimate"),
-        "{:?}",
-        p.sources
-    );
-    assert!(
-        c.missing.iter().any(|m| m.starts_with("SMT")),
-        "{:?}",
-        c.missing
-    );
+    assert!(p.sources["capacity"].contains("the kernel takes that"), "{:?}", p.sources);
+    assert!(p.sources["fast_switch"].contains("estimate"), "{:?}", p.sources);
+    assert!(c.missing.iter().any(|m| m.starts_with("SMT")), "{:?}", c.missing);
     let idle: Vec<&str> = p.domains[0].idle.iter().map(|i| i.name.as_str()).collect();
     assert_eq!(idle, ["C1", "C1E", "C10"], "polling is not an idle state");
 
     let all = findings(&tree.root());
     let f = &all[0];
-    assert_eq!(
-        f.title,
-        "CPUs 0-3: intel_pstate in active mode, algorithm `powersave`"
-    );
+    assert_eq!(f.title, "CPUs 0-3: intel_pstate in active mode, algorithm `powersave`");
     assert!(
         f.meaning.contains("not the governor of that name")
             && f.meaning.contains("the hardware chooses"),
@@ -310,14 +235,8 @@ fn intel_active_mode_has_no_governor_and_no_table() {
     assert!(f.hint.as_ref().unwrap().contains("intel_pstate/status"));
     assert_eq!(all[1].title, "CPUs 0-3: energy preference `balance_power`");
     assert!(all.iter().any(|f| f.title.contains("SMT")));
-    assert!(
-        !all.iter().any(|f| f.title.contains("governor powersave")),
-        "{all:#?}"
-    );
-    assert!(
-        !all.iter().any(|f| f.title.contains("turbo is off")),
-        "{all:#?}"
-    );
+    assert!(!all.iter().any(|f| f.title.contains("governor powersave")), "{all:#?}");
+    assert!(!all.iter().any(|f| f.title.contains("turbo is off")), "{all:#?}");
     // Symmetric capacities: no word of energy-aware scheduling being off.
     assert!(!all.iter().any(|f| f.title.contains("energy-aware")));
 }
@@ -325,30 +244,18 @@ fn intel_active_mode_has_no_governor_and_no_table() {
 #[test]
 fn amd_in_both_modes() {
     let tree = intel_laptop();
-    tree.remove(&cpu("intel_pstate"))
-        .file(&cpu("amd_pstate/status"), "active");
+    tree.remove(&cpu("intel_pstate")).file(&cpu("amd_pstate/status"), "active");
     for id in 0..4 {
         tree.file(&format!("{}/scaling_driver", policy(id)), "amd-pstate-epp")
-            .file(
-                &format!("{}/amd_pstate_lowest_nonlinear_freq", policy(id)),
-                1_700_000,
-            )
+            .file(&format!("{}/amd_pstate_lowest_nonlinear_freq", policy(id)), 1_700_000)
             .remove(&format!("{}/base_frequency", policy(id)));
     }
     let all = findings(&tree.root());
-    assert!(
-        all[0].title.contains("amd-pstate-epp in active mode"),
-        "{}",
-        all[0].title
-    );
+    assert!(all[0].title.contains("amd-pstate-epp in active mode"), "{}", all[0].title);
     assert!(all[0].hint.as_ref().unwrap().contains("amd_pstate/status"));
     let p = captured(&tree.root()).platform.unwrap();
     assert_eq!(
-        p.domains[0]
-            .opps
-            .iter()
-            .map(|o| o.freq.0)
-            .collect::<Vec<_>>(),
+        p.domains[0].opps.iter().map(|o| o.freq.0).collect::<Vec<_>>(),
         [400_000, 1_700_000, 3_500_000]
     );
 
@@ -360,22 +267,11 @@ fn amd_in_both_modes() {
     }
     tree.file("/proc/2/comm", "kthreadd");
     let p = captured(&tree.root()).platform.unwrap();
-    assert_eq!(
-        p.domains[0].transition_delay_us,
-        Some(600),
-        "this driver sets its own"
-    );
-    assert!(
-        p.domains[0].fast_switch,
-        "schedutil runs and has no kthread"
-    );
+    assert_eq!(p.domains[0].transition_delay_us, Some(600), "this driver sets its own");
+    assert!(p.domains[0].fast_switch, "schedutil runs and has no kthread");
     let all = findings(&tree.root());
     let f = titled(&all, "schedutil climbs");
-    assert!(
-        f.meaning.contains("pass at 400 MHz before the first step"),
-        "{}",
-        f.meaning
-    );
+    assert!(f.meaning.contains("pass at 400 MHz before the first step"), "{}", f.meaning);
     assert!(!all.iter().any(|f| f.title.contains("active mode")));
 }
 
@@ -385,11 +281,7 @@ fn raspberry_pi_stuck_at_one_frequency_for_seconds() {
     let all = findings(&tree.root());
     assert_eq!(all[0].title, "CPUs 0-3: rate_limit_us is 6442450 (6.4 s)");
     assert_eq!(all[0].severity, Severity::Costly);
-    assert!(
-        all[0].meaning.contains("CPUFREQ_ETERNAL"),
-        "{}",
-        all[0].meaning
-    );
+    assert!(all[0].meaning.contains("CPUFREQ_ETERNAL"), "{}", all[0].meaning);
     assert!(
         !all[0].meaning.contains("set it"),
         "this kernel derives that value itself: {}",
@@ -399,18 +291,8 @@ fn raspberry_pi_stuck_at_one_frequency_for_seconds() {
     let p = c.platform.unwrap();
     assert_eq!(p.name, "raspberry-pi-4-model-b-rev-1.4");
     assert_eq!(p.domains[0].transition_latency().0, 0);
-    assert!(
-        c.missing.iter().any(|m| m.contains("CPUFREQ_ETERNAL")),
-        "{:?}",
-        c.missing
-    );
-    assert!(
-        c.missing
-            .iter()
-            .any(|m| m.contains("--set rate_limit_us=6442450")),
-        "{:?}",
-        c.missing
-    );
+    assert!(c.missing.iter().any(|m| m.contains("CPUFREQ_ETERNAL")), "{:?}", c.missing);
+    assert!(c.missing.iter().any(|m| m.contains("--set rate_limit_us=6442450")), "{:?}", c.missing);
     assert!(p.domains[0].idle.is_empty());
 }
 
@@ -418,54 +300,25 @@ fn raspberry_pi_stuck_at_one_frequency_for_seconds() {
 fn a_virtual_machine_says_what_it_cannot_know() {
     let tree = virtual_machine();
     let all = findings(&tree.root());
-    assert_eq!(
-        all[0].title,
-        "virtual machine without cpufreq: the host decides the frequency"
-    );
+    assert_eq!(all[0].title, "virtual machine without cpufreq: the host decides the frequency");
     assert!(all[0].evidence.iter().any(|e| e.value == "flag hypervisor"));
     let c = captured(&tree.root());
     let p = c.platform.unwrap();
     assert_eq!(p.domains.len(), 1);
-    assert_eq!(
-        p.domains[0]
-            .opps
-            .iter()
-            .map(|o| o.freq.0)
-            .collect::<Vec<_>>(),
-        [2_250_000]
-    );
-    assert!(
-        c.platform_toml
-            .contains("# estimate: frequencies: no cpufreq"),
-        "{}",
-        c.platform_toml
-    );
-    assert!(
-        c.missing.iter().any(|m| m.contains("the host may change")),
-        "{:?}",
-        c.missing
-    );
+    assert_eq!(p.domains[0].opps.iter().map(|o| o.freq.0).collect::<Vec<_>>(), [2_250_000]);
+    assert!(c.platform_toml.contains("# estimate: frequencies: no cpufreq"), "{}", c.platform_toml);
+    assert!(c.missing.iter().any(|m| m.contains("the host may change")), "{:?}", c.missing);
 
     // Without a frequency in /proc/cpuinfo (arm64) there is no platform, but a file to fill in.
-    tree.file(
-        "/proc/cpuinfo",
-        "processor\t: 0\nFeatures\t: fp asimd\nprocessor\t: 1",
-    );
+    tree.file("/proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd\nprocessor\t: 1");
     let c = captured(&tree.root());
     assert!(c.platform.is_none());
     assert!(
-        c.platform_toml
-            .contains("# opp = [ { freq_khz = ?, latency_ns = ? } ]"),
+        c.platform_toml.contains("# opp = [ { freq_khz = ?, latency_ns = ? } ]"),
         "{}",
         c.platform_toml
     );
-    assert!(
-        c.missing
-            .iter()
-            .any(|m| m.contains("cannot be known from here")),
-        "{:?}",
-        c.missing
-    );
+    assert!(c.missing.iter().any(|m| m.contains("cannot be known from here")), "{:?}", c.missing);
     let filled = c.platform_toml.replace(
         "# opp = [ { freq_khz = ?, latency_ns = ? } ]",
         "opp = [ { freq_khz = 2000000 } ]",
@@ -483,21 +336,10 @@ fn hz_is_never_guessed() {
     tree.remove("/boot");
     let c = captured(&tree.root());
     assert!(c.platform.is_none());
-    assert!(
-        c.platform_toml.contains("\n# hz = ?\n"),
-        "{}",
-        c.platform_toml
-    );
-    assert!(
-        c.missing.iter().any(|m| m.starts_with("hz: ")),
-        "{:?}",
-        c.missing
-    );
+    assert!(c.platform_toml.contains("\n# hz = ?\n"), "{}", c.platform_toml);
+    assert!(c.missing.iter().any(|m| m.starts_with("hz: ")), "{:?}", c.missing);
     let all = findings(&tree.root());
-    assert_eq!(
-        titled(&all, "length of the tick").severity,
-        Severity::Unreadable
-    );
+    assert_eq!(titled(&all, "length of the tick").severity, Severity::Unreadable);
 
     // Compressed, as IKCONFIG has it; and not what it says it is.
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -516,22 +358,14 @@ fn offline_cpus_are_left_out_and_named() {
     // Hotplugged out: the CPU directory stays, its policy link, cache and topology go.
     tree.file(&cpu("online"), "0-1,4-7");
     for id in [2, 3] {
-        tree.remove(&cpu(&format!("cpu{id}/topology")))
-            .remove(&cpu(&format!("cpu{id}/cache")));
+        tree.remove(&cpu(&format!("cpu{id}/topology"))).remove(&cpu(&format!("cpu{id}/cache")));
     }
     tree.file(&format!("{}/affected_cpus", policy(0)), "0 1");
     let c = captured(&tree.root());
     let p = c.platform.unwrap();
     assert_eq!(p.nr_cpus(), 6);
-    assert_eq!(
-        p.domains[1].cpus.iter().map(|c| c.0).collect::<Vec<_>>(),
-        [2, 3, 4, 5]
-    );
-    assert!(
-        c.missing.iter().any(|m| m.starts_with("CPUs 2-3: offline")),
-        "{:?}",
-        c.missing
-    );
+    assert_eq!(p.domains[1].cpus.iter().map(|c| c.0).collect::<Vec<_>>(), [2, 3, 4, 5]);
+    assert!(c.missing.iter().any(|m| m.starts_with("CPUs 2-3: offline")), "{:?}", c.missing);
     assert!(
         c.estimates
             .iter()
@@ -557,15 +391,8 @@ fn powersave_and_caps_come_first() {
         .file("/sys/class/thermal/cooling_device0/cur_state", 1)
         .file("/sys/class/thermal/cooling_device0/max_state", 2);
     let all = findings(&tree.root());
-    assert_eq!(
-        all[0].title,
-        "CPUs 0-3: governor powersave (driver cpufreq-dt)"
-    );
-    assert!(
-        all[0].meaning.contains("3.5 times as long"),
-        "{}",
-        all[0].meaning
-    );
+    assert_eq!(all[0].title, "CPUs 0-3: governor powersave (driver cpufreq-dt)");
+    assert!(all[0].meaning.contains("3.5 times as long"), "{}", all[0].meaning);
     assert_eq!(all[1].title, "CPUs are throttled by temperature now");
     let f = titled(&all, "capped at");
     assert_eq!(f.title, "CPUs 4-7: capped at 1.80 GHz of 2.36 GHz");
@@ -593,24 +420,15 @@ fn a_loaded_scheduler_and_clamps_are_seen() {
         .file("/sys/fs/cgroup/user.slice/cpu.uclamp.max", "max");
     let all = findings(&tree.root());
     let f = titled(&all, "sched_ext scheduler");
-    assert_eq!(
-        f.title,
-        "sched_ext scheduler `lavd_1.0.9` is enabled and has all normal tasks"
-    );
+    assert_eq!(f.title, "sched_ext scheduler `lavd_1.0.9` is enabled and has all normal tasks");
     let f = titled(&all, "(uclamp) are there");
     assert_eq!(
         (f.severity, f.meaning.as_str()),
-        (
-            Severity::Costly,
-            "no task counts for more than 512: frequency and placement stop there"
-        )
+        (Severity::Costly, "no task counts for more than 512: frequency and placement stop there")
     );
     let f = titled(&all, "control group clamps");
     assert_eq!(f.evidence.len(), 1);
-    assert_eq!(
-        f.evidence[0].file,
-        "/sys/fs/cgroup/background.slice/cpu.uclamp.max"
-    );
+    assert_eq!(f.evidence[0].file, "/sys/fs/cgroup/background.slice/cpu.uclamp.max");
     assert!(titled(&all, "real-time tasks ask for 0").severity == Severity::Notable);
 }
 
@@ -626,12 +444,7 @@ fn garbage_in_any_file() {
         b"0-9999999,,",
         b"=\"\n[[x]]\x1b[2J",
     ];
-    for tree in [
-        big_little(),
-        intel_laptop(),
-        raspberry_pi(),
-        virtual_machine(),
-    ] {
+    for tree in [big_little(), intel_laptop(), raspberry_pi(), virtual_machine()] {
         // CPUs 1 to 3, 5 to 7 and their policies hold the same as 0 and 4.
         let twin = |f: &String| {
             "123567"
@@ -667,11 +480,8 @@ fn garbage_is_named_with_what_was_wanted() {
         .file(&cpu("cpu3/cpu_capacity"), 2048);
     let all = findings(&tree.root());
     let f = titled(&all, "2 files could not be understood");
-    let lines: Vec<String> = f
-        .evidence
-        .iter()
-        .map(|e| format!("{}: {}", e.file, e.value))
-        .collect();
+    let lines: Vec<String> =
+        f.evidence.iter().map(|e| format!("{}: {}", e.file, e.value)).collect();
     assert!(
         lines[0].ends_with("cpu3/cpu_capacity: found \"2048\", wanted a capacity of 1 to 1024"),
         "{lines:?}"
@@ -684,9 +494,7 @@ fn garbage_is_named_with_what_was_wanted() {
     let c = captured(&tree.root());
     assert_eq!(c.platform.unwrap().domains.len(), 3);
     assert!(
-        c.missing
-            .iter()
-            .any(|m| m.contains("one clock for CPUs 0-3 of different capacity")),
+        c.missing.iter().any(|m| m.contains("one clock for CPUs 0-3 of different capacity")),
         "{:?}",
         c.missing
     );
@@ -699,10 +507,7 @@ fn an_empty_tree_is_a_machine_that_says_nothing() {
     assert!(c.platform.is_none());
     assert!(c.missing[0].starts_with("CPUs: "), "{:?}", c.missing);
     let all = findings(&tree.root());
-    assert_eq!(
-        all[0].title,
-        "no cpufreq driver: the firmware decides the frequency"
-    );
+    assert_eq!(all[0].title, "no cpufreq driver: the firmware decides the frequency");
     findings(&Root::new("/nonexistent"));
 }
 
@@ -710,11 +515,7 @@ fn an_empty_tree_is_a_machine_that_says_nothing() {
 #[test]
 fn the_running_machine() {
     let c = captured(&Root::new("/"));
-    assert!(
-        !c.missing.iter().any(|m| m.starts_with("hz")),
-        "{:?}",
-        c.missing
-    );
+    assert!(!c.missing.iter().any(|m| m.starts_with("hz")), "{:?}", c.missing);
     let all = findings(&Root::new("/"));
     assert!(all.len() >= 3, "{all:#?}");
     titled(&all, "HZ=");

@@ -45,7 +45,9 @@ fn benches(c: &mut Criterion) {
     for (name, experiment) in [("rampup 2 s", rampup()), ("crowd 2 s", crowd())] {
         let mut group = c.benchmark_group(name);
         group.sample_size(20);
-        group.bench_function("null sink", |b| b.iter(|| Simulator.run(&experiment, &mut ()).expect("runs")));
+        group.bench_function("null sink", |b| {
+            b.iter(|| Simulator.run(&experiment, &mut ()).expect("runs"))
+        });
         group.bench_function("analyzed", |b| {
             b.iter(|| {
                 let mut analyzer = Analyzer::new(Options::default());

@@ -42,12 +42,19 @@ impl Request {
     /// generation.
     ///
     /// Errors: as well, a policy of another generation.
-    pub fn experiments_under(&self, kernel: Option<KernelRev>) -> Result<Vec<Experiment>, InputError> {
+    pub fn experiments_under(
+        &self,
+        kernel: Option<KernelRev>,
+    ) -> Result<Vec<Experiment>, InputError> {
         let platform = Arc::new(Platform::load(&self.platform)?);
         let workload = Arc::new(Workload::load(&self.workload)?);
         check_fit(&workload, &self.workload, &platform)?;
         let duration = self.duration(&workload)?;
-        let names = if self.policies.is_empty() { &["mainline".to_string()][..] } else { &self.policies[..] };
+        let names = if self.policies.is_empty() {
+            &["mainline".to_string()][..]
+        } else {
+            &self.policies[..]
+        };
         let experiment = |name: &String| {
             let policy = under(Policy::from_arg_with(name, &self.set)?, name, kernel)?;
             let settings = risetime_sim::resolve(&platform, &policy)?;
@@ -82,13 +89,15 @@ impl Request {
 fn under(policy: Policy, name: &str, kernel: Option<KernelRev>) -> Result<Policy, InputError> {
     match kernel {
         Some(rev) if name.split('+').next() == Some("mainline") => {
-            let changes = policy.name.split_once('+').map(|(_, c)| format!("+{c}")).unwrap_or_default();
+            let changes =
+                policy.name.split_once('+').map(|(_, c)| format!("+{c}")).unwrap_or_default();
             Ok(Policy { name: format!("linux-{rev}{changes}"), kernel: rev, ..policy })
         }
-        Some(rev) if rev != policy.kernel => {
-            Err(InputError::new(&policy.name, format!("is of Linux {}, the kernel to boot is {rev}", policy.kernel))
-                .hint("`mainline` means the kernel that is booted; --kernel takes another"))
-        }
+        Some(rev) if rev != policy.kernel => Err(InputError::new(
+            &policy.name,
+            format!("is of Linux {}, the kernel to boot is {rev}", policy.kernel),
+        )
+        .hint("`mainline` means the kernel that is booted; --kernel takes another")),
         _ => Ok(policy),
     }
 }
@@ -97,6 +106,7 @@ fn under(policy: Policy, name: &str, kernel: Option<KernelRev>) -> Result<Policy
 ///
 /// Errors: as [`Workload::bind`]'s, whose place is `source`, which is what the person gave.
 pub fn check_fit(workload: &Workload, source: &str, platform: &Platform) -> Result<(), InputError> {
-    let place = |e: InputError| InputError { place: e.place.replacen(&workload.name, source, 1), ..e };
+    let place =
+        |e: InputError| InputError { place: e.place.replacen(&workload.name, source, 1), ..e };
     workload.bind(platform).map(|_| ()).map_err(place)
 }

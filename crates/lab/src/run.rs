@@ -16,7 +16,12 @@ pub struct Run {
 /// Runs `experiment` on `backend` and analyses its trace, which also goes into `also`.
 ///
 /// Errors: the backend's.
-pub fn run(backend: &dyn Backend, experiment: &Experiment, options: Options, also: Option<&mut dyn TraceSink>) -> Result<Run, RunError> {
+pub fn run(
+    backend: &dyn Backend,
+    experiment: &Experiment,
+    options: Options,
+    also: Option<&mut dyn TraceSink>,
+) -> Result<Run, RunError> {
     let mut analyzer = Analyzer::new(options);
     let outcome = match also {
         Some(sink) => backend.run(experiment, &mut Tee(&mut analyzer, sink))?,

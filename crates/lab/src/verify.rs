@@ -43,17 +43,30 @@ pub struct Verification {
 /// Simulates `experiment` from the start state of `reference` and holds the two together.
 ///
 /// Errors: the simulator's; a reference in which the workload never started.
-pub fn verify(experiment: &Experiment, reference: &Memory, mode: Mode) -> Result<Verification, RunError> {
-    let start = Start::of(reference, &experiment.workload)
-        .ok_or_else(|| RunError::Failed(format!("the reference trace has no start of {}", experiment.workload.name)))?;
+pub fn verify(
+    experiment: &Experiment,
+    reference: &Memory,
+    mode: Mode,
+) -> Result<Verification, RunError> {
+    let start = Start::of(reference, &experiment.workload).ok_or_else(|| {
+        RunError::Failed(format!(
+            "the reference trace has no start of {}",
+            experiment.workload.name
+        ))
+    })?;
     let given = (mode == Mode::Given).then(|| given(reference, start.t0));
     let experiment = &beside(experiment, reference);
     let (image, unread) = image(reference, &experiment.platform, &start);
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
     let simulated = record(&Replay { image, given }, experiment)?;
-    let own = Start::of(&simulated, &experiment.workload)
-        .ok_or_else(|| RunError::Failed(format!("the simulation never came to the start of {}", experiment.workload.name)))?;
-    let (mut was, mut is) = (Curve::of(reference, TASK, start.t0), Curve::of(&simulated, TASK, own.t0));
+    let own = Start::of(&simulated, &experiment.workload).ok_or_else(|| {
+        RunError::Failed(format!(
+            "the simulation never came to the start of {}",
+            experiment.workload.name
+        ))
+    })?;
+    let (mut was, mut is) =
+        (Curve::of(reference, TASK, start.t0), Curve::of(&simulated, TASK, own.t0));
     let length = was.length.min(is.length);
     was.cut(length);
     is.cut(length);
@@ -67,7 +80,9 @@ pub fn verify(experiment: &Experiment, reference: &Memory, mode: Mode) -> Result
 /// cpufreq-dt never switches fast, and on a virtual SoC a change takes no time beyond the kthread:
 /// the latency only sets the default rate limit. A reference of the simulator changes nothing.
 pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
-    let Some(header) = reference.header().filter(|h| h.backend == "vm") else { return experiment.clone() };
+    let Some(header) = reference.header().filter(|h| h.backend == "vm") else {
+        return experiment.clone();
+    };
     let mut platform = (*header.platform).clone();
     for domain in &mut platform.domains {
         domain.fast_switch = false;
@@ -104,9 +119,19 @@ impl Start {
         let mut woke = None;
         for &(at, event) in trace.events() {
             match event {
-                Event::TaskNew { task: TASK, cpu, .. } if workload.start_at == StartAt::Creation => return Some(Start { t0: at, cpu }),
-                Event::TaskNew { task: TASK, cpu, .. } | Event::Wakeup { task: TASK, cpu, .. } => woke = Some(Start { t0: at, cpu }),
-                Event::Phase { task: TASK, index, .. } if workload.start_at == StartAt::Phase(index as usize) => return woke,
+                Event::TaskNew { task: TASK, cpu, .. }
+                    if workload.start_at == StartAt::Creation =>
+                {
+                    return Some(Start { t0: at, cpu });
+                }
+                Event::TaskNew { task: TASK, cpu, .. } | Event::Wakeup { task: TASK, cpu, .. } => {
+                    woke = Some(Start { t0: at, cpu })
+                }
+                Event::Phase { task: TASK, index, .. }
+                    if workload.start_at == StartAt::Phase(index as usize) =>
+                {
+                    return woke;
+                }
                 _ => {}
             }
         }
@@ -139,13 +164,23 @@ fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<Stri
         }
     }
     let task = TaskImage { util_avg: image.task.util_avg.or(Some(Util(0))), ..image.task.clone() };
-    let mut unread = vec!["balance due times of the domains".to_string(), "time since the PELT clock's last whole unit (below 1024 ns)".to_string()];
-    let missing = [("the task's util_avg and period_contrib", image.task.util_avg.is_none()), ("the task's util_est", task.util_est.is_none())];
+    let mut unread = vec![
+        "balance due times of the domains".to_string(),
+        "time since the PELT clock's last whole unit (below 1024 ns)".to_string(),
+    ];
+    let missing = [
+        ("the task's util_avg and period_contrib", image.task.util_avg.is_none()),
+        ("the task's util_est", task.util_est.is_none()),
+    ];
     unread.extend(missing.iter().filter(|(_, gone)| *gone).map(|(what, _)| (*what).to_string()));
     for domain in &platform.domains {
         let first = domain.cpus[0];
         match freqs.get(&first) {
-            Some((at, freq)) => image.domains.push(DomainImage { cpu: first, freq: *freq, changed_before: start.t0.since(*at) }),
+            Some((at, freq)) => image.domains.push(DomainImage {
+                cpu: first,
+                freq: *freq,
+                changed_before: start.t0.since(*at),
+            }),
             None => unread.push(format!("the frequency of {first}'s domain")),
         }
     }

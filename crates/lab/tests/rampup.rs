@@ -29,7 +29,9 @@ fn rampup(policy: &str, set: &[(&str, i64)]) -> Experiment {
 }
 
 fn phases(policy: &str, set: &[(&str, i64)], n: u32) -> PhaseSummary {
-    run_phases(&Simulator, &rampup(policy, set), n, &Options::default(), |_| ()).expect("runs").summary
+    run_phases(&Simulator, &rampup(policy, set), n, &Options::default(), |_| ())
+        .expect("runs")
+        .summary
 }
 
 fn one(policy: &str, set: &[(&str, i64)]) -> RunResult {
@@ -41,7 +43,8 @@ fn reach(summary: &PhaseSummary, level: Level) -> Spread {
 }
 
 fn at(summary: &PhaseSummary, mhz: u64) -> Spread {
-    let little = |r: &&risetime_analysis::RunningPhases| r.cpu == CpuId(0) && r.freq == KHz(mhz * 1000);
+    let little =
+        |r: &&risetime_analysis::RunningPhases| r.cpu == CpuId(0) && r.freq == KHz(mhz * 1000);
     summary.tasks[0].domain_running.iter().find(little).expect("it ran there").ms
 }
 
@@ -55,7 +58,10 @@ fn median(what: &str, spread: Spread, band: RangeInclusive<f64>) {
 #[track_caller]
 fn all(what: &str, spread: Spread, band: RangeInclusive<f64>) {
     let (min, max) = (spread.min.unwrap_or(f64::NAN), spread.max.unwrap_or(f64::NAN));
-    assert!(band.contains(&min) && band.contains(&max), "{what}: {min:.1} to {max:.1} ms, wanted {band:?}");
+    assert!(
+        band.contains(&min) && band.contains(&max),
+        "{what}: {min:.1} to {max:.1} ms, wanted {band:?}"
+    );
 }
 
 #[test]
@@ -91,18 +97,48 @@ fn with_a_70_us_rate_limit() {
 
 /// The list that the series prints for its fastest case, to util 453: util, and how long.
 const PUBLISHED: [(u64, f64); 27] = [
-    (26, 1.0), (47, 1.0), (67, 1.0), (86, 1.0), (105, 1.0), (124, 1.0), (143, 1.0), (161, 1.0), (178, 1.0),
-    (196, 1.0), (213, 1.0), (229, 1.0), (245, 2.0), (277, 1.0), (292, 1.0), (307, 1.0), (322, 1.0), (336, 1.0),
-    (350, 1.0), (364, 1.0), (378, 1.0), (391, 1.0), (404, 1.0), (416, 1.0), (429, 1.0), (441, 1.0), (453, 1.0),
+    (26, 1.0),
+    (47, 1.0),
+    (67, 1.0),
+    (86, 1.0),
+    (105, 1.0),
+    (124, 1.0),
+    (143, 1.0),
+    (161, 1.0),
+    (178, 1.0),
+    (196, 1.0),
+    (213, 1.0),
+    (229, 1.0),
+    (245, 2.0),
+    (277, 1.0),
+    (292, 1.0),
+    (307, 1.0),
+    (322, 1.0),
+    (336, 1.0),
+    (350, 1.0),
+    (364, 1.0),
+    (378, 1.0),
+    (391, 1.0),
+    (404, 1.0),
+    (416, 1.0),
+    (429, 1.0),
+    (441, 1.0),
+    (453, 1.0),
 ];
 
 #[test]
 fn at_full_speed_from_the_start_the_published_list_to_the_last_digit() {
-    let set = [("uclamp_min", 1024), ("start_util", 0), ("start_period_contrib", 352), ("first_tick_ns", 286_720)];
+    let set = [
+        ("uclamp_min", 1024),
+        ("start_util", 0),
+        ("start_period_contrib", 352),
+        ("first_tick_ns", 286_720),
+    ];
     let r = one("linux-6.8", &set);
     let residency = &r.tasks[0].util_residency;
     let first = residency.iter().position(|u| u.util == 26).expect("the first value after 0");
-    let got: Vec<(u64, f64)> = residency[first..].iter().take(PUBLISHED.len()).map(|u| (u.util, u.ms)).collect();
+    let got: Vec<(u64, f64)> =
+        residency[first..].iter().take(PUBLISHED.len()).map(|u| (u.util, u.ms)).collect();
     assert_eq!(got, PUBLISHED);
     assert!(residency[..first].iter().all(|u| u.util == 0), "{residency:?}");
 }
@@ -123,7 +159,11 @@ fn held_at_the_lowest_opp() {
     let r = one("linux-6.8", &[("uclamp_max", 0)]);
     let steps = &r.tasks[0].util_residency[1..40];
     assert!(steps.iter().all(|u| (7.0..=9.0).contains(&u.ms)), "{steps:?}");
-    assert!(r.tasks[0].running.iter().all(|at| at.freq == KHz(600_000)), "{:?}", r.tasks[0].running);
+    assert!(
+        r.tasks[0].running.iter().all(|at| at.freq == KHz(600_000)),
+        "{:?}",
+        r.tasks[0].running
+    );
     assert_eq!(r.tasks[0].migrations, []);
 }
 
@@ -144,7 +184,8 @@ fn by_frequency(e: &Experiment) -> BTreeMap<(u64, KHz), f64> {
     let r = run(&Simulator, e, Options::default(), None).expect("runs").result;
     let mut times = BTreeMap::new();
     for at in &r.tasks[0].running {
-        let capacity = e.platform.domains[e.platform.domain_of(at.cpu).expect("its CPU")].capacity.0;
+        let capacity =
+            e.platform.domains[e.platform.domain_of(at.cpu).expect("its CPU")].capacity.0;
         *times.entry((capacity, at.freq)).or_insert(0.0) += at.ms;
     }
     times
@@ -152,7 +193,13 @@ fn by_frequency(e: &Experiment) -> BTreeMap<(u64, KHz), f64> {
 
 #[test]
 fn the_numbers_of_the_cpus_mean_nothing() {
-    for policy in ["linux-6.8", "linux-6.8+rate_limit_us=70", "linux-6.12", "linux-7.2", "linux-7.2+governor=performance"] {
+    for policy in [
+        "linux-6.8",
+        "linux-6.8+rate_limit_us=70",
+        "linux-6.12",
+        "linux-7.2",
+        "linux-7.2+governor=performance",
+    ] {
         for phase in phase_spans(Span(1_000_000), 16) {
             let e = Experiment { phase, ..rampup(policy, &[]) };
             let (one, other) = (by_frequency(&e), by_frequency(&exchanged(&e)));
@@ -170,6 +217,9 @@ fn every_generation_climbs_and_the_newer_ones_climb_no_slower() {
     let debt = |policy| phases(policy, &[], 8).tasks[0].debt_ms.median.expect("reaches full speed");
     let (old, middle, new) = (debt("linux-6.8"), debt("linux-6.12"), debt("linux-7.2"));
     assert!(middle <= old && (middle - new).abs() < 3.0, "{old} {middle} {new}");
-    let fast = phases("linux-7.2+governor=performance", &[("first_cpu", 4)], 2).tasks[0].debt_ms.max.expect("full speed");
+    let fast = phases("linux-7.2+governor=performance", &[("first_cpu", 4)], 2).tasks[0]
+        .debt_ms
+        .max
+        .expect("full speed");
     assert!(fast < 1.0, "{fast}");
 }

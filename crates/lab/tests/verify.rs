@@ -31,7 +31,8 @@ fn check(workload: &str, policy: &str, reference: Span, candidate: Span, mode: M
     assert!(failed.is_empty(), "{what}: {failed:#?}\nnot read: {:?}", found.unread);
 }
 
-const POLICIES: [&str; 4] = ["linux-6.8", "mainline", "mainline+uclamp_min=1024", "mainline+uclamp_max=0"];
+const POLICIES: [&str; 4] =
+    ["linux-6.8", "mainline", "mainline+uclamp_min=1024", "mainline+uclamp_max=0"];
 
 #[test]
 fn given_its_decisions_a_simulation_repeats_one_that_started_in_another_phase() {
@@ -50,6 +51,8 @@ fn free_it_repeats_one_of_the_same_phase() {
     for phase in phase_spans(Span::from_ms(1), 8) {
         let phase = Span(LATER.0 + phase.0);
         POLICIES.iter().for_each(|policy| check("rampup", policy, phase, phase, Mode::Free));
-        ["periodic", "spinners"].iter().for_each(|w| check(w, "mainline", phase, phase, Mode::Free));
+        ["periodic", "spinners"]
+            .iter()
+            .for_each(|w| check(w, "mainline", phase, phase, Mode::Free));
     }
 }

@@ -39,39 +39,23 @@ impl Rows {
     fn new() -> Rows {
         let out = ::csv::Writer::from_writer(Vec::new());
         let text = String::new;
-        let mut rows = Rows {
-            out,
-            policy: text(),
-            phase_us: text(),
-            task: text(),
-        };
-        rows.record(&[
-            "policy", "phase_us", "task", "figure", "key", "value", "unit",
-        ]);
+        let mut rows = Rows { out, policy: text(), phase_us: text(), task: text() };
+        rows.record(&["policy", "phase_us", "task", "figure", "key", "value", "unit"]);
         rows
     }
 
     fn finish(self) -> String {
-        let bytes = self
-            .out
-            .into_inner()
-            .expect("writing to memory cannot fail");
+        let bytes = self.out.into_inner().expect("writing to memory cannot fail");
         String::from_utf8(bytes).expect("only strings were written")
     }
 
     fn record(&mut self, fields: &[&str]) {
-        self.out
-            .write_record(fields)
-            .expect("every row has seven fields");
+        self.out.write_record(fields).expect("every row has seven fields");
     }
 
     /// A figure with its value as text.
     fn text(&mut self, figure: &str, key: &str, value: &str, unit: &str) {
-        let (policy, phase, task) = (
-            self.policy.clone(),
-            self.phase_us.clone(),
-            self.task.clone(),
-        );
+        let (policy, phase, task) = (self.policy.clone(), self.phase_us.clone(), self.task.clone());
         self.record(&[&policy, &phase, &task, figure, key, value, unit]);
     }
 

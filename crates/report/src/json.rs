@@ -51,7 +51,13 @@ pub fn phases(policies: &[(&[RunResult], &PhaseSummary)]) -> String {
 }
 
 /// Does the simulator do what the kernel `release` did? The checks, for a program.
-pub fn verify(experiment: &str, release: &str, comparison: &Comparison, wanted: usize, unread: &[String]) -> String {
+pub fn verify(
+    experiment: &str,
+    release: &str,
+    comparison: &Comparison,
+    wanted: usize,
+    unread: &[String],
+) -> String {
     let number = |x: f64| x.is_finite().then(|| round3(x));
     let checks: Vec<Value> = comparison
         .checks
@@ -84,9 +90,7 @@ fn task_phases(t: &TaskPhases) -> Value {
             .collect()
     };
     let on = |of: &[(CpuId, Spread)]| -> Value {
-        of.iter()
-            .map(|(cpu, ms)| json!({"cpu": cpu.0, "ms": spread(ms)}))
-            .collect()
+        of.iter().map(|(cpu, ms)| json!({"cpu": cpu.0, "ms": spread(ms)})).collect()
     };
     let reached = |r: &ReachPhases| {
         let mut record = level(r.what);

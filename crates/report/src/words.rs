@@ -11,11 +11,7 @@ pub(crate) fn round3(x: f64) -> f64 {
 
 /// Milliseconds or millijoules for a person: one decimal, "–" for what is not a number.
 pub(crate) fn one(x: f64) -> String {
-    if x.is_finite() {
-        format!("{:.1}", (x * 10.0).round() / 10.0 + 0.0)
-    } else {
-        "–".into()
-    }
+    if x.is_finite() { format!("{:.1}", (x * 10.0).round() / 10.0 + 0.0) } else { "–".into() }
 }
 
 /// The same for what may never have happened.
@@ -26,11 +22,7 @@ pub(crate) fn one_or(x: Option<f64>, never: &str) -> String {
 /// A difference with its sign: `+3.2`, `-0.4`, `0.0`.
 pub(crate) fn signed(x: f64) -> String {
     let text = one(x);
-    if text.starts_with('-') || text == "0.0" {
-        text
-    } else {
-        format!("+{text}")
-    }
+    if text.starts_with('-') || text == "0.0" { text } else { format!("+{text}") }
 }
 
 /// A frequency in MHz, as exactly as it was given: `600`, `1804.8`.
@@ -39,9 +31,7 @@ pub(crate) fn mhz(freq: KHz) -> String {
     if rest == 0 {
         return whole.to_string();
     }
-    format!("{whole}.{rest:03}")
-        .trim_end_matches('0')
-        .to_string()
+    format!("{whole}.{rest:03}").trim_end_matches('0').to_string()
 }
 
 /// Where the trace came from, for a reader.
@@ -87,11 +77,7 @@ pub(crate) fn migration_reason(why: &str) -> String {
 
 /// "≥ " where the run ended before the figure was complete.
 pub(crate) fn bound(b: &Burst) -> &'static str {
-    if b.ended_by == EndedBy::RunEnd {
-        "≥ "
-    } else {
-        ""
-    }
+    if b.ended_by == EndedBy::RunEnd { "≥ " } else { "" }
 }
 
 /// Time to full speed; `None` if the burst never had it.
@@ -101,10 +87,7 @@ pub(crate) fn to_full_speed(b: &Burst) -> Option<f64> {
 
 /// When `level` was reached; `None`: never, or not asked.
 pub(crate) fn after(t: &TaskResult, level: Level) -> Option<f64> {
-    t.reach
-        .iter()
-        .find(|r| r.what == level)
-        .and_then(|r| r.after_ms)
+    t.reach.iter().find(|r| r.what == level).and_then(|r| r.after_ms)
 }
 
 /// The names to tell the tasks of a run apart: each its comm, with its number where another

@@ -7,12 +7,7 @@ use risetime_report::{csv, json};
 use serde_json::Value;
 
 fn keys(record: &Value) -> Vec<&str> {
-    record
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect()
+    record.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
 #[test]
@@ -26,8 +21,7 @@ fn json_has_the_documented_keys_in_order() {
         let text = document.split(&format!("## {section}\n")).nth(1).unwrap();
         let rows = text.split("\n## ").next().unwrap().lines();
         let rows = rows.filter(|l| l.starts_with("| `") && l.matches(" | ").count() >= 2);
-        rows.map(|l| l.split('`').nth(1).unwrap().to_string())
-            .collect()
+        rows.map(|l| l.split('`').nth(1).unwrap().to_string()).collect()
     };
     assert_eq!(keys(&all["runs"][0]), documented("A run"));
     let task = &all["runs"][0]["tasks"][0];
@@ -35,35 +29,23 @@ fn json_has_the_documented_keys_in_order() {
     assert_eq!(of_task.pop().unwrap(), "all_bursts");
     assert_eq!(keys(task), of_task);
     assert_eq!(keys(&all["runs"][0]["cpus"][0]), documented("A CPU"));
-    assert_eq!(
-        keys(&task["burst"]),
-        ["t0_ms", "t1_ms", "end_ms", "ended_by", "running_ms"]
-    );
+    assert_eq!(keys(&task["burst"]), ["t0_ms", "t1_ms", "end_ms", "ended_by", "running_ms"]);
     assert_eq!(keys(&task["reach"][0]), ["signal", "level", "after_ms"]);
     let states = document.split("**States**").nth(1).unwrap();
     for (state, _) in risetime_analysis::LOST_STATES {
-        assert!(
-            states.contains(&format!("`{state}`")),
-            "{state} is not documented"
-        );
+        assert!(states.contains(&format!("`{state}`")), "{state} is not documented");
     }
 }
 
 #[test]
 fn json_of_a_short_run() {
-    let (run, _) = rampup(Kind {
-        busy_ms: 30,
-        ..DEFAULT
-    });
+    let (run, _) = rampup(Kind { busy_ms: 30, ..DEFAULT });
     insta::assert_snapshot!("json", json::runs(&[run]));
 }
 
 #[test]
 fn json_says_null_for_never_and_lists_bursts_when_asked() {
-    let (mut run, _) = rampup(Kind {
-        busy_ms: 30,
-        ..DEFAULT
-    });
+    let (mut run, _) = rampup(Kind { busy_ms: 30, ..DEFAULT });
     let burst = run.tasks[0].burst.unwrap();
     run.tasks[0].all_bursts = vec![burst];
     run.tasks.push(run.tasks[0].clone());
@@ -79,15 +61,7 @@ fn json_says_null_for_never_and_lists_bursts_when_asked() {
 
 #[test]
 fn json_of_phases_has_every_run_and_a_summary() {
-    let runs: Vec<_> = (0..3)
-        .map(|i| {
-            rampup(Kind {
-                phase_us: i * 7618,
-                ..DEFAULT
-            })
-            .0
-        })
-        .collect();
+    let runs: Vec<_> = (0..3).map(|i| rampup(Kind { phase_us: i * 7618, ..DEFAULT }).0).collect();
     let summary = risetime_analysis::phases(&runs);
     let all: Value = serde_json::from_str(&json::phases(&[(&runs, &summary)])).unwrap();
     assert_eq!(all["runs"].as_array().unwrap().len(), 3);
@@ -95,19 +69,13 @@ fn json_of_phases_has_every_run_and_a_summary() {
     assert_eq!(summary["policy"], "linux-6.8");
     assert_eq!(summary["phases_us"], serde_json::json!([0, 7618, 15236]));
     let debt = &summary["tasks"][0]["debt_ms"];
-    assert_eq!(
-        keys(debt),
-        ["median", "min", "q1", "q3", "max", "n", "never"]
-    );
+    assert_eq!(keys(debt), ["median", "min", "q1", "q3", "max", "n", "never"]);
     assert_eq!(debt["median"], all["runs"][0]["tasks"][0]["debt_ms"]);
 }
 
 #[test]
 fn csv_quotes_what_needs_it_and_tells_tasks_apart() {
-    let (mut run, _) = rampup(Kind {
-        busy_ms: 30,
-        ..DEFAULT
-    });
+    let (mut run, _) = rampup(Kind { busy_ms: 30, ..DEFAULT });
     run.policy = "a,\"b\"\nc".into();
     run.tasks.push(run.tasks[0].clone());
     run.tasks[1].task.0 = 7;
@@ -120,21 +88,10 @@ fn csv_quotes_what_needs_it_and_tells_tasks_apart() {
     );
     let rows: Vec<::csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert!(rows.iter().all(|r| &r[0] == "a,\"b\"\nc"));
-    let debts: Vec<&str> = rows
-        .iter()
-        .filter(|r| &r[3] == "debt")
-        .map(|r| &r[2])
-        .collect();
+    let debts: Vec<&str> = rows.iter().filter(|r| &r[3] == "debt").map(|r| &r[2]).collect();
     assert_eq!(debts, ["rampup#0", "rampup#7"]);
-    let never: Vec<&str> = rows
-        .iter()
-        .filter(|r| &r[4] == "util=1000")
-        .map(|r| &r[5])
-        .collect();
+    let never: Vec<&str> = rows.iter().filter(|r| &r[4] == "util=1000").map(|r| &r[5]).collect();
     assert_eq!(never, ["", ""]);
     let at = rows.iter().find(|r| &r[3] == "running").unwrap();
-    assert_eq!(
-        (&at[4], &at[5], &at[6]),
-        ("cpu=0 freq_khz=600000", "30", "ms")
-    );
+    assert_eq!((&at[4], &at[5], &at[6]), ("cpu=0 freq_khz=600000", "30", "ms"));
 }

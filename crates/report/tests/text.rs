@@ -12,23 +12,13 @@ use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Workload};
 use risetime_report::text::{self, Demo, Style};
 use unicode_width::UnicodeWidthStr;
 
-const FASTER_LIMIT: Kind = Kind {
-    policy: "linux-6.8+rate_limit_us=70",
-    rate_limit_ms: 0.07,
-    ..DEFAULT
-};
+const FASTER_LIMIT: Kind =
+    Kind { policy: "linux-6.8+rate_limit_us=70", rate_limit_ms: 0.07, ..DEFAULT };
 /// Ends before it has full speed: the debt is a lower bound.
-const TOO_SHORT: Kind = Kind {
-    busy_ms: 60,
-    ..DEFAULT
-};
+const TOO_SHORT: Kind = Kind { busy_ms: 60, ..DEFAULT };
 
 fn plain(width: usize) -> Style {
-    Style {
-        width,
-        color: false,
-        unicode: true,
-    }
+    Style { width, color: false, unicode: true }
 }
 
 fn demo(style: &Style) -> String {
@@ -48,11 +38,8 @@ fn demo(style: &Style) -> String {
 
 fn phase_runs() -> Vec<RunResult> {
     let phase = |i: u64| {
-        let mut run = rampup(Kind {
-            phase_us: i * 7618,
-            busy_ms: 120 + 60 * i as usize,
-            ..DEFAULT
-        });
+        let mut run =
+            rampup(Kind { phase_us: i * 7618, busy_ms: 120 + 60 * i as usize, ..DEFAULT });
         run.0.tasks[0].wait_ms = i as f64 / 10.0;
         run.0
     };
@@ -88,14 +75,8 @@ fn catalogue() -> Catalogue {
     }];
     Catalogue {
         groups: vec![
-            Group {
-                owner: None,
-                params: &GENERAL,
-            },
-            Group {
-                owner: Some(("governor", "schedutil")),
-                params: &SCHEDUTIL,
-            },
+            Group { owner: None, params: &GENERAL },
+            Group { owner: Some(("governor", "schedutil")), params: &SCHEDUTIL },
         ],
     }
 }
@@ -104,12 +85,7 @@ fn catalogue() -> Catalogue {
 fn all_texts(style: &Style) -> Vec<String> {
     let (run, line) = rampup(DEFAULT);
     let (short, short_line) = rampup(TOO_SHORT);
-    let both = [
-        run.clone(),
-        rampup(FASTER_LIMIT).0,
-        rampup(FAST).0,
-        short.clone(),
-    ];
+    let both = [run.clone(), rampup(FASTER_LIMIT).0, rampup(FAST).0, short.clone()];
     let phases = phase_runs();
     let summary = phases_of(&phases);
     let policy = Policy::load("linux-6.8").unwrap();
@@ -141,11 +117,7 @@ fn phases_of(runs: &[RunResult]) -> PhaseSummary {
 
 fn check_width(text: &str, width: usize) {
     for line in text.lines() {
-        assert!(
-            line.width() <= width,
-            "{} columns of {width}: {line:?}",
-            line.width()
-        );
+        assert!(line.width() <= width, "{} columns of {width}: {line:?}", line.width());
         assert!(!line.ends_with(' '), "space at the end of {line:?}");
     }
 }
@@ -168,16 +140,8 @@ fn everything_fits_every_width() {
 #[test]
 fn a_plain_terminal_gets_ascii_without_escapes() {
     for width in [40, 80, 120] {
-        for text in all_texts(&Style {
-            width,
-            color: false,
-            unicode: false,
-        }) {
-            assert!(
-                text.bytes()
-                    .all(|b| b == b'\n' || (b' '..=b'~').contains(&b)),
-                "{text}"
-            );
+        for text in all_texts(&Style { width, color: false, unicode: false }) {
+            assert!(text.bytes().all(|b| b == b'\n' || (b' '..=b'~').contains(&b)), "{text}");
             check_width(&text, width);
         }
     }
@@ -206,12 +170,7 @@ fn snapshots_of_what_people_see() {
         let style = plain(width);
         let (run, line) = rampup(DEFAULT);
         insta::assert_snapshot!(format!("run_{width}"), text::run(&run, &line, &style));
-        let runs = [
-            run,
-            rampup(FASTER_LIMIT).0,
-            rampup(FAST).0,
-            rampup(TOO_SHORT).0,
-        ];
+        let runs = [run, rampup(FASTER_LIMIT).0, rampup(FAST).0, rampup(TOO_SHORT).0];
         insta::assert_snapshot!(format!("compare_{width}"), text::compare(&runs, &style));
         let runs = phase_runs();
         let phases = text::phases(&runs, &phases_of(&runs), true, &style);
@@ -228,17 +187,9 @@ fn snapshots_of_what_people_see() {
         let machine = text::platform(&common::platform(), &style);
         insta::assert_snapshot!(format!("platform_{width}"), machine);
     }
-    let colour = Style {
-        width: 80,
-        color: true,
-        unicode: true,
-    };
+    let colour = Style { width: 80, color: true, unicode: true };
     insta::assert_snapshot!("demo_80_colour", demo(&colour));
-    let ascii = Style {
-        width: 80,
-        color: false,
-        unicode: false,
-    };
+    let ascii = Style { width: 80, color: false, unicode: false };
     insta::assert_snapshot!("demo_80_ascii", demo(&ascii));
     let workload = text::workload(&common::workload(), &plain(80));
     insta::assert_snapshot!("workload_80", workload);
@@ -269,38 +220,27 @@ fn long_lists_say_what_they_leave_out() {
     let all = run.tasks[0].util_residency.len();
     assert!(all > 100);
     let text = text::run(&run, &line, &plain(80));
-    assert!(text.contains(&format!(
-        "of {all} util values more; all of them: --format json or csv"
-    )));
+    assert!(
+        text.contains(&format!("of {all} util values more; all of them: --format json or csv"))
+    );
 }
 
 #[test]
 fn levels_reached_together_stand_together() {
     let (run, line) = rampup(TOO_SHORT);
     let text = text::run(&run, &line, &plain(80));
-    assert!(
-        text.contains("CPU0  MHz 600: 0.0, 972: 41.0, 1332–2064: never\n"),
-        "{text}"
-    );
+    assert!(text.contains("CPU0  MHz 600: 0.0, 972: 41.0, 1332–2064: never\n"), "{text}");
     assert!(text.contains("CPU4  MHz 600–3204: never\n"), "{text}");
 }
 
 /// A result in which nothing happened, in several ways.
 fn empty_results() -> Vec<(RunResult, Timeline)> {
     let (full, line) = rampup(TOO_SHORT);
-    let none = RunResult {
-        tasks: vec![],
-        cpus: vec![],
-        notes: vec![],
-        ..full.clone()
-    };
+    let none = RunResult { tasks: vec![], cpus: vec![], notes: vec![], ..full.clone() };
     let mut never = full.clone();
     never.tasks[0].burst = None;
     never.tasks[0].lost.clear();
-    never.tasks[0]
-        .reach
-        .iter_mut()
-        .for_each(|r| r.after_ms = None);
+    never.tasks[0].reach.iter_mut().for_each(|r| r.after_ms = None);
     let mut bare = full.clone();
     let task = &mut bare.tasks[0];
     task.reach.clear();
@@ -336,18 +276,12 @@ fn nothing_to_report_is_reported() {
     for style in [plain(60), plain(80)] {
         check_width(&text::compare(&[], &style), 80);
         check_width(&text::compare_phases(&[], &style), 80);
-        check_width(
-            &text::phases(&[], &PhaseSummary::default(), true, &style),
-            80,
-        );
+        check_width(&text::phases(&[], &PhaseSummary::default(), true, &style), 80);
         check_width(&text::findings(&[], &style), 80);
         check_width(&text::param_table(&Catalogue::default(), &style), 80);
         let mut policy = Policy::load("linux-6.8").unwrap();
         policy.set.clear();
-        check_width(
-            &text::policy(&policy, Some(&Settings::default()), &style),
-            80,
-        );
+        check_width(&text::policy(&policy, Some(&Settings::default()), &style), 80);
     }
 }
 
@@ -406,26 +340,17 @@ fn any_burst() -> impl Strategy<Value = Burst> {
         Just(EndedBy::Exit),
         Just(EndedBy::RunEnd)
     ];
-    (
-        any_ms(),
-        any_ms(),
-        any_ms(),
-        ended,
-        any_ms(),
-        any_ms(),
-        any_ms(),
+    (any_ms(), any_ms(), any_ms(), ended, any_ms(), any_ms(), any_ms()).prop_map(
+        |(t0_ms, t1_ms, end_ms, ended_by, running_ms, debt_ms, debt_capped_ms)| Burst {
+            t0_ms,
+            t1_ms,
+            end_ms,
+            ended_by,
+            running_ms,
+            debt_ms,
+            debt_capped_ms,
+        },
     )
-        .prop_map(
-            |(t0_ms, t1_ms, end_ms, ended_by, running_ms, debt_ms, debt_capped_ms)| Burst {
-                t0_ms,
-                t1_ms,
-                end_ms,
-                ended_by,
-                running_ms,
-                debt_ms,
-                debt_capped_ms,
-            },
-        )
 }
 
 fn any_line() -> impl Strategy<Value = Timeline> {
@@ -437,31 +362,22 @@ fn any_line() -> impl Strategy<Value = Timeline> {
         proptest::collection::vec((any_cpu(), points), 0..4),
         proptest::collection::vec((any_ms(), proptest::option::of(any_cpu())), some),
     )
-        .prop_map(|(util, speed, freq, cpu)| Timeline {
-            util,
-            speed,
-            freq,
-            cpu,
-        })
+        .prop_map(|(util, speed, freq, cpu)| Timeline { util, speed, freq, cpu })
 }
 
 fn any_run() -> impl Strategy<Value = RunResult> {
     let running =
         (any_cpu(), any_freq(), any_ms()).prop_map(|(cpu, freq, ms)| RunningAt { cpu, freq, ms });
-    let reach = (
-        any_cpu(),
-        any_freq(),
-        proptest::option::of(any_ms()),
-        0..3u8,
-    )
-        .prop_map(|(cpu, freq, after_ms, kind)| {
+    let reach = (any_cpu(), any_freq(), proptest::option::of(any_ms()), 0..3u8).prop_map(
+        |(cpu, freq, after_ms, kind)| {
             let what = match kind {
                 0 => Level::Util(freq.0),
                 1 => Level::Capacity(freq.0),
                 _ => Level::Freq { cpu, freq },
             };
             Reach { what, after_ms }
-        });
+        },
+    );
     let parts = (
         proptest::option::of(any_burst()),
         proptest::collection::vec(running, 0..6),
@@ -473,42 +389,27 @@ fn any_run() -> impl Strategy<Value = RunResult> {
         "\\PC{0,30}|[\\x00-\\x1f\\x7f-\\u{9f}漢é]{0,30}",
         0..4usize,
     );
-    parts.prop_map(
-        |(burst, running, reach, util, moves, lost, ms, name, tasks)| {
-            let mut run = rampup(TOO_SHORT).0;
-            let task = &mut run.tasks[0];
-            task.comm.clone_from(&name);
-            task.burst = burst;
-            task.running = running;
-            task.reach = reach;
-            task.util_residency = util
-                .into_iter()
-                .map(|(util, ms)| UtilResidency { util, ms })
-                .collect();
-            let moved = |(at_ms, from, to)| Migration {
-                at_ms,
-                from,
-                to,
-                why: "misfit",
-            };
-            task.migrations = moves.into_iter().map(moved).collect();
-            task.lost = lost
-                .into_iter()
-                .map(|ms| Lost {
-                    state: "opp_climb",
-                    ms,
-                })
-                .collect();
-            task.wait_ms = ms;
-            task.perf_10_90_ms = Some(ms);
-            run.energy_mj = ms;
-            run.end_ms = ms;
-            run.policy = name.repeat(4);
-            run.notes = vec![name];
-            run.tasks = vec![run.tasks[0].clone(); tasks];
-            run
-        },
-    )
+    parts.prop_map(|(burst, running, reach, util, moves, lost, ms, name, tasks)| {
+        let mut run = rampup(TOO_SHORT).0;
+        let task = &mut run.tasks[0];
+        task.comm.clone_from(&name);
+        task.burst = burst;
+        task.running = running;
+        task.reach = reach;
+        task.util_residency =
+            util.into_iter().map(|(util, ms)| UtilResidency { util, ms }).collect();
+        let moved = |(at_ms, from, to)| Migration { at_ms, from, to, why: "misfit" };
+        task.migrations = moves.into_iter().map(moved).collect();
+        task.lost = lost.into_iter().map(|ms| Lost { state: "opp_climb", ms }).collect();
+        task.wait_ms = ms;
+        task.perf_10_90_ms = Some(ms);
+        run.energy_mj = ms;
+        run.end_ms = ms;
+        run.policy = name.repeat(4);
+        run.notes = vec![name];
+        run.tasks = vec![run.tasks[0].clone(); tasks];
+        run
+    })
 }
 
 proptest! {

@@ -22,7 +22,9 @@ use crate::program::Step;
 use crate::queue::Ev;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_dl_rq_load_avg;
-use risetime_kernel::pelt_cfs::{migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg};
+use risetime_kernel::pelt_cfs::{
+    migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
+};
 use risetime_kernel::uclamp::{Uclamp, UclampLimits};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_model::workload::Attr;
@@ -220,9 +222,17 @@ impl Engine<'_> {
 
     /// A sugov kthread wakes for the first time in this trace.
     fn wake_up_new_kthread(&mut self, task: TaskId) {
-        let (cpu, comm, max_speed) = (self.m.task(task).cpu, self.m.task(task).comm.clone(), self.m.max_speed(task));
+        let (cpu, comm, max_speed) =
+            (self.m.task(task).cpu, self.m.task(task).comm.clone(), self.m.max_speed(task));
         self.set_state(task, State::Runnable);
-        self.emit(Event::TaskNew { task, comm: &comm, user: false, cpu, why: Why::Affinity, max_speed });
+        self.emit(Event::TaskNew {
+            task,
+            comm: &comm,
+            user: false,
+            cpu,
+            why: Why::Affinity,
+            max_speed,
+        });
         self.activate(cpu, task, EnqueueKind::Wakeup, true);
         self.wakeup_preempt(cpu, task, false);
     }
@@ -236,7 +246,15 @@ impl Engine<'_> {
         let from = t.cpu;
         let c = &mut m.cpus[from.index()];
         remove_entity_load_avg(decay, &mut c.cfs_avg, &mut t.avg, t.weight);
-        migrate_se_pelt_lag(decay, &c.cfs_avg, &c.clock, c.curr.is_none(), now, &mut t.avg, t.weight);
+        migrate_se_pelt_lag(
+            decay,
+            &c.cfs_avg,
+            &c.clock,
+            c.curr.is_none(),
+            now,
+            &mut t.avg,
+            t.weight,
+        );
         t.avg.last_update_time.0 = 0;
         t.cpu = to;
         self.emit(Event::Migrate { task, from, to, why });
@@ -301,7 +319,9 @@ impl Engine<'_> {
         !self.start.done
             && task == TaskId(0)
             && match &self.m.task(task).role {
-                Role::User(program) => self.start.phase.is_some_and(|p| program.upcoming_phase() == p),
+                Role::User(program) => {
+                    self.start.phase.is_some_and(|p| program.upcoming_phase() == p)
+                }
                 Role::Sugov(_) => false,
             }
     }
@@ -478,7 +498,9 @@ impl Engine<'_> {
         }
         self.entered = entered;
         match step {
-            Some(Step::Run(work)) => self.m.task_mut(task).todo = Todo::Work(u128::from(work.0) << SPEED_SHIFT),
+            Some(Step::Run(work)) => {
+                self.m.task_mut(task).todo = Todo::Work(u128::from(work.0) << SPEED_SHIFT)
+            }
             Some(Step::RunUntil(at)) => self.m.task_mut(task).todo = Todo::Until(at),
             Some(Step::SleepUntil(at)) => return self.fall_asleep(cpu, task, Some(at)),
             Some(Step::Exit) => return self.fall_asleep(cpu, task, None),
@@ -531,7 +553,9 @@ impl Engine<'_> {
         };
         if new != old {
             t.uclamp.request = new;
-            self.m.cpus[t.cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &UclampLimits::default());
+            self.m.cpus[t.cpu.index()]
+                .uclamp
+                .uclamp_rq_reinc(&mut t.uclamp, &UclampLimits::default());
         }
         if let Some(cpus) = &attr.cpus {
             let allowed: CpuSet = cpus.iter().copied().collect();
@@ -570,7 +594,11 @@ impl Engine<'_> {
             // It leaves the CPU runnable: the stopper has taken its place.
             self.m.cpu_mut(from).curr = None;
             self.m.cpu_mut(from).work_gen += 1;
-            self.emit(Event::Switch { cpu: from, prev: Some((task, SwitchOut::Preempted)), next: None });
+            self.emit(Event::Switch {
+                cpu: from,
+                prev: Some((task, SwitchOut::Preempted)),
+                next: None,
+            });
             self.need_resched.insert(from);
         }
         let t = self.m.task_mut(task);
@@ -626,7 +654,8 @@ impl Engine<'_> {
     /// Enters the deepest state that pays off until the next timer of this CPU.
     pub(crate) fn enter_idle(&mut self, cpu: CpuId) {
         let now = self.m.now;
-        let expected = self.m.cpu(cpu).timers.first().map_or(Span(u64::MAX), |(at, _)| at.since(now));
+        let expected =
+            self.m.cpu(cpu).timers.first().map_or(Span(u64::MAX), |(at, _)| at.since(now));
         let states = &self.m.platform.domains[self.m.cpu(cpu).domain].idle;
         let fits = states.iter().rposition(|s| s.min_residency <= expected);
         let state = fits.or(if states.is_empty() { None } else { Some(0) }).map(|i| i as u32);

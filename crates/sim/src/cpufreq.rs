@@ -65,7 +65,12 @@ impl Engine<'_> {
 
     fn trace_request(&mut self, domain: usize, request: crate::governor::FreqRequest) {
         let cpu = self.m.domains[domain].cpus[0];
-        self.emit(Event::FreqRequest { cpu, util: request.util, freq: request.freq, why: request.why });
+        self.emit(Event::FreqRequest {
+            cpu,
+            util: request.util,
+            freq: request.freq,
+            why: request.why,
+        });
     }
 
     /// What the kernel believes, and scales PELT with.

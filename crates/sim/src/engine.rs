@@ -96,7 +96,10 @@ impl Engine<'_> {
             None => Ok(true),
             Some(task) => {
                 let comm = &self.m.task(task).comm;
-                Err(RunError::Failed(format!("task {comm}: its loops take no time (at {} ms)", at.as_ms())))
+                Err(RunError::Failed(format!(
+                    "task {comm}: its loops take no time (at {} ms)",
+                    at.as_ms()
+                )))
             }
         }
     }
@@ -153,7 +156,10 @@ impl Engine<'_> {
             Todo::Until(at) => at.max(now),
             Todo::Work(left) => match u64::try_from(left) {
                 Ok(left) => now + Span(left.div_ceil(speed)),
-                Err(_) => Instant(u64::try_from(left.div_ceil(u128::from(speed))).map_or(u64::MAX, |ns| now.0.saturating_add(ns))),
+                Err(_) => Instant(
+                    u64::try_from(left.div_ceil(u128::from(speed)))
+                        .map_or(u64::MAX, |ns| now.0.saturating_add(ns)),
+                ),
             },
         };
         self.q.push(at, Ev::WorkDone { cpu, generation });

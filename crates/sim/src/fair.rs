@@ -14,7 +14,10 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind, LoadWeight};
 use risetime_kernel::fits::{Fit, MisfitTask, update_misfit_status};
 use risetime_kernel::pelt::{get_pelt_divider, update_load_avg_se};
-use risetime_kernel::pelt_cfs::{attach_entity_load_avg, detach_entity_load_avg, reweight_entity_load_avg, update_cfs_rq_load_avg};
+use risetime_kernel::pelt_cfs::{
+    attach_entity_load_avg, detach_entity_load_avg, reweight_entity_load_avg,
+    update_cfs_rq_load_avg,
+};
 use risetime_kernel::units::{CpuId, TaskId, Util};
 use risetime_kernel::util_est::{util_est_dequeue, util_est_enqueue, util_est_update};
 use risetime_trace::Event;
@@ -72,7 +75,8 @@ impl Engine<'_> {
         let (decay, rev) = (self.m.decay, self.m.rev);
         let c = self.m.cpu_mut(cpu);
         let now = c.clock.rq_clock_pelt();
-        let (load, runnable, running) = (c.cfs.load_weight(), c.cfs.nr_runnable() as u64, c.cfs.curr().is_some());
+        let (load, runnable, running) =
+            (c.cfs.load_weight(), c.cfs.nr_runnable() as u64, c.cfs.curr().is_some());
         update_cfs_rq_load_avg(rev, decay, now, &mut c.cfs_avg, load, runnable, running)
     }
 
@@ -92,13 +96,21 @@ impl Engine<'_> {
     pub(crate) fn trace_cfs(&mut self, cpu: CpuId) {
         let c = self.m.cpu(cpu);
         let avg = &c.cfs_avg.avg;
-        let (util_avg, runnable_avg, period_contrib) = (avg.util_avg, avg.runnable_avg, avg.period_contrib);
-        let event = Event::PeltCfs { cpu, util_avg, runnable_avg, util_est: c.util_est, period_contrib };
+        let (util_avg, runnable_avg, period_contrib) =
+            (avg.util_avg, avg.runnable_avg, avg.period_contrib);
+        let event =
+            Event::PeltCfs { cpu, util_avg, runnable_avg, util_est: c.util_est, period_contrib };
         self.emit(event);
     }
 
     /// `enqueue_task_fair`; `waking`: not new, and not moved by balancing.
-    pub(crate) fn enqueue_task_fair(&mut self, cpu: CpuId, task: TaskId, kind: EnqueueKind, waking: bool) {
+    pub(crate) fn enqueue_task_fair(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        kind: EnqueueKind,
+        waking: bool,
+    ) {
         let (c, t) = (&mut self.m.cpus[cpu.index()], &self.m.tasks[task.index()]);
         c.util_est = util_est_enqueue(c.util_est, t.util_est);
         if c.cfs.get(task).is_some() {
@@ -109,7 +121,12 @@ impl Engine<'_> {
         } else {
             self.m.cpu_mut(cpu).cfs.update_curr();
             self.update_load_avg(cpu, task, Join::Attach);
-            let entity = self.m.task_mut(task).entity.take().expect("an entity is on a queue or with its task");
+            let entity = self
+                .m
+                .task_mut(task)
+                .entity
+                .take()
+                .expect("an entity is on a queue or with its task");
             self.m.cpu_mut(cpu).cfs.enqueue(entity, kind);
             self.list(task);
         }
@@ -151,7 +168,8 @@ impl Engine<'_> {
         let (rev, capacity) = (self.m.rev, self.m.cpu(cpu).capacity);
         let t = self.m.task_mut(task);
         let before = t.util_est.value();
-        t.util_est = util_est_update(rev, t.util_est, t.avg.util_avg, t.avg.runnable_avg, capacity, true);
+        t.util_est =
+            util_est_update(rev, t.util_est, t.avg.util_avg, t.avg.runnable_avg, capacity, true);
         let util_est = t.util_est.value();
         if util_est != before {
             self.emit(Event::UtilEst { task, util_est });
@@ -241,7 +259,14 @@ impl Engine<'_> {
 
     /// The task's PELT state is set from outside (`start_util`, `start_period_contrib`, a start
     /// image): its own and, by the difference, its runqueue's, at their new place in the period.
-    pub(crate) fn set_signals(&mut self, cpu: CpuId, task: TaskId, util: Option<Util>, runnable: Option<Util>, contrib: Option<u32>) {
+    pub(crate) fn set_signals(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        util: Option<Util>,
+        runnable: Option<Util>,
+        contrib: Option<u32>,
+    ) {
         let decay = self.m.decay;
         let c = &mut self.m.cpus[cpu.index()];
         let t = &mut self.m.tasks[task.index()];

@@ -16,7 +16,9 @@ use crate::program::Program;
 use crate::topology::SchedDomain;
 use risetime_kernel::KernelRev;
 use risetime_kernel::clock_pelt::RqClock;
-use risetime_kernel::cpu_util::{self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util};
+use risetime_kernel::cpu_util::{
+    self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util,
+};
 use risetime_kernel::eevdf::{CfsRq, Entity};
 use risetime_kernel::energy_model::EmPerfState;
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu};
@@ -289,7 +291,13 @@ impl Machine {
         }
     }
     /// `cpu_util(cpu, p, dst_cpu, boost)`: the CPU's util if `p` were on `dst_cpu`.
-    pub(crate) fn cpu_util(&self, cpu: CpuId, p: Option<&TaskUtil>, dst_cpu: Option<CpuId>, boost: bool) -> Util {
+    pub(crate) fn cpu_util(
+        &self,
+        cpu: CpuId,
+        p: Option<&TaskUtil>,
+        dst_cpu: Option<CpuId>,
+        boost: bool,
+    ) -> Util {
         cpu_util::cpu_util(cpu, &self.cfs_util(cpu), p, dst_cpu, boost, self.cpu(cpu).capacity)
     }
     /// `cpu_util_cfs`.
@@ -303,7 +311,13 @@ impl Machine {
     /// `cpu_util_without`: as if `p` were nowhere.
     pub(crate) fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util {
         let attached = self.task(task).avg.last_update_time.0 != 0;
-        cpu_util::cpu_util_without(cpu, &self.cfs_util(cpu), &self.task_util(task), attached, self.cpu(cpu).capacity)
+        cpu_util::cpu_util_without(
+            cpu,
+            &self.cfs_util(cpu),
+            &self.task_util(task),
+            attached,
+            self.cpu(cpu).capacity,
+        )
     }
     /// What the classes above the fair one use of a CPU, and its clamps.
     pub(crate) fn rq_util(&self, cpu: CpuId) -> RqUtil {
@@ -333,7 +347,8 @@ impl Machine {
     pub(crate) fn cpu_overutilized(&self, cpu: CpuId) -> bool {
         let rq = self.rq_util(cpu);
         self.root.energy_aware
-            && self.util_fits(self.cpu_util_cfs(cpu), rq.uclamp_min, rq.uclamp_max, cpu) == Fit::DoesNotFit
+            && self.util_fits(self.cpu_util_cfs(cpu), rq.uclamp_min, rq.uclamp_max, cpu)
+                == Fit::DoesNotFit
     }
     /// `task_util_est(p)`.
     pub(crate) fn task_util_est(&self, task: TaskId) -> Util {
@@ -349,7 +364,8 @@ impl Machine {
     pub(crate) fn set_allowed(&mut self, task: TaskId, allowed: CpuSet) {
         let capacity = allowed.iter().map(|c| self.cpu(c).capacity).max().unwrap_or_default();
         let t = self.task_mut(task);
-        (t.nr_cpus_allowed, t.allowed, t.max_allowed_capacity) = (allowed.len() as u32, allowed, capacity);
+        (t.nr_cpus_allowed, t.allowed, t.max_allowed_capacity) =
+            (allowed.len() as u32, allowed, capacity);
     }
     /// s_max of a task, of 1024: the best it may get by affinity, by `uclamp_max` (rounded up to
     /// an OPP) and by the governor's limits.

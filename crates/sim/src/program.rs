@@ -37,7 +37,17 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(spec: Arc<[TaskSpec]>, task: usize) -> Program {
-        Program { spec, task, phase: 0, event: 0, task_rounds: 0, phase_rounds: 0, entered: false, timers: Vec::new(), began: None }
+        Program {
+            spec,
+            task,
+            phase: 0,
+            event: 0,
+            task_rounds: 0,
+            phase_rounds: 0,
+            entered: false,
+            timers: Vec::new(),
+            began: None,
+        }
     }
 
     pub(crate) fn spec(&self) -> &TaskSpec {
@@ -51,15 +61,25 @@ impl Program {
     pub(crate) fn upcoming_phase(&self) -> usize {
         let spec = self.spec();
         match spec.phases.get(self.phase) {
-            Some(phase) if self.event < phase.events.len() || more(phase.repeat, self.phase_rounds + 1) => self.phase,
-            _ if self.phase + 1 >= spec.phases.len() && more(spec.repeat, self.task_rounds + 1) => 0,
+            Some(phase)
+                if self.event < phase.events.len() || more(phase.repeat, self.phase_rounds + 1) =>
+            {
+                self.phase
+            }
+            _ if self.phase + 1 >= spec.phases.len() && more(spec.repeat, self.task_rounds + 1) => {
+                0
+            }
             _ => self.phase + 1,
         }
     }
 
     /// Advances to the next step that takes time. `on_phase` is told of each phase entered on
     /// the way, with its index and attributes. `None`: it makes no progress.
-    pub(crate) fn next(&mut self, now: Instant, mut on_phase: impl FnMut(usize, &str, &Attr)) -> Option<Step> {
+    pub(crate) fn next(
+        &mut self,
+        now: Instant,
+        mut on_phase: impl FnMut(usize, &str, &Attr),
+    ) -> Option<Step> {
         self.began.get_or_insert(now);
         for _ in 0..MAX_IDLE_STEPS {
             let spec = &self.spec[self.task];
@@ -126,7 +146,8 @@ mod tests {
     use risetime_model::workload::Phase;
 
     fn program(phases: Vec<Phase>, repeat: Repeat) -> Program {
-        let spec = TaskSpec { comm: "t".into(), delay: Span(0), repeat, phases, attr: Attr::default() };
+        let spec =
+            TaskSpec { comm: "t".into(), delay: Span(0), repeat, phases, attr: Attr::default() };
         Program::new(vec![spec].into(), 0)
     }
     fn phase(repeat: Repeat, events: Vec<Event>) -> Phase {
@@ -139,10 +160,19 @@ mod tests {
     #[test]
     fn loops_nest_and_end() {
         let mut p = program(
-            vec![phase(Repeat::Times(2), vec![Event::Run(Span(7)), Event::Sleep(Span(3))]), phase(Repeat::Times(1), vec![Event::Runtime(Span(1))])],
+            vec![
+                phase(Repeat::Times(2), vec![Event::Run(Span(7)), Event::Sleep(Span(3))]),
+                phase(Repeat::Times(1), vec![Event::Runtime(Span(1))]),
+            ],
             Repeat::Times(2),
         );
-        let round = [Step::Run(Span(7)), Step::SleepUntil(Instant(8)), Step::Run(Span(7)), Step::SleepUntil(Instant(8)), Step::RunUntil(Instant(6))];
+        let round = [
+            Step::Run(Span(7)),
+            Step::SleepUntil(Instant(8)),
+            Step::Run(Span(7)),
+            Step::SleepUntil(Instant(8)),
+            Step::RunUntil(Instant(6)),
+        ];
         assert_eq!(steps(&mut p, 5), round);
         assert_eq!(steps(&mut p, 5), round);
         assert_eq!(steps(&mut p, 2), [Step::Exit, Step::Exit]);
@@ -151,7 +181,10 @@ mod tests {
     #[test]
     fn a_missed_timer_goes_on_at_once_and_starts_anew() {
         let timer = Event::Timer { timer: 0, period: Span(10) };
-        let mut p = program(vec![phase(Repeat::Forever, vec![timer, Event::Run(Span(1))])], Repeat::Times(1));
+        let mut p = program(
+            vec![phase(Repeat::Forever, vec![timer, Event::Run(Span(1))])],
+            Repeat::Times(1),
+        );
         assert_eq!(p.next(Instant(100), |_, _, _| ()), Some(Step::SleepUntil(Instant(110))));
         assert_eq!(p.next(Instant(110), |_, _, _| ()), Some(Step::Run(Span(1))));
         // 25 ns late: the expiry at 120 is past, so the work follows at once …
@@ -162,7 +195,11 @@ mod tests {
 
     #[test]
     fn a_timer_counts_from_the_start_of_its_task() {
-        let events = vec![Event::Run(Span(4)), Event::Timer { timer: 0, period: Span(10) }, Event::Timer { timer: 1, period: Span(30) }];
+        let events = vec![
+            Event::Run(Span(4)),
+            Event::Timer { timer: 0, period: Span(10) },
+            Event::Timer { timer: 1, period: Span(30) },
+        ];
         let mut p = program(vec![phase(Repeat::Times(1), events)], Repeat::Times(1));
         assert_eq!(p.next(Instant(100), |_, _, _| ()), Some(Step::Run(Span(4))));
         assert_eq!(p.next(Instant(104), |_, _, _| ()), Some(Step::SleepUntil(Instant(110))));
@@ -178,8 +215,18 @@ mod tests {
             job::Event::Sleep(ns) => Event::Sleep(Span(ns)),
             job::Event::Timer(timer, ns) => Event::Timer { timer, period: Span(ns) },
         };
-        let phases = task.phases.iter().map(|p| phase(repeat(p.repeat), p.events.iter().map(event).collect())).collect();
-        TaskSpec { comm: "t".into(), delay: Span(0), repeat: repeat(task.repeat), phases, attr: Attr::default() }
+        let phases = task
+            .phases
+            .iter()
+            .map(|p| phase(repeat(p.repeat), p.events.iter().map(event).collect()))
+            .collect();
+        TaskSpec {
+            comm: "t".into(),
+            delay: Span(0),
+            repeat: repeat(task.repeat),
+            phases,
+            attr: Attr::default(),
+        }
     }
 
     /// The agent on the real kernel is held to the same table.
@@ -195,7 +242,9 @@ mod tests {
             for line in steps.lines().take_while(|l| !l.is_empty()) {
                 let now = line.split(' ').next().unwrap();
                 let mut said = now.to_string();
-                let step = program.next(Instant(now.parse().unwrap()), |phase, _, _| said += &format!(" enter {phase}"));
+                let step = program.next(Instant(now.parse().unwrap()), |phase, _, _| {
+                    said += &format!(" enter {phase}")
+                });
                 said += &match step {
                     None => " stuck".into(),
                     Some(Step::Run(work)) => format!(" run {}", work.0),
@@ -212,7 +261,8 @@ mod tests {
 
     #[test]
     fn a_program_without_time_is_noticed() {
-        let mut p = program(vec![phase(Repeat::Forever, vec![Event::Run(Span(0))])], Repeat::Forever);
+        let mut p =
+            program(vec![phase(Repeat::Forever, vec![Event::Run(Span(0))])], Repeat::Forever);
         assert_eq!(p.next(Instant(0), |_, _, _| ()), None);
     }
 }

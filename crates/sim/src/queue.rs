@@ -105,7 +105,8 @@ mod tests {
         for (at, ev) in [(2, tick(0)), (1, tick(3)), (1, tick(1)), (1, done), (0, tick(7))] {
             q.push(Instant(at), ev);
         }
-        let order: Vec<(u64, Ev)> = std::iter::from_fn(|| q.pop()).map(|(at, ev)| (at.0, ev)).collect();
+        let order: Vec<(u64, Ev)> =
+            std::iter::from_fn(|| q.pop()).map(|(at, ev)| (at.0, ev)).collect();
         assert_eq!(order, [(0, tick(7)), (1, done), (1, tick(3)), (1, tick(1)), (2, tick(0))]);
     }
 }

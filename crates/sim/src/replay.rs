@@ -99,9 +99,12 @@ impl Engine<'_> {
             self.image_of_cpu(c);
         }
         for d in &image.domains {
-            let Some(domain) = self.m.domains.iter().position(|own| own.cpus[0] == d.cpu) else { continue };
+            let Some(domain) = self.m.domains.iter().position(|own| own.cpus[0] == d.cpu) else {
+                continue;
+            };
             self.impose_freq(domain, d.freq);
-            let changed = risetime_kernel::units::Instant(self.m.now.0.saturating_sub(d.changed_before.0));
+            let changed =
+                risetime_kernel::units::Instant(self.m.now.0.saturating_sub(d.changed_before.0));
             self.governors[domain].resume(d.freq, changed);
         }
         if let Some(on) = image.overutilized {
@@ -145,8 +148,10 @@ impl Engine<'_> {
     pub(crate) fn start_given(&mut self) {
         let Some(given) = self.given.as_ref() else { return };
         let domain = |cpu: &CpuId| self.m.cpu(*cpu).domain;
-        let freqs = given.freqs.iter().map(|(after, cpu, freq)| (*after, Change::Freq(domain(cpu), *freq)));
-        let moves = given.moves.iter().map(|(after, task, cpu)| (*after, Change::Move(*task, *cpu)));
+        let freqs =
+            given.freqs.iter().map(|(after, cpu, freq)| (*after, Change::Freq(domain(cpu), *freq)));
+        let moves =
+            given.moves.iter().map(|(after, task, cpu)| (*after, Change::Move(*task, *cpu)));
         let changes: Vec<(Span, Change)> = freqs.chain(moves).collect();
         for (after, change) in changes {
             let index = self.changes.len() as u32;

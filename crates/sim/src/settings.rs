@@ -123,8 +123,13 @@ pub fn catalogue() -> Catalogue {
 /// `first_cpu` that the platform does not have.
 pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputError> {
     let mut settings = catalogue().resolve(policy, &|param| match param.name {
-        "rate_limit_us" => platform.domains.first().map(|d| Value::Int(schedutil::rate_limit_us(policy.kernel, d))),
-        "base_slice_ns" => Some(Value::Int(Tunables::of(policy.kernel, platform.nr_cpus() as u32, platform.hz).base_slice_ns as i64)),
+        "rate_limit_us" => {
+            platform.domains.first().map(|d| Value::Int(schedutil::rate_limit_us(policy.kernel, d)))
+        }
+        "base_slice_ns" => Some(Value::Int(
+            Tunables::of(policy.kernel, platform.nr_cpus() as u32, platform.hz).base_slice_ns
+                as i64,
+        )),
         _ => None,
     })?;
     if settings.int("rate_limit_us").is_some() && !policy.set.contains_key("rate_limit_us") {
@@ -132,7 +137,10 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     }
     if let Some(cpu) = settings.int("first_cpu").filter(|c| *c as usize >= platform.nr_cpus()) {
         let last = platform.nr_cpus() - 1;
-        return Err(InputError::new(format!("setting first_cpu={cpu}"), format!("there is no such CPU: {} has CPUs 0 to {last}", platform.name)));
+        return Err(InputError::new(
+            format!("setting first_cpu={cpu}"),
+            format!("there is no such CPU: {} has CPUs 0 to {last}", platform.name),
+        ));
     }
     Ok(settings)
 }

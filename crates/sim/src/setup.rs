@@ -3,7 +3,9 @@
 use crate::cpufreq::speed;
 use crate::cpuset::CpuSet;
 use crate::engine::{Engine, StartState};
-use crate::machine::{Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, State, Task, Todo, UPTIME};
+use crate::machine::{
+    Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, State, Task, Todo, UPTIME,
+};
 use crate::program::Program;
 use crate::queue::{Ev, Queue};
 use crate::topology::sched_domains;
@@ -28,7 +30,17 @@ use std::sync::Arc;
 static DECAY: Decay = Decay::MS32;
 
 /// The signals that a simulation records.
-const SIGNALS: &[&str] = &["util_avg", "runnable_avg", "util_est", "cfs_rq", "cpu_frequency", "cpu_idle", "sched_switch", "overutilized", "misfit"];
+const SIGNALS: &[&str] = &[
+    "util_avg",
+    "runnable_avg",
+    "util_est",
+    "cfs_rq",
+    "cpu_frequency",
+    "cpu_idle",
+    "sched_switch",
+    "overutilized",
+    "misfit",
+];
 
 /// The head of the trace.
 pub(crate) fn header(e: &Experiment) -> Header {
@@ -53,19 +65,27 @@ pub(crate) fn notes(e: &Experiment) -> Vec<String> {
 }
 
 /// The machine with its tasks, before time 0.
-pub(crate) fn engine<'a>(e: &Experiment, sink: &'a mut dyn TraceSink) -> Result<Engine<'a>, RunError> {
+pub(crate) fn engine<'a>(
+    e: &Experiment,
+    sink: &'a mut dyn TraceSink,
+) -> Result<Engine<'a>, RunError> {
     let workload = e.workload.bind(&e.platform)?;
     let int = |name: &str| e.settings.int(name);
     let governor = governor::find(e.settings.name("governor").unwrap_or("schedutil"));
-    let clamps = (int("uclamp_min").map(|v| Util(v as u64)), int("uclamp_max").map(|v| Util(v as u64)));
+    let clamps =
+        (int("uclamp_min").map(|v| Util(v as u64)), int("uclamp_max").map(|v| Util(v as u64)));
     if let (Some(min), Some(max)) = clamps
         && min > max
     {
-        return Err(InputError::new("uclamp_min", format!("{min} is above uclamp_max, {max}")).into());
+        return Err(
+            InputError::new("uclamp_min", format!("{min} is above uclamp_max, {max}")).into()
+        );
     }
     let specs: Arc<[TaskSpec]> = workload.tasks.into();
     let machine = machine(e, governor.name == "schedutil");
-    let governors = (0..e.platform.domains.len()).map(|d| (governor.make)(&e.platform, d, &e.settings)).collect();
+    let governors = (0..e.platform.domains.len())
+        .map(|d| (governor.make)(&e.platform, d, &e.settings))
+        .collect();
     let mut engine = Engine {
         m: machine,
         q: Queue::default(),
@@ -106,7 +126,8 @@ pub(crate) fn engine<'a>(e: &Experiment, sink: &'a mut dyn TraceSink) -> Result<
 fn machine(e: &Experiment, schedutil: bool) -> Machine {
     let platform = &e.platform;
     let rev = e.policy.kernel;
-    let capacity: Vec<Capacity> = platform.cpus().map(|c| platform.domains[domain_index(platform, c)].capacity).collect();
+    let capacity: Vec<Capacity> =
+        platform.cpus().map(|c| platform.domains[domain_index(platform, c)].capacity).collect();
     let tunables = Tunables {
         base_slice_ns: e.settings.int("base_slice_ns").unwrap_or(700_000).max(1) as u64,
         ..Tunables::of(rev, platform.nr_cpus() as u32, platform.hz)
@@ -119,7 +140,10 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             cpu_capacity: capacity[cpu.index()],
             clock: RqClock::new(Instant(0) + UPTIME),
             cfs: CfsRq::new(rev, Features::of(rev), tunables),
-            cfs_avg: CfsRqAvg { avg: SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() }, ..CfsRqAvg::default() },
+            cfs_avg: CfsRqAvg {
+                avg: SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() },
+                ..CfsRqAvg::default()
+            },
             util_est: Util(0),
             dl_avg: SchedAvg::default(),
             uclamp: UclampRq::default(),
@@ -154,7 +178,10 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         root: RootDomain {
             overutilized: false,
             overloaded: false,
-            energy_aware: asym && schedutil && known_power && e.settings.int("sched_energy_aware") != Some(0),
+            energy_aware: asym
+                && schedutil
+                && known_power
+                && e.settings.int("sched_energy_aware") != Some(0),
             asym_cpucap: asym,
             idle_cpus: CpuSet::first(platform.nr_cpus()),
             has_blocked: false,
@@ -174,14 +201,21 @@ fn domain_index(platform: &Platform, cpu: CpuId) -> usize {
 
 /// A domain at its lowest frequency, with its energy model if all powers are known.
 fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
-    let state = |o: &risetime_model::platform::Opp| EmPerfState { frequency: o.freq, power: o.power, ..EmPerfState::default() };
+    let state = |o: &risetime_model::platform::Opp| EmPerfState {
+        frequency: o.freq,
+        power: o.power,
+        ..EmPerfState::default()
+    };
     let mut em: Vec<EmPerfState> = d.opps.iter().map(state).collect();
     em_compute_costs(e.policy.kernel, &mut em, d.capacity);
     let inefficient: Vec<bool> = em.iter().map(|s| s.inefficient).collect();
     if d.opps.iter().any(|o| o.power == MicroWatts(0)) {
         em.clear();
     }
-    let entry = |(i, o): (usize, &risetime_model::platform::Opp)| FreqTableEntry { freq: o.freq, inefficient: !em.is_empty() && inefficient[i] };
+    let entry = |(i, o): (usize, &risetime_model::platform::Opp)| FreqTableEntry {
+        freq: o.freq,
+        inefficient: !em.is_empty() && inefficient[i],
+    };
     let lowest = d.opps[0].freq;
     FreqDomain {
         cpus: d.cpus.clone(),

@@ -44,8 +44,13 @@ impl SchedDomain {
 }
 
 /// The domains of `cpu`, smallest first.
-pub(crate) fn sched_domains(platform: &Platform, capacity: &[Capacity], cpu: CpuId) -> Vec<SchedDomain> {
-    let cluster_of = |c: CpuId| platform.domains[platform.domain_of(c).expect("a CPU of the platform")].cluster;
+pub(crate) fn sched_domains(
+    platform: &Platform,
+    capacity: &[Capacity],
+    cpu: CpuId,
+) -> Vec<SchedDomain> {
+    let cluster_of =
+        |c: CpuId| platform.domains[platform.domain_of(c).expect("a CPU of the platform")].cluster;
     let all = CpuSet::first(platform.nr_cpus());
     let mut clusters: Vec<(u32, CpuSet)> = Vec::new();
     for c in platform.cpus() {
@@ -96,9 +101,13 @@ mod tests {
     #[test]
     fn the_m1_has_clusters_below_a_package_with_unequal_capacities() {
         let platform = Platform::load("m1").unwrap();
-        let capacity: Vec<Capacity> = platform.cpus().map(|c| platform.domains[platform.domain_of(c).unwrap()].capacity).collect();
+        let capacity: Vec<Capacity> = platform
+            .cpus()
+            .map(|c| platform.domains[platform.domain_of(c).unwrap()].capacity)
+            .collect();
         let domains = sched_domains(&platform, &capacity, CpuId(5));
-        let shape: Vec<_> = domains.iter().map(|d| (d.weight, d.groups.len(), d.asym, d.asym_full)).collect();
+        let shape: Vec<_> =
+            domains.iter().map(|d| (d.weight, d.groups.len(), d.asym, d.asym_full)).collect();
         assert_eq!(shape, [(4, 4, false, false), (8, 2, true, true)]);
         assert_eq!(domains[0].groups[0].lowest(), Some(CpuId(5)));
         assert_eq!(domains[1].groups[0].lowest(), Some(CpuId(4)));

@@ -38,10 +38,12 @@ impl Memory {
         let mut names = self.names.iter();
         for (at, event) in &self.events {
             let named = match *event {
-                Event::TaskNew { task, user, cpu, why, max_speed, .. } => {
-                    names.next().map(|comm| Event::TaskNew { task, comm, user, cpu, why, max_speed })
+                Event::TaskNew { task, user, cpu, why, max_speed, .. } => names
+                    .next()
+                    .map(|comm| Event::TaskNew { task, comm, user, cpu, why, max_speed }),
+                Event::Phase { task, index, .. } => {
+                    names.next().map(|name| Event::Phase { task, index, name })
                 }
-                Event::Phase { task, index, .. } => names.next().map(|name| Event::Phase { task, index, name }),
                 _ => None,
             };
             sink.event(*at, named.as_ref().unwrap_or(event));
@@ -70,7 +72,9 @@ impl TraceSink for Memory {
             Event::Switch { cpu, prev, next } => Event::Switch { cpu, prev, next },
             Event::Migrate { task, from, to, why } => Event::Migrate { task, from, to, why },
             Event::Freq { cpu, freq } => Event::Freq { cpu, freq },
-            Event::FreqRequest { cpu, util, freq, why } => Event::FreqRequest { cpu, util, freq, why },
+            Event::FreqRequest { cpu, util, freq, why } => {
+                Event::FreqRequest { cpu, util, freq, why }
+            }
             Event::Idle { cpu, state } => Event::Idle { cpu, state },
             Event::PeltTask { task, cpu, util_avg, runnable_avg, util_sum, period_contrib } => {
                 Event::PeltTask { task, cpu, util_avg, runnable_avg, util_sum, period_contrib }
@@ -79,7 +83,9 @@ impl TraceSink for Memory {
             Event::PeltCfs { cpu, util_avg, runnable_avg, util_est, period_contrib } => {
                 Event::PeltCfs { cpu, util_avg, runnable_avg, util_est, period_contrib }
             }
-            Event::PeltPressure { cpu, class, util_avg } => Event::PeltPressure { cpu, class, util_avg },
+            Event::PeltPressure { cpu, class, util_avg } => {
+                Event::PeltPressure { cpu, class, util_avg }
+            }
             Event::CpuCapacity { cpu, capacity } => Event::CpuCapacity { cpu, capacity },
             Event::Overutilized { on } => Event::Overutilized { on },
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
@@ -116,15 +122,22 @@ mod tests {
         let task = TaskId(0);
         sink.header(&crate::header::tests::header());
         let (cpu, why) = (CpuId(1), Why::FirstCpu);
-        sink.event(Instant(1), &Event::TaskNew { task, comm: "a b", user: true, cpu, why, max_speed: Util(9) });
+        sink.event(
+            Instant(1),
+            &Event::TaskNew { task, comm: "a b", user: true, cpu, why, max_speed: Util(9) },
+        );
         sink.event(Instant(1), &Event::Phase { task, index: 2, name: "busy" });
-        sink.event(Instant(3), &Event::Switch { cpu, prev: Some((task, SwitchOut::Exited)), next: None });
+        sink.event(
+            Instant(3),
+            &Event::Switch { cpu, prev: Some((task, SwitchOut::Exited)), next: None },
+        );
         sink.end(Instant(4));
     }
 
     #[test]
     fn a_replay_is_what_was_pushed() {
-        let (mut direct, mut memory, mut replayed) = (Log::default(), Memory::new(), Log::default());
+        let (mut direct, mut memory, mut replayed) =
+            (Log::default(), Memory::new(), Log::default());
         push(&mut direct);
         push(&mut memory);
         memory.replay(&mut replayed);

@@ -50,8 +50,7 @@ impl Fields {
             .collect()
     }
     fn one(&self, field: u32) -> Fields {
-        self.maybe(field)
-            .unwrap_or_else(|| panic!("no field {field} in {self:?}"))
+        self.maybe(field).unwrap_or_else(|| panic!("no field {field} in {self:?}"))
     }
     fn maybe(&self, field: u32) -> Option<Fields> {
         self.all(field).pop()
@@ -85,12 +84,7 @@ impl Read {
             for e in bundle.all(2) {
                 let (kind, _) = e.0[2].clone();
                 assert_eq!(e.0.len(), 3);
-                events.push((
-                    bundle.number(1).unwrap(),
-                    e.number(1).unwrap(),
-                    kind,
-                    e.one(kind),
-                ));
+                events.push((bundle.number(1).unwrap(), e.number(1).unwrap(), kind, e.one(kind)));
             }
         }
         events
@@ -100,11 +94,8 @@ impl Read {
     }
     /// TrackDescriptor = 60 { uuid = 1, name = 2, thread = 4, parent_uuid = 5, counter = 8 }
     fn track(&self, name: &str) -> Fields {
-        let mut found = self
-            .packets
-            .iter()
-            .filter_map(|p| p.maybe(60))
-            .filter(|t| t.text(2) == name);
+        let mut found =
+            self.packets.iter().filter_map(|p| p.maybe(60)).filter(|t| t.text(2) == name);
         let track = found.next().unwrap_or_else(|| panic!("no track {name}"));
         assert!(found.next().is_none(), "{name} is described twice");
         track
@@ -112,31 +103,19 @@ impl Read {
     /// TrackEvent = 11 { type = 9, track_uuid = 11, name = 23, counter_value = 30 } of a track
     fn on(&self, track: &Fields) -> Vec<(u64, Fields)> {
         let uuid = track.number(1);
-        let with_time = self
-            .packets
-            .iter()
-            .filter_map(|p| Some((p.number(8)?, p.maybe(11)?)));
+        let with_time = self.packets.iter().filter_map(|p| Some((p.number(8)?, p.maybe(11)?)));
         with_time.filter(|(_, e)| e.number(11) == uuid).collect()
     }
     fn counter(&self, name: &str) -> Vec<(u64, u64)> {
         let track = self.track(name);
         assert!(track.maybe(8).is_some(), "{name} is no counter");
         let points = self.on(&track);
-        assert!(
-            points.iter().all(|(_, e)| e.number(9) == Some(4)),
-            "TYPE_COUNTER"
-        );
-        points
-            .into_iter()
-            .map(|(at, e)| (at, e.number(30).unwrap()))
-            .collect()
+        assert!(points.iter().all(|(_, e)| e.number(9) == Some(4)), "TYPE_COUNTER");
+        points.into_iter().map(|(at, e)| (at, e.number(30).unwrap())).collect()
     }
     fn instants(&self, track: &str) -> Vec<(u64, String)> {
         let events = self.on(&self.track(track)).into_iter();
-        events
-            .filter(|(_, e)| e.number(9) == Some(3))
-            .map(|(at, e)| (at, e.text(23)))
-            .collect()
+        events.filter(|(_, e)| e.number(9) == Some(3)).map(|(at, e)| (at, e.text(23))).collect()
     }
 }
 
@@ -152,17 +131,11 @@ fn header() -> Header {
         capacity: Capacity(1024),
         fast_switch: false,
         transition_delay_us: None,
-        opps: vec![Opp {
-            freq: KHz(mhz * 1000),
-            power: MicroWatts(1),
-            latency: Span(0),
-        }],
+        opps: vec![Opp { freq: KHz(mhz * 1000), power: MicroWatts(1), latency: Span(0) }],
         idle: Vec::new(),
     };
     let mut settings = risetime_model::Settings::default();
-    settings
-        .0
-        .insert("rate_limit_us".to_owned(), risetime_model::Value::Int(70));
+    settings.0.insert("rate_limit_us".to_owned(), risetime_model::Value::Int(70));
     Header {
         backend: "sim",
         platform: std::sync::Arc::new(Platform {
@@ -202,39 +175,13 @@ fn events() -> Vec<(u64, Event<'static>)> {
         max_speed: Util(1024),
     };
     vec![
-        (
-            0,
-            Event::Freq {
-                cpu: CpuId(2),
-                freq: KHz(3_000_000),
-            },
-        ),
+        (0, Event::Freq { cpu: CpuId(2), freq: KHz(3_000_000) }),
         (0, new(KTHREAD, "sugov:0", false)),
         (10, new(T, "ramp-0", true)),
         (10, pelt(0)),
-        (
-            20,
-            Event::Idle {
-                cpu: CpuId(0),
-                state: None,
-            },
-        ),
-        (
-            20,
-            Event::Switch {
-                cpu: CpuId(0),
-                prev: None,
-                next: Some(T),
-            },
-        ),
-        (
-            25,
-            Event::Phase {
-                task: T,
-                index: 1,
-                name: "busy",
-            },
-        ),
+        (20, Event::Idle { cpu: CpuId(0), state: None }),
+        (20, Event::Switch { cpu: CpuId(0), prev: None, next: Some(T) }),
+        (25, Event::Phase { task: T, index: 1, name: "busy" }),
         (30, pelt(5)),
         (30, pelt(5)),
         (
@@ -246,13 +193,7 @@ fn events() -> Vec<(u64, Event<'static>)> {
                 why: Why::RateLimited,
             },
         ),
-        (
-            40,
-            Event::Misfit {
-                cpu: CpuId(0),
-                task: Some(T),
-            },
-        ),
+        (40, Event::Misfit { cpu: CpuId(0), task: Some(T) }),
         (40, Event::Overutilized { on: true }),
         (
             50,
@@ -262,38 +203,13 @@ fn events() -> Vec<(u64, Event<'static>)> {
                 next: Some(KTHREAD),
             },
         ),
-        (
-            50,
-            Event::Migrate {
-                task: T,
-                from: CpuId(0),
-                to: CpuId(3),
-                why: Why::Misfit,
-            },
-        ),
-        (
-            55,
-            Event::Switch {
-                cpu: CpuId(3),
-                prev: None,
-                next: Some(T),
-            },
-        ),
+        (50, Event::Migrate { task: T, from: CpuId(0), to: CpuId(3), why: Why::Misfit }),
+        (55, Event::Switch { cpu: CpuId(3), prev: None, next: Some(T) }),
         (
             60,
-            Event::Switch {
-                cpu: CpuId(0),
-                prev: Some((KTHREAD, SwitchOut::Sleeping)),
-                next: None,
-            },
+            Event::Switch { cpu: CpuId(0), prev: Some((KTHREAD, SwitchOut::Sleeping)), next: None },
         ),
-        (
-            60,
-            Event::Idle {
-                cpu: CpuId(0),
-                state: Some(1),
-            },
-        ),
+        (60, Event::Idle { cpu: CpuId(0), state: Some(1) }),
         (
             61,
             Event::PeltCfs {
@@ -304,51 +220,12 @@ fn events() -> Vec<(u64, Event<'static>)> {
                 period_contrib: 4,
             },
         ),
-        (
-            62,
-            Event::PeltPressure {
-                cpu: CpuId(3),
-                class: "irq",
-                util_avg: Util(4),
-            },
-        ),
-        (
-            63,
-            Event::CpuCapacity {
-                cpu: CpuId(3),
-                capacity: Capacity(1000),
-            },
-        ),
-        (
-            64,
-            Event::UtilEst {
-                task: T,
-                util_est: Util(44),
-            },
-        ),
-        (
-            65,
-            Event::MaxSpeed {
-                task: T,
-                max_speed: Util(500),
-            },
-        ),
-        (
-            70,
-            Event::Wakeup {
-                task: KTHREAD,
-                cpu: CpuId(1),
-                why: Why::PrevCpu,
-            },
-        ),
-        (
-            80,
-            Event::Switch {
-                cpu: CpuId(3),
-                prev: Some((T, SwitchOut::Exited)),
-                next: None,
-            },
-        ),
+        (62, Event::PeltPressure { cpu: CpuId(3), class: "irq", util_avg: Util(4) }),
+        (63, Event::CpuCapacity { cpu: CpuId(3), capacity: Capacity(1000) }),
+        (64, Event::UtilEst { task: T, util_est: Util(44) }),
+        (65, Event::MaxSpeed { task: T, max_speed: Util(500) }),
+        (70, Event::Wakeup { task: KTHREAD, cpu: CpuId(1), why: Why::PrevCpu }),
+        (80, Event::Switch { cpu: CpuId(3), prev: Some((T, SwitchOut::Exited)), next: None }),
     ]
 }
 
@@ -366,9 +243,7 @@ fn write(events: &[(u64, Event<'_>)]) -> Read {
     // Trace { packet = 1 }
     let trace = Fields::read(&bytes);
     assert!(trace.0.iter().all(|f| f.0 == 1));
-    Read {
-        packets: trace.all(1),
-    }
+    Read { packets: trace.all(1) }
 }
 
 // ---- what must be in it ----
@@ -377,25 +252,11 @@ fn write(events: &[(u64, Event<'_>)]) -> Read {
 #[test]
 fn the_sequence_begins_as_perfetto_wants() {
     let read = write(&events());
-    assert!(
-        read.packets.iter().all(|p| p.number(10) == Some(1)),
-        "trusted_packet_sequence_id"
-    );
-    assert_eq!(
-        read.packets[0].number(13),
-        Some(1),
-        "SEQ_INCREMENTAL_STATE_CLEARED"
-    );
-    assert_eq!(
-        read.packets[0].number(87),
-        Some(1),
-        "first_packet_on_sequence"
-    );
+    assert!(read.packets.iter().all(|p| p.number(10) == Some(1)), "trusted_packet_sequence_id");
+    assert_eq!(read.packets[0].number(13), Some(1), "SEQ_INCREMENTAL_STATE_CLEARED");
+    assert_eq!(read.packets[0].number(87), Some(1), "first_packet_on_sequence");
     let system = read.packets[0].one(45);
-    assert_eq!(
-        (system.one(1).text(3).as_str(), system.number(3)),
-        ("6.8", Some(250))
-    );
+    assert_eq!((system.one(1).text(3).as_str(), system.number(3)), ("6.8", Some(250)));
     let described = |uuid| {
         let is = |p: &Fields| p.maybe(60).is_some_and(|t| t.number(1) == uuid);
         read.packets.iter().position(is)
@@ -403,16 +264,10 @@ fn the_sequence_begins_as_perfetto_wants() {
     for (i, p) in read.packets.iter().enumerate() {
         if let Some(e) = p.maybe(11) {
             assert!(p.number(8).is_some(), "a track event has a timestamp");
-            assert!(
-                described(e.number(11)).is_some_and(|d| d < i),
-                "described before it is used"
-            );
+            assert!(described(e.number(11)).is_some_and(|d| d < i), "described before it is used");
         }
         if let Some(parent) = p.maybe(60).and_then(|t| t.number(5)) {
-            assert!(
-                described(Some(parent)).is_some_and(|d| d < i),
-                "parent before child"
-            );
+            assert!(described(Some(parent)).is_some_and(|d| d < i), "parent before child");
         }
     }
 }
@@ -439,13 +294,7 @@ fn native_sched_lanes() {
     assert_eq!(switches, wanted);
     let wakeups = |kind| {
         let of = |(cpu, at, _, w): Ftrace| {
-            (
-                cpu,
-                at,
-                w.text(1),
-                w.number(2).unwrap(),
-                w.number(5).unwrap(),
-            )
+            (cpu, at, w.text(1), w.number(2).unwrap(), w.number(5).unwrap())
         };
         read.kind(kind).into_iter().map(of).collect::<Vec<_>>()
     };
@@ -461,10 +310,7 @@ fn native_sched_lanes() {
         (80, Some(1000), Some(999))
     );
     let moves = read.kind(491);
-    assert_eq!(
-        (moves[0].3.number(4), moves[0].3.number(5)),
-        (Some(0), Some(3))
-    );
+    assert_eq!((moves[0].3.number(4), moves[0].3.number(5)), (Some(0), Some(3)));
 }
 
 #[test]
@@ -484,20 +330,11 @@ fn processes_and_threads() {
     let processes: Vec<_> = trees.iter().flat_map(|t| t.all(1)).collect();
     let of = |p: &Fields| (p.number(1).unwrap(), p.text(3));
     let names: Vec<_> = processes.iter().map(of).collect();
-    assert_eq!(
-        names,
-        [(999, "ramp".to_owned()), (1007, "sugov:0".to_owned())]
-    );
+    assert_eq!(names, [(999, "ramp".to_owned()), (1007, "sugov:0".to_owned())]);
     let threads: Vec<_> = trees.iter().flat_map(|t| t.all(2)).collect();
     let of = |t: &Fields| (t.number(1).unwrap(), t.text(2), t.number(3).unwrap());
     let threads: Vec<_> = threads.iter().map(of).collect();
-    assert_eq!(
-        threads,
-        [
-            (1007, "sugov:0".to_owned(), 1007),
-            (1000, "ramp-0".to_owned(), 999)
-        ]
-    );
+    assert_eq!(threads, [(1007, "sugov:0".to_owned(), 1007), (1000, "ramp-0".to_owned(), 999)]);
     let track = read.track("ramp-0").one(4);
     assert_eq!((track.number(1), track.number(2)), (Some(999), Some(1000)));
 }
@@ -532,27 +369,13 @@ fn a_reason_for_every_decision() {
         (65, "at most 500 of 1024"),
     ];
     assert_eq!(on_thread, wanted.map(|(at, s)| (at, s.to_owned())));
-    assert_eq!(
-        read.instants("policy0 (CPU0-1)"),
-        [(31, "rate_limited".to_owned())]
-    );
+    assert_eq!(read.instants("policy0 (CPU0-1)"), [(31, "rate_limited".to_owned())]);
     assert_eq!(read.instants("CPU0"), [(40, "misfit: ramp-0".to_owned())]);
     let run = read.on(&read.track("risetime"));
-    assert_eq!(
-        (run[0].0, run[0].1.text(23).as_str()),
-        (0, "ramp on pair, plain")
-    );
+    assert_eq!((run[0].0, run[0].1.text(23).as_str()), (0, "ramp on pair, plain"));
     // DebugAnnotation = 4 { name = 10, uint_value = 3, string_value = 6 }
-    let notes: Vec<_> = run[0]
-        .1
-        .all(4)
-        .iter()
-        .map(|n| (n.text(10), n.text(6)))
-        .collect();
-    assert!(
-        notes.contains(&("set.rate_limit_us".to_owned(), "70".to_owned())),
-        "{notes:?}"
-    );
+    let notes: Vec<_> = run[0].1.all(4).iter().map(|n| (n.text(10), n.text(6))).collect();
+    assert!(notes.contains(&("set.rate_limit_us".to_owned(), "70".to_owned())), "{notes:?}");
     assert!(notes.contains(&("lost.0".to_owned(), "three events".to_owned())));
     let request = &read.on(&read.track("policy0 (CPU0-1)"))[0].1;
     assert_eq!(request.all(4)[1].number(3), Some(600_000));
@@ -563,15 +386,7 @@ fn a_reason_for_every_decision() {
 fn unchanged_is_said_once() {
     let request = |at, util, khz, why| {
         let (util, freq) = (Util(util), KHz(khz));
-        (
-            at,
-            Event::FreqRequest {
-                cpu: CpuId(2),
-                util,
-                freq,
-                why,
-            },
-        )
+        (at, Event::FreqRequest { cpu: CpuId(2), util, freq, why })
     };
     let read = write(&[
         request(1, 10, 600, Why::Util),
@@ -582,11 +397,7 @@ fn unchanged_is_said_once() {
         request(6, 13, 600, Why::Unchanged),
         request(7, 14, 900, Why::Unchanged),
     ]);
-    let times: Vec<_> = read
-        .instants("policy2 (CPU2-3)")
-        .iter()
-        .map(|i| i.0)
-        .collect();
+    let times: Vec<_> = read.instants("policy2 (CPU2-3)").iter().map(|i| i.0).collect();
     assert_eq!(times, [1, 2, 4, 5, 6, 7]);
     let util = read.counter("policy2 effective util");
     assert_eq!(util, [(1, 10), (2, 11), (3, 12), (4, 13), (7, 14)]);
@@ -606,11 +417,7 @@ fn many_events() {
     let switches = read.kind(4);
     assert_eq!(switches.len(), events.len());
     for cpu in 0..3 {
-        let times: Vec<_> = switches
-            .iter()
-            .filter(|s| s.0 == cpu)
-            .map(|s| s.1)
-            .collect();
+        let times: Vec<_> = switches.iter().filter(|s| s.0 == cpu).map(|s| s.1).collect();
         assert!(times.windows(2).all(|w| w[1] == w[0] + 3), "CPU{cpu}");
     }
     let bundles = read.packets.iter().filter(|p| p.maybe(1).is_some()).count();
@@ -622,51 +429,12 @@ fn many_events() {
 fn odd_events() {
     let (task, cpu) = (TaskId(u32::MAX), CpuId(u32::MAX));
     let read = write(&[
-        (
-            1,
-            Event::Wakeup {
-                task,
-                cpu,
-                why: Why::PrevCpu,
-            },
-        ),
-        (
-            2,
-            Event::Phase {
-                task,
-                index: u32::MAX,
-                name: "",
-            },
-        ),
-        (
-            3,
-            Event::Freq {
-                cpu,
-                freq: KHz(u64::MAX),
-            },
-        ),
-        (
-            4,
-            Event::Misfit {
-                cpu,
-                task: Some(task),
-            },
-        ),
-        (
-            5,
-            Event::UtilEst {
-                task,
-                util_est: Util(u64::MAX),
-            },
-        ),
-        (
-            6,
-            Event::Switch {
-                cpu: CpuId(0),
-                prev: None,
-                next: Some(task),
-            },
-        ),
+        (1, Event::Wakeup { task, cpu, why: Why::PrevCpu }),
+        (2, Event::Phase { task, index: u32::MAX, name: "" }),
+        (3, Event::Freq { cpu, freq: KHz(u64::MAX) }),
+        (4, Event::Misfit { cpu, task: Some(task) }),
+        (5, Event::UtilEst { task, util_est: Util(u64::MAX) }),
+        (6, Event::Switch { cpu: CpuId(0), prev: None, next: Some(task) }),
     ]);
     assert_eq!(read.ftrace().len(), 1);
     assert_eq!(read.counter("T4294967295 util_est"), [(5, i64::MAX as u64)]);

@@ -63,7 +63,13 @@ const UTIL_END: u64 = 1000;
 const PASSING: u64 = 4;
 
 /// Holds `candidate` against `reference`; `first_tick` is the reference's first tick after t0.
-pub fn compare(platform: &Platform, reference: &Curve, candidate: &Curve, first_tick: Span, mode: Mode) -> Comparison {
+pub fn compare(
+    platform: &Platform,
+    reference: &Curve,
+    candidate: &Curve,
+    first_tick: Span,
+    mode: Mode,
+) -> Comparison {
     let tick = platform.tick();
     let steps = (steps_of(reference, tick), steps_of(candidate, tick));
     let checks = vec![
@@ -86,9 +92,17 @@ fn apart(a: Span, b: Span) -> Span {
 }
 
 /// The share of ticks at which both utils agree.
-fn util_at_tick(reference: &Curve, candidate: &Curve, first_tick: Span, tick: Span, mode: Mode) -> Check {
+fn util_at_tick(
+    reference: &Curve,
+    candidate: &Curve,
+    first_tick: Span,
+    tick: Span,
+    mode: Mode,
+) -> Check {
     // A quarter of a tick after it, so that the update of the tick itself is over.
-    let moments = (0..).map(|k| Span(first_tick.0 + k * tick.0 + tick.0 / 4)).take_while(|t| *t < reference.length.min(candidate.length));
+    let moments = (0..)
+        .map(|k| Span(first_tick.0 + k * tick.0 + tick.0 / 4))
+        .take_while(|t| *t < reference.length.min(candidate.length));
     let (mut samples, mut good, mut worst) = (0u32, 0u32, 0u64);
     for at in moments {
         let (was, is) = (reference.util_at(at), candidate.util_at(at));
@@ -110,7 +124,9 @@ fn util_at_tick(reference: &Curve, candidate: &Curve, first_tick: Span, tick: Sp
         Mode::Free => (95.0, "one tick's growth"),
     };
     let measured = if samples == 0 { 100.0 } else { f64::from(good) * 100.0 / f64::from(samples) };
-    let why = format!("{good} of {samples} ticks below util {UTIL_END} within {within}; worst {worst} apart");
+    let why = format!(
+        "{good} of {samples} ticks below util {UTIL_END} within {within}; worst {worst} apart"
+    );
     Check { name: "util_at_tick", measured, band, unit: "%", holds: measured >= band, why }
 }
 
@@ -130,14 +146,22 @@ fn steps_of(curve: &Curve, tick: Span) -> Vec<Stretch> {
 /// other.
 fn opp_sequence(platform: &Platform, reference: &[Stretch], candidate: &[Stretch]) -> Check {
     let key = |s: &Stretch| (s.domain, s.freq);
-    let (a, b): (Vec<_>, Vec<_>) = (reference.iter().map(key).collect(), candidate.iter().map(key).collect());
+    let (a, b): (Vec<_>, Vec<_>) =
+        (reference.iter().map(key).collect(), candidate.iter().map(key).collect());
     let distance = edit_distance(&a, &b, |x, y| neighbours(platform, *x, *y));
     let why = if distance == 0 {
         format!("the same {} OPPs in the same order", a.len())
     } else {
         format!("{} against {}", list(&a), list(&b))
     };
-    Check { name: "opp_sequence", measured: f64::from(distance), band: 1.0, unit: "OPPs", holds: distance <= 1, why }
+    Check {
+        name: "opp_sequence",
+        measured: f64::from(distance),
+        band: 1.0,
+        unit: "OPPs",
+        holds: distance <= 1,
+        why,
+    }
 }
 
 fn list(opps: &[(CpuId, KHz)]) -> String {
@@ -160,7 +184,14 @@ fn edit_distance<T: PartialEq>(a: &[T], b: &[T], cheap: impl Fn(&T, &T) -> bool)
         let mut diagonal = row[0];
         row[0] = i as u32 + 1;
         for (j, y) in b.iter().enumerate() {
-            let replace = diagonal + if x == y { 0 } else if cheap(x, y) { 1 } else { 2 };
+            let replace = diagonal
+                + if x == y {
+                    0
+                } else if cheap(x, y) {
+                    1
+                } else {
+                    2
+                };
             diagonal = row[j + 1];
             row[j + 1] = replace.min(row[j] + 1).min(row[j + 1] + 1);
         }
@@ -181,12 +212,24 @@ fn opp_times(reference: &[Stretch], candidate: &[Stretch], tick: Span) -> Check 
     let worst = a.iter().filter_map(|(k, x)| b.get(k).map(|y| (apart(*x, *y), k, x, y))).max();
     let why = match worst {
         Some((_, (_, freq), x, y)) => {
-            format!("largest at {} MHz: after {:.2} against {:.2} ms; one tick, since ticks decide", freq.0 / 1000, ms(*x), ms(*y))
+            format!(
+                "largest at {} MHz: after {:.2} against {:.2} ms; one tick, since ticks decide",
+                freq.0 / 1000,
+                ms(*x),
+                ms(*y)
+            )
         }
         None => "no OPP that both ran at".to_string(),
     };
     let measured = worst.map_or(f64::INFINITY, |(d, ..)| ms(d));
-    Check { name: "opp_times", measured, band: ms(tick), unit: "ms", holds: measured <= ms(tick), why }
+    Check {
+        name: "opp_times",
+        measured,
+        band: ms(tick),
+        unit: "ms",
+        holds: measured <= ms(tick),
+        why,
+    }
 }
 
 /// The largest difference in when the task changed clusters.
@@ -195,8 +238,19 @@ fn migrations(reference: &Curve, candidate: &Curve, tick: Span) -> Check {
     let same = a.len() == b.len() && a.iter().zip(b).all(|(x, y)| (x.1, x.2) == (y.1, y.2));
     let worst = a.iter().zip(b).map(|(x, y)| apart(x.0, y.0)).max().unwrap_or_default();
     let measured = if same { ms(worst) } else { f64::INFINITY };
-    let why = if same { format!("{} moves, one tick, since ticks decide", a.len()) } else { format!("{} moves against {}", a.len(), b.len()) };
-    Check { name: "migrations", measured, band: ms(tick), unit: "ms", holds: measured <= ms(tick), why }
+    let why = if same {
+        format!("{} moves, one tick, since ticks decide", a.len())
+    } else {
+        format!("{} moves against {}", a.len(), b.len())
+    };
+    Check {
+        name: "migrations",
+        measured,
+        band: ms(tick),
+        unit: "ms",
+        holds: measured <= ms(tick),
+        why,
+    }
 }
 
 /// The largest difference in running time in a frequency domain.
@@ -210,10 +264,20 @@ fn time_on_cpu(reference: &Curve, candidate: &Curve, tick: Span) -> Check {
     };
     let (a, b) = (times(reference), times(candidate));
     let of = |m: &BTreeMap<CpuId, u64>, d: &CpuId| m.get(d).copied().unwrap_or(0);
-    let worst = a.keys().chain(b.keys()).map(|d| (of(&a, d).abs_diff(of(&b, d)), *d)).max().unwrap_or((0, CpuId(0)));
+    let worst = a
+        .keys()
+        .chain(b.keys())
+        .map(|d| (of(&a, d).abs_diff(of(&b, d)), *d))
+        .max()
+        .unwrap_or((0, CpuId(0)));
     let band = ms(tick).max(ms(reference.length) / 100.0);
     let measured = ms(Span(worst.0));
-    let why = format!("largest in the domain of {}: {:.2} against {:.2} ms; one tick, or 1 % of the run", worst.1, ms(Span(of(&a, &worst.1))), ms(Span(of(&b, &worst.1))));
+    let why = format!(
+        "largest in the domain of {}: {:.2} against {:.2} ms; one tick, or 1 % of the run",
+        worst.1,
+        ms(Span(of(&a, &worst.1))),
+        ms(Span(of(&b, &worst.1)))
+    );
     Check { name: "time_on_cpu", measured, band, unit: "ms", holds: measured <= band, why }
 }
 
@@ -221,7 +285,11 @@ fn time_on_cpu(reference: &Curve, candidate: &Curve, tick: Span) -> Check {
 fn waiting(reference: &Curve, candidate: &Curve, tick: Span) -> Check {
     let measured = ms(apart(reference.waited, candidate.waited));
     let band = ms(tick).max(ms(reference.waited) / 20.0);
-    let why = format!("{:.2} against {:.2} ms; one tick, or 5 %", ms(reference.waited), ms(candidate.waited));
+    let why = format!(
+        "{:.2} against {:.2} ms; one tick, or 5 %",
+        ms(reference.waited),
+        ms(candidate.waited)
+    );
     Check { name: "waiting", measured, band, unit: "ms", holds: measured <= band, why }
 }
 
@@ -232,11 +300,22 @@ mod tests {
     fn curve(steps: &[(u64, u64, u32, u64)]) -> Curve {
         let ran: Vec<Stretch> = steps
             .iter()
-            .map(|&(from, to, cpu, mhz)| Stretch { from: Span::from_ms(from), to: Span::from_ms(to), domain: CpuId(cpu), freq: KHz(mhz * 1000) })
+            .map(|&(from, to, cpu, mhz)| Stretch {
+                from: Span::from_ms(from),
+                to: Span::from_ms(to),
+                domain: CpuId(cpu),
+                freq: KHz(mhz * 1000),
+            })
             .collect();
         let length = ran.last().map_or(Span(0), |s| s.to);
         let util = (0..length.0 / 1_000_000).map(|t| (Span::from_ms(t), 10 * t)).collect();
-        Curve { util, ran, moves: vec![(Span::from_ms(40), CpuId(0), CpuId(4))], waited: Span(0), length }
+        Curve {
+            util,
+            ran,
+            moves: vec![(Span::from_ms(40), CpuId(0), CpuId(4))],
+            waited: Span(0),
+            length,
+        }
     }
     fn names(c: &Comparison) -> Vec<&'static str> {
         c.checks.iter().filter(|c| !c.holds).map(|c| c.name).collect()
@@ -245,15 +324,20 @@ mod tests {
     #[test]
     fn each_check_notices_what_it_is_for() {
         let m1 = Platform::load("m1").unwrap();
-        let reference = curve(&[(0, 20, 0, 600), (20, 40, 0, 972), (40, 60, 4, 1500), (60, 90, 4, 1728)]);
-        let against = |candidate: &Curve| compare(&m1, &reference, candidate, Span(500_000), Mode::Free);
+        let reference =
+            curve(&[(0, 20, 0, 600), (20, 40, 0, 972), (40, 60, 4, 1500), (60, 90, 4, 1728)]);
+        let against =
+            |candidate: &Curve| compare(&m1, &reference, candidate, Span(500_000), Mode::Free);
         assert_eq!(names(&against(&reference)), [] as [&str; 0]);
         // A neighbour instead of the OPP is allowed, two changes are not.
-        let neighbour = curve(&[(0, 20, 0, 600), (20, 40, 0, 972), (40, 60, 4, 1284), (60, 90, 4, 1728)]);
+        let neighbour =
+            curve(&[(0, 20, 0, 600), (20, 40, 0, 972), (40, 60, 4, 1284), (60, 90, 4, 1728)]);
         assert_eq!(names(&against(&neighbour)), [] as [&str; 0]);
-        let other = curve(&[(0, 20, 0, 600), (20, 40, 0, 972), (40, 60, 4, 3204), (60, 90, 4, 1728)]);
+        let other =
+            curve(&[(0, 20, 0, 600), (20, 40, 0, 972), (40, 60, 4, 3204), (60, 90, 4, 1728)]);
         assert_eq!(names(&against(&other)), ["opp_sequence"]);
-        let late = curve(&[(0, 22, 0, 600), (22, 40, 0, 972), (40, 60, 4, 1500), (60, 90, 4, 1728)]);
+        let late =
+            curve(&[(0, 22, 0, 600), (22, 40, 0, 972), (40, 60, 4, 1500), (60, 90, 4, 1728)]);
         assert_eq!(names(&against(&late)), ["opp_times"]);
         let mut waited = reference.clone();
         waited.waited = Span::from_ms(2);
@@ -261,7 +345,8 @@ mod tests {
         let mut stayed = reference.clone();
         stayed.moves.clear();
         assert_eq!(names(&against(&stayed)), ["migrations"]);
-        let longer = curve(&[(0, 20, 0, 600), (20, 43, 0, 972), (43, 60, 4, 1500), (60, 90, 4, 1728)]);
+        let longer =
+            curve(&[(0, 20, 0, 600), (20, 43, 0, 972), (43, 60, 4, 1500), (60, 90, 4, 1728)]);
         assert_eq!(names(&against(&longer)), ["opp_times", "time_on_cpu"]);
         let mut faster = reference.clone();
         faster.util.iter_mut().for_each(|(_, u)| *u += 12);

@@ -40,11 +40,20 @@ impl Curve {
             let index = header.platform.domain_of(cpu).unwrap_or(0);
             header.platform.domains[index].cpus[0]
         };
-        let mut walk = Walk { curve: Curve::default(), t0, since: t0, on: None, runnable: true, freqs: Vec::new() };
+        let mut walk = Walk {
+            curve: Curve::default(),
+            t0,
+            since: t0,
+            on: None,
+            runnable: true,
+            freqs: Vec::new(),
+        };
         let mut util_at_start = 0;
         for &(at, event) in trace.events() {
             match event {
-                Event::PeltTask { task: t, util_avg, .. } if t == task && at < t0 => util_at_start = util_avg.0,
+                Event::PeltTask { task: t, util_avg, .. } if t == task && at < t0 => {
+                    util_at_start = util_avg.0
+                }
                 Event::PeltTask { task: t, util_avg, .. } if t == task => {
                     // Several updates at one moment: the last one stands.
                     let when = at.since(t0);
@@ -53,7 +62,9 @@ impl Curve {
                 }
                 Event::Freq { cpu, freq } => walk.frequency(at, domain_of(cpu), freq),
                 Event::Switch { prev: Some((t, _)), .. } if t == task => walk.stop(at, &event),
-                Event::Switch { cpu, next: Some(t), .. } if t == task => walk.start(at, domain_of(cpu)),
+                Event::Switch { cpu, next: Some(t), .. } if t == task => {
+                    walk.start(at, domain_of(cpu))
+                }
                 Event::Migrate { task: t, from, to, .. } if t == task && at >= t0 => {
                     let (from, to) = (domain_of(from), domain_of(to));
                     if from != to {
@@ -111,7 +122,8 @@ impl Walk {
         }
         match self.on {
             Some(domain) => {
-                let (from, to, freq) = (from.since(self.t0), at.since(self.t0), self.freq_of(domain));
+                let (from, to, freq) =
+                    (from.since(self.t0), at.since(self.t0), self.freq_of(domain));
                 match self.curve.ran.last_mut() {
                     Some(last) if last.domain == domain && last.freq == freq => last.to = to,
                     _ => self.curve.ran.push(Stretch { from, to, domain, freq }),

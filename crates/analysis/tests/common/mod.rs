@@ -110,27 +110,15 @@ impl Trace {
         })
     }
     pub(crate) fn wake(self, task: TaskId, cpu: u32) -> Trace {
-        self.event(Event::Wakeup {
-            task,
-            cpu: CpuId(cpu),
-            why: Why::PrevCpu,
-        })
+        self.event(Event::Wakeup { task, cpu: CpuId(cpu), why: Why::PrevCpu })
     }
     /// `cpu` goes from idle to `task`.
     pub(crate) fn run(self, cpu: u32, task: TaskId) -> Trace {
-        self.event(Event::Switch {
-            cpu: CpuId(cpu),
-            prev: None,
-            next: Some(task),
-        })
+        self.event(Event::Switch { cpu: CpuId(cpu), prev: None, next: Some(task) })
     }
     /// `cpu` goes from `task` to idle.
     pub(crate) fn leave(self, cpu: u32, task: TaskId, how: SwitchOut) -> Trace {
-        self.event(Event::Switch {
-            cpu: CpuId(cpu),
-            prev: Some((task, how)),
-            next: None,
-        })
+        self.event(Event::Switch { cpu: CpuId(cpu), prev: Some((task, how)), next: None })
     }
     pub(crate) fn sleep(self, cpu: u32, task: TaskId) -> Trace {
         self.leave(cpu, task, SwitchOut::Sleeping)
@@ -139,10 +127,7 @@ impl Trace {
         self.leave(cpu, task, SwitchOut::Preempted)
     }
     pub(crate) fn freq(self, cpu: u32, mhz: u64) -> Trace {
-        self.event(Event::Freq {
-            cpu: CpuId(cpu),
-            freq: KHz(mhz * 1000),
-        })
+        self.event(Event::Freq { cpu: CpuId(cpu), freq: KHz(mhz * 1000) })
     }
     pub(crate) fn request(self, cpu: u32, mhz: u64, why: Why) -> Trace {
         self.event(Event::FreqRequest {
@@ -162,18 +147,10 @@ impl Trace {
         })
     }
     pub(crate) fn misfit(self, cpu: u32, task: Option<TaskId>) -> Trace {
-        self.event(Event::Misfit {
-            cpu: CpuId(cpu),
-            task,
-        })
+        self.event(Event::Misfit { cpu: CpuId(cpu), task })
     }
     pub(crate) fn migrate(self, task: TaskId, from: u32, to: u32, why: Why) -> Trace {
-        self.event(Event::Migrate {
-            task,
-            from: CpuId(from),
-            to: CpuId(to),
-            why,
-        })
+        self.event(Event::Migrate { task, from: CpuId(from), to: CpuId(to), why })
     }
     pub(crate) fn util(self, task: TaskId, util: u64) -> Trace {
         self.event(Event::PeltTask {
@@ -186,10 +163,7 @@ impl Trace {
         })
     }
     pub(crate) fn idle(self, cpu: u32, state: Option<u32>) -> Trace {
-        self.event(Event::Idle {
-            cpu: CpuId(cpu),
-            state,
-        })
+        self.event(Event::Idle { cpu: CpuId(cpu), state })
     }
     pub(crate) fn end(mut self) -> RunResult {
         self.to.end(Instant(self.at));
@@ -204,33 +178,21 @@ impl Trace {
 /// Equal to a nanosecond.
 #[track_caller]
 pub(crate) fn close(found: f64, wanted: f64) {
-    assert!(
-        (found - wanted).abs() < 1e-6,
-        "found {found}, wanted {wanted}"
-    );
+    assert!((found - wanted).abs() < 1e-6, "found {found}, wanted {wanted}");
 }
 
 /// The first task and its burst.
 #[track_caller]
 pub(crate) fn first(r: &RunResult) -> (&TaskResult, Burst) {
-    (
-        &r.tasks[0],
-        r.tasks[0].burst.expect("a task always has a burst"),
-    )
+    (&r.tasks[0], r.tasks[0].burst.expect("a task always has a burst"))
 }
 
 pub(crate) fn lost(t: &TaskResult) -> Vec<(&str, f64)> {
-    t.lost
-        .iter()
-        .map(|l| (l.state, (l.ms * 1e6).round() / 1e6))
-        .collect()
+    t.lost.iter().map(|l| (l.state, (l.ms * 1e6).round() / 1e6)).collect()
 }
 
 pub(crate) fn running(t: &TaskResult) -> Vec<(u32, u64, f64)> {
-    t.running
-        .iter()
-        .map(|r| (r.cpu.0, r.freq.0 / 1000, r.ms))
-        .collect()
+    t.running.iter().map(|r| (r.cpu.0, r.freq.0 / 1000, r.ms)).collect()
 }
 
 #[track_caller]
@@ -243,8 +205,5 @@ pub(crate) fn after(t: &TaskResult, what: Level) -> Option<f64> {
 }
 
 pub(crate) fn freq_level(cpu: u32, mhz: u64) -> Level {
-    Level::Freq {
-        cpu: CpuId(cpu),
-        freq: KHz(mhz * 1000),
-    }
+    Level::Freq { cpu: CpuId(cpu), freq: KHz(mhz * 1000) }
 }

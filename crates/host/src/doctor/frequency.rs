@@ -14,13 +14,9 @@ pub(super) fn check(m: &Machine, all: &mut Findings) {
     for group in alike(m, |p| format!("{} {}", p.driver_name(), p.governor_name())) {
         governor(m, &group, all);
     }
-    for group in alike(m, |p| {
-        format!(
-            "{:?} {:?}",
-            p.rate_limit_us,
-            p.latency_ns.as_ref().map(|f| f.value)
-        )
-    }) {
+    for group in
+        alike(m, |p| format!("{:?} {:?}", p.rate_limit_us, p.latency_ns.as_ref().map(|f| f.value)))
+    {
         rate_limit(m, &group, all);
     }
     for p in &m.policies {
@@ -68,9 +64,8 @@ fn no_cpufreq(m: &Machine, all: &mut Findings) {
             "look for a driver: dmesg | grep -i -e cpufreq -e pstate -e cppc; firmware setup may hide it",
         )
     };
-    let evidence = std::iter::once(directory)
-        .chain(m.virtual_machine.as_ref().map(Evidence::from))
-        .collect();
+    let evidence =
+        std::iter::once(directory).chain(m.virtual_machine.as_ref().map(Evidence::from)).collect();
     all.add(
         60,
         Finding {
@@ -86,11 +81,7 @@ fn no_cpufreq(m: &Machine, all: &mut Findings) {
 fn governor(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
     let p = group[0];
     let evidence = || -> Vec<Evidence> {
-        [&p.governor, &p.driver]
-            .into_iter()
-            .flatten()
-            .map(Evidence::from)
-            .collect()
+        [&p.governor, &p.driver].into_iter().flatten().map(Evidence::from).collect()
     };
     let mut add = |severity, ms, title: String, meaning: String, hint: Option<&str>| {
         let title = format!("{}: {title}", cpus_of(group));
@@ -116,11 +107,8 @@ fn governor(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
         } else {
             "the driver samples every 10 ms"
         };
-        let title = format!(
-            "{} in active mode, algorithm `{}`",
-            p.driver_name(),
-            p.governor_name()
-        );
+        let title =
+            format!("{} in active mode, algorithm `{}`", p.driver_name(), p.governor_name());
         let meaning = format!(
             "no cpufreq governor runs and util asks for nothing: {who}, within {range}. `{}` is the driver's own algorithm, not the governor of that name. Simulations under schedutil show this machine as it would be in passive mode",
             p.governor_name()
@@ -135,11 +123,7 @@ fn governor(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
     let with_driver = |what: &str| {
         format!(
             "{what} (driver {})",
-            if p.driver_name().is_empty() {
-                "unknown"
-            } else {
-                p.driver_name()
-            }
+            if p.driver_name().is_empty() { "unknown" } else { p.driver_name() }
         )
     };
     match p.governor_name() {
@@ -162,10 +146,7 @@ fn governor(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
                     ),
                     10_000,
                 ),
-                _ => (
-                    "pinned at the lowest frequency, whatever the load".to_owned(),
-                    10_000,
-                ),
+                _ => ("pinned at the lowest frequency, whatever the load".to_owned(), 10_000),
             };
             add(
                 Severity::Costly,
@@ -176,10 +157,8 @@ fn governor(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
             );
         }
         "userspace" => {
-            let now = p
-                .current
-                .as_ref()
-                .map_or("an unknown frequency".to_owned(), |f| mhz(f.value));
+            let now =
+                p.current.as_ref().map_or("an unknown frequency".to_owned(), |f| mhz(f.value));
             add(
                 Severity::Notable,
                 1000,
@@ -204,11 +183,7 @@ fn governor(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
             };
             let steps = if name == "ondemand" { 2 } else { 20 };
             let ms = (sampling.unwrap_or(10_000) * steps / 1000).min(60_000) as u32;
-            let severity = if ms >= 40 {
-                Severity::Costly
-            } else {
-                Severity::Notable
-            };
+            let severity = if ms >= 40 { Severity::Costly } else { Severity::Notable };
             add(
                 severity,
                 ms,
@@ -237,10 +212,8 @@ fn governor(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
 }
 
 fn to_schedutil(p: &CpufreqPolicy) -> String {
-    let there = p
-        .governors
-        .as_ref()
-        .is_none_or(|f| f.value.split_whitespace().any(|g| g == "schedutil"));
+    let there =
+        p.governors.as_ref().is_none_or(|f| f.value.split_whitespace().any(|g| g == "schedutil"));
     if there {
         "echo schedutil | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
             .to_owned()
@@ -258,10 +231,7 @@ fn schedutil(
 ) {
     let mut kinds: BTreeMap<(u64, Vec<u64>), Vec<&CpufreqPolicy>> = BTreeMap::new();
     for p in group {
-        kinds
-            .entry((m.capacity(p.cpus[0]), steps_of(p)))
-            .or_default()
-            .push(p);
+        kinds.entry((m.capacity(p.cpus[0]), steps_of(p))).or_default().push(p);
     }
     let (mut titles, mut sentences, mut worst) = (Vec::new(), Vec::new(), 0.0_f64);
     for ((capacity, steps), policies) in &kinds {
@@ -290,30 +260,17 @@ fn schedutil(
     let title = if titles.is_empty() {
         format!("{}: schedutil climbs with util", cpus_of(group))
     } else {
-        format!(
-            "schedutil climbs with util: top frequency after {}",
-            titles.join(", ")
-        )
+        format!("schedutil climbs with util: top frequency after {}", titles.join(", "))
     };
     let meaning = format!(
         "a task that turns busy from idle asks for the top frequency only when its util has grown to 80 % of the CPU's capacity (rate limit and ticks come on top). {}",
         sentences.join("; ")
     );
-    let severity = if worst >= 100.0 {
-        Severity::Costly
-    } else {
-        Severity::Notable
-    };
+    let severity = if worst >= 100.0 { Severity::Costly } else { Severity::Notable };
     let hint = "uclamp_min on the thread that matters skips the climb; to see it: risetime capture > my.toml; risetime run rampup --platform my.toml";
     all.add(
         worst.clamp(20.0, 60_000.0) as u32,
-        Finding {
-            severity,
-            title,
-            evidence,
-            meaning,
-            hint: Some(hint.to_owned()),
-        },
+        Finding { severity, title, evidence, meaning, hint: Some(hint.to_owned()) },
     );
 }
 
@@ -371,23 +328,10 @@ fn rate_limit(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
     };
     let hint = (severity != Severity::Fine)
         .then(|| format!("try 1 ms: echo 1000 | sudo tee {}", limit.file));
-    let title = format!(
-        "{}: rate_limit_us is {us} ({})",
-        cpus_of(group),
-        duration(us)
-    );
+    let title = format!("{}: rate_limit_us is {us} ({})", cpus_of(group), duration(us));
     // A ramp of ten steps waits for it ten times.
     let ms = (us.saturating_mul(10) / 1000).min(100_000) as u32;
-    all.add(
-        ms,
-        Finding {
-            severity,
-            title,
-            evidence,
-            meaning,
-            hint,
-        },
-    );
+    all.add(ms, Finding { severity, title, evidence, meaning, hint });
 }
 
 /// schedutil's default `rate_limit_us` for a driver that sets none of its own.
@@ -493,21 +437,10 @@ fn boost(m: &Machine, all: &mut Findings) {
     let off = |name: &str, value: u64| m.knob_number(name).filter(|f| f.value == value);
     let found = off("intel_pstate_no_turbo", 1)
         .or_else(|| off("boost", 0))
-        .map(|f| {
-            (
-                f,
-                "frequencies above the base one are switched off: single bursts lose most",
-            )
-        });
-    let percent = m
-        .knob_number("intel_pstate_max_perf_pct")
-        .filter(|f| f.value < 100);
-    let percent = percent.map(|f| {
-        (
-            f,
-            "intel_pstate stays below this share of the highest performance",
-        )
-    });
+        .map(|f| (f, "frequencies above the base one are switched off: single bursts lose most"));
+    let percent = m.knob_number("intel_pstate_max_perf_pct").filter(|f| f.value < 100);
+    let percent =
+        percent.map(|f| (f, "intel_pstate stays below this share of the highest performance"));
     for (fact, meaning) in found.into_iter().chain(percent) {
         let fact: Fact<u64> = fact;
         all.add(

@@ -85,13 +85,7 @@ pub fn examine(m: &Machine) -> Vec<Finding> {
 fn unreadable(m: &Machine, all: &mut Findings) {
     let evidence = |denied: bool| -> Vec<Evidence> {
         let of_kind = m.problems.iter().filter(|p| p.denied == denied);
-        of_kind
-            .take(8)
-            .map(|p| Evidence {
-                file: p.file.clone(),
-                value: p.what.clone(),
-            })
-            .collect()
+        of_kind.take(8).map(|p| Evidence { file: p.file.clone(), value: p.what.clone() }).collect()
     };
     let count = |denied: bool| m.problems.iter().filter(|p| p.denied == denied).count();
     if count(true) > 0 {
@@ -118,11 +112,7 @@ fn unreadable(m: &Machine, all: &mut Findings) {
 }
 
 fn files(n: usize) -> String {
-    if n == 1 {
-        "1 file".to_owned()
-    } else {
-        format!("{n} files")
-    }
+    if n == 1 { "1 file".to_owned() } else { format!("{n} files") }
 }
 
 /// Findings with the weight that orders them: milliseconds at stake, roughly.
@@ -138,16 +128,12 @@ impl Findings {
         clean(&mut finding.title);
         clean(&mut finding.meaning);
         finding.hint.iter_mut().for_each(clean);
-        finding
-            .evidence
-            .iter_mut()
-            .for_each(|e| clean(&mut e.value));
+        finding.evidence.iter_mut().for_each(|e| clean(&mut e.value));
         self.0.push((ms_at_stake, finding));
     }
 
     fn sorted(mut self) -> Vec<Finding> {
-        self.0
-            .sort_by_key(|(ms, f)| (f.severity, std::cmp::Reverse(*ms)));
+        self.0.sort_by_key(|(ms, f)| (f.severity, std::cmp::Reverse(*ms)));
         self.0.into_iter().map(|(_, f)| f).collect()
     }
 }
@@ -157,11 +143,7 @@ impl<T: std::fmt::Display> From<&Fact<T>> for Evidence {
         let value: String = f.value.to_string().chars().take(200).collect();
         Evidence {
             file: f.file.clone(),
-            value: if value.is_empty() {
-                "(empty)".to_owned()
-            } else {
-                value
-            },
+            value: if value.is_empty() { "(empty)".to_owned() } else { value },
         }
     }
 }
@@ -259,12 +241,9 @@ mod tests {
 
     #[test]
     fn durations_are_readable() {
-        for (us, text) in [
-            (70, "70 µs"),
-            (10_000, "10 ms"),
-            (7_500, "7.5 ms"),
-            (6_442_450_000, "6442.4 s"),
-        ] {
+        for (us, text) in
+            [(70, "70 µs"), (10_000, "10 ms"), (7_500, "7.5 ms"), (6_442_450_000, "6442.4 s")]
+        {
             assert_eq!(duration(us), text);
         }
     }

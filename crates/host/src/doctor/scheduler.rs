@@ -41,10 +41,7 @@ fn tick(m: &Machine, all: &mut Findings) {
         && config.file != hz.file
         && let Some(value) = config.value.get("HZ")
     {
-        evidence.push(Evidence {
-            file: config.file.clone(),
-            value: format!("CONFIG_HZ={value}"),
-        });
+        evidence.push(Evidence { file: config.file.clone(), value: format!("CONFIG_HZ={value}") });
     }
     all.add((us / 1000) as u32, Finding {
         severity,
@@ -103,16 +100,7 @@ fn capacities(m: &Machine, all: &mut Findings) {
             "a task is equally well off on any of them: no misfit migration, no energy-aware placement".to_owned(),
         )
     };
-    all.add(
-        ms,
-        Finding {
-            severity,
-            title,
-            evidence,
-            meaning,
-            hint: None,
-        },
-    );
+    all.add(ms, Finding { severity, title, evidence, meaning, hint: None });
 }
 
 /// Energy-aware scheduling: on, off, or why it cannot be.
@@ -129,10 +117,7 @@ fn energy(m: &Machine, all: &mut Findings) {
     if m.policies.iter().any(|p| p.governor_name() != "schedutil") || m.policies.is_empty() {
         because.push("not every policy runs schedutil");
     }
-    let debugfs = !m
-        .problems
-        .iter()
-        .any(|p| p.denied && p.file.contains("energy_model"));
+    let debugfs = !m.problems.iter().any(|p| p.denied && p.file.contains("energy_model"));
     if m.energy.is_empty() && debugfs {
         because.push("no energy model is in debugfs (none, or debugfs not mounted)");
     }
@@ -159,24 +144,12 @@ fn energy(m: &Machine, all: &mut Findings) {
             ),
         )
     };
-    all.add(
-        20,
-        Finding {
-            severity,
-            title,
-            evidence,
-            meaning,
-            hint: None,
-        },
-    );
+    all.add(20, Finding { severity, title, evidence, meaning, hint: None });
     let flagged: Vec<String> = m
         .energy
         .iter()
         .flat_map(|d| {
-            d.states
-                .iter()
-                .filter(|s| s.inefficient)
-                .map(|s| format!("{} kHz", s.freq_khz))
+            d.states.iter().filter(|s| s.inefficient).map(|s| format!("{} kHz", s.freq_khz))
         })
         .collect();
     if let Some(domain) = m.energy.first().filter(|_| !flagged.is_empty()) {
@@ -249,13 +222,7 @@ fn no_clamps(m: &Machine, all: &mut Findings) {
     };
     let option = m.config.as_ref().zip(m.option("UCLAMP_TASK"));
     let option = option.map(|(c, v)| {
-        (
-            v == "y",
-            Evidence {
-                file: c.file.clone(),
-                value: format!("CONFIG_UCLAMP_TASK={v}"),
-            },
-        )
+        (v == "y", Evidence { file: c.file.clone(), value: format!("CONFIG_UCLAMP_TASK={v}") })
     });
     if let Some((true, option)) = option {
         return all.add(
@@ -328,11 +295,7 @@ fn sched_ext(m: &Machine, all: &mut Findings) {
     let ops = m.knob("scx_ops");
     let name = ops.map_or("(unknown)", |f| f.value.as_str());
     let everything = m.knob("scx_switch_all").is_none_or(|f| f.value != "0");
-    let which = if everything {
-        "all normal tasks"
-    } else {
-        "the tasks that asked for it"
-    };
+    let which = if everything { "all normal tasks" } else { "the tasks that asked for it" };
     let evidence = [Some(state), ops, m.knob("scx_switch_all")]
         .into_iter()
         .flatten()
@@ -391,10 +354,7 @@ fn idle(m: &Machine, all: &mut Findings) {
 
 fn residency(s: &Idle) -> Evidence {
     let file = s.exit_latency_us.file.replace("/latency", "/residency");
-    Evidence {
-        file,
-        value: s.min_residency_us.to_string(),
-    }
+    Evidence { file, value: s.min_residency_us.to_string() }
 }
 
 fn smt(m: &Machine, all: &mut Findings) {
@@ -419,31 +379,14 @@ fn smt(m: &Machine, all: &mut Findings) {
 fn preemption(m: &Machine, all: &mut Findings) {
     let model = m.knob("preempt").and_then(|f| {
         let value = f.value.split(['(', ')']).nth(1)?.to_owned();
-        Some(Fact {
-            value,
-            file: f.file.clone(),
-        })
+        Some(Fact { value, file: f.file.clone() })
     });
     let built = || {
-        let names = [
-            "PREEMPT_NONE",
-            "PREEMPT_VOLUNTARY",
-            "PREEMPT_LAZY",
-            "PREEMPT",
-            "PREEMPT_RT",
-        ];
+        let names = ["PREEMPT_NONE", "PREEMPT_VOLUNTARY", "PREEMPT_LAZY", "PREEMPT", "PREEMPT_RT"];
         let config = m.config.as_ref()?;
-        let name = names
-            .into_iter()
-            .rfind(|n| config.value.get(*n).is_some_and(|v| v == "y"))?;
-        let value = name
-            .strip_prefix("PREEMPT_")
-            .unwrap_or("full")
-            .to_lowercase();
-        Some(Fact {
-            value,
-            file: format!("{}: CONFIG_{name}", config.file),
-        })
+        let name = names.into_iter().rfind(|n| config.value.get(*n).is_some_and(|v| v == "y"))?;
+        let value = name.strip_prefix("PREEMPT_").unwrap_or("full").to_lowercase();
+        Some(Fact { value, file: format!("{}: CONFIG_{name}", config.file) })
     };
     let Some(model) = model.or_else(built) else {
         return;
@@ -476,15 +419,9 @@ fn preemption(m: &Machine, all: &mut Findings) {
 
 /// CPUs that the scheduler's balancing leaves out.
 fn left_out(m: &Machine, all: &mut Findings) {
-    let listed = |name: &str| {
-        m.knob(name)
-            .filter(|f| !f.value.is_empty() && f.value != "(null)")
-    };
+    let listed = |name: &str| m.knob(name).filter(|f| !f.value.is_empty() && f.value != "(null)");
     for (name, what) in [
-        (
-            "isolated",
-            "isolated: no task comes there unless it is pinned",
-        ),
+        ("isolated", "isolated: no task comes there unless it is pinned"),
         (
             "nohz_full",
             "without tick while one task runs: util is refreshed once a second by another CPU",
@@ -521,10 +458,12 @@ fn left_out(m: &Machine, all: &mut Findings) {
             file: possible.file.clone(),
             value: crate::format_cpu_list(&possible.value),
         }];
-        evidence.extend(m.online.as_ref().map(|f| Evidence {
-            file: f.file.clone(),
-            value: crate::format_cpu_list(&f.value),
-        }));
+        evidence.extend(
+            m.online.as_ref().map(|f| Evidence {
+                file: f.file.clone(),
+                value: crate::format_cpu_list(&f.value),
+            }),
+        );
         all.add(
             15,
             Finding {

@@ -85,10 +85,7 @@ impl CpufreqPolicy {
     /// Whether the driver decides by itself (`setpolicy`): then no cpufreq governor runs, and
     /// `powersave` and `performance` name the driver's or the hardware's own algorithms.
     pub fn is_active_mode(&self) -> bool {
-        matches!(
-            self.driver_name(),
-            "intel_pstate" | "amd-pstate-epp" | "longrun"
-        )
+        matches!(self.driver_name(), "intel_pstate" | "amd-pstate-epp" | "longrun")
     }
 }
 
@@ -114,18 +111,12 @@ pub(super) fn policies(root: &Root, cpus: &[Cpu]) -> Vec<CpufreqPolicy> {
 
 fn policy(root: &Root, parent: &str, dir: &str, first: u32, cpus: &[Cpu]) -> CpufreqPolicy {
     let number = |f: &str| root.number(&format!("{dir}/{f}"));
-    let text = |f: &str| {
-        root.read(&format!("{dir}/{f}"))
-            .filter(|f| !f.value.is_empty())
-    };
+    let text = |f: &str| root.read(&format!("{dir}/{f}")).filter(|f| !f.value.is_empty());
     let list = |f: &str| root.cpu_list(&format!("{dir}/{f}")).map(|f| f.value);
     // related_cpus are all CPUs of the domain, affected_cpus those that are online.
-    let related = list("related_cpus")
-        .or_else(|| list("affected_cpus"))
-        .unwrap_or_else(|| vec![first]);
-    let (online, offline) = related
-        .into_iter()
-        .partition(|c| cpus.iter().any(|cpu| cpu.id == *c));
+    let related =
+        list("related_cpus").or_else(|| list("affected_cpus")).unwrap_or_else(|| vec![first]);
+    let (online, offline) = related.into_iter().partition(|c| cpus.iter().any(|cpu| cpu.id == *c));
     let governor = text("scaling_governor");
     // Depending on the driver a governor's tunables are the policy's or everybody's.
     let tunable = |f: &str| {
@@ -149,12 +140,8 @@ fn policy(root: &Root, parent: &str, dir: &str, first: u32, cpus: &[Cpu]) -> Cpu
         limit_min: number("scaling_min_freq"),
         limit_max: number("scaling_max_freq"),
         // `<unknown>` is what the kernel prints if it does not know.
-        current: text("scaling_cur_freq").and_then(|f| {
-            Some(Fact {
-                value: f.value.parse().ok()?,
-                file: f.file,
-            })
-        }),
+        current: text("scaling_cur_freq")
+            .and_then(|f| Some(Fact { value: f.value.parse().ok()?, file: f.file })),
         latency_ns: number("cpuinfo_transition_latency"),
         epp: text("energy_performance_preference"),
         governor,
@@ -207,11 +194,8 @@ pub(super) fn energy_model(root: &Root, kernel: Option<(u32, u32)>) -> Vec<PerfD
             (_, Some(k)) if k < (6, 0) => Some(1000),
             _ => None,
         };
-        let mut states: Vec<EmState> = root
-            .list(&dir)
-            .iter()
-            .filter_map(|n| em_state(root, &dir, n))
-            .collect();
+        let mut states: Vec<EmState> =
+            root.list(&dir).iter().filter_map(|n| em_state(root, &dir, n)).collect();
         states.sort_by_key(|s| s.freq_khz);
         if !states.is_empty() {
             domains.push(PerfDomain {

@@ -7,10 +7,7 @@ use std::io::Read;
 /// The build configuration of the running kernel, from the places where distributions keep it.
 pub(super) fn config(root: &Root, release: Option<&str>) -> Option<Fact<BTreeMap<String, String>>> {
     if let Some(text) = root.bytes("/proc/config.gz").and_then(|gz| gunzip(&gz)) {
-        return Some(Fact {
-            value: parse_config(&text),
-            file: "/proc/config.gz".to_owned(),
-        });
+        return Some(Fact { value: parse_config(&text), file: "/proc/config.gz".to_owned() });
     }
     let release = release.filter(|r| !r.contains('/'))?;
     let places = [
@@ -27,19 +24,13 @@ pub(super) fn config(root: &Root, release: Option<&str>) -> Option<Fact<BTreeMap
         root.garbage(&text, "a kernel configuration");
         return None;
     }
-    Some(Fact {
-        value: options,
-        file: text.file,
-    })
+    Some(Fact { value: options, file: text.file })
 }
 
 /// At most 4 MiB of what `gz` holds; `None` if it is no gzip file.
 fn gunzip(gz: &[u8]) -> Option<String> {
     let mut bytes = Vec::new();
-    flate2::read::GzDecoder::new(gz)
-        .take(4 << 20)
-        .read_to_end(&mut bytes)
-        .ok()?;
+    flate2::read::GzDecoder::new(gz).take(4 << 20).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -60,22 +51,11 @@ pub(super) fn hz(
     if root.is_live()
         && let Some(hz) = hz_of_coarse_clock()
     {
-        return Some(Fact {
-            value: hz,
-            file: "clock_getres(CLOCK_MONOTONIC_COARSE)".to_owned(),
-        });
+        return Some(Fact { value: hz, file: "clock_getres(CLOCK_MONOTONIC_COARSE)".to_owned() });
     }
     let config = config?;
-    let hz = config
-        .value
-        .get("HZ")?
-        .parse()
-        .ok()
-        .filter(|hz| (24..=10_000).contains(hz))?;
-    Some(Fact {
-        value: hz,
-        file: config.file.clone(),
-    })
+    let hz = config.value.get("HZ")?.parse().ok().filter(|hz| (24..=10_000).contains(hz))?;
+    Some(Fact { value: hz, file: config.file.clone() })
 }
 
 fn hz_of_coarse_clock() -> Option<u32> {
@@ -90,25 +70,16 @@ fn hz_of_coarse_clock() -> Option<u32> {
 /// What the machine is sold as.
 pub(super) fn product(root: &Root) -> Option<Fact> {
     let clean = |f: Fact| {
-        let value = f
-            .value
-            .trim_matches(|c: char| c == '\0' || c.is_whitespace())
-            .to_owned();
+        let value = f.value.trim_matches(|c: char| c == '\0' || c.is_whitespace()).to_owned();
         let empty = value.is_empty()
             || value.contains("To be filled")
             || value.contains("System Product Name");
-        (!empty).then_some(Fact {
-            value,
-            file: f.file,
-        })
+        (!empty).then_some(Fact { value, file: f.file })
     };
     root.read("/proc/device-tree/model")
         .or_else(|| root.read("/sys/firmware/devicetree/base/model"))
         .and_then(clean)
-        .or_else(|| {
-            root.read("/sys/devices/virtual/dmi/id/product_name")
-                .and_then(clean)
-        })
+        .or_else(|| root.read("/sys/devices/virtual/dmi/id/product_name").and_then(clean))
 }
 
 /// What says that a hypervisor runs this machine.
@@ -120,10 +91,7 @@ pub(super) fn virtual_machine(root: &Root, flags: &[String]) -> Option<Fact> {
         });
     }
     // Xen sets the file in its first domain too, where cpufreq may be Xen's.
-    if let Some(f) = root
-        .read("/sys/hypervisor/type")
-        .filter(|f| !f.value.is_empty())
-    {
+    if let Some(f) = root.read("/sys/hypervisor/type").filter(|f| !f.value.is_empty()) {
         return Some(f);
     }
     if root.exists("/proc/device-tree/hypervisor/compatible") {
@@ -152,38 +120,28 @@ pub(super) fn sugov_threads(root: &Root) -> Option<Vec<u32>> {
     if root.read("/proc/2/comm")?.value != "kthreadd" {
         return None;
     }
-    let pids = root
-        .list("/proc")
-        .into_iter()
-        .filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
+    let pids = root.list("/proc").into_iter().filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
     let comm = |pid: String| root.read(&format!("/proc/{pid}/comm"));
-    Some(
-        pids.filter_map(|pid| comm(pid)?.value.strip_prefix("sugov:")?.parse().ok())
-            .collect(),
-    )
+    Some(pids.filter_map(|pid| comm(pid)?.value.strip_prefix("sugov:")?.parse().ok()).collect())
 }
 
 /// Control groups with a `cpu.uclamp.min` above 0 or a `cpu.uclamp.max` below the maximum: at
 /// most four levels deep, at most 2000 groups.
 pub(super) fn cgroup_clamps(root: &Root) -> Vec<Fact> {
     let mut found = Vec::new();
-    let mut groups: Vec<(String, u32)> = [
-        "/sys/fs/cgroup",
-        "/sys/fs/cgroup/cpu",
-        "/sys/fs/cgroup/unified",
-    ]
-    .into_iter()
-    .filter(|d| root.exists(d))
-    .map(|d| (d.to_owned(), 0))
-    .collect();
+    let mut groups: Vec<(String, u32)> =
+        ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified"]
+            .into_iter()
+            .filter(|d| root.exists(d))
+            .map(|d| (d.to_owned(), 0))
+            .collect();
     let mut next = 0;
     while next < groups.len().min(2000) {
         let (dir, depth) = groups[next].clone();
         next += 1;
-        for (file, neutral) in [
-            ("cpu.uclamp.min", ["0.00", "0"]),
-            ("cpu.uclamp.max", ["max", "100.00"]),
-        ] {
+        for (file, neutral) in
+            [("cpu.uclamp.min", ["0.00", "0"]), ("cpu.uclamp.max", ["max", "100.00"])]
+        {
             if let Some(f) = root.read(&format!("{dir}/{file}"))
                 && !neutral.contains(&f.value.as_str())
             {
@@ -194,8 +152,7 @@ pub(super) fn cgroup_clamps(root: &Root) -> Vec<Fact> {
             // A group is told by the file that every group has.
             let dirs = root.list(&dir).into_iter().map(|n| format!("{dir}/{n}"));
             groups.extend(
-                dirs.filter(|d| root.exists(&format!("{d}/cgroup.procs")))
-                    .map(|d| (d, depth + 1)),
+                dirs.filter(|d| root.exists(&format!("{d}/cgroup.procs"))).map(|d| (d, depth + 1)),
             );
         }
     }
@@ -207,10 +164,7 @@ pub(super) fn cgroup_clamps(root: &Root) -> Vec<Fact> {
 /// Cooling devices of CPUs that are in use now.
 pub(super) fn cooling(root: &Root) -> Vec<Fact> {
     let parent = "/sys/class/thermal";
-    let devices = root
-        .list(parent)
-        .into_iter()
-        .filter(|n| n.starts_with("cooling_device"));
+    let devices = root.list(parent).into_iter().filter(|n| n.starts_with("cooling_device"));
     devices
         .filter_map(|n| {
             let kind = root.read(&format!("{parent}/{n}/type"))?.value;
@@ -252,12 +206,7 @@ mod tests {
         let by_clock = hz_of_coarse_clock().expect("Linux has a coarse clock");
         let release = root.read("/proc/sys/kernel/osrelease").map(|f| f.value);
         if let Some(config) = config(&root, release.as_deref()) {
-            assert_eq!(
-                config.value.get("HZ"),
-                Some(&by_clock.to_string()),
-                "{}",
-                config.file
-            );
+            assert_eq!(config.value.get("HZ"), Some(&by_clock.to_string()), "{}", config.file);
         }
     }
 }

@@ -97,38 +97,17 @@ const KNOBS: &[(&str, &str)] = &[
     ("smt_control", "/sys/devices/system/cpu/smt/control"),
     ("isolated", "/sys/devices/system/cpu/isolated"),
     ("nohz_full", "/sys/devices/system/cpu/nohz_full"),
-    (
-        "cpuidle_driver",
-        "/sys/devices/system/cpu/cpuidle/current_driver",
-    ),
-    (
-        "cpuidle_governor",
-        "/sys/devices/system/cpu/cpuidle/current_governor",
-    ),
+    ("cpuidle_driver", "/sys/devices/system/cpu/cpuidle/current_driver"),
+    ("cpuidle_governor", "/sys/devices/system/cpu/cpuidle/current_governor"),
     ("boost", "/sys/devices/system/cpu/cpufreq/boost"),
-    (
-        "intel_pstate_status",
-        "/sys/devices/system/cpu/intel_pstate/status",
-    ),
-    (
-        "intel_pstate_no_turbo",
-        "/sys/devices/system/cpu/intel_pstate/no_turbo",
-    ),
-    (
-        "intel_pstate_max_perf_pct",
-        "/sys/devices/system/cpu/intel_pstate/max_perf_pct",
-    ),
-    (
-        "amd_pstate_status",
-        "/sys/devices/system/cpu/amd_pstate/status",
-    ),
+    ("intel_pstate_status", "/sys/devices/system/cpu/intel_pstate/status"),
+    ("intel_pstate_no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
+    ("intel_pstate_max_perf_pct", "/sys/devices/system/cpu/intel_pstate/max_perf_pct"),
+    ("amd_pstate_status", "/sys/devices/system/cpu/amd_pstate/status"),
     ("sched_energy_aware", "/proc/sys/kernel/sched_energy_aware"),
     ("util_clamp_min", "/proc/sys/kernel/sched_util_clamp_min"),
     ("util_clamp_max", "/proc/sys/kernel/sched_util_clamp_max"),
-    (
-        "util_clamp_min_rt_default",
-        "/proc/sys/kernel/sched_util_clamp_min_rt_default",
-    ),
+    ("util_clamp_min_rt_default", "/proc/sys/kernel/sched_util_clamp_min_rt_default"),
     ("scx_state", "/sys/kernel/sched_ext/state"),
     ("scx_switch_all", "/sys/kernel/sched_ext/switch_all"),
     ("scx_ops", "/sys/kernel/sched_ext/root/ops"),
@@ -144,9 +123,7 @@ impl Machine {
     /// for schedutil's threads, the name of each process.
     pub fn probe(root: &Root) -> Machine {
         let mut m = Machine {
-            release: root
-                .read("/proc/sys/kernel/osrelease")
-                .filter(|f| !f.value.is_empty()),
+            release: root.read("/proc/sys/kernel/osrelease").filter(|f| !f.value.is_empty()),
             possible: root.cpu_list(&format!("{CPU_DIR}/possible")),
             online: root.cpu_list(&format!("{CPU_DIR}/online")),
             ..Machine::default()
@@ -184,28 +161,19 @@ impl Machine {
     /// The same as a number.
     pub fn knob_number(&self, name: &str) -> Option<Fact<u64>> {
         let fact = self.knob(name)?;
-        Some(Fact {
-            value: fact.value.parse().ok()?,
-            file: fact.file.clone(),
-        })
+        Some(Fact { value: fact.value.parse().ok()?, file: fact.file.clone() })
     }
 
     /// The first two numbers of the release.
     pub fn kernel_version(&self) -> Option<(u32, u32)> {
-        let mut numbers = self
-            .release
-            .as_ref()?
-            .value
-            .split(|c: char| !c.is_ascii_digit());
+        let mut numbers = self.release.as_ref()?.value.split(|c: char| !c.is_ascii_digit());
         Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
     }
 
     /// A build option: `Some("y")`, `Some("250")`, …; `Some("n")` if the configuration is
     /// known and the option not set; `None` if the configuration is not known.
     pub fn option(&self, name: &str) -> Option<&str> {
-        self.config
-            .as_ref()
-            .map(|c| c.value.get(name).map_or("n", String::as_str))
+        self.config.as_ref().map(|c| c.value.get(name).map_or("n", String::as_str))
     }
 
     /// Whether two or more hardware threads of a core are online.
@@ -214,11 +182,7 @@ impl Machine {
             Some(f) => f.value == "1",
             None => self.cpus.iter().any(|c| {
                 c.siblings.as_ref().is_some_and(|s| {
-                    s.value
-                        .iter()
-                        .filter(|id| self.cpus.iter().any(|c| c.id == **id))
-                        .count()
-                        > 1
+                    s.value.iter().filter(|id| self.cpus.iter().any(|c| c.id == **id)).count() > 1
                 })
             }),
         }
@@ -236,9 +200,7 @@ impl Machine {
 
     /// Whether CPUs differ in capacity.
     pub fn is_asymmetric(&self) -> bool {
-        self.cpus
-            .windows(2)
-            .any(|w| self.capacity(w[0].id) != self.capacity(w[1].id))
+        self.cpus.windows(2).any(|w| self.capacity(w[0].id) != self.capacity(w[1].id))
     }
 
     /// The online CPUs; if no file says so, the `cpuN` directories or the processors of
@@ -247,16 +209,9 @@ impl Machine {
         if let Some(online) = &self.online {
             return online.value.clone();
         }
-        let dirs: Vec<u32> = root
-            .list(CPU_DIR)
-            .iter()
-            .filter_map(|n| n.strip_prefix("cpu")?.parse().ok())
-            .collect();
-        if dirs.is_empty() {
-            cpuinfo.khz.keys().copied().collect()
-        } else {
-            dirs
-        }
+        let dirs: Vec<u32> =
+            root.list(CPU_DIR).iter().filter_map(|n| n.strip_prefix("cpu")?.parse().ok()).collect();
+        if dirs.is_empty() { cpuinfo.khz.keys().copied().collect() } else { dirs }
     }
 }
 
@@ -266,10 +221,7 @@ fn read_cpu(root: &Root, id: u32, cpuinfo: &CpuInfo) -> Cpu {
         let sane = (1..=1024).contains(&f.value);
         if !sane {
             root.garbage(
-                &Fact {
-                    value: f.value.to_string(),
-                    file: f.file.clone(),
-                },
+                &Fact { value: f.value.to_string(), file: f.file.clone() },
                 "a capacity of 1 to 1024",
             );
         }
@@ -285,34 +237,28 @@ fn read_cpu(root: &Root, id: u32, cpuinfo: &CpuInfo) -> Cpu {
         siblings: siblings.filter(|f| !f.value.is_empty()),
         package: package(root, &dir),
         idle: idle_states(root, &dir),
-        cpuinfo_khz: cpuinfo.khz.get(&id).copied().flatten().map(|khz| Fact {
-            value: khz,
-            file: "/proc/cpuinfo".to_owned(),
-        }),
+        cpuinfo_khz: cpuinfo
+            .khz
+            .get(&id)
+            .copied()
+            .flatten()
+            .map(|khz| Fact { value: khz, file: "/proc/cpuinfo".to_owned() }),
     }
 }
 
 /// The CPUs that share the cache of the highest level.
 fn last_level_cache(root: &Root, cpu_dir: &str) -> Option<Fact<Vec<u32>>> {
     let dir = format!("{cpu_dir}/cache");
-    let indexes = root
-        .list(&dir)
-        .into_iter()
-        .filter(|n| n.starts_with("index"));
-    let (_, index) = indexes
-        .filter_map(|n| Some((root.number(&format!("{dir}/{n}/level"))?.value, n)))
-        .max()?;
-    root.cpu_list(&format!("{dir}/{index}/shared_cpu_list"))
-        .filter(|f| !f.value.is_empty())
+    let indexes = root.list(&dir).into_iter().filter(|n| n.starts_with("index"));
+    let (_, index) =
+        indexes.filter_map(|n| Some((root.number(&format!("{dir}/{n}/level"))?.value, n))).max()?;
+    root.cpu_list(&format!("{dir}/{index}/shared_cpu_list")).filter(|f| !f.value.is_empty())
 }
 
 /// The socket; −1 (a device tree that does not say) counts as not known.
 fn package(root: &Root, cpu_dir: &str) -> Option<Fact<u64>> {
     let text = root.read(&format!("{cpu_dir}/topology/physical_package_id"))?;
-    Some(Fact {
-        value: text.value.parse().ok()?,
-        file: text.file,
-    })
+    Some(Fact { value: text.value.parse().ok()?, file: text.file })
 }
 
 fn idle_states(root: &Root, cpu_dir: &str) -> Vec<Idle> {
@@ -326,11 +272,7 @@ fn idle_states(root: &Root, cpu_dir: &str) -> Vec<Idle> {
             disabled: root.read(&file("disable")).is_some_and(|f| f.value == "1"),
         })
     };
-    root.list(&dir)
-        .into_iter()
-        .filter(|n| n.starts_with("state"))
-        .filter_map(state)
-        .collect()
+    root.list(&dir).into_iter().filter(|n| n.starts_with("state")).filter_map(state).collect()
 }
 
 /// What `/proc/cpuinfo` says and sysfs does not.
@@ -361,20 +303,14 @@ impl CpuInfo {
                     }
                 }
                 "cpu MHz" => {
-                    let khz = value
-                        .parse::<f64>()
-                        .ok()
-                        .filter(|mhz| (1.0..100_000.0).contains(mhz));
+                    let khz =
+                        value.parse::<f64>().ok().filter(|mhz| (1.0..100_000.0).contains(mhz));
                     if let Some(id) = cpu {
-                        info.khz
-                            .insert(id, khz.map(|mhz| (mhz * 1000.0).round() as u64));
+                        info.khz.insert(id, khz.map(|mhz| (mhz * 1000.0).round() as u64));
                     }
                 }
                 "model name" if info.model.is_none() && !value.is_empty() => {
-                    info.model = Some(Fact {
-                        value: value.to_owned(),
-                        file: text.file.clone(),
-                    });
+                    info.model = Some(Fact { value: value.to_owned(), file: text.file.clone() });
                 }
                 "flags" | "Features" if info.flags.is_empty() => {
                     info.flags = value.split_whitespace().map(str::to_owned).collect();

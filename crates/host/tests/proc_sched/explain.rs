@@ -108,10 +108,7 @@ impl Report {
             ));
         }
         if self.too_much_unexplained() {
-            all.push(format!(
-                "{} of {} steps are not explained",
-                self.unexplained, self.steps
-            ));
+            all.push(format!("{} of {} steps are not explained", self.unexplained, self.steps));
         }
         let est = self.est;
         if est.wrong * 10 > est.all() {
@@ -129,9 +126,7 @@ impl Report {
             _ => (est.before.min(est.after), "now before, now after"),
         };
         if wrong * 10 > est.all() {
-            all.push(format!(
-                "util_est is sampled {order} the dequeue's update under {rev}"
-            ));
+            all.push(format!("util_est is sampled {order} the dequeue's update under {rev}"));
         }
         all
     }
@@ -159,10 +154,7 @@ impl std::fmt::Display for Report {
             est.kept,
             est.wrong,
         )?;
-        self.mismatches
-            .iter()
-            .take(3)
-            .try_for_each(|m| write!(f, "\n  {m}"))
+        self.mismatches.iter().take(3).try_for_each(|m| write!(f, "\n  {m}"))
     }
 }
 
@@ -188,18 +180,10 @@ struct Step<'a> {
 pub(crate) fn explain(seen: &[Seen], model: &Model, rev: KernelRev) -> Report {
     let steps = steps(seen);
     let phase = (0..1024).max_by_key(|&phase| {
-        steps
-            .iter()
-            .filter(|s| by_one_update(model, s, phase).is_some())
-            .count()
+        steps.iter().filter(|s| by_one_update(model, s, phase).is_some()).count()
     });
     let phase = phase.unwrap_or(0);
-    let mut report = Report {
-        states: seen.len(),
-        steps: steps.len(),
-        phase,
-        ..Report::default()
-    };
+    let mut report = Report { states: seen.len(), steps: steps.len(), phase, ..Report::default() };
     // Whether the task is running at the end of the step before, and the state seen there.
     let mut running: Option<*const Seen> = None;
     for step in &steps {
@@ -251,13 +235,7 @@ fn steps(seen: &[Seen]) -> Vec<Step<'_>> {
     seen.windows(2)
         .filter_map(|w| {
             let (voluntary, involuntary, tick_apart) = step(w)?;
-            Some(Step {
-                from: &w[0],
-                to: &w[1],
-                voluntary,
-                involuntary,
-                tick_apart,
-            })
+            Some(Step { from: &w[0], to: &w[1], voluntary, involuntary, tick_apart })
         })
         .collect()
 }
@@ -274,15 +252,7 @@ fn predict(model: &Model, from: &Seen, phase: u64, updates: &[(u64, State)]) -> 
     avg.period_contrib = ((avg.last_update_time.0 >> 10).wrapping_sub(phase) % 1024) as u32;
     for &(now, (on_rq, runnable, running)) in updates {
         let now = ClockPelt(now);
-        (model.step)(
-            &model.decay,
-            now,
-            &mut avg,
-            from.first.weight,
-            on_rq,
-            runnable,
-            running,
-        );
+        (model.step)(&model.decay, now, &mut avg, from.first.weight, on_rq, runnable, running);
     }
     avg.period_contrib = 0;
     avg
@@ -309,10 +279,7 @@ const MANY: u64 = 150;
 /// which nobody looked.
 fn by_more(model: &Model, step: &Step<'_>, phase: u64) -> bool {
     let to = &step.to.first.avg;
-    let (start, end) = (
-        step.from.first.avg.last_update_time.0,
-        to.last_update_time.0,
-    );
+    let (start, end) = (step.from.first.avg.last_update_time.0, to.last_update_time.0);
     let units = ((end - start) >> 10).min(step.to.blind.as_nanos() as u64 >> 10);
     let is = |updates: &[(u64, State)]| predict(model, step.from, phase, updates) == *to;
     let two = |x, y| (1..=units).any(|n| is(&[(end - (n << 10), x), (end, y)]));
@@ -340,10 +307,7 @@ fn by_more(model: &Model, step: &Step<'_>, phase: u64) -> bool {
 fn mismatch(model: &Model, step: &Step<'_>, phase: u64) -> String {
     let kernel = &step.to.first.avg;
     let ours = predict(model, step.from, phase, &[(kernel.last_update_time.0, RUN)]);
-    format!(
-        "from {:?}\n  kernel {kernel:?}\n  ours   {ours:?}",
-        step.from.first.avg
-    )
+    format!("from {:?}\n  kernel {kernel:?}\n  ours   {ours:?}", step.from.first.avg)
 }
 
 /// The count to which a dequeue belongs.
@@ -353,15 +317,7 @@ fn estimate<'a>(est: &'a mut Estimates, rev: KernelRev, step: &Step<'_>) -> &'a 
     let made_of = |s: &Seen| {
         let avg = &s.first.avg;
         let from = UtilEst(from.0 as u32);
-        util_est_update(
-            rev,
-            from,
-            avg.util_avg,
-            avg.runnable_avg,
-            Capacity(1024),
-            true,
-        )
-        .value()
+        util_est_update(rev, from, avg.util_avg, avg.runnable_avg, Capacity(1024), true).value()
     };
     match (made_of(step.from) == to, made_of(step.to) == to) {
         (true, true) if from == to => &mut est.kept,

@@ -39,10 +39,7 @@ fn pelt_agrees_with_the_running_kernel() {
     }
     println!("{total}");
     let disagreements = total.disagreements(running_kernel());
-    assert!(
-        disagreements.is_empty(),
-        "our PELT is not this kernel's: {disagreements:?}: {total}"
-    );
+    assert!(disagreements.is_empty(), "our PELT is not this kernel's: {disagreements:?}: {total}");
     assert!(
         total.enough(),
         "too little was seen in {ROUNDS} rounds (is this machine overloaded?): {total}"
@@ -50,10 +47,7 @@ fn pelt_agrees_with_the_running_kernel() {
     wrong_models_are_noticed(&rounds);
 }
 
-const MAINLINE: Model = Model {
-    decay: Decay::MS32,
-    step: update_load_avg_se,
-};
+const MAINLINE: Model = Model { decay: Decay::MS32, step: update_load_avg_se };
 
 /// The same observations under models that are slightly wrong: had ours been one of them, the
 /// test would have failed.
@@ -61,20 +55,8 @@ fn wrong_models_are_noticed(rounds: &[Vec<observe::Seen>]) {
     let faster = Decay::new(31).unwrap();
     let slower = Decay::new(33).unwrap();
     let wrong: [(&str, Model); 5] = [
-        (
-            "half-life of 31 periods",
-            Model {
-                decay: faster,
-                ..MAINLINE
-            },
-        ),
-        (
-            "half-life of 33 periods",
-            Model {
-                decay: slower,
-                ..MAINLINE
-            },
-        ),
+        ("half-life of 31 periods", Model { decay: faster, ..MAINLINE }),
+        ("half-life of 33 periods", Model { decay: slower, ..MAINLINE }),
         (
             "averages refreshed at every update",
             Model {
@@ -126,8 +108,6 @@ fn wrong_models_are_noticed(rounds: &[Vec<observe::Seen>]) {
 
 fn running_kernel() -> KernelRev {
     let machine = risetime_host::Machine::probe(&risetime_host::Root::new("/"));
-    let (major, minor) = machine
-        .kernel_version()
-        .expect("/proc/sys/kernel/osrelease");
+    let (major, minor) = machine.kernel_version().expect("/proc/sys/kernel/osrelease");
     KernelRev::new(major as u16, minor as u16)
 }

@@ -33,9 +33,7 @@ const PAUSE: Duration = Duration::from_micros(60);
 /// One round of about two seconds. Errors say what this machine lacks.
 pub(crate) fn round() -> Result<Vec<Seen>, String> {
     let allowed = rustix::thread::sched_getaffinity(None).map_err(|e| e.to_string())?;
-    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU)
-        .filter(|&c| allowed.is_set(c))
-        .collect();
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&c| allowed.is_set(c)).collect();
     let [reader_cpu, .., task_cpu] = cpus[..] else {
         return Err(format!(
             "needs two CPUs, one to run on and one to look from; allowed: {cpus:?}"
@@ -57,9 +55,7 @@ pub(crate) fn round() -> Result<Vec<Seen>, String> {
             let file = ProcSched::of_thread(tid).map_err(|e| e.to_string())?;
             Ok(record(&file, done))
         });
-        reader
-            .join()
-            .map_err(|_| "the reader panicked".to_owned())?
+        reader.join().map_err(|_| "the reader panicked".to_owned())?
     })
 }
 
@@ -119,13 +115,8 @@ fn record(file: &ProcSched, done: &AtomicBool) -> Vec<Seen> {
         let before = Instant::now();
         let Ok(task) = file.read() else { break };
         let now = Instant::now();
-        let fresh = Seen {
-            first: task,
-            last: task,
-            at: now - start,
-            blind: now - known_at,
-            follows: true,
-        };
+        let fresh =
+            Seen { first: task, last: task, at: now - start, blind: now - known_at, follows: true };
         match (pending, seen.last_mut()) {
             (Some(p), _) if p.first.avg == task.avg => {
                 seen.push(Seen { last: task, ..p });
@@ -136,10 +127,7 @@ fn record(file: &ProcSched, done: &AtomicBool) -> Vec<Seen> {
                 // A mixture of the states before and after it is a torn reading; anything
                 // else was a state of its own, too short to be read twice.
                 let torn = top.is_some_and(|top| is_mixture(&p.first, &top.first, &task));
-                pending = Some(Seen {
-                    follows: p.follows && torn,
-                    ..fresh
-                });
+                pending = Some(Seen { follows: p.follows && torn, ..fresh });
             }
             (None, Some(top)) if top.first.avg == task.avg => {
                 top.last = task;

@@ -63,15 +63,12 @@ impl Tree {
 
     /// Topology of one CPU: its hardware threads and who shares its last-level cache (L2).
     pub(crate) fn topology(&self, id: u32, siblings: &str, llc: &str) -> &Tree {
-        self.file(
-            &cpu(&format!("cpu{id}/topology/thread_siblings_list")),
-            siblings,
-        )
-        .file(&cpu(&format!("cpu{id}/topology/physical_package_id")), 0)
-        .file(&cpu(&format!("cpu{id}/cache/index0/level")), 1)
-        .file(&cpu(&format!("cpu{id}/cache/index0/shared_cpu_list")), id)
-        .file(&cpu(&format!("cpu{id}/cache/index2/level")), 2)
-        .file(&cpu(&format!("cpu{id}/cache/index2/shared_cpu_list")), llc)
+        self.file(&cpu(&format!("cpu{id}/topology/thread_siblings_list")), siblings)
+            .file(&cpu(&format!("cpu{id}/topology/physical_package_id")), 0)
+            .file(&cpu(&format!("cpu{id}/cache/index0/level")), 1)
+            .file(&cpu(&format!("cpu{id}/cache/index0/shared_cpu_list")), id)
+            .file(&cpu(&format!("cpu{id}/cache/index2/level")), 2)
+            .file(&cpu(&format!("cpu{id}/cache/index2/shared_cpu_list")), llc)
     }
 
     /// Idle states `(name, latency, residency)` of one CPU.
@@ -118,10 +115,7 @@ impl Tree {
         file("cpuinfo_transition_latency", &latency);
         if freqs.len() > 2 {
             let table: Vec<String> = freqs.iter().map(u64::to_string).collect();
-            file(
-                "scaling_available_frequencies",
-                &format!("{} ", table.join(" ")),
-            );
+            file("scaling_available_frequencies", &format!("{} ", table.join(" ")));
         }
         self
     }
@@ -129,8 +123,7 @@ impl Tree {
     /// A performance domain of the energy model as `(kHz, µW)`, flags as since 6.0.
     pub(crate) fn energy_model(&self, n: u32, cpus: &str, states: &[(u64, u64)]) -> &Tree {
         let dir = format!("/sys/kernel/debug/energy_model/cpu{n}");
-        self.file(&format!("{dir}/cpus"), cpus)
-            .file(&format!("{dir}/flags"), "0x1");
+        self.file(&format!("{dir}/cpus"), cpus).file(&format!("{dir}/flags"), "0x1");
         for (khz, uw) in states {
             let dir = format!("{dir}/ps:{khz}");
             self.file(&format!("{dir}/frequency"), khz)
@@ -158,44 +151,32 @@ pub(crate) fn policy(n: u32) -> String {
 
 pub(crate) const LITTLE: [(u64, u64); 3] =
     [(533_000, 28_700), (999_000, 70_300), (1_844_000, 245_400)];
-pub(crate) const BIG: [(u64, u64); 3] = [
-    (903_000, 243_400),
-    (1_805_000, 804_100),
-    (2_362_000, 1_571_900),
-];
+pub(crate) const BIG: [(u64, u64); 3] =
+    [(903_000, 243_400), (1_805_000, 804_100), (2_362_000, 1_571_900)];
 
 /// An arm64 board, 4 + 4, cpufreq-dt, schedutil, energy model and EAS.
 pub(crate) fn big_little() -> Tree {
     let t = Tree::new();
-    t.kernel("6.12.8-arm64", 250, "0-7")
-        .file("/proc/device-tree/model", "HiKey960\0");
+    t.kernel("6.12.8-arm64", 250, "0-7").file("/proc/device-tree/model", "HiKey960\0");
     for id in 0..8 {
         let (capacity, llc) = if id < 4 { (462, "0-3") } else { (1024, "4-7") };
-        t.topology(id, &id.to_string(), llc)
-            .file(&cpu(&format!("cpu{id}/cpu_capacity")), capacity);
+        t.topology(id, &id.to_string(), llc).file(&cpu(&format!("cpu{id}/cpu_capacity")), capacity);
         t.idle(id, &[("WFI", 1, 1), ("cpu-sleep-0", 1050, 1500)]);
     }
     let freqs = |table: &[(u64, u64)]| table.iter().map(|s| s.0).collect::<Vec<_>>();
-    t.policy(
-        0,
-        "0-3",
-        "cpufreq-dt",
-        "schedutil",
-        &freqs(&LITTLE),
-        300_000,
-    )
-    .policy(4, "4-7", "cpufreq-dt", "schedutil", &freqs(&BIG), 300_000)
-    .energy_model(0, "0-3", &LITTLE)
-    .energy_model(4, "4-7", &BIG)
-    .file(&cpu("cpufreq/schedutil/rate_limit_us"), 450)
-    .file("/proc/sys/kernel/sched_energy_aware", 1)
-    .file("/proc/sys/kernel/sched_util_clamp_min", 1024)
-    .file("/proc/sys/kernel/sched_util_clamp_max", 1024)
-    .file("/proc/sys/kernel/sched_util_clamp_min_rt_default", 1024)
-    .file("/sys/kernel/sched_ext/state", "disabled")
-    .file("/proc/2/comm", "kthreadd")
-    .file("/proc/90/comm", "sugov:0")
-    .file("/proc/91/comm", "sugov:4");
+    t.policy(0, "0-3", "cpufreq-dt", "schedutil", &freqs(&LITTLE), 300_000)
+        .policy(4, "4-7", "cpufreq-dt", "schedutil", &freqs(&BIG), 300_000)
+        .energy_model(0, "0-3", &LITTLE)
+        .energy_model(4, "4-7", &BIG)
+        .file(&cpu("cpufreq/schedutil/rate_limit_us"), 450)
+        .file("/proc/sys/kernel/sched_energy_aware", 1)
+        .file("/proc/sys/kernel/sched_util_clamp_min", 1024)
+        .file("/proc/sys/kernel/sched_util_clamp_max", 1024)
+        .file("/proc/sys/kernel/sched_util_clamp_min_rt_default", 1024)
+        .file("/sys/kernel/sched_ext/state", "disabled")
+        .file("/proc/2/comm", "kthreadd")
+        .file("/proc/90/comm", "sugov:0")
+        .file("/proc/91/comm", "sugov:4");
     t
 }
 
@@ -212,28 +193,10 @@ pub(crate) fn intel_laptop() -> Tree {
         .file(&cpu("smt/control"), "on");
     for id in 0..4 {
         t.topology(id, if id % 2 == 0 { "0,2" } else { "1,3" }, "0-3")
-            .idle(
-                id,
-                &[
-                    ("POLL", 0, 0),
-                    ("C1", 2, 2),
-                    ("C1E", 10, 20),
-                    ("C10", 890, 5000),
-                ],
-            )
-            .policy(
-                id,
-                &id.to_string(),
-                "intel_pstate",
-                "powersave",
-                &[400_000, 3_500_000],
-                0,
-            )
+            .idle(id, &[("POLL", 0, 0), ("C1", 2, 2), ("C1E", 10, 20), ("C10", 890, 5000)])
+            .policy(id, &id.to_string(), "intel_pstate", "powersave", &[400_000, 3_500_000], 0)
             .file(&format!("{}/base_frequency", policy(id)), 2_600_000)
-            .file(
-                &format!("{}/energy_performance_preference", policy(id)),
-                "balance_power",
-            );
+            .file(&format!("{}/energy_performance_preference", policy(id)), "balance_power");
     }
     t
 }
@@ -241,10 +204,8 @@ pub(crate) fn intel_laptop() -> Tree {
 /// A Raspberry Pi 4 under the kernel that took `CPUFREQ_ETERNAL` literally.
 pub(crate) fn raspberry_pi() -> Tree {
     let t = Tree::new();
-    t.kernel("6.12.53-v8", 250, "0-3").file(
-        "/proc/device-tree/model",
-        "Raspberry Pi 4 Model B Rev 1.4\0",
-    );
+    t.kernel("6.12.53-v8", 250, "0-3")
+        .file("/proc/device-tree/model", "Raspberry Pi 4 Model B Rev 1.4\0");
     for id in 0..4 {
         t.topology(id, &id.to_string(), "0-3");
     }

@@ -26,9 +26,7 @@ pub fn compare(runs: &[RunResult], style: &Style) -> String {
         Some(t) => figures::of_run(run, t),
         None => Vec::new(),
     };
-    table(runs.first(), &names, tasks, "", style, |c, task| {
-        column(&runs[c], task)
-    })
+    table(runs.first(), &names, tasks, "", style, |c, task| column(&runs[c], task))
 }
 
 /// The same for runs over start phases: medians side by side. A column is the runs of one
@@ -38,11 +36,7 @@ pub fn compare_phases(columns: &[(&[RunResult], &PhaseSummary)], style: &Style) 
     let names: Vec<String> = columns.iter().map(|c| name(c.0)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let tasks = columns.iter().map(|c| c.1.tasks.len()).max().unwrap_or(0);
-    let phases = columns
-        .iter()
-        .map(|c| c.1.phases_us.len())
-        .max()
-        .unwrap_or(0);
+    let phases = columns.iter().map(|c| c.1.phases_us.len()).max().unwrap_or(0);
     let what = format!(" · medians of {phases} start phases");
     let first = columns.first().and_then(|c| c.0.first());
     table(first, &names, tasks, &what, style, |c, task| {
@@ -82,10 +76,7 @@ fn table(
         page.blank();
     }
     if tasks > TASKS {
-        let text = format!(
-            "… {} of {tasks} tasks more; all: --format json or csv",
-            tasks - TASKS
-        );
+        let text = format!("… {} of {tasks} tasks more; all: --format json or csv", tasks - TASKS);
         page.paragraph(0, Ink::Dim, &text);
     }
     if tasks > 0 && names.len() > 1 {
@@ -135,35 +126,22 @@ fn blocks(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
     }
     // The parts of the debt last, even where only a later policy has a part.
     labels.sort_by_key(|l| l.starts_with('·'));
-    let full: Vec<Vec<Option<Figure>>> = columns
-        .iter()
-        .map(|c| labels.iter().map(|l| figure(c, columns, l)).collect())
-        .collect();
+    let full: Vec<Vec<Option<Figure>>> =
+        columns.iter().map(|c| labels.iter().map(|l| figure(c, columns, l)).collect()).collect();
     let cells: Vec<Vec<Cell>> = full
         .iter()
         .enumerate()
         .map(|(c, column)| {
             let first = |row: usize| full[0][row].as_ref().filter(|_| c > 0);
-            column
-                .iter()
-                .enumerate()
-                .map(|(row, f)| cell(f.as_ref(), first(row)))
-                .collect()
+            column.iter().enumerate().map(|(row, f)| cell(f.as_ref(), first(row))).collect()
         })
         .collect();
-    let widths: Vec<(usize, usize)> = cells
-        .iter()
-        .zip(heads)
-        .map(|(c, h)| column_width(page, c, h))
-        .collect();
+    let widths: Vec<(usize, usize)> =
+        cells.iter().zip(heads).map(|(c, h)| column_width(page, c, h)).collect();
     let columns_of = |c: usize| widths[c].0 + widths[c].1;
     let others = (1..cells.len()).map(columns_of).max().unwrap_or(0);
     let label = labels.iter().map(|l| width(l)).max().unwrap_or(0);
-    let label = label.min(
-        page.width()
-            .saturating_sub(columns_of(0) + others + 4)
-            .max(6),
-    );
+    let label = label.min(page.width().saturating_sub(columns_of(0) + others + 4).max(6));
     let mut next = 1;
     loop {
         let mut shown = vec![0];
@@ -194,21 +172,13 @@ fn figure(column: &[Figure], all: &[Vec<Figure>], label: &str) -> Option<Figure>
             Basis::Any => Basis::Any,
             _ => column.iter().map(|f| f.basis).find(|b| *b != Basis::Any)?,
         };
-        Some(Figure {
-            spread,
-            basis,
-            ..part
-        })
+        Some(Figure { spread, basis, ..part })
     })
 }
 
 fn cell(figure: Option<&Figure>, first: Option<&Figure>) -> Cell {
     let Some(figure) = figure else {
-        return Cell {
-            value: "–".into(),
-            difference: String::new(),
-            ink: Ink::Plain,
-        };
+        return Cell { value: "–".into(), difference: String::new(), ink: Ink::Plain };
     };
     let difference = first.and_then(|f| figure.less(f)).filter(|d| d.is_finite());
     let ink = match (figure.less_is_better, difference) {
@@ -222,30 +192,15 @@ fn cell(figure: Option<&Figure>, first: Option<&Figure>) -> Cell {
         _ => Ink::Dim,
     };
     let difference = difference.map(words::signed).unwrap_or_default();
-    Cell {
-        value: figure.text(|s| s.median),
-        difference,
-        ink,
-    }
+    Cell { value: figure.text(|s| s.median), difference, ink }
 }
 
 /// Columns for the value and for the difference with its gap.
 fn column_width(page: &Page<'_>, cells: &[Cell], head: &str) -> (usize, usize) {
-    let value = cells
-        .iter()
-        .map(|c| width(&page.shown(&c.value)))
-        .max()
-        .unwrap_or(0);
-    let difference = cells
-        .iter()
-        .map(|c| width(&c.difference))
-        .max()
-        .unwrap_or(0);
+    let value = cells.iter().map(|c| width(&page.shown(&c.value))).max().unwrap_or(0);
+    let difference = cells.iter().map(|c| width(&c.difference)).max().unwrap_or(0);
     let difference = if difference > 0 { difference + 1 } else { 0 };
-    (
-        value.max(width(&page.shown(head)).saturating_sub(difference)),
-        difference,
-    )
+    (value.max(width(&page.shown(head)).saturating_sub(difference)), difference)
 }
 
 fn block(
@@ -267,9 +222,7 @@ fn block(
         let mut line = Line::new().plain(pad(&cut(&page.shown(name), label), label, false));
         for &c in shown {
             let cell = &cells[c][row];
-            line = line
-                .plain("  ")
-                .plain(pad(&page.shown(&cell.value), widths[c].0, true));
+            line = line.plain("  ").plain(pad(&page.shown(&cell.value), widths[c].0, true));
             line = line.ink(cell.ink, pad(&cell.difference, widths[c].1, true));
         }
         page.line(line);

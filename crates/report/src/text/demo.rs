@@ -100,30 +100,17 @@ fn opening(page: &mut Page<'_>, d: &Demo<'_>, t: &TaskResult) {
 
 fn picture(page: &mut Page<'_>, d: &Demo<'_>, t: &TaskResult, line: &Timeline) {
     let Some(b) = &t.burst else { return };
-    let x = (
-        0.0,
-        ((b.t1_ms - b.t0_ms) * 1.15)
-            .max(1.0)
-            .min((b.end_ms - b.t0_ms).max(1.0)),
-    );
+    let x = (0.0, ((b.t1_ms - b.t0_ms) * 1.15).max(1.0).min((b.end_ms - b.t0_ms).max(1.0)));
     let ours = speed(line, b.t0_ms);
     let theirs = match d.fast {
         Some((run, line)) if !line.speed.is_empty() => {
-            let t0 = run
-                .tasks
-                .first()
-                .and_then(|t| t.burst)
-                .map_or(0.0, |b| b.t0_ms);
+            let t0 = run.tasks.first().and_then(|t| t.burst).map_or(0.0, |b| b.t0_ms);
             speed(line, t0)
         }
         _ => vec![(0.0, 100.0)],
     };
     let t1 = b.t1_ms - b.t0_ms;
-    let edges = |x: f64| {
-        (x < t1)
-            .then(|| Some((at(&ours, x)?, at(&theirs, x)?)))
-            .flatten()
-    };
+    let edges = |x: f64| (x < t1).then(|| Some((at(&ours, x)?, at(&theirs, x)?))).flatten();
     let whole = [x];
     legend(page);
     Plot {
@@ -131,19 +118,11 @@ fn picture(page: &mut Page<'_>, d: &Demo<'_>, t: &TaskResult, line: &Timeline) {
         x,
         y: (0.0, 100.0),
         rows: PICTURE,
-        y_marks: [100.0, 75.0, 50.0, 25.0, 0.0]
-            .map(|y| (y, format!("{y:.0}")))
-            .to_vec(),
+        y_marks: [100.0, 75.0, 50.0, 25.0, 0.0].map(|y| (y, format!("{y:.0}"))).to_vec(),
         x_unit: "ms",
         curves: vec![
-            Curve {
-                parts: held(&theirs, &whole),
-                ink: Ink::Good,
-            },
-            Curve {
-                parts: held(&ours, &whole),
-                ink: Ink::Curve,
-            },
+            Curve { parts: held(&theirs, &whole), ink: Ink::Good },
+            Curve { parts: held(&ours, &whole), ink: Ink::Curve },
         ],
         shade: Some(Shade {
             edges: &edges,
@@ -196,10 +175,8 @@ fn lanes(line: &Timeline, t0: f64) -> Vec<Lane> {
         let Some((_, curve)) = line.freq.iter().find(|f| f.0 == on) else {
             continue;
         };
-        let curve: Vec<(f64, f64)> = curve
-            .iter()
-            .map(|(at, f)| (at - t0, f.0 as f64 / 1e6))
-            .collect();
+        let curve: Vec<(f64, f64)> =
+            curve.iter().map(|(at, f)| (at - t0, f.0 as f64 / 1e6)).collect();
         for (start, value) in held(&curve, &[(from, to)]).into_iter().flatten() {
             let text = format!("{value:.1}");
             if start < to && freq.last().is_none_or(|f| f.1 != text) {
@@ -207,11 +184,7 @@ fn lanes(line: &Timeline, t0: f64) -> Vec<Lane> {
             }
         }
     }
-    let util: Vec<(f64, f64)> = line
-        .util
-        .iter()
-        .map(|&(at, u)| (at - t0, u as f64))
-        .collect();
+    let util: Vec<(f64, f64)> = line.util.iter().map(|&(at, u)| (at - t0, u as f64)).collect();
     let sample = move |x: f64| at(&util, x).map_or(String::new(), |u| format!("{u:.0}"));
     vec![
         Lane::marks("on", Ink::Strong, cpu, '─'),

@@ -36,13 +36,7 @@ pub(super) struct Figure {
 impl Figure {
     fn new(label: impl Into<String>, spread: Spread) -> Figure {
         let label = label.into();
-        Figure {
-            label,
-            spread,
-            basis: Basis::Any,
-            less_is_better: Some(true),
-            part: false,
-        }
+        Figure { label, spread, basis: Basis::Any, less_is_better: Some(true), part: false }
     }
     fn on(self, basis: Basis) -> Figure {
         Figure { basis, ..self }
@@ -51,10 +45,7 @@ impl Figure {
         Figure { part: true, ..self }
     }
     fn neutral(self) -> Figure {
-        Figure {
-            less_is_better: None,
-            ..self
-        }
+        Figure { less_is_better: None, ..self }
     }
 
     /// The value for a reader; `at` picks it from the spread.
@@ -84,19 +75,14 @@ pub(super) fn of_run(run: &RunResult, t: &TaskResult) -> Vec<Figure> {
     let burst = t.burst.as_ref();
     let basis = burst.map_or(Basis::Any, |b| Basis::Ended(b.ended_by));
     let mut rows = vec![
-        Figure::new(
-            "to full speed ms",
-            one(burst.and_then(words::to_full_speed)),
-        ),
+        Figure::new("to full speed ms", one(burst.and_then(words::to_full_speed))),
         Figure::new("lost ms", one(burst.map(|b| b.debt_ms))).on(basis),
         Figure::new("10-90 % rise ms", one(t.perf_10_90_ms)),
     ];
     rows.extend(reach(t.reach.iter().map(|r| (r.what, one(r.after_ms)))));
     for (domain, ms) in on_domains(run, t) {
         rows.push(
-            Figure::new(format!("on {} ms", cpus_of(run, domain)), one(Some(ms)))
-                .neutral()
-                .part(),
+            Figure::new(format!("on {} ms", cpus_of(run, domain)), one(Some(ms))).neutral().part(),
         );
     }
     rows.push(Figure::new("waiting ms", one(Some(t.wait_ms))));
@@ -117,10 +103,7 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
         [(only, _)] => Basis::Ended(*only),
         _ => Basis::Mixed { bound },
     };
-    let bursts = runs
-        .iter()
-        .filter_map(|r| r.tasks.get(index))
-        .map(|t| t.burst.as_ref());
+    let bursts = runs.iter().filter_map(|r| r.tasks.get(index)).map(|t| t.burst.as_ref());
     let full = Spread::of(bursts.map(|b| b.and_then(words::to_full_speed)));
     let mut rows = vec![
         Figure::new("to full speed ms", full),
@@ -133,11 +116,7 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
         None => domain.to_string(),
     };
     for (domain, ms) in &t.on_domain {
-        rows.push(
-            Figure::new(format!("on {} ms", name(*domain)), *ms)
-                .neutral()
-                .part(),
-        );
+        rows.push(Figure::new(format!("on {} ms", name(*domain)), *ms).neutral().part());
     }
     rows.push(Figure::new("waiting ms", t.wait_ms));
     rows.push(Figure::new("energy, task mJ", t.energy_mj));
@@ -163,9 +142,7 @@ fn reach(levels: impl Iterator<Item = (Level, Spread)> + Clone) -> Vec<Figure> {
 }
 
 fn lost(state: &str, ms: Spread, basis: Basis) -> Figure {
-    Figure::new(format!("· {}", words::lost_state(state)), ms)
-        .on(basis)
-        .part()
+    Figure::new(format!("· {}", words::lost_state(state)), ms).on(basis).part()
 }
 
 /// Running time by domain, named by its first CPU.
@@ -185,15 +162,6 @@ fn on_domains(run: &RunResult, t: &TaskResult) -> Vec<(CpuId, f64)> {
 
 /// The CPUs of a domain: `CPU0-3`.
 pub(super) fn cpus_of(run: &RunResult, domain: CpuId) -> String {
-    let cpus: Vec<CpuId> = run
-        .cpus
-        .iter()
-        .filter(|c| c.domain == domain)
-        .map(|c| c.cpu)
-        .collect();
-    if cpus.is_empty() {
-        domain.to_string()
-    } else {
-        format!("CPU{}", cpu_ranges(&cpus))
-    }
+    let cpus: Vec<CpuId> = run.cpus.iter().filter(|c| c.domain == domain).map(|c| c.cpu).collect();
+    if cpus.is_empty() { domain.to_string() } else { format!("CPU{}", cpu_ranges(&cpus)) }
 }

@@ -64,15 +64,8 @@ pub fn findings(findings: &[Finding], style: &Style) -> String {
         page.blank();
         let (ink, mark) = f.mark();
         let head = Line::new().ink(ink, mark).plain("  ");
-        for (i, title) in wrap(&f.title, page.width() - INDENT)
-            .into_iter()
-            .enumerate()
-        {
-            let before = if i == 0 {
-                head.clone()
-            } else {
-                Line::new().plain(" ".repeat(INDENT))
-            };
+        for (i, title) in wrap(&f.title, page.width() - INDENT).into_iter().enumerate() {
+            let before = if i == 0 { head.clone() } else { Line::new().plain(" ".repeat(INDENT)) };
             page.line(before.ink(Ink::Strong, title));
         }
         page.paragraph(INDENT, Ink::Plain, &f.meaning);
@@ -90,12 +83,7 @@ pub fn findings(findings: &[Finding], style: &Style) -> String {
 pub fn names(title: &str, rows: &[(String, String)], style: &Style) -> String {
     let mut page = Page::new(style);
     page.line(Line::new().ink(Ink::Title, title));
-    let wide = rows
-        .iter()
-        .map(|r| width(&r.0))
-        .max()
-        .unwrap_or(0)
-        .min(page.width() / 3);
+    let wide = rows.iter().map(|r| width(&r.0)).max().unwrap_or(0).min(page.width() / 3);
     for (name, about) in rows {
         page.hanging(&format!("  {}  ", pad(name, wide, false)), Ink::Dim, about);
     }
@@ -121,11 +109,7 @@ pub fn param_table(catalogue: &Catalogue, style: &Style) -> String {
 fn param(page: &mut Page<'_>, p: &Param) {
     // "of 1024" is a scale, not a unit to count in.
     let counts = !p.unit.is_empty() && !p.unit.starts_with("of ");
-    let unit = if counts {
-        format!(" {}", p.unit)
-    } else {
-        String::new()
-    };
+    let unit = if counts { format!(" {}", p.unit) } else { String::new() };
     let default = match p.default {
         Default::Int(n) => format!("{n}{unit}"),
         Default::Name(s) => s.into(),
@@ -136,11 +120,7 @@ fn param(page: &mut Page<'_>, p: &Param) {
         Range::Int(low, high) => format!("{low} to {high}{unit}"),
         Range::OneOf(names) => names.join(" | "),
     };
-    page.line(
-        Line::new()
-            .ink(Ink::Strong, p.name)
-            .ink(Ink::Dim, format!("  {range}")),
-    );
+    page.line(Line::new().ink(Ink::Strong, p.name).ink(Ink::Dim, format!("  {range}")));
     page.paragraph(4, Ink::Plain, p.doc);
     page.hanging("    default: ", Ink::Plain, &default);
     if !p.kernel_name.is_empty() {
@@ -153,12 +133,7 @@ pub fn platform(p: &Platform, style: &Style) -> String {
     let mut page = Page::new(style);
     page.hanging("", Ink::Title, &p.name);
     page.paragraph(0, Ink::Plain, &p.about);
-    let text = format!(
-        "{} CPUs, {} frequency domains, HZ={}",
-        p.nr_cpus(),
-        p.domains.len(),
-        p.hz
-    );
+    let text = format!("{} CPUs, {} frequency domains, HZ={}", p.nr_cpus(), p.domains.len(), p.hz);
     page.paragraph(0, Ink::Plain, &text);
     for d in &p.domains {
         domain(&mut page, d);
@@ -174,11 +149,7 @@ pub fn platform(p: &Platform, style: &Style) -> String {
 
 fn domain(page: &mut Page<'_>, d: &Domain) {
     page.rule(&format!("CPU{}", cpu_ranges(&d.cpus)));
-    let switch = if d.fast_switch {
-        "fast switch"
-    } else {
-        "slow switch through a kthread"
-    };
+    let switch = if d.fast_switch { "fast switch" } else { "slow switch through a kthread" };
     let mut text = format!("capacity {}, cluster {}, {switch}", d.capacity.0, d.cluster);
     if let Some(us) = d.transition_delay_us {
         text += &format!(", the driver asks for {us} µs between changes");
@@ -232,11 +203,7 @@ pub fn policy(p: &Policy, resolved: Option<&Settings>, style: &Style) -> String 
     page.rule(title);
     let wide = all.keys().map(|k| width(k)).max().unwrap_or(0);
     for (name, value) in all {
-        let mark = if resolved.is_some() && p.set.contains_key(name) {
-            "* "
-        } else {
-            "  "
-        };
+        let mark = if resolved.is_some() && p.set.contains_key(name) { "* " } else { "  " };
         page.line(Line::new().plain(format!("{mark}{}  {value}", pad(name, wide, false))));
     }
     page.finish()
@@ -291,11 +258,7 @@ fn task(page: &mut Page<'_>, t: &TaskSpec) {
         phase(page, p);
     }
     if t.phases.len() > LIST {
-        let text = format!(
-            "… {} of {} phases more",
-            t.phases.len() - LIST,
-            t.phases.len()
-        );
+        let text = format!("… {} of {} phases more", t.phases.len() - LIST, t.phases.len());
         page.line(Line::new().ink(Ink::Dim, text));
     }
 }

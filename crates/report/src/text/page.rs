@@ -203,10 +203,7 @@ pub(super) struct Page<'a> {
 
 impl<'a> Page<'a> {
     pub(super) fn new(style: &'a Style) -> Page<'a> {
-        Page {
-            style,
-            out: String::new(),
-        }
+        Page { style, out: String::new() }
     }
 
     /// The finished text; ends in a newline unless it is empty.
@@ -224,14 +221,7 @@ impl<'a> Page<'a> {
         let mut pieces: Vec<(Ink, String)> = Vec::new();
         for (ink, text) in line.0 {
             let clean: String = text.chars().map(printable).collect();
-            pieces.push((
-                ink,
-                if self.style.unicode {
-                    clean
-                } else {
-                    ascii(&clean)
-                },
-            ));
+            pieces.push((ink, if self.style.unicode { clean } else { ascii(&clean) }));
         }
         let mut room = self.width();
         let mut kept: Vec<(Ink, String)> = Vec::new();
@@ -246,14 +236,7 @@ impl<'a> Page<'a> {
                 continue;
             }
             let short = cut(&(text + " "), room);
-            kept.push((
-                ink,
-                if self.style.unicode {
-                    short
-                } else {
-                    ascii(&short)
-                },
-            ));
+            kept.push((ink, if self.style.unicode { short } else { ascii(&short) }));
             break;
         }
         while let Some((_, last)) = kept.last_mut() {
@@ -292,15 +275,8 @@ impl<'a> Page<'a> {
     /// Text broken at spaces behind `head`, which stands in the first line only.
     pub(super) fn hanging(&mut self, head: &str, ink: Ink, text: &str) {
         let indent = width(head);
-        for (i, part) in wrap(text, self.width().saturating_sub(indent))
-            .into_iter()
-            .enumerate()
-        {
-            let head = if i == 0 {
-                head.to_string()
-            } else {
-                " ".repeat(indent)
-            };
+        for (i, part) in wrap(text, self.width().saturating_sub(indent)).into_iter().enumerate() {
+            let head = if i == 0 { head.to_string() } else { " ".repeat(indent) };
             self.line(Line::new().plain(head).ink(ink, part));
         }
     }
@@ -322,22 +298,10 @@ impl<'a> Page<'a> {
 
     /// Bars with their values, all on one scale. `indent` columns stay free.
     pub(super) fn bars(&mut self, indent: usize, ink: Ink, rows: &[(String, f64, String)]) {
-        let label = rows
-            .iter()
-            .map(|r| width(&r.0))
-            .max()
-            .unwrap_or(0)
-            .min(self.width() / 2);
+        let label = rows.iter().map(|r| width(&r.0)).max().unwrap_or(0).min(self.width() / 2);
         let value = rows.iter().map(|r| width(&r.2)).max().unwrap_or(0);
-        let room = self
-            .width()
-            .saturating_sub(indent + label + value + 2)
-            .max(1);
-        let top = rows
-            .iter()
-            .map(|r| r.1)
-            .filter(|v| v.is_finite())
-            .fold(0.0, f64::max);
+        let room = self.width().saturating_sub(indent + label + value + 2).max(1);
+        let top = rows.iter().map(|r| r.1).filter(|v| v.is_finite()).fold(0.0, f64::max);
         for (name, amount, text) in rows {
             let drawn = top > 0.0 && *amount > 0.0 && amount.is_finite();
             let share = if drawn { amount / top } else { 0.0 };
@@ -384,22 +348,14 @@ impl<'a> Page<'a> {
     /// `text` as this terminal will show it, to lay it out.
     pub(super) fn shown(&self, text: &str) -> String {
         let text: String = text.chars().map(printable).collect();
-        if self.style.unicode {
-            text
-        } else {
-            ascii(&text)
-        }
+        if self.style.unicode { text } else { ascii(&text) }
     }
 
     fn table_row(&mut self, indent: usize, widths: &[usize], cells: &[String], ink: Option<Ink>) {
         let mut text = " ".repeat(indent);
         for (i, (cell, w)) in cells.iter().zip(widths).enumerate() {
             let cell = self.shown(cell);
-            text += &if i == 0 {
-                String::new()
-            } else {
-                "  ".to_string()
-            };
+            text += &if i == 0 { String::new() } else { "  ".to_string() };
             text += &pad(&cell, *w, i > 0);
         }
         self.line(Line::new().ink(ink.unwrap_or(Ink::Plain), text));
@@ -425,10 +381,7 @@ struct Row {
 impl Table {
     /// A table with these column heads; all empty: no head is printed.
     pub(super) fn new(head: impl IntoIterator<Item = impl Into<String>>) -> Table {
-        Table {
-            head: head.into_iter().map(Into::into).collect(),
-            rows: Vec::new(),
-        }
+        Table { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
     /// Adds a row.
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
@@ -440,10 +393,7 @@ impl Table {
         ink: Option<Ink>,
         cells: impl IntoIterator<Item = impl Into<String>>,
     ) {
-        self.rows.push(Row {
-            cells: cells.into_iter().map(Into::into).collect(),
-            ink,
-        });
+        self.rows.push(Row { cells: cells.into_iter().map(Into::into).collect(), ink });
     }
 }
 
@@ -451,11 +401,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    const PLAIN: Style = Style {
-        width: 40,
-        color: false,
-        unicode: true,
-    };
+    const PLAIN: Style = Style { width: 40, color: false, unicode: true };
 
     #[test]
     fn lines_are_cut_where_the_terminal_ends() {
@@ -474,10 +420,7 @@ mod tests {
 
     #[test]
     fn names_cannot_steer_the_terminal() {
-        let mut page = Page::new(&Style {
-            color: true,
-            ..PLAIN
-        });
+        let mut page = Page::new(&Style { color: true, ..PLAIN });
         page.line(Line::new().plain("a\x1b[2Jb\nc\u{9b}d"));
         assert_eq!(page.finish(), "a?[2Jb?c?d\n");
     }
@@ -493,10 +436,7 @@ mod tests {
 
     #[test]
     fn without_unicode_all_is_ascii() {
-        let mut page = Page::new(&Style {
-            unicode: false,
-            ..PLAIN
-        });
+        let mut page = Page::new(&Style { unicode: false, ..PLAIN });
         page.rule("≥ 3 µs → é");
         page.bars(0, Ink::Curve, &[("a".into(), 1.0, "1 ms".into())]);
         assert!(page.finish().is_ascii());

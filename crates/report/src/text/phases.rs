@@ -42,11 +42,7 @@ pub fn phases(runs: &[RunResult], summary: &PhaseSummary, every: bool, style: &S
     }
     if summary.tasks.len() > TASKS {
         let more = summary.tasks.len() - TASKS;
-        page.paragraph(
-            0,
-            Ink::Dim,
-            &format!("… {more} tasks more; all: --format json or csv"),
-        );
+        page.paragraph(0, Ink::Dim, &format!("… {more} tasks more; all: --format json or csv"));
     }
     page.finish()
 }
@@ -59,10 +55,8 @@ fn endings(page: &mut Page<'_>, summary: &PhaseSummary, index: usize) {
     {
         return;
     }
-    let list: Vec<String> = ended
-        .iter()
-        .map(|(e, n)| format!("{} {n}", e.as_str().replace('_', " ")))
-        .collect();
+    let list: Vec<String> =
+        ended.iter().map(|(e, n)| format!("{} {n}", e.as_str().replace('_', " "))).collect();
     if !list.is_empty() {
         let text = format!("How the bursts ended: {}.", list.join(", "));
         page.paragraph(0, Ink::Warn, &text);
@@ -106,9 +100,7 @@ fn residency(page: &mut Page<'_>, runs: &[RunResult], summary: &PhaseSummary, in
     let columns = columns(page.width());
     let mut table = Table::new(std::iter::once("").chain(columns.iter().map(|c| c.0)));
     for r in rows {
-        let cpus = runs
-            .first()
-            .map_or(r.cpu.to_string(), |run| figures::cpus_of(run, r.cpu));
+        let cpus = runs.first().map_or(r.cpu.to_string(), |run| figures::cpus_of(run, r.cpu));
         let cells = columns.iter().map(|c| words::one_or((c.1)(&r.ms), "never"));
         let label = format!("{cpus} {:>6}", words::mhz(r.freq));
         table.row(std::iter::once(label).chain(cells));
@@ -122,32 +114,20 @@ fn each(page: &mut Page<'_>, runs: &[RunResult], index: usize) {
     page.line(Line::new().ink(Ink::Title, "Every start phase"));
     type Cell = fn(&TaskResult) -> String;
     let all: [(&str, Cell); 5] = [
-        ("full speed", |t| {
-            words::one_or(t.burst.as_ref().and_then(words::to_full_speed), "never")
-        }),
+        ("full speed", |t| words::one_or(t.burst.as_ref().and_then(words::to_full_speed), "never")),
         ("lost", |t| {
             let text = |b| words::bound(b).to_string() + &words::one(b.debt_ms);
             t.burst.as_ref().map_or("–".into(), text)
         }),
-        ("util 450", |t| {
-            words::one_or(words::after(t, Level::Util(450)), "never")
-        }),
-        ("util 1000", |t| {
-            words::one_or(words::after(t, Level::Util(1000)), "never")
-        }),
+        ("util 450", |t| words::one_or(words::after(t, Level::Util(450)), "never")),
+        ("util 1000", |t| words::one_or(words::after(t, Level::Util(1000)), "never")),
         ("mJ", |t| words::one(t.energy_mj)),
     ];
-    let shown = if page.width() >= 60 {
-        &all[..]
-    } else {
-        &all[..2]
-    };
+    let shown = if page.width() >= 60 { &all[..] } else { &all[..2] };
     let mut table = Table::new(std::iter::once("phase µs").chain(shown.iter().map(|c| c.0)));
     for run in runs {
         let phase = run.phase_us.to_string();
-        let cells = shown
-            .iter()
-            .map(|c| run.tasks.get(index).map_or("–".into(), c.1));
+        let cells = shown.iter().map(|c| run.tasks.get(index).map_or("–".into(), c.1));
         table.row(std::iter::once(phase).chain(cells));
     }
     page.table(0, &table);

@@ -49,11 +49,7 @@ impl Lane {
         marks: Vec<(f64, String)>,
         fill: char,
     ) -> Lane {
-        Lane {
-            label,
-            ink,
-            texts: Texts::Marks(marks, fill),
-        }
+        Lane { label, ink, texts: Texts::Marks(marks, fill) }
     }
     /// A text for the x of each tick.
     pub(super) fn at_ticks(
@@ -61,11 +57,7 @@ impl Lane {
         ink: Ink,
         say: impl Fn(f64) -> String + 'static,
     ) -> Lane {
-        Lane {
-            label,
-            ink,
-            texts: Texts::AtTicks(Box::new(say)),
-        }
+        Lane { label, ink, texts: Texts::AtTicks(Box::new(say)) }
     }
 }
 
@@ -87,9 +79,8 @@ pub(super) struct Plot<'a> {
 }
 
 /// The four-point glyphs by the bits of the points set.
-const GLYPHS: [char; 16] = [
-    ' ', '▘', '▝', '▀', '▖', '▌', '▞', '▛', '▗', '▚', '▐', '▜', '▄', '▙', '▟', '█',
-];
+const GLYPHS: [char; 16] =
+    [' ', '▘', '▝', '▀', '▖', '▌', '▞', '▛', '▗', '▚', '▐', '▜', '▄', '▙', '▟', '█'];
 
 /// A grid of cells, each with its points and the ink of what was drawn last.
 struct Canvas {
@@ -102,12 +93,7 @@ struct Canvas {
 impl Canvas {
     fn new(columns: usize, rows: usize) -> Canvas {
         let n = columns * rows;
-        Canvas {
-            columns,
-            rows,
-            bits: vec![0; n],
-            ink: vec![Ink::Plain; n],
-        }
+        Canvas { columns, rows, bits: vec![0; n], ink: vec![Ink::Plain; n] }
     }
 
     fn set(&mut self, x: i64, y: i64, ink: Ink) {
@@ -148,14 +134,8 @@ impl Plot<'_> {
     /// Puts the plot on the page, over its whole width.
     pub(super) fn draw(&self, page: &mut Page<'_>) {
         let lanes = self.lanes.iter().map(|l| width(l.label));
-        let margin = self
-            .y_marks
-            .iter()
-            .map(|(_, l)| width(l))
-            .chain(lanes)
-            .max()
-            .unwrap_or(0)
-            .min(12);
+        let margin =
+            self.y_marks.iter().map(|(_, l)| width(l)).chain(lanes).max().unwrap_or(0).min(12);
         let columns = page.width().saturating_sub(margin + 2).max(8);
         let canvas = self.canvas(columns);
         let shaded = self.shaded(columns);
@@ -180,11 +160,7 @@ impl Plot<'_> {
     /// Position of y in half rows from the top, as a fraction of the height.
     fn fraction(&self, y: f64) -> f64 {
         let span = self.y.1 - self.y.0;
-        if span > 0.0 {
-            ((y - self.y.0) / span).clamp(0.0, 1.0)
-        } else {
-            0.0
-        }
+        if span > 0.0 { ((y - self.y.0) / span).clamp(0.0, 1.0) } else { 0.0 }
     }
 
     fn row_of(&self, y: f64) -> usize {
@@ -275,11 +251,7 @@ impl Plot<'_> {
 
     fn row_text(&self, canvas: &Canvas, shaded: &[Vec<bool>], row: usize, line: Line) -> Line {
         let place = self.label_place(canvas, shaded).filter(|(r, _)| *r == row);
-        let label = self
-            .shade
-            .as_ref()
-            .map(|s| s.label.as_str())
-            .unwrap_or_default();
+        let label = self.shade.as_ref().map(|s| s.label.as_str()).unwrap_or_default();
         let mut line = line;
         let (mut ink, mut run) = (Ink::Plain, String::new());
         let mut column = 0;
@@ -289,11 +261,9 @@ impl Plot<'_> {
                 Some((_, at)) if at == column + 1 => {
                     (Ink::Strong, format!(" {label} "), width(label) + 2)
                 }
-                _ if canvas.bits[cell] != 0 => (
-                    canvas.ink[cell],
-                    GLYPHS[canvas.bits[cell] as usize].to_string(),
-                    1,
-                ),
+                _ if canvas.bits[cell] != 0 => {
+                    (canvas.ink[cell], GLYPHS[canvas.bits[cell] as usize].to_string(), 1)
+                }
                 _ if shaded[row][column] => (Ink::Bad, "░".to_string(), 1),
                 _ => (Ink::Plain, " ".to_string(), 1),
             };
@@ -319,17 +289,13 @@ impl Plot<'_> {
             let start = |x: f64, t: &str| {
                 (self.column(x, columns) + margin + 1).saturating_sub(width(t) / 2)
             };
-            texts
-                .iter()
-                .map(|(x, t)| (start(*x, t), t.clone()))
-                .collect()
+            texts.iter().map(|(x, t)| (start(*x, t), t.clone())).collect()
         };
         let unit = format!(" {}", self.x_unit);
         let all = centred(&marks);
         // The unit stands behind the last number, in the place of that one if need be.
-        let mut with_unit = (0..=all.len())
-            .rev()
-            .map(|n| spread(&all[..n], ' ', page.width()) + &unit);
+        let mut with_unit =
+            (0..=all.len()).rev().map(|n| spread(&all[..n], ' ', page.width()) + &unit);
         let labels = with_unit.find(|l| width(l) <= page.width());
         page.line(Line::new().ink(Ink::Dim, labels.unwrap_or_default()));
         for lane in &self.lanes {
@@ -361,11 +327,7 @@ impl Plot<'_> {
     /// The column of x.
     fn column(&self, x: f64, columns: usize) -> usize {
         let span = self.x.1 - self.x.0;
-        let share = if span > 0.0 {
-            (x - self.x.0) / span
-        } else {
-            0.0
-        };
+        let share = if span > 0.0 { (x - self.x.0) / span } else { 0.0 };
         ((share * (columns - 1) as f64).round() as usize).min(columns - 1)
     }
 }
@@ -378,11 +340,7 @@ fn spread(texts: &[(usize, String)], fill: char, columns: usize) -> String {
     let mut used = 0;
     for (start, text) in texts {
         let (gap, w) = (usize::from(used > 0), width(text));
-        let start = if start + 1 == used + gap {
-            start + 1
-        } else {
-            *start
-        };
+        let start = if start + 1 == used + gap { start + 1 } else { *start };
         if start < used + gap || start + w > columns {
             continue;
         }
@@ -433,11 +391,7 @@ pub(super) fn ticks(range: (f64, f64), n: usize) -> Vec<(f64, String)> {
         .map(|m| m * magnitude)
         .find(|s| *s >= raw * 0.999)
         .unwrap_or(magnitude * 10.0);
-    let digits = if step >= 1.0 && step.fract() == 0.0 {
-        0
-    } else {
-        3
-    };
+    let digits = if step >= 1.0 && step.fract() == 0.0 { 0 } else { 3 };
     let first = (range.0 / step).ceil() as i64;
     let last = (range.1 / step + 1e-9).floor() as i64;
     (first..=last)
@@ -465,10 +419,7 @@ mod tests {
             rows: 2,
             y_marks: vec![],
             x_unit: "",
-            curves: vec![Curve {
-                parts: vec![points.to_vec()],
-                ink: Ink::Curve,
-            }],
+            curves: vec![Curve { parts: vec![points.to_vec()], ink: Ink::Curve }],
             shade: None,
             lanes: vec![],
         };
@@ -482,14 +433,8 @@ mod tests {
 
     #[test]
     fn four_points_to_a_cell() {
-        assert_eq!(
-            draw(&[(0.0, 0.0), (3.0, 3.0)], (0.0, 3.0), (0.0, 3.0), 2),
-            [" ▞", "▞ "]
-        );
-        assert_eq!(
-            draw(&[(0.0, 3.0), (3.0, 3.0)], (0.0, 3.0), (0.0, 3.0), 2),
-            ["▀▀", "  "]
-        );
+        assert_eq!(draw(&[(0.0, 0.0), (3.0, 3.0)], (0.0, 3.0), (0.0, 3.0), 2), [" ▞", "▞ "]);
+        assert_eq!(draw(&[(0.0, 3.0), (3.0, 3.0)], (0.0, 3.0), (0.0, 3.0), 2), ["▀▀", "  "]);
     }
 
     #[test]
@@ -502,10 +447,7 @@ mod tests {
     #[test]
     fn nothing_to_draw_is_no_error() {
         assert_eq!(draw(&[], (0.0, 0.0), (0.0, 0.0), 2), ["  ", "  "]);
-        assert_eq!(
-            draw(&[(f64::NAN, 1.0)], (0.0, 1.0), (0.0, 1.0), 2),
-            ["  ", "  "]
-        );
+        assert_eq!(draw(&[(f64::NAN, 1.0)], (0.0, 1.0), (0.0, 1.0), 2), ["  ", "  "]);
         assert!(ticks((0.0, 0.0), 4).is_empty());
         assert!(ticks((f64::NAN, 1.0), 4).is_empty());
     }
@@ -516,14 +458,8 @@ mod tests {
             let texts: Vec<_> = texts.iter().map(|t| (t.0, t.1.to_string())).collect();
             spread(&texts, fill, 12)
         };
-        assert_eq!(
-            at(&[(0, "0.6"), (4, "1.0"), (7, "1.5")], ' '),
-            "0.6 1.0 1.5"
-        );
-        assert_eq!(
-            at(&[(0, "0.6"), (2, "1.0"), (9, "1.5")], ' '),
-            "0.6      1.5"
-        );
+        assert_eq!(at(&[(0, "0.6"), (4, "1.0"), (7, "1.5")], ' '), "0.6 1.0 1.5");
+        assert_eq!(at(&[(0, "0.6"), (2, "1.0"), (9, "1.5")], ' '), "0.6      1.5");
         assert_eq!(at(&[(0, "0.6"), (10, "1.0")], ' '), "0.6");
         assert_eq!(at(&[(0, "a"), (6, "b")], '-'), "a --- b ");
     }
@@ -531,10 +467,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_inside() {
         let text = |r, n| ticks(r, n).into_iter().map(|t| t.1).collect::<Vec<_>>();
-        assert_eq!(
-            text((0.0, 300.0), 6),
-            ["0", "50", "100", "150", "200", "250", "300"]
-        );
+        assert_eq!(text((0.0, 300.0), 6), ["0", "50", "100", "150", "200", "250", "300"]);
         assert_eq!(text((-20.0, 330.0), 4), ["0", "100", "200", "300"]);
         assert_eq!(text((0.0, 1.0), 4), ["0", "0.25", "0.5", "0.75", "1"]);
     }

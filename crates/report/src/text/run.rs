@@ -57,11 +57,7 @@ fn title(page: &mut Page<'_>, r: &RunResult) {
         words::one(r.end_ms)
     );
     if r.workload.chars().count() + rest.chars().count() <= page.width() {
-        page.line(
-            Line::new()
-                .ink(Ink::Title, r.workload.as_str())
-                .ink(Ink::Dim, rest),
-        );
+        page.line(Line::new().ink(Ink::Title, r.workload.as_str()).ink(Ink::Dim, rest));
     } else {
         page.paragraph(0, Ink::Title, &format!("{}{rest}", r.workload));
     }
@@ -77,11 +73,7 @@ pub(super) fn sentence(t: &TaskResult) -> String {
     let Some(b) = &t.burst else {
         return format!("{} never became runnable.", t.comm);
     };
-    let lost = format!(
-        "{}{} ms of full-speed work lost",
-        words::bound(b),
-        words::one(b.debt_ms)
-    );
+    let lost = format!("{}{} ms of full-speed work lost", words::bound(b), words::one(b.debt_ms));
     let span = words::one(b.t1_ms - b.t0_ms);
     match b.ended_by {
         EndedBy::FullSpeed => format!("{span} ms to full speed; {lost} on the way."),
@@ -103,11 +95,8 @@ fn headline(page: &mut Page<'_>, name: &str, t: &TaskResult) {
         page.paragraph(0, Ink::Plain, &text);
     }
     if t.bursts > 1 {
-        let text = format!(
-            "The longest of {} bursts, from {} ms on.",
-            t.bursts,
-            words::one(b.t0_ms)
-        );
+        let text =
+            format!("The longest of {} bursts, from {} ms on.", t.bursts, words::one(b.t0_ms));
         page.paragraph(0, Ink::Dim, &text);
     }
     page.blank();
@@ -122,21 +111,14 @@ pub(super) fn where_it_went(page: &mut Page<'_>, t: &TaskResult) {
         .filter(|l| l.ms >= 0.05)
         .map(|l| {
             let share = 100.0 * l.ms / total;
-            (
-                words::lost_state(l.state),
-                l.ms,
-                format!("{} ms {share:>3.0} %", words::one(l.ms)),
-            )
+            (words::lost_state(l.state), l.ms, format!("{} ms {share:>3.0} %", words::one(l.ms)))
         })
         .collect();
     if rows.is_empty() {
         return;
     }
     let wide = rows.iter().map(|r| r.2.chars().count()).max().unwrap_or(0);
-    let rows: Vec<_> = rows
-        .into_iter()
-        .map(|(l, v, t)| (l, v, format!("{t:>wide$}")))
-        .collect();
+    let rows: Vec<_> = rows.into_iter().map(|(l, v, t)| (l, v, format!("{t:>wide$}"))).collect();
     page.line(Line::new().ink(Ink::Title, "Where it went"));
     page.bars(2, Ink::Bad, &rows);
     page.blank();
@@ -146,11 +128,7 @@ fn reached(page: &mut Page<'_>, t: &TaskResult) {
     if t.reach.is_empty() {
         return;
     }
-    page.line(
-        Line::new()
-            .ink(Ink::Title, "Reached")
-            .ink(Ink::Dim, " (ms after it became busy)"),
-    );
+    page.line(Line::new().ink(Ink::Title, "Reached").ink(Ink::Dim, " (ms after it became busy)"));
     let mut groups: BTreeMap<(u8, CpuId), Vec<(String, String)>> = BTreeMap::new();
     for r in &t.reach {
         let (group, level) = match r.what {
@@ -205,15 +183,9 @@ fn spent(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
     page.line(Line::new().ink(Ink::Title, "Spent"));
     let mut rows = Vec::new();
     if let Some(ms) = t.perf_10_90_ms {
-        rows.push(format!(
-            "{} ms from 10 to 90 % of its speed",
-            words::one(ms)
-        ));
+        rows.push(format!("{} ms from 10 to 90 % of its speed", words::one(ms)));
     }
-    rows.push(format!(
-        "{} ms runnable, waiting for a CPU",
-        words::one(t.wait_ms)
-    ));
+    rows.push(format!("{} ms runnable, waiting for a CPU", words::one(t.wait_ms)));
     rows.push(format!(
         "{} mJ while it ran; {} mJ all CPUs, whole run",
         words::one(t.energy_mj),
@@ -236,9 +208,7 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
         table.row([
             name.clone(),
             words::one_or(burst.and_then(words::to_full_speed), "–"),
-            burst.map_or("–".into(), |b| {
-                words::bound(b).to_string() + &words::one(b.debt_ms)
-            }),
+            burst.map_or("–".into(), |b| words::bound(b).to_string() + &words::one(b.debt_ms)),
             words::one(t.wait_ms),
             words::one(t.energy_mj),
         ]);
@@ -251,10 +221,8 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
 /// Says what a cut list left out.
 fn more(page: &mut Page<'_>, all: usize, shown: usize, what: &str) {
     if all > shown {
-        let text = format!(
-            "… {} of {all} {what} more; all of them: --format json or csv",
-            all - shown
-        );
+        let text =
+            format!("… {} of {all} {what} more; all of them: --format json or csv", all - shown);
         page.paragraph(2, Ink::Dim, &text);
     }
 }
@@ -278,15 +246,9 @@ fn plots(page: &mut Page<'_>, t: &TaskResult, timeline: &Timeline) {
     cpu_bars(page, t);
     for (cpu, curve) in &timeline.freq {
         if t.running.iter().any(|r| r.cpu == *cpu && r.ms > 0.0) {
-            let on: Vec<_> = runs
-                .iter()
-                .filter(|r| r.2 == *cpu)
-                .map(|r| (r.0, r.1))
-                .collect();
-            let points: Vec<(f64, f64)> = curve
-                .iter()
-                .map(|(at, f)| (at - b.t0_ms, f.0 as f64 / 1000.0))
-                .collect();
+            let on: Vec<_> = runs.iter().filter(|r| r.2 == *cpu).map(|r| (r.0, r.1)).collect();
+            let points: Vec<(f64, f64)> =
+                curve.iter().map(|(at, f)| (at - b.t0_ms, f.0 as f64 / 1000.0)).collect();
             freq_plot(page, t, *cpu, held(&points, &on), window);
         }
     }
@@ -298,11 +260,7 @@ fn plots(page: &mut Page<'_>, t: &TaskResult, timeline: &Timeline) {
 pub(super) fn window(t: &TaskResult) -> (f64, f64) {
     let Some(b) = &t.burst else { return (0.0, 1.0) };
     let end = (b.end_ms - b.t0_ms).max(1.0);
-    let reached = t
-        .reach
-        .iter()
-        .filter_map(|r| r.after_ms)
-        .filter(|x| x.is_finite());
+    let reached = t.reach.iter().filter_map(|r| r.after_ms).filter(|x| x.is_finite());
     let last = reached.fold(b.t1_ms - b.t0_ms, f64::max);
     let right = (last * 1.2 + 1.0).min(end);
     (0.0, right)
@@ -311,10 +269,7 @@ pub(super) fn window(t: &TaskResult) -> (f64, f64) {
 /// The stretches in which the task ran: (start, end, CPU) in ms from t0.
 pub(super) fn running_intervals(timeline: &Timeline, t0: f64) -> Vec<(f64, f64, CpuId)> {
     let cpu = &timeline.cpu;
-    let last = [
-        timeline.util.last().map(|p| p.0),
-        timeline.speed.last().map(|p| p.0),
-    ];
+    let last = [timeline.util.last().map(|p| p.0), timeline.speed.last().map(|p| p.0)];
     let end = last.into_iter().flatten().fold(f64::MIN, f64::max);
     cpu.iter()
         .enumerate()
@@ -360,31 +315,21 @@ fn util_plot(
     x: (f64, f64),
     t0: f64,
 ) {
-    let points: Vec<(f64, f64)> = timeline
-        .util
-        .iter()
-        .map(|&(at, u)| (at - t0, u as f64))
-        .collect();
+    let points: Vec<(f64, f64)> =
+        timeline.util.iter().map(|&(at, u)| (at - t0, u as f64)).collect();
     let parts: Vec<Vec<(f64, f64)>> = runs
         .iter()
         .map(|&(from, to, _)| {
             let first = points.partition_point(|p| p.0 < from);
             let end = points.partition_point(|p| p.0 <= to);
             let before = first.checked_sub(1).map(|i| (from, points[i].1));
-            before
-                .into_iter()
-                .chain(points[first..end.max(first)].iter().copied())
-                .collect()
+            before.into_iter().chain(points[first..end.max(first)].iter().copied()).collect()
         })
         .collect();
     if parts.iter().all(Vec::is_empty) {
         return;
     }
-    let seen = parts
-        .iter()
-        .flatten()
-        .filter(|p| x.0 <= p.0 && p.0 <= x.1)
-        .map(|p| p.1);
+    let seen = parts.iter().flatten().filter(|p| x.0 <= p.0 && p.0 <= x.1).map(|p| p.1);
     let top = seen.fold(1.0, f64::max);
     let marks = [1.0, 0.75, 0.5, 0.25, 0.0].map(|f| (f * top, format!("{:.0}", f * top)));
     page.blank();
@@ -395,10 +340,7 @@ fn util_plot(
         rows: PLOT,
         y_marks: marks.to_vec(),
         x_unit: "ms",
-        curves: vec![Curve {
-            parts,
-            ink: Ink::Curve,
-        }],
+        curves: vec![Curve { parts, ink: Ink::Curve }],
         shade: None,
         lanes: vec![],
     }
@@ -429,10 +371,8 @@ fn cpu_bars(page: &mut Page<'_>, t: &TaskResult) {
         return;
     }
     page.rule(&format!("{} Sum Time Running on CPU (ms)", t.comm));
-    let rows: Vec<_> = sums
-        .iter()
-        .map(|(cpu, ms)| (cpu.to_string(), *ms, words::one(*ms)))
-        .collect();
+    let rows: Vec<_> =
+        sums.iter().map(|(cpu, ms)| (cpu.to_string(), *ms, words::one(*ms))).collect();
     page.bars(0, Ink::Curve, &rows);
 }
 
@@ -466,10 +406,7 @@ fn freq_plot(
         rows: PLOT,
         y_marks: used.iter().map(|m| (*m, format!("{m:.0}"))).collect(),
         x_unit: "ms",
-        curves: vec![Curve {
-            parts,
-            ink: Ink::Curve,
-        }],
+        curves: vec![Curve { parts, ink: Ink::Curve }],
         shade: None,
         lanes: vec![],
     }
@@ -482,11 +419,8 @@ fn freq_bars(page: &mut Page<'_>, t: &TaskResult) {
     for cpu in cpus {
         page.rule(&format!("{} {cpu} Frequency residency (ms)", t.comm));
         let at: Vec<_> = t.running.iter().filter(|r| r.cpu == cpu).collect();
-        let rows: Vec<_> = at
-            .iter()
-            .take(LIST)
-            .map(|r| (words::mhz(r.freq), r.ms, words::one(r.ms)))
-            .collect();
+        let rows: Vec<_> =
+            at.iter().take(LIST).map(|r| (words::mhz(r.freq), r.ms, words::one(r.ms))).collect();
         page.bars(0, Ink::Curve, &rows);
         more(page, at.len(), LIST, "frequencies");
     }

@@ -39,10 +39,15 @@ pub struct Verified<'a> {
 pub fn verify(v: &Verified<'_>, style: &Style) -> String {
     let mut page = Page::new(style);
     let held = v.comparison.held();
-    page.hanging("", Ink::Title, &format!("{} · {} · {}", v.experiment, v.reference, v.comparison.mode.as_str()));
+    page.hanging(
+        "",
+        Ink::Title,
+        &format!("{} · {} · {}", v.experiment, v.reference, v.comparison.mode.as_str()),
+    );
     page.blank();
     let ink = if held >= v.wanted { Ink::Good } else { Ink::Bad };
-    let verdict = format!("{held} of {} checks hold, {} wanted.", v.comparison.checks.len(), v.wanted);
+    let verdict =
+        format!("{held} of {} checks hold, {} wanted.", v.comparison.checks.len(), v.wanted);
     page.hanging("", ink, &verdict);
     page.blank();
     picture(&mut page, v);
@@ -50,7 +55,11 @@ pub fn verify(v: &Verified<'_>, style: &Style) -> String {
     checks(&mut page, &v.comparison.checks);
     if !v.unread.is_empty() {
         page.blank();
-        page.paragraph(0, Ink::Dim, &format!("Not read at the start, so not aligned: {}.", v.unread.join("; ")));
+        page.paragraph(
+            0,
+            Ink::Dim,
+            &format!("Not read at the start, so not aligned: {}.", v.unread.join("; ")),
+        );
     }
     page.finish()
 }
@@ -59,9 +68,18 @@ fn checks(page: &mut Page<'_>, checks: &[Check]) {
     let mut table = Table::new(["check", "measured", "band", ""]);
     for c in checks {
         let bound = if c.unit == "%" { "≥" } else { "≤" };
-        let measured = if c.measured.is_finite() { format!("{} {}", one(c.measured), c.unit) } else { "–".to_string() };
+        let measured = if c.measured.is_finite() {
+            format!("{} {}", one(c.measured), c.unit)
+        } else {
+            "–".to_string()
+        };
         let band = format!("{bound} {} {}", one(c.band), c.unit);
-        table.row([c.name.to_string(), measured, band, if c.holds { "holds" } else { "FAILS" }.to_string()]);
+        table.row([
+            c.name.to_string(),
+            measured,
+            band,
+            if c.holds { "holds" } else { "FAILS" }.to_string(),
+        ]);
     }
     page.table(0, &table);
     page.blank();
@@ -72,9 +90,13 @@ fn checks(page: &mut Page<'_>, checks: &[Check]) {
 
 /// Both utils over each other, until both are near the top.
 fn picture(page: &mut Page<'_>, v: &Verified<'_>) {
-    let points = |c: &Curve| -> Vec<(f64, f64)> { c.util.iter().map(|(at, u)| (at.as_ms(), *u as f64)).collect() };
+    let points = |c: &Curve| -> Vec<(f64, f64)> {
+        c.util.iter().map(|(at, u)| (at.as_ms(), *u as f64)).collect()
+    };
     let (was, is) = (points(v.was), points(v.simulated));
-    let settled = |p: &[(f64, f64)]| p.iter().find(|(_, u)| *u >= 1000.0).map_or(v.was.length.as_ms(), |(at, _)| *at);
+    let settled = |p: &[(f64, f64)]| {
+        p.iter().find(|(_, u)| *u >= 1000.0).map_or(v.was.length.as_ms(), |(at, _)| *at)
+    };
     let end = (settled(&was).max(settled(&is)) * 1.1).clamp(1.0, v.was.length.as_ms().max(1.0));
     let top = was.iter().chain(&is).filter(|p| p.0 <= end).map(|p| p.1).fold(1.0, f64::max);
     Plot {
@@ -84,7 +106,10 @@ fn picture(page: &mut Page<'_>, v: &Verified<'_>) {
         rows: ROWS,
         y_marks: [1.0, 0.5, 0.0].map(|f| (f * top, format!("{:.0}", f * top))).to_vec(),
         x_unit: "ms",
-        curves: vec![Drawn { parts: vec![was], ink: Ink::Dim }, Drawn { parts: vec![is], ink: Ink::Curve }],
+        curves: vec![
+            Drawn { parts: vec![was], ink: Ink::Dim },
+            Drawn { parts: vec![is], ink: Ink::Curve },
+        ],
         shade: None,
         lanes: vec![],
     }

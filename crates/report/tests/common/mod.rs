@@ -11,13 +11,8 @@ use risetime_model::{Platform, Settings, Value, Workload};
 use risetime_report::text::{Finding, Next, Published, Severity};
 
 /// (MHz, µW) of the little CPUs.
-pub(crate) const LITTLE: [(u64, u64); 5] = [
-    (600, 47296),
-    (972, 99715),
-    (1332, 188860),
-    (1704, 288891),
-    (2064, 412979),
-];
+pub(crate) const LITTLE: [(u64, u64); 5] =
+    [(600, 47296), (972, 99715), (1332, 188860), (1704, 288891), (2064, 412979)];
 /// (MHz, µW) of the big CPUs.
 pub(crate) const BIG: [(u64, u64); 9] = [
     (600, 290230),
@@ -45,19 +40,10 @@ pub(crate) struct Kind {
 }
 
 /// The mailing list's default.
-pub(crate) const DEFAULT: Kind = Kind {
-    policy: "linux-6.8",
-    rate_limit_ms: 10.0,
-    fast: false,
-    phase_us: 0,
-    busy_ms: 1999,
-};
+pub(crate) const DEFAULT: Kind =
+    Kind { policy: "linux-6.8", rate_limit_ms: 10.0, fast: false, phase_us: 0, busy_ms: 1999 };
 /// Fast from the start.
-pub(crate) const FAST: Kind = Kind {
-    policy: "performance",
-    fast: true,
-    ..DEFAULT
-};
+pub(crate) const FAST: Kind = Kind { policy: "performance", fast: true, ..DEFAULT };
 
 /// A run of `rampup`.
 pub(crate) fn rampup(kind: Kind) -> (RunResult, Timeline) {
@@ -67,13 +53,8 @@ pub(crate) fn rampup(kind: Kind) -> (RunResult, Timeline) {
         m.step(ms as f64, &mut line);
     }
     line.util.push((T0 + kind.busy_ms as f64, m.util as u64));
-    line.cpu
-        .push((T0 + kind.busy_ms as f64, line.cpu.last().and_then(|c| c.1)));
-    line.freq = [
-        (CpuId(0), m.freq_log[0].clone()),
-        (CpuId(4), m.freq_log[1].clone()),
-    ]
-    .to_vec();
+    line.cpu.push((T0 + kind.busy_ms as f64, line.cpu.last().and_then(|c| c.1)));
+    line.freq = [(CpuId(0), m.freq_log[0].clone()), (CpuId(4), m.freq_log[1].clone())].to_vec();
     (m.result(), line)
 }
 
@@ -98,25 +79,15 @@ struct Machine {
 
 impl Machine {
     fn new(kind: Kind) -> Machine {
-        let mut reach: Vec<Reach> = [450, 1000]
-            .map(|u| Reach {
-                what: Level::Util(u),
-                after_ms: None,
-            })
-            .to_vec();
+        let mut reach: Vec<Reach> =
+            [450, 1000].map(|u| Reach { what: Level::Util(u), after_ms: None }).to_vec();
         for (cpu, opps) in [(0, &LITTLE[..]), (4, &BIG[..])] {
             reach.extend(opps.iter().map(|o| Reach {
-                what: Level::Freq {
-                    cpu: CpuId(cpu),
-                    freq: KHz(o.0 * 1000),
-                },
+                what: Level::Freq { cpu: CpuId(cpu), freq: KHz(o.0 * 1000) },
                 after_ms: None,
             }));
         }
-        reach.push(Reach {
-            what: Level::Capacity(1024),
-            after_ms: None,
-        });
+        reach.push(Reach { what: Level::Capacity(1024), after_ms: None });
         let first = |opps: &[(u64, u64)]| vec![(T0, KHz(opps[0].0 * 1000))];
         Machine {
             kind,
@@ -189,11 +160,8 @@ impl Machine {
         }
         let capacity = if self.big { 1024.0 } else { 459.0 };
         let want = 1.25 * self.util / capacity * self.opps().last().unwrap().0 as f64;
-        let wanted = self
-            .opps()
-            .iter()
-            .position(|o| o.0 as f64 >= want)
-            .unwrap_or(self.opps().len() - 1);
+        let wanted =
+            self.opps().iter().position(|o| o.0 as f64 >= want).unwrap_or(self.opps().len() - 1);
         let limited = wanted != self.opp && now - self.changed < self.kind.rate_limit_ms;
         if wanted > self.opp && !limited {
             self.opp = wanted;
@@ -203,12 +171,7 @@ impl Machine {
             self.big = true;
             self.opp = 2;
             let (from, to) = (CpuId(0), CpuId(4));
-            self.migrations.push(Migration {
-                at_ms: now,
-                from,
-                to,
-                why: "misfit",
-            });
+            self.migrations.push(Migration { at_ms: now, from, to, why: "misfit" });
         }
         match () {
             _ if limited => "rate_limited",
@@ -220,20 +183,13 @@ impl Machine {
 
     fn account(&mut self, now: f64, cpu: CpuId, freq: KHz) {
         self.energy += self.opps()[self.opp].1 as f64 / 1e6;
-        match self
-            .running
-            .iter_mut()
-            .find(|r| (r.cpu, r.freq) == (cpu, freq))
-        {
+        match self.running.iter_mut().find(|r| (r.cpu, r.freq) == (cpu, freq)) {
             Some(r) => r.ms += 1.0,
             None => self.running.push(RunningAt { cpu, freq, ms: 1.0 }),
         }
         match self.residency.iter_mut().find(|u| u.util == self.shown) {
             Some(u) => u.ms += 1.0,
-            None => self.residency.push(UtilResidency {
-                util: self.shown,
-                ms: 1.0,
-            }),
+            None => self.residency.push(UtilResidency { util: self.shown, ms: 1.0 }),
         }
         let (big, shown) = (self.big, self.shown);
         for r in self.reach.iter_mut().filter(|r| r.after_ms.is_none()) {
@@ -255,19 +211,13 @@ impl Machine {
             t0_ms: T0,
             t1_ms: self.t1.map_or(end, |t| T0 + t),
             end_ms: end,
-            ended_by: if self.t1.is_some() {
-                EndedBy::FullSpeed
-            } else {
-                EndedBy::RunEnd
-            },
+            ended_by: if self.t1.is_some() { EndedBy::FullSpeed } else { EndedBy::RunEnd },
             running_ms: self.kind.busy_ms as f64,
             debt_ms: self.debt,
             debt_capped_ms: self.debt,
         };
         let mut settings = Settings::default();
-        settings
-            .0
-            .insert("governor".into(), Value::Name("schedutil".into()));
+        settings.0.insert("governor".into(), Value::Name("schedutil".into()));
         let limit = (self.kind.rate_limit_ms * 1000.0) as i64;
         settings.0.insert("rate_limit_us".into(), Value::Int(limit));
         let cpus = (0..8).map(|c| self.cpu(c)).collect();
@@ -294,11 +244,7 @@ impl Machine {
                 running: self.running,
                 util_residency: self.residency,
                 migrations: self.migrations,
-                lost: self
-                    .lost
-                    .iter()
-                    .map(|&(state, ms)| Lost { state, ms })
-                    .collect(),
+                lost: self.lost.iter().map(|&(state, ms)| Lost { state, ms }).collect(),
             }],
             cpus,
             energy_mj: self.energy + 91.7,
@@ -337,10 +283,7 @@ pub(crate) fn demo_parts() -> (Vec<Published>, Vec<Finding>, Vec<Next>) {
         meaning: meaning.into(),
         hint: None,
     };
-    let next = |command: &str, shows: &str| Next {
-        command: command.into(),
-        shows: shows.into(),
-    };
+    let next = |command: &str, shows: &str| Next { command: command.into(), shows: shows.into() };
     (
         vec![
             figure("on the little CPU", "90", 94.0, "ms"),
@@ -370,14 +313,8 @@ pub(crate) fn demo_parts() -> (Vec<Published>, Vec<Finding>, Vec<Next>) {
             ),
         ],
         vec![
-            next(
-                "risetime run rampup --uclamp-min 1024",
-                "the same with a hint",
-            ),
-            next(
-                "risetime run my.json --platform m1",
-                "your own rt-app workload",
-            ),
+            next("risetime run rampup --uclamp-min 1024", "the same with a hint"),
+            next("risetime run my.json --platform m1", "your own rt-app workload"),
             next("risetime doctor", "all about this machine"),
         ],
     )
@@ -438,15 +375,9 @@ pub(crate) fn workload() -> Workload {
             Event::Run(Span::from_us(2500)),
             Event::Runtime(Span::from_ms(3)),
             Event::Sleep(Span(1_234_567)),
-            Event::Timer {
-                timer: 0,
-                period: Span::from_us(16_667),
-            },
+            Event::Timer { timer: 0, period: Span::from_us(16_667) },
         ],
-        attr: Attr {
-            uclamp_max: Some(Util(512)),
-            ..Attr::default()
-        },
+        attr: Attr { uclamp_max: Some(Util(512)), ..Attr::default() },
     };
     let rest = Phase {
         name: "a phase with a very long name".into(),

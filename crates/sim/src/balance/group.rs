@@ -64,7 +64,13 @@ pub(super) fn sibling_imbalance(idle: When, busiest: &Group, local: &Group) -> u
 }
 
 /// `update_sg_lb_stats`.
-pub(super) fn group_stats(m: &Machine, env: &Env, domain: &SchedDomain, group: &CpuSet, local: bool) -> Group {
+pub(super) fn group_stats(
+    m: &Machine,
+    env: &Env,
+    domain: &SchedDomain,
+    group: &CpuSet,
+    local: bool,
+) -> Group {
     let cpus = group.and(&env.cpus);
     let mut g = Group {
         cpus,
@@ -112,7 +118,13 @@ pub(super) fn group_stats(m: &Machine, env: &Env, domain: &SchedDomain, group: &
         g.max_capacity = g.max_capacity.max(capacity);
         g.min_capacity = g.min_capacity.min(capacity);
     }
-    let load = GroupLoad { capacity: g.capacity, util: g.util, runnable, running: g.running, weight: g.weight };
+    let load = GroupLoad {
+        capacity: g.capacity,
+        util: g.util,
+        runnable,
+        running: g.running,
+        weight: g.weight,
+    };
     g.kind = classify(&load, IMBALANCE_PCT, g.misfit_load != 0);
     if g.kind == GroupType::Overloaded {
         g.avg_load = g.load * 1024 / g.capacity.max(1);
@@ -126,7 +138,8 @@ pub(super) fn pickable(m: &Machine, dst: CpuId, asym: bool, local: &Group, g: &G
     let misfit_elsewhere = asym
         && g.kind == GroupType::Misfit
         && (!capacity_greater(here, Capacity(g.max_capacity)) || local.kind != GroupType::HasSpare);
-    let too_big = asym && g.kind <= GroupType::FullyBusy && capacity_greater(Capacity(g.min_capacity), here);
+    let too_big =
+        asym && g.kind <= GroupType::FullyBusy && capacity_greater(Capacity(g.min_capacity), here);
     g.fair_queued > 0 && !misfit_elsewhere && !too_big
 }
 
@@ -140,17 +153,29 @@ pub(super) fn busier(g: &Group, busiest: &Group) -> bool {
         GroupType::Misfit => g.misfit_load > busiest.misfit_load,
         GroupType::FullyBusy => g.avg_load >= busiest.avg_load,
         GroupType::HasSpare => {
-            g.idle_cpus < busiest.idle_cpus || (g.idle_cpus == busiest.idle_cpus && g.running > busiest.running)
+            g.idle_cpus < busiest.idle_cpus
+                || (g.idle_cpus == busiest.idle_cpus && g.running > busiest.running)
         }
     }
 }
 
 /// `calculate_imbalance`: what to move, and how much of it.
-pub(super) fn imbalance(local: &Group, busiest: &Group, idle: When, share_llc: bool, prefer_sibling: bool, domain_avg: u64) -> (Migrate, u64) {
+pub(super) fn imbalance(
+    local: &Group,
+    busiest: &Group,
+    idle: When,
+    share_llc: bool,
+    prefer_sibling: bool,
+    domain_avg: u64,
+) -> (Migrate, u64) {
     if local.kind == GroupType::HasSpare {
         if busiest.kind > GroupType::FullyBusy && !share_llc {
             let room = local.capacity.saturating_sub(local.util);
-            return if idle != When::Busy && room == 0 { (Migrate::Task, 1) } else { (Migrate::Util, room) };
+            return if idle != When::Busy && room == 0 {
+                (Migrate::Task, 1)
+            } else {
+                (Migrate::Util, room)
+            };
         }
         let tasks = if busiest.weight == 1 || prefer_sibling {
             sibling_imbalance(idle, busiest, local)
@@ -160,7 +185,9 @@ pub(super) fn imbalance(local: &Group, busiest: &Group, idle: When, share_llc: b
         return (Migrate::Task, tasks as u64 / 2);
     }
     let local_avg = local.load * 1024 / local.capacity.max(1);
-    if local.kind < GroupType::Overloaded && (local_avg >= busiest.avg_load || local_avg >= domain_avg) {
+    if local.kind < GroupType::Overloaded
+        && (local_avg >= busiest.avg_load || local_avg >= domain_avg)
+    {
         return (Migrate::Load, 0);
     }
     let from = busiest.avg_load.saturating_sub(domain_avg) * busiest.capacity;

@@ -21,7 +21,10 @@
 
 mod group;
 
-use group::{Group, busier, fair_queued, group_stats, imbalance, pickable, reduced_capacity, sibling_imbalance};
+use group::{
+    Group, busier, fair_queued, group_stats, imbalance, pickable, reduced_capacity,
+    sibling_imbalance,
+};
 
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
@@ -135,7 +138,11 @@ impl Engine<'_> {
         let Some(ilb) = self.m.root.idle_cpus.iter().find(|c| self.m.idle_cpu(*c)) else { return };
         let flags = &mut self.m.cpu_mut(ilb).nohz_kick;
         let pending = *flags != NohzKick::default();
-        *flags = NohzKick { stats: flags.stats | kick.stats, balance: flags.balance | kick.balance, next: flags.next | kick.next };
+        *flags = NohzKick {
+            stats: flags.stats | kick.stats,
+            balance: flags.balance | kick.balance,
+            next: flags.next | kick.next,
+        };
         if pending {
             return;
         }
@@ -158,7 +165,10 @@ impl Engine<'_> {
     pub(crate) fn nohz_run_idle_balance(&mut self, cpu: CpuId) {
         let root = &self.m.root;
         let due = root.has_blocked && self.m.jiffies() >= root.next_blocked;
-        if due && self.m.cpu(cpu).nohz_kick == NohzKick::default() && !self.m.cpu(cpu).sched_domains.is_empty() {
+        if due
+            && self.m.cpu(cpu).nohz_kick == NohzKick::default()
+            && !self.m.cpu(cpu).sched_domains.is_empty()
+        {
             self.balance_idle_cpus(cpu, NohzKick { stats: true, ..NohzKick::default() });
         }
     }
@@ -220,7 +230,9 @@ impl Engine<'_> {
             self.cpufreq_update_util(cpu, false);
         }
         let c = self.m.cpu_mut(cpu);
-        let left = c.cfs_avg.avg.load_avg != 0 || c.cfs_avg.avg.util_avg.0 != 0 || c.dl_avg.util_avg.0 != 0;
+        let left = c.cfs_avg.avg.load_avg != 0
+            || c.cfs_avg.avg.util_avg.0 != 0
+            || c.dl_avg.util_avg.0 != 0;
         c.has_blocked_load = left;
         left
     }
@@ -238,7 +250,8 @@ impl Engine<'_> {
     /// `get_sd_balance_interval`, in jiffies; a busy CPU looks one jiffy early, so that levels
     /// do not look together.
     fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
-        let ms = self.m.cpu(cpu).sched_domains[level].balance_interval * if busy { BUSY_FACTOR } else { 1 };
+        let ms = self.m.cpu(cpu).sched_domains[level].balance_interval
+            * if busy { BUSY_FACTOR } else { 1 };
         let longest = u64::from(self.m.platform.hz) * self.m.cpus.len() as u64 / 10;
         (self.m.msecs_to_jiffies(ms) - u64::from(busy)).min(longest).max(1)
     }
@@ -250,7 +263,8 @@ impl Engine<'_> {
         for level in 0..self.m.cpu(cpu).sched_domains.len() {
             let now = self.m.jiffies();
             let due = |e: &Self, idle| {
-                e.m.cpu(cpu).sched_domains[level].last_balance + e.balance_interval(cpu, level, idle == When::Busy)
+                e.m.cpu(cpu).sched_domains[level].last_balance
+                    + e.balance_interval(cpu, level, idle == When::Busy)
             };
             if now >= due(self, idle) {
                 let (moved, go_on) = self.sched_balance_rq(cpu, level, idle);
@@ -278,7 +292,8 @@ impl Engine<'_> {
         let levels = self.m.cpu(cpu).sched_domains.len();
         // From now on its looks are those of an idle CPU: more often.
         for level in 0..if overloaded { levels } else { levels.min(1) } {
-            let next = self.m.cpu(cpu).sched_domains[level].last_balance + self.balance_interval(cpu, level, false);
+            let next = self.m.cpu(cpu).sched_domains[level].last_balance
+                + self.balance_interval(cpu, level, false);
             let c = self.m.cpu_mut(cpu);
             c.next_balance = c.next_balance.min(next);
             if overloaded {
@@ -364,7 +379,8 @@ impl Engine<'_> {
             return;
         }
         let d = &mut self.m.cpu_mut(env.dst).sched_domains[env.level];
-        if d.balance_interval < if all_pinned { MAX_PINNED_INTERVAL } else { 2 * d.min_interval() } {
+        if d.balance_interval < if all_pinned { MAX_PINNED_INTERVAL } else { 2 * d.min_interval() }
+        {
             d.balance_interval *= 2;
         }
     }
@@ -382,8 +398,18 @@ impl Engine<'_> {
     /// `sched_balance_find_src_group` and `calculate_imbalance`.
     fn find_src_group(&mut self, env: &Env) -> Option<(CpuSet, Migrate, u64)> {
         let domain = &self.m.cpu(env.dst).sched_domains[env.level];
-        let groups: Vec<Group> = domain.groups.iter().enumerate().map(|(i, g)| group_stats(&self.m, env, domain, g, i == 0)).collect();
-        let (top, asym, share_llc, pct) = (env.level + 1 == self.m.cpu(env.dst).sched_domains.len(), domain.asym, domain.share_llc, IMBALANCE_PCT);
+        let groups: Vec<Group> = domain
+            .groups
+            .iter()
+            .enumerate()
+            .map(|(i, g)| group_stats(&self.m, env, domain, g, i == 0))
+            .collect();
+        let (top, asym, share_llc, pct) = (
+            env.level + 1 == self.m.cpu(env.dst).sched_domains.len(),
+            domain.asym,
+            domain.share_llc,
+            IMBALANCE_PCT,
+        );
         self.update_root(&groups, top);
         let (local, others) = groups.split_first()?;
         let mut busiest: Option<&Group> = None;
@@ -395,7 +421,11 @@ impl Engine<'_> {
         let busiest = busiest?;
         if busiest.kind == GroupType::Misfit {
             // On CPUs alike it is a CPU of which other classes take a part.
-            return Some(if asym { (busiest.cpus, Migrate::Misfit, 1) } else { (busiest.cpus, Migrate::Load, busiest.misfit_load) });
+            return Some(if asym {
+                (busiest.cpus, Migrate::Misfit, 1)
+            } else {
+                (busiest.cpus, Migrate::Load, busiest.misfit_load)
+            });
         }
         if self.m.root.energy_aware && !self.m.root.overutilized {
             return None;
@@ -407,20 +437,28 @@ impl Engine<'_> {
         let total_capacity: u64 = groups.iter().map(|g| g.capacity).sum();
         let domain_avg = total_load * 1024 / total_capacity.max(1);
         if local.kind == GroupType::Overloaded
-            && (local.avg_load >= busiest.avg_load || local.avg_load >= domain_avg || 100 * busiest.avg_load <= pct * local.avg_load)
+            && (local.avg_load >= busiest.avg_load
+                || local.avg_load >= domain_avg
+                || 100 * busiest.avg_load <= pct * local.avg_load)
         {
             return None;
         }
         // `SD_PREFER_SIBLING` of the level below, which unequal capacities take away.
         let prefer_sibling = env.level > 0 && !asym;
-        let forced = prefer_sibling && local.kind == GroupType::HasSpare && sibling_imbalance(env.idle, busiest, local) > 1;
+        let forced = prefer_sibling
+            && local.kind == GroupType::HasSpare
+            && sibling_imbalance(env.idle, busiest, local) > 1;
         if !forced && busiest.kind != GroupType::Overloaded {
             let one_cpu = busiest.weight == 1;
-            if env.idle == When::Busy || (!one_cpu && local.idle_cpus <= busiest.idle_cpus + 1) || busiest.fair_queued == 1 {
+            if env.idle == When::Busy
+                || (!one_cpu && local.idle_cpus <= busiest.idle_cpus + 1)
+                || busiest.fair_queued == 1
+            {
                 return None;
             }
         }
-        let (kind, imbalance) = imbalance(local, busiest, env.idle, share_llc, prefer_sibling, domain_avg);
+        let (kind, imbalance) =
+            imbalance(local, busiest, env.idle, share_llc, prefer_sibling, domain_avg);
         (imbalance > 0).then_some((busiest.cpus, kind, imbalance))
     }
 
@@ -438,7 +476,13 @@ impl Engine<'_> {
     }
 
     /// `sched_balance_find_src_rq`.
-    fn find_src_rq(&self, env: &Env, group: &CpuSet, kind: Migrate, imbalance: u64) -> Option<CpuId> {
+    fn find_src_rq(
+        &self,
+        env: &Env,
+        group: &CpuSet,
+        kind: Migrate,
+        imbalance: u64,
+    ) -> Option<CpuId> {
         let m = &self.m;
         let asym = m.cpu(env.dst).sched_domains[env.level].asym;
         // (value, per what) of the best so far: compared as fractions where it is a load.
@@ -451,7 +495,9 @@ impl Engine<'_> {
             }
             let load = c.cfs_avg.avg.load_avg;
             let (value, per) = match kind {
-                Migrate::Load if queued == 1 && load > imbalance && !reduced_capacity(m, cpu) => continue,
+                Migrate::Load if queued == 1 && load > imbalance && !reduced_capacity(m, cpu) => {
+                    continue;
+                }
                 Migrate::Load => (load, c.cpu_capacity.0),
                 Migrate::Util if queued <= 1 => continue,
                 Migrate::Util => (m.cpu_util_cfs_boost(cpu).0, 1),
@@ -518,7 +564,11 @@ impl Engine<'_> {
             return None;
         }
         let prefers_eligible = self.m.rev >= KernelRev::V7_2;
-        if prefers_eligible && failed == 0 && self.m.cpu(env.dst).cfs.nr_queued() > 0 && !from.cfs.entity_eligible(task) {
+        if prefers_eligible
+            && failed == 0
+            && self.m.cpu(env.dst).cfs.nr_queued() > 0
+            && !from.cfs.entity_eligible(task)
+        {
             return None;
         }
         if !t.allowed.contains(env.dst) {
@@ -544,7 +594,12 @@ impl Engine<'_> {
     /// `active_load_balance_cpu_stop`: the stopper takes the CPU from the running task and moves
     /// it. False if its affinity forbids that.
     fn active_balance(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
-        let Some(task) = self.m.cpu(src).curr.filter(|t| self.is_user(*t) && self.m.task(*t).state == State::Runnable) else {
+        let Some(task) = self
+            .m
+            .cpu(src)
+            .curr
+            .filter(|t| self.is_user(*t) && self.m.task(*t).state == State::Runnable)
+        else {
             return true;
         };
         if !self.m.task(task).allowed.contains(env.dst) {
@@ -563,7 +618,8 @@ impl Engine<'_> {
 
     /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
     pub(crate) fn update_cpu_capacity(&mut self, cpu: CpuId) {
-        let capacity = capacity_of(self.m.rev, self.m.cpu(cpu).capacity, &self.m.rq_util(cpu), 0, 0);
+        let capacity =
+            capacity_of(self.m.rev, self.m.cpu(cpu).capacity, &self.m.rq_util(cpu), 0, 0);
         let before = std::mem::replace(&mut self.m.cpu_mut(cpu).cpu_capacity, capacity);
         if before != capacity {
             self.emit(Event::CpuCapacity { cpu, capacity });

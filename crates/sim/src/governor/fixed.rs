@@ -41,7 +41,9 @@ pub(super) const USERSPACE: Descriptor = Descriptor {
     make: |platform, domain, settings| {
         let wanted = KHz(settings.int("scaling_setspeed").unwrap_or(0).max(0) as u64);
         let domain = &platform.domains[domain];
-        Box::new(Fixed(domain.opps.iter().map(|o| o.freq).find(|f| *f >= wanted).unwrap_or(domain.freq_max())))
+        Box::new(Fixed(
+            domain.opps.iter().map(|o| o.freq).find(|f| *f >= wanted).unwrap_or(domain.freq_max()),
+        ))
     },
 };
 

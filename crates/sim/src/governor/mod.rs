@@ -9,8 +9,8 @@ pub(crate) mod schedutil;
 
 use crate::machine::DomainView;
 use risetime_kernel::units::{CpuId, Instant, KHz, Util};
-use risetime_model::settings::{Group, Param, Settings};
 use risetime_model::Platform;
+use risetime_model::settings::{Group, Param, Settings};
 use risetime_trace::Why;
 
 /// What a governor wants, and why.
@@ -30,7 +30,12 @@ pub trait Governor {
     fn start(&mut self, domain: &DomainView<'_>) -> Option<FreqRequest>;
     /// The utilisation of `cpu` has changed (`cpufreq_update_util`); `iowait`: it woke from IO.
     /// `None`: nothing to say.
-    fn update_util(&mut self, domain: &DomainView<'_>, cpu: CpuId, iowait: bool) -> Option<FreqRequest>;
+    fn update_util(
+        &mut self,
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        iowait: bool,
+    ) -> Option<FreqRequest>;
     /// It finds itself in a run under way: `freq` was asked for at `since`, nothing after that.
     fn resume(&mut self, freq: KHz, since: Instant);
 }
@@ -48,7 +53,8 @@ pub struct Descriptor {
 }
 
 /// All governors.
-pub const REGISTRY: &[Descriptor] = &[schedutil::DESCRIPTOR, fixed::PERFORMANCE, fixed::POWERSAVE, fixed::USERSPACE];
+pub const REGISTRY: &[Descriptor] =
+    &[schedutil::DESCRIPTOR, fixed::PERFORMANCE, fixed::POWERSAVE, fixed::USERSPACE];
 
 /// Their names, for the setting `governor`.
 pub const NAMES: &[&str] = &["schedutil", "performance", "powersave", "userspace"];

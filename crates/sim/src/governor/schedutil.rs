@@ -16,7 +16,10 @@
 use super::{Descriptor, FreqRequest, Governor};
 use crate::machine::DomainView;
 use risetime_kernel::KernelRev;
-use risetime_kernel::schedutil::{IowaitBoost, cpufreq_policy_transition_delay_us, get_next_freq, sugov_effective_cpu_perf, sugov_rate_limit_passed};
+use risetime_kernel::schedutil::{
+    IowaitBoost, cpufreq_policy_transition_delay_us, get_next_freq, sugov_effective_cpu_perf,
+    sugov_rate_limit_passed,
+};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
@@ -41,7 +44,11 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 /// the largest transition latency of its OPPs.
 pub(crate) fn rate_limit_us(kernel: KernelRev, domain: &Domain) -> i64 {
     let latency = u32::try_from(domain.transition_latency().0).unwrap_or(u32::MAX);
-    i64::from(cpufreq_policy_transition_delay_us(kernel, latency, domain.transition_delay_us.unwrap_or(0)))
+    i64::from(cpufreq_policy_transition_delay_us(
+        kernel,
+        latency,
+        domain.transition_delay_us.unwrap_or(0),
+    ))
 }
 
 /// Adds the limits of domains whose default differs from the first domain's, which is
@@ -95,7 +102,8 @@ struct Need {
 impl Schedutil {
     fn new(platform: &Platform, domain: usize, settings: &Settings) -> Schedutil {
         let domain = &platform.domains[domain];
-        let us = settings.int(&rate_limit_of(domain)).or(settings.int("rate_limit_us")).unwrap_or(0);
+        let us =
+            settings.int(&rate_limit_of(domain)).or(settings.int("rate_limit_us")).unwrap_or(0);
         Schedutil {
             rate_limit_us: us.clamp(0, i64::from(u32::MAX)) as u32,
             last_freq_update: Instant(0),
@@ -158,13 +166,19 @@ impl Governor for Schedutil {
         None
     }
 
-    fn update_util(&mut self, domain: &DomainView<'_>, cpu: CpuId, iowait: bool) -> Option<FreqRequest> {
+    fn update_util(
+        &mut self,
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        iowait: bool,
+    ) -> Option<FreqRequest> {
         let now = domain.now();
         let boost = &mut self.cpus[domain.position(cpu)].iowait;
         boost.sugov_iowait_boost(now, self.tick, iowait);
         boost.last_update = now;
         let forced = self.need_freq_update;
-        let update = forced || sugov_rate_limit_passed(now, self.last_freq_update, self.rate_limit_us);
+        let update =
+            forced || sugov_rate_limit_passed(now, self.last_freq_update, self.rate_limit_us);
         let need = self.need(domain, update);
         let raw = get_next_freq(domain.rev(), need.util, domain.capacity(), domain.freq_max());
         if !update {
@@ -174,7 +188,8 @@ impl Governor for Schedutil {
         }
         let cached = self.cached_raw_freq;
         self.need_freq_update = false;
-        let mut next = if raw == cached && !forced { self.next_freq } else { domain.resolve_freq(raw) };
+        let mut next =
+            if raw == cached && !forced { self.next_freq } else { domain.resolve_freq(raw) };
         self.cached_raw_freq = raw;
         let mut why = need.why;
         if domain.cpus().len() == 1 && self.hold(domain, cpu) && next < self.next_freq && !forced {

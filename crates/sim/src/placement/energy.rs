@@ -94,7 +94,13 @@ pub(super) fn find_energy_efficient_cpu(m: &Machine, task: TaskId) -> Placed {
 
 /// The previous CPU (if it is in this domain) and the one with most spare capacity, each with
 /// its spare capacity and how it fits; CPUs that do not fit are none.
-fn candidates(m: &Machine, task: TaskId, p: &TaskUtil, domain: &FreqDomain, prev: CpuId) -> Candidates {
+fn candidates(
+    m: &Machine,
+    task: TaskId,
+    p: &TaskUtil,
+    domain: &FreqDomain,
+    prev: CpuId,
+) -> Candidates {
     let t = m.task(task);
     let (mut util_min, mut util_max) = (t.clamps().min, t.clamps().max);
     let mut found = Candidates { prev: None, most_spare: None };
@@ -112,7 +118,10 @@ fn candidates(m: &Machine, task: TaskId, p: &TaskUtil, domain: &FreqDomain, prev
         let spare = m.capacity_of(cpu).0.saturating_sub(util.0);
         if cpu == prev {
             found.prev = Some((spare, fits));
-        } else if found.most_spare.is_none_or(|(_, most, best)| fits > best || (fits == best && spare > most)) {
+        } else if found
+            .most_spare
+            .is_none_or(|(_, most, best)| fits > best || (fits == best && spare > most))
+        {
             found.most_spare = Some((cpu, spare, fits));
         }
     }
@@ -120,11 +129,18 @@ fn candidates(m: &Machine, task: TaskId, p: &TaskUtil, domain: &FreqDomain, prev
 }
 
 /// `compute_energy`: of the whole domain, with the task on `dst` (`None`: nowhere).
-fn domain_energy(m: &Machine, task: TaskId, p: &TaskUtil, domain: &FreqDomain, dst: Option<CpuId>) -> u64 {
+fn domain_energy(
+    m: &Machine,
+    task: TaskId,
+    p: &TaskUtil,
+    domain: &FreqDomain,
+    dst: Option<CpuId>,
+) -> u64 {
     let capacity = m.cpu(domain.cpus[0]).capacity;
     let total = Util(capacity.0 * domain.cpus.len() as u64);
     let busy = busy_time(m, p, domain).min(total);
-    let sum = if dst.is_some() { Util(busy.0 + task_busy_time(m, task).0).min(total) } else { busy };
+    let sum =
+        if dst.is_some() { Util(busy.0 + task_busy_time(m, task).0).min(total) } else { busy };
     let max = max_util(m, task, p, domain, dst).min(Util(capacity.0));
     em_cpu_energy(m.rev, &EmPerfDomain::new(&domain.em), max, sum, capacity, capacity)
 }
@@ -136,11 +152,19 @@ fn task_busy_time(m: &Machine, task: TaskId) -> Util {
 
 /// `eenv_pd_busy_time`: all CPUs, without the task.
 fn busy_time(m: &Machine, p: &TaskUtil, domain: &FreqDomain) -> Util {
-    domain.cpus.iter().fold(Util(0), |sum, &cpu| sum + m.effective(cpu, m.cpu_util(cpu, Some(p), None, false)).util)
+    domain.cpus.iter().fold(Util(0), |sum, &cpu| {
+        sum + m.effective(cpu, m.cpu_util(cpu, Some(p), None, false)).util
+    })
 }
 
 /// `eenv_pd_max_util`: what the busiest CPU makes schedutil ask for.
-fn max_util(m: &Machine, task: TaskId, p: &TaskUtil, domain: &FreqDomain, dst: Option<CpuId>) -> Util {
+fn max_util(
+    m: &Machine,
+    task: TaskId,
+    p: &TaskUtil,
+    domain: &FreqDomain,
+    dst: Option<CpuId>,
+) -> Util {
     let t = m.task(task);
     let perf = |&cpu: &CpuId| {
         let mut eff = m.effective(cpu, m.cpu_util(cpu, Some(p), dst, true));

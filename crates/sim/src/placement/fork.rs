@@ -113,7 +113,11 @@ fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &CpuSet) -> Sta
     }
     let capacities = || group.iter().map(|c| m.capacity_of(c).0);
     let capacity: u64 = capacities().sum();
-    let kind = classify(&GroupLoad { capacity, util, runnable, running, weight: group.len() }, IMBALANCE_PCT, !fits);
+    let kind = classify(
+        &GroupLoad { capacity, util, runnable, running, weight: group.len() },
+        IMBALANCE_PCT,
+        !fits,
+    );
     let avg_load = if kind >= GroupType::FullyBusy { load * 1024 / capacity.max(1) } else { 0 };
     Stats { kind, idle_cpus, util, avg_load, max_capacity: capacities().max().unwrap_or(0) }
 }
@@ -135,7 +139,8 @@ pub(crate) fn classify(g: &GroupLoad, imbalance_pct: u64, misfit: bool) -> Group
         GroupType::Overloaded
     } else if misfit {
         GroupType::Misfit
-    } else if g.running < g.weight || (!full_runnable && g.capacity * 100 > g.util * imbalance_pct) {
+    } else if g.running < g.weight || (!full_runnable && g.capacity * 100 > g.util * imbalance_pct)
+    {
         GroupType::HasSpare
     } else {
         GroupType::FullyBusy
@@ -156,7 +161,9 @@ fn idlest_of_group(m: &Machine, task: TaskId, group: &CpuSet, this_cpu: CpuId) -
             let latency = |i: u32| states.get(i as usize).map_or(0, |s| s.exit_latency.0);
             let latency = c.idle.and_then(|i| i.state).map_or(0, latency);
             let since = c.idle.map_or(0, |i| i.since.0);
-            if idle.is_none_or(|(best, latest, _)| latency < best || (latency == best && since > latest)) {
+            if idle.is_none_or(|(best, latest, _)| {
+                latency < best || (latency == best && since > latest)
+            }) {
                 idle = Some((latency, since, cpu));
             }
         } else if idle.is_none() {

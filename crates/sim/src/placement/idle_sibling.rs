@@ -25,7 +25,11 @@ pub(super) fn select_idle_sibling(m: &Machine, task: TaskId) -> Placed {
     if recent != target && shares_cache(m, recent, target) && good(recent) {
         return Placed { cpu: recent, why: Why::IdleSibling };
     }
-    let idle = if m.root.asym_cpucap { select_idle_capacity(m, task, target) } else { select_idle_cpu(m, task, target) };
+    let idle = if m.root.asym_cpucap {
+        select_idle_capacity(m, task, target)
+    } else {
+        select_idle_cpu(m, task, target)
+    };
     match idle {
         Some(cpu) => Placed { cpu, why: Why::IdleSibling },
         None => Placed { cpu: target, why: Why::PrevCpu },

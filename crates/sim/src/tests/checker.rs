@@ -125,14 +125,22 @@ impl Checker {
     fn settled(&mut self) {
         for i in 0..self.cpus.len() {
             let (cpu, c) = (CpuId(i as u32), &self.cpus[i]);
-            let has_states = !self.platform.domains[self.platform.domain_of(cpu).expect("a CPU")].idle.is_empty();
+            let has_states = !self.platform.domains[self.platform.domain_of(cpu).expect("a CPU")]
+                .idle
+                .is_empty();
             let (runs, idle) = (c.runs, c.idle);
-            self.expect(runs.is_none() || idle.is_none(), || format!("{cpu} runs {runs:?} in idle state {idle:?}"));
-            self.expect(runs.is_some() || idle.is_some() || !has_states, || format!("{cpu} neither runs nor idles"));
+            self.expect(runs.is_none() || idle.is_none(), || {
+                format!("{cpu} runs {runs:?} in idle state {idle:?}")
+            });
+            self.expect(runs.is_some() || idle.is_some() || !has_states, || {
+                format!("{cpu} neither runs nor idles")
+            });
             if let Some(task) = runs {
                 let t = self.task(task);
                 let (on, doing, allowed) = (t.cpu, t.doing, t.allowed.contains(&cpu));
-                self.expect(on == cpu && doing == Doing::Runs, || format!("{cpu} runs {task}, which is {doing:?} on {on}"));
+                self.expect(on == cpu && doing == Doing::Runs, || {
+                    format!("{cpu} runs {task}, which is {doing:?} on {on}")
+                });
                 self.expect(allowed, || format!("{task} runs on {cpu}, where it may not"));
             }
         }
@@ -141,7 +149,12 @@ impl Checker {
             if t.doing != Doing::Waits || !t.user {
                 continue;
             }
-            let idle = |c: &CpuId| self.cpus[c.index()].runs.is_none().then(|| self.cpus[c.index()].idle_since.max(t.waits_since));
+            let idle = |c: &CpuId| {
+                self.cpus[c.index()]
+                    .runs
+                    .is_none()
+                    .then(|| self.cpus[c.index()].idle_since.max(t.waits_since))
+            };
             let since = t.allowed.iter().filter_map(idle).min();
             if let Some(waited) = since.map(|s| self.now - s).filter(|w| *w > STARVED_NS) {
                 self.fail(format!("T{i} has waited {waited} ns beside an idle CPU"));
@@ -160,7 +173,9 @@ impl Checker {
             p.woke();
         }
         self.expect(doing == from, || format!("{task} wakes on {cpu}, but it was {doing:?}"));
-        self.expect(from == Doing::New || was_on == cpu, || format!("{task} wakes on {cpu} without a migration from {was_on}"));
+        self.expect(from == Doing::New || was_on == cpu, || {
+            format!("{task} wakes on {cpu} without a migration from {was_on}")
+        });
         self.expect(allowed, || format!("{task} wakes on {cpu}, where it may not"));
     }
 
@@ -172,8 +187,12 @@ impl Checker {
         if ran.is_some() && next.is_none() {
             self.cpus[cpu.index()].idle_since = now;
         }
-        self.expect(ran == prev.map(|(t, _)| t), || format!("{cpu} leaves {prev:?}, but {ran:?} ran"));
-        self.expect(prev.map(|(t, _)| t) != next || next.is_none(), || format!("{cpu} switches from {next:?} to itself"));
+        self.expect(ran == prev.map(|(t, _)| t), || {
+            format!("{cpu} leaves {prev:?}, but {ran:?} ran")
+        });
+        self.expect(prev.map(|(t, _)| t) != next || next.is_none(), || {
+            format!("{cpu} switches from {next:?} to itself")
+        });
         if let Some((task, out)) = prev {
             self.left(task, out);
         }
@@ -185,7 +204,9 @@ impl Checker {
             if let Some(p) = &mut t.program {
                 p.began(now as f64);
             }
-            self.expect(doing == Doing::Waits && on == cpu, || format!("{cpu} runs {task}, which is {doing:?} on {on}"));
+            self.expect(doing == Doing::Waits && on == cpu, || {
+                format!("{cpu} runs {task}, which is {doing:?} on {on}")
+            });
         }
     }
 
@@ -202,9 +223,13 @@ impl Checker {
         let overdue = std::mem::take(&mut p.overdue);
         let late = (out != SwitchOut::Preempted).then(|| p.late(now as f64));
         let rounding = p.rounding();
-        self.expect(overdue <= rounding, || format!("{task} ran {overdue} ns past the end of its program's step"));
+        self.expect(overdue <= rounding, || {
+            format!("{task} ran {overdue} ns past the end of its program's step")
+        });
         if let Some(late) = late {
-            self.expect(late.is_some_and(|l| l.abs() <= rounding), || format!("{task} is {out:?}, off by {late:?} ns"));
+            self.expect(late.is_some_and(|l| l.abs() <= rounding), || {
+                format!("{task} is {out:?}, off by {late:?} ns")
+            });
         }
     }
 
@@ -236,11 +261,17 @@ impl TraceSink for Checker {
             Event::Migrate { task, from, to, .. } => {
                 let t = self.task(task);
                 let (was, doing) = (std::mem::replace(&mut t.cpu, to), t.doing);
-                self.expect(was == from && from != to, || format!("{task} migrates from {from} to {to}, but was on {was}"));
-                self.expect(matches!(doing, Doing::Waits | Doing::Sleeps), || format!("{task} migrates while it is {doing:?}"));
+                self.expect(was == from && from != to, || {
+                    format!("{task} migrates from {from} to {to}, but was on {was}")
+                });
+                self.expect(matches!(doing, Doing::Waits | Doing::Sleeps), || {
+                    format!("{task} migrates while it is {doing:?}")
+                });
             }
             Event::Phase { task, index, .. } => {
-                if let Some(cpus) = self.specs[task.index()].phases[index as usize].attr.cpus.clone() {
+                if let Some(cpus) =
+                    self.specs[task.index()].phases[index as usize].attr.cpus.clone()
+                {
                     self.task(task).allowed = cpus;
                 }
             }
@@ -255,7 +286,9 @@ impl TraceSink for Checker {
             Event::FreqRequest { cpu, freq, .. } => self.freq_is_opp(cpu, freq.0),
             Event::Idle { cpu, state } => {
                 let was = std::mem::replace(&mut self.cpus[cpu.index()].idle, state);
-                self.expect(was.is_some() != state.is_some(), || format!("{cpu} goes from idle state {was:?} to {state:?}"));
+                self.expect(was.is_some() != state.is_some(), || {
+                    format!("{cpu} goes from idle state {was:?} to {state:?}")
+                });
             }
             _ => {}
         }
@@ -267,8 +300,11 @@ impl TraceSink for Checker {
             self.book(CpuId(cpu as u32));
         }
         for i in 0..self.tasks.len() {
-            let (overdue, rounding) = self.tasks[i].program.as_ref().map_or((0.0, 0.0), |p| (p.overdue, p.rounding()));
-            self.expect(overdue <= rounding, || format!("T{i} ran {overdue} ns past the end of its program"));
+            let (overdue, rounding) =
+                self.tasks[i].program.as_ref().map_or((0.0, 0.0), |p| (p.overdue, p.rounding()));
+            self.expect(overdue <= rounding, || {
+                format!("T{i} ran {overdue} ns past the end of its program")
+            });
         }
         self.settled();
     }

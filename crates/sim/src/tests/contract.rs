@@ -4,8 +4,8 @@
 //! util, and a rate-limited one keeps to its limit. A placement returns a CPU that the task may
 //! use, and the same one when asked twice. Both say what they are and document what they take.
 
-use super::generate::{experiments, platforms};
 use super::experiment;
+use super::generate::{experiments, platforms};
 use crate::engine::Engine;
 use crate::governor::{self, FreqRequest, Governor};
 use crate::machine::{DomainView, Machine, State};
@@ -21,12 +21,23 @@ use risetime_trace::Why;
 fn machine(platform: &Platform, governor: &'static str, set: &[(&str, Value)]) -> Experiment {
     let mut set = set.to_vec();
     set.push(("governor", Value::Name(governor.into())));
-    experiment(platform.clone(), Workload::load("idle").expect("built in"), "linux-7.2", &set, Span::from_ms(1))
+    experiment(
+        platform.clone(),
+        Workload::load("idle").expect("built in"),
+        "linux-7.2",
+        &set,
+        Span::from_ms(1),
+    )
 }
 
-fn governors<'a>(e: &Experiment, engine: &'a mut Engine<'_>) -> (&'a mut Machine, Vec<Box<dyn Governor>>) {
+fn governors<'a>(
+    e: &Experiment,
+    engine: &'a mut Engine<'_>,
+) -> (&'a mut Machine, Vec<Box<dyn Governor>>) {
     let descriptor = governor::find(e.settings.name("governor").expect("resolved"));
-    let made = (0..e.platform.domains.len()).map(|d| (descriptor.make)(&e.platform, d, &e.settings)).collect();
+    let made = (0..e.platform.domains.len())
+        .map(|d| (descriptor.make)(&e.platform, d, &e.settings))
+        .collect();
     (&mut engine.m, made)
 }
 
@@ -42,7 +53,10 @@ struct Look {
 
 fn looks() -> impl Strategy<Value = Vec<Look>> {
     let look = (0..3_000_000u64, any::<u32>(), 0..1100u64, any::<bool>(), any::<bool>());
-    vec(look.prop_map(|(after, cpu, util, iowait, idled)| Look { after, cpu, util, iowait, idled }), 1..60)
+    vec(
+        look.prop_map(|(after, cpu, util, iowait, idled)| Look { after, cpu, util, iowait, idled }),
+        1..60,
+    )
 }
 
 /// Every answer with its time and domain.
@@ -189,8 +203,14 @@ fn the_names_in_the_settings_are_those_of_the_registries() {
 
 #[test]
 fn everything_that_can_be_set_says_what_it_is() {
-    let sentence = |doc: &str| doc.len() > 10 && !doc.ends_with('.') && doc.starts_with(|c: char| !c.is_uppercase() || doc.starts_with("CPU"));
-    for doc in governor::REGISTRY.iter().map(|d| d.doc).chain(placement::REGISTRY.iter().map(|d| d.doc)) {
+    let sentence = |doc: &str| {
+        doc.len() > 10
+            && !doc.ends_with('.')
+            && doc.starts_with(|c: char| !c.is_uppercase() || doc.starts_with("CPU"))
+    };
+    for doc in
+        governor::REGISTRY.iter().map(|d| d.doc).chain(placement::REGISTRY.iter().map(|d| d.doc))
+    {
         assert!(sentence(doc), "{doc:?}");
     }
     let catalogue = catalogue();
@@ -210,8 +230,14 @@ fn everything_that_can_be_set_says_what_it_is() {
         // A unit, unless it is a name, a switch, or the number of something.
         let plain = matches!(p.range, Range::OneOf(_) | Range::Int(0, 1)) || p.name == "first_cpu";
         assert_eq!(p.unit.is_empty(), plain, "{}: unit {:?}", p.name, p.unit);
-        let suffix = [("_us", "µs"), ("_ns", "ns"), ("_ms", "ms")].into_iter().find(|(s, _)| p.name.ends_with(s));
+        let suffix = [("_us", "µs"), ("_ns", "ns"), ("_ms", "ms")]
+            .into_iter()
+            .find(|(s, _)| p.name.ends_with(s));
         assert!(suffix.is_none_or(|(_, unit)| unit == p.unit), "{}: unit {:?}", p.name, p.unit);
-        assert!(group.owner.is_none_or(|(kind, name)| kind == "governor" && governor::NAMES.contains(&name)));
+        assert!(
+            group
+                .owner
+                .is_none_or(|(kind, name)| kind == "governor" && governor::NAMES.contains(&name))
+        );
     }
 }

@@ -3,10 +3,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span, Util};
+use risetime_model::Experiment;
 use risetime_model::platform::{Domain, IdleState, Opp, Platform};
 use risetime_model::settings::Value;
 use risetime_model::workload::{Attr, Event, Phase, Repeat, StartAt, TaskSpec, Workload};
-use risetime_model::Experiment;
 
 /// An experiment of a few hundred ms.
 pub(super) fn experiments() -> impl Strategy<Value = Experiment> {
@@ -39,14 +39,29 @@ fn settings(nr_cpus: u32) -> impl Strategy<Value = Vec<(&'static str, Value)>> {
     let int = |name: &'static str, range: std::ops::Range<i64>| {
         prop::option::weighted(0.3, range).prop_map(move |v| v.map(|v| (name, Value::Int(v))))
     };
-    let placement = prop_oneof![3 => Just(None), 1 => Just(Some(("placement", Value::Name("prev".into()))))];
+    let placement =
+        prop_oneof![3 => Just(None), 1 => Just(Some(("placement", Value::Name("prev".into()))))];
     (
-        (int("rate_limit_us", 0..20_000), int("scaling_setspeed", 0..4_000_000), int("sugov_work_ns", 0..200_000)),
-        (int("background_util", 0..300), int("start_util", 0..1025), int("start_period_contrib", 0..1024)),
-        (int("first_tick_ns", 0..20_000_000), int("first_cpu", 0..i64::from(nr_cpus)), int("sched_energy_aware", 0..2)),
+        (
+            int("rate_limit_us", 0..20_000),
+            int("scaling_setspeed", 0..4_000_000),
+            int("sugov_work_ns", 0..200_000),
+        ),
+        (
+            int("background_util", 0..300),
+            int("start_util", 0..1025),
+            int("start_period_contrib", 0..1024),
+        ),
+        (
+            int("first_tick_ns", 0..20_000_000),
+            int("first_cpu", 0..i64::from(nr_cpus)),
+            int("sched_energy_aware", 0..2),
+        ),
         (int("base_slice_ns", 100_000..8_000_000), placement),
     )
-        .prop_map(|((a, b, c), (d, e, f), (g, h, i), (j, k))| [a, b, c, d, e, f, g, h, i, j, k].into_iter().flatten().collect())
+        .prop_map(|((a, b, c), (d, e, f), (g, h, i), (j, k))| {
+            [a, b, c, d, e, f, g, h, i, j, k].into_iter().flatten().collect()
+        })
 }
 
 pub(super) fn platforms() -> impl Strategy<Value = Platform> {
@@ -61,9 +76,19 @@ pub(super) fn platforms() -> impl Strategy<Value = Platform> {
         }
         // The biggest CPU has 1024.
         let biggest = domains.iter().map(|d| d.capacity).max().expect("a domain");
-        domains.iter_mut().filter(|d| d.capacity == biggest).for_each(|d| d.capacity = Capacity(1024));
-        let sources = [("capacity", "generated"), ("opp", "generated")].map(|(k, v)| (k.into(), v.into()));
-        Platform { name: "generated".into(), about: String::new(), hz, domains, sources: sources.into() }
+        domains
+            .iter_mut()
+            .filter(|d| d.capacity == biggest)
+            .for_each(|d| d.capacity = Capacity(1024));
+        let sources =
+            [("capacity", "generated"), ("opp", "generated")].map(|(k, v)| (k.into(), v.into()));
+        Platform {
+            name: "generated".into(),
+            about: String::new(),
+            hz,
+            domains,
+            sources: sources.into(),
+        }
     })
 }
 
@@ -71,12 +96,23 @@ fn domains() -> impl Strategy<Value = Domain> {
     let opp = (50_000..800_000u64, 1_000..500_000u64, 0..400_000u64);
     let idle = (0..300_000u64, 0..5_000_000u64);
     let capacity = prop_oneof![Just(1024), Just(512), 100..1024u64];
-    (1..=4u32, capacity, any::<bool>(), vec(opp, 1..=6), vec(idle, 0..=2), prop::bool::weighted(0.8)).prop_map(
-        |(cpus, capacity, fast_switch, opps, idle, powered)| {
+    (
+        1..=4u32,
+        capacity,
+        any::<bool>(),
+        vec(opp, 1..=6),
+        vec(idle, 0..=2),
+        prop::bool::weighted(0.8),
+    )
+        .prop_map(|(cpus, capacity, fast_switch, opps, idle, powered)| {
             let (mut freq, mut power) = (0, 0);
             let opps = opps.into_iter().map(|(f, p, latency)| {
                 (freq, power) = (freq + f, power + p);
-                Opp { freq: KHz(freq), power: MicroWatts(if powered { power } else { 0 }), latency: Span(latency) }
+                Opp {
+                    freq: KHz(freq),
+                    power: MicroWatts(if powered { power } else { 0 }),
+                    latency: Span(latency),
+                }
             });
             let (mut exit, mut residency) = (0, 0);
             let idle = idle.into_iter().enumerate().map(|(i, (e, r))| {
@@ -97,45 +133,50 @@ fn domains() -> impl Strategy<Value = Domain> {
                 opps: opps.collect(),
                 idle: idle.collect(),
             }
-        },
-    )
+        })
 }
 
 fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
-    (vec(tasks(nr_cpus), 1..=6), prop::option::weighted(0.2, 0..2usize)).prop_map(|(mut tasks, start)| {
-        for (i, task) in tasks.iter_mut().enumerate() {
-            task.comm = format!("t{i}");
-        }
-        Workload {
-            name: "generated".into(),
-            about: String::new(),
-            tasks,
-            duration: None,
-            calibration: None,
-            without_effect: Vec::new(),
-            start_at: start.map_or(StartAt::Creation, StartAt::Phase),
-        }
-    })
+    (vec(tasks(nr_cpus), 1..=6), prop::option::weighted(0.2, 0..2usize)).prop_map(
+        |(mut tasks, start)| {
+            for (i, task) in tasks.iter_mut().enumerate() {
+                task.comm = format!("t{i}");
+            }
+            Workload {
+                name: "generated".into(),
+                about: String::new(),
+                tasks,
+                duration: None,
+                calibration: None,
+                without_effect: Vec::new(),
+                start_at: start.map_or(StartAt::Creation, StartAt::Phase),
+            }
+        },
+    )
 }
 
 fn tasks(nr_cpus: u32) -> impl Strategy<Value = TaskSpec> {
     let delay = prop_oneof![Just(0), 0..30_000_000u64];
     let repeat = prop_oneof![3 => Just(Repeat::Forever), 1 => (1..6u32).prop_map(Repeat::Times)];
-    (delay, repeat, vec(phases(nr_cpus), 1..=3), attrs(nr_cpus)).prop_map(|(delay, repeat, phases, attr)| TaskSpec {
-        comm: String::new(),
-        delay: Span(delay),
-        repeat,
-        phases,
-        attr,
-    })
+    (delay, repeat, vec(phases(nr_cpus), 1..=3), attrs(nr_cpus)).prop_map(
+        |(delay, repeat, phases, attr)| TaskSpec {
+            comm: String::new(),
+            delay: Span(delay),
+            repeat,
+            phases,
+            attr,
+        },
+    )
 }
 
 fn phases(nr_cpus: u32) -> impl Strategy<Value = Phase> {
-    (1..4u32, 1_000..5_000_000u64, vec(events(), 0..4), attrs(nr_cpus)).prop_map(|(n, work, mut events, attr)| {
-        // Every loop takes time.
-        events.insert(0, Event::Run(Span(work)));
-        Phase { name: "p".into(), repeat: Repeat::Times(n), events, attr }
-    })
+    (1..4u32, 1_000..5_000_000u64, vec(events(), 0..4), attrs(nr_cpus)).prop_map(
+        |(n, work, mut events, attr)| {
+            // Every loop takes time.
+            events.insert(0, Event::Run(Span(work)));
+            Phase { name: "p".into(), repeat: Repeat::Times(n), events, attr }
+        },
+    )
 }
 
 fn events() -> impl Strategy<Value = Event> {

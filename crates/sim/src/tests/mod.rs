@@ -14,7 +14,13 @@ use risetime_trace::{Event, Header, TraceSink};
 use std::sync::Arc;
 
 /// `workload` on `platform` under `policy` with these settings, for so long.
-fn experiment(platform: Platform, workload: Workload, policy: &str, set: &[(&str, Value)], duration: Span) -> Experiment {
+fn experiment(
+    platform: Platform,
+    workload: Workload,
+    policy: &str,
+    set: &[(&str, Value)],
+    duration: Span,
+) -> Experiment {
     let set: Vec<(String, Value)> = set.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
     let policy = Policy::from_arg_with(policy, &set).expect("a policy");
     let settings = crate::resolve(&platform, &policy).expect("settings");

@@ -4,9 +4,9 @@
 //! story ([`Checker`]); the same experiment gives the same bytes, whatever the platform is
 //! called.
 
+use super::Bytes;
 use super::checker::Checker;
 use super::generate::experiments;
-use super::Bytes;
 use crate::engine::Engine;
 use crate::machine::{Machine, Role, State};
 use crate::{Simulator, setup};
@@ -29,8 +29,11 @@ fn run_checked(e: &Experiment) -> Result<Checker, TestCaseError> {
     // It goes wrong again; the first complaint is the one to print.
     let _ = step_through(e, &mut bytes);
     let from: u64 = checker.wrong[0].split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
-    let led_to_it = |l: &&str| l.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).is_some_and(|ns| ns <= from);
-    let lines: Vec<&str> = bytes.0.lines().filter(|l| !l.contains(" Phase")).filter(led_to_it).collect();
+    let led_to_it = |l: &&str| {
+        l.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).is_some_and(|ns| ns <= from)
+    };
+    let lines: Vec<&str> =
+        bytes.0.lines().filter(|l| !l.contains(" Phase")).filter(led_to_it).collect();
     let last = lines[lines.len().saturating_sub(40)..].join("\n");
     Err(TestCaseError::fail(format!("{}\n{last}", checker.wrong.join("\n"))))
 }
@@ -52,16 +55,28 @@ fn consistent(e: &Engine<'_>) -> Result<(), String> {
     for (i, t) in m.tasks.iter().enumerate() {
         let id = TaskId(i as u32);
         let Role::User(_) = t.role else { continue };
-        let queued: Vec<CpuId> = m.platform.cpus().filter(|c| m.cpu(*c).cfs.get(id).is_some()).collect();
+        let queued: Vec<CpuId> =
+            m.platform.cpus().filter(|c| m.cpu(*c).cfs.get(id).is_some()).collect();
         let ok = match (t.state, &queued[..]) {
             (State::New | State::Exited, []) => t.entity.is_some(),
             (State::Sleeping, []) => t.entity.is_some(),
-            (State::Sleeping, [cpu]) => *cpu == t.cpu && m.cpu(*cpu).cfs.get(id).is_some_and(|e| e.sched_delayed),
-            (State::Runnable, [cpu]) => *cpu == t.cpu && t.entity.is_none() && m.cpu(*cpu).cfs.get(id).is_some_and(|e| !e.sched_delayed),
+            (State::Sleeping, [cpu]) => {
+                *cpu == t.cpu && m.cpu(*cpu).cfs.get(id).is_some_and(|e| e.sched_delayed)
+            }
+            (State::Runnable, [cpu]) => {
+                *cpu == t.cpu
+                    && t.entity.is_none()
+                    && m.cpu(*cpu).cfs.get(id).is_some_and(|e| !e.sched_delayed)
+            }
             _ => false,
         };
         if !ok {
-            return Err(format!("{id} is {:?} on {}, queued on {queued:?}, off its queue: {}", t.state, t.cpu, t.entity.is_some()));
+            return Err(format!(
+                "{id} is {:?} on {}, queued on {queued:?}, off its queue: {}",
+                t.state,
+                t.cpu,
+                t.entity.is_some()
+            ));
         }
     }
     for cpu in m.platform.cpus() {
@@ -73,19 +88,35 @@ fn consistent(e: &Engine<'_>) -> Result<(), String> {
 fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId) -> Result<(), String> {
     let c = m.cpu(cpu);
     let user = c.curr.filter(|t| e.is_user(*t));
-    let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{cpu}: {what}")) };
+    let ensure =
+        |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{cpu}: {what}")) };
     ensure(user == c.cfs.curr().map(|e| e.id), "the fair class's current task is not the CPU's")?;
     ensure(c.idle.is_some() == c.curr.is_none(), "idle with a task, or neither")?;
-    ensure(c.idle.is_none_or(|_| c.nr_running() == 0 || c.waking), "idle with work, and nobody wakes it")?;
-    ensure(c.curr.is_none_or(|t| m.task(t).state == State::Runnable), "the running task is not runnable")?;
-    ensure(c.dl.is_empty() || c.curr == c.dl.first().copied() || c.waking, "a kthread waits for a fair task")?;
+    ensure(
+        c.idle.is_none_or(|_| c.nr_running() == 0 || c.waking),
+        "idle with work, and nobody wakes it",
+    )?;
+    ensure(
+        c.curr.is_none_or(|t| m.task(t).state == State::Runnable),
+        "the running task is not runnable",
+    )?;
+    ensure(
+        c.dl.is_empty() || c.curr == c.dl.first().copied() || c.waking,
+        "a kthread waits for a fair task",
+    )?;
     let runnable: Vec<TaskId> = c.cfs.iter().filter(|e| !e.sched_delayed).map(|e| e.id).collect();
     let util_est: u64 = runnable.iter().map(|t| m.task(*t).util_est.value().0).sum();
-    ensure(c.util_est.0 == util_est, &format!("util_est is {}, of its tasks {util_est}", c.util_est))?;
+    ensure(
+        c.util_est.0 == util_est,
+        &format!("util_est is {}, of its tasks {util_est}", c.util_est),
+    )?;
     let clamps = c.uclamp.clamps();
     for t in &runnable {
         let own = m.task(*t).clamps();
-        ensure(clamps.min >= own.min && clamps.max >= own.max, "a runnable task's clamps are not counted")?;
+        ensure(
+            clamps.min >= own.min && clamps.max >= own.max,
+            "a runnable task's clamps are not counted",
+        )?;
     }
     ensure(runnable.is_empty() == c.uclamp.uclamp_rq_is_idle(), "clamps are counted of no task")?;
     sums_agree(m, cpu)
@@ -95,15 +126,25 @@ fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId) -> Result<(), String>
 /// and each leave: what leaves unlocked takes an average that may be a period old, 2 % of it.
 fn sums_agree(m: &Machine, cpu: CpuId) -> Result<(), String> {
     let c = m.cpu(cpu);
-    let attached = m.tasks.iter().enumerate().filter(|(_, t)| t.cpu == cpu && t.avg.last_update_time.0 != 0);
-    let (mut util, mut runnable, mut n) = (c.cfs_avg.removed.util_avg.0, c.cfs_avg.removed.runnable_avg.0, 0);
+    let attached =
+        m.tasks.iter().enumerate().filter(|(_, t)| t.cpu == cpu && t.avg.last_update_time.0 != 0);
+    let (mut util, mut runnable, mut n) =
+        (c.cfs_avg.removed.util_avg.0, c.cfs_avg.removed.runnable_avg.0, 0);
     for (i, t) in attached {
         let mut avg = t.avg;
         let id = TaskId(i as u32);
         let running = c.cfs.curr().is_some_and(|e| e.id == id);
         let queued = c.cfs.get(id);
         let is_runnable = queued.is_some_and(|e| !e.sched_delayed);
-        update_load_avg_se(m.decay, c.cfs_avg.avg.last_update_time, &mut avg, t.weight, queued.is_some(), u64::from(is_runnable), running);
+        update_load_avg_se(
+            m.decay,
+            c.cfs_avg.avg.last_update_time,
+            &mut avg,
+            t.weight,
+            queued.is_some(),
+            u64::from(is_runnable),
+            running,
+        );
         let (u, r) = by_sums(m, &avg);
         (util, runnable, n) = (util + u, runnable + r, n + 1);
     }
@@ -113,7 +154,9 @@ fn sums_agree(m: &Machine, cpu: CpuId) -> Result<(), String> {
     if close(all, util) && close(all_runnable, runnable) {
         return Ok(());
     }
-    Err(format!("{cpu}: util {all} and runnable {all_runnable}, of its {n} tasks {util} and {runnable}"))
+    Err(format!(
+        "{cpu}: util {all} and runnable {all_runnable}, of its {n} tasks {util} and {runnable}"
+    ))
 }
 
 /// Util and runnable as the sums have them now; the averages stand since the last period.

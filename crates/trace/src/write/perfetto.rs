@@ -130,9 +130,7 @@ impl<W: io::Write> Writer<W> {
             return;
         };
         bundle.nested(bundle::EVENT, |m| {
-            m.uint(ftrace::TIMESTAMP, at.0)
-                .int(ftrace::PID, pid)
-                .nested(kind, fill);
+            m.uint(ftrace::TIMESTAMP, at.0).int(ftrace::PID, pid).nested(kind, fill);
         });
         if bundle.0.len() >= BUNDLE {
             self.flush_bundle(index);
@@ -171,8 +169,7 @@ impl<W: io::Write> Writer<W> {
         self.tracks.insert(uuid, None);
         self.packet(None, |m| {
             m.nested(packet::TRACK_DESCRIPTOR, |m| {
-                m.uint(descriptor::UUID, uuid)
-                    .string(descriptor::NAME, name);
+                m.uint(descriptor::UUID, uuid).string(descriptor::NAME, name);
                 if let Some(parent) = parent {
                     m.uint(descriptor::PARENT_UUID, parent);
                 }
@@ -201,12 +198,7 @@ impl<W: io::Write> Writer<W> {
         let uuid = Track::Cpu.of(cpu.0);
         if !self.tracks.contains_key(&uuid) {
             self.describe(Track::Cpus.of(0), None, "CPU signals", |_| {});
-            self.describe(
-                uuid,
-                Some(Track::Cpus.of(0)),
-                &format!("CPU{}", cpu.0),
-                |_| {},
-            );
+            self.describe(uuid, Some(Track::Cpus.of(0)), &format!("CPU{}", cpu.0), |_| {});
         }
         uuid
     }
@@ -295,9 +287,7 @@ impl<W: io::Write> Writer<W> {
     }
 
     fn comm(&self, task: TaskId) -> String {
-        self.tasks
-            .get(&task.0)
-            .map_or_else(|| format!("{task}"), |t| t.comm.clone())
+        self.tasks.get(&task.0).map_or_else(|| format!("{task}"), |t| t.comm.clone())
     }
     fn tgid(&self, task: TaskId) -> i64 {
         match self.tasks.get(&task.0) {
@@ -315,13 +305,7 @@ impl<W: io::Write> Writer<W> {
         cpu: CpuId,
         why: Why,
     ) {
-        self.tasks.insert(
-            task.0,
-            Task {
-                comm: comm.to_owned(),
-                user,
-            },
-        );
+        self.tasks.insert(task.0, Task { comm: comm.to_owned(), user });
         let (tid, tgid) = (tid(task), self.tgid(task));
         self.packet(Some(at), |m| {
             m.nested(packet::PROCESS_TREE, |m| {
@@ -340,24 +324,10 @@ impl<W: io::Write> Writer<W> {
                 });
             });
         });
-        self.wakeup(
-            at,
-            task,
-            cpu,
-            [ftrace::SCHED_WAKING, ftrace::SCHED_WAKEUP_NEW],
-        );
+        self.wakeup(at, task, cpu, [ftrace::SCHED_WAKING, ftrace::SCHED_WAKEUP_NEW]);
         let thread = self.thread(task);
-        let notes = [
-            ("cpu", Note::Number(cpu.0.into())),
-            ("why", Note::Text(why.as_str())),
-        ];
-        self.instant(
-            at,
-            thread,
-            "placement",
-            &format!("created on {cpu}: {why}"),
-            &notes,
-        );
+        let notes = [("cpu", Note::Number(cpu.0.into())), ("why", Note::Text(why.as_str()))];
+        self.instant(at, thread, "placement", &format!("created on {cpu}: {why}"), &notes);
     }
 
     fn wakeup(&mut self, at: Instant, task: TaskId, cpu: CpuId, kinds: [u32; 2]) {
@@ -427,25 +397,14 @@ impl<W: io::Write> Writer<W> {
             ("to", Note::Number(to.0.into())),
             ("why", Note::Text(why.as_str())),
         ];
-        self.instant(
-            at,
-            thread,
-            "placement",
-            &format!("{from} → {to}: {why}"),
-            &notes,
-        );
+        self.instant(at, thread, "placement", &format!("{from} → {to}: {why}"), &notes);
     }
 
     fn freq(&mut self, at: Instant, cpu: CpuId, freq: KHz) {
-        let cpus = self
-            .domains
-            .get(&cpu.0)
-            .cloned()
-            .unwrap_or_else(|| vec![cpu]);
+        let cpus = self.domains.get(&cpu.0).cloned().unwrap_or_else(|| vec![cpu]);
         for cpu in cpus {
             self.ftrace(at, cpu, 0, ftrace::CPU_FREQUENCY, |m| {
-                m.uint(cpu_power::STATE, freq.0)
-                    .uint(cpu_power::CPU_ID, cpu.0.into());
+                m.uint(cpu_power::STATE, freq.0).uint(cpu_power::CPU_ID, cpu.0.into());
             });
         }
     }
@@ -471,10 +430,7 @@ impl<W: io::Write> Writer<W> {
         match task {
             Some(task) => {
                 let comm = self.comm(task);
-                let notes = [
-                    ("task", Note::Text(&comm)),
-                    ("tid", Note::Number(tid(task) as u64)),
-                ];
+                let notes = [("task", Note::Text(&comm)), ("tid", Note::Number(tid(task) as u64))];
                 self.instant(at, track, "misfit", &format!("misfit: {comm}"), &notes);
             }
             None => self.instant(at, track, "misfit", "misfit cleared", &[]),
@@ -505,22 +461,10 @@ impl<W: io::Write> Writer<W> {
                 format!("{:?}", signal.origin).to_lowercase(),
             ));
         }
-        notes.extend(
-            header
-                .lost
-                .iter()
-                .enumerate()
-                .map(|(i, l)| (format!("lost.{i}"), l.clone())),
-        );
-        let notes: Vec<_> = notes
-            .iter()
-            .map(|(k, v)| (k.as_str(), Note::Text(v)))
-            .collect();
+        notes.extend(header.lost.iter().enumerate().map(|(i, l)| (format!("lost.{i}"), l.clone())));
+        let notes: Vec<_> = notes.iter().map(|(k, v)| (k.as_str(), Note::Text(v))).collect();
         self.describe(Track::Run.of(0), None, "risetime", |_| {});
-        let name = format!(
-            "{} on {}, {}",
-            header.workload, header.platform.name, header.policy
-        );
+        let name = format!("{} on {}, {}", header.workload, header.platform.name, header.policy);
         self.instant(Instant(0), Track::Run.of(0), "run", &name, &notes);
     }
 }
@@ -528,26 +472,18 @@ impl<W: io::Write> Writer<W> {
 impl<W: io::Write> TraceSink for Writer<W> {
     fn header(&mut self, header: &Header) {
         let platform = &header.platform;
-        self.bundles
-            .resize_with(platform.nr_cpus(), Message::default);
-        self.domains = platform
-            .domains
-            .iter()
-            .map(|d| (d.cpus[0].0, d.cpus.clone()))
-            .collect();
+        self.bundles.resize_with(platform.nr_cpus(), Message::default);
+        self.domains = platform.domains.iter().map(|d| (d.cpus[0].0, d.cpus.clone())).collect();
         self.packet(Some(Instant(0)), |m| {
-            m.uint(
-                packet::SEQUENCE_FLAGS,
-                packet::SEQ_INCREMENTAL_STATE_CLEARED,
-            )
-            .uint(packet::FIRST_PACKET_ON_SEQUENCE, 1)
-            .nested(packet::SYSTEM_INFO, |m| {
-                m.nested(system_info::UTSNAME, |m| {
-                    m.string(system_info::UTSNAME_SYSNAME, "Linux")
-                        .string(system_info::UTSNAME_RELEASE, &header.kernel_release);
+            m.uint(packet::SEQUENCE_FLAGS, packet::SEQ_INCREMENTAL_STATE_CLEARED)
+                .uint(packet::FIRST_PACKET_ON_SEQUENCE, 1)
+                .nested(packet::SYSTEM_INFO, |m| {
+                    m.nested(system_info::UTSNAME, |m| {
+                        m.string(system_info::UTSNAME_SYSNAME, "Linux")
+                            .string(system_info::UTSNAME_RELEASE, &header.kernel_release);
+                    });
+                    m.int(system_info::HZ, platform.hz.into());
                 });
-                m.int(system_info::HZ, platform.hz.into());
-            });
         });
         self.packet(Some(Instant(0)), |m| {
             m.nested(packet::PROCESS_TREE, |m| {
@@ -563,14 +499,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
 
     fn event(&mut self, at: Instant, event: &Event<'_>) {
         match *event {
-            Event::TaskNew {
-                task,
-                comm,
-                user,
-                cpu,
-                why,
-                ..
-            } => {
+            Event::TaskNew { task, comm, user, cpu, why, .. } => {
                 self.task_new(at, task, comm, user, cpu, why);
             }
             Event::MaxSpeed { task, max_speed } => {
@@ -588,65 +517,35 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 self.wakeup(at, task, cpu, [ftrace::SCHED_WAKING, ftrace::SCHED_WAKEUP]);
             }
             Event::Switch { cpu, prev, next } => self.switch(at, cpu, prev, next),
-            Event::Migrate {
-                task,
-                from,
-                to,
-                why,
-            } => self.migrate(at, task, from, to, why),
+            Event::Migrate { task, from, to, why } => self.migrate(at, task, from, to, why),
             Event::Phase { task, index, name } => {
                 let thread = self.thread(task);
                 let notes = [("phase", Note::Number(index.into()))];
                 self.instant(at, thread, "phase", name, &notes);
             }
             Event::Freq { cpu, freq } => self.freq(at, cpu, freq),
-            Event::FreqRequest {
-                cpu,
-                util,
-                freq,
-                why,
-            } => self.request(at, cpu, util.0, freq, why),
+            Event::FreqRequest { cpu, util, freq, why } => self.request(at, cpu, util.0, freq, why),
             Event::Idle { cpu, state } => {
                 self.ftrace(at, cpu, 0, ftrace::CPU_IDLE, |m| {
-                    m.uint(
-                        cpu_power::STATE,
-                        state.map_or(cpu_power::NOT_IDLE, u64::from),
-                    )
-                    .uint(cpu_power::CPU_ID, cpu.0.into());
+                    m.uint(cpu_power::STATE, state.map_or(cpu_power::NOT_IDLE, u64::from))
+                        .uint(cpu_power::CPU_ID, cpu.0.into());
                 });
             }
-            Event::PeltTask {
-                task,
-                util_avg,
-                runnable_avg,
-                ..
-            } => {
+            Event::PeltTask { task, util_avg, runnable_avg, .. } => {
                 let thread = |w: &mut Self| Some(w.thread(task));
                 self.counter(at, Track::TaskUtil, task.0, util_avg.0, thread);
                 self.counter(at, Track::TaskRunnable, task.0, runnable_avg.0, thread);
             }
             Event::UtilEst { task, util_est } => {
-                self.counter(at, Track::TaskUtilEst, task.0, util_est.0, |w| {
-                    Some(w.thread(task))
-                });
+                self.counter(at, Track::TaskUtilEst, task.0, util_est.0, |w| Some(w.thread(task)));
             }
-            Event::PeltCfs {
-                cpu,
-                util_avg,
-                runnable_avg,
-                util_est,
-                ..
-            } => {
+            Event::PeltCfs { cpu, util_avg, runnable_avg, util_est, .. } => {
                 let track = |w: &mut Self| Some(w.cpu(cpu));
                 self.counter(at, Track::CfsUtil, cpu.0, util_avg.0, track);
                 self.counter(at, Track::CfsRunnable, cpu.0, runnable_avg.0, track);
                 self.counter(at, Track::CfsUtilEst, cpu.0, util_est.0, track);
             }
-            Event::PeltPressure {
-                cpu,
-                class,
-                util_avg,
-            } => {
+            Event::PeltPressure { cpu, class, util_avg } => {
                 let kind = match class {
                     "rt" => Track::RtUtil,
                     "dl" => Track::DlUtil,
@@ -660,11 +559,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
             }
             Event::Overutilized { on } => {
                 self.counter(at, Track::Overutilized, 0, on.into(), |_| None);
-                let name = if on {
-                    "overutilized"
-                } else {
-                    "no longer overutilized"
-                };
+                let name = if on { "overutilized" } else { "no longer overutilized" };
                 self.instant(at, Track::Run.of(0), "overutilized", name, &[]);
             }
             Event::Misfit { cpu, task } => self.misfit(at, cpu, task),

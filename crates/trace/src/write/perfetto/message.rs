@@ -40,10 +40,7 @@ impl Message {
         self.0.extend([0; 4]);
         fill(self);
         let len = (self.0.len() - at - 4) as u32;
-        debug_assert!(
-            len < 1 << 28,
-            "a message of {len} bytes has no four-byte length"
-        );
+        debug_assert!(len < 1 << 28, "a message of {len} bytes has no four-byte length");
         for i in 0..4 {
             let more = if i < 3 { 0x80 } else { 0 };
             self.0[at + i] = (len >> (7 * i)) as u8 & 0x7f | more;
