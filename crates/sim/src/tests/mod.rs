@@ -4,6 +4,7 @@
 #[expect(clippy::float_arithmetic, reason = "it checks the integers")]
 mod checker;
 mod contract;
+mod decisions;
 mod generate;
 mod properties;
 
