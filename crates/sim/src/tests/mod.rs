@@ -4,6 +4,8 @@
 #[expect(clippy::float_arithmetic, reason = "it checks the integers")]
 mod checker;
 mod contract;
+#[expect(clippy::disallowed_methods, reason = "the logs to compare with are files")]
+mod decisions;
 mod generate;
 mod properties;
 
