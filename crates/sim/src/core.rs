@@ -560,6 +560,8 @@ impl Engine<'_> {
         if let Some(cpus) = &attr.cpus {
             let allowed: CpuSet = cpus.iter().copied().collect();
             self.set_cpus_allowed(task, allowed);
+        } else if new == old {
+            return;
         }
         let max_speed = self.m.max_speed(task);
         if max_speed != self.m.task(task).max_speed {
