@@ -27,13 +27,14 @@ use std::io::{self, Write};
 const MAGIC: &[u8] = b"risetime-answer 1\n";
 
 /// 64-bit FNV-1a, continued from `hash`.
-fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
+pub fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
     for b in bytes {
         hash = (hash ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3);
     }
     hash
 }
-const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+/// Where a hash starts.
+pub const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// Writes an answer.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 //! CACHE/qemu/VERSION/…                           QEMU with its libraries, where the system's
 //!                                                is older than 8.1 or missing
 //! CACHE/apt/ARCH/…                               lists of packages
+//! CACHE/boots/KEY                                fingerprints of runs
 //! ```
 //!
 //! CACHE is `$RISETIME_CACHE`, else `risetime` in the user's cache directory. An entry is made
@@ -66,6 +67,11 @@ impl Cache {
     /// A cache in `dir`.
     pub fn at(dir: impl Into<PathBuf>) -> Cache {
         Cache(dir.into())
+    }
+
+    /// Where fingerprints of runs are kept.
+    pub(crate) fn boots(&self) -> PathBuf {
+        self.0.join("boots")
     }
 
     /// The kernels in the cache, newest first.

@@ -12,6 +12,7 @@ mod apt;
 mod collect;
 pub mod dtb;
 pub mod fetch;
+mod guard;
 mod initramfs;
 mod plan;
 mod qemu;
@@ -23,6 +24,7 @@ mod tests;
 
 pub use qemu::Qemu;
 
+use guard::Guard;
 use initramfs::{Entry, Initramfs};
 use qemu::{Boot, BootError, Machine};
 use risetime_guest::answer::Answer;
@@ -46,6 +48,8 @@ pub struct Vm {
     pub agent: PathBuf,
     /// Time of an instruction of the guest: 2^shift ns.
     pub shift: u32,
+    /// Where fingerprints of runs are kept, so that one that takes another course is noticed.
+    pub memory: Option<PathBuf>,
     /// Wall-clock limit of one run; `None`: from the experiment's length.
     pub limit: Option<Duration>,
 }
@@ -61,7 +65,11 @@ impl Vm {
     ) -> Result<(Vm, fetch::Kernel), RunError> {
         let kernel = cache.kernel(kernel)?;
         let (qemu, agent) = (cache.qemu()?, agent()?);
-        Ok((Vm { qemu, kernel: kernel.image.clone(), agent, shift: 1, limit: None }, kernel))
+        let memory = Some(cache.boots());
+        Ok((
+            Vm { qemu, kernel: kernel.image.clone(), agent, shift: 1, memory, limit: None },
+            kernel,
+        ))
     }
 
     /// A shell on a machine of `platform`, on this terminal, in real time.
@@ -172,12 +180,16 @@ impl Backend for Vm {
             cpus: experiment.platform.nr_cpus(),
             shift: self.shift,
         };
-        let boot = Boot::start(&machine).map_err(failed)?;
-        let bytes = boot.answer(self.limit(experiment), |_| {}).map_err(failed)?;
-        let answer = Answer::parse(&bytes).map_err(|e| {
+        let limit = self.limit(experiment);
+        let guard = Guard::new(self.memory.as_deref(), &machine.identity());
+        let run = || Boot::start(&machine)?.answer(limit, |_| {});
+        let guarded = guard.check(run).map_err(failed)?;
+        let answer = Answer::parse(&guarded.answer).map_err(|e| {
             RunError::Failed(format!("{e}: the guest's answer is damaged or incomplete"))
         })?;
-        deliver(&answer, experiment, &plan, sink)
+        let mut outcome = deliver(&answer, experiment, &plan, sink)?;
+        outcome.notes.extend(guarded.note);
+        Ok(outcome)
     }
 }
 
@@ -284,10 +296,6 @@ fn signals(values: &BTreeMap<String, String>) -> Vec<Signal> {
 fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
     let mut notes: Vec<String> =
         e.workload.without_effect.iter().map(|key| format!("without effect: {key}")).collect();
-    // Not every architecture keeps the others (arm64 has no irq average).
-    const EXPECTED: [&str; 4] =
-        ["probe rt/pelt_se", "probe rt/uest_se", "probe rt/pelt_cfs", "probe rt/ovu"];
-    let refused = values.iter().filter(|(k, _)| EXPECTED.contains(&k.as_str()));
     let release = values.get("release").map_or("", String::as_str);
     if let Some(rev) = fetch::rev_in(release)
         && !release.starts_with(&format!("{rev}."))
@@ -295,6 +303,17 @@ fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
         notes
             .push(format!("Linux {release} is newer than the newest generation known here, {rev}"));
     }
-    notes.extend(refused.map(|(k, why)| format!("this kernel has no {k}: {why}")));
+    // Not every architecture keeps the others (arm64 has no irq average).
+    let expected = ["rt/pelt_se", "rt/uest_se", "rt/pelt_cfs", "rt/ovu"];
+    let refused: Vec<&str> =
+        expected.into_iter().filter(|p| values.contains_key(&format!("probe {p}"))).collect();
+    if let Some(first) = refused.first() {
+        let why = &values[&format!("probe {first}")];
+        notes.push(format!(
+            "this kernel does not show {} ({why}): figures on util are missing; arm64 kernels show \
+             their scheduler's signals from 6.14 on, with FPROBE_EVENTS and BTF",
+            refused.join(", ")
+        ));
+    }
     notes
 }

@@ -49,6 +49,18 @@ pub(crate) struct Machine<'a> {
     pub(crate) shift: u32,
 }
 
+impl Machine<'_> {
+    /// Everything that decides what a run gives, as bytes.
+    pub(crate) fn identity(&self) -> [Vec<u8>; 3] {
+        use std::os::unix::fs::MetadataExt;
+        let kernel =
+            fs::metadata(self.kernel).map(|m| (m.ino(), m.size(), m.mtime(), m.mtime_nsec()));
+        let text = format!("{:?} {kernel:?} {:?}", self.qemu, arguments(self));
+        let (tree, root) = (self.device_tree.to_vec(), self.initramfs.to_vec());
+        [text.into_bytes(), tree, root]
+    }
+}
+
 /// Why a boot gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BootError {

@@ -30,7 +30,14 @@ impl Rig {
         let command = vec!["/bin/sh".into(), dir.join("qemu").into()];
         let qemu = Qemu { command, version: (10, 0) };
         let limit = Some(Duration::from_secs(20));
-        let vm = Vm { qemu, kernel: dir.join("Image"), agent: dir.join("agent"), shift: 1, limit };
+        let vm = Vm {
+            qemu,
+            kernel: dir.join("Image"),
+            agent: dir.join("agent"),
+            shift: 1,
+            memory: None,
+            limit,
+        };
         Rig { dir, vm }
     }
 
@@ -407,4 +414,20 @@ fn a_job_holds_the_run() {
         .map(|(p, _)| p.as_str())
         .collect();
     assert_eq!(speeds.len(), 2, "{speeds:?}");
+}
+
+#[test]
+fn a_run_that_takes_another_course_is_repeated() {
+    // The second run differs from the first, the third does not.
+    let script = "echo x >> $DIR/count; test $(wc -l < $DIR/count) = 2 && cp $DIR/odd answer || cp $DIR/said answer";
+    let mut rig = Rig::new("course", script);
+    rig.vm.memory = Some(rig.dir.join("boots"));
+    let mut values = obedient("linux-7.2");
+    fs::write(rig.dir.join("said"), answer(&values)).unwrap();
+    values.insert("start_ns".into(), "1".into());
+    fs::write(rig.dir.join("odd"), answer(&values)).unwrap();
+    for _ in 0..2 {
+        assert_eq!(rig.run("linux-7.2").0.unwrap().notes, [""; 0]);
+    }
+    assert_eq!(fs::read_to_string(rig.dir.join("count")).unwrap().lines().count(), 3);
 }
