@@ -30,8 +30,12 @@ impl Log {
     }
     fn line(&self, event: &Event<'_>) -> Option<String> {
         Some(match *event {
-            Event::TaskNew { task, cpu, why, .. } => format!("{} is new on {cpu} ({why})", self.comm(task)),
-            Event::Wakeup { task, cpu, why } => format!("{} wakes on {cpu} ({why})", self.comm(task)),
+            Event::TaskNew { task, cpu, why, .. } => {
+                format!("{} is new on {cpu} ({why})", self.comm(task))
+            }
+            Event::Wakeup { task, cpu, why } => {
+                format!("{} wakes on {cpu} ({why})", self.comm(task))
+            }
             Event::Switch { cpu, prev, next } => {
                 let how = prev.map_or("", |(_, out)| match out {
                     SwitchOut::Preempted => " (preempted)",
@@ -40,19 +44,26 @@ impl Log {
                 });
                 format!("{cpu}: {} -> {}{how}", self.next(prev.map(|(t, _)| t)), self.next(next))
             }
-            Event::Migrate { task, from, to, why } => format!("{} moves {from} -> {to} ({why})", self.comm(task)),
+            Event::Migrate { task, from, to, why } => {
+                format!("{} moves {from} -> {to} ({why})", self.comm(task))
+            }
             Event::Freq { cpu, freq } => format!("{cpu}: runs at {freq}"),
             Event::FreqRequest { why: Why::Unchanged, .. } => return None,
             Event::FreqRequest { cpu, util, freq, why } => {
-                let verb = if matches!(why, Why::RateLimited | Why::HoldBusy) { "keeps" } else { "wants" };
+                let verb =
+                    if matches!(why, Why::RateLimited | Why::HoldBusy) { "keeps" } else { "wants" };
                 format!("{cpu}: util {util} {verb} {freq} ({why})")
             }
-            Event::Misfit { cpu, task: Some(task) } => format!("{cpu}: {} does not fit", self.comm(task)),
+            Event::Misfit { cpu, task: Some(task) } => {
+                format!("{cpu}: {} does not fit", self.comm(task))
+            }
             Event::Misfit { cpu, task: None } => format!("{cpu}: no misfit"),
             Event::Overutilized { on } => format!("overutilized: {on}"),
             Event::Idle { cpu, state: Some(state) } => format!("{cpu}: idle state {state}"),
             Event::Idle { cpu, state: None } => format!("{cpu}: leaves idle"),
-            Event::UtilEst { task, util_est } => format!("{}: util_est {util_est}", self.comm(task)),
+            Event::UtilEst { task, util_est } => {
+                format!("{}: util_est {util_est}", self.comm(task))
+            }
             _ => return None,
         })
     }
@@ -71,7 +82,8 @@ impl TraceSink for Log {
         }
         if let Some(line) = self.line(event) {
             let us = ns.div_euclid(1000);
-            writeln!(self.text, "{us:>8}.{:03}  {line}", ns.rem_euclid(1000)).expect("a string takes all");
+            writeln!(self.text, "{us:>8}.{:03}  {line}", ns.rem_euclid(1000))
+                .expect("a string takes all");
         }
     }
     fn end(&mut self, _: Instant) {}
@@ -93,7 +105,14 @@ impl TraceSink for Entered {
 /// Compares the log of `e` between `window` µs (from where task 0 enters phase `phase`) with the
 /// file of this name. `keep` decides line by line.
 #[track_caller]
-fn check(name: &str, about: &str, e: &Experiment, phase: u32, window: Range<i64>, keep: impl Fn(&str) -> bool) {
+fn check(
+    name: &str,
+    about: &str,
+    e: &Experiment,
+    phase: u32,
+    window: Range<i64>,
+    keep: impl Fn(&str) -> bool,
+) {
     let mut entered = Entered(phase, None);
     Simulator.run(e, &mut entered).expect("runs");
     let zero = entered.1.expect("task 0 enters the phase");
@@ -101,14 +120,17 @@ fn check(name: &str, about: &str, e: &Experiment, phase: u32, window: Range<i64>
     Simulator.run(e, &mut log).expect("runs");
     let lines: Vec<&str> = log.text.lines().filter(|l| keep(l)).collect();
     assert!(!lines.is_empty() && lines.len() <= 60, "{name}: {} lines", lines.len());
-    let found = format!("# {about}\n# {}, {}\n{}\n", e.policy.name, e.platform.name, lines.join("\n"));
+    let found =
+        format!("# {about}\n# {}, {}\n{}\n", e.policy.name, e.platform.name, lines.join("\n"));
     let path = format!("{}/tests/snapshots/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, found).expect("a file to write");
         return;
     }
     let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-    if let Some((i, (w, f))) = wanted.lines().zip(found.lines()).enumerate().find(|(_, (w, f))| w != f) {
+    if let Some((i, (w, f))) =
+        wanted.lines().zip(found.lines()).enumerate().find(|(_, (w, f))| w != f)
+    {
         panic!("{path}:{}:\n  wanted {w}\n  found  {f}", i + 1);
     }
     assert_eq!(wanted.lines().count(), found.lines().count(), "{path}: another number of lines");
@@ -133,37 +155,71 @@ fn everything(_: &str) -> bool {
 #[test]
 fn misfit_is_pulled_by_an_idle_big_cpu() {
     let e = experiment(m1(), rampup(), "linux-6.8", &[], Span::from_ms(1200));
-    let about = "a busy task outgrows the little CPU: marked at a tick, pulled when balancing is due";
+    let about =
+        "a busy task outgrows the little CPU: marked at a tick, pulled when balancing is due";
     check("misfit_pull", about, &e, 1, 84_000..110_000, everything);
 }
 
 #[test]
 fn two_spinners_share_a_cpu() {
-    let workload = || tasks(r#""a": { "cpus": [0], "run": 1000000 }, "b": { "cpus": [0], "delay": 1500, "run": 1000000 }"#);
+    let workload = || {
+        tasks(
+            r#""a": { "cpus": [0], "run": 1000000 }, "b": { "cpus": [0], "delay": 1500, "run": 1000000 }"#,
+        )
+    };
     let only = |l: &str| l.contains("->") || l.contains("new");
-    for (policy, name) in [("linux-6.8", "spinners_6.8"), ("linux-6.12", "spinners_6.12"), ("linux-7.2", "spinners_7.2")] {
-        let e = experiment(m1(), workload(), policy, &[("governor", Value::Name("performance".into()))], Span::from_ms(100));
-        check(name, "two spinners on one CPU, ticks of 1 ms, slices of 3 ms (2.8 ms in 7.2)", &e, 0, -10..45_000, only);
+    for (policy, name) in [
+        ("linux-6.8", "spinners_6.8"),
+        ("linux-6.12", "spinners_6.12"),
+        ("linux-7.2", "spinners_7.2"),
+    ] {
+        let e = experiment(
+            m1(),
+            workload(),
+            policy,
+            &[("governor", Value::Name("performance".into()))],
+            Span::from_ms(100),
+        );
+        check(
+            name,
+            "two spinners on one CPU, ticks of 1 ms, slices of 3 ms (2.8 ms in 7.2)",
+            &e,
+            0,
+            -10..45_000,
+            only,
+        );
     }
 }
 
 #[test]
 fn a_short_sleeper_beside_a_spinner() {
     let workload = || {
-        tasks(r#""spin": { "cpus": [0], "run": 1000000 }, "nap": { "cpus": [0], "loop": -1, "run": 600, "sleep": 1500 }"#)
+        tasks(
+            r#""spin": { "cpus": [0], "run": 1000000 }, "nap": { "cpus": [0], "loop": -1, "run": 600, "sleep": 1500 }"#,
+        )
     };
     let only = |l: &str| l.contains("->") || l.contains("wakes");
-    for (policy, name) in [("linux-6.8", "sleeper_6.8"), ("linux-6.12", "sleeper_6.12"), ("linux-7.2", "sleeper_7.2")] {
+    for (policy, name) in
+        [("linux-6.8", "sleeper_6.8"), ("linux-6.12", "sleeper_6.12"), ("linux-7.2", "sleeper_7.2")]
+    {
         let set = [("governor", Value::Name("performance".into())), ("first_cpu", Value::Int(0))];
         let e = experiment(m1(), workload(), policy, &set, Span::from_ms(100));
-        check(name, "a short sleeper beside a spinner: how soon after waking it runs", &e, 0, 20_000..40_000, only);
+        check(
+            name,
+            "a short sleeper beside a spinner: how soon after waking it runs",
+            &e,
+            0,
+            20_000..40_000,
+            only,
+        );
     }
 }
 
 #[test]
 fn the_rate_limit_holds_the_climb() {
     let e = experiment(m1(), rampup(), "linux-6.8", &[], Span::from_ms(1200));
-    let about = "on the big CPU util rises every ms: what it asks for within 10 ms of a change waits";
+    let about =
+        "on the big CPU util rises every ms: what it asks for within 10 ms of a change waits";
     check("rate_limited", about, &e, 1, 97_000..130_000, |l| l.contains(" kHz"));
 }
 
@@ -179,8 +235,16 @@ fn the_slow_path_goes_through_the_kthread() {
 
 #[test]
 fn energy_aware_wakeups() {
-    let workload = tasks(r#""small": { "loop": -1, "run": 500, "sleep": 15500 }, "heavy": { "loop": -1, "delay": 2000, "run": 9000, "sleep": 7000 }"#);
-    let e = experiment(m1(), workload, "linux-7.2", &[("first_cpu", Value::Int(5))], Span::from_ms(250));
+    let workload = tasks(
+        r#""small": { "loop": -1, "run": 500, "sleep": 15500 }, "heavy": { "loop": -1, "delay": 2000, "run": 9000, "sleep": 7000 }"#,
+    );
+    let e = experiment(
+        m1(),
+        workload,
+        "linux-7.2",
+        &[("first_cpu", Value::Int(5))],
+        Span::from_ms(250),
+    );
     let about = "a new task counts as half a CPU; once its estimate has come down, a little CPU is cheapest";
     let only = |l: &str| l.contains("moves") || l.contains("wakes") || l.contains("new");
     check("energy_aware", about, &e, 0, -1000..200_000, only);
@@ -188,8 +252,15 @@ fn energy_aware_wakeups() {
 
 #[test]
 fn uclamp_max_holds_the_frequency() {
-    let e = experiment(m1(), rampup(), "linux-7.2", &[("uclamp_max", Value::Int(145))], Span::from_ms(1200));
-    let about = "uclamp_max 145 asks for 652 MHz at most; the little CPU, of 459, counts as fitting";
+    let e = experiment(
+        m1(),
+        rampup(),
+        "linux-7.2",
+        &[("uclamp_max", Value::Int(145))],
+        Span::from_ms(1200),
+    );
+    let about =
+        "uclamp_max 145 asks for 652 MHz at most; the little CPU, of 459, counts as fitting";
     check("uclamp_max", about, &e, 1, 0..190_000, everything);
 }
 
@@ -202,5 +273,12 @@ fn a_newly_idle_cpu_pulls() {
     let platform = Platform::load("laptop4").expect("built in");
     let e = experiment(platform, workload, "linux-7.2", &[], Span::from_ms(100));
     let only = |l: &str| l.contains("->") || l.contains("new");
-    check("newly_idle", "five tasks on four CPUs: who runs out of work looks for some", &e, 0, -1000..60_000, only);
+    check(
+        "newly_idle",
+        "five tasks on four CPUs: who runs out of work looks for some",
+        &e,
+        0,
+        -1000..60_000,
+        only,
+    );
 }
