@@ -186,11 +186,12 @@ fn as_many_tasks_as_the_limit_says_are_accepted() {
 }
 
 #[test]
-fn a_copy_of_rampup_under_its_own_name_starts_where_rampup_does() {
+fn a_busy_phase_after_others_is_where_a_workload_starts() {
     let built_in = Workload::load("rampup").unwrap_or_else(|e| panic!("{e}"));
     let entry = risetime_model::library::workloads().into_iter().find(|e| e.name == "rampup");
     let text = entry.map_or("", |e| e.text);
-    assert_eq!(Workload::parse(text, "dir/rampup.json").as_ref(), Ok(&built_in));
-    let other = Workload::parse(text, "dir/other.json").unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(other.start_at, StartAt::Creation);
+    let copy = Workload::parse(text, "dir/other.json").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((copy.start_at, copy.tasks), (StartAt::Phase(1), built_in.tasks));
+    let first = parse(r#"{"tasks": {"a": {"phases": {"busy": {"run": 1}, "nap": {"sleep": 1}}}}}"#);
+    assert_eq!(first.start_at, StartAt::Creation);
 }

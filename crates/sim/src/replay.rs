@@ -12,7 +12,7 @@
 
 use crate::engine::Engine;
 use crate::queue::Ev;
-use risetime_kernel::pelt::get_pelt_divider;
+use risetime_kernel::pelt::{Decay, get_pelt_divider};
 use risetime_kernel::units::{CpuId, KHz, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
 use risetime_trace::Why;
@@ -59,6 +59,15 @@ pub struct CpuImage {
     pub period_contrib: u32,
     /// … which was this long before the start.
     pub before: Span,
+}
+
+impl CpuImage {
+    /// (util_avg, runnable_avg, period_contrib) of the idle CPU this much later.
+    pub fn aged(&self, later: Span) -> (Util, Util, u32) {
+        let units = u64::from(self.period_contrib) + later.0 / 1024;
+        let aged = |util: Util| Util(Decay::MS32.decay_load(util.0, units / 1024));
+        (aged(self.util_avg), aged(self.runnable_avg), (units % 1024) as u32)
+    }
 }
 
 /// A frequency domain.
@@ -134,10 +143,7 @@ impl Engine<'_> {
         self.update_cfs_rq(image.cpu);
         let decay = self.m.decay;
         let avg = &mut self.m.cpu_mut(image.cpu).cfs_avg.avg;
-        let units = u64::from(image.period_contrib) + image.before.0 / 1024;
-        avg.period_contrib = (units % 1024) as u32;
-        let aged = |util: Util| Util(decay.decay_load(util.0, units / 1024));
-        (avg.util_avg, avg.runnable_avg) = (aged(image.util_avg), aged(image.runnable_avg));
+        (avg.util_avg, avg.runnable_avg, avg.period_contrib) = image.aged(image.before);
         let divider = u64::from(get_pelt_divider(decay, avg));
         avg.util_sum = (avg.util_avg.0 * divider) as u32;
         avg.runnable_sum = avg.runnable_avg.0 * divider;

@@ -105,12 +105,12 @@ fn util_at_tick(
         .take_while(|t| *t < reference.length.min(candidate.length));
     let (mut samples, mut good, mut worst) = (0u32, 0u32, 0u64);
     for at in moments {
-        let (was, is) = (reference.util_at(at), candidate.util_at(at));
+        let (Some(was), Some(is)) = (reference.util_at(at), candidate.util_at(at)) else { continue };
         if was >= UTIL_END {
-            break;
+            continue;
         }
-        let next = reference.util_at(at + tick);
-        let before = reference.util_at(Span(at.0.saturating_sub(tick.0)));
+        let next = reference.util_at(at + tick).unwrap_or(was);
+        let before = reference.util_at(Span(at.0.saturating_sub(tick.0))).unwrap_or(was);
         let allowed = match mode {
             Mode::Given => 5,
             Mode::Free => next.abs_diff(was).max(was.abs_diff(before)) + 1,
@@ -133,9 +133,11 @@ fn util_at_tick(
 /// The OPPs the task ran at, passing ones left out, repeated ones merged.
 fn steps_of(curve: &Curve, tick: Span) -> Vec<Stretch> {
     let mut steps: Vec<Stretch> = Vec::new();
-    for s in curve.ran.iter().filter(|s| s.to.0 - s.from.0 >= tick.0 / PASSING) {
+    for s in curve.ran.iter().filter(|s| s.ran.0 >= tick.0 / PASSING) {
         match steps.last_mut() {
-            Some(last) if (last.domain, last.freq) == (s.domain, s.freq) => last.to = s.to,
+            Some(last) if (last.domain, last.freq) == (s.domain, s.freq) => {
+                (last.to, last.ran) = (s.to, last.ran + s.ran);
+            }
             _ => steps.push(*s),
         }
     }
@@ -258,7 +260,7 @@ fn time_on_cpu(reference: &Curve, candidate: &Curve, tick: Span) -> Check {
     let times = |c: &Curve| {
         let mut times: BTreeMap<CpuId, u64> = BTreeMap::new();
         for s in &c.ran {
-            *times.entry(s.domain).or_default() += s.to.0 - s.from.0;
+            *times.entry(s.domain).or_default() += s.ran.0;
         }
         times
     };
@@ -303,6 +305,7 @@ mod tests {
             .map(|&(from, to, cpu, mhz)| Stretch {
                 from: Span::from_ms(from),
                 to: Span::from_ms(to),
+                ran: Span::from_ms(to - from),
                 domain: CpuId(cpu),
                 freq: KHz(mhz * 1000),
             })

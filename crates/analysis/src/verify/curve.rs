@@ -6,9 +6,9 @@ use risetime_trace::{Event, Memory};
 /// The life of a task from `t0` on. Times count from there, in ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Curve {
-    /// (time, util_avg) at each update; the first is the value at t0.
+    /// (time, util_avg) at each update; before the first nothing is known.
     pub util: Vec<(Span, u64)>,
-    /// Where and how fast it ran, without gaps in the list for waiting or sleep.
+    /// Where and how fast it ran; waiting and sleep in between do not end a stretch.
     pub ran: Vec<Stretch>,
     /// Each change of frequency domain while it was runnable or asleep: (time, first CPU of the
     /// domain it came from, of the one it went to).
@@ -26,6 +26,8 @@ pub struct Stretch {
     pub from: Span,
     /// Its end.
     pub to: Span,
+    /// Time running in it.
+    pub ran: Span,
     /// First CPU of the frequency domain.
     pub domain: CpuId,
     /// The frequency there.
@@ -33,66 +35,41 @@ pub struct Stretch {
 }
 
 impl Curve {
-    /// The curve of `task` from `t0` to the end of the trace.
-    pub fn of(trace: &Memory, task: TaskId, t0: Instant) -> Curve {
+    /// The curve of `task` from `t0` on, for `length` at most.
+    pub fn of(trace: &Memory, task: TaskId, t0: Instant, length: Span) -> Curve {
         let Some(header) = trace.header() else { return Curve::default() };
         let domain_of = |cpu: CpuId| {
             let index = header.platform.domain_of(cpu).unwrap_or(0);
             header.platform.domains[index].cpus[0]
         };
-        let mut walk = Walk {
-            curve: Curve::default(),
-            t0,
-            since: t0,
-            on: None,
-            runnable: true,
-            freqs: Vec::new(),
-        };
-        let mut util_at_start = 0;
-        for &(at, event) in trace.events() {
+        let end = trace.end().min(t0 + length);
+        let mut walk = Walk::new(t0);
+        for &(at, event) in trace.events().iter().take_while(|(at, _)| *at < end) {
             match event {
-                Event::PeltTask { task: t, util_avg, .. } if t == task && at < t0 => {
-                    util_at_start = util_avg.0
-                }
                 Event::PeltTask { task: t, util_avg, .. } if t == task => {
-                    // Several updates at one moment: the last one stands.
-                    let when = at.since(t0);
-                    walk.curve.util.retain(|(w, _)| *w != when);
-                    walk.curve.util.push((when, util_avg.0));
+                    walk.util(at, util_avg.0)
                 }
                 Event::Freq { cpu, freq } => walk.frequency(at, domain_of(cpu), freq),
                 Event::Switch { prev: Some((t, _)), .. } if t == task => walk.stop(at, &event),
                 Event::Switch { cpu, next: Some(t), .. } if t == task => {
                     walk.start(at, domain_of(cpu))
                 }
-                Event::Migrate { task: t, from, to, .. } if t == task && at >= t0 => {
-                    let (from, to) = (domain_of(from), domain_of(to));
-                    if from != to {
-                        walk.curve.moves.push((at.since(t0), from, to));
-                    }
+                Event::Migrate { task: t, from, to, .. } if t == task => {
+                    walk.moved(at, domain_of(from), domain_of(to))
                 }
-                Event::Wakeup { task: t, .. } if t == task => walk.woke(at),
+                Event::TaskNew { task: t, .. } | Event::Wakeup { task: t, .. } if t == task => {
+                    walk.woke(at)
+                }
                 _ => {}
             }
         }
-        walk.finish(trace.end(), util_at_start)
+        walk.finish(end)
     }
 
-    /// Ends the curve at `length`; what was waited later stays counted.
-    pub fn cut(&mut self, length: Span) {
-        self.length = self.length.min(length);
-        self.util.retain(|(at, _)| *at < length);
-        self.moves.retain(|(at, ..)| *at < length);
-        self.ran.retain(|s| s.from < length);
-        if let Some(last) = self.ran.last_mut() {
-            last.to = last.to.min(length);
-        }
-    }
-
-    /// The util in force `after` t0.
-    pub fn util_at(&self, after: Span) -> u64 {
+    /// The util in force `after` t0, if it is known by then.
+    pub fn util_at(&self, after: Span) -> Option<u64> {
         let i = self.util.partition_point(|(at, _)| *at <= after);
-        i.checked_sub(1).map_or(0, |i| self.util[i].1)
+        Some(self.util[i.checked_sub(1)?].1)
     }
 }
 
@@ -109,6 +86,33 @@ struct Walk {
 }
 
 impl Walk {
+    fn new(t0: Instant) -> Walk {
+        Walk {
+            curve: Curve::default(),
+            t0,
+            since: t0,
+            on: None,
+            runnable: false,
+            freqs: Vec::new(),
+        }
+    }
+
+    /// What was updated before t0 is the value there; of several updates at one moment the last
+    /// stands.
+    fn util(&mut self, at: Instant, util: u64) {
+        let when = at.since(self.t0);
+        match self.curve.util.last_mut() {
+            Some(last) if last.0 == when => last.1 = util,
+            _ => self.curve.util.push((when, util)),
+        }
+    }
+
+    fn moved(&mut self, at: Instant, from: CpuId, to: CpuId) {
+        if at >= self.t0 && from != to {
+            self.curve.moves.push((at.since(self.t0), from, to));
+        }
+    }
+
     fn freq_of(&self, domain: CpuId) -> KHz {
         self.freqs.iter().find(|(d, _)| *d == domain).map_or(KHz(0), |(_, f)| *f)
     }
@@ -122,11 +126,14 @@ impl Walk {
         }
         match self.on {
             Some(domain) => {
-                let (from, to, freq) =
-                    (from.since(self.t0), at.since(self.t0), self.freq_of(domain));
+                let (ran, freq) = (at.since(from), self.freq_of(domain));
+                let (from, to) = (from.since(self.t0), at.since(self.t0));
                 match self.curve.ran.last_mut() {
-                    Some(last) if last.domain == domain && last.freq == freq => last.to = to,
-                    _ => self.curve.ran.push(Stretch { from, to, domain, freq }),
+                    Some(last) if last.domain == domain && last.freq == freq => {
+                        last.to = to;
+                        last.ran += ran;
+                    }
+                    _ => self.curve.ran.push(Stretch { from, to, ran, domain, freq }),
                 }
             }
             None if self.runnable => self.curve.waited += at.since(from),
@@ -154,11 +161,8 @@ impl Walk {
         self.book(at);
         self.runnable = true;
     }
-    fn finish(mut self, end: Instant, util_at_start: u64) -> Curve {
+    fn finish(mut self, end: Instant) -> Curve {
         self.book(end);
-        if self.curve.util.first().is_none_or(|(at, _)| *at != Span(0)) {
-            self.curve.util.insert(0, (Span(0), util_at_start));
-        }
         self.curve.length = end.since(self.t0);
         self.curve
     }

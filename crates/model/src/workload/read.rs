@@ -58,7 +58,7 @@ impl Workload {
         Ok(Workload {
             name: printable(name),
             about: about_in(text),
-            start_at: start_at(name, &parts.tasks),
+            start_at: start_at(&parts.tasks),
             tasks: parts.tasks,
             duration: parts.duration,
             calibration: parts.calibration,
@@ -67,12 +67,12 @@ impl Workload {
     }
 }
 
-/// The start settings take effect at t0 of the busy phase of `rampup` (a copy that somebody
-/// keeps under this name behaves alike), at creation for every other workload.
-fn start_at(name: &str, tasks: &[TaskSpec]) -> StartAt {
+/// The start settings take effect at t0 of the first task's phase `busy` if others come before it
+/// (`rampup`), else at creation.
+fn start_at(tasks: &[TaskSpec]) -> StartAt {
     let busy = tasks.first().and_then(|t| t.phases.iter().position(|p| p.name == "busy"));
     match busy {
-        Some(phase) if name == "rampup" => StartAt::Phase(phase),
+        Some(phase) if phase > 0 => StartAt::Phase(phase),
         _ => StartAt::Creation,
     }
 }

@@ -9,6 +9,10 @@
 //! The start is the wakeup of the first task into its start phase (`rampup`: busy), or its
 //! creation. Both traces count from their own start; nothing is copied after it.
 
+mod set;
+
+pub use set::{Case, set};
+
 use crate::run::record;
 use risetime_analysis::verify::{Comparison, Curve, Mode, compare};
 use risetime_kernel::KernelRev;
@@ -27,6 +31,10 @@ const TASK: TaskId = TaskId(0);
 /// Signals at the start may be recorded this much after the wakeup that starts it.
 const SLACK: Span = Span::from_us(20);
 
+/// The simulation has been idle for so long before the workload begins: longer than any rate
+/// limit, as a frequency that the reference begins with has been in force.
+const LONG: Span = Span::from_ms(20_000);
+
 /// The simulator held against a reference.
 #[derive(Clone, Debug)]
 pub struct Verification {
@@ -36,6 +44,8 @@ pub struct Verification {
     pub reference: Curve,
     /// The simulator's.
     pub simulated: Curve,
+    /// The simulation's trace, and how much later than there its start is in the reference's.
+    pub trace: Memory,
     /// What of the start state could not be read from the reference.
     pub unread: Vec<String>,
 }
@@ -55,7 +65,9 @@ pub fn verify(
         ))
     })?;
     let given = (mode == Mode::Given).then(|| given(reference, start.t0));
-    let experiment = &beside(experiment, reference);
+    let mut experiment = beside(experiment, reference);
+    (experiment.phase, experiment.duration) = (experiment.phase + LONG, experiment.duration + LONG);
+    let experiment = &experiment;
     let (image, unread) = image(reference, &experiment.platform, &start);
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
     let simulated = record(&Replay { image, given }, experiment)?;
@@ -65,13 +77,11 @@ pub fn verify(
             experiment.workload.name
         ))
     })?;
-    let (mut was, mut is) =
-        (Curve::of(reference, TASK, start.t0), Curve::of(&simulated, TASK, own.t0));
-    let length = was.length.min(is.length);
-    was.cut(length);
-    is.cut(length);
+    let length = reference.end().since(start.t0).min(simulated.end().since(own.t0));
+    let was = Curve::of(reference, TASK, start.t0, length);
+    let is = Curve::of(&simulated, TASK, own.t0, length);
     let comparison = compare(&experiment.platform, &was, &is, first_tick, mode);
-    Ok(Verification { comparison, reference: was, simulated: is, unread })
+    Ok(Verification { comparison, reference: was, simulated: is, trace: simulated, unread })
 }
 
 /// `experiment` as the simulator has to run it beside a reference from the virtual machine: that
@@ -112,9 +122,17 @@ fn revision(release: &str) -> Option<KernelRev> {
 struct Start {
     t0: Instant,
     cpu: CpuId,
+    /// The task is created, not woken.
+    created: bool,
 }
 
 impl Start {
+    /// Whether an update of a runqueue's signals belongs to the creation: a new task's util is
+    /// added just before the event that says so.
+    fn is_attach(&self, at: Instant, cpu: CpuId) -> bool {
+        self.created && cpu == self.cpu && at <= self.t0 && self.t0.since(at) < SLACK
+    }
+
     fn of(trace: &Memory, workload: &Workload) -> Option<Start> {
         let mut woke = None;
         for &(at, event) in trace.events() {
@@ -122,10 +140,10 @@ impl Start {
                 Event::TaskNew { task: TASK, cpu, .. }
                     if workload.start_at == StartAt::Creation =>
                 {
-                    return Some(Start { t0: at, cpu });
+                    return Some(Start { t0: at, cpu, created: true });
                 }
                 Event::TaskNew { task: TASK, cpu, .. } | Event::Wakeup { task: TASK, cpu, .. } => {
-                    woke = Some(Start { t0: at, cpu })
+                    woke = Some(Start { t0: at, cpu, created: false })
                 }
                 Event::Phase { task: TASK, index, .. }
                     if workload.start_at == StartAt::Phase(index as usize) =>
@@ -143,6 +161,7 @@ impl Start {
 fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<String>) {
     let mut image = Image::default();
     let mut cpus: BTreeMap<CpuId, CpuImage> = BTreeMap::new();
+    let mut attached = None;
     let mut freqs: BTreeMap<CpuId, (Instant, KHz)> = BTreeMap::new();
     for &(at, event) in trace.events().iter().take_while(|(at, _)| *at <= start.t0 + SLACK) {
         match event {
@@ -152,6 +171,7 @@ fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<Stri
                 image.task.period_contrib = Some(period_contrib);
             }
             Event::UtilEst { task: TASK, util_est } => image.task.util_est = Some(util_est),
+            Event::PeltCfs { cpu, util_avg, .. } if start.is_attach(at, cpu) => attached = Some(util_avg),
             Event::PeltCfs { cpu, util_avg, runnable_avg, period_contrib, .. } if at < start.t0 => {
                 let before = start.t0.since(at);
                 cpus.insert(cpu, CpuImage { cpu, util_avg, runnable_avg, period_contrib, before });
@@ -163,7 +183,12 @@ fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<Stri
             _ => {}
         }
     }
-    let task = TaskImage { util_avg: image.task.util_avg.or(Some(Util(0))), ..image.task.clone() };
+    if let (Some(after), None) = (attached, image.task.util_avg) {
+        let before = cpus.get(&start.cpu).map_or(Util(0), |c| c.aged(c.before).0);
+        image.task.util_avg = Some(after.saturating_sub(before));
+        image.task.runnable_avg = image.task.util_avg;
+    }
+    let task = &image.task;
     let mut unread = vec![
         "balance due times of the domains".to_string(),
         "time since the PELT clock's last whole unit (below 1024 ns)".to_string(),
@@ -179,7 +204,7 @@ fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<Stri
             Some((at, freq)) => image.domains.push(DomainImage {
                 cpu: first,
                 freq: *freq,
-                changed_before: start.t0.since(*at),
+                changed_before: if *at == Instant(0) { LONG } else { start.t0.since(*at) },
             }),
             None => unread.push(format!("the frequency of {first}'s domain")),
         }

@@ -1,0 +1,188 @@
+//! The experiments on which the simulator is held against a real kernel.
+//!
+//! ```text
+//! FIXED   what everybody asks about: ramps from four start states, periodic light and heavy,
+//!         two tasks that compete, clamps; on unequal and on equal CPUs
+//! drawn   as many again, drawn from a seed: nobody chose them
+//! ```
+//!
+//! Each states how many of the six checks must hold. The workloads are rt-app's JSON, so that any
+//! of them can be copied into a file and run by itself.
+
+use crate::Request;
+use risetime_kernel::KernelRev;
+use risetime_kernel::units::Span;
+use risetime_model::{Experiment, InputError, Workload};
+use std::sync::Arc;
+
+/// One experiment of the set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// `m1/ramp-cold`: platform and what is done.
+    pub name: String,
+    /// The platform.
+    pub platform: String,
+    /// Settings on top of the booted kernel's own policy, `+key=value…`.
+    pub settings: String,
+    /// rt-app JSON.
+    pub workload: String,
+    /// Length of the run in ms.
+    pub ms: u64,
+    /// How many of the six checks must hold, in each mode.
+    pub wanted: usize,
+}
+
+impl Case {
+    /// The experiment under a kernel of generation `rev`.
+    ///
+    /// Errors: none for the set's own cases (tested).
+    pub fn experiment(&self, rev: Option<KernelRev>) -> Result<Experiment, InputError> {
+        let request = Request {
+            workload: "idle".into(),
+            platform: self.platform.clone(),
+            policies: vec![format!("mainline{}", self.settings)],
+            set: Vec::new(),
+            seconds: Some(self.ms as f64 / 1e3),
+            phase: Span(0),
+            seed: 1,
+        };
+        let workload = Workload::parse(&self.workload, &self.name)?;
+        let mut experiments = request.experiments_under(rev)?;
+        let experiment = experiments.remove(0);
+        Ok(Experiment { workload: Arc::new(workload), ..experiment })
+    }
+}
+
+/// A ramp after naps: `run` µs of work before each of `naps` sleeps of `sleep` µs.
+fn ramp(naps: u32, run: u64, sleep: u64) -> String {
+    format!(
+        r#"{{"tasks": {{"ramp": {{"loop": 1, "phases": {{
+  "nap": {{"loop": {naps}, "run": {run}, "sleep": {sleep}}},
+  "busy": {{"loop": -1, "run": 1000000}}}}}}}}}}"#
+    )
+}
+
+/// `run` µs of work every `period` µs.
+fn periodic(run: u64, period: u64) -> String {
+    format!(
+        r#"{{"tasks": {{"frame": {{"loop": -1, "run": {run},
+  "timer": {{"ref": "unique", "period": {period}}}}}}}}}"#
+    )
+}
+
+/// The set: the fixed half, and as many drawn from `seed`.
+pub fn set(seed: u64) -> Vec<Case> {
+    let mut set = fixed();
+    let mut draw = Draw(seed);
+    for i in 0..set.len() {
+        set.push(drawn(&mut draw, i));
+    }
+    set
+}
+
+fn fixed() -> Vec<Case> {
+    let case = |name: &str, settings: &str, ms: u64, wanted: usize, workload: String| Case {
+        name: name.into(),
+        platform: name.split('/').next().unwrap_or_default().into(),
+        settings: settings.into(),
+        workload,
+        ms,
+        wanted,
+    };
+    let busy = r#"{"tasks": {"busy": {"loop": -1, "run": 1000000}}}"#.to_string();
+    let two = r#"{"tasks": {"busy": {"instance": 2, "loop": -1, "run": 1000000}}}"#.to_string();
+    let pinned = r#"{"tasks": {
+  "short": {"cpus": [0], "loop": -1, "run": 1000, "timer": {"ref": "unique", "period": 16000}},
+  "long": {"cpus": [0], "loop": -1, "run": 1000000}}}"#
+        .to_string();
+    vec![
+        case("m1/ramp-cold", "", 1500, 5, ramp(60, 1, 10_000)),
+        case("m1/ramp-fresh", "", 800, 4, busy.clone()),
+        case("m1/ramp-warm", "", 1500, 4, ramp(40, 800, 10_000)),
+        case("m1/ramp-slept", "+rate_limit_us=10000", 1500, 4, ramp(2, 40_000, 150_000)),
+        case("m1/rate-limit", "+rate_limit_us=20000", 1500, 4, ramp(60, 1, 10_000)),
+        case("m1/light", "", 1000, 4, periodic(1_000, 16_000)),
+        case("m1/heavy", "", 1000, 4, periodic(7_000, 16_667)),
+        case("m1/two-ramps", "", 800, 4, two),
+        case("m1/two-on-one", "", 1000, 4, pinned.clone()),
+        case("m1/clamp-min", "+uclamp_min=600", 1200, 4, ramp(30, 1, 10_000)),
+        case("m1/clamp-max", "+uclamp_max=300", 1500, 4, ramp(30, 1, 10_000)),
+        case("laptop4/ramp-cold", "", 1200, 4, ramp(40, 1, 10_000)),
+        case("laptop4/heavy", "", 1000, 4, periodic(7_000, 16_667)),
+        case("laptop4/two-on-one", "", 1000, 4, pinned),
+    ]
+}
+
+/// SplitMix64.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Of `low..=high`.
+    fn of(&mut self, low: u64, high: u64) -> u64 {
+        low + self.next() % (high - low + 1)
+    }
+}
+
+fn drawn(draw: &mut Draw, index: usize) -> Case {
+    let platform = if draw.of(0, 2) < 2 { "m1" } else { "laptop4" };
+    let workload = match draw.of(0, 3) {
+        0 => ramp(draw.of(20, 60) as u32, draw.of(1, 3_000), draw.of(5_000, 20_000)),
+        1 => periodic(draw.of(500, 9_000), draw.of(10_000, 40_000)),
+        2 => two(draw, false),
+        _ => two(draw, true),
+    };
+    let settings = match draw.of(0, 4) {
+        0 => format!("+rate_limit_us={}", draw.of(0, 20_000)),
+        1 => format!("+uclamp_min={}", draw.of(0, 1024)),
+        2 => format!("+uclamp_max={}", draw.of(0, 1024)),
+        _ => String::new(),
+    };
+    Case {
+        name: format!("{platform}/drawn-{}", index + 1),
+        platform: platform.into(),
+        settings,
+        workload,
+        ms: 1200,
+        wanted: 4,
+    }
+}
+
+/// Two periodic tasks, the second later than the first; on one CPU if `pinned`.
+fn two(draw: &mut Draw, pinned: bool) -> String {
+    let cpus = if pinned { r#""cpus": [0], "# } else { "" };
+    let mut task = |name: &str, delay: u64| {
+        let (run, period, nice) = (draw.of(500, 6_000), draw.of(8_000, 30_000), draw.of(0, 5));
+        format!(
+            r#"  "{name}": {{{cpus}"delay": {delay}, "priority": {nice}, "loop": -1, "run": {run},
+    "timer": {{"ref": "unique", "period": {period}}}}}"#
+        )
+    };
+    format!("{{\"tasks\": {{\n{},\n{}}}}}", task("first", 0), task("second", 3_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_is_an_experiment_of_its_own() {
+        let set = set(1);
+        for case in &set {
+            let e = case.experiment(None).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+            assert_eq!(e.platform.name, case.platform);
+        }
+        let mut names: Vec<_> = set.iter().map(|c| &c.name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), set.len());
+        assert_eq!(super::set(1), set, "the same seed, the same set");
+        assert_ne!(super::set(2), set);
+    }
+}
