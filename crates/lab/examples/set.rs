@@ -29,7 +29,13 @@ fn main() {
             let bad: Vec<_> = f.comparison.checks.iter().filter(|c| !c.holds).collect();
             all += 6;
             ok += f.comparison.held();
-            println!("{:24} {:5} {}/6  {}", case.name, mode.as_str(), f.comparison.held(), case.settings);
+            println!(
+                "{:24} {:5} {}/6  {}",
+                case.name,
+                mode.as_str(),
+                f.comparison.held(),
+                case.settings
+            );
             for c in bad {
                 println!("      {} {:.1} (band {}): {}", c.name, c.measured, c.band, c.why);
             }

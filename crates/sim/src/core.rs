@@ -127,6 +127,9 @@ impl Engine<'_> {
         m.task_mut(task).max_speed = max_speed;
         let (comm, user) = (m.task(task).comm.clone(), self.is_user(task));
         self.emit(Event::TaskNew { task, comm: &comm, user, cpu, why: placed.why, max_speed });
+        if let Some(time) = self.image.as_ref().and_then(|i| i.begins.get(task.index())) {
+            self.m.task_mut(task).todo = Todo::Time(*time);
+        }
         self.activate(cpu, task, EnqueueKind::Initial, false);
         if starts {
             self.apply_start_state(cpu, task);

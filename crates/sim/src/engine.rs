@@ -138,8 +138,10 @@ impl Engine<'_> {
         let ran = now.since(c.run_since);
         c.run_since = now;
         let Some(curr) = c.curr else { return };
-        if let Todo::Work(left) = &mut self.m.task_mut(curr).todo {
-            *left = left.saturating_sub(u128::from(ran.0) * u128::from(speed));
+        match &mut self.m.task_mut(curr).todo {
+            Todo::Work(left) => *left = left.saturating_sub(u128::from(ran.0) * u128::from(speed)),
+            Todo::Time(left) => left.0 = left.0.saturating_sub(ran.0),
+            Todo::Nothing | Todo::Until(_) => {}
         }
     }
 
@@ -154,6 +156,7 @@ impl Engine<'_> {
         let at = match self.m.task(curr).todo {
             Todo::Nothing => now,
             Todo::Until(at) => at.max(now),
+            Todo::Time(left) => now + left,
             Todo::Work(left) => match u64::try_from(left) {
                 Ok(left) => now + Span(left.div_ceil(speed)),
                 Err(_) => Instant(

@@ -191,6 +191,8 @@ pub(crate) enum Todo {
     Work(u128),
     /// Run until then.
     Until(Instant),
+    /// Run for this long, at whatever speed.
+    Time(Span),
 }
 
 /// A task.

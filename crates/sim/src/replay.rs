@@ -31,6 +31,9 @@ pub struct Image {
     pub overutilized: Option<bool>,
     /// From the start to the next tick.
     pub first_tick: Option<Span>,
+    /// By task: how long it runs after its creation before its first phase begins (whoever made
+    /// the other trace had to create a thread). Missing: no time.
+    pub begins: Vec<Span>,
 }
 
 /// A task's signals.

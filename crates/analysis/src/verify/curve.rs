@@ -66,10 +66,17 @@ impl Curve {
         walk.finish(end)
     }
 
+    /// The utils in force at some time within `near` of `after` t0, in their order; empty before
+    /// the first is known.
+    pub fn utils_near(&self, after: Span, near: Span) -> &[(Span, u64)] {
+        let from = self.util.partition_point(|(at, _)| at.0 <= after.0.saturating_sub(near.0));
+        let to = self.util.partition_point(|(at, _)| at.0 <= after.0 + near.0);
+        &self.util[from.saturating_sub(1)..to]
+    }
+
     /// The util in force `after` t0, if it is known by then.
     pub fn util_at(&self, after: Span) -> Option<u64> {
-        let i = self.util.partition_point(|(at, _)| *at <= after);
-        Some(self.util[i.checked_sub(1)?].1)
+        self.utils_near(after, Span(0)).last().map(|(_, u)| *u)
     }
 }
 

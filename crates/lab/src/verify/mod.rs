@@ -67,8 +67,17 @@ pub fn verify(
     let given = (mode == Mode::Given).then(|| given(reference, start.t0));
     let mut experiment = beside(experiment, reference);
     (experiment.phase, experiment.duration) = (experiment.phase + LONG, experiment.duration + LONG);
+    let (mut image, unread) = image(reference, &experiment.platform, &start);
+    if start.created {
+        let begin = beginnings(reference, experiment.workload.tasks.len(), start.t0);
+        let mut workload = (*experiment.workload).clone();
+        for (task, (created, _)) in workload.tasks.iter_mut().zip(&begin) {
+            task.delay = *created;
+        }
+        experiment.workload = Arc::new(workload);
+        image.begins = begin.into_iter().map(|(_, ran)| ran).collect();
+    }
     let experiment = &experiment;
-    let (image, unread) = image(reference, &experiment.platform, &start);
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
     let simulated = record(&Replay { image, given }, experiment)?;
     let own = Start::of(&simulated, &experiment.workload).ok_or_else(|| {
@@ -171,7 +180,10 @@ fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<Stri
                 image.task.period_contrib = Some(period_contrib);
             }
             Event::UtilEst { task: TASK, util_est } => image.task.util_est = Some(util_est),
-            Event::PeltCfs { cpu, util_avg, .. } if start.is_attach(at, cpu) => attached = Some(util_avg),
+            Event::PeltCfs { cpu, util_avg, period_contrib, .. } if start.is_attach(at, cpu) => {
+                attached = Some(util_avg);
+                image.task.period_contrib = Some(period_contrib);
+            }
             Event::PeltCfs { cpu, util_avg, runnable_avg, period_contrib, .. } if at < start.t0 => {
                 let before = start.t0.since(at);
                 cpus.insert(cpu, CpuImage { cpu, util_avg, runnable_avg, period_contrib, before });
@@ -218,17 +230,36 @@ fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<Stri
     (image, unread)
 }
 
-/// The tick's phase, from when the running task's signals were updated: most updates are the
-/// tick's. Time from the start to the first tick.
+/// The tick's phase: time from the start to the first tick. Running tasks are updated by the tick
+/// and where something happens to them; what is left without the latter is the tick.
 fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
-    /// Updates that are looked at, and parts of a tick that count as one moment.
-    const UPDATES: usize = 64;
-    const BINS: u64 = 200;
-    let after = trace.events().iter().filter(|(at, _)| *at > start.t0 + SLACK);
+    /// Parts of a tick that count as one moment.
+    const BINS: u64 = 400;
+    /// What else makes an update comes within this time of it.
+    const NEAR: Span = Span::from_us(60);
+    let after: Vec<_> = trace.events().iter().filter(|(at, _)| *at > start.t0 + SLACK).collect();
+    let mut happened: BTreeMap<CpuId, Vec<Instant>> = BTreeMap::new();
+    for (at, event) in &after {
+        if let Event::Switch { cpu, .. } | Event::Wakeup { cpu, .. } | Event::TaskNew { cpu, .. } =
+            event
+        {
+            happened.entry(*cpu).or_default().push(*at);
+        }
+    }
+    let alone = |at: Instant, cpu: CpuId| {
+        let others = happened.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let next = others.partition_point(|o| *o < at);
+        let near = |o: Option<&Instant>| o.is_some_and(|o| o.0.abs_diff(at.0) < NEAR.0);
+        !near(others.get(next)) && !near(next.checked_sub(1).and_then(|i| others.get(i)))
+    };
     let updates: Vec<Span> = after
-        .filter(|(_, e)| matches!(e, Event::PeltTask { task: TASK, .. }))
-        .map(|(at, _)| Span(at.since(start.t0).0 % tick.0))
-        .take(UPDATES)
+        .iter()
+        .filter_map(|(at, e)| match e {
+            Event::PeltTask { cpu, .. } if alone(*at, *cpu) => {
+                Some(Span(at.since(start.t0).0 % tick.0))
+            }
+            _ => None,
+        })
         .collect();
     let bin = |s: &Span| s.0 * BINS / tick.0;
     let mut count: BTreeMap<u64, usize> = BTreeMap::new();
@@ -238,6 +269,56 @@ fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
     same.sort();
     let median = same[same.len() / 2];
     Some(if median == Span(0) { tick } else { median })
+}
+
+/// Of each task: when after the start it was created, and how long it then had the CPU before its
+/// first phase began; with it whoever is none of the workload's tasks (its creator, mostly), since
+/// the simulator has nobody to stand in the way.
+fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<(Span, Span)> {
+    let mut lives = vec![(Span(0), Span(0)); tasks];
+    // Tasks that have not begun, with their CPU; since when, on each CPU, nobody else has run.
+    let mut waiting: BTreeMap<TaskId, CpuId> = BTreeMap::new();
+    let mut running: BTreeMap<CpuId, (Option<TaskId>, Instant)> = BTreeMap::new();
+    let user = |t: &TaskId| t.index() < tasks;
+    for &(at, event) in trace.events() {
+        let book = |cpu: CpuId,
+                    waiting: &BTreeMap<_, _>,
+                    running: &mut BTreeMap<_, _>,
+                    lives: &mut [(Span, Span)]| {
+            let (curr, since) = running.get(&cpu).copied().unwrap_or((None, at));
+            for (task, _) in waiting.iter().filter(|(t, c)| {
+                **c == cpu && (curr == Some(**t) || !curr.as_ref().is_some_and(user))
+            }) {
+                let task: &TaskId = task;
+                lives[task.index()].1 += at.since(since);
+            }
+            running.insert(cpu, (curr, at));
+        };
+        match event {
+            Event::TaskNew { task, cpu, .. } if user(&task) => {
+                book(cpu, &waiting, &mut running, &mut lives);
+                waiting.insert(task, cpu);
+                lives[task.index()].0 = at.since(t0);
+            }
+            Event::Phase { task, .. } => {
+                if let Some(cpu) = waiting.get(&task).copied() {
+                    book(cpu, &waiting, &mut running, &mut lives);
+                    waiting.remove(&task);
+                }
+            }
+            Event::Migrate { task, from, to, .. } if waiting.contains_key(&task) => {
+                book(from, &waiting, &mut running, &mut lives);
+                book(to, &waiting, &mut running, &mut lives);
+                waiting.insert(task, to);
+            }
+            Event::Switch { cpu, next, .. } => {
+                book(cpu, &waiting, &mut running, &mut lives);
+                running.insert(cpu, (next, at));
+            }
+            _ => {}
+        }
+    }
+    lives
 }
 
 /// The decisions of the reference after the start.
