@@ -222,7 +222,8 @@ fn any_event() -> impl Strategy<Value = Event<'static>> {
         1 => (task.clone(), util.clone())
             .prop_map(|(task, max_speed)| Event::MaxSpeed { task, max_speed }),
         3 => (task, cpu, util).prop_map(|(task, cpu, util_avg)| Event::PeltTask {
-            task, cpu, util_avg, runnable_avg: util_avg, util_sum: 0, period_contrib: 0
+            task, cpu, util_avg, runnable_avg: util_avg, util_sum: 0, period_contrib: 0,
+            last_update_time: ClockPelt(0),
         }),
     ]
 }

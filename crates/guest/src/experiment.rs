@@ -1,7 +1,8 @@
 //! The workload on the clock: tasks created, phases marked, the end kept.
 //!
 //! ```text
-//! time 0       the first tick that is at least LEAD ahead; `rt start`
+//! visits       each CPU in turn, for a moment, so that the trace holds its signals
+//! time 0       the first tick that is at least LEAD after them; `rt start`
 //! creation     time 0 + phase + the task's delay, by this thread, which stays on the first CPU
 //! end          time 0 + duration; `rt end`, tracing off
 //! ```
@@ -27,6 +28,9 @@ use std::thread;
 
 /// Time before time 0 in which this thread sleeps.
 const LEAD: u64 = 50_000_000;
+/// Between two visits: a signal is traced when a period of PELT, some milliseconds at the lowest
+/// speed, has passed since its last update.
+const BETWEEN_VISITS: u64 = 11_000_000;
 /// Of a task's thread.
 const STACK: usize = 1 << 16;
 const OWN: Sched = Sched { nice: 0, clamp: (None, None), slice: 100_000 };
@@ -76,6 +80,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     let trace =
         |on: bool| shared.tracer.as_ref().map_or(Ok(()), |t| if on { t.start() } else { t.stop() });
     trace(true)?;
+    visit(job)?;
     mark_frequencies(shared);
     let start = (sys::mono() + LEAD).next_multiple_of(job.tick_ns.max(1));
     sys::sleep_until(start);
@@ -102,6 +107,17 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
 /// This thread's own attributes.
 fn own(shared: &Shared) -> io::Result<()> {
     sys::set_sched(OWN, shared.clamps)
+}
+
+/// Wakes up on each CPU in turn, and on the first CPU last: that brings each one's signals up to
+/// date, and so into the trace.
+fn visit(job: &Job) -> io::Result<()> {
+    let cpus = 0..job.cpus.len() as u32;
+    for cpu in cpus.filter(|c| *c != job.first_cpu).chain([job.first_cpu]) {
+        sys::set_affinity([cpu])?;
+        sys::sleep_until(sys::mono() + BETWEEN_VISITS);
+    }
+    Ok(())
 }
 
 /// Where each policy stands before time 0, which no event says.

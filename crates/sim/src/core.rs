@@ -420,8 +420,16 @@ impl Engine<'_> {
         let c = self.m.cpu_mut(cpu);
         let now = c.clock.rq_clock_pelt();
         if update_dl_rq_load_avg(decay, now, &mut c.dl_avg, running) {
-            let util_avg = c.dl_avg.util_avg;
-            self.emit(Event::PeltPressure { cpu, class: "dl", util_avg });
+            let avg = &c.dl_avg;
+            let event = Event::PeltPressure {
+                cpu,
+                class: "dl",
+                util_avg: avg.util_avg,
+                util_sum: u64::from(avg.util_sum),
+                period_contrib: avg.period_contrib,
+                last_update_time: avg.last_update_time,
+            };
+            self.emit(event);
         }
     }
 

@@ -89,6 +89,7 @@ impl Engine<'_> {
             runnable_avg: avg.runnable_avg,
             util_sum: u64::from(avg.util_sum),
             period_contrib: avg.period_contrib,
+            last_update_time: avg.last_update_time,
         };
         self.emit(event);
     }
@@ -96,10 +97,15 @@ impl Engine<'_> {
     pub(crate) fn trace_cfs(&mut self, cpu: CpuId) {
         let c = self.m.cpu(cpu);
         let avg = &c.cfs_avg.avg;
-        let (util_avg, runnable_avg, period_contrib) =
-            (avg.util_avg, avg.runnable_avg, avg.period_contrib);
-        let event =
-            Event::PeltCfs { cpu, util_avg, runnable_avg, util_est: c.util_est, period_contrib };
+        let event = Event::PeltCfs {
+            cpu,
+            util_avg: avg.util_avg,
+            runnable_avg: avg.runnable_avg,
+            util_est: c.util_est,
+            util_sum: u64::from(avg.util_sum),
+            period_contrib: avg.period_contrib,
+            last_update_time: avg.last_update_time,
+        };
         self.emit(event);
     }
 

@@ -1,8 +1,12 @@
 //! The events of a trace, each with the reason of the decision where there was one.
 
-use risetime_kernel::units::{Capacity, CpuId, KHz, TaskId, Util};
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, KHz, TaskId, Util};
 
 /// One thing that happened. Names follow the kernel's tracepoints where there is one.
+///
+/// `last_update_time` of a signal counts from the run's time 0 as the trace does (modulo 2^64: it
+/// may lie before), in the clock of its CPU: `clock_pelt`, for irq the plain one. An event of time
+/// 0 may tell of an update before it, which is then the last one there was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A task was created on `cpu` and became runnable (`sched_wakeup_new`).
@@ -107,6 +111,8 @@ pub enum Event<'a> {
         util_sum: u64,
         /// `se->avg.period_contrib`.
         period_contrib: u32,
+        /// `se->avg.last_update_time`.
+        last_update_time: ClockPelt,
     },
     /// The task's `util_est` changed (`sched_util_est_se_tp`).
     UtilEst {
@@ -115,7 +121,7 @@ pub enum Event<'a> {
         /// `se->avg.util_est` without its flag bit.
         util_est: Util,
     },
-    /// The CPU's cfs signals were updated (`pelt_cfs_tp`).
+    /// The CPU's cfs signals were updated (`pelt_cfs_tp` of its own runqueue, no group's).
     PeltCfs {
         /// The CPU.
         cpu: CpuId,
@@ -125,8 +131,12 @@ pub enum Event<'a> {
         runnable_avg: Util,
         /// `cfs_rq->avg.util_est`.
         util_est: Util,
+        /// `cfs_rq->avg.util_sum`.
+        util_sum: u64,
         /// `cfs_rq->avg.period_contrib`.
         period_contrib: u32,
+        /// `cfs_rq->avg.last_update_time`.
+        last_update_time: ClockPelt,
     },
     /// The CPU's real-time, deadline or irq signal was updated (`pelt_rt_tp` and siblings).
     PeltPressure {
@@ -136,6 +146,12 @@ pub enum Event<'a> {
         class: &'static str,
         /// Its `util_avg`.
         util_avg: Util,
+        /// Its `util_sum`.
+        util_sum: u64,
+        /// Its `period_contrib`.
+        period_contrib: u32,
+        /// Its `last_update_time`.
+        last_update_time: ClockPelt,
     },
     /// What is left of the CPU after irq, rt and dl (`sched_cpu_capacity_tp`).
     CpuCapacity {

@@ -76,16 +76,56 @@ impl TraceSink for Memory {
                 Event::FreqRequest { cpu, util, freq, why }
             }
             Event::Idle { cpu, state } => Event::Idle { cpu, state },
-            Event::PeltTask { task, cpu, util_avg, runnable_avg, util_sum, period_contrib } => {
-                Event::PeltTask { task, cpu, util_avg, runnable_avg, util_sum, period_contrib }
-            }
+            Event::PeltTask {
+                task,
+                cpu,
+                util_avg,
+                runnable_avg,
+                util_sum,
+                period_contrib,
+                last_update_time,
+            } => Event::PeltTask {
+                task,
+                cpu,
+                util_avg,
+                runnable_avg,
+                util_sum,
+                period_contrib,
+                last_update_time,
+            },
             Event::UtilEst { task, util_est } => Event::UtilEst { task, util_est },
-            Event::PeltCfs { cpu, util_avg, runnable_avg, util_est, period_contrib } => {
-                Event::PeltCfs { cpu, util_avg, runnable_avg, util_est, period_contrib }
-            }
-            Event::PeltPressure { cpu, class, util_avg } => {
-                Event::PeltPressure { cpu, class, util_avg }
-            }
+            Event::PeltCfs {
+                cpu,
+                util_avg,
+                runnable_avg,
+                util_est,
+                util_sum,
+                period_contrib,
+                last_update_time,
+            } => Event::PeltCfs {
+                cpu,
+                util_avg,
+                runnable_avg,
+                util_est,
+                util_sum,
+                period_contrib,
+                last_update_time,
+            },
+            Event::PeltPressure {
+                cpu,
+                class,
+                util_avg,
+                util_sum,
+                period_contrib,
+                last_update_time,
+            } => Event::PeltPressure {
+                cpu,
+                class,
+                util_avg,
+                util_sum,
+                period_contrib,
+                last_update_time,
+            },
             Event::CpuCapacity { cpu, capacity } => Event::CpuCapacity { cpu, capacity },
             Event::Overutilized { on } => Event::Overutilized { on },
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },

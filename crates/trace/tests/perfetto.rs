@@ -165,6 +165,7 @@ fn events() -> Vec<(u64, Event<'static>)> {
         runnable_avg: Util(util + 1),
         util_sum: 9,
         period_contrib: 9,
+        last_update_time: ClockPelt(9),
     };
     let new = |task, comm, user| Event::TaskNew {
         task,
@@ -217,10 +218,22 @@ fn events() -> Vec<(u64, Event<'static>)> {
                 util_avg: Util(1),
                 runnable_avg: Util(2),
                 util_est: Util(3),
+                util_sum: 5,
                 period_contrib: 4,
+                last_update_time: ClockPelt(6),
             },
         ),
-        (62, Event::PeltPressure { cpu: CpuId(3), class: "irq", util_avg: Util(4) }),
+        (
+            62,
+            Event::PeltPressure {
+                cpu: CpuId(3),
+                class: "irq",
+                util_avg: Util(4),
+                util_sum: 5,
+                period_contrib: 6,
+                last_update_time: ClockPelt(7),
+            },
+        ),
         (63, Event::CpuCapacity { cpu: CpuId(3), capacity: Capacity(1000) }),
         (64, Event::UtilEst { task: T, util_est: Util(44) }),
         (65, Event::MaxSpeed { task: T, max_speed: Util(500) }),

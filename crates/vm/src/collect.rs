@@ -9,14 +9,15 @@
 //!
 //! The kernel does not say why it placed a task or chose a frequency: [`Why::Unknown`], except
 //! for the first task, which is put where it is.
-//! Left out: signals of groups (the workload has none), the update times of signals, events of
-//! CPUs in a frequency domain that only repeat its first CPU's.
+//! Signals that were updated before time 0 are told of at time 0, the last update of each.
+//! Left out: signals of groups (the workload has none), events of CPUs in a frequency domain that
+//! only repeat its first CPU's.
 
 use crate::plan::Limits;
 use crate::ring::{Format, PageLayout, Record, records};
 use risetime_guest::answer::Answer;
 use risetime_guest::job::Job;
-use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, TaskId, Util};
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, TaskId, Util};
 use risetime_model::Platform;
 use risetime_trace::{Event, SwitchOut, TraceSink, Why};
 use std::collections::BTreeMap;
@@ -57,13 +58,21 @@ enum Raw<'a> {
     Migrate { pid: i32, comm: &'a str, from: u32, to: u32 },
     Freq { cpu: u32, khz: u64 },
     Idle { cpu: u32, state: i64 },
-    PeltTask { pid: i32, util: u64, runnable: u64, sum: u64, contrib: u32 },
+    PeltTask { pid: i32, util: u64, runnable: u64, position: Position },
     UtilEst { pid: i32, est: u64 },
-    PeltCfs { cpu: u32, util: u64, runnable: u64, est: u64, contrib: u32 },
-    Pressure { class: &'static str, cpu: u32, util: u64 },
+    PeltCfs { cpu: u32, util: u64, runnable: u64, est: u64, position: Position, over: Option<bool> },
+    Pressure { class: &'static str, cpu: u32, util: u64, position: Position },
     Overutilized(bool),
     Capacity { cpu: u32, capacity: u64 },
     Mark(&'a str),
+}
+
+/// Where a signal stands: `util_sum`, `period_contrib`, `last_update_time`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Position {
+    sum: u64,
+    contrib: u32,
+    at: u64,
 }
 
 /// How an event's record is understood; `None`: it is of no interest here.
@@ -77,6 +86,10 @@ fn u(f: &Format, r: &Record<'_>, field: &str) -> Option<u64> {
 }
 fn text<'a>(f: &Format, r: &Record<'a>, field: &str) -> Option<&'a str> {
     Some(r.text(*f.fields.get(field)?).unwrap_or("?"))
+}
+fn position(f: &Format, r: &Record<'_>) -> Option<Position> {
+    let contrib = n(f, r, "contrib")? as u32;
+    Some(Position { sum: u(f, r, "sum")?, contrib, at: u(f, r, "at")? })
 }
 /// Entities of groups carry the group's runqueue; kernels without groups have no such field.
 fn is_task(f: &Format, r: &Record<'_>) -> bool {
@@ -111,8 +124,7 @@ const DECODERS: &[(&str, Decode)] = &[
             pid: n(f, r, "pid")? as i32,
             util: u(f, r, "util")?,
             runnable: u(f, r, "runnable")?,
-            sum: u(f, r, "sum")?,
-            contrib: n(f, r, "contrib")? as u32,
+            position: position(f, r)?,
         })
     }),
     ("rt/uest_se", |f, r| {
@@ -123,12 +135,15 @@ const DECODERS: &[(&str, Decode)] = &[
         })
     }),
     ("rt/pelt_cfs", |f, r| {
+        // A group's runqueue is none of the CPU's own: only the root group has no parent.
+        (n(f, r, "parent").unwrap_or(0) == 0).then_some(())?;
         Some(Raw::PeltCfs {
             cpu: n(f, r, "cpu")? as u32,
             util: u(f, r, "util")?,
             runnable: u(f, r, "runnable")?,
             est: u(f, r, "est")? & 0xffff_ffff,
-            contrib: n(f, r, "contrib")? as u32,
+            position: position(f, r)?,
+            over: n(f, r, "ov").map(|ov| ov != 0),
         })
     }),
     ("rt/pelt_rt", |f, r| pressure(f, r, "rt")),
@@ -150,7 +165,8 @@ fn wakeup<'a>(f: &Format, r: &Record<'a>, new: bool) -> Option<Raw<'a>> {
     })
 }
 fn pressure(f: &Format, r: &Record<'_>, class: &'static str) -> Option<Raw<'static>> {
-    Some(Raw::Pressure { class, cpu: n(f, r, "cpu")? as u32, util: u(f, r, "util")? })
+    let (cpu, util) = (n(f, r, "cpu")? as u32, u(f, r, "util")?);
+    Some(Raw::Pressure { class, cpu, util, position: position(f, r)? })
 }
 
 impl<'a> Trace<'a> {
@@ -217,6 +233,7 @@ pub(crate) fn pour(
         sink,
         events: 0,
         now: Instant(0),
+        start: trace.start,
         tasks: pids
             .iter()
             .enumerate()
@@ -229,6 +246,8 @@ pub(crate) fn pour(
         running: vec![None; platform.nr_cpus()],
         idle: platform.cpus().map(|c| deepest(platform, c)).collect(),
         freq: BTreeMap::new(),
+        signals: BTreeMap::new(),
+        overutilized: None,
     };
     let (before, run) = trace.events.split_at(trace.events.partition_point(|e| e.0 < trace.start));
     before.iter().for_each(|(_, cpu, raw)| p.before(*cpu, raw));
@@ -252,6 +271,8 @@ struct Pour<'a> {
     sink: &'a mut dyn TraceSink,
     events: u64,
     now: Instant,
+    /// Time 0 in the kernel's clock.
+    start: u64,
     tasks: BTreeMap<i32, TaskId>,
     next_task: u32,
     /// Tasks the sink has been told of, with the CPU they were last seen on.
@@ -262,6 +283,9 @@ struct Pour<'a> {
     running: Vec<Option<(i32, String)>>,
     idle: Vec<Option<u32>>,
     freq: BTreeMap<u32, u64>,
+    /// The last update of each CPU's signals, by class.
+    signals: BTreeMap<(u32, &'static str), Event<'static>>,
+    overutilized: Option<bool>,
 }
 
 impl Pour<'_> {
@@ -284,6 +308,17 @@ impl Pour<'_> {
                 }
             }
             Raw::Freq { cpu, khz } => drop(self.freq.insert(cpu, khz)),
+            Raw::PeltCfs { cpu, over, .. } => {
+                self.signals.extend(self.signal(raw).map(|e| ((cpu, "cfs"), e)));
+                self.overutilized = over.or(self.overutilized);
+            }
+            Raw::Pressure { class, cpu, .. } => {
+                self.signals.extend(self.signal(raw).map(|e| ((cpu, class), e)));
+            }
+            Raw::Capacity { cpu, .. } => {
+                self.signals.extend(self.signal(raw).map(|e| ((cpu, "capacity"), e)));
+            }
+            Raw::Overutilized(on) => self.overutilized = Some(on),
             Raw::Mark(text) => {
                 let words: Vec<&str> = text.split(' ').collect();
                 if let ["rt", "freq", cpu, khz] = words[..]
@@ -316,6 +351,44 @@ impl Pour<'_> {
                 }
             }
         }
+        for event in std::mem::take(&mut self.signals).into_values() {
+            self.emit(event);
+        }
+        if let Some(on) = self.overutilized {
+            self.emit(Event::Overutilized { on });
+        }
+    }
+
+    /// An event about a CPU's signals; `None`: it is about something else.
+    fn signal(&self, raw: &Raw<'_>) -> Option<Event<'static>> {
+        Some(match *raw {
+            Raw::PeltCfs { cpu, util, runnable, est, position, .. } => Event::PeltCfs {
+                cpu: CpuId(cpu),
+                util_avg: Util(util),
+                runnable_avg: Util(runnable),
+                util_est: Util(est),
+                util_sum: position.sum,
+                period_contrib: position.contrib,
+                last_update_time: self.clock(position),
+            },
+            Raw::Pressure { class, cpu, util, position } => Event::PeltPressure {
+                cpu: CpuId(cpu),
+                class,
+                util_avg: Util(util),
+                util_sum: position.sum,
+                period_contrib: position.contrib,
+                last_update_time: self.clock(position),
+            },
+            Raw::Capacity { cpu, capacity } => {
+                Event::CpuCapacity { cpu: CpuId(cpu), capacity: Capacity(capacity) }
+            }
+            _ => return None,
+        })
+    }
+
+    /// `last_update_time` counted from time 0.
+    fn clock(&self, position: Position) -> ClockPelt {
+        ClockPelt(position.at.wrapping_sub(self.start))
     }
 
     /// A kernel's idle state as the platform's; `None`: the platform has none.
@@ -385,15 +458,16 @@ impl Pour<'_> {
                     self.emit(Event::Idle { cpu, state });
                 }
             }
-            Raw::PeltTask { pid, util, runnable, sum, contrib } => {
+            Raw::PeltTask { pid, util, runnable, position } => {
                 if let Some((task, cpu)) = self.known_task(pid) {
                     self.emit(Event::PeltTask {
                         task,
                         cpu,
                         util_avg: Util(util),
                         runnable_avg: Util(runnable),
-                        util_sum: sum,
-                        period_contrib: contrib,
+                        util_sum: position.sum,
+                        period_contrib: position.contrib,
+                        last_update_time: self.clock(position),
                     });
                 }
             }
@@ -402,22 +476,12 @@ impl Pour<'_> {
                     self.emit(Event::UtilEst { task, util_est: Util(est) });
                 }
             }
-            Raw::PeltCfs { cpu, util, runnable, est, contrib } => {
-                self.emit(Event::PeltCfs {
-                    cpu: CpuId(cpu),
-                    util_avg: Util(util),
-                    runnable_avg: Util(runnable),
-                    util_est: Util(est),
-                    period_contrib: contrib,
-                });
-            }
-            Raw::Pressure { class, cpu, util } => {
-                self.emit(Event::PeltPressure { cpu: CpuId(cpu), class, util_avg: Util(util) })
+            Raw::PeltCfs { .. } | Raw::Pressure { .. } | Raw::Capacity { .. } => {
+                if let Some(event) = self.signal(raw) {
+                    self.emit(event);
+                }
             }
             Raw::Overutilized(on) => self.emit(Event::Overutilized { on }),
-            Raw::Capacity { cpu, capacity } => {
-                self.emit(Event::CpuCapacity { cpu: CpuId(cpu), capacity: Capacity(capacity) })
-            }
             Raw::Mark(text) => self.mark(text),
         }
     }

@@ -55,10 +55,14 @@ const PROBES: &[&str] = &[
      sum=se->avg.util_sum contrib=se->avg.period_contrib at=se->avg.last_update_time my_q=se->my_q:x64",
     "t:rt/uest_se sched_util_est_se_tp pid=+{task_struct.pid-task_struct.se}($arg1):s32 est=se->avg.util_est my_q=se->my_q:x64",
     "t:rt/pelt_cfs pelt_cfs_tp util=cfs_rq->avg.util_avg runnable=cfs_rq->avg.runnable_avg est=cfs_rq->avg.util_est \
-     contrib=cfs_rq->avg.period_contrib at=cfs_rq->avg.last_update_time cpu=cfs_rq->rq->cpu tg=cfs_rq->tg:x64",
-    "t:rt/pelt_rt pelt_rt_tp util=rq->avg_rt.util_avg cpu=rq->cpu",
-    "t:rt/pelt_dl pelt_dl_tp util=rq->avg_dl.util_avg cpu=rq->cpu",
-    "t:rt/pelt_irq pelt_irq_tp util=rq->avg_irq.util_avg cpu=rq->cpu",
+     sum=cfs_rq->avg.util_sum contrib=cfs_rq->avg.period_contrib at=cfs_rq->avg.last_update_time cpu=cfs_rq->rq->cpu \
+     ov=cfs_rq->rq->rd->overutilized parent=cfs_rq->tg->parent:x64",
+    "t:rt/pelt_rt pelt_rt_tp util=rq->avg_rt.util_avg sum=rq->avg_rt.util_sum contrib=rq->avg_rt.period_contrib \
+     at=rq->avg_rt.last_update_time cpu=rq->cpu",
+    "t:rt/pelt_dl pelt_dl_tp util=rq->avg_dl.util_avg sum=rq->avg_dl.util_sum contrib=rq->avg_dl.period_contrib \
+     at=rq->avg_dl.last_update_time cpu=rq->cpu",
+    "t:rt/pelt_irq pelt_irq_tp util=rq->avg_irq.util_avg sum=rq->avg_irq.util_sum contrib=rq->avg_irq.period_contrib \
+     at=rq->avg_irq.last_update_time cpu=rq->cpu",
     "t:rt/ovu sched_overutilized_tp ov=overutilized",
     "t:rt/cap sched_cpu_capacity_tp cpu=rq->cpu cap=rq->cpu_capacity",
 ];

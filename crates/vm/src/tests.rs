@@ -4,7 +4,7 @@
 use super::*;
 use crate::ring::tests::{HEADER_PAGE, page};
 use risetime_guest::answer::{Writer, value_line};
-use risetime_kernel::units::{CpuId, KHz, Span, TaskId, Util};
+use risetime_kernel::units::{ClockPelt, CpuId, KHz, Span, TaskId, Util};
 use risetime_model::{Policy, Workload};
 use risetime_trace::{Event, Memory, SwitchOut, Why};
 use std::fs;
@@ -148,9 +148,15 @@ const SWITCH: u16 = 1;
 const PRINT: u16 = 2;
 const FREQ: u16 = 3;
 const UTIL_EST: u16 = 4;
+const PELT_CFS: u16 = 5;
 
 fn switch(prev: i32, state: i32, next: i32) -> Vec<u8> {
     event(SWITCH, &[Word::T("a"), Word::N(prev), Word::N(state), Word::T("b"), Word::N(next)])
+}
+/// A runqueue's signals at `at`: all the same, and overutilized; `parent` is that of its group.
+fn pelt_cfs(signal: i32, at: i32, parent: i32) -> Vec<u8> {
+    let words = [signal, signal, signal, signal, 7, at, 4, 1, parent].map(Word::N);
+    event(PELT_CFS, &words)
 }
 fn mark(text: &str) -> Vec<u8> {
     let mut bytes = event(PRINT, &[]);
@@ -171,7 +177,11 @@ fn answer(values: &BTreeMap<String, String>) -> Vec<u8> {
         ("char", "next_comm[16]", 32, 16),
         ("pid_t", "next_pid", 48, 4),
     ];
+    let cfs = ["util", "runnable", "est", "sum", "contrib", "at", "cpu", "ov", "parent"];
+    let cfs_fields: Vec<_> =
+        cfs.iter().enumerate().map(|(i, name)| ("u32", *name, 8 + 4 * i, 4)).collect();
     for (name, text) in [
+        ("rt/pelt_cfs", format(PELT_CFS, &cfs_fields)),
         ("sched/sched_switch", format(SWITCH, &switch_fields)),
         ("ftrace/print", format(PRINT, &[("char", "buf[]", 8, 0)])),
         ("power/cpu_frequency", format(FREQ, &[("u32", "state", 8, 4), ("u32", "cpu_id", 12, 4)])),
@@ -189,6 +199,9 @@ fn answer(values: &BTreeMap<String, String>) -> Vec<u8> {
     ];
     let est = event(UTIL_EST, &[Word::N(70), Word::N(i32::MIN | 229)]);
     let cpu4 = [
+        (0, pelt_cfs(60, 999_000, 0)),
+        (0, pelt_cfs(20, 1_000_000, 0)),
+        (0, pelt_cfs(500, 1_000_000, 9)),
         (0, switch(0, 0, 70)),
         (200, mark("rt phase 0 1")),
         (0, est),
@@ -247,11 +260,23 @@ fn a_trace_starts_at_its_mark_in_the_state_of_that_moment() {
     };
     let switch = |prev, next| Event::Switch { cpu: CpuId(4), prev, next };
     let (task, system) = (TaskId(0), TaskId(1));
+    // The last update before time 0, which is 1,000,100 in the kernel's clock; none of the group's.
+    let before = Event::PeltCfs {
+        cpu: CpuId(4),
+        util_avg: Util(20),
+        runnable_avg: Util(20),
+        util_est: Util(20),
+        util_sum: 20,
+        period_contrib: 7,
+        last_update_time: ClockPelt(100_u64.wrapping_neg()),
+    };
     let wanted = [
         (0, Event::Freq { cpu: CpuId(0), freq: KHz(600_000) }),
         (0, Event::Freq { cpu: CpuId(4), freq: KHz(828_000) }),
         (0, user(Why::FirstCpu)),
         (0, switch(None, Some(task))),
+        (0, before),
+        (0, Event::Overutilized { on: true }),
         (150, Event::Phase { task, index: 1, name: "busy" }),
         (150, Event::UtilEst { task, util_est: Util(229) }),
         (250, other),

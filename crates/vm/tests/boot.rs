@@ -59,6 +59,24 @@ fn after(trace: &Memory, wanted: impl Fn(&Event<'_>) -> bool) -> f64 {
     found.expect("it happens").0.since(start).as_ms()
 }
 
+/// At time 0 the trace says where each CPU's signals stand, and whether the machine is overutilized.
+fn starts_from_a_known_state(trace: &Memory) {
+    let platform = &trace.header().unwrap().platform;
+    let at_start = || trace.events().iter().take_while(|(at, _)| at.0 == 0).map(|(_, e)| e);
+    for wanted in platform.cpus() {
+        let cfs = |e: &&Event<'_>| matches!(e, Event::PeltCfs { cpu, .. } if *cpu == wanted);
+        let found: Vec<_> = at_start().filter(cfs).collect();
+        let [Event::PeltCfs { util_avg, period_contrib, last_update_time, .. }] = found[..] else {
+            panic!("{wanted}: {found:?}, wanted one");
+        };
+        assert!(util_avg.0 < 50 && *period_contrib < 1024, "{wanted}: {found:?}");
+        let before = last_update_time.0.wrapping_neg();
+        assert!(before > 0 && before < 500_000_000, "{wanted}: updated {before} ns before");
+    }
+    let over: Vec<_> = at_start().filter(|e| matches!(e, Event::Overutilized { .. })).collect();
+    assert_eq!(over, [&Event::Overutilized { on: false }]);
+}
+
 #[test]
 fn real_kernel_a_ramp_on_the_m1_is_the_published_one_and_twice_the_same() {
     let e = experiment("m1", "linux-7.2+rate_limit_us=10000", 2);
@@ -67,6 +85,7 @@ fn real_kernel_a_ramp_on_the_m1_is_the_published_one_and_twice_the_same() {
     assert_eq!(header.settings.int("rate_limit_us"), Some(10_000), "read back");
     assert_eq!(header.settings.int("sched_energy_aware"), Some(1));
     assert_eq!(header.lost, [""; 0]);
+    starts_from_a_known_state(&trace);
     let migrated =
         after(&trace, |e| matches!(e, Event::Migrate { task, to, .. } if task.0 == 0 && to.0 >= 4));
     assert!((80.0..115.0).contains(&migrated), "{migrated} ms on the little CPUs, published 90");

@@ -160,6 +160,7 @@ impl Trace {
             runnable_avg: Util(util),
             util_sum: 0,
             period_contrib: 0,
+            last_update_time: ClockPelt(0),
         })
     }
     pub(crate) fn idle(self, cpu: u32, state: Option<u32>) -> Trace {

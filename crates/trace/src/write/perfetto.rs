@@ -545,7 +545,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 self.counter(at, Track::CfsRunnable, cpu.0, runnable_avg.0, track);
                 self.counter(at, Track::CfsUtilEst, cpu.0, util_est.0, track);
             }
-            Event::PeltPressure { cpu, class, util_avg } => {
+            Event::PeltPressure { cpu, class, util_avg, .. } => {
                 let kind = match class {
                     "rt" => Track::RtUtil,
                     "dl" => Track::DlUtil,
