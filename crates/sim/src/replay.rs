@@ -12,8 +12,8 @@
 
 use crate::engine::Engine;
 use crate::queue::Ev;
-use risetime_kernel::pelt::{Decay, get_pelt_divider};
-use risetime_kernel::units::{CpuId, KHz, Span, TaskId, Util};
+use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_cfs_rq};
+use risetime_kernel::units::{ClockPelt, CpuId, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
 use risetime_trace::Why;
 use std::collections::VecDeque;
@@ -49,27 +49,46 @@ pub struct TaskImage {
     pub util_est: Option<Util>,
 }
 
-/// A CPU's fair signals before the start.
+/// A CPU's signals; `None`: not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuImage {
     /// Which.
     pub cpu: CpuId,
-    /// `cfs_rq->avg.util_avg`.
+    /// `cfs_rq->avg`.
+    pub cfs: Option<Signal>,
+    /// `rq->avg_dl`.
+    pub dl: Option<Signal>,
+}
+
+/// A signal as it was last updated before the start. The CPU is idle since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// `util_avg`.
     pub util_avg: Util,
-    /// `cfs_rq->avg.runnable_avg`.
+    /// `runnable_avg`.
     pub runnable_avg: Util,
-    /// `cfs_rq->avg.period_contrib` at that time …
+    /// `util_sum`.
+    pub util_sum: u32,
+    /// `period_contrib`.
     pub period_contrib: u32,
-    /// … which was this long before the start.
+    /// From `last_update_time` to the start.
     pub before: Span,
 }
 
-impl CpuImage {
-    /// (util_avg, runnable_avg, period_contrib) of the idle CPU this much later.
-    pub fn aged(&self, later: Span) -> (Util, Util, u32) {
-        let units = u64::from(self.period_contrib) + later.0 / 1024;
-        let aged = |util: Util| Util(Decay::MS32.decay_load(util.0, units / 1024));
-        (aged(self.util_avg), aged(self.runnable_avg), (units % 1024) as u32)
+impl Signal {
+    /// The signal at `now`, which is the start in the clock it uses; load is not known.
+    pub fn at(&self, decay: &Decay, now: ClockPelt) -> SchedAvg {
+        let mut avg = SchedAvg {
+            last_update_time: ClockPelt(now.0.wrapping_sub(self.before.0)),
+            util_sum: self.util_sum,
+            period_contrib: self.period_contrib,
+            runnable_avg: self.runnable_avg,
+            util_avg: self.util_avg,
+            ..SchedAvg::default()
+        };
+        avg.runnable_sum = self.runnable_avg.0 * u64::from(get_pelt_divider(decay, &avg));
+        update_load_avg_cfs_rq(decay, now, &mut avg, Weight(0), 0, false);
+        avg
     }
 }
 
@@ -138,18 +157,17 @@ impl Engine<'_> {
         self.set_signals(cpu, task, image.util_avg, image.runnable_avg, image.period_contrib);
     }
 
-    /// A CPU's fair signals, aged from when they were recorded to now.
-    ///
-    /// An idle CPU's PELT clock runs with the wall clock, so its place in the period moves on.
     fn image_of_cpu(&mut self, image: &CpuImage) {
         self.update_rq_clock(image.cpu);
-        self.update_cfs_rq(image.cpu);
         let decay = self.m.decay;
-        let avg = &mut self.m.cpu_mut(image.cpu).cfs_avg.avg;
-        (avg.util_avg, avg.runnable_avg, avg.period_contrib) = image.aged(image.before);
-        let divider = u64::from(get_pelt_divider(decay, avg));
-        avg.util_sum = (avg.util_avg.0 * divider) as u32;
-        avg.runnable_sum = avg.runnable_avg.0 * divider;
+        let c = self.m.cpu_mut(image.cpu);
+        let now = c.clock.rq_clock_pelt();
+        if let Some(cfs) = &image.cfs {
+            c.cfs_avg.avg = cfs.at(decay, now);
+        }
+        if let Some(dl) = &image.dl {
+            c.dl_avg = dl.at(decay, now);
+        }
         self.trace_cfs(image.cpu);
     }
 

@@ -16,11 +16,12 @@ pub use set::{Case, set};
 use crate::run::record;
 use risetime_analysis::verify::{Comparison, Curve, Mode, compare};
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_kernel::pelt::Decay;
+use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::workload::StartAt;
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_sim::Replay;
-use risetime_sim::replay::{CpuImage, DomainImage, Given, Image, TaskImage};
+use risetime_sim::replay::{CpuImage, DomainImage, Given, Image, Signal};
 use risetime_trace::{Event, Memory, RunError, SwitchOut};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -169,7 +170,8 @@ impl Start {
 /// The state of everything at the start, as far as the trace tells, and what it does not.
 fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<String>) {
     let mut image = Image::default();
-    let mut cpus: BTreeMap<CpuId, CpuImage> = BTreeMap::new();
+    let mut cpus: BTreeMap<CpuId, CpuImage> =
+        platform.cpus().map(|cpu| (cpu, CpuImage { cpu, cfs: None, dl: None })).collect();
     let mut attached = None;
     let mut freqs: BTreeMap<CpuId, (Instant, KHz)> = BTreeMap::new();
     for &(at, event) in trace.events().iter().take_while(|(at, _)| *at <= start.t0 + SLACK) {
@@ -184,9 +186,13 @@ fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<Stri
                 attached = Some(util_avg);
                 image.task.period_contrib = Some(period_contrib);
             }
-            Event::PeltCfs { cpu, util_avg, runnable_avg, period_contrib, .. } if at < start.t0 => {
-                let before = start.t0.since(at);
-                cpus.insert(cpu, CpuImage { cpu, util_avg, runnable_avg, period_contrib, before });
+            Event::PeltCfs { cpu, .. } | Event::PeltPressure { cpu, class: "dl", .. }
+                if at < start.t0 =>
+            {
+                let Some(of) = cpus.get_mut(&cpu) else { continue };
+                let signal =
+                    if matches!(event, Event::PeltCfs { .. }) { &mut of.cfs } else { &mut of.dl };
+                *signal = signal_at(&event, start.t0);
             }
             Event::Freq { cpu, freq } if at < start.t0 => {
                 freqs.insert(cpu, (at, freq));
@@ -196,38 +202,70 @@ fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<Stri
         }
     }
     if let (Some(after), None) = (attached, image.task.util_avg) {
-        let before = cpus.get(&start.cpu).map_or(Util(0), |c| c.aged(c.before).0);
+        // Any time will do: only the difference to the last update counts.
+        let now = ClockPelt(1 << 40);
+        let before = cpus.get(&start.cpu).and_then(|c| c.cfs);
+        let before = before.map_or(Util(0), |cfs| cfs.at(&Decay::MS32, now).util_avg);
         image.task.util_avg = Some(after.saturating_sub(before));
         image.task.runnable_avg = image.task.util_avg;
     }
-    let task = &image.task;
-    let mut unread = vec![
-        "balance due times of the domains".to_string(),
-        "time since the PELT clock's last whole unit (below 1024 ns)".to_string(),
-    ];
-    let missing = [
-        ("the task's util_avg and period_contrib", image.task.util_avg.is_none()),
-        ("the task's util_est", task.util_est.is_none()),
-    ];
-    unread.extend(missing.iter().filter(|(_, gone)| *gone).map(|(what, _)| (*what).to_string()));
     for domain in &platform.domains {
-        let first = domain.cpus[0];
-        match freqs.get(&first) {
-            Some((at, freq)) => image.domains.push(DomainImage {
-                cpu: first,
+        if let Some((at, freq)) = freqs.get(&domain.cpus[0]) {
+            image.domains.push(DomainImage {
+                cpu: domain.cpus[0],
                 freq: *freq,
                 changed_before: if *at == Instant(0) { LONG } else { start.t0.since(*at) },
-            }),
-            None => unread.push(format!("the frequency of {first}'s domain")),
+            });
         }
     }
-    unread.extend(platform.cpus().filter(|c| !cpus.contains_key(c)).map(|c| format!("{c}'s util")));
     image.cpus = cpus.into_values().collect();
     image.first_tick = first_tick(trace, platform.tick(), start);
-    if image.first_tick.is_none() {
-        unread.push("the tick's phase".to_string());
-    }
+    let unread = unread(&image, platform);
     (image, unread)
+}
+
+/// A CPU's signal in an event, as it was last updated.
+fn signal_at(event: &Event<'_>, t0: Instant) -> Option<Signal> {
+    let (util_avg, runnable_avg, util_sum, period_contrib, updated) = match *event {
+        Event::PeltCfs {
+            util_avg,
+            runnable_avg,
+            util_sum,
+            period_contrib,
+            last_update_time,
+            ..
+        } => (util_avg, runnable_avg, util_sum, period_contrib, last_update_time),
+        Event::PeltPressure { util_avg, util_sum, period_contrib, last_update_time, .. } => {
+            (util_avg, Util(0), util_sum, period_contrib, last_update_time)
+        }
+        _ => return None,
+    };
+    // The clock of a CPU that has just been busy lags behind.
+    let before = t0.0.wrapping_sub(updated.0).min(LONG.0);
+    Some(Signal {
+        util_avg,
+        runnable_avg,
+        util_sum: util_sum as u32,
+        period_contrib,
+        before: Span(before),
+    })
+}
+
+/// What of the start state the reference does not tell.
+fn unread(image: &Image, platform: &Platform) -> Vec<String> {
+    let mut unread = vec!["balance due times of the domains".to_string()];
+    let missing = [
+        ("the task's util_avg and period_contrib", image.task.util_avg.is_none()),
+        ("the task's util_est", image.task.util_est.is_none()),
+        ("the tick's phase", image.first_tick.is_none()),
+    ];
+    unread.extend(missing.iter().filter(|(_, gone)| *gone).map(|(what, _)| (*what).to_string()));
+    let known = |cpu: CpuId| image.domains.iter().any(|d| d.cpu == cpu);
+    let domains = platform.domains.iter().map(|d| d.cpus[0]).filter(|cpu| !known(*cpu));
+    unread.extend(domains.map(|cpu| format!("the frequency of {cpu}'s domain")));
+    let cfs = image.cpus.iter().filter(|c| c.cfs.is_none());
+    unread.extend(cfs.map(|c| format!("{}'s util", c.cpu)));
+    unread
 }
 
 /// The tick's phase: time from the start to the first tick. Running tasks are updated by the tick
