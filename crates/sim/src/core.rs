@@ -60,6 +60,9 @@ impl Engine<'_> {
 
     /// How long leaving the idle state of `cpu` takes.
     pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle) -> Span {
+        if self.free_idle_exit {
+            return Span(0);
+        }
         let states = &self.m.platform.domains[self.m.cpu(cpu).domain].idle;
         idle.state.and_then(|i| states.get(i as usize)).map_or(Span(0), |s| s.exit_latency)
     }

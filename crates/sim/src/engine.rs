@@ -48,6 +48,8 @@ pub(crate) struct Engine<'a> {
     /// What another trace dictates, and the changes queued from it.
     pub(crate) given: Option<Given>,
     pub(crate) changes: Vec<Change>,
+    /// See [`crate::Replay`].
+    pub(crate) free_idle_exit: bool,
     /// A task whose program makes no progress.
     pub(crate) stuck: Option<TaskId>,
 }

@@ -38,10 +38,13 @@ pub struct Simulator;
 /// The simulator started from another trace's state, and perhaps held to its decisions.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
-    /// The state to start from.
-    pub image: replay::Image,
+    /// The state to start from; `None`: its own.
+    pub image: Option<replay::Image>,
     /// Decisions that are fed in (mode *given*); `None`: it decides itself (*free*).
     pub given: Option<replay::Given>,
+    /// Leaving an idle state takes no time, as on a virtual SoC; its latency still counts where
+    /// CPUs are compared by it.
+    pub free_idle_exit: bool,
 }
 
 impl Backend for Simulator {
@@ -50,7 +53,7 @@ impl Backend for Simulator {
     }
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
-        simulate(experiment, sink, None, None)
+        simulate(experiment, sink, Replay::default())
     }
 }
 
@@ -60,19 +63,19 @@ impl Backend for Replay {
     }
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
-        simulate(experiment, sink, Some(self.image.clone()), self.given.clone())
+        simulate(experiment, sink, self.clone())
     }
 }
 
 fn simulate(
     experiment: &Experiment,
     sink: &mut dyn TraceSink,
-    image: Option<replay::Image>,
-    given: Option<replay::Given>,
+    replay: Replay,
 ) -> Result<Outcome, RunError> {
     sink.header(&setup::header(experiment));
     let mut engine = setup::engine(experiment, sink)?;
-    (engine.image, engine.given) = (image, given);
+    (engine.image, engine.given) = (replay.image, replay.given);
+    engine.free_idle_exit = replay.free_idle_exit;
     let end = engine.run(Instant(experiment.duration.0))?;
     let events = engine.events;
     sink.end(end);

@@ -115,6 +115,7 @@ pub(crate) fn engine<'a>(
         entered: Vec::new(),
         image: None,
         given: None,
+        free_idle_exit: false,
         changes: Vec::new(),
         stuck: None,
     };

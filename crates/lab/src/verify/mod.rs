@@ -80,7 +80,8 @@ pub fn verify(
     }
     let experiment = &experiment;
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
-    let simulated = record(&Replay { image, given }, experiment)?;
+    let free_idle_exit = is_virtual(reference);
+    let simulated = record(&Replay { image: Some(image), given, free_idle_exit }, experiment)?;
     let own = Start::of(&simulated, &experiment.workload).ok_or_else(|| {
         RunError::Failed(format!(
             "the simulation never came to the start of {}",
@@ -100,7 +101,7 @@ pub fn verify(
 /// cpufreq-dt never switches fast, and on a virtual SoC a change takes no time beyond the kthread:
 /// the latency only sets the default rate limit. A reference of the simulator changes nothing.
 pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
-    let Some(header) = reference.header().filter(|h| h.backend == "vm") else {
+    let Some(header) = reference.header().filter(|_| is_virtual(reference)) else {
         return experiment.clone();
     };
     let mut platform = (*header.platform).clone();
@@ -118,6 +119,11 @@ pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
         }
     }
     own
+}
+
+/// Whether a trace comes from the virtual machine.
+fn is_virtual(trace: &Memory) -> bool {
+    trace.header().is_some_and(|h| h.backend == "vm")
 }
 
 /// The generation of a release, `7.2.13-arm64`; the newest known for newer ones.
