@@ -41,6 +41,14 @@ pub struct Check {
     pub why: String,
 }
 
+impl Check {
+    /// How far outside its band it is; of two that fail alike the larger one is worse.
+    fn excess(&self) -> f64 {
+        let at_least = self.unit == "%";
+        if at_least { self.band - self.measured } else { self.measured - self.band }
+    }
+}
+
 /// Two curves held against each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
@@ -51,6 +59,28 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Several tasks' comparisons as one: of each check the worst, with the task's name.
+    pub fn worst<'a>(mode: Mode, each: impl Iterator<Item = (&'a str, Comparison)>) -> Comparison {
+        let mut checks: Vec<Check> = Vec::new();
+        let mut many = false;
+        for (task, comparison) in each {
+            let named = |c: Check| Check { why: format!("{task}: {}", c.why), ..c };
+            let mut own: Vec<Check> = comparison.checks.into_iter().map(named).collect();
+            many |= !checks.is_empty();
+            for (worst, c) in checks.iter_mut().zip(own.drain(..)) {
+                if c.excess() > worst.excess() {
+                    *worst = c;
+                }
+            }
+            checks.extend(own);
+        }
+        if !many {
+            let bare = |why: &str| why.split_once(": ").map(|(_, w)| w.to_string());
+            checks.iter_mut().for_each(|c| c.why = bare(&c.why).unwrap_or_default());
+        }
+        Comparison { mode, checks }
+    }
+
     /// How many hold.
     pub fn held(&self) -> usize {
         self.checks.iter().filter(|c| c.holds).count()
@@ -95,7 +125,8 @@ fn apart(a: Span, b: Span) -> Span {
     Span(a.0.abs_diff(b.0))
 }
 
-/// The share of ticks at which both utils agree.
+/// The share of ticks at which both utils agree, of those at which the reference's task runs: the
+/// tick updates no other.
 fn util_at_tick(
     reference: &Curve,
     candidate: &Curve,
@@ -109,7 +140,10 @@ fn util_at_tick(
         .take_while(|t| *t < reference.length.min(candidate.length));
     let (mut samples, mut good, mut worst) = (0u32, 0u32, 0u64);
     for at in moments {
-        let Some(was) = reference.util_at(at) else { continue };
+        let tick_at = Span(at.0 - tick.0 / 4);
+        let Some(was) = reference.util_at(at).filter(|_| reference.runs_at(tick_at)) else {
+            continue;
+        };
         let near = candidate.utils_near(at, Span(tick.0 / JITTER));
         let Some(apart) = near.iter().map(|(_, u)| u.abs_diff(was)).min() else { continue };
         if was >= UTIL_END {

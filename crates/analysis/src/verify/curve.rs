@@ -8,6 +8,8 @@ use risetime_trace::{Event, Memory};
 pub struct Curve {
     /// (time, util_avg) at each update; before the first nothing is known.
     pub util: Vec<(Span, u64)>,
+    /// When it ran: (from, to), in order.
+    pub on: Vec<(Span, Span)>,
     /// Where and how fast it ran; waiting and sleep in between do not end a stretch.
     pub ran: Vec<Stretch>,
     /// Each change of frequency domain while it was runnable or asleep: (time, first CPU of the
@@ -46,9 +48,7 @@ impl Curve {
         let mut walk = Walk::new(t0);
         for &(at, event) in trace.events().iter().take_while(|(at, _)| *at < end) {
             match event {
-                Event::PeltTask { task: t, util_avg, .. } if t == task => {
-                    walk.util(at, util_avg.0)
-                }
+                Event::PeltTask { task: t, util_avg, .. } if t == task => walk.util(at, util_avg.0),
                 Event::Freq { cpu, freq } => walk.frequency(at, domain_of(cpu), freq),
                 Event::Switch { prev: Some((t, _)), .. } if t == task => walk.stop(at, &event),
                 Event::Switch { cpu, next: Some(t), .. } if t == task => {
@@ -72,6 +72,12 @@ impl Curve {
         let from = self.util.partition_point(|(at, _)| at.0 <= after.0.saturating_sub(near.0));
         let to = self.util.partition_point(|(at, _)| at.0 <= after.0 + near.0);
         &self.util[from.saturating_sub(1)..to]
+    }
+
+    /// Whether the task was running `after` t0.
+    pub fn runs_at(&self, after: Span) -> bool {
+        let i = self.on.partition_point(|(from, _)| *from <= after);
+        i.checked_sub(1).is_some_and(|i| after < self.on[i].1)
     }
 
     /// The util in force `after` t0, if it is known by then.
@@ -135,6 +141,10 @@ impl Walk {
             Some(domain) => {
                 let (ran, freq) = (at.since(from), self.freq_of(domain));
                 let (from, to) = (from.since(self.t0), at.since(self.t0));
+                match self.curve.on.last_mut() {
+                    Some(last) if last.1 == from => last.1 = to,
+                    _ => self.curve.on.push((from, to)),
+                }
                 match self.curve.ran.last_mut() {
                     Some(last) if last.domain == domain && last.freq == freq => {
                         last.to = to;

@@ -26,7 +26,7 @@ use risetime_trace::{Event, Memory, RunError, SwitchOut};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The task that is compared: the workload's first.
+/// The task whose start is aligned: the workload's first.
 const TASK: TaskId = TaskId(0);
 
 /// Signals at the start may be recorded this much after the wakeup that starts it.
@@ -41,9 +41,9 @@ const LONG: Span = Span::from_ms(20_000);
 pub struct Verification {
     /// The checks.
     pub comparison: Comparison,
-    /// The reference's curve.
+    /// The first task's curve in the reference.
     pub reference: Curve,
-    /// The simulator's.
+    /// In the simulation.
     pub simulated: Curve,
     /// The simulation's trace, and how much later than there its start is in the reference's.
     pub trace: Memory,
@@ -89,9 +89,20 @@ pub fn verify(
         ))
     })?;
     let length = reference.end().since(start.t0).min(simulated.end().since(own.t0));
-    let was = Curve::of(reference, TASK, start.t0, length);
-    let is = Curve::of(&simulated, TASK, own.t0, length);
-    let comparison = compare(&experiment.platform, &was, &is, first_tick, mode);
+    let tasks = experiment.workload.tasks.iter().enumerate();
+    let curves: Vec<(&str, Curve, Curve)> = tasks
+        .map(|(i, spec)| {
+            let task = TaskId(i as u32);
+            let was = Curve::of(reference, task, start.t0, length);
+            (spec.comm.as_str(), was, Curve::of(&simulated, task, own.t0, length))
+        })
+        .collect();
+    let each = curves
+        .iter()
+        .map(|(comm, was, is)| (*comm, compare(&experiment.platform, was, is, first_tick, mode)));
+    let comparison = Comparison::worst(mode, each);
+    let curves = curves.into_iter().next();
+    let (was, is) = curves.map(|(_, was, is)| (was, is)).unwrap_or_default();
     Ok(Verification { comparison, reference: was, simulated: is, trace: simulated, unread })
 }
 
@@ -315,54 +326,50 @@ fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
     Some(if median == Span(0) { tick } else { median })
 }
 
-/// Of each task: when after the start it was created, and how long it then had the CPU before its
-/// first phase began; with it whoever is none of the workload's tasks (its creator, mostly), since
-/// the simulator has nobody to stand in the way.
+/// Of each task: when after the start it was created, and for how long it or its creator had the
+/// CPU before its first phase began. In the simulator nobody creates tasks, and a thread is there
+/// at once.
 fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<(Span, Span)> {
-    let mut lives = vec![(Span(0), Span(0)); tasks];
-    // Tasks that have not begun, with their CPU; since when, on each CPU, nobody else has run.
-    let mut waiting: BTreeMap<TaskId, CpuId> = BTreeMap::new();
+    let mut begin = vec![(Span(0), Span(0)); tasks];
+    // Who runs on each CPU, and since when; tasks that have not begun, with their CPU.
     let mut running: BTreeMap<CpuId, (Option<TaskId>, Instant)> = BTreeMap::new();
-    let user = |t: &TaskId| t.index() < tasks;
+    let mut waiting: BTreeMap<TaskId, CpuId> = BTreeMap::new();
+    let mut creator = None;
     for &(at, event) in trace.events() {
-        let book = |cpu: CpuId,
-                    waiting: &BTreeMap<_, _>,
-                    running: &mut BTreeMap<_, _>,
-                    lives: &mut [(Span, Span)]| {
-            let (curr, since) = running.get(&cpu).copied().unwrap_or((None, at));
-            for (task, _) in waiting.iter().filter(|(t, c)| {
-                **c == cpu && (curr == Some(**t) || !curr.as_ref().is_some_and(user))
-            }) {
-                let task: &TaskId = task;
-                lives[task.index()].1 += at.since(since);
+        let (cpu, next) = match event {
+            Event::Switch { cpu, next, .. } => (cpu, next),
+            Event::TaskNew { task, cpu, .. } | Event::Migrate { task, to: cpu, .. }
+                if task.index() < tasks =>
+            {
+                (cpu, running.get(&cpu).and_then(|r| r.0))
             }
-            running.insert(cpu, (curr, at));
+            Event::Phase { task, .. } if waiting.contains_key(&task) => {
+                (waiting[&task], Some(task))
+            }
+            _ => continue,
         };
+        let (curr, since) = running.insert(cpu, (next, at)).unwrap_or((None, at));
+        for (task, _) in
+            waiting.iter().filter(|(t, c)| **c == cpu && [Some(**t), creator].contains(&curr))
+        {
+            begin[task.index()].1 += at.since(since);
+        }
         match event {
-            Event::TaskNew { task, cpu, .. } if user(&task) => {
-                book(cpu, &waiting, &mut running, &mut lives);
+            Event::TaskNew { task, .. } => {
+                creator = creator.or(curr);
+                begin[task.index()].0 = at.since(t0);
                 waiting.insert(task, cpu);
-                lives[task.index()].0 = at.since(t0);
+            }
+            Event::Migrate { task, .. } if waiting.contains_key(&task) => {
+                waiting.insert(task, cpu);
             }
             Event::Phase { task, .. } => {
-                if let Some(cpu) = waiting.get(&task).copied() {
-                    book(cpu, &waiting, &mut running, &mut lives);
-                    waiting.remove(&task);
-                }
-            }
-            Event::Migrate { task, from, to, .. } if waiting.contains_key(&task) => {
-                book(from, &waiting, &mut running, &mut lives);
-                book(to, &waiting, &mut running, &mut lives);
-                waiting.insert(task, to);
-            }
-            Event::Switch { cpu, next, .. } => {
-                book(cpu, &waiting, &mut running, &mut lives);
-                running.insert(cpu, (next, at));
+                waiting.remove(&task);
             }
             _ => {}
         }
     }
-    lives
+    begin
 }
 
 /// The decisions of the reference after the start.
