@@ -59,24 +59,22 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Several tasks' comparisons as one: of each check the worst, with the task's name.
-    pub fn worst<'a>(mode: Mode, each: impl Iterator<Item = (&'a str, Comparison)>) -> Comparison {
+    /// Several tasks' comparisons as one: of each check the worst, with the task's name where
+    /// there are others.
+    pub fn worst(mode: Mode, each: Vec<(&str, Comparison)>) -> Comparison {
+        let several = each.len() > 1;
         let mut checks: Vec<Check> = Vec::new();
-        let mut many = false;
         for (task, comparison) in each {
-            let named = |c: Check| Check { why: format!("{task}: {}", c.why), ..c };
-            let mut own: Vec<Check> = comparison.checks.into_iter().map(named).collect();
-            many |= !checks.is_empty();
-            for (worst, c) in checks.iter_mut().zip(own.drain(..)) {
-                if c.excess() > worst.excess() {
-                    *worst = c;
+            for (i, mut check) in comparison.checks.into_iter().enumerate() {
+                if several {
+                    check.why = format!("{task}: {}", check.why);
+                }
+                match checks.get_mut(i) {
+                    Some(worst) if check.excess() > worst.excess() => *worst = check,
+                    Some(_) => {}
+                    None => checks.push(check),
                 }
             }
-            checks.extend(own);
-        }
-        if !many {
-            let bare = |why: &str| why.split_once(": ").map(|(_, w)| w.to_string());
-            checks.iter_mut().for_each(|c| c.why = bare(&c.why).unwrap_or_default());
         }
         Comparison { mode, checks }
     }

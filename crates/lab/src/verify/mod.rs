@@ -99,7 +99,8 @@ pub fn verify(
         .collect();
     let each = curves
         .iter()
-        .map(|(comm, was, is)| (*comm, compare(&experiment.platform, was, is, first_tick, mode)));
+        .map(|(comm, was, is)| (*comm, compare(&experiment.platform, was, is, first_tick, mode)))
+        .collect();
     let comparison = Comparison::worst(mode, each);
     let curves = curves.into_iter().next();
     let (was, is) = curves.map(|(_, was, is)| (was, is)).unwrap_or_default();
