@@ -16,6 +16,9 @@
 //! a second. Measured on Linux 7.2.13: after 15 s no kernel thread that ran in the next two
 //! seconds had more than 9, against 285 without.
 //!
+//! In the last two rounds the statistics workers are told to come back in a day: a run of some
+//! seconds is then not disturbed by them.
+//!
 //! Left out: threads that the tick does not start (they are as boot left them until they run).
 
 use crate::job::Job;
@@ -29,13 +32,22 @@ const MARGIN: u64 = 30_000;
 /// Memory dirtied in a visit: enough to be counted, and given back at once.
 const DIRTY: usize = 256 << 10;
 
+/// How often the statistics workers come (s), here and in the run.
+const STATISTICS: (&str, &str) = ("/proc/sys/vm/stat_interval", "86400");
+
 /// Visits the CPUs for `settle_ns`.
 pub(crate) fn settle(job: &Job) -> io::Result<()> {
     let tick = sys::tick();
     let cpus = job.cpus.len() as u32;
     let mut at = sys::mono();
     let end = at + job.settle_ns;
+    let mut quiet = false;
     while cpus > 0 && at < end {
+        if !quiet && at + 2 * EVERY >= end {
+            quiet = true;
+            // A kernel without this setting has no such workers.
+            let _ = std::fs::write(STATISTICS.0, STATISTICS.1);
+        }
         for cpu in 0..cpus {
             at = (at + EVERY / u64::from(cpus)).next_multiple_of(tick);
             sys::set_affinity([cpu])?;
