@@ -35,6 +35,9 @@ const BETWEEN_VISITS: u64 = 11_000_000;
 const STACK: usize = 1 << 16;
 const OWN: Sched = Sched { nice: 0, clamp: (None, None), slice: 100_000 };
 
+/// Where a kernel has utilisation clamps.
+const CLAMPS: &str = "/proc/sys/kernel/sched_util_clamp_min";
+
 /// What all threads share. It lives for ever: threads may still run when the trace is read.
 struct Shared {
     job: Job,
@@ -61,7 +64,7 @@ pub(crate) struct Done {
 pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     let speeds = Speeds::open(&job.cpus);
     let pids = job.tasks.iter().map(|_| AtomicI32::new(0)).collect();
-    let clamps = std::path::Path::new("/proc/sys/kernel/sched_util_clamp_min").exists();
+    let clamps = std::path::Path::new(CLAMPS).exists();
     let shared: &Shared = Box::leak(Box::new(Shared {
         job,
         speeds,
@@ -230,6 +233,14 @@ impl Attributes {
     fn cpus(&self, job: &Job) -> Vec<u32> {
         self.cpus.clone().unwrap_or_else(|| (0..job.cpus.len() as u32).collect())
     }
+}
+
+/// What `job` asks for and this kernel was built without.
+pub(crate) fn lacking(job: &Job) -> Option<&'static str> {
+    let clamped = |a: &Attr| a.uclamp_min.is_some() || a.uclamp_max.is_some();
+    let any = |t: &Task| clamped(&t.attr) || t.phases.iter().any(|p| clamped(&p.attr));
+    let missing = job.tasks.iter().any(any) && !std::path::Path::new(CLAMPS).exists();
+    missing.then_some("utilisation clamps (CONFIG_UCLAMP_TASK)")
 }
 
 /// The tasks that `job` cannot have: without phases.

@@ -68,37 +68,39 @@ fn as_init(args: &[String]) -> ! {
         args.iter().filter(|a| !a.starts_with("--")).nth(1).map_or("/job", String::as_str);
     let on_panic = path.clone();
     std::panic::set_hook(Box::new(move |info| {
-        give_up(&on_panic, &format!("the agent broke: {info}"))
+        give_up(&on_panic, "error", &format!("the agent broke: {info}"))
     }));
-    let done = machine::mount_all().and_then(|()| in_guest(job_path, &path));
-    match done {
+    let job = machine::mount_all().and_then(|()| read_job(job_path));
+    if let Some(what) = job.as_ref().ok().and_then(experiment::lacking) {
+        give_up(&path, "lacks", what);
+    }
+    match job.and_then(|job| in_guest(&job, &path)) {
         Ok(()) => sys::end_machine(0),
-        Err(e) => give_up(&path, &e),
+        Err(e) => give_up(&path, "error", &e),
     }
 }
 
-/// An answer that says why there is none.
-fn give_up(path: &str, why: &str) -> ! {
+/// An answer that says in `section` why there is none.
+fn give_up(path: &str, section: &str, why: &str) -> ! {
     // The console is the second way out, where there is no semihosting.
     let _ = std::fs::write("/dev/console", format!("risetime-guest: {why}\n"));
     let written = sys::HostFile::create(path).and_then(|file| {
         let mut out = Writer::new(BufWriter::new(file))?;
-        out.section("error", why.as_bytes())?;
+        out.section(section, why.as_bytes())?;
         out.finish()?.flush()
     });
     // An answer is an answer: only where there is none is it the exit code that says so.
     sys::end_machine(written.is_err().into())
 }
 
-fn in_guest(job: &str, out: &str) -> Result<(), String> {
-    let job = read_job(job)?;
+fn in_guest(job: &Job, out: &str) -> Result<(), String> {
     let mut values = String::new();
-    prepare(&job, &mut values)?;
-    let tracer = Tracer::open(&job, false, &mut values).map_err(|e| format!("trace: {e}"))?;
-    settle::settle(&job).map_err(|e| format!("settling: {e}"))?;
+    prepare(job, &mut values)?;
+    let tracer = Tracer::open(job, false, &mut values).map_err(|e| format!("trace: {e}"))?;
+    settle::settle(job).map_err(|e| format!("settling: {e}"))?;
     let io = |e: io::Error| format!("{out}: {e}");
     let done = experiment::run(job.clone(), Some(tracer)).map_err(|e| e.to_string())?;
-    machine::read_back(&job, &mut values);
+    machine::read_back(job, &mut values);
     let file = sys::HostFile::create(out).map_err(io)?;
     write_answer(BufWriter::with_capacity(1 << 16, file), &done, values).map_err(io)
 }

@@ -95,7 +95,7 @@ fn under(policy: Policy, name: &str, kernel: Option<KernelRev>) -> Result<Policy
         }
         Some(rev) if rev != policy.kernel => Err(InputError::new(
             &policy.name,
-            format!("is of Linux {}, the kernel to boot is {rev}", policy.kernel),
+            format!("is of Linux {}, the kernel to boot counts as {rev}", policy.kernel),
         )
         .hint("`mainline` means the kernel that is booted; --kernel takes another")),
         _ => Ok(policy),

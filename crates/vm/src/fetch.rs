@@ -32,6 +32,8 @@ const OLDEST_QEMU: (u32, u32) = (8, 1);
 const KERNEL_SUITES: &[&str] = &["sid", "trixie-backports", "trixie", "bookworm-backports"];
 /// Whose QEMU is fetched: one suite, so that its libraries fit together.
 const QEMU_SUITES: &[&str] = &["trixie"];
+/// How a compressed Image begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// What gets whatever is missing.
 const SETUP: &str = "risetime vm setup";
 
@@ -352,7 +354,7 @@ fn own_image(path: &str) -> Result<Kernel, RunError> {
     let read = fs::File::open(&image)
         .and_then(|f| std::io::Read::read_to_end(&mut std::io::Read::take(f, 64), &mut head));
     read.map_err(|e| RunError::Unavailable(format!("{path}: {e}")))?;
-    if head.get(56..60) == Some(b"ARM\x64") || head.starts_with(&[0x1f, 0x8b]) {
+    if head.get(56..60) == Some(b"ARM\x64") || head.starts_with(&GZIP) {
         return Ok(Kernel { release: path.to_string(), image });
     }
     Err(InputError::new(path, "this is no arm64 kernel")
@@ -365,7 +367,10 @@ impl Kernel {
     /// Image; `None`: it does not say. One newer than the newest known counts as that.
     pub fn rev(&self) -> Option<KernelRev> {
         rev_in(&self.release).or_else(|| {
-            let image = fs::read(&self.image).ok()?;
+            let mut image = fs::read(&self.image).ok()?;
+            if image.starts_with(&GZIP) {
+                image = decompress("gzip", &self.image).ok()?;
+            }
             let banner = b"Linux version ";
             // The first hit may be a format string.
             let mut hits = image.windows(banner.len() + 8).filter(|w| w.starts_with(banner));

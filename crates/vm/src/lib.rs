@@ -16,6 +16,7 @@ mod guard;
 mod initramfs;
 mod plan;
 mod qemu;
+mod readback;
 mod ring;
 mod tree;
 
@@ -30,7 +31,7 @@ use qemu::{Boot, BootError, Machine};
 use risetime_guest::answer::Answer;
 use risetime_kernel::units::Instant;
 use risetime_model::settings::Value;
-use risetime_model::{Experiment, Platform, Settings};
+use risetime_model::{Experiment, InputError, Platform, Settings};
 use risetime_trace::{Backend, Header, Origin, Outcome, RunError, Signal, TraceSink};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -208,11 +209,17 @@ fn deliver(
     sink: &mut dyn TraceSink,
 ) -> Result<Outcome, RunError> {
     let fail = |what: String| RunError::Failed(what);
-    if let Some(error) = answer.section("error") {
-        return Err(fail(format!("the guest: {}", String::from_utf8_lossy(error).trim())));
+    let said = |section: &str| answer.section(section).map(|s| String::from_utf8_lossy(s));
+    if let Some(error) = said("error") {
+        return Err(fail(format!("the guest: {}", error.trim())));
+    }
+    if let Some(what) = said("lacks") {
+        let what = format!("the kernel was built without {}", what.trim());
+        return Err(InputError::new(&*e.policy.name, what).into());
     }
     let values: BTreeMap<String, String> = answer.values().into_iter().collect();
-    plan::readback(&e.platform, &plan.job, &values).map_err(fail)?;
+    is_of_its_generation(e, &values)?;
+    readback::check(&e.platform, plan, &values)?;
     let trace = collect::Trace::read(answer).map_err(fail)?;
     let get = |key: &str| {
         values.get(key).cloned().ok_or_else(|| fail(format!("the guest did not say its {key}")))
@@ -246,6 +253,22 @@ fn deliver(
     let done = collect::pour(&trace, &platform, &plan.job, &pids, sink);
     sink.end(done.end);
     Ok(Outcome { end: Instant(done.end.0), events: done.events, notes: notes(e, &values) })
+}
+
+/// Whether the policy is of the kernel that booted.
+///
+/// It was asked for before, where the kernel could be looked at; an Image does not always say.
+fn is_of_its_generation(e: &Experiment, values: &BTreeMap<String, String>) -> Result<(), RunError> {
+    let release = values.get("release").map_or("", String::as_str);
+    match fetch::rev_in(release) {
+        Some(rev) if rev != e.policy.kernel => Err(InputError::new(
+            &*e.policy.name,
+            format!("is of Linux {}, the kernel that booted is {release}", e.policy.kernel),
+        )
+        .hint("`mainline` means the kernel that is booted, where its Image says what it is")
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 /// Every setting as the kernel has it.
@@ -302,6 +325,9 @@ fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
     {
         notes
             .push(format!("Linux {release} is newer than the newest generation known here, {rev}"));
+    }
+    if values.get(plan::ENERGY_AWARE).is_some_and(|v| v.starts_with('!')) {
+        notes.push("this kernel has no energy-aware scheduling (CONFIG_ENERGY_MODEL)".into());
     }
     // Not every architecture keeps the others (arm64 has no irq average).
     let expected = ["rt/pelt_se", "rt/uest_se", "rt/pelt_cfs", "rt/ovu"];

@@ -1,4 +1,4 @@
-//! From an experiment to the agent's job, and what must read back.
+//! From an experiment to the agent's job.
 //!
 //! ```text
 //! settings     the kernel's own names: a governor's tunable is cpufreq/GOVERNOR/NAME, for all
@@ -10,23 +10,19 @@
 //! Settings that only a simulation has (a start state, work of the kthread) are errors.
 
 use risetime_guest::job::{Attr, Cpu, Event, Job, Phase, Task};
-use risetime_kernel::KernelRev;
-use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
 use risetime_kernel::units::{CpuId, Util};
-use risetime_model::platform::Opp;
 use risetime_model::settings::Value;
 use risetime_model::workload::{self, Repeat, TaskSpec};
 use risetime_model::{Experiment, InputError, Platform};
-use std::collections::BTreeMap;
 
 /// Trace buffer of each CPU. Busy for 3 s: about 1 MB.
 const BUFFER_KB: u32 = 16 << 10;
 /// So long the boot's utilisation estimates are given to decay (of the guest's time).
 pub(crate) const SETTLE_NS: u64 = 30_000_000_000;
 
-const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
+pub(crate) const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
 const SCHED_DEBUG: &str = "/sys/kernel/debug/sched";
-const ENERGY_AWARE: &str = "/proc/sys/kernel/sched_energy_aware";
+pub(crate) const ENERGY_AWARE: &str = "/proc/sys/kernel/sched_energy_aware";
 pub(crate) const ENERGY_MODEL: &str = "/sys/kernel/debug/energy_model";
 
 /// Settings that a real kernel has no place for, with the values that mean "not used".
@@ -84,6 +80,7 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
     let workload = e.workload.bind(&e.platform)?;
     let governor = e.settings.name("governor").unwrap_or("schedutil").to_string();
     let first_cpu = first_cpu(e, &workload.tasks[0]);
+    let mut settings = Vec::new();
     let mut job = Job {
         duration_ns: e.duration.0,
         phase_ns: e.phase.0,
@@ -100,10 +97,10 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         events: EVENTS.iter().map(|s| s.to_string()).collect(),
         tasks: workload.tasks.iter().map(|t| task(t, e)).collect(),
     };
-    let mut settings = Vec::new();
     for d in &e.platform.domains {
-        job.set
-            .push((format!("{CPUFREQ}/policy{}/scaling_governor", d.cpus[0].0), governor.clone()));
+        let path = format!("{CPUFREQ}/policy{}/scaling_governor", d.cpus[0].0);
+        job.set.push((path.clone(), governor.clone()));
+        settings.push(("governor".to_string(), path));
     }
     for (name, path) in [
         ("sched_energy_aware", ENERGY_AWARE.to_string()),
@@ -192,6 +189,7 @@ fn reads(platform: &Platform) -> Vec<String> {
     for d in &platform.domains {
         for name in [
             "scaling_available_frequencies",
+            "scaling_available_governors",
             "scaling_driver",
             "related_cpus",
             "cpuinfo_transition_latency",
@@ -299,76 +297,6 @@ impl Limits {
         };
         Util(self.cpus.iter().filter_map(best).max().unwrap_or(0))
     }
-}
-
-/// What the booted kernel must say, path by path, as a mistake names it.
-pub(crate) fn readback(
-    platform: &Platform,
-    job: &Job,
-    values: &BTreeMap<String, String>,
-) -> Result<(), String> {
-    let get = |path: &str| values.get(path).map_or("nothing", String::as_str);
-    let differs = |path: &str, wanted: &str| {
-        let found = get(path);
-        format!("{path}: the kernel says {found:?}, wanted {wanted:?}")
-    };
-    for d in &platform.domains {
-        let path = format!("{CPUFREQ}/policy{}/scaling_available_frequencies", d.cpus[0].0);
-        let wanted: Vec<u64> = d.opps.iter().map(|o| o.freq.0).collect();
-        let found: Vec<u64> =
-            get(&path).split_whitespace().filter_map(|w| w.parse().ok()).collect();
-        if found != wanted {
-            return Err(differs(
-                &path,
-                &wanted.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
-            ));
-        }
-        for cpu in &d.cpus {
-            let path = format!("/sys/devices/system/cpu/cpu{}/cpu_capacity", cpu.0);
-            if get(&path) != d.capacity.0.to_string() {
-                return Err(differs(&path, &d.capacity.0.to_string()));
-            }
-        }
-    }
-    for (path, wanted) in &job.set {
-        if let Some(e) = values.get(&format!("failed {path}")) {
-            return Err(format!("{path}: cannot be set to {wanted:?}: {e}"));
-        }
-        if get(path) != wanted {
-            return Err(differs(path, wanted));
-        }
-    }
-    energy_model(platform, values)
-}
-
-/// Power, cost and efficiency of each OPP, where the kernel shows its energy model.
-fn energy_model(platform: &Platform, values: &BTreeMap<String, String>) -> Result<(), String> {
-    if !values.keys().any(|k| k.starts_with(&format!("{ENERGY_MODEL}/"))) {
-        return Ok(());
-    }
-    for d in platform.domains.iter().filter(|d| d.opps.iter().all(|o| o.power.0 > 0)) {
-        let state =
-            |o: &Opp| EmPerfState { frequency: o.freq, power: o.power, ..EmPerfState::default() };
-        let mut states: Vec<EmPerfState> = d.opps.iter().map(state).collect();
-        em_compute_costs(KernelRev::V6_12, &mut states, d.capacity);
-        for s in &states {
-            let fields = [
-                ("power", s.power.0),
-                ("performance", s.performance.0),
-                ("cost", s.cost),
-                ("inefficient", s.inefficient.into()),
-            ];
-            for (name, wanted) in fields {
-                let path = format!("{ENERGY_MODEL}/cpu{}/ps:{}/{name}", d.cpus[0].0, s.frequency.0);
-                // A kernel may show fewer of them.
-                let Some(found) = values.get(&path) else { continue };
-                if *found != wanted.to_string() {
-                    return Err(format!("{path}: the kernel says {found:?}, wanted \"{wanted}\""));
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 /// The value of a setting as it was read back.

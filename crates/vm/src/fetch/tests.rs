@@ -162,4 +162,8 @@ fn a_kernel_says_its_generation() {
     dir.file("Image", b"....Linux version %s (%s)....Linux version 6.12.3-mine (me@here) #1 SMP");
     let kernel = Kernel { release: "Image".into(), image: dir.0.join("Image") };
     assert_eq!(kernel.rev(), Some(KernelRev::V6_12));
+    let packed = Command::new("gzip").arg(dir.0.join("Image")).status().unwrap();
+    assert!(packed.success());
+    let kernel = Kernel { release: "Image.gz".into(), image: dir.0.join("Image.gz") };
+    assert_eq!(kernel.rev(), Some(KernelRev::V6_12));
 }
