@@ -17,6 +17,7 @@ use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::fair::Join;
 use crate::machine::{Idle, Role, SPEED_SHIFT, State, Todo};
+use crate::mutant::Mutant;
 use crate::placement::Placed;
 use crate::program::Step;
 use crate::queue::Ev;
@@ -26,7 +27,7 @@ use risetime_kernel::pelt_cfs::{
     migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
 };
 use risetime_kernel::uclamp::{Uclamp, UclampLimits};
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_kernel::units::{Capacity, CpuId, Instant, Span, TaskId, Util};
 use risetime_model::workload::Attr;
 use risetime_trace::{Event, SwitchOut, Why};
 
@@ -39,8 +40,14 @@ impl Engine<'_> {
         if delta == Span(0) {
             return;
         }
-        let scale = self.m.domains[c.domain].freq_scale;
-        c.clock.update_rq_clock(delta, Span(0), c.curr.is_none(), c.capacity, scale);
+        let mut scale = self.m.domains[c.domain].freq_scale;
+        let mut capacity = c.capacity;
+        match self.m.mutant {
+            Some(Mutant::CapacityNotScaled) => capacity = Capacity(1024),
+            Some(Mutant::FrequencyNotScaled) => scale = 1024,
+            _ => {}
+        }
+        c.clock.update_rq_clock(delta, Span(0), c.curr.is_none(), capacity, scale);
         c.cfs.update_clock(c.clock.clock_task.0);
     }
 
@@ -130,9 +137,7 @@ impl Engine<'_> {
         m.task_mut(task).max_speed = max_speed;
         let (comm, user) = (m.task(task).comm.clone(), self.is_user(task));
         self.emit(Event::TaskNew { task, comm: &comm, user, cpu, why: placed.why, max_speed });
-        if let Some(time) = self.image.as_ref().and_then(|i| i.begins.get(task.index())) {
-            self.m.task_mut(task).todo = Todo::Time(*time);
-        }
+        self.begin_as_in_image(task);
         self.activate(cpu, task, EnqueueKind::Initial, false);
         if starts {
             self.apply_start_state(cpu, task);
@@ -311,6 +316,7 @@ impl Engine<'_> {
             None => true,
             Some(_) if !user => true,
             Some(curr) if !self.is_user(curr) => false,
+            Some(_) if self.m.is(Mutant::NoWakeupPreemption) => false,
             Some(_) => self.m.cpu_mut(cpu).cfs.wakeup_preempt(task, fork),
         };
         self.take_departed(cpu);
@@ -456,7 +462,10 @@ impl Engine<'_> {
             return;
         };
         if prev.is_none() {
-            let first = self.m.next_tick();
+            let mut first = self.m.next_tick();
+            if self.m.is(Mutant::TickOneOff) {
+                first = first + self.m.tick;
+            }
             self.start_tick(cpu, first);
         }
         if self.is_user(task) {
@@ -617,8 +626,12 @@ impl Engine<'_> {
             });
             self.need_resched.insert(from);
         }
+        let forgets = self.m.is(Mutant::MigrationForgets);
         let t = self.m.task_mut(task);
         t.avg.last_update_time.0 = 0;
+        if forgets {
+            (t.avg.util_avg, t.avg.util_sum) = (Util(0), 0);
+        }
         t.cpu = to;
         self.emit(Event::Migrate { task, from, to, why });
         self.update_rq_clock(to);

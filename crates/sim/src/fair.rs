@@ -10,6 +10,7 @@
 //! Source: kernel/sched/fair.c. Leaves out: groups, bandwidth.
 
 use crate::engine::Engine;
+use crate::mutant::Mutant;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind, LoadWeight};
 use risetime_kernel::fits::{Fit, MisfitTask, update_misfit_status};
@@ -19,7 +20,7 @@ use risetime_kernel::pelt_cfs::{
     update_cfs_rq_load_avg,
 };
 use risetime_kernel::units::{CpuId, TaskId, Util};
-use risetime_kernel::util_est::{util_est_dequeue, util_est_enqueue, util_est_update};
+use risetime_kernel::util_est::{UtilEst, util_est_dequeue, util_est_enqueue, util_est_update};
 use risetime_trace::Event;
 
 /// What [`Engine::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
@@ -172,8 +173,13 @@ impl Engine<'_> {
     /// `util_est_update`.
     fn util_est_sample(&mut self, cpu: CpuId, task: TaskId) {
         let (rev, capacity) = (self.m.rev, self.m.cpu(cpu).capacity);
+        let not_held = self.m.is(Mutant::UtilEstNotHeld);
         let t = self.m.task_mut(task);
         let before = t.util_est.value();
+        if not_held {
+            t.util_est = UtilEst::default();
+            return;
+        }
         t.util_est =
             util_est_update(rev, t.util_est, t.avg.util_avg, t.avg.runnable_avg, capacity, true);
         let util_est = t.util_est.value();
@@ -200,7 +206,9 @@ impl Engine<'_> {
             self.resched_curr(cpu);
         }
         self.update_load_avg(cpu, curr, Join::Stay);
-        self.update_misfit_status(cpu, Some(curr));
+        if !self.m.is(Mutant::MisfitAtWakeupOnly) {
+            self.update_misfit_status(cpu, Some(curr));
+        }
         self.check_update_overutilized(cpu);
     }
 

@@ -14,6 +14,7 @@ mod engine;
 mod fair;
 pub mod governor;
 mod machine;
+pub mod mutant;
 pub mod placement;
 mod program;
 mod queue;
@@ -45,6 +46,8 @@ pub struct Replay {
     /// Leaving an idle state takes no time, as on a virtual SoC; its latency still counts where
     /// CPUs are compared by it.
     pub free_idle_exit: bool,
+    /// One mechanism is broken on purpose.
+    pub mutant: Option<mutant::Mutant>,
 }
 
 impl Backend for Simulator {
@@ -72,8 +75,16 @@ fn simulate(
     sink: &mut dyn TraceSink,
     replay: Replay,
 ) -> Result<Outcome, RunError> {
+    let mut experiment = experiment.clone();
+    if let Some(mutant) = replay.mutant {
+        mutant.change(&mut experiment);
+    }
+    let experiment = &experiment;
     sink.header(&setup::header(experiment));
     let mut engine = setup::engine(experiment, sink)?;
+    if let Some(mutant) = replay.mutant {
+        mutant.prepare(&mut engine.m);
+    }
     (engine.image, engine.given) = (replay.image, replay.given);
     engine.free_idle_exit = replay.free_idle_exit;
     let end = engine.run(Instant(experiment.duration.0))?;

@@ -12,6 +12,7 @@
 //! ```
 
 use crate::cpuset::CpuSet;
+use crate::mutant::{self, Mutant};
 use crate::program::Program;
 use crate::topology::SchedDomain;
 use risetime_kernel::KernelRev;
@@ -56,6 +57,8 @@ pub struct Machine {
     /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
     /// they raise frequencies and fill CPUs but do not delay anyone.
     pub(crate) background_util: Util,
+    /// What is broken on purpose.
+    pub(crate) mutant: Option<Mutant>,
 }
 
 /// One CPU with its runqueue (`struct rq`).
@@ -442,11 +445,18 @@ impl DomainView<'_> {
     pub fn resolve_freq(&self, freq: KHz) -> KHz {
         let table = &self.domain().table;
         let all = (table[0].freq, self.freq_max());
+        if self.machine.is(Mutant::OppBelow) {
+            return mutant::opp_below(table, freq);
+        }
         cpufreq_driver_resolve_freq(table, freq, all.0, all.1).map_or(all.1, |i| table[i].freq)
     }
     /// `effective_cpu_util` of `cpu` with its runnable boost, as schedutil asks for it.
     pub fn effective_cpu_util(&self, cpu: CpuId) -> EffectiveUtil {
-        self.machine.effective(cpu, self.machine.cpu_util_cfs_boost(cpu))
+        let mut effective = self.machine.effective(cpu, self.machine.cpu_util_cfs_boost(cpu));
+        if self.machine.is(Mutant::Headroom12) {
+            effective.util = mutant::headroom(effective.util);
+        }
+        effective
     }
     /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
     pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {

@@ -50,6 +50,11 @@ impl Program {
         }
     }
 
+    /// Timers count from `at`, not from when it first runs.
+    pub(crate) fn count_timers_from(&mut self, at: Instant) {
+        self.began = Some(at);
+    }
+
     pub(crate) fn spec(&self) -> &TaskSpec {
         &self.spec[self.task]
     }

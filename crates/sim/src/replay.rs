@@ -11,9 +11,10 @@
 //! Nothing is copied after the start in the mode *free*.
 
 use crate::engine::Engine;
+use crate::machine::{Role, Todo};
 use crate::queue::Ev;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_cfs_rq};
-use risetime_kernel::units::{ClockPelt, CpuId, KHz, Span, TaskId, Util, Weight};
+use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
 use risetime_trace::Why;
 use std::collections::VecDeque;
@@ -34,6 +35,9 @@ pub struct Image {
     /// By task: how long it runs after its creation before its first phase begins (whoever made
     /// the other trace had to create a thread). Missing: no time.
     pub begins: Vec<Span>,
+    /// By task: when after the start its first phase began there, which is where its timers start
+    /// to count.
+    pub timers_from: Vec<Span>,
 }
 
 /// A task's signals.
@@ -134,8 +138,7 @@ impl Engine<'_> {
                 continue;
             };
             self.impose_freq(domain, d.freq);
-            let changed =
-                risetime_kernel::units::Instant(self.m.now.0.saturating_sub(d.changed_before.0));
+            let changed = Instant(self.m.now.0.saturating_sub(d.changed_before.0));
             self.governors[domain].resume(d.freq, changed);
         }
         if let Some(on) = image.overutilized {
@@ -169,6 +172,22 @@ impl Engine<'_> {
             c.dl_avg = dl.at(decay, now);
         }
         self.trace_cfs(image.cpu);
+    }
+
+    /// A task that has just been created takes as long to begin as it did there.
+    pub(crate) fn begin_as_in_image(&mut self, task: TaskId) {
+        let Some(image) = &self.image else { return };
+        let (begins, from) = (image.begins.get(task.index()), image.timers_from.get(task.index()));
+        if let (Some(begins), Some(from)) = (begins.copied(), from.copied()) {
+            // Tasks are created at their delay after the first one's creation, the start.
+            let now = self.m.now.0;
+            let t = self.m.task_mut(task);
+            t.todo = Todo::Time(begins);
+            if let Role::User(program) = &mut t.role {
+                let start = now - program.spec().delay.0;
+                program.count_timers_from(Instant(start + from.0));
+            }
+        }
     }
 
     /// Queues everything that is given, from the start on.

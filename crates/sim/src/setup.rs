@@ -193,6 +193,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         tick: platform.tick(),
         tick_offset: Span(0),
         background_util: Util(e.settings.int("background_util").unwrap_or(0).max(0) as u64),
+        mutant: None,
     }
 }
 

@@ -43,7 +43,7 @@ pub struct Check {
 
 impl Check {
     /// How far outside its band it is; of two that fail alike the larger one is worse.
-    fn excess(&self) -> f64 {
+    pub fn excess(&self) -> f64 {
         let at_least = self.unit == "%";
         if at_least { self.band - self.measured } else { self.measured - self.band }
     }

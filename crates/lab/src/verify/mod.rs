@@ -9,8 +9,10 @@
 //! The start is the wakeup of the first task into its start phase (`rampup`: busy), or its
 //! creation. Both traces count from their own start; nothing is copied after it.
 
+mod mutants;
 mod set;
 
+pub use mutants::{Caught, Recorded, catch};
 pub use set::{Case, set};
 
 use crate::run::record;
@@ -21,6 +23,7 @@ use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util}
 use risetime_model::workload::StartAt;
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_sim::Replay;
+use risetime_sim::mutant::Mutant;
 use risetime_sim::replay::{CpuImage, DomainImage, Given, Image, Signal};
 use risetime_trace::{Event, Memory, RunError, SwitchOut};
 use std::collections::BTreeMap;
@@ -59,6 +62,18 @@ pub fn verify(
     reference: &Memory,
     mode: Mode,
 ) -> Result<Verification, RunError> {
+    verify_with(experiment, reference, mode, None)
+}
+
+/// The same with a simulator that has one mechanism broken.
+///
+/// Errors: as [`verify`].
+fn verify_with(
+    experiment: &Experiment,
+    reference: &Memory,
+    mode: Mode,
+    mutant: Option<Mutant>,
+) -> Result<Verification, RunError> {
     let start = Start::of(reference, &experiment.workload).ok_or_else(|| {
         RunError::Failed(format!(
             "the reference trace has no start of {}",
@@ -72,16 +87,18 @@ pub fn verify(
     if start.created {
         let begin = beginnings(reference, experiment.workload.tasks.len(), start.t0);
         let mut workload = (*experiment.workload).clone();
-        for (task, (created, _)) in workload.tasks.iter_mut().zip(&begin) {
-            task.delay = *created;
+        for (task, begin) in workload.tasks.iter_mut().zip(&begin) {
+            task.delay = begin.created;
         }
         experiment.workload = Arc::new(workload);
-        image.begins = begin.into_iter().map(|(_, ran)| ran).collect();
+        image.begins = begin.iter().map(|b| b.ran).collect();
+        image.timers_from = begin.iter().map(|b| b.phase).collect();
     }
     let experiment = &experiment;
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
     let free_idle_exit = is_virtual(reference);
-    let simulated = record(&Replay { image: Some(image), given, free_idle_exit }, experiment)?;
+    let replay = Replay { image: Some(image), given, free_idle_exit, mutant };
+    let simulated = record(&replay, experiment)?;
     let own = Start::of(&simulated, &experiment.workload).ok_or_else(|| {
         RunError::Failed(format!(
             "the simulation never came to the start of {}",
@@ -327,11 +344,19 @@ fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
     Some(if median == Span(0) { tick } else { median })
 }
 
-/// Of each task: when after the start it was created, and for how long it or its creator had the
-/// CPU before its first phase began. In the simulator nobody creates tasks, and a thread is there
-/// at once.
-fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<(Span, Span)> {
-    let mut begin = vec![(Span(0), Span(0)); tasks];
+/// How a task began. In the simulator nobody creates tasks, and a thread is there at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Begin {
+    /// From the start to its creation …
+    created: Span,
+    /// … and to its first phase.
+    phase: Span,
+    /// For how long it or its creator had the CPU in between.
+    ran: Span,
+}
+
+fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin> {
+    let mut begin = vec![Begin::default(); tasks];
     // Who runs on each CPU, and since when; tasks that have not begun, with their CPU.
     let mut running: BTreeMap<CpuId, (Option<TaskId>, Instant)> = BTreeMap::new();
     let mut waiting: BTreeMap<TaskId, CpuId> = BTreeMap::new();
@@ -353,12 +378,12 @@ fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<(Span, Span)> {
         for (task, _) in
             waiting.iter().filter(|(t, c)| **c == cpu && [Some(**t), creator].contains(&curr))
         {
-            begin[task.index()].1 += at.since(since);
+            begin[task.index()].ran += at.since(since);
         }
         match event {
             Event::TaskNew { task, .. } => {
                 creator = creator.or(curr);
-                begin[task.index()].0 = at.since(t0);
+                begin[task.index()].created = at.since(t0);
                 waiting.insert(task, cpu);
             }
             Event::Migrate { task, .. } if waiting.contains_key(&task) => {
@@ -366,6 +391,7 @@ fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<(Span, Span)> {
             }
             Event::Phase { task, .. } => {
                 waiting.remove(&task);
+                begin[task.index()].phase = at.since(t0);
             }
             _ => {}
         }

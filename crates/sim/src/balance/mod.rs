@@ -29,6 +29,7 @@ use group::{
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::machine::{NohzKick, State};
+use crate::mutant::Mutant;
 use crate::placement::fork::GroupType;
 use crate::queue::Ev;
 use crate::topology::IMBALANCE_PCT;
@@ -103,6 +104,9 @@ impl Engine<'_> {
 
     /// Wakes an idle CPU to balance for all idle ones, if there is reason to.
     fn nohz_balancer_kick(&mut self, cpu: CpuId) {
+        if self.m.is(Mutant::NoNohzKick) {
+            return;
+        }
         let now = self.m.jiffies();
         self.m.root.idle_cpus.remove(cpu);
         let root = &self.m.root;

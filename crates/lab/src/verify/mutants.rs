@@ -1,0 +1,81 @@
+//! The yardstick tested: does `verify` notice a simulator that is wrong?
+//!
+//! A mutant is caught by a check that the true simulator passes and the mutant fails, in the same
+//! experiment and mode. One that nothing tells apart is equivalent, as far as the set goes.
+
+use super::{Case, Verification, verify, verify_with};
+use risetime_analysis::verify::{Check, Mode};
+use risetime_model::Experiment;
+use risetime_sim::mutant::MUTANTS;
+use risetime_trace::{Memory, RunError};
+
+/// One experiment of the set with its reference.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Which.
+    pub case: Case,
+    /// As it was run.
+    pub experiment: Experiment,
+    /// What the reference did.
+    pub reference: Memory,
+}
+
+/// A mutant, and what has exposed it.
+#[derive(Clone, Debug)]
+pub struct Caught {
+    /// The mutant's name.
+    pub name: &'static str,
+    /// What is wrong with it.
+    pub about: &'static str,
+    /// Where: experiment, mode, the check as the mutant fails it. `None`: nothing tells it from
+    /// the true simulator.
+    pub by: Option<(String, Mode, Check)>,
+    /// How many checks of the whole set it fails that the true simulator passes.
+    pub failed: usize,
+}
+
+/// Lets every mutant run every experiment, and says what exposes it: the check that is furthest
+/// outside its band.
+///
+/// Errors: the simulator's.
+pub fn catch(set: &[Recorded]) -> Result<Vec<Caught>, RunError> {
+    let mut truth = Vec::new();
+    for r in set {
+        for mode in [Mode::Given, Mode::Free] {
+            truth.push((r, mode, verify(&r.experiment, &r.reference, mode)?));
+        }
+    }
+    let caught = |&(mutant, name, about): &(_, &'static str, &'static str)| {
+        let mut found = Caught { name, about, by: None, failed: 0 };
+        let mut most = 0.0;
+        for (r, mode, right) in &truth {
+            // One that never comes to the start fails every check.
+            let wrong = verify_with(&r.experiment, &r.reference, *mode, Some(mutant)).ok();
+            for check in newly_failed(right, wrong.as_ref()) {
+                found.failed += 1;
+                let far = check.excess() / check.band.max(1.0);
+                if found.by.is_none() || far > most {
+                    most = far;
+                    found.by = Some((r.case.name.clone(), *mode, check));
+                }
+            }
+        }
+        Ok(found)
+    };
+    MUTANTS.iter().map(caught).collect()
+}
+
+fn newly_failed(right: &Verification, wrong: Option<&Verification>) -> Vec<Check> {
+    let passed = right.comparison.checks.iter().enumerate().filter(|(_, c)| c.holds);
+    passed
+        .filter_map(|(i, c)| match wrong {
+            Some(w) => w.comparison.checks.get(i).filter(|w| !w.holds).cloned(),
+            None => Some(Check {
+                measured: f64::INFINITY,
+                holds: false,
+                why: "the simulation never comes to the start".into(),
+                ..c.clone()
+            }),
+        })
+        .collect()
+}
