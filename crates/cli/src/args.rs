@@ -147,6 +147,9 @@ pub(crate) struct Run {
     /// Run N start phases, k · 7.618 ticks apart, and report medians and spread
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) phases: Option<u32>,
+    /// Run it N times as it is, and report medians and spread (none, if the backend repeats itself)
+    #[arg(long, value_name = "N", conflicts_with = "phases", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) repeat: Option<u32>,
     /// With --phases: print every phase, too
     #[arg(long, requires = "phases")]
     pub(crate) every_phase: bool,
@@ -162,8 +165,8 @@ pub(crate) struct Run {
     /// How to print the results
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Write the trace of the run for ui.perfetto.dev (one policy, no --phases)
-    #[arg(long, value_name = "FILE", conflicts_with = "phases")]
+    /// Write the trace of the run for ui.perfetto.dev (one policy, one run)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["phases", "repeat"])]
     pub(crate) perfetto: Option<PathBuf>,
 }
 

@@ -31,8 +31,8 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
         .into());
     }
     note_what_has_no_effect(&experiments);
-    match args.phases {
-        Some(n) => phases(args, &*backend, &experiments, n),
+    match args.phases.or(args.repeat) {
+        Some(n) => series(args, &*backend, &experiments, n),
         None => single(args, &*backend, &experiments),
     }
 }
@@ -47,7 +47,11 @@ fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure>
         }
         args::Backend::Sim => Ok((Box::new(Simulator), None)),
         args::Backend::Vm => {
-            let (vm, kernel) = Vm::find(&Cache::from_env()?, args.kernel.as_deref())?;
+            let (mut vm, kernel) = Vm::find(&Cache::from_env()?, args.kernel.as_deref())?;
+            if args.repeat.is_some() {
+                // What differs is to be seen, not mended.
+                vm.memory = None;
+            }
             Ok((Box::new(vm), kernel.rev()))
         }
     }
@@ -91,13 +95,14 @@ fn single(
 ) -> Result<ExitCode, Failure> {
     let mut runs = Vec::new();
     for experiment in experiments {
+        let _waiting = (args.backend == args::Backend::Vm).then(|| Bar::waiting(experiment));
         runs.push(match &args.perfetto {
-            Some(path) => with_trace(backend, experiment, options(args), path)?,
+            Some(path) => with_trace(args, backend, experiment, path)?,
             None => risetime_lab::run(
                 backend,
                 experiment,
                 options(args),
-                Some(&mut Progress::new(experiment)),
+                Some(&mut Progress::new(args, experiment)),
             )?,
         });
     }
@@ -114,17 +119,17 @@ fn single(
 
 /// The run, with its trace written to `path`; nothing is left there if it fails.
 fn with_trace(
+    args: &Run,
     backend: &dyn Backend,
     experiment: &Experiment,
-    options: Options,
     path: &Path,
 ) -> Result<risetime_lab::Run, Failure> {
     let mut done = None;
     output::write_whole(path, |file| {
         let mut writer = perfetto::Writer::new(file);
-        let mut progress = Progress::new(experiment);
+        let mut progress = Progress::new(args, experiment);
         let mut both = Tee(&mut writer, &mut progress);
-        done = Some(risetime_lab::run(backend, experiment, options, Some(&mut both))?);
+        done = Some(risetime_lab::run(backend, experiment, options(args), Some(&mut both))?);
         writer
             .finish()
             .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
@@ -132,7 +137,8 @@ fn with_trace(
     done.ok_or_else(|| Failure::unavailable("the run gave no result"))
 }
 
-fn phases(
+/// Many runs of each experiment: `--phases` and `--repeat`.
+fn series(
     args: &Run,
     backend: &dyn Backend,
     experiments: &[Experiment],
@@ -140,14 +146,16 @@ fn phases(
 ) -> Result<ExitCode, Failure> {
     let mut all: Vec<PhaseRuns> = Vec::new();
     for experiment in experiments {
-        let bar = Bar::new(u64::from(n), "phases");
-        all.push(risetime_lab::run_phases(
-            backend,
-            experiment,
-            n,
-            &Options { timeline: false, ..options(args) },
-            |k| bar.at(u64::from(k)),
-        )?);
+        let bar = Bar::new(u64::from(n), if args.phases.is_some() { "phases" } else { "runs" });
+        if args.backend == args::Backend::Vm {
+            bar.at_once();
+        }
+        let options = Options { timeline: false, ..options(args) };
+        let progress = |k| bar.at(u64::from(k));
+        all.push(match args.phases {
+            Some(_) => risetime_lab::run_phases(backend, experiment, n, &options, progress)?,
+            None => risetime_lab::run_again(backend, experiment, n, &options, progress)?,
+        });
     }
     let columns: Vec<(&[RunResult], _)> =
         all.iter().map(|p| (p.runs.as_slice(), &p.summary)).collect();
@@ -187,6 +195,27 @@ impl Bar {
         );
         Bar { bar, since: Clock::now(), shown: false.into() }
     }
+    /// For a machine that boots and says nothing until it is done.
+    fn waiting(experiment: &Experiment) -> Bar {
+        let bar = ProgressBar::hidden();
+        bar.set_style(
+            ProgressStyle::with_template("{spinner} {msg} {elapsed}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        bar.set_message(format!(
+            "{} on {}: a kernel boots and runs it,",
+            experiment.workload.name, experiment.platform.name
+        ));
+        let bar = Bar { bar, since: Clock::now(), shown: false.into() };
+        bar.at_once();
+        bar
+    }
+    /// Shown from now on, and kept moving.
+    fn at_once(&self) {
+        self.shown.set(true);
+        self.bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
+        self.bar.enable_steady_tick(Duration::from_millis(200));
+    }
     fn at(&self, position: u64) {
         if !self.shown.get() && self.since.elapsed() > Duration::from_secs(1) {
             self.shown.set(true);
@@ -202,9 +231,10 @@ impl Drop for Bar {
     }
 }
 
-/// A sink that shows how far a long run has got.
+/// A sink that shows how far a long simulation has got. The events of a machine all come at its
+/// end.
 struct Progress {
-    bar: Bar,
+    bar: Option<Bar>,
     events: u32,
 }
 
@@ -212,8 +242,9 @@ impl Progress {
     /// So many events between two looks at the clock.
     const EVERY: u32 = 1 << 14;
 
-    fn new(experiment: &Experiment) -> Progress {
-        Progress { bar: Bar::new(experiment.duration.0 / 1_000_000, "ms"), events: 0 }
+    fn new(args: &Run, experiment: &Experiment) -> Progress {
+        let bar = || Bar::new(experiment.duration.0 / 1_000_000, "ms");
+        Progress { bar: (args.backend == args::Backend::Sim).then(bar), events: 0 }
     }
 }
 
@@ -221,8 +252,8 @@ impl TraceSink for Progress {
     fn header(&mut self, _: &Header) {}
     fn event(&mut self, at: Instant, _: &Event<'_>) {
         self.events += 1;
-        if self.events.is_multiple_of(Progress::EVERY) {
-            self.bar.at(at.0 / 1_000_000);
+        if let Some(bar) = self.bar.as_ref().filter(|_| self.events.is_multiple_of(Self::EVERY)) {
+            bar.at(at.0 / 1_000_000);
         }
     }
     fn end(&mut self, _: Instant) {}

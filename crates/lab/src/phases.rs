@@ -10,9 +10,14 @@ use risetime_kernel::units::Span;
 use risetime_model::Experiment;
 use risetime_trace::{Backend, RunError};
 
-/// Start phases `0..n` for ticks of `tick`: k · 7.618 ticks, rounded down to ns.
+/// Start phase `k` for ticks of `tick`: k · 7.618 ticks, rounded down to ns.
+fn phase_span(tick: Span, k: u32) -> Span {
+    Span(u64::from(k) * tick.0 * 7618 / 1000)
+}
+
+/// Start phases `0..n` for ticks of `tick`.
 pub fn phase_spans(tick: Span, n: u32) -> impl Iterator<Item = Span> {
-    (0..u64::from(n)).map(move |k| Span(k * tick.0 * 7618 / 1000))
+    (0..n).map(move |k| phase_span(tick, k))
 }
 
 /// All start phases of one policy.
@@ -24,7 +29,8 @@ pub struct PhaseRuns {
     pub summary: PhaseSummary,
 }
 
-/// Runs `experiment` from `n` start phases, counted from its own. `progress` hears of each.
+/// Runs `experiment` from `n` start phases, counted from its own, in ticks of the kernel that ran
+/// it. `progress` hears of each.
 ///
 /// Errors: the backend's.
 pub fn run_phases(
@@ -34,23 +40,101 @@ pub fn run_phases(
     options: &Options,
     mut progress: impl FnMut(u32),
 ) -> Result<PhaseRuns, RunError> {
+    let mut tick = experiment.platform.tick();
     let mut runs = Vec::with_capacity(n as usize);
-    for (k, phase) in phase_spans(experiment.platform.tick(), n).enumerate() {
+    for k in 0..n {
+        let phase = phase_span(tick, k);
         let one = Experiment {
             phase: experiment.phase + phase,
             duration: experiment.duration + phase,
             ..experiment.clone()
         };
-        runs.push(run(backend, &one, options.clone(), None)?.result);
-        progress(k as u32 + 1);
+        let result = run(backend, &one, options.clone(), None)?.result;
+        // A real kernel's tick is not the platform's; the first phase is 0 with any tick.
+        if let Some(hz) = result.settings.int("hz").filter(|hz| *hz > 0) {
+            tick = Span(1_000_000_000 / hz as u64);
+        }
+        runs.push(result);
+        progress(k + 1);
     }
-    let summary = risetime_analysis::phases(&runs);
-    Ok(PhaseRuns { runs, summary })
+    Ok(PhaseRuns { summary: risetime_analysis::phases(&runs), runs })
+}
+
+/// Runs `experiment` `n` times as it is. `progress` hears of each.
+///
+/// Errors: the backend's.
+pub fn run_again(
+    backend: &dyn Backend,
+    experiment: &Experiment,
+    n: u32,
+    options: &Options,
+    mut progress: impl FnMut(u32),
+) -> Result<PhaseRuns, RunError> {
+    let mut runs = Vec::with_capacity(n as usize);
+    for k in 0..n {
+        runs.push(run(backend, experiment, options.clone(), None)?.result);
+        progress(k + 1);
+    }
+    Ok(PhaseRuns { summary: risetime_analysis::phases(&runs), runs })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Request;
+    use risetime_kernel::units::Instant;
+    use risetime_model::settings::Value;
+    use risetime_trace::{Header, Outcome, TraceSink};
+    use std::sync::Arc;
+
+    /// A backend that only says which phases it ran, under a kernel of HZ=250.
+    struct Kernel250;
+
+    impl Backend for Kernel250 {
+        fn name(&self) -> &'static str {
+            "vm"
+        }
+        fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+            let mut settings = e.settings.clone();
+            settings.0.insert("hz".into(), Value::Int(250));
+            sink.header(&Header {
+                backend: "vm",
+                platform: Arc::clone(&e.platform),
+                workload: e.workload.name.clone(),
+                policy: e.policy.name.clone(),
+                settings,
+                kernel_release: String::new(),
+                clock: "local",
+                phase_us: e.phase.0 / 1000,
+                seed: e.seed,
+                signals: Vec::new(),
+                lost: Vec::new(),
+            });
+            let end = Instant(e.duration.0);
+            sink.end(end);
+            Ok(Outcome { end, events: 0, notes: Vec::new() })
+        }
+    }
+
+    #[test]
+    fn phases_count_in_ticks_of_the_kernel_that_ran() {
+        let request = Request {
+            workload: "rampup".into(),
+            platform: "m1".into(),
+            policies: Vec::new(),
+            set: Vec::new(),
+            seconds: Some(1.0),
+            phase: Span::from_us(100),
+            seed: 1,
+        };
+        let e = request.experiments().unwrap().remove(0);
+        let mut heard = Vec::new();
+        let done = run_phases(&Kernel250, &e, 3, &Options::default(), |k| heard.push(k)).unwrap();
+        assert_eq!(done.summary.phases_us, [100, 100 + 30_472, 100 + 60_944], "7.618 · 4 ms");
+        assert_eq!(heard, [1, 2, 3]);
+        let done = run_again(&Kernel250, &e, 2, &Options::default(), |_| ()).unwrap();
+        assert_eq!(done.summary.phases_us, [100, 100]);
+    }
 
     #[test]
     fn phases_walk_through_the_tick() {

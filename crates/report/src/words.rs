@@ -35,12 +35,12 @@ pub(crate) fn mhz(freq: KHz) -> String {
 }
 
 /// Where the trace came from, for a reader.
-pub(crate) fn backend(name: &str) -> &str {
-    match name {
-        "sim" => "simulated",
-        "vm" => "real kernel in a VM",
-        "host" => "this machine",
-        other => other,
+pub(crate) fn backend(r: &RunResult) -> String {
+    match r.backend {
+        "sim" => "simulated".into(),
+        "vm" => format!("Linux {} in a VM", r.kernel_release),
+        "host" => "this machine".into(),
+        other => other.into(),
     }
 }
 

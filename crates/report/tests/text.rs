@@ -36,6 +36,14 @@ fn demo(style: &Style) -> String {
     text::demo(&screen, style)
 }
 
+#[test]
+fn the_same_run_again_and_again_is_no_start_phase() {
+    let runs: Vec<RunResult> = (0..3).map(|_| rampup(DEFAULT).0).collect();
+    let summary = risetime_analysis::phases(&runs);
+    let of = |every| text::phases(&runs, &summary, every, &plain(80));
+    assert!(of(false).lines().next().unwrap().ends_with("· 3 runs"), "{}", of(false));
+}
+
 fn phase_runs() -> Vec<RunResult> {
     let phase = |i: u64| {
         let mut run =

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! CACHE/kernels/RELEASE/Image, modules/*.ko      a stock arm64 kernel, at least 6.12
+//! CACHE/kernels/NAME/Image                       one built here (`make kernel-hz1000`)
 //! CACHE/qemu/VERSION/…                           QEMU with its libraries, where the system's
 //!                                                is older than 8.1 or missing
 //! CACHE/apt/ARCH/…                               lists of packages
@@ -76,7 +77,7 @@ impl Cache {
         self.0.join("boots")
     }
 
-    /// The kernels in the cache, newest first.
+    /// The kernels in the cache, newest first; those built here, which have names, come last.
     pub fn kernels(&self) -> Vec<Kernel> {
         let entries = fs::read_dir(self.0.join("kernels")).into_iter().flatten().flatten();
         let kernel = |e: fs::DirEntry| {
@@ -89,18 +90,18 @@ impl Cache {
             .filter_map(kernel)
             .filter(|k| k.image.is_file() && !k.release.starts_with('.'))
             .collect();
-        all.sort_by_cached_key(|k| Reverse(numbers(&k.release)));
+        all.sort_by_cached_key(|k| (!k.is_stock(), Reverse(numbers(&k.release))));
         all
     }
 
     /// The kernel to boot: `image` if given (a path, or the release of one in the cache), else
-    /// the newest in the cache.
+    /// the newest stock one in the cache.
     ///
     /// Errors: there is none; how to get one.
     pub fn kernel(&self, image: Option<&str>) -> Result<Kernel, RunError> {
         let cached = self.kernels();
         match image {
-            None => cached.into_iter().next().ok_or_else(|| {
+            None => cached.into_iter().find(Kernel::is_stock).ok_or_else(|| {
                 RunError::Unavailable(format!(
                     "no kernel here: run `{SETUP}` (or give your own Image with --kernel)"
                 ))
@@ -135,9 +136,10 @@ impl Cache {
         release: Option<&str>,
         say: &mut dyn FnMut(&str),
     ) -> Result<Kernel, RunError> {
-        if let Some(kernel) =
-            self.kernels().into_iter().find(|k| release.is_none_or(|r| r == k.release))
-        {
+        if let Some(kernel) = self.kernels().into_iter().find(|k| match release {
+            Some(r) => r == k.release,
+            None => k.is_stock(),
+        }) {
             return Ok(kernel);
         }
         let apt = self.kernel_apt()?;
@@ -363,6 +365,11 @@ fn own_image(path: &str) -> Result<Kernel, RunError> {
 }
 
 impl Kernel {
+    /// Whether it was fetched: then it is called by its release.
+    fn is_stock(&self) -> bool {
+        self.release.starts_with(|c: char| c.is_ascii_digit())
+    }
+
     /// Its generation, as far as one is known here: by its release, else by what stands in the
     /// Image; `None`: it does not say. One newer than the newest known counts as that.
     pub fn rev(&self) -> Option<KernelRev> {

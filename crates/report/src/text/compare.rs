@@ -37,7 +37,8 @@ pub fn compare_phases(columns: &[(&[RunResult], &PhaseSummary)], style: &Style) 
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let tasks = columns.iter().map(|c| c.1.tasks.len()).max().unwrap_or(0);
     let phases = columns.iter().map(|c| c.1.phases_us.len()).max().unwrap_or(0);
-    let what = format!(" · medians of {phases} start phases");
+    let what = columns.first().map_or("runs", |c| super::phases::what(c.1));
+    let what = format!(" · medians of {phases} {what}");
     let first = columns.first().and_then(|c| c.0.first());
     table(first, &names, tasks, &what, style, |c, task| {
         figures::of_phases(columns[c].0, columns[c].1, task)
@@ -57,12 +58,8 @@ fn table(
         page.line(Line::new().plain("Nothing to compare."));
         return page.finish();
     };
-    let title = format!(
-        "{} · {} · {}{what}",
-        first.workload,
-        first.platform,
-        words::backend(first.backend)
-    );
+    let title =
+        format!("{} · {} · {}{what}", first.workload, first.platform, words::backend(first));
     page.hanging("", Ink::Title, &title);
     page.blank();
     let heads = legend(&mut page, names);

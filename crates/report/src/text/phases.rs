@@ -18,10 +18,13 @@ pub fn phases(runs: &[RunResult], summary: &PhaseSummary, every: bool, style: &S
     let mut page = Page::new(style);
     let n = summary.phases_us.len();
     if let Some(r) = runs.first() {
-        let backend = words::backend(r.backend);
+        let backend = words::backend(r);
         let title = format!(
-            "{} · {} · {} · {backend} · {n} start phases",
-            r.workload, r.platform, r.policy
+            "{} · {} · {} · {backend} · {n} {}",
+            r.workload,
+            r.platform,
+            r.policy,
+            what(summary)
         );
         page.hanging("", Ink::Title, &title);
         page.blank();
@@ -44,7 +47,18 @@ pub fn phases(runs: &[RunResult], summary: &PhaseSummary, every: bool, style: &S
         let more = summary.tasks.len() - TASKS;
         page.paragraph(0, Ink::Dim, &format!("… {more} tasks more; all: --format json or csv"));
     }
+    let mut notes: Vec<&String> = runs.iter().flat_map(|r| &r.notes).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    notes.retain(|note| seen.insert(*note));
+    notes.into_iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
     page.finish()
+}
+
+/// What the runs are: of different start phases, or the same again and again.
+pub(super) fn what(summary: &PhaseSummary) -> &'static str {
+    let first = summary.phases_us.first();
+    let same = summary.phases_us.len() > 1 && summary.phases_us.iter().all(|p| Some(p) == first);
+    if same { "runs" } else { "start phases" }
 }
 
 /// How the bursts ended, if not all alike or not at full speed.

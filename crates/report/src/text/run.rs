@@ -53,7 +53,7 @@ fn title(page: &mut Page<'_>, r: &RunResult) {
         " · {} · {} · {} · {} ms",
         r.platform,
         r.policy,
-        words::backend(r.backend),
+        words::backend(r),
         words::one(r.end_ms)
     );
     if r.workload.chars().count() + rest.chars().count() <= page.width() {

@@ -68,20 +68,24 @@ fn versions_of_qemu() {
 #[test]
 fn only_whole_kernels_count_and_the_newest_is_taken() {
     let dir = Dir::new("kernels");
-    for release in ["7.2.9-arm64", "7.2.13-arm64", ".partial"] {
+    for release in ["hz1000", "7.2.9-arm64", "7.2.13-arm64", ".partial"] {
         dir.file(&format!("kernels/{release}/Image"), b"");
     }
     dir.file("kernels/9.9-arm64/modules/cpufreq-dt.ko", b"");
     dir.file(".work-1/out/Image", b"");
     let cache = Cache::at(&dir.0);
     let names: Vec<String> = cache.kernels().into_iter().map(|k| k.release).collect();
-    assert_eq!(names, ["7.2.13-arm64", "7.2.9-arm64"]);
+    assert_eq!(names, ["7.2.13-arm64", "7.2.9-arm64", "hz1000"]);
+    assert_eq!(cache.kernel(Some("hz1000")).unwrap().release, "hz1000");
     assert_eq!(cache.kernel(None).unwrap().release, "7.2.13-arm64");
     assert_eq!(
         cache.kernel(Some("7.2.9-arm64")).unwrap().image,
         dir.0.join("kernels/7.2.9-arm64/Image")
     );
     assert!(cache.kernel(Some("7.2.8-arm64")).is_err());
+    let own = Cache::at(dir.0.join("own"));
+    dir.file("own/kernels/hz1000/Image", b"");
+    assert!(own.kernel(None).is_err(), "one built here is only taken by its name");
     // What is in the cache is not fetched again: no apt is asked.
     let mut said = Vec::new();
     assert_eq!(
