@@ -195,10 +195,23 @@ pub(crate) enum TextOrJson {
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     /// A built-in workload or an rt-app JSON file
-    pub(crate) workload: String,
+    #[arg(required_unless_present_any = ["all", "experiment", "mutants"])]
+    pub(crate) workload: Option<String>,
     /// A built-in platform or a platform file
-    #[arg(long, short, value_name = "P")]
-    pub(crate) platform: String,
+    #[arg(long, short, value_name = "P", required_unless_present_any = ["all", "experiment", "mutants"])]
+    pub(crate) platform: Option<String>,
+    /// The whole set of experiments, in both modes (some four minutes)
+    #[arg(long, conflicts_with_all = ["workload", "platform", "experiment", "mutants"])]
+    pub(crate) all: bool,
+    /// Those of the set whose names begin so (`m1/ramp`); may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["workload", "platform"])]
+    pub(crate) experiment: Vec<String>,
+    /// Test the checks: wrong simulators, and which experiment of the set exposes each
+    #[arg(long, conflicts_with_all = ["workload", "platform"])]
+    pub(crate) mutants: bool,
+    /// Seed from which the second half of the set is drawn
+    #[arg(long, value_name = "N", default_value_t = risetime_lab::SET_SEED)]
+    pub(crate) set_seed: u64,
     /// The policy, NAME[+key=value…] [default: the booted kernel's]
     #[arg(long, value_name = "NAME[+key=value…]")]
     pub(crate) policy: Option<String>,

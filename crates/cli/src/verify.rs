@@ -2,33 +2,104 @@
 
 use crate::args::{TextOrJson, Verify, VerifyMode};
 use crate::output::{self, Failure};
-use risetime_analysis::verify::Mode;
+use indicatif::ProgressBar;
+use risetime_analysis::verify::{Judged, Mode};
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
-use risetime_lab::{Request, Verification};
+use risetime_lab::{Case, Recorded, Request, Verification};
 use risetime_model::settings::Value;
+use risetime_model::{Experiment, InputError};
 use risetime_report::{json, text};
+use risetime_trace::Memory;
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
 use std::process::ExitCode;
 
 pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
     let (vm, kernel) = Vm::find(&Cache::from_env()?, args.kernel.as_deref())?;
-    let mut experiments = request(args).experiments_under(kernel.rev())?;
-    let experiment = experiments.pop().ok_or_else(|| Failure::unavailable("no experiment"))?;
-    let reference = risetime_lab::record(&vm, &experiment)?;
+    match (&args.workload, &args.platform) {
+        (Some(workload), Some(platform)) => {
+            let mut experiments =
+                request(args, workload, platform).experiments_under(kernel.rev())?;
+            let experiment =
+                experiments.pop().ok_or_else(|| Failure::unavailable("no experiment"))?;
+            one(args, &vm, &experiment)
+        }
+        _ => several(args, &vm, kernel.rev()),
+    }
+}
+
+fn exit(holds: bool) -> ExitCode {
+    if holds { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+fn one(args: &Verify, vm: &Vm, experiment: &Experiment) -> Result<ExitCode, Failure> {
+    let reference = risetime_lab::record(vm, experiment)?;
     let mode = match args.mode {
         VerifyMode::Free => Mode::Free,
         VerifyMode::Given => Mode::Given,
     };
-    let found = risetime_lab::verify(&experiment, &reference, mode)?;
+    let found = risetime_lab::verify(experiment, &reference, mode)?;
     let wanted = if args.strict { found.comparison.checks.len() } else { usize::from(args.share) };
-    let release = reference.header().map_or("", |h| h.kernel_release.as_str());
     let name = format!(
         "{} on {} under {}",
         experiment.workload.name, experiment.platform.name, experiment.policy.name
     );
-    output::print(&page(args.format, &name, release, &found, wanted))?;
-    Ok(if found.comparison.held() >= wanted { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    output::print(&page(args.format, &name, release(&reference), &found, wanted))?;
+    Ok(exit(found.comparison.held() >= wanted))
+}
+
+fn release(reference: &Memory) -> &str {
+    reference.header().map_or("", |h| h.kernel_release.as_str())
+}
+
+/// The set, or a part of it: judged, or with every mutant.
+fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode, Failure> {
+    let mut cases = risetime_lab::set(args.set_seed);
+    let named = |c: &Case| args.experiment.iter().any(|e| c.name.starts_with(e.as_str()));
+    if !args.experiment.is_empty() {
+        let names: Vec<String> = cases.iter().map(|c| c.name.clone()).collect();
+        cases.retain(named);
+        if cases.is_empty() {
+            let what = format!("no experiment of the set is called {:?}", args.experiment);
+            let known = format!("there are {}", names.join(", "));
+            return Err(InputError::new("--experiment", what).hint(known).into());
+        }
+    }
+    let recorded = record(vm, kernel, cases)?;
+    let release = recorded.first().map_or("", |r| release(&r.reference)).to_string();
+    let reference = format!("Linux {release} in a virtual machine");
+    if args.mutants {
+        let caught = risetime_lab::catch(&recorded)?;
+        let holds = caught.iter().all(|c| c.by.is_some());
+        output::print(&match args.format {
+            TextOrJson::Json => json::mutants(&release, &caught),
+            TextOrJson::Text => text::mutants(&reference, &caught, &output::style()),
+        })?;
+        return Ok(exit(holds));
+    }
+    let set: Vec<Judged> = recorded.iter().map(Recorded::judge).collect::<Result<_, _>>()?;
+    let holds = risetime_lab::set_holds(&set);
+    output::print(&match args.format {
+        TextOrJson::Json => json::verify_set(&release, &set, holds),
+        TextOrJson::Text => text::verify_set(&reference, &set, holds, &output::style()),
+    })?;
+    Ok(exit(holds))
+}
+
+/// Each experiment on the real kernel, with a bar on standard error.
+fn record(vm: &Vm, kernel: Option<KernelRev>, cases: Vec<Case>) -> Result<Vec<Recorded>, Failure> {
+    let bar = ProgressBar::new(cases.len() as u64);
+    let mut recorded = Vec::new();
+    for case in cases {
+        bar.set_message(case.name.clone());
+        let experiment = case.experiment(kernel)?;
+        let reference = risetime_lab::record(vm, &experiment)?;
+        recorded.push(Recorded { case, experiment, reference });
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(recorded)
 }
 
 fn page(
@@ -57,14 +128,14 @@ fn page(
     }
 }
 
-fn request(args: &Verify) -> Request {
+fn request(args: &Verify, workload: &str, platform: &str) -> Request {
     let clamp = |name: &str, value: Option<i64>| value.map(|v| (name.to_string(), Value::Int(v)));
     let clamps = clamp("uclamp_min", args.uclamp_min)
         .into_iter()
         .chain(clamp("uclamp_max", args.uclamp_max));
     Request {
-        workload: args.workload.clone(),
-        platform: args.platform.clone(),
+        workload: workload.into(),
+        platform: platform.into(),
         policies: args.policy.iter().cloned().collect(),
         set: args.set.iter().cloned().chain(clamps).collect(),
         seconds: args.seconds,

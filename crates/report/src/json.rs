@@ -12,7 +12,7 @@
 //! Left out: the curves of the plots (the Perfetto file has them).
 
 use crate::words::round3;
-use risetime_analysis::verify::Comparison;
+use risetime_analysis::verify::{Caught, Check, Comparison, Judged};
 use risetime_analysis::{
     Burst, CpuPhases, CpuResult, Level, PhaseSummary, Reach, ReachPhases, RunResult, RunningPhases,
     Spread, TaskPhases, TaskResult,
@@ -58,21 +58,52 @@ pub fn verify(
     wanted: usize,
     unread: &[String],
 ) -> String {
-    let number = |x: f64| x.is_finite().then(|| round3(x));
-    let checks: Vec<Value> = comparison
-        .checks
-        .iter()
-        .map(|c| {
-            json!({
-                "name": c.name, "measured": number(c.measured), "band": number(c.band), "unit": c.unit,
-                "holds": c.holds, "why": c.why,
-            })
-        })
-        .collect();
+    let checks: Vec<Value> = comparison.checks.iter().map(check).collect();
     print(&json!({
         "schema": SCHEMA, "experiment": experiment, "kernel": release, "mode": comparison.mode.as_str(),
         "checks": checks, "wanted": wanted, "holds": comparison.held() >= wanted, "not_read": unread,
     }))
+}
+
+fn check(c: &Check) -> Value {
+    let number = |x: f64| x.is_finite().then(|| round3(x));
+    json!({
+        "name": c.name, "measured": number(c.measured), "band": number(c.band), "unit": c.unit,
+        "holds": c.holds, "why": c.why,
+    })
+}
+
+/// The set of experiments, judged, for a program; `holds` if each one and nine tenths of all
+/// checks do.
+pub fn verify_set(release: &str, set: &[Judged], holds: bool) -> String {
+    let checks = |c: &Comparison| -> Value { c.checks.iter().map(check).collect() };
+    let experiments: Vec<Value> = set
+        .iter()
+        .map(|j| {
+            json!({
+                "name": j.name, "settings": j.settings, "wanted": j.wanted, "holds": j.holds(),
+                "given": checks(&j.given), "free": checks(&j.free),
+            })
+        })
+        .collect();
+    print(&json!({
+        "schema": SCHEMA, "kernel": release, "experiments": experiments, "holds": holds,
+    }))
+}
+
+/// The wrong simulators, and what exposes each, for a program.
+pub fn mutants(release: &str, caught: &[Caught]) -> String {
+    let mutants: Vec<Value> = caught
+        .iter()
+        .map(|c| {
+            let by = c.by.as_ref().map(|(experiment, mode, by)| {
+                json!({"experiment": experiment, "mode": mode.as_str(), "check": check(by)})
+            });
+            json!({"name": c.name, "about": c.about, "checks_failed": c.failed, "caught_by": by})
+        })
+        .collect();
+    let holds = caught.iter().all(|c| c.by.is_some());
+    print(&json!({"schema": SCHEMA, "kernel": release, "mutants": mutants, "holds": holds}))
 }
 
 fn spread(s: &Spread) -> Value {

@@ -12,8 +12,8 @@
 mod mutants;
 mod set;
 
-pub use mutants::{Caught, Recorded, catch};
-pub use set::{Case, set};
+pub use mutants::{Recorded, catch};
+pub use set::{Case, SET_SEED, set, set_holds};
 
 use crate::run::record;
 use risetime_analysis::verify::{Comparison, Curve, Mode, compare};

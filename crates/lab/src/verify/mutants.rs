@@ -4,7 +4,7 @@
 //! experiment and mode. One that nothing tells apart is equivalent, as far as the set goes.
 
 use super::{Case, Verification, verify, verify_with};
-use risetime_analysis::verify::{Check, Mode};
+use risetime_analysis::verify::{Caught, Check, Judged, Mode};
 use risetime_model::Experiment;
 use risetime_sim::mutant::MUTANTS;
 use risetime_trace::{Memory, RunError};
@@ -20,18 +20,20 @@ pub struct Recorded {
     pub reference: Memory,
 }
 
-/// A mutant, and what has exposed it.
-#[derive(Clone, Debug)]
-pub struct Caught {
-    /// The mutant's name.
-    pub name: &'static str,
-    /// What is wrong with it.
-    pub about: &'static str,
-    /// Where: experiment, mode, the check as the mutant fails it. `None`: nothing tells it from
-    /// the true simulator.
-    pub by: Option<(String, Mode, Check)>,
-    /// How many checks of the whole set it fails that the true simulator passes.
-    pub failed: usize,
+impl Recorded {
+    /// The simulator held against the reference in both modes.
+    ///
+    /// Errors: the simulator's.
+    pub fn judge(&self) -> Result<Judged, RunError> {
+        let held = |mode| verify(&self.experiment, &self.reference, mode).map(|v| v.comparison);
+        Ok(Judged {
+            name: self.case.name.clone(),
+            settings: self.case.settings.clone(),
+            wanted: self.case.wanted,
+            given: held(Mode::Given)?,
+            free: held(Mode::Free)?,
+        })
+    }
 }
 
 /// Lets every mutant run every experiment, and says what exposes it: the check that is furthest

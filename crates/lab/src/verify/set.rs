@@ -10,10 +10,22 @@
 //! of them can be copied into a file and run by itself.
 
 use crate::Request;
+use risetime_analysis::verify::{Comparison, Judged};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::{Experiment, InputError, Workload};
 use std::sync::Arc;
+
+/// From which the second half is drawn, unless another seed is asked for.
+pub const SET_SEED: u64 = 1;
+
+/// Whether the set holds: every experiment as many checks as it must, and nine tenths of all.
+pub fn set_holds(set: &[Judged]) -> bool {
+    let both = || set.iter().flat_map(|j| [&j.given, &j.free]);
+    let held: usize = both().map(Comparison::held).sum();
+    let all: usize = both().map(|c| c.checks.len()).sum();
+    set.iter().all(Judged::holds) && 10 * held >= 9 * all
+}
 
 /// One experiment of the set.
 #[derive(Clone, Debug, PartialEq, Eq)]

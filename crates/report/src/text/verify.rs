@@ -5,13 +5,15 @@
 //! picture    util of both over each other, CPU and GHz of both as lanes below
 //! checks     measured against band, and why
 //! not read   what of the start could not be aligned
+//! set        every experiment of the set: how many checks hold, and which do not
+//! mutants    wrong simulators, and what exposes each
 //! ```
 
 use super::Style;
 use super::page::{Ink, Page, Table};
 use super::plot::{Curve as Drawn, Plot};
 use crate::words::one;
-use risetime_analysis::verify::{Check, Comparison, Curve};
+use risetime_analysis::verify::{Caught, Check, Comparison, Curve, Judged};
 
 /// Rows of the picture.
 const ROWS: usize = 14;
@@ -61,6 +63,73 @@ pub fn verify(v: &Verified<'_>, style: &Style) -> String {
             &format!("Not read at the start, so not aligned: {}.", v.unread.join("; ")),
         );
     }
+    page.finish()
+}
+
+/// The set of experiments: who holds how many checks, and what fails.
+pub fn verify_set(reference: &str, set: &[Judged], holds: bool, style: &Style) -> String {
+    let mut page = Page::new(style);
+    page.hanging("", Ink::Title, &format!("{} experiments · {reference}", set.len()));
+    page.blank();
+    let mut table = Table::new(["experiment", "given", "free", "wanted", ""]);
+    for j in set {
+        let of = |c: &Comparison| format!("{}/{}", c.held(), c.checks.len());
+        let verdict = if j.holds() { "holds" } else { "FAILS" };
+        let wanted = format!("{}", j.wanted);
+        table.row([j.name.clone(), of(&j.given), of(&j.free), wanted, verdict.to_string()]);
+    }
+    page.table(0, &table);
+    page.blank();
+    for j in set {
+        for c in [&j.given, &j.free] {
+            for check in c.checks.iter().filter(|c| !c.holds) {
+                let label = format!("{}, {}, {}: ", j.name, c.mode.as_str(), check.name);
+                page.hanging(&label, Ink::Dim, &check.why);
+            }
+        }
+    }
+    page.blank();
+    let both = || set.iter().flat_map(|j| [&j.given, &j.free]);
+    let held: usize = both().map(Comparison::held).sum();
+    let all: usize = both().map(|c| c.checks.len()).sum();
+    let share = 100.0 * held as f64 / all.max(1) as f64;
+    let good = set.iter().filter(|j| j.holds()).count();
+    page.hanging(
+        "",
+        if holds { Ink::Good } else { Ink::Bad },
+        &format!(
+            "{held} of {all} checks hold ({} %, 90 wanted); {good} of {} experiments hold as many \
+             as they must.",
+            one(share),
+            set.len()
+        ),
+    );
+    page.finish()
+}
+
+/// The wrong simulators, and what exposes each.
+pub fn mutants(reference: &str, caught: &[Caught], style: &Style) -> String {
+    let mut page = Page::new(style);
+    page.hanging("", Ink::Title, &format!("{} wrong simulators · {reference}", caught.len()));
+    page.blank();
+    let mut table = Table::new(["mutant", "checks failed", "exposed by", "mode", "check"]);
+    for c in caught {
+        let (by, mode, check) = match &c.by {
+            Some((by, mode, check)) => (by.as_str(), mode.as_str(), check.name),
+            None => ("nothing: equivalent", "", ""),
+        };
+        table.row([c.name, &c.failed.to_string(), by, mode, check].map(str::to_string));
+    }
+    page.table(0, &table);
+    page.blank();
+    for c in caught {
+        let why = c.by.as_ref().map_or("", |(_, _, check)| check.why.as_str());
+        page.hanging(&format!("{}: ", c.name), Ink::Dim, &format!("{}. {why}", c.about));
+    }
+    page.blank();
+    let found = caught.iter().filter(|c| c.by.is_some()).count();
+    let ink = if found == caught.len() { Ink::Good } else { Ink::Bad };
+    page.hanging("", ink, &format!("{found} of {} caught.", caught.len()));
     page.finish()
 }
 
