@@ -464,7 +464,7 @@ impl Engine<'_> {
         if prev.is_none() {
             let mut first = self.m.next_tick();
             if self.m.is(Mutant::TickOneOff) {
-                first = first + self.m.tick;
+                first += self.m.tick;
             }
             self.start_tick(cpu, first);
         }

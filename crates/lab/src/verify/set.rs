@@ -45,6 +45,11 @@ pub struct Case {
 }
 
 impl Case {
+    /// Whether it is of the half that is drawn from the seed.
+    pub fn is_drawn(&self) -> bool {
+        self.name.contains("/drawn-")
+    }
+
     /// The experiment under a kernel of generation `rev`.
     ///
     /// Errors: none for the set's own cases (tested).
