@@ -16,7 +16,7 @@
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::fair::Join;
-use crate::machine::{Idle, Role, SPEED_SHIFT, State, Todo};
+use crate::machine::{Idle, Role, SPEED_SHIFT, State, Todo, from_time_0};
 use crate::mutant::Mutant;
 use crate::placement::Placed;
 use crate::program::Step;
@@ -436,7 +436,7 @@ impl Engine<'_> {
                 util_avg: avg.util_avg,
                 util_sum: u64::from(avg.util_sum),
                 period_contrib: avg.period_contrib,
-                last_update_time: avg.last_update_time,
+                last_update_time: from_time_0(avg),
             };
             self.emit(event);
         }

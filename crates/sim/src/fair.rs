@@ -10,6 +10,7 @@
 //! Source: kernel/sched/fair.c. Leaves out: groups, bandwidth.
 
 use crate::engine::Engine;
+use crate::machine::from_time_0;
 use crate::mutant::Mutant;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind, LoadWeight};
@@ -90,7 +91,7 @@ impl Engine<'_> {
             runnable_avg: avg.runnable_avg,
             util_sum: u64::from(avg.util_sum),
             period_contrib: avg.period_contrib,
-            last_update_time: avg.last_update_time,
+            last_update_time: from_time_0(avg),
         };
         self.emit(event);
     }
@@ -105,7 +106,7 @@ impl Engine<'_> {
             util_est: c.util_est,
             util_sum: u64::from(avg.util_sum),
             period_contrib: avg.period_contrib,
-            last_update_time: avg.last_update_time,
+            last_update_time: from_time_0(avg),
         };
         self.emit(event);
     }

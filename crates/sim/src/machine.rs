@@ -27,7 +27,9 @@ use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
 use risetime_kernel::uclamp::{Uclamp, UclampRq, UclampTask, uclamp_rq_is_capped};
-use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, TaskId, Util, Weight};
+use risetime_kernel::units::{
+    Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight,
+};
 use risetime_kernel::util_est::{UtilEst, task_util_est};
 use risetime_model::Platform;
 use std::collections::BTreeSet;
@@ -39,6 +41,11 @@ pub(crate) const SPEED_SHIFT: u32 = 30;
 /// What the runqueues' clocks show at time 0, a multiple of a PELT period: the system has been up
 /// for a while. (A `last_update_time` of 0 means "not attached" to the kernel.)
 pub(crate) const UPTIME: Span = Span(1 << 40);
+
+/// When a signal was last updated, as a trace has it: from the run's time 0.
+pub(crate) fn from_time_0(avg: &SchedAvg) -> ClockPelt {
+    ClockPelt(avg.last_update_time.0.wrapping_sub(UPTIME.0))
+}
 
 /// The machine.
 pub struct Machine {

@@ -352,6 +352,7 @@ mod tests {
         let util = (0..length.0 / 1_000_000).map(|t| (Span::from_ms(t), 10 * t)).collect();
         Curve {
             util,
+            on: vec![(Span(0), length)],
             ran,
             moves: vec![(Span::from_ms(40), CpuId(0), CpuId(4))],
             waited: Span(0),
