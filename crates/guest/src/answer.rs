@@ -27,6 +27,11 @@ use std::io::{self, Write};
 
 const MAGIC: &[u8] = b"risetime-answer 1\n";
 
+/// The name of the file it is written to.
+pub const ANSWER: &str = "answer";
+/// A file that the agent creates beside its answer as the first thing it does.
+pub const ALIVE: &str = "alive";
+
 /// 64-bit FNV-1a, continued from `hash`.
 pub fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
     for b in bytes {

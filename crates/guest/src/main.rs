@@ -1,15 +1,16 @@
 //! `risetime-guest`: runs one experiment on the kernel it finds itself on.
 //!
 //! ```text
-//! risetime-guest ANSWER [JOB]         as process 1 of a virtual machine: ANSWER is a path on the
-//!                                     host (escaped like a word of a job), JOB one in the guest
+//! risetime-guest                      as process 1 of a virtual machine: does what the guest's /job
+//!                                     says, and writes `answer` in QEMU's directory on the host
 //! risetime-guest shell                the same machine with a few commands to look around in it
 //! risetime-guest --native JOB ANSWER  as an ordinary program: it changes no setting of the
 //!                                     machine, and traces into a buffer of its own
 //! ```
 //!
 //! Whatever happens as process 1, an answer is written and the machine switched off: the answer's
-//! `error` section says what went wrong.
+//! `error` section says what went wrong. A kernel hands words that it does not know to process 1
+//! (`nokaslr`, say), so other arguments mean nothing there.
 
 use risetime_guest::{answer, job};
 
@@ -29,6 +30,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use tracefs::Tracer;
+
+/// The job in the guest.
+const JOB: &str = "/job";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -54,7 +58,7 @@ fn main() -> ExitCode {
 fn as_init(args: &[String]) -> ! {
     if args.iter().any(|a| a == "shell") {
         let ready = machine::mount_all()
-            .and_then(|()| read_job("/job"))
+            .and_then(|()| read_job(JOB))
             .and_then(|job| prepare(&job, &mut String::new()));
         if let Err(e) = ready {
             println!("risetime-guest: {e}");
@@ -62,29 +66,24 @@ fn as_init(args: &[String]) -> ! {
         shell::run();
         sys::switch_off();
     }
-    let word = args.iter().find(|a| !a.starts_with("--"));
-    let path = word.and_then(|w| job::unescape(w)).unwrap_or_else(|| "answer".into());
-    let job_path =
-        args.iter().filter(|a| !a.starts_with("--")).nth(1).map_or("/job", String::as_str);
-    let on_panic = path.clone();
-    std::panic::set_hook(Box::new(move |info| {
-        give_up(&on_panic, "error", &format!("the agent broke: {info}"))
-    }));
-    let job = machine::mount_all().and_then(|()| read_job(job_path));
+    // The host waits less long for a kernel that never came so far.
+    let _ = sys::HostFile::create(answer::ALIVE);
+    std::panic::set_hook(Box::new(|info| give_up("error", &format!("the agent broke: {info}"))));
+    let job = machine::mount_all().and_then(|()| read_job(JOB));
     if let Some(what) = job.as_ref().ok().and_then(experiment::lacking) {
-        give_up(&path, "lacks", what);
+        give_up("lacks", what);
     }
-    match job.and_then(|job| in_guest(&job, &path)) {
+    match job.and_then(|job| in_guest(&job)) {
         Ok(()) => sys::end_machine(0),
-        Err(e) => give_up(&path, "error", &e),
+        Err(e) => give_up("error", &e),
     }
 }
 
 /// An answer that says in `section` why there is none.
-fn give_up(path: &str, section: &str, why: &str) -> ! {
+fn give_up(section: &str, why: &str) -> ! {
     // The console is the second way out, where there is no semihosting.
     let _ = std::fs::write("/dev/console", format!("risetime-guest: {why}\n"));
-    let written = sys::HostFile::create(path).and_then(|file| {
+    let written = sys::HostFile::create(answer::ANSWER).and_then(|file| {
         let mut out = Writer::new(BufWriter::new(file))?;
         out.section(section, why.as_bytes())?;
         out.finish()?.flush()
@@ -93,15 +92,15 @@ fn give_up(path: &str, section: &str, why: &str) -> ! {
     sys::end_machine(written.is_err().into())
 }
 
-fn in_guest(job: &Job, out: &str) -> Result<(), String> {
+fn in_guest(job: &Job) -> Result<(), String> {
     let mut values = String::new();
     prepare(job, &mut values)?;
     let tracer = Tracer::open(job, false, &mut values).map_err(|e| format!("trace: {e}"))?;
     settle::settle(job).map_err(|e| format!("settling: {e}"))?;
-    let io = |e: io::Error| format!("{out}: {e}");
+    let io = |e: io::Error| format!("{}: {e}", answer::ANSWER);
     let done = experiment::run(job.clone(), Some(tracer)).map_err(|e| e.to_string())?;
     machine::read_back(job, &mut values);
-    let file = sys::HostFile::create(out).map_err(io)?;
+    let file = sys::HostFile::create(answer::ANSWER).map_err(io)?;
     write_answer(BufWriter::with_capacity(1 << 16, file), &done, values).map_err(io)
 }
 

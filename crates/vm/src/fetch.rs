@@ -101,13 +101,16 @@ impl Cache {
     pub fn kernel(&self, image: Option<&str>) -> Result<Kernel, RunError> {
         let cached = self.kernels();
         match image {
-            None => cached.into_iter().find(Kernel::is_stock).ok_or_else(|| {
-                RunError::Unavailable(format!(
-                    "no kernel here: run `{SETUP}` (or give your own Image with --kernel)"
-                ))
-            }),
+            None => {
+                let kernel = cached.into_iter().find(Kernel::is_stock).ok_or_else(|| {
+                    RunError::Unavailable(format!(
+                        "no kernel here: run `{SETUP}` (or give your own Image with --kernel)"
+                    ))
+                })?;
+                kernel.check_whole().map(|()| kernel)
+            }
             Some(name) => match cached.into_iter().find(|k| k.release == name) {
-                Some(kernel) => Ok(kernel),
+                Some(kernel) => kernel.check_whole().map(|()| kernel),
                 None if Path::new(name).is_file() => own_image(name),
                 None => Err(RunError::Unavailable(format!(
                     "{name}: neither an Image nor a kernel in the cache; `risetime vm kernels` lists those"
@@ -356,8 +359,10 @@ fn own_image(path: &str) -> Result<Kernel, RunError> {
     let read = fs::File::open(&image)
         .and_then(|f| std::io::Read::read_to_end(&mut std::io::Read::take(f, 64), &mut head));
     read.map_err(|e| RunError::Unavailable(format!("{path}: {e}")))?;
+    let kernel = Kernel { release: path.to_string(), image };
     if head.get(56..60) == Some(b"ARM\x64") || head.starts_with(&GZIP) {
-        return Ok(Kernel { release: path.to_string(), image });
+        kernel.check_whole()?;
+        return Ok(kernel);
     }
     Err(InputError::new(path, "this is no arm64 kernel")
         .hint("wanted arch/arm64/boot/Image or Image.gz")
@@ -365,6 +370,27 @@ fn own_image(path: &str) -> Result<Kernel, RunError> {
 }
 
 impl Kernel {
+    /// Whether the Image is as long as it says, if it says so (one that can be booted by EFI does).
+    ///
+    /// Errors: it is cut off.
+    fn check_whole(&self) -> Result<(), RunError> {
+        let place = self.image.display().to_string();
+        let fail = |e: std::io::Error| RunError::Unavailable(format!("{place}: {e}"));
+        let mut head = Vec::new();
+        let file = fs::File::open(&self.image).map_err(fail)?;
+        let found = file.metadata().map_err(fail)?.len();
+        std::io::Read::read_to_end(&mut std::io::Read::take(file, 4096), &mut head)
+            .map_err(fail)?;
+        match efi_length(&head) {
+            Some(wanted) if found < wanted => Err(InputError::new(
+                place,
+                format!("found {found} bytes, wanted {wanted}: this Image is cut off"),
+            )
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether it was fetched: then it is called by its release.
     fn is_stock(&self) -> bool {
         self.release.starts_with(|c: char| c.is_ascii_digit())
@@ -384,6 +410,24 @@ impl Kernel {
             hits.find_map(|w| rev_in(std::str::from_utf8(&w[banner.len()..]).ok()?))
         })
     }
+}
+
+/// How long a file with this PE header must be: up to the end of its last section.
+fn efi_length(head: &[u8]) -> Option<u64> {
+    let number = |at: usize, size: usize| {
+        let bytes = head.get(at..at.checked_add(size)?)?;
+        Some(bytes.iter().rev().fold(0, |n, b| n << 8 | usize::from(*b)))
+    };
+    let pe = number(0x3c, 4).filter(|_| head.starts_with(b"MZ"))?;
+    if head.get(pe..pe.checked_add(4)?) != Some(b"PE\0\0") {
+        return None;
+    }
+    let (sections, options) = (number(pe + 6, 2)?, number(pe + 20, 2)?);
+    let end = |section| {
+        let at = pe + 24 + options + 40 * section;
+        Some((number(at + 16, 4)? + number(at + 20, 4)?) as u64)
+    };
+    (0..sections).filter_map(end).max()
 }
 
 /// `7.2.13+deb14-arm64` as a generation, at most the newest known.

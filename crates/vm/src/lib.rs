@@ -27,7 +27,7 @@ pub use qemu::Qemu;
 
 use guard::Guard;
 use initramfs::{Entry, Initramfs};
-use qemu::{Boot, BootError, Machine};
+use qemu::{BOOT_LIMIT, Boot, BootError, Machine};
 use risetime_guest::answer::Answer;
 use risetime_kernel::units::Instant;
 use risetime_model::settings::Value;
@@ -183,7 +183,7 @@ impl Backend for Vm {
         };
         let limit = self.limit(experiment);
         let guard = Guard::new(self.memory.as_deref(), &machine.identity());
-        let run = || Boot::start(&machine)?.answer(limit, |_| {});
+        let run = || Boot::start(&machine)?.answer(BOOT_LIMIT, limit);
         let guarded = guard.check(run).map_err(failed)?;
         let answer = Answer::parse(&guarded.answer).map_err(|e| {
             RunError::Failed(format!("{e}: the guest's answer is damaged or incomplete"))

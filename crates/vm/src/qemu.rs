@@ -13,6 +13,7 @@
 //! [`Boot`] is dropped, and (`setpriv --pdeathsig`, where the system has it) when this process
 //! is killed; the directory goes with [`Boot`], or with the next run if nobody could remove it.
 
+use risetime_guest::answer::{ALIVE, ANSWER};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -21,8 +22,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The answer's name in the run's directory.
-const ANSWER: &str = "answer";
+/// So long may a kernel take until its first program runs; 5 s on an idle host.
+pub(crate) const BOOT_LIMIT: Duration = Duration::from_secs(60);
 /// How many of the console's last lines an error shows.
 const LAST_LINES: usize = 12;
 /// Prefix of the names of run directories; the process id and a number follow.
@@ -115,15 +116,11 @@ impl Boot {
         Ok(Boot { child, dir, since: Instant::now() })
     }
 
-    /// Waits until the guest has ended, and takes its answer (not yet looked at). `tick` is
-    /// called now and then with the time since the start.
+    /// Waits until the guest has ended, and takes its answer (not yet looked at).
     ///
-    /// Errors: no end within `limit`, QEMU's own failure, a guest that left no answer.
-    pub(crate) fn answer(
-        mut self,
-        limit: Duration,
-        mut tick: impl FnMut(Duration),
-    ) -> Result<Vec<u8>, BootError> {
+    /// Errors: no sign of the agent within `boot`, no end within `limit`, QEMU's own failure, a
+    /// guest that left no answer.
+    pub(crate) fn answer(mut self, boot: Duration, limit: Duration) -> Result<Vec<u8>, BootError> {
         let status = loop {
             let passed = self.since.elapsed();
             match self.child.try_wait() {
@@ -133,8 +130,14 @@ impl Boot {
                         self.guest(&format!("the guest did not end within {} s", limit.as_secs()))
                     );
                 }
+                Ok(None) if passed > boot && !self.dir.0.join(ALIVE).exists() => {
+                    return Err(self.guest(&format!(
+                        "the kernel did not start its first program within {} s: is its Image whole, \
+                         and for this machine?",
+                        boot.as_secs()
+                    )));
+                }
                 Ok(None) => {
-                    tick(passed);
                     // Short runs should not wait for us, long ones not be disturbed.
                     std::thread::sleep(Duration::from_millis(10));
                 }
@@ -230,7 +233,9 @@ fn arguments(machine: &Machine<'_>) -> Vec<OsString> {
     all.extend(
         [
             "-append",
-            &format!("console=ttyAMA0 quiet nokaslr random.trust_cpu=off panic=-1 {QUIET}"),
+            &format!(
+                "console=ttyAMA0 earlycon quiet nokaslr random.trust_cpu=off panic=-1 {QUIET}"
+            ),
         ]
         .map(OsString::from),
     );

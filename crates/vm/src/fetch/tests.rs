@@ -115,6 +115,26 @@ fn an_own_image_is_looked_at() {
     assert!(of("text").unwrap_err().to_string().contains("this is no arm64 kernel"));
     assert!(of("short").unwrap_err().to_string().contains("this is no arm64 kernel"));
     assert!(of("missing").is_err());
+    // An Image with an EFI header says how long it is: 0x50 bytes from 0x200 on.
+    let mut efi = vec![0; 0x250];
+    for (at, bytes) in [
+        (0, &b"MZ"[..]),
+        (0x38, b"ARM\x64"),
+        (0x3c, b"\x40"),
+        (0x40, b"PE\0\0"),
+        (0x46, b"\x01"),
+        (0x54, b"\x08"),
+        (0x58 + 8 + 16, b"\x50\0\0\0\0\x02"),
+    ] {
+        efi[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+    dir.file("efi", &efi);
+    assert!(of("efi").is_ok());
+    dir.file("cut", &efi[..0x24f]);
+    assert_eq!(
+        of("cut").unwrap_err().to_string().split(": ").skip(1).collect::<Vec<_>>(),
+        ["found 591 bytes, wanted 592", "this Image is cut off"]
+    );
 }
 
 #[test]
