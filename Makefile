@@ -2,11 +2,11 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm test bench lint golden doc fmt clean
+.PHONY: help demo vm kernel-hz1000 test bench lint golden doc fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
 
 demo: ## build, and show how a Mac mini M1 becomes fast (about a minute the first time)
 	@$(CARGO) build --release --locked
@@ -16,6 +16,9 @@ vm: ## what --backend vm needs: the agent for the guest, a stock kernel, QEMU (a
 	@command -v rustup >/dev/null && rustup target add aarch64-unknown-linux-musl || true
 	@$(CARGO) build --locked --profile guest -p risetime-guest --target aarch64-unknown-linux-musl
 	@$(CARGO) run --release --locked --quiet -- vm setup
+
+kernel-hz1000: ## build an arm64 kernel with HZ=1000 for `--kernel hz1000` (15 minutes of CPU time; VERSION=6.12 for another)
+	@scripts/kernel-hz1000.sh $(VERSION)
 
 test: ## every test; the last line is `N passed, N failed`
 	@scripts/test.sh

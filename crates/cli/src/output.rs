@@ -106,8 +106,9 @@ pub(crate) fn write_whole(
     let name = target
         .file_name()
         .ok_or_else(|| Failure::input(&path.display().to_string(), "is no file name"))?;
-    let part =
-        target.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
+    let prefix = format!(".{}.", name.to_string_lossy());
+    remove_leftovers(parent, &prefix);
+    let part = target.with_file_name(format!("{prefix}{}.part", std::process::id()));
     let file = std::fs::File::create(&part).map_err(fail)?;
     let mut buffered = std::io::BufWriter::new(file);
     let done = write(&mut buffered)
@@ -117,6 +118,19 @@ pub(crate) fn write_whole(
         let _ = std::fs::remove_file(&part);
     }
     done
+}
+
+/// Removes what processes that were killed have left of the same file: `PREFIX PID .part`.
+fn remove_leftovers(dir: &Path, prefix: &str) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|n| n.strip_prefix(prefix)?.strip_suffix(".part"));
+        let pid = pid.and_then(|p| p.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            // Somebody else's is not ours to remove, and fails.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// What the system says of an I/O error, without Rust's "(os error 13)".

@@ -35,6 +35,8 @@ const KERNEL_SUITES: &[&str] = &["sid", "trixie-backports", "trixie", "bookworm-
 const QEMU_SUITES: &[&str] = &["trixie"];
 /// How a compressed Image begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Free space that a fetch needs, in MB: packages and what is in them.
+const SPACE_MB: u64 = 800;
 /// What gets whatever is missing.
 const SETUP: &str = "risetime vm setup";
 
@@ -145,6 +147,7 @@ impl Cache {
         }) {
             return Ok(kernel);
         }
+        let work = Work::new(&self.0)?;
         let apt = self.kernel_apt()?;
         say("looking for kernels");
         apt.update().map_err(no_network)?;
@@ -162,7 +165,6 @@ impl Cache {
             })?,
         };
         say(&format!("fetching kernel {release} (about 100 MB)"));
-        let work = Work::new(&self.0)?;
         let packages = packages(&release, |p| apt.has(p)).ok_or_else(|| {
             RunError::Unavailable(format!("kernel {release}: its packages are not on the mirror"))
         })?;
@@ -212,12 +214,12 @@ impl Cache {
         if let Ok(qemu) = self.qemu() {
             return Ok(qemu);
         }
+        let work = Work::new(&self.0)?;
         let arch = output(Command::new("dpkg").arg("--print-architecture")).map_err(no_apt)?;
         let apt = Apt::new(&self.0.join("apt").join(arch.trim()), arch.trim(), QEMU_SUITES)
             .map_err(no_apt)?;
         say("looking for QEMU");
         apt.update().map_err(no_network)?;
-        let work = Work::new(&self.0)?;
         let debs = work.dir("debs")?;
         say("fetching QEMU (about 40 MB)");
         apt.download_closure("qemu-system-arm", &debs).map_err(no_network)?;
@@ -474,6 +476,14 @@ fn unpacked_qemu(root: &Path) -> Option<Qemu> {
     Some(Qemu { command, version })
 }
 
+/// Free space where `dir` is or will be; `None`: nobody says.
+fn free_mb(dir: &Path) -> Option<u64> {
+    let there = dir.ancestors().find(|d| d.exists())?;
+    let table = output(Command::new("df").arg("-Pk").arg(there)).ok()?;
+    let blocks: u64 = table.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
+    Some(blocks * 1024 / 1_000_000)
+}
+
 /// A directory for work in progress, beside the results so that a rename can publish it.
 #[derive(Debug)]
 struct Work(PathBuf);
@@ -487,6 +497,14 @@ impl Work {
             if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
                 let _ = fs::remove_dir_all(e.path());
             }
+        }
+        // apt was seen to wait for ever on a disk that is full.
+        if let Some(found) = free_mb(cache).filter(|mb| *mb < SPACE_MB) {
+            return Err(RunError::Unavailable(format!(
+                "{}: found {found} MB of free space, wanted {SPACE_MB} MB (RISETIME_CACHE names \
+                 another directory)",
+                cache.display()
+            )));
         }
         let dir = cache.join(format!(".work-{}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);

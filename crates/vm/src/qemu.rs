@@ -176,12 +176,15 @@ impl Drop for Boot {
     }
 }
 
-/// The last lines of `log`, for an error; nothing if it is empty.
+/// The last lines of `log`, for an error; nothing if it is empty. A panic's first line is among
+/// them, however long what it says after that.
 fn last_words(whose: &str, log: &str) -> String {
     let clean = |l: &str| l.chars().filter(|c| !c.is_control()).take(200).collect::<String>();
     let lines: Vec<String> = log.lines().map(clean).filter(|l| !l.trim().is_empty()).collect();
     let skip = lines.len().saturating_sub(LAST_LINES);
-    let body: String = lines[skip..].iter().map(|l| format!("\n  | {l}")).collect();
+    let panic = lines[..skip].iter().find(|l| l.contains("Kernel panic"));
+    let shown = panic.into_iter().chain(&lines[skip..]);
+    let body: String = shown.map(|l| format!("\n  | {l}")).collect();
     if body.is_empty() { body } else { format!("\n  {whose}, last lines:{body}") }
 }
 

@@ -392,6 +392,26 @@ fn a_guest_that_does_not_end_is_ended() {
 }
 
 #[test]
+fn a_kernel_that_never_starts_the_agent_is_given_up_early() {
+    let start = |rig: &Rig| {
+        let machine = Machine {
+            qemu: &rig.vm.qemu,
+            kernel: &rig.vm.kernel,
+            device_tree: b"",
+            initramfs: b"",
+            cpus: 1,
+            shift: 1,
+        };
+        let (boot, limit) = (Duration::from_millis(300), Duration::from_secs(20));
+        Boot::start(&machine).unwrap().answer(boot, limit).map_err(|e| e.to_string())
+    };
+    let e = start(&Rig::new("mute", "exec sleep 100")).unwrap_err();
+    assert!(e.starts_with("the kernel did not start its first program within 0 s"), "{e}");
+    let alive = Rig::new("alive", ": > alive; sleep 0.5; echo well > answer");
+    assert_eq!(start(&alive).unwrap(), b"well\n");
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let mut rig = Rig::new("missing", "");
     rig.vm.qemu.command = vec!["/no/such/qemu".into()];

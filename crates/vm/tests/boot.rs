@@ -7,8 +7,12 @@ use risetime_model::{Experiment, Platform, Policy, Settings, Workload};
 use risetime_trace::{Backend, Event, Memory, TraceSink};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The newest kernel here, every run as it comes.
 fn vm() -> (Vm, KernelRev) {
@@ -137,4 +141,47 @@ fn real_kernel_another_machine_and_governor_boot_as_well() {
     assert_eq!(header.settings.name("governor"), Some("powersave"));
     let raised = |e: &Event<'_>| matches!(e, Event::Freq { freq, .. } if *freq > KHz(400_000));
     assert!(!trace.events().iter().any(|(at, e)| at.0 > 0 && raised(e)));
+}
+
+/// A file in a directory of this test's own.
+fn scratch(name: &str, contents: &[u8]) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("boot");
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(name);
+    std::fs::write(&path, contents).unwrap();
+    path
+}
+
+#[test]
+fn real_kernel_that_panics_is_heard() {
+    // The head of a program and nothing behind it: the kernel has nothing to start.
+    let agent = scratch("no-agent", b"\x7fELF");
+    let vm = Vm { agent, ..vm().0 };
+    let e = vm.run(&experiment("m1", "", 1), &mut Memory::default()).unwrap_err().to_string();
+    assert!(e.starts_with("the guest ended without an answer\n  the guest's console"), "{e}");
+    assert!(e.contains("Kernel panic"), "{e}");
+}
+
+#[test]
+fn real_kernel_whose_qemu_is_killed_gives_no_result() {
+    for ms in [100, 1000, 2500] {
+        let pid = scratch("qemu-pid", b"");
+        let (mut vm, _) = vm();
+        let note = format!("echo $$ > {}; exec \"$@\"", pid.display());
+        let shell = ["/bin/sh", "-c", &note, "sh"].map(OsString::from);
+        vm.qemu.command = shell.into_iter().chain(vm.qemu.command).collect();
+        let e = experiment("m1", "", 1);
+        let run = std::thread::spawn(move || vm.run(&e, &mut Memory::default()));
+        let qemu = loop {
+            std::thread::sleep(Duration::from_millis(ms));
+            let text = std::fs::read_to_string(&pid).unwrap();
+            if text.ends_with('\n') {
+                break text.trim().to_string();
+            }
+        };
+        assert!(Command::new("/bin/kill").args(["-KILL", &qemu]).status().unwrap().success());
+        let e = run.join().unwrap().unwrap_err().to_string();
+        assert!(e.starts_with("QEMU ended with signal 9"), "{e}");
+        assert!(!Path::new("/proc").join(&qemu).exists(), "process {qemu} is still there");
+    }
 }

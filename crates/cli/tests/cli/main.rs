@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod documents;
+mod machine;
 mod results;
 
 use std::path::{Path, PathBuf};
