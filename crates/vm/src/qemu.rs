@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// So long may a kernel take until its first program runs; 5 s on an idle host.
-pub(crate) const BOOT_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const BOOT_LIMIT: Duration = Duration::from_secs(120);
 /// How many of the console's last lines an error shows.
 const LAST_LINES: usize = 12;
 /// Prefix of the names of run directories; the process id and a number follow.
