@@ -1,8 +1,10 @@
 //! The workload on the clock: tasks created, phases marked, the end kept.
 //!
 //! ```text
-//! visits       each CPU in turn, for a moment, so that the trace holds its signals
-//! time 0       the first tick that is at least LEAD after them; `rt start`
+//! visits       each CPU in turn, for a moment, so that the trace holds its signals; those whose
+//!              frequency is still above the lowest again, until it has fallen
+//! time 0       the first tick that is at least LEAD, and twice the longest rate limit, after
+//!              them; `rt start`
 //! creation     time 0 + phase + the task's delay, by this thread, which stays on the first CPU
 //! end          time 0 + duration; `rt end`, tracing off
 //! ```
@@ -28,6 +30,8 @@ use std::thread;
 
 /// Time before time 0 in which this thread sleeps.
 const LEAD: u64 = 50_000_000;
+/// So often is a CPU visited whose frequency does not fall. Signals fall by half in 32 ms.
+const VISITS: usize = 40;
 /// Between two visits: a signal is traced when a period of PELT, some milliseconds at the lowest
 /// speed, has passed since its last update.
 const BETWEEN_VISITS: u64 = 11_000_000;
@@ -85,7 +89,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     trace(true)?;
     visit(job)?;
     mark_frequencies(shared);
-    let start = (sys::mono() + LEAD).next_multiple_of(job.tick_ns.max(1));
+    let start = (sys::mono() + lead(job)).next_multiple_of(job.tick_ns.max(1));
     sys::sleep_until(start);
     mark(shared, "rt start");
     let mut order: Vec<usize> = (0..job.tasks.len()).collect();
@@ -113,14 +117,41 @@ fn own(shared: &Shared) -> io::Result<()> {
 }
 
 /// Wakes up on each CPU in turn, and on the first CPU last: that brings each one's signals up to
-/// date, and so into the trace.
+/// date, and so into the trace. A governor looks at a frequency when its CPU does something: what
+/// booting has left high falls now, and not at time 0, where it would begin a rate limit.
 fn visit(job: &Job) -> io::Result<()> {
-    let cpus = 0..job.cpus.len() as u32;
-    for cpu in cpus.filter(|c| *c != job.first_cpu).chain([job.first_cpu]) {
+    let at = |cpu: u32| {
         sys::set_affinity([cpu])?;
         sys::sleep_until(sys::mono() + BETWEEN_VISITS);
+        Ok::<_, io::Error>(())
+    };
+    let cpus = 0..job.cpus.len() as u32;
+    cpus.clone().filter(|c| *c != job.first_cpu).try_for_each(at)?;
+    for _ in 0..VISITS {
+        let raised = |cpu: &u32| {
+            let policy = job.cpus[*cpu as usize].policy;
+            let khz = |file: &str| number(&format!("{}/{file}", policy_dir(policy)));
+            policy == *cpu && khz("scaling_cur_freq") > khz("scaling_min_freq")
+        };
+        let raised: Vec<u32> = cpus.clone().filter(raised).collect();
+        if raised.is_empty() {
+            break;
+        }
+        raised.into_iter().try_for_each(at)?;
     }
-    Ok(())
+    at(job.first_cpu)
+}
+
+/// How long nothing happens before time 0.
+fn lead(job: &Job) -> u64 {
+    let own = job.cpus.iter().map(|c| format!("{}/schedutil/rate_limit_us", policy_dir(c.policy)));
+    let shared = "/sys/devices/system/cpu/cpufreq/schedutil/rate_limit_us".to_string();
+    let longest = own.chain([shared]).filter_map(|path| number(&path)).max().unwrap_or(0);
+    LEAD.max(longest.saturating_mul(2_000))
+}
+
+fn number(path: &str) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 /// Where each policy stands before time 0, which no event says.

@@ -8,7 +8,8 @@
 //! fixed clock does not slow the code down. CPU time is CLOCK_THREAD_CPUTIME_ID. Reading that
 //! clock makes the kernel notice a slice that is over, which otherwise waits for the tick, so a
 //! long piece of work goes by CLOCK_MONOTONIC less the time that the task waited for a CPU
-//! (`run_delay` of `schedstat`), and is set right by the CPU-time clock at its end.
+//! (`run_delay` of `schedstat`). It is set right by the CPU-time clock when the next one begins:
+//! read at its end, the clock would let others in before the task has fallen asleep.
 //!
 //! The frequency is `scaling_cur_freq` of the CPU's policy, read every 100 µs. Error: where the
 //! speed changes while the task was switched off (a migration; a frequency change by schedutil's
@@ -151,6 +152,11 @@ impl<'a> Worker<'a> {
             most = u64::MAX;
             if left > LONG && self.waited().is_some() {
                 self.long(target, done, from);
+                *clock = from.cpu_time;
+                if *done >= target {
+                    *clock -= ((*done - target) / u128::from(from.speed)) as u64;
+                    return;
+                }
             } else {
                 spin_until(sys::mono() + left.min(CHUNK));
                 if left > CHUNK {
@@ -166,7 +172,7 @@ impl<'a> Worker<'a> {
         let mut now = sys::mono();
         let Some(mut waited) = self.waited() else { return };
         *done += u128::from(start - from.cpu_time) * u128::from(from.speed);
-        let mut ran_in_all = 0;
+        from.cpu_time = start;
         while *done < target {
             let left = ((target - *done).div_ceil(u128::from(from.speed)) as u64).min(CHUNK);
             let spun = spin_until(now + left);
@@ -174,14 +180,9 @@ impl<'a> Worker<'a> {
             let speed = self.speeds.of(sys::current_cpu());
             let chunk = Chunk { start: now, end: spun.now, waited: total - waited, gap: spun.gap };
             *done += chunk.done(from.speed, speed);
-            ran_in_all += chunk.ran();
+            from.cpu_time += chunk.ran();
             (now, waited, from.speed) = (spun.now, total, speed);
         }
-        // Interrupts, and what lies between the readings of the two clocks: the CPU-time clock
-        // has the last word.
-        from.cpu_time = sys::thread_cpu();
-        let (truly, speed) = (from.cpu_time - start, u128::from(from.speed));
-        *done = (*done + u128::from(truly) * speed).saturating_sub(u128::from(ran_in_all) * speed);
     }
 
     /// How long this thread has waited for a CPU in its life; `None`: the kernel does not say.

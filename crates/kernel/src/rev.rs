@@ -24,8 +24,10 @@ impl KernelRev {
     pub const V6_9: KernelRev = KernelRev::new(6, 9);
     /// November 2024: delayed dequeue, custom slices, fair deadline server.
     pub const V6_12: KernelRev = KernelRev::new(6, 12);
-    /// 2026: the newest generation known here, `mainline`.
+    /// 2026: `mainline`.
     pub const V7_2: KernelRev = KernelRev::new(7, 2);
+    /// Later in 2026: one flat EEVDF queue for all groups. The newest generation known here.
+    pub const V7_3: KernelRev = KernelRev::new(7, 3);
 }
 
 impl core::fmt::Display for KernelRev {

@@ -30,6 +30,7 @@ pub fn policies() -> Vec<Entry> {
         ("linux-6.8", include_str!("../../../policies/linux-6.8.toml"), &[]),
         ("linux-6.12", include_str!("../../../policies/linux-6.12.toml"), &[]),
         ("linux-7.2", include_str!("../../../policies/linux-7.2.toml"), &["mainline"]),
+        ("linux-7.3", include_str!("../../../policies/linux-7.3.toml"), &[]),
     ])
 }
 

@@ -127,16 +127,22 @@ impl Engine<'_> {
         if first {
             self.parent_cpu = placed.cpu;
         }
+        self.creator_creates(task);
         let cpu = placed.cpu;
         self.update_rq_clock(cpu);
         let m = &mut self.m;
         let (c, t) = (&m.cpus[cpu.index()], &mut m.tasks[task.index()]);
         (t.cpu, t.recent_used_cpu, t.state) = (cpu, cpu, State::Runnable);
         post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, &c.cfs_avg.avg, c.capacity);
+        if starts {
+            self.created_as_in_image(task);
+        }
+        let m = &mut self.m;
         let max_speed = m.max_speed(task);
         m.task_mut(task).max_speed = max_speed;
-        let (comm, user) = (m.task(task).comm.clone(), self.is_user(task));
-        self.emit(Event::TaskNew { task, comm: &comm, user, cpu, why: placed.why, max_speed });
+        let comm = m.task(task).comm.clone();
+        let why = placed.why;
+        self.emit(Event::TaskNew { task, comm: &comm, user: true, cpu, why, max_speed });
         self.begin_as_in_image(task);
         self.activate(cpu, task, EnqueueKind::Initial, false);
         if starts {
@@ -186,7 +192,7 @@ impl Engine<'_> {
         let prev = self.m.task(task).cpu;
         match self.m.task(task).state {
             State::Sleeping => {}
-            State::New => return self.wake_up_new_kthread(task),
+            State::New => return self.wake_up_first(task),
             State::Runnable | State::Exited => return,
         }
         let starts = self.enters_start_phase(task);
@@ -207,7 +213,7 @@ impl Engine<'_> {
             self.wakeup_preempt(prev, task, false);
             return;
         }
-        let placed = if self.is_user(task) {
+        let placed = if self.is_fair(task) {
             self.sync_entity_load_avg(task);
             match self.given_wakeup(task) {
                 Some(cpu) => Placed { cpu, why: Why::Given },
@@ -231,8 +237,8 @@ impl Engine<'_> {
         self.wakeup_preempt(cpu, task, false);
     }
 
-    /// A sugov kthread wakes for the first time in this trace.
-    fn wake_up_new_kthread(&mut self, task: TaskId) {
+    /// A thread that is none of the workload's wakes for the first time in this trace.
+    fn wake_up_first(&mut self, task: TaskId) {
         let (cpu, comm, max_speed) =
             (self.m.task(task).cpu, self.m.task(task).comm.clone(), self.m.max_speed(task));
         self.set_state(task, State::Runnable);
@@ -283,7 +289,7 @@ impl Engine<'_> {
     /// DEVIATES(uclamp_late_6_12): mainline 6.12 to 6.15 counted the clamps after the class had
     /// enqueued, so that the wakeup's own frequency update missed them; not modelled.
     pub(crate) fn activate(&mut self, cpu: CpuId, task: TaskId, kind: EnqueueKind, waking: bool) {
-        if !self.is_user(task) {
+        if !self.is_fair(task) {
             self.m.cpu_mut(cpu).dl.push(task);
             return;
         }
@@ -299,7 +305,7 @@ impl Engine<'_> {
 
     /// `deactivate_task`.
     pub(crate) fn deactivate(&mut self, cpu: CpuId, task: TaskId, kind: DequeueKind) {
-        if !self.is_user(task) {
+        if !self.is_fair(task) {
             self.m.cpu_mut(cpu).dl.retain(|t| *t != task);
             return;
         }
@@ -310,12 +316,12 @@ impl Engine<'_> {
 
     /// `wakeup_preempt`: does the newly queued task take the CPU?
     pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, fork: bool) {
-        let user = self.is_user(task);
+        let user = self.is_fair(task);
         let curr = self.m.cpu(cpu).curr;
         let preempts = match curr {
             None => true,
             Some(_) if !user => true,
-            Some(curr) if !self.is_user(curr) => false,
+            Some(curr) if !self.is_fair(curr) => false,
             Some(_) if self.m.is(Mutant::NoWakeupPreemption) => false,
             Some(_) => self.m.cpu_mut(cpu).cfs.wakeup_preempt(task, fork),
         };
@@ -334,7 +340,7 @@ impl Engine<'_> {
                 Role::User(program) => {
                     self.start.phase.is_some_and(|p| program.upcoming_phase() == p)
                 }
-                Role::Sugov(_) => false,
+                Role::Sugov(_) | Role::Creator(_) => false,
             }
     }
 
@@ -350,8 +356,8 @@ impl Engine<'_> {
 
     fn apply_start_state(&mut self, cpu: CpuId, task: TaskId) {
         self.start.done = true;
-        if let Some(image) = self.image.take() {
-            return self.apply_task_image(cpu, task, &image.task);
+        if let Some(image) = self.image.as_ref().map(|image| image.task.clone()) {
+            return self.apply_task_image(cpu, task, &image);
         }
         let start = self.start;
         if start.util.is_some() || start.period_contrib.is_some() {
@@ -390,7 +396,7 @@ impl Engine<'_> {
         }
         match next {
             Some(curr) if next == prev => {
-                if self.is_user(curr) {
+                if self.is_fair(curr) {
                     self.update_misfit_status(cpu, Some(curr));
                 }
             }
@@ -414,7 +420,7 @@ impl Engine<'_> {
     /// The previous task leaves the CPU (it may be asleep already and off its queue).
     fn put_prev(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         let Some(prev) = prev else { return };
-        if !self.is_user(prev) {
+        if !self.is_fair(prev) {
             self.update_dl(cpu, true);
         } else if self.m.cpu(cpu).cfs.curr().is_some_and(|e| e.id == prev) && next != Some(prev) {
             self.m.cpu_mut(cpu).cfs.update_curr();
@@ -468,7 +474,7 @@ impl Engine<'_> {
             }
             self.start_tick(cpu, first);
         }
-        if self.is_user(task) {
+        if self.is_fair(task) {
             // Until now it was queued, not running (`set_next_entity`).
             self.update_load_avg(cpu, task, Join::Stay);
             self.m.cpu_mut(cpu).cfs.set_next(task, true);
@@ -498,10 +504,12 @@ impl Engine<'_> {
         let domain = match self.m.task(task).role {
             Role::Sugov(domain) => domain,
             Role::User(_) => return self.advance_user(cpu, task),
+            Role::Creator(_) => return self.advance_creator(cpu, task),
         };
         if self.sugov_next(domain) {
-            let work = u128::from(self.sugov_work.0) << SPEED_SHIFT;
-            self.m.task_mut(task).todo = Todo::Work(work);
+            let work = || Todo::Work(u128::from(self.sugov_work.0) << SPEED_SHIFT);
+            let todo = self.kthread.map_or_else(work, |k| Todo::Time(k.runs));
+            self.m.task_mut(task).todo = todo;
             self.arm_work(cpu);
         } else {
             self.update_rq_clock(cpu);
@@ -536,7 +544,7 @@ impl Engine<'_> {
     }
 
     /// The running task sleeps until `until`, or exits.
-    fn fall_asleep(&mut self, cpu: CpuId, task: TaskId, until: Option<Instant>) {
+    pub(crate) fn fall_asleep(&mut self, cpu: CpuId, task: TaskId, until: Option<Instant>) {
         let (state, kind) = match until {
             Some(_) => (State::Sleeping, DequeueKind::Sleep),
             None => (State::Exited, DequeueKind::SleepSpecial),
@@ -657,11 +665,11 @@ impl Engine<'_> {
         let Some(curr) = self.m.cpu(cpu).curr else { return };
         self.q.push(self.m.now + self.m.tick, Ev::Tick { cpu, generation });
         self.update_rq_clock(cpu);
-        if self.m.cpu(cpu).dl_avg.util_avg != Util(0) || !self.is_user(curr) {
-            self.update_dl(cpu, !self.is_user(curr));
+        if self.m.cpu(cpu).dl_avg.util_avg != Util(0) || !self.is_fair(curr) {
+            self.update_dl(cpu, !self.is_fair(curr));
             self.update_cpu_capacity(cpu);
         }
-        if self.is_user(curr) {
+        if self.is_fair(curr) {
             self.task_tick_fair(cpu, curr);
         }
         self.trigger_load_balance(cpu);

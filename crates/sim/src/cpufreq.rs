@@ -149,7 +149,7 @@ impl Engine<'_> {
     // ------------------------------------------------------------------ the slow path
 
     /// `sugov_deferred_update`.
-    fn wake_sugov(&mut self, domain: usize) {
+    pub(crate) fn wake_sugov(&mut self, domain: usize) {
         let d = &mut self.m.domains[domain];
         d.work_in_progress = true;
         if !d.in_driver {
@@ -163,7 +163,8 @@ impl Engine<'_> {
             let t = self.m.task_mut(kthread);
             t.timer_gen = t.timer_gen.wrapping_add(1);
             let generation = t.timer_gen;
-            self.q.push(self.m.now, Ev::Timer { task: kthread, generation });
+            let waits = self.kthread.map_or(Span(0), |k| k.waits);
+            self.q.push(self.m.now + waits, Ev::Timer { task: kthread, generation });
         }
     }
 

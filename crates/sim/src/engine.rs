@@ -13,7 +13,7 @@ use crate::governor::Governor;
 use crate::machine::{Machine, Role, State, Todo};
 use crate::placement::Placement;
 use crate::queue::{Ev, Queue};
-use crate::replay::{Change, Given, Image};
+use crate::replay::{Change, Given, Image, Kthread};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_trace::{Event, RunError, TraceSink};
 
@@ -43,13 +43,15 @@ pub(crate) struct Engine<'a> {
     pub(crate) grid_first: Option<Instant>,
     /// Room for the phases that a task enters at once.
     pub(crate) entered: Vec<usize>,
-    /// The state to start from, until it has taken effect.
+    /// The state to start from.
     pub(crate) image: Option<Image>,
     /// What another trace dictates, and the changes queued from it.
     pub(crate) given: Option<Given>,
     pub(crate) changes: Vec<Change>,
     /// See [`crate::Replay`].
     pub(crate) free_idle_exit: bool,
+    /// See [`crate::Replay`].
+    pub(crate) kthread: Option<Kthread>,
     /// A task whose program makes no progress.
     pub(crate) stuck: Option<TaskId>,
 }
@@ -181,9 +183,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether the task is one of the workload's.
-    pub(crate) fn is_user(&self, task: TaskId) -> bool {
-        matches!(self.m.task(task).role, Role::User(_))
+    /// Whether the task is of the fair class: all are but the sugov kthreads.
+    pub(crate) fn is_fair(&self, task: TaskId) -> bool {
+        !matches!(self.m.task(task).role, Role::Sugov(_))
     }
 
     /// Sets the state; nothing else may.

@@ -28,6 +28,7 @@ mod topology;
 pub use machine::{DomainView, Machine};
 pub use settings::{catalogue, resolve};
 
+use mutant::Mutant;
 use risetime_kernel::units::Instant;
 use risetime_model::Experiment;
 use risetime_trace::{Backend, Outcome, RunError, TraceSink};
@@ -46,6 +47,8 @@ pub struct Replay {
     /// Leaving an idle state takes no time, as on a virtual SoC; its latency still counts where
     /// CPUs are compared by it.
     pub free_idle_exit: bool,
+    /// What a frequency change costs the sugov kthread there; `None`: what the settings say.
+    pub kthread: Option<replay::Kthread>,
     /// One mechanism is broken on purpose.
     pub mutant: Option<mutant::Mutant>,
 }
@@ -85,8 +88,12 @@ fn simulate(
     if let Some(mutant) = replay.mutant {
         mutant.prepare(&mut engine.m);
     }
+    if let Some(creator) = replay.image.as_ref().and_then(|image| image.creator.as_ref()) {
+        engine.add_creator(creator, Instant(experiment.phase.0));
+    }
     (engine.image, engine.given) = (replay.image, replay.given);
     engine.free_idle_exit = replay.free_idle_exit;
+    engine.kthread = replay.kthread.filter(|_| replay.mutant != Some(Mutant::SlowKthread));
     let end = engine.run(Instant(experiment.duration.0))?;
     let events = engine.events;
     sink.end(end);

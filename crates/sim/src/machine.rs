@@ -14,6 +14,7 @@
 use crate::cpuset::CpuSet;
 use crate::mutant::{self, Mutant};
 use crate::program::Program;
+use crate::replay::Creating;
 use crate::topology::SchedDomain;
 use risetime_kernel::KernelRev;
 use risetime_kernel::clock_pelt::RqClock;
@@ -64,6 +65,8 @@ pub struct Machine {
     /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
     /// they raise frequencies and fill CPUs but do not delay anyone.
     pub(crate) background_util: Util,
+    /// The thread that creates tasks, if it is one of `tasks`; else it takes no time.
+    pub(crate) creator: Option<TaskId>,
     /// What is broken on purpose.
     pub(crate) mutant: Option<Mutant>,
 }
@@ -237,6 +240,8 @@ pub(crate) enum Role {
     User(Program),
     /// The kthread that changes this domain's frequency.
     Sugov(usize),
+    /// The thread that creates the tasks, where another trace is replayed.
+    Creator(Creating),
 }
 
 impl Machine {

@@ -13,6 +13,7 @@
 use crate::engine::Engine;
 use crate::machine::{Role, Todo};
 use crate::queue::Ev;
+use crate::setup::push_task;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_cfs_rq};
 use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
@@ -38,6 +39,42 @@ pub struct Image {
     /// By task: when after the start its first phase began there, which is where its timers start
     /// to count.
     pub timers_from: Vec<Span>,
+    /// The thread that created the tasks, if they are created from the start on.
+    pub creator: Option<Creator>,
+}
+
+/// The thread that created the other trace's tasks. It takes CPU time from them there, and parts
+/// one from its slice; here it only does that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Creator {
+    /// Where it stays.
+    pub cpu: CpuId,
+    /// Its `sched_attr::sched_runtime`.
+    pub slice: Span,
+    /// How long before the start it began to run.
+    pub before: Span,
+    /// What it does, in order.
+    pub turns: Vec<Turn>,
+}
+
+/// What a frequency change costs the sugov kthread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kthread {
+    /// From its wakeup until it has the CPU.
+    pub waits: Span,
+    /// From then until the frequency is another.
+    pub until_change: Span,
+    /// For how long it has it.
+    pub runs: Span,
+}
+
+/// A turn of the creator, from a wakeup to the next sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// When after the start it wakes; the first has begun by then.
+    pub wakes: Span,
+    /// For how long it has the CPU.
+    pub runs: Span,
 }
 
 /// A task's signals.
@@ -119,9 +156,20 @@ pub struct Given {
     pub wakeups: Vec<VecDeque<CpuId>>,
 }
 
+/// The creator at work.
+pub(crate) struct Creating {
+    /// When it wakes, and for how long it then runs.
+    turns: VecDeque<(Instant, Span)>,
+    slice: Span,
+    /// What is left of its turn once it has its own attributes back.
+    left: Option<Span>,
+}
+
 /// A given change, queued at its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
+    /// A domain's kthread wakes to change the frequency.
+    Kthread(usize),
     Freq(usize, KHz),
     Move(TaskId, CpuId),
 }
@@ -174,6 +222,80 @@ impl Engine<'_> {
         self.trace_cfs(image.cpu);
     }
 
+    /// A task whose creation is the start has its signals from the first moment.
+    pub(crate) fn created_as_in_image(&mut self, task: TaskId) {
+        let Some(image) = self.image.as_ref().map(|image| &image.task) else { return };
+        let (util, runnable) = (image.util_avg, image.runnable_avg);
+        let avg = &mut self.m.task_mut(task).avg;
+        avg.util_avg = util.unwrap_or(avg.util_avg);
+        avg.runnable_avg = runnable.unwrap_or(avg.util_avg);
+    }
+
+    /// The creator joins the machine: it wakes in time for the start at `start`.
+    pub(crate) fn add_creator(&mut self, creator: &Creator, start: Instant) {
+        let turns = creator.turns.iter();
+        let turns = turns.map(|t| (Instant(start.0 + t.wakes.0), t.runs)).collect();
+        let role = Creating { turns, slice: creator.slice, left: None };
+        let task = push_task(self, "creator".into(), Role::Creator(role));
+        self.m.creator = Some(task);
+        self.m.set_allowed(task, [creator.cpu].into_iter().collect());
+        let t = self.m.task_mut(task);
+        (t.cpu, t.avg) = (creator.cpu, SchedAvg::default());
+        if let Some(entity) = &mut t.entity {
+            entity.request_slice(Some(creator.slice.0));
+        }
+        let wakes = Instant(start.0.saturating_sub(creator.before.0));
+        self.q.push(wakes, Ev::Timer { task, generation: 0 });
+    }
+
+    /// The creator's next turn: to run, or to sleep until it is due.
+    pub(crate) fn advance_creator(&mut self, cpu: CpuId, task: TaskId) {
+        let (now, begun) = (self.m.now, self.start.begun);
+        let Role::Creator(creating) = &mut self.m.task_mut(task).role else { return };
+        let slice = creating.slice;
+        let runs = match (creating.left.take(), creating.turns.front().copied()) {
+            (Some(left), _) => {
+                self.set_nice(task, 0);
+                self.m.cpu_mut(cpu).cfs.set_slice(task, Some(slice.0));
+                left
+            }
+            (None, Some((wakes, runs))) if wakes <= now || !begun => {
+                creating.turns.pop_front();
+                runs
+            }
+            (None, next) => {
+                let until = next.map_or(Instant(u64::MAX), |(wakes, _)| wakes);
+                return self.fall_asleep(cpu, task, Some(until));
+            }
+        };
+        self.m.task_mut(task).todo = Todo::Time(runs);
+        self.arm_work(cpu);
+    }
+
+    /// The creator has taken on the attributes of the task that it creates, for it to inherit, and
+    /// goes back to its own when it has run on for a moment.
+    pub(crate) fn creator_creates(&mut self, child: TaskId) {
+        /// From the child's first enqueue to the end of the system call that restores them.
+        const MOMENT: Span = Span::from_us(20);
+        let Some(creator) = self.m.creator else { return };
+        let cpu = self.m.task(creator).cpu;
+        if self.m.cpu(cpu).curr != Some(creator) {
+            return;
+        }
+        self.update_rq_clock(cpu);
+        self.book_progress(cpu);
+        let nice = self.m.task(child).nice;
+        self.set_nice(creator, nice);
+        self.m.cpu_mut(cpu).cfs.set_slice(creator, None);
+        let t = self.m.task_mut(creator);
+        if let (Role::Creator(creating), Todo::Time(left)) = (&mut t.role, &mut t.todo) {
+            let before = (*left).min(MOMENT);
+            creating.left = Some(Span(left.0 - before.0 + creating.left.unwrap_or_default().0));
+            *left = before;
+        }
+        self.arm_work(cpu);
+    }
+
     /// A task that has just been created takes as long to begin as it did there.
     pub(crate) fn begin_as_in_image(&mut self, task: TaskId) {
         let Some(image) = &self.image else { return };
@@ -196,9 +318,14 @@ impl Engine<'_> {
         let domain = |cpu: &CpuId| self.m.cpu(*cpu).domain;
         let freqs =
             given.freqs.iter().map(|(after, cpu, freq)| (*after, Change::Freq(domain(cpu), *freq)));
+        let kthreads = self.kthread.iter().flat_map(|kthread| {
+            let lead = Span(kthread.waits.0 + kthread.until_change.0);
+            let wakes = move |after: &Span| Span(after.0.saturating_sub(lead.0));
+            given.freqs.iter().map(move |(after, cpu, _)| (wakes(after), Change::Kthread(domain(cpu))))
+        });
         let moves =
             given.moves.iter().map(|(after, task, cpu)| (*after, Change::Move(*task, *cpu)));
-        let changes: Vec<(Span, Change)> = freqs.chain(moves).collect();
+        let changes: Vec<(Span, Change)> = kthreads.chain(freqs).chain(moves).collect();
         for (after, change) in changes {
             let index = self.changes.len() as u32;
             self.changes.push(change);
@@ -209,6 +336,7 @@ impl Engine<'_> {
     /// A given change is due.
     pub(crate) fn given_change(&mut self, index: u32) {
         match self.changes.get(index as usize) {
+            Some(&Change::Kthread(domain)) => self.wake_sugov(domain),
             Some(&Change::Freq(domain, freq)) => self.impose_freq(domain, freq),
             Some(&Change::Move(task, to)) => {
                 let from = self.m.task(task).cpu;

@@ -116,6 +116,7 @@ pub(crate) fn engine<'a>(
         image: None,
         given: None,
         free_idle_exit: false,
+        kthread: None,
         changes: Vec::new(),
         stuck: None,
     };
@@ -193,6 +194,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         tick: platform.tick(),
         tick_offset: Span(0),
         background_util: Util(e.settings.int("background_util").unwrap_or(0).max(0) as u64),
+        creator: None,
         mutant: None,
     }
 }
@@ -265,7 +267,7 @@ fn add_kthreads(engine: &mut Engine<'_>) {
     }
 }
 
-fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) {
+pub(crate) fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) -> TaskId {
     let load = LoadWeight::of_nice(0);
     let weight = load.weight();
     let id = TaskId(engine.m.tasks.len() as u32);
@@ -290,4 +292,5 @@ fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) {
         max_speed: Util(0),
     });
     engine.m.set_allowed(id, CpuSet::first(engine.m.cpus.len()));
+    id
 }

@@ -436,7 +436,7 @@ fn efi_length(head: &[u8]) -> Option<u64> {
 pub(crate) fn rev_in(release: &str) -> Option<KernelRev> {
     let mut parts = release.split(['.', '-', '+', ' ']);
     let (major, minor) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    Some(KernelRev::new(major, minor).min(KernelRev::V7_2))
+    Some(KernelRev::new(major, minor).min(KernelRev::V7_3))
 }
 
 /// What a QEMU says of its version.

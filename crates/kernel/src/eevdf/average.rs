@@ -50,7 +50,7 @@ impl CfsRq {
     #[inline]
     fn average_weight(&self, load: &LoadWeight) -> i64 {
         match self.generation {
-            Generation::V7_2 => load.scaled() as i64,
+            Generation::V7_2 | Generation::V7_3 => load.scaled() as i64,
             Generation::V6_6 | Generation::V6_12 => load.weight().0 as i64,
         }
     }
@@ -58,7 +58,7 @@ impl CfsRq {
     /// The weight of all entities in the tree, nice 0 = 1024.
     pub(super) fn tree_weight(&self) -> Weight {
         match self.generation {
-            Generation::V7_2 => Weight(scale_load_down(self.sum_weight as u64)),
+            Generation::V7_2 | Generation::V7_3 => Weight(scale_load_down(self.sum_weight as u64)),
             Generation::V6_6 | Generation::V6_12 => Weight(self.sum_weight as u64),
         }
     }
@@ -120,12 +120,25 @@ impl CfsRq {
         self.zero_vruntime.wrapping_add_signed(self.average_offset())
     }
 
+    /// The first vruntime at which the running entity is not eligible: just beyond the average of
+    /// the others. Source: fair.c:`ineligible_vruntime` (7.3).
+    pub(super) fn ineligible_vruntime(&self) -> u64 {
+        let (mut sum, weight) = (self.sum_w_vruntime, self.sum_weight);
+        if weight == 0 {
+            return self.zero_vruntime.wrapping_add(1);
+        }
+        if sum < 0 {
+            sum = sum.wrapping_sub(weight - 1);
+        }
+        self.zero_vruntime.wrapping_add_signed(sum.wrapping_div(weight)).wrapping_add(1)
+    }
+
     /// V, moving v0 there where the kernel does.
     pub(super) fn sync_avg_vruntime(&mut self) -> u64 {
         let offset = self.average_offset();
         match self.generation {
             Generation::V6_6 => self.zero_vruntime.wrapping_add_signed(offset),
-            Generation::V6_12 | Generation::V7_2 => {
+            Generation::V6_12 | Generation::V7_2 | Generation::V7_3 => {
                 self.move_zero(offset);
                 self.zero_vruntime
             }
@@ -155,7 +168,7 @@ impl CfsRq {
             v0: self.zero_vruntime,
             sum: self.sum_w_vruntime,
             weight: self.sum_weight,
-            wide: self.generation == Generation::V7_2,
+            wide: self.generation >= Generation::V7_2,
         };
         if let Some(curr) = &self.curr {
             let w = self.average_weight(&curr.load);
@@ -173,7 +186,7 @@ impl CfsRq {
             Generation::V6_6 | Generation::V6_12 => {
                 entity.slice.wrapping_mul(2).max(self.tunables.tick_ns)
             }
-            Generation::V7_2 => self.max_slice().wrapping_add(self.tunables.tick_ns),
+            Generation::V7_2 | Generation::V7_3 => self.max_slice().wrapping_add(self.tunables.tick_ns),
         };
         let limit = entity.load.calc_delta_fair(self.delta_rev, bound) as i64;
         vlag.max(limit.wrapping_neg()).min(limit)
@@ -184,7 +197,7 @@ impl CfsRq {
     pub(super) fn update_entity_lag(&mut self, entity: &Entity) -> (i64, bool) {
         let avruntime = self.sync_avg_vruntime();
         let mut vlag = self.bounded_lag(avruntime, entity);
-        if self.generation == Generation::V7_2 && entity.sched_delayed {
+        if self.generation >= Generation::V7_2 && entity.sched_delayed {
             // Staying queued may burn negative lag, never gather more of it.
             vlag = vlag.max(entity.vlag);
             if self.features.delay_zero {
@@ -204,7 +217,7 @@ impl CfsRq {
         }
         let mut vslice = entity.load.calc_delta_fair(self.delta_rev, entity.slice);
 
-        let skip = self.generation == Generation::V7_2 && entity.vlag == 0;
+        let skip = self.generation >= Generation::V7_2 && entity.vlag == 0;
         let lag = if self.features.place_lag && others > 0 && !skip {
             self.inflated_lag(entity)
         } else {
@@ -228,9 +241,14 @@ impl CfsRq {
         let curr = self.curr.as_ref().map_or(0, |curr| self.average_weight(&curr.load));
         let load = self.sum_weight + curr;
         let weight = self.average_weight(&entity.load);
-        let lag = entity.vlag.wrapping_mul(load + weight).wrapping_div(load.max(1));
+        let lag = if self.generation >= Generation::V7_3 {
+            // vl + w·vl/W: the product stays within 64 bits for longer, the rounding differs.
+            entity.vlag.wrapping_add(entity.vlag.wrapping_mul(weight).wrapping_div(load.max(1)))
+        } else {
+            entity.vlag.wrapping_mul(load + weight).wrapping_div(load.max(1))
+        };
         // Next to a heavy arrival v0 goes with it, or the products grow beyond 64 bits.
-        if self.generation == Generation::V7_2 && weight > load {
+        if self.generation >= Generation::V7_2 && weight > load {
             self.move_zero(lag.wrapping_neg());
         }
         lag
@@ -276,7 +294,7 @@ impl Entity {
     /// A new weight while not queued: the kept lag is worth as much service as before.
     pub(super) fn rescale_asleep(&mut self, generation: Generation, load: LoadWeight) {
         self.vlag = rescale(self.vlag, &self.load, &load);
-        if generation == Generation::V7_2 && self.rel_deadline {
+        if generation >= Generation::V7_2 && self.rel_deadline {
             self.deadline = rescale(self.deadline as i64, &self.load, &load) as u64;
         }
         self.load = load;

@@ -16,7 +16,9 @@ impl CfsRq {
         let (Some(curr), Some(woken)) = (self.curr, self.get(id).copied()) else {
             return false;
         };
-        if curr.id == id || self.need_resched || !self.features.wakeup_preemption {
+        let resched_decides = self.generation < Generation::V7_3 || !self.features.preempt_short;
+        let due = self.need_resched && resched_decides;
+        if curr.id == id || due || !self.features.wakeup_preemption {
             return false;
         }
         let curr_idle = curr.policy == FairPolicy::Idle;
@@ -25,13 +27,16 @@ impl CfsRq {
                 self.cancel_protection();
             }
             true
+        } else if self.generation >= Generation::V7_3 {
+            self.update_curr();
+            self.preempted_by_or_protected(&woken, curr_idle, fork)
         } else if curr_idle || woken.policy != FairPolicy::Normal {
             false
         } else {
             self.update_curr();
             match self.generation {
-                Generation::V7_2 => self.preempted_by(&woken, fork),
                 Generation::V6_6 | Generation::V6_12 => self.preempted_by_pre_7_2(&woken),
+                Generation::V7_2 | Generation::V7_3 => self.preempted_by_pre_7_3(&woken, fork),
             }
         };
         self.need_resched |= preempts;
@@ -48,7 +53,7 @@ impl CfsRq {
         self.pick_eevdf(true) == Some(woken.id)
     }
 
-    fn preempted_by(&mut self, woken: &Entity, fork: bool) -> bool {
+    fn preempted_by_pre_7_3(&mut self, woken: &Entity, fork: bool) -> bool {
         let short = self.features.preempt_short
             && self.curr.as_ref().is_some_and(|curr| woken.slice < curr.slice);
         if !short && (fork || woken.sched_delayed) {
@@ -72,13 +77,43 @@ impl CfsRq {
         false
     }
 
+    /// From 7.3: what does not preempt shortens the protection, and whoever asks for shorter slices
+    /// and is eligible comes next even where another would be picked.
+    fn preempted_by_or_protected(&mut self, woken: &Entity, curr_idle: bool, fork: bool) -> bool {
+        let short = self.features.preempt_short
+            && self.curr.as_ref().is_some_and(|curr| woken.slice < curr.slice);
+        let may = !curr_idle && woken.policy == FairPolicy::Normal && !woken.sched_delayed;
+        let preempts = may && (short || !fork) && self.is_next(woken, short);
+        if preempts {
+            self.cancel_protection();
+            let sooner = self.next.and_then(|id| self.get(id)).is_some_and(|n| n.slice < woken.slice);
+            if short && !sooner {
+                self.next = Some(woken.id);
+            }
+        } else if self.features.run_to_parity {
+            self.shorten_protection();
+        }
+        preempts
+    }
+
+    /// Whether `woken` is picked now, or may be first for its short slice.
+    fn is_next(&mut self, woken: &Entity, short: bool) -> bool {
+        while let Some(next) = self.pick_eevdf(!short) {
+            if !self.depart_if_delayed(next) {
+                return next == woken.id || (short && self.entity_eligible(woken.id));
+            }
+        }
+        false
+    }
+
     /// Protects the running entity no longer than the shortest slice in the queue, from now
-    /// (`update_protect_slice`).
+    /// (`update_protect_slice`); from 7.3 from V, if that is earlier.
     fn shorten_protection(&mut self) {
         let slice = self.min_slice();
+        let v = (self.generation >= Generation::V7_3).then(|| self.avg_vruntime());
         if let Some(curr) = &mut self.curr {
-            let until =
-                curr.vruntime.wrapping_add(curr.load.calc_delta_fair(self.delta_rev, slice));
+            let from = v.map_or(curr.vruntime, |v| earlier(curr.vruntime, v));
+            let until = from.wrapping_add(curr.load.calc_delta_fair(self.delta_rev, slice));
             curr.vprot = earlier(curr.vprot, until);
         }
     }
@@ -93,7 +128,7 @@ impl CfsRq {
             Generation::V6_6 | Generation::V6_12 => {
                 curr.vlag = curr.deadline.wrapping_add(1) as i64
             }
-            Generation::V7_2 => curr.vprot = curr.vruntime,
+            Generation::V7_2 | Generation::V7_3 => curr.vprot = curr.vruntime,
         }
     }
 
@@ -132,7 +167,7 @@ impl CfsRq {
             return false;
         };
         match self.generation {
-            Generation::V7_2 => CfsRq::rescale_queued(v, &mut entity, load, lag, protected),
+            Generation::V7_2 | Generation::V7_3 => CfsRq::rescale_queued(v, &mut entity, load, lag, protected),
             Generation::V6_6 | Generation::V6_12 => {
                 self.rescale_queued_pre_7_2(v, &mut entity, load);
             }

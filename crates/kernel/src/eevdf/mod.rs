@@ -2,12 +2,14 @@
 //!
 //! Models one flat `cfs_rq` of tasks: enqueue, dequeue (delayed, too), placement by lag, pick
 //! of the earliest eligible virtual deadline, slice protection, wakeup preemption, new weights
-//! and slices. Three generations, bit for bit:
+//! and slices. Four generations, bit for bit:
 //!
 //! ```text
 //! 6.6 – 6.11   lag, eligibility, RUN_TO_PARITY as "vlag == deadline"; one slice for all
 //! 6.12 – 7.1   + delayed dequeue, DELAY_ZERO, slices per task, PREEMPT_SHORT, relative deadlines
 //! 7.2          + protection up to vprot, lag bounded by the longest slice, full weights in V
+//! 7.3          + a shorter slice in the queue protects up to where the running one is no longer
+//!                eligible; a woken one that is shorter and eligible comes next, whoever is picked
 //!
 //! pick = running entity while protected and eligible,
 //!        else argmin deadline over { i : v_i <= V }     (average.rs has V, lag and placement)
@@ -16,7 +18,8 @@
 //! Left out: groups and bandwidth, buddies (`NEXT_BUDDY` is off by default and nothing here
 //! yields to another task), the wakeup-sync hint that only acts on buddies, HRTICK, NUMA and
 //! cache affinity. Load averages are kept by the caller.
-//! Checked against the C of 6.12 and 7.2; the form of 6.6 – 6.11 is not.
+//! Checked against the C of 6.12 and 7.2; the forms of 6.6 – 6.11 and of 7.3 are not (the latter
+//! against a running kernel: `risetime verify`).
 //! Source: kernel/sched/fair.c.
 
 mod average;
@@ -66,6 +69,8 @@ pub struct CfsRq {
     curr: Option<Entity>,
     timeline: Timeline,
     nr_delayed: usize,
+    /// Whom a wakeup has put first (`cfs_rq::next`; from 7.3).
+    next: Option<TaskId>,
     need_resched: bool,
     departed: Vec<Entity>,
 }
@@ -86,6 +91,7 @@ impl CfsRq {
             curr: None,
             timeline: Timeline::new(),
             nr_delayed: 0,
+            next: None,
             need_resched: false,
             departed: Vec::new(),
         }
@@ -174,7 +180,7 @@ impl CfsRq {
     fn protected(&self, entity: &Entity) -> bool {
         match self.generation {
             Generation::V6_6 | Generation::V6_12 => entity.vlag as u64 == entity.deadline,
-            Generation::V7_2 => before(entity.vruntime, entity.vprot),
+            Generation::V7_2 | Generation::V7_3 => before(entity.vruntime, entity.vprot),
         }
     }
 
@@ -223,7 +229,7 @@ impl CfsRq {
                     && !self.protected(curr)
                     && !self.eligibility().of(curr.vruntime)
             }
-            Generation::V7_2 => !self.protected(curr),
+            Generation::V7_2 | Generation::V7_3 => !self.protected(curr),
         }
     }
 
@@ -298,7 +304,7 @@ impl CfsRq {
     }
 
     fn delay(&mut self, entity: &Entity) {
-        let from_7_2 = self.generation == Generation::V7_2;
+        let from_7_2 = self.generation >= Generation::V7_2;
         let vlag = if from_7_2 { self.update_entity_lag(entity).0 } else { entity.vlag };
         if let Some(queued) = self.get_mut(entity.id) {
             queued.vlag = vlag;
@@ -332,6 +338,7 @@ impl CfsRq {
 
     /// Out of the tree, or from the CPU.
     fn take_out(&mut self, id: TaskId) -> Option<Entity> {
+        self.next = self.next.filter(|next| *next != id);
         if self.curr.as_ref().is_some_and(|curr| curr.id == id) {
             self.curr.take()
         } else {
@@ -342,7 +349,7 @@ impl CfsRq {
     /// Wakes `id`, which sleeps but is still queued here; false if that is not so.
     /// Source: fair.c:`requeue_delayed_entity`.
     pub fn requeue_delayed(&mut self, id: TaskId) -> bool {
-        let from_7_2 = self.generation == Generation::V7_2;
+        let from_7_2 = self.generation >= Generation::V7_2;
         if from_7_2 {
             self.update_curr();
         }
@@ -412,10 +419,16 @@ impl CfsRq {
             return self.timeline.first().map(|entity| entity.id);
         }
         let eligible = self.eligibility();
+        if protect
+            && let Some(next) = self.next.and_then(|id| self.get(id))
+            && eligible.of(next.vruntime)
+        {
+            return Some(next.id);
+        }
         let curr = self.curr.as_ref().filter(|curr| eligible.of(curr.vruntime));
         if let Some(curr) = curr
             && protect
-            && (self.generation == Generation::V7_2 || self.features.run_to_parity)
+            && (self.generation >= Generation::V7_2 || self.features.run_to_parity)
             && self.protected(curr)
         {
             return Some(curr.id);
@@ -437,10 +450,11 @@ impl CfsRq {
         let Some(mut entity) = self.remove(id) else {
             return false;
         };
+        self.next = self.next.filter(|next| *next != id);
         match self.generation {
             Generation::V6_6 | Generation::V6_12 => entity.vlag = entity.deadline as i64,
-            Generation::V7_2 if first => entity.vprot = self.protected_until(&entity),
-            Generation::V7_2 => {}
+            Generation::V7_2 | Generation::V7_3 if first => entity.vprot = self.protected_until(&entity),
+            Generation::V7_2 | Generation::V7_3 => {}
         }
         entity.exec_start = self.clock_task;
         self.curr = Some(entity);
@@ -458,10 +472,12 @@ impl CfsRq {
         if quantum >= entity.slice {
             return entity.deadline;
         }
-        earlier(
-            entity.deadline,
-            entity.vruntime.wrapping_add(entity.load.calc_delta_fair(self.delta_rev, quantum)),
-        )
+        let until = if self.generation >= Generation::V7_3 && self.features.preempt_short {
+            self.ineligible_vruntime()
+        } else {
+            entity.vruntime.wrapping_add(entity.load.calc_delta_fair(self.delta_rev, quantum))
+        };
+        earlier(entity.deadline, until)
     }
 
     /// Takes the running entity off the CPU, back into the tree. Source: `put_prev_entity`.

@@ -8,11 +8,14 @@ pub(super) enum Generation {
     V6_6,
     V6_12,
     V7_2,
+    V7_3,
 }
 
 impl Generation {
     pub(super) fn of(rev: KernelRev) -> Generation {
-        if rev >= KernelRev::V7_2 {
+        if rev >= KernelRev::V7_3 {
+            Generation::V7_3
+        } else if rev >= KernelRev::V7_2 {
             Generation::V7_2
         } else if rev >= KernelRev::V6_12 {
             Generation::V6_12

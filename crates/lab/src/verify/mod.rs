@@ -24,7 +24,7 @@ use risetime_model::workload::StartAt;
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_sim::Replay;
 use risetime_sim::mutant::Mutant;
-use risetime_sim::replay::{CpuImage, DomainImage, Given, Image, Signal};
+use risetime_sim::replay::{CpuImage, Creator, DomainImage, Given, Image, Kthread, Signal, Turn};
 use risetime_trace::{Event, Memory, RunError, SwitchOut};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,12 +80,13 @@ fn verify_with(
             experiment.workload.name
         ))
     })?;
-    let given = (mode == Mode::Given).then(|| given(reference, start.t0));
+    let tasks = experiment.workload.tasks.len();
+    let given = (mode == Mode::Given).then(|| given(reference, tasks, start.t0));
     let mut experiment = beside(experiment, reference);
     (experiment.phase, experiment.duration) = (experiment.phase + LONG, experiment.duration + LONG);
     let (mut image, unread) = image(reference, &experiment.platform, &start);
     if start.created {
-        let begin = beginnings(reference, experiment.workload.tasks.len(), start.t0);
+        let begin = beginnings(reference, tasks, start.t0);
         let mut workload = (*experiment.workload).clone();
         for (task, begin) in workload.tasks.iter_mut().zip(&begin) {
             task.delay = begin.created;
@@ -93,11 +94,13 @@ fn verify_with(
         experiment.workload = Arc::new(workload);
         image.begins = begin.iter().map(|b| b.ran).collect();
         image.timers_from = begin.iter().map(|b| b.phase).collect();
+        image.creator = creator(reference, &start);
     }
     let experiment = &experiment;
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
     let free_idle_exit = is_virtual(reference);
-    let replay = Replay { image: Some(image), given, free_idle_exit, mutant };
+    let kthread = kthread(reference).filter(|_| free_idle_exit);
+    let replay = Replay { image: Some(image), given, free_idle_exit, kthread, mutant };
     let simulated = record(&replay, experiment)?;
     let own = Start::of(&simulated, &experiment.workload).ok_or_else(|| {
         RunError::Failed(format!(
@@ -159,7 +162,7 @@ fn is_virtual(trace: &Memory) -> bool {
 fn revision(release: &str) -> Option<KernelRev> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     let (major, minor) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-    Some(KernelRev::new(major, minor).min(KernelRev::V7_2))
+    Some(KernelRev::new(major, minor).min(KernelRev::V7_3))
 }
 
 /// Where the comparison begins.
@@ -351,7 +354,7 @@ struct Begin {
     created: Span,
     /// … and to its first phase.
     phase: Span,
-    /// For how long it or its creator had the CPU in between.
+    /// For how long it had the CPU in between.
     ran: Span,
 }
 
@@ -360,7 +363,6 @@ fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin> {
     // Who runs on each CPU, and since when; tasks that have not begun, with their CPU.
     let mut running: BTreeMap<CpuId, (Option<TaskId>, Instant)> = BTreeMap::new();
     let mut waiting: BTreeMap<TaskId, CpuId> = BTreeMap::new();
-    let mut creator = None;
     for &(at, event) in trace.events() {
         let (cpu, next) = match event {
             Event::Switch { cpu, next, .. } => (cpu, next),
@@ -375,14 +377,11 @@ fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin> {
             _ => continue,
         };
         let (curr, since) = running.insert(cpu, (next, at)).unwrap_or((None, at));
-        for (task, _) in
-            waiting.iter().filter(|(t, c)| **c == cpu && [Some(**t), creator].contains(&curr))
-        {
+        if let Some(task) = curr.filter(|t| waiting.get(t) == Some(&cpu)) {
             begin[task.index()].ran += at.since(since);
         }
         match event {
             Event::TaskNew { task, .. } => {
-                creator = creator.or(curr);
                 begin[task.index()].created = at.since(t0);
                 waiting.insert(task, cpu);
             }
@@ -399,8 +398,78 @@ fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin> {
     begin
 }
 
+/// What a frequency change costs a kthread: the medians.
+fn kthread(trace: &Memory) -> Option<Kthread> {
+    let mut woken: BTreeMap<TaskId, Instant> = BTreeMap::new();
+    let mut began: BTreeMap<CpuId, (TaskId, Instant, Instant)> = BTreeMap::new();
+    let mut found: Vec<[Span; 3]> = Vec::new();
+    let mut changed: BTreeMap<CpuId, Instant> = BTreeMap::new();
+    for &(at, event) in trace.events() {
+        match event {
+            Event::TaskNew { task, user: false, .. } | Event::Wakeup { task, .. } => {
+                woken.insert(task, at);
+            }
+            Event::Switch { cpu, prev, next } => {
+                if let (Some((task, _)), Some((was, woke, since))) = (prev, began.remove(&cpu))
+                    && task == was
+                    && let Some(changed) = changed.remove(&cpu)
+                {
+                    found.push([since.since(woke), changed.since(since), at.since(since)]);
+                }
+                if let Some(task) = next
+                    && let Some(woke) = woken.remove(&task)
+                {
+                    began.insert(cpu, (task, woke, at));
+                    changed.remove(&cpu);
+                }
+            }
+            Event::Freq { .. } => changed.extend(began.keys().map(|cpu| (*cpu, at))),
+            _ => {}
+        }
+    }
+    let middle = |i: usize| {
+        let mut spans: Vec<Span> = found.iter().map(|f| f[i]).collect();
+        spans.sort();
+        spans.get(spans.len() / 2).copied()
+    };
+    Some(Kthread { waits: middle(0)?, until_change: middle(1)?, runs: middle(2)? })
+}
+
+/// The thread that runs where and when the first task is created, and its turns.
+fn creator(trace: &Memory, start: &Start) -> Option<Creator> {
+    /// What the guest's agent asks for.
+    const SLICE: Span = Span::from_us(100);
+    let mut running = None;
+    for &(at, event) in trace.events().iter().take_while(|(at, _)| *at <= start.t0) {
+        if let Event::Switch { cpu, next, .. } = event
+            && cpu == start.cpu
+        {
+            running = next.map(|task| (task, at));
+        }
+    }
+    let (creator, since) = running?;
+    let before = start.t0.since(since);
+    let mut turns = vec![Turn { wakes: Span(0), runs: Span(0) }];
+    let mut on_cpu = Some(since);
+    for &(at, event) in trace.events().iter().filter(|(at, _)| *at > start.t0) {
+        match event {
+            Event::Switch { next: Some(task), .. } if task == creator => on_cpu = Some(at),
+            Event::Switch { prev: Some((task, _)), .. } if task == creator => {
+                if let (Some(since), Some(turn)) = (on_cpu.take(), turns.last_mut()) {
+                    turn.runs += at.since(since);
+                }
+            }
+            Event::Wakeup { task, .. } if task == creator => {
+                turns.push(Turn { wakes: at.since(start.t0), runs: Span(0) });
+            }
+            _ => {}
+        }
+    }
+    Some(Creator { cpu: start.cpu, slice: SLICE, before, turns })
+}
+
 /// The decisions of the reference after the start.
-fn given(trace: &Memory, t0: Instant) -> Given {
+fn given(trace: &Memory, tasks: usize, t0: Instant) -> Given {
     let mut given = Given::default();
     let mut asleep: Vec<bool> = Vec::new();
     let mut set = |task: TaskId, value: bool| {
@@ -419,14 +488,14 @@ fn given(trace: &Memory, t0: Instant) -> Given {
             Event::Migrate { task, to, .. } => {
                 let sleeping = set(task, false);
                 set(task, sleeping);
-                if !sleeping && at > t0 {
+                if !sleeping && at > t0 && task.index() < tasks {
                     given.moves.push((after, task, to));
                 }
             }
             Event::TaskNew { task, cpu, .. } | Event::Wakeup { task, cpu, .. } => {
                 set(task, false);
                 let the_start = at == t0 && task == TASK;
-                if at >= t0 && !the_start {
+                if at >= t0 && !the_start && task.index() < tasks {
                     if given.wakeups.len() <= task.index() {
                         given.wakeups.resize(task.index() + 1, Default::default());
                     }

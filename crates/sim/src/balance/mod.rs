@@ -602,7 +602,7 @@ impl Engine<'_> {
             .m
             .cpu(src)
             .curr
-            .filter(|t| self.is_user(*t) && self.m.task(*t).state == State::Runnable)
+            .filter(|t| self.is_fair(*t) && self.m.task(*t).state == State::Runnable)
         else {
             return true;
         };

@@ -8,7 +8,7 @@
 //!   go on below that CPU, in smaller domains only
 //! ```
 //!
-//! The parent is rt-app's main thread, which runs on the first CPU of the workload.
+//! The parent is rt-app's main thread, which is awake on the first CPU of the workload.
 //! Source: kernel/sched/fair.c.
 
 use super::{Placed, within_affinity};
@@ -107,8 +107,8 @@ fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &CpuSet) -> Sta
         load += c.cfs_avg.avg.load_avg;
         util += m.cpu_util_without(cpu, task).0;
         runnable += c.cfs_avg.avg.runnable_avg.0;
-        running += c.nr_running();
-        idle_cpus += usize::from(m.idle_cpu(cpu));
+        running += c.nr_running() + usize::from(parent_on(m, task, cpu));
+        idle_cpus += usize::from(m.idle_cpu(cpu) && !parent_on(m, task, cpu));
         fits |= m.task_fits(task, cpu) == risetime_kernel::fits::Fit::Fits;
     }
     let capacities = || group.iter().map(|c| m.capacity_of(c).0);
@@ -120,6 +120,11 @@ fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &CpuSet) -> Sta
     );
     let avg_load = if kind >= GroupType::FullyBusy { load * 1024 / capacity.max(1) } else { 0 };
     Stats { kind, idle_cpus, util, avg_load, max_capacity: capacities().max().unwrap_or(0) }
+}
+
+/// Whether a parent that is no task of this machine runs on `cpu` while it creates `task`.
+fn parent_on(m: &Machine, task: TaskId, cpu: CpuId) -> bool {
+    m.creator.is_none() && m.task(task).cpu == cpu
 }
 
 /// What a group is classified by.
@@ -156,7 +161,7 @@ fn idlest_of_group(m: &Machine, task: TaskId, group: &CpuSet, this_cpu: CpuId) -
     let mut loaded: Option<(u64, CpuId)> = None;
     for cpu in group.and(&m.task(task).allowed).iter() {
         let c = m.cpu(cpu);
-        if m.idle_cpu(cpu) {
+        if m.idle_cpu(cpu) && !parent_on(m, task, cpu) {
             let states = &m.platform.domains[c.domain].idle;
             let latency = |i: u32| states.get(i as usize).map_or(0, |s| s.exit_latency.0);
             let latency = c.idle.and_then(|i| i.state).map_or(0, latency);

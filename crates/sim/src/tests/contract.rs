@@ -173,7 +173,7 @@ proptest! {
             }
             for d in placement::REGISTRY {
                 let m = &engine.m;
-                for id in (0..m.tasks.len() as u32).map(TaskId).filter(|t| engine.is_user(*t)) {
+                for id in (0..m.tasks.len() as u32).map(TaskId).filter(|t| engine.is_fair(*t)) {
                     let ask = || {
                         let mut p = (d.make)();
                         if m.task(id).state == State::New { p.fork(m, id) } else { p.wake(m, id) }

@@ -87,7 +87,7 @@ fn consistent(e: &Engine<'_>) -> Result<(), String> {
 
 fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId) -> Result<(), String> {
     let c = m.cpu(cpu);
-    let user = c.curr.filter(|t| e.is_user(*t));
+    let user = c.curr.filter(|t| e.is_fair(*t));
     let ensure =
         |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{cpu}: {what}")) };
     ensure(user == c.cfs.curr().map(|e| e.id), "the fair class's current task is not the CPU's")?;
