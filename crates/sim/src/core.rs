@@ -347,6 +347,7 @@ impl Engine<'_> {
     /// The start has come: the machine is brought to the state it should start from.
     fn before_start(&mut self) {
         self.start.begun = true;
+        self.started = self.m.now;
         self.start_given();
         if let Some(image) = self.image.take() {
             self.apply_machine_image(&image);
@@ -521,6 +522,12 @@ impl Engine<'_> {
 
     fn advance_user(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.m.now;
+        // The phase that the start is known by is still entered.
+        let told =
+            self.start.phase.is_none() || std::mem::replace(&mut self.start.told, self.start.done);
+        if told && self.advance_given(cpu, task) {
+            return;
+        }
         let mut entered = std::mem::take(&mut self.entered);
         let Role::User(program) = &mut self.m.task_mut(task).role else { return };
         let step = program.next(now, |phase, _, _| entered.push(phase));
@@ -528,6 +535,9 @@ impl Engine<'_> {
             self.enter_phase(task, phase);
         }
         self.entered = entered;
+        if !told && self.advance_given(cpu, task) {
+            return;
+        }
         match step {
             Some(Step::Run(work)) => {
                 self.m.task_mut(task).todo = Todo::Work(u128::from(work.0) << SPEED_SHIFT)

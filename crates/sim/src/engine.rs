@@ -45,6 +45,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) entered: Vec<usize>,
     /// The state to start from.
     pub(crate) image: Option<Image>,
+    /// When the start came.
+    pub(crate) started: Instant,
     /// What another trace dictates, and the changes queued from it.
     pub(crate) given: Option<Given>,
     pub(crate) changes: Vec<Change>,
@@ -67,6 +69,8 @@ pub(crate) struct StartState {
     /// The start has come; and everything has taken effect.
     pub(crate) begun: bool,
     pub(crate) done: bool,
+    /// The phase's entry is in the trace.
+    pub(crate) told: bool,
 }
 
 impl Engine<'_> {
@@ -120,6 +124,7 @@ impl Engine<'_> {
             Ev::WorkDone { cpu, generation } => self.work_done(cpu, generation),
             Ev::Timer { task, generation } => self.timer(task, generation),
             Ev::TimerAwake { task, generation } => self.timer_awake(task, generation),
+            Ev::Create { .. } if self.m.creator.is_some() => {}
             Ev::Create { task } => self.create(task),
             Ev::Tick { cpu, generation } => self.tick(cpu, generation),
             Ev::Resched { cpu } => self.idle_resched(cpu),

@@ -51,9 +51,9 @@ pub struct Creator {
     pub cpu: CpuId,
     /// Its `sched_attr::sched_runtime`.
     pub slice: Span,
-    /// How long before the start it began to run.
+    /// How long before the start it began to run, which is where its turns count from.
     pub before: Span,
-    /// What it does, in order.
+    /// What it does, in order. A turn also ends where a task is created.
     pub turns: Vec<Turn>,
 }
 
@@ -68,13 +68,15 @@ pub struct Kthread {
     pub runs: Span,
 }
 
-/// A turn of the creator, from a wakeup to the next sleep.
+/// A turn of a task, from a wakeup to the next sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// When after the start it wakes; the first has begun by then.
+    /// When it wakes, if it sleeps until then; counted from the start.
     pub wakes: Span,
     /// For how long it has the CPU.
     pub runs: Span,
+    /// The task that it creates at its end.
+    pub creates: Option<TaskId>,
 }
 
 /// A task's signals.
@@ -151,6 +153,9 @@ pub struct Given {
     pub freqs: Vec<(Span, CpuId, KHz)>,
     /// Moves of running or queued tasks: when, which, where to.
     pub moves: Vec<(Span, TaskId, CpuId)>,
+    /// By task, what it does in order, in place of its program: how long it has a CPU between two
+    /// sleeps is nothing that the signals' arithmetic decides.
+    pub turns: Vec<VecDeque<Turn>>,
     /// The CPUs of each task's wakeups, in order; its creation is the first of them where it is
     /// created after the start.
     pub wakeups: Vec<VecDeque<CpuId>>,
@@ -158,9 +163,11 @@ pub struct Given {
 
 /// The creator at work.
 pub(crate) struct Creating {
-    /// When it wakes, and for how long it then runs.
-    turns: VecDeque<(Instant, Span)>,
+    /// Its turns to come, and when they are due.
+    turns: VecDeque<(Instant, Turn)>,
     slice: Span,
+    /// Whom it creates at the end of this turn.
+    child: Option<TaskId>,
     /// What is left of its turn once it has its own attributes back.
     left: Option<Span>,
 }
@@ -234,8 +241,9 @@ impl Engine<'_> {
     /// The creator joins the machine: it wakes in time for the start at `start`.
     pub(crate) fn add_creator(&mut self, creator: &Creator, start: Instant) {
         let turns = creator.turns.iter();
-        let turns = turns.map(|t| (Instant(start.0 + t.wakes.0), t.runs)).collect();
-        let role = Creating { turns, slice: creator.slice, left: None };
+        let before = start.0.saturating_sub(creator.before.0);
+        let turns = turns.map(|t| (Instant(before + t.wakes.0), *t)).collect();
+        let role = Creating { turns, slice: creator.slice, child: None, left: None };
         let task = push_task(self, "creator".into(), Role::Creator(role));
         self.m.creator = Some(task);
         self.m.set_allowed(task, [creator.cpu].into_iter().collect());
@@ -244,32 +252,36 @@ impl Engine<'_> {
         if let Some(entity) = &mut t.entity {
             entity.request_slice(Some(creator.slice.0));
         }
-        let wakes = Instant(start.0.saturating_sub(creator.before.0));
-        self.q.push(wakes, Ev::Timer { task, generation: 0 });
+        self.q.push(Instant(before), Ev::Timer { task, generation: 0 });
     }
 
-    /// The creator's next turn: to run, or to sleep until it is due.
+    /// The creator is done with what it did: it creates the next task, goes on, or sleeps.
     pub(crate) fn advance_creator(&mut self, cpu: CpuId, task: TaskId) {
-        let (now, begun) = (self.m.now, self.start.begun);
+        let now = self.m.now;
         let Role::Creator(creating) = &mut self.m.task_mut(task).role else { return };
         let slice = creating.slice;
-        let runs = match (creating.left.take(), creating.turns.front().copied()) {
-            (Some(left), _) => {
-                self.set_nice(task, 0);
-                self.m.cpu_mut(cpu).cfs.set_slice(task, Some(slice.0));
-                left
-            }
-            (None, Some((wakes, runs))) if wakes <= now || !begun => {
+        if let Some(left) = creating.left.take() {
+            self.set_nice(task, 0);
+            self.m.cpu_mut(cpu).cfs.set_slice(task, Some(slice.0));
+            self.m.task_mut(task).todo = Todo::Time(left);
+            return self.arm_work(cpu);
+        }
+        let child = creating.child.take();
+        match creating.turns.front().copied() {
+            Some((wakes, turn)) if wakes <= now => {
                 creating.turns.pop_front();
-                runs
+                creating.child = turn.creates;
+                self.m.task_mut(task).todo = Todo::Time(turn.runs);
+                if let Some(child) = child {
+                    self.create(child);
+                }
+                self.arm_work(cpu);
             }
-            (None, next) => {
+            next => {
                 let until = next.map_or(Instant(u64::MAX), |(wakes, _)| wakes);
-                return self.fall_asleep(cpu, task, Some(until));
+                self.fall_asleep(cpu, task, Some(until));
             }
-        };
-        self.m.task_mut(task).todo = Todo::Time(runs);
-        self.arm_work(cpu);
+        }
     }
 
     /// The creator has taken on the attributes of the task that it creates, for it to inherit, and
@@ -300,7 +312,9 @@ impl Engine<'_> {
     pub(crate) fn begin_as_in_image(&mut self, task: TaskId) {
         let Some(image) = &self.image else { return };
         let (begins, from) = (image.begins.get(task.index()), image.timers_from.get(task.index()));
-        if let (Some(begins), Some(from)) = (begins.copied(), from.copied()) {
+        if self.given.is_some() {
+            // Its first turn has that in it.
+        } else if let (Some(begins), Some(from)) = (begins.copied(), from.copied()) {
             // Tasks are created at their delay after the first one's creation, the start.
             let now = self.m.now.0;
             let t = self.m.task_mut(task);
@@ -321,7 +335,10 @@ impl Engine<'_> {
         let kthreads = self.kthread.iter().flat_map(|kthread| {
             let lead = Span(kthread.waits.0 + kthread.until_change.0);
             let wakes = move |after: &Span| Span(after.0.saturating_sub(lead.0));
-            given.freqs.iter().map(move |(after, cpu, _)| (wakes(after), Change::Kthread(domain(cpu))))
+            given
+                .freqs
+                .iter()
+                .map(move |(after, cpu, _)| (wakes(after), Change::Kthread(domain(cpu))))
         });
         let moves =
             given.moves.iter().map(|(after, task, cpu)| (*after, Change::Move(*task, *cpu)));
@@ -351,6 +368,29 @@ impl Engine<'_> {
     /// Whether decisions are fed in from now on.
     pub(crate) fn is_given(&self) -> bool {
         self.given.is_some() && self.start.begun
+    }
+
+    /// The running task's next turn, if its turns are given: true.
+    pub(crate) fn advance_given(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        let (now, start) = (self.m.now, self.started);
+        if !self.start.done {
+            return false;
+        }
+        let Some(turns) = self.given.as_mut().and_then(|g| g.turns.get_mut(task.index())) else {
+            return false;
+        };
+        match turns.front().map(|turn| (start + turn.wakes, turn.runs)) {
+            Some((wakes, runs)) if wakes <= now => {
+                turns.pop_front();
+                self.m.task_mut(task).todo = Todo::Time(runs);
+                self.arm_work(cpu);
+            }
+            next => {
+                let until = next.map_or(Instant(u64::MAX), |(wakes, _)| wakes);
+                self.fall_asleep(cpu, task, Some(until));
+            }
+        }
+        true
     }
 
     /// The recorded CPU of this task's next wakeup.

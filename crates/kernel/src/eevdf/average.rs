@@ -186,7 +186,9 @@ impl CfsRq {
             Generation::V6_6 | Generation::V6_12 => {
                 entity.slice.wrapping_mul(2).max(self.tunables.tick_ns)
             }
-            Generation::V7_2 | Generation::V7_3 => self.max_slice().wrapping_add(self.tunables.tick_ns),
+            Generation::V7_2 | Generation::V7_3 => {
+                self.max_slice().wrapping_add(self.tunables.tick_ns)
+            }
         };
         let limit = entity.load.calc_delta_fair(self.delta_rev, bound) as i64;
         vlag.max(limit.wrapping_neg()).min(limit)

@@ -86,7 +86,8 @@ impl CfsRq {
         let preempts = may && (short || !fork) && self.is_next(woken, short);
         if preempts {
             self.cancel_protection();
-            let sooner = self.next.and_then(|id| self.get(id)).is_some_and(|n| n.slice < woken.slice);
+            let sooner =
+                self.next.and_then(|id| self.get(id)).is_some_and(|n| n.slice < woken.slice);
             if short && !sooner {
                 self.next = Some(woken.id);
             }
@@ -167,7 +168,9 @@ impl CfsRq {
             return false;
         };
         match self.generation {
-            Generation::V7_2 | Generation::V7_3 => CfsRq::rescale_queued(v, &mut entity, load, lag, protected),
+            Generation::V7_2 | Generation::V7_3 => {
+                CfsRq::rescale_queued(v, &mut entity, load, lag, protected)
+            }
             Generation::V6_6 | Generation::V6_12 => {
                 self.rescale_queued_pre_7_2(v, &mut entity, load);
             }

@@ -453,7 +453,9 @@ impl CfsRq {
         self.next = self.next.filter(|next| *next != id);
         match self.generation {
             Generation::V6_6 | Generation::V6_12 => entity.vlag = entity.deadline as i64,
-            Generation::V7_2 | Generation::V7_3 if first => entity.vprot = self.protected_until(&entity),
+            Generation::V7_2 | Generation::V7_3 if first => {
+                entity.vprot = self.protected_until(&entity)
+            }
             Generation::V7_2 | Generation::V7_3 => {}
         }
         entity.exec_start = self.clock_task;

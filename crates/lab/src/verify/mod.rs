@@ -35,6 +35,9 @@ const TASK: TaskId = TaskId(0);
 /// Signals at the start may be recorded this much after the wakeup that starts it.
 const SLACK: Span = Span::from_us(20);
 
+/// A signal is updated as part of a wakeup at most so long before the event that tells of it.
+const PART_OF_WAKEUP: Span = Span::from_us(40);
+
 /// The simulation has been idle for so long before the workload begins: longer than any rate
 /// limit, as a frequency that the reference begins with has been in force.
 const LONG: Span = Span::from_ms(20_000);
@@ -344,6 +347,15 @@ fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
     let mut same: Vec<Span> = updates.into_iter().filter(|s| bin(s) == best).collect();
     same.sort();
     let median = same[same.len() / 2];
+    // A signal's update is told of a while before the wakeup that it is part of.
+    let before = trace.events().partition_point(|(at, _)| *at <= start.t0);
+    let enqueued = trace.events()[..before].iter().rfind(|(_, e)| match e {
+        Event::PeltTask { task, .. } => *task == TASK,
+        Event::PeltCfs { cpu, .. } => start.created && *cpu == start.cpu,
+        _ => false,
+    });
+    let early = enqueued.map_or(Span(0), |(at, _)| start.t0.since(*at));
+    let median = Span(median.0 + if early < PART_OF_WAKEUP { early.0 } else { 0 });
     Some(if median == Span(0) { tick } else { median })
 }
 
@@ -448,29 +460,60 @@ fn creator(trace: &Memory, start: &Start) -> Option<Creator> {
         }
     }
     let (creator, since) = running?;
-    let before = start.t0.since(since);
-    let mut turns = vec![Turn { wakes: Span(0), runs: Span(0) }];
-    let mut on_cpu = Some(since);
-    for &(at, event) in trace.events().iter().filter(|(at, _)| *at > start.t0) {
+    let turns = turns(trace, creator, since);
+    Some(Creator { cpu: start.cpu, slice: SLICE, before: start.t0.since(since), turns })
+}
+
+/// When `task` was awake from `from` on: its wakeups, how long it had a CPU until it slept again,
+/// and where in that it created other tasks of the workload.
+fn turns(trace: &Memory, task: TaskId, from: Instant) -> Vec<Turn> {
+    let begin = |at: Instant| Turn { wakes: at.since(from), runs: Span(0), creates: None };
+    let mut turns: Vec<Turn> = Vec::new();
+    let (mut enqueued, mut on_cpu) = (Instant(0), None::<(CpuId, Instant)>);
+    for &(at, event) in trace.events() {
+        if at < from {
+            continue;
+        }
         match event {
-            Event::Switch { next: Some(task), .. } if task == creator => on_cpu = Some(at),
-            Event::Switch { prev: Some((task, _)), .. } if task == creator => {
-                if let (Some(since), Some(turn)) = (on_cpu.take(), turns.last_mut()) {
-                    turn.runs += at.since(since);
+            Event::PeltTask { task: t, .. } if t == task => enqueued = at,
+            Event::TaskNew { task: t, .. } if t == task => turns.push(begin(from)),
+            Event::TaskNew { task: child, user: true, .. } => {
+                if let (Some((_, since)), Some(turn)) = (&mut on_cpu, turns.last_mut()) {
+                    turn.runs += at.since(*since);
+                    turn.creates = Some(child);
+                    *since = at;
+                    turns.push(begin(from));
                 }
             }
-            Event::Wakeup { task, .. } if task == creator => {
-                turns.push(Turn { wakes: at.since(start.t0), runs: Span(0) });
+            Event::Wakeup { task: t, .. } if t == task => {
+                let part = at.since(enqueued) < PART_OF_WAKEUP;
+                turns.push(begin(if part { enqueued } else { at }));
+            }
+            Event::Switch { cpu, next: Some(t), .. } if t == task => {
+                on_cpu = Some((cpu, at));
+                if turns.is_empty() {
+                    turns.push(begin(from));
+                }
+            }
+            Event::Switch { cpu, prev: Some((t, _)), .. } if t == task => {
+                let since = on_cpu.take_if(|(on, _)| *on == cpu);
+                if let (Some((_, since)), Some(turn)) = (since, turns.last_mut()) {
+                    turn.runs += at.since(since);
+                }
             }
             _ => {}
         }
     }
-    Some(Creator { cpu: start.cpu, slice: SLICE, before, turns })
+    if let (Some((_, since)), Some(turn)) = (on_cpu, turns.last_mut()) {
+        turn.runs += trace.end().since(since);
+    }
+    turns
 }
 
 /// The decisions of the reference after the start.
 fn given(trace: &Memory, tasks: usize, t0: Instant) -> Given {
-    let mut given = Given::default();
+    let task = |i: usize| turns(trace, TaskId(i as u32), t0).into();
+    let mut given = Given { turns: (0..tasks).map(task).collect(), ..Given::default() };
     let mut asleep: Vec<bool> = Vec::new();
     let mut set = |task: TaskId, value: bool| {
         if asleep.len() <= task.index() {

@@ -149,11 +149,15 @@ impl Draw {
 
 fn drawn(draw: &mut Draw, index: usize) -> Case {
     let platform = if draw.of(0, 2) < 2 { "m1" } else { "laptop4" };
-    let workload = match draw.of(0, 3) {
-        0 => ramp(draw.of(20, 60) as u32, draw.of(1, 3_000), draw.of(5_000, 20_000)),
-        1 => periodic(draw.of(500, 9_000), draw.of(10_000, 40_000)),
-        2 => two(draw, false),
-        _ => two(draw, true),
+    let (workload, ms) = match draw.of(0, 3) {
+        0 => {
+            let (naps, run, sleep) = (draw.of(20, 60), draw.of(1, 3_000), draw.of(5_000, 20_000));
+            // The slowest CPU of the two platforms needs some eight times as long.
+            (ramp(naps as u32, run, sleep), naps * (8 * run + sleep) / 1000 + 600)
+        }
+        1 => (periodic(draw.of(500, 9_000), draw.of(10_000, 40_000)), 1200),
+        2 => (two(draw, false), 1200),
+        _ => (two(draw, true), 1200),
     };
     let settings = match draw.of(0, 4) {
         0 => format!("+rate_limit_us={}", draw.of(0, 20_000)),
@@ -166,7 +170,7 @@ fn drawn(draw: &mut Draw, index: usize) -> Case {
         platform: platform.into(),
         settings,
         workload,
-        ms: 1200,
+        ms,
         wanted: 4,
     }
 }
