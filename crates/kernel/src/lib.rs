@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+pub mod approximate;
 pub mod clock_pelt;
 pub mod cpu_util;
 pub mod eevdf;
