@@ -14,6 +14,7 @@
 use crate::cpuset::CpuSet;
 use crate::mutant::{self, Mutant};
 use crate::program::Program;
+use crate::series::{CpuSeries, Series};
 use crate::topology::SchedDomain;
 use risetime_kernel::KernelRev;
 use risetime_kernel::clock_pelt::RqClock;
@@ -22,7 +23,8 @@ use risetime_kernel::cpu_util::{
 };
 use risetime_kernel::eevdf::{CfsRq, Entity};
 use risetime_kernel::energy_model::EmPerfState;
-use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu};
+use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
+use risetime_kernel::headroom::Decided;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
@@ -64,6 +66,10 @@ pub struct Machine {
     /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
     /// they raise frequencies and fill CPUs but do not delay anyone.
     pub(crate) background_util: Util,
+    /// The slice of a task that did not ask for another.
+    pub(crate) base_slice: Span,
+    /// What of the response-time series is switched on.
+    pub(crate) series: Series,
     /// What is broken on purpose.
     pub(crate) mutant: Option<Mutant>,
 }
@@ -106,6 +112,7 @@ pub(crate) struct Cpu {
     /// `rq->has_blocked_load`, and the jiffy in which that was last aged.
     pub(crate) has_blocked_load: bool,
     pub(crate) last_blocked_update: u64,
+    pub(crate) series: CpuSeries,
     /// The timers of the tasks that sleep here.
     pub(crate) timers: BTreeSet<(Instant, TaskId)>,
 }
@@ -353,7 +360,11 @@ impl Machine {
     }
     /// `util_fits_cpu`.
     pub(crate) fn util_fits(&self, util: Util, min: Util, max: Util, cpu: CpuId) -> Fit {
-        util_fits_cpu(util, min, max, self.capacities(cpu), true)
+        let capacities = self.capacities(cpu);
+        match self.fits_threshold(util, cpu) {
+            Some(fits) => util_fits_cpu_from(fits, util, min, max, capacities, true),
+            None => util_fits_cpu(util, min, max, capacities, true),
+        }
     }
     /// `cpu_overutilized`; never without EAS.
     pub(crate) fn cpu_overutilized(&self, cpu: CpuId) -> bool {
@@ -464,6 +475,10 @@ impl DomainView<'_> {
             effective.util = mutant::headroom(effective.util);
         }
         effective
+    }
+    /// `util` of `cpu` with what the governor adds to it before the clamps.
+    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util) -> (Util, Decided) {
+        self.machine.dvfs_util(cpu, util)
     }
     /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
     pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {

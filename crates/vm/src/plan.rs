@@ -33,6 +33,11 @@ const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
     ("start_period_contrib", None),
     ("first_tick_ns", None),
     ("background_util", Some("0")),
+    // The response-time series is in no stock kernel.
+    ("fits_capacity", Some("mainline")),
+    ("sched_pelt_multiplier", Some("1")),
+    ("dvfs_headroom", Some("mainline")),
+    ("response_time_ms", None),
 ];
 
 /// The scheduler's events.
@@ -132,6 +137,13 @@ pub(crate) fn bare(platform: &Platform, modules: &[String]) -> Job {
 }
 
 fn simulated_only(e: &Experiment) -> Result<(), InputError> {
+    if let Some((name, v)) = e.policy.set.iter().find(|(name, _)| name.contains('.')) {
+        return Err(InputError::new(
+            format!("setting {name}={v}"),
+            "cpufreq-dt has one tunable for all policies",
+        )
+        .hint("set it for all, or run it with --backend sim"));
+    }
     for (name, idle) in SIMULATED_ONLY {
         match e.policy.set.get(*name) {
             Some(v) if Some(v.to_string().as_str()) != *idle => {

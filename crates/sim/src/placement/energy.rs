@@ -14,7 +14,6 @@ use crate::machine::{FreqDomain, Machine};
 use risetime_kernel::cpu_util::TaskUtil;
 use risetime_kernel::energy_model::{EmPerfDomain, em_cpu_energy};
 use risetime_kernel::fits::Fit;
-use risetime_kernel::schedutil::sugov_effective_cpu_perf;
 use risetime_kernel::uclamp::UclampId;
 use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
 use risetime_trace::Why;
@@ -173,7 +172,7 @@ fn max_util(
             let idle = m.cpu(cpu).uclamp.uclamp_rq_is_idle();
             eff.max = if idle { t.clamps().max } else { eff.max.max(t.clamps().max) };
         }
-        sugov_effective_cpu_perf(eff.util, eff.min, eff.max)
+        m.dvfs_util(cpu, eff.util).0.min(eff.max).max(eff.min)
     };
     domain.cpus.iter().map(perf).max().unwrap_or_default()
 }
