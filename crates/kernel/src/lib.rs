@@ -20,6 +20,7 @@ pub mod pelt;
 pub mod pelt_cfs;
 pub mod response_time;
 mod rev;
+pub mod sched_qos;
 pub mod schedutil;
 pub mod uclamp;
 pub mod units;

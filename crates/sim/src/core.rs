@@ -380,6 +380,7 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         let prev = self.m.cpu(cpu).curr;
         self.m.cpu_mut(cpu).cfs.clear_need_resched();
+        self.account_anew(cpu);
         let mut next = self.pick_next(cpu);
         if next.is_none() {
             // Its averages must stand before others are pulled in.
@@ -391,12 +392,14 @@ impl Engine<'_> {
         match next {
             Some(curr) if next == prev => {
                 if self.is_user(curr) {
+                    self.util_est_switched(cpu, prev, next);
                     self.update_misfit_status(cpu, Some(curr));
                 }
             }
             None if prev.is_none() => self.go_idle(cpu),
             _ => {
                 self.put_prev(cpu, prev, next);
+                self.util_est_switched(cpu, prev, next);
                 self.switch(cpu, prev, next);
             }
         }
@@ -579,6 +582,12 @@ impl Engine<'_> {
             self.m.cpus[t.cpu.index()]
                 .uclamp
                 .uclamp_rq_reinc(&mut t.uclamp, &UclampLimits::default());
+        }
+        if self.m.series.rampup_multiplier.is_some() {
+            for hint in &attr.qos {
+                // The workload was checked: the kernel takes them all.
+                let _ = self.m.tasks[task.index()].qos.set(*hint);
+            }
         }
         if let Some(cpus) = &attr.cpus {
             let allowed: CpuSet = cpus.iter().copied().collect();

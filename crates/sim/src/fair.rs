@@ -21,7 +21,9 @@ use risetime_kernel::pelt_cfs::{
     update_cfs_rq_load_avg,
 };
 use risetime_kernel::units::{CpuId, TaskId, Util};
-use risetime_kernel::util_est::{UtilEst, util_est_dequeue, util_est_enqueue, util_est_update};
+use risetime_kernel::util_est::{
+    UTIL_EST_OFF, UtilEst, util_est_dequeue, util_est_enqueue, util_est_update_rampup,
+};
 use risetime_trace::Event;
 
 /// What [`Engine::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
@@ -156,6 +158,9 @@ impl Engine<'_> {
             c.util_est = util_est_dequeue(c.util_est, t.util_est);
         }
         let sleep = matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial);
+        if self.m.cpu(cpu).curr == Some(task) {
+            self.account_anew(cpu);
+        }
         let sample_first = (KernelRev::V6_12..KernelRev::V7_2).contains(&rev);
         if sleep && sample_first {
             self.util_est_sample(cpu, task);
@@ -165,6 +170,11 @@ impl Engine<'_> {
         self.update_load_avg(cpu, task, join);
         if sleep && !sample_first {
             self.util_est_sample(cpu, task);
+        } else if !sleep {
+            self.util_est_running(cpu, task);
+        }
+        if sleep {
+            self.m.cpu_mut(cpu).cfs.clear_delta_exec(task);
         }
         if let Dequeued::Yes(entity) = self.m.cpu_mut(cpu).cfs.dequeue(task, kind) {
             self.m.task_mut(task).entity = Some(entity);
@@ -175,14 +185,23 @@ impl Engine<'_> {
     fn util_est_sample(&mut self, cpu: CpuId, task: TaskId) {
         let (rev, capacity) = (self.m.rev, self.m.cpu(cpu).capacity);
         let not_held = self.m.is(Mutant::UtilEstNotHeld);
+        let (off, multiplier) = (self.m.util_est_off(task), self.m.rampup_multiplier(task));
         let t = self.m.task_mut(task);
         let before = t.util_est.value();
         if not_held {
             t.util_est = UtilEst::default();
             return;
         }
-        t.util_est =
-            util_est_update(rev, t.util_est, t.avg.util_avg, t.avg.runnable_avg, capacity, true);
+        if off {
+            t.util_est = UTIL_EST_OFF;
+        } else {
+            if !t.util_est.unchanged() {
+                t.util_avg_dequeued = t.avg.util_avg;
+            }
+            let (util, runnable) = (t.avg.util_avg, t.avg.runnable_avg);
+            t.util_est =
+                util_est_update_rampup(rev, t.util_est, util, runnable, capacity, true, multiplier);
+        }
         let util_est = t.util_est.value();
         if util_est != before {
             self.emit(Event::UtilEst { task, util_est });
@@ -203,10 +222,12 @@ impl Engine<'_> {
 
     /// `task_tick_fair`.
     pub(crate) fn task_tick_fair(&mut self, cpu: CpuId, curr: TaskId) {
+        self.account_anew(cpu);
         if self.m.cpu_mut(cpu).cfs.tick() {
             self.resched_curr(cpu);
         }
         self.update_load_avg(cpu, curr, Join::Stay);
+        self.util_est_update_running(cpu, curr);
         if !self.m.is(Mutant::MisfitAtWakeupOnly) {
             self.update_misfit_status(cpu, Some(curr));
         }

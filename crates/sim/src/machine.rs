@@ -28,6 +28,7 @@ use risetime_kernel::headroom::Decided;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
+use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::uclamp::{Uclamp, UclampRq, UclampTask, uclamp_rq_is_capped};
 use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight,
@@ -228,6 +229,10 @@ pub(crate) struct Task {
     pub(crate) weight: Weight,
     pub(crate) avg: SchedAvg,
     pub(crate) util_est: UtilEst,
+    /// `util_avg` at the last sample of `util_est` (RFC 00/16, patch 9).
+    pub(crate) util_avg_dequeued: Util,
+    /// Its hints (RFC 00/16, patches 10 and 11).
+    pub(crate) qos: SchedQos,
     pub(crate) uclamp: UclampTask,
     /// Its entity while it is off every queue.
     pub(crate) entity: Option<Entity>,

@@ -7,21 +7,31 @@
 //! 5      dvfs_headroom=update_delay         headroom.rs               Machine::dvfs_util
 //! 6      response_time_ms                   response_time.rs          Machine::dvfs_util
 //! 7      sched_pelt_multiplier              pelt.rs, approximate.rs   every signal
+//! 8      util_est_running                   util_est.rs               util_est at ticks, switches, moves
+//! 9      util_est_periodic                  util_est.rs               the same, if util rises
+//! 10, 11 rampup_multiplier, hints           sched_qos.rs              how fast it rises and falls
+//! 15     util_est_off_at_0                  util_est.rs               multiplier 0: no util_est
 //! ```
 //!
 //! Patches 2 and 3 are the functions in `approximate.rs`; patch 1 only renames. Each setting acts
 //! alone; without any of them nothing here does anything, and the results are mainline's.
 
+use crate::engine::Engine;
 use crate::governor::schedutil;
-use crate::machine::Machine;
+use crate::machine::{Machine, State};
 use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
 use risetime_kernel::headroom::{Decided, Headroom, dvfs_delay_us};
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::response_time::{response_time_mult, sugov_apply_response_time};
-use risetime_kernel::units::{CpuId, Util};
+use risetime_kernel::units::{CpuId, TaskId, Util};
+use risetime_kernel::util_est::{
+    Running, UTIL_EST_OFF, util_est_dequeue, util_est_enqueue, util_est_update_running,
+};
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Param, Range, Settings, Value};
+use risetime_model::workload::TaskSpec;
 use risetime_model::{Experiment, Platform};
+use risetime_trace::Event;
 
 /// Switches of the scheduler; those of schedutil are in [`schedutil`].
 pub(crate) const PARAMS: &[Param] = &[
@@ -40,6 +50,38 @@ pub(crate) const PARAMS: &[Param] = &[
         range: Range::Int(1, 4),
         default: Default::Unset,
         kernel_name: "kernel.sched_pelt_multiplier",
+    },
+    Param {
+        name: "util_est_running",
+        doc: "util_est rises in plain time while a task runs (patch 8 of RFC 00/16)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "util_est_periodic",
+        doc: "it does so only for tasks whose util has risen since their last sleep (patch 9 of RFC 00/16)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "rampup_multiplier",
+        doc: "sched-qos is there: tasks may say how fast their util_est rises, and this is for those that do not (patches 10 and 11 of RFC 00/16)",
+        unit: "times",
+        range: Range::Int(0, 1024),
+        default: Default::Unset,
+        kernel_name: "kernel.sched_qos_default_rampup_multiplier",
+    },
+    Param {
+        name: "util_est_off_at_0",
+        doc: "a rampup multiplier of 0 switches a task's util_est off (patch 15 of RFC 00/16)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
     },
 ];
 
@@ -70,7 +112,12 @@ pub(crate) fn decay(settings: &Settings) -> &'static Decay {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Series {
     /// Headroom until the next change of frequency, not a quarter.
-    pub(crate) headroom_by_delay: bool,
+    headroom_by_delay: bool,
+    util_est_running: bool,
+    util_est_periodic: bool,
+    /// That of tasks that gave no hint; `None`: no sched-qos, nobody's hints count.
+    pub(crate) rampup_multiplier: Option<u32>,
+    util_est_off_at_0: bool,
 }
 
 /// What a CPU keeps for them.
@@ -86,7 +133,14 @@ pub(crate) struct CpuSeries {
 
 impl Series {
     pub(crate) fn of(settings: &Settings) -> Series {
-        Series { headroom_by_delay: settings.name("dvfs_headroom") == Some("update_delay") }
+        let on = |name: &str| settings.int(name) == Some(1);
+        Series {
+            headroom_by_delay: settings.name("dvfs_headroom") == Some("update_delay"),
+            util_est_running: on("util_est_running"),
+            util_est_periodic: on("util_est_periodic"),
+            rampup_multiplier: settings.int("rampup_multiplier").map(|m| m.max(0) as u32),
+            util_est_off_at_0: on("util_est_off_at_0"),
+        }
     }
 }
 
@@ -156,7 +210,19 @@ pub(crate) fn notes(e: &Experiment) -> Vec<String> {
             d.capacity, d.cpus[0].0, e.platform.hz
         )
     };
-    e.platform.domains.iter().filter(wraps).map(note).collect()
+    let mut notes: Vec<String> = e.platform.domains.iter().filter(wraps).map(note).collect();
+    let hints = |t: &&TaskSpec| {
+        !t.attr.qos.is_empty() || t.phases.iter().any(|phase| !phase.attr.qos.is_empty())
+    };
+    if e.settings.int("rampup_multiplier").is_none()
+        && let Some(task) = e.workload.tasks.iter().find(hints)
+    {
+        notes.push(format!(
+            "without effect: `sched_qos` of task `{}`: this policy has no sched-qos (rampup_multiplier=1 adds it)",
+            task.comm
+        ));
+    }
+    notes
 }
 
 impl Machine {
@@ -189,6 +255,89 @@ impl Machine {
             delay_us: self.series.headroom_by_delay.then(delay),
             waiting_avg: None,
             last_update_util: None,
+        }
+    }
+}
+
+impl Machine {
+    /// The task's `rampup_multiplier`; 1 without sched-qos.
+    pub(crate) fn rampup_multiplier(&self, task: TaskId) -> u32 {
+        match self.series.rampup_multiplier {
+            Some(_) => self.task(task).qos.rampup_multiplier,
+            None => 1,
+        }
+    }
+
+    /// Whether the task has no util_est.
+    pub(crate) fn util_est_off(&self, task: TaskId) -> bool {
+        self.series.util_est_off_at_0 && self.rampup_multiplier(task) == 0
+    }
+}
+
+impl Engine<'_> {
+    /// The kernel accounts the running task's time once more, some µs after whatever it did before
+    /// at this instant. Here no time has passed, and so nothing has to be added to its estimate,
+    /// instead of what was added last.
+    pub(crate) fn account_anew(&mut self, cpu: CpuId) {
+        if !self.m.series.util_est_running {
+            return;
+        }
+        let c = self.m.cpu_mut(cpu);
+        if let Some(curr) = c.cfs.curr().filter(|curr| curr.exec_start == c.clock.clock_task.0) {
+            let id = curr.id;
+            c.cfs.clear_delta_exec(id);
+        }
+    }
+
+    /// `util_est_update_running` of a queued task: its CPU's sum follows.
+    pub(crate) fn util_est_update_running(&mut self, cpu: CpuId, task: TaskId) {
+        if !self.m.series.util_est_running {
+            return;
+        }
+        let before = self.m.task(task).util_est;
+        self.util_est_running(cpu, task);
+        let after = self.m.task(task).util_est;
+        let c = self.m.cpu_mut(cpu);
+        c.util_est = util_est_enqueue(util_est_dequeue(c.util_est, before), after);
+    }
+
+    /// A fair task has been picked after another one (or itself): the other's time counts.
+    pub(crate) fn util_est_switched(
+        &mut self,
+        cpu: CpuId,
+        prev: Option<TaskId>,
+        next: Option<TaskId>,
+    ) {
+        if let (Some(prev), Some(next)) = (prev, next)
+            && self.is_user(prev)
+            && self.is_user(next)
+            && self.m.task(prev).state == State::Runnable
+        {
+            self.util_est_update_running(cpu, prev);
+        }
+    }
+
+    /// `util_est_update` of a task that does not sleep; its CPU's sum is left alone.
+    pub(crate) fn util_est_running(&mut self, cpu: CpuId, task: TaskId) {
+        if !self.m.series.util_est_running {
+            return;
+        }
+        let (off, multiplier) = (self.m.util_est_off(task), self.m.rampup_multiplier(task));
+        let periodic = self.m.series.util_est_periodic;
+        let decay = self.m.decay;
+        let delta_exec = self.m.cpu(cpu).cfs.get(task).map_or(0, |entity| entity.delta_exec);
+        let t = self.m.task_mut(task);
+        let before = t.util_est.value();
+        t.util_est = if off {
+            UTIL_EST_OFF
+        } else {
+            let risen = periodic.then_some((t.avg.util_avg, t.util_avg_dequeued));
+            let running = Running { delta_exec, rampup_multiplier: multiplier, risen };
+            util_est_update_running(decay, t.util_est, &running)
+        };
+        let util_est = t.util_est.value();
+        if util_est != before {
+            self.emit(Event::UtilEst { task, util_est });
         }
     }
 }

@@ -17,6 +17,7 @@ use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::pelt_cfs::{CfsRqAvg, init_entity_runnable_average};
+use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::uclamp::{UclampRq, UclampTask};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, MicroWatts, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
@@ -286,6 +287,8 @@ fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) {
         weight,
         avg: init_entity_runnable_average(Some(weight)),
         util_est: UtilEst::default(),
+        util_avg_dequeued: Util(0),
+        qos: SchedQos::fork(engine.m.series.rampup_multiplier.unwrap_or(1)),
         uclamp: UclampTask::default(),
         entity: Some(Entity::new(id, load)),
         timer_gen: 0,

@@ -38,6 +38,10 @@ const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
     ("sched_pelt_multiplier", Some("1")),
     ("dvfs_headroom", Some("mainline")),
     ("response_time_ms", None),
+    ("util_est_running", Some("0")),
+    ("util_est_periodic", Some("0")),
+    ("rampup_multiplier", None),
+    ("util_est_off_at_0", Some("0")),
 ];
 
 /// The scheduler's events.
@@ -83,6 +87,13 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
     let e = experiment;
     simulated_only(e)?;
     let workload = e.workload.bind(&e.platform)?;
+    if let Some(task) = workload.tasks.iter().find(|t| has_hints(t)) {
+        return Err(InputError::new(
+            format!("task `{}`", task.comm),
+            "`sched_qos` is the response-time series', no stock kernel takes it",
+        )
+        .hint("leave it out, or run it with --backend sim"));
+    }
     let governor = e.settings.name("governor").unwrap_or("schedutil").to_string();
     let first_cpu = first_cpu(e, &workload.tasks[0]);
     let mut settings = Vec::new();
@@ -232,6 +243,10 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
     let capacity =
         |c: &CpuId| e.platform.domain_of(*c).map_or(u64::MAX, |d| e.platform.domains[d].capacity.0);
     mask.iter().copied().min_by_key(|c| (capacity(c), c.0)).unwrap_or(CpuId(0))
+}
+
+fn has_hints(t: &TaskSpec) -> bool {
+    !t.attr.qos.is_empty() || t.phases.iter().any(|phase| !phase.attr.qos.is_empty())
 }
 
 fn task(t: &TaskSpec, e: &Experiment) -> Task {

@@ -141,3 +141,109 @@ fn a_multiplied_time_halves_the_time_to_any_util() {
     assert!((one - two - one / 2.0).abs() < 1.2, "{one} {two}");
     assert!((one - four - one * 0.75).abs() < 1.5, "{one} {four}");
 }
+
+/// The estimate while task 0 is busy, at every tick of the first burst.
+fn climb(policy: &str) -> Vec<u64> {
+    let seen = rampup(policy);
+    let busy = seen.estimates.iter().filter(|(at, _)| *at > Instant(1_001_700_000));
+    busy.map(|(_, est)| *est).collect()
+}
+
+#[test]
+fn the_estimate_rises_in_plain_time_at_every_tick() {
+    for multiplier in [1, 2, 3] {
+        let policy = format!(
+            "linux-6.8+util_est_running=1+util_est_periodic=1+rampup_multiplier={multiplier}"
+        );
+        let found = climb(&policy);
+        let mut est = found[0];
+        // Up to where it moves to a big CPU, in the middle of a tick.
+        let little = found.iter().enumerate().skip(1).take_while(|(_, est)| **est < 368);
+        for (n, next) in little {
+            let wanted = approximate_util_avg(&Decay::MS32, Util(est), 1000 * multiplier).0;
+            if n == 1 && *next != wanted {
+                // What the task had run in its tick when it became busy.
+                assert!(*next < wanted && *next > est, "{next} {wanted}");
+                est = *next;
+                continue;
+            }
+            assert_eq!(*next, wanted, "multiplier {multiplier}, value {n}");
+            est = *next;
+        }
+    }
+}
+
+#[test]
+fn the_climb_begins_with_the_first_rise_of_util() {
+    let policy = "linux-6.8+util_est_running=1";
+    let onset = |periodic: &str| {
+        let seen = rampup(&format!("{policy}{periodic}"));
+        let start = Instant(1_001_700_000);
+        let first = |all: &[(Instant, u64)]| {
+            all.iter().find(|(at, u)| *at > start && *u > 0).expect("it rises").0
+        };
+        (first(&seen.estimates), first(&seen.utils))
+    };
+    let (est, util) = onset("+util_est_periodic=1");
+    assert_eq!(est, util, "not before util_avg rose");
+    let (est, util) = onset("");
+    assert!(est.0 + 5_000_000 < util.0, "at the first tick: {est} before {util}");
+}
+
+#[test]
+fn a_multiplier_of_0_switches_the_estimate_off_only_with_patch_15() {
+    let base = "linux-6.8+util_est_running=1+util_est_periodic=1";
+    let off = rampup(&format!("{base}+rampup_multiplier=0+util_est_off_at_0=1"));
+    assert_eq!(off.estimates, [], "never anything but 0");
+    let slow = rampup(&format!("{base}+rampup_multiplier=0"));
+    assert!(slow.estimates.iter().any(|(_, est)| *est > 0), "sampled at sleep, never raised");
+    let on = rampup(&format!("{base}+rampup_multiplier=1+util_est_off_at_0=1"));
+    assert!(on.estimates.iter().any(|(_, est)| *est > 500));
+}
+
+fn tasks(json: &str) -> Workload {
+    Workload::parse(&format!("{{ \"tasks\": {{ {json} }} }}"), "scenario").expect("a workload")
+}
+
+#[test]
+fn a_hint_is_the_tasks_own_and_counts_only_with_sched_qos() {
+    let first_500 = |policy: &str, hint: &str| {
+        let task = format!(r#""busy": {{ "run": 1000000{hint} }}"#);
+        let seen = run(tasks(&task), policy, 300);
+        let at = seen.estimates.iter().find(|(_, est)| *est >= 500);
+        at.map(|(at, _)| at.0 / 1_000_000)
+    };
+    let four = r#", "sched_qos": { "type": "rampup_multiplier", "value": 4 }"#;
+    let base = "linux-6.8+util_est_running=1";
+    let with = format!("{base}+rampup_multiplier=1");
+    let (one, hinted) = (first_500(&with, ""), first_500(&with, four));
+    assert_eq!((one, hinted), (Some(33), Some(8)));
+    assert_eq!(first_500(base, four), one, "no sched-qos: the hint is not heard");
+    assert_eq!(first_500(&format!("{base}+rampup_multiplier=4"), ""), hinted, "as the default");
+    // Whoever says something is not moved by the default.
+    assert_eq!(first_500(&format!("{base}+rampup_multiplier=1024"), four), hinted);
+    let e = experiment(
+        Platform::load("m1").expect("built in"),
+        tasks(&format!(r#""busy": {{ "run": 1000{four} }}"#)),
+        base,
+        &[],
+        Span::from_ms(5),
+    );
+    let notes = Simulator.run(&e, &mut ()).expect("runs").notes;
+    assert!(notes.iter().any(|n| n.contains("`sched_qos` of task `busy`")), "{notes:?}");
+}
+
+/// As posted: `delta_exec` is that of the last accounting, so that what ran before another task
+/// woke beside it is lost, and the estimate stays behind the running time.
+#[test]
+fn time_before_a_neighbours_wakeup_is_lost_as_posted() {
+    let beside = |neighbour: &str| {
+        let json = format!(r#""busy": {{ "cpus": [0], "run": 1000000 }}{neighbour}"#);
+        let seen = run(tasks(&json), "linux-6.8+util_est_running=1+governor=performance", 60);
+        seen.estimates.last().expect("it ran").1
+    };
+    let alone = beside("");
+    let short = r#", "short": { "cpus": [0], "delay": 400, "loop": -1, "run": 10, "timer": { "ref": "unique", "period": 1000 } }"#;
+    let with = beside(short);
+    assert!(with + 200 < alone, "{with} of {alone}");
+}
