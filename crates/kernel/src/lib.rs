@@ -15,6 +15,7 @@ pub mod eevdf;
 pub mod energy_model;
 pub mod fits;
 pub mod headroom;
+pub mod neighbours;
 pub mod opp;
 pub mod pelt;
 pub mod pelt_cfs;
@@ -25,6 +26,7 @@ pub mod schedutil;
 pub mod uclamp;
 pub mod units;
 pub mod util_est;
+pub mod waiting_avg;
 pub mod weight;
 
 pub use rev::KernelRev;

@@ -132,7 +132,9 @@ impl Engine<'_> {
         let m = &mut self.m;
         let (c, t) = (&m.cpus[cpu.index()], &mut m.tasks[task.index()]);
         (t.cpu, t.recent_used_cpu, t.state) = (cpu, cpu, State::Runnable);
-        post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, &c.cfs_avg.avg, c.capacity);
+        if !m.series.util_avg_0_on_fork {
+            post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, &c.cfs_avg.avg, c.capacity);
+        }
         let max_speed = m.max_speed(task);
         m.task_mut(task).max_speed = max_speed;
         let (comm, user) = (m.task(task).comm.clone(), self.is_user(task));
@@ -266,6 +268,7 @@ impl Engine<'_> {
             &mut t.avg,
             t.weight,
         );
+        t.waiting.catch_up(decay, &t.avg);
         t.avg.last_update_time.0 = 0;
         t.cpu = to;
         self.emit(Event::Migrate { task, from, to, why });
@@ -583,12 +586,7 @@ impl Engine<'_> {
                 .uclamp
                 .uclamp_rq_reinc(&mut t.uclamp, &UclampLimits::default());
         }
-        if self.m.series.rampup_multiplier.is_some() {
-            for hint in &attr.qos {
-                // The workload was checked: the kernel takes them all.
-                let _ = self.m.tasks[task.index()].qos.set(*hint);
-            }
-        }
+        self.take_hints(task, &attr.qos);
         if let Some(cpus) = &attr.cpus {
             let allowed: CpuSet = cpus.iter().copied().collect();
             self.set_cpus_allowed(task, allowed);

@@ -52,9 +52,16 @@ impl Engine<'_> {
             let entity = if running { c.cfs.curr() } else { c.cfs.get(task) };
             let (on_rq, delayed) = entity.map_or((false, false), |e| (true, e.sched_delayed));
             let runnable = u64::from(on_rq && !delayed);
+            let waits = runnable == 1 && !running;
+            let wait = m.series.tracks_waiting()
+                && t.waiting.catch_up(decay, &t.avg) | t.waiting.update(decay, now, waits);
             if update_load_avg_se(decay, now, &mut t.avg, t.weight, on_rq, runnable, running) {
                 t.util_est.cfs_se_util_change();
                 self.trace_task(cpu, task);
+            }
+            if wait {
+                let waiting_avg = self.m.task(task).waiting.value();
+                self.emit(Event::WaitingAvg { task, waiting_avg });
             }
         }
         let mut changed = self.update_cfs_rq(cpu);
@@ -62,6 +69,7 @@ impl Engine<'_> {
         let t = &mut self.m.tasks[task.index()];
         if t.avg.last_update_time.0 == 0 && join == Join::Attach {
             attach_entity_load_avg(rev, decay, &mut c.cfs_avg, &mut t.avg, t.weight);
+            t.waiting.attach(decay, &t.avg);
             self.trace_task(cpu, task);
             changed = true;
         } else if join == Join::Detach {
@@ -174,7 +182,11 @@ impl Engine<'_> {
             self.util_est_running(cpu, task);
         }
         if sleep {
-            self.m.cpu_mut(cpu).cfs.clear_delta_exec(task);
+            let cfs = &mut self.m.cpus[cpu.index()].cfs;
+            cfs.clear_delta_exec(task);
+            if let Some(entity) = cfs.get(task) {
+                self.m.tasks[task.index()].slept_at = entity.sum_exec_runtime;
+            }
         }
         if let Dequeued::Yes(entity) = self.m.cpu_mut(cpu).cfs.dequeue(task, kind) {
             self.m.task_mut(task).entity = Some(entity);

@@ -25,6 +25,7 @@ use risetime_kernel::eevdf::{CfsRq, Entity};
 use risetime_kernel::energy_model::EmPerfState;
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
 use risetime_kernel::headroom::Decided;
+use risetime_kernel::neighbours::task_util_est_boost;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
@@ -34,6 +35,7 @@ use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight,
 };
 use risetime_kernel::util_est::{UtilEst, task_util_est};
+use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::Platform;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -231,6 +233,10 @@ pub(crate) struct Task {
     pub(crate) util_est: UtilEst,
     /// `util_avg` at the last sample of `util_est` (RFC 00/16, patch 9).
     pub(crate) util_avg_dequeued: Util,
+    /// How long it waits (RFC 00/16, patch 12).
+    pub(crate) waiting: WaitingAvg,
+    /// `sum_exec_runtime` when it last fell asleep.
+    pub(crate) slept_at: u64,
     /// Its hints (RFC 00/16, patches 10 and 11).
     pub(crate) qos: SchedQos,
     pub(crate) uclamp: UclampTask,
@@ -326,11 +332,21 @@ impl Machine {
     }
     /// `cpu_util_cfs`.
     pub(crate) fn cpu_util_cfs(&self, cpu: CpuId) -> Util {
-        cpu_util::cpu_util_cfs(&self.cfs_util(cpu), self.cpu(cpu).capacity)
+        cpu_util::cpu_util_cfs(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
     }
-    /// `cpu_util_cfs_boost`.
+    /// `cpu_util_cfs_boost`: the runnable boost, unless it is switched off.
     pub(crate) fn cpu_util_cfs_boost(&self, cpu: CpuId) -> Util {
-        cpu_util::cpu_util_cfs_boost(&self.cfs_util(cpu), self.cpu(cpu).capacity)
+        if !self.series.runnable_boost {
+            return self.cpu_util_cfs(cpu);
+        }
+        cpu_util::cpu_util_cfs_boost(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
+    }
+    fn cfs_util_faster(&self, cpu: CpuId) -> CfsUtil {
+        let mut cfs = self.cfs_util(cpu);
+        if let Some(faster) = self.util_est_faster(cpu) {
+            cfs.util_avg = cfs.util_avg.max(faster);
+        }
+        cfs
     }
     /// `cpu_util_without`: as if `p` were nowhere.
     pub(crate) fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util {
@@ -381,6 +397,9 @@ impl Machine {
     /// `task_util_est(p)`.
     pub(crate) fn task_util_est(&self, task: TaskId) -> Util {
         let t = self.task(task);
+        if self.series.util_est_boost {
+            return task_util_est_boost(t.avg.util_avg, t.util_est);
+        }
         task_util_est(t.avg.util_avg, t.util_est)
     }
     /// `util_fits_cpu` of a task.
@@ -481,9 +500,10 @@ impl DomainView<'_> {
         }
         effective
     }
-    /// `util` of `cpu` with what the governor adds to it before the clamps.
-    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util) -> (Util, Decided) {
-        self.machine.dvfs_util(cpu, util)
+    /// `util` of `cpu` with what the governor adds to it before the clamps; `decides`: it is not
+    /// only looked at.
+    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
+        self.machine.dvfs_util(cpu, util, decides)
     }
     /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
     pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {

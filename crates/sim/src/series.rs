@@ -10,8 +10,19 @@
 //! 8      util_est_running                   util_est.rs               util_est at ticks, switches, moves
 //! 9      util_est_periodic                  util_est.rs               the same, if util rises
 //! 10, 11 rampup_multiplier, hints           sched_qos.rs              how fast it rises and falls
+//! 12     waiting_avg                        waiting_avg.rs            a signal; no decision
+//! 13     waiting_headroom                   headroom.rs               Machine::dvfs_util
+//! 14     no_decaying_headroom               headroom.rs               Machine::dvfs_util
 //! 15     util_est_off_at_0                  util_est.rs               multiplier 0: no util_est
+//! 16     util_avg_0_on_fork                 pelt_cfs.rs               core.rs:create
+//!        util_est_faster, util_est_boost    neighbours.rs             Machine::cpu_util_cfs, task_util_est
+//!        runnable_boost=0                   cpu_util.rs               Machine::cpu_util_cfs_boost
 //! ```
+//!
+//! `DEVIATES(rfc-v2)`: of the posting of May 2026 (20260504020003.71306-1-qyousef@layalina.io, 13
+//! patches) the text of 4, 7, 9 and 10 is known here, and not all of it. The preset takes v1's form
+//! of these and of patches 2, 3, 5, 8 and 10, which they build on (v1's numbers 2 to 5, 8 to 11,
+//! 15), and leaves out what the other numbers may be.
 //!
 //! Patches 2 and 3 are the functions in `approximate.rs`; patch 1 only renames. Each setting acts
 //! alone; without any of them nothing here does anything, and the results are mainline's.
@@ -21,8 +32,10 @@ use crate::governor::schedutil;
 use crate::machine::{Machine, State};
 use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
 use risetime_kernel::headroom::{Decided, Headroom, dvfs_delay_us};
+use risetime_kernel::neighbours::util_est_faster;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::response_time::{response_time_mult, sugov_apply_response_time};
+use risetime_kernel::sched_qos::SchedQosHint;
 use risetime_kernel::units::{CpuId, TaskId, Util};
 use risetime_kernel::util_est::{
     Running, UTIL_EST_OFF, util_est_dequeue, util_est_enqueue, util_est_update_running,
@@ -32,6 +45,7 @@ use risetime_model::settings::{Default, Param, Range, Settings, Value};
 use risetime_model::workload::TaskSpec;
 use risetime_model::{Experiment, Platform};
 use risetime_trace::Event;
+use std::cell::Cell;
 
 /// Switches of the scheduler; those of schedutil are in [`schedutil`].
 pub(crate) const PARAMS: &[Param] = &[
@@ -83,6 +97,46 @@ pub(crate) const PARAMS: &[Param] = &[
         default: Default::Unset,
         kernel_name: "",
     },
+    Param {
+        name: "waiting_avg",
+        doc: "how long each task waits is tracked and traced (patch 12 of RFC 00/16)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "util_avg_0_on_fork",
+        doc: "a new task starts with util 0, not with up to half a CPU (patch 16 of RFC 00/16)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "util_est_faster",
+        doc: "a CPU's util is at least that of twice its task's running time since it woke (UTIL_EST_FASTER, 2022)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "util_est_boost",
+        doc: "a task whose util is above its util_est counts for half the difference more (UTIL_EST_BOOST, 2022)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "runnable_boost",
+        doc: "frequencies also follow contention, runnable_avg; unset: as mainline since 6.5, 1",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
 ];
 
 /// `response_time_ms`, if the policy has it: of all policies but those with their own.
@@ -118,6 +172,13 @@ pub(crate) struct Series {
     /// That of tasks that gave no hint; `None`: no sched-qos, nobody's hints count.
     pub(crate) rampup_multiplier: Option<u32>,
     util_est_off_at_0: bool,
+    waiting_avg: bool,
+    waiting_headroom: bool,
+    no_decaying_headroom: bool,
+    pub(crate) util_avg_0_on_fork: bool,
+    util_est_faster: bool,
+    pub(crate) util_est_boost: bool,
+    pub(crate) runnable_boost: bool,
 }
 
 /// What a CPU keeps for them.
@@ -129,6 +190,8 @@ pub(crate) struct CpuSeries {
     dvfs_update_delay_us: u64,
     /// The per-CPU `response_time_mult`; `None`: no such tunable.
     response_time_mult: Option<u64>,
+    /// The per-CPU `last_update_util`. A look at the machine changes it, as in the kernel.
+    last_update_util: Cell<Util>,
 }
 
 impl Series {
@@ -140,7 +203,19 @@ impl Series {
             util_est_periodic: on("util_est_periodic"),
             rampup_multiplier: settings.int("rampup_multiplier").map(|m| m.max(0) as u32),
             util_est_off_at_0: on("util_est_off_at_0"),
+            waiting_avg: on("waiting_avg"),
+            waiting_headroom: on("waiting_headroom"),
+            no_decaying_headroom: on("no_decaying_headroom"),
+            util_avg_0_on_fork: on("util_avg_0_on_fork"),
+            util_est_faster: on("util_est_faster"),
+            util_est_boost: on("util_est_boost"),
+            runnable_boost: settings.int("runnable_boost") != Some(0),
         }
+    }
+
+    /// Whether somebody wants to know how long tasks wait.
+    pub(crate) fn tracks_waiting(&self) -> bool {
+        self.waiting_avg || self.waiting_headroom
     }
 }
 
@@ -169,6 +244,7 @@ impl CpuSeries {
             ),
             dvfs_update_delay_us: schedutil::rate_limit_in_force(settings, domain),
             response_time_mult: ms.map(|ms| response_time_mult(default_ms, ms.max(0) as u64)),
+            last_update_util: Cell::new(Util(0)),
         }
     }
 }
@@ -232,14 +308,19 @@ impl Machine {
     }
 
     /// What `cpu` should be able to do for `util`: response time and headroom applied, the clamps
-    /// not yet (the first half of `sugov_effective_cpu_perf`).
-    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util) -> (Util, Decided) {
+    /// not yet (the first half of `sugov_effective_cpu_perf`). `decides`: the kernel comes here,
+    /// too, so that `util` is from now on what later ones are compared with.
+    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
         let c = self.cpu(cpu);
         let util = match c.series.response_time_mult {
             Some(mult) => sugov_apply_response_time(util, mult),
             None => util,
         };
-        self.headroom(cpu).sugov_apply_dvfs_headroom(util)
+        let perf = self.headroom(cpu).sugov_apply_dvfs_headroom(util);
+        if decides {
+            c.series.last_update_util.set(util);
+        }
+        perf
     }
 
     fn headroom(&self, cpu: CpuId) -> Headroom<'_> {
@@ -253,9 +334,26 @@ impl Machine {
         Headroom {
             decay: self.decay,
             delay_us: self.series.headroom_by_delay.then(delay),
-            waiting_avg: None,
-            last_update_util: None,
+            waiting_avg: self.series.waiting_headroom.then(|| self.waiting_avg(cpu)),
+            last_update_util: self
+                .series
+                .no_decaying_headroom
+                .then(|| c.series.last_update_util.get()),
         }
+    }
+
+    /// `cfs_rq->avg.waiting_avg`: of all tasks queued on the CPU.
+    fn waiting_avg(&self, cpu: CpuId) -> Util {
+        let queued = self.cpu(cpu).cfs.iter().filter(|entity| !entity.sched_delayed);
+        queued.fold(Util(0), |sum, entity| sum + self.task(entity.id).waiting.value())
+    }
+
+    /// What UTIL_EST_FASTER makes of the running time of the CPU's task; `None`: it is off, or no
+    /// fair task runs.
+    pub(crate) fn util_est_faster(&self, cpu: CpuId) -> Option<Util> {
+        let curr = self.cpu(cpu).cfs.curr().filter(|_| self.series.util_est_faster)?;
+        let ran = curr.sum_exec_runtime.wrapping_sub(self.task(curr.id).slept_at);
+        Some(util_est_faster(self.decay, ran))
     }
 }
 
@@ -275,6 +373,18 @@ impl Machine {
 }
 
 impl Engine<'_> {
+    /// A task gives hints about itself (`sched_setattr` with `SCHED_FLAG_QOS`); nobody listens
+    /// without sched-qos.
+    pub(crate) fn take_hints(&mut self, task: TaskId, hints: &[SchedQosHint]) {
+        if self.m.series.rampup_multiplier.is_none() {
+            return;
+        }
+        for hint in hints {
+            // The workload was checked: the kernel takes them all.
+            let _ = self.m.task_mut(task).qos.set(*hint);
+        }
+    }
+
     /// The kernel accounts the running task's time once more, some µs after whatever it did before
     /// at this instant. Here no time has passed, and so nothing has to be added to its estimate,
     /// instead of what was added last.

@@ -21,6 +21,7 @@ use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::uclamp::{UclampRq, UclampTask};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, MicroWatts, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
+use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::platform::Domain;
 use risetime_model::workload::{StartAt, TaskSpec};
 use risetime_model::{Experiment, InputError, Platform};
@@ -53,9 +54,15 @@ pub(crate) fn header(e: &Experiment) -> Header {
         clock: "simulated",
         phase_us: e.phase.0 / 1000,
         seed: e.seed,
-        signals: SIGNALS.iter().map(|name| Signal { name, origin: Origin::Simulated }).collect(),
+        signals: signals(e),
         lost: Vec::new(),
     }
+}
+
+fn signals(e: &Experiment) -> Vec<Signal> {
+    let waiting = Series::of(&e.settings).tracks_waiting().then_some("waiting_avg");
+    let names = SIGNALS.iter().copied().chain(waiting);
+    names.map(|name| Signal { name, origin: Origin::Simulated }).collect()
 }
 
 /// What a reader of the result should know.
@@ -288,6 +295,8 @@ fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) {
         avg: init_entity_runnable_average(Some(weight)),
         util_est: UtilEst::default(),
         util_avg_dequeued: Util(0),
+        waiting: WaitingAvg::default(),
+        slept_at: 0,
         qos: SchedQos::fork(engine.m.series.rampup_multiplier.unwrap_or(1)),
         uclamp: UclampTask::default(),
         entity: Some(Entity::new(id, load)),

@@ -42,6 +42,13 @@ const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
     ("util_est_periodic", Some("0")),
     ("rampup_multiplier", None),
     ("util_est_off_at_0", Some("0")),
+    ("waiting_avg", Some("0")),
+    ("waiting_headroom", Some("0")),
+    ("no_decaying_headroom", Some("0")),
+    ("util_avg_0_on_fork", Some("0")),
+    ("util_est_faster", Some("0")),
+    ("util_est_boost", Some("0")),
+    ("runnable_boost", Some("1")),
 ];
 
 /// The scheduler's events.

@@ -17,6 +17,7 @@
 use super::{Descriptor, FreqRequest, Governor};
 use crate::machine::DomainView;
 use risetime_kernel::KernelRev;
+use risetime_kernel::headroom::Decided;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::response_time::sugov_calc_freq_response_ms;
 use risetime_kernel::schedutil::{
@@ -53,6 +54,22 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             doc: "room above util: mainline = a quarter; update_delay = what it grows until the frequency can change again (patch 5 of RFC 00/16)",
             unit: "",
             range: Range::OneOf(&["mainline", "update_delay"]),
+            default: Default::Unset,
+            kernel_name: "",
+        },
+        Param {
+            name: "waiting_headroom",
+            doc: "room above util is at least what the CPU's tasks wait, waiting_avg (patch 13 of RFC 00/16)",
+            unit: "",
+            range: Range::Int(0, 1),
+            default: Default::Unset,
+            kernel_name: "",
+        },
+        Param {
+            name: "no_decaying_headroom",
+            doc: "no room above a util that is less than at the last look (patch 14 of RFC 00/16)",
+            unit: "",
+            range: Range::Int(0, 1),
             default: Default::Unset,
             kernel_name: "",
         },
@@ -147,10 +164,10 @@ impl Schedutil {
     }
 
     /// `sugov_get_util` for one CPU, with the reason for the result.
-    fn need_of(domain: &DomainView<'_>, cpu: CpuId, boost: Util) -> Need {
+    fn need_of(domain: &DomainView<'_>, cpu: CpuId, boost: Util, decides: bool) -> Need {
         let eff = domain.effective_cpu_util(cpu);
         let util = eff.util.max(boost);
-        let (wanted, _) = domain.dvfs_util(cpu, util);
+        let (wanted, decided) = domain.dvfs_util(cpu, util, decides);
         let perf = wanted.min(eff.max).max(eff.min);
         let why = if perf > wanted {
             Why::UclampMin
@@ -159,7 +176,11 @@ impl Schedutil {
         } else if boost > eff.util {
             Why::IowaitBoost
         } else {
-            Why::Util
+            match decided {
+                Decided::Growth => Why::Util,
+                Decided::Waiting => Why::Waiting,
+                Decided::Decaying => Why::Decaying,
+            }
         };
         Need { util: perf, why }
     }
@@ -174,7 +195,7 @@ impl Schedutil {
             if consume {
                 self.cpus[i].iowait = iowait;
             }
-            let need = Schedutil::need_of(domain, cpu, boost);
+            let need = Schedutil::need_of(domain, cpu, boost, consume);
             if need.util > most.util {
                 most = need;
             }

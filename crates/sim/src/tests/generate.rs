@@ -20,7 +20,11 @@ pub(super) fn experiments() -> impl Strategy<Value = Experiment> {
             let mut set = set;
             set.push(("governor", Value::Name(governor.into())));
             let allowed = |k: &str| match k {
-                "rate_limit_us" | "response_time_ms" | "dvfs_headroom" => governor == "schedutil",
+                "rate_limit_us"
+                | "response_time_ms"
+                | "dvfs_headroom"
+                | "waiting_headroom"
+                | "no_decaying_headroom" => governor == "schedutil",
                 "scaling_setspeed" => governor == "userspace",
                 _ => true,
             };
@@ -62,9 +66,16 @@ fn series() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
         (margins, headroom, multiplier, int("response_time_ms", 0..500)),
         (int("util_est_running", 0..2), int("util_est_periodic", 0..2)),
         (int("rampup_multiplier", 0..20), int("util_est_off_at_0", 0..2)),
+        (
+            int("waiting_avg", 0..2),
+            int("waiting_headroom", 0..2),
+            int("no_decaying_headroom", 0..2),
+        ),
+        (int("util_avg_0_on_fork", 0..2), int("runnable_boost", 0..2)),
+        (int("util_est_faster", 0..2), int("util_est_boost", 0..2)),
     )
-        .prop_map(|((a, b, c, d), (e, f), (g, h))| {
-            [a, b, c, d, e, f, g, h].into_iter().flatten().collect()
+        .prop_map(|((a, b, c, d), (e, f), (g, h), (i, j, k), (l, m), (n, o))| {
+            [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o].into_iter().flatten().collect()
         });
     prop_oneof![Just(Vec::new()), all]
 }

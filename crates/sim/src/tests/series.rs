@@ -4,6 +4,7 @@
 use super::experiment;
 use crate::Simulator;
 use risetime_kernel::approximate::approximate_util_avg;
+use risetime_kernel::neighbours::util_est_faster;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::response_time::sugov_apply_response_time;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
@@ -246,4 +247,192 @@ fn time_before_a_neighbours_wakeup_is_lost_as_posted() {
     let short = r#", "short": { "cpus": [0], "delay": 400, "loop": -1, "run": 10, "timer": { "ref": "unique", "period": 1000 } }"#;
     let with = beside(short);
     assert!(with + 200 < alone, "{with} of {alone}");
+}
+
+/// Every look with its reason, and every value of each task's waiting.
+#[derive(Default)]
+struct Reasons {
+    looks: Vec<(Util, Why)>,
+    waiting: [Vec<u64>; 2],
+    first_util: Vec<Option<Util>>,
+}
+
+impl TraceSink for Reasons {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, _: Instant, event: &Event<'_>) {
+        match *event {
+            Event::FreqRequest { util, why, .. } => self.looks.push((util, why)),
+            Event::WaitingAvg { task, waiting_avg } => {
+                self.waiting[task.index()].push(waiting_avg.0);
+            }
+            Event::TaskNew { .. } => self.first_util.push(None),
+            Event::PeltTask { task, util_avg, .. } => {
+                self.first_util[task.index()].get_or_insert(util_avg);
+            }
+            _ => {}
+        }
+    }
+    fn end(&mut self, _: Instant) {}
+}
+
+fn reasons(json: &str, policy: &str, ms: u64) -> Reasons {
+    let m1 = Platform::load("m1").expect("built in");
+    let e = experiment(m1, tasks(json), policy, &[], Span::from_ms(ms));
+    let mut seen = Reasons::default();
+    Simulator.run(&e, &mut seen).expect("runs");
+    seen
+}
+
+const SHARED: &str =
+    r#""a": { "cpus": [0], "run": 1000000 }, "b": { "cpus": [0], "run": 1000000 }"#;
+
+#[test]
+fn two_on_a_cpu_wait_half_the_time() {
+    let seen = reasons(SHARED, "linux-6.8+governor=performance+waiting_avg=1", 1000);
+    for all in &seen.waiting {
+        let last = &all[all.len() - 40..];
+        let mean = last.iter().sum::<u64>() / last.len() as u64;
+        assert!((480..545).contains(&mean), "{mean}");
+    }
+    let untold = reasons(SHARED, "linux-6.8", 100);
+    assert!(untold.waiting.iter().all(Vec::is_empty), "only where it is switched on");
+}
+
+#[test]
+fn waiting_alone_decides_nothing_and_its_headroom_does() {
+    let three = |policy: &str| {
+        let one = |name: &str| {
+            format!(
+                r#""{name}": {{ "cpus": [0], "loop": -1, "run": 1000,
+                    "timer": {{ "ref": "unique", "period": 20000 }} }}"#
+            )
+        };
+        let json = format!("{}, {}", one("a"), one("b"));
+        reasons(&json, policy, 1000).looks
+    };
+    let plain = three("linux-6.8+rate_limit_us=0+runnable_boost=0");
+    assert_eq!(three("linux-6.8+rate_limit_us=0+runnable_boost=0+waiting_avg=1"), plain);
+    let counted = three("linux-6.8+rate_limit_us=0+runnable_boost=0+waiting_headroom=1");
+    assert!(counted.iter().any(|(_, why)| *why == Why::Waiting), "{counted:?}");
+    assert!(!plain.iter().any(|(_, why)| *why == Why::Waiting));
+    let sum = |looks: &[(Util, Why)]| {
+        looks.iter().map(|(util, _)| util.0).sum::<u64>() / looks.len() as u64
+    };
+    assert!(sum(&counted) > sum(&plain), "{} {}", sum(&counted), sum(&plain));
+}
+
+/// With `placement=prev`, since the energy estimate of a wakeup counts as a look, as posted.
+#[test]
+fn a_decaying_util_gets_no_headroom() {
+    let periodic = r#""p": { "cpus": [0], "loop": -1, "run": 3000, "sleep": 30000 }"#;
+    let policy = "linux-6.8+rate_limit_us=0+placement=prev+no_decaying_headroom=1";
+    let looks = run(tasks(periodic), policy, 1000).looks;
+    let (mut last, mut decaying) = (Util(0), 0);
+    for look in looks {
+        let util = look.cfs_util.max(look.runnable).max(look.util_est).min(Util(459));
+        let wanted = if util < last { util } else { Util(util.0 * 5 / 4) };
+        assert_eq!(look.util, wanted.min(Util(459)), "{look:?} after {last}");
+        decaying += usize::from(util < last);
+        last = util;
+    }
+    assert!(decaying > 10, "{decaying}");
+    let estimated = run(tasks(periodic), "linux-6.8+rate_limit_us=0+no_decaying_headroom=1", 1000);
+    assert!(estimated.looks.iter().any(|l| l.why == Why::Decaying), "at its falls asleep");
+}
+
+#[test]
+fn a_new_task_starts_with_nothing_on_request() {
+    let first = |policy: &str| reasons(SHARED, policy, 20).first_util;
+    let mainline = first("linux-6.8");
+    assert!(mainline[0].is_some_and(|u| u >= Util(229)), "half the CPU: {mainline:?}");
+    let series = first("linux-6.8+util_avg_0_on_fork=1");
+    assert!(series.iter().all(|u| *u == Some(Util(0))), "{series:?}");
+}
+
+#[test]
+fn contention_counts_unless_it_is_switched_off() {
+    let most = |policy: &str| {
+        let light = r#""a": { "cpus": [0], "loop": -1, "run": 2000, "sleep": 20000 },
+                       "b": { "cpus": [0], "loop": -1, "run": 2000, "sleep": 20000 }"#;
+        let looks = reasons(light, policy, 2000).looks;
+        looks.iter().map(|(util, _)| util.0).sum::<u64>() / looks.len() as u64
+    };
+    let (with, without) = (most("linux-6.8"), most("linux-6.8+runnable_boost=0"));
+    assert!(with > without, "{with:?} {without:?}");
+    assert_eq!(most("linux-6.8+runnable_boost=1"), with);
+}
+
+/// With UTIL_EST_FASTER: what schedutil starts from is at least twice the running time's util.
+#[test]
+fn util_est_faster_is_twice_the_running_time() {
+    let seen = rampup("linux-6.8+util_est_faster=1+rate_limit_us=0");
+    let last = seen.looks.iter().rfind(|l| l.at < Instant(1_020_000_000)).expect("a look");
+    let plain = rampup("linux-6.8+rate_limit_us=0");
+    let without = plain.looks.iter().rfind(|l| l.at < Instant(1_020_000_000)).expect("a look");
+    assert!(last.util.0 > without.util.0 + 150, "{last:?} {without:?}");
+    for look in seen.looks.iter().filter(|l| l.at > Instant(1_004_000_000) && l.at <= last.at) {
+        // It became busy 1.7 ms into its second.
+        let ran = look.at.0 - 1_001_748_000;
+        let at_least = util_est_faster(&Decay::MS32, ran).0 * 5 / 4;
+        assert!(look.util.0 + 3 >= at_least.min(459), "{look:?}: {at_least}");
+    }
+}
+
+#[test]
+fn util_est_boost_makes_a_growing_task_misfit_earlier() {
+    // A util_est of some 170, then busy.
+    let grows = || {
+        tasks(
+            r#""t": { "loop": 1, "phases": {
+                "light": { "loop": 30, "run": 3000, "sleep": 17000 },
+                "busy": { "loop": -1, "run": 1000000 } } }"#,
+        )
+    };
+    let at = |policy: &str| {
+        let seen = run(grows(), policy, 1500);
+        seen.misfit.map(|(at, util, est)| (at.0 / 1_000_000, util.0, est.0)).expect("misfit")
+    };
+    let (plain, boosted) = (at("linux-6.8"), at("linux-6.8+util_est_boost=1"));
+    assert!(boosted.1 < plain.1 && boosted.0 <= plain.0, "{plain:?} {boosted:?}");
+    let (_, util, est) = boosted;
+    assert!(est > 0 && util + (util - est) / 2 >= 368, "{boosted:?}");
+}
+
+/// Every built-in policy runs on every built-in platform, and one with a name of the series
+/// differs from the kernel below it where it says it does.
+#[test]
+fn every_preset_runs_on_every_platform() {
+    for policy in risetime_model::library::policies() {
+        for platform in risetime_model::library::platforms() {
+            for workload in ["rampup", "periodic"] {
+                let e = experiment(
+                    Platform::load(platform.name).expect("built in"),
+                    Workload::load(workload).expect("built in"),
+                    policy.name,
+                    &[],
+                    Span::from_ms(1200),
+                );
+                let outcome = Simulator.run(&e, &mut ()).unwrap_or_else(|error| {
+                    panic!("{} on {}: {error}", policy.name, platform.name)
+                });
+                assert!(outcome.events > 100, "{} on {}", policy.name, platform.name);
+                assert_eq!(outcome.notes, Vec::<String>::new());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_margin_that_wraps_is_said_so() {
+    let mut platform = Platform::load("m1").expect("built in");
+    platform.hz = 250;
+    platform.domains[0].capacity = risetime_kernel::units::Capacity(60);
+    let notes = |policy: &str| {
+        let workload = Workload::load("idle").expect("built in");
+        let e = experiment(platform.clone(), workload, policy, &[], Span::from_ms(1));
+        Simulator.run(&e, &mut ()).expect("runs").notes
+    };
+    let said = notes("rfc-v1");
+    assert!(said.len() == 1 && said[0].contains("capacity 60 (CPU0)"), "{said:?}");
+    assert_eq!(notes("linux-6.11"), Vec::<String>::new());
 }
