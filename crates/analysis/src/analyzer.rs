@@ -150,6 +150,7 @@ impl Run {
             }
             Event::Phase { .. }
             | Event::UtilEst { .. }
+            | Event::WaitingAvg { .. }
             | Event::PeltCfs { .. }
             | Event::PeltPressure { .. }
             | Event::CpuCapacity { .. }

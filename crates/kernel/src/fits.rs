@@ -55,7 +55,20 @@ pub fn util_fits_cpu(
     cpu: CpuCapacities,
     uclamp_is_used: bool,
 ) -> Fit {
-    let mut fits = fits_capacity(util, cpu.capacity_of);
+    let fits = fits_capacity(util, cpu.capacity_of);
+    util_fits_cpu_from(fits, util, uclamp_min, uclamp_max, cpu, uclamp_is_used)
+}
+
+/// The same, where another margin has said whether the util itself `fits`
+/// ([`crate::approximate::fits_capacity_threshold`]).
+pub fn util_fits_cpu_from(
+    mut fits: bool,
+    util: Util,
+    uclamp_min: Util,
+    uclamp_max: Util,
+    cpu: CpuCapacities,
+    uclamp_is_used: bool,
+) -> Fit {
     if uclamp_is_used {
         let unlimited =
             cpu.original.0 == SCHED_CAPACITY_SCALE && uclamp_max.0 == SCHED_CAPACITY_SCALE;

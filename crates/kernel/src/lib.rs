@@ -8,19 +8,25 @@
 
 extern crate alloc;
 
+pub mod approximate;
 pub mod clock_pelt;
 pub mod cpu_util;
 pub mod eevdf;
 pub mod energy_model;
 pub mod fits;
+pub mod headroom;
+pub mod neighbours;
 pub mod opp;
 pub mod pelt;
 pub mod pelt_cfs;
+pub mod response_time;
 mod rev;
+pub mod sched_qos;
 pub mod schedutil;
 pub mod uclamp;
 pub mod units;
 pub mod util_est;
+pub mod waiting_avg;
 pub mod weight;
 
 pub use rev::KernelRev;

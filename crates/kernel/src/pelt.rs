@@ -43,6 +43,8 @@ pub struct Decay {
     load_avg_max: u32,
     /// `runnable_avg_yN_inv[n]` = ⌊(2³² − 1) · yⁿ⌋ for n < half_life.
     yn_inv: [u32; MAX_HALF_LIFE as usize],
+    /// `sched_pelt_lshift` of the response-time series: a unit is 1024 ns >> this.
+    lshift: u32,
 }
 
 impl Decay {
@@ -72,7 +74,23 @@ impl Decay {
             power = mul_fixed(power, y);
             n += 1;
         }
-        Decay { half_life, load_avg_max: converged_max(inverse(y)), yn_inv }
+        Decay { half_life, load_avg_max: converged_max(inverse(y)), yn_inv, lshift: 0 }
+    }
+
+    /// The same decay with time running 1, 2 or 4 times as fast: half-lives of 32, 16 and 8 of
+    /// mainline's periods with the tables of one, which is how the response-time series shortens
+    /// them. `None` for other multipliers.
+    /// Source: RFC 00/16, patch 7, `sched_pelt_multiplier`.
+    pub const fn with_multiplier(self, multiplier: u32) -> Option<Decay> {
+        match multiplier {
+            1 | 2 | 4 => Some(Decay { lshift: multiplier >> 1, ..self }),
+            _ => None,
+        }
+    }
+
+    /// `sched_pelt_lshift`: so many bits shorter than 1024 ns is a unit of time.
+    pub const fn lshift(&self) -> u32 {
+        self.lshift
     }
 
     /// `LOAD_AVG_PERIOD`: the half-life in periods.
@@ -227,20 +245,27 @@ fn age_sums(decay: &Decay, sa: &mut SchedAvg, delta: u64, contributes: bool) -> 
     (periods, contrib)
 }
 
-/// Whole units of 1024 ns since the last update, which moves on by them; `None` if there is none
-/// or the clock went back (then only the time stamp follows).
+/// An entity has run for `delta` units: only util is kept (`accumulate_sum(delta, sa, 1, 0, 1)`).
+pub(crate) fn accumulate_running(decay: &Decay, sa: &mut SchedAvg, delta: u64) {
+    let (_, contrib) = age_sums(decay, sa, delta, true);
+    sa.util_sum = sa.util_sum.wrapping_add(contrib << 10);
+}
+
+/// Whole units of time since the last update, which moves on by them; `None` if there is none or
+/// the clock went back (then only the time stamp follows).
 #[inline]
-fn elapsed_units(now: u64, sa: &mut SchedAvg) -> Option<u64> {
+fn elapsed_units(decay: &Decay, now: u64, sa: &mut SchedAvg) -> Option<u64> {
     let delta = now.wrapping_sub(sa.last_update_time.0);
     if (delta as i64) < 0 {
         sa.last_update_time = ClockPelt(now);
         return None;
     }
-    let delta = delta >> 10;
+    let time_shift = 10 - decay.lshift;
+    let delta = delta >> time_shift;
     if delta == 0 {
         return None;
     }
-    sa.last_update_time.0 = sa.last_update_time.0.wrapping_add(delta << 10);
+    sa.last_update_time.0 = sa.last_update_time.0.wrapping_add(delta << time_shift);
     Some(delta)
 }
 
@@ -258,7 +283,7 @@ pub fn update_load_sum(
     runnable: u64,
     running: bool,
 ) -> bool {
-    let Some(delta) = elapsed_units(now.0, sa) else {
+    let Some(delta) = elapsed_units(decay, now.0, sa) else {
         return false;
     };
     let (periods, contrib) = age_sums(decay, sa, delta, load != 0);
@@ -438,7 +463,7 @@ pub fn update_load_sum_pre_5_1(
     cpu_capacity: Capacity,
     freq_scale: u64,
 ) -> bool {
-    let Some(delta) = elapsed_units(clock_task.0, sa) else {
+    let Some(delta) = elapsed_units(decay, clock_task.0, sa) else {
         return false;
     };
     let (periods, contrib) = age_sums(decay, sa, delta, load != 0);
@@ -541,6 +566,28 @@ mod tests {
         let util = busy(&mut sa, steps);
         assert_eq!(util[..9], [0, 26, 47, 67, 86, 105, 124, 143, 161]);
         assert!(util.contains(&453), "{util:?}");
+    }
+
+    #[test]
+    fn the_multiplier_lets_time_run_faster() {
+        for multiplier in [2u64, 4] {
+            let fast = Decay::MS32.with_multiplier(multiplier as u32).expect("known");
+            let (mut a, mut b) = (SchedAvg::default(), SchedAvg::default());
+            for ms in [1, 3, 40, 41, 90, 300] {
+                let at = |factor| ClockPelt(ms * factor * 1_024_000);
+                update_load_avg_se(&fast, at(1), &mut a, Weight(1024), true, 1, ms < 100);
+                let (decay, now) = (&Decay::MS32, at(multiplier));
+                update_load_avg_se(decay, now, &mut b, Weight(1024), true, 1, ms < 100);
+                let b = SchedAvg { last_update_time: a.last_update_time, ..b };
+                assert_eq!(a, b, "{multiplier} {ms}");
+            }
+            // Less than a unit of time is kept for later: 512 or 256 ns.
+            let now = ClockPelt(a.last_update_time.0 + 1024 / multiplier - 1);
+            let before = a.last_update_time;
+            update_load_avg_se(&fast, now, &mut a, Weight(1024), true, 1, true);
+            assert_eq!(a.last_update_time, before);
+        }
+        assert_eq!([0, 3, 5, 8].map(|m| Decay::MS32.with_multiplier(m)), [const { None }; 4]);
     }
 
     #[test]

@@ -17,9 +17,21 @@
 //! update, in 6.12 before it, in 7.2 after it again. Left out: the two values (`enqueued`, `ewma`)
 //! kept before 6.8.
 //!
+//! The response-time series (RFC 00/16, August 2024) lets it rise while a task runs, in plain time:
+//!
+//! ```text
+//!  at each tick and switch of a runnable task:
+//!  est' = A(est, delta_exec · rampup_multiplier)      if util_avg > util_avg at its last sample
+//!  at dequeue, the last line:   est' = (4·est - (est - sample) / rampup_multiplier) / 4
+//! ```
+//!
+//! A(u, d) is [`crate::approximate::approximate_util_avg`], which knows neither capacity nor frequency.
+//!
 //! Source: kernel/sched/fair.c:util_est_update, util_est_enqueue, util_est_dequeue.
 
 use crate::KernelRev;
+use crate::approximate::approximate_util_avg;
+use crate::pelt::Decay;
 use crate::units::{Capacity, Util};
 
 /// Set in a task's util_est when `util_avg` has not changed since the last sample.
@@ -62,6 +74,20 @@ pub fn util_est_update(
     cpu_capacity: Capacity,
     task_sleep: bool,
 ) -> UtilEst {
+    util_est_update_rampup(rev, est, util_avg, runnable_avg, cpu_capacity, task_sleep, 1)
+}
+
+/// The same, with a fall slowed down by the task's rampup multiplier (0 counts as 1).
+/// Source: RFC 00/16, patch 11, util_est_update.
+pub fn util_est_update_rampup(
+    rev: KernelRev,
+    est: UtilEst,
+    util_avg: Util,
+    runnable_avg: Util,
+    cpu_capacity: Capacity,
+    task_sleep: bool,
+    rampup_multiplier: u32,
+) -> UtilEst {
     if !task_sleep || est.unchanged() {
         return est;
     }
@@ -81,9 +107,41 @@ pub fn util_est_update(
     if sample as u64 + UTIL_EST_MARGIN < runnable_avg.0 {
         return kept;
     }
+    let drop = drop / rampup_multiplier.max(1);
     let lowered = (ewma << UTIL_EST_WEIGHT_SHIFT).wrapping_sub(drop) >> UTIL_EST_WEIGHT_SHIFT;
     UtilEst(lowered | UTIL_AVG_UNCHANGED)
 }
+
+/// What [`util_est_update_running`] asks about a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// How long it ran at its last accounting (`se.delta_exec`), in ns.
+    pub delta_exec: u64,
+    /// Its `rampup_multiplier`; 1 without sched-qos.
+    pub rampup_multiplier: u32,
+    /// Its `util_avg`, and that at its last sample (`util_avg_dequeued`): only a util that has
+    /// risen counts. `None`: any does.
+    pub risen: Option<(Util, Util)>,
+}
+
+/// The estimate of a task that runs, or has just been switched out runnable, or moves.
+///
+/// As posted, the flag is set as at a dequeue, so that a dequeue before the next PELT update takes
+/// no sample; and the time since the last but one accounting is lost, since `delta_exec` is that
+/// of the last one only. Rounding: to whole µs, down; util down.
+/// Source: RFC 00/16, patches 8, 9 and 11, util_est_update with task_sleep false.
+pub fn util_est_update_running(decay: &Decay, est: UtilEst, task: &Running) -> UtilEst {
+    if task.risen.is_some_and(|(util, dequeued)| util <= dequeued) {
+        return est;
+    }
+    let us = (task.delta_exec / 1000).wrapping_mul(u64::from(task.rampup_multiplier));
+    let risen = approximate_util_avg(decay, est.value(), us);
+    UtilEst(risen.0 as u32 | UTIL_AVG_UNCHANGED)
+}
+
+/// The estimate of a task whose multiplier of 0 switches util_est off, at every update.
+/// Source: RFC 00/16, patch 15.
+pub const UTIL_EST_OFF: UtilEst = UtilEst(UTIL_AVG_UNCHANGED);
 
 /// The early return on capacity is in 6.12 and gone in 7.2.
 ///
@@ -150,6 +208,39 @@ mod tests {
         let old = sample(KernelRev::V6_12, 900, 500, 500, 459);
         assert_eq!(old, UtilEst(900), "no flag either");
         assert_eq!(sample(KernelRev::V7_2, 900, 500, 500, 459).value(), Util(800));
+    }
+
+    #[test]
+    fn a_multiplier_slows_the_fall_down() {
+        let fall = |multiplier| {
+            let (util, capacity) = (Util(100), Capacity(1024));
+            let rev = KernelRev::V6_8;
+            let est = UtilEst(400);
+            util_est_update_rampup(rev, est, util, util, capacity, true, multiplier).value().0
+        };
+        assert_eq!([0, 1, 2, 3, 300].map(fall), [325, 325, 362, 375, 399]);
+    }
+
+    #[test]
+    fn it_rises_with_time_that_nothing_scales() {
+        let run = |est, us, multiplier, risen| {
+            let task =
+                Running { delta_exec: us * 1000 + 999, rampup_multiplier: multiplier, risen };
+            util_est_update_running(&Decay::MS32, UtilEst(est), &task)
+        };
+        let at = |us| approximate_util_avg(&Decay::MS32, Util(200), us);
+        for (us, multiplier) in [(1000, 1), (1000, 2), (500, 4), (4000, 3), (700, 0)] {
+            let after = run(200, us, multiplier, None);
+            assert_eq!(after.value(), at(us * u64::from(multiplier)), "{us} {multiplier}");
+            assert!(after.unchanged(), "as at a dequeue");
+        }
+        // Only while util is above what it was at the last sample.
+        let flagged = 200 | UTIL_AVG_UNCHANGED;
+        assert_eq!(run(flagged, 1000, 1, Some((Util(51), Util(50)))).value(), at(1000));
+        for util in [49, 50] {
+            assert_eq!(run(200, 1000, 1, Some((Util(util), Util(50)))), UtilEst(200), "no flag");
+        }
+        assert_eq!(UTIL_EST_OFF.value(), Util(0));
     }
 
     #[test]

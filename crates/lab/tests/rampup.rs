@@ -223,3 +223,80 @@ fn every_generation_climbs_and_the_newer_ones_climb_no_slower() {
         .expect("full speed");
     assert!(fast < 1.0, "{fast}");
 }
+
+/// The little CPUs' and the big ones' running times by frequency.
+fn at_of(summary: &PhaseSummary, first: u32, mhz: u64) -> f64 {
+    let here =
+        |r: &&risetime_analysis::RunningPhases| r.cpu == CpuId(first) && r.freq == KHz(mhz * 1000);
+    let found = summary.tasks[0].domain_running.iter().find(here);
+    found.and_then(|r| r.ms.median).unwrap_or(0.0)
+}
+
+#[test]
+fn the_whole_series_climbs_as_published() {
+    let s = phases("rfc-v1", &[], 16);
+    // 8 ms to the first PELT boundary at most, then 28 ticks to the margin of 445.
+    let little = reach(&s, Level::Capacity(1024));
+    all("on the little CPU", little, 27.5..=36.5);
+    median("on the little CPU, 32.5 published", little, 30.5..=33.5);
+    median("at 600 MHz, 12.1 published", at(&s, 600), 10.5..=14.5);
+    // The published list of util values reaches 452 after 65.6 ms.
+    median("to util 450", reach(&s, Level::Util(450)), 63.0..=68.0);
+    for (mhz, published) in [
+        (1500, 4.0),
+        (1956, 9.0),
+        (2184, 9.0),
+        (2388, 11.0),
+        (2592, 16.0),
+        (2772, 18.0),
+        (2988, 47.0),
+    ] {
+        let found = at_of(&s, 4, mhz);
+        assert!((found - published).abs() <= 1.5, "{mhz} MHz: {found} ms, {published} published");
+    }
+}
+
+#[test]
+fn a_higher_multiplier_climbs_faster_and_0_slower_than_mainline() {
+    let to_big = |policy: &str| {
+        reach(&phases(policy, &[], 16), Level::Capacity(1024)).median.expect("gets there")
+    };
+    let [one, two, three, four] = ["rfc-v1", "rfc-v1-x2", "rfc-v1-x3", "rfc-v1-x4"].map(to_big);
+    assert!(
+        two < one - 10.0 && three < two - 2.0 && four < three - 1.0,
+        "{one} {two} {three} {four}"
+    );
+    // 16.7 ms published.
+    assert!((15.5..=19.5).contains(&two), "{two}");
+    let (mainline, zero) = (to_big("linux-6.11"), to_big("rfc-v1-x0"));
+    assert!(zero > mainline + 10.0, "{zero} {mainline}");
+}
+
+/// "Ticks from the first rise of util on": the same on little CPUs of any capacity and at any
+/// frequency, where mainline takes a third longer on some than on others.
+#[test]
+fn the_response_time_no_longer_depends_on_the_cpu() {
+    let spread = |policy: &str| {
+        let times: Vec<f64> = [100u64, 200, 459]
+            .into_iter()
+            .map(|capacity| {
+                let e = rampup(policy, &[]);
+                let mut platform = (*e.platform).clone();
+                platform.domains[0].capacity = risetime_kernel::units::Capacity(capacity);
+                let settings = risetime_sim::resolve(&platform, &e.policy).expect("the same");
+                let e = Experiment { platform: Arc::new(platform), settings, ..e };
+                let r = run(&Simulator, &e, Options::default(), None).expect("runs").result;
+                let first = r.tasks[0].util_residency.iter().take_while(|u| u.util == 0);
+                let onset: f64 = first.map(|u| u.ms).sum();
+                let freq = r.tasks[0].reach.iter().find(|x| {
+                    matches!(x.what, Level::Freq { cpu: CpuId(4), freq: KHz(2_388_000) })
+                });
+                freq.and_then(|x| x.after_ms).expect("gets there") - onset
+            })
+            .collect();
+        let (min, max) = times.iter().fold((f64::MAX, 0.0f64), |(a, b), t| (a.min(*t), b.max(*t)));
+        max / min
+    };
+    let (mainline, series) = (spread("linux-6.11"), spread("rfc-v1"));
+    assert!(series < 1.05 && mainline > 1.3, "{mainline} {series}");
+}

@@ -24,13 +24,32 @@ pub fn platforms() -> Vec<Entry> {
     ])
 }
 
-/// The built-in policies, from the oldest kernel to the newest.
+/// The built-in policies: mainline from the oldest kernel to the newest, then patch series.
 pub fn policies() -> Vec<Entry> {
     toml_entries(&[
         ("linux-6.8", include_str!("../../../policies/linux-6.8.toml"), &[]),
+        ("linux-6.11", include_str!("../../../policies/linux-6.11.toml"), &[]),
         ("linux-6.12", include_str!("../../../policies/linux-6.12.toml"), &[]),
         ("linux-7.2", include_str!("../../../policies/linux-7.2.toml"), &["mainline"]),
         ("linux-7.3", include_str!("../../../policies/linux-7.3.toml"), &[]),
+        ("rfc-v1", include_str!("../../../policies/rfc-v1.toml"), &[]),
+        ("rfc-v1-x0", include_str!("../../../policies/rfc-v1-x0.toml"), &[]),
+        ("rfc-v1-x2", include_str!("../../../policies/rfc-v1-x2.toml"), &[]),
+        ("rfc-v1-x3", include_str!("../../../policies/rfc-v1-x3.toml"), &[]),
+        ("rfc-v1-x4", include_str!("../../../policies/rfc-v1-x4.toml"), &[]),
+        ("rfc-v1-p04", include_str!("../../../policies/rfc-v1-p04.toml"), &[]),
+        ("rfc-v1-p05", include_str!("../../../policies/rfc-v1-p05.toml"), &[]),
+        ("rfc-v1-p06", include_str!("../../../policies/rfc-v1-p06.toml"), &[]),
+        ("rfc-v1-p07", include_str!("../../../policies/rfc-v1-p07.toml"), &[]),
+        ("rfc-v1-p08", include_str!("../../../policies/rfc-v1-p08.toml"), &[]),
+        ("rfc-v1-p09", include_str!("../../../policies/rfc-v1-p09.toml"), &[]),
+        ("rfc-v1-p11", include_str!("../../../policies/rfc-v1-p11.toml"), &[]),
+        ("rfc-v1-p12", include_str!("../../../policies/rfc-v1-p12.toml"), &[]),
+        ("rfc-v1-p13", include_str!("../../../policies/rfc-v1-p13.toml"), &[]),
+        ("rfc-v1-p14", include_str!("../../../policies/rfc-v1-p14.toml"), &[]),
+        ("rfc-v1-p15", include_str!("../../../policies/rfc-v1-p15.toml"), &[]),
+        ("rfc-v1-p16", include_str!("../../../policies/rfc-v1-p16.toml"), &[]),
+        ("rfc-v2", include_str!("../../../policies/rfc-v2.toml"), &[]),
     ])
 }
 

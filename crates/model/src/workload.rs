@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! tasks      NAME: { instance, delay, loop, phases { NAME: { loop, attributes, events } },
-//!            attributes: cpus, priority, policy, util_min, util_max
+//!            attributes: cpus, priority, policy, util_min, util_max, sched_qos
 //!            events in file order, kind by prefix (run1, sleep_b): run, runtime, sleep, timer }
 //! global     duration, default_policy, calibration; more is accepted without effect
 //! ```
@@ -22,10 +22,12 @@
 mod bind;
 mod events;
 mod json;
+mod qos;
 mod read;
 
 pub(crate) use read::about_in;
 
+use risetime_kernel::sched_qos::SchedQosHint;
 use risetime_kernel::units::{CpuId, Span, Util};
 
 /// As many tasks as a workload may have, instances counted.
@@ -94,6 +96,8 @@ pub struct Attr {
     pub uclamp_min: Option<Util>,
     /// `util_max`; `None`: unchanged (at creation: 1024).
     pub uclamp_max: Option<Util>,
+    /// Hints given to the scheduler, each of which the kernel would take; empty: none.
+    pub qos: Vec<SchedQosHint>,
 }
 
 /// A named run of events.

@@ -23,7 +23,9 @@ fn every_built_in_policy_parses_and_answers_to_its_aliases() {
         let p = Policy::load(e.name).unwrap_or_else(|err| panic!("{err}"));
         assert_eq!((p.name.as_str(), p.about.as_str()), (e.name, e.about.as_str()));
         assert!(!e.about.is_empty());
-        assert_eq!(e.name, format!("linux-{}", p.kernel), "the name says another kernel");
+        if e.name.starts_with("linux-") {
+            assert_eq!(e.name, format!("linux-{}", p.kernel), "the name says another kernel");
+        }
         for alias in e.aliases {
             assert_eq!(Policy::load(alias).as_ref(), Ok(&p));
         }

@@ -1,5 +1,6 @@
 //! What rt-app's JSON means.
 
+use risetime_kernel::sched_qos::{SchedQosHint, SchedQosType};
 use risetime_kernel::units::{CpuId, Span, Util};
 use risetime_model::workload::{Attr, Event, Phase, Repeat, StartAt, Workload};
 use risetime_model::{Platform, workload};
@@ -66,6 +67,7 @@ fn a_file_as_rt_app_users_write_it() {
             nice: Some(-5),
             uclamp_min: Some(Util(100)),
             uclamp_max: None,
+            qos: Vec::new(),
         }
     );
     assert_eq!(
@@ -97,6 +99,7 @@ fn a_file_as_rt_app_users_write_it() {
                     nice: None,
                     uclamp_min: Some(Util(0)),
                     uclamp_max: Some(Util(512)),
+                    qos: Vec::new(),
                 },
             },
         ]
@@ -194,4 +197,17 @@ fn a_busy_phase_after_others_is_where_a_workload_starts() {
     assert_eq!((copy.start_at, copy.tasks), (StartAt::Phase(1), built_in.tasks));
     let first = parse(r#"{"tasks": {"a": {"phases": {"busy": {"run": 1}, "nap": {"sleep": 1}}}}}"#);
     assert_eq!(first.start_at, StartAt::Creation);
+}
+
+#[test]
+fn hints_are_one_or_several_and_a_phase_may_give_them() {
+    let text = r#"{"tasks": {"a": {
+        "sched_qos": {"type": "SCHED_QOS_RAMPUP_MULTIPLIER", "value": 4, "cookie": 0},
+        "phases": {"x": {"run": 1, "sched_qos": [{"type": "rampup_multiplier", "value": 0}]},
+                   "y": {"run": 1, "sched_qos": []}}}}}"#;
+    let w = Workload::parse(text, "w.json").unwrap_or_else(|e| panic!("{e}"));
+    let hint = |value| SchedQosHint { kind: SchedQosType::RampupMultiplier, value, cookie: 0 };
+    assert_eq!(w.tasks[0].attr.qos, [hint(4)]);
+    assert_eq!(w.tasks[0].phases[0].attr.qos, [hint(0)]);
+    assert_eq!(w.tasks[0].phases[1].attr.qos, []);
 }

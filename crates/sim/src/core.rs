@@ -133,7 +133,9 @@ impl Engine<'_> {
         let m = &mut self.m;
         let (c, t) = (&m.cpus[cpu.index()], &mut m.tasks[task.index()]);
         (t.cpu, t.recent_used_cpu, t.state) = (cpu, cpu, State::Runnable);
-        post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, &c.cfs_avg.avg, c.capacity);
+        if !m.series.util_avg_0_on_fork {
+            post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, &c.cfs_avg.avg, c.capacity);
+        }
         if starts {
             self.created_as_in_image(task);
         }
@@ -272,6 +274,7 @@ impl Engine<'_> {
             &mut t.avg,
             t.weight,
         );
+        t.waiting.catch_up(decay, &t.avg);
         t.avg.last_update_time.0 = 0;
         t.cpu = to;
         self.emit(Event::Migrate { task, from, to, why });
@@ -387,6 +390,7 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         let prev = self.m.cpu(cpu).curr;
         self.m.cpu_mut(cpu).cfs.clear_need_resched();
+        self.account_anew(cpu);
         let mut next = self.pick_next(cpu);
         if next.is_none() {
             // Its averages must stand before others are pulled in.
@@ -398,12 +402,14 @@ impl Engine<'_> {
         match next {
             Some(curr) if next == prev => {
                 if self.is_fair(curr) {
+                    self.util_est_switched(cpu, prev, next);
                     self.update_misfit_status(cpu, Some(curr));
                 }
             }
             None if prev.is_none() => self.go_idle(cpu),
             _ => {
                 self.put_prev(cpu, prev, next);
+                self.util_est_switched(cpu, prev, next);
                 self.switch(cpu, prev, next);
             }
         }
@@ -598,6 +604,7 @@ impl Engine<'_> {
                 .uclamp
                 .uclamp_rq_reinc(&mut t.uclamp, &UclampLimits::default());
         }
+        self.take_hints(task, &attr.qos);
         if let Some(cpus) = &attr.cpus {
             let allowed: CpuSet = cpus.iter().copied().collect();
             self.set_cpus_allowed(task, allowed);

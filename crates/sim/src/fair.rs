@@ -21,7 +21,9 @@ use risetime_kernel::pelt_cfs::{
     update_cfs_rq_load_avg,
 };
 use risetime_kernel::units::{CpuId, TaskId, Util};
-use risetime_kernel::util_est::{UtilEst, util_est_dequeue, util_est_enqueue, util_est_update};
+use risetime_kernel::util_est::{
+    UTIL_EST_OFF, UtilEst, util_est_dequeue, util_est_enqueue, util_est_update_rampup,
+};
 use risetime_trace::Event;
 
 /// What [`Engine::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
@@ -50,9 +52,16 @@ impl Engine<'_> {
             let entity = if running { c.cfs.curr() } else { c.cfs.get(task) };
             let (on_rq, delayed) = entity.map_or((false, false), |e| (true, e.sched_delayed));
             let runnable = u64::from(on_rq && !delayed);
+            let waits = runnable == 1 && !running;
+            let wait = m.series.tracks_waiting()
+                && t.waiting.catch_up(decay, &t.avg) | t.waiting.update(decay, now, waits);
             if update_load_avg_se(decay, now, &mut t.avg, t.weight, on_rq, runnable, running) {
                 t.util_est.cfs_se_util_change();
                 self.trace_task(cpu, task);
+            }
+            if wait {
+                let waiting_avg = self.m.task(task).waiting.value();
+                self.emit(Event::WaitingAvg { task, waiting_avg });
             }
         }
         let mut changed = self.update_cfs_rq(cpu);
@@ -60,6 +69,7 @@ impl Engine<'_> {
         let t = &mut self.m.tasks[task.index()];
         if t.avg.last_update_time.0 == 0 && join == Join::Attach {
             attach_entity_load_avg(rev, decay, &mut c.cfs_avg, &mut t.avg, t.weight);
+            t.waiting.attach(decay, &t.avg);
             self.trace_task(cpu, task);
             changed = true;
         } else if join == Join::Detach {
@@ -156,6 +166,9 @@ impl Engine<'_> {
             c.util_est = util_est_dequeue(c.util_est, t.util_est);
         }
         let sleep = matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial);
+        if self.m.cpu(cpu).curr == Some(task) {
+            self.account_anew(cpu);
+        }
         let sample_first = (KernelRev::V6_12..KernelRev::V7_2).contains(&rev);
         if sleep && sample_first {
             self.util_est_sample(cpu, task);
@@ -165,6 +178,15 @@ impl Engine<'_> {
         self.update_load_avg(cpu, task, join);
         if sleep && !sample_first {
             self.util_est_sample(cpu, task);
+        } else if !sleep {
+            self.util_est_running(cpu, task);
+        }
+        if sleep {
+            let cfs = &mut self.m.cpus[cpu.index()].cfs;
+            cfs.clear_delta_exec(task);
+            if let Some(entity) = cfs.get(task) {
+                self.m.tasks[task.index()].slept_at = entity.sum_exec_runtime;
+            }
         }
         if let Dequeued::Yes(entity) = self.m.cpu_mut(cpu).cfs.dequeue(task, kind) {
             self.m.task_mut(task).entity = Some(entity);
@@ -175,14 +197,23 @@ impl Engine<'_> {
     fn util_est_sample(&mut self, cpu: CpuId, task: TaskId) {
         let (rev, capacity) = (self.m.rev, self.m.cpu(cpu).capacity);
         let not_held = self.m.is(Mutant::UtilEstNotHeld);
+        let (off, multiplier) = (self.m.util_est_off(task), self.m.rampup_multiplier(task));
         let t = self.m.task_mut(task);
         let before = t.util_est.value();
         if not_held {
             t.util_est = UtilEst::default();
             return;
         }
-        t.util_est =
-            util_est_update(rev, t.util_est, t.avg.util_avg, t.avg.runnable_avg, capacity, true);
+        if off {
+            t.util_est = UTIL_EST_OFF;
+        } else {
+            if !t.util_est.unchanged() {
+                t.util_avg_dequeued = t.avg.util_avg;
+            }
+            let (util, runnable) = (t.avg.util_avg, t.avg.runnable_avg);
+            t.util_est =
+                util_est_update_rampup(rev, t.util_est, util, runnable, capacity, true, multiplier);
+        }
         let util_est = t.util_est.value();
         if util_est != before {
             self.emit(Event::UtilEst { task, util_est });
@@ -203,10 +234,12 @@ impl Engine<'_> {
 
     /// `task_tick_fair`.
     pub(crate) fn task_tick_fair(&mut self, cpu: CpuId, curr: TaskId) {
+        self.account_anew(cpu);
         if self.m.cpu_mut(cpu).cfs.tick() {
             self.resched_curr(cpu);
         }
         self.update_load_avg(cpu, curr, Join::Stay);
+        self.util_est_update_running(cpu, curr);
         if !self.m.is(Mutant::MisfitAtWakeupOnly) {
             self.update_misfit_status(cpu, Some(curr));
         }

@@ -19,6 +19,7 @@ pub mod placement;
 mod program;
 mod queue;
 pub mod replay;
+mod series;
 mod settings;
 mod setup;
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::cpuset::CpuSet;
 use crate::mutant::{self, Mutant};
 use crate::program::Program;
 use crate::replay::Creating;
+use crate::series::{CpuSeries, Series};
 use crate::topology::SchedDomain;
 use risetime_kernel::KernelRev;
 use risetime_kernel::clock_pelt::RqClock;
@@ -23,15 +24,19 @@ use risetime_kernel::cpu_util::{
 };
 use risetime_kernel::eevdf::{CfsRq, Entity};
 use risetime_kernel::energy_model::EmPerfState;
-use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu};
+use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
+use risetime_kernel::headroom::Decided;
+use risetime_kernel::neighbours::task_util_est_boost;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
+use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::uclamp::{Uclamp, UclampRq, UclampTask, uclamp_rq_is_capped};
 use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight,
 };
 use risetime_kernel::util_est::{UtilEst, task_util_est};
+use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::Platform;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -67,6 +72,10 @@ pub struct Machine {
     pub(crate) background_util: Util,
     /// The thread that creates tasks, if it is one of `tasks`; else it takes no time.
     pub(crate) creator: Option<TaskId>,
+    /// The slice of a task that did not ask for another.
+    pub(crate) base_slice: Span,
+    /// What of the response-time series is switched on.
+    pub(crate) series: Series,
     /// What is broken on purpose.
     pub(crate) mutant: Option<Mutant>,
 }
@@ -109,6 +118,7 @@ pub(crate) struct Cpu {
     /// `rq->has_blocked_load`, and the jiffy in which that was last aged.
     pub(crate) has_blocked_load: bool,
     pub(crate) last_blocked_update: u64,
+    pub(crate) series: CpuSeries,
     /// The timers of the tasks that sleep here.
     pub(crate) timers: BTreeSet<(Instant, TaskId)>,
 }
@@ -224,6 +234,14 @@ pub(crate) struct Task {
     pub(crate) weight: Weight,
     pub(crate) avg: SchedAvg,
     pub(crate) util_est: UtilEst,
+    /// `util_avg` at the last sample of `util_est` (RFC 00/16, patch 9).
+    pub(crate) util_avg_dequeued: Util,
+    /// How long it waits (RFC 00/16, patch 12).
+    pub(crate) waiting: WaitingAvg,
+    /// `sum_exec_runtime` when it last fell asleep.
+    pub(crate) slept_at: u64,
+    /// Its hints (RFC 00/16, patches 10 and 11).
+    pub(crate) qos: SchedQos,
     pub(crate) uclamp: UclampTask,
     /// Its entity while it is off every queue.
     pub(crate) entity: Option<Entity>,
@@ -319,11 +337,21 @@ impl Machine {
     }
     /// `cpu_util_cfs`.
     pub(crate) fn cpu_util_cfs(&self, cpu: CpuId) -> Util {
-        cpu_util::cpu_util_cfs(&self.cfs_util(cpu), self.cpu(cpu).capacity)
+        cpu_util::cpu_util_cfs(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
     }
-    /// `cpu_util_cfs_boost`.
+    /// `cpu_util_cfs_boost`: the runnable boost, unless it is switched off.
     pub(crate) fn cpu_util_cfs_boost(&self, cpu: CpuId) -> Util {
-        cpu_util::cpu_util_cfs_boost(&self.cfs_util(cpu), self.cpu(cpu).capacity)
+        if !self.series.runnable_boost {
+            return self.cpu_util_cfs(cpu);
+        }
+        cpu_util::cpu_util_cfs_boost(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
+    }
+    fn cfs_util_faster(&self, cpu: CpuId) -> CfsUtil {
+        let mut cfs = self.cfs_util(cpu);
+        if let Some(faster) = self.util_est_faster(cpu) {
+            cfs.util_avg = cfs.util_avg.max(faster);
+        }
+        cfs
     }
     /// `cpu_util_without`: as if `p` were nowhere.
     pub(crate) fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util {
@@ -358,7 +386,11 @@ impl Machine {
     }
     /// `util_fits_cpu`.
     pub(crate) fn util_fits(&self, util: Util, min: Util, max: Util, cpu: CpuId) -> Fit {
-        util_fits_cpu(util, min, max, self.capacities(cpu), true)
+        let capacities = self.capacities(cpu);
+        match self.fits_threshold(util, cpu) {
+            Some(fits) => util_fits_cpu_from(fits, util, min, max, capacities, true),
+            None => util_fits_cpu(util, min, max, capacities, true),
+        }
     }
     /// `cpu_overutilized`; never without EAS.
     pub(crate) fn cpu_overutilized(&self, cpu: CpuId) -> bool {
@@ -370,6 +402,9 @@ impl Machine {
     /// `task_util_est(p)`.
     pub(crate) fn task_util_est(&self, task: TaskId) -> Util {
         let t = self.task(task);
+        if self.series.util_est_boost {
+            return task_util_est_boost(t.avg.util_avg, t.util_est);
+        }
         task_util_est(t.avg.util_avg, t.util_est)
     }
     /// `util_fits_cpu` of a task.
@@ -469,6 +504,11 @@ impl DomainView<'_> {
             effective.util = mutant::headroom(effective.util);
         }
         effective
+    }
+    /// `util` of `cpu` with what the governor adds to it before the clamps; `decides`: it is not
+    /// only looked at.
+    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
+        self.machine.dvfs_util(cpu, util, decides)
     }
     /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
     pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {

@@ -1,6 +1,7 @@
 //! The settings this backend knows, and their defaults on a platform.
 
 use crate::governor::{self, schedutil};
+use crate::series;
 use risetime_kernel::eevdf::Tunables;
 use risetime_model::settings::{Catalogue, Default, Group, Param, Range, Settings, Value};
 use risetime_model::{InputError, Platform, Policy};
@@ -113,15 +114,22 @@ const START: &[Param] = &[
 pub fn catalogue() -> Catalogue {
     let mut groups = vec![Group { owner: None, params: KERNEL }];
     groups.extend(governor::groups());
+    groups.push(Group { owner: None, params: series::PARAMS });
     groups.push(Group { owner: None, params: START });
     Catalogue { groups }
 }
 
+/// Tunables that a policy may have of its own, as `NAME.policyN`.
+const PER_POLICY: &[&str] = &["rate_limit_us", series::RESPONSE_TIME];
+
 /// The settings of `policy` on `platform`, all of them.
 ///
 /// Errors: unknown names, values out of range, a tunable of a governor that is not in use, a
-/// `first_cpu` that the platform does not have.
+/// `first_cpu` or policy that the platform does not have.
 pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputError> {
+    let mut policy = policy.clone();
+    let own = take_own(platform, &mut policy)?;
+    let policy = &policy;
     let mut settings = catalogue().resolve(policy, &|param| match param.name {
         "rate_limit_us" => {
             platform.domains.first().map(|d| Value::Int(schedutil::rate_limit_us(policy.kernel, d)))
@@ -135,6 +143,12 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     if settings.int("rate_limit_us").is_some() && !policy.set.contains_key("rate_limit_us") {
         schedutil::add_rate_limits(policy.kernel, platform, &mut settings);
     }
+    if settings.int("sched_pelt_multiplier") == Some(3) {
+        let what = "`sched_pelt_multiplier` is 3, wanted 1, 2 or 4";
+        return Err(InputError::new(&policy.name, what));
+    }
+    settings.0.extend(own);
+    series::add_response_times(platform, &mut settings);
     if let Some(cpu) = settings.int("first_cpu").filter(|c| *c as usize >= platform.nr_cpus()) {
         let last = platform.nr_cpus() - 1;
         return Err(InputError::new(
@@ -143,4 +157,79 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         ));
     }
     Ok(settings)
+}
+
+/// Takes what is meant for single policies out of `policy`, checked like the tunable it belongs to.
+fn take_own(platform: &Platform, policy: &mut Policy) -> Result<Vec<(String, Value)>, InputError> {
+    let tunable = |key: &str| {
+        let (name, of) = key.split_once(".policy")?;
+        PER_POLICY.iter().find(|n| **n == name).map(|name| (*name, of.to_string()))
+    };
+    let mut all = Vec::new();
+    for (key, value) in policy.set.clone() {
+        let Some((name, of)) = tunable(&key) else { continue };
+        policy.set.remove(&key);
+        let known: Vec<String> = platform.domains.iter().map(|d| d.cpus[0].0.to_string()).collect();
+        if !known.contains(&of) {
+            let known = known.join(", policy");
+            let what = format!("there is no such policy: {} has policy{known}", platform.name);
+            return Err(InputError::new(format!("setting {key}={value}"), what));
+        }
+        let as_one = Policy { set: policy.set.clone(), ..policy.clone() }.with(name, value.clone());
+        catalogue().resolve(&Policy { name: policy.name.clone(), ..as_one }, &|_| None)?;
+        all.push((key, value));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(arg: &str) -> Result<Settings, String> {
+        let m1 = Platform::load("m1").expect("built in");
+        resolve(&m1, &Policy::from_arg(arg).expect("a policy")).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_policy_may_have_its_own_tunable() {
+        let s = resolved("linux-6.8+rate_limit_us=70+rate_limit_us.policy4=500").expect("fine");
+        let at = |name| s.int(name);
+        assert_eq!((at("rate_limit_us"), at("rate_limit_us.policy4")), (Some(70), Some(500)));
+        assert_eq!(at("rate_limit_us.policy0"), None);
+    }
+
+    #[test]
+    fn the_response_time_of_each_policy_is_its_own_unless_somebody_says_otherwise() {
+        let of = |arg: &str| {
+            let s = resolved(&format!("linux-6.8{arg}")).expect("fine");
+            ["", ".policy0", ".policy4"].map(|p| s.int(&format!("response_time_ms{p}")))
+        };
+        assert_eq!(of(""), [None; 3], "mainline has no such tunable");
+        assert_eq!(of("+response_time_ms=0"), [Some(22), None, Some(182)]);
+        assert_eq!(of("+response_time_ms=50"), [Some(50), None, None]);
+        assert_eq!(of("+response_time_ms.policy4=90"), [Some(22), None, Some(90)]);
+        assert_eq!(
+            of("+response_time_ms=50+response_time_ms.policy4=0"),
+            [Some(50), None, Some(182)]
+        );
+        let halved = "+response_time_ms=0+sched_pelt_multiplier=2";
+        assert_eq!(of(halved), [Some(11), None, Some(92)]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_said_so() {
+        for (arg, words) in [
+            ("linux-6.8+rate_limit_us.policy1=70", "m1 has policy0, policy4"),
+            ("linux-6.8+response_time_ms.policyx=70", "m1 has policy0, policy4"),
+            ("linux-6.8+response_time_ms.policy4=-1", "wanted a whole number from 0"),
+            ("linux-6.8+governor=performance+rate_limit_us.policy4=70", "is a setting of"),
+            ("linux-6.8+first_cpu.policy4=1", "unknown setting `first_cpu.policy4`"),
+            ("linux-6.8+sched_pelt_multiplier=3", "wanted 1, 2 or 4"),
+            ("linux-6.8+fits_capacity=80", "wanted one of mainline, threshold"),
+        ] {
+            let error = resolved(arg).expect_err(arg);
+            assert!(error.contains(words), "{arg}: {error}");
+        }
+    }
 }

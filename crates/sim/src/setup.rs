@@ -8,26 +8,26 @@ use crate::machine::{
 };
 use crate::program::Program;
 use crate::queue::{Ev, Queue};
+use crate::series::{self, CpuSeries, Series};
 use crate::topology::sched_domains;
 use crate::{governor, placement};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::eevdf::{CfsRq, Entity, Features, LoadWeight, Tunables};
 use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
 use risetime_kernel::opp::FreqTableEntry;
-use risetime_kernel::pelt::{Decay, SchedAvg};
+use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::pelt_cfs::{CfsRqAvg, init_entity_runnable_average};
+use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::uclamp::{UclampRq, UclampTask};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, MicroWatts, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
+use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::platform::Domain;
 use risetime_model::workload::{StartAt, TaskSpec};
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Mainline's half-life; a static, so that every machine shares the tables.
-static DECAY: Decay = Decay::MS32;
 
 /// The signals that a simulation records.
 const SIGNALS: &[&str] = &[
@@ -54,14 +54,21 @@ pub(crate) fn header(e: &Experiment) -> Header {
         clock: "simulated",
         phase_us: e.phase.0 / 1000,
         seed: e.seed,
-        signals: SIGNALS.iter().map(|name| Signal { name, origin: Origin::Simulated }).collect(),
+        signals: signals(e),
         lost: Vec::new(),
     }
 }
 
+fn signals(e: &Experiment) -> Vec<Signal> {
+    let waiting = Series::of(&e.settings).tracks_waiting().then_some("waiting_avg");
+    let names = SIGNALS.iter().copied().chain(waiting);
+    names.map(|name| Signal { name, origin: Origin::Simulated }).collect()
+}
+
 /// What a reader of the result should know.
 pub(crate) fn notes(e: &Experiment) -> Vec<String> {
-    e.workload.without_effect.iter().map(|key| format!("without effect: {key}")).collect()
+    let ignored = e.workload.without_effect.iter().map(|key| format!("without effect: {key}"));
+    ignored.chain(series::notes(e)).collect()
 }
 
 /// The machine with its tasks, before time 0.
@@ -136,10 +143,13 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         base_slice_ns: e.settings.int("base_slice_ns").unwrap_or(700_000).max(1) as u64,
         ..Tunables::of(rev, platform.nr_cpus() as u32, platform.hz)
     };
+    let of_domain: Vec<CpuSeries> =
+        platform.domains.iter().map(|d| CpuSeries::of(platform, d, &e.settings)).collect();
     let cpus: Vec<Cpu> = platform
         .cpus()
         .map(|cpu| Cpu {
             domain: domain_index(platform, cpu),
+            series: of_domain[domain_index(platform, cpu)].clone(),
             capacity: capacity[cpu.index()],
             cpu_capacity: capacity[cpu.index()],
             clock: RqClock::new(Instant(0) + UPTIME),
@@ -178,7 +188,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         cpus,
         domains,
         tasks: Vec::new(),
-        decay: &DECAY,
+        decay: series::decay(&e.settings),
         root: RootDomain {
             overutilized: false,
             overloaded: false,
@@ -197,6 +207,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         tick_offset: Span(0),
         background_util: Util(e.settings.int("background_util").unwrap_or(0).max(0) as u64),
         creator: None,
+        base_slice: Span(tunables.base_slice_ns),
+        series: Series::of(&e.settings),
         mutant: None,
     }
 }
@@ -286,6 +298,10 @@ pub(crate) fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) -> 
         weight,
         avg: init_entity_runnable_average(Some(weight)),
         util_est: UtilEst::default(),
+        util_avg_dequeued: Util(0),
+        waiting: WaitingAvg::default(),
+        slept_at: 0,
+        qos: SchedQos::fork(engine.m.series.rampup_multiplier.unwrap_or(1)),
         uclamp: UclampTask::default(),
         entity: Some(Entity::new(id, load)),
         timer_gen: 0,

@@ -121,6 +121,14 @@ pub enum Event<'a> {
         /// `se->avg.util_est` without its flag bit.
         util_est: Util,
     },
+    /// How long the task waits, recently, has changed (RFC 00/16's `waiting_avg`; only where that
+    /// is switched on).
+    WaitingAvg {
+        /// The task.
+        task: TaskId,
+        /// `se->avg.waiting_avg`.
+        waiting_avg: Util,
+    },
     /// The CPU's cfs signals were updated (`pelt_cfs_tp` of its own runqueue, no group's).
     PeltCfs {
         /// The CPU.
@@ -227,6 +235,10 @@ pub enum Why {
     UclampMax,
     /// Raised by the iowait boost.
     IowaitBoost,
+    /// Raised because tasks wait (RFC 00/16, patch 13).
+    Waiting,
+    /// Util falls, so that no headroom is added (RFC 00/16, patch 14).
+    Decaying,
     /// A fixed choice of the governor (`performance`, `powersave`, `userspace`).
     Fixed,
     /// A real kernel decided, and does not say why.
@@ -255,6 +267,8 @@ impl Why {
             Why::UclampMin => "uclamp_min",
             Why::UclampMax => "uclamp_max",
             Why::IowaitBoost => "iowait_boost",
+            Why::Waiting => "waiting",
+            Why::Decaying => "decaying",
             Why::Fixed => "fixed",
             Why::Unknown => "unknown",
         }

@@ -94,6 +94,7 @@ impl TraceSink for Memory {
                 last_update_time,
             },
             Event::UtilEst { task, util_est } => Event::UtilEst { task, util_est },
+            Event::WaitingAvg { task, waiting_avg } => Event::WaitingAvg { task, waiting_avg },
             Event::PeltCfs {
                 cpu,
                 util_avg,

@@ -447,10 +447,12 @@ fn odd_events() {
         (3, Event::Freq { cpu, freq: KHz(u64::MAX) }),
         (4, Event::Misfit { cpu, task: Some(task) }),
         (5, Event::UtilEst { task, util_est: Util(u64::MAX) }),
+        (5, Event::WaitingAvg { task, waiting_avg: Util(77) }),
         (6, Event::Switch { cpu: CpuId(0), prev: None, next: Some(task) }),
     ]);
     assert_eq!(read.ftrace().len(), 1);
     assert_eq!(read.counter("T4294967295 util_est"), [(5, i64::MAX as u64)]);
+    assert_eq!(read.counter("T4294967295 waiting_avg"), [(5, 77)]);
     assert_eq!(read.ftrace()[0].3.number(6), Some(i32::MAX as u64));
 }
 

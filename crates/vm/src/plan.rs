@@ -33,6 +33,22 @@ const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
     ("start_period_contrib", None),
     ("first_tick_ns", None),
     ("background_util", Some("0")),
+    // The response-time series is in no stock kernel.
+    ("fits_capacity", Some("mainline")),
+    ("sched_pelt_multiplier", Some("1")),
+    ("dvfs_headroom", Some("mainline")),
+    ("response_time_ms", None),
+    ("util_est_running", Some("0")),
+    ("util_est_periodic", Some("0")),
+    ("rampup_multiplier", None),
+    ("util_est_off_at_0", Some("0")),
+    ("waiting_avg", Some("0")),
+    ("waiting_headroom", Some("0")),
+    ("no_decaying_headroom", Some("0")),
+    ("util_avg_0_on_fork", Some("0")),
+    ("util_est_faster", Some("0")),
+    ("util_est_boost", Some("0")),
+    ("runnable_boost", Some("1")),
 ];
 
 /// The scheduler's events.
@@ -78,6 +94,13 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
     let e = experiment;
     simulated_only(e)?;
     let workload = e.workload.bind(&e.platform)?;
+    if let Some(task) = workload.tasks.iter().find(|t| has_hints(t)) {
+        return Err(InputError::new(
+            format!("task `{}`", task.comm),
+            "`sched_qos` is the response-time series', no stock kernel takes it",
+        )
+        .hint("leave it out, or run it with --backend sim"));
+    }
     let governor = e.settings.name("governor").unwrap_or("schedutil").to_string();
     let first_cpu = first_cpu(e, &workload.tasks[0]);
     let mut settings = Vec::new();
@@ -132,6 +155,13 @@ pub(crate) fn bare(platform: &Platform, modules: &[String]) -> Job {
 }
 
 fn simulated_only(e: &Experiment) -> Result<(), InputError> {
+    if let Some((name, v)) = e.policy.set.iter().find(|(name, _)| name.contains('.')) {
+        return Err(InputError::new(
+            format!("setting {name}={v}"),
+            "cpufreq-dt has one tunable for all policies",
+        )
+        .hint("set it for all, or run it with --backend sim"));
+    }
     for (name, idle) in SIMULATED_ONLY {
         match e.policy.set.get(*name) {
             Some(v) if Some(v.to_string().as_str()) != *idle => {
@@ -220,6 +250,10 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
     let capacity =
         |c: &CpuId| e.platform.domain_of(*c).map_or(u64::MAX, |d| e.platform.domains[d].capacity.0);
     mask.iter().copied().min_by_key(|c| (capacity(c), c.0)).unwrap_or(CpuId(0))
+}
+
+fn has_hints(t: &TaskSpec) -> bool {
+    !t.attr.qos.is_empty() || t.phases.iter().any(|phase| !phase.attr.qos.is_empty())
 }
 
 fn task(t: &TaskSpec, e: &Experiment) -> Task {

@@ -47,6 +47,9 @@ pub struct Entity {
     pub sched_delayed: bool,
     /// The task clock when its running time was last accounted, in ns.
     pub exec_start: u64,
+    /// How long it ran until then, since the accounting before, in ns (`delta_exec`, which only the
+    /// response-time series keeps: RFC 00/16, patch 8).
+    pub delta_exec: u64,
     /// All its running time, in ns.
     pub sum_exec_runtime: u64,
 }
@@ -67,6 +70,7 @@ impl Entity {
             vprot: 0,
             sched_delayed: false,
             exec_start: 0,
+            delta_exec: 0,
             sum_exec_runtime: 0,
         }
     }

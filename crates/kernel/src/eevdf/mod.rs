@@ -207,6 +207,7 @@ impl CfsRq {
             return false;
         }
         curr.exec_start = self.clock_task;
+        curr.delta_exec = ran;
         curr.sum_exec_runtime = curr.sum_exec_runtime.wrapping_add(ran);
         curr.vruntime = curr.vruntime.wrapping_add(curr.load.calc_delta_fair(self.delta_rev, ran));
         let served = self.update_deadline();
@@ -217,6 +218,13 @@ impl CfsRq {
         let resched = served || self.unprotected();
         self.need_resched |= resched;
         resched
+    }
+
+    /// Forgets how long the queued `id` ran at its last accounting.
+    pub fn clear_delta_exec(&mut self, id: TaskId) {
+        if let Some(entity) = self.get_mut(id) {
+            entity.delta_exec = 0;
+        }
     }
 
     /// Whether, by this kernel, the running entity's lost protection alone ends its turn.

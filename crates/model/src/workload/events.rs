@@ -27,7 +27,7 @@ pub(super) enum Key {
 }
 
 /// Keys that are recognised by their whole name; the second column: may a phase have it?
-pub(super) const PROPERTIES: [(&str, bool); 9] = [
+pub(super) const PROPERTIES: [(&str, bool); 10] = [
     ("cpus", true),
     ("delay", false),
     ("instance", false),
@@ -35,6 +35,7 @@ pub(super) const PROPERTIES: [(&str, bool); 9] = [
     ("phases", false),
     ("policy", true),
     ("priority", true),
+    ("sched_qos", true),
     ("util_max", true),
     ("util_min", true),
 ];

@@ -370,6 +370,7 @@ impl<'a> Reader<'a> {
                 *slot = Some(Util(u64::try_from(n).unwrap_or(reset)));
                 body.clamp_at = Some(prop.value.range());
             }
+            "sched_qos" => body.attr.qos = self.sched_qos(prop, what)?,
             // `instance`, `delay` and `phases` are read where the task is.
             _ => {}
         }

@@ -4,6 +4,7 @@
 use super::Style;
 use super::page::{Ink, Line, Page, Table, pad, width, wrap};
 use crate::words;
+use risetime_kernel::sched_qos::SchedQosType;
 use risetime_model::platform::{Domain, cpu_ranges};
 use risetime_model::settings::{Default, Range};
 use risetime_model::workload::{Attr, Event, Phase, Repeat, TaskSpec};
@@ -320,6 +321,10 @@ fn attributes(a: &Attr) -> Vec<String> {
     }
     if let Some(u) = a.uclamp_max {
         out.push(format!("util_max {}", u.0));
+    }
+    for hint in &a.qos {
+        let name = SchedQosType::ALL.iter().find(|(_, kind)| *kind == hint.kind);
+        out.push(format!("{} {}", name.map_or("hint", |(name, _)| name), hint.value));
     }
     out
 }

@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 use risetime_analysis::*;
+use risetime_kernel::sched_qos::{SchedQosHint, SchedQosType};
 use risetime_kernel::units::*;
 use risetime_model::platform::{Domain, IdleState, Opp};
 use risetime_model::workload::{Attr, Event, Phase, Repeat, StartAt, TaskSpec};
@@ -367,6 +368,7 @@ pub(crate) fn workload() -> Workload {
         nice: Some(-5),
         uclamp_min: Some(Util(300)),
         uclamp_max: Some(Util(800)),
+        qos: vec![SchedQosHint { kind: SchedQosType::RampupMultiplier, value: 3, cookie: 0 }],
     };
     let frame = Phase {
         name: "frame".into(),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! perf(cpu)  = max(min, min(1.25 · util, max))       util, min, max: effective_cpu_util()
+//!              (in place of 1.25 what the response-time series says: [`crate::series`])
 //! raw freq   = freq_max · max over the domain's CPUs of perf / capacity
 //! next freq  = lowest OPP ≥ raw freq
 //! ```
@@ -16,9 +17,11 @@
 use super::{Descriptor, FreqRequest, Governor};
 use crate::machine::DomainView;
 use risetime_kernel::KernelRev;
+use risetime_kernel::headroom::Decided;
+use risetime_kernel::pelt::Decay;
+use risetime_kernel::response_time::sugov_calc_freq_response_ms;
 use risetime_kernel::schedutil::{
-    IowaitBoost, cpufreq_policy_transition_delay_us, get_next_freq, sugov_effective_cpu_perf,
-    sugov_rate_limit_passed,
+    IowaitBoost, cpufreq_policy_transition_delay_us, get_next_freq, sugov_rate_limit_passed,
 };
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_model::Platform;
@@ -29,14 +32,48 @@ use risetime_trace::Why;
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "schedutil",
     doc: "frequency follows the scheduler's utilisation signals",
-    params: &[Param {
-        name: "rate_limit_us",
-        doc: "shortest time between two changes of frequency",
-        unit: "µs",
-        range: Range::Int(0, 10_000_000),
-        default: Default::Derived("from the domains' transition latency, by kernel generation"),
-        kernel_name: "cpufreq/schedutil/rate_limit_us",
-    }],
+    params: &[
+        Param {
+            name: "rate_limit_us",
+            doc: "shortest time between two changes of frequency; of one policy: rate_limit_us.policyN",
+            unit: "µs",
+            range: Range::Int(0, 10_000_000),
+            default: Default::Derived("from the domains' transition latency, by kernel generation"),
+            kernel_name: "cpufreq/schedutil/rate_limit_us",
+        },
+        Param {
+            name: "response_time_ms",
+            doc: "time from the lowest to the highest frequency, 0 = the policy's own (patch 6 of RFC 00/16); of one policy: response_time_ms.policyN",
+            unit: "ms",
+            range: Range::Int(0, 1_000_000),
+            default: Default::Unset,
+            kernel_name: "cpufreq/schedutil/response_time_ms",
+        },
+        Param {
+            name: "dvfs_headroom",
+            doc: "room above util: mainline = a quarter; update_delay = what it grows until the frequency can change again (patch 5 of RFC 00/16)",
+            unit: "",
+            range: Range::OneOf(&["mainline", "update_delay"]),
+            default: Default::Unset,
+            kernel_name: "",
+        },
+        Param {
+            name: "waiting_headroom",
+            doc: "room above util is at least what the CPU's tasks wait, waiting_avg (patch 13 of RFC 00/16)",
+            unit: "",
+            range: Range::Int(0, 1),
+            default: Default::Unset,
+            kernel_name: "",
+        },
+        Param {
+            name: "no_decaying_headroom",
+            doc: "no room above a util that is less than at the last look (patch 14 of RFC 00/16)",
+            unit: "",
+            range: Range::Int(0, 1),
+            default: Default::Unset,
+            kernel_name: "",
+        },
+    ],
     make: |platform, domain, settings| Box::new(Schedutil::new(platform, domain, settings)),
 };
 
@@ -49,6 +86,19 @@ pub(crate) fn rate_limit_us(kernel: KernelRev, domain: &Domain) -> i64 {
         latency,
         domain.transition_delay_us.unwrap_or(0),
     ))
+}
+
+/// The limit in force in a domain, in µs.
+pub(crate) fn rate_limit_in_force(settings: &Settings, domain: &Domain) -> u64 {
+    let us = settings.int(&rate_limit_of(domain)).or(settings.int("rate_limit_us")).unwrap_or(0);
+    us.clamp(0, i64::from(u32::MAX)) as u64
+}
+
+/// The default `response_time_ms` of a domain's policy (RFC 00/16, patch 6).
+pub(crate) fn response_time_ms(decay: &Decay, domain: &Domain) -> u64 {
+    let max = domain.freq_max();
+    let second = domain.opps.iter().rev().map(|o| o.freq).find(|f| *f < max).unwrap_or(max);
+    sugov_calc_freq_response_ms(decay, domain.capacity, max, second)
 }
 
 /// Adds the limits of domains whose default differs from the first domain's, which is
@@ -102,10 +152,8 @@ struct Need {
 impl Schedutil {
     fn new(platform: &Platform, domain: usize, settings: &Settings) -> Schedutil {
         let domain = &platform.domains[domain];
-        let us =
-            settings.int(&rate_limit_of(domain)).or(settings.int("rate_limit_us")).unwrap_or(0);
         Schedutil {
-            rate_limit_us: us.clamp(0, i64::from(u32::MAX)) as u32,
+            rate_limit_us: rate_limit_in_force(settings, domain) as u32,
             last_freq_update: Instant(0),
             need_freq_update: true,
             next_freq: KHz(0),
@@ -116,11 +164,11 @@ impl Schedutil {
     }
 
     /// `sugov_get_util` for one CPU, with the reason for the result.
-    fn need_of(domain: &DomainView<'_>, cpu: CpuId, boost: Util) -> Need {
+    fn need_of(domain: &DomainView<'_>, cpu: CpuId, boost: Util, decides: bool) -> Need {
         let eff = domain.effective_cpu_util(cpu);
         let util = eff.util.max(boost);
-        let perf = sugov_effective_cpu_perf(util, eff.min, eff.max);
-        let wanted = sugov_effective_cpu_perf(util, Util(0), Util(u64::MAX));
+        let (wanted, decided) = domain.dvfs_util(cpu, util, decides);
+        let perf = wanted.min(eff.max).max(eff.min);
         let why = if perf > wanted {
             Why::UclampMin
         } else if perf < wanted && perf < Util(domain.capacity().0) {
@@ -128,7 +176,11 @@ impl Schedutil {
         } else if boost > eff.util {
             Why::IowaitBoost
         } else {
-            Why::Util
+            match decided {
+                Decided::Growth => Why::Util,
+                Decided::Waiting => Why::Waiting,
+                Decided::Decaying => Why::Decaying,
+            }
         };
         Need { util: perf, why }
     }
@@ -143,7 +195,7 @@ impl Schedutil {
             if consume {
                 self.cpus[i].iowait = iowait;
             }
-            let need = Schedutil::need_of(domain, cpu, boost);
+            let need = Schedutil::need_of(domain, cpu, boost, consume);
             if need.util > most.util {
                 most = need;
             }

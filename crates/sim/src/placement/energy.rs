@@ -14,7 +14,6 @@ use crate::machine::{FreqDomain, Machine};
 use risetime_kernel::cpu_util::TaskUtil;
 use risetime_kernel::energy_model::{EmPerfDomain, em_cpu_energy};
 use risetime_kernel::fits::Fit;
-use risetime_kernel::schedutil::sugov_effective_cpu_perf;
 use risetime_kernel::uclamp::UclampId;
 use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
 use risetime_trace::Why;
@@ -167,13 +166,14 @@ fn max_util(
 ) -> Util {
     let t = m.task(task);
     let perf = |&cpu: &CpuId| {
-        let mut eff = m.effective(cpu, m.cpu_util(cpu, Some(p), dst, true));
+        let mut eff = m.effective(cpu, m.cpu_util(cpu, Some(p), dst, m.series.runnable_boost));
         if dst == Some(cpu) {
             eff.min = eff.min.max(t.clamps().min);
             let idle = m.cpu(cpu).uclamp.uclamp_rq_is_idle();
             eff.max = if idle { t.clamps().max } else { eff.max.max(t.clamps().max) };
         }
-        sugov_effective_cpu_perf(eff.util, eff.min, eff.max)
+        // As posted, the energy estimate, too, counts as the last look at this CPU's util.
+        m.dvfs_util(cpu, eff.util, true).0.min(eff.max).max(eff.min)
     };
     domain.cpus.iter().map(perf).max().unwrap_or_default()
 }

@@ -282,3 +282,20 @@ fn a_newly_idle_cpu_pulls() {
         only,
     );
 }
+
+#[test]
+fn the_response_time_series_climbs_in_plain_time() {
+    let e = experiment(m1(), rampup(), "rfc-v1", &[], Span::from_ms(1200));
+    let about = "util_est rises a tick at a time from util's first rise on; frequencies follow at PELT's boundaries";
+    check("rfc_v1", about, &e, 1, 0..36_000, everything);
+}
+
+#[test]
+fn a_falling_util_gives_up_its_headroom() {
+    let workload = tasks(r#""p": { "cpus": [0], "loop": -1, "run": 3000, "sleep": 30000 }"#);
+    let e = experiment(m1(), workload, "rfc-v1", &[], Span::from_ms(200));
+    let about = "a periodic task under the whole series: no headroom where util falls";
+    check("rfc_v1_periodic", about, &e, 0, 60_000..135_000, |l| {
+        l.contains(" kHz") || l.contains("util_est")
+    });
+}

@@ -2,6 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use risetime_kernel::sched_qos::{SchedQosHint, SchedQosType};
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span, Util};
 use risetime_model::Experiment;
 use risetime_model::platform::{Domain, IdleState, Opp, Platform};
@@ -19,7 +20,11 @@ pub(super) fn experiments() -> impl Strategy<Value = Experiment> {
             let mut set = set;
             set.push(("governor", Value::Name(governor.into())));
             let allowed = |k: &str| match k {
-                "rate_limit_us" => governor == "schedutil",
+                "rate_limit_us"
+                | "response_time_ms"
+                | "dvfs_headroom"
+                | "waiting_headroom"
+                | "no_decaying_headroom" => governor == "schedutil",
                 "scaling_setspeed" => governor == "userspace",
                 _ => true,
             };
@@ -36,9 +41,46 @@ fn policies() -> impl Strategy<Value = (&'static str, &'static str)> {
 }
 
 fn settings(nr_cpus: u32) -> impl Strategy<Value = Vec<(&'static str, Value)>> {
-    let int = |name: &'static str, range: std::ops::Range<i64>| {
-        prop::option::weighted(0.3, range).prop_map(move |v| v.map(|v| (name, Value::Int(v))))
+    (general(nr_cpus), series()).prop_map(|(general, series)| [general, series].concat())
+}
+
+fn int(
+    name: &'static str,
+    range: std::ops::Range<i64>,
+) -> impl Strategy<Value = Option<(&'static str, Value)>> {
+    prop::option::weighted(0.3, range).prop_map(move |v| v.map(|v| (name, Value::Int(v))))
+}
+
+/// The switches of the response-time series: any of them, or (half the time) none.
+fn series() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
+    let name = |name: &'static str, values: &'static [&'static str]| {
+        let value = prop::sample::select(values);
+        prop::option::weighted(0.3, value)
+            .prop_map(move |v| v.map(|v| (name, Value::Name(v.into()))))
     };
+    let margins = name("fits_capacity", &["threshold", "threshold-tick", "rfc"]);
+    let headroom = name("dvfs_headroom", &["update_delay"]);
+    let multiplier = prop::option::weighted(0.3, prop::sample::select(&[1, 2, 4][..]))
+        .prop_map(|m| m.map(|m| ("sched_pelt_multiplier", Value::Int(m))));
+    let all = (
+        (margins, headroom, multiplier, int("response_time_ms", 0..500)),
+        (int("util_est_running", 0..2), int("util_est_periodic", 0..2)),
+        (int("rampup_multiplier", 0..20), int("util_est_off_at_0", 0..2)),
+        (
+            int("waiting_avg", 0..2),
+            int("waiting_headroom", 0..2),
+            int("no_decaying_headroom", 0..2),
+        ),
+        (int("util_avg_0_on_fork", 0..2), int("runnable_boost", 0..2)),
+        (int("util_est_faster", 0..2), int("util_est_boost", 0..2)),
+    )
+        .prop_map(|((a, b, c, d), (e, f), (g, h), (i, j, k), (l, m), (n, o))| {
+            [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o].into_iter().flatten().collect()
+        });
+    prop_oneof![Just(Vec::new()), all]
+}
+
+fn general(nr_cpus: u32) -> impl Strategy<Value = Vec<(&'static str, Value)>> {
     let placement =
         prop_oneof![3 => Just(None), 1 => Just(Some(("placement", Value::Name("prev".into()))))];
     (
@@ -200,10 +242,13 @@ fn attrs(nr_cpus: u32) -> impl Strategy<Value = Attr> {
     });
     let nice = prop::option::weighted(0.3, -20..20i8);
     let clamps = prop::option::weighted(0.3, (0..1025u64, 0..1025u64));
-    (cpus, nice, clamps).prop_map(|(cpus, nice, clamps)| Attr {
+    let hint = |value| SchedQosHint { kind: SchedQosType::RampupMultiplier, value, cookie: 0 };
+    let qos = prop::option::weighted(0.3, 0..20i64).prop_map(move |v| v.map(hint));
+    (cpus, nice, clamps, qos).prop_map(|(cpus, nice, clamps, qos)| Attr {
         cpus,
         nice,
         uclamp_min: clamps.map(|(a, b)| Util(a.min(b))),
         uclamp_max: clamps.map(|(a, b)| Util(a.max(b))),
+        qos: qos.into_iter().collect(),
     })
 }

@@ -8,6 +8,7 @@ mod contract;
 mod decisions;
 mod generate;
 mod properties;
+mod series;
 
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::settings::Value;

@@ -8,7 +8,7 @@
 //!   Migrate                        ftrace sched_migrate_task; instant on the thread, with the reason
 //!   Freq                           ftrace cpu_frequency for each CPU of the domain
 //!   Idle                           ftrace cpu_idle
-//!   PeltTask, UtilEst              counters of the thread
+//!   PeltTask, UtilEst, WaitingAvg  counters of the thread
 //!   PeltCfs, PeltPressure,
 //!   CpuCapacity                    counters of the CPU
 //!   FreqRequest                    counters and an instant of the domain's governor, with the reason
@@ -538,6 +538,10 @@ impl<W: io::Write> TraceSink for Writer<W> {
             }
             Event::UtilEst { task, util_est } => {
                 self.counter(at, Track::TaskUtilEst, task.0, util_est.0, |w| Some(w.thread(task)));
+            }
+            Event::WaitingAvg { task, waiting_avg } => {
+                let thread = |w: &mut Self| Some(w.thread(task));
+                self.counter(at, Track::TaskWaiting, task.0, waiting_avg.0, thread);
             }
             Event::PeltCfs { cpu, util_avg, runnable_avg, util_est, .. } => {
                 let track = |w: &mut Self| Some(w.cpu(cpu));

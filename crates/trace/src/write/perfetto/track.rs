@@ -26,6 +26,8 @@ pub(super) enum Track {
     // Counters of a domain.
     RequestFreq,
     RequestUtil,
+    // A counter of a thread; here, so that the others keep their numbers.
+    TaskWaiting,
 }
 
 impl Track {
@@ -38,6 +40,7 @@ impl Track {
             Track::TaskUtil => ("util_avg", "of 1024"),
             Track::TaskRunnable => ("runnable_avg", "of 1024"),
             Track::TaskUtilEst => ("util_est", "of 1024"),
+            Track::TaskWaiting => ("waiting_avg", "of 1024"),
             Track::CfsUtil => ("cfs util_avg", "of 1024"),
             Track::CfsRunnable => ("cfs runnable_avg", "of 1024"),
             Track::CfsUtilEst => ("cfs util_est", "of 1024"),

@@ -1,0 +1,438 @@
+//! Each mechanism of the response-time series acts, and by its own formula: the trace of a ramp on
+//! the M1 held against the arithmetic.
+
+use super::experiment;
+use crate::Simulator;
+use risetime_kernel::approximate::approximate_util_avg;
+use risetime_kernel::neighbours::util_est_faster;
+use risetime_kernel::pelt::Decay;
+use risetime_kernel::response_time::sugov_apply_response_time;
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_model::{Platform, Workload};
+use risetime_trace::{Backend, Event, Header, TraceSink, Why};
+
+/// One look of schedutil at the little CPUs, with the signals of CPU0 at that moment.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: Instant,
+    util: Util,
+    why: Why,
+    cfs_util: Util,
+    runnable: Util,
+    util_est: Util,
+}
+
+/// What a test wants to know of a run.
+#[derive(Default)]
+struct Seen {
+    looks: Vec<Look>,
+    /// When, its util and its estimate, when a task counted as misfit for the first time.
+    misfit: Option<(Instant, Util, Util)>,
+    util: Util,
+    util_est: Util,
+    cfs: (Util, Util, Util),
+    /// Every value of task 0's estimate.
+    estimates: Vec<(Instant, u64)>,
+    /// Every value of task 0's util.
+    utils: Vec<(Instant, u64)>,
+}
+
+impl TraceSink for Seen {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        match *event {
+            Event::PeltTask { task: TaskId(0), util_avg, .. } => {
+                self.util = util_avg;
+                self.utils.push((at, util_avg.0));
+            }
+            Event::UtilEst { task: TaskId(0), util_est } => {
+                self.util_est = util_est;
+                self.estimates.push((at, util_est.0));
+            }
+            Event::PeltCfs { cpu: CpuId(0), util_avg, runnable_avg, util_est, .. } => {
+                self.cfs = (util_avg, runnable_avg, util_est);
+            }
+            Event::Misfit { task: Some(_), .. } => {
+                self.misfit.get_or_insert((at, self.util, self.util_est));
+            }
+            Event::FreqRequest { cpu: CpuId(0), util, why, .. } => {
+                let (cfs_util, runnable, util_est) = self.cfs;
+                self.looks.push(Look { at, util, why, cfs_util, runnable, util_est });
+            }
+            _ => {}
+        }
+    }
+    fn end(&mut self, _: Instant) {}
+}
+
+fn run(workload: Workload, policy: &str, ms: u64) -> Seen {
+    let m1 = Platform::load("m1").expect("built in");
+    let e = experiment(m1, workload, policy, &[], Span::from_ms(ms));
+    let mut seen = Seen::default();
+    Simulator.run(&e, &mut seen).expect("runs");
+    seen
+}
+
+fn rampup(policy: &str) -> Seen {
+    run(Workload::load("rampup").expect("built in"), policy, 1300)
+}
+
+/// The looks at which util, and nothing else, decided, each with the util schedutil started from.
+fn decided(seen: &Seen) -> Vec<(Look, Util)> {
+    let busy = seen.looks.iter().filter(|l| l.at > Instant(1_002_000_000) && l.cfs_util.0 > 0);
+    let from = |l: &Look| (*l, l.cfs_util.max(l.runnable).max(l.util_est).min(Util(459)));
+    let all: Vec<_> =
+        busy.filter(|l| !matches!(l.why, Why::UclampMin | Why::UclampMax)).map(from).collect();
+    assert!(all.len() > 10, "{}", all.len());
+    all
+}
+
+#[test]
+fn the_margin_is_where_the_formula_has_it() {
+    for (fits_capacity, threshold) in [("mainline", 368), ("rfc", 445), ("threshold-tick", 238)] {
+        let policy = format!("linux-6.8+rate_limit_us=2000+fits_capacity={fits_capacity}");
+        let seen = rampup(&policy);
+        let (_, at, _) = seen.misfit.expect("a misfit task");
+        let before = seen.utils.iter().map(|(_, u)| *u).rfind(|u| *u < at.0).expect("it rose");
+        assert!(before < threshold && threshold <= at.0, "{policy}: {before}, then {at}");
+    }
+}
+
+#[test]
+fn headroom_is_growth_until_the_frequency_can_change_again() {
+    for limit in [0, 2000, 10_000] {
+        let policy = format!("linux-6.8+rate_limit_us={limit}+dvfs_headroom=update_delay");
+        for (look, util) in decided(&rampup(&policy)) {
+            let wanted = approximate_util_avg(&Decay::MS32, util, limit.max(1000));
+            assert_eq!(look.util, wanted.min(Util(459)), "{limit} {look:?}");
+        }
+    }
+    for (look, util) in decided(&rampup("linux-6.8")) {
+        assert_eq!(look.util, Util(util.0 * 5 / 4).min(Util(459)), "mainline {look:?}");
+    }
+}
+
+#[test]
+fn a_shorter_response_time_raises_util_before_the_headroom() {
+    // The little CPUs' own is 22 ms.
+    for (ms, mult) in [(11, 2048), (22, 1024), (44, 512)] {
+        for (look, util) in decided(&rampup(&format!("linux-6.8+response_time_ms={ms}"))) {
+            let scaled = sugov_apply_response_time(util, mult);
+            assert_eq!(look.util, Util(scaled.0 * 5 / 4).min(Util(459)), "{ms} {look:?}");
+        }
+    }
+}
+
+#[test]
+fn a_multiplied_time_halves_the_time_to_any_util() {
+    let to_450 = |multiplier| {
+        let policy = format!(
+            "linux-6.8+governor=performance+first_cpu=4+sched_pelt_multiplier={multiplier}"
+        );
+        let seen = rampup(&policy);
+        let (at, _) = seen
+            .utils
+            .iter()
+            .find(|(at, u)| at.0 > 1_000_000_000 && *u >= 450)
+            .expect("gets there");
+        (at.0 - 1_001_000_000) as f64 / 1e6
+    };
+    let [one, two, four] = [1, 2, 4].map(to_450);
+    assert!((28.0..31.0).contains(&one), "{one}");
+    assert!((one - two - one / 2.0).abs() < 1.2, "{one} {two}");
+    assert!((one - four - one * 0.75).abs() < 1.5, "{one} {four}");
+}
+
+/// The estimate while task 0 is busy, at every tick of the first burst.
+fn climb(policy: &str) -> Vec<u64> {
+    let seen = rampup(policy);
+    let busy = seen.estimates.iter().filter(|(at, _)| *at > Instant(1_001_700_000));
+    busy.map(|(_, est)| *est).collect()
+}
+
+#[test]
+fn the_estimate_rises_in_plain_time_at_every_tick() {
+    for multiplier in [1, 2, 3] {
+        let policy = format!(
+            "linux-6.8+util_est_running=1+util_est_periodic=1+rampup_multiplier={multiplier}"
+        );
+        let found = climb(&policy);
+        let mut est = found[0];
+        // Up to where it moves to a big CPU, in the middle of a tick.
+        let little = found.iter().enumerate().skip(1).take_while(|(_, est)| **est < 368);
+        for (n, next) in little {
+            let wanted = approximate_util_avg(&Decay::MS32, Util(est), 1000 * multiplier).0;
+            if n == 1 && *next != wanted {
+                // What the task had run in its tick when it became busy.
+                assert!(*next < wanted && *next > est, "{next} {wanted}");
+                est = *next;
+                continue;
+            }
+            assert_eq!(*next, wanted, "multiplier {multiplier}, value {n}");
+            est = *next;
+        }
+    }
+}
+
+#[test]
+fn the_climb_begins_with_the_first_rise_of_util() {
+    let policy = "linux-6.8+util_est_running=1";
+    let onset = |periodic: &str| {
+        let seen = rampup(&format!("{policy}{periodic}"));
+        let start = Instant(1_001_700_000);
+        let first = |all: &[(Instant, u64)]| {
+            all.iter().find(|(at, u)| *at > start && *u > 0).expect("it rises").0
+        };
+        (first(&seen.estimates), first(&seen.utils))
+    };
+    let (est, util) = onset("+util_est_periodic=1");
+    assert_eq!(est, util, "not before util_avg rose");
+    let (est, util) = onset("");
+    assert!(est.0 + 5_000_000 < util.0, "at the first tick: {est} before {util}");
+}
+
+#[test]
+fn a_multiplier_of_0_switches_the_estimate_off_only_with_patch_15() {
+    let base = "linux-6.8+util_est_running=1+util_est_periodic=1";
+    let off = rampup(&format!("{base}+rampup_multiplier=0+util_est_off_at_0=1"));
+    assert_eq!(off.estimates, [], "never anything but 0");
+    let slow = rampup(&format!("{base}+rampup_multiplier=0"));
+    assert!(slow.estimates.iter().any(|(_, est)| *est > 0), "sampled at sleep, never raised");
+    let on = rampup(&format!("{base}+rampup_multiplier=1+util_est_off_at_0=1"));
+    assert!(on.estimates.iter().any(|(_, est)| *est > 500));
+}
+
+fn tasks(json: &str) -> Workload {
+    Workload::parse(&format!("{{ \"tasks\": {{ {json} }} }}"), "scenario").expect("a workload")
+}
+
+#[test]
+fn a_hint_is_the_tasks_own_and_counts_only_with_sched_qos() {
+    let first_500 = |policy: &str, hint: &str| {
+        let task = format!(r#""busy": {{ "run": 1000000{hint} }}"#);
+        let seen = run(tasks(&task), policy, 300);
+        let at = seen.estimates.iter().find(|(_, est)| *est >= 500);
+        at.map(|(at, _)| at.0 / 1_000_000)
+    };
+    let four = r#", "sched_qos": { "type": "rampup_multiplier", "value": 4 }"#;
+    let base = "linux-6.8+util_est_running=1";
+    let with = format!("{base}+rampup_multiplier=1");
+    let (one, hinted) = (first_500(&with, ""), first_500(&with, four));
+    assert_eq!((one, hinted), (Some(33), Some(8)));
+    assert_eq!(first_500(base, four), one, "no sched-qos: the hint is not heard");
+    assert_eq!(first_500(&format!("{base}+rampup_multiplier=4"), ""), hinted, "as the default");
+    // Whoever says something is not moved by the default.
+    assert_eq!(first_500(&format!("{base}+rampup_multiplier=1024"), four), hinted);
+    let e = experiment(
+        Platform::load("m1").expect("built in"),
+        tasks(&format!(r#""busy": {{ "run": 1000{four} }}"#)),
+        base,
+        &[],
+        Span::from_ms(5),
+    );
+    let notes = Simulator.run(&e, &mut ()).expect("runs").notes;
+    assert!(notes.iter().any(|n| n.contains("`sched_qos` of task `busy`")), "{notes:?}");
+}
+
+/// As posted: `delta_exec` is that of the last accounting, so that what ran before another task
+/// woke beside it is lost, and the estimate stays behind the running time.
+#[test]
+fn time_before_a_neighbours_wakeup_is_lost_as_posted() {
+    let beside = |neighbour: &str| {
+        let json = format!(r#""busy": {{ "cpus": [0], "run": 1000000 }}{neighbour}"#);
+        let seen = run(tasks(&json), "linux-6.8+util_est_running=1+governor=performance", 60);
+        seen.estimates.last().expect("it ran").1
+    };
+    let alone = beside("");
+    let short = r#", "short": { "cpus": [0], "delay": 400, "loop": -1, "run": 10, "timer": { "ref": "unique", "period": 1000 } }"#;
+    let with = beside(short);
+    assert!(with + 200 < alone, "{with} of {alone}");
+}
+
+/// Every look with its reason, and every value of each task's waiting.
+#[derive(Default)]
+struct Reasons {
+    looks: Vec<(Util, Why)>,
+    waiting: [Vec<u64>; 2],
+    first_util: Vec<Option<Util>>,
+}
+
+impl TraceSink for Reasons {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, _: Instant, event: &Event<'_>) {
+        match *event {
+            Event::FreqRequest { util, why, .. } => self.looks.push((util, why)),
+            Event::WaitingAvg { task, waiting_avg } => {
+                self.waiting[task.index()].push(waiting_avg.0);
+            }
+            Event::TaskNew { .. } => self.first_util.push(None),
+            Event::PeltTask { task, util_avg, .. } => {
+                self.first_util[task.index()].get_or_insert(util_avg);
+            }
+            _ => {}
+        }
+    }
+    fn end(&mut self, _: Instant) {}
+}
+
+fn reasons(json: &str, policy: &str, ms: u64) -> Reasons {
+    let m1 = Platform::load("m1").expect("built in");
+    let e = experiment(m1, tasks(json), policy, &[], Span::from_ms(ms));
+    let mut seen = Reasons::default();
+    Simulator.run(&e, &mut seen).expect("runs");
+    seen
+}
+
+const SHARED: &str =
+    r#""a": { "cpus": [0], "run": 1000000 }, "b": { "cpus": [0], "run": 1000000 }"#;
+
+#[test]
+fn two_on_a_cpu_wait_half_the_time() {
+    let seen = reasons(SHARED, "linux-6.8+governor=performance+waiting_avg=1", 1000);
+    for all in &seen.waiting {
+        let last = &all[all.len() - 40..];
+        let mean = last.iter().sum::<u64>() / last.len() as u64;
+        assert!((480..545).contains(&mean), "{mean}");
+    }
+    let untold = reasons(SHARED, "linux-6.8", 100);
+    assert!(untold.waiting.iter().all(Vec::is_empty), "only where it is switched on");
+}
+
+#[test]
+fn waiting_alone_decides_nothing_and_its_headroom_does() {
+    let three = |policy: &str| {
+        let one = |name: &str| {
+            format!(
+                r#""{name}": {{ "cpus": [0], "loop": -1, "run": 1000,
+                    "timer": {{ "ref": "unique", "period": 20000 }} }}"#
+            )
+        };
+        let json = format!("{}, {}", one("a"), one("b"));
+        reasons(&json, policy, 1000).looks
+    };
+    let plain = three("linux-6.8+rate_limit_us=0+runnable_boost=0");
+    assert_eq!(three("linux-6.8+rate_limit_us=0+runnable_boost=0+waiting_avg=1"), plain);
+    let counted = three("linux-6.8+rate_limit_us=0+runnable_boost=0+waiting_headroom=1");
+    assert!(counted.iter().any(|(_, why)| *why == Why::Waiting), "{counted:?}");
+    assert!(!plain.iter().any(|(_, why)| *why == Why::Waiting));
+    let sum = |looks: &[(Util, Why)]| {
+        looks.iter().map(|(util, _)| util.0).sum::<u64>() / looks.len() as u64
+    };
+    assert!(sum(&counted) > sum(&plain), "{} {}", sum(&counted), sum(&plain));
+}
+
+/// With `placement=prev`, since the energy estimate of a wakeup counts as a look, as posted.
+#[test]
+fn a_decaying_util_gets_no_headroom() {
+    let periodic = r#""p": { "cpus": [0], "loop": -1, "run": 3000, "sleep": 30000 }"#;
+    let policy = "linux-6.8+rate_limit_us=0+placement=prev+no_decaying_headroom=1";
+    let looks = run(tasks(periodic), policy, 1000).looks;
+    let (mut last, mut decaying) = (Util(0), 0);
+    for look in looks {
+        let util = look.cfs_util.max(look.runnable).max(look.util_est).min(Util(459));
+        let wanted = if util < last { util } else { Util(util.0 * 5 / 4) };
+        assert_eq!(look.util, wanted.min(Util(459)), "{look:?} after {last}");
+        decaying += usize::from(util < last);
+        last = util;
+    }
+    assert!(decaying > 10, "{decaying}");
+    let estimated = run(tasks(periodic), "linux-6.8+rate_limit_us=0+no_decaying_headroom=1", 1000);
+    assert!(estimated.looks.iter().any(|l| l.why == Why::Decaying), "at its falls asleep");
+}
+
+#[test]
+fn a_new_task_starts_with_nothing_on_request() {
+    let first = |policy: &str| reasons(SHARED, policy, 20).first_util;
+    let mainline = first("linux-6.8");
+    assert!(mainline[0].is_some_and(|u| u >= Util(229)), "half the CPU: {mainline:?}");
+    let series = first("linux-6.8+util_avg_0_on_fork=1");
+    assert!(series.iter().all(|u| *u == Some(Util(0))), "{series:?}");
+}
+
+#[test]
+fn contention_counts_unless_it_is_switched_off() {
+    let most = |policy: &str| {
+        let light = r#""a": { "cpus": [0], "loop": -1, "run": 2000, "sleep": 20000 },
+                       "b": { "cpus": [0], "loop": -1, "run": 2000, "sleep": 20000 }"#;
+        let looks = reasons(light, policy, 2000).looks;
+        looks.iter().map(|(util, _)| util.0).sum::<u64>() / looks.len() as u64
+    };
+    let (with, without) = (most("linux-6.8"), most("linux-6.8+runnable_boost=0"));
+    assert!(with > without, "{with:?} {without:?}");
+    assert_eq!(most("linux-6.8+runnable_boost=1"), with);
+}
+
+/// With UTIL_EST_FASTER: what schedutil starts from is at least twice the running time's util.
+#[test]
+fn util_est_faster_is_twice_the_running_time() {
+    let seen = rampup("linux-6.8+util_est_faster=1+rate_limit_us=0");
+    let last = seen.looks.iter().rfind(|l| l.at < Instant(1_020_000_000)).expect("a look");
+    let plain = rampup("linux-6.8+rate_limit_us=0");
+    let without = plain.looks.iter().rfind(|l| l.at < Instant(1_020_000_000)).expect("a look");
+    assert!(last.util.0 > without.util.0 + 150, "{last:?} {without:?}");
+    for look in seen.looks.iter().filter(|l| l.at > Instant(1_004_000_000) && l.at <= last.at) {
+        // It became busy 1.7 ms into its second.
+        let ran = look.at.0 - 1_001_748_000;
+        let at_least = util_est_faster(&Decay::MS32, ran).0 * 5 / 4;
+        assert!(look.util.0 + 3 >= at_least.min(459), "{look:?}: {at_least}");
+    }
+}
+
+#[test]
+fn util_est_boost_makes_a_growing_task_misfit_earlier() {
+    // A util_est of some 170, then busy.
+    let grows = || {
+        tasks(
+            r#""t": { "loop": 1, "phases": {
+                "light": { "loop": 30, "run": 3000, "sleep": 17000 },
+                "busy": { "loop": -1, "run": 1000000 } } }"#,
+        )
+    };
+    let at = |policy: &str| {
+        let seen = run(grows(), policy, 1500);
+        seen.misfit.map(|(at, util, est)| (at.0 / 1_000_000, util.0, est.0)).expect("misfit")
+    };
+    let (plain, boosted) = (at("linux-6.8"), at("linux-6.8+util_est_boost=1"));
+    assert!(boosted.1 < plain.1 && boosted.0 <= plain.0, "{plain:?} {boosted:?}");
+    let (_, util, est) = boosted;
+    assert!(est > 0 && util + (util - est) / 2 >= 368, "{boosted:?}");
+}
+
+/// Every built-in policy runs on every built-in platform, and one with a name of the series
+/// differs from the kernel below it where it says it does.
+#[test]
+fn every_preset_runs_on_every_platform() {
+    for policy in risetime_model::library::policies() {
+        for platform in risetime_model::library::platforms() {
+            for workload in ["rampup", "periodic"] {
+                let e = experiment(
+                    Platform::load(platform.name).expect("built in"),
+                    Workload::load(workload).expect("built in"),
+                    policy.name,
+                    &[],
+                    Span::from_ms(1200),
+                );
+                let outcome = Simulator.run(&e, &mut ()).unwrap_or_else(|error| {
+                    panic!("{} on {}: {error}", policy.name, platform.name)
+                });
+                assert!(outcome.events > 100, "{} on {}", policy.name, platform.name);
+                assert_eq!(outcome.notes, Vec::<String>::new());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_margin_that_wraps_is_said_so() {
+    let mut platform = Platform::load("m1").expect("built in");
+    platform.hz = 250;
+    platform.domains[0].capacity = risetime_kernel::units::Capacity(60);
+    let notes = |policy: &str| {
+        let workload = Workload::load("idle").expect("built in");
+        let e = experiment(platform.clone(), workload, policy, &[], Span::from_ms(1));
+        Simulator.run(&e, &mut ()).expect("runs").notes
+    };
+    let said = notes("rfc-v1");
+    assert!(said.len() == 1 && said[0].contains("capacity 60 (CPU0)"), "{said:?}");
+    assert_eq!(notes("linux-6.11"), Vec::<String>::new());
+}
