@@ -242,6 +242,10 @@ pub(crate) struct Verify {
     /// All six must hold
     #[arg(long, conflicts_with = "share")]
     pub(crate) strict: bool,
+    /// From N start phases on both sides: the medians of the time to the top OPP may be 5 % apart
+    #[arg(long, value_name = "N", conflicts_with_all = ["all", "experiment", "mutants"],
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) phases: Option<u32>,
     /// How to print the verdict
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,

@@ -34,19 +34,42 @@ fn exit(holds: bool) -> ExitCode {
 }
 
 fn one(args: &Verify, vm: &Vm, experiment: &Experiment) -> Result<ExitCode, Failure> {
-    let reference = risetime_lab::record(vm, experiment)?;
     let mode = match args.mode {
         VerifyMode::Free => Mode::Free,
         VerifyMode::Given => Mode::Given,
     };
-    let found = risetime_lab::verify(experiment, &reference, mode)?;
-    let wanted = if args.strict { found.comparison.checks.len() } else { usize::from(args.share) };
+    let wanted = if args.strict { 6 } else { usize::from(args.share) };
     let name = format!(
         "{} on {} under {}",
         experiment.workload.name, experiment.platform.name, experiment.policy.name
     );
+    if let Some(n) = args.phases {
+        return phases(args, vm, experiment, (n, mode, wanted, &name));
+    }
+    let reference = risetime_lab::record(vm, experiment)?;
+    let found = risetime_lab::verify(experiment, &reference, mode)?;
     output::print(&page(args.format, &name, release(&reference), &found, wanted))?;
     Ok(exit(found.comparison.held() >= wanted))
+}
+
+/// The experiment from several start phases, with a bar on standard error.
+fn phases(
+    args: &Verify,
+    vm: &Vm,
+    experiment: &Experiment,
+    (n, mode, wanted, name): (u32, Mode, usize, &str),
+) -> Result<ExitCode, Failure> {
+    let bar = ProgressBar::new(n.into());
+    let (phased, release) = risetime_lab::verify_phases(vm, experiment, n, mode, wanted, |k| {
+        bar.set_position(k.into())
+    })?;
+    bar.finish_and_clear();
+    let reference = format!("Linux {release} in a virtual machine");
+    output::print(&match args.format {
+        TextOrJson::Json => json::verify_phases(name, &release, mode, &phased),
+        TextOrJson::Text => text::verify_phases(name, &reference, mode, &phased, &output::style()),
+    })?;
+    Ok(exit(phased.holds()))
 }
 
 fn release(reference: &Memory) -> &str {

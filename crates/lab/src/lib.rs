@@ -13,4 +13,6 @@ mod verify;
 pub use phases::{PhaseRuns, phase_spans, run_again, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit};
 pub use run::{Run, record, run};
-pub use verify::{Case, Recorded, SET_SEED, Verification, beside, catch, set, set_holds, verify};
+pub use verify::{
+    Case, Recorded, SET_SEED, Verification, beside, catch, set, set_holds, verify, verify_phases,
+};

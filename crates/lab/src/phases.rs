@@ -11,7 +11,7 @@ use risetime_model::Experiment;
 use risetime_trace::{Backend, RunError};
 
 /// Start phase `k` for ticks of `tick`: k · 7.618 ticks, rounded down to ns.
-fn phase_span(tick: Span, k: u32) -> Span {
+pub(crate) fn phase_span(tick: Span, k: u32) -> Span {
     Span(u64::from(k) * tick.0 * 7618 / 1000)
 }
 

@@ -12,12 +12,12 @@
 //! Left out: the curves of the plots (the Perfetto file has them).
 
 use crate::words::round3;
-use risetime_analysis::verify::{Caught, Check, Comparison, Judged};
+use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
     Burst, CpuPhases, CpuResult, Level, PhaseSummary, Reach, ReachPhases, RunResult, RunningPhases,
     Spread, TaskPhases, TaskResult,
 };
-use risetime_kernel::units::CpuId;
+use risetime_kernel::units::{CpuId, Span};
 use risetime_model::Value as Setting;
 use serde_json::{Value, json};
 
@@ -71,6 +71,28 @@ fn check(c: &Check) -> Value {
         "name": c.name, "measured": number(c.measured), "band": number(c.band), "unit": c.unit,
         "holds": c.holds, "why": c.why,
     })
+}
+
+/// One experiment from several start phases, for a program.
+pub fn verify_phases(experiment: &str, release: &str, mode: Mode, phased: &Phased) -> String {
+    let ms = |s: Option<Span>| s.map(|s| round3(s.as_ms()));
+    let phases: Vec<Value> = phased
+        .phases
+        .iter()
+        .map(|p| {
+            json!({
+                "phase_us": p.phase.0 / 1000, "reference_ms": ms(p.reference),
+                "simulated_ms": ms(p.candidate), "held": p.comparison.held(),
+            })
+        })
+        .collect();
+    let (was, is) = phased.medians_ms();
+    print(&json!({
+        "schema": SCHEMA, "experiment": experiment, "kernel": release, "mode": mode.as_str(),
+        "top_opp": phases, "median_reference_ms": was.map(round3),
+        "median_simulated_ms": is.map(round3), "deviation_pct": phased.deviation_pct().map(round3),
+        "band_pct": phased.band_pct(), "wanted": phased.wanted, "holds": phased.holds(),
+    }))
 }
 
 /// The set of experiments, judged, for a program; `holds` if each one and nine tenths of all

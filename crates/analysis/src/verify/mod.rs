@@ -13,9 +13,11 @@
 
 mod checks;
 mod curve;
+mod phased;
 
 pub use checks::{Check, Comparison, Mode, compare};
 pub use curve::{Curve, Stretch};
+pub use phased::{Phase, Phased};
 
 /// One experiment of a set, judged in both modes.
 #[derive(Clone, Debug, PartialEq)]

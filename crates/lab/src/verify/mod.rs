@@ -15,8 +15,9 @@ mod set;
 pub use mutants::{Recorded, catch};
 pub use set::{Case, SET_SEED, set, set_holds};
 
+use crate::phases::phase_span;
 use crate::run::record;
-use risetime_analysis::verify::{Comparison, Curve, Mode, compare};
+use risetime_analysis::verify::{Comparison, Curve, Mode, Phase, Phased, compare};
 use risetime_kernel::KernelRev;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
@@ -25,7 +26,7 @@ use risetime_model::{Experiment, Platform, Workload};
 use risetime_sim::Replay;
 use risetime_sim::mutant::Mutant;
 use risetime_sim::replay::{CpuImage, Creator, DomainImage, Given, Image, Kthread, Signal, Turn};
-use risetime_trace::{Event, Memory, RunError, SwitchOut};
+use risetime_trace::{Backend, Event, Memory, RunError, SwitchOut};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -66,6 +67,44 @@ pub fn verify(
     mode: Mode,
 ) -> Result<Verification, RunError> {
     verify_with(experiment, reference, mode, None)
+}
+
+/// Runs `experiment` from `n` start phases on `reference` and on the simulator, and holds each pair
+/// together. `progress` hears of each.
+///
+/// Errors: as [`verify`]; the reference's own.
+pub fn verify_phases(
+    reference: &dyn Backend,
+    experiment: &Experiment,
+    n: u32,
+    mode: Mode,
+    wanted: usize,
+    mut progress: impl FnMut(u32),
+) -> Result<(Phased, String), RunError> {
+    let mut phased = Phased { phases: Vec::new(), wanted };
+    let (mut tick, mut release) = (experiment.platform.tick(), String::new());
+    for k in 0..n {
+        let phase = phase_span(tick, k);
+        let one = Experiment {
+            phase: experiment.phase + phase,
+            duration: experiment.duration + phase,
+            ..experiment.clone()
+        };
+        let trace = record(reference, &one)?;
+        let found = verify(&one, &trace, mode)?;
+        if let Some(header) = trace.header() {
+            tick = header.platform.tick();
+            release.clone_from(&header.kernel_release);
+        }
+        phased.phases.push(Phase {
+            phase: one.phase,
+            reference: found.reference.top_opp(&one.platform),
+            candidate: found.simulated.top_opp(&one.platform),
+            comparison: found.comparison,
+        });
+        progress(k + 1);
+    }
+    Ok((phased, release))
 }
 
 /// The same with a simulator that has one mechanism broken.

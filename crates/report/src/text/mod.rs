@@ -18,7 +18,7 @@ pub use demo::{Demo, Next, Published, demo};
 pub use lists::{Finding, Severity, findings, names, param_table, platform, policy, workload};
 pub use phases::phases;
 pub use run::run;
-pub use verify::{Verified, mutants, verify, verify_set};
+pub use verify::{Verified, mutants, verify, verify_phases, verify_set};
 
 /// How text is to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

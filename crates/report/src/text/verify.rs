@@ -13,7 +13,8 @@ use super::Style;
 use super::page::{Ink, Page, Table};
 use super::plot::{Curve as Drawn, Plot};
 use crate::words::one;
-use risetime_analysis::verify::{Caught, Check, Comparison, Curve, Judged};
+use risetime_analysis::verify::{Caught, Check, Comparison, Curve, Judged, Mode, Phased};
+use risetime_kernel::units::Span;
 
 /// Rows of the picture.
 const ROWS: usize = 14;
@@ -63,6 +64,52 @@ pub fn verify(v: &Verified<'_>, style: &Style) -> String {
             &format!("Not read at the start, so not aligned: {}.", v.unread.join("; ")),
         );
     }
+    page.finish()
+}
+
+/// One experiment from several start phases: how long until full speed, on both sides?
+pub fn verify_phases(
+    experiment: &str,
+    reference: &str,
+    mode: Mode,
+    phased: &Phased,
+    style: &Style,
+) -> String {
+    let mut page = Page::new(style);
+    let title = format!(
+        "{experiment} · {reference} · {} · {} start phases",
+        mode.as_str(),
+        phased.phases.len()
+    );
+    page.hanging("", Ink::Title, &title);
+    page.blank();
+    let ms = |x: Option<f64>| x.map_or("never".to_string(), one);
+    let mut table = Table::new(["start phase µs", "top OPP after ms", "simulated", "checks"]);
+    for p in &phased.phases {
+        let span = |s: Option<Span>| ms(s.map(Span::as_ms));
+        let held = format!("{}/{}", p.comparison.held(), p.comparison.checks.len());
+        let phase = format!("{}", p.phase.0 / 1000);
+        table.row([phase, span(p.reference), span(p.candidate), held]);
+    }
+    let (was, is) = phased.medians_ms();
+    table.row(["median".to_string(), ms(was), ms(is), String::new()]);
+    page.table(0, &table);
+    page.blank();
+    let apart = phased.deviation_pct();
+    let apart =
+        apart.map_or("only one of them comes to the top".into(), |d| format!("{} % apart", one(d)));
+    let ink = if phased.holds() { Ink::Good } else { Ink::Bad };
+    let fewest = phased.phases.iter().map(|p| p.comparison.held()).min().unwrap_or(0);
+    page.hanging(
+        "",
+        ink,
+        &format!(
+            "The medians are {apart}, {} % may be; at least {fewest} checks hold in each phase, {} \
+             wanted.",
+            one(phased.band_pct()),
+            phased.wanted
+        ),
+    );
     page.finish()
 }
 
