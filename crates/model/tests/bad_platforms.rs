@@ -174,7 +174,7 @@ fn every_fault_in_a_policy_has_one_clear_message() {
     for (from, to) in [
         ("6.8", "6"),
         ("6.8", "6.7"),
-        ("6.8", "7.3"),
+        ("6.8", "7.4"),
         ("6.8", "6.x"),
         ("6.8", "6.99999999"),
         ("kernel = \"6.8\"", "kernel = 6.8"),
