@@ -9,8 +9,14 @@ use std::io::Read;
 use std::process::ExitCode;
 
 pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
-    const ALL: [What; 5] =
-        [What::Platforms, What::Workloads, What::Policies, What::Governors, What::Placements];
+    const ALL: [What; 6] = [
+        What::Platforms,
+        What::Workloads,
+        What::Policies,
+        What::Studies,
+        What::Governors,
+        What::Placements,
+    ];
     let kinds = what.map_or(ALL.to_vec(), |w| vec![w]);
     let style = output::style();
     let pages: Vec<String> = kinds
@@ -19,6 +25,7 @@ pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
             What::Platforms => text::names("platforms", &entries(&library::platforms()), &style),
             What::Policies => text::names("policies", &entries(&library::policies()), &style),
             What::Workloads => text::names("workloads", &entries(&library::workloads()), &style),
+            What::Studies => text::names("studies", &entries(&library::studies()), &style),
             What::Governors => {
                 let rows = risetime_sim::governor::REGISTRY
                     .iter()
