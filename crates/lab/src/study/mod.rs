@@ -53,12 +53,32 @@ pub fn reproduce(
     })
 }
 
+/// Could every experiment of the study be run?
+///
+/// Errors: a platform, workload, policy or setting that does not exist.
+pub fn check_study(study: &Study) -> Result<(), InputError> {
+    for figure in &study.figures {
+        let Some(setup) = &figure.setup else { continue };
+        let place = place(study, figure);
+        experiment(setup, &setup.policy, &place)?;
+        let scores = figure.lists.iter().filter(|l| l.quantity == Quantity::Score);
+        for row in scores.flat_map(|l| &l.rows) {
+            experiment(setup, &row.at.to_string(), &place)?;
+        }
+    }
+    Ok(())
+}
+
+fn place(study: &Study, figure: &Figure) -> String {
+    format!("study {}: figure {}", study.name, figure.id)
+}
+
 fn reproduce_figure(
     study: &Study,
     figure: &Figure,
     phases: u32,
 ) -> Result<ReproducedFigure, RunError> {
-    let place = format!("study {}: figure {}", study.name, figure.id);
+    let place = place(study, figure);
     let mut out = ReproducedFigure {
         id: figure.id.clone(),
         place: figure.place.clone(),

@@ -19,7 +19,7 @@ pub use demo::{Demo, Next, Published, demo};
 pub use lists::{Finding, Severity, findings, names, param_table, platform, policy, workload};
 pub use phases::phases;
 pub use run::run;
-pub use study::study;
+pub use study::{study, study_contents};
 pub use verify::{Verified, mutants, verify, verify_set};
 
 /// How text is to look.

@@ -10,6 +10,7 @@ use super::Style;
 use super::page::{Ink, Line, Page, Table};
 use crate::words::round3;
 use risetime_analysis::study::{JudgedRow, Reproduced, ReproducedFigure, score};
+use risetime_model::Study;
 
 /// Are the document's numbers right?
 pub fn study(study: &Reproduced, style: &Style) -> String {
@@ -33,6 +34,28 @@ pub fn study(study: &Reproduced, style: &Style) -> String {
             study.phases
         ),
     );
+    page.finish()
+}
+
+/// What does this study hold?
+pub fn study_contents(study: &Study, style: &Style) -> String {
+    let mut page = Page::new(style);
+    page.hanging("", Ink::Title, &format!("{}: {}", study.name, study.about));
+    page.hanging("", Ink::Dim, &study.source);
+    page.blank();
+    let mut table = Table::new(["figure", "rows", "quantities"]);
+    for f in &study.figures {
+        let rows: usize = f.lists.iter().map(|l| l.rows.len()).sum();
+        let mut quantities: Vec<&str> = f.lists.iter().map(|l| l.quantity.as_str()).collect();
+        quantities.dedup();
+        table.row([f.id.clone(), rows.to_string(), quantities.join(", ")]);
+    }
+    page.table(0, &table);
+    for f in &study.figures {
+        page.blank();
+        page.hanging(&format!("{}: ", f.id), Ink::Strong, &f.place);
+        page.paragraph(2, Ink::Plain, &f.about);
+    }
     page.finish()
 }
 
