@@ -12,6 +12,7 @@ mod machine;
 mod phases;
 mod result;
 mod rise;
+pub mod study;
 mod task;
 pub mod verify;
 

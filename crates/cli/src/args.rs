@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Run one workload on one platform under one or several policies
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(Run),
-    /// List platforms, policies, workloads, governors, placements or settings
+    /// List platforms, policies, workloads, studies, governors, placements or settings
     List(List),
     /// Show a platform, policy or workload (a name or a file)
     #[command(
@@ -51,6 +51,11 @@ pub(crate) enum Command {
         after_long_help = "Examples:\n  risetime verify rampup --platform m1\n  risetime verify rampup --platform m1 --uclamp-max 0 --mode given\n  risetime verify my-app.json --platform my-soc.toml --kernel arch/arm64/boot/Image"
     )]
     Verify(Verify),
+    /// Run a document's experiments, and print its numbers beside ours
+    #[command(
+        after_long_help = "Examples:\n  risetime reproduce\n      the response-time series of August 2024: every figure of its cover letter\n  risetime reproduce rfc-2024 --figure x1 --plot x1.svg\n      one figure, with the published and our curves drawn over each other\n  risetime reproduce my-study.toml --format json\n\nExit code 1: less than nine tenths of the counted rows hold."
+    )]
+    Reproduce(Reproduce),
     /// A real kernel on a virtual SoC: get kernels and QEMU, look around in one
     #[command(subcommand)]
     Vm(Vm),
@@ -251,6 +256,25 @@ pub(crate) struct Verify {
     pub(crate) format: TextOrJson,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Reproduce {
+    /// A built-in study (`risetime list studies`) or a study file
+    #[arg(default_value = "rfc-2024")]
+    pub(crate) study: String,
+    /// Only the figures of these names; may be repeated
+    #[arg(long, value_name = "ID")]
+    pub(crate) figure: Vec<String>,
+    /// Start phases of each experiment
+    #[arg(long, value_name = "N", default_value_t = risetime_lab::STUDY_PHASES, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) phases: u32,
+    /// How to print the rows
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    pub(crate) format: TextOrJson,
+    /// Draw published and measured curves over each other into this SVG file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+}
+
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VerifyMode {
     /// It decides everything itself
@@ -271,6 +295,7 @@ pub(crate) enum What {
     Platforms,
     Policies,
     Workloads,
+    Studies,
     Governors,
     Placements,
     Settings,

@@ -3,14 +3,20 @@
 use crate::args::{Check, Show, What};
 use crate::output::{self, Failure};
 use risetime_model::library::{self, Entry};
-use risetime_model::{InputError, Platform, Policy, Workload};
+use risetime_model::{InputError, Platform, Policy, Study, Workload};
 use risetime_report::text;
 use std::io::Read;
 use std::process::ExitCode;
 
 pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
-    const ALL: [What; 5] =
-        [What::Platforms, What::Workloads, What::Policies, What::Governors, What::Placements];
+    const ALL: [What; 6] = [
+        What::Platforms,
+        What::Workloads,
+        What::Policies,
+        What::Studies,
+        What::Governors,
+        What::Placements,
+    ];
     let kinds = what.map_or(ALL.to_vec(), |w| vec![w]);
     let style = output::style();
     let pages: Vec<String> = kinds
@@ -19,6 +25,7 @@ pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
             What::Platforms => text::names("platforms", &entries(&library::platforms()), &style),
             What::Policies => text::names("policies", &entries(&library::policies()), &style),
             What::Workloads => text::names("workloads", &entries(&library::workloads()), &style),
+            What::Studies => text::names("studies", &entries(&library::studies()), &style),
             What::Governors => {
                 let rows = risetime_sim::governor::REGISTRY
                     .iter()
@@ -50,6 +57,7 @@ enum Noun {
     Platform(Platform),
     Policy(Policy),
     Workload(Workload),
+    Study(Study),
 }
 
 /// A built-in of any kind by its name; a file by its ending and, for TOML, by its contents.
@@ -64,17 +72,25 @@ fn load(name: &str) -> Result<Noun, InputError> {
     if builtin(library::policies(), bare) {
         return Policy::from_arg(name).map(Noun::Policy);
     }
+    if builtin(library::studies(), name) {
+        return Study::load(name).map(Noun::Study);
+    }
     if builtin(library::workloads(), name) || name.ends_with(".json") {
         return Workload::load(name).map(Noun::Workload);
     }
     if !name.ends_with(".toml") && !name.contains('/') {
-        let all = [library::platforms(), library::policies(), library::workloads()].concat();
+        let all =
+            [library::platforms(), library::policies(), library::workloads(), library::studies()]
+                .concat();
         let known: Vec<&str> = all.iter().map(|e| e.name).collect();
         return Err(InputError::new(
             name,
             format!("nothing of that name; built in are {}", known.join(", ")),
         )
         .hint("a file is recognised by its ending, .toml or .json"));
+    }
+    if beginning(name).lines().any(|l| l.trim() == "[[figure]]") {
+        return Study::load(name).map(Noun::Study);
     }
     // A policy has no frequency domains; whatever else it may be, read it as a platform.
     match Policy::load(name) {
@@ -86,14 +102,16 @@ fn load(name: &str) -> Result<Noun, InputError> {
     }
 }
 
-/// By its beginning, which is enough to tell and costs no more for a gigabyte.
-fn looks_like_policy(path: &str) -> bool {
+/// The first of a file, which is enough to tell what it is and costs no more for a gigabyte.
+fn beginning(path: &str) -> String {
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path).and_then(|f| f.take(1 << 16).read_to_end(&mut bytes));
-    let text = String::from_utf8_lossy(&bytes);
-    read.is_ok()
-        && !text.contains("[[domain]]")
-        && text.lines().any(|l| l.trim_start().starts_with("kernel"))
+    read.map(|_| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+fn looks_like_policy(path: &str) -> bool {
+    let text = beginning(path);
+    !text.contains("[[domain]]") && text.lines().any(|l| l.trim_start().starts_with("kernel"))
 }
 
 pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
@@ -111,6 +129,7 @@ pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
     output::print(&match noun {
         Noun::Platform(p) => text::platform(&p, &style),
         Noun::Workload(w) => text::workload(&w, &style),
+        Noun::Study(s) => text::study_contents(&s, &style),
         Noun::Policy(p) => {
             let resolved = match &args.platform {
                 Some(platform) => Some(risetime_sim::resolve(&Platform::load(platform)?, &p)?),
@@ -127,6 +146,7 @@ fn source(name: &str, noun: &Noun) -> Result<String, Failure> {
         Noun::Platform(_) => library::platforms(),
         Noun::Policy(_) => library::policies(),
         Noun::Workload(_) => library::workloads(),
+        Noun::Study(_) => library::studies(),
     };
     match entries.iter().find(|e| e.name == name || e.aliases.contains(&name)) {
         Some(entry) => Ok(entry.text.to_string()),
@@ -176,6 +196,10 @@ fn check_one(
                 "workload",
                 w.without_effect.iter().map(|k| format!("without effect: {k}")).collect(),
             ))
+        }
+        Noun::Study(s) => {
+            risetime_lab::check_study(&s)?;
+            Ok(("study", Vec::new()))
         }
         Noun::Policy(p) => {
             let platform = match platform {

@@ -7,6 +7,7 @@ mod args;
 mod demo;
 mod library;
 mod output;
+mod reproduce;
 mod run;
 mod this_machine;
 mod verify;
@@ -35,6 +36,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::Capture(args) => this_machine::capture(args),
         Command::Doctor(args) => this_machine::doctor(args.format),
         Command::Verify(args) => verify::verify(args),
+        Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Vm(args) => vm::vm(args),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -8,11 +8,13 @@
 mod phases;
 mod request;
 mod run;
+mod study;
 mod verify;
 
 pub use phases::{PhaseRuns, phase_spans, run_again, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit};
 pub use run::{Run, record, run};
+pub use study::{STUDY_PHASES, check_study, reproduce};
 pub use verify::{
     Case, Recorded, SET_SEED, Verification, beside, catch, set, set_holds, verify, verify_phases,
 };

@@ -10,6 +10,7 @@ pub mod library;
 pub mod platform;
 pub mod policy;
 pub mod settings;
+pub mod study;
 mod toml_in;
 pub mod workload;
 
@@ -17,6 +18,7 @@ pub use experiment::Experiment;
 pub use platform::Platform;
 pub use policy::Policy;
 pub use settings::{Catalogue, Param, Settings, Value};
+pub use study::Study;
 pub use workload::Workload;
 
 /// A fault in what a person wrote: where it is, what is wrong, and what to do.

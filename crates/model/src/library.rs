@@ -21,6 +21,8 @@ pub fn platforms() -> Vec<Entry> {
     toml_entries(&[
         ("laptop4", include_str!("../../../platforms/laptop4.toml"), &[]),
         ("m1", include_str!("../../../platforms/m1.toml"), &[]),
+        ("mobile200", include_str!("../../../platforms/mobile200.toml"), &[]),
+        ("pixel6", include_str!("../../../platforms/pixel6.toml"), &[]),
     ])
 }
 
@@ -69,6 +71,11 @@ pub fn workloads() -> Vec<Entry> {
             aliases: &[],
         })
         .collect()
+}
+
+/// The built-in studies, by name.
+pub fn studies() -> Vec<Entry> {
+    toml_entries(&[("rfc-2024", include_str!("../../../studies/rfc-2024.toml"), &[])])
 }
 
 type Raw = (&'static str, &'static str, &'static [&'static str]);

@@ -6,6 +6,7 @@
 
 use crate::InputError;
 use crate::input::{lower_first, nearest, one_line, place, printable};
+use crate::study::Decimal;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
@@ -181,6 +182,51 @@ impl<'d> Table<'d> {
         Ok(Some(tables))
     }
 
+    /// A number or text.
+    pub(crate) fn cell(&self, key: &'static str) -> Result<Cell<'d>, InputError> {
+        let value = self.get(key).ok_or_else(|| self.missing(key))?;
+        self.as_cell(key, value.get_ref())
+    }
+
+    fn as_cell(&self, key: &str, value: &'d DeValue<'d>) -> Result<Cell<'d>, InputError> {
+        match value {
+            DeValue::String(s) => Ok(Cell::Text(s)),
+            value => match decimal(value) {
+                Some(number) => Ok(Cell::Number(number)),
+                None => Err(self.wrong_type(key, value, "a plain number or text")),
+            },
+        }
+    }
+
+    /// A list of pairs of cells and of tables, which errors call `name 1`, `name 2`, …; `None` if
+    /// absent.
+    pub(crate) fn opt_items(
+        &self,
+        key: &'static str,
+        name: &str,
+    ) -> Result<Option<Vec<Item<'d>>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let DeValue::Array(list) = value.get_ref() else {
+            return Err(self.wrong_type(key, value.get_ref(), "a list"));
+        };
+        let mut items = Vec::new();
+        for (i, item) in list.iter().enumerate() {
+            let name = format!("{name} {}", i + 1);
+            items.push(match item.get_ref() {
+                DeValue::Table(map) => Item::Table(self.child(&name, item.span().start, map)),
+                DeValue::Array(pair) if pair.len() == 2 => Item::Pair(
+                    self.as_cell(key, pair[0].get_ref())?,
+                    self.as_cell(key, pair[1].get_ref())?,
+                ),
+                other => {
+                    let what = format!("{name} is {}, wanted a pair or a table", describe(other));
+                    return Err(self.error_at(item.span().start, what));
+                }
+            });
+        }
+        Ok(Some(items))
+    }
+
     fn child(&self, name: &str, at: usize, map: &'d DeTable<'d>) -> Table<'d> {
         let sep = if self.what.is_empty() { "" } else { ": " };
         let what = format!("{}{sep}{name}", self.what);
@@ -213,6 +259,42 @@ pub(crate) enum Scalar<'d> {
     Text(&'d str),
     /// A whole number.
     Int(i64),
+}
+
+/// A number, or text.
+pub(crate) enum Cell<'d> {
+    /// Text.
+    Text(&'d str),
+    /// A number as written.
+    Number(Decimal),
+}
+
+/// An item of a list: a pair, or a table where there is more to say.
+pub(crate) enum Item<'d> {
+    /// `[a, b]`.
+    Pair(Cell<'d>, Cell<'d>),
+    /// `{ … }`.
+    Table(Table<'d>),
+}
+
+/// A number with its digits after the point; `None`: not a number, or not plainly written.
+fn decimal(value: &DeValue<'_>) -> Option<Decimal> {
+    /// Beyond this a double no longer holds a thousandth.
+    const LIMIT: f64 = 1e12;
+    let decimal = match value {
+        DeValue::Integer(n) => Decimal { value: integer(n)? as f64, digits: 0 },
+        DeValue::Float(f) => {
+            let text = f.as_str();
+            let plain = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
+            if !text.chars().all(plain) {
+                return None;
+            }
+            let digits = text.split_once('.')?.1.len();
+            Decimal { value: text.parse().ok()?, digits: u8::try_from(digits).ok()? }
+        }
+        _ => return None,
+    };
+    (decimal.value.abs() <= LIMIT && decimal.digits <= 9).then_some(decimal)
 }
 
 /// The value of an integer as written; `None`: it does not fit 64 bits.

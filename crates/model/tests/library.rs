@@ -3,7 +3,7 @@
 
 use risetime_kernel::units::Span;
 use risetime_model::workload::{Attr, Event, Phase, Repeat, StartAt, TaskSpec};
-use risetime_model::{Platform, Policy, Workload, library};
+use risetime_model::{Platform, Policy, Study, Workload, library};
 
 #[test]
 fn every_built_in_platform_parses_without_a_warning() {
@@ -11,10 +11,33 @@ fn every_built_in_platform_parses_without_a_warning() {
         let p = Platform::load(e.name).unwrap_or_else(|err| panic!("{err}"));
         assert_eq!((p.name.as_str(), p.about.as_str()), (e.name, e.about.as_str()));
         assert!(!e.about.is_empty());
-        assert_eq!(p.warnings(), Vec::<String>::new(), "{}", e.name);
+        // The Pixel 6 has an OPP that the energy model rejects; its figures are sourced.
+        let known = |w: &String| e.name == "pixel6" && w.contains("400000 kHz inefficient");
+        let unknown: Vec<String> = p.warnings().into_iter().filter(|w| !known(w)).collect();
+        assert_eq!(unknown, Vec::<String>::new(), "{}", e.name);
         let again = Platform::parse(&p.to_toml(), "written").unwrap_or_else(|err| panic!("{err}"));
         assert_eq!(again, p, "{} does not survive writing and reading", e.name);
     }
+}
+
+#[test]
+fn every_built_in_study_parses_and_keeps_the_published_digits() {
+    for e in library::studies() {
+        let s = Study::load(e.name).unwrap_or_else(|err| panic!("{err}"));
+        assert_eq!((s.name.as_str(), s.about.as_str()), (e.name, e.about.as_str()));
+        assert!(!e.about.is_empty() && !s.source.is_empty() && !s.is_empty());
+    }
+    let s = Study::load("rfc-2024").unwrap_or_else(|err| panic!("{err}"));
+    assert!(s.len() >= 270, "{} rows", s.len());
+    let figure = s.figures.iter().find(|f| f.id == "default").expect("is there");
+    let row = |quantity: &str, at: &str| {
+        let list = figure.lists.iter().find(|l| l.quantity.as_str() == quantity).expect("a list");
+        let row = list.rows.iter().find(|r| r.at.to_string() == at).expect("a row");
+        (row.published.to_string(), row.published.last_digit())
+    };
+    assert_eq!(row("time_on_cpu", "0"), ("90.39".to_string(), 0.1f64.powi(2)));
+    assert_eq!(row("util_residency", "36"), ("8.0".to_string(), 0.1));
+    assert_eq!(row("reach_util", "1000"), ("284".to_string(), 1.0));
 }
 
 #[test]

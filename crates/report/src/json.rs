@@ -12,6 +12,7 @@
 //! Left out: the curves of the plots (the Perfetto file has them).
 
 use crate::words::round3;
+use risetime_analysis::study::Reproduced;
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
     Burst, CpuPhases, CpuResult, Level, PhaseSummary, Reach, ReachPhases, RunResult, RunningPhases,
@@ -62,6 +63,33 @@ pub fn verify(
     print(&json!({
         "schema": SCHEMA, "experiment": experiment, "kernel": release, "mode": comparison.mode.as_str(),
         "checks": checks, "wanted": wanted, "holds": comparison.held() >= wanted, "not_read": unread,
+    }))
+}
+
+/// Are the document's numbers right? Every row, for a program.
+pub fn study(study: &Reproduced) -> String {
+    let (held, counted, _) = study.score();
+    let rows: Vec<Value> = study
+        .rows()
+        .map(|r| {
+            let number = |x: f64| x.is_finite().then(|| round3(x));
+            json!({
+                "id": r.id, "published": r.published, "measured": r.measured.and_then(number),
+                "unit": r.unit, "tolerance": number(r.tolerance.total()), "holds": r.holds,
+                "note": r.note, "relation": match r.relation { "≥" => "at_least", "≤" => "at_most", _ => "equal" },
+                "last_digit": number(r.tolerance.last_digit), "tick": number(r.tolerance.tick),
+                "spread": number(r.tolerance.spread),
+            })
+        })
+        .collect();
+    let figures: Vec<Value> = study
+        .figures
+        .iter()
+        .map(|f| json!({"id": f.id, "place": f.place, "about": f.about, "command": f.command}))
+        .collect();
+    print(&json!({
+        "schema": SCHEMA, "study": study.study, "source": study.source, "phases": study.phases,
+        "counted": counted, "held": held, "holds": study.holds(), "figures": figures, "rows": rows,
     }))
 }
 

@@ -11,6 +11,7 @@ mod page;
 mod phases;
 mod plot;
 mod run;
+mod study;
 mod verify;
 
 pub use compare::{compare, compare_phases};
@@ -18,6 +19,7 @@ pub use demo::{Demo, Next, Published, demo};
 pub use lists::{Finding, Severity, findings, names, param_table, platform, policy, workload};
 pub use phases::phases;
 pub use run::run;
+pub use study::{study, study_contents};
 pub use verify::{Verified, mutants, verify, verify_phases, verify_set};
 
 /// How text is to look.

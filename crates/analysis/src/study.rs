@@ -1,0 +1,220 @@
+//! A published number held against ours, over start phases.
+//!
+//! ```text
+//! measured   = median over the start phases
+//! tolerance  = last digit of the source + one tick + spread
+//! spread     = from the median to the extreme phase on the published number's side
+//! holds      = |measured − published| ≤ tolerance          ("over 100": measured ≥ 100 − tolerance)
+//! ```
+//!
+//! So a number holds if some start phase reaches it, but for what the source's rounding and one
+//! sample of a tick can hide. Nothing in it can be chosen. Left out: that the published number
+//! comes from a single run, whose phase is not known.
+
+/// A study, carried out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reproduced {
+    /// Its name.
+    pub study: String,
+    /// One line for a reader.
+    pub about: String,
+    /// The document.
+    pub source: String,
+    /// How many start phases each experiment was run from.
+    pub phases: u32,
+    /// Figure by figure.
+    pub figures: Vec<ReproducedFigure>,
+}
+
+/// One figure or table of the document.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReproducedFigure {
+    /// Short name.
+    pub id: String,
+    /// Its heading in the document.
+    pub place: String,
+    /// What it was run with, for a reader.
+    pub about: String,
+    /// The command that runs one of its phases; empty: arithmetic.
+    pub command: String,
+    /// Row by row.
+    pub rows: Vec<JudgedRow>,
+    /// Published and measured curves.
+    pub curves: Vec<CurvePair>,
+}
+
+/// A published number and ours.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JudgedRow {
+    /// `FIGURE/QUANTITY[/cpuN]/AT`.
+    pub id: String,
+    /// Its key within the list.
+    pub at: String,
+    /// What the list is about: `util_residency`, `freq_residency cpu0`.
+    pub list: String,
+    /// As published.
+    pub published: f64,
+    /// Digits after its point.
+    pub digits: u8,
+    /// `≥`, `≤` or nothing.
+    pub relation: &'static str,
+    /// Median over the start phases; `None`: it never happened, or cannot be measured.
+    pub measured: Option<f64>,
+    /// Unit of all of them.
+    pub unit: &'static str,
+    /// What the tolerance consists of.
+    pub tolerance: Tolerance,
+    /// The verdict; `None`: printed, not counted.
+    pub holds: Option<bool>,
+    /// Why it is not counted, or why it misses.
+    pub note: String,
+}
+
+/// The parts of a tolerance, in the row's unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tolerance {
+    /// One step of the source's last digit.
+    pub last_digit: f64,
+    /// One tick, or what it is worth.
+    pub tick: f64,
+    /// From the median to the extreme phase on the published number's side.
+    pub spread: f64,
+}
+
+impl Tolerance {
+    /// Their sum.
+    pub fn total(&self) -> f64 {
+        self.last_digit + self.tick + self.spread
+    }
+}
+
+/// A published curve and ours over the start phases. x in ms from t0.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CurvePair {
+    /// What it shows: `util_avg`, `GHz`.
+    pub what: &'static str,
+    /// Values as printed in the document's lists: a step function.
+    pub listed: Vec<(f64, f64)>,
+    /// Points read off the document's plot.
+    pub drawn: Vec<(f64, f64)>,
+    /// (ms, smallest, median, largest) of our phases.
+    pub measured: Vec<(f64, f64, f64, f64)>,
+}
+
+/// How a number has to compare with the published one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Within the tolerance.
+    Near,
+    /// That much or more.
+    AtLeast,
+    /// That much or less.
+    AtMost,
+}
+
+/// Is `published` what the phases measured? Median of the phases, the spread towards it, and the
+/// verdict. A phase in which it never happened counts as later than any other.
+pub fn judge(
+    published: f64,
+    last_digit: f64,
+    tick: f64,
+    bound: Bound,
+    phases: &[Option<f64>],
+) -> (Option<f64>, Tolerance, bool) {
+    /// What a sum of doubles may be off by.
+    const EPSILON: f64 = 1e-9;
+    let mut all: Vec<f64> = phases.iter().map(|p| p.unwrap_or(f64::INFINITY)).collect();
+    all.sort_by(f64::total_cmp);
+    let measured = median(&all);
+    let tolerance = |spread| Tolerance { last_digit, tick, spread };
+    let Some(m) = measured else {
+        return (None, tolerance(0.0), bound == Bound::AtLeast && !phases.is_empty());
+    };
+    let extreme = if published < m { all.first() } else { all.last() };
+    let spread = extreme.map_or(0.0, |x| (x - m).abs());
+    let tolerance = tolerance(if spread.is_finite() { spread } else { 0.0 });
+    let reach = tolerance.total() + EPSILON;
+    let holds = match bound {
+        Bound::Near => (m - published).abs() <= reach,
+        Bound::AtLeast => m >= published - reach,
+        Bound::AtMost => m <= published + reach,
+    };
+    (measured, tolerance, holds)
+}
+
+/// The middle of sorted values, the mean of two for an even number; `None` if that is never.
+pub fn median(sorted: &[f64]) -> Option<f64> {
+    let n = sorted.len();
+    let (a, b) = (*sorted.get(n.checked_sub(1)? / 2)?, *sorted.get(n / 2)?);
+    let middle = if a == b { a } else { (a + b) / 2.0 };
+    middle.is_finite().then_some(middle)
+}
+
+impl Reproduced {
+    /// All rows.
+    pub fn rows(&self) -> impl Iterator<Item = &JudgedRow> {
+        self.figures.iter().flat_map(|f| &f.rows)
+    }
+    /// (held, counted, all).
+    pub fn score(&self) -> (usize, usize, usize) {
+        score(self.rows())
+    }
+    /// Whether at least nine tenths of the counted rows hold.
+    pub fn holds(&self) -> bool {
+        let (held, counted, _) = self.score();
+        10 * held >= 9 * counted
+    }
+}
+
+/// (held, counted, all) of `rows`.
+pub fn score<'a>(rows: impl Iterator<Item = &'a JudgedRow>) -> (usize, usize, usize) {
+    rows.fold((0, 0, 0), |(held, counted, all), r| {
+        (
+            held + usize::from(r.holds == Some(true)),
+            counted + usize::from(r.holds.is_some()),
+            all + 1,
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(published: f64, phases: &[f64]) -> (Option<f64>, f64, bool) {
+        let phases: Vec<Option<f64>> = phases.iter().copied().map(Some).collect();
+        let (m, t, holds) = judge(published, 0.1, 1.0, Bound::Near, &phases);
+        (m, t.total(), holds)
+    }
+
+    #[test]
+    fn the_spread_counts_on_the_side_of_the_published_number_only() {
+        // Phases reach down to 4 and up to 11 around the median 10.
+        let phases = [4.0, 10.0, 11.0];
+        assert_eq!(near(3.0, &phases), (Some(10.0), 7.1, true));
+        assert_eq!(near(2.8, &phases), (Some(10.0), 7.1, false));
+        assert_eq!(near(12.1, &phases), (Some(10.0), 2.1, true));
+        assert_eq!(near(12.2, &phases), (Some(10.0), 2.1, false));
+    }
+
+    #[test]
+    fn what_never_happened_is_later_than_everything() {
+        let never = [None, None, Some(3.0)];
+        assert_eq!(judge(3.0, 1.0, 1.0, Bound::Near, &never).0, None);
+        assert!(!judge(3.0, 1.0, 1.0, Bound::Near, &never).2);
+        assert!(judge(100.0, 1.0, 1.0, Bound::AtLeast, &never).2, "still there: over 100");
+        assert!(!judge(100.0, 1.0, 1.0, Bound::AtLeast, &[]).2, "nothing measured");
+        // One phase that never arrives does not make every number right.
+        let one = [Some(3.0), Some(3.0), None];
+        assert!(!judge(9.0, 1.0, 1.0, Bound::Near, &one).2);
+    }
+
+    #[test]
+    fn bounds_hold_on_one_side() {
+        let phases = [Some(50.0)];
+        assert!(!judge(100.0, 1.0, 4.0, Bound::AtLeast, &phases).2);
+        assert!(judge(54.0, 1.0, 4.0, Bound::AtLeast, &phases).2);
+        assert!(judge(100.0, 1.0, 4.0, Bound::AtMost, &phases).2);
+        assert!(!judge(44.0, 1.0, 4.0, Bound::AtMost, &phases).2);
+    }
+}

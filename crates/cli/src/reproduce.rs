@@ -1,0 +1,50 @@
+//! `risetime reproduce`: a document's numbers beside ours.
+
+use crate::args::{Reproduce, TextOrJson};
+use crate::output::{self, Failure};
+use indicatif::{ProgressBar, ProgressStyle};
+use risetime_model::{InputError, Study};
+use risetime_report::{json, svg, text};
+use std::process::ExitCode;
+
+pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
+    let study = chosen(args)?;
+    let bar = ProgressBar::new(study.figures.len() as u64);
+    bar.set_style(
+        ProgressStyle::with_template("{wide_bar} {pos}/{len} figures, {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    let done = risetime_lab::reproduce(&study, args.phases, |id| {
+        bar.set_message(id.to_string());
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    let done = done?;
+    if let Some(path) = &args.plot {
+        let picture = svg::study(&done);
+        output::write_whole(path, |file| {
+            file.write_all(picture.as_bytes())
+                .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
+        })?;
+    }
+    output::print(&match args.format {
+        TextOrJson::Json => json::study(&done),
+        TextOrJson::Text => text::study(&done, &output::style()),
+    })?;
+    Ok(if done.holds() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// The study with only the figures that were asked for.
+fn chosen(args: &Reproduce) -> Result<Study, InputError> {
+    let mut study = Study::load(&args.study)?;
+    let known: Vec<String> = study.figures.iter().map(|f| f.id.clone()).collect();
+    if let Some(unknown) = args.figure.iter().find(|f| !known.contains(f)) {
+        let what = format!("{unknown:?} is no figure of {}", study.name);
+        let hint = format!("it has {}", known.join(", "));
+        return Err(InputError::new("--figure", what).hint(hint));
+    }
+    if !args.figure.is_empty() {
+        study.figures.retain(|f| args.figure.contains(&f.id));
+    }
+    Ok(study)
+}

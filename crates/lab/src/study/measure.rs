@@ -1,0 +1,143 @@
+//! How each quantity of a study is measured in one run.
+//!
+//! ```text
+//! util_residency  t(util ≥ next row's) − t(util ≥ row's), t from t0; the first row starts at t0
+//! freq_residency  the task's running time at that frequency, on any CPU of the domain
+//! util_after      util_avg at t0 + the row's ms
+//! closed_form     1024/capacity · 32 ms · log2(1/(1 − u/1024)), u = 1023.05
+//! ```
+//!
+//! A tick is worth 1 ms or 4 ms to a time; to a util, what util gains in it.
+
+use crate::run::Run;
+use risetime_analysis::study::median;
+use risetime_analysis::{Level, TaskResult};
+use risetime_kernel::approximate::{Margin, fits_capacity_threshold};
+use risetime_kernel::pelt::Decay;
+use risetime_kernel::units::{Capacity, CpuId};
+use risetime_model::Platform;
+use risetime_model::study::{At, List, Quantity, Row};
+use std::sync::Arc;
+
+/// The util that counts as full in the closed form: the one that gives both published times.
+const FULL_UTIL: f64 = 1023.05;
+
+/// One experiment from all its start phases.
+pub(super) struct Phases {
+    /// In the order of the phases.
+    pub(super) runs: Vec<Run>,
+    pub(super) platform: Arc<Platform>,
+    pub(super) tick_ms: f64,
+}
+
+/// Whether published and measured are whole numbers by the same rule, so that nothing is left to
+/// tolerate.
+pub(super) fn is_exact(quantity: Quantity) -> bool {
+    matches!(quantity, Quantity::Threshold | Quantity::ThresholdTick)
+}
+
+/// The row's number in each phase, and what a tick is worth to it. `next` is the list's next row.
+pub(super) fn samples(
+    list: &List,
+    row: &Row,
+    next: Option<&Row>,
+    runs: Option<&Phases>,
+) -> (Vec<Option<f64>>, f64) {
+    let at = key(row);
+    match (list.quantity, runs) {
+        (Quantity::Threshold, _) => (vec![threshold(Margin::Threshold, at)], 0.0),
+        (Quantity::ThresholdTick, _) => (vec![threshold(Margin::ThresholdTick, at)], 0.0),
+        (Quantity::ClosedForm, _) => (vec![Some(closed_form(at))], 0.0),
+        (quantity, Some(runs)) => {
+            let all: Vec<Option<f64>> = runs
+                .runs
+                .iter()
+                .map(|run| in_run(quantity, list.cpu, at, next.map(key), run, &runs.platform))
+                .collect();
+            let tick = match quantity {
+                Quantity::UtilAfter => util_of_a_tick(at, runs),
+                _ => runs.tick_ms,
+            };
+            (all, tick)
+        }
+        (_, None) => (Vec::new(), 0.0),
+    }
+}
+
+fn key(row: &Row) -> f64 {
+    match &row.at {
+        At::Number(d) => d.value,
+        At::Name(_) => f64::NAN,
+    }
+}
+
+fn in_run(
+    quantity: Quantity,
+    cpu: Option<u32>,
+    at: f64,
+    next: Option<f64>,
+    run: &Run,
+    platform: &Platform,
+) -> Option<f64> {
+    let task = run.result.tasks.first()?;
+    let running = |wanted: &dyn Fn(u64) -> bool| -> f64 {
+        let domain = platform.domains.iter().find(|d| d.cpus.contains(&CpuId(cpu.unwrap_or(0))));
+        let here = |c: CpuId| domain.is_some_and(|d| d.cpus.contains(&c));
+        let counted = task.running.iter().filter(|r| here(r.cpu) && wanted(r.freq.0));
+        // From +0: a sum of nothing would be −0.
+        counted.fold(0.0, |sum, r| sum + r.ms)
+    };
+    match quantity {
+        Quantity::UtilResidency => {
+            let from = if at == 0.0 { 0.0 } else { reach(task, Level::Util(at as u64))? };
+            Some(reach(task, Level::Util(next? as u64))? - from)
+        }
+        Quantity::FreqResidency => Some(running(&|khz| khz == at as u64)),
+        Quantity::TimeOnCpu => Some(running(&|_| true)),
+        Quantity::ReachUtil => reach(task, Level::Util(at as u64)),
+        Quantity::ReachCapacity => reach(task, Level::Capacity(at as u64)),
+        Quantity::UtilAfter => util_after(run, at),
+        Quantity::Threshold | Quantity::ThresholdTick | Quantity::ClosedForm | Quantity::Score => {
+            None
+        }
+    }
+}
+
+fn reach(task: &TaskResult, level: Level) -> Option<f64> {
+    task.reach.iter().find(|r| r.what == level)?.after_ms
+}
+
+/// util_avg `ms` after t0.
+pub(super) fn util_after(run: &Run, ms: f64) -> Option<f64> {
+    let at = t0(run)? + ms;
+    let util = &run.timeline.as_ref()?.util;
+    let n = util.partition_point(|(t, _)| *t <= at);
+    Some(util.get(n.checked_sub(1)?)?.1 as f64)
+}
+
+/// Start of the reported burst.
+pub(super) fn t0(run: &Run) -> Option<f64> {
+    Some(run.result.tasks.first()?.burst?.t0_ms)
+}
+
+/// What util gains in the tick around `ms`: the median of the phases.
+fn util_of_a_tick(ms: f64, runs: &Phases) -> f64 {
+    let gain = |run: &Run| {
+        let half = runs.tick_ms / 2.0;
+        Some(util_after(run, ms + half)? - util_after(run, ms - half)?)
+    };
+    let mut all: Vec<f64> = runs.runs.iter().filter_map(gain).collect();
+    all.sort_by(f64::total_cmp);
+    median(&all).unwrap_or(0.0)
+}
+
+fn threshold(margin: Margin, capacity: f64) -> Option<f64> {
+    /// Of the machine the table was made for: HZ=1000.
+    const TICK_US: u64 = 1000;
+    let capacity = Capacity(capacity as u64);
+    fits_capacity_threshold(&Decay::MS32, margin, capacity, TICK_US).map(|t| t.0 as f64)
+}
+
+fn closed_form(capacity: f64) -> f64 {
+    1024.0 / capacity * 32.0 * (1.0 / (1.0 - FULL_UTIL / 1024.0)).log2()
+}

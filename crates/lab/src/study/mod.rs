@@ -1,0 +1,226 @@
+//! `risetime reproduce`: the experiments of a study, run from many start phases, and every
+//! published number beside ours.
+//!
+//! ```text
+//! Study ── figure ── Request ── phases, on all cores ──> RunResult + Timeline, one a phase
+//!             └ list ── row ── measure ──> one number a phase ── judge ──> JudgedRow
+//! ```
+//!
+//! Threads only share out the phases; results are put back in the order of the phases, so that the
+//! same study gives the same bytes on any number of cores.
+
+mod curves;
+mod measure;
+mod score;
+
+use crate::phases::phase_spans;
+use crate::request::Request;
+use crate::run::{Run, run};
+use measure::Phases;
+use risetime_analysis::Options;
+use risetime_analysis::study::{Bound, JudgedRow, Reproduced, ReproducedFigure, judge};
+use risetime_kernel::units::Span;
+use risetime_model::study::{At, Figure, List, Quantity, Relation, Row, Setup, Study};
+use risetime_model::{Experiment, InputError};
+use risetime_sim::Simulator;
+use risetime_trace::RunError;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Start phases of each experiment.
+pub const STUDY_PHASES: u32 = 64;
+
+/// Runs the study's experiments from `phases` start phases each and judges every row. `progress`
+/// hears the id of each figure before it is run.
+///
+/// Errors: a platform, workload, policy or setting that does not exist; the simulator's.
+pub fn reproduce(
+    study: &Study,
+    phases: u32,
+    mut progress: impl FnMut(&str),
+) -> Result<Reproduced, RunError> {
+    let mut figures = Vec::new();
+    for figure in &study.figures {
+        progress(&figure.id);
+        figures.push(reproduce_figure(study, figure, phases)?);
+    }
+    Ok(Reproduced {
+        study: study.name.clone(),
+        about: study.about.clone(),
+        source: study.source.clone(),
+        phases,
+        figures,
+    })
+}
+
+/// Could every experiment of the study be run?
+///
+/// Errors: a platform, workload, policy or setting that does not exist.
+pub fn check_study(study: &Study) -> Result<(), InputError> {
+    for figure in &study.figures {
+        let Some(setup) = &figure.setup else { continue };
+        let place = place(study, figure);
+        experiment(setup, &setup.policy, &place)?;
+        let scores = figure.lists.iter().filter(|l| l.quantity == Quantity::Score);
+        for row in scores.flat_map(|l| &l.rows) {
+            experiment(setup, &row.at.to_string(), &place)?;
+        }
+    }
+    Ok(())
+}
+
+fn place(study: &Study, figure: &Figure) -> String {
+    format!("study {}: figure {}", study.name, figure.id)
+}
+
+fn reproduce_figure(
+    study: &Study,
+    figure: &Figure,
+    phases: u32,
+) -> Result<ReproducedFigure, RunError> {
+    let place = place(study, figure);
+    let mut out = ReproducedFigure {
+        id: figure.id.clone(),
+        place: figure.place.clone(),
+        about: figure.about.clone(),
+        command: figure.setup.as_ref().map(command).unwrap_or_default(),
+        ..ReproducedFigure::default()
+    };
+    let own = figure.lists.iter().any(|l| l.quantity != Quantity::Score);
+    let runs = match &figure.setup {
+        Some(setup) if own => {
+            Some(all_phases(&experiment(setup, &setup.policy, &place)?, phases, &levels(figure))?)
+        }
+        _ => None,
+    };
+    for list in &figure.lists {
+        match (list.quantity, &figure.setup) {
+            (Quantity::Score, Some(setup)) => {
+                let run =
+                    |policy: &str| all_phases(&experiment(setup, policy, &place)?, phases, &[]);
+                out.rows.extend(score::rows(figure, list, &run)?);
+            }
+            _ => out.rows.extend(rows(figure, list, runs.as_ref())),
+        }
+    }
+    out.curves = runs.as_ref().map(|r| curves::pairs(figure, r)).unwrap_or_default();
+    Ok(out)
+}
+
+/// The rows of every quantity that needs no more than the figure's own runs.
+fn rows(figure: &Figure, list: &List, runs: Option<&Phases>) -> Vec<JudgedRow> {
+    let next = |i: usize| list.rows.get(i + 1);
+    let judged = |(i, row): (usize, &Row)| {
+        let (samples, tick) = measure::samples(list, row, next(i), runs);
+        let digit = if measure::is_exact(list.quantity) { 0.0 } else { row.published.last_digit() };
+        judged_row(figure, list, row, digit, tick, &samples)
+    };
+    list.rows.iter().enumerate().map(judged).collect()
+}
+
+fn judged_row(
+    figure: &Figure,
+    list: &List,
+    row: &Row,
+    last_digit: f64,
+    tick: f64,
+    samples: &[Option<f64>],
+) -> JudgedRow {
+    let (bound, relation) = match row.relation {
+        Relation::Equal => (Bound::Near, ""),
+        Relation::AtLeast => (Bound::AtLeast, "≥"),
+        Relation::AtMost => (Bound::AtMost, "≤"),
+    };
+    let (measured, tolerance, holds) = judge(row.published.value, last_digit, tick, bound, samples);
+    JudgedRow {
+        id: figure.row_id(list, row),
+        at: row.at.to_string(),
+        list: heading(list),
+        published: row.published.value,
+        digits: row.published.digits,
+        relation,
+        measured,
+        unit: list.quantity.unit(),
+        tolerance,
+        holds: row.counted.then_some(holds),
+        note: row.note.clone(),
+    }
+}
+
+fn heading(list: &List) -> String {
+    match list.cpu {
+        Some(cpu) => format!("{} cpu{cpu}", list.quantity.as_str()),
+        None => list.quantity.as_str().to_string(),
+    }
+}
+
+/// Every util of the figure whose time somebody asks for.
+fn levels(figure: &Figure) -> Vec<u64> {
+    let asks = |l: &&List| matches!(l.quantity, Quantity::UtilResidency | Quantity::ReachUtil);
+    let number = |r: &Row| match &r.at {
+        At::Number(d) => Some(d.value as u64),
+        At::Name(_) => None,
+    };
+    figure.lists.iter().filter(asks).flat_map(|l| l.rows.iter().filter_map(number)).collect()
+}
+
+fn experiment(setup: &Setup, policy: &str, place: &str) -> Result<Experiment, InputError> {
+    let request = Request {
+        workload: setup.workload.clone(),
+        platform: setup.platform.clone(),
+        policies: vec![policy.to_string()],
+        set: setup.set.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+        seconds: setup.ms.map(|ms| ms as f64 / 1000.0),
+        phase: Span(0),
+        seed: 1,
+    };
+    let mut all = request
+        .experiments()
+        .map_err(|e| InputError { place: format!("{place}: {}", e.place), ..e })?;
+    all.pop().ok_or_else(|| InputError::new(place, "no policy"))
+}
+
+/// What a person types to see one of these runs.
+fn command(setup: &Setup) -> String {
+    let set: String = setup.set.iter().map(|(k, v)| format!(" --set {k}={v}")).collect();
+    format!(
+        "risetime run {} --platform {} --policy {}{set}",
+        setup.workload, setup.platform, setup.policy
+    )
+}
+
+/// The experiment from start phases 0 … n − 1, on all cores.
+fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases, RunError> {
+    let options = Options { timeline: true, levels: levels.to_vec(), ..Options::default() };
+    let tick = experiment.platform.tick();
+    let one = |phase: Span| {
+        let e = Experiment {
+            phase: experiment.phase + phase,
+            duration: experiment.duration + phase,
+            ..experiment.clone()
+        };
+        run(&Simulator, &e, options.clone(), None)
+    };
+    let spans: Vec<Span> = phase_spans(tick, n).collect();
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, Result<Run, RunError>)>> = Mutex::default();
+    let work = || {
+        while let Some((k, phase)) = {
+            let k = next.fetch_add(1, Ordering::Relaxed);
+            spans.get(k).map(|p| (k, *p))
+        } {
+            let result = one(phase);
+            done.lock().unwrap_or_else(|e| e.into_inner()).push((k, result));
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get()).min(spans.len());
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(work);
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(|e| e.into_inner());
+    done.sort_by_key(|(k, _)| *k);
+    let runs: Result<Vec<Run>, RunError> = done.into_iter().map(|(_, r)| r).collect();
+    Ok(Phases { runs: runs?, platform: experiment.platform.clone(), tick_ms: tick.as_ms() })
+}

@@ -1,0 +1,249 @@
+//! Published numbers with their place in the source: what `risetime reproduce` holds ours against.
+//!
+//! ```text
+//! study    one document                                     studies/rfc-2024.toml
+//!  figure  one experiment (platform, workload, policy, settings, start state), or arithmetic
+//!   list   one quantity, read off one place of the document
+//!    row   at which value of its key, what was published    [at, published]
+//! ```
+//!
+//! A file keeps what the document prints, digit by digit: the last digit is a part of the tolerance.
+//! How a quantity is measured is the business of `lab`; here it has a name, a unit and a key.
+
+mod read;
+
+use crate::settings::Value;
+use std::collections::BTreeMap;
+
+/// A document's numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// What `risetime reproduce` calls it.
+    pub name: String,
+    /// One line for a reader.
+    pub about: String,
+    /// The document, by its public name.
+    pub source: String,
+    /// Its figures and tables, in the order of the document.
+    pub figures: Vec<Figure>,
+}
+
+/// A figure or table of the document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Short name, unique in the study.
+    pub id: String,
+    /// Where in the document: its heading there.
+    pub place: String,
+    /// What it was run with and which start state was read from it, for a reader.
+    pub about: String,
+    /// The experiment; `None`: arithmetic only.
+    pub setup: Option<Setup>,
+    /// What was published.
+    pub lists: Vec<List>,
+    /// util_avg read off the drawn curve, (ms from t0, util): for the picture, not judged.
+    pub drawn: Vec<(f64, f64)>,
+}
+
+/// An experiment by name, and the changed one that argues a miss.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    /// A built-in platform or a file.
+    pub platform: String,
+    /// A built-in workload or a file.
+    pub workload: String,
+    /// `NAME[+key=value…]`.
+    pub policy: String,
+    /// Settings on top, start state among them.
+    pub set: BTreeMap<String, Value>,
+    /// Length of the run; `None`: the workload's own.
+    pub ms: Option<u64>,
+}
+
+/// Rows of one quantity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct List {
+    /// What was published.
+    pub quantity: Quantity,
+    /// The CPU that it is about, or any of its frequency domain; `None`: not about one.
+    pub cpu: Option<u32>,
+    /// Which rows the free parameter of [`Quantity::Score`] is fitted on: they are not counted.
+    pub fit: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// A published number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Which of the list: util, kHz, capacity, ms, or a policy.
+    pub at: At,
+    /// The number.
+    pub published: Decimal,
+    /// How ours has to compare with it.
+    pub relation: Relation,
+    /// Judged, or only printed.
+    pub counted: bool,
+    /// Why it is not counted, or why it misses.
+    pub note: String,
+}
+
+/// A row's key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum At {
+    /// A number.
+    Number(Decimal),
+    /// A name.
+    Name(String),
+}
+
+impl std::fmt::Display for At {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            At::Number(d) => d.fmt(f),
+            At::Name(s) => f.write_str(s),
+        }
+    }
+}
+
+/// A number as it was printed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decimal {
+    /// Its value.
+    pub value: f64,
+    /// Digits after the point.
+    pub digits: u8,
+}
+
+impl Decimal {
+    /// What one step of the last digit is worth.
+    pub fn last_digit(&self) -> f64 {
+        0.1f64.powi(i32::from(self.digits))
+    }
+}
+
+impl std::fmt::Display for Decimal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.*}", usize::from(self.digits), self.value)
+    }
+}
+
+/// How the measured number has to compare with the published one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// Within the tolerance.
+    Equal,
+    /// "over 100 ms": that much or more, less the tolerance.
+    AtLeast,
+    /// That much or less, plus the tolerance.
+    AtMost,
+}
+
+impl Relation {
+    /// All of them.
+    pub const ALL: [Relation; 3] = [Relation::Equal, Relation::AtLeast, Relation::AtMost];
+
+    /// What a study file calls it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Relation::Equal => "equal",
+            Relation::AtLeast => "at_least",
+            Relation::AtMost => "at_most",
+        }
+    }
+}
+
+/// What can be published and measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quantity {
+    /// Time from util_avg ≥ the row's util to util_avg ≥ the next row's. The last row has none.
+    UtilResidency,
+    /// Time that the task ran at a frequency of the CPU's domain.
+    FreqResidency,
+    /// Time that the task ran on the CPU's domain.
+    TimeOnCpu,
+    /// Time until util_avg ≥ the row's.
+    ReachUtil,
+    /// Time until the task first runs on a CPU of at least the row's capacity.
+    ReachCapacity,
+    /// util_avg so many ms after t0.
+    UtilAfter,
+    /// Migration margin of the posting of February 2024 by capacity, column `threshold`.
+    Threshold,
+    /// The same, column `threshold-tick`.
+    ThresholdTick,
+    /// Time to full util by the closed form of the series' review, by capacity.
+    ClosedForm,
+    /// Benchmark score by policy, through a model of burst length.
+    Score,
+}
+
+impl Quantity {
+    /// All of them.
+    pub const ALL: [Quantity; 10] = [
+        Quantity::UtilResidency,
+        Quantity::FreqResidency,
+        Quantity::TimeOnCpu,
+        Quantity::ReachUtil,
+        Quantity::ReachCapacity,
+        Quantity::UtilAfter,
+        Quantity::Threshold,
+        Quantity::ThresholdTick,
+        Quantity::ClosedForm,
+        Quantity::Score,
+    ];
+
+    /// What a study file calls it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Quantity::UtilResidency => "util_residency",
+            Quantity::FreqResidency => "freq_residency",
+            Quantity::TimeOnCpu => "time_on_cpu",
+            Quantity::ReachUtil => "reach_util",
+            Quantity::ReachCapacity => "reach_capacity",
+            Quantity::UtilAfter => "util_after",
+            Quantity::Threshold => "threshold",
+            Quantity::ThresholdTick => "threshold_tick",
+            Quantity::ClosedForm => "closed_form",
+            Quantity::Score => "score",
+        }
+    }
+
+    /// The unit of the published number.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Quantity::UtilAfter | Quantity::Threshold | Quantity::ThresholdTick => "util",
+            Quantity::Score => "points",
+            _ => "ms",
+        }
+    }
+
+    /// Whether it takes a run to measure it.
+    pub const fn needs_run(self) -> bool {
+        !matches!(self, Quantity::Threshold | Quantity::ThresholdTick | Quantity::ClosedForm)
+    }
+
+    /// Whether it is about one CPU's domain.
+    pub const fn needs_cpu(self) -> bool {
+        matches!(self, Quantity::FreqResidency | Quantity::TimeOnCpu)
+    }
+}
+
+impl Figure {
+    /// `FIGURE/QUANTITY[/cpuN]/AT`: unique in the study.
+    pub fn row_id(&self, list: &List, row: &Row) -> String {
+        let cpu = list.cpu.map(|c| format!("/cpu{c}")).unwrap_or_default();
+        format!("{}/{}{cpu}/{}", self.id, list.quantity.as_str(), row.at)
+    }
+}
+
+impl Study {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.figures.iter().flat_map(|f| &f.lists).map(|l| l.rows.len()).sum()
+    }
+    /// Whether it has none (a parsed one has).
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,225 @@
+//! From TOML to [`Study`], and all that can be wrong on the way.
+
+use super::{At, Figure, List, Quantity, Relation, Row, Setup, Study};
+use crate::InputError;
+use crate::input::{
+    check_size, looks_like_path, nearest, one_line, printable, read_file, unknown_name,
+};
+use crate::library;
+use crate::platform::checked_name;
+use crate::settings::Value;
+use crate::toml_in::{Cell, Doc, Item, Scalar, Table};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Size limit of a study file.
+const MAX_BYTES: usize = 1 << 20;
+/// More experiments than anybody waits for.
+const MAX_FIGURES: usize = 100;
+/// The longest run, in ms.
+const MAX_MS: u64 = 600_000;
+
+impl Study {
+    /// The study called `name_or_path`: a built-in name, or a file.
+    ///
+    /// Errors: unknown name (the built-in ones are listed), or a fault in the file.
+    pub fn load(name_or_path: &str) -> Result<Study, InputError> {
+        let known = library::studies();
+        if !looks_like_path(name_or_path, ".toml") {
+            if let Some(e) = known.iter().find(|e| e.name == name_or_path) {
+                return Study::parse(e.text, &format!("{}.toml (built in)", e.name));
+            }
+            if !Path::new(name_or_path).exists() {
+                let names: Vec<&str> = known.iter().map(|e| e.name).collect();
+                return Err(unknown_name("study", name_or_path, &names));
+            }
+        }
+        Study::parse(&read_file(name_or_path, MAX_BYTES)?, name_or_path)
+    }
+
+    /// The study that `text` describes; `place` is what errors call the text.
+    ///
+    /// Errors: the first fault found, with line and column. Whether platforms, policies and
+    /// workloads exist is known when they are run.
+    pub fn parse(text: &str, place: &str) -> Result<Study, InputError> {
+        let place = printable(place);
+        check_size(text.len(), MAX_BYTES, &place)?;
+        let doc = Doc::parse(text, &place)?;
+        let root = doc.root();
+        root.only(&["schema", "name", "about", "source", "figure"])?;
+        root.int("schema", 1, 1)?;
+        let name = checked_name(&root, "name", root.str("name")?)?;
+        let tables = root.opt_tables("figure", "figure")?.unwrap_or_default();
+        if tables.is_empty() || tables.len() > MAX_FIGURES {
+            let what = format!("{} figures, wanted 1 to {MAX_FIGURES}", tables.len());
+            return Err(root.error(what));
+        }
+        let mut figures: Vec<Figure> = Vec::new();
+        for table in &tables {
+            let figure = figure(table)?;
+            if figures.iter().any(|f| f.id == figure.id) {
+                return Err(table.error_of("id", "is another figure's, too"));
+            }
+            figures.push(figure);
+        }
+        Ok(Study {
+            name,
+            about: root.opt_str("about")?.unwrap_or("").to_string(),
+            source: root.str("source")?.to_string(),
+            figures,
+        })
+    }
+}
+
+const FIGURE: &[&str] =
+    &["id", "place", "about", "platform", "workload", "policy", "set", "ms", "list", "drawn"];
+
+fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
+    table.only(FIGURE)?;
+    let mut figure = Figure {
+        id: checked_name(table, "id", table.str("id")?)?,
+        place: table.str("place")?.to_string(),
+        about: table.opt_str("about")?.unwrap_or("").to_string(),
+        setup: setup(table)?,
+        lists: Vec::new(),
+        drawn: drawn(table)?,
+    };
+    let lists = table.opt_tables("list", "list")?.unwrap_or_default();
+    if lists.is_empty() {
+        return Err(table.error("no `[[figure.list]]`, wanted at least one"));
+    }
+    let mut ids = BTreeSet::new();
+    for at in &lists {
+        let list = list(at)?;
+        if list.quantity.needs_run() && figure.setup.is_none() {
+            let what = format!("{} takes a run", list.quantity.as_str());
+            return Err(at.error_of("quantity", format!("{what}; the figure names no `workload`")));
+        }
+        for row in &list.rows {
+            let id = figure.row_id(&list, row);
+            if !ids.insert(id.clone()) {
+                return Err(at.error(format!("two rows are called {}", one_line(&id))));
+            }
+        }
+        figure.lists.push(list);
+    }
+    Ok(figure)
+}
+
+fn setup(table: &Table<'_>) -> Result<Option<Setup>, InputError> {
+    let Some(workload) = table.opt_str("workload")? else {
+        for key in ["platform", "policy"] {
+            if table.opt_str(key)?.is_some() {
+                return Err(table.error_of(key, "without a `workload`"));
+            }
+        }
+        return Ok(None);
+    };
+    let mut set = BTreeMap::new();
+    if let Some(settings) = table.opt_table("set")? {
+        for (key, value) in settings.scalars()? {
+            let value = match value {
+                Scalar::Text(s) => Value::Name(s.to_string()),
+                Scalar::Int(n) => Value::Int(n),
+            };
+            set.insert(key.to_string(), value);
+        }
+    }
+    Ok(Some(Setup {
+        platform: table.str("platform")?.to_string(),
+        workload: workload.to_string(),
+        policy: table.opt_str("policy")?.unwrap_or(library::DEFAULT_POLICY).to_string(),
+        set,
+        ms: table.opt_int("ms", 1, MAX_MS)?,
+    }))
+}
+
+fn drawn(table: &Table<'_>) -> Result<Vec<(f64, f64)>, InputError> {
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for item in table.opt_items("drawn", "point")?.unwrap_or_default() {
+        let Item::Pair(Cell::Number(x), Cell::Number(y)) = item else {
+            return Err(table.error_of("drawn", "wants [ms, util] for each point"));
+        };
+        if points.last().is_some_and(|p| p.0 > x.value) {
+            return Err(table.error_of("drawn", "goes back in time"));
+        }
+        points.push((x.value, y.value));
+    }
+    Ok(points)
+}
+
+fn list(table: &Table<'_>) -> Result<List, InputError> {
+    table.only(&["quantity", "cpu", "fit", "cut", "rows"])?;
+    let name = table.str("quantity")?;
+    let names = Quantity::ALL.map(Quantity::as_str);
+    let Some(quantity) = Quantity::ALL.into_iter().find(|q| q.as_str() == name) else {
+        let what = format!("is \"{}\", wanted one of {}", one_line(name), names.join(", "));
+        let e = table.error_of("quantity", what);
+        return Err(match nearest(name, &names) {
+            Some(n) => e.hint(format!("did you mean `{n}`?")),
+            None => e,
+        });
+    };
+    let cpu = table.opt_int("cpu", 0, 1023)?.map(|c| c as u32);
+    if cpu.is_some() != quantity.needs_cpu() {
+        let what = if cpu.is_some() { "is about no one CPU" } else { "wants a `cpu`" };
+        return Err(table.error_of("quantity", format!("{name} {what}")));
+    }
+    let fit = table.opt_str("fit")?.unwrap_or("").split_whitespace().map(str::to_string).collect();
+    let mut rows = Vec::new();
+    for item in table.opt_items("rows", "row")?.unwrap_or_default() {
+        rows.push(row(table, item, quantity)?);
+    }
+    let number = |r: &Row| match &r.at {
+        At::Number(d) => d.value,
+        At::Name(_) => 0.0,
+    };
+    if quantity == Quantity::UtilResidency && !rows.is_sorted_by(|a, b| number(a) < number(b)) {
+        return Err(table.error_of("rows", "do not ascend"));
+    }
+    let Some(last) = rows.last_mut() else {
+        return Err(table.error_of("rows", "has none"));
+    };
+    if let Some(why) = table.opt_str("cut")? {
+        last.counted = false;
+        last.note = why.to_string();
+    }
+    Ok(List { quantity, cpu, fit, rows })
+}
+
+fn row(list: &Table<'_>, item: Item<'_>, quantity: Quantity) -> Result<Row, InputError> {
+    let (at, published, table) = match item {
+        Item::Pair(at, published) => (at, published, None),
+        Item::Table(t) => {
+            t.only(&["at", "published", "is", "counted", "note"])?;
+            (t.cell("at")?, t.cell("published")?, Some(t))
+        }
+    };
+    let at = match at {
+        Cell::Number(n) => At::Number(n),
+        Cell::Text(s) => At::Name(s.to_string()),
+    };
+    if matches!(at, At::Name(_)) != (quantity == Quantity::Score) {
+        let wanted = if quantity == Quantity::Score { "a policy" } else { "a number" };
+        let what = format!("are {} by {wanted}, found \"{at}\"", quantity.as_str());
+        return Err(list.error_of("rows", what));
+    }
+    let Cell::Number(published) = published else {
+        return Err(list.error_of("rows", format!("at {at}: the published number is text")));
+    };
+    let mut row = Row { at, published, relation: Relation::Equal, counted: true, note: "".into() };
+    if let Some(t) = table {
+        row.counted = t.opt_bool("counted")?.unwrap_or(true);
+        row.note = t.opt_str("note")?.unwrap_or("").to_string();
+        if let Some(is) = t.opt_str("is")? {
+            let names = Relation::ALL.map(Relation::as_str);
+            row.relation = *Relation::ALL.iter().find(|r| r.as_str() == is).ok_or_else(|| {
+                t.error_of(
+                    "is",
+                    format!("\"{}\", wanted one of {}", one_line(is), names.join(", ")),
+                )
+            })?;
+        }
+    }
+    Ok(row)
+}

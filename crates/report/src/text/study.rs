@@ -1,0 +1,168 @@
+//! `risetime reproduce`: are the document's numbers right?
+//!
+//! ```text
+//! verdict   how many of the counted rows hold, figure by figure
+//! misses    which do not, and why
+//! figures   every row: published, measured, deviation, tolerance
+//! ```
+
+use super::Style;
+use super::page::{Ink, Line, Page, Table};
+use crate::words::round3;
+use risetime_analysis::study::{JudgedRow, Reproduced, ReproducedFigure, score};
+use risetime_model::Study;
+
+/// Are the document's numbers right?
+pub fn study(study: &Reproduced, style: &Style) -> String {
+    let mut page = Page::new(style);
+    page.hanging("", Ink::Title, &format!("{}: {}", study.study, study.about));
+    page.hanging("", Ink::Dim, &study.source);
+    page.blank();
+    verdict(&mut page, study);
+    misses(&mut page, study);
+    for f in &study.figures {
+        figure(&mut page, f);
+    }
+    page.blank();
+    page.paragraph(
+        0,
+        Ink::Dim,
+        &format!(
+            "measured: the median of {} start phases. tolerance: one step of the published number's \
+             last digit + one tick + from the median to the phase that is furthest on the published \
+             number's side.",
+            study.phases
+        ),
+    );
+    page.finish()
+}
+
+/// What does this study hold?
+pub fn study_contents(study: &Study, style: &Style) -> String {
+    let mut page = Page::new(style);
+    page.hanging("", Ink::Title, &format!("{}: {}", study.name, study.about));
+    page.hanging("", Ink::Dim, &study.source);
+    page.blank();
+    let mut table = Table::new(["figure", "rows", "quantities"]);
+    for f in &study.figures {
+        let rows: usize = f.lists.iter().map(|l| l.rows.len()).sum();
+        let mut quantities: Vec<&str> = f.lists.iter().map(|l| l.quantity.as_str()).collect();
+        quantities.dedup();
+        table.row([f.id.clone(), rows.to_string(), quantities.join(", ")]);
+    }
+    page.table(0, &table);
+    for f in &study.figures {
+        page.blank();
+        page.hanging(&format!("{}: ", f.id), Ink::Strong, &f.place);
+        page.paragraph(2, Ink::Plain, &f.about);
+    }
+    page.finish()
+}
+
+fn verdict(page: &mut Page<'_>, study: &Reproduced) {
+    let (held, counted, all) = study.score();
+    let share = 100.0 * held as f64 / counted.max(1) as f64;
+    let ink = if study.holds() { Ink::Good } else { Ink::Bad };
+    page.hanging(
+        "",
+        ink,
+        &format!("{held} of {counted} counted rows hold ({share:.1} %), of {all} in all."),
+    );
+    page.blank();
+    let mut table = Table::new(["figure", "hold", "counted", "rows", ""]);
+    for f in &study.figures {
+        let (held, counted, all) = score(f.rows.iter());
+        let cells = [f.id.clone(), held.to_string(), counted.to_string(), all.to_string()];
+        let missed = counted - held;
+        let said = if missed > 0 { format!("{missed} missed") } else { String::new() };
+        table.inked((missed > 0).then_some(Ink::Bad), cells.into_iter().chain([said]));
+    }
+    page.table(2, &table);
+    page.blank();
+}
+
+fn misses(page: &mut Page<'_>, study: &Reproduced) {
+    let mut missed = study.rows().filter(|r| r.holds == Some(false)).peekable();
+    if missed.peek().is_none() {
+        return;
+    }
+    page.rule("what misses, and why");
+    for r in missed {
+        let says = |x: Option<f64>| x.map_or("never".to_string(), |x| format!("{:.*}", 1, x));
+        let line = Line::new()
+            .ink(Ink::Bad, r.id.clone())
+            .plain(format!(": {} published, {} measured", number(r), says(r.measured)))
+            .ink(Ink::Dim, format!(" ± {:.1} {}", r.tolerance.total(), r.unit));
+        page.line(line);
+        page.paragraph(2, Ink::Plain, &r.note);
+    }
+}
+
+fn figure(page: &mut Page<'_>, f: &ReproducedFigure) {
+    page.rule(&format!("{} · {}", f.id, f.place));
+    page.paragraph(0, Ink::Plain, &f.about);
+    if !f.command.is_empty() {
+        page.hanging("$ ", Ink::Dim, &f.command);
+    }
+    let mut from = 0;
+    while let Some(first) = f.rows.get(from) {
+        let rows: Vec<&JudgedRow> =
+            f.rows[from..].iter().take_while(|r| r.list == first.list).collect();
+        from += rows.len();
+        page.blank();
+        list(page, &rows);
+    }
+}
+
+fn list(page: &mut Page<'_>, rows: &[&JudgedRow]) {
+    let name = format!("{} ({})", rows[0].list, rows[0].unit);
+    let mut table =
+        Table::new([name.as_str(), "published", "measured", "deviation", "tolerance", "", " "]);
+    for r in rows {
+        let measured = r.measured.map_or("–".to_string(), |m| figure_of(m, r));
+        let off = r.measured.map_or("–".to_string(), |m| signed(m - r.published, r));
+        let (verdict, ink) = match r.holds {
+            Some(true) => ("holds", None),
+            Some(false) => ("MISSES", Some(Ink::Bad)),
+            None => ("–", Some(Ink::Dim)),
+        };
+        let tolerance = match r.holds {
+            None => String::new(),
+            Some(_) => format!("{:.*}", places(r), round3(r.tolerance.total())),
+        };
+        let cells = [r.at.clone(), number(r), measured, off, tolerance, verdict.to_string()];
+        table.inked(ink, cells.into_iter().chain([String::new()]));
+    }
+    page.table(2, &table);
+    for r in rows.iter().filter(|r| r.holds.is_none() && !r.note.is_empty()) {
+        page.hanging(&format!("  {}: ", r.at), Ink::Dim, &r.note);
+    }
+}
+
+/// As printed in the document, with its bound.
+fn number(r: &JudgedRow) -> String {
+    let gap = if r.relation.is_empty() { "" } else { " " };
+    format!("{}{gap}{:.*}", r.relation, usize::from(r.digits), r.published)
+}
+
+/// Decimals that say something: none for whole numbers of util and points.
+fn places(r: &JudgedRow) -> usize {
+    match r.unit {
+        "ms" => usize::from(r.digits).max(1),
+        _ => usize::from(r.digits),
+    }
+}
+
+fn figure_of(x: f64, r: &JudgedRow) -> String {
+    format!("{:.*}", places(r), x + 0.0)
+}
+
+fn signed(x: f64, r: &JudgedRow) -> String {
+    let text = figure_of(x, r);
+    let zero = text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.');
+    match (zero, text.starts_with('-')) {
+        (true, _) => text.trim_start_matches('-').to_string(),
+        (_, true) => text,
+        _ => format!("+{text}"),
+    }
+}
