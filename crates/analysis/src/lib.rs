@@ -6,6 +6,7 @@
 
 mod analyzer;
 mod curve;
+pub mod explain;
 mod figures;
 mod lost;
 mod machine;

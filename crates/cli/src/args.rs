@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use risetime_model::policy::parse_setting;
 use risetime_model::settings::Value;
+use risetime_sim::cause::{CAUSES, Cause};
 use std::path::PathBuf;
 
 /// The whole command.
@@ -27,6 +28,9 @@ pub(crate) enum Command {
     /// Run one workload on one platform under one or several policies
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(Run),
+    /// Why was a task slow? Its burst's loss, split among causes by simulations without them
+    #[command(after_long_help = EXPLAIN_EXAMPLES)]
+    Explain(Explain),
     /// List platforms, policies, workloads, studies, governors, placements or settings
     List(List),
     /// Show a platform, policy or workload (a name or a file)
@@ -87,6 +91,16 @@ Examples:
   risetime run rampup --platform m1 --set governor=performance --format json
   risetime run rampup --platform m1 --backend vm
       the same on a real kernel, in a virtual machine that is such a Mac mini to its scheduler";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  risetime explain rampup --platform m1
+      what a busy task on a Mac mini M1 loses, and to what
+  risetime explain rampup --platform m1 --policy rfc-v1 --phases 16
+      the same under the response-time series; medians over 16 start phases
+  risetime explain my-app.json --platform my-soc.toml --task render --format json
+  risetime run rampup --platform m1 --without margin
+      a run without one cause: what `saves` says";
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
@@ -167,12 +181,61 @@ pub(crate) struct Run {
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
+    /// Simulate a system in which this costs no time (`risetime explain`); may be repeated
+    #[arg(long, value_name = "CAUSE", value_parser = cause, value_delimiter = ',')]
+    pub(crate) without: Vec<Cause>,
     /// How to print the results
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     /// Write the trace of the run for ui.perfetto.dev (one policy, one run)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["phases", "repeat"])]
     pub(crate) perfetto: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Explain {
+    /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    pub(crate) workload: String,
+    /// A built-in platform (`risetime list platforms`) or a platform file
+    #[arg(long, short, value_name = "P")]
+    pub(crate) platform: String,
+    /// The policy, NAME[+key=value…]
+    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline")]
+    pub(crate) policy: String,
+    /// The task whose reported burst is explained [default: the workload's first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task: Option<String>,
+    /// util_min of every task
+    #[arg(long, value_name = "0..1024", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=1024))]
+    pub(crate) uclamp_min: Option<i64>,
+    /// util_max of every task
+    #[arg(long, value_name = "0..1024", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=1024))]
+    pub(crate) uclamp_max: Option<i64>,
+    /// A setting (`risetime list settings`); may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, Value)>,
+    /// Length of the run [default: the workload's, else 3]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) seconds: Option<f64>,
+    /// The workload starts this much later
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=60_000_000))]
+    pub(crate) phase_us: u64,
+    /// Explain N start phases, k · 7.618 ticks apart, and report medians
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) phases: u32,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    pub(crate) seed: u64,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    pub(crate) format: TextOrJson,
+}
+
+fn cause(text: &str) -> Result<Cause, String> {
+    Cause::named(text).ok_or_else(|| {
+        let known: Vec<&str> = CAUSES.iter().map(|c| c.name).collect();
+        format!("unknown cause, wanted one of {}", known.join(", "))
+    })
 }
 
 fn setting(text: &str) -> Result<(String, Value), String> {

@@ -5,6 +5,7 @@
 
 mod args;
 mod demo;
+mod explain;
 mod library;
 mod output;
 mod reproduce;
@@ -30,6 +31,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Demo => demo::demo(),
         Command::Run(args) => run::run(args),
+        Command::Explain(args) => explain::explain(args),
         Command::List(args) => library::list(args.what),
         Command::Show(args) => library::show(args),
         Command::Check(args) => library::check(args),

@@ -10,7 +10,7 @@ use risetime_lab::{PhaseRuns, Request};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, InputError};
 use risetime_report::{csv, json, text};
-use risetime_sim::Simulator;
+use risetime_sim::{Counterfactual, Simulator};
 use risetime_trace::write::perfetto;
 use risetime_trace::{Backend, Event, Header, Tee, TraceSink};
 use risetime_vm::Vm;
@@ -45,7 +45,16 @@ fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure>
                 .hint("add --backend vm")
                 .into())
         }
-        args::Backend::Sim => Ok((Box::new(Simulator), None)),
+        args::Backend::Sim if args.without.is_empty() => Ok((Box::new(Simulator), None)),
+        args::Backend::Sim => {
+            let without = args.without.iter().copied().collect();
+            Ok((Box::new(Counterfactual { without, ..Counterfactual::default() }), None))
+        }
+        args::Backend::Vm if !args.without.is_empty() => {
+            Err(InputError::new("--without", "a real kernel has all its causes")
+                .hint("leave out --backend vm")
+                .into())
+        }
         args::Backend::Vm => {
             let (mut vm, kernel) = Vm::find(&Cache::from_env()?, args.kernel.as_deref())?;
             if args.repeat.is_some() {
@@ -178,14 +187,14 @@ fn series(
 }
 
 /// A progress bar on standard error that appears only after a second.
-struct Bar {
+pub(crate) struct Bar {
     bar: ProgressBar,
     since: Clock,
     shown: std::cell::Cell<bool>,
 }
 
 impl Bar {
-    fn new(length: u64, unit: &str) -> Bar {
+    pub(crate) fn new(length: u64, unit: &str) -> Bar {
         let bar = ProgressBar::hidden();
         bar.set_length(length);
         let template = format!("{{wide_bar}} {{pos}}/{{len}} {unit}");
@@ -216,7 +225,7 @@ impl Bar {
         self.bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
         self.bar.enable_steady_tick(Duration::from_millis(200));
     }
-    fn at(&self, position: u64) {
+    pub(crate) fn at(&self, position: u64) {
         if !self.shown.get() && self.since.elapsed() > Duration::from_secs(1) {
             self.shown.set(true);
             self.bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());

@@ -5,12 +5,14 @@
 //!                                            └─ phases() ─> one result a start phase, medians
 //! ```
 
+mod explain;
 mod phases;
 mod request;
 mod run;
 mod study;
 mod verify;
 
+pub use explain::explain;
 pub use phases::{PhaseRuns, phase_spans, run_again, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit};
 pub use run::{Run, record, run};

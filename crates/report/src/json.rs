@@ -11,6 +11,10 @@
 //!
 //! Left out: the curves of the plots (the Perfetto file has them).
 
+mod explain;
+
+pub use explain::explain;
+
 use crate::words::round3;
 use risetime_analysis::study::Reproduced;
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
@@ -19,7 +23,7 @@ use risetime_analysis::{
     Spread, TaskPhases, TaskResult,
 };
 use risetime_kernel::units::{CpuId, Span};
-use risetime_model::Value as Setting;
+use risetime_model::{Settings, Value as Setting};
 use serde_json::{Value, json};
 
 /// The version of the layout. It changes when a key changes its meaning or goes; new keys
@@ -219,19 +223,16 @@ fn cpu_phases(c: &CpuPhases) -> Value {
     })
 }
 
+fn settings(settings: &Settings) -> Value {
+    let value = |value: &Setting| match value {
+        Setting::Int(n) => json!(n),
+        Setting::Name(s) => json!(s),
+    };
+    let entry = |(name, v): (&String, &Setting)| (name.clone(), value(v));
+    Value::Object(settings.0.iter().map(entry).collect())
+}
+
 fn run(r: &RunResult) -> Value {
-    let settings: serde_json::Map<String, Value> = r
-        .settings
-        .0
-        .iter()
-        .map(|(name, value)| {
-            let value = match value {
-                Setting::Int(n) => json!(n),
-                Setting::Name(s) => json!(s),
-            };
-            (name.clone(), value)
-        })
-        .collect();
     json!({
         "policy": r.policy,
         "backend": r.backend,
@@ -240,7 +241,7 @@ fn run(r: &RunResult) -> Value {
         "kernel_release": r.kernel_release,
         "seed": r.seed,
         "phase_us": r.phase_us,
-        "settings": settings,
+        "settings": settings(&r.settings),
         "tasks": r.tasks.iter().map(task).collect::<Vec<_>>(),
         "cpus": r.cpus.iter().map(cpu).collect::<Vec<_>>(),
         "energy_mj": round3(r.energy_mj),

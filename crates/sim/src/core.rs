@@ -13,6 +13,7 @@
 //!
 //! Source: kernel/sched/core.c.
 
+use crate::cause::Cause;
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::fair::Join;
@@ -46,6 +47,9 @@ impl Engine<'_> {
             Some(Mutant::CapacityNotScaled) => capacity = Capacity(1024),
             Some(Mutant::FrequencyNotScaled) => scale = 1024,
             _ => {}
+        }
+        if self.m.without.has(Cause::Invariance) {
+            (capacity, scale) = (Capacity(1024), 1024);
         }
         c.clock.update_rq_clock(delta, Span(0), c.curr.is_none(), capacity, scale);
         c.cfs.update_clock(c.clock.clock_task.0);
@@ -325,6 +329,9 @@ impl Engine<'_> {
             None => true,
             Some(_) if !user => true,
             Some(curr) if !self.is_fair(curr) => false,
+            Some(curr) if self.first_in_line(cpu).is_some() => {
+                self.first_in_line(cpu) != Some(curr)
+            }
             Some(_) if self.m.is(Mutant::NoWakeupPreemption) => false,
             Some(_) => self.m.cpu_mut(cpu).cfs.wakeup_preempt(task, fork),
         };
@@ -418,6 +425,10 @@ impl Engine<'_> {
     fn pick_next(&mut self, cpu: CpuId) -> Option<TaskId> {
         if let Some(kthread) = self.m.cpu(cpu).dl.first() {
             return Some(*kthread);
+        }
+        if let Some(first) = self.first_in_line(cpu) {
+            self.m.cpu_mut(cpu).cfs.update_curr();
+            return Some(first);
         }
         let picked = self.m.cpu_mut(cpu).cfs.pick();
         self.take_departed(cpu);
@@ -593,11 +604,14 @@ impl Engine<'_> {
             self.set_nice(task, nice);
         }
         let t = &mut self.m.tasks[task.index()];
-        let old = t.uclamp.request;
-        let new = Uclamp {
-            min: self.forced_clamps.0.or(attr.uclamp_min).unwrap_or(old.min),
-            max: self.forced_clamps.1.or(attr.uclamp_max).unwrap_or(old.max),
+        let (old, asked) = (t.uclamp.request, t.asked);
+        t.asked = Uclamp {
+            min: self.forced_clamps.0.or(attr.uclamp_min).unwrap_or(asked.min),
+            max: self.forced_clamps.1.or(attr.uclamp_max).unwrap_or(asked.max),
         };
+        let unclamped = self.m.without.has(Cause::Clamps);
+        let new = if unclamped { Uclamp::default() } else { t.asked };
+        let same = t.asked == asked;
         if new != old {
             t.uclamp.request = new;
             self.m.cpus[t.cpu.index()]
@@ -608,7 +622,7 @@ impl Engine<'_> {
         if let Some(cpus) = &attr.cpus {
             let allowed: CpuSet = cpus.iter().copied().collect();
             self.set_cpus_allowed(task, allowed);
-        } else if new == old {
+        } else if same {
             return;
         }
         let max_speed = self.m.max_speed(task);

@@ -10,6 +10,7 @@
 //! and then waits in the driver; a decision that comes meanwhile is taken up afterwards.
 //! Source: kernel/sched/cpufreq_schedutil.c, drivers/cpufreq/cpufreq.c.
 
+use crate::cause::Cause;
 use crate::engine::Engine;
 use crate::machine::{DomainView, SPEED_SHIFT};
 use crate::queue::Ev;
@@ -28,7 +29,10 @@ impl Engine<'_> {
     pub(crate) fn start_policies(&mut self) {
         for domain in 0..self.m.domains.len() {
             let view = DomainView { machine: &self.m, index: domain };
-            if let Some(request) = self.governors[domain].start(&view) {
+            if let Some(mut request) = self.governors[domain].start(&view) {
+                if self.m.lacks(Cause::Opp) {
+                    request.freq = self.m.domains[domain].freq_max();
+                }
                 self.trace_request(domain, request);
                 self.m.domains[domain].wanted = request.freq;
                 self.set_cur(domain, request.freq);

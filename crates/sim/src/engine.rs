@@ -100,6 +100,7 @@ impl Engine<'_> {
         self.m.now = at;
         self.dispatch(ev);
         self.drain_resched();
+        self.pull_at_once();
         match self.stuck {
             None => Ok(true),
             Some(task) => {
@@ -132,7 +133,7 @@ impl Engine<'_> {
         }
     }
 
-    fn drain_resched(&mut self) {
+    pub(crate) fn drain_resched(&mut self) {
         while let Some(cpu) = self.need_resched.lowest() {
             self.need_resched.remove(cpu);
             self.schedule(cpu);

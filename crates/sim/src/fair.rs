@@ -9,6 +9,7 @@
 //! Every update of a CPU's signals that changes them tells cpufreq ([`crate::cpufreq`]).
 //! Source: kernel/sched/fair.c. Leaves out: groups, bandwidth.
 
+use crate::cause::Cause;
 use crate::engine::Engine;
 use crate::machine::from_time_0;
 use crate::mutant::Mutant;
@@ -76,7 +77,9 @@ impl Engine<'_> {
             detach_entity_load_avg(rev, decay, &mut c.cfs_avg, &t.avg, t.weight);
             changed = true;
         }
-        if changed {
+        // Nobody has to wait for a PELT period to end before the governor looks.
+        let at_once = self.m.lacks(Cause::PeltRamp) || self.m.lacks(Cause::Opp);
+        if changed || (at_once && join == Join::Attach) {
             self.trace_cfs(cpu);
             self.cpufreq_update_util(cpu, false);
         }

@@ -7,6 +7,7 @@
 #![deny(clippy::float_arithmetic)]
 
 mod balance;
+pub mod cause;
 mod core;
 mod cpufreq;
 mod cpuset;
@@ -30,7 +31,7 @@ pub use machine::{DomainView, Machine};
 pub use settings::{catalogue, resolve};
 
 use mutant::Mutant;
-use risetime_kernel::units::Instant;
+use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::Experiment;
 use risetime_trace::{Backend, Outcome, RunError, TraceSink};
 
@@ -54,13 +55,22 @@ pub struct Replay {
     pub mutant: Option<mutant::Mutant>,
 }
 
+/// The simulator without some of what costs time ([`cause`]).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counterfactual {
+    /// What is absent.
+    pub without: cause::Causes,
+    /// The task that never waits for another one, where queueing is absent.
+    pub task: TaskId,
+}
+
 impl Backend for Simulator {
     fn name(&self) -> &'static str {
         "sim"
     }
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
-        simulate(experiment, sink, Replay::default())
+        simulate(experiment, sink, Replay::default(), Counterfactual::default())
     }
 }
 
@@ -70,7 +80,17 @@ impl Backend for Replay {
     }
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
-        simulate(experiment, sink, self.clone())
+        simulate(experiment, sink, self.clone(), Counterfactual::default())
+    }
+}
+
+impl Backend for Counterfactual {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        simulate(experiment, sink, Replay::default(), *self)
     }
 }
 
@@ -78,14 +98,16 @@ fn simulate(
     experiment: &Experiment,
     sink: &mut dyn TraceSink,
     replay: Replay,
+    other: Counterfactual,
 ) -> Result<Outcome, RunError> {
     let mut experiment = experiment.clone();
     if let Some(mutant) = replay.mutant {
         mutant.change(&mut experiment);
     }
+    other.without.change(&mut experiment);
     let experiment = &experiment;
     sink.header(&setup::header(experiment));
-    let mut engine = setup::engine(experiment, sink)?;
+    let mut engine = setup::engine(experiment, sink, other)?;
     if let Some(mutant) = replay.mutant {
         mutant.prepare(&mut engine.m);
     }
@@ -93,8 +115,8 @@ fn simulate(
         engine.add_creator(creator, Instant(experiment.phase.0));
     }
     (engine.image, engine.given) = (replay.image, replay.given);
-    engine.free_idle_exit = replay.free_idle_exit;
     engine.kthread = replay.kthread.filter(|_| replay.mutant != Some(Mutant::SlowKthread));
+    engine.free_idle_exit |= replay.free_idle_exit;
     let end = engine.run(Instant(experiment.duration.0))?;
     let events = engine.events;
     sink.end(end);

@@ -11,6 +11,7 @@
 //!         └─ root domain: overutilized, nohz
 //! ```
 
+use crate::cause::{Cause, Causes};
 use crate::cpuset::CpuSet;
 use crate::mutant::{self, Mutant};
 use crate::program::Program;
@@ -78,6 +79,9 @@ pub struct Machine {
     pub(crate) series: Series,
     /// What is broken on purpose.
     pub(crate) mutant: Option<Mutant>,
+    /// What does not cost time here, and the task that `explain` is about.
+    pub(crate) without: Causes,
+    pub(crate) explained: TaskId,
 }
 
 /// One CPU with its runqueue (`struct rq`).
@@ -243,6 +247,8 @@ pub(crate) struct Task {
     /// Its hints (RFC 00/16, patches 10 and 11).
     pub(crate) qos: SchedQos,
     pub(crate) uclamp: UclampTask,
+    /// The clamps that it asked for, in force or not ([`Cause::Clamps`]).
+    pub(crate) asked: Uclamp,
     /// Its entity while it is off every queue.
     pub(crate) entity: Option<Entity>,
     pub(crate) timer_gen: u32,
@@ -309,6 +315,13 @@ impl Machine {
 
     fn cfs_util(&self, cpu: CpuId) -> CfsUtil {
         let c = self.cpu(cpu);
+        if self.lacks(Cause::PeltRamp) && self.has_work(cpu) {
+            return CfsUtil {
+                util_avg: Util(1024),
+                runnable_avg: Util(1024),
+                util_est: Util(1024),
+            };
+        }
         CfsUtil {
             util_avg: c.cfs_avg.avg.util_avg + self.background_util,
             runnable_avg: c.cfs_avg.avg.runnable_avg + self.background_util,
@@ -317,13 +330,14 @@ impl Machine {
     }
     pub(crate) fn task_util(&self, task: TaskId) -> TaskUtil {
         let t = self.task(task);
-        TaskUtil {
-            cpu: t.cpu,
-            util_avg: t.avg.util_avg,
-            runnable_avg: t.avg.runnable_avg,
-            util_est: t.util_est.value(),
-            queued: t.state == State::Runnable,
-        }
+        let all = Util(1024);
+        let (util_avg, runnable_avg, util_est) = if self.lacks(Cause::PeltRamp) {
+            (all, all, all)
+        } else {
+            (t.avg.util_avg, t.avg.runnable_avg, t.util_est.value())
+        };
+        let queued = t.state == State::Runnable;
+        TaskUtil { cpu: t.cpu, util_avg, runnable_avg, util_est, queued }
     }
     /// `cpu_util(cpu, p, dst_cpu, boost)`: the CPU's util if `p` were on `dst_cpu`.
     pub(crate) fn cpu_util(
@@ -392,6 +406,11 @@ impl Machine {
             None => util_fits_cpu(util, min, max, capacities, true),
         }
     }
+    /// The same of a task whose util is as high as can be, by mainline's margin.
+    pub(crate) fn fits_by_clamps(&self, task: TaskId, cpu: CpuId) -> Fit {
+        let clamps = self.task(task).clamps();
+        util_fits_cpu(Util(1024), clamps.min, clamps.max, self.capacities(cpu), true)
+    }
     /// `cpu_overutilized`; never without EAS.
     pub(crate) fn cpu_overutilized(&self, cpu: CpuId) -> bool {
         let rq = self.rq_util(cpu);
@@ -402,6 +421,9 @@ impl Machine {
     /// `task_util_est(p)`.
     pub(crate) fn task_util_est(&self, task: TaskId) -> Util {
         let t = self.task(task);
+        if self.lacks(Cause::PeltRamp) {
+            return Util(1024);
+        }
         if self.series.util_est_boost {
             return task_util_est_boost(t.avg.util_avg, t.util_est);
         }
@@ -409,6 +431,9 @@ impl Machine {
     }
     /// `util_fits_cpu` of a task.
     pub(crate) fn task_fits(&self, task: TaskId, cpu: CpuId) -> Fit {
+        if self.too_small(task, cpu) {
+            return Fit::DoesNotFit;
+        }
         let t = self.task(task);
         self.util_fits(self.task_util_est(task), t.clamps().min, t.clamps().max, cpu)
     }
@@ -426,7 +451,7 @@ impl Machine {
         let best = |cpu: CpuId| {
             let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
             let cap = |f: KHz| c.capacity.0 * f.0 / d.freq_max().0;
-            let capped = d.table.iter().map(|e| cap(e.freq)).find(|s| *s >= t.clamps().max.0);
+            let capped = d.table.iter().map(|e| cap(e.freq)).find(|s| *s >= t.asked.max.0);
             capped.unwrap_or(c.capacity.0)
         };
         Util(t.allowed.iter().map(best).max().unwrap_or(0))
@@ -514,6 +539,14 @@ impl DomainView<'_> {
     pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {
         let c = self.machine.cpu(cpu);
         uclamp_rq_is_capped(&c.uclamp, c.cfs_avg.avg.util_avg)
+    }
+    /// Whether the simulator is one without `cause`.
+    pub(crate) fn lacks(&self, cause: Cause) -> bool {
+        self.machine.lacks(cause)
+    }
+    /// Whether `cpu` asks for its highest OPP, whatever its util: without [`Cause::Opp`].
+    pub(crate) fn asks_for_all(&self, cpu: CpuId) -> bool {
+        self.lacks(Cause::Opp) && self.machine.has_work(cpu)
     }
     /// How often `cpu` has entered idle.
     pub fn idle_calls(&self, cpu: CpuId) -> u64 {

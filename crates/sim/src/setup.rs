@@ -1,5 +1,6 @@
 //! From an experiment to a machine that is ready to run.
 
+use crate::cause::{Cause, Causes};
 use crate::cpufreq::speed;
 use crate::cpuset::CpuSet;
 use crate::engine::{Engine, StartState};
@@ -10,7 +11,7 @@ use crate::program::Program;
 use crate::queue::{Ev, Queue};
 use crate::series::{self, CpuSeries, Series};
 use crate::topology::sched_domains;
-use crate::{governor, placement};
+use crate::{Counterfactual, governor, placement};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::eevdf::{CfsRq, Entity, Features, LoadWeight, Tunables};
 use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
@@ -18,7 +19,7 @@ use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::pelt_cfs::{CfsRqAvg, init_entity_runnable_average};
 use risetime_kernel::sched_qos::SchedQos;
-use risetime_kernel::uclamp::{UclampRq, UclampTask};
+use risetime_kernel::uclamp::{Uclamp, UclampRq, UclampTask};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, MicroWatts, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
 use risetime_kernel::waiting_avg::WaitingAvg;
@@ -75,6 +76,7 @@ pub(crate) fn notes(e: &Experiment) -> Vec<String> {
 pub(crate) fn engine<'a>(
     e: &Experiment,
     sink: &'a mut dyn TraceSink,
+    other: Counterfactual,
 ) -> Result<Engine<'a>, RunError> {
     let workload = e.workload.bind(&e.platform)?;
     let int = |name: &str| e.settings.int(name);
@@ -89,7 +91,8 @@ pub(crate) fn engine<'a>(
         );
     }
     let specs: Arc<[TaskSpec]> = workload.tasks.into();
-    let machine = machine(e, governor.name == "schedutil");
+    let mut machine = machine(e, governor.name == "schedutil");
+    (machine.without, machine.explained) = (other.without, other.task);
     let governors = (0..e.platform.domains.len())
         .map(|d| (governor.make)(&e.platform, d, &e.settings))
         .collect();
@@ -124,8 +127,8 @@ pub(crate) fn engine<'a>(
         image: None,
         started: Instant(0),
         given: None,
-        free_idle_exit: false,
         kthread: None,
+        free_idle_exit: other.without.has(Cause::Queueing),
         changes: Vec::new(),
         stuck: None,
     };
@@ -210,6 +213,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         base_slice: Span(tunables.base_slice_ns),
         series: Series::of(&e.settings),
         mutant: None,
+        without: Causes::NONE,
+        explained: TaskId(0),
     }
 }
 
@@ -303,6 +308,7 @@ pub(crate) fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) -> 
         slept_at: 0,
         qos: SchedQos::fork(engine.m.series.rampup_multiplier.unwrap_or(1)),
         uclamp: UclampTask::default(),
+        asked: Uclamp::default(),
         entity: Some(Entity::new(id, load)),
         timer_gen: 0,
         listed: 0,

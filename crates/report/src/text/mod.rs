@@ -5,6 +5,7 @@
 
 mod compare;
 mod demo;
+mod explain;
 mod figures;
 mod lists;
 mod page;
@@ -16,6 +17,7 @@ mod verify;
 
 pub use compare::{compare, compare_phases};
 pub use demo::{Demo, Next, Published, demo};
+pub use explain::explain;
 pub use lists::{Finding, Severity, findings, names, param_table, platform, policy, workload};
 pub use phases::phases;
 pub use run::run;

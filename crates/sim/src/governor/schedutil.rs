@@ -15,6 +15,7 @@
 //! but its own kthread, which the kernel exempts).
 
 use super::{Descriptor, FreqRequest, Governor};
+use crate::cause::Cause;
 use crate::machine::DomainView;
 use risetime_kernel::KernelRev;
 use risetime_kernel::headroom::Decided;
@@ -167,7 +168,10 @@ impl Schedutil {
     fn need_of(domain: &DomainView<'_>, cpu: CpuId, boost: Util, decides: bool) -> Need {
         let eff = domain.effective_cpu_util(cpu);
         let util = eff.util.max(boost);
-        let (wanted, decided) = domain.dvfs_util(cpu, util, decides);
+        let (mut wanted, decided) = domain.dvfs_util(cpu, util, decides);
+        if domain.asks_for_all(cpu) {
+            wanted = wanted.max(Util(domain.capacity().0));
+        }
         let perf = wanted.min(eff.max).max(eff.min);
         let why = if perf > wanted {
             Why::UclampMin
@@ -229,8 +233,9 @@ impl Governor for Schedutil {
         boost.sugov_iowait_boost(now, self.tick, iowait);
         boost.last_update = now;
         let forced = self.need_freq_update;
-        let update =
-            forced || sugov_rate_limit_passed(now, self.last_freq_update, self.rate_limit_us);
+        let update = forced
+            || domain.lacks(Cause::RateLimit)
+            || sugov_rate_limit_passed(now, self.last_freq_update, self.rate_limit_us);
         let need = self.need(domain, update);
         let raw = get_next_freq(domain.rev(), need.util, domain.capacity(), domain.freq_max());
         if !update {

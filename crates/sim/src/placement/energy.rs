@@ -103,7 +103,7 @@ fn candidates(
     let t = m.task(task);
     let (mut util_min, mut util_max) = (t.clamps().min, t.clamps().max);
     let mut found = Candidates { prev: None, most_spare: None };
-    for &cpu in domain.cpus.iter().filter(|c| t.allowed.contains(**c)) {
+    for &cpu in domain.cpus.iter().filter(|c| t.allowed.contains(**c) && !m.too_small(task, **c)) {
         let c = m.cpu(cpu);
         let util = m.cpu_util(cpu, Some(p), Some(cpu), false);
         if !c.uclamp.uclamp_rq_is_idle() {

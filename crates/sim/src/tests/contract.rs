@@ -62,7 +62,8 @@ fn looks() -> impl Strategy<Value = Vec<Look>> {
 /// Every answer with its time and domain.
 fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRequest>)> {
     let mut sink = ();
-    let mut engine = setup::engine(e, &mut sink).expect("a machine");
+    let mut engine =
+        setup::engine(e, &mut sink, crate::Counterfactual::default()).expect("a machine");
     let (m, mut governors) = governors(e, &mut engine);
     let mut all = Vec::new();
     for (index, g) in governors.iter_mut().enumerate() {
@@ -144,7 +145,7 @@ proptest! {
         let e = machine(&platform, "schedutil", &[]);
         let first = |more: bool| -> Vec<KHz> {
             let mut sink = ();
-            let mut engine = setup::engine(&e, &mut sink).expect("a machine");
+            let mut engine = setup::engine(&e, &mut sink, crate::Counterfactual::default()).expect("a machine");
             let (m, mut governors) = governors(&e, &mut engine);
             for (c, (util, add)) in m.cpus.iter_mut().zip(&utils) {
                 c.cfs_avg.avg.util_avg = Util(util + if more { *add } else { 0 });
@@ -163,7 +164,7 @@ proptest! {
     #[test]
     fn placements_choose_cpus_that_the_task_may_use(e in experiments()) {
         let mut sink = ();
-        let mut engine = setup::engine(&e, &mut sink).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let mut engine = setup::engine(&e, &mut sink, crate::Counterfactual::default()).map_err(|e| TestCaseError::fail(e.to_string()))?;
         engine.start();
         let mut n = 0;
         while engine.step(Instant(e.duration.0)).map_err(|e| TestCaseError::fail(e.to_string()))? {

@@ -40,7 +40,8 @@ fn run_checked(e: &Experiment) -> Result<Checker, TestCaseError> {
 
 fn step_through(e: &Experiment, sink: &mut dyn TraceSink) -> Result<(), String> {
     let end = Instant(e.duration.0);
-    let mut engine = setup::engine(e, sink).map_err(|e| e.to_string())?;
+    let mut engine =
+        setup::engine(e, sink, crate::Counterfactual::default()).map_err(|e| e.to_string())?;
     engine.start();
     while engine.step(end).map_err(|e| e.to_string())? {
         consistent(&engine).map_err(|what| format!("{} ns: {what}", engine.m.now.0))?;

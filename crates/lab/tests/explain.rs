@@ -1,0 +1,181 @@
+//! What `explain` says has to add up, to be 0 where there is nothing, and to come true.
+
+use proptest::prelude::*;
+use risetime_analysis::Options;
+use risetime_analysis::explain::Explanation;
+use risetime_kernel::units::Span;
+use risetime_lab::{Request, explain, run};
+use risetime_model::{Experiment, Workload};
+use risetime_sim::cause::{CAUSES, Cause, Causes};
+use risetime_sim::{Counterfactual, Simulator};
+use std::sync::Arc;
+
+fn experiment(workload: &str, platform: &str, policy: &str, seconds: f64) -> Experiment {
+    let request = Request {
+        workload: workload.into(),
+        platform: platform.into(),
+        policies: vec![policy.into()],
+        set: Vec::new(),
+        seconds: Some(seconds),
+        phase: Span(0),
+        seed: 1,
+    };
+    request.experiments().expect("built in").remove(0)
+}
+
+fn explained(e: &Experiment) -> Explanation {
+    explain(e, None, |_, _| {}).expect("runs")
+}
+
+fn share(e: &Explanation, cause: Cause) -> f64 {
+    e.causes.iter().find(|c| c.cause == cause.name()).expect("every cause is there").ms
+}
+
+fn gain(e: &Explanation, cause: Cause) -> f64 {
+    e.causes.iter().find(|c| c.cause == cause.name()).expect("every cause is there").gain_ms
+}
+
+/// The debt of the first task's reported burst, as `run` gives it.
+fn debt(e: &Experiment, without: Causes) -> f64 {
+    let backend = Counterfactual { without, ..Counterfactual::default() };
+    let result = run(&backend, e, Options::default(), None).expect("runs").result;
+    result.tasks[0].burst.expect("a burst").debt_ms
+}
+
+fn assert_adds_up(e: &Explanation, what: &str) {
+    let sum: f64 = e.causes.iter().map(|c| c.ms).sum::<f64>() + e.unexplained_ms;
+    let debt = e.burst.debt_ms;
+    assert!((sum - debt).abs() <= 1e-6 * debt.max(1.0), "{what}: {sum} of {debt}");
+}
+
+#[test]
+fn built_in_experiments_are_explained() {
+    for platform in ["m1", "laptop4"] {
+        for (workload, seconds) in [("rampup", 1.4), ("periodic", 0.3), ("spinners", 0.2)] {
+            for policy in ["linux-6.8", "rfc-v1", "rfc-v1-x2", "mainline+governor=powersave"] {
+                let what = format!("{workload} on {platform} under {policy}");
+                let e = explained(&experiment(workload, platform, policy, seconds));
+                assert_adds_up(&e, &what);
+                assert!(e.unexplained_ms.abs() < 0.05, "{what}: {} left", e.unexplained_ms);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cause_that_is_not_there_gets_nothing() {
+    let e = explained(&experiment("rampup", "m1", "linux-6.8+rate_limit_us=0", 1.4));
+    for (cause, acts) in [(Cause::RateLimit, false), (Cause::Clamps, false), (Cause::Opp, true)] {
+        let c = e.causes.iter().find(|c| c.cause == cause.name()).unwrap();
+        assert_eq!((c.acts, c.ms == 0.0), (acts, !acts), "{c:?}");
+    }
+    let e = explained(&experiment("rampup", "laptop4", "linux-6.8", 1.4));
+    assert_eq!((share(&e, Cause::Margin), share(&e, Cause::Pull)), (0.0, 0.0));
+    // With the highest frequency from the start, nothing about frequencies can matter.
+    let e = explained(&experiment("rampup", "m1", "linux-6.8+governor=performance", 1.4));
+    for cause in [Cause::Opp, Cause::RateLimit, Cause::Transition] {
+        assert_eq!(share(&e, cause), 0.0, "{cause:?}");
+    }
+    assert!(share(&e, Cause::PeltRamp) > 1.0 && share(&e, Cause::Margin) > 1.0, "{e:?}");
+}
+
+#[test]
+fn what_a_cause_saves_is_what_a_run_without_it_saves() {
+    let real = experiment("rampup", "m1", "linux-6.8+uclamp_max=800", 1.6);
+    let e = explained(&real);
+    let before = debt(&real, Causes::NONE);
+    assert!((e.burst.debt_ms - before).abs() < 1e-9);
+    for known in CAUSES {
+        let after = debt(&real, Causes::NONE.with(known.cause));
+        let gain = gain(&e, known.cause);
+        assert!((before - after - gain).abs() < 0.001, "{}: {gain}", known.name);
+    }
+}
+
+#[test]
+fn ordinary_settings_say_the_same() {
+    let debt = |e: &Experiment| {
+        let result = run(&Simulator, e, Options::default(), None).expect("runs").result;
+        result.tasks[0].burst.expect("a burst").debt_ms
+    };
+    let real = experiment("rampup", "m1", "linux-6.8", 1.6);
+    let e = explained(&real);
+    let saved = debt(&real) - debt(&experiment("rampup", "m1", "linux-6.8+rate_limit_us=0", 1.6));
+    assert!((gain(&e, Cause::RateLimit) - saved).abs() < 1e-6 && saved > 1.0, "{saved}");
+
+    let mut at_once = real.clone();
+    for domain in &mut Arc::make_mut(&mut at_once.platform).domains {
+        domain.fast_switch = true;
+        domain.opps.iter_mut().for_each(|o| o.latency = Span(0));
+    }
+    let saved = debt(&real) - debt(&at_once);
+    assert!((gain(&e, Cause::Transition) - saved).abs() < 1e-6, "{saved}");
+
+    let boosted = experiment("rampup", "m1", "linux-6.8+uclamp_min=300", 1.6);
+    let saved = debt(&boosted) - debt(&real);
+    assert!((gain(&explained(&boosted), Cause::Clamps) - saved).abs() < 1e-6 && saved < -1.0);
+}
+
+#[test]
+fn it_is_the_same_again() {
+    let e = experiment("spinners", "m1", "rfc-v1", 0.2);
+    assert_eq!(explained(&e), explained(&e));
+}
+
+#[test]
+fn a_task_can_be_asked_for_by_name() {
+    let e = experiment("spinners", "m1", "linux-6.8", 0.2);
+    let second = e.workload.tasks[1].comm.clone();
+    assert_eq!(explain(&e, Some(&second), |_, _| {}).unwrap().comm, second);
+    let error = explain(&e, Some("nobody"), |_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("no task `nobody`") && error.contains(&second), "{error}");
+}
+
+fn any_experiment() -> impl Strategy<Value = Experiment> {
+    let policy = prop::sample::select(vec!["linux-6.8", "mainline", "rfc-v1", "rfc-v1-p08"]);
+    let platform = prop::sample::select(vec!["m1", "laptop4"]);
+    let limit = prop::sample::select(vec![0, 70, 2000, 10_000]);
+    let task = (1..30_000_u32, 0..30_000_u32, 0..5_000_u32, any::<bool>());
+    let tasks = prop::collection::vec(task, 1..4);
+    let clamps = (0..400_i64, prop::sample::select(vec![400_i64, 700, 1024]));
+    (policy, platform, limit, tasks, clamps, any::<bool>(), 0..20_000_u64).prop_map(
+        |(policy, platform, limit, tasks, (min, max), clamped, phase)| {
+            let task = |(i, (run, sleep, delay, timer)): (usize, &(u32, u32, u32, bool))| {
+                let rest = if *timer {
+                    format!(r#""timer": {{"ref": "unique", "period": {}}}"#, sleep + 1000)
+                } else {
+                    format!(r#""sleep": {sleep}"#)
+                };
+                format!(r#""t{i}": {{"delay": {delay}, "run": {run}, {rest}}}"#)
+            };
+            let tasks: Vec<String> = tasks.iter().enumerate().map(task).collect();
+            let text = format!(r#"{{"tasks": {{{}}}}}"#, tasks.join(", "));
+            let workload = Workload::parse(&text, "drawn").expect("a workload");
+            let clamps =
+                if clamped { format!("+uclamp_min={min}+uclamp_max={max}") } else { String::new() };
+            let policy = format!("{policy}+rate_limit_us={limit}{clamps}");
+            let mut e = experiment("rampup", platform, &policy, 0.12);
+            e.workload = Arc::new(workload);
+            e.phase = Span::from_us(phase);
+            e
+        },
+    )
+}
+
+proptest! {
+    // A file of failures would need a lib.rs beside it.
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever runs: the shares add up, what cannot act gets nothing, and without all causes
+    /// there is next to no debt.
+    #[test]
+    fn drawn_experiments_are_explained(e in any_experiment()) {
+        let found = explained(&e);
+        assert_adds_up(&found, "drawn");
+        for c in found.causes.iter().filter(|c| !c.acts) {
+            prop_assert_eq!((c.ms, c.gain_ms), (0.0, 0.0));
+        }
+        let left = found.unexplained_ms;
+        prop_assert!(left.abs() <= 0.1, "{} of {} left", left, found.burst.debt_ms);
+    }
+}

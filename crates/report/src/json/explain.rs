@@ -1,0 +1,74 @@
+//! Explanations of a burst's debt.
+
+use super::{SCHEMA, print, spread};
+use crate::words::round3;
+use risetime_analysis::Spread;
+use risetime_analysis::explain::{CauseShare, Explanation};
+use serde_json::{Value, json};
+
+/// Why was the burst slow? One explanation a start phase, and with several of them their medians.
+/// Ends in a newline.
+pub fn explain(explanations: &[Explanation]) -> String {
+    let list: Vec<Value> = explanations.iter().map(explanation).collect();
+    let mut record = json!({"schema": SCHEMA, "explanations": list});
+    if explanations.len() > 1 {
+        record["summary"] = summary(explanations);
+    }
+    print(&record)
+}
+
+fn explanation(e: &Explanation) -> Value {
+    let b = &e.burst;
+    json!({
+        "policy": e.policy,
+        "backend": "sim",
+        "platform": e.platform,
+        "workload": e.workload,
+        "seed": e.seed,
+        "phase_us": e.phase_us,
+        "settings": super::settings(&e.settings),
+        "comm": e.comm,
+        "burst": {
+            "t0_ms": round3(b.t0_ms),
+            "t1_ms": round3(b.t1_ms),
+            "end_ms": round3(b.end_ms),
+            "ended_by": b.ended_by.as_str(),
+            "running_ms": round3(b.running_ms),
+        },
+        "debt_ms": round3(b.debt_ms),
+        "causes": e.causes.iter().map(cause).collect::<Vec<_>>(),
+        "unexplained_ms": round3(e.unexplained_ms),
+        "simulations": e.runs,
+        "notes": e.notes,
+    })
+}
+
+fn cause(c: &CauseShare) -> Value {
+    json!({
+        "cause": c.cause,
+        "acts": c.acts,
+        "share_ms": round3(c.ms),
+        "gain_ms": round3(c.gain_ms),
+        "alone_ms": round3(c.alone_ms),
+    })
+}
+
+fn summary(all: &[Explanation]) -> Value {
+    let over =
+        |f: &dyn Fn(&Explanation) -> f64| spread(&Spread::of(all.iter().map(|e| Some(f(e)))));
+    let causes = all.first().map_or(&[][..], |e| &e.causes);
+    let cause = |(i, c): (usize, &CauseShare)| {
+        json!({
+            "cause": c.cause,
+            "share_ms": over(&|e| e.causes[i].ms),
+            "gain_ms": over(&|e| e.causes[i].gain_ms),
+            "alone_ms": over(&|e| e.causes[i].alone_ms),
+        })
+    };
+    json!({
+        "phases_us": all.iter().map(|e| e.phase_us).collect::<Vec<_>>(),
+        "debt_ms": over(&|e| e.burst.debt_ms),
+        "causes": causes.iter().enumerate().map(cause).collect::<Vec<_>>(),
+        "unexplained_ms": over(&|e| e.unexplained_ms),
+    })
+}

@@ -1,0 +1,185 @@
+//! `risetime explain`: a burst's loss, split among its causes.
+//!
+//! ```text
+//! title      what ran
+//! answer     how much was lost, until when
+//! table      a cause a row, the largest share first: share, bar, what its absence saves
+//! legend     what the causes are, and what the columns mean
+//! ```
+//!
+//! Of several start phases the table shows medians, which need not add up.
+
+use super::Style;
+use super::page::{Ink, Line, Page, pad, width};
+use crate::words::one;
+use risetime_analysis::explain::{CauseShare, Explanation};
+use risetime_analysis::{EndedBy, Spread};
+
+/// What was this burst's time lost to? Of several start phases, their medians.
+pub fn explain(explanations: &[Explanation], style: &Style) -> String {
+    let mut page = Page::new(style);
+    let Some(first) = explanations.first() else {
+        page.line(Line::new().plain("Nothing to explain."));
+        return page.finish();
+    };
+    let mut title =
+        format!("{} · {} · {} · simulated", first.workload, first.platform, first.policy);
+    if explanations.len() > 1 {
+        title += &format!(" · medians of {} start phases", explanations.len());
+    }
+    page.hanging("", Ink::Title, &title);
+    page.blank();
+    answer(&mut page, explanations);
+    page.blank();
+    let (rows, idle): (Vec<Row>, Vec<Row>) =
+        rows(explanations).into_iter().partition(|r| r.cause.is_none() || r.counts());
+    table(&mut page, &rows, explanations.len() > 1);
+    page.blank();
+    legend(&mut page, explanations, &rows, &idle);
+    first.notes.iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
+    page.finish()
+}
+
+/// How much was lost, until when.
+fn answer(page: &mut Page<'_>, all: &[Explanation]) {
+    let median = |f: &dyn Fn(&Explanation) -> f64| over(all, f).median.unwrap_or(0.0);
+    let (lost, took) = (median(&|e| e.burst.debt_ms), median(&|e| e.burst.t1_ms - e.burst.t0_ms));
+    let at_end = all.iter().filter(|e| e.burst.ended_by == EndedBy::RunEnd).count();
+    let bound = if 2 * at_end > all.len() { "≥ " } else { "" };
+    let until = match all[0].burst.ended_by {
+        EndedBy::FullSpeed => "until it had full speed",
+        EndedBy::Sleep => "until it slept",
+        EndedBy::Exit => "until it exited",
+        EndedBy::RunEnd => "until the run ended",
+    };
+    let text = format!(
+        "{} lost {bound}{} ms of full-speed work in the {} ms {until}:",
+        all[0].comm,
+        one(lost),
+        one(took)
+    );
+    page.paragraph(0, Ink::Strong, &text);
+}
+
+/// A row of the table.
+struct Row {
+    label: &'static str,
+    /// `None`: what is unexplained.
+    cause: Option<CauseShare>,
+    share: Spread,
+    saves: Option<f64>,
+    alone: Option<f64>,
+    /// Of the debt.
+    part: f64,
+}
+
+impl Row {
+    /// Whether any figure of it is shown as more than 0.
+    fn counts(&self) -> bool {
+        let figures = [self.share.min, self.share.max, self.saves, self.alone];
+        figures.into_iter().flatten().any(|ms| ms.abs() >= 0.05)
+    }
+}
+
+fn over(all: &[Explanation], f: &dyn Fn(&Explanation) -> f64) -> Spread {
+    Spread::of(all.iter().map(|e| Some(f(e))))
+}
+
+/// The causes that can act, the largest first, then the unexplained.
+fn rows(all: &[Explanation]) -> Vec<Row> {
+    let debt = over(all, &|e| e.burst.debt_ms).median.unwrap_or(0.0);
+    let part = |share: &Spread| match share.median {
+        Some(ms) if debt > 0.0 => ms / debt,
+        _ => 0.0,
+    };
+    let causes = all[0].causes.iter().enumerate().filter(|(_, c)| c.acts);
+    let row = |(i, c): (usize, &CauseShare)| {
+        let share = over(all, &|e| e.causes[i].ms);
+        Row {
+            label: c.label,
+            cause: Some(*c),
+            part: part(&share),
+            share,
+            saves: over(all, &|e| e.causes[i].gain_ms).median,
+            alone: over(all, &|e| e.causes[i].alone_ms).median,
+        }
+    };
+    let mut rows: Vec<Row> = causes.map(row).collect();
+    rows.sort_by(|a, b| b.part.total_cmp(&a.part));
+    let share = over(all, &|e| e.unexplained_ms);
+    let part = part(&share);
+    rows.push(Row { label: "unexplained", cause: None, share, saves: None, alone: None, part });
+    rows
+}
+
+/// Columns that a bar takes at least, and at most.
+const BAR: (usize, usize) = (8, 40);
+
+fn table(page: &mut Page<'_>, rows: &[Row], phases: bool) {
+    type Cell = fn(&Row) -> String;
+    let dash = |x: Option<f64>| x.map_or_else(String::new, one);
+    let mut right: Vec<(&str, Cell)> = vec![("saves", |r| r.saves.map_or_else(String::new, one))];
+    if phases {
+        right.push(("min", |r| r.share.min.map_or_else(String::new, one)));
+        right.push(("max", |r| r.share.max.map_or_else(String::new, one)));
+    }
+    if rows.iter().any(|r| r.alone.is_some_and(|ms| ms.abs() >= 0.05)) {
+        right.push(("alone", |r| r.alone.map_or_else(String::new, one)));
+    }
+    let label = rows.iter().map(|r| width(r.label)).max().unwrap_or(0);
+    let figure = 7;
+    let left = label + 1 + figure + 6 + 2;
+    while right.len() > 1 && left + BAR.0 + right.len() * (figure + 1) > page.width() {
+        right.pop();
+    }
+    let bar = page.width().saturating_sub(left + right.len() * (figure + 1)).clamp(1, BAR.1);
+    let head = format!("{}{}{}", " ".repeat(label + 1), pad("ms", figure, true), pad("%", 6, true));
+    let heads: String = right.iter().map(|c| pad(c.0, figure + 1, true)).collect();
+    page.line(Line::new().ink(Ink::Dim, head + "  " + &" ".repeat(bar) + &heads));
+    let top = rows.iter().map(|r| r.part.abs()).fold(0.0, f64::max);
+    for row in rows {
+        let drawn =
+            if top > 0.0 { (row.part.abs() / top * bar as f64).round() as usize } else { 0 };
+        let ink = match row.cause {
+            None => Ink::Warn,
+            Some(_) if row.part < 0.0 => Ink::Good,
+            Some(_) => Ink::Bad,
+        };
+        let percent = one(100.0 * row.part);
+        let text = pad(row.label, label + 1, false)
+            + &pad(&dash(row.share.median), figure, true)
+            + &pad(&percent, 6, true)
+            + "  ";
+        let cells: String = right.iter().map(|c| pad(&(c.1)(row), figure + 1, true)).collect();
+        page.line(
+            Line::new().plain(text).ink(ink, pad(&"▇".repeat(drawn), bar, false)).plain(cells),
+        );
+    }
+}
+
+fn legend(page: &mut Page<'_>, all: &[Explanation], rows: &[Row], idle: &[Row]) {
+    let causes: Vec<&CauseShare> = rows.iter().filter_map(|r| r.cause.as_ref()).collect();
+    let name = causes.iter().map(|c| width(c.cause)).max().unwrap_or(0);
+    for c in causes {
+        page.hanging(&format!("{}  ", pad(c.cause, name, false)), Ink::Dim, c.about);
+    }
+    let absent: Vec<&str> = all[0].causes.iter().filter(|c| !c.acts).map(|c| c.label).collect();
+    page.blank();
+    if !idle.is_empty() {
+        let labels: Vec<&str> = idle.iter().map(|r| r.label).collect();
+        page.paragraph(0, Ink::Dim, &format!("No part in it (0.0): {}.", labels.join(", ")));
+    }
+    if !absent.is_empty() {
+        page.paragraph(0, Ink::Dim, &format!("Cannot act here: {}.", absent.join(", ")));
+    }
+    let n: u64 = all.iter().map(|e| u64::from(e.runs)).sum();
+    let text = format!(
+        "Shares are Shapley values over {n} simulations: what is lost less when a cause goes, \
+         averaged over every order in which all of them can go; below 0: it saves time. saves: \
+         what is lost less in a run without it (risetime run … --without NAME)."
+    );
+    page.paragraph(0, Ink::Dim, &text);
+    if all.len() > 1 {
+        page.paragraph(0, Ink::Dim, "Each start phase's shares add up; medians need not.");
+    }
+}
