@@ -15,6 +15,7 @@ pub mod eevdf;
 pub mod energy_model;
 pub mod fits;
 pub mod headroom;
+pub mod menu;
 pub mod neighbours;
 pub mod opp;
 pub mod pelt;

@@ -8,8 +8,8 @@
 //!
 //! A context switch costs nothing; leaving an idle state takes its exit latency: before the
 //! timer's handler when the CPU wakes for its own timer, before the switch when another CPU
-//! wakes it. The tick stops the moment a CPU goes idle (DEVIATES(idle_tick): the kernel keeps
-//! it for short sleeps) and starts on the common grid when it leaves.
+//! wakes it. The tick stops where the idle state does not end before it ([`crate::idle`]) and
+//! starts on the common grid when the CPU leaves it.
 //!
 //! Source: kernel/sched/core.c.
 
@@ -17,7 +17,7 @@ use crate::cause::Cause;
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::fair::Join;
-use crate::machine::{Idle, Role, SPEED_SHIFT, State, Todo, from_time_0};
+use crate::machine::{Role, SPEED_SHIFT, State, Todo, from_time_0};
 use crate::mutant::Mutant;
 use crate::placement::Placed;
 use crate::program::Step;
@@ -66,45 +66,6 @@ impl Engine<'_> {
                 let latency = self.exit_latency(cpu, idle);
                 self.q.push(now + latency, Ev::Resched { cpu });
             }
-        }
-    }
-
-    /// How long leaving the idle state of `cpu` takes.
-    pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle) -> Span {
-        if self.free_idle_exit {
-            return Span(0);
-        }
-        let states = &self.m.platform.domains[self.m.cpu(cpu).domain].idle;
-        idle.state.and_then(|i| states.get(i as usize)).map_or(Span(0), |s| s.exit_latency)
-    }
-
-    /// The CPU has left its idle state: it is awake, with the idle task current.
-    pub(crate) fn leave_idle(&mut self, cpu: CpuId) {
-        let c = self.m.cpu_mut(cpu);
-        c.waking = false;
-        if c.idle.take().is_some_and(|idle| idle.state.is_some()) {
-            self.emit(Event::Idle { cpu, state: None });
-        }
-    }
-
-    pub(crate) fn idle_resched(&mut self, cpu: CpuId) {
-        // Its own timer may have woken it meanwhile; the task queued from afar still wants it.
-        if self.m.cpu(cpu).curr.is_none() {
-            self.leave_idle(cpu);
-            self.need_resched.insert(cpu);
-        }
-    }
-
-    /// The idle task is done with an interrupt: on to the work that came, or back to idle.
-    pub(crate) fn idle_loop(&mut self, cpu: CpuId) {
-        let c = self.m.cpu(cpu);
-        if c.curr.is_some() || c.idle.is_some() || self.need_resched.contains(cpu) {
-            return;
-        }
-        if c.nr_running() > 0 {
-            self.need_resched.insert(cpu);
-        } else {
-            self.enter_idle(cpu);
         }
     }
 
@@ -678,11 +639,12 @@ impl Engine<'_> {
         self.wakeup_preempt(to, task, false);
     }
 
-    // ------------------------------------------------------------------ tick and idle
+    // ------------------------------------------------------------------ tick
 
     pub(crate) fn start_tick(&mut self, cpu: CpuId, at: Instant) {
         let at = self.grid_first.filter(|first| *first > self.m.now).unwrap_or(at);
         let c = self.m.cpu_mut(cpu);
+        c.tick_stopped = false;
         c.tick_gen = c.tick_gen.wrapping_add(1);
         let generation = c.tick_gen;
         self.q.push(at, Ev::Tick { cpu, generation });
@@ -693,8 +655,8 @@ impl Engine<'_> {
         if self.m.cpu(cpu).tick_gen != generation {
             return;
         }
-        let Some(curr) = self.m.cpu(cpu).curr else { return };
         self.q.push(self.m.now + self.m.tick, Ev::Tick { cpu, generation });
+        let Some(curr) = self.m.cpu(cpu).curr else { return self.idle_tick(cpu) };
         self.update_rq_clock(cpu);
         if self.m.cpu(cpu).dl_avg.util_avg != Util(0) || !self.is_fair(curr) {
             self.update_dl(cpu, !self.is_fair(curr));
@@ -704,34 +666,5 @@ impl Engine<'_> {
             self.task_tick_fair(cpu, curr);
         }
         self.trigger_load_balance(cpu);
-    }
-
-    /// The CPU has nothing to run (`pick_next_task_idle`): make up for lost time, choose a state.
-    fn go_idle(&mut self, cpu: CpuId) {
-        let decay = self.m.decay;
-        let c = self.m.cpu_mut(cpu);
-        let util_sum = c.cfs_avg.avg.util_sum.wrapping_add(c.dl_avg.util_sum);
-        c.clock.update_idle_rq_clock_pelt(decay, util_sum);
-        c.tick_gen = c.tick_gen.wrapping_add(1);
-        c.work_gen = c.work_gen.wrapping_add(1);
-        self.nohz_run_idle_balance(cpu);
-        self.enter_idle(cpu);
-        self.nohz_balance_enter_idle(cpu);
-    }
-
-    /// Enters the deepest state that pays off until the next timer of this CPU.
-    pub(crate) fn enter_idle(&mut self, cpu: CpuId) {
-        let now = self.m.now;
-        let expected =
-            self.m.cpu(cpu).timers.first().map_or(Span(u64::MAX), |(at, _)| at.since(now));
-        let states = &self.m.platform.domains[self.m.cpu(cpu).domain].idle;
-        let fits = states.iter().rposition(|s| s.min_residency <= expected);
-        let state = fits.or(if states.is_empty() { None } else { Some(0) }).map(|i| i as u32);
-        let c = self.m.cpu_mut(cpu);
-        c.idle_calls += 1;
-        c.idle = Some(Idle { state, since: now });
-        if state.is_some() {
-            self.emit(Event::Idle { cpu, state });
-        }
     }
 }

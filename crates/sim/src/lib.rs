@@ -14,6 +14,7 @@ mod cpuset;
 mod engine;
 mod fair;
 pub mod governor;
+mod idle;
 mod machine;
 pub mod mutant;
 pub mod placement;

@@ -27,6 +27,7 @@ use risetime_kernel::eevdf::{CfsRq, Entity};
 use risetime_kernel::energy_model::EmPerfState;
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
 use risetime_kernel::headroom::Decided;
+use risetime_kernel::menu::{IdleState, MenuDevice};
 use risetime_kernel::neighbours::task_util_est_boost;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
 use risetime_kernel::pelt::{Decay, SchedAvg};
@@ -112,6 +113,10 @@ pub(crate) struct Cpu {
     pub(crate) waking: bool,
     /// `tick_nohz_get_idle_calls_cpu`.
     pub(crate) idle_calls: u64,
+    /// The idle tick is off (`TS_FLAG_STOPPED`).
+    pub(crate) tick_stopped: bool,
+    /// What cpuidle remembers of this CPU's sleeps.
+    pub(crate) menu: MenuDevice,
     /// `rq->misfit_task_load`; 0: none.
     pub(crate) misfit_task_load: u64,
     pub(crate) sched_domains: Vec<SchedDomain>,
@@ -167,6 +172,8 @@ pub(crate) struct FreqDomain {
     /// What the hardware (or the kthread) is changing to.
     pub(crate) target: KHz,
     pub(crate) change_gen: u32,
+    /// Idle states, the shallowest first.
+    pub(crate) idle: Vec<IdleState>,
     /// The sugov kthread, where the driver cannot switch fast.
     pub(crate) kthread: Option<TaskId>,
     /// `sg_policy->work_in_progress`.

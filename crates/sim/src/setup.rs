@@ -15,6 +15,7 @@ use crate::{Counterfactual, governor, placement};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::eevdf::{CfsRq, Entity, Features, LoadWeight, Tunables};
 use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
+use risetime_kernel::menu::{IdleState, MenuDevice};
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::pelt_cfs::{CfsRqAvg, init_entity_runnable_average};
@@ -172,6 +173,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             idle: Some(Idle { state: None, since: Instant(0) }),
             waking: false,
             idle_calls: 0,
+            tick_stopped: true,
+            menu: MenuDevice::default(),
             misfit_task_load: 0,
             sched_domains: sched_domains(platform, &capacity, cpu),
             next_balance: 0,
@@ -252,11 +255,20 @@ fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
         speed: speed(d.capacity, lowest, d.freq_max()),
         fast_switch: d.fast_switch,
         change_gen: 0,
+        idle: idle_states(d),
         kthread: None,
         work_in_progress: false,
         driver_due: false,
         in_driver: false,
     }
+}
+
+fn idle_states(d: &Domain) -> Vec<IdleState> {
+    let state = |s: &risetime_model::platform::IdleState| IdleState {
+        target_residency: s.min_residency,
+        exit_latency: s.exit_latency,
+    };
+    d.idle.iter().map(state).collect()
 }
 
 /// The workload's tasks, to be created `phase` plus their own delay after time 0.

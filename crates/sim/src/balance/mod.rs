@@ -102,6 +102,19 @@ impl Engine<'_> {
         }
     }
 
+    /// After a tick of an idle CPU.
+    pub(crate) fn balance_on_own_tick(&mut self, cpu: CpuId) {
+        let due = self.m.jiffies() >= self.m.cpu(cpu).next_balance;
+        if due && !self.m.cpu(cpu).sched_domains.is_empty() {
+            // `sched_balance_update_blocked_averages`
+            if self.update_cfs_rq(cpu) {
+                self.trace_cfs(cpu);
+                self.cpufreq_update_util(cpu, false);
+            }
+            self.sched_balance_domains(cpu, When::Idle);
+        }
+    }
+
     /// Wakes an idle CPU to balance for all idle ones, if there is reason to.
     fn nohz_balancer_kick(&mut self, cpu: CpuId) {
         if self.m.is(Mutant::NoNohzKick) {

@@ -1,0 +1,311 @@
+//! The `menu` governor of cpuidle: how long will this CPU sleep, how deep may it, and does the tick
+//! stop?
+//!
+//! ```text
+//! typical    mean of the last 8 sleeps without outliers, if they are alike; else none
+//! corrected  time to the next timer · the ratio found so far for that order of magnitude
+//! predicted  min(typical, corrected)
+//! state      deepest whose residency fits in it;   the tick stops if predicted ≥ TICK_NSEC, or if
+//!            it is stopped already
+//! ```
+//!
+//! A state too deep for a prediction of a tick or more leaves a shallower one, and the tick running,
+//! so that the choice is made again soon. Whether the tick stops is what schedutil's
+//! `sugov_hold_freq` looks at on a policy of one CPU, and what makes a CPU one of nohz balancing's.
+//!
+//! Left out: polling states, latency limits, disabled states.
+//! DEVIATES(menu-form): every kernel here has the form of 7.3; older ones look for the typical sleep
+//! in another order and bound it otherwise. A CPU may stop its tick one sleep earlier or later.
+//! Not checked against C.
+//! Source: drivers/cpuidle/governors/menu.c.
+
+use crate::units::Span;
+
+const INTERVALS: usize = 8;
+const BUCKETS: usize = 6;
+const RESOLUTION: u64 = 1024;
+const DECAY: u64 = 8;
+/// Sleeps longer than this count as predicted perfectly.
+const MAX_INTERESTING: u64 = 50_000_000;
+/// Below it the time to the next timer is not asked for.
+const RESIDENCY_THRESHOLD_NS: u64 = 15_000;
+/// "No prediction", in µs.
+const NONE_US: u64 = u32::MAX as u64;
+const NSEC_PER_USEC: u64 = 1_000;
+
+/// An idle state, as `menu` sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdleState {
+    /// `target_residency_ns`.
+    pub target_residency: Span,
+    /// `exit_latency_ns`.
+    pub exit_latency: Span,
+}
+
+/// What a CPU knows when it goes idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sleep {
+    /// To the next timer other than the tick; `None`: there is none.
+    pub next_timer: Option<Span>,
+    /// To the next tick, if it were kept.
+    pub next_tick: Span,
+    /// The tick is stopped already.
+    pub tick_stopped: bool,
+    /// `TICK_NSEC`.
+    pub tick: Span,
+}
+
+/// A decision of [`MenuDevice::select`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// Index of the state.
+    pub state: usize,
+    /// Whether the tick stops (or stays so).
+    pub stop_tick: bool,
+}
+
+/// A CPU's memory of its sleeps (`struct menu_device`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MenuDevice {
+    next_timer_ns: u64,
+    bucket: usize,
+    correction_factor: [u64; BUCKETS],
+    intervals_us: [u64; INTERVALS],
+    interval_ptr: usize,
+}
+
+impl Default for MenuDevice {
+    fn default() -> MenuDevice {
+        MenuDevice {
+            next_timer_ns: 0,
+            bucket: 0,
+            correction_factor: [RESOLUTION * DECAY; BUCKETS],
+            intervals_us: [0; INTERVALS],
+            interval_ptr: 0,
+        }
+    }
+}
+
+impl MenuDevice {
+    /// Which of `states` to enter now, and whether to stop the tick. With fewer than two there is
+    /// nothing to choose: the tick stops.
+    ///
+    /// Rounding: the corrected time to the nearest µs, half up. Source: menu.c:`menu_select`.
+    pub fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {
+        if states.len() < 2 {
+            return Selected { state: 0, stop_tick: true };
+        }
+        let mut predicted = self.typical_interval_us().saturating_mul(NSEC_PER_USEC);
+        let mut delta_tick = sleep.next_tick.0;
+        if predicted > RESIDENCY_THRESHOLD_NS || sleep.tick_stopped {
+            self.next_timer_ns = sleep.next_timer.map_or(i64::MAX as u64, |s| s.0);
+            self.bucket = which_bucket(self.next_timer_ns);
+            let corrected_us = (u128::from(RESOLUTION * DECAY * NSEC_PER_USEC / 2)
+                + u128::from(self.next_timer_ns) * u128::from(self.correction_factor[self.bucket]))
+                / u128::from(RESOLUTION * DECAY * NSEC_PER_USEC);
+            // The kernel keeps it in 32 bits.
+            let corrected_us = u64::from(corrected_us.min(u128::from(u32::MAX)) as u32);
+            predicted = predicted.min(corrected_us * NSEC_PER_USEC);
+            let mispredicted = predicted < sleep.tick.0 && self.next_timer_ns > 2 * sleep.tick.0;
+            if sleep.tick_stopped && mispredicted {
+                predicted = self.next_timer_ns;
+            }
+        } else {
+            self.next_timer_ns = i64::MAX as u64;
+            delta_tick = sleep.tick.0 / 2;
+            self.bucket = BUCKETS - 1;
+        }
+        if self.next_timer_ns < states[1].target_residency.0 {
+            return Selected { state: 0, stop_tick: true };
+        }
+        let mut idx = 0;
+        for (i, s) in states.iter().enumerate() {
+            if i == 0 || s.target_residency.0 <= predicted {
+                idx = i;
+                continue;
+            }
+            if predicted < sleep.tick.0 {
+                break;
+            }
+            let shallow = states[idx].target_residency.0;
+            if !sleep.tick_stopped {
+                predicted = shallow;
+                break;
+            }
+            if shallow < sleep.tick.0 && s.target_residency.0 <= delta_tick {
+                idx = i;
+            }
+            return Selected { state: idx, stop_tick: true };
+        }
+        if sleep.tick_stopped || predicted >= sleep.tick.0 {
+            return Selected { state: idx, stop_tick: true };
+        }
+        // The tick goes on: nothing deeper than what pays off until then.
+        let fits = |i: &usize| states[*i].target_residency.0 <= delta_tick;
+        if !fits(&idx) {
+            idx = (0..idx).rev().find(fits).unwrap_or(0);
+        }
+        Selected { state: idx, stop_tick: false }
+    }
+
+    /// The CPU has been `idle` for that long in `state`; `tick_wakeup`: the tick woke it.
+    ///
+    /// Source: menu.c:`menu_update`.
+    pub fn update(&mut self, state: IdleState, idle: Span, tick_wakeup: bool, tick: Span) {
+        let measured = if tick_wakeup && self.next_timer_ns > tick.0 {
+            // The prediction was too short; how long it would have been is not known.
+            9 * MAX_INTERESTING / 10
+        } else if idle.0 > 2 * state.exit_latency.0 {
+            idle.0 - state.exit_latency.0
+        } else {
+            idle.0 / 2
+        };
+        let measured = measured.min(self.next_timer_ns);
+        let factor = &mut self.correction_factor[self.bucket];
+        *factor -= *factor / DECAY;
+        *factor += if self.next_timer_ns > 0 && measured < MAX_INTERESTING {
+            RESOLUTION * measured / self.next_timer_ns
+        } else {
+            RESOLUTION
+        };
+        // The kernel keeps it in 32 bits.
+        self.intervals_us[self.interval_ptr] = u64::from((measured / NSEC_PER_USEC) as u32);
+        self.interval_ptr = (self.interval_ptr + 1) % INTERVALS;
+    }
+
+    /// What the last sleeps have in common, in µs; [`NONE_US`] if nothing.
+    ///
+    /// Rounding: mean and variance down. Source: menu.c:`get_typical_interval`.
+    fn typical_interval_us(&self) -> u64 {
+        let (mut above, mut below) = (None, NONE_US);
+        loop {
+            let kept = |v: &&u64| above.is_none_or(|a| **v > a) && **v < below;
+            let (mut n, mut sum, mut squares, mut max, mut min) = (0, 0, 0u64, 0, u64::MAX);
+            for v in self.intervals_us.iter().filter(kept) {
+                n += 1;
+                sum += v;
+                squares = squares.wrapping_add(v * v);
+                (max, min) = (max.max(*v), min.min(*v));
+            }
+            if max == 0 {
+                return NONE_US;
+            }
+            let avg = sum / n;
+            let variance = (squares / n).wrapping_sub(avg * avg);
+            let most = n * 4 >= INTERVALS as u64 * 3;
+            if variance <= u64::MAX / 36 && ((avg * avg > variance * 36 && most) || variance <= 400)
+            {
+                return avg;
+            }
+            if n * 4 <= INTERVALS as u64 * 3 {
+                return NONE_US;
+            }
+            if avg - min > max - avg {
+                above = Some(min);
+            } else {
+                below = max;
+            }
+        }
+    }
+}
+
+fn which_bucket(ns: u64) -> usize {
+    [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000].iter().filter(|b| ns >= **b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    const MS: u64 = 1_000_000;
+    const TICK: Span = Span(4 * MS);
+
+    fn states() -> Vec<IdleState> {
+        [(1, 1), (100, 70), (800, 200), (5000, 480)]
+            .map(|(residency, latency)| IdleState {
+                target_residency: Span(residency * 1000),
+                exit_latency: Span(latency * 1000),
+            })
+            .to_vec()
+    }
+
+    fn sleep(next_timer: Option<u64>, tick_stopped: bool) -> Sleep {
+        Sleep {
+            next_timer: next_timer.map(Span),
+            next_tick: Span(3 * MS),
+            tick_stopped,
+            tick: TICK,
+        }
+    }
+
+    #[test]
+    fn a_long_sleep_is_deep_and_stops_the_tick() {
+        let mut menu = MenuDevice::default();
+        let deep = Selected { state: 3, stop_tick: true };
+        assert_eq!(menu.select(&states(), sleep(None, false)), deep);
+        assert_eq!(menu.select(&states(), sleep(Some(20 * MS), false)), deep);
+        assert_eq!(menu.select(&states(), sleep(Some(5 * MS), true)), deep);
+    }
+
+    #[test]
+    fn the_tick_stays_where_the_next_deeper_state_would_not_pay_off() {
+        // 4.95 ms are more than a tick, but the state below is for 5 ms: shallow, and looked at
+        // again at the tick.
+        let mut menu = MenuDevice::default();
+        let shallow = Selected { state: 2, stop_tick: false };
+        assert_eq!(menu.select(&states(), sleep(Some(4_950_000), false)), shallow);
+        assert_eq!(menu.select(&states(), sleep(Some(2 * MS), false)), shallow);
+        // With the tick stopped already it stays so.
+        let stopped = menu.select(&states(), sleep(Some(4_950_000), true));
+        assert_eq!(stopped, Selected { state: 2, stop_tick: true });
+        // No state deeper than pays off until the tick that is kept.
+        let soon = Sleep { next_tick: Span(200_000), ..sleep(Some(2 * MS), false) };
+        assert_eq!(menu.select(&states(), soon), Selected { state: 1, stop_tick: false });
+    }
+
+    #[test]
+    fn sleeps_that_are_alike_predict_the_next() {
+        let mut menu = MenuDevice::default();
+        for us in [500, 510, 490, 505, 495, 500, 500, 40_000] {
+            menu.select(&states(), sleep(None, false));
+            menu.update(states()[0], Span(us * 1000 + 1000), false, TICK);
+        }
+        assert_eq!(menu.typical_interval_us(), 500, "one outlier is left out");
+        let s = menu.select(&states(), sleep(None, false));
+        assert_eq!(s, Selected { state: 1, stop_tick: false });
+    }
+
+    #[test]
+    fn sleeps_cut_short_correct_the_timer() {
+        let mut menu = MenuDevice::default();
+        let before = menu.select(&states(), sleep(Some(9 * MS), false));
+        assert!(before.stop_tick);
+        for i in 0..40 {
+            menu.select(&states(), sleep(Some(9 * MS), false));
+            // Unlike each other, so that only the ratio tells.
+            menu.update(states()[0], Span(100_000 << (i % 5)), false, TICK);
+        }
+        assert!(!menu.select(&states(), sleep(Some(9 * MS), false)).stop_tick);
+        // Other orders of magnitude are not touched.
+        assert!(menu.select(&states(), sleep(Some(90 * MS), false)).stop_tick);
+    }
+
+    #[test]
+    fn a_wakeup_by_the_tick_says_that_more_was_possible() {
+        let mut menu = MenuDevice::default();
+        menu.select(&states(), sleep(None, false));
+        menu.update(states()[0], Span(MS), true, TICK);
+        assert_eq!(menu.intervals_us[0], 45_000);
+        menu.select(&states(), sleep(Some(MS), false));
+        menu.update(states()[0], Span(MS), true, TICK);
+        assert_eq!(menu.intervals_us[1], 999, "the timer was as near");
+    }
+
+    #[test]
+    fn one_state_leaves_nothing_to_choose() {
+        let mut menu = MenuDevice::default();
+        assert!(menu.select(&[], sleep(Some(1), false)).stop_tick);
+        assert_eq!(menu, MenuDevice::default());
+    }
+}
