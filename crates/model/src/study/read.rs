@@ -229,7 +229,7 @@ fn list(table: &Table<'_>) -> Result<List, InputError> {
         return Err(table.error_of("rows", "do not ascend"));
     }
     let Some(last) = rows.last_mut() else {
-        return Err(table.error_of("rows", "has none"));
+        return Err(table.error_of("rows", "is empty"));
     };
     if let Some(why) = table.opt_str("cut")? {
         last.counted = false;
