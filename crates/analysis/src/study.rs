@@ -68,6 +68,21 @@ pub struct JudgedRow {
     pub holds: Option<bool>,
     /// Why it is not counted, or why it misses.
     pub note: String,
+    /// The changed experiment that argues a miss.
+    pub instead: Option<Counterfactual>,
+}
+
+/// What a row measures with something changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counterfactual {
+    /// What is changed, after "with …".
+    pub about: String,
+    /// As in the row.
+    pub measured: Option<f64>,
+    /// As in the row.
+    pub tolerance: f64,
+    /// Whether the row would hold.
+    pub holds: bool,
 }
 
 /// The parts of a tolerance, in the row's unit.
@@ -148,6 +163,20 @@ pub fn median(sorted: &[f64]) -> Option<f64> {
     let (a, b) = (*sorted.get(n.checked_sub(1)? / 2)?, *sorted.get(n / 2)?);
     let middle = if a == b { a } else { (a + b) / 2.0 };
     middle.is_finite().then_some(middle)
+}
+
+impl JudgedRow {
+    /// Why it misses, in words: its note, and what the changed experiment says.
+    pub fn reason(&self) -> String {
+        let Some(i) = &self.instead else { return self.note.clone() };
+        let measured = i.measured.map_or("never".to_string(), |m| format!("{m:.1}"));
+        let verdict = if i.holds { "holds" } else { "misses, too" };
+        let gap = if self.note.is_empty() { "" } else { " " };
+        format!(
+            "{}{gap}With {}: {measured} ± {:.1}, which {verdict}.",
+            self.note, i.about, i.tolerance
+        )
+    }
 }
 
 impl Reproduced {

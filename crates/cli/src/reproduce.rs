@@ -9,6 +9,10 @@ use std::process::ExitCode;
 
 pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
     let study = chosen(args)?;
+    if let Some(plot) = args.plot.as_ref().filter(|p| p.extension().is_some_and(|e| e != "svg")) {
+        let what = "the picture is an SVG, wanted a name that ends in .svg";
+        return Err(Failure::input(&plot.display().to_string(), what));
+    }
     let bar = ProgressBar::new(study.figures.len() as u64);
     bar.set_style(
         ProgressStyle::with_template("{wide_bar} {pos}/{len} figures, {msg}")

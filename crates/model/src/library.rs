@@ -57,10 +57,12 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 4] = [
+    const ALL: [(&str, &str); 6] = [
         ("idle", include_str!("../../../workloads/idle.json")),
         ("periodic", include_str!("../../../workloads/periodic.json")),
         ("rampup", include_str!("../../../workloads/rampup.json")),
+        ("rampup-beside", include_str!("../../../workloads/rampup-beside.json")),
+        ("rampup-visited", include_str!("../../../workloads/rampup-visited.json")),
         ("spinners", include_str!("../../../workloads/spinners.json")),
     ];
     ALL.iter()

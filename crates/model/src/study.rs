@@ -39,13 +39,27 @@ pub struct Figure {
     pub about: String,
     /// The experiment; `None`: arithmetic only.
     pub setup: Option<Setup>,
+    /// Changed experiments that argue misses.
+    pub instead: Vec<Instead>,
     /// What was published.
     pub lists: Vec<List>,
     /// util_avg read off the drawn curve, (ms from t0, util): for the picture, not judged.
     pub drawn: Vec<(f64, f64)>,
 }
 
-/// An experiment by name, and the changed one that argues a miss.
+/// A counterfactual: the figure's experiment with something changed. Where a row that names it
+/// misses, it is run, and the row's reason says what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instead {
+    /// Short name, unique in the figure.
+    pub id: String,
+    /// What is changed, after the words "With …": for a reader.
+    pub about: String,
+    /// The whole experiment.
+    pub setup: Setup,
+}
+
+/// An experiment by name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// A built-in platform or a file.
@@ -86,6 +100,8 @@ pub struct Row {
     pub counted: bool,
     /// Why it is not counted, or why it misses.
     pub note: String,
+    /// The [`Instead`] that argues its miss.
+    pub instead: Option<String>,
 }
 
 /// A row's key.

@@ -98,7 +98,8 @@ fn grid(out: &mut String, (left, top, w, h): (f64, f64, f64, f64), x_top: f64, y
             );
         }
         let unit = if i == STEPS { " ms" } else { "" };
-        text(out, (x, top + h + 16.0), "middle", 11, &format!("{}{unit}", label(x_top * share)));
+        let anchor = if i == STEPS { "end" } else { "middle" };
+        text(out, (x, top + h + 16.0), anchor, 11, &format!("{}{unit}", label(x_top * share)));
         text(out, (left - 6.0, y + 4.0), "end", 11, &label(y_top * share));
     }
 }

@@ -68,10 +68,10 @@ pub struct Machine {
     pub(crate) tick: Span,
     /// The tick grid: ticks are at this time plus whole ticks.
     pub(crate) tick_offset: Span,
-    /// Util that other tasks add on every CPU.
+    /// Util that other tasks add, by CPU.
     /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
     /// they raise frequencies and fill CPUs but do not delay anyone.
-    pub(crate) background_util: Util,
+    pub(crate) background_util: Vec<Util>,
     /// The thread that creates tasks, if it is one of `tasks`; else it takes no time.
     pub(crate) creator: Option<TaskId>,
     /// The slice of a task that did not ask for another.
@@ -329,9 +329,10 @@ impl Machine {
                 util_est: Util(1024),
             };
         }
+        let others = self.background_util[cpu.0 as usize];
         CfsUtil {
-            util_avg: c.cfs_avg.avg.util_avg + self.background_util,
-            runnable_avg: c.cfs_avg.avg.runnable_avg + self.background_util,
+            util_avg: c.cfs_avg.avg.util_avg + others,
+            runnable_avg: c.cfs_avg.avg.runnable_avg + others,
             util_est: c.util_est,
         }
     }

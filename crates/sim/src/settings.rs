@@ -102,7 +102,7 @@ const START: &[Param] = &[
     },
     Param {
         name: "background_util",
-        doc: "util that other tasks, which take no time here, add on every CPU",
+        doc: "util that other tasks, which take no time here, add on every CPU (background_util.policyN: on those of policy N)",
         unit: "of 1024",
         range: Range::Int(0, 1024),
         default: Default::Int(0),
@@ -119,8 +119,8 @@ pub fn catalogue() -> Catalogue {
     Catalogue { groups }
 }
 
-/// Tunables that a policy may have of its own, as `NAME.policyN`.
-const PER_POLICY: &[&str] = &["rate_limit_us", series::RESPONSE_TIME];
+/// What a policy may have of its own, as `NAME.policyN`.
+const PER_POLICY: &[&str] = &["rate_limit_us", series::RESPONSE_TIME, "background_util"];
 
 /// The settings of `policy` on `platform`, all of them.
 ///
@@ -197,6 +197,9 @@ mod tests {
         let at = |name| s.int(name);
         assert_eq!((at("rate_limit_us"), at("rate_limit_us.policy4")), (Some(70), Some(500)));
         assert_eq!(at("rate_limit_us.policy0"), None);
+        let s = resolved("linux-6.8+background_util=18+background_util.policy4=0").expect("fine");
+        assert_eq!(s.int("background_util.policy4"), Some(0));
+        assert!(resolved("linux-6.8+background_util.policy4=1025").is_err());
     }
 
     #[test]

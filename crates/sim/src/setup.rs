@@ -211,7 +211,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         },
         tick: platform.tick(),
         tick_offset: Span(0),
-        background_util: Util(e.settings.int("background_util").unwrap_or(0).max(0) as u64),
+        background_util: background_util(e),
         creator: None,
         base_slice: Span(tunables.base_slice_ns),
         series: Series::of(&e.settings),
@@ -219,6 +219,18 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         without: Causes::NONE,
         explained: TaskId(0),
     }
+}
+
+/// What others add on each CPU: as said for its policy, else for all.
+fn background_util(e: &Experiment) -> Vec<Util> {
+    let of = |name: &str| e.settings.int(name).map(|util| Util(util.max(0) as u64));
+    let all = of("background_util").unwrap_or_default();
+    let cpus = (0..e.platform.nr_cpus() as u32).map(CpuId);
+    cpus.map(|cpu| {
+        let domain = &e.platform.domains[domain_index(&e.platform, cpu)];
+        of(&format!("background_util.policy{}", domain.cpus[0].0)).unwrap_or(all)
+    })
+    .collect()
 }
 
 fn domain_index(platform: &Platform, cpu: CpuId) -> usize {

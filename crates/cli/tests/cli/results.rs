@@ -227,3 +227,62 @@ fn policy_and_set_say_the_same_thing() {
         figures(&ramp(&["--format", "json", "--policy", "mainline"]))
     );
 }
+
+#[test]
+fn a_study_gives_the_promised_json_and_a_picture() {
+    let dir = scratch("study");
+    let plot = dir.join("x1.svg");
+    let plot = plot.to_str().expect("UTF-8");
+    let args = ["reproduce", "--figure", "x1", "--phases", "4", "--format", "json"];
+    let said = crate::risetime(&[&args[..], &["--plot", plot]].concat());
+    assert!(said.code <= 1 && said.err.is_empty(), "{said:?}");
+    let all: Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!((all["schema"].as_u64(), all["study"].as_str()), (Some(1), Some("rfc-2024")));
+    let rows = all["rows"].as_array().expect("rows");
+    assert!(rows.len() > 40, "{}", rows.len());
+    for key in ["id", "published", "measured", "unit", "tolerance", "holds", "note"] {
+        assert!(rows.iter().all(|r| r.get(key).is_some()), "a row without {key}");
+    }
+    assert!(rows.iter().any(|r| r["holds"].is_null()) && rows.iter().any(|r| r["holds"] == true));
+    let documented =
+        std::fs::read_to_string(repository().join("docs/json.md")).expect("docs/json.md");
+    let mut found = BTreeSet::new();
+    keys(&all, &mut found);
+    let missing: Vec<_> =
+        found.iter().filter(|k| !documented.contains(&format!("`{k}`"))).collect();
+    assert_eq!(missing, [""; 0], "not in docs/json.md");
+    let picture = std::fs::read_to_string(plot).expect("the picture");
+    assert!(picture.contains("x1 · util_avg") && picture.contains("<polyline"));
+}
+
+#[test]
+fn a_study_says_no_with_its_exit_code_and_faults_with_their_place() {
+    let dir = scratch("study-faults");
+    let file = |name: &str, published: &str| {
+        let text = format!(
+            "schema = 1\nname = \"mine\"\nsource = \"me\"\n[[figure]]\nid = \"f\"\nplace = \"p\"\n\
+             [[figure.list]]\nquantity = \"threshold\"\nrows = [[160, {published}]]\n"
+        );
+        std::fs::write(dir.join(name), text).expect("written");
+    };
+    file("right.toml", "26");
+    file("wrong.toml", "27");
+    file("broken.toml", "");
+    let run = |args: &[&str]| crate::risetime_in(&dir, &[&["reproduce"], args].concat());
+    assert_eq!(run(&["right.toml"]).code, 0);
+    let wrong = run(&["wrong.toml"]);
+    assert_eq!(wrong.code, 1);
+    assert!(wrong.out.contains("f/threshold/160: 27 published, 26.0 measured"), "{}", wrong.out);
+    for (args, words) in [
+        (&["broken.toml"][..], "broken.toml:9:"),
+        (&["nope"], "no built-in study and no file of this name"),
+        (&["right.toml", "--figure", "g"], "\"g\" is no figure of mine"),
+        (&["right.toml", "--plot", "a.png"], "a.png: the picture is an SVG"),
+        (&["right.toml", "--plot", "no/where.svg"], "there is no directory no"),
+    ] {
+        let said = run(args);
+        assert_eq!(said.code, 2, "{args:?}");
+        assert!(said.err.contains(words) && said.out.is_empty(), "{args:?}: {}", said.err);
+    }
+    assert_eq!(crate::risetime_in(&dir, &["check", "right.toml"]).out, "right.toml: study, ok\n");
+}

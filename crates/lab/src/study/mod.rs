@@ -18,7 +18,9 @@ use crate::request::Request;
 use crate::run::{Run, run};
 use measure::Phases;
 use risetime_analysis::Options;
-use risetime_analysis::study::{Bound, JudgedRow, Reproduced, ReproducedFigure, judge};
+use risetime_analysis::study::{
+    Bound, Counterfactual, JudgedRow, Reproduced, ReproducedFigure, judge,
+};
 use risetime_kernel::units::Span;
 use risetime_model::study::{At, Figure, List, Quantity, Relation, Row, Setup, Study};
 use risetime_model::{Experiment, InputError};
@@ -60,7 +62,9 @@ pub fn check_study(study: &Study) -> Result<(), InputError> {
     for figure in &study.figures {
         let Some(setup) = &figure.setup else { continue };
         let place = place(study, figure);
-        experiment(setup, &setup.policy, &place)?;
+        for setup in figure.instead.iter().map(|i| &i.setup).chain([setup]) {
+            experiment(setup, &setup.policy, &place)?;
+        }
         let scores = figure.lists.iter().filter(|l| l.quantity == Quantity::Score);
         for row in scores.flat_map(|l| &l.rows) {
             experiment(setup, &row.at.to_string(), &place)?;
@@ -86,25 +90,57 @@ fn reproduce_figure(
         command: figure.setup.as_ref().map(command).unwrap_or_default(),
         ..ReproducedFigure::default()
     };
+    let (rows, runs) = measured(figure, figure.setup.as_ref(), &place, phases)?;
+    out.rows = rows;
+    out.curves = runs.as_ref().map(|r| curves::pairs(figure, r)).unwrap_or_default();
+    for instead in &figure.instead {
+        let asks = |r: &Row| r.instead.as_ref() == Some(&instead.id);
+        let keys: Vec<&Row> = figure.lists.iter().flat_map(|l| &l.rows).collect();
+        let missing = |out: &JudgedRow, row: &Row| out.holds == Some(false) && asks(row);
+        if !out.rows.iter().zip(&keys).any(|(out, row)| missing(out, row)) {
+            continue;
+        }
+        let (changed, _) = measured(figure, Some(&instead.setup), &place, phases)?;
+        for ((row, key), changed) in out.rows.iter_mut().zip(&keys).zip(changed) {
+            if missing(row, key) {
+                row.instead = Some(Counterfactual {
+                    about: instead.about.clone(),
+                    measured: changed.measured,
+                    tolerance: changed.tolerance.total(),
+                    holds: changed.holds == Some(true),
+                });
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Every row of the figure, in order, with this experiment, and its runs.
+fn measured(
+    figure: &Figure,
+    setup: Option<&Setup>,
+    place: &str,
+    phases: u32,
+) -> Result<(Vec<JudgedRow>, Option<Phases>), RunError> {
     let own = figure.lists.iter().any(|l| l.quantity != Quantity::Score);
-    let runs = match &figure.setup {
+    let runs = match setup {
         Some(setup) if own => {
-            Some(all_phases(&experiment(setup, &setup.policy, &place)?, phases, &levels(figure))?)
+            Some(all_phases(&experiment(setup, &setup.policy, place)?, phases, &levels(figure))?)
         }
         _ => None,
     };
+    let mut all = Vec::new();
     for list in &figure.lists {
-        match (list.quantity, &figure.setup) {
+        match (list.quantity, setup) {
             (Quantity::Score, Some(setup)) => {
                 let run =
-                    |policy: &str| all_phases(&experiment(setup, policy, &place)?, phases, &[]);
-                out.rows.extend(score::rows(figure, list, &run)?);
+                    |policy: &str| all_phases(&experiment(setup, policy, place)?, phases, &[]);
+                all.extend(score::rows(figure, list, &run)?);
             }
-            _ => out.rows.extend(rows(figure, list, runs.as_ref())),
+            _ => all.extend(rows(figure, list, runs.as_ref())),
         }
     }
-    out.curves = runs.as_ref().map(|r| curves::pairs(figure, r)).unwrap_or_default();
-    Ok(out)
+    Ok((all, runs))
 }
 
 /// The rows of every quantity that needs no more than the figure's own runs.
@@ -144,6 +180,7 @@ fn judged_row(
         tolerance,
         holds: row.counted.then_some(holds),
         note: row.note.clone(),
+        instead: None,
     }
 }
 

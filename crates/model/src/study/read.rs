@@ -1,6 +1,6 @@
 //! From TOML to [`Study`], and all that can be wrong on the way.
 
-use super::{At, Figure, List, Quantity, Relation, Row, Setup, Study};
+use super::{At, Figure, Instead, List, Quantity, Relation, Row, Setup, Study};
 use crate::InputError;
 use crate::input::{
     check_size, looks_like_path, nearest, one_line, printable, read_file, unknown_name,
@@ -71,8 +71,10 @@ impl Study {
     }
 }
 
-const FIGURE: &[&str] =
-    &["id", "place", "about", "platform", "workload", "policy", "set", "ms", "list", "drawn"];
+const FIGURE: &[&str] = &[
+    "id", "place", "about", "platform", "workload", "policy", "set", "ms", "instead", "list",
+    "drawn",
+];
 
 fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
     table.only(FIGURE)?;
@@ -81,9 +83,13 @@ fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
         place: table.str("place")?.to_string(),
         about: table.opt_str("about")?.unwrap_or("").to_string(),
         setup: setup(table)?,
+        instead: Vec::new(),
         lists: Vec::new(),
         drawn: drawn(table)?,
     };
+    for t in &table.opt_tables("instead", "instead")?.unwrap_or_default() {
+        figure.instead.push(instead(t, figure.setup.as_ref())?);
+    }
     let lists = table.opt_tables("list", "list")?.unwrap_or_default();
     if lists.is_empty() {
         return Err(table.error("no `[[figure.list]]`, wanted at least one"));
@@ -96,6 +102,12 @@ fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
             return Err(at.error_of("quantity", format!("{what}; the figure names no `workload`")));
         }
         for row in &list.rows {
+            if let Some(name) = &row.instead
+                && !figure.instead.iter().any(|i| i.id == *name)
+            {
+                let what = format!("row {}: the figure has no `instead` {name:?}", row.at);
+                return Err(at.error(what));
+            }
             let id = figure.row_id(&list, row);
             if !ids.insert(id.clone()) {
                 return Err(at.error(format!("two rows are called {}", one_line(&id))));
@@ -115,6 +127,16 @@ fn setup(table: &Table<'_>) -> Result<Option<Setup>, InputError> {
         }
         return Ok(None);
     };
+    Ok(Some(Setup {
+        platform: table.str("platform")?.to_string(),
+        workload: workload.to_string(),
+        policy: table.opt_str("policy")?.unwrap_or(library::DEFAULT_POLICY).to_string(),
+        set: set(table)?,
+        ms: table.opt_int("ms", 1, MAX_MS)?,
+    }))
+}
+
+fn set(table: &Table<'_>) -> Result<BTreeMap<String, Value>, InputError> {
     let mut set = BTreeMap::new();
     if let Some(settings) = table.opt_table("set")? {
         for (key, value) in settings.scalars()? {
@@ -125,13 +147,37 @@ fn setup(table: &Table<'_>) -> Result<Option<Setup>, InputError> {
             set.insert(key.to_string(), value);
         }
     }
-    Ok(Some(Setup {
-        platform: table.str("platform")?.to_string(),
-        workload: workload.to_string(),
-        policy: table.opt_str("policy")?.unwrap_or(library::DEFAULT_POLICY).to_string(),
-        set,
-        ms: table.opt_int("ms", 1, MAX_MS)?,
-    }))
+    Ok(set)
+}
+
+/// The figure's experiment with what the table changes.
+fn instead(table: &Table<'_>, figure: Option<&Setup>) -> Result<Instead, InputError> {
+    table.only(&["id", "about", "platform", "workload", "policy", "set", "unset"])?;
+    let mut setup = figure
+        .ok_or_else(|| table.error("there is no experiment to change: no `workload`"))?
+        .clone();
+    let change = |key: &'static str, field: &mut String| {
+        table.opt_str(key).map(|new| {
+            if let Some(new) = new {
+                *field = new.to_string();
+            }
+        })
+    };
+    change("platform", &mut setup.platform)?;
+    change("workload", &mut setup.workload)?;
+    change("policy", &mut setup.policy)?;
+    for name in table.opt_str("unset")?.unwrap_or("").split_whitespace() {
+        if setup.set.remove(name).is_none() {
+            let what = format!("names `{}`, which the figure does not set", one_line(name));
+            return Err(table.error_of("unset", what));
+        }
+    }
+    setup.set.extend(set(table)?);
+    Ok(Instead {
+        id: checked_name(table, "id", table.str("id")?)?,
+        about: table.str("about")?.to_string(),
+        setup,
+    })
 }
 
 fn drawn(table: &Table<'_>) -> Result<Vec<(f64, f64)>, InputError> {
@@ -149,7 +195,7 @@ fn drawn(table: &Table<'_>) -> Result<Vec<(f64, f64)>, InputError> {
 }
 
 fn list(table: &Table<'_>) -> Result<List, InputError> {
-    table.only(&["quantity", "cpu", "fit", "cut", "rows"])?;
+    table.only(&["quantity", "cpu", "fit", "cut", "instead", "rows"])?;
     let name = table.str("quantity")?;
     let names = Quantity::ALL.map(Quantity::as_str);
     let Some(quantity) = Quantity::ALL.into_iter().find(|q| q.as_str() == name) else {
@@ -170,6 +216,11 @@ fn list(table: &Table<'_>) -> Result<List, InputError> {
     for item in table.opt_items("rows", "row")?.unwrap_or_default() {
         rows.push(row(table, item, quantity)?);
     }
+    if let Some(instead) = table.opt_str("instead")? {
+        for row in rows.iter_mut().filter(|r| r.instead.is_none()) {
+            row.instead = Some(instead.to_string());
+        }
+    }
     let number = |r: &Row| match &r.at {
         At::Number(d) => d.value,
         At::Name(_) => 0.0,
@@ -178,7 +229,7 @@ fn list(table: &Table<'_>) -> Result<List, InputError> {
         return Err(table.error_of("rows", "do not ascend"));
     }
     let Some(last) = rows.last_mut() else {
-        return Err(table.error_of("rows", "has none"));
+        return Err(table.error_of("rows", "is empty"));
     };
     if let Some(why) = table.opt_str("cut")? {
         last.counted = false;
@@ -191,7 +242,7 @@ fn row(list: &Table<'_>, item: Item<'_>, quantity: Quantity) -> Result<Row, Inpu
     let (at, published, table) = match item {
         Item::Pair(at, published) => (at, published, None),
         Item::Table(t) => {
-            t.only(&["at", "published", "is", "counted", "note"])?;
+            t.only(&["at", "published", "is", "counted", "note", "instead"])?;
             (t.cell("at")?, t.cell("published")?, Some(t))
         }
     };
@@ -207,10 +258,18 @@ fn row(list: &Table<'_>, item: Item<'_>, quantity: Quantity) -> Result<Row, Inpu
     let Cell::Number(published) = published else {
         return Err(list.error_of("rows", format!("at {at}: the published number is text")));
     };
-    let mut row = Row { at, published, relation: Relation::Equal, counted: true, note: "".into() };
+    let mut row = Row {
+        at,
+        published,
+        relation: Relation::Equal,
+        counted: true,
+        note: String::new(),
+        instead: None,
+    };
     if let Some(t) = table {
         row.counted = t.opt_bool("counted")?.unwrap_or(true);
         row.note = t.opt_str("note")?.unwrap_or("").to_string();
+        row.instead = t.opt_str("instead")?.map(str::to_string);
         if let Some(is) = t.opt_str("is")? {
             let names = Relation::ALL.map(Relation::as_str);
             row.relation = *Relation::ALL.iter().find(|r| r.as_str() == is).ok_or_else(|| {

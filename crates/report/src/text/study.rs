@@ -87,14 +87,17 @@ fn misses(page: &mut Page<'_>, study: &Reproduced) {
         return;
     }
     page.rule("what misses, and why");
-    for r in missed {
+    for (i, r) in missed.enumerate() {
+        if i > 0 {
+            page.blank();
+        }
         let says = |x: Option<f64>| x.map_or("never".to_string(), |x| format!("{:.*}", 1, x));
         let line = Line::new()
             .ink(Ink::Bad, r.id.clone())
             .plain(format!(": {} published, {} measured", number(r), says(r.measured)))
             .ink(Ink::Dim, format!(" ± {:.1} {}", r.tolerance.total(), r.unit));
         page.line(line);
-        page.paragraph(2, Ink::Plain, &r.note);
+        page.paragraph(2, Ink::Plain, &r.reason());
     }
 }
 

@@ -1,0 +1,100 @@
+//! What people see of a study: page, JSON and picture.
+
+use risetime_analysis::study::{
+    Counterfactual, CurvePair, JudgedRow, Reproduced, ReproducedFigure, Tolerance,
+};
+use risetime_report::text::{self, Style};
+use risetime_report::{json, svg};
+use unicode_width::UnicodeWidthStr;
+
+fn row(id: &str, published: f64, measured: Option<f64>, holds: Option<bool>) -> JudgedRow {
+    let at = id.rsplit('/').next().unwrap_or_default().to_string();
+    JudgedRow {
+        id: id.into(),
+        at,
+        list: id.split('/').nth(1).unwrap_or_default().into(),
+        published,
+        digits: 1,
+        measured,
+        unit: "ms",
+        tolerance: Tolerance { last_digit: 0.1, tick: 1.0, spread: 0.4 },
+        holds,
+        ..JudgedRow::default()
+    }
+}
+
+fn sample() -> Reproduced {
+    let mut missed = row("default/reach_util/1000", 284.0, Some(271.6), Some(false));
+    missed.note = "Its own plot is there after 271 ms.".into();
+    missed.instead = Some(Counterfactual {
+        about: "a task beside it".into(),
+        measured: Some(280.04),
+        tolerance: 4.25,
+        holds: true,
+    });
+    let mut cut = row("default/util_residency/456", 1.0, None, None);
+    cut.note = "the list ends here".into();
+    let mut bound = row("x<y/reach_capacity/498", 100.0, Some(127.2), Some(true));
+    bound.relation = "≥";
+    let never = row("x<y/reach_util/1000", 9.0, None, Some(false));
+    Reproduced {
+        study: "rfc-2024".into(),
+        about: "Every figure".into(),
+        source: "RFC 00/16".into(),
+        phases: 64,
+        figures: vec![
+            ReproducedFigure {
+                id: "default".into(),
+                place: "Default response time".into(),
+                about: "Mainline 6.8.".into(),
+                command: "risetime run rampup --platform m1".into(),
+                rows: vec![
+                    row("default/util_residency/0", 5.5, Some(5.46), Some(true)),
+                    cut,
+                    missed,
+                ],
+                curves: vec![CurvePair {
+                    what: "util_avg",
+                    listed: vec![(0.0, 0.0), (5.5, 0.0), (5.5, 15.0)],
+                    drawn: vec![(100.0, 400.0)],
+                    measured: vec![(0.0, 0.0, 0.0, 0.0), (200.0, 900.0, 910.0, 920.0)],
+                }],
+            },
+            ReproducedFigure {
+                id: "x<y".into(),
+                place: "Small & smaller".into(),
+                rows: vec![bound, never],
+                ..ReproducedFigure::default()
+            },
+        ],
+    }
+}
+
+#[test]
+fn the_page_says_verdict_then_misses_then_rows() {
+    for (width, color) in [(100, false), (60, false), (80, true)] {
+        let page = text::study(&sample(), &Style { width, color, unicode: true });
+        if !color {
+            assert!(page.lines().all(|l| l.width() <= width), "{page}");
+            insta::assert_snapshot!(format!("study_{width}"), page);
+        }
+    }
+    let ascii = text::study(&sample(), &Style { width: 80, color: false, unicode: false });
+    assert!(ascii.is_ascii(), "{ascii}");
+}
+
+#[test]
+fn the_json_keeps_the_layout_that_is_promised() {
+    insta::assert_snapshot!("study_json", json::study(&sample()));
+}
+
+#[test]
+fn the_picture_is_well_formed_whatever_the_names_are() {
+    let picture = svg::study(&sample());
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+    assert!(!picture.contains("x<y") && !picture.contains("NaN") && !picture.contains("inf"));
+    assert_eq!(picture.matches("<polyline").count(), 2, "published and measured");
+    assert_eq!(picture.matches("<circle").count(), 1);
+    // Nothing to draw is still a picture.
+    assert!(svg::study(&Reproduced::default()).ends_with("</svg>\n"));
+}
