@@ -190,10 +190,12 @@ pub struct Comparison {
 pub struct Patch {
     /// `key=value`.
     pub setting: String,
+    /// Whether any run is another with it than without it.
+    pub acts: bool,
     /// The whole preset less the preset without it: negative debts are what it buys.
     pub last: Difference,
     /// It alone less the base.
-    pub first: Difference,
+    pub alone: Difference,
 }
 
 impl Compared {

@@ -167,7 +167,8 @@ fn patches(policies: &[Compared], switches: &[String]) -> Vec<Patch> {
     let patch = |(setting, pair): (&String, &[Compared])| Patch {
         setting: setting.clone(),
         last: Difference::between(&whole.samples, &pair[0].samples),
-        first: Difference::between(&pair[1].samples, &base.samples),
+        alone: Difference::between(&pair[1].samples, &base.samples),
+        acts: whole.samples != pair[0].samples || pair[1].samples != base.samples,
     };
     switches.iter().zip(parts.chunks_exact(2)).map(patch).collect()
 }

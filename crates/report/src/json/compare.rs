@@ -69,7 +69,8 @@ fn sample(s: &Sample) -> Value {
 fn patch(p: &Patch) -> Value {
     json!({
         "setting": p.setting,
+        "acts": p.acts,
         "last": difference(&p.last),
-        "alone": difference(&p.first),
+        "alone": difference(&p.alone),
     })
 }

@@ -34,13 +34,23 @@ pub fn pareto(c: &Comparison) -> String {
     let y = Axis::over(c.policies.iter().map(|p| &p.debt_ms));
     axes(&mut out, &x, &y);
     let marks = marks(c);
-    for (p, mark) in c.policies.iter().zip(&marks) {
-        point(&mut out, p, mark, &x, &y);
-    }
-    for (i, (p, mark)) in c.policies.iter().zip(&marks).enumerate() {
+    let marked: Vec<(&Compared, &String)> =
+        c.policies.iter().zip(&marks).filter_map(|(p, m)| Some((p, m.as_ref()?))).collect();
+    let mut labels: Vec<(f64, f64, String)> = Vec::new();
+    for (i, (p, mark)) in marked.into_iter().enumerate() {
+        let (cx, cy) = point(&mut out, p, &x, &y);
+        match labels.iter_mut().find(|(x, y, _)| (x - cx).abs() < 12.0 && (y - cy).abs() < 10.0) {
+            Some((_, _, label)) => *label += &format!(" {mark}"),
+            None => labels.push((cx, cy, mark.clone())),
+        }
         let at = (CORNER.0 + PLOT.0 + 20.0, CORNER.1 + 12.0 + LINE * i as f64);
         text(&mut out, at, "start", 12, &format!("{mark}  {}", p.policy));
     }
+    for (cx, cy, label) in labels {
+        text(&mut out, (cx + 6.0, cy - 6.0), "start", 12, &label);
+    }
+    let words = "green: nobody loses less for less; lines: 95 % intervals of the medians";
+    text(&mut out, (CORNER.0 + PLOT.0, CORNER.1 - 8.0), "end", 11, words);
     out.push_str("</svg>\n");
     out
 }
@@ -108,7 +118,8 @@ fn axes(out: &mut String, x: &Axis, y: &Axis) {
     text(out, (left, top - 8.0), "start", 12, "response debt (ms)");
 }
 
-fn point(out: &mut String, p: &Compared, mark: &str, x: &Axis, y: &Axis) {
+/// Draws a policy; where it is.
+fn point(out: &mut String, p: &Compared, x: &Axis, y: &Axis) -> (f64, f64) {
     let colour = if p.efficient { "#2a8a2a" } else { "#b03030" };
     let (cx, cy) = (at_x(x, p.same_work_mj.median), at_y(y, p.debt_ms.median));
     if let (Some((x0, x1)), Some((y0, y1))) = (p.same_work_mj.interval, p.debt_ms.interval) {
@@ -120,5 +131,5 @@ fn point(out: &mut String, p: &Compared, mark: &str, x: &Axis, y: &Axis) {
         );
     }
     let _ = writeln!(out, "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4\" fill=\"{colour}\"/>");
-    text(out, (cx + 6.0, cy - 6.0), "start", 12, mark);
+    (cx, cy)
 }
