@@ -5,6 +5,7 @@
 //! of points too).
 
 mod analyzer;
+pub mod compare;
 mod curve;
 pub mod explain;
 mod figures;

@@ -28,6 +28,9 @@ pub(crate) enum Command {
     /// Run one workload on one platform under one or several policies
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(Run),
+    /// Compare policies over many start states: medians, intervals, response debt against energy
+    #[command(after_long_help = COMPARE_EXAMPLES)]
+    Compare(Compare),
     /// Why was a task slow? Its burst's loss, split among causes by simulations without them
     #[command(after_long_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
@@ -91,6 +94,14 @@ Examples:
   risetime run rampup --platform m1 --set governor=performance --format json
   risetime run rampup --platform m1 --backend vm
       the same on a real kernel, in a virtual machine that is such a Mac mini to its scheduler";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  risetime compare rampup --platform m1 --policy linux-6.11 --policy rfc-v1 --policy rfc-v1-x2
+      over 16 start phases and 4 start utils: what they lose, what they take
+  risetime compare rampup --platform m1 --ablate rfc-v1 --plot rfc-v1.svg
+      each patch of the series left out, and each alone: what it buys in ms, and costs in mJ
+  risetime compare my-app.json --platform my-soc.toml --policy mainline --policy mainline+rate_limit_us=70 --start-utils own";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -190,6 +201,60 @@ pub(crate) struct Run {
     /// Write the trace of the run for ui.perfetto.dev (one policy, one run)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["phases", "repeat"])]
     pub(crate) perfetto: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Compare {
+    /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    pub(crate) workload: String,
+    /// A built-in platform (`risetime list platforms`) or a platform file
+    #[arg(long, short, value_name = "P")]
+    pub(crate) platform: String,
+    /// A policy, NAME[+key=value…]; at least two, the first is what the others are compared with
+    #[arg(long = "policy", value_name = "NAME[+key=value…]", required_unless_present = "ablate")]
+    pub(crate) policies: Vec<String>,
+    /// Take a policy apart: each switch that it sets left out, and each alone
+    #[arg(long, value_name = "POLICY", conflicts_with = "policies")]
+    pub(crate) ablate: Option<String>,
+    /// Start phases, k · 7.618 ticks apart
+    #[arg(long, value_name = "N", default_value_t = 16, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) phases: u32,
+    /// The first task's utils at its start, each with every phase; `own`: what it is
+    #[arg(long, value_name = "U,U…", default_value = "0,50,100,200", value_parser = start_utils)]
+    pub(crate) start_utils: StartUtils,
+    /// A setting for all policies (`risetime list settings`); may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, Value)>,
+    /// Length of the run [default: the workload's, else 3]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) seconds: Option<f64>,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    pub(crate) seed: u64,
+    /// Draw response debt against energy into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    pub(crate) format: TextOrJson,
+}
+
+/// Utils to start from; none: what they are.
+#[derive(Clone, Debug)]
+pub(crate) struct StartUtils(pub(crate) Vec<u64>);
+
+fn start_utils(text: &str) -> Result<StartUtils, String> {
+    if text == "own" {
+        return Ok(StartUtils(Vec::new()));
+    }
+    let util = |part: &str| match part.trim().parse() {
+        Ok(util) if util <= 1024 => Ok(util),
+        _ => Err(format!("found `{part}`, wanted utils from 0 to 1024 with commas, or own")),
+    };
+    let mut utils: Vec<u64> = text.split(',').map(util).collect::<Result<_, _>>()?;
+    utils.sort_unstable();
+    utils.dedup();
+    if utils.len() > 64 { Err("wanted at most 64".into()) } else { Ok(StartUtils(utils)) }
 }
 
 #[derive(Args, Debug)]

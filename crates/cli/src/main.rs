@@ -4,6 +4,7 @@
 //! check failed or a run went wrong, 2 usage or bad input, 3 cannot run here (and why).
 
 mod args;
+mod compare;
 mod demo;
 mod explain;
 mod library;
@@ -31,6 +32,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Demo => demo::demo(),
         Command::Run(args) => run::run(args),
+        Command::Compare(args) => compare::compare(args),
         Command::Explain(args) => explain::explain(args),
         Command::List(args) => library::list(args.what),
         Command::Show(args) => library::show(args),

@@ -9,6 +9,7 @@
 //! The same burst in another simulation: of a workload that waits for timers, the one whose t0
 //! is nearest; of others, which drift, the one with the same number.
 
+use crate::parallel::parallel;
 use risetime_analysis::explain::{CauseShare, Explanation, Subsets};
 use risetime_analysis::{Burst, EndedBy, Options, RunResult, TaskResult};
 use risetime_kernel::units::{Instant, Span, TaskId};
@@ -17,8 +18,6 @@ use risetime_model::{Experiment, InputError};
 use risetime_sim::Counterfactual;
 use risetime_sim::cause::{CAUSES, Cause, Causes, Known};
 use risetime_trace::RunError;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 
 /// Explains the reported burst of `task` (`None`: of the workload's first) in a simulation of
 /// `experiment`. `progress` hears how many of how many simulations are done.
@@ -31,11 +30,7 @@ pub fn explain(
 ) -> Result<Explanation, RunError> {
     let question = Question::new(experiment, task)?;
     let sets = 1 << question.causes.len();
-    let mut debt_ms = vec![question.burst.debt_ms; sets];
-    for done in question.every_set(sets, &mut progress) {
-        let (set, debt) = done?;
-        debt_ms[set] = debt;
-    }
+    let debt_ms = parallel(sets, |n| progress(n, sets), |set| question.debt_without(set))?;
     let subsets = Subsets::new(debt_ms).expect("2^k of them");
     let share = |known: Known| {
         let bit = question.causes.iter().position(|c| *c == known.cause).map(|bit| bit as u32);
@@ -99,40 +94,6 @@ impl<'a> Question<'a> {
         let causes = CAUSES.iter().map(|c| c.cause).filter(|c| c.acts_in(experiment)).collect();
         let (task, comm) = (t.task, t.comm.clone());
         Ok(Question { experiment, task, comm, burst, index, timed, causes, result })
-    }
-
-    /// The debt without each set of causes but the empty one, in the order in which they are done.
-    fn every_set(
-        &self,
-        sets: usize,
-        progress: &mut impl FnMut(usize, usize),
-    ) -> Vec<Result<(usize, f64), RunError>> {
-        let (send, receive) = mpsc::channel();
-        let next = AtomicUsize::new(1);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| {
-            for _ in 0..cores.min(sets) {
-                let (send, next) = (send.clone(), &next);
-                scope.spawn(move || {
-                    loop {
-                        let set = next.fetch_add(1, Ordering::Relaxed);
-                        if set >= sets {
-                            return;
-                        }
-                        let debt = self.debt_without(set).map(|debt| (set, debt));
-                        if send.send(debt).is_err() {
-                            return;
-                        }
-                    }
-                });
-            }
-            drop(send);
-            let count = |(i, done)| {
-                progress(i + 1, sets - 1);
-                done
-            };
-            receive.into_iter().enumerate().map(count).collect()
-        })
     }
 
     /// The debt without the causes whose bits are set.

@@ -5,13 +5,16 @@
 //!                                            └─ phases() ─> one result a start phase, medians
 //! ```
 
+mod compare;
 mod explain;
+mod parallel;
 mod phases;
 mod request;
 mod run;
 mod study;
 mod verify;
 
+pub use compare::{Ablation, Grid, ablation, compare};
 pub use explain::explain;
 pub use phases::{PhaseRuns, phase_spans, run_again, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit};

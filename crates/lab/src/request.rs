@@ -46,17 +46,28 @@ impl Request {
         &self,
         kernel: Option<KernelRev>,
     ) -> Result<Vec<Experiment>, InputError> {
-        let platform = Arc::new(Platform::load(&self.platform)?);
-        let workload = Arc::new(Workload::load(&self.workload)?);
-        check_fit(&workload, &self.workload, &platform)?;
-        let duration = self.duration(&workload)?;
         let names = if self.policies.is_empty() {
             &["mainline".to_string()][..]
         } else {
             &self.policies[..]
         };
-        let experiment = |name: &String| {
-            let policy = under(Policy::from_arg_with(name, &self.set)?, name, kernel)?;
+        let policy = |name: &String| under(Policy::from_arg_with(name, &self.set)?, name, kernel);
+        // What is wrong with the platform or the workload comes first.
+        self.experiments_of(|| names.iter().map(policy).collect())
+    }
+
+    /// The experiments of other policies than those named in the request.
+    ///
+    /// Errors: as above.
+    pub fn experiments_of(
+        &self,
+        policies: impl FnOnce() -> Result<Vec<Policy>, InputError>,
+    ) -> Result<Vec<Experiment>, InputError> {
+        let platform = Arc::new(Platform::load(&self.platform)?);
+        let workload = Arc::new(Workload::load(&self.workload)?);
+        check_fit(&workload, &self.workload, &platform)?;
+        let duration = self.duration(&workload)?;
+        let experiment = |policy: Policy| {
             let settings = risetime_sim::resolve(&platform, &policy)?;
             Ok(Experiment {
                 platform: Arc::clone(&platform),
@@ -68,7 +79,7 @@ impl Request {
                 seed: self.seed,
             })
         };
-        names.iter().map(experiment).collect()
+        policies()?.into_iter().map(experiment).collect()
     }
 
     fn duration(&self, workload: &Workload) -> Result<Span, InputError> {

@@ -11,8 +11,10 @@
 //!
 //! Left out: the curves of the plots (the Perfetto file has them).
 
+mod compare;
 mod explain;
 
+pub use compare::compare;
 pub use explain::explain;
 
 use crate::words::round3;

@@ -1,4 +1,4 @@
-//! Published and measured curves over each other, as a picture (SVG 1.1).
+//! Pictures (SVG 1.1): published and measured curves over each other; debt against energy.
 //!
 //! ```text
 //! one panel a figure and curve   grey band and blue line: our phases and their median
@@ -8,6 +8,10 @@
 //!
 //! Our own, because what is needed is a hundred lines, and plot libraries bring font stacks. Left
 //! out: anything interactive.
+
+mod pareto;
+
+pub use pareto::pareto;
 
 use risetime_analysis::study::{CurvePair, Reproduced, ReproducedFigure};
 use std::fmt::Write;

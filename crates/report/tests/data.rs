@@ -95,3 +95,40 @@ fn csv_quotes_what_needs_it_and_tells_tasks_apart() {
     let at = rows.iter().find(|r| &r[3] == "running").unwrap();
     assert_eq!((&at[4], &at[5], &at[6]), ("cpu=0 freq_khz=600000", "30", "ms"));
 }
+
+#[test]
+fn an_explanation_in_json_adds_up() {
+    let text = json::explain(&[common::explanation(0), common::explanation(3)]);
+    let all: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(keys(&all), ["schema", "explanations", "summary"]);
+    for e in all["explanations"].as_array().unwrap() {
+        let shares =
+            e["causes"].as_array().unwrap().iter().map(|c| c["share_ms"].as_f64().unwrap());
+        let sum = shares.sum::<f64>() + e["unexplained_ms"].as_f64().unwrap();
+        assert!((sum - e["debt_ms"].as_f64().unwrap()).abs() < 0.01, "{e}");
+    }
+    assert_eq!(all["summary"]["causes"].as_array().unwrap().len(), 5);
+    let one: Value = serde_json::from_str(&json::explain(&[common::explanation(0)])).unwrap();
+    assert_eq!(keys(&one), ["schema", "explanations"]);
+}
+
+#[test]
+fn a_comparison_in_json_and_as_a_picture_has_every_policy() {
+    let c = common::ablation();
+    let all: Value = serde_json::from_str(&json::compare(&c)).unwrap();
+    assert_eq!(all["policies"].as_array().unwrap().len(), 6);
+    assert_eq!(all["policies"][0]["samples"].as_array().unwrap().len(), 16);
+    assert_eq!(all["policies"][0]["against_first"], Value::Null);
+    let bought = &all["patches"][0]["last"]["debt_ms"]["median"];
+    assert!(bought.as_f64().unwrap() < -20.0, "{bought}");
+    assert_eq!(all["patches"][1]["acts"], Value::Bool(false));
+    let picture = risetime_report::svg::pareto(&c);
+    assert_eq!(picture.matches("<circle").count(), 4, "the idle switch's two are not drawn");
+    assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
+    // One policy twice is one point, and no axis of no length.
+    let mut same = common::comparison();
+    same.policies.truncate(1);
+    same.policies.push(same.policies[0].clone());
+    let picture = risetime_report::svg::pareto(&same);
+    assert!(picture.contains(">A B</text>") && !picture.contains("NaN"), "{picture}");
+}

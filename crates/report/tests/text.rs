@@ -201,6 +201,17 @@ fn snapshots_of_what_people_see() {
     insta::assert_snapshot!("demo_80_ascii", demo(&ascii));
     let workload = text::workload(&common::workload(), &plain(80));
     insta::assert_snapshot!("workload_80", workload);
+    for width in [60, 100] {
+        let style = plain(width);
+        let one = text::explain(&[common::explanation(0)], &style);
+        insta::assert_snapshot!(format!("explain_{width}"), one);
+        let compared = text::tradeoff(&common::comparison(), &style);
+        insta::assert_snapshot!(format!("tradeoff_{width}"), compared);
+    }
+    let four: Vec<_> = (0..4).map(common::explanation).collect();
+    insta::assert_snapshot!("explain_100_phases", text::explain(&four, &plain(100)));
+    let apart = text::tradeoff(&common::ablation(), &plain(100));
+    insta::assert_snapshot!("tradeoff_100_ablation", apart);
     let (short, line) = common::rampup(TOO_SHORT);
     insta::assert_snapshot!("run_80_lower_bound", text::run(&short, &line, &plain(80)));
 }

@@ -4,6 +4,7 @@ mod bad_input;
 mod documents;
 mod machine;
 mod results;
+mod why;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

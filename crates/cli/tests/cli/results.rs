@@ -32,6 +32,9 @@ fn every_key_of_the_json_is_documented_and_every_documented_run_key_is_there() {
     let mut found = BTreeSet::new();
     keys(&json(&ramp(&["--format", "json", "--bursts"])), &mut found);
     keys(&json(&ramp(&["--format", "json", "--phases", "2"])), &mut found);
+    let on_m1 = ["rampup", "--platform", "m1", "--phases", "2", "--format", "json"];
+    keys(&json(&[&["explain"], &on_m1[..]].concat()), &mut found);
+    keys(&json(&[&["compare"], &on_m1[..], &["--ablate", "rfc-v1"]].concat()), &mut found);
     let missing: Vec<_> = found
         .iter()
         .filter(|k| {

@@ -33,6 +33,10 @@ pub fn explain(explanations: &[Explanation], style: &Style) -> String {
     page.blank();
     let (rows, idle): (Vec<Row>, Vec<Row>) =
         rows(explanations).into_iter().partition(|r| r.cause.is_none() || r.counts());
+    if rows.iter().all(|r| !r.counts()) {
+        page.line(Line::new().plain("There is nothing to split."));
+        return page.finish();
+    }
     table(&mut page, &rows, explanations.len() > 1);
     page.blank();
     legend(&mut page, explanations, &rows, &idle);

@@ -13,6 +13,7 @@ mod phases;
 mod plot;
 mod run;
 mod study;
+mod tradeoff;
 mod verify;
 
 pub use compare::{compare, compare_phases};
@@ -22,6 +23,8 @@ pub use lists::{Finding, Severity, findings, names, param_table, platform, polic
 pub use phases::phases;
 pub use run::run;
 pub use study::{study, study_contents};
+pub(crate) use tradeoff::marks;
+pub use tradeoff::tradeoff;
 pub use verify::{Verified, mutants, verify, verify_phases, verify_set};
 
 /// How text is to look.

@@ -404,3 +404,104 @@ pub(crate) fn workload() -> Workload {
         start_at: StartAt::Creation,
     }
 }
+
+/// Why a burst of [`rampup`] was slow, made up so that it adds up; `phase` moves it a little.
+pub(crate) fn explanation(phase: u64) -> explain::Explanation {
+    let run = rampup(DEFAULT).0;
+    let mut burst = run.tasks[0].burst.unwrap();
+    burst.debt_ms += phase as f64;
+    let cause = |cause, label, about, part: f64, gain_ms| explain::CauseShare {
+        cause,
+        label,
+        about,
+        acts: true,
+        ms: burst.debt_ms * part,
+        gain_ms,
+        alone_ms: 0.0,
+    };
+    let causes = vec![
+        cause("pelt_ramp", "PELT's own ramp", "util has to climb before anybody knows", 0.7, 95.0),
+        cause("margin", "migration margin", "util has to reach the margin first", 0.32, 12.0),
+        cause("transition", "transition and kthread", "the hardware takes its time", 0.0, 0.0),
+        explain::CauseShare {
+            acts: false,
+            ..cause("pull", "waiting for the pull", "a bigger CPU has to pull it", 0.0, 0.0)
+        },
+        cause("clamps", "clamps", "uclamp_min and uclamp_max", -0.03, -40.0),
+    ];
+    explain::Explanation {
+        policy: run.policy,
+        platform: run.platform,
+        workload: run.workload,
+        settings: run.settings,
+        phase_us: phase * 7618,
+        seed: 1,
+        comm: run.tasks[0].comm.clone(),
+        burst,
+        causes,
+        unexplained_ms: burst.debt_ms * 0.01,
+        runs: 16,
+        notes: Vec::new(),
+    }
+}
+
+/// A policy that loses `debt_ms` and takes `mj`, more or less, from 8 phases × 2 utils.
+fn compared(policy: &str, debt_ms: f64, mj: f64) -> compare::Compared {
+    let sample = |i: u32| compare::Sample {
+        debt_ms: debt_ms * (1.0 + 0.02 * f64::from(i % 8)) / f64::from(1 + i % 2),
+        ended_by: EndedBy::FullSpeed,
+        full_speed_ms: Some(2.0 * debt_ms),
+        energy_mj: mj + f64::from(i),
+        same_work_mj: mj + 10.0 + f64::from(i),
+    };
+    let samples = (0..16).map(sample).collect();
+    compare::Compared::of(policy.into(), Settings::default(), samples).unwrap()
+}
+
+fn over_states(mut policies: Vec<compare::Compared>) -> compare::Comparison {
+    compare::relate(&mut policies);
+    let state = |i: u64| compare::StartState { phase_us: i / 2 * 7618, util: Some(i % 2 * 100) };
+    compare::Comparison {
+        workload: "rampup".into(),
+        platform: "m1".into(),
+        comm: "rampup".into(),
+        seed: 1,
+        power_known: true,
+        states: (0..16).map(state).collect(),
+        policies,
+        patches: Vec::new(),
+    }
+}
+
+/// Policies side by side, one with a long name.
+pub(crate) fn comparison() -> compare::Comparison {
+    over_states(vec![
+        compared("linux-6.11", 90.0, 1000.0),
+        compared("rfc-v1", 50.0, 1030.0),
+        compared("linux-6.11+governor=performance", 20.0, 1100.0),
+        compared("slow", 95.0, 1100.0),
+    ])
+}
+
+/// A series taken apart: one switch buys, one does nothing.
+pub(crate) fn ablation() -> compare::Comparison {
+    let mut all = over_states(vec![
+        compared("linux-6.11", 90.0, 1000.0),
+        compared("series", 50.0, 1030.0),
+        compared("series without fast", 88.0, 1002.0),
+        compared("linux-6.11+fast=1", 49.0, 1033.0),
+        compared("series without idle", 50.0, 1030.0),
+        compared("linux-6.11+idle=1", 90.0, 1000.0),
+    ]);
+    let less = |a: usize, b: usize| {
+        compare::Difference::between(&all.policies[a].samples, &all.policies[b].samples)
+    };
+    let patch = |setting: &str, i: usize, acts| compare::Patch {
+        setting: setting.into(),
+        acts,
+        last: less(1, i),
+        alone: less(i + 1, 0),
+    };
+    all.patches = vec![patch("fast=1", 2, true), patch("idle=1", 4, false)];
+    all
+}

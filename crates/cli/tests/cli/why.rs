@@ -1,0 +1,108 @@
+//! `explain` and `compare` from outside.
+
+use crate::{prints, risetime, risetime_in, scratch};
+use serde_json::Value;
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&prints(args)).expect("JSON")
+}
+
+const EXPLAIN: [&str; 6] = ["explain", "rampup", "--platform", "m1", "--policy", "linux-6.8"];
+const COMPARE: [&str; 6] = ["compare", "rampup", "--platform", "m1", "--phases", "2"];
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+#[test]
+fn shares_add_up_and_a_fresh_run_confirms_what_a_cause_saves() {
+    let e = &json(&[&EXPLAIN[..], &["--format", "json"]].concat())["explanations"][0];
+    let causes = e["causes"].as_array().expect("a list");
+    let sum: f64 = causes.iter().map(|c| number(&c["share_ms"])).sum();
+    let debt = number(&e["debt_ms"]);
+    assert!((sum + number(&e["unexplained_ms"]) - debt).abs() < 0.01 * debt, "{sum} of {debt}");
+    let fresh = |more: &[&str]| {
+        let run =
+            ["run", "rampup", "--platform", "m1", "--policy", "linux-6.8", "--format", "json"];
+        let all = json(&[&run[..], more].concat());
+        let run = &all["runs"][0];
+        (number(&run["tasks"][0]["debt_ms"]), run["settings"]["without"].clone())
+    };
+    assert_eq!(fresh(&[]), (debt, Value::Null));
+    for cause in causes {
+        let name = cause["cause"].as_str().expect("a name");
+        let (without, said) = fresh(&["--without", name]);
+        assert_eq!(said, name);
+        assert!((debt - without - number(&cause["gain_ms"])).abs() < 0.002, "{name}: {without}");
+    }
+    let limit = number(&causes[3]["gain_ms"]);
+    assert_eq!(causes[3]["cause"], "rate_limit");
+    assert!((debt - fresh(&["--set", "rate_limit_us=0"]).0 - limit).abs() < 0.002 && limit > 1.0);
+    let all: Vec<&str> = causes.iter().map(|c| c["cause"].as_str().unwrap()).collect();
+    assert!(fresh(&["--without", &all.join(",")]).0 < 0.1);
+}
+
+#[test]
+fn again_it_is_the_same_in_every_byte() {
+    for format in ["text", "json"] {
+        let more = ["--format", format];
+        for args in [
+            [&EXPLAIN[..], &["--phases", "2"], &more].concat(),
+            [&COMPARE[..], &["--ablate", "rfc-v1", "--seconds", "1.2"], &more].concat(),
+        ] {
+            assert!(prints(&args) == prints(&args), "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn a_comparison_and_its_picture() {
+    let dir = scratch("compare");
+    let more =
+        ["--policy", "linux-6.11", "--policy", "rfc-v1", "--plot", "p.svg", "--seconds", "1.5"];
+    let said = risetime_in(&dir, &[&COMPARE[..], &more].concat());
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    for words in
+        ["2 start phases × start util 0, 50, 100, 200", "A  linux-6.11", "B  rfc-v1", "vs A"]
+    {
+        assert!(said.out.contains(words), "{words}: {}", said.out);
+    }
+    let picture = std::fs::read_to_string(dir.join("p.svg")).expect("a picture");
+    assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
+}
+
+#[test]
+fn what_cannot_be_explained_or_compared_is_said_so() {
+    for (args, code, words) in [
+        (&["explain", "rampup", "--platform", "m1", "--task", "x"][..], 2, "there is no task `x`"),
+        (&["explain", "rampup", "--platform", "m2"], 2, "m2"),
+        (&["run", "rampup", "--platform", "m1", "--without", "luck"], 2, "wanted one of pelt_ramp"),
+        (&["compare", "rampup", "--platform", "m1"], 2, "--policy"),
+        (&["compare", "rampup", "--platform", "m1", "--policy", "rfc-v1"], 2, "at least two"),
+        (&["compare", "rampup", "--platform", "m1", "--ablate", "linux-6.8"], 2, "sets nothing"),
+        (&["compare", "rampup", "--platform", "m1", "--ablate", "rfc-v9"], 2, "rfc-v1"),
+        (
+            &[
+                "compare",
+                "rampup",
+                "--platform",
+                "m1",
+                "--ablate",
+                "rfc-v1",
+                "--start-utils",
+                "9,2000",
+            ],
+            2,
+            "wanted utils from 0 to 1024",
+        ),
+        (
+            &["compare", "rampup", "--platform", "m1", "--ablate", "rfc-v1+start_util=9"],
+            2,
+            "start_util",
+        ),
+    ] {
+        let said = risetime(args);
+        assert_eq!((said.code, said.out.as_str()), (code, ""), "{args:?}: {}", said.err);
+        assert!(said.err.contains(words), "{args:?}: {}", said.err);
+    }
+}

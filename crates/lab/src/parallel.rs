@@ -1,0 +1,56 @@
+//! Independent simulations on all cores, with results in the order of the questions.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// `[job(0), …, job(n − 1)]`, worked out by as many threads as there are cores. `progress` hears,
+/// on this thread, how many are done. Of several errors the first in order is returned.
+///
+/// Errors: those of the jobs.
+pub(crate) fn parallel<T: Send, E: Send>(
+    n: usize,
+    mut progress: impl FnMut(usize),
+    job: impl Fn(usize) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let (send, receive) = mpsc::channel();
+    let next = AtomicUsize::new(0);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut done: Vec<(usize, Result<T, E>)> = std::thread::scope(|scope| {
+        for _ in 0..cores.min(n) {
+            let (send, next, job) = (send.clone(), &next, &job);
+            scope.spawn(move || {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    if i >= n || send.send((i, job(i))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        let mut done = Vec::with_capacity(n);
+        for result in receive {
+            done.push(result);
+            progress(done.len());
+        }
+        done
+    });
+    done.sort_by_key(|(i, _)| *i);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_order_and_the_first_error_counts() {
+        let mut heard = Vec::new();
+        let squares = parallel(100, |n| heard.push(n), |i| Ok::<_, ()>(i * i));
+        assert_eq!(squares, Ok((0..100).map(|i| i * i).collect()));
+        assert_eq!(heard, (1..=100).collect::<Vec<_>>());
+        let odd = parallel(100, |_| (), |i| if i % 10 == 7 { Err(i) } else { Ok(()) });
+        assert_eq!(odd, Err(7));
+        assert_eq!(parallel(0, |_| (), |_| Ok::<_, ()>(())), Ok(Vec::new()));
+    }
+}

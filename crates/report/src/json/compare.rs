@@ -1,0 +1,76 @@
+//! Policies over start states.
+
+use super::{SCHEMA, print, settings};
+use crate::words::round3;
+use risetime_analysis::compare::{Compared, Comparison, Difference, Estimate, Patch, Sample};
+use serde_json::{Value, json};
+
+/// What do these policies lose and take, over all start states? Ends in a newline.
+pub fn compare(c: &Comparison) -> String {
+    let state = |s: &risetime_analysis::compare::StartState| json!({"phase_us": s.phase_us, "start_util": s.util});
+    let mut record = json!({
+        "schema": SCHEMA,
+        "workload": c.workload,
+        "platform": c.platform,
+        "backend": "sim",
+        "seed": c.seed,
+        "comm": c.comm,
+        "start_states": c.states.iter().map(state).collect::<Vec<_>>(),
+        "policies": c.policies.iter().map(policy).collect::<Vec<_>>(),
+    });
+    if !c.patches.is_empty() {
+        record["patches"] = c.patches.iter().map(patch).collect();
+    }
+    print(&record)
+}
+
+fn estimate(e: Option<&Estimate>) -> Value {
+    json!(e.map(|e| json!({
+        "median": round3(e.median),
+        "low": e.interval.map(|i| round3(i.0)),
+        "high": e.interval.map(|i| round3(i.1)),
+        "n": e.n,
+    })))
+}
+
+fn difference(d: &Difference) -> Value {
+    json!({
+        "debt_ms": estimate(d.debt_ms.as_ref()),
+        "same_work_mj": estimate(d.same_work_mj.as_ref()),
+        "left_out": d.left_out,
+    })
+}
+
+fn policy(p: &Compared) -> Value {
+    json!({
+        "policy": p.policy,
+        "settings": settings(&p.settings),
+        "debt_ms": estimate(Some(&p.debt_ms)),
+        "lower_bounds": p.bounds,
+        "full_speed_ms": estimate(p.full_speed_ms.as_ref()),
+        "energy_mj": estimate(Some(&p.energy_mj)),
+        "same_work_mj": estimate(Some(&p.same_work_mj)),
+        "efficient": p.efficient,
+        "against_first": p.against_first.as_ref().map(difference),
+        "samples": p.samples.iter().map(sample).collect::<Vec<_>>(),
+    })
+}
+
+fn sample(s: &Sample) -> Value {
+    json!({
+        "debt_ms": round3(s.debt_ms),
+        "ended_by": s.ended_by.as_str(),
+        "full_speed_ms": s.full_speed_ms.map(round3),
+        "energy_mj": round3(s.energy_mj),
+        "same_work_mj": round3(s.same_work_mj),
+    })
+}
+
+fn patch(p: &Patch) -> Value {
+    json!({
+        "setting": p.setting,
+        "acts": p.acts,
+        "last": difference(&p.last),
+        "alone": difference(&p.alone),
+    })
+}
