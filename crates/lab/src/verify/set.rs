@@ -16,8 +16,9 @@ use risetime_kernel::units::Span;
 use risetime_model::{Experiment, InputError, Workload};
 use std::sync::Arc;
 
-/// From which the second half is drawn, unless another seed is asked for.
-pub const SET_SEED: u64 = 1;
+/// From which the second half is drawn, unless another seed is asked for. Seeds 1 and 2 were looked
+/// at while the simulator was mended, this one only after that.
+pub const SET_SEED: u64 = 3;
 
 /// Whether the set holds: every experiment as many checks as it must, and nine tenths of all.
 pub fn set_holds(set: &[Judged]) -> bool {
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn every_case_is_an_experiment_of_its_own() {
-        let set = set(1);
+        let set = set(SET_SEED);
         for case in &set {
             let e = case.experiment(None).unwrap_or_else(|e| panic!("{}: {e}", case.name));
             assert_eq!(e.platform.name, case.platform);
@@ -203,7 +204,7 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), set.len());
-        assert_eq!(super::set(1), set, "the same seed, the same set");
-        assert_ne!(super::set(2), set);
+        assert_eq!(super::set(SET_SEED), set, "the same seed, the same set");
+        assert_ne!(super::set(SET_SEED + 1), set);
     }
 }
