@@ -1,0 +1,491 @@
+//! What a reference trace tells: where the start is, the state of everything there, what things cost
+//! there that are free in the simulator, and the decisions after it.
+
+use super::LONG;
+use risetime_kernel::pelt::Decay;
+use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_model::workload::StartAt;
+use risetime_model::{Platform, Workload};
+use risetime_sim::replay::{CpuImage, Creator, DomainImage, Given, Image, Kthread, Signal, Turn};
+use risetime_trace::{Event, Memory, SwitchOut};
+use std::collections::BTreeMap;
+
+/// The task whose start is aligned: the workload's first.
+const TASK: TaskId = TaskId(0);
+
+/// Signals at the start may be recorded this much after the wakeup that starts it.
+const SLACK: Span = Span::from_us(20);
+
+/// A signal is updated as part of a wakeup at most so long before the event that tells of it.
+const PART_OF_WAKEUP: Span = Span::from_us(40);
+
+/// Where the comparison begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Start {
+    pub(super) t0: Instant,
+    cpu: CpuId,
+    /// The task is created, not woken.
+    pub(super) created: bool,
+}
+
+impl Start {
+    /// Whether an update of a runqueue's signals belongs to the creation: a new task's util is
+    /// added just before the event that says so.
+    fn is_attach(&self, at: Instant, cpu: CpuId) -> bool {
+        self.created && cpu == self.cpu && at <= self.t0 && self.t0.since(at) < SLACK
+    }
+
+    pub(super) fn of(trace: &Memory, workload: &Workload) -> Option<Start> {
+        let mut woke = None;
+        for &(at, event) in trace.events() {
+            match event {
+                Event::TaskNew { task: TASK, cpu, .. }
+                    if workload.start_at == StartAt::Creation =>
+                {
+                    return Some(Start { t0: at, cpu, created: true });
+                }
+                Event::TaskNew { task: TASK, cpu, .. } | Event::Wakeup { task: TASK, cpu, .. } => {
+                    woke = Some(Start { t0: at, cpu, created: false })
+                }
+                Event::Phase { task: TASK, index, .. }
+                    if workload.start_at == StartAt::Phase(index as usize) =>
+                {
+                    return woke;
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// The state of everything at the start, as far as the trace tells, and what it does not.
+pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<String>) {
+    let mut image = Image::default();
+    let mut cpus: BTreeMap<CpuId, CpuImage> =
+        platform.cpus().map(|cpu| (cpu, CpuImage { cpu, cfs: None, dl: None })).collect();
+    let mut attached = None;
+    let mut freqs: BTreeMap<CpuId, (Instant, KHz)> = BTreeMap::new();
+    for &(at, event) in trace.events().iter().take_while(|(at, _)| *at <= start.t0 + SLACK) {
+        match event {
+            Event::PeltTask { task: TASK, util_avg, runnable_avg, period_contrib, .. } => {
+                image.task.util_avg = Some(util_avg);
+                image.task.runnable_avg = Some(runnable_avg);
+                image.task.period_contrib = Some(period_contrib);
+            }
+            Event::UtilEst { task: TASK, util_est } => image.task.util_est = Some(util_est),
+            Event::PeltCfs { cpu, util_avg, period_contrib, .. } if start.is_attach(at, cpu) => {
+                attached = Some(util_avg);
+                image.task.period_contrib = Some(period_contrib);
+            }
+            Event::PeltCfs { cpu, .. } | Event::PeltPressure { cpu, class: "dl", .. }
+                if at < start.t0 =>
+            {
+                let Some(of) = cpus.get_mut(&cpu) else { continue };
+                let signal =
+                    if matches!(event, Event::PeltCfs { .. }) { &mut of.cfs } else { &mut of.dl };
+                *signal = signal_at(&event, start.t0);
+            }
+            Event::Freq { cpu, freq } if at < start.t0 => {
+                freqs.insert(cpu, (at, freq));
+            }
+            Event::Overutilized { on } => image.overutilized = Some(on),
+            _ => {}
+        }
+    }
+    if let (Some(after), None) = (attached, image.task.util_avg) {
+        // Any time will do: only the difference to the last update counts.
+        let now = ClockPelt(1 << 40);
+        let before = cpus.get(&start.cpu).and_then(|c| c.cfs);
+        let before = before.map_or(Util(0), |cfs| cfs.at(&Decay::MS32, now).util_avg);
+        image.task.util_avg = Some(after.saturating_sub(before));
+        image.task.runnable_avg = image.task.util_avg;
+    }
+    for domain in &platform.domains {
+        if let Some((at, freq)) = freqs.get(&domain.cpus[0]) {
+            image.domains.push(DomainImage {
+                cpu: domain.cpus[0],
+                freq: *freq,
+                changed_before: if *at == Instant(0) { LONG } else { start.t0.since(*at) },
+            });
+        }
+    }
+    image.cpus = cpus.into_values().collect();
+    image.first_tick = first_tick(trace, platform.tick(), start);
+    let unread = unread(&image, platform);
+    (image, unread)
+}
+
+/// A CPU's signal in an event, as it was last updated.
+fn signal_at(event: &Event<'_>, t0: Instant) -> Option<Signal> {
+    let (util_avg, runnable_avg, util_sum, period_contrib, updated) = match *event {
+        Event::PeltCfs {
+            util_avg,
+            runnable_avg,
+            util_sum,
+            period_contrib,
+            last_update_time,
+            ..
+        } => (util_avg, runnable_avg, util_sum, period_contrib, last_update_time),
+        Event::PeltPressure { util_avg, util_sum, period_contrib, last_update_time, .. } => {
+            (util_avg, Util(0), util_sum, period_contrib, last_update_time)
+        }
+        _ => return None,
+    };
+    // The clock of a CPU that has just been busy lags behind.
+    let before = t0.0.wrapping_sub(updated.0).min(LONG.0);
+    Some(Signal {
+        util_avg,
+        runnable_avg,
+        util_sum: util_sum as u32,
+        period_contrib,
+        before: Span(before),
+    })
+}
+
+/// What of the start state the reference does not tell.
+fn unread(image: &Image, platform: &Platform) -> Vec<String> {
+    let mut unread = vec!["balance due times of the domains".to_string()];
+    let missing = [
+        ("the task's util_avg and period_contrib", image.task.util_avg.is_none()),
+        ("the task's util_est", image.task.util_est.is_none()),
+        ("the tick's phase", image.first_tick.is_none()),
+    ];
+    unread.extend(missing.iter().filter(|(_, gone)| *gone).map(|(what, _)| (*what).to_string()));
+    let known = |cpu: CpuId| image.domains.iter().any(|d| d.cpu == cpu);
+    let domains = platform.domains.iter().map(|d| d.cpus[0]).filter(|cpu| !known(*cpu));
+    unread.extend(domains.map(|cpu| format!("the frequency of {cpu}'s domain")));
+    let cfs = image.cpus.iter().filter(|c| c.cfs.is_none());
+    unread.extend(cfs.map(|c| format!("{}'s util", c.cpu)));
+    unread
+}
+
+/// The tick's phase: time from the start to the first tick. Running tasks are updated by the tick
+/// and where something happens to them; what is left without the latter is the tick.
+fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
+    /// Parts of a tick that count as one moment.
+    const BINS: u64 = 400;
+    /// What else makes an update comes within this time of it.
+    const NEAR: Span = Span::from_us(60);
+    let after: Vec<_> = trace.events().iter().filter(|(at, _)| *at > start.t0 + SLACK).collect();
+    let mut happened: BTreeMap<CpuId, Vec<Instant>> = BTreeMap::new();
+    for (at, event) in &after {
+        if let Event::Switch { cpu, .. } | Event::Wakeup { cpu, .. } | Event::TaskNew { cpu, .. } =
+            event
+        {
+            happened.entry(*cpu).or_default().push(*at);
+        }
+    }
+    let alone = |at: Instant, cpu: CpuId| {
+        let others = happened.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let next = others.partition_point(|o| *o < at);
+        let near = |o: Option<&Instant>| o.is_some_and(|o| o.0.abs_diff(at.0) < NEAR.0);
+        !near(others.get(next)) && !near(next.checked_sub(1).and_then(|i| others.get(i)))
+    };
+    let updates: Vec<Span> = after
+        .iter()
+        .filter_map(|(at, e)| match e {
+            Event::PeltTask { cpu, .. } if alone(*at, *cpu) => {
+                Some(Span(at.since(start.t0).0 % tick.0))
+            }
+            _ => None,
+        })
+        .collect();
+    let bin = |s: &Span| s.0 * BINS / tick.0;
+    let mut count: BTreeMap<u64, usize> = BTreeMap::new();
+    updates.iter().for_each(|s| *count.entry(bin(s)).or_default() += 1);
+    let (best, _) = count.into_iter().max_by_key(|(bin, n)| (*n, std::cmp::Reverse(*bin)))?;
+    let mut same: Vec<Span> = updates.into_iter().filter(|s| bin(s) == best).collect();
+    same.sort();
+    let median = same[same.len() / 2];
+    // A signal's update is told of a while before the wakeup that it is part of.
+    let before = trace.events().partition_point(|(at, _)| *at <= start.t0);
+    let enqueued = trace.events()[..before].iter().rfind(|(_, e)| match e {
+        Event::PeltTask { task, .. } => *task == TASK,
+        Event::PeltCfs { cpu, .. } => start.created && *cpu == start.cpu,
+        _ => false,
+    });
+    let early = enqueued.map_or(Span(0), |(at, _)| start.t0.since(*at));
+    let median = Span(median.0 + if early < PART_OF_WAKEUP { early.0 } else { 0 });
+    Some(if median == Span(0) { tick } else { median })
+}
+
+/// How a task began. In the simulator nobody creates tasks, and a thread is there at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Begin {
+    /// From the start to its creation …
+    pub(super) created: Span,
+    /// … and to its first phase.
+    pub(super) phase: Span,
+    /// For how long it had the CPU in between.
+    pub(super) ran: Span,
+}
+
+/// How each task began.
+pub(super) fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin> {
+    let mut begin = vec![Begin::default(); tasks];
+    // Who runs on each CPU, and since when; tasks that have not begun, with their CPU.
+    let mut running: BTreeMap<CpuId, (Option<TaskId>, Instant)> = BTreeMap::new();
+    let mut waiting: BTreeMap<TaskId, CpuId> = BTreeMap::new();
+    for &(at, event) in trace.events() {
+        let (cpu, next) = match event {
+            Event::Switch { cpu, next, .. } => (cpu, next),
+            Event::TaskNew { task, cpu, .. } | Event::Migrate { task, to: cpu, .. }
+                if task.index() < tasks =>
+            {
+                (cpu, running.get(&cpu).and_then(|r| r.0))
+            }
+            Event::Phase { task, .. } if waiting.contains_key(&task) => {
+                (waiting[&task], Some(task))
+            }
+            _ => continue,
+        };
+        let (curr, since) = running.insert(cpu, (next, at)).unwrap_or((None, at));
+        if let Some(task) = curr.filter(|t| waiting.get(t) == Some(&cpu)) {
+            begin[task.index()].ran += at.since(since);
+        }
+        match event {
+            Event::TaskNew { task, .. } => {
+                begin[task.index()].created = at.since(t0);
+                waiting.insert(task, cpu);
+            }
+            Event::Migrate { task, .. } if waiting.contains_key(&task) => {
+                waiting.insert(task, cpu);
+            }
+            Event::Phase { task, .. } => {
+                waiting.remove(&task);
+                begin[task.index()].phase = at.since(t0);
+            }
+            _ => {}
+        }
+    }
+    begin
+}
+
+/// What a frequency change costs a kthread: the medians.
+pub(super) fn kthread(trace: &Memory) -> Option<Kthread> {
+    let mut woken: BTreeMap<TaskId, Instant> = BTreeMap::new();
+    let mut began: BTreeMap<CpuId, (TaskId, Instant, Instant)> = BTreeMap::new();
+    let mut found: Vec<[Span; 3]> = Vec::new();
+    let mut changed: BTreeMap<CpuId, Instant> = BTreeMap::new();
+    for &(at, event) in trace.events() {
+        match event {
+            Event::TaskNew { task, user: false, .. } | Event::Wakeup { task, .. } => {
+                woken.insert(task, at);
+            }
+            Event::Switch { cpu, prev, next } => {
+                if let (Some((task, _)), Some((was, woke, since))) = (prev, began.remove(&cpu))
+                    && task == was
+                    && let Some(changed) = changed.remove(&cpu)
+                {
+                    found.push([since.since(woke), changed.since(since), at.since(since)]);
+                }
+                if let Some(task) = next
+                    && let Some(woke) = woken.remove(&task)
+                {
+                    began.insert(cpu, (task, woke, at));
+                    changed.remove(&cpu);
+                }
+            }
+            Event::Freq { .. } => changed.extend(began.keys().map(|cpu| (*cpu, at))),
+            _ => {}
+        }
+    }
+    let middle = |i: usize| {
+        let mut spans: Vec<Span> = found.iter().map(|f| f[i]).collect();
+        spans.sort();
+        spans.get(spans.len() / 2).copied()
+    };
+    Some(Kthread { waits: middle(0)?, until_change: middle(1)?, runs: middle(2)? })
+}
+
+/// The thread that runs where and when the first task is created, and its turns.
+pub(super) fn creator(trace: &Memory, start: &Start) -> Option<Creator> {
+    /// What the guest's agent asks for.
+    const SLICE: Span = Span::from_us(100);
+    let mut running = None;
+    for &(at, event) in trace.events().iter().take_while(|(at, _)| *at <= start.t0) {
+        if let Event::Switch { cpu, next, .. } = event
+            && cpu == start.cpu
+        {
+            running = next.map(|task| (task, at));
+        }
+    }
+    let (creator, since) = running?;
+    let turns = turns(trace, creator, since);
+    Some(Creator { cpu: start.cpu, slice: SLICE, before: start.t0.since(since), turns })
+}
+
+/// When `task` was awake from `from` on: its wakeups, how long it had a CPU until it slept again,
+/// and where in that it created other tasks of the workload.
+fn turns(trace: &Memory, task: TaskId, from: Instant) -> Vec<Turn> {
+    let begin = |at: Instant| Turn { wakes: at.since(from), runs: Span(0), creates: None };
+    let mut turns: Vec<Turn> = Vec::new();
+    let (mut enqueued, mut on_cpu) = (Instant(0), None::<(CpuId, Instant)>);
+    for &(at, event) in trace.events() {
+        if at < from {
+            continue;
+        }
+        match event {
+            Event::PeltTask { task: t, .. } if t == task => enqueued = at,
+            Event::TaskNew { task: t, .. } if t == task => turns.push(begin(from)),
+            Event::TaskNew { task: child, user: true, .. } => {
+                if let (Some((_, since)), Some(turn)) = (&mut on_cpu, turns.last_mut()) {
+                    turn.runs += at.since(*since);
+                    turn.creates = Some(child);
+                    *since = at;
+                    turns.push(begin(from));
+                }
+            }
+            Event::Wakeup { task: t, .. } if t == task => {
+                let part = at.since(enqueued) < PART_OF_WAKEUP;
+                turns.push(begin(if part { enqueued } else { at }));
+            }
+            Event::Switch { cpu, next: Some(t), .. } if t == task => {
+                on_cpu = Some((cpu, at));
+                if turns.is_empty() {
+                    turns.push(begin(from));
+                }
+            }
+            Event::Switch { cpu, prev: Some((t, _)), .. } if t == task => {
+                let since = on_cpu.take_if(|(on, _)| *on == cpu);
+                if let (Some((_, since)), Some(turn)) = (since, turns.last_mut()) {
+                    turn.runs += at.since(since);
+                }
+            }
+            _ => {}
+        }
+    }
+    if let (Some((_, since)), Some(turn)) = (on_cpu, turns.last_mut()) {
+        turn.runs += trace.end().since(since);
+    }
+    turns
+}
+
+/// The decisions of the reference after the start.
+pub(super) fn given(trace: &Memory, tasks: usize, t0: Instant) -> Given {
+    let task = |i: usize| turns(trace, TaskId(i as u32), t0).into();
+    let mut given = Given { turns: (0..tasks).map(task).collect(), ..Given::default() };
+    let mut asleep: Vec<bool> = Vec::new();
+    let mut set = |task: TaskId, value: bool| {
+        if asleep.len() <= task.index() {
+            asleep.resize(task.index() + 1, false);
+        }
+        std::mem::replace(&mut asleep[task.index()], value)
+    };
+    for &(at, event) in trace.events() {
+        let after = at.since(t0);
+        match event {
+            Event::Freq { cpu, freq } if at > t0 => given.freqs.push((after, cpu, freq)),
+            Event::Switch { prev: Some((task, out)), .. } => {
+                set(task, out == SwitchOut::Sleeping);
+            }
+            Event::Migrate { task, to, .. } => {
+                let sleeping = set(task, false);
+                set(task, sleeping);
+                if !sleeping && at > t0 && task.index() < tasks {
+                    given.moves.push((after, task, to));
+                }
+            }
+            Event::TaskNew { task, cpu, .. } | Event::Wakeup { task, cpu, .. } => {
+                set(task, false);
+                let the_start = at == t0 && task == TASK;
+                if at >= t0 && !the_start && task.index() < tasks {
+                    if given.wakeups.len() <= task.index() {
+                        given.wakeups.resize(task.index() + 1, Default::default());
+                    }
+                    given.wakeups[task.index()].push_back(cpu);
+                }
+            }
+            _ => {}
+        }
+    }
+    given
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use risetime_trace::{TraceSink, Why};
+
+    const US: u64 = 1_000;
+
+    /// A trace of these events, by time in µs.
+    fn trace(events: &[(u64, Event<'static>)]) -> Memory {
+        let mut memory = Memory::default();
+        for (at, event) in events {
+            memory.event(Instant(at * US), event);
+        }
+        TraceSink::end(&mut memory, Instant(1_000 * US));
+        memory
+    }
+
+    fn new(task: u32, user: bool) -> Event<'static> {
+        Event::TaskNew {
+            task: TaskId(task),
+            comm: "",
+            user,
+            cpu: CpuId(0),
+            why: Why::Unknown,
+            max_speed: Util(1024),
+        }
+    }
+
+    fn switch(prev: Option<(u32, SwitchOut)>, next: Option<u32>) -> Event<'static> {
+        let prev = prev.map(|(task, out)| (TaskId(task), out));
+        Event::Switch { cpu: CpuId(0), prev, next: next.map(TaskId) }
+    }
+
+    fn wakeup(task: u32) -> Event<'static> {
+        Event::Wakeup { task: TaskId(task), cpu: CpuId(0), why: Why::Unknown }
+    }
+
+    #[test]
+    fn turns_are_from_wakeup_to_sleep_and_end_where_a_task_is_created() {
+        use SwitchOut::{Preempted, Sleeping};
+        let trace = trace(&[
+            (0, new(2, false)),
+            (0, switch(None, Some(2))),
+            (70, new(0, true)),
+            (90, switch(Some((2, Preempted)), Some(0))),
+            (200, switch(Some((0, Preempted)), Some(2))),
+            (230, switch(Some((2, Sleeping)), Some(0))),
+            (300, wakeup(2)),
+            (310, switch(Some((0, Preempted)), Some(2))),
+            (350, switch(Some((2, Sleeping)), Some(0))),
+        ]);
+        let us = |n: u64| Span(n * US);
+        let start = Start { t0: Instant(70 * US), cpu: CpuId(0), created: true };
+        let creator = creator(&trace, &start).unwrap();
+        assert_eq!((creator.cpu, creator.before), (CpuId(0), us(70)));
+        let turn = |wakes, runs, creates: Option<u32>| Turn {
+            wakes: us(wakes),
+            runs: us(runs),
+            creates: creates.map(TaskId),
+        };
+        let wanted = [turn(0, 70, Some(0)), turn(0, 20 + 30, None), turn(300, 40, None)];
+        assert_eq!(creator.turns, wanted);
+        // The other task never slept: one turn, to the trace's end, counted from its creation.
+        let own = turns(&trace, TaskId(0), start.t0);
+        assert_eq!(own, [turn(0, 110 + 80 + 650, None)]);
+    }
+
+    #[test]
+    fn a_kthread_is_who_changed_a_frequency() {
+        use SwitchOut::Sleeping;
+        let freq = Event::Freq { cpu: CpuId(0), freq: KHz(1) };
+        let trace = trace(&[
+            (0, wakeup(5)),
+            (3, switch(None, Some(5))),
+            (9, switch(Some((5, Sleeping)), None)),
+            (20, wakeup(7)),
+            (28, switch(None, Some(7))),
+            (33, freq),
+            (45, switch(Some((7, Sleeping)), None)),
+        ]);
+        let us = |n: u64| Span(n * US);
+        let wanted = Kthread { waits: us(8), until_change: us(5), runs: us(17) };
+        assert_eq!(kthread(&trace), Some(wanted), "the other one changed nothing");
+        assert_eq!(kthread(&Memory::default()), None);
+    }
+}
