@@ -2,7 +2,7 @@
 
 use crate::args::{Reproduce, TextOrJson};
 use crate::output::{self, Failure};
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::run::Bar;
 use risetime_model::{InputError, Study};
 use risetime_report::{json, svg, text};
 use std::process::ExitCode;
@@ -13,17 +13,13 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         let what = "the picture is an SVG, wanted a name that ends in .svg";
         return Err(Failure::input(&plot.display().to_string(), what));
     }
-    let bar = ProgressBar::new(study.figures.len() as u64);
-    bar.set_style(
-        ProgressStyle::with_template("{wide_bar} {pos}/{len} figures, {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
-    let done = risetime_lab::reproduce(&study, args.phases, |id| {
-        bar.set_message(id.to_string());
-        bar.inc(1);
-    });
-    bar.finish_and_clear();
-    let done = done?;
+    let bar = Bar::new(study.figures.len() as u64, "figures");
+    let mut begun = 0;
+    let done = risetime_lab::reproduce(&study, args.phases, |_| {
+        bar.at(begun);
+        begun += 1;
+    })?;
+    drop(bar);
     if let Some(path) = &args.plot {
         let picture = svg::study(&done);
         output::write_whole(path, |file| {

@@ -57,9 +57,11 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 6] = [
+    const ALL: [(&str, &str); 8] = [
         ("idle", include_str!("../../../workloads/idle.json")),
         ("periodic", include_str!("../../../workloads/periodic.json")),
+        ("periodic-2in10", include_str!("../../../workloads/periodic-2in10.json")),
+        ("periodic-crowd", include_str!("../../../workloads/periodic-crowd.json")),
         ("rampup", include_str!("../../../workloads/rampup.json")),
         ("rampup-beside", include_str!("../../../workloads/rampup-beside.json")),
         ("rampup-visited", include_str!("../../../workloads/rampup-visited.json")),

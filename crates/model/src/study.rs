@@ -81,6 +81,8 @@ pub struct List {
     pub quantity: Quantity,
     /// The CPU that it is about, or any of its frequency domain; `None`: not about one.
     pub cpu: Option<u32>,
+    /// Ticks per second, for margins.
+    pub hz: u32,
     /// Which rows the free parameter of [`Quantity::Score`] is fitted on: they are not counted.
     pub fit: Vec<String>,
     /// The rows.
@@ -188,15 +190,21 @@ pub enum Quantity {
     Threshold,
     /// The same, column `threshold-tick`.
     ThresholdTick,
+    /// Migration margin of the series itself, patch 4, by capacity.
+    FitsCapacity,
+    /// `approximate_runtime` of patch 3, by util.
+    ApproximateRuntime,
     /// Time to full util by the closed form of the series' review, by capacity.
     ClosedForm,
     /// Benchmark score by policy, through a model of burst length.
     Score,
+    /// util_est of the first task, averaged over the second half of the run, by policy.
+    UtilEst,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Quantity; 10] = [
+    pub const ALL: [Quantity; 13] = [
         Quantity::UtilResidency,
         Quantity::FreqResidency,
         Quantity::TimeOnCpu,
@@ -205,8 +213,11 @@ impl Quantity {
         Quantity::UtilAfter,
         Quantity::Threshold,
         Quantity::ThresholdTick,
+        Quantity::FitsCapacity,
+        Quantity::ApproximateRuntime,
         Quantity::ClosedForm,
         Quantity::Score,
+        Quantity::UtilEst,
     ];
 
     /// What a study file calls it.
@@ -221,14 +232,21 @@ impl Quantity {
             Quantity::Threshold => "threshold",
             Quantity::ThresholdTick => "threshold_tick",
             Quantity::ClosedForm => "closed_form",
+            Quantity::FitsCapacity => "fits_capacity",
+            Quantity::ApproximateRuntime => "approximate_runtime",
             Quantity::Score => "score",
+            Quantity::UtilEst => "util_est",
         }
     }
 
     /// The unit of the published number.
     pub const fn unit(self) -> &'static str {
         match self {
-            Quantity::UtilAfter | Quantity::Threshold | Quantity::ThresholdTick => "util",
+            Quantity::UtilAfter
+            | Quantity::UtilEst
+            | Quantity::Threshold
+            | Quantity::ThresholdTick
+            | Quantity::FitsCapacity => "util",
             Quantity::Score => "points",
             _ => "ms",
         }
@@ -236,7 +254,24 @@ impl Quantity {
 
     /// Whether it takes a run to measure it.
     pub const fn needs_run(self) -> bool {
-        !matches!(self, Quantity::Threshold | Quantity::ThresholdTick | Quantity::ClosedForm)
+        !self.is_exact() && !matches!(self, Quantity::ClosedForm)
+    }
+
+    /// Whether published and measured are whole numbers by the same rule, so that nothing is left
+    /// to tolerate.
+    pub const fn is_exact(self) -> bool {
+        matches!(
+            self,
+            Quantity::Threshold
+                | Quantity::ThresholdTick
+                | Quantity::FitsCapacity
+                | Quantity::ApproximateRuntime
+        )
+    }
+
+    /// Whether its rows go by policy, each a run of its own.
+    pub const fn by_policy(self) -> bool {
+        matches!(self, Quantity::Score | Quantity::UtilEst)
     }
 
     /// Whether it is about one CPU's domain.

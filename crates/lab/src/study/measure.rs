@@ -4,6 +4,7 @@
 //! util_residency  t(util ≥ next row's) − t(util ≥ row's), t from t0; the first row starts at t0
 //! freq_residency  the task's running time at that frequency, on any CPU of the domain
 //! util_after      util_avg at t0 + the row's ms
+//! util_est        of the first task, averaged over time in the second half of the run
 //! closed_form     1024/capacity · 32 ms · log2(1/(1 − u/1024)), u = 1023.05
 //! ```
 //!
@@ -12,11 +13,14 @@
 use crate::run::Run;
 use risetime_analysis::study::median;
 use risetime_analysis::{Level, TaskResult};
-use risetime_kernel::approximate::{Margin, fits_capacity_threshold};
+use risetime_kernel::approximate::{
+    Margin, approximate_runtime, fits_capacity_threshold, tick_usec,
+};
 use risetime_kernel::pelt::Decay;
-use risetime_kernel::units::{Capacity, CpuId};
+use risetime_kernel::units::{Capacity, CpuId, Instant, TaskId, Util};
 use risetime_model::Platform;
 use risetime_model::study::{At, List, Quantity, Row};
+use risetime_trace::{Event, Header, TraceSink};
 use std::sync::Arc;
 
 /// The util that counts as full in the closed form: the one that gives both published times.
@@ -26,14 +30,10 @@ const FULL_UTIL: f64 = 1023.05;
 pub(super) struct Phases {
     /// In the order of the phases.
     pub(super) runs: Vec<Run>,
+    /// Of the first task in each, averaged over the second half.
+    pub(super) util_est: Vec<Option<f64>>,
     pub(super) platform: Arc<Platform>,
     pub(super) tick_ms: f64,
-}
-
-/// Whether published and measured are whole numbers by the same rule, so that nothing is left to
-/// tolerate.
-pub(super) fn is_exact(quantity: Quantity) -> bool {
-    matches!(quantity, Quantity::Threshold | Quantity::ThresholdTick)
 }
 
 /// The row's number in each phase, and what a tick is worth to it. `next` is the list's next row.
@@ -45,8 +45,12 @@ pub(super) fn samples(
 ) -> (Vec<Option<f64>>, f64) {
     let at = key(row);
     match (list.quantity, runs) {
-        (Quantity::Threshold, _) => (vec![threshold(Margin::Threshold, at)], 0.0),
-        (Quantity::ThresholdTick, _) => (vec![threshold(Margin::ThresholdTick, at)], 0.0),
+        (Quantity::Threshold, _) => (vec![threshold(Margin::Threshold, at, list.hz)], 0.0),
+        (Quantity::ThresholdTick, _) => (vec![threshold(Margin::ThresholdTick, at, list.hz)], 0.0),
+        (Quantity::FitsCapacity, _) => (vec![threshold(Margin::Rfc, at, list.hz)], 0.0),
+        (Quantity::ApproximateRuntime, _) => {
+            (vec![Some(approximate_runtime(&Decay::MS32, Util(at as u64)) as f64)], 0.0)
+        }
         (Quantity::ClosedForm, _) => (vec![Some(closed_form(at))], 0.0),
         (quantity, Some(runs)) => {
             let all: Vec<Option<f64>> = runs
@@ -97,9 +101,13 @@ fn in_run(
         Quantity::ReachUtil => reach(task, Level::Util(at as u64)),
         Quantity::ReachCapacity => reach(task, Level::Capacity(at as u64)),
         Quantity::UtilAfter => util_after(run, at),
-        Quantity::Threshold | Quantity::ThresholdTick | Quantity::ClosedForm | Quantity::Score => {
-            None
-        }
+        Quantity::Threshold
+        | Quantity::ThresholdTick
+        | Quantity::FitsCapacity
+        | Quantity::ApproximateRuntime
+        | Quantity::ClosedForm
+        | Quantity::UtilEst
+        | Quantity::Score => None,
     }
 }
 
@@ -131,11 +139,55 @@ fn util_of_a_tick(ms: f64, runs: &Phases) -> f64 {
     median(&all).unwrap_or(0.0)
 }
 
-fn threshold(margin: Margin, capacity: f64) -> Option<f64> {
-    /// Of the machine the table was made for: HZ=1000.
-    const TICK_US: u64 = 1000;
+/// Averages util_est of the first task from `from` on.
+pub(super) struct UtilEst {
+    from: Instant,
+    first: Option<TaskId>,
+    value: Util,
+    since: Instant,
+    sum: f64,
+}
+
+impl UtilEst {
+    pub(super) fn from(from: Instant) -> UtilEst {
+        UtilEst { from, first: None, value: Util(0), since: Instant(0), sum: 0.0 }
+    }
+
+    /// util_est · ms, divided by the ms; `None`: no time has passed.
+    pub(super) fn mean(&self) -> Option<f64> {
+        let ms = self.since.as_ms() - self.from.as_ms();
+        (ms > 0.0).then(|| self.sum / ms)
+    }
+
+    fn account(&mut self, at: Instant) {
+        let since = self.since.max(self.from);
+        if at > since {
+            self.sum += (at.as_ms() - since.as_ms()) * self.value.0 as f64;
+        }
+        self.since = at;
+    }
+}
+
+impl TraceSink for UtilEst {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        match event {
+            Event::TaskNew { task, user: true, .. } => self.first = self.first.or(Some(*task)),
+            Event::UtilEst { task, util_est } if self.first == Some(*task) => {
+                self.account(at);
+                self.value = *util_est;
+            }
+            _ => {}
+        }
+    }
+    fn end(&mut self, at: Instant) {
+        self.account(at);
+    }
+}
+
+fn threshold(margin: Margin, capacity: f64, hz: u32) -> Option<f64> {
     let capacity = Capacity(capacity as u64);
-    fits_capacity_threshold(&Decay::MS32, margin, capacity, TICK_US).map(|t| t.0 as f64)
+    fits_capacity_threshold(&Decay::MS32, margin, capacity, tick_usec(hz)).map(|t| t.0 as f64)
 }
 
 fn closed_form(capacity: f64) -> f64 {

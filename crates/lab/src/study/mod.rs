@@ -16,12 +16,12 @@ mod score;
 use crate::phases::phase_spans;
 use crate::request::Request;
 use crate::run::{Run, run};
-use measure::Phases;
+use measure::{Phases, UtilEst};
 use risetime_analysis::Options;
 use risetime_analysis::study::{
     Bound, Counterfactual, JudgedRow, Reproduced, ReproducedFigure, judge,
 };
-use risetime_kernel::units::Span;
+use risetime_kernel::units::{Instant, Span};
 use risetime_model::study::{At, Figure, List, Quantity, Relation, Row, Setup, Study};
 use risetime_model::{Experiment, InputError};
 use risetime_sim::Simulator;
@@ -65,7 +65,7 @@ pub fn check_study(study: &Study) -> Result<(), InputError> {
         for setup in figure.instead.iter().map(|i| &i.setup).chain([setup]) {
             experiment(setup, &setup.policy, &place)?;
         }
-        let scores = figure.lists.iter().filter(|l| l.quantity == Quantity::Score);
+        let scores = figure.lists.iter().filter(|l| l.quantity.by_policy());
         for row in scores.flat_map(|l| &l.rows) {
             experiment(setup, &row.at.to_string(), &place)?;
         }
@@ -87,7 +87,7 @@ fn reproduce_figure(
         id: figure.id.clone(),
         place: figure.place.clone(),
         about: figure.about.clone(),
-        command: figure.setup.as_ref().map(command).unwrap_or_default(),
+        command: figure.setup.as_ref().map(|s| command(figure, s)).unwrap_or_default(),
         ..ReproducedFigure::default()
     };
     let (rows, runs) = measured(figure, figure.setup.as_ref(), &place, phases)?;
@@ -122,7 +122,7 @@ fn measured(
     place: &str,
     phases: u32,
 ) -> Result<(Vec<JudgedRow>, Option<Phases>), RunError> {
-    let own = figure.lists.iter().any(|l| l.quantity != Quantity::Score);
+    let own = figure.lists.iter().any(|l| !l.quantity.by_policy());
     let runs = match setup {
         Some(setup) if own => {
             Some(all_phases(&experiment(setup, &setup.policy, place)?, phases, &levels(figure))?)
@@ -130,12 +130,19 @@ fn measured(
         _ => None,
     };
     let mut all = Vec::new();
+    let under = |policy: &str| match setup {
+        Some(setup) => all_phases(&experiment(setup, policy, place)?, phases, &[]),
+        None => Err(InputError::new(place, "no experiment").into()),
+    };
     for list in &figure.lists {
-        match (list.quantity, setup) {
-            (Quantity::Score, Some(setup)) => {
-                let run =
-                    |policy: &str| all_phases(&experiment(setup, policy, place)?, phases, &[]);
-                all.extend(score::rows(figure, list, &run)?);
+        match list.quantity {
+            Quantity::Score => all.extend(score::rows(figure, list, &under)?),
+            Quantity::UtilEst => {
+                for row in &list.rows {
+                    let runs = under(&row.at.to_string())?;
+                    let digit = row.published.last_digit();
+                    all.push(judged_row(figure, list, row, digit, 0.0, &runs.util_est));
+                }
             }
             _ => all.extend(rows(figure, list, runs.as_ref())),
         }
@@ -148,7 +155,7 @@ fn rows(figure: &Figure, list: &List, runs: Option<&Phases>) -> Vec<JudgedRow> {
     let next = |i: usize| list.rows.get(i + 1);
     let judged = |(i, row): (usize, &Row)| {
         let (samples, tick) = measure::samples(list, row, next(i), runs);
-        let digit = if measure::is_exact(list.quantity) { 0.0 } else { row.published.last_digit() };
+        let digit = if list.quantity.is_exact() { 0.0 } else { row.published.last_digit() };
         judged_row(figure, list, row, digit, tick, &samples)
     };
     list.rows.iter().enumerate().map(judged).collect()
@@ -217,12 +224,16 @@ fn experiment(setup: &Setup, policy: &str, place: &str) -> Result<Experiment, In
     all.pop().ok_or_else(|| InputError::new(place, "no policy"))
 }
 
-/// What a person types to see one of these runs.
-fn command(setup: &Setup) -> String {
+/// What a person types to see one of these runs; of several policies that of the first row.
+fn command(figure: &Figure, setup: &Setup) -> String {
+    let by_policy = figure.lists.iter().find(|l| l.quantity.by_policy());
+    let policy = by_policy
+        .and_then(|l| l.rows.first())
+        .map_or_else(|| setup.policy.clone(), |r| r.at.to_string());
     let set: String = setup.set.iter().map(|(k, v)| format!(" --set {k}={v}")).collect();
     format!(
         "risetime run {} --platform {} --policy {}{set}",
-        setup.workload, setup.platform, setup.policy
+        setup.workload, setup.platform, policy
     )
 }
 
@@ -236,11 +247,13 @@ fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases,
             duration: experiment.duration + phase,
             ..experiment.clone()
         };
-        run(&Simulator, &e, options.clone(), None)
+        let mut util_est = UtilEst::from(Instant(e.duration.0 / 2));
+        let run = run(&Simulator, &e, options.clone(), Some(&mut util_est))?;
+        Ok((run, util_est.mean()))
     };
     let spans: Vec<Span> = phase_spans(tick, n).collect();
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Result<Run, RunError>)>> = Mutex::default();
+    let done: Mutex<Vec<(usize, Result<(Run, Option<f64>), RunError>)>> = Mutex::default();
     let work = || {
         while let Some((k, phase)) = {
             let k = next.fetch_add(1, Ordering::Relaxed);
@@ -258,6 +271,7 @@ fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases,
     });
     let mut done = done.into_inner().unwrap_or_else(|e| e.into_inner());
     done.sort_by_key(|(k, _)| *k);
-    let runs: Result<Vec<Run>, RunError> = done.into_iter().map(|(_, r)| r).collect();
-    Ok(Phases { runs: runs?, platform: experiment.platform.clone(), tick_ms: tick.as_ms() })
+    let done: Result<Vec<_>, RunError> = done.into_iter().map(|(_, r)| r).collect();
+    let (runs, util_est) = done?.into_iter().unzip();
+    Ok(Phases { runs, util_est, platform: experiment.platform.clone(), tick_ms: tick.as_ms() })
 }

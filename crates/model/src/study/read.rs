@@ -16,6 +16,8 @@ use std::path::Path;
 const MAX_BYTES: usize = 1 << 20;
 /// More experiments than anybody waits for.
 const MAX_FIGURES: usize = 100;
+/// `CONFIG_HZ` of margins, unless the list says otherwise.
+const HZ: u64 = 1000;
 /// The longest run, in ms.
 const MAX_MS: u64 = 600_000;
 
@@ -195,7 +197,7 @@ fn drawn(table: &Table<'_>) -> Result<Vec<(f64, f64)>, InputError> {
 }
 
 fn list(table: &Table<'_>) -> Result<List, InputError> {
-    table.only(&["quantity", "cpu", "fit", "cut", "instead", "rows"])?;
+    table.only(&["quantity", "cpu", "hz", "fit", "cut", "instead", "rows"])?;
     let name = table.str("quantity")?;
     let names = Quantity::ALL.map(Quantity::as_str);
     let Some(quantity) = Quantity::ALL.into_iter().find(|q| q.as_str() == name) else {
@@ -235,7 +237,8 @@ fn list(table: &Table<'_>) -> Result<List, InputError> {
         last.counted = false;
         last.note = why.to_string();
     }
-    Ok(List { quantity, cpu, fit, rows })
+    let hz = table.opt_int("hz", 24, 10_000)?.unwrap_or(HZ) as u32;
+    Ok(List { quantity, cpu, hz, fit, rows })
 }
 
 fn row(list: &Table<'_>, item: Item<'_>, quantity: Quantity) -> Result<Row, InputError> {
@@ -250,8 +253,8 @@ fn row(list: &Table<'_>, item: Item<'_>, quantity: Quantity) -> Result<Row, Inpu
         Cell::Number(n) => At::Number(n),
         Cell::Text(s) => At::Name(s.to_string()),
     };
-    if matches!(at, At::Name(_)) != (quantity == Quantity::Score) {
-        let wanted = if quantity == Quantity::Score { "a policy" } else { "a number" };
+    if matches!(at, At::Name(_)) != quantity.by_policy() {
+        let wanted = if quantity.by_policy() { "a policy" } else { "a number" };
         let what = format!("are {} by {wanted}, found \"{at}\"", quantity.as_str());
         return Err(list.error_of("rows", what));
     }
