@@ -52,3 +52,26 @@ impl TraceSink for Bytes {
         self.event(at, &Event::Overutilized { on: false });
     }
 }
+
+/// Where the idle state that a sleep allows is shallower than the next one by little, the tick goes
+/// on: schedutil then sees no idle call on a policy of one CPU.
+#[test]
+fn a_sleep_of_about_a_tick_keeps_the_tick() {
+    let idle_calls = |sleep: u32| {
+        let mut platform = Platform::load("laptop4").expect("built in");
+        platform.hz = 250;
+        let workload = format!(
+            r#"{{"tasks": {{"t": {{"cpus": [0], "loop": -1, "run": 3000, "sleep": {sleep}}}}}}}"#
+        );
+        let workload = Workload::parse(&workload, "t").expect("a workload");
+        let e = experiment(platform, workload, "linux-7.2", &[], Span::from_ms(1000));
+        let mut sink = Bytes::default();
+        let mut engine = crate::setup::engine(&e, &mut sink, crate::Counterfactual::default())
+            .expect("an engine");
+        engine.run(Instant(e.duration.0)).expect("a run");
+        engine.m.cpu(risetime_kernel::units::CpuId(0)).idle_calls
+    };
+    // C9 pays off from 5 ms on: 4.9 ms are left to C8 and the tick.
+    assert!(idle_calls(4_900) < 20, "{} idle calls in some 100 sleeps", idle_calls(4_900));
+    assert!(idle_calls(20_000) >= 30, "{} idle calls in some 33 sleeps", idle_calls(20_000));
+}
