@@ -393,7 +393,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "ID")]
     pub(crate) figure: Vec<String>,
     /// Start phases of each experiment
-    #[arg(long, value_name = "N", default_value_t = risetime_lab::STUDY_PHASES, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value_t = risetime_lab::STUDY_PHASES, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) phases: u32,
     /// How to print the rows
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]

@@ -240,13 +240,20 @@ impl Engine<'_> {
             .then_some(task)
     }
 
+    /// Without [`Cause::Queueing`] no balancing takes the task away from where it has the CPU.
+    pub(crate) fn stays(&self, task: TaskId) -> bool {
+        self.m.lacks(Cause::Queueing) && task == self.m.explained
+    }
+
     /// Without [`Cause::Pull`]: every running task that does not fit its CPU moves.
     pub(crate) fn pull_at_once(&mut self) {
         if !self.m.lacks(Cause::Pull) {
             return;
         }
-        // Each move is to a bigger CPU, so there is an end.
-        while let Some((task, from, to)) = self.next_pull() {
+        // A CPU that has become idle by it may pull another task down again, which goes up at the
+        // next event: at one instant there is an end.
+        for _ in 0..self.m.cpus.len() {
+            let Some((task, from, to)) = self.next_pull() else { return };
             self.move_queued(task, from, to, Why::Misfit);
             self.drain_resched();
         }
@@ -261,7 +268,7 @@ impl Engine<'_> {
                 return None;
             }
             let capacity = |cpu: CpuId| self.m.cpu(cpu).capacity;
-            let preempts = self.m.lacks(Cause::Queueing) && task == self.m.explained;
+            let preempts = self.stays(task);
             let free = |cpu: &CpuId| self.m.idle_cpu(*cpu) || preempts;
             let bigger = |cpu: &CpuId| {
                 t.allowed.contains(*cpu) && capacity(*cpu) > capacity(from) && free(cpu)

@@ -193,3 +193,42 @@ fn threshold(margin: Margin, capacity: f64, hz: u32) -> Option<f64> {
 fn closed_form(capacity: f64) -> f64 {
     1024.0 / capacity * 32.0 * (1.0 / (1.0 - FULL_UTIL / 1024.0)).log2()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn util_est_is_averaged_over_time_from_its_start_on() {
+        let at = |ms: u64| Instant(ms * 1_000_000);
+        let (first, other) = (TaskId(7), TaskId(8));
+        let mut sink = UtilEst::from(at(100));
+        let est = |task, util| Event::UtilEst { task, util_est: Util(util) };
+        let new = |task| Event::TaskNew {
+            task,
+            comm: "t",
+            user: true,
+            cpu: CpuId(0),
+            why: risetime_trace::Why::FirstCpu,
+            max_speed: Util(1024),
+        };
+        sink.event(at(0), &new(first));
+        sink.event(at(1), &new(other));
+        sink.event(at(50), &est(first, 200));
+        sink.event(at(60), &est(other, 900));
+        sink.event(at(150), &est(first, 400));
+        sink.end(at(200));
+        assert_eq!(sink.mean(), Some(300.0), "50 ms at 200, 50 at 400");
+        let mut unchanged = UtilEst::from(at(100));
+        unchanged.event(at(0), &new(first));
+        unchanged.event(at(50), &est(first, 229));
+        unchanged.end(at(300));
+        assert_eq!(unchanged.mean(), Some(229.0));
+    }
+
+    #[test]
+    fn the_closed_form_gives_both_published_times() {
+        assert!((closed_form(1024.0) - 323.0).abs() < 1.0);
+        assert!((closed_form(160.0) - 2063.0).abs() < 1.0);
+    }
+}

@@ -237,6 +237,9 @@ fn command(figure: &Figure, setup: &Setup) -> String {
     )
 }
 
+/// A run and its util_est.
+type Done = (Run, Option<f64>);
+
 /// The experiment from start phases 0 … n − 1, on all cores.
 fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases, RunError> {
     let options = Options { timeline: true, levels: levels.to_vec(), ..Options::default() };
@@ -253,7 +256,7 @@ fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases,
     };
     let spans: Vec<Span> = phase_spans(tick, n).collect();
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Result<(Run, Option<f64>), RunError>)>> = Mutex::default();
+    let done: Mutex<Vec<(usize, Result<Done, RunError>)>> = Mutex::default();
     let work = || {
         while let Some((k, phase)) = {
             let k = next.fetch_add(1, Ordering::Relaxed);

@@ -50,7 +50,8 @@ pub(super) fn rows(
             Ok(Ramp { policy, phases, tick: runs.tick_ms })
         })
         .collect::<Result<_, RunError>>()?;
-    let (w, k) = fit(list, &ramps)?;
+    let place = format!("figure {}: score", figure.id);
+    let (w, k) = fit(list, &ramps).map_err(|what| InputError::new(place, what))?;
     let fitted = |policy: &str| list.fit.iter().any(|f| f == policy);
     let judged = list.rows.iter().zip(&ramps).map(|(row, ramp)| {
         let scores: Vec<Option<f64>> =
@@ -67,8 +68,8 @@ pub(super) fn rows(
     Ok(judged.collect())
 }
 
-/// W and K.
-fn fit(list: &List, ramps: &[Ramp]) -> Result<(f64, f64), InputError> {
+/// W and K. Errors (without place): not two fitted rows, or no W that fits them.
+fn fit(list: &List, ramps: &[Ramp]) -> Result<(f64, f64), String> {
     let fitted: Vec<(&Ramp, f64)> = list
         .rows
         .iter()
@@ -77,8 +78,7 @@ fn fit(list: &List, ramps: &[Ramp]) -> Result<(f64, f64), InputError> {
         .map(|(row, r)| (r, row.published.value))
         .collect();
     let [(a, score_a), (b, score_b)] = fitted[..] else {
-        let what = format!("{} rows are fitted, wanted two", fitted.len());
-        return Err(InputError::new("score", what));
+        return Err(format!("{} rows are fitted, wanted two", fitted.len()));
     };
     // Positive where b gains more over a than published.
     let excess = |w: f64| Some(time(a, w)? / time(b, w)? - score_b / score_a);
@@ -88,7 +88,7 @@ fn fit(list: &List, ramps: &[Ramp]) -> Result<(f64, f64), InputError> {
         .rev()
         .find(|&i| excess(at(i)).is_some_and(|e| e > 0.0))
         .filter(|&i| i + 1 < STEPS)
-        .ok_or_else(|| InputError::new("score", "no length of burst fits the two rows"))?;
+        .ok_or("no length of burst fits the two rows")?;
     let (mut low, mut high) = (at(from), at(from + 1));
     for _ in 0..40 {
         let middle = (low + high) / 2.0;
@@ -125,4 +125,60 @@ fn work(run: &Run) -> Work {
         last = Some((t, speed));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use risetime_model::study::{At, Decimal, Quantity, Relation, Row};
+
+    /// A policy that wastes `lost` ms at speed 0, and then is at full speed.
+    fn ramp(policy: &str, lost: f64) -> Ramp {
+        let work = vec![(0.0, 0.0), (lost, 0.0), (lost + 2000.0, 2000.0)];
+        Ramp { policy: policy.into(), phases: vec![work; 3], tick: 1.0 }
+    }
+
+    fn list(fit: &[&str], scores: &[(&str, f64)]) -> List {
+        let row = |(policy, score): &(&str, f64)| Row {
+            at: At::Name(policy.to_string()),
+            published: Decimal { value: *score, digits: 0 },
+            relation: Relation::Equal,
+            counted: true,
+            note: String::new(),
+            instead: None,
+        };
+        List {
+            quantity: Quantity::Score,
+            cpu: None,
+            hz: 1000,
+            fit: fit.iter().map(|f| f.to_string()).collect(),
+            rows: scores.iter().map(row).collect(),
+        }
+    }
+
+    #[test]
+    fn a_burst_takes_its_work_and_what_is_lost() {
+        let work = &ramp("a", 90.0).phases[0];
+        assert_eq!(time_for(work, 100.0), Some(190.0));
+        assert_eq!(time_for(work, 3000.0), None, "the run is too short to say");
+    }
+
+    #[test]
+    fn the_length_follows_from_two_scores() {
+        // (W + 90) / (W + 40) = 1.25: W = 160; K = 100 · 250.
+        let ramps = [ramp("a", 90.0), ramp("b", 40.0), ramp("c", 0.0)];
+        let list = list(&["a", "b"], &[("a", 100.0), ("b", 125.0), ("c", 1.0)]);
+        let (w, k) = fit(&list, &ramps).expect("fits");
+        assert!((w - 160.0).abs() < 1e-6 && (k - 25_000.0).abs() < 1e-3, "{w} {k}");
+    }
+
+    #[test]
+    fn what_cannot_be_fitted_is_said() {
+        let ramps = [ramp("a", 90.0), ramp("b", 40.0)];
+        let scores = [("a", 100.0), ("b", 99.0)];
+        let said = fit(&list(&["a", "b"], &scores), &ramps).expect_err("b is faster");
+        assert!(said.contains("no length of burst"), "{said}");
+        let said = fit(&list(&["a"], &scores), &ramps).expect_err("one row");
+        assert!(said.starts_with("1 rows are fitted"), "{said}");
+    }
 }

@@ -594,7 +594,7 @@ impl Engine<'_> {
         let entity = from.cfs.get(task)?;
         let ran = from.clock.clock_task.0.wrapping_sub(entity.exec_start);
         let hot = ran < MIGRATION_COST.0 && failed <= CACHE_NICE_TRIES;
-        Some(from.curr != Some(task) && !hot)
+        Some(from.curr != Some(task) && !hot && !self.stays(task))
     }
 
     /// `need_active_balance`: shall the running task be pushed?

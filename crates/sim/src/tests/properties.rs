@@ -7,9 +7,10 @@
 use super::Bytes;
 use super::checker::Checker;
 use super::generate::experiments;
+use crate::cause::{CAUSES, Causes};
 use crate::engine::Engine;
 use crate::machine::{Machine, Role, State};
-use crate::{Simulator, setup};
+use crate::{Counterfactual, Simulator, setup};
 use proptest::prelude::*;
 use risetime_kernel::pelt::{SchedAvg, get_pelt_divider, update_load_avg_se};
 use risetime_kernel::units::{CpuId, Instant, TaskId};
@@ -20,14 +21,14 @@ use std::sync::Arc;
 /// Runs `e` and checks everything; what is wrong comes with the events that led to it.
 fn run_checked(e: &Experiment) -> Result<Checker, TestCaseError> {
     let mut checker = Checker::new(e);
-    match step_through(e, &mut checker) {
+    match step_through(e, Counterfactual::default(), &mut checker) {
         Ok(()) if checker.wrong.is_empty() => return Ok(checker),
         Ok(()) => {}
         Err(what) => checker.wrong.insert(0, what),
     }
     let mut bytes = Bytes::default();
     // It goes wrong again; the first complaint is the one to print.
-    let _ = step_through(e, &mut bytes);
+    let _ = step_through(e, Counterfactual::default(), &mut bytes);
     let from: u64 = checker.wrong[0].split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
     let led_to_it = |l: &&str| {
         l.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).is_some_and(|ns| ns <= from)
@@ -38,10 +39,13 @@ fn run_checked(e: &Experiment) -> Result<Checker, TestCaseError> {
     Err(TestCaseError::fail(format!("{}\n{last}", checker.wrong.join("\n"))))
 }
 
-fn step_through(e: &Experiment, sink: &mut dyn TraceSink) -> Result<(), String> {
+fn step_through(
+    e: &Experiment,
+    other: Counterfactual,
+    sink: &mut dyn TraceSink,
+) -> Result<(), String> {
     let end = Instant(e.duration.0);
-    let mut engine =
-        setup::engine(e, sink, crate::Counterfactual::default()).map_err(|e| e.to_string())?;
+    let mut engine = setup::engine(e, sink, other).map_err(|e| e.to_string())?;
     engine.start();
     while engine.step(end).map_err(|e| e.to_string())? {
         consistent(&engine).map_err(|what| format!("{} ns: {what}", engine.m.now.0))?;
@@ -174,6 +178,19 @@ proptest! {
     fn nothing_impossible_happens(e in experiments()) {
         let checker = run_checked(&e)?;
         prop_assert!(checker.switches > 0);
+    }
+
+    /// Also where something costs no time. (What is then possible in a trace is another question: a
+    /// task may be pulled away at the very instant at which its work is done.)
+    #[test]
+    fn the_machine_stays_consistent_without_some_causes(
+        mut e in experiments(),
+        absent in prop::collection::vec(prop::sample::select(CAUSES.to_vec()), 1..9),
+    ) {
+        let without: Causes = absent.iter().map(|known| known.cause).collect();
+        without.change(&mut e);
+        let other = Counterfactual { without, ..Counterfactual::default() };
+        step_through(&e, other, &mut Bytes::default()).map_err(TestCaseError::fail)?;
     }
 
     #[test]
