@@ -56,13 +56,16 @@ fn the_transcript_of_the_demo_is_the_demo() {
     );
 }
 
-/// A shortened transcript: its lines stand in the output, in this order, "…" stands for the rest.
+/// Shortened transcripts: their lines stand in the output, in this order, "…" stands for the rest.
 #[test]
-fn the_transcript_of_a_run_is_that_run() {
-    let shown = blocks("text")
-        .into_iter()
-        .find(|b| b.starts_with("$ risetime run"))
-        .expect("a transcript of a run");
+fn every_transcript_of_a_command_is_what_it_prints() {
+    let shown: Vec<String> =
+        blocks("text").into_iter().filter(|b| b.starts_with("$ risetime ")).collect();
+    assert!(shown.len() >= 3, "{shown:?}");
+    shown.iter().for_each(|block| stands_in_its_output(block));
+}
+
+fn stands_in_its_output(shown: &str) {
     let (first, rest) = shown.split_once('\n').expect("a command and its output");
     let args: Vec<&str> = first.trim_start_matches("$ risetime ").split_whitespace().collect();
     let page = prints(&args);

@@ -78,15 +78,18 @@ fn median(e: Option<&Estimate>, word: fn(f64) -> String) -> String {
     e.map_or_else(|| "–".into(), |e| word(e.median))
 }
 
-/// Names up to this stand in the table; longer ones above it.
-const NAME: usize = 18;
+/// Columns that the figures of a policy take; where a name does not fit beside them, it stands above.
+const FIGURES: usize = 76;
+/// Columns from which on there is room for what is bought, cost, and both intervals.
+const WIDE: usize = 96;
 
 fn policies(page: &mut Page<'_>, c: &Comparison, marks: &[Option<String>], shown: usize) {
     let marked = || {
         let all = c.policies.iter().zip(marks).take(shown);
         all.filter_map(|(p, mark)| Some((p, mark.as_deref()?)))
     };
-    let long = marked().any(|(p, _)| width(&p.policy) > NAME);
+    let room = page.width().saturating_sub(FIGURES);
+    let long = marked().any(|(p, _)| width(&p.policy) > room);
     if long {
         marked().for_each(|(p, mark)| page.hanging(&format!("{mark}  "), Ink::Plain, &p.policy));
         page.blank();
@@ -155,10 +158,9 @@ fn patches(page: &mut Page<'_>, c: &Comparison, marks: &[Option<String>]) {
     );
     page.paragraph(0, Ink::Strong, &text);
     page.blank();
+    let wide = page.width() >= WIDE;
     let mut head = vec!["", "last: ms", "95 %", "mJ", "alone: ms", "95 %", "mJ"];
-    if !c.power_known {
-        head.retain(|h| *h != "mJ");
-    }
+    head.retain(|h| (c.power_known || *h != "mJ") && (wide || *h != "95 %"));
     let mut table = Table::new(head);
     let bought = |e: Option<&Estimate>| {
         let turn = |e: &Estimate| Estimate {
@@ -170,7 +172,10 @@ fn patches(page: &mut Page<'_>, c: &Comparison, marks: &[Option<String>]) {
     };
     let cells = |d: &Difference| {
         let debt = bought(d.debt_ms.as_ref());
-        let mut cells = vec![median(debt.as_ref(), one), interval(debt.as_ref(), one)];
+        let mut cells = vec![median(debt.as_ref(), one)];
+        if wide {
+            cells.push(interval(debt.as_ref(), one));
+        }
         if c.power_known {
             cells.push(median(d.same_work_mj.as_ref(), signed));
         }
