@@ -184,6 +184,15 @@ impl FromIterator<Cause> for Causes {
     }
 }
 
+impl Causes {
+    /// What a reader has to know about a run without them.
+    pub(crate) fn note(self) -> Option<String> {
+        let labels: Vec<&str> =
+            CAUSES.iter().filter(|known| self.has(known.cause)).map(|known| known.label).collect();
+        (!labels.is_empty()).then(|| format!("no real system: without {}", labels.join(", ")))
+    }
+}
+
 /// The setting under which a result says what it was run without.
 const SETTING: &str = "without";
 

@@ -121,5 +121,6 @@ fn simulate(
     let end = engine.run(Instant(experiment.duration.0))?;
     let events = engine.events;
     sink.end(end);
-    Ok(Outcome { end, events, notes: setup::notes(experiment) })
+    let notes = setup::notes(experiment).into_iter().chain(other.without.note()).collect();
+    Ok(Outcome { end, events, notes })
 }

@@ -26,6 +26,8 @@ fn shares_add_up_and_a_fresh_run_confirms_what_a_cause_saves() {
             ["run", "rampup", "--platform", "m1", "--policy", "linux-6.8", "--format", "json"];
         let all = json(&[&run[..], more].concat());
         let run = &all["runs"][0];
+        let noted = run["notes"].to_string().contains("no real system");
+        assert_eq!(noted, more.contains(&"--without"), "{}", run["notes"]);
         (number(&run["tasks"][0]["debt_ms"]), run["settings"]["without"].clone())
     };
     assert_eq!(fresh(&[]), (debt, Value::Null));
