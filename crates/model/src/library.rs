@@ -19,10 +19,20 @@ pub const DEFAULT_POLICY: &str = "mainline";
 /// The built-in machines, by name.
 pub fn platforms() -> Vec<Entry> {
     toml_entries(&[
+        ("chromebook2", include_str!("../../../platforms/chromebook2.toml"), &[]),
+        ("chromebook4", include_str!("../../../platforms/chromebook4.toml"), &[]),
+        ("exynos5800", include_str!("../../../platforms/exynos5800.toml"), &[]),
+        ("hikey620", include_str!("../../../platforms/hikey620.toml"), &[]),
+        ("hikey960", include_str!("../../../platforms/hikey960.toml"), &[]),
+        ("juno", include_str!("../../../platforms/juno.toml"), &[]),
         ("laptop4", include_str!("../../../platforms/laptop4.toml"), &[]),
         ("m1", include_str!("../../../platforms/m1.toml"), &[]),
         ("mobile200", include_str!("../../../platforms/mobile200.toml"), &[]),
+        ("odroid-xu4", include_str!("../../../platforms/odroid-xu4.toml"), &[]),
         ("pixel6", include_str!("../../../platforms/pixel6.toml"), &[]),
+        ("rpi4", include_str!("../../../platforms/rpi4.toml"), &[]),
+        ("xavier-agx", include_str!("../../../platforms/xavier-agx.toml"), &[]),
+        ("zcu102", include_str!("../../../platforms/zcu102.toml"), &[]),
     ])
 }
 
