@@ -89,7 +89,10 @@ pub fn workloads() -> Vec<Entry> {
 
 /// The built-in studies, by name.
 pub fn studies() -> Vec<Entry> {
-    toml_entries(&[("rfc-2024", include_str!("../../../studies/rfc-2024.toml"), &[])])
+    toml_entries(&[
+        ("coherent-response", include_str!("../../../studies/coherent-response.toml"), &[]),
+        ("rfc-2024", include_str!("../../../studies/rfc-2024.toml"), &[]),
+    ])
 }
 
 type Raw = (&'static str, &'static str, &'static [&'static str]);

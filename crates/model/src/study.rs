@@ -72,6 +72,8 @@ pub struct Setup {
     pub set: BTreeMap<String, Value>,
     /// Length of the run; `None`: the workload's own.
     pub ms: Option<u64>,
+    /// Capacity of the smallest CPUs, in place of the platform's; their power in proportion.
+    pub little: Option<u64>,
 }
 
 /// Rows of one quantity.
@@ -85,6 +87,8 @@ pub struct List {
     pub hz: u32,
     /// Which rows the free parameter of [`Quantity::Score`] is fitted on: they are not counted.
     pub fit: Vec<String>,
+    /// The policy that it is run with, in place of the figure's.
+    pub policy: Option<String>,
     /// The rows.
     pub rows: Vec<Row>,
 }
@@ -200,11 +204,22 @@ pub enum Quantity {
     Score,
     /// util_est of the first task, averaged over the second half of the run, by policy.
     UtilEst,
+    /// Ticks until util_est, by util: the first one at which util_avg exceeds that of the last
+    /// dequeue counts as 1. The origin of the four below, too.
+    EstTicks,
+    /// The same until util_avg.
+    AvgTicks,
+    /// Time from the start to that first tick; its only key is 0.
+    EstWait,
+    /// util_est so many ms after it, by ms.
+    EstAfter,
+    /// Ticks until the task runs at a speed, by speed of 1024.
+    SpeedTicks,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Quantity; 13] = [
+    pub const ALL: [Quantity; 18] = [
         Quantity::UtilResidency,
         Quantity::FreqResidency,
         Quantity::TimeOnCpu,
@@ -218,6 +233,11 @@ impl Quantity {
         Quantity::ClosedForm,
         Quantity::Score,
         Quantity::UtilEst,
+        Quantity::EstTicks,
+        Quantity::AvgTicks,
+        Quantity::EstWait,
+        Quantity::EstAfter,
+        Quantity::SpeedTicks,
     ];
 
     /// What a study file calls it.
@@ -236,6 +256,11 @@ impl Quantity {
             Quantity::ApproximateRuntime => "approximate_runtime",
             Quantity::Score => "score",
             Quantity::UtilEst => "util_est",
+            Quantity::EstTicks => "est_ticks",
+            Quantity::AvgTicks => "avg_ticks",
+            Quantity::EstWait => "est_wait",
+            Quantity::EstAfter => "est_after",
+            Quantity::SpeedTicks => "speed_ticks",
         }
     }
 
@@ -244,10 +269,12 @@ impl Quantity {
         match self {
             Quantity::UtilAfter
             | Quantity::UtilEst
+            | Quantity::EstAfter
             | Quantity::Threshold
             | Quantity::ThresholdTick
             | Quantity::FitsCapacity => "util",
             Quantity::Score => "points",
+            _ if self.is_climb() && !matches!(self, Quantity::EstWait) => "ticks",
             _ => "ms",
         }
     }
@@ -269,6 +296,24 @@ impl Quantity {
         )
     }
 
+    /// Whether it is about util_est as it rises in a burst.
+    pub const fn is_climb(self) -> bool {
+        matches!(
+            self,
+            Quantity::EstTicks
+                | Quantity::AvgTicks
+                | Quantity::EstWait
+                | Quantity::EstAfter
+                | Quantity::SpeedTicks
+        )
+    }
+
+    /// Whether published and measured are whole numbers that a run can match exactly: nothing is
+    /// tolerated but what the start phases differ by.
+    pub const fn is_count(self) -> bool {
+        matches!(self, Quantity::EstTicks | Quantity::AvgTicks | Quantity::EstAfter)
+    }
+
     /// Whether its rows go by policy, each a run of its own.
     pub const fn by_policy(self) -> bool {
         matches!(self, Quantity::Score | Quantity::UtilEst)
@@ -281,10 +326,11 @@ impl Quantity {
 }
 
 impl Figure {
-    /// `FIGURE/QUANTITY[/cpuN]/AT`: unique in the study.
+    /// `FIGURE/QUANTITY[/cpuN][/POLICY]/AT`: unique in the study.
     pub fn row_id(&self, list: &List, row: &Row) -> String {
         let cpu = list.cpu.map(|c| format!("/cpu{c}")).unwrap_or_default();
-        format!("{}/{}{cpu}/{}", self.id, list.quantity.as_str(), row.at)
+        let policy = list.policy.as_ref().map(|p| format!("/{p}")).unwrap_or_default();
+        format!("{}/{}{cpu}{policy}/{}", self.id, list.quantity.as_str(), row.at)
     }
 }
 

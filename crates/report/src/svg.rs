@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! one panel a figure and curve   grey band and blue line: our phases and their median
-//!                                black steps: values that the document prints
-//!                                orange points: read off the document's own plot
+//!                                black steps: values that the document prints, or promises
+//!                                orange points: read off the document's own plot; of a climb, mainline's util_avg
 //! ```
 //!
 //! Our own, because what is needed is a hundred lines, and plot libraries bring font stacks. Left
@@ -47,8 +47,11 @@ fn legend(out: &mut String, phases: u32) {
     let mut x = 16.0;
     let entries = [
         ("#1f77b4", format!("measured, median of {phases} start phases, band: all of them")),
-        ("#000000", "published list".to_string()),
-        ("#e07b00", "read off the published plot".to_string()),
+        ("#000000", "published list, or promised".to_string()),
+        (
+            "#e07b00",
+            "read off the published plot; beside util_est: mainline's util_avg".to_string(),
+        ),
     ];
     for (colour, what) in entries {
         let _ =

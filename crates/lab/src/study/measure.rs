@@ -5,11 +5,13 @@
 //! freq_residency  the task's running time at that frequency, on any CPU of the domain
 //! util_after      util_avg at t0 + the row's ms
 //! util_est        of the first task, averaged over time in the second half of the run
+//! est_ticks, avg_ticks, est_wait, est_after, speed_ticks     climb.rs
 //! closed_form     1024/capacity · 32 ms · log2(1/(1 − u/1024)), u = 1023.05
 //! ```
 //!
 //! A tick is worth 1 ms or 4 ms to a time; to a util, what util gains in it.
 
+use super::climb::Climb;
 use crate::run::Run;
 use risetime_analysis::study::median;
 use risetime_analysis::{Level, TaskResult};
@@ -32,6 +34,8 @@ pub(super) struct Phases {
     pub(super) runs: Vec<Run>,
     /// Of the first task in each, averaged over the second half.
     pub(super) util_est: Vec<Option<f64>>,
+    /// Of the first task in each.
+    pub(super) climbs: Vec<Climb>,
     pub(super) platform: Arc<Platform>,
     pub(super) tick_ms: f64,
 }
@@ -52,6 +56,12 @@ pub(super) fn samples(
             (vec![Some(approximate_runtime(&Decay::MS32, Util(at as u64)) as f64)], 0.0)
         }
         (Quantity::ClosedForm, _) => (vec![Some(closed_form(at))], 0.0),
+        (quantity, Some(runs)) if quantity.is_climb() => {
+            let number =
+                |(run, climb): (&Run, &Climb)| climb.number(quantity, at, run, runs.tick_ms);
+            let tick = if quantity == Quantity::SpeedTicks { 1.0 } else { 0.0 };
+            (runs.runs.iter().zip(&runs.climbs).map(number).collect(), tick)
+        }
         (quantity, Some(runs)) => {
             let all: Vec<Option<f64>> = runs
                 .runs
@@ -107,6 +117,11 @@ fn in_run(
         | Quantity::ApproximateRuntime
         | Quantity::ClosedForm
         | Quantity::UtilEst
+        | Quantity::EstTicks
+        | Quantity::AvgTicks
+        | Quantity::EstWait
+        | Quantity::EstAfter
+        | Quantity::SpeedTicks
         | Quantity::Score => None,
     }
 }

@@ -9,6 +9,7 @@
 //! Threads only share out the phases; results are put back in the order of the phases, so that the
 //! same study gives the same bytes on any number of cores.
 
+mod climb;
 mod curves;
 mod measure;
 mod score;
@@ -16,18 +17,19 @@ mod score;
 use crate::phases::phase_spans;
 use crate::request::Request;
 use crate::run::{Run, run};
+use climb::Climb;
 use measure::{Phases, UtilEst};
 use risetime_analysis::Options;
 use risetime_analysis::study::{
     Bound, Counterfactual, JudgedRow, Reproduced, ReproducedFigure, judge,
 };
-use risetime_kernel::units::{Instant, Span};
+use risetime_kernel::units::{Capacity, Instant, MicroWatts, Span};
 use risetime_model::study::{At, Figure, List, Quantity, Relation, Row, Setup, Study};
-use risetime_model::{Experiment, InputError};
+use risetime_model::{Experiment, InputError, Platform};
 use risetime_sim::Simulator;
-use risetime_trace::RunError;
-use std::sync::Mutex;
+use risetime_trace::{RunError, Tee};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Start phases of each experiment.
 pub const STUDY_PHASES: u32 = 64;
@@ -69,6 +71,9 @@ pub fn check_study(study: &Study) -> Result<(), InputError> {
         for row in scores.flat_map(|l| &l.rows) {
             experiment(setup, &row.at.to_string(), &place)?;
         }
+        for policy in figure.lists.iter().filter_map(|l| l.policy.as_ref()) {
+            experiment(setup, policy, &place)?;
+        }
     }
     Ok(())
 }
@@ -91,8 +96,8 @@ fn reproduce_figure(
         ..ReproducedFigure::default()
     };
     let (rows, runs) = measured(figure, figure.setup.as_ref(), &place, phases)?;
+    out.curves = runs.as_ref().map(|r| curves::pairs(figure, r, &rows)).unwrap_or_default();
     out.rows = rows;
-    out.curves = runs.as_ref().map(|r| curves::pairs(figure, r)).unwrap_or_default();
     for instead in &figure.instead {
         let asks = |r: &Row| r.instead.as_ref() == Some(&instead.id);
         let keys: Vec<&Row> = figure.lists.iter().flat_map(|l| &l.rows).collect();
@@ -122,7 +127,7 @@ fn measured(
     place: &str,
     phases: u32,
 ) -> Result<(Vec<JudgedRow>, Option<Phases>), RunError> {
-    let own = figure.lists.iter().any(|l| !l.quantity.by_policy());
+    let own = figure.lists.iter().any(|l| !l.quantity.by_policy() && l.policy.is_none());
     let runs = match setup {
         Some(setup) if own => {
             Some(all_phases(&experiment(setup, &setup.policy, place)?, phases, &levels(figure))?)
@@ -131,7 +136,7 @@ fn measured(
     };
     let mut all = Vec::new();
     let under = |policy: &str| match setup {
-        Some(setup) => all_phases(&experiment(setup, policy, place)?, phases, &[]),
+        Some(setup) => all_phases(&experiment(setup, policy, place)?, phases, &levels(figure)),
         None => Err(InputError::new(place, "no experiment").into()),
     };
     for list in &figure.lists {
@@ -144,7 +149,10 @@ fn measured(
                     all.push(judged_row(figure, list, row, digit, 0.0, &runs.util_est));
                 }
             }
-            _ => all.extend(rows(figure, list, runs.as_ref())),
+            _ => match &list.policy {
+                Some(policy) => all.extend(rows(figure, list, Some(&under(policy)?))),
+                None => all.extend(rows(figure, list, runs.as_ref())),
+            },
         }
     }
     Ok((all, runs))
@@ -155,7 +163,8 @@ fn rows(figure: &Figure, list: &List, runs: Option<&Phases>) -> Vec<JudgedRow> {
     let next = |i: usize| list.rows.get(i + 1);
     let judged = |(i, row): (usize, &Row)| {
         let (samples, tick) = measure::samples(list, row, next(i), runs);
-        let digit = if list.quantity.is_exact() { 0.0 } else { row.published.last_digit() };
+        let exact = list.quantity.is_exact() || list.quantity.is_count();
+        let digit = if exact { 0.0 } else { row.published.last_digit() };
         judged_row(figure, list, row, digit, tick, &samples)
     };
     list.rows.iter().enumerate().map(judged).collect()
@@ -192,10 +201,9 @@ fn judged_row(
 }
 
 fn heading(list: &List) -> String {
-    match list.cpu {
-        Some(cpu) => format!("{} cpu{cpu}", list.quantity.as_str()),
-        None => list.quantity.as_str().to_string(),
-    }
+    let cpu = list.cpu.map(|cpu| format!(" cpu{cpu}")).unwrap_or_default();
+    let policy = list.policy.as_ref().map(|p| format!(" under {p}")).unwrap_or_default();
+    format!("{}{cpu}{policy}", list.quantity.as_str())
 }
 
 /// Every util of the figure whose time somebody asks for.
@@ -221,7 +229,26 @@ fn experiment(setup: &Setup, policy: &str, place: &str) -> Result<Experiment, In
     let mut all = request
         .experiments()
         .map_err(|e| InputError { place: format!("{place}: {}", e.place), ..e })?;
-    all.pop().ok_or_else(|| InputError::new(place, "no policy"))
+    let mut e = all.pop().ok_or_else(|| InputError::new(place, "no policy"))?;
+    if let Some(capacity) = setup.little {
+        e.platform = Arc::new(with_littles(&e.platform, Capacity(capacity)));
+        e.settings = risetime_sim::resolve(&e.platform, &e.policy)?;
+    }
+    Ok(e)
+}
+
+/// The platform with this capacity of its smallest CPUs at the same frequencies, and power in
+/// proportion: work costs what it did, so that tasks are not placed elsewhere for that.
+fn with_littles(platform: &Platform, capacity: Capacity) -> Platform {
+    let mut platform = platform.clone();
+    let smallest = platform.domains.iter().map(|d| d.capacity).min();
+    for domain in platform.domains.iter_mut().filter(|d| Some(d.capacity) == smallest) {
+        for opp in &mut domain.opps {
+            opp.power = MicroWatts(opp.power.0 * capacity.0 / domain.capacity.0);
+        }
+        domain.capacity = capacity;
+    }
+    platform
 }
 
 /// What a person types to see one of these runs; of several policies that of the first row.
@@ -230,15 +257,20 @@ fn command(figure: &Figure, setup: &Setup) -> String {
     let policy = by_policy
         .and_then(|l| l.rows.first())
         .map_or_else(|| setup.policy.clone(), |r| r.at.to_string());
+    let little = setup.little.map(|c| format!("   # and littles of capacity {c}"));
     let set: String = setup.set.iter().map(|(k, v)| format!(" --set {k}={v}")).collect();
     format!(
-        "risetime run {} --platform {} --policy {}{set}",
-        setup.workload, setup.platform, policy
+        "risetime run {} --platform {} --policy {}{set}{}",
+        setup.workload,
+        setup.platform,
+        policy,
+        little.unwrap_or_default()
     )
 }
 
-/// A run and its util_est.
-type Done = (Run, Option<f64>);
+/// A run, its util_est on average, and how that climbs.
+type Done = (Run, Option<f64>, Climb);
+type Outcome = Result<Done, RunError>;
 
 /// The experiment from start phases 0 … n − 1, on all cores.
 fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases, RunError> {
@@ -251,12 +283,14 @@ fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases,
             ..experiment.clone()
         };
         let mut util_est = UtilEst::from(Instant(e.duration.0 / 2));
-        let run = run(&Simulator, &e, options.clone(), Some(&mut util_est))?;
-        Ok((run, util_est.mean()))
+        let mut climb = Climb::default();
+        let mut both = Tee(&mut util_est, &mut climb);
+        let run = run(&Simulator, &e, options.clone(), Some(&mut both))?;
+        Ok((run, util_est.mean(), climb))
     };
     let spans: Vec<Span> = phase_spans(tick, n).collect();
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Result<Done, RunError>)>> = Mutex::default();
+    let done: Mutex<Vec<(usize, Outcome)>> = Mutex::default();
     let work = || {
         while let Some((k, phase)) = {
             let k = next.fetch_add(1, Ordering::Relaxed);
@@ -274,7 +308,18 @@ fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases,
     });
     let mut done = done.into_inner().unwrap_or_else(|e| e.into_inner());
     done.sort_by_key(|(k, _)| *k);
-    let done: Result<Vec<_>, RunError> = done.into_iter().map(|(_, r)| r).collect();
-    let (runs, util_est) = done?.into_iter().unzip();
-    Ok(Phases { runs, util_est, platform: experiment.platform.clone(), tick_ms: tick.as_ms() })
+    let (mut runs, mut util_est, mut climbs) = (Vec::new(), Vec::new(), Vec::new());
+    for (_, one) in done {
+        let (run, est, climb) = one?;
+        runs.push(run);
+        util_est.push(est);
+        climbs.push(climb);
+    }
+    Ok(Phases {
+        runs,
+        util_est,
+        climbs,
+        platform: experiment.platform.clone(),
+        tick_ms: tick.as_ms(),
+    })
 }

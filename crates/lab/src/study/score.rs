@@ -152,6 +152,7 @@ mod tests {
             cpu: None,
             hz: 1000,
             fit: fit.iter().map(|f| f.to_string()).collect(),
+            policy: None,
             rows: scores.iter().map(row).collect(),
         }
     }

@@ -74,8 +74,8 @@ impl Study {
 }
 
 const FIGURE: &[&str] = &[
-    "id", "place", "about", "platform", "workload", "policy", "set", "ms", "instead", "list",
-    "drawn",
+    "id", "place", "about", "platform", "workload", "policy", "set", "ms", "little", "instead",
+    "list", "drawn",
 ];
 
 fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
@@ -135,6 +135,7 @@ fn setup(table: &Table<'_>) -> Result<Option<Setup>, InputError> {
         policy: table.opt_str("policy")?.unwrap_or(library::DEFAULT_POLICY).to_string(),
         set: set(table)?,
         ms: table.opt_int("ms", 1, MAX_MS)?,
+        little: table.opt_int("little", 1, 1024)?,
     }))
 }
 
@@ -197,7 +198,7 @@ fn drawn(table: &Table<'_>) -> Result<Vec<(f64, f64)>, InputError> {
 }
 
 fn list(table: &Table<'_>) -> Result<List, InputError> {
-    table.only(&["quantity", "cpu", "hz", "fit", "cut", "instead", "rows"])?;
+    table.only(&["quantity", "cpu", "hz", "fit", "cut", "printed", "policy", "instead", "rows"])?;
     let name = table.str("quantity")?;
     let names = Quantity::ALL.map(Quantity::as_str);
     let Some(quantity) = Quantity::ALL.into_iter().find(|q| q.as_str() == name) else {
@@ -237,8 +238,18 @@ fn list(table: &Table<'_>) -> Result<List, InputError> {
         last.counted = false;
         last.note = why.to_string();
     }
+    if let Some(why) = table.opt_str("printed")? {
+        for row in &mut rows {
+            row.counted = false;
+            row.note = why.to_string();
+        }
+    }
+    let policy = table.opt_str("policy")?.map(str::to_string);
+    if policy.is_some() && (!quantity.needs_run() || quantity.by_policy()) {
+        return Err(table.error_of("policy", format!("{name} is of no run of one policy")));
+    }
     let hz = table.opt_int("hz", 24, 10_000)?.unwrap_or(HZ) as u32;
-    Ok(List { quantity, cpu, hz, fit, rows })
+    Ok(List { quantity, cpu, hz, fit, policy, rows })
 }
 
 fn row(list: &Table<'_>, item: Item<'_>, quantity: Quantity) -> Result<Row, InputError> {
