@@ -92,6 +92,7 @@ pub fn studies() -> Vec<Entry> {
     toml_entries(&[
         ("coherent-response", include_str!("../../../studies/coherent-response.toml"), &[]),
         ("rfc-2024", include_str!("../../../studies/rfc-2024.toml"), &[]),
+        ("steady-tasks", include_str!("../../../studies/steady-tasks.toml"), &[]),
     ])
 }
 

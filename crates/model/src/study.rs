@@ -74,6 +74,8 @@ pub struct Setup {
     pub ms: Option<u64>,
     /// Capacity of the smallest CPUs, in place of the platform's; their power in proportion.
     pub little: Option<u64>,
+    /// (run, period) in µs of the tasks that stand, one at a time, in place of the workload's.
+    pub grid: Vec<(u64, u64)>,
 }
 
 /// Rows of one quantity.
@@ -215,11 +217,21 @@ pub enum Quantity {
     EstAfter,
     /// Ticks until the task runs at a speed, by speed of 1024.
     SpeedTicks,
+    /// How far util_avg of steady activations is from the figure's policy's, at most, by policy.
+    SteadyUtil,
+    /// How far their util_est is from their util_avg, at most, by policy.
+    SteadyEst,
+    /// How many activations are steady, by policy.
+    SteadyShare,
+    /// How far util_est of all others is above the figure's policy's, at most, by policy.
+    RestEst,
+    /// Energy above the figure's policy's, median of the grid, by policy.
+    GridEnergy,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Quantity; 18] = [
+    pub const ALL: [Quantity; 23] = [
         Quantity::UtilResidency,
         Quantity::FreqResidency,
         Quantity::TimeOnCpu,
@@ -238,6 +250,11 @@ impl Quantity {
         Quantity::EstWait,
         Quantity::EstAfter,
         Quantity::SpeedTicks,
+        Quantity::SteadyUtil,
+        Quantity::SteadyEst,
+        Quantity::SteadyShare,
+        Quantity::RestEst,
+        Quantity::GridEnergy,
     ];
 
     /// What a study file calls it.
@@ -261,6 +278,11 @@ impl Quantity {
             Quantity::EstWait => "est_wait",
             Quantity::EstAfter => "est_after",
             Quantity::SpeedTicks => "speed_ticks",
+            Quantity::SteadyUtil => "steady_util",
+            Quantity::SteadyEst => "steady_est",
+            Quantity::SteadyShare => "steady_share",
+            Quantity::RestEst => "rest_est",
+            Quantity::GridEnergy => "grid_energy",
         }
     }
 
@@ -270,10 +292,14 @@ impl Quantity {
             Quantity::UtilAfter
             | Quantity::UtilEst
             | Quantity::EstAfter
+            | Quantity::SteadyUtil
+            | Quantity::SteadyEst
+            | Quantity::RestEst
             | Quantity::Threshold
             | Quantity::ThresholdTick
             | Quantity::FitsCapacity => "util",
             Quantity::Score => "points",
+            Quantity::SteadyShare | Quantity::GridEnergy => "%",
             _ if self.is_climb() && !matches!(self, Quantity::EstWait) => "ticks",
             _ => "ms",
         }
@@ -293,6 +319,18 @@ impl Quantity {
                 | Quantity::ThresholdTick
                 | Quantity::FitsCapacity
                 | Quantity::ApproximateRuntime
+        )
+    }
+
+    /// Whether it is about a figure's `grid` of periodic tasks.
+    pub const fn is_grid(self) -> bool {
+        matches!(
+            self,
+            Quantity::SteadyUtil
+                | Quantity::SteadyEst
+                | Quantity::SteadyShare
+                | Quantity::RestEst
+                | Quantity::GridEnergy
         )
     }
 
@@ -316,7 +354,7 @@ impl Quantity {
 
     /// Whether its rows go by policy, each a run of its own.
     pub const fn by_policy(self) -> bool {
-        matches!(self, Quantity::Score | Quantity::UtilEst)
+        self.is_grid() || matches!(self, Quantity::Score | Quantity::UtilEst)
     }
 
     /// Whether it is about one CPU's domain.

@@ -122,6 +122,11 @@ fn in_run(
         | Quantity::EstWait
         | Quantity::EstAfter
         | Quantity::SpeedTicks
+        | Quantity::SteadyUtil
+        | Quantity::SteadyEst
+        | Quantity::SteadyShare
+        | Quantity::RestEst
+        | Quantity::GridEnergy
         | Quantity::Score => None,
     }
 }

@@ -13,6 +13,7 @@ mod climb;
 mod curves;
 mod measure;
 mod score;
+mod steady;
 
 use crate::phases::phase_spans;
 use crate::request::Request;
@@ -28,8 +29,10 @@ use risetime_model::study::{At, Figure, List, Quantity, Relation, Row, Setup, St
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_sim::Simulator;
 use risetime_trace::{RunError, Tee};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use steady::Steady;
 
 /// Start phases of each experiment.
 pub const STUDY_PHASES: u32 = 64;
@@ -139,6 +142,7 @@ fn measured(
         Some(setup) => all_phases(&experiment(setup, policy, place)?, phases, &levels(figure)),
         None => Err(InputError::new(place, "no experiment").into()),
     };
+    let mut grids: BTreeMap<String, Steady> = BTreeMap::new();
     for list in &figure.lists {
         match list.quantity {
             Quantity::Score => all.extend(score::rows(figure, list, &under)?),
@@ -149,6 +153,15 @@ fn measured(
                     all.push(judged_row(figure, list, row, digit, 0.0, &runs.util_est));
                 }
             }
+            q if q.is_grid() => {
+                for row in &list.rows {
+                    let policy = row.at.to_string();
+                    if !grids.contains_key(&policy) {
+                        grids.insert(policy.clone(), on_grid(setup, &policy, place, phases)?);
+                    }
+                    all.push(judged_row(figure, list, row, 0.0, 0.0, &[grids[&policy].number(q)]));
+                }
+            }
             _ => match &list.policy {
                 Some(policy) => all.extend(rows(figure, list, Some(&under(policy)?))),
                 None => all.extend(rows(figure, list, runs.as_ref())),
@@ -156,6 +169,18 @@ fn measured(
         }
     }
     Ok((all, runs))
+}
+
+/// The setup's grid under `policy`, against the setup's own.
+fn on_grid(
+    setup: Option<&Setup>,
+    policy: &str,
+    place: &str,
+    phases: u32,
+) -> Result<Steady, RunError> {
+    let setup = setup.ok_or_else(|| InputError::new(place, "no experiment"))?;
+    let base = experiment(setup, &setup.policy, place)?;
+    steady::steady(&experiment(setup, policy, place)?, &base, &setup.grid, phases)
 }
 
 /// The rows of every quantity that needs no more than the figure's own runs.

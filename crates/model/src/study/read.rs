@@ -74,8 +74,8 @@ impl Study {
 }
 
 const FIGURE: &[&str] = &[
-    "id", "place", "about", "platform", "workload", "policy", "set", "ms", "little", "instead",
-    "list", "drawn",
+    "id", "place", "about", "platform", "workload", "policy", "set", "ms", "little", "grid",
+    "instead", "list", "drawn",
 ];
 
 fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
@@ -102,6 +102,9 @@ fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
         if list.quantity.needs_run() && figure.setup.is_none() {
             let what = format!("{} takes a run", list.quantity.as_str());
             return Err(at.error_of("quantity", format!("{what}; the figure names no `workload`")));
+        }
+        if list.quantity.is_grid() && figure.setup.as_ref().is_none_or(|s| s.grid.is_empty()) {
+            return Err(at.error_of("quantity", "is about a `grid`, which the figure has not"));
         }
         for row in &list.rows {
             if let Some(name) = &row.instead
@@ -136,7 +139,24 @@ fn setup(table: &Table<'_>) -> Result<Option<Setup>, InputError> {
         set: set(table)?,
         ms: table.opt_int("ms", 1, MAX_MS)?,
         little: table.opt_int("little", 1, 1024)?,
+        grid: grid(table)?,
     }))
+}
+
+fn grid(table: &Table<'_>) -> Result<Vec<(u64, u64)>, InputError> {
+    let mut pairs = Vec::new();
+    for item in table.opt_items("grid", "pair")?.unwrap_or_default() {
+        let whole = |x: f64| x.fract() == 0.0 && (1.0..=1e7).contains(&x);
+        match item {
+            Item::Pair(Cell::Number(run), Cell::Number(period))
+                if whole(run.value) && whole(period.value) =>
+            {
+                pairs.push((run.value as u64, period.value as u64));
+            }
+            _ => return Err(table.error_of("grid", "wants [run, period] of each task, in µs")),
+        }
+    }
+    Ok(pairs)
 }
 
 fn set(table: &Table<'_>) -> Result<BTreeMap<String, Value>, InputError> {
