@@ -1,11 +1,13 @@
 //! What `verify` imposes on a simulation: a start state read off another trace, and, in the mode
-//! *given*, that trace's frequencies and placements.
+//! *given*, that trace's frequencies, placements and turns.
 //!
 //! ```text
 //! Image   once, at the start of the burst (or at the first task's creation): util and phase of
 //!         the task, util of every CPU, frequencies, what the governors know, tick phase
 //! Given   at the recorded moments after that: frequency changes and moves of running tasks;
-//!         at each wakeup: the recorded CPU. Governors, placement and balancing then only look
+//!         at each wakeup: the recorded CPU; when each task is awake, and for how long it runs.
+//!         Governors, placement and balancing then only look
+//! costs   in both modes: the thread that creates the tasks, and the sugov kthread's time
 //! ```
 //!
 //! Nothing is copied after the start in the mode *free*.
@@ -71,7 +73,8 @@ pub struct Kthread {
 /// A turn of a task, from a wakeup to the next sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// When it wakes, if it sleeps until then; counted from the start.
+    /// When it wakes, if it sleeps until then; counted from the start, the creator's from where it
+    /// began to run.
     pub wakes: Span,
     /// For how long it has the CPU.
     pub runs: Span,
