@@ -1,18 +1,19 @@
 //! A CPU with nothing to run: which state, and does the tick go on?
 //!
 //! ```text
-//! go_idle ─> enter_idle: menu ─┬─ a short sleep: the tick goes on ─> idle_tick ─> enter_idle …
+//! go_idle ─> enter_idle ───────┬─ a short sleep: the tick goes on ─> idle_tick ─> enter_idle …
 //!                              └─ a long one: the tick stops; the CPU is one of nohz balancing's
 //! leave_idle: for its own timer, or woken from afar; after the state's exit latency
 //! ```
 //!
 //! An idle CPU whose tick goes on balances by itself. Entering a state costs nothing, and the exit
 //! latency is not paid for a tick.
+//! Who chooses is the setting `cpuidle_governor` ([`risetime_kernel::cpuidle`]).
 //! Source: kernel/sched/idle.c, kernel/time/tick-sched.c.
 
 use crate::engine::Engine;
 use crate::machine::Idle;
-use risetime_kernel::menu::Sleep;
+use risetime_kernel::cpuidle::Sleep;
 use risetime_kernel::units::{CpuId, Span, Util};
 use risetime_trace::Event;
 
@@ -28,7 +29,7 @@ impl Engine<'_> {
         self.enter_idle(cpu);
     }
 
-    /// `cpuidle_idle_call`: the state that `menu` selects.
+    /// `cpuidle_idle_call`: the state that the governor selects.
     pub(crate) fn enter_idle(&mut self, cpu: CpuId) {
         let (now, tick, next_tick) = (self.m.now, self.m.tick, self.m.next_tick());
         let c = &mut self.m.cpus[cpu.index()];
@@ -39,7 +40,7 @@ impl Engine<'_> {
             tick_stopped: c.tick_stopped,
             tick,
         };
-        let selected = c.menu.select(states, sleep);
+        let selected = c.idle_governor.select(states, sleep);
         let state = (!states.is_empty()).then_some(selected.state as u32);
         c.idle = Some(Idle { state, since: now });
         let stops = selected.stop_tick && !c.tick_stopped;
@@ -57,16 +58,15 @@ impl Engine<'_> {
         }
     }
 
-    /// The idle state ends; `menu` learns how long it was.
+    /// The idle state ends; its governor learns how long it was.
     fn end_idle(&mut self, cpu: CpuId, by_tick: bool) {
         let (now, tick) = (self.m.now, self.m.tick);
         let c = &mut self.m.cpus[cpu.index()];
         let Some(idle) = c.idle.take() else { return };
         let states = &self.m.domains[c.domain].idle;
         let Some(state) = idle.state else { return };
-        if let Some(of) = states.get(state as usize).filter(|_| states.len() > 1) {
-            c.menu.update(*of, now.since(idle.since), by_tick, tick);
-        }
+        let slept = now.since(idle.since);
+        c.idle_governor.update(states, state as usize, slept, by_tick, tick);
         self.emit(Event::Idle { cpu, state: None });
     }
 

@@ -23,11 +23,11 @@ use risetime_kernel::clock_pelt::RqClock;
 use risetime_kernel::cpu_util::{
     self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util,
 };
+use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
 use risetime_kernel::eevdf::{CfsRq, Entity};
 use risetime_kernel::energy_model::EmPerfState;
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
 use risetime_kernel::headroom::Decided;
-use risetime_kernel::menu::{IdleState, MenuDevice};
 use risetime_kernel::neighbours::task_util_est_boost;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
 use risetime_kernel::pelt::{Decay, SchedAvg};
@@ -116,7 +116,7 @@ pub(crate) struct Cpu {
     /// The idle tick is off (`TS_FLAG_STOPPED`).
     pub(crate) tick_stopped: bool,
     /// What cpuidle remembers of this CPU's sleeps.
-    pub(crate) menu: MenuDevice,
+    pub(crate) idle_governor: IdleGovernor,
     /// `rq->misfit_task_load`; 0: none.
     pub(crate) misfit_task_load: u64,
     pub(crate) sched_domains: Vec<SchedDomain>,

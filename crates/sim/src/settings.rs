@@ -2,6 +2,7 @@
 
 use crate::governor::{self, schedutil};
 use crate::series;
+use risetime_kernel::cpuidle::IdleGovernor;
 use risetime_kernel::eevdf::Tunables;
 use risetime_model::settings::{Catalogue, Default, Group, Param, Range, Settings, Value};
 use risetime_model::{InputError, Platform, Policy};
@@ -39,6 +40,14 @@ const KERNEL: &[Param] = &[
         range: Range::Int(100_000, 100_000_000),
         default: Default::Derived("0.7 ms · (1 + log2(CPUs, at most 8)); 0.75 ms before 6.15"),
         kernel_name: "debug/sched/base_slice_ns",
+    },
+    Param {
+        name: "cpuidle_governor",
+        doc: "who chooses idle states, and whether the tick stops",
+        unit: "",
+        range: Range::OneOf(IdleGovernor::NAMES),
+        default: Default::Name("menu"),
+        kernel_name: "cpuidle/current_governor",
     },
     Param {
         name: "sugov_work_ns",

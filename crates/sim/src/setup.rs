@@ -13,9 +13,9 @@ use crate::series::{self, CpuSeries, Series};
 use crate::topology::sched_domains;
 use crate::{Counterfactual, governor, placement};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
+use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
 use risetime_kernel::eevdf::{CfsRq, Entity, Features, LoadWeight, Tunables};
 use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
-use risetime_kernel::menu::{IdleState, MenuDevice};
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::pelt_cfs::{CfsRqAvg, init_entity_runnable_average};
@@ -149,6 +149,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
     };
     let of_domain: Vec<CpuSeries> =
         platform.domains.iter().map(|d| CpuSeries::of(platform, d, &e.settings)).collect();
+    let idle_governor = IdleGovernor::named(e.settings.name("cpuidle_governor").unwrap_or("menu"));
     let cpus: Vec<Cpu> = platform
         .cpus()
         .map(|cpu| Cpu {
@@ -174,7 +175,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             waking: false,
             idle_calls: 0,
             tick_stopped: true,
-            menu: MenuDevice::default(),
+            idle_governor: idle_governor.clone(),
             misfit_task_load: 0,
             sched_domains: sched_domains(platform, &capacity, cpu),
             next_balance: 0,

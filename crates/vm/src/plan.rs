@@ -23,6 +23,7 @@ pub(crate) const SETTLE_NS: u64 = 30_000_000_000;
 pub(crate) const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
 const SCHED_DEBUG: &str = "/sys/kernel/debug/sched";
 pub(crate) const ENERGY_AWARE: &str = "/proc/sys/kernel/sched_energy_aware";
+const CPUIDLE_GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor";
 pub(crate) const ENERGY_MODEL: &str = "/sys/kernel/debug/energy_model";
 
 /// Settings that a real kernel has no place for, with the values that mean "not used".
@@ -127,6 +128,7 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
     }
     for (name, path) in [
         ("sched_energy_aware", ENERGY_AWARE.to_string()),
+        ("cpuidle_governor", CPUIDLE_GOVERNOR.to_string()),
         ("base_slice_ns", format!("{SCHED_DEBUG}/base_slice_ns")),
     ] {
         match e.policy.set.get(name) {
@@ -183,6 +185,7 @@ fn tunables(e: &Experiment, governor: &str) -> Vec<(String, String)> {
         let shared = [
             "governor",
             "sched_energy_aware",
+            "cpuidle_governor",
             "base_slice_ns",
             "uclamp_min",
             "uclamp_max",

@@ -19,6 +19,7 @@
 //! Not checked against C.
 //! Source: drivers/cpuidle/governors/menu.c.
 
+use super::{IdleState, RESIDENCY_THRESHOLD_NS, Selected, Sleep};
 use crate::units::Span;
 
 const INTERVALS: usize = 8;
@@ -27,42 +28,9 @@ const RESOLUTION: u64 = 1024;
 const DECAY: u64 = 8;
 /// Sleeps longer than this count as predicted perfectly.
 const MAX_INTERESTING: u64 = 50_000_000;
-/// Below it the time to the next timer is not asked for.
-const RESIDENCY_THRESHOLD_NS: u64 = 15_000;
 /// "No prediction", in µs.
 const NONE_US: u64 = u32::MAX as u64;
 const NSEC_PER_USEC: u64 = 1_000;
-
-/// An idle state, as `menu` sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IdleState {
-    /// `target_residency_ns`.
-    pub target_residency: Span,
-    /// `exit_latency_ns`.
-    pub exit_latency: Span,
-}
-
-/// What a CPU knows when it goes idle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sleep {
-    /// To the next timer other than the tick; `None`: there is none.
-    pub next_timer: Option<Span>,
-    /// To the next tick, if it were kept.
-    pub next_tick: Span,
-    /// The tick is stopped already.
-    pub tick_stopped: bool,
-    /// `TICK_NSEC`.
-    pub tick: Span,
-}
-
-/// A decision of [`MenuDevice::select`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Selected {
-    /// Index of the state.
-    pub state: usize,
-    /// Whether the tick stops (or stays so).
-    pub stop_tick: bool,
-}
 
 /// A CPU's memory of its sleeps (`struct menu_device`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,14 +55,10 @@ impl Default for MenuDevice {
 }
 
 impl MenuDevice {
-    /// Which of `states` to enter now, and whether to stop the tick. With fewer than two there is
-    /// nothing to choose: the tick stops.
+    /// Which of `states` to enter now, and whether to stop the tick. At least two states.
     ///
     /// Rounding: the corrected time to the nearest µs, half up. Source: menu.c:`menu_select`.
-    pub fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {
-        if states.len() < 2 {
-            return Selected { state: 0, stop_tick: true };
-        }
+    pub(super) fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {
         let mut predicted = self.typical_interval_us().saturating_mul(NSEC_PER_USEC);
         let mut delta_tick = sleep.next_tick.0;
         if predicted > RESIDENCY_THRESHOLD_NS || sleep.tick_stopped {
@@ -151,7 +115,7 @@ impl MenuDevice {
     /// The CPU has been `idle` for that long in `state`; `tick_wakeup`: the tick woke it.
     ///
     /// Source: menu.c:`menu_update`.
-    pub fn update(&mut self, state: IdleState, idle: Span, tick_wakeup: bool, tick: Span) {
+    pub(super) fn update(&mut self, state: IdleState, idle: Span, tick_wakeup: bool, tick: Span) {
         let measured = if tick_wakeup && self.next_timer_ns > tick.0 {
             // The prediction was too short; how long it would have been is not known.
             9 * MAX_INTERESTING / 10
@@ -300,12 +264,5 @@ mod tests {
         menu.select(&states(), sleep(Some(MS), false));
         menu.update(states()[0], Span(MS), true, TICK);
         assert_eq!(menu.intervals_us[1], 999, "the timer was as near");
-    }
-
-    #[test]
-    fn one_state_leaves_nothing_to_choose() {
-        let mut menu = MenuDevice::default();
-        assert!(menu.select(&[], sleep(Some(1), false)).stop_tick);
-        assert_eq!(menu, MenuDevice::default());
     }
 }
