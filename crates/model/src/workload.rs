@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! tasks      NAME: { instance, delay, loop, phases { NAME: { loop, attributes, events } },
-//!            attributes: cpus, priority, policy, util_min, util_max, sched_qos
+//!            attributes: cpus, priority, policy, dl-runtime, dl-period, dl-deadline,
+//!                        util_min, util_max, sched_qos
 //!            events in file order, kind by prefix (run1, sleep_b): run, runtime, sleep, timer }
 //! global     duration, default_policy, calibration; more is accepted without effect
 //! ```
@@ -17,11 +18,12 @@
 //!
 //! Left out, and an error: what lets tasks wait for each other or wake each other (lock,
 //! wait, signal, barrier, suspend, fork, timers shared between tasks), work on memory or I/O,
-//! classes other than SCHED_OTHER, task groups.
+//! task groups.
 
 mod bind;
 mod events;
 mod json;
+mod policy;
 mod qos;
 mod read;
 
@@ -90,7 +92,10 @@ pub struct TaskSpec {
 pub struct Attr {
     /// CPU affinity, ascending; `None`: unchanged (at creation: all CPUs).
     pub cpus: Option<Vec<CpuId>>,
-    /// Nice value −20..=19; `None`: unchanged (at creation: 0).
+    /// The class and its parameters; `None`: unchanged (at creation: SCHED_OTHER).
+    pub policy: Option<Policy>,
+    /// Nice value −20..=19; `None`: unchanged (at creation: 0). Kept, and without effect, while
+    /// the task is not of the fair class.
     pub nice: Option<i8>,
     /// `util_min`; `None`: unchanged (at creation: 0).
     pub uclamp_min: Option<Util>,
@@ -98,6 +103,62 @@ pub struct Attr {
     pub uclamp_max: Option<Util>,
     /// Hints given to the scheduler, each of which the kernel would take; empty: none.
     pub qos: Vec<SchedQosHint>,
+}
+
+/// A scheduling policy with its parameters, such as the kernel accepts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// SCHED_OTHER: the fair class.
+    Other {
+        /// A slice of its own, 0.1 to 100 ms (kernels since 6.12); `None`: the base slice.
+        slice: Option<Span>,
+    },
+    /// SCHED_BATCH: fair, but its wakeup never preempts.
+    Batch {
+        /// As for [`Policy::Other`].
+        slice: Option<Span>,
+    },
+    /// SCHED_IDLE: fair, with the smallest weight there is.
+    Idle,
+    /// SCHED_FIFO.
+    Fifo {
+        /// 1..=99, the highest first.
+        priority: u8,
+    },
+    /// SCHED_RR.
+    Rr {
+        /// 1..=99, the highest first.
+        priority: u8,
+    },
+    /// SCHED_DEADLINE; runtime ≤ deadline ≤ period.
+    Deadline {
+        /// Time that it may run in each period.
+        runtime: Span,
+        /// From an activation.
+        deadline: Span,
+        /// Shortest time between two activations.
+        period: Span,
+        /// It may use what others leave of their bandwidth (`SCHED_FLAG_RECLAIM`).
+        reclaim: bool,
+    },
+}
+
+impl Policy {
+    /// The kernel's name of the policy.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Policy::Other { .. } => "SCHED_OTHER",
+            Policy::Batch { .. } => "SCHED_BATCH",
+            Policy::Idle => "SCHED_IDLE",
+            Policy::Fifo { .. } => "SCHED_FIFO",
+            Policy::Rr { .. } => "SCHED_RR",
+            Policy::Deadline { .. } => "SCHED_DEADLINE",
+        }
+    }
+    /// Whether it is one of the fair class's.
+    pub fn is_fair(&self) -> bool {
+        matches!(self, Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle)
+    }
 }
 
 /// A named run of events.

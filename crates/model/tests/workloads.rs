@@ -64,6 +64,7 @@ fn a_file_as_rt_app_users_write_it() {
         t.attr,
         Attr {
             cpus: Some(vec![CpuId(0), CpuId(2)]),
+            policy: None,
             nice: Some(-5),
             uclamp_min: Some(Util(100)),
             uclamp_max: None,
@@ -96,12 +97,63 @@ fn a_file_as_rt_app_users_write_it() {
                 ],
                 attr: Attr {
                     cpus: Some(vec![CpuId(1)]),
-                    nice: None,
+                    policy: Some(workload::Policy::Other { slice: None }),
+                    nice: Some(0),
                     uclamp_min: Some(Util(0)),
                     uclamp_max: Some(Util(512)),
                     qos: Vec::new(),
                 },
             },
+        ]
+    );
+}
+
+#[test]
+fn policies_and_priorities_as_rt_app_has_them() {
+    use workload::Policy;
+    let w = parse(
+        r#"{"tasks": {
+            "default": {"run": 1},
+            "fifo": {"policy": "SCHED_FIFO", "run": 1},
+            "slice": {"policy": "SCHED_OTHER", "priority": -3, "dl-runtime": 3000, "run": 1},
+            "dl": {"policy": "SCHED_DEADLINE", "dl-runtime": 500, "dl-period": 9000, "run": 1},
+            "late": {"policy": "SCHED_DEADLINE", "dl-runtime": 500, "dl-period": 9000,
+                     "dl-deadline": 4000, "dl-reclaim": true, "run": 1},
+            "phases": {"policy": "SCHED_BATCH", "loop": 1, "phases": {
+                "kept": {"run": 1}, "nice": {"priority": 7, "run": 1},
+                "rr": {"policy": "SCHED_RR", "priority": 4, "run": 1}, "more": {"priority": 5, "run": 1},
+                "back": {"policy": "SCHED_OTHER", "run": 1}, "idle": {"policy": "SCHED_IDLE", "run": 1}}}
+        }, "global": {"default_policy": "SCHED_RR"}}"#,
+    );
+    let deadline = |deadline, reclaim| Policy::Deadline {
+        runtime: us(500),
+        deadline: us(deadline),
+        period: us(9000),
+        reclaim,
+    };
+    let of = |a: &Attr| (a.policy, a.nice);
+    let tasks: Vec<_> = w.tasks.iter().map(|t| of(&t.attr)).collect();
+    assert_eq!(
+        tasks,
+        [
+            (Some(Policy::Rr { priority: 10 }), None),
+            (Some(Policy::Fifo { priority: 10 }), None),
+            (Some(Policy::Other { slice: Some(us(3000)) }), Some(-3)),
+            (Some(deadline(9000, false)), None),
+            (Some(deadline(4000, true)), None),
+            (Some(Policy::Batch { slice: None }), Some(0)),
+        ]
+    );
+    let phases: Vec<_> = w.tasks[5].phases.iter().map(|p| of(&p.attr)).collect();
+    assert_eq!(
+        phases,
+        [
+            (None, None),
+            (None, Some(7)),
+            (Some(Policy::Rr { priority: 4 }), None),
+            (Some(Policy::Rr { priority: 5 }), None),
+            (Some(Policy::Other { slice: None }), Some(0)),
+            (Some(Policy::Idle), Some(0)),
         ]
     );
 }

@@ -19,7 +19,7 @@ use crate::engine::Engine;
 use crate::fair::Join;
 use crate::machine::{Role, SPEED_SHIFT, State, Todo, from_time_0};
 use crate::mutant::Mutant;
-use crate::placement::Placed;
+use crate::placement::{Placed, Waker};
 use crate::program::Step;
 use crate::queue::Ev;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
@@ -150,12 +150,12 @@ impl Engine<'_> {
         // The timers of a kthread's wakeup are none: there it is an interrupt.
         self.m.cpu_mut(cpu).timers.retain(|(_, t)| *t != task);
         self.leave_idle(cpu);
-        self.wake_up(task);
+        self.wake_up(task, Waker::timer(cpu));
         self.idle_loop(cpu);
     }
 
     /// `try_to_wake_up`.
-    pub(crate) fn wake_up(&mut self, task: TaskId) {
+    pub(crate) fn wake_up(&mut self, task: TaskId, waker: Waker) {
         let prev = self.m.task(task).cpu;
         match self.m.task(task).state {
             State::Sleeping => {}
@@ -184,7 +184,7 @@ impl Engine<'_> {
             self.sync_entity_load_avg(task);
             match self.given_wakeup(task) {
                 Some(cpu) => Placed { cpu, why: Why::Given },
-                None => self.placement.wake(&self.m, task),
+                None => self.placement.wake(&self.m, task, waker),
             }
         } else {
             Placed { cpu: prev, why: Why::PrevCpu }

@@ -80,6 +80,7 @@ pub(crate) fn engine<'a>(
     other: Counterfactual,
 ) -> Result<Engine<'a>, RunError> {
     let workload = e.workload.bind(&e.platform)?;
+    workload.only_other()?;
     let int = |name: &str| e.settings.int(name);
     let governor = governor::find(e.settings.name("governor").unwrap_or("schedutil"));
     let clamps =

@@ -92,6 +92,7 @@ pub(crate) struct Plan {
 ///
 /// Errors: settings that only a simulation has, a mask without CPUs.
 pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, InputError> {
+    experiment.workload.only_other()?;
     let e = experiment;
     simulated_only(e)?;
     let workload = e.workload.bind(&e.platform)?;

@@ -1,6 +1,6 @@
 //! A workload meets a machine: do its CPUs exist, and how much work is `run`?
 
-use super::{Event, TaskSpec, Workload};
+use super::{Attr, Event, Policy, TaskSpec, Workload};
 use crate::platform::cpu_ranges;
 use crate::{InputError, Platform};
 use risetime_kernel::units::{Capacity, CpuId, SCHED_CAPACITY_SCALE, Span};
@@ -14,10 +14,12 @@ impl Workload {
     ///
     /// The result has no `calibration` left, so binding again changes nothing.
     ///
-    /// Errors: an affinity mask or the calibration names a CPU that the platform lacks.
+    /// Errors: an affinity mask or the calibration names a CPU that the platform lacks; a deadline
+    /// task may not run everywhere.
     pub fn bind(&self, platform: &Platform) -> Result<Workload, InputError> {
         for task in &self.tasks {
             self.check_cpus(task, platform)?;
+            self.check_deadline(task, platform)?;
         }
         let mut bound = self.clone();
         let Some(cpu) = bound.calibration.take() else { return Ok(bound) };
@@ -46,6 +48,44 @@ impl Workload {
                 Err(self.no_such_cpu(&format!("task `{}`: cpus", task.comm), *cpu, platform))
             }
         }
+    }
+
+    /// Refuses what a backend does not carry out yet: other policies than SCHED_OTHER.
+    ///
+    /// Errors: names the first task that has one.
+    pub fn only_other(&self) -> Result<(), InputError> {
+        let other = |a: &Attr| a.policy.filter(|p| *p != Policy::Other { slice: None });
+        for task in &self.tasks {
+            let attrs = std::iter::once(&task.attr).chain(task.phases.iter().map(|p| &p.attr));
+            if let Some(policy) = attrs.filter_map(other).next() {
+                return Err(InputError::new(
+                    format!("{}: task `{}`", self.name, task.comm),
+                    format!("{}: there is no such class here yet", policy.name()),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Deadlines are guaranteed on all CPUs together: the kernel refuses SCHED_DEADLINE to a task
+    /// whose affinity leaves one out (kernel/sched/syscalls.c, EPERM; dl_task_check_affinity,
+    /// EBUSY). The second round is the loop coming round again.
+    fn check_deadline(&self, task: &TaskSpec, platform: &Platform) -> Result<(), InputError> {
+        let (mut all, mut deadline) = (true, false);
+        let phases = || task.phases.iter().map(|p| (&p.attr, format!(", phase `{}`", p.name)));
+        let attrs = std::iter::once((&task.attr, String::new())).chain(phases()).chain(phases());
+        for (Attr { cpus, policy, .. }, place) in attrs {
+            all = cpus.as_ref().map_or(all, |c| c.len() == platform.nr_cpus());
+            deadline = policy.map_or(deadline, |p| matches!(p, Policy::Deadline { .. }));
+            if deadline && !all {
+                return Err(InputError::new(
+                    format!("{}: task `{}`{place}", self.name, task.comm),
+                    "SCHED_DEADLINE with `cpus` that leave some out: the kernel guarantees \
+                     deadlines on all CPUs together and refuses this",
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn no_such_cpu(&self, place: &str, cpu: CpuId, platform: &Platform) -> InputError {

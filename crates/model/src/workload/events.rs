@@ -27,9 +27,13 @@ pub(super) enum Key {
 }
 
 /// Keys that are recognised by their whole name; the second column: may a phase have it?
-pub(super) const PROPERTIES: [(&str, bool); 10] = [
+pub(super) const PROPERTIES: [(&str, bool); 14] = [
     ("cpus", true),
     ("delay", false),
+    ("dl-deadline", true),
+    ("dl-period", true),
+    ("dl-reclaim", true),
+    ("dl-runtime", true),
     ("instance", false),
     ("loop", true),
     ("phases", false),
@@ -44,10 +48,7 @@ pub(super) const PROPERTIES: [(&str, bool); 10] = [
 pub(super) const EVENTS: &str = "run, runtime, sleep, timer";
 
 /// Properties of rt-app that have no counterpart here.
-const OTHER_PROPERTIES: [&str; 10] = [
-    "dl-runtime",
-    "dl-period",
-    "dl-deadline",
+const OTHER_PROPERTIES: [&str; 7] = [
     "deadline",
     "period",
     "lock_order",

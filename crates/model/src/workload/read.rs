@@ -2,6 +2,7 @@
 
 use super::events::{self, Key, Kind};
 use super::json::{MAX_US, Reader};
+use super::policy::{Kind as PolicyKind, Said};
 use super::{Attr, Event, MAX_EVENTS, MAX_TASKS, Phase, Repeat, StartAt, TaskSpec, Workload};
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
@@ -99,6 +100,8 @@ struct Parts {
     events: usize,
     /// Timers that are not `unique…`, by `ref`, with the task that has it.
     timers: BTreeMap<String, usize>,
+    /// `default_policy`.
+    policy: PolicyKind,
     /// How often a task name was seen.
     names: BTreeMap<String, usize>,
 }
@@ -107,6 +110,7 @@ struct Parts {
 #[derive(Default)]
 struct Body {
     attr: Attr,
+    class: Said,
     repeat: Option<Repeat>,
     events: Vec<Event>,
     /// Where its clamps are written, for an error about the pair.
@@ -165,7 +169,7 @@ impl<'a> Reader<'a> {
                     }
                     parts.duration = (s > 0).then(|| Span::from_ms(s as u64 * 1000));
                 }
-                "default_policy" => self.policy(prop, "`global`")?,
+                "default_policy" => parts.policy = self.policy(prop, "`global`")?,
                 "calibration" => self.calibration(prop, parts)?,
                 _ => match events::GLOBAL_WITHOUT_EFFECT.iter().find(|(name, _)| *name == key) {
                     Some((name, why)) => {
@@ -225,8 +229,8 @@ impl<'a> Reader<'a> {
         let mut timers = Timers::default();
         let body = self.body(object, &what, true, &mut timers)?;
         let spec = match find("phases") {
-            Some(p) => self.phased(p, body, &what, object, &mut timers)?,
-            None => self.plain(body, &name, &what, object)?,
+            Some(p) => self.phased(p, body, &what, object, &mut timers, parts.policy)?,
+            None => self.plain(body, &name, &what, object, parts.policy)?,
         };
         self.check_timers(&timers, instances, &what, parts)?;
         self.add(TaskSpec { delay, ..spec }, name, instances, prop, parts)
@@ -235,10 +239,11 @@ impl<'a> Reader<'a> {
     /// A task whose events stand in its own body: one phase, repeated as the task is.
     fn plain(
         &self,
-        body: Body,
+        mut body: Body,
         name: &str,
         what: &str,
         at: &Object<'a>,
+        default: PolicyKind,
     ) -> Result<TaskSpec, InputError> {
         if body.events.is_empty() {
             return Err(self.error(at, format!("{what} has no events; {}", supported())));
@@ -246,6 +251,7 @@ impl<'a> Reader<'a> {
         let repeat = body.repeat.unwrap_or(Repeat::Forever);
         self.takes_time(repeat, &body.events, what, at)?;
         self.check_clamps(&body, &[], what)?;
+        self.settle((default, repeat, at.range), (&body.class, &mut body.attr, what), &mut [])?;
         let phase = Phase {
             name: name.to_string(),
             repeat: Repeat::Times(1),
@@ -265,10 +271,11 @@ impl<'a> Reader<'a> {
     fn phased(
         &self,
         prop: &ObjectProp<'a>,
-        body: Body,
+        mut body: Body,
         what: &str,
         at: &Object<'a>,
         timers: &mut Timers,
+        default: PolicyKind,
     ) -> Result<TaskSpec, InputError> {
         if !body.events.is_empty() {
             let what =
@@ -300,6 +307,16 @@ impl<'a> Reader<'a> {
         let all: Vec<Event> = phases.iter().flat_map(|p| &p.events).copied().collect();
         self.takes_time(repeat, &all, what, at)?;
         self.check_clamps(&body, &bodies, what)?;
+        let mut classes: Vec<(Said, &mut Attr, String)> = bodies
+            .into_iter()
+            .zip(&mut phases)
+            .map(|(b, p)| (b.class, &mut p.attr, format!("{what}: phase `{}`", p.name)))
+            .collect();
+        self.settle(
+            (default, repeat, at.range),
+            (&body.class, &mut body.attr, what),
+            &mut classes,
+        )?;
         Ok(TaskSpec { comm: String::new(), delay: Span(0), repeat, phases, attr: body.attr })
     }
 
@@ -358,8 +375,9 @@ impl<'a> Reader<'a> {
         match name {
             "loop" => body.repeat = Some(self.repeat(prop, what)?),
             "cpus" => body.attr.cpus = Some(self.cpus(prop, what)?),
-            "policy" => self.policy(prop, what)?,
-            "priority" => body.attr.nice = Some(self.int(prop, what, -20..=19)? as i8),
+            "policy" | "priority" | "dl-runtime" | "dl-period" | "dl-deadline" | "dl-reclaim" => {
+                self.say(name, prop, what, &mut body.class)?
+            }
             "util_min" | "util_max" => {
                 // -1 resets a clamp to what a fair task has by itself.
                 let (slot, reset) = match name {
@@ -560,21 +578,6 @@ impl<'a> Reader<'a> {
             );
         }
         Ok(cpus.into_iter().collect())
-    }
-
-    fn policy(&self, prop: &ObjectProp<'a>, what: &str) -> Result<(), InputError> {
-        let policy = self.string(prop, what)?;
-        let key = prop.name.as_str();
-        let known = ["SCHED_IDLE", "SCHED_RR", "SCHED_FIFO", "SCHED_DEADLINE", "SCHED_BATCH"];
-        let why = match policy {
-            "SCHED_OTHER" => return Ok(()),
-            p if known.contains(&p) => "there is no such class here yet",
-            _ => "no such policy",
-        };
-        Err(self.error(
-            &prop.value,
-            format!("{what}: `{key}` is {}: {why}, wanted SCHED_OTHER", one_line(policy)),
-        ))
     }
 }
 

@@ -365,6 +365,7 @@ pub(crate) fn platform() -> Platform {
 pub(crate) fn workload() -> Workload {
     let attr = Attr {
         cpus: Some([0, 1, 5].map(CpuId).to_vec()),
+        policy: None,
         nice: Some(-5),
         uclamp_min: Some(Util(300)),
         uclamp_max: Some(Util(800)),

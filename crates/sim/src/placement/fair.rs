@@ -9,7 +9,7 @@
 //! A task is woken by a timer on its own CPU, so the waking and the previous CPU are the same
 //! and `wake_affine` has nothing to decide.
 
-use super::{Descriptor, Placed, Placement, energy, fork, idle_sibling, within_affinity};
+use super::{Descriptor, Placed, Placement, Waker, energy, fork, idle_sibling, within_affinity};
 use crate::machine::Machine;
 use risetime_kernel::units::TaskId;
 
@@ -22,7 +22,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 struct Fair;
 
 impl Placement for Fair {
-    fn wake(&mut self, machine: &Machine, task: TaskId) -> Placed {
+    fn wake(&mut self, machine: &Machine, task: TaskId, _waker: Waker) -> Placed {
         let root = &machine.root;
         let placed = if root.energy_aware && !root.overutilized {
             energy::find_energy_efficient_cpu(machine, task)

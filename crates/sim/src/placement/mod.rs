@@ -22,10 +22,27 @@ pub struct Placed {
     pub why: Why,
 }
 
+/// Where a wakeup comes from (`smp_processor_id()` and `WF_SYNC` of `try_to_wake_up`). Who wakes
+/// is what runs there (`current`): also for an interrupt it is the task that is interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waker {
+    /// The CPU on which the wakeup happens: the interrupt's, or the waking task's.
+    pub cpu: CpuId,
+    /// The waking task is about to sleep (`WF_SYNC`).
+    pub sync: bool,
+}
+
+impl Waker {
+    /// A timer that expires on `cpu`.
+    pub fn timer(cpu: CpuId) -> Waker {
+        Waker { cpu, sync: false }
+    }
+}
+
 /// A rule for choosing CPUs (`select_task_rq`).
 pub trait Placement {
-    /// A task wakes that slept on its `task_cpu`.
-    fn wake(&mut self, machine: &Machine, task: TaskId) -> Placed;
+    /// `waker` wakes a task that slept on its `task_cpu`.
+    fn wake(&mut self, machine: &Machine, task: TaskId, waker: Waker) -> Placed;
     /// A new task is created by one that runs on the first CPU.
     fn fork(&mut self, machine: &Machine, task: TaskId) -> Placed;
 }

@@ -3,7 +3,7 @@
 //! Not a kernel policy. It takes wakeup placement out of an experiment: what is left are
 //! frequency and load balancing.
 
-use super::{Descriptor, Placed, Placement, fork, within_affinity};
+use super::{Descriptor, Placed, Placement, Waker, fork, within_affinity};
 use crate::machine::Machine;
 use risetime_kernel::units::TaskId;
 use risetime_trace::Why;
@@ -14,7 +14,7 @@ pub(super) const DESCRIPTOR: Descriptor =
 struct Prev;
 
 impl Placement for Prev {
-    fn wake(&mut self, machine: &Machine, task: TaskId) -> Placed {
+    fn wake(&mut self, machine: &Machine, task: TaskId, _waker: Waker) -> Placed {
         let cpu = machine.task(task).cpu;
         within_affinity(machine, task, Placed { cpu, why: Why::PrevCpu })
     }

@@ -9,6 +9,7 @@ use super::generate::{experiments, platforms};
 use crate::engine::Engine;
 use crate::governor::{self, FreqRequest, Governor};
 use crate::machine::{DomainView, Machine, State};
+use crate::placement::Waker;
 use crate::{catalogue, placement, setup};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -177,7 +178,7 @@ proptest! {
                 for id in (0..m.tasks.len() as u32).map(TaskId).filter(|t| engine.is_fair(*t)) {
                     let ask = || {
                         let mut p = (d.make)();
-                        if m.task(id).state == State::New { p.fork(m, id) } else { p.wake(m, id) }
+                        if m.task(id).state == State::New { p.fork(m, id) } else { p.wake(m, id, Waker::timer(m.task(id).cpu)) }
                     };
                     let placed = ask();
                     prop_assert!(m.task(id).allowed.contains(placed.cpu), "{}: {} on {:?}", d.name, id, placed);

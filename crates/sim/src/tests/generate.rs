@@ -246,6 +246,7 @@ fn attrs(nr_cpus: u32) -> impl Strategy<Value = Attr> {
     let qos = prop::option::weighted(0.3, 0..20i64).prop_map(move |v| v.map(hint));
     (cpus, nice, clamps, qos).prop_map(|(cpus, nice, clamps, qos)| Attr {
         cpus,
+        policy: None,
         nice,
         uclamp_min: clamps.map(|(a, b)| Util(a.min(b))),
         uclamp_max: clamps.map(|(a, b)| Util(a.max(b))),

@@ -1,0 +1,300 @@
+//! `policy`, `priority` and `dl-…`: under which class a task or phase runs.
+//!
+//! ```text
+//! policy          priority                 dl-runtime   dl-period    dl-deadline   (µs)
+//! SCHED_OTHER     nice -20 … 19, else 0    a slice of its own (0.1 … 100 ms; none: the base slice)
+//! SCHED_BATCH     nice -20 … 19, else 0    likewise
+//! SCHED_IDLE      nice, without effect     -
+//! SCHED_FIFO, _RR 1 … 99, else 10          -
+//! SCHED_DEADLINE  0                        needed       dl-runtime   dl-period
+//! ```
+//!
+//! rt-app's names and defaults: a task begins under `global.default_policy`, a phase without
+//! `policy` keeps the one it finds, and a `policy` without `priority` resets the priority.
+//! `dl-reclaim` is not rt-app's (`SCHED_FLAG_RECLAIM`).
+//!
+//! Source: rt-app, `src/rt-app_parse_config.c:parse_sched_data`; which parameters of a deadline
+//! the kernel takes: kernel/sched/deadline.c:__checkparam_dl.
+
+use super::json::{MAX_US, Reader};
+use super::{Attr, Policy, Repeat};
+use crate::InputError;
+use crate::input::{nearest, one_line};
+use jsonc_parser::ast::{ObjectProp, Value};
+use jsonc_parser::common::{Range, Ranged};
+use risetime_kernel::units::Span;
+
+/// Which of the policies, without its parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    #[default]
+    Other,
+    Batch,
+    Idle,
+    Fifo,
+    Rr,
+    Deadline,
+}
+
+const KINDS: [(&str, Kind); 6] = [
+    ("SCHED_OTHER", Kind::Other),
+    ("SCHED_BATCH", Kind::Batch),
+    ("SCHED_IDLE", Kind::Idle),
+    ("SCHED_FIFO", Kind::Fifo),
+    ("SCHED_RR", Kind::Rr),
+    ("SCHED_DEADLINE", Kind::Deadline),
+];
+
+/// rt-app's priority of a real-time task that names none.
+const DEFAULT_RT_PRIORITY: i64 = 10;
+/// Shortest runtime of a deadline task: 1 << DL_SCALE ns, in whole µs.
+const MIN_DL_RUNTIME_US: u64 = 2;
+/// `sched_deadline_period_min_us` and `_max_us`.
+const DL_PERIOD_US: (u64, u64) = (100, 1 << 22);
+/// A slice that a task asks for itself is between these (kernel/sched/syscalls.c:__setparam_fair
+/// would move others to the nearest).
+const SLICE_US: (u64, u64) = (100, 100_000);
+
+/// What a task's or phase's own keys say about its class, not yet settled.
+#[derive(Default)]
+pub(super) struct Said {
+    policy: Option<(Kind, Range)>,
+    priority: Option<(i64, Range)>,
+    runtime: Option<(Span, Range)>,
+    period: Option<(Span, Range)>,
+    deadline: Option<(Span, Range)>,
+    reclaim: Option<(bool, Range)>,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        KINDS.iter().find(|(_, k)| *k == self).map_or("SCHED_OTHER", |(name, _)| name)
+    }
+}
+
+impl Said {
+    fn is_empty(&self) -> bool {
+        self.policy.is_none() && self.priority.is_none() && self.of_deadline().is_none()
+    }
+
+    /// Where the first of the `dl-` keys is written, with its name.
+    fn of_deadline(&self) -> Option<(&'static str, Range)> {
+        let at = |v: &Option<(Span, Range)>| v.map(|(_, at)| at);
+        at(&self.runtime)
+            .map(|at| ("dl-runtime", at))
+            .or(at(&self.period).map(|at| ("dl-period", at)))
+            .or(at(&self.deadline).map(|at| ("dl-deadline", at)))
+            .or(self.reclaim.map(|(_, at)| ("dl-reclaim", at)))
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// The policy that a `policy` or `default_policy` names.
+    pub(super) fn policy(&self, prop: &ObjectProp<'a>, what: &str) -> Result<Kind, InputError> {
+        let found = self.string(prop, what)?;
+        KINDS.iter().find(|(name, _)| *name == found).map(|(_, kind)| *kind).ok_or_else(|| {
+            let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+            let text = format!(
+                "{what}: `{}` is {}: no such policy, wanted {}",
+                prop.name.as_str(),
+                one_line(found),
+                names.join(", ")
+            );
+            let e = self.error(&prop.value, text);
+            match nearest(found, &names) {
+                Some(name) => e.hint(format!("did you mean `{name}`?")),
+                None => e,
+            }
+        })
+    }
+
+    /// One of the keys of [`Said`].
+    pub(super) fn say(
+        &self,
+        key: &str,
+        prop: &ObjectProp<'a>,
+        what: &str,
+        said: &mut Said,
+    ) -> Result<(), InputError> {
+        let at = prop.value.range();
+        let span = || -> Result<(Span, Range), InputError> {
+            let us = self.whole(&prop.value, key, what, 1..=MAX_US, " µs")?;
+            Ok((Span::from_us(us as u64), at))
+        };
+        match key {
+            "policy" => said.policy = Some((self.policy(prop, what)?, at)),
+            "priority" => said.priority = Some((self.int(prop, what, -20..=99)?, at)),
+            "dl-runtime" => said.runtime = Some(span()?),
+            "dl-period" => said.period = Some(span()?),
+            "dl-deadline" => said.deadline = Some(span()?),
+            _ => match &prop.value {
+                Value::BooleanLit(b) => said.reclaim = Some((b.value, at)),
+                other => return Err(self.wrong(prop, what, other, "true or false")),
+            },
+        }
+        Ok(())
+    }
+
+    /// What a task and its phases say, put into their attributes; `default`: `default_policy`.
+    ///
+    /// Errors: parameters that the policy in force has not or does not take; a phase whose
+    /// priority would mean different things in the first round and when the loop comes round.
+    pub(super) fn settle(
+        &self,
+        (default, repeat, at_task): (Kind, Repeat, Range),
+        task: (&Said, &mut Attr, &str),
+        phases: &mut [(Said, &mut Attr, String)],
+    ) -> Result<(), InputError> {
+        let (said, attr, what) = task;
+        let begins = said.policy.map_or(default, |(kind, _)| kind);
+        let named = said.policy.is_some() || default != Kind::default();
+        if named || !said.is_empty() {
+            self.settle_one(said, begins, named, attr, (what, at_task))?;
+        }
+        let last = |from: Kind, phases: &[(Said, &mut Attr, String)]| {
+            phases.iter().rev().find_map(|(said, ..)| said.policy).map_or(from, |(kind, _)| kind)
+        };
+        let round = if repeat == Repeat::Times(1) { begins } else { last(begins, phases) };
+        let (mut first, mut later) = (begins, round);
+        for (said, attr, what) in phases {
+            if let Some((kind, _)) = said.policy {
+                (first, later) = (kind, kind);
+            }
+            if said.is_empty() {
+                continue;
+            }
+            if first != later {
+                let at = said.priority.map_or(said.of_deadline().map(|(_, at)| at), |p| Some(p.1));
+                let text = format!(
+                    "{what}: is under {} at first and under {} when the loop comes round, so that \
+                     this would mean two things; wanted a `policy` of its own",
+                    first.name(),
+                    later.name()
+                );
+                return Err(self.error(&at.unwrap_or(at_task), text));
+            }
+            self.settle_one(said, first, said.policy.is_some(), attr, (what, at_task))?;
+        }
+        Ok(())
+    }
+
+    /// `named`: the policy is set anew, and with it what is not said.
+    fn settle_one(
+        &self,
+        said: &Said,
+        kind: Kind,
+        named: bool,
+        attr: &mut Attr,
+        (what, at_task): (&str, Range),
+    ) -> Result<(), InputError> {
+        let name = kind.name();
+        if let (Some((key, at)), Kind::Idle | Kind::Fifo | Kind::Rr) = (said.of_deadline(), kind) {
+            let text = format!("{what}: `{key}` has no meaning under {name}");
+            return Err(self.error(&at, text).hint("it belongs to SCHED_DEADLINE"));
+        }
+        let within = |least: i64, most: i64| match said.priority {
+            Some((n, at)) if n < least || n > most => {
+                let wanted = match kind {
+                    Kind::Deadline => "0: deadlines decide".to_string(),
+                    Kind::Fifo | Kind::Rr => format!("a priority from {least} to {most}"),
+                    _ => format!("a nice value from {least} to {most}"),
+                };
+                Err(self
+                    .error(&at, format!("{what}: `priority` is {n} under {name}, wanted {wanted}")))
+            }
+            other => Ok(other.map(|(n, _)| n)),
+        };
+        attr.policy = match kind {
+            Kind::Other | Kind::Batch | Kind::Idle => {
+                attr.nice = within(-20, 19)?.or(named.then_some(0)).map(|n| n as i8);
+                let slice = self.slice(said, name, what)?;
+                (named || slice.is_some()).then_some(match kind {
+                    Kind::Other => Policy::Other { slice },
+                    Kind::Batch => Policy::Batch { slice },
+                    _ => Policy::Idle,
+                })
+            }
+            Kind::Fifo | Kind::Rr => {
+                let priority = within(1, 99)?.unwrap_or(DEFAULT_RT_PRIORITY) as u8;
+                Some(match kind {
+                    Kind::Fifo => Policy::Fifo { priority },
+                    _ => Policy::Rr { priority },
+                })
+            }
+            Kind::Deadline => {
+                within(0, 0)?;
+                Some(self.deadline(said, at_task, what)?)
+            }
+        };
+        Ok(())
+    }
+
+    /// The slice that a fair task asks for.
+    fn slice(&self, said: &Said, name: &str, what: &str) -> Result<Option<Span>, InputError> {
+        let others = Said { runtime: None, ..Said { reclaim: said.reclaim, ..Said::default() } };
+        let others = Said { period: said.period, deadline: said.deadline, ..others };
+        if let Some((key, at)) = others.of_deadline() {
+            let text = format!("{what}: `{key}` has no meaning under {name}");
+            return Err(self.error(&at, text).hint("it belongs to SCHED_DEADLINE"));
+        }
+        let Some((slice, at)) = said.runtime else { return Ok(None) };
+        let (least, most) = SLICE_US;
+        if slice < Span::from_us(least) || slice > Span::from_us(most) {
+            let found = slice.0 / 1000;
+            let text = format!(
+                "{what}: `dl-runtime` is {found}, wanted a slice of {least} to {most} µs under {name}"
+            );
+            return Err(self.error(&at, text));
+        }
+        Ok(Some(slice))
+    }
+
+    /// The parameters of a deadline task, such as the kernel takes.
+    fn deadline(&self, said: &Said, at_task: Range, what: &str) -> Result<Policy, InputError> {
+        let Some((runtime, at)) = said.runtime else {
+            let at = said.policy.map_or(said.of_deadline().map(|(_, at)| at), |p| Some(p.1));
+            let text = format!("{what}: SCHED_DEADLINE needs a `dl-runtime`");
+            return Err(self.error(&at.unwrap_or(at_task), text));
+        };
+        let (period, period_at) = said.period.unwrap_or((runtime, at));
+        let (deadline, deadline_at) = said.deadline.unwrap_or((period, period_at));
+        let us = |s: Span| s.0 / 1000;
+        let fault = if us(runtime) < MIN_DL_RUNTIME_US {
+            Some((
+                at,
+                format!("`dl-runtime` is {}, wanted at least {MIN_DL_RUNTIME_US} µs", us(runtime)),
+            ))
+        } else if us(period) < DL_PERIOD_US.0 || us(period) > DL_PERIOD_US.1 {
+            Some((
+                period_at,
+                format!(
+                    "a period of {} µs, wanted {} to {} µs (`dl-period`)",
+                    us(period),
+                    DL_PERIOD_US.0,
+                    DL_PERIOD_US.1
+                ),
+            ))
+        } else if deadline < runtime {
+            let text = format!(
+                "a runtime of {} µs does not fit before a deadline of {} µs",
+                us(runtime),
+                us(deadline)
+            );
+            Some((deadline_at, text))
+        } else if period < deadline {
+            let text = format!(
+                "a deadline of {} µs is after the end of a period of {} µs",
+                us(deadline),
+                us(period)
+            );
+            Some((deadline_at, text))
+        } else {
+            None
+        };
+        if let Some((at, text)) = fault {
+            return Err(self.error(&at, format!("{what}: {text}")));
+        }
+        let reclaim = said.reclaim.is_some_and(|(yes, _)| yes);
+        Ok(Policy::Deadline { runtime, deadline, period, reclaim })
+    }
+}
