@@ -333,7 +333,7 @@ pub(crate) struct Verify {
     /// A built-in platform or a platform file
     #[arg(long, short, value_name = "P", required_unless_present_any = ["all", "experiment", "mutants"])]
     pub(crate) platform: Option<String>,
-    /// The whole set of experiments, in both modes (some four minutes)
+    /// The whole set of experiments, in both modes, each from three start phases (some five minutes)
     #[arg(long, conflicts_with_all = ["workload", "platform", "experiment", "mutants"])]
     pub(crate) all: bool,
     /// Those of the set whose names begin so (`m1/ramp`); may be repeated
@@ -375,8 +375,9 @@ pub(crate) struct Verify {
     /// All six must hold
     #[arg(long, conflicts_with = "share")]
     pub(crate) strict: bool,
-    /// From N start phases on both sides: the medians of the time to the top OPP may be 5 % apart
-    #[arg(long, value_name = "N", conflicts_with_all = ["all", "experiment", "mutants"],
+    /// From N start phases on both sides: the medians of the time to the top OPP may be 5 % apart;
+    /// of the set, the median number of checks that hold counts [default there: 3]
+    #[arg(long, value_name = "N", conflicts_with = "mutants",
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) phases: Option<u32>,
     /// How to print the verdict

@@ -89,8 +89,10 @@ fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode
             return Err(InputError::new("--experiment", what).hint(known).into());
         }
     }
-    let recorded = record(vm, kernel, cases)?;
-    let release = recorded.first().map_or("", |r| release(&r.reference)).to_string();
+    let phases = if args.mutants { 1 } else { args.phases.unwrap_or(risetime_lab::SET_PHASES) };
+    let recorded = record(vm, kernel, cases, phases)?;
+    let first = recorded.first().and_then(|r| r.phases.first());
+    let release = first.map_or("", |(_, reference)| release(reference)).to_string();
     let reference = format!("Linux {release} in a virtual machine");
     if args.mutants {
         let caught = risetime_lab::catch(&recorded)?;
@@ -111,16 +113,15 @@ fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode
 }
 
 /// Each experiment on the real kernel, with a bar on standard error.
-fn record(vm: &Vm, kernel: Option<KernelRev>, cases: Vec<Case>) -> Result<Vec<Recorded>, Failure> {
-    let bar = ProgressBar::new(cases.len() as u64);
-    let mut recorded = Vec::new();
-    for case in cases {
-        bar.set_message(case.name.clone());
-        let experiment = case.experiment(kernel)?;
-        let reference = risetime_lab::record(vm, &experiment)?;
-        recorded.push(Recorded { case, experiment, reference });
-        bar.inc(1);
-    }
+fn record(
+    vm: &Vm,
+    kernel: Option<KernelRev>,
+    cases: Vec<Case>,
+    phases: u32,
+) -> Result<Vec<Recorded>, Failure> {
+    let bar = ProgressBar::new(cases.len() as u64 * u64::from(phases));
+    let recorded =
+        risetime_lab::record_set(vm, kernel, cases, phases, |n| bar.set_position(n as u64))?;
     bar.finish_and_clear();
     Ok(recorded)
 }

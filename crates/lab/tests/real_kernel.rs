@@ -1,25 +1,16 @@
 //! The simulator held against a stock kernel on a virtual SoC: needs `make vm`. Bands as `risetime
 //! verify` has them, for whichever kernel is the newest.
 
-use risetime_lab::{Case, Recorded, SET_SEED, catch, record, set, set_holds};
+use risetime_lab::{SET_PHASES, SET_SEED, catch, record_set, set, set_holds};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
 
-/// The set, each on a real kernel.
-fn recorded() -> Vec<Recorded> {
-    let (vm, kernel) =
-        Vm::find(&Cache::from_env().unwrap(), None).unwrap_or_else(|e| panic!("{e}"));
-    let run = |case: Case| {
-        let experiment = case.experiment(kernel.rev()).unwrap_or_else(|e| panic!("{e}"));
-        let reference = record(&vm, &experiment).unwrap_or_else(|e| panic!("{}: {e}", case.name));
-        Recorded { case, experiment, reference }
-    };
-    set(SET_SEED).into_iter().map(run).collect()
-}
-
 #[test]
 fn real_kernel_agrees_and_tells_wrong_simulators_apart() {
-    let recorded = recorded();
+    let (vm, kernel) =
+        Vm::find(&Cache::from_env().unwrap(), None).unwrap_or_else(|e| panic!("{e}"));
+    let recorded = record_set(&vm, kernel.rev(), set(SET_SEED), SET_PHASES, |_| ())
+        .unwrap_or_else(|e| panic!("{e}"));
     let judged: Vec<_> = recorded.iter().map(|r| r.judge().unwrap()).collect();
     let failing: Vec<_> = judged.iter().filter(|j| !j.holds()).collect();
     assert!(set_holds(&judged), "{failing:#?}");

@@ -132,7 +132,9 @@ pub fn verify_phases(experiment: &str, release: &str, mode: Mode, phased: &Phase
 /// The set of experiments, judged, for a program; `holds` if each one and nine tenths of all
 /// checks do.
 pub fn verify_set(release: &str, set: &[Judged], holds: bool) -> String {
-    let checks = |c: &Comparison| -> Value { c.checks.iter().map(check).collect() };
+    let checks = |phases: &[Comparison]| -> Value {
+        phases.iter().map(|c| c.checks.iter().map(check).collect::<Value>()).collect()
+    };
     let experiments: Vec<Value> = set
         .iter()
         .map(|j| {

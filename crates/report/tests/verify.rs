@@ -75,10 +75,10 @@ fn pages(width: usize) -> String {
         name: name.into(),
         settings: "+rate_limit_us=10000".into(),
         wanted: 4,
-        given: comparison(Mode::Given, given),
-        free: comparison(Mode::Free, free),
+        given: (0..3).map(|_| comparison(Mode::Given, given)).collect(),
+        free: (0..3usize).map(|k| comparison(Mode::Free, free + k - 1)).collect(),
     };
-    let set = [judged("m1/ramp-cold", 6, 6), judged("laptop4/drawn-10", 5, 2)];
+    let set = [judged("m1/ramp-cold", 6, 5), judged("laptop4/drawn-10", 5, 2)];
     let caught = |by: bool| Caught {
         name: if by { "half-life-30" } else { "no-nohz-kick" },
         about: "PELT forgets half in 30 periods, not in 32",

@@ -13,8 +13,8 @@ mod mutants;
 mod reference;
 mod set;
 
-pub use mutants::{Recorded, catch};
-pub use set::{Case, SET_SEED, set, set_holds};
+pub use mutants::catch;
+pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set, set_holds};
 
 use crate::phases::phase_span;
 use crate::run::record;
@@ -73,12 +73,7 @@ pub fn verify_phases(
     let mut phased = Phased { phases: Vec::new(), wanted };
     let (mut tick, mut release) = (experiment.platform.tick(), String::new());
     for k in 0..n {
-        let phase = phase_span(tick, k);
-        let one = Experiment {
-            phase: experiment.phase + phase,
-            duration: experiment.duration + phase,
-            ..experiment.clone()
-        };
+        let one = from_phase(experiment, tick, k);
         let trace = record(reference, &one)?;
         let found = verify(&one, &trace, mode)?;
         if let Some(header) = trace.header() {
@@ -94,6 +89,16 @@ pub fn verify_phases(
         progress(k + 1);
     }
     Ok((phased, release))
+}
+
+/// `experiment` from start phase `k` of a kernel with this tick: as long, and that much later.
+fn from_phase(experiment: &Experiment, tick: Span, k: u32) -> Experiment {
+    let phase = phase_span(tick, k);
+    Experiment {
+        phase: experiment.phase + phase,
+        duration: experiment.duration + phase,
+        ..experiment.clone()
+    }
 }
 
 /// The same with a simulator that has one mechanism broken.

@@ -3,62 +3,37 @@
 //! A mutant is caught by a check that the true simulator passes and the mutant fails, in the same
 //! experiment and mode. One that nothing tells apart is equivalent, as far as the set goes.
 
-use super::{Case, Verification, verify, verify_with};
-use risetime_analysis::verify::{Caught, Check, Judged, Mode};
-use risetime_model::Experiment;
+use super::{Recorded, Verification, verify, verify_with};
+use risetime_analysis::verify::{Caught, Check, Mode};
 use risetime_sim::mutant::MUTANTS;
-use risetime_trace::{Memory, RunError};
+use risetime_trace::RunError;
 
-/// One experiment of the set with its reference.
-#[derive(Clone, Debug)]
-pub struct Recorded {
-    /// Which.
-    pub case: Case,
-    /// As it was run.
-    pub experiment: Experiment,
-    /// What the reference did.
-    pub reference: Memory,
-}
-
-impl Recorded {
-    /// The simulator held against the reference in both modes.
-    ///
-    /// Errors: the simulator's.
-    pub fn judge(&self) -> Result<Judged, RunError> {
-        let held = |mode| verify(&self.experiment, &self.reference, mode).map(|v| v.comparison);
-        Ok(Judged {
-            name: self.case.name.clone(),
-            settings: self.case.settings.clone(),
-            wanted: self.case.wanted,
-            given: held(Mode::Given)?,
-            free: held(Mode::Free)?,
-        })
-    }
-}
-
-/// Lets every mutant run every experiment, and says what exposes it: the check that is furthest
+/// Lets every mutant run every experiment from its first start phase, and says what exposes it: the check that is furthest
 /// outside its band.
 ///
 /// Errors: the simulator's.
 pub fn catch(set: &[Recorded]) -> Result<Vec<Caught>, RunError> {
     let mut truth = Vec::new();
     for r in set {
-        for mode in [Mode::Given, Mode::Free] {
-            truth.push((r, mode, verify(&r.experiment, &r.reference, mode)?));
+        for (experiment, reference) in r.phases.iter().take(1) {
+            for mode in [Mode::Given, Mode::Free] {
+                let right = verify(experiment, reference, mode)?;
+                truth.push((&r.case.name, experiment, reference, mode, right));
+            }
         }
     }
     let caught = |&(mutant, name, about): &(_, &'static str, &'static str)| {
         let mut found = Caught { name, about, by: None, failed: 0 };
         let mut most = 0.0;
-        for (r, mode, right) in &truth {
+        for (experiment_name, experiment, reference, mode, right) in &truth {
             // One that never comes to the start fails every check.
-            let wrong = verify_with(&r.experiment, &r.reference, *mode, Some(mutant)).ok();
+            let wrong = verify_with(experiment, reference, *mode, Some(mutant)).ok();
             for check in newly_failed(right, wrong.as_ref()) {
                 found.failed += 1;
                 let far = check.excess() / check.band.max(1.0);
                 if found.by.is_none() || far > most {
                     most = far;
-                    found.by = Some((r.case.name.clone(), *mode, check));
+                    found.by = Some((experiment_name.to_string(), *mode, check));
                 }
             }
         }

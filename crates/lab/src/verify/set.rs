@@ -9,20 +9,28 @@
 //! Each states how many of the six checks must hold. The workloads are rt-app's JSON, so that any
 //! of them can be copied into a file and run by itself.
 
+use super::{from_phase, verify};
 use crate::Request;
-use risetime_analysis::verify::{Comparison, Judged};
+use crate::parallel::parallel;
+use crate::run::record;
+use risetime_analysis::verify::{Comparison, Judged, Mode};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::{Experiment, InputError, Workload};
+use risetime_trace::{Backend, Memory, RunError};
 use std::sync::Arc;
 
 /// From which the second half is drawn, unless another seed is asked for. Seeds 1 and 2 were looked
 /// at while the simulator was mended, this one only after that.
 pub const SET_SEED: u64 = 3;
 
-/// Whether the set holds: every experiment as many checks as it must, and nine tenths of all.
+/// From so many start phases each experiment is run, unless asked for otherwise.
+pub const SET_PHASES: u32 = 3;
+
+/// Whether the set holds: every experiment as many checks as it must in the median start phase, and
+/// nine tenths of all.
 pub fn set_holds(set: &[Judged]) -> bool {
-    let both = || set.iter().flat_map(|j| [&j.given, &j.free]);
+    let both = || set.iter().flat_map(Judged::all);
     let held: usize = both().map(Comparison::held).sum();
     let all: usize = both().map(|c| c.checks.len()).sum();
     set.iter().all(Judged::holds) && 10 * held >= 9 * all
@@ -69,6 +77,56 @@ impl Case {
         let experiment = experiments.remove(0);
         Ok(Experiment { workload: Arc::new(workload), ..experiment })
     }
+}
+
+/// One experiment of the set with its references.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Which.
+    pub case: Case,
+    /// As it was run from each start phase, and what the reference did.
+    pub phases: Vec<(Experiment, Memory)>,
+}
+
+impl Recorded {
+    /// The simulator held against the reference in both modes.
+    ///
+    /// Errors: the simulator's.
+    pub fn judge(&self) -> Result<Judged, RunError> {
+        let held = |mode| -> Result<Vec<Comparison>, RunError> {
+            self.phases.iter().map(|(e, was)| Ok(verify(e, was, mode)?.comparison)).collect()
+        };
+        Ok(Judged {
+            name: self.case.name.clone(),
+            settings: self.case.settings.clone(),
+            wanted: self.case.wanted,
+            given: held(Mode::Given)?,
+            free: held(Mode::Free)?,
+        })
+    }
+}
+
+/// Runs every case on `reference`, a kernel of generation `rev`, from `phases` start phases, on all
+/// cores. `progress` hears how many runs are done.
+///
+/// Errors: the reference's.
+pub fn record_set(
+    reference: &(dyn Backend + Sync),
+    rev: Option<KernelRev>,
+    cases: Vec<Case>,
+    phases: u32,
+    progress: impl FnMut(usize),
+) -> Result<Vec<Recorded>, RunError> {
+    let each = phases.max(1) as usize;
+    let runs = parallel(cases.len() * each, progress, |i| -> Result<_, RunError> {
+        let experiment = cases[i / each].experiment(rev)?;
+        let experiment = from_phase(&experiment, experiment.platform.tick(), (i % each) as u32);
+        let trace = record(reference, &experiment)?;
+        Ok((experiment, trace))
+    })?;
+    let mut runs = runs.into_iter();
+    let of = |case| Recorded { case, phases: runs.by_ref().take(each).collect() };
+    Ok(cases.into_iter().map(of).collect())
 }
 
 /// A ramp after naps: `run` µs of work before each of `naps` sleeps of `sleep` µs.

@@ -13,7 +13,9 @@ use super::Style;
 use super::page::{Ink, Page, Table};
 use super::plot::{Curve as Drawn, Plot};
 use crate::words::one;
-use risetime_analysis::verify::{Caught, Check, Comparison, Curve, Judged, Mode, Phased};
+use risetime_analysis::verify::{
+    Caught, Check, Comparison, Curve, Judged, Mode, Phased, median_held,
+};
 use risetime_kernel::units::Span;
 
 /// Rows of the picture.
@@ -116,11 +118,19 @@ pub fn verify_phases(
 /// The set of experiments: who holds how many checks, and what fails.
 pub fn verify_set(reference: &str, set: &[Judged], holds: bool, style: &Style) -> String {
     let mut page = Page::new(style);
-    page.hanging("", Ink::Title, &format!("{} experiments · {reference}", set.len()));
+    let phases = set.first().map_or(1, |j| j.given.len());
+    let each = if phases == 1 { String::new() } else { format!(" · {phases} start phases each") };
+    page.hanging("", Ink::Title, &format!("{} experiments · {reference}{each}", set.len()));
     page.blank();
     let mut table = Table::new(["experiment", "given", "free", "wanted", ""]);
     for j in set {
-        let of = |c: &Comparison| format!("{}/{}", c.held(), c.checks.len());
+        let of = |c: &[Comparison]| {
+            let held = || c.iter().map(Comparison::held);
+            let (low, high) = (held().min().unwrap_or(0), held().max().unwrap_or(0));
+            let checks = c.first().map_or(0, |c| c.checks.len());
+            let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
+            format!("{}/{checks}{range}", median_held(c))
+        };
         let verdict = if j.holds() { "holds" } else { "FAILS" };
         let wanted = format!("{}", j.wanted);
         table.row([j.name.clone(), of(&j.given), of(&j.free), wanted, verdict.to_string()]);
@@ -128,15 +138,16 @@ pub fn verify_set(reference: &str, set: &[Judged], holds: bool, style: &Style) -
     page.table(0, &table);
     page.blank();
     for j in set {
-        for c in [&j.given, &j.free] {
+        for (k, c) in j.given.iter().enumerate().chain(j.free.iter().enumerate()) {
             for check in c.checks.iter().filter(|c| !c.holds) {
-                let label = format!("{}, {}, {}: ", j.name, c.mode.as_str(), check.name);
+                let phase = if phases == 1 { String::new() } else { format!(", phase {k}") };
+                let label = format!("{}, {}{phase}, {}: ", j.name, c.mode.as_str(), check.name);
                 page.hanging(&label, Ink::Dim, &check.why);
             }
         }
     }
     page.blank();
-    let both = || set.iter().flat_map(|j| [&j.given, &j.free]);
+    let both = || set.iter().flat_map(Judged::all);
     let held: usize = both().map(Comparison::held).sum();
     let all: usize = both().map(|c| c.checks.len()).sum();
     let share = 100.0 * held as f64 / all.max(1) as f64;
