@@ -67,14 +67,18 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 8] = [
+    const ALL: [(&str, &str); 12] = [
+        ("audio", include_str!("../../../workloads/audio.json")),
+        ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
         ("periodic", include_str!("../../../workloads/periodic.json")),
         ("periodic-2in10", include_str!("../../../workloads/periodic-2in10.json")),
         ("periodic-crowd", include_str!("../../../workloads/periodic-crowd.json")),
+        ("phone", include_str!("../../../workloads/phone.json")),
         ("rampup", include_str!("../../../workloads/rampup.json")),
         ("rampup-beside", include_str!("../../../workloads/rampup-beside.json")),
         ("rampup-visited", include_str!("../../../workloads/rampup-visited.json")),
+        ("server", include_str!("../../../workloads/server.json")),
         ("spinners", include_str!("../../../workloads/spinners.json")),
     ];
     ALL.iter()

@@ -109,11 +109,11 @@ fn hold_workload(w: &Workload) {
     assert!((1..=workload::MAX_TASKS).contains(&w.tasks.len()));
     let names: BTreeSet<&str> = w.tasks.iter().map(|t| t.comm.as_str()).collect();
     assert_eq!(names.len(), w.tasks.len(), "names are distinct");
-    let takes = |e: &Event| match e {
-        Event::Run(t) | Event::Runtime(t) | Event::Sleep(t) => t.0 > 0,
-        Event::Timer { period, .. } => period.0 > 0,
+    let takes = |repeat: Repeat, e: &Event| match repeat {
+        Repeat::Forever => e.takes_time(),
+        Repeat::Times(_) => e.acts(),
     };
-    for t in &w.tasks {
+    for t in w.tasks.iter().chain(&w.forked) {
         let (mut min, mut max) = (0, 1024);
         for a in std::iter::once(&t.attr).chain(t.phases.iter().map(|p| &p.attr)) {
             min = a.uclamp_min.map_or(min, |u| u.0);
@@ -123,10 +123,10 @@ fn hold_workload(w: &Workload) {
         assert!(!t.phases.is_empty());
         for p in &t.phases {
             assert!(!p.events.is_empty());
-            assert!(p.repeat == Repeat::Times(1) || p.events.iter().any(takes));
+            assert!(p.repeat == Repeat::Times(1) || p.events.iter().any(|e| takes(p.repeat, e)));
         }
         let events = || t.phases.iter().flat_map(|p| &p.events);
-        assert!(t.repeat == Repeat::Times(1) || events().any(takes));
+        assert!(t.repeat == Repeat::Times(1) || events().any(|e| takes(t.repeat, e)));
         assert!(
             t.repeat != Repeat::Times(0) && t.phases.iter().all(|p| p.repeat != Repeat::Times(0))
         );

@@ -10,6 +10,7 @@ use crate::machine::{
 use crate::program::Program;
 use crate::queue::{Ev, Queue};
 use crate::series::{self, CpuSeries, Series};
+use crate::together::Together;
 use crate::topology::sched_domains;
 use crate::{Counterfactual, governor, placement};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
@@ -92,7 +93,9 @@ pub(crate) fn engine<'a>(
             InputError::new("uclamp_min", format!("{min} is above uclamp_max, {max}")).into()
         );
     }
-    let specs: Arc<[TaskSpec]> = workload.tasks.into();
+    let together = Together::new(&workload);
+    let started = workload.tasks.len();
+    let specs: Arc<[TaskSpec]> = workload.tasks.into_iter().chain(workload.forked).collect();
     let mut machine = machine(e, governor.name == "schedutil");
     (machine.without, machine.explained) = (other.without, other.task);
     let governors = (0..e.platform.domains.len())
@@ -125,7 +128,7 @@ pub(crate) fn engine<'a>(
         parent_cpu: CpuId(0),
         forced_clamps: clamps,
         grid_first: None,
-        entered: Vec::new(),
+        together,
         image: None,
         started: Instant(0),
         given: None,
@@ -134,7 +137,7 @@ pub(crate) fn engine<'a>(
         changes: Vec::new(),
         stuck: None,
     };
-    add_tasks(&mut engine, &specs, e.phase);
+    add_tasks(&mut engine, &specs, started, e.phase);
     add_kthreads(&mut engine);
     Ok(engine)
 }
@@ -285,8 +288,8 @@ fn idle_states(d: &Domain) -> Vec<IdleState> {
 }
 
 /// The workload's tasks, to be created `phase` plus their own delay after time 0.
-fn add_tasks(engine: &mut Engine<'_>, specs: &Arc<[TaskSpec]>, phase: Span) {
-    for (i, spec) in specs.iter().enumerate() {
+fn add_tasks(engine: &mut Engine<'_>, specs: &Arc<[TaskSpec]>, started: usize, phase: Span) {
+    for (i, spec) in specs.iter().take(started).enumerate() {
         let task = TaskId(i as u32);
         let role = Role::User(Program::new(Arc::clone(specs), i));
         push_task(engine, spec.comm.as_str().into(), role);

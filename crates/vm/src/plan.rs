@@ -297,7 +297,8 @@ fn event(e: &workload::Event) -> Event {
         workload::Event::Run(s) => Event::Run(s.0),
         workload::Event::Runtime(s) => Event::Runtime(s.0),
         workload::Event::Sleep(s) => Event::Sleep(s.0),
-        workload::Event::Timer { timer, period } => Event::Timer(timer, period.0),
+        workload::Event::Timer { timer, period } => Event::Timer(timer.index, period.0),
+        _ => Event::Run(0),
     }
 }
 

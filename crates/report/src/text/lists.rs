@@ -227,12 +227,15 @@ pub fn workload(w: &Workload, style: &Style) -> String {
     }
     page.paragraph(0, Ink::Plain, &facts.join(", "));
     for t in w.tasks.iter().take(LIST) {
-        task(&mut page, t);
+        task(&mut page, t, &t.comm, w);
     }
     if w.tasks.len() > LIST {
         page.blank();
         let text = format!("… {} of {} tasks more", w.tasks.len() - LIST, w.tasks.len());
         page.line(Line::new().ink(Ink::Dim, text));
+    }
+    for t in w.forked.iter().take(LIST) {
+        task(&mut page, t, &format!("{} (forked)", t.comm), w);
     }
     if !w.without_effect.is_empty() {
         page.rule("Without effect here");
@@ -243,8 +246,8 @@ pub fn workload(w: &Workload, style: &Style) -> String {
     page.finish()
 }
 
-fn task(page: &mut Page<'_>, t: &TaskSpec) {
-    page.rule(&t.comm);
+fn task(page: &mut Page<'_>, t: &TaskSpec, title: &str, w: &Workload) {
+    page.rule(title);
     let mut facts = attributes(&t.attr);
     if t.delay.0 > 0 {
         facts.push(format!("starts after {} ms", words::one(t.delay.as_ms())));
@@ -256,7 +259,7 @@ fn task(page: &mut Page<'_>, t: &TaskSpec) {
         page.paragraph(0, Ink::Dim, &facts.join(", "));
     }
     for p in t.phases.iter().take(LIST) {
-        phase(page, p);
+        phase(page, p, w);
     }
     if t.phases.len() > LIST {
         let text = format!("… {} of {} phases more", t.phases.len() - LIST, t.phases.len());
@@ -264,8 +267,8 @@ fn task(page: &mut Page<'_>, t: &TaskSpec) {
     }
 }
 
-fn phase(page: &mut Page<'_>, p: &Phase) {
-    let mut events: Vec<String> = p.events.iter().take(LIST).map(event).collect();
+fn phase(page: &mut Page<'_>, p: &Phase, w: &Workload) {
+    let mut events: Vec<String> = p.events.iter().take(LIST).map(|e| event(e, w)).collect();
     if p.events.len() > LIST {
         events.push(format!("… {} more", p.events.len() - LIST));
     }
@@ -289,7 +292,8 @@ fn times(r: Repeat) -> String {
     }
 }
 
-fn event(e: &Event) -> String {
+fn event(e: &Event, w: &Workload) -> String {
+    let o = &w.objects;
     let span = |s: risetime_kernel::units::Span| match s.0 {
         ns if ns >= 1_000_000 => format!("{} ms", trimmed(ns, 1_000_000)),
         ns => format!("{} µs", trimmed(ns, 1000)),
@@ -298,8 +302,45 @@ fn event(e: &Event) -> String {
         Event::Run(s) => format!("run {}", span(*s)),
         Event::Runtime(s) => format!("run for {}", span(*s)),
         Event::Sleep(s) => format!("sleep {}", span(*s)),
-        Event::Timer { timer, period } => format!("wait for timer {timer} of {}", span(*period)),
+        Event::Timer { timer, period } => {
+            let which = match timer.shared {
+                true => format!("\"{}\"", name(&o.timers, timer.index)),
+                false => timer.index.to_string(),
+            };
+            let mode = if timer.absolute { ", absolute" } else { "" };
+            format!("wait for timer {which} of {}{mode}", span(*period))
+        }
+        Event::Busy(s) => format!("write for {}", span(*s)),
+        Event::Yield => "yield".into(),
+        Event::Lock(m) => format!("lock {}", name(&o.mutexes, *m)),
+        Event::Unlock(m) => format!("unlock {}", name(&o.mutexes, *m)),
+        Event::Wait { cond, mutex } => {
+            format!("wait for {} with {}", name(&o.conds, *cond), name(&o.mutexes, *mutex))
+        }
+        Event::Signal(c) => format!("signal {}", name(&o.conds, *c)),
+        Event::Broadcast(c) => format!("broadcast {}", name(&o.conds, *c)),
+        Event::Barrier(b) => {
+            let barrier = o.barriers.get(*b as usize);
+            barrier.map_or_else(String::new, |b| {
+                format!("barrier {} of {}", one_word(&b.name), b.users)
+            })
+        }
+        Event::SemWait(s) => format!("take from {}", name(&o.semaphores, *s)),
+        Event::SemPost(s) => format!("give to {}", name(&o.semaphores, *s)),
+        Event::Fork(f) => {
+            let forked = w.forked.get(*f as usize);
+            format!("fork {}", forked.map_or("", |t| t.comm.as_str()))
+        }
     }
+}
+
+/// The name of an object of the workload, which may hold anything.
+fn name(list: &[String], index: u32) -> String {
+    list.get(index as usize).map_or_else(String::new, |name| one_word(name))
+}
+
+fn one_word(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(40).collect()
 }
 
 /// `n / unit` exactly, without zeros at its end.
