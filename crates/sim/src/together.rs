@@ -14,7 +14,7 @@
 //!
 //! A task that is woken while it is still on its CPU is queued when it has left it (`p->on_cpu`).
 //!
-//! A forked task is placed with its parent's nice value, clamps and affinity. It takes on its own as
+//! A forked task is placed with its parent's policy, nice value, clamps and affinity. It takes on its own as
 //! its first act, except affinity and clamps that the file does not give. Its timers count from when it begins to
 //! run, and its `delay` from the fork, where rt-app counts both from the start of all.
 //!
@@ -30,7 +30,7 @@ use crate::sync::{Did, Objects, Wait};
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::Workload;
-use risetime_model::workload::{Event, MAX_FORKS, Timer};
+use risetime_model::workload::{Event, MAX_FORKS, Policy, Timer};
 
 /// What tasks do with each other.
 #[derive(Default)]
@@ -217,6 +217,7 @@ impl Engine<'_> {
         }
         let Role::User(program) = &self.m.task(task).role else { return true };
         let mut attr = program.spec().attr.clone();
+        attr.policy = attr.policy.or(Some(Policy::Other { slice: None }));
         attr.nice = attr.nice.or(Some(0));
         self.set_attr(task, &attr);
         self.m.cpu(cpu).curr == Some(task)

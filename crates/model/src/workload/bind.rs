@@ -56,7 +56,7 @@ impl Workload {
     /// Errors: names the first task that has one.
     pub fn only_other(&self) -> Result<(), InputError> {
         let other = |a: &Attr| a.policy.filter(|p| *p != Policy::Other { slice: None });
-        for task in &self.tasks {
+        for task in self.tasks.iter().chain(&self.forked) {
             let attrs = std::iter::once(&task.attr).chain(task.phases.iter().map(|p| &p.attr));
             if let Some(policy) = attrs.filter_map(other).next() {
                 return Err(InputError::new(
