@@ -11,7 +11,7 @@ use crate::program::Program;
 use crate::queue::{Ev, Queue};
 use crate::series::{self, CpuSeries, Series};
 use crate::together::Together;
-use crate::topology::sched_domains;
+use crate::topology::{SchedDomains, sched_domains};
 use crate::{Counterfactual, governor, placement};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::eevdf::{CfsRq, Entity, Features, LoadWeight, Tunables};
@@ -151,11 +151,16 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         base_slice_ns: e.settings.int("base_slice_ns").unwrap_or(700_000).max(1) as u64,
         ..Tunables::of(rev, platform.nr_cpus() as u32, platform.hz)
     };
+    let online = CpuSet::first(platform.nr_cpus());
+    let SchedDomains { of, places, shared, nr_groups, smt, cluster, asym_cpucap } =
+        sched_domains(platform, &capacity, rev, &online);
+    let of_cpu = of.into_iter().zip(places);
     let of_domain: Vec<CpuSeries> =
         platform.domains.iter().map(|d| CpuSeries::of(platform, d, &e.settings)).collect();
     let cpus: Vec<Cpu> = platform
         .cpus()
-        .map(|cpu| Cpu {
+        .zip(of_cpu)
+        .map(|(cpu, (sched_domains, place))| Cpu {
             domain: domain_index(platform, cpu),
             series: of_domain[domain_index(platform, cpu)].clone(),
             capacity: capacity[cpu.index()],
@@ -180,7 +185,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             tick_stopped: true,
             menu: MenuDevice::default(),
             misfit_task_load: 0,
-            sched_domains: sched_domains(platform, &capacity, cpu),
+            sched_domains,
+            place,
             next_balance: 0,
             nohz_kick: NohzKick::default(),
             has_blocked_load: false,
@@ -189,7 +195,6 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         })
         .collect();
     let domains: Vec<FreqDomain> = platform.domains.iter().map(|d| freq_domain(e, d)).collect();
-    let asym = capacity.iter().any(|c| *c != capacity[0]);
     let known_power = domains.iter().all(|d| !d.em.is_empty());
     Machine {
         platform: Arc::clone(platform),
@@ -202,12 +207,18 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         root: RootDomain {
             overutilized: false,
             overloaded: false,
-            energy_aware: asym
+            // Threads of a core keep it off (`sched_is_eas_possible`).
+            energy_aware: asym_cpucap
+                && !smt
                 && schedutil
                 && known_power
                 && e.settings.int("sched_energy_aware") != Some(0),
-            asym_cpucap: asym,
-            idle_cpus: CpuSet::first(platform.nr_cpus()),
+            asym_cpucap,
+            smt,
+            cluster,
+            shared,
+            group_imbalance: vec![false; nr_groups],
+            idle_cpus: online,
             has_blocked: false,
             needs_update: false,
             next_balance: 0,

@@ -136,8 +136,9 @@ pub fn platform(p: &Platform, style: &Style) -> String {
     page.paragraph(0, Ink::Plain, &p.about);
     let text = format!("{} CPUs, {} frequency domains, HZ={}", p.nr_cpus(), p.domains.len(), p.hz);
     page.paragraph(0, Ink::Plain, &text);
-    for d in &p.domains {
-        domain(&mut page, d);
+    topology(&mut page, p);
+    for run in p.alike() {
+        domain(&mut page, &p.domains[run]);
     }
     if !p.sources.is_empty() {
         page.rule("Sources");
@@ -148,10 +149,45 @@ pub fn platform(p: &Platform, style: &Style) -> String {
     page.finish()
 }
 
-fn domain(page: &mut Page<'_>, d: &Domain) {
-    page.rule(&format!("CPU{}", cpu_ranges(&d.cpus)));
+/// Who shares cores, closer caches and nodes; nothing on a machine without.
+fn topology(page: &mut Page<'_>, p: &Platform) {
+    let t = &p.topology;
+    let mut said = Vec::new();
+    if let Some(core) = t.cores.first() {
+        let cpus: usize = t.cores.iter().map(Vec::len).sum();
+        let beside = p.nr_cpus() - cpus;
+        let alone = if beside > 0 { format!(", {beside} cores of one") } else { String::new() };
+        said.push(format!("{} cores of {} threads{alone}", t.cores.len(), core.len()));
+    }
+    if let Some(l2) = t.l2.first() {
+        said.push(format!("{} groups of {} that share an L2", t.l2.len(), l2.len()));
+    }
+    if t.smt() || !t.l2.is_empty() || !t.nodes.is_empty() {
+        let caches = p.caches().iter().filter(|c| !c.is_empty()).count();
+        said.push(format!("{caches} last-level cache{}", if caches == 1 { "" } else { "s" }));
+    }
+    if t.nodes.len() > 1 {
+        let far = t.distance.iter().flatten().max().copied().unwrap_or(0);
+        said.push(format!("{} nodes, distance up to {far}", t.nodes.len()));
+    }
+    if !said.is_empty() {
+        page.paragraph(0, Ink::Plain, &said.join("; "));
+    }
+}
+
+/// A run of domains that differ in nothing but CPUs and cache.
+fn domain(page: &mut Page<'_>, run: &[Domain]) {
+    let Some(d) = run.first() else { return };
+    let mut cpus: Vec<_> = run.iter().flat_map(|d| d.cpus.iter().copied()).collect();
+    cpus.sort();
+    page.rule(&format!("CPU{}", cpu_ranges(&cpus)));
     let switch = if d.fast_switch { "fast switch" } else { "slow switch through a kthread" };
-    let mut text = format!("capacity {}, cluster {}, {switch}", d.capacity.0, d.cluster);
+    let cluster = match run {
+        [d] => format!("cluster {}", d.cluster),
+        _ if d.cpus.len() == 1 => format!("{} frequency domains of one CPU each", run.len()),
+        _ => format!("{} frequency domains of {} CPUs each", run.len(), d.cpus.len()),
+    };
+    let mut text = format!("capacity {}, {cluster}, {switch}", d.capacity.0);
     if let Some(us) = d.transition_delay_us {
         text += &format!(", the driver asks for {us} µs between changes");
     }

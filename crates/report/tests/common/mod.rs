@@ -357,6 +357,7 @@ pub(crate) fn platform() -> Platform {
         about: "A made-up board".into(),
         hz: 250,
         domains: vec![little, big],
+        topology: Default::default(),
         sources: [("opp".to_string(), "estimate".to_string())].into(),
     }
 }

@@ -131,6 +131,7 @@ pub(super) fn platforms() -> impl Strategy<Value = Platform> {
             about: String::new(),
             hz,
             domains,
+            topology: Default::default(),
             sources: sources.into(),
         }
     })
