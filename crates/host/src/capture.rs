@@ -18,7 +18,7 @@ use crate::probe::{Cpu, CpufreqPolicy, ETERNAL, Machine};
 use crate::root::{Root, format_cpu_list};
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span};
 use risetime_model::Platform;
-use risetime_model::platform::{Domain, IdleState, Opp};
+use risetime_model::platform::{Domain, IdleState, Opp, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What [`capture`] makes.
@@ -92,7 +92,15 @@ impl Draft<'_> {
             "{} (captured under Linux {kernel})",
             if product.is_empty() { "this machine" } else { product }
         );
-        Platform { name: file_name(product), about, hz, domains, sources: BTreeMap::new() }
+        let topology = Topology::default();
+        Platform {
+            name: file_name(product),
+            about,
+            hz,
+            domains,
+            topology,
+            sources: BTreeMap::new(),
+        }
     }
 
     /// The CPUs of each domain with their policy. A policy whose CPUs differ in capacity or

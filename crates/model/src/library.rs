@@ -24,13 +24,17 @@ pub fn platforms() -> Vec<Entry> {
         ("exynos5800", include_str!("../../../platforms/exynos5800.toml"), &[]),
         ("hikey620", include_str!("../../../platforms/hikey620.toml"), &[]),
         ("hikey960", include_str!("../../../platforms/hikey960.toml"), &[]),
+        ("intel-hybrid", include_str!("../../../platforms/intel-hybrid.toml"), &[]),
         ("juno", include_str!("../../../platforms/juno.toml"), &[]),
         ("laptop4", include_str!("../../../platforms/laptop4.toml"), &[]),
         ("m1", include_str!("../../../platforms/m1.toml"), &[]),
         ("mobile200", include_str!("../../../platforms/mobile200.toml"), &[]),
         ("odroid-xu4", include_str!("../../../platforms/odroid-xu4.toml"), &[]),
         ("pixel6", include_str!("../../../platforms/pixel6.toml"), &[]),
+        ("power-2061", include_str!("../../../platforms/power-2061.toml"), &[]),
         ("rpi4", include_str!("../../../platforms/rpi4.toml"), &[]),
+        ("server256", include_str!("../../../platforms/server256.toml"), &[]),
+        ("server64", include_str!("../../../platforms/server64.toml"), &[]),
         ("xavier-agx", include_str!("../../../platforms/xavier-agx.toml"), &[]),
         ("zcu102", include_str!("../../../platforms/zcu102.toml"), &[]),
     ])
@@ -67,14 +71,18 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 8] = [
+    const ALL: [(&str, &str); 12] = [
+        ("audio", include_str!("../../../workloads/audio.json")),
+        ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
         ("periodic", include_str!("../../../workloads/periodic.json")),
         ("periodic-2in10", include_str!("../../../workloads/periodic-2in10.json")),
         ("periodic-crowd", include_str!("../../../workloads/periodic-crowd.json")),
+        ("phone", include_str!("../../../workloads/phone.json")),
         ("rampup", include_str!("../../../workloads/rampup.json")),
         ("rampup-beside", include_str!("../../../workloads/rampup-beside.json")),
         ("rampup-visited", include_str!("../../../workloads/rampup-visited.json")),
+        ("server", include_str!("../../../workloads/server.json")),
         ("spinners", include_str!("../../../workloads/spinners.json")),
     ];
     ALL.iter()

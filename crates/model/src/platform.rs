@@ -8,15 +8,20 @@
 //!            = ⌊C · ⌊uV/1000⌋² · ⌊kHz/1000⌋ / 10⁶⌋        as the kernel rounds it
 //! ```
 //!
-//! Left out: shared rails and cluster power, CPUs that share a core (SMT), caches beyond
-//! "which CPUs share the last level", OPPs that come and go with temperature or with the
-//! number of busy cores.
+//! Many CPUs alike take one `[[domain]]` with `cpus_per_policy`; where the hardware takes any
+//! frequency, `opp_range` gives the steps of its driver in place of a list. Who shares a core, a
+//! cache and a node: [`Topology`].
+//!
+//! Left out: shared rails and cluster power, sizes of caches, OPPs that come and go with
+//! temperature or with the number of busy cores.
 
 mod check;
 mod read;
+mod topology;
 mod write;
 
 pub(crate) use read::checked_name;
+pub use topology::Topology;
 pub use write::cpu_ranges;
 
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span};
@@ -35,6 +40,8 @@ pub struct Platform {
     /// Frequency domains, in the order of their lowest CPU numbers (a file may have them in
     /// any order).
     pub domains: Vec<Domain>,
+    /// Who shares cores, closer caches and nodes.
+    pub topology: Topology,
     /// Where each kind of figure comes from; at least `capacity` and `opp`.
     pub sources: BTreeMap<String, String>,
 }

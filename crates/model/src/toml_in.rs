@@ -182,6 +182,55 @@ impl<'d> Table<'d> {
         Ok(Some(tables))
     }
 
+    /// A list of texts, or one table; `None` if the key is absent.
+    pub(crate) fn opt_texts_or_table(
+        &self,
+        key: &'static str,
+    ) -> Result<Option<TextsOrTable<'d>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let list = match value.get_ref() {
+            DeValue::Table(map) => {
+                return Ok(Some(TextsOrTable::Table(self.child(key, value.span().start, map))));
+            }
+            DeValue::Array(list) => list,
+            other => return Err(self.wrong_type(key, other, "a list of texts or a table")),
+        };
+        let text = |item: &'d Spanned<DeValue<'d>>| match item.get_ref() {
+            DeValue::String(s) => Ok(&**s),
+            other => Err(self.wrong_type(key, other, "text in its list")),
+        };
+        Ok(Some(TextsOrTable::Texts(list.iter().map(text).collect::<Result<_, _>>()?)))
+    }
+
+    /// A list of lists of whole numbers from `low` to `high`; `None` if the key is absent.
+    pub(crate) fn opt_matrix(
+        &self,
+        key: &'static str,
+        low: u64,
+        high: u64,
+    ) -> Result<Option<Vec<Vec<u64>>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let wrong = |found: &DeValue<'_>| {
+            let wanted = format!("rows of whole numbers from {low} to {high}");
+            self.wrong_type(key, found, &wanted)
+        };
+        let number = |item: &Spanned<DeValue<'_>>| match item.get_ref() {
+            DeValue::Integer(n) => integer(n)
+                .and_then(|n| u64::try_from(n).ok())
+                .filter(|n| (low..=high).contains(n))
+                .ok_or_else(|| wrong(item.get_ref())),
+            other => Err(wrong(other)),
+        };
+        let row = |row: &Spanned<DeValue<'_>>| match row.get_ref() {
+            DeValue::Array(row) => row.iter().map(number).collect(),
+            other => Err(wrong(other)),
+        };
+        match value.get_ref() {
+            DeValue::Array(rows) => rows.iter().map(row).collect::<Result<_, _>>().map(Some),
+            other => Err(wrong(other)),
+        }
+    }
+
     /// A number or text.
     pub(crate) fn cell(&self, key: &'static str) -> Result<Cell<'d>, InputError> {
         let value = self.get(key).ok_or_else(|| self.missing(key))?;
@@ -251,6 +300,14 @@ impl<'d> Table<'d> {
         }
         Ok(all)
     }
+}
+
+/// A list of texts, or one table in its place.
+pub(crate) enum TextsOrTable<'d> {
+    /// `["…", "…"]`.
+    Texts(Vec<&'d str>),
+    /// `{ … }`.
+    Table(Table<'d>),
 }
 
 /// A value of a table with free keys.

@@ -6,8 +6,12 @@
 //! tasks      NAME: { instance, delay, loop, phases { NAME: { loop, attributes, events } },
 //!            attributes: cpus, priority, policy, dl-runtime, dl-period, dl-deadline,
 //!                        util_min, util_max, sched_qos
-//!            events in file order, kind by prefix (run1, sleep_b): run, runtime, sleep, timer }
-//! global     duration, default_policy, calibration; more is accepted without effect
+//!            events in file order, kind by prefix (run1, sleep_b) }
+//! events     run, runtime, sleep, timer, mem, iorun, yield, fork
+//!            lock, unlock, wait, signal, broad, sync, suspend, resume, barrier
+//!            sem_wait, sem_post (rt-app has no semaphores)
+//! global     duration, default_policy, calibration, mem_buffer_size, io_device; more is
+//!            accepted without effect
 //! ```
 //!
 //! All times are µs but `duration`, which is in s. A task without `phases` is a single phase;
@@ -16,16 +20,27 @@
 //! of the same name are all kept too, and the later ones are called `NAME#2`, `NAME#3`, …;
 //! any other key given twice is an error, since its meaning would be a guess.
 //!
-//! Left out, and an error: what lets tasks wait for each other or wake each other (lock,
-//! wait, signal, barrier, suspend, fork, timers shared between tasks), work on memory or I/O,
-//! task groups.
+//! Where rt-app has short forms, they are spelled out here:
+//!
+//! ```text
+//! sync {c, m}    lock m, signal c, wait {c, m}, unlock m     without lock and unlock where the
+//!                                                            task holds m already
+//! suspend X      lock X, wait {X, X}, unlock X               X empty: the task's own name
+//! resume X       lock X, broad X, unlock X
+//! ```
+//!
+//! Left out, and an error: task groups.
 
+mod actions;
 mod bind;
 mod events;
 mod json;
+mod objects;
 mod policy;
 mod qos;
 mod read;
+
+pub use objects::{Barrier, Objects};
 
 pub(crate) use read::about_in;
 
@@ -39,17 +54,32 @@ pub const MAX_TASKS: usize = 10_000;
 /// unrolled).
 pub const MAX_EVENTS: usize = 1_000_000;
 
+/// So often a task may be forked in a run (rt-app's own limit).
+pub const MAX_FORKS: u32 = 1024;
+
+/// What `mem` and `iorun` write in a µs, in bytes: 4 GB/s, an estimate of what one core writes
+/// to memory.
+pub const BYTES_PER_US: u64 = 4000;
+
+/// What a system call of `iorun` takes, in ns: an estimate.
+pub const WRITE_CALL_NS: u64 = 300;
+
 /// A set of tasks, validated: at least one task and at most [`MAX_TASKS`], at most
-/// [`MAX_EVENTS`] events in all, every loop takes time, no clamp pair is crossed. That its CPUs
-/// exist, and what `run` means on them, is settled by [`Workload::bind`].
+/// [`MAX_EVENTS`] events in all, every loop takes time or may wait, no clamp pair is crossed, no
+/// task unlocks or waits with a mutex that it does not hold, every object named exists. That its
+/// CPUs exist, and what `run` means on them, is settled by [`Workload::bind`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// File stem or built-in name.
     pub name: String,
     /// One line for a reader: the comment at the head of the file, if there is one.
     pub about: String,
-    /// The tasks, instances expanded, in file order.
+    /// The tasks that start, instances expanded, in file order.
     pub tasks: Vec<TaskSpec>,
+    /// The tasks that [`Event::Fork`] makes copies of, by its number.
+    pub forked: Vec<TaskSpec>,
+    /// What the tasks share.
+    pub objects: Objects,
     /// `global.duration`; `None`: until every task has exited or the run's own limit.
     pub duration: Option<Span>,
     /// `global.calibration: "CPUn"`: `run` means µs on that CPU at its top frequency.
@@ -193,14 +223,92 @@ pub enum Event {
     Runtime(Span),
     /// Sleep this long (`sleep`).
     Sleep(Span),
-    /// rt-app's `timer` in its default, relative mode. A timer has a reference r, at first
-    /// the time at which the task began to run its first phase. Each use sets r = r + period
-    /// and sleeps until r; if r is not ahead of now, it sets r = now and goes on at once.
+    /// rt-app's `timer`. A timer has a reference r, at first the time at which the task that
+    /// first uses it began to run its first phase. Each use sets r = r + period and sleeps until
+    /// r; if r is not ahead of now, it goes on at once, in relative mode with r = now.
     Timer {
-        /// Index of the timer within the task (each `ref` is one; the same `ref` in several
-        /// events of a task is the same timer).
-        timer: u32,
+        /// Which.
+        timer: Timer,
         /// The period.
         period: Span,
     },
+    /// Have a CPU for this long, at whatever speed it runs: what does not get faster with the
+    /// frequency (`mem`, `iorun`, at [`BYTES_PER_US`] and [`WRITE_CALL_NS`]).
+    Busy(Span),
+    /// Let others run that wait for the CPU (`sched_yield`).
+    Yield,
+    /// Lock a mutex, of [`Objects::mutexes`]. Not fair: it wakes its waiters in the order in which
+    /// they came, but who asks while the woken one is on its way gets it first.
+    Lock(u32),
+    /// Unlock it.
+    Unlock(u32),
+    /// Unlock the mutex, wait for a signal, and lock it again.
+    Wait {
+        /// Of [`Objects::conds`].
+        cond: u32,
+        /// Of [`Objects::mutexes`].
+        mutex: u32,
+    },
+    /// Wake who has waited longest; without effect if nobody waits.
+    Signal(u32),
+    /// Wake all who wait.
+    Broadcast(u32),
+    /// Wait until as many tasks have come as there are users, of [`Objects::barriers`].
+    Barrier(u32),
+    /// Take one, of [`Objects::semaphores`], or wait for one.
+    SemWait(u32),
+    /// Give one.
+    SemPost(u32),
+    /// Create a task, of [`Workload::forked`].
+    Fork(u32),
+}
+
+/// A timer that an event uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timer {
+    /// Its number among the task's own (each `ref` is one; the same `ref` in several events of a
+    /// task is the same timer), or in [`Objects::timers`].
+    pub index: u32,
+    /// Several tasks use it: its `ref` does not begin with "unique".
+    pub shared: bool,
+    /// An expiry missed does not move the later ones.
+    pub absolute: bool,
+}
+
+impl Timer {
+    /// The task's own timer of this number, in relative mode.
+    pub const fn own(index: u32) -> Timer {
+        Timer { index, shared: false, absolute: false }
+    }
+}
+
+impl Event {
+    /// Whether it takes time, or may do so: a loop without such an event would never end.
+    pub const fn takes_time(&self) -> bool {
+        match self {
+            Event::Run(t) | Event::Runtime(t) | Event::Sleep(t) | Event::Busy(t) => t.0 > 0,
+            Event::Timer { period, .. } => period.0 > 0,
+            Event::Wait { .. } | Event::Barrier(_) | Event::SemWait(_) => true,
+            Event::Yield
+            | Event::Lock(_)
+            | Event::Unlock(_)
+            | Event::Signal(_)
+            | Event::Broadcast(_)
+            | Event::SemPost(_)
+            | Event::Fork(_) => false,
+        }
+    }
+
+    /// Whether it does anything: a loop of such events is none, if it ends.
+    pub const fn acts(&self) -> bool {
+        self.takes_time()
+            || !matches!(
+                self,
+                Event::Run(_)
+                    | Event::Runtime(_)
+                    | Event::Sleep(_)
+                    | Event::Busy(_)
+                    | Event::Timer { .. }
+            )
+    }
 }

@@ -49,7 +49,9 @@ const FILE: &[&str] = &[
     r#"{"tasks": {"a": {"run": 1}}, "tasks": {}}"#,
     r#"{"tasks": {"": {"run": 1}}}"#,
     r#"{"tasks": {"a": {"instance": 6000, "run": 1}, "b": {"instance": 6000, "run": 1}}}"#,
-    r#"{"tasks": {"a": {"timer": {"ref": "t", "period": 1}}, "b": {"timer": {"ref": "t", "period": 1}}}}"#,
+    r#"{"tasks": {"a": {"fork": "c", "run": 1}, "b": {"run": 1}}}"#,
+    r#"{"tasks": {"a": {"fork": "b", "run": 1}, "b": {"instance": 0, "barrier": "x", "run": 1}}}"#,
+    r#"{"tasks": {"a": {"instance": 0, "fork": "a", "run": 1}}}"#,
 ];
 
 const TASK: &[&str] = &[
@@ -84,10 +86,28 @@ const TASK: &[&str] = &[
     r#""instance": -1, "run": 1"#,
     r#""instance": 0, "run": 1"#,
     // what rt-app has and this has not, and what nobody has
-    r#""lock": "m", "run": 1"#,
-    r#""barrier1": "m", "run": 1"#,
+    // what tasks share
+    r#""lock": 3, "run": 1"#,
+    r#""unlock": "m", "run": 1"#,
+    r#""lock": "m", "unlock": "m", "unlock": "m", "run": 1"#,
+    r#""run": 1, "wait": {"ref": "c", "mutex": "m"}"#,
+    r#""phases": {"p": {"lock": "m", "run": 1}, "q": {"loop": 2, "run": 1, "unlock": "m"}}"#,
+    r#""lock": "m", "wait": {"ref": "c"}, "unlock": "m""#,
+    r#""lock": "m", "wait": {"mutex": "m"}, "unlock": "m""#,
+    r#""lock": "m", "wait": {"ref": "c", "mutx": "m"}, "unlock": "m""#,
+    r#""sync": "c", "run": 1"#,
+    r#""lock": "m", "signal": "c", "unlock": "m""#,
+    r#""suspend": 3"#,
+    r#""barrier": {}, "run": 1"#,
+    r#""sem_post": "s""#,
+    r#""sem_wiat": "s""#,
     r#""fork": "b""#,
-    r#""mem": 12"#,
+    r#""fork": "", "run": 1"#,
+    r#""mem": -1, "run": 1"#,
+    r#""iorun": "12", "run": 1"#,
+    r#""mem": 0"#,
+    r#""nodes_membind": 3, "run": 1"#,
+    r#""membind_nodes": [-1], "run": 1"#,
     r#""taskgroup": "/x", "run": 1"#,
     r#""dl-runtime": 5, "run": 1"#,
     r#""dl-period": 5, "run": 1"#,
@@ -131,10 +151,9 @@ const TASK: &[&str] = &[
     r#""cpus": [5000], "run": 1"#,
     r#""cpus": ["0"], "run": 1"#,
     // timers
-    r#""run": 1, "timer": {"period": 10}, "instance": 2"#,
     r#""timer": {"ref": "unique"}"#,
     r#""timer": 10"#,
-    r#""timer": {"ref": "unique", "period": 1, "mode": "absolute"}"#,
+    r#""timer": {"ref": "unique", "period": 1, "mode": "sometimes"}"#,
     r#""timer": {"ref": "unique", "perod": 1}"#,
 ];
 
@@ -150,7 +169,9 @@ const GLOBAL: &[&str] = &[
     r#""calibration": "CPU1x""#,
     r#""calibration": "CPU4096""#,
     r#""calibration": true"#,
-    r#""frag": 3"#,
+    r#""fragg": 3"#,
+    r#""mem_buffer_size": 0"#,
+    r#""io_device": 3"#,
 ];
 
 #[test]

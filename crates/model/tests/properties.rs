@@ -4,7 +4,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span};
-use risetime_model::platform::{Domain, IdleState, Opp};
+use risetime_model::platform::{Domain, IdleState, Opp, Topology};
 use risetime_model::workload::{self, Event, Repeat};
 use risetime_model::{Platform, Policy, Workload, library};
 use std::collections::BTreeSet;
@@ -66,11 +66,35 @@ fn domain() -> impl Strategy<Value = Domain> {
     )
 }
 
+/// Pairs of a domain's CPUs as cores, and the even caches apart from the odd ones.
+fn topology(domains: &[Domain], (smt, numa, distance): (bool, bool, u32)) -> Topology {
+    let pairs = domains.iter().flat_map(|d| d.cpus.chunks_exact(2).map(<[CpuId]>::to_vec));
+    let mut cores: Vec<Vec<CpuId>> = pairs.filter(|_| smt).collect();
+    cores.sort();
+    let node = |odd: u32| {
+        let of = domains.iter().filter(|d| d.cluster % 2 == odd);
+        let mut cpus: Vec<CpuId> = of.flat_map(|d| d.cpus.iter().copied()).collect();
+        cpus.sort();
+        cpus
+    };
+    let nodes = vec![node(0), node(1)];
+    if !numa || nodes.iter().any(Vec::is_empty) {
+        return Topology { cores, ..Topology::default() };
+    }
+    let distance = vec![vec![10, distance], vec![distance, 10]];
+    Topology { cores, nodes, distance, ..Topology::default() }
+}
+
 /// Any valid platform; which CPU is in which domain is drawn freely.
 fn platform() -> impl Strategy<Value = Platform> {
     let sources = btree_map("[a-zA-Z0-9 ._é\"-]{1,12}", prose(), 0..4);
-    (vec(domain(), 1..6), vec(any::<Index>(), 1..40), 24..=10_000u32, prose(), sources).prop_map(
-        |(mut domains, cpus, hz, about, mut sources)| {
+    let shared = (any::<bool>(), any::<bool>(), 11..=254u32);
+    let domains = (vec(domain(), 1..6), 1..=3usize);
+    (domains, vec(any::<Index>(), 1..40), 24..=10_000u32, prose(), sources, shared).prop_map(
+        |((domains, copies), cpus, hz, about, mut sources, shared)| {
+            // Copies make runs of domains alike.
+            let mut domains: Vec<Domain> =
+                domains.iter().flat_map(|d| vec![d.clone(); copies]).collect();
             let n = domains.len();
             for (cpu, index) in cpus.iter().enumerate() {
                 domains[index.index(n)].cpus.push(CpuId(cpu as u32));
@@ -80,7 +104,8 @@ fn platform() -> impl Strategy<Value = Platform> {
             sources.retain(|_, v| !v.trim().is_empty());
             sources.insert("capacity".into(), "estimate".into());
             sources.insert("opp".into(), "a \"quoted\" \\ source".into());
-            Platform { name: "gen".into(), about, hz, domains, sources }
+            let topology = topology(&domains, shared);
+            Platform { name: "gen".into(), about, hz, domains, topology, sources }
         },
     )
 }
@@ -109,11 +134,11 @@ fn hold_workload(w: &Workload) {
     assert!((1..=workload::MAX_TASKS).contains(&w.tasks.len()));
     let names: BTreeSet<&str> = w.tasks.iter().map(|t| t.comm.as_str()).collect();
     assert_eq!(names.len(), w.tasks.len(), "names are distinct");
-    let takes = |e: &Event| match e {
-        Event::Run(t) | Event::Runtime(t) | Event::Sleep(t) => t.0 > 0,
-        Event::Timer { period, .. } => period.0 > 0,
+    let takes = |repeat: Repeat, e: &Event| match repeat {
+        Repeat::Forever => e.takes_time(),
+        Repeat::Times(_) => e.acts(),
     };
-    for t in &w.tasks {
+    for t in w.tasks.iter().chain(&w.forked) {
         let (mut min, mut max) = (0, 1024);
         for a in std::iter::once(&t.attr).chain(t.phases.iter().map(|p| &p.attr)) {
             min = a.uclamp_min.map_or(min, |u| u.0);
@@ -123,10 +148,10 @@ fn hold_workload(w: &Workload) {
         assert!(!t.phases.is_empty());
         for p in &t.phases {
             assert!(!p.events.is_empty());
-            assert!(p.repeat == Repeat::Times(1) || p.events.iter().any(takes));
+            assert!(p.repeat == Repeat::Times(1) || p.events.iter().any(|e| takes(p.repeat, e)));
         }
         let events = || t.phases.iter().flat_map(|p| &p.events);
-        assert!(t.repeat == Repeat::Times(1) || events().any(takes));
+        assert!(t.repeat == Repeat::Times(1) || events().any(|e| takes(t.repeat, e)));
         assert!(
             t.repeat != Repeat::Times(0) && t.phases.iter().all(|p| p.repeat != Repeat::Times(0))
         );

@@ -2,7 +2,7 @@
 
 use risetime_kernel::sched_qos::{SchedQosHint, SchedQosType};
 use risetime_kernel::units::{CpuId, Span, Util};
-use risetime_model::workload::{Attr, Event, Phase, Repeat, StartAt, Workload};
+use risetime_model::workload::{Attr, Event, Phase, Repeat, StartAt, Timer, Workload};
 use risetime_model::{Platform, workload};
 
 fn parse(text: &str) -> Workload {
@@ -55,7 +55,7 @@ fn a_file_as_rt_app_users_write_it() {
         ]
     );
 
-    let timer = |timer, period| Event::Timer { timer, period: us(period) };
+    let timer = |timer, period| Event::Timer { timer: Timer::own(timer), period: us(period) };
     let names: Vec<&str> = w.tasks.iter().map(|t| t.comm.as_str()).collect();
     assert_eq!(names, ["camera-0", "camera-1"]);
     let t = &w.tasks[1];
@@ -194,7 +194,10 @@ fn tasks_of_the_same_name_are_all_kept_under_distinct_names() {
 fn an_instance_of_zero_never_starts_and_is_named() {
     let w = parse(r#"{"tasks": {"a": {"run": 1, "instance": 0}, "b": {"run": 1}}}"#);
     assert_eq!(w.tasks.len(), 1);
-    assert_eq!(w.without_effect, ["task `a`: `instance` is 0, it never starts"]);
+    assert_eq!(
+        w.without_effect,
+        ["task `a`: `instance` is 0 and nobody forks it: it never starts"]
+    );
 }
 
 #[test]
@@ -212,7 +215,7 @@ fn a_named_timer_is_fine_as_long_as_one_task_has_it() {
                                        "q": {"timer": {"ref": "tick", "period": 6}}}}}}"#,
     );
     for phase in &w.tasks[0].phases {
-        assert_eq!(phase.events, [Event::Timer { timer: 0, period: us(6) }]);
+        assert_eq!(phase.events, [Event::Timer { timer: Timer::own(0), period: us(6) }]);
     }
 }
 

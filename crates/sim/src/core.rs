@@ -82,8 +82,10 @@ impl Engine<'_> {
         let placed = if first {
             self.first_cpu_of(task)
         } else {
-            // Its parent is the workload's main thread, which stays where the first task began.
-            self.m.task_mut(task).cpu = self.parent_cpu;
+            if !self.is_fork(task) {
+                // Its parent is the workload's main thread, which stays where the first task began.
+                self.m.task_mut(task).cpu = self.parent_cpu;
+            }
             match self.given_wakeup(task) {
                 Some(cpu) => Placed { cpu, why: Why::Given },
                 None => self.placement.fork(&self.m, task),
@@ -499,36 +501,59 @@ impl Engine<'_> {
     }
 
     fn advance_user(&mut self, cpu: CpuId, task: TaskId) {
+        while self.next_step(cpu, task) {}
+    }
+
+    /// The running task's next step; true if it was one without time and it goes on.
+    fn next_step(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let now = self.m.now;
         // The phase that the start is known by is still entered.
         let told =
             self.start.phase.is_none() || std::mem::replace(&mut self.start.told, self.start.done);
         if told && self.advance_given(cpu, task) {
-            return;
+            return false;
         }
-        let mut entered = std::mem::take(&mut self.entered);
-        let Role::User(program) = &mut self.m.task_mut(task).role else { return };
-        let step = program.next(now, |phase, _, _| entered.push(phase));
-        for phase in entered.drain(..) {
-            self.enter_phase(task, phase);
+        if !self.resumes(cpu, task) {
+            return false;
         }
-        self.entered = entered;
-        if !told && self.advance_given(cpu, task) {
-            return;
-        }
-        match step {
-            Some(Step::Run(work)) => {
-                self.m.task_mut(task).todo = Todo::Work(u128::from(work.0) << SPEED_SHIFT)
+        let step = loop {
+            let Role::User(program) = &mut self.m.task_mut(task).role else { return false };
+            match program.next(now) {
+                Some(Step::Phase(phase)) => self.enter_phase(task, phase),
+                step => break step,
             }
-            Some(Step::RunUntil(at)) => self.m.task_mut(task).todo = Todo::Until(at),
-            Some(Step::SleepUntil(at)) => return self.fall_asleep(cpu, task, Some(at)),
-            Some(Step::Exit) => return self.fall_asleep(cpu, task, None),
-            None => self.stuck = Some(task),
+            if self.m.cpu(cpu).curr != Some(task) {
+                // An affinity change has moved it: it goes on there.
+                return false;
+            }
+        };
+        if !told && self.advance_given(cpu, task) {
+            return false;
         }
-        // An affinity change may have moved it; then the new CPU arms its work.
-        if self.m.cpu(cpu).curr == Some(task) {
-            self.arm_work(cpu);
-        }
+        let todo = match step {
+            Some(Step::Run(work)) => Todo::Work(u128::from(work.0) << SPEED_SHIFT),
+            Some(Step::Busy(span)) => Todo::Time(span),
+            Some(Step::RunUntil(at)) => Todo::Until(at),
+            Some(Step::SharedTimer(timer, period, began)) => {
+                return self.shared_timer(cpu, task, timer, period, began);
+            }
+            Some(Step::Act(event)) => return self.act(cpu, task, event),
+            Some(Step::SleepUntil(at)) => {
+                self.fall_asleep(cpu, task, Some(at));
+                return false;
+            }
+            Some(Step::Exit) => {
+                self.fall_asleep(cpu, task, None);
+                return false;
+            }
+            Some(Step::Phase(_)) | None => {
+                self.stuck = Some(task);
+                return false;
+            }
+        };
+        self.m.task_mut(task).todo = todo;
+        self.arm_work(cpu);
+        false
     }
 
     /// The running task sleeps until `until`, or exits.
@@ -544,6 +569,17 @@ impl Engine<'_> {
             self.m.cpu_mut(cpu).timers.insert((at, task));
             self.q.push(at, Ev::Timer { task, generation });
         }
+        self.leave_queue(cpu, task, state, kind);
+    }
+
+    /// The running task leaves its CPU's queue.
+    pub(crate) fn leave_queue(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        state: State,
+        kind: DequeueKind,
+    ) {
         self.update_rq_clock(cpu);
         self.set_state(task, state);
         self.deactivate(cpu, task, kind);
@@ -553,8 +589,8 @@ impl Engine<'_> {
     /// A task enters a phase: it takes on the phase's attributes.
     fn enter_phase(&mut self, task: TaskId, index: usize) {
         let Role::User(program) = &self.m.task(task).role else { return };
-        let spec = program.spec_arc();
-        let phase = &spec[task.index()].phases[index];
+        let (spec, own) = program.spec_arc();
+        let phase = &spec[own].phases[index];
         self.emit(Event::Phase { task, index: index as u32, name: &phase.name });
         self.set_attr(task, &phase.attr);
     }

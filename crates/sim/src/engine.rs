@@ -14,6 +14,7 @@ use crate::machine::{Machine, Role, State, Todo};
 use crate::placement::Placement;
 use crate::queue::{Ev, Queue};
 use crate::replay::{Change, Given, Image, Kthread};
+use crate::together::Together;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_trace::{Event, RunError, TraceSink};
 
@@ -41,8 +42,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) forced_clamps: (Option<Util>, Option<Util>),
     /// The first tick after the grid was moved.
     pub(crate) grid_first: Option<Instant>,
-    /// Room for the phases that a task enters at once.
-    pub(crate) entered: Vec<usize>,
+    /// What the tasks share ([`crate::sync`]), and what they do with each other.
+    pub(crate) together: Together,
     /// The state to start from.
     pub(crate) image: Option<Image>,
     /// When the start came.
@@ -101,6 +102,9 @@ impl Engine<'_> {
         self.dispatch(ev);
         self.drain_resched();
         self.pull_at_once();
+        if let Some(failure) = self.together.failed.take() {
+            return Err(RunError::Failed(failure));
+        }
         match self.stuck {
             None => Ok(true),
             Some(task) => {
@@ -125,7 +129,8 @@ impl Engine<'_> {
             Ev::WorkDone { cpu, generation } => self.work_done(cpu, generation),
             Ev::Timer { task, generation } => self.timer(task, generation),
             Ev::TimerAwake { task, generation } => self.timer_awake(task, generation),
-            Ev::Create { .. } if self.m.creator.is_some() => {}
+            Ev::Woken { task, by } => self.woken(task, by),
+            Ev::Create { task } if self.m.creator.is_some() && !self.is_fork(task) => {}
             Ev::Create { task } => self.create(task),
             Ev::Tick { cpu, generation } => self.tick(cpu, generation),
             Ev::Resched { cpu } => self.idle_resched(cpu),

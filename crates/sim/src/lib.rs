@@ -24,8 +24,10 @@ pub mod replay;
 mod series;
 mod settings;
 mod setup;
+mod sync;
 #[cfg(test)]
 mod tests;
+mod together;
 mod topology;
 
 pub use machine::{DomainView, Machine};
@@ -120,7 +122,9 @@ fn simulate(
     engine.free_idle_exit |= replay.free_idle_exit;
     let end = engine.run(Instant(experiment.duration.0))?;
     let events = engine.events;
+    let stuck = engine.waits_for_ever(&experiment.workload);
     sink.end(end);
-    let notes = setup::notes(experiment).into_iter().chain(other.without.note()).collect();
+    let notes = setup::notes(experiment).into_iter().chain(stuck).chain(other.without.note());
+    let notes = notes.collect();
     Ok(Outcome { end, events, notes })
 }

@@ -17,7 +17,7 @@ use crate::mutant::{self, Mutant};
 use crate::program::Program;
 use crate::replay::Creating;
 use crate::series::{CpuSeries, Series};
-use crate::topology::SchedDomain;
+use crate::topology::{Place, SchedDomain, SdShared};
 use risetime_kernel::KernelRev;
 use risetime_kernel::clock_pelt::RqClock;
 use risetime_kernel::cpu_util::{
@@ -120,6 +120,8 @@ pub(crate) struct Cpu {
     /// `rq->misfit_task_load`; 0: none.
     pub(crate) misfit_task_load: u64,
     pub(crate) sched_domains: Vec<SchedDomain>,
+    /// Its core, its cache.
+    pub(crate) place: Place,
     /// `rq->next_balance`, in jiffies.
     pub(crate) next_balance: u64,
     /// What it was kicked to do for the idle CPUs (`nohz_flags`).
@@ -185,14 +187,21 @@ pub(crate) struct FreqDomain {
 }
 
 /// State shared by all CPUs.
+#[allow(dead_code)]
 pub(crate) struct RootDomain {
     pub(crate) overutilized: bool,
     /// `rd->overloaded`: some CPU has two runnable tasks or a misfit one.
     pub(crate) overloaded: bool,
     /// EAS is possible and switched on (`sched_energy_enabled`).
     pub(crate) energy_aware: bool,
-    /// `sched_asym_cpucap_active`.
+    /// `sched_asym_cpucap_active`, `sched_smt_active`, `sched_cluster_active`.
     pub(crate) asym_cpucap: bool,
+    pub(crate) smt: bool,
+    pub(crate) cluster: bool,
+    /// What the CPUs of a cache know about it, see [`Place`].
+    pub(crate) shared: Vec<SdShared>,
+    /// `sgc->imbalance`, by group: affinity kept tasks on it that should have left.
+    pub(crate) group_imbalance: Vec<bool>,
     /// `nohz.idle_cpus_mask`.
     pub(crate) idle_cpus: CpuSet,
     pub(crate) has_blocked: bool,

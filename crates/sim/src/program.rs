@@ -1,24 +1,33 @@
 //! A task's program counter: from phases and loops to the next thing it does.
 
+use crate::sync::next_expiry;
 use risetime_kernel::units::{Instant, Span};
-use risetime_model::workload::{Attr, Event, Repeat, TaskSpec};
+use risetime_model::workload::{Event, Repeat, TaskSpec, Timer};
 use std::sync::Arc;
 
 /// What a task does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
+    /// It enters the phase of this index.
+    Phase(usize),
     /// Work worth this time at capacity 1024 and top frequency.
     Run(Span),
     /// Run until then.
     RunUntil(Instant),
     /// Sleep until then.
     SleepUntil(Instant),
+    /// Have a CPU for this long.
+    Busy(Span),
+    /// Use a shared timer; timers of this task count from the second time.
+    SharedTimer(Timer, Span, Instant),
+    /// Something that concerns other tasks: an event that takes no time of its own.
+    Act(Event),
     /// The program is over.
     Exit,
 }
 
-/// Steps that take no time in a row, before the program is called stuck. The workload's
-/// validation rejects endless loops without time, so only a mistake of ours gets here.
+/// Steps at one time, before the program is called stuck. The workload's validation rejects
+/// endless loops without time; tasks that wake each other for ever get here.
 const MAX_IDLE_STEPS: u32 = 1_000_000;
 
 /// Where a task is in its program.
@@ -33,6 +42,8 @@ pub(crate) struct Program {
     timers: Vec<Option<Instant>>,
     /// When it began to run: where every timer starts.
     began: Option<Instant>,
+    /// The time of the last step, and how many there were at that time.
+    steps: (Instant, u32),
 }
 
 impl Program {
@@ -47,6 +58,7 @@ impl Program {
             entered: false,
             timers: Vec::new(),
             began: None,
+            steps: (Instant(0), 0),
         }
     }
 
@@ -58,9 +70,9 @@ impl Program {
     pub(crate) fn spec(&self) -> &TaskSpec {
         &self.spec[self.task]
     }
-    /// The specifications of all tasks.
-    pub(crate) fn spec_arc(&self) -> Arc<[TaskSpec]> {
-        Arc::clone(&self.spec)
+    /// The specifications of all tasks, and the number of its own.
+    pub(crate) fn spec_arc(&self) -> (Arc<[TaskSpec]>, usize) {
+        (Arc::clone(&self.spec), self.task)
     }
     /// The phase that holds the next event; past the end, the number of phases.
     pub(crate) fn upcoming_phase(&self) -> usize {
@@ -78,15 +90,14 @@ impl Program {
         }
     }
 
-    /// Advances to the next step that takes time. `on_phase` is told of each phase entered on
-    /// the way, with its index and attributes. `None`: it makes no progress.
-    pub(crate) fn next(
-        &mut self,
-        now: Instant,
-        mut on_phase: impl FnMut(usize, &str, &Attr),
-    ) -> Option<Step> {
+    /// The next step; events of no time are passed over. `None`: it makes no progress.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<Step> {
         self.began.get_or_insert(now);
-        for _ in 0..MAX_IDLE_STEPS {
+        if self.steps.0 != now {
+            self.steps = (now, 0);
+        }
+        while self.steps.1 < MAX_IDLE_STEPS {
+            self.steps.1 += 1;
             let spec = &self.spec[self.task];
             let Some(phase) = spec.phases.get(self.phase) else {
                 self.task_rounds += 1;
@@ -98,7 +109,7 @@ impl Program {
             };
             if !self.entered {
                 self.entered = true;
-                on_phase(self.phase, &phase.name, &phase.attr);
+                return Some(Step::Phase(self.phase));
             }
             let Some(&event) = phase.events.get(self.event) else {
                 self.phase_rounds += 1;
@@ -111,29 +122,37 @@ impl Program {
             };
             self.event += 1;
             match event {
-                Event::Run(Span(0)) | Event::Runtime(Span(0)) | Event::Sleep(Span(0)) => {}
+                Event::Run(Span(0))
+                | Event::Runtime(Span(0))
+                | Event::Sleep(Span(0))
+                | Event::Busy(Span(0)) => {}
                 Event::Run(work) => return Some(Step::Run(work)),
                 Event::Runtime(span) => return Some(Step::RunUntil(now + span)),
                 Event::Sleep(span) => return Some(Step::SleepUntil(now + span)),
+                Event::Busy(span) => return Some(Step::Busy(span)),
+                Event::Timer { timer, period } if timer.shared => {
+                    let began = self.began.unwrap_or(now);
+                    return Some(Step::SharedTimer(timer, period, began));
+                }
                 Event::Timer { timer, period } => {
-                    if let Some(until) = self.timer(timer as usize, period, now) {
+                    if let Some(until) = self.timer(timer, period, now) {
                         return Some(Step::SleepUntil(until));
                     }
                 }
+                act => return Some(Step::Act(act)),
             }
         }
         None
     }
 
-    /// The expiry to wait for; `None` if it is past already: the timer then starts anew.
-    fn timer(&mut self, index: usize, period: Span, now: Instant) -> Option<Instant> {
+    /// The expiry to wait for; `None` if it is past already.
+    fn timer(&mut self, timer: Timer, period: Span, now: Instant) -> Option<Instant> {
+        let index = timer.index as usize;
         if self.timers.len() <= index {
             self.timers.resize(index + 1, None);
         }
-        let expiry = self.timers[index].or(self.began).unwrap_or(now) + period;
-        let missed = expiry <= now;
-        self.timers[index] = Some(if missed { now } else { expiry });
-        (!missed).then_some(expiry)
+        let began = self.began.unwrap_or(now);
+        next_expiry(&mut self.timers[index], timer.absolute, period, began, now)
     }
 }
 
@@ -148,7 +167,7 @@ fn more(repeat: Repeat, rounds: u32) -> bool {
 mod tests {
     use super::*;
     use risetime_guest::job;
-    use risetime_model::workload::Phase;
+    use risetime_model::workload::{Attr, Phase};
 
     fn program(phases: Vec<Phase>, repeat: Repeat) -> Program {
         let spec =
@@ -158,8 +177,17 @@ mod tests {
     fn phase(repeat: Repeat, events: Vec<Event>) -> Phase {
         Phase { name: "p".into(), repeat, events, attr: Attr::default() }
     }
+    /// The next step that is no phase.
+    fn step(p: &mut Program, now: u64) -> Step {
+        loop {
+            match p.next(Instant(now)) {
+                Some(Step::Phase(_)) => {}
+                step => return step.unwrap(),
+            }
+        }
+    }
     fn steps(p: &mut Program, n: usize) -> Vec<Step> {
-        (0..n).map(|_| p.next(Instant(5), |_, _, _| ()).unwrap()).collect()
+        (0..n).map(|_| step(p, 5)).collect()
     }
 
     #[test]
@@ -185,30 +213,30 @@ mod tests {
 
     #[test]
     fn a_missed_timer_goes_on_at_once_and_starts_anew() {
-        let timer = Event::Timer { timer: 0, period: Span(10) };
+        let timer = Event::Timer { timer: Timer::own(0), period: Span(10) };
         let mut p = program(
             vec![phase(Repeat::Forever, vec![timer, Event::Run(Span(1))])],
             Repeat::Times(1),
         );
-        assert_eq!(p.next(Instant(100), |_, _, _| ()), Some(Step::SleepUntil(Instant(110))));
-        assert_eq!(p.next(Instant(110), |_, _, _| ()), Some(Step::Run(Span(1))));
+        assert_eq!(step(&mut p, 100), Step::SleepUntil(Instant(110)));
+        assert_eq!(step(&mut p, 110), Step::Run(Span(1)));
         // 25 ns late: the expiry at 120 is past, so the work follows at once …
-        assert_eq!(p.next(Instant(145), |_, _, _| ()), Some(Step::Run(Span(1))));
+        assert_eq!(step(&mut p, 145), Step::Run(Span(1)));
         // … and the next period counts from there.
-        assert_eq!(p.next(Instant(146), |_, _, _| ()), Some(Step::SleepUntil(Instant(155))));
+        assert_eq!(step(&mut p, 146), Step::SleepUntil(Instant(155)));
     }
 
     #[test]
     fn a_timer_counts_from_the_start_of_its_task() {
         let events = vec![
             Event::Run(Span(4)),
-            Event::Timer { timer: 0, period: Span(10) },
-            Event::Timer { timer: 1, period: Span(30) },
+            Event::Timer { timer: Timer::own(0), period: Span(10) },
+            Event::Timer { timer: Timer::own(1), period: Span(30) },
         ];
         let mut p = program(vec![phase(Repeat::Times(1), events)], Repeat::Times(1));
-        assert_eq!(p.next(Instant(100), |_, _, _| ()), Some(Step::Run(Span(4))));
-        assert_eq!(p.next(Instant(104), |_, _, _| ()), Some(Step::SleepUntil(Instant(110))));
-        assert_eq!(p.next(Instant(110), |_, _, _| ()), Some(Step::SleepUntil(Instant(130))));
+        assert_eq!(step(&mut p, 100), Step::Run(Span(4)));
+        assert_eq!(step(&mut p, 104), Step::SleepUntil(Instant(110)));
+        assert_eq!(step(&mut p, 110), Step::SleepUntil(Instant(130)));
     }
 
     /// The task of a job of the agent, as this room has it.
@@ -218,7 +246,9 @@ mod tests {
             job::Event::Run(ns) => Event::Run(Span(ns)),
             job::Event::Runtime(ns) => Event::Runtime(Span(ns)),
             job::Event::Sleep(ns) => Event::Sleep(Span(ns)),
-            job::Event::Timer(timer, ns) => Event::Timer { timer, period: Span(ns) },
+            job::Event::Timer(timer, ns) => {
+                Event::Timer { timer: Timer::own(timer), period: Span(ns) }
+            }
         };
         let phases = task
             .phases
@@ -247,15 +277,20 @@ mod tests {
             for line in steps.lines().take_while(|l| !l.is_empty()) {
                 let now = line.split(' ').next().unwrap();
                 let mut said = now.to_string();
-                let step = program.next(Instant(now.parse().unwrap()), |phase, _, _| {
-                    said += &format!(" enter {phase}")
-                });
+                let at = Instant(now.parse().unwrap());
+                let step = loop {
+                    match program.next(at) {
+                        Some(Step::Phase(phase)) => said += &format!(" enter {phase}"),
+                        step => break step,
+                    }
+                };
                 said += &match step {
                     None => " stuck".into(),
                     Some(Step::Run(work)) => format!(" run {}", work.0),
                     Some(Step::RunUntil(at)) => format!(" until {}", at.0),
                     Some(Step::SleepUntil(at)) => format!(" sleep {}", at.0),
                     Some(Step::Exit) => " exit".into(),
+                    Some(other) => format!(" {other:?}"),
                 };
                 assert_eq!(said, line, "{name}");
                 lines += 1;
@@ -268,6 +303,7 @@ mod tests {
     fn a_program_without_time_is_noticed() {
         let mut p =
             program(vec![phase(Repeat::Forever, vec![Event::Run(Span(0))])], Repeat::Forever);
-        assert_eq!(p.next(Instant(0), |_, _, _| ()), None);
+        assert_eq!(p.next(Instant(0)), Some(Step::Phase(0)));
+        assert_eq!(p.next(Instant(0)), None);
     }
 }

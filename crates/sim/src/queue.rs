@@ -19,6 +19,8 @@ pub(crate) enum Ev {
     Timer { task: TaskId, generation: u32 },
     /// The same after the CPU has left its idle state.
     TimerAwake { task: TaskId, generation: u32 },
+    /// A task that was still on its CPU when another one woke it can be queued.
+    Woken { task: TaskId, by: CpuId },
     /// A task is created.
     Create { task: TaskId },
     /// The periodic tick.
@@ -38,7 +40,7 @@ impl Ev {
             Ev::FreqDone { .. } => 0,
             Ev::WorkDone { .. } => 1,
             Ev::Timer { .. } => 2,
-            Ev::TimerAwake { .. } => 3,
+            Ev::TimerAwake { .. } | Ev::Woken { .. } => 3,
             Ev::Create { .. } => 4,
             Ev::Tick { .. } => 5,
             Ev::Resched { .. } => 6,

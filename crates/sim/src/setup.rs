@@ -10,7 +10,8 @@ use crate::machine::{
 use crate::program::Program;
 use crate::queue::{Ev, Queue};
 use crate::series::{self, CpuSeries, Series};
-use crate::topology::sched_domains;
+use crate::together::Together;
+use crate::topology::{SchedDomains, sched_domains};
 use crate::{Counterfactual, governor, placement};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
@@ -92,7 +93,9 @@ pub(crate) fn engine<'a>(
             InputError::new("uclamp_min", format!("{min} is above uclamp_max, {max}")).into()
         );
     }
-    let specs: Arc<[TaskSpec]> = workload.tasks.into();
+    let together = Together::new(&workload);
+    let started = workload.tasks.len();
+    let specs: Arc<[TaskSpec]> = workload.tasks.into_iter().chain(workload.forked).collect();
     let mut machine = machine(e, governor.name == "schedutil");
     (machine.without, machine.explained) = (other.without, other.task);
     let governors = (0..e.platform.domains.len())
@@ -125,7 +128,7 @@ pub(crate) fn engine<'a>(
         parent_cpu: CpuId(0),
         forced_clamps: clamps,
         grid_first: None,
-        entered: Vec::new(),
+        together,
         image: None,
         started: Instant(0),
         given: None,
@@ -134,7 +137,7 @@ pub(crate) fn engine<'a>(
         changes: Vec::new(),
         stuck: None,
     };
-    add_tasks(&mut engine, &specs, e.phase);
+    add_tasks(&mut engine, &specs, started, e.phase);
     add_kthreads(&mut engine);
     Ok(engine)
 }
@@ -148,12 +151,17 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         base_slice_ns: e.settings.int("base_slice_ns").unwrap_or(700_000).max(1) as u64,
         ..Tunables::of(rev, platform.nr_cpus() as u32, platform.hz)
     };
+    let online = CpuSet::first(platform.nr_cpus());
+    let SchedDomains { of, places, shared, nr_groups, smt, cluster, asym_cpucap } =
+        sched_domains(platform, &capacity, rev, &online);
+    let of_cpu = of.into_iter().zip(places);
     let of_domain: Vec<CpuSeries> =
         platform.domains.iter().map(|d| CpuSeries::of(platform, d, &e.settings)).collect();
     let idle_governor = IdleGovernor::named(e.settings.name("cpuidle_governor").unwrap_or("menu"));
     let cpus: Vec<Cpu> = platform
         .cpus()
-        .map(|cpu| Cpu {
+        .zip(of_cpu)
+        .map(|(cpu, (sched_domains, place))| Cpu {
             domain: domain_index(platform, cpu),
             series: of_domain[domain_index(platform, cpu)].clone(),
             capacity: capacity[cpu.index()],
@@ -178,7 +186,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             tick_stopped: true,
             idle_governor: idle_governor.clone(),
             misfit_task_load: 0,
-            sched_domains: sched_domains(platform, &capacity, cpu),
+            sched_domains,
+            place,
             next_balance: 0,
             nohz_kick: NohzKick::default(),
             has_blocked_load: false,
@@ -187,7 +196,6 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         })
         .collect();
     let domains: Vec<FreqDomain> = platform.domains.iter().map(|d| freq_domain(e, d)).collect();
-    let asym = capacity.iter().any(|c| *c != capacity[0]);
     let known_power = domains.iter().all(|d| !d.em.is_empty());
     Machine {
         platform: Arc::clone(platform),
@@ -200,12 +208,18 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         root: RootDomain {
             overutilized: false,
             overloaded: false,
-            energy_aware: asym
+            // Threads of a core keep it off (`sched_is_eas_possible`).
+            energy_aware: asym_cpucap
+                && !smt
                 && schedutil
                 && known_power
                 && e.settings.int("sched_energy_aware") != Some(0),
-            asym_cpucap: asym,
-            idle_cpus: CpuSet::first(platform.nr_cpus()),
+            asym_cpucap,
+            smt,
+            cluster,
+            shared,
+            group_imbalance: vec![false; nr_groups],
+            idle_cpus: online,
             has_blocked: false,
             needs_update: false,
             next_balance: 0,
@@ -286,8 +300,8 @@ fn idle_states(d: &Domain) -> Vec<IdleState> {
 }
 
 /// The workload's tasks, to be created `phase` plus their own delay after time 0.
-fn add_tasks(engine: &mut Engine<'_>, specs: &Arc<[TaskSpec]>, phase: Span) {
-    for (i, spec) in specs.iter().enumerate() {
+fn add_tasks(engine: &mut Engine<'_>, specs: &Arc<[TaskSpec]>, started: usize, phase: Span) {
+    for (i, spec) in specs.iter().take(started).enumerate() {
         let task = TaskId(i as u32);
         let role = Role::User(Program::new(Arc::clone(specs), i));
         push_task(engine, spec.comm.as_str().into(), role);

@@ -143,6 +143,7 @@ fn header() -> Header {
             about: String::new(),
             hz: 250,
             domains: vec![domain([0, 1], 600), domain([2, 3], 3000)],
+            topology: Default::default(),
             sources: Default::default(),
         }),
         workload: "ramp".to_owned(),

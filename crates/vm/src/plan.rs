@@ -96,6 +96,13 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
     let e = experiment;
     simulated_only(e)?;
     let workload = e.workload.bind(&e.platform)?;
+    if let Some(task) = workload.tasks.iter().find(|t| together(t)) {
+        return Err(InputError::new(
+            format!("task `{}`", task.comm),
+            "it waits for others, wakes or creates them: the agent does not carry that out yet",
+        )
+        .hint("run it with --backend sim"));
+    }
     if let Some(task) = workload.tasks.iter().find(|t| has_hints(t)) {
         return Err(InputError::new(
             format!("task `{}`", task.comm),
@@ -256,6 +263,15 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
     mask.iter().copied().min_by_key(|c| (capacity(c), c.0)).unwrap_or(CpuId(0))
 }
 
+fn together(t: &TaskSpec) -> bool {
+    let own = |e: &workload::Event| match e {
+        workload::Event::Timer { timer, .. } => !timer.shared && !timer.absolute,
+        workload::Event::Run(_) | workload::Event::Runtime(_) | workload::Event::Sleep(_) => true,
+        _ => false,
+    };
+    !t.phases.iter().flat_map(|p| &p.events).all(own)
+}
+
 fn has_hints(t: &TaskSpec) -> bool {
     !t.attr.qos.is_empty() || t.phases.iter().any(|phase| !phase.attr.qos.is_empty())
 }
@@ -300,7 +316,9 @@ fn event(e: &workload::Event) -> Event {
         workload::Event::Run(s) => Event::Run(s.0),
         workload::Event::Runtime(s) => Event::Runtime(s.0),
         workload::Event::Sleep(s) => Event::Sleep(s.0),
-        workload::Event::Timer { timer, period } => Event::Timer(timer, period.0),
+        workload::Event::Timer { timer, period } => Event::Timer(timer.index, period.0),
+        // `together` has refused these.
+        _ => Event::Run(0),
     }
 }
 

@@ -54,6 +54,7 @@ pub(crate) fn platform() -> Arc<Platform> {
             domain(0, 512, [(500, 10), (1000, 40)]),
             domain(2, 1024, [(1000, 100), (2000, 500)]),
         ],
+        topology: Default::default(),
         sources: Default::default(),
     })
 }

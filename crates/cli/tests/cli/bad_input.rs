@@ -72,7 +72,7 @@ fn broken_workloads() {
         ("{\"tasks\": {\"a\": {\"run\": 10".into(), "no end"),
         ("".into(), "empty"),
         (task("\"run\": 1, \"frobnicate\": 2"), "`frobnicate`"),
-        (task("\"run\": 1, \"lock\": \"m\""), "`lock`"),
+        (task("\"run\": 1, \"unlock\": \"m\""), "mutex \"m\""),
         ("{\"tasks\": {\"a\": {\"run\": 1}}, \"glob\": {}}".into(), "`glob`"),
         (task("\"instance\": 1000000000, \"run\": 1"), "1000000000"),
         (task("\"run\": -5"), "-5"),

@@ -20,9 +20,15 @@ impl Platform {
                 "the biggest capacity is {biggest}: the kernel scales the biggest CPU to 1024"
             ));
         }
-        for (i, d) in self.domains.iter().enumerate() {
-            let name = format!("domain {} (CPUs {})", i + 1, super::cpu_ranges(&d.cpus));
-            domain(&name, d, &mut all);
+        for run in self.alike() {
+            let alike = &self.domains[run.clone()];
+            let mut cpus: Vec<_> = alike.iter().flat_map(|d| d.cpus.iter().copied()).collect();
+            cpus.sort();
+            let number = match alike {
+                [_] => format!("domain {}", run.start + 1),
+                _ => format!("domains {} to {}", run.start + 1, run.end),
+            };
+            domain(&format!("{number} (CPUs {})", super::cpu_ranges(&cpus)), &alike[0], &mut all);
         }
         let has_idle = self.domains.iter().any(|d| !d.idle.is_empty());
         for (kind, present) in [("hz", true), ("idle", has_idle)] {

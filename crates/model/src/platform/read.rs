@@ -1,6 +1,6 @@
 //! From TOML to [`Platform`], and all that can be wrong on the way.
 
-use super::{Domain, IdleState, Opp, Platform};
+use super::{Domain, IdleState, Opp, Platform, Topology, topology};
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
@@ -27,6 +27,8 @@ const MAX_C: u64 = 1_000_000;
 const MAX_LATENCY_NS: u64 = u32::MAX as u64;
 /// Idle latencies and residencies up to 1000 s.
 const MAX_IDLE_US: u64 = 1_000_000_000;
+/// Frequencies of a range.
+const MAX_STEPS: u64 = 256;
 /// `CPUIDLE_STATE_MAX`.
 const MAX_IDLE_STATES: usize = 10;
 
@@ -57,7 +59,7 @@ impl Platform {
         check_size(text.len(), MAX_BYTES, &place)?;
         let doc = Doc::parse(text, &place)?;
         let root = doc.root();
-        root.only(&["schema", "name", "about", "hz", "domain", "sources"])?;
+        root.only(&["schema", "name", "about", "hz", "domain", "topology", "sources"])?;
         root.int("schema", 1, 1)?;
         let name = root.str("name")?;
         let name = checked_name(&root, "name", name)?;
@@ -69,13 +71,27 @@ impl Platform {
         }
         let mut domains = Vec::new();
         let mut owner = BTreeMap::new();
+        let mut cluster_given = false;
         for (i, table) in tables.into_iter().enumerate() {
-            domains.push(domain(table, i, &mut owner)?);
+            cluster_given |= table.opt_int("cluster", 0, MAX_CPUS - 1)?.is_some();
+            domains.extend(domain(table, i, &mut owner)?);
         }
         no_gaps(&root, &owner)?;
         domains.sort_by_key(|d: &Domain| d.cpus[0]);
         let sources = sources(&root)?;
-        Ok(Platform { name, about, hz, domains, sources })
+        let mut platform =
+            Platform { name, about, hz, domains, topology: Topology::default(), sources };
+        if let Some(table) = root.opt_table("topology")? {
+            let read = topology::read(&table, owner.len())?;
+            if cluster_given && !read.llc.is_empty() {
+                let what = "and the `cluster` of a domain say the same thing: one of them";
+                return Err(table.error_of("llc", what));
+            }
+            platform.topology = read.topology;
+            set_clusters(&mut platform, &read.llc).map_err(|what| table.error_of("llc", what))?;
+            topology::check(&platform).map_err(|what| table.error(what))?;
+        }
+        Ok(platform)
     }
 }
 
@@ -98,19 +114,39 @@ pub(crate) fn checked_name(
     Ok(name.to_string())
 }
 
+/// The clusters of the domains from the list of last-level caches, if there is one.
+fn set_clusters(platform: &mut Platform, llc: &[Vec<CpuId>]) -> Result<(), String> {
+    let mut of = vec![0; platform.nr_cpus()];
+    for (i, cpus) in llc.iter().enumerate() {
+        cpus.iter().for_each(|c| of[c.index()] = i as u32);
+    }
+    for d in platform.domains.iter_mut().filter(|_| !llc.is_empty()) {
+        d.cluster = of[d.cpus[0].index()];
+        if d.cpus.iter().any(|c| of[c.index()] != d.cluster) {
+            let cpus = super::cpu_ranges(&d.cpus);
+            return Err(format!(
+                "divides CPUs {cpus}, which have one frequency: not possible here"
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn domain(
     t: Table<'_>,
     index: usize,
     owner: &mut BTreeMap<u32, usize>,
-) -> Result<Domain, InputError> {
+) -> Result<Vec<Domain>, InputError> {
     t.only(&[
         "cpus",
+        "cpus_per_policy",
         "cluster",
         "capacity",
         "fast_switch",
         "transition_delay_us",
         "dynamic_power_coefficient",
         "opp",
+        "opp_range",
         "idle",
     ])?;
     let cpus = cpu_list(t.str("cpus")?).map_err(|what| t.error_of("cpus", what))?;
@@ -128,8 +164,22 @@ fn domain(
     let coefficient = t.opt_int("dynamic_power_coefficient", 1, MAX_C)?;
     let opps = opps(&t, coefficient)?;
     let idle = idle_states(&t)?;
-    let cpus = cpus.into_iter().map(CpuId).collect();
-    Ok(Domain { cpus, cluster, capacity, fast_switch, transition_delay_us, opps, idle })
+    let cpus: Vec<CpuId> = cpus.into_iter().map(CpuId).collect();
+    let each = t.opt_int("cpus_per_policy", 1, MAX_CPUS)?.map_or(cpus.len(), |n| n as usize);
+    if !cpus.len().is_multiple_of(each) {
+        let what = format!("is {each}, which does not divide {} CPUs", cpus.len());
+        return Err(t.error_of("cpus_per_policy", what));
+    }
+    let policy = |cpus: &[CpuId]| Domain {
+        cpus: cpus.to_vec(),
+        cluster,
+        capacity,
+        fast_switch,
+        transition_delay_us,
+        opps: opps.clone(),
+        idle: idle.clone(),
+    };
+    Ok(cpus.chunks(each).map(policy).collect())
 }
 
 /// The CPUs of a list such as `0-3,6`, ascending.
@@ -181,6 +231,12 @@ fn no_gaps(root: &Table<'_>, owner: &BTreeMap<u32, usize>) -> Result<(), InputEr
 
 fn opps(t: &Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputError> {
     let tables = t.opt_tables("opp", "opp")?.unwrap_or_default();
+    if let Some(range) = t.opt_table("opp_range")? {
+        if !tables.is_empty() {
+            return Err(t.error_of("opp_range", "and `opp` are both there, wanted one of them"));
+        }
+        return opp_range(&range);
+    }
     if tables.is_empty() {
         return Err(t.error("no OPPs: `opp` needs at least one { freq_khz, power_uw, latency_ns }"));
     }
@@ -210,6 +266,22 @@ fn opps(t: &Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputError>
         return Err(t.error_of("dynamic_power_coefficient", what));
     }
     Ok(opps)
+}
+
+/// A continuous range: every frequency that its driver can ask for, `step_khz` apart.
+fn opp_range(t: &Table<'_>) -> Result<Vec<Opp>, InputError> {
+    t.only(&["min_khz", "max_khz", "step_khz", "latency_ns"])?;
+    let min = t.int("min_khz", 1, MAX_KHZ)?;
+    let max = t.int("max_khz", min, MAX_KHZ)?;
+    let step = t.int("step_khz", 1, MAX_KHZ)?;
+    let latency = Span(t.opt_int("latency_ns", 0, MAX_LATENCY_NS)?.unwrap_or(0));
+    let steps = (max - min).div_ceil(step);
+    if steps >= MAX_STEPS {
+        let what = format!("makes {} frequencies, wanted at most {MAX_STEPS}", steps + 1);
+        return Err(t.error_of("step_khz", what));
+    }
+    let freq = |i: u64| KHz((min + i * step).min(max));
+    Ok((0..=steps).map(|i| Opp { freq: freq(i), power: MicroWatts(0), latency }).collect())
 }
 
 /// The power of an OPP: as written, or from its voltage (formula at the top of

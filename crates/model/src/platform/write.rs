@@ -1,6 +1,6 @@
 //! From [`Platform`] to TOML; what comes out reads back as the same platform.
 
-use super::{Domain, Platform};
+use super::{Domain, Platform, topology};
 use crate::toml_in::{key, quote};
 use risetime_kernel::units::CpuId;
 use std::fmt::Write;
@@ -17,9 +17,33 @@ impl Platform {
             quote(&self.about),
             self.hz
         );
-        for d in &self.domains {
-            domain(&mut out, d);
+        let runs = self.alike();
+        // A run of domains in several caches is one table; the caches are then listed elsewhere.
+        let clusters = |r: &std::ops::Range<usize>| {
+            let run = &self.domains[r.clone()];
+            run.iter().any(|d| d.cluster != run[0].cluster)
+        };
+        let caches = self.caches();
+        let listed = caches.iter().all(|c| !c.is_empty()) && runs.iter().any(clusters);
+        let whole = |r: &std::ops::Range<usize>| {
+            let run = &self.domains[r.clone()];
+            let mut cpus: Vec<CpuId> = run.iter().flat_map(|d| d.cpus.clone()).collect();
+            cpus.sort();
+            let each = run[0].cpus.len();
+            let one_by_one = cpus.chunks(each).eq(run.iter().map(|d| &d.cpus[..]));
+            (one_by_one && cpus.len().is_multiple_of(each)).then_some((cpus, each))
+        };
+        for run in runs {
+            match whole(&run) {
+                Some((cpus, each)) if run.len() > 1 && (listed || !clusters(&run)) => {
+                    let d = Domain { cpus, ..self.domains[run.start].clone() };
+                    domain(&mut out, &d, !listed, Some(each));
+                }
+                _ => self.domains[run].iter().for_each(|d| domain(&mut out, d, !listed, None)),
+            }
         }
+        let llc = if listed { caches } else { Vec::new() };
+        out.push_str(&topology::write(&self.topology, &llc));
         out.push_str("\n[sources]\n");
         for (k, v) in &self.sources {
             let _ = writeln!(out, "{} = {}", key(k), quote(v));
@@ -28,15 +52,15 @@ impl Platform {
     }
 }
 
-fn domain(out: &mut String, d: &Domain) {
-    let _ = write!(
-        out,
-        "\n[[domain]]\ncpus = \"{}\"\ncluster = {}\ncapacity = {}\nfast_switch = {}\n",
-        cpu_ranges(&d.cpus),
-        d.cluster,
-        d.capacity.0,
-        d.fast_switch
-    );
+fn domain(out: &mut String, d: &Domain, cluster: bool, each: Option<usize>) {
+    let _ = writeln!(out, "\n[[domain]]\ncpus = \"{}\"", cpu_ranges(&d.cpus));
+    if let Some(each) = each {
+        let _ = writeln!(out, "cpus_per_policy = {each}");
+    }
+    if cluster {
+        let _ = writeln!(out, "cluster = {}", d.cluster);
+    }
+    let _ = write!(out, "capacity = {}\nfast_switch = {}\n", d.capacity.0, d.fast_switch);
     if let Some(us) = d.transition_delay_us {
         let _ = writeln!(out, "transition_delay_us = {us}");
     }

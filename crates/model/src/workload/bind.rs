@@ -17,7 +17,7 @@ impl Workload {
     /// Errors: an affinity mask or the calibration names a CPU that the platform lacks; a deadline
     /// task may not run everywhere.
     pub fn bind(&self, platform: &Platform) -> Result<Workload, InputError> {
-        for task in &self.tasks {
+        for task in self.tasks.iter().chain(&self.forked) {
             self.check_cpus(task, platform)?;
             self.check_deadline(task, platform)?;
         }
@@ -27,7 +27,8 @@ impl Workload {
             return Err(self.no_such_cpu("global.calibration", cpu, platform));
         };
         let capacity = platform.domains[domain].capacity;
-        let events = bound.tasks.iter_mut().flat_map(|t| &mut t.phases).flat_map(|p| &mut p.events);
+        let tasks = bound.tasks.iter_mut().chain(&mut bound.forked);
+        let events = tasks.flat_map(|t| &mut t.phases).flat_map(|p| &mut p.events);
         for event in events {
             if let Event::Run(work) = event {
                 *work = rescale(*work, capacity);
@@ -55,7 +56,7 @@ impl Workload {
     /// Errors: names the first task that has one.
     pub fn only_other(&self) -> Result<(), InputError> {
         let other = |a: &Attr| a.policy.filter(|p| *p != Policy::Other { slice: None });
-        for task in &self.tasks {
+        for task in self.tasks.iter().chain(&self.forked) {
             let attrs = std::iter::once(&task.attr).chain(task.phases.iter().map(|p| &p.attr));
             if let Some(policy) = attrs.filter_map(other).next() {
                 return Err(InputError::new(

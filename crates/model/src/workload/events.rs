@@ -1,16 +1,27 @@
 //! The keys of rt-app: which are events, which are attributes, and which are not supported.
 
-/// The events that are carried out.
+/// The events of rt-app, and the semaphores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A fixed amount of work.
     Run,
-    /// Running for a fixed time.
     Runtime,
-    /// Sleeping for a fixed time.
     Sleep,
-    /// Sleeping until a timer fires.
     Timer,
+    Mem,
+    Iorun,
+    Yield,
+    Fork,
+    Lock,
+    Unlock,
+    Wait,
+    Signal,
+    Broad,
+    Sync,
+    Suspend,
+    Resume,
+    Barrier,
+    SemWait,
+    SemPost,
 }
 
 /// What a key of a task or phase is.
@@ -27,7 +38,7 @@ pub(super) enum Key {
 }
 
 /// Keys that are recognised by their whole name; the second column: may a phase have it?
-pub(super) const PROPERTIES: [(&str, bool); 14] = [
+pub(super) const PROPERTIES: [(&str, bool); 16] = [
     ("cpus", true),
     ("delay", false),
     ("dl-deadline", true),
@@ -36,6 +47,8 @@ pub(super) const PROPERTIES: [(&str, bool); 14] = [
     ("dl-runtime", true),
     ("instance", false),
     ("loop", true),
+    ("membind_nodes", true),
+    ("nodes_membind", true),
     ("phases", false),
     ("policy", true),
     ("priority", true),
@@ -45,39 +58,33 @@ pub(super) const PROPERTIES: [(&str, bool); 14] = [
 ];
 
 /// The supported events, for messages.
-pub(super) const EVENTS: &str = "run, runtime, sleep, timer";
+pub(super) const EVENTS: &str = "run, runtime, sleep, timer, mem, iorun, yield, fork, lock, unlock, \
+     wait, signal, broad, sync, suspend, resume, barrier, sem_wait, sem_post";
 
 /// Properties of rt-app that have no counterpart here.
-const OTHER_PROPERTIES: [&str; 7] = [
-    "deadline",
-    "period",
-    "lock_order",
-    "resources",
-    "taskgroup",
-    "membind_nodes",
-    "nodes_membind",
-];
+const OTHER_PROPERTIES: [&str; 5] = ["deadline", "period", "lock_order", "resources", "taskgroup"];
 
-/// Events of rt-app by prefix. `runtime` stands before `run`, as a prefix must not shadow a
-/// longer one.
-const PREFIXES: [(&str, Option<Kind>); 17] = [
-    ("lock", None),
-    ("unlock", None),
-    ("wait", None),
-    ("signal", None),
-    ("broad", None),
-    ("sync", None),
-    ("sleep", Some(Kind::Sleep)),
-    ("runtime", Some(Kind::Runtime)),
-    ("run", Some(Kind::Run)),
-    ("timer", Some(Kind::Timer)),
-    ("suspend", None),
-    ("resume", None),
-    ("mem", None),
-    ("iorun", None),
-    ("yield", None),
-    ("barrier", None),
-    ("fork", None),
+/// Events by prefix. A longer prefix stands before one that it begins with.
+const PREFIXES: [(&str, Kind); 19] = [
+    ("lock", Kind::Lock),
+    ("unlock", Kind::Unlock),
+    ("wait", Kind::Wait),
+    ("signal", Kind::Signal),
+    ("broad", Kind::Broad),
+    ("sync", Kind::Sync),
+    ("sleep", Kind::Sleep),
+    ("runtime", Kind::Runtime),
+    ("run", Kind::Run),
+    ("timer", Kind::Timer),
+    ("suspend", Kind::Suspend),
+    ("resume", Kind::Resume),
+    ("mem", Kind::Mem),
+    ("iorun", Kind::Iorun),
+    ("yield", Kind::Yield),
+    ("barrier", Kind::Barrier),
+    ("fork", Kind::Fork),
+    ("sem_wait", Kind::SemWait),
+    ("sem_post", Kind::SemPost),
 ];
 
 /// What `key` is. Source: rt-app, `src/rt-app_parse_config.c:obj_is_event`.
@@ -89,8 +96,7 @@ pub(super) fn classify(key: &str) -> Key {
         return Key::Unsupported(name);
     }
     match PREFIXES.iter().find(|(prefix, _)| key.starts_with(prefix)) {
-        Some((_, Some(kind))) => Key::Event(*kind),
-        Some((name, None)) => Key::Unsupported(name),
+        Some((_, kind)) => Key::Event(*kind),
         None => Key::Unknown,
     }
 }
@@ -98,15 +104,15 @@ pub(super) fn classify(key: &str) -> Key {
 /// Keys of `global` that are accepted and have no effect, each with the reason.
 pub(super) const GLOBAL_WITHOUT_EFFECT: [(&str, &str); 11] = [
     ("cumulative_slack", "slack is not logged"),
+    ("frag", "rt-app no longer reads it either"),
     ("ftrace", "the trace has every event already"),
     ("gnuplot", "plots come from `risetime run`"),
-    ("io_device", "there is no I/O event"),
     ("lock_pages", "there is no paging"),
     ("log_basename", "rt-app's log files are not written"),
+    ("log_level", "rt-app's messages are not printed"),
     ("log_size", "rt-app's log files are not written"),
     ("logdir", "rt-app's log files are not written"),
-    ("mem_buffer_size", "there is no memory event"),
-    ("pi_enabled", "there are no locks"),
+    ("pi_enabled", "a mutex does not pass on its waiters' priority"),
     ("spacing", "tasks start together, or after their `delay`"),
 ];
 
@@ -126,9 +132,11 @@ mod tests {
             ("timerA", Key::Event(Kind::Timer)),
             ("loop", Key::Property("loop")),
             ("looping", Key::Unknown),
-            ("unlock2", Key::Unsupported("unlock")),
-            ("membind_nodes", Key::Unsupported("membind_nodes")),
-            ("memory", Key::Unsupported("mem")),
+            ("unlock2", Key::Event(Kind::Unlock)),
+            ("sem_wait3", Key::Event(Kind::SemWait)),
+            ("membind_nodes", Key::Property("membind_nodes")),
+            ("memory", Key::Event(Kind::Mem)),
+            ("taskgroup", Key::Unsupported("taskgroup")),
             ("Run", Key::Unknown),
             ("", Key::Unknown),
         ] {

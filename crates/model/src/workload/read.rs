@@ -1,7 +1,9 @@
 //! From rt-app JSON to [`Workload`], and all that can be wrong on the way.
 
-use super::events::{self, Key, Kind};
+use super::actions::{Parsed, Shared, TaskNames};
+use super::events::{self, Key};
 use super::json::{MAX_US, Reader};
+use super::objects::{Objects, not_held};
 use super::policy::{Kind as PolicyKind, Said};
 use super::{Attr, Event, MAX_EVENTS, MAX_TASKS, Phase, Repeat, StartAt, TaskSpec, Workload};
 use crate::InputError;
@@ -61,6 +63,8 @@ impl Workload {
             about: about_in(text),
             start_at: start_at(&parts.tasks),
             tasks: parts.tasks,
+            forked: parts.forked,
+            objects: parts.objects,
             duration: parts.duration,
             calibration: parts.calibration,
             without_effect: parts.without_effect,
@@ -94,12 +98,13 @@ pub(crate) fn about_in(text: &str) -> String {
 #[derive(Default)]
 struct Parts {
     tasks: Vec<TaskSpec>,
+    forked: Vec<TaskSpec>,
+    objects: Objects,
+    shared: Shared,
     duration: Option<Span>,
     calibration: Option<CpuId>,
     without_effect: Vec<String>,
     events: usize,
-    /// Timers that are not `unique…`, by `ref`, with the task that has it.
-    timers: BTreeMap<String, usize>,
     /// `default_policy`.
     policy: PolicyKind,
     /// How often a task name was seen.
@@ -115,13 +120,6 @@ struct Body {
     events: Vec<Event>,
     /// Where its clamps are written, for an error about the pair.
     clamp_at: Option<Range>,
-}
-
-/// The timers of one task: `ref` to index.
-#[derive(Default)]
-struct Timers {
-    index: BTreeMap<String, u32>,
-    shared_at: Vec<(String, Range)>,
 }
 
 impl<'a> Reader<'a> {
@@ -145,8 +143,15 @@ impl<'a> Reader<'a> {
         let Some(tasks) = tasks else {
             return Err(self.error(tree, "no `tasks`, wanted an object of tasks"));
         };
+        let mut parsed = Vec::new();
         for prop in &tasks.properties {
-            self.task(prop, parts)?;
+            parsed.push(self.task(prop, parts)?);
+        }
+        let shared = std::mem::take(&mut parts.shared);
+        (parts.forked, parts.objects) =
+            self.share(&mut parsed, shared, &mut parts.without_effect)?;
+        for task in parsed {
+            self.add(task, parts)?;
         }
         if parts.tasks.is_empty() {
             return Err(self.error(tasks, "`tasks` has no task that starts"));
@@ -171,12 +176,19 @@ impl<'a> Reader<'a> {
                 }
                 "default_policy" => parts.policy = self.policy(prop, "`global`")?,
                 "calibration" => self.calibration(prop, parts)?,
+                "io_device" | "mem_buffer_size" => self.io(prop, &mut parts.shared)?,
                 _ => match events::GLOBAL_WITHOUT_EFFECT.iter().find(|(name, _)| *name == key) {
                     Some((name, why)) => {
                         parts.without_effect.push(format!("`global.{name}`: {why}"))
                     }
                     None => {
-                        let mut known = vec!["calibration", "default_policy", "duration"];
+                        let mut known = vec![
+                            "calibration",
+                            "default_policy",
+                            "duration",
+                            "io_device",
+                            "mem_buffer_size",
+                        ];
                         known.extend(events::GLOBAL_WITHOUT_EFFECT.iter().map(|(name, _)| *name));
                         return Err(self.unknown(prop, "`global`: ", key, &known));
                     }
@@ -212,7 +224,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn task(&self, prop: &ObjectProp<'a>, parts: &mut Parts) -> Result<(), InputError> {
+    fn task<'v>(
+        &self,
+        prop: &'v ObjectProp<'a>,
+        parts: &mut Parts,
+    ) -> Result<Parsed<'v, 'a>, InputError> {
         let name = self.name(prop, "task")?;
         let what = format!("task `{name}`");
         let object = self.object(&prop.value, &what)?;
@@ -226,14 +242,40 @@ impl<'a> Reader<'a> {
             Some(p) => self.us(p, &what)?,
             None => Span(0),
         };
-        let mut timers = Timers::default();
-        let body = self.body(object, &what, true, &mut timers)?;
+        let mut names = TaskNames::of(&name);
+        let body = self.body(object, &what, true, &mut names, parts)?;
         let spec = match find("phases") {
-            Some(p) => self.phased(p, body, &what, object, &mut timers, parts.policy)?,
+            Some(p) => self.phased(p, body, &what, object, &mut names, parts)?,
             None => self.plain(body, &name, &what, object, parts.policy)?,
         };
-        self.check_timers(&timers, instances, &what, parts)?;
-        self.add(TaskSpec { delay, ..spec }, name, instances, prop, parts)
+        let spec = TaskSpec { delay, ..spec };
+        if let Some(found) = not_held(&spec) {
+            return Err(self.not_held(&spec, &what, found, prop, parts));
+        }
+        Ok(Parsed { spec, name, instances, names, prop })
+    }
+
+    fn not_held(
+        &self,
+        spec: &TaskSpec,
+        what: &str,
+        found: super::objects::NotHeld,
+        prop: &ObjectProp<'a>,
+        parts: &mut Parts,
+    ) -> InputError {
+        let mutexes = std::mem::take(&mut parts.shared).mutex_names();
+        let mutex = mutexes.get(found.mutex as usize).map_or("", |name| name.as_str());
+        let verb = if found.waits { "waits with" } else { "unlocks" };
+        let place = match spec.phases.len() {
+            1 => String::new(),
+            _ => format!(": phase `{}`", spec.phases[found.phase].name),
+        };
+        let text = format!(
+            "{what}{place} {verb} mutex \"{}\", which it does not hold then",
+            one_line(mutex)
+        );
+        self.error(&prop.name, text)
+            .hint(format!("`\"lock\": \"{}\"` comes before", one_line(mutex)))
     }
 
     /// A task whose events stand in its own body: one phase, repeated as the task is.
@@ -274,8 +316,8 @@ impl<'a> Reader<'a> {
         mut body: Body,
         what: &str,
         at: &Object<'a>,
-        timers: &mut Timers,
-        default: PolicyKind,
+        names: &mut TaskNames,
+        parts: &mut Parts,
     ) -> Result<TaskSpec, InputError> {
         if !body.events.is_empty() {
             let what =
@@ -290,7 +332,7 @@ impl<'a> Reader<'a> {
             let what = format!("{what}: phase `{name}`");
             let object = self.object(&p.value, &what)?;
             self.once(object, &what, |key| !matches!(events::classify(key), Key::Event(_)))?;
-            let mut body = self.body(object, &what, false, timers)?;
+            let mut body = self.body(object, &what, false, names, parts)?;
             if body.events.is_empty() {
                 return Err(self.error(object, format!("{what} has no events; {}", supported())));
             }
@@ -313,7 +355,7 @@ impl<'a> Reader<'a> {
             .map(|(b, p)| (b.class, &mut p.attr, format!("{what}: phase `{}`", p.name)))
             .collect();
         self.settle(
-            (default, repeat, at.range),
+            (parts.policy, repeat, at.range),
             (&body.class, &mut body.attr, what),
             &mut classes,
         )?;
@@ -326,7 +368,8 @@ impl<'a> Reader<'a> {
         object: &Object<'a>,
         what: &str,
         is_task: bool,
-        timers: &mut Timers,
+        names: &mut TaskNames,
+        parts: &mut Parts,
     ) -> Result<Body, InputError> {
         let mut body = Body::default();
         for prop in &object.properties {
@@ -338,9 +381,16 @@ impl<'a> Reader<'a> {
                         let what = format!("{what}: `{key}` belongs to a task, not to a phase");
                         return Err(self.error(&prop.name, what));
                     }
+                    if name.contains("membind") {
+                        self.membind(prop, what)?;
+                        let text = format!("{what}: `{name}`: memory has no place here");
+                        parts.without_effect.push(text);
+                    }
                     self.property(name, prop, what, &mut body)?;
                 }
-                Key::Event(kind) => body.events.push(self.event(kind, prop, what, timers)?),
+                Key::Event(kind) => {
+                    self.event(kind, prop, what, names, &mut parts.shared, &mut body.events)?
+                }
                 Key::Unsupported(name) => {
                     let as_kind =
                         if name == key { String::new() } else { format!(" (rt-app's `{name}`)") };
@@ -395,100 +445,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn event(
-        &self,
-        kind: Kind,
-        prop: &ObjectProp<'a>,
-        what: &str,
-        timers: &mut Timers,
-    ) -> Result<Event, InputError> {
-        Ok(match kind {
-            Kind::Run => Event::Run(self.us(prop, what)?),
-            Kind::Runtime => Event::Runtime(self.us(prop, what)?),
-            Kind::Sleep => Event::Sleep(self.us(prop, what)?),
-            Kind::Timer => self.timer(prop, what, timers)?,
-        })
-    }
-
-    fn timer(
-        &self,
-        prop: &ObjectProp<'a>,
-        what: &str,
-        timers: &mut Timers,
-    ) -> Result<Event, InputError> {
-        let what = format!("{what}: `{}`", one_line(prop.name.as_str()));
-        let object = self.object(&prop.value, &what)?;
-        self.once(object, &what, |_| true)?;
-        // Without a `ref`, rt-app gives all such timers this one name.
-        let mut name = "unknown".to_string();
-        let mut period = None;
-        for p in &object.properties {
-            match p.name.as_str() {
-                "ref" => name = self.string(p, &what)?.to_string(),
-                "period" => period = Some(self.us(p, &what)?),
-                "mode" => match self.string(p, &what)? {
-                    "relative" => {}
-                    mode => {
-                        let what = format!(
-                            "{what}: mode \"{}\" is not supported yet, wanted \"relative\"",
-                            one_line(mode)
-                        );
-                        return Err(self.error(&p.value, what));
-                    }
-                },
-                other => {
-                    let known = ["mode", "period", "ref"];
-                    return Err(self.unknown(p, &format!("{what}: "), other, &known));
-                }
-            }
-        }
-        let Some(period) = period else {
-            return Err(self.error(object, format!("{what} has no `period`")));
-        };
-        let next = timers.index.len() as u32;
-        let timer = *timers.index.entry(name.clone()).or_insert(next);
-        if !name.starts_with("unique") {
-            timers.shared_at.push((name, prop.value.range()));
-        }
-        Ok(Event::Timer { timer, period })
-    }
-
-    /// A timer whose `ref` does not start with `unique` is one for all tasks that name it;
-    /// that is supported only as long as it is a single task.
-    fn check_timers(
-        &self,
-        timers: &Timers,
-        instances: usize,
-        what: &str,
-        parts: &mut Parts,
-    ) -> Result<(), InputError> {
-        let task = parts.tasks.len();
-        for (name, at) in &timers.shared_at {
-            let owner = *parts.timers.entry(name.clone()).or_insert(task);
-            if owner != task || instances > 1 {
-                let what = format!(
-                    "{what}: timer \"{}\" is shared between tasks, which is not supported yet",
-                    one_line(name)
-                );
-                return Err(self.error(at, what).hint(
-                    "a `ref` that starts with \"unique\" is a timer of its own in each task",
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Expands `spec` into its instances.
-    fn add(
-        &self,
-        spec: TaskSpec,
-        name: String,
-        instances: usize,
-        prop: &ObjectProp<'a>,
-        parts: &mut Parts,
-    ) -> Result<(), InputError> {
+    fn add(&self, task: Parsed<'_, 'a>, parts: &mut Parts) -> Result<(), InputError> {
+        let Parsed { spec, name, instances, prop, .. } = task;
         if instances == 0 {
-            parts.without_effect.push(format!("task `{name}`: `instance` is 0, it never starts"));
+            if parts.forked.iter().all(|t| t.comm != name) {
+                let text =
+                    format!("task `{name}`: `instance` is 0 and nobody forks it: it never starts");
+                parts.without_effect.push(text);
+            }
             return Ok(());
         }
         if parts.tasks.len() + instances > MAX_TASKS {
@@ -510,7 +475,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A loop that takes no time would keep the clock from moving.
+    /// An endless loop that takes no time would keep the clock from moving.
     fn takes_time(
         &self,
         repeat: Repeat,
@@ -518,18 +483,24 @@ impl<'a> Reader<'a> {
         what: &str,
         at: &Object<'a>,
     ) -> Result<(), InputError> {
-        let takes = |e: &Event| match e {
-            Event::Run(t) | Event::Runtime(t) | Event::Sleep(t) => t.0 > 0,
-            Event::Timer { period, .. } => period.0 > 0,
+        let fine = match repeat {
+            Repeat::Times(1) => true,
+            Repeat::Times(_) => events.iter().any(Event::acts),
+            Repeat::Forever => events.iter().any(Event::takes_time),
         };
-        if repeat == Repeat::Times(1) || events.iter().any(takes) {
+        if fine {
             return Ok(());
         }
         let at =
             at.properties.iter().find(|p| p.name.as_str() == "loop").map_or(at.range, |p| p.range);
         Err(self.error(
             &at,
-            format!("{what} is a loop that takes no time: every event in it is 0 long"),
+            match events.iter().any(Event::acts) {
+                false => format!("{what} is a loop that takes no time: every event in it is 0 long"),
+                true => format!(
+                    "{what} is an endless loop that takes no time: nothing in it runs, sleeps or waits"
+                ),
+            },
         ))
     }
 

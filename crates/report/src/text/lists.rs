@@ -136,8 +136,9 @@ pub fn platform(p: &Platform, style: &Style) -> String {
     page.paragraph(0, Ink::Plain, &p.about);
     let text = format!("{} CPUs, {} frequency domains, HZ={}", p.nr_cpus(), p.domains.len(), p.hz);
     page.paragraph(0, Ink::Plain, &text);
-    for d in &p.domains {
-        domain(&mut page, d);
+    topology(&mut page, p);
+    for run in p.alike() {
+        domain(&mut page, &p.domains[run]);
     }
     if !p.sources.is_empty() {
         page.rule("Sources");
@@ -148,10 +149,45 @@ pub fn platform(p: &Platform, style: &Style) -> String {
     page.finish()
 }
 
-fn domain(page: &mut Page<'_>, d: &Domain) {
-    page.rule(&format!("CPU{}", cpu_ranges(&d.cpus)));
+/// Who shares cores, closer caches and nodes; nothing on a machine without.
+fn topology(page: &mut Page<'_>, p: &Platform) {
+    let t = &p.topology;
+    let mut said = Vec::new();
+    if let Some(core) = t.cores.first() {
+        let cpus: usize = t.cores.iter().map(Vec::len).sum();
+        let beside = p.nr_cpus() - cpus;
+        let alone = if beside > 0 { format!(", {beside} cores of one") } else { String::new() };
+        said.push(format!("{} cores of {} threads{alone}", t.cores.len(), core.len()));
+    }
+    if let Some(l2) = t.l2.first() {
+        said.push(format!("{} groups of {} that share an L2", t.l2.len(), l2.len()));
+    }
+    if t.smt() || !t.l2.is_empty() || !t.nodes.is_empty() {
+        let caches = p.caches().iter().filter(|c| !c.is_empty()).count();
+        said.push(format!("{caches} last-level cache{}", if caches == 1 { "" } else { "s" }));
+    }
+    if t.nodes.len() > 1 {
+        let far = t.distance.iter().flatten().max().copied().unwrap_or(0);
+        said.push(format!("{} nodes, distance up to {far}", t.nodes.len()));
+    }
+    if !said.is_empty() {
+        page.paragraph(0, Ink::Plain, &said.join("; "));
+    }
+}
+
+/// A run of domains that differ in nothing but CPUs and cache.
+fn domain(page: &mut Page<'_>, run: &[Domain]) {
+    let Some(d) = run.first() else { return };
+    let mut cpus: Vec<_> = run.iter().flat_map(|d| d.cpus.iter().copied()).collect();
+    cpus.sort();
+    page.rule(&format!("CPU{}", cpu_ranges(&cpus)));
     let switch = if d.fast_switch { "fast switch" } else { "slow switch through a kthread" };
-    let mut text = format!("capacity {}, cluster {}, {switch}", d.capacity.0, d.cluster);
+    let cluster = match run {
+        [d] => format!("cluster {}", d.cluster),
+        _ if d.cpus.len() == 1 => format!("{} frequency domains of one CPU each", run.len()),
+        _ => format!("{} frequency domains of {} CPUs each", run.len(), d.cpus.len()),
+    };
+    let mut text = format!("capacity {}, {cluster}, {switch}", d.capacity.0);
     if let Some(us) = d.transition_delay_us {
         text += &format!(", the driver asks for {us} µs between changes");
     }
@@ -227,12 +263,15 @@ pub fn workload(w: &Workload, style: &Style) -> String {
     }
     page.paragraph(0, Ink::Plain, &facts.join(", "));
     for t in w.tasks.iter().take(LIST) {
-        task(&mut page, t);
+        task(&mut page, t, &t.comm, w);
     }
     if w.tasks.len() > LIST {
         page.blank();
         let text = format!("… {} of {} tasks more", w.tasks.len() - LIST, w.tasks.len());
         page.line(Line::new().ink(Ink::Dim, text));
+    }
+    for t in w.forked.iter().take(LIST) {
+        task(&mut page, t, &format!("{} (forked)", t.comm), w);
     }
     if !w.without_effect.is_empty() {
         page.rule("Without effect here");
@@ -243,8 +282,8 @@ pub fn workload(w: &Workload, style: &Style) -> String {
     page.finish()
 }
 
-fn task(page: &mut Page<'_>, t: &TaskSpec) {
-    page.rule(&t.comm);
+fn task(page: &mut Page<'_>, t: &TaskSpec, title: &str, w: &Workload) {
+    page.rule(title);
     let mut facts = attributes(&t.attr);
     if t.delay.0 > 0 {
         facts.push(format!("starts after {} ms", words::one(t.delay.as_ms())));
@@ -256,7 +295,7 @@ fn task(page: &mut Page<'_>, t: &TaskSpec) {
         page.paragraph(0, Ink::Dim, &facts.join(", "));
     }
     for p in t.phases.iter().take(LIST) {
-        phase(page, p);
+        phase(page, p, w);
     }
     if t.phases.len() > LIST {
         let text = format!("… {} of {} phases more", t.phases.len() - LIST, t.phases.len());
@@ -264,8 +303,8 @@ fn task(page: &mut Page<'_>, t: &TaskSpec) {
     }
 }
 
-fn phase(page: &mut Page<'_>, p: &Phase) {
-    let mut events: Vec<String> = p.events.iter().take(LIST).map(event).collect();
+fn phase(page: &mut Page<'_>, p: &Phase, w: &Workload) {
+    let mut events: Vec<String> = p.events.iter().take(LIST).map(|e| event(e, w)).collect();
     if p.events.len() > LIST {
         events.push(format!("… {} more", p.events.len() - LIST));
     }
@@ -289,7 +328,8 @@ fn times(r: Repeat) -> String {
     }
 }
 
-fn event(e: &Event) -> String {
+fn event(e: &Event, w: &Workload) -> String {
+    let o = &w.objects;
     let span = |s: risetime_kernel::units::Span| match s.0 {
         ns if ns >= 1_000_000 => format!("{} ms", trimmed(ns, 1_000_000)),
         ns => format!("{} µs", trimmed(ns, 1000)),
@@ -298,8 +338,45 @@ fn event(e: &Event) -> String {
         Event::Run(s) => format!("run {}", span(*s)),
         Event::Runtime(s) => format!("run for {}", span(*s)),
         Event::Sleep(s) => format!("sleep {}", span(*s)),
-        Event::Timer { timer, period } => format!("wait for timer {timer} of {}", span(*period)),
+        Event::Timer { timer, period } => {
+            let which = match timer.shared {
+                true => format!("\"{}\"", name(&o.timers, timer.index)),
+                false => timer.index.to_string(),
+            };
+            let mode = if timer.absolute { ", absolute" } else { "" };
+            format!("wait for timer {which} of {}{mode}", span(*period))
+        }
+        Event::Busy(s) => format!("write for {}", span(*s)),
+        Event::Yield => "yield".into(),
+        Event::Lock(m) => format!("lock {}", name(&o.mutexes, *m)),
+        Event::Unlock(m) => format!("unlock {}", name(&o.mutexes, *m)),
+        Event::Wait { cond, mutex } => {
+            format!("wait for {} with {}", name(&o.conds, *cond), name(&o.mutexes, *mutex))
+        }
+        Event::Signal(c) => format!("signal {}", name(&o.conds, *c)),
+        Event::Broadcast(c) => format!("broadcast {}", name(&o.conds, *c)),
+        Event::Barrier(b) => {
+            let barrier = o.barriers.get(*b as usize);
+            barrier.map_or_else(String::new, |b| {
+                format!("barrier {} of {}", one_word(&b.name), b.users)
+            })
+        }
+        Event::SemWait(s) => format!("take from {}", name(&o.semaphores, *s)),
+        Event::SemPost(s) => format!("give to {}", name(&o.semaphores, *s)),
+        Event::Fork(f) => {
+            let forked = w.forked.get(*f as usize);
+            format!("fork {}", forked.map_or("", |t| t.comm.as_str()))
+        }
     }
+}
+
+/// The name of an object of the workload, which may hold anything.
+fn name(list: &[String], index: u32) -> String {
+    list.get(index as usize).map_or_else(String::new, |name| one_word(name))
+}
+
+fn one_word(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(40).collect()
 }
 
 /// `n / unit` exactly, without zeros at its end.

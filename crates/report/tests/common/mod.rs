@@ -7,7 +7,7 @@ use risetime_analysis::*;
 use risetime_kernel::sched_qos::{SchedQosHint, SchedQosType};
 use risetime_kernel::units::*;
 use risetime_model::platform::{Domain, IdleState, Opp};
-use risetime_model::workload::{Attr, Event, Phase, Repeat, StartAt, TaskSpec};
+use risetime_model::workload::{Attr, Event, Objects, Phase, Repeat, StartAt, TaskSpec, Timer};
 use risetime_model::{Platform, Settings, Value, Workload};
 use risetime_report::text::{Finding, Next, Published, Severity};
 
@@ -357,6 +357,7 @@ pub(crate) fn platform() -> Platform {
         about: "A made-up board".into(),
         hz: 250,
         domains: vec![little, big],
+        topology: Default::default(),
         sources: [("opp".to_string(), "estimate".to_string())].into(),
     }
 }
@@ -378,7 +379,7 @@ pub(crate) fn workload() -> Workload {
             Event::Run(Span::from_us(2500)),
             Event::Runtime(Span::from_ms(3)),
             Event::Sleep(Span(1_234_567)),
-            Event::Timer { timer: 0, period: Span::from_us(16_667) },
+            Event::Timer { timer: Timer::own(0), period: Span::from_us(16_667) },
         ],
         attr: Attr { uclamp_max: Some(Util(512)), ..Attr::default() },
     };
@@ -399,6 +400,8 @@ pub(crate) fn workload() -> Workload {
         name: "game".into(),
         about: "".into(),
         tasks: vec![task; 26],
+        forked: Vec::new(),
+        objects: Objects::default(),
         duration: Some(Span::from_ms(3000)),
         calibration: Some(CpuId(4)),
         without_effect: vec!["global.logdir: nothing is logged".into()],

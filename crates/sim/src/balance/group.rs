@@ -12,7 +12,7 @@ use super::{Env, Migrate, When};
 use crate::cpuset::CpuSet;
 use crate::machine::Machine;
 use crate::placement::fork::{GroupLoad, GroupType, classify};
-use crate::topology::{IMBALANCE_PCT, SchedDomain};
+use crate::topology::{SchedDomain, SchedGroup, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::fits::capacity_greater;
 use risetime_kernel::units::{Capacity, CpuId};
@@ -21,6 +21,8 @@ use risetime_kernel::units::{Capacity, CpuId};
 pub(super) struct Group {
     pub(super) cpus: CpuSet,
     pub(super) weight: usize,
+    /// Flags of the domain that it is.
+    pub(super) flags: u32,
     pub(super) two_on_a_cpu: bool,
     pub(super) overutilized: bool,
     pub(super) kind: GroupType,
@@ -37,9 +39,9 @@ pub(super) struct Group {
 }
 
 /// `check_cpu_capacity`: other classes take noticeably much of `cpu`.
-pub(super) fn reduced_capacity(m: &Machine, cpu: CpuId) -> bool {
+pub(super) fn reduced_capacity(m: &Machine, cpu: CpuId, imbalance_pct: u64) -> bool {
     let c = m.cpu(cpu);
-    c.cpu_capacity.0 * IMBALANCE_PCT < c.capacity.0 * 100
+    c.cpu_capacity.0 * imbalance_pct < c.capacity.0 * 100
 }
 
 /// What load balancing counts of the fair class: until 6.13 also tasks whose dequeue is delayed
@@ -68,13 +70,14 @@ pub(super) fn group_stats(
     m: &Machine,
     env: &Env,
     domain: &SchedDomain,
-    group: &CpuSet,
+    group: &SchedGroup,
     local: bool,
 ) -> Group {
-    let cpus = group.and(&env.cpus);
+    let cpus = group.span.and(&env.cpus);
     let mut g = Group {
         cpus,
-        weight: group.len(),
+        weight: group.weight as usize,
+        flags: group.flags,
         two_on_a_cpu: false,
         overutilized: false,
         kind: GroupType::HasSpare,
@@ -106,13 +109,16 @@ pub(super) fn group_stats(
         if local {
             continue;
         }
-        if domain.asym {
+        if domain.has(sd::ASYM_CPUCAPACITY) {
             g.misfit_load = g.misfit_load.max(c.misfit_task_load);
-        } else if env.idle != When::Busy && c.cfs.nr_runnable() == 1 && reduced_capacity(m, cpu) {
+        } else if env.idle != When::Busy
+            && c.cfs.nr_runnable() == 1
+            && reduced_capacity(m, cpu, domain.imbalance_pct)
+        {
             g.misfit_load = g.misfit_load.max(c.cfs_avg.avg.load_avg);
         }
     }
-    for cpu in group.iter() {
+    for cpu in group.span.iter() {
         let capacity = m.capacity_of(cpu).0;
         g.capacity += capacity;
         g.max_capacity = g.max_capacity.max(capacity);
@@ -125,7 +131,7 @@ pub(super) fn group_stats(
         running: g.running,
         weight: g.weight,
     };
-    g.kind = classify(&load, IMBALANCE_PCT, g.misfit_load != 0);
+    g.kind = classify(&load, domain.imbalance_pct, g.misfit_load != 0);
     if g.kind == GroupType::Overloaded {
         g.avg_load = g.load * 1024 / g.capacity.max(1);
     }

@@ -32,7 +32,7 @@ use crate::machine::{NohzKick, State};
 use crate::mutant::Mutant;
 use crate::placement::fork::GroupType;
 use crate::queue::Ev;
-use crate::topology::IMBALANCE_PCT;
+use crate::topology::sd;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::fits::{Fit, capacity_greater};
@@ -129,10 +129,11 @@ impl Engine<'_> {
         let (stats, next) = (root.has_blocked && now > root.next_blocked, root.needs_update);
         let due = now >= root.next_balance;
         let c = self.m.cpu(cpu);
-        let asym = c.sched_domains.iter().any(|d| d.asym_full);
+        let asym = c.place.asym.is_some();
+        let pct = c.sched_domains.first().map_or(117, |d| d.imbalance_pct);
         let balance = due
             && (c.nr_running() >= 2
-                || (c.cfs.nr_runnable() >= 1 && reduced_capacity(&self.m, cpu))
+                || (c.cfs.nr_runnable() >= 1 && reduced_capacity(&self.m, cpu, pct))
                 || (asym && c.misfit_task_load != 0)
                 || (!asym && self.busy_cpus_of_cache(cpu) > 1));
         if balance {
@@ -146,7 +147,8 @@ impl Engine<'_> {
 
     /// `nr_busy_cpus` of the cache that `cpu` belongs to.
     fn busy_cpus_of_cache(&self, cpu: CpuId) -> usize {
-        let cache = self.m.cpu(cpu).sched_domains.iter().rev().find(|d| d.share_llc);
+        let c = self.m.cpu(cpu);
+        let cache = c.place.llc.map(|l| &c.sched_domains[l]);
         cache.map_or(0, |d| d.span.iter().filter(|c| !self.m.root.idle_cpus.contains(*c)).count())
     }
 
@@ -353,7 +355,7 @@ impl Engine<'_> {
                 Detached::AllPinned => {
                     // On to the next busiest, if any is left outside the own group.
                     env.cpus.remove(src);
-                    let own = self.m.cpu(dst).sched_domains[level].groups[0];
+                    let own = self.m.cpu(dst).sched_domains[level].local().span;
                     if env.cpus.iter().all(|c| own.contains(c)) {
                         break self.balanced(&env, Some(kind), true);
                     }
@@ -407,7 +409,7 @@ impl Engine<'_> {
         if env.idle == When::NewlyIdle {
             return self.m.cpu(env.dst).nr_running() == 0;
         }
-        let local = &self.m.cpu(env.dst).sched_domains[env.level].groups[0];
+        let local = &self.m.cpu(env.dst).sched_domains[env.level].local().mask;
         let in_charge = local.iter().find(|c| self.m.idle_cpu(*c)).or(local.lowest());
         in_charge == Some(env.dst)
     }
@@ -416,16 +418,15 @@ impl Engine<'_> {
     fn find_src_group(&mut self, env: &Env) -> Option<(CpuSet, Migrate, u64)> {
         let domain = &self.m.cpu(env.dst).sched_domains[env.level];
         let groups: Vec<Group> = domain
-            .groups
-            .iter()
+            .groups()
             .enumerate()
             .map(|(i, g)| group_stats(&self.m, env, domain, g, i == 0))
             .collect();
         let (top, asym, share_llc, pct) = (
             env.level + 1 == self.m.cpu(env.dst).sched_domains.len(),
-            domain.asym,
-            domain.share_llc,
-            IMBALANCE_PCT,
+            domain.has(sd::ASYM_CPUCAPACITY),
+            domain.has(sd::SHARE_LLC),
+            domain.imbalance_pct,
         );
         self.update_root(&groups, top);
         let (local, others) = groups.split_first()?;
@@ -460,8 +461,7 @@ impl Engine<'_> {
         {
             return None;
         }
-        // `SD_PREFER_SIBLING` of the level below, which unequal capacities take away.
-        let prefer_sibling = env.level > 0 && !asym;
+        let prefer_sibling = busiest.flags & sd::PREFER_SIBLING != 0;
         let forced = prefer_sibling
             && local.kind == GroupType::HasSpare
             && sibling_imbalance(env.idle, busiest, local) > 1;
@@ -501,7 +501,8 @@ impl Engine<'_> {
         imbalance: u64,
     ) -> Option<CpuId> {
         let m = &self.m;
-        let asym = m.cpu(env.dst).sched_domains[env.level].asym;
+        let asym = m.cpu(env.dst).sched_domains[env.level].has(sd::ASYM_CPUCAPACITY);
+        let pct = m.cpu(env.dst).sched_domains[env.level].imbalance_pct;
         // (value, per what) of the best so far: compared as fractions where it is a load.
         let mut best: Option<(u64, u64, CpuId)> = None;
         for cpu in group.iter() {
@@ -512,7 +513,9 @@ impl Engine<'_> {
             }
             let load = c.cfs_avg.avg.load_avg;
             let (value, per) = match kind {
-                Migrate::Load if queued == 1 && load > imbalance && !reduced_capacity(m, cpu) => {
+                Migrate::Load
+                    if queued == 1 && load > imbalance && !reduced_capacity(m, cpu, pct) =>
+                {
                     continue;
                 }
                 Migrate::Load => (load, c.cpu_capacity.0),
@@ -603,8 +606,8 @@ impl Engine<'_> {
         let stubborn = kind == Migrate::Task && d.nr_balance_failed > CACHE_NICE_TRIES + 2;
         let relief = env.idle != When::Busy
             && fair_queued(&self.m, src) == 1
-            && reduced_capacity(&self.m, src)
-            && self.m.capacity_of(src).0 * IMBALANCE_PCT < self.m.capacity_of(env.dst).0 * 100;
+            && reduced_capacity(&self.m, src, d.imbalance_pct)
+            && self.m.capacity_of(src).0 * d.imbalance_pct < self.m.capacity_of(env.dst).0 * 100;
         stubborn || relief || kind == Migrate::Misfit
     }
 

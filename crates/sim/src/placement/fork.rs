@@ -14,7 +14,7 @@
 use super::{Placed, within_affinity};
 use crate::cpuset::CpuSet;
 use crate::machine::Machine;
-use crate::topology::{IMBALANCE_PCT, SchedDomain};
+use crate::topology::{SchedDomain, SchedGroup, sd};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
@@ -56,18 +56,19 @@ pub(super) fn idlest_cpu(m: &Machine, task: TaskId) -> Placed {
 /// `sched_balance_find_dst_group`; `None`: the local group is as good.
 fn idlest_group(m: &Machine, task: TaskId, domain: &SchedDomain) -> Option<CpuSet> {
     let allowed = &m.task(task).allowed;
-    let usable = |g: &&CpuSet| g.intersects(allowed);
-    let local = domain.groups.first().filter(usable).map(|g| stats(m, task, domain, g));
+    let usable = |g: &&SchedGroup| g.span.intersects(allowed);
+    let pct = domain.imbalance_pct;
+    let local = Some(domain.local()).filter(usable).map(|g| stats(m, task, domain, g));
     let mut idlest: Option<(CpuSet, Stats)> = None;
-    for group in domain.groups.iter().skip(1).filter(usable) {
+    for group in domain.groups().skip(1).filter(usable) {
         let s = stats(m, task, domain, group);
         if idlest.as_ref().is_none_or(|(_, best)| idler(&s, best)) {
-            idlest = Some((*group, s));
+            idlest = Some((group.span, s));
         }
     }
     let (group, best) = idlest?;
     let Some(local) = local else { return Some(group) };
-    let imbalance = 1024 * (IMBALANCE_PCT - 100) / 100;
+    let imbalance = 1024 * (pct - 100) / 100;
     let push = match local.kind.cmp(&best.kind) {
         std::cmp::Ordering::Less => false,
         std::cmp::Ordering::Greater => true,
@@ -76,7 +77,7 @@ fn idlest_group(m: &Machine, task: TaskId, domain: &SchedDomain) -> Option<CpuSe
             GroupType::Misfit => local.max_capacity < best.max_capacity,
             GroupType::FullyBusy | GroupType::Overloaded => {
                 best.avg_load < local.avg_load + imbalance
-                    && 100 * local.avg_load > IMBALANCE_PCT * best.avg_load
+                    && 100 * local.avg_load > pct * best.avg_load
             }
         },
     };
@@ -98,10 +99,10 @@ fn idler(s: &Stats, best: &Stats) -> bool {
 }
 
 /// `update_sg_wakeup_stats`.
-fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &CpuSet) -> Stats {
-    let allowed = group.and(&m.task(task).allowed);
+fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &SchedGroup) -> Stats {
+    let allowed = group.span.and(&m.task(task).allowed);
     let (mut load, mut util, mut runnable, mut running, mut idle_cpus) = (0, 0, 0, 0, 0);
-    let mut fits = !domain.asym;
+    let mut fits = !domain.has(sd::ASYM_CPUCAPACITY);
     for cpu in allowed.iter() {
         let c = m.cpu(cpu);
         load += c.cfs_avg.avg.load_avg;
@@ -111,11 +112,11 @@ fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &CpuSet) -> Sta
         idle_cpus += usize::from(m.idle_cpu(cpu) && !parent_on(m, task, cpu));
         fits |= m.task_fits(task, cpu) == risetime_kernel::fits::Fit::Fits;
     }
-    let capacities = || group.iter().map(|c| m.capacity_of(c).0);
+    let capacities = || group.span.iter().map(|c| m.capacity_of(c).0);
     let capacity: u64 = capacities().sum();
     let kind = classify(
-        &GroupLoad { capacity, util, runnable, running, weight: group.len() },
-        IMBALANCE_PCT,
+        &GroupLoad { capacity, util, runnable, running, weight: group.weight as usize },
+        domain.imbalance_pct,
         !fits,
     );
     let avg_load = if kind >= GroupType::FullyBusy { load * 1024 / capacity.max(1) } else { 0 };

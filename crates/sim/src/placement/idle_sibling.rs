@@ -10,6 +10,7 @@
 
 use super::Placed;
 use crate::machine::Machine;
+use crate::topology::sd;
 use risetime_kernel::fits::Fit;
 use risetime_kernel::units::{Capacity, CpuId, TaskId};
 use risetime_trace::Why;
@@ -43,13 +44,13 @@ fn asym_fits(m: &Machine, task: TaskId, cpu: CpuId) -> bool {
 
 /// `cpus_share_cache`.
 fn shares_cache(m: &Machine, a: CpuId, b: CpuId) -> bool {
-    m.cpu(a).sched_domains.iter().any(|d| d.share_llc && d.span.contains(b))
+    m.cpu(a).place.llc_id == m.cpu(b).place.llc_id
 }
 
 /// The first idle CPU of the asymmetric domain that fits; else the idle one that misses least:
 /// only the boost first, then the biggest.
 fn select_idle_capacity(m: &Machine, task: TaskId, target: CpuId) -> Option<CpuId> {
-    let domain = m.cpu(target).sched_domains.iter().find(|d| d.asym_full)?;
+    let domain = m.cpu(target).sched_domains.iter().find(|d| d.has(sd::ASYM_CPUCAPACITY_FULL))?;
     let cpus = domain.span.and(&m.task(task).allowed);
     let mut best: Option<(bool, Capacity, CpuId)> = None;
     for cpu in cpus.iter_wrap(target).filter(|c| m.idle_cpu(*c)) {
@@ -68,7 +69,7 @@ fn select_idle_capacity(m: &Machine, task: TaskId, target: CpuId) -> Option<CpuI
 
 /// The first idle CPU that shares the cache, after the target.
 fn select_idle_cpu(m: &Machine, task: TaskId, target: CpuId) -> Option<CpuId> {
-    let cache = m.cpu(target).sched_domains.iter().rev().find(|d| d.share_llc)?;
+    let cache = m.cpu(target).sched_domains.iter().rev().find(|d| d.has(sd::SHARE_LLC))?;
     let cpus = cache.span.and(&m.task(task).allowed);
     cpus.iter_wrap(CpuId(target.0 + 1)).find(|c| m.idle_cpu(*c))
 }

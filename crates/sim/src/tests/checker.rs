@@ -437,7 +437,7 @@ impl Follower {
                 workload::Event::Sleep(span) => break Todo::SleepUntil(now + span.0 as f64),
                 workload::Event::Timer { timer, period } => {
                     let began = self.began.unwrap_or(now);
-                    let reference = &mut self.timers[timer as usize];
+                    let reference = &mut self.timers[timer.index as usize];
                     let expiry = reference.unwrap_or(began) + period.0 as f64;
                     *reference = Some(expiry.max(now));
                     if (expiry - now).abs() < ROUNDING_NS + f64::from(self.steps) / self.slowest {
@@ -447,6 +447,7 @@ impl Follower {
                         break Todo::SleepUntil(expiry);
                     }
                 }
+                other => unreachable!("not drawn: {other:?}"),
             }
         };
     }

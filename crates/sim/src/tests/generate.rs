@@ -7,7 +7,9 @@ use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span, Util};
 use risetime_model::Experiment;
 use risetime_model::platform::{Domain, IdleState, Opp, Platform};
 use risetime_model::settings::Value;
-use risetime_model::workload::{Attr, Event, Phase, Repeat, StartAt, TaskSpec, Workload};
+use risetime_model::workload::{
+    Attr, Event, Objects, Phase, Repeat, StartAt, TaskSpec, Timer, Workload,
+};
 
 /// An experiment of a few hundred ms.
 pub(super) fn experiments() -> impl Strategy<Value = Experiment> {
@@ -129,6 +131,7 @@ pub(super) fn platforms() -> impl Strategy<Value = Platform> {
             about: String::new(),
             hz,
             domains,
+            topology: Default::default(),
             sources: sources.into(),
         }
     })
@@ -188,6 +191,8 @@ fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
                 name: "generated".into(),
                 about: String::new(),
                 tasks,
+                forked: Vec::new(),
+                objects: Objects::default(),
                 duration: None,
                 calibration: None,
                 without_effect: Vec::new(),
@@ -227,7 +232,7 @@ fn events() -> impl Strategy<Value = Event> {
     (0..5, time, 0..2u32).prop_map(|(kind, ns, timer)| match kind {
         0 => Event::Run(Span(ns)),
         1 => Event::Runtime(Span(ns)),
-        2 => Event::Timer { timer, period: Span(ns) },
+        2 => Event::Timer { timer: Timer::own(timer), period: Span(ns) },
         _ => Event::Sleep(Span(ns)),
     })
 }

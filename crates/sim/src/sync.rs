@@ -1,0 +1,233 @@
+//! What tasks wait for each other with: mutexes, conditions, barriers, semaphores, shared timers.
+//!
+//! State machines without time and without a machine: a task acts, or goes on when it has been
+//! woken and has a CPU; the answer is whether it waits, and whom it wakes.
+//!
+//! ```text
+//! mutex      free ─lock→ held ─lock (waits)→ contended ─unlock→ free, and wakes the first waiter,
+//!            who only then tries again: whoever locks before it has a CPU is ahead of it
+//! cond       wait = unlock, queue; signal wakes the first, broadcast all; each locks again
+//! barrier    the last of its users wakes all others and goes on
+//! semaphore  post = count + 1, wakes the first waiter, who only then tries again
+//! ```
+//!
+//! A mutex that was waited for is left as contended by who gets it then, as a futex is: its
+//! unlock looks for waiters, and wakes one if there is one. Waiters are woken in the order in which they
+//! went to sleep.
+//!
+//! Leaves out: priority inheritance; the futex's order by priority among real-time tasks.
+//! Source: glibc, nptl/lowlevellock.h, pthread_cond_wait.c, sem_waitcommon.c; kernel/futex.
+
+use risetime_kernel::units::{Instant, Span, TaskId};
+use risetime_model::workload::{self, Event};
+use std::collections::VecDeque;
+
+/// What came of an act.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Did {
+    /// It is done: the task goes on.
+    Done,
+    /// The task waits until it is woken.
+    Waits,
+    /// It does not hold the mutex of this number.
+    NotHeld(u32),
+}
+
+/// What a task waits in, or was woken from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Wait {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A mutex; it has to try again.
+    Mutex(u32),
+    /// A condition; then it needs the mutex.
+    Cond { cond: u32, mutex: u32 },
+    /// The others at a barrier.
+    Barrier(u32),
+    /// A semaphore; it has to try again.
+    Semaphore(u32),
+}
+
+#[derive(Default)]
+struct Mutex {
+    owner: Option<TaskId>,
+    waiters: VecDeque<TaskId>,
+}
+
+#[derive(Default)]
+struct Barrier {
+    users: u32,
+    waiters: Vec<TaskId>,
+}
+
+#[derive(Default)]
+struct Semaphore {
+    count: u64,
+    waiters: VecDeque<TaskId>,
+}
+
+/// All of them, by number.
+#[derive(Default)]
+pub(crate) struct Objects {
+    mutexes: Vec<Mutex>,
+    conds: Vec<VecDeque<TaskId>>,
+    barriers: Vec<Barrier>,
+    semaphores: Vec<Semaphore>,
+    timers: Vec<Option<Instant>>,
+    /// By task, what it waits in and since when.
+    waits: Vec<(Wait, Instant)>,
+}
+
+impl Objects {
+    /// The objects of a workload, nobody holding or waiting.
+    pub(crate) fn new(objects: &workload::Objects) -> Objects {
+        let barrier = |b: &workload::Barrier| Barrier { users: b.users, waiters: Vec::new() };
+        let mut all = Objects::default();
+        all.mutexes.resize_with(objects.mutexes.len(), Mutex::default);
+        all.conds.resize_with(objects.conds.len(), VecDeque::default);
+        all.barriers.extend(objects.barriers.iter().map(barrier));
+        all.semaphores.resize_with(objects.semaphores.len(), Semaphore::default);
+        all.timers.resize(objects.timers.len(), None);
+        all
+    }
+
+    /// What `task` waits in, and since when.
+    pub(crate) fn wait_of(&self, task: TaskId) -> (Wait, Instant) {
+        self.waits.get(task.index()).copied().unwrap_or_default()
+    }
+
+    /// Who holds a mutex.
+    pub(crate) fn owner(&self, mutex: u32) -> Option<TaskId> {
+        self.mutexes.get(mutex as usize).and_then(|m| m.owner)
+    }
+
+    /// `task` carries out `event`, which is one of these objects'; whom it wakes goes into `wakes`.
+    pub(crate) fn act(
+        &mut self,
+        task: TaskId,
+        event: Event,
+        now: Instant,
+        wakes: &mut Vec<TaskId>,
+    ) -> Did {
+        match event {
+            Event::Lock(mutex) => self.lock(task, mutex, now),
+            Event::Unlock(mutex) => self.unlock(task, mutex, wakes),
+            Event::Wait { cond, mutex } => {
+                let did = self.unlock(task, mutex, wakes);
+                if did != Did::Done {
+                    return did;
+                }
+                self.conds[cond as usize].push_back(task);
+                self.waits(task, Wait::Cond { cond, mutex }, now)
+            }
+            Event::Signal(cond) => {
+                wakes.extend(self.conds[cond as usize].pop_front());
+                Did::Done
+            }
+            Event::Broadcast(cond) => {
+                wakes.extend(self.conds[cond as usize].drain(..));
+                Did::Done
+            }
+            Event::Barrier(index) => {
+                let barrier = &mut self.barriers[index as usize];
+                if barrier.waiters.len() as u32 + 1 >= barrier.users {
+                    wakes.append(&mut barrier.waiters);
+                    return Did::Done;
+                }
+                barrier.waiters.push(task);
+                self.waits(task, Wait::Barrier(index), now)
+            }
+            Event::SemWait(index) => self.take(task, index, now),
+            Event::SemPost(index) => {
+                let semaphore = &mut self.semaphores[index as usize];
+                semaphore.count += 1;
+                wakes.extend(semaphore.waiters.pop_front());
+                Did::Done
+            }
+            Event::Run(_)
+            | Event::Runtime(_)
+            | Event::Sleep(_)
+            | Event::Timer { .. }
+            | Event::Busy(_)
+            | Event::Yield
+            | Event::Fork(_) => Did::Done,
+        }
+    }
+
+    /// `task`, which was woken from its wait, has a CPU.
+    pub(crate) fn resume(&mut self, task: TaskId, now: Instant) -> Did {
+        let Some((wait, _)) = self.waits.get_mut(task.index()) else { return Did::Done };
+        match std::mem::take(wait) {
+            Wait::Nothing | Wait::Barrier(_) => Did::Done,
+            Wait::Mutex(mutex) | Wait::Cond { mutex, .. } => self.lock(task, mutex, now),
+            Wait::Semaphore(index) => self.take(task, index, now),
+        }
+    }
+
+    fn lock(&mut self, task: TaskId, mutex: u32, now: Instant) -> Did {
+        let m = &mut self.mutexes[mutex as usize];
+        if m.owner.is_none() {
+            m.owner = Some(task);
+            return Did::Done;
+        }
+        m.waiters.push_back(task);
+        self.waits(task, Wait::Mutex(mutex), now)
+    }
+
+    fn unlock(&mut self, task: TaskId, mutex: u32, wakes: &mut Vec<TaskId>) -> Did {
+        let m = &mut self.mutexes[mutex as usize];
+        if m.owner != Some(task) {
+            return Did::NotHeld(mutex);
+        }
+        m.owner = None;
+        wakes.extend(m.waiters.pop_front());
+        Did::Done
+    }
+
+    fn take(&mut self, task: TaskId, index: u32, now: Instant) -> Did {
+        let semaphore = &mut self.semaphores[index as usize];
+        if semaphore.count > 0 {
+            semaphore.count -= 1;
+            return Did::Done;
+        }
+        semaphore.waiters.push_back(task);
+        self.waits(task, Wait::Semaphore(index), now)
+    }
+
+    fn waits(&mut self, task: TaskId, wait: Wait, now: Instant) -> Did {
+        if self.waits.len() <= task.index() {
+            self.waits.resize(task.index() + 1, Default::default());
+        }
+        self.waits[task.index()] = (wait, now);
+        Did::Waits
+    }
+
+    /// The next use of a shared timer by a task that began at `began`: the expiry to wait for;
+    /// `None` if that is past.
+    pub(crate) fn timer(
+        &mut self,
+        timer: workload::Timer,
+        period: Span,
+        began: Instant,
+        now: Instant,
+    ) -> Option<Instant> {
+        let reference = &mut self.timers[timer.index as usize];
+        next_expiry(reference, timer.absolute, period, began, now)
+    }
+}
+
+/// Moves a timer's reference on by its period: the expiry to wait for, `None` if it is past, in
+/// relative mode the timer then starts anew. Source: rt-app, `src/rt-app.c:run_event`.
+pub(crate) fn next_expiry(
+    reference: &mut Option<Instant>,
+    absolute: bool,
+    period: Span,
+    began: Instant,
+    now: Instant,
+) -> Option<Instant> {
+    let expiry = reference.unwrap_or(began) + period;
+    let missed = expiry <= now;
+    *reference = Some(if missed && !absolute { now } else { expiry });
+    (!missed).then_some(expiry)
+}
