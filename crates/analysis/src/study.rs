@@ -41,6 +41,24 @@ pub struct ReproducedFigure {
     pub rows: Vec<JudgedRow>,
     /// Published and measured curves.
     pub curves: Vec<CurvePair>,
+    /// Of a grid of periodic tasks: what each policy leaves of their periods, and what for.
+    pub trade_offs: Vec<TradeOff>,
+}
+
+/// What a policy leaves of the periods of a grid of tasks, and what it takes: medians of the start
+/// phases; `None`: nothing ran.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TradeOff {
+    /// Its name, as it was given.
+    pub policy: String,
+    /// Period less the time from wakeup to sleep: the median of all activations.
+    pub slack_ms: Option<f64>,
+    /// The least; below 0: it came too late.
+    pub slack_least_ms: Option<f64>,
+    /// Frequency that the tasks ran at, each's average; the median of the tasks.
+    pub mean_ghz: Option<f64>,
+    /// Energy of the machine, average of the tasks.
+    pub energy_mj: Option<f64>,
 }
 
 /// A published number and ours.

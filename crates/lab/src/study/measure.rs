@@ -125,8 +125,13 @@ fn in_run(
         | Quantity::SteadyUtil
         | Quantity::SteadyEst
         | Quantity::SteadyShare
+        | Quantity::SteadyFreq
+        | Quantity::SteadyEnergy
         | Quantity::RestEst
+        | Quantity::GridFreq
         | Quantity::GridEnergy
+        | Quantity::Slack
+        | Quantity::SlackLeast
         | Quantity::Score => None,
     }
 }
