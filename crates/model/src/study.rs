@@ -254,6 +254,10 @@ pub enum Quantity {
     SteadyUtil,
     /// How far their util_est is from their util_avg, at most, by policy.
     SteadyEst,
+    /// The former, from the range that the figure's policy's has at the same 16 dequeues.
+    SteadyUtilOf16,
+    /// The latter, from the range that util_avg has at the 16 dequeues.
+    SteadyEstOf16,
     /// How many activations are steady, by policy.
     SteadyShare,
     /// Frequency that a task runs at in its steady activations above the figure's policy's, median of
@@ -276,7 +280,7 @@ pub enum Quantity {
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Quantity; 28] = [
+    pub const ALL: [Quantity; 30] = [
         Quantity::UtilResidency,
         Quantity::FreqResidency,
         Quantity::TimeOnCpu,
@@ -297,6 +301,8 @@ impl Quantity {
         Quantity::SpeedTicks,
         Quantity::SteadyUtil,
         Quantity::SteadyEst,
+        Quantity::SteadyUtilOf16,
+        Quantity::SteadyEstOf16,
         Quantity::SteadyShare,
         Quantity::SteadyFreq,
         Quantity::SteadyEnergy,
@@ -330,6 +336,8 @@ impl Quantity {
             Quantity::SpeedTicks => "speed_ticks",
             Quantity::SteadyUtil => "steady_util",
             Quantity::SteadyEst => "steady_est",
+            Quantity::SteadyUtilOf16 => "steady_util_of_16",
+            Quantity::SteadyEstOf16 => "steady_est_of_16",
             Quantity::SteadyShare => "steady_share",
             Quantity::SteadyFreq => "steady_freq",
             Quantity::SteadyEnergy => "steady_energy",
@@ -349,6 +357,8 @@ impl Quantity {
             | Quantity::EstAfter
             | Quantity::SteadyUtil
             | Quantity::SteadyEst
+            | Quantity::SteadyUtilOf16
+            | Quantity::SteadyEstOf16
             | Quantity::RestEst
             | Quantity::Threshold
             | Quantity::ThresholdTick
@@ -396,6 +406,8 @@ impl Quantity {
             self,
             Quantity::SteadyUtil
                 | Quantity::SteadyEst
+                | Quantity::SteadyUtilOf16
+                | Quantity::SteadyEstOf16
                 | Quantity::SteadyShare
                 | Quantity::SteadyFreq
                 | Quantity::SteadyEnergy
@@ -423,7 +435,14 @@ impl Quantity {
 
     /// Whether it is the largest of all start phases, for which a bound is a bound.
     pub const fn is_bound(self) -> bool {
-        matches!(self, Quantity::SteadyUtil | Quantity::SteadyEst | Quantity::RestEst)
+        matches!(
+            self,
+            Quantity::SteadyUtil
+                | Quantity::SteadyEst
+                | Quantity::SteadyUtilOf16
+                | Quantity::SteadyEstOf16
+                | Quantity::RestEst
+        )
     }
 
     /// Whether its rows go by policy, each a run of its own.

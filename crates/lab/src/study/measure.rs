@@ -124,6 +124,8 @@ fn in_run(
         | Quantity::SpeedTicks
         | Quantity::SteadyUtil
         | Quantity::SteadyEst
+        | Quantity::SteadyUtilOf16
+        | Quantity::SteadyEstOf16
         | Quantity::SteadyShare
         | Quantity::SteadyFreq
         | Quantity::SteadyEnergy

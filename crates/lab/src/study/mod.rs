@@ -101,7 +101,8 @@ fn reproduce_figure(
     let Measured { rows, runs, trade_offs } =
         measured(figure, figure.setup.as_ref(), &place, phases)?;
     out.trade_offs = trade_offs;
-    out.curves = runs.as_ref().map(|r| curves::pairs(figure, r, &rows)).unwrap_or_default();
+    out.curves = runs.as_ref().map(|r| curves::pairs(figure, r)).unwrap_or_default();
+    out.climb = runs.as_ref().and_then(|r| curves::climbed(figure, r, &rows));
     out.rows = rows;
     for instead in &figure.instead {
         let asks = |r: &Row| r.instead.as_ref() == Some(&instead.id);
@@ -178,7 +179,7 @@ fn measured(
             },
         }
     }
-    Ok(Measured { rows: all, runs, trade_offs: grids.trade_offs() })
+    Ok(Measured { rows: all, runs, trade_offs: grids.trade_offs(figure) })
 }
 
 /// A figure's grid of periodic tasks under each policy that a row names, and its own.
@@ -187,6 +188,8 @@ struct Grids {
     base: Option<Grid>,
     /// In the order in which the rows name them.
     under: Vec<(String, Steady)>,
+    /// Of the policies that a row asks for slack, and the figure's own before them.
+    trade_offs: Vec<TradeOff>,
 }
 
 impl Grids {
@@ -197,26 +200,42 @@ impl Grids {
         place: &str,
         phases: u32,
     ) -> Result<&Steady, RunError> {
-        let run = |policy: &str| {
-            Grid::run(&experiment(setup, policy, place)?, &setup.grid, phases)
-        };
+        let run =
+            |policy: &str| Grid::run(&experiment(setup, policy, place)?, &setup.grid, phases);
         let at = match self.under.iter().position(|(name, _)| name == policy) {
             Some(at) => at,
             None => {
                 let base = match &self.base {
                     Some(base) => base,
-                    None => self.base.insert(run(&setup.policy)?),
+                    None => {
+                        let base = self.base.insert(run(&setup.policy)?);
+                        self.trade_offs.push(base.trade_off(&setup.policy));
+                        base
+                    }
                 };
-                let steady = Steady::of(policy, &run(policy)?, base);
-                self.under.push((policy.to_string(), steady));
+                let ours = if policy == setup.policy { None } else { Some(run(policy)?) };
+                let ours = ours.as_ref().unwrap_or(base);
+                self.under.push((policy.to_string(), Steady::of(ours, base)));
+                if policy != setup.policy {
+                    self.trade_offs.push(ours.trade_off(policy));
+                }
                 self.under.len() - 1
             }
         };
         Ok(&self.under[at].1)
     }
 
-    fn trade_offs(&self) -> Vec<TradeOff> {
-        self.under.iter().map(|(_, steady)| steady.trade_off().clone()).collect()
+    /// Of these policies and the figure's own; none without them.
+    fn trade_offs(self, figure: &Figure) -> Vec<TradeOff> {
+        let of = |l: &&List| l.quantity == Quantity::Slack;
+        let rows = figure.lists.iter().filter(of).flat_map(|l| &l.rows);
+        let asked: Vec<String> = rows.map(|r| r.at.to_string()).collect();
+        if asked.is_empty() {
+            return Vec::new();
+        }
+        let own = figure.setup.as_ref().map(|s| s.policy.clone());
+        let wanted = |t: &TradeOff| asked.contains(&t.policy) || own.as_ref() == Some(&t.policy);
+        self.trade_offs.into_iter().filter(wanted).collect()
     }
 }
 
@@ -265,7 +284,7 @@ fn judged_row(
 fn heading(list: &List) -> String {
     let cpu = list.cpu.map(|cpu| format!(" cpu{cpu}")).unwrap_or_default();
     let policy = list.policy.as_ref().map(|p| format!(" under {p}")).unwrap_or_default();
-    let reading = list.said_reading().map(|r| format!(", steady by {r}")).unwrap_or_default();
+    let reading = list.said_reading().map(|r| format!(" · {r}")).unwrap_or_default();
     format!("{}{cpu}{policy}{reading}", list.quantity.as_str())
 }
 

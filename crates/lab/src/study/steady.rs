@@ -11,6 +11,8 @@
 //!   both          the last two
 //! steady_util   max |u − u of the figure's policy, same activation|         over steady ones
 //! steady_est    max |e − u|                                                  over steady ones
+//! steady_util_of_16, steady_est_of_16     the same, how far from the range that u of the figure's
+//!               policy and u itself have at the 16 dequeues
 //! steady_share  steady ones of all activations, in %
 //! steady_freq   mean frequency that they run at above the figure's policy's, in %: median of the grid
 //! steady_energy energy above the figure's policy's, in %: median of the tasks that are always steady
@@ -73,6 +75,9 @@ struct Held {
     steady: u32,
     util: u64,
     est: u64,
+    /// The same from the range of 16 dequeues.
+    util_of_16: u64,
+    est_of_16: u64,
     /// Of all others.
     rest: i64,
     all: u32,
@@ -92,7 +97,6 @@ pub(super) struct Steady {
     energy: Vec<Option<f64>>,
     slack: Vec<Option<f64>>,
     slack_least: Vec<Option<f64>>,
-    trade: TradeOff,
 }
 
 impl Grid {
@@ -123,11 +127,27 @@ impl Grid {
         let phases = starts.iter().map(|_| all.drain(..grid.len()).collect()).collect();
         Ok(Grid { phases })
     }
+
+    /// Slack, frequency and energy under `policy`, as such.
+    pub(super) fn trade_off(&self, policy: &str) -> TradeOff {
+        let all = |of: &dyn Fn(&[Seen]) -> Option<f64>| {
+            middle(self.phases.iter().filter_map(|p| of(p)).collect())
+        };
+        TradeOff {
+            policy: policy.to_string(),
+            slack_ms: all(&|p| median(&slacks(p))),
+            slack_least_ms: all(&|p| slacks(p).first().copied()),
+            mean_ghz: all(&|p| {
+                middle(p.iter().filter_map(Seen::khz).collect()).map(|khz| khz / 1e6)
+            }),
+            energy_mj: all(&|p| Some(p.iter().map(|s| s.mj).sum::<f64>() / p.len() as f64)),
+        }
+    }
 }
 
 impl Steady {
     /// `ours` against the figure's own policy's.
-    pub(super) fn of(policy: &str, ours: &Grid, base: &Grid) -> Steady {
+    pub(super) fn of(ours: &Grid, base: &Grid) -> Steady {
         let mut steady = Steady::default();
         for (ours, base) in ours.phases.iter().zip(&base.phases) {
             let pairs = || ours.iter().zip(base);
@@ -146,24 +166,7 @@ impl Steady {
             steady.slack.push(gain(median));
             steady.slack_least.push(gain(|all| all.first().copied()));
         }
-        let all = |of: &dyn Fn(&[Seen]) -> Option<f64>| {
-            middle(ours.phases.iter().filter_map(|p| of(p)).collect())
-        };
-        steady.trade = TradeOff {
-            policy: policy.to_string(),
-            slack_ms: all(&|p| median(&slacks(p))),
-            slack_least_ms: all(&|p| slacks(p).first().copied()),
-            mean_ghz: all(&|p| {
-                middle(p.iter().filter_map(Seen::khz).collect()).map(|khz| khz / 1e6)
-            }),
-            energy_mj: all(&|p| Some(p.iter().map(|s| s.mj).sum::<f64>() / p.len() as f64)),
-        };
         steady
-    }
-
-    /// Slack, frequency and energy as such.
-    pub(super) fn trade_off(&self) -> &TradeOff {
-        &self.trade
     }
 
     /// The numbers of a row: one a phase, or one for all; `None`: nothing to measure.
@@ -182,6 +185,12 @@ impl Steady {
             }
             Quantity::SteadyEst => {
                 some(held().map(|h| h.est as f64).reduce(f64::max).filter(|_| steady > 0))
+            }
+            Quantity::SteadyUtilOf16 => {
+                some(held().map(|h| h.util_of_16 as f64).reduce(f64::max).filter(|_| steady > 0))
+            }
+            Quantity::SteadyEstOf16 => {
+                some(held().map(|h| h.est_of_16 as f64).reduce(f64::max).filter(|_| steady > 0))
             }
             Quantity::SteadyShare => {
                 some((all > 0).then(|| 100.0 * f64::from(steady) / f64::from(all)))
@@ -246,11 +255,15 @@ fn held(reading: Reading, ours: &[Activation], theirs: &[Activation]) -> Held {
         }
         held.all += 1;
         let any = matches!(reading, Reading::Letter | Reading::Patch);
-        if calm >= PERIODS && (any || flat(&ours[k + 1 - PERIODS..=k])) {
+        let last_16 = k + 1 - PERIODS..=k;
+        let (low, high) = range(&ours[last_16.clone()]);
+        if calm >= PERIODS && (any || high - low <= MARGIN) {
             held.steady += 1;
             steady.push((a, b));
             held.util = held.util.max(a.util.abs_diff(b.util));
             held.est = held.est.max(a.est.abs_diff(a.util));
+            held.util_of_16 = held.util_of_16.max(outside(a.util, range(&theirs[last_16])));
+            held.est_of_16 = held.est_of_16.max(outside(a.est, (low, high)));
         } else {
             held.rest = held.rest.max(a.est as i64 - b.est as i64);
         }
@@ -266,9 +279,14 @@ fn sampled(before: &Activation, a: &Activation) -> bool {
     a.est != before.est || a.est < a.util + MARGIN
 }
 
-fn flat(all: &[Activation]) -> bool {
-    let utils = || all.iter().map(|a| a.util);
-    utils().max().zip(utils().min()).is_some_and(|(high, low)| high - low <= MARGIN)
+/// Smallest and largest util_avg of these dequeues.
+fn range(all: &[Activation]) -> (u64, u64) {
+    let utils = all.iter().map(|a| a.util);
+    utils.fold((u64::MAX, 0), |(low, high), u| (low.min(u), high.max(u)))
+}
+
+fn outside(x: u64, (low, high): (u64, u64)) -> u64 {
+    low.saturating_sub(x).max(x.saturating_sub(high))
 }
 
 #[cfg(test)]
