@@ -196,8 +196,7 @@ pub enum Reading {
 
 impl Reading {
     /// All of them.
-    pub const ALL: [Reading; 4] =
-        [Reading::Letter, Reading::Patch, Reading::Margin, Reading::Both];
+    pub const ALL: [Reading; 4] = [Reading::Letter, Reading::Patch, Reading::Margin, Reading::Both];
 
     /// What a study file calls it.
     pub const fn as_str(self) -> &'static str {

@@ -53,8 +53,7 @@ pub fn study(study: &Reproduced) -> String {
         legend(&mut out, study.phases);
     }
     for (i, (figure, curve)) in panels.iter().enumerate() {
-        let corner =
-            ((i % COLUMNS) as f64 * PANEL.0, curves_from + (i / COLUMNS) as f64 * PANEL.1);
+        let corner = ((i % COLUMNS) as f64 * PANEL.0, curves_from + (i / COLUMNS) as f64 * PANEL.1);
         panel(&mut out, corner, figure, curve);
     }
     out.push_str("</svg>\n");

@@ -147,5 +147,5 @@ fn slack_against_energy_is_a_table_and_a_point_a_policy() {
     assert!(rows[1].contains("rfc-v1") && rows[1].contains("2.50") && rows[1].contains("-2.50"));
     assert!(rows[3].contains('–'), "{page}");
     let json = json::study(&study);
-    assert!(json.contains("\"slack_least_ms\": -2.5"), "{json}");
+    assert!(json.contains("\"slack_least_ms\":-2.5"), "{json}");
 }

@@ -54,9 +54,8 @@ pub(super) fn climbed(figure: &Figure, runs: &Phases, rows: &[JudgedRow]) -> Opt
     let end = wanted.iter().chain(&mainline).map(|p| p.0).fold(1.0, f64::max);
     let after = |tick: u32| {
         let ms = f64::from(tick - 1) * runs.tick_ms;
-        let value = |(run, climb): (&Run, &Climb)| {
-            Some(climb.est_at(climb.onset(t0(run)?)? + ms)? as f64)
-        };
+        let value =
+            |(run, climb): (&Run, &Climb)| Some(climb.est_at(climb.onset(t0(run)?)? + ms)? as f64);
         spread(f64::from(tick), runs.runs.iter().zip(&runs.climbs).filter_map(value).collect())
     };
     let util_est = (1..=end.ceil() as u32).filter_map(after).collect();

@@ -200,8 +200,7 @@ impl Grids {
         place: &str,
         phases: u32,
     ) -> Result<&Steady, RunError> {
-        let run =
-            |policy: &str| Grid::run(&experiment(setup, policy, place)?, &setup.grid, phases);
+        let run = |policy: &str| Grid::run(&experiment(setup, policy, place)?, &setup.grid, phases);
         let at = match self.under.iter().position(|(name, _)| name == policy) {
             Some(at) => at,
             None => {

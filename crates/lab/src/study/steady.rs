@@ -162,7 +162,8 @@ impl Steady {
             steady.energy.push(middle(pairs().map(|(o, b)| percent(o.mj, b.mj)).collect()));
             let freq = |(o, b): (&Seen, &Seen)| Some(percent(o.khz()?, b.khz()?));
             steady.freq.push(middle(pairs().filter_map(freq).collect()));
-            let gain = |of: fn(&[f64]) -> Option<f64>| Some(of(&slacks(ours))? - of(&slacks(base))?);
+            let gain =
+                |of: fn(&[f64]) -> Option<f64>| Some(of(&slacks(ours))? - of(&slacks(base))?);
             steady.slack.push(gain(median));
             steady.slack_least.push(gain(|all| all.first().copied()));
         }
@@ -268,7 +269,8 @@ fn held(reading: Reading, ours: &[Activation], theirs: &[Activation]) -> Held {
             held.rest = held.rest.max(a.est as i64 - b.est as i64);
         }
     }
-    let khz = mean_khz(steady.iter().map(|(a, _)| *a)).zip(mean_khz(steady.iter().map(|(_, b)| *b)));
+    let khz =
+        mean_khz(steady.iter().map(|(a, _)| *a)).zip(mean_khz(steady.iter().map(|(_, b)| *b)));
     held.freq = khz.map(|(ours, theirs)| percent(ours, theirs));
     held
 }
@@ -314,15 +316,31 @@ mod tests {
             30.. => 185,
             _ => 200,
         };
-        let ours = activations((0..40).map(utils), 210, &[25]);
+        let ours = activations((0..40).map(utils), 209, &[25]);
         let theirs = activations((0..40).map(|_| 195), 195, &[]);
         let of = |reading| held(reading, &ours, &theirs);
         // 16 to 19, and again from the 16th dequeue after the one that rose; the fall is none.
-        let letter = Held { steady: 4 + 4, util: 10, est: 25, rest: 15, all: 24, ..Held::default() };
+        let letter = Held {
+            steady: 4 + 4,
+            util: 10,
+            est: 24,
+            util_of_16: 10,
+            est_of_16: 9,
+            rest: 14,
+            all: 24,
+            ..Held::default()
+        };
         assert_eq!(of(Reading::Letter), letter);
         assert_eq!(of(Reading::Patch).steady, 9, "16 to 24; 25 was a rise, and 41 is not there");
         assert_eq!(of(Reading::Margin).steady, 14, "16 to 29: then 16 less than the highest");
-        assert_eq!((of(Reading::Margin).util, of(Reading::Margin).est), (6, 10));
+        assert_eq!((of(Reading::Margin).util, of(Reading::Margin).est), (6, 9));
+        assert_eq!(of(Reading::Both).steady, 9, "by both");
+        let stuck = activations((0..40).map(|_| 200), 977, &[]);
+        assert_eq!(
+            held(Reading::Patch, &stuck, &theirs).steady,
+            0,
+            "no sample: patch 9 saw a rise"
+        );
     }
 
     #[test]
