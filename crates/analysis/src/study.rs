@@ -41,6 +41,39 @@ pub struct ReproducedFigure {
     pub rows: Vec<JudgedRow>,
     /// Published and measured curves.
     pub curves: Vec<CurvePair>,
+    /// How util_est climbs in a burst, if it is about that.
+    pub climb: Option<Climbed>,
+    /// Of a grid of periodic tasks: what each policy leaves of their periods, and what for.
+    pub trade_offs: Vec<TradeOff>,
+}
+
+/// How util_est climbs; x in ticks, the first at which it may rise counted as 1.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Climbed {
+    /// By the arithmetic: (ticks, util).
+    pub wanted: Vec<(f64, f64)>,
+    /// (ticks, smallest, median, largest) of the start phases.
+    pub util_est: Vec<(f64, f64, f64, f64)>,
+    /// When the task runs at least at a speed, of 1024: (ticks, speed).
+    pub speed: Vec<(f64, f64)>,
+    /// When util_avg is there under mainline: (ticks, util).
+    pub mainline: Vec<(f64, f64)>,
+}
+
+/// What a policy leaves of the periods of a grid of tasks, and what it takes: medians of the start
+/// phases; `None`: nothing ran.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TradeOff {
+    /// Its name, as it was given.
+    pub policy: String,
+    /// Period less the time from wakeup to sleep: the median of all activations.
+    pub slack_ms: Option<f64>,
+    /// The least; below 0: it came too late.
+    pub slack_least_ms: Option<f64>,
+    /// Frequency that the tasks ran at, each's average; the median of the tasks.
+    pub mean_ghz: Option<f64>,
+    /// Energy of the machine, average of the tasks.
+    pub energy_mj: Option<f64>,
 }
 
 /// A published number and ours.

@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Run a document's experiments, and print its numbers beside ours
     #[command(
-        after_long_help = "Examples:\n  risetime reproduce\n      the response-time series of August 2024: every figure of its cover letter\n  risetime reproduce rfc-2024 --figure x1 --plot x1.svg\n      one figure, with the published and our curves drawn over each other\n  risetime reproduce coherent-response\n      does util_est rise in the same time on every CPU?\n  risetime reproduce steady-tasks\n      do periodic tasks keep their util_est, and what does it cost where not?\n  risetime reproduce my-study.toml --format json\n\nExit code 1: less than nine tenths of the counted rows hold."
+        after_long_help = "Examples:\n  risetime reproduce\n      the response-time series of August 2024: every figure of its cover letter\n  risetime reproduce rfc-2024 --figure x1 --plot x1.svg\n      one figure, with the published and our curves drawn over each other\n  risetime reproduce coherent-response\n      does util_est rise in the same time on every CPU?\n  risetime reproduce steady-tasks\n      do periodic tasks keep their util_est, and what does it cost where not?\n      (a minute or two; --phases 8 is a first look)\n  risetime reproduce my-study.toml --format json\n\nExit code 1: less than nine tenths of the counted rows hold."
     )]
     Reproduce(Reproduce),
     /// A real kernel on a virtual SoC: get kernels and QEMU, look around in one
@@ -399,7 +399,7 @@ pub(crate) struct Reproduce {
     /// How to print the rows
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
-    /// Draw published and measured curves over each other into this SVG file
+    /// Draw published and measured curves over each other, or slack against energy, into this SVG file
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
 }

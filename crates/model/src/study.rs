@@ -91,6 +91,8 @@ pub struct List {
     pub fit: Vec<String>,
     /// The policy that it is run with, in place of the figure's.
     pub policy: Option<String>,
+    /// Which activations of a `grid` are steady.
+    pub reading: Reading,
     /// The rows.
     pub rows: Vec<Row>,
 }
@@ -177,6 +179,36 @@ impl Relation {
     }
 }
 
+/// Which activations of a periodic task are steady: what of its last 16 dequeues has to be so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// util_avg is at none of them above that of the one before.
+    #[default]
+    Letter,
+    /// util_est has not risen while the task ran, and has taken a sample: patch 9 of RFC 00/16 saw
+    /// util_avg at no tick above that of the last sample.
+    Patch,
+    /// util_avg is within `UTIL_EST_MARGIN` of all the others.
+    Margin,
+    /// The last two.
+    Both,
+}
+
+impl Reading {
+    /// All of them.
+    pub const ALL: [Reading; 4] = [Reading::Letter, Reading::Patch, Reading::Margin, Reading::Both];
+
+    /// What a study file calls it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reading::Letter => "letter",
+            Reading::Patch => "patch",
+            Reading::Margin => "margin",
+            Reading::Both => "both",
+        }
+    }
+}
+
 /// What can be published and measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quantity {
@@ -221,17 +253,33 @@ pub enum Quantity {
     SteadyUtil,
     /// How far their util_est is from their util_avg, at most, by policy.
     SteadyEst,
+    /// The former, from the range that the figure's policy's has at the same 16 dequeues.
+    SteadyUtilOf16,
+    /// The latter, from the range that util_avg has at the 16 dequeues.
+    SteadyEstOf16,
     /// How many activations are steady, by policy.
     SteadyShare,
+    /// Frequency that a task runs at in its steady activations above the figure's policy's, median of
+    /// the grid, by policy.
+    SteadyFreq,
+    /// Energy above the figure's policy's, median of the tasks that are always steady, by policy.
+    SteadyEnergy,
     /// How far util_est of all others is above the figure's policy's, at most, by policy.
     RestEst,
+    /// Frequency that the task runs at above the figure's policy's, median of the grid, by policy.
+    GridFreq,
     /// Energy above the figure's policy's, median of the grid, by policy.
     GridEnergy,
+    /// What is left of a period when the task sleeps, above the figure's policy's: the median of all
+    /// activations, by policy.
+    Slack,
+    /// The same of the least of them.
+    SlackLeast,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Quantity; 23] = [
+    pub const ALL: [Quantity; 30] = [
         Quantity::UtilResidency,
         Quantity::FreqResidency,
         Quantity::TimeOnCpu,
@@ -252,9 +300,16 @@ impl Quantity {
         Quantity::SpeedTicks,
         Quantity::SteadyUtil,
         Quantity::SteadyEst,
+        Quantity::SteadyUtilOf16,
+        Quantity::SteadyEstOf16,
         Quantity::SteadyShare,
+        Quantity::SteadyFreq,
+        Quantity::SteadyEnergy,
         Quantity::RestEst,
+        Quantity::GridFreq,
         Quantity::GridEnergy,
+        Quantity::Slack,
+        Quantity::SlackLeast,
     ];
 
     /// What a study file calls it.
@@ -280,9 +335,16 @@ impl Quantity {
             Quantity::SpeedTicks => "speed_ticks",
             Quantity::SteadyUtil => "steady_util",
             Quantity::SteadyEst => "steady_est",
+            Quantity::SteadyUtilOf16 => "steady_util_of_16",
+            Quantity::SteadyEstOf16 => "steady_est_of_16",
             Quantity::SteadyShare => "steady_share",
+            Quantity::SteadyFreq => "steady_freq",
+            Quantity::SteadyEnergy => "steady_energy",
             Quantity::RestEst => "rest_est",
+            Quantity::GridFreq => "grid_freq",
             Quantity::GridEnergy => "grid_energy",
+            Quantity::Slack => "slack",
+            Quantity::SlackLeast => "slack_least",
         }
     }
 
@@ -294,12 +356,18 @@ impl Quantity {
             | Quantity::EstAfter
             | Quantity::SteadyUtil
             | Quantity::SteadyEst
+            | Quantity::SteadyUtilOf16
+            | Quantity::SteadyEstOf16
             | Quantity::RestEst
             | Quantity::Threshold
             | Quantity::ThresholdTick
             | Quantity::FitsCapacity => "util",
             Quantity::Score => "points",
-            Quantity::SteadyShare | Quantity::GridEnergy => "%",
+            Quantity::SteadyShare
+            | Quantity::SteadyFreq
+            | Quantity::SteadyEnergy
+            | Quantity::GridFreq
+            | Quantity::GridEnergy => "%",
             _ if self.is_climb() && !matches!(self, Quantity::EstWait) => "ticks",
             _ => "ms",
         }
@@ -324,13 +392,25 @@ impl Quantity {
 
     /// Whether it is about a figure's `grid` of periodic tasks.
     pub const fn is_grid(self) -> bool {
+        self.has_reading()
+            || matches!(
+                self,
+                Quantity::GridFreq | Quantity::GridEnergy | Quantity::Slack | Quantity::SlackLeast
+            )
+    }
+
+    /// Whether it is about steady activations, or about all others.
+    pub const fn has_reading(self) -> bool {
         matches!(
             self,
             Quantity::SteadyUtil
                 | Quantity::SteadyEst
+                | Quantity::SteadyUtilOf16
+                | Quantity::SteadyEstOf16
                 | Quantity::SteadyShare
+                | Quantity::SteadyFreq
+                | Quantity::SteadyEnergy
                 | Quantity::RestEst
-                | Quantity::GridEnergy
         )
     }
 
@@ -352,6 +432,18 @@ impl Quantity {
         matches!(self, Quantity::EstTicks | Quantity::AvgTicks | Quantity::EstAfter)
     }
 
+    /// Whether it is the largest of all start phases, for which a bound is a bound.
+    pub const fn is_bound(self) -> bool {
+        matches!(
+            self,
+            Quantity::SteadyUtil
+                | Quantity::SteadyEst
+                | Quantity::SteadyUtilOf16
+                | Quantity::SteadyEstOf16
+                | Quantity::RestEst
+        )
+    }
+
     /// Whether its rows go by policy, each a run of its own.
     pub const fn by_policy(self) -> bool {
         self.is_grid() || matches!(self, Quantity::Score | Quantity::UtilEst)
@@ -364,11 +456,20 @@ impl Quantity {
 }
 
 impl Figure {
-    /// `FIGURE/QUANTITY[/cpuN][/POLICY]/AT`: unique in the study.
+    /// `FIGURE/QUANTITY[/cpuN][/POLICY][/READING]/AT`: unique in the study.
     pub fn row_id(&self, list: &List, row: &Row) -> String {
         let cpu = list.cpu.map(|c| format!("/cpu{c}")).unwrap_or_default();
         let policy = list.policy.as_ref().map(|p| format!("/{p}")).unwrap_or_default();
-        format!("{}/{}{cpu}{policy}/{}", self.id, list.quantity.as_str(), row.at)
+        let reading = list.said_reading().map(|r| format!("/{r}")).unwrap_or_default();
+        format!("{}/{}{cpu}{policy}{reading}/{}", self.id, list.quantity.as_str(), row.at)
+    }
+}
+
+impl List {
+    /// The reading, if it is about one and not about the promise's own words.
+    pub fn said_reading(&self) -> Option<&'static str> {
+        let said = self.quantity.has_reading() && self.reading != Reading::Letter;
+        said.then(|| self.reading.as_str())
     }
 }
 

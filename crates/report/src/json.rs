@@ -18,7 +18,7 @@ pub use compare::compare;
 pub use explain::explain;
 
 use crate::words::round3;
-use risetime_analysis::study::Reproduced;
+use risetime_analysis::study::{Reproduced, TradeOff};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
     Burst, CpuPhases, CpuResult, Level, PhaseSummary, Reach, ReachPhases, RunResult, RunningPhases,
@@ -91,12 +91,28 @@ pub fn study(study: &Reproduced) -> String {
     let figures: Vec<Value> = study
         .figures
         .iter()
-        .map(|f| json!({"id": f.id, "place": f.place, "about": f.about, "command": f.command}))
+        .map(|f| {
+            let mut figure =
+                json!({"id": f.id, "place": f.place, "about": f.about, "command": f.command});
+            if !f.trade_offs.is_empty() {
+                figure["trade_offs"] = f.trade_offs.iter().map(trade_off).collect();
+            }
+            figure
+        })
         .collect();
     print(&json!({
         "schema": SCHEMA, "study": study.study, "source": study.source, "phases": study.phases,
         "counted": counted, "held": held, "holds": study.holds(), "figures": figures, "rows": rows,
     }))
+}
+
+fn trade_off(t: &TradeOff) -> Value {
+    let number = |x: Option<f64>| x.filter(|x| x.is_finite()).map(round3);
+    json!({
+        "policy": t.policy, "slack_ms": number(t.slack_ms),
+        "slack_least_ms": number(t.slack_least_ms), "mean_ghz": number(t.mean_ghz),
+        "energy_mj": number(t.energy_mj),
+    })
 }
 
 fn check(c: &Check) -> Value {

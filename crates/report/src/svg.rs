@@ -1,15 +1,19 @@
 //! Pictures (SVG 1.1): published and measured curves over each other; debt against energy.
 //!
 //! ```text
+//! climb.rs                       util_est of all figures in one panel, mainline's util_avg beside it
+//! slack.rs                       a panel a grid of tasks, one point a policy: slack against energy
 //! one panel a figure and curve   grey band and blue line: our phases and their median
 //!                                black steps: values that the document prints, or promises
-//!                                orange points: read off the document's own plot; of a climb, mainline's util_avg
+//!                                orange points: read off the document's own plot
 //! ```
 //!
 //! Our own, because what is needed is a hundred lines, and plot libraries bring font stacks. Left
 //! out: anything interactive.
 
+mod climb;
 mod pareto;
+mod slack;
 
 pub use pareto::pareto;
 
@@ -25,18 +29,31 @@ const HEAD: f64 = 64.0;
 pub fn study(study: &Reproduced) -> String {
     let panels: Vec<(&ReproducedFigure, &CurvePair)> =
         study.figures.iter().flat_map(|f| f.curves.iter().map(move |c| (f, c))).collect();
-    let columns = COLUMNS.min(panels.len().max(1));
-    let rows = panels.len().div_ceil(columns).max(1);
-    let (width, height) = (columns as f64 * PANEL.0, HEAD + rows as f64 * PANEL.1);
+    let (climbs, slacks) = (climb::groups(&study.figures), slack::drawn(&study.figures));
+    let wide = if climbs.is_empty() { 1 } else { COLUMNS };
+    let columns = COLUMNS.min(panels.len().max(slacks.len()).max(wide));
+    let head = if panels.is_empty() { 40.0 } else { HEAD };
+    let slacks_from = head + climbs.len() as f64 * climb::HEIGHT;
+    let curves_from = slacks_from + slacks.len().div_ceil(COLUMNS) as f64 * slack::HEIGHT;
+    let rows = panels.len().div_ceil(COLUMNS);
+    let (width, height) = (columns as f64 * PANEL.0, curves_from + rows as f64 * PANEL.1);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
          width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
     text(&mut out, (16.0, 24.0), "start", 16, &format!("{}: {}", study.study, study.about));
-    legend(&mut out, study.phases);
+    for (i, group) in climbs.iter().enumerate() {
+        climb::panel(&mut out, head + i as f64 * climb::HEIGHT, width, group);
+    }
+    for (i, figure) in slacks.iter().enumerate() {
+        slack::panel(&mut out, i, slacks_from, figure);
+    }
+    if !panels.is_empty() {
+        legend(&mut out, study.phases);
+    }
     for (i, (figure, curve)) in panels.iter().enumerate() {
-        let corner = ((i % columns) as f64 * PANEL.0, HEAD + (i / columns) as f64 * PANEL.1);
+        let corner = ((i % COLUMNS) as f64 * PANEL.0, curves_from + (i / COLUMNS) as f64 * PANEL.1);
         panel(&mut out, corner, figure, curve);
     }
     out.push_str("</svg>\n");
@@ -47,11 +64,8 @@ fn legend(out: &mut String, phases: u32) {
     let mut x = 16.0;
     let entries = [
         ("#1f77b4", format!("measured, median of {phases} start phases, band: all of them")),
-        ("#000000", "published list, or promised".to_string()),
-        (
-            "#e07b00",
-            "read off the published plot; beside util_est: mainline's util_avg".to_string(),
-        ),
+        ("#000000", "published list".to_string()),
+        ("#e07b00", "read off the published plot".to_string()),
     ];
     for (colour, what) in entries {
         let _ =
@@ -72,7 +86,7 @@ fn panel(out: &mut String, corner: (f64, f64), figure: &ReproducedFigure, curve:
     let (w, h) = (PANEL.0 - MARGIN.0 - 20.0, PANEL.1 - 30.0 - MARGIN.1);
     let at = |x: f64, y: f64| (left + w * x / x_top, top + h - h * y / y_top);
     text(out, (left, top - 10.0), "start", 13, &format!("{} · {}", figure.id, curve.what));
-    grid(out, (left, top, w, h), x_top, y_top);
+    grid(out, (left, top, w, h), x_top, y_top, "ms");
     let low = curve.measured.iter().map(|m| at(m.0, m.1));
     let high = curve.measured.iter().rev().map(|m| at(m.0, m.3));
     let band: Vec<(f64, f64)> = high.chain(low).collect();
@@ -89,7 +103,13 @@ fn panel(out: &mut String, corner: (f64, f64), figure: &ReproducedFigure, curve:
     }
 }
 
-fn grid(out: &mut String, (left, top, w, h): (f64, f64, f64, f64), x_top: f64, y_top: f64) {
+fn grid(
+    out: &mut String,
+    (left, top, w, h): (f64, f64, f64, f64),
+    x_top: f64,
+    y_top: f64,
+    unit: &str,
+) {
     const STEPS: u32 = 5;
     let _ = writeln!(
         out,
@@ -104,7 +124,7 @@ fn grid(out: &mut String, (left, top, w, h): (f64, f64, f64, f64), x_top: f64, y
                 "<path d=\"M{x:.1} {top}v{h}M{left} {y:.1}h{w}\" stroke=\"#ddd\" stroke-width=\"1\"/>"
             );
         }
-        let unit = if i == STEPS { " ms" } else { "" };
+        let unit = if i == STEPS { format!(" {unit}") } else { String::new() };
         let anchor = if i == STEPS { "end" } else { "middle" };
         text(out, (x, top + h + 16.0), anchor, 11, &format!("{}{unit}", label(x_top * share)));
         text(out, (left - 6.0, y + 4.0), "end", 11, &label(y_top * share));

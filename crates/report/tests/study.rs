@@ -1,7 +1,8 @@
 //! What people see of a study: page, JSON and picture.
 
 use risetime_analysis::study::{
-    Counterfactual, CurvePair, JudgedRow, Reproduced, ReproducedFigure, Tolerance,
+    Climbed, Counterfactual, CurvePair, JudgedRow, Reproduced, ReproducedFigure, Tolerance,
+    TradeOff,
 };
 use risetime_report::text::{self, Style};
 use risetime_report::{json, svg};
@@ -59,6 +60,7 @@ fn sample() -> Reproduced {
                     drawn: vec![(100.0, 400.0)],
                     measured: vec![(0.0, 0.0, 0.0, 0.0), (200.0, 900.0, 910.0, 920.0)],
                 }],
+                ..ReproducedFigure::default()
             },
             ReproducedFigure {
                 id: "x<y".into(),
@@ -97,4 +99,53 @@ fn the_picture_is_well_formed_whatever_the_names_are() {
     assert_eq!(picture.matches("<circle").count(), 1);
     // Nothing to draw is still a picture.
     assert!(svg::study(&Reproduced::default()).ends_with("</svg>\n"));
+}
+
+fn climb(id: &str, published: f64) -> ReproducedFigure {
+    let climb = Climbed {
+        wanted: vec![(5.0, 100.0), (published, 900.0)],
+        util_est: vec![(1.0, 20.0, 21.0, 22.0), (110.0, 900.0, 900.0, 900.0)],
+        speed: vec![(4.0, 100.0)],
+        mainline: vec![(76.0, 100.0), (228.0, 900.0)],
+    };
+    ReproducedFigure { id: id.into(), climb: Some(climb), ..ReproducedFigure::default() }
+}
+
+#[test]
+fn climbs_by_the_same_arithmetic_are_drawn_over_each_other() {
+    let figures = vec![climb("little100", 110.0), climb("tick", 26.0), climb("little160", 110.0)];
+    let picture = svg::study(&Reproduced { figures, ..Reproduced::default() });
+    assert_eq!(picture.matches("over each other").count(), 1, "two panels, one of them of two");
+    assert_eq!(picture.matches("<circle").count(), 4, "wanted, once a panel");
+    assert_eq!(picture.matches("<polyline").count(), 3 * 3, "util_est, speed, mainline");
+    for said in ["little160: 900 at 228", "tick · util against ticks"] {
+        assert!(picture.contains(said), "{said}");
+    }
+}
+
+#[test]
+fn slack_against_energy_is_a_table_and_a_point_a_policy() {
+    let one = |policy: &str, slack: f64, mj: f64| TradeOff {
+        policy: policy.into(),
+        slack_ms: Some(slack),
+        slack_least_ms: Some(-slack),
+        mean_ghz: Some(1.0714),
+        energy_mj: Some(mj),
+    };
+    let trade_offs = vec![
+        one("linux-6.11", 2.0, 400.0),
+        one("rfc-v1", 2.5, 360.0),
+        TradeOff { policy: "never".into(), ..TradeOff::default() },
+    ];
+    let figure = ReproducedFigure { id: "m1".into(), trade_offs, ..ReproducedFigure::default() };
+    let study = Reproduced { figures: vec![figure], ..Reproduced::default() };
+    let picture = svg::study(&study);
+    assert_eq!(picture.matches("<circle").count(), 2);
+    assert!(picture.contains("b  rfc-v1") && !picture.contains("NaN"));
+    let page = text::study(&study, &Style { width: 80, color: false, unicode: true });
+    let rows: Vec<&str> = page.lines().skip_while(|l| !l.contains("slack against")).collect();
+    assert!(rows[1].contains("rfc-v1") && rows[1].contains("2.50") && rows[1].contains("-2.50"));
+    assert!(rows[3].contains('–'), "{page}");
+    let json = json::study(&study);
+    assert!(json.contains("\"slack_least_ms\":-2.5"), "{json}");
 }

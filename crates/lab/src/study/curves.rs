@@ -5,14 +5,14 @@
 use super::climb::Climb;
 use super::measure::{Phases, t0, util_after};
 use crate::run::Run;
-use risetime_analysis::study::{CurvePair, JudgedRow, median};
+use risetime_analysis::study::{Climbed, CurvePair, JudgedRow, median};
 use risetime_model::study::{At, Figure, List, Quantity, Row};
 
 /// Points of a measured curve.
 const POINTS: u32 = 300;
 
-/// Util, and frequency if the document prints it; util_est where it is about its climb.
-pub(super) fn pairs(figure: &Figure, runs: &Phases, rows: &[JudgedRow]) -> Vec<CurvePair> {
+/// Util, and frequency if the document prints it.
+pub(super) fn pairs(figure: &Figure, runs: &Phases) -> Vec<CurvePair> {
     let listed = |quantity, scale: f64| -> Vec<(f64, f64)> {
         let of = |l: &&List| l.quantity == quantity;
         steps(figure.lists.iter().filter(of).flat_map(|l| &l.rows), scale)
@@ -22,7 +22,6 @@ pub(super) fn pairs(figure: &Figure, runs: &Phases, rows: &[JudgedRow]) -> Vec<C
     let ends = [util.last(), freq.last(), figure.drawn.last()];
     let end = ends.into_iter().flatten().map(|p| p.0).fold(0.0, f64::max);
     let mut pairs = Vec::new();
-    pairs.extend(climb(figure, runs, rows));
     if !util.is_empty() || !figure.drawn.is_empty() {
         let drawn = figure.drawn.clone();
         let measured = band(runs, end, &util_after);
@@ -37,30 +36,30 @@ pub(super) fn pairs(figure: &Figure, runs: &Phases, rows: &[JudgedRow]) -> Vec<C
     pairs
 }
 
-/// Wanted and ours by the time from the onset, and mainline's util_avg as the points beside them.
-fn climb(figure: &Figure, runs: &Phases, rows: &[JudgedRow]) -> Option<CurvePair> {
-    let ms = |ticks: f64| (ticks - 1.0) * runs.tick_ms;
+/// The climb of util_est, if the figure is about it; mainline's beside it.
+pub(super) fn climbed(figure: &Figure, runs: &Phases, rows: &[JudgedRow]) -> Option<Climbed> {
     let of = |l: &&List| l.quantity == Quantity::EstTicks;
-    let wanted = figure.lists.iter().filter(of).flat_map(|l| &l.rows);
     let point = |r: &Row| match &r.at {
-        At::Number(util) => Some((ms(r.published.value), util.value)),
+        At::Number(util) => Some((r.published.value, util.value)),
         At::Name(_) => None,
     };
-    let listed: Vec<(f64, f64)> = wanted.filter_map(point).collect();
-    let beside = rows.iter().filter(|r| r.list.starts_with(Quantity::AvgTicks.as_str()));
-    let point = |r: &JudgedRow| Some((ms(r.measured?), r.at.parse().ok()?));
-    let drawn: Vec<(f64, f64)> = beside.filter_map(point).collect();
-    let end = listed.iter().chain(&drawn).map(|p| p.0).fold(0.0, f64::max);
-    let at = |i: u32| {
-        let after = end * f64::from(i) / f64::from(POINTS);
-        let value = |(run, climb): (&Run, &Climb)| {
-            Some(climb.est_at(climb.onset(t0(run)?)? + after)? as f64)
-        };
-        let all = runs.runs.iter().zip(&runs.climbs).filter_map(value).collect();
-        spread(after, all)
+    let rows_of = |l: &&List| l.rows.iter().filter_map(point).collect::<Vec<_>>();
+    let wanted = figure.lists.iter().find(of).map(|l| rows_of(&l))?;
+    let measured = |quantity: Quantity| -> Vec<(f64, f64)> {
+        let of = |r: &&JudgedRow| r.list.split(' ').next() == Some(quantity.as_str());
+        let point = |r: &JudgedRow| Some((r.measured?, r.at.parse().ok()?));
+        rows.iter().filter(of).filter_map(point).collect()
     };
-    let measured = (0..=POINTS).filter_map(at).collect();
-    (!listed.is_empty()).then_some(CurvePair { what: "util_est", listed, drawn, measured })
+    let (speed, mainline) = (measured(Quantity::SpeedTicks), measured(Quantity::AvgTicks));
+    let end = wanted.iter().chain(&mainline).map(|p| p.0).fold(1.0, f64::max);
+    let after = |tick: u32| {
+        let ms = f64::from(tick - 1) * runs.tick_ms;
+        let value =
+            |(run, climb): (&Run, &Climb)| Some(climb.est_at(climb.onset(t0(run)?)? + ms)? as f64);
+        spread(f64::from(tick), runs.runs.iter().zip(&runs.climbs).filter_map(value).collect())
+    };
+    let util_est = (1..=end.ceil() as u32).filter_map(after).collect();
+    Some(Climbed { wanted, util_est, speed, mainline })
 }
 
 fn steps<'a>(rows: impl Iterator<Item = &'a Row>, scale: f64) -> Vec<(f64, f64)> {
@@ -88,10 +87,10 @@ fn band(
     (0..=POINTS).filter_map(at).collect()
 }
 
-/// At `ms`: smallest, median, largest.
-fn spread(ms: f64, mut all: Vec<f64>) -> Option<(f64, f64, f64, f64)> {
+/// At `x`: smallest, median, largest.
+fn spread(x: f64, mut all: Vec<f64>) -> Option<(f64, f64, f64, f64)> {
     all.sort_by(f64::total_cmp);
-    Some((ms, *all.first()?, median(&all)?, *all.last()?))
+    Some((x, *all.first()?, median(&all)?, *all.last()?))
 }
 
 /// The frequency that the task has `ms` after t0.

@@ -124,9 +124,16 @@ fn in_run(
         | Quantity::SpeedTicks
         | Quantity::SteadyUtil
         | Quantity::SteadyEst
+        | Quantity::SteadyUtilOf16
+        | Quantity::SteadyEstOf16
         | Quantity::SteadyShare
+        | Quantity::SteadyFreq
+        | Quantity::SteadyEnergy
         | Quantity::RestEst
+        | Quantity::GridFreq
         | Quantity::GridEnergy
+        | Quantity::Slack
+        | Quantity::SlackLeast
         | Quantity::Score => None,
     }
 }

@@ -9,6 +9,7 @@
 //! Threads only share out the phases; results are put back in the order of the phases, so that the
 //! same study gives the same bytes on any number of cores.
 
+mod activations;
 mod climb;
 mod curves;
 mod measure;
@@ -22,17 +23,16 @@ use climb::Climb;
 use measure::{Phases, UtilEst};
 use risetime_analysis::Options;
 use risetime_analysis::study::{
-    Bound, Counterfactual, JudgedRow, Reproduced, ReproducedFigure, judge,
+    Bound, Counterfactual, JudgedRow, Reproduced, ReproducedFigure, TradeOff, judge,
 };
 use risetime_kernel::units::{Capacity, Instant, MicroWatts, Span};
 use risetime_model::study::{At, Figure, List, Quantity, Relation, Row, Setup, Study};
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_sim::Simulator;
 use risetime_trace::{RunError, Tee};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use steady::Steady;
+use steady::{Grid, Steady};
 
 /// Start phases of each experiment.
 pub const STUDY_PHASES: u32 = 64;
@@ -98,8 +98,11 @@ fn reproduce_figure(
         command: figure.setup.as_ref().map(|s| command(figure, s)).unwrap_or_default(),
         ..ReproducedFigure::default()
     };
-    let (rows, runs) = measured(figure, figure.setup.as_ref(), &place, phases)?;
-    out.curves = runs.as_ref().map(|r| curves::pairs(figure, r, &rows)).unwrap_or_default();
+    let Measured { rows, runs, trade_offs } =
+        measured(figure, figure.setup.as_ref(), &place, phases)?;
+    out.trade_offs = trade_offs;
+    out.curves = runs.as_ref().map(|r| curves::pairs(figure, r)).unwrap_or_default();
+    out.climb = runs.as_ref().and_then(|r| curves::climbed(figure, r, &rows));
     out.rows = rows;
     for instead in &figure.instead {
         let asks = |r: &Row| r.instead.as_ref() == Some(&instead.id);
@@ -108,7 +111,7 @@ fn reproduce_figure(
         if !out.rows.iter().zip(&keys).any(|(out, row)| missing(out, row)) {
             continue;
         }
-        let (changed, _) = measured(figure, Some(&instead.setup), &place, phases)?;
+        let changed = measured(figure, Some(&instead.setup), &place, phases)?.rows;
         for ((row, key), changed) in out.rows.iter_mut().zip(&keys).zip(changed) {
             if missing(row, key) {
                 row.instead = Some(Counterfactual {
@@ -123,13 +126,21 @@ fn reproduce_figure(
     Ok(out)
 }
 
-/// Every row of the figure, in order, with this experiment, and its runs.
+/// What an experiment says about a figure.
+struct Measured {
+    /// Every row, in order.
+    rows: Vec<JudgedRow>,
+    /// Its runs, unless all rows are of others.
+    runs: Option<Phases>,
+    trade_offs: Vec<TradeOff>,
+}
+
 fn measured(
     figure: &Figure,
     setup: Option<&Setup>,
     place: &str,
     phases: u32,
-) -> Result<(Vec<JudgedRow>, Option<Phases>), RunError> {
+) -> Result<Measured, RunError> {
     let own = figure.lists.iter().any(|l| !l.quantity.by_policy() && l.policy.is_none());
     let runs = match setup {
         Some(setup) if own => {
@@ -142,7 +153,7 @@ fn measured(
         Some(setup) => all_phases(&experiment(setup, policy, place)?, phases, &levels(figure)),
         None => Err(InputError::new(place, "no experiment").into()),
     };
-    let mut grids: BTreeMap<String, Steady> = BTreeMap::new();
+    let mut grids = Grids::default();
     for list in &figure.lists {
         match list.quantity {
             Quantity::Score => all.extend(score::rows(figure, list, &under)?),
@@ -154,12 +165,12 @@ fn measured(
                 }
             }
             q if q.is_grid() => {
+                let setup = setup.ok_or_else(|| InputError::new(place, "no experiment"))?;
                 for row in &list.rows {
-                    let policy = row.at.to_string();
-                    if !grids.contains_key(&policy) {
-                        grids.insert(policy.clone(), on_grid(setup, &policy, place, phases)?);
-                    }
-                    all.push(judged_row(figure, list, row, 0.0, 0.0, &[grids[&policy].number(q)]));
+                    let steady = grids.under(&row.at.to_string(), setup, place, phases)?;
+                    let digit = if q.is_bound() { 0.0 } else { row.published.last_digit() };
+                    let numbers = steady.numbers(q, list.reading);
+                    all.push(judged_row(figure, list, row, digit, 0.0, &numbers));
                 }
             }
             _ => match &list.policy {
@@ -168,19 +179,63 @@ fn measured(
             },
         }
     }
-    Ok((all, runs))
+    Ok(Measured { rows: all, runs, trade_offs: grids.trade_offs(figure) })
 }
 
-/// The setup's grid under `policy`, against the setup's own.
-fn on_grid(
-    setup: Option<&Setup>,
-    policy: &str,
-    place: &str,
-    phases: u32,
-) -> Result<Steady, RunError> {
-    let setup = setup.ok_or_else(|| InputError::new(place, "no experiment"))?;
-    let base = experiment(setup, &setup.policy, place)?;
-    steady::steady(&experiment(setup, policy, place)?, &base, &setup.grid, phases)
+/// A figure's grid of periodic tasks under each policy that a row names, and its own.
+#[derive(Default)]
+struct Grids {
+    base: Option<Grid>,
+    /// In the order in which the rows name them.
+    under: Vec<(String, Steady)>,
+    /// Of the policies that a row asks for slack, and the figure's own before them.
+    trade_offs: Vec<TradeOff>,
+}
+
+impl Grids {
+    fn under(
+        &mut self,
+        policy: &str,
+        setup: &Setup,
+        place: &str,
+        phases: u32,
+    ) -> Result<&Steady, RunError> {
+        let run = |policy: &str| Grid::run(&experiment(setup, policy, place)?, &setup.grid, phases);
+        let at = match self.under.iter().position(|(name, _)| name == policy) {
+            Some(at) => at,
+            None => {
+                let base = match &self.base {
+                    Some(base) => base,
+                    None => {
+                        let base = self.base.insert(run(&setup.policy)?);
+                        self.trade_offs.push(base.trade_off(&setup.policy));
+                        base
+                    }
+                };
+                let ours = if policy == setup.policy { None } else { Some(run(policy)?) };
+                let ours = ours.as_ref().unwrap_or(base);
+                self.under.push((policy.to_string(), Steady::of(ours, base)));
+                if policy != setup.policy {
+                    self.trade_offs.push(ours.trade_off(policy));
+                }
+                self.under.len() - 1
+            }
+        };
+        Ok(&self.under[at].1)
+    }
+
+    /// Of these policies and the figure's own; none without them.
+    fn trade_offs(self, figure: &Figure) -> Vec<TradeOff> {
+        let of = |l: &&List| l.quantity == Quantity::Slack;
+        let rows = figure.lists.iter().filter(of).flat_map(|l| &l.rows);
+        let asked: Vec<String> = rows.map(|r| r.at.to_string()).collect();
+        if asked.is_empty() {
+            return Vec::new();
+        }
+        let own = figure.setup.as_ref().map(|s| s.policy.clone());
+        let wanted = |t: &TradeOff| asked.contains(&t.policy) || own.as_ref() == Some(&t.policy);
+        self.trade_offs.into_iter().filter(wanted).collect()
+    }
 }
 
 /// The rows of every quantity that needs no more than the figure's own runs.
@@ -228,7 +283,8 @@ fn judged_row(
 fn heading(list: &List) -> String {
     let cpu = list.cpu.map(|cpu| format!(" cpu{cpu}")).unwrap_or_default();
     let policy = list.policy.as_ref().map(|p| format!(" under {p}")).unwrap_or_default();
-    format!("{}{cpu}{policy}", list.quantity.as_str())
+    let reading = list.said_reading().map(|r| format!(" · {r}")).unwrap_or_default();
+    format!("{}{cpu}{policy}{reading}", list.quantity.as_str())
 }
 
 /// Every util of the figure whose time somebody asks for.

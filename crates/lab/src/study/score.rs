@@ -153,6 +153,7 @@ mod tests {
             hz: 1000,
             fit: fit.iter().map(|f| f.to_string()).collect(),
             policy: None,
+            reading: Default::default(),
             rows: scores.iter().map(row).collect(),
         }
     }

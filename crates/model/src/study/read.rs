@@ -1,6 +1,6 @@
 //! From TOML to [`Study`], and all that can be wrong on the way.
 
-use super::{At, Figure, Instead, List, Quantity, Relation, Row, Setup, Study};
+use super::{At, Figure, Instead, List, Quantity, Reading, Relation, Row, Setup, Study};
 use crate::InputError;
 use crate::input::{
     check_size, looks_like_path, nearest, one_line, printable, read_file, unknown_name,
@@ -217,8 +217,11 @@ fn drawn(table: &Table<'_>) -> Result<Vec<(f64, f64)>, InputError> {
     Ok(points)
 }
 
+const LIST: &[&str] =
+    &["quantity", "cpu", "hz", "fit", "cut", "printed", "policy", "reading", "instead", "rows"];
+
 fn list(table: &Table<'_>) -> Result<List, InputError> {
-    table.only(&["quantity", "cpu", "hz", "fit", "cut", "printed", "policy", "instead", "rows"])?;
+    table.only(LIST)?;
     let name = table.str("quantity")?;
     let names = Quantity::ALL.map(Quantity::as_str);
     let Some(quantity) = Quantity::ALL.into_iter().find(|q| q.as_str() == name) else {
@@ -268,8 +271,21 @@ fn list(table: &Table<'_>) -> Result<List, InputError> {
     if policy.is_some() && (!quantity.needs_run() || quantity.by_policy()) {
         return Err(table.error_of("policy", format!("{name} is of no run of one policy")));
     }
+    let reading = reading(table, quantity)?;
     let hz = table.opt_int("hz", 24, 10_000)?.unwrap_or(HZ) as u32;
-    Ok(List { quantity, cpu, hz, fit, policy, rows })
+    Ok(List { quantity, cpu, hz, fit, policy, reading, rows })
+}
+
+fn reading(table: &Table<'_>, quantity: Quantity) -> Result<Reading, InputError> {
+    let Some(name) = table.opt_str("reading")? else { return Ok(Reading::default()) };
+    if !quantity.has_reading() {
+        let what = format!("{} is not about steady activations", quantity.as_str());
+        return Err(table.error_of("reading", what));
+    }
+    Reading::ALL.into_iter().find(|r| r.as_str() == name).ok_or_else(|| {
+        let names = Reading::ALL.map(Reading::as_str).join(", ");
+        table.error_of("reading", format!("is \"{}\", wanted one of {names}", one_line(name)))
+    })
 }
 
 fn row(list: &Table<'_>, item: Item<'_>, quantity: Quantity) -> Result<Row, InputError> {

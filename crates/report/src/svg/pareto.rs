@@ -56,7 +56,7 @@ pub fn pareto(c: &Comparison) -> String {
 }
 
 /// A range of values with round ends, and the step of its grid.
-struct Axis {
+pub(super) struct Axis {
     from: f64,
     to: f64,
     step: f64,
@@ -68,7 +68,11 @@ impl Axis {
             let (low, high) = e.interval.unwrap_or((e.median, e.median));
             [low, high]
         };
-        let all: Vec<f64> = estimates.flat_map(ends).collect();
+        Axis::of(&estimates.flat_map(ends).collect::<Vec<_>>())
+    }
+
+    /// Over these values.
+    pub(super) fn of(all: &[f64]) -> Axis {
         let (low, high) = (
             all.iter().copied().fold(f64::INFINITY, f64::min),
             all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
@@ -79,11 +83,11 @@ impl Axis {
         Axis { from, to, step }
     }
 
-    fn share(&self, value: f64) -> f64 {
+    pub(super) fn share(&self, value: f64) -> f64 {
         (value - self.from) / (self.to - self.from)
     }
 
-    fn steps(&self) -> impl Iterator<Item = f64> {
+    pub(super) fn steps(&self) -> impl Iterator<Item = f64> {
         let n = ((self.to - self.from) / self.step).round() as u32;
         (0..=n).map(move |i| self.from + f64::from(i) * self.step)
     }

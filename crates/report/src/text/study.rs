@@ -9,7 +9,7 @@
 use super::Style;
 use super::page::{Ink, Line, Page, Table};
 use crate::words::round3;
-use risetime_analysis::study::{JudgedRow, Reproduced, ReproducedFigure, score};
+use risetime_analysis::study::{JudgedRow, Reproduced, ReproducedFigure, TradeOff, score};
 use risetime_model::Study;
 
 /// Are the document's numbers right?
@@ -115,6 +115,25 @@ fn figure(page: &mut Page<'_>, f: &ReproducedFigure) {
         page.blank();
         list(page, &rows);
     }
+    if f.trade_offs.len() > 1 {
+        page.blank();
+        trade_offs(page, &f.trade_offs);
+    }
+}
+
+/// What each policy leaves of the periods, and what it takes for it, most slack first.
+fn trade_offs(page: &mut Page<'_>, all: &[TradeOff]) {
+    let mut all: Vec<&TradeOff> = all.iter().collect();
+    all.sort_by(|a, b| b.slack_ms.unwrap_or(f64::MIN).total_cmp(&a.slack_ms.unwrap_or(f64::MIN)));
+    let columns = ["slack against energy", "median ms", "least ms", "GHz", "mJ"];
+    let mut table = Table::new(columns);
+    let said = |x: Option<f64>, places| x.map_or("–".to_string(), |x| format!("{x:.places$}"));
+    for t in all {
+        let (slack, least) = (said(t.slack_ms, 2), said(t.slack_least_ms, 2));
+        let cells = [t.policy.clone(), slack, least, said(t.mean_ghz, 3), said(t.energy_mj, 1)];
+        table.row(cells);
+    }
+    page.table(2, &table);
 }
 
 fn list(page: &mut Page<'_>, rows: &[&JudgedRow]) {
@@ -137,8 +156,18 @@ fn list(page: &mut Page<'_>, rows: &[&JudgedRow]) {
         table.inked(ink, cells.into_iter().chain([String::new()]));
     }
     page.table(2, &table);
-    for r in rows.iter().filter(|r| r.holds.is_none() && !r.note.is_empty()) {
-        page.hanging(&format!("  {}: ", r.at), Ink::Dim, &r.note);
+    let noted = |r: &&&JudgedRow| r.holds.is_none() && !r.note.is_empty();
+    let mut said: Vec<(Vec<&str>, &str)> = Vec::new();
+    for r in rows.iter().filter(noted) {
+        match said.last_mut().filter(|(_, note)| *note == r.note) {
+            Some((of, _)) => of.push(&r.at),
+            None => said.push((vec![&r.at], &r.note)),
+        }
+    }
+    for (of, note) in said {
+        let all = of.len() == rows.len() && of.len() > 1;
+        let of = if all { "all".to_string() } else { of.join(", ") };
+        page.hanging(&format!("  {of}: "), Ink::Dim, note);
     }
 }
 
