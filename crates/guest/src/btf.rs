@@ -16,6 +16,8 @@ use std::fmt;
 const MAGIC: u16 = 0xeb9f;
 const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
+const KIND_VAR: u32 = 14;
+const KIND_DATASEC: u32 = 15;
 /// So deep may nameless structures lie in each other.
 const MAX_DEPTH: u32 = 16;
 
@@ -187,8 +189,45 @@ impl<'a> Btf<'a> {
         err("a type refers to itself")
     }
 
-    /// `text` with each `{STRUCT.FIELD}` or `{STRUCT.FIELD-STRUCT.FIELD}` replaced by its
-    /// number (which may be negative).
+    /// Where the per-CPU variable `name` lies in each CPU's area.
+    ///
+    /// Errors: no such variable.
+    fn percpu(&self, name: &str) -> Result<u64, BtfError> {
+        let of = |kind| {
+            let starts = self.starts.iter().enumerate().skip(1);
+            starts.filter_map(move |(id, start)| {
+                Some((id, self.at(*start as usize).ok()?)).filter(|(_, t)| t.kind == kind)
+            })
+        };
+        let variable = of(KIND_VAR).find(|(_, t)| self.name(t.name) == name.as_bytes());
+        let Some((variable, _)) = variable else {
+            return err(format!("there is no variable {name}"));
+        };
+        for (_, section) in of(KIND_DATASEC) {
+            for i in 0..section.members as usize {
+                let at = section.body + i * 12;
+                if word(self.types, at)? as usize == variable {
+                    return Ok(word(self.types, at + 4)?.into());
+                }
+            }
+        }
+        err(format!("{name} is in no section"))
+    }
+
+    /// A term of an expression: a number, `%VARIABLE` of each CPU, or `STRUCT.FIELD`.
+    fn term(&self, term: &str) -> Result<i64, BtfError> {
+        if let Ok(number) = term.parse::<u32>() {
+            return Ok(number.into());
+        }
+        let place = match term.strip_prefix('%') {
+            Some(variable) => self.percpu(variable)?,
+            None => self.offset(term)?,
+        };
+        Ok(place as i64)
+    }
+
+    /// `text` with each `{TERM+TERM-TERM…}` replaced by its number (which may be negative). A term is
+    /// an offset `STRUCT.FIELD`, the place `%VARIABLE` in a CPU's area, or a number.
     pub(crate) fn expand(&self, text: &str) -> Result<String, BtfError> {
         let mut done = String::new();
         let mut rest = text;
@@ -196,10 +235,14 @@ impl<'a> Btf<'a> {
             let Some((place, tail)) = after.split_once('}') else {
                 return err(format!("{text}: `{{` without `}}`"));
             };
-            let number = match place.split_once('-') {
-                None => self.offset(place)? as i64,
-                Some((a, b)) => self.offset(a)? as i64 - self.offset(b)? as i64,
-            };
+            let mut number = 0;
+            for added in place.split('+') {
+                let mut terms = added.split('-');
+                number += self.term(terms.next().unwrap_or_default())?;
+                for taken in terms {
+                    number -= self.term(taken)?;
+                }
+            }
             done += before;
             done += &number.to_string();
             rest = tail;
@@ -213,9 +256,9 @@ impl Type {
     fn body_len(&self) -> Result<usize, BtfError> {
         let n = self.members as usize;
         match self.kind {
-            1 | 14 | 17 => Ok(4),
+            1 | KIND_VAR | 17 => Ok(4),
             3 => Ok(12),
-            KIND_STRUCT | KIND_UNION | 15 | 19 => Ok(12 * n),
+            KIND_STRUCT | KIND_UNION | KIND_DATASEC | 19 => Ok(12 * n),
             6 | 13 => Ok(8 * n),
             2 | 7..=12 | 16 | 18 => Ok(0),
             kind => err(format!("kind {kind} of type is not known")),
@@ -314,6 +357,23 @@ mod tests {
             Ok("pid=+-68($arg1) 8".into())
         );
         assert_eq!(btf.expand("nothing"), Ok("nothing".into()));
+    }
+
+    #[test]
+    fn variables_of_each_cpu_lie_in_their_section() {
+        let mut m = Make::new();
+        m.compound("menu", KIND_STRUCT, false, &[("bucket", 0, 32), ("ptr", 0, 96)]); // 1
+        m.plain("menus", KIND_VAR, 1, &[0]); // 2
+        m.plain("devs", KIND_VAR, 1, &[0]); // 3
+        m.compound(".data..percpu", KIND_DATASEC, false, &[]); // 4: two variables, by hand
+        let at = m.types.len() - 8;
+        m.types[at..at + 4].copy_from_slice(&(KIND_DATASEC << 24 | 2).to_le_bytes());
+        m.words(&[2, 4096, 16, 3, 64, 16]);
+        let bytes = m.bytes();
+        let btf = Btf::parse(&bytes).unwrap();
+        assert_eq!(btf.expand("x=+{%menus+menu.ptr+8-%devs}($arg2)"), Ok("x=+4052($arg2)".into()));
+        assert_eq!(btf.expand("{%devs-%menus}"), Ok("-4032".into()));
+        assert!(btf.expand("{%none}").is_err() && btf.expand("{}").is_err());
     }
 
     #[test]

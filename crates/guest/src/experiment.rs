@@ -89,6 +89,9 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     trace(true)?;
     visit(job)?;
     mark_frequencies(shared);
+    if let Some(t) = &shared.tracer {
+        t.end_of_before();
+    }
     let start = (sys::mono() + lead(job)).next_multiple_of(job.tick_ns.max(1));
     sys::sleep_until(start);
     mark(shared, "rt start");

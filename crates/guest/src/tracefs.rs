@@ -30,6 +30,9 @@ pub(crate) struct Tracer {
 /// Where tracefs is mounted in the virtual machine and on every ordinary host.
 pub(crate) const ROOT: &str = "/sys/kernel/tracing";
 
+/// Group of the probes that are in force until shortly before time 0 only.
+const BEFORE: &str = "rt_before";
+
 impl Tracer {
     /// Sets up the events and probes of `job`, recording in `values` what this kernel has not.
     /// `instance`: in a buffer of its own, leaving the machine's alone.
@@ -100,6 +103,12 @@ impl Tracer {
             OpenOptions::new().append(true).open(PathBuf::from(ROOT).join("dynamic_events"))?;
         file.write_all(line.as_bytes())?;
         self.enable(name)
+    }
+
+    /// No more of the probes that only tell what was before time 0.
+    pub(crate) fn end_of_before(&self) {
+        // Where there are none, there is nothing to switch off.
+        let _ = write(&self.dir.join("events").join(BEFORE).join("enable"), "0");
     }
 
     /// The system's error, with what the kernel's error log has to say.

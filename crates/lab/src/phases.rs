@@ -109,6 +109,7 @@ mod tests {
                 seed: e.seed,
                 signals: Vec::new(),
                 lost: Vec::new(),
+                idle: Vec::new(),
             });
             let end = Instant(e.duration.0);
             sink.end(end);

@@ -16,10 +16,11 @@ use crate::engine::Engine;
 use crate::machine::{Role, Todo};
 use crate::queue::Ev;
 use crate::setup::push_task;
+use risetime_kernel::cpuidle::IdleGovernor;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_cfs_rq};
 use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
-use risetime_trace::Why;
+use risetime_trace::{IdleMemory, Why};
 use std::collections::VecDeque;
 
 /// A state to start from. `None`: not known, so the simulation's own stands.
@@ -41,6 +42,8 @@ pub struct Image {
     /// By task: when after the start its first phase began there, which is where its timers start
     /// to count.
     pub timers_from: Vec<Span>,
+    /// What the idle governors remember.
+    pub idle: Vec<IdleMemory>,
     /// The thread that created the tasks, if they are created from the start on.
     pub creator: Option<Creator>,
 }
@@ -199,6 +202,7 @@ impl Engine<'_> {
             let changed = Instant(self.m.now.0.saturating_sub(d.changed_before.0));
             self.governors[domain].resume(d.freq, changed);
         }
+        image.idle.iter().for_each(|memory| self.image_of_idle(memory));
         if let Some(on) = image.overutilized {
             self.set_overutilized(on);
         }
@@ -216,6 +220,22 @@ impl Engine<'_> {
             c.util_est = c.util_est.saturating_sub(before) + est;
         }
         self.set_signals(cpu, task, image.util_avg, image.runnable_avg, image.period_contrib);
+    }
+
+    /// The CPU sleeps since then, or has slept that long and is awake.
+    fn image_of_idle(&mut self, memory: &IdleMemory) {
+        let (now, tick) = (self.m.now, self.m.tick);
+        let Some(c) = self.m.cpus.get_mut(memory.cpu.index()) else { return };
+        let states = &self.m.domains[c.domain].idle;
+        let mut governor = IdleGovernor::Menu(memory.menu.clone());
+        let slept = memory.slept.unwrap_or(memory.before);
+        match &mut c.idle {
+            Some(idle) => idle.since = Instant(now.0.saturating_sub(slept.0)),
+            None => governor.update(states, memory.state as usize, slept, false, tick),
+        }
+        if matches!(c.idle_governor, IdleGovernor::Menu(_)) {
+            c.idle_governor = governor;
+        }
     }
 
     fn image_of_cpu(&mut self, image: &CpuImage) {

@@ -59,6 +59,7 @@ pub(crate) fn header(e: &Experiment) -> Header {
         seed: e.seed,
         signals: signals(e),
         lost: Vec::new(),
+        idle: Vec::new(),
     }
 }
 

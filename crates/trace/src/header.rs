@@ -1,5 +1,7 @@
 //! What must be known before the first event.
 
+use risetime_kernel::cpuidle::menu::MenuDevice;
+use risetime_kernel::units::{CpuId, Span};
 use risetime_model::{Platform, Settings};
 use std::sync::Arc;
 
@@ -28,6 +30,23 @@ pub struct Header {
     pub signals: Vec<Signal>,
     /// What was lost, one line each; empty: nothing.
     pub lost: Vec<String>,
+    /// What `menu` remembers of each CPU's sleeps when the first task is created, where that is known.
+    pub idle: Vec<IdleMemory>,
+}
+
+/// What the idle governor of a CPU knew when the CPU last fell asleep before the first task's creation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleMemory {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Its memory, the choice of this sleep's state included.
+    pub menu: MenuDevice,
+    /// The state it chose.
+    pub state: u32,
+    /// From there to the creation.
+    pub before: Span,
+    /// How long the sleep was; `None`: it went on.
+    pub slept: Option<Span>,
 }
 
 /// A signal of the trace.
@@ -68,6 +87,7 @@ pub(crate) mod tests {
             seed: 1,
             signals: Vec::new(),
             lost: Vec::new(),
+            idle: Vec::new(),
         }
     }
 }

@@ -155,6 +155,7 @@ fn header() -> Header {
         seed: 1,
         signals: Vec::new(),
         lost: vec!["three events".to_owned()],
+        idle: Vec::new(),
     }
 }
 

@@ -13,13 +13,14 @@
 //! Left out: signals of groups (the workload has none), events of CPUs in a frequency domain that
 //! only repeat its first CPU's.
 
+use crate::menu::{Follower, Probed};
 use crate::plan::Limits;
 use crate::ring::{Format, PageLayout, Record, records};
 use risetime_guest::answer::Answer;
 use risetime_guest::job::Job;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, TaskId, Util};
 use risetime_model::Platform;
-use risetime_trace::{Event, SwitchOut, TraceSink, Why};
+use risetime_trace::{Event, IdleMemory, SwitchOut, TraceSink, Why};
 use std::collections::BTreeMap;
 
 /// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.
@@ -64,6 +65,7 @@ enum Raw<'a> {
     Pressure { class: &'static str, cpu: u32, util: u64, position: Position },
     Overutilized(bool),
     Capacity { cpu: u32, capacity: u64 },
+    Menu(Probed),
     Mark(&'a str),
 }
 
@@ -153,6 +155,7 @@ const DECODERS: &[(&str, Decode)] = &[
     ("rt/cap", |f, r| {
         Some(Raw::Capacity { cpu: n(f, r, "cpu")? as u32, capacity: u(f, r, "cap")? })
     }),
+    ("rt_before/menu", |f, r| Some(Raw::Menu(probed(f, r)?))),
     ("ftrace/print", |f, r| Some(Raw::Mark(text(f, r, "buf")?.trim_end()))),
 ];
 
@@ -162,6 +165,25 @@ fn wakeup<'a>(f: &Format, r: &Record<'a>, new: bool) -> Option<Raw<'a>> {
         comm: text(f, r, "comm")?,
         cpu: n(f, r, "target_cpu")? as u32,
         new,
+    })
+}
+fn probed(f: &Format, r: &Record<'_>) -> Option<Probed> {
+    let halves = |x: u64| [x as u32, (x >> 32) as u32];
+    let ([a, b], [c, d], [e, g]) =
+        (halves(u(f, r, "f0")?), halves(u(f, r, "f1")?), halves(u(f, r, "f2")?));
+    let mut intervals = [0; 8];
+    for (pair, name) in intervals.chunks_mut(2).zip(["i0", "i1", "i2", "i3"]) {
+        pair.copy_from_slice(&halves(u(f, r, name)?));
+    }
+    let (last, slept) = (n(f, r, "last")?, n(f, r, "slept")?);
+    let pending = n(f, r, "needs")? != 0 && last >= 0 && slept >= 0;
+    Some(Probed {
+        next_timer_ns: u(f, r, "next")?,
+        bucket: u(f, r, "bucket")? as usize,
+        factors: [a, b, c, d, e, g],
+        intervals,
+        ptr: u(f, r, "ptr")? as usize,
+        last: pending.then_some((last as usize, slept as u64, n(f, r, "tick")? != 0)),
     })
 }
 fn pressure(f: &Format, r: &Record<'_>, class: &'static str) -> Option<Raw<'static>> {
@@ -217,6 +239,30 @@ impl<'a> Trace<'a> {
         let (start, end) = (mark("rt start")?, mark("rt end")?);
         Ok(Trace { events, lost, start, end })
     }
+}
+
+/// What `menu` remembers when the first of `pids` is created, of each CPU of which that is known.
+pub(crate) fn idle_memory(
+    trace: &Trace<'_>,
+    platform: &Platform,
+    job: &Job,
+    pids: &[i32],
+) -> Vec<IdleMemory> {
+    let first = |e: &&(u64, u32, Raw<'_>)| matches!(e.2, Raw::Wakeup { pid, new: true, .. } if pids.first() == Some(&pid));
+    let created = trace.events.iter().find(first).map_or(trace.start, |e| e.0);
+    let of = |cpu: CpuId| Follower::new(platform, cpu, cpu.0 == job.first_cpu);
+    let mut followers: Vec<Follower> = platform.cpus().map(of).collect();
+    for (at, cpu, raw) in trace.events.iter().take_while(|e| e.0 < created) {
+        let at_cpu = if let Raw::Idle { cpu, .. } = raw { *cpu } else { *cpu };
+        let Some(follower) = followers.get_mut(at_cpu as usize) else { continue };
+        match raw {
+            Raw::Menu(probed) => follower.probed(probed),
+            Raw::Idle { state: IDLE_EXIT, .. } => follower.leaves(*at),
+            Raw::Idle { state, .. } => follower.enters(*state as u32, *at),
+            _ => {}
+        }
+    }
+    followers.into_iter().filter_map(|f| f.at(created)).collect()
 }
 
 /// Pours `trace` into `sink`, from time 0 to the end mark. `pids` are the workload's threads.
@@ -482,6 +528,7 @@ impl Pour<'_> {
                 }
             }
             Raw::Overutilized(on) => self.emit(Event::Overutilized { on }),
+            Raw::Menu(_) => {}
             Raw::Mark(text) => self.mark(text),
         }
     }

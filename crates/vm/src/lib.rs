@@ -14,6 +14,7 @@ pub mod dtb;
 pub mod fetch;
 mod guard;
 mod initramfs;
+mod menu;
 mod plan;
 mod qemu;
 mod readback;
@@ -249,6 +250,7 @@ fn deliver(
         seed: e.seed,
         signals: signals(&values),
         lost,
+        idle: collect::idle_memory(&trace, &platform, &plan.job, &pids),
     });
     let done = collect::pour(&trace, &platform, &plan.job, &pids, sink);
     sink.end(done.end);

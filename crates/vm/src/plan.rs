@@ -77,6 +77,17 @@ const PROBES: &[&str] = &[
     "t:rt/pelt_irq pelt_irq_tp util=rq->avg_irq.util_avg sum=rq->avg_irq.util_sum contrib=rq->avg_irq.period_contrib \
      at=rq->avg_irq.last_update_time cpu=rq->cpu",
     "t:rt/ovu sched_overutilized_tp ov=overutilized",
+    // What `menu` remembers lies at a fixed distance from the device it is called for: both are
+    // variables of each CPU.
+    "f:rt_before/menu menu_select \
+     needs=+{%menu_devices+menu_device.needs_update-%cpuidle_dev}($arg2):s32 tick=+{%menu_devices+menu_device.tick_wakeup-%cpuidle_dev}($arg2):s32 \
+     next=+{%menu_devices+menu_device.next_timer_ns-%cpuidle_dev}($arg2):u64 bucket=+{%menu_devices+menu_device.bucket-%cpuidle_dev}($arg2):u32 \
+     f0=+{%menu_devices+menu_device.correction_factor-%cpuidle_dev}($arg2):x64 f1=+{%menu_devices+menu_device.correction_factor+8-%cpuidle_dev}($arg2):x64 \
+     f2=+{%menu_devices+menu_device.correction_factor+16-%cpuidle_dev}($arg2):x64 \
+     i0=+{%menu_devices+menu_device.intervals-%cpuidle_dev}($arg2):x64 i1=+{%menu_devices+menu_device.intervals+8-%cpuidle_dev}($arg2):x64 \
+     i2=+{%menu_devices+menu_device.intervals+16-%cpuidle_dev}($arg2):x64 i3=+{%menu_devices+menu_device.intervals+24-%cpuidle_dev}($arg2):x64 \
+     ptr=+{%menu_devices+menu_device.interval_ptr-%cpuidle_dev}($arg2):s32 \
+     slept=+{cpuidle_device.last_residency_ns}($arg2):s64 last=+{cpuidle_device.last_state_idx}($arg2):s32",
     "t:rt/cap sched_cpu_capacity_tp cpu=rq->cpu cap=rq->cpu_capacity",
 ];
 

@@ -72,6 +72,7 @@ pub(crate) fn header() -> Header {
         seed: 1,
         signals: Vec::new(),
         lost: Vec::new(),
+        idle: Vec::new(),
     }
 }
 

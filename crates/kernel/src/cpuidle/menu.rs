@@ -55,6 +55,25 @@ impl Default for MenuDevice {
 }
 
 impl MenuDevice {
+    /// A memory as a running kernel has it (`struct menu_device`).
+    ///
+    /// A bucket or a pointer that cannot be counts as 0.
+    pub fn from_parts(
+        next_timer_ns: u64,
+        bucket: usize,
+        correction_factor: [u32; 6],
+        intervals_us: [u32; 8],
+        interval_ptr: usize,
+    ) -> MenuDevice {
+        MenuDevice {
+            next_timer_ns,
+            bucket: if bucket < BUCKETS { bucket } else { 0 },
+            correction_factor: correction_factor.map(u64::from),
+            intervals_us: intervals_us.map(u64::from),
+            interval_ptr: if interval_ptr < INTERVALS { interval_ptr } else { 0 },
+        }
+    }
+
     /// Which of `states` to enter now, and whether to stop the tick. At least two states.
     ///
     /// Rounding: the corrected time to the nearest µs, half up. Source: menu.c:`menu_select`.

@@ -131,6 +131,7 @@ fn verify_with(
         image.begins = begin.iter().map(|b| b.ran).collect();
         image.timers_from = begin.iter().map(|b| b.phase).collect();
         image.creator = creator(reference, &start);
+        image.idle = reference.header().map(|h| h.idle.clone()).unwrap_or_default();
     }
     let experiment = &experiment;
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
