@@ -248,6 +248,15 @@ impl Machine {
                 lost: self.lost.iter().map(|&(state, ms)| Lost { state, ms }).collect(),
             }],
             cpus,
+            latency: vec![Latency {
+                tasks: "rampup".into(),
+                activations: 101,
+                p50_ms: 0.1234,
+                p90_ms: 0.2,
+                p99_ms: 0.3,
+                p99_9_ms: 1234.5678,
+                max_ms: 1234.5678,
+            }],
             energy_mj: self.energy + 91.7,
             notes: vec![],
         }
