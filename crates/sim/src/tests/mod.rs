@@ -9,6 +9,7 @@ mod decisions;
 mod generate;
 mod properties;
 mod series;
+mod together;
 
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::settings::Value;
