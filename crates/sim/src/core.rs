@@ -99,7 +99,8 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         let m = &mut self.m;
         let (c, t) = (&m.cpus[cpu.index()], &mut m.tasks[task.index()]);
-        (t.cpu, t.recent_used_cpu, t.state) = (cpu, cpu, State::Runnable);
+        (t.cpu, t.state) = (cpu, State::Runnable);
+        t.recent_used_cpu.set(cpu);
         if !m.series.util_avg_0_on_fork {
             post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, &c.cfs_avg.avg, c.capacity);
         }
@@ -186,7 +187,10 @@ impl Engine<'_> {
             self.sync_entity_load_avg(task);
             match self.given_wakeup(task) {
                 Some(cpu) => Placed { cpu, why: Why::Given },
-                None => self.placement.wake(&self.m, task, waker),
+                None => {
+                    self.record_wakee(task, waker);
+                    self.placement.wake(&self.m, task, waker)
+                }
             }
         } else {
             Placed { cpu: prev, why: Why::PrevCpu }

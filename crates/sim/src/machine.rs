@@ -14,6 +14,7 @@
 use crate::cause::{Cause, Causes};
 use crate::cpuset::CpuSet;
 use crate::mutant::{self, Mutant};
+use crate::placement::wake_affine::Wakees;
 use crate::program::Program;
 use crate::replay::Creating;
 use crate::series::{CpuSeries, Series};
@@ -23,7 +24,7 @@ use risetime_kernel::clock_pelt::RqClock;
 use risetime_kernel::cpu_util::{
     self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util,
 };
-use risetime_kernel::eevdf::{CfsRq, Entity};
+use risetime_kernel::eevdf::{CfsRq, Entity, LoadWeight};
 use risetime_kernel::energy_model::EmPerfState;
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
 use risetime_kernel::headroom::Decided;
@@ -40,6 +41,7 @@ use risetime_kernel::units::{
 use risetime_kernel::util_est::{UtilEst, task_util_est};
 use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::Platform;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -122,6 +124,8 @@ pub(crate) struct Cpu {
     pub(crate) sched_domains: Vec<SchedDomain>,
     /// Its core, its cache.
     pub(crate) place: Place,
+    /// Whom its interrupts wake while it is idle.
+    pub(crate) idle_wakees: Wakees,
     /// `rq->next_balance`, in jiffies.
     pub(crate) next_balance: u64,
     /// What it was kicked to do for the idle CPUs (`nohz_flags`).
@@ -187,7 +191,6 @@ pub(crate) struct FreqDomain {
 }
 
 /// State shared by all CPUs.
-#[allow(dead_code)]
 pub(crate) struct RootDomain {
     pub(crate) overutilized: bool,
     /// `rd->overloaded`: some CPU has two runnable tasks or a misfit one.
@@ -270,7 +273,9 @@ pub(crate) struct Task {
     pub(crate) timer_gen: u32,
     /// When it last was queued or picked, as a running number: the order of `rq->cfs_tasks`.
     pub(crate) listed: u64,
-    pub(crate) recent_used_cpu: CpuId,
+    /// A hint, which a search for an idle CPU replaces.
+    pub(crate) recent_used_cpu: Cell<CpuId>,
+    pub(crate) wakees: Wakees,
     pub(crate) max_speed: Util,
 }
 
@@ -323,6 +328,22 @@ impl Machine {
     pub(crate) fn idle_cpu(&self, cpu: CpuId) -> bool {
         let c = self.cpu(cpu);
         c.curr.is_none() && c.nr_running() == 0
+    }
+    /// `sched_idle_rq`, unless `task` is of SCHED_IDLE itself: what is there gives way to it. (No nice
+    /// value has so low a weight.)
+    pub(crate) fn sched_idle_cpu(&self, cpu: CpuId, task: TaskId) -> bool {
+        let idle = LoadWeight::of_idle_policy().weight();
+        let c = self.cpu(cpu);
+        let queued = c.cfs.nr_queued() as u64;
+        queued > 0
+            && c.nr_running() > 0
+            && c.dl.is_empty()
+            && c.cfs.load_weight().0 == idle.0 * queued
+            && self.task(task).weight != idle
+    }
+    /// `cpus_share_cache`.
+    pub(crate) fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool {
+        self.cpu(a).place.llc_id == self.cpu(b).place.llc_id
     }
     /// `capacity_of`.
     pub(crate) fn capacity_of(&self, cpu: CpuId) -> Capacity {

@@ -7,6 +7,7 @@ use crate::engine::{Engine, StartState};
 use crate::machine::{
     Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, State, Task, Todo, UPTIME,
 };
+use crate::placement::wake_affine::Wakees;
 use crate::program::Program;
 use crate::queue::{Ev, Queue};
 use crate::series::{self, CpuSeries, Series};
@@ -29,6 +30,7 @@ use risetime_model::platform::Domain;
 use risetime_model::workload::{StartAt, TaskSpec};
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -187,6 +189,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             misfit_task_load: 0,
             sched_domains,
             place,
+            idle_wakees: Wakees::default(),
             next_balance: 0,
             nohz_kick: NohzKick::default(),
             has_blocked_load: false,
@@ -351,7 +354,8 @@ pub(crate) fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) -> 
         entity: Some(Entity::new(id, load)),
         timer_gen: 0,
         listed: 0,
-        recent_used_cpu: CpuId(0),
+        recent_used_cpu: Cell::new(CpuId(0)),
+        wakees: Wakees::default(),
         max_speed: Util(0),
     });
     engine.m.set_allowed(id, CpuSet::first(engine.m.cpus.len()));

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use risetime_kernel::sched_qos::{SchedQosHint, SchedQosType};
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span, Util};
 use risetime_model::Experiment;
-use risetime_model::platform::{Domain, IdleState, Opp, Platform};
+use risetime_model::platform::{Domain, IdleState, Opp, Platform, Topology};
 use risetime_model::settings::Value;
 use risetime_model::workload::{
     Attr, Event, Objects, Phase, Repeat, StartAt, TaskSpec, Timer, Workload,
@@ -110,7 +110,9 @@ fn general(nr_cpus: u32) -> impl Strategy<Value = Vec<(&'static str, Value)>> {
 
 pub(super) fn platforms() -> impl Strategy<Value = Platform> {
     let hz = prop_oneof![Just(100), Just(250), Just(300), Just(1000)];
-    (vec(domains(), 1..=4), hz, any::<bool>()).prop_map(|(mut domains, hz, one_cluster)| {
+    let shared = (any::<bool>(), prop::bool::weighted(0.3), 11..60u32);
+    let all = (vec(domains(), 1..=4), hz, any::<bool>(), shared);
+    all.prop_map(|(mut domains, hz, one_cluster, shared)| {
         let mut first = 0;
         for (i, d) in domains.iter_mut().enumerate() {
             let n = d.cpus.len() as u32;
@@ -126,15 +128,33 @@ pub(super) fn platforms() -> impl Strategy<Value = Platform> {
             .for_each(|d| d.capacity = Capacity(1024));
         let sources =
             [("capacity", "generated"), ("opp", "generated")].map(|(k, v)| (k.into(), v.into()));
+        let topology = topology(&domains, shared);
         Platform {
             name: "generated".into(),
             about: String::new(),
             hz,
             domains,
-            topology: Default::default(),
+            topology,
             sources: sources.into(),
         }
     })
+}
+
+/// Pairs of threads, and a node for each cache, as drawn.
+fn topology(domains: &[Domain], (smt, numa, far): (bool, bool, u32)) -> Topology {
+    let mut topology = Topology::default();
+    if smt {
+        let pairs = domains.iter().flat_map(|d| d.cpus.chunks_exact(2));
+        topology.cores = pairs.map(<[CpuId]>::to_vec).collect();
+    }
+    if numa && domains.windows(2).all(|d| d[0].cluster != d[1].cluster) && domains.len() > 1 {
+        topology.nodes = domains.iter().map(|d| d.cpus.clone()).collect();
+        let n = domains.len();
+        let distance =
+            |a: usize, b: usize| if a == b { 10 } else { 10 + far * a.abs_diff(b) as u32 };
+        topology.distance = (0..n).map(|a| (0..n).map(|b| distance(a, b)).collect()).collect();
+    }
+    topology
 }
 
 fn domains() -> impl Strategy<Value = Domain> {

@@ -7,8 +7,10 @@ mod contract;
 #[expect(clippy::disallowed_methods, reason = "the logs to compare with are files")]
 mod decisions;
 mod generate;
+mod placed;
 mod properties;
 mod series;
+mod spread;
 mod together;
 
 use risetime_kernel::units::{Instant, Span};
