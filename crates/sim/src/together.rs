@@ -202,12 +202,12 @@ impl Engine<'_> {
         self.together.first_fork.get_or_insert(child);
         self.together.begun.push(Begun::No);
         let p = self.m.task(parent);
-        let (allowed, nice, qos, asked, request) =
-            (p.allowed, p.nice, p.qos, p.asked, p.uclamp.request);
+        // Not its sched-qos: `sched_qos_fork` gives every new task the system's default.
+        let (allowed, nice, asked, request) = (p.allowed, p.nice, p.asked, p.uclamp.request);
         self.m.set_allowed(child, allowed);
         self.set_nice(child, nice);
         let t = self.m.task_mut(child);
-        (t.cpu, t.qos, t.asked, t.uclamp.request) = (cpu, qos, asked, request);
+        (t.cpu, t.asked, t.uclamp.request) = (cpu, asked, request);
         self.create(child);
     }
 
