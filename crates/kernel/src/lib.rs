@@ -9,11 +9,13 @@
 extern crate alloc;
 
 pub mod approximate;
+pub mod bandwidth;
 pub mod clock_pelt;
 pub mod cpu_util;
 pub mod eevdf;
 pub mod energy_model;
 pub mod fits;
+pub mod group;
 pub mod headroom;
 pub mod menu;
 pub mod neighbours;

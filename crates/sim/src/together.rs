@@ -29,7 +29,7 @@ use crate::queue::Ev;
 use crate::setup::push_task;
 use crate::sync::{Did, Objects, Wait};
 use risetime_kernel::eevdf::DequeueKind;
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId};
 use risetime_model::Workload;
 use risetime_model::workload::{Event, MAX_FORKS, Policy, Timer};
 
@@ -168,7 +168,8 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         if self.m.cpu(cpu).nr_running() > 1 {
             self.account_anew(cpu);
-            self.m.cpu_mut(cpu).cfs.yield_task();
+            let group = self.m.cpu(cpu).curr.map_or(GroupId::ROOT, |t| self.m.task(t).group);
+            self.m.queue_mut(cpu, group).yield_task();
         }
         self.need_resched.insert(cpu);
     }
@@ -203,11 +204,13 @@ impl Engine<'_> {
         self.together.begun.push(Begun::No);
         let p = self.m.task(parent);
         // Not its sched-qos: `sched_qos_fork` gives every new task the system's default.
+        let inherited = (p.group, p.limits);
         let (allowed, nice, asked, request) = (p.allowed, p.nice, p.asked, p.uclamp.request);
         self.m.set_allowed(child, allowed);
         self.set_nice(child, nice);
         let t = self.m.task_mut(child);
         (t.cpu, t.asked, t.uclamp.request) = (cpu, asked, request);
+        (t.group, t.limits) = inherited;
         self.create(child);
     }
 

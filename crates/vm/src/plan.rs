@@ -164,6 +164,13 @@ pub(crate) fn bare(platform: &Platform, modules: &[String]) -> Job {
 }
 
 fn simulated_only(e: &Experiment) -> Result<(), InputError> {
+    if let Some(group) = e.workload.groups.first() {
+        return Err(InputError::new(
+            format!("{}: task group `{}`", e.workload.name, group.path),
+            "the agent does not create groups yet",
+        )
+        .hint("run it with --backend sim"));
+    }
     if let Some((name, v)) = e.policy.set.iter().find(|(name, _)| name.contains('.')) {
         return Err(InputError::new(
             format!("setting {name}={v}"),

@@ -380,6 +380,7 @@ pub(crate) fn workload() -> Workload {
         uclamp_min: Some(Util(300)),
         uclamp_max: Some(Util(800)),
         qos: vec![SchedQosHint { kind: SchedQosType::RampupMultiplier, value: 3, cookie: 0 }],
+        taskgroup: None,
     };
     let frame = Phase {
         name: "frame".into(),
@@ -413,6 +414,7 @@ pub(crate) fn workload() -> Workload {
         objects: Objects::default(),
         duration: Some(Span::from_ms(3000)),
         calibration: Some(CpuId(4)),
+        groups: Vec::new(),
         without_effect: vec!["global.logdir: nothing is logged".into()],
         start_at: StartAt::Creation,
     }

@@ -54,8 +54,8 @@ pub(super) fn reduced_capacity(m: &Machine, cpu: CpuId, imbalance_pct: u64) -> b
 /// What load balancing counts of the fair class: until 6.13 also tasks whose dequeue is delayed
 /// (`h_nr_running`, then `h_nr_runnable`).
 pub(super) fn fair_queued(m: &Machine, cpu: CpuId) -> usize {
-    let cfs = &m.cpu(cpu).cfs;
-    if m.rev >= KernelRev::new(6, 14) { cfs.nr_runnable() } else { cfs.nr_queued() }
+    let c = m.cpu(cpu);
+    if m.rev >= KernelRev::new(6, 14) { c.h_nr_runnable() } else { c.h_nr_queued() }
 }
 
 /// `sibling_imbalance`: how many more tasks the busiest group has, per core.
@@ -133,7 +133,7 @@ pub(super) fn group_stats(
                 g.misfit_load = g.misfit_load.max(c.misfit_task_load);
             }
         } else if env.idle != When::Busy
-            && c.cfs.nr_runnable() == 1
+            && c.h_nr_runnable() == 1
             && reduced_capacity(m, cpu, domain.imbalance_pct)
         {
             g.misfit_load = g.misfit_load.max(c.cfs_avg.avg.load_avg);

@@ -102,6 +102,7 @@ impl Engine<'_> {
         }
         self.nohz_balancer_kick(cpu);
         if self.m.jiffies() >= self.m.cpu(cpu).next_balance {
+            self.update_blocked_groups(cpu);
             self.sched_balance_domains(cpu, When::Busy);
         }
     }
@@ -111,6 +112,7 @@ impl Engine<'_> {
         let due = self.m.jiffies() >= self.m.cpu(cpu).next_balance;
         if due && !self.m.cpu(cpu).sched_domains.is_empty() {
             // `sched_balance_update_blocked_averages`
+            self.update_blocked_groups(cpu);
             if self.update_cfs_rq(cpu) {
                 self.trace_cfs(cpu);
                 self.cpufreq_update_util(cpu, false);
@@ -137,7 +139,7 @@ impl Engine<'_> {
         let pct = c.sched_domains.first().map_or(117, |d| d.imbalance_pct);
         let balance = due
             && (c.nr_running() >= 2
-                || (c.cfs.nr_runnable() >= 1 && reduced_capacity(&self.m, cpu, pct))
+                || (c.h_nr_runnable() >= 1 && reduced_capacity(&self.m, cpu, pct))
                 || (asym && c.misfit_task_load != 0)
                 || (!asym && self.busy_cpus_of_cache(cpu) > 1));
         if balance {
@@ -260,6 +262,7 @@ impl Engine<'_> {
         self.m.cpu_mut(cpu).last_blocked_update = now;
         self.update_rq_clock(cpu);
         self.update_dl(cpu, false);
+        self.update_blocked_groups(cpu);
         if self.update_cfs_rq(cpu) {
             self.trace_cfs(cpu);
             self.cpufreq_update_util(cpu, false);
@@ -323,6 +326,7 @@ impl Engine<'_> {
     /// A CPU is about to go idle and looks for work; true if it got some (`sched_balance_newidle`).
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId) -> bool {
         self.update_misfit_status(cpu, None);
+        self.update_blocked_groups(cpu);
         let overloaded = self.m.root.overloaded;
         let levels = self.m.cpu(cpu).sched_domains.len();
         // From now on its looks are those of an idle CPU: more often.

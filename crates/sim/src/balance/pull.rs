@@ -289,7 +289,7 @@ impl Engine<'_> {
     fn detach_tasks(&mut self, env: &mut Env, src: CpuId, kind: Migrate, left: &mut i64) -> bool {
         self.update_rq_clock(src);
         let failed = self.m.cpu(env.this).sched_domains[env.level].nr_balance_failed.min(63);
-        let mut waiting: Vec<TaskId> = self.m.cpu(src).cfs.iter().map(|e| e.id).collect();
+        let mut waiting: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
         waiting.sort_by_key(|t| self.m.task(*t).listed);
         waiting.truncate(NR_MIGRATE.min(self.m.cpu(src).nr_running()));
         let mut moved = false;
@@ -301,9 +301,8 @@ impl Engine<'_> {
             if !self.can_migrate_task(env, src, task, failed) {
                 continue;
             }
-            let t = self.m.task(task);
             let share = match kind {
-                Migrate::Load => t.avg.load_avg.max(1),
+                Migrate::Load => self.m.task_h_load(task).max(1),
                 Migrate::Util => self.m.task_util_est(task).0,
                 Migrate::Task => 1,
                 Migrate::Misfit if self.m.task_fits(task, src) == Fit::Fits => continue,
@@ -339,7 +338,7 @@ impl Engine<'_> {
             }
             return false;
         }
-        let Some(entity) = from.cfs.get(task) else { return false };
+        let Some(entity) = self.m.fair_entity(src, task) else { return false };
         env.all_pinned = false;
         // Threads of a core share its caches.
         let ran = from.clock.clock_task.0.wrapping_sub(entity.exec_start);
@@ -348,12 +347,15 @@ impl Engine<'_> {
         from.curr != Some(task) && !hot && !self.stays(task)
     }
 
-    /// `task_is_ineligible_on_dst_cpu`, while balancing has not failed: it has had its share.
+    /// `task_is_ineligible_on_dst_cpu`, while balancing has not failed: it has had its share. Also
+    /// a task whose group waits for its quota.
     fn ineligible_on_dst(&self, env: &Env, src: CpuId, task: TaskId, failed: u32) -> bool {
-        self.m.rev >= KernelRev::V7_2
+        let g = self.m.task(task).group;
+        let had_its_share = self.m.rev >= KernelRev::V7_2
             && failed == 0
-            && self.m.cpu(env.dst).cfs.nr_queued() > 0
-            && !self.m.cpu(src).cfs.entity_eligible(task)
+            && self.m.queue(env.dst, g).nr_queued() > 0
+            && !self.m.queue(src, g).entity_eligible(task);
+        had_its_share || self.m.lb_throttled(env.dst, src, g)
     }
 
     /// `need_active_balance`: shall the running task be pushed?
@@ -384,7 +386,7 @@ impl Engine<'_> {
         env.dst = env.this;
         self.update_rq_clock(src);
         let failed = self.m.cpu(env.this).sched_domains[env.level].nr_balance_failed;
-        let mut queued: Vec<TaskId> = self.m.cpu(src).cfs.iter().map(|e| e.id).collect();
+        let mut queued: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
         queued.sort_by_key(|t| self.m.task(*t).listed);
         let found = queued.into_iter().find(|&task| {
             let t = self.m.task(task);

@@ -88,7 +88,7 @@ fn wake_affine_weight(
     waker: Waker,
 ) -> Option<CpuId> {
     let load = |cpu: CpuId| m.cpu(cpu).cfs_avg.avg.load_avg as i128;
-    let of = |task: TaskId| m.task(task).avg.load_avg as i128;
+    let of = |task: TaskId| m.task_h_load(task) as i128;
     let capacity = |cpu: CpuId| i128::from(m.capacity_of(cpu).0);
     let this = waker.cpu;
     let mut here = load(this);

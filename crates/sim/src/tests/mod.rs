@@ -7,6 +7,7 @@ mod contract;
 #[expect(clippy::disallowed_methods, reason = "the logs to compare with are files")]
 mod decisions;
 mod generate;
+mod groups;
 mod placed;
 mod properties;
 mod series;
