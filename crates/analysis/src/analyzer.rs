@@ -13,6 +13,7 @@
 //! is woken there, an event of an unknown CPU is counted and left out, time never goes back.
 
 use crate::figures::Levels;
+use crate::latency::Groups;
 use crate::lost::snap;
 use crate::machine::{Machine, ms};
 use crate::result::{RunResult, TaskResult, Timeline};
@@ -86,6 +87,7 @@ struct Run {
     /// The workload's tasks, in order of creation.
     tasks: Vec<Task>,
     unknown_cpus: u64,
+    latency: Groups,
 }
 
 impl Run {
@@ -112,6 +114,7 @@ impl Run {
             ids: Ids::default(),
             tasks: Vec::new(),
             unknown_cpus: 0,
+            latency: Groups::default(),
         }
     }
 
@@ -172,6 +175,7 @@ impl Run {
         let s_max = snap(max_speed, self.machine.speeds());
         let mut task = Task::new(id, comm, cpu, now, s_max, curves);
         task.all = self.all_bursts.then(Vec::new);
+        task.group = self.latency.of(comm);
         self.ids.set(id, self.tasks.len() as u32);
         self.tasks.push(task);
         if curves {
@@ -213,10 +217,14 @@ impl Run {
             && let Some(t) = self.accounted(id)
             && t.doing != Doing::Gone
         {
+            let over = (t.group, t.awake_for(now).filter(|_| how != SwitchOut::Preempted));
             match how {
                 SwitchOut::Preempted => t.doing = Doing::Waits,
                 SwitchOut::Sleeping => t.sleep(now),
                 SwitchOut::Exited => t.exit(now),
+            }
+            if let (group, Some(ns)) = over {
+                self.latency.took(group, ns);
             }
         }
         self.machine.switch(cpu, next, now);
@@ -351,6 +359,7 @@ impl Run {
             end_ms: ms(end),
             tasks,
             cpus,
+            latency: self.latency.finish(),
             energy_mj,
             notes,
         };
@@ -392,6 +401,7 @@ fn empty_result() -> RunResult {
         end_ms: 0.0,
         tasks: Vec::new(),
         cpus: Vec::new(),
+        latency: Vec::new(),
         energy_mj: 0.0,
         notes: vec!["the trace has no header".to_owned()],
     }

@@ -9,6 +9,7 @@ pub mod compare;
 mod curve;
 pub mod explain;
 mod figures;
+mod latency;
 mod lost;
 mod machine;
 mod phases;
@@ -19,6 +20,7 @@ mod task;
 pub mod verify;
 
 pub use analyzer::{Analyzer, Options};
+pub use latency::Latency;
 pub use lost::LOST_STATES;
 pub use phases::phases;
 pub use result::*;

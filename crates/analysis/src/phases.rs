@@ -268,6 +268,7 @@ mod tests {
             end_ms: 10.0,
             tasks: vec![task],
             cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 2)],
+            latency: Vec::new(),
             energy_mj: 3.0,
             notes: Vec::new(),
         }

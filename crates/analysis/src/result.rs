@@ -1,6 +1,7 @@
 //! What an analysis says about one run. Times are in ms, and count from the start of the
 //! run unless they say "after".
 
+use crate::latency::Latency;
 use risetime_kernel::units::{CpuId, KHz, TaskId};
 use risetime_model::Settings;
 
@@ -29,6 +30,8 @@ pub struct RunResult {
     pub tasks: Vec<TaskResult>,
     /// All CPUs, ascending.
     pub cpus: Vec<CpuResult>,
+    /// How long activations took, by name of the tasks.
+    pub latency: Vec<Latency>,
     /// Energy of all CPUs over the whole run.
     pub energy_mj: f64,
     /// What was lost in the trace, and what a reader should know.

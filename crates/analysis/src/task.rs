@@ -40,6 +40,10 @@ pub(crate) struct Task {
     pub(crate) bursts: u32,
     /// Every burst that is over, if they are wanted.
     pub(crate) all: Option<Vec<Burst>>,
+    /// Its group among [`Groups`](crate::latency::Groups).
+    pub(crate) group: usize,
+    /// When its present activation began.
+    woke: u64,
     /// Everything before is accounted.
     since: u64,
     util: Option<u64>,
@@ -75,6 +79,8 @@ impl Task {
             s_max,
             bursts: 1,
             all: None,
+            group: 0,
+            woke: now,
             since: now,
             util: None,
             util_since: now,
@@ -111,6 +117,11 @@ impl Task {
         }
     }
 
+    /// How long its present activation has taken; `None`: it is not awake.
+    pub(crate) fn awake_for(&self, now: u64) -> Option<u64> {
+        matches!(self.doing, Doing::Waits | Doing::Runs(_)).then_some(now - self.woke)
+    }
+
     /// It fell asleep; accounted until `now`.
     pub(crate) fn sleep(&mut self, now: u64) {
         self.doing = Doing::Sleeps(now);
@@ -132,7 +143,7 @@ impl Task {
             return false;
         };
         self.doing = Doing::Waits;
-        self.since = now;
+        (self.since, self.woke) = (now, now);
         if now - asleep < SLEEP_NS {
             return false;
         }

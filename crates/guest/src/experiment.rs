@@ -18,8 +18,9 @@
 //! This thread takes some 50 µs of the first CPU for each creation. It asks for a slice of
 //! 0.1 ms, so that it is let in quickly where that CPU is busy.
 
-use crate::job::{Attr, Job, Task};
+use crate::job::{Attr, Event, Job, MAX_FORKS, Task};
 use crate::program::{Program, Step};
+use crate::sync::Objects;
 use crate::sys::{self, Sched};
 use crate::tracefs::Tracer;
 use crate::work::{Speeds, Worker, policy_dir};
@@ -50,6 +51,18 @@ struct Shared {
     clamps: bool,
     failures: Mutex<Vec<String>>,
     pids: Vec<AtomicI32>,
+    objects: Objects,
+    /// Tasks that were forked, in that order.
+    forks: Mutex<Vec<Forked>>,
+}
+
+/// A forked task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Forked {
+    /// Of which task of `Job::forked` it is a copy.
+    pub(crate) of: u32,
+    /// Its thread id; 0: never ran.
+    pub(crate) pid: i32,
 }
 
 /// What came of a workload.
@@ -60,6 +73,8 @@ pub(crate) struct Done {
     pub(crate) start: u64,
     /// Thread ids; 0: never ran.
     pub(crate) pids: Vec<i32>,
+    /// The same of tasks that were forked.
+    pub(crate) forks: Vec<Forked>,
     /// What did not work; empty: all well.
     pub(crate) failures: Vec<String>,
 }
@@ -69,6 +84,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     let speeds = Speeds::open(&job.cpus);
     let pids = job.tasks.iter().map(|_| AtomicI32::new(0)).collect();
     let clamps = std::path::Path::new(CLAMPS).exists();
+    let objects = Objects::new(&job.objects);
     let shared: &Shared = Box::leak(Box::new(Shared {
         job,
         speeds,
@@ -76,6 +92,8 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
         clamps,
         failures: Mutex::default(),
         pids,
+        objects,
+        forks: Mutex::default(),
     }));
     let job = &shared.job;
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
@@ -111,7 +129,8 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     trace(false)?;
     let failures = std::mem::take(&mut *shared.failures.lock().unwrap_or_else(|e| e.into_inner()));
     let pids = shared.pids.iter().map(|p| p.load(Ordering::Relaxed)).collect();
-    Ok(Done { tracer: &shared.tracer, start, pids, failures })
+    let forks = std::mem::take(&mut *shared.forks.lock().unwrap_or_else(|e| e.into_inner()));
+    Ok(Done { tracer: &shared.tracer, start, pids, forks, failures })
 }
 
 /// This thread's own attributes.
@@ -198,25 +217,31 @@ fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> 
 
 /// A task's life.
 fn live(shared: &'static Shared, index: usize, first: bool, mut attrs: Attributes) {
-    let job = &shared.job;
-    let fail = |what: String| {
-        let mut failures = shared.failures.lock().unwrap_or_else(|e| e.into_inner());
-        failures.push(format!("task {}: {what}", job.tasks[index].comm));
-    };
-    if first && let Err(e) = sys::set_affinity(attrs.cpus(job)) {
-        return fail(format!("affinity: {e}"));
+    let task = &shared.job.tasks[index];
+    if first && let Err(e) = sys::set_affinity(attrs.cpus(&shared.job)) {
+        return fail(shared, task, &format!("affinity: {e}"));
     }
     shared.pids[index].store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
-    let mut program = Program::new(&job.tasks[index]);
+    carry_out(shared, task, index, &mut attrs);
+}
+
+fn fail(shared: &Shared, task: &Task, what: &str) {
+    let mut failures = shared.failures.lock().unwrap_or_else(|e| e.into_inner());
+    failures.push(format!("task {}: {what}", task.comm));
+}
+
+/// The program of `task`, which is the `number`th thread.
+fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut Attributes) {
+    let mut program = Program::new(task);
     let mut worker = Worker::new(&shared.speeds);
     loop {
         let mut failed = None;
         let step = program.next(sys::mono(), |phase, attr| {
-            mark(shared, &format!("rt phase {index} {phase}"));
-            failed = attrs.apply(attr, job, shared.clamps).err().or(failed.take());
+            mark(shared, &format!("rt phase {number} {phase}"));
+            failed = attrs.apply(attr, &shared.job, shared.clamps).err().or(failed.take());
         });
         if let Some(e) = failed {
-            return fail(format!("attributes: {e}"));
+            return fail(shared, task, &format!("attributes: {e}"));
         }
         match step {
             Some(Step::Run(_) | Step::RunUntil(_)) if program.busy_for_ever() => {
@@ -224,11 +249,83 @@ fn live(shared: &'static Shared, index: usize, first: bool, mut attrs: Attribute
             }
             Some(Step::Run(ns)) => worker.run(ns),
             Some(Step::RunUntil(at)) => worker.run_until(at),
+            Some(Step::Busy(ns)) => worker.busy(ns),
             Some(Step::SleepUntil(at)) => sys::sleep_until(at),
+            Some(Step::SharedTimer { timer, absolute, period, began }) => {
+                let expiry = shared.objects.timer(timer, absolute, period, began, sys::mono());
+                expiry.into_iter().for_each(sys::sleep_until);
+            }
+            Some(Step::Act(event)) => {
+                if let Err(what) = act(shared, event, attrs) {
+                    return fail(shared, task, &what);
+                }
+            }
             Some(Step::Exit) => return,
-            None => return fail("makes no progress".into()),
+            None => return fail(shared, task, "makes no progress"),
         }
     }
+}
+
+/// What concerns other tasks.
+fn act(shared: &'static Shared, event: Event, attrs: &Attributes) -> Result<(), String> {
+    let o = &shared.objects;
+    match event {
+        Event::Yield => rustix::thread::sched_yield(),
+        Event::Lock(m) => o.lock(m),
+        Event::Unlock(m) => o.unlock(m),
+        Event::Wait(c, m) => o.wait(c, m),
+        Event::Signal(c) => o.signal(c),
+        Event::Broadcast(c) => o.broadcast(c),
+        Event::Barrier(b) => o.barrier(b),
+        Event::SemWait(s) => o.sem_wait(s),
+        Event::SemPost(s) => o.sem_post(s),
+        Event::Fork(of) => return fork(shared, of, attrs),
+        Event::Run(_)
+        | Event::Runtime(_)
+        | Event::Sleep(_)
+        | Event::Busy(_)
+        | Event::Timer { .. } => {}
+    }
+    Ok(())
+}
+
+/// Creates a thread from the one that forks: it begins with that one's attributes.
+fn fork(shared: &'static Shared, of: u32, parent: &Attributes) -> Result<(), String> {
+    let task = &shared.job.forked[of as usize];
+    let (number, nth) = {
+        let mut forks = shared.forks.lock().unwrap_or_else(|e| e.into_inner());
+        let nth = forks.iter().filter(|f| f.of == of).count() as u32;
+        forks.push(Forked { of, pid: 0 });
+        (forks.len() - 1, nth)
+    };
+    if nth >= MAX_FORKS {
+        return Err(format!("it forks {} for the {}th time", task.comm, nth + 1));
+    }
+    let mut attrs = parent.clone();
+    thread::Builder::new()
+        .name(fork_name(&task.comm, nth).replace('\0', "?"))
+        .stack_size(STACK)
+        .spawn(move || {
+            {
+                let mut forks = shared.forks.lock().unwrap_or_else(|e| e.into_inner());
+                forks[number].pid = rustix::thread::gettid().as_raw_nonzero().get();
+            }
+            let own = Attr { nice: task.attr.nice.or(Some(0)), ..task.attr.clone() };
+            if let Err(e) = attrs.apply(&own, &shared.job, shared.clamps) {
+                return fail(shared, task, &format!("attributes: {e}"));
+            }
+            if task.delay_ns > 0 {
+                sys::sleep_until(sys::mono() + task.delay_ns);
+            }
+            carry_out(shared, task, shared.job.tasks.len() + number, &mut attrs);
+        })
+        .map(drop)
+        .map_err(|e| format!("fork: {e}"))
+}
+
+/// The name of the `nth` fork of a task, as rt-app numbers them.
+fn fork_name(comm: &str, nth: u32) -> String {
+    format!("{comm}-{nth:04}")
 }
 
 /// A thread's attributes as they are now.
@@ -273,14 +370,18 @@ impl Attributes {
 pub(crate) fn lacking(job: &Job) -> Option<&'static str> {
     let clamped = |a: &Attr| a.uclamp_min.is_some() || a.uclamp_max.is_some();
     let any = |t: &Task| clamped(&t.attr) || t.phases.iter().any(|p| clamped(&p.attr));
-    let missing = job.tasks.iter().any(any) && !std::path::Path::new(CLAMPS).exists();
+    let missing =
+        job.tasks.iter().chain(&job.forked).any(any) && !std::path::Path::new(CLAMPS).exists();
     missing.then_some("utilisation clamps (CONFIG_UCLAMP_TASK)")
 }
 
-/// The tasks that `job` cannot have: without phases.
+/// What `job` cannot have: tasks without phases, events of objects that there are not.
 pub(crate) fn check(job: &Job) -> Result<(), String> {
     let empty = |t: &&Task| t.phases.is_empty() || t.phases.iter().any(|p| p.events.is_empty());
-    match job.tasks.iter().find(empty) {
+    if let Some(event) = job.lacks_object() {
+        return Err(format!("`{}`: there is no such object", event.to_text()));
+    }
+    match job.tasks.iter().chain(&job.forked).find(empty) {
         Some(t) => Err(format!("task {} has nothing to do in a phase", t.comm)),
         None if job.cpus.get(job.first_cpu as usize).is_none() => {
             Err(format!("first CPU {}: there is no such CPU", job.first_cpu))

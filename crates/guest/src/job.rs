@@ -9,8 +9,14 @@
 //! phase nap 100 * * * *             of the last task: name loop cpus nice util_min util_max
 //! run 1000                          of the last phase
 //! sleep 10000000
+//! forked cc 0 1 * * * *             like `task`, and created only by `fork`
 //! end                               so that a file cut short is no job
 //! ```
+//!
+//! Events: `run NS`, `runtime NS`, `sleep NS`, `busy NS`, `timer N NS [shared|absolute|both]`, `yield`,
+//! `lock M`, `unlock M`, `wait C M`, `signal C`, `broad C`, `barrier B`, `sem_wait S`, `sem_post S`,
+//! `fork F`. Of the objects there are as many as `mutexes N`, `conds N`, `semaphores N`, `timers N`
+//! say, and a barrier for each `users N`.
 //!
 //! A word never holds a space: `%`, white space and control characters are written `%XX`, an
 //! empty word is `%`. `*` is "unchanged" (at creation: the default), a loop of `-1` is for
@@ -60,6 +66,28 @@ pub struct Job {
     pub events: Vec<String>,
     /// The tasks, in order of creation.
     pub tasks: Vec<Task>,
+    /// The tasks that others create, by number; so often each may be in a run: [`MAX_FORKS`].
+    pub forked: Vec<Task>,
+    /// What tasks share.
+    pub objects: Objects,
+}
+
+/// So often a task may be forked.
+pub const MAX_FORKS: u32 = 1024;
+
+/// How many there are of what tasks share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Objects {
+    /// Mutexes.
+    pub mutexes: u32,
+    /// Conditions.
+    pub conds: u32,
+    /// Semaphores, which begin at 0.
+    pub semaphores: u32,
+    /// Timers.
+    pub timers: u32,
+    /// Barriers: for how many tasks each.
+    pub barriers: Vec<u32>,
 }
 
 /// A CPU, as far as it is needed to account for work.
@@ -123,10 +151,104 @@ pub enum Event {
     Runtime(u64),
     /// Sleep.
     Sleep(u64),
-    /// Timer `.0` with period `.1`: reference += period, sleep until then; if that is not
-    /// ahead, reference = now and no sleep. The reference is at first the time at which the
-    /// task began to run its first phase.
-    Timer(u32, u64),
+    /// reference += period, sleep until then; if that is not ahead, no sleep, and unless
+    /// `absolute` reference = now. The reference is at first the time at which the task began to
+    /// run its first phase.
+    Timer {
+        /// Which: the task's own, or of [`Objects::timers`].
+        timer: u32,
+        /// Several tasks use it.
+        shared: bool,
+        /// See above.
+        absolute: bool,
+        /// In ns.
+        period: u64,
+    },
+    /// Have a CPU for this long, at whatever speed.
+    Busy(u64),
+    /// `sched_yield`.
+    Yield,
+    /// Lock a mutex.
+    Lock(u32),
+    /// Unlock it.
+    Unlock(u32),
+    /// Wait for condition `.0`, with mutex `.1`.
+    Wait(u32, u32),
+    /// Wake who has waited longest.
+    Signal(u32),
+    /// Wake all.
+    Broadcast(u32),
+    /// Wait for the others.
+    Barrier(u32),
+    /// Take one, or wait for one.
+    SemWait(u32),
+    /// Give one.
+    SemPost(u32),
+    /// Create a task of [`Job::forked`].
+    Fork(u32),
+}
+
+impl Event {
+    /// As its line has it.
+    pub fn to_text(&self) -> String {
+        match *self {
+            Event::Run(ns) => format!("run {ns}"),
+            Event::Runtime(ns) => format!("runtime {ns}"),
+            Event::Sleep(ns) => format!("sleep {ns}"),
+            Event::Timer { timer, shared, absolute, period } => {
+                let how = match (shared, absolute) {
+                    (false, false) => "",
+                    (true, false) => " shared",
+                    (false, true) => " absolute",
+                    (true, true) => " both",
+                };
+                format!("timer {timer} {period}{how}")
+            }
+            Event::Busy(ns) => format!("busy {ns}"),
+            Event::Yield => "yield".into(),
+            Event::Lock(m) => format!("lock {m}"),
+            Event::Unlock(m) => format!("unlock {m}"),
+            Event::Wait(c, m) => format!("wait {c} {m}"),
+            Event::Signal(c) => format!("signal {c}"),
+            Event::Broadcast(c) => format!("broad {c}"),
+            Event::Barrier(b) => format!("barrier {b}"),
+            Event::SemWait(s) => format!("sem_wait {s}"),
+            Event::SemPost(s) => format!("sem_post {s}"),
+            Event::Fork(f) => format!("fork {f}"),
+        }
+    }
+
+    /// `None`: no such event.
+    fn parse(key: &str, w: &mut Words<'_>) -> Result<Option<Event>, String> {
+        Ok(Some(match key {
+            "run" => Event::Run(w.number()?),
+            "runtime" => Event::Runtime(w.number()?),
+            "sleep" => Event::Sleep(w.number()?),
+            "timer" => {
+                let (timer, period) = (w.number()?, w.number()?);
+                let (shared, absolute) = match w.0.next() {
+                    None => (false, false),
+                    Some("shared") => (true, false),
+                    Some("absolute") => (false, true),
+                    Some("both") => (true, true),
+                    Some(other) => return Err(format!("`{other}` is no kind of timer")),
+                };
+                Event::Timer { timer, shared, absolute, period }
+            }
+            "busy" => Event::Busy(w.number()?),
+            "yield" => Event::Yield,
+            "lock" => Event::Lock(w.number()?),
+            "unlock" => Event::Unlock(w.number()?),
+            "wait" => Event::Wait(w.number()?, w.number()?),
+            "signal" => Event::Signal(w.number()?),
+            "broad" => Event::Broadcast(w.number()?),
+            "barrier" => Event::Barrier(w.number()?),
+            "sem_wait" => Event::SemWait(w.number()?),
+            "sem_post" => Event::SemPost(w.number()?),
+            "fork" => Event::Fork(w.number()?),
+            _ => return Ok(None),
+        }))
+    }
 }
 
 /// Why a text is no job.
@@ -175,11 +297,24 @@ impl Job {
         for (path, value) in &self.set {
             line(&mut s, format_args!("set {} {}", escape(path), escape(value)));
         }
-        for t in &self.tasks {
+        let o = &self.objects;
+        for (key, value) in [
+            ("mutexes", o.mutexes),
+            ("conds", o.conds),
+            ("semaphores", o.semaphores),
+            ("timers", o.timers),
+        ] {
+            if value > 0 {
+                line(&mut s, format_args!("{key} {value}"));
+            }
+        }
+        o.barriers.iter().for_each(|users| line(&mut s, format_args!("users {users}")));
+        let tasks = self.tasks.iter().map(|t| ("task", t));
+        for (key, t) in tasks.chain(self.forked.iter().map(|t| ("forked", t))) {
             line(
                 &mut s,
                 format_args!(
-                    "task {} {} {} {}",
+                    "{key} {} {} {} {}",
                     escape(&t.comm),
                     t.delay_ns,
                     repeat_text(t.repeat),
@@ -197,12 +332,7 @@ impl Job {
                     ),
                 );
                 for e in &p.events {
-                    match e {
-                        Event::Run(ns) => line(&mut s, format_args!("run {ns}")),
-                        Event::Runtime(ns) => line(&mut s, format_args!("runtime {ns}")),
-                        Event::Sleep(ns) => line(&mut s, format_args!("sleep {ns}")),
-                        Event::Timer(id, ns) => line(&mut s, format_args!("timer {id} {ns}")),
-                    }
+                    line(&mut s, format_args!("{}", e.to_text()));
                 }
             }
         }
@@ -255,13 +385,25 @@ impl Job {
             "probe" => self.probes.push(w.word()?),
             "event" => self.events.push(w.word()?),
             "set" => self.set.push((w.word()?, w.word()?)),
-            "task" => self.tasks.push(Task {
-                comm: w.word()?,
-                delay_ns: w.number()?,
-                repeat: w.repeat()?,
-                attr: w.attr()?,
-                phases: Vec::new(),
-            }),
+            "mutexes" => self.objects.mutexes = w.count()?,
+            "conds" => self.objects.conds = w.count()?,
+            "semaphores" => self.objects.semaphores = w.count()?,
+            "timers" => self.objects.timers = w.count()?,
+            "users" => self.objects.barriers.push(w.number()?),
+            "task" | "forked" => {
+                let task = Task {
+                    comm: w.word()?,
+                    delay_ns: w.number()?,
+                    repeat: w.repeat()?,
+                    attr: w.attr()?,
+                    phases: Vec::new(),
+                };
+                match key {
+                    "task" if self.forked.is_empty() => self.tasks.push(task),
+                    "task" => return Err("a task behind those that are forked".into()),
+                    _ => self.forked.push(task),
+                }
+            }
             "phase" => {
                 let phase = Phase {
                     name: w.word()?,
@@ -269,21 +411,40 @@ impl Job {
                     attr: w.attr()?,
                     events: Vec::new(),
                 };
-                self.tasks.last_mut().ok_or("a phase before any task")?.phases.push(phase);
+                self.last_task().ok_or("a phase before any task")?.phases.push(phase);
             }
-            "run" | "runtime" | "sleep" | "timer" => {
-                let event = match key {
-                    "run" => Event::Run(w.number()?),
-                    "runtime" => Event::Runtime(w.number()?),
-                    "sleep" => Event::Sleep(w.number()?),
-                    _ => Event::Timer(w.number()?, w.number()?),
-                };
-                let phase = self.tasks.last_mut().and_then(|t| t.phases.last_mut());
+            _ => {
+                let event = Event::parse(key, &mut w)?;
+                let event = event.ok_or_else(|| format!("unknown key `{key}`"))?;
+                let phase = self.last_task().and_then(|t| t.phases.last_mut());
                 phase.ok_or("an event before any phase")?.events.push(event);
             }
-            _ => return Err(format!("unknown key `{key}`")),
         }
         w.done()
+    }
+}
+
+impl Job {
+    fn last_task(&mut self) -> Option<&mut Task> {
+        self.forked.last_mut().or(self.tasks.last_mut())
+    }
+
+    /// An event of an object or a task that there is not.
+    pub fn lacks_object(&self) -> Option<Event> {
+        let o = &self.objects;
+        let events = self.tasks.iter().chain(&self.forked).flat_map(|t| &t.phases);
+        events.flat_map(|p| &p.events).copied().find(|e| match *e {
+            Event::Lock(m) | Event::Unlock(m) => m >= o.mutexes,
+            Event::Wait(c, m) => c >= o.conds || m >= o.mutexes,
+            Event::Signal(c) | Event::Broadcast(c) => c >= o.conds,
+            Event::Barrier(b) => b as usize >= o.barriers.len(),
+            Event::SemWait(s) | Event::SemPost(s) => s >= o.semaphores,
+            Event::Timer { timer, shared, .. } => shared && timer >= o.timers,
+            Event::Fork(f) => f as usize >= self.forked.len(),
+            Event::Run(_) | Event::Runtime(_) | Event::Sleep(_) | Event::Busy(_) | Event::Yield => {
+                false
+            }
+        })
     }
 }
 
@@ -364,6 +525,13 @@ impl<'a> Words<'a> {
         let w = self.next()?;
         w.parse().map_err(|_| format!("`{w}` is no such number"))
     }
+    /// How many objects; each takes some bytes.
+    fn count(&mut self) -> Result<u32, String> {
+        match self.number()? {
+            n if n <= 1 << 20 => Ok(n),
+            n => Err(format!("{n} are too many")),
+        }
+    }
     fn optional<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, String> {
         match self.next()? {
             "*" => Ok(None),
@@ -430,10 +598,40 @@ mod tests {
                         Event::Run(1),
                         Event::Runtime(2),
                         Event::Sleep(3),
-                        Event::Timer(4, u64::MAX),
+                        Event::Timer { timer: 4, shared: false, absolute: false, period: u64::MAX },
+                        Event::Timer { timer: 0, shared: true, absolute: true, period: 1 },
+                        Event::Timer { timer: 0, shared: true, absolute: false, period: 1 },
+                        Event::Timer { timer: 0, shared: false, absolute: true, period: 1 },
+                        Event::Busy(5),
+                        Event::Yield,
+                        Event::Lock(6),
+                        Event::Unlock(7),
+                        Event::Wait(8, 9),
+                        Event::Signal(10),
+                        Event::Broadcast(11),
+                        Event::Barrier(12),
+                        Event::SemWait(13),
+                        Event::SemPost(14),
+                        Event::Fork(15),
                     ],
                 }],
             }],
+            forked: vec![Task {
+                comm: "cc".into(),
+                phases: vec![Phase {
+                    name: "p".into(),
+                    events: vec![Event::Run(1)],
+                    ..Phase::default()
+                }],
+                ..Task::default()
+            }],
+            objects: Objects {
+                mutexes: 1,
+                conds: 2,
+                semaphores: 3,
+                timers: 4,
+                barriers: vec![2, 3],
+            },
         }
     }
 

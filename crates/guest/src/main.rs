@@ -20,6 +20,7 @@ mod machine;
 mod program;
 mod settle;
 mod shell;
+mod sync;
 mod sys;
 mod tracefs;
 mod work;
@@ -153,6 +154,11 @@ fn write_answer<W: Write>(out: W, done: &experiment::Done, mut values: String) -
     values.push_str(&value_line("start_ns", &done.start.to_string()));
     for (i, pid) in done.pids.iter().enumerate() {
         values.push_str(&value_line(&format!("task.{i}.pid"), &pid.to_string()));
+    }
+    for (i, fork) in done.forks.iter().enumerate() {
+        let i = done.pids.len() + i;
+        values.push_str(&value_line(&format!("task.{i}.pid"), &fork.pid.to_string()));
+        values.push_str(&value_line(&format!("task.{i}.fork"), &fork.of.to_string()));
     }
     out.section("values", values.as_bytes())?;
     out.finish()?.flush()

@@ -4,6 +4,7 @@
 //! that both are held to.
 
 use crate::job::{Attr, Event, Task};
+use crate::sync::next_expiry;
 
 /// What a task does next. Times are CLOCK_MONOTONIC in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,12 @@ pub(crate) enum Step {
     RunUntil(u64),
     /// Sleep until then.
     SleepUntil(u64),
+    /// Have a CPU for this long.
+    Busy(u64),
+    /// Use a shared timer; this task's timers count from `began`.
+    SharedTimer { timer: u32, absolute: bool, period: u64, began: u64 },
+    /// Something that concerns other tasks: an event that takes no time of its own.
+    Act(Event),
     /// The program is over.
     Exit,
 }
@@ -79,15 +86,21 @@ impl<'a> Program<'a> {
             };
             self.event += 1;
             match event {
-                Event::Run(0) | Event::Runtime(0) | Event::Sleep(0) => {}
+                Event::Run(0) | Event::Runtime(0) | Event::Sleep(0) | Event::Busy(0) => {}
                 Event::Run(work) => return Some(Step::Run(work)),
                 Event::Runtime(span) => return Some(Step::RunUntil(now + span)),
                 Event::Sleep(span) => return Some(Step::SleepUntil(now + span)),
-                Event::Timer(timer, period) => {
-                    if let Some(until) = self.timer(timer as usize, period, now) {
+                Event::Busy(span) => return Some(Step::Busy(span)),
+                Event::Timer { timer, shared: true, absolute, period } => {
+                    let began = self.begun.unwrap_or(now);
+                    return Some(Step::SharedTimer { timer, absolute, period, began });
+                }
+                Event::Timer { timer, absolute, period, .. } => {
+                    if let Some(until) = self.timer(timer as usize, absolute, period, now) {
                         return Some(Step::SleepUntil(until));
                     }
                 }
+                act => return Some(Step::Act(act)),
             }
         }
         None
@@ -105,15 +118,13 @@ impl<'a> Program<'a> {
         endless && phase.events.iter().all(|e| matches!(e, Event::Run(_) | Event::Runtime(_)))
     }
 
-    /// The expiry to wait for; `None` if it is past already: the timer then starts anew.
-    fn timer(&mut self, index: usize, period: u64, now: u64) -> Option<u64> {
+    /// The expiry to wait for; `None` if it is past already.
+    fn timer(&mut self, index: usize, absolute: bool, period: u64, now: u64) -> Option<u64> {
         if self.timers.len() <= index {
             self.timers.resize(index + 1, None);
         }
-        let expiry = self.timers[index].or(self.begun).unwrap_or(now) + period;
-        let missed = expiry <= now;
-        self.timers[index] = Some(if missed { now } else { expiry });
-        (!missed).then_some(expiry)
+        let begun = self.begun.unwrap_or(now);
+        next_expiry(&mut self.timers[index], absolute, period, begun, now)
     }
 }
 
@@ -135,6 +146,11 @@ mod tests {
             Some(Step::RunUntil(at)) => format!("until {at}"),
             Some(Step::SleepUntil(at)) => format!("sleep {at}"),
             Some(Step::Exit) => "exit".into(),
+            Some(Step::Busy(ns)) => format!("busy {ns}"),
+            Some(Step::SharedTimer { timer, period, began, .. }) => {
+                format!("shared {timer} {period} from {began}")
+            }
+            Some(Step::Act(event)) => event.to_text(),
         };
         format!("{now}{phases} {step}")
     }

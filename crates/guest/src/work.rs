@@ -202,6 +202,19 @@ impl<'a> Worker<'a> {
         self.accounted = sys::thread_cpu();
     }
 
+    /// Has a CPU for `ns`, at whatever speed; what was spent on sleeping and waking counts.
+    pub(crate) fn busy(&mut self, ns: u64) {
+        let end = self.accounted.saturating_add(ns);
+        loop {
+            let now = sys::thread_cpu();
+            if now >= end {
+                self.accounted = now - (now - end).min(MAX_CREDIT);
+                return;
+            }
+            spin_until(sys::mono() + (end - now).min(CHUNK));
+        }
+    }
+
     /// Runs for ever, without any system call.
     pub(crate) fn run_for_ever(&self) -> ! {
         loop {

@@ -9,12 +9,14 @@
 extern crate alloc;
 
 pub mod approximate;
+pub mod bandwidth;
 pub mod clock_pelt;
 pub mod cpu_util;
 pub mod cpuidle;
 pub mod eevdf;
 pub mod energy_model;
 pub mod fits;
+pub mod group;
 pub mod headroom;
 pub mod neighbours;
 pub mod opp;

@@ -63,8 +63,21 @@ pub struct CpuId(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u32);
 
+/// A task group of a run; 0 is the root group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
+
 impl CpuId {
     /// This CPU as an index into a per-CPU table.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl GroupId {
+    /// The group that all others are in.
+    pub const ROOT: GroupId = GroupId(0);
+    /// This group as an index into a per-group table.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -151,4 +164,4 @@ macro_rules! display {
     )*};
 }
 display!(Util => "{}" Capacity => "{}" KHz => "{} kHz" Instant => "{} ns" Span => "{} ns"
-         MicroWatts => "{} µW" MicroJoules => "{} µJ" Weight => "{}" CpuId => "CPU{}" TaskId => "T{}");
+         MicroWatts => "{} µW" MicroJoules => "{} µJ" Weight => "{}" CpuId => "CPU{}" TaskId => "T{}" GroupId => "G{}");

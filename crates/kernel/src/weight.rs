@@ -76,7 +76,11 @@ impl LoadWeight {
     /// Any weight; its inverse is rounded down, as for group entities.
     /// Source: fair.c:__update_inv_weight.
     pub const fn of_weight(weight: Weight) -> LoadWeight {
-        let scaled = weight.0 << SCALE_SHIFT;
+        LoadWeight::of_scaled(weight.0 << SCALE_SHIFT)
+    }
+
+    /// The same of a weight with its fixed-point bits, as group entities have (`update_load_set`).
+    pub const fn of_scaled(scaled: u64) -> LoadWeight {
         let inv_weight = match scale_load_down(scaled) {
             0 => u32::MAX,
             w if w >= u32::MAX as u64 => 1,

@@ -21,7 +21,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{
-    CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, Features, Tunables,
+    CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, Features, Tunables,
 };
 use risetime_kernel::units::TaskId;
 use risetime_kernel::weight::LoadWeight;
@@ -87,7 +87,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 struct World {
     rq: CfsRq,
     clock: u64,
-    away: BTreeMap<TaskId, (Entity, EnqueueKind)>,
+    away: BTreeMap<EntityId, (Entity, EnqueueKind)>,
     born: u32,
     ran: u64,
     idle: u64,
@@ -126,7 +126,7 @@ impl World {
                 rq.schedule();
             }
             Op::Wake { who } => {
-                let id = TaskId(who as u32);
+                let id = EntityId::of_task(TaskId(who as u32));
                 match self.away.remove(&id) {
                     Some((entity, kind)) => rq.enqueue(entity, kind),
                     None if rq.requeue_delayed(id) => {}
@@ -138,7 +138,7 @@ impl World {
                 rq.renice(TaskId(who as u32), LoadWeight::of_nice(nice));
             }
             Op::Move { who } => {
-                let id = TaskId(who as u32);
+                let id = EntityId::of_task(TaskId(who as u32));
                 if rq.curr().is_some_and(|e| e.id == id) {
                     return;
                 }

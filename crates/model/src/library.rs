@@ -59,6 +59,7 @@ pub fn policies() -> Vec<Entry> {
         ("rfc-v1-p07", include_str!("../../../policies/rfc-v1-p07.toml"), &[]),
         ("rfc-v1-p08", include_str!("../../../policies/rfc-v1-p08.toml"), &[]),
         ("rfc-v1-p09", include_str!("../../../policies/rfc-v1-p09.toml"), &[]),
+        ("rfc-v1-p10", include_str!("../../../policies/rfc-v1-p10.toml"), &[]),
         ("rfc-v1-p11", include_str!("../../../policies/rfc-v1-p11.toml"), &[]),
         ("rfc-v1-p12", include_str!("../../../policies/rfc-v1-p12.toml"), &[]),
         ("rfc-v1-p13", include_str!("../../../policies/rfc-v1-p13.toml"), &[]),

@@ -5,11 +5,12 @@
 //! ```text
 //! tasks      NAME: { instance, delay, loop, phases { NAME: { loop, attributes, events } },
 //!            attributes: cpus, priority, policy, dl-runtime, dl-period, dl-deadline,
-//!                        util_min, util_max, sched_qos
+//!                        util_min, util_max, sched_qos, taskgroup
 //!            events in file order, kind by prefix (run1, sleep_b) }
 //! events     run, runtime, sleep, timer, mem, iorun, yield, fork
 //!            lock, unlock, wait, signal, broad, sync, suspend, resume, barrier
 //!            sem_wait, sem_post (rt-app has no semaphores)
+//! taskgroups what the groups that tasks name may do ([`TaskGroup`]; not rt-app's)
 //! global     duration, default_policy, calibration, mem_buffer_size, io_device; more is
 //!            accepted without effect
 //! ```
@@ -29,19 +30,19 @@
 //! resume X       lock X, broad X, unlock X
 //! ```
 //!
-//! Left out, and an error: task groups.
 
 mod actions;
 mod bind;
 mod events;
+mod group;
 mod json;
 mod objects;
 mod policy;
 mod qos;
 mod read;
 
+pub use group::{MAX_GROUPS, TaskGroup};
 pub use objects::{Barrier, Objects};
-
 pub(crate) use read::about_in;
 
 use risetime_kernel::sched_qos::SchedQosHint;
@@ -80,6 +81,8 @@ pub struct Workload {
     pub forked: Vec<TaskSpec>,
     /// What the tasks share.
     pub objects: Objects,
+    /// The task groups, by path: each behind the one above it. Empty: all tasks are in the root.
+    pub groups: Vec<TaskGroup>,
     /// `global.duration`; `None`: until every task has exited or the run's own limit.
     pub duration: Option<Span>,
     /// `global.calibration: "CPUn"`: `run` means µs on that CPU at its top frequency.
@@ -133,6 +136,9 @@ pub struct Attr {
     pub uclamp_max: Option<Util>,
     /// Hints given to the scheduler, each of which the kernel would take; empty: none.
     pub qos: Vec<SchedQosHint>,
+    /// The task group, as a path of [`Workload::groups`], "" the root; `None`: unchanged (at
+    /// creation: the root).
+    pub taskgroup: Option<String>,
 }
 
 /// A scheduling policy with its parameters, such as the kernel accepts them.

@@ -108,7 +108,7 @@ const TASK: &[&str] = &[
     r#""mem": 0"#,
     r#""nodes_membind": 3, "run": 1"#,
     r#""membind_nodes": [-1], "run": 1"#,
-    r#""taskgroup": "/x", "run": 1"#,
+    r#""taskgroup": "x", "run": 1"#,
     r#""dl-runtime": 5, "run": 1"#,
     r#""dl-period": 5, "run": 1"#,
     r#""dl-reclaim": 1, "run": 1"#,

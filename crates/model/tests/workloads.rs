@@ -69,6 +69,7 @@ fn a_file_as_rt_app_users_write_it() {
             uclamp_min: Some(Util(100)),
             uclamp_max: None,
             qos: Vec::new(),
+            taskgroup: None,
         }
     );
     assert_eq!(
@@ -102,6 +103,7 @@ fn a_file_as_rt_app_users_write_it() {
                     uclamp_min: Some(Util(0)),
                     uclamp_max: Some(Util(512)),
                     qos: Vec::new(),
+                    taskgroup: None,
                 },
             },
         ]

@@ -264,6 +264,11 @@ fn run(r: &RunResult) -> Value {
         "settings": settings(&r.settings),
         "tasks": r.tasks.iter().map(task).collect::<Vec<_>>(),
         "cpus": r.cpus.iter().map(cpu).collect::<Vec<_>>(),
+        "latency": r.latency.iter().map(|l| json!({
+            "tasks": l.tasks, "activations": l.activations, "p50_ms": round3(l.p50_ms),
+            "p90_ms": round3(l.p90_ms), "p99_ms": round3(l.p99_ms),
+            "p99_9_ms": round3(l.p99_9_ms), "max_ms": round3(l.max_ms),
+        })).collect::<Vec<_>>(),
         "energy_mj": round3(r.energy_mj),
         "end_ms": round3(r.end_ms),
         "notes": r.notes,

@@ -65,6 +65,7 @@ pub(crate) fn migration_reason(why: &str) -> String {
     match why {
         "misfit" => "misfit: it needs a bigger CPU".into(),
         "energy" => "energy: a cheaper CPU".into(),
+        "wake_affine" => "to the CPU that wakes it".into(),
         "idle_sibling" => "an idle CPU nearby".into(),
         "newidle" => "an idle CPU pulled it".into(),
         "balance" => "load balancing".into(),

@@ -229,7 +229,7 @@ impl Machine {
     /// counts (its clamps do already), and so does one that is just being dequeued.
     pub(crate) fn has_work(&self, cpu: CpuId) -> bool {
         let c = self.cpu(cpu);
-        c.cfs.nr_runnable() > 0 || !c.uclamp.uclamp_rq_is_idle()
+        c.h_nr_runnable() > 0 || !c.uclamp.uclamp_rq_is_idle()
     }
 
     /// Without [`Cause::Margin`], whether `cpu` is too small for `task` whatever its util.
@@ -244,9 +244,12 @@ impl Engine<'_> {
     /// Without [`Cause::Queueing`]: the task in question, if it could run on `cpu`.
     pub(crate) fn first_in_line(&self, cpu: CpuId) -> Option<TaskId> {
         let task = self.m.explained;
-        let queued = || self.m.cpu(cpu).cfs.get(task).is_some_and(|e| !e.sched_delayed);
-        (self.m.lacks(Cause::Queueing) && queued() && self.m.task(task).state == State::Runnable)
-            .then_some(task)
+        let queued = || self.m.fair_entity(cpu, task).is_some_and(|e| !e.sched_delayed);
+        let first = self.m.lacks(Cause::Queueing)
+            && queued()
+            && self.m.task(task).state == State::Runnable
+            && !self.m.throttled_hierarchy(cpu, self.m.task(task).group);
+        first.then_some(task)
     }
 
     /// Without [`Cause::Queueing`] no balancing takes the task away from where it has the CPU.

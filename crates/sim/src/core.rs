@@ -17,17 +17,18 @@ use crate::cause::Cause;
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::fair::Join;
+use crate::group::level_avg;
 use crate::machine::{Role, SPEED_SHIFT, State, Todo, from_time_0};
 use crate::mutant::Mutant;
 use crate::placement::{Placed, Waker};
 use crate::program::Step;
 use crate::queue::Ev;
-use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
+use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId};
 use risetime_kernel::pelt::update_dl_rq_load_avg;
 use risetime_kernel::pelt_cfs::{
     migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
 };
-use risetime_kernel::uclamp::{Uclamp, UclampLimits};
+use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{Capacity, CpuId, Instant, Span, TaskId, Util};
 use risetime_model::workload::Attr;
 use risetime_trace::{Event, SwitchOut, Why};
@@ -98,10 +99,12 @@ impl Engine<'_> {
         let cpu = placed.cpu;
         self.update_rq_clock(cpu);
         let m = &mut self.m;
-        let (c, t) = (&m.cpus[cpu.index()], &mut m.tasks[task.index()]);
-        (t.cpu, t.recent_used_cpu, t.state) = (cpu, cpu, State::Runnable);
+        let (capacity, t) = (m.cpus[cpu.index()].capacity, &mut m.tasks[task.index()]);
+        (t.cpu, t.state) = (cpu, State::Runnable);
+        t.recent_used_cpu.set(cpu);
         if !m.series.util_avg_0_on_fork {
-            post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, &c.cfs_avg.avg, c.capacity);
+            let cfs = &level_avg(&mut m.cpus, &mut m.groups, cpu, t.group).avg;
+            post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, cfs, capacity);
         }
         if starts {
             self.created_as_in_image(task);
@@ -168,7 +171,7 @@ impl Engine<'_> {
         if starts {
             self.before_start();
         }
-        if self.m.cpu(prev).cfs.get(task).is_some() {
+        if self.m.fair_entity(prev, task).is_some() {
             // Its dequeue was delayed: it wakes where it is (`ttwu_runnable`), whatever another
             // trace says, in which it may have left.
             self.given_wakeup(task);
@@ -186,7 +189,10 @@ impl Engine<'_> {
             self.sync_entity_load_avg(task);
             match self.given_wakeup(task) {
                 Some(cpu) => Placed { cpu, why: Why::Given },
-                None => self.placement.wake(&self.m, task, waker),
+                None => {
+                    self.record_wakee(task, waker);
+                    self.placement.wake(&self.m, task, waker)
+                }
             }
         } else {
             Placed { cpu: prev, why: Why::PrevCpu }
@@ -230,17 +236,10 @@ impl Engine<'_> {
         let (now, decay) = (m.sched_clock(), m.decay);
         let t = &mut m.tasks[task.index()];
         let from = t.cpu;
-        let c = &mut m.cpus[from.index()];
-        remove_entity_load_avg(decay, &mut c.cfs_avg, &mut t.avg, t.weight);
-        migrate_se_pelt_lag(
-            decay,
-            &c.cfs_avg,
-            &c.clock,
-            c.curr.is_none(),
-            now,
-            &mut t.avg,
-            t.weight,
-        );
+        let (clock, idle) = (m.cpus[from.index()].clock, m.cpus[from.index()].curr.is_none());
+        let cfs = level_avg(&mut m.cpus, &mut m.groups, from, t.group);
+        remove_entity_load_avg(decay, cfs, &mut t.avg, t.weight);
+        migrate_se_pelt_lag(decay, cfs, &clock, idle, now, &mut t.avg, t.weight);
         t.waiting.catch_up(decay, &t.avg);
         t.avg.last_update_time.0 = 0;
         t.cpu = to;
@@ -249,9 +248,10 @@ impl Engine<'_> {
 
     /// Ages a sleeping task's load to its runqueue's last update, so that placement sees it.
     fn sync_entity_load_avg(&mut self, task: TaskId) {
-        let t = &mut self.m.tasks[task.index()];
-        let cfs = &self.m.cpus[t.cpu.index()].cfs_avg;
-        risetime_kernel::pelt_cfs::sync_entity_load_avg(self.m.decay, cfs, &mut t.avg, t.weight);
+        let m = &mut self.m;
+        let t = &mut m.tasks[task.index()];
+        let cfs = level_avg(&mut m.cpus, &mut m.groups, t.cpu, t.group);
+        risetime_kernel::pelt_cfs::sync_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
     }
 
     /// `activate_task`: the clamps first, so that cpufreq sees them.
@@ -264,8 +264,9 @@ impl Engine<'_> {
             return;
         }
         {
-            let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
-            c.uclamp.uclamp_rq_inc(&mut t.uclamp, &UclampLimits::default());
+            let m = &mut self.m;
+            let t = &mut m.tasks[task.index()];
+            m.cpus[cpu.index()].uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
         }
         self.enqueue_task_fair(cpu, task, kind, waking);
         if self.m.cpu(cpu).nr_running() >= 2 {
@@ -296,6 +297,7 @@ impl Engine<'_> {
                 self.first_in_line(cpu) != Some(curr)
             }
             Some(_) if self.m.is(Mutant::NoWakeupPreemption) => false,
+            Some(curr) if self.m.groups.nested => self.preempts_nested(cpu, curr, task, fork),
             Some(_) => self.m.cpu_mut(cpu).cfs.wakeup_preempt(task, fork),
         };
         self.take_departed(cpu);
@@ -359,7 +361,7 @@ impl Engine<'_> {
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
         self.update_rq_clock(cpu);
         let prev = self.m.cpu(cpu).curr;
-        self.m.cpu_mut(cpu).cfs.clear_need_resched();
+        self.m.clear_need_resched(cpu);
         self.account_anew(cpu);
         let mut next = self.pick_next(cpu);
         if next.is_none() {
@@ -376,9 +378,13 @@ impl Engine<'_> {
                     self.update_misfit_status(cpu, Some(curr));
                 }
             }
-            None if prev.is_none() => self.go_idle(cpu),
+            None if prev.is_none() => {
+                self.throttled_by_pick(cpu);
+                self.go_idle(cpu);
+            }
             _ => {
                 self.put_prev(cpu, prev, next);
+                self.throttled_by_pick(cpu);
                 self.util_est_switched(cpu, prev, next);
                 self.switch(cpu, prev, next);
             }
@@ -390,12 +396,19 @@ impl Engine<'_> {
             return Some(*kthread);
         }
         if let Some(first) = self.first_in_line(cpu) {
-            self.m.cpu_mut(cpu).cfs.update_curr();
-            return Some(first);
+            let group = self.m.task(first).group;
+            self.update_curr(cpu, group);
+            self.check_all_runtime(cpu, group);
+            if self.first_in_line(cpu) == Some(first) {
+                return Some(first);
+            }
+        }
+        if self.m.groups.nested {
+            return self.pick_nested(cpu);
         }
         let picked = self.m.cpu_mut(cpu).cfs.pick();
         self.take_departed(cpu);
-        picked
+        picked.and_then(EntityId::as_task)
     }
 
     /// The previous task leaves the CPU (it may be asleep already and off its queue).
@@ -403,10 +416,18 @@ impl Engine<'_> {
         let Some(prev) = prev else { return };
         if !self.is_fair(prev) {
             self.update_dl(cpu, true);
-        } else if self.m.cpu(cpu).cfs.curr().is_some_and(|e| e.id == prev) && next != Some(prev) {
-            self.m.cpu_mut(cpu).cfs.update_curr();
-            self.update_load_avg(cpu, prev, Join::Stay);
-            self.m.cpu_mut(cpu).cfs.put_prev();
+        } else if next != Some(prev) {
+            let group = self.m.task(prev).group;
+            if self.m.queue(cpu, group).curr().is_some_and(|e| e.id == prev) {
+                self.update_curr(cpu, group);
+                self.check_cfs_rq_runtime(cpu, group);
+                self.update_load_avg(cpu, prev, Join::Stay);
+                self.m.queue_mut(cpu, group).put_prev();
+            }
+            if self.m.groups.on() {
+                let next = next.filter(|next| self.is_fair(*next));
+                self.put_prev_parents(cpu, group, next.map(|next| self.m.task(next).group));
+            }
         }
     }
 
@@ -458,12 +479,21 @@ impl Engine<'_> {
         if self.is_fair(task) {
             // Until now it was queued, not running (`set_next_entity`).
             self.update_load_avg(cpu, task, Join::Stay);
-            self.m.cpu_mut(cpu).cfs.set_next(task, true);
+            self.set_next_task_fair(cpu, task);
             self.list(task);
             self.update_misfit_status(cpu, Some(task));
         } else {
             self.update_dl(cpu, false);
         }
+        if self.throttle_work.contains(cpu) {
+            // It leaves again before it is back in user mode.
+        } else {
+            self.go_on(cpu, task);
+        }
+    }
+
+    /// The running task is in user mode.
+    pub(crate) fn go_on(&mut self, cpu: CpuId, task: TaskId) {
         if self.m.task(task).todo == Todo::Nothing {
             self.advance(cpu, task);
         } else {
@@ -473,8 +503,10 @@ impl Engine<'_> {
 
     /// `task_dead_fair`: what the task was used to goes with it at the next update.
     fn task_dead(&mut self, cpu: CpuId, task: TaskId) {
-        let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
-        remove_entity_load_avg(self.m.decay, &mut c.cfs_avg, &mut t.avg, t.weight);
+        let m = &mut self.m;
+        let t = &mut m.tasks[task.index()];
+        let cfs = level_avg(&mut m.cpus, &mut m.groups, cpu, t.group);
+        remove_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
         t.avg.last_update_time.0 = 0;
     }
 
@@ -608,12 +640,13 @@ impl Engine<'_> {
         };
         let unclamped = self.m.without.has(Cause::Clamps);
         let new = if unclamped { Uclamp::default() } else { t.asked };
-        let same = t.asked == asked;
+        let same = t.asked == asked && attr.taskgroup.is_none();
         if new != old {
             t.uclamp.request = new;
-            self.m.cpus[t.cpu.index()]
-                .uclamp
-                .uclamp_rq_reinc(&mut t.uclamp, &UclampLimits::default());
+            self.m.cpus[t.cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
+        }
+        if let Some(path) = &attr.taskgroup {
+            self.sched_move_task(task, self.m.groups.find(path));
         }
         self.take_hints(task, &attr.qos);
         if let Some(cpus) = &attr.cpus {
@@ -653,6 +686,9 @@ impl Engine<'_> {
         self.deactivate(from, task, DequeueKind::Migrate);
         if running {
             // It leaves the CPU runnable: the stopper has taken its place.
+            if self.m.groups.on() {
+                self.put_prev_parents(from, self.m.task(task).group, None);
+            }
             self.m.cpu_mut(from).curr = None;
             self.m.cpu_mut(from).work_gen += 1;
             self.emit(Event::Switch {

@@ -29,6 +29,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) events: u64,
     /// CPUs with `need_resched` set that are awake.
     pub(crate) need_resched: CpuSet,
+    /// CPUs whose task is in a throttled group and has not left yet ([`crate::bandwidth`]).
+    pub(crate) throttle_work: CpuSet,
     /// CPU time that a frequency change costs the sugov kthread, at full speed.
     pub(crate) sugov_work: Span,
     /// Where the workload's first task is created, if that was said.
@@ -135,11 +137,15 @@ impl Engine<'_> {
             Ev::Tick { cpu, generation } => self.tick(cpu, generation),
             Ev::Resched { cpu } => self.idle_resched(cpu),
             Ev::NohzBalance { cpu } => self.nohz_balance(cpu),
+            Ev::CfsPeriod { group } => self.cfs_period(group),
+            Ev::CfsSlack { group } => self.cfs_slack(group),
         }
     }
 
     pub(crate) fn drain_resched(&mut self) {
-        while let Some(cpu) = self.need_resched.lowest() {
+        loop {
+            self.drain_throttle_work();
+            let Some(cpu) = self.need_resched.lowest() else { return };
             self.need_resched.remove(cpu);
             self.schedule(cpu);
         }

@@ -6,11 +6,14 @@
 //!             → place_entity                                              → leave, or stay delayed
 //! ```
 //!
-//! Every update of a CPU's signals that changes them tells cpufreq ([`crate::cpufreq`]).
-//! Source: kernel/sched/fair.c. Leaves out: groups, bandwidth.
+//! Every update of a CPU's signals that changes them tells cpufreq ([`crate::cpufreq`]). What stands
+//! here is the task's own level; the levels above it are those of its groups ([`crate::group`]), and
+//! there are none in a workload without.
+//! Source: kernel/sched/fair.c.
 
 use crate::cause::Cause;
 use crate::engine::Engine;
+use crate::group::level_avg;
 use crate::machine::from_time_0;
 use crate::mutant::Mutant;
 use risetime_kernel::KernelRev;
@@ -21,7 +24,7 @@ use risetime_kernel::pelt_cfs::{
     attach_entity_load_avg, detach_entity_load_avg, reweight_entity_load_avg,
     update_cfs_rq_load_avg,
 };
-use risetime_kernel::units::{CpuId, TaskId, Util};
+use risetime_kernel::units::{CpuId, GroupId, TaskId, Util};
 use risetime_kernel::util_est::{
     UTIL_EST_OFF, UtilEst, util_est_dequeue, util_est_enqueue, util_est_update_rampup,
 };
@@ -45,15 +48,16 @@ impl Engine<'_> {
     pub(crate) fn update_load_avg(&mut self, cpu: CpuId, task: TaskId, join: Join) {
         let m = &mut self.m;
         let (decay, rev) = (m.decay, m.rev);
-        let c = &mut m.cpus[cpu.index()];
-        let t = &mut m.tasks[task.index()];
-        let now = c.clock.rq_clock_pelt();
-        if t.avg.last_update_time.0 != 0 {
-            let running = c.cfs.curr().is_some_and(|e| e.id == task);
-            let entity = if running { c.cfs.curr() } else { c.cfs.get(task) };
+        let group = m.tasks[task.index()].group;
+        let now = m.cfs_rq_clock_pelt(cpu, group);
+        if m.tasks[task.index()].avg.last_update_time.0 != 0 {
+            let queue = m.queue(cpu, group);
+            let running = queue.curr().is_some_and(|e| e.id == task);
+            let entity = if running { queue.curr() } else { queue.get(task) };
             let (on_rq, delayed) = entity.map_or((false, false), |e| (true, e.sched_delayed));
             let runnable = u64::from(on_rq && !delayed);
             let waits = runnable == 1 && !running;
+            let t = &mut m.tasks[task.index()];
             let wait = m.series.tracks_waiting()
                 && t.waiting.catch_up(decay, &t.avg) | t.waiting.update(decay, now, waits);
             if update_load_avg_se(decay, now, &mut t.avg, t.weight, on_rq, runnable, running) {
@@ -65,28 +69,33 @@ impl Engine<'_> {
                 self.emit(Event::WaitingAvg { task, waiting_avg });
             }
         }
-        let mut changed = self.update_cfs_rq(cpu);
-        let c = &mut self.m.cpus[cpu.index()];
-        let t = &mut self.m.tasks[task.index()];
+        let groups = self.m.groups.on();
+        let mut changed =
+            if groups { self.update_level(cpu, group) } else { self.update_cfs_rq(cpu) };
+        let m = &mut self.m;
+        let t = &mut m.tasks[task.index()];
+        let cfs_avg = level_avg(&mut m.cpus, &mut m.groups, cpu, group);
         if t.avg.last_update_time.0 == 0 && join == Join::Attach {
-            attach_entity_load_avg(rev, decay, &mut c.cfs_avg, &mut t.avg, t.weight);
+            attach_entity_load_avg(rev, decay, cfs_avg, &mut t.avg, t.weight);
             t.waiting.attach(decay, &t.avg);
             self.trace_task(cpu, task);
             changed = true;
         } else if join == Join::Detach {
-            detach_entity_load_avg(rev, decay, &mut c.cfs_avg, &t.avg, t.weight);
+            detach_entity_load_avg(rev, decay, cfs_avg, &t.avg, t.weight);
             changed = true;
         }
         // Nobody has to wait for a PELT period to end before the governor looks.
         let at_once = self.m.lacks(Cause::PeltRamp) || self.m.lacks(Cause::Opp);
         if changed || (at_once && join == Join::Attach) {
-            self.trace_cfs(cpu);
-            self.cpufreq_update_util(cpu, false);
+            self.level_changed(cpu, group);
         }
     }
 
-    /// Ages the runqueue's own signals; true if its averages changed.
+    /// Ages the CPU's own signals; true if its averages changed.
     pub(crate) fn update_cfs_rq(&mut self, cpu: CpuId) -> bool {
+        if self.m.groups.on() {
+            return self.update_level(cpu, GroupId::ROOT);
+        }
         let (decay, rev) = (self.m.decay, self.m.rev);
         let c = self.m.cpu_mut(cpu);
         let now = c.clock.rq_clock_pelt();
@@ -132,15 +141,18 @@ impl Engine<'_> {
         kind: EnqueueKind,
         waking: bool,
     ) {
+        let mut counted = true;
         let (c, t) = (&mut self.m.cpus[cpu.index()], &self.m.tasks[task.index()]);
         c.util_est = util_est_enqueue(c.util_est, t.util_est);
-        if c.cfs.get(task).is_some() {
+        let group = t.group;
+        if self.m.fair_entity(cpu, task).is_some() {
             // Asleep but still queued: it owed service (`ENQUEUE_DELAYED`). Its runnable time
             // starts now, so what has passed is aged first.
             self.update_load_avg(cpu, task, Join::Stay);
-            self.m.cpu_mut(cpu).cfs.requeue_delayed(task);
+            self.m.queue_mut(cpu, group).requeue_delayed(task);
+            self.m.count_runnable(cpu, group, 1);
         } else {
-            self.m.cpu_mut(cpu).cfs.update_curr();
+            self.update_curr(cpu, group);
             self.update_load_avg(cpu, task, Join::Attach);
             let entity = self
                 .m
@@ -148,11 +160,15 @@ impl Engine<'_> {
                 .entity
                 .take()
                 .expect("an entity is on a queue or with its task");
-            self.m.cpu_mut(cpu).cfs.enqueue(entity, kind);
+            if self.m.groups.on() {
+                counted = self.enqueue_grouped(cpu, task, entity, kind);
+            } else {
+                self.m.cpu_mut(cpu).cfs.enqueue(entity, kind);
+            }
             self.list(task);
         }
         self.take_departed(cpu);
-        if waking {
+        if waking && counted {
             self.check_update_overutilized(cpu);
         }
     }
@@ -162,8 +178,8 @@ impl Engine<'_> {
     /// util_est samples after the PELT update up to 6.11, before it in 6.12, after it again in
     /// 7.2.
     pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, task: TaskId, kind: DequeueKind) {
-        let rev = self.m.rev;
-        let delayed_already = self.m.cpu(cpu).cfs.get(task).is_some_and(|e| e.sched_delayed);
+        let (rev, group) = (self.m.rev, self.m.task(task).group);
+        let delayed_already = self.m.fair_entity(cpu, task).is_some_and(|e| e.sched_delayed);
         if !delayed_already {
             let (c, t) = (&mut self.m.cpus[cpu.index()], &self.m.tasks[task.index()]);
             c.util_est = util_est_dequeue(c.util_est, t.util_est);
@@ -176,7 +192,7 @@ impl Engine<'_> {
         if sleep && sample_first {
             self.util_est_sample(cpu, task);
         }
-        self.m.cpu_mut(cpu).cfs.update_curr();
+        self.update_curr(cpu, group);
         let join = if kind == DequeueKind::Migrate { Join::Detach } else { Join::Stay };
         self.update_load_avg(cpu, task, join);
         if sleep && !sample_first {
@@ -185,14 +201,19 @@ impl Engine<'_> {
             self.util_est_running(cpu, task);
         }
         if sleep {
-            let cfs = &mut self.m.cpus[cpu.index()].cfs;
+            let cfs = self.m.queue_mut(cpu, group);
             cfs.clear_delta_exec(task);
-            if let Some(entity) = cfs.get(task) {
-                self.m.tasks[task.index()].slept_at = entity.sum_exec_runtime;
+            if let Some(ran) = cfs.get(task).map(|entity| entity.sum_exec_runtime) {
+                self.m.tasks[task.index()].slept_at = ran;
             }
         }
-        if let Dequeued::Yes(entity) = self.m.cpu_mut(cpu).cfs.dequeue(task, kind) {
-            self.m.task_mut(task).entity = Some(entity);
+        match self.m.queue_mut(cpu, group).dequeue(task, kind) {
+            Dequeued::Yes(entity) => {
+                self.m.task_mut(task).entity = Some(entity);
+                self.task_left(cpu, task, !delayed_already);
+            }
+            Dequeued::Delayed if !delayed_already => self.m.count_runnable(cpu, group, -1),
+            Dequeued::Delayed | Dequeued::Absent => {}
         }
     }
 
@@ -225,23 +246,45 @@ impl Engine<'_> {
 
     /// Entities whose delayed dequeue has been completed go back to their tasks.
     pub(crate) fn take_departed(&mut self, cpu: CpuId) {
-        for entity in self.m.cpu_mut(cpu).cfs.take_departed() {
+        self.take_departed_of(cpu, GroupId::ROOT);
+    }
+
+    /// The same of the queue that `g`'s entities are in.
+    pub(crate) fn take_departed_of(&mut self, cpu: CpuId, g: GroupId) {
+        for entity in self.m.queue_mut(cpu, g).take_departed() {
+            if let Some(group) = entity.id.as_group() {
+                self.group_departed(cpu, group, entity);
+                continue;
+            }
+            let Some(task) = entity.id.as_task() else { continue };
             // Its sums end here: until now it was queued but not runnable.
+            let group = self.m.task(task).group;
+            let now = self.m.cfs_rq_clock_pelt(cpu, group);
             let m = &mut self.m;
-            let now = m.cpus[cpu.index()].clock.rq_clock_pelt();
-            let t = &mut m.tasks[entity.id.index()];
+            let t = &mut m.tasks[task.index()];
             update_load_avg_se(m.decay, now, &mut t.avg, t.weight, true, 0, false);
             t.entity = Some(entity);
+            if m.groups.on() {
+                self.update_level(cpu, group);
+                self.task_left(cpu, task, false);
+            }
         }
     }
 
     /// `task_tick_fair`.
     pub(crate) fn task_tick_fair(&mut self, cpu: CpuId, curr: TaskId) {
         self.account_anew(cpu);
-        if self.m.cpu_mut(cpu).cfs.tick() {
+        let group = self.m.task(curr).group;
+        if self.m.queue_mut(cpu, group).tick() {
             self.resched_curr(cpu);
         }
         self.update_load_avg(cpu, curr, Join::Stay);
+        if self.m.groups.on() {
+            self.charge(cpu, group);
+            if self.tick_parents(cpu, curr) {
+                self.resched_curr(cpu);
+            }
+        }
         self.util_est_update_running(cpu, curr);
         if !self.m.is(Mutant::MisfitAtWakeupOnly) {
             self.update_misfit_status(cpu, Some(curr));
@@ -254,11 +297,12 @@ impl Engine<'_> {
         if !self.m.root.asym_cpucap {
             return;
         }
+        let h_load = task.map_or(0, |task| self.m.task_h_load(task));
         let state = task.map(|task| MisfitTask {
             nr_cpus_allowed: self.m.task(task).nr_cpus_allowed,
             max_allowed_capacity: self.m.task(task).max_allowed_capacity,
             fits: self.m.task_fits(task, cpu) == Fit::Fits,
-            h_load: self.m.task(task).avg.load_avg,
+            h_load,
         });
         let capacity = self.m.cpu(cpu).capacity;
         let Some(load) = update_misfit_status(self.m.rev, true, state, capacity) else { return };
@@ -286,25 +330,37 @@ impl Engine<'_> {
     pub(crate) fn set_nice(&mut self, task: TaskId, nice: i8) {
         let load = LoadWeight::of_nice(i32::from(nice));
         let (rev, cpu) = (self.m.rev, self.m.task(task).cpu);
-        let queued = self.m.cpu(cpu).cfs.get(task).is_some();
+        let group = self.m.task(task).group;
+        let queued = self.m.fair_entity(cpu, task).is_some();
         if queued {
             self.update_rq_clock(cpu);
             self.update_load_avg(cpu, task, Join::Stay);
         }
-        let c = &mut self.m.cpus[cpu.index()];
-        let t = &mut self.m.tasks[task.index()];
         if queued {
-            c.cfs.renice(task, load);
-        } else if let Some(entity) = &mut t.entity {
+            self.m.queue_mut(cpu, group).renice(task, load);
+            if self.m.groups.on() {
+                let level = self.m.groups.rq_mut(cpu, group);
+                level.load =
+                    level.load - (self.m.tasks[task.index()].weight.0 << 10) + load.scaled();
+            }
+        }
+        let m = &mut self.m;
+        let t = &mut m.tasks[task.index()];
+        if let Some(entity) = &mut t.entity {
             entity.reweight(rev, load);
         }
         let old = std::mem::replace(&mut t.weight, load.weight());
         t.nice = nice;
         if t.avg.last_update_time.0 != 0 {
-            reweight_entity_load_avg(rev, self.m.decay, &mut c.cfs_avg, &mut t.avg, old, t.weight);
+            let cfs = level_avg(&mut m.cpus, &mut m.groups, cpu, group);
+            reweight_entity_load_avg(rev, m.decay, cfs, &mut t.avg, old, t.weight);
         } else {
             // Not on any runqueue yet: a new task's load is its weight.
             t.avg.load_avg = t.weight.0;
+        }
+        if queued && self.m.groups.on() {
+            self.refresh_parents(cpu, group);
+            self.reweight_flat(cpu, task);
         }
     }
 
@@ -319,9 +375,10 @@ impl Engine<'_> {
         contrib: Option<u32>,
     ) {
         let decay = self.m.decay;
-        let c = &mut self.m.cpus[cpu.index()];
-        let t = &mut self.m.tasks[task.index()];
-        let cfs = &mut c.cfs_avg.avg;
+        let m = &mut self.m;
+        let t = &mut m.tasks[task.index()];
+        let group = t.group;
+        let cfs = &mut level_avg(&mut m.cpus, &mut m.groups, cpu, group).avg;
         if let Some(contrib) = contrib {
             (t.avg.period_contrib, cfs.period_contrib) = (contrib, contrib);
         }

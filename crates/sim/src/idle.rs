@@ -25,6 +25,7 @@ impl Engine<'_> {
         let util_sum = c.cfs_avg.avg.util_sum.wrapping_add(c.dl_avg.util_sum);
         c.clock.update_idle_rq_clock_pelt(decay, util_sum);
         c.work_gen = c.work_gen.wrapping_add(1);
+        self.update_idle_core(cpu);
         self.nohz_run_idle_balance(cpu);
         self.enter_idle(cpu);
     }

@@ -7,6 +7,7 @@
 #![deny(clippy::float_arithmetic)]
 
 mod balance;
+mod bandwidth;
 pub mod cause;
 mod core;
 mod cpufreq;
@@ -14,6 +15,8 @@ mod cpuset;
 mod engine;
 mod fair;
 pub mod governor;
+mod group;
+mod hierarchy;
 mod idle;
 mod machine;
 pub mod mutant;

@@ -13,7 +13,9 @@
 
 use crate::cause::{Cause, Causes};
 use crate::cpuset::CpuSet;
+use crate::group::Groups;
 use crate::mutant::{self, Mutant};
+use crate::placement::wake_affine::Wakees;
 use crate::program::Program;
 use crate::replay::Creating;
 use crate::series::{CpuSeries, Series};
@@ -24,7 +26,7 @@ use risetime_kernel::cpu_util::{
     self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util,
 };
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
-use risetime_kernel::eevdf::{CfsRq, Entity};
+use risetime_kernel::eevdf::{CfsRq, Entity, LoadWeight};
 use risetime_kernel::energy_model::EmPerfState;
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
 use risetime_kernel::headroom::Decided;
@@ -33,13 +35,16 @@ use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
 use risetime_kernel::sched_qos::SchedQos;
-use risetime_kernel::uclamp::{Uclamp, UclampRq, UclampTask, uclamp_rq_is_capped};
+use risetime_kernel::uclamp::{
+    Uclamp, UclampLimits, UclampRq, UclampTask, uclamp_eff, uclamp_rq_is_capped,
+};
 use risetime_kernel::units::{
-    Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight,
+    Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight,
 };
 use risetime_kernel::util_est::{UtilEst, task_util_est};
 use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::Platform;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -72,6 +77,8 @@ pub struct Machine {
     /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
     /// they raise frequencies and fill CPUs but do not delay anyone.
     pub(crate) background_util: Vec<Util>,
+    /// The task groups; none unless the workload has some.
+    pub(crate) groups: Groups,
     /// The thread that creates tasks, if it is one of `tasks`; else it takes no time.
     pub(crate) creator: Option<TaskId>,
     /// The slice of a task that did not ask for another.
@@ -95,6 +102,9 @@ pub(crate) struct Cpu {
     pub(crate) clock: RqClock,
     pub(crate) cfs: CfsRq,
     pub(crate) cfs_avg: CfsRqAvg,
+    /// `h_nr_queued` and `h_nr_runnable` of all levels, where queues are nested ([`crate::group`]);
+    /// `None`: those of `cfs`.
+    pub(crate) h_nr: Option<(u32, u32)>,
     /// `cfs_rq->avg.util_est`: the sum over queued tasks.
     pub(crate) util_est: Util,
     pub(crate) dl_avg: SchedAvg,
@@ -122,6 +132,8 @@ pub(crate) struct Cpu {
     pub(crate) sched_domains: Vec<SchedDomain>,
     /// Its core, its cache.
     pub(crate) place: Place,
+    /// Whom its interrupts wake while it is idle.
+    pub(crate) idle_wakees: Wakees,
     /// `rq->next_balance`, in jiffies.
     pub(crate) next_balance: u64,
     /// What it was kicked to do for the idle CPUs (`nohz_flags`).
@@ -187,7 +199,6 @@ pub(crate) struct FreqDomain {
 }
 
 /// State shared by all CPUs.
-#[allow(dead_code)]
 pub(crate) struct RootDomain {
     pub(crate) overutilized: bool,
     /// `rd->overloaded`: some CPU has two runnable tasks or a misfit one.
@@ -258,6 +269,11 @@ pub(crate) struct Task {
     pub(crate) util_avg_dequeued: Util,
     /// How long it waits (RFC 00/16, patch 12).
     pub(crate) waiting: WaitingAvg,
+    /// The group that it is in, and the clamps that this allows.
+    pub(crate) group: GroupId,
+    pub(crate) limits: UclampLimits,
+    /// Runnable, but off every queue until its group gets new quota (`p->throttled`).
+    pub(crate) throttled: bool,
     /// `sum_exec_runtime` when it last fell asleep.
     pub(crate) slept_at: u64,
     /// Its hints (RFC 00/16, patches 10 and 11).
@@ -270,7 +286,9 @@ pub(crate) struct Task {
     pub(crate) timer_gen: u32,
     /// When it last was queued or picked, as a running number: the order of `rq->cfs_tasks`.
     pub(crate) listed: u64,
-    pub(crate) recent_used_cpu: CpuId,
+    /// A hint, which a search for an idle CPU replaces.
+    pub(crate) recent_used_cpu: Cell<CpuId>,
+    pub(crate) wakees: Wakees,
     pub(crate) max_speed: Util,
 }
 
@@ -323,6 +341,22 @@ impl Machine {
     pub(crate) fn idle_cpu(&self, cpu: CpuId) -> bool {
         let c = self.cpu(cpu);
         c.curr.is_none() && c.nr_running() == 0
+    }
+    /// `sched_idle_rq`, unless `task` is of SCHED_IDLE itself: what is there gives way to it. (No nice
+    /// value has so low a weight.)
+    pub(crate) fn sched_idle_cpu(&self, cpu: CpuId, task: TaskId) -> bool {
+        let idle = LoadWeight::of_idle_policy().weight();
+        let c = self.cpu(cpu);
+        let queued = c.cfs.nr_queued() as u64;
+        queued > 0
+            && c.nr_running() > 0
+            && c.dl.is_empty()
+            && c.cfs.load_weight().0 == idle.0 * queued
+            && self.task(task).weight != idle
+    }
+    /// `cpus_share_cache`.
+    pub(crate) fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool {
+        self.cpu(a).place.llc_id == self.cpu(b).place.llc_id
     }
     /// `capacity_of`.
     pub(crate) fn capacity_of(&self, cpu: CpuId) -> Capacity {
@@ -465,10 +499,11 @@ impl Machine {
     /// an OPP) and by the governor's limits.
     pub(crate) fn max_speed(&self, task: TaskId) -> Util {
         let t = self.task(task);
+        let most = uclamp_eff(t.asked, &t.limits).max;
         let best = |cpu: CpuId| {
             let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
             let cap = |f: KHz| c.capacity.0 * f.0 / d.freq_max().0;
-            let capped = d.table.iter().map(|e| cap(e.freq)).find(|s| *s >= t.asked.max.0);
+            let capped = d.table.iter().map(|e| cap(e.freq)).find(|s| *s >= most.0);
             capped.unwrap_or(c.capacity.0)
         };
         Util(t.allowed.iter().map(best).max().unwrap_or(0))
@@ -476,9 +511,9 @@ impl Machine {
 }
 
 impl Task {
-    /// Its effective clamps: no group and no system limit lowers them here.
+    /// Its effective clamps (`uclamp_eff_value`): what its group leaves of its request.
     pub(crate) fn clamps(&self) -> Uclamp {
-        self.uclamp.request
+        self.uclamp.uclamp_eff_value(&self.limits)
     }
 }
 
@@ -490,9 +525,19 @@ impl FreqDomain {
 }
 
 impl Cpu {
+    /// Fair tasks that want to run, those of groups counted (`cfs.h_nr_runnable`).
+    #[inline]
+    pub(crate) fn h_nr_runnable(&self) -> usize {
+        self.h_nr.map_or_else(|| self.cfs.nr_runnable(), |(_, runnable)| runnable as usize)
+    }
+    /// The same with those whose dequeue is delayed (`cfs.h_nr_queued`).
+    #[inline]
+    pub(crate) fn h_nr_queued(&self) -> usize {
+        self.h_nr.map_or_else(|| self.cfs.nr_queued(), |(queued, _)| queued as usize)
+    }
     /// `rq->nr_running`: fair tasks (delayed ones not counted) and kthreads.
     pub(crate) fn nr_running(&self) -> usize {
-        self.cfs.nr_runnable() + self.dl.len()
+        self.h_nr_runnable() + self.dl.len()
     }
 }
 

@@ -4,7 +4,7 @@
 //! so a run does not depend on how a heap breaks ties. Nothing is ever removed: an event
 //! that has been overtaken carries an old generation and is dropped when it comes up.
 
-use risetime_kernel::units::{CpuId, Instant, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -29,6 +29,10 @@ pub(crate) enum Ev {
     Resched { cpu: CpuId },
     /// A kicked idle CPU balances on behalf of the idle ones.
     NohzBalance { cpu: CpuId },
+    /// A period of a group's quota ends.
+    CfsPeriod { group: GroupId },
+    /// Running time that a group got back is given out.
+    CfsSlack { group: GroupId },
     /// A change that another trace dictates: after what led to it there ([`crate::replay`]).
     Given { index: u32 },
 }
@@ -45,7 +49,9 @@ impl Ev {
             Ev::Tick { .. } => 5,
             Ev::Resched { .. } => 6,
             Ev::NohzBalance { .. } => 7,
-            Ev::Given { .. } => 8,
+            Ev::CfsPeriod { .. } => 8,
+            Ev::CfsSlack { .. } => 9,
+            Ev::Given { .. } => 10,
         }
     }
 }

@@ -327,9 +327,9 @@ impl Machine {
         let c = self.cpu(cpu);
         let delay = || {
             // Whoever else is current, idle or a kthread, carries the slice of its creation.
-            let slice = c.cfs.curr().map_or(self.base_slice.0, |curr| curr.slice);
+            let slice = self.fair_curr(cpu).map_or(self.base_slice.0, |curr| curr.slice);
             let tick = tick_usec(self.platform.hz);
-            dvfs_delay_us(c.cfs.nr_runnable(), slice, tick, c.series.dvfs_update_delay_us)
+            dvfs_delay_us(c.h_nr_runnable(), slice, tick, c.series.dvfs_update_delay_us)
         };
         Headroom {
             decay: self.decay,
@@ -344,15 +344,19 @@ impl Machine {
 
     /// `cfs_rq->avg.waiting_avg`: of all tasks queued on the CPU.
     fn waiting_avg(&self, cpu: CpuId) -> Util {
-        let queued = self.cpu(cpu).cfs.iter().filter(|entity| !entity.sched_delayed);
-        queued.fold(Util(0), |sum, entity| sum + self.task(entity.id).waiting.value())
+        let queued = self.fair_queued(cpu).filter(|(_, entity)| !entity.sched_delayed);
+        queued.fold(Util(0), |sum, (task, _)| sum + self.task(task).waiting.value())
     }
 
     /// What UTIL_EST_FASTER makes of the running time of the CPU's task; `None`: it is off, or no
     /// fair task runs.
     pub(crate) fn util_est_faster(&self, cpu: CpuId) -> Option<Util> {
-        let curr = self.cpu(cpu).cfs.curr().filter(|_| self.series.util_est_faster)?;
-        let ran = curr.sum_exec_runtime.wrapping_sub(self.task(curr.id).slept_at);
+        if !self.series.util_est_faster {
+            return None;
+        }
+        let curr = self.fair_curr(cpu)?;
+        let task = curr.id.as_task()?;
+        let ran = curr.sum_exec_runtime.wrapping_sub(self.task(task).slept_at);
         Some(util_est_faster(self.decay, ran))
     }
 }
@@ -392,10 +396,11 @@ impl Engine<'_> {
         if !self.m.series.util_est_running {
             return;
         }
-        let c = self.m.cpu_mut(cpu);
-        if let Some(curr) = c.cfs.curr().filter(|curr| curr.exec_start == c.clock.clock_task.0) {
-            let id = curr.id;
-            c.cfs.clear_delta_exec(id);
+        let now = self.m.cpu(cpu).clock.clock_task.0;
+        let curr = self.m.fair_curr(cpu).filter(|curr| curr.exec_start == now);
+        if let Some(task) = curr.and_then(|curr| curr.id.as_task()) {
+            let group = self.m.task(task).group;
+            self.m.queue_mut(cpu, group).clear_delta_exec(task);
         }
     }
 
@@ -422,6 +427,7 @@ impl Engine<'_> {
             && self.is_fair(prev)
             && self.is_fair(next)
             && self.m.task(prev).state == State::Runnable
+            && !self.m.task(prev).throttled
         {
             self.util_est_update_running(cpu, prev);
         }
@@ -435,7 +441,7 @@ impl Engine<'_> {
         let (off, multiplier) = (self.m.util_est_off(task), self.m.rampup_multiplier(task));
         let periodic = self.m.series.util_est_periodic;
         let decay = self.m.decay;
-        let delta_exec = self.m.cpu(cpu).cfs.get(task).map_or(0, |entity| entity.delta_exec);
+        let delta_exec = self.m.fair_entity(cpu, task).map_or(0, |entity| entity.delta_exec);
         let t = self.m.task_mut(task);
         let before = t.util_est.value();
         t.util_est = if off {

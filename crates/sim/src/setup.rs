@@ -4,9 +4,11 @@ use crate::cause::{Cause, Causes};
 use crate::cpufreq::speed;
 use crate::cpuset::CpuSet;
 use crate::engine::{Engine, StartState};
+use crate::group::Groups;
 use crate::machine::{
     Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, State, Task, Todo, UPTIME,
 };
+use crate::placement::wake_affine::Wakees;
 use crate::program::Program;
 use crate::queue::{Ev, Queue};
 use crate::series::{self, CpuSeries, Series};
@@ -21,14 +23,17 @@ use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::pelt_cfs::{CfsRqAvg, init_entity_runnable_average};
 use risetime_kernel::sched_qos::SchedQos;
-use risetime_kernel::uclamp::{Uclamp, UclampRq, UclampTask};
-use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, MicroWatts, Span, TaskId, Util};
+use risetime_kernel::uclamp::{Uclamp, UclampLimits, UclampRq, UclampTask};
+use risetime_kernel::units::{
+    Capacity, ClockPelt, CpuId, GroupId, Instant, MicroWatts, Span, TaskId, Util,
+};
 use risetime_kernel::util_est::UtilEst;
 use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::platform::Domain;
 use risetime_model::workload::{StartAt, TaskSpec};
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -122,6 +127,7 @@ pub(crate) fn engine<'a>(
         sink,
         events: 0,
         need_resched: CpuSet::EMPTY,
+        throttle_work: CpuSet::EMPTY,
         sugov_work: Span(int("sugov_work_ns").unwrap_or(0).max(0) as u64),
         first_cpu: int("first_cpu").map(|v| CpuId(v as u32)),
         created_any: false,
@@ -173,6 +179,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
                 avg: SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() },
                 ..CfsRqAvg::default()
             },
+            h_nr: None,
             util_est: Util(0),
             dl_avg: SchedAvg::default(),
             uclamp: UclampRq::default(),
@@ -189,6 +196,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             misfit_task_load: 0,
             sched_domains,
             place,
+            idle_wakees: Wakees::default(),
             next_balance: 0,
             nohz_kick: NohzKick::default(),
             has_blocked_load: false,
@@ -229,6 +237,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         tick: platform.tick(),
         tick_offset: Span(0),
         background_util: background_util(e),
+        groups: Groups::new(&e.workload.groups, rev, platform.nr_cpus(), tunables),
         creator: None,
         base_slice: Span(tunables.base_slice_ns),
         series: Series::of(&e.settings),
@@ -347,13 +356,17 @@ pub(crate) fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) -> 
         util_avg_dequeued: Util(0),
         waiting: WaitingAvg::default(),
         slept_at: 0,
+        group: GroupId::ROOT,
+        limits: UclampLimits::default(),
+        throttled: false,
         qos: SchedQos::fork(engine.m.series.rampup_multiplier.unwrap_or(1)),
         uclamp: UclampTask::default(),
         asked: Uclamp::default(),
         entity: Some(Entity::new(id, load)),
         timer_gen: 0,
         listed: 0,
-        recent_used_cpu: CpuId(0),
+        recent_used_cpu: Cell::new(CpuId(0)),
+        wakees: Wakees::default(),
         max_speed: Util(0),
     });
     engine.m.set_allowed(id, CpuSet::first(engine.m.cpus.len()));

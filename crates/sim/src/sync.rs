@@ -231,3 +231,174 @@ pub(crate) fn next_expiry(
     *reference = Some(if missed && !absolute { now } else { expiry });
     (!missed).then_some(expiry)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Instant = Instant(0);
+
+    fn objects(mutexes: usize, users: u32) -> Objects {
+        let names = |n| vec![String::new(); n];
+        Objects::new(&workload::Objects {
+            mutexes: names(mutexes),
+            conds: names(1),
+            barriers: vec![workload::Barrier { name: String::new(), users }],
+            semaphores: names(1),
+            timers: names(1),
+        })
+    }
+
+    /// Tasks that do one thing after another, whichever runnable one is drawn next.
+    struct Tasks {
+        o: Objects,
+        programs: Vec<Vec<Event>>,
+        at: Vec<usize>,
+        asleep: Vec<bool>,
+        /// Was woken and has not had a CPU since.
+        woken: Vec<bool>,
+        wakes: Vec<TaskId>,
+    }
+
+    impl Tasks {
+        fn new(o: Objects, programs: Vec<Vec<Event>>) -> Tasks {
+            let n = programs.len();
+            Tasks {
+                o,
+                programs,
+                at: vec![0; n],
+                asleep: vec![false; n],
+                woken: vec![false; n],
+                wakes: Vec::new(),
+            }
+        }
+
+        /// The drawn task goes on by one act; `None`: nobody can.
+        fn step(&mut self, draw: usize) -> Option<(usize, Event)> {
+            let can = |i: &usize| !self.asleep[*i] && self.at[*i] < self.programs[*i].len();
+            let able: Vec<usize> = (0..self.programs.len()).filter(can).collect();
+            let i = *able.get(draw % able.len().max(1))?;
+            let (task, event) = (TaskId(i as u32), self.programs[i][self.at[i]]);
+            let did = match self.o.wait_of(task).0 {
+                Wait::Nothing => self.o.act(task, event, NOW, &mut self.wakes),
+                _ => self.o.resume(task, NOW),
+            };
+            self.woken[i] = false;
+            match did {
+                Did::Done => self.at[i] += 1,
+                Did::Waits => self.asleep[i] = true,
+                Did::NotHeld(_) => panic!("{i} does not hold it"),
+            }
+            for woken in self.wakes.drain(..) {
+                assert!(self.asleep[woken.index()], "only who sleeps is woken");
+                self.asleep[woken.index()] = false;
+                self.woken[woken.index()] = true;
+            }
+            (did == Did::Done).then_some((i, event)).or(Some((i, Event::Yield)))
+        }
+
+        fn done(&self) -> bool {
+            self.at.iter().zip(&self.programs).all(|(at, p)| *at == p.len())
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn one_at_a_time_holds_a_mutex_and_everyone_gets_it(
+            rounds in proptest::collection::vec(1..6usize, 2..6),
+            draws in proptest::collection::vec(any::<usize>(), 400),
+        ) {
+            let critical = [Event::Lock(0), Event::Yield, Event::Unlock(0)];
+            let programs = rounds.iter().map(|n| critical.repeat(*n)).collect();
+            let mut tasks = Tasks::new(objects(1, 1), programs);
+            let mut inside = None;
+            for draw in draws {
+                match tasks.step(draw) {
+                    Some((i, Event::Lock(_))) => prop_assert_eq!(inside.replace(i), None),
+                    Some((i, Event::Unlock(_))) => prop_assert_eq!(inside.take(), Some(i)),
+                    _ => {}
+                }
+                // A free mutex with waiters has one of them on its way, or the wakeup was lost.
+                if tasks.o.owner(0).is_none() && !tasks.o.mutexes[0].waiters.is_empty() {
+                    prop_assert!(tasks.woken.contains(&true));
+                }
+            }
+            prop_assert!(tasks.done());
+        }
+
+        #[test]
+        fn a_semaphore_gives_each_post_to_one_waiter(
+            (posters, waiters) in (1..4usize, 1..4usize),
+            draws in proptest::collection::vec(any::<usize>(), 300),
+        ) {
+            // As many are given as are taken.
+            let n = 12;
+            let program = |event, tasks| vec![event; n / tasks];
+            let mut programs = vec![program(Event::SemPost(0), posters); posters];
+            programs.extend(vec![program(Event::SemWait(0), waiters); waiters]);
+            let mut tasks = Tasks::new(objects(0, 1), programs);
+            for draw in draws {
+                tasks.step(draw);
+                let s = &tasks.o.semaphores[0];
+                if s.count > 0 && !s.waiters.is_empty() {
+                    prop_assert!(tasks.woken.contains(&true), "somebody is on the way to it");
+                }
+            }
+            prop_assert!(tasks.done());
+            prop_assert_eq!(tasks.o.semaphores[0].count, 0);
+        }
+
+        #[test]
+        fn a_barrier_releases_its_users_and_nobody_before(
+            users in 1..6u32,
+            rounds in 1..6usize,
+            draws in proptest::collection::vec(any::<usize>(), 200),
+        ) {
+            let programs = vec![vec![Event::Barrier(0); rounds]; users as usize];
+            let mut tasks = Tasks::new(objects(0, users), programs);
+            for draw in draws {
+                tasks.step(draw);
+                // Nobody is two rounds ahead: a round ends when all have come to it.
+                let (least, most) = (tasks.at.iter().min(), tasks.at.iter().max());
+                prop_assert!(most.zip(least).is_some_and(|(m, l)| m - l <= 1));
+            }
+            prop_assert!(tasks.done());
+        }
+
+        #[test]
+        fn a_signal_wakes_the_first_waiter_and_no_other(
+            n in 1..6usize,
+            signals in 0..8usize,
+        ) {
+            let mut o = objects(1, 1);
+            let mut wakes = Vec::new();
+            for i in 0..n as u32 {
+                prop_assert_eq!(o.act(TaskId(i), Event::Lock(0), NOW, &mut wakes), Did::Done);
+                let wait = Event::Wait { cond: 0, mutex: 0 };
+                prop_assert_eq!(o.act(TaskId(i), wait, NOW, &mut wakes), Did::Waits);
+            }
+            prop_assert_eq!(wakes.len(), 0, "the mutex was free each time");
+            for _ in 0..signals {
+                o.act(TaskId(99), Event::Signal(0), NOW, &mut wakes);
+            }
+            let want: Vec<TaskId> = (0..n.min(signals) as u32).map(TaskId).collect();
+            prop_assert_eq!(&wakes, &want);
+            wakes.clear();
+            o.act(TaskId(99), Event::Broadcast(0), NOW, &mut wakes);
+            prop_assert_eq!(wakes.len(), n.saturating_sub(signals));
+        }
+    }
+
+    #[test]
+    fn only_the_owner_unlocks() {
+        let mut o = objects(2, 1);
+        let mut wakes = Vec::new();
+        let (a, b) = (TaskId(0), TaskId(1));
+        assert_eq!(o.act(a, Event::Unlock(1), NOW, &mut wakes), Did::NotHeld(1));
+        assert_eq!(o.act(a, Event::Lock(1), NOW, &mut wakes), Did::Done);
+        assert_eq!(o.act(b, Event::Unlock(1), NOW, &mut wakes), Did::NotHeld(1));
+        assert_eq!(o.act(b, Event::Wait { cond: 0, mutex: 1 }, NOW, &mut wakes), Did::NotHeld(1));
+        assert_eq!(o.act(a, Event::Lock(1), NOW, &mut wakes), Did::Waits, "not recursive");
+    }
+}

@@ -15,8 +15,9 @@
 //! A task that is woken while it is still on its CPU is queued when it has left it (`p->on_cpu`).
 //!
 //! A forked task is placed with its parent's policy, nice value, clamps and affinity. It takes on its own as
-//! its first act, except affinity and clamps that the file does not give. Its timers count from when it begins to
-//! run, and its `delay` from the fork, where rt-app counts both from the start of all.
+//! its first act, except affinity and clamps that the file does not give, and sleeps for its `delay`.
+//! That counts from there, and its timers from what follows, where rt-app counts both from the start
+//! of all.
 //!
 //! Source: kernel/futex/waitwake.c; fair.c:`yield_task_fair`; rt-app, `src/rt-app.c:create_thread`.
 
@@ -28,7 +29,7 @@ use crate::queue::Ev;
 use crate::setup::push_task;
 use crate::sync::{Did, Objects, Wait};
 use risetime_kernel::eevdf::DequeueKind;
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId};
 use risetime_model::Workload;
 use risetime_model::workload::{Event, MAX_FORKS, Policy, Timer};
 
@@ -44,11 +45,19 @@ pub(crate) struct Together {
     started: usize,
     /// The first forked task; all above it are forked, too.
     first_fork: Option<TaskId>,
-    /// A forked task has taken on its own attributes, by its number from the first.
-    own_attributes: Vec<bool>,
+    /// How far each forked task has begun, by its number from the first.
+    begun: Vec<Begun>,
     mutexes: Vec<String>,
     /// What ended the run before its time.
     pub(crate) failed: Option<String>,
+}
+
+/// What a forked task does before its program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begun {
+    No,
+    Attributes,
+    Delay,
 }
 
 impl Together {
@@ -85,7 +94,7 @@ impl Engine<'_> {
     /// A task that waited has a CPU again: true if it has got what it waited for. Also the first
     /// act of a forked one.
     pub(crate) fn resumes(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        if self.together.first_fork.is_some() && !self.takes_own_attributes(cpu, task) {
+        if self.together.first_fork.is_some() && !self.begins(cpu, task) {
             return false;
         }
         if self.together.sync.wait_of(task).0 == Wait::Nothing {
@@ -159,7 +168,8 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         if self.m.cpu(cpu).nr_running() > 1 {
             self.account_anew(cpu);
-            self.m.cpu_mut(cpu).cfs.yield_task();
+            let group = self.m.cpu(cpu).curr.map_or(GroupId::ROOT, |t| self.m.task(t).group);
+            self.m.queue_mut(cpu, group).yield_task();
         }
         self.need_resched.insert(cpu);
     }
@@ -189,38 +199,50 @@ impl Engine<'_> {
             return;
         }
         let comm = format!("{}-{nth:04}", specs[spec].comm);
-        let delay = specs[spec].delay;
         let child = push_task(self, comm.into(), Role::User(Program::new(specs, spec)));
         self.together.first_fork.get_or_insert(child);
-        self.together.own_attributes.push(false);
+        self.together.begun.push(Begun::No);
         let p = self.m.task(parent);
-        let (allowed, nice, qos, asked, request) =
-            (p.allowed, p.nice, p.qos, p.asked, p.uclamp.request);
+        // Not its sched-qos: `sched_qos_fork` gives every new task the system's default.
+        let inherited = (p.group, p.limits);
+        let (allowed, nice, asked, request) = (p.allowed, p.nice, p.asked, p.uclamp.request);
         self.m.set_allowed(child, allowed);
         self.set_nice(child, nice);
         let t = self.m.task_mut(child);
-        (t.cpu, t.qos, t.asked, t.uclamp.request) = (cpu, qos, asked, request);
-        if delay == Span(0) {
-            self.create(child);
-        } else {
-            self.q.push(self.m.now + delay, Ev::Create { task: child });
-        }
+        (t.cpu, t.asked, t.uclamp.request) = (cpu, asked, request);
+        (t.group, t.limits) = inherited;
+        self.create(child);
     }
 
-    /// A forked task's first act; true if that is behind it and it is still on its CPU.
-    fn takes_own_attributes(&mut self, cpu: CpuId, task: TaskId) -> bool {
+    /// A forked task takes on its own attributes and sleeps for its delay; true if both are behind it.
+    fn begins(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let Some(first) = self.together.first_fork else { return true };
         let Some(number) = task.index().checked_sub(first.index()) else { return true };
-        match self.together.own_attributes.get_mut(number) {
-            Some(taken) if !*taken => *taken = true,
-            _ => return true,
-        }
+        let Some(begun) = self.together.begun.get_mut(number) else { return true };
+        let before = std::mem::replace(begun, Begun::Delay);
         let Role::User(program) = &self.m.task(task).role else { return true };
-        let mut attr = program.spec().attr.clone();
-        attr.policy = attr.policy.or(Some(Policy::Other { slice: None }));
-        attr.nice = attr.nice.or(Some(0));
-        self.set_attr(task, &attr);
-        self.m.cpu(cpu).curr == Some(task)
+        let delay = program.spec().delay;
+        match before {
+            Begun::Delay => true,
+            Begun::Attributes | Begun::No => {
+                if before == Begun::No {
+                    let mut attr = program.spec().attr.clone();
+                    attr.policy = attr.policy.or(Some(Policy::Other { slice: None }));
+                    attr.nice = attr.nice.or(Some(0));
+                    self.set_attr(task, &attr);
+                    if self.m.cpu(cpu).curr != Some(task) {
+                        // It goes on where its affinity has moved it.
+                        self.together.begun[number] = Begun::Attributes;
+                        return false;
+                    }
+                }
+                if delay > Span(0) {
+                    self.fall_asleep(cpu, task, Some(self.m.now + delay));
+                    return false;
+                }
+                true
+            }
+        }
     }
 
     // ------------------------------------------------------------------ the end

@@ -49,9 +49,9 @@ const RECLAIM_DISTANCE: u32 = 30;
 
 /// What all CPUs of a domain have in common.
 #[derive(Debug)]
-#[allow(dead_code)]
 pub(crate) struct Shape {
     /// `SMT`, `CLS`, `MC`, `PKG`, `NODE`, `NUMA`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "how tests and debuggers tell levels apart"))]
     pub(crate) name: &'static str,
     pub(crate) span: CpuSet,
     pub(crate) weight: u32,
@@ -67,7 +67,6 @@ pub(crate) struct Shape {
 
 /// A part of a domain (`struct sched_group`).
 #[derive(Debug)]
-#[allow(dead_code)]
 pub(crate) struct SchedGroup {
     pub(crate) span: CpuSet,
     /// `group_balance_mask`: who may balance on its behalf.
@@ -126,9 +125,7 @@ impl SchedDomain {
 /// What the CPUs of a cache know about it (`struct sched_domain_shared`). All of them are hints,
 /// which a search may correct.
 #[derive(Debug)]
-#[allow(dead_code)]
 pub(crate) struct SdShared {
-    pub(crate) span: CpuSet,
     pub(crate) has_idle_cores: Cell<bool>,
     /// How many CPUs a search looks at (SIS_UTIL).
     pub(crate) nr_idle_scan: u32,
@@ -136,7 +133,6 @@ pub(crate) struct SdShared {
 
 /// Where a CPU stands (`sd_llc`, `sd_llc_id`, `sd_asym_cpucapacity`, …).
 #[derive(Clone, Debug, Default)]
-#[allow(dead_code)]
 pub(crate) struct Place {
     /// Level of the highest domain that shares a cache.
     pub(crate) llc: Option<usize>,
@@ -533,11 +529,9 @@ fn place(
     let mut of = |asym: bool, span: &CpuSet| {
         let first = span.lowest().unwrap_or(cpu);
         *index.entry((asym, first)).or_insert_with(|| {
-            shared.push(SdShared {
-                span: *span,
-                has_idle_cores: Cell::new(false),
-                nr_idle_scan: 0,
-            });
+            // As after a look at an idle machine.
+            let nr_idle_scan = span.len() as u32;
+            shared.push(SdShared { has_idle_cores: Cell::new(true), nr_idle_scan });
             shared.len() - 1
         })
     };

@@ -208,6 +208,8 @@ pub enum Why {
     Energy,
     /// `select_idle_sibling` found an idle CPU.
     IdleSibling,
+    /// `wake_affine` chose the waker's CPU.
+    WakeAffine,
     /// Affinity left no other choice, or moved it.
     Affinity,
     /// The task did not fit: misfit active balance.
@@ -254,6 +256,7 @@ impl Why {
             Why::PrevCpu => "prev_cpu",
             Why::Energy => "energy",
             Why::IdleSibling => "idle_sibling",
+            Why::WakeAffine => "wake_affine",
             Why::Affinity => "affinity",
             Why::Misfit => "misfit",
             Why::NewIdle => "newidle",

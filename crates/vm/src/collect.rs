@@ -17,7 +17,7 @@ use crate::menu::{Follower, Probed};
 use crate::plan::Limits;
 use crate::ring::{Format, PageLayout, Record, records};
 use risetime_guest::answer::Answer;
-use risetime_guest::job::Job;
+use risetime_guest::job::{Job, Task};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, TaskId, Util};
 use risetime_model::Platform;
 use risetime_trace::{Event, IdleMemory, SwitchOut, TraceSink, Why};
@@ -265,17 +265,22 @@ pub(crate) fn idle_memory(
     followers.into_iter().filter_map(|f| f.at(created)).collect()
 }
 
-/// Pours `trace` into `sink`, from time 0 to the end mark. `pids` are the workload's threads.
+/// Pours `trace` into `sink`, from time 0 to the end mark. `pids` are the workload's threads: the
+/// job's tasks and then those of them that were forked, each of which copies the task that `forks`
+/// has of it.
 pub(crate) fn pour(
     trace: &Trace<'_>,
     platform: &Platform,
     job: &Job,
     pids: &[i32],
+    forks: &[usize],
     sink: &mut dyn TraceSink,
 ) -> Collected {
+    let threads = threads(job, forks);
     let mut p = Pour {
         platform,
-        job,
+        limits: threads.iter().map(|t| Limits::new(platform, &t.1.attr)).collect(),
+        threads,
         sink,
         events: 0,
         now: Instant(0),
@@ -288,7 +293,6 @@ pub(crate) fn pour(
             .collect(),
         next_task: pids.len() as u32,
         known: BTreeMap::new(),
-        limits: job.tasks.iter().map(|t| Limits::new(platform, &t.attr)).collect(),
         running: vec![None; platform.nr_cpus()],
         idle: platform.cpus().map(|c| deepest(platform, c)).collect(),
         freq: BTreeMap::new(),
@@ -305,6 +309,19 @@ pub(crate) fn pour(
     Collected { end: Instant(trace.end - trace.start), events: p.events }
 }
 
+/// The workload's threads by number, with their names.
+fn threads<'a>(job: &'a Job, forks: &[usize]) -> Vec<(String, &'a Task)> {
+    let mut threads: Vec<_> = job.tasks.iter().map(|t| (t.comm.clone(), t)).collect();
+    let mut count = vec![0; job.forked.len()];
+    for of in forks {
+        if let Some(task) = job.forked.get(*of) {
+            threads.push((format!("{}-{:04}", task.comm, count[*of]), task));
+            count[*of] += 1;
+        }
+    }
+    threads
+}
+
 /// The state of a CPU that has been idle for long.
 fn deepest(platform: &Platform, cpu: CpuId) -> Option<u32> {
     let d = &platform.domains[platform.domain_of(cpu)?];
@@ -313,7 +330,8 @@ fn deepest(platform: &Platform, cpu: CpuId) -> Option<u32> {
 
 struct Pour<'a> {
     platform: &'a Platform,
-    job: &'a Job,
+    /// The workload's.
+    threads: Vec<(String, &'a Task)>,
     sink: &'a mut dyn TraceSink,
     events: u64,
     now: Instant,
@@ -448,14 +466,15 @@ impl Pour<'_> {
         let task = *self.tasks.entry(pid).or_insert(next);
         self.next_task += u32::from(task == next);
         if self.known.insert(task, cpu).is_none() {
-            let user = self.job.tasks.get(task.index());
+            let user = self.threads.get(task.index()).map(|(comm, _)| comm.clone());
             let max_speed =
                 self.limits.get(task.index()).map_or(Util(1024), |l| l.max_speed(self.platform));
             let first = user.is_some()
-                && self.known.keys().filter(|t| t.index() < self.job.tasks.len()).count() == 1;
+                && self.known.keys().filter(|t| t.index() < self.threads.len()).count() == 1;
             let why = if first { Why::FirstCpu } else { Why::Unknown };
-            let comm = user.map_or(comm, |t| t.comm.as_str());
-            self.emit(Event::TaskNew { task, comm, user: user.is_some(), cpu, why, max_speed });
+            let known = user.is_some();
+            let comm = user.as_deref().unwrap_or(comm);
+            self.emit(Event::TaskNew { task, comm, user: known, cpu, why, max_speed });
         }
         task
     }
@@ -556,7 +575,7 @@ impl Pour<'_> {
         let words: Vec<&str> = text.split(' ').collect();
         let ["rt", "phase", task, index] = words[..] else { return };
         let (Ok(task), Ok(index)) = (task.parse::<usize>(), index.parse::<usize>()) else { return };
-        let Some(phase) = self.job.tasks.get(task).and_then(|t| t.phases.get(index)) else {
+        let Some(phase) = self.threads.get(task).and_then(|(_, t)| t.phases.get(index)) else {
             return;
         };
         let id = TaskId(task as u32);

@@ -226,8 +226,12 @@ fn deliver(
         values.get(key).cloned().ok_or_else(|| fail(format!("the guest did not say its {key}")))
     };
     let hz: u32 = get("hz")?.parse().map_err(|_| fail("the guest's hz is no number".into()))?;
-    let pids: Vec<i32> = (0..plan.job.tasks.len())
-        .map(|i| values.get(&format!("task.{i}.pid")).and_then(|p| p.parse().ok()).unwrap_or(0))
+    let number = |key: String| values.get(&key).and_then(|n| n.parse::<i32>().ok());
+    let forks: Vec<usize> = (plan.job.tasks.len()..)
+        .map_while(|i| number(format!("task.{i}.fork")).and_then(|of| of.try_into().ok()))
+        .collect();
+    let pids: Vec<i32> = (0..plan.job.tasks.len() + forks.len())
+        .map(|i| number(format!("task.{i}.pid")).unwrap_or(0))
         .collect();
     let platform = Arc::new(Platform { hz, ..(*e.platform).clone() });
     let mut lost = trace.lost.clone();
@@ -252,7 +256,7 @@ fn deliver(
         lost,
         idle: collect::idle_memory(&trace, &platform, &plan.job, &pids),
     });
-    let done = collect::pour(&trace, &platform, &plan.job, &pids, sink);
+    let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, sink);
     sink.end(done.end);
     Ok(Outcome { end: Instant(done.end.0), events: done.events, notes: notes(e, &values) })
 }

@@ -9,7 +9,7 @@
 //!
 //! Settings that only a simulation has (a start state, work of the kthread) are errors.
 
-use risetime_guest::job::{Attr, Cpu, Event, Job, Phase, Task};
+use risetime_guest::job::{Attr, Cpu, Event, Job, Objects, Phase, Task};
 use risetime_kernel::units::{CpuId, Util};
 use risetime_model::settings::Value;
 use risetime_model::workload::{self, Repeat, TaskSpec};
@@ -107,14 +107,7 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
     let e = experiment;
     simulated_only(e)?;
     let workload = e.workload.bind(&e.platform)?;
-    if let Some(task) = workload.tasks.iter().find(|t| together(t)) {
-        return Err(InputError::new(
-            format!("task `{}`", task.comm),
-            "it waits for others, wakes or creates them: the agent does not carry that out yet",
-        )
-        .hint("run it with --backend sim"));
-    }
-    if let Some(task) = workload.tasks.iter().find(|t| has_hints(t)) {
+    if let Some(task) = workload.tasks.iter().chain(&workload.forked).find(|t| has_hints(t)) {
         return Err(InputError::new(
             format!("task `{}`", task.comm),
             "`sched_qos` is the response-time series', no stock kernel takes it",
@@ -139,6 +132,14 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         probes: PROBES.iter().map(|s| s.to_string()).collect(),
         events: EVENTS.iter().map(|s| s.to_string()).collect(),
         tasks: workload.tasks.iter().map(|t| task(t, e)).collect(),
+        forked: workload.forked.iter().map(|t| task(t, e)).collect(),
+        objects: Objects {
+            mutexes: workload.objects.mutexes.len() as u32,
+            conds: workload.objects.conds.len() as u32,
+            semaphores: workload.objects.semaphores.len() as u32,
+            timers: workload.objects.timers.len() as u32,
+            barriers: workload.objects.barriers.iter().map(|b| b.users).collect(),
+        },
     };
     for d in &e.platform.domains {
         let path = format!("{CPUFREQ}/policy{}/scaling_governor", d.cpus[0].0);
@@ -176,6 +177,13 @@ pub(crate) fn bare(platform: &Platform, modules: &[String]) -> Job {
 }
 
 fn simulated_only(e: &Experiment) -> Result<(), InputError> {
+    if let Some(group) = e.workload.groups.first() {
+        return Err(InputError::new(
+            format!("{}: task group `{}`", e.workload.name, group.path),
+            "the agent does not create groups yet",
+        )
+        .hint("run it with --backend sim"));
+    }
     if let Some((name, v)) = e.policy.set.iter().find(|(name, _)| name.contains('.')) {
         return Err(InputError::new(
             format!("setting {name}={v}"),
@@ -274,15 +282,6 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
     mask.iter().copied().min_by_key(|c| (capacity(c), c.0)).unwrap_or(CpuId(0))
 }
 
-fn together(t: &TaskSpec) -> bool {
-    let own = |e: &workload::Event| match e {
-        workload::Event::Timer { timer, .. } => !timer.shared && !timer.absolute,
-        workload::Event::Run(_) | workload::Event::Runtime(_) | workload::Event::Sleep(_) => true,
-        _ => false,
-    };
-    !t.phases.iter().flat_map(|p| &p.events).all(own)
-}
-
 fn has_hints(t: &TaskSpec) -> bool {
     !t.attr.qos.is_empty() || t.phases.iter().any(|phase| !phase.attr.qos.is_empty())
 }
@@ -327,9 +326,23 @@ fn event(e: &workload::Event) -> Event {
         workload::Event::Run(s) => Event::Run(s.0),
         workload::Event::Runtime(s) => Event::Runtime(s.0),
         workload::Event::Sleep(s) => Event::Sleep(s.0),
-        workload::Event::Timer { timer, period } => Event::Timer(timer.index, period.0),
-        // `together` has refused these.
-        _ => Event::Run(0),
+        workload::Event::Timer { timer, period } => Event::Timer {
+            timer: timer.index,
+            shared: timer.shared,
+            absolute: timer.absolute,
+            period: period.0,
+        },
+        workload::Event::Busy(s) => Event::Busy(s.0),
+        workload::Event::Yield => Event::Yield,
+        workload::Event::Lock(m) => Event::Lock(m),
+        workload::Event::Unlock(m) => Event::Unlock(m),
+        workload::Event::Wait { cond, mutex } => Event::Wait(cond, mutex),
+        workload::Event::Signal(c) => Event::Signal(c),
+        workload::Event::Broadcast(c) => Event::Broadcast(c),
+        workload::Event::Barrier(b) => Event::Barrier(b),
+        workload::Event::SemWait(s) => Event::SemWait(s),
+        workload::Event::SemPost(s) => Event::SemPost(s),
+        workload::Event::Fork(f) => Event::Fork(f),
     }
 }
 

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{
-    CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, Features, Tunables,
+    CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, Features, Tunables,
 };
 use risetime_kernel::units::TaskId;
 use risetime_kernel::weight::LoadWeight;
@@ -89,9 +89,9 @@ struct Replay {
     clock: u64,
     /// What the scenario has as the current task: it stays so after falling asleep, until the
     /// next schedule().
-    shown_curr: Option<TaskId>,
+    shown_curr: Option<EntityId>,
     /// The tasks that are not queued, and how they will come back.
-    asleep: BTreeMap<TaskId, (Entity, EnqueueKind)>,
+    asleep: BTreeMap<EntityId, (Entity, EnqueueKind)>,
 }
 
 impl Replay {
@@ -129,7 +129,7 @@ impl Replay {
     /// Performs `op`; `None` if it makes no sense.
     fn apply(&mut self, op: &[Value]) -> Option<()> {
         let number = |i: usize| op.get(i)?.as_i64();
-        let task = || Some(TaskId(u32::try_from(number(1)?).ok()?));
+        let task = || Some(EntityId::of_task(TaskId(u32::try_from(number(1)?).ok()?)));
         match op.first()?.as_str()? {
             "a" => {
                 let id = task()?;
@@ -167,7 +167,7 @@ impl Replay {
         Some(())
     }
 
-    fn wake(&mut self, id: TaskId) -> Option<()> {
+    fn wake(&mut self, id: EntityId) -> Option<()> {
         match self.asleep.remove(&id) {
             Some((entity, how)) => {
                 self.rq.enqueue(entity, how);
@@ -177,7 +177,7 @@ impl Replay {
         }
     }
 
-    fn dequeue(&mut self, id: TaskId, kind: DequeueKind) -> Option<()> {
+    fn dequeue(&mut self, id: EntityId, kind: DequeueKind) -> Option<()> {
         let back = match kind {
             DequeueKind::Migrate => EnqueueKind::Migrated,
             _ => EnqueueKind::Wakeup,
@@ -195,12 +195,12 @@ impl Replay {
     /// The state in the file's columns.
     fn state(&self) -> Value {
         let rq = &self.rq;
-        let mut entities: Vec<(TaskId, Value)> = rq
+        let mut entities: Vec<(EntityId, Value)> = rq
             .iter()
             .map(|e| {
                 let curr = rq.curr().is_some_and(|curr| curr.id == e.id);
                 let row = serde_json::json!([
-                    e.id.0,
+                    task_number(e.id),
                     1 + i64::from(e.sched_delayed),
                     e.vruntime as i64,
                     e.deadline as i64,
@@ -210,20 +210,23 @@ impl Replay {
                 ]);
                 (e.id, row)
             })
-            .chain(
-                self.asleep
-                    .values()
-                    .map(|(e, _)| (e.id, serde_json::json!([e.id.0, 0, 0, 0, e.vlag, 0, 0]))),
-            )
+            .chain(self.asleep.values().map(|(e, _)| {
+                (e.id, serde_json::json!([task_number(e.id), 0, 0, 0, e.vlag, 0, 0]))
+            }))
             .collect();
         entities.sort_by_key(|&(id, _)| id);
         let entities: Vec<Value> = entities.into_iter().map(|(_, row)| row).collect();
         serde_json::json!([
-            self.shown_curr.map_or(-1, |id| i64::from(id.0)),
+            self.shown_curr.map_or(-1, |id| i64::from(task_number(id))),
             i64::from(rq.need_resched()),
             if rq.nr_queued() == 0 { 0 } else { rq.avg_vruntime() as i64 },
             rq.nr_queued(),
             entities,
         ])
     }
+}
+
+/// The vectors know tasks only.
+fn task_number(id: EntityId) -> u32 {
+    id.as_task().map_or(u32::MAX, |task| task.0)
 }

@@ -20,8 +20,8 @@
 
 use super::settings::Generation;
 use super::timeline::before;
-use super::{CfsRq, EnqueueKind, Entity};
-use crate::units::{TaskId, Weight};
+use super::{CfsRq, EnqueueKind, Entity, EntityId};
+use crate::units::Weight;
 use crate::weight::{LoadWeight, scale_load_down};
 
 /// The test "may this vruntime run now?" at one moment (`vruntime_eligible`).
@@ -78,7 +78,7 @@ impl CfsRq {
     }
 
     /// `avg_vruntime_sub` / `sum_w_vruntime_sub` and the removal (`__dequeue_entity`).
-    pub(super) fn remove(&mut self, id: TaskId) -> Option<Entity> {
+    pub(super) fn remove(&mut self, id: EntityId) -> Option<Entity> {
         let entity = self.timeline.remove(id)?;
         let weight = self.average_weight(&entity.load);
         let term = self.key(entity.vruntime).wrapping_mul(weight);

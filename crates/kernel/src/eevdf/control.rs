@@ -3,16 +3,16 @@
 
 use super::average::Eligibility;
 use super::settings::Generation;
-use super::{CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, FairPolicy};
+use super::{CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy};
 use super::{earlier, timeline::before};
-use crate::units::TaskId;
 use crate::weight::LoadWeight;
 
 impl CfsRq {
     /// Whether the just enqueued (or requeued) `id` preempts the running entity; then
     /// [`CfsRq::need_resched`] is set. `fork` = it is a new task. False if a reschedule is due
     /// already. Source: fair.c:`check_preempt_wakeup_fair`, 7.2: `wakeup_preempt_fair`.
-    pub fn wakeup_preempt(&mut self, id: TaskId, fork: bool) -> bool {
+    pub fn wakeup_preempt(&mut self, id: impl Into<EntityId>, fork: bool) -> bool {
+        let id = id.into();
         let (Some(curr), Some(woken)) = (self.curr, self.get(id).copied()) else {
             return false;
         };
@@ -155,7 +155,8 @@ impl CfsRq {
     /// A new weight for the queued `id` where it stands, at unchanged lag; false if it is not
     /// queued. (A change of nice goes through [`CfsRq::renice`].)
     /// Source: fair.c:`reweight_entity`.
-    pub fn reweight(&mut self, id: TaskId, load: LoadWeight) -> bool {
+    pub fn reweight(&mut self, id: impl Into<EntityId>, load: LoadWeight) -> bool {
+        let id = id.into();
         if self.get(id).is_none() {
             return false;
         }
@@ -186,18 +187,30 @@ impl CfsRq {
 
     /// A change of nice of the queued `id`: it leaves, takes its new weight and comes back;
     /// false if it is not queued. Source: `set_user_nice`.
-    pub fn renice(&mut self, id: TaskId, load: LoadWeight) -> bool {
+    pub fn renice(&mut self, id: impl Into<EntityId>, load: LoadWeight) -> bool {
+        let id = id.into();
         let generation = self.generation;
         self.change(id, |entity| entity.rescale_asleep(generation, load))
     }
 
     /// A change of slice of the queued `id`, as [`Entity::request_slice`]; false if it is not
     /// queued. Source: `sched_setattr`.
-    pub fn set_slice(&mut self, id: TaskId, slice_ns: Option<u64>) -> bool {
+    pub fn set_slice(&mut self, id: impl Into<EntityId>, slice_ns: Option<u64>) -> bool {
+        let id = id.into();
         self.change(id, |entity| entity.request_slice(slice_ns))
     }
 
-    fn change(&mut self, id: TaskId, change: impl FnOnce(&mut Entity)) -> bool {
+    /// The slice of a queued group's entity becomes that of its most impatient task, where it stands.
+    /// Source: fair.c:`enqueue_task_fair`, `dequeue_entities` (6.12).
+    pub fn set_group_slice(&mut self, id: impl Into<EntityId>, slice_ns: u64) {
+        let id = id.into();
+        match &mut self.curr {
+            Some(curr) if curr.id == id => curr.slice = slice_ns,
+            _ => self.timeline.set_slice(id, slice_ns),
+        }
+    }
+
+    fn change(&mut self, id: EntityId, change: impl FnOnce(&mut Entity)) -> bool {
         let running = self.curr.as_ref().is_some_and(|curr| curr.id == id);
         let Dequeued::Yes(mut entity) = self.dequeue(id, DequeueKind::Save) else {
             return false;

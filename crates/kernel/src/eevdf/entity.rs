@@ -1,8 +1,10 @@
-//! One task as the fair class sees it, and the ways it comes and goes.
+//! One task or group as the fair class sees it, and the ways it comes and goes.
+
+use core::fmt;
 
 use super::settings::Generation;
 use crate::KernelRev;
-use crate::units::{TaskId, Weight};
+use crate::units::{GroupId, TaskId, Weight};
 use crate::weight::LoadWeight;
 
 /// The scheduling policy of a fair task, as far as wakeup preemption asks for it.
@@ -17,12 +19,76 @@ pub enum FairPolicy {
     Idle,
 }
 
-/// A task as the fair class sees it (`struct sched_entity`). The caller keeps it while the
+/// Whose entity: a task's, or that of a task group on one CPU (`entity_is_task`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntityId(u32);
+
+impl EntityId {
+    /// The bit that tells groups from tasks.
+    const GROUP: u32 = 1 << 31;
+
+    /// A task's entity.
+    #[inline]
+    pub const fn of_task(task: TaskId) -> EntityId {
+        debug_assert!(task.0 & EntityId::GROUP == 0, "there are not that many tasks");
+        EntityId(task.0)
+    }
+
+    /// The task, if it is one (`task_of`).
+    #[inline]
+    pub const fn as_task(self) -> Option<TaskId> {
+        if self.0 & EntityId::GROUP == 0 { Some(TaskId(self.0)) } else { None }
+    }
+
+    /// The group, if it is one (`group_cfs_rq`).
+    #[inline]
+    pub const fn as_group(self) -> Option<GroupId> {
+        if self.0 & EntityId::GROUP == 0 { None } else { Some(GroupId(self.0 & !EntityId::GROUP)) }
+    }
+}
+
+impl From<TaskId> for EntityId {
+    #[inline]
+    fn from(task: TaskId) -> EntityId {
+        EntityId::of_task(task)
+    }
+}
+
+impl From<GroupId> for EntityId {
+    #[inline]
+    fn from(group: GroupId) -> EntityId {
+        EntityId(group.0 | EntityId::GROUP)
+    }
+}
+
+impl PartialEq<TaskId> for EntityId {
+    #[inline]
+    fn eq(&self, task: &TaskId) -> bool {
+        self.0 == task.0
+    }
+}
+
+impl fmt::Display for EntityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.as_group() {
+            Some(group) => group.fmt(f),
+            None => TaskId(self.0).fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for EntityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// A task or group as the fair class sees it (`struct sched_entity`). The caller keeps it while the
 /// task sleeps; the runqueue keeps it while it is queued or runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entity {
     /// Whose entity this is.
-    pub id: TaskId,
+    pub id: EntityId,
     /// Weight and inverse.
     pub load: LoadWeight,
     /// Policy.
@@ -56,9 +122,9 @@ pub struct Entity {
 
 impl Entity {
     /// A new task, never queued (`__sched_fork`); its slice is the runqueue's base slice.
-    pub fn new(id: TaskId, load: LoadWeight) -> Entity {
+    pub fn new(id: impl Into<EntityId>, load: LoadWeight) -> Entity {
         Entity {
-            id,
+            id: id.into(),
             load,
             policy: FairPolicy::Normal,
             slice: 0,

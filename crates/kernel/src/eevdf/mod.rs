@@ -32,7 +32,7 @@ mod timeline;
 
 use alloc::vec::Vec;
 
-pub use entity::{DequeueKind, Dequeued, EnqueueKind, Entity, FairPolicy};
+pub use entity::{DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy};
 use settings::Generation;
 pub use settings::{Features, Tunables};
 
@@ -40,7 +40,7 @@ pub use crate::weight::LoadWeight;
 use timeline::{Timeline, before};
 
 use crate::KernelRev;
-use crate::units::{TaskId, Weight};
+use crate::units::Weight;
 
 /// Where v0 of a new runqueue stands, so that wrapping is met early (`init_cfs_rq`).
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
@@ -70,7 +70,7 @@ pub struct CfsRq {
     timeline: Timeline,
     nr_delayed: usize,
     /// Whom a wakeup has put first (`cfs_rq::next`; from 7.3).
-    next: Option<TaskId>,
+    next: Option<EntityId>,
     need_resched: bool,
     departed: Vec<Entity>,
 }
@@ -127,7 +127,8 @@ impl CfsRq {
     }
 
     /// The entity of `id` if it is queued here, running or not.
-    pub fn get(&self, id: TaskId) -> Option<&Entity> {
+    pub fn get(&self, id: impl Into<EntityId>) -> Option<&Entity> {
+        let id = id.into();
         self.curr.as_ref().filter(|curr| curr.id == id).or_else(|| self.timeline.get(id))
     }
 
@@ -161,12 +162,14 @@ impl CfsRq {
     }
 
     /// Whether `id` has had no more service than it ought to; false if it is not queued.
-    pub fn entity_eligible(&self, id: TaskId) -> bool {
+    pub fn entity_eligible(&self, id: impl Into<EntityId>) -> bool {
+        let id = id.into();
         self.get(id).is_some_and(|entity| self.eligibility().of(entity.vruntime))
     }
 
     /// The lag of `id`, bounded, in virtual ns; `None` if it is not queued.
-    pub fn entity_lag(&self, id: TaskId) -> Option<i64> {
+    pub fn entity_lag(&self, id: impl Into<EntityId>) -> Option<i64> {
+        let id = id.into();
         self.get(id).map(|entity| self.bounded_lag(self.avg_vruntime(), entity))
     }
 
@@ -184,8 +187,9 @@ impl CfsRq {
         }
     }
 
-    /// The shortest slice in the queue, the running entity's included (`cfs_rq_min_slice`).
-    fn min_slice(&self) -> u64 {
+    /// The shortest slice in the queue, the running entity's included; `u64::MAX` if it is empty
+    /// (`cfs_rq_min_slice`).
+    pub fn min_slice(&self) -> u64 {
         let curr = self.curr.as_ref().map_or(u64::MAX, |curr| curr.slice);
         curr.min(self.timeline.min_slice())
     }
@@ -221,7 +225,8 @@ impl CfsRq {
     }
 
     /// Forgets how long the queued `id` ran at its last accounting.
-    pub fn clear_delta_exec(&mut self, id: TaskId) {
+    pub fn clear_delta_exec(&mut self, id: impl Into<EntityId>) {
+        let id = id.into();
         if let Some(entity) = self.get_mut(id) {
             entity.delta_exec = 0;
         }
@@ -281,7 +286,8 @@ impl CfsRq {
 
     /// Takes `id` off the queue, unless it has to stay for its lag.
     /// Source: fair.c:`dequeue_entity`.
-    pub fn dequeue(&mut self, id: TaskId, kind: DequeueKind) -> Dequeued {
+    pub fn dequeue(&mut self, id: impl Into<EntityId>, kind: DequeueKind) -> Dequeued {
+        let id = id.into();
         self.update_curr();
         let Some(entity) = self.get(id).copied() else {
             return Dequeued::Absent;
@@ -300,7 +306,8 @@ impl CfsRq {
 
     /// Completes the delayed dequeue of `id`, as when the task dies or changes its class;
     /// `None` if it is not delayed. Source: fair.c:`dequeue_entities` with `DEQUEUE_DELAYED`.
-    pub fn finish_delayed(&mut self, id: TaskId) -> Option<Entity> {
+    pub fn finish_delayed(&mut self, id: impl Into<EntityId>) -> Option<Entity> {
+        let id = id.into();
         self.update_curr();
         let entity = self.get(id).copied().filter(|entity| entity.sched_delayed)?;
         let mut entity = self.leave(entity, DequeueKind::Sleep)?;
@@ -337,7 +344,7 @@ impl CfsRq {
         Some(entity)
     }
 
-    fn get_mut(&mut self, id: TaskId) -> Option<&mut Entity> {
+    fn get_mut(&mut self, id: EntityId) -> Option<&mut Entity> {
         match &mut self.curr {
             Some(curr) if curr.id == id => self.curr.as_mut(),
             _ => self.timeline.get_mut(id),
@@ -345,7 +352,7 @@ impl CfsRq {
     }
 
     /// Out of the tree, or from the CPU.
-    fn take_out(&mut self, id: TaskId) -> Option<Entity> {
+    fn take_out(&mut self, id: EntityId) -> Option<Entity> {
         self.next = self.next.filter(|next| *next != id);
         if self.curr.as_ref().is_some_and(|curr| curr.id == id) {
             self.curr.take()
@@ -356,7 +363,8 @@ impl CfsRq {
 
     /// Wakes `id`, which sleeps but is still queued here; false if that is not so.
     /// Source: fair.c:`requeue_delayed_entity`.
-    pub fn requeue_delayed(&mut self, id: TaskId) -> bool {
+    pub fn requeue_delayed(&mut self, id: impl Into<EntityId>) -> bool {
+        let id = id.into();
         let from_7_2 = self.generation >= Generation::V7_2;
         if from_7_2 {
             self.update_curr();
@@ -379,7 +387,7 @@ impl CfsRq {
     }
 
     /// Gives the queued `id` the lag `vlag` and, if it `moves`, the place that goes with it.
-    fn replace_delayed(&mut self, id: TaskId, vlag: i64, moves: bool) {
+    fn replace_delayed(&mut self, id: EntityId, vlag: i64, moves: bool) {
         if let Some(entity) = self.get_mut(id) {
             entity.vlag = vlag;
         }
@@ -398,7 +406,7 @@ impl CfsRq {
 
     /// Which entity should run now; the running one counts. Delayed entities whose turn has
     /// come leave instead (see [`CfsRq::take_departed`]). Source: fair.c:`pick_task_fair`.
-    pub fn pick(&mut self) -> Option<TaskId> {
+    pub fn pick(&mut self) -> Option<EntityId> {
         loop {
             self.update_curr();
             let id = self.pick_eevdf(true)?;
@@ -408,7 +416,19 @@ impl CfsRq {
         }
     }
 
-    fn depart_if_delayed(&mut self, id: TaskId) -> bool {
+    /// The entity that should run now, delayed or not, without changing anything: for a walk down
+    /// nested queues, which comes back to the top after a delayed one has left.
+    /// Source: fair.c:`pick_next_entity`.
+    pub fn pick_entity(&self) -> Option<EntityId> {
+        self.pick_eevdf(true)
+    }
+
+    /// The delayed `id` leaves (see [`CfsRq::take_departed`]).
+    pub fn depart(&mut self, id: EntityId) {
+        self.depart_if_delayed(id);
+    }
+
+    fn depart_if_delayed(&mut self, id: EntityId) -> bool {
         if !self.get(id).is_some_and(|entity| entity.sched_delayed) {
             return false;
         }
@@ -419,7 +439,7 @@ impl CfsRq {
 
     /// The earliest eligible virtual deadline; `protect` = respect the running entity's slice
     /// protection. `None` only on an empty queue.
-    fn pick_eevdf(&self, protect: bool) -> Option<TaskId> {
+    fn pick_eevdf(&self, protect: bool) -> Option<EntityId> {
         if self.timeline.is_empty() {
             return self.curr.as_ref().map(|curr| curr.id);
         }
@@ -453,7 +473,8 @@ impl CfsRq {
     /// Puts the queued `id` on the CPU; `first` = because it was picked (false: it was running
     /// before a change of its attributes). False if it is not in the tree.
     /// Source: fair.c:`set_next_entity`.
-    pub fn set_next(&mut self, id: TaskId, first: bool) -> bool {
+    pub fn set_next(&mut self, id: impl Into<EntityId>, first: bool) -> bool {
+        let id = id.into();
         debug_assert!(self.curr.is_none(), "the CPU is taken");
         let Some(mut entity) = self.remove(id) else {
             return false;
@@ -468,6 +489,25 @@ impl CfsRq {
         }
         entity.exec_start = self.clock_task;
         self.curr = Some(entity);
+        true
+    }
+
+    /// [`set_next`](CfsRq::set_next) of a picked entity that takes a new weight at this moment, before
+    /// it is protected (`set_next_task_fair` of 7.3). False if it is not in the tree.
+    pub fn set_next_reweighted(&mut self, id: impl Into<EntityId>, load: LoadWeight) -> bool {
+        let id = id.into();
+        if !self.set_next(id, false) {
+            return false;
+        }
+        if self.curr.as_ref().is_some_and(|curr| curr.load != load) {
+            self.reweight(id, load);
+        }
+        if self.generation >= Generation::V7_2
+            && let Some(mut curr) = self.curr
+        {
+            curr.vprot = self.protected_until(&curr);
+            self.curr = Some(curr);
+        }
         true
     }
 
@@ -500,7 +540,7 @@ impl CfsRq {
 
     /// Picks and switches, as `__schedule` does; the running entity if it goes on keeps its
     /// slice protection as it is.
-    pub fn schedule(&mut self) -> Option<TaskId> {
+    pub fn schedule(&mut self) -> Option<EntityId> {
         let next = self.pick();
         if next != self.curr.as_ref().map(|curr| curr.id) {
             self.put_prev();

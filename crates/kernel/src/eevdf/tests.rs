@@ -1,23 +1,24 @@
 //! Edge cases of the runqueue, one behaviour each. Laws and vectors: tests/eevdf.rs.
 
 use super::*;
+use crate::units::TaskId;
 use crate::weight::LoadWeight;
 
 const REVS: [KernelRev; 3] = [KernelRev::V6_8, KernelRev::V6_12, KernelRev::V7_2];
 const MS: u64 = 1_000_000;
-const A: TaskId = TaskId(0);
-const B: TaskId = TaskId(1);
-const C: TaskId = TaskId(2);
+const A: EntityId = EntityId::of_task(TaskId(0));
+const B: EntityId = EntityId::of_task(TaskId(1));
+const C: EntityId = EntityId::of_task(TaskId(2));
 
 fn runqueue(rev: KernelRev) -> CfsRq {
     CfsRq::new(rev, Features::of(rev), Tunables::of(rev, 8, 1000))
 }
 
-fn task(id: TaskId, nice: i32) -> Entity {
+fn task(id: EntityId, nice: i32) -> Entity {
     Entity::new(id, LoadWeight::of_nice(nice))
 }
 
-fn short(id: TaskId) -> Entity {
+fn short(id: EntityId) -> Entity {
     let mut entity = task(id, 0);
     entity.request_slice(Some(100_000));
     entity

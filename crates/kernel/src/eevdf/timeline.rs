@@ -13,8 +13,7 @@
 
 use alloc::vec::Vec;
 
-use super::Entity;
-use crate::units::TaskId;
+use super::{Entity, EntityId};
 
 const NIL: u32 = u32::MAX;
 
@@ -37,7 +36,7 @@ struct Node {
 pub(super) struct Timeline {
     nodes: Vec<Node>,
     free: Vec<u32>,
-    index: Vec<(TaskId, u32)>,
+    index: Vec<(EntityId, u32)>,
     root: u32,
     next_seq: u64,
 }
@@ -71,12 +70,12 @@ impl Timeline {
         self.root == NIL
     }
 
-    pub(super) fn get(&self, id: TaskId) -> Option<&Entity> {
+    pub(super) fn get(&self, id: EntityId) -> Option<&Entity> {
         self.slot(id).map(|(_, n)| &self.nodes[n as usize].entity)
     }
 
     /// For fields that neither order nor aggregate anything.
-    pub(super) fn get_mut(&mut self, id: TaskId) -> Option<&mut Entity> {
+    pub(super) fn get_mut(&mut self, id: EntityId) -> Option<&mut Entity> {
         let (_, n) = self.slot(id)?;
         Some(&mut self.nodes[n as usize].entity)
     }
@@ -100,12 +99,33 @@ impl Timeline {
         self.root = self.insert_under(self.root, n);
     }
 
-    pub(super) fn remove(&mut self, id: TaskId) -> Option<Entity> {
+    pub(super) fn remove(&mut self, id: EntityId) -> Option<Entity> {
         let (at, n) = self.slot(id)?;
         self.index.remove(at);
         self.root = self.remove_under(self.root, n);
         self.free.push(n);
         Some(self.nodes[n as usize].entity)
+    }
+
+    /// A new slice for `id` where it stands: nothing moves (`min_vruntime_cb_propagate`).
+    pub(super) fn set_slice(&mut self, id: EntityId, slice: u64) {
+        let Some((_, n)) = self.slot(id) else { return };
+        if self.nodes[n as usize].entity.slice != slice {
+            self.nodes[n as usize].entity.slice = slice;
+            self.refresh_path(self.root, n);
+        }
+    }
+
+    fn refresh_path(&mut self, t: u32, n: u32) {
+        if t == NIL {
+            return;
+        }
+        if t != n {
+            let node = &self.nodes[t as usize];
+            let next = if self.less(n, t) { node.left } else { node.right };
+            self.refresh_path(next, n);
+        }
+        self.refresh(t);
     }
 
     /// The shortest slice of the queued entities; `u64::MAX` if there is none.
@@ -145,7 +165,7 @@ impl Timeline {
         None
     }
 
-    fn slot(&self, id: TaskId) -> Option<(usize, u32)> {
+    fn slot(&self, id: EntityId) -> Option<(usize, u32)> {
         let at = self.index.binary_search_by_key(&id, |&(id, _)| id).ok()?;
         Some((at, self.index[at].1))
     }
@@ -276,6 +296,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::TaskId;
     use crate::weight::LoadWeight;
 
     fn entity(id: u32, deadline: u64, vruntime: u64, slice: u64) -> Entity {
@@ -292,8 +313,8 @@ mod tests {
         for step in 0..20_000u64 {
             let random = spread(step);
             let id = (random % 300) as u32;
-            if let Some(at) = list.iter().position(|e| e.id.0 == id) {
-                assert_eq!(tree.remove(TaskId(id)), Some(list.remove(at)));
+            if let Some(at) = list.iter().position(|e| e.id == TaskId(id)) {
+                assert_eq!(tree.remove(TaskId(id).into()), Some(list.remove(at)));
             } else {
                 let deadline = ((random >> 20) % 100).wrapping_sub(50);
                 let new = entity(id, deadline, (random >> 30) % 1000, 1 + (random >> 40) % 50);
@@ -322,10 +343,10 @@ mod tests {
         }
         let order: Vec<u32> = core::iter::from_fn(|| {
             let id = tree.first()?.id;
-            tree.remove(id).map(|e| e.id.0)
+            tree.remove(id)?.id.as_task().map(|t| t.0)
         })
         .collect();
         assert_eq!(order, [5, 3, 9, 1]);
-        assert_eq!(tree.remove(TaskId(5)), None);
+        assert_eq!(tree.remove(TaskId(5).into()), None);
     }
 }

@@ -38,7 +38,7 @@ pub(super) enum Key {
 }
 
 /// Keys that are recognised by their whole name; the second column: may a phase have it?
-pub(super) const PROPERTIES: [(&str, bool); 16] = [
+pub(super) const PROPERTIES: [(&str, bool); 17] = [
     ("cpus", true),
     ("delay", false),
     ("dl-deadline", true),
@@ -53,6 +53,7 @@ pub(super) const PROPERTIES: [(&str, bool); 16] = [
     ("policy", true),
     ("priority", true),
     ("sched_qos", true),
+    ("taskgroup", true),
     ("util_max", true),
     ("util_min", true),
 ];
@@ -62,7 +63,7 @@ pub(super) const EVENTS: &str = "run, runtime, sleep, timer, mem, iorun, yield, 
      wait, signal, broad, sync, suspend, resume, barrier, sem_wait, sem_post";
 
 /// Properties of rt-app that have no counterpart here.
-const OTHER_PROPERTIES: [&str; 5] = ["deadline", "period", "lock_order", "resources", "taskgroup"];
+const OTHER_PROPERTIES: [&str; 4] = ["deadline", "period", "lock_order", "resources"];
 
 /// Events by prefix. A longer prefix stands before one that it begins with.
 const PREFIXES: [(&str, Kind); 19] = [
@@ -136,7 +137,7 @@ mod tests {
             ("sem_wait3", Key::Event(Kind::SemWait)),
             ("membind_nodes", Key::Property("membind_nodes")),
             ("memory", Key::Event(Kind::Mem)),
-            ("taskgroup", Key::Unsupported("taskgroup")),
+            ("taskgroup", Key::Property("taskgroup")),
             ("Run", Key::Unknown),
             ("", Key::Unknown),
         ] {

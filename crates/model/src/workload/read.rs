@@ -2,6 +2,7 @@
 
 use super::actions::{Parsed, Shared, TaskNames};
 use super::events::{self, Key};
+use super::group::{self, MAX_GROUPS};
 use super::json::{MAX_US, Reader};
 use super::objects::{Objects, not_held};
 use super::policy::{Kind as PolicyKind, Said};
@@ -58,6 +59,10 @@ impl Workload {
         let tree = reader.tree()?;
         let mut parts = Parts::default();
         reader.root(&tree, &mut parts)?;
+        let groups = group::complete(parts.groups, parts.tasks.iter().chain(&parts.forked))
+            .map_err(|n| {
+                reader.error(&tree, format!("{n} task groups, wanted at most {MAX_GROUPS}"))
+            })?;
         Ok(Workload {
             name: printable(name),
             about: about_in(text),
@@ -65,6 +70,7 @@ impl Workload {
             tasks: parts.tasks,
             forked: parts.forked,
             objects: parts.objects,
+            groups,
             duration: parts.duration,
             calibration: parts.calibration,
             without_effect: parts.without_effect,
@@ -104,6 +110,7 @@ struct Parts {
     duration: Option<Span>,
     calibration: Option<CpuId>,
     without_effect: Vec<String>,
+    groups: group::Groups,
     events: usize,
     /// `default_policy`.
     policy: PolicyKind,
@@ -134,8 +141,11 @@ impl<'a> Reader<'a> {
                 "resources" => parts
                     .without_effect
                     .push("`resources`: rt-app creates resources as tasks name them".into()),
+                "taskgroups" => {
+                    parts.groups = self.taskgroups(self.object(&prop.value, "`taskgroups`")?)?;
+                }
                 other => {
-                    let known = ["global", "resources", "tasks"];
+                    let known = ["global", "resources", "taskgroups", "tasks"];
                     return Err(self.unknown(prop, "", other, &known));
                 }
             }
@@ -438,6 +448,7 @@ impl<'a> Reader<'a> {
                 *slot = Some(Util(u64::try_from(n).unwrap_or(reset)));
                 body.clamp_at = Some(prop.value.range());
             }
+            "taskgroup" => body.attr.taskgroup = Some(self.in_taskgroup(prop, what)?),
             "sched_qos" => body.attr.qos = self.sched_qos(prop, what)?,
             // `instance`, `delay` and `phases` are read where the task is.
             _ => {}

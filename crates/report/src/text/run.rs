@@ -41,6 +41,7 @@ pub fn run(result: &RunResult, timeline: &Timeline, style: &Style) -> String {
             moved(&mut page, task);
             spent(&mut page, result, task);
             other_tasks(&mut page, result, &names);
+            latency(&mut page, result);
             plots(&mut page, task, timeline);
         }
     }
@@ -215,6 +216,33 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
     }
     page.table(2, &table);
     more(page, r.tasks.len() - 1, SHORT_LIST, "tasks");
+    page.blank();
+}
+
+/// How long activations took, where there are several kinds of tasks.
+fn latency(page: &mut Page<'_>, r: &RunResult) {
+    /// With one or two kinds of tasks, the figures above say it.
+    const KINDS: usize = 3;
+    if r.latency.len() < KINDS {
+        return;
+    }
+    let title = Line::new().ink(Ink::Title, "From wakeup to sleep");
+    page.line(title.ink(Ink::Dim, " (ms, running and waiting for a CPU)"));
+    let mut table = Table::new(["tasks", "times", "p50", "p90", "p99", "p99.9", "max"]);
+    for l in r.latency.iter().take(LIST) {
+        let ms = |ms: f64| format!("{ms:.2}");
+        table.row([
+            l.tasks.clone(),
+            l.activations.to_string(),
+            ms(l.p50_ms),
+            ms(l.p90_ms),
+            ms(l.p99_ms),
+            ms(l.p99_9_ms),
+            ms(l.max_ms),
+        ]);
+    }
+    page.table(2, &table);
+    more(page, r.latency.len(), LIST, "kinds of tasks");
     page.blank();
 }
 

@@ -248,6 +248,15 @@ impl Machine {
                 lost: self.lost.iter().map(|&(state, ms)| Lost { state, ms }).collect(),
             }],
             cpus,
+            latency: vec![Latency {
+                tasks: "rampup".into(),
+                activations: 101,
+                p50_ms: 0.1234,
+                p90_ms: 0.2,
+                p99_ms: 0.3,
+                p99_9_ms: 1234.5678,
+                max_ms: 1234.5678,
+            }],
             energy_mj: self.energy + 91.7,
             notes: vec![],
         }
@@ -371,6 +380,7 @@ pub(crate) fn workload() -> Workload {
         uclamp_min: Some(Util(300)),
         uclamp_max: Some(Util(800)),
         qos: vec![SchedQosHint { kind: SchedQosType::RampupMultiplier, value: 3, cookie: 0 }],
+        taskgroup: None,
     };
     let frame = Phase {
         name: "frame".into(),
@@ -404,6 +414,7 @@ pub(crate) fn workload() -> Workload {
         objects: Objects::default(),
         duration: Some(Span::from_ms(3000)),
         calibration: Some(CpuId(4)),
+        groups: Vec::new(),
         without_effect: vec!["global.logdir: nothing is logged".into()],
         start_at: StartAt::Creation,
     }

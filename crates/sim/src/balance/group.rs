@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! overloaded    more tasks than CPUs, and util or runnable above what they have
+//! imbalanced    affinity has kept tasks there that should have left
+//! smt balance   a core of which several threads are busy, seen from an idle CPU
 //! misfit        a task that needs a bigger CPU (or a CPU that other classes use)
 //! fully busy    no capacity left           has spare    capacity left
 //! ```
@@ -11,7 +13,8 @@
 use super::{Env, Migrate, When};
 use crate::cpuset::CpuSet;
 use crate::machine::Machine;
-use crate::placement::fork::{GroupLoad, GroupType, classify};
+use crate::placement::fork::{GroupLoad, GroupType, adjust_numa_imbalance, classify};
+use crate::placement::idle_sibling::is_core_idle;
 use crate::topology::{SchedDomain, SchedGroup, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::fits::capacity_greater;
@@ -21,6 +24,7 @@ use risetime_kernel::units::{Capacity, CpuId};
 pub(super) struct Group {
     pub(super) cpus: CpuSet,
     pub(super) weight: usize,
+    pub(super) cores: usize,
     /// Flags of the domain that it is.
     pub(super) flags: u32,
     pub(super) two_on_a_cpu: bool,
@@ -32,7 +36,10 @@ pub(super) struct Group {
     pub(super) running: usize,
     pub(super) fair_queued: usize,
     pub(super) idle_cpus: usize,
+    /// The biggest misfit task's, if this CPU can help.
     pub(super) misfit_load: u64,
+    /// There is one at all.
+    pub(super) misfit_anywhere: bool,
     pub(super) avg_load: u64,
     pub(super) max_capacity: u64,
     pub(super) min_capacity: u64,
@@ -47,20 +54,20 @@ pub(super) fn reduced_capacity(m: &Machine, cpu: CpuId, imbalance_pct: u64) -> b
 /// What load balancing counts of the fair class: until 6.13 also tasks whose dequeue is delayed
 /// (`h_nr_running`, then `h_nr_runnable`).
 pub(super) fn fair_queued(m: &Machine, cpu: CpuId) -> usize {
-    let cfs = &m.cpu(cpu).cfs;
-    if m.rev >= KernelRev::new(6, 14) { cfs.nr_runnable() } else { cfs.nr_queued() }
+    let c = m.cpu(cpu);
+    if m.rev >= KernelRev::new(6, 14) { c.h_nr_runnable() } else { c.h_nr_queued() }
 }
 
-/// `sibling_imbalance`: how many more tasks the busiest group has, per CPU.
+/// `sibling_imbalance`: how many more tasks the busiest group has, per core.
 pub(super) fn sibling_imbalance(idle: When, busiest: &Group, local: &Group) -> usize {
     if idle == When::Busy || busiest.running == 0 {
         return 0;
     }
-    if busiest.weight == local.weight {
+    if busiest.cores == local.cores {
         return busiest.running.saturating_sub(local.running);
     }
-    let cores = local.weight + busiest.weight;
-    let excess = (local.weight * busiest.running).saturating_sub(busiest.weight * local.running);
+    let cores = local.cores + busiest.cores;
+    let excess = (local.cores * busiest.running).saturating_sub(busiest.cores * local.running);
     let imbalance = (2 * excess + cores) / cores;
     if imbalance <= 1 && local.running == 0 && busiest.running > 1 { 2 } else { imbalance }
 }
@@ -77,6 +84,8 @@ pub(super) fn group_stats(
     let mut g = Group {
         cpus,
         weight: group.weight as usize,
+        cores: group.cores as usize,
+        misfit_anywhere: false,
         flags: group.flags,
         two_on_a_cpu: false,
         overutilized: false,
@@ -92,6 +101,15 @@ pub(super) fn group_stats(
         max_capacity: 0,
         min_capacity: u64::MAX,
     };
+    for cpu in group.span.iter() {
+        let capacity = m.capacity_of(cpu).0;
+        g.capacity += capacity;
+        g.max_capacity = g.max_capacity.max(capacity);
+        g.min_capacity = g.min_capacity.min(capacity);
+    }
+    // Until 7.2 a misfit task counts also where it cannot be helped.
+    let helps = m.rev < KernelRev::V7_3
+        || capacity_greater(m.capacity_of(env.dst), Capacity(g.max_capacity));
     let mut runnable = 0;
     for cpu in cpus.iter() {
         let c = m.cpu(cpu);
@@ -110,20 +128,18 @@ pub(super) fn group_stats(
             continue;
         }
         if domain.has(sd::ASYM_CPUCAPACITY) {
-            g.misfit_load = g.misfit_load.max(c.misfit_task_load);
+            g.misfit_anywhere |= c.misfit_task_load != 0;
+            if helps {
+                g.misfit_load = g.misfit_load.max(c.misfit_task_load);
+            }
         } else if env.idle != When::Busy
-            && c.cfs.nr_runnable() == 1
+            && c.h_nr_runnable() == 1
             && reduced_capacity(m, cpu, domain.imbalance_pct)
         {
             g.misfit_load = g.misfit_load.max(c.cfs_avg.avg.load_avg);
         }
     }
-    for cpu in group.span.iter() {
-        let capacity = m.capacity_of(cpu).0;
-        g.capacity += capacity;
-        g.max_capacity = g.max_capacity.max(capacity);
-        g.min_capacity = g.min_capacity.min(capacity);
-    }
+    let shared = group.flags & sd::SHARE_CPUCAPACITY != 0;
     let load = GroupLoad {
         capacity: g.capacity,
         util: g.util,
@@ -131,7 +147,15 @@ pub(super) fn group_stats(
         running: g.running,
         weight: g.weight,
     };
-    g.kind = classify(&load, domain.imbalance_pct, g.misfit_load != 0);
+    let strain = if m.root.group_imbalance[group.id] {
+        Some(GroupType::Imbalanced)
+    } else if !local && env.idle != When::Busy && shared && g.fair_queued > 1 {
+        // `smt_balance`
+        Some(GroupType::SmtBalance)
+    } else {
+        (g.misfit_load != 0).then_some(GroupType::Misfit)
+    };
+    g.kind = classify(&load, domain.imbalance_pct, strain);
     if g.kind == GroupType::Overloaded {
         g.avg_load = g.load * 1024 / g.capacity.max(1);
     }
@@ -141,9 +165,13 @@ pub(super) fn group_stats(
 /// Whether `g` may be chosen as the busiest group at all (`update_sd_pick_busiest`, first part).
 pub(super) fn pickable(m: &Machine, dst: CpuId, asym: bool, local: &Group, g: &Group) -> bool {
     let here = m.capacity_of(dst);
+    // A busy sibling takes away what a bigger core would give.
+    let core_idle = m.rev < KernelRev::V7_2 || is_core_idle(m, dst);
     let misfit_elsewhere = asym
         && g.kind == GroupType::Misfit
-        && (!capacity_greater(here, Capacity(g.max_capacity)) || local.kind != GroupType::HasSpare);
+        && (!core_idle
+            || !capacity_greater(here, Capacity(g.max_capacity))
+            || local.kind != GroupType::HasSpare);
     let too_big =
         asym && g.kind <= GroupType::FullyBusy && capacity_greater(Capacity(g.min_capacity), here);
     g.fair_queued > 0 && !misfit_elsewhere && !too_big
@@ -157,12 +185,33 @@ pub(super) fn busier(g: &Group, busiest: &Group) -> bool {
     match g.kind {
         GroupType::Overloaded => g.avg_load > busiest.avg_load,
         GroupType::Misfit => g.misfit_load > busiest.misfit_load,
-        GroupType::FullyBusy => g.avg_load >= busiest.avg_load,
-        GroupType::HasSpare => {
-            g.idle_cpus < busiest.idle_cpus
-                || (g.idle_cpus == busiest.idle_cpus && g.running > busiest.running)
+        // The first one is as good as any.
+        GroupType::Imbalanced => false,
+        GroupType::SmtBalance if g.idle_cpus != 0 || busiest.idle_cpus != 0 => {
+            has_less_spare(g, busiest)
         }
+        GroupType::SmtBalance | GroupType::FullyBusy => {
+            g.avg_load > busiest.avg_load || (g.avg_load == busiest.avg_load && !is_core(busiest))
+        }
+        // No task should leave a core of its own, whose threads would then both be idle.
+        GroupType::HasSpare if smt_vs_nonsmt_groups(g, busiest) => !is_core(g) || g.fair_queued > 1,
+        GroupType::HasSpare => has_less_spare(g, busiest),
     }
+}
+
+fn has_less_spare(g: &Group, busiest: &Group) -> bool {
+    g.idle_cpus < busiest.idle_cpus
+        || (g.idle_cpus == busiest.idle_cpus && g.running > busiest.running)
+}
+
+/// The group is one core of several threads.
+fn is_core(g: &Group) -> bool {
+    g.flags & sd::SHARE_CPUCAPACITY != 0
+}
+
+/// One group is a core of several threads, the other is not.
+pub(super) fn smt_vs_nonsmt_groups(a: &Group, b: &Group) -> bool {
+    is_core(a) != is_core(b)
 }
 
 /// `calculate_imbalance`: what to move, and how much of it.
@@ -170,12 +219,15 @@ pub(super) fn imbalance(
     local: &Group,
     busiest: &Group,
     idle: When,
-    share_llc: bool,
+    domain: &SchedDomain,
     prefer_sibling: bool,
     domain_avg: u64,
 ) -> (Migrate, u64) {
+    if matches!(busiest.kind, GroupType::SmtBalance | GroupType::Imbalanced) {
+        return (Migrate::Task, 1);
+    }
     if local.kind == GroupType::HasSpare {
-        if busiest.kind > GroupType::FullyBusy && !share_llc {
+        if busiest.kind > GroupType::FullyBusy && !domain.has(sd::SHARE_LLC) {
             let room = local.capacity.saturating_sub(local.util);
             return if idle != When::Busy && room == 0 {
                 (Migrate::Task, 1)
@@ -188,7 +240,12 @@ pub(super) fn imbalance(
         } else {
             local.idle_cpus.saturating_sub(busiest.idle_cpus)
         };
-        return (Migrate::Task, tasks as u64 / 2);
+        let mut tasks = tasks as u64;
+        if domain.has(sd::NUMA) {
+            let running = local.running as u64 + 1;
+            tasks = adjust_numa_imbalance(tasks, running, u64::from(domain.imb_numa_nr));
+        }
+        return (Migrate::Task, tasks / 2);
     }
     let local_avg = local.load * 1024 / local.capacity.max(1);
     if local.kind < GroupType::Overloaded

@@ -10,6 +10,7 @@
 //! can, the biggest first. Source: kernel/sched/fair.c.
 
 use super::Placed;
+use crate::cpuset::CpuSet;
 use crate::machine::{FreqDomain, Machine};
 use risetime_kernel::cpu_util::TaskUtil;
 use risetime_kernel::energy_model::{EmPerfDomain, em_cpu_energy};
@@ -42,8 +43,16 @@ struct Candidates {
     most_spare: Option<(CpuId, u64, i32)>,
 }
 
-pub(super) fn find_energy_efficient_cpu(m: &Machine, task: TaskId) -> Placed {
+pub(super) fn find_energy_efficient_cpu(m: &Machine, task: TaskId, this: CpuId) -> Option<Placed> {
     let prev = m.task(task).cpu;
+    // The lowest domain from the waker's asymmetric one on that holds the previous CPU.
+    let c = m.cpu(this);
+    let domains = c.place.asym.map_or(&[][..], |level| &c.sched_domains[level..]);
+    let span = &domains.iter().find(|d| d.span.contains(prev))?.span;
+    Some(cheapest(m, task, prev, span))
+}
+
+fn cheapest(m: &Machine, task: TaskId, prev: CpuId, span: &CpuSet) -> Placed {
     let stay = Placed { cpu: prev, why: Why::PrevCpu };
     if m.task_util_est(task) == Util(0) && m.task(task).clamps().min == Util(0) {
         return stay;
@@ -51,8 +60,9 @@ pub(super) fn find_energy_efficient_cpu(m: &Machine, task: TaskId) -> Placed {
     let p = m.task_util(task);
     let (mut best, mut best_delta) = (None::<Best>, u64::MAX);
     let (mut prev_delta, mut prev_fits, mut prev_capacity) = (u64::MAX, -1, Capacity(0));
-    for domain in &m.domains {
-        let found = candidates(m, task, &p, domain, prev);
+    // The list of performance domains begins with the one found last (`build_perf_domains`).
+    for domain in m.domains.iter().rev() {
+        let found = candidates(m, task, &p, domain, prev, span);
         if found.prev.is_none() && found.most_spare.is_none() {
             continue;
         }
@@ -99,11 +109,14 @@ fn candidates(
     p: &TaskUtil,
     domain: &FreqDomain,
     prev: CpuId,
+    span: &CpuSet,
 ) -> Candidates {
     let t = m.task(task);
     let (mut util_min, mut util_max) = (t.clamps().min, t.clamps().max);
     let mut found = Candidates { prev: None, most_spare: None };
-    for &cpu in domain.cpus.iter().filter(|c| t.allowed.contains(**c) && !m.too_small(task, **c)) {
+    let usable =
+        |c: &&CpuId| span.contains(**c) && t.allowed.contains(**c) && !m.too_small(task, **c);
+    for &cpu in domain.cpus.iter().filter(usable) {
         let c = m.cpu(cpu);
         let util = m.cpu_util(cpu, Some(p), Some(cpu), false);
         if !c.uclamp.uclamp_rq_is_idle() {

@@ -27,12 +27,17 @@ pub(crate) enum GroupType {
     FullyBusy,
     /// No CPU of it fits the task, or one has a task that does not fit.
     Misfit,
+    /// Several threads of a core are busy.
+    SmtBalance,
+    /// Affinity has kept tasks there.
+    Imbalanced,
     /// More than full.
     Overloaded,
 }
 
 struct Stats {
     kind: GroupType,
+    running: usize,
     idle_cpus: usize,
     util: u64,
     avg_load: u64,
@@ -43,7 +48,9 @@ pub(super) fn idlest_cpu(m: &Machine, task: TaskId) -> Placed {
     let mut cpu = m.task(task).cpu;
     let mut below = u32::MAX;
     loop {
-        let level = m.cpu(cpu).sched_domains.iter().rev().find(|d| d.weight < below);
+        // Nodes too far apart do not share their forks.
+        let levels = m.cpu(cpu).sched_domains.iter().take_while(|d| d.has(sd::BALANCE_FORK));
+        let level = levels.filter(|d| d.weight < below).last();
         let Some(domain) = level else { break };
         below = domain.weight;
         if let Some(group) = idlest_group(m, task, domain) {
@@ -73,15 +80,33 @@ fn idlest_group(m: &Machine, task: TaskId, domain: &SchedDomain) -> Option<CpuSe
         std::cmp::Ordering::Less => false,
         std::cmp::Ordering::Greater => true,
         std::cmp::Ordering::Equal => match local.kind {
-            GroupType::HasSpare => local.idle_cpus < best.idle_cpus,
+            GroupType::HasSpare => {
+                let w = domain.local().span.and(allowed).len() as u64;
+                let differ = local.idle_cpus.abs_diff(best.idle_cpus) as u64;
+                let few = u64::from(domain.imb_numa_nr).min(w);
+                let stays = domain.has(sd::NUMA)
+                    && adjust_numa_imbalance(differ, local.running as u64 + 1, few) == 0;
+                !stays && local.idle_cpus < best.idle_cpus
+            }
+            GroupType::SmtBalance | GroupType::Imbalanced => false,
             GroupType::Misfit => local.max_capacity < best.max_capacity,
             GroupType::FullyBusy | GroupType::Overloaded => {
-                best.avg_load < local.avg_load + imbalance
+                let near = domain.has(sd::NUMA) && best.avg_load + imbalance >= local.avg_load;
+                !near
+                    && best.avg_load < local.avg_load + imbalance
                     && 100 * local.avg_load > pct * best.avg_load
             }
         },
     };
     push.then_some(group)
+}
+
+/// `adjust_numa_imbalance`: a node that runs few tasks may differ by two from another, so that tasks
+/// that talk stay together.
+pub(crate) fn adjust_numa_imbalance(imbalance: u64, running: u64, imb_numa_nr: u64) -> u64 {
+    const NUMA_IMBALANCE_MIN: u64 = 2;
+    let allowed = running <= imb_numa_nr && imbalance <= NUMA_IMBALANCE_MIN;
+    if allowed { 0 } else { imbalance }
 }
 
 /// `update_pick_idlest`: is `s` idler than the best so far?
@@ -93,6 +118,7 @@ fn idler(s: &Stats, best: &Stats) -> bool {
         GroupType::HasSpare => {
             s.idle_cpus > best.idle_cpus || (s.idle_cpus == best.idle_cpus && s.util < best.util)
         }
+        GroupType::SmtBalance | GroupType::Imbalanced => false,
         GroupType::Misfit => s.max_capacity > best.max_capacity,
         GroupType::FullyBusy | GroupType::Overloaded => s.avg_load < best.avg_load,
     }
@@ -117,10 +143,17 @@ fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &SchedGroup) ->
     let kind = classify(
         &GroupLoad { capacity, util, runnable, running, weight: group.weight as usize },
         domain.imbalance_pct,
-        !fits,
+        (!fits).then_some(GroupType::Misfit),
     );
     let avg_load = if kind >= GroupType::FullyBusy { load * 1024 / capacity.max(1) } else { 0 };
-    Stats { kind, idle_cpus, util, avg_load, max_capacity: capacities().max().unwrap_or(0) }
+    Stats {
+        kind,
+        running,
+        idle_cpus,
+        util,
+        avg_load,
+        max_capacity: capacities().max().unwrap_or(0),
+    }
 }
 
 /// Whether a parent that is no task of this machine runs on `cpu` while it creates `task`.
@@ -137,14 +170,14 @@ pub(crate) struct GroupLoad {
     pub(crate) weight: usize,
 }
 
-/// `group_classify`: the first that holds of overloaded, misfit, has spare, fully busy.
-pub(crate) fn classify(g: &GroupLoad, imbalance_pct: u64, misfit: bool) -> GroupType {
+/// `group_classify`: the first that holds of overloaded, what else strains it, has spare, fully busy.
+pub(crate) fn classify(g: &GroupLoad, imbalance_pct: u64, strain: Option<GroupType>) -> GroupType {
     let full_util = g.capacity * 100 < g.util * imbalance_pct;
     let full_runnable = g.capacity * imbalance_pct < g.runnable * 100;
     if g.running > g.weight && (full_util || full_runnable) {
         GroupType::Overloaded
-    } else if misfit {
-        GroupType::Misfit
+    } else if let Some(strain) = strain {
+        strain
     } else if g.running < g.weight || (!full_runnable && g.capacity * 100 > g.util * imbalance_pct)
     {
         GroupType::HasSpare

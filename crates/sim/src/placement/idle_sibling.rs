@@ -1,75 +1,270 @@
-//! An idle CPU near the one the task wakes on (`select_idle_sibling`).
+//! An idle CPU near a target (`select_idle_sibling`).
 //!
-//! In this order, each only if the task fits there: the target itself, the CPU it used before
-//! if that shares the cache; then on machines of unequal capacity the first idle CPU of the
-//! whole asymmetric domain that fits, else the best-fitting idle one; on others the first idle
-//! CPU of the cache after the target; else the target.
+//! ```text
+//! the target · the previous CPU · the one used before that      idle, sharing the cache, big enough
+//! unequal capacities     select_idle_capacity   first idle CPU that fits (on a core without work),
+//!                                               else the one that misses least
+//! no idle core known     select_idle_smt        a sibling thread of the previous CPU
+//! select_idle_cpu        in the L2 of the target first, then in its cache, each from the target on:
+//!    an idle core known     select_idle_core    all of whose threads are idle
+//!    else                                       the first idle CPU among nr_idle_scan (SIS_UTIL)
+//! else the target
+//! ```
 //!
-//! Leaves out: SMT, the search limit SIS_UTIL, clusters below the cache.
+//! "Idle" is also a CPU that only SCHED_IDLE tasks use. Every search begins at the target and wraps.
 //! Source: kernel/sched/fair.c.
 
-use super::Placed;
+use crate::cpuset::CpuSet;
+use crate::engine::Engine;
 use crate::machine::Machine;
-use crate::topology::sd;
+use crate::topology::{SchedDomain, SdShared, sd};
+use risetime_kernel::KernelRev;
 use risetime_kernel::fits::Fit;
-use risetime_kernel::units::{Capacity, CpuId, TaskId};
-use risetime_trace::Why;
+use risetime_kernel::units::{CpuId, TaskId};
 
-pub(super) fn select_idle_sibling(m: &Machine, task: TaskId) -> Placed {
-    let target = m.task(task).cpu;
-    let allowed = &m.task(task).allowed;
-    let good = |cpu: CpuId| allowed.contains(cpu) && m.idle_cpu(cpu) && asym_fits(m, task, cpu);
+pub(super) fn select_idle_sibling(m: &Machine, task: TaskId, prev: CpuId, target: CpuId) -> CpuId {
+    let t = m.task(task);
+    let good = |cpu: CpuId| choose_idle_cpu(m, cpu, task) && asym_fits_cpu(m, task, cpu);
     if good(target) {
-        return Placed { cpu: target, why: Why::PrevCpu };
+        return target;
     }
-    let recent = m.task(task).recent_used_cpu;
-    if recent != target && shares_cache(m, recent, target) && good(recent) {
-        return Placed { cpu: recent, why: Why::IdleSibling };
+    let mut prev_aff = None;
+    if prev != target && m.cpus_share_cache(prev, target) && good(prev) {
+        if !m.root.cluster || cpus_share_resources(m, prev, target) {
+            return prev;
+        }
+        prev_aff = Some(prev);
     }
-    let idle = if m.root.asym_cpucap {
-        select_idle_capacity(m, task, target)
+    let mut recent = Some(t.recent_used_cpu.replace(prev));
+    if let Some(cpu) = recent
+        && cpu != prev
+        && cpu != target
+        && m.cpus_share_cache(cpu, target)
+        && t.allowed.contains(cpu)
+        && good(cpu)
+    {
+        if !m.root.cluster || cpus_share_resources(m, cpu, target) {
+            return cpu;
+        }
     } else {
-        select_idle_cpu(m, task, target)
-    };
-    match idle {
-        Some(cpu) => Placed { cpu, why: Why::IdleSibling },
-        None => Placed { cpu: target, why: Why::PrevCpu },
+        recent = None;
+    }
+    let c = m.cpu(target);
+    if m.root.asym_cpucap
+        && let Some(level) = c.place.asym
+    {
+        return select_idle_capacity(m, task, &c.sched_domains[level], target).unwrap_or(target);
+    }
+    let Some(llc) = c.place.llc.map(|l| &c.sched_domains[l]) else { return target };
+    let mut has_idle_core = false;
+    if m.root.smt {
+        has_idle_core = test_idle_cores(m, target);
+        if !has_idle_core
+            && m.cpus_share_cache(prev, target)
+            && let Some(cpu) = select_idle_smt(m, task, llc, prev)
+        {
+            return cpu;
+        }
+    }
+    let found = select_idle_cpu(m, task, llc, has_idle_core, target);
+    found.or(prev_aff).or(recent).unwrap_or(target)
+}
+
+/// `choose_idle_cpu`: nothing runs there, or nothing that this task would not preempt.
+fn choose_idle_cpu(m: &Machine, cpu: CpuId, task: TaskId) -> bool {
+    m.idle_cpu(cpu) || m.sched_idle_cpu(cpu, task)
+}
+
+/// `cpus_share_resources`: the L2, where some share one.
+fn cpus_share_resources(m: &Machine, a: CpuId, b: CpuId) -> bool {
+    m.cpu(a).place.share_id == m.cpu(b).place.share_id
+}
+
+/// `asym_fits_cpu`: on machines of unequal capacity the task must fit, on a core without other work.
+fn asym_fits_cpu(m: &Machine, task: TaskId, cpu: CpuId) -> bool {
+    // Until 7.1 the core did not count.
+    let core = m.rev < KernelRev::V7_2 || is_core_idle(m, cpu);
+    !m.root.asym_cpucap || (core && m.task_fits(task, cpu) == Fit::Fits)
+}
+
+/// `is_core_idle`: the other threads of the core are idle.
+pub(crate) fn is_core_idle(m: &Machine, cpu: CpuId) -> bool {
+    m.cpu(cpu).place.smt.iter().all(|t| *t == cpu || m.idle_cpu(*t))
+}
+
+fn balance_shared(m: &Machine, cpu: CpuId) -> Option<&SdShared> {
+    m.cpu(cpu).place.balance_shared.map(|i| &m.root.shared[i])
+}
+
+fn test_idle_cores(m: &Machine, cpu: CpuId) -> bool {
+    balance_shared(m, cpu).is_some_and(|s| s.has_idle_cores.get())
+}
+
+fn set_idle_cores(m: &Machine, cpu: CpuId, there: bool) {
+    if let Some(shared) = balance_shared(m, cpu) {
+        shared.has_idle_cores.set(there);
     }
 }
 
-/// `asym_fits_cpu`: only machines of unequal capacity ask.
-fn asym_fits(m: &Machine, task: TaskId, cpu: CpuId) -> bool {
-    !m.root.asym_cpucap || m.task_fits(task, cpu) == Fit::Fits
+impl Engine<'_> {
+    /// `update_idle_core`: `cpu` goes idle, perhaps as the last of its core.
+    pub(crate) fn update_idle_core(&mut self, cpu: CpuId) {
+        if self.m.root.smt && !test_idle_cores(&self.m, cpu) && is_core_idle(&self.m, cpu) {
+            set_idle_cores(&self.m, cpu, true);
+        }
+    }
 }
 
-/// `cpus_share_cache`.
-fn shares_cache(m: &Machine, a: CpuId, b: CpuId) -> bool {
-    m.cpu(a).place.llc_id == m.cpu(b).place.llc_id
+/// How many CPUs a search of `domain` looks at; `None`: none.
+fn scan_limit(m: &Machine, shared: Option<usize>) -> Option<u32> {
+    match shared.map(|i| m.root.shared[i].nr_idle_scan) {
+        Some(0) => None,
+        Some(n) => Some(n),
+        None => Some(u32::MAX),
+    }
 }
 
-/// The first idle CPU of the asymmetric domain that fits; else the idle one that misses least:
-/// only the boost first, then the biggest.
-fn select_idle_capacity(m: &Machine, task: TaskId, target: CpuId) -> Option<CpuId> {
-    let domain = m.cpu(target).sched_domains.iter().find(|d| d.has(sd::ASYM_CPUCAPACITY_FULL))?;
-    let cpus = domain.span.and(&m.task(task).allowed);
-    let mut best: Option<(bool, Capacity, CpuId)> = None;
-    for cpu in cpus.iter_wrap(target).filter(|c| m.idle_cpu(*c)) {
-        let fit = m.task_fits(task, cpu);
-        if fit == Fit::Fits {
+/// A sibling thread of `target` that is idle.
+fn select_idle_smt(m: &Machine, task: TaskId, llc: &SchedDomain, target: CpuId) -> Option<CpuId> {
+    let allowed = &m.task(task).allowed;
+    let threads = m.cpu(target).place.smt.iter().copied();
+    threads
+        .filter(|c| *c != target && allowed.contains(*c) && llc.span.contains(*c))
+        .find(|c| choose_idle_cpu(m, *c, task))
+}
+
+/// The core of `core` if all its threads are idle; else it leaves `cpus`, and a thread of it that is
+/// idle is noted in `idle`.
+fn select_idle_core(
+    m: &Machine,
+    task: TaskId,
+    core: CpuId,
+    cpus: &mut CpuSet,
+    idle: &mut Option<CpuId>,
+) -> bool {
+    let mut whole = true;
+    let threads = &m.cpu(core).place.smt;
+    for &cpu in threads {
+        if !m.idle_cpu(cpu) {
+            whole = false;
+            if idle.is_some() {
+                break;
+            }
+            if m.sched_idle_cpu(cpu, task) && cpus.contains(cpu) {
+                *idle = Some(cpu);
+                break;
+            }
+        } else if idle.is_none() && cpus.contains(cpu) {
+            *idle = Some(cpu);
+        }
+    }
+    if !whole {
+        threads.iter().for_each(|c| cpus.remove(*c));
+    }
+    whole
+}
+
+/// An idle CPU of the cache, on an idle core where there is one.
+fn select_idle_cpu(
+    m: &Machine,
+    task: TaskId,
+    llc: &SchedDomain,
+    has_idle_core: bool,
+    target: CpuId,
+) -> Option<CpuId> {
+    let mut left = scan_limit(m, m.cpu(target).place.llc_shared)?;
+    let mut cpus = llc.span.and(&m.task(task).allowed);
+    let mut idle = None;
+    let near = Some(llc.local()).filter(|g| m.root.cluster && g.flags & sd::CLUSTER != 0);
+    let start = CpuId(target.0 + 1);
+    for cpu in near.iter().flat_map(|g| g.span.iter_wrap(start)) {
+        if !cpus.contains(cpu) {
+            continue;
+        }
+        if has_idle_core {
+            if select_idle_core(m, task, cpu, &mut cpus, &mut idle) {
+                return Some(cpu);
+            }
+        } else {
+            // `--nr <= 0` of one more than the limit.
+            left = left.checked_sub(1)?;
+            if choose_idle_cpu(m, cpu, task) {
+                return Some(cpu);
+            }
+        }
+    }
+    near.iter().flat_map(|g| g.span.iter()).for_each(|c| cpus.remove(c));
+    for cpu in cpus.iter_wrap(start) {
+        if !has_idle_core {
+            left = left.checked_sub(1)?;
+            if choose_idle_cpu(m, cpu, task) {
+                return Some(cpu);
+            }
+        } else if cpus.contains(cpu) && select_idle_core(m, task, cpu, &mut cpus, &mut idle) {
             return Some(cpu);
         }
-        let boost_only = fit == Fit::BoostDoesNotFit;
-        let capacity = if boost_only { m.cpu(cpu).capacity } else { m.capacity_of(cpu) };
-        if best.is_none_or(|(b, c, _)| (boost_only && !b) || (boost_only == b && capacity > c)) {
-            best = Some((boost_only, capacity, cpu));
-        }
     }
-    best.map(|(_, _, cpu)| cpu)
+    if has_idle_core {
+        set_idle_cores(m, target, false);
+    }
+    idle
 }
 
-/// The first idle CPU that shares the cache, after the target.
-fn select_idle_cpu(m: &Machine, task: TaskId, target: CpuId) -> Option<CpuId> {
-    let cache = m.cpu(target).sched_domains.iter().rev().find(|d| d.has(sd::SHARE_LLC))?;
-    let cpus = cache.span.and(&m.task(task).allowed);
-    cpus.iter_wrap(CpuId(target.0 + 1)).find(|c| m.idle_cpu(*c))
+/// How little a CPU misses what the task needs, lower is better (`enum asym_fits_state`): first idle
+/// cores, then threads beside a busy one; on either, what fits but for `uclamp_min` before what does
+/// not. (An idle core that fits is taken at once.)
+fn rank(fit: Fit, idle_core: bool) -> i32 {
+    const ASYM_IDLE_CORE_BIAS: i32 = -3;
+    let thread = match fit {
+        Fit::Fits => -2,
+        Fit::BoostDoesNotFit => -1,
+        Fit::DoesNotFit => 0,
+    };
+    if idle_core { thread + ASYM_IDLE_CORE_BIAS } else { thread }
+}
+
+/// The first idle CPU of the asymmetric domain that fits; else the idle one that misses least, of
+/// those the biggest.
+fn select_idle_capacity(
+    m: &Machine,
+    task: TaskId,
+    domain: &SchedDomain,
+    target: CpuId,
+) -> Option<CpuId> {
+    /// An idle core, but too small.
+    const ASYM_IDLE_COMPLETE_MISFIT: i32 = -3;
+    let has_idle_core = m.rev >= KernelRev::V7_2 && m.root.smt && test_idle_cores(m, target);
+    let place = &m.cpu(target).place;
+    // Until 7.1 every CPU was looked at.
+    let limited = m.rev >= KernelRev::V7_2 && place.balance_shared != place.llc_shared;
+    let mut left = scan_limit(m, place.balance_shared.filter(|_| limited))?;
+    let cpus = domain.span.and(&m.task(task).allowed);
+    let mut best: Option<(i32, u64, CpuId)> = None;
+    for cpu in cpus.iter_wrap(target) {
+        let preferred = !has_idle_core || is_core_idle(m, cpu);
+        if !has_idle_core {
+            match left.checked_sub(1) {
+                Some(n) => left = n,
+                None => return best.map(|(_, _, cpu)| cpu),
+            }
+        }
+        if !choose_idle_cpu(m, cpu, task) {
+            continue;
+        }
+        let fit = m.task_fits(task, cpu);
+        if fit == Fit::Fits && preferred {
+            return Some(cpu);
+        }
+        let c = m.cpu(cpu);
+        let capacity = if fit == Fit::BoostDoesNotFit { c.capacity.0 } else { c.cpu_capacity.0 };
+        let rank = rank(fit, preferred);
+        let better = |&(r, c, _): &(i32, u64, CpuId)| rank < r || (rank == r && capacity > c);
+        if best.as_ref().map_or(rank < 0 || capacity > 0, better) {
+            best = Some((rank, capacity, cpu));
+        }
+    }
+    if has_idle_core && best.is_none_or(|(rank, _, _)| rank > ASYM_IDLE_COMPLETE_MISFIT) {
+        set_idle_cores(m, target, false);
+    }
+    best.map(|(_, _, cpu)| cpu)
 }

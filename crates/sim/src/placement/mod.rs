@@ -6,8 +6,9 @@
 mod energy;
 mod fair;
 pub(crate) mod fork;
-mod idle_sibling;
+pub(crate) mod idle_sibling;
 mod prev;
+pub(crate) mod wake_affine;
 
 use crate::machine::Machine;
 use risetime_kernel::units::{CpuId, TaskId};
@@ -68,12 +69,19 @@ pub(crate) fn find(name: &str) -> &'static Descriptor {
     REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
 }
 
-/// `placed` if the task may run there, else the lowest CPU it may run on
-/// (`select_fallback_rq`).
+/// `placed` if the task may run there, else [`select_fallback_rq`].
 fn within_affinity(machine: &Machine, task: TaskId, placed: Placed) -> Placed {
-    let allowed = &machine.task(task).allowed;
-    match allowed.lowest() {
-        Some(lowest) if !allowed.contains(placed.cpu) => Placed { cpu: lowest, why: Why::Affinity },
-        _ => placed,
+    if machine.task(task).allowed.contains(placed.cpu) {
+        return placed;
     }
+    Placed { cpu: select_fallback_rq(machine, task), why: Why::Affinity }
+}
+
+/// The first CPU a task may run on, in its old CPU's node if there is one (`select_fallback_rq`).
+pub(crate) fn select_fallback_rq(machine: &Machine, task: TaskId) -> CpuId {
+    let t = machine.task(task);
+    let nodes = &machine.platform.topology.nodes;
+    let own = nodes.iter().find(|n| n.contains(&t.cpu)).into_iter().flatten();
+    let near = own.copied().find(|c| t.allowed.contains(*c));
+    near.or(t.allowed.lowest()).unwrap_or(t.cpu)
 }

@@ -178,7 +178,13 @@ proptest! {
                 for id in (0..m.tasks.len() as u32).map(TaskId).filter(|t| engine.is_fair(*t)) {
                     let ask = || {
                         let mut p = (d.make)();
-                        if m.task(id).state == State::New { p.fork(m, id) } else { p.wake(m, id, Waker::timer(m.task(id).cpu)) }
+                        // The hints that a search leaves behind are taken back.
+                        let hint = m.task(id).recent_used_cpu.get();
+                        let cores: Vec<bool> = m.root.shared.iter().map(|s| s.has_idle_cores.get()).collect();
+                        let placed = if m.task(id).state == State::New { p.fork(m, id) } else { p.wake(m, id, Waker::timer(m.task(id).cpu)) };
+                        m.task(id).recent_used_cpu.set(hint);
+                        m.root.shared.iter().zip(cores).for_each(|(s, there)| s.has_idle_cores.set(there));
+                        placed
                     };
                     let placed = ask();
                     prop_assert!(m.task(id).allowed.contains(placed.cpu), "{}: {} on {:?}", d.name, id, placed);

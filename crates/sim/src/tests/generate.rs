@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use risetime_kernel::sched_qos::{SchedQosHint, SchedQosType};
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span, Util};
 use risetime_model::Experiment;
-use risetime_model::platform::{Domain, IdleState, Opp, Platform};
+use risetime_model::platform::{Domain, IdleState, Opp, Platform, Topology};
 use risetime_model::settings::Value;
 use risetime_model::workload::{
-    Attr, Event, Objects, Phase, Repeat, StartAt, TaskSpec, Timer, Workload,
+    Attr, Event, Objects, Phase, Repeat, StartAt, TaskGroup, TaskSpec, Timer, Workload,
 };
 
 /// An experiment of a few hundred ms.
@@ -37,7 +37,8 @@ pub(super) fn experiments() -> impl Strategy<Value = Experiment> {
 }
 
 fn policies() -> impl Strategy<Value = (&'static str, &'static str)> {
-    let policy = prop_oneof![Just("linux-6.8"), Just("linux-6.12"), Just("linux-7.2")];
+    let policy =
+        prop_oneof![Just("linux-6.8"), Just("linux-6.12"), Just("linux-7.2"), Just("linux-7.3")];
     let governor = prop_oneof![4 => Just("schedutil"), 1 => Just("performance"), 1 => Just("powersave"), 1 => Just("userspace")];
     (policy, governor)
 }
@@ -110,7 +111,9 @@ fn general(nr_cpus: u32) -> impl Strategy<Value = Vec<(&'static str, Value)>> {
 
 pub(super) fn platforms() -> impl Strategy<Value = Platform> {
     let hz = prop_oneof![Just(100), Just(250), Just(300), Just(1000)];
-    (vec(domains(), 1..=4), hz, any::<bool>()).prop_map(|(mut domains, hz, one_cluster)| {
+    let shared = (any::<bool>(), prop::bool::weighted(0.3), 11..60u32);
+    let all = (vec(domains(), 1..=4), hz, any::<bool>(), shared);
+    all.prop_map(|(mut domains, hz, one_cluster, shared)| {
         let mut first = 0;
         for (i, d) in domains.iter_mut().enumerate() {
             let n = d.cpus.len() as u32;
@@ -126,15 +129,33 @@ pub(super) fn platforms() -> impl Strategy<Value = Platform> {
             .for_each(|d| d.capacity = Capacity(1024));
         let sources =
             [("capacity", "generated"), ("opp", "generated")].map(|(k, v)| (k.into(), v.into()));
+        let topology = topology(&domains, shared);
         Platform {
             name: "generated".into(),
             about: String::new(),
             hz,
             domains,
-            topology: Default::default(),
+            topology,
             sources: sources.into(),
         }
     })
+}
+
+/// Pairs of threads, and a node for each cache, as drawn.
+fn topology(domains: &[Domain], (smt, numa, far): (bool, bool, u32)) -> Topology {
+    let mut topology = Topology::default();
+    if smt {
+        let pairs = domains.iter().flat_map(|d| d.cpus.chunks_exact(2));
+        topology.cores = pairs.map(<[CpuId]>::to_vec).collect();
+    }
+    if numa && domains.windows(2).all(|d| d[0].cluster != d[1].cluster) && domains.len() > 1 {
+        topology.nodes = domains.iter().map(|d| d.cpus.clone()).collect();
+        let n = domains.len();
+        let distance =
+            |a: usize, b: usize| if a == b { 10 } else { 10 + far * a.abs_diff(b) as u32 };
+        topology.distance = (0..n).map(|a| (0..n).map(|b| distance(a, b)).collect()).collect();
+    }
+    topology
 }
 
 fn domains() -> impl Strategy<Value = Domain> {
@@ -182,8 +203,14 @@ fn domains() -> impl Strategy<Value = Domain> {
 }
 
 fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
-    (vec(tasks(nr_cpus), 1..=6), prop::option::weighted(0.2, 0..2usize)).prop_map(
-        |(mut tasks, start)| {
+    let start = prop::option::weighted(0.2, 0..2usize);
+    (vec(tasks(nr_cpus), 1..=6), prop::option::of(groups()), start).prop_map(
+        |(mut tasks, groups, start)| {
+            if groups.is_none() {
+                let phases = tasks.iter_mut().flat_map(|t| &mut t.phases).map(|p| &mut p.attr);
+                phases.for_each(|attr| attr.taskgroup = None);
+                tasks.iter_mut().for_each(|t| t.attr.taskgroup = None);
+            }
             for (i, task) in tasks.iter_mut().enumerate() {
                 task.comm = format!("t{i}");
             }
@@ -191,6 +218,7 @@ fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
                 name: "generated".into(),
                 about: String::new(),
                 tasks,
+                groups: groups.unwrap_or_default(),
                 forked: Vec::new(),
                 objects: Objects::default(),
                 duration: None,
@@ -200,6 +228,33 @@ fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
             }
         },
     )
+}
+
+/// Parents before their children.
+const GROUPS: [&str; 4] = ["/a", "/a/b", "/a/b/c", "/d"];
+
+fn groups() -> impl Strategy<Value = Vec<TaskGroup>> {
+    let quota = prop::option::weighted(0.4, (1..60u64, 2..40u64, 0..10u64));
+    let group = (1..1000u64, quota, (0..1025u64, 0..1025u64), prop::bool::weighted(0.2));
+    vec(group, GROUPS.len()).prop_map(|groups| {
+        let group =
+            |(path, (weight, quota, (a, b), idle)): (&&str, (_, Option<_>, (u64, u64), _))| {
+                let ms = |ms: u64| Span::from_ms(ms);
+                TaskGroup {
+                    weight,
+                    quota: quota.map(|(quota, _, _)| ms(quota)),
+                    period: ms(quota.map_or(100, |(_, period, _)| period)),
+                    burst: ms(
+                        quota.map_or(0, |(quota, _, burst): (u64, u64, u64)| burst.min(quota))
+                    ),
+                    uclamp_min: Util(a.min(b)),
+                    uclamp_max: Util(a.max(b)),
+                    idle,
+                    ..TaskGroup::new((*path).to_string())
+                }
+            };
+        GROUPS.iter().zip(groups).map(group).collect()
+    })
 }
 
 fn tasks(nr_cpus: u32) -> impl Strategy<Value = TaskSpec> {
@@ -249,12 +304,15 @@ fn attrs(nr_cpus: u32) -> impl Strategy<Value = Attr> {
     let clamps = prop::option::weighted(0.3, (0..1025u64, 0..1025u64));
     let hint = |value| SchedQosHint { kind: SchedQosType::RampupMultiplier, value, cookie: 0 };
     let qos = prop::option::weighted(0.3, 0..20i64).prop_map(move |v| v.map(hint));
-    (cpus, nice, clamps, qos).prop_map(|(cpus, nice, clamps, qos)| Attr {
+    let named = prop::sample::select(["", "/a", "/a/b", "/a/b/c", "/d"].to_vec());
+    let group = prop::option::weighted(0.4, named);
+    (cpus, nice, clamps, qos, group).prop_map(|(cpus, nice, clamps, qos, group)| Attr {
         cpus,
         policy: None,
         nice,
         uclamp_min: clamps.map(|(a, b)| Util(a.min(b))),
         uclamp_max: clamps.map(|(a, b)| Util(a.max(b))),
         qos: qos.into_iter().collect(),
+        taskgroup: group.map(str::to_string),
     })
 }

@@ -7,8 +7,12 @@ mod contract;
 #[expect(clippy::disallowed_methods, reason = "the logs to compare with are files")]
 mod decisions;
 mod generate;
+mod groups;
+mod placed;
 mod properties;
 mod series;
+mod spread;
+mod together;
 
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::settings::Value;

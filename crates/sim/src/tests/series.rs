@@ -436,3 +436,78 @@ fn a_margin_that_wraps_is_said_so() {
     assert!(said.len() == 1 && said[0].contains("capacity 60 (CPU0)"), "{said:?}");
     assert_eq!(notes("linux-6.11"), Vec::<String>::new());
 }
+
+/// util_est and first util of a forked task, by the time since it was created.
+#[derive(Default)]
+struct Child {
+    id: Option<(TaskId, Instant)>,
+    first_util: Option<Util>,
+    estimates: Vec<(u64, u64)>,
+}
+
+impl TraceSink for Child {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        let ours = |id: TaskId| self.id.filter(|(child, _)| *child == id).map(|(_, born)| born);
+        match *event {
+            Event::TaskNew { task, comm: "child-0000", .. } => self.id = Some((task, at)),
+            Event::PeltTask { task, util_avg, .. } if ours(task).is_some() => {
+                self.first_util.get_or_insert(util_avg);
+            }
+            Event::UtilEst { task, util_est } => {
+                if let Some(born) = ours(task) {
+                    self.estimates.push(((at.0 - born.0) / 1_000_000, util_est.0));
+                }
+            }
+            _ => {}
+        }
+    }
+    fn end(&mut self, _: Instant) {}
+}
+
+/// A parent that runs for 20 ms and forks a child that stays busy, each with its keys.
+fn forked(policy: &str, parent: &str, child: &str) -> Child {
+    let json = format!(
+        r#""parent": {{ "run": 20000, "fork": "child", "sleep": 1000000{parent} }},
+           "child": {{ "instance": 0, "run": 1000000{child} }}"#
+    );
+    let m1 = Platform::load("m1").expect("built in");
+    let e = experiment(m1, tasks(&json), policy, &[], Span::from_ms(400));
+    let mut seen = Child::default();
+    Simulator.run(&e, &mut seen).expect("runs");
+    assert!(seen.id.is_some(), "it was forked");
+    seen
+}
+
+/// As posted: the parent's multiplier of 8 is its own, and the child begins with the system's.
+#[test]
+fn a_fork_inherits_no_hint() {
+    let policy = "linux-6.11+util_est_running=1+rampup_multiplier=1";
+    let eight = r#", "sched_qos": { "type": "rampup_multiplier", "value": 8 }"#;
+    let first_500 = |policy: &str, parent: &str, child: &str| {
+        let seen = forked(policy, parent, child);
+        seen.estimates.iter().find(|(_, est)| *est >= 500).map(|(ms, _)| *ms).expect("it rises")
+    };
+    let alone = first_500(policy, "", "");
+    // The parent's hint changes when it forks, and so where in a tick the child begins.
+    let same = |ms: u64, as_: u64| ms.abs_diff(as_) <= 1;
+    assert!(same(first_500(policy, eight, ""), alone), "the parent's hint stays with it");
+    let own = first_500(policy, "", eight);
+    assert!(own * 4 < alone, "its own counts: {own} of {alone} ms");
+    // What is reset is reset to the system's default, which the child follows.
+    let four = policy.replace("multiplier=1", "multiplier=4");
+    let by_default = first_500(&four, eight, "");
+    assert!(same(by_default, first_500(&four, "", "")));
+    assert!(by_default > own && by_default * 2 < alone, "{by_default} of {alone} ms");
+    // A multiplier of 0 would switch the child's util_est off, had it been inherited.
+    let off = format!("{policy}+util_est_off_at_0=1");
+    let zero = eight.replace("8", "0");
+    assert!(same(first_500(&off, &zero, ""), alone));
+}
+
+#[test]
+fn a_forked_task_starts_from_nothing_with_patch_16() {
+    let first = |policy: &str| forked(policy, "", "").first_util.expect("it was queued");
+    assert!(first("linux-6.11") > Util(50), "{}", first("linux-6.11"));
+    assert_eq!(first("linux-6.11+util_avg_0_on_fork=1"), Util(0));
+}

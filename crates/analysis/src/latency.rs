@@ -1,0 +1,170 @@
+//! How long activations take: from a wakeup (or the creation) to the next sleep (or the exit), with
+//! all that lies between, running or waiting for a CPU.
+//!
+//! ```text
+//! group        the tasks of one name: worker-0, worker-1, … are "worker"
+//! quantile p   the shortest time that at least p of all activations took at most (nearest rank)
+//! ```
+//!
+//! Times are counted in buckets, 128 to each power of two of ns, so that memory does not grow with
+//! the run: a quantile is the middle of its bucket, within 0.4 % of the true one. The maximum is
+//! exact. An activation that the run's end cuts off is not counted.
+
+use std::collections::BTreeMap;
+
+/// Buckets of one power of two, as a power of two.
+const BITS: u32 = 7;
+
+/// How long the activations of some tasks took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latency {
+    /// The name that these tasks share.
+    pub tasks: String,
+    /// How many there were.
+    pub activations: u64,
+    /// Half of them took at most so long; and so on.
+    pub p50_ms: f64,
+    /// 90 %.
+    pub p90_ms: f64,
+    /// 99 %.
+    pub p99_ms: f64,
+    /// 99.9 %.
+    pub p99_9_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+}
+
+/// The groups of a run.
+#[derive(Default)]
+pub(crate) struct Groups {
+    names: BTreeMap<String, usize>,
+    groups: Vec<(String, Histogram)>,
+}
+
+#[derive(Default)]
+struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+    max: u64,
+}
+
+impl Groups {
+    /// The group of a task of this name.
+    pub(crate) fn of(&mut self, comm: &str) -> usize {
+        let name = comm.rsplit_once('-').map_or(comm, |(name, number)| {
+            let numbered = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+            if numbered { name } else { comm }
+        });
+        if let Some(group) = self.names.get(name) {
+            return *group;
+        }
+        self.names.insert(name.to_string(), self.groups.len());
+        self.groups.push((name.to_string(), Histogram::default()));
+        self.groups.len() - 1
+    }
+
+    /// An activation of this group took `ns`.
+    pub(crate) fn took(&mut self, group: usize, ns: u64) {
+        if let Some((_, histogram)) = self.groups.get_mut(group) {
+            histogram.add(ns);
+        }
+    }
+
+    /// What came of it, in the order in which groups were first seen; those without an activation
+    /// are left out.
+    pub(crate) fn finish(self) -> Vec<Latency> {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let groups = self.groups.into_iter().filter(|(_, h)| h.total > 0);
+        groups
+            .map(|(tasks, h)| Latency {
+                tasks,
+                activations: h.total,
+                p50_ms: ms(h.quantile(500)),
+                p90_ms: ms(h.quantile(900)),
+                p99_ms: ms(h.quantile(990)),
+                p99_9_ms: ms(h.quantile(999)),
+                max_ms: ms(h.max),
+            })
+            .collect()
+    }
+}
+
+impl Histogram {
+    fn add(&mut self, ns: u64) {
+        let bucket = bucket(ns);
+        if self.counts.len() <= bucket {
+            self.counts.resize(bucket + 1, 0);
+        }
+        self.counts[bucket] += 1;
+        self.total += 1;
+        self.max = self.max.max(ns);
+    }
+
+    /// The time that `permille` of all took at most.
+    fn quantile(&self, permille: u64) -> u64 {
+        let rank = (u128::from(self.total) * u128::from(permille)).div_ceil(1000).max(1);
+        let mut below = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            below += u128::from(*count);
+            if below >= rank {
+                return middle(bucket).min(self.max);
+            }
+        }
+        self.max
+    }
+}
+
+/// The bucket of a time: exact below 128 ns.
+fn bucket(ns: u64) -> usize {
+    let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(BITS + 1);
+    ((u64::from(shift) << BITS) + (ns >> shift)) as usize
+}
+
+/// The middle of a bucket.
+fn middle(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    let shift = (bucket >> BITS).saturating_sub(1);
+    let low = (bucket - (shift << BITS)) << shift;
+    low + ((1 << shift) >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn instances_and_forks_of_a_task_are_one_group() {
+        let mut groups = Groups::default();
+        let of: Vec<usize> = ["w-0", "w-1", "w-0003", "w", "w-x", "w-", "net-rx", "net-rx-2"]
+            .iter()
+            .map(|n| groups.of(n))
+            .collect();
+        assert_eq!(of, [0, 0, 0, 0, 1, 2, 3, 3]);
+        assert_eq!(groups.finish(), [], "nothing took any time");
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_holds_what_is_near_its_middle(ns in 0..u64::MAX >> 2) {
+            let m = middle(bucket(ns));
+            prop_assert!(m.abs_diff(ns) <= ns / 256 + 1, "{ns}: {m}");
+            prop_assert!(bucket(ns) <= bucket(ns + 1));
+        }
+
+        #[test]
+        fn quantiles_are_those_of_the_sorted_list(
+            mut times in proptest::collection::vec(0..10_000_000_000u64, 1..400),
+        ) {
+            let mut h = Histogram::default();
+            times.iter().for_each(|t| h.add(*t));
+            times.sort_unstable();
+            for permille in [500, 900, 990, 999] {
+                let rank = (times.len() * permille).div_ceil(1000);
+                let (want, got) = (times[rank - 1], h.quantile(permille as u64));
+                prop_assert!(got.abs_diff(want) <= want / 256 + 1, "{permille}: {got} {want}");
+            }
+            prop_assert_eq!(h.max, times[times.len() - 1]);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What tasks wait for each other with, on futexes. Nobody spins: whoever cannot go on sleeps in the
+//! kernel, and is woken in the order in which it came.
+//!
+//! ```text
+//! mutex       0 free, 1 locked, 2 locked and perhaps waited for     glibc's, without its spinning
+//! cond        a queue of waiters, each with a word of its own: one signal wakes one
+//! barrier     a count and a number of the round
+//! semaphore   a count
+//! ```
+//!
+//! The same meaning as the simulator's `sync.rs`.
+
+use rustix::thread::futex::{self, Flags};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Sleeps while `word` reads `value`; returns at once if it does not.
+fn wait_while(word: &AtomicU32, value: u32) {
+    // Every caller looks again: an interrupted sleep is as good as a wakeup.
+    let _ = futex::wait(word, Flags::PRIVATE, value, None);
+}
+
+fn wake(word: &AtomicU32, waiters: u32) {
+    let _ = futex::wake(word, Flags::PRIVATE, waiters);
+}
+
+fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The objects of a job, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    mutexes: Vec<AtomicU32>,
+    conds: Vec<Mutex<VecDeque<Arc<AtomicU32>>>>,
+    barriers: Vec<Barrier>,
+    semaphores: Vec<AtomicU32>,
+    timers: Vec<Mutex<Option<u64>>>,
+}
+
+#[derive(Debug, Default)]
+struct Barrier {
+    users: u32,
+    came: Mutex<u32>,
+    round: AtomicU32,
+}
+
+fn list<T: Default>(n: u32) -> Vec<T> {
+    (0..n).map(|_| T::default()).collect()
+}
+
+impl Objects {
+    pub(crate) fn new(objects: &crate::job::Objects) -> Objects {
+        let barrier = |users: &u32| Barrier { users: *users, ..Barrier::default() };
+        Objects {
+            mutexes: list(objects.mutexes),
+            conds: list(objects.conds),
+            barriers: objects.barriers.iter().map(barrier).collect(),
+            semaphores: list(objects.semaphores),
+            timers: list(objects.timers),
+        }
+    }
+
+    pub(crate) fn lock(&self, mutex: u32) {
+        let word = &self.mutexes[mutex as usize];
+        if word.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
+            Objects::lock_contended(word);
+        }
+    }
+
+    fn lock_contended(word: &AtomicU32) {
+        while word.swap(2, SeqCst) != 0 {
+            wait_while(word, 2);
+        }
+    }
+
+    pub(crate) fn unlock(&self, mutex: u32) {
+        let word = &self.mutexes[mutex as usize];
+        if word.swap(0, SeqCst) == 2 {
+            wake(word, 1);
+        }
+    }
+
+    pub(crate) fn wait(&self, cond: u32, mutex: u32) {
+        let own = Arc::new(AtomicU32::new(0));
+        hold(&self.conds[cond as usize]).push_back(Arc::clone(&own));
+        self.unlock(mutex);
+        while own.load(SeqCst) == 0 {
+            wait_while(&own, 0);
+        }
+        Objects::lock_contended(&self.mutexes[mutex as usize]);
+    }
+
+    pub(crate) fn signal(&self, cond: u32) {
+        let first = hold(&self.conds[cond as usize]).pop_front();
+        if let Some(waiter) = first {
+            waiter.store(1, SeqCst);
+            wake(&waiter, 1);
+        }
+    }
+
+    pub(crate) fn broadcast(&self, cond: u32) {
+        let all = std::mem::take(&mut *hold(&self.conds[cond as usize]));
+        for waiter in all {
+            waiter.store(1, SeqCst);
+            wake(&waiter, 1);
+        }
+    }
+
+    pub(crate) fn barrier(&self, barrier: u32) {
+        let b = &self.barriers[barrier as usize];
+        let mut came = hold(&b.came);
+        *came += 1;
+        let round = b.round.load(SeqCst);
+        if *came >= b.users {
+            *came = 0;
+            b.round.store(round.wrapping_add(1), SeqCst);
+            drop(came);
+            wake(&b.round, i32::MAX as u32);
+            return;
+        }
+        drop(came);
+        while b.round.load(SeqCst) == round {
+            wait_while(&b.round, round);
+        }
+    }
+
+    pub(crate) fn sem_wait(&self, semaphore: u32) {
+        let word = &self.semaphores[semaphore as usize];
+        loop {
+            let count = word.load(SeqCst);
+            if count == 0 {
+                wait_while(word, 0);
+            } else if word.compare_exchange(count, count - 1, SeqCst, SeqCst).is_ok() {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn sem_post(&self, semaphore: u32) {
+        let word = &self.semaphores[semaphore as usize];
+        word.fetch_add(1, SeqCst);
+        wake(word, 1);
+    }
+
+    /// The next use of a shared timer: when to wake, if that is ahead.
+    pub(crate) fn timer(
+        &self,
+        timer: u32,
+        absolute: bool,
+        period: u64,
+        began: u64,
+        now: u64,
+    ) -> Option<u64> {
+        let mut reference = hold(&self.timers[timer as usize]);
+        next_expiry(&mut reference, absolute, period, began, now)
+    }
+}
+
+/// Moves a timer's reference on by its period: the expiry to wait for; `None` if it is past, in
+/// relative mode the timer then starts anew.
+pub(crate) fn next_expiry(
+    reference: &mut Option<u64>,
+    absolute: bool,
+    period: u64,
+    began: u64,
+    now: u64,
+) -> Option<u64> {
+    let expiry = reference.unwrap_or(began).saturating_add(period);
+    let missed = expiry <= now;
+    *reference = Some(if missed && !absolute { now } else { expiry });
+    (!missed).then_some(expiry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job;
+    use std::sync::atomic::AtomicU64;
+    use std::thread;
+    use std::time::Duration;
+
+    fn objects() -> Objects {
+        Objects::new(&job::Objects {
+            mutexes: 1,
+            conds: 1,
+            semaphores: 2,
+            timers: 1,
+            barriers: vec![4],
+        })
+    }
+
+    #[test]
+    fn a_mutex_lets_one_in_at_a_time() {
+        let o = objects();
+        let (inside, total) = (AtomicU32::new(0), AtomicU64::new(0));
+        thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| {
+                    for _ in 0..500 {
+                        o.lock(0);
+                        assert_eq!(inside.fetch_add(1, SeqCst), 0);
+                        total.store(total.load(SeqCst) + 1, SeqCst);
+                        inside.fetch_sub(1, SeqCst);
+                        o.unlock(0);
+                    }
+                });
+            }
+        });
+        assert_eq!(total.load(SeqCst), 2000);
+    }
+
+    #[test]
+    fn a_signal_wakes_who_came_first_and_only_one() {
+        let o = objects();
+        let woken = Mutex::new(Vec::new());
+        thread::scope(|s| {
+            for i in 0..3 {
+                let (o, woken) = (&o, &woken);
+                s.spawn(move || {
+                    o.lock(0);
+                    o.wait(0, 0);
+                    hold(woken).push(i);
+                    o.unlock(0);
+                });
+                while hold(&o.conds[0]).len() <= i {
+                    thread::yield_now();
+                }
+            }
+            o.signal(0);
+            while hold(&woken).is_empty() {
+                thread::yield_now();
+            }
+            thread::sleep(Duration::from_millis(5));
+            assert_eq!(*hold(&woken), [0]);
+            o.broadcast(0);
+        });
+        assert_eq!(hold(&woken).len(), 3);
+        o.signal(0);
+    }
+
+    #[test]
+    fn nobody_passes_a_barrier_before_the_last_has_come() {
+        let o = objects();
+        let came = AtomicU32::new(0);
+        thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| {
+                    for round in 1..=50 {
+                        came.fetch_add(1, SeqCst);
+                        o.barrier(0);
+                        assert!(came.load(SeqCst) >= 4 * round);
+                        o.barrier(0);
+                    }
+                });
+            }
+        });
+        assert_eq!(came.load(SeqCst), 200);
+    }
+
+    #[test]
+    fn a_semaphore_gives_as_often_as_it_was_given() {
+        let o = objects();
+        thread::scope(|s| {
+            for _ in 0..3 {
+                s.spawn(|| (0..200).for_each(|_| o.sem_wait(0)));
+            }
+            (0..600).for_each(|_| o.sem_post(0));
+        });
+        assert_eq!(o.semaphores[0].load(SeqCst), 0);
+    }
+}

@@ -1,0 +1,269 @@
+//! Task groups: shares, quota, load and clamps, in every generation of the kernel.
+
+use super::experiment;
+use crate::{Counterfactual, Simulator, setup};
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
+use risetime_model::{Experiment, Platform, Workload};
+use risetime_trace::{Backend, Event, Header, TraceSink};
+use std::fmt::Write as _;
+
+const POLICIES: [&str; 4] = ["linux-6.8", "linux-6.12", "linux-7.2", "linux-7.3"];
+
+/// How long each task ran from `since` on, and all of them in each 100 ms.
+#[derive(Default)]
+struct Ran {
+    since: u64,
+    now: u64,
+    by_task: Vec<u64>,
+    by_cpu: Vec<Option<(TaskId, u64)>>,
+    periods: Vec<u64>,
+}
+
+impl Ran {
+    fn leaves(&mut self, cpu: usize) {
+        let Some((task, at)) = self.by_cpu.get_mut(cpu).and_then(Option::take) else { return };
+        let mut at = at.max(self.since);
+        self.by_task.resize(self.by_task.len().max(task.index() + 1), 0);
+        while at < self.now {
+            let period = (at / 100_000_000) as usize;
+            let until = self.now.min((period as u64 + 1) * 100_000_000);
+            self.by_task[task.index()] += until - at;
+            self.periods.resize(self.periods.len().max(period + 1), 0);
+            self.periods[period] += until - at;
+            at = until;
+        }
+    }
+}
+
+impl TraceSink for Ran {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        self.now = at.0;
+        if let Event::Switch { cpu, next, .. } = *event {
+            self.leaves(cpu.index());
+            self.by_cpu.resize(self.by_cpu.len().max(cpu.index() + 1), None);
+            self.by_cpu[cpu.index()] = next.map(|task| (task, at.0));
+        }
+    }
+    fn end(&mut self, at: Instant) {
+        self.now = at.0;
+        (0..self.by_cpu.len()).for_each(|cpu| self.leaves(cpu));
+    }
+}
+
+/// Endless tasks, each with its group and more attributes.
+fn spinners(groups: &str, tasks: &[(&str, &str)]) -> Workload {
+    let mut text = format!(r#"{{ "taskgroups": {{ {groups} }}, "tasks": {{"#);
+    for (i, (group, more)) in tasks.iter().enumerate() {
+        let _ = write!(text, r#""t{i}": {{ "taskgroup": "{group}", {more} "run": 1000 }},"#);
+    }
+    Workload::parse(&(text + "} }"), "groups.json").expect("a workload")
+}
+
+fn on(platform: &str, workload: Workload, policy: &str, ms: u64) -> Experiment {
+    let platform = Platform::load(platform).expect("built in");
+    experiment(platform, workload, policy, &[], Span::from_ms(ms))
+}
+
+/// ms that each task ran in the last 2 s of 3.
+fn ran(platform: &str, workload: Workload, policy: &str) -> Vec<u64> {
+    let mut ran = Ran { since: 1_000_000_000, ..Ran::default() };
+    Simulator.run(&on(platform, workload, policy, 3000), &mut ran).expect("a run");
+    ran.by_task.iter().map(|ns| (ns + 500_000) / 1_000_000).collect()
+}
+
+const ON_0: &str = r#""cpus": [0],"#;
+
+fn close(found: &[u64], wanted: &[u64], by: u64, what: &str) {
+    let ok =
+        found.len() == wanted.len() && found.iter().zip(wanted).all(|(f, w)| f.abs_diff(*w) <= by);
+    assert!(ok, "{what}: {found:?}, wanted {wanted:?}");
+}
+
+#[test]
+fn groups_share_a_cpu_by_weight_however_many_tasks_they_have() {
+    for policy in POLICIES {
+        let w = |a: &str, b: &str| {
+            spinners(
+                &format!(r#""/a": {{ "weight": {a} }}, "/b": {{ "weight": {b} }}"#),
+                &[("/a", ON_0), ("/b", ON_0), ("/b", ON_0), ("/b", ON_0)],
+            )
+        };
+        // From 7.3 a group weighs as much for each task of it that could have a CPU of its own, by its
+        // runnable average, which stays a little below three tasks: two.
+        // One base slice of slack.
+        if policy == "linux-7.3" {
+            close(&ran("m1", w("100", "100"), policy), &[667, 444, 444, 444], 6, policy);
+        } else {
+            close(&ran("m1", w("100", "100"), policy), &[1000, 333, 333, 333], 6, policy);
+            close(&ran("m1", w("300", "100"), policy), &[1500, 167, 167, 167], 6, policy);
+        }
+    }
+}
+
+#[test]
+fn inner_groups_share_what_their_group_has_and_nice_counts_inside() {
+    for policy in POLICIES {
+        let nice = r#""cpus": [0], "priority": 5,"#;
+        let w = spinners(
+            r#""/a": { "weight": 200 }, "/a/x": { "weight": 100 }, "/a/y": { "weight": 300 }"#,
+            &[("/a/x", ON_0), ("/a/y", ON_0), ("/", ON_0), ("/a/y", nice)],
+        );
+        // /a: 2/3 of the CPU, from 7.3 4/5 (its three tasks weigh as two); of that x 1/4, y 3/4;
+        // within y 1024 to 335.
+        let a = if policy == "linux-7.3" { 1600 } else { 1333 };
+        let y = a * 3 / 4;
+        let wanted = [a / 4, y * 1024 / 1359, 2000 - a, y * 335 / 1359];
+        close(&ran("m1", w, policy), &wanted, 8, policy);
+    }
+}
+
+#[test]
+fn an_idle_group_gets_next_to_nothing_beside_others_and_all_alone() {
+    for policy in POLICIES {
+        let groups = r#""/low": { "idle": 1 }"#;
+        let beside = ran("m1", spinners(groups, &[("/low", ON_0), ("/", ON_0)]), policy);
+        assert!(beside[0] <= 20 && beside[0] + beside[1] == 2000, "{policy}: {beside:?}");
+        assert_eq!(ran("m1", spinners(groups, &[("/low", ON_0)]), policy), [2000], "{policy}");
+    }
+}
+
+/// Over CPUs a group's weight is divided by load; a spinner of each group on both little CPUs.
+#[test]
+fn over_cpus_a_group_s_weight_goes_where_its_load_is() {
+    for policy in POLICIES {
+        let (on_0, on_1) = (ON_0, r#""cpus": [1],"#);
+        let w = spinners(
+            r#""/a": { "weight": 100 }, "/b": { "weight": 300 }"#,
+            &[("/a", on_0), ("/b", on_0), ("/a", on_1), ("/b", on_1)],
+        );
+        close(&ran("m1", w, policy), &[500, 1500, 500, 1500], 12, policy);
+    }
+}
+
+#[test]
+fn quota_is_exact_over_many_periods_and_kept_to_a_tick_in_each() {
+    for policy in POLICIES {
+        let groups = r#""/q": { "quota_us": 30000, "period_us": 100000 }"#;
+        for tasks in [&[("/q", ON_0)][..], &[("/q", ON_0), ("/q", r#""cpus": [1],"#)]] {
+            let mut ran = Ran::default();
+            let e = on("m1", spinners(groups, tasks), policy, 3000);
+            Simulator.run(&e, &mut ran).expect("a run");
+            let total: u64 = ran.by_task.iter().sum();
+            // A tick of 1 ms on each CPU may be owed, and what a CPU keeps is not used yet.
+            let slack = 6_000_000 * tasks.len() as u64;
+            assert!(total.abs_diff(900_000_000) <= slack, "{policy}: {total}");
+            let most = 30_000_000 + 2_000_000 * tasks.len() as u64;
+            let over = ran.periods.iter().filter(|ns| **ns > most).count();
+            assert_eq!(over, 0, "{policy}: {:?}", ran.periods);
+        }
+    }
+}
+
+#[test]
+fn the_quota_of_a_group_holds_for_those_in_it_and_leaves_the_rest_to_others() {
+    for policy in POLICIES {
+        let w = spinners(
+            r#""/a": { "quota_us": 20000, "period_us": 50000 }, "/a/b": { "weight": 300 }"#,
+            &[("/a", ON_0), ("/a/b", ON_0), ("/", ON_0)],
+        );
+        // 40 % of the CPU for /a, a quarter of it for its own task, roughly: who is first after a
+        // distribution has more of the 20 ms.
+        let ran = ran("m1", w, policy);
+        close(&ran, &[200, 600, 1200], 60, policy);
+        close(&[ran[0] + ran[1], ran[2]], &[800, 1200], 8, policy);
+    }
+}
+
+#[test]
+fn unused_quota_is_kept_up_to_the_burst() {
+    for policy in POLICIES {
+        let of = |burst: u64| {
+            let text = format!(
+                r#"{{ "taskgroups": {{ "/q": {{ "quota_us": 10000, "period_us": 50000, "burst_us": {burst} }} }},
+                    "tasks": {{ "t": {{ "taskgroup": "/q", "cpus": [4], "phases": {{
+                        "busy": {{ "runtime": 18000 }}, "rest": {{ "sleep": 182000 }} }} }} }} }}"#
+            );
+            let workload = Workload::parse(&text, "burst.json").expect("a workload");
+            let mut ran = Ran::default();
+            Simulator.run(&on("m1", workload, policy, 1000), &mut ran).expect("a run");
+            ran.by_task[0] / 1_000_000
+        };
+        let (plain, burst) = (of(0), of(10_000));
+        // The pool is full at first, and saves a second quota while the timer goes on once more.
+        assert!(
+            (80..=84).contains(&burst) && (50..=60).contains(&plain),
+            "{policy}: {plain} {burst}"
+        );
+    }
+}
+
+/// What a group's clamps do to its tasks' own: the frequency of a light task is that of the clamp.
+#[test]
+fn a_group_s_clamps_restrict_its_tasks_requests() {
+    let workload = |groups: &str, own: &str| {
+        let text = format!(
+            r#"{{ "taskgroups": {{ {groups} }}, "tasks": {{ "t": {{ "taskgroup": "/a/b", {own}
+                "run": 100, "sleep": 15000 }} }} }}"#
+        );
+        Workload::parse(&text, "clamps.json").expect("a workload")
+    };
+    let clamps = |groups: &str, own: &str| {
+        let e = on("m1", workload(groups, own), "linux-7.2", 100);
+        let mut ran = Ran::default();
+        let mut engine = setup::engine(&e, &mut ran, Counterfactual::default()).expect("an engine");
+        engine.run(Instant(e.duration.0)).expect("a run");
+        let clamps = engine.m.task(TaskId(0)).clamps();
+        (clamps.min.0, clamps.max.0)
+    };
+    assert_eq!(
+        clamps(r#""/a/b": { "uclamp_min": 300 }"#, ""),
+        (0, 1024),
+        "its parent has none to give"
+    );
+    let both = r#""/a": { "uclamp_min": 200 }, "/a/b": { "uclamp_min": 300 }"#;
+    assert_eq!(clamps(both, ""), (200, 1024));
+    assert_eq!(clamps(both, r#""util_min": 250,"#), (250, 1024));
+    let capped = r#""/a": { "uclamp_max": 400 }"#;
+    assert_eq!(clamps(capped, r#""util_min": 500, "util_max": 600,"#), (400, 400));
+}
+
+/// A lone task's load reaches the CPU whole; what it leaves behind decays with it.
+#[test]
+fn util_goes_up_the_hierarchy_and_moves_with_its_task() {
+    for policy in POLICIES {
+        let text = r#"{ "tasks": { "t": { "taskgroup": "/a/b/c", "loop": 1, "phases": {
+            "here": { "cpus": [4], "runtime": 300000 }, "there": { "cpus": [5], "runtime": 5000 },
+            "root": { "taskgroup": "/", "runtime": 2000 }, "rest": { "sleep": 100000 } } } } }"#;
+        let workload = Workload::parse(text, "moves.json").expect("a workload");
+        let e = on("m1", workload, policy, 400);
+        let mut sink = Ran::default();
+        let mut engine =
+            setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
+        engine.start();
+        let util = |engine: &crate::engine::Engine<'_>, cpu| {
+            let all = (0..4).map(GroupId).map(|g| engine.m.cfs_avg_of(cpu, g).avg.util_avg.0);
+            all.collect::<Vec<_>>()
+        };
+        let mut seen = Vec::new();
+        for ms in [300, 304, 306, 399] {
+            while engine.step(Instant(ms * 1_000_000)).expect("a step") {}
+            seen.push((util(&engine, CpuId(4)), util(&engine, CpuId(5))));
+        }
+        let (on_4, on_5) = (&seen[0].0, &seen[1].1);
+        assert!(on_4.iter().all(|u| *u > 1000 && u.abs_diff(on_4[0]) <= 2), "{policy}: {on_4:?}");
+        assert!(on_5.iter().all(|u| u.abs_diff(on_4[0]) <= 6), "{policy}: {on_5:?}");
+        // What it was is taken off CPU 4 at once or at the next update, on all levels.
+        assert!(seen[1].0.iter().all(|u| *u <= 4), "{policy}: left behind {:?}", seen[1].0);
+        // In the root group its util is the CPU's only.
+        let moved = &seen[2].1;
+        assert!(moved[0] > 1000 && moved[1..].iter().all(|u| *u <= 4), "{policy}: {moved:?}");
+        engine.m.now = Instant(399_000_000);
+        engine.update_rq_clock(CpuId(5));
+        engine.update_blocked_groups(CpuId(5));
+        engine.update_cfs_rq(CpuId(5));
+        seen.push((Vec::new(), util(&engine, CpuId(5))));
+        assert!(seen[4].1[0] < 180, "{policy}: blocked load decays: {:?}", seen[3].1);
+        assert_eq!(Util(0), engine.m.cfs_avg_of(CpuId(0), GroupId(1)).avg.util_avg);
+    }
+}

@@ -1,0 +1,120 @@
+//! What load balancing makes of spinners on machines with threads, caches and nodes.
+
+use super::Bytes;
+use crate::{Counterfactual, setup};
+use risetime_kernel::units::{Instant, Span};
+use risetime_model::{Platform, Workload};
+
+/// 16 CPUs: two nodes, in each two caches of two cores of two threads. CPU n and n + 8 share a core.
+fn sixteen() -> Platform {
+    platform(
+        "0-15",
+        r#"
+core = { cpus = "0-15", each = 2, stride = 8 }
+llc = { cpus = "0-7", each = 2 }
+node = ["0-3", "4-7"]
+distance = [[10, 20], [20, 10]]
+"#,
+    )
+}
+
+fn platform(cpus: &str, topology: &str) -> Platform {
+    let text = format!(
+        r#"
+schema = 1
+name = "made"
+about = "made up"
+hz = 250
+[[domain]]
+cpus = "{cpus}"
+cpus_per_policy = 1
+capacity = 1024
+fast_switch = true
+opp = [ {{ freq_khz = 1000000 }} ]
+[topology]
+{topology}
+[sources]
+capacity = "made up"
+opp = "made up"
+"#
+    );
+    Platform::parse(&text, "made").expect("a platform")
+}
+
+/// How many tasks are on each CPU after so many ms.
+fn spread(platform: &Platform, tasks: &str, ms: u64) -> Vec<usize> {
+    let workload = Workload::parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#), "spinners");
+    let workload = workload.expect("a workload");
+    let e = super::experiment(platform.clone(), workload, "linux-7.2", &[], Span::from_ms(ms));
+    let mut sink = Bytes::default();
+    let mut engine = setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
+    engine.run(Instant(e.duration.0)).expect("a run");
+    engine.m.cpus.iter().map(|c| c.nr_running()).collect()
+}
+
+fn spinners(n: usize, more: &str) -> String {
+    format!(r#""spin": {{"instance": {n}, {more}"loop": -1, "run": 1000000}}"#)
+}
+
+#[test]
+fn tasks_take_whole_cores_before_they_share_one() {
+    let p = sixteen();
+    for n in [4, 8, 12, 16, 24] {
+        let on = spread(&p, &spinners(n, ""), 3000);
+        let cores: Vec<usize> = (0..8).map(|c| on[c] + on[c + 8]).collect();
+        let (least, most) = (cores.iter().min().unwrap_or(&0), cores.iter().max().unwrap_or(&0));
+        assert!(most - least <= 1, "{n} spinners: {on:?}");
+        assert!(*on.iter().max().unwrap_or(&0) <= n.div_ceil(16), "{n} spinners: {on:?}");
+    }
+}
+
+#[test]
+fn spinners_that_all_begin_on_one_cpu_leave_it() {
+    // Forced together first: only balancing can take them apart.
+    let tasks = r#""spin": {"instance": 16, "loop": 1, "phases": {
+      "together": {"cpus": [0], "loop": 1, "run": 1000},
+      "apart": {"cpus": [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15], "loop": -1, "run": 1000000}}}"#;
+    assert_eq!(spread(&sixteen(), tasks, 3000), [1; 16]);
+}
+
+/// The example in the kernel's comment on `sg_imbalanced`: by weight, two tasks in each group would
+/// be balanced, and CPU 3 would have two.
+#[test]
+fn an_imbalance_that_affinity_makes_is_passed_up() {
+    let p = platform("0-7", r#"llc = ["0-3", "4-7"]"#);
+    let tasks = r#""spin": {"instance": 4, "loop": 1, "phases": {
+      "together": {"cpus": [3], "loop": 1, "run": 1000},
+      "apart": {"cpus": [3,4,5,6], "loop": -1, "run": 1000000}}}"#;
+    assert_eq!(spread(&p, tasks, 3000), [0, 0, 0, 1, 1, 1, 1, 0]);
+}
+
+/// What may not come to the CPU that looks is pulled to another one of its group.
+#[test]
+fn pinned_tasks_go_to_another_cpu_of_the_group() {
+    let p = platform("0-7", r#"llc = ["0-3", "4-7"]"#);
+    let tasks = r#""pin": {"instance": 2, "cpus": [0, 5], "loop": 1, "phases": {
+      "together": {"cpus": [0], "loop": 1, "run": 1000},
+      "apart": {"cpus": [0, 5], "loop": -1, "run": 1000000}}},
+      "busy": {"instance": 1, "cpus": [4], "loop": -1, "run": 1000000}"#;
+    assert_eq!(spread(&p, tasks, 3000), [1, 0, 0, 0, 1, 1, 0, 0]);
+}
+
+/// Of a node of eight caches, eight tasks may be more than its neighbour's (`imb_numa_nr`): its
+/// parent counted, six stay. As many as there are cores fill both nodes evenly.
+#[test]
+fn a_few_tasks_stay_in_their_node() {
+    let server = Platform::load("server256").expect("built in");
+    let first = |on: &[usize]| on[..64].iter().chain(&on[128..192]).sum::<usize>();
+    let six = spread(&server, &spinners(6, ""), 300);
+    assert_eq!(first(&six), 6, "{six:?}");
+    let eight = spread(&sixteen(), &spinners(8, ""), 3000);
+    let first: usize = [0, 1, 2, 3, 8, 9, 10, 11].iter().map(|c| eight[*c]).sum();
+    assert_eq!(first, 4, "{eight:?}");
+}
+
+#[test]
+fn a_machine_of_one_cpu_has_no_domain() {
+    // It runs all the same.
+    let p = platform("0", "");
+    assert_eq!(spread(&p, &spinners(3, ""), 100), [3]);
+}

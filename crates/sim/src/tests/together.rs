@@ -1,0 +1,388 @@
+//! rt-app's events between tasks, each as its documentation describes it: who runs when.
+//!
+//! Two CPUs without idle states, at one frequency: every time is exact.
+
+use super::experiment;
+use crate::Simulator;
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_model::settings::Value;
+use risetime_model::{Platform, Workload};
+use risetime_trace::{Backend, Event, Header, Outcome, RunError, SwitchOut, TraceSink};
+use std::collections::BTreeMap;
+
+/// Stretches of time on a CPU by task, in µs: `A 0-1000 2000-2500`.
+#[derive(Default)]
+struct Turns {
+    names: BTreeMap<TaskId, String>,
+    /// Turns by task in order of creation; a preemption without anyone between is none.
+    turns: BTreeMap<TaskId, Vec<(u64, u64)>>,
+    on: BTreeMap<CpuId, (TaskId, u64)>,
+}
+
+impl TraceSink for Turns {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        match *event {
+            Event::TaskNew { task, comm, user: true, .. } => {
+                self.names.insert(task, comm.to_string());
+                self.turns.insert(task, Vec::new());
+            }
+            Event::Switch { cpu, prev, next } => {
+                if let (Some((task, _)), Some((_, from))) = (prev, self.on.remove(&cpu)) {
+                    self.off(task, from, at.0);
+                }
+                if let Some(task) = next {
+                    self.on.insert(cpu, (task, at.0));
+                }
+                if let Some((task, SwitchOut::Exited)) = prev {
+                    self.off(task, u64::MAX, u64::MAX);
+                }
+            }
+            _ => {}
+        }
+    }
+    fn end(&mut self, at: Instant) {
+        for (task, from) in std::mem::take(&mut self.on).into_values() {
+            self.off(task, from, at.0);
+        }
+    }
+}
+
+impl Turns {
+    fn off(&mut self, task: TaskId, from: u64, to: u64) {
+        let Some(turns) = self.turns.get_mut(&task) else { return };
+        match turns.last_mut() {
+            Some(last) if last.1 == from => last.1 = to,
+            _ => turns.push((from, to)),
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let us = |ns: u64| ns / 1000;
+        let turn = |(from, to): &(u64, u64)| match (from, to) {
+            (&u64::MAX, _) => " exits".to_string(),
+            // What took no time is left out.
+            (from, to) if from == to => String::new(),
+            (from, to) => format!(" {}-{}", us(*from), us(*to)),
+        };
+        let line = |(task, turns): (&TaskId, &Vec<(u64, u64)>)| {
+            self.names[task].clone() + &turns.iter().map(turn).collect::<String>()
+        };
+        self.turns.iter().map(line).collect()
+    }
+}
+
+fn platform() -> Platform {
+    let mut platform = Platform::load("laptop4").expect("built in");
+    platform.domains.truncate(2);
+    for d in &mut platform.domains {
+        d.idle.clear();
+        d.opps.drain(..d.opps.len() - 1);
+    }
+    platform
+}
+
+fn run(tasks: &str, ms: u64) -> (Vec<String>, Result<Outcome, RunError>) {
+    let workload = Workload::parse(&format!("{{\"tasks\": {{{tasks}}}}}"), "w.json")
+        .unwrap_or_else(|e| panic!("{e}"));
+    let set = [("governor", Value::Name("performance".into()))];
+    let e = experiment(platform(), workload, "linux-7.2", &set, Span::from_ms(ms));
+    let mut turns = Turns::default();
+    let outcome = Simulator.run(&e, &mut turns);
+    (turns.lines(), outcome)
+}
+
+/// What the tasks do within `ms`; nothing is to be said of it.
+#[track_caller]
+fn does(tasks: &str, ms: u64, want: &[&str]) {
+    let (lines, outcome) = run(tasks, ms);
+    assert_eq!(lines, want);
+    assert_eq!(outcome.expect("it runs").notes, Vec::<String>::new());
+}
+
+const ON0: &str = r#""cpus": [0]"#;
+const ON1: &str = r#""cpus": [1]"#;
+
+#[test]
+fn a_signal_wakes_who_waits_and_is_lost_where_nobody_does() {
+    let wait = r#""lock": "m", "wait": {"ref": "c", "mutex": "m"}, "unlock": "m""#;
+    does(
+        &format!(
+            r#""A": {{{ON0}, "loop": 3, "run": 1000, "signal": "c", "sleep": 1000}},
+               "B": {{{ON1}, "loop": 2, {wait}, "run": 3000}}"#
+        ),
+        20,
+        // The second signal finds B busy.
+        &["A 0-1000 2000-3000 4000-5000 exits", "B 1000-4000 5000-8000 exits"],
+    );
+}
+
+#[test]
+fn a_mutex_keeps_others_out_and_is_not_fair() {
+    does(
+        &format!(
+            r#""A": {{{ON0}, "loop": 1, "lock": "m", "run": 2000, "unlock": "m",
+                      "lock": "m", "run": 1000, "unlock": "m", "run": 500}},
+               "B": {{{ON1}, "loop": 1, "sleep": 1000, "lock": "m", "run": 700, "unlock": "m"}}"#
+        ),
+        10,
+        // A unlocks at 2000 and locks again before B, which that woke, has a CPU.
+        &["A 0-3500 exits", "B 3000-3700 exits"],
+    );
+}
+
+#[test]
+fn waiting_gives_the_mutex_back_and_takes_it_again() {
+    does(
+        &format!(
+            r#""A": {{{ON0}, "loop": 1, "lock": "m", "wait": {{"ref": "c", "mutex": "m"}},
+                      "run": 1000, "unlock": "m"}},
+               "B": {{{ON1}, "loop": 1, "sleep": 500, "lock": "m", "run": 1500, "signal": "c",
+                      "run": 500, "unlock": "m", "lock": "m", "run": 100, "unlock": "m"}}"#
+        ),
+        10,
+        // Signalled at 2000, A needs the mutex, which is free for a moment at 2500 and then at 2600.
+        &["A 2600-3600 exits", "B 500-2600 exits"],
+    );
+}
+
+#[test]
+fn sync_hands_over_back_and_forth() {
+    for locked in [false, true] {
+        let sync = match locked {
+            false => r#""sync": {"ref": "c", "mutex": "m"}"#,
+            true => r#""lock": "m", "sync": {"ref": "c", "mutex": "m"}, "unlock": "m""#,
+        };
+        does(
+            &format!(
+                r#""A": {{{ON0}, "loop": 2, "run": 1000, {sync}}},
+                   "B": {{{ON1}, "loop": 2, "lock": "m", "wait": {{"ref": "c", "mutex": "m"}},
+                          "unlock": "m", "run": 2000, "lock": "m", "signal": "c", "unlock": "m"}}"#
+            ),
+            20,
+            &["A 0-1000 3000-4000 exits", "B 1000-3000 4000-6000 exits"],
+        );
+    }
+}
+
+#[test]
+fn broad_wakes_all_and_each_needs_the_mutex() {
+    let wait = r#""loop": 1, "lock": "m", "wait": {"ref": "c", "mutex": "m"}"#;
+    does(
+        &format!(
+            r#""A": {{{ON0}, "loop": 1, "sleep": 500, "run": 500, "broad": "c"}},
+               "B": {{{ON0}, {wait}, "run": 300, "unlock": "m"}},
+               "C": {{{ON1}, {wait}, "run": 300, "unlock": "m"}}"#
+        ),
+        10,
+        &["A 500-1000 exits", "B 1000-1300 exits", "C 1300-1600 exits"],
+    );
+}
+
+#[test]
+fn suspend_waits_for_a_resume_by_name() {
+    does(
+        &format!(
+            r#""A": {{{ON0}, "loop": 2, "run": 500, "suspend": ""}},
+               "B": {{{ON1}, "loop": 2, "run": 2000, "resume": "A", "run": 1000}}"#
+        ),
+        20,
+        &["A 0-500 2000-2500 exits", "B 0-6000 exits"],
+    );
+}
+
+#[test]
+fn a_barrier_lets_all_go_when_the_last_has_come() {
+    does(
+        &format!(
+            r#""A": {{{ON0}, "loop": 2, "run": 1000, "barrier": "x"}},
+               "B": {{{ON1}, "loop": 2, "run": 3000, "barrier": "x"}},
+               "C": {{"loop": 2, "sleep": 2000, "barrier": "x"}}"#
+        ),
+        20,
+        &["A 0-1000 3000-4000 exits", "B 0-6000 exits", "C exits"],
+    );
+}
+
+#[test]
+fn a_semaphore_serves_in_the_order_of_waiting() {
+    does(
+        &format!(
+            r#""W": {{"instance": 2, {ON1}, "loop": 2, "sem_wait": "s", "run": 400}},
+               "P": {{{ON0}, "loop": 4, "run": 1000, "sem_post": "s"}}"#
+        ),
+        20,
+        &["W-0 1000-1400 3000-3400 exits", "W-1 2000-2400 4000-4400 exits", "P 0-4000 exits"],
+    );
+}
+
+#[test]
+fn what_was_given_before_anyone_waits_is_not_lost() {
+    does(
+        &format!(
+            r#""P": {{{ON0}, "loop": 1, "sem_post": "s", "sem_post": "s", "run": 100}},
+               "W": {{{ON1}, "delay": 1000, "loop": 2, "sem_wait": "s", "run": 300}}"#
+        ),
+        10,
+        &["P 0-100 exits", "W 1000-1600 exits"],
+    );
+}
+
+/// The two drawings of rt-app's documentation.
+#[test]
+fn a_missed_timer_starts_anew_or_keeps_its_reference() {
+    let task = |mode: &str| {
+        let timer = format!(r#""timer": {{"ref": "unique", "period": 20000, "mode": "{mode}"}}"#);
+        format!(
+            r#""r": {{{ON0}, "loop": 1, "phases": {{
+                "a": {{"loop": 2, "run": 10000, {timer}}}, "long": {{"run": 30000, {timer}}},
+                "b": {{"loop": 3, "run": 10000, {timer}}}}}}}"#
+        )
+    };
+    does(
+        &task("relative"),
+        200,
+        &["r 0-10000 20000-30000 40000-80000 90000-100000 110000-120000 exits"],
+    );
+    does(&task("absolute"), 200, &["r 0-10000 20000-30000 40000-90000 100000-110000 exits"]);
+}
+
+#[test]
+fn a_timer_of_several_tasks_moves_on_with_each_use() {
+    let timer = r#""loop": 2, "timer": {"ref": "tick", "period": 5000}, "run": 100"#;
+    does(
+        &format!(r#""A": {{{ON0}, {timer}}}, "B": {{{ON1}, {timer}}}"#),
+        30,
+        &["A 5000-5100 15000-15100 exits", "B 10000-10100 20000-20100 exits"],
+    );
+}
+
+#[test]
+fn a_fork_runs_beside_its_parent_with_attributes_of_its_own() {
+    does(
+        &format!(
+            r#""parent": {{{ON0}, "priority": -5, "loop": 2, "run": 1000, "fork": "child", "sleep": 3000}},
+               "child": {{"instance": 0, {ON1}, "delay": 500, "loop": 2, "run": 700,
+                          "timer": {{"ref": "unique", "period": 1000}}}}"#
+        ),
+        20,
+        // The child is created on its parent's CPU, moves, and sleeps for its delay: that takes no
+        // time. Its timer counts from its first phase.
+        &[
+            "parent 0-1000 4000-5000 exits",
+            "child-0000 1500-2200 2500-3200 exits",
+            "child-0001 5500-6200 6500-7200 exits",
+        ],
+    );
+}
+
+#[test]
+fn a_fork_without_cpus_stays_where_its_parent_may_run() {
+    let (lines, _) = run(
+        &format!(
+            r#""parent": {{{ON1}, "loop": 1, "run": 1000, "fork": "child", "run": 3000}},
+               "child": {{"instance": 0, "loop": 1, "run": 500}}"#
+        ),
+        20,
+    );
+    // CPU 0 is idle all the time.
+    let alone = lines[0] == "parent 0-4000 exits";
+    assert!(!alone, "{lines:?}");
+}
+
+#[test]
+fn more_forks_than_rt_app_allows_end_the_run() {
+    let (_, outcome) = run(
+        r#""a": {"loop": -1, "run": 10, "fork": "b"}, "b": {"instance": 0, "loop": 1, "run": 1}"#,
+        100,
+    );
+    let message = outcome.expect_err("too many").to_string();
+    assert!(message.contains("it forks `b` for the 1025th time"), "{message}");
+}
+
+#[test]
+fn whoever_yields_lets_the_other_run_at_once() {
+    let (lines, _) = run(
+        &format!(
+            r#""A": {{{ON0}, "loop": 1, "run": 200, "yield": "", "run": 200}},
+               "B": {{{ON0}, "loop": 1, "run": 100}}"#
+        ),
+        10,
+    );
+    assert_eq!(lines, ["A 0-200 300-500 exits", "B 200-300 exits"]);
+    does(&format!(r#""A": {{{ON0}, "loop": 2, "run": 200, "yield": ""}}"#), 10, &["A 0-400 exits"]);
+}
+
+#[test]
+fn memory_does_not_get_faster_with_the_cpu() {
+    for cpu in [0, 4] {
+        let text = format!(
+            r#"{{"tasks": {{"a": {{"cpus": [{cpu}], "loop": 1, "mem": 4000000, "memory": 4000000}}}}}}"#
+        );
+        let workload = Workload::parse(&text, "w.json").expect("a workload");
+        let set = [("governor", Value::Name("powersave".into()))];
+        let m1 = Platform::load("m1").expect("built in");
+        let e = experiment(m1, workload, "linux-7.2", &set, Span::from_ms(20));
+        let mut turns = Turns::default();
+        Simulator.run(&e, &mut turns).expect("it runs");
+        let (from, to) = turns.turns[&TaskId(0)][0];
+        assert_eq!(to - from, 2_000_000, "8 MB at 4 GB/s on CPU {cpu}");
+    }
+}
+
+#[test]
+fn who_waits_for_ever_is_named() {
+    let (lines, outcome) = run(
+        &format!(
+            r#""A": {{{ON0}, "loop": 1, "lock": "m", "run": 1000, "lock": "n", "unlock": "n", "unlock": "m"}},
+               "B": {{{ON1}, "loop": 1, "lock": "n", "run": 2000, "lock": "m", "unlock": "m", "unlock": "n"}},
+               "C": {{"loop": -1, "run": 10, "sleep": 1000}}"#
+        ),
+        10,
+    );
+    assert_eq!(lines[..2], ["A 0-1000", "B 0-2000"]);
+    let says = |task, mutex, owner, since| {
+        format!(
+            "task {task} waits for mutex \"{mutex}\", which {owner} holds from {since} ms to the end: nobody is left to wake it"
+        )
+    };
+    assert_eq!(
+        outcome.expect("a deadlock is no failure").notes,
+        [says("A", "n", "B", "1.000"), says("B", "m", "A", "2.000")]
+    );
+    let (_, outcome) = run(r#""A": {"loop": 1, "run": 100, "suspend": "x"}"#, 10);
+    assert_eq!(
+        outcome.expect("it runs").notes,
+        ["task A waits for a signal of \"x\" from 0.100 ms to the end: nobody is left to wake it"]
+    );
+}
+
+#[test]
+fn tasks_that_only_wake_each_other_are_noticed() {
+    let (_, outcome) = run(
+        &format!(
+            r#""A": {{{ON0}, "loop": -1, "sem_post": "x", "sem_wait": "y"}},
+               "B": {{{ON0}, "loop": -1, "sem_wait": "x", "sem_post": "y"}}"#
+        ),
+        1,
+    );
+    let message = outcome.expect_err("no time passes").to_string();
+    assert!(message.contains("its loops take no time (at 0 ms)"), "{message}");
+}
+
+#[test]
+fn a_phase_that_moves_a_task_may_begin_with_anything() {
+    for (first, want) in [
+        (r#""sleep": 1000"#, "a 0-500 1500-1600 exits"),
+        (r#""lock": "m", "unlock": "m""#, "a 0-600 exits"),
+        (r#""timer": {"ref": "unique", "period": 2000}"#, "a 0-500 2000-2100 exits"),
+    ] {
+        does(
+            &format!(
+                r#""a": {{"loop": 1, "phases": {{"p": {{{ON0}, "run": 500}}, "q": {{{ON1}, {first}, "run": 100}}}}}}"#
+            ),
+            10,
+            &[want],
+        );
+    }
+}
