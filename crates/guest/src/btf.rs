@@ -362,13 +362,14 @@ mod tests {
     #[test]
     fn variables_of_each_cpu_lie_in_their_section() {
         let mut m = Make::new();
-        m.compound("menu", KIND_STRUCT, false, &[("bucket", 0, 32), ("ptr", 0, 96)]); // 1
-        m.plain("menus", KIND_VAR, 1, &[0]); // 2
-        m.plain("devs", KIND_VAR, 1, &[0]); // 3
-        m.compound(".data..percpu", KIND_DATASEC, false, &[]); // 4: two variables, by hand
+        m.plain("int", 1, 4, &[32]); // 1
+        m.compound("menu", KIND_STRUCT, false, &[("bucket", 1, 32), ("ptr", 1, 96)]); // 2
+        m.plain("menus", KIND_VAR, 2, &[0]); // 3
+        m.plain("devs", KIND_VAR, 2, &[0]); // 4
+        m.compound(".data..percpu", KIND_DATASEC, false, &[]); // 5: two variables, by hand
         let at = m.types.len() - 8;
         m.types[at..at + 4].copy_from_slice(&(KIND_DATASEC << 24 | 2).to_le_bytes());
-        m.words(&[2, 4096, 16, 3, 64, 16]);
+        m.words(&[3, 4096, 16, 4, 64, 16]);
         let bytes = m.bytes();
         let btf = Btf::parse(&bytes).unwrap();
         assert_eq!(btf.expand("x=+{%menus+menu.ptr+8-%devs}($arg2)"), Ok("x=+4052($arg2)".into()));
