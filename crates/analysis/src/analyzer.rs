@@ -152,6 +152,7 @@ impl Run {
                 self.machine.set_misfit(cpu, task);
             }
             Event::Phase { .. }
+            | Event::Policy { .. }
             | Event::UtilEst { .. }
             | Event::WaitingAvg { .. }
             | Event::PeltCfs { .. }

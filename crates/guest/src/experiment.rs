@@ -18,7 +18,7 @@
 //! This thread takes some 50 µs of the first CPU for each creation. It asks for a slice of
 //! 0.1 ms, so that it is let in quickly where that CPU is busy.
 
-use crate::job::{Attr, Event, Job, MAX_FORKS, Task};
+use crate::job::{Attr, Event, Job, MAX_FORKS, Policy, Task};
 use crate::program::{Program, Step};
 use crate::sync::Objects;
 use crate::sys::{self, Sched};
@@ -38,7 +38,7 @@ const VISITS: usize = 40;
 const BETWEEN_VISITS: u64 = 11_000_000;
 /// Of a task's thread.
 const STACK: usize = 1 << 16;
-const OWN: Sched = Sched { nice: 0, clamp: (None, None), slice: 100_000 };
+const OWN: Sched = Sched { policy: Policy::Other(100_000), nice: 0, clamp: (None, None) };
 
 /// Where a kernel has utilisation clamps.
 const CLAMPS: &str = "/proc/sys/kernel/sched_util_clamp_min";
@@ -203,7 +203,7 @@ fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> 
     if !first {
         sys::set_affinity(attrs.cpus(job)).map_err(named)?;
     }
-    sys::set_sched(attrs.sched, shared.clamps || attrs.clamped()).map_err(named)?;
+    sys::set_sched(attrs.inherited(), shared.clamps || attrs.clamped()).map_err(named)?;
     // A thread's name holds no NUL, and the kernel keeps 15 bytes of it.
     let name = task.comm.replace('\0', "?");
     thread::Builder::new()
@@ -220,6 +220,11 @@ fn live(shared: &'static Shared, index: usize, first: bool, mut attrs: Attribute
     let task = &shared.job.tasks[index];
     if first && let Err(e) = sys::set_affinity(attrs.cpus(&shared.job)) {
         return fail(shared, task, &format!("affinity: {e}"));
+    }
+    if attrs.inherited() != attrs.sched
+        && let Err(e) = sys::set_sched(attrs.sched, shared.clamps || attrs.clamped())
+    {
+        return fail(shared, task, &format!("policy: {e}"));
     }
     shared.pids[index].store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     carry_out(shared, task, index, &mut attrs);
@@ -310,7 +315,11 @@ fn fork(shared: &'static Shared, of: u32, parent: &Attributes) -> Result<(), Str
                 let mut forks = shared.forks.lock().unwrap_or_else(|e| e.into_inner());
                 forks[number].pid = rustix::thread::gettid().as_raw_nonzero().get();
             }
-            let own = Attr { nice: task.attr.nice.or(Some(0)), ..task.attr.clone() };
+            let own = Attr {
+                policy: task.attr.policy.or(Some(Policy::default())),
+                nice: task.attr.nice.or(Some(0)),
+                ..task.attr.clone()
+            };
             if let Err(e) = attrs.apply(&own, &shared.job, shared.clamps) {
                 return fail(shared, task, &format!("attributes: {e}"));
             }
@@ -340,6 +349,7 @@ impl Attributes {
     /// whether the affinity, are there to be changed.
     fn take(&mut self, attr: &Attr) -> (bool, bool) {
         let before = self.sched;
+        self.sched.policy = attr.policy.unwrap_or(before.policy);
         self.sched.nice = attr.nice.unwrap_or(before.nice);
         self.sched.clamp = (attr.uclamp_min.or(before.clamp.0), attr.uclamp_max.or(before.clamp.1));
         if attr.cpus.is_some() {
@@ -355,6 +365,14 @@ impl Attributes {
             sys::set_sched(self.sched, clamps || self.clamped())?;
         }
         if affinity { sys::set_affinity(self.cpus(job)) } else { Ok(()) }
+    }
+
+    /// What a new thread can inherit: no thread is created as a deadline task.
+    fn inherited(&self) -> Sched {
+        match self.sched.policy {
+            Policy::Deadline(..) => Sched { policy: Policy::default(), ..self.sched },
+            _ => self.sched,
+        }
     }
 
     fn clamped(&self) -> bool {
@@ -397,10 +415,17 @@ mod tests {
     #[test]
     fn attributes_left_out_stay_as_they_were() {
         let mut a = Attributes::default();
-        let attr = |nice, uclamp_min, uclamp_max| Attr { cpus: None, nice, uclamp_min, uclamp_max };
+        let attr = |nice, uclamp_min, uclamp_max| Attr {
+            cpus: None,
+            policy: None,
+            nice,
+            uclamp_min,
+            uclamp_max,
+        };
         assert_eq!(a.take(&attr(Some(5), None, Some(300))), (true, false));
         assert_eq!(a.take(&attr(None, Some(7), None)), (true, false));
-        assert_eq!(a.sched, Sched { nice: 5, clamp: (Some(7), Some(300)), slice: 0 });
+        let other = Policy::Other(0);
+        assert_eq!(a.sched, Sched { policy: other, nice: 5, clamp: (Some(7), Some(300)) });
         assert_eq!(
             a.take(&attr(Some(5), Some(7), None)),
             (false, false),

@@ -7,6 +7,7 @@
 //! set PATH VALUE                    in order; each is read back into the answer
 //! task rampup 0 1 * * * *           name delay_ns loop cpus nice util_min util_max
 //! phase nap 100 * * * *             of the last task: name loop cpus nice util_min util_max
+//! policy fifo 10                    of the last task or phase, if it sets one: see `Policy`
 //! run 1000                          of the last phase
 //! sleep 10000000
 //! forked cc 0 1 * * * *             like `task`, and created only by `fork`
@@ -121,12 +122,52 @@ pub struct Task {
 pub struct Attr {
     /// Affinity.
     pub cpus: Option<Vec<u32>>,
+    /// Policy.
+    pub policy: Option<Policy>,
     /// Nice value.
     pub nice: Option<i32>,
     /// `sched_util_min`.
     pub uclamp_min: Option<u32>,
     /// `sched_util_max`.
     pub uclamp_max: Option<u32>,
+}
+
+/// A policy with its parameters, in ns. As in `risetime_model::workload::Policy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// `other SLICE`: SCHED_OTHER; 0: the base slice.
+    Other(u64),
+    /// `batch SLICE`: SCHED_BATCH.
+    Batch(u64),
+    /// `idle`: SCHED_IDLE.
+    Idle,
+    /// `fifo PRIORITY`: SCHED_FIFO.
+    Fifo(u32),
+    /// `rr PRIORITY`: SCHED_RR.
+    Rr(u32),
+    /// `deadline RUNTIME DEADLINE PERIOD RECLAIM`: SCHED_DEADLINE; the last is 1 to reclaim.
+    Deadline([u64; 3], bool),
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy::Other(0)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Policy::Other(slice) => write!(f, "other {slice}"),
+            Policy::Batch(slice) => write!(f, "batch {slice}"),
+            Policy::Idle => write!(f, "idle"),
+            Policy::Fifo(priority) => write!(f, "fifo {priority}"),
+            Policy::Rr(priority) => write!(f, "rr {priority}"),
+            Policy::Deadline([runtime, deadline, period], reclaim) => {
+                write!(f, "deadline {runtime} {deadline} {period} {}", u8::from(*reclaim))
+            }
+        }
+    }
 }
 
 /// A named run of events.
@@ -321,6 +362,9 @@ impl Job {
                     attr_text(&t.attr)
                 ),
             );
+            if let Some(policy) = &t.attr.policy {
+                line(&mut s, format_args!("policy {policy}"));
+            }
             for p in &t.phases {
                 line(
                     &mut s,
@@ -331,6 +375,9 @@ impl Job {
                         attr_text(&p.attr)
                     ),
                 );
+                if let Some(policy) = &p.attr.policy {
+                    line(&mut s, format_args!("policy {policy}"));
+                }
                 for e in &p.events {
                     line(&mut s, format_args!("{}", e.to_text()));
                 }
@@ -412,6 +459,12 @@ impl Job {
                     events: Vec::new(),
                 };
                 self.last_task().ok_or("a phase before any task")?.phases.push(phase);
+            }
+            "policy" => {
+                let policy = w.policy()?;
+                let task = self.last_task().ok_or("a policy before any task")?;
+                let attr = task.phases.last_mut().map_or(&mut task.attr, |p| &mut p.attr);
+                attr.policy = Some(policy);
             }
             _ => {
                 let event = Event::parse(key, &mut w)?;
@@ -544,9 +597,24 @@ impl<'a> Words<'a> {
             w => w.parse().map(Some).map_err(|_| format!("`{w}` is no loop count")),
         }
     }
+    fn policy(&mut self) -> Result<Policy, String> {
+        Ok(match self.next()? {
+            "other" => Policy::Other(self.number()?),
+            "batch" => Policy::Batch(self.number()?),
+            "idle" => Policy::Idle,
+            "fifo" => Policy::Fifo(self.number()?),
+            "rr" => Policy::Rr(self.number()?),
+            "deadline" => {
+                let times = [self.number()?, self.number()?, self.number()?];
+                Policy::Deadline(times, self.number::<u8>()? != 0)
+            }
+            w => return Err(format!("`{w}` is no policy")),
+        })
+    }
     fn attr(&mut self) -> Result<Attr, String> {
         Ok(Attr {
             cpus: self.optional(|w| w.split(',').map(|n| n.parse().ok()).collect())?,
+            policy: None,
             nice: self.optional(|w| w.parse().ok())?,
             uclamp_min: self.optional(|w| w.parse().ok())?,
             uclamp_max: self.optional(|w| w.parse().ok())?,
@@ -567,6 +635,7 @@ mod tests {
     fn full() -> Job {
         let attr = Attr {
             cpus: Some(vec![0, 4]),
+            policy: Some(Policy::Deadline([3, 4, 5], true)),
             nice: Some(-5),
             uclamp_min: Some(0),
             uclamp_max: Some(1024),
@@ -593,7 +662,7 @@ mod tests {
                 phases: vec![Phase {
                     name: "*".into(),
                     repeat: Some(9),
-                    attr: Attr::default(),
+                    attr: Attr { policy: Some(Policy::Fifo(99)), ..Attr::default() },
                     events: vec![
                         Event::Run(1),
                         Event::Runtime(2),
@@ -640,6 +709,23 @@ mod tests {
         let text = full().to_text();
         assert_eq!(Job::parse(&text), Ok(full()), "{text}");
         assert_eq!(Job::parse(&Job::default().to_text()), Ok(Job::default()));
+    }
+
+    #[test]
+    fn every_policy_survives_as_text() {
+        for policy in [
+            Policy::Other(0),
+            Policy::Batch(100_000),
+            Policy::Idle,
+            Policy::Fifo(1),
+            Policy::Rr(99),
+            Policy::Deadline([1, 2, u64::MAX], false),
+        ] {
+            let mut job = full();
+            job.tasks[0].attr.policy = Some(policy);
+            job.tasks[0].phases[0].attr.policy = Some(policy);
+            assert_eq!(Job::parse(&job.to_text()), Ok(job), "{policy}");
+        }
     }
 
     #[test]

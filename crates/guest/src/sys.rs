@@ -6,6 +6,7 @@
 //! device, driver or interrupt, so nothing of it shows in the experiment.
 #![allow(unsafe_code)]
 
+use crate::job::Policy;
 use rustix::thread::{CpuSet, clock_nanosleep_absolute, sched_setaffinity};
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 use std::io;
@@ -57,20 +58,19 @@ pub(crate) fn set_affinity(cpus: impl IntoIterator<Item = u32>) -> io::Result<()
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Scheduling attributes of a thread of the fair class.
+/// Scheduling attributes of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sched {
+    /// Policy.
+    pub(crate) policy: Policy,
     /// Nice value.
     pub(crate) nice: i32,
     /// Utilisation clamps; `None`: the default.
     pub(crate) clamp: (Option<u32>, Option<u32>),
-    /// Slice in ns, 0.1 to 100 ms (from Linux 6.12); 0: the default.
-    pub(crate) slice: u64,
 }
 
 /// `struct sched_attr` of `include/uapi/linux/sched/types.h`, in its size of Linux 5.3.
 #[repr(C)]
-#[derive(Default)]
 struct SchedAttr {
     size: u32,
     policy: u32,
@@ -85,6 +85,7 @@ struct SchedAttr {
 }
 
 const UTIL_CLAMP: u64 = 0x60;
+const RECLAIM: u64 = 0x02;
 const CLAMP_RESET: u32 = u32::MAX;
 
 unsafe extern "C" {
@@ -99,14 +100,26 @@ const SYS_SCHED_SETATTR: std::ffi::c_long = 314;
 /// Gives the calling thread these attributes. `clamps`: whether to touch the utilisation clamps
 /// at all (a kernel without them refuses them).
 pub(crate) fn set_sched(sched: Sched, clamps: bool) -> io::Result<()> {
+    // SCHED_OTHER, _FIFO, _RR, _BATCH, _IDLE, _DEADLINE of include/uapi/linux/sched.h.
+    let (policy, priority, [runtime, deadline, period], reclaim) = match sched.policy {
+        Policy::Other(slice) => (0, 0, [slice, 0, 0], false),
+        Policy::Fifo(priority) => (1, priority, [0; 3], false),
+        Policy::Rr(priority) => (2, priority, [0; 3], false),
+        Policy::Batch(slice) => (3, 0, [slice, 0, 0], false),
+        Policy::Idle => (5, 0, [0; 3], false),
+        Policy::Deadline(times, reclaim) => (6, 0, times, reclaim),
+    };
     let attr = SchedAttr {
         size: size_of::<SchedAttr>() as u32,
-        flags: if clamps { UTIL_CLAMP } else { 0 },
+        policy,
+        flags: if clamps { UTIL_CLAMP } else { 0 } | if reclaim { RECLAIM } else { 0 },
         nice: sched.nice,
-        runtime: sched.slice,
+        priority,
+        runtime,
+        deadline,
+        period,
         util_min: sched.clamp.0.unwrap_or(CLAMP_RESET),
         util_max: sched.clamp.1.unwrap_or(CLAMP_RESET),
-        ..SchedAttr::default()
     };
     // SAFETY: sched_setattr(0, &attr, 0) reads `size` bytes from `attr`, which lives through the
     // call and is as large as it says.

@@ -197,6 +197,24 @@ impl Policy {
     }
 }
 
+impl std::fmt::Display for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())?;
+        match *self {
+            Policy::Other { slice: Some(slice) } | Policy::Batch { slice: Some(slice) } => {
+                write!(f, " slice {} µs", slice.0 / 1000)
+            }
+            Policy::Fifo { priority } | Policy::Rr { priority } => write!(f, " {priority}"),
+            Policy::Deadline { runtime, deadline, period, reclaim } => {
+                let [runtime, deadline, period] = [runtime, deadline, period].map(|s| s.0 / 1000);
+                let reclaim = if reclaim { ", reclaims" } else { "" };
+                write!(f, " {runtime}/{deadline}/{period} µs{reclaim}")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A named run of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {

@@ -14,23 +14,22 @@
 //! Source: kernel/sched/core.c.
 
 use crate::cause::Cause;
+use crate::class::Class;
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
-use crate::fair::Join;
 use crate::group::level_avg;
-use crate::machine::{Role, SPEED_SHIFT, State, Todo, from_time_0};
+use crate::machine::{Role, SPEED_SHIFT, State, Todo};
 use crate::mutant::Mutant;
 use crate::placement::{Placed, Waker};
 use crate::program::Step;
 use crate::queue::Ev;
-use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId};
-use risetime_kernel::pelt::update_dl_rq_load_avg;
+use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt_cfs::{
     migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
 };
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{Capacity, CpuId, Instant, Span, TaskId, Util};
-use risetime_model::workload::Attr;
+use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, SwitchOut, Why};
 
 impl Engine<'_> {
@@ -89,7 +88,7 @@ impl Engine<'_> {
             }
             match self.given_wakeup(task) {
                 Some(cpu) => Placed { cpu, why: Why::Given },
-                None => self.placement.fork(&self.m, task),
+                None => self.select_task_rq_fork(task),
             }
         };
         if first {
@@ -102,7 +101,7 @@ impl Engine<'_> {
         let (capacity, t) = (m.cpus[cpu.index()].capacity, &mut m.tasks[task.index()]);
         (t.cpu, t.state) = (cpu, State::Runnable);
         t.recent_used_cpu.set(cpu);
-        if !m.series.util_avg_0_on_fork {
+        if t.sched.class() == Class::Fair && !m.series.util_avg_0_on_fork {
             let cfs = &level_avg(&mut m.cpus, &mut m.groups, cpu, t.group).avg;
             post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, cfs, capacity);
         }
@@ -115,6 +114,9 @@ impl Engine<'_> {
         let comm = m.task(task).comm.clone();
         let why = placed.why;
         self.emit(Event::TaskNew { task, comm: &comm, user: true, cpu, why, max_speed });
+        if self.m.task(task).sched.policy != (Policy::Other { slice: None }) {
+            self.emit_policy(task);
+        }
         self.begin_as_in_image(task);
         self.activate(cpu, task, EnqueueKind::Initial, false);
         if starts {
@@ -185,26 +187,15 @@ impl Engine<'_> {
             self.wakeup_preempt(prev, task, false);
             return;
         }
-        let placed = if self.is_fair(task) {
-            self.sync_entity_load_avg(task);
-            match self.given_wakeup(task) {
-                Some(cpu) => Placed { cpu, why: Why::Given },
-                None => {
-                    self.record_wakee(task, waker);
-                    self.placement.wake(&self.m, task, waker)
-                }
-            }
-        } else {
-            Placed { cpu: prev, why: Why::PrevCpu }
-        };
+        let placed = self.select_task_rq(task, waker);
         let cpu = placed.cpu;
         if cpu != prev {
             self.migrate_asleep(task, cpu, placed.why);
         }
         self.update_rq_clock(cpu);
+        let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::Migrated };
         self.set_state(task, State::Runnable);
         self.emit(Event::Wakeup { task, cpu, why: placed.why });
-        let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::Migrated };
         self.activate(cpu, task, kind, true);
         if starts {
             self.apply_start_state(cpu, task);
@@ -232,6 +223,13 @@ impl Engine<'_> {
     /// A sleeping task moves: its load is taken off its old runqueue at that one's next update
     /// (`migrate_task_rq_fair`).
     fn migrate_asleep(&mut self, task: TaskId, to: CpuId, why: Why) {
+        if !self.is_fair(task) {
+            let from = self.m.task(task).cpu;
+            self.migrate_task_rq_dl(task);
+            self.m.task_mut(task).cpu = to;
+            self.replenish_here(task);
+            return self.emit(Event::Migrate { task, from, to, why });
+        }
         let m = &mut self.m;
         let (now, decay) = (m.sched_clock(), m.decay);
         let t = &mut m.tasks[task.index()];
@@ -247,63 +245,11 @@ impl Engine<'_> {
     }
 
     /// Ages a sleeping task's load to its runqueue's last update, so that placement sees it.
-    fn sync_entity_load_avg(&mut self, task: TaskId) {
+    pub(crate) fn sync_entity_load_avg(&mut self, task: TaskId) {
         let m = &mut self.m;
         let t = &mut m.tasks[task.index()];
         let cfs = level_avg(&mut m.cpus, &mut m.groups, t.cpu, t.group);
         risetime_kernel::pelt_cfs::sync_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
-    }
-
-    /// `activate_task`: the clamps first, so that cpufreq sees them.
-    ///
-    /// DEVIATES(uclamp_late_6_12): mainline 6.12 to 6.15 counted the clamps after the class had
-    /// enqueued, so that the wakeup's own frequency update missed them; not modelled.
-    pub(crate) fn activate(&mut self, cpu: CpuId, task: TaskId, kind: EnqueueKind, waking: bool) {
-        if !self.is_fair(task) {
-            self.m.cpu_mut(cpu).dl.push(task);
-            return;
-        }
-        {
-            let m = &mut self.m;
-            let t = &mut m.tasks[task.index()];
-            m.cpus[cpu.index()].uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
-        }
-        self.enqueue_task_fair(cpu, task, kind, waking);
-        if self.m.cpu(cpu).nr_running() >= 2 {
-            self.m.root.overloaded = true;
-        }
-    }
-
-    /// `deactivate_task`.
-    pub(crate) fn deactivate(&mut self, cpu: CpuId, task: TaskId, kind: DequeueKind) {
-        if !self.is_fair(task) {
-            self.m.cpu_mut(cpu).dl.retain(|t| *t != task);
-            return;
-        }
-        let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
-        c.uclamp.uclamp_rq_dec(&mut t.uclamp);
-        self.dequeue_task_fair(cpu, task, kind);
-    }
-
-    /// `wakeup_preempt`: does the newly queued task take the CPU?
-    pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, fork: bool) {
-        let user = self.is_fair(task);
-        let curr = self.m.cpu(cpu).curr;
-        let preempts = match curr {
-            None => true,
-            Some(_) if !user => true,
-            Some(curr) if !self.is_fair(curr) => false,
-            Some(curr) if self.first_in_line(cpu).is_some() => {
-                self.first_in_line(cpu) != Some(curr)
-            }
-            Some(_) if self.m.is(Mutant::NoWakeupPreemption) => false,
-            Some(curr) if self.m.groups.nested => self.preempts_nested(cpu, curr, task, fork),
-            Some(_) => self.m.cpu_mut(cpu).cfs.wakeup_preempt(task, fork),
-        };
-        self.take_departed(cpu);
-        if preempts {
-            self.resched_curr(cpu);
-        }
     }
 
     // ------------------------------------------------------------------ the start settings
@@ -332,11 +278,16 @@ impl Engine<'_> {
 
     fn apply_start_state(&mut self, cpu: CpuId, task: TaskId) {
         self.start.done = true;
+        // The others keep no signals of their own.
+        let fair = self.is_fair(task);
         if let Some(image) = self.image.as_ref().map(|image| image.task.clone()) {
-            return self.apply_task_image(cpu, task, &image);
+            if fair {
+                self.apply_task_image(cpu, task, &image);
+            }
+            return;
         }
         let start = self.start;
-        if start.util.is_some() || start.period_contrib.is_some() {
+        if fair && (start.util.is_some() || start.period_contrib.is_some()) {
             self.set_signals(cpu, task, start.util, None, start.period_contrib);
         }
         if let Some(first) = start.first_tick {
@@ -362,13 +313,15 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         let prev = self.m.cpu(cpu).curr;
         self.m.clear_need_resched(cpu);
+        self.dl_server_update(cpu);
         self.account_anew(cpu);
-        let mut next = self.pick_next(cpu);
+        self.prev_balance(cpu, prev);
+        let mut next = self.pick_next_task(cpu);
         if next.is_none() {
             // Its averages must stand before others are pulled in.
-            self.put_prev(cpu, prev, None);
+            self.put_prev_task(cpu, prev, None);
             if self.newidle_balance(cpu) {
-                next = self.pick_next(cpu);
+                next = self.pick_next_task(cpu);
             }
         }
         match next {
@@ -383,70 +336,11 @@ impl Engine<'_> {
                 self.go_idle(cpu);
             }
             _ => {
-                self.put_prev(cpu, prev, next);
+                self.put_prev_task(cpu, prev, next);
                 self.throttled_by_pick(cpu);
                 self.util_est_switched(cpu, prev, next);
                 self.switch(cpu, prev, next);
             }
-        }
-    }
-
-    fn pick_next(&mut self, cpu: CpuId) -> Option<TaskId> {
-        if let Some(kthread) = self.m.cpu(cpu).dl.first() {
-            return Some(*kthread);
-        }
-        if let Some(first) = self.first_in_line(cpu) {
-            let group = self.m.task(first).group;
-            self.update_curr(cpu, group);
-            self.check_all_runtime(cpu, group);
-            if self.first_in_line(cpu) == Some(first) {
-                return Some(first);
-            }
-        }
-        if self.m.groups.nested {
-            return self.pick_nested(cpu);
-        }
-        let picked = self.m.cpu_mut(cpu).cfs.pick();
-        self.take_departed(cpu);
-        picked.and_then(EntityId::as_task)
-    }
-
-    /// The previous task leaves the CPU (it may be asleep already and off its queue).
-    fn put_prev(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
-        let Some(prev) = prev else { return };
-        if !self.is_fair(prev) {
-            self.update_dl(cpu, true);
-        } else if next != Some(prev) {
-            let group = self.m.task(prev).group;
-            if self.m.queue(cpu, group).curr().is_some_and(|e| e.id == prev) {
-                self.update_curr(cpu, group);
-                self.check_cfs_rq_runtime(cpu, group);
-                self.update_load_avg(cpu, prev, Join::Stay);
-                self.m.queue_mut(cpu, group).put_prev();
-            }
-            if self.m.groups.on() {
-                let next = next.filter(|next| self.is_fair(*next));
-                self.put_prev_parents(cpu, group, next.map(|next| self.m.task(next).group));
-            }
-        }
-    }
-
-    /// `update_dl_rq_load_avg`; `running`: a sugov kthread ran until now.
-    pub(crate) fn update_dl(&mut self, cpu: CpuId, running: bool) {
-        let decay = self.m.decay;
-        let c = self.m.cpu_mut(cpu);
-        let now = c.clock.rq_clock_pelt();
-        if update_dl_rq_load_avg(decay, now, &mut c.dl_avg, running) {
-            let avg = &c.dl_avg;
-            let event = Event::PeltPressure {
-                cpu,
-                class: "dl",
-                util_avg: avg.util_avg,
-                util_sum: u64::from(avg.util_sum),
-                period_contrib: avg.period_contrib,
-                last_update_time: from_time_0(avg),
-            };
-            self.emit(event);
         }
     }
 
@@ -476,15 +370,7 @@ impl Engine<'_> {
             }
             self.start_tick(cpu, first);
         }
-        if self.is_fair(task) {
-            // Until now it was queued, not running (`set_next_entity`).
-            self.update_load_avg(cpu, task, Join::Stay);
-            self.set_next_task_fair(cpu, task);
-            self.list(task);
-            self.update_misfit_status(cpu, Some(task));
-        } else {
-            self.update_dl(cpu, false);
-        }
+        self.set_next_task(cpu, task);
         if self.throttle_work.contains(cpu) {
             // It leaves again before it is back in user mode.
         } else {
@@ -503,6 +389,9 @@ impl Engine<'_> {
 
     /// `task_dead_fair`: what the task was used to goes with it at the next update.
     fn task_dead(&mut self, cpu: CpuId, task: TaskId) {
+        if !self.is_fair(task) {
+            return;
+        }
         let m = &mut self.m;
         let t = &mut m.tasks[task.index()];
         let cfs = level_avg(&mut m.cpus, &mut m.groups, cpu, t.group);
@@ -540,6 +429,7 @@ impl Engine<'_> {
     fn next_step(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let now = self.m.now;
         // The phase that the start is known by is still entered.
+        self.take_policy(task);
         let told =
             self.start.phase.is_none() || std::mem::replace(&mut self.start.told, self.start.done);
         if told && self.advance_given(cpu, task) {
@@ -629,22 +519,16 @@ impl Engine<'_> {
 
     /// `sched_setattr` and `sched_setaffinity` of a task on itself.
     pub(crate) fn set_attr(&mut self, task: TaskId, attr: &Attr) {
-        if let Some(nice) = attr.nice.filter(|n| *n != self.m.task(task).nice) {
-            self.set_nice(task, nice);
-        }
         let t = &mut self.m.tasks[task.index()];
-        let (old, asked) = (t.uclamp.request, t.asked);
+        let asked = t.asked;
         t.asked = Uclamp {
             min: self.forced_clamps.0.or(attr.uclamp_min).unwrap_or(asked.min),
             max: self.forced_clamps.1.or(attr.uclamp_max).unwrap_or(asked.max),
         };
-        let unclamped = self.m.without.has(Cause::Clamps);
-        let new = if unclamped { Uclamp::default() } else { t.asked };
+        t.sched.min_asked |= self.forced_clamps.0.or(attr.uclamp_min).is_some();
         let same = t.asked == asked && attr.taskgroup.is_none();
-        if new != old {
-            t.uclamp.request = new;
-            self.m.cpus[t.cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
-        }
+        self.set_class(task, attr);
+        self.renew_clamps(task);
         if let Some(path) = &attr.taskgroup {
             self.sched_move_task(task, self.m.groups.find(path));
         }
@@ -699,8 +583,11 @@ impl Engine<'_> {
             self.need_resched.insert(from);
         }
         let forgets = self.m.is(Mutant::MigrationForgets);
+        let fair = self.is_fair(task);
         let t = self.m.task_mut(task);
-        t.avg.last_update_time.0 = 0;
+        if fair {
+            t.avg.last_update_time.0 = 0;
+        }
         if forgets {
             (t.avg.util_avg, t.avg.util_sum) = (Util(0), 0);
         }
@@ -730,13 +617,7 @@ impl Engine<'_> {
         self.q.push(self.m.now + self.m.tick, Ev::Tick { cpu, generation });
         let Some(curr) = self.m.cpu(cpu).curr else { return self.idle_tick(cpu) };
         self.update_rq_clock(cpu);
-        if self.m.cpu(cpu).dl_avg.util_avg != Util(0) || !self.is_fair(curr) {
-            self.update_dl(cpu, !self.is_fair(curr));
-            self.update_cpu_capacity(cpu);
-        }
-        if self.is_fair(curr) {
-            self.task_tick_fair(cpu, curr);
-        }
+        self.task_tick(cpu, curr);
         self.trigger_load_balance(cpu);
     }
 }

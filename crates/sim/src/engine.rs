@@ -10,12 +10,13 @@
 
 use crate::cpuset::CpuSet;
 use crate::governor::Governor;
-use crate::machine::{Machine, Role, State, Todo};
+use crate::machine::{Machine, State, Todo};
 use crate::placement::Placement;
 use crate::queue::{Ev, Queue};
 use crate::replay::{Change, Given, Image, Kthread};
 use crate::together::Together;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_model::InputError;
 use risetime_trace::{Event, RunError, TraceSink};
 
 /// A simulation in progress.
@@ -57,6 +58,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) free_idle_exit: bool,
     /// See [`crate::Replay`].
     pub(crate) kthread: Option<Kthread>,
+    /// A reservation that the machine cannot give.
+    pub(crate) refused: Option<InputError>,
     /// A task whose program makes no progress.
     pub(crate) stuck: Option<TaskId>,
 }
@@ -107,6 +110,9 @@ impl Engine<'_> {
         if let Some(failure) = self.together.failed.take() {
             return Err(RunError::Failed(failure));
         }
+        if let Some(refused) = self.refused.take() {
+            return Err(refused.into());
+        }
         match self.stuck {
             None => Ok(true),
             Some(task) => {
@@ -135,6 +141,7 @@ impl Engine<'_> {
             Ev::Create { task } if self.m.creator.is_some() && !self.is_fork(task) => {}
             Ev::Create { task } => self.create(task),
             Ev::Tick { cpu, generation } => self.tick(cpu, generation),
+            Ev::ClassTimer { timer, awake } => self.class_timer(timer, awake),
             Ev::Resched { cpu } => self.idle_resched(cpu),
             Ev::NohzBalance { cpu } => self.nohz_balance(cpu),
             Ev::CfsPeriod { group } => self.cfs_period(group),
@@ -148,6 +155,9 @@ impl Engine<'_> {
             let Some(cpu) = self.need_resched.lowest() else { return };
             self.need_resched.remove(cpu);
             self.schedule(cpu);
+            if self.m.classes.push_rt {
+                self.rto_push();
+            }
         }
     }
 
@@ -198,11 +208,6 @@ impl Engine<'_> {
             self.m.task_mut(task).todo = Todo::Nothing;
             self.advance(cpu, task);
         }
-    }
-
-    /// Whether the task is of the fair class: all are but the sugov kthreads.
-    pub(crate) fn is_fair(&self, task: TaskId) -> bool {
-        !matches!(self.m.task(task).role, Role::Sugov(_))
     }
 
     /// Sets the state; nothing else may.

@@ -12,12 +12,13 @@
 //! Source: kernel/sched/fair.c.
 
 use crate::cause::Cause;
+use crate::class::{Class, load_of};
 use crate::engine::Engine;
 use crate::group::level_avg;
 use crate::machine::from_time_0;
 use crate::mutant::Mutant;
 use risetime_kernel::KernelRev;
-use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind, LoadWeight};
+use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind};
 use risetime_kernel::fits::{Fit, MisfitTask, update_misfit_status};
 use risetime_kernel::pelt::{get_pelt_divider, update_load_avg_se};
 use risetime_kernel::pelt_cfs::{
@@ -257,6 +258,11 @@ impl Engine<'_> {
                 continue;
             }
             let Some(task) = entity.id.as_task() else { continue };
+            // Another class may have had the CPU for long (`dequeue_entity` of the delayed one).
+            if self.m.cpu(cpu).cfs.curr().is_none() && self.update_cfs_rq(cpu) {
+                self.trace_cfs(cpu);
+                self.cpufreq_update_util(cpu, false);
+            }
             // Its sums end here: until now it was queued but not runnable.
             let group = self.m.task(task).group;
             let now = self.m.cfs_rq_clock_pelt(cpu, group);
@@ -328,7 +334,7 @@ impl Engine<'_> {
 
     /// `set_user_nice` on a task, wherever it is.
     pub(crate) fn set_nice(&mut self, task: TaskId, nice: i8) {
-        let load = LoadWeight::of_nice(i32::from(nice));
+        let load = load_of(self.m.task(task).sched.policy, nice);
         let (rev, cpu) = (self.m.rev, self.m.task(task).cpu);
         let group = self.m.task(task).group;
         let queued = self.m.fair_entity(cpu, task).is_some();
@@ -351,7 +357,9 @@ impl Engine<'_> {
         }
         let old = std::mem::replace(&mut t.weight, load.weight());
         t.nice = nice;
-        if t.avg.last_update_time.0 != 0 {
+        if t.sched.class() != Class::Fair {
+            // Its load is nowhere counted while it is of another class.
+        } else if t.avg.last_update_time.0 != 0 {
             let cfs = level_avg(&mut m.cpus, &mut m.groups, cpu, group);
             reweight_entity_load_avg(rev, m.decay, cfs, &mut t.avg, old, t.weight);
         } else {

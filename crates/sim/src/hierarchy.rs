@@ -567,6 +567,12 @@ impl Engine<'_> {
             self.m.task_mut(task).group = to;
             return;
         }
+        if !self.is_fair(task) {
+            // Only its clamps depend on the group, until it is fair again.
+            let t = &mut self.m.tasks[task.index()];
+            t.group = to;
+            return self.m.cpus[cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
+        }
         self.update_rq_clock(cpu);
         let queued = self.m.fair_entity(cpu, task).is_some();
         let running = self.m.cpu(cpu).curr == Some(task);

@@ -12,19 +12,30 @@
 //! Source: kernel/sched/idle.c, kernel/time/tick-sched.c.
 
 use crate::engine::Engine;
-use crate::machine::Idle;
+use crate::machine::{Cpu, Idle};
 use risetime_kernel::cpuidle::Sleep;
-use risetime_kernel::units::{CpuId, Span, Util};
+use risetime_kernel::units::{CpuId, Instant, Span};
 use risetime_trace::Event;
+
+/// When the next timer expires that the CPU knows of.
+fn next_timer(c: &Cpu) -> Option<Instant> {
+    let (task, class) = (c.timers.first().map(|t| t.0), c.class_timers.first().map(|t| t.0));
+    match (task, class) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
 
 impl Engine<'_> {
     /// The CPU has nothing to run (`pick_next_task_idle`): make up for lost time, choose a state.
     pub(crate) fn go_idle(&mut self, cpu: CpuId) {
         let decay = self.m.decay;
         let c = self.m.cpu_mut(cpu);
-        let util_sum = c.cfs_avg.avg.util_sum.wrapping_add(c.dl_avg.util_sum);
+        let util_sum =
+            c.cfs_avg.avg.util_sum.wrapping_add(c.rt_avg.util_sum).wrapping_add(c.dl_avg.util_sum);
         c.clock.update_idle_rq_clock_pelt(decay, util_sum);
         c.work_gen = c.work_gen.wrapping_add(1);
+        c.exec_start = c.clock.clock_task.0;
         self.update_idle_core(cpu);
         self.nohz_run_idle_balance(cpu);
         self.enter_idle(cpu);
@@ -36,7 +47,7 @@ impl Engine<'_> {
         let c = &mut self.m.cpus[cpu.index()];
         let states = &self.m.domains[c.domain].idle;
         let sleep = Sleep {
-            next_timer: c.timers.first().map(|(at, _)| at.since(now)),
+            next_timer: next_timer(c).map(|at| at.since(now)),
             next_tick: next_tick.since(now),
             tick_stopped: c.tick_stopped,
             tick,
@@ -78,8 +89,8 @@ impl Engine<'_> {
         }
         self.end_idle(cpu, true);
         self.update_rq_clock(cpu);
-        if self.m.cpu(cpu).dl_avg.util_avg != Util(0) {
-            self.update_dl(cpu, false);
+        self.dl_server_update(cpu);
+        if self.update_others(cpu) {
             self.update_cpu_capacity(cpu);
         }
         self.balance_on_own_tick(cpu);

@@ -9,6 +9,7 @@
 mod balance;
 mod bandwidth;
 pub mod cause;
+mod class;
 mod core;
 mod cpufreq;
 mod cpuset;

@@ -12,6 +12,7 @@
 //! ```
 
 use crate::cause::{Cause, Causes};
+use crate::class::{ClassTimer, Classes, Sched};
 use crate::cpuset::CpuSet;
 use crate::group::Groups;
 use crate::mutant::{self, Mutant};
@@ -26,6 +27,7 @@ use risetime_kernel::cpu_util::{
     self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util,
 };
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
+use risetime_kernel::deadline::{DlEntity, DlRq};
 use risetime_kernel::eevdf::{CfsRq, Entity, LoadWeight};
 use risetime_kernel::energy_model::EmPerfState;
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
@@ -34,6 +36,7 @@ use risetime_kernel::neighbours::task_util_est_boost;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
+use risetime_kernel::rt::{RtQueue, RtThrottle};
 use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::uclamp::{
     Uclamp, UclampLimits, UclampRq, UclampTask, uclamp_eff, uclamp_rq_is_capped,
@@ -70,6 +73,8 @@ pub struct Machine {
     pub(crate) tasks: Vec<Task>,
     pub(crate) decay: &'static Decay,
     pub(crate) root: RootDomain,
+    /// What the classes above the fair one share.
+    pub(crate) classes: Classes,
     pub(crate) tick: Span,
     /// The tick grid: ticks are at this time plus whole ticks.
     pub(crate) tick_offset: Span,
@@ -107,10 +112,20 @@ pub(crate) struct Cpu {
     pub(crate) h_nr: Option<(u32, u32)>,
     /// `cfs_rq->avg.util_est`: the sum over queued tasks.
     pub(crate) util_est: Util,
+    pub(crate) rt_avg: SchedAvg,
     pub(crate) dl_avg: SchedAvg,
     pub(crate) uclamp: UclampRq,
-    /// Queued sugov kthreads (they run before fair tasks), the current one first.
-    pub(crate) dl: Vec<TaskId>,
+    /// Real-time tasks, and how much of their runtime they have used (before 6.12).
+    pub(crate) rt: RtQueue,
+    pub(crate) rt_throttle: RtThrottle,
+    /// Deadline tasks, the sugov kthreads among them.
+    pub(crate) dl: DlRq,
+    /// The fair class's deadline server, where there is one.
+    pub(crate) fair_server: Option<Box<DlEntity>>,
+    /// Up to when the current task's time is accounted for, where that is not the fair class's.
+    pub(crate) exec_start: u64,
+    /// When timers of the classes expire here.
+    pub(crate) class_timers: BTreeSet<(Instant, ClassTimer)>,
     /// `rq->curr`; `None`: the idle task.
     pub(crate) curr: Option<TaskId>,
     /// Generation of the pending `WorkDone`.
@@ -254,6 +269,8 @@ pub(crate) struct Task {
     pub(crate) comm: Arc<str>,
     pub(crate) role: Role,
     pub(crate) state: State,
+    /// Its policy and class.
+    pub(crate) sched: Sched,
     pub(crate) todo: Todo,
     /// `task_cpu(p)`.
     pub(crate) cpu: CpuId,
@@ -432,12 +449,16 @@ impl Machine {
     /// What the classes above the fair one use of a CPU, and its clamps.
     pub(crate) fn rq_util(&self, cpu: CpuId) -> RqUtil {
         let c = self.cpu(cpu);
+        let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
         RqUtil {
+            rt: c.rt_avg.util_avg,
             dl: c.dl_avg.util_avg,
-            uclamp_min: c.uclamp.clamps().min,
-            uclamp_max: c.uclamp.clamps().max,
-            uclamp_is_used: true,
-            ..RqUtil::default()
+            irq: Util(0),
+            dl_running_bw: c.dl.running_bw,
+            uclamp_min: clamps.min,
+            uclamp_max: clamps.max,
+            uclamp_is_used: self.classes.uclamp_used,
+            rt_runnable: !c.rt.is_empty(),
         }
     }
     /// `effective_cpu_util` of a cfs util.
@@ -511,6 +532,10 @@ impl Machine {
 }
 
 impl Task {
+    /// Whether it is a kthread that changes frequencies.
+    pub(crate) fn is_kthread(&self) -> bool {
+        matches!(self.role, Role::Sugov(_))
+    }
     /// Its effective clamps (`uclamp_eff_value`): what its group leaves of its request.
     pub(crate) fn clamps(&self) -> Uclamp {
         self.uclamp.uclamp_eff_value(&self.limits)
@@ -535,9 +560,11 @@ impl Cpu {
     pub(crate) fn h_nr_queued(&self) -> usize {
         self.h_nr.map_or_else(|| self.cfs.nr_queued(), |(queued, _)| queued as usize)
     }
-    /// `rq->nr_running`: fair tasks (delayed ones not counted) and kthreads.
+    /// `rq->nr_running`: fair tasks (delayed ones not counted), RT tasks unless they are throttled,
+    /// and deadline tasks that are not.
     pub(crate) fn nr_running(&self) -> usize {
-        self.h_nr_runnable() + self.dl.len()
+        let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
+        self.h_nr_runnable() + rt + self.dl.tasks()
     }
 }
 
@@ -600,7 +627,8 @@ impl DomainView<'_> {
     /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
     pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {
         let c = self.machine.cpu(cpu);
-        uclamp_rq_is_capped(&c.uclamp, c.cfs_avg.avg.util_avg)
+        self.machine.classes.uclamp_used
+            && uclamp_rq_is_capped(&c.uclamp, c.cfs_avg.avg.util_avg + c.rt_avg.util_avg)
     }
     /// Whether the simulator is one without `cause`.
     pub(crate) fn lacks(&self, cause: Cause) -> bool {

@@ -4,6 +4,7 @@
 //! so a run does not depend on how a heap breaks ties. Nothing is ever removed: an event
 //! that has been overtaken carries an old generation and is dropped when it comes up.
 
+use crate::class::ClassTimer;
 use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -21,6 +22,8 @@ pub(crate) enum Ev {
     TimerAwake { task: TaskId, generation: u32 },
     /// A task that was still on its CPU when another one woke it can be queued.
     Woken { task: TaskId, by: CpuId },
+    /// A timer of a scheduling class; `awake`: its CPU has left its idle state for it.
+    ClassTimer { timer: ClassTimer, awake: bool },
     /// A task is created.
     Create { task: TaskId },
     /// The periodic tick.
@@ -44,7 +47,7 @@ impl Ev {
             Ev::FreqDone { .. } => 0,
             Ev::WorkDone { .. } => 1,
             Ev::Timer { .. } => 2,
-            Ev::TimerAwake { .. } | Ev::Woken { .. } => 3,
+            Ev::TimerAwake { .. } | Ev::Woken { .. } | Ev::ClassTimer { .. } => 3,
             Ev::Create { .. } => 4,
             Ev::Tick { .. } => 5,
             Ev::Resched { .. } => 6,

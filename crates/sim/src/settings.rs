@@ -58,6 +58,14 @@ const KERNEL: &[Param] = &[
         kernel_name: "",
     },
     Param {
+        name: crate::class::RT_UCLAMP_MIN,
+        doc: "util_min of RT tasks that ask for none: how big a CPU they are given",
+        unit: "of 1024",
+        range: Range::Int(0, 1024),
+        default: Default::Unset,
+        kernel_name: "kernel.sched_util_clamp_min_rt_default",
+    },
+    Param {
         name: "uclamp_min",
         doc: "util_min of every task of the workload",
         unit: "of 1024",

@@ -1,6 +1,7 @@
 //! From an experiment to a machine that is ready to run.
 
 use crate::cause::{Cause, Causes};
+use crate::class::{Classes, Sched};
 use crate::cpufreq::speed;
 use crate::cpuset::CpuSet;
 use crate::engine::{Engine, StartState};
@@ -15,13 +16,16 @@ use crate::series::{self, CpuSeries, Series};
 use crate::together::Together;
 use crate::topology::{SchedDomains, sched_domains};
 use crate::{Counterfactual, governor, placement};
+use risetime_kernel::KernelRev;
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
+use risetime_kernel::deadline::DlRq;
 use risetime_kernel::eevdf::{CfsRq, Entity, Features, LoadWeight, Tunables};
 use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::pelt_cfs::{CfsRqAvg, init_entity_runnable_average};
+use risetime_kernel::rt::{RT_PERIOD, RT_RUNTIME, RtQueue, RtThrottle};
 use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::uclamp::{Uclamp, UclampLimits, UclampRq, UclampTask};
 use risetime_kernel::units::{
@@ -87,7 +91,6 @@ pub(crate) fn engine<'a>(
     other: Counterfactual,
 ) -> Result<Engine<'a>, RunError> {
     let workload = e.workload.bind(&e.platform)?;
-    workload.only_other()?;
     let int = |name: &str| e.settings.int(name);
     let governor = governor::find(e.settings.name("governor").unwrap_or("schedutil"));
     let clamps =
@@ -142,10 +145,12 @@ pub(crate) fn engine<'a>(
         kthread: None,
         free_idle_exit: other.without.has(Cause::Queueing),
         changes: Vec::new(),
+        refused: None,
         stuck: None,
     };
     add_tasks(&mut engine, &specs, started, e.phase);
     add_kthreads(&mut engine);
+    engine.init_dl_servers();
     Ok(engine)
 }
 
@@ -174,16 +179,22 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             capacity: capacity[cpu.index()],
             cpu_capacity: capacity[cpu.index()],
             clock: RqClock::new(Instant(0) + UPTIME),
-            cfs: CfsRq::new(rev, Features::of(rev), tunables),
+            cfs: cfs_rq(rev, tunables),
             cfs_avg: CfsRqAvg {
                 avg: SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() },
                 ..CfsRqAvg::default()
             },
             h_nr: None,
             util_est: Util(0),
+            rt_avg: SchedAvg::default(),
             dl_avg: SchedAvg::default(),
             uclamp: UclampRq::default(),
-            dl: Vec::new(),
+            rt: RtQueue::default(),
+            rt_throttle: RtThrottle::default(),
+            dl: DlRq::new(RT_PERIOD, RT_RUNTIME),
+            fair_server: None,
+            exec_start: 0,
+            class_timers: BTreeSet::new(),
             curr: None,
             work_gen: 0,
             run_since: Instant(0),
@@ -234,6 +245,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             next_balance: 0,
             next_blocked: 0,
         },
+        classes: Classes::of(e),
         tick: platform.tick(),
         tick_offset: Span(0),
         background_util: background_util(e),
@@ -245,6 +257,13 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         without: Causes::NONE,
         explained: TaskId(0),
     }
+}
+
+/// A fair runqueue whose clock shows what its CPU's does: a task may begin to run at time 0.
+fn cfs_rq(rev: KernelRev, tunables: Tunables) -> CfsRq {
+    let mut cfs = CfsRq::new(rev, Features::of(rev), tunables);
+    cfs.update_clock(UPTIME.0);
+    cfs
 }
 
 /// What others add on each CPU: as said for its policy, else for all.
@@ -331,6 +350,7 @@ fn add_kthreads(engine: &mut Engine<'_>) {
         let task = TaskId(engine.m.tasks.len() as u32);
         push_task(engine, format!("sugov:{}", cpu.0).into(), Role::Sugov(domain));
         engine.m.set_allowed(task, cpus);
+        engine.m.task_mut(task).sched = Sched::sugov();
         engine.m.task_mut(task).cpu = cpu;
         engine.m.domains[domain].kthread = Some(task);
     }
@@ -344,6 +364,7 @@ pub(crate) fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) -> 
         comm,
         role,
         state: State::New,
+        sched: Sched { rr_left: engine.m.classes.rr_timeslice, ..Sched::new() },
         todo: Todo::Nothing,
         cpu: CpuId(0),
         allowed: CpuSet::EMPTY,

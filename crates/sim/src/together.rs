@@ -19,8 +19,9 @@
 //! That counts from there, and its timers from what follows, where rt-app counts both from the start
 //! of all.
 //!
-//! Source: kernel/futex/waitwake.c; fair.c:`yield_task_fair`; rt-app, `src/rt-app.c:create_thread`.
+//! Source: kernel/futex/waitwake.c; core.c:`do_sched_yield`; rt-app, `src/rt-app.c:create_thread`.
 
+use crate::class::Class;
 use crate::engine::Engine;
 use crate::machine::{Role, State, Todo};
 use crate::placement::Waker;
@@ -29,7 +30,7 @@ use crate::queue::Ev;
 use crate::setup::push_task;
 use crate::sync::{Did, Objects, Wait};
 use risetime_kernel::eevdf::DequeueKind;
-use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::Workload;
 use risetime_model::workload::{Event, MAX_FORKS, Policy, Timer};
 
@@ -163,14 +164,10 @@ impl Engine<'_> {
         }
     }
 
-    /// `sched_yield`: `yield_task_fair`, then another look at the queue.
+    /// `sched_yield`: the class's own, then another look at the queue.
     fn sched_yield(&mut self, cpu: CpuId) {
         self.update_rq_clock(cpu);
-        if self.m.cpu(cpu).nr_running() > 1 {
-            self.account_anew(cpu);
-            let group = self.m.cpu(cpu).curr.map_or(GroupId::ROOT, |t| self.m.task(t).group);
-            self.m.queue_mut(cpu, group).yield_task();
-        }
+        self.yield_task(cpu);
         self.need_resched.insert(cpu);
     }
 
@@ -185,6 +182,15 @@ impl Engine<'_> {
     fn fork(&mut self, cpu: CpuId, parent: TaskId, index: u32) {
         let Role::User(program) = &self.m.task(parent).role else { return };
         let (specs, spec) = (program.spec_arc().0, self.together.started + index as usize);
+        if self.m.class_of(parent) == Class::Deadline {
+            self.together.failed = Some(format!(
+                "task {}: it forks `{}`, but the kernel lets no deadline task create another (at {} ms)",
+                self.m.task(parent).comm,
+                specs[spec].comm,
+                self.m.now.as_ms()
+            ));
+            return;
+        }
         let count = &mut self.together.forks[index as usize];
         let nth = *count;
         *count += 1;

@@ -1,6 +1,7 @@
 //! The events of a trace, each with the reason of the decision where there was one.
 
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, KHz, TaskId, Util};
+use risetime_model::workload::Policy;
 
 /// One thing that happened. Names follow the kernel's tracepoints where there is one.
 ///
@@ -31,6 +32,14 @@ pub enum Event<'a> {
         task: TaskId,
         /// Of 1024.
         max_speed: Util,
+    },
+    /// The task is under another policy than SCHED_OTHER from its creation, or under another one
+    /// than before from now on.
+    Policy {
+        /// The task.
+        task: TaskId,
+        /// Its policy.
+        policy: Policy,
     },
     /// A sleeping task became runnable on `cpu` (`sched_wakeup`).
     Wakeup {
@@ -218,6 +227,16 @@ pub enum Why {
     NewIdle,
     /// Periodic or nohz balance pulled it.
     Balance,
+    /// The CPU whose tasks matter least to a real-time task (`find_lowest_rq`).
+    LowestRq,
+    /// The CPU with the latest deadlines, or none (`find_later_rq`).
+    LaterRq,
+    /// A real-time task waited where it was (`push_rt_task`).
+    RtPush,
+    /// A deadline task waited where it was (`push_dl_task`).
+    DlPush,
+    /// A CPU whose deadline task left took it (`pull_dl_task`).
+    DlPull,
     /// Another trace said so (`verify`'s mode *given*).
     Given,
     // Frequency.
@@ -261,6 +280,11 @@ impl Why {
             Why::Misfit => "misfit",
             Why::NewIdle => "newidle",
             Why::Balance => "balance",
+            Why::LowestRq => "lowest_rq",
+            Why::LaterRq => "later_rq",
+            Why::RtPush => "rt_push",
+            Why::DlPush => "dl_push",
+            Why::DlPull => "dl_pull",
             Why::Given => "given",
             Why::Util => "util",
             Why::Unchanged => "unchanged",

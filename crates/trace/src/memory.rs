@@ -67,6 +67,7 @@ impl TraceSink for Memory {
                 Event::Phase { task, index, name: "" }
             }
             // No other event borrows anything.
+            Event::Policy { task, policy } => Event::Policy { task, policy },
             Event::MaxSpeed { task, max_speed } => Event::MaxSpeed { task, max_speed },
             Event::Wakeup { task, cpu, why } => Event::Wakeup { task, cpu, why },
             Event::Switch { cpu, prev, next } => Event::Switch { cpu, prev, next },

@@ -9,8 +9,8 @@
 //!
 //! Settings that only a simulation has (a start state, work of the kthread) are errors.
 
-use risetime_guest::job::{Attr, Cpu, Event, Job, Objects, Phase, Task};
-use risetime_kernel::units::{CpuId, Util};
+use risetime_guest::job::{self, Attr, Cpu, Event, Job, Objects, Phase, Task};
+use risetime_kernel::units::{CpuId, Span, Util};
 use risetime_model::settings::Value;
 use risetime_model::workload::{self, Repeat, TaskSpec};
 use risetime_model::{Experiment, InputError, Platform};
@@ -103,7 +103,6 @@ pub(crate) struct Plan {
 ///
 /// Errors: settings that only a simulation has, a mask without CPUs.
 pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, InputError> {
-    experiment.workload.only_other()?;
     let e = experiment;
     simulated_only(e)?;
     let workload = e.workload.bind(&e.platform)?;
@@ -290,6 +289,7 @@ fn task(t: &TaskSpec, e: &Experiment) -> Task {
     let clamps = (clamp(e, "uclamp_min"), clamp(e, "uclamp_max"));
     let attr = |a: &workload::Attr, first: bool| Attr {
         cpus: a.cpus.as_ref().map(|c| c.iter().map(|c| c.0).collect()),
+        policy: a.policy.as_ref().map(policy),
         nice: a.nice.map(i32::from),
         // The run's own clamps replace the workload's, for good.
         uclamp_min: clamps.0.map_or(a.uclamp_min.map(|u| u.0 as u32), |v| first.then_some(v)),
@@ -307,6 +307,20 @@ fn task(t: &TaskSpec, e: &Experiment) -> Task {
         repeat: repeat(t.repeat),
         attr: attr(&t.attr, true),
         phases: t.phases.iter().map(phase).collect(),
+    }
+}
+
+fn policy(p: &workload::Policy) -> job::Policy {
+    let slice = |slice: Option<Span>| slice.map_or(0, |s| s.0);
+    match *p {
+        workload::Policy::Other { slice: s } => job::Policy::Other(slice(s)),
+        workload::Policy::Batch { slice: s } => job::Policy::Batch(slice(s)),
+        workload::Policy::Idle => job::Policy::Idle,
+        workload::Policy::Fifo { priority } => job::Policy::Fifo(priority.into()),
+        workload::Policy::Rr { priority } => job::Policy::Rr(priority.into()),
+        workload::Policy::Deadline { runtime, deadline, period, reclaim } => {
+            job::Policy::Deadline([runtime, deadline, period].map(|s| s.0), reclaim)
+        }
     }
 }
 

@@ -81,7 +81,7 @@ fn broken_workloads() {
         (task("\"loop\": -1, \"phases\": {\"p\": {\"loop\": 3, \"sleep\": 0}}"), "takes no time"),
         (task("\"run\": 1, \"cpus\": [8]"), "8"),
         (task("\"run\": 1, \"util_min\": 600, \"util_max\": 300"), "600"),
-        (task("\"run\": 1, \"policy\": \"SCHED_FIFO\""), "SCHED_FIFO"),
+        (task("\"run\": 1, \"policy\": \"SCHED_BOGUS\""), "SCHED_FIFO"),
         (
             "{\"global\": {\"calibration\": \"CPU99\"}, \"tasks\": {\"a\": {\"run\": 1}}}".into(),
             "99",

@@ -210,6 +210,11 @@ impl CfsRq {
         }
     }
 
+    /// Another policy of the queued `id`; false if it is not queued. Source: `sched_setattr`.
+    pub fn set_policy(&mut self, id: impl Into<EntityId>, policy: FairPolicy) -> bool {
+        self.change(id.into(), |entity| entity.policy = policy)
+    }
+
     fn change(&mut self, id: EntityId, change: impl FnOnce(&mut Entity)) -> bool {
         let running = self.curr.as_ref().is_some_and(|curr| curr.id == id);
         let Dequeued::Yes(mut entity) = self.dequeue(id, DequeueKind::Save) else {

@@ -51,23 +51,6 @@ impl Workload {
         }
     }
 
-    /// Refuses what a backend does not carry out yet: other policies than SCHED_OTHER.
-    ///
-    /// Errors: names the first task that has one.
-    pub fn only_other(&self) -> Result<(), InputError> {
-        let other = |a: &Attr| a.policy.filter(|p| *p != Policy::Other { slice: None });
-        for task in self.tasks.iter().chain(&self.forked) {
-            let attrs = std::iter::once(&task.attr).chain(task.phases.iter().map(|p| &p.attr));
-            if let Some(policy) = attrs.filter_map(other).next() {
-                return Err(InputError::new(
-                    format!("{}: task `{}`", self.name, task.comm),
-                    format!("{}: there is no such class here yet", policy.name()),
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Deadlines are guaranteed on all CPUs together: the kernel refuses SCHED_DEADLINE to a task
     /// whose affinity leaves one out (kernel/sched/syscalls.c, EPERM; dl_task_check_affinity,
     /// EBUSY). The second round is the loop coming round again.

@@ -261,16 +261,18 @@ impl Engine<'_> {
         }
         self.m.cpu_mut(cpu).last_blocked_update = now;
         self.update_rq_clock(cpu);
+        let others = self.m.cpu(cpu).rt_avg.util_avg.0 != 0 && self.update_rt(cpu, false);
         self.update_dl(cpu, false);
         self.update_blocked_groups(cpu);
-        if self.update_cfs_rq(cpu) {
+        if self.update_cfs_rq(cpu) || others {
             self.trace_cfs(cpu);
             self.cpufreq_update_util(cpu, false);
         }
         let c = self.m.cpu_mut(cpu);
         let left = c.cfs_avg.avg.load_avg != 0
             || c.cfs_avg.avg.util_avg.0 != 0
-            || c.dl_avg.util_avg.0 != 0;
+            || c.dl_avg.util_avg.0 != 0
+            || c.rt_avg.util_avg.0 != 0;
         c.has_blocked_load = left;
         left
     }

@@ -228,6 +228,9 @@ impl Checker {
         let Some(p) = &mut t.program else { return };
         let overdue = std::mem::take(&mut p.overdue);
         let late = (out != SwitchOut::Preempted).then(|| p.late(now as f64));
+        if out == SwitchOut::Preempted {
+            p.preempted(now as f64);
+        }
         let rounding = p.rounding();
         self.expect(overdue <= rounding, || {
             format!("{task} ran {overdue} ns past the end of its program's step")
@@ -396,6 +399,14 @@ impl Follower {
             Todo::Unknown => Some(0.0),
             Todo::SleepUntil(_) | Todo::Exit => Some(now - self.at),
             _ => None,
+        }
+    }
+
+    /// It was preempted at the very instant at which a step was over: whether it has begun the next
+    /// one is open, and when that counts from.
+    fn preempted(&mut self, now: f64) {
+        if (now - self.at).abs() < self.rounding() {
+            self.todo = Todo::Unknown;
         }
     }
 

@@ -8,7 +8,7 @@ use risetime_model::Experiment;
 use risetime_model::platform::{Domain, IdleState, Opp, Platform, Topology};
 use risetime_model::settings::Value;
 use risetime_model::workload::{
-    Attr, Event, Objects, Phase, Repeat, StartAt, TaskGroup, TaskSpec, Timer, Workload,
+    Attr, Event, Objects, Phase, Policy, Repeat, StartAt, TaskGroup, TaskSpec, Timer, Workload,
 };
 
 /// An experiment of a few hundred ms.
@@ -261,14 +261,41 @@ fn tasks(nr_cpus: u32) -> impl Strategy<Value = TaskSpec> {
     let delay = prop_oneof![Just(0), 0..30_000_000u64];
     let repeat = prop_oneof![3 => Just(Repeat::Forever), 1 => (1..6u32).prop_map(Repeat::Times)];
     (delay, repeat, vec(phases(nr_cpus), 1..=3), attrs(nr_cpus)).prop_map(
-        |(delay, repeat, phases, attr)| TaskSpec {
-            comm: String::new(),
-            delay: Span(delay),
-            repeat,
-            phases,
-            attr,
+        |(delay, repeat, mut phases, mut attr)| {
+            may_have_deadlines(&mut attr, &mut phases);
+            TaskSpec { comm: String::new(), delay: Span(delay), repeat, phases, attr }
         },
     )
+}
+
+/// The kernel refuses deadlines to tasks that may not run everywhere.
+fn may_have_deadlines(attr: &mut Attr, phases: &mut [Phase]) {
+    let mut attrs: Vec<&mut Attr> =
+        std::iter::once(attr).chain(phases.iter_mut().map(|p| &mut p.attr)).collect();
+    if attrs.iter().any(|a| a.cpus.is_some()) {
+        for a in &mut attrs {
+            a.policy = a.policy.filter(|p| !matches!(p, Policy::Deadline { .. }));
+        }
+    }
+}
+
+fn policy() -> impl Strategy<Value = Option<Policy>> {
+    let slice = prop::option::of((100..20_000u64).prop_map(Span::from_us));
+    let deadline =
+        (20..5000u64, 20..60u64, 0..3u64, any::<bool>()).prop_map(|(us, n, short, reclaim)| {
+            let (runtime, period) = (Span::from_us(us), Span::from_us(us * n));
+            let deadline = Span::from_us(us * n / (1 + short));
+            Policy::Deadline { runtime, deadline, period, reclaim }
+        });
+    let policy = prop_oneof![
+        2 => slice.clone().prop_map(|slice| Policy::Other { slice }),
+        1 => slice.prop_map(|slice| Policy::Batch { slice }),
+        1 => Just(Policy::Idle),
+        3 => (1..4u8).prop_map(|priority| Policy::Fifo { priority }),
+        3 => (1..4u8).prop_map(|priority| Policy::Rr { priority }),
+        3 => deadline,
+    ];
+    prop::option::weighted(0.3, policy)
 }
 
 fn phases(nr_cpus: u32) -> impl Strategy<Value = Phase> {
@@ -306,13 +333,15 @@ fn attrs(nr_cpus: u32) -> impl Strategy<Value = Attr> {
     let qos = prop::option::weighted(0.3, 0..20i64).prop_map(move |v| v.map(hint));
     let named = prop::sample::select(["", "/a", "/a/b", "/a/b/c", "/d"].to_vec());
     let group = prop::option::weighted(0.4, named);
-    (cpus, nice, clamps, qos, group).prop_map(|(cpus, nice, clamps, qos, group)| Attr {
-        cpus,
-        policy: None,
-        nice,
-        uclamp_min: clamps.map(|(a, b)| Util(a.min(b))),
-        uclamp_max: clamps.map(|(a, b)| Util(a.max(b))),
-        qos: qos.into_iter().collect(),
-        taskgroup: group.map(str::to_string),
-    })
+    (cpus, nice, clamps, qos, group, policy()).prop_map(
+        |(cpus, nice, clamps, qos, group, policy)| Attr {
+            cpus,
+            policy,
+            nice,
+            uclamp_min: clamps.map(|(a, b)| Util(a.min(b))),
+            uclamp_max: clamps.map(|(a, b)| Util(a.max(b))),
+            qos: qos.into_iter().collect(),
+            taskgroup: group.map(str::to_string),
+        },
+    )
 }

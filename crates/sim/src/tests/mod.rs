@@ -3,6 +3,7 @@
 
 #[expect(clippy::float_arithmetic, reason = "it checks the integers")]
 mod checker;
+mod classes;
 mod contract;
 #[expect(clippy::disallowed_methods, reason = "the logs to compare with are files")]
 mod decisions;

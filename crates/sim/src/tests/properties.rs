@@ -8,10 +8,12 @@ use super::Bytes;
 use super::checker::Checker;
 use super::generate::experiments;
 use crate::cause::{CAUSES, Causes};
+use crate::class::Class;
 use crate::engine::Engine;
 use crate::machine::{Machine, Role, State};
 use crate::{Counterfactual, Simulator, setup};
 use proptest::prelude::*;
+use risetime_kernel::deadline::DlId;
 use risetime_kernel::pelt::{SchedAvg, get_pelt_divider, update_load_avg_se};
 use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId, Weight};
 use risetime_model::{Experiment, Platform};
@@ -62,6 +64,10 @@ fn consistent(e: &Engine<'_>) -> Result<(), String> {
         let Role::User(_) = t.role else { continue };
         let queued: Vec<CpuId> =
             m.platform.cpus().filter(|c| m.fair_entity(*c, id).is_some()).collect();
+        if !e.is_fair(id) {
+            in_its_queue(m, id, queued.is_empty())?;
+            continue;
+        }
         let ok = match (t.state, &queued[..]) {
             (State::New | State::Exited, []) => t.entity.is_some(),
             (State::Sleeping, []) => t.entity.is_some(),
@@ -110,9 +116,10 @@ fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId) -> Result<(), String>
         "the running task is not runnable",
     )?;
     ensure(
-        c.dl.is_empty() || c.curr == c.dl.first().copied() || c.waking,
-        "a kthread waits for a fair task",
+        c.waking || highest_class_runs(e, m, cpu),
+        "a lower class runs, or not the first of one",
     )?;
+    bandwidth_agrees(m, cpu)?;
     let runnable: Vec<TaskId> =
         m.fair_queued(cpu).filter(|(_, e)| !e.sched_delayed).map(|(t, _)| t).collect();
     let util_est: u64 = runnable.iter().map(|t| m.task(*t).util_est.value().0).sum();
@@ -121,6 +128,8 @@ fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId) -> Result<(), String>
         &format!("util_est is {}, of its tasks {util_est}", c.util_est),
     )?;
     let clamps = c.uclamp.clamps();
+    let rt = c.rt.iter().map(|(_, t)| t).filter(|_| m.classes.uclamp_used);
+    let runnable: Vec<TaskId> = runnable.into_iter().chain(rt).collect();
     for t in &runnable {
         let own = m.task(*t).clamps();
         ensure(
@@ -138,16 +147,79 @@ fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId) -> Result<(), String>
     levels(m).try_for_each(|g| sums_agree(m, cpu, g))
 }
 
+/// A task of another class than the fair one is where its class keeps it.
+fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
+    let t = m.task(id);
+    let rt: Vec<CpuId> =
+        m.platform.cpus().filter(|c| m.cpu(*c).rt.iter().any(|(_, t)| t == id)).collect();
+    let dl: Vec<CpuId> =
+        m.platform.cpus().filter(|c| m.cpu(*c).dl.contains(DlId::Task(id))).collect();
+    let runnable = t.state == State::Runnable;
+    let ok = match t.sched.class() {
+        Class::Rt => dl.is_empty() && rt == if runnable { vec![t.cpu] } else { vec![] },
+        _ => {
+            let throttled = m.dl(id).throttled;
+            rt.is_empty() && dl == if runnable && !throttled { vec![t.cpu] } else { vec![] }
+                // Whoever is throttled comes back.
+                && (!throttled || m.dl(id).timer.is_some())
+        }
+    };
+    if ok && off_fair && t.entity.is_some() {
+        return Ok(());
+    }
+    Err(format!(
+        "{id} is {:?} on {} under {}, in rt of {rt:?}, dl of {dl:?}",
+        t.state, t.cpu, t.sched.policy
+    ))
+}
+
+/// The earliest deadline runs, else the highest priority, else a fair task.
+fn highest_class_runs(e: &Engine<'_>, m: &Machine, cpu: CpuId) -> bool {
+    let c = m.cpu(cpu);
+    let fair = |curr: Option<TaskId>| curr.is_some_and(|t| e.is_fair(t));
+    match (c.dl.first(), c.rt.first().filter(|_| !c.rt_throttle.throttled)) {
+        (Some(DlId::Task(first)), _) => c.curr == Some(first),
+        (Some(DlId::FairServer), _) => fair(c.curr),
+        (None, Some((_, first))) => c.curr == Some(first),
+        (None, None) => c.curr.is_none() || fair(c.curr),
+    }
+}
+
+/// The bandwidths of a CPU are those of the reservations that belong to it, or are active on it.
+fn bandwidth_agrees(m: &Machine, cpu: CpuId) -> Result<(), String> {
+    let c = m.cpu(cpu);
+    let own = m.tasks.iter().filter(|t| t.cpu == cpu && t.sched.class() == Class::Deadline);
+    let own = own.filter(|t| t.state != State::New);
+    let of = own.filter_map(|t| t.sched.dl.as_deref().filter(|dl| !dl.special).map(|dl| (t, dl)));
+    let (mut this_bw, mut running_bw) = (0, 0);
+    for (t, dl) in of {
+        let active = t.state == State::Runnable || dl.non_contending;
+        this_bw += if t.state == State::Exited && !active { 0 } else { dl.bw };
+        running_bw += if active { dl.bw } else { 0 };
+    }
+    if let Some(server) = c.fair_server.as_deref() {
+        this_bw += server.bw;
+        running_bw += if server.server_active() || server.non_contending { server.bw } else { 0 };
+    }
+    let found = (c.dl.this_bw, c.dl.running_bw);
+    if found == (this_bw, running_bw) {
+        return Ok(());
+    }
+    Err(format!(
+        "{cpu}: this_bw and running_bw are {found:?}, of its tasks {:?}",
+        (this_bw, running_bw)
+    ))
+}
+
 /// The runqueue's averages are those of the tasks attached to it, to the rounding of each join
 /// and each leave: what leaves unlocked takes an average that may be a period old, and 22 per leave
 /// adds up where a period is long.
 fn sums_agree(m: &Machine, cpu: CpuId, g: GroupId) -> Result<(), String> {
     let (queue, level) = (m.queue(cpu, g), m.cfs_avg_of(cpu, g));
-    let attached = m
-        .tasks
-        .iter()
-        .enumerate()
-        .filter(|(_, t)| t.cpu == cpu && t.group == g && t.avg.last_update_time.0 != 0);
+    let attached = m.tasks.iter().enumerate().filter(|(_, t)| {
+        let fair = t.sched.class() == Class::Fair;
+        fair && t.cpu == cpu && t.group == g && t.avg.last_update_time.0 != 0
+    });
     let (mut util, mut runnable, mut n) =
         (level.removed.util_avg.0, level.removed.runnable_avg.0, 0);
     for (i, t) in attached {

@@ -25,7 +25,8 @@
 //! start, on Perfetto's default clock. A counter is written when its value changes, and of
 //! several requests in a row that leave the frequency unchanged only the first is an instant.
 //!
-//! Left out: priorities (all 120), `util_sum`, `period_contrib`, waker of a wakeup (not in
+//! Priorities are the kernel's: -1 of deadline tasks, 0 to 98 of real-time ones, 120 of all fair
+//! ones. Left out: nice values, `util_sum`, `period_contrib`, waker of a wakeup (not in
 //! the trace).
 
 mod field;
@@ -37,6 +38,7 @@ use field::*;
 use message::Message;
 use risetime_kernel::units::{CpuId, Instant, KHz, TaskId};
 use risetime_model::Value;
+use risetime_model::workload::Policy;
 use std::collections::BTreeMap;
 use std::io;
 use track::Track;
@@ -45,7 +47,7 @@ use track::Track;
 const BUNDLE: usize = 32 * 1024;
 /// The process of the workload's threads.
 const PROCESS: i64 = 999;
-/// Every task has the default priority.
+/// The priority of a fair task of nice 0.
 const PRIO: i64 = 120;
 /// All packets are one sequence.
 const SEQUENCE: u64 = 1;
@@ -54,6 +56,7 @@ const SEQUENCE: u64 = 1;
 struct Task {
     comm: String,
     user: bool,
+    prio: i64,
 }
 
 /// Writes a trace as it comes, in bounded memory. Errors are kept: the first one is reported
@@ -289,6 +292,9 @@ impl<W: io::Write> Writer<W> {
     fn comm(&self, task: TaskId) -> String {
         self.tasks.get(&task.0).map_or_else(|| format!("{task}"), |t| t.comm.clone())
     }
+    fn prio(&self, task: TaskId) -> i64 {
+        self.tasks.get(&task.0).map_or(PRIO, |t| t.prio)
+    }
     fn tgid(&self, task: TaskId) -> i64 {
         match self.tasks.get(&task.0) {
             Some(Task { user: true, .. }) => PROCESS,
@@ -305,7 +311,7 @@ impl<W: io::Write> Writer<W> {
         cpu: CpuId,
         why: Why,
     ) {
-        self.tasks.insert(task.0, Task { comm: comm.to_owned(), user });
+        self.tasks.insert(task.0, Task { comm: comm.to_owned(), user, prio: PRIO });
         let (tid, tgid) = (tid(task), self.tgid(task));
         self.packet(Some(at), |m| {
             m.nested(packet::PROCESS_TREE, |m| {
@@ -330,13 +336,25 @@ impl<W: io::Write> Writer<W> {
         self.instant(at, thread, "placement", &format!("created on {cpu}: {why}"), &notes);
     }
 
+    fn policy(&mut self, at: Instant, task: TaskId, policy: Policy) {
+        if let Some(t) = self.tasks.get_mut(&task.0) {
+            t.prio = match policy {
+                Policy::Deadline { .. } => -1,
+                Policy::Fifo { priority } | Policy::Rr { priority } => 99 - i64::from(priority),
+                _ => PRIO,
+            };
+        }
+        let thread = self.thread(task);
+        self.instant(at, thread, "policy", &policy.to_string(), &[]);
+    }
+
     fn wakeup(&mut self, at: Instant, task: TaskId, cpu: CpuId, kinds: [u32; 2]) {
-        let comm = self.comm(task);
+        let (comm, prio) = (self.comm(task), self.prio(task));
         for kind in kinds {
             self.ftrace(at, cpu, 0, kind, |m| {
                 m.string(sched_wakeup::COMM, &comm)
                     .int(sched_wakeup::PID, tid(task))
-                    .int(sched_wakeup::PRIO, PRIO)
+                    .int(sched_wakeup::PRIO, prio)
                     .int(sched_wakeup::SUCCESS, 1)
                     .int(sched_wakeup::TARGET_CPU, cpu.0.into());
             });
@@ -356,6 +374,8 @@ impl<W: io::Write> Writer<W> {
         };
         let (prev_pid, prev_comm) = who(self, prev.map(|p| p.0));
         let (next_pid, next_comm) = who(self, next);
+        let prio = |w: &Self, task: Option<TaskId>| task.map_or(PRIO, |t| w.prio(t));
+        let (prev_prio, next_prio) = (prio(self, prev.map(|p| p.0)), prio(self, next));
         // The kernel's state bits: R, S, X.
         let state = match prev.map(|p| p.1) {
             None | Some(SwitchOut::Preempted) => 0,
@@ -368,26 +388,26 @@ impl<W: io::Write> Writer<W> {
                 m.string(sched_process_exit::COMM, &prev_comm)
                     .int(sched_process_exit::PID, prev_pid)
                     .int(sched_process_exit::TGID, tgid)
-                    .int(sched_process_exit::PRIO, PRIO);
+                    .int(sched_process_exit::PRIO, prev_prio);
             });
         }
         self.ftrace(at, cpu, prev_pid, ftrace::SCHED_SWITCH, |m| {
             m.string(sched_switch::PREV_COMM, &prev_comm)
                 .int(sched_switch::PREV_PID, prev_pid)
-                .int(sched_switch::PREV_PRIO, PRIO)
+                .int(sched_switch::PREV_PRIO, prev_prio)
                 .int(sched_switch::PREV_STATE, state)
                 .string(sched_switch::NEXT_COMM, &next_comm)
                 .int(sched_switch::NEXT_PID, next_pid)
-                .int(sched_switch::NEXT_PRIO, PRIO);
+                .int(sched_switch::NEXT_PRIO, next_prio);
         });
     }
 
     fn migrate(&mut self, at: Instant, task: TaskId, from: CpuId, to: CpuId, why: Why) {
-        let comm = self.comm(task);
+        let (comm, prio) = (self.comm(task), self.prio(task));
         self.ftrace(at, to, 0, ftrace::SCHED_MIGRATE_TASK, |m| {
             m.string(sched_wakeup::COMM, &comm)
                 .int(sched_wakeup::PID, tid(task))
-                .int(sched_wakeup::PRIO, PRIO)
+                .int(sched_wakeup::PRIO, prio)
                 .int(sched_migrate_task::ORIG_CPU, from.0.into())
                 .int(sched_migrate_task::DEST_CPU, to.0.into());
         });
@@ -513,6 +533,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
                     &notes,
                 );
             }
+            Event::Policy { task, policy } => self.policy(at, task, policy),
             Event::Wakeup { task, cpu, .. } => {
                 self.wakeup(at, task, cpu, [ftrace::SCHED_WAKING, ftrace::SCHED_WAKEUP]);
             }
