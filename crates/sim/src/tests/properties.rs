@@ -41,7 +41,7 @@ fn run_checked(e: &Experiment) -> Result<Checker, TestCaseError> {
     Err(TestCaseError::fail(format!("{}\n{last}", checker.wrong.join("\n"))))
 }
 
-fn step_through(
+pub(super) fn step_through(
     e: &Experiment,
     other: Counterfactual,
     sink: &mut dyn TraceSink,
