@@ -79,6 +79,15 @@ fn every_built_in_workload_parses_and_fits_every_platform() {
 }
 
 #[test]
+fn the_phone_and_the_server_have_as_many_tasks_as_they_say() {
+    let of = |name| Workload::load(name).unwrap_or_else(|err| panic!("{err}"));
+    assert_eq!((of("phone").tasks.len(), of("server").tasks.len()), (60, 2000));
+    let compile = of("compile");
+    let forked: Vec<&str> = compile.forked.iter().map(|t| t.comm.as_str()).collect();
+    assert_eq!((compile.tasks.len(), forked), (1, vec!["cc-small", "cc-large", "cc-medium"]));
+}
+
+#[test]
 fn rampup_is_a_hundred_naps_and_then_busy_to_the_end() {
     let w = Workload::load("rampup").unwrap_or_else(|err| panic!("{err}"));
     let ms = Span::from_ms;

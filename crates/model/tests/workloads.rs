@@ -268,3 +268,111 @@ fn hints_are_one_or_several_and_a_phase_may_give_them() {
     assert_eq!(w.tasks[0].phases[0].attr.qos, [hint(0)]);
     assert_eq!(w.tasks[0].phases[1].attr.qos, []);
 }
+
+/// The events of task `a` of this file.
+fn events_of(tasks: &str) -> (Vec<Event>, Workload) {
+    let w = parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#));
+    (w.tasks[0].phases.iter().flat_map(|p| p.events.clone()).collect(), w)
+}
+
+#[test]
+fn short_forms_are_spelled_out() {
+    use Event::{Broadcast, Lock, Run, Signal, Unlock, Wait};
+    let wait = Wait { cond: 0, mutex: 0 };
+    let bare = [Lock(0), Signal(0), wait, Unlock(0)];
+    let (events, _) = events_of(r#""a": {"sync": {"ref": "c", "mutex": "m"}}"#);
+    assert_eq!(events, bare);
+    let (events, _) =
+        events_of(r#""a": {"lock": "m", "sync": {"ref": "c", "mutex": "m"}, "unlock": "m"}"#);
+    assert_eq!(events, bare, "within its mutex it needs none of its own");
+    for text in [r#""a": {"suspend": "", "run": 1}"#, r#""a": {"suspend": "a", "run": 1}"#] {
+        let (events, w) = events_of(text);
+        assert_eq!(events, [Lock(0), wait, Unlock(0), Run(us(1))]);
+        assert_eq!((w.objects.mutexes, w.objects.conds), (vec!["a".into()], vec!["a".into()]));
+    }
+    let (events, _) = events_of(r#""a": {"resume": "b", "run": 1}, "b": {"suspend": ""}"#);
+    assert_eq!(events, [Lock(0), Broadcast(0), Unlock(0), Run(us(1))]);
+}
+
+#[test]
+fn a_name_is_one_object_of_each_kind() {
+    let (events, w) = events_of(
+        r#""a": {"lock": "x", "wait": {"ref": "x", "mutex": "x"}, "unlock1": "x", "sem_post": "x",
+                 "barrier": "x", "signal": "y", "broad": "x"}, "b": {"barrier": "x", "run": 1}"#,
+    );
+    assert_eq!(
+        events,
+        [
+            Event::Lock(0),
+            Event::Wait { cond: 0, mutex: 0 },
+            Event::Unlock(0),
+            Event::SemPost(0),
+            Event::Barrier(0),
+            Event::Signal(1),
+            Event::Broadcast(0)
+        ]
+    );
+    let barriers = w.objects.barriers;
+    assert_eq!((barriers.len(), barriers[0].users), (1, 2), "as often as the file names it");
+    assert_eq!(w.objects.conds, ["x", "y"]);
+}
+
+#[test]
+fn a_timer_is_shared_by_more_than_one_thread_only() {
+    let timer = r#""run": 1, "timer": {"ref": "t", "period": 5"#;
+    for (text, shared, absolute) in [
+        (format!(r#""a": {{{timer}}}}}"#), false, false),
+        (format!(r#""a": {{"instance": 2, {timer}}}}}"#), true, false),
+        (format!(r#""a": {{{timer}}}}}, "b": {{{timer}, "mode": "absolute"}}}}"#), true, true),
+        (format!(r#""a": {{{timer}, "mode": "absolute"}}}}"#), false, true),
+        (format!(r#""a": {{"fork": "a", {timer}}}}}"#), true, false),
+        (format!(r#""a": {{{}}}}}"#, timer.replace("\"t\"", "\"unique\"")), false, false),
+    ] {
+        let (events, w) = events_of(&text);
+        let timer = events.iter().find_map(|e| match e {
+            Event::Timer { timer, .. } => Some(*timer),
+            _ => None,
+        });
+        assert_eq!(timer, Some(Timer { index: 0, shared, absolute }), "{text}");
+        assert_eq!(w.objects.timers.len(), usize::from(shared), "{text}");
+    }
+}
+
+#[test]
+fn writing_takes_its_time_by_the_byte_and_the_call() {
+    let busy = |global: &str, event: &str| {
+        let text =
+            format!(r#"{{"tasks": {{"a": {{"run": 1, {event}}}}}, "global": {{{global}}}}}"#);
+        parse(&text).tasks[0].phases[0].events[1]
+    };
+    assert_eq!(busy("", r#""mem": 4000"#), Event::Busy(us(1)));
+    assert_eq!(busy("", r#""memrun": 1"#), Event::Busy(Span(1)), "to the next ns");
+    // To /dev/null a call takes no longer for being long; to a file, all of it is copied.
+    assert_eq!(busy("", r#""iorun": 4000000"#), Event::Busy(Span(300)));
+    assert_eq!(busy(r#""mem_buffer_size": 1000"#, r#""iorun": 4000"#), Event::Busy(Span(1200)));
+    assert_eq!(busy(r#""io_device": "f""#, r#""iorun": 4000"#), Event::Busy(Span(1300)));
+}
+
+#[test]
+fn a_forked_task_is_a_copy_of_one_of_the_file() {
+    let (events, w) = events_of(
+        r#""a": {"fork": "b", "run": 1, "fork": "b", "fork": "c"},
+           "b": {"instance": 0, "cpus": [1], "run": 2}, "c": {"run": 3}"#,
+    );
+    assert_eq!(events, [Event::Fork(0), Event::Run(us(1)), Event::Fork(0), Event::Fork(1)]);
+    let names =
+        |tasks: &[workload::TaskSpec]| tasks.iter().map(|t| t.comm.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&w.forked), ["b", "c"]);
+    assert_eq!(names(&w.tasks), ["a", "c"]);
+    assert_eq!(w.forked[0].attr.cpus, Some(vec![CpuId(1)]));
+    assert_eq!(w.without_effect, Vec::<String>::new());
+}
+
+#[test]
+fn what_has_no_effect_is_told() {
+    let w = parse(
+        r#"{"tasks": {"a": {"instance": 2, "nodes_membind": [0], "barrier": "x", "run": 1}},
+            "global": {"pi_enabled": true, "frag": 1, "io_device": "/dev/null"}}"#,
+    );
+    assert_eq!(w.without_effect.len(), 4, "{:?}", w.without_effect);
+}

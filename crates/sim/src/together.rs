@@ -9,7 +9,10 @@
 //! yield     sched_yield
 //! ```
 //!
-//! None of it takes CPU time. A wakeup that preempts the waker does so at once: the waker goes on
+//! DEVIATES(sync-free): none of it takes CPU time, because what a system call costs is not known; a
+//! signal and the unlock after it are one moment, so that whoever is woken finds the mutex free.
+//!
+//! A wakeup that preempts the waker does so at once: the waker goes on
 //! with its next event when it has the CPU again.
 //!
 //! A task that is woken while it is still on its CPU is queued when it has left it (`p->on_cpu`).

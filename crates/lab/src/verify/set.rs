@@ -146,6 +146,16 @@ fn periodic(run: u64, period: u64) -> String {
     )
 }
 
+/// A frame in two steps: one task begins it every 16.667 ms and wakes the other.
+fn frames(app: u64, render: u64) -> String {
+    format!(
+        r#"{{"tasks": {{
+  "app": {{"loop": -1, "run": {app}, "lock": "m", "signal": "frame", "unlock": "m",
+    "timer": {{"ref": "unique", "period": 16667}}}},
+  "render": {{"loop": -1, "lock": "m", "wait": {{"ref": "frame", "mutex": "m"}}, "unlock": "m", "run": {render}}}}}}}"#
+    )
+}
+
 /// The set: the fixed half, and as many drawn from `seed`.
 pub fn set(seed: u64) -> Vec<Case> {
     let mut set = fixed();
@@ -171,6 +181,14 @@ fn fixed() -> Vec<Case> {
   "short": {"cpus": [0], "loop": -1, "run": 1000, "timer": {"ref": "unique", "period": 16000}},
   "long": {"cpus": [0], "loop": -1, "run": 1000000}}}"#
         .to_string();
+    let lock = r#"{"tasks": {
+  "a": {"loop": -1, "run": 1500, "lock": "m", "run": 2500, "unlock": "m", "timer": {"ref": "unique", "period": 12000}},
+  "b": {"loop": -1, "run": 700, "lock": "m", "run": 2500, "unlock": "m", "timer": {"ref": "unique", "period": 9000}}}}"#
+        .to_string();
+    let fork = r#"{"tasks": {
+  "parent": {"loop": -1, "run": 4000, "fork": "child", "run": 2000, "timer": {"ref": "unique", "period": 60000}},
+  "child": {"instance": 0, "loop": 3, "run": 5000, "sleep": 4000}}}"#
+        .to_string();
     vec![
         case("m1/ramp-cold", "", 1500, 5, ramp(60, 1, 10_000)),
         case("m1/ramp-fresh", "", 800, 4, busy.clone()),
@@ -186,6 +204,10 @@ fn fixed() -> Vec<Case> {
         case("laptop4/ramp-cold", "", 1200, 4, ramp(40, 1, 10_000)),
         case("laptop4/heavy", "", 1000, 4, periodic(7_000, 16_667)),
         case("laptop4/two-on-one", "", 1000, 4, pinned),
+        case("m1/frames", "", 1000, 4, frames(1_000, 2_000)),
+        case("laptop4/frames", "", 1000, 4, frames(4_000, 1_000)),
+        case("laptop4/lock", "", 1000, 4, lock),
+        case("laptop4/fork", "", 1000, 4, fork),
     ]
 }
 

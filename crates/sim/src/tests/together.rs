@@ -386,3 +386,163 @@ fn a_phase_that_moves_a_task_may_begin_with_anything() {
         );
     }
 }
+
+// ---------------------------------------------------------------------- whole use cases, built as
+// those of rt-app's documentation are
+
+#[test]
+fn a_player_passes_buffers_down_a_chain() {
+    let timer = r#""timer": {"ref": "tick", "period": 5000}"#;
+    does(
+        &format!(
+            r#""clock": {{{ON0}, "priority": -19, "loop": -1, "phases": {{
+                   "buffer": {{"loop": 1, "resume": "sink", {timer}}}, "rest": {{"loop": 3, {timer}}}}}}},
+               "sink": {{{ON0}, "loop": -1, "run": 200, "resume": "track", "run": 800, "suspend": "sink"}},
+               "track": {{{ON1}, "loop": -1, "suspend": "track", "run": 300, "resume": "decoder"}},
+               "decoder": {{{ON1}, "loop": -1, "suspend": "decoder", "run": 1000, "lock": "m", "signal": "q",
+                   "wait": {{"ref": "q", "mutex": "m"}}, "unlock": "m", "run": 100}},
+               "codec": {{{ON1}, "loop": -1, "lock": "m", "wait": {{"ref": "q", "mutex": "m"}}, "unlock": "m",
+                   "run": 300, "lock": "m", "signal": "q", "unlock": "m"}}"#
+        ),
+        39,
+        &[
+            "clock",
+            "sink 0-1000 20000-21000",
+            "track 200-500 20200-20500",
+            "decoder 500-1500 1800-1900 20500-21500 21800-21900",
+            "codec 1500-1800 21500-21800",
+        ],
+    );
+}
+
+#[test]
+fn a_browser_renders_with_helpers_and_waits_for_its_display() {
+    let (lines, _) = run(
+        &format!(
+            r#""main": {{{ON0}, "loop": 1, "phases": {{
+                   "start": {{"sleep": 2000, "run": 1000, "resume": "view", "run": 500}},
+                   "render": {{"loop": 3, "resume": "sub", "run": 1000}},
+                   "stop": {{"suspend": "view", "run": 200}}}}}},
+               "sub1": {{{ON1}, "loop": -1, "suspend": "sub", "run": 100}},
+               "sub2": {{{ON1}, "loop": -1, "suspend": "sub", "run": 100}},
+               "view": {{{ON1}, "loop": -1, "suspend": "view", "run": 300, "sleep": 6000, "run": 50,
+                   "resume": "view"}}"#
+        ),
+        20,
+    );
+    assert_eq!(
+        lines,
+        [
+            "main 2000-6500 9350-9550 exits",
+            "sub1 3500-3600 4500-4600 5500-5600",
+            "sub2 3600-3700 4600-4700 5600-5700",
+            "view 3000-3300 9300-9350",
+        ]
+    );
+}
+
+#[test]
+fn a_signal_before_the_wait_is_missed_and_the_next_one_is_not() {
+    does(
+        &format!(
+            r#""first": {{{ON0}, "loop": 2, "lock": "m", "signal": "q", "run": 10000, "unlock": "m",
+                   "run": 10000, "timer": {{"ref": "tick", "period": 200000}}}},
+               "second": {{{ON1}, "loop": 1, "lock": "m", "wait": {{"ref": "q", "mutex": "m"}},
+                   "unlock": "m", "run": 10000}}"#
+        ),
+        500,
+        &["first 0-20000 200000-220000 exits", "second 210000-220000 exits"],
+    );
+}
+
+#[test]
+fn work_memory_and_io_follow_each_other() {
+    does(
+        &format!(
+            r#""t": {{{ON0}, "loop": 2, "run": 1000, "mem": 1000, "sleep": 5000, "iorun": 100000}}"#
+        ),
+        30,
+        &["t 0-1000 6000-7000 12000-12001 exits"],
+    );
+}
+
+// ---------------------------------------------------------------------- whatever they do
+
+mod any {
+    use super::super::Bytes;
+    use super::super::generate::experiments;
+    use super::super::properties::step_through;
+    use crate::Counterfactual;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use risetime_kernel::units::Span;
+    use risetime_model::Workload;
+    use std::sync::Arc;
+
+    /// Events in the file's form; what is locked is unlocked.
+    fn events() -> impl Strategy<Value = String> {
+        let time = 1..4000u32;
+        let event = prop_oneof![
+            3 => time.clone().prop_map(|us| format!(r#""run": {us}"#)),
+            2 => time.prop_map(|us| format!(r#""sleep": {us}"#)),
+            2 => (0..2u8, 1..900u32).prop_map(|(m, us)| {
+                format!(r#""lock": "m{m}", "run": {us}, "unlock": "m{m}""#)
+            }),
+            1 => (0..2u8).prop_map(|m| {
+                format!(r#""lock": "m{m}", "wait": {{"ref": "c", "mutex": "m{m}"}}, "unlock": "m{m}""#)
+            }),
+            1 => Just(r#""sync": {"ref": "c", "mutex": "m1"}"#.to_string()),
+            2 => Just(r#""signal": "c""#.to_string()),
+            1 => Just(r#""broad": "c""#.to_string()),
+            1 => Just(r#""barrier": "b""#.to_string()),
+            2 => Just(r#""sem_post": "s""#.to_string()),
+            1 => Just(r#""sem_wait": "s""#.to_string()),
+            1 => Just(r#""suspend": "x""#.to_string()),
+            1 => Just(r#""resume": "x""#.to_string()),
+            1 => Just(r#""yield": """#.to_string()),
+            1 => Just(r#""mem": 900000"#.to_string()),
+            1 => Just(r#""fork": "child""#.to_string()),
+            1 => (1000..9000u32).prop_map(|us| {
+                format!(r#""timer": {{"ref": "shared", "period": {us}, "mode": "absolute"}}"#)
+            }),
+        ];
+        vec(event, 1..7).prop_map(|events| events.join(", "))
+    }
+
+    fn workloads() -> impl Strategy<Value = Workload> {
+        let task = (events(), -5..5i8, prop::option::weighted(0.3, 0..2u8));
+        vec(task, 2..7).prop_map(|tasks| {
+            let line = |(i, (events, nice, cpu)): (usize, (String, i8, Option<u8>))| {
+                let cpus = cpu.map_or(String::new(), |c| format!(r#""cpus": [{c}], "#));
+                format!(r#""t{i}": {{{cpus}"priority": {nice}, "run": 50, {events}}}"#)
+            };
+            let tasks: Vec<String> = tasks.into_iter().enumerate().map(line).collect();
+            let child =
+                r#""child": {"instance": 0, "loop": 2, "delay": 100, "run": 300, "sleep": 700}"#;
+            let text = format!("{{\"tasks\": {{{}, {child}}}}}", tasks.join(", "));
+            Workload::parse(&text, "any.json").unwrap_or_else(|e| panic!("{e}\n{text}"))
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// The machine agrees with itself after every event, and the same run is the same again.
+        #[test]
+        fn tasks_that_wait_for_each_other_leave_a_consistent_machine(
+            mut e in experiments(),
+            workload in workloads(),
+        ) {
+            prop_assume!(workload.bind(&e.platform).is_ok());
+            (e.workload, e.duration) = (Arc::new(workload), Span::from_ms(150));
+            let mut runs = [Bytes::default(), Bytes::default()];
+            let ends = runs.each_mut().map(|b| step_through(&e, Counterfactual::default(), b));
+            // More forks than allowed are a fair end.
+            if let Err(what) = &ends[0] {
+                prop_assert!(what.contains("it forks"), "{what}");
+            }
+            prop_assert_eq!(&ends[0], &ends[1]);
+            prop_assert_eq!(&runs[0].0, &runs[1].0);
+        }
+    }
+}
