@@ -17,8 +17,9 @@
 //!
 //! A task that is woken while it is still on its CPU is queued when it has left it (`p->on_cpu`).
 //!
-//! A forked task is placed with its parent's policy, nice value, clamps and affinity. It takes on its own as
-//! its first act, except affinity and clamps that the file does not give, and sleeps for its `delay`.
+//! A forked task is placed with its parent's nice value, clamps and affinity. It takes on its own as
+//! its first act, except affinity and clamps that the file does not give, and sleeps for its `delay`. It is of
+//! the fair class from the start, also as the child of a real-time task.
 //! That counts from there, and its timers from what follows, where rt-app counts both from the start
 //! of all.
 //!
