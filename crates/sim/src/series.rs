@@ -174,7 +174,7 @@ pub(crate) struct Series {
     util_est_off_at_0: bool,
     waiting_avg: bool,
     waiting_headroom: bool,
-    no_decaying_headroom: bool,
+    pub(crate) no_decaying_headroom: bool,
     pub(crate) util_avg_0_on_fork: bool,
     util_est_faster: bool,
     pub(crate) util_est_boost: bool,

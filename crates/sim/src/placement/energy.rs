@@ -67,7 +67,8 @@ fn cheapest(m: &Machine, task: TaskId, prev: CpuId, span: &CpuSet) -> Placed {
             continue;
         }
         let capacity = m.cpu(domain.cpus[0]).capacity;
-        let energy = |dst| domain_energy(m, task, &p, domain, dst);
+        let without = Without::of(m, task, &p, domain);
+        let energy = |dst| domain_energy(m, task, &p, domain, &without, dst);
         let base = energy(None);
         if let Some((_, fits)) = found.prev {
             let Some(delta) = energy(Some(prev)).checked_sub(base) else { return stay };
@@ -140,20 +141,66 @@ fn candidates(
     found
 }
 
+/// What a domain needs with the task nowhere, so that each candidate only adds its own CPU.
+struct Without {
+    /// `eenv_pd_busy_time`.
+    busy: Util,
+    /// What the most and the second most demanding CPU make schedutil ask for, and which is first.
+    most: Util,
+    of: Option<CpuId>,
+    second: Util,
+}
+
+impl Without {
+    fn of(m: &Machine, task: TaskId, p: &TaskUtil, domain: &FreqDomain) -> Without {
+        let mut w = Without { busy: Util(0), most: Util(0), of: None, second: Util(0) };
+        for &cpu in &domain.cpus {
+            w.busy = w.busy + m.effective(cpu, m.cpu_util(cpu, Some(p), None, false)).util;
+            let perf = perf(m, task, p, cpu, None);
+            if w.of.is_none() || perf > w.most {
+                (w.second, w.most, w.of) = (w.most, perf, Some(cpu));
+            } else {
+                w.second = w.second.max(perf);
+            }
+        }
+        w
+    }
+
+    /// `eenv_pd_max_util`: what the busiest CPU makes schedutil ask for, with the task on `dst`.
+    fn max_util(
+        &self,
+        m: &Machine,
+        task: TaskId,
+        p: &TaskUtil,
+        domain: &FreqDomain,
+        dst: Option<CpuId>,
+    ) -> Util {
+        let Some(dst) = dst else { return self.most };
+        if m.series.no_decaying_headroom {
+            // As posted, the energy estimate, too, counts as the last look at each CPU's util.
+            let all = domain.cpus.iter().map(|c| perf(m, task, p, *c, Some(dst)));
+            return all.max().unwrap_or_default();
+        }
+        let others = if self.of == Some(dst) { self.second } else { self.most };
+        others.max(perf(m, task, p, dst, Some(dst)))
+    }
+}
+
 /// `compute_energy`: of the whole domain, with the task on `dst` (`None`: nowhere).
 fn domain_energy(
     m: &Machine,
     task: TaskId,
     p: &TaskUtil,
     domain: &FreqDomain,
+    without: &Without,
     dst: Option<CpuId>,
 ) -> u64 {
     let capacity = m.cpu(domain.cpus[0]).capacity;
     let total = Util(capacity.0 * domain.cpus.len() as u64);
-    let busy = busy_time(m, p, domain).min(total);
+    let busy = without.busy.min(total);
     let sum =
         if dst.is_some() { Util(busy.0 + task_busy_time(m, task).0).min(total) } else { busy };
-    let max = max_util(m, task, p, domain, dst).min(Util(capacity.0));
+    let max = without.max_util(m, task, p, domain, dst).min(Util(capacity.0));
     em_cpu_energy(m.rev, &EmPerfDomain::new(&domain.em), max, sum, capacity, capacity)
 }
 
@@ -162,31 +209,14 @@ fn task_busy_time(m: &Machine, task: TaskId) -> Util {
     m.task_util_est(task).max(Util(1))
 }
 
-/// `eenv_pd_busy_time`: all CPUs, without the task.
-fn busy_time(m: &Machine, p: &TaskUtil, domain: &FreqDomain) -> Util {
-    domain.cpus.iter().fold(Util(0), |sum, &cpu| {
-        sum + m.effective(cpu, m.cpu_util(cpu, Some(p), None, false)).util
-    })
-}
-
-/// `eenv_pd_max_util`: what the busiest CPU makes schedutil ask for.
-fn max_util(
-    m: &Machine,
-    task: TaskId,
-    p: &TaskUtil,
-    domain: &FreqDomain,
-    dst: Option<CpuId>,
-) -> Util {
+/// What `cpu` makes schedutil ask for with the task on `dst`.
+fn perf(m: &Machine, task: TaskId, p: &TaskUtil, cpu: CpuId, dst: Option<CpuId>) -> Util {
     let t = m.task(task);
-    let perf = |&cpu: &CpuId| {
-        let mut eff = m.effective(cpu, m.cpu_util(cpu, Some(p), dst, m.series.runnable_boost));
-        if dst == Some(cpu) {
-            eff.min = eff.min.max(t.clamps().min);
-            let idle = m.cpu(cpu).uclamp.uclamp_rq_is_idle();
-            eff.max = if idle { t.clamps().max } else { eff.max.max(t.clamps().max) };
-        }
-        // As posted, the energy estimate, too, counts as the last look at this CPU's util.
-        m.dvfs_util(cpu, eff.util, true).0.min(eff.max).max(eff.min)
-    };
-    domain.cpus.iter().map(perf).max().unwrap_or_default()
+    let mut eff = m.effective(cpu, m.cpu_util(cpu, Some(p), dst, m.series.runnable_boost));
+    if dst == Some(cpu) {
+        eff.min = eff.min.max(t.clamps().min);
+        let idle = m.cpu(cpu).uclamp.uclamp_rq_is_idle();
+        eff.max = if idle { t.clamps().max } else { eff.max.max(t.clamps().max) };
+    }
+    m.dvfs_util(cpu, eff.util, true).0.min(eff.max).max(eff.min)
 }
