@@ -4,6 +4,7 @@
 //! FIXED   what everybody asks about: ramps from four start states, periodic light and heavy,
 //!         two tasks that compete, clamps; on unequal and on equal CPUs
 //! drawn   as many again, drawn from a seed: nobody chose them
+//! groups  task groups: weights, nested, clamps (no quota: the kernel throws dice for its periods)
 //! ```
 //!
 //! Each states how many of the six checks must hold. The workloads are rt-app's JSON, so that any
@@ -163,7 +164,36 @@ pub fn set(seed: u64) -> Vec<Case> {
     for i in 0..set.len() {
         set.push(drawn(&mut draw, i));
     }
+    set.extend(groups());
     set
+}
+
+fn groups() -> Vec<Case> {
+    let weights = r#"{"taskgroups": {"/a": {"weight": 100}, "/b": {"weight": 300}}, "tasks": {
+  "a": {"taskgroup": "/a", "cpus": [0], "loop": -1, "run": 1000000},
+  "b": {"taskgroup": "/b", "cpus": [0], "loop": -1, "run": 1000000}}}"#;
+    let nested = r#"{"taskgroups": {"/a": {"weight": 200}, "/a/x": {"weight": 100}, "/a/y": {"weight": 300}}, "tasks": {
+  "x": {"taskgroup": "/a/x", "cpus": [0], "loop": -1, "run": 1000000},
+  "y": {"taskgroup": "/a/y", "cpus": [0], "loop": -1, "run": 3000, "timer": {"ref": "unique", "period": 12000}},
+  "z": {"cpus": [0], "loop": -1, "run": 500, "sleep": 2000}}}"#;
+    let clamps = r#"{"taskgroups": {"/ui": {"uclamp_min": 500}, "/bg": {"uclamp_max": 200}}, "tasks": {
+  "ui": {"taskgroup": "/ui", "loop": -1, "run": 1500, "timer": {"ref": "unique", "period": 16000}},
+  "bg": {"taskgroup": "/bg", "delay": 3000, "loop": -1, "run": 4000, "sleep": 5000}}}"#;
+    let of = |(name, workload): (&str, &str)| Case {
+        name: name.into(),
+        platform: name.split('/').next().unwrap_or_default().into(),
+        settings: String::new(),
+        workload: workload.into(),
+        ms: 1000,
+        wanted: 4,
+    };
+    let all = [
+        ("m1/group-weights", weights),
+        ("laptop4/group-weights", weights),
+        ("laptop4/group-nested", nested),
+        ("m1/group-clamps", clamps),
+    ];
+    all.into_iter().map(of).collect()
 }
 
 fn fixed() -> Vec<Case> {
