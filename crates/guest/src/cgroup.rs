@@ -57,7 +57,8 @@ impl Cgroups {
     pub(crate) fn enter(&self, group: u32) -> io::Result<()> {
         let wrong = || io::Error::other(format!("there is no task group {group}"));
         // A write of several calls would be several moves.
-        (&*self.0.get(group as usize).ok_or_else(wrong)?).write_all(b"0")
+        let mut threads = self.0.get(group as usize).ok_or_else(wrong)?;
+        threads.write_all(b"0")
     }
 }
 
