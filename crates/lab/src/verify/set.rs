@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! FIXED   what everybody asks about: ramps from four start states, periodic light and heavy,
-//!         two tasks that compete, clamps; on unequal and on equal CPUs
+//!         two tasks that compete, clamps, a deadline task beside a fair one, a fair task starved
+//!         by a real-time one; on unequal and on equal CPUs
 //! drawn   as many again, drawn from a seed: nobody chose them
 //! groups  task groups: weights, nested, clamps (no quota: the kernel throws dice for its periods)
 //! ```
@@ -219,6 +220,14 @@ fn fixed() -> Vec<Case> {
   "parent": {"loop": -1, "run": 4000, "fork": "child", "run": 2000, "timer": {"ref": "unique", "period": 60000}},
   "child": {"instance": 0, "loop": 3, "run": 5000, "sleep": 4000}}}"#
         .to_string();
+    let deadline = r#"{"tasks": {
+  "frame": {"loop": -1, "run": 3000, "timer": {"ref": "unique", "period": 16000}},
+  "dl": {"policy": "SCHED_DEADLINE", "dl-runtime": 4000, "dl-period": 20000, "loop": -1,
+    "run": 3000, "timer": {"ref": "unique", "period": 20000}}}}"#;
+    let starved = r#"{"tasks": {
+  "fair": {"cpus": [0], "loop": -1, "run": 1000000},
+  "fifo": {"cpus": [0], "policy": "SCHED_FIFO", "priority": 5, "delay": 20000, "loop": -1,
+    "run": 1000000}}}"#;
     vec![
         case("m1/ramp-cold", "", 1500, 5, ramp(60, 1, 10_000)),
         case("m1/ramp-fresh", "", 800, 4, busy.clone()),
@@ -231,6 +240,7 @@ fn fixed() -> Vec<Case> {
         case("m1/two-on-one", "", 1000, 4, pinned.clone()),
         case("m1/clamp-min", "+uclamp_min=600", 1200, 4, ramp(30, 1, 10_000)),
         case("m1/clamp-max", "+uclamp_max=300", 1500, 4, ramp(30, 1, 10_000)),
+        case("m1/deadline", "", 1000, 4, deadline.to_string()),
         case("laptop4/ramp-cold", "", 1200, 4, ramp(40, 1, 10_000)),
         case("laptop4/heavy", "", 1000, 4, periodic(7_000, 16_667)),
         case("laptop4/two-on-one", "", 1000, 4, pinned),
@@ -238,6 +248,7 @@ fn fixed() -> Vec<Case> {
         case("laptop4/frames", "", 1000, 4, frames(4_000, 1_000)),
         case("laptop4/lock", "", 1000, 4, lock),
         case("laptop4/fork", "", 1000, 4, fork),
+        case("laptop4/starved", "", 3000, 4, starved.to_string()),
     ]
 }
 
