@@ -11,13 +11,15 @@
 //!
 //! The first task is created pinned to the first CPU and may go where it is allowed as its first
 //! act; the others are placed by the kernel as their parent's children. Attributes are the
-//! parent's at the moment of creation, so that a task has them from its first enqueue. Timer
+//! parent's at the moment of creation, so that a task has them from its first enqueue; only its task
+//! group it enters as its first act, as rt-app's threads do. Timer
 //! slack is 1 ns: a sleep ends when it should, as the simulator has it (Linux's default is 50 µs
 //! late at most).
 //!
 //! This thread takes some 50 µs of the first CPU for each creation. It asks for a slice of
 //! 0.1 ms, so that it is let in quickly where that CPU is busy.
 
+use crate::cgroup::Cgroups;
 use crate::job::{Attr, Event, Job, MAX_FORKS, Policy, Task};
 use crate::program::{Program, Step};
 use crate::sync::Objects;
@@ -52,6 +54,7 @@ struct Shared {
     failures: Mutex<Vec<String>>,
     pids: Vec<AtomicI32>,
     objects: Objects,
+    cgroups: Cgroups,
     /// Tasks that were forked, in that order.
     forks: Mutex<Vec<Forked>>,
 }
@@ -85,6 +88,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     let pids = job.tasks.iter().map(|_| AtomicI32::new(0)).collect();
     let clamps = std::path::Path::new(CLAMPS).exists();
     let objects = Objects::new(&job.objects);
+    let cgroups = Cgroups::create(&job.groups).map_err(io::Error::other)?;
     let shared: &Shared = Box::leak(Box::new(Shared {
         job,
         speeds,
@@ -93,6 +97,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
         failures: Mutex::default(),
         pids,
         objects,
+        cgroups,
         forks: Mutex::default(),
     }));
     let job = &shared.job;
@@ -221,6 +226,10 @@ fn live(shared: &'static Shared, index: usize, first: bool, mut attrs: Attribute
     if first && let Err(e) = sys::set_affinity(attrs.cpus(&shared.job)) {
         return fail(shared, task, &format!("affinity: {e}"));
     }
+    let group = task.attr.group.filter(|group| *group != 0);
+    if let Some(Err(e)) = group.map(|group| shared.cgroups.enter(group)) {
+        return fail(shared, task, &format!("task group: {e}"));
+    }
     if attrs.inherited() != attrs.sched
         && let Err(e) = sys::set_sched(attrs.sched, shared.clamps || attrs.clamped())
     {
@@ -243,7 +252,7 @@ fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut At
         let mut failed = None;
         let step = program.next(sys::mono(), |phase, attr| {
             mark(shared, &format!("rt phase {number} {phase}"));
-            failed = attrs.apply(attr, &shared.job, shared.clamps).err().or(failed.take());
+            failed = attrs.apply(attr, shared).err().or(failed.take());
         });
         if let Some(e) = failed {
             return fail(shared, task, &format!("attributes: {e}"));
@@ -320,7 +329,7 @@ fn fork(shared: &'static Shared, of: u32, parent: &Attributes) -> Result<(), Str
                 nice: task.attr.nice.or(Some(0)),
                 ..task.attr.clone()
             };
-            if let Err(e) = attrs.apply(&own, &shared.job, shared.clamps) {
+            if let Err(e) = attrs.apply(&own, shared) {
                 return fail(shared, task, &format!("attributes: {e}"));
             }
             if task.delay_ns > 0 {
@@ -359,12 +368,13 @@ impl Attributes {
     }
 
     /// The same, for the calling thread, which it is told to the kernel.
-    fn apply(&mut self, attr: &Attr, job: &Job, clamps: bool) -> io::Result<()> {
+    fn apply(&mut self, attr: &Attr, shared: &Shared) -> io::Result<()> {
         let (sched, affinity) = self.take(attr);
         if sched {
-            sys::set_sched(self.sched, clamps || self.clamped())?;
+            sys::set_sched(self.sched, shared.clamps || self.clamped())?;
         }
-        if affinity { sys::set_affinity(self.cpus(job)) } else { Ok(()) }
+        attr.group.map_or(Ok(()), |group| shared.cgroups.enter(group))?;
+        if affinity { sys::set_affinity(self.cpus(&shared.job)) } else { Ok(()) }
     }
 
     /// What a new thread can inherit: no thread is created as a deadline task.
@@ -415,13 +425,8 @@ mod tests {
     #[test]
     fn attributes_left_out_stay_as_they_were() {
         let mut a = Attributes::default();
-        let attr = |nice, uclamp_min, uclamp_max| Attr {
-            cpus: None,
-            policy: None,
-            nice,
-            uclamp_min,
-            uclamp_max,
-        };
+        let attr =
+            |nice, uclamp_min, uclamp_max| Attr { nice, uclamp_min, uclamp_max, ..Attr::default() };
         assert_eq!(a.take(&attr(Some(5), None, Some(300))), (true, false));
         assert_eq!(a.take(&attr(None, Some(7), None)), (true, false));
         let other = Policy::Other(0);

@@ -8,8 +8,11 @@
 //! task rampup 0 1 * * * *           name delay_ns loop cpus nice util_min util_max
 //! phase nap 100 * * * *             of the last task: name loop cpus nice util_min util_max
 //! policy fifo 10                    of the last task or phase, if it sets one: see `Policy`
+//! taskgroup 1                       of the last phase, or before any of the last task: which cgroup
 //! run 1000                          of the last phase
 //! sleep 10000000
+//! cgroup /a 100 -1 100000 0 0 1024 0
+//!                                   path weight quota_us period_us burst_us uclamp_min uclamp_max idle
 //! forked cc 0 1 * * * *             like `task`, and created only by `fork`
 //! end                               so that a file cut short is no job
 //! ```
@@ -71,6 +74,29 @@ pub struct Job {
     pub forked: Vec<Task>,
     /// What tasks share.
     pub objects: Objects,
+    /// Task groups, each behind the one above it; [`Attr::group`] counts from 1.
+    pub groups: Vec<Cgroup>,
+}
+
+/// A task group. As in `risetime_model::workload::TaskGroup`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cgroup {
+    /// Below the root, "/a/b".
+    pub path: String,
+    /// `cpu.weight`.
+    pub weight: u64,
+    /// `cpu.max`; `None`: no limit.
+    pub quota_us: Option<u64>,
+    /// Its period.
+    pub period_us: u64,
+    /// `cpu.max.burst`.
+    pub burst_us: u64,
+    /// `cpu.uclamp.min`, of 1024.
+    pub uclamp_min: u32,
+    /// `cpu.uclamp.max`, of 1024.
+    pub uclamp_max: u32,
+    /// `cpu.idle`.
+    pub idle: bool,
 }
 
 /// So often a task may be forked.
@@ -130,6 +156,8 @@ pub struct Attr {
     pub uclamp_min: Option<u32>,
     /// `sched_util_max`.
     pub uclamp_max: Option<u32>,
+    /// Task group: 0 the root, else the n-th of [`Job::groups`].
+    pub group: Option<u32>,
 }
 
 /// A policy with its parameters, in ns. As in `risetime_model::workload::Policy`.
@@ -350,6 +378,20 @@ impl Job {
             }
         }
         o.barriers.iter().for_each(|users| line(&mut s, format_args!("users {users}")));
+        for g in &self.groups {
+            let quota = g.quota_us.map_or("-1".into(), |us| us.to_string());
+            let (path, idle) = (escape(&g.path), u8::from(g.idle));
+            line(
+                &mut s,
+                format_args!(
+                    "cgroup {path} {} {quota} {} {} {} {} {idle}",
+                    g.weight, g.period_us, g.burst_us, g.uclamp_min, g.uclamp_max
+                ),
+            );
+        }
+        let group = |s: &mut String, attr: &Attr| {
+            attr.group.iter().for_each(|g| line(s, format_args!("taskgroup {g}")));
+        };
         let tasks = self.tasks.iter().map(|t| ("task", t));
         for (key, t) in tasks.chain(self.forked.iter().map(|t| ("forked", t))) {
             line(
@@ -365,6 +407,7 @@ impl Job {
             if let Some(policy) = &t.attr.policy {
                 line(&mut s, format_args!("policy {policy}"));
             }
+            group(&mut s, &t.attr);
             for p in &t.phases {
                 line(
                     &mut s,
@@ -378,6 +421,7 @@ impl Job {
                 if let Some(policy) = &p.attr.policy {
                     line(&mut s, format_args!("policy {policy}"));
                 }
+                group(&mut s, &p.attr);
                 for e in &p.events {
                     line(&mut s, format_args!("{}", e.to_text()));
                 }
@@ -436,6 +480,24 @@ impl Job {
             "conds" => self.objects.conds = w.count()?,
             "semaphores" => self.objects.semaphores = w.count()?,
             "timers" => self.objects.timers = w.count()?,
+            "cgroup" => {
+                let mut group =
+                    Cgroup { path: w.word()?, weight: w.number()?, ..Cgroup::default() };
+                group.quota_us = u64::try_from(w.number::<i64>()?).ok();
+                (group.period_us, group.burst_us) = (w.number()?, w.number()?);
+                (group.uclamp_min, group.uclamp_max) = (w.number()?, w.number()?);
+                group.idle = w.number::<u8>()? != 0;
+                self.groups.push(group);
+            }
+            "taskgroup" => {
+                let group = w.number::<u32>()?;
+                if group as usize > self.groups.len() {
+                    return Err(format!("there is no task group {group}"));
+                }
+                let task = self.last_task().ok_or("a task group before any task")?;
+                let attr = task.phases.last_mut().map_or(&mut task.attr, |p| &mut p.attr);
+                attr.group = Some(group);
+            }
             "users" => self.objects.barriers.push(w.number()?),
             "task" | "forked" => {
                 let task = Task {
@@ -618,6 +680,7 @@ impl<'a> Words<'a> {
             nice: self.optional(|w| w.parse().ok())?,
             uclamp_min: self.optional(|w| w.parse().ok())?,
             uclamp_max: self.optional(|w| w.parse().ok())?,
+            group: None,
         })
     }
     fn done(&mut self) -> Result<(), String> {
@@ -639,6 +702,7 @@ mod tests {
             nice: Some(-5),
             uclamp_min: Some(0),
             uclamp_max: Some(1024),
+            group: Some(2),
         };
         Job {
             duration_ns: 1,
@@ -694,6 +758,19 @@ mod tests {
                 }],
                 ..Task::default()
             }],
+            groups: vec![
+                Cgroup { path: "/a".into(), weight: 300, period_us: 100_000, ..Cgroup::default() },
+                Cgroup {
+                    path: "/a/b c".into(),
+                    quota_us: Some(30_000),
+                    period_us: 50_000,
+                    burst_us: 5,
+                    uclamp_min: 1,
+                    uclamp_max: 700,
+                    idle: true,
+                    ..Cgroup::default()
+                },
+            ],
             objects: Objects {
                 mutexes: 1,
                 conds: 2,

@@ -15,6 +15,7 @@
 use risetime_guest::{answer, job};
 
 mod btf;
+mod cgroup;
 mod experiment;
 mod machine;
 mod program;
@@ -115,9 +116,16 @@ fn prepare(job: &Job, values: &mut String) -> Result<(), String> {
 
 fn native(job: &str, out: &str) -> Result<(), String> {
     let job = read_job(job)?;
-    if !job.modules.is_empty() || !job.set.is_empty() || !job.probes.is_empty() || job.settle_ns > 0
+    if !job.modules.is_empty()
+        || !job.set.is_empty()
+        || !job.probes.is_empty()
+        || job.settle_ns > 0
+        || !job.groups.is_empty()
     {
-        return Err("this job changes the machine (modules, settings, probes, settling)".into());
+        return Err(
+            "this job changes the machine (modules, settings, probes, settling, task groups)"
+                .into(),
+        );
     }
     let mut values = String::new();
     let tracer = match job.events.is_empty() {

@@ -422,6 +422,7 @@ impl Engine<'_> {
     }
 
     fn advance_user(&mut self, cpu: CpuId, task: TaskId) {
+        self.enters_group(task);
         while self.next_step(cpu, task) {}
     }
 

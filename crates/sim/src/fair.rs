@@ -386,10 +386,16 @@ impl Engine<'_> {
         let m = &mut self.m;
         let t = &mut m.tasks[task.index()];
         let group = t.group;
-        let cfs = &mut level_avg(&mut m.cpus, &mut m.groups, cpu, group).avg;
         if let Some(contrib) = contrib {
-            (t.avg.period_contrib, cfs.period_contrib) = (contrib, contrib);
+            t.avg.period_contrib = contrib;
+            m.cpus[cpu.index()].cfs_avg.avg.period_contrib = contrib;
+            m.groups_in_step(cpu);
         }
+        let t = &mut m.tasks[task.index()];
+        let level = level_avg(&mut m.cpus, &mut m.groups, cpu, group);
+        // The levels above follow at their next update.
+        level.propagate |= util.is_some() && group != GroupId::ROOT;
+        let cfs = &mut level.avg;
         if let Some(util) = util {
             let runnable = runnable.unwrap_or(util);
             cfs.util_avg = cfs.util_avg.saturating_sub(t.avg.util_avg) + util;

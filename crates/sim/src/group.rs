@@ -311,6 +311,19 @@ impl Machine {
         h_load
     }
 
+    /// The periods of `cpu`'s groups begin with its own: each counts from time 0 of PELT's clock, as
+    /// long as none has been throttled.
+    pub(crate) fn groups_in_step(&mut self, cpu: CpuId) {
+        let own = self.cpus[cpu.index()].cfs_avg.avg;
+        for group in &mut self.groups.list {
+            let rq = &mut group.rq[cpu.index()];
+            for avg in [&mut rq.avg.avg, &mut rq.se.avg] {
+                avg.last_update_time = own.last_update_time;
+                avg.period_contrib = own.period_contrib;
+            }
+        }
+    }
+
     /// `clear_tsk_need_resched`: of all levels.
     pub(crate) fn clear_need_resched(&mut self, cpu: CpuId) {
         self.cpus[cpu.index()].cfs.clear_need_resched();

@@ -25,6 +25,7 @@ use risetime_kernel::pelt_cfs::{
     reweight_entity_load_avg, update_cfs_rq_load_avg,
 };
 use risetime_kernel::units::{CpuId, GroupId, TaskId};
+use risetime_trace::Event;
 
 impl Engine<'_> {
     /// Ages a level's own signals; true if its averages changed (`update_cfs_rq_load_avg`).
@@ -555,18 +556,29 @@ impl Engine<'_> {
         }
     }
 
-    /// `sched_move_task`: the running task goes to another group, or one that does not exist yet is
-    /// to be born there.
+    /// A new task's first act: it is born in its creator's group and moves to its own, as rt-app's
+    /// threads do.
+    pub(crate) fn enters_group(&mut self, task: TaskId) {
+        let Some(to) = self.m.task_mut(task).moves_to.take() else { return };
+        self.sched_move_task(task, to);
+        let max_speed = self.m.max_speed(task);
+        if max_speed != self.m.task(task).max_speed {
+            self.m.task_mut(task).max_speed = max_speed;
+            self.emit(Event::MaxSpeed { task, max_speed });
+        }
+    }
+
+    /// `sched_move_task`: the running task goes to another group, or one that does not exist yet will.
     pub(crate) fn sched_move_task(&mut self, task: TaskId, to: GroupId) {
         let (from, cpu) = (self.m.task(task).group, self.m.task(task).cpu);
         if from == to {
             return;
         }
-        self.m.task_mut(task).limits = self.m.groups.limits(to);
         if self.m.task(task).state == State::New {
-            self.m.task_mut(task).group = to;
+            self.m.task_mut(task).moves_to = Some(to);
             return;
         }
+        self.m.task_mut(task).limits = self.m.groups.limits(to);
         if !self.is_fair(task) {
             // Only its clamps depend on the group, until it is fair again.
             let t = &mut self.m.tasks[task.index()];

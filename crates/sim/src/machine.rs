@@ -289,6 +289,8 @@ pub(crate) struct Task {
     /// The group that it is in, and the clamps that this allows.
     pub(crate) group: GroupId,
     pub(crate) limits: UclampLimits,
+    /// The group to which it moves as its first act.
+    pub(crate) moves_to: Option<GroupId>,
     /// Runnable, but off every queue until its group gets new quota (`p->throttled`).
     pub(crate) throttled: bool,
     /// `sum_exec_runtime` when it last fell asleep.

@@ -245,7 +245,9 @@ impl Engine<'_> {
         let now = c.clock.rq_clock_pelt();
         if let Some(cfs) = &image.cfs {
             c.cfs_avg.avg = cfs.at(decay, now);
+            self.m.groups_in_step(image.cpu);
         }
+        let c = self.m.cpu_mut(image.cpu);
         if let Some(dl) = &image.dl {
             c.dl_avg = dl.at(decay, now);
         }

@@ -379,6 +379,7 @@ pub(crate) fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) -> 
         slept_at: 0,
         group: GroupId::ROOT,
         limits: UclampLimits::default(),
+        moves_to: None,
         throttled: false,
         qos: SchedQos::fork(engine.m.series.rampup_multiplier.unwrap_or(1)),
         uclamp: UclampTask::default(),

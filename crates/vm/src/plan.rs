@@ -9,7 +9,7 @@
 //!
 //! Settings that only a simulation has (a start state, work of the kthread) are errors.
 
-use risetime_guest::job::{self, Attr, Cpu, Event, Job, Objects, Phase, Task};
+use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Job, Objects, Phase, Task};
 use risetime_kernel::units::{CpuId, Span, Util};
 use risetime_model::settings::Value;
 use risetime_model::workload::{self, Repeat, TaskSpec};
@@ -130,6 +130,7 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         read: reads(&e.platform),
         probes: PROBES.iter().map(|s| s.to_string()).collect(),
         events: EVENTS.iter().map(|s| s.to_string()).collect(),
+        groups: workload.groups.iter().map(cgroup).collect(),
         tasks: workload.tasks.iter().map(|t| task(t, e)).collect(),
         forked: workload.forked.iter().map(|t| task(t, e)).collect(),
         objects: Objects {
@@ -176,13 +177,6 @@ pub(crate) fn bare(platform: &Platform, modules: &[String]) -> Job {
 }
 
 fn simulated_only(e: &Experiment) -> Result<(), InputError> {
-    if let Some(group) = e.workload.groups.first() {
-        return Err(InputError::new(
-            format!("{}: task group `{}`", e.workload.name, group.path),
-            "the agent does not create groups yet",
-        )
-        .hint("run it with --backend sim"));
-    }
     if let Some((name, v)) = e.policy.set.iter().find(|(name, _)| name.contains('.')) {
         return Err(InputError::new(
             format!("setting {name}={v}"),
@@ -294,6 +288,7 @@ fn task(t: &TaskSpec, e: &Experiment) -> Task {
         // The run's own clamps replace the workload's, for good.
         uclamp_min: clamps.0.map_or(a.uclamp_min.map(|u| u.0 as u32), |v| first.then_some(v)),
         uclamp_max: clamps.1.map_or(a.uclamp_max.map(|u| u.0 as u32), |v| first.then_some(v)),
+        group: a.taskgroup.as_deref().map(|path| group_number(e, path)),
     };
     let phase = |p: &workload::Phase| Phase {
         name: p.name.clone(),
@@ -321,6 +316,24 @@ fn policy(p: &workload::Policy) -> job::Policy {
         workload::Policy::Deadline { runtime, deadline, period, reclaim } => {
             job::Policy::Deadline([runtime, deadline, period].map(|s| s.0), reclaim)
         }
+    }
+}
+
+/// 0: the root. The workload was checked: it has every group that a task names.
+fn group_number(e: &Experiment, path: &str) -> u32 {
+    e.workload.groups.iter().position(|g| g.path == path).map_or(0, |i| i as u32 + 1)
+}
+
+fn cgroup(g: &workload::TaskGroup) -> Cgroup {
+    Cgroup {
+        path: g.path.clone(),
+        weight: g.weight,
+        quota_us: g.quota.map(|quota| quota.0 / 1000),
+        period_us: g.period.0 / 1000,
+        burst_us: g.burst.0 / 1000,
+        uclamp_min: g.uclamp_min.0 as u32,
+        uclamp_max: g.uclamp_max.0 as u32,
+        idle: g.idle,
     }
 }
 

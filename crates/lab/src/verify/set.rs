@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! FIXED   what everybody asks about: ramps from four start states, periodic light and heavy,
-//!         two tasks that compete, clamps; on unequal and on equal CPUs
+//!         two tasks that compete, clamps, a deadline task beside a fair one, a fair task starved
+//!         by a real-time one; on unequal and on equal CPUs
 //! drawn   as many again, drawn from a seed: nobody chose them
+//! groups  task groups: weights, nested, clamps (no quota: the kernel throws dice for its periods)
 //! ```
 //!
 //! Each states how many of the six checks must hold. The workloads are rt-app's JSON, so that any
@@ -163,7 +165,36 @@ pub fn set(seed: u64) -> Vec<Case> {
     for i in 0..set.len() {
         set.push(drawn(&mut draw, i));
     }
+    set.extend(groups());
     set
+}
+
+fn groups() -> Vec<Case> {
+    let weights = r#"{"taskgroups": {"/a": {"weight": 100}, "/b": {"weight": 300}}, "tasks": {
+  "a": {"taskgroup": "/a", "cpus": [0], "loop": -1, "run": 1000000},
+  "b": {"taskgroup": "/b", "cpus": [0], "loop": -1, "run": 1000000}}}"#;
+    let nested = r#"{"taskgroups": {"/a": {"weight": 200}, "/a/x": {"weight": 100}, "/a/y": {"weight": 300}}, "tasks": {
+  "x": {"taskgroup": "/a/x", "cpus": [0], "loop": -1, "run": 1000000},
+  "y": {"taskgroup": "/a/y", "cpus": [0], "loop": -1, "run": 3000, "timer": {"ref": "unique", "period": 12000}},
+  "z": {"cpus": [0], "loop": -1, "run": 500, "sleep": 2000}}}"#;
+    let clamps = r#"{"taskgroups": {"/ui": {"uclamp_min": 500}, "/bg": {"uclamp_max": 200}}, "tasks": {
+  "ui": {"taskgroup": "/ui", "loop": -1, "run": 1500, "timer": {"ref": "unique", "period": 16000}},
+  "bg": {"taskgroup": "/bg", "delay": 3000, "loop": -1, "run": 4000, "sleep": 5000}}}"#;
+    let of = |(name, workload): (&str, &str)| Case {
+        name: name.into(),
+        platform: name.split('/').next().unwrap_or_default().into(),
+        settings: String::new(),
+        workload: workload.into(),
+        ms: 1000,
+        wanted: 4,
+    };
+    let all = [
+        ("m1/group-weights", weights),
+        ("laptop4/group-weights", weights),
+        ("laptop4/group-nested", nested),
+        ("m1/group-clamps", clamps),
+    ];
+    all.into_iter().map(of).collect()
 }
 
 fn fixed() -> Vec<Case> {
@@ -189,6 +220,14 @@ fn fixed() -> Vec<Case> {
   "parent": {"loop": -1, "run": 4000, "fork": "child", "run": 2000, "timer": {"ref": "unique", "period": 60000}},
   "child": {"instance": 0, "loop": 3, "run": 5000, "sleep": 4000}}}"#
         .to_string();
+    let deadline = r#"{"tasks": {
+  "frame": {"loop": -1, "run": 3000, "timer": {"ref": "unique", "period": 16000}},
+  "dl": {"policy": "SCHED_DEADLINE", "dl-runtime": 4000, "dl-period": 20000, "loop": -1,
+    "run": 3000, "timer": {"ref": "unique", "period": 20000}}}}"#;
+    let starved = r#"{"tasks": {
+  "fair": {"cpus": [0], "loop": -1, "run": 1000000},
+  "fifo": {"cpus": [0], "policy": "SCHED_FIFO", "priority": 5, "delay": 20000, "loop": -1,
+    "run": 1000000}}}"#;
     vec![
         case("m1/ramp-cold", "", 1500, 5, ramp(60, 1, 10_000)),
         case("m1/ramp-fresh", "", 800, 4, busy.clone()),
@@ -201,6 +240,7 @@ fn fixed() -> Vec<Case> {
         case("m1/two-on-one", "", 1000, 4, pinned.clone()),
         case("m1/clamp-min", "+uclamp_min=600", 1200, 4, ramp(30, 1, 10_000)),
         case("m1/clamp-max", "+uclamp_max=300", 1500, 4, ramp(30, 1, 10_000)),
+        case("m1/deadline", "", 1000, 4, deadline.to_string()),
         case("laptop4/ramp-cold", "", 1200, 4, ramp(40, 1, 10_000)),
         case("laptop4/heavy", "", 1000, 4, periodic(7_000, 16_667)),
         case("laptop4/two-on-one", "", 1000, 4, pinned),
@@ -208,6 +248,7 @@ fn fixed() -> Vec<Case> {
         case("laptop4/frames", "", 1000, 4, frames(4_000, 1_000)),
         case("laptop4/lock", "", 1000, 4, lock),
         case("laptop4/fork", "", 1000, 4, fork),
+        case("laptop4/starved", "", 3000, 4, starved.to_string()),
     ]
 }
 

@@ -199,10 +199,11 @@ impl Engine<'_> {
         }
     }
 
-    /// `select_task_rq` of a new task, whose parent runs on its CPU.
+    /// `select_task_rq` of a new task, whose parent runs on its CPU, under the same policy: that is
+    /// where the task has it from.
     pub(crate) fn select_task_rq_fork(&mut self, task: TaskId) -> Placed {
         match self.m.class_of(task) {
-            Class::Rt => self.select_task_rq_rt(task, self.m.task(task).cpu),
+            Class::Rt => self.select_task_rq_rt_fork(task),
             Class::Deadline | Class::Fair => self.placement.fork(&self.m, task),
         }
     }

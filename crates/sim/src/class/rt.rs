@@ -94,8 +94,9 @@ impl Engine<'_> {
             return woken > own;
         }
         // `check_preempt_equal_prio`
-        let can_move =
-            |e: &Self, t: TaskId| e.m.task(t).nr_cpus_allowed > 1 && e.cpupri_find(t).is_some();
+        let can_move = |e: &Self, t: TaskId| {
+            e.m.task(t).nr_cpus_allowed > 1 && e.cpupri_find(t, None).is_some()
+        };
         if !can_move(self, curr) || can_move(self, task) {
             return false;
         }

@@ -85,6 +85,18 @@ impl Engine<'_> {
         Placed { cpu: target, why: Why::LowestRq }
     }
 
+    /// The same for a new task: its parent's CPU is taken by one of its own rank, the parent.
+    pub(super) fn select_task_rq_rt_fork(&mut self, task: TaskId) -> Placed {
+        let parent = self.m.task(task).cpu;
+        let stay = self.within_allowed(task, Placed { cpu: parent, why: Why::PrevCpu });
+        match self.cpupri_find(task, Some(parent)) {
+            Some(lowest) => {
+                Placed { cpu: self.nearest_of(&lowest, parent, parent), why: Why::LowestRq }
+            }
+            None => stay,
+        }
+    }
+
     /// `placed`, or the lowest CPU that the task may run on.
     pub(super) fn within_allowed(&self, task: TaskId, placed: Placed) -> Placed {
         let allowed = &self.m.task(task).allowed;
@@ -95,8 +107,8 @@ impl Engine<'_> {
     }
 
     /// `cpupri_find_fitness`: the CPUs of the lowest level below the task's at which there are any
-    /// that fit it, else at which there are any.
-    pub(super) fn cpupri_find(&self, task: TaskId) -> Option<CpuSet> {
+    /// that fit it, else at which there are any; `taken` is out of the question.
+    pub(super) fn cpupri_find(&self, task: TaskId, taken: Option<CpuId>) -> Option<CpuSet> {
         let own = match self.m.rt_rank(task) {
             u8::MAX => CpuPri::Higher,
             priority => CpuPri::Rt(priority),
@@ -108,7 +120,7 @@ impl Engine<'_> {
             Some((lowest, _)) if *lowest < level => {}
             _ => *best = Some((level, [cpu].into_iter().collect())),
         };
-        for cpu in self.m.task(task).allowed.iter() {
+        for cpu in self.m.task(task).allowed.iter().filter(|cpu| Some(*cpu) != taken) {
             let level = self.m.cpupri(cpu);
             if level < own {
                 add(&mut any, level, cpu);
@@ -125,7 +137,7 @@ impl Engine<'_> {
         if self.m.task(task).nr_cpus_allowed == 1 {
             return None;
         }
-        let lowest = self.cpupri_find(task)?;
+        let lowest = self.cpupri_find(task, None)?;
         Some(self.nearest_of(&lowest, self.m.task(task).cpu, this_cpu))
     }
 

@@ -305,11 +305,11 @@ fn rt_tasks_spread_and_take_the_lowest_ranks() {
         "c": {"policy": "SCHED_FIFO", "priority": 30, "delay": 2000, "loop": 1, "runtime": 20000}"#;
     for kernel in KERNELS {
         let runs = run(cpus(2), tasks, kernel, 200);
-        assert_eq!(runs.turns("b"), [(0, 1_000, 2_000), (1, 2_000, 31_000)], "{kernel}");
-        assert_eq!(runs.turns("c"), [(0, 2_000, 22_000)], "{kernel}");
-        let a = [(0, 0, 1_000), (1, 1_000, 2_000), (0, 22_000, 50_000)];
+        assert_eq!(runs.turns("b"), [(1, 1_000, 2_000), (0, 2_000, 31_000)], "{kernel}");
+        assert_eq!(runs.turns("c"), [(1, 2_000, 22_000)], "{kernel}");
+        let a = [(0, 0, 2_000), (1, 22_000, 50_000)];
         assert_eq!(runs.turns("a"), a, "{kernel}");
-        assert_eq!(runs.moves.last(), Some(&(runs.task("a"), CpuId(0), Why::RtPush)));
+        assert_eq!(runs.moves.last(), Some(&(runs.task("a"), CpuId(1), Why::RtPush)));
     }
 }
 
