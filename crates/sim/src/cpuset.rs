@@ -62,18 +62,18 @@ impl CpuSet {
         let word = bits(u64::from(self.used)).next()?;
         Some(CpuId(word as u32 * 64 + self.words[word].trailing_zeros()))
     }
-    /// All members: a copy, so that the set may change meanwhile.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = CpuId> + use<> {
+    /// All members.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
         self.between(0, MAX_CPUS as u32)
     }
     /// All members, beginning with `start` and wrapping round (`for_each_cpu_wrap`).
-    pub(crate) fn iter_wrap(&self, start: CpuId) -> impl Iterator<Item = CpuId> + use<> {
+    pub(crate) fn iter_wrap(&self, start: CpuId) -> impl Iterator<Item = CpuId> + '_ {
         self.between(start.0, MAX_CPUS as u32).chain(self.between(0, start.0))
     }
 
     /// The members from `low` to below `high`.
-    fn between(&self, low: u32, high: u32) -> impl Iterator<Item = CpuId> + use<> {
-        let words = self.words;
+    fn between(&self, low: u32, high: u32) -> impl Iterator<Item = CpuId> + '_ {
+        let words = &self.words;
         let from = (low / 64).min(words.len() as u32) as usize;
         let mut used = (u32::from(self.used) >> from) << from;
         let mut word = 0;

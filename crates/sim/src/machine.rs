@@ -432,6 +432,9 @@ impl Machine {
     }
     fn cfs_util_faster(&self, cpu: CpuId) -> CfsUtil {
         let mut cfs = self.cfs_util(cpu);
+        if !self.series.util_est_faster {
+            return cfs;
+        }
         if let Some(faster) = self.util_est_faster(cpu) {
             cfs.util_avg = cfs.util_avg.max(faster);
         }

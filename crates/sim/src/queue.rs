@@ -1,8 +1,9 @@
 //! The event queue: what happens next.
 //!
 //! Events at the same time are ordered by rank, then by the order in which they were queued,
-//! so a run does not depend on how a heap breaks ties. Nothing is ever removed: an event
-//! that has been overtaken carries an old generation and is dropped when it comes up.
+//! so a run does not depend on how a heap breaks ties. A CPU's tick and the end of its work replace
+//! the ones before. Else nothing is ever removed: an event that has been overtaken carries an old
+//! generation and is dropped when it comes up.
 
 use crate::class::ClassTimer;
 use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
@@ -84,29 +85,156 @@ impl PartialEq for Entry {
 }
 impl Eq for Entry {}
 
+/// Where a slot stands in the order: time, then rank and sequence. [`NEVER`]: nothing is due.
+type Key = (u64, u64);
+const NEVER: Key = (u64::MAX, u64::MAX);
+
+/// What every CPU has one of at most, its tick and the end of its work: a tree of minima, in which a
+/// new time replaces the old one.
+///
+/// ```text
+///        1            tree[k] = min(tree[2k], tree[2k + 1]); the leaves are the slots
+///     2     3
+///    4 5   6 7
+/// ```
+#[derive(Default)]
+struct Slots {
+    tree: Vec<Key>,
+    generation: Vec<u32>,
+}
+
+impl Slots {
+    fn leaves(&self) -> usize {
+        self.tree.len() / 2
+    }
+
+    fn set(&mut self, slot: usize, key: Key, generation: u32) {
+        if slot >= self.leaves() {
+            self.grow(slot + 1);
+        }
+        self.generation[slot] = generation;
+        let mut at = self.leaves() + slot;
+        self.tree[at] = key;
+        while at > 1 {
+            at /= 2;
+            let least = self.tree[2 * at].min(self.tree[2 * at + 1]);
+            if self.tree[at] == least {
+                break;
+            }
+            self.tree[at] = least;
+        }
+    }
+
+    fn grow(&mut self, slots: usize) {
+        let (old, leaves) = (self.leaves(), slots.next_power_of_two().max(2));
+        let mut tree = vec![NEVER; 2 * leaves];
+        tree[leaves..leaves + old].copy_from_slice(&self.tree[old..]);
+        for at in (1..leaves).rev() {
+            tree[at] = tree[2 * at].min(tree[2 * at + 1]);
+        }
+        self.tree = tree;
+        self.generation.resize(leaves, 0);
+    }
+
+    fn first(&self) -> Key {
+        self.tree.get(1).copied().unwrap_or(NEVER)
+    }
+
+    /// Takes what is due first.
+    fn pop(&mut self) -> (Key, usize, u32) {
+        let first = self.first();
+        let mut at = 1;
+        while at < self.leaves() {
+            at = if self.tree[2 * at] == first { 2 * at } else { 2 * at + 1 };
+        }
+        let slot = at - self.leaves();
+        let generation = self.generation[slot];
+        self.set(slot, NEVER, generation);
+        (first, slot, generation)
+    }
+}
+
 /// Events by (time, rank, sequence).
 #[derive(Default)]
 pub(crate) struct Queue {
     heap: BinaryHeap<Entry>,
+    slots: Slots,
     sequence: u64,
 }
 
 impl Queue {
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
         self.sequence += 1;
-        self.heap.push(Entry { at, order: ev.rank() << 56 | self.sequence, ev });
+        let order = ev.rank() << 56 | self.sequence;
+        match ev {
+            Ev::WorkDone { cpu, generation } => {
+                self.slots.set(2 * cpu.index(), (at.0, order), generation);
+            }
+            Ev::Tick { cpu, generation } => {
+                self.slots.set(2 * cpu.index() + 1, (at.0, order), generation);
+            }
+            _ => self.heap.push(Entry { at, order, ev }),
+        }
     }
     pub(crate) fn pop(&mut self) -> Option<(Instant, Ev)> {
-        self.heap.pop().map(|e| (e.at, e.ev))
+        let first = self.slots.first();
+        if self.heap.peek().is_some_and(|e| (e.at.0, e.order) < first) {
+            return self.heap.pop().map(|e| (e.at, e.ev));
+        }
+        if first == NEVER {
+            return None;
+        }
+        let ((at, _), slot, generation) = self.slots.pop();
+        let cpu = CpuId((slot / 2) as u32);
+        let ev = if slot % 2 == 0 {
+            Ev::WorkDone { cpu, generation }
+        } else {
+            Ev::Tick { cpu, generation }
+        };
+        Some((Instant(at), ev))
     }
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.heap.peek().map(|e| e.at)
+        let first = self.slots.first().0.min(self.heap.peek().map_or(u64::MAX, |e| e.at.0));
+        (first != u64::MAX || !self.heap.is_empty() || self.slots.first() != NEVER)
+            .then_some(Instant(first))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slots_give_what_a_sorted_list_gives() {
+        let mut q = Queue::default();
+        let mut list: Vec<(u64, u64, u64, Ev)> = Vec::new();
+        let mut x = 1u64;
+        for step in 1..3000u64 {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let (cpu, at) = (CpuId((x >> 33) as u32 % 11), (x >> 40) % 500 + step);
+            let ev = match x >> 61 {
+                0..=2 => Ev::WorkDone { cpu, generation: step as u32 },
+                3..=5 => Ev::Tick { cpu, generation: step as u32 },
+                6 => Ev::Resched { cpu },
+                _ => {
+                    list.sort_by_key(|e| (e.0, e.1, e.2));
+                    assert_eq!(q.next_at(), list.first().map(|e| Instant(e.0)));
+                    let expected = (!list.is_empty()).then(|| list.remove(0));
+                    assert_eq!(q.pop(), expected.map(|e| (Instant(e.0), e.3)));
+                    continue;
+                }
+            };
+            // A CPU has one of these at most.
+            let same = |e: &Ev| match (ev, *e) {
+                (Ev::WorkDone { cpu: a, .. }, Ev::WorkDone { cpu: b, .. })
+                | (Ev::Tick { cpu: a, .. }, Ev::Tick { cpu: b, .. }) => a == b,
+                _ => false,
+            };
+            list.retain(|e| !same(&e.3));
+            list.push((at, ev.rank(), step, ev));
+            q.push(Instant(at), ev);
+        }
+    }
 
     #[test]
     fn at_one_time_rank_decides_and_then_the_order_of_arrival() {

@@ -176,7 +176,7 @@ pub(crate) struct Series {
     waiting_headroom: bool,
     pub(crate) no_decaying_headroom: bool,
     pub(crate) util_avg_0_on_fork: bool,
-    util_est_faster: bool,
+    pub(crate) util_est_faster: bool,
     pub(crate) util_est_boost: bool,
     pub(crate) runnable_boost: bool,
 }

@@ -118,7 +118,7 @@ pub(super) fn group_stats(
         runnable += c.cfs_avg.avg.runnable_avg.0;
         g.running += c.nr_running();
         g.fair_queued += fair_queued(m, cpu);
-        g.overutilized |= m.cpu_overutilized(cpu);
+        g.overutilized = g.overutilized || m.cpu_overutilized(cpu);
         if m.idle_cpu(cpu) {
             g.idle_cpus += 1;
             continue;

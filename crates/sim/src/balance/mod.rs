@@ -217,7 +217,8 @@ impl Engine<'_> {
         let mut has_blocked = false;
         self.m.root.has_blocked &= !kick.stats;
         self.m.root.needs_update &= !kick.next;
-        for cpu in self.m.root.idle_cpus.iter_wrap(CpuId(this_cpu.0 + 1)) {
+        let all = self.m.root.idle_cpus;
+        for cpu in all.iter_wrap(CpuId(this_cpu.0 + 1)) {
             if !self.m.idle_cpu(cpu) {
                 continue;
             }

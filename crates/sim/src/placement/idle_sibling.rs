@@ -194,7 +194,8 @@ fn select_idle_cpu(
         }
     }
     near.iter().flat_map(|g| g.span.iter()).for_each(|c| cpus.remove(c));
-    for cpu in cpus.iter_wrap(start) {
+    let far = cpus;
+    for cpu in far.iter_wrap(start) {
         if !has_idle_core {
             left = left.checked_sub(1)?;
             if choose_idle_cpu(m, cpu, task) {
