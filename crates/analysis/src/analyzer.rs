@@ -158,6 +158,7 @@ impl Run {
             | Event::PeltCfs { .. }
             | Event::PeltPressure { .. }
             | Event::CpuCapacity { .. }
+            | Event::Hotplug { .. }
             | Event::Overutilized { .. } => {}
         }
     }

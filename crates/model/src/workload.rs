@@ -35,6 +35,7 @@ mod actions;
 mod bind;
 mod events;
 mod group;
+mod hotplug;
 mod json;
 mod objects;
 mod policy;
@@ -43,6 +44,8 @@ mod read;
 
 pub use group::{MAX_GROUPS, TaskGroup};
 pub use objects::{Barrier, Objects};
+
+pub use hotplug::Hotplug;
 pub(crate) use read::about_in;
 
 use risetime_kernel::sched_qos::SchedQosHint;
@@ -88,6 +91,8 @@ pub struct Workload {
     /// `global.calibration: "CPUn"`: `run` means µs on that CPU at its top frequency.
     /// `None`: µs at capacity 1024 (or [`Workload::bind`] has rescaled them already).
     pub calibration: Option<CpuId>,
+    /// CPUs that go and come, by time.
+    pub hotplug: Vec<Hotplug>,
     /// Keys that were accepted and have no effect, with the reason, for the reader.
     pub without_effect: Vec<String>,
     /// Where `start_util`, `start_period_contrib` and `first_tick_ns` take effect.

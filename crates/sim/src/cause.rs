@@ -283,7 +283,7 @@ impl Engine<'_> {
             let preempts = self.stays(task);
             let free = |cpu: &CpuId| self.m.idle_cpu(*cpu) || preempts;
             let bigger = |cpu: &CpuId| {
-                t.allowed.contains(*cpu) && capacity(*cpu) > capacity(from) && free(cpu)
+                self.m.is_cpu_allowed(task, *cpu) && capacity(*cpu) > capacity(from) && free(cpu)
             };
             let fits = |cpu: &CpuId| self.m.task_fits(task, *cpu) == Fit::Fits;
             let busy = |cpu: CpuId| !self.m.idle_cpu(cpu);

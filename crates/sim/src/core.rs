@@ -86,6 +86,7 @@ impl Engine<'_> {
                 // Its parent is the workload's main thread, which stays where the first task began.
                 self.m.task_mut(task).cpu = self.parent_cpu;
             }
+            self.allow_some(task);
             match self.given_wakeup(task) {
                 Some(cpu) => Placed { cpu, why: Why::Given },
                 None => self.select_task_rq_fork(task),
@@ -126,8 +127,9 @@ impl Engine<'_> {
     }
 
     /// DESIGN's first CPU: `first_cpu`, or the lowest-numbered of the smallest capacity allowed.
-    fn first_cpu_of(&self, task: TaskId) -> Placed {
-        let allowed = self.m.task(task).allowed;
+    fn first_cpu_of(&mut self, task: TaskId) -> Placed {
+        self.allow_some(task);
+        let allowed = self.m.task(task).allowed.and(&self.m.root.online);
         let smallest = allowed.iter().min_by_key(|c| (self.m.cpu(*c).capacity, *c));
         let wanted = self.first_cpu.filter(|c| allowed.contains(*c));
         Placed { cpu: wanted.or(smallest).unwrap_or(CpuId(0)), why: Why::FirstCpu }
@@ -138,7 +140,7 @@ impl Engine<'_> {
         if self.m.task(task).timer_gen != generation {
             return;
         }
-        let cpu = self.m.task(task).cpu;
+        let Some(cpu) = self.timer_cpu(task) else { return };
         match self.m.cpu(cpu).idle {
             Some(idle) => {
                 let latency = self.exit_latency(cpu, idle);
@@ -149,11 +151,11 @@ impl Engine<'_> {
     }
 
     pub(crate) fn timer_awake(&mut self, task: TaskId, generation: u32) {
-        let t = self.m.task_mut(task);
-        if t.timer_gen != generation {
+        if self.m.task(task).timer_gen != generation {
             return;
         }
-        let cpu = t.cpu;
+        let Some(cpu) = self.timer_cpu(task) else { return };
+        self.m.task_mut(task).timer_cpu = None;
         // The timers of a kthread's wakeup are none: there it is an interrupt.
         self.m.cpu_mut(cpu).timers.retain(|(_, t)| *t != task);
         self.leave_idle(cpu);
@@ -551,12 +553,16 @@ impl Engine<'_> {
 
     /// `set_cpus_allowed_ptr`: a running task on a forbidden CPU moves to the first allowed one.
     fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
+        if !allowed.intersects(&self.m.root.online) {
+            // EINVAL: no such CPU is online. The affinity stays.
+            return;
+        }
         self.m.set_allowed(task, allowed);
         let from = self.m.task(task).cpu;
         if allowed.contains(from) || self.m.task(task).state != State::Runnable {
             return;
         }
-        let Some(to) = allowed.lowest() else { return };
+        let Some(to) = allowed.and(&self.m.root.online).lowest() else { return };
         self.move_queued(task, from, to, Why::Affinity);
     }
 

@@ -68,7 +68,7 @@ impl Engine<'_> {
     }
 
     fn trace_request(&mut self, domain: usize, request: crate::governor::FreqRequest) {
-        let cpu = self.m.domains[domain].cpus[0];
+        let cpu = self.m.domains[domain].related[0];
         self.emit(Event::FreqRequest {
             cpu,
             util: request.util,
@@ -146,7 +146,8 @@ impl Engine<'_> {
                 self.arm_work(cpu);
             }
         }
-        self.emit(Event::Freq { cpu: cpus[0], freq });
+        let cpu = self.m.domains[domain].related[0];
+        self.emit(Event::Freq { cpu, freq });
         self.m.domains[domain].cpus = cpus;
     }
 

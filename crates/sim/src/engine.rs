@@ -146,6 +146,7 @@ impl Engine<'_> {
             Ev::NohzBalance { cpu } => self.nohz_balance(cpu),
             Ev::CfsPeriod { group } => self.cfs_period(group),
             Ev::CfsSlack { group } => self.cfs_slack(group),
+            Ev::Hotplug { cpu, online } => self.hotplug(cpu, online),
         }
     }
 

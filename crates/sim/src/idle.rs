@@ -114,7 +114,7 @@ impl Engine<'_> {
 
     pub(crate) fn idle_resched(&mut self, cpu: CpuId) {
         // Its own timer may have woken it meanwhile; the task queued from afar still wants it.
-        if self.m.cpu(cpu).curr.is_none() {
+        if self.m.cpu(cpu).curr.is_none() && self.m.root.online.contains(cpu) {
             self.leave_idle(cpu);
             self.need_resched.insert(cpu);
         }

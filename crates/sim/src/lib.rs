@@ -18,6 +18,7 @@ mod fair;
 pub mod governor;
 mod group;
 mod hierarchy;
+mod hotplug;
 mod idle;
 mod machine;
 pub mod mutant;

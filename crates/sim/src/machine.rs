@@ -182,7 +182,10 @@ pub(crate) struct Idle {
 
 /// A frequency domain (`struct cpufreq_policy`).
 pub(crate) struct FreqDomain {
+    /// Those online (`policy->cpus`); the last one stays when it goes.
     pub(crate) cpus: Vec<CpuId>,
+    /// All of them (`policy->related_cpus`).
+    pub(crate) related: Vec<CpuId>,
     /// The frequency table, ascending, with the inefficient OPPs marked.
     pub(crate) table: Vec<FreqTableEntry>,
     /// The energy model; empty where powers are unknown.
@@ -224,6 +227,10 @@ pub(crate) struct RootDomain {
     pub(crate) asym_cpucap: bool,
     pub(crate) smt: bool,
     pub(crate) cluster: bool,
+    /// `cpu_online_mask`; active is the same here.
+    pub(crate) online: CpuSet,
+    /// EAS is possible where the capacities are unequal: an energy model, schedutil, not switched off.
+    pub(crate) energy_model: bool,
     /// What the CPUs of a cache know about it, see [`Place`].
     pub(crate) shared: Vec<SdShared>,
     /// `sgc->imbalance`, by group: affinity kept tasks on it that should have left.
@@ -303,6 +310,8 @@ pub(crate) struct Task {
     /// Its entity while it is off every queue.
     pub(crate) entity: Option<Entity>,
     pub(crate) timer_gen: u32,
+    /// Where its timer went when the CPU it sleeps on went offline.
+    pub(crate) timer_cpu: Option<CpuId>,
     /// When it last was queued or picked, as a running number: the order of `rq->cfs_tasks`.
     pub(crate) listed: u64,
     /// A hint, which a search for an idle CPU replaces.
@@ -355,6 +364,10 @@ impl Machine {
     /// Span of `ms` in jiffies, rounded up (`msecs_to_jiffies`).
     pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {
         (ms * u64::from(self.platform.hz)).div_ceil(1000)
+    }
+    /// `is_cpu_allowed`: it is online, and the task's affinity names it.
+    pub(crate) fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool {
+        self.task(task).allowed.contains(cpu) && self.root.online.contains(cpu)
     }
     /// `idle_cpu`: nothing runs and nothing is queued.
     pub(crate) fn idle_cpu(&self, cpu: CpuId) -> bool {
@@ -595,9 +608,9 @@ impl DomainView<'_> {
     pub fn cpus(&self) -> &[CpuId] {
         &self.domain().cpus
     }
-    /// The place of `cpu` among [`cpus`](Self::cpus).
+    /// The place of `cpu` among all CPUs of the policy, online or not.
     pub fn position(&self, cpu: CpuId) -> usize {
-        self.cpus().iter().position(|c| *c == cpu).expect("a CPU of this domain")
+        self.domain().related.iter().position(|c| *c == cpu).expect("a CPU of this domain")
     }
     /// Capacity of its CPUs.
     pub fn capacity(&self) -> Capacity {

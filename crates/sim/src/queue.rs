@@ -37,6 +37,8 @@ pub(crate) enum Ev {
     CfsPeriod { group: GroupId },
     /// Running time that a group got back is given out.
     CfsSlack { group: GroupId },
+    /// A CPU goes offline or comes back ([`crate::hotplug`]).
+    Hotplug { cpu: CpuId, online: bool },
     /// A change that another trace dictates: after what led to it there ([`crate::replay`]).
     Given { index: u32 },
 }
@@ -55,7 +57,8 @@ impl Ev {
             Ev::NohzBalance { .. } => 7,
             Ev::CfsPeriod { .. } => 8,
             Ev::CfsSlack { .. } => 9,
-            Ev::Given { .. } => 10,
+            Ev::Hotplug { .. } => 10,
+            Ev::Given { .. } => 11,
         }
     }
 }

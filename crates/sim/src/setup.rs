@@ -15,7 +15,7 @@ use crate::queue::{Ev, Queue};
 use crate::series::{self, CpuSeries, Series};
 use crate::together::Together;
 use crate::topology::{SchedDomains, sched_domains};
-use crate::{Counterfactual, governor, placement};
+use crate::{Counterfactual, governor, hotplug, placement};
 use risetime_kernel::KernelRev;
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
@@ -104,6 +104,8 @@ pub(crate) fn engine<'a>(
     }
     let together = Together::new(&workload);
     let started = workload.tasks.len();
+    hotplug::supported(&workload)?;
+    let hotplug = workload.hotplug.clone();
     let specs: Arc<[TaskSpec]> = workload.tasks.into_iter().chain(workload.forked).collect();
     let mut machine = machine(e, governor.name == "schedutil");
     (machine.without, machine.explained) = (other.without, other.task);
@@ -149,6 +151,7 @@ pub(crate) fn engine<'a>(
         stuck: None,
     };
     add_tasks(&mut engine, &specs, started, e.phase);
+    engine.plan_hotplug(&hotplug);
     add_kthreads(&mut engine);
     engine.init_dl_servers();
     Ok(engine)
@@ -217,6 +220,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         .collect();
     let domains: Vec<FreqDomain> = platform.domains.iter().map(|d| freq_domain(e, d)).collect();
     let known_power = domains.iter().all(|d| !d.em.is_empty());
+    let energy_model = schedutil && known_power && e.settings.int("sched_energy_aware") != Some(0);
     Machine {
         platform: Arc::clone(platform),
         rev,
@@ -229,11 +233,9 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             overutilized: false,
             overloaded: false,
             // Threads of a core keep it off (`sched_is_eas_possible`).
-            energy_aware: asym_cpucap
-                && !smt
-                && schedutil
-                && known_power
-                && e.settings.int("sched_energy_aware") != Some(0),
+            energy_aware: asym_cpucap && !smt && energy_model,
+            energy_model,
+            online,
             asym_cpucap,
             smt,
             cluster,
@@ -302,6 +304,7 @@ fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
     let lowest = d.opps[0].freq;
     FreqDomain {
         cpus: d.cpus.clone(),
+        related: d.cpus.clone(),
         table: d.opps.iter().enumerate().map(entry).collect(),
         em,
         cur: lowest,
@@ -386,6 +389,7 @@ pub(crate) fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) -> 
         asked: Uclamp::default(),
         entity: Some(Entity::new(id, load)),
         timer_gen: 0,
+        timer_cpu: None,
         listed: 0,
         recent_used_cpu: Cell::new(CpuId(0)),
         wakees: Wakees::default(),

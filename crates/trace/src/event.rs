@@ -182,6 +182,13 @@ pub enum Event<'a> {
         /// Its new value.
         on: bool,
     },
+    /// A CPU comes online or goes offline.
+    Hotplug {
+        /// The CPU.
+        cpu: CpuId,
+        /// Whether it comes.
+        online: bool,
+    },
     /// `rq->misfit_task_load` became non-zero (`task` given) or zero.
     Misfit {
         /// The CPU.
@@ -237,6 +244,8 @@ pub enum Why {
     DlPush,
     /// A CPU whose deadline task left took it (`pull_dl_task`).
     DlPull,
+    /// Its CPU went offline.
+    Hotplug,
     /// Another trace said so (`verify`'s mode *given*).
     Given,
     // Frequency.
@@ -285,6 +294,7 @@ impl Why {
             Why::RtPush => "rt_push",
             Why::DlPush => "dl_push",
             Why::DlPull => "dl_pull",
+            Why::Hotplug => "hotplug",
             Why::Given => "given",
             Why::Util => "util",
             Why::Unchanged => "unchanged",

@@ -130,6 +130,7 @@ impl TraceSink for Memory {
             },
             Event::CpuCapacity { cpu, capacity } => Event::CpuCapacity { cpu, capacity },
             Event::Overutilized { on } => Event::Overutilized { on },
+            Event::Hotplug { cpu, online } => Event::Hotplug { cpu, online },
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
         };
         self.events.push((at, owned));

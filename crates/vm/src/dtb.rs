@@ -3,7 +3,7 @@
 //! ```text
 //! capacity       = ⌊dmips · f_max · 1024 / S⌋,  S = the largest dmips · f_max
 //!                  so S is chosen ≥ 1024 · f_max, and dmips = ⌈capacity · S / (1024 · f_max)⌉
-//! cpu-map        cluster of the platform = cluster here = one shared last-level cache
+//! cpu-map        threads in cores; a cluster = an L2 where some share one, else a last-level cache
 //! OPP            opp-hz, opp-microwatt (the kernel prefers it over any coefficient, and needs
 //!                no voltage), clock-latency-ns
 //! clock          one fixed clock a domain, at the lowest OPP: it accepts every rate and does
@@ -23,7 +23,7 @@
 //! schedutil and the energy model see the frequency; the agent scales finite work itself.
 
 use crate::tree::{Cell, Node};
-use risetime_kernel::units::KHz;
+use risetime_kernel::units::{CpuId, KHz};
 use risetime_model::platform::{Domain, IdleState, cpu_ranges};
 use risetime_model::{InputError, Platform};
 
@@ -103,6 +103,10 @@ pub fn check(platform: &Platform) -> Result<Vec<u32>, InputError> {
         |what: String| InputError::new(format!("{} on a virtual machine", platform.name), what);
     if platform.nr_cpus() > MAX_CPUS {
         return Err(err(format!("found {} CPUs, wanted at most {MAX_CPUS}", platform.nr_cpus())));
+    }
+    if platform.topology.nodes.len() > 1 {
+        let what = format!("found {} nodes: NUMA is simulated only", platform.topology.nodes.len());
+        return Err(err(what));
     }
     for (i, d) in platform.domains.iter().enumerate() {
         let place = format!("domain {} (CPUs {})", i + 1, cpu_ranges(&d.cpus));
@@ -189,6 +193,28 @@ fn deep_idle<'a>(
     d.idle.iter().enumerate().skip(if possible { 1 } else { usize::MAX })
 }
 
+/// The clusters of the cpu-map: who shares an L2 where some do (the kernel's CLS), else who shares
+/// the last-level cache.
+fn map_clusters(platform: &Platform) -> Vec<Vec<CpuId>> {
+    let mut clusters: Vec<Vec<CpuId>> = Vec::new();
+    for cache in platform.caches().into_iter().filter(|c| !c.is_empty()) {
+        let l2 = &platform.topology.l2;
+        if !cache.iter().any(|c| l2.iter().any(|g| g.contains(c))) {
+            clusters.push(cache);
+            continue;
+        }
+        for &cpu in &cache {
+            let group = l2.iter().find(|g| g.contains(&cpu));
+            let group = group.cloned().unwrap_or_else(|| platform.smt_mask(cpu));
+            if group[0] == cpu {
+                clusters.push(group);
+            }
+        }
+    }
+    clusters.sort();
+    clusters
+}
+
 fn cpus(platform: &Platform, dmips: &[u32]) -> Node {
     let domain_of = |cpu| platform.domain_of(cpu).expect("validated: every CPU is in a domain");
     let mut clusters: Vec<u32> =
@@ -220,12 +246,23 @@ fn cpus(platform: &Platform, dmips: &[u32]) -> Node {
             ),
         }
     };
-    let map = clusters.iter().enumerate().map(|(n, cluster)| {
-        let members =
-            platform.cpus().filter(|c| platform.domains[domain_of(*c)].cluster == *cluster);
-        Node::new(format!("cluster{n}")).children(members.enumerate().map(|(core, cpu)| {
-            Node::new(format!("core{core}")).refer("cpu", &format!("cpu{}", cpu.0))
-        }))
+    let map = map_clusters(platform).into_iter().enumerate().map(|(n, members)| {
+        let refer = |node: Node, cpu: CpuId| node.refer("cpu", &format!("cpu{}", cpu.0));
+        let core = |(n, threads): (usize, Vec<CpuId>)| {
+            let node = Node::new(format!("core{n}"));
+            match &threads[..] {
+                [cpu] => refer(node, *cpu),
+                _ => node.children(
+                    threads
+                        .iter()
+                        .enumerate()
+                        .map(|(t, cpu)| refer(Node::new(format!("thread{t}")), *cpu)),
+                ),
+            }
+        };
+        let first = |c: &CpuId| platform.smt_mask(*c).first() == Some(c);
+        let cores = members.into_iter().filter(first).map(|c| platform.smt_mask(c));
+        Node::new(format!("cluster{n}")).children(cores.enumerate().map(core))
     });
     let cache = |cluster: &u32| {
         Node::new(format!("l2-cache{cluster}"))

@@ -103,6 +103,10 @@ pub(crate) struct Plan {
 ///
 /// Errors: settings that only a simulation has, a mask without CPUs.
 pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, InputError> {
+    if !experiment.workload.hotplug.is_empty() {
+        let what = "CPUs go offline in the simulator only (`--backend sim`)";
+        return Err(InputError::new(format!("{}: global.hotplug", experiment.workload.name), what));
+    }
     let e = experiment;
     simulated_only(e)?;
     let workload = e.workload.bind(&e.platform)?;

@@ -21,6 +21,9 @@ impl Workload {
             self.check_cpus(task, platform)?;
             self.check_deadline(task, platform)?;
         }
+        if let Some(h) = self.hotplug.iter().find(|h| platform.domain_of(h.cpu).is_none()) {
+            return Err(self.no_such_cpu("global.hotplug", h.cpu, platform));
+        }
         let mut bound = self.clone();
         let Some(cpu) = bound.calibration.take() else { return Ok(bound) };
         let Some(domain) = platform.domain_of(cpu) else {

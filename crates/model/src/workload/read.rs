@@ -6,7 +6,9 @@ use super::group::{self, MAX_GROUPS};
 use super::json::{MAX_US, Reader};
 use super::objects::{Objects, not_held};
 use super::policy::{Kind as PolicyKind, Said};
-use super::{Attr, Event, MAX_EVENTS, MAX_TASKS, Phase, Repeat, StartAt, TaskSpec, Workload};
+use super::{
+    Attr, Event, Hotplug, MAX_EVENTS, MAX_TASKS, Phase, Repeat, StartAt, TaskSpec, Workload,
+};
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
@@ -21,7 +23,7 @@ const MAX_BYTES: usize = 4 << 20;
 /// Longest `duration`, in s.
 const MAX_DURATION_S: i64 = MAX_US / 1_000_000;
 /// CPU numbers a mask may hold; whether they exist is asked when the platform is known.
-const MAX_CPU: i64 = 1023;
+pub(super) const MAX_CPU: i64 = 1023;
 
 impl Workload {
     /// The workload called `name_or_path`: a built-in name, or a file.
@@ -73,6 +75,7 @@ impl Workload {
             groups,
             duration: parts.duration,
             calibration: parts.calibration,
+            hotplug: parts.hotplug,
             without_effect: parts.without_effect,
         })
     }
@@ -109,6 +112,7 @@ struct Parts {
     shared: Shared,
     duration: Option<Span>,
     calibration: Option<CpuId>,
+    hotplug: Vec<Hotplug>,
     without_effect: Vec<String>,
     groups: group::Groups,
     events: usize,
@@ -186,6 +190,7 @@ impl<'a> Reader<'a> {
                 }
                 "default_policy" => parts.policy = self.policy(prop, "`global`")?,
                 "calibration" => self.calibration(prop, parts)?,
+                "hotplug" => parts.hotplug = self.hotplug(prop)?,
                 "io_device" | "mem_buffer_size" => self.io(prop, &mut parts.shared)?,
                 _ => match events::GLOBAL_WITHOUT_EFFECT.iter().find(|(name, _)| *name == key) {
                     Some((name, why)) => {
@@ -196,6 +201,7 @@ impl<'a> Reader<'a> {
                             "calibration",
                             "default_policy",
                             "duration",
+                            "hotplug",
                             "io_device",
                             "mem_buffer_size",
                         ];

@@ -416,6 +416,7 @@ pub(crate) fn workload() -> Workload {
         calibration: Some(CpuId(4)),
         groups: Vec::new(),
         without_effect: vec!["global.logdir: nothing is logged".into()],
+        hotplug: Vec::new(),
         start_at: StartAt::Creation,
     }
 }

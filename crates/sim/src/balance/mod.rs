@@ -193,7 +193,7 @@ impl Engine<'_> {
         // DEVIATES(ilb_asleep): the CPU stays in its idle state meanwhile, and what it pulls to
         // itself pays the exit latency like what it pulls for others. The kernel's is awake then,
         // so that the number of the CPU decides over some 10 µs.
-        if self.m.idle_cpu(ilb) {
+        if self.m.idle_cpu(ilb) && self.m.root.online.contains(ilb) {
             self.balance_idle_cpus(ilb, kick);
         }
     }
@@ -293,7 +293,7 @@ impl Engine<'_> {
     fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
         let ms = self.m.cpu(cpu).sched_domains[level].balance_interval
             * if busy { BUSY_FACTOR } else { 1 };
-        let longest = u64::from(self.m.platform.hz) * self.m.cpus.len() as u64 / 10;
+        let longest = u64::from(self.m.platform.hz) * self.m.root.online.len() as u64 / 10;
         (self.m.msecs_to_jiffies(ms) - u64::from(busy)).min(longest).max(1)
     }
 

@@ -186,6 +186,7 @@ impl Engine<'_> {
         } else if self.m.task(task).is_kthread() && !self.m.classes.used {
             return Placed { cpu: prev, why: Why::PrevCpu };
         }
+        self.allow_some(task);
         if let Some(cpu) = self.given_wakeup(task) {
             return Placed { cpu, why: Why::Given };
         }

@@ -193,7 +193,8 @@ impl Schedutil {
     /// as the kernel does when it looks (a look for the trace alone must not).
     fn need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
         let mut most = Need { util: Util(0), why: Why::Util };
-        for (i, &cpu) in domain.cpus().iter().enumerate() {
+        for &cpu in domain.cpus() {
+            let i = domain.position(cpu);
             let mut iowait = self.cpus[i].iowait;
             let boost = iowait.sugov_iowait_apply(domain.now(), self.tick, domain.capacity());
             if consume {

@@ -71,7 +71,7 @@ pub(crate) fn find(name: &str) -> &'static Descriptor {
 
 /// `placed` if the task may run there, else [`select_fallback_rq`].
 fn within_affinity(machine: &Machine, task: TaskId, placed: Placed) -> Placed {
-    if machine.task(task).allowed.contains(placed.cpu) {
+    if machine.is_cpu_allowed(task, placed.cpu) {
         return placed;
     }
     Placed { cpu: select_fallback_rq(machine, task), why: Why::Affinity }
@@ -82,6 +82,6 @@ pub(crate) fn select_fallback_rq(machine: &Machine, task: TaskId) -> CpuId {
     let t = machine.task(task);
     let nodes = &machine.platform.topology.nodes;
     let own = nodes.iter().find(|n| n.contains(&t.cpu)).into_iter().flatten();
-    let near = own.copied().find(|c| t.allowed.contains(*c));
-    near.or(t.allowed.lowest()).unwrap_or(t.cpu)
+    let near = own.copied().find(|c| machine.is_cpu_allowed(task, *c));
+    near.or(t.allowed.and(&machine.root.online).lowest()).unwrap_or(t.cpu)
 }

@@ -56,6 +56,9 @@ pub(super) struct Checker {
     tasks: Vec<Task>,
     cpus: Vec<Cpu>,
     freq: Vec<u64>,
+    /// CPUs that are offline, and that ever were.
+    gone: Vec<CpuId>,
+    went: Vec<CpuId>,
     pub(super) wrong: Vec<String>,
     /// So that a test can see that something happened at all.
     pub(super) switches: u64,
@@ -70,6 +73,8 @@ impl Checker {
             specs: e.workload.bind(&platform).expect("valid").tasks,
             limited: e.workload.groups.iter().any(|g| g.quota.is_some()),
             platform,
+            gone: Vec::new(),
+            went: Vec::new(),
             now: 0,
             tasks: Vec::new(),
             cpus,
@@ -141,7 +146,8 @@ impl Checker {
             });
             if let Some(task) = runs {
                 let t = self.task(task);
-                let (on, doing, allowed) = (t.cpu, t.doing, t.allowed.contains(&cpu));
+                let (on, doing) = (t.cpu, t.doing);
+                let allowed = self.may_run(task, cpu);
                 self.expect(on == cpu && doing == Doing::Runs, || {
                     format!("{cpu} runs {task}, which is {doing:?} on {on}")
                 });
@@ -159,7 +165,8 @@ impl Checker {
                     .is_none()
                     .then(|| self.cpus[c.index()].idle_since.max(t.waits_since))
             };
-            let since = t.allowed.iter().filter_map(idle).min();
+            let online = t.allowed.iter().filter(|c| !self.gone.contains(c));
+            let since = online.filter_map(idle).min();
             if let Some(waited) =
                 since.map(|s| self.now - s).filter(|w| *w > STARVED_NS && !self.limited)
             {
@@ -168,16 +175,24 @@ impl Checker {
         }
     }
 
+    /// Affinity names the CPU, or has been given up because every CPU that it names went offline; and
+    /// the CPU is online.
+    fn may_run(&mut self, task: TaskId, cpu: CpuId) -> bool {
+        let t = &self.tasks[task.index()];
+        let named = t.allowed.contains(&cpu) || t.allowed.iter().all(|c| self.went.contains(c));
+        named && !self.gone.contains(&cpu)
+    }
+
     fn runnable(&mut self, task: TaskId, cpu: CpuId, from: Doing) {
         let now = self.now;
         let t = self.task(task);
         let doing = std::mem::replace(&mut t.doing, Doing::Waits);
         let was_on = std::mem::replace(&mut t.cpu, cpu);
         t.waits_since = now;
-        let allowed = t.allowed.contains(&cpu);
         if let Some(p) = &mut t.program {
             p.woke();
         }
+        let allowed = self.may_run(task, cpu);
         self.expect(doing == from, || format!("{task} wakes on {cpu}, but it was {doing:?}"));
         self.expect(from == Doing::New || was_on == cpu, || {
             format!("{task} wakes on {cpu} without a migration from {was_on}")
@@ -282,6 +297,15 @@ impl TraceSink for Checker {
                     self.specs[task.index()].phases[index as usize].attr.cpus.clone()
                 {
                     self.task(task).allowed = cpus;
+                }
+            }
+            Event::Hotplug { cpu, online } => {
+                let was = self.gone.contains(&cpu);
+                self.expect(was == online, || format!("{cpu}: online is {online} already"));
+                self.gone.retain(|c| *c != cpu);
+                if !online {
+                    self.gone.push(cpu);
+                    self.went.push(cpu);
                 }
             }
             Event::Freq { cpu, freq } => {

@@ -8,7 +8,8 @@ use risetime_model::Experiment;
 use risetime_model::platform::{Domain, IdleState, Opp, Platform, Topology};
 use risetime_model::settings::Value;
 use risetime_model::workload::{
-    Attr, Event, Objects, Phase, Policy, Repeat, StartAt, TaskGroup, TaskSpec, Timer, Workload,
+    Attr, Event, Hotplug, Objects, Phase, Policy, Repeat, StartAt, TaskGroup, TaskSpec, Timer,
+    Workload,
 };
 
 /// An experiment of a few hundred ms.
@@ -204,8 +205,16 @@ fn domains() -> impl Strategy<Value = Domain> {
 
 fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
     let start = prop::option::weighted(0.2, 0..2usize);
-    (vec(tasks(nr_cpus), 1..=6), prop::option::of(groups()), start).prop_map(
-        |(mut tasks, groups, start)| {
+    let changes = vec((0..300_000_000u64, any::<u32>()), 0..5);
+    (vec(tasks(nr_cpus), 1..=6), prop::option::of(groups()), start, changes).prop_map(
+        move |(mut tasks, groups, start, changes)| {
+            // Together with other classes and with groups it is refused.
+            let attrs = |t: &TaskSpec| {
+                t.attr.policy.is_some() || t.phases.iter().any(|p| p.attr.policy.is_some())
+            };
+            let plain = groups.is_none() && !tasks.iter().any(attrs);
+            let changes = if plain { changes } else { Vec::new() };
+            let hotplug = hotplug(nr_cpus, changes);
             if groups.is_none() {
                 let phases = tasks.iter_mut().flat_map(|t| &mut t.phases).map(|p| &mut p.attr);
                 phases.for_each(|attr| attr.taskgroup = None);
@@ -223,6 +232,7 @@ fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
                 objects: Objects::default(),
                 duration: None,
                 calibration: None,
+                hotplug,
                 without_effect: Vec::new(),
                 start_at: start.map_or(StartAt::Creation, StartAt::Phase),
             }
@@ -255,6 +265,19 @@ fn groups() -> impl Strategy<Value = Vec<TaskGroup>> {
             };
         GROUPS.iter().zip(groups).map(group).collect()
     })
+}
+
+/// CPUs other than 0 go and come.
+fn hotplug(nr_cpus: u32, mut changes: Vec<(u64, u32)>) -> Vec<Hotplug> {
+    changes.retain(|_| nr_cpus > 1);
+    changes.sort_unstable();
+    let mut gone = std::collections::BTreeSet::new();
+    let change = |(at, cpu): (u64, u32)| {
+        let cpu = 1 + cpu % (nr_cpus - 1);
+        let online = gone.remove(&cpu) || !gone.insert(cpu);
+        Hotplug { at: Span(at), cpu: CpuId(cpu), online }
+    };
+    changes.into_iter().map(change).collect()
 }
 
 fn tasks(nr_cpus: u32) -> impl Strategy<Value = TaskSpec> {

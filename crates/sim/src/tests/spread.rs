@@ -1,8 +1,9 @@
 //! What load balancing makes of spinners on machines with threads, caches and nodes.
 
 use super::Bytes;
+use crate::cpuset::CpuSet;
 use crate::{Counterfactual, setup};
-use risetime_kernel::units::{Instant, Span};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::{Platform, Workload};
 
 /// 16 CPUs: two nodes, in each two caches of two cores of two threads. CPU n and n + 8 share a core.
@@ -117,4 +118,59 @@ fn a_machine_of_one_cpu_has_no_domain() {
     // It runs all the same.
     let p = platform("0", "");
     assert_eq!(spread(&p, &spinners(3, ""), 100), [3]);
+}
+
+/// The tasks of a CPU that goes find another one, and come back by balancing alone.
+#[test]
+fn tasks_leave_a_cpu_that_goes_offline() {
+    let tasks = |hotplug: &str| {
+        format!(
+            r#"{}}}, "global": {{"hotplug": [{hotplug}]"#,
+            spinners(4, r#""cpus": [0, 1, 2, 3], "#)
+        )
+    };
+    let down =
+        r#"{"at_us": 500000, "cpu": 2, "online": 0}, {"at_us": 500000, "cpu": 3, "online": 0}"#;
+    let up = r#", {"at_us": 1000000, "cpu": 2, "online": 1}"#;
+    let p = platform("0-3", "");
+    let on = spread(&p, &tasks(down), 1000);
+    assert_eq!((on[0] + on[1], on[2], on[3]), (4, 0, 0), "{on:?}");
+    let on = spread(&p, &tasks(&format!("{down}{up}")), 2000);
+    assert_eq!((on[0] + on[1] + on[2], on[3]), (4, 0), "{on:?}");
+    assert!(on[2] > 0, "{on:?}");
+}
+
+/// With its only CPU gone, a task may run anywhere, and EAS ends with the big CPUs.
+#[test]
+fn affinity_and_energy_awareness_follow_the_cpus_online() {
+    let m1 = Platform::load("m1").expect("built in");
+    let tasks = |hotplug: &str| {
+        format!(
+            r#""pinned": {{"cpus": [5], "loop": -1, "run": 1000, "sleep": 9000}}}},
+            "global": {{"hotplug": [{hotplug}]"#
+        )
+    };
+    let off = |c: u32| format!(r#"{{"at_us": 100000, "cpu": {c}, "online": 0}}"#);
+    let all = [4, 5, 6, 7].map(off).join(", ");
+    let end = |hotplug: &str, test: &dyn Fn(&crate::machine::Machine)| {
+        let text = format!(r#"{{"tasks": {{{}}}}}"#, tasks(hotplug));
+        let w = Workload::parse(&text, "w").expect("a workload");
+        let e = super::experiment(m1.clone(), w, "linux-7.2", &[], Span::from_ms(300));
+        let mut sink = Bytes::default();
+        let mut engine =
+            setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
+        engine.run(Instant(e.duration.0)).expect("a run");
+        test(&engine.m);
+    };
+    end("", &|m| assert!(m.root.energy_aware && m.task(TaskId(0)).cpu == CpuId(5)));
+    end(&off(5), &|m| {
+        assert!(m.root.energy_aware);
+        let t = m.task(TaskId(0));
+        assert!(t.cpu != CpuId(5) && t.allowed == CpuSet::first(8));
+    });
+    end(&all, &|m| {
+        assert!(!m.root.energy_aware && !m.root.asym_cpucap);
+        assert!(m.task(TaskId(0)).cpu < CpuId(4));
+        assert_eq!(m.domains[1].cpus, [CpuId(7)], "the last one stays with its frozen policy");
+    });
 }

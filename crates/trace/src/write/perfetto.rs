@@ -587,6 +587,10 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 let name = if on { "overutilized" } else { "no longer overutilized" };
                 self.instant(at, Track::Run.of(0), "overutilized", name, &[]);
             }
+            Event::Hotplug { cpu, online } => {
+                let name = format!("CPU {} {}", cpu.0, if online { "online" } else { "offline" });
+                self.instant(at, Track::Run.of(0), "hotplug", &name, &[]);
+            }
             Event::Misfit { cpu, task } => self.misfit(at, cpu, task),
         }
     }

@@ -2,8 +2,23 @@ use super::*;
 use risetime_kernel::units::Capacity;
 use risetime_model::library;
 
+/// The built-in platforms with a GICv2; the larger ones have no deep idle states here.
 fn builtin() -> Vec<Platform> {
-    library::platforms().iter().map(|e| Platform::load(e.name).unwrap()).collect()
+    let all = library::platforms().into_iter().map(|e| Platform::load(e.name).unwrap());
+    all.filter(|p| p.nr_cpus() <= MAX_CPUS_GIC_V2).collect()
+}
+
+#[test]
+fn threads_and_l2_clusters_are_in_the_map_and_nodes_are_refused() {
+    let hybrid = source(&Platform::load("intel-hybrid").unwrap()).unwrap();
+    // Eight P-cores each around an L2 of its own, and two groups of four E-cores.
+    assert_eq!(hybrid.matches("cluster").count(), 10);
+    assert_eq!(hybrid.matches("thread1 {").count(), 8);
+    assert!(hybrid.contains("core3 {"));
+    let mut server = Platform::load("server64").unwrap();
+    assert_eq!(source(&server).unwrap().matches("cluster").count(), 32);
+    server.topology.nodes = vec![Vec::new(); 2];
+    assert!(check(&server).unwrap_err().to_string().contains("NUMA"));
 }
 
 /// A platform with one single-CPU domain for each capacity and top frequency.
