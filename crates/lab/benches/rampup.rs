@@ -2,9 +2,9 @@
 //!
 //! `rampup` on the m1 is 100 naps of 10 ms and then one busy task to the end, 2 s in all: what
 //! costs is a tick of one busy CPU. `crowd` is 60 tasks on the same 8 CPUs. Each with the trace
-//! thrown away, and analysed.
+//! thrown away, and analysed. Then whole machines.
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use risetime_analysis::{Analyzer, Options};
 use risetime_kernel::units::Span;
 use risetime_lab::Request;
@@ -41,6 +41,46 @@ fn crowd() -> Experiment {
     Experiment { workload: Arc::new(workload), ..rampup() }
 }
 
+/// A built-in workload for `seconds`, as its kernel has it by default.
+fn built_in(workload: &str, platform: &str, seconds: f64) -> Experiment {
+    let request = Request {
+        workload: workload.into(),
+        platform: platform.into(),
+        policies: vec!["linux-7.2+ni_random=1".into()],
+        set: Vec::new(),
+        seconds: Some(seconds),
+        phase: Span(0),
+        seed: 1,
+    };
+    request.experiments().expect("built in").remove(0)
+}
+
+/// Whole machines: throughput is simulated time, so that "Kelem/s" reads as simulated seconds a second.
+fn machines(c: &mut Criterion) {
+    for (workload, platform, seconds) in [("phone", "pixel6", 60.0), ("server", "server256", 1.0)] {
+        let experiment = built_in(workload, platform, seconds);
+        let mut group = c.benchmark_group(format!("{workload} on {platform}, {seconds} s"));
+        group.sample_size(10).throughput(Throughput::Elements((seconds * 1e3) as u64));
+        group.bench_function("null sink", |b| {
+            b.iter(|| Simulator.run(&experiment, &mut ()).expect("runs"))
+        });
+        group.bench_function("analyzed", |b| {
+            b.iter(|| {
+                let mut analyzer = Analyzer::new(Options::default());
+                Simulator.run(&experiment, &mut analyzer).expect("runs");
+                analyzer.finish()
+            });
+        });
+        group.bench_function("perfetto", |b| {
+            b.iter(|| {
+                let mut writer = risetime_trace::write::perfetto::Writer::new(std::io::sink());
+                Simulator.run(&experiment, &mut writer).expect("runs")
+            });
+        });
+        group.finish();
+    }
+}
+
 fn benches(c: &mut Criterion) {
     for (name, experiment) in [("rampup 2 s", rampup()), ("crowd 2 s", crowd())] {
         let mut group = c.benchmark_group(name);
@@ -59,5 +99,5 @@ fn benches(c: &mut Criterion) {
     }
 }
 
-criterion_group!(all, benches);
+criterion_group!(all, benches, machines);
 criterion_main!(all);

@@ -11,6 +11,7 @@
 //!         └─ root domain: overutilized, nohz
 //! ```
 
+use crate::balance::dice::Dice;
 use crate::cause::{Cause, Causes};
 use crate::class::{ClassTimer, Classes, Sched};
 use crate::cpuset::CpuSet;
@@ -90,6 +91,8 @@ pub struct Machine {
     pub(crate) base_slice: Span,
     /// What of the response-time series is switched on.
     pub(crate) series: Series,
+    /// NI_RANDOM, where it is on.
+    pub(crate) ni_random: Option<Dice>,
     /// What is broken on purpose.
     pub(crate) mutant: Option<Mutant>,
     /// What does not cost time here, and the task that `explain` is about.

@@ -34,6 +34,14 @@ const KERNEL: &[Param] = &[
         kernel_name: "kernel.sched_energy_aware",
     },
     Param {
+        name: "ni_random",
+        doc: "newly idle CPUs look for work as often as it pays off, by dice (7.2: on; here off, and in the vm, so that runs can be compared; the dice follow the seed)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Int(0),
+        kernel_name: "debug/sched/features: NI_RANDOM",
+    },
+    Param {
         name: "base_slice_ns",
         doc: "slice of a task that did not ask for another",
         unit: "ns",

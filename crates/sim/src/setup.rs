@@ -1,5 +1,6 @@
 //! From an experiment to a machine that is ready to run.
 
+use crate::balance::dice::Dice;
 use crate::cause::{Cause, Causes};
 use crate::class::{Classes, Sched};
 use crate::cpufreq::speed;
@@ -255,6 +256,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         creator: None,
         base_slice: Span(tunables.base_slice_ns),
         series: Series::of(&e.settings),
+        ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
         mutant: None,
         without: Causes::NONE,
         explained: TaskId(0),

@@ -18,6 +18,7 @@
 //!
 //! Source: kernel/sched/topology.c.
 
+use crate::balance::dice::NewidleStats;
 use crate::cpuset::CpuSet;
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Capacity, CpuId};
@@ -97,6 +98,7 @@ pub(crate) struct SchedDomain {
     /// In ms.
     pub(crate) balance_interval: u64,
     pub(crate) nr_balance_failed: u32,
+    pub(crate) newidle: NewidleStats,
 }
 
 impl std::ops::Deref for SchedDomain {
@@ -443,6 +445,7 @@ impl Build<'_> {
             last_balance: 0,
             balance_interval: weight,
             nr_balance_failed: 0,
+            newidle: NewidleStats::default(),
         }
     }
 

@@ -10,6 +10,7 @@
 //! Settings that only a simulation has (a start state, work of the kthread) are errors.
 
 use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Job, Objects, Phase, Task};
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Span, Util};
 use risetime_model::settings::Value;
 use risetime_model::workload::{self, Repeat, TaskSpec};
@@ -161,6 +162,10 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         }
         settings.push((name.to_string(), path));
     }
+    if e.policy.kernel >= KernelRev::V7_2 {
+        let no = if e.settings.int("ni_random") == Some(1) { "" } else { "NO_" };
+        job.set.push((format!("{SCHED_DEBUG}/features"), format!("{no}NI_RANDOM")));
+    }
     for (name, path) in tunables(e, &governor) {
         match e.policy.set.get(&name) {
             Some(value) => job.set.push((path.clone(), value.to_string())),
@@ -210,6 +215,7 @@ fn tunables(e: &Experiment, governor: &str) -> Vec<(String, String)> {
             "governor",
             "sched_energy_aware",
             "cpuidle_governor",
+            "ni_random",
             "base_slice_ns",
             "uclamp_min",
             "uclamp_max",

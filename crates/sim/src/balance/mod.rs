@@ -17,11 +17,12 @@
 //! What a look does: [`pull`]; how groups compare: [`group`].
 //!
 //! Leaves out: NUMA balancing (page faults: `numa_preferred_nid`), asym packing, cache-aware
-//! scheduling (SCHED_CACHE), `LBF_NEED_BREAK` (only who holds a lock how long), NI_RANDOM.
+//! scheduling (SCHED_CACHE), `LBF_NEED_BREAK` (only who holds a lock how long).
 //! DEVIATES(balance_free): looking and moving take no CPU time, and `max_newidle_lb_cost` is 0 with
 //! that: however soon a CPU expects to wake (`avg_idle`), it looks.
 //! Source: kernel/sched/fair.c.
 
+pub(crate) mod dice;
 mod group;
 
 mod pull;
@@ -338,8 +339,9 @@ impl Engine<'_> {
                 + self.balance_interval(cpu, level, false);
             let c = self.m.cpu_mut(cpu);
             c.next_balance = c.next_balance.min(next);
-            if overloaded {
+            if overloaded && let Some(weight) = self.newidle_dice(cpu, level) {
                 let (moved, go_on) = self.sched_balance_rq(cpu, level, When::NewlyIdle);
+                self.newidle_looked(cpu, level, if moved { weight } else { 0 });
                 if moved || !go_on || self.m.cpu(cpu).nr_running() > 0 {
                     break;
                 }

@@ -12,7 +12,7 @@
 use super::Placed;
 use crate::cpuset::CpuSet;
 use crate::machine::{FreqDomain, Machine};
-use risetime_kernel::cpu_util::TaskUtil;
+use risetime_kernel::cpu_util::{EffectiveUtil, TaskUtil, effective_cpu_util};
 use risetime_kernel::energy_model::{EmPerfDomain, em_cpu_energy};
 use risetime_kernel::fits::Fit;
 use risetime_kernel::uclamp::UclampId;
@@ -67,7 +67,7 @@ fn cheapest(m: &Machine, task: TaskId, prev: CpuId, span: &CpuSet) -> Placed {
             continue;
         }
         let capacity = m.cpu(domain.cpus[0]).capacity;
-        let without = Without::of(m, task, &p, domain);
+        let without = Without::of(m, &p, domain);
         let energy = |dst| domain_energy(m, task, &p, domain, &without, dst);
         let base = energy(None);
         if let Some((_, fits)) = found.prev {
@@ -152,11 +152,18 @@ struct Without {
 }
 
 impl Without {
-    fn of(m: &Machine, task: TaskId, p: &TaskUtil, domain: &FreqDomain) -> Without {
+    fn of(m: &Machine, p: &TaskUtil, domain: &FreqDomain) -> Without {
         let mut w = Without { busy: Util(0), most: Util(0), of: None, second: Util(0) };
         for &cpu in &domain.cpus {
-            w.busy = w.busy + m.effective(cpu, m.cpu_util(cpu, Some(p), None, false)).util;
-            let perf = perf(m, task, p, cpu, None);
+            let (rq, plain) = (m.rq_util(cpu), m.cpu_util(cpu, Some(p), None, false));
+            let boosted = match m.series.runnable_boost {
+                true => m.cpu_util(cpu, Some(p), None, true),
+                false => plain,
+            };
+            let eff = |util| effective_cpu_util(util, &rq, m.cpu(cpu).capacity);
+            let needs = eff(boosted);
+            w.busy += if boosted == plain { needs.util } else { eff(plain).util };
+            let perf = clamped(m, cpu, needs);
             if w.of.is_none() || perf > w.most {
                 (w.second, w.most, w.of) = (w.most, perf, Some(cpu));
             } else {
@@ -218,5 +225,10 @@ fn perf(m: &Machine, task: TaskId, p: &TaskUtil, cpu: CpuId, dst: Option<CpuId>)
         let idle = m.cpu(cpu).uclamp.uclamp_rq_is_idle();
         eff.max = if idle { t.clamps().max } else { eff.max.max(t.clamps().max) };
     }
+    clamped(m, cpu, eff)
+}
+
+/// What schedutil makes of it: with headroom, and within the clamps.
+fn clamped(m: &Machine, cpu: CpuId, eff: EffectiveUtil) -> Util {
     m.dvfs_util(cpu, eff.util, true).0.min(eff.max).max(eff.min)
 }
