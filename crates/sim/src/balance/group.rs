@@ -11,7 +11,6 @@
 //! Source: kernel/sched/fair.c.
 
 use super::{Env, Migrate, When};
-use crate::cpuset::CpuSet;
 use crate::machine::Machine;
 use crate::placement::fork::{GroupLoad, GroupType, adjust_numa_imbalance, classify};
 use crate::placement::idle_sibling::is_core_idle;
@@ -22,7 +21,8 @@ use risetime_kernel::units::{Capacity, CpuId};
 
 /// A group's load (`struct sg_lb_stats`).
 pub(super) struct Group {
-    pub(super) cpus: CpuSet,
+    /// Its place among the domain's groups.
+    pub(super) at: usize,
     pub(super) weight: usize,
     pub(super) cores: usize,
     /// Flags of the domain that it is.
@@ -78,11 +78,11 @@ pub(super) fn group_stats(
     env: &Env,
     domain: &SchedDomain,
     group: &SchedGroup,
-    local: bool,
+    at: usize,
 ) -> Group {
-    let cpus = group.span.and(&env.cpus);
+    let local = at == 0;
     let mut g = Group {
-        cpus,
+        at,
         weight: group.weight as usize,
         cores: group.cores as usize,
         misfit_anywhere: false,
@@ -101,18 +101,17 @@ pub(super) fn group_stats(
         max_capacity: 0,
         min_capacity: u64::MAX,
     };
+    let asym = domain.has(sd::ASYM_CPUCAPACITY);
+    let mut runnable = 0;
     for cpu in group.span.iter() {
-        let capacity = m.capacity_of(cpu).0;
+        let c = m.cpu(cpu);
+        let capacity = c.cpu_capacity.0;
         g.capacity += capacity;
         g.max_capacity = g.max_capacity.max(capacity);
         g.min_capacity = g.min_capacity.min(capacity);
-    }
-    // Until 7.2 a misfit task counts also where it cannot be helped.
-    let helps = m.rev < KernelRev::V7_3
-        || capacity_greater(m.capacity_of(env.dst), Capacity(g.max_capacity));
-    let mut runnable = 0;
-    for cpu in cpus.iter() {
-        let c = m.cpu(cpu);
+        if !env.cpus.contains(cpu) {
+            continue;
+        }
         g.load += c.cfs_avg.avg.load_avg;
         g.util += m.cpu_util_cfs(cpu).0;
         runnable += c.cfs_avg.avg.runnable_avg.0;
@@ -127,17 +126,21 @@ pub(super) fn group_stats(
         if local {
             continue;
         }
-        if domain.has(sd::ASYM_CPUCAPACITY) {
+        if asym {
             g.misfit_anywhere |= c.misfit_task_load != 0;
-            if helps {
-                g.misfit_load = g.misfit_load.max(c.misfit_task_load);
-            }
+            g.misfit_load = g.misfit_load.max(c.misfit_task_load);
         } else if env.idle != When::Busy
             && c.h_nr_runnable() == 1
             && reduced_capacity(m, cpu, domain.imbalance_pct)
         {
             g.misfit_load = g.misfit_load.max(c.cfs_avg.avg.load_avg);
         }
+    }
+    // Until 7.2 a misfit task counts also where it cannot be helped.
+    let helps = m.rev < KernelRev::V7_3
+        || capacity_greater(m.capacity_of(env.dst), Capacity(g.max_capacity));
+    if asym && !helps {
+        g.misfit_load = 0;
     }
     let shared = group.flags & sd::SHARE_CPUCAPACITY != 0;
     let load = GroupLoad {

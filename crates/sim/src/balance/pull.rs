@@ -183,11 +183,8 @@ impl Engine<'_> {
         let domains = &self.m.cpu(env.this).sched_domains;
         let domain = &domains[env.level];
         let top = env.level + 1 == domains.len();
-        let groups: Vec<Group> = domain
-            .groups()
-            .enumerate()
-            .map(|(i, g)| group_stats(&self.m, env, domain, g, i == 0))
-            .collect();
+        let stats = |(i, g)| group_stats(&self.m, env, domain, g, i);
+        let groups: Vec<Group> = domain.groups().enumerate().map(stats).collect();
         let (local, others) = groups.split_first()?;
         let mut busiest: Option<&Group> = None;
         for g in others {
@@ -198,7 +195,8 @@ impl Engine<'_> {
         }
         let energy_aware = |e: &Self| e.m.root.energy_aware && !e.m.root.overutilized;
         let found = busiest.and_then(|b| Some((b, worth_it(env, domain, &groups, local, b)?)));
-        let found = found.map(|(b, (kind, imbalance))| (b.kind, b.cpus, kind, imbalance));
+        let cpus = |b: &Group| domain.groups().nth(b.at).map(|g| g.span.and(&env.cpus));
+        let found = found.and_then(|(b, (kind, imb))| Some((b.kind, cpus(b)?, kind, imb)));
         self.update_idle_cpu_scan(env, &groups);
         self.update_root(&groups, top);
         let (what, cpus, kind, imbalance) = found?;
