@@ -157,6 +157,10 @@ pub struct EffectiveUtil {
 ///
 /// `max` 0, which the kernel would divide by, gives 0. Source: sched.h:scale_irq_capacity.
 pub const fn scale_irq_capacity(util: u64, irq: u64, max: u64) -> u64 {
+    // The common case, without a division: util · max / max, where the product does not wrap.
+    if irq == 0 && max != 0 && util <= u32::MAX as u64 && max <= u32::MAX as u64 {
+        return util;
+    }
     match util.wrapping_mul(max.wrapping_sub(irq)).checked_div(max) {
         Some(scaled) => scaled,
         None => 0,

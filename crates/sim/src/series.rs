@@ -324,6 +324,11 @@ impl Machine {
     }
 
     fn headroom(&self, cpu: CpuId) -> Headroom<'_> {
+        let series = &self.series;
+        if !(series.headroom_by_delay || series.waiting_headroom || series.no_decaying_headroom) {
+            let (delay_us, waiting_avg, last_update_util) = (None, None, None);
+            return Headroom { decay: self.decay, delay_us, waiting_avg, last_update_util };
+        }
         let c = self.cpu(cpu);
         let delay = || {
             // Whoever else is current, idle or a kthread, carries the slice of its creation.

@@ -142,7 +142,8 @@ fn candidates(
 }
 
 /// What a domain needs with the task nowhere, so that each candidate only adds its own CPU.
-struct Without {
+struct Without<'a> {
+    em: EmPerfDomain<'a>,
     /// `eenv_pd_busy_time`.
     busy: Util,
     /// What the most and the second most demanding CPU make schedutil ask for, and which is first.
@@ -151,9 +152,10 @@ struct Without {
     second: Util,
 }
 
-impl Without {
-    fn of(m: &Machine, p: &TaskUtil, domain: &FreqDomain) -> Without {
-        let mut w = Without { busy: Util(0), most: Util(0), of: None, second: Util(0) };
+impl<'a> Without<'a> {
+    fn of(m: &Machine, p: &TaskUtil, domain: &'a FreqDomain) -> Without<'a> {
+        let em = EmPerfDomain::new(&domain.em);
+        let mut w = Without { em, busy: Util(0), most: Util(0), of: None, second: Util(0) };
         for &cpu in &domain.cpus {
             let (rq, plain) = (m.rq_util(cpu), m.cpu_util(cpu, Some(p), None, false));
             let boosted = match m.series.runnable_boost {
@@ -199,7 +201,7 @@ fn domain_energy(
     task: TaskId,
     p: &TaskUtil,
     domain: &FreqDomain,
-    without: &Without,
+    without: &Without<'_>,
     dst: Option<CpuId>,
 ) -> u64 {
     let capacity = m.cpu(domain.cpus[0]).capacity;
@@ -208,7 +210,7 @@ fn domain_energy(
     let sum =
         if dst.is_some() { Util(busy.0 + task_busy_time(m, task).0).min(total) } else { busy };
     let max = without.max_util(m, task, p, domain, dst).min(Util(capacity.0));
-    em_cpu_energy(m.rev, &EmPerfDomain::new(&domain.em), max, sum, capacity, capacity)
+    em_cpu_energy(m.rev, &without.em, max, sum, capacity, capacity)
 }
 
 /// `eenv_task_busy_time`; no interrupt time here. Never 0.
