@@ -23,6 +23,7 @@ pub(crate) const SETTLE_NS: u64 = 30_000_000_000;
 
 pub(crate) const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
 const SCHED_DEBUG: &str = "/sys/kernel/debug/sched";
+pub(crate) const FEATURES: &str = "/sys/kernel/debug/sched/features";
 pub(crate) const ENERGY_AWARE: &str = "/proc/sys/kernel/sched_energy_aware";
 const CPUIDLE_GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor";
 pub(crate) const ENERGY_MODEL: &str = "/sys/kernel/debug/energy_model";
@@ -164,7 +165,7 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
     }
     if e.policy.kernel >= KernelRev::V7_2 {
         let no = if e.settings.int("ni_random") == Some(1) { "" } else { "NO_" };
-        job.set.push((format!("{SCHED_DEBUG}/features"), format!("{no}NI_RANDOM")));
+        job.set.push((FEATURES.to_string(), format!("{no}NI_RANDOM")));
     }
     for (name, path) in tunables(e, &governor) {
         match e.policy.set.get(&name) {
@@ -248,7 +249,7 @@ fn modules_for(governor: &str, present: &[String]) -> Vec<String> {
 
 /// What is read back of any machine.
 fn reads(platform: &Platform) -> Vec<String> {
-    let mut paths = vec![ENERGY_MODEL.to_string(), format!("{SCHED_DEBUG}/features")];
+    let mut paths = vec![ENERGY_MODEL.to_string(), FEATURES.to_string()];
     for d in &platform.domains {
         for name in [
             "scaling_available_frequencies",
