@@ -18,6 +18,7 @@ use crate::queue::Ev;
 use crate::setup::push_task;
 use risetime_kernel::cpuidle::IdleGovernor;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_cfs_rq};
+use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
 use risetime_trace::{IdleMemory, Why};
@@ -288,6 +289,7 @@ impl Engine<'_> {
         if let Some(left) = creating.left.take() {
             self.set_nice(task, 0);
             self.m.cpu_mut(cpu).cfs.set_slice(task, Some(slice.0));
+            self.set_clamps(task, Uclamp::default());
             self.m.task_mut(task).todo = Todo::Time(left);
             return self.arm_work(cpu);
         }
@@ -321,9 +323,10 @@ impl Engine<'_> {
         }
         self.update_rq_clock(cpu);
         self.book_progress(cpu);
-        let nice = self.m.task(child).nice;
+        let (nice, clamps) = (self.m.task(child).nice, self.m.task(child).uclamp.request);
         self.set_nice(creator, nice);
         self.m.cpu_mut(cpu).cfs.set_slice(creator, None);
+        self.set_clamps(creator, clamps);
         let t = self.m.task_mut(creator);
         if let (Role::Creator(creating), Todo::Time(left)) = (&mut t.role, &mut t.todo) {
             let before = (*left).min(MOMENT);
@@ -331,6 +334,12 @@ impl Engine<'_> {
             *left = before;
         }
         self.arm_work(cpu);
+    }
+
+    fn set_clamps(&mut self, task: TaskId, clamps: Uclamp) {
+        let t = &mut self.m.tasks[task.index()];
+        t.uclamp.request = clamps;
+        self.m.cpus[t.cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
     }
 
     /// A task that has just been created takes as long to begin as it did there.
