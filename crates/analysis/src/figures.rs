@@ -91,6 +91,8 @@ pub(crate) struct Figures {
     // From t0 on.
     /// By CPU and slot, ns.
     run: Vec<Vec<u64>>,
+    /// CPUs it ran on, with their domains.
+    used: Vec<(usize, usize)>,
     wait: u64,
     residency: Residency,
     util: Climb,
@@ -121,13 +123,17 @@ impl Figures {
         self.debt = Debt::default();
         self.full = FullSpeed::default();
         (self.t1, self.end, self.ended_by) = (None, t0, None);
-        self.run.iter_mut().for_each(|cpu| cpu.fill(0));
+        // Only what the last burst has used: of many CPUs, few.
+        for (cpu, domain) in self.used.drain(..) {
+            self.run[cpu].clear();
+            self.freq[domain].0.clear();
+        }
         self.wait = 0;
-        self.residency.at.fill(0);
-        self.residency.ns.clear();
+        for (util, _) in self.residency.ns.drain(..) {
+            self.residency.at[util as usize] = 0;
+        }
         self.util.0.clear();
         self.capacity.0.clear();
-        self.freq.iter_mut().for_each(|c| c.0.clear());
         self.rise.clear();
         self.migrations.clear();
         self.migrations_left_out = 0;
@@ -179,6 +185,9 @@ impl Figures {
             self.run.resize(place.cpu + 1, Vec::new());
         }
         let run = &mut self.run[place.cpu];
+        if run.is_empty() {
+            self.used.push((place.cpu, place.domain));
+        }
         if run.len() <= place.slot {
             run.resize(place.slot + 1, 0);
         }
