@@ -10,6 +10,8 @@ extern crate alloc;
 
 pub mod approximate;
 pub mod bandwidth;
+pub mod cfs;
+pub mod cfs_rq;
 pub mod clock_pelt;
 pub mod cpu_util;
 pub mod cpuidle;

@@ -18,6 +18,14 @@ impl KernelRev {
     pub const fn new(major: u16, minor: u16) -> KernelRev {
         KernelRev { major, minor }
     }
+    /// December 2020, a long-term release: the oldest generation known here.
+    pub const V5_10: KernelRev = KernelRev::new(5, 10);
+    /// December 2022, a long-term release: the last of CFS.
+    pub const V6_1: KernelRev = KernelRev::new(6, 1);
+    /// August 2023: contention counts for frequencies.
+    pub const V6_5: KernelRev = KernelRev::new(6, 5);
+    /// October 2023, a long-term release: EEVDF in place of CFS.
+    pub const V6_6: KernelRev = KernelRev::new(6, 6);
     /// March 2024: the kernel of the response-time series' measurements.
     pub const V6_8: KernelRev = KernelRev::new(6, 8);
     /// May 2024: schedutil's default rate limit changed for the first time.

@@ -6,7 +6,7 @@
 //!  sample = util_avg
 //!  sample ≥ est            est' = sample                        (up at once)
 //!  est - sample < 10       est' = est                           (within 1 %)
-//!  sample + 10 < runnable  est' = est                           (it had to wait: sample is low)
+//!  sample + 10 < runnable  est' = est                           (it had to wait: sample is low; from 6.8)
 //!  else                    est' = (4·est - (est - sample)) / 4  (down by a quarter)
 //! ```
 //!
@@ -14,8 +14,13 @@
 //! crosses a period boundary while the task is on a queue: no second sample of one old value.
 //!
 //! Which util the sample sees is the caller's order of calls: up to 6.11 after the dequeue's PELT
-//! update, in 6.12 before it, in 7.2 after it again. Left out: the two values (`enqueued`, `ewma`)
-//! kept before 6.8.
+//! update, in 6.12 before it, in 7.2 after it again.
+//!
+//! Before 6.8 a task kept its last sample (`enqueued`) beside the average of its samples (`ewma`), and
+//! its estimate was the larger. Since the average follows a rise at once (5.5), it is never the
+//! smaller: one value says the same. That a task which had to wait keeps its estimate is new in 6.8.
+//! DEVIATES(util-est-lsb): up to 5.12 the flag was bit 0, so that estimates there are odd: up to 1
+//! more than here.
 //!
 //! The response-time series (RFC 00/16, August 2024) lets it rise while a task runs, in plain time:
 //!
@@ -104,7 +109,7 @@ pub fn util_est_update_rampup(
     if checks_capacity(rev) && sample as u64 > cpu_capacity.0 {
         return est;
     }
-    if sample as u64 + UTIL_EST_MARGIN < runnable_avg.0 {
+    if rev >= KernelRev::V6_8 && sample as u64 + UTIL_EST_MARGIN < runnable_avg.0 {
         return kept;
     }
     let drop = drop / rampup_multiplier.max(1);

@@ -115,11 +115,26 @@ impl LoadWeight {
         if rev >= KernelRev::V7_2 {
             return delta_ns.wrapping_mul(NICE_0_LOAD) / self.scaled.max(1);
         }
-        let fact = (NICE_0_LOAD >> SCALE_SHIFT) * self.inv_weight as u64;
-        // The factor is kept within 32 bits; what it loses comes off the final shift.
-        let dropped = u32::BITS - ((fact >> 32) as u32).leading_zeros();
-        ((delta_ns as u128 * (fact >> dropped) as u128) >> (32 - dropped)) as u64
+        calc_delta_by_inverse(delta_ns, NICE_0_LOAD >> SCALE_SHIFT, self.inv_weight)
     }
+
+    /// The part of `delta_ns` that this weight has of `all`, by the inverse of that. Rounding: down.
+    /// Source: fair.c:__calc_delta (before 7.2).
+    pub fn part_of(&self, all: &LoadWeight, delta_ns: u64) -> u64 {
+        calc_delta_by_inverse(delta_ns, scale_load_down(self.scaled), all.inv_weight)
+    }
+}
+
+/// `delta_ns · weight · inverse / 2^32`. Source: fair.c:__calc_delta (before 7.2).
+#[inline]
+fn calc_delta_by_inverse(delta_ns: u64, weight: u64, inverse: u32) -> u64 {
+    // The factors are kept within 32 bits; what they lose comes off the final shift.
+    let above = |fact: u64| u32::BITS - ((fact >> 32) as u32).leading_zeros();
+    let first = above(weight);
+    let fact = (weight >> first) * inverse as u64;
+    let second = above(fact);
+    let shift = 32 - (first + second).min(32);
+    ((delta_ns as u128 * (fact >> second) as u128) >> shift) as u64
 }
 
 /// An internal weight at the resolution people see, at least 2 unless 0.

@@ -43,6 +43,8 @@ pub fn platforms() -> Vec<Entry> {
 /// The built-in policies: mainline from the oldest kernel to the newest, then patch series.
 pub fn policies() -> Vec<Entry> {
     toml_entries(&[
+        ("linux-6.1", include_str!("../../../policies/linux-6.1.toml"), &[]),
+        ("linux-6.6", include_str!("../../../policies/linux-6.6.toml"), &[]),
         ("linux-6.8", include_str!("../../../policies/linux-6.8.toml"), &[]),
         ("linux-6.11", include_str!("../../../policies/linux-6.11.toml"), &[]),
         ("linux-6.12", include_str!("../../../policies/linux-6.12.toml"), &[]),

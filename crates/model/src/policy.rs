@@ -151,7 +151,7 @@ fn kernel_rev(text: &str) -> Result<KernelRev, String> {
         (digits(a) && digits(b)).then_some(())?;
         Some(KernelRev::new(a.parse().ok()?, b.parse().ok()?))
     });
-    let known = KernelRev::V6_8..=KernelRev::V7_3;
+    let known = KernelRev::V5_10..=KernelRev::V7_3;
     match rev {
         None => Err(format!("is \"{}\", wanted a release such as \"6.12\"", one_line(text))),
         Some(rev) if !known.contains(&rev) => {

@@ -215,7 +215,7 @@ fn every_fault_in_a_policy_has_one_clear_message() {
     let mut said = String::new();
     for (from, to) in [
         ("6.8", "6"),
-        ("6.8", "6.7"),
+        ("6.8", "5.9"),
         ("6.8", "7.4"),
         ("6.8", "6.x"),
         ("6.8", "6.99999999"),

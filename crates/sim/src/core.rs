@@ -95,6 +95,7 @@ impl Engine<'_> {
         if first {
             self.parent_cpu = placed.cpu;
         }
+        self.task_fork_fair(if first { placed.cpu } else { self.m.task(task).cpu }, task);
         self.creator_creates(task);
         let cpu = placed.cpu;
         self.update_rq_clock(cpu);
@@ -195,7 +196,7 @@ impl Engine<'_> {
             self.migrate_asleep(task, cpu, placed.why);
         }
         self.update_rq_clock(cpu);
-        let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::Migrated };
+        let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::WakeupMigrated };
         self.set_state(task, State::Runnable);
         self.emit(Event::Wakeup { task, cpu, why: placed.why });
         self.activate(cpu, task, kind, true);
@@ -232,6 +233,7 @@ impl Engine<'_> {
             self.replenish_here(task);
             return self.emit(Event::Migrate { task, from, to, why });
         }
+        self.migrate_vruntime(task);
         let m = &mut self.m;
         let (now, decay) = (m.sched_clock(), m.decay);
         let t = &mut m.tasks[task.index()];

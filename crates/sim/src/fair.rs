@@ -208,6 +208,9 @@ impl Engine<'_> {
                 self.m.tasks[task.index()].slept_at = ran;
             }
         }
+        if self.levels_of_cfs() {
+            self.clear_buddies(cpu, group, task.into());
+        }
         match self.m.queue_mut(cpu, group).dequeue(task, kind) {
             Dequeued::Yes(entity) => {
                 self.m.task_mut(task).entity = Some(entity);
@@ -281,7 +284,13 @@ impl Engine<'_> {
     pub(crate) fn task_tick_fair(&mut self, cpu: CpuId, curr: TaskId) {
         self.account_anew(cpu);
         let group = self.m.task(curr).group;
-        if self.m.queue_mut(cpu, group).tick() {
+        let over = if self.levels_of_cfs() {
+            self.update_curr(cpu, group);
+            self.check_preempt_tick(cpu, group)
+        } else {
+            self.m.queue_mut(cpu, group).tick()
+        };
+        if over {
             self.resched_curr(cpu);
         }
         self.update_load_avg(cpu, curr, Join::Stay);

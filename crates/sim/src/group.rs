@@ -22,7 +22,8 @@
 use crate::bandwidth::{Pool, RqBandwidth};
 use crate::machine::{Cpu, Machine, UPTIME};
 use risetime_kernel::KernelRev;
-use risetime_kernel::eevdf::{CfsRq, Entity, FairPolicy, Features, LoadWeight, Tunables};
+use risetime_kernel::cfs_rq::{CfsRq, Tunables};
+use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::group::{
     Contribution, IDLE_SHARES, TgLoad, calc_prop_weight, h_load_of, shares_of_cgroup_weight,
 };
@@ -176,7 +177,7 @@ impl GroupRq {
             entity.policy = FairPolicy::Idle;
         }
         GroupRq {
-            cfs: CfsRq::new(rev, Features::of(rev), tunables),
+            cfs: CfsRq::new(rev, tunables),
             avg: CfsRqAvg { avg, ..CfsRqAvg::default() },
             load: 0,
             nr_queued: 0,

@@ -346,6 +346,9 @@ impl Engine<'_> {
         self.se_update_runnable(cpu, g);
         if self.m.groups.nested {
             let delayed = self.m.queue(cpu, above).get(g).is_some_and(|e| e.sched_delayed);
+            if self.levels_of_cfs() {
+                self.clear_buddies(cpu, above, g.into());
+            }
             let queue = self.m.queue_mut(cpu, above);
             let left = if delayed && kind == DequeueKind::SleepSpecial {
                 queue.finish_delayed(g)
@@ -411,6 +414,9 @@ impl Engine<'_> {
         }
         let g = self.m.task(task).group;
         if self.m.groups.nested {
+            if self.levels_of_cfs() {
+                self.clear_buddies(cpu, g, task.into());
+            }
             self.m.queue_mut(cpu, g).set_next(task, true);
             self.set_next_parents(cpu, g, true);
         } else {
@@ -485,6 +491,7 @@ impl Engine<'_> {
             over |= self.m.groups.nested && self.m.queue(cpu, above).need_resched();
             self.update_load_avg_group(cpu, g);
             self.update_cfs_group(cpu, g);
+            over |= self.levels_of_cfs() && self.check_preempt_tick(cpu, above);
             g = above;
         }
         self.reweight_flat(cpu, task);
@@ -529,6 +536,9 @@ impl Engine<'_> {
             return false;
         }
         let preempts = self.m.queue_mut(cpu, level).wakeup_preempt(id, fork);
+        if preempts && self.levels_of_cfs() {
+            self.buddies_above(cpu, level, id);
+        }
         self.take_departed_of(cpu, level);
         preempts
     }

@@ -9,6 +9,7 @@
 mod balance;
 mod bandwidth;
 pub mod cause;
+mod cfs;
 mod class;
 mod core;
 mod cpufreq;
@@ -23,6 +24,7 @@ mod idle;
 mod machine;
 pub mod mutant;
 pub mod placement;
+mod pre_6_8;
 mod program;
 mod queue;
 pub mod replay;

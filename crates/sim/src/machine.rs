@@ -23,13 +23,14 @@ use crate::replay::Creating;
 use crate::series::{CpuSeries, Series};
 use crate::topology::{Place, SchedDomain, SdShared};
 use risetime_kernel::KernelRev;
+use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::clock_pelt::RqClock;
 use risetime_kernel::cpu_util::{
     self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util,
 };
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
 use risetime_kernel::deadline::{DlEntity, DlRq};
-use risetime_kernel::eevdf::{CfsRq, Entity, LoadWeight};
+use risetime_kernel::eevdf::{Entity, LoadWeight};
 use risetime_kernel::energy_model::EmPerfState;
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
 use risetime_kernel::headroom::Decided;

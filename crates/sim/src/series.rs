@@ -30,6 +30,7 @@
 use crate::engine::Engine;
 use crate::governor::schedutil;
 use crate::machine::{Machine, State};
+use risetime_kernel::KernelRev;
 use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
 use risetime_kernel::headroom::{Decided, Headroom, dvfs_delay_us};
 use risetime_kernel::neighbours::util_est_faster;
@@ -131,7 +132,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "runnable_boost",
-        doc: "frequencies also follow contention, runnable_avg; unset: as mainline since 6.5, 1",
+        doc: "frequencies also follow contention, runnable_avg; unset: as mainline, 1 since 6.5",
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
@@ -195,7 +196,7 @@ pub(crate) struct CpuSeries {
 }
 
 impl Series {
-    pub(crate) fn of(settings: &Settings) -> Series {
+    pub(crate) fn of(rev: KernelRev, settings: &Settings) -> Series {
         let on = |name: &str| settings.int(name) == Some(1);
         Series {
             headroom_by_delay: settings.name("dvfs_headroom") == Some("update_delay"),
@@ -209,7 +210,9 @@ impl Series {
             util_avg_0_on_fork: on("util_avg_0_on_fork"),
             util_est_faster: on("util_est_faster"),
             util_est_boost: on("util_est_boost"),
-            runnable_boost: settings.int("runnable_boost") != Some(0),
+            runnable_boost: settings
+                .int("runnable_boost")
+                .map_or(rev >= KernelRev::V6_5, |boost| boost != 0),
         }
     }
 

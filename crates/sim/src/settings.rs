@@ -2,10 +2,11 @@
 
 use crate::governor::{self, schedutil};
 use crate::series;
+use risetime_kernel::KernelRev;
+use risetime_kernel::cfs_rq::{Tunables, is_cfs};
 use risetime_kernel::cpuidle::IdleGovernor;
-use risetime_kernel::eevdf::Tunables;
 use risetime_model::settings::{Catalogue, Default, Group, Param, Range, Settings, Value};
-use risetime_model::{InputError, Platform, Policy};
+use risetime_model::{Experiment, InputError, Platform, Policy};
 
 /// How the system decides: kernel and cpufreq settings that every governor shares.
 const KERNEL: &[Param] = &[
@@ -48,6 +49,30 @@ const KERNEL: &[Param] = &[
         range: Range::Int(100_000, 100_000_000),
         default: Default::Derived("0.7 ms · (1 + log2(CPUs, at most 8)); 0.75 ms before 6.15"),
         kernel_name: "debug/sched/base_slice_ns",
+    },
+    Param {
+        name: "sched_latency_ns",
+        doc: "the period in which up to 8 tasks of a CPU each run once (CFS, up to 6.5)",
+        unit: "ns",
+        range: Range::Int(100_000, 1_000_000_000),
+        default: Default::Derived("6 ms · (1 + log2(CPUs, at most 8))"),
+        kernel_name: "debug/sched/latency_ns",
+    },
+    Param {
+        name: "sched_min_granularity_ns",
+        doc: "the least a task runs before a tick takes its CPU away (CFS, up to 6.5)",
+        unit: "ns",
+        range: Range::Int(100_000, 1_000_000_000),
+        default: Default::Derived("0.75 ms · (1 + log2(CPUs, at most 8))"),
+        kernel_name: "debug/sched/min_granularity_ns",
+    },
+    Param {
+        name: "sched_wakeup_granularity_ns",
+        doc: "how far behind a woken task has to be to preempt (CFS, up to 6.5)",
+        unit: "ns",
+        range: Range::Int(0, 1_000_000_000),
+        default: Default::Derived("1 ms · (1 + log2(CPUs, at most 8))"),
+        kernel_name: "debug/sched/wakeup_granularity_ns",
     },
     Param {
         name: "cpuidle_governor",
@@ -144,6 +169,39 @@ pub fn catalogue() -> Catalogue {
     Catalogue { groups }
 }
 
+/// What the fair class of either form can be told.
+const BASE_SLICE: &[&str] = &["base_slice_ns"];
+const CFS_TUNABLES: &[&str] =
+    &["sched_latency_ns", "sched_min_granularity_ns", "sched_wakeup_granularity_ns"];
+
+/// The default of a tunable of the fair class; `None`: this kernel has no such tunable.
+fn fair_default(platform: &Platform, kernel: KernelRev, name: &str) -> Option<u64> {
+    let tunables = Tunables::of(kernel, platform.nr_cpus() as u32, platform.hz);
+    match (name, is_cfs(kernel)) {
+        ("base_slice_ns", false) => Some(tunables.eevdf.base_slice_ns),
+        ("sched_latency_ns", true) => Some(tunables.cfs.latency_ns),
+        ("sched_min_granularity_ns", true) => Some(tunables.cfs.min_granularity_ns),
+        ("sched_wakeup_granularity_ns", true) => Some(tunables.cfs.wakeup_granularity_ns),
+        _ => None,
+    }
+}
+
+/// The fair class's tunables as this experiment sets them.
+pub(crate) fn fair_tunables(e: &Experiment) -> Tunables {
+    let p = &e.platform;
+    let mut tunables = Tunables::of(e.policy.kernel, p.nr_cpus() as u32, p.hz);
+    let ns = |name: &str, default: &mut u64| {
+        if let Some(ns) = e.settings.int(name) {
+            *default = ns.max(1) as u64;
+        }
+    };
+    ns("base_slice_ns", &mut tunables.eevdf.base_slice_ns);
+    ns("sched_latency_ns", &mut tunables.cfs.latency_ns);
+    ns("sched_min_granularity_ns", &mut tunables.cfs.min_granularity_ns);
+    ns("sched_wakeup_granularity_ns", &mut tunables.cfs.wakeup_granularity_ns);
+    tunables
+}
+
 /// What a policy may have of its own, as `NAME.policyN`.
 const PER_POLICY: &[&str] = &["rate_limit_us", series::RESPONSE_TIME, "background_util"];
 
@@ -159,12 +217,18 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         "rate_limit_us" => {
             platform.domains.first().map(|d| Value::Int(schedutil::rate_limit_us(policy.kernel, d)))
         }
-        "base_slice_ns" => Some(Value::Int(
-            Tunables::of(policy.kernel, platform.nr_cpus() as u32, platform.hz).base_slice_ns
-                as i64,
-        )),
-        _ => None,
+        name => fair_default(platform, policy.kernel, name).map(|ns| Value::Int(ns as i64)),
     })?;
+    let fair = BASE_SLICE.iter().chain(CFS_TUNABLES).find(|name| {
+        settings.int(name).is_some() && fair_default(platform, policy.kernel, name).is_none()
+    });
+    if let Some(name) = fair {
+        let of = if is_cfs(policy.kernel) { "from 6.6 on (EEVDF)" } else { "up to 6.5 (CFS)" };
+        let what = format!("`{name}` is a setting of kernels {of}, and this is {}", policy.kernel);
+        let known = if is_cfs(policy.kernel) { CFS_TUNABLES } else { BASE_SLICE };
+        return Err(InputError::new(&policy.name, what)
+            .hint(format!("that kernel has {}", known.join(", "))));
+    }
     if settings.int("rate_limit_us").is_some() && !policy.set.contains_key("rate_limit_us") {
         schedutil::add_rate_limits(policy.kernel, platform, &mut settings);
     }

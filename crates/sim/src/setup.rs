@@ -18,10 +18,11 @@ use crate::together::Together;
 use crate::topology::{SchedDomains, sched_domains};
 use crate::{Counterfactual, governor, hotplug, placement};
 use risetime_kernel::KernelRev;
+use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
 use risetime_kernel::deadline::DlRq;
-use risetime_kernel::eevdf::{CfsRq, Entity, Features, LoadWeight, Tunables};
+use risetime_kernel::eevdf::{Entity, LoadWeight};
 use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::SchedAvg;
@@ -74,7 +75,8 @@ pub(crate) fn header(e: &Experiment) -> Header {
 }
 
 fn signals(e: &Experiment) -> Vec<Signal> {
-    let waiting = Series::of(&e.settings).tracks_waiting().then_some("waiting_avg");
+    let waiting =
+        Series::of(e.policy.kernel, &e.settings).tracks_waiting().then_some("waiting_avg");
     let names = SIGNALS.iter().copied().chain(waiting);
     names.map(|name| Signal { name, origin: Origin::Simulated }).collect()
 }
@@ -163,10 +165,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
     let rev = e.policy.kernel;
     let capacity: Vec<Capacity> =
         platform.cpus().map(|c| platform.domains[domain_index(platform, c)].capacity).collect();
-    let tunables = Tunables {
-        base_slice_ns: e.settings.int("base_slice_ns").unwrap_or(700_000).max(1) as u64,
-        ..Tunables::of(rev, platform.nr_cpus() as u32, platform.hz)
-    };
+    let tunables = crate::settings::fair_tunables(e);
     let online = CpuSet::first(platform.nr_cpus());
     let SchedDomains { of, places, shared, nr_groups, smt, cluster, asym_cpucap } =
         sched_domains(platform, &capacity, rev, &online);
@@ -254,8 +253,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         background_util: background_util(e),
         groups: Groups::new(&e.workload.groups, rev, platform.nr_cpus(), tunables),
         creator: None,
-        base_slice: Span(tunables.base_slice_ns),
-        series: Series::of(&e.settings),
+        base_slice: Span(tunables.base_slice_ns(rev)),
+        series: Series::of(e.policy.kernel, &e.settings),
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
         mutant: None,
         without: Causes::NONE,
@@ -265,7 +264,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
 
 /// A fair runqueue whose clock shows what its CPU's does: a task may begin to run at time 0.
 fn cfs_rq(rev: KernelRev, tunables: Tunables) -> CfsRq {
-    let mut cfs = CfsRq::new(rev, Features::of(rev), tunables);
+    let mut cfs = CfsRq::new(rev, tunables);
     cfs.update_clock(UPTIME.0);
     cfs
 }

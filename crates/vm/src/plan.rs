@@ -11,6 +11,7 @@
 
 use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Job, Objects, Phase, Task};
 use risetime_kernel::KernelRev;
+use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::units::{CpuId, Span, Util};
 use risetime_model::settings::Value;
 use risetime_model::workload::{self, Repeat, TaskSpec};
@@ -152,11 +153,21 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         job.set.push((path.clone(), governor.clone()));
         settings.push(("governor".to_string(), path));
     }
-    for (name, path) in [
+    let fair: &[_] = if is_cfs(e.policy.kernel) {
+        &[
+            ("sched_latency_ns", "latency_ns"),
+            ("sched_min_granularity_ns", "min_granularity_ns"),
+            ("sched_wakeup_granularity_ns", "wakeup_granularity_ns"),
+        ]
+    } else {
+        &[("base_slice_ns", "base_slice_ns")]
+    };
+    let fair = fair.iter().map(|(name, file)| (*name, format!("{SCHED_DEBUG}/{file}")));
+    let shared = [
         ("sched_energy_aware", ENERGY_AWARE.to_string()),
         ("cpuidle_governor", CPUIDLE_GOVERNOR.to_string()),
-        ("base_slice_ns", format!("{SCHED_DEBUG}/base_slice_ns")),
-    ] {
+    ];
+    for (name, path) in shared.into_iter().chain(fair) {
         match e.policy.set.get(name) {
             Some(value) => job.set.push((path.clone(), value.to_string())),
             None => job.read.push(path.clone()),
@@ -218,6 +229,9 @@ fn tunables(e: &Experiment, governor: &str) -> Vec<(String, String)> {
             "cpuidle_governor",
             "ni_random",
             "base_slice_ns",
+            "sched_latency_ns",
+            "sched_min_granularity_ns",
+            "sched_wakeup_granularity_ns",
             "uclamp_min",
             "uclamp_max",
             "first_cpu",

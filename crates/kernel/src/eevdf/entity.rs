@@ -170,7 +170,9 @@ pub enum EnqueueKind {
     Initial,
     /// It woke here (`ENQUEUE_WAKEUP`).
     Wakeup,
-    /// It comes from another CPU, awake or waking (`ENQUEUE_MIGRATED`).
+    /// It woke, and not where it slept (`ENQUEUE_WAKEUP | ENQUEUE_MIGRATED`).
+    WakeupMigrated,
+    /// It comes from another CPU, awake (`ENQUEUE_MIGRATED`).
     Migrated,
     /// Back after a change of its attributes (`ENQUEUE_RESTORE`).
     Restore,

@@ -28,7 +28,7 @@ mod entity;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod timeline;
+pub(crate) mod timeline;
 
 use alloc::vec::Vec;
 
@@ -130,6 +130,10 @@ impl CfsRq {
     pub fn get(&self, id: impl Into<EntityId>) -> Option<&Entity> {
         let id = id.into();
         self.curr.as_ref().filter(|curr| curr.id == id).or_else(|| self.timeline.get(id))
+    }
+
+    pub(crate) fn timeline(&self) -> &Timeline {
+        &self.timeline
     }
 
     /// All queued entities: the running one, then the others by task number.
@@ -277,7 +281,7 @@ impl CfsRq {
         self.update_curr();
         let others = self.nr_queued();
         self.place_entity(&mut entity, kind, others);
-        if kind == EnqueueKind::Migrated {
+        if matches!(kind, EnqueueKind::Migrated | EnqueueKind::WakeupMigrated) {
             entity.exec_start = 0;
         }
         self.nr_delayed += usize::from(entity.sched_delayed);

@@ -33,7 +33,7 @@ struct Node {
 
 /// The tree of entities that are queued and not running.
 #[derive(Clone, Debug)]
-pub(super) struct Timeline {
+pub(crate) struct Timeline {
     nodes: Vec<Node>,
     free: Vec<u32>,
     index: Vec<(EntityId, u32)>,
@@ -43,7 +43,7 @@ pub(super) struct Timeline {
 
 /// Whether virtual time `a` is before `b`; both may have wrapped.
 #[inline]
-pub(super) fn before(a: u64, b: u64) -> bool {
+pub(crate) fn before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0
 }
 
@@ -56,36 +56,36 @@ fn spread(counter: u64) -> u64 {
 }
 
 impl Timeline {
-    pub(super) const fn new() -> Timeline {
+    pub(crate) const fn new() -> Timeline {
         Timeline { nodes: Vec::new(), free: Vec::new(), index: Vec::new(), root: NIL, next_seq: 0 }
     }
 
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
 
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.root == NIL
     }
 
-    pub(super) fn get(&self, id: EntityId) -> Option<&Entity> {
+    pub(crate) fn get(&self, id: EntityId) -> Option<&Entity> {
         self.slot(id).map(|(_, n)| &self.nodes[n as usize].entity)
     }
 
     /// For fields that neither order nor aggregate anything.
-    pub(super) fn get_mut(&mut self, id: EntityId) -> Option<&mut Entity> {
+    pub(crate) fn get_mut(&mut self, id: EntityId) -> Option<&mut Entity> {
         let (_, n) = self.slot(id)?;
         Some(&mut self.nodes[n as usize].entity)
     }
 
     /// All entities, by task number.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entity> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entity> {
         self.index.iter().map(|&(_, n)| &self.nodes[n as usize].entity)
     }
 
-    pub(super) fn insert(&mut self, entity: Entity) {
+    pub(crate) fn insert(&mut self, entity: Entity) {
         let at = match self.index.binary_search_by_key(&entity.id, |&(id, _)| id) {
             Ok(_) => {
                 debug_assert!(false, "{} is queued already", entity.id);
@@ -99,7 +99,7 @@ impl Timeline {
         self.root = self.insert_under(self.root, n);
     }
 
-    pub(super) fn remove(&mut self, id: EntityId) -> Option<Entity> {
+    pub(crate) fn remove(&mut self, id: EntityId) -> Option<Entity> {
         let (at, n) = self.slot(id)?;
         self.index.remove(at);
         self.root = self.remove_under(self.root, n);
@@ -108,7 +108,7 @@ impl Timeline {
     }
 
     /// A new slice for `id` where it stands: nothing moves (`min_vruntime_cb_propagate`).
-    pub(super) fn set_slice(&mut self, id: EntityId, slice: u64) {
+    pub(crate) fn set_slice(&mut self, id: EntityId, slice: u64) {
         let Some((_, n)) = self.slot(id) else { return };
         if self.nodes[n as usize].entity.slice != slice {
             self.nodes[n as usize].entity.slice = slice;
@@ -129,28 +129,48 @@ impl Timeline {
     }
 
     /// The shortest slice of the queued entities; `u64::MAX` if there is none.
-    pub(super) fn min_slice(&self) -> u64 {
+    pub(crate) fn min_slice(&self) -> u64 {
         if self.root == NIL { u64::MAX } else { self.nodes[self.root as usize].min_slice }
     }
 
     /// The longest slice of the queued entities; 0 if there is none.
-    pub(super) fn max_slice(&self) -> u64 {
+    pub(crate) fn max_slice(&self) -> u64 {
         if self.root == NIL { 0 } else { self.nodes[self.root as usize].max_slice }
     }
 
     /// The least vruntime of the queued entities.
-    pub(super) fn min_vruntime(&self) -> Option<u64> {
+    pub(crate) fn min_vruntime(&self) -> Option<u64> {
         (self.root != NIL).then(|| self.nodes[self.root as usize].min_vruntime)
     }
 
     /// The entity with the earliest deadline among all.
-    pub(super) fn first(&self) -> Option<&Entity> {
+    pub(crate) fn first(&self) -> Option<&Entity> {
         self.first_eligible(|_| true)
+    }
+
+    /// The entity that comes after the first.
+    pub(crate) fn second(&self) -> Option<&Entity> {
+        let (mut above, mut t) = (NIL, self.root);
+        while t != NIL && self.nodes[t as usize].left != NIL {
+            (above, t) = (t, self.nodes[t as usize].left);
+        }
+        if t == NIL {
+            return None;
+        }
+        let mut second = self.nodes[t as usize].right;
+        if second == NIL {
+            second = above;
+        } else {
+            while self.nodes[second as usize].left != NIL {
+                second = self.nodes[second as usize].left;
+            }
+        }
+        (second != NIL).then(|| &self.nodes[second as usize].entity)
     }
 
     /// The entity with the earliest deadline among those whose vruntime is `eligible`; that
     /// must hold for every vruntime before one for which it holds.
-    pub(super) fn first_eligible(&self, eligible: impl Fn(u64) -> bool) -> Option<&Entity> {
+    pub(crate) fn first_eligible(&self, eligible: impl Fn(u64) -> bool) -> Option<&Entity> {
         let mut t = self.root;
         while t != NIL {
             let node = &self.nodes[t as usize];
@@ -328,6 +348,7 @@ mod tests {
                 list.iter().find(|e| e.vruntime <= limit)
             );
             assert_eq!(tree.first(), list.first());
+            assert_eq!(tree.second(), list.get(1));
             assert_eq!(tree.len(), list.len());
             assert_eq!(tree.min_vruntime(), list.iter().map(|e| e.vruntime).min());
             assert_eq!(tree.min_slice(), list.iter().map(|e| e.slice).min().unwrap_or(u64::MAX));

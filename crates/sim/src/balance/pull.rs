@@ -340,7 +340,8 @@ impl Engine<'_> {
         env.all_pinned = false;
         // Threads of a core share its caches.
         let ran = from.clock.clock_task.0.wrapping_sub(entity.exec_start);
-        let hot = !domain.has(sd::SHARE_CPUCAPACITY) && ran < MIGRATION_COST.0;
+        let hot = ran < MIGRATION_COST.0 || self.m.cache_hot_buddy(src, task, env.dst);
+        let hot = hot && !domain.has(sd::SHARE_CPUCAPACITY);
         let hot = hot && failed <= domain.cache_nice_tries;
         from.curr != Some(task) && !hot && !self.stays(task)
     }

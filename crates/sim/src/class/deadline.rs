@@ -37,17 +37,11 @@ pub(super) enum Joins {
 }
 
 impl Engine<'_> {
-    pub(super) fn activate_dl(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        kind: EnqueueKind,
-        waking: bool,
-    ) {
+    pub(super) fn activate_dl(&mut self, cpu: CpuId, task: TaskId, kind: EnqueueKind) {
         let joins = match kind {
             EnqueueKind::Wakeup | EnqueueKind::Initial => Joins::Wakes { migrated: false },
             // Asleep it has left its old CPU's bandwidth; awake it is moved.
-            EnqueueKind::Migrated if waking => Joins::Wakes { migrated: true },
+            EnqueueKind::WakeupMigrated => Joins::Wakes { migrated: true },
             EnqueueKind::Migrated | EnqueueKind::Restore => Joins::Moves,
         };
         self.enqueue_task_dl(cpu, task, joins);

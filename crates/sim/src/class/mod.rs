@@ -220,7 +220,7 @@ impl Engine<'_> {
             c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
         }
         match class {
-            Class::Deadline => self.activate_dl(cpu, task, kind, waking),
+            Class::Deadline => self.activate_dl(cpu, task, kind),
             Class::Rt => self.enqueue_task_rt(cpu, task, false),
             Class::Fair => {
                 let starved = self.m.cpu(cpu).h_nr_queued() == 0;
@@ -407,7 +407,11 @@ impl Engine<'_> {
             Class::Fair if self.m.cpu(cpu).nr_running() > 1 => {
                 self.account_anew(cpu);
                 let group = self.m.task(curr).group;
-                self.m.queue_mut(cpu, group).yield_task();
+                if self.levels_of_cfs() {
+                    self.yield_grouped(cpu, curr);
+                } else {
+                    self.m.queue_mut(cpu, group).yield_task();
+                }
             }
             Class::Fair => {}
         }

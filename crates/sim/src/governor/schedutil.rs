@@ -9,7 +9,7 @@
 //!
 //! Not more often than every `rate_limit_us` after the last *change*. A domain of one CPU
 //! refuses a decrease while that CPU has not been idle since the last look
-//! (`sugov_hold_freq`). Source: kernel/sched/cpufreq_schedutil.c.
+//! (`sugov_hold_freq`). Before 6.8 the clamps came first: [`crate::pre_6_8`]. Source: kernel/sched/cpufreq_schedutil.c.
 //!
 //! Leaves out: `cpufreq_driver_adjust_perf` drivers, deadline bandwidth (no deadline tasks
 //! but its own kthread, which the kernel exempts).
@@ -166,16 +166,25 @@ impl Schedutil {
 
     /// `sugov_get_util` for one CPU, with the reason for the result.
     fn need_of(domain: &DomainView<'_>, cpu: CpuId, boost: Util, decides: bool) -> Need {
-        let eff = domain.effective_cpu_util(cpu);
-        let util = eff.util.max(boost);
+        let mut eff = domain.effective_cpu_util(cpu);
+        let mut util = eff.util.max(boost);
+        let clamped_first = domain.rev() < KernelRev::V6_8;
+        let unclamped = util;
+        if clamped_first {
+            util = domain.sugov_util_pre_6_8(cpu, boost);
+            let all = Util(domain.capacity().0);
+            (eff.min, eff.max) = (Util(0), Util(all.0 + all.0 / 4));
+        }
         let (mut wanted, decided) = domain.dvfs_util(cpu, util, decides);
         if domain.asks_for_all(cpu) {
             wanted = wanted.max(Util(domain.capacity().0));
         }
         let perf = wanted.min(eff.max).max(eff.min);
-        let why = if perf > wanted {
+        let why = if perf > wanted || (clamped_first && util > unclamped) {
             Why::UclampMin
-        } else if perf < wanted && perf < Util(domain.capacity().0) {
+        } else if (perf < wanted && perf < Util(domain.capacity().0))
+            || (clamped_first && util < unclamped)
+        {
             Why::UclampMax
         } else if boost > eff.util {
             Why::IowaitBoost
@@ -210,7 +219,7 @@ impl Schedutil {
 
     /// `sugov_hold_freq`: true while the CPU has not been idle since the last call.
     fn hold(&mut self, domain: &DomainView<'_>, cpu: CpuId) -> bool {
-        if domain.uclamp_rq_is_capped(cpu) {
+        if domain.lowers_while_busy(cpu) {
             return false;
         }
         let calls = domain.idle_calls(cpu);
@@ -238,7 +247,9 @@ impl Governor for Schedutil {
             || domain.lacks(Cause::RateLimit)
             || sugov_rate_limit_passed(now, self.last_freq_update, self.rate_limit_us);
         let need = self.need(domain, update);
-        let raw = get_next_freq(domain.rev(), need.util, domain.capacity(), domain.freq_max());
+        // The headroom is in the util: before 6.8 the kernel adds it here, after the clamps.
+        let rev = domain.rev().max(KernelRev::V6_8);
+        let raw = get_next_freq(rev, need.util, domain.capacity(), domain.freq_max());
         if !update {
             let freq = domain.resolve_freq(raw);
             let why = if freq == self.next_freq { Why::Unchanged } else { Why::RateLimited };

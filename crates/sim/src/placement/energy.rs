@@ -12,6 +12,7 @@
 use super::Placed;
 use crate::cpuset::CpuSet;
 use crate::machine::{FreqDomain, Machine};
+use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{EffectiveUtil, TaskUtil, effective_cpu_util};
 use risetime_kernel::energy_model::{EmPerfDomain, em_cpu_energy};
 use risetime_kernel::fits::Fit;
@@ -165,7 +166,11 @@ impl<'a> Without<'a> {
             let eff = |util| effective_cpu_util(util, &rq, m.cpu(cpu).capacity);
             let needs = eff(boosted);
             w.busy += if boosted == plain { needs.util } else { eff(plain).util };
-            let perf = clamped(m, cpu, needs);
+            let perf = match m.rev < KernelRev::V6_8 {
+                // Clamped, and without headroom: the energy model adds it.
+                true => m.frequency_util_pre_6_8(cpu, boosted, None),
+                false => clamped(m, cpu, needs),
+            };
             if w.of.is_none() || perf > w.most {
                 (w.second, w.most, w.of) = (w.most, perf, Some(cpu));
             } else {
@@ -221,7 +226,11 @@ fn task_busy_time(m: &Machine, task: TaskId) -> Util {
 /// What `cpu` makes schedutil ask for with the task on `dst`.
 fn perf(m: &Machine, task: TaskId, p: &TaskUtil, cpu: CpuId, dst: Option<CpuId>) -> Util {
     let t = m.task(task);
-    let mut eff = m.effective(cpu, m.cpu_util(cpu, Some(p), dst, m.series.runnable_boost));
+    let util = m.cpu_util(cpu, Some(p), dst, m.series.runnable_boost);
+    if m.rev < KernelRev::V6_8 {
+        return m.frequency_util_pre_6_8(cpu, util, (dst == Some(cpu)).then(|| t.clamps()));
+    }
+    let mut eff = m.effective(cpu, util);
     if dst == Some(cpu) {
         eff.min = eff.min.max(t.clamps().min);
         let idle = m.cpu(cpu).uclamp.uclamp_rq_is_idle();

@@ -114,7 +114,7 @@ fn run(platform: Platform, tasks: &str, policy: &str, ms: u64) -> Runs {
     runs
 }
 
-const KERNELS: [&str; 3] = ["linux-6.8", "linux-6.12", "linux-7.2"];
+const KERNELS: [&str; 4] = ["linux-6.1", "linux-6.8", "linux-6.12", "linux-7.2"];
 const SPIN: &str = r#""runtime": 100000000"#;
 
 #[test]

@@ -29,6 +29,8 @@ pub(super) fn experiments() -> impl Strategy<Value = Experiment> {
                 | "waiting_headroom"
                 | "no_decaying_headroom" => governor == "schedutil",
                 "scaling_setspeed" => governor == "userspace",
+                "base_slice_ns" => policy != "linux-6.1",
+                "sched_latency_ns" | "sched_wakeup_granularity_ns" => policy == "linux-6.1",
                 _ => true,
             };
             set.retain(|(k, _)| allowed(k));
@@ -37,9 +39,11 @@ pub(super) fn experiments() -> impl Strategy<Value = Experiment> {
         })
 }
 
+/// One of each generation of the fair class.
+const KERNELS: [&str; 5] = ["linux-6.1", "linux-6.8", "linux-6.12", "linux-7.2", "linux-7.3"];
+
 fn policies() -> impl Strategy<Value = (&'static str, &'static str)> {
-    let policy =
-        prop_oneof![Just("linux-6.8"), Just("linux-6.12"), Just("linux-7.2"), Just("linux-7.3")];
+    let policy = prop::sample::select(&KERNELS[..]);
     let governor = prop_oneof![4 => Just("schedutil"), 1 => Just("performance"), 1 => Just("powersave"), 1 => Just("userspace")];
     (policy, governor)
 }
@@ -103,10 +107,15 @@ fn general(nr_cpus: u32) -> impl Strategy<Value = Vec<(&'static str, Value)>> {
             int("first_cpu", 0..i64::from(nr_cpus)),
             int("sched_energy_aware", 0..2),
         ),
-        (int("base_slice_ns", 100_000..8_000_000), placement),
+        (
+            int("base_slice_ns", 100_000..8_000_000),
+            int("sched_latency_ns", 1_000_000..60_000_000),
+            int("sched_wakeup_granularity_ns", 0..8_000_000),
+            placement,
+        ),
     )
-        .prop_map(|((a, b, c), (d, e, f), (g, h, i), (j, k))| {
-            [a, b, c, d, e, f, g, h, i, j, k].into_iter().flatten().collect()
+        .prop_map(|((a, b, c), (d, e, f), (g, h, i), (j, k, l, m))| {
+            [a, b, c, d, e, f, g, h, i, j, k, l, m].into_iter().flatten().collect()
         })
 }
 

@@ -7,7 +7,7 @@ use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Backend, Event, Header, TraceSink};
 use std::fmt::Write as _;
 
-const POLICIES: [&str; 4] = ["linux-6.8", "linux-6.12", "linux-7.2", "linux-7.3"];
+const POLICIES: [&str; 5] = ["linux-6.1", "linux-6.8", "linux-6.12", "linux-7.2", "linux-7.3"];
 
 /// How long each task ran from `since` on, and all of them in each 100 ms.
 #[derive(Default)]

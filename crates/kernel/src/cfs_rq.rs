@@ -1,0 +1,294 @@
+//! The fair runqueue of whichever kernel is meant: CFS up to 6.5, EEVDF from 6.6.
+//!
+//! ```text
+//!  CfsRq ─┬─ cfs::CfsRq      5.10 … 6.5    who has had least runs; slices of a common period
+//!         └─ eevdf::CfsRq    6.6 … 7.3     the earliest eligible deadline; slices of one's own
+//! ```
+//!
+//! What only one of the two knows (delayed dequeue, slices of tasks, lag) does nothing in the other.
+
+use crate::KernelRev;
+use crate::cfs;
+use crate::eevdf::{
+    self, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, LoadWeight,
+};
+use crate::units::Weight;
+use alloc::vec::Vec;
+
+/// Whether this kernel's fair class is CFS.
+pub fn is_cfs(rev: KernelRev) -> bool {
+    rev < KernelRev::V6_6
+}
+
+/// The lengths of time that either form depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunables {
+    /// From 6.6.
+    pub eevdf: eevdf::Tunables,
+    /// Before.
+    pub cfs: cfs::Tunables,
+}
+
+impl Tunables {
+    /// The defaults of `rev` on a machine with `cpus` CPUs and `hz` ticks a second.
+    pub fn of(rev: KernelRev, cpus: u32, hz: u32) -> Tunables {
+        Tunables { eevdf: eevdf::Tunables::of(rev, cpus, hz), cfs: cfs::Tunables::of(cpus) }
+    }
+
+    /// How long a task runs at least, or asks to run, that did not say so itself, in ns.
+    pub fn base_slice_ns(&self, rev: KernelRev) -> u64 {
+        if is_cfs(rev) { self.cfs.min_granularity_ns } else { self.eevdf.base_slice_ns }
+    }
+}
+
+/// The fair runqueue of one CPU, or of one group on it (`struct cfs_rq`).
+#[derive(Clone, Debug)]
+pub enum CfsRq {
+    /// Up to 6.5.
+    Cfs(cfs::CfsRq),
+    /// From 6.6.
+    Eevdf(eevdf::CfsRq),
+}
+
+macro_rules! either {
+    ($self:expr, $rq:ident => $of:expr) => {
+        match $self {
+            CfsRq::Cfs($rq) => $of,
+            CfsRq::Eevdf($rq) => $of,
+        }
+    };
+    ($self:expr, $rq:ident => cfs: $cfs:expr, eevdf: $eevdf:expr) => {
+        match $self {
+            CfsRq::Cfs($rq) => $cfs,
+            CfsRq::Eevdf($rq) => $eevdf,
+        }
+    };
+}
+
+impl CfsRq {
+    /// An empty runqueue with the switches that are this kernel's default.
+    pub fn new(rev: KernelRev, tunables: Tunables) -> CfsRq {
+        if is_cfs(rev) {
+            return CfsRq::Cfs(cfs::CfsRq::new(rev, cfs::Features::of(rev), tunables.cfs));
+        }
+        CfsRq::Eevdf(eevdf::CfsRq::new(rev, eevdf::Features::of(rev), tunables.eevdf))
+    }
+
+    /// CFS's queue, for what only it knows.
+    pub fn as_cfs(&self) -> Option<&cfs::CfsRq> {
+        match self {
+            CfsRq::Cfs(rq) => Some(rq),
+            CfsRq::Eevdf(_) => None,
+        }
+    }
+
+    /// The same to change.
+    pub fn as_cfs_mut(&mut self) -> Option<&mut cfs::CfsRq> {
+        match self {
+            CfsRq::Cfs(rq) => Some(rq),
+            CfsRq::Eevdf(_) => None,
+        }
+    }
+
+    /// Sets the task clock (`rq_clock_task`: time less interrupts), in ns.
+    #[inline]
+    pub fn update_clock(&mut self, clock_task_ns: u64) {
+        either!(self, rq => rq.update_clock(clock_task_ns));
+    }
+
+    /// Entities queued, running and delayed ones included (`nr_queued`, `nr_running`).
+    #[inline]
+    pub fn nr_queued(&self) -> usize {
+        either!(self, rq => cfs: rq.nr_running(), eevdf: rq.nr_queued())
+    }
+
+    /// Entities that want to run: without the delayed ones (`h_nr_runnable`).
+    #[inline]
+    pub fn nr_runnable(&self) -> usize {
+        either!(self, rq => cfs: rq.nr_running(), eevdf: rq.nr_runnable())
+    }
+
+    /// The running entity.
+    #[inline]
+    pub fn curr(&self) -> Option<&Entity> {
+        either!(self, rq => rq.curr())
+    }
+
+    /// The entity of `id` if it is queued here, running or not.
+    #[inline]
+    pub fn get(&self, id: impl Into<EntityId>) -> Option<&Entity> {
+        either!(self, rq => rq.get(id))
+    }
+
+    /// All queued entities: the running one, then the others by task number.
+    pub fn iter(&self) -> impl Iterator<Item = &Entity> {
+        self.curr().into_iter().chain(either!(self, rq => rq.timeline().iter()))
+    }
+
+    /// The sum of the queued entities' weights, delayed ones included (`cfs_rq::load`).
+    #[inline]
+    pub fn load_weight(&self) -> Weight {
+        either!(self, rq => rq.load_weight())
+    }
+
+    /// Whether the running entity should be replaced (`TIF_NEED_RESCHED`).
+    #[inline]
+    pub fn need_resched(&self) -> bool {
+        either!(self, rq => rq.need_resched())
+    }
+
+    /// `clear_tsk_need_resched`.
+    #[inline]
+    pub fn clear_need_resched(&mut self) {
+        either!(self, rq => rq.clear_need_resched());
+    }
+
+    /// Entities whose delayed dequeue has been completed since the last call.
+    #[inline]
+    pub fn take_departed(&mut self) -> Vec<Entity> {
+        either!(self, rq => cfs: { let _ = rq; Vec::new() }, eevdf: rq.take_departed())
+    }
+
+    /// Whether `id` has had no more service than it ought to; nobody asks CFS.
+    pub fn entity_eligible(&self, id: impl Into<EntityId>) -> bool {
+        either!(self, rq => cfs: rq.get(id).is_some(), eevdf: rq.entity_eligible(id))
+    }
+
+    /// The shortest slice asked for in the queue; `u64::MAX`: nobody asks.
+    #[inline]
+    pub fn min_slice(&self) -> u64 {
+        either!(self, rq => cfs: { let _ = rq; u64::MAX }, eevdf: rq.min_slice())
+    }
+
+    /// Accounts the running entity's time up to the clock.
+    #[inline]
+    pub fn update_curr(&mut self) {
+        either!(self, rq => cfs: rq.update_curr(), eevdf: { rq.update_curr(); });
+    }
+
+    /// Forgets how long the queued `id` ran at its last accounting.
+    pub fn clear_delta_exec(&mut self, id: impl Into<EntityId>) {
+        match self {
+            CfsRq::Cfs(rq) => {
+                if let Some(entity) = rq.get_mut(id.into()) {
+                    entity.delta_exec = 0;
+                }
+            }
+            CfsRq::Eevdf(rq) => rq.clear_delta_exec(id),
+        }
+    }
+
+    /// The scheduler tick; true if the running entity should be replaced.
+    #[inline]
+    pub fn tick(&mut self) -> bool {
+        either!(self, rq => rq.tick())
+    }
+
+    /// Queues `entity`.
+    #[inline]
+    pub fn enqueue(&mut self, entity: Entity, kind: EnqueueKind) {
+        either!(self, rq => rq.enqueue(entity, kind));
+    }
+
+    /// Takes `id` off the queue, unless it has to stay for its lag.
+    #[inline]
+    pub fn dequeue(&mut self, id: impl Into<EntityId>, kind: DequeueKind) -> Dequeued {
+        match self {
+            CfsRq::Cfs(rq) => rq.dequeue(id, kind).map_or(Dequeued::Absent, Dequeued::Yes),
+            CfsRq::Eevdf(rq) => rq.dequeue(id, kind),
+        }
+    }
+
+    /// Completes the delayed dequeue of `id`; `None` if it is not delayed.
+    pub fn finish_delayed(&mut self, id: impl Into<EntityId>) -> Option<Entity> {
+        either!(self, rq => cfs: { let _ = rq; None }, eevdf: rq.finish_delayed(id))
+    }
+
+    /// Wakes `id`, which sleeps but is still queued here; false if that is not so.
+    pub fn requeue_delayed(&mut self, id: impl Into<EntityId>) -> bool {
+        either!(self, rq => cfs: { let _ = rq; false }, eevdf: rq.requeue_delayed(id))
+    }
+
+    /// Which entity should run now; delayed ones whose turn has come leave instead.
+    #[inline]
+    pub fn pick(&mut self) -> Option<EntityId> {
+        either!(self, rq => rq.pick())
+    }
+
+    /// The same, delayed or not, without changing anything.
+    #[inline]
+    pub fn pick_entity(&self) -> Option<EntityId> {
+        either!(self, rq => rq.pick_entity())
+    }
+
+    /// The delayed `id` leaves.
+    pub fn depart(&mut self, id: EntityId) {
+        either!(self, rq => cfs: { let _ = rq; }, eevdf: rq.depart(id));
+    }
+
+    /// Puts the queued `id` on the CPU; `first` = because it was picked. False if it is not in the
+    /// tree.
+    #[inline]
+    pub fn set_next(&mut self, id: impl Into<EntityId>, first: bool) -> bool {
+        either!(self, rq => cfs: rq.set_next(id), eevdf: rq.set_next(id, first))
+    }
+
+    /// The same of a picked entity that takes a new weight at this moment.
+    pub fn set_next_reweighted(&mut self, id: impl Into<EntityId>, load: LoadWeight) -> bool {
+        match self {
+            CfsRq::Cfs(rq) => {
+                let id = id.into();
+                rq.set_next(id) && rq.reweight(id, load)
+            }
+            CfsRq::Eevdf(rq) => rq.set_next_reweighted(id, load),
+        }
+    }
+
+    /// Takes the running entity off the CPU, back into the tree.
+    #[inline]
+    pub fn put_prev(&mut self) {
+        either!(self, rq => rq.put_prev());
+    }
+
+    /// Whether the just enqueued `id` preempts the running entity; `fork` = it is a new task.
+    #[inline]
+    pub fn wakeup_preempt(&mut self, id: impl Into<EntityId>, fork: bool) -> bool {
+        either!(self, rq => rq.wakeup_preempt(id, fork))
+    }
+
+    /// The running entity gives way (`sched_yield`); the caller reschedules.
+    pub fn yield_task(&mut self) {
+        either!(self, rq => rq.yield_task());
+    }
+
+    /// A new weight for the queued `id` where it stands; false if it is not queued.
+    pub fn reweight(&mut self, id: impl Into<EntityId>, load: LoadWeight) -> bool {
+        either!(self, rq => rq.reweight(id, load))
+    }
+
+    /// A change of nice of the queued `id`; false if it is not queued.
+    pub fn renice(&mut self, id: impl Into<EntityId>, load: LoadWeight) -> bool {
+        match self {
+            CfsRq::Cfs(rq) => rq.change(id.into(), |entity| entity.load = load),
+            CfsRq::Eevdf(rq) => rq.renice(id, load),
+        }
+    }
+
+    /// A change of slice of the queued `id`; CFS has none of tasks' own.
+    pub fn set_slice(&mut self, id: impl Into<EntityId>, slice_ns: Option<u64>) -> bool {
+        either!(self, rq => cfs: rq.get(id).is_some(), eevdf: rq.set_slice(id, slice_ns))
+    }
+
+    /// The slice of a queued group's entity becomes that of its most impatient task.
+    pub fn set_group_slice(&mut self, id: impl Into<EntityId>, slice_ns: u64) {
+        either!(self, rq => cfs: { let _ = rq; }, eevdf: rq.set_group_slice(id, slice_ns));
+    }
+
+    /// Another policy of the queued `id`; false if it is not queued.
+    pub fn set_policy(&mut self, id: impl Into<EntityId>, policy: FairPolicy) -> bool {
+        match self {
+            CfsRq::Cfs(rq) => rq.change(id.into(), |entity| entity.policy = policy),
+            CfsRq::Eevdf(rq) => rq.set_policy(id, policy),
+        }
+    }
+}
