@@ -56,6 +56,9 @@ impl CfsRqAvg {
 /// Whether a leaving entity's lower bound on the sums is computed in 32 bits, for all three sums,
 /// even the 64-bit ones.
 ///
+/// Then every leave cuts the sum itself to 32 bits: a queue with some 88 runnable tasks, or 88 times
+/// nice 0 in weight, loses 2³² of its runnable or load sum (about 88 tasks') at the next one.
+///
 /// `DEVIATES(update-sa)`: 6.12 does and 7.2 does not; which release between them changed it is
 /// not known here, and the revisions in between are taken to behave like 6.12.
 fn bounds_in_32_bits(rev: KernelRev) -> bool {

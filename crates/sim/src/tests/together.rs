@@ -525,7 +525,7 @@ mod any {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(24))]
+        #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
         /// The machine agrees with itself after every event, and the same run is the same again.
         #[test]
