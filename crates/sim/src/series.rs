@@ -192,7 +192,7 @@ pub(crate) struct CpuSeries {
     /// The per-CPU `response_time_mult`; `None`: no such tunable.
     response_time_mult: Option<u64>,
     /// The per-CPU `last_update_util`. A look at the machine changes it, as in the kernel.
-    last_update_util: Cell<Util>,
+    pub(crate) last_update_util: Cell<Util>,
 }
 
 impl Series {

@@ -163,7 +163,10 @@ proptest! {
     }
 
     #[test]
-    fn placements_choose_cpus_that_the_task_may_use(e in experiments()) {
+    fn placements_choose_cpus_that_the_task_may_use(mut e in experiments(), remembers: bool) {
+        if remembers {
+            e.settings.0.insert("no_decaying_headroom".into(), Value::Int(1));
+        }
         let mut sink = ();
         let mut engine = setup::engine(&e, &mut sink, crate::Counterfactual::default()).map_err(|e| TestCaseError::fail(e.to_string()))?;
         engine.start();
@@ -185,9 +188,12 @@ proptest! {
                         // The hints that a search leaves behind are taken back.
                         let hint = m.task(id).recent_used_cpu.get();
                         let cores: Vec<bool> = m.root.shared.iter().map(|s| s.has_idle_cores.get()).collect();
+                        // Patch 14 remembers what the energy estimate looked at.
+                        let looks: Vec<Util> = m.cpus.iter().map(|c| c.series.last_update_util.get()).collect();
                         let placed = if m.task(id).state == State::New { p.fork(m, id) } else { p.wake(m, id, Waker::timer(m.task(id).cpu)) };
                         m.task(id).recent_used_cpu.set(hint);
                         m.root.shared.iter().zip(cores).for_each(|(s, there)| s.has_idle_cores.set(there));
+                        m.cpus.iter().zip(looks).for_each(|(c, util)| c.series.last_update_util.set(util));
                         placed
                     };
                     let placed = ask();
