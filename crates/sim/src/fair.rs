@@ -261,8 +261,9 @@ impl Engine<'_> {
                 continue;
             }
             let Some(task) = entity.id.as_task() else { continue };
-            // Another class may have had the CPU for long (`dequeue_entity` of the delayed one).
-            if self.m.cpu(cpu).cfs.curr().is_none() && self.update_cfs_rq(cpu) {
+            // `dequeue_entity` of the delayed one: after a yield, or while another class has the CPU,
+            // nobody has brought the queue up to now.
+            if self.update_cfs_rq(cpu) {
                 self.trace_cfs(cpu);
                 self.cpufreq_update_util(cpu, false);
             }
@@ -391,6 +392,9 @@ impl Engine<'_> {
         runnable: Option<Util>,
         contrib: Option<u32>,
     ) {
+        if contrib.is_some() {
+            self.update_levels(cpu);
+        }
         let decay = self.m.decay;
         let m = &mut self.m;
         let t = &mut m.tasks[task.index()];

@@ -27,7 +27,7 @@ use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::group::{
     Contribution, IDLE_SHARES, TgLoad, calc_prop_weight, h_load_of, shares_of_cgroup_weight,
 };
-use risetime_kernel::pelt::SchedAvg;
+use risetime_kernel::pelt::{SchedAvg, get_pelt_divider};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
 use risetime_kernel::uclamp::{Uclamp, UclampLimits, cpu_util_update_eff};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, TaskId};
@@ -313,14 +313,20 @@ impl Machine {
     }
 
     /// The periods of `cpu`'s groups begin with its own: each counts from time 0 of PELT's clock, as
-    /// long as none has been throttled.
+    /// long as none has been throttled. What has signals already is up to date, and keeps its averages.
     pub(crate) fn groups_in_step(&mut self, cpu: CpuId) {
-        let own = self.cpus[cpu.index()].cfs_avg.avg;
+        let (decay, own) = (self.decay, self.cpus[cpu.index()].cfs_avg.avg);
         for group in &mut self.groups.list {
             let rq = &mut group.rq[cpu.index()];
             for avg in [&mut rq.avg.avg, &mut rq.se.avg] {
-                avg.last_update_time = own.last_update_time;
                 avg.period_contrib = own.period_contrib;
+                if avg.load_sum == 0 {
+                    avg.last_update_time = own.last_update_time;
+                    continue;
+                }
+                let divider = u64::from(get_pelt_divider(decay, avg));
+                avg.util_sum = (avg.util_avg.0 * divider) as u32;
+                avg.runnable_sum = avg.runnable_avg.0 * divider;
             }
         }
     }

@@ -39,6 +39,16 @@ impl Engine<'_> {
         update_cfs_rq_load_avg(m.rev, m.decay, now, avg, load, runnable, running)
     }
 
+    /// All of `cpu`'s levels and the entities between them, the inner ones first.
+    pub(crate) fn update_levels(&mut self, cpu: CpuId) {
+        for g in (1..self.m.groups.list.len() as u32).rev().map(GroupId) {
+            if self.update_level(cpu, g) {
+                self.level_changed(cpu, g);
+            }
+            self.update_load_avg_group(cpu, g);
+        }
+    }
+
     /// A level's averages have changed: the CPU's frequency follows, or the group's load.
     pub(crate) fn level_changed(&mut self, cpu: CpuId, g: GroupId) {
         if g == GroupId::ROOT {
