@@ -140,6 +140,10 @@ impl Engine<'_> {
             {
                 let to = select_fallback_rq(&self.m, task);
                 self.m.task_mut(task).cpu = to;
+                // A trace has not seen one that has not woken yet.
+                if to != cpu && self.m.task(task).state != State::New {
+                    self.emit(Event::Migrate { task, from: cpu, to, why: Why::Hotplug });
+                }
             }
         }
     }
