@@ -664,4 +664,8 @@ impl DomainView<'_> {
     pub fn idle_calls(&self, cpu: CpuId) -> u64 {
         self.machine.cpu(cpu).idle_calls
     }
+    /// `cpu_bw_dl`: what the CPU's active deadline tasks have been promised, of 1024.
+    pub fn cpu_bw_dl(&self, cpu: CpuId) -> Util {
+        self.machine.rq_util(cpu).cpu_bw_dl()
+    }
 }

@@ -9,10 +9,11 @@
 //!
 //! Not more often than every `rate_limit_us` after the last *change*. A domain of one CPU
 //! refuses a decrease while that CPU has not been idle since the last look
-//! (`sugov_hold_freq`). Before 6.8 the clamps came first: [`crate::pre_6_8`]. Source: kernel/sched/cpufreq_schedutil.c.
+//! (`sugov_hold_freq`). Neither holds back what a CPU's deadline tasks have been promised beyond what
+//! the last decision saw (`ignore_dl_rate_limit`). Before 6.8 the clamps came first:
+//! [`crate::pre_6_8`]. Source: kernel/sched/cpufreq_schedutil.c.
 //!
-//! Leaves out: `cpufreq_driver_adjust_perf` drivers, deadline bandwidth (no deadline tasks
-//! but its own kthread, which the kernel exempts).
+//! Leaves out: `cpufreq_driver_adjust_perf` drivers.
 
 use super::{Descriptor, FreqRequest, Governor};
 use crate::cause::Cause;
@@ -126,8 +127,8 @@ struct Schedutil {
     rate_limit_us: u32,
     /// `last_freq_update_time`.
     last_freq_update: Instant,
-    /// `need_freq_update`: set when the governor starts (`sugov_limits`), so that the first look
-    /// decides whatever the rate limit and the cached frequency say.
+    /// `need_freq_update`: set when the governor starts (`sugov_limits`) and when deadline bandwidth
+    /// rises, so that the next look decides whatever the rate limit and the cached frequency say.
     need_freq_update: bool,
     /// 0 until the first decision.
     next_freq: KHz,
@@ -141,6 +142,8 @@ struct Schedutil {
 struct PerCpu {
     iowait: IowaitBoost,
     saved_idle_calls: u64,
+    /// What the last decision guaranteed it: deadline bandwidth, or its lower clamp (`bw_min`).
+    bw_min: Util,
 }
 
 /// What the domain as a whole needs, and which CPU says so.
@@ -148,6 +151,8 @@ struct PerCpu {
 struct Need {
     util: Util,
     why: Why,
+    /// `effective_cpu_util`'s minimum, before 6.8 the deadline bandwidth.
+    min: Util,
 }
 
 impl Schedutil {
@@ -195,13 +200,15 @@ impl Schedutil {
                 Decided::Decaying => Why::Decaying,
             }
         };
-        Need { util: perf, why }
+        // `bw_dl` where there was no minimum yet.
+        let min = if clamped_first { domain.cpu_bw_dl(cpu) } else { eff.min };
+        Need { util: perf, why, min }
     }
 
     /// `sugov_next_freq_shared` up to the frequency; `consume`: count the iowait boosts down
     /// as the kernel does when it looks (a look for the trace alone must not).
     fn need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
-        let mut most = Need { util: Util(0), why: Why::Util };
+        let mut most = Need { util: Util(0), why: Why::Util, min: Util(0) };
         for &cpu in domain.cpus() {
             let i = domain.position(cpu);
             let mut iowait = self.cpus[i].iowait;
@@ -210,6 +217,9 @@ impl Schedutil {
                 self.cpus[i].iowait = iowait;
             }
             let need = Schedutil::need_of(domain, cpu, boost, consume);
+            if consume {
+                self.cpus[i].bw_min = need.min;
+            }
             if need.util > most.util {
                 most = need;
             }
@@ -239,9 +249,12 @@ impl Governor for Schedutil {
         iowait: bool,
     ) -> Option<FreqRequest> {
         let now = domain.now();
-        let boost = &mut self.cpus[domain.position(cpu)].iowait;
-        boost.sugov_iowait_boost(now, self.tick, iowait);
-        boost.last_update = now;
+        let c = &mut self.cpus[domain.position(cpu)];
+        c.iowait.sugov_iowait_boost(now, self.tick, iowait);
+        c.iowait.last_update = now;
+        // `ignore_dl_rate_limit`: up to 7.1 by way of `limits_changed`, to the same effect. Where the
+        // clamp or interrupts guarantee more, it is compared with that.
+        self.need_freq_update |= domain.cpu_bw_dl(cpu) > c.bw_min;
         let forced = self.need_freq_update;
         let update = forced
             || domain.lacks(Cause::RateLimit)

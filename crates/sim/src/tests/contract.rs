@@ -205,6 +205,36 @@ proptest! {
     }
 }
 
+/// Bandwidth that deadline tasks gain is not held back by the rate limit; what they give up is.
+#[test]
+fn deadline_bandwidth_that_rises_passes_the_rate_limit() {
+    let platform = Platform::load("laptop4").expect("built in");
+    let e = machine(&platform, "schedutil", &[("rate_limit_us", Value::Int(20_000))]);
+    let mut sink = ();
+    let mut engine =
+        setup::engine(&e, &mut sink, crate::Counterfactual::default()).expect("a machine");
+    let (m, mut governors) = governors(&e, &mut engine);
+    let mut look = |us: u64, sixteenths: u64| {
+        m.now = Instant(us * 1000);
+        m.cpu_mut(CpuId(0)).dl.running_bw = sixteenths << 16;
+        let index = m.cpu(CpuId(0)).domain;
+        let view = DomainView { machine: m, index };
+        let r = governors[index].update_util(&view, CpuId(0), false).expect("an answer");
+        // The lowest OPP that is enough for the bandwidth, of the highest one.
+        let opps = &platform.domains[index].opps;
+        let enough = |f: KHz| f.0 * 16 >= opps[opps.len() - 1].freq.0 * sixteenths;
+        let wanted = opps.iter().map(|o| o.freq).find(|f| enough(*f)).expect("one is enough");
+        (r.freq == wanted, r.why == Why::RateLimited)
+    };
+    let (now, held) = ((true, false), (false, true));
+    assert_eq!(look(1, 2), now, "the first look decides");
+    assert_eq!(look(2, 8), now, "a rise, 1 µs later");
+    assert_eq!(look(3, 4), held, "a fall waits");
+    assert_eq!(look(4, 12), now, "a rise beyond what the last decision saw");
+    assert_eq!(look(20_003, 4), held);
+    assert!(!look(20_004, 4).1, "the limit has passed");
+}
+
 #[test]
 fn the_names_in_the_settings_are_those_of_the_registries() {
     let governors: Vec<&str> = governor::REGISTRY.iter().map(|d| d.name).collect();

@@ -145,12 +145,7 @@ fn consistent(e: &Engine<'_>, seen: &mut Seen) -> Result<(), String> {
     Ok(())
 }
 
-fn cpu_consistent(
-    e: &Engine<'_>,
-    m: &Machine,
-    cpu: CpuId,
-    seen: &mut Seen,
-) -> Result<(), String> {
+fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId, seen: &mut Seen) -> Result<(), String> {
     let c = m.cpu(cpu);
     let user = c.curr.filter(|t| e.is_fair(*t));
     let ensure =
