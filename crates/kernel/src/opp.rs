@@ -4,14 +4,17 @@
 //!  target = clamp(wanted, min, max)
 //!  the lowest OPP ≥ target (CPUFREQ_RELATION_L), else the highest
 //!  RELATION_E: OPPs marked inefficient are skipped, unless the choice then breaks min or max
+//!
+//! policy limits: max = the highest OPP ≤ scaling_max_freq (RELATION_H), min = the lowest ≥ scaling_min_freq
+//! cpufreq pressure = capacity - capacity · max / freq_max
 //! ```
 //!
-//! Left out: descending and unsorted tables (same results), relations H and C (not used by the
-//! governors modelled), drivers without a table.
+//! Left out: descending and unsorted tables (same results), relation C (not used by the governors
+//! modelled), drivers without a table.
 //!
-//! Source: drivers/cpufreq/cpufreq.c:__resolve_freq, include/linux/cpufreq.h.
+//! Source: drivers/cpufreq/cpufreq.c:__resolve_freq, cpufreq_set_policy, include/linux/cpufreq.h.
 
-use crate::units::KHz;
+use crate::units::{Capacity, KHz};
 
 /// One entry of a frequency table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +65,27 @@ pub fn cpufreq_driver_resolve_freq(
     }
 }
 
+/// `policy->min` and `policy->max` of a policy whose users ask for no less than `min` and no more than
+/// `max`, in a table in ascending order: OPPs, inefficient ones too. Where no OPP is that low, the
+/// limit is the lowest; `min` gives way to `max`. `None` only for an empty table.
+/// Source: cpufreq.c:cpufreq_set_policy, freq_table.c:cpufreq_frequency_table_verify.
+pub fn cpufreq_set_policy(table: &[FreqTableEntry], min: KHz, max: KHz) -> Option<(KHz, KHz)> {
+    let first = table.first()?.freq;
+    let max = table.iter().rev().map(|e| e.freq).find(|f| *f <= max).unwrap_or(first);
+    let min = table.iter().map(|e| e.freq).find(|f| *f >= min).unwrap_or(max);
+    Some((min.min(max), max))
+}
+
+/// What a lowered limit takes of a CPU's capacity; 0 where it is no limit. The capacity that is left
+/// is rounded down. Source: cpufreq.c:cpufreq_update_pressure (since 6.10); as hardware pressure
+/// arch_topology.c:topology_update_hw_pressure.
+pub const fn cpufreq_update_pressure(capacity: Capacity, capped: KHz, max: KHz) -> Capacity {
+    if max.0 <= capped.0 {
+        return Capacity(0);
+    }
+    Capacity(capacity.0 - (capacity.0 as u128 * capped.0 as u128 / max.0 as u128) as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +118,24 @@ mod tests {
         check(9999, 1400, 1704, 1704);
         check(9999, 0, 972, 972);
         check(2000, 1332, 600, 600);
+    }
+
+    #[test]
+    fn policy_limits_are_opps() {
+        let limits = |min, max| cpufreq_set_policy(&table(), KHz(min), KHz(max)).unwrap();
+        assert_eq!(limits(0, 9999), (KHz(600), KHz(1704)));
+        assert_eq!(limits(601, 1700), (KHz(972), KHz(1332)), "inwards");
+        assert_eq!(limits(0, 100), (KHz(600), KHz(600)), "nothing is that low");
+        assert_eq!(limits(1400, 1000), (KHz(972), KHz(972)), "min gives way");
+        assert_eq!(limits(9999, 9999), (KHz(1704), KHz(1704)));
+        assert_eq!(cpufreq_set_policy(&[], KHz(0), KHz(1)), None);
+    }
+
+    #[test]
+    fn pressure_is_what_the_limit_takes() {
+        let of = |capped| cpufreq_update_pressure(Capacity(459), KHz(capped), KHz(2_064_000)).0;
+        // 459 · 600 / 2064 = 133.4
+        assert_eq!((of(600_000), of(2_064_000), of(u64::MAX), of(0)), (326, 0, 0, 459));
     }
 
     #[test]

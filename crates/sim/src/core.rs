@@ -51,8 +51,12 @@ impl Engine<'_> {
         if self.m.without.has(Cause::Invariance) {
             (capacity, scale) = (Capacity(1024), 1024);
         }
-        c.clock.update_rq_clock(delta, Span(0), c.curr.is_none(), capacity, scale);
+        let irq = c.pressure.as_mut().map_or(Span(0), |p| p.take_irq_time(delta));
+        c.clock.update_rq_clock(delta, irq, c.curr.is_none(), capacity, scale);
         c.cfs.update_clock(c.clock.clock_task.0);
+        if irq > Span(0) {
+            self.update_irq(cpu, irq);
+        }
     }
 
     /// Asks `cpu` to reschedule: at once where it is awake, after its exit latency where idle.
@@ -384,7 +388,7 @@ impl Engine<'_> {
 
     /// The running task is in user mode.
     pub(crate) fn go_on(&mut self, cpu: CpuId, task: TaskId) {
-        if self.m.task(task).todo == Todo::Nothing {
+        if self.m.task(task).todo == Todo::Nothing && self.m.cpu(cpu).run_since <= self.m.now {
             self.advance(cpu, task);
         } else {
             self.arm_work(cpu);
@@ -626,6 +630,7 @@ impl Engine<'_> {
         self.q.push(self.m.now + self.m.tick, Ev::Tick { cpu, generation });
         let Some(curr) = self.m.cpu(cpu).curr else { return self.idle_tick(cpu) };
         self.update_rq_clock(cpu);
+        self.pressure_tick(cpu);
         self.task_tick(cpu, curr);
         self.trigger_load_balance(cpu);
     }

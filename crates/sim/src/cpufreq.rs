@@ -31,8 +31,10 @@ impl Engine<'_> {
             let view = DomainView { machine: &self.m, index: domain };
             if let Some(mut request) = self.governors[domain].start(&view) {
                 if self.m.lacks(Cause::Opp) {
-                    request.freq = self.m.domains[domain].freq_max();
+                    request.freq = self.m.domains[domain].max;
                 }
+                let d = &self.m.domains[domain];
+                request.freq = request.freq.clamp(d.min, d.max);
                 self.trace_request(domain, request);
                 self.m.domains[domain].wanted = request.freq;
                 self.set_cur(domain, request.freq);
@@ -132,7 +134,8 @@ impl Engine<'_> {
     }
 
     /// The hardware runs at `freq` from now on: running tasks get on with their work at that.
-    fn set_hw_to(&mut self, domain: usize, freq: KHz) {
+    pub(crate) fn set_hw_to(&mut self, domain: usize, freq: KHz) {
+        let freq = self.m.domains[domain].hw_cap.map_or(freq, |cap| freq.min(cap));
         let cpus = std::mem::take(&mut self.m.domains[domain].cpus);
         for &cpu in &cpus {
             self.book_progress(cpu);

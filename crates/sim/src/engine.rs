@@ -15,7 +15,7 @@ use crate::placement::Placement;
 use crate::queue::{Ev, Queue};
 use crate::replay::{Change, Given, Image, Kthread};
 use crate::together::Together;
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::InputError;
 use risetime_trace::{Event, RunError, TraceSink};
 
@@ -146,6 +146,8 @@ impl Engine<'_> {
             Ev::NohzBalance { cpu } => self.nohz_balance(cpu),
             Ev::CfsPeriod { group } => self.cfs_period(group),
             Ev::CfsSlack { group } => self.cfs_slack(group),
+            Ev::Irq { cpu, step } => self.irq(cpu, step),
+            Ev::HwCap { domain, khz } => self.hw_cap(domain as usize, KHz(khz.into())),
             Ev::Hotplug { cpu, online } => self.hotplug(cpu, online),
         }
     }
@@ -167,6 +169,10 @@ impl Engine<'_> {
         let speed = self.m.domain_of(cpu).speed;
         let now = self.m.now;
         let c = self.m.cpu_mut(cpu);
+        if c.run_since > now {
+            // An interrupt, or the switch itself, still has the CPU.
+            return;
+        }
         let ran = now.since(c.run_since);
         c.run_since = now;
         let Some(curr) = c.curr else { return };
@@ -180,7 +186,8 @@ impl Engine<'_> {
     /// Queues the moment at which the running task of `cpu` is done with its step.
     pub(crate) fn arm_work(&mut self, cpu: CpuId) {
         let speed = self.m.domain_of(cpu).speed;
-        let now = self.m.now;
+        let c = self.m.cpu(cpu);
+        let now = self.m.now.max(c.run_since);
         let c = self.m.cpu_mut(cpu);
         c.work_gen = c.work_gen.wrapping_add(1);
         let generation = c.work_gen;

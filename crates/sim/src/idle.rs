@@ -45,6 +45,10 @@ impl Engine<'_> {
     pub(crate) fn enter_idle(&mut self, cpu: CpuId) {
         let (now, tick, next_tick) = (self.m.now, self.m.tick, self.m.next_tick());
         let c = &mut self.m.cpus[cpu.index()];
+        if c.pressure.as_ref().is_some_and(|p| p.in_irq()) {
+            // When the handler is done ([`crate::pressure`]).
+            return;
+        }
         let states = &self.m.domains[c.domain].idle;
         let sleep = Sleep {
             next_timer: next_timer(c).map(|at| at.since(now)),
@@ -89,6 +93,7 @@ impl Engine<'_> {
         }
         self.end_idle(cpu, true);
         self.update_rq_clock(cpu);
+        self.pressure_tick(cpu);
         self.dl_server_update(cpu);
         if self.update_others(cpu) {
             self.update_cpu_capacity(cpu);

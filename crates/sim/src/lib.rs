@@ -25,6 +25,7 @@ mod machine;
 pub mod mutant;
 pub mod placement;
 mod pre_6_8;
+mod pressure;
 mod program;
 mod queue;
 pub mod replay;

@@ -18,6 +18,7 @@ use crate::cpuset::CpuSet;
 use crate::group::Groups;
 use crate::mutant::{self, Mutant};
 use crate::placement::wake_affine::Wakees;
+use crate::pressure::CpuPressure;
 use crate::program::Program;
 use crate::replay::Creating;
 use crate::series::{CpuSeries, Series};
@@ -108,6 +109,10 @@ pub(crate) struct Cpu {
     pub(crate) capacity: Capacity,
     /// `rq->cpu_capacity`: what rt, dl and irq leave of it.
     pub(crate) cpu_capacity: Capacity,
+    /// `get_actual_cpu_capacity`: what limits of the frequency leave of it.
+    pub(crate) actual: Capacity,
+    /// Its interrupts, its hardware's limits.
+    pub(crate) pressure: Option<Box<CpuPressure>>,
     pub(crate) clock: RqClock,
     pub(crate) cfs: CfsRq,
     pub(crate) cfs_avg: CfsRqAvg,
@@ -198,6 +203,13 @@ pub(crate) struct FreqDomain {
     pub(crate) cur: KHz,
     /// What the hardware does.
     pub(crate) hw: KHz,
+    /// `policy->min`, `policy->max`.
+    pub(crate) min: KHz,
+    pub(crate) max: KHz,
+    /// `cpufreq_get_pressure`: what that takes of each CPU's capacity.
+    pub(crate) pressure: Capacity,
+    /// Above this the hardware does not go, whatever it is asked for.
+    pub(crate) hw_cap: Option<KHz>,
     /// What the governor wants (`sg_policy->next_freq`).
     pub(crate) wanted: KHz,
     /// `arch_freq_scale`: cur · 1024 / freq_max, rounded down.
@@ -475,7 +487,7 @@ impl Machine {
         RqUtil {
             rt: c.rt_avg.util_avg,
             dl: c.dl_avg.util_avg,
-            irq: Util(0),
+            irq: c.pressure.as_ref().map_or(Util(0), |p| p.irq_util()),
             dl_running_bw: c.dl.running_bw,
             uclamp_min: clamps.min,
             uclamp_max: clamps.max,
@@ -487,10 +499,10 @@ impl Machine {
     pub(crate) fn effective(&self, cpu: CpuId, util_cfs: Util) -> EffectiveUtil {
         effective_cpu_util(util_cfs, &self.rq_util(cpu), self.cpu(cpu).capacity)
     }
-    /// The capacities a fit is judged by; nothing lowers `actual` here.
+    /// The capacities a fit is judged by.
     fn capacities(&self, cpu: CpuId) -> CpuCapacities {
         let c = self.cpu(cpu);
-        CpuCapacities { capacity_of: c.cpu_capacity, original: c.capacity, actual: c.capacity }
+        CpuCapacities { capacity_of: c.cpu_capacity, original: c.capacity, actual: c.actual }
     }
     /// `util_fits_cpu`.
     pub(crate) fn util_fits(&self, util: Util, min: Util, max: Util, cpu: CpuId) -> Fit {
@@ -546,8 +558,8 @@ impl Machine {
         let best = |cpu: CpuId| {
             let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
             let cap = |f: KHz| c.capacity.0 * f.0 / d.freq_max().0;
-            let capped = d.table.iter().map(|e| cap(e.freq)).find(|s| *s >= most.0);
-            capped.unwrap_or(c.capacity.0)
+            let within = d.table.iter().map(|e| e.freq).filter(|f| *f <= d.max);
+            within.map(cap).find(|s| *s >= most.0).unwrap_or(cap(d.max))
         };
         Util(t.allowed.iter().map(best).max().unwrap_or(0))
     }
@@ -627,7 +639,7 @@ impl DomainView<'_> {
     /// The OPP that the driver would choose for `freq` (`cpufreq_driver_resolve_freq`).
     pub fn resolve_freq(&self, freq: KHz) -> KHz {
         let table = &self.domain().table;
-        let all = (table[0].freq, self.freq_max());
+        let all = (self.domain().min, self.domain().max);
         if self.machine.is(Mutant::OppBelow) {
             return mutant::opp_below(table, freq);
         }

@@ -6,6 +6,7 @@
 //! generation and is dropped when it comes up.
 
 use crate::class::ClassTimer;
+use crate::pressure::IrqStep;
 use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -39,6 +40,10 @@ pub(crate) enum Ev {
     CfsSlack { group: GroupId },
     /// A CPU goes offline or comes back ([`crate::hotplug`]).
     Hotplug { cpu: CpuId, online: bool },
+    /// A device's interrupt, a moment of it ([`crate::pressure`]).
+    Irq { cpu: CpuId, step: IrqStep },
+    /// The hardware of a frequency domain gets slower ([`crate::pressure`]).
+    HwCap { domain: u32, khz: u32 },
     /// A change that another trace dictates: after what led to it there ([`crate::replay`]).
     Given { index: u32 },
 }
@@ -47,9 +52,9 @@ impl Ev {
     /// What comes first of things at one time.
     fn rank(&self) -> u64 {
         match self {
-            Ev::FreqDone { .. } => 0,
+            Ev::FreqDone { .. } | Ev::HwCap { .. } => 0,
             Ev::WorkDone { .. } => 1,
-            Ev::Timer { .. } => 2,
+            Ev::Timer { .. } | Ev::Irq { .. } => 2,
             Ev::TimerAwake { .. } | Ev::Woken { .. } | Ev::ClassTimer { .. } => 3,
             Ev::Create { .. } => 4,
             Ev::Tick { .. } => 5,

@@ -1,6 +1,7 @@
 //! The settings this backend knows, and their defaults on a platform.
 
 use crate::governor::{self, schedutil};
+use crate::pressure;
 use crate::series;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{Tunables, is_cfs};
@@ -165,6 +166,7 @@ pub fn catalogue() -> Catalogue {
     let mut groups = vec![Group { owner: None, params: KERNEL }];
     groups.extend(governor::groups());
     groups.push(Group { owner: None, params: series::PARAMS });
+    groups.push(Group { owner: None, params: pressure::PARAMS });
     groups.push(Group { owner: None, params: START });
     Catalogue { groups }
 }
@@ -203,7 +205,16 @@ pub(crate) fn fair_tunables(e: &Experiment) -> Tunables {
 }
 
 /// What a policy may have of its own, as `NAME.policyN`.
-const PER_POLICY: &[&str] = &["rate_limit_us", series::RESPONSE_TIME, "background_util"];
+const PER_POLICY: &[&str] = &[
+    "rate_limit_us",
+    series::RESPONSE_TIME,
+    "background_util",
+    "irq_period_us",
+    "irq_us",
+    "scaling_max_freq",
+    "scaling_min_freq",
+    "hw_capped_khz",
+];
 
 /// The settings of `policy` on `platform`, all of them.
 ///
@@ -238,6 +249,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     }
     settings.0.extend(own);
     series::add_response_times(platform, &mut settings);
+    pressure::check(platform, &settings)?;
     if let Some(cpu) = settings.int("first_cpu").filter(|c| *c as usize >= platform.nr_cpus()) {
         let last = platform.nr_cpus() - 1;
         return Err(InputError::new(

@@ -11,6 +11,7 @@ use crate::machine::{
     Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, State, Task, Todo, UPTIME,
 };
 use crate::placement::wake_affine::Wakees;
+use crate::pressure::{self, CpuPressure};
 use crate::program::Program;
 use crate::queue::{Ev, Queue};
 use crate::series::{self, CpuSeries, Series};
@@ -155,6 +156,7 @@ pub(crate) fn engine<'a>(
     };
     add_tasks(&mut engine, &specs, started, e.phase);
     engine.plan_hotplug(&hotplug);
+    engine.plan_pressure(e);
     add_kthreads(&mut engine);
     engine.init_dl_servers();
     Ok(engine)
@@ -181,6 +183,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             series: of_domain[domain_index(platform, cpu)].clone(),
             capacity: capacity[cpu.index()],
             cpu_capacity: capacity[cpu.index()],
+            actual: capacity[cpu.index()],
+            pressure: CpuPressure::of(&e.settings, &platform.domains[domain_index(platform, cpu)]),
             clock: RqClock::new(Instant(0) + UPTIME),
             cfs: cfs_rq(rev, tunables),
             cfs_avg: CfsRqAvg {
@@ -302,14 +306,20 @@ fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
         freq: o.freq,
         inefficient: !em.is_empty() && inefficient[i],
     };
-    let lowest = d.opps[0].freq;
-    FreqDomain {
+    let table: Vec<FreqTableEntry> = d.opps.iter().enumerate().map(entry).collect();
+    let limits = pressure::limits(&e.settings, d, &table);
+    let lowest = limits.0;
+    let domain = FreqDomain {
         cpus: d.cpus.clone(),
         related: d.cpus.clone(),
-        table: d.opps.iter().enumerate().map(entry).collect(),
+        table,
         em,
         cur: lowest,
         hw: lowest,
+        min: lowest,
+        max: d.freq_max(),
+        pressure: Capacity(0),
+        hw_cap: None,
         wanted: lowest,
         target: lowest,
         freq_scale: freq_scale(lowest, d.freq_max()),
@@ -321,7 +331,8 @@ fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
         work_in_progress: false,
         driver_due: false,
         in_driver: false,
-    }
+    };
+    domain.limited(d.capacity, limits)
 }
 
 fn idle_states(d: &Domain) -> Vec<IdleState> {

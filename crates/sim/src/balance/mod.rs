@@ -265,6 +265,7 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         let others = self.m.cpu(cpu).rt_avg.util_avg.0 != 0 && self.update_rt(cpu, false);
         self.update_dl(cpu, false);
+        let others = self.update_pressure(cpu) || others;
         self.update_blocked_groups(cpu);
         if self.update_cfs_rq(cpu) || others {
             self.trace_cfs(cpu);
@@ -274,7 +275,8 @@ impl Engine<'_> {
         let left = c.cfs_avg.avg.load_avg != 0
             || c.cfs_avg.avg.util_avg.0 != 0
             || c.dl_avg.util_avg.0 != 0
-            || c.rt_avg.util_avg.0 != 0;
+            || c.rt_avg.util_avg.0 != 0
+            || c.pressure.as_ref().is_some_and(|p| p.is_left());
         c.has_blocked_load = left;
         left
     }

@@ -452,7 +452,7 @@ impl Engine<'_> {
         if rt {
             self.update_rt(cpu, false);
         }
-        dl || rt
+        self.update_pressure(cpu) || dl || rt
     }
 
     /// Tells the trace of the policy that a task is under now.

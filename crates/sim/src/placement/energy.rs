@@ -11,9 +11,11 @@
 
 use super::Placed;
 use crate::cpuset::CpuSet;
-use crate::machine::{FreqDomain, Machine};
 use risetime_kernel::KernelRev;
-use risetime_kernel::cpu_util::{EffectiveUtil, TaskUtil, effective_cpu_util};
+use crate::machine::{Cpu, FreqDomain, Machine};
+use risetime_kernel::cpu_util::{
+    EffectiveUtil, TaskUtil, effective_cpu_util, scale_irq_capacity,
+};
 use risetime_kernel::energy_model::{EmPerfDomain, em_cpu_energy};
 use risetime_kernel::fits::Fit;
 use risetime_kernel::uclamp::UclampId;
@@ -67,7 +69,7 @@ fn cheapest(m: &Machine, task: TaskId, prev: CpuId, span: &CpuSet) -> Placed {
         if found.prev.is_none() && found.most_spare.is_none() {
             continue;
         }
-        let capacity = m.cpu(domain.cpus[0]).capacity;
+        let capacity = m.cpu(domain.cpus[0]).actual;
         let without = Without::of(m, &p, domain);
         let energy = |dst| domain_energy(m, task, &p, domain, &without, dst);
         let base = energy(None);
@@ -209,18 +211,24 @@ fn domain_energy(
     without: &Without<'_>,
     dst: Option<CpuId>,
 ) -> u64 {
-    let capacity = m.cpu(domain.cpus[0]).capacity;
-    let total = Util(capacity.0 * domain.cpus.len() as u64);
+    let Cpu { capacity, actual, .. } = *m.cpu(domain.cpus[0]);
+    let total = Util(actual.0 * domain.cpus.len() as u64);
     let busy = without.busy.min(total);
     let sum =
         if dst.is_some() { Util(busy.0 + task_busy_time(m, task).0).min(total) } else { busy };
     let max = without.max_util(m, task, p, domain, dst).min(Util(capacity.0));
-    em_cpu_energy(m.rev, &without.em, max, sum, capacity, capacity)
+    em_cpu_energy(m.rev, &without.em, max, sum, actual, capacity)
 }
 
-/// `eenv_task_busy_time`; no interrupt time here. Never 0.
+/// `eenv_task_busy_time`, as seen by the wall clock of the CPU it was on. At least 1 where there are
+/// no interrupts.
 fn task_busy_time(m: &Machine, task: TaskId) -> Util {
-    m.task_util_est(task).max(Util(1))
+    let (c, util) = (m.cpu(m.task(task).cpu), m.task_util_est(task).max(Util(1)));
+    match c.pressure.as_ref().map(|p| p.irq_util()) {
+        None => util,
+        Some(irq) if irq.0 >= c.capacity.0 => Util(c.capacity.0),
+        Some(irq) => Util(scale_irq_capacity(util.0, irq.0, c.capacity.0)),
+    }
 }
 
 /// What `cpu` makes schedutil ask for with the task on `dst`.

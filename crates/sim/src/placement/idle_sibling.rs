@@ -257,7 +257,7 @@ fn select_idle_capacity(
             return Some(cpu);
         }
         let c = m.cpu(cpu);
-        let capacity = if fit == Fit::BoostDoesNotFit { c.capacity.0 } else { c.cpu_capacity.0 };
+        let capacity = if fit == Fit::BoostDoesNotFit { c.actual.0 } else { c.cpu_capacity.0 };
         let rank = rank(fit, preferred);
         let better = |&(r, c, _): &(i32, u64, CpuId)| rank < r || (rank == r && capacity > c);
         if best.as_ref().map_or(rank < 0 || capacity > 0, better) {
