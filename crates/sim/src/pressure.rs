@@ -118,11 +118,16 @@ pub(crate) fn check(platform: &Platform, settings: &Settings) -> Result<(), Inpu
         let cpu = d.cpus[0].0;
         match (of(IRQ), of(IRQ_PERIOD)) {
             (Some(irq), None) if irq > 0 => {
-                return Err(InputError::new(format!("setting {IRQ}={irq}"), "how often is not said")
-                    .hint(format!("add {IRQ_PERIOD}=1000")));
+                return Err(InputError::new(
+                    format!("setting {IRQ}={irq}"),
+                    "how often is not said",
+                )
+                .hint(format!("add {IRQ_PERIOD}=1000")));
             }
             (Some(irq), Some(period)) if irq >= period => {
-                let what = format!("{IRQ} of policy{cpu} is {irq}, wanted less than {IRQ_PERIOD}, {period}");
+                let what = format!(
+                    "{IRQ} of policy{cpu} is {irq}, wanted less than {IRQ_PERIOD}, {period}"
+                );
                 return Err(InputError::new("settings", what));
             }
             _ => {}

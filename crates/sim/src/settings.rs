@@ -8,6 +8,7 @@ use risetime_kernel::cfs_rq::{Tunables, is_cfs};
 use risetime_kernel::cpuidle::IdleGovernor;
 use risetime_model::settings::{Catalogue, Default, Group, Param, Range, Settings, Value};
 use risetime_model::{Experiment, InputError, Platform, Policy};
+use std::collections::BTreeMap;
 
 /// How the system decides: kernel and cpufreq settings that every governor shares.
 const KERNEL: &[Param] = &[
@@ -267,9 +268,11 @@ fn take_own(platform: &Platform, policy: &mut Policy) -> Result<Vec<(String, Val
         PER_POLICY.iter().find(|n| **n == name).map(|name| (*name, of.to_string()))
     };
     let mut all = Vec::new();
-    for (key, value) in policy.set.clone() {
+    let (own, shared): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        std::mem::take(&mut policy.set).into_iter().partition(|(key, _)| tunable(key).is_some());
+    policy.set = shared;
+    for (key, value) in own {
         let Some((name, of)) = tunable(&key) else { continue };
-        policy.set.remove(&key);
         let known: Vec<String> = platform.domains.iter().map(|d| d.cpus[0].0.to_string()).collect();
         if !known.contains(&of) {
             let known = known.join(", policy");
@@ -298,6 +301,9 @@ mod tests {
         let at = |name| s.int(name);
         assert_eq!((at("rate_limit_us"), at("rate_limit_us.policy4")), (Some(70), Some(500)));
         assert_eq!(at("rate_limit_us.policy0"), None);
+        let s =
+            resolved("linux-6.8+rate_limit_us.policy0=1+rate_limit_us.policy4=2").expect("fine");
+        assert_eq!(s.int("rate_limit_us.policy0"), Some(1), "several of them");
         let s = resolved("linux-6.8+background_util=18+background_util.policy4=0").expect("fine");
         assert_eq!(s.int("background_util.policy4"), Some(0));
         assert!(resolved("linux-6.8+background_util.policy4=1025").is_err());

@@ -279,7 +279,7 @@ pub(crate) fn pour(
     let threads = threads(job, forks);
     let mut p = Pour {
         platform,
-        limits: threads.iter().map(|t| Limits::new(platform, &t.1.attr)).collect(),
+        limits: threads.iter().map(|t| Limits::new(platform, job, &t.1.attr)).collect(),
         threads,
         sink,
         events: 0,

@@ -5,6 +5,8 @@
 //!              policies at once (cpufreq-dt's way)
 //! written      the governor, and what the policy says; defaults are the kernel's own to choose,
 //!              and are read back into the trace's header
+//! limits       scaling_max_freq and scaling_min_freq, of all policies or of one: as OPPs, which is
+//!              what the kernel makes of them
 //! ```
 //!
 //! Settings that only a simulation has (a start state, work of the kthread) are errors.
@@ -12,7 +14,9 @@
 use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Job, Objects, Phase, Task};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::is_cfs;
-use risetime_kernel::units::{CpuId, Span, Util};
+use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
+use risetime_kernel::units::{CpuId, KHz, Span, Util};
+use risetime_model::platform::{Domain, Opp};
 use risetime_model::settings::Value;
 use risetime_model::workload::{self, Repeat, TaskSpec};
 use risetime_model::{Experiment, InputError, Platform};
@@ -37,6 +41,10 @@ const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
     ("start_period_contrib", None),
     ("first_tick_ns", None),
     ("background_util", Some("0")),
+    ("irq_period_us", None),
+    ("irq_us", Some("0")),
+    ("hw_capped_khz", None),
+    ("hw_capped_from_ms", None),
     // The response-time series is in no stock kernel.
     ("fits_capacity", Some("mainline")),
     ("sched_pelt_multiplier", Some("1")),
@@ -54,6 +62,9 @@ const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
     ("util_est_boost", Some("0")),
     ("runnable_boost", Some("1")),
 ];
+
+/// The limits of a policy, which are the policy's own file: the highest first.
+const LIMITS: [&str; 2] = ["scaling_max_freq", "scaling_min_freq"];
 
 /// The scheduler's events.
 const EVENTS: &[&str] = &[
@@ -185,6 +196,11 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         }
         settings.push((name, path));
     }
+    for d in &e.platform.domains {
+        let (set, read) = limits(e, d);
+        job.set.extend(set);
+        settings.extend(read);
+    }
     Ok(Plan { job, settings })
 }
 
@@ -197,8 +213,38 @@ pub(crate) fn bare(platform: &Platform, modules: &[String]) -> Job {
     }
 }
 
+/// The frequency limits of a policy that are set: path and OPP, and which settings that are.
+#[expect(clippy::type_complexity, reason = "two lists of pairs, as in a job and in a plan")]
+fn limits(e: &Experiment, d: &Domain) -> (Vec<(String, String)>, Vec<(String, String)>) {
+    let policy = d.cpus[0].0;
+    let asked = |name: &str| {
+        let own = e.policy.set.get(&format!("{name}.policy{policy}"));
+        match own.or(e.policy.set.get(name)) {
+            Some(Value::Int(khz)) => Some(KHz((*khz).max(0) as u64)),
+            _ => None,
+        }
+    };
+    let entry = |o: &Opp| FreqTableEntry { freq: o.freq, inefficient: false };
+    let table: Vec<FreqTableEntry> = d.opps.iter().map(entry).collect();
+    let [max, min] = LIMITS.map(asked);
+    let both = cpufreq_set_policy(&table, min.unwrap_or(KHz(0)), max.unwrap_or(KHz(u64::MAX)));
+    let Some((lowest, highest)) = both else { return Default::default() };
+    let path = |name: &str| format!("{CPUFREQ}/policy{policy}/{name}");
+    let set = [(LIMITS[0], max, highest), (LIMITS[1], min, lowest)];
+    let set = set.into_iter().filter(|(_, asked, _)| asked.is_some());
+    set.map(|(name, _, opp)| {
+        ((path(name), opp.0.to_string()), (format!("{name}.policy{policy}"), path(name)))
+    })
+    .unzip()
+}
+
 fn simulated_only(e: &Experiment) -> Result<(), InputError> {
-    if let Some((name, v)) = e.policy.set.iter().find(|(name, _)| name.contains('.')) {
+    let own = |name: &str| name.split_once('.').filter(|(base, _)| !LIMITS.contains(base));
+    if let Some((base, (name, v))) = e.policy.set.iter().find_map(|set| Some((own(set.0)?.0, set)))
+    {
+        if SIMULATED_ONLY.iter().any(|(known, _)| *known == base) {
+            return Err(only_simulated(name, v));
+        }
         return Err(InputError::new(
             format!("setting {name}={v}"),
             "cpufreq-dt has one tunable for all policies",
@@ -208,16 +254,20 @@ fn simulated_only(e: &Experiment) -> Result<(), InputError> {
     for (name, idle) in SIMULATED_ONLY {
         match e.policy.set.get(*name) {
             Some(v) if Some(v.to_string().as_str()) != *idle => {
-                return Err(InputError::new(
-                    format!("setting {name}={v}"),
-                    "only the simulator has this setting, a real kernel has not",
-                )
-                .hint("leave it out, or run it with --backend sim"));
+                return Err(only_simulated(name, v));
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+fn only_simulated(name: &str, value: &Value) -> InputError {
+    InputError::new(
+        format!("setting {name}={value}"),
+        "only the simulator has this setting, a real kernel has not",
+    )
+    .hint("leave it out, or run it with --backend sim")
 }
 
 /// The settings of this run that are tunables of the governor, with their paths.
@@ -237,6 +287,7 @@ fn tunables(e: &Experiment, governor: &str) -> Vec<(String, String)> {
             "first_cpu",
         ];
         shared.contains(&name)
+            || LIMITS.contains(&name)
             || SIMULATED_ONLY.iter().any(|(n, _)| *n == name)
             || name.contains('.')
     };
@@ -403,12 +454,23 @@ fn event(e: &workload::Event) -> Event {
 pub(crate) struct Limits {
     cpus: Vec<u32>,
     uclamp_max: u64,
+    /// By frequency domain: its highest frequency under this job.
+    max_freq: Vec<u64>,
 }
 
 impl Limits {
     /// At creation.
-    pub(crate) fn new(platform: &Platform, attr: &Attr) -> Limits {
-        let mut l = Limits { cpus: platform.cpus().map(|c| c.0).collect(), uclamp_max: 1024 };
+    pub(crate) fn new(platform: &Platform, job: &Job, attr: &Attr) -> Limits {
+        let max_freq = |d: &Domain| {
+            let path = format!("{CPUFREQ}/policy{}/{}", d.cpus[0].0, LIMITS[0]);
+            let set = job.set.iter().find(|(p, _)| *p == path);
+            set.and_then(|(_, khz)| khz.parse().ok()).unwrap_or(d.freq_max().0)
+        };
+        let mut l = Limits {
+            cpus: platform.cpus().map(|c| c.0).collect(),
+            uclamp_max: 1024,
+            max_freq: platform.domains.iter().map(max_freq).collect(),
+        };
         l.take(attr);
         l
     }
@@ -422,10 +484,11 @@ impl Limits {
     /// The largest speed: of the CPUs allowed, at the first OPP that gives the clamp.
     pub(crate) fn max_speed(&self, platform: &Platform) -> Util {
         let best = |cpu: &u32| {
-            let d = &platform.domains[platform.domain_of(CpuId(*cpu))?];
+            let domain = platform.domain_of(CpuId(*cpu))?;
+            let (d, max) = (&platform.domains[domain], self.max_freq[domain]);
             let speed = |khz: u64| d.capacity.0 * khz / d.freq_max().0;
-            let capped = d.opps.iter().map(|o| speed(o.freq.0)).find(|s| *s >= self.uclamp_max);
-            Some(capped.unwrap_or(d.capacity.0))
+            let within = d.opps.iter().map(|o| o.freq.0).filter(|f| *f <= max);
+            Some(within.map(speed).find(|s| *s >= self.uclamp_max).unwrap_or(speed(max)))
         };
         Util(self.cpus.iter().filter_map(best).max().unwrap_or(0))
     }

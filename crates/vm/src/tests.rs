@@ -430,13 +430,44 @@ fn settings_that_only_a_simulation_has_are_refused() {
     let of =
         |policy: &str| plan::plan(&experiment(policy), &[]).map(|_| ()).map_err(|e| e.to_string());
     assert_eq!(of("linux-7.2+placement=fair+background_util=0"), Ok(()));
-    for setting in ["placement=prev", "start_util=0", "background_util=10", "first_tick_ns=5"] {
+    for setting in [
+        "placement=prev",
+        "start_util=0",
+        "background_util=10",
+        "first_tick_ns=5",
+        "irq_period_us=1000",
+        "hw_capped_khz.policy4=600000",
+    ] {
         let e = of(&format!("linux-7.2+{setting}")).unwrap_err();
         assert!(
             e.starts_with(&format!("setting {setting}: only the simulator has this setting")),
             "{e}"
         );
     }
+}
+
+#[test]
+fn frequency_limits_are_written_as_opps_of_each_policy() {
+    let limits = |policy: &str| -> Vec<(String, String)> {
+        let job = plan::plan(&experiment(policy), &[]).unwrap().job;
+        let of = |(path, value): &(String, String)| {
+            let name = path.strip_prefix("/sys/devices/system/cpu/cpufreq/")?;
+            name.contains("_freq").then(|| (name.to_string(), value.clone()))
+        };
+        job.set.iter().filter_map(of).collect()
+    };
+    let wanted = |all: &[(&str, &str)]| -> Vec<(String, String)> {
+        all.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect()
+    };
+    assert_eq!(limits("linux-7.2"), []);
+    assert_eq!(
+        limits("linux-7.2+scaling_max_freq=1000000+scaling_min_freq.policy4=700000"),
+        wanted(&[
+            ("policy0/scaling_max_freq", "972000"),
+            ("policy4/scaling_max_freq", "828000"),
+            ("policy4/scaling_min_freq", "828000"),
+        ])
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //!         two tasks that compete, clamps, a deadline task beside a fair one, a fair task starved
 //!         by a real-time one; on unequal and on equal CPUs
 //! drawn   as many again, drawn from a seed: nobody chose them
+//! limits  a ramp under frequency limits
 //! groups  task groups: weights, nested, clamps (no quota: the kernel throws dice for its periods)
 //! ```
 //!
@@ -166,7 +167,20 @@ pub fn set(seed: u64) -> Vec<Case> {
         set.push(drawn(&mut draw, i));
     }
     set.extend(groups());
+    set.push(max_freq());
     set
+}
+
+/// Limited frequencies, on both clusters.
+fn max_freq() -> Case {
+    Case {
+        name: "m1/max-freq".into(),
+        platform: "m1".into(),
+        settings: "+scaling_max_freq.policy0=1500000+scaling_max_freq.policy4=1200000".into(),
+        workload: ramp(40, 800, 10_000),
+        ms: 1500,
+        wanted: 4,
+    }
 }
 
 fn groups() -> Vec<Case> {

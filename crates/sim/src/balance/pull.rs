@@ -410,8 +410,7 @@ impl Engine<'_> {
     pub(crate) fn update_cpu_capacity(&mut self, cpu: CpuId) {
         let (c, limit) = (self.m.cpu(cpu), self.m.domain_of(cpu).pressure);
         let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
-        let capacity =
-            capacity_of(self.m.rev, c.capacity, &self.m.rq_util(cpu), hw, limit.0);
+        let capacity = capacity_of(self.m.rev, c.capacity, &self.m.rq_util(cpu), hw, limit.0);
         let before = std::mem::replace(&mut self.m.cpu_mut(cpu).cpu_capacity, capacity);
         if before != capacity {
             self.emit(Event::CpuCapacity { cpu, capacity });

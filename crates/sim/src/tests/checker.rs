@@ -9,6 +9,7 @@
 //! the trace alone: it knows when each step must be over and when the task must fall asleep.
 
 use risetime_kernel::units::{CpuId, Instant, TaskId};
+use risetime_model::settings::Value;
 use risetime_model::workload::{self, Repeat, TaskSpec};
 use risetime_model::{Experiment, Platform};
 use risetime_trace::{Event, Header, SwitchOut, TraceSink};
@@ -52,6 +53,9 @@ pub(super) struct Checker {
     /// Groups may have to wait for their quota, which a trace does not say: a task that gets the CPU
     /// may have to leave before it has come as far as its program. Then no program is followed.
     limited: bool,
+    /// Something takes time from tasks that no event tells of: no program is followed, and a CPU that
+    /// handles an interrupt neither runs a task nor idles.
+    stolen: bool,
     now: u64,
     tasks: Vec<Task>,
     cpus: Vec<Cpu>,
@@ -72,6 +76,12 @@ impl Checker {
             freq: vec![0; platform.domains.len()],
             specs: e.workload.bind(&platform).expect("valid").tasks,
             limited: e.workload.groups.iter().any(|g| g.quota.is_some()),
+            stolen: ["irq_us"].iter().any(|name| {
+                e.settings
+                    .0
+                    .iter()
+                    .any(|(set, value)| set.starts_with(name) && *value != Value::Int(0))
+            }),
             platform,
             gone: Vec::new(),
             went: Vec::new(),
@@ -106,7 +116,9 @@ impl Checker {
                 cpu: CpuId(0),
                 waits_since: 0,
                 allowed: spec.and_then(|s| s.attr.cpus.clone()).unwrap_or(all),
-                program: spec.filter(|_| !self.limited).map(|s| Follower::new(s.clone())),
+                program: spec
+                    .filter(|_| !self.limited && !self.stolen)
+                    .map(|s| Follower::new(s.clone())),
                 since: 0,
             });
         }
@@ -141,7 +153,8 @@ impl Checker {
             self.expect(runs.is_none() || idle.is_none(), || {
                 format!("{cpu} runs {runs:?} in idle state {idle:?}")
             });
-            self.expect(runs.is_some() || idle.is_some() || !has_states, || {
+            let busy = runs.is_some() || self.stolen;
+            self.expect(busy || idle.is_some() || !has_states, || {
                 format!("{cpu} neither runs nor idles")
             });
             if let Some(task) = runs {

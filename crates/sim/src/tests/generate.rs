@@ -49,7 +49,28 @@ fn policies() -> impl Strategy<Value = (&'static str, &'static str)> {
 }
 
 fn settings(nr_cpus: u32) -> impl Strategy<Value = Vec<(&'static str, Value)>> {
-    (general(nr_cpus), series()).prop_map(|(general, series)| [general, series].concat())
+    (general(nr_cpus), series(), around())
+        .prop_map(|(general, series, around)| [general, series, around].concat())
+}
+
+/// What takes time and capacity from outside: any of it, or (two thirds of the time) nothing.
+fn around() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
+    let irq = prop::option::weighted(0.5, (201..5_000i64, 0..200i64)).prop_map(|irq| {
+        irq.map_or(Vec::new(), |(period, us)| vec![("irq_period_us", period), ("irq_us", us)])
+    });
+    let limits = prop::option::weighted(0.5, (0..3_000_000i64, 0..3_000_000i64)).prop_map(|l| {
+        l.map_or(Vec::new(), |(a, b)| {
+            vec![("scaling_min_freq", a.min(b)), ("scaling_max_freq", a.max(b))]
+        })
+    });
+    let hw = prop::option::weighted(0.5, (0..3_000_000i64, 0..200i64)).prop_map(|hw| {
+        hw.map_or(Vec::new(), |(khz, ms)| vec![("hw_capped_khz", khz), ("hw_capped_from_ms", ms)])
+    });
+    let all = (irq, limits, hw).prop_map(|(irq, limits, hw)| {
+        let all = [irq, limits, hw].concat().into_iter();
+        all.map(|(name, v)| (name, Value::Int(v))).collect()
+    });
+    prop_oneof![2 => Just(Vec::new()), 1 => all]
 }
 
 fn int(

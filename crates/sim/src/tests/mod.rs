@@ -1,6 +1,7 @@
 //! Tests of the crate as a whole: generated experiments, the contracts of the plug-ins, and
 //! logs of decisions.
 
+mod around;
 #[expect(clippy::float_arithmetic, reason = "it checks the integers")]
 mod checker;
 mod classes;

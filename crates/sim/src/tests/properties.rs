@@ -154,7 +154,8 @@ fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId, seen: &mut Seen) -> R
         user == m.fair_curr(cpu).and_then(|e| e.id.as_task()),
         "the fair class's current task is not the CPU's",
     )?;
-    ensure(c.idle.is_some() == c.curr.is_none(), "idle with a task, or neither")?;
+    let handles_irq = c.idle.is_none() && c.pressure.as_ref().is_some_and(|p| p.in_irq());
+    ensure(c.idle.is_some() == c.curr.is_none() || handles_irq, "idle with a task, or neither")?;
     ensure(
         c.idle.is_none_or(|_| c.nr_running() == 0 || c.waking),
         "idle with work, and nobody wakes it",
@@ -164,7 +165,7 @@ fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId, seen: &mut Seen) -> R
         "the running task is not runnable",
     )?;
     ensure(
-        c.waking || highest_class_runs(e, m, cpu),
+        c.waking || handles_irq || highest_class_runs(e, m, cpu),
         "a lower class runs, or not the first of one",
     )?;
     bandwidth_agrees(m, cpu)?;
