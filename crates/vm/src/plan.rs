@@ -239,9 +239,8 @@ fn limits(e: &Experiment, d: &Domain) -> (Vec<(String, String)>, Vec<(String, St
 }
 
 fn simulated_only(e: &Experiment) -> Result<(), InputError> {
-    let own = |name: &str| name.split_once('.').filter(|(base, _)| !LIMITS.contains(base));
-    if let Some((base, (name, v))) = e.policy.set.iter().find_map(|set| Some((own(set.0)?.0, set)))
-    {
+    let own = e.policy.set.iter().filter_map(|(name, v)| Some((name.split_once('.')?.0, name, v)));
+    if let Some((base, name, v)) = own.into_iter().find(|(base, ..)| !LIMITS.contains(base)) {
         if SIMULATED_ONLY.iter().any(|(known, _)| *known == base) {
             return Err(only_simulated(name, v));
         }

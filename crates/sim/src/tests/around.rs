@@ -150,7 +150,7 @@ fn pressure_is_an_average_with_the_half_life_of_pelt() {
             let at: u64 = l.split(' ').next().and_then(|t| t.parse().ok()).unwrap_or(0);
             l.contains("\"hw\"") && l.contains("CpuId(7)") && at <= ms * 1_000_000
         };
-        let last = after.log.lines().filter(of).last().expect("an update");
+        let last = after.log.lines().rfind(of).expect("an update");
         let util = last.split("util_avg: Util(").nth(1).and_then(|u| u.split(')').next());
         util.and_then(|u| u.parse::<u64>().ok()).expect("a number")
     };
