@@ -6,7 +6,7 @@
 //!                                     └─ nothing to run: newidle balance, idle state
 //! ```
 //!
-//! A context switch costs nothing; leaving an idle state takes its exit latency: before the
+//! A context switch costs nothing unless it is said to ([`crate::cost`]); leaving an idle state takes its exit latency: before the
 //! timer's handler when the CPU wakes for its own timer, before the switch when another CPU
 //! wakes it. The tick stops where the idle state does not end before it ([`crate::idle`]) and
 //! starts on the common grid when the CPU leaves it.
@@ -165,6 +165,7 @@ impl Engine<'_> {
         self.m.cpu_mut(cpu).timers.retain(|(_, t)| *t != task);
         self.leave_idle(cpu);
         self.wake_up(task, Waker::timer(cpu));
+        self.run_soft_expired(cpu);
         self.idle_loop(cpu);
     }
 
@@ -362,7 +363,11 @@ impl Engine<'_> {
             };
             (task, out)
         });
+        if let Some(prev) = prev {
+            self.cool_down(cpu, prev);
+        }
         self.m.cpu_mut(cpu).curr = next;
+        self.core_shared(cpu);
         self.emit(Event::Switch { cpu, prev: out, next });
         if let Some((task, SwitchOut::Exited)) = out {
             self.task_dead(cpu, task);
@@ -379,6 +384,7 @@ impl Engine<'_> {
             self.start_tick(cpu, first);
         }
         self.set_next_task(cpu, task);
+        self.pay_for_switch(cpu, task);
         if self.throttle_work.contains(cpu) {
             // It leaves again before it is back in user mode.
         } else {
@@ -494,6 +500,7 @@ impl Engine<'_> {
             None => (State::Exited, DequeueKind::SleepSpecial),
         };
         if let Some(at) = until {
+            let at = self.hard_expiry(task, at);
             let t = self.m.task_mut(task);
             t.timer_gen = t.timer_gen.wrapping_add(1);
             let generation = t.timer_gen;
@@ -586,7 +593,9 @@ impl Engine<'_> {
             if self.m.groups.on() {
                 self.put_prev_parents(from, self.m.task(task).group, None);
             }
+            self.cool_down(from, task);
             self.m.cpu_mut(from).curr = None;
+            self.core_shared(from);
             self.m.cpu_mut(from).work_gen += 1;
             self.emit(Event::Switch {
                 cpu: from,
@@ -633,5 +642,6 @@ impl Engine<'_> {
         self.pressure_tick(cpu);
         self.task_tick(cpu, curr);
         self.trigger_load_balance(cpu);
+        self.run_soft_expired(cpu);
     }
 }

@@ -140,10 +140,11 @@ impl Engine<'_> {
         for &cpu in &cpus {
             self.book_progress(cpu);
         }
-        let capacity = self.m.cpu(cpus[0]).capacity;
+        let (capacity, costs) = (self.m.cpu(cpus[0]).capacity, self.m.costs);
         let d = &mut self.m.domains[domain];
         d.hw = freq;
-        d.speed = speed(capacity, freq, d.freq_max());
+        let max = d.freq_max();
+        d.speed = costs.bound(speed(capacity, freq, max), speed(capacity, max, max));
         for &cpu in &cpus {
             if self.m.cpu(cpu).curr.is_some() {
                 self.arm_work(cpu);

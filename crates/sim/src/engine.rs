@@ -166,7 +166,7 @@ impl Engine<'_> {
 
     /// Books what the running task of `cpu` has done since the last time.
     pub(crate) fn book_progress(&mut self, cpu: CpuId) {
-        let speed = self.m.domain_of(cpu).speed;
+        let speed = self.m.speed_of(cpu);
         let now = self.m.now;
         let c = self.m.cpu_mut(cpu);
         if c.run_since > now {
@@ -185,7 +185,7 @@ impl Engine<'_> {
 
     /// Queues the moment at which the running task of `cpu` is done with its step.
     pub(crate) fn arm_work(&mut self, cpu: CpuId) {
-        let speed = self.m.domain_of(cpu).speed;
+        let speed = self.m.speed_of(cpu);
         let c = self.m.cpu(cpu);
         let now = self.m.now.max(c.run_since);
         let c = self.m.cpu_mut(cpu);

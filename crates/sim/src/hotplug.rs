@@ -219,6 +219,7 @@ impl Engine<'_> {
             if idle {
                 self.update_idle_core(cpu);
             }
+            self.core_shared(cpu);
         }
         self.set_overutilized(false);
     }

@@ -99,6 +99,7 @@ impl Engine<'_> {
             self.update_cpu_capacity(cpu);
         }
         self.balance_on_own_tick(cpu);
+        self.run_soft_expired(cpu);
         self.idle_loop(cpu);
     }
 

@@ -12,6 +12,7 @@ pub mod cause;
 mod cfs;
 mod class;
 mod core;
+mod cost;
 mod cpufreq;
 mod cpuset;
 mod engine;

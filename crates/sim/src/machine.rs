@@ -14,6 +14,7 @@
 use crate::balance::dice::Dice;
 use crate::cause::{Cause, Causes};
 use crate::class::{ClassTimer, Classes, Sched};
+use crate::cost::Costs;
 use crate::cpuset::CpuSet;
 use crate::group::Groups;
 use crate::mutant::{self, Mutant};
@@ -91,6 +92,8 @@ pub struct Machine {
     pub(crate) creator: Option<TaskId>,
     /// The slice of a task that did not ask for another.
     pub(crate) base_slice: Span,
+    /// What is not free.
+    pub(crate) costs: Costs,
     /// What of the response-time series is switched on.
     pub(crate) series: Series,
     /// NI_RANDOM, where it is on.
@@ -139,8 +142,10 @@ pub(crate) struct Cpu {
     pub(crate) curr: Option<TaskId>,
     /// Generation of the pending `WorkDone`.
     pub(crate) work_gen: u32,
-    /// Since when `curr`'s progress has not been booked.
+    /// Since when `curr`'s progress has not been booked; until then it makes none, if that is to come.
     pub(crate) run_since: Instant,
+    /// Another thread of its core has a task ([`crate::cost`]).
+    pub(crate) shares_core: bool,
     pub(crate) tick_gen: u32,
     pub(crate) idle: Option<Idle>,
     /// A `Resched` or `TimerAwake` is on its way to this idle CPU.
@@ -326,6 +331,11 @@ pub(crate) struct Task {
     /// Its entity while it is off every queue.
     pub(crate) entity: Option<Entity>,
     pub(crate) timer_gen: u32,
+    /// From when on any timer interrupt wakes it.
+    pub(crate) soft_expiry: Instant,
+    /// The cache that it last ran under, and how long it still has to wait for that of its CPU.
+    pub(crate) ran_under: Option<CpuId>,
+    pub(crate) cold: Span,
     /// Where its timer went when the CPU it sleeps on went offline.
     pub(crate) timer_cpu: Option<CpuId>,
     /// When it last was queued or picked, as a running number: the order of `rq->cfs_tasks`.

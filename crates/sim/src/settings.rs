@@ -1,5 +1,6 @@
 //! The settings this backend knows, and their defaults on a platform.
 
+use crate::cost;
 use crate::governor::{self, schedutil};
 use crate::pressure;
 use crate::series;
@@ -168,6 +169,7 @@ pub fn catalogue() -> Catalogue {
     groups.extend(governor::groups());
     groups.push(Group { owner: None, params: series::PARAMS });
     groups.push(Group { owner: None, params: pressure::PARAMS });
+    groups.push(Group { owner: None, params: cost::PARAMS });
     groups.push(Group { owner: None, params: START });
     Catalogue { groups }
 }

@@ -3,6 +3,7 @@
 use crate::balance::dice::Dice;
 use crate::cause::{Cause, Causes};
 use crate::class::{Classes, Sched};
+use crate::cost::Costs;
 use crate::cpufreq::speed;
 use crate::cpuset::CpuSet;
 use crate::engine::{Engine, StartState};
@@ -205,6 +206,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             curr: None,
             work_gen: 0,
             run_since: Instant(0),
+            shares_core: false,
             tick_gen: 0,
             idle: Some(Idle { state: None, since: Instant(0) }),
             waking: false,
@@ -258,6 +260,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         groups: Groups::new(&e.workload.groups, rev, platform.nr_cpus(), tunables),
         creator: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
+        costs: Costs::of(&e.settings),
         series: Series::of(e.policy.kernel, &e.settings),
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
         mutant: None,
@@ -401,6 +404,9 @@ pub(crate) fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) -> 
         asked: Uclamp::default(),
         entity: Some(Entity::new(id, load)),
         timer_gen: 0,
+        soft_expiry: Instant(0),
+        ran_under: None,
+        cold: Span(0),
         timer_cpu: None,
         listed: 0,
         recent_used_cpu: Cell::new(CpuId(0)),

@@ -45,6 +45,11 @@ const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
     ("irq_us", Some("0")),
     ("hw_capped_khz", None),
     ("hw_capped_from_ms", None),
+    ("switch_cost_ns", Some("0")),
+    ("cold_cache_ns", Some("0")),
+    ("timer_slack_ns", Some("0")),
+    ("memory_bound", Some("0")),
+    ("smt_speed", Some("1024")),
     // The response-time series is in no stock kernel.
     ("fits_capacity", Some("mainline")),
     ("sched_pelt_multiplier", Some("1")),

@@ -109,6 +109,7 @@ impl Engine<'_> {
             ClassTimer::ServerInactive(cpu) => self.server_inactive_timer(cpu),
             ClassTimer::RtPeriod => {}
         }
+        self.run_soft_expired(cpu);
         self.idle_loop(cpu);
     }
 }

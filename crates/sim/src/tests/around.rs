@@ -188,3 +188,152 @@ fn settings_that_contradict_each_other_are_refused() {
         assert!(e.contains(words), "{arg}: {e}");
     }
 }
+
+// ---------------------------------------------------------------------- costs
+
+/// Two tasks that take turns on CPU 7, each 20 ms of work.
+const TURNS: &str = r#""a": {"instance": 2, "cpus": [7], "loop": 1, "run": 20000}"#;
+
+#[test]
+fn every_switch_to_a_task_takes_its_time() {
+    let ends = |set: &[(&str, i64)]| {
+        let after = run("m1", TURNS, FULL, set, 300);
+        let to_a_task = |l: &&str| {
+            let on = l.contains("Switch { cpu: CpuId(7)") && !l.contains("next: None");
+            on && l.contains("next: Some")
+        };
+        let switches = after.log.lines().filter(to_a_task).count() as u64;
+        (*at(&after.log, "Exited").last().expect("done"), switches)
+    };
+    let (free, few) = ends(&[]);
+    assert!(few >= 8, "they take turns: {few}");
+    let (paid, switches) = ends(&[("switch_cost_ns", 50_000)]);
+    assert_eq!(paid - free, switches * 50_000, "{switches} switches");
+}
+
+#[test]
+fn a_cold_cache_costs_once_for_each_change_of_it() {
+    // Its phases are bound to CPUs of the two clusters in turn, and within one.
+    let tasks = r#""t": {"loop": 1, "phases": {
+      "big": {"cpus": [7], "loop": 1, "run": 10000}, "same": {"cpus": [6], "loop": 1, "run": 10000},
+      "little": {"cpus": [1], "loop": 1, "run": 10000}, "back": {"cpus": [7], "loop": 1, "run": 10000}}}"#;
+    let end = |cold: i64| {
+        let set = [("cold_cache_ns", cold), ("first_cpu", 7)];
+        at(&run("m1", tasks, FULL, &set, 300).log, "Exited")[0]
+    };
+    assert_eq!(end(300_000) - end(0), 600_000);
+}
+
+#[test]
+fn what_is_cold_stays_cold_when_another_task_comes_between() {
+    // It comes back from the little cluster, and another task preempts it before its cache is warm:
+    // it loses as much as without, and that one loses nothing.
+    let tasks = |other: &str| {
+        format!(
+            r#""t": {{"priority": 0, "loop": 1, "phases": {{
+      "little": {{"cpus": [1], "loop": 1, "run": 1000}}, "big": {{"cpus": [7], "loop": 1, "run": 10000}}}}}}{other}"#
+        )
+    };
+    let fifo = r#", "f": {"cpus": [7], "policy": "SCHED_FIFO", "priority": 5, "delay": 3000, "loop": 1, "run": 2000}"#;
+    let ends = |cold: i64| {
+        let after = run("m1", &tasks(fifo), FULL, &[("cold_cache_ns", cold)], 100);
+        at(&after.log, "Exited")
+    };
+    let (warm, cold) = (ends(0), ends(2_000_000));
+    assert_eq!(warm[0], cold[0], "the one that came between");
+    assert_eq!(cold[1] - warm[1], 2_000_000);
+}
+
+#[test]
+fn slack_delays_a_timer_up_to_itself_and_lets_them_come_together() {
+    let set = |slack| [("timer_slack_ns", slack), ("first_cpu", 7)];
+    let one = r#""t": {"cpus": [7], "loop": 20, "run": 100, "sleep": 3300}"#;
+    let waking =
+        |tasks: &str, slack: i64| at(&run("m1", tasks, FULL, &set(slack), 120).log, " Wakeup {");
+    let (exact, late) = (waking(one, 0), waking(one, 50_000));
+    assert_eq!(late[0] - exact[0], 50_000, "alone it comes at the hard expiry");
+    assert!(late.len() + 1 >= exact.len());
+    // Two that expire 40 µs apart become one interrupt: the later one's soft expiry is past by then.
+    let two = r#""a": {"cpus": [7], "loop": 1, "run": 10, "sleep": 3000, "run1": 10},
+      "b": {"cpus": [7], "delay": 0, "loop": 1, "run": 10, "sleep": 3020, "run1": 10}"#;
+    let (apart, together) = (waking(two, 0), waking(two, 50_000));
+    assert!(apart[1] > apart[0], "{apart:?}");
+    assert_eq!(together[0], together[1], "{together:?}");
+    // A real-time task has none.
+    let fifo = r#""t": {"cpus": [7], "policy": "SCHED_FIFO", "priority": 5, "loop": 20, "run": 100, "sleep": 3300}"#;
+    assert_eq!(waking(fifo, 0), waking(fifo, 50_000));
+}
+
+#[test]
+fn a_tick_wakes_whoever_may_be_woken() {
+    // The busy one keeps the tick on; the sleeper's soft expiry is 100 µs before one.
+    let tasks = r#""busy": {"cpus": [7], "loop": -1, "run": 1000000},
+      "t": {"cpus": [7], "priority": -10, "delay": 1000, "loop": 1, "phases": {
+        "run": {"loop": 1, "run": 10, "sleep": 13850}, "end": {"loop": 1, "run": 10}}}"#;
+    let woken = |slack: i64| {
+        let set = [("timer_slack_ns", slack)];
+        *at(&run("m1", tasks, FULL, &set, 60).log, " Wakeup {").last().expect("it wakes")
+    };
+    let (exact, late) = (woken(0), woken(2_000_000));
+    let tick = 4_000_000;
+    assert!(exact % tick > tick - 250_000, "just before a tick: {exact}");
+    assert_eq!(late, exact.next_multiple_of(tick), "at the tick, not at {}", exact + 2_000_000);
+}
+
+#[test]
+fn memory_bound_work_takes_as_long_at_any_frequency() {
+    let end = |bound: i64, khz: i64| {
+        let policy = "linux-7.2+governor=userspace";
+        done(policy, &[("memory_bound", bound), ("scaling_setspeed", khz)]) - 10_000
+    };
+    let (slow, fast) = (1_500_000, 3_204_000);
+    assert_eq!(end(1024, slow), end(0, fast), "all of it");
+    assert_eq!(end(1024, fast), end(0, fast));
+    let (at_speed, at_highest) = (end(0, slow), end(0, fast));
+    let mean = (at_speed + at_highest) / 2;
+    assert!(end(512, slow).abs_diff(mean) < 100, "half of it: {}, not {mean}", end(512, slow));
+}
+
+#[test]
+fn threads_that_share_a_core_slow_each_other_down() {
+    let text = r#"
+schema = 1
+name = "made"
+about = "one core of two threads, and another"
+hz = 250
+[[domain]]
+cpus = "0-3"
+cpus_per_policy = 1
+capacity = 1024
+fast_switch = true
+opp = [ { freq_khz = 1000000 } ]
+[topology]
+core = { cpus = "0-3", each = 2 }
+llc = { cpus = "0-3", each = 4 }
+[sources]
+capacity = "made up"
+opp = "made up"
+"#;
+    let ends = |tasks: &str, smt: i64| {
+        let platform = Platform::parse(text, "made").expect("a platform");
+        let workload =
+            Workload::parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#), "w").expect("valid");
+        let set = [("smt_speed", Value::Int(smt))];
+        let e = experiment(platform, workload, FULL, &set, Span::from_ms(1000));
+        let mut sink = Bytes::default();
+        let mut engine = setup::engine(&e, &mut sink, Counterfactual::default()).expect("fine");
+        engine.run(Instant(e.duration.0)).expect("a run");
+        at(&sink.0, "Exited")
+    };
+    let task = |name: &str, cpu: u32, ms: u32| {
+        format!(r#""{name}": {{"cpus": [{cpu}], "loop": 1, "run": {}}}"#, ms * 1000)
+    };
+    let both = format!("{}, {}", task("a", 0, 60), task("b", 1, 60));
+    assert_eq!(ends(&both, 1024), [60_000_000; 2]);
+    assert_eq!(ends(&both, 600), [102_400_000; 2], "1024/600 as long");
+    let apart = format!("{}, {}", task("a", 0, 60), task("b", 2, 60));
+    assert_eq!(ends(&apart, 600), [60_000_000; 2], "cores of their own");
+    // The shorter one ends after 30 · 1024/600 = 51.2 ms; the other has 30 ms left, alone.
+    let short = format!("{}, {}", task("a", 0, 30), task("b", 1, 60));
+    assert_eq!(ends(&short, 600), [51_200_000, 81_200_000]);
+}

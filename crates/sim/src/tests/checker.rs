@@ -17,6 +17,9 @@ use risetime_trace::{Event, Header, SwitchOut, TraceSink};
 /// How far, in ns, the end of a step may be off because speeds are whole numbers; instants are
 /// too, which is up to 1 ns more, of the slowest CPU's time, for each step since the task slept.
 const ROUNDING_NS: f64 = 20.0;
+/// Settings under which tasks get less done than their time on a CPU and its frequency say, or wake late.
+const STEALS: [&str; 6] =
+    ["irq_us", "switch_cost_ns", "cold_cache_ns", "timer_slack_ns", "memory_bound", "smt_speed"];
 /// No task waits longer than this while a CPU that it may use is idle all the time.
 const STARVED_NS: u64 = 400_000_000;
 
@@ -76,11 +79,8 @@ impl Checker {
             freq: vec![0; platform.domains.len()],
             specs: e.workload.bind(&platform).expect("valid").tasks,
             limited: e.workload.groups.iter().any(|g| g.quota.is_some()),
-            stolen: ["irq_us"].iter().any(|name| {
-                e.settings
-                    .0
-                    .iter()
-                    .any(|(set, value)| set.starts_with(name) && *value != Value::Int(0))
+            stolen: e.settings.0.iter().any(|(set, value)| {
+                STEALS.iter().any(|name| set.starts_with(name)) && *value != Value::Int(0)
             }),
             platform,
             gone: Vec::new(),

@@ -66,9 +66,17 @@ fn around() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
     let hw = prop::option::weighted(0.5, (0..3_000_000i64, 0..200i64)).prop_map(|hw| {
         hw.map_or(Vec::new(), |(khz, ms)| vec![("hw_capped_khz", khz), ("hw_capped_from_ms", ms)])
     });
-    let all = (irq, limits, hw).prop_map(|(irq, limits, hw)| {
+    let costs = (
+        int("switch_cost_ns", 0..20_000),
+        int("cold_cache_ns", 0..300_000),
+        int("timer_slack_ns", 0..2_000_000),
+        int("memory_bound", 0..1025),
+        int("smt_speed", 1..1025),
+    );
+    let all = (irq, limits, hw, costs).prop_map(|(irq, limits, hw, (a, b, c, d, e))| {
         let all = [irq, limits, hw].concat().into_iter();
-        all.map(|(name, v)| (name, Value::Int(v))).collect()
+        let costs = [a, b, c, d, e].into_iter().flatten();
+        all.map(|(name, v)| (name, Value::Int(v))).chain(costs).collect()
     });
     prop_oneof![2 => Just(Vec::new()), 1 => all]
 }
