@@ -11,8 +11,8 @@
 
 use super::Placed;
 use crate::cpuset::CpuSet;
-use risetime_kernel::KernelRev;
 use crate::machine::{Cpu, FreqDomain, Machine};
+use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{EffectiveUtil, TaskUtil, effective_cpu_util, scale_irq_capacity};
 use risetime_kernel::energy_model::{EmPerfDomain, em_cpu_energy};
 use risetime_kernel::fits::Fit;
