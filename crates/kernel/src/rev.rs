@@ -18,7 +18,11 @@ impl KernelRev {
     pub const fn new(major: u16, minor: u16) -> KernelRev {
         KernelRev { major, minor }
     }
-    /// December 2020, a long-term release: the oldest generation known here.
+    /// December 2020, a long-term release: the oldest a policy may name.
+    ///
+    /// `DEVIATES(before-6.1)`: of kernels before 6.1 only the fair queue, and what the clamps reach in
+    /// schedutil, is theirs; where a task is placed, whether it fits and how CPUs are balanced is as
+    /// in 6.1. No preset stands for one of them.
     pub const V5_10: KernelRev = KernelRev::new(5, 10);
     /// December 2022, a long-term release: the last of CFS.
     pub const V6_1: KernelRev = KernelRev::new(6, 1);

@@ -113,15 +113,27 @@ fn check(
     window: Range<i64>,
     keep: impl Fn(&str) -> bool,
 ) {
+    let text = log(e, phase, window);
+    let lines: Vec<&str> = text.lines().filter(|l| keep(l)).collect();
+    assert!(!lines.is_empty() && lines.len() <= 60, "{name}: {} lines", lines.len());
+    let found =
+        format!("# {about}\n# {}, {}\n{}\n", e.policy.name, e.platform.name, lines.join("\n"));
+    compare(name, &found);
+}
+
+/// The log of `e` between `window` µs from where task 0 enters phase `phase`.
+fn log(e: &Experiment, phase: u32, window: Range<i64>) -> String {
     let mut entered = Entered(phase, None);
     Simulator.run(e, &mut entered).expect("runs");
     let zero = entered.1.expect("task 0 enters the phase");
     let mut log = Log { zero, window, comms: Vec::new(), text: String::new() };
     Simulator.run(e, &mut log).expect("runs");
-    let lines: Vec<&str> = log.text.lines().filter(|l| keep(l)).collect();
-    assert!(!lines.is_empty() && lines.len() <= 60, "{name}: {} lines", lines.len());
-    let found =
-        format!("# {about}\n# {}, {}\n{}\n", e.policy.name, e.platform.name, lines.join("\n"));
+    log.text
+}
+
+/// Compares what was `found` with the file of this name.
+#[track_caller]
+fn compare(name: &str, found: &str) {
     let path = format!("{}/tests/snapshots/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, found).expect("a file to write");
@@ -298,4 +310,44 @@ fn a_falling_util_gives_up_its_headroom() {
     check("rfc_v1_periodic", about, &e, 0, 60_000..135_000, |l| {
         l.contains(" kHz") || l.contains("util_est")
     });
+}
+
+/// What each generation of the kernel does with the same three workloads: a change of behaviour is
+/// seen as a difference of two of these files.
+#[test]
+fn generations() {
+    let competing = || {
+        tasks(
+            r#""a": { "cpus": [0], "run": 1000000 }, "b": { "cpus": [0], "run": 1000000 },
+               "nap": { "cpus": [0], "priority": -5, "loop": -1, "run": 1000, "sleep": 5000 }"#,
+        )
+    };
+    let frames = || {
+        tasks(
+            r#""ui": { "loop": -1, "run": 3000, "resume": "frame", "timer": { "ref": "vsync", "period": 16667 } },
+               "render": { "loop": -1, "suspend": "frame", "run": 5000 },
+               "audio": { "priority": -10, "loop": -1, "run": 500, "sleep": 4500 }"#,
+        )
+    };
+    for kernel in ["6.1", "6.6", "6.8", "6.11", "6.12", "7.2", "7.3"] {
+        let policy = format!("linux-{kernel}");
+        let run = |workload, set: &[_], phase, window: Range<i64>, keep: fn(&str) -> bool| {
+            let e = experiment(m1(), workload, &policy, set, Span::from_ms(1200));
+            let text = log(&e, phase, window);
+            text.lines().filter(|l| keep(l)).take(36).map(|l| format!("{l}\n")).collect::<String>()
+        };
+        let ramp = run(rampup(), &[], 1, 0..130_000, |l| {
+            l.contains("moves") || l.contains("fit") || l.contains("wants")
+        });
+        let set = [("governor", Value::Name("performance".into()))];
+        let shared =
+            run(competing(), &set, 0, 20_000..45_000, |l| l.contains("->") || l.contains("wakes"));
+        let piped = run(frames(), &[], 0, 500_000..540_000, |l| {
+            l.contains("wakes") || l.contains("moves") || l.contains("wants")
+        });
+        let found = format!(
+            "# {policy} on m1: a task becomes busy; two spinners and a sleeper of nice -5 on one CPU; frames in two tasks beside audio\n\n{ramp}\n{shared}\n{piped}"
+        );
+        compare(&format!("generation_{kernel}"), &found);
+    }
 }
