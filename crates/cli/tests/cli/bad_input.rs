@@ -101,6 +101,44 @@ fn broken_workloads() {
     }
 }
 
+/// What came with classes, groups, hotplug and objects.
+#[test]
+fn broken_policies_groups_hotplug_and_objects() {
+    let dir = scratch("bad-mechanisms");
+    let global =
+        |keys: &str| format!("{{\"global\": {{{keys}}}, \"tasks\": {{\"a\": {{\"run\": 1}}}}}}");
+    let hotplug = |one: &str| global(&format!("\"hotplug\": [{one}]"));
+    let cases: Vec<(String, &str)> = vec![
+        (task("\"run\": 1, \"policy\": \"SCHED_FIFO\", \"priority\": 0"), "priority"),
+        (task("\"run\": 1, \"policy\": \"SCHED_RR\", \"priority\": 100"), "100"),
+        (task("\"run\": 1, \"policy\": \"SCHED_OTHER\", \"priority\": 20"), "20"),
+        (task("\"run\": 1, \"policy\": \"SCHED_DEADLINE\""), "dl-runtime"),
+        (
+            task(
+                "\"run\": 1, \"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 5000, \"dl-period\": 4000",
+            ),
+            "a deadline of 4000",
+        ),
+        (task("\"run\": 1, \"taskgroup\": \"a/../b\""), "taskgroup"),
+        (task("\"run\": 1, \"taskgroup\": 5"), "taskgroup"),
+        (global("\"default_policy\": \"SCHED_BOGUS\""), "SCHED_BOGUS"),
+        (hotplug("5"), "hotplug"),
+        (hotplug("{\"at_us\": 1000, \"cpu\": 99, \"online\": 0}"), "99"),
+        (hotplug("{\"at_us\": -1, \"cpu\": 1, \"online\": 0}"), "-1"),
+        (hotplug("{\"at_us\": 1000, \"cpu\": 1, \"onlin\": 0}"), "onlin"),
+        (task("\"run\": 1, \"wait\": {\"ref\": \"c\"}"), "mutex"),
+        (task("\"run\": 1, \"fork\": \"nobody\""), "nobody"),
+        (task("\"run\": 1, \"sem_wait\": 5"), "sem_wait"),
+        (task("\"run\": 1, \"timer\": {\"ref\": \"t\", \"period\": 0, \"mode\": \"now\"}"), "now"),
+    ];
+    for (text, names) in cases {
+        std::fs::write(dir.join("bad.json"), &text).expect("a file");
+        let message = refused(&dir, &["run", "bad.json", "--platform", "m1"]);
+        assert!(message.starts_with("risetime: bad.json"), "{text}: {message}");
+        assert!(message.contains(names), "{text}: {message}");
+    }
+}
+
 #[test]
 fn broken_platforms() {
     let dir = scratch("bad-platforms");
