@@ -13,7 +13,8 @@
 //! Nothing is copied after the start in the mode *free*.
 
 use crate::engine::Engine;
-use crate::machine::{Role, Todo};
+use crate::class::Class;
+use crate::machine::{Role, State, Todo};
 use crate::queue::Ev;
 use crate::setup::push_task;
 use risetime_kernel::cpuidle::IdleGovernor;
@@ -151,6 +152,8 @@ pub struct DomainImage {
     pub freq: KHz,
     /// How long before the start it was last changed.
     pub changed_before: Span,
+    /// Where its kthread sleeps: any CPU of the domain, wherever it woke last.
+    pub kthread_on: Option<CpuId>,
 }
 
 /// What happened in the other trace after the start, by time from there.
@@ -177,6 +180,8 @@ pub(crate) struct Creating {
     child: Option<TaskId>,
     /// What is left of its turn once it has its own attributes back.
     left: Option<Span>,
+    /// A real-time task that it will create, and what is left of its turn when it prepares to.
+    prepares: Option<(TaskId, Span)>,
 }
 
 /// A given change, queued at its time.
@@ -202,6 +207,11 @@ impl Engine<'_> {
             self.impose_freq(domain, d.freq);
             let changed = Instant(self.m.now.0.saturating_sub(d.changed_before.0));
             self.governors[domain].resume(d.freq, changed);
+            if let (Some(kthread), Some(cpu)) = (self.m.domains[domain].kthread, d.kthread_on)
+                && self.m.task(kthread).state != State::Runnable
+            {
+                self.m.task_mut(kthread).cpu = cpu;
+            }
         }
         image.idle.iter().for_each(|memory| self.image_of_idle(memory));
         if let Some(on) = image.overutilized {
@@ -269,7 +279,7 @@ impl Engine<'_> {
         let turns = creator.turns.iter();
         let before = start.0.saturating_sub(creator.before.0);
         let turns = turns.map(|t| (Instant(before + t.wakes.0), *t)).collect();
-        let role = Creating { turns, slice: creator.slice, child: None, left: None };
+        let role = Creating { turns, slice: creator.slice, child: None, left: None, prepares: None };
         let task = push_task(self, "creator".into(), Role::Creator(role));
         self.m.creator = Some(task);
         self.m.set_allowed(task, [creator.cpu].into_iter().collect());
@@ -293,12 +303,18 @@ impl Engine<'_> {
             self.m.task_mut(task).todo = Todo::Time(left);
             return self.arm_work(cpu);
         }
+        if let Some((child, left)) = creating.prepares.take() {
+            self.creator_prepares(task, child);
+            self.m.task_mut(task).todo = Todo::Time(left);
+            return self.arm_work(cpu);
+        }
         let child = creating.child.take();
         match creating.turns.front().copied() {
             Some((wakes, turn)) if wakes <= now => {
                 creating.turns.pop_front();
                 creating.child = turn.creates;
                 self.m.task_mut(task).todo = Todo::Time(turn.runs);
+                self.creator_will_create(task, turn);
                 if let Some(child) = child {
                     self.create(child);
                 }
@@ -309,6 +325,29 @@ impl Engine<'_> {
                 self.fall_asleep(cpu, task, Some(until));
             }
         }
+    }
+
+    /// A turn begins at whose end the creator creates a task.
+    fn creator_will_create(&mut self, creator: TaskId, turn: Turn) {
+        /// From the system call that makes it a real-time task to the child's first enqueue.
+        const MOMENT: Span = Span::from_us(100);
+        let Some(child) = turn.creates else { return };
+        let rt = self.m.class_of(child) == Class::Rt && self.m.class_of(creator) == Class::Fair;
+        let t = self.m.task_mut(creator);
+        if let (true, Role::Creator(creating)) = (rt, &mut t.role) {
+            let left = turn.runs.min(MOMENT);
+            creating.prepares = Some((child, left));
+            t.todo = Todo::Time(Span(turn.runs.0 - left.0));
+        }
+    }
+
+    /// Before it creates a real-time task the creator becomes one: the governor hears of it, if only
+    /// for as long as that takes. It is back before anybody would be pulled here for it.
+    fn creator_prepares(&mut self, creator: TaskId, child: TaskId) {
+        let (own, pulls) = (self.m.task(creator).sched.policy, self.m.classes.push_rt);
+        self.change_class(creator, self.m.task(child).sched.policy);
+        self.change_class(creator, own);
+        self.m.classes.push_rt = pulls;
     }
 
     /// The creator has taken on the attributes of the task that it creates, for it to inherit, and
@@ -391,7 +430,7 @@ impl Engine<'_> {
             Some(&Change::Freq(domain, freq)) => self.impose_freq(domain, freq),
             Some(&Change::Move(task, to)) => {
                 let from = self.m.task(task).cpu;
-                if from != to && self.m.task(task).state == crate::machine::State::Runnable {
+                if from != to && self.m.task(task).state == State::Runnable {
                     self.move_queued(task, from, to, Why::Given);
                 }
             }

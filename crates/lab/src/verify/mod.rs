@@ -9,12 +9,14 @@
 //! The start is the wakeup of the first task into its start phase (`rampup`: busy), or its
 //! creation. Both traces count from their own start; nothing is copied after it.
 
+mod cases;
 mod mutants;
 mod reference;
 mod set;
 
+pub use cases::set;
 pub use mutants::catch;
-pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set, set_holds};
+pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
 
 use crate::phases::phase_span;
 use crate::run::record;
@@ -136,7 +138,7 @@ fn verify_with(
     let experiment = &experiment;
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
     let free_idle_exit = is_virtual(reference);
-    let kthread = kthread(reference).filter(|_| free_idle_exit);
+    let kthread = kthread(reference, &experiment.platform).filter(|_| free_idle_exit);
     let replay = Replay { image: Some(image), given, free_idle_exit, kthread, mutant };
     let simulated = record(&replay, experiment)?;
     let own = Start::of(&simulated, &experiment.workload).ok_or_else(|| {
