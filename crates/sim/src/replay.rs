@@ -12,8 +12,8 @@
 //!
 //! Nothing is copied after the start in the mode *free*.
 
-use crate::engine::Engine;
 use crate::class::Class;
+use crate::engine::Engine;
 use crate::machine::{Role, State, Todo};
 use crate::queue::Ev;
 use crate::setup::push_task;
@@ -22,7 +22,7 @@ use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_c
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
-use risetime_trace::{IdleMemory, Why};
+use risetime_trace::{BalanceMemory, IdleMemory, Why};
 use std::collections::VecDeque;
 
 /// A state to start from. `None`: not known, so the simulation's own stands.
@@ -46,6 +46,9 @@ pub struct Image {
     pub timers_from: Vec<Span>,
     /// What the idle governors remember.
     pub idle: Vec<IdleMemory>,
+    /// When the CPUs balance next, with how many ticks there are from the start to the look that
+    /// told of it.
+    pub balance: Vec<(BalanceMemory, u64)>,
     /// The thread that created the tasks, if they are created from the start on.
     pub creator: Option<Creator>,
 }
@@ -220,6 +223,11 @@ impl Engine<'_> {
         if let Some(first) = image.first_tick {
             self.move_tick_grid(first);
         }
+        image.balance.iter().for_each(|(memory, ticks)| self.image_of_balance(memory, *ticks));
+        let next = image.balance.iter().map(|(memory, _)| self.m.cpu(memory.cpu).next_balance);
+        if let Some(next) = next.min() {
+            self.m.root.next_balance = next;
+        }
     }
 
     /// The task's part: it has just been queued on `cpu`, whose sums follow by the difference.
@@ -246,6 +254,18 @@ impl Engine<'_> {
         }
         if matches!(c.idle_governor, IdleGovernor::Menu(_)) {
             c.idle_governor = governor;
+        }
+    }
+
+    /// The domains are due when they were there. Of `nohz.next_balance` nothing is told: the earliest
+    /// of all CPUs is what the last look at all of them leaves.
+    fn image_of_balance(&mut self, memory: &BalanceMemory, ticks: u64) {
+        let then = self.m.jiffies() + ticks;
+        let Some(c) = self.m.cpus.get_mut(memory.cpu.index()) else { return };
+        c.next_balance = then.saturating_add_signed(memory.next_balance);
+        for (domain, (last, ms)) in c.sched_domains.iter_mut().zip(&memory.domains) {
+            domain.last_balance = then.saturating_add_signed(*last);
+            domain.balance_interval = *ms;
         }
     }
 
@@ -279,7 +299,8 @@ impl Engine<'_> {
         let turns = creator.turns.iter();
         let before = start.0.saturating_sub(creator.before.0);
         let turns = turns.map(|t| (Instant(before + t.wakes.0), *t)).collect();
-        let role = Creating { turns, slice: creator.slice, child: None, left: None, prepares: None };
+        let role =
+            Creating { turns, slice: creator.slice, child: None, left: None, prepares: None };
         let task = push_task(self, "creator".into(), Role::Creator(role));
         self.m.creator = Some(task);
         self.m.set_allowed(task, [creator.cpu].into_iter().collect());

@@ -134,6 +134,13 @@ fn verify_with(
         image.timers_from = begin.iter().map(|b| b.phase).collect();
         image.creator = creator(reference, &start);
         image.idle = reference.header().map(|h| h.idle.clone()).unwrap_or_default();
+        let known = reference.header().map(|h| h.balance.as_slice()).unwrap_or_default();
+        let (tick, first) = (experiment.platform.tick(), image.first_tick);
+        let ticks = |after: Span| {
+            let first = first.unwrap_or(tick);
+            if after < first { 0 } else { 1 + (after.0 - first.0) / tick.0 }
+        };
+        image.balance = known.iter().map(|m| (m.clone(), ticks(m.after))).collect();
     }
     let experiment = &experiment;
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());

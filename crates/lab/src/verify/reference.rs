@@ -114,7 +114,7 @@ pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Imag
     }
     image.cpus = cpus.into_values().collect();
     image.first_tick = first_tick(trace, platform.tick(), start);
-    let unread = unread(&image, platform);
+    let unread = unread(&image, trace, platform, start);
     (image, unread)
 }
 
@@ -146,8 +146,11 @@ fn signal_at(event: &Event<'_>, t0: Instant) -> Option<Signal> {
 }
 
 /// What of the start state the reference does not tell.
-fn unread(image: &Image, platform: &Platform) -> Vec<String> {
-    let mut unread = vec!["balance due times of the domains".to_string()];
+fn unread(image: &Image, trace: &Memory, platform: &Platform, start: &Start) -> Vec<String> {
+    let mut unread = Vec::new();
+    if !start.created || trace.header().is_none_or(|h| h.balance.is_empty()) {
+        unread.push("balance due times of the domains".to_string());
+    }
     let missing = [
         ("the task's util_avg and period_contrib", image.task.util_avg.is_none()),
         ("the task's util_est", image.task.util_est.is_none()),
