@@ -166,7 +166,6 @@ fn fixed() -> Vec<Case> {
         case("laptop4/fork", "", 1000, fork.into()),
         case("laptop4/starved", "", 3000, starved.into()),
         case("laptop4/group-weights", "", 1000, weights.into()),
-        case("pixel6/heavy", "", 1000, one(every(7_000, 16_667))),
         case("hikey960/ramp-warm", "", 1200, ramp(40, 800, 10_000)),
         case("hikey960/heavy", "", 1000, one(every(7_000, 16_667))),
         case("hikey960/rt-beside", "", 1000, rt.clone()),

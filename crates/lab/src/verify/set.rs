@@ -17,7 +17,7 @@ use risetime_trace::{Backend, Memory, RunError};
 use std::sync::Arc;
 
 /// From which the second half is drawn, unless another seed is asked for. Seeds 1 to 3 were looked
-/// at while the simulator was mended, this one only after that.
+/// at while the simulator was mended, this one not.
 pub const SET_SEED: u64 = 4;
 
 /// From so many start phases each experiment is run, unless asked for otherwise.
