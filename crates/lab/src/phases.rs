@@ -110,6 +110,7 @@ mod tests {
                 signals: Vec::new(),
                 lost: Vec::new(),
                 idle: Vec::new(),
+                balance: Vec::new(),
             });
             let end = Instant(e.duration.0);
             sink.end(end);

@@ -224,6 +224,7 @@ impl Engine<'_> {
             why: Why::Affinity,
             max_speed,
         });
+        self.update_rq_clock(cpu);
         self.activate(cpu, task, EnqueueKind::Wakeup, true);
         self.wakeup_preempt(cpu, task, false);
     }

@@ -95,9 +95,7 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         self.pressure_tick(cpu);
         self.dl_server_update(cpu);
-        if self.update_others(cpu) {
-            self.update_cpu_capacity(cpu);
-        }
+        self.update_others(cpu);
         self.balance_on_own_tick(cpu);
         self.run_soft_expired(cpu);
         self.idle_loop(cpu);

@@ -12,8 +12,9 @@
 //!
 //! Nothing is copied after the start in the mode *free*.
 
+use crate::class::Class;
 use crate::engine::Engine;
-use crate::machine::{Role, Todo};
+use crate::machine::{Role, State, Todo};
 use crate::queue::Ev;
 use crate::setup::push_task;
 use risetime_kernel::cpuidle::IdleGovernor;
@@ -21,7 +22,7 @@ use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_c
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
-use risetime_trace::{IdleMemory, Why};
+use risetime_trace::{BalanceMemory, IdleMemory, Why};
 use std::collections::VecDeque;
 
 /// A state to start from. `None`: not known, so the simulation's own stands.
@@ -45,6 +46,9 @@ pub struct Image {
     pub timers_from: Vec<Span>,
     /// What the idle governors remember.
     pub idle: Vec<IdleMemory>,
+    /// When the CPUs balance next, with how many ticks there are from the start to the look that
+    /// told of it.
+    pub balance: Vec<(BalanceMemory, u64)>,
     /// The thread that created the tasks, if they are created from the start on.
     pub creator: Option<Creator>,
 }
@@ -151,6 +155,8 @@ pub struct DomainImage {
     pub freq: KHz,
     /// How long before the start it was last changed.
     pub changed_before: Span,
+    /// Where its kthread sleeps: any CPU of the domain, wherever it woke last.
+    pub kthread_on: Option<CpuId>,
 }
 
 /// What happened in the other trace after the start, by time from there.
@@ -177,6 +183,8 @@ pub(crate) struct Creating {
     child: Option<TaskId>,
     /// What is left of its turn once it has its own attributes back.
     left: Option<Span>,
+    /// A real-time task that it will create, and what is left of its turn when it prepares to.
+    prepares: Option<(TaskId, Span)>,
 }
 
 /// A given change, queued at its time.
@@ -202,6 +210,11 @@ impl Engine<'_> {
             self.impose_freq(domain, d.freq);
             let changed = Instant(self.m.now.0.saturating_sub(d.changed_before.0));
             self.governors[domain].resume(d.freq, changed);
+            if let (Some(kthread), Some(cpu)) = (self.m.domains[domain].kthread, d.kthread_on)
+                && self.m.task(kthread).state != State::Runnable
+            {
+                self.m.task_mut(kthread).cpu = cpu;
+            }
         }
         image.idle.iter().for_each(|memory| self.image_of_idle(memory));
         if let Some(on) = image.overutilized {
@@ -209,6 +222,11 @@ impl Engine<'_> {
         }
         if let Some(first) = image.first_tick {
             self.move_tick_grid(first);
+        }
+        image.balance.iter().for_each(|(memory, ticks)| self.image_of_balance(memory, *ticks));
+        let next = image.balance.iter().map(|(memory, _)| self.m.cpu(memory.cpu).next_balance);
+        if let Some(next) = next.min() {
+            self.m.root.next_balance = next;
         }
     }
 
@@ -236,6 +254,18 @@ impl Engine<'_> {
         }
         if matches!(c.idle_governor, IdleGovernor::Menu(_)) {
             c.idle_governor = governor;
+        }
+    }
+
+    /// The domains are due when they were there. Of `nohz.next_balance` nothing is told: the earliest
+    /// of all CPUs is what the last look at all of them leaves.
+    fn image_of_balance(&mut self, memory: &BalanceMemory, ticks: u64) {
+        let then = self.m.jiffies() + ticks;
+        let Some(c) = self.m.cpus.get_mut(memory.cpu.index()) else { return };
+        c.next_balance = then.saturating_add_signed(memory.next_balance);
+        for (domain, (last, ms)) in c.sched_domains.iter_mut().zip(&memory.domains) {
+            domain.last_balance = then.saturating_add_signed(*last);
+            domain.balance_interval = *ms;
         }
     }
 
@@ -269,7 +299,8 @@ impl Engine<'_> {
         let turns = creator.turns.iter();
         let before = start.0.saturating_sub(creator.before.0);
         let turns = turns.map(|t| (Instant(before + t.wakes.0), *t)).collect();
-        let role = Creating { turns, slice: creator.slice, child: None, left: None };
+        let role =
+            Creating { turns, slice: creator.slice, child: None, left: None, prepares: None };
         let task = push_task(self, "creator".into(), Role::Creator(role));
         self.m.creator = Some(task);
         self.m.set_allowed(task, [creator.cpu].into_iter().collect());
@@ -293,12 +324,18 @@ impl Engine<'_> {
             self.m.task_mut(task).todo = Todo::Time(left);
             return self.arm_work(cpu);
         }
+        if let Some((child, left)) = creating.prepares.take() {
+            self.creator_prepares(task, child);
+            self.m.task_mut(task).todo = Todo::Time(left);
+            return self.arm_work(cpu);
+        }
         let child = creating.child.take();
         match creating.turns.front().copied() {
             Some((wakes, turn)) if wakes <= now => {
                 creating.turns.pop_front();
                 creating.child = turn.creates;
                 self.m.task_mut(task).todo = Todo::Time(turn.runs);
+                self.creator_will_create(task, turn);
                 if let Some(child) = child {
                     self.create(child);
                 }
@@ -309,6 +346,29 @@ impl Engine<'_> {
                 self.fall_asleep(cpu, task, Some(until));
             }
         }
+    }
+
+    /// A turn begins at whose end the creator creates a task.
+    fn creator_will_create(&mut self, creator: TaskId, turn: Turn) {
+        /// From the system call that makes it a real-time task to the child's first enqueue.
+        const MOMENT: Span = Span::from_us(100);
+        let Some(child) = turn.creates else { return };
+        let rt = self.m.class_of(child) == Class::Rt && self.m.class_of(creator) == Class::Fair;
+        let t = self.m.task_mut(creator);
+        if let (true, Role::Creator(creating)) = (rt, &mut t.role) {
+            let left = turn.runs.min(MOMENT);
+            creating.prepares = Some((child, left));
+            t.todo = Todo::Time(Span(turn.runs.0 - left.0));
+        }
+    }
+
+    /// Before it creates a real-time task the creator becomes one: the governor hears of it, if only
+    /// for as long as that takes. It is back before anybody would be pulled here for it.
+    fn creator_prepares(&mut self, creator: TaskId, child: TaskId) {
+        let (own, pulls) = (self.m.task(creator).sched.policy, self.m.classes.push_rt);
+        self.change_class(creator, self.m.task(child).sched.policy);
+        self.change_class(creator, own);
+        self.m.classes.push_rt = pulls;
     }
 
     /// The creator has taken on the attributes of the task that it creates, for it to inherit, and
@@ -391,7 +451,7 @@ impl Engine<'_> {
             Some(&Change::Freq(domain, freq)) => self.impose_freq(domain, freq),
             Some(&Change::Move(task, to)) => {
                 let from = self.m.task(task).cpu;
-                if from != to && self.m.task(task).state == crate::machine::State::Runnable {
+                if from != to && self.m.task(task).state == State::Runnable {
                     self.move_queued(task, from, to, Why::Given);
                 }
             }

@@ -73,6 +73,7 @@ pub(crate) fn header(e: &Experiment) -> Header {
         signals: signals(e),
         lost: Vec::new(),
         idle: Vec::new(),
+        balance: Vec::new(),
     }
 }
 

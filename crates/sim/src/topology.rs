@@ -99,6 +99,8 @@ pub(crate) struct SchedDomain {
     pub(crate) balance_interval: u64,
     pub(crate) nr_balance_failed: u32,
     pub(crate) newidle: NewidleStats,
+    /// `sgc->next_update` of the own group, in jiffies: only the lowest level's is asked.
+    pub(crate) next_update: u64,
 }
 
 impl std::ops::Deref for SchedDomain {
@@ -446,6 +448,7 @@ impl Build<'_> {
             balance_interval: weight,
             nr_balance_failed: 0,
             newidle: NewidleStats::default(),
+            next_update: 0,
         }
     }
 

@@ -32,6 +32,22 @@ pub struct Header {
     pub lost: Vec<String>,
     /// What `menu` remembers of each CPU's sleeps when the first task is created, where that is known.
     pub idle: Vec<IdleMemory>,
+    /// When each CPU is due to balance, where that is known.
+    pub balance: Vec<BalanceMemory>,
+}
+
+/// When a CPU is due to balance, as the kernel had it at its first look after the first task's
+/// creation: what it found there it had at the creation, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BalanceMemory {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// From the creation to that look, in which `jiffies` was 0 in what follows.
+    pub after: Span,
+    /// `rq->next_balance`.
+    pub next_balance: i64,
+    /// Of each scheduling domain, the lowest first: `last_balance`, and `balance_interval` in ms.
+    pub domains: Vec<(i64, u64)>,
 }
 
 /// What the idle governor of a CPU knew when the CPU last fell asleep before the first task's creation.
@@ -88,6 +104,7 @@ pub(crate) mod tests {
             signals: Vec::new(),
             lost: Vec::new(),
             idle: Vec::new(),
+            balance: Vec::new(),
         }
     }
 }

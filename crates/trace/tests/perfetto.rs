@@ -156,6 +156,7 @@ fn header() -> Header {
         signals: Vec::new(),
         lost: vec!["three events".to_owned()],
         idle: Vec::new(),
+        balance: Vec::new(),
     }
 }
 

@@ -18,9 +18,9 @@ use crate::plan::Limits;
 use crate::ring::{Format, PageLayout, Record, records};
 use risetime_guest::answer::Answer;
 use risetime_guest::job::{Job, Task};
-use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, TaskId, Util};
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::Platform;
-use risetime_trace::{Event, IdleMemory, SwitchOut, TraceSink, Why};
+use risetime_trace::{BalanceMemory, Event, IdleMemory, SwitchOut, TraceSink, Why};
 use std::collections::BTreeMap;
 
 /// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.
@@ -64,9 +64,17 @@ enum Raw<'a> {
     PeltCfs { cpu: u32, util: u64, runnable: u64, est: u64, position: Position, over: Option<bool> },
     Pressure { class: &'static str, cpu: u32, util: u64, position: Position },
     Overutilized(bool),
-    Capacity { cpu: u32, capacity: u64 },
+    Capacity { cpu: u32, capacity: u64, due: Due },
     Menu(Probed),
     Mark(&'a str),
+}
+
+/// When a CPU balances next, all in jiffies but for the intervals, in ms; 0: no such domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Due {
+    jiffies: u64,
+    next: u64,
+    domains: [(u64, u64); 2],
 }
 
 /// Where a signal stands: `util_sum`, `period_contrib`, `last_update_time`.
@@ -153,7 +161,12 @@ const DECODERS: &[(&str, Decode)] = &[
     ("rt/pelt_irq", |f, r| pressure(f, r, "irq")),
     ("rt/ovu", |f, r| Some(Raw::Overutilized(n(f, r, "ov")? != 0))),
     ("rt/cap", |f, r| {
-        Some(Raw::Capacity { cpu: n(f, r, "cpu")? as u32, capacity: u(f, r, "cap")? })
+        let due = Due {
+            jiffies: u(f, r, "now")?,
+            next: u(f, r, "next")?,
+            domains: [(u(f, r, "l0")?, u(f, r, "i0")?), (u(f, r, "l1")?, u(f, r, "i1")?)],
+        };
+        Some(Raw::Capacity { cpu: n(f, r, "cpu")? as u32, capacity: u(f, r, "cap")?, due })
     }),
     ("rt_before/menu", |f, r| Some(Raw::Menu(probed(f, r)?))),
     ("ftrace/print", |f, r| Some(Raw::Mark(text(f, r, "buf")?.trim_end()))),
@@ -241,6 +254,32 @@ impl<'a> Trace<'a> {
     }
 }
 
+/// When each CPU balances next, as it was when the first of `pids` was created: the first look
+/// of each after that tells it before it changes it.
+pub(crate) fn balance_memory(trace: &Trace<'_>, pids: &[i32]) -> Vec<BalanceMemory> {
+    let created = created(trace, pids);
+    let mut found: BTreeMap<u32, BalanceMemory> = BTreeMap::new();
+    for (at, _, raw) in trace.events.iter().filter(|e| e.0 >= created) {
+        if let Raw::Capacity { cpu, due, .. } = raw {
+            let relative = |jiffies: u64| jiffies.wrapping_sub(due.jiffies) as i64;
+            let known = due.domains.iter().take_while(|(_, interval)| *interval != 0);
+            found.entry(*cpu).or_insert_with(|| BalanceMemory {
+                cpu: CpuId(*cpu),
+                after: Span(at - created),
+                next_balance: relative(due.next),
+                domains: known.map(|(last, ms)| (relative(*last), *ms)).collect(),
+            });
+        }
+    }
+    found.into_values().collect()
+}
+
+/// When the first of `pids` is created.
+fn created(trace: &Trace<'_>, pids: &[i32]) -> u64 {
+    let first = |e: &&(u64, u32, Raw<'_>)| matches!(e.2, Raw::Wakeup { pid, new: true, .. } if pids.first() == Some(&pid));
+    trace.events.iter().find(first).map_or(trace.start, |e| e.0)
+}
+
 /// What `menu` remembers when the first of `pids` is created, of each CPU of which that is known.
 pub(crate) fn idle_memory(
     trace: &Trace<'_>,
@@ -248,8 +287,7 @@ pub(crate) fn idle_memory(
     job: &Job,
     pids: &[i32],
 ) -> Vec<IdleMemory> {
-    let first = |e: &&(u64, u32, Raw<'_>)| matches!(e.2, Raw::Wakeup { pid, new: true, .. } if pids.first() == Some(&pid));
-    let created = trace.events.iter().find(first).map_or(trace.start, |e| e.0);
+    let created = created(trace, pids);
     let of = |cpu: CpuId| Follower::new(platform, cpu, cpu.0 == job.first_cpu);
     let mut followers: Vec<Follower> = platform.cpus().map(of).collect();
     for (at, cpu, raw) in trace.events.iter().take_while(|e| e.0 < created) {
@@ -443,7 +481,7 @@ impl Pour<'_> {
                 period_contrib: position.contrib,
                 last_update_time: self.clock(position),
             },
-            Raw::Capacity { cpu, capacity } => {
+            Raw::Capacity { cpu, capacity, .. } => {
                 Event::CpuCapacity { cpu: CpuId(cpu), capacity: Capacity(capacity) }
             }
             _ => return None,

@@ -255,6 +255,7 @@ fn deliver(
         signals: signals(&values),
         lost,
         idle: collect::idle_memory(&trace, &platform, &plan.job, &pids),
+        balance: collect::balance_memory(&trace, &pids),
     });
     let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, sink);
     sink.end(done.end);

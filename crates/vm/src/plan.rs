@@ -107,7 +107,12 @@ const PROBES: &[&str] = &[
      i2=+{%menu_devices+menu_device.intervals+16-%cpuidle_dev}($arg2):x64 i3=+{%menu_devices+menu_device.intervals+24-%cpuidle_dev}($arg2):x64 \
      ptr=+{%menu_devices+menu_device.interval_ptr-%cpuidle_dev}($arg2):s32 \
      slept=+{cpuidle_device.last_residency_ns}($arg2):s64 last=+{cpuidle_device.last_state_idx}($arg2):s32",
-    "t:rt/cap sched_cpu_capacity_tp cpu=rq->cpu cap=rq->cpu_capacity",
+    // With it, when this CPU balances next, in jiffies: the event is part of a look at its lowest
+    // domain, before that is noted.
+    "t:rt/cap sched_cpu_capacity_tp cpu=rq->cpu cap=rq->cpu_capacity \
+     now=@jiffies_64:u64 next=rq->next_balance \
+     l0=rq->sd->last_balance i0=rq->sd->balance_interval \
+     l1=rq->sd->parent->last_balance i1=rq->sd->parent->balance_interval",
 ];
 
 /// A job with the settings that its answer must confirm.

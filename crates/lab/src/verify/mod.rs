@@ -9,12 +9,14 @@
 //! The start is the wakeup of the first task into its start phase (`rampup`: busy), or its
 //! creation. Both traces count from their own start; nothing is copied after it.
 
+mod cases;
 mod mutants;
 mod reference;
 mod set;
 
+pub use cases::set;
 pub use mutants::catch;
-pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set, set_holds};
+pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
 
 use crate::phases::phase_span;
 use crate::run::record;
@@ -132,11 +134,18 @@ fn verify_with(
         image.timers_from = begin.iter().map(|b| b.phase).collect();
         image.creator = creator(reference, &start);
         image.idle = reference.header().map(|h| h.idle.clone()).unwrap_or_default();
+        let known = reference.header().map(|h| h.balance.as_slice()).unwrap_or_default();
+        let (tick, first) = (experiment.platform.tick(), image.first_tick);
+        let ticks = |after: Span| {
+            let first = first.unwrap_or(tick);
+            if after < first { 0 } else { 1 + (after.0 - first.0) / tick.0 }
+        };
+        image.balance = known.iter().map(|m| (m.clone(), ticks(m.after))).collect();
     }
     let experiment = &experiment;
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
     let free_idle_exit = is_virtual(reference);
-    let kthread = kthread(reference).filter(|_| free_idle_exit);
+    let kthread = kthread(reference, &experiment.platform).filter(|_| free_idle_exit);
     let replay = Replay { image: Some(image), given, free_idle_exit, kthread, mutant };
     let simulated = record(&replay, experiment)?;
     let own = Start::of(&simulated, &experiment.workload).ok_or_else(|| {

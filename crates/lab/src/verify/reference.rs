@@ -8,7 +8,7 @@ use risetime_model::workload::StartAt;
 use risetime_model::{Platform, Workload};
 use risetime_sim::replay::{CpuImage, Creator, DomainImage, Given, Image, Kthread, Signal, Turn};
 use risetime_trace::{Event, Memory, SwitchOut};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The task whose start is aligned: the workload's first.
 const TASK: TaskId = TaskId(0);
@@ -101,18 +101,20 @@ pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Imag
         image.task.util_avg = Some(after.saturating_sub(before));
         image.task.runnable_avg = image.task.util_avg;
     }
+    let kthreads = kthread_cpus(trace, platform);
     for domain in &platform.domains {
         if let Some((at, freq)) = freqs.get(&domain.cpus[0]) {
             image.domains.push(DomainImage {
                 cpu: domain.cpus[0],
                 freq: *freq,
                 changed_before: if *at == Instant(0) { LONG } else { start.t0.since(*at) },
+                kthread_on: kthreads.get(&domain.cpus[0]).copied(),
             });
         }
     }
     image.cpus = cpus.into_values().collect();
     image.first_tick = first_tick(trace, platform.tick(), start);
-    let unread = unread(&image, platform);
+    let unread = unread(&image, trace, platform, start);
     (image, unread)
 }
 
@@ -144,8 +146,11 @@ fn signal_at(event: &Event<'_>, t0: Instant) -> Option<Signal> {
 }
 
 /// What of the start state the reference does not tell.
-fn unread(image: &Image, platform: &Platform) -> Vec<String> {
-    let mut unread = vec!["balance due times of the domains".to_string()];
+fn unread(image: &Image, trace: &Memory, platform: &Platform, start: &Start) -> Vec<String> {
+    let mut unread = Vec::new();
+    if !start.created || trace.header().is_none_or(|h| h.balance.is_empty()) {
+        unread.push("balance due times of the domains".to_string());
+    }
     let missing = [
         ("the task's util_avg and period_contrib", image.task.util_avg.is_none()),
         ("the task's util_est", image.task.util_est.is_none()),
@@ -262,33 +267,63 @@ pub(super) fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin
     begin
 }
 
-/// What a frequency change costs a kthread: the medians.
-pub(super) fn kthread(trace: &Memory) -> Option<Kthread> {
-    let mut woken: BTreeMap<TaskId, Instant> = BTreeMap::new();
-    let mut began: BTreeMap<CpuId, (TaskId, Instant, Instant)> = BTreeMap::new();
-    let mut found: Vec<[Span; 3]> = Vec::new();
-    let mut changed: BTreeMap<CpuId, Instant> = BTreeMap::new();
-    for &(at, event) in trace.events() {
-        match event {
-            Event::TaskNew { task, user: false, .. } | Event::Wakeup { task, .. } => {
-                woken.insert(task, at);
+/// The kernel's threads as they run: who changes a frequency is one of them, on a CPU of the domain.
+#[derive(Default)]
+struct KernelThreads {
+    known: BTreeSet<TaskId>,
+    woken: BTreeMap<TaskId, Instant>,
+    /// Who has each CPU: woken when, there since when.
+    running: BTreeMap<CpuId, (TaskId, Instant, Instant)>,
+}
+
+impl KernelThreads {
+    /// Whoever an event takes the CPU from, and when it woke and got it.
+    fn hear(&mut self, at: Instant, event: &Event<'_>) -> Option<(TaskId, Instant, Instant)> {
+        match *event {
+            Event::TaskNew { task, user: false, .. } => {
+                self.known.insert(task);
+                self.woken.insert(task, at);
             }
-            Event::Switch { cpu, prev, next } => {
-                if let (Some((task, _)), Some((was, woke, since))) = (prev, began.remove(&cpu))
-                    && task == was
-                    && let Some(changed) = changed.remove(&cpu)
-                {
-                    found.push([since.since(woke), changed.since(since), at.since(since)]);
-                }
+            Event::Wakeup { task, .. } if self.known.contains(&task) => {
+                self.woken.insert(task, at);
+            }
+            Event::Switch { cpu, next, .. } => {
+                let before = self.running.remove(&cpu);
                 if let Some(task) = next
-                    && let Some(woke) = woken.remove(&task)
+                    && let Some(woke) = self.woken.remove(&task)
                 {
-                    began.insert(cpu, (task, woke, at));
-                    changed.remove(&cpu);
+                    self.running.insert(cpu, (task, woke, at));
                 }
+                return before;
             }
-            Event::Freq { .. } => changed.extend(began.keys().map(|cpu| (*cpu, at))),
             _ => {}
+        }
+        None
+    }
+
+    /// Who changes a frequency of `domain`: it got a CPU there last.
+    fn changer(&self, platform: &Platform, first: CpuId) -> Option<(CpuId, TaskId)> {
+        let domain = platform.domains.iter().find(|d| d.cpus.contains(&first))?;
+        let there = self.running.iter().filter(|(cpu, _)| domain.cpus.contains(cpu));
+        there.max_by_key(|(_, (.., since))| *since).map(|(cpu, (task, ..))| (*cpu, *task))
+    }
+}
+
+/// What a frequency change costs a kthread: the medians.
+pub(super) fn kthread(trace: &Memory, platform: &Platform) -> Option<Kthread> {
+    let mut threads = KernelThreads::default();
+    let mut changed: BTreeMap<TaskId, Instant> = BTreeMap::new();
+    let mut found: Vec<[Span; 3]> = Vec::new();
+    for &(at, event) in trace.events() {
+        if let Event::Freq { cpu, .. } = event
+            && let Some((_, task)) = threads.changer(platform, cpu)
+        {
+            changed.insert(task, at);
+        }
+        if let Some((task, woke, since)) = threads.hear(at, &event)
+            && let Some(changed) = changed.remove(&task)
+        {
+            found.push([since.since(woke), changed.since(since), at.since(since)]);
         }
     }
     let middle = |i: usize| {
@@ -297,6 +332,22 @@ pub(super) fn kthread(trace: &Memory) -> Option<Kthread> {
         spans.get(spans.len() / 2).copied()
     };
     Some(Kthread { waits: middle(0)?, until_change: middle(1)?, runs: middle(2)? })
+}
+
+/// Where each domain's kthread, by the domain's first CPU, ran when it first changed a frequency:
+/// where it slept before.
+fn kthread_cpus(trace: &Memory, platform: &Platform) -> BTreeMap<CpuId, CpuId> {
+    let mut threads = KernelThreads::default();
+    let mut found = BTreeMap::new();
+    for &(at, event) in trace.events() {
+        if let Event::Freq { cpu: first, .. } = event
+            && let Some((cpu, _)) = threads.changer(platform, first)
+        {
+            found.entry(first).or_insert(cpu);
+        }
+        threads.hear(at, &event);
+    }
+    found
 }
 
 /// The thread that runs where and when the first task is created, and its turns.
@@ -474,18 +525,30 @@ mod tests {
     fn a_kthread_is_who_changed_a_frequency() {
         use SwitchOut::Sleeping;
         let freq = Event::Freq { cpu: CpuId(0), freq: KHz(1) };
+        let on = |cpu: u32, event: Event<'static>| match event {
+            Event::Switch { prev, next, .. } => Event::Switch { cpu: CpuId(cpu), prev, next },
+            other => other,
+        };
+        let m1 = Platform::load("m1").unwrap();
         let trace = trace(&[
-            (0, wakeup(5)),
+            (0, new(5, false)),
+            (0, new(6, true)),
+            (0, new(7, false)),
             (3, switch(None, Some(5))),
             (9, switch(Some((5, Sleeping)), None)),
+            (10, wakeup(6)),
+            (11, switch(None, Some(6))),
             (20, wakeup(7)),
-            (28, switch(None, Some(7))),
+            (28, on(2, switch(None, Some(7)))),
             (33, freq),
-            (45, switch(Some((7, Sleeping)), None)),
+            (45, on(2, switch(Some((7, Sleeping)), None))),
+            (900, switch(Some((6, Sleeping)), None)),
         ]);
         let us = |n: u64| Span(n * US);
         let wanted = Kthread { waits: us(8), until_change: us(5), runs: us(17) };
-        assert_eq!(kthread(&trace), Some(wanted), "the other one changed nothing");
-        assert_eq!(kthread(&Memory::default()), None);
+        assert_eq!(kthread(&trace, &m1), Some(wanted), "the others changed nothing");
+        let on: Vec<_> = kthread_cpus(&trace, &m1).into_iter().collect();
+        assert_eq!(on, [(CpuId(0), CpuId(2))], "of CPUs 0 to 3, where it ran");
+        assert_eq!(kthread(&Memory::default(), &m1), None);
     }
 }

@@ -293,7 +293,7 @@ impl Engine<'_> {
 
     /// `get_sd_balance_interval`, in jiffies; a busy CPU looks one jiffy early, so that levels
     /// do not look together.
-    fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
+    pub(super) fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
         let ms = self.m.cpu(cpu).sched_domains[level].balance_interval
             * if busy { BUSY_FACTOR } else { 1 };
         let longest = u64::from(self.m.platform.hz) * self.m.root.online.len() as u64 / 10;

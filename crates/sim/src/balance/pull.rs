@@ -53,6 +53,9 @@ impl Engine<'_> {
             if !self.should_we_balance(&env) {
                 return (self.balanced(&env, None), false);
             }
+            if level == 0 {
+                self.update_group_capacity(&env);
+            }
             let Some((group, kind, left)) = self.find_src_group(&env) else {
                 return (self.balanced(&env, None), true);
             };
@@ -404,6 +407,21 @@ impl Engine<'_> {
     pub(crate) fn list(&mut self, task: TaskId) {
         self.listed += 1;
         self.m.task_mut(task).listed = self.listed;
+    }
+
+    /// `update_group_capacity` of the lowest level: a CPU finds out what is left of it when it looks
+    /// for work, which it does rarely while it is busy.
+    fn update_group_capacity(&mut self, env: &Env) {
+        let jiffies = self.m.jiffies();
+        let domain = &self.m.cpu(env.this).sched_domains[0];
+        if env.idle == When::NewlyIdle && jiffies < domain.next_update {
+            return;
+        }
+        let next = jiffies + self.balance_interval(env.this, 0, false);
+        self.m.cpu_mut(env.this).sched_domains[0].next_update = next;
+        self.update_rq_clock(env.this);
+        self.update_others(env.this);
+        self.update_cpu_capacity(env.this);
     }
 
     /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.

@@ -430,7 +430,6 @@ impl Engine<'_> {
             if some_rt || rt {
                 self.update_rt(cpu, rt);
             }
-            self.update_cpu_capacity(cpu);
         }
         match class {
             Class::Deadline => self.update_curr_dl(cpu),
@@ -442,8 +441,8 @@ impl Engine<'_> {
         }
     }
 
-    /// `__update_blocked_others`: ages what the other classes have used; true: there was something.
-    pub(crate) fn update_others(&mut self, cpu: CpuId) -> bool {
+    /// `__update_blocked_others`: ages what the other classes have used.
+    pub(crate) fn update_others(&mut self, cpu: CpuId) {
         let c = self.m.cpu(cpu);
         let (dl, rt) = (c.dl_avg.util_avg != Util(0), c.rt_avg.util_avg != Util(0));
         if dl {
@@ -452,7 +451,7 @@ impl Engine<'_> {
         if rt {
             self.update_rt(cpu, false);
         }
-        self.update_pressure(cpu) || dl || rt
+        self.update_pressure(cpu);
     }
 
     /// Tells the trace of the policy that a task is under now.

@@ -188,7 +188,8 @@ impl Engine<'_> {
     fn push_rt_task(&mut self, cpu: CpuId) -> bool {
         let Some(next) = self.m.next_pushable_rt(cpu) else { return false };
         let rank = self.m.rt_rank(next);
-        if self.m.cpu(cpu).curr.is_some_and(|curr| rank > self.m.rt_rank(curr)) {
+        // Idle is of the lowest rank: whoever waits there is about to be picked.
+        if self.m.cpu(cpu).curr.is_none_or(|curr| rank > self.m.rt_rank(curr)) {
             self.resched_curr(cpu);
             return false;
         }

@@ -69,7 +69,8 @@ impl Engine<'_> {
         self.emit_policy(task);
     }
 
-    fn change_class(&mut self, task: TaskId, policy: Policy) {
+    /// From one class to another, whoever asked for it.
+    pub(crate) fn change_class(&mut self, task: TaskId, policy: Policy) {
         let cpu = self.m.task(task).cpu;
         let from = self.m.class_of(task);
         let queued = self.m.task(task).state == State::Runnable;

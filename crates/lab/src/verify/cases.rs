@@ -1,0 +1,267 @@
+//! What the set's experiments run: rt-app JSON, each text a file of its own if somebody wants to run
+//! it alone.
+//!
+//! ```text
+//! FIXED  what everybody asks about: ramps from four start states, periodic light and heavy,
+//!        tasks that compete, clamps, limited frequencies, frames in two tasks, real-time and deadline tasks beside fair
+//!        ones, spinners of unequal weight, task groups, bound tasks; on equal CPUs, on two and on
+//!        three kinds of them
+//! drawn  as many again, platform, kind, numbers and a setting drawn from a seed: nobody chose them
+//! ```
+//!
+//! Not here: quota (a period's phase is random in the kernel), hotplug (the guest does not do it).
+
+use super::set::Case;
+
+/// On which the drawn half runs. One, two and three kinds of CPU, policies of one CPU and of many.
+const DRAWN_ON: [&str; 6] = ["m1", "laptop4", "pixel6", "hikey960", "juno", "rpi4"];
+
+/// The set: the fixed half, and as many drawn from `seed`.
+pub fn set(seed: u64) -> Vec<Case> {
+    let mut set = fixed();
+    let mut draw = Draw(seed);
+    for i in 0..set.len() {
+        set.push(drawn(&mut draw, i));
+    }
+    set
+}
+
+/// A ramp after naps: `run` µs of work before each of `naps` sleeps of `sleep` µs.
+fn ramp(naps: u64, run: u64, sleep: u64) -> String {
+    format!(
+        r#"{{"tasks": {{"ramp": {{"loop": 1, "phases": {{
+  "nap": {{"loop": {naps}, "run": {run}, "sleep": {sleep}}},
+  "busy": {{"loop": -1, "run": 1000000}}}}}}}}}}"#
+    )
+}
+
+/// `run` µs of work every `period` µs: the body of a task.
+fn every(run: u64, period: u64) -> String {
+    format!(r#""loop": -1, "run": {run}, "timer": {{"ref": "unique", "period": {period}}}"#)
+}
+
+/// Named tasks with their bodies.
+fn tasks(tasks: &[(&str, String)]) -> String {
+    let each: Vec<_> =
+        tasks.iter().map(|(name, body)| format!("  \"{name}\": {{{body}}}")).collect();
+    format!("{{\"tasks\": {{\n{}}}}}", each.join(",\n"))
+}
+
+/// A task that never sleeps: the body.
+fn spin(nice: i64) -> String {
+    format!(r#""priority": {nice}, "loop": -1, "run": 1000000"#)
+}
+
+/// A frame in two steps: one task begins it every 16.667 ms and wakes the other.
+fn frames(app: u64, render: u64) -> String {
+    format!(
+        r#"{{"tasks": {{
+  "app": {{"loop": -1, "run": {app}, "lock": "m", "signal": "frame", "unlock": "m",
+    "timer": {{"ref": "unique", "period": 16667}}}},
+  "render": {{"loop": -1, "lock": "m", "wait": {{"ref": "frame", "mutex": "m"}}, "unlock": "m", "run": {render}}}}}}}"#
+    )
+}
+
+/// A frame in as many steps as `steps` names: the first begins it every `period` µs, each resumes
+/// the next.
+fn pipeline(steps: &[u64], period: u64) -> String {
+    let names = ["app", "render", "compose"];
+    let step = |(i, run): (usize, &u64)| {
+        let begin = if i == 0 { String::new() } else { format!(r#""suspend": "{}", "#, names[i]) };
+        let next = names[..steps.len()].get(i + 1);
+        let next = next.map_or(String::new(), |n| format!(r#", "resume": "{n}""#));
+        let timer = if i == 0 {
+            format!(r#", "timer": {{"ref": "unique", "period": {period}}}"#)
+        } else {
+            String::new()
+        };
+        (names[i], format!(r#""loop": -1, {begin}"run": {run}{next}{timer}"#))
+    };
+    tasks(&steps.iter().enumerate().map(step).collect::<Vec<_>>())
+}
+
+/// A real-time task: the body.
+fn real_time(policy: &str, priority: u64, run: u64, period: u64) -> String {
+    format!(r#""policy": "{policy}", "priority": {priority}, {}"#, every(run, period))
+}
+
+fn fixed() -> Vec<Case> {
+    let case = |name: &str, settings: &str, ms: u64, workload: String| Case {
+        name: name.into(),
+        platform: name.split('/').next().unwrap_or_default().into(),
+        settings: settings.into(),
+        workload,
+        ms,
+        wanted: 4,
+    };
+    let one = |body: String| tasks(&[("frame", body)]);
+    let two = tasks(&[("busy", format!(r#""instance": 2, {}"#, spin(0)))]);
+    let on_0 = |body: String| format!(r#""cpus": [0], {body}"#);
+    let pinned = tasks(&[("short", on_0(every(1_000, 16_000))), ("long", on_0(spin(0)))]);
+    let lock = r#"{"tasks": {
+  "a": {"loop": -1, "run": 1500, "lock": "m", "run": 2500, "unlock": "m", "timer": {"ref": "unique", "period": 12000}},
+  "b": {"loop": -1, "run": 700, "lock": "m", "run": 2500, "unlock": "m", "timer": {"ref": "unique", "period": 9000}}}}"#;
+    let fork = r#"{"tasks": {
+  "parent": {"loop": -1, "run": 4000, "fork": "child", "run": 2000, "timer": {"ref": "unique", "period": 60000}},
+  "child": {"instance": 0, "loop": 3, "run": 5000, "sleep": 4000}}}"#;
+    let deadline = tasks(&[
+        ("frame", every(3_000, 16_000)),
+        (
+            "dl",
+            format!(
+                r#""policy": "SCHED_DEADLINE", "dl-runtime": 4000, "dl-period": 20000, {}"#,
+                every(3_000, 20_000)
+            ),
+        ),
+    ]);
+    let starved = r#"{"tasks": {
+  "fair": {"cpus": [0], "loop": -1, "run": 1000000},
+  "fifo": {"cpus": [0], "policy": "SCHED_FIFO", "priority": 5, "delay": 20000, "loop": -1,
+    "run": 1000000}}}"#;
+    let weights = r#"{"taskgroups": {"/a": {"weight": 100}, "/b": {"weight": 300}}, "tasks": {
+  "a": {"taskgroup": "/a", "cpus": [0], "loop": -1, "run": 1000000},
+  "b": {"taskgroup": "/b", "cpus": [0], "loop": -1, "run": 1000000}}}"#;
+    let rt = tasks(&[("ramp", spin(0)), ("fifo", real_time("SCHED_FIFO", 10, 2_000, 10_000))]);
+    let rr = tasks(&[
+        ("fair", every(2_000, 16_000)),
+        (
+            "one",
+            format!(
+                r#""cpus": [0], "policy": "SCHED_RR", "priority": 5, {}"#,
+                every(200_000, 700_000)
+            ),
+        ),
+        (
+            "two",
+            format!(
+                r#""cpus": [0], "policy": "SCHED_RR", "priority": 5, {}"#,
+                every(200_000, 700_000)
+            ),
+        ),
+    ]);
+    let nice =
+        tasks(&[("high", on_0(spin(-5))), ("low", on_0(spin(3))), ("short", every(2_000, 16_000))]);
+    let bound = tasks(&[
+        ("big", format!(r#""cpus": [1, 2], {}"#, every(5_000, 16_000))),
+        ("little", format!(r#""cpus": [0, 3], {}"#, every(1_500, 12_000))),
+    ]);
+    vec![
+        case("m1/ramp-cold", "", 1500, ramp(60, 1, 10_000)),
+        case("m1/ramp-fresh", "", 800, one(spin(0))),
+        case("m1/ramp-slept", "+rate_limit_us=10000", 1500, ramp(2, 40_000, 150_000)),
+        case("m1/light", "", 1000, one(every(1_000, 16_000))),
+        case("m1/two-ramps", "", 800, two),
+        case("m1/clamp-min", "+uclamp_min=600", 1200, ramp(30, 1, 10_000)),
+        case("m1/clamp-max", "+uclamp_max=300", 1500, ramp(30, 1, 10_000)),
+        case(
+            "m1/max-freq",
+            "+scaling_max_freq.policy0=1500000+scaling_max_freq.policy4=1200000",
+            1500,
+            ramp(40, 800, 10_000),
+        ),
+        case("m1/deadline", "", 1000, deadline),
+        case("laptop4/two-on-one", "", 1000, pinned),
+        case("m1/frames", "", 1000, frames(1_000, 2_000)),
+        case("laptop4/lock", "", 1000, lock.into()),
+        case("laptop4/fork", "", 1000, fork.into()),
+        case("laptop4/starved", "", 3000, starved.into()),
+        case("laptop4/group-weights", "", 1000, weights.into()),
+        case("hikey960/ramp-warm", "", 1200, ramp(40, 800, 10_000)),
+        case("hikey960/heavy", "", 1000, one(every(7_000, 16_667))),
+        case("hikey960/rt-beside", "", 1000, rt.clone()),
+        case("juno/bound", "", 1000, bound),
+        case("juno/pipeline", "", 1000, pipeline(&[2_000, 3_000], 16_667)),
+        case("laptop4/rt-beside", "", 1000, rt),
+        case("rpi4/round-robin", "", 1500, rr),
+        case("rpi4/nice", "", 1000, nice),
+    ]
+}
+
+/// SplitMix64.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Of `low..=high`.
+    fn of(&mut self, low: u64, high: u64) -> u64 {
+        low + self.next() % (high - low + 1)
+    }
+}
+
+fn drawn(draw: &mut Draw, index: usize) -> Case {
+    let platform = DRAWN_ON[draw.of(0, DRAWN_ON.len() as u64 - 1) as usize];
+    let mut ms = 1200;
+    let workload = match draw.of(0, 7) {
+        0 => {
+            let (naps, run, sleep) = (draw.of(20, 60), draw.of(1, 3_000), draw.of(5_000, 20_000));
+            // The slowest CPU needs some eight times as long.
+            ms = (naps * (8 * run + sleep) / 1000 + 600).min(2_500);
+            ramp(naps, run, sleep)
+        }
+        1 => tasks(&[("frame", every(draw.of(500, 9_000), draw.of(10_000, 40_000)))]),
+        2 => two(draw, false),
+        3 => two(draw, true),
+        4 => pipeline(&[draw.of(500, 4_000), draw.of(500, 4_000), draw.of(500, 2_000)], 16_667),
+        5 => {
+            let rt = real_time(
+                "SCHED_FIFO",
+                draw.of(1, 90),
+                draw.of(300, 2_500),
+                draw.of(8_000, 30_000),
+            );
+            let fair = every(draw.of(500, 6_000), draw.of(10_000, 30_000));
+            tasks(&[("fair", fair), ("fifo", rt)])
+        }
+        6 => {
+            // One CPU, unequal weights.
+            let (one, two) = (draw.of(0, 10) as i64 - 5, draw.of(0, 10) as i64 - 5);
+            let on_0 = |nice| format!(r#""cpus": [0], {}"#, spin(nice));
+            tasks(&[("one", on_0(one)), ("two", on_0(two))])
+        }
+        _ => grouped(draw),
+    };
+    let settings = match draw.of(0, 4) {
+        0 => format!("+rate_limit_us={}", draw.of(0, 20_000)),
+        1 => format!("+uclamp_min={}", draw.of(0, 1024)),
+        2 => format!("+uclamp_max={}", draw.of(0, 1024)),
+        _ => String::new(),
+    };
+    Case {
+        name: format!("{platform}/drawn-{}", index + 1),
+        platform: platform.into(),
+        settings,
+        workload,
+        ms,
+        wanted: 4,
+    }
+}
+
+/// Two periodic tasks, the second later than the first; on one CPU if `pinned`.
+fn two(draw: &mut Draw, pinned: bool) -> String {
+    let cpus = if pinned { r#""cpus": [0], "# } else { "" };
+    let mut task = |delay: u64| {
+        let (run, period, nice) = (draw.of(500, 6_000), draw.of(8_000, 30_000), draw.of(0, 5));
+        format!(r#"{cpus}"delay": {delay}, "priority": {nice}, {}"#, every(run, period))
+    };
+    tasks(&[("first", task(0)), ("second", task(3_000))])
+}
+
+/// Two groups of drawn weight on one CPU: a task that never sleeps in one, a periodic one in the
+/// other.
+fn grouped(draw: &mut Draw) -> String {
+    let (a, b) = (draw.of(20, 500), draw.of(20, 500));
+    let (run, period) = (draw.of(500, 5_000), draw.of(8_000, 30_000));
+    format!(
+        r#"{{"taskgroups": {{"/a": {{"weight": {a}}}, "/b": {{"weight": {b}}}}}, "tasks": {{
+  "a": {{"taskgroup": "/a", "cpus": [0], {}}},
+  "b": {{"taskgroup": "/b", "cpus": [0], {}}}}}}}"#,
+        every(run, period),
+        spin(0)
+    )
+}
