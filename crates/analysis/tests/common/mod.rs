@@ -73,6 +73,7 @@ pub(crate) fn header() -> Header {
         signals: Vec::new(),
         lost: Vec::new(),
         idle: Vec::new(),
+        balance: Vec::new(),
     }
 }
 
