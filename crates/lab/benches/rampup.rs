@@ -23,30 +23,12 @@ const CROWD: &str = r#"{
   }
 }"#;
 
-fn rampup() -> Experiment {
-    let request = Request {
-        workload: "rampup".into(),
-        platform: "m1".into(),
-        policies: vec!["linux-7.2".into()],
-        set: Vec::new(),
-        seconds: Some(2.0),
-        phase: Span(0),
-        seed: 1,
-    };
-    request.experiments().expect("built in").remove(0)
-}
-
-fn crowd() -> Experiment {
-    let workload = Workload::parse(CROWD, "crowd").expect("a workload");
-    Experiment { workload: Arc::new(workload), ..rampup() }
-}
-
-/// A built-in workload for `seconds`, as its kernel has it by default.
-fn built_in(workload: &str, platform: &str, seconds: f64) -> Experiment {
+/// A built-in workload for `seconds`.
+fn built_in(workload: &str, platform: &str, seconds: f64, policy: &str) -> Experiment {
     let request = Request {
         workload: workload.into(),
         platform: platform.into(),
-        policies: vec!["linux-7.2+ni_random=1".into()],
+        policies: vec![policy.into()],
         set: Vec::new(),
         seconds: Some(seconds),
         phase: Span(0),
@@ -55,10 +37,19 @@ fn built_in(workload: &str, platform: &str, seconds: f64) -> Experiment {
     request.experiments().expect("built in").remove(0)
 }
 
+fn rampup() -> Experiment {
+    built_in("rampup", "m1", 2.0, "linux-7.2")
+}
+
+fn crowd() -> Experiment {
+    let workload = Workload::parse(CROWD, "crowd").expect("a workload");
+    Experiment { workload: Arc::new(workload), ..rampup() }
+}
+
 /// Whole machines: throughput is simulated time, so that "Kelem/s" reads as simulated seconds a second.
 fn machines(c: &mut Criterion) {
     for (workload, platform, seconds) in [("phone", "pixel6", 60.0), ("server", "server256", 1.0)] {
-        let experiment = built_in(workload, platform, seconds);
+        let experiment = built_in(workload, platform, seconds, "linux-7.2+ni_random=1");
         let mut group = c.benchmark_group(format!("{workload} on {platform}, {seconds} s"));
         group.sample_size(10).throughput(Throughput::Elements((seconds * 1e3) as u64));
         group.bench_function("null sink", |b| {

@@ -198,29 +198,8 @@ fn which_bucket(ns: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::{MS, TICK, sleep, states};
     use super::*;
-    use alloc::vec::Vec;
-
-    const MS: u64 = 1_000_000;
-    const TICK: Span = Span(4 * MS);
-
-    fn states() -> Vec<IdleState> {
-        [(1, 1), (100, 70), (800, 200), (5000, 480)]
-            .map(|(residency, latency)| IdleState {
-                target_residency: Span(residency * 1000),
-                exit_latency: Span(latency * 1000),
-            })
-            .to_vec()
-    }
-
-    fn sleep(next_timer: Option<u64>, tick_stopped: bool) -> Sleep {
-        Sleep {
-            next_timer: next_timer.map(Span),
-            next_tick: Span(3 * MS),
-            tick_stopped,
-            tick: TICK,
-        }
-    }
 
     #[test]
     fn a_long_sleep_is_deep_and_stops_the_tick() {

@@ -102,6 +102,28 @@ impl IdleGovernor {
     }
 }
 
+/// A CPU with four states, and its sleeps.
+#[cfg(test)]
+mod sample {
+    use super::{IdleState, Sleep};
+    use crate::units::Span;
+
+    pub(super) const MS: u64 = 1_000_000;
+    pub(super) const TICK: Span = Span(4 * MS);
+
+    pub(super) fn states() -> [IdleState; 4] {
+        [(1, 1), (100, 70), (800, 200), (5000, 480)].map(|(residency, latency)| IdleState {
+            target_residency: Span(residency * 1000),
+            exit_latency: Span(latency * 1000),
+        })
+    }
+
+    pub(super) fn sleep(next_timer: Option<u64>, tick_stopped: bool) -> Sleep {
+        let next_timer = next_timer.map(Span);
+        Sleep { next_timer, next_tick: Span(3 * MS), tick_stopped, tick: TICK }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -171,25 +171,8 @@ fn shallower(states: &[IdleState], idx: usize, duration: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::{MS, TICK, sleep, states};
     use super::*;
-    use alloc::vec::Vec;
-
-    const MS: u64 = 1_000_000;
-    const TICK: Span = Span(4 * MS);
-
-    fn states() -> Vec<IdleState> {
-        [(1, 1), (100, 70), (800, 200), (5000, 480)]
-            .map(|(residency, latency)| IdleState {
-                target_residency: Span(residency * 1000),
-                exit_latency: Span(latency * 1000),
-            })
-            .to_vec()
-    }
-
-    fn sleep(next_timer: Option<u64>, tick_stopped: bool) -> Sleep {
-        let next_timer = next_timer.map(Span);
-        Sleep { next_timer, next_tick: Span(3 * MS), tick_stopped, tick: TICK }
-    }
 
     /// A CPU that has slept `idle` ns, with a timer after `timer` ns, `times` times over.
     fn taught(times: usize, timer: Option<u64>, idle: u64) -> TeoCpu {
