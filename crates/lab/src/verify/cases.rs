@@ -121,6 +121,14 @@ fn fixed() -> Vec<Case> {
     let weights = r#"{"taskgroups": {"/a": {"weight": 100}, "/b": {"weight": 300}}, "tasks": {
   "a": {"taskgroup": "/a", "cpus": [0], "loop": -1, "run": 1000000},
   "b": {"taskgroup": "/b", "cpus": [0], "loop": -1, "run": 1000000}}}"#;
+    let nested = r#"{"taskgroups": {"/a": {"weight": 200}, "/a/x": {"weight": 100}, "/a/y": {"weight": 300}}, "tasks": {
+  "x": {"taskgroup": "/a/x", "cpus": [0], "loop": -1, "run": 1000000},
+  "y": {"taskgroup": "/a/y", "cpus": [0], "loop": -1, "run": 3000, "timer": {"ref": "unique", "period": 12000}},
+  "z": {"cpus": [0], "loop": -1, "run": 500, "sleep": 2000}}}"#;
+    let clamps = r#"{"taskgroups": {"/ui": {"uclamp_min": 500}, "/bg": {"uclamp_max": 200}}, "tasks": {
+  "ui": {"taskgroup": "/ui", "loop": -1, "run": 1500, "timer": {"ref": "unique", "period": 16000}},
+  "bg": {"taskgroup": "/bg", "delay": 3000, "loop": -1, "run": 4000, "sleep": 5000}}}"#;
+    let many = tasks(&[("busy", format!(r#""instance": 8, {}"#, spin(0)))]);
     let rt = tasks(&[("ramp", spin(0)), ("fifo", real_time("SCHED_FIFO", 10, 2_000, 10_000))]);
     let rr = tasks(&[
         ("fair", every(2_000, 16_000)),
@@ -159,13 +167,21 @@ fn fixed() -> Vec<Case> {
             1500,
             ramp(40, 800, 10_000),
         ),
-        case("m1/deadline", "", 1000, deadline),
+        case("m1/deadline", "", 1000, deadline.clone()),
         case("laptop4/two-on-one", "", 1000, pinned),
         case("m1/frames", "", 1000, frames(1_000, 2_000)),
         case("laptop4/lock", "", 1000, lock.into()),
         case("laptop4/fork", "", 1000, fork.into()),
         case("laptop4/starved", "", 3000, starved.into()),
         case("laptop4/group-weights", "", 1000, weights.into()),
+        case("laptop4/group-nested", "", 1000, nested.into()),
+        case("m1/group-clamps", "", 1000, clamps.into()),
+        case("pixel6/ramp-cold", "", 1500, ramp(40, 1, 10_000)),
+        case("pixel6/heavy", "", 1000, one(every(7_000, 16_667))),
+        case("pixel6/frames", "", 1000, pipeline(&[2_000, 4_000, 1_000], 16_667)),
+        case("pixel6/deadline", "", 1000, deadline),
+        case("m1/lock", "", 1000, lock.into()),
+        case("m1/fork", "", 1000, fork.into()),
         case("hikey960/ramp-warm", "", 1200, ramp(40, 800, 10_000)),
         case("hikey960/heavy", "", 1000, one(every(7_000, 16_667))),
         case("hikey960/rt-beside", "", 1000, rt.clone()),
@@ -174,6 +190,7 @@ fn fixed() -> Vec<Case> {
         case("laptop4/rt-beside", "", 1000, rt),
         case("rpi4/round-robin", "", 1500, rr),
         case("rpi4/nice", "", 1000, nice),
+        case("rpi4/spinners", "", 1000, many),
     ]
 }
 

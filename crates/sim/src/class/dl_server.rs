@@ -27,7 +27,7 @@ const SERVER: DlId = DlId::FairServer;
 impl Engine<'_> {
     /// `sched_init_dl_servers`, where fair tasks may need it.
     pub(crate) fn init_dl_servers(&mut self) {
-        if !self.m.classes.used || self.m.rev < KernelRev::V6_12 {
+        if self.m.rev < KernelRev::V6_12 {
             return;
         }
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
