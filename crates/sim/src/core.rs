@@ -323,6 +323,7 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         let prev = self.m.cpu(cpu).curr;
         self.m.clear_need_resched(cpu);
+        self.m.cpu_mut(cpu).resched_held = false;
         self.dl_server_update(cpu);
         self.account_anew(cpu);
         self.prev_balance(cpu, prev);

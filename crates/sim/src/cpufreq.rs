@@ -65,7 +65,8 @@ impl Engine<'_> {
             self.set_cur(domain, freq);
             self.start_transition(domain, freq);
         } else if !busy {
-            self.wake_sugov(domain);
+            let waits = self.kthread.map_or(Span(0), |k| k.waits);
+            self.wake_sugov(domain, waits);
         }
     }
 
@@ -114,7 +115,7 @@ impl Engine<'_> {
         }
         self.set_hw_to(domain, target);
         if slow && self.m.domains[domain].work_in_progress {
-            self.wake_sugov_kthread(domain);
+            self.wake_sugov_kthread(domain, Span(0));
         }
     }
 
@@ -157,23 +158,27 @@ impl Engine<'_> {
 
     // ------------------------------------------------------------------ the slow path
 
-    /// `sugov_deferred_update`.
-    pub(crate) fn wake_sugov(&mut self, domain: usize) {
+    /// `sugov_deferred_update`; `waits`: until the kthread has the CPU, if that takes any time.
+    pub(crate) fn wake_sugov(&mut self, domain: usize, waits: Span) {
         let d = &mut self.m.domains[domain];
         d.work_in_progress = true;
         if !d.in_driver {
-            self.wake_sugov_kthread(domain);
+            self.wake_sugov_kthread(domain, waits);
         }
     }
 
     /// The kthread wakes once the irq work has run: after what is going on now.
-    fn wake_sugov_kthread(&mut self, domain: usize) {
+    ///
+    /// On the CPU on which it sleeps nobody else is picked meanwhile: the irq work interrupts what
+    /// wanted the frequency (a tick, a timer's wakeup) before that reschedules.
+    fn wake_sugov_kthread(&mut self, domain: usize, waits: Span) {
         if let Some(kthread) = self.m.domains[domain].kthread {
+            let until = self.m.now + waits;
             let t = self.m.task_mut(kthread);
             t.timer_gen = t.timer_gen.wrapping_add(1);
-            let generation = t.timer_gen;
-            let waits = self.kthread.map_or(Span(0), |k| k.waits);
-            self.q.push(self.m.now + waits, Ev::Timer { task: kthread, generation });
+            let (generation, cpu) = (t.timer_gen, t.cpu);
+            self.m.cpu_mut(cpu).irq_work_until = until;
+            self.q.push(until, Ev::Timer { task: kthread, generation });
         }
     }
 

@@ -157,11 +157,27 @@ impl Engine<'_> {
             self.drain_throttle_work();
             let Some(cpu) = self.need_resched.lowest() else { return };
             self.need_resched.remove(cpu);
+            if self.is_in_irq_work(cpu) {
+                continue;
+            }
             self.schedule(cpu);
             if self.m.classes.push_rt {
                 self.rto_push();
             }
         }
+    }
+
+    /// Whether `cpu` is still in the interrupt that wakes a kthread of its own; it then reschedules
+    /// once for both. (A task that gives up the CPU is in no interrupt.)
+    fn is_in_irq_work(&mut self, cpu: CpuId) -> bool {
+        let (c, now) = (self.m.cpu(cpu), self.m.now);
+        let until = c.irq_work_until;
+        if until <= now || c.curr.is_some_and(|t| self.m.task(t).state != State::Runnable) {
+            return false;
+        }
+        self.m.cpu_mut(cpu).resched_held = true;
+        self.q.push(until, Ev::Resched { cpu });
+        true
     }
 
     /// Books what the running task of `cpu` has done since the last time.

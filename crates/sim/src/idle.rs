@@ -121,6 +121,8 @@ impl Engine<'_> {
         if self.m.cpu(cpu).curr.is_none() && self.m.root.online.contains(cpu) {
             self.leave_idle(cpu);
             self.need_resched.insert(cpu);
+        } else if self.m.cpu(cpu).resched_held {
+            self.need_resched.insert(cpu);
         }
     }
 

@@ -150,6 +150,11 @@ pub(crate) struct Cpu {
     pub(crate) idle: Option<Idle>,
     /// A `Resched` or `TimerAwake` is on its way to this idle CPU.
     pub(crate) waking: bool,
+    /// Until then it handles the interrupt in which the governor wanted another frequency, and the
+    /// irq work that wakes the kthread: only then does it reschedule.
+    pub(crate) irq_work_until: Instant,
+    /// It wanted to reschedule before that.
+    pub(crate) resched_held: bool,
     /// `tick_nohz_get_idle_calls_cpu`.
     pub(crate) idle_calls: u64,
     /// The idle tick is off (`TS_FLAG_STOPPED`).

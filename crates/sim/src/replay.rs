@@ -70,7 +70,7 @@ pub struct Creator {
 /// What a frequency change costs the sugov kthread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kthread {
-    /// From its wakeup until it has the CPU.
+    /// From when the governor wants a change until it has the CPU.
     pub waits: Span,
     /// From then until the frequency is another.
     pub until_change: Span,
@@ -162,8 +162,8 @@ pub struct DomainImage {
 /// What happened in the other trace after the start, by time from there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Given {
-    /// Frequency changes: when, first CPU of the domain, frequency.
-    pub freqs: Vec<(Span, CpuId, KHz)>,
+    /// Frequency changes.
+    pub freqs: Vec<GivenFreq>,
     /// Moves of running or queued tasks: when, which, where to.
     pub moves: Vec<(Span, TaskId, CpuId)>,
     /// By task, what it does in order, in place of its program: how long it has a CPU between two
@@ -172,6 +172,19 @@ pub struct Given {
     /// The CPUs of each task's wakeups, in order; its creation is the first of them where it is
     /// created after the start.
     pub wakeups: Vec<VecDeque<CpuId>>,
+}
+
+/// A frequency change of the other trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenFreq {
+    /// When the governor wanted it: at the tick or wakeup just before the kthread woke.
+    pub wanted: Span,
+    /// When it was in force.
+    pub at: Span,
+    /// First CPU of the domain.
+    pub cpu: CpuId,
+    /// The new frequency.
+    pub freq: KHz,
 }
 
 /// The creator at work.
@@ -190,8 +203,8 @@ pub(crate) struct Creating {
 /// A given change, queued at its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
-    /// A domain's kthread wakes to change the frequency.
-    Kthread(usize),
+    /// A domain's kthread wakes to change the frequency, and waits so long for its CPU.
+    Kthread(usize, Span),
     Freq(usize, KHz),
     Move(TaskId, CpuId),
 }
@@ -424,15 +437,16 @@ impl Engine<'_> {
     pub(crate) fn start_given(&mut self) {
         let Some(given) = self.given.as_ref() else { return };
         let domain = |cpu: &CpuId| self.m.cpu(*cpu).domain;
-        let freqs =
-            given.freqs.iter().map(|(after, cpu, freq)| (*after, Change::Freq(domain(cpu), *freq)));
+        let freqs = given.freqs.iter().map(|f| (f.at, Change::Freq(domain(&f.cpu), f.freq)));
         let kthreads = self.kthread.iter().flat_map(|kthread| {
-            let lead = Span(kthread.waits.0 + kthread.until_change.0);
-            let wakes = move |after: &Span| Span(after.0.saturating_sub(lead.0));
+            let waits = |f: &GivenFreq| {
+                Span(f.at.0.saturating_sub(f.wanted.0 + kthread.until_change.0))
+            };
             given
                 .freqs
                 .iter()
-                .map(move |(after, cpu, _)| (wakes(after), Change::Kthread(domain(cpu))))
+                // Before what led to it reschedules.
+                .map(move |f| (Span(f.wanted.0.saturating_sub(1)), Change::Kthread(domain(&f.cpu), waits(f))))
         });
         let moves =
             given.moves.iter().map(|(after, task, cpu)| (*after, Change::Move(*task, *cpu)));
@@ -447,7 +461,7 @@ impl Engine<'_> {
     /// A given change is due.
     pub(crate) fn given_change(&mut self, index: u32) {
         match self.changes.get(index as usize) {
-            Some(&Change::Kthread(domain)) => self.wake_sugov(domain),
+            Some(&Change::Kthread(domain, waits)) => self.wake_sugov(domain, waits),
             Some(&Change::Freq(domain, freq)) => self.impose_freq(domain, freq),
             Some(&Change::Move(task, to)) => {
                 let from = self.m.task(task).cpu;

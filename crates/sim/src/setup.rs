@@ -211,6 +211,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             tick_gen: 0,
             idle: Some(Idle { state: None, since: Instant(0) }),
             waking: false,
+            irq_work_until: Instant(0),
+            resched_held: false,
             idle_calls: 0,
             tick_stopped: true,
             idle_governor: idle_governor.clone(),

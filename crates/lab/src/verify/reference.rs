@@ -6,9 +6,9 @@ use risetime_kernel::pelt::Decay;
 use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::workload::StartAt;
 use risetime_model::{Platform, Workload};
-use risetime_sim::replay::{CpuImage, Creator, DomainImage, Given, Image, Kthread, Signal, Turn};
+use risetime_sim::replay::{CpuImage, Creator, DomainImage, Given, GivenFreq, Image, Kthread, Signal, Turn};
 use risetime_trace::{Event, Memory, SwitchOut};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The task whose start is aligned: the workload's first.
 const TASK: TaskId = TaskId(0);
@@ -18,6 +18,9 @@ const SLACK: Span = Span::from_us(20);
 
 /// A signal is updated as part of a wakeup at most so long before the event that tells of it.
 const PART_OF_WAKEUP: Span = Span::from_us(40);
+
+/// A frequency is wanted at most so long before it is in force.
+const PART_OF_REQUEST: Span = Span::from_us(200);
 
 /// Where the comparison begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -274,6 +277,8 @@ struct KernelThreads {
     woken: BTreeMap<TaskId, Instant>,
     /// Who has each CPU: woken when, there since when.
     running: BTreeMap<CpuId, (TaskId, Instant, Instant)>,
+    /// When the signals of other tasks there were updated, not long ago.
+    updated: BTreeMap<CpuId, VecDeque<Instant>>,
 }
 
 impl KernelThreads {
@@ -286,6 +291,11 @@ impl KernelThreads {
             }
             Event::Wakeup { task, .. } if self.known.contains(&task) => {
                 self.woken.insert(task, at);
+            }
+            Event::PeltTask { cpu, task, .. } if !self.known.contains(&task) => {
+                let of = self.updated.entry(cpu).or_default();
+                of.retain(|before| at.since(*before) < PART_OF_REQUEST);
+                of.push_back(at);
             }
             Event::Switch { cpu, next, .. } => {
                 let before = self.running.remove(&cpu);
@@ -301,6 +311,15 @@ impl KernelThreads {
         None
     }
 
+    /// When the governor wanted what the thread on `cpu` changes: at the update, of a tick or a
+    /// wakeup, just before that thread woke.
+    fn wanted(&self, cpu: CpuId) -> Instant {
+        let woke = self.running.get(&cpu).map_or(Instant(0), |(_, woke, _)| *woke);
+        let before = self.updated.get(&cpu).into_iter().flatten().copied();
+        let part = |of: &Instant| *of <= woke && woke.since(*of) < PART_OF_WAKEUP;
+        before.filter(part).min().unwrap_or(woke)
+    }
+
     /// Who changes a frequency of `domain`: it got a CPU there last.
     fn changer(&self, platform: &Platform, first: CpuId) -> Option<(CpuId, TaskId)> {
         let domain = platform.domains.iter().find(|d| d.cpus.contains(&first))?;
@@ -312,18 +331,18 @@ impl KernelThreads {
 /// What a frequency change costs a kthread: the medians.
 pub(super) fn kthread(trace: &Memory, platform: &Platform) -> Option<Kthread> {
     let mut threads = KernelThreads::default();
-    let mut changed: BTreeMap<TaskId, Instant> = BTreeMap::new();
+    let mut changed: BTreeMap<TaskId, (Instant, Instant)> = BTreeMap::new();
     let mut found: Vec<[Span; 3]> = Vec::new();
     for &(at, event) in trace.events() {
         if let Event::Freq { cpu, .. } = event
-            && let Some((_, task)) = threads.changer(platform, cpu)
+            && let Some((on, task)) = threads.changer(platform, cpu)
         {
-            changed.insert(task, at);
+            changed.insert(task, (threads.wanted(on), at));
         }
-        if let Some((task, woke, since)) = threads.hear(at, &event)
-            && let Some(changed) = changed.remove(&task)
+        if let Some((task, _, since)) = threads.hear(at, &event)
+            && let Some((wanted, changed)) = changed.remove(&task)
         {
-            found.push([since.since(woke), changed.since(since), at.since(since)]);
+            found.push([since.since(wanted), changed.since(since), at.since(since)]);
         }
     }
     let middle = |i: usize| {
@@ -414,8 +433,11 @@ fn turns(trace: &Memory, task: TaskId, from: Instant) -> Vec<Turn> {
 }
 
 /// The decisions of the reference after the start.
-pub(super) fn given(trace: &Memory, tasks: usize, t0: Instant) -> Given {
+pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &Start) -> Given {
+    let t0 = start.t0;
     let task = |i: usize| turns(trace, TaskId(i as u32), t0).into();
+    let ticks = first_tick(trace, platform.tick(), start).map(|first| (first, platform.tick()));
+    let mut threads = KernelThreads::default();
     let mut given = Given { turns: (0..tasks).map(task).collect(), ..Given::default() };
     let mut asleep: Vec<bool> = Vec::new();
     let mut set = |task: TaskId, value: bool| {
@@ -426,8 +448,13 @@ pub(super) fn given(trace: &Memory, tasks: usize, t0: Instant) -> Given {
     };
     for &(at, event) in trace.events() {
         let after = at.since(t0);
+        threads.hear(at, &event);
         match event {
-            Event::Freq { cpu, freq } if at > t0 => given.freqs.push((after, cpu, freq)),
+            Event::Freq { cpu, freq } if at > t0 => {
+                let wanted = threads.changer(platform, cpu).map_or(at, |(on, _)| threads.wanted(on));
+                let wanted = tick_of(wanted.since(t0), ticks);
+                given.freqs.push(GivenFreq { wanted, at: after, cpu, freq });
+            }
             Event::Switch { prev: Some((task, out)), .. } => {
                 set(task, out == SwitchOut::Sleeping);
             }
@@ -452,6 +479,16 @@ pub(super) fn given(trace: &Memory, tasks: usize, t0: Instant) -> Given {
         }
     }
     given
+}
+
+/// The tick just before or after which something happens that belongs to it, else the time itself.
+fn tick_of(at: Span, ticks: Option<(Span, Span)>) -> Span {
+    let Some((first, tick)) = ticks else { return at };
+    let near = |n: u64| Span(first.0 + n * tick.0);
+    let last = at.0.saturating_sub(first.0) / tick.0;
+    let found = [near(last), near(last + 1)];
+    let belongs = |t: &Span| t.0.abs_diff(at.0) < PART_OF_WAKEUP.0;
+    found.into_iter().find(belongs).map_or(at, |t| t.min(at))
 }
 
 #[cfg(test)]
