@@ -112,6 +112,8 @@ pub struct CpuImage {
     pub cfs: Option<Signal>,
     /// `rq->avg_dl`.
     pub dl: Option<Signal>,
+    /// How far PELT's clock is behind the task clock, on a CPU that has been busy.
+    pub behind: Option<Span>,
 }
 
 /// A signal as it was last updated before the start. The CPU is idle since.
@@ -286,6 +288,9 @@ impl Engine<'_> {
         self.update_rq_clock(image.cpu);
         let decay = self.m.decay;
         let c = self.m.cpu_mut(image.cpu);
+        if let (Some(_), Some(behind)) = (c.curr, image.behind) {
+            c.clock.clock_pelt = c.clock.clock_task.0.saturating_sub(behind.0);
+        }
         let now = c.clock.rq_clock_pelt();
         if let Some(cfs) = &image.cfs {
             c.cfs_avg.avg = cfs.at(decay, now);
@@ -331,9 +336,11 @@ impl Engine<'_> {
         let Role::Creator(creating) = &mut self.m.task_mut(task).role else { return };
         let slice = creating.slice;
         if let Some(left) = creating.left.take() {
+            let before = self.m.task(task).nice;
             self.set_nice(task, 0);
             self.m.cpu_mut(cpu).cfs.set_slice(task, Some(slice.0));
             self.set_clamps(task, Uclamp::default());
+            self.prio_changed_fair(task, before);
             self.m.task_mut(task).todo = Todo::Time(left);
             return self.arm_work(cpu);
         }
@@ -439,14 +446,15 @@ impl Engine<'_> {
         let domain = |cpu: &CpuId| self.m.cpu(*cpu).domain;
         let freqs = given.freqs.iter().map(|f| (f.at, Change::Freq(domain(&f.cpu), f.freq)));
         let kthreads = self.kthread.iter().flat_map(|kthread| {
-            let waits = |f: &GivenFreq| {
-                Span(f.at.0.saturating_sub(f.wanted.0 + kthread.until_change.0))
-            };
+            let waits =
+                |f: &GivenFreq| Span(f.at.0.saturating_sub(f.wanted.0 + kthread.until_change.0));
             given
                 .freqs
                 .iter()
                 // Before what led to it reschedules.
-                .map(move |f| (Span(f.wanted.0.saturating_sub(1)), Change::Kthread(domain(&f.cpu), waits(f))))
+                .map(move |f| {
+                    (Span(f.wanted.0.saturating_sub(1)), Change::Kthread(domain(&f.cpu), waits(f)))
+                })
         });
         let moves =
             given.moves.iter().map(|(after, task, cpu)| (*after, Change::Move(*task, *cpu)));

@@ -119,7 +119,8 @@ fn verify_with(
         ))
     })?;
     let tasks = experiment.workload.tasks.len();
-    let given = (mode == Mode::Given).then(|| given(reference, &experiment.platform, tasks, &start));
+    let given =
+        (mode == Mode::Given).then(|| given(reference, &experiment.platform, tasks, &start));
     let mut experiment = beside(experiment, reference);
     (experiment.phase, experiment.duration) = (experiment.phase + LONG, experiment.duration + LONG);
     let (mut image, unread) = image(reference, &experiment.platform, &start);

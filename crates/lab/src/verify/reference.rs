@@ -6,7 +6,9 @@ use risetime_kernel::pelt::Decay;
 use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::workload::StartAt;
 use risetime_model::{Platform, Workload};
-use risetime_sim::replay::{CpuImage, Creator, DomainImage, Given, GivenFreq, Image, Kthread, Signal, Turn};
+use risetime_sim::replay::{
+    CpuImage, Creator, DomainImage, Given, GivenFreq, Image, Kthread, Signal, Turn,
+};
 use risetime_trace::{Event, Memory, SwitchOut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -38,6 +40,19 @@ impl Start {
         self.created && cpu == self.cpu && at <= self.t0 && self.t0.since(at) < SLACK
     }
 
+    /// When the task was enqueued, which is the simulation's moment of the start: the events that
+    /// tell of it come a little later.
+    fn enqueued(&self, trace: &Memory) -> Instant {
+        let before = trace.events().partition_point(|(at, _)| *at <= self.t0);
+        let enqueued = trace.events()[..before].iter().rfind(|(_, e)| match e {
+            Event::PeltTask { task, .. } => *task == TASK,
+            Event::PeltCfs { cpu, .. } => self.created && *cpu == self.cpu,
+            _ => false,
+        });
+        let near = |at: &Instant| self.t0.since(*at) < PART_OF_WAKEUP;
+        enqueued.map(|(at, _)| *at).filter(near).unwrap_or(self.t0)
+    }
+
     pub(super) fn of(trace: &Memory, workload: &Workload) -> Option<Start> {
         let mut woke = None;
         for &(at, event) in trace.events() {
@@ -65,8 +80,10 @@ impl Start {
 /// The state of everything at the start, as far as the trace tells, and what it does not.
 pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Image, Vec<String>) {
     let mut image = Image::default();
-    let mut cpus: BTreeMap<CpuId, CpuImage> =
-        platform.cpus().map(|cpu| (cpu, CpuImage { cpu, cfs: None, dl: None })).collect();
+    let mut cpus: BTreeMap<CpuId, CpuImage> = platform
+        .cpus()
+        .map(|cpu| (cpu, CpuImage { cpu, cfs: None, dl: None, behind: None }))
+        .collect();
     let mut attached = None;
     let mut freqs: BTreeMap<CpuId, (Instant, KHz)> = BTreeMap::new();
     for &(at, event) in trace.events().iter().take_while(|(at, _)| *at <= start.t0 + SLACK) {
@@ -114,6 +131,9 @@ pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Imag
                 kthread_on: kthreads.get(&domain.cpus[0]).copied(),
             });
         }
+    }
+    if let Some(of) = cpus.get_mut(&start.cpu) {
+        of.behind = clock_behind(trace, start);
     }
     image.cpus = cpus.into_values().collect();
     image.first_tick = first_tick(trace, platform.tick(), start);
@@ -205,17 +225,33 @@ fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
     let (best, _) = count.into_iter().max_by_key(|(bin, n)| (*n, std::cmp::Reverse(*bin)))?;
     let mut same: Vec<Span> = updates.into_iter().filter(|s| bin(s) == best).collect();
     same.sort();
-    let median = same[same.len() / 2];
-    // A signal's update is told of a while before the wakeup that it is part of.
-    let before = trace.events().partition_point(|(at, _)| *at <= start.t0);
-    let enqueued = trace.events()[..before].iter().rfind(|(_, e)| match e {
-        Event::PeltTask { task, .. } => *task == TASK,
-        Event::PeltCfs { cpu, .. } => start.created && *cpu == start.cpu,
-        _ => false,
-    });
-    let early = enqueued.map_or(Span(0), |(at, _)| start.t0.since(*at));
-    let median = Span(median.0 + if early < PART_OF_WAKEUP { early.0 } else { 0 });
+    let median = Span(same[same.len() / 2].0 + start.t0.since(start.enqueued(trace)).0);
     Some(if median == Span(0) { tick } else { median })
+}
+
+/// How far the start CPU's PELT clock was behind its task clock at the start: it has been busy, and
+/// catches up when it is idle next, which is where the reference shows the two to be one.
+fn clock_behind(trace: &Memory, start: &Start) -> Option<Span> {
+    let mut at_start = None;
+    let mut most: Option<i64> = None;
+    for &(at, event) in trace.events() {
+        let updated = match event {
+            Event::PeltTask { cpu, last_update_time, .. }
+            | Event::PeltCfs { cpu, last_update_time, .. }
+                if cpu == start.cpu =>
+            {
+                last_update_time
+            }
+            _ => continue,
+        };
+        let ahead = updated.0.wrapping_sub(at.0) as i64;
+        if at <= start.t0 {
+            at_start = (start.t0.since(at) < PART_OF_WAKEUP).then_some(ahead);
+        } else {
+            most = most.max(Some(ahead));
+        }
+    }
+    u64::try_from(most? - at_start?).ok().map(Span)
 }
 
 /// How a task began. In the simulator nobody creates tasks, and a thread is there at once.
@@ -434,8 +470,8 @@ fn turns(trace: &Memory, task: TaskId, from: Instant) -> Vec<Turn> {
 
 /// The decisions of the reference after the start.
 pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &Start) -> Given {
-    let t0 = start.t0;
-    let task = |i: usize| turns(trace, TaskId(i as u32), t0).into();
+    let (t0, from) = (start.t0, start.enqueued(trace));
+    let task = |i: usize| turns(trace, TaskId(i as u32), from).into();
     let ticks = first_tick(trace, platform.tick(), start).map(|first| (first, platform.tick()));
     let mut threads = KernelThreads::default();
     let mut given = Given { turns: (0..tasks).map(task).collect(), ..Given::default() };
@@ -447,12 +483,13 @@ pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &S
         std::mem::replace(&mut asleep[task.index()], value)
     };
     for &(at, event) in trace.events() {
-        let after = at.since(t0);
+        let after = at.since(from);
         threads.hear(at, &event);
         match event {
             Event::Freq { cpu, freq } if at > t0 => {
-                let wanted = threads.changer(platform, cpu).map_or(at, |(on, _)| threads.wanted(on));
-                let wanted = tick_of(wanted.since(t0), ticks);
+                let wanted =
+                    threads.changer(platform, cpu).map_or(at, |(on, _)| threads.wanted(on));
+                let wanted = tick_of(wanted.since(from), ticks);
                 given.freqs.push(GivenFreq { wanted, at: after, cpu, freq });
             }
             Event::Switch { prev: Some((task, out)), .. } => {

@@ -34,8 +34,10 @@ pub(crate) fn load_of(policy: Policy, nice: i8) -> LoadWeight {
 impl Engine<'_> {
     /// The part of `attr` that the classes are concerned with.
     pub(crate) fn set_class(&mut self, task: TaskId, attr: &Attr) {
-        if let Some(nice) = attr.nice.filter(|n| *n != self.m.task(task).nice) {
+        let before = self.m.task(task).nice;
+        if let Some(nice) = attr.nice.filter(|n| *n != before) {
             self.set_nice(task, nice);
+            self.prio_changed_fair(task, before);
         }
         let Some(policy) = attr.policy else { return };
         if self.m.task(task).state == State::New && matches!(policy, Policy::Deadline { .. }) {
@@ -158,6 +160,7 @@ impl Engine<'_> {
             self.update_rq_clock(cpu);
             self.m.queue_mut(cpu, group).set_policy(task, fair);
             self.m.queue_mut(cpu, group).set_slice(task, slice);
+            self.prio_changed_fair(task, self.m.task(task).nice);
         } else if let Some(entity) = &mut self.m.task_mut(task).entity {
             entity.policy = fair;
             entity.request_slice(slice);
@@ -165,6 +168,23 @@ impl Engine<'_> {
         let nice = self.m.task(task).nice;
         if load_of(policy, nice).weight() != self.m.task(task).weight {
             self.set_nice(task, nice);
+        }
+    }
+
+    /// `prio_changed_fair` of a task whose nice value was `before`: who runs may have to give way. Also
+    /// where the change's accounting has found that its turn is over (`update_curr`).
+    pub(crate) fn prio_changed_fair(&mut self, task: TaskId, before: i8) {
+        let cpu = self.m.task(task).cpu;
+        let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| self.is_fair(*curr)) else { return };
+        if self.m.fair_entity(cpu, task).is_none() || self.m.cpu(cpu).h_nr_queued() < 2 {
+            return;
+        }
+        let over = self.m.queue(cpu, self.m.task(curr).group).need_resched();
+        let nice = self.m.task(task).nice;
+        if over || (curr == task && nice > before) {
+            self.resched_curr(cpu);
+        } else if curr != task && nice != before {
+            self.wakeup_preempt(cpu, task, false);
         }
     }
 
