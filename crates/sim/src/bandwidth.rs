@@ -34,6 +34,8 @@ use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, Span, TaskId};
 pub(crate) struct Pool {
     cfs: CfsBandwidth,
     period: Span,
+    /// What a period's end leaves when divided by the period.
+    phase: Span,
     /// When the period timer fires; `None`: it is off.
     expires: Option<Instant>,
     slack_started: bool,
@@ -63,10 +65,17 @@ impl Pool {
         Pool {
             cfs: CfsBandwidth::new(quota, burst),
             period,
+            phase: Span(0),
             expires: None,
             slack_started: false,
             throttled: Vec::new(),
         }
+    }
+
+    /// The first end of a period after `now` (`hrtimer_forward_now`).
+    fn next_end(&self, now: Instant) -> Instant {
+        let (period, phase) = (self.period.0, self.phase.0);
+        Instant((now.0 + period - phase) / period * period + phase)
     }
 }
 
@@ -176,9 +185,21 @@ impl Engine<'_> {
         let now = self.m.now;
         let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
         if pool.expires.is_none() {
-            let at = Instant((now.0 / pool.period.0 + 1) * pool.period.0);
+            let at = pool.next_end(now);
             pool.expires = Some(at);
             self.q.push(at, Ev::CfsPeriod { group: g });
+        }
+    }
+
+    /// A period of `g` ends `after` now: so do the others, whole periods away. Its pool is full, as
+    /// some periods without a task leave it.
+    pub(crate) fn period_ends(&mut self, g: GroupId, after: Span) {
+        let at = self.m.now + after;
+        let group = self.m.groups.list.get_mut(g.index());
+        let Some(pool) = group.and_then(|group| group.pool.as_mut()) else { return };
+        pool.phase = Span(at.0 % pool.period.0);
+        if pool.expires.is_none() {
+            pool.cfs.refill();
         }
     }
 
@@ -353,7 +374,7 @@ impl Engine<'_> {
         let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
         let throttled = !pool.throttled.is_empty();
         let goes_on = pool.cfs.period(throttled);
-        let next = now + pool.period;
+        let next = pool.next_end(now);
         pool.expires = goes_on.then_some(next);
         if throttled {
             self.distribute_cfs_runtime(g);

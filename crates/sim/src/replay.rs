@@ -20,7 +20,9 @@ use crate::setup::push_task;
 use risetime_kernel::cpuidle::IdleGovernor;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_cfs_rq};
 use risetime_kernel::uclamp::Uclamp;
-use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight};
+use risetime_kernel::units::{
+    ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight,
+};
 use risetime_kernel::util_est::UtilEst;
 use risetime_trace::{BalanceMemory, IdleMemory, Why};
 use std::collections::VecDeque;
@@ -49,6 +51,8 @@ pub struct Image {
     /// When the CPUs balance next, with how many ticks there are from the start to the look that
     /// told of it.
     pub balance: Vec<(BalanceMemory, u64)>,
+    /// When the next period of each group with a quota ends, from the start.
+    pub periods: Vec<(GroupId, Span)>,
     /// The thread that created the tasks, if they are created from the start on.
     pub creator: Option<Creator>,
 }
@@ -224,6 +228,7 @@ impl Engine<'_> {
             self.move_tick_grid(first);
         }
         image.balance.iter().for_each(|(memory, ticks)| self.image_of_balance(memory, *ticks));
+        image.periods.iter().for_each(|(group, after)| self.period_ends(*group, *after));
         let next = image.balance.iter().map(|(memory, _)| self.m.cpu(memory.cpu).next_balance);
         if let Some(next) = next.min() {
             self.m.root.next_balance = next;

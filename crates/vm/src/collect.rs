@@ -18,9 +18,13 @@ use crate::plan::Limits;
 use crate::ring::{Format, PageLayout, Record, records};
 use risetime_guest::answer::Answer;
 use risetime_guest::job::{Job, Task};
-use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_kernel::units::{
+    Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
+};
 use risetime_model::Platform;
-use risetime_trace::{BalanceMemory, Event, IdleMemory, SwitchOut, TraceSink, Why};
+use risetime_trace::{
+    BalanceMemory, Event, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why,
+};
 use std::collections::BTreeMap;
 
 /// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.
@@ -66,6 +70,7 @@ enum Raw<'a> {
     Overutilized(bool),
     Capacity { cpu: u32, capacity: u64, due: Due },
     Menu(Probed),
+    Period { css: u32 },
     Mark(&'a str),
 }
 
@@ -169,6 +174,7 @@ const DECODERS: &[(&str, Decode)] = &[
         Some(Raw::Capacity { cpu: n(f, r, "cpu")? as u32, capacity: u(f, r, "cap")?, due })
     }),
     ("rt_before/menu", |f, r| Some(Raw::Menu(probed(f, r)?))),
+    ("rt/cfs_period", |f, r| Some(Raw::Period { css: n(f, r, "css")? as u32 })),
     ("ftrace/print", |f, r| Some(Raw::Mark(text(f, r, "buf")?.trim_end()))),
 ];
 
@@ -269,6 +275,22 @@ pub(crate) fn balance_memory(trace: &Trace<'_>, pids: &[i32]) -> Vec<BalanceMemo
                 next_balance: relative(due.next),
                 domains: known.map(|(last, ms)| (relative(*last), *ms)).collect(),
             });
+        }
+    }
+    found.into_values().collect()
+}
+
+/// A moment at which the quota of each group is refilled: the first one after time 0.
+///
+/// The root group's id is 1, and the agent makes the others in their order.
+pub(crate) fn period_memory(trace: &Trace<'_>) -> Vec<PeriodMemory> {
+    let mut found: BTreeMap<u32, PeriodMemory> = BTreeMap::new();
+    for (at, _, raw) in trace.events.iter().filter(|e| e.0 >= trace.start) {
+        if let Raw::Period { css } = raw
+            && let Some(group) = css.checked_sub(1).map(GroupId)
+        {
+            let ends = Instant(at - trace.start);
+            found.entry(*css).or_insert(PeriodMemory { group, ends });
         }
     }
     found.into_values().collect()
@@ -585,7 +607,7 @@ impl Pour<'_> {
                 }
             }
             Raw::Overutilized(on) => self.emit(Event::Overutilized { on }),
-            Raw::Menu(_) => {}
+            Raw::Menu(_) | Raw::Period { .. } => {}
             Raw::Mark(text) => self.mark(text),
         }
     }

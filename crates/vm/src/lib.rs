@@ -256,6 +256,7 @@ fn deliver(
         lost,
         idle: collect::idle_memory(&trace, &platform, &plan.job, &pids),
         balance: collect::balance_memory(&trace, &pids),
+        periods: collect::period_memory(&trace),
     });
     let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, sink);
     sink.end(done.end);

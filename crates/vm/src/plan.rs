@@ -18,7 +18,7 @@ use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Span, Util};
 use risetime_model::platform::{Domain, Opp};
 use risetime_model::settings::Value;
-use risetime_model::workload::{self, Repeat, TaskSpec};
+use risetime_model::workload::{self, Repeat, TaskSpec, Workload};
 use risetime_model::{Experiment, InputError, Platform};
 
 /// Trace buffer of each CPU. Busy for 3 s: about 1 MB.
@@ -115,6 +115,11 @@ const PROBES: &[&str] = &[
      l1=rq->sd->parent->last_balance i1=rq->sd->parent->balance_interval",
 ];
 
+/// Where a group has a quota: when it is refilled. The group is told by its place in the hierarchy's
+/// list of them (`css.id`), which lies at a fixed distance from its timer.
+const PERIODS: &str = "f:rt/cfs_period sched_cfs_period_timer \
+     css=+{task_group.css+cgroup_subsys_state.id-task_group.cfs_bandwidth-cfs_bandwidth.period_timer}($arg1):s32";
+
 /// A job with the settings that its answer must confirm.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -156,7 +161,7 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         modules: modules_for(&governor, modules),
         set: Vec::new(),
         read: reads(&e.platform),
-        probes: PROBES.iter().map(|s| s.to_string()).collect(),
+        probes: probes(&workload),
         events: EVENTS.iter().map(|s| s.to_string()).collect(),
         groups: workload.groups.iter().map(cgroup).collect(),
         tasks: workload.tasks.iter().map(|t| task(t, e)).collect(),
@@ -212,6 +217,12 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         settings.extend(read);
     }
     Ok(Plan { job, settings })
+}
+
+/// The probes of a run.
+fn probes(workload: &Workload) -> Vec<String> {
+    let limited = workload.groups.iter().any(|g| g.quota.is_some());
+    PROBES.iter().copied().chain(limited.then_some(PERIODS)).map(String::from).collect()
 }
 
 /// A job without a workload: modules and the default governor.

@@ -121,6 +121,14 @@ fn fixed() -> Vec<Case> {
     let weights = r#"{"taskgroups": {"/a": {"weight": 100}, "/b": {"weight": 300}}, "tasks": {
   "a": {"taskgroup": "/a", "cpus": [0], "loop": -1, "run": 1000000},
   "b": {"taskgroup": "/b", "cpus": [0], "loop": -1, "run": 1000000}}}"#;
+    let quota = r#"{"taskgroups": {"/limited": {"quota_us": 30000, "period_us": 100000}}, "tasks": {
+  "busy": {"taskgroup": "/limited", "loop": -1, "run": 1000000},
+  "frame": {"loop": -1, "run": 2000, "timer": {"ref": "unique", "period": 16000}}}}"#;
+    let burst = r#"{"taskgroups": {"/a": {"quota_us": 10000, "period_us": 50000, "burst_us": 10000}}, "tasks": {
+  "a": {"taskgroup": "/a", "loop": -1, "run": 6000, "timer": {"ref": "unique", "period": 40000}}}}"#;
+    let nested = r#"{"taskgroups": {"/a": {"quota_us": 20000, "period_us": 50000}, "/a/b": {"quota_us": 16000, "period_us": 80000}}, "tasks": {
+  "inner": {"taskgroup": "/a/b", "cpus": [0], "loop": -1, "run": 1000000},
+  "outer": {"taskgroup": "/a", "cpus": [1], "loop": -1, "run": 3000, "timer": {"ref": "unique", "period": 12000}}}}"#;
     let rt = tasks(&[("ramp", spin(0)), ("fifo", real_time("SCHED_FIFO", 10, 2_000, 10_000))]);
     let rr = tasks(&[
         ("fair", every(2_000, 16_000)),
@@ -174,6 +182,10 @@ fn fixed() -> Vec<Case> {
         case("laptop4/rt-beside", "", 1000, rt),
         case("rpi4/round-robin", "", 1500, rr),
         case("rpi4/nice", "", 1000, nice),
+        case("laptop4/quota", "", 1500, quota.into()),
+        case("m1/quota", "", 1500, quota.into()),
+        case("laptop4/burst", "", 1500, burst.into()),
+        case("laptop4/nested-quota", "", 1500, nested.into()),
     ]
 }
 

@@ -20,7 +20,7 @@ pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
 
 use crate::phases::phase_span;
 use crate::run::record;
-use reference::{Start, beginnings, creator, given, image, kthread};
+use reference::{Start, beginnings, creator, given, image, kthread, periods};
 use risetime_analysis::verify::{Comparison, Curve, Mode, Phase, Phased, compare};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Span, TaskId};
@@ -123,6 +123,7 @@ fn verify_with(
     let mut experiment = beside(experiment, reference);
     (experiment.phase, experiment.duration) = (experiment.phase + LONG, experiment.duration + LONG);
     let (mut image, unread) = image(reference, &experiment.platform, &start);
+    image.periods = periods(reference, &experiment.workload, start.t0);
     if start.created {
         let begin = beginnings(reference, tasks, start.t0);
         let mut workload = (*experiment.workload).clone();
