@@ -19,6 +19,7 @@
 //! Leaves out: `throttled_time` and the other statistics; a quota changed while it runs.
 //! Source: kernel/sched/fair.c.
 
+use crate::class::ClassTimer;
 use crate::engine::Engine;
 use crate::machine::{Machine, State};
 use crate::queue::Ev;
@@ -38,7 +39,10 @@ pub(crate) struct Pool {
     phase: Span,
     /// When the period timer fires; `None`: it is off.
     expires: Option<Instant>,
-    slack_started: bool,
+    /// On which CPU: where it was started last.
+    cpu: CpuId,
+    /// Where the slack timer runs, if it does.
+    slack: Option<CpuId>,
     /// Where it is throttled, the first first (`throttled_cfs_rq`).
     throttled: Vec<CpuId>,
 }
@@ -67,7 +71,8 @@ impl Pool {
             period,
             phase: Span(0),
             expires: None,
-            slack_started: false,
+            cpu: CpuId(0),
+            slack: None,
             throttled: Vec::new(),
         }
     }
@@ -175,19 +180,20 @@ impl Engine<'_> {
 
     /// `__assign_cfs_rq_runtime`; starts the period timer.
     fn assign(&mut self, cpu: CpuId, g: GroupId, target: Span) -> bool {
-        self.start_cfs_bandwidth(g);
+        self.start_cfs_bandwidth(cpu, g);
         let group = &mut self.m.groups.list[g.index()];
         let Some(pool) = &mut group.pool else { return true };
         group.rq[cpu.index()].bandwidth.runtime.assign(&mut pool.cfs, target)
     }
 
-    fn start_cfs_bandwidth(&mut self, g: GroupId) {
+    fn start_cfs_bandwidth(&mut self, cpu: CpuId, g: GroupId) {
         let now = self.m.now;
         let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
         if pool.expires.is_none() {
             let at = pool.next_end(now);
-            pool.expires = Some(at);
-            self.q.push(at, Ev::CfsPeriod { group: g });
+            (pool.expires, pool.cpu) = (Some(at), cpu);
+            self.m.cpu_mut(cpu).class_timers.insert((at, ClassTimer::CfsPeriod(g)));
+            self.q.push(at, Ev::CfsPeriod { group: g, awake: false });
         }
     }
 
@@ -314,9 +320,11 @@ impl Engine<'_> {
         }
         let left = pool.expires.map_or(Span(u64::MAX), |at| at.since(now));
         let soon = left < CFS_BANDWIDTH_SLACK_PERIOD + MIN_BANDWIDTH_EXPIRATION;
-        if pool.cfs.has_slack() && !pool.throttled.is_empty() && !soon && !pool.slack_started {
-            pool.slack_started = true;
-            self.q.push(now + CFS_BANDWIDTH_SLACK_PERIOD, Ev::CfsSlack { group: g });
+        if pool.cfs.has_slack() && !pool.throttled.is_empty() && !soon && pool.slack.is_none() {
+            pool.slack = Some(cpu);
+            let at = now + CFS_BANDWIDTH_SLACK_PERIOD;
+            self.m.cpu_mut(cpu).class_timers.insert((at, ClassTimer::CfsSlack(g)));
+            self.q.push(at, Ev::CfsSlack { group: g, awake: false });
         }
     }
 
@@ -368,9 +376,30 @@ impl Engine<'_> {
         }
     }
 
+    /// A quota's timer expires on `cpu`: an idle one leaves its idle state first, and `again` comes
+    /// then; true: it is awake.
+    fn cfs_timer(&mut self, cpu: CpuId, timer: ClassTimer, awake: bool, again: Ev) -> bool {
+        let idle = self.m.cpu(cpu).idle;
+        if let Some(idle) = idle.filter(|_| !awake) {
+            let latency = self.exit_latency(cpu, idle);
+            self.q.push(self.m.now + latency, again);
+            return false;
+        }
+        self.m.cpu_mut(cpu).class_timers.retain(|(_, t)| *t != timer);
+        if idle.is_some() {
+            self.leave_idle(cpu);
+        }
+        true
+    }
+
     /// `sched_cfs_period_timer`.
-    pub(crate) fn cfs_period(&mut self, g: GroupId) {
+    pub(crate) fn cfs_period(&mut self, g: GroupId, awake: bool) {
         let now = self.m.now;
+        let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
+        let (cpu, again) = (pool.cpu, Ev::CfsPeriod { group: g, awake: true });
+        if !self.cfs_timer(cpu, ClassTimer::CfsPeriod(g), awake, again) {
+            return;
+        }
         let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
         let throttled = !pool.throttled.is_empty();
         let goes_on = pool.cfs.period(throttled);
@@ -380,19 +409,30 @@ impl Engine<'_> {
             self.distribute_cfs_runtime(g);
         }
         if goes_on {
-            self.q.push(next, Ev::CfsPeriod { group: g });
+            self.m.cpu_mut(cpu).class_timers.insert((next, ClassTimer::CfsPeriod(g)));
+            self.q.push(next, Ev::CfsPeriod { group: g, awake: false });
         }
+        self.run_soft_expired(cpu);
+        self.idle_loop(cpu);
     }
 
     /// `do_sched_cfs_slack_timer`.
-    pub(crate) fn cfs_slack(&mut self, g: GroupId) {
+    pub(crate) fn cfs_slack(&mut self, g: GroupId, awake: bool) {
         let now = self.m.now;
+        let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
+        let Some(cpu) = pool.slack else { return };
+        let again = Ev::CfsSlack { group: g, awake: true };
+        if !self.cfs_timer(cpu, ClassTimer::CfsSlack(g), awake, again) {
+            return;
+        }
         let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
-        pool.slack_started = false;
+        pool.slack = None;
         let left = pool.expires.map_or(Span(u64::MAX), |at| at.since(now));
         if left >= MIN_BANDWIDTH_EXPIRATION && pool.cfs.has_slack() {
             self.distribute_cfs_runtime(g);
         }
+        self.run_soft_expired(cpu);
+        self.idle_loop(cpu);
     }
 
     /// Throttled CPUs get their debt paid plus 1 ns, in the order in which they were throttled.
@@ -440,6 +480,17 @@ impl Engine<'_> {
         if self.m.cpu(cpu).curr.is_none() && queued > 0 {
             self.resched_curr(cpu);
         }
+    }
+
+    /// A task that another trace moves waits in limbo here, if throttled by some µs more: it goes on.
+    pub(crate) fn leave_limbo(&mut self, task: TaskId) {
+        let (cpu, g) = (self.m.task(task).cpu, self.m.task(task).group);
+        if !std::mem::take(&mut self.m.task_mut(task).throttled) {
+            return;
+        }
+        self.m.groups.rq_mut(cpu, g).bandwidth.limbo.retain(|t| *t != task);
+        self.update_rq_clock(cpu);
+        self.enqueue_task_fair(cpu, task, EnqueueKind::Wakeup, true);
     }
 
     /// A group in one that is no longer throttled: its clock goes on, and who waits in limbo is

@@ -34,10 +34,10 @@ pub(crate) enum Ev {
     Resched { cpu: CpuId },
     /// A kicked idle CPU balances on behalf of the idle ones.
     NohzBalance { cpu: CpuId },
-    /// A period of a group's quota ends.
-    CfsPeriod { group: GroupId },
-    /// Running time that a group got back is given out.
-    CfsSlack { group: GroupId },
+    /// A period of a group's quota ends; `awake`: the timer's CPU has left its idle state for it.
+    CfsPeriod { group: GroupId, awake: bool },
+    /// Running time that a group got back is given out; `awake`: likewise.
+    CfsSlack { group: GroupId, awake: bool },
     /// A CPU goes offline or comes back ([`crate::hotplug`]).
     Hotplug { cpu: CpuId, online: bool },
     /// A device's interrupt, a moment of it ([`crate::pressure`]).

@@ -457,6 +457,7 @@ impl Engine<'_> {
             Some(&Change::Move(task, to)) => {
                 let from = self.m.task(task).cpu;
                 if from != to && self.m.task(task).state == State::Runnable {
+                    self.leave_limbo(task);
                     self.move_queued(task, from, to, Why::Given);
                 }
             }

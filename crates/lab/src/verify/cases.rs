@@ -125,10 +125,9 @@ fn fixed() -> Vec<Case> {
   "busy": {"taskgroup": "/limited", "loop": -1, "run": 1000000},
   "frame": {"loop": -1, "run": 2000, "timer": {"ref": "unique", "period": 16000}}}}"#;
     let burst = r#"{"taskgroups": {"/a": {"quota_us": 10000, "period_us": 50000, "burst_us": 10000}}, "tasks": {
-  "a": {"taskgroup": "/a", "loop": -1, "run": 6000, "timer": {"ref": "unique", "period": 40000}}}}"#;
-    let nested = r#"{"taskgroups": {"/a": {"quota_us": 20000, "period_us": 50000}, "/a/b": {"quota_us": 16000, "period_us": 80000}}, "tasks": {
-  "inner": {"taskgroup": "/a/b", "cpus": [0], "loop": -1, "run": 1000000},
-  "outer": {"taskgroup": "/a", "cpus": [1], "loop": -1, "run": 3000, "timer": {"ref": "unique", "period": 12000}}}}"#;
+  "a": {"taskgroup": "/a", "loop": -1, "run": 15000, "timer": {"ref": "unique", "period": 120000}}}}"#;
+    let nested = r#"{"taskgroups": {"/a": {"quota_us": 30000, "period_us": 100000}, "/a/b": {"quota_us": 12000, "period_us": 30000}}, "tasks": {
+  "inner": {"taskgroup": "/a/b", "loop": -1, "run": 1000000}}}"#;
     let rt = tasks(&[("ramp", spin(0)), ("fifo", real_time("SCHED_FIFO", 10, 2_000, 10_000))]);
     let rr = tasks(&[
         ("fair", every(2_000, 16_000)),
@@ -183,8 +182,8 @@ fn fixed() -> Vec<Case> {
         case("rpi4/round-robin", "", 1500, rr),
         case("rpi4/nice", "", 1000, nice),
         case("laptop4/quota", "", 1500, quota.into()),
-        case("m1/quota", "", 1500, quota.into()),
-        case("laptop4/burst", "", 1500, burst.into()),
+        case("juno/quota", "", 1500, quota.into()),
+        case("m1/burst", "+uclamp_min=1024", 1500, burst.into()),
         case("laptop4/nested-quota", "", 1500, nested.into()),
     ]
 }
