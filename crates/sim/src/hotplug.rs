@@ -3,7 +3,7 @@
 //! ```text
 //! cpu_down   inactive → domains rebuilt without it → its tasks pushed away (balance_push), the
 //!            running one first → timers to another CPU → cpufreq: off its policy → idle for good
-//! cpu_up     on its policy → domains rebuilt with it → an idle CPU like any other
+//! cpu_up     on its policy → domains rebuilt with it → newly idle: it looks for work elsewhere
 //! ```
 //!
 //! A task asleep keeps its CPU, and is placed anew when it wakes; one whose affinity leaves no CPU
@@ -174,7 +174,10 @@ impl Engine<'_> {
         self.leave_idle(cpu);
         let next = self.m.next_tick();
         self.start_tick(cpu, next);
-        self.enter_idle(cpu);
+        // The kthreads that bring it up are awake there together, and the last one that falls asleep
+        // leaves it newly idle.
+        self.m.root.overloaded = true;
+        self.need_resched.insert(cpu);
     }
 
     /// The CPU's policy goes on with the CPUs left, or keeps its frequency until one comes back.

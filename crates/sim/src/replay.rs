@@ -24,6 +24,7 @@ use risetime_kernel::units::{
     ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight,
 };
 use risetime_kernel::util_est::UtilEst;
+use risetime_model::workload::Hotplug;
 use risetime_trace::{BalanceMemory, IdleMemory, Why};
 use std::collections::VecDeque;
 
@@ -53,6 +54,9 @@ pub struct Image {
     pub balance: Vec<(BalanceMemory, u64)>,
     /// When the next period of each group with a quota ends, from the start.
     pub periods: Vec<(GroupId, Span)>,
+    /// When CPUs go offline and come back, in place of the workload's own times: how long a kernel takes
+    /// to do it is nothing that is simulated.
+    pub hotplug: Vec<Hotplug>,
     /// The thread that created the tasks, if they are created from the start on.
     pub creator: Option<Creator>,
 }
@@ -228,6 +232,10 @@ impl Engine<'_> {
             self.move_tick_grid(first);
         }
         image.balance.iter().for_each(|(memory, ticks)| self.image_of_balance(memory, *ticks));
+        for change in &image.hotplug {
+            let at = self.m.now + change.at;
+            self.q.push(at, Ev::Hotplug { cpu: change.cpu, online: change.online });
+        }
         image.periods.iter().for_each(|(group, after)| self.period_ends(*group, *after));
         let next = image.balance.iter().map(|(memory, _)| self.m.cpu(memory.cpu).next_balance);
         if let Some(next) = next.min() {

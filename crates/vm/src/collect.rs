@@ -15,6 +15,7 @@
 
 use crate::menu::{Follower, Probed};
 use crate::plan::Limits;
+use crate::plug::{Plug, Step};
 use crate::ring::{Format, PageLayout, Record, records};
 use risetime_guest::answer::Answer;
 use risetime_guest::job::{Job, Task};
@@ -22,6 +23,7 @@ use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
 };
 use risetime_model::Platform;
+use risetime_model::platform::Domain;
 use risetime_trace::{
     BalanceMemory, Event, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why,
 };
@@ -71,6 +73,7 @@ enum Raw<'a> {
     Capacity { cpu: u32, capacity: u64, due: Due },
     Menu(Probed),
     Period { css: u32 },
+    Plug(Step),
     Mark(&'a str),
 }
 
@@ -175,6 +178,13 @@ const DECODERS: &[(&str, Decode)] = &[
     }),
     ("rt_before/menu", |f, r| Some(Raw::Menu(probed(f, r)?))),
     ("rt/cfs_period", |f, r| Some(Raw::Period { css: n(f, r, "css")? as u32 })),
+    ("cpuhp/cpuhp_enter", |f, r| {
+        let (step, target) = (n(f, r, "idx")?, n(f, r, "target")?);
+        Some(Raw::Plug(Step::Enter { cpu: n(f, r, "cpu")? as u32, step, target }))
+    }),
+    ("cpuhp/cpuhp_exit", |f, r| {
+        Some(Raw::Plug(Step::Exit { cpu: n(f, r, "cpu")? as u32, step: n(f, r, "idx")? }))
+    }),
     ("ftrace/print", |f, r| Some(Raw::Mark(text(f, r, "buf")?.trim_end()))),
 ];
 
@@ -358,6 +368,10 @@ pub(crate) fn pour(
         freq: BTreeMap::new(),
         signals: BTreeMap::new(),
         overutilized: None,
+        plug: Plug::new(trace.events.iter().filter_map(|(.., raw)| match raw {
+            Raw::Plug(step) => Some(*step),
+            _ => None,
+        })),
     };
     let (before, run) = trace.events.split_at(trace.events.partition_point(|e| e.0 < trace.start));
     before.iter().for_each(|(_, cpu, raw)| p.before(*cpu, raw));
@@ -410,6 +424,7 @@ struct Pour<'a> {
     /// The last update of each CPU's signals, by class.
     signals: BTreeMap<(u32, &'static str), Event<'static>>,
     overutilized: Option<bool>,
+    plug: Plug,
 }
 
 impl Pour<'_> {
@@ -570,9 +585,14 @@ impl Pour<'_> {
                 let _ = comm;
             }
             Raw::Freq { cpu, khz } => {
-                let first = self.platform.domains.iter().any(|d| d.cpus[0].0 == cpu);
-                if first {
-                    self.emit(Event::Freq { cpu: CpuId(cpu), freq: KHz(khz) });
+                // Each of its CPUs that is online tells of it.
+                let plug = &self.plug;
+                let first = |d: &&Domain| {
+                    let mut online = d.cpus.iter().filter(|c| !plug.offline.contains(&c.0));
+                    online.next().is_some_and(|c| c.0 == cpu)
+                };
+                if let Some(d) = self.platform.domains.iter().find(first) {
+                    self.emit(Event::Freq { cpu: d.cpus[0], freq: KHz(khz) });
                 }
             }
             Raw::Idle { cpu, state } => {
@@ -607,6 +627,11 @@ impl Pour<'_> {
                 }
             }
             Raw::Overutilized(on) => self.emit(Event::Overutilized { on }),
+            Raw::Plug(step) => {
+                if let Some((cpu, online)) = self.plug.step(step) {
+                    self.emit(Event::Hotplug { cpu: CpuId(cpu), online });
+                }
+            }
             Raw::Menu(_) | Raw::Period { .. } => {}
             Raw::Mark(text) => self.mark(text),
         }

@@ -16,6 +16,7 @@ mod guard;
 mod initramfs;
 mod menu;
 mod plan;
+mod plug;
 mod qemu;
 mod readback;
 mod ring;

@@ -11,7 +11,9 @@
 //!
 //! Settings that only a simulation has (a start state, work of the kthread) are errors.
 
-use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Job, Objects, Phase, Task};
+use risetime_guest::job::{
+    self, Attr, Cgroup, Cpu, Event, Hotplug, Job, Objects, Phase, Task,
+};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
@@ -81,6 +83,9 @@ const EVENTS: &[&str] = &[
     "power/cpu_idle",
 ];
 
+/// Where CPUs go offline: the steps in which they do.
+const HOTPLUG: &[&str] = &["cpuhp/cpuhp_enter", "cpuhp/cpuhp_exit"];
+
 /// The scheduler's signals, on its bare tracepoints.
 const PROBES: &[&str] = &[
     "t:rt/pelt_se pelt_se_tp pid=+{task_struct.pid-task_struct.se}($arg1):s32 util=se->avg.util_avg runnable=se->avg.runnable_avg \
@@ -132,10 +137,6 @@ pub(crate) struct Plan {
 ///
 /// Errors: settings that only a simulation has, a mask without CPUs.
 pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, InputError> {
-    if !experiment.workload.hotplug.is_empty() {
-        let what = "CPUs go offline in the simulator only (`--backend sim`)";
-        return Err(InputError::new(format!("{}: global.hotplug", experiment.workload.name), what));
-    }
     let e = experiment;
     simulated_only(e)?;
     let workload = e.workload.bind(&e.platform)?;
@@ -162,7 +163,8 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         set: Vec::new(),
         read: reads(&e.platform),
         probes: probes(&workload),
-        events: EVENTS.iter().map(|s| s.to_string()).collect(),
+        events: events(&workload),
+        hotplug: workload.hotplug.iter().map(hotplug).collect(),
         groups: workload.groups.iter().map(cgroup).collect(),
         tasks: workload.tasks.iter().map(|t| task(t, e)).collect(),
         forked: workload.forked.iter().map(|t| task(t, e)).collect(),
@@ -217,6 +219,16 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         settings.extend(read);
     }
     Ok(Plan { job, settings })
+}
+
+/// The events of a run.
+fn events(workload: &Workload) -> Vec<String> {
+    let plugged = if workload.hotplug.is_empty() { &[][..] } else { HOTPLUG };
+    EVENTS.iter().chain(plugged).map(|s| s.to_string()).collect()
+}
+
+fn hotplug(change: &workload::Hotplug) -> Hotplug {
+    Hotplug { at_ns: change.at.0, cpu: change.cpu.0, online: change.online }
 }
 
 /// The probes of a run.

@@ -128,6 +128,21 @@ fn fixed() -> Vec<Case> {
   "a": {"taskgroup": "/a", "loop": -1, "run": 15000, "timer": {"ref": "unique", "period": 120000}}}}"#;
     let nested = r#"{"taskgroups": {"/a": {"quota_us": 30000, "period_us": 100000}, "/a/b": {"quota_us": 12000, "period_us": 30000}}, "tasks": {
   "inner": {"taskgroup": "/a/b", "loop": -1, "run": 1000000}}}"#;
+    let plugged = |cpu: u32, tasks: String| {
+        format!(
+            r#"{{"global": {{"hotplug": [{{"at_us": 300000, "cpu": {cpu}, "online": 0}}, {{"at_us": 700000, "cpu": {cpu}, "online": 1}}]}},
+ {}"#,
+            &tasks[1..]
+        )
+    };
+    let two_cpus = |body: String| format!(r#""cpus": [1, 3], {body}"#);
+    let shared = plugged(
+        3,
+        tasks(&[("busy", two_cpus(spin(0))), ("frame", two_cpus(every(3_000, 16_000)))]),
+    );
+    let on_3 = |body: String| format!(r#""cpus": [3], {body}"#);
+    let bound_to_it =
+        plugged(3, tasks(&[("busy", on_3(spin(0))), ("frame", on_3(every(4_000, 40_000)))]));
     let rt = tasks(&[("ramp", spin(0)), ("fifo", real_time("SCHED_FIFO", 10, 2_000, 10_000))]);
     let rr = tasks(&[
         ("fair", every(2_000, 16_000)),
@@ -184,6 +199,8 @@ fn fixed() -> Vec<Case> {
         case("laptop4/quota", "", 1500, quota.into()),
         case("juno/quota", "", 1500, quota.into()),
         case("m1/burst", "+uclamp_min=1024", 1500, burst.into()),
+        case("rpi4/hotplug", "", 1200, shared),
+        case("laptop4/hotplug", "", 1200, bound_to_it),
         case("laptop4/nested-quota", "", 1500, nested.into()),
     ]
 }

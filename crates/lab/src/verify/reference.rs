@@ -4,7 +4,7 @@
 use super::LONG;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
-use risetime_model::workload::StartAt;
+use risetime_model::workload::{Hotplug, StartAt};
 use risetime_model::{Platform, Workload};
 use risetime_sim::replay::{CpuImage, Creator, DomainImage, Given, Image, Kthread, Signal, Turn};
 use risetime_trace::{Event, Memory, PeriodMemory, SwitchOut};
@@ -163,6 +163,16 @@ fn unread(image: &Image, trace: &Memory, platform: &Platform, start: &Start) -> 
     let cfs = image.cpus.iter().filter(|c| c.cfs.is_none());
     unread.extend(cfs.map(|c| format!("{}'s util", c.cpu)));
     unread
+}
+
+/// When CPUs went offline and came back after the start, counted from it.
+pub(super) fn hotplug(trace: &Memory, t0: Instant) -> Vec<Hotplug> {
+    let after = trace.events().iter().filter(|(at, _)| *at >= t0);
+    let changes = after.filter_map(|(at, event)| match *event {
+        Event::Hotplug { cpu, online } => Some(Hotplug { at: at.since(t0), cpu, online }),
+        _ => None,
+    });
+    changes.collect()
 }
 
 /// From the start to the end of the next period of each group with a quota.
