@@ -14,7 +14,11 @@ use crate::job::Job;
 use crate::sys;
 use std::io;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+
+/// A CPU is on its way.
+static GOING_ON: AtomicBool = AtomicBool::new(false);
 
 /// What went wrong.
 static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -56,9 +60,18 @@ pub(crate) fn restore(job: &Job) -> Vec<String> {
     failed
 }
 
+/// Whether a CPU is on its way: who reads a frequency then waits until it is there, since its policy
+/// is locked.
+pub(crate) fn going_on() -> bool {
+    GOING_ON.load(Ordering::Relaxed)
+}
+
 fn set_online(cpu: u32, online: bool) -> Result<(), String> {
     let (path, value) = (path(cpu), if online { "1" } else { "0" });
-    std::fs::write(&path, value).map_err(|e| format!("{path}: {value}: {e}"))
+    GOING_ON.store(true, Ordering::Relaxed);
+    let done = std::fs::write(&path, value);
+    GOING_ON.store(false, Ordering::Relaxed);
+    done.map_err(|e| format!("{path}: {value}: {e}"))
 }
 
 fn path(cpu: u32) -> String {
