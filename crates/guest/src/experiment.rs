@@ -41,7 +41,8 @@ const VISITS: usize = 40;
 const BETWEEN_VISITS: u64 = 11_000_000;
 /// Of a task's thread.
 const STACK: usize = 1 << 16;
-pub(crate) const OWN: Sched = Sched { policy: Policy::Other(100_000), nice: 0, clamp: (None, None) };
+pub(crate) const OWN: Sched =
+    Sched { policy: Policy::Other(100_000), nice: 0, clamp: (None, None) };
 
 /// Where a kernel has utilisation clamps.
 const CLAMPS: &str = "/proc/sys/kernel/sched_util_clamp_min";

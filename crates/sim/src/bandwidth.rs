@@ -10,12 +10,14 @@
 //!  the last task of a CPU leaves ─> its time back to the pool ─> slack timer (5 ms) ─> distribute
 //! ```
 //!
+//! Both timers run on the CPU that started them, which wakes for them.
+//!
 //! A throttled group's PELT clock stands still, from 6.18 once nothing of it is queued. The
 //! arithmetic of the pool: [`risetime_kernel::bandwidth`].
 //!
 //! DEVIATES(cfs_period_phase): a group's periods end at whole multiples of the period from the
-//! run's time 0; the kernel adds a random offset to each group's timer. Which part of a burst a
-//! period's end falls into is the kernel's dice.
+//! run's time 0, or where an image says; the kernel adds a random offset to each group's timer. Which
+//! part of a burst a period's end falls into is the kernel's dice.
 //! Leaves out: `throttled_time` and the other statistics; a quota changed while it runs.
 //! Source: kernel/sched/fair.c.
 

@@ -11,8 +11,8 @@
 //! domains go the unequal capacities, SMT and EAS: whatever the CPUs left have. The root domain is a
 //! new one: nothing is overutilized or overloaded until someone finds out.
 //!
-//! DEVIATES(hotplug_instant): going and coming take no time. In a kernel each takes some ms, in steps,
-//! and tasks may be pushed a moment after the domains have changed.
+//! DEVIATES(hotplug_instant): going and coming take no time. In a kernel each takes some 20 ms, in steps:
+//! tasks are pushed at the beginning, and the domains change some ms after that.
 //! Only fair tasks so far: a workload with real-time or deadline tasks, or with task groups, is refused
 //! ([`supported`]). An offline CPU draws what its deepest idle state draws.
 //!

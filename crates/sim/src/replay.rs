@@ -20,9 +20,7 @@ use crate::setup::push_task;
 use risetime_kernel::cpuidle::IdleGovernor;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_cfs_rq};
 use risetime_kernel::uclamp::Uclamp;
-use risetime_kernel::units::{
-    ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight,
-};
+use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
 use risetime_model::workload::Hotplug;
 use risetime_trace::{BalanceMemory, IdleMemory, Why};

@@ -24,9 +24,7 @@ use risetime_kernel::units::{
 };
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
-use risetime_trace::{
-    BalanceMemory, Event, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why,
-};
+use risetime_trace::{BalanceMemory, Event, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why};
 use std::collections::BTreeMap;
 
 /// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.

@@ -11,9 +11,7 @@
 //!
 //! Settings that only a simulation has (a start state, work of the kthread) are errors.
 
-use risetime_guest::job::{
-    self, Attr, Cgroup, Cpu, Event, Hotplug, Job, Objects, Phase, Task,
-};
+use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Hotplug, Job, Objects, Phase, Task};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
