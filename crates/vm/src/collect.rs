@@ -10,7 +10,7 @@
 //! The kernel does not say why it placed a task or chose a frequency: [`Why::Unknown`], except
 //! for the first task, which is put where it is.
 //! Signals that were updated before time 0 are told of at time 0, the last update of each.
-//! Left out: signals of groups (the workload has none), events of CPUs in a frequency domain that
+//! Left out: signals of groups, events of CPUs in a frequency domain that
 //! only repeat its first CPU's.
 
 use crate::menu::{Follower, Probed};
