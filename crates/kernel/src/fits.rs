@@ -48,6 +48,7 @@ pub struct CpuCapacities {
 }
 
 /// Whether `util` with these clamps fits on a CPU. Source: fair.c:util_fits_cpu.
+#[inline]
 pub fn util_fits_cpu(
     util: Util,
     uclamp_min: Util,
@@ -61,6 +62,7 @@ pub fn util_fits_cpu(
 
 /// The same, where another margin has said whether the util itself `fits`
 /// ([`crate::approximate::fits_capacity_threshold`]).
+#[inline]
 pub fn util_fits_cpu_from(
     mut fits: bool,
     util: Util,

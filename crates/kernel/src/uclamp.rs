@@ -82,6 +82,7 @@ impl Default for UclampLimits {
 }
 
 /// The effective value of one clamp. Source: core.c:uclamp_tg_restrict, uclamp_eff_get.
+#[inline]
 pub fn uclamp_eff_get(id: UclampId, request: Uclamp, limits: &UclampLimits) -> Util {
     let mut value = request.get(id);
     if let Some(group) = limits.group {
@@ -92,6 +93,7 @@ pub fn uclamp_eff_get(id: UclampId, request: Uclamp, limits: &UclampLimits) -> U
 }
 
 /// The effective clamps of a task that is not queued. Source: core.c:uclamp_eff_value.
+#[inline]
 pub fn uclamp_eff(request: Uclamp, limits: &UclampLimits) -> Uclamp {
     Uclamp {
         min: uclamp_eff_get(UclampId::Min, request, limits),
@@ -125,6 +127,7 @@ impl UclampTask {
     }
     /// The values in force: those it is counted with, else those it would be.
     /// Source: core.c:uclamp_eff_value.
+    #[inline]
     pub fn uclamp_eff_value(&self, limits: &UclampLimits) -> Uclamp {
         if self.active { self.effective } else { uclamp_eff(self.request, limits) }
     }

@@ -99,30 +99,29 @@ impl Engine<'_> {
 
     /// One event with all that follows at once; false if there is none until `end`.
     pub(crate) fn step(&mut self, end: Instant) -> Result<bool, RunError> {
-        if self.q.next_at().is_none_or(|at| at > end) {
-            return Ok(false);
-        }
-        let Some((at, ev)) = self.q.pop() else { return Ok(false) };
+        let Some((at, ev)) = self.q.pop_until(end) else { return Ok(false) };
         self.m.now = at;
         self.dispatch(ev);
         self.drain_resched();
         self.pull_at_once();
+        if self.together.failed.is_some() || self.refused.is_some() || self.stuck.is_some() {
+            return Err(self.failure());
+        }
+        Ok(true)
+    }
+
+    /// Why the run cannot go on.
+    #[cold]
+    fn failure(&mut self) -> RunError {
         if let Some(failure) = self.together.failed.take() {
-            return Err(RunError::Failed(failure));
+            return RunError::Failed(failure);
         }
         if let Some(refused) = self.refused.take() {
-            return Err(refused.into());
+            return refused.into();
         }
-        match self.stuck {
-            None => Ok(true),
-            Some(task) => {
-                let comm = &self.m.task(task).comm;
-                Err(RunError::Failed(format!(
-                    "task {comm}: its loops take no time (at {} ms)",
-                    at.as_ms()
-                )))
-            }
-        }
+        let comm = self.stuck.map_or("", |task| &self.m.task(task).comm);
+        let at = self.m.now.as_ms();
+        RunError::Failed(format!("task {comm}: its loops take no time (at {at} ms)"))
     }
 
     pub(crate) fn emit(&mut self, event: Event<'_>) {

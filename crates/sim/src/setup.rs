@@ -183,6 +183,11 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         .zip(of_cpu)
         .map(|(cpu, (sched_domains, place))| Cpu {
             domain: domain_index(platform, cpu),
+            in_domain: platform.domains[domain_index(platform, cpu)]
+                .cpus
+                .iter()
+                .position(|c| *c == cpu)
+                .unwrap_or(0),
             series: of_domain[domain_index(platform, cpu)].clone(),
             capacity: capacity[cpu.index()],
             cpu_capacity: capacity[cpu.index()],
@@ -196,6 +201,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             },
             h_nr: None,
             util_est: Util(0),
+            background_util: background_util(e, cpu),
             rt_avg: SchedAvg::default(),
             dl_avg: SchedAvg::default(),
             uclamp: UclampRq::default(),
@@ -258,7 +264,6 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         classes: Classes::of(e),
         tick: platform.tick(),
         tick_offset: Span(0),
-        background_util: background_util(e),
         groups: Groups::new(&e.workload.groups, rev, platform.nr_cpus(), tunables),
         creator: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
@@ -278,16 +283,12 @@ fn cfs_rq(rev: KernelRev, tunables: Tunables) -> CfsRq {
     cfs
 }
 
-/// What others add on each CPU: as said for its policy, else for all.
-fn background_util(e: &Experiment) -> Vec<Util> {
+/// What others add on `cpu`: as said for its policy, else for all.
+fn background_util(e: &Experiment, cpu: CpuId) -> Util {
     let of = |name: &str| e.settings.int(name).map(|util| Util(util.max(0) as u64));
-    let all = of("background_util").unwrap_or_default();
-    let cpus = (0..e.platform.nr_cpus() as u32).map(CpuId);
-    cpus.map(|cpu| {
-        let domain = &e.platform.domains[domain_index(&e.platform, cpu)];
-        of(&format!("background_util.policy{}", domain.cpus[0].0)).unwrap_or(all)
-    })
-    .collect()
+    let domain = &e.platform.domains[domain_index(&e.platform, cpu)];
+    let own = of(&format!("background_util.policy{}", domain.cpus[0].0));
+    own.or(of("background_util")).unwrap_or_default()
 }
 
 fn domain_index(platform: &Platform, cpu: CpuId) -> usize {
@@ -318,6 +319,7 @@ fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
         cpus: d.cpus.clone(),
         related: d.cpus.clone(),
         table,
+        em_skips: em.iter().any(|s| s.inefficient),
         em,
         cur: lowest,
         hw: lowest,
