@@ -144,8 +144,25 @@ impl Default for RqUtil {
 
 impl RqUtil {
     /// Bandwidth promised to deadline tasks. Rounding: down. Source: sched.h:cpu_bw_dl.
+    #[inline]
     pub const fn cpu_bw_dl(&self) -> Util {
         Util(self.dl_running_bw.wrapping_mul(1024) >> 20)
+    }
+
+    /// The use of the CPU by all classes, the first of what [`effective_cpu_util`] answers.
+    #[inline]
+    pub fn effective_util(&self, util_cfs: Util, capacity: Capacity) -> Util {
+        let scale = Util(capacity.0);
+        let sum = Util(util_cfs.0.wrapping_add(self.rt.0).wrapping_add(self.dl.0));
+        if self.irq >= scale || sum >= scale {
+            return scale;
+        }
+        if self.irq == Util(0) && scale.0 <= u32::MAX as u64 {
+            // What [`scale_irq_capacity`] gives then.
+            return sum;
+        }
+        let scaled = scale_irq_capacity(sum.0, self.irq.0, scale.0);
+        Util(scaled.wrapping_add(self.irq.0)).min(scale)
     }
 }
 
@@ -187,13 +204,7 @@ pub fn effective_cpu_util(util_cfs: Util, rq: &RqUtil, capacity: Capacity) -> Ef
         min = min.max(scale);
     }
     let max = scale.min(rq.uclamp_max);
-    let sum = util_cfs.0.wrapping_add(rq.rt.0).wrapping_add(rq.dl.0);
-    let util = if sum >= scale.0 {
-        scale
-    } else {
-        Util(scale_irq_capacity(sum, rq.irq.0, scale.0).wrapping_add(rq.irq.0)).min(scale)
-    };
-    EffectiveUtil { util, min, max }
+    EffectiveUtil { util: rq.effective_util(util_cfs, capacity), min, max }
 }
 
 /// What [`effective_cpu_util_pre_6_8`] is asked for.

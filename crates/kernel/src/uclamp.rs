@@ -149,6 +149,8 @@ pub struct UclampRq {
     value: [Util; 2],
     buckets: [[Bucket; UCLAMP_BUCKETS_MAX]; 2],
     nr_buckets: usize,
+    /// `UCLAMP_BUCKET_DELTA`.
+    bucket_delta: u32,
     idle: bool,
 }
 
@@ -163,10 +165,13 @@ impl UclampRq {
     /// An empty runqueue; `buckets` is held within 5..=[`UCLAMP_BUCKETS_MAX`], what a kernel can
     /// be configured with. Source: core.c:init_uclamp_rq.
     pub fn new(buckets: usize) -> UclampRq {
+        let nr_buckets = buckets.clamp(UCLAMP_BUCKETS_DEFAULT, UCLAMP_BUCKETS_MAX);
+        let n = nr_buckets as u32;
         UclampRq {
             value: [Util(0), NONE_MAX],
             buckets: [[Bucket::default(); UCLAMP_BUCKETS_MAX]; 2],
-            nr_buckets: buckets.clamp(UCLAMP_BUCKETS_DEFAULT, UCLAMP_BUCKETS_MAX),
+            nr_buckets,
+            bucket_delta: (1024 + n / 2) / n,
             idle: true,
         }
     }
@@ -226,9 +231,7 @@ impl UclampRq {
 
     /// Source: sched.h:uclamp_bucket_id.
     fn bucket_id(&self, value: Util) -> usize {
-        let n = self.nr_buckets as u64;
-        let delta = (1024 + n / 2) / n;
-        (value.0 / delta).min(n - 1) as usize
+        ((value.0.min(1024) as u32 / self.bucket_delta) as usize).min(self.nr_buckets - 1)
     }
 
     /// Source: core.c:uclamp_rq_inc_id.

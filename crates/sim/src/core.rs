@@ -162,7 +162,7 @@ impl Engine<'_> {
         let Some(cpu) = self.timer_cpu(task) else { return };
         self.m.task_mut(task).timer_cpu = None;
         // The timers of a kthread's wakeup are none: there it is an interrupt.
-        self.m.cpu_mut(cpu).timers.retain(|(_, t)| *t != task);
+        self.m.cpu_mut(cpu).timers.remove(task);
         self.leave_idle(cpu);
         self.wake_up(task, Waker::timer(cpu));
         self.run_soft_expired(cpu);
@@ -528,10 +528,14 @@ impl Engine<'_> {
     /// A task enters a phase: it takes on the phase's attributes.
     fn enter_phase(&mut self, task: TaskId, index: usize) {
         let Role::User(program) = &self.m.task(task).role else { return };
-        let (spec, own) = program.spec_arc();
-        let phase = &spec[own].phases[index];
-        self.emit(Event::Phase { task, index: index as u32, name: &phase.name });
-        self.set_attr(task, &phase.attr);
+        let phase = &program.spec().phases[index];
+        self.events += 1;
+        let event = Event::Phase { task, index: index as u32, name: &phase.name };
+        self.sink.event(self.m.now, &event);
+        if !phase.attr.is_empty() {
+            let (spec, own) = program.spec_arc();
+            self.set_attr(task, &spec[own].phases[index].attr);
+        }
     }
 
     /// `sched_setattr` and `sched_setaffinity` of a task on itself.

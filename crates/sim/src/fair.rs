@@ -249,12 +249,21 @@ impl Engine<'_> {
     }
 
     /// Entities whose delayed dequeue has been completed go back to their tasks.
+    #[inline]
     pub(crate) fn take_departed(&mut self, cpu: CpuId) {
         self.take_departed_of(cpu, GroupId::ROOT);
     }
 
     /// The same of the queue that `g`'s entities are in.
+    #[inline]
     pub(crate) fn take_departed_of(&mut self, cpu: CpuId, g: GroupId) {
+        if self.m.queue(cpu, g).has_departed() {
+            self.bring_home_departed(cpu, g);
+        }
+    }
+
+    #[inline(never)]
+    fn bring_home_departed(&mut self, cpu: CpuId, g: GroupId) {
         for entity in self.m.queue_mut(cpu, g).take_departed() {
             if let Some(group) = entity.id.as_group() {
                 self.group_departed(cpu, group, entity);

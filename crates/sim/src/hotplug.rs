@@ -86,7 +86,7 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         self.balance_push(cpu);
         // `hrtimers_cpu_dying`
-        for (at, task) in std::mem::take(&mut self.m.cpu_mut(cpu).timers) {
+        for (at, task) in self.m.cpu_mut(cpu).timers.take() {
             self.m.cpu_mut(refuge).timers.insert((at, task));
             self.m.task_mut(task).timer_cpu = Some(refuge);
         }

@@ -39,7 +39,8 @@ mod tests;
 mod together;
 mod topology;
 
-pub use machine::{DomainView, Machine};
+pub use governor::DomainView;
+pub use machine::Machine;
 pub use settings::{catalogue, resolve};
 
 use mutant::Mutant;

@@ -17,7 +17,8 @@ use crate::class::{ClassTimer, Classes, Sched};
 use crate::cost::Costs;
 use crate::cpuset::CpuSet;
 use crate::group::Groups;
-use crate::mutant::{self, Mutant};
+use crate::idle::TaskTimers;
+use crate::mutant::Mutant;
 use crate::placement::wake_affine::Wakees;
 use crate::pressure::CpuPressure;
 use crate::program::Program;
@@ -35,16 +36,13 @@ use risetime_kernel::deadline::{DlEntity, DlRq};
 use risetime_kernel::eevdf::{Entity, LoadWeight};
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState};
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
-use risetime_kernel::headroom::Decided;
 use risetime_kernel::neighbours::task_util_est_boost;
-use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
+use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
 use risetime_kernel::rt::{RtQueue, RtThrottle};
 use risetime_kernel::sched_qos::SchedQos;
-use risetime_kernel::uclamp::{
-    Uclamp, UclampLimits, UclampRq, UclampTask, uclamp_eff, uclamp_rq_is_capped,
-};
+use risetime_kernel::uclamp::{Uclamp, UclampLimits, UclampRq, UclampTask, uclamp_eff};
 use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight,
 };
@@ -174,7 +172,7 @@ pub(crate) struct Cpu {
     pub(crate) last_blocked_update: u64,
     pub(crate) series: CpuSeries,
     /// The timers of the tasks that sleep here.
-    pub(crate) timers: BTreeSet<(Instant, TaskId)>,
+    pub(crate) timers: TaskTimers,
 }
 
 /// What an idle CPU is kicked to do on behalf of all idle ones.
@@ -649,86 +647,5 @@ impl Cpu {
     pub(crate) fn nr_running(&self) -> usize {
         let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
         self.h_nr_runnable() + rt + self.dl.tasks()
-    }
-}
-
-/// A governor's view of its domain.
-pub struct DomainView<'a> {
-    pub(crate) machine: &'a Machine,
-    pub(crate) index: usize,
-}
-
-impl DomainView<'_> {
-    fn domain(&self) -> &FreqDomain {
-        &self.machine.domains[self.index]
-    }
-    /// The time.
-    pub fn now(&self) -> Instant {
-        self.machine.now
-    }
-    /// The kernel meant.
-    pub fn rev(&self) -> KernelRev {
-        self.machine.rev
-    }
-    /// Its CPUs, ascending.
-    pub fn cpus(&self) -> &[CpuId] {
-        &self.domain().cpus
-    }
-    /// The place of `cpu` among all CPUs of the policy, online or not.
-    pub fn position(&self, cpu: CpuId) -> usize {
-        self.machine.cpu(cpu).in_domain
-    }
-    /// Capacity of its CPUs.
-    pub fn capacity(&self) -> Capacity {
-        self.machine.cpu(self.domain().cpus[0]).capacity
-    }
-    /// Highest frequency.
-    pub fn freq_max(&self) -> KHz {
-        self.domain().freq_max()
-    }
-    /// The OPP that the driver would choose for `freq` (`cpufreq_driver_resolve_freq`).
-    pub fn resolve_freq(&self, freq: KHz) -> KHz {
-        let table = &self.domain().table;
-        let all = (self.domain().min, self.domain().max);
-        if self.machine.is(Mutant::OppBelow) {
-            return mutant::opp_below(table, freq);
-        }
-        cpufreq_driver_resolve_freq(table, freq, all.0, all.1).map_or(all.1, |i| table[i].freq)
-    }
-    /// `effective_cpu_util` of `cpu` with its runnable boost, as schedutil asks for it.
-    #[inline]
-    pub fn effective_cpu_util(&self, cpu: CpuId) -> EffectiveUtil {
-        let mut effective = self.machine.effective(cpu, self.machine.cpu_util_cfs_boost(cpu));
-        if self.machine.is(Mutant::Headroom12) {
-            effective.util = mutant::headroom(effective.util);
-        }
-        effective
-    }
-    /// `util` of `cpu` with what the governor adds to it before the clamps; `decides`: it is not
-    /// only looked at.
-    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
-        self.machine.dvfs_util(cpu, util, decides)
-    }
-    /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
-    pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {
-        let c = self.machine.cpu(cpu);
-        self.machine.classes.uclamp_used
-            && uclamp_rq_is_capped(&c.uclamp, c.cfs_avg.avg.util_avg + c.rt_avg.util_avg)
-    }
-    /// Whether the simulator is one without `cause`.
-    pub(crate) fn lacks(&self, cause: Cause) -> bool {
-        self.machine.lacks(cause)
-    }
-    /// Whether `cpu` asks for its highest OPP, whatever its util: without [`Cause::Opp`].
-    pub(crate) fn asks_for_all(&self, cpu: CpuId) -> bool {
-        self.lacks(Cause::Opp) && self.machine.cpu(cpu).has_work()
-    }
-    /// How often `cpu` has entered idle.
-    pub fn idle_calls(&self, cpu: CpuId) -> u64 {
-        self.machine.cpu(cpu).idle_calls
-    }
-    /// `cpu_bw_dl`: what the CPU's active deadline tasks have been promised, of 1024.
-    pub fn cpu_bw_dl(&self, cpu: CpuId) -> Util {
-        self.machine.rq_util(cpu).cpu_bw_dl()
     }
 }

@@ -117,6 +117,9 @@ impl Eq for Entry {}
 struct Slots {
     tree: Vec<Key>,
     generation: Vec<u32>,
+    /// What was taken last is empty, though the tree does not say so yet: most often it is filled
+    /// again before anybody looks.
+    taken: Option<usize>,
 }
 
 impl Slots {
@@ -127,6 +130,9 @@ impl Slots {
     fn set(&mut self, slot: usize, key: Key, generation: u32) {
         if slot >= self.leaves() {
             self.grow(slot + 1);
+        }
+        if self.taken == Some(slot) {
+            self.taken = None;
         }
         self.generation[slot] = generation;
         let mut at = self.leaves() + slot;
@@ -153,21 +159,22 @@ impl Slots {
         self.generation.resize(leaves, 0);
     }
 
-    fn first(&self) -> Key {
+    fn first(&mut self) -> Key {
+        if let Some(slot) = self.taken {
+            self.set(slot, NEVER, self.generation[slot]);
+        }
         self.tree.get(1).copied().unwrap_or(NEVER)
     }
 
-    /// Takes what is due first.
-    fn pop(&mut self) -> (usize, u32) {
-        let first = self.first();
+    /// Takes what is due first, which somebody has looked at.
+    fn pop(&mut self, first: Key) -> (usize, u32) {
         let mut at = 1;
         while at < self.leaves() {
             at = 2 * at + usize::from(self.tree[2 * at] != first);
         }
         let slot = at - self.leaves();
-        let generation = self.generation[slot];
-        self.set(slot, NEVER, generation);
-        (slot, generation)
+        self.taken = Some(slot);
+        (slot, self.generation[slot])
     }
 }
 
@@ -206,7 +213,7 @@ impl Queue {
         if event < slot {
             return self.heap.pop().map(|e| (at, e.ev));
         }
-        let (slot, generation) = self.slots.pop();
+        let (slot, generation) = self.slots.pop(first);
         let cpu = CpuId((slot / 2) as u32);
         let ev = if slot % 2 == 0 {
             Ev::WorkDone { cpu, generation }

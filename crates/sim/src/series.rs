@@ -331,9 +331,14 @@ impl Machine {
         if self.series.mainline_headroom() {
             return (map_util_perf(util), Decided::Growth);
         }
+        self.dvfs_util_of_series(cpu, util, decides)
+    }
+
+    #[inline(never)]
+    fn dvfs_util_of_series(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
         let perf = self.headroom(cpu).sugov_apply_dvfs_headroom(util);
         if decides {
-            c.series.last_update_util.set(util);
+            self.cpu(cpu).series.last_update_util.set(util);
         }
         perf
     }

@@ -8,6 +8,7 @@ use crate::cpufreq::speed;
 use crate::cpuset::CpuSet;
 use crate::engine::{Engine, StartState};
 use crate::group::Groups;
+use crate::idle::TaskTimers;
 use crate::machine::{
     Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, State, Task, Todo, UPTIME,
 };
@@ -229,7 +230,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             nohz_kick: NohzKick::default(),
             has_blocked_load: false,
             last_blocked_update: 0,
-            timers: BTreeSet::new(),
+            timers: TaskTimers::default(),
         })
         .collect();
     let domains: Vec<FreqDomain> = platform.domains.iter().map(|d| freq_domain(e, d)).collect();

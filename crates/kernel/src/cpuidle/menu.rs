@@ -164,16 +164,13 @@ impl MenuDevice {
     fn typical_interval_us(&self) -> u64 {
         let (mut above, mut below) = (None, NONE_US);
         loop {
+            let kept = |v: &&u64| above.is_none_or(|a| **v > a) && **v < below;
             let (mut n, mut sum, mut squares, mut max, mut min) = (0, 0, 0u64, 0, u64::MAX);
-            for v in self.intervals_us {
-                // A sum of all with some counted as 0: no jump that depends on the sleeps.
-                let kept = above.is_none_or(|a| v > a) && v < below;
-                let counted = if kept { v } else { 0 };
-                n += u64::from(kept);
-                sum += counted;
-                squares = squares.wrapping_add(counted * counted);
-                max = max.max(counted);
-                min = min.min(if kept { v } else { u64::MAX });
+            for v in self.intervals_us.iter().filter(kept) {
+                n += 1;
+                sum += v;
+                squares = squares.wrapping_add(v * v);
+                (max, min) = (max.max(*v), min.min(*v));
             }
             if max == 0 {
                 return NONE_US;

@@ -17,7 +17,7 @@
 
 use super::{Descriptor, FreqRequest, Governor};
 use crate::cause::Cause;
-use crate::machine::DomainView;
+use crate::governor::DomainView;
 use risetime_kernel::KernelRev;
 use risetime_kernel::headroom::Decided;
 use risetime_kernel::pelt::Decay;
@@ -169,8 +169,15 @@ impl Schedutil {
         }
     }
 
-    /// `sugov_get_util` for one CPU, with the reason for the result.
-    fn need_of(domain: &DomainView<'_>, cpu: CpuId, boost: Util, decides: bool) -> Need {
+    /// `sugov_get_util` for one CPU, with the reason for the result if that is above `most`.
+    #[inline]
+    fn need_of(
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        boost: Util,
+        decides: bool,
+        most: Util,
+    ) -> Need {
         let mut eff = domain.effective_cpu_util(cpu);
         let mut util = eff.util.max(boost);
         let clamped_first = domain.rev() < KernelRev::V6_8;
@@ -185,7 +192,9 @@ impl Schedutil {
             wanted = wanted.max(Util(domain.capacity().0));
         }
         let perf = wanted.min(eff.max).max(eff.min);
-        let why = if perf > wanted || (clamped_first && util > unclamped) {
+        let why = if perf <= most {
+            Why::Util
+        } else if perf > wanted || (clamped_first && util > unclamped) {
             Why::UclampMin
         } else if (perf < wanted && perf < Util(domain.capacity().0))
             || (clamped_first && util < unclamped)
@@ -210,15 +219,13 @@ impl Schedutil {
     fn need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
         let mut most = Need { util: Util(0), why: Why::Util, min: Util(0) };
         for &cpu in domain.cpus() {
-            let i = domain.position(cpu);
-            let mut iowait = self.cpus[i].iowait;
+            let own = &mut self.cpus[domain.position(cpu)];
+            let mut iowait = own.iowait;
             let boost = iowait.sugov_iowait_apply(domain.now(), self.tick, domain.capacity());
+            let need = Schedutil::need_of(domain, cpu, boost, consume, most.util);
             if consume {
-                self.cpus[i].iowait = iowait;
-            }
-            let need = Schedutil::need_of(domain, cpu, boost, consume);
-            if consume {
-                self.cpus[i].bw_min = need.min;
+                own.iowait = iowait;
+                own.bw_min = need.min;
             }
             if need.util > most.util {
                 most = need;

@@ -206,13 +206,11 @@ impl<'a> Without<'a> {
             let nowhere = |boost| cpu_util(cpu, &cfs, Some(&asked.p), None, boost, c.capacity);
             let plain = nowhere(false);
             let boosted = if m.series.runnable_boost { nowhere(true) } else { plain };
-            let eff = |util| effective_cpu_util(util, &rq, c.capacity);
-            let needs = eff(boosted);
-            w.busy += if boosted == plain { needs.util } else { eff(plain).util };
+            w.busy += rq.effective_util(plain, c.capacity);
             let perf = match m.rev < KernelRev::V6_8 {
                 // Clamped, and without headroom: the energy model adds it.
                 true => m.frequency_util_pre_6_8(cpu, boosted, None),
-                false => clamped(m, cpu, needs),
+                false => clamped(m, cpu, effective_cpu_util(boosted, &rq, c.capacity)),
             };
             if w.of.is_none() || perf > w.most {
                 (w.second, w.most, w.of) = (w.most, perf, Some(cpu));
@@ -257,6 +255,7 @@ fn task_busy_time(m: &Machine, task: TaskId) -> Util {
 }
 
 /// What schedutil makes of it: with headroom, and within the clamps.
+#[inline]
 fn clamped(m: &Machine, cpu: CpuId, eff: EffectiveUtil) -> Util {
     m.dvfs_util(cpu, eff.util, true).0.min(eff.max).max(eff.min)
 }
