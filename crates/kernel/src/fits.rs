@@ -71,7 +71,9 @@ pub fn util_fits_cpu_from(
     cpu: CpuCapacities,
     uclamp_is_used: bool,
 ) -> Fit {
-    if uclamp_is_used {
+    let open = uclamp_min.0 == 0 && uclamp_max.0 == SCHED_CAPACITY_SCALE;
+    // Open clamps decide nothing where no CPU is bigger than the scale.
+    if uclamp_is_used && !(open && cpu.original.0 <= SCHED_CAPACITY_SCALE) {
         let unlimited =
             cpu.original.0 == SCHED_CAPACITY_SCALE && uclamp_max.0 == SCHED_CAPACITY_SCALE;
         fits |= !unlimited && uclamp_max.0 <= cpu.original.0;

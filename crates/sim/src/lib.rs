@@ -25,6 +25,7 @@ mod idle;
 mod machine;
 pub mod mutant;
 pub mod placement;
+mod plain;
 mod pre_6_8;
 mod pressure;
 mod program;

@@ -92,6 +92,8 @@ pub struct Machine {
     pub(crate) series: Series,
     /// NI_RANDOM, where it is on.
     pub(crate) ni_random: Option<Dice>,
+    /// Nothing in the experiment bends what a CPU needs ([`crate::plain`]).
+    pub(crate) plain: bool,
     /// What is broken on purpose.
     pub(crate) mutant: Option<Mutant>,
     /// What does not cost time here, and the task that `explain` is about.

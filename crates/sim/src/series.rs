@@ -223,6 +223,14 @@ impl Series {
         !(self.headroom_by_delay || self.waiting_headroom || self.no_decaying_headroom)
     }
 
+    /// Whether nothing of it reaches what a CPU needs, and contention counts.
+    pub(crate) fn is_mainline(&self) -> bool {
+        self.mainline_headroom()
+            && !self.util_est_faster
+            && !self.util_est_boost
+            && self.runnable_boost
+    }
+
     /// Whether somebody wants to know how long tasks wait.
     pub(crate) fn tracks_waiting(&self) -> bool {
         self.waiting_avg || self.waiting_headroom
@@ -239,6 +247,11 @@ fn margin(settings: &Settings) -> Margin {
 }
 
 impl CpuSeries {
+    /// Whether margin and response time are mainline's.
+    pub(crate) fn is_mainline(&self) -> bool {
+        self.threshold.is_none() && self.response_time_mult.is_none()
+    }
+
     /// Whether `util` fits by the margin in force; `None`: by mainline's.
     #[inline]
     pub(crate) fn fits_threshold(&self, util: Util) -> Option<bool> {

@@ -19,7 +19,7 @@ use crate::queue::{Ev, Queue};
 use crate::series::{self, CpuSeries, Series};
 use crate::together::Together;
 use crate::topology::{SchedDomains, sched_domains};
-use crate::{Counterfactual, governor, hotplug, placement};
+use crate::{Counterfactual, governor, hotplug, placement, plain};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
@@ -236,7 +236,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
     let domains: Vec<FreqDomain> = platform.domains.iter().map(|d| freq_domain(e, d)).collect();
     let known_power = domains.iter().all(|d| !d.em.is_empty());
     let energy_model = schedutil && known_power && e.settings.int("sched_energy_aware") != Some(0);
-    Machine {
+    let mut machine = Machine {
         platform: Arc::clone(platform),
         rev,
         now: Instant(0),
@@ -271,10 +271,13 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         costs: Costs::of(&e.settings),
         series: Series::of(e.policy.kernel, &e.settings),
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
+        plain: false,
         mutant: None,
         without: Causes::NONE,
         explained: TaskId(0),
-    }
+    };
+    machine.plain = plain::is_plain(e, &machine);
+    machine
 }
 
 /// A fair runqueue whose clock shows what its CPU's does: a task may begin to run at time 0.

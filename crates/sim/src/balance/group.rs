@@ -45,6 +45,27 @@ pub(super) struct Group {
     pub(super) min_capacity: u64,
 }
 
+/// What all groups of a domain come to (`struct sd_lb_stats`).
+#[derive(Default)]
+pub(super) struct Sums {
+    pub(super) load: u64,
+    pub(super) util: u64,
+    pub(super) capacity: u64,
+    pub(super) overutilized: bool,
+    /// Two tasks on a CPU, or a misfit one; not the own group's, which cannot pull from itself.
+    pub(super) overloaded: bool,
+}
+
+impl Sums {
+    pub(super) fn add(&mut self, g: &Group) {
+        self.load += g.load;
+        self.util += g.util;
+        self.capacity += g.capacity;
+        self.overutilized |= g.overutilized;
+        self.overloaded |= g.two_on_a_cpu || g.misfit_anywhere;
+    }
+}
+
 /// `check_cpu_capacity`: other classes take noticeably much of `cpu`.
 pub(super) fn reduced_capacity(m: &Machine, cpu: CpuId, imbalance_pct: u64) -> bool {
     let c = m.cpu(cpu);
@@ -77,6 +98,7 @@ pub(super) fn sibling_imbalance(idle: When, busiest: &Group, local: &Group) -> u
 }
 
 /// `update_sg_lb_stats`.
+#[inline]
 pub(super) fn group_stats(
     m: &Machine,
     env: &Env,

@@ -18,6 +18,7 @@
 use super::{Descriptor, FreqRequest, Governor};
 use crate::cause::Cause;
 use crate::governor::DomainView;
+use crate::plain::Needs;
 use risetime_kernel::KernelRev;
 use risetime_kernel::headroom::Decided;
 use risetime_kernel::pelt::Decay;
@@ -155,6 +156,13 @@ struct Need {
     min: Util,
 }
 
+impl Need {
+    /// What of it counts beside one CPU's `most`: the reason only if it is more.
+    fn of_note(self, most: Need) -> (Util, Util, Option<Why>) {
+        (self.util, self.min, (self.util > most.util).then_some(self.why))
+    }
+}
+
 impl Schedutil {
     fn new(platform: &Platform, domain: usize, settings: &Settings) -> Schedutil {
         let domain = &platform.domains[domain];
@@ -220,6 +228,23 @@ impl Schedutil {
         let mut most = Need { util: Util(0), why: Why::Util, min: Util(0) };
         for &cpu in domain.cpus() {
             let own = &mut self.cpus[domain.position(cpu)];
+            if let Some(needs) = domain.plain_needs(cpu)
+                && own.iowait.iowait_boost == 0
+            {
+                if consume {
+                    own.bw_min = needs.min;
+                }
+                let Needs { wanted, perf, min } = needs;
+                let why = if perf > wanted { Why::UclampMin } else { Why::Util };
+                let need = Need { util: perf, why, min };
+                debug_assert_eq!(need.of_note(most), {
+                    Schedutil::need_of(domain, cpu, Util(0), consume, most.util).of_note(most)
+                });
+                if perf > most.util {
+                    most = need;
+                }
+                continue;
+            }
             let mut iowait = own.iowait;
             let boost = iowait.sugov_iowait_apply(domain.now(), self.tick, domain.capacity());
             let need = Schedutil::need_of(domain, cpu, boost, consume, most.util);

@@ -3,6 +3,7 @@
 use crate::cause::Cause;
 use crate::machine::{FreqDomain, Machine};
 use crate::mutant::{self, Mutant};
+use crate::plain::Needs;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::EffectiveUtil;
 use risetime_kernel::headroom::Decided;
@@ -68,6 +69,17 @@ impl DomainView<'_> {
             effective.util = mutant::headroom(effective.util);
         }
         effective
+    }
+    /// What `cpu` needs by the short way; `None`: that does not lead there.
+    #[inline]
+    pub(crate) fn plain_needs(&self, cpu: CpuId) -> Option<Needs> {
+        if !self.machine.is_plain() {
+            return None;
+        }
+        let c = self.machine.cpu(cpu);
+        let (cfs, capacity) = (c.plain_cfs(), Util(c.capacity.0));
+        let boosted = cfs.util_avg.max(cfs.runnable_avg).max(cfs.util_est).min(capacity);
+        Some(c.plain_needs(boosted, capacity))
     }
     /// `util` of `cpu` with what the governor adds to it before the clamps; `decides`: it is not
     /// only looked at.

@@ -14,10 +14,10 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Cpu, FreqDomain, Machine, Task};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{
-    EffectiveUtil, TaskUtil, cpu_util, effective_cpu_util, scale_irq_capacity,
+    CfsUtil, EffectiveUtil, TaskUtil, cpu_util, effective_cpu_util, scale_irq_capacity,
 };
 use risetime_kernel::energy_model::{EmPerfDomain, em_cpu_energy};
-use risetime_kernel::fits::Fit;
+use risetime_kernel::fits::{Fit, fits_capacity};
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
 use risetime_trace::Why;
@@ -41,6 +41,7 @@ struct Best {
 }
 
 /// A domain's candidates.
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Candidates {
     prev: Option<(u64, i32)>,
     most_spare: Option<(CpuId, u64, i32)>,
@@ -56,6 +57,8 @@ struct Asked<'a> {
     clamps: Uclamp,
     /// `eenv_task_busy_time`.
     busy: Util,
+    /// See [`crate::plain`]; its clamps are open, too.
+    plain: bool,
 }
 
 pub(super) fn find_energy_efficient_cpu(m: &Machine, task: TaskId, this: CpuId) -> Option<Placed> {
@@ -70,7 +73,8 @@ pub(super) fn find_energy_efficient_cpu(m: &Machine, task: TaskId, this: CpuId) 
         return Some(Placed { cpu: prev, why: Why::PrevCpu });
     }
     let busy = task_busy_time(m, id);
-    Some(Asked { m, id, task, prev, p, clamps, busy }.cheapest(span))
+    let plain = m.is_plain() && clamps == Uclamp::default() && !p.queued;
+    Some(Asked { m, id, task, prev, p, clamps, busy, plain }.cheapest(span))
 }
 
 impl Asked<'_> {
@@ -80,12 +84,17 @@ impl Asked<'_> {
         let (mut prev_delta, mut prev_fits, mut prev_capacity) = (u64::MAX, -1, Capacity(0));
         // The list of performance domains begins with the one found last (`build_perf_domains`).
         for domain in self.m.domains.iter().rev() {
-            let found = self.candidates(domain, span);
+            let (found, without) = if self.plain {
+                let (found, without) = self.survey(domain, span);
+                (found, Some(without))
+            } else {
+                (self.candidates(domain, span), None)
+            };
             if found.prev.is_none() && found.most_spare.is_none() {
                 continue;
             }
             let capacity = self.m.cpu(domain.cpus[0]).actual;
-            let without = Without::of(self, domain);
+            let without = without.unwrap_or_else(|| Without::of(self, domain));
             let base = without.energy(None);
             if let Some((_, fits)) = found.prev {
                 let Some(delta) = without.energy(Some(self.prev)).checked_sub(base) else {
@@ -157,6 +166,68 @@ impl Asked<'_> {
         found
     }
 
+    /// [`Asked::candidates`] and [`Without::of`] in one go, by the short way.
+    fn survey<'a>(&'a self, domain: &'a FreqDomain, span: &CpuSet) -> (Candidates, Without<'a>) {
+        let (m, p) = (self.m, &self.p);
+        let mut found = Candidates { prev: None, most_spare: None };
+        let mut w = Without::nothing(self, domain);
+        let capacity = Util(w.capacity.0);
+        for &cpu in &domain.cpus {
+            let (c, own) = (m.cpu(cpu), cpu == self.prev);
+            let cfs = c.plain_cfs();
+            // The task nowhere: its own CPU without it.
+            let (left, left_runnable) = match own {
+                true => (
+                    cfs.util_avg.saturating_sub(p.util_avg),
+                    cfs.runnable_avg.saturating_sub(p.runnable_avg),
+                ),
+                false => (cfs.util_avg, cfs.runnable_avg),
+            };
+            let plain = left.max(cfs.util_est).min(capacity);
+            w.busy += c.plain_util(plain);
+            w.count(cpu, c.plain_needs(plain.max(left_runnable.min(capacity)), capacity).perf);
+            // The task there.
+            if !(span.contains(cpu) && self.task.allowed.contains(cpu)) {
+                continue;
+            }
+            let util = self.plain_joined(&cfs, own).min(capacity);
+            if !fits_capacity(util, c.cpu_capacity) {
+                continue;
+            }
+            let spare = c.cpu_capacity.0.saturating_sub(util.0);
+            if own {
+                found.prev = Some((spare, 1));
+            } else if found.most_spare.is_none_or(|(_, most, _)| spare > most) {
+                found.most_spare = Some((cpu, spare, 1));
+            }
+        }
+        debug_assert_eq!(found, self.candidates(domain, span));
+        debug_assert_eq!(w.sums(), Without::of(self, domain).sums());
+        (found, w)
+    }
+
+    /// The fair class's use of a CPU with the task there; `own`: where it was.
+    #[inline]
+    fn plain_joined(&self, cfs: &CfsUtil, own: bool) -> Util {
+        let avg = if own { cfs.util_avg } else { cfs.util_avg + self.p.util_avg };
+        avg.max(cfs.util_est + self.p.util_est)
+    }
+
+    /// What `cpu` makes schedutil ask for with the task there.
+    #[inline]
+    fn perf_there(&self, cpu: CpuId) -> Util {
+        if !self.plain {
+            return self.perf(cpu, cpu);
+        }
+        let (c, own) = (self.m.cpu(cpu), cpu == self.prev);
+        let cfs = c.plain_cfs();
+        let runnable = if own { cfs.runnable_avg } else { cfs.runnable_avg + self.p.runnable_avg };
+        let util = self.plain_joined(&cfs, own).max(runnable).min(Util(c.capacity.0));
+        let perf = c.plain_needs(util, self.clamps.max).perf;
+        debug_assert_eq!(perf, self.perf(cpu, cpu));
+        perf
+    }
+
     /// What `cpu` makes schedutil ask for with the task on `dst`.
     fn perf(&self, cpu: CpuId, dst: CpuId) -> Util {
         let (m, c) = (self.m, self.m.cpu(cpu));
@@ -193,13 +264,16 @@ struct Without<'a> {
 }
 
 impl<'a> Without<'a> {
+    fn nothing(asked: &'a Asked<'a>, domain: &'a FreqDomain) -> Without<'a> {
+        let Cpu { capacity, actual, .. } = *asked.m.cpu(domain.cpus[0]);
+        let em = domain.em_perf_domain();
+        let (busy, most, of, second) = (Util(0), Util(0), None, Util(0));
+        Without { asked, domain, em, capacity, actual, busy, most, of, second }
+    }
+
     fn of(asked: &'a Asked<'a>, domain: &'a FreqDomain) -> Without<'a> {
         let m = asked.m;
-        let Cpu { capacity, actual, .. } = *m.cpu(domain.cpus[0]);
-        let em = domain.em_perf_domain();
-        let (none, busy) = (Util(0), Util(0));
-        let (of, most, second) = (None, none, none);
-        let mut w = Without { asked, domain, em, capacity, actual, busy, most, of, second };
+        let mut w = Without::nothing(asked, domain);
         for &cpu in &domain.cpus {
             let c = m.cpu(cpu);
             let (rq, cfs) = (m.rq_util_of(c), m.cfs_util(c));
@@ -212,13 +286,23 @@ impl<'a> Without<'a> {
                 true => m.frequency_util_pre_6_8(cpu, boosted, None),
                 false => clamped(m, cpu, effective_cpu_util(boosted, &rq, c.capacity)),
             };
-            if w.of.is_none() || perf > w.most {
-                (w.second, w.most, w.of) = (w.most, perf, Some(cpu));
-            } else {
-                w.second = w.second.max(perf);
-            }
+            w.count(cpu, perf);
         }
         w
+    }
+
+    /// `cpu` makes schedutil ask for `perf`.
+    #[inline]
+    fn count(&mut self, cpu: CpuId, perf: Util) {
+        if self.of.is_none() || perf > self.most {
+            (self.second, self.most, self.of) = (self.most, perf, Some(cpu));
+        } else {
+            self.second = self.second.max(perf);
+        }
+    }
+
+    fn sums(&self) -> (Util, Util, Option<CpuId>, Util) {
+        (self.busy, self.most, self.of, self.second)
     }
 
     /// `eenv_pd_max_util`: what the busiest CPU makes schedutil ask for, with the task on `dst`.
@@ -230,7 +314,7 @@ impl<'a> Without<'a> {
             return all.max().unwrap_or_default();
         }
         let others = if self.of == Some(dst) { self.second } else { self.most };
-        others.max(self.asked.perf(dst, dst))
+        others.max(self.asked.perf_there(dst))
     }
 
     /// `compute_energy`: of the whole domain, with the task on `dst` (`None`: nowhere).
