@@ -445,7 +445,9 @@ impl Engine<'_> {
     fn next_step(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let now = self.m.now;
         // The phase that the start is known by is still entered.
-        self.take_policy(task);
+        if self.m.task(task).sched.takes.is_some() {
+            self.take_policy(task);
+        }
         let told =
             self.start.phase.is_none() || std::mem::replace(&mut self.start.told, self.start.done);
         if told && self.advance_given(cpu, task) {
@@ -529,9 +531,12 @@ impl Engine<'_> {
     fn enter_phase(&mut self, task: TaskId, index: usize) {
         let Role::User(program) = &self.m.task(task).role else { return };
         let phase = &program.spec().phases[index];
+        // As in `emit`, which wants all of the engine.
         self.events += 1;
-        let event = Event::Phase { task, index: index as u32, name: &phase.name };
-        self.sink.event(self.m.now, &event);
+        if self.listens {
+            let event = Event::Phase { task, index: index as u32, name: &phase.name };
+            self.sink.event(self.m.now, &event);
+        }
         if !phase.attr.is_empty() {
             let (spec, own) = program.spec_arc();
             self.set_attr(task, &spec[own].phases[index].attr);

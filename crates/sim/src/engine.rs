@@ -27,6 +27,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) placement: Box<dyn Placement>,
     pub(crate) start: StartState,
     pub(crate) sink: &'a mut dyn TraceSink,
+    /// Somebody wants them ([`TraceSink::listens`]).
+    pub(crate) listens: bool,
     pub(crate) events: u64,
     /// CPUs with `need_resched` set that are awake.
     pub(crate) need_resched: CpuSet,
@@ -124,9 +126,12 @@ impl Engine<'_> {
         RunError::Failed(format!("task {comm}: its loops take no time (at {at} ms)"))
     }
 
+    #[inline]
     pub(crate) fn emit(&mut self, event: Event<'_>) {
         self.events += 1;
-        self.sink.event(self.m.now, &event);
+        if self.listens {
+            self.sink.event(self.m.now, &event);
+        }
     }
 
     fn dispatch(&mut self, ev: Ev) {

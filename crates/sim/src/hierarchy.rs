@@ -579,7 +579,8 @@ impl Engine<'_> {
     /// A new task's first act: it is born in its creator's group and moves to its own, as rt-app's
     /// threads do.
     pub(crate) fn enters_group(&mut self, task: TaskId) {
-        let Some(to) = self.m.task_mut(task).moves_to.take() else { return };
+        let Some(to) = self.m.task(task).moves_to else { return };
+        self.m.task_mut(task).moves_to = None;
         self.sched_move_task(task, to);
         let max_speed = self.m.max_speed(task);
         if max_speed != self.m.task(task).max_speed {

@@ -477,7 +477,12 @@ impl Engine<'_> {
     }
 
     /// The running task's next turn, if its turns are given: true.
+    #[inline]
     pub(crate) fn advance_given(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        self.given.is_some() && self.given_turn(cpu, task)
+    }
+
+    fn given_turn(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let (now, start) = (self.m.now, self.started);
         if !self.start.done {
             return false;
@@ -500,8 +505,9 @@ impl Engine<'_> {
     }
 
     /// The recorded CPU of this task's next wakeup.
+    #[inline]
     pub(crate) fn given_wakeup(&mut self, task: TaskId) -> Option<CpuId> {
-        if !self.start.done {
+        if self.given.is_none() || !self.start.done {
             return None;
         }
         self.given.as_mut()?.wakeups.get_mut(task.index())?.pop_front()

@@ -137,6 +137,7 @@ pub(crate) fn engine<'a>(
             done: false,
             told: false,
         },
+        listens: sink.listens(),
         sink,
         events: 0,
         need_resched: CpuSet::EMPTY,

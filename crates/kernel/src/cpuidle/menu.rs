@@ -162,9 +162,10 @@ impl MenuDevice {
     ///
     /// Rounding: mean and variance down. Source: menu.c:`get_typical_interval`.
     fn typical_interval_us(&self) -> u64 {
-        let (mut above, mut below) = (None, NONE_US);
+        // From where on, and up to where not, they count.
+        let (mut from, mut below) = (0, NONE_US);
         loop {
-            let kept = |v: &&u64| above.is_none_or(|a| **v > a) && **v < below;
+            let kept = |v: &&u64| (from..below).contains(*v);
             let (mut n, mut sum, mut squares, mut max, mut min) = (0, 0, 0u64, 0, u64::MAX);
             for v in self.intervals_us.iter().filter(kept) {
                 n += 1;
@@ -186,7 +187,7 @@ impl MenuDevice {
                 return NONE_US;
             }
             if avg - min > max - avg {
-                above = Some(min);
+                from = min + 1;
             } else {
                 below = max;
             }

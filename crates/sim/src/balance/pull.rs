@@ -181,11 +181,48 @@ impl Engine<'_> {
         in_charge.or(mask.lowest()) == Some(env.dst)
     }
 
+    /// While EAS places tasks, only those that fit nowhere near are moved. Where no CPU has one, a
+    /// look ends in nothing, and what it finds out on the way is this. `None`: it has to be a close one.
+    fn glance(&self, env: &Env) -> Option<Sums> {
+        let m = &self.m;
+        let domain = &m.cpu(env.this).sched_domains[env.level];
+        let unequal = domain.has(sd::ASYM_CPUCAPACITY) && !domain.has(sd::NUMA);
+        if !m.root.energy_aware || m.root.overutilized || !unequal {
+            return None;
+        }
+        let mut sums = Sums::default();
+        for cpu in domain.span.iter().filter(|c| env.cpus.contains(*c)) {
+            let c = m.cpu(cpu);
+            let (util, running) = (m.cpu_util_cfs(cpu), c.nr_running());
+            if c.misfit_task_load != 0 || m.overutilized_by(c, util) {
+                return None;
+            }
+            sums.util += util.0;
+            sums.overloaded |= running > 1;
+        }
+        debug_assert!({
+            let mut close = Sums::default();
+            let groups = domain.groups().enumerate();
+            let mut groups = groups.map(|(at, g)| group_stats(m, env, domain, g, at));
+            groups.all(|g| {
+                close.add(&g);
+                g.kind != GroupType::Misfit
+            }) && (close.util, close.overloaded, close.overutilized)
+                == (sums.util, sums.overloaded, false)
+        });
+        Some(sums)
+    }
+
     /// `sched_balance_find_src_group`: the busiest group, what to move of it and how much.
     fn find_src_group(&mut self, env: &Env) -> Option<(CpuSet, Migrate, u64)> {
         let domains = &self.m.cpu(env.this).sched_domains;
         let domain = &domains[env.level];
         let top = env.level + 1 == domains.len();
+        if let Some(sums) = self.glance(env) {
+            self.update_idle_cpu_scan(env, sums.util);
+            self.update_root(&sums, top);
+            return None;
+        }
         let asym = domain.has(sd::ASYM_CPUCAPACITY);
         let (mut sums, mut busiest) = (Sums::default(), None::<Group>);
         let mut groups = domain.groups().enumerate();
