@@ -24,6 +24,7 @@
 use crate::class::ClassTimer;
 use crate::engine::Engine;
 use crate::machine::{Machine, State};
+use crate::mutant::Mutant;
 use crate::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::bandwidth::{
@@ -216,7 +217,7 @@ impl Engine<'_> {
         let (tasks, rq) = (self.throttles_tasks(), self.m.groups.rq(cpu, g));
         let goes_on = tasks && rq.running && rq.nr_queued > 0;
         let target = if goes_on { SCHED_CFS_BANDWIDTH_SLICE } else { Span(1) };
-        if self.assign(cpu, g, target) {
+        if self.assign(cpu, g, target) || self.m.is(Mutant::QuotaIgnored) {
             return false;
         }
         if let Some(pool) = &mut self.m.groups.list[g.index()].pool {

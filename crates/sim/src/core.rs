@@ -237,7 +237,8 @@ impl Engine<'_> {
             self.migrate_task_rq_dl(task);
             self.m.task_mut(task).cpu = to;
             self.replenish_here(task);
-            return self.emit(Event::Migrate { task, from, to, why });
+            self.emit(Event::Migrate { task, from, to, why });
+            return self.set_task_rq_fair(task, from, to);
         }
         self.migrate_vruntime(task);
         let m = &mut self.m;
@@ -625,6 +626,9 @@ impl Engine<'_> {
         }
         t.cpu = to;
         self.emit(Event::Migrate { task, from, to, why });
+        if !fair {
+            self.set_task_rq_fair(task, from, to);
+        }
         self.update_rq_clock(to);
         self.activate(to, task, EnqueueKind::Migrated, false);
         self.wakeup_preempt(to, task, false);

@@ -16,6 +16,7 @@ use crate::bandwidth::throttles_tasks;
 use crate::engine::Engine;
 use crate::group::level_avg;
 use crate::machine::State;
+use crate::mutant::Mutant;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, LoadWeight};
 use risetime_kernel::group::{calc_group_shares, se_weight};
@@ -86,7 +87,7 @@ impl Engine<'_> {
     fn propagate(&mut self, cpu: CpuId, g: GroupId) -> bool {
         let m = &mut self.m;
         let above = m.groups.parent(g);
-        if !m.groups.rq(cpu, g).avg.propagate {
+        if !m.groups.rq(cpu, g).avg.propagate || m.is(Mutant::GroupUtilStays) {
             return false;
         }
         let (decay, rev) = (m.decay, m.rev);

@@ -22,6 +22,7 @@
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::machine::{Idle, State};
+use crate::mutant::Mutant;
 use crate::placement::select_fallback_rq;
 use crate::queue::Ev;
 use crate::topology::sched_domains;
@@ -63,7 +64,7 @@ impl Engine<'_> {
     }
 
     pub(crate) fn hotplug(&mut self, cpu: CpuId, online: bool) {
-        if self.m.root.online.contains(cpu) == online {
+        if self.m.root.online.contains(cpu) == online || self.m.is(Mutant::HotplugIgnored) {
             return;
         }
         if online {

@@ -504,11 +504,11 @@ impl Machine {
             rt: c.rt_avg.util_avg,
             dl: c.dl_avg.util_avg,
             irq: c.pressure.as_ref().map_or(Util(0), |p| p.irq_util()),
-            dl_running_bw: c.dl.running_bw,
+            dl_running_bw: if self.is(Mutant::RunningBwIgnored) { 0 } else { c.dl.running_bw },
             uclamp_min: clamps.min,
             uclamp_max: clamps.max,
             uclamp_is_used: self.classes.uclamp_used,
-            rt_runnable: !c.rt.is_empty(),
+            rt_runnable: !c.rt.is_empty() && !self.is(Mutant::RtAsksNothing),
         }
     }
     /// `effective_cpu_util` of a cfs util.

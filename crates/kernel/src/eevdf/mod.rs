@@ -97,6 +97,11 @@ impl CfsRq {
         }
     }
 
+    /// Changes the switches, as `/sys/kernel/debug/sched/features` does.
+    pub fn set_features(&mut self, change: impl FnOnce(&mut Features)) {
+        change(&mut self.features);
+    }
+
     /// The kernel it behaves like.
     pub fn rev(&self) -> KernelRev {
         self.rev

@@ -122,6 +122,17 @@ fn fixed() -> Vec<Case> {
             ),
         ),
     ]);
+    // It wants 6 ms at once and has reserved 4.
+    let overrun = tasks(&[
+        ("frame", format!(r#""cpus": [0], {}"#, every(5_000, 17_000))),
+        (
+            "dl",
+            format!(
+                r#""policy": "SCHED_DEADLINE", "dl-runtime": 4000, "dl-period": 20000, {}"#,
+                every(6_000, 40_000)
+            ),
+        ),
+    ]);
     let starved = r#"{"tasks": {
   "fair": {"cpus": [0], "loop": -1, "run": 1000000},
   "fifo": {"cpus": [0], "policy": "SCHED_FIFO", "priority": 5, "delay": 20000, "loop": -1,
@@ -164,6 +175,10 @@ fn fixed() -> Vec<Case> {
             ),
         ),
     ]);
+    let push = tasks(&[
+        ("low", real_time("SCHED_FIFO", 5, 7_000, 20_000)),
+        ("high", format!(r#""cpus": [0], {}"#, real_time("SCHED_FIFO", 10, 2_000, 10_000))),
+    ]);
     let nice =
         tasks(&[("high", on_0(spin(-5))), ("low", on_0(spin(3))), ("short", every(2_000, 16_000))]);
     let bound = tasks(&[
@@ -203,6 +218,8 @@ fn fixed() -> Vec<Case> {
         case("juno/quota", "", 1500, quota.into()),
         case("laptop4/nested-quota", "", 1500, nested.into()),
         case("m1/burst", "+uclamp_min=1024", 1500, burst.into()),
+        case("rpi4/overrun", "+scaling_min_freq=1500000", 1000, overrun),
+        case("laptop4/rt-push", "", 1000, push),
         case("rpi4/hotplug", "", 1200, without_3(&beside)),
         case("zcu102/hotplug", "", 1200, without_3(&homeless)),
     ]

@@ -20,13 +20,14 @@ use super::{Env, Migrate, When};
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::machine::State;
+use crate::mutant::Mutant;
 use crate::placement::fork::GroupType;
 use crate::placement::idle_sibling::is_core_idle;
 use crate::topology::{SchedDomain, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::fits::{Fit, capacity_greater};
-use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_kernel::units::{CpuId, Span, TaskId, Util};
 use risetime_trace::{Event, Why};
 
 /// `sysctl_sched_nr_migrate`: tasks looked at in one go.
@@ -468,7 +469,11 @@ impl Engine<'_> {
     pub(crate) fn update_cpu_capacity(&mut self, cpu: CpuId) {
         let (c, limit) = (self.m.cpu(cpu), self.m.domain_of(cpu).pressure);
         let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
-        let capacity = capacity_of(self.m.rev, c.capacity, &self.m.rq_util(cpu), hw, limit.0);
+        let mut others = self.m.rq_util(cpu);
+        if self.m.is(Mutant::RtPressureIgnored) {
+            (others.rt, others.dl) = (Util(0), Util(0));
+        }
+        let capacity = capacity_of(self.m.rev, c.capacity, &others, hw, limit.0);
         let before = std::mem::replace(&mut self.m.cpu_mut(cpu).cpu_capacity, capacity);
         if before != capacity {
             self.emit(Event::CpuCapacity { cpu, capacity });
