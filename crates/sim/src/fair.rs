@@ -399,9 +399,8 @@ impl Engine<'_> {
         if t.avg.last_update_time.0 == 0 {
             return;
         }
-        let mut updated = |cpu| {
-            level_avg(&mut m.cpus, &mut m.groups, cpu, t.group).avg.last_update_time
-        };
+        let mut updated =
+            |cpu| level_avg(&mut m.cpus, &mut m.groups, cpu, t.group).avg.last_update_time;
         let (before, after) = (updated(from), updated(to));
         let changed = update_load_avg_blocked_se(m.decay, before, &mut t.avg, t.weight);
         t.avg.last_update_time = after;

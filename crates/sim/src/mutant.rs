@@ -115,7 +115,11 @@ pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::RrNeverRotates, "rr-never-rotates", "SCHED_RR tasks of one priority never take turns"),
     (Mutant::RtNeverPushed, "rt-never-pushed", "waiting rt tasks are neither pushed nor pulled"),
     (Mutant::LagForgotten, "lag-forgotten", "a woken task is placed without its lag"),
-    (Mutant::NoDelayedDequeue, "no-delayed-dequeue", "who falls asleep owing service leaves at once"),
+    (
+        Mutant::NoDelayedDequeue,
+        "no-delayed-dequeue",
+        "who falls asleep owing service leaves at once",
+    ),
     (Mutant::SliceDoubled, "slice-doubled", "base_slice_ns is twice as long"),
     (Mutant::NiceIgnored, "nice-ignored", "nice values do not change weights"),
     (Mutant::GroupWeightsIgnored, "group-weights-ignored", "every group has weight 100"),
@@ -155,7 +159,8 @@ impl Mutant {
             }
             Mutant::SliceDoubled => {
                 let base = experiment.settings.int("base_slice_ns");
-                let base = base.unwrap_or_else(|| fair_tunables(experiment).base_slice_ns(rev) as i64);
+                let base =
+                    base.unwrap_or_else(|| fair_tunables(experiment).base_slice_ns(rev) as i64);
                 experiment.settings.0.insert("base_slice_ns".into(), Value::Int(2 * base));
             }
             Mutant::NiceIgnored => {
@@ -206,7 +211,8 @@ impl Machine {
 
     /// Changes the switches of every fair queue.
     fn set_features(&mut self, change: fn(&mut Features)) {
-        let groups = self.groups.list.iter_mut().flat_map(|g| g.rq.iter_mut().map(|rq| &mut rq.cfs));
+        let groups =
+            self.groups.list.iter_mut().flat_map(|g| g.rq.iter_mut().map(|rq| &mut rq.cfs));
         for queue in self.cpus.iter_mut().map(|c| &mut c.cfs).chain(groups) {
             if let CfsRq::Eevdf(queue) = queue {
                 queue.set_features(change);

@@ -158,26 +158,17 @@ fn fixed() -> Vec<Case> {
         ("frame", format!(r#""cpus": [3], {}"#, every(4_000, 40_000))),
     ]);
     let rt = tasks(&[("ramp", spin(0)), ("fifo", real_time("SCHED_FIFO", 10, 2_000, 10_000))]);
-    let rr = tasks(&[
-        ("fair", every(2_000, 16_000)),
-        (
-            "one",
-            format!(
-                r#""cpus": [0], "policy": "SCHED_RR", "priority": 5, {}"#,
-                every(200_000, 700_000)
-            ),
-        ),
-        (
-            "two",
-            format!(
-                r#""cpus": [0], "policy": "SCHED_RR", "priority": 5, {}"#,
-                every(200_000, 700_000)
-            ),
-        ),
-    ]);
+    // The creator, a fair task, gets to create the second one when the first one sleeps: from the
+    // second period on they compete.
+    let round = |period: u64| {
+        let body = every(250_000, period);
+        format!(r#""cpus": [0], "policy": "SCHED_RR", "priority": 5, {body}"#)
+    };
+    let rr =
+        tasks(&[("fair", every(2_000, 16_000)), ("one", round(700_000)), ("two", round(600_000))]);
     let push = tasks(&[
-        ("low", real_time("SCHED_FIFO", 5, 7_000, 20_000)),
-        ("high", format!(r#""cpus": [0], {}"#, real_time("SCHED_FIFO", 10, 2_000, 10_000))),
+        ("low", real_time("SCHED_FIFO", 5, 20_000, 30_000)),
+        ("high", format!(r#""cpus": [0], {}"#, real_time("SCHED_FIFO", 10, 1_000, 7_000))),
     ]);
     let nice =
         tasks(&[("high", on_0(spin(-5))), ("low", on_0(spin(3))), ("short", every(2_000, 16_000))]);
@@ -219,7 +210,7 @@ fn fixed() -> Vec<Case> {
         case("laptop4/nested-quota", "", 1500, nested.into()),
         case("m1/burst", "+uclamp_min=1024", 1500, burst.into()),
         case("rpi4/overrun", "+scaling_min_freq=1500000", 1000, overrun),
-        case("laptop4/rt-push", "", 1000, push),
+        case("rpi4/rt-push", "", 1000, push),
         case("rpi4/hotplug", "", 1200, without_3(&beside)),
         case("zcu102/hotplug", "", 1200, without_3(&homeless)),
     ]

@@ -89,7 +89,7 @@ mod tests {
         ("cbs-never-throttles", "rpi4/overrun"),
         ("no-fair-server", "laptop4/starved"),
         ("rr-never-rotates", "rpi4/round-robin"),
-        ("rt-never-pushed", "laptop4/rt-push"),
+        ("rt-never-pushed", "rpi4/rt-push"),
         ("lag-forgotten", "laptop4/two-on-one"),
         ("no-delayed-dequeue", "laptop4/two-on-one"),
         ("slice-doubled", "rpi4/nice"),
