@@ -81,6 +81,7 @@ fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode
     let mut cases = risetime_lab::set(args.set_seed);
     let named = |c: &Case| args.experiment.iter().any(|e| c.name.starts_with(e.as_str()));
     if !args.experiment.is_empty() {
+        cases.extend(risetime_lab::outside(args.set_seed));
         let names: Vec<String> = cases.iter().map(|c| c.name.clone()).collect();
         cases.retain(named);
         if cases.is_empty() {

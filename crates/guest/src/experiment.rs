@@ -20,6 +20,7 @@
 //! 0.1 ms, so that it is let in quickly where that CPU is busy.
 
 use crate::cgroup::Cgroups;
+use crate::hotplug;
 use crate::job::{Attr, Event, Job, MAX_FORKS, Policy, Task};
 use crate::program::{Program, Step};
 use crate::sync::Objects;
@@ -40,7 +41,8 @@ const VISITS: usize = 40;
 const BETWEEN_VISITS: u64 = 11_000_000;
 /// Of a task's thread.
 const STACK: usize = 1 << 16;
-const OWN: Sched = Sched { policy: Policy::Other(100_000), nice: 0, clamp: (None, None) };
+pub(crate) const OWN: Sched =
+    Sched { policy: Policy::Other(100_000), nice: 0, clamp: (None, None) };
 
 /// Where a kernel has utilisation clamps.
 const CLAMPS: &str = "/proc/sys/kernel/sched_util_clamp_min";
@@ -116,6 +118,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
         t.end_of_before();
     }
     let start = (sys::mono() + lead(job)).next_multiple_of(job.tick_ns.max(1));
+    hotplug::plan(job, shared.clamps, start)?;
     sys::sleep_until(start);
     mark(shared, "rt start");
     let mut order: Vec<usize> = (0..job.tasks.len()).collect();
@@ -132,7 +135,9 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     mark(shared, "rt end");
     sys::sleep_until(start + job.duration_ns + job.linger_ns);
     trace(false)?;
-    let failures = std::mem::take(&mut *shared.failures.lock().unwrap_or_else(|e| e.into_inner()));
+    let mut failures =
+        std::mem::take(&mut *shared.failures.lock().unwrap_or_else(|e| e.into_inner()));
+    failures.extend(hotplug::restore(job));
     let pids = shared.pids.iter().map(|p| p.load(Ordering::Relaxed)).collect();
     let forks = std::mem::take(&mut *shared.forks.lock().unwrap_or_else(|e| e.into_inner()));
     Ok(Done { tracer: &shared.tracer, start, pids, forks, failures })
@@ -411,6 +416,9 @@ pub(crate) fn check(job: &Job) -> Result<(), String> {
     }
     match job.tasks.iter().chain(&job.forked).find(empty) {
         Some(t) => Err(format!("task {} has nothing to do in a phase", t.comm)),
+        None if job.hotplug.iter().any(|h| h.cpu == 0 || h.cpu as usize >= job.cpus.len()) => {
+            Err("hotplug: CPU 0 stays, and the others must be there".into())
+        }
         None if job.cpus.get(job.first_cpu as usize).is_none() => {
             Err(format!("first CPU {}: there is no such CPU", job.first_cpu))
         }
@@ -449,5 +457,8 @@ mod tests {
         assert!(check(&job("cpu 1 1 0\ntask t 0 1 * * * *\nphase p 1 * * * *\nrun 1\n")).is_ok());
         assert!(check(&job("cpu 1 1 0\ntask t 0 1 * * * *\nphase p 1 * * * *\n")).is_err());
         assert!(check(&job("cpu 1 1 0\nfirst_cpu 1\n")).is_err());
+        assert!(check(&job("cpu 1 1 0\ncpu 1 1 0\nhotplug 5 1 0\n")).is_ok());
+        assert!(check(&job("cpu 1 1 0\nhotplug 5 1 0\n")).is_err());
+        assert!(check(&job("cpu 1 1 0\nhotplug 5 0 0\n")).is_err());
     }
 }

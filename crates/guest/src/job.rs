@@ -13,6 +13,7 @@
 //! sleep 10000000
 //! cgroup /a 100 -1 100000 0 0 1024 0
 //!                                   path weight quota_us period_us burst_us uclamp_min uclamp_max idle
+//! hotplug 500000000 3 0             at this time of the run CPU 3 goes offline; 1: comes back
 //! forked cc 0 1 * * * *             like `task`, and created only by `fork`
 //! end                               so that a file cut short is no job
 //! ```
@@ -76,6 +77,19 @@ pub struct Job {
     pub objects: Objects,
     /// Task groups, each behind the one above it; [`Attr::group`] counts from 1.
     pub groups: Vec<Cgroup>,
+    /// CPUs that go offline and come back, by time.
+    pub hotplug: Vec<Hotplug>,
+}
+
+/// A CPU goes offline or comes back. As in `risetime_model::workload::Hotplug`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hotplug {
+    /// When it is told to, from time 0.
+    pub at_ns: u64,
+    /// Which; not 0.
+    pub cpu: u32,
+    /// Whether it comes.
+    pub online: bool,
 }
 
 /// A task group. As in `risetime_model::workload::TaskGroup`.
@@ -389,6 +403,9 @@ impl Job {
                 ),
             );
         }
+        for h in &self.hotplug {
+            line(&mut s, format_args!("hotplug {} {} {}", h.at_ns, h.cpu, u8::from(h.online)));
+        }
         let group = |s: &mut String, attr: &Attr| {
             attr.group.iter().for_each(|g| line(s, format_args!("taskgroup {g}")));
         };
@@ -498,6 +515,11 @@ impl Job {
                 let attr = task.phases.last_mut().map_or(&mut task.attr, |p| &mut p.attr);
                 attr.group = Some(group);
             }
+            "hotplug" => self.hotplug.push(Hotplug {
+                at_ns: w.number()?,
+                cpu: w.number()?,
+                online: w.number::<u8>()? != 0,
+            }),
             "users" => self.objects.barriers.push(w.number()?),
             "task" | "forked" => {
                 let task = Task {
@@ -771,6 +793,7 @@ mod tests {
                     ..Cgroup::default()
                 },
             ],
+            hotplug: vec![Hotplug { at_ns: 5, cpu: 3, online: false }],
             objects: Objects {
                 mutexes: 1,
                 conds: 2,

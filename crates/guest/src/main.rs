@@ -17,6 +17,7 @@ use risetime_guest::{answer, job};
 mod btf;
 mod cgroup;
 mod experiment;
+mod hotplug;
 mod machine;
 mod program;
 mod settle;
@@ -121,9 +122,10 @@ fn native(job: &str, out: &str) -> Result<(), String> {
         || !job.probes.is_empty()
         || job.settle_ns > 0
         || !job.groups.is_empty()
+        || !job.hotplug.is_empty()
     {
         return Err(
-            "this job changes the machine (modules, settings, probes, settling, task groups)"
+            "this job changes the machine (modules, settings, probes, settling, task groups, hotplug)"
                 .into(),
         );
     }

@@ -20,13 +20,16 @@
 //! they take turns of up to half a millisecond: a piece may end that much late, and the next one
 //! is that much shorter.
 //!
-//! Left out: interrupts count as the task's own time unless the kernel accounts for them.
+//! Left out: frequencies that change while a CPU goes offline or comes back (some 20 ms), when nobody may
+//! ask for them; interrupts count as the task's own time unless the kernel accounts for them.
 
+use crate::hotplug;
 use crate::job::Cpu;
 use crate::sys;
 use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Speed 1: capacity 1024 at the top frequency.
 const FULL: u64 = 1 << SHIFT;
@@ -47,8 +50,8 @@ const MAX_CREDIT: u64 = 10_000;
 #[derive(Debug)]
 pub(crate) struct Speeds {
     cpus: Vec<(Cpu, Option<usize>)>,
-    /// `scaling_cur_freq` of the policies.
-    files: Vec<File>,
+    /// `scaling_cur_freq` of the policies, with what it said last.
+    files: Vec<(File, AtomicU64)>,
 }
 
 impl Speeds {
@@ -61,7 +64,7 @@ impl Speeds {
             let file = known.map(|(_, file)| *file).unwrap_or_else(|| {
                 let file = File::open(format!("{}/scaling_cur_freq", policy_dir(cpu.policy))).ok();
                 let index = file.map(|f| {
-                    speeds.files.push(f);
+                    speeds.files.push((f, AtomicU64::new(cpu.freq_max_khz)));
                     speeds.files.len() - 1
                 });
                 opened.push((cpu.policy, index));
@@ -75,8 +78,19 @@ impl Speeds {
     /// The speed of `cpu`, of [`FULL`]; never 0.
     fn of(&self, cpu: usize) -> u64 {
         let Some((cpu, file)) = self.cpus.get(cpu) else { return FULL };
-        let khz = file.and_then(|i| number(&self.files[i])).unwrap_or(cpu.freq_max_khz);
+        let khz = file.and_then(|i| self.read(i)).unwrap_or(cpu.freq_max_khz);
         speed(cpu, khz)
+    }
+
+    /// The frequency of a policy; while a CPU goes or comes, what it was before.
+    fn read(&self, policy: usize) -> Option<u64> {
+        let (file, last) = &self.files[policy];
+        if hotplug::going_on() {
+            return Some(last.load(Ordering::Relaxed));
+        }
+        let khz = number(file)?;
+        last.store(khz, Ordering::Relaxed);
+        Some(khz)
     }
 }
 

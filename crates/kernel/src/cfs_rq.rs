@@ -149,6 +149,12 @@ impl CfsRq {
         either!(self, rq => cfs: { let _ = rq; Vec::new() }, eevdf: rq.take_departed())
     }
 
+    /// Whether [`CfsRq::take_departed`] would give any.
+    #[inline]
+    pub fn has_departed(&self) -> bool {
+        either!(self, rq => cfs: { let _ = rq; false }, eevdf: rq.has_departed())
+    }
+
     /// Whether `id` has had no more service than it ought to; nobody asks CFS.
     pub fn entity_eligible(&self, id: impl Into<EntityId>) -> bool {
         either!(self, rq => cfs: rq.get(id).is_some(), eevdf: rq.entity_eligible(id))

@@ -46,6 +46,7 @@ pub struct TaskUtil {
 ///
 /// Without `p` it is the use as it stands. `boost` also counts contention (`runnable_avg`), as
 /// schedutil asks since 6.5. At most the CPU's capacity. Source: fair.c:cpu_util.
+#[inline]
 pub fn cpu_util(
     cpu: CpuId,
     cfs: &CfsUtil,
@@ -55,16 +56,20 @@ pub fn cpu_util(
     capacity: Capacity,
 ) -> Util {
     let here = dst_cpu == Some(cpu);
-    let joins = p.filter(|p| p.cpu != cpu && here);
-    let leaves = p.filter(|p| p.cpu == cpu && !here);
-    let moved = |sum: Util, of: fn(&TaskUtil) -> Util| match (joins, leaves) {
-        (Some(p), _) => Util(sum.0.wrapping_add(of(p).0)),
-        (_, Some(p)) => sum.saturating_sub(of(p)),
-        _ => sum,
-    };
-    let mut util = moved(cfs.util_avg, |p| p.util_avg);
+    let (mut util, mut runnable) = (cfs.util_avg, cfs.runnable_avg);
+    match p {
+        Some(p) if p.cpu == cpu && !here => {
+            util = util.saturating_sub(p.util_avg);
+            runnable = runnable.saturating_sub(p.runnable_avg);
+        }
+        Some(p) if p.cpu != cpu && here => {
+            util = Util(util.0.wrapping_add(p.util_avg.0));
+            runnable = Util(runnable.0.wrapping_add(p.runnable_avg.0));
+        }
+        _ => {}
+    }
     if boost {
-        util = util.max(moved(cfs.runnable_avg, |p| p.runnable_avg));
+        util = util.max(runnable);
     }
     let util_est = match p {
         // A waking task is not queued yet, wherever it was before.
@@ -76,11 +81,13 @@ pub fn cpu_util(
 }
 
 /// The fair class's use of a CPU as it stands. Source: fair.c:cpu_util_cfs.
+#[inline]
 pub fn cpu_util_cfs(cfs: &CfsUtil, capacity: Capacity) -> Util {
     cpu_util(CpuId(0), cfs, None, None, false, capacity)
 }
 
 /// The same, counting contention: what schedutil asks since 6.5. Source: fair.c:cpu_util_cfs_boost.
+#[inline]
 pub fn cpu_util_cfs_boost(cfs: &CfsUtil, capacity: Capacity) -> Util {
     cpu_util(CpuId(0), cfs, None, None, true, capacity)
 }
@@ -137,8 +144,25 @@ impl Default for RqUtil {
 
 impl RqUtil {
     /// Bandwidth promised to deadline tasks. Rounding: down. Source: sched.h:cpu_bw_dl.
+    #[inline]
     pub const fn cpu_bw_dl(&self) -> Util {
         Util(self.dl_running_bw.wrapping_mul(1024) >> 20)
+    }
+
+    /// The use of the CPU by all classes, the first of what [`effective_cpu_util`] answers.
+    #[inline]
+    pub fn effective_util(&self, util_cfs: Util, capacity: Capacity) -> Util {
+        let scale = Util(capacity.0);
+        let sum = Util(util_cfs.0.wrapping_add(self.rt.0).wrapping_add(self.dl.0));
+        if self.irq >= scale || sum >= scale {
+            return scale;
+        }
+        if self.irq == Util(0) && scale.0 <= u32::MAX as u64 {
+            // What [`scale_irq_capacity`] gives then.
+            return sum;
+        }
+        let scaled = scale_irq_capacity(sum.0, self.irq.0, scale.0);
+        Util(scaled.wrapping_add(self.irq.0)).min(scale)
     }
 }
 
@@ -169,6 +193,7 @@ pub const fn scale_irq_capacity(util: u64, irq: u64, max: u64) -> u64 {
 
 /// The use of a CPU by all classes, and the limits on the performance to choose for it.
 /// Source: fair.c:effective_cpu_util (since 6.8).
+#[inline]
 pub fn effective_cpu_util(util_cfs: Util, rq: &RqUtil, capacity: Capacity) -> EffectiveUtil {
     let scale = Util(capacity.0);
     if rq.irq >= scale {
@@ -179,13 +204,7 @@ pub fn effective_cpu_util(util_cfs: Util, rq: &RqUtil, capacity: Capacity) -> Ef
         min = min.max(scale);
     }
     let max = scale.min(rq.uclamp_max);
-    let sum = util_cfs.0.wrapping_add(rq.rt.0).wrapping_add(rq.dl.0);
-    let util = if sum >= scale.0 {
-        scale
-    } else {
-        Util(scale_irq_capacity(sum, rq.irq.0, scale.0).wrapping_add(rq.irq.0)).min(scale)
-    };
-    EffectiveUtil { util, min, max }
+    EffectiveUtil { util: rq.effective_util(util_cfs, capacity), min, max }
 }
 
 /// What [`effective_cpu_util_pre_6_8`] is asked for.

@@ -83,20 +83,21 @@ pub fn em_compute_costs(rev: KernelRev, states: &mut [EmPerfState], capacity: Ca
 
 /// Index of the state that serves `max_util`: the lowest allowed one that is fast enough and not
 /// skipped, else the highest allowed. Source: energy_model.h:em_pd_get_efficient_state.
+#[inline]
 pub fn em_pd_get_efficient_state(pd: &EmPerfDomain<'_>, max_util: Util) -> usize {
     let fast_enough = |s: &EmPerfState| s.performance >= max_util;
     efficient_state(pd, fast_enough).unwrap_or(pd.max_perf_state)
 }
 
+#[inline]
 fn efficient_state(
     pd: &EmPerfDomain<'_>,
     fast_enough: impl Fn(&EmPerfState) -> bool,
 ) -> Option<usize> {
-    let allowed = pd.states.iter().enumerate().take(pd.max_perf_state.saturating_add(1));
-    allowed
-        .skip(pd.min_perf_state)
-        .find(|(_, s)| fast_enough(s) && !(pd.skip_inefficiencies && s.inefficient))
-        .map(|(i, _)| i)
+    let above = pd.max_perf_state.saturating_add(1).min(pd.states.len());
+    let allowed = pd.states.get(pd.min_perf_state..above)?;
+    let serves = |s: &EmPerfState| fast_enough(s) && !(pd.skip_inefficiencies && s.inefficient);
+    allowed.iter().position(serves).map(|i| i + pd.min_perf_state)
 }
 
 /// The energy a domain's CPUs would use together, in the model's unit: the busiest one has
@@ -105,6 +106,7 @@ fn efficient_state(
 /// `allowed_cpu_cap` is the capacity a thermal or cpufreq limit leaves one CPU, `capacity` all of
 /// it (used before 6.9 only). The product wraps at 64 bits. A domain without states costs nothing.
 /// Source: energy_model.h:em_cpu_energy.
+#[inline]
 pub fn em_cpu_energy(
     rev: KernelRev,
     pd: &EmPerfDomain<'_>,

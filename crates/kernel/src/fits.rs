@@ -48,6 +48,7 @@ pub struct CpuCapacities {
 }
 
 /// Whether `util` with these clamps fits on a CPU. Source: fair.c:util_fits_cpu.
+#[inline]
 pub fn util_fits_cpu(
     util: Util,
     uclamp_min: Util,
@@ -61,6 +62,7 @@ pub fn util_fits_cpu(
 
 /// The same, where another margin has said whether the util itself `fits`
 /// ([`crate::approximate::fits_capacity_threshold`]).
+#[inline]
 pub fn util_fits_cpu_from(
     mut fits: bool,
     util: Util,
@@ -69,7 +71,9 @@ pub fn util_fits_cpu_from(
     cpu: CpuCapacities,
     uclamp_is_used: bool,
 ) -> Fit {
-    if uclamp_is_used {
+    let open = uclamp_min.0 == 0 && uclamp_max.0 == SCHED_CAPACITY_SCALE;
+    // Open clamps decide nothing where no CPU is bigger than the scale.
+    if uclamp_is_used && !(open && cpu.original.0 <= SCHED_CAPACITY_SCALE) {
         let unlimited =
             cpu.original.0 == SCHED_CAPACITY_SCALE && uclamp_max.0 == SCHED_CAPACITY_SCALE;
         fits |= !unlimited && uclamp_max.0 <= cpu.original.0;

@@ -283,9 +283,22 @@ pub fn update_load_sum(
     runnable: u64,
     running: bool,
 ) -> bool {
-    let Some(delta) = elapsed_units(decay, now.0, sa) else {
-        return false;
-    };
+    match elapsed_units(decay, now.0, sa) {
+        // As often as not: what happens at one instant updates a signal more than once.
+        None => false,
+        Some(delta) => accumulate_sum(decay, delta, sa, load, runnable, running),
+    }
+}
+
+/// `delta` units of time have passed. Source: pelt.c:accumulate_sum.
+fn accumulate_sum(
+    decay: &Decay,
+    delta: u64,
+    sa: &mut SchedAvg,
+    load: u64,
+    runnable: u64,
+    running: bool,
+) -> bool {
     let (periods, contrib) = age_sums(decay, sa, delta, load != 0);
     if load != 0 {
         sa.load_sum = sa.load_sum.wrapping_add(load.wrapping_mul(contrib as u64));

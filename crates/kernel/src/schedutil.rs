@@ -160,6 +160,7 @@ impl IowaitBoost {
 
     /// An update; `set_iowait_boost`: a task wakes up after waiting for I/O.
     /// Source: cpufreq_schedutil.c:sugov_iowait_boost.
+    #[inline]
     pub fn sugov_iowait_boost(&mut self, time: Instant, tick: Span, set_iowait_boost: bool) {
         if self.iowait_boost != 0 && self.sugov_iowait_reset(time, tick, set_iowait_boost) {
             return;
@@ -177,6 +178,7 @@ impl IowaitBoost {
 
     /// The boost to apply now, as a util of a CPU of this capacity; decays it if none is pending.
     /// Rounding: down. Source: cpufreq_schedutil.c:sugov_iowait_apply.
+    #[inline]
     pub fn sugov_iowait_apply(&mut self, time: Instant, tick: Span, max_cap: Capacity) -> Util {
         if self.iowait_boost == 0 || self.sugov_iowait_reset(time, tick, false) {
             return Util(0);

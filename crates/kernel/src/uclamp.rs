@@ -82,6 +82,7 @@ impl Default for UclampLimits {
 }
 
 /// The effective value of one clamp. Source: core.c:uclamp_tg_restrict, uclamp_eff_get.
+#[inline]
 pub fn uclamp_eff_get(id: UclampId, request: Uclamp, limits: &UclampLimits) -> Util {
     let mut value = request.get(id);
     if let Some(group) = limits.group {
@@ -92,6 +93,7 @@ pub fn uclamp_eff_get(id: UclampId, request: Uclamp, limits: &UclampLimits) -> U
 }
 
 /// The effective clamps of a task that is not queued. Source: core.c:uclamp_eff_value.
+#[inline]
 pub fn uclamp_eff(request: Uclamp, limits: &UclampLimits) -> Uclamp {
     Uclamp {
         min: uclamp_eff_get(UclampId::Min, request, limits),
@@ -125,6 +127,7 @@ impl UclampTask {
     }
     /// The values in force: those it is counted with, else those it would be.
     /// Source: core.c:uclamp_eff_value.
+    #[inline]
     pub fn uclamp_eff_value(&self, limits: &UclampLimits) -> Uclamp {
         if self.active { self.effective } else { uclamp_eff(self.request, limits) }
     }
@@ -146,6 +149,8 @@ pub struct UclampRq {
     value: [Util; 2],
     buckets: [[Bucket; UCLAMP_BUCKETS_MAX]; 2],
     nr_buckets: usize,
+    /// `UCLAMP_BUCKET_DELTA`.
+    bucket_delta: u32,
     idle: bool,
 }
 
@@ -160,10 +165,13 @@ impl UclampRq {
     /// An empty runqueue; `buckets` is held within 5..=[`UCLAMP_BUCKETS_MAX`], what a kernel can
     /// be configured with. Source: core.c:init_uclamp_rq.
     pub fn new(buckets: usize) -> UclampRq {
+        let nr_buckets = buckets.clamp(UCLAMP_BUCKETS_DEFAULT, UCLAMP_BUCKETS_MAX);
+        let n = nr_buckets as u32;
         UclampRq {
             value: [Util(0), NONE_MAX],
             buckets: [[Bucket::default(); UCLAMP_BUCKETS_MAX]; 2],
-            nr_buckets: buckets.clamp(UCLAMP_BUCKETS_DEFAULT, UCLAMP_BUCKETS_MAX),
+            nr_buckets,
+            bucket_delta: (1024 + n / 2) / n,
             idle: true,
         }
     }
@@ -223,9 +231,7 @@ impl UclampRq {
 
     /// Source: sched.h:uclamp_bucket_id.
     fn bucket_id(&self, value: Util) -> usize {
-        let n = self.nr_buckets as u64;
-        let delta = (1024 + n / 2) / n;
-        (value.0 / delta).min(n - 1) as usize
+        ((value.0.min(1024) as u32 / self.bucket_delta) as usize).min(self.nr_buckets - 1)
     }
 
     /// Source: core.c:uclamp_rq_inc_id.

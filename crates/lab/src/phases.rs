@@ -111,6 +111,7 @@ mod tests {
                 lost: Vec::new(),
                 idle: Vec::new(),
                 balance: Vec::new(),
+                periods: Vec::new(),
             });
             let end = Instant(e.duration.0);
             sink.end(end);

@@ -146,6 +146,20 @@ pub struct Attr {
     pub taskgroup: Option<String>,
 }
 
+impl Attr {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        let Attr { cpus, policy, nice, uclamp_min, uclamp_max, qos, taskgroup } = self;
+        cpus.is_none()
+            && policy.is_none()
+            && nice.is_none()
+            && uclamp_min.is_none()
+            && uclamp_max.is_none()
+            && qos.is_empty()
+            && taskgroup.is_none()
+    }
+}
+
 /// A scheduling policy with its parameters, such as the kernel accepts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {

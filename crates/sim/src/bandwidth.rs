@@ -10,17 +10,21 @@
 //!  the last task of a CPU leaves ─> its time back to the pool ─> slack timer (5 ms) ─> distribute
 //! ```
 //!
+//! Both timers run on the CPU that started them, which wakes for them.
+//!
 //! A throttled group's PELT clock stands still, from 6.18 once nothing of it is queued. The
 //! arithmetic of the pool: [`risetime_kernel::bandwidth`].
 //!
 //! DEVIATES(cfs_period_phase): a group's periods end at whole multiples of the period from the
-//! run's time 0; the kernel adds a random offset to each group's timer. Which part of a burst a
-//! period's end falls into is the kernel's dice.
+//! run's time 0, or where an image says; the kernel adds a random offset to each group's timer. Which
+//! part of a burst a period's end falls into is the kernel's dice.
 //! Leaves out: `throttled_time` and the other statistics; a quota changed while it runs.
 //! Source: kernel/sched/fair.c.
 
+use crate::class::ClassTimer;
 use crate::engine::Engine;
 use crate::machine::{Machine, State};
+use crate::mutant::Mutant;
 use crate::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::bandwidth::{
@@ -34,9 +38,14 @@ use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, Span, TaskId};
 pub(crate) struct Pool {
     cfs: CfsBandwidth,
     period: Span,
+    /// What a period's end leaves when divided by the period.
+    phase: Span,
     /// When the period timer fires; `None`: it is off.
     expires: Option<Instant>,
-    slack_started: bool,
+    /// On which CPU: where it was started last.
+    cpu: CpuId,
+    /// Where the slack timer runs, if it does.
+    slack: Option<CpuId>,
     /// Where it is throttled, the first first (`throttled_cfs_rq`).
     throttled: Vec<CpuId>,
 }
@@ -63,10 +72,18 @@ impl Pool {
         Pool {
             cfs: CfsBandwidth::new(quota, burst),
             period,
+            phase: Span(0),
             expires: None,
-            slack_started: false,
+            cpu: CpuId(0),
+            slack: None,
             throttled: Vec::new(),
         }
+    }
+
+    /// The first end of a period after `now` (`hrtimer_forward_now`).
+    fn next_end(&self, now: Instant) -> Instant {
+        let (period, phase) = (self.period.0, self.phase.0);
+        Instant((now.0 + period - phase) / period * period + phase)
     }
 }
 
@@ -166,19 +183,32 @@ impl Engine<'_> {
 
     /// `__assign_cfs_rq_runtime`; starts the period timer.
     fn assign(&mut self, cpu: CpuId, g: GroupId, target: Span) -> bool {
-        self.start_cfs_bandwidth(g);
+        self.start_cfs_bandwidth(cpu, g);
         let group = &mut self.m.groups.list[g.index()];
         let Some(pool) = &mut group.pool else { return true };
         group.rq[cpu.index()].bandwidth.runtime.assign(&mut pool.cfs, target)
     }
 
-    fn start_cfs_bandwidth(&mut self, g: GroupId) {
+    fn start_cfs_bandwidth(&mut self, cpu: CpuId, g: GroupId) {
         let now = self.m.now;
         let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
         if pool.expires.is_none() {
-            let at = Instant((now.0 / pool.period.0 + 1) * pool.period.0);
-            pool.expires = Some(at);
-            self.q.push(at, Ev::CfsPeriod { group: g });
+            let at = pool.next_end(now);
+            (pool.expires, pool.cpu) = (Some(at), cpu);
+            self.m.cpu_mut(cpu).class_timers.insert((at, ClassTimer::CfsPeriod(g)));
+            self.q.push(at, Ev::CfsPeriod { group: g, awake: false });
+        }
+    }
+
+    /// A period of `g` ends `after` now: so do the others, whole periods away. Its pool is full, as
+    /// some periods without a task leave it.
+    pub(crate) fn period_ends(&mut self, g: GroupId, after: Span) {
+        let at = self.m.now + after;
+        let group = self.m.groups.list.get_mut(g.index());
+        let Some(pool) = group.and_then(|group| group.pool.as_mut()) else { return };
+        pool.phase = Span(at.0 % pool.period.0);
+        if pool.expires.is_none() {
+            pool.cfs.refill();
         }
     }
 
@@ -187,7 +217,7 @@ impl Engine<'_> {
         let (tasks, rq) = (self.throttles_tasks(), self.m.groups.rq(cpu, g));
         let goes_on = tasks && rq.running && rq.nr_queued > 0;
         let target = if goes_on { SCHED_CFS_BANDWIDTH_SLICE } else { Span(1) };
-        if self.assign(cpu, g, target) {
+        if self.assign(cpu, g, target) || self.m.is(Mutant::QuotaIgnored) {
             return false;
         }
         if let Some(pool) = &mut self.m.groups.list[g.index()].pool {
@@ -293,9 +323,11 @@ impl Engine<'_> {
         }
         let left = pool.expires.map_or(Span(u64::MAX), |at| at.since(now));
         let soon = left < CFS_BANDWIDTH_SLACK_PERIOD + MIN_BANDWIDTH_EXPIRATION;
-        if pool.cfs.has_slack() && !pool.throttled.is_empty() && !soon && !pool.slack_started {
-            pool.slack_started = true;
-            self.q.push(now + CFS_BANDWIDTH_SLACK_PERIOD, Ev::CfsSlack { group: g });
+        if pool.cfs.has_slack() && !pool.throttled.is_empty() && !soon && pool.slack.is_none() {
+            pool.slack = Some(cpu);
+            let at = now + CFS_BANDWIDTH_SLACK_PERIOD;
+            self.m.cpu_mut(cpu).class_timers.insert((at, ClassTimer::CfsSlack(g)));
+            self.q.push(at, Ev::CfsSlack { group: g, awake: false });
         }
     }
 
@@ -347,31 +379,63 @@ impl Engine<'_> {
         }
     }
 
+    /// A quota's timer expires on `cpu`: an idle one leaves its idle state first, and `again` comes
+    /// then; true: it is awake.
+    fn cfs_timer(&mut self, cpu: CpuId, timer: ClassTimer, awake: bool, again: Ev) -> bool {
+        let idle = self.m.cpu(cpu).idle;
+        if let Some(idle) = idle.filter(|_| !awake) {
+            let latency = self.exit_latency(cpu, idle);
+            self.q.push(self.m.now + latency, again);
+            return false;
+        }
+        self.m.cpu_mut(cpu).class_timers.retain(|(_, t)| *t != timer);
+        if idle.is_some() {
+            self.leave_idle(cpu);
+        }
+        true
+    }
+
     /// `sched_cfs_period_timer`.
-    pub(crate) fn cfs_period(&mut self, g: GroupId) {
+    pub(crate) fn cfs_period(&mut self, g: GroupId, awake: bool) {
         let now = self.m.now;
+        let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
+        let (cpu, again) = (pool.cpu, Ev::CfsPeriod { group: g, awake: true });
+        if !self.cfs_timer(cpu, ClassTimer::CfsPeriod(g), awake, again) {
+            return;
+        }
         let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
         let throttled = !pool.throttled.is_empty();
         let goes_on = pool.cfs.period(throttled);
-        let next = now + pool.period;
+        let next = pool.next_end(now);
         pool.expires = goes_on.then_some(next);
         if throttled {
             self.distribute_cfs_runtime(g);
         }
         if goes_on {
-            self.q.push(next, Ev::CfsPeriod { group: g });
+            self.m.cpu_mut(cpu).class_timers.insert((next, ClassTimer::CfsPeriod(g)));
+            self.q.push(next, Ev::CfsPeriod { group: g, awake: false });
         }
+        self.run_soft_expired(cpu);
+        self.idle_loop(cpu);
     }
 
     /// `do_sched_cfs_slack_timer`.
-    pub(crate) fn cfs_slack(&mut self, g: GroupId) {
+    pub(crate) fn cfs_slack(&mut self, g: GroupId, awake: bool) {
         let now = self.m.now;
+        let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
+        let Some(cpu) = pool.slack else { return };
+        let again = Ev::CfsSlack { group: g, awake: true };
+        if !self.cfs_timer(cpu, ClassTimer::CfsSlack(g), awake, again) {
+            return;
+        }
         let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
-        pool.slack_started = false;
+        pool.slack = None;
         let left = pool.expires.map_or(Span(u64::MAX), |at| at.since(now));
         if left >= MIN_BANDWIDTH_EXPIRATION && pool.cfs.has_slack() {
             self.distribute_cfs_runtime(g);
         }
+        self.run_soft_expired(cpu);
+        self.idle_loop(cpu);
     }
 
     /// Throttled CPUs get their debt paid plus 1 ns, in the order in which they were throttled.
@@ -419,6 +483,17 @@ impl Engine<'_> {
         if self.m.cpu(cpu).curr.is_none() && queued > 0 {
             self.resched_curr(cpu);
         }
+    }
+
+    /// A task that another trace moves waits in limbo here, if throttled by some µs more: it goes on.
+    pub(crate) fn leave_limbo(&mut self, task: TaskId) {
+        let (cpu, g) = (self.m.task(task).cpu, self.m.task(task).group);
+        if !std::mem::take(&mut self.m.task_mut(task).throttled) {
+            return;
+        }
+        self.m.groups.rq_mut(cpu, g).bandwidth.limbo.retain(|t| *t != task);
+        self.update_rq_clock(cpu);
+        self.enqueue_task_fair(cpu, task, EnqueueKind::Wakeup, true);
     }
 
     /// A group in one that is no longer throttled: its clock goes on, and who waits in limbo is

@@ -225,14 +225,8 @@ impl Machine {
         self.without.has(cause)
     }
 
-    /// Whether `cpu` has one of the workload's tasks to run. One that is just being enqueued
-    /// counts (its clamps do already), and so does one that is just being dequeued.
-    pub(crate) fn has_work(&self, cpu: CpuId) -> bool {
-        let c = self.cpu(cpu);
-        c.h_nr_runnable() > 0 || !c.uclamp.uclamp_rq_is_idle()
-    }
-
     /// Without [`Cause::Margin`], whether `cpu` is too small for `task` whatever its util.
+    #[inline]
     pub(crate) fn too_small(&self, task: TaskId, cpu: CpuId) -> bool {
         self.lacks(Cause::Margin)
             && self.cpu(cpu).capacity < self.task(task).max_allowed_capacity

@@ -162,7 +162,7 @@ impl Engine<'_> {
         let Some(cpu) = self.timer_cpu(task) else { return };
         self.m.task_mut(task).timer_cpu = None;
         // The timers of a kthread's wakeup are none: there it is an interrupt.
-        self.m.cpu_mut(cpu).timers.retain(|(_, t)| *t != task);
+        self.m.cpu_mut(cpu).timers.remove(task);
         self.leave_idle(cpu);
         self.wake_up(task, Waker::timer(cpu));
         self.run_soft_expired(cpu);
@@ -237,7 +237,8 @@ impl Engine<'_> {
             self.migrate_task_rq_dl(task);
             self.m.task_mut(task).cpu = to;
             self.replenish_here(task);
-            return self.emit(Event::Migrate { task, from, to, why });
+            self.emit(Event::Migrate { task, from, to, why });
+            return self.set_task_rq_fair(task, from, to);
         }
         self.migrate_vruntime(task);
         let m = &mut self.m;
@@ -446,7 +447,9 @@ impl Engine<'_> {
     fn next_step(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let now = self.m.now;
         // The phase that the start is known by is still entered.
-        self.take_policy(task);
+        if self.m.task(task).sched.takes.is_some() {
+            self.take_policy(task);
+        }
         let told =
             self.start.phase.is_none() || std::mem::replace(&mut self.start.told, self.start.done);
         if told && self.advance_given(cpu, task) {
@@ -529,10 +532,17 @@ impl Engine<'_> {
     /// A task enters a phase: it takes on the phase's attributes.
     fn enter_phase(&mut self, task: TaskId, index: usize) {
         let Role::User(program) = &self.m.task(task).role else { return };
-        let (spec, own) = program.spec_arc();
-        let phase = &spec[own].phases[index];
-        self.emit(Event::Phase { task, index: index as u32, name: &phase.name });
-        self.set_attr(task, &phase.attr);
+        let phase = &program.spec().phases[index];
+        // As in `emit`, which wants all of the engine.
+        self.events += 1;
+        if self.listens {
+            let event = Event::Phase { task, index: index as u32, name: &phase.name };
+            self.sink.event(self.m.now, &event);
+        }
+        if !phase.attr.is_empty() {
+            let (spec, own) = program.spec_arc();
+            self.set_attr(task, &spec[own].phases[index].attr);
+        }
     }
 
     /// `sched_setattr` and `sched_setaffinity` of a task on itself.
@@ -617,6 +627,9 @@ impl Engine<'_> {
         }
         t.cpu = to;
         self.emit(Event::Migrate { task, from, to, why });
+        if !fair {
+            self.set_task_rq_fair(task, from, to);
+        }
         self.update_rq_clock(to);
         self.activate(to, task, EnqueueKind::Migrated, false);
         self.wakeup_preempt(to, task, false);

@@ -177,11 +177,11 @@ impl Engine<'_> {
             return;
         }
         let now = self.m.now;
-        while let Some(&(hard, task)) = self.m.cpu(cpu).timers.first() {
+        while let Some((_, task)) = self.m.cpu(cpu).timers.first() {
             if self.m.task(task).soft_expiry > now {
                 break;
             }
-            self.m.cpu_mut(cpu).timers.remove(&(hard, task));
+            self.m.cpu_mut(cpu).timers.remove(task);
             let t = self.m.task_mut(task);
             // Its own event comes too late.
             t.timer_gen = t.timer_gen.wrapping_add(1);

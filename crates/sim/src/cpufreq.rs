@@ -12,7 +12,8 @@
 
 use crate::cause::Cause;
 use crate::engine::Engine;
-use crate::machine::{DomainView, SPEED_SHIFT};
+use crate::governor::DomainView;
+use crate::machine::SPEED_SHIFT;
 use crate::queue::Ev;
 use risetime_kernel::clock_pelt::freq_scale;
 use risetime_kernel::units::{Capacity, CpuId, KHz, Span};

@@ -25,11 +25,13 @@ impl CpuSet {
     pub(crate) fn first(n: usize) -> CpuSet {
         (0..n as u32).map(CpuId).collect()
     }
+    #[inline]
     pub(crate) fn insert(&mut self, cpu: CpuId) {
         let word = cpu.index() / 64;
         self.words[word] |= 1 << (cpu.index() % 64);
         self.used |= 1 << word;
     }
+    #[inline]
     pub(crate) fn remove(&mut self, cpu: CpuId) {
         let word = cpu.index() / 64;
         self.words[word] &= !(1 << (cpu.index() % 64));
@@ -37,15 +39,18 @@ impl CpuSet {
             self.used &= !(1 << word);
         }
     }
+    #[inline]
     pub(crate) fn contains(&self, cpu: CpuId) -> bool {
         self.words[cpu.index() / 64] & (1 << (cpu.index() % 64)) != 0
     }
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.used == 0
     }
     pub(crate) fn len(&self) -> usize {
         bits(u64::from(self.used)).map(|w| self.words[w].count_ones() as usize).sum()
     }
+    #[inline]
     pub(crate) fn intersects(&self, other: &CpuSet) -> bool {
         bits(u64::from(self.used & other.used)).any(|w| self.words[w] & other.words[w] != 0)
     }
@@ -58,13 +63,30 @@ impl CpuSet {
         both
     }
     /// The lowest-numbered CPU.
+    #[inline]
     pub(crate) fn lowest(&self) -> Option<CpuId> {
-        let word = bits(u64::from(self.used)).next()?;
-        Some(CpuId(word as u32 * 64 + self.words[word].trailing_zeros()))
+        if self.used == 0 {
+            return None;
+        }
+        let word = self.used.trailing_zeros();
+        Some(CpuId(word * 64 + self.words[word as usize].trailing_zeros()))
     }
     /// All members.
     pub(crate) fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
-        self.between(0, MAX_CPUS as u32)
+        let (mut used, mut word, mut left) = (u32::from(self.used), 0, 0);
+        std::iter::from_fn(move || {
+            if left == 0 {
+                if used == 0 {
+                    return None;
+                }
+                word = used.trailing_zeros();
+                used &= used - 1;
+                left = self.words[word as usize];
+            }
+            let cpu = word * 64 + left.trailing_zeros();
+            left &= left - 1;
+            Some(CpuId(cpu))
+        })
     }
     /// All members, beginning with `start` and wrapping round (`for_each_cpu_wrap`).
     pub(crate) fn iter_wrap(&self, start: CpuId) -> impl Iterator<Item = CpuId> + '_ {

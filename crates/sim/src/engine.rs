@@ -27,6 +27,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) placement: Box<dyn Placement>,
     pub(crate) start: StartState,
     pub(crate) sink: &'a mut dyn TraceSink,
+    /// Somebody wants them ([`TraceSink::listens`]).
+    pub(crate) listens: bool,
     pub(crate) events: u64,
     /// CPUs with `need_resched` set that are awake.
     pub(crate) need_resched: CpuSet,
@@ -99,35 +101,37 @@ impl Engine<'_> {
 
     /// One event with all that follows at once; false if there is none until `end`.
     pub(crate) fn step(&mut self, end: Instant) -> Result<bool, RunError> {
-        if self.q.next_at().is_none_or(|at| at > end) {
-            return Ok(false);
-        }
-        let Some((at, ev)) = self.q.pop() else { return Ok(false) };
+        let Some((at, ev)) = self.q.pop_until(end) else { return Ok(false) };
         self.m.now = at;
         self.dispatch(ev);
         self.drain_resched();
         self.pull_at_once();
-        if let Some(failure) = self.together.failed.take() {
-            return Err(RunError::Failed(failure));
+        if self.together.failed.is_some() || self.refused.is_some() || self.stuck.is_some() {
+            return Err(self.failure());
         }
-        if let Some(refused) = self.refused.take() {
-            return Err(refused.into());
-        }
-        match self.stuck {
-            None => Ok(true),
-            Some(task) => {
-                let comm = &self.m.task(task).comm;
-                Err(RunError::Failed(format!(
-                    "task {comm}: its loops take no time (at {} ms)",
-                    at.as_ms()
-                )))
-            }
-        }
+        Ok(true)
     }
 
+    /// Why the run cannot go on.
+    #[cold]
+    fn failure(&mut self) -> RunError {
+        if let Some(failure) = self.together.failed.take() {
+            return RunError::Failed(failure);
+        }
+        if let Some(refused) = self.refused.take() {
+            return refused.into();
+        }
+        let comm = self.stuck.map_or("", |task| &self.m.task(task).comm);
+        let at = self.m.now.as_ms();
+        RunError::Failed(format!("task {comm}: its loops take no time (at {at} ms)"))
+    }
+
+    #[inline]
     pub(crate) fn emit(&mut self, event: Event<'_>) {
         self.events += 1;
-        self.sink.event(self.m.now, &event);
+        if self.listens {
+            self.sink.event(self.m.now, &event);
+        }
     }
 
     fn dispatch(&mut self, ev: Ev) {
@@ -144,8 +148,8 @@ impl Engine<'_> {
             Ev::ClassTimer { timer, awake } => self.class_timer(timer, awake),
             Ev::Resched { cpu } => self.idle_resched(cpu),
             Ev::NohzBalance { cpu } => self.nohz_balance(cpu),
-            Ev::CfsPeriod { group } => self.cfs_period(group),
-            Ev::CfsSlack { group } => self.cfs_slack(group),
+            Ev::CfsPeriod { group, awake } => self.cfs_period(group, awake),
+            Ev::CfsSlack { group, awake } => self.cfs_slack(group, awake),
             Ev::Irq { cpu, step } => self.irq(cpu, step),
             Ev::HwCap { domain, khz } => self.hw_cap(domain as usize, KHz(khz.into())),
             Ev::Hotplug { cpu, online } => self.hotplug(cpu, online),

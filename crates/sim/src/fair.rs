@@ -20,7 +20,7 @@ use crate::mutant::Mutant;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind};
 use risetime_kernel::fits::{Fit, MisfitTask, update_misfit_status};
-use risetime_kernel::pelt::{get_pelt_divider, update_load_avg_se};
+use risetime_kernel::pelt::{get_pelt_divider, update_load_avg_blocked_se, update_load_avg_se};
 use risetime_kernel::pelt_cfs::{
     attach_entity_load_avg, detach_entity_load_avg, reweight_entity_load_avg,
     update_cfs_rq_load_avg,
@@ -249,12 +249,21 @@ impl Engine<'_> {
     }
 
     /// Entities whose delayed dequeue has been completed go back to their tasks.
+    #[inline]
     pub(crate) fn take_departed(&mut self, cpu: CpuId) {
         self.take_departed_of(cpu, GroupId::ROOT);
     }
 
     /// The same of the queue that `g`'s entities are in.
+    #[inline]
     pub(crate) fn take_departed_of(&mut self, cpu: CpuId, g: GroupId) {
+        if self.m.queue(cpu, g).has_departed() {
+            self.bring_home_departed(cpu, g);
+        }
+    }
+
+    #[inline(never)]
+    fn bring_home_departed(&mut self, cpu: CpuId, g: GroupId) {
         for entity in self.m.queue_mut(cpu, g).take_departed() {
             if let Some(group) = entity.id.as_group() {
                 self.group_departed(cpu, group, entity);
@@ -379,6 +388,24 @@ impl Engine<'_> {
         if queued && self.m.groups.on() {
             self.refresh_parents(cpu, group);
             self.reweight_flat(cpu, task);
+        }
+    }
+
+    /// What a task of another class has left of its time as a fair one fades when it changes CPU, up to
+    /// where the old queue was updated last.
+    pub(crate) fn set_task_rq_fair(&mut self, task: TaskId, from: CpuId, to: CpuId) {
+        let m = &mut self.m;
+        let t = &mut m.tasks[task.index()];
+        if t.avg.last_update_time.0 == 0 {
+            return;
+        }
+        let mut updated =
+            |cpu| level_avg(&mut m.cpus, &mut m.groups, cpu, t.group).avg.last_update_time;
+        let (before, after) = (updated(from), updated(to));
+        let changed = update_load_avg_blocked_se(m.decay, before, &mut t.avg, t.weight);
+        t.avg.last_update_time = after;
+        if changed {
+            self.trace_task(to, task);
         }
     }
 

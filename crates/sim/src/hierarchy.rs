@@ -16,6 +16,7 @@ use crate::bandwidth::throttles_tasks;
 use crate::engine::Engine;
 use crate::group::level_avg;
 use crate::machine::State;
+use crate::mutant::Mutant;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, LoadWeight};
 use risetime_kernel::group::{calc_group_shares, se_weight};
@@ -86,7 +87,7 @@ impl Engine<'_> {
     fn propagate(&mut self, cpu: CpuId, g: GroupId) -> bool {
         let m = &mut self.m;
         let above = m.groups.parent(g);
-        if !m.groups.rq(cpu, g).avg.propagate {
+        if !m.groups.rq(cpu, g).avg.propagate || m.is(Mutant::GroupUtilStays) {
             return false;
         }
         let (decay, rev) = (m.decay, m.rev);
@@ -579,7 +580,8 @@ impl Engine<'_> {
     /// A new task's first act: it is born in its creator's group and moves to its own, as rt-app's
     /// threads do.
     pub(crate) fn enters_group(&mut self, task: TaskId) {
-        let Some(to) = self.m.task_mut(task).moves_to.take() else { return };
+        let Some(to) = self.m.task(task).moves_to else { return };
+        self.m.task_mut(task).moves_to = None;
         self.sched_move_task(task, to);
         let max_speed = self.m.max_speed(task);
         if max_speed != self.m.task(task).max_speed {

@@ -25,6 +25,7 @@ mod idle;
 mod machine;
 pub mod mutant;
 pub mod placement;
+mod plain;
 mod pre_6_8;
 mod pressure;
 mod program;
@@ -39,7 +40,8 @@ mod tests;
 mod together;
 mod topology;
 
-pub use machine::{DomainView, Machine};
+pub use governor::DomainView;
+pub use machine::Machine;
 pub use settings::{catalogue, resolve};
 
 use mutant::Mutant;

@@ -17,7 +17,8 @@ use crate::class::{ClassTimer, Classes, Sched};
 use crate::cost::Costs;
 use crate::cpuset::CpuSet;
 use crate::group::Groups;
-use crate::mutant::{self, Mutant};
+use crate::idle::TaskTimers;
+use crate::mutant::Mutant;
 use crate::placement::wake_affine::Wakees;
 use crate::pressure::CpuPressure;
 use crate::program::Program;
@@ -33,18 +34,15 @@ use risetime_kernel::cpu_util::{
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
 use risetime_kernel::deadline::{DlEntity, DlRq};
 use risetime_kernel::eevdf::{Entity, LoadWeight};
-use risetime_kernel::energy_model::EmPerfState;
+use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState};
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
-use risetime_kernel::headroom::Decided;
 use risetime_kernel::neighbours::task_util_est_boost;
-use risetime_kernel::opp::{FreqTableEntry, cpufreq_driver_resolve_freq};
+use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::{Decay, SchedAvg};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
 use risetime_kernel::rt::{RtQueue, RtThrottle};
 use risetime_kernel::sched_qos::SchedQos;
-use risetime_kernel::uclamp::{
-    Uclamp, UclampLimits, UclampRq, UclampTask, uclamp_eff, uclamp_rq_is_capped,
-};
+use risetime_kernel::uclamp::{Uclamp, UclampLimits, UclampRq, UclampTask, uclamp_eff};
 use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight,
 };
@@ -82,10 +80,6 @@ pub struct Machine {
     pub(crate) tick: Span,
     /// The tick grid: ticks are at this time plus whole ticks.
     pub(crate) tick_offset: Span,
-    /// Util that other tasks add, by CPU.
-    /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
-    /// they raise frequencies and fill CPUs but do not delay anyone.
-    pub(crate) background_util: Vec<Util>,
     /// The task groups; none unless the workload has some.
     pub(crate) groups: Groups,
     /// The thread that creates tasks, if it is one of `tasks`; else it takes no time.
@@ -98,6 +92,8 @@ pub struct Machine {
     pub(crate) series: Series,
     /// NI_RANDOM, where it is on.
     pub(crate) ni_random: Option<Dice>,
+    /// Nothing in the experiment bends what a CPU needs ([`crate::plain`]).
+    pub(crate) plain: bool,
     /// What is broken on purpose.
     pub(crate) mutant: Option<Mutant>,
     /// What does not cost time here, and the task that `explain` is about.
@@ -108,6 +104,8 @@ pub struct Machine {
 /// One CPU with its runqueue (`struct rq`).
 pub(crate) struct Cpu {
     pub(crate) domain: usize,
+    /// Its place among the CPUs of that domain, online or not.
+    pub(crate) in_domain: usize,
     /// `arch_scale_cpu_capacity`.
     pub(crate) capacity: Capacity,
     /// `rq->cpu_capacity`: what rt, dl and irq leave of it.
@@ -124,6 +122,10 @@ pub(crate) struct Cpu {
     pub(crate) h_nr: Option<(u32, u32)>,
     /// `cfs_rq->avg.util_est`: the sum over queued tasks.
     pub(crate) util_est: Util,
+    /// Util that other tasks add.
+    /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
+    /// they raise frequencies and fill CPUs but do not delay anyone.
+    pub(crate) background_util: Util,
     pub(crate) rt_avg: SchedAvg,
     pub(crate) dl_avg: SchedAvg,
     pub(crate) uclamp: UclampRq,
@@ -177,7 +179,7 @@ pub(crate) struct Cpu {
     pub(crate) last_blocked_update: u64,
     pub(crate) series: CpuSeries,
     /// The timers of the tasks that sleep here.
-    pub(crate) timers: BTreeSet<(Instant, TaskId)>,
+    pub(crate) timers: TaskTimers,
 }
 
 /// What an idle CPU is kicked to do on behalf of all idle ones.
@@ -209,6 +211,8 @@ pub(crate) struct FreqDomain {
     pub(crate) table: Vec<FreqTableEntry>,
     /// The energy model; empty where powers are unknown.
     pub(crate) em: Vec<EmPerfState>,
+    /// Some of its states are inefficient.
+    pub(crate) em_skips: bool,
     /// `policy->cur`: what the kernel believes and scales PELT with.
     pub(crate) cur: KHz,
     /// What the hardware does.
@@ -362,22 +366,28 @@ pub(crate) enum Role {
 }
 
 impl Machine {
+    #[inline]
     pub(crate) fn cpu(&self, cpu: CpuId) -> &Cpu {
         &self.cpus[cpu.index()]
     }
+    #[inline]
     pub(crate) fn cpu_mut(&mut self, cpu: CpuId) -> &mut Cpu {
         &mut self.cpus[cpu.index()]
     }
+    #[inline]
     pub(crate) fn task(&self, task: TaskId) -> &Task {
         &self.tasks[task.index()]
     }
+    #[inline]
     pub(crate) fn task_mut(&mut self, task: TaskId) -> &mut Task {
         &mut self.tasks[task.index()]
     }
+    #[inline]
     pub(crate) fn domain_of(&self, cpu: CpuId) -> &FreqDomain {
         &self.domains[self.cpu(cpu).domain]
     }
     /// `sched_clock()`: what a runqueue's clock shows when it is brought up to now.
+    #[inline]
     pub(crate) fn sched_clock(&self) -> Instant {
         self.now + UPTIME
     }
@@ -401,9 +411,9 @@ impl Machine {
         self.task(task).allowed.contains(cpu) && self.root.online.contains(cpu)
     }
     /// `idle_cpu`: nothing runs and nothing is queued.
+    #[inline]
     pub(crate) fn idle_cpu(&self, cpu: CpuId) -> bool {
-        let c = self.cpu(cpu);
-        c.curr.is_none() && c.nr_running() == 0
+        self.cpu(cpu).is_idle()
     }
     /// `sched_idle_rq`, unless `task` is of SCHED_IDLE itself: what is there gives way to it. (No nice
     /// value has so low a weight.)
@@ -422,26 +432,28 @@ impl Machine {
         self.cpu(a).place.llc_id == self.cpu(b).place.llc_id
     }
     /// `capacity_of`.
+    #[inline]
     pub(crate) fn capacity_of(&self, cpu: CpuId) -> Capacity {
         self.cpu(cpu).cpu_capacity
     }
 
-    fn cfs_util(&self, cpu: CpuId) -> CfsUtil {
-        let c = self.cpu(cpu);
-        if self.lacks(Cause::PeltRamp) && self.has_work(cpu) {
+    /// The fair class's signals of a CPU.
+    #[inline]
+    pub(crate) fn cfs_util(&self, c: &Cpu) -> CfsUtil {
+        if self.lacks(Cause::PeltRamp) && c.has_work() {
             return CfsUtil {
                 util_avg: Util(1024),
                 runnable_avg: Util(1024),
                 util_est: Util(1024),
             };
         }
-        let others = self.background_util[cpu.0 as usize];
         CfsUtil {
-            util_avg: c.cfs_avg.avg.util_avg + others,
-            runnable_avg: c.cfs_avg.avg.runnable_avg + others,
+            util_avg: c.cfs_avg.avg.util_avg + c.background_util,
+            runnable_avg: c.cfs_avg.avg.runnable_avg + c.background_util,
             util_est: c.util_est,
         }
     }
+    #[inline]
     pub(crate) fn task_util(&self, task: TaskId) -> TaskUtil {
         let t = self.task(task);
         let all = Util(1024);
@@ -453,43 +465,34 @@ impl Machine {
         let queued = t.state == State::Runnable;
         TaskUtil { cpu: t.cpu, util_avg, runnable_avg, util_est, queued }
     }
-    /// `cpu_util(cpu, p, dst_cpu, boost)`: the CPU's util if `p` were on `dst_cpu`.
-    pub(crate) fn cpu_util(
-        &self,
-        cpu: CpuId,
-        p: Option<&TaskUtil>,
-        dst_cpu: Option<CpuId>,
-        boost: bool,
-    ) -> Util {
-        cpu_util::cpu_util(cpu, &self.cfs_util(cpu), p, dst_cpu, boost, self.cpu(cpu).capacity)
-    }
     /// `cpu_util_cfs`.
+    #[inline]
     pub(crate) fn cpu_util_cfs(&self, cpu: CpuId) -> Util {
         cpu_util::cpu_util_cfs(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
     }
     /// `cpu_util_cfs_boost`: the runnable boost, unless it is switched off.
+    #[inline]
     pub(crate) fn cpu_util_cfs_boost(&self, cpu: CpuId) -> Util {
         if !self.series.runnable_boost {
             return self.cpu_util_cfs(cpu);
         }
         cpu_util::cpu_util_cfs_boost(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
     }
+    #[inline]
     fn cfs_util_faster(&self, cpu: CpuId) -> CfsUtil {
-        let mut cfs = self.cfs_util(cpu);
+        let cfs = self.cfs_util(self.cpu(cpu));
         if !self.series.util_est_faster {
             return cfs;
         }
-        if let Some(faster) = self.util_est_faster(cpu) {
-            cfs.util_avg = cfs.util_avg.max(faster);
-        }
-        cfs
+        let faster = self.util_est_faster(cpu).unwrap_or_default();
+        CfsUtil { util_avg: cfs.util_avg.max(faster), ..cfs }
     }
     /// `cpu_util_without`: as if `p` were nowhere.
     pub(crate) fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util {
         let attached = self.task(task).avg.last_update_time.0 != 0;
         cpu_util::cpu_util_without(
             cpu,
-            &self.cfs_util(cpu),
+            &self.cfs_util(self.cpu(cpu)),
             &self.task_util(task),
             attached,
             self.cpu(cpu).capacity,
@@ -497,49 +500,45 @@ impl Machine {
     }
     /// What the classes above the fair one use of a CPU, and its clamps.
     pub(crate) fn rq_util(&self, cpu: CpuId) -> RqUtil {
-        let c = self.cpu(cpu);
+        self.rq_util_of(self.cpu(cpu))
+    }
+    #[inline]
+    pub(crate) fn rq_util_of(&self, c: &Cpu) -> RqUtil {
         let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
         RqUtil {
             rt: c.rt_avg.util_avg,
             dl: c.dl_avg.util_avg,
             irq: c.pressure.as_ref().map_or(Util(0), |p| p.irq_util()),
-            dl_running_bw: c.dl.running_bw,
+            dl_running_bw: if self.is(Mutant::RunningBwIgnored) { 0 } else { c.dl.running_bw },
             uclamp_min: clamps.min,
             uclamp_max: clamps.max,
             uclamp_is_used: self.classes.uclamp_used,
-            rt_runnable: !c.rt.is_empty(),
+            rt_runnable: !c.rt.is_empty() && !self.is(Mutant::RtAsksNothing),
         }
     }
     /// `effective_cpu_util` of a cfs util.
+    #[inline]
     pub(crate) fn effective(&self, cpu: CpuId, util_cfs: Util) -> EffectiveUtil {
         effective_cpu_util(util_cfs, &self.rq_util(cpu), self.cpu(cpu).capacity)
-    }
-    /// The capacities a fit is judged by.
-    fn capacities(&self, cpu: CpuId) -> CpuCapacities {
-        let c = self.cpu(cpu);
-        CpuCapacities { capacity_of: c.cpu_capacity, original: c.capacity, actual: c.actual }
-    }
-    /// `util_fits_cpu`.
-    pub(crate) fn util_fits(&self, util: Util, min: Util, max: Util, cpu: CpuId) -> Fit {
-        let capacities = self.capacities(cpu);
-        match self.fits_threshold(util, cpu) {
-            Some(fits) => util_fits_cpu_from(fits, util, min, max, capacities, true),
-            None => util_fits_cpu(util, min, max, capacities, true),
-        }
     }
     /// The same of a task whose util is as high as can be, by mainline's margin.
     pub(crate) fn fits_by_clamps(&self, task: TaskId, cpu: CpuId) -> Fit {
         let clamps = self.task(task).clamps();
-        util_fits_cpu(Util(1024), clamps.min, clamps.max, self.capacities(cpu), true)
+        util_fits_cpu(Util(1024), clamps.min, clamps.max, self.cpu(cpu).capacities(), true)
     }
     /// `cpu_overutilized`; never without EAS.
+    #[inline]
     pub(crate) fn cpu_overutilized(&self, cpu: CpuId) -> bool {
-        let rq = self.rq_util(cpu);
-        self.root.energy_aware
-            && self.util_fits(self.cpu_util_cfs(cpu), rq.uclamp_min, rq.uclamp_max, cpu)
-                == Fit::DoesNotFit
+        self.root.energy_aware && self.overutilized_by(self.cpu(cpu), self.cpu_util_cfs(cpu))
+    }
+    /// Whether that util, the CPU's own, is too much for it.
+    #[inline]
+    pub(crate) fn overutilized_by(&self, c: &Cpu, util: Util) -> bool {
+        let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
+        c.util_fits(util, clamps.min, clamps.max) == Fit::DoesNotFit
     }
     /// `task_util_est(p)`.
+    #[inline]
     pub(crate) fn task_util_est(&self, task: TaskId) -> Util {
         let t = self.task(task);
         if self.lacks(Cause::PeltRamp) {
@@ -551,12 +550,14 @@ impl Machine {
         task_util_est(t.avg.util_avg, t.util_est)
     }
     /// `util_fits_cpu` of a task.
+    #[inline]
     pub(crate) fn task_fits(&self, task: TaskId, cpu: CpuId) -> Fit {
         if self.too_small(task, cpu) {
             return Fit::DoesNotFit;
         }
         let t = self.task(task);
-        self.util_fits(self.task_util_est(task), t.clamps().min, t.clamps().max, cpu)
+        let clamps = t.clamps();
+        self.cpu(cpu).util_fits(self.task_util_est(task), clamps.min, clamps.max)
     }
     /// Sets a task's affinity, and with it the highest capacity it may run on.
     pub(crate) fn set_allowed(&mut self, task: TaskId, allowed: CpuSet) {
@@ -586,12 +587,23 @@ impl Task {
         matches!(self.role, Role::Sugov(_))
     }
     /// Its effective clamps (`uclamp_eff_value`): what its group leaves of its request.
+    #[inline]
     pub(crate) fn clamps(&self) -> Uclamp {
         self.uclamp.uclamp_eff_value(&self.limits)
     }
 }
 
 impl FreqDomain {
+    /// The energy model without limits, as [`EmPerfDomain::new`] makes it.
+    #[inline]
+    pub(crate) fn em_perf_domain(&self) -> EmPerfDomain<'_> {
+        EmPerfDomain {
+            states: &self.em,
+            skip_inefficiencies: self.em_skips,
+            min_perf_state: 0,
+            max_perf_state: self.em.len().saturating_sub(1),
+        }
+    }
     /// The highest frequency.
     pub(crate) fn freq_max(&self) -> KHz {
         self.table.last().map_or(KHz(1), |e| e.freq)
@@ -599,6 +611,33 @@ impl FreqDomain {
 }
 
 impl Cpu {
+    /// The capacities a fit is judged by.
+    #[inline]
+    fn capacities(&self) -> CpuCapacities {
+        CpuCapacities {
+            capacity_of: self.cpu_capacity,
+            original: self.capacity,
+            actual: self.actual,
+        }
+    }
+    /// `util_fits_cpu`.
+    #[inline]
+    pub(crate) fn util_fits(&self, util: Util, min: Util, max: Util) -> Fit {
+        match self.series.fits_threshold(util) {
+            Some(fits) => util_fits_cpu_from(fits, util, min, max, self.capacities(), true),
+            None => util_fits_cpu(util, min, max, self.capacities(), true),
+        }
+    }
+    /// `idle_cpu`: nothing runs and nothing is queued.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.curr.is_none() && self.nr_running() == 0
+    }
+    /// Whether it has one of the workload's tasks to run. One that is just being enqueued
+    /// counts (its clamps do already), and so does one that is just being dequeued.
+    pub(crate) fn has_work(&self) -> bool {
+        self.h_nr_runnable() > 0 || !self.uclamp.uclamp_rq_is_idle()
+    }
     /// Fair tasks that want to run, those of groups counted (`cfs.h_nr_runnable`).
     #[inline]
     pub(crate) fn h_nr_runnable(&self) -> usize {
@@ -611,88 +650,9 @@ impl Cpu {
     }
     /// `rq->nr_running`: fair tasks (delayed ones not counted), RT tasks unless they are throttled,
     /// and deadline tasks that are not.
+    #[inline]
     pub(crate) fn nr_running(&self) -> usize {
         let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
         self.h_nr_runnable() + rt + self.dl.tasks()
-    }
-}
-
-/// A governor's view of its domain.
-pub struct DomainView<'a> {
-    pub(crate) machine: &'a Machine,
-    pub(crate) index: usize,
-}
-
-impl DomainView<'_> {
-    fn domain(&self) -> &FreqDomain {
-        &self.machine.domains[self.index]
-    }
-    /// The time.
-    pub fn now(&self) -> Instant {
-        self.machine.now
-    }
-    /// The kernel meant.
-    pub fn rev(&self) -> KernelRev {
-        self.machine.rev
-    }
-    /// Its CPUs, ascending.
-    pub fn cpus(&self) -> &[CpuId] {
-        &self.domain().cpus
-    }
-    /// The place of `cpu` among all CPUs of the policy, online or not.
-    pub fn position(&self, cpu: CpuId) -> usize {
-        self.domain().related.iter().position(|c| *c == cpu).expect("a CPU of this domain")
-    }
-    /// Capacity of its CPUs.
-    pub fn capacity(&self) -> Capacity {
-        self.machine.cpu(self.domain().cpus[0]).capacity
-    }
-    /// Highest frequency.
-    pub fn freq_max(&self) -> KHz {
-        self.domain().freq_max()
-    }
-    /// The OPP that the driver would choose for `freq` (`cpufreq_driver_resolve_freq`).
-    pub fn resolve_freq(&self, freq: KHz) -> KHz {
-        let table = &self.domain().table;
-        let all = (self.domain().min, self.domain().max);
-        if self.machine.is(Mutant::OppBelow) {
-            return mutant::opp_below(table, freq);
-        }
-        cpufreq_driver_resolve_freq(table, freq, all.0, all.1).map_or(all.1, |i| table[i].freq)
-    }
-    /// `effective_cpu_util` of `cpu` with its runnable boost, as schedutil asks for it.
-    pub fn effective_cpu_util(&self, cpu: CpuId) -> EffectiveUtil {
-        let mut effective = self.machine.effective(cpu, self.machine.cpu_util_cfs_boost(cpu));
-        if self.machine.is(Mutant::Headroom12) {
-            effective.util = mutant::headroom(effective.util);
-        }
-        effective
-    }
-    /// `util` of `cpu` with what the governor adds to it before the clamps; `decides`: it is not
-    /// only looked at.
-    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
-        self.machine.dvfs_util(cpu, util, decides)
-    }
-    /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
-    pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {
-        let c = self.machine.cpu(cpu);
-        self.machine.classes.uclamp_used
-            && uclamp_rq_is_capped(&c.uclamp, c.cfs_avg.avg.util_avg + c.rt_avg.util_avg)
-    }
-    /// Whether the simulator is one without `cause`.
-    pub(crate) fn lacks(&self, cause: Cause) -> bool {
-        self.machine.lacks(cause)
-    }
-    /// Whether `cpu` asks for its highest OPP, whatever its util: without [`Cause::Opp`].
-    pub(crate) fn asks_for_all(&self, cpu: CpuId) -> bool {
-        self.lacks(Cause::Opp) && self.machine.has_work(cpu)
-    }
-    /// How often `cpu` has entered idle.
-    pub fn idle_calls(&self, cpu: CpuId) -> u64 {
-        self.machine.cpu(cpu).idle_calls
-    }
-    /// `cpu_bw_dl`: what the CPU's active deadline tasks have been promised, of 1024.
-    pub fn cpu_bw_dl(&self, cpu: CpuId) -> Util {
-        self.machine.rq_util(cpu).cpu_bw_dl()
     }
 }

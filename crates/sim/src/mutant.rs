@@ -4,11 +4,15 @@
 //! would judge nothing. No experiment runs a mutant unless [`crate::Replay`] asks for it.
 
 use crate::machine::Machine;
+use crate::settings::fair_tunables;
+use risetime_kernel::cfs_rq::CfsRq;
+use risetime_kernel::eevdf::Features;
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::units::{KHz, Span, Util};
 use risetime_model::Experiment;
 use risetime_model::settings::Value;
+use std::sync::Arc;
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +47,46 @@ pub enum Mutant {
     SlowKthread,
     /// Wakeups do not look at energy.
     NoEnergyAwareness,
+    /// An RT wakeup does not preempt a fair task.
+    RtWaits,
+    /// `scale_rt_capacity` sees no RT or deadline time.
+    RtPressureIgnored,
+    /// A runnable RT task does not ask for the highest frequency.
+    RtAsksNothing,
+    /// schedutil does not see the deadline bandwidth.
+    RunningBwIgnored,
+    /// A deadline task that has used up its budget goes on.
+    CbsNeverThrottles,
+    /// Real-time tasks starve the fair class.
+    NoFairServer,
+    /// SCHED_RR is SCHED_FIFO.
+    RrNeverRotates,
+    /// An RT task that cannot run stays where it is.
+    RtNeverPushed,
+    /// A woken task is placed without its lag (`PLACE_LAG`).
+    LagForgotten,
+    /// Who falls asleep leaves the queue at once (`DELAY_DEQUEUE`).
+    NoDelayedDequeue,
+    /// `base_slice_ns` is twice as long.
+    SliceDoubled,
+    /// Every fair task has the weight of nice 0.
+    NiceIgnored,
+    /// Every group has weight 100.
+    GroupWeightsIgnored,
+    /// What joins or leaves a group is not propagated upwards.
+    GroupUtilStays,
+    /// A group that has used up its quota goes on.
+    QuotaIgnored,
+    /// Unused quota is not kept.
+    BurstIgnored,
+    /// CPUs stay online.
+    HotplugIgnored,
+    /// A woken fair task runs where it ran before.
+    WakesOnPrev,
+    /// `select_idle_sibling` takes its target.
+    NoIdleSearch,
+    /// A new task runs on its parent's CPU.
+    ForksStay,
 }
 
 /// All of them: what, its name, one sentence.
@@ -62,6 +106,30 @@ pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::NoWakeupPreemption, "no-wakeup-preemption", "a wakeup never preempts"),
     (Mutant::SlowKthread, "slow-kthread", "the sugov kthread needs 10 ms for a change"),
     (Mutant::NoEnergyAwareness, "no-energy-awareness", "wakeups do not look at energy"),
+    (Mutant::RtWaits, "rt-waits", "a real-time wakeup does not preempt fair tasks"),
+    (Mutant::RtPressureIgnored, "rt-pressure-ignored", "capacity is not less by rt and dl time"),
+    (Mutant::RtAsksNothing, "rt-asks-nothing", "rt tasks do not raise the frequency"),
+    (Mutant::RunningBwIgnored, "running_bw-ignored", "schedutil does not see running_bw"),
+    (Mutant::CbsNeverThrottles, "cbs-never-throttles", "no deadline task is ever throttled"),
+    (Mutant::NoFairServer, "no-fair-server", "no dl_server for the fair class"),
+    (Mutant::RrNeverRotates, "rr-never-rotates", "SCHED_RR tasks of one priority never take turns"),
+    (Mutant::RtNeverPushed, "rt-never-pushed", "waiting rt tasks are neither pushed nor pulled"),
+    (Mutant::LagForgotten, "lag-forgotten", "a woken task is placed without its lag"),
+    (
+        Mutant::NoDelayedDequeue,
+        "no-delayed-dequeue",
+        "who falls asleep owing service leaves at once",
+    ),
+    (Mutant::SliceDoubled, "slice-doubled", "base_slice_ns is twice as long"),
+    (Mutant::NiceIgnored, "nice-ignored", "nice values do not change weights"),
+    (Mutant::GroupWeightsIgnored, "group-weights-ignored", "every group has weight 100"),
+    (Mutant::GroupUtilStays, "group-util-stays", "util that joins a group does not go up"),
+    (Mutant::QuotaIgnored, "quota-ignored", "no group is ever throttled"),
+    (Mutant::BurstIgnored, "burst-ignored", "unused quota is not kept"),
+    (Mutant::HotplugIgnored, "hotplug-ignored", "no CPU goes offline"),
+    (Mutant::WakesOnPrev, "wakes-on-prev", "a wakeup always takes the previous CPU"),
+    (Mutant::NoIdleSearch, "no-idle-search", "no idle CPU is looked for around the target"),
+    (Mutant::ForksStay, "forks-stay", "a new task runs on its parent's CPU"),
 ];
 
 static HALF_LIFE_30: Decay = match Decay::new(30) {
@@ -72,6 +140,7 @@ static HALF_LIFE_30: Decay = match Decay::new(30) {
 impl Mutant {
     /// What is broken by the experiment's settings alone.
     pub(crate) fn change(self, experiment: &mut Experiment) {
+        let rev = experiment.policy.kernel;
         let settings = &mut experiment.settings.0;
         match self {
             Mutant::NoRateLimit => {
@@ -88,6 +157,31 @@ impl Mutant {
             Mutant::NoEnergyAwareness => {
                 settings.insert("sched_energy_aware".into(), Value::Int(0));
             }
+            Mutant::SliceDoubled => {
+                let base = experiment.settings.int("base_slice_ns");
+                let base =
+                    base.unwrap_or_else(|| fair_tunables(experiment).base_slice_ns(rev) as i64);
+                experiment.settings.0.insert("base_slice_ns".into(), Value::Int(2 * base));
+            }
+            Mutant::NiceIgnored => {
+                let mut workload = (*experiment.workload).clone();
+                for task in workload.tasks.iter_mut().chain(&mut workload.forked) {
+                    let phases = task.phases.iter_mut().map(|p| &mut p.attr);
+                    phases.chain([&mut task.attr]).for_each(|attr| attr.nice = None);
+                }
+                experiment.workload = Arc::new(workload);
+            }
+            Mutant::GroupWeightsIgnored | Mutant::BurstIgnored => {
+                let mut workload = (*experiment.workload).clone();
+                for group in &mut workload.groups {
+                    if self == Mutant::BurstIgnored {
+                        group.burst = Span(0);
+                    } else {
+                        group.weight = 100;
+                    }
+                }
+                experiment.workload = Arc::new(workload);
+            }
             _ => {}
         }
     }
@@ -95,8 +189,15 @@ impl Mutant {
     /// What is broken from the start of the machine.
     pub(crate) fn prepare(self, m: &mut Machine) {
         m.mutant = Some(self);
-        if self == Mutant::HalfLife30 {
-            m.decay = &HALF_LIFE_30;
+        match self {
+            Mutant::HalfLife30 => m.decay = &HALF_LIFE_30,
+            Mutant::LagForgotten => {
+                m.set_features(|features| features.place_lag = false);
+            }
+            Mutant::NoDelayedDequeue => {
+                m.set_features(|features| features.delay_dequeue = false);
+            }
+            _ => {}
         }
     }
 }
@@ -106,6 +207,17 @@ impl Machine {
     #[inline]
     pub(crate) fn is(&self, mutant: Mutant) -> bool {
         self.mutant == Some(mutant)
+    }
+
+    /// Changes the switches of every fair queue.
+    fn set_features(&mut self, change: fn(&mut Features)) {
+        let groups =
+            self.groups.list.iter_mut().flat_map(|g| g.rq.iter_mut().map(|rq| &mut rq.cfs));
+        for queue in self.cpus.iter_mut().map(|c| &mut c.cfs).chain(groups) {
+            if let CfsRq::Eevdf(queue) = queue {
+                queue.set_features(change);
+            }
+        }
     }
 }
 

@@ -11,7 +11,8 @@
 //! Source: Linux 6.1 kernel/sched/core.c:effective_cpu_util, cpufreq_schedutil.c:sugov_get_util,
 //! sugov_iowait_apply.
 
-use crate::machine::{DomainView, Machine};
+use crate::governor::DomainView;
+use crate::machine::Machine;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{CpuUtilType, effective_cpu_util_pre_6_8};
 use risetime_kernel::uclamp::{Uclamp, uclamp_rq_util_with};

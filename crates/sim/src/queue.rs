@@ -34,10 +34,10 @@ pub(crate) enum Ev {
     Resched { cpu: CpuId },
     /// A kicked idle CPU balances on behalf of the idle ones.
     NohzBalance { cpu: CpuId },
-    /// A period of a group's quota ends.
-    CfsPeriod { group: GroupId },
-    /// Running time that a group got back is given out.
-    CfsSlack { group: GroupId },
+    /// A period of a group's quota ends; `awake`: the timer's CPU has left its idle state for it.
+    CfsPeriod { group: GroupId, awake: bool },
+    /// Running time that a group got back is given out; `awake`: likewise.
+    CfsSlack { group: GroupId, awake: bool },
     /// A CPU goes offline or comes back ([`crate::hotplug`]).
     Hotplug { cpu: CpuId, online: bool },
     /// A device's interrupt, a moment of it ([`crate::pressure`]).
@@ -68,17 +68,29 @@ impl Ev {
     }
 }
 
+/// A place in the order, the least first: time, then rank and sequence.
+///
+/// ```text
+///  127        64 63  56 55            0
+///  | time, ns  | rank | sequence      |      one number, so that an order is one comparison
+/// ```
+type Key = u128;
+/// Nothing is due: later than any event, as no sequence gets that far.
+const NEVER: Key = Key::MAX;
+
+fn time_of(key: Key) -> Instant {
+    Instant((key >> 64) as u64)
+}
+
 /// An event with its place in the order; the greatest comes first.
 struct Entry {
-    at: Instant,
-    /// Rank in the top byte, sequence below.
-    order: u64,
+    key: Key,
     ev: Ev,
 }
 
 impl Ord for Entry {
     fn cmp(&self, other: &Entry) -> Ordering {
-        (other.at, other.order).cmp(&(self.at, self.order))
+        other.key.cmp(&self.key)
     }
 }
 impl PartialOrd for Entry {
@@ -88,14 +100,10 @@ impl PartialOrd for Entry {
 }
 impl PartialEq for Entry {
     fn eq(&self, other: &Entry) -> bool {
-        self.cmp(other) == Ordering::Equal
+        self.key == other.key
     }
 }
 impl Eq for Entry {}
-
-/// Where a slot stands in the order: time, then rank and sequence. [`NEVER`]: nothing is due.
-type Key = (u64, u64);
-const NEVER: Key = (u64::MAX, u64::MAX);
 
 /// What every CPU has one of at most, its tick and the end of its work: a tree of minima, in which a
 /// new time replaces the old one.
@@ -109,6 +117,9 @@ const NEVER: Key = (u64::MAX, u64::MAX);
 struct Slots {
     tree: Vec<Key>,
     generation: Vec<u32>,
+    /// What was taken last is empty, though the tree does not say so yet: most often it is filled
+    /// again before anybody looks.
+    taken: Option<usize>,
 }
 
 impl Slots {
@@ -120,12 +131,16 @@ impl Slots {
         if slot >= self.leaves() {
             self.grow(slot + 1);
         }
+        if self.taken == Some(slot) {
+            self.taken = None;
+        }
         self.generation[slot] = generation;
         let mut at = self.leaves() + slot;
+        let mut least = key;
         self.tree[at] = key;
         while at > 1 {
+            least = least.min(self.tree[at ^ 1]);
             at /= 2;
-            let least = self.tree[2 * at].min(self.tree[2 * at + 1]);
             if self.tree[at] == least {
                 break;
             }
@@ -144,21 +159,22 @@ impl Slots {
         self.generation.resize(leaves, 0);
     }
 
-    fn first(&self) -> Key {
+    fn first(&mut self) -> Key {
+        if let Some(slot) = self.taken {
+            self.set(slot, NEVER, self.generation[slot]);
+        }
         self.tree.get(1).copied().unwrap_or(NEVER)
     }
 
-    /// Takes what is due first.
-    fn pop(&mut self) -> (Key, usize, u32) {
-        let first = self.first();
+    /// Takes what is due first, which somebody has looked at.
+    fn pop(&mut self, first: Key) -> (usize, u32) {
         let mut at = 1;
         while at < self.leaves() {
-            at = if self.tree[2 * at] == first { 2 * at } else { 2 * at + 1 };
+            at = 2 * at + usize::from(self.tree[2 * at] != first);
         }
         let slot = at - self.leaves();
-        let generation = self.generation[slot];
-        self.set(slot, NEVER, generation);
-        (first, slot, generation)
+        self.taken = Some(slot);
+        (slot, self.generation[slot])
     }
 }
 
@@ -173,38 +189,38 @@ pub(crate) struct Queue {
 impl Queue {
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
         self.sequence += 1;
-        let order = ev.rank() << 56 | self.sequence;
+        let key = Key::from(at.0) << 64 | Key::from(ev.rank() << 56 | self.sequence);
         match ev {
             Ev::WorkDone { cpu, generation } => {
-                self.slots.set(2 * cpu.index(), (at.0, order), generation);
+                self.slots.set(2 * cpu.index(), key, generation);
             }
             Ev::Tick { cpu, generation } => {
-                self.slots.set(2 * cpu.index() + 1, (at.0, order), generation);
+                self.slots.set(2 * cpu.index() + 1, key, generation);
             }
-            _ => self.heap.push(Entry { at, order, ev }),
+            _ => self.heap.push(Entry { key, ev }),
         }
     }
-    pub(crate) fn pop(&mut self) -> Option<(Instant, Ev)> {
-        let first = self.slots.first();
-        if self.heap.peek().is_some_and(|e| (e.at.0, e.order) < first) {
-            return self.heap.pop().map(|e| (e.at, e.ev));
-        }
-        if first == NEVER {
+
+    /// The next event, if it is due by `end`.
+    pub(crate) fn pop_until(&mut self, end: Instant) -> Option<(Instant, Ev)> {
+        let slot = self.slots.first();
+        let event = self.heap.peek().map_or(NEVER, |e| e.key);
+        let first = slot.min(event);
+        let at = time_of(first);
+        if first == NEVER || at > end {
             return None;
         }
-        let ((at, _), slot, generation) = self.slots.pop();
+        if event < slot {
+            return self.heap.pop().map(|e| (at, e.ev));
+        }
+        let (slot, generation) = self.slots.pop(first);
         let cpu = CpuId((slot / 2) as u32);
         let ev = if slot % 2 == 0 {
             Ev::WorkDone { cpu, generation }
         } else {
             Ev::Tick { cpu, generation }
         };
-        Some((Instant(at), ev))
-    }
-    pub(crate) fn next_at(&self) -> Option<Instant> {
-        let first = self.slots.first().0.min(self.heap.peek().map_or(u64::MAX, |e| e.at.0));
-        (first != u64::MAX || !self.heap.is_empty() || self.slots.first() != NEVER)
-            .then_some(Instant(first))
+        Some((at, ev))
     }
 }
 
@@ -226,9 +242,12 @@ mod tests {
                 6 => Ev::Resched { cpu },
                 _ => {
                     list.sort_by_key(|e| (e.0, e.1, e.2));
-                    assert_eq!(q.next_at(), list.first().map(|e| Instant(e.0)));
+                    if let Some(next) = list.first() {
+                        assert_eq!(q.pop_until(Instant(next.0 - 1)), None);
+                    }
                     let expected = (!list.is_empty()).then(|| list.remove(0));
-                    assert_eq!(q.pop(), expected.map(|e| (Instant(e.0), e.3)));
+                    let by = expected.as_ref().map_or(Instant(u64::MAX), |e| Instant(e.0));
+                    assert_eq!(q.pop_until(by), expected.map(|e| (Instant(e.0), e.3)));
                     continue;
                 }
             };
@@ -253,7 +272,7 @@ mod tests {
             q.push(Instant(at), ev);
         }
         let order: Vec<(u64, Ev)> =
-            std::iter::from_fn(|| q.pop()).map(|(at, ev)| (at.0, ev)).collect();
+            std::iter::from_fn(|| q.pop_until(Instant(9))).map(|(at, ev)| (at.0, ev)).collect();
         assert_eq!(order, [(0, tick(7)), (1, done), (1, tick(3)), (1, tick(1)), (2, tick(0))]);
     }
 }

@@ -20,8 +20,9 @@ use crate::setup::push_task;
 use risetime_kernel::cpuidle::IdleGovernor;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_cfs_rq};
 use risetime_kernel::uclamp::Uclamp;
-use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util, Weight};
+use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
+use risetime_model::workload::Hotplug;
 use risetime_trace::{BalanceMemory, IdleMemory, Why};
 use std::collections::VecDeque;
 
@@ -49,6 +50,11 @@ pub struct Image {
     /// When the CPUs balance next, with how many ticks there are from the start to the look that
     /// told of it.
     pub balance: Vec<(BalanceMemory, u64)>,
+    /// When the next period of each group with a quota ends, from the start.
+    pub periods: Vec<(GroupId, Span)>,
+    /// When CPUs go offline and come back, in place of the workload's own times: how long a kernel takes
+    /// to do it is nothing that is simulated.
+    pub hotplug: Vec<Hotplug>,
     /// The thread that created the tasks, if they are created from the start on.
     pub creator: Option<Creator>,
 }
@@ -239,6 +245,11 @@ impl Engine<'_> {
             self.move_tick_grid(first);
         }
         image.balance.iter().for_each(|(memory, ticks)| self.image_of_balance(memory, *ticks));
+        for change in &image.hotplug {
+            let at = self.m.now + change.at;
+            self.q.push(at, Ev::Hotplug { cpu: change.cpu, online: change.online });
+        }
+        image.periods.iter().for_each(|(group, after)| self.period_ends(*group, *after));
         let next = image.balance.iter().map(|(memory, _)| self.m.cpu(memory.cpu).next_balance);
         if let Some(next) = next.min() {
             self.m.root.next_balance = next;
@@ -474,6 +485,7 @@ impl Engine<'_> {
             Some(&Change::Move(task, to)) => {
                 let from = self.m.task(task).cpu;
                 if from != to && self.m.task(task).state == State::Runnable {
+                    self.leave_limbo(task);
                     self.move_queued(task, from, to, Why::Given);
                 }
             }
@@ -487,7 +499,12 @@ impl Engine<'_> {
     }
 
     /// The running task's next turn, if its turns are given: true.
+    #[inline]
     pub(crate) fn advance_given(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        self.given.is_some() && self.given_turn(cpu, task)
+    }
+
+    fn given_turn(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let (now, start) = (self.m.now, self.started);
         if !self.start.done {
             return false;
@@ -510,8 +527,9 @@ impl Engine<'_> {
     }
 
     /// The recorded CPU of this task's next wakeup.
+    #[inline]
     pub(crate) fn given_wakeup(&mut self, task: TaskId) -> Option<CpuId> {
-        if !self.start.done {
+        if self.given.is_none() || !self.start.done {
             return None;
         }
         self.given.as_mut()?.wakeups.get_mut(task.index())?.pop_front()

@@ -37,6 +37,7 @@ use risetime_kernel::neighbours::util_est_faster;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::response_time::{response_time_mult, sugov_apply_response_time};
 use risetime_kernel::sched_qos::SchedQosHint;
+use risetime_kernel::schedutil::map_util_perf;
 use risetime_kernel::units::{CpuId, TaskId, Util};
 use risetime_kernel::util_est::{
     Running, UTIL_EST_OFF, util_est_dequeue, util_est_enqueue, util_est_update_running,
@@ -216,6 +217,20 @@ impl Series {
         }
     }
 
+    /// Whether headroom is mainline's quarter; then nobody asks what util was at the last look.
+    #[inline]
+    fn mainline_headroom(&self) -> bool {
+        !(self.headroom_by_delay || self.waiting_headroom || self.no_decaying_headroom)
+    }
+
+    /// Whether nothing of it reaches what a CPU needs, and contention counts.
+    pub(crate) fn is_mainline(&self) -> bool {
+        self.mainline_headroom()
+            && !self.util_est_faster
+            && !self.util_est_boost
+            && self.runnable_boost
+    }
+
     /// Whether somebody wants to know how long tasks wait.
     pub(crate) fn tracks_waiting(&self) -> bool {
         self.waiting_avg || self.waiting_headroom
@@ -232,6 +247,17 @@ fn margin(settings: &Settings) -> Margin {
 }
 
 impl CpuSeries {
+    /// Whether margin and response time are mainline's.
+    pub(crate) fn is_mainline(&self) -> bool {
+        self.threshold.is_none() && self.response_time_mult.is_none()
+    }
+
+    /// Whether `util` fits by the margin in force; `None`: by mainline's.
+    #[inline]
+    pub(crate) fn fits_threshold(&self, util: Util) -> Option<bool> {
+        self.threshold.map(|threshold| util < threshold)
+    }
+
     /// Of a CPU of this domain.
     pub(crate) fn of(platform: &Platform, domain: &Domain, settings: &Settings) -> CpuSeries {
         let decay = decay(settings);
@@ -305,33 +331,32 @@ pub(crate) fn notes(e: &Experiment) -> Vec<String> {
 }
 
 impl Machine {
-    /// Whether `util` fits on `cpu` by the margin in force; `None`: by mainline's.
-    pub(crate) fn fits_threshold(&self, util: Util, cpu: CpuId) -> Option<bool> {
-        self.cpu(cpu).series.threshold.map(|threshold| util < threshold)
-    }
-
     /// What `cpu` should be able to do for `util`: response time and headroom applied, the clamps
     /// not yet (the first half of `sugov_effective_cpu_perf`). `decides`: the kernel comes here,
     /// too, so that `util` is from now on what later ones are compared with.
+    #[inline]
     pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
         let c = self.cpu(cpu);
         let util = match c.series.response_time_mult {
             Some(mult) => sugov_apply_response_time(util, mult),
             None => util,
         };
+        if self.series.mainline_headroom() {
+            return (map_util_perf(util), Decided::Growth);
+        }
+        self.dvfs_util_of_series(cpu, util, decides)
+    }
+
+    #[inline(never)]
+    fn dvfs_util_of_series(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
         let perf = self.headroom(cpu).sugov_apply_dvfs_headroom(util);
         if decides {
-            c.series.last_update_util.set(util);
+            self.cpu(cpu).series.last_update_util.set(util);
         }
         perf
     }
 
     fn headroom(&self, cpu: CpuId) -> Headroom<'_> {
-        let series = &self.series;
-        if !(series.headroom_by_delay || series.waiting_headroom || series.no_decaying_headroom) {
-            let (delay_us, waiting_avg, last_update_util) = (None, None, None);
-            return Headroom { decay: self.decay, delay_us, waiting_avg, last_update_util };
-        }
         let c = self.cpu(cpu);
         let delay = || {
             // Whoever else is current, idle or a kthread, carries the slice of its creation.

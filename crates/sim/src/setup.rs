@@ -8,6 +8,7 @@ use crate::cpufreq::speed;
 use crate::cpuset::CpuSet;
 use crate::engine::{Engine, StartState};
 use crate::group::Groups;
+use crate::idle::TaskTimers;
 use crate::machine::{
     Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, State, Task, Todo, UPTIME,
 };
@@ -18,7 +19,7 @@ use crate::queue::{Ev, Queue};
 use crate::series::{self, CpuSeries, Series};
 use crate::together::Together;
 use crate::topology::{SchedDomains, sched_domains};
-use crate::{Counterfactual, governor, hotplug, placement};
+use crate::{Counterfactual, governor, hotplug, placement, plain};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
@@ -74,6 +75,7 @@ pub(crate) fn header(e: &Experiment) -> Header {
         lost: Vec::new(),
         idle: Vec::new(),
         balance: Vec::new(),
+        periods: Vec::new(),
     }
 }
 
@@ -135,6 +137,7 @@ pub(crate) fn engine<'a>(
             done: false,
             told: false,
         },
+        listens: sink.listens(),
         sink,
         events: 0,
         need_resched: CpuSet::EMPTY,
@@ -182,6 +185,11 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         .zip(of_cpu)
         .map(|(cpu, (sched_domains, place))| Cpu {
             domain: domain_index(platform, cpu),
+            in_domain: platform.domains[domain_index(platform, cpu)]
+                .cpus
+                .iter()
+                .position(|c| *c == cpu)
+                .unwrap_or(0),
             series: of_domain[domain_index(platform, cpu)].clone(),
             capacity: capacity[cpu.index()],
             cpu_capacity: capacity[cpu.index()],
@@ -195,6 +203,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             },
             h_nr: None,
             util_est: Util(0),
+            background_util: background_util(e, cpu),
             rt_avg: SchedAvg::default(),
             dl_avg: SchedAvg::default(),
             uclamp: UclampRq::default(),
@@ -224,13 +233,13 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             nohz_kick: NohzKick::default(),
             has_blocked_load: false,
             last_blocked_update: 0,
-            timers: BTreeSet::new(),
+            timers: TaskTimers::default(),
         })
         .collect();
     let domains: Vec<FreqDomain> = platform.domains.iter().map(|d| freq_domain(e, d)).collect();
     let known_power = domains.iter().all(|d| !d.em.is_empty());
     let energy_model = schedutil && known_power && e.settings.int("sched_energy_aware") != Some(0);
-    Machine {
+    let mut machine = Machine {
         platform: Arc::clone(platform),
         rev,
         now: Instant(0),
@@ -259,17 +268,19 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         classes: Classes::of(e),
         tick: platform.tick(),
         tick_offset: Span(0),
-        background_util: background_util(e),
         groups: Groups::new(&e.workload.groups, rev, platform.nr_cpus(), tunables),
         creator: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
         costs: Costs::of(&e.settings),
         series: Series::of(e.policy.kernel, &e.settings),
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
+        plain: false,
         mutant: None,
         without: Causes::NONE,
         explained: TaskId(0),
-    }
+    };
+    machine.plain = plain::is_plain(e, &machine);
+    machine
 }
 
 /// A fair runqueue whose clock shows what its CPU's does: a task may begin to run at time 0.
@@ -279,16 +290,12 @@ fn cfs_rq(rev: KernelRev, tunables: Tunables) -> CfsRq {
     cfs
 }
 
-/// What others add on each CPU: as said for its policy, else for all.
-fn background_util(e: &Experiment) -> Vec<Util> {
+/// What others add on `cpu`: as said for its policy, else for all.
+fn background_util(e: &Experiment, cpu: CpuId) -> Util {
     let of = |name: &str| e.settings.int(name).map(|util| Util(util.max(0) as u64));
-    let all = of("background_util").unwrap_or_default();
-    let cpus = (0..e.platform.nr_cpus() as u32).map(CpuId);
-    cpus.map(|cpu| {
-        let domain = &e.platform.domains[domain_index(&e.platform, cpu)];
-        of(&format!("background_util.policy{}", domain.cpus[0].0)).unwrap_or(all)
-    })
-    .collect()
+    let domain = &e.platform.domains[domain_index(&e.platform, cpu)];
+    let own = of(&format!("background_util.policy{}", domain.cpus[0].0));
+    own.or(of("background_util")).unwrap_or_default()
 }
 
 fn domain_index(platform: &Platform, cpu: CpuId) -> usize {
@@ -319,6 +326,7 @@ fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
         cpus: d.cpus.clone(),
         related: d.cpus.clone(),
         table,
+        em_skips: em.iter().any(|s| s.inefficient),
         em,
         cur: lowest,
         hw: lowest,

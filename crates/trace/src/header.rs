@@ -1,7 +1,7 @@
 //! What must be known before the first event.
 
 use risetime_kernel::cpuidle::menu::MenuDevice;
-use risetime_kernel::units::{CpuId, Span};
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span};
 use risetime_model::{Platform, Settings};
 use std::sync::Arc;
 
@@ -34,6 +34,17 @@ pub struct Header {
     pub idle: Vec<IdleMemory>,
     /// When each CPU is due to balance, where that is known.
     pub balance: Vec<BalanceMemory>,
+    /// Where the periods of task groups with a quota end, where that is known.
+    pub periods: Vec<PeriodMemory>,
+}
+
+/// A moment at which a group's quota is refilled; the others are whole periods away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeriodMemory {
+    /// The group, by its number in the workload.
+    pub group: GroupId,
+    /// A period ends, from time 0.
+    pub ends: Instant,
 }
 
 /// When a CPU is due to balance, as the kernel had it at its first look after the first task's
@@ -105,6 +116,7 @@ pub(crate) mod tests {
             lost: Vec::new(),
             idle: Vec::new(),
             balance: Vec::new(),
+            periods: Vec::new(),
         }
     }
 }

@@ -11,6 +11,10 @@ pub trait TraceSink {
     fn event(&mut self, at: Instant, event: &Event<'_>);
     /// The run is over.
     fn end(&mut self, at: Instant);
+    /// Whether events are worth making: false where they go nowhere. The same from header to end.
+    fn listens(&self) -> bool {
+        true
+    }
 }
 
 /// Two sinks fed with the same trace.
@@ -29,6 +33,9 @@ impl TraceSink for Tee<'_> {
         self.0.end(at);
         self.1.end(at);
     }
+    fn listens(&self) -> bool {
+        self.0.listens() || self.1.listens()
+    }
 }
 
 /// Nowhere: to measure what tracing costs.
@@ -36,4 +43,7 @@ impl TraceSink for () {
     fn header(&mut self, _: &Header) {}
     fn event(&mut self, _: Instant, _: &Event<'_>) {}
     fn end(&mut self, _: Instant) {}
+    fn listens(&self) -> bool {
+        false
+    }
 }

@@ -157,6 +157,7 @@ fn header() -> Header {
         lost: vec!["three events".to_owned()],
         idle: Vec::new(),
         balance: Vec::new(),
+        periods: Vec::new(),
     }
 }
 

@@ -10,17 +10,21 @@
 //! The kernel does not say why it placed a task or chose a frequency: [`Why::Unknown`], except
 //! for the first task, which is put where it is.
 //! Signals that were updated before time 0 are told of at time 0, the last update of each.
-//! Left out: signals of groups (the workload has none), events of CPUs in a frequency domain that
+//! Left out: signals of groups, events of CPUs in a frequency domain that
 //! only repeat its first CPU's.
 
 use crate::menu::{Follower, Probed};
 use crate::plan::Limits;
+use crate::plug::{Plug, Step};
 use crate::ring::{Format, PageLayout, Record, records};
 use risetime_guest::answer::Answer;
 use risetime_guest::job::{Job, Task};
-use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_kernel::units::{
+    Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
+};
 use risetime_model::Platform;
-use risetime_trace::{BalanceMemory, Event, IdleMemory, SwitchOut, TraceSink, Why};
+use risetime_model::platform::Domain;
+use risetime_trace::{BalanceMemory, Event, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why};
 use std::collections::BTreeMap;
 
 /// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.
@@ -66,6 +70,8 @@ enum Raw<'a> {
     Overutilized(bool),
     Capacity { cpu: u32, capacity: u64, due: Due },
     Menu(Probed),
+    Period { css: u32 },
+    Plug(Step),
     Mark(&'a str),
 }
 
@@ -169,6 +175,14 @@ const DECODERS: &[(&str, Decode)] = &[
         Some(Raw::Capacity { cpu: n(f, r, "cpu")? as u32, capacity: u(f, r, "cap")?, due })
     }),
     ("rt_before/menu", |f, r| Some(Raw::Menu(probed(f, r)?))),
+    ("rt/cfs_period", |f, r| Some(Raw::Period { css: n(f, r, "css")? as u32 })),
+    ("cpuhp/cpuhp_enter", |f, r| {
+        let (step, target) = (n(f, r, "idx")?, n(f, r, "target")?);
+        Some(Raw::Plug(Step::Enter { cpu: n(f, r, "cpu")? as u32, step, target }))
+    }),
+    ("cpuhp/cpuhp_exit", |f, r| {
+        Some(Raw::Plug(Step::Exit { cpu: n(f, r, "cpu")? as u32, step: n(f, r, "idx")? }))
+    }),
     ("ftrace/print", |f, r| Some(Raw::Mark(text(f, r, "buf")?.trim_end()))),
 ];
 
@@ -274,6 +288,22 @@ pub(crate) fn balance_memory(trace: &Trace<'_>, pids: &[i32]) -> Vec<BalanceMemo
     found.into_values().collect()
 }
 
+/// A moment at which the quota of each group is refilled: the first one after time 0.
+///
+/// The root group's id is 1, and the agent makes the others in their order.
+pub(crate) fn period_memory(trace: &Trace<'_>) -> Vec<PeriodMemory> {
+    let mut found: BTreeMap<u32, PeriodMemory> = BTreeMap::new();
+    for (at, _, raw) in trace.events.iter().filter(|e| e.0 >= trace.start) {
+        if let Raw::Period { css } = raw
+            && let Some(group) = css.checked_sub(1).map(GroupId)
+        {
+            let ends = Instant(at - trace.start);
+            found.entry(*css).or_insert(PeriodMemory { group, ends });
+        }
+    }
+    found.into_values().collect()
+}
+
 /// When the first of `pids` is created.
 fn created(trace: &Trace<'_>, pids: &[i32]) -> u64 {
     let first = |e: &&(u64, u32, Raw<'_>)| matches!(e.2, Raw::Wakeup { pid, new: true, .. } if pids.first() == Some(&pid));
@@ -336,6 +366,10 @@ pub(crate) fn pour(
         freq: BTreeMap::new(),
         signals: BTreeMap::new(),
         overutilized: None,
+        plug: Plug::new(trace.events.iter().filter_map(|(.., raw)| match raw {
+            Raw::Plug(step) => Some(*step),
+            _ => None,
+        })),
     };
     let (before, run) = trace.events.split_at(trace.events.partition_point(|e| e.0 < trace.start));
     before.iter().for_each(|(_, cpu, raw)| p.before(*cpu, raw));
@@ -388,6 +422,7 @@ struct Pour<'a> {
     /// The last update of each CPU's signals, by class.
     signals: BTreeMap<(u32, &'static str), Event<'static>>,
     overutilized: Option<bool>,
+    plug: Plug,
 }
 
 impl Pour<'_> {
@@ -548,9 +583,14 @@ impl Pour<'_> {
                 let _ = comm;
             }
             Raw::Freq { cpu, khz } => {
-                let first = self.platform.domains.iter().any(|d| d.cpus[0].0 == cpu);
-                if first {
-                    self.emit(Event::Freq { cpu: CpuId(cpu), freq: KHz(khz) });
+                // Each of its CPUs that is online tells of it.
+                let plug = &self.plug;
+                let first = |d: &&Domain| {
+                    let mut online = d.cpus.iter().filter(|c| !plug.offline.contains(&c.0));
+                    online.next().is_some_and(|c| c.0 == cpu)
+                };
+                if let Some(d) = self.platform.domains.iter().find(first) {
+                    self.emit(Event::Freq { cpu: d.cpus[0], freq: KHz(khz) });
                 }
             }
             Raw::Idle { cpu, state } => {
@@ -585,7 +625,12 @@ impl Pour<'_> {
                 }
             }
             Raw::Overutilized(on) => self.emit(Event::Overutilized { on }),
-            Raw::Menu(_) => {}
+            Raw::Plug(step) => {
+                if let Some((cpu, online)) = self.plug.step(step) {
+                    self.emit(Event::Hotplug { cpu: CpuId(cpu), online });
+                }
+            }
+            Raw::Menu(_) | Raw::Period { .. } => {}
             Raw::Mark(text) => self.mark(text),
         }
     }

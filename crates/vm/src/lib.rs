@@ -16,6 +16,7 @@ mod guard;
 mod initramfs;
 mod menu;
 mod plan;
+mod plug;
 mod qemu;
 mod readback;
 mod ring;
@@ -256,6 +257,7 @@ fn deliver(
         lost,
         idle: collect::idle_memory(&trace, &platform, &plan.job, &pids),
         balance: collect::balance_memory(&trace, &pids),
+        periods: collect::period_memory(&trace),
     });
     let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, sink);
     sink.end(done.end);

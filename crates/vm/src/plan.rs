@@ -11,14 +11,14 @@
 //!
 //! Settings that only a simulation has (a start state, work of the kthread) are errors.
 
-use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Job, Objects, Phase, Task};
+use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Hotplug, Job, Objects, Phase, Task};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Span, Util};
 use risetime_model::platform::{Domain, Opp};
 use risetime_model::settings::Value;
-use risetime_model::workload::{self, Repeat, TaskSpec};
+use risetime_model::workload::{self, Repeat, TaskSpec, Workload};
 use risetime_model::{Experiment, InputError, Platform};
 
 /// Trace buffer of each CPU. Busy for 3 s: about 1 MB.
@@ -81,6 +81,9 @@ const EVENTS: &[&str] = &[
     "power/cpu_idle",
 ];
 
+/// Where CPUs go offline: the steps in which they do.
+const HOTPLUG: &[&str] = &["cpuhp/cpuhp_enter", "cpuhp/cpuhp_exit"];
+
 /// The scheduler's signals, on its bare tracepoints.
 const PROBES: &[&str] = &[
     "t:rt/pelt_se pelt_se_tp pid=+{task_struct.pid-task_struct.se}($arg1):s32 util=se->avg.util_avg runnable=se->avg.runnable_avg \
@@ -115,6 +118,11 @@ const PROBES: &[&str] = &[
      l1=rq->sd->parent->last_balance i1=rq->sd->parent->balance_interval",
 ];
 
+/// Where a group has a quota: when it is refilled. The group is told by its place in the hierarchy's
+/// list of them (`css.id`), which lies at a fixed distance from its timer.
+const PERIODS: &str = "f:rt/cfs_period sched_cfs_period_timer \
+     css=+{task_group.css+cgroup_subsys_state.id-task_group.cfs_bandwidth-cfs_bandwidth.period_timer}($arg1):s32";
+
 /// A job with the settings that its answer must confirm.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -127,10 +135,6 @@ pub(crate) struct Plan {
 ///
 /// Errors: settings that only a simulation has, a mask without CPUs.
 pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, InputError> {
-    if !experiment.workload.hotplug.is_empty() {
-        let what = "CPUs go offline in the simulator only (`--backend sim`)";
-        return Err(InputError::new(format!("{}: global.hotplug", experiment.workload.name), what));
-    }
     let e = experiment;
     simulated_only(e)?;
     let workload = e.workload.bind(&e.platform)?;
@@ -156,8 +160,9 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         modules: modules_for(&governor, modules),
         set: Vec::new(),
         read: reads(&e.platform),
-        probes: PROBES.iter().map(|s| s.to_string()).collect(),
-        events: EVENTS.iter().map(|s| s.to_string()).collect(),
+        probes: probes(&workload),
+        events: events(&workload),
+        hotplug: workload.hotplug.iter().map(hotplug).collect(),
         groups: workload.groups.iter().map(cgroup).collect(),
         tasks: workload.tasks.iter().map(|t| task(t, e)).collect(),
         forked: workload.forked.iter().map(|t| task(t, e)).collect(),
@@ -212,6 +217,22 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         settings.extend(read);
     }
     Ok(Plan { job, settings })
+}
+
+/// The events of a run.
+fn events(workload: &Workload) -> Vec<String> {
+    let plugged = if workload.hotplug.is_empty() { &[][..] } else { HOTPLUG };
+    EVENTS.iter().chain(plugged).map(|s| s.to_string()).collect()
+}
+
+fn hotplug(change: &workload::Hotplug) -> Hotplug {
+    Hotplug { at_ns: change.at.0, cpu: change.cpu.0, online: change.online }
+}
+
+/// The probes of a run.
+fn probes(workload: &Workload) -> Vec<String> {
+    let limited = workload.groups.iter().any(|g| g.quota.is_some());
+    PROBES.iter().copied().chain(limited.then_some(PERIODS)).map(String::from).collect()
 }
 
 /// A job without a workload: modules and the default governor.

@@ -4,9 +4,9 @@
 use super::*;
 use crate::ring::tests::{HEADER_PAGE, page};
 use risetime_guest::answer::{Writer, value_line};
-use risetime_kernel::units::{ClockPelt, CpuId, KHz, Span, TaskId, Util};
+use risetime_kernel::units::{ClockPelt, CpuId, GroupId, KHz, Span, TaskId, Util};
 use risetime_model::{Policy, Workload};
-use risetime_trace::{Event, Memory, SwitchOut, Why};
+use risetime_trace::{Event, Memory, PeriodMemory, SwitchOut, Why};
 use std::fs;
 use std::time::Instant as Clock;
 
@@ -149,6 +149,9 @@ const PRINT: u16 = 2;
 const FREQ: u16 = 3;
 const UTIL_EST: u16 = 4;
 const PELT_CFS: u16 = 5;
+const PERIOD: u16 = 6;
+const PLUG_ENTER: u16 = 7;
+const PLUG_EXIT: u16 = 8;
 
 fn switch(prev: i32, state: i32, next: i32) -> Vec<u8> {
     event(SWITCH, &[Word::T("a"), Word::N(prev), Word::N(state), Word::T("b"), Word::N(next)])
@@ -186,16 +189,38 @@ fn answer(values: &BTreeMap<String, String>) -> Vec<u8> {
         ("ftrace/print", format(PRINT, &[("char", "buf[]", 8, 0)])),
         ("power/cpu_frequency", format(FREQ, &[("u32", "state", 8, 4), ("u32", "cpu_id", 12, 4)])),
         ("rt/uest_se", format(UTIL_EST, &[("s32", "pid", 8, 4), ("u32", "est", 12, 4)])),
+        ("rt/cfs_period", format(PERIOD, &[("s32", "css", 8, 4)])),
+        (
+            "cpuhp/cpuhp_enter",
+            format(
+                PLUG_ENTER,
+                &[("u32", "cpu", 8, 4), ("int", "target", 12, 4), ("int", "idx", 16, 4)],
+            ),
+        ),
+        (
+            "cpuhp/cpuhp_exit",
+            format(
+                PLUG_EXIT,
+                &[("u32", "cpu", 8, 4), ("int", "state", 12, 4), ("int", "idx", 16, 4)],
+            ),
+        ),
     ] {
         w.section(&format!("format {name}"), text.as_bytes()).unwrap();
     }
     let freq = |khz: i32, cpu: i32| event(FREQ, &[Word::N(khz), Word::N(cpu)]);
+    // CPU 4 goes, and comes back.
+    let plug = |id, word: i32, step: i32| event(id, &[4, word, step].map(Word::N));
     let cpu0 = [
         (0, mark("rt freq 4 828000")),
         (100, mark("rt start")),
         (400, freq(972_000, 0)),
         (0, freq(972_000, 1)),
-        (600, mark("rt end")),
+        (10, plug(PLUG_ENTER, 142, 234)),
+        (10, freq(1_500_000, 5)),
+        (0, event(PERIOD, &[Word::N(3)])),
+        (100, plug(PLUG_ENTER, 235, 234)),
+        (30, plug(PLUG_EXIT, 234, 234)),
+        (450, mark("rt end")),
     ];
     let est = event(UTIL_EST, &[Word::N(70), Word::N(i32::MIN | 229)]);
     let cpu4 = [
@@ -240,6 +265,8 @@ fn a_trace_starts_at_its_mark_in_the_state_of_that_moment() {
         ("7.2.1", 250, "vm")
     );
     assert_eq!(header.settings.int("sched_energy_aware"), Some(1));
+    let period = PeriodMemory { group: GroupId(2), ends: Instant(420) };
+    assert_eq!(header.periods, [period], "the root group is 1");
     let mut seen = Shown(Vec::new());
     trace.replay(&mut seen);
     let user = |why| Event::TaskNew {
@@ -284,6 +311,10 @@ fn a_trace_starts_at_its_mark_in_the_state_of_that_moment() {
         (350, switch(Some((system, SwitchOut::Sleeping)), Some(task))),
         (351, switch(Some((task, SwitchOut::Exited)), None)),
         (400, Event::Freq { cpu: CpuId(0), freq: KHz(972_000) }),
+        (410, Event::Hotplug { cpu: CpuId(4), online: false }),
+        // Its policy goes on with CPU 5, and is still called CPU 4's.
+        (420, Event::Freq { cpu: CpuId(4), freq: KHz(1_500_000) }),
+        (550, Event::Hotplug { cpu: CpuId(4), online: true }),
     ];
     let wanted: Vec<(u64, String)> = wanted.iter().map(|(at, e)| (*at, format!("{e:?}"))).collect();
     assert_eq!(seen.0, wanted);
@@ -495,6 +526,29 @@ fn a_job_holds_the_run() {
         .map(|(p, _)| p.as_str())
         .collect();
     assert_eq!(speeds.len(), 2, "{speeds:?}");
+}
+
+/// What costs time in the guest is only asked for where it is needed.
+#[test]
+fn quotas_and_hotplug_have_events_of_their_own() {
+    let job = |text: &str| {
+        let workload = Arc::new(Workload::parse(text, "w").unwrap());
+        plan::plan(&Experiment { workload, ..experiment("linux-7.2") }, &[]).unwrap().job
+    };
+    let told = |job: &risetime_guest::job::Job| {
+        let has = |list: &[String], what: &str| list.iter().any(|l| l.contains(what));
+        (has(&job.probes, "cfs_period"), has(&job.events, "cpuhp"))
+    };
+    let task = r#""tasks": {"t": {"taskgroup": "/a", "run": 5}}"#;
+    let group = |quota: &str| format!(r#"{{"taskgroups": {{"/a": {{{quota}}}}}, {task}}}"#);
+    assert_eq!(told(&job(&group(""))), (false, false));
+    assert_eq!(told(&job(&group(r#""quota_us": 5000"#))), (true, false));
+    let plugged = job(
+        r#"{"global": {"hotplug": [{"at_us": 7, "cpu": 5, "online": 0}]}, "tasks": {"t": {"run": 5}}}"#,
+    );
+    assert_eq!(told(&plugged), (false, true));
+    let [change] = plugged.hotplug[..] else { panic!("{:?}", plugged.hotplug) };
+    assert_eq!((change.at_ns, change.cpu, change.online), (7_000, 5, false));
 }
 
 #[test]

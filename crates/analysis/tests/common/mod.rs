@@ -74,6 +74,7 @@ pub(crate) fn header() -> Header {
         lost: Vec::new(),
         idle: Vec::new(),
         balance: Vec::new(),
+        periods: Vec::new(),
     }
 }
 

@@ -83,11 +83,13 @@ impl MenuDevice {
         if predicted > RESIDENCY_THRESHOLD_NS || sleep.tick_stopped {
             self.next_timer_ns = sleep.next_timer.map_or(i64::MAX as u64, |s| s.0);
             self.bucket = which_bucket(self.next_timer_ns);
-            let corrected_us = (u128::from(RESOLUTION * DECAY * NSEC_PER_USEC / 2)
-                + u128::from(self.next_timer_ns) * u128::from(self.correction_factor[self.bucket]))
-                / u128::from(RESOLUTION * DECAY * NSEC_PER_USEC);
-            // The kernel keeps it in 32 bits.
-            let corrected_us = u64::from(corrected_us.min(u128::from(u32::MAX)) as u32);
+            let factor = self.correction_factor[self.bucket];
+            let corrected_us = self
+                .next_timer_ns
+                .checked_mul(factor)
+                .and_then(|product| product.checked_add(RESOLUTION * DECAY * NSEC_PER_USEC / 2))
+                // What does not fit 64 bits is far beyond 32. The kernel keeps it in those.
+                .map_or(NONE_US, |sum| (sum / (RESOLUTION * DECAY * NSEC_PER_USEC)).min(NONE_US));
             predicted = predicted.min(corrected_us * NSEC_PER_USEC);
             let mispredicted = predicted < sleep.tick.0 && self.next_timer_ns > 2 * sleep.tick.0;
             if sleep.tick_stopped && mispredicted {
@@ -160,9 +162,10 @@ impl MenuDevice {
     ///
     /// Rounding: mean and variance down. Source: menu.c:`get_typical_interval`.
     fn typical_interval_us(&self) -> u64 {
-        let (mut above, mut below) = (None, NONE_US);
+        // From where on, and up to where not, they count.
+        let (mut from, mut below) = (0, NONE_US);
         loop {
-            let kept = |v: &&u64| above.is_none_or(|a| **v > a) && **v < below;
+            let kept = |v: &&u64| (from..below).contains(*v);
             let (mut n, mut sum, mut squares, mut max, mut min) = (0, 0, 0u64, 0, u64::MAX);
             for v in self.intervals_us.iter().filter(kept) {
                 n += 1;
@@ -184,7 +187,7 @@ impl MenuDevice {
                 return NONE_US;
             }
             if avg - min > max - avg {
-                above = Some(min);
+                from = min + 1;
             } else {
                 below = max;
             }

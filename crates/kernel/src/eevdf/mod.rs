@@ -97,6 +97,11 @@ impl CfsRq {
         }
     }
 
+    /// Changes the switches, as `/sys/kernel/debug/sched/features` does.
+    pub fn set_features(&mut self, change: impl FnOnce(&mut Features)) {
+        change(&mut self.features);
+    }
+
     /// The kernel it behaves like.
     pub fn rev(&self) -> KernelRev {
         self.rev
@@ -161,8 +166,15 @@ impl CfsRq {
 
     /// Entities whose delayed dequeue a pick (or, in 7.2, a wakeup's preemption check) has
     /// completed since the last call: they now sleep.
+    #[inline]
     pub fn take_departed(&mut self) -> Vec<Entity> {
         core::mem::take(&mut self.departed)
+    }
+
+    /// Whether [`CfsRq::take_departed`] would give any.
+    #[inline]
+    pub fn has_departed(&self) -> bool {
+        !self.departed.is_empty()
     }
 
     /// Whether `id` has had no more service than it ought to; false if it is not queued.

@@ -14,17 +14,17 @@ mod mutants;
 mod reference;
 mod set;
 
-pub use cases::set;
+pub use cases::{OUTSIDE, outside, set};
 pub use mutants::catch;
 pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
 
 use crate::phases::phase_span;
 use crate::run::record;
-use reference::{Start, beginnings, creator, given, image, kthread};
+use reference::{Start, beginnings, creator, given, hotplug, image, kthread, periods};
 use risetime_analysis::verify::{Comparison, Curve, Mode, Phase, Phased, compare};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Span, TaskId};
-use risetime_model::Experiment;
+use risetime_model::{Experiment, Workload};
 use risetime_sim::Replay;
 use risetime_sim::mutant::Mutant;
 use risetime_trace::{Backend, Memory, RunError};
@@ -124,6 +124,12 @@ fn verify_with(
     let mut experiment = beside(experiment, reference);
     (experiment.phase, experiment.duration) = (experiment.phase + LONG, experiment.duration + LONG);
     let (mut image, unread) = image(reference, &experiment.platform, &start);
+    if !experiment.workload.hotplug.is_empty() {
+        image.hotplug = hotplug(reference, start.t0);
+        let workload = Workload { hotplug: Vec::new(), ..(*experiment.workload).clone() };
+        experiment.workload = Arc::new(workload);
+    }
+    image.periods = periods(reference, &experiment.workload, start.t0);
     if start.created {
         let begin = beginnings(reference, tasks, start.t0);
         let mut workload = (*experiment.workload).clone();

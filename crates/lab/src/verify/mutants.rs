@@ -56,3 +56,69 @@ fn newly_failed(right: &Verification, wrong: Option<&Verification>) -> Vec<Check
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::cases::set;
+    use super::MUTANTS;
+    use crate::run::record;
+    use risetime_kernel::KernelRev;
+    use risetime_sim::{Replay, Simulator};
+
+    /// An experiment of the fixed half in which each mutant must do something else.
+    const TARGETS: &[(&str, &str)] = &[
+        ("half-life-30", "m1/ramp-cold"),
+        ("tick-one-off", "m1/ramp-cold"),
+        ("headroom-1.2", "m1/ramp-cold"),
+        ("no-rate-limit", "m1/ramp-slept"),
+        ("misfit-at-wakeup", "m1/ramp-cold"),
+        ("capacity-not-scaled", "m1/ramp-cold"),
+        ("frequency-not-scaled", "m1/ramp-cold"),
+        ("util_est-not-held", "m1/light"),
+        ("clamps-ignored", "m1/clamp-min"),
+        ("migration-forgets", "m1/ramp-cold"),
+        ("opp-below", "m1/ramp-cold"),
+        ("no-nohz-kick", "m1/ramp-cold"),
+        ("no-wakeup-preemption", "laptop4/two-on-one"),
+        ("slow-kthread", "hikey960/heavy"),
+        ("no-energy-awareness", "m1/ramp-cold"),
+        ("rt-waits", "laptop4/starved"),
+        ("rt-pressure-ignored", "laptop4/rt-beside"),
+        ("rt-asks-nothing", "laptop4/rt-beside"),
+        ("running_bw-ignored", "m1/deadline"),
+        ("cbs-never-throttles", "rpi4/overrun"),
+        ("no-fair-server", "laptop4/starved"),
+        ("rr-never-rotates", "rpi4/round-robin"),
+        ("rt-never-pushed", "rpi4/rt-push"),
+        ("lag-forgotten", "laptop4/two-on-one"),
+        ("no-delayed-dequeue", "laptop4/two-on-one"),
+        ("slice-doubled", "rpi4/nice"),
+        ("nice-ignored", "rpi4/nice"),
+        ("group-weights-ignored", "laptop4/group-weights"),
+        ("group-util-stays", "laptop4/quota"),
+        ("quota-ignored", "laptop4/quota"),
+        ("burst-ignored", "m1/burst"),
+        ("hotplug-ignored", "rpi4/hotplug"),
+        ("wakes-on-prev", "rpi4/hotplug"),
+        ("no-idle-search", "rpi4/hotplug"),
+        ("forks-stay", "laptop4/fork"),
+    ];
+
+    #[test]
+    fn every_mutant_does_something_else_somewhere() {
+        let (set, mut without) = (set(1), Vec::new());
+        for &(mutant, name, _) in MUTANTS {
+            let (_, target) = TARGETS.iter().find(|t| t.0 == name).expect("a target");
+            let case = set.iter().find(|c| c.name == *target).expect("a case of the set");
+            let experiment = case.experiment(Some(KernelRev::V7_3)).expect("an experiment");
+            let right = record(&Simulator, &experiment).expect("a run");
+            let wrong = Replay { mutant: Some(mutant), ..Replay::default() };
+            let wrong = record(&wrong, &experiment).expect("a run");
+            if right.events().iter().eq(wrong.events().iter()) {
+                without.push((name, target));
+            }
+        }
+        assert!(without.is_empty(), "does nothing to its target: {without:?}");
+        assert_eq!(TARGETS.len(), MUTANTS.len());
+    }
+}

@@ -3,13 +3,13 @@
 
 use super::LONG;
 use risetime_kernel::pelt::Decay;
-use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
-use risetime_model::workload::StartAt;
+use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
+use risetime_model::workload::{Hotplug, StartAt};
 use risetime_model::{Platform, Workload};
 use risetime_sim::replay::{
     CpuImage, Creator, DomainImage, Given, GivenFreq, Image, Kthread, Signal, Turn,
 };
-use risetime_trace::{Event, Memory, SwitchOut};
+use risetime_trace::{Event, Memory, PeriodMemory, SwitchOut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The task whose start is aligned: the workload's first.
@@ -186,6 +186,28 @@ fn unread(image: &Image, trace: &Memory, platform: &Platform, start: &Start) -> 
     let cfs = image.cpus.iter().filter(|c| c.cfs.is_none());
     unread.extend(cfs.map(|c| format!("{}'s util", c.cpu)));
     unread
+}
+
+/// When CPUs went offline and came back after the start, counted from it.
+pub(super) fn hotplug(trace: &Memory, t0: Instant) -> Vec<Hotplug> {
+    let after = trace.events().iter().filter(|(at, _)| *at >= t0);
+    let changes = after.filter_map(|(at, event)| match *event {
+        Event::Hotplug { cpu, online } => Some(Hotplug { at: at.since(t0), cpu, online }),
+        _ => None,
+    });
+    changes.collect()
+}
+
+/// From the start to the end of the next period of each group with a quota.
+pub(super) fn periods(trace: &Memory, workload: &Workload, t0: Instant) -> Vec<(GroupId, Span)> {
+    let known = trace.header().map_or(&[][..], |h| &h.periods);
+    let of = |memory: &PeriodMemory| {
+        let group = workload.groups.get(memory.group.index().checked_sub(1)?)?;
+        let period = i128::from(group.period.0).max(1);
+        let after = (i128::from(memory.ends.0) - i128::from(t0.0)).rem_euclid(period);
+        Some((memory.group, Span(if after == 0 { period } else { after } as u64)))
+    };
+    known.iter().filter_map(of).collect()
 }
 
 /// The tick's phase: time from the start to the first tick. Running tasks are updated by the tick

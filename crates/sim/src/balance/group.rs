@@ -11,7 +11,7 @@
 //! Source: kernel/sched/fair.c.
 
 use super::{Env, Migrate, When};
-use crate::machine::Machine;
+use crate::machine::{Cpu, Machine};
 use crate::placement::fork::{GroupLoad, GroupType, adjust_numa_imbalance, classify};
 use crate::placement::idle_sibling::is_core_idle;
 use crate::topology::{SchedDomain, SchedGroup, sd};
@@ -45,6 +45,27 @@ pub(super) struct Group {
     pub(super) min_capacity: u64,
 }
 
+/// What all groups of a domain come to (`struct sd_lb_stats`).
+#[derive(Default)]
+pub(super) struct Sums {
+    pub(super) load: u64,
+    pub(super) util: u64,
+    pub(super) capacity: u64,
+    pub(super) overutilized: bool,
+    /// Two tasks on a CPU, or a misfit one; not the own group's, which cannot pull from itself.
+    pub(super) overloaded: bool,
+}
+
+impl Sums {
+    pub(super) fn add(&mut self, g: &Group) {
+        self.load += g.load;
+        self.util += g.util;
+        self.capacity += g.capacity;
+        self.overutilized |= g.overutilized;
+        self.overloaded |= g.two_on_a_cpu || g.misfit_anywhere;
+    }
+}
+
 /// `check_cpu_capacity`: other classes take noticeably much of `cpu`.
 pub(super) fn reduced_capacity(m: &Machine, cpu: CpuId, imbalance_pct: u64) -> bool {
     let c = m.cpu(cpu);
@@ -54,7 +75,11 @@ pub(super) fn reduced_capacity(m: &Machine, cpu: CpuId, imbalance_pct: u64) -> b
 /// What load balancing counts of the fair class: until 6.13 also tasks whose dequeue is delayed
 /// (`h_nr_running`, then `h_nr_runnable`).
 pub(super) fn fair_queued(m: &Machine, cpu: CpuId) -> usize {
-    let c = m.cpu(cpu);
+    fair_queued_on(m, m.cpu(cpu))
+}
+
+#[inline]
+fn fair_queued_on(m: &Machine, c: &Cpu) -> usize {
     if m.rev >= KernelRev::new(6, 14) { c.h_nr_runnable() } else { c.h_nr_queued() }
 }
 
@@ -73,6 +98,7 @@ pub(super) fn sibling_imbalance(idle: When, busiest: &Group, local: &Group) -> u
 }
 
 /// `update_sg_lb_stats`.
+#[inline]
 pub(super) fn group_stats(
     m: &Machine,
     env: &Env,
@@ -112,17 +138,18 @@ pub(super) fn group_stats(
         if !env.cpus.contains(cpu) {
             continue;
         }
+        let (util, running) = (m.cpu_util_cfs(cpu), c.nr_running());
         g.load += c.cfs_avg.avg.load_avg;
-        g.util += m.cpu_util_cfs(cpu).0;
+        g.util += util.0;
         runnable += c.cfs_avg.avg.runnable_avg.0;
-        g.running += c.nr_running();
-        g.fair_queued += fair_queued(m, cpu);
-        g.overutilized = g.overutilized || m.cpu_overutilized(cpu);
-        if m.idle_cpu(cpu) {
+        g.running += running;
+        g.fair_queued += fair_queued_on(m, c);
+        g.overutilized |= m.root.energy_aware && m.overutilized_by(c, util);
+        if c.curr.is_none() && running == 0 {
             g.idle_cpus += 1;
             continue;
         }
-        g.two_on_a_cpu |= c.nr_running() > 1;
+        g.two_on_a_cpu |= running > 1;
         if local {
             continue;
         }
@@ -169,10 +196,10 @@ pub(super) fn group_stats(
 pub(super) fn pickable(m: &Machine, dst: CpuId, asym: bool, local: &Group, g: &Group) -> bool {
     let here = m.capacity_of(dst);
     // A busy sibling takes away what a bigger core would give.
-    let core_idle = m.rev < KernelRev::V7_2 || is_core_idle(m, dst);
+    let core_idle = || m.rev < KernelRev::V7_2 || is_core_idle(m, dst);
     let misfit_elsewhere = asym
         && g.kind == GroupType::Misfit
-        && (!core_idle
+        && (!core_idle()
             || !capacity_greater(here, Capacity(g.max_capacity))
             || local.kind != GroupType::HasSpare);
     let too_big =

@@ -13,20 +13,21 @@
 //! Source: kernel/sched/fair.c.
 
 use super::group::{
-    Group, busier, fair_queued, group_stats, imbalance, pickable, reduced_capacity,
+    Group, Sums, busier, fair_queued, group_stats, imbalance, pickable, reduced_capacity,
     sibling_imbalance, smt_vs_nonsmt_groups,
 };
 use super::{Env, Migrate, When};
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::machine::State;
+use crate::mutant::Mutant;
 use crate::placement::fork::GroupType;
 use crate::placement::idle_sibling::is_core_idle;
 use crate::topology::{SchedDomain, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::fits::{Fit, capacity_greater};
-use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_kernel::units::{CpuId, Span, TaskId, Util};
 use risetime_trace::{Event, Why};
 
 /// `sysctl_sched_nr_migrate`: tasks looked at in one go.
@@ -181,27 +182,70 @@ impl Engine<'_> {
         in_charge.or(mask.lowest()) == Some(env.dst)
     }
 
+    /// While EAS places tasks, only those that fit nowhere near are moved. Where no CPU has one, a
+    /// look ends in nothing, and what it finds out on the way is this. `None`: it has to be a close one.
+    fn glance(&self, env: &Env) -> Option<Sums> {
+        let m = &self.m;
+        let domain = &m.cpu(env.this).sched_domains[env.level];
+        let unequal = domain.has(sd::ASYM_CPUCAPACITY) && !domain.has(sd::NUMA);
+        if !m.root.energy_aware || m.root.overutilized || !unequal {
+            return None;
+        }
+        let mut sums = Sums::default();
+        for cpu in domain.span.iter().filter(|c| env.cpus.contains(*c)) {
+            let c = m.cpu(cpu);
+            let (util, running) = (m.cpu_util_cfs(cpu), c.nr_running());
+            if c.misfit_task_load != 0 || m.overutilized_by(c, util) {
+                return None;
+            }
+            sums.util += util.0;
+            sums.overloaded |= running > 1;
+        }
+        debug_assert!({
+            let mut close = Sums::default();
+            let groups = domain.groups().enumerate();
+            let mut groups = groups.map(|(at, g)| group_stats(m, env, domain, g, at));
+            groups.all(|g| {
+                close.add(&g);
+                g.kind != GroupType::Misfit
+            }) && (close.util, close.overloaded, close.overutilized)
+                == (sums.util, sums.overloaded, false)
+        });
+        Some(sums)
+    }
+
     /// `sched_balance_find_src_group`: the busiest group, what to move of it and how much.
     fn find_src_group(&mut self, env: &Env) -> Option<(CpuSet, Migrate, u64)> {
         let domains = &self.m.cpu(env.this).sched_domains;
         let domain = &domains[env.level];
         let top = env.level + 1 == domains.len();
-        let stats = |(i, g)| group_stats(&self.m, env, domain, g, i);
-        let groups: Vec<Group> = domain.groups().enumerate().map(stats).collect();
-        let (local, others) = groups.split_first()?;
-        let mut busiest: Option<&Group> = None;
-        for g in others {
-            let asym = domain.has(sd::ASYM_CPUCAPACITY);
-            if pickable(&self.m, env.dst, asym, local, g) && busiest.is_none_or(|b| busier(g, b)) {
+        if let Some(sums) = self.glance(env) {
+            self.update_idle_cpu_scan(env, sums.util);
+            self.update_root(&sums, top);
+            return None;
+        }
+        let asym = domain.has(sd::ASYM_CPUCAPACITY);
+        let (mut sums, mut busiest) = (Sums::default(), None::<Group>);
+        let mut groups = domain.groups().enumerate();
+        let local = group_stats(&self.m, env, domain, groups.next()?.1, 0);
+        sums.add(&local);
+        for (at, group) in groups {
+            let g = group_stats(&self.m, env, domain, group, at);
+            sums.add(&g);
+            if pickable(&self.m, env.dst, asym, &local, &g)
+                && busiest.as_ref().is_none_or(|b| busier(&g, b))
+            {
                 busiest = Some(g);
             }
         }
         let energy_aware = |e: &Self| e.m.root.energy_aware && !e.m.root.overutilized;
-        let found = busiest.and_then(|b| Some((b, worth_it(env, domain, &groups, local, b)?)));
-        let cpus = |b: &Group| domain.groups().nth(b.at).map(|g| g.span.and(&env.cpus));
-        let found = found.and_then(|(b, (kind, imb))| Some((b.kind, cpus(b)?, kind, imb)));
-        self.update_idle_cpu_scan(env, &groups);
-        self.update_root(&groups, top);
+        let found = busiest.and_then(|b| {
+            let (kind, imbalance) = worth_it(env, domain, &sums, &local, &b)?;
+            let cpus = domain.groups().nth(b.at)?.span.and(&env.cpus);
+            Some((b.kind, cpus, kind, imbalance))
+        });
+        self.update_idle_cpu_scan(env, sums.util);
+        self.update_root(&sums, top);
         let (what, cpus, kind, imbalance) = found?;
         // While EAS places tasks, only those that fit nowhere near are moved.
         let moves = imbalance > 0 && (what == GroupType::Misfit || !energy_aware(self));
@@ -210,7 +254,7 @@ impl Engine<'_> {
 
     /// `update_idle_cpu_scan` (SIS_UTIL): the busier a cache, the fewer of its CPUs a wakeup looks at;
     /// at 85 % none.
-    fn update_idle_cpu_scan(&mut self, env: &Env, groups: &[Group]) {
+    fn update_idle_cpu_scan(&mut self, env: &Env, util: u64) {
         let c = self.m.cpu(env.this);
         let (place, level) = (&c.place, Some(env.level));
         let shared = match (place.llc == level, place.asym == level) {
@@ -223,21 +267,18 @@ impl Engine<'_> {
         let Some(shared) = shared.filter(|_| env.idle != When::NewlyIdle) else { return };
         let d = &c.sched_domains[env.level];
         let weight = u64::from(d.weight);
-        let x = groups.iter().map(|g| g.util).sum::<u64>() / weight;
+        let x = util / weight;
         let y = 1024u64.saturating_sub((x * d.imbalance_pct).pow(2) / (10_000 * 1024));
         self.m.root.shared[shared].nr_idle_scan = (y * weight / 1024) as u32;
     }
 
     /// The flags of the root domain: both refreshed when its widest domain is looked at, by a
     /// smaller one overutilized only set.
-    fn update_root(&mut self, groups: &[Group], top: bool) {
-        let overutilized = groups.iter().any(|g| g.overutilized);
+    fn update_root(&mut self, sums: &Sums, top: bool) {
         if top {
-            // The own group's misfit tasks do not count: it cannot pull from itself.
-            let reason = |g: &Group| g.two_on_a_cpu || g.misfit_anywhere;
-            self.m.root.overloaded = groups.iter().any(reason);
-            self.set_overutilized(overutilized);
-        } else if overutilized {
+            self.m.root.overloaded = sums.overloaded;
+            self.set_overutilized(sums.overutilized);
+        } else if sums.overutilized {
             self.set_overutilized(true);
         }
     }
@@ -428,7 +469,11 @@ impl Engine<'_> {
     pub(crate) fn update_cpu_capacity(&mut self, cpu: CpuId) {
         let (c, limit) = (self.m.cpu(cpu), self.m.domain_of(cpu).pressure);
         let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
-        let capacity = capacity_of(self.m.rev, c.capacity, &self.m.rq_util(cpu), hw, limit.0);
+        let mut others = self.m.rq_util(cpu);
+        if self.m.is(Mutant::RtPressureIgnored) {
+            (others.rt, others.dl) = (Util(0), Util(0));
+        }
+        let capacity = capacity_of(self.m.rev, c.capacity, &others, hw, limit.0);
         let before = std::mem::replace(&mut self.m.cpu_mut(cpu).cpu_capacity, capacity);
         if before != capacity {
             self.emit(Event::CpuCapacity { cpu, capacity });
@@ -441,7 +486,7 @@ impl Engine<'_> {
 fn worth_it(
     env: &Env,
     domain: &SchedDomain,
-    groups: &[Group],
+    sums: &Sums,
     local: &Group,
     busiest: &Group,
 ) -> Option<(Migrate, u64)> {
@@ -453,9 +498,7 @@ fn worth_it(
         _ if local.kind > busiest.kind => return None,
         _ => false,
     };
-    let total_load: u64 = groups.iter().map(|g| g.load).sum();
-    let total_capacity: u64 = groups.iter().map(|g| g.capacity).sum();
-    let domain_avg = total_load * 1024 / total_capacity.max(1);
+    let domain_avg = sums.load * 1024 / sums.capacity.max(1);
     if !forced
         && local.kind == GroupType::Overloaded
         && (local.avg_load >= busiest.avg_load

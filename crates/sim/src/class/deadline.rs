@@ -18,6 +18,7 @@
 use super::ClassTimer;
 use crate::engine::Engine;
 use crate::machine::{State, from_time_0};
+use crate::mutant::Mutant;
 use risetime_kernel::deadline::{DlId, dl_scaled_delta};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_dl_rq_load_avg;
@@ -138,7 +139,7 @@ impl Engine<'_> {
         let now = self.rq_clock(cpu);
         let before = self.m.dl(task).timer;
         let over = self.m.dl_mut(task).consume(scaled);
-        if over {
+        if over && !self.m.is(Mutant::CbsNeverThrottles) {
             self.m.dl_mut(task).throttled = true;
             self.m.cpu_mut(cpu).dl.remove(id);
             if self.m.dl_mut(task).start_timer(now) {

@@ -143,9 +143,10 @@ impl Engine<'_> {
         while self.push_dl_task(cpu) {}
     }
 
-    /// `push_dl_task`; false: nothing moved.
+    /// `push_dl_task`; false: nothing moved. A task that is replenished on an idle CPU moves, too: it is
+    /// not current there yet.
     pub(super) fn push_dl_task(&mut self, cpu: CpuId) -> bool {
-        if self.is_given() || self.m.cpu(cpu).dl.tasks() < 2 && self.m.cpu(cpu).curr.is_none() {
+        if self.is_given() {
             return false;
         }
         let Some(next) = self.m.next_pushable_dl(cpu, None) else { return false };

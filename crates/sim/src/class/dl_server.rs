@@ -17,6 +17,7 @@
 
 use super::ClassTimer;
 use crate::engine::Engine;
+use crate::mutant::Mutant;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlId};
 use risetime_kernel::dl_server::ServerTimer;
@@ -56,6 +57,9 @@ impl Engine<'_> {
 
     /// `dl_server_start`: the fair class has work again.
     pub(crate) fn dl_server_start(&mut self, cpu: CpuId) {
+        if self.m.is(Mutant::NoFairServer) {
+            return;
+        }
         let Some(server) = self.m.cpu_mut(cpu).fair_server.as_deref_mut() else { return };
         let bw = server.bw;
         if let Some(defer) = server.server.as_mut() {

@@ -32,7 +32,7 @@ use crate::engine::Engine;
 use crate::fair::Join;
 use crate::machine::{Machine, State};
 use crate::mutant::Mutant;
-use crate::placement::{Placed, Waker};
+use crate::placement::{Placed, Waker, select_fallback_rq};
 use risetime_kernel::deadline::{DlEntity, DlId};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId};
 use risetime_kernel::rt::{RtPriority, rr_timeslice};
@@ -193,6 +193,11 @@ impl Engine<'_> {
         match class {
             Class::Deadline => self.select_task_rq_dl(task, waker.cpu),
             Class::Rt => self.select_task_rq_rt(task, waker.cpu),
+            Class::Fair if self.m.is(Mutant::WakesOnPrev) => {
+                let cpu = select_fallback_rq(&self.m, task);
+                let allowed = self.m.is_cpu_allowed(task, prev);
+                Placed { cpu: if allowed { prev } else { cpu }, why: Why::PrevCpu }
+            }
             Class::Fair => {
                 self.record_wakee(task, waker);
                 self.placement.wake(&self.m, task, waker)
@@ -205,6 +210,10 @@ impl Engine<'_> {
     pub(crate) fn select_task_rq_fork(&mut self, task: TaskId) -> Placed {
         match self.m.class_of(task) {
             Class::Rt => self.select_task_rq_rt_fork(task),
+            Class::Fair if self.m.is(Mutant::ForksStay) => {
+                let parent = Placed { cpu: self.m.task(task).cpu, why: Why::PrevCpu };
+                self.within_allowed(task, parent)
+            }
             Class::Deadline | Class::Fair => self.placement.fork(&self.m, task),
         }
     }
@@ -262,6 +271,7 @@ impl Engine<'_> {
             Some(curr) => {
                 let (own, class) = (self.m.class_of(curr), self.m.class_of(task));
                 match class {
+                    Class::Rt if own == Class::Fair && self.m.is(Mutant::RtWaits) => false,
                     _ if class != own => class < own,
                     Class::Deadline => self.wakeup_preempt_dl(cpu, curr, task),
                     Class::Rt => self.wakeup_preempt_rt(cpu, curr, task),

@@ -17,6 +17,7 @@ use super::Class;
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::machine::Machine;
+use crate::mutant::Mutant;
 use crate::placement::Placed;
 use risetime_kernel::rt::{CpuPri, rt_task_fits_capacity};
 use risetime_kernel::units::{CpuId, TaskId};
@@ -186,6 +187,9 @@ impl Engine<'_> {
 
     /// `push_rt_task`: the next RT task goes where it can run; false: nowhere.
     fn push_rt_task(&mut self, cpu: CpuId) -> bool {
+        if self.m.is(Mutant::RtNeverPushed) {
+            return false;
+        }
         let Some(next) = self.m.next_pushable_rt(cpu) else { return false };
         let rank = self.m.rt_rank(next);
         // Idle is of the lowest rank: whoever waits there is about to be picked.

@@ -1,4 +1,5 @@
-//! The timers of the classes: replenishment, 0-lag times, the server, the RT period.
+//! The timers of the classes: replenishment, 0-lag times, the server, the RT period; those of quotas
+//! only as something that a CPU which falls asleep knows of.
 //!
 //! An entity says in a field when its timer expires. An event is queued at that time; if the field
 //! says something else by then, the event is stale. On an idle CPU the timer first ends the idle
@@ -6,7 +7,7 @@
 
 use crate::engine::Engine;
 use crate::queue::Ev;
-use risetime_kernel::units::{CpuId, Instant, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
 
 /// A timer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -21,6 +22,10 @@ pub(crate) enum ClassTimer {
     ServerInactive(CpuId),
     /// `rt_period_timer`, of all CPUs.
     RtPeriod,
+    /// `period_timer` of a group's quota ([`crate::bandwidth`]).
+    CfsPeriod(GroupId),
+    /// Its `slack_timer`.
+    CfsSlack(GroupId),
 }
 
 impl Engine<'_> {
@@ -41,6 +46,8 @@ impl Engine<'_> {
                 (cpu, self.m.cpu(cpu).fair_server.as_ref()?.inactive_timer)
             }
             ClassTimer::RtPeriod => (CpuId(0), self.m.classes.rt_period),
+            // They have events of their own.
+            ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) => return None,
         };
         at.map(|at| (cpu, at))
     }
@@ -63,7 +70,7 @@ impl Engine<'_> {
         let cpu = match timer {
             ClassTimer::Replenish(task) | ClassTimer::Inactive(task) => self.m.task(task).cpu,
             ClassTimer::Server(cpu) | ClassTimer::ServerInactive(cpu) => cpu,
-            ClassTimer::RtPeriod => return,
+            ClassTimer::RtPeriod | ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) => return,
         };
         let past = self.m.sched_clock().0 - self.m.now.0;
         let own = |at: Instant| Instant(at.0.saturating_sub(past).max(self.m.now.0));
@@ -107,7 +114,7 @@ impl Engine<'_> {
             ClassTimer::Inactive(task) => self.inactive_task_timer(task),
             ClassTimer::Server(cpu) => self.dl_server_timer(cpu),
             ClassTimer::ServerInactive(cpu) => self.server_inactive_timer(cpu),
-            ClassTimer::RtPeriod => {}
+            ClassTimer::RtPeriod | ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) => {}
         }
         self.run_soft_expired(cpu);
         self.idle_loop(cpu);

@@ -8,7 +8,7 @@
 //! highest where there is none. Source: drivers/cpufreq/cpufreq_{performance,powersave,userspace}.c.
 
 use super::{Descriptor, FreqRequest, Governor};
-use crate::machine::DomainView;
+use crate::governor::DomainView;
 use risetime_kernel::units::{CpuId, Instant, KHz, Util};
 use risetime_model::settings::{Default, Param, Range};
 use risetime_trace::Why;

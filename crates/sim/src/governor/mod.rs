@@ -6,8 +6,10 @@
 
 mod fixed;
 pub(crate) mod schedutil;
+mod view;
 
-use crate::machine::DomainView;
+pub use view::DomainView;
+
 use risetime_kernel::units::{CpuId, Instant, KHz, Util};
 use risetime_model::Platform;
 use risetime_model::settings::{Group, Param, Settings};

@@ -17,7 +17,8 @@
 
 use super::{Descriptor, FreqRequest, Governor};
 use crate::cause::Cause;
-use crate::machine::DomainView;
+use crate::governor::DomainView;
+use crate::plain::Needs;
 use risetime_kernel::KernelRev;
 use risetime_kernel::headroom::Decided;
 use risetime_kernel::pelt::Decay;
@@ -155,6 +156,13 @@ struct Need {
     min: Util,
 }
 
+impl Need {
+    /// What of it counts beside one CPU's `most`: the reason only if it is more.
+    fn of_note(self, most: Need) -> (Util, Util, Option<Why>) {
+        (self.util, self.min, (self.util > most.util).then_some(self.why))
+    }
+}
+
 impl Schedutil {
     fn new(platform: &Platform, domain: usize, settings: &Settings) -> Schedutil {
         let domain = &platform.domains[domain];
@@ -169,8 +177,15 @@ impl Schedutil {
         }
     }
 
-    /// `sugov_get_util` for one CPU, with the reason for the result.
-    fn need_of(domain: &DomainView<'_>, cpu: CpuId, boost: Util, decides: bool) -> Need {
+    /// `sugov_get_util` for one CPU, with the reason for the result if that is above `most`.
+    #[inline]
+    fn need_of(
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        boost: Util,
+        decides: bool,
+        most: Util,
+    ) -> Need {
         let mut eff = domain.effective_cpu_util(cpu);
         let mut util = eff.util.max(boost);
         let clamped_first = domain.rev() < KernelRev::V6_8;
@@ -185,7 +200,9 @@ impl Schedutil {
             wanted = wanted.max(Util(domain.capacity().0));
         }
         let perf = wanted.min(eff.max).max(eff.min);
-        let why = if perf > wanted || (clamped_first && util > unclamped) {
+        let why = if perf <= most {
+            Why::Util
+        } else if perf > wanted || (clamped_first && util > unclamped) {
             Why::UclampMin
         } else if (perf < wanted && perf < Util(domain.capacity().0))
             || (clamped_first && util < unclamped)
@@ -210,15 +227,30 @@ impl Schedutil {
     fn need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
         let mut most = Need { util: Util(0), why: Why::Util, min: Util(0) };
         for &cpu in domain.cpus() {
-            let i = domain.position(cpu);
-            let mut iowait = self.cpus[i].iowait;
-            let boost = iowait.sugov_iowait_apply(domain.now(), self.tick, domain.capacity());
-            if consume {
-                self.cpus[i].iowait = iowait;
+            let own = &mut self.cpus[domain.position(cpu)];
+            if let Some(needs) = domain.plain_needs(cpu)
+                && own.iowait.iowait_boost == 0
+            {
+                if consume {
+                    own.bw_min = needs.min;
+                }
+                let Needs { wanted, perf, min } = needs;
+                let why = if perf > wanted { Why::UclampMin } else { Why::Util };
+                let need = Need { util: perf, why, min };
+                debug_assert_eq!(need.of_note(most), {
+                    Schedutil::need_of(domain, cpu, Util(0), consume, most.util).of_note(most)
+                });
+                if perf > most.util {
+                    most = need;
+                }
+                continue;
             }
-            let need = Schedutil::need_of(domain, cpu, boost, consume);
+            let mut iowait = own.iowait;
+            let boost = iowait.sugov_iowait_apply(domain.now(), self.tick, domain.capacity());
+            let need = Schedutil::need_of(domain, cpu, boost, consume, most.util);
             if consume {
-                self.cpus[i].bw_min = need.min;
+                own.iowait = iowait;
+                own.bw_min = need.min;
             }
             if need.util > most.util {
                 most = need;

@@ -17,12 +17,16 @@
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::machine::Machine;
+use crate::mutant::Mutant;
 use crate::topology::{SchedDomain, SdShared, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::fits::Fit;
 use risetime_kernel::units::{CpuId, TaskId};
 
 pub(super) fn select_idle_sibling(m: &Machine, task: TaskId, prev: CpuId, target: CpuId) -> CpuId {
+    if m.is(Mutant::NoIdleSearch) {
+        return target;
+    }
     let t = m.task(task);
     let good = |cpu: CpuId| choose_idle_cpu(m, cpu, task) && asym_fits_cpu(m, task, cpu);
     if good(target) {

@@ -382,3 +382,22 @@ fn a_phase_may_change_the_class_and_back() {
         assert!((1_000_000_000..1_600_000_000).contains(&t), "{kernel}: {t}");
     }
 }
+
+/// A task that is replenished is pushed to another CPU without deadline tasks before its own, which is
+/// idle, has picked it; one that may not go runs where it is.
+#[test]
+fn a_replenished_task_is_pushed_off_an_idle_cpu() {
+    let on = |n: usize| {
+        let tasks = format!(
+            r#""dl": {{"policy": "SCHED_DEADLINE", "dl-runtime": 3000, "dl-period": 10000, {SPIN}}}"#
+        );
+        let runs = run(cpus(n), &tasks, "linux-7.3", 60);
+        let pushed = runs.moves.iter().filter(|m| m.2 == Why::DlPush).count();
+        (runs.turns("dl").iter().map(|t| t.0).collect::<Vec<_>>(), pushed)
+    };
+    let (alone, pushed) = on(1);
+    assert!(alone.iter().all(|cpu| *cpu == 0) && pushed == 0, "{alone:?} {pushed}");
+    let (turns, pushed) = on(2);
+    assert!(turns.windows(2).all(|w| w[0] != w[1]), "{turns:?}");
+    assert!(turns.len() > 4 && pushed >= turns.len() - 1, "{turns:?} {pushed}");
+}

@@ -7,8 +7,9 @@
 use super::experiment;
 use super::generate::{experiments, platforms};
 use crate::engine::Engine;
+use crate::governor::DomainView;
 use crate::governor::{self, FreqRequest, Governor};
-use crate::machine::{DomainView, Machine, State};
+use crate::machine::{Machine, State};
 use crate::placement::Waker;
 use crate::{catalogue, placement, setup};
 use proptest::collection::vec;

@@ -1,7 +1,8 @@
 //! Task groups: shares, quota, load and clamps, in every generation of the kernel.
 
 use super::experiment;
-use crate::{Counterfactual, Simulator, setup};
+use crate::replay::Image;
+use crate::{Counterfactual, Replay, Simulator, setup};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Backend, Event, Header, TraceSink};
@@ -265,5 +266,58 @@ fn util_goes_up_the_hierarchy_and_moves_with_its_task() {
         seen.push((Vec::new(), util(&engine, CpuId(5))));
         assert!(seen[4].1[0] < 180, "{policy}: blocked load decays: {:?}", seen[3].1);
         assert_eq!(Util(0), engine.m.cfs_avg_of(CpuId(0), GroupId(1)).avg.util_avg);
+    }
+}
+
+/// When CPU 0 leaves its idle state, and when a task gets it.
+#[derive(Default)]
+struct Wakes(Vec<u64>, Vec<u64>);
+
+impl TraceSink for Wakes {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        match *event {
+            Event::Idle { cpu: CpuId(0), state: None } => self.0.push(at.0),
+            Event::Switch { cpu: CpuId(0), next: Some(TaskId(0)), .. } => self.1.push(at.0),
+            _ => {}
+        }
+    }
+    fn end(&mut self, _: Instant) {}
+}
+
+/// The timer of a period runs on the CPU where it was started, and wakes it; it goes on until nobody
+/// has asked for time in a whole period.
+#[test]
+fn a_period_s_timer_wakes_an_idle_cpu_until_nobody_needs_it() {
+    let text = r#"{ "taskgroups": { "/q": { "quota_us": 30000, "period_us": 100000 } }, "tasks": { "t": {
+        "taskgroup": "/q", "cpus": [0], "loop": 1, "run": 1000, "sleep": 900000, "run": 1 } } }"#;
+    for policy in POLICIES {
+        let workload = Workload::parse(text, "rest.json").expect("a workload");
+        let mut wakes = Wakes::default();
+        let e = on("m1", workload, policy, 500);
+        Simulator.run(&e, &mut wakes).expect("a run");
+        let latency = e.platform.domains[0].idle.iter().map(|s| s.exit_latency.0).max();
+        for period in 1..5 {
+            let end = period * 100_000_000;
+            let within = end..=end + latency.unwrap_or(0);
+            let woken = wakes.0.iter().any(|at| within.contains(at));
+            assert_eq!(woken, period <= 2, "{policy}: end of period {period}: {:?}", wakes.0);
+        }
+    }
+}
+
+/// Quotas begin anew where another trace had it.
+#[test]
+fn periods_end_where_the_image_says() {
+    for policy in POLICIES {
+        let groups = r#""/q": { "quota_us": 30000, "period_us": 100000 }"#;
+        let image = Image { periods: vec![(GroupId(1), Span::from_ms(37))], ..Image::default() };
+        let replay = Replay { image: Some(image), free_idle_exit: true, ..Replay::default() };
+        let mut wakes = Wakes::default();
+        let e = on("m1", spinners(groups, &[("/q", ON_0)]), policy, 500);
+        replay.run(&e, &mut wakes).expect("a run");
+        for end in [37_000_000, 137_000_000, 237_000_000] {
+            assert!(wakes.1.contains(&end), "{policy}: {end}: {:?}", wakes.1);
+        }
     }
 }
