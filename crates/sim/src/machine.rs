@@ -33,7 +33,7 @@ use risetime_kernel::cpu_util::{
 };
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
 use risetime_kernel::deadline::{DlEntity, DlRq};
-use risetime_kernel::eevdf::{Entity, LoadWeight};
+use risetime_kernel::eevdf::Entity;
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState};
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
 use risetime_kernel::neighbours::task_util_est_boost;
@@ -409,18 +409,6 @@ impl Machine {
     #[inline]
     pub(crate) fn idle_cpu(&self, cpu: CpuId) -> bool {
         self.cpu(cpu).is_idle()
-    }
-    /// `sched_idle_rq`, unless `task` is of SCHED_IDLE itself: what is there gives way to it. (No nice
-    /// value has so low a weight.)
-    pub(crate) fn sched_idle_cpu(&self, cpu: CpuId, task: TaskId) -> bool {
-        let idle = LoadWeight::of_idle_policy().weight();
-        let c = self.cpu(cpu);
-        let queued = c.cfs.nr_queued() as u64;
-        queued > 0
-            && c.nr_running() > 0
-            && c.dl.is_empty()
-            && c.cfs.load_weight().0 == idle.0 * queued
-            && self.task(task).weight != idle
     }
     /// `cpus_share_cache`.
     pub(crate) fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool {

@@ -110,6 +110,8 @@ impl Sched {
 pub(crate) struct Classes {
     /// Some task of the workload is of another class than the fair one.
     pub(crate) used: bool,
+    /// Some task is of SCHED_IDLE, or in a group whose tasks count as such.
+    pub(crate) idle_used: bool,
     /// `sched_uclamp_used`: some task asks for clamps.
     pub(crate) uclamp_used: bool,
     /// `sched_util_clamp_min_rt_default`.
@@ -131,7 +133,7 @@ pub(crate) struct Classes {
 impl Classes {
     pub(crate) fn of(e: &Experiment) -> Classes {
         let attrs = || {
-            let tasks = e.workload.tasks.iter();
+            let tasks = e.workload.tasks.iter().chain(&e.workload.forked);
             tasks.flat_map(|t| std::iter::once(&t.attr).chain(t.phases.iter().map(|p| &p.attr)))
         };
         let clamp = |name: &str| e.settings.int(name).is_some();
@@ -139,6 +141,8 @@ impl Classes {
             |cpu| e.platform.domain_of(cpu).map_or(0, |d| e.platform.domains[d].capacity.0);
         Classes {
             used: attrs().any(|a| a.policy.is_some_and(|p| !p.is_fair())),
+            idle_used: attrs().any(|a| a.policy == Some(Policy::Idle))
+                || e.workload.groups.iter().any(|g| g.idle),
             uclamp_used: clamp("uclamp_min")
                 || clamp("uclamp_max")
                 || attrs().any(|a| a.uclamp_min.is_some() || a.uclamp_max.is_some()),
@@ -154,6 +158,11 @@ impl Classes {
 }
 
 impl Machine {
+    /// Whether it counts in `h_nr_idle`: by its policy, or by that of one of its groups.
+    pub(crate) fn is_sched_idle(&self, task: TaskId) -> bool {
+        let t = self.task(task);
+        t.sched.policy == Policy::Idle || self.groups.is_idle(t.group)
+    }
     pub(crate) fn class_of(&self, task: TaskId) -> Class {
         self.task(task).sched.class()
     }

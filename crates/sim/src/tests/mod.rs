@@ -12,6 +12,7 @@ mod generate;
 mod groups;
 mod placed;
 mod properties;
+mod sched_idle;
 mod series;
 mod spread;
 mod together;
