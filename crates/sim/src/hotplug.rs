@@ -85,6 +85,7 @@ impl Engine<'_> {
             self.parent_cpu = refuge;
         }
         self.update_rq_clock(cpu);
+        self.park_stopper(cpu);
         self.balance_push(cpu);
         // `hrtimers_cpu_dying`
         for (at, task) in self.m.cpu_mut(cpu).timers.take() {
@@ -136,6 +137,7 @@ impl Engine<'_> {
         for task in 0..self.m.tasks.len() as u32 {
             let task = TaskId(task);
             if !self.is_fair(task)
+                && !self.m.task(task).sched.stop
                 && self.m.task(task).cpu == cpu
                 && self.m.task(task).state != State::Exited
             {

@@ -13,6 +13,7 @@
 
 use crate::balance::dice::Dice;
 use crate::cause::{Cause, Causes};
+use crate::class::stop::Stopper;
 use crate::class::{ClassTimer, Classes, Sched};
 use crate::cost::Costs;
 use crate::cpuset::CpuSet;
@@ -134,6 +135,8 @@ pub(crate) struct Cpu {
     pub(crate) rt_throttle: RtThrottle,
     /// Deadline tasks, the sugov kthreads among them.
     pub(crate) dl: DlRq,
+    /// Its `migration/N`, where that takes time.
+    pub(crate) stopper: Option<Box<Stopper>>,
     /// The fair class's deadline server, where there is one.
     pub(crate) fair_server: Option<Box<DlEntity>>,
     /// Up to when the current task's time is accounted for, where that is not the fair class's.
@@ -356,6 +359,8 @@ pub(crate) enum Role {
     User(Program),
     /// The kthread that changes this domain's frequency.
     Sugov(usize),
+    /// A CPU's `migration/N` ([`crate::class::stop`]).
+    Stopper,
     /// The thread that creates the tasks, where another trace is replayed.
     Creator(Creating),
 }
@@ -632,10 +637,11 @@ impl Cpu {
         self.h_nr.map_or_else(|| self.cfs.nr_queued(), |(queued, _)| queued as usize)
     }
     /// `rq->nr_running`: fair tasks (delayed ones not counted), RT tasks unless they are throttled,
-    /// and deadline tasks that are not.
+    /// deadline tasks that are not, and the stopper.
     #[inline]
     pub(crate) fn nr_running(&self) -> usize {
         let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
-        self.h_nr_runnable() + rt + self.dl.tasks()
+        let stop = self.stopper.as_ref().is_some_and(|s| s.queued());
+        self.h_nr_runnable() + rt + self.dl.tasks() + usize::from(stop)
     }
 }

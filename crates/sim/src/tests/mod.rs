@@ -15,6 +15,7 @@ mod properties;
 mod sched_idle;
 mod series;
 mod spread;
+mod stop;
 mod together;
 
 use risetime_kernel::units::{Instant, Span};

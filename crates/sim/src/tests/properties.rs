@@ -222,10 +222,13 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
     ))
 }
 
-/// The earliest deadline runs, else the highest priority, else a fair task.
+/// The stopper runs, else the earliest deadline, else the highest priority, else a fair task.
 fn highest_class_runs(e: &Engine<'_>, m: &Machine, cpu: CpuId) -> bool {
     let c = m.cpu(cpu);
     let fair = |curr: Option<TaskId>| curr.is_some_and(|t| e.is_fair(t));
+    if c.stopper.as_ref().is_some_and(|s| s.queued()) {
+        return c.curr.is_some_and(|t| m.class_of(t) == Class::Stop);
+    }
     match (c.dl.first(), c.rt.first().filter(|_| !c.rt_throttle.throttled)) {
         (Some(DlId::Task(first)), _) => c.curr == Some(first),
         (Some(DlId::FairServer), _) => fair(c.curr),
