@@ -636,12 +636,12 @@ impl Cpu {
     pub(crate) fn h_nr_queued(&self) -> usize {
         self.h_nr.map_or_else(|| self.cfs.nr_queued(), |(queued, _)| queued as usize)
     }
-    /// `rq->nr_running`: fair tasks (delayed ones not counted), RT tasks unless they are throttled,
-    /// deadline tasks that are not, and the stopper.
+    /// `rq->nr_running`: fair tasks, also those asleep whose dequeue is delayed, RT tasks unless they
+    /// are throttled, deadline tasks that are not, and the stopper.
     #[inline]
     pub(crate) fn nr_running(&self) -> usize {
         let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
         let stop = self.stopper.as_ref().is_some_and(|s| s.queued());
-        self.h_nr_runnable() + rt + self.dl.tasks() + usize::from(stop)
+        self.h_nr_queued() + rt + self.dl.tasks() + usize::from(stop)
     }
 }

@@ -255,10 +255,11 @@ impl Engine<'_> {
                 if starved {
                     self.dl_server_start(cpu);
                 }
-                if self.m.cpu(cpu).nr_running() >= 2 {
-                    self.m.root.overloaded = true;
-                }
             }
+        }
+        // `add_nr_running`
+        if self.m.cpu(cpu).nr_running() >= 2 {
+            self.m.root.overloaded = true;
         }
     }
 

@@ -95,9 +95,8 @@ pub(crate) fn sched_idle_rq(m: &Machine, cpu: CpuId) -> bool {
         return false;
     }
     let c = m.cpu(cpu);
-    let of_others = c.nr_running() - c.h_nr_runnable();
-    of_others == 0
-        && c.h_nr_queued() > 0
+    c.h_nr_queued() > 0
+        && c.nr_running() == c.h_nr_queued()
         && m.fair_queued(cpu).all(|(task, _)| m.is_sched_idle(task))
 }
 
