@@ -12,11 +12,14 @@ use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
 
 const WORK: u64 = 50_000;
 
+/// Who left a CPU, and how.
+type Left = Option<(TaskId, SwitchOut)>;
+
 /// What happened to the tasks, and who ran.
 #[derive(Default)]
 struct Log {
     moves: Vec<(u64, TaskId, CpuId, CpuId, Why)>,
-    switches: Vec<(u64, CpuId, Option<(TaskId, SwitchOut)>, Option<TaskId>)>,
+    switches: Vec<(u64, CpuId, Left, Option<TaskId>)>,
     new: Vec<(u64, TaskId, String, bool)>,
 }
 
