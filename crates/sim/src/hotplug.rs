@@ -36,7 +36,8 @@ use risetime_trace::{Event, Why};
 ///
 /// Errors: it has tasks of other classes, or groups.
 pub(crate) fn supported(workload: &Workload) -> Result<(), InputError> {
-    let err = |what: &str| Err(InputError::new(format!("{}: global.hotplug", workload.name), what));
+    let place = workload.hotplug.first().map(|h| h.place.clone()).unwrap_or_default();
+    let err = |what: &str| Err(InputError::new(place.clone(), what));
     let other = |attr: &Attr| {
         let policy = attr.policy;
         policy.is_some_and(|p| {

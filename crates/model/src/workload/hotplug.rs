@@ -10,12 +10,14 @@
 use super::json::Reader;
 use super::read::MAX_CPU;
 use crate::InputError;
+use crate::input::place;
 use jsonc_parser::ast::{ObjectProp, Value};
+use jsonc_parser::common::Ranged;
 use risetime_kernel::units::{CpuId, Span};
 use std::collections::BTreeSet;
 
 /// A CPU goes offline or comes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hotplug {
     /// So long after the run's time 0.
     pub at: Span,
@@ -23,6 +25,8 @@ pub struct Hotplug {
     pub cpu: CpuId,
     /// Whether it comes (or goes).
     pub online: bool,
+    /// `FILE:LINE:COLUMN: global.hotplug`: where an error is that turns up only on a machine.
+    pub place: String,
 }
 
 /// As many changes as a run may have.
@@ -73,7 +77,8 @@ impl<'a> Reader<'a> {
                 let is = if online { "online" } else { "offline" };
                 return Err(self.error(item, format!("{WHAT}: CPU {cpu} is {is} already")));
             }
-            all.push(Hotplug { at, cpu: CpuId(cpu), online });
+            let place = place(self.file, self.text, item.range().start) + ": global.hotplug";
+            all.push(Hotplug { at, cpu: CpuId(cpu), online, place });
         }
         Ok(all)
     }
