@@ -125,7 +125,7 @@ fn broken_policies_groups_hotplug_and_objects() {
         (hotplug("5"), "hotplug"),
         (
             hotplug("{\"at_us\": 1000, \"cpu\": 99, \"online\": 0}"),
-            "bad.json:1:26: global.hotplug: there is no CPU99 on m1",
+            "bad.json:1:25: global.hotplug: there is no CPU99 on m1",
         ),
         (task("\"lock\": \"m\", \"lock\": \"m\", \"run\": 1"), "holds already"),
         (hotplug("{\"at_us\": -1, \"cpu\": 1, \"online\": 0}"), "-1"),

@@ -22,7 +22,7 @@ impl Workload {
             self.check_deadline(task, platform)?;
         }
         if let Some(h) = self.hotplug.iter().find(|h| platform.domain_of(h.cpu).is_none()) {
-            return Err(no_such_cpu(h.place.clone(), h.cpu, platform));
+            return Err(no_such_cpu(h.error_place(&self.name), h.cpu, platform));
         }
         let mut bound = self.clone();
         let Some(cpu) = bound.calibration.take() else { return Ok(bound) };

@@ -10,14 +10,12 @@
 use super::json::Reader;
 use super::read::MAX_CPU;
 use crate::InputError;
-use crate::input::place;
 use jsonc_parser::ast::{ObjectProp, Value};
-use jsonc_parser::common::Ranged;
 use risetime_kernel::units::{CpuId, Span};
 use std::collections::BTreeSet;
 
 /// A CPU goes offline or comes back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hotplug {
     /// So long after the run's time 0.
     pub at: Span,
@@ -25,8 +23,16 @@ pub struct Hotplug {
     pub cpu: CpuId,
     /// Whether it comes (or goes).
     pub online: bool,
-    /// `FILE:LINE:COLUMN: global.hotplug`: where an error is that turns up only on a machine.
-    pub place: String,
+    /// Line and column of the entry, from 1: what turns out to be wrong only on a machine is said of
+    /// that place.
+    pub place: (u32, u32),
+}
+
+impl Hotplug {
+    /// `WORKLOAD:LINE:COLUMN: global.hotplug`, the place of an error.
+    pub fn error_place(&self, workload: &str) -> String {
+        format!("{workload}:{}:{}: global.hotplug", self.place.0, self.place.1)
+    }
 }
 
 /// As many changes as a run may have.
@@ -77,7 +83,7 @@ impl<'a> Reader<'a> {
                 let is = if online { "online" } else { "offline" };
                 return Err(self.error(item, format!("{WHAT}: CPU {cpu} is {is} already")));
             }
-            let place = place(self.file, self.text, item.range().start) + ": global.hotplug";
+            let place = self.line_column(item);
             all.push(Hotplug { at, cpu: CpuId(cpu), online, place });
         }
         Ok(all)

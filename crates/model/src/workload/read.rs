@@ -5,6 +5,7 @@ use super::events::{self, Key};
 use super::group::{self, MAX_GROUPS};
 use super::json::{MAX_US, Reader};
 use super::objects::{Misuse, MisuseKind, Objects, misuse};
+use super::omitted;
 use super::policy::{Kind as PolicyKind, Said};
 use super::{
     Attr, Event, Hotplug, MAX_EVENTS, MAX_TASKS, Phase, Repeat, StartAt, TaskSpec, Workload,
@@ -57,7 +58,8 @@ impl Workload {
         let file = printable(file);
         check_size(text.len(), MAX_BYTES, &file)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let reader = Reader { file: &file, text };
+        let filled = omitted::fill(text);
+        let reader = Reader { file: &file, original: text, filled: &filled };
         let tree = reader.tree()?;
         let mut parts = Parts::default();
         reader.root(&tree, &mut parts)?;

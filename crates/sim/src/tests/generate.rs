@@ -314,7 +314,7 @@ fn hotplug(nr_cpus: u32, mut changes: Vec<(u64, u32)>) -> Vec<Hotplug> {
     let change = |(at, cpu): (u64, u32)| {
         let cpu = 1 + cpu % (nr_cpus - 1);
         let online = gone.remove(&cpu) || !gone.insert(cpu);
-        Hotplug { at: Span(at), cpu: CpuId(cpu), online, place: String::new() }
+        Hotplug { at: Span(at), cpu: CpuId(cpu), online, place: (1, 1) }
     };
     changes.into_iter().map(change).collect()
 }

@@ -59,6 +59,25 @@ pub(super) fn step_through(
     Ok(())
 }
 
+/// Runs `e` and looks at everything once in so many events. How often it looked.
+pub(super) fn consistent_after(e: &Experiment, events: u64) -> Result<u64, String> {
+    let mut sink = ();
+    let mut engine =
+        setup::engine(e, &mut sink, Counterfactual::default()).map_err(|e| e.to_string())?;
+    engine.start();
+    let (mut seen, mut n) = (Seen::default(), 0);
+    while engine.step(Instant(e.duration.0)).map_err(|e| e.to_string())? {
+        n += 1;
+        if n % events == 0 {
+            let at = engine.m.now.0;
+            consistent(&engine, &mut seen).map_err(|what| format!("{at} ns: {what}"))?;
+        } else {
+            seen.look(&engine.m);
+        }
+    }
+    Ok(n / events)
+}
+
 /// What has happened to a queue's sums that its tasks' do not show.
 #[derive(Default)]
 struct Queue {

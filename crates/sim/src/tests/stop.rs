@@ -55,6 +55,12 @@ fn with(e: &Experiment, log: &mut Log, test: impl FnOnce(&mut Engine<'_>)) {
     test(&mut setup::engine(e, log, Counterfactual::default()).expect("an engine"));
 }
 
+/// On to this time, in ns.
+fn go(e: &mut Engine<'_>, to: u64) {
+    while e.step(Instant(to)).expect("a run") {}
+    e.m.now = Instant(to);
+}
+
 /// The stopper of this CPU as the trace knows it.
 fn stopper(log: &Log, cpu: u32) -> TaskId {
     let comm = format!("migration/{cpu}");
@@ -104,7 +110,8 @@ fn works_are_done_one_after_the_other_and_balancing_is_asked_for_once() {
     let e = m1(r#""t": {"cpus": [0, 5], "loop": -1, "run": 1000000}"#, WORK, 100);
     let mut log = Log::default();
     with(&e, &mut log, |e| {
-        e.run(Instant(6_000_000)).expect("a run");
+        e.start();
+        go(e, 6_000_000);
         let t = TaskId(0);
         assert_eq!(e.m.cpu(CpuId(0)).curr, Some(t));
         e.m.set_allowed(t, [CpuId(5)].into_iter().collect());
@@ -114,7 +121,7 @@ fn works_are_done_one_after_the_other_and_balancing_is_asked_for_once() {
         e.stop_one_cpu_nowait(CpuId(0), StopWork::Migrate { task: t, to: CpuId(5) });
         e.drain_resched();
         assert_eq!(e.m.cpu(CpuId(0)).nr_running(), 2, "it counts as running");
-        e.run(Instant(9_000_000)).expect("a run");
+        go(e, 9_000_000);
     });
     // CPU 7 is none that the task may use, so that the first work finds nothing.
     let moved: Vec<_> = log.moves.iter().map(|m| (m.0, m.3, m.4)).collect();
@@ -129,7 +136,8 @@ fn what_the_work_finds_counts_when_it_is_done() {
     let e = m1(r#""t": {"cpus": [0, 5], "loop": -1, "run": 1000000}"#, WORK, 100);
     let mut log = Log::default();
     with(&e, &mut log, |e| {
-        e.run(Instant(6_000_000)).expect("a run");
+        e.start();
+        go(e, 6_000_000);
         e.stop_one_cpu_nowait(
             CpuId(0),
             StopWork::ActiveBalance { to: CpuId(5), why: Why::Balance },
@@ -138,7 +146,7 @@ fn what_the_work_finds_counts_when_it_is_done() {
         // Meanwhile somebody else takes the waiting task.
         e.move_queued(TaskId(0), CpuId(0), CpuId(5), Why::NewIdle);
         e.drain_resched();
-        e.run(Instant(9_000_000)).expect("a run");
+        go(e, 9_000_000);
         assert_eq!(e.m.task(TaskId(0)).cpu, CpuId(5));
         assert!(!e.stop_pending(CpuId(0)));
     });
@@ -149,7 +157,8 @@ fn what_the_work_finds_counts_when_it_is_done() {
 fn its_time_is_in_no_average() {
     let e = m1(r#""t": {"cpus": [4], "loop": -1, "run": 1000000}"#, 8 * 1_048_576, 600);
     with(&e, &mut Log::default(), |e| {
-        e.run(Instant(500_000_000)).expect("a run");
+        e.start();
+        go(e, 500_000_000);
         let c = e.m.cpu(CpuId(4));
         let (clock, util) = (c.clock.clock_task, c.cfs_avg.avg.util_avg);
         assert!(util > Util(1010), "{util}");
@@ -160,7 +169,7 @@ fn its_time_is_in_no_average() {
         e.drain_resched();
         let curr = e.m.cpu(CpuId(4)).curr.expect("the stopper");
         assert_eq!(e.m.class_of(curr), Class::Stop);
-        e.run(Instant(500_000_000 + 8 * 1_048_576)).expect("a run");
+        go(e, 500_000_000 + 8 * 1_048_576);
         let c = e.m.cpu(CpuId(4));
         // Eight periods without a fair task: util · y^8, y^32 = 1/2. What is runnable stays so.
         let faded = c.cfs_avg.avg.util_avg.0;
@@ -177,20 +186,21 @@ fn a_cpu_that_goes_offline_finishes_what_its_stopper_was_asked_for() {
     let e = m1(r#""t": {"cpus": [0, 5], "loop": -1, "run": 1000000}"#, WORK, 100);
     let mut log = Log::default();
     with(&e, &mut log, |e| {
-        e.run(Instant(6_000_000)).expect("a run");
+        e.start();
+        go(e, 6_000_000);
         e.stop_one_cpu_nowait(
             CpuId(0),
             StopWork::ActiveBalance { to: CpuId(5), why: Why::Balance },
         );
         e.drain_resched();
-        e.run(Instant(6_010_000)).expect("a run");
+        go(e, 6_010_000);
         e.hotplug(CpuId(0), false);
         e.drain_resched();
         assert_eq!((e.m.task(TaskId(0)).cpu, e.m.cpu(CpuId(0)).curr), (CpuId(5), None));
         assert_eq!(e.m.cpu(CpuId(0)).nr_running(), 0);
-        e.run(Instant(9_000_000)).expect("a run");
+        go(e, 9_000_000);
         e.hotplug(CpuId(0), true);
-        e.run(Instant(12_000_000)).expect("a run");
+        go(e, 12_000_000);
         let stoppers = e.m.tasks.iter().filter(|t| t.sched.stop && t.state == State::Runnable);
         assert_eq!(stoppers.count(), 0);
     });
