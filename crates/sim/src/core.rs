@@ -599,6 +599,9 @@ impl Engine<'_> {
     /// Takes a queued or running task to another CPU (`move_queued_task`, and what the stopper
     /// does in active balance).
     pub(crate) fn move_queued(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
+        if self.m.task(task).throttled {
+            return self.move_throttled(task, from, to, why);
+        }
         self.update_rq_clock(from);
         let running = self.m.cpu(from).curr == Some(task);
         if running {
