@@ -23,15 +23,19 @@ pub struct Hotplug {
     pub cpu: CpuId,
     /// Whether it comes (or goes).
     pub online: bool,
-    /// Line and column of the entry, from 1: what turns out to be wrong only on a machine is said of
-    /// that place.
+    /// Line and column of the entry, from 1 (0: it is in no file): what turns out to be wrong only on a
+    /// machine is said of that place.
     pub place: (u32, u32),
 }
 
 impl Hotplug {
-    /// `WORKLOAD:LINE:COLUMN: global.hotplug`, the place of an error.
+    /// `WORKLOAD:LINE:COLUMN: global.hotplug`, the place of an error; without the numbers where there
+    /// are none.
     pub fn error_place(&self, workload: &str) -> String {
-        format!("{workload}:{}:{}: global.hotplug", self.place.0, self.place.1)
+        match self.place {
+            (0, _) => format!("{workload}: global.hotplug"),
+            (line, column) => format!("{workload}:{line}:{column}: global.hotplug"),
+        }
     }
 }
 
