@@ -311,38 +311,6 @@ fn one_of_nice_minus_20_beside_many_gets_its_weight_of_all() {
     }
 }
 
-/// Groups share by their weights, and what is in one shares that: also where one has more tasks.
-#[test]
-fn groups_share_by_weight_to_a_slice_and_so_does_what_is_in_them() {
-    const MS: u64 = 20_000;
-    for kernel in KERNELS.iter().chain(&["linux-7.3"]) {
-        let text = format!(
-            r#"{{"taskgroups": {{"/a": {{"weight": 300}}, "/b": {{"weight": 100}}}}, "tasks": {{
-                "heavy": {{"taskgroup": "/a", "priority": -5, {SPIN}}},
-                "light": {{"taskgroup": "/a", {SPIN}}},
-                "alone": {{"taskgroup": "/b", {SPIN}}}}}}}"#
-        );
-        let workload = Workload::parse(&text, "groups").expect("a workload");
-        let e = experiment(cpus(1), workload, kernel, &[], Span::from_ms(MS));
-        let mut runs = Runs::default();
-        Simulator.run(&e, &mut runs).unwrap_or_else(|e| panic!("{e}"));
-        let ran = |comm| runs.ran(comm, 0, MS);
-        let share = |weight: u64, of: u64| 3 * MS * 1_000_000 / 4 * weight / of;
-        let wanted = [
-            ("heavy", share(3121, 3121 + 1024)),
-            ("light", share(1024, 3121 + 1024)),
-            ("alone", MS * 1_000_000 / 4),
-        ];
-        for (comm, want) in wanted {
-            assert!(
-                ran(comm).abs_diff(want) <= 12_000_000,
-                "{kernel}: {comm} {}, wanted {want}",
-                ran(comm)
-            );
-        }
-    }
-}
-
 #[test]
 fn a_waking_task_preempts_idle_ones_at_once_and_batch_ones_wait_for_the_tick() {
     let tasks = |spinner: &str, waker: &str| {
