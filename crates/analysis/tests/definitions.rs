@@ -358,7 +358,7 @@ fn policies_are_those_that_a_task_ran_under() {
         for (i, change) in changes.iter().enumerate() {
             t = policy(t.at((2 + i as u64) * MS), *change);
         }
-        let r = t.at(20 * MS).sleep(0, T).end();
+        let r = t.at(100 * MS).sleep(0, T).end();
         (first(&r).0.policies.clone(), r.latency[0].policy)
     };
     assert_eq!(policies(None, &[]), (vec![], None));
