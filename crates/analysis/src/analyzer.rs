@@ -151,8 +151,15 @@ impl Run {
                 self.account_cpu(cpu);
                 self.machine.set_misfit(cpu, task);
             }
+            Event::Policy { task, policy } => {
+                let now = self.now;
+                if let Some(t) = self.accounted(task) {
+                    t.set_policy(now, policy);
+                    let group = t.group;
+                    self.latency.policy(group, policy);
+                }
+            }
             Event::Phase { .. }
-            | Event::Policy { .. }
             | Event::UtilEst { .. }
             | Event::WaitingAvg { .. }
             | Event::PeltCfs { .. }
@@ -237,6 +244,7 @@ impl Run {
             t.migrate(now, cpu, "unrecorded");
             if t.doing != Doing::Gone {
                 t.doing = Doing::Runs(cpu);
+                t.first_ran.get_or_insert(now);
             }
             if new_burst && index == 0 {
                 self.begin_freq_curves();
@@ -376,8 +384,9 @@ fn task_result(
     machine: &Machine,
     notes: &mut Vec<String>,
 ) -> (TaskResult, Option<Timeline>) {
+    let policies = std::mem::take(&mut t.policies);
     let figures = t.finish(end, levels);
-    let mut result = figures.result(levels, machine);
+    let mut result = crate::TaskResult { policies, ..figures.result(levels, machine) };
     let timeline = figures.timeline(machine, end);
     let left_out = figures.migrations_left_out;
     if left_out > 0 {

@@ -266,6 +266,7 @@ impl Figures {
         crate::TaskResult {
             task: Default::default(),
             comm: String::new(),
+            policies: Vec::new(),
             bursts: 0,
             all_bursts: Vec::new(),
             burst: Some(self.burst()),

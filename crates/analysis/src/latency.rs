@@ -10,6 +10,7 @@
 //! the run: a quantile is the middle of its bucket, within 0.4 % of the true one. The maximum is
 //! exact. An activation that the run's end cuts off is not counted.
 
+use risetime_model::workload::Policy;
 use std::collections::BTreeMap;
 
 /// Buckets of one power of two, as a power of two.
@@ -20,6 +21,8 @@ const BITS: u32 = 7;
 pub struct Latency {
     /// The name that these tasks share.
     pub tasks: String,
+    /// The policy that one of them took last; `None`: SCHED_OTHER all the time.
+    pub policy: Option<Policy>,
     /// How many there were.
     pub activations: u64,
     /// Half of them took at most so long; and so on.
@@ -39,6 +42,7 @@ pub struct Latency {
 pub(crate) struct Groups {
     names: BTreeMap<String, usize>,
     groups: Vec<(String, Histogram)>,
+    policies: BTreeMap<usize, Policy>,
 }
 
 #[derive(Default)]
@@ -63,6 +67,11 @@ impl Groups {
         self.groups.len() - 1
     }
 
+    /// A task of this group is under `policy` from now on.
+    pub(crate) fn policy(&mut self, group: usize, policy: Policy) {
+        self.policies.insert(group, policy);
+    }
+
     /// An activation of this group took `ns`.
     pub(crate) fn took(&mut self, group: usize, ns: u64) {
         if let Some((_, histogram)) = self.groups.get_mut(group) {
@@ -74,10 +83,12 @@ impl Groups {
     /// are left out.
     pub(crate) fn finish(self) -> Vec<Latency> {
         let ms = |ns: u64| ns as f64 / 1e6;
-        let groups = self.groups.into_iter().filter(|(_, h)| h.total > 0);
+        let policies = self.policies;
+        let groups = self.groups.into_iter().enumerate().filter(|(_, (_, h))| h.total > 0);
         groups
-            .map(|(tasks, h)| Latency {
+            .map(|(i, (tasks, h))| Latency {
                 tasks,
+                policy: policies.get(&i).copied(),
                 activations: h.total,
                 p50_ms: ms(h.quantile(500)),
                 p90_ms: ms(h.quantile(900)),

@@ -233,6 +233,7 @@ mod tests {
         let task = TaskResult {
             task: Default::default(),
             comm: "t".to_owned(),
+            policies: Vec::new(),
             bursts: 1,
             all_bursts: Vec::new(),
             burst: Some(Burst {

@@ -4,6 +4,7 @@
 use crate::latency::Latency;
 use risetime_kernel::units::{CpuId, KHz, TaskId};
 use risetime_model::Settings;
+use risetime_model::workload::Policy;
 
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +47,9 @@ pub struct TaskResult {
     pub task: TaskId,
     /// Its name.
     pub comm: String,
+    /// The scheduling policies that it ran under, with their parameters, each once, in the order of first
+    /// use; empty: SCHED_OTHER all the time.
+    pub policies: Vec<Policy>,
     /// Number of bursts.
     pub bursts: u32,
     /// All bursts, when asked for (`--bursts`).

@@ -12,6 +12,7 @@ use crate::figures::{Figures, Levels, Piece};
 use crate::lost::Place;
 use crate::result::{Burst, EndedBy};
 use risetime_kernel::units::{CpuId, TaskId};
+use risetime_model::workload::Policy;
 
 /// A sleep of at least this many ns ends a burst.
 pub(crate) const SLEEP_NS: u64 = 4_500_000;
@@ -42,6 +43,10 @@ pub(crate) struct Task {
     pub(crate) all: Option<Vec<Burst>>,
     /// Its group among [`Groups`](crate::latency::Groups).
     pub(crate) group: usize,
+    /// The policies it ran under, once it had another one than SCHED_OTHER.
+    pub(crate) policies: Vec<Policy>,
+    /// When it first had a CPU.
+    pub(crate) first_ran: Option<u64>,
     /// When its present activation began.
     woke: u64,
     /// Everything before is accounted.
@@ -80,6 +85,8 @@ impl Task {
             bursts: 1,
             all: None,
             group: 0,
+            policies: Vec::new(),
+            first_ran: None,
             woke: now,
             since: now,
             util: None,
@@ -88,6 +95,22 @@ impl Task {
             present,
             best: None,
             spare: None,
+        }
+    }
+
+    /// It is under `policy` from now on. What it was created with, and took off again before it ran, does
+    /// not count.
+    pub(crate) fn set_policy(&mut self, now: u64, policy: Policy) {
+        /// A task may change its parameters without end.
+        const MANY: usize = 8;
+        let ran = self.first_ran.is_some_and(|at| at < now);
+        if !ran {
+            self.policies.clear();
+        } else if self.policies.is_empty() {
+            self.policies.push(Policy::Other { slice: None });
+        }
+        if !self.policies.contains(&policy) && self.policies.len() < MANY {
+            self.policies.push(policy);
         }
     }
 

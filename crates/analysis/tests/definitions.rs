@@ -344,3 +344,28 @@ fn misfit_of_whom() {
     let r = t.at(MS).end();
     assert_eq!(lost(first(&r).0), [("little_cpu", 0.5)]);
 }
+
+/// What a task had before it ran does not count; what it had later, and again, counts once.
+#[test]
+fn policies_are_those_that_a_task_ran_under() {
+    use risetime_model::workload::Policy;
+    let (fair, fifo) = (Policy::Other { slice: None }, Policy::Fifo { priority: 10 });
+    let rr = Policy::Rr { priority: 7 };
+    let policies = |before: Option<Policy>, changes: &[Policy]| {
+        let policy = |t: Trace, policy| t.event(Event::Policy { task: T, policy });
+        let mut t = Trace::new().freq(0, 500).new_task(T, 0, 1024);
+        t = before.into_iter().fold(t, policy).at(MS).run(0, T);
+        for (i, change) in changes.iter().enumerate() {
+            t = policy(t.at((2 + i as u64) * MS), *change);
+        }
+        let r = t.at(100 * MS).sleep(0, T).end();
+        (first(&r).0.policies.clone(), r.latency[0].policy)
+    };
+    assert_eq!(policies(None, &[]), (vec![], None));
+    assert_eq!(policies(Some(fifo), &[]), (vec![fifo], Some(fifo)));
+    assert_eq!(policies(None, &[rr, fair, rr]), (vec![fair, rr], Some(rr)));
+    assert_eq!(policies(Some(fifo), &[rr, fifo, fair]), (vec![fifo, rr, fair], Some(fair)));
+    // Parameters that change without end are cut.
+    let many: Vec<Policy> = (1..60).map(|priority| Policy::Rr { priority }).collect();
+    assert_eq!(policies(Some(fifo), &many).0.len(), 8);
+}

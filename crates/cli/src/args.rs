@@ -333,7 +333,7 @@ pub(crate) struct Verify {
     /// A built-in platform or a platform file
     #[arg(long, short, value_name = "P", required_unless_present_any = ["all", "experiment", "mutants"])]
     pub(crate) platform: Option<String>,
-    /// The whole set of experiments, in both modes, each from three start phases (some five minutes)
+    /// The whole set of experiments, in both modes, each from three start phases (some ten minutes)
     #[arg(long, conflicts_with_all = ["workload", "platform", "experiment", "mutants"])]
     pub(crate) all: bool,
     /// Those of the set whose names begin so (`m1/ramp`); may be repeated

@@ -6,19 +6,22 @@
 //!              else, without cpufreq, `cpu MHz` of /proc/cpuinfo (estimate)
 //! power      = the energy model's, if it counts in watts; else left out: energies are then 0
 //!              and EAS is off, as it is on this machine
+//! topology   = threads of a core, CPUs around an L2, nodes ([`topology`])
 //! ```
 //!
 //! Nothing is invented: what the machine does not say is left out and named, and a figure
 //! that is derived says `estimate`.
 //!
-//! Left out: SMT, CPUs that are offline, frequency limits and every other setting (they belong
+//! Left out: CPUs that are offline, frequency limits and every other setting (they belong
 //! to a policy, not to a machine), power in idle states (no file has it).
+
+mod topology;
 
 use crate::probe::{Cpu, CpufreqPolicy, ETERNAL, Machine};
 use crate::root::{Root, format_cpu_list};
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span};
 use risetime_model::Platform;
-use risetime_model::platform::{Domain, IdleState, Opp, Topology};
+use risetime_model::platform::{Domain, IdleState, Opp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What [`capture`] makes.
@@ -69,7 +72,11 @@ impl Draft<'_> {
         if m.cpus.is_empty() {
             self.missing.push("CPUs: no file says which there are".to_owned());
         }
-        let domains: Vec<Domain> = self.groups().iter().map(|g| self.domain(g)).collect();
+        let groups = self.groups();
+        let mut caches: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        groups.iter().for_each(|g| caches.entry(g.cluster).or_default().extend(&g.cpus));
+        let topology = self.topology(&caches.into_values().collect());
+        let domains: Vec<Domain> = groups.iter().map(|g| self.domain(g)).collect();
         let hz = match &m.hz {
             Some(hz) => {
                 self.source("hz", &hz.file);
@@ -82,9 +89,6 @@ impl Draft<'_> {
                 0
             }
         };
-        if m.smt() {
-            self.missing.push("SMT: hardware threads share a core here; a platform file has no such notion and takes each for a CPU of its own".to_owned());
-        }
         self.missing.extend(m.problems.iter().map(|p| format!("not read: {}", p.line())));
         let product = m.model.as_ref().map_or("", |f| f.value.as_str());
         let kernel = m.release.as_ref().map_or("unknown kernel", |f| f.value.as_str());
@@ -92,7 +96,6 @@ impl Draft<'_> {
             "{} (captured under Linux {kernel})",
             if product.is_empty() { "this machine" } else { product }
         );
-        let topology = Topology::default();
         Platform {
             name: file_name(product),
             about,

@@ -207,6 +207,129 @@ fn old_energy_models_count_in_milliwatts_and_some_in_nothing() {
     );
 }
 
+fn numbers(cpus: &[risetime_kernel::units::CpuId]) -> Vec<u32> {
+    cpus.iter().map(|c| c.0).collect()
+}
+
+/// Two sockets of two L3, each of two L2 of two cores, two threads a core: CPU n and n + 16.
+fn two_sockets() -> Tree {
+    let t = Tree::new();
+    t.kernel("7.2.0", 1000, "0-31");
+    for id in 0..32 {
+        let core = id % 16;
+        let pair = |first: u32, n: u32| {
+            format!("{first}-{},{}-{}", first + n - 1, first + 16, first + 15 + n)
+        };
+        t.topology(id, &format!("{core},{}", core + 16), &pair(core / 2 * 2, 2))
+            .file(&cpu(&format!("cpu{id}/cache/index3/level")), 3)
+            .file(&cpu(&format!("cpu{id}/cache/index3/shared_cpu_list")), pair(core / 4 * 4, 4))
+            .policy(
+                id,
+                &id.to_string(),
+                "acpi-cpufreq",
+                "schedutil",
+                &[1_000_000, 2_000_000, 3_000_000],
+                0,
+            );
+    }
+    for (node, cpus) in [(0, "0-7,16-23"), (1, "8-15,24-31")] {
+        let distance = if node == 0 { "10 32" } else { "32 10" };
+        t.file(&format!("/sys/devices/system/node/node{node}/cpulist"), cpus)
+            .file(&format!("/sys/devices/system/node/node{node}/distance"), distance);
+    }
+    t
+}
+
+#[test]
+fn threads_caches_and_nodes_are_the_machines_own() {
+    let c = captured(&two_sockets().root());
+    let p = c.platform.expect("it loads");
+    let t = &p.topology;
+    assert_eq!(t.cores.len(), 16);
+    assert!(t.cores.iter().enumerate().all(|(i, c)| numbers(c) == [i as u32, i as u32 + 16]));
+    assert_eq!(t.l2.iter().map(|g| numbers(g)).nth(1), Some(vec![2, 3, 18, 19]));
+    assert_eq!(
+        p.caches().iter().map(|g| numbers(g)).nth(3),
+        Some(vec![12, 13, 14, 15, 28, 29, 30, 31])
+    );
+    assert_eq!((t.nodes.len(), numbers(&t.nodes[1])), (2, (8..16).chain(24..32).collect()));
+    assert_eq!(t.distance, [[10, 32], [32, 10]]);
+    assert!(!c.missing.iter().any(|m| m.contains("topology")), "{:?}", c.missing);
+    for kind in ["core", "l2", "node"] {
+        assert!(p.sources[kind].contains("/sys/devices/system"), "{kind}: {:?}", p.sources);
+    }
+    // What stands in the file is what was meant.
+    assert_eq!(risetime_model::Platform::parse(&c.platform_toml, "it").expect("a platform"), p);
+}
+
+#[test]
+fn the_kernels_clusters_come_before_the_l2_and_what_is_offline_does_not_count() {
+    let tree = two_sockets();
+    // Threads 16-31 and CPU 3 are offline; the cluster is four cores here.
+    tree.file(&cpu("online"), "0-2,4-15");
+    for id in 0..16 {
+        let first = id / 4 * 4;
+        tree.file(
+            &cpu(&format!("cpu{id}/topology/cluster_cpus_list")),
+            format!("{first}-{}", first + 3),
+        );
+    }
+    let c = captured(&tree.root());
+    let t = c.platform.expect("it loads").topology;
+    assert_eq!(t.cores, Vec::<Vec<_>>::new(), "one thread of each core is left");
+    // CPUs 0-2, 4-15 are 0-14 in the file. A cluster is all that share the cache: no level of its own.
+    assert!(t.l2.is_empty(), "{:?}", t.l2);
+    assert_eq!(numbers(&t.nodes[0]), [0, 1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn what_cannot_nest_is_left_out_and_named() {
+    let named = |tree: &Tree, words: &str| {
+        let c = captured(&tree.root());
+        assert!(
+            c.missing.iter().any(|m| m.starts_with("topology") && m.contains(words)),
+            "{words}: {:?}",
+            c.missing
+        );
+        c.platform.expect("it loads all the same").topology
+    };
+    // A cache around both nodes.
+    let tree = two_sockets();
+    for id in 0..32 {
+        tree.file(&cpu(&format!("cpu{id}/cache/index3/shared_cpu_list")), "0-31");
+    }
+    let t = named(&tree, "nodes: a last-level cache spans two (CPUs 0-31)");
+    assert!(t.nodes.is_empty() && t.l2.len() == 8, "{t:?}");
+    // An L2 that splits cores.
+    let tree = two_sockets();
+    for id in 0..32 {
+        let list =
+            if id < 16 { format!("{}-{}", id / 4 * 4, id / 4 * 4 + 3) } else { id.to_string() };
+        tree.file(&cpu(&format!("cpu{id}/topology/cluster_cpus_list")), list);
+    }
+    let t = named(&tree, "splits the threads of a core");
+    assert!(t.l2.is_empty() && t.cores.len() == 16, "{t:?}");
+    // Nodes that leave a CPU out.
+    let tree = two_sockets();
+    tree.file("/sys/devices/system/node/node1/cpulist", "8-15,24-30");
+    assert!(named(&tree, "not every CPU is in exactly one").nodes.is_empty());
+}
+
+#[test]
+fn a_node_of_memory_alone_is_none_and_a_bad_distance_is_an_estimate() {
+    let tree = two_sockets();
+    tree.file("/sys/devices/system/node/node2/cpulist", "")
+        .file("/sys/devices/system/node/node2/distance", "20 20 10")
+        .file("/sys/devices/system/node/node0/distance", "10 21 17")
+        .file("/sys/devices/system/node/node1/distance", "21 10 28");
+    let c = captured(&tree.root());
+    assert_eq!(c.platform.expect("it loads").topology.distance, [[10, 21], [21, 10]]);
+    tree.file("/sys/devices/system/node/node1/distance", "22 10 28");
+    let c = captured(&tree.root());
+    assert_eq!(c.platform.expect("it loads").topology.distance, [[10, 20], [20, 10]]);
+    assert!(c.estimates.iter().any(|e| e.contains("distance")), "{:?}", c.estimates);
+}
+
 #[test]
 fn intel_active_mode_has_no_governor_and_no_table() {
     let tree = intel_laptop();
@@ -219,7 +342,9 @@ fn intel_active_mode_has_no_governor_and_no_table() {
     assert!(p.sources["opp"].contains("estimate"), "{:?}", p.sources);
     assert!(p.sources["capacity"].contains("the kernel takes that"), "{:?}", p.sources);
     assert!(p.sources["fast_switch"].contains("estimate"), "{:?}", p.sources);
-    assert!(c.missing.iter().any(|m| m.starts_with("SMT")), "{:?}", c.missing);
+    let cores: Vec<Vec<u32>> = p.topology.cores.iter().map(|c| numbers(c)).collect();
+    assert_eq!(cores, [[0, 2], [1, 3]]);
+    assert!(p.topology.l2.is_empty() && p.topology.nodes.is_empty(), "{:?}", p.topology);
     let idle: Vec<&str> = p.domains[0].idle.iter().map(|i| i.name.as_str()).collect();
     assert_eq!(idle, ["C1", "C1E", "C10"], "polling is not an idle state");
 

@@ -67,6 +67,12 @@ pub(crate) fn unknown_name(kind: &str, arg: &str, known: &[&str]) -> InputError 
 
 /// `file:line:column` of byte `offset` of `text`, both counted from 1, columns in characters.
 pub(crate) fn place(file: &str, text: &str, offset: usize) -> String {
+    let (line, column) = line_column(text, offset);
+    format!("{file}:{line}:{column}")
+}
+
+/// Line and column of a byte of `text`, from 1.
+pub(crate) fn line_column(text: &str, offset: usize) -> (u32, u32) {
     let mut at = offset.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -74,7 +80,7 @@ pub(crate) fn place(file: &str, text: &str, offset: usize) -> String {
     let before = &text[..at];
     let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
     let start = before.rfind('\n').map_or(0, |i| i + 1);
-    format!("{file}:{line}:{}", before[start..].chars().count() + 1)
+    (line as u32, before[start..].chars().count() as u32 + 1)
 }
 
 /// `s` without control characters, which would break a message's line or colour a terminal.

@@ -26,7 +26,7 @@
 //! ```text
 //! sync {c, m}    lock m, signal c, wait {c, m}, unlock m     without lock and unlock where the
 //!                                                            task holds m already
-//! suspend X      lock X, wait {X, X}, unlock X               X empty: the task's own name
+//! suspend X      lock X, wait {X, X}, unlock X               X empty or left out: the task's own name
 //! resume X       lock X, broad X, unlock X
 //! ```
 //!
@@ -38,6 +38,7 @@ mod group;
 mod hotplug;
 mod json;
 mod objects;
+mod omitted;
 mod policy;
 mod qos;
 mod read;

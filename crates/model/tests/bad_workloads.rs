@@ -150,6 +150,10 @@ const TASK: &[&str] = &[
     r#""cpus": 3, "run": 1"#,
     r#""cpus": [5000], "run": 1"#,
     r#""cpus": ["0"], "run": 1"#,
+    // mutexes that nobody would ever get again
+    r#""lock": "m", "run": 1, "lock": "m", "unlock": "m""#,
+    r#""run": 1, "lock": "m""#,
+    r#""phases": {"p": {"lock": "m", "run": 1}, "q": {"loop": 2, "lock": "m", "unlock": "m"}}"#,
     // timers
     r#""timer": {"ref": "unique"}"#,
     r#""timer": 10"#,

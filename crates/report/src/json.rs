@@ -21,8 +21,8 @@ use crate::words::round3;
 use risetime_analysis::study::{Reproduced, TradeOff};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
-    Burst, CpuPhases, CpuResult, Level, PhaseSummary, Reach, ReachPhases, RunResult, RunningPhases,
-    Spread, TaskPhases, TaskResult,
+    Burst, CpuPhases, CpuResult, Latency, Level, PhaseSummary, Reach, ReachPhases, RunResult,
+    RunningPhases, Spread, TaskPhases, TaskResult,
 };
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::{Settings, Value as Setting};
@@ -264,15 +264,23 @@ fn run(r: &RunResult) -> Value {
         "settings": settings(&r.settings),
         "tasks": r.tasks.iter().map(task).collect::<Vec<_>>(),
         "cpus": r.cpus.iter().map(cpu).collect::<Vec<_>>(),
-        "latency": r.latency.iter().map(|l| json!({
-            "tasks": l.tasks, "activations": l.activations, "p50_ms": round3(l.p50_ms),
-            "p90_ms": round3(l.p90_ms), "p99_ms": round3(l.p99_ms),
-            "p99_9_ms": round3(l.p99_9_ms), "max_ms": round3(l.max_ms),
-        })).collect::<Vec<_>>(),
+        "latency": r.latency.iter().map(latency).collect::<Vec<_>>(),
         "energy_mj": round3(r.energy_mj),
         "end_ms": round3(r.end_ms),
         "notes": r.notes,
     })
+}
+
+fn latency(l: &Latency) -> Value {
+    let mut record = json!({
+        "tasks": l.tasks, "activations": l.activations, "p50_ms": round3(l.p50_ms),
+        "p90_ms": round3(l.p90_ms), "p99_ms": round3(l.p99_ms),
+        "p99_9_ms": round3(l.p99_9_ms), "max_ms": round3(l.max_ms),
+    });
+    if let Some(policy) = l.policy {
+        record["sched_policy"] = policy.to_string().into();
+    }
+    record
 }
 
 fn task(t: &TaskResult) -> Value {
@@ -307,6 +315,9 @@ fn task(t: &TaskResult) -> Value {
             "state": l.state, "ms": round3(l.ms),
         })).collect::<Vec<_>>(),
     });
+    if !t.policies.is_empty() {
+        record["sched_policies"] = t.policies.iter().map(|p| p.to_string()).collect();
+    }
     if !t.all_bursts.is_empty() {
         record["all_bursts"] = t.all_bursts.iter().map(whole_burst).collect();
     }

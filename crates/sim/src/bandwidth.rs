@@ -23,6 +23,7 @@
 
 use crate::class::ClassTimer;
 use crate::engine::Engine;
+use crate::fair::Join;
 use crate::machine::{Machine, State};
 use crate::mutant::Mutant;
 use crate::queue::Ev;
@@ -33,6 +34,7 @@ use risetime_kernel::bandwidth::{
 };
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, Span, TaskId};
+use risetime_trace::{Event, Why};
 
 /// A group's pool with its timers.
 pub(crate) struct Pool {
@@ -494,6 +496,30 @@ impl Engine<'_> {
         self.m.groups.rq_mut(cpu, g).bandwidth.limbo.retain(|t| *t != task);
         self.update_rq_clock(cpu);
         self.enqueue_task_fair(cpu, task, EnqueueKind::Wakeup, true);
+    }
+
+    /// A task in limbo moves to another CPU: into limbo there, or onto the queue where its group has
+    /// quota (`dequeue_throttled_task`, `enqueue_throttled_task`).
+    pub(crate) fn move_throttled(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
+        let g = self.m.task(task).group;
+        self.m.groups.rq_mut(from, g).bandwidth.limbo.retain(|t| *t != task);
+        self.update_rq_clock(from);
+        self.update_load_avg(from, task, Join::Detach);
+        let t = &mut self.m.tasks[task.index()];
+        self.m.cpus[from.index()].uclamp.uclamp_rq_dec(&mut t.uclamp);
+        t.avg.last_update_time.0 = 0;
+        t.cpu = to;
+        self.emit(Event::Migrate { task, from, to, why });
+        self.update_rq_clock(to);
+        if self.m.groups.rq(to, g).bandwidth.in_throttled_hierarchy() {
+            let t = &mut self.m.tasks[task.index()];
+            self.m.cpus[to.index()].uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
+            self.m.groups.rq_mut(to, g).bandwidth.limbo.push(task);
+        } else {
+            self.m.task_mut(task).throttled = false;
+            self.activate(to, task, EnqueueKind::Migrated, false);
+            self.wakeup_preempt(to, task, false);
+        }
     }
 
     /// A group in one that is no longer throttled: its clock goes on, and who waits in limbo is

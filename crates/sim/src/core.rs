@@ -15,6 +15,7 @@
 
 use crate::cause::Cause;
 use crate::class::Class;
+use crate::class::stop::StopWork;
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::group::level_avg;
@@ -272,7 +273,7 @@ impl Engine<'_> {
                 Role::User(program) => {
                     self.start.phase.is_some_and(|p| program.upcoming_phase() == p)
                 }
-                Role::Sugov(_) | Role::Creator(_) => false,
+                Role::Sugov(_) | Role::Stopper | Role::Creator(_) => false,
             }
     }
 
@@ -424,6 +425,7 @@ impl Engine<'_> {
             Role::Sugov(domain) => domain,
             Role::User(_) => return self.advance_user(cpu, task),
             Role::Creator(_) => return self.advance_creator(cpu, task),
+            Role::Stopper => return self.advance_stopper(cpu, task),
         };
         if self.sugov_next(domain) {
             let work = || Todo::Work(u128::from(self.sugov_work.0) << SPEED_SHIFT);
@@ -464,8 +466,9 @@ impl Engine<'_> {
                 Some(Step::Phase(phase)) => self.enter_phase(task, phase),
                 step => break step,
             }
-            if self.m.cpu(cpu).curr != Some(task) {
-                // An affinity change has moved it: it goes on there.
+            if self.m.cpu(cpu).curr != Some(task) || self.stop_pending(cpu) {
+                // An affinity change has moved it, or will as soon as the stopper has run: it goes on
+                // there.
                 return false;
             }
         };
@@ -588,12 +591,18 @@ impl Engine<'_> {
             return;
         }
         let Some(to) = allowed.and(&self.m.root.online).lowest() else { return };
+        if self.m.cpu(from).curr == Some(task) && self.stops(from) {
+            return self.stop_one_cpu_nowait(from, StopWork::Migrate { task, to });
+        }
         self.move_queued(task, from, to, Why::Affinity);
     }
 
     /// Takes a queued or running task to another CPU (`move_queued_task`, and what the stopper
     /// does in active balance).
     pub(crate) fn move_queued(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
+        if self.m.task(task).throttled {
+            return self.move_throttled(task, from, to, why);
+        }
         self.update_rq_clock(from);
         let running = self.m.cpu(from).curr == Some(task);
         if running {

@@ -17,6 +17,7 @@ use crate::engine::Engine;
 use crate::group::level_avg;
 use crate::machine::from_time_0;
 use crate::mutant::Mutant;
+use crate::placement::idle_sibling::sched_idle_rq;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind};
 use risetime_kernel::fits::{Fit, MisfitTask, update_misfit_status};
@@ -180,6 +181,7 @@ impl Engine<'_> {
     /// 7.2.
     pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, task: TaskId, kind: DequeueKind) {
         let (rev, group) = (self.m.rev, self.m.task(task).group);
+        let was_sched_idle = sched_idle_rq(&self.m, cpu);
         let delayed_already = self.m.fair_entity(cpu, task).is_some_and(|e| e.sched_delayed);
         if !delayed_already {
             let (c, t) = (&mut self.m.cpus[cpu.index()], &self.m.tasks[task.index()]);
@@ -215,6 +217,10 @@ impl Engine<'_> {
             Dequeued::Yes(entity) => {
                 self.m.task_mut(task).entity = Some(entity);
                 self.task_left(cpu, task, !delayed_already);
+                if !was_sched_idle && sched_idle_rq(&self.m, cpu) {
+                    // What is left gives way to anything: look for that soon.
+                    self.m.cpu_mut(cpu).next_balance = self.m.jiffies();
+                }
             }
             Dequeued::Delayed if !delayed_already => self.m.count_runnable(cpu, group, -1),
             Dequeued::Delayed | Dequeued::Absent => {}

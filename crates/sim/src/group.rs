@@ -51,6 +51,8 @@ pub(crate) struct TaskGroup {
     pub(crate) parent: GroupId,
     /// `tg->shares`, with its fixed-point bits.
     pub(crate) shares: u64,
+    /// `tg->idle`.
+    idle: bool,
     /// The clamps that hold for its tasks (`tg->uclamp`).
     uclamp: Uclamp,
     pub(crate) load: TgLoad,
@@ -108,6 +110,7 @@ impl Groups {
         let new = |id: GroupId, parent, shares, idle, uclamp, pool| TaskGroup {
             parent,
             shares,
+            idle,
             uclamp,
             load: TgLoad::default(),
             pool,
@@ -166,6 +169,15 @@ impl Groups {
             at = self.parent(at);
         }
         at == g
+    }
+
+    /// Whether `g` or a group above it is idle (`cpu.idle`).
+    pub(crate) fn is_idle(&self, g: GroupId) -> bool {
+        let mut at = g;
+        while at != GroupId::ROOT && !self.list[at.index()].idle {
+            at = self.parent(at);
+        }
+        at != GroupId::ROOT
     }
 
     /// What a task of `g` may ask for (`uclamp_tg_restrict`).

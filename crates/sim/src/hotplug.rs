@@ -36,7 +36,8 @@ use risetime_trace::{Event, Why};
 ///
 /// Errors: it has tasks of other classes, or groups.
 pub(crate) fn supported(workload: &Workload) -> Result<(), InputError> {
-    let err = |what: &str| Err(InputError::new(format!("{}: global.hotplug", workload.name), what));
+    let place = workload.hotplug.first().map(|h| h.error_place(&workload.name)).unwrap_or_default();
+    let err = |what: &str| Err(InputError::new(place.clone(), what));
     let other = |attr: &Attr| {
         let policy = attr.policy;
         policy.is_some_and(|p| {
@@ -85,6 +86,7 @@ impl Engine<'_> {
             self.parent_cpu = refuge;
         }
         self.update_rq_clock(cpu);
+        self.park_stopper(cpu);
         self.balance_push(cpu);
         // `hrtimers_cpu_dying`
         for (at, task) in self.m.cpu_mut(cpu).timers.take() {
@@ -136,6 +138,7 @@ impl Engine<'_> {
         for task in 0..self.m.tasks.len() as u32 {
             let task = TaskId(task);
             if !self.is_fair(task)
+                && !self.m.task(task).sched.stop
                 && self.m.task(task).cpu == cpu
                 && self.m.task(task).state != State::Exited
             {

@@ -13,6 +13,7 @@
 
 use crate::balance::dice::Dice;
 use crate::cause::{Cause, Causes};
+use crate::class::stop::Stopper;
 use crate::class::{ClassTimer, Classes, Sched};
 use crate::cost::Costs;
 use crate::cpuset::CpuSet;
@@ -33,7 +34,7 @@ use risetime_kernel::cpu_util::{
 };
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
 use risetime_kernel::deadline::{DlEntity, DlRq};
-use risetime_kernel::eevdf::{Entity, LoadWeight};
+use risetime_kernel::eevdf::Entity;
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState};
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
 use risetime_kernel::neighbours::task_util_est_boost;
@@ -134,6 +135,8 @@ pub(crate) struct Cpu {
     pub(crate) rt_throttle: RtThrottle,
     /// Deadline tasks, the sugov kthreads among them.
     pub(crate) dl: DlRq,
+    /// Its `migration/N`, where that takes time.
+    pub(crate) stopper: Option<Box<Stopper>>,
     /// The fair class's deadline server, where there is one.
     pub(crate) fair_server: Option<Box<DlEntity>>,
     /// Up to when the current task's time is accounted for, where that is not the fair class's.
@@ -361,6 +364,8 @@ pub(crate) enum Role {
     User(Program),
     /// The kthread that changes this domain's frequency.
     Sugov(usize),
+    /// A CPU's `migration/N` ([`crate::class::stop`]).
+    Stopper,
     /// The thread that creates the tasks, where another trace is replayed.
     Creator(Creating),
 }
@@ -414,18 +419,6 @@ impl Machine {
     #[inline]
     pub(crate) fn idle_cpu(&self, cpu: CpuId) -> bool {
         self.cpu(cpu).is_idle()
-    }
-    /// `sched_idle_rq`, unless `task` is of SCHED_IDLE itself: what is there gives way to it. (No nice
-    /// value has so low a weight.)
-    pub(crate) fn sched_idle_cpu(&self, cpu: CpuId, task: TaskId) -> bool {
-        let idle = LoadWeight::of_idle_policy().weight();
-        let c = self.cpu(cpu);
-        let queued = c.cfs.nr_queued() as u64;
-        queued > 0
-            && c.nr_running() > 0
-            && c.dl.is_empty()
-            && c.cfs.load_weight().0 == idle.0 * queued
-            && self.task(task).weight != idle
     }
     /// `cpus_share_cache`.
     pub(crate) fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool {
@@ -648,11 +641,12 @@ impl Cpu {
     pub(crate) fn h_nr_queued(&self) -> usize {
         self.h_nr.map_or_else(|| self.cfs.nr_queued(), |(queued, _)| queued as usize)
     }
-    /// `rq->nr_running`: fair tasks (delayed ones not counted), RT tasks unless they are throttled,
-    /// and deadline tasks that are not.
+    /// `rq->nr_running`: fair tasks, also those asleep whose dequeue is delayed, RT tasks unless they
+    /// are throttled, deadline tasks that are not, and the stopper.
     #[inline]
     pub(crate) fn nr_running(&self) -> usize {
         let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
-        self.h_nr_runnable() + rt + self.dl.tasks()
+        let stop = self.stopper.as_ref().is_some_and(|s| s.queued());
+        self.h_nr_queued() + rt + self.dl.tasks() + usize::from(stop)
     }
 }

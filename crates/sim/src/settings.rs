@@ -170,6 +170,7 @@ pub fn catalogue() -> Catalogue {
     groups.push(Group { owner: None, params: series::PARAMS });
     groups.push(Group { owner: None, params: pressure::PARAMS });
     groups.push(Group { owner: None, params: cost::PARAMS });
+    groups.push(Group { owner: None, params: crate::class::stop::PARAMS });
     groups.push(Group { owner: None, params: START });
     Catalogue { groups }
 }

@@ -163,6 +163,7 @@ pub(crate) fn engine<'a>(
     engine.plan_hotplug(&hotplug);
     engine.plan_pressure(e);
     add_kthreads(&mut engine);
+    engine.add_stoppers(&e.settings);
     engine.init_dl_servers();
     Ok(engine)
 }
@@ -210,6 +211,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             rt: RtQueue::default(),
             rt_throttle: RtThrottle::default(),
             dl: DlRq::new(RT_PERIOD, RT_RUNTIME),
+            stopper: None,
             fair_server: None,
             exec_start: 0,
             class_timers: BTreeSet::new(),

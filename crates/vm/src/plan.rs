@@ -46,6 +46,7 @@ const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
     ("hw_capped_khz", None),
     ("hw_capped_from_ms", None),
     ("switch_cost_ns", Some("0")),
+    ("stop_work_ns", Some("0")),
     ("cold_cache_ns", Some("0")),
     ("timer_slack_ns", Some("0")),
     ("memory_bound", Some("0")),

@@ -143,6 +143,46 @@ fn real_kernel_another_machine_and_governor_boot_as_well() {
     assert!(!trace.events().iter().any(|(at, e)| at.0 > 0 && raised(e)));
 }
 
+/// A CPU goes and comes back when it is told to, some ms later; in between nothing of the workload runs
+/// there, and its task, which may run nowhere else, runs elsewhere.
+#[test]
+fn real_kernel_a_cpu_goes_offline_and_comes_back() {
+    let text = r#"{"global": {"hotplug": [{"at_us": 200000, "cpu": 2, "online": 0},
+            {"at_us": 500000, "cpu": 2, "online": 1}]},
+        "tasks": {"bound": {"cpus": [2], "loop": -1, "run": 1000, "sleep": 9000}}}"#;
+    let workload = Arc::new(Workload::parse(text, "hotplug").unwrap());
+    let (trace, _) = run(&Experiment { workload, ..experiment("zcu102", "", 1) });
+    let changes: Vec<_> = trace
+        .events()
+        .iter()
+        .filter_map(|(at, e)| match e {
+            Event::Hotplug { cpu, online } => Some((*at, *cpu, *online)),
+            _ => None,
+        })
+        .collect();
+    let [(gone, CpuId(2), false), (back, CpuId(2), true)] = changes[..] else {
+        panic!("{changes:?}");
+    };
+    // A spinner may keep it waiting for a tick or two; nothing keeps it longer.
+    let late = |at: Instant, ms: u64| at.0.checked_sub(Span::from_ms(ms).0).map(Span);
+    assert!(late(gone, 200).is_some_and(|s| s < Span::from_ms(50)), "{gone}");
+    assert!(late(back, 500).is_some_and(|s| s < Span::from_ms(100)), "{back}");
+    let ran_on = |from: Instant, to: Instant| {
+        let within = trace.events().iter().filter(move |(at, _)| (from..to).contains(at));
+        let mut cpus: Vec<CpuId> = within
+            .filter_map(|(_, e)| match e {
+                Event::Switch { cpu, next: Some(task), .. } if task.0 == 0 => Some(*cpu),
+                _ => None,
+            })
+            .collect();
+        cpus.dedup();
+        cpus
+    };
+    assert_eq!(ran_on(Instant(0), gone), [CpuId(2)]);
+    let elsewhere = ran_on(gone + Span::from_ms(1), back);
+    assert!(!elsewhere.is_empty() && !elsewhere.contains(&CpuId(2)), "{elsewhere:?}");
+}
+
 /// A file in a directory of this test's own.
 fn scratch(name: &str, contents: &[u8]) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("boot");

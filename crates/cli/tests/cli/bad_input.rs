@@ -123,7 +123,11 @@ fn broken_policies_groups_hotplug_and_objects() {
         (task("\"run\": 1, \"taskgroup\": 5"), "taskgroup"),
         (global("\"default_policy\": \"SCHED_BOGUS\""), "SCHED_BOGUS"),
         (hotplug("5"), "hotplug"),
-        (hotplug("{\"at_us\": 1000, \"cpu\": 99, \"online\": 0}"), "99"),
+        (
+            hotplug("{\"at_us\": 1000, \"cpu\": 99, \"online\": 0}"),
+            "bad.json:1:25: global.hotplug: there is no CPU99 on m1",
+        ),
+        (task("\"lock\": \"m\", \"lock\": \"m\", \"run\": 1"), "holds already"),
         (hotplug("{\"at_us\": -1, \"cpu\": 1, \"online\": 0}"), "-1"),
         (hotplug("{\"at_us\": 1000, \"cpu\": 1, \"onlin\": 0}"), "onlin"),
         (task("\"run\": 1, \"wait\": {\"ref\": \"c\"}"), "mutex"),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! CPUs        devices/system/cpu/{possible,online}, cpuN/{cpu_capacity,topology,cache,cpuidle}
+//! nodes       devices/system/node/nodeN/{cpulist,distance}
 //! frequency   devices/system/cpu/cpufreq/policyN, cpufreq/GOVERNOR, intel_pstate, amd_pstate
 //! energy      kernel/debug/energy_model/cpuN/ps:FREQ
 //! kernel      /proc/sys/kernel, /proc/config.gz or /boot/config-RELEASE, debug/sched
@@ -32,6 +33,8 @@ pub struct Machine {
     pub online: Option<Fact<Vec<u32>>>,
     /// The CPUs that are online, by number.
     pub cpus: Vec<Cpu>,
+    /// NUMA nodes, by number.
+    pub nodes: Vec<Node>,
     /// Frequency domains, by their lowest CPU; only those with an online CPU.
     pub policies: Vec<CpufreqPolicy>,
     /// Performance domains of the energy model.
@@ -65,6 +68,8 @@ pub struct Cpu {
     pub capacity: Option<Fact<u64>>,
     /// The CPUs that share its last-level cache.
     pub llc: Option<Fact<Vec<u32>>>,
+    /// The CPUs that share a cache closer than that, or its tags, as the kernel has it.
+    pub l2: Option<Fact<Vec<u32>>>,
     /// The hardware threads of its core, itself included.
     pub siblings: Option<Fact<Vec<u32>>>,
     /// Its socket.
@@ -73,6 +78,17 @@ pub struct Cpu {
     pub idle: Vec<Idle>,
     /// `cpu MHz` of `/proc/cpuinfo`, in kHz: on a real x86 machine the present frequency.
     pub cpuinfo_khz: Option<Fact<u64>>,
+}
+
+/// One NUMA node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its number.
+    pub id: u32,
+    /// Its CPUs; none if it has only memory.
+    pub cpus: Fact<Vec<u32>>,
+    /// How far it is to each node, by number.
+    pub distance: Option<Fact<Vec<u32>>>,
 }
 
 /// One cpuidle state of one CPU.
@@ -89,6 +105,7 @@ pub struct Idle {
 }
 
 pub(crate) const CPU_DIR: &str = "/sys/devices/system/cpu";
+const NODE_DIR: &str = "/sys/devices/system/node";
 
 /// Settings of the whole machine that are one file each. A name here is what
 /// [`Machine::knob`] takes.
@@ -140,6 +157,7 @@ impl Machine {
             .into_iter()
             .map(|id| read_cpu(root, id, &cpuinfo))
             .collect();
+        m.nodes = nodes(root);
         m.model = kernel::product(root).or(cpuinfo.model.clone());
         m.virtual_machine = kernel::virtual_machine(root, &cpuinfo.flags);
         m.policies = cpufreq::policies(root, &m.cpus);
@@ -234,6 +252,7 @@ fn read_cpu(root: &Root, id: u32, cpuinfo: &CpuInfo) -> Cpu {
         id,
         capacity,
         llc: last_level_cache(root, &dir),
+        l2: closer_cache(root, &dir),
         siblings: siblings.filter(|f| !f.value.is_empty()),
         package: package(root, &dir),
         idle: idle_states(root, &dir),
@@ -253,6 +272,50 @@ fn last_level_cache(root: &Root, cpu_dir: &str) -> Option<Fact<Vec<u32>>> {
     let (_, index) =
         indexes.filter_map(|n| Some((root.number(&format!("{dir}/{n}/level"))?.value, n))).max()?;
     root.cpu_list(&format!("{dir}/{index}/shared_cpu_list")).filter(|f| !f.value.is_empty())
+}
+
+/// The CPUs around a closer cache: the kernel's cluster where it has such a notion (since 5.16), else
+/// those that share the L2, if there is an L3.
+fn closer_cache(root: &Root, cpu_dir: &str) -> Option<Fact<Vec<u32>>> {
+    let cluster = root.cpu_list(&format!("{cpu_dir}/topology/cluster_cpus_list"));
+    let shared = || {
+        let dir = format!("{cpu_dir}/cache");
+        let indexes = root.list(&dir).into_iter().filter(|n| n.starts_with("index"));
+        let level = |n: &String| root.number(&format!("{dir}/{n}/level")).map(|f| f.value);
+        let levels: Vec<(Option<u64>, String)> = indexes.map(|n| (level(&n), n)).collect();
+        let l3 = levels.iter().any(|(level, _)| level.is_some_and(|l| l > 2));
+        let (_, index) = levels.iter().find(|(level, _)| l3 && *level == Some(2))?;
+        root.cpu_list(&format!("{dir}/{index}/shared_cpu_list"))
+    };
+    cluster.or_else(shared).filter(|f| !f.value.is_empty())
+}
+
+/// The NUMA nodes; none where the kernel knows of no such thing.
+fn nodes(root: &Root) -> Vec<Node> {
+    let number = |name: String| name.strip_prefix("node")?.parse().ok();
+    let mut ids: Vec<u32> = root.list(NODE_DIR).into_iter().filter_map(number).collect();
+    ids.sort_unstable();
+    let node = |id: u32| {
+        let cpus = root.read(&format!("{NODE_DIR}/node{id}/cpulist"))?;
+        let list = match cpus.value.is_empty() {
+            true => Some(Vec::new()),
+            false => parse_cpu_list(&cpus.value),
+        };
+        let Some(value) = list else {
+            root.garbage(&cpus, "a list of CPUs such as 0-3,8");
+            return None;
+        };
+        let distance = root.read(&format!("{NODE_DIR}/node{id}/distance"));
+        let row = |f: Fact| {
+            let row: Option<Vec<u32>> = f.value.split(' ').map(|n| n.parse().ok()).collect();
+            if row.is_none() {
+                root.garbage(&f, "distances such as 10 20");
+            }
+            Some(Fact { value: row?, file: f.file })
+        };
+        Some(Node { id, cpus: Fact { value, file: cpus.file }, distance: distance.and_then(row) })
+    };
+    ids.into_iter().filter_map(node).collect()
 }
 
 /// The socket; −1 (a device tree that does not say) counts as not known.

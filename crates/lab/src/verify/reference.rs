@@ -192,7 +192,9 @@ fn unread(image: &Image, trace: &Memory, platform: &Platform, start: &Start) -> 
 pub(super) fn hotplug(trace: &Memory, t0: Instant) -> Vec<Hotplug> {
     let after = trace.events().iter().filter(|(at, _)| *at >= t0);
     let changes = after.filter_map(|(at, event)| match *event {
-        Event::Hotplug { cpu, online } => Some(Hotplug { at: at.since(t0), cpu, online }),
+        Event::Hotplug { cpu, online } => {
+            Some(Hotplug { at: at.since(t0), cpu, online, place: (0, 0) })
+        }
         _ => None,
     });
     changes.collect()

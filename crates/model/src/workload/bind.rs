@@ -22,12 +22,13 @@ impl Workload {
             self.check_deadline(task, platform)?;
         }
         if let Some(h) = self.hotplug.iter().find(|h| platform.domain_of(h.cpu).is_none()) {
-            return Err(self.no_such_cpu("global.hotplug", h.cpu, platform));
+            return Err(no_such_cpu(h.error_place(&self.name), h.cpu, platform));
         }
         let mut bound = self.clone();
         let Some(cpu) = bound.calibration.take() else { return Ok(bound) };
         let Some(domain) = platform.domain_of(cpu) else {
-            return Err(self.no_such_cpu("global.calibration", cpu, platform));
+            let place = format!("{}: global.calibration", self.name);
+            return Err(no_such_cpu(place, cpu, platform));
         };
         let capacity = platform.domains[domain].capacity;
         let tasks = bound.tasks.iter_mut().chain(&mut bound.forked);
@@ -49,7 +50,8 @@ impl Workload {
         match missing {
             None => Ok(()),
             Some(cpu) => {
-                Err(self.no_such_cpu(&format!("task `{}`: cpus", task.comm), *cpu, platform))
+                let place = format!("{}: task `{}`: cpus", self.name, task.comm);
+                Err(no_such_cpu(place, *cpu, platform))
             }
         }
     }
@@ -74,14 +76,12 @@ impl Workload {
         }
         Ok(())
     }
+}
 
-    fn no_such_cpu(&self, place: &str, cpu: CpuId, platform: &Platform) -> InputError {
-        let all: Vec<CpuId> = platform.cpus().collect();
-        InputError::new(
-            format!("{}: {place}", self.name),
-            format!("there is no {cpu} on {}: it has CPUs {}", platform.name, cpu_ranges(&all)),
-        )
-    }
+fn no_such_cpu(place: String, cpu: CpuId, platform: &Platform) -> InputError {
+    let all: Vec<CpuId> = platform.cpus().collect();
+    let what = format!("there is no {cpu} on {}: it has CPUs {}", platform.name, cpu_ranges(&all));
+    InputError::new(place, what)
 }
 
 /// `work` done at `capacity`, as time at capacity 1024, to the nearest ns (halves up). Work is

@@ -23,6 +23,20 @@ pub struct Hotplug {
     pub cpu: CpuId,
     /// Whether it comes (or goes).
     pub online: bool,
+    /// Line and column of the entry, from 1 (0: it is in no file): what turns out to be wrong only on a
+    /// machine is said of that place.
+    pub place: (u32, u32),
+}
+
+impl Hotplug {
+    /// `WORKLOAD:LINE:COLUMN: global.hotplug`, the place of an error; without the numbers where there
+    /// are none.
+    pub fn error_place(&self, workload: &str) -> String {
+        match self.place {
+            (0, _) => format!("{workload}: global.hotplug"),
+            (line, column) => format!("{workload}:{line}:{column}: global.hotplug"),
+        }
+    }
 }
 
 /// As many changes as a run may have.
@@ -73,7 +87,8 @@ impl<'a> Reader<'a> {
                 let is = if online { "online" } else { "offline" };
                 return Err(self.error(item, format!("{WHAT}: CPU {cpu} is {is} already")));
             }
-            all.push(Hotplug { at, cpu: CpuId(cpu), online });
+            let place = self.line_column(item);
+            all.push(Hotplug { at, cpu: CpuId(cpu), online, place });
         }
         Ok(all)
     }

@@ -3,8 +3,9 @@
 //! The parser keeps repeated keys and gives up at a nesting of 512, so neither duplicates nor
 //! brackets need care of their own here.
 
+use super::omitted::Filled;
 use crate::InputError;
-use crate::input::{lower_first, nearest, one_line, place};
+use crate::input::{line_column, lower_first, nearest, one_line};
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::ParseErrorKind;
@@ -22,14 +23,22 @@ const MAX_NAME: usize = 200;
 pub(super) struct Reader<'a> {
     /// What errors call it.
     pub(super) file: &'a str,
-    /// What is in it.
-    pub(super) text: &'a str,
+    /// What is in it, as it stands.
+    pub(super) original: &'a str,
+    /// The same with the values that may be left out.
+    pub(super) filled: &'a Filled<'a>,
 }
 
 impl<'a> Reader<'a> {
     /// An error at a place of the file.
     pub(super) fn error(&self, at: &impl Ranged, what: impl Into<String>) -> InputError {
-        InputError::new(place(self.file, self.text, at.range().start), what)
+        let (line, column) = self.line_column(at);
+        InputError::new(format!("{}:{line}:{column}", self.file), what)
+    }
+
+    /// Where something stands in the file, from 1.
+    pub(super) fn line_column(&self, at: &impl Ranged) -> (u32, u32) {
+        line_column(self.original, self.filled.original(at.range().start))
     }
 
     /// The file as a tree.
@@ -48,7 +57,7 @@ impl<'a> Reader<'a> {
             allow_non_finite_numbers: false,
             allow_extended_string_escapes: false,
         };
-        match parse_to_ast(self.text, &CollectOptions::default(), &options) {
+        match parse_to_ast(&self.filled.text, &CollectOptions::default(), &options) {
             Ok(parsed) => parsed.value.ok_or_else(|| {
                 InputError::new(self.file, "is empty, wanted a JSON object with `tasks`")
             }),

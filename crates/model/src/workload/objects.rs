@@ -9,8 +9,8 @@
 //!
 //! A task's events are a straight line with loops, so whether it holds a mutex is known of each
 //! event: walking each loop twice meets every case. Unlocking what it does not hold (undefined in
-//! pthread), and waiting with such a mutex, is an error; locking twice is a deadlock of its own
-//! making, and allowed.
+//! pthread), and waiting with such a mutex, is an error. So is locking what it holds: rt-app's mutexes
+//! are pthread's default ones, also with `pi_enabled`, and such a task waits for itself for ever.
 
 use super::{Event, Phase, Repeat, TaskSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,21 +57,32 @@ impl Names {
     }
 }
 
-/// An event that needs a mutex which its task does not hold: phase, event, mutex.
-pub(super) struct NotHeld {
+/// An event that its task may not carry out as it stands then: in which phase, with which mutex.
+pub(super) struct Misuse {
     pub(super) phase: usize,
     pub(super) mutex: u32,
-    pub(super) waits: bool,
+    pub(super) kind: MisuseKind,
 }
 
-/// The first event of `task` that needs a mutex which it does not hold then.
-pub(super) fn not_held(task: &TaskSpec) -> Option<NotHeld> {
+/// What is wrong with it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum MisuseKind {
+    /// It unlocks what it does not hold.
+    Unlocks,
+    /// It waits for a condition with what it does not hold.
+    Waits,
+    /// It locks what it holds.
+    LocksTwice,
+}
+
+/// The first event of `task` that needs a mutex which it does not hold then, or locks one that it does.
+pub(super) fn misuse(task: &TaskSpec) -> Option<Misuse> {
     let mut held = BTreeSet::new();
     for _ in 0..rounds(task.repeat) {
         for (index, phase) in task.phases.iter().enumerate() {
             for _ in 0..rounds(phase.repeat) {
-                if let Some((mutex, waits)) = walk(phase, &mut held) {
-                    return Some(NotHeld { phase: index, mutex, waits });
+                if let Some((mutex, kind)) = walk(phase, &mut held) {
+                    return Some(Misuse { phase: index, mutex, kind });
                 }
             }
             if phase.repeat == Repeat::Forever {
@@ -90,12 +101,14 @@ fn rounds(repeat: Repeat) -> u32 {
     }
 }
 
-fn walk(phase: &Phase, held: &mut BTreeSet<u32>) -> Option<(u32, bool)> {
+fn walk(phase: &Phase, held: &mut BTreeSet<u32>) -> Option<(u32, MisuseKind)> {
     for event in &phase.events {
         match *event {
-            Event::Lock(m) => drop(held.insert(m)),
-            Event::Unlock(m) if !held.remove(&m) => return Some((m, false)),
-            Event::Wait { mutex, .. } if !held.contains(&mutex) => return Some((mutex, true)),
+            Event::Lock(m) if !held.insert(m) => return Some((m, MisuseKind::LocksTwice)),
+            Event::Unlock(m) if !held.remove(&m) => return Some((m, MisuseKind::Unlocks)),
+            Event::Wait { mutex, .. } if !held.contains(&mutex) => {
+                return Some((mutex, MisuseKind::Waits));
+            }
             _ => {}
         }
     }

@@ -4,7 +4,8 @@ use super::actions::{Parsed, Shared, TaskNames};
 use super::events::{self, Key};
 use super::group::{self, MAX_GROUPS};
 use super::json::{MAX_US, Reader};
-use super::objects::{Objects, not_held};
+use super::objects::{Misuse, MisuseKind, Objects, misuse};
+use super::omitted;
 use super::policy::{Kind as PolicyKind, Said};
 use super::{
     Attr, Event, Hotplug, MAX_EVENTS, MAX_TASKS, Phase, Repeat, StartAt, TaskSpec, Workload,
@@ -57,7 +58,8 @@ impl Workload {
         let file = printable(file);
         check_size(text.len(), MAX_BYTES, &file)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let reader = Reader { file: &file, text };
+        let filled = omitted::fill(text);
+        let reader = Reader { file: &file, original: text, filled: &filled };
         let tree = reader.tree()?;
         let mut parts = Parts::default();
         reader.root(&tree, &mut parts)?;
@@ -265,33 +267,44 @@ impl<'a> Reader<'a> {
             None => self.plain(body, &name, &what, object, parts.policy)?,
         };
         let spec = TaskSpec { delay, ..spec };
-        if let Some(found) = not_held(&spec) {
-            return Err(self.not_held(&spec, &what, found, prop, parts));
+        if let Some(found) = misuse(&spec) {
+            return Err(self.misuse(&spec, &what, found, prop, parts));
         }
         Ok(Parsed { spec, name, instances, names, prop })
     }
 
-    fn not_held(
+    fn misuse(
         &self,
         spec: &TaskSpec,
         what: &str,
-        found: super::objects::NotHeld,
+        found: Misuse,
         prop: &ObjectProp<'a>,
         parts: &mut Parts,
     ) -> InputError {
         let mutexes = std::mem::take(&mut parts.shared).mutex_names();
         let mutex = mutexes.get(found.mutex as usize).map_or("", |name| name.as_str());
-        let verb = if found.waits { "waits with" } else { "unlocks" };
+        let mutex = one_line(mutex);
+        let (does, hint) = match found.kind {
+            MisuseKind::Unlocks => {
+                (format!("unlocks mutex \"{mutex}\", which it does not hold then"), "comes before")
+            }
+            MisuseKind::Waits => (
+                format!("waits with mutex \"{mutex}\", which it does not hold then"),
+                "comes before",
+            ),
+            MisuseKind::LocksTwice => (
+                format!(
+                    "locks mutex \"{mutex}\", which it holds already: it would wait for itself for ever"
+                ),
+                "once, with `unlock` before it comes again (rt-app's mutexes are not recursive)",
+            ),
+        };
         let place = match spec.phases.len() {
             1 => String::new(),
             _ => format!(": phase `{}`", spec.phases[found.phase].name),
         };
-        let text = format!(
-            "{what}{place} {verb} mutex \"{}\", which it does not hold then",
-            one_line(mutex)
-        );
-        self.error(&prop.name, text)
-            .hint(format!("`\"lock\": \"{}\"` comes before", one_line(mutex)))
+        self.error(&prop.name, format!("{what}{place} {does}"))
+            .hint(format!("`\"lock\": \"{mutex}\"` {hint}"))
     }
 
     /// A task whose events stand in its own body: one phase, repeated as the task is.

@@ -86,6 +86,9 @@ pub(super) fn sentence(t: &TaskResult) -> String {
 
 fn headline(page: &mut Page<'_>, name: &str, t: &TaskResult) {
     page.hanging("", Ink::Strong, &format!("{name}: {}", sentence(t)));
+    if !t.policies.is_empty() {
+        page.paragraph(0, Ink::Dim, &format!("Under {}.", policies(t)));
+    }
     let Some(b) = &t.burst else { return };
     if (b.debt_ms - b.debt_capped_ms).abs() >= 0.05 {
         let text = format!(
@@ -203,8 +206,9 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
         return;
     }
     page.line(Line::new().ink(Ink::Title, "Other tasks"));
+    let shown = || r.tasks.iter().zip(names).skip(1).take(SHORT_LIST);
     let mut table = Table::new(["task", "full speed", "lost ms", "wait ms", "mJ"]);
-    for (t, name) in r.tasks.iter().zip(names).skip(1).take(SHORT_LIST) {
+    for (t, name) in shown() {
         let burst = t.burst.as_ref();
         table.row([
             name.clone(),
@@ -215,8 +219,16 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
         ]);
     }
     page.table(2, &table);
+    for (t, name) in shown().filter(|(t, _)| !t.policies.is_empty()) {
+        page.hanging("  ", Ink::Dim, &format!("{name}: {}", policies(t)));
+    }
     more(page, r.tasks.len() - 1, SHORT_LIST, "tasks");
     page.blank();
+}
+
+/// Its policies, in words.
+fn policies(t: &TaskResult) -> String {
+    t.policies.iter().map(|p| p.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// How long activations took, where there are several kinds of tasks.
@@ -231,8 +243,10 @@ fn latency(page: &mut Page<'_>, r: &RunResult) {
     let mut table = Table::new(["tasks", "times", "p50", "p90", "p99", "p99.9", "max"]);
     for l in r.latency.iter().take(LIST) {
         let ms = |ms: f64| format!("{ms:.2}");
+        // The class says what these times are to be measured by.
+        let policy = l.policy.map_or(String::new(), |p| format!(" ({p})"));
         table.row([
-            l.tasks.clone(),
+            format!("{}{policy}", l.tasks),
             l.activations.to_string(),
             ms(l.p50_ms),
             ms(l.p90_ms),

@@ -235,6 +235,7 @@ impl Machine {
             tasks: vec![TaskResult {
                 task: TaskId(0),
                 comm: "rampup".into(),
+                policies: vec![],
                 bursts: 101,
                 all_bursts: vec![],
                 burst: Some(burst),
@@ -250,6 +251,7 @@ impl Machine {
             cpus,
             latency: vec![Latency {
                 tasks: "rampup".into(),
+                policy: None,
                 activations: 101,
                 p50_ms: 0.1234,
                 p90_ms: 0.2,

@@ -33,7 +33,7 @@ use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::machine::NohzKick;
 use crate::mutant::Mutant;
-use crate::placement::idle_sibling::is_core_idle;
+use crate::placement::idle_sibling::{is_core_idle, sched_idle_rq};
 use crate::queue::Ev;
 use crate::topology::SchedDomain;
 use risetime_kernel::KernelRev;
@@ -303,25 +303,29 @@ impl Engine<'_> {
     /// `sched_balance_domains`: balances every domain that is due.
     fn sched_balance_domains(&mut self, cpu: CpuId, idle: When) {
         let mut idle = idle;
+        // A CPU that runs nothing but SCHED_IDLE tasks looks as often as an idle one.
+        let busy = |e: &Self, idle| idle == When::Busy && !sched_idle_rq(&e.m, cpu);
+        let mut is_busy = busy(self, idle);
         let mut next_balance = u64::MAX;
         for level in 0..self.m.cpu(cpu).sched_domains.len() {
             let now = self.m.jiffies();
-            let due = |e: &Self, idle| {
+            let due = |e: &Self, busy| {
                 e.m.cpu(cpu).sched_domains[level].last_balance
-                    + e.balance_interval(cpu, level, idle == When::Busy)
+                    + e.balance_interval(cpu, level, busy)
             };
-            if now >= due(self, idle) {
+            if now >= due(self, is_busy) {
                 let (moved, go_on) = self.sched_balance_rq(cpu, level, idle);
                 if moved {
                     idle = if self.m.idle_cpu(cpu) { When::Idle } else { When::Busy };
+                    is_busy = busy(self, idle);
                 }
                 self.m.cpu_mut(cpu).sched_domains[level].last_balance = now;
-                next_balance = next_balance.min(due(self, idle));
+                next_balance = next_balance.min(due(self, is_busy));
                 if !go_on {
                     break;
                 }
             } else {
-                next_balance = next_balance.min(due(self, idle));
+                next_balance = next_balance.min(due(self, is_busy));
             }
         }
         if next_balance != u64::MAX {

@@ -17,6 +17,7 @@ use super::group::{
     sibling_imbalance, smt_vs_nonsmt_groups,
 };
 use super::{Env, Migrate, When};
+use crate::class::stop::StopWork;
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::machine::State;
@@ -412,9 +413,12 @@ impl Engine<'_> {
         stubborn || relief || kind == Migrate::Misfit
     }
 
-    /// `active_load_balance_cpu_stop`: the stopper takes the CPU from the running task and moves the
-    /// one that has waited longest, or that one. False if the running one may not come.
-    fn active_balance(&mut self, env: &mut Env, src: CpuId, kind: Migrate) -> bool {
+    /// The stopper of `src` is asked to give a task to the CPU that looks. False if the running one
+    /// may not come.
+    fn active_balance(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
+        if self.stops(src) {
+            return self.ask_stopper(env, src, kind);
+        }
         let Some(curr) = self
             .m
             .cpu(src)
@@ -426,22 +430,46 @@ impl Engine<'_> {
         if !self.m.task(curr).allowed.contains(env.this) {
             return false;
         }
-        env.dst = env.this;
+        self.active_load_balance_cpu_stop(src, env.this, why(kind, When::Idle));
+        true
+    }
+
+    /// The same where the stopper takes time, so that it moves what it then finds.
+    fn ask_stopper(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
+        // The idle task, as the stopper itself, may run nowhere else.
+        let Some(curr) = self.m.cpu(src).curr else { return false };
+        let curr = self.m.task(curr);
+        let (may_come, stays) = (curr.allowed.contains(env.this), curr.state == State::Runnable);
+        if may_come && stays {
+            let why = why(kind, When::Idle);
+            self.stop_one_cpu_nowait(src, StopWork::ActiveBalance { to: env.this, why });
+        }
+        may_come
+    }
+
+    /// `active_load_balance_cpu_stop`: moves a task of `src` to `to`, of those that may go there the one
+    /// that was picked longest ago.
+    pub(crate) fn active_load_balance_cpu_stop(&mut self, src: CpuId, to: CpuId, why: Why) {
+        let domains = &self.m.cpu(to).sched_domains;
+        let online = self.m.root.online.contains(src) && self.m.root.online.contains(to);
+        let Some(level) = domains.iter().position(|d| online && d.span.contains(src)) else {
+            return;
+        };
+        let env = Env::new(to, level, When::Idle, &domains[level]);
         self.update_rq_clock(src);
-        let failed = self.m.cpu(env.this).sched_domains[env.level].nr_balance_failed;
+        let failed = self.m.cpu(to).sched_domains[level].nr_balance_failed;
         let mut queued: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
         queued.sort_by_key(|t| self.m.task(*t).listed);
         let found = queued.into_iter().find(|&task| {
             let t = self.m.task(task);
             t.state == State::Runnable
-                && t.allowed.contains(env.dst)
-                && !self.ineligible_on_dst(env, src, task, failed)
+                && t.allowed.contains(to)
+                && !self.ineligible_on_dst(&env, src, task, failed)
         });
         if let Some(task) = found {
-            self.m.cpu_mut(env.this).sched_domains[env.level].nr_balance_failed = 0;
-            self.move_queued(task, src, env.dst, why(kind, When::Idle));
+            self.m.cpu_mut(to).sched_domains[level].nr_balance_failed = 0;
+            self.move_queued(task, src, to, why);
         }
-        true
     }
 
     /// The task becomes the head of its runqueue's list (`rq->cfs_tasks`).

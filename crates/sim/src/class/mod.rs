@@ -1,17 +1,16 @@
 //! The scheduling classes, and what core asks each of them.
 //!
 //! ```text
-//!            deadline          real-time         fair              idle
-//! enqueue    [deadline]        [rt]              [crate::fair]     -
-//! pick       earliest deadline highest priority  EEVDF             nothing to run
+//!            stop              deadline          real-time         fair              idle
+//! enqueue    [stop]            [deadline]        [rt]              [crate::fair]     -
+//! pick       migration/N       earliest deadline highest priority  EEVDF             nothing to run
 //! wakeup     a higher class preempts a lower one; within one class it decides itself
-//! placement  [dl_push]         [rt_push]         [crate::placement]
-//! too many   pushed, pulled    pushed, pulled    [crate::balance]
+//! placement  its own CPU       [dl_push]         [rt_push]         [crate::placement]
+//! too many   -                 pushed, pulled    pushed, pulled    [crate::balance]
 //! ```
 //!
 //! The fair class has a deadline server ([dl_server]) that lets it in where real-time tasks starve
-//! it; before 6.12 they are throttled instead. The stop class has no tasks here: what the kernel's
-//! stopper does (active balance, affinity) happens at once.
+//! it; before 6.12 they are throttled instead.
 //!
 //! Source: kernel/sched/core.c:__pick_next_task, wakeup_preempt, __setscheduler;
 //! kernel/sched/syscalls.c:__sched_setscheduler. Leaves out: sched_ext, priority inheritance,
@@ -23,6 +22,7 @@ mod dl_server;
 mod rt;
 mod rt_push;
 mod setscheduler;
+pub(crate) mod stop;
 mod timers;
 
 pub(crate) use setscheduler::load_of;
@@ -47,6 +47,7 @@ pub(crate) const RT_UCLAMP_MIN: &str = "sched_util_clamp_min_rt_default";
 /// The class of a task, the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
+    Stop,
     Deadline,
     Rt,
     Fair,
@@ -63,6 +64,8 @@ pub(crate) struct Sched {
     /// Asked for at creation, taken on by the task itself when it first runs: no thread can be
     /// created as a deadline task.
     pub(crate) takes: Option<Policy>,
+    /// It is a CPU's stopper, whatever its policy (`stop_sched_class`).
+    pub(crate) stop: bool,
     /// `uclamp_min` was asked for (`user_defined`), so that the RT default does not apply.
     pub(crate) min_asked: bool,
 }
@@ -75,6 +78,7 @@ impl Sched {
             dl: None,
             rr_left: 0,
             takes: None,
+            stop: false,
             min_asked: false,
         }
     }
@@ -92,6 +96,7 @@ impl Sched {
     }
     pub(crate) fn class(&self) -> Class {
         match self.policy {
+            _ if self.stop => Class::Stop,
             Policy::Deadline { .. } => Class::Deadline,
             Policy::Fifo { .. } | Policy::Rr { .. } => Class::Rt,
             Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle => Class::Fair,
@@ -110,6 +115,8 @@ impl Sched {
 pub(crate) struct Classes {
     /// Some task of the workload is of another class than the fair one.
     pub(crate) used: bool,
+    /// Some task is of SCHED_IDLE, or in a group whose tasks count as such.
+    pub(crate) idle_used: bool,
     /// `sched_uclamp_used`: some task asks for clamps.
     pub(crate) uclamp_used: bool,
     /// `sched_util_clamp_min_rt_default`.
@@ -131,7 +138,7 @@ pub(crate) struct Classes {
 impl Classes {
     pub(crate) fn of(e: &Experiment) -> Classes {
         let attrs = || {
-            let tasks = e.workload.tasks.iter();
+            let tasks = e.workload.tasks.iter().chain(&e.workload.forked);
             tasks.flat_map(|t| std::iter::once(&t.attr).chain(t.phases.iter().map(|p| &p.attr)))
         };
         let clamp = |name: &str| e.settings.int(name).is_some();
@@ -139,6 +146,8 @@ impl Classes {
             |cpu| e.platform.domain_of(cpu).map_or(0, |d| e.platform.domains[d].capacity.0);
         Classes {
             used: attrs().any(|a| a.policy.is_some_and(|p| !p.is_fair())),
+            idle_used: attrs().any(|a| a.policy == Some(Policy::Idle))
+                || e.workload.groups.iter().any(|g| g.idle),
             uclamp_used: clamp("uclamp_min")
                 || clamp("uclamp_max")
                 || attrs().any(|a| a.uclamp_min.is_some() || a.uclamp_max.is_some()),
@@ -154,6 +163,11 @@ impl Classes {
 }
 
 impl Machine {
+    /// Whether it counts in `h_nr_idle`: by its policy, or by that of one of its groups.
+    pub(crate) fn is_sched_idle(&self, task: TaskId) -> bool {
+        let t = self.task(task);
+        t.sched.policy == Policy::Idle || self.groups.is_idle(t.group)
+    }
     pub(crate) fn class_of(&self, task: TaskId) -> Class {
         self.task(task).sched.class()
     }
@@ -181,7 +195,9 @@ impl Engine<'_> {
     pub(crate) fn select_task_rq(&mut self, task: TaskId, waker: Waker) -> Placed {
         let prev = self.m.task(task).cpu;
         let class = self.m.class_of(task);
-        if class == Class::Fair {
+        if class == Class::Stop {
+            return Placed { cpu: prev, why: Why::Affinity };
+        } else if class == Class::Fair {
             self.sync_entity_load_avg(task);
         } else if self.m.task(task).is_kthread() && !self.m.classes.used {
             return Placed { cpu: prev, why: Why::PrevCpu };
@@ -191,6 +207,7 @@ impl Engine<'_> {
             return Placed { cpu, why: Why::Given };
         }
         match class {
+            Class::Stop => Placed { cpu: prev, why: Why::Affinity },
             Class::Deadline => self.select_task_rq_dl(task, waker.cpu),
             Class::Rt => self.select_task_rq_rt(task, waker.cpu),
             Class::Fair if self.m.is(Mutant::WakesOnPrev) => {
@@ -214,7 +231,7 @@ impl Engine<'_> {
                 let parent = Placed { cpu: self.m.task(task).cpu, why: Why::PrevCpu };
                 self.within_allowed(task, parent)
             }
-            Class::Deadline | Class::Fair => self.placement.fork(&self.m, task),
+            Class::Stop | Class::Deadline | Class::Fair => self.placement.fork(&self.m, task),
         }
     }
 
@@ -229,6 +246,7 @@ impl Engine<'_> {
             c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
         }
         match class {
+            Class::Stop => self.queue_stopper(cpu, true),
             Class::Deadline => self.activate_dl(cpu, task, kind),
             Class::Rt => self.enqueue_task_rt(cpu, task, false),
             Class::Fair => {
@@ -237,10 +255,11 @@ impl Engine<'_> {
                 if starved {
                     self.dl_server_start(cpu);
                 }
-                if self.m.cpu(cpu).nr_running() >= 2 {
-                    self.m.root.overloaded = true;
-                }
             }
+        }
+        // `add_nr_running`
+        if self.m.cpu(cpu).nr_running() >= 2 {
+            self.m.root.overloaded = true;
         }
     }
 
@@ -258,6 +277,7 @@ impl Engine<'_> {
             c.uclamp.uclamp_rq_dec(&mut t.uclamp);
         }
         match class {
+            Class::Stop => self.queue_stopper(cpu, false),
             Class::Deadline => self.deactivate_dl(cpu, task, kind),
             Class::Rt => self.dequeue_task_rt(cpu, task),
             Class::Fair => self.dequeue_task_fair(cpu, task, kind),
@@ -273,6 +293,7 @@ impl Engine<'_> {
                 match class {
                     Class::Rt if own == Class::Fair && self.m.is(Mutant::RtWaits) => false,
                     _ if class != own => class < own,
+                    Class::Stop => false,
                     Class::Deadline => self.wakeup_preempt_dl(cpu, curr, task),
                     Class::Rt => self.wakeup_preempt_rt(cpu, curr, task),
                     Class::Fair if self.first_in_line(cpu).is_some() => {
@@ -294,7 +315,7 @@ impl Engine<'_> {
         match self.m.class_of(task) {
             Class::Deadline => self.task_woken_dl(cpu, task),
             Class::Rt => self.task_woken_rt(cpu, task),
-            Class::Fair => {}
+            Class::Stop | Class::Fair => {}
         }
     }
 
@@ -319,6 +340,9 @@ impl Engine<'_> {
 
     /// `__pick_next_task`.
     pub(crate) fn pick_next_task(&mut self, cpu: CpuId) -> Option<TaskId> {
+        if let Some(stopper) = self.pick_task_stop(cpu) {
+            return Some(stopper);
+        }
         while let Some(first) = self.m.cpu(cpu).dl.first() {
             match first {
                 DlId::Task(task) => return Some(task),
@@ -356,6 +380,7 @@ impl Engine<'_> {
     pub(crate) fn put_prev_task(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         let Some(prev) = prev else { return };
         match self.m.class_of(prev) {
+            Class::Stop => {}
             Class::Deadline => {
                 self.update_curr_dl(cpu);
                 self.update_dl(cpu, true);
@@ -386,6 +411,7 @@ impl Engine<'_> {
         let c = self.m.cpu_mut(cpu);
         c.exec_start = c.clock.clock_task.0;
         match self.m.class_of(task) {
+            Class::Stop => {}
             Class::Deadline => {
                 self.update_dl(cpu, false);
                 self.push_dl_tasks(cpu);
@@ -423,7 +449,7 @@ impl Engine<'_> {
                     self.m.queue_mut(cpu, group).yield_task();
                 }
             }
-            Class::Fair => {}
+            Class::Stop | Class::Fair => {}
         }
     }
 
@@ -442,6 +468,7 @@ impl Engine<'_> {
             }
         }
         match class {
+            Class::Stop => {}
             Class::Deadline => self.update_curr_dl(cpu),
             Class::Rt => self.task_tick_rt(cpu, curr),
             Class::Fair => {

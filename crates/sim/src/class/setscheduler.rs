@@ -131,6 +131,7 @@ impl Engine<'_> {
                     self.update_rt(cpu, false);
                 }
                 Class::Deadline => self.update_dl(cpu, false),
+                Class::Stop => {}
             }
             // Somebody may come before it now, or wait elsewhere.
             self.resched_curr(cpu);

@@ -4,13 +4,15 @@
 //! ```text
 //! from the widest domain of the parent's CPU downwards:
 //!   group   idlest of the others, if it beats the local one  (has_spare: most idle CPUs)
-//!   CPU     idle with the shortest exit latency, latest idle first; else least loaded
+//!   CPU     one that only SCHED_IDLE tasks use; else idle with the shortest exit latency, latest
+//!           idle first; else least loaded
 //!   go on below that CPU, in smaller domains only
 //! ```
 //!
 //! The parent is rt-app's main thread, which is awake on the first CPU of the workload.
 //! Source: kernel/sched/fair.c.
 
+use super::idle_sibling::choose_sched_idle_rq;
 use super::{Placed, within_affinity};
 use crate::cpuset::CpuSet;
 use crate::machine::Machine;
@@ -187,23 +189,31 @@ pub(crate) fn classify(g: &GroupLoad, imbalance_pct: u64, strain: Option<GroupTy
 }
 
 /// `sched_balance_find_dst_group_cpu`.
-fn idlest_of_group(m: &Machine, task: TaskId, group: &CpuSet, this_cpu: CpuId) -> CpuId {
+pub(crate) fn idlest_of_group(m: &Machine, task: TaskId, group: &CpuSet, this_cpu: CpuId) -> CpuId {
     if group.len() == 1 {
         return group.lowest().unwrap_or(this_cpu);
     }
-    let mut idle: Option<(u64, u64, CpuId)> = None;
+    // The least exit latency so far, if any idle CPU's state is known; the CPU, and since when.
+    let mut least_latency = None;
+    let mut idle: Option<(u64, CpuId)> = None;
     let mut loaded: Option<(u64, CpuId)> = None;
     for cpu in group.and(&m.task(task).allowed).iter() {
         let c = m.cpu(cpu);
+        if choose_sched_idle_rq(m, cpu, task) && !parent_on(m, task, cpu) {
+            return cpu;
+        }
         if m.idle_cpu(cpu) && !parent_on(m, task, cpu) {
             let states = &m.platform.domains[c.domain].idle;
-            let latency = |i: u32| states.get(i as usize).map_or(0, |s| s.exit_latency.0);
-            let latency = c.idle.and_then(|i| i.state).map_or(0, latency);
+            let state = c.idle.and_then(|i| i.state);
+            let latency = state.and_then(|i| Some(states.get(i as usize)?.exit_latency));
             let since = c.idle.map_or(0, |i| i.since.0);
-            if idle.is_none_or(|(best, latest, _)| {
-                latency < best || (latency == best && since > latest)
-            }) {
-                idle = Some((latency, since, cpu));
+            let shallower = latency.is_some_and(|l| least_latency.is_none_or(|least| l < least));
+            let alike = latency.is_none() || latency == least_latency;
+            if shallower {
+                least_latency = latency;
+            }
+            if shallower || (alike && idle.is_none_or(|(latest, _)| since > latest)) {
+                idle = Some((since, cpu));
             }
         } else if idle.is_none() {
             let load = c.cfs_avg.avg.load_avg;
@@ -212,5 +222,5 @@ fn idlest_of_group(m: &Machine, task: TaskId, group: &CpuSet, this_cpu: CpuId) -
             }
         }
     }
-    idle.map(|(_, _, cpu)| cpu).or(loaded.map(|(_, cpu)| cpu)).unwrap_or(this_cpu)
+    idle.map(|(_, cpu)| cpu).or(loaded.map(|(_, cpu)| cpu)).unwrap_or(this_cpu)
 }

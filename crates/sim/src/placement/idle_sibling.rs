@@ -11,7 +11,8 @@
 //! else the target
 //! ```
 //!
-//! "Idle" is also a CPU that only SCHED_IDLE tasks use. Every search begins at the target and wraps.
+//! "Idle" is also a CPU that only SCHED_IDLE tasks use, and what is in groups of that kind; from 7.1
+//! on not for a SCHED_IDLE task. Every search begins at the target and wraps.
 //! Source: kernel/sched/fair.c.
 
 use crate::cpuset::CpuSet;
@@ -22,6 +23,7 @@ use crate::topology::{SchedDomain, SdShared, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::fits::Fit;
 use risetime_kernel::units::{CpuId, TaskId};
+use risetime_model::workload::Policy;
 
 pub(super) fn select_idle_sibling(m: &Machine, task: TaskId, prev: CpuId, target: CpuId) -> CpuId {
     if m.is(Mutant::NoIdleSearch) {
@@ -76,7 +78,26 @@ pub(super) fn select_idle_sibling(m: &Machine, task: TaskId, prev: CpuId, target
 
 /// `choose_idle_cpu`: nothing runs there, or nothing that this task would not preempt.
 fn choose_idle_cpu(m: &Machine, cpu: CpuId, task: TaskId) -> bool {
-    m.idle_cpu(cpu) || m.sched_idle_cpu(cpu, task)
+    m.idle_cpu(cpu) || choose_sched_idle_rq(m, cpu, task)
+}
+
+/// `choose_sched_idle_rq`: what is queued there gives way to this task. Until 7.0 the task's own
+/// policy did not matter (`sched_idle_cpu`).
+pub(crate) fn choose_sched_idle_rq(m: &Machine, cpu: CpuId, task: TaskId) -> bool {
+    sched_idle_rq(m, cpu)
+        && (m.rev < KernelRev::new(7, 1) || m.task(task).sched.policy != Policy::Idle)
+}
+
+/// `sched_idle_rq`: there is something queued, and all of it is of SCHED_IDLE or in an idle group
+/// (`nr_running == h_nr_idle`).
+pub(crate) fn sched_idle_rq(m: &Machine, cpu: CpuId) -> bool {
+    if !m.classes.idle_used {
+        return false;
+    }
+    let c = m.cpu(cpu);
+    c.h_nr_queued() > 0
+        && c.nr_running() == c.h_nr_queued()
+        && m.fair_queued(cpu).all(|(task, _)| m.is_sched_idle(task))
 }
 
 /// `cpus_share_resources`: the L2, where some share one.
@@ -154,7 +175,7 @@ fn select_idle_core(
             if idle.is_some() {
                 break;
             }
-            if m.sched_idle_cpu(cpu, task) && cpus.contains(cpu) {
+            if choose_sched_idle_rq(m, cpu, task) && cpus.contains(cpu) {
                 *idle = Some(cpu);
                 break;
             }

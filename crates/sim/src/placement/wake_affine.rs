@@ -74,7 +74,9 @@ fn wake_affine_idle(m: &Machine, prev: CpuId, waker: Waker) -> Option<CpuId> {
     if m.idle_cpu(this) && m.cpus_share_cache(this, prev) {
         return Some(if m.idle_cpu(prev) { prev } else { this });
     }
-    if waker.sync && m.cpu(this).nr_running() == 1 {
+    let c = m.cpu(this);
+    let delayed = c.h_nr_queued() - c.h_nr_runnable();
+    if waker.sync && c.nr_running() - delayed == 1 {
         return Some(this);
     }
     m.idle_cpu(prev).then_some(prev)

@@ -279,6 +279,38 @@ fn shares_follow_weights_to_a_slice() {
     }
 }
 
+/// One spinner of nice -20 beside n at nice 0 gets 88761 / (88761 + n · 1024) of the CPU, and each of
+/// those its 1024 of it; beside one, 98.9 %.
+#[test]
+fn one_of_nice_minus_20_beside_many_gets_its_weight_of_all() {
+    const MS: u64 = 20_000;
+    for kernel in KERNELS.iter().chain(&["linux-6.6", "linux-7.3"]) {
+        for n in [1, 2, 5, 12] {
+            let tasks = format!(
+                r#""first": {{"priority": -20, {SPIN}}}, "other": {{"instance": {n}, {SPIN}}}"#
+            );
+            let runs = run(cpus(1), &tasks, kernel, MS);
+            let all = 88_761 + n * 1024;
+            let of = |weight: u64| MS * 1_000_000 * weight / all;
+            let first = runs.ran("first", 0, MS);
+            // A slice of it may lie beyond the end, and so may each of the others'.
+            assert!(
+                first.abs_diff(of(88_761)) <= 4_000_000 + n * 750_000,
+                "{kernel}, {n}: {first}"
+            );
+            let name = |i| if n == 1 { "other".to_string() } else { format!("other-{i}") };
+            for i in 0..n {
+                let ran = runs.ran(&name(i), 0, MS);
+                assert!(
+                    ran.abs_diff(of(1024)) <= 4_000_000,
+                    "{kernel}, {n}: {ran} of {}",
+                    of(1024)
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn a_waking_task_preempts_idle_ones_at_once_and_batch_ones_wait_for_the_tick() {
     let tasks = |spinner: &str, waker: &str| {

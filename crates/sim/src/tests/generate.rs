@@ -135,6 +135,7 @@ fn general(nr_cpus: u32) -> impl Strategy<Value = Vec<(&'static str, Value)>> {
             int("first_tick_ns", 0..20_000_000),
             int("first_cpu", 0..i64::from(nr_cpus)),
             int("sched_energy_aware", 0..2),
+            int("stop_work_ns", 0..300_000),
         ),
         (
             int("base_slice_ns", 100_000..8_000_000),
@@ -143,8 +144,8 @@ fn general(nr_cpus: u32) -> impl Strategy<Value = Vec<(&'static str, Value)>> {
             placement,
         ),
     )
-        .prop_map(|((a, b, c), (d, e, f), (g, h, i), (j, k, l, m))| {
-            [a, b, c, d, e, f, g, h, i, j, k, l, m].into_iter().flatten().collect()
+        .prop_map(|((a, b, c), (d, e, f), (g, h, i, s), (j, k, l, m))| {
+            [a, b, c, d, e, f, g, h, i, j, k, l, m, s].into_iter().flatten().collect()
         })
 }
 
@@ -313,7 +314,7 @@ fn hotplug(nr_cpus: u32, mut changes: Vec<(u64, u32)>) -> Vec<Hotplug> {
     let change = |(at, cpu): (u64, u32)| {
         let cpu = 1 + cpu % (nr_cpus - 1);
         let online = gone.remove(&cpu) || !gone.insert(cpu);
-        Hotplug { at: Span(at), cpu: CpuId(cpu), online }
+        Hotplug { at: Span(at), cpu: CpuId(cpu), online, place: (1, 1) }
     };
     changes.into_iter().map(change).collect()
 }

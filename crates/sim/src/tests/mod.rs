@@ -10,10 +10,14 @@ mod contract;
 mod decisions;
 mod generate;
 mod groups;
+mod long_run;
 mod placed;
 mod properties;
+mod sched_idle;
 mod series;
+mod shipped;
 mod spread;
+mod stop;
 mod together;
 
 use risetime_kernel::units::{Instant, Span};

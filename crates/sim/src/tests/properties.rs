@@ -59,6 +59,25 @@ pub(super) fn step_through(
     Ok(())
 }
 
+/// Runs `e` and looks at everything once in so many events. How often it looked.
+pub(super) fn consistent_after(e: &Experiment, events: u64) -> Result<u64, String> {
+    let mut sink = ();
+    let mut engine =
+        setup::engine(e, &mut sink, Counterfactual::default()).map_err(|e| e.to_string())?;
+    engine.start();
+    let (mut seen, mut n) = (Seen::default(), 0);
+    while engine.step(Instant(e.duration.0)).map_err(|e| e.to_string())? {
+        n += 1;
+        if n % events == 0 {
+            let at = engine.m.now.0;
+            consistent(&engine, &mut seen).map_err(|what| format!("{at} ns: {what}"))?;
+        } else {
+            seen.look(&engine.m);
+        }
+    }
+    Ok(n / events)
+}
+
 /// What has happened to a queue's sums that its tasks' do not show.
 #[derive(Default)]
 struct Queue {
@@ -222,10 +241,13 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
     ))
 }
 
-/// The earliest deadline runs, else the highest priority, else a fair task.
+/// The stopper runs, else the earliest deadline, else the highest priority, else a fair task.
 fn highest_class_runs(e: &Engine<'_>, m: &Machine, cpu: CpuId) -> bool {
     let c = m.cpu(cpu);
     let fair = |curr: Option<TaskId>| curr.is_some_and(|t| e.is_fair(t));
+    if c.stopper.as_ref().is_some_and(|s| s.queued()) {
+        return c.curr.is_some_and(|t| m.class_of(t) == Class::Stop);
+    }
     match (c.dl.first(), c.rt.first().filter(|_| !c.rt_throttle.throttled)) {
         (Some(DlId::Task(first)), _) => c.curr == Some(first),
         (Some(DlId::FairServer), _) => fair(c.curr),

@@ -19,7 +19,7 @@ distance = [[10, 20], [20, 10]]
     )
 }
 
-fn platform(cpus: &str, topology: &str) -> Platform {
+pub(super) fn platform(cpus: &str, topology: &str) -> Platform {
     let text = format!(
         r#"
 schema = 1

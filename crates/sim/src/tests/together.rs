@@ -441,6 +441,22 @@ fn a_browser_renders_with_helpers_and_waits_for_its_display() {
     );
 }
 
+/// As in rt-app's video example: who only says `suspend` waits under its own name.
+#[test]
+fn a_display_is_woken_by_name_though_its_suspend_names_nobody() {
+    does(
+        &format!(
+            r#""flinger": {{{ON0}, "loop": 2, "suspend", "run": 1500}},
+               "events": {{{ON1}, "loop": 1, "phases": {{
+                   "odd": {{"suspend" : "EventThread", "run": 25, "resume": "flinger", "sleep": 4000}},
+                   "even": {{"run": 75, "resume": "flinger", "yield"}}}}}},
+               "vsync": {{{ON1}, "loop": 1, "sleep": 1000, "resume": "EventThread"}}"#
+        ),
+        20,
+        &["flinger 1025-2525 5100-6600 exits", "events 1000-1025 5025-5100 exits", "vsync exits"],
+    );
+}
+
 #[test]
 fn a_signal_before_the_wait_is_missed_and_the_next_one_is_not() {
     does(
