@@ -21,7 +21,6 @@ pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit};
 pub use run::{Run, record, run};
 pub use study::{STUDY_PHASES, check_study, reproduce};
 pub use verify::{
-    Case, OUTSIDE, Recorded, SET_PHASES, SET_SEED, Verification, beside, catch, outside, record_set, set,
-    set_holds,
-    verify, verify_phases,
+    Case, OUTSIDE, Recorded, SET_PHASES, SET_SEED, Verification, beside, catch, outside,
+    record_set, set, set_holds, verify, verify_phases,
 };

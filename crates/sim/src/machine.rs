@@ -137,7 +137,7 @@ pub(crate) struct Cpu {
     pub(crate) dl: DlRq,
     /// Its `migration/N`, where that takes time.
     pub(crate) stopper: Option<Box<Stopper>>,
-    /// The fair class's deadline server, where there is one.
+    /// The fair class's deadline server, since 6.12.
     pub(crate) fair_server: Option<Box<DlEntity>>,
     /// Up to when the current task's time is accounted for, where that is not the fair class's.
     pub(crate) exec_start: u64,

@@ -16,8 +16,7 @@ const DRAWN_ON: [&str; 6] = ["m1", "laptop4", "pixel6", "hikey960", "juno", "rpi
 
 /// What fails more than two of the six checks in one of the modes, and why: by name, so that nobody
 /// takes the set for more than it is. `--experiment` still runs them.
-pub const OUTSIDE: &[(&str, &str)] = &[
-];
+pub const OUTSIDE: &[(&str, &str)] = &[];
 
 fn is_outside(case: &Case) -> bool {
     OUTSIDE.iter().any(|(name, _)| *name == case.name)

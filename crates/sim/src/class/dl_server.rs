@@ -6,10 +6,10 @@
 //!                                                 50 ms later: throttled until the next second
 //! ```
 //!
-//! DEVIATES(fair_server_idle): the server exists where the workload has tasks above the fair class;
-//! elsewhere nothing can starve fair tasks, and what it would do to frequencies is left out: a
-//! floor of 5 % of the highest one while fair tasks run, and a look of the governor when it starts
-//! and stops.
+//! Also where nothing can starve fair tasks: while it is active its bandwidth, 50 ms of each second,
+//! counts in `running_bw`, and so is a floor of util (51 of 1024) on its CPU for schedutil and for the
+//! energy estimate. On a small CPU that is a third of its capacity.
+//!
 //! DEVIATES(dl-server-idle): from which release between 6.12 and 7.2 on the server of an idle CPU
 //! lapses by itself is not known here; those in between are taken to behave like 6.12.
 //!
@@ -26,7 +26,7 @@ use risetime_kernel::units::{CpuId, Instant};
 const SERVER: DlId = DlId::FairServer;
 
 impl Engine<'_> {
-    /// `sched_init_dl_servers`, where fair tasks may need it.
+    /// `sched_init_dl_servers`.
     pub(crate) fn init_dl_servers(&mut self) {
         if self.m.rev < KernelRev::V6_12 {
             return;
