@@ -106,9 +106,10 @@ fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode
     }
     let set: Vec<Judged> = recorded.iter().map(Recorded::judge).collect::<Result<_, _>>()?;
     let holds = risetime_lab::set_holds(&set);
+    let outside = if args.experiment.is_empty() { risetime_lab::OUTSIDE } else { &[] };
     output::print(&match args.format {
         TextOrJson::Json => json::verify_set(&release, &set, holds),
-        TextOrJson::Text => text::verify_set(&reference, &set, holds, &output::style()),
+        TextOrJson::Text => text::verify_set(&reference, &set, outside, holds, &output::style()),
     })?;
     Ok(exit(holds))
 }

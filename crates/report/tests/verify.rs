@@ -90,7 +90,7 @@ fn pages(width: usize) -> String {
     [
         one,
         text::verify_phases("rampup on m1", reference, Mode::Free, &phased(171), &style),
-        text::verify_set(reference, &set, false, &style),
+        text::verify_set(reference, &set, &[("m1/fork", "RCU keeps the tick")], false, &style),
         text::mutants(reference, &[caught(true), caught(false)], &style),
     ]
     .join("\n────\n")

@@ -10,7 +10,7 @@
 //! ```
 
 use super::Style;
-use super::page::{Ink, Page, Table};
+use super::page::{Ink, Line, Page, Table};
 use super::plot::{Curve as Drawn, Plot};
 use crate::words::one;
 use risetime_analysis::verify::{
@@ -116,7 +116,13 @@ pub fn verify_phases(
 }
 
 /// The set of experiments: who holds how many checks, and what fails.
-pub fn verify_set(reference: &str, set: &[Judged], holds: bool, style: &Style) -> String {
+pub fn verify_set(
+    reference: &str,
+    set: &[Judged],
+    outside: &[(&str, &str)],
+    holds: bool,
+    style: &Style,
+) -> String {
     let mut page = Page::new(style);
     let phases = set.first().map_or(1, |j| j.given.len());
     let each = if phases == 1 { String::new() } else { format!(" · {phases} start phases each") };
@@ -162,6 +168,13 @@ pub fn verify_set(reference: &str, set: &[Judged], holds: bool, style: &Style) -
             set.len()
         ),
     );
+    if !outside.is_empty() {
+        page.blank();
+        page.line(Line::new().plain("Outside the set (--experiment NAME runs them):"));
+        for (name, cause) in outside {
+            page.hanging(&format!("  {name}: "), Ink::Dim, cause);
+        }
+    }
     page.finish()
 }
 
