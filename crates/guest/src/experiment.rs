@@ -222,7 +222,11 @@ fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> 
         .spawn(move || live(shared, index, first, attrs))
         .map_err(named)?;
     own(shared)?;
-    sys::set_affinity([job.first_cpu])
+    match sys::set_affinity([job.first_cpu]) {
+        // It may be offline; the kernel has put this thread elsewhere then.
+        Err(_) if !job.hotplug.is_empty() => Ok(()),
+        done => done,
+    }
 }
 
 /// A task's life.

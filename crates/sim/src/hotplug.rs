@@ -125,7 +125,8 @@ impl Engine<'_> {
         for task in tasks {
             if self.m.task(task).state == State::Runnable && self.m.task(task).cpu == cpu {
                 self.allow_some(task);
-                let to = select_fallback_rq(&self.m, task);
+                let to = self.given_push(task);
+                let to = to.unwrap_or_else(|| select_fallback_rq(&self.m, task));
                 self.move_queued(task, cpu, to, Why::Hotplug);
             } else if let Some(entity) = self.m.cpu_mut(cpu).cfs.finish_delayed(task) {
                 let now = self.m.cpu(cpu).clock.rq_clock_pelt();

@@ -526,6 +526,20 @@ impl Engine<'_> {
         true
     }
 
+    /// Where the other trace has put this task, which is pushed off a CPU that goes, a moment later.
+    pub(crate) fn given_push(&self, task: TaskId) -> Option<CpuId> {
+        /// The stopper gets to it within that time.
+        const MOMENT: Span = Span::from_ms(1);
+        let given = self.given.as_ref().filter(|_| self.start.begun)?;
+        let soon = |after: Span| {
+            let at = self.started + after;
+            at >= self.m.now && at.since(self.m.now) <= MOMENT
+        };
+        let mut moves = given.moves.iter();
+        let (.., to) = moves.find(|(after, moved, _)| *moved == task && soon(*after))?;
+        self.m.root.online.contains(*to).then_some(*to)
+    }
+
     /// The recorded CPU of this task's next wakeup.
     #[inline]
     pub(crate) fn given_wakeup(&mut self, task: TaskId) -> Option<CpuId> {

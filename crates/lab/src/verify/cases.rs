@@ -191,6 +191,10 @@ fn fixed() -> Vec<Case> {
         ("busy", format!(r#""cpus": [1, 3], {}"#, spin(0))),
         ("frame", format!(r#""cpus": [1, 3], {}"#, every(4_000, 40_000))),
     ]);
+    let pushed = tasks(&[
+        ("busy", format!(r#""cpus": [3], {}"#, spin(0))),
+        ("late", format!(r#""delay": 400000, {}"#, every(3_000, 20_000))),
+    ]);
     let homeless = tasks(&[
         ("busy", format!(r#""cpus": [1, 2], {}"#, spin(0))),
         ("frame", format!(r#""cpus": [3], {}"#, every(4_000, 40_000))),
@@ -259,6 +263,7 @@ fn fixed() -> Vec<Case> {
         case("rpi4/overrun", "+scaling_min_freq=1500000", 1000, overrun),
         case("rpi4/rt-push", "", 1000, push),
         case("rpi4/hotplug", "", 1200, without_3(&beside)),
+        case("zcu102/pushed-off", "", 1200, without_3(&pushed)),
         case("zcu102/hotplug", "", 1200, without_3(&homeless)),
     ]
 }
