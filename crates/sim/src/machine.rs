@@ -213,6 +213,9 @@ pub(crate) struct FreqDomain {
     pub(crate) table: Vec<FreqTableEntry>,
     /// The energy model; empty where powers are unknown.
     pub(crate) em: Vec<EmPerfState>,
+    /// From 6.9: the cost of the state that serves each util (`em_pd_get_efficient_state`), up to the
+    /// capacity of its CPUs.
+    pub(crate) em_cost: Vec<u64>,
     /// Some of its states are inefficient.
     pub(crate) em_skips: bool,
     /// `policy->cur`: what the kernel believes and scales PELT with.

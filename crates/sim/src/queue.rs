@@ -6,6 +6,7 @@
 //! generation and is dropped when it comes up.
 
 use crate::class::ClassTimer;
+use crate::cpuset::MAX_CPUS;
 use crate::pressure::IrqStep;
 use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
 use std::cmp::Ordering;
@@ -72,10 +73,15 @@ impl Ev {
 /// A place in the order, the least first: time, then rank and sequence.
 ///
 /// ```text
-///  127        64 63  56 55            0
-///  | time, ns  | rank | sequence      |      one number, so that an order is one comparison
+///  127        64 63  56 55        11 10   0
+///  | time, ns  | rank | sequence   | slot |      one number, so that an order is one comparison
 /// ```
+///
+/// No two sequences are the same, so the slot decides nothing: it says whose the key is.
 type Key = u128;
+/// Two slots for each of 1024 CPUs.
+const SLOT_BITS: u32 = 11;
+const _: () = assert!(2 * MAX_CPUS == 1 << SLOT_BITS);
 /// Nothing is due: later than any event, as no sequence gets that far.
 const NEVER: Key = Key::MAX;
 
@@ -183,13 +189,7 @@ impl Slots {
 
     /// Takes what is due first, which somebody has looked at.
     fn pop(&mut self, first: Key) -> (usize, u32) {
-        let (mut at, inner) = (0, self.inner());
-        while at < inner {
-            let children = &self.tree[4 * at + 1..4 * at + 5];
-            let found = children.iter().position(|key| *key == first);
-            at = 4 * at + 1 + found.unwrap_or(0);
-        }
-        let slot = at - inner;
+        let slot = first as usize & ((1 << SLOT_BITS) - 1);
         self.taken = Some(slot);
         (slot, self.generation[slot])
     }
@@ -208,15 +208,18 @@ impl Queue {
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
         self.sequence += 1;
-        let key = Key::from(at.0) << 64 | Key::from(ev.rank() << 56 | self.sequence);
+        let order = ev.rank() << 56 | self.sequence << SLOT_BITS;
+        let key = |slot: usize| Key::from(at.0) << 64 | Key::from(order | slot as u64);
         match ev {
             Ev::WorkDone { cpu, generation } => {
-                self.slots.set(2 * cpu.index(), key, generation);
+                let slot = 2 * cpu.index();
+                self.slots.set(slot, key(slot), generation);
             }
             Ev::Tick { cpu, generation } => {
-                self.slots.set(2 * cpu.index() + 1, key, generation);
+                let slot = 2 * cpu.index() + 1;
+                self.slots.set(slot, key(slot), generation);
             }
-            _ => self.push_other(Entry { key, ev }),
+            _ => self.push_other(Entry { key: key(0), ev }),
         }
     }
 
