@@ -81,6 +81,8 @@ pub struct Machine {
     pub(crate) tick: Span,
     /// The tick grid: ticks are at this time plus whole ticks.
     pub(crate) tick_offset: Span,
+    /// See [`Machine::jiffy`].
+    pub(crate) jiffy: Cell<(u64, u64)>,
     /// The task groups; none unless the workload has some.
     pub(crate) groups: Groups,
     /// The thread that creates tasks, if it is one of `tasks`; else it takes no time.
@@ -399,15 +401,33 @@ impl Machine {
         self.now + UPTIME
     }
     /// The current jiffy: ticks since the grid's start.
+    #[inline]
     pub(crate) fn jiffies(&self) -> u64 {
-        // One grid period ahead, so that a grid that starts later never counts below zero.
-        (self.now.0 + self.tick.0 - self.tick_offset.0) / self.tick.0
+        self.jiffy().1
     }
     /// The first tick of the grid after now.
+    #[inline]
     pub(crate) fn next_tick(&self) -> Instant {
-        let tick = self.tick.0;
-        let into = (self.now.0 + tick - self.tick_offset.0) % tick;
-        Instant(self.now.0 + tick - into)
+        Instant(self.jiffy().0.wrapping_add(self.tick.0))
+    }
+    /// When the current jiffy began (wraps before time 0), and its number. Kept until the next one.
+    #[inline]
+    fn jiffy(&self) -> (u64, u64) {
+        let (since, number) = self.jiffy.get();
+        if self.now.0.wrapping_sub(since) < self.tick.0 {
+            return (since, number);
+        }
+        // One grid period ahead, so that a grid that starts later never counts below zero.
+        let ahead = self.now.0 + self.tick.0 - self.tick_offset.0;
+        let jiffy = (self.now.0.wrapping_sub(ahead % self.tick.0), ahead / self.tick.0);
+        self.jiffy.set(jiffy);
+        jiffy
+    }
+    /// Moves the tick grid.
+    pub(crate) fn set_tick_offset(&mut self, offset: Span) {
+        self.tick_offset = offset;
+        // None that lasts.
+        self.jiffy.set((self.now.0.wrapping_add(1), 0));
     }
     /// Span of `ms` in jiffies, rounded up (`msecs_to_jiffies`).
     pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {

@@ -268,6 +268,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         classes: Classes::of(e),
         tick: platform.tick(),
         tick_offset: Span(0),
+        jiffy: Cell::new((1, 0)),
         groups: Groups::new(&e.workload.groups, rev, platform.nr_cpus(), tunables),
         creator: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
