@@ -149,6 +149,11 @@ impl CfsRq {
         either!(self, rq => cfs: { let _ = rq; Vec::new() }, eevdf: rq.take_departed())
     }
 
+    /// Takes back what [`CfsRq::take_departed`] gave, emptied, so that the next ones need no new room.
+    pub fn keep_room(&mut self, emptied: Vec<Entity>) {
+        either!(self, rq => cfs: { let _ = (rq, emptied); }, eevdf: rq.keep_room(emptied));
+    }
+
     /// Whether [`CfsRq::take_departed`] would give any.
     #[inline]
     pub fn has_departed(&self) -> bool {

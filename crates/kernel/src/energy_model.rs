@@ -96,8 +96,9 @@ fn efficient_state(
 ) -> Option<usize> {
     let above = pd.max_perf_state.saturating_add(1).min(pd.states.len());
     let allowed = pd.states.get(pd.min_perf_state..above)?;
-    let serves = |s: &EmPerfState| fast_enough(s) && !(pd.skip_inefficiencies && s.inefficient);
-    allowed.iter().position(serves).map(|i| i + pd.min_perf_state)
+    let first = allowed.partition_point(|s| !fast_enough(s));
+    let serves = |s: &EmPerfState| !(pd.skip_inefficiencies && s.inefficient);
+    allowed[first..].iter().position(serves).map(|i| i + first + pd.min_perf_state)
 }
 
 /// The energy a domain's CPUs would use together, in the model's unit: the busiest one has

@@ -292,6 +292,7 @@ pub fn migrate_se_pelt_lag(
 /// True if something was removed or a period boundary was crossed: the group's load must follow,
 /// and the frequency may. `load`, `h_nr_runnable`, `running` as in
 /// [`update_load_avg_cfs_rq`]. Source: fair.c:update_cfs_rq_load_avg.
+#[inline]
 pub fn update_cfs_rq_load_avg(
     rev: KernelRev,
     decay: &Decay,
@@ -301,20 +302,24 @@ pub fn update_cfs_rq_load_avg(
     h_nr_runnable: u64,
     running: bool,
 ) -> bool {
-    let mut decayed = false;
-    if cfs.removed.nr != 0 {
-        let removed = core::mem::take(&mut cfs.removed);
-        let divider = get_pelt_divider(decay, &cfs.avg) as u64;
-        let sum = |r: u64| neg(r.wrapping_mul(divider));
-        let sa = &mut cfs.avg;
-        update_sa_load(rev, decay, sa, neg(removed.load_avg), sum(removed.load_avg));
-        let (util, runnable) = (removed.util_avg.0, removed.runnable_avg.0);
-        update_sa_util(rev, decay, sa, neg(util), sum(util));
-        update_sa_runnable(rev, decay, sa, neg(runnable), sum(runnable));
-        cfs.add_tg_cfs_propagate(sum(runnable) >> 10);
-        decayed = true;
+    let decayed = cfs.removed.nr != 0;
+    if decayed {
+        take_off_removed(rev, decay, cfs);
     }
     update_load_avg_cfs_rq(decay, now, &mut cfs.avg, load, h_nr_runnable, running) || decayed
+}
+
+/// The part of [`update_cfs_rq_load_avg`] where entities have left.
+fn take_off_removed(rev: KernelRev, decay: &Decay, cfs: &mut CfsRqAvg) {
+    let removed = core::mem::take(&mut cfs.removed);
+    let divider = get_pelt_divider(decay, &cfs.avg) as u64;
+    let sum = |r: u64| neg(r.wrapping_mul(divider));
+    let sa = &mut cfs.avg;
+    update_sa_load(rev, decay, sa, neg(removed.load_avg), sum(removed.load_avg));
+    let (util, runnable) = (removed.util_avg.0, removed.runnable_avg.0);
+    update_sa_util(rev, decay, sa, neg(util), sum(util));
+    update_sa_runnable(rev, decay, sa, neg(runnable), sum(runnable));
+    cfs.add_tg_cfs_propagate(sum(runnable) >> 10);
 }
 
 /// A queued or blocked entity's weight changes from `old` to `new`: its load is exchanged in the

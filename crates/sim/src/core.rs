@@ -309,7 +309,7 @@ impl Engine<'_> {
 
     /// The next tick comes after `first`, and all later ones from there.
     pub(crate) fn move_tick_grid(&mut self, first: Span) {
-        self.m.tick_offset = Span((self.m.now.0 + first.0) % self.m.tick.0);
+        self.m.set_tick_offset(Span((self.m.now.0 + first.0) % self.m.tick.0));
         for cpu in 0..self.m.cpus.len() as u32 {
             if self.m.cpu(CpuId(cpu)).curr.is_some() {
                 self.start_tick(CpuId(cpu), self.m.now + first);

@@ -270,7 +270,8 @@ impl Engine<'_> {
 
     #[inline(never)]
     fn bring_home_departed(&mut self, cpu: CpuId, g: GroupId) {
-        for entity in self.m.queue_mut(cpu, g).take_departed() {
+        let mut departed = self.m.queue_mut(cpu, g).take_departed();
+        for entity in departed.drain(..) {
             if let Some(group) = entity.id.as_group() {
                 self.group_departed(cpu, group, entity);
                 continue;
@@ -294,6 +295,7 @@ impl Engine<'_> {
                 self.task_left(cpu, task, false);
             }
         }
+        self.m.queue_mut(cpu, g).keep_room(departed);
     }
 
     /// `task_tick_fair`.

@@ -81,6 +81,8 @@ pub struct Machine {
     pub(crate) tick: Span,
     /// The tick grid: ticks are at this time plus whole ticks.
     pub(crate) tick_offset: Span,
+    /// See [`Machine::jiffy`].
+    pub(crate) jiffy: Cell<(u64, u64)>,
     /// The task groups; none unless the workload has some.
     pub(crate) groups: Groups,
     /// The thread that creates tasks, if it is one of `tasks`; else it takes no time.
@@ -103,38 +105,66 @@ pub struct Machine {
 }
 
 /// One CPU with its runqueue (`struct rq`).
+///
+/// In memory in this order: first what placement, balancing and governors read of one CPU after the
+/// other, so that on big machines it is in few cache lines.
+#[repr(C)]
 pub(crate) struct Cpu {
-    pub(crate) domain: usize,
-    /// Its place among the CPUs of that domain, online or not.
-    pub(crate) in_domain: usize,
     /// `arch_scale_cpu_capacity`.
     pub(crate) capacity: Capacity,
     /// `rq->cpu_capacity`: what rt, dl and irq leave of it.
     pub(crate) cpu_capacity: Capacity,
     /// `get_actual_cpu_capacity`: what limits of the frequency leave of it.
     pub(crate) actual: Capacity,
-    /// Its interrupts, its hardware's limits.
-    pub(crate) pressure: Option<Box<CpuPressure>>,
-    pub(crate) clock: RqClock,
-    pub(crate) cfs: CfsRq,
-    pub(crate) cfs_avg: CfsRqAvg,
-    /// `h_nr_queued` and `h_nr_runnable` of all levels, where queues are nested ([`crate::group`]);
-    /// `None`: those of `cfs`.
-    pub(crate) h_nr: Option<(u32, u32)>,
     /// `cfs_rq->avg.util_est`: the sum over queued tasks.
     pub(crate) util_est: Util,
     /// Util that other tasks add.
     /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
     /// they raise frequencies and fill CPUs but do not delay anyone.
     pub(crate) background_util: Util,
-    pub(crate) rt_avg: SchedAvg,
+    /// `rq->misfit_task_load`; 0: none.
+    pub(crate) misfit_task_load: u64,
+    /// `rq->curr`; `None`: the idle task.
+    pub(crate) curr: Option<TaskId>,
+    /// `h_nr_queued` and `h_nr_runnable` of all levels, where queues are nested ([`crate::group`]);
+    /// `None`: those of `cfs`.
+    pub(crate) h_nr: Option<(u32, u32)>,
+    pub(crate) cfs_avg: CfsRqAvg,
     pub(crate) dl_avg: SchedAvg,
-    pub(crate) uclamp: UclampRq,
+    pub(crate) rt_avg: SchedAvg,
+    /// Deadline tasks, the sugov kthreads among them.
+    pub(crate) dl: DlRq,
     /// Real-time tasks, and how much of their runtime they have used (before 6.12).
     pub(crate) rt: RtQueue,
     pub(crate) rt_throttle: RtThrottle,
-    /// Deadline tasks, the sugov kthreads among them.
-    pub(crate) dl: DlRq,
+    pub(crate) series: CpuSeries,
+    /// Its interrupts, its hardware's limits.
+    pub(crate) pressure: Option<Box<CpuPressure>>,
+    pub(crate) cfs: CfsRq,
+    pub(crate) clock: RqClock,
+    pub(crate) domain: usize,
+    /// Its place among the CPUs of that domain, online or not.
+    pub(crate) in_domain: usize,
+    pub(crate) idle: Option<Idle>,
+    /// Generation of the pending `WorkDone`.
+    pub(crate) work_gen: u32,
+    pub(crate) tick_gen: u32,
+    /// Since when `curr`'s progress has not been booked; until then it makes none, if that is to come.
+    pub(crate) run_since: Instant,
+    /// `tick_nohz_get_idle_calls_cpu`.
+    pub(crate) idle_calls: u64,
+    /// Another thread of its core has a task ([`crate::cost`]).
+    pub(crate) shares_core: bool,
+    /// A `Resched` or `TimerAwake` is on its way to this idle CPU.
+    pub(crate) waking: bool,
+    /// Until then it handles the interrupt in which the governor wanted another frequency, and the
+    /// irq work that wakes the kthread: only then does it reschedule.
+    pub(crate) irq_work_until: Instant,
+    /// It wanted to reschedule before that.
+    pub(crate) resched_held: bool,
+    /// The idle tick is off (`TS_FLAG_STOPPED`).
+    pub(crate) tick_stopped: bool,
+    pub(crate) uclamp: UclampRq,
     /// Its `migration/N`, where that takes time.
     pub(crate) stopper: Option<Box<Stopper>>,
     /// The fair class's deadline server, since 6.12.
@@ -143,31 +173,8 @@ pub(crate) struct Cpu {
     pub(crate) exec_start: u64,
     /// When timers of the classes expire here.
     pub(crate) class_timers: BTreeSet<(Instant, ClassTimer)>,
-    /// `rq->curr`; `None`: the idle task.
-    pub(crate) curr: Option<TaskId>,
-    /// Generation of the pending `WorkDone`.
-    pub(crate) work_gen: u32,
-    /// Since when `curr`'s progress has not been booked; until then it makes none, if that is to come.
-    pub(crate) run_since: Instant,
-    /// Another thread of its core has a task ([`crate::cost`]).
-    pub(crate) shares_core: bool,
-    pub(crate) tick_gen: u32,
-    pub(crate) idle: Option<Idle>,
-    /// A `Resched` or `TimerAwake` is on its way to this idle CPU.
-    pub(crate) waking: bool,
-    /// Until then it handles the interrupt in which the governor wanted another frequency, and the
-    /// irq work that wakes the kthread: only then does it reschedule.
-    pub(crate) irq_work_until: Instant,
-    /// It wanted to reschedule before that.
-    pub(crate) resched_held: bool,
-    /// `tick_nohz_get_idle_calls_cpu`.
-    pub(crate) idle_calls: u64,
-    /// The idle tick is off (`TS_FLAG_STOPPED`).
-    pub(crate) tick_stopped: bool,
     /// What cpuidle remembers of this CPU's sleeps.
     pub(crate) idle_governor: IdleGovernor,
-    /// `rq->misfit_task_load`; 0: none.
-    pub(crate) misfit_task_load: u64,
     pub(crate) sched_domains: Vec<SchedDomain>,
     /// Its core, its cache.
     pub(crate) place: Place,
@@ -180,7 +187,6 @@ pub(crate) struct Cpu {
     /// `rq->has_blocked_load`, and the jiffy in which that was last aged.
     pub(crate) has_blocked_load: bool,
     pub(crate) last_blocked_update: u64,
-    pub(crate) series: CpuSeries,
     /// The timers of the tasks that sleep here.
     pub(crate) timers: TaskTimers,
 }
@@ -214,6 +220,9 @@ pub(crate) struct FreqDomain {
     pub(crate) table: Vec<FreqTableEntry>,
     /// The energy model; empty where powers are unknown.
     pub(crate) em: Vec<EmPerfState>,
+    /// From 6.9: the cost of the state that serves each util (`em_pd_get_efficient_state`), up to the
+    /// capacity of its CPUs.
+    pub(crate) em_cost: Vec<u64>,
     /// Some of its states are inefficient.
     pub(crate) em_skips: bool,
     /// `policy->cur`: what the kernel believes and scales PELT with.
@@ -397,15 +406,33 @@ impl Machine {
         self.now + UPTIME
     }
     /// The current jiffy: ticks since the grid's start.
+    #[inline]
     pub(crate) fn jiffies(&self) -> u64 {
-        // One grid period ahead, so that a grid that starts later never counts below zero.
-        (self.now.0 + self.tick.0 - self.tick_offset.0) / self.tick.0
+        self.jiffy().1
     }
     /// The first tick of the grid after now.
+    #[inline]
     pub(crate) fn next_tick(&self) -> Instant {
-        let tick = self.tick.0;
-        let into = (self.now.0 + tick - self.tick_offset.0) % tick;
-        Instant(self.now.0 + tick - into)
+        Instant(self.jiffy().0.wrapping_add(self.tick.0))
+    }
+    /// When the current jiffy began (wraps before time 0), and its number. Kept until the next one.
+    #[inline]
+    fn jiffy(&self) -> (u64, u64) {
+        let (since, number) = self.jiffy.get();
+        if self.now.0.wrapping_sub(since) < self.tick.0 {
+            return (since, number);
+        }
+        // One grid period ahead, so that a grid that starts later never counts below zero.
+        let ahead = self.now.0 + self.tick.0 - self.tick_offset.0;
+        let jiffy = (self.now.0.wrapping_sub(ahead % self.tick.0), ahead / self.tick.0);
+        self.jiffy.set(jiffy);
+        jiffy
+    }
+    /// Moves the tick grid.
+    pub(crate) fn set_tick_offset(&mut self, offset: Span) {
+        self.tick_offset = offset;
+        // None that lasts.
+        self.jiffy.set((self.now.0.wrapping_add(1), 0));
     }
     /// Span of `ms` in jiffies, rounded up (`msecs_to_jiffies`).
     pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {

@@ -6,6 +6,7 @@
 //! generation and is dropped when it comes up.
 
 use crate::class::ClassTimer;
+use crate::cpuset::MAX_CPUS;
 use crate::pressure::IrqStep;
 use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
 use std::cmp::Ordering;
@@ -50,6 +51,7 @@ pub(crate) enum Ev {
 
 impl Ev {
     /// What comes first of things at one time.
+    #[inline]
     fn rank(&self) -> u64 {
         match self {
             Ev::FreqDone { .. } | Ev::HwCap { .. } => 0,
@@ -71,10 +73,15 @@ impl Ev {
 /// A place in the order, the least first: time, then rank and sequence.
 ///
 /// ```text
-///  127        64 63  56 55            0
-///  | time, ns  | rank | sequence      |      one number, so that an order is one comparison
+///  127        64 63  56 55        11 10   0
+///  | time, ns  | rank | sequence   | slot |      one number, so that an order is one comparison
 /// ```
+///
+/// No two sequences are the same, so the slot decides nothing: it says whose the key is.
 type Key = u128;
+/// Two slots for each of 1024 CPUs.
+const SLOT_BITS: u32 = 11;
+const _: () = assert!(2 * MAX_CPUS == 1 << SLOT_BITS);
 /// Nothing is due: later than any event, as no sequence gets that far.
 const NEVER: Key = Key::MAX;
 
@@ -109,13 +116,14 @@ impl Eq for Entry {}
 /// new time replaces the old one.
 ///
 /// ```text
-///        1            tree[k] = min(tree[2k], tree[2k + 1]); the leaves are the slots
-///     2     3
-///    4 5   6 7
+///            0                  tree[k] = min of its four children, tree[4k + 1 ..= 4k + 4]
+///     1    2    3    4          the last level are the slots
+///   5 6 7 8  …  17 … 20
 /// ```
 #[derive(Default)]
 struct Slots {
     tree: Vec<Key>,
+    /// By slot: a power of four of them, 0 before the first is set.
     generation: Vec<u32>,
     /// What was taken last is empty, though the tree does not say so yet: most often it is filled
     /// again before anybody looks.
@@ -123,24 +131,31 @@ struct Slots {
 }
 
 impl Slots {
-    fn leaves(&self) -> usize {
-        self.tree.len() / 2
+    /// Where the slots begin in the tree.
+    fn inner(&self) -> usize {
+        self.tree.len() - self.generation.len()
+    }
+
+    /// The least of the children of `parent`.
+    #[inline]
+    fn least_below(&self, parent: usize) -> Key {
+        let children = &self.tree[4 * parent + 1..4 * parent + 5];
+        children[0].min(children[1]).min(children[2].min(children[3]))
     }
 
     fn set(&mut self, slot: usize, key: Key, generation: u32) {
-        if slot >= self.leaves() {
+        if slot >= self.generation.len() {
             self.grow(slot + 1);
         }
         if self.taken == Some(slot) {
             self.taken = None;
         }
         self.generation[slot] = generation;
-        let mut at = self.leaves() + slot;
-        let mut least = key;
+        let mut at = self.inner() + slot;
         self.tree[at] = key;
-        while at > 1 {
-            least = least.min(self.tree[at ^ 1]);
-            at /= 2;
+        while at > 0 {
+            at = (at - 1) / 4;
+            let least = self.least_below(at);
             if self.tree[at] == least {
                 break;
             }
@@ -148,31 +163,33 @@ impl Slots {
         }
     }
 
+    #[cold]
     fn grow(&mut self, slots: usize) {
-        let (old, leaves) = (self.leaves(), slots.next_power_of_two().max(2));
-        let mut tree = vec![NEVER; 2 * leaves];
-        tree[leaves..leaves + old].copy_from_slice(&self.tree[old..]);
-        for at in (1..leaves).rev() {
-            tree[at] = tree[2 * at].min(tree[2 * at + 1]);
+        let mut leaves = 4;
+        while leaves < slots {
+            leaves *= 4;
         }
+        let inner = (leaves - 1) / 3;
+        let mut tree = vec![NEVER; inner + leaves];
+        let old = &self.tree[self.inner()..];
+        tree[inner..inner + old.len()].copy_from_slice(old);
         self.tree = tree;
         self.generation.resize(leaves, 0);
+        for at in (0..inner).rev() {
+            self.tree[at] = self.least_below(at);
+        }
     }
 
     fn first(&mut self) -> Key {
         if let Some(slot) = self.taken {
             self.set(slot, NEVER, self.generation[slot]);
         }
-        self.tree.get(1).copied().unwrap_or(NEVER)
+        self.tree.first().copied().unwrap_or(NEVER)
     }
 
     /// Takes what is due first, which somebody has looked at.
     fn pop(&mut self, first: Key) -> (usize, u32) {
-        let mut at = 1;
-        while at < self.leaves() {
-            at = 2 * at + usize::from(self.tree[2 * at] != first);
-        }
-        let slot = at - self.leaves();
+        let slot = first as usize & ((1 << SLOT_BITS) - 1);
         self.taken = Some(slot);
         (slot, self.generation[slot])
     }
@@ -187,18 +204,28 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
+    /// Inlined, since most callers know which kind of event it is, and with that where it goes.
+    #[inline]
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
         self.sequence += 1;
-        let key = Key::from(at.0) << 64 | Key::from(ev.rank() << 56 | self.sequence);
+        let order = ev.rank() << 56 | self.sequence << SLOT_BITS;
+        let key = |slot: usize| Key::from(at.0) << 64 | Key::from(order | slot as u64);
         match ev {
             Ev::WorkDone { cpu, generation } => {
-                self.slots.set(2 * cpu.index(), key, generation);
+                let slot = 2 * cpu.index();
+                self.slots.set(slot, key(slot), generation);
             }
             Ev::Tick { cpu, generation } => {
-                self.slots.set(2 * cpu.index() + 1, key, generation);
+                let slot = 2 * cpu.index() + 1;
+                self.slots.set(slot, key(slot), generation);
             }
-            _ => self.heap.push(Entry { key, ev }),
+            _ => self.push_other(Entry { key: key(0), ev }),
         }
+    }
+
+    #[inline(never)]
+    fn push_other(&mut self, entry: Entry) {
+        self.heap.push(entry);
     }
 
     /// The next event, if it is due by `end`.

@@ -26,7 +26,7 @@ use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
 use risetime_kernel::deadline::DlRq;
 use risetime_kernel::eevdf::{Entity, LoadWeight};
-use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
+use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_compute_costs, em_cpu_energy};
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::pelt_cfs::{CfsRqAvg, init_entity_runnable_average};
@@ -270,6 +270,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         classes: Classes::of(e),
         tick: platform.tick(),
         tick_offset: Span(0),
+        jiffy: Cell::new((1, 0)),
         groups: Groups::new(&e.workload.groups, rev, platform.nr_cpus(), tunables),
         creator: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
@@ -304,6 +305,16 @@ fn domain_index(platform: &Platform, cpu: CpuId) -> usize {
     platform.domain_of(cpu).expect("validated: every CPU is in a domain")
 }
 
+/// [`FreqDomain::em_cost`]: the energy of one unit of util.
+fn em_costs(rev: KernelRev, em: &[EmPerfState], capacity: Capacity) -> Vec<u64> {
+    if rev < KernelRev::V6_9 || em.is_empty() {
+        return Vec::new();
+    }
+    let pd = EmPerfDomain::new(em);
+    let cost = |max| em_cpu_energy(rev, &pd, Util(max), Util(1), capacity, capacity);
+    (0..=capacity.0).map(cost).collect()
+}
+
 /// A domain at its lowest frequency, with its energy model if all powers are known.
 fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
     let state = |o: &risetime_model::platform::Opp| EmPerfState {
@@ -328,6 +339,7 @@ fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
         cpus: d.cpus.clone(),
         related: d.cpus.clone(),
         table,
+        em_cost: em_costs(e.policy.kernel, &em, d.capacity),
         em_skips: em.iter().any(|s| s.inefficient),
         em,
         cur: lowest,

@@ -84,12 +84,15 @@ impl Engine<'_> {
             Event::Yield => self.sched_yield(cpu),
             Event::Fork(index) => self.fork(cpu, task, index),
             _ => {
-                let mut wakes = std::mem::take(&mut self.together.wakes);
-                let did = self.together.sync.act(task, event, self.m.now, &mut wakes);
-                for woken in wakes.drain(..) {
-                    self.wake_by(cpu, woken);
+                let Together { sync, wakes, .. } = &mut self.together;
+                let did = sync.act(task, event, self.m.now, wakes);
+                if !wakes.is_empty() {
+                    let mut wakes = std::mem::take(wakes);
+                    for woken in wakes.drain(..) {
+                        self.wake_by(cpu, woken);
+                    }
+                    self.together.wakes = wakes;
                 }
-                self.together.wakes = wakes;
                 return self.goes_on(cpu, task, did);
             }
         }

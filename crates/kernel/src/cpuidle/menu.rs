@@ -39,6 +39,8 @@ pub struct MenuDevice {
     bucket: usize,
     correction_factor: [u64; BUCKETS],
     intervals_us: [u64; INTERVALS],
+    /// The same, ascending.
+    sorted_us: [u64; INTERVALS],
     interval_ptr: usize,
 }
 
@@ -49,6 +51,7 @@ impl Default for MenuDevice {
             bucket: 0,
             correction_factor: [RESOLUTION * DECAY; BUCKETS],
             intervals_us: [0; INTERVALS],
+            sorted_us: [0; INTERVALS],
             interval_ptr: 0,
         }
     }
@@ -65,11 +68,15 @@ impl MenuDevice {
         intervals_us: [u32; 8],
         interval_ptr: usize,
     ) -> MenuDevice {
+        let intervals_us = intervals_us.map(u64::from);
+        let mut sorted_us = intervals_us;
+        sorted_us.sort_unstable();
         MenuDevice {
             next_timer_ns,
             bucket: if bucket < BUCKETS { bucket } else { 0 },
             correction_factor: correction_factor.map(u64::from),
-            intervals_us: intervals_us.map(u64::from),
+            intervals_us,
+            sorted_us,
             interval_ptr: if interval_ptr < INTERVALS { interval_ptr } else { 0 },
         }
     }
@@ -154,28 +161,45 @@ impl MenuDevice {
             RESOLUTION
         };
         // The kernel keeps it in 32 bits.
-        self.intervals_us[self.interval_ptr] = u64::from((measured / NSEC_PER_USEC) as u32);
+        self.remember(u64::from((measured / NSEC_PER_USEC) as u32));
+    }
+
+    /// A sleep takes the place of the oldest one.
+    fn remember(&mut self, us: u64) {
+        let oldest = core::mem::replace(&mut self.intervals_us[self.interval_ptr], us);
         self.interval_ptr = (self.interval_ptr + 1) % INTERVALS;
+        let sorted = &mut self.sorted_us;
+        let mut at = sorted.iter().position(|v| *v == oldest).unwrap_or(0);
+        while at + 1 < INTERVALS && sorted[at + 1] < us {
+            sorted[at] = sorted[at + 1];
+            at += 1;
+        }
+        while at > 0 && sorted[at - 1] > us {
+            sorted[at] = sorted[at - 1];
+            at -= 1;
+        }
+        sorted[at] = us;
     }
 
     /// What the last sleeps have in common, in µs; [`NONE_US`] if nothing.
     ///
+    /// Outliers go from either end of the sorted sleeps, all that are equal at once.
     /// Rounding: mean and variance down. Source: menu.c:`get_typical_interval`.
     fn typical_interval_us(&self) -> u64 {
-        // From where on, and up to where not, they count.
-        let (mut from, mut below) = (0, NONE_US);
+        let (mut kept, mut sum, mut squares) = (&self.sorted_us[..], 0, 0u64);
+        while let [others @ .., NONE_US] = kept {
+            kept = others;
+        }
+        for v in kept {
+            sum += v;
+            squares = squares.wrapping_add(v * v);
+        }
         loop {
-            let kept = |v: &&u64| (from..below).contains(*v);
-            let (mut n, mut sum, mut squares, mut max, mut min) = (0, 0, 0u64, 0, u64::MAX);
-            for v in self.intervals_us.iter().filter(kept) {
-                n += 1;
-                sum += v;
-                squares = squares.wrapping_add(v * v);
-                (max, min) = (max.max(*v), min.min(*v));
-            }
+            let (Some(&min), Some(&max)) = (kept.first(), kept.last()) else { return NONE_US };
             if max == 0 {
                 return NONE_US;
             }
+            let n = kept.len() as u64;
             let avg = sum / n;
             let variance = (squares / n).wrapping_sub(avg * avg);
             let most = n * 4 >= INTERVALS as u64 * 3;
@@ -186,10 +210,14 @@ impl MenuDevice {
             if n * 4 <= INTERVALS as u64 * 3 {
                 return NONE_US;
             }
-            if avg - min > max - avg {
-                from = min + 1;
-            } else {
-                below = max;
+            let outlier = if avg - min > max - avg { min } else { max };
+            while let Some((v, others)) =
+                if outlier == min { kept.split_first() } else { kept.split_last() }
+                && *v == outlier
+            {
+                kept = others;
+                sum -= v;
+                squares = squares.wrapping_sub(v * v);
             }
         }
     }
@@ -239,6 +267,57 @@ mod tests {
         assert_eq!(menu.typical_interval_us(), 500, "one outlier is left out");
         let s = menu.select(&states(), sleep(None, false));
         assert_eq!(s, Selected { state: 1, stop_tick: false });
+    }
+
+    /// The sleeps as they come, and what a pass over them finds without the sorted ones.
+    fn typical_by_passes(sleeps: &[u64]) -> u64 {
+        let (mut from, mut below) = (0, NONE_US);
+        loop {
+            let kept = || sleeps.iter().filter(|v| (from..below).contains(*v));
+            let n = kept().count() as u64;
+            let (Some(&min), Some(&max)) = (kept().min(), kept().max()) else { return NONE_US };
+            if max == 0 {
+                return NONE_US;
+            }
+            let avg = kept().sum::<u64>() / n;
+            let squares = kept().fold(0u64, |sum, v| sum.wrapping_add(v * v));
+            let variance = (squares / n).wrapping_sub(avg * avg);
+            let most = n * 4 >= INTERVALS as u64 * 3;
+            let alike = || (avg * avg > variance * 36 && most) || variance <= 400;
+            if variance <= u64::MAX / 36 && alike() {
+                return avg;
+            }
+            if n * 4 <= INTERVALS as u64 * 3 {
+                return NONE_US;
+            }
+            (from, below) = if avg - min > max - avg { (min + 1, below) } else { (from, max) };
+        }
+    }
+
+    #[test]
+    fn sorted_sleeps_say_what_passes_over_them_say() {
+        let mut menu = MenuDevice::default();
+        let mut x = 1u64;
+        let mut typical = 0;
+        for _ in 0..20_000 {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            // Often alike, often equal, sometimes as long as 32 bits hold.
+            let us = match x >> 60 {
+                0..=9 => 500 + ((x >> 40) & 15),
+                10 | 11 => 500,
+                12 => u64::from(u32::MAX) - ((x >> 40) & 1),
+                13 => 0,
+                _ => (x >> 40) & 0xffff,
+            };
+            menu.remember(us);
+            let mut sorted = menu.intervals_us;
+            sorted.sort_unstable();
+            assert_eq!(menu.sorted_us, sorted);
+            let found = menu.typical_interval_us();
+            assert_eq!(found, typical_by_passes(&menu.intervals_us), "{:?}", menu.intervals_us);
+            typical += u32::from(found != NONE_US);
+        }
+        assert!((1000..19_000).contains(&typical), "{typical}");
     }
 
     #[test]

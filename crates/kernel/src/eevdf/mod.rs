@@ -171,6 +171,13 @@ impl CfsRq {
         core::mem::take(&mut self.departed)
     }
 
+    /// Takes back what [`CfsRq::take_departed`] gave, emptied, so that the next ones need no new room.
+    pub fn keep_room(&mut self, emptied: Vec<Entity>) {
+        if self.departed.capacity() == 0 {
+            self.departed = emptied;
+        }
+    }
+
     /// Whether [`CfsRq::take_departed`] would give any.
     #[inline]
     pub fn has_departed(&self) -> bool {

@@ -27,7 +27,7 @@ use crate::placement::idle_sibling::is_core_idle;
 use crate::topology::{SchedDomain, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::capacity_of;
-use risetime_kernel::fits::{Fit, capacity_greater};
+use risetime_kernel::fits::{Fit, capacity_greater, fits_capacity};
 use risetime_kernel::units::{CpuId, Span, TaskId, Util};
 use risetime_trace::{Event, Why};
 
@@ -192,11 +192,15 @@ impl Engine<'_> {
         if !m.root.energy_aware || m.root.overutilized || !unequal {
             return None;
         }
-        let mut sums = Sums::default();
-        for cpu in domain.span.iter().filter(|c| env.cpus.contains(*c)) {
-            let c = m.cpu(cpu);
-            let (util, running) = (m.cpu_util_cfs(cpu), c.nr_running());
-            if c.misfit_task_load != 0 || m.overutilized_by(c, util) {
+        let (mut sums, plain) = (Sums::default(), m.is_plain());
+        for cpu in env.cpus.iter() {
+            let (c, util) = (m.cpu(cpu), m.cpu_util_cfs(cpu));
+            let running = c.nr_running();
+            let overutilized = match plain {
+                true => !fits_capacity(util, c.cpu_capacity),
+                false => m.overutilized_by(c, util),
+            };
+            if c.misfit_task_load != 0 || overutilized {
                 return None;
             }
             sums.util += util.0;

@@ -156,6 +156,9 @@ struct Need {
     min: Util,
 }
 
+/// That of no CPU.
+const NO_NEED: Need = Need { util: Util(0), why: Why::Util, min: Util(0) };
+
 impl Need {
     /// What of it counts beside one CPU's `most`: the reason only if it is more.
     fn of_note(self, most: Need) -> (Util, Util, Option<Why>) {
@@ -225,26 +228,14 @@ impl Schedutil {
     /// `sugov_next_freq_shared` up to the frequency; `consume`: count the iowait boosts down
     /// as the kernel does when it looks (a look for the trace alone must not).
     fn need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
-        let mut most = Need { util: Util(0), why: Why::Util, min: Util(0) };
+        if let Some(needs) = domain.plain_needs()
+            && self.cpus.iter().all(|c| c.iowait.iowait_boost == 0)
+        {
+            return self.plain_need(domain, needs, consume);
+        }
+        let mut most = NO_NEED;
         for &cpu in domain.cpus() {
             let own = &mut self.cpus[domain.position(cpu)];
-            if let Some(needs) = domain.plain_needs(cpu)
-                && own.iowait.iowait_boost == 0
-            {
-                if consume {
-                    own.bw_min = needs.min;
-                }
-                let Needs { wanted, perf, min } = needs;
-                let why = if perf > wanted { Why::UclampMin } else { Why::Util };
-                let need = Need { util: perf, why, min };
-                debug_assert_eq!(need.of_note(most), {
-                    Schedutil::need_of(domain, cpu, Util(0), consume, most.util).of_note(most)
-                });
-                if perf > most.util {
-                    most = need;
-                }
-                continue;
-            }
             let mut iowait = own.iowait;
             let boost = iowait.sugov_iowait_apply(domain.now(), self.tick, domain.capacity());
             let need = Schedutil::need_of(domain, cpu, boost, consume, most.util);
@@ -253,6 +244,30 @@ impl Schedutil {
                 own.bw_min = need.min;
             }
             if need.util > most.util {
+                most = need;
+            }
+        }
+        most
+    }
+
+    /// The same by the short way, where nobody waits for IO.
+    fn plain_need(
+        &mut self,
+        domain: &DomainView<'_>,
+        needs: impl Iterator<Item = (CpuId, usize, Needs)>,
+        consume: bool,
+    ) -> Need {
+        let mut most = NO_NEED;
+        for (cpu, at, Needs { wanted, perf, min }) in needs {
+            let why = if perf > wanted { Why::UclampMin } else { Why::Util };
+            let need = Need { util: perf, why, min };
+            debug_assert_eq!(need.of_note(most), {
+                Schedutil::need_of(domain, cpu, Util(0), consume, most.util).of_note(most)
+            });
+            if consume {
+                self.cpus[at].bw_min = min;
+            }
+            if perf > most.util {
                 most = need;
             }
         }

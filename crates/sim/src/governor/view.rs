@@ -70,16 +70,19 @@ impl DomainView<'_> {
         }
         effective
     }
-    /// What `cpu` needs by the short way; `None`: that does not lead there.
+    /// What its CPUs need by the short way, each with its place among those of the policy; `None`:
+    /// that does not lead there.
     #[inline]
-    pub(crate) fn plain_needs(&self, cpu: CpuId) -> Option<Needs> {
-        if !self.machine.is_plain() {
-            return None;
-        }
-        let c = self.machine.cpu(cpu);
-        let (cfs, capacity) = (c.plain_cfs(), Util(c.capacity.0));
-        let boosted = cfs.util_avg.max(cfs.runnable_avg).max(cfs.util_est).min(capacity);
-        Some(c.plain_needs(boosted, capacity))
+    pub(crate) fn plain_needs(&self) -> Option<impl Iterator<Item = (CpuId, usize, Needs)> + '_> {
+        let m = self.machine;
+        m.is_plain().then(|| {
+            self.cpus().iter().map(move |&cpu| {
+                let c = m.cpu(cpu);
+                let (cfs, capacity) = (c.plain_cfs(), Util(c.capacity.0));
+                let boosted = cfs.util_avg.max(cfs.runnable_avg).max(cfs.util_est).min(capacity);
+                (cpu, c.in_domain, c.plain_needs(boosted, capacity))
+            })
+        })
     }
     /// `util` of `cpu` with what the governor adds to it before the clamps; `decides`: it is not
     /// only looked at.

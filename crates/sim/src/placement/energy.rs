@@ -16,7 +16,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{
     CfsUtil, EffectiveUtil, TaskUtil, cpu_util, effective_cpu_util, scale_irq_capacity,
 };
-use risetime_kernel::energy_model::{EmPerfDomain, em_cpu_energy};
+use risetime_kernel::energy_model::em_cpu_energy;
 use risetime_kernel::fits::{Fit, fits_capacity};
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
@@ -84,17 +84,18 @@ impl Asked<'_> {
         let (mut prev_delta, mut prev_fits, mut prev_capacity) = (u64::MAX, -1, Capacity(0));
         // The list of performance domains begins with the one found last (`build_perf_domains`).
         for domain in self.m.domains.iter().rev() {
-            let (found, without) = if self.plain {
-                let (found, without) = self.survey(domain, span);
-                (found, Some(without))
-            } else {
-                (self.candidates(domain, span), None)
+            let mut without = Without::nothing(self, domain);
+            let found = match self.plain {
+                true => self.survey(span, &mut without),
+                false => self.candidates(domain, span),
             };
             if found.prev.is_none() && found.most_spare.is_none() {
                 continue;
             }
-            let capacity = self.m.cpu(domain.cpus[0]).actual;
-            let without = without.unwrap_or_else(|| Without::of(self, domain));
+            if !self.plain {
+                without.count_all();
+            }
+            let (without, capacity) = (without, self.m.cpu(domain.cpus[0]).actual);
             let base = without.energy(None);
             if let Some((_, fits)) = found.prev {
                 let Some(delta) = without.energy(Some(self.prev)).checked_sub(base) else {
@@ -166,11 +167,11 @@ impl Asked<'_> {
         found
     }
 
-    /// [`Asked::candidates`] and [`Without::of`] in one go, by the short way.
-    fn survey<'a>(&'a self, domain: &'a FreqDomain, span: &CpuSet) -> (Candidates, Without<'a>) {
-        let (m, p) = (self.m, &self.p);
+    /// [`Asked::candidates`] and [`Without::count_all`] in one go, by the short way.
+    #[inline]
+    fn survey(&self, span: &CpuSet, w: &mut Without<'_>) -> Candidates {
+        let (m, p, domain) = (self.m, &self.p, w.domain);
         let mut found = Candidates { prev: None, most_spare: None };
-        let mut w = Without::nothing(self, domain);
         let capacity = Util(w.capacity.0);
         for &cpu in &domain.cpus {
             let (c, own) = (m.cpu(cpu), cpu == self.prev);
@@ -202,8 +203,12 @@ impl Asked<'_> {
             }
         }
         debug_assert_eq!(found, self.candidates(domain, span));
-        debug_assert_eq!(w.sums(), Without::of(self, domain).sums());
-        (found, w)
+        debug_assert_eq!(w.sums(), {
+            let mut by_the_long_way = Without::nothing(self, domain);
+            by_the_long_way.count_all();
+            by_the_long_way.sums()
+        });
+        found
     }
 
     /// The fair class's use of a CPU with the task there; `own`: where it was.
@@ -251,7 +256,6 @@ impl Asked<'_> {
 struct Without<'a> {
     asked: &'a Asked<'a>,
     domain: &'a FreqDomain,
-    em: EmPerfDomain<'a>,
     /// Of each of its CPUs.
     capacity: Capacity,
     actual: Capacity,
@@ -266,29 +270,27 @@ struct Without<'a> {
 impl<'a> Without<'a> {
     fn nothing(asked: &'a Asked<'a>, domain: &'a FreqDomain) -> Without<'a> {
         let Cpu { capacity, actual, .. } = *asked.m.cpu(domain.cpus[0]);
-        let em = domain.em_perf_domain();
         let (busy, most, of, second) = (Util(0), Util(0), None, Util(0));
-        Without { asked, domain, em, capacity, actual, busy, most, of, second }
+        Without { asked, domain, capacity, actual, busy, most, of, second }
     }
 
-    fn of(asked: &'a Asked<'a>, domain: &'a FreqDomain) -> Without<'a> {
-        let m = asked.m;
-        let mut w = Without::nothing(asked, domain);
-        for &cpu in &domain.cpus {
+    /// What every CPU of the domain needs.
+    fn count_all(&mut self) {
+        let (m, asked) = (self.asked.m, self.asked);
+        for &cpu in &self.domain.cpus {
             let c = m.cpu(cpu);
             let (rq, cfs) = (m.rq_util_of(c), m.cfs_util(c));
             let nowhere = |boost| cpu_util(cpu, &cfs, Some(&asked.p), None, boost, c.capacity);
             let plain = nowhere(false);
             let boosted = if m.series.runnable_boost { nowhere(true) } else { plain };
-            w.busy += rq.effective_util(plain, c.capacity);
+            self.busy += rq.effective_util(plain, c.capacity);
             let perf = match m.rev < KernelRev::V6_8 {
                 // Clamped, and without headroom: the energy model adds it.
                 true => m.frequency_util_pre_6_8(cpu, boosted, None),
                 false => clamped(m, cpu, effective_cpu_util(boosted, &rq, c.capacity)),
             };
-            w.count(cpu, perf);
+            self.count(cpu, perf);
         }
-        w
     }
 
     /// `cpu` makes schedutil ask for `perf`.
@@ -323,7 +325,16 @@ impl<'a> Without<'a> {
         let busy = self.busy.min(total);
         let sum = if dst.is_some() { Util(busy.0 + self.asked.busy.0).min(total) } else { busy };
         let max = self.max_util(dst).min(Util(self.capacity.0));
-        em_cpu_energy(self.asked.m.rev, &self.em, max, sum, self.actual, self.capacity)
+        let long_way = || {
+            let (rev, pd) = (self.asked.m.rev, self.domain.em_perf_domain());
+            em_cpu_energy(rev, &pd, max, sum, self.actual, self.capacity)
+        };
+        let Some(cost) = self.domain.em_cost.get(max.0.min(self.actual.0) as usize) else {
+            return long_way();
+        };
+        let energy = cost.wrapping_mul(sum.0);
+        debug_assert_eq!(energy, long_way());
+        energy
     }
 }
 

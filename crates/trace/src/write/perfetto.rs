@@ -41,6 +41,7 @@ use risetime_model::Value;
 use risetime_model::workload::Policy;
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use track::Track;
 
 /// Events of a CPU are gathered into bundles of about this many bytes.
@@ -54,7 +55,7 @@ const SEQUENCE: u64 = 1;
 
 /// What is known of a task.
 struct Task {
-    comm: String,
+    comm: Arc<str>,
     user: bool,
     prio: i64,
 }
@@ -72,10 +73,17 @@ pub struct Writer<W: io::Write> {
     /// The CPUs of each domain, by its first CPU.
     domains: BTreeMap<u32, Vec<CpuId>>,
     tasks: BTreeMap<u32, Task>,
+    /// The idle task's name on each CPU.
+    swappers: Vec<Arc<str>>,
     /// The last request of each domain.
     requests: BTreeMap<u32, (KHz, Why)>,
     /// The tracks that have been described; of counters with their last value.
     tracks: BTreeMap<u64, Option<i64>>,
+}
+
+/// The idle task's name.
+fn swapper(cpu: u32) -> Arc<str> {
+    format!("swapper/{cpu}").into()
 }
 
 impl<W: io::Write> Writer<W> {
@@ -88,6 +96,7 @@ impl<W: io::Write> Writer<W> {
             bundles: Vec::new(),
             domains: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            swappers: Vec::new(),
             requests: BTreeMap::new(),
             tracks: BTreeMap::new(),
         }
@@ -230,10 +239,12 @@ impl<W: io::Write> Writer<W> {
     ) {
         let uuid = kind.of(index);
         let value = i64::try_from(value).unwrap_or(i64::MAX);
-        if self.tracks.get(&uuid) == Some(&Some(value)) {
-            return;
-        }
-        if !self.tracks.contains_key(&uuid) {
+        let known = self.tracks.get_mut(&uuid);
+        if let Some(last) = known {
+            if last.replace(value) == Some(value) {
+                return;
+            }
+        } else {
             let parent = parent(self);
             let (name, unit) = kind.counter().unwrap_or_default();
             // In a list of all tracks the name must say whose counter it is.
@@ -250,8 +261,8 @@ impl<W: io::Write> Writer<W> {
                     }
                 });
             });
+            self.tracks.insert(uuid, Some(value));
         }
-        self.tracks.insert(uuid, Some(value));
         self.packet(Some(at), |m| {
             m.nested(packet::TRACK_EVENT, |m| {
                 m.uint(track_event::TYPE, track_event::COUNTER)
@@ -289,8 +300,8 @@ impl<W: io::Write> Writer<W> {
         });
     }
 
-    fn comm(&self, task: TaskId) -> String {
-        self.tasks.get(&task.0).map_or_else(|| format!("{task}"), |t| t.comm.clone())
+    fn comm(&self, task: TaskId) -> Arc<str> {
+        self.tasks.get(&task.0).map_or_else(|| format!("{task}").into(), |t| t.comm.clone())
     }
     fn prio(&self, task: TaskId) -> i64 {
         self.tasks.get(&task.0).map_or(PRIO, |t| t.prio)
@@ -311,7 +322,7 @@ impl<W: io::Write> Writer<W> {
         cpu: CpuId,
         why: Why,
     ) {
-        self.tasks.insert(task.0, Task { comm: comm.to_owned(), user, prio: PRIO });
+        self.tasks.insert(task.0, Task { comm: comm.into(), user, prio: PRIO });
         let (tid, tgid) = (tid(task), self.tgid(task));
         self.packet(Some(at), |m| {
             m.nested(packet::PROCESS_TREE, |m| {
@@ -370,7 +381,10 @@ impl<W: io::Write> Writer<W> {
     ) {
         let who = |w: &Self, task: Option<TaskId>| match task {
             Some(t) => (tid(t), w.comm(t)),
-            None => (0, format!("swapper/{}", cpu.0)),
+            None => {
+                let known = w.swappers.get(cpu.index()).cloned();
+                (0, known.unwrap_or_else(|| swapper(cpu.0)))
+            }
         };
         let (prev_pid, prev_comm) = who(self, prev.map(|p| p.0));
         let (next_pid, next_comm) = who(self, next);
@@ -493,6 +507,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
     fn header(&mut self, header: &Header) {
         let platform = &header.platform;
         self.bundles.resize_with(platform.nr_cpus(), Message::default);
+        self.swappers = (0..platform.nr_cpus() as u32).map(swapper).collect();
         self.domains = platform.domains.iter().map(|d| (d.cpus[0].0, d.cpus.clone())).collect();
         self.packet(Some(Instant(0)), |m| {
             m.uint(packet::SEQUENCE_FLAGS, packet::SEQ_INCREMENTAL_STATE_CLEARED)
