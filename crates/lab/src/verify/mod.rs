@@ -125,11 +125,11 @@ fn verify_with(
     (experiment.phase, experiment.duration) = (experiment.phase + LONG, experiment.duration + LONG);
     let (mut image, unread) = image(reference, &experiment.platform, &start);
     if !experiment.workload.hotplug.is_empty() {
-        image.hotplug = hotplug(reference, start.t0);
+        image.hotplug = hotplug(reference, start.enqueued(reference));
         let workload = Workload { hotplug: Vec::new(), ..(*experiment.workload).clone() };
         experiment.workload = Arc::new(workload);
     }
-    image.periods = periods(reference, &experiment.workload, start.t0);
+    image.periods = periods(reference, &experiment.workload, start.enqueued(reference));
     if start.created {
         let begin = beginnings(reference, tasks, start.t0);
         let mut workload = (*experiment.workload).clone();

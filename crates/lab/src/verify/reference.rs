@@ -42,7 +42,7 @@ impl Start {
 
     /// When the task was enqueued, which is the simulation's moment of the start: the events that
     /// tell of it come a little later.
-    fn enqueued(&self, trace: &Memory) -> Instant {
+    pub(super) fn enqueued(&self, trace: &Memory) -> Instant {
         let before = trace.events().partition_point(|(at, _)| *at <= self.t0);
         let enqueued = trace.events()[..before].iter().rfind(|(_, e)| match e {
             Event::PeltTask { task, .. } => *task == TASK,
