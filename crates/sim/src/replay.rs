@@ -347,11 +347,9 @@ impl Engine<'_> {
         let Role::Creator(creating) = &mut self.m.task_mut(task).role else { return };
         let slice = creating.slice;
         if let Some(left) = creating.left.take() {
-            let before = self.m.task(task).nice;
             self.set_nice(task, 0);
             self.m.cpu_mut(cpu).cfs.set_slice(task, Some(slice.0));
             self.set_clamps(task, Uclamp::default());
-            self.prio_changed_fair(task, before);
             self.m.task_mut(task).todo = Todo::Time(left);
             return self.arm_work(cpu);
         }
