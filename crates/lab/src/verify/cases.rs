@@ -17,11 +17,22 @@ const DRAWN_ON: [&str; 6] = ["m1", "laptop4", "pixel6", "hikey960", "juno", "rpi
 /// What fails more than two of the six checks in one of the modes, and why: by name, so that nobody
 /// takes the set for more than it is. `--experiment` still runs them.
 pub const OUTSIDE: &[(&str, &str)] = &[
-    ("laptop4/quota", "a task is throttled some 10 µs before a tick or after it, and so in another period"),
+    (
+        "laptop4/quota",
+        "a task is throttled some 10 µs before a tick or after it, and so in another period",
+    ),
     ("laptop4/group-nested", "three tasks of nested groups take turns in another order"),
     ("m1/group-clamps", "clamped tasks of two groups choose other CPUs when they wake"),
     ("m1/lock", "a lock is passed on in no time here: who waits for it sleeps at other moments"),
     ("m1/fork", "RCU keeps the tick there where a task has exited, and so a shallow idle state"),
+    (
+        "pixel6/heavy",
+        "wakes just before its small CPU's last PELT period, 39 ms, has ended, or just after",
+    ),
+    (
+        "pixel6/deadline",
+        "wakes just before its small CPU's last PELT period, 39 ms, has ended, or just after",
+    ),
     (
         "pixel6/frames",
         "the same CPUs for 70 ms, then a choice between two that cost nearly the same",
