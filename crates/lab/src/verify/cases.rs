@@ -19,7 +19,7 @@ const DRAWN_ON: [&str; 6] = ["m1", "laptop4", "pixel6", "hikey960", "juno", "rpi
 pub const OUTSIDE: &[(&str, &str)] = &[
     (
         "laptop4/quota",
-        "a task is throttled some 10 µs before a tick or after it, and so in another period",
+        "3 to 5 checks by the start phase: at the edge of a quota a tick decides about a period",
     ),
     ("laptop4/group-nested", "three tasks of nested groups take turns in another order"),
     ("m1/group-clamps", "clamped tasks of two groups choose other CPUs when they wake"),
@@ -27,11 +27,11 @@ pub const OUTSIDE: &[(&str, &str)] = &[
     ("m1/fork", "RCU keeps the tick there where a task has exited, and so a shallow idle state"),
     (
         "pixel6/heavy",
-        "wakes just before its small CPU's last PELT period, 39 ms, has ended, or just after",
+        "2 to 6 checks by the start phase: a PELT period of its small CPUs lasts up to 39 ms",
     ),
     (
         "pixel6/deadline",
-        "wakes just before its small CPU's last PELT period, 39 ms, has ended, or just after",
+        "2 to 6 checks by the start phase: a PELT period of its small CPUs lasts up to 39 ms",
     ),
     (
         "pixel6/frames",
