@@ -275,7 +275,7 @@ fn clock_behind(trace: &Memory, start: &Start) -> Option<Span> {
             most = most.max(Some(ahead));
         }
     }
-    u64::try_from(most? - at_start?).ok().map(Span)
+    most?.checked_sub(at_start?).and_then(|behind| u64::try_from(behind).ok()).map(Span)
 }
 
 /// How a task began. In the simulator nobody creates tasks, and a thread is there at once.
