@@ -21,6 +21,15 @@ pub const OUTSIDE: &[(&str, &str)] = &[
         "laptop4/quota",
         "3 to 5 checks by the start phase: at the edge of a quota a tick decides about a period",
     ),
+    ("juno/quota", "3 to 6 checks by the start phase: as laptop4/quota"),
+    (
+        "m1/frames",
+        "3 to 5 checks by the start phase: the waking task's frequency lasts some µs there",
+    ),
+    (
+        "zcu102/hotplug",
+        "4 to 6 checks: the task's CPU is awake there for the work of hotplug itself",
+    ),
     ("laptop4/group-nested", "three tasks of nested groups take turns in another order"),
     ("m1/group-clamps", "clamped tasks of two groups choose other CPUs when they wake"),
     ("m1/lock", "a lock is passed on in no time here: who waits for it sleeps at other moments"),
