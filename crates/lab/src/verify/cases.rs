@@ -14,7 +14,7 @@ use super::set::Case;
 /// On which the drawn half runs. One, two and three kinds of CPU, policies of one CPU and of many.
 const DRAWN_ON: [&str; 6] = ["m1", "laptop4", "pixel6", "hikey960", "juno", "rpi4"];
 
-/// What fails more than two of the six checks in one of the modes, and why: by name, so that nobody
+/// What fails more than two of the six checks in a mode, or does from some start phase, and why: by name, so that nobody
 /// takes the set for more than it is. `--experiment` still runs them.
 pub const OUTSIDE: &[(&str, &str)] = &[
     (
