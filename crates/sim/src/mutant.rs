@@ -112,7 +112,6 @@ pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::RunningBwIgnored, "running_bw-ignored", "schedutil does not see running_bw"),
     (Mutant::CbsNeverThrottles, "cbs-never-throttles", "no deadline task is ever throttled"),
     (Mutant::NoFairServer, "no-fair-server", "no dl_server for the fair class"),
-    (Mutant::RrNeverRotates, "rr-never-rotates", "SCHED_RR tasks of one priority never take turns"),
     (Mutant::RtNeverPushed, "rt-never-pushed", "waiting rt tasks are neither pushed nor pulled"),
     (Mutant::LagForgotten, "lag-forgotten", "a woken task is placed without its lag"),
     (

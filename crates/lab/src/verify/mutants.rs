@@ -88,7 +88,6 @@ mod tests {
         ("running_bw-ignored", "m1/deadline"),
         ("cbs-never-throttles", "rpi4/overrun"),
         ("no-fair-server", "laptop4/starved"),
-        ("rr-never-rotates", "rpi4/round-robin"),
         ("rt-never-pushed", "rpi4/rt-push"),
         ("lag-forgotten", "laptop4/two-on-one"),
         ("no-delayed-dequeue", "laptop4/two-on-one"),
