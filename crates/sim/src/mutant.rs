@@ -59,8 +59,6 @@ pub enum Mutant {
     CbsNeverThrottles,
     /// Real-time tasks starve the fair class.
     NoFairServer,
-    /// SCHED_RR is SCHED_FIFO.
-    RrNeverRotates,
     /// An RT task that cannot run stays where it is.
     RtNeverPushed,
     /// A woken task is placed without its lag (`PLACE_LAG`).

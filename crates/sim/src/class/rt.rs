@@ -12,7 +12,6 @@
 use super::ClassTimer;
 use crate::engine::Engine;
 use crate::machine::from_time_0;
-use crate::mutant::Mutant;
 use risetime_kernel::pelt::update_rt_rq_load_avg;
 use risetime_kernel::rt::{RT_PERIOD, rt_throttles};
 use risetime_kernel::units::{CpuId, TaskId};
@@ -118,7 +117,7 @@ impl Engine<'_> {
             return;
         }
         sched.rr_left = timeslice;
-        if self.m.cpu(cpu).rt.has_equal(curr) && !self.m.is(Mutant::RrNeverRotates) {
+        if self.m.cpu(cpu).rt.has_equal(curr) {
             self.m.cpu_mut(cpu).rt.requeue(curr, false);
             self.resched_curr(cpu);
         }
