@@ -101,7 +101,7 @@ impl Engine<'_> {
             self.parent_cpu = placed.cpu;
         }
         self.task_fork_fair(if first { placed.cpu } else { self.m.task(task).cpu }, task);
-        self.creator_creates(task);
+        self.creator_creates();
         let cpu = placed.cpu;
         self.update_rq_clock(cpu);
         let m = &mut self.m;

@@ -204,7 +204,7 @@ pub(crate) struct Creating {
     child: Option<TaskId>,
     /// What is left of its turn once it has its own attributes back.
     left: Option<Span>,
-    /// A real-time task that it will create, and what is left of its turn when it prepares to.
+    /// Whom it will create, and what is left of its turn when it prepares to.
     prepares: Option<(TaskId, Span)>,
 }
 
@@ -379,30 +379,38 @@ impl Engine<'_> {
 
     /// A turn begins at whose end the creator creates a task.
     fn creator_will_create(&mut self, creator: TaskId, turn: Turn) {
-        /// From the system call that makes it a real-time task to the child's first enqueue.
+        /// From the system call that gives it the child's attributes to the child's first enqueue.
         const MOMENT: Span = Span::from_us(100);
         let Some(child) = turn.creates else { return };
-        let rt = self.m.class_of(child) == Class::Rt && self.m.class_of(creator) == Class::Fair;
         let t = self.m.task_mut(creator);
-        if let (true, Role::Creator(creating)) = (rt, &mut t.role) {
+        if let Role::Creator(creating) = &mut t.role {
             let left = turn.runs.min(MOMENT);
             creating.prepares = Some((child, left));
             t.todo = Todo::Time(Span(turn.runs.0 - left.0));
         }
     }
 
-    /// Before it creates a real-time task the creator becomes one: the governor hears of it, if only
-    /// for as long as that takes. It is back before anybody would be pulled here for it.
+    /// The creator takes on the attributes of the task that it will create, for it to inherit.
+    ///
+    /// Real-time ones only so that the governor hears of it: it is back before anybody would be pulled
+    /// here for it.
     fn creator_prepares(&mut self, creator: TaskId, child: TaskId) {
         let (own, pulls) = (self.m.task(creator).sched.policy, self.m.classes.push_rt);
-        self.change_class(creator, self.m.task(child).sched.policy);
-        self.change_class(creator, own);
-        self.m.classes.push_rt = pulls;
+        if self.m.class_of(child) == Class::Rt && self.m.class_of(creator) == Class::Fair {
+            self.change_class(creator, self.m.task(child).sched.policy);
+            self.change_class(creator, own);
+            self.m.classes.push_rt = pulls;
+        }
+        let (nice, clamps) = (self.m.task(child).nice, self.m.task(child).uclamp.request);
+        self.set_nice(creator, nice);
+        let cpu = self.m.task(creator).cpu;
+        self.m.cpu_mut(cpu).cfs.set_slice(creator, None);
+        self.set_clamps(creator, clamps);
     }
 
-    /// The creator has taken on the attributes of the task that it creates, for it to inherit, and
-    /// goes back to its own when it has run on for a moment.
-    pub(crate) fn creator_creates(&mut self, child: TaskId) {
+    /// The creator has created `child`, and goes back to its own attributes when it has run on for a
+    /// moment.
+    pub(crate) fn creator_creates(&mut self) {
         /// From the child's first enqueue to the end of the system call that restores them.
         const MOMENT: Span = Span::from_us(20);
         let Some(creator) = self.m.creator else { return };
@@ -412,10 +420,6 @@ impl Engine<'_> {
         }
         self.update_rq_clock(cpu);
         self.book_progress(cpu);
-        let (nice, clamps) = (self.m.task(child).nice, self.m.task(child).uclamp.request);
-        self.set_nice(creator, nice);
-        self.m.cpu_mut(cpu).cfs.set_slice(creator, None);
-        self.set_clamps(creator, clamps);
         let t = self.m.task_mut(creator);
         if let (Role::Creator(creating), Todo::Time(left)) = (&mut t.role, &mut t.todo) {
             let before = (*left).min(MOMENT);
