@@ -133,12 +133,6 @@ impl Groups {
         Groups { list, nested: rev < KernelRev::V7_3, limited, paths }
     }
 
-    /// Whether some group clamps its tasks.
-    pub(crate) fn clamp(&self) -> bool {
-        let open = Uclamp::default().max;
-        self.list.iter().any(|g| (g.uclamp.min, g.uclamp.max) != (open, open))
-    }
-
     /// Whether the workload has groups.
     #[inline]
     pub(crate) fn on(&self) -> bool {

@@ -18,7 +18,6 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::CfsUtil;
 use risetime_kernel::schedutil::map_util_perf;
 use risetime_kernel::units::Util;
-use risetime_model::Experiment;
 
 /// What a CPU makes schedutil ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,17 +28,11 @@ pub(crate) struct Needs {
     pub(crate) min: Util,
 }
 
-/// Whether the experiment leaves all of it out. What a simulation may be made without is asked
+/// Whether all of it is left out. What a simulation may be made without is asked
 /// later ([`Machine::is_plain`]).
-pub(crate) fn is_plain(e: &Experiment, m: &Machine) -> bool {
-    let tasks = e.workload.tasks.iter().chain(&e.workload.forked);
-    let mut attrs =
-        tasks.flat_map(|t| std::iter::once(&t.attr).chain(t.phases.iter().map(|p| &p.attr)));
-    let clamps = m.classes.uclamp_used
-        || m.groups.clamp()
-        || attrs.any(|a| a.uclamp_min.is_some() || a.uclamp_max.is_some());
+pub(crate) fn is_plain(m: &Machine) -> bool {
     m.rev >= KernelRev::V6_8
-        && !clamps
+        && !m.classes.uclamp_used
         && m.series.is_mainline()
         && m.cpus.iter().all(|c| c.series.is_mainline() && c.pressure.is_none())
 }

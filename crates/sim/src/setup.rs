@@ -282,7 +282,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         without: Causes::NONE,
         explained: TaskId(0),
     };
-    machine.plain = plain::is_plain(e, &machine);
+    machine.plain = plain::is_plain(&machine);
     machine
 }
 

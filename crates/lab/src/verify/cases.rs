@@ -31,7 +31,6 @@ pub const OUTSIDE: &[(&str, &str)] = &[
         "4 to 6 checks: the task's CPU is awake there for the work of hotplug itself",
     ),
     ("laptop4/group-nested", "three tasks of nested groups take turns in another order"),
-    ("m1/group-clamps", "clamped tasks of two groups choose other CPUs when they wake"),
     ("m1/lock", "a lock is passed on in no time here: who waits for it sleeps at other moments"),
     ("m1/fork", "RCU keeps the tick there where a task has exited, and so a shallow idle state"),
     (

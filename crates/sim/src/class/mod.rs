@@ -117,7 +117,7 @@ pub(crate) struct Classes {
     pub(crate) used: bool,
     /// Some task is of SCHED_IDLE, or in a group whose tasks count as such.
     pub(crate) idle_used: bool,
-    /// `sched_uclamp_used`: some task asks for clamps.
+    /// `sched_uclamp_used`: some task asks for clamps, or a group limits them.
     pub(crate) uclamp_used: bool,
     /// `sched_util_clamp_min_rt_default`.
     pub(crate) rt_uclamp_min: Util,
@@ -150,7 +150,8 @@ impl Classes {
                 || e.workload.groups.iter().any(|g| g.idle),
             uclamp_used: clamp("uclamp_min")
                 || clamp("uclamp_max")
-                || attrs().any(|a| a.uclamp_min.is_some() || a.uclamp_max.is_some()),
+                || attrs().any(|a| a.uclamp_min.is_some() || a.uclamp_max.is_some())
+                || e.workload.groups.iter().any(|g| g.uclamp_min.0 > 0 || g.uclamp_max.0 < 1024),
             rt_uclamp_min: setscheduler::rt_uclamp_min(e.settings.int(RT_UCLAMP_MIN)),
             rr_timeslice: rr_timeslice(e.platform.hz),
             rt_period: None,

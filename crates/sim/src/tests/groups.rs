@@ -5,7 +5,7 @@ use crate::replay::Image;
 use crate::{Counterfactual, Replay, Simulator, setup};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::{Experiment, Platform, Workload};
-use risetime_trace::{Backend, Event, Header, TraceSink};
+use risetime_trace::{Backend, Event, Header, Memory, SwitchOut, TraceSink};
 use std::fmt::Write as _;
 
 const POLICIES: [&str; 5] = ["linux-6.1", "linux-6.8", "linux-6.12", "linux-7.2", "linux-7.3"];
@@ -227,6 +227,40 @@ fn a_group_s_clamps_restrict_its_tasks_requests() {
     assert_eq!(clamps(both, r#""util_min": 250,"#), (250, 1024));
     let capped = r#""/a": { "uclamp_max": 400 }"#;
     assert_eq!(clamps(capped, r#""util_min": 500, "util_max": 600,"#), (400, 400));
+}
+
+/// A group's clamps where no task has any of its own: they reach the frequency as the task's would.
+#[test]
+fn clamps_of_a_group_alone_reach_the_frequency() {
+    let in_the_end = |policy, group: &str, own: &str| {
+        let text = format!(
+            r#"{{ "taskgroups": {{ "/g": {{ {group} }} }}, "tasks": {{ "t": {{ "taskgroup": "/g", {own}
+                "cpus": [4], "run": 6000, "sleep": 10000 }} }} }}"#
+        );
+        let workload = Workload::parse(&text, "clamps.json").expect("a workload");
+        let mut trace = Memory::new();
+        Simulator.run(&on("m1", workload, policy, 400), &mut trace).expect("a run");
+        let (mut freq, mut at_its_end) = (0, 0);
+        for (_, event) in trace.events() {
+            match *event {
+                Event::Freq { cpu: CpuId(4), freq: now } => freq = now.0,
+                Event::Switch { prev: Some((TaskId(0), SwitchOut::Sleeping)), .. } => {
+                    at_its_end = freq
+                }
+                _ => {}
+            }
+        }
+        at_its_end
+    };
+    for policy in POLICIES {
+        let free = in_the_end(policy, "", "");
+        for (key, limit) in [("min", 700), ("max", 100)] {
+            let group = in_the_end(policy, &format!(r#""uclamp_{key}": {limit}"#), "");
+            let own = in_the_end(policy, "", &format!(r#""util_{key}": {limit},"#));
+            assert_eq!(group, own, "{policy}, {key}");
+            assert_ne!(group, free, "{policy}, {key}");
+        }
+    }
 }
 
 /// A lone task's load reaches the CPU whole; what it leaves behind decays with it.
