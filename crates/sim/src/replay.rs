@@ -105,6 +105,9 @@ pub struct TaskImage {
     pub runnable_avg: Option<Util>,
     /// `se->avg.period_contrib`, which its runqueue shares.
     pub period_contrib: Option<u32>,
+    /// `util_sum` of its CPU's runqueue then: `util_avg` says it to a unit, and a frequency may hang
+    /// on less.
+    pub rq_util_sum: Option<u32>,
     /// `se->avg.util_est`.
     pub util_est: Option<Util>,
 }
@@ -265,6 +268,8 @@ impl Engine<'_> {
             c.util_est = c.util_est.saturating_sub(before) + est;
         }
         self.set_signals(cpu, task, image.util_avg, image.runnable_avg, image.period_contrib);
+        let avg = &mut self.m.cpu_mut(cpu).cfs_avg.avg;
+        avg.util_sum = image.rq_util_sum.unwrap_or(avg.util_sum);
     }
 
     /// The CPU sleeps since then, or has slept that long and is awake.

@@ -92,11 +92,15 @@ pub(super) fn image(trace: &Memory, platform: &Platform, start: &Start) -> (Imag
                 image.task.util_avg = Some(util_avg);
                 image.task.runnable_avg = Some(runnable_avg);
                 image.task.period_contrib = Some(period_contrib);
+                image.task.rq_util_sum = None;
             }
             Event::UtilEst { task: TASK, util_est } => image.task.util_est = Some(util_est),
-            Event::PeltCfs { cpu, util_avg, period_contrib, .. } if start.is_attach(at, cpu) => {
+            Event::PeltCfs { cpu, util_avg, util_sum, period_contrib, .. }
+                if start.is_attach(at, cpu) =>
+            {
                 attached = Some(util_avg);
                 image.task.period_contrib = Some(period_contrib);
+                image.task.rq_util_sum = Some(util_sum as u32);
             }
             Event::PeltCfs { cpu, .. } | Event::PeltPressure { cpu, class: "dl", .. }
                 if at < start.t0 =>
