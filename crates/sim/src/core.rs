@@ -662,6 +662,7 @@ impl Engine<'_> {
         }
         self.q.push(self.m.now + self.m.tick, Ev::Tick { cpu, generation });
         let Some(curr) = self.m.cpu(cpu).curr else { return self.idle_tick(cpu) };
+        self.hold_as_given(cpu);
         self.update_rq_clock(cpu);
         self.pressure_tick(cpu);
         self.task_tick(cpu, curr);

@@ -24,7 +24,7 @@ use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, KHz, Span, Task
 use risetime_kernel::util_est::UtilEst;
 use risetime_model::workload::Hotplug;
 use risetime_trace::{BalanceMemory, IdleMemory, Why};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A state to start from. `None`: not known, so the simulation's own stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -183,6 +183,9 @@ pub struct Given {
     /// The CPUs of each task's wakeups, in order; its creation is the first of them where it is
     /// created after the start.
     pub wakeups: Vec<VecDeque<CpuId>>,
+    /// Ticks at which a CPU went over to another task, in order: when, and how much later it did so.
+    /// Until then the interrupt's work runs in the time of the task that is to go.
+    pub held: BTreeMap<CpuId, VecDeque<(Span, Span)>>,
 }
 
 /// A frequency change of the other trace.
@@ -417,7 +420,7 @@ impl Engine<'_> {
     /// moment.
     pub(crate) fn creator_creates(&mut self) {
         /// From the child's first enqueue to the end of the system call that restores them.
-        const MOMENT: Span = Span::from_us(20);
+        const MOMENT: Span = Span::from_us(28);
         let Some(creator) = self.m.creator else { return };
         let cpu = self.m.task(creator).cpu;
         if self.m.cpu(cpu).curr != Some(creator) {
@@ -497,6 +500,26 @@ impl Engine<'_> {
                 }
             }
             None => {}
+        }
+    }
+
+    /// At a tick: if one of the other trace's ended a turn on `cpu` at this time, it does not
+    /// reschedule before it did there. Whether it does, and for whom, it decides itself.
+    pub(crate) fn hold_as_given(&mut self, cpu: CpuId) {
+        let now = self.m.now;
+        let Some(given) = self.given.as_mut().filter(|_| self.start.begun) else { return };
+        let Some(held) = given.held.get_mut(&cpu) else { return };
+        let (started, tick) = (self.started, self.m.tick);
+        while let Some(&(after, late)) = held.front() {
+            let at = started + after;
+            if at.0 > now.0 + tick.0 / 2 {
+                return;
+            }
+            held.pop_front();
+            if at.0 + tick.0 / 2 > now.0 {
+                let until = &mut self.m.cpu_mut(cpu).irq_work_until;
+                *until = (*until).max(now + late);
+            }
         }
     }
 

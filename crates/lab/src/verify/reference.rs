@@ -21,6 +21,9 @@ const SLACK: Span = Span::from_us(20);
 /// A signal is updated as part of a wakeup at most so long before the event that tells of it.
 const PART_OF_WAKEUP: Span = Span::from_us(40);
 
+/// A tick, with the balancing after it, keeps a CPU from its next task for less than this.
+const TICK_LASTS: Span = Span::from_us(400);
+
 /// A frequency is wanted at most so long before it is in force.
 const PART_OF_REQUEST: Span = Span::from_us(200);
 
@@ -520,8 +523,16 @@ pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &S
                 let wanted = tick_of(wanted.since(from), ticks);
                 given.freqs.push(GivenFreq { wanted, at: after, cpu, freq });
             }
-            Event::Switch { prev: Some((task, out)), .. } => {
-                set(task, out == SwitchOut::Sleeping);
+            Event::Switch { cpu, prev: Some((task, out)), .. } => {
+                let sleeps = out == SwitchOut::Sleeping;
+                set(task, sleeps);
+                if let Some(tick) = last_tick(after, ticks).filter(|_| !sleeps && at > t0) {
+                    let (late, held) = (after.0 - tick.0, given.held.entry(cpu).or_default());
+                    // What follows at once is no longer the tick's.
+                    if late < TICK_LASTS.0 && held.back().is_none_or(|(last, _)| *last != tick) {
+                        held.push_back((tick, Span(late)));
+                    }
+                }
             }
             Event::Migrate { task, to, .. } => {
                 let sleeping = set(task, false);
@@ -544,6 +555,13 @@ pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &S
         }
     }
     given
+}
+
+/// The tick before `at`.
+fn last_tick(at: Span, ticks: Option<(Span, Span)>) -> Option<Span> {
+    let (first, tick) = ticks?;
+    let since = at.0.checked_sub(first.0)?;
+    Some(Span(at.0 - since % tick.0))
 }
 
 /// The tick just before or after which something happens that belongs to it, else the time itself.
