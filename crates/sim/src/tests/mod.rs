@@ -13,6 +13,7 @@ mod groups;
 mod long_run;
 mod placed;
 mod properties;
+mod residencies;
 mod sched_idle;
 mod series;
 mod shipped;
