@@ -50,6 +50,7 @@ use risetime_kernel::units::{
 use risetime_kernel::util_est::{UtilEst, task_util_est};
 use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::Platform;
+use risetime_trace::Event;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,6 +65,18 @@ pub(crate) const UPTIME: Span = Span(1 << 40);
 /// When a signal was last updated, as a trace has it: from the run's time 0.
 pub(crate) fn from_time_0(avg: &SchedAvg) -> ClockPelt {
     ClockPelt(avg.last_update_time.0.wrapping_sub(UPTIME.0))
+}
+
+/// The event that tells of a CPU's `irq`, `rt` or `dl` signal as it is now.
+pub(crate) fn pelt_pressure(cpu: CpuId, class: &'static str, avg: &SchedAvg) -> Event<'static> {
+    Event::PeltPressure {
+        cpu,
+        class,
+        util_avg: avg.util_avg,
+        util_sum: u64::from(avg.util_sum),
+        period_contrib: avg.period_contrib,
+        last_update_time: from_time_0(avg),
+    }
 }
 
 /// The machine.
@@ -467,11 +480,7 @@ impl Machine {
                 util_est: Util(1024),
             };
         }
-        CfsUtil {
-            util_avg: c.cfs_avg.avg.util_avg + c.background_util,
-            runnable_avg: c.cfs_avg.avg.runnable_avg + c.background_util,
-            util_est: c.util_est,
-        }
+        c.plain_cfs()
     }
     #[inline]
     pub(crate) fn task_util(&self, task: TaskId) -> TaskUtil {
