@@ -28,7 +28,7 @@ use risetime_trace::{Event, Header, TraceSink};
 use std::sync::Arc;
 
 /// `workload` on `platform` under `policy` with these settings, for so long.
-fn experiment(
+pub(crate) fn experiment(
     platform: Platform,
     workload: Workload,
     policy: &str,

@@ -80,6 +80,7 @@ pub(crate) fn sched_domains(
         smt: &smt,
         shapes: BTreeMap::new(),
         ids: BTreeMap::new(),
+        slots: 0,
     };
     let mut result = SchedDomains {
         of: vec![Vec::new(); platform.nr_cpus()],
@@ -285,6 +286,8 @@ struct Build<'a> {
     shapes: BTreeMap<(usize, usize, u32), Arc<Shape>>,
     /// Numbers of groups, by level and first balancing CPU.
     ids: BTreeMap<(usize, CpuId), usize>,
+    /// Groups so far.
+    slots: usize,
 }
 
 impl Build<'_> {
@@ -357,7 +360,9 @@ impl Build<'_> {
                 cores: cores as u32,
                 flags,
                 id,
+                slot: self.slots,
             });
+            self.slots += 1;
         }
         groups
     }

@@ -76,6 +76,8 @@ pub(crate) struct SchedGroup {
     pub(crate) flags: u32,
     /// Index of what is shared about it ([`RootDomain::group_imbalance`](crate::machine::RootDomain)).
     pub(crate) id: usize,
+    /// Its own number among the groups of all domains ([`crate::balance::tally`]).
+    pub(crate) slot: usize,
 }
 
 impl Shape {
