@@ -132,7 +132,7 @@ pub(crate) enum Vm {
         /// As `risetime vm kernels` lists it
         release: Option<String>,
     },
-    /// A shell in a virtual machine that is this platform to its kernel
+    /// A shell in a virtual machine that is this platform to its kernel; commands may come from a pipe
     Shell {
         /// A built-in platform or a platform file
         #[arg(long, short, value_name = "P")]

@@ -108,7 +108,7 @@ fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode
     let holds = risetime_lab::set_holds(&set);
     let outside = if args.experiment.is_empty() { risetime_lab::OUTSIDE } else { &[] };
     output::print(&match args.format {
-        TextOrJson::Json => json::verify_set(&release, &set, holds),
+        TextOrJson::Json => json::verify_set(&release, &set, outside, holds),
         TextOrJson::Text => text::verify_set(&reference, &set, outside, holds, &output::style()),
     })?;
     Ok(exit(holds))

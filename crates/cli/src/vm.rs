@@ -5,6 +5,7 @@ use crate::output::{self, Failure};
 use risetime_model::Platform;
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 pub(crate) fn vm(args: &Args) -> Result<ExitCode, Failure> {
@@ -28,8 +29,14 @@ pub(crate) fn vm(args: &Args) -> Result<ExitCode, Failure> {
         Args::Shell { platform, kernel } => {
             let platform = Platform::load(platform)?;
             let (vm, kernel) = Vm::find(&cache, kernel.as_deref())?;
-            output::note(&format!("{} on {}; Ctrl-A X ends it", kernel.release, platform.name));
-            vm.shell(&platform)?;
+            let what = format!("{} on {}", kernel.release, platform.name);
+            if std::io::stdin().is_terminal() {
+                output::note(&format!("{what}; Ctrl-A X ends it"));
+                vm.shell(&platform)?;
+            } else {
+                output::note(&what);
+                vm.commands(&platform, std::io::stdin().lock(), &mut std::io::stdout())?;
+            }
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -139,7 +139,8 @@ impl UclampTask {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bucket {
-    value: Util,
+    /// At most 1024; the kernel has 11 bits for it.
+    value: u32,
     tasks: u32,
 }
 
@@ -242,8 +243,9 @@ impl UclampRq {
         }
         let bucket = &mut self.buckets[id as usize][bucket_id];
         bucket.tasks += 1;
-        if bucket.tasks == 1 || value > bucket.value {
-            bucket.value = value;
+        let own = value.0.min(1024) as u32;
+        if bucket.tasks == 1 || own > bucket.value {
+            bucket.value = own;
         }
         let current = &mut self.value[id as usize];
         *current = value.max(*current);
@@ -254,7 +256,7 @@ impl UclampRq {
         let bucket_id = self.bucket_id(value);
         let bucket = &mut self.buckets[id as usize][bucket_id];
         bucket.tasks = bucket.tasks.saturating_sub(1);
-        if bucket.tasks == 0 && bucket.value >= self.value[id as usize] {
+        if bucket.tasks == 0 && u64::from(bucket.value) >= self.value[id as usize].0 {
             self.value[id as usize] = self.max_value(id, value);
         }
     }
@@ -263,7 +265,7 @@ impl UclampRq {
     fn max_value(&mut self, id: UclampId, last: Util) -> Util {
         let buckets = &self.buckets[id as usize][..self.nr_buckets];
         if let Some(top) = buckets.iter().rev().find(|b| b.tasks > 0) {
-            return top.value;
+            return Util(top.value.into());
         }
         match id {
             UclampId::Min => Util(0),

@@ -126,10 +126,11 @@ pub struct TaskSpec {
 }
 
 /// What `phases` may change as well as the task: attributes a phase leaves out stay as they
-/// were (rt-app's rule).
+/// were, but for its CPUs, which are its task's again (rt-app's rules).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
-    /// CPU affinity, ascending; `None`: unchanged (at creation: all CPUs).
+    /// CPU affinity, ascending; `None`: at creation all CPUs, in a phase the task's own. Once
+    /// [bound](Workload::bind), `None` in a phase is: unchanged.
     pub cpus: Option<Vec<CpuId>>,
     /// The class and its parameters; `None`: unchanged (at creation: SCHED_OTHER).
     pub policy: Option<Policy>,

@@ -52,6 +52,7 @@ const FILE: &[&str] = &[
     r#"{"tasks": {"a": {"fork": "c", "run": 1}, "b": {"run": 1}}}"#,
     r#"{"tasks": {"a": {"fork": "b", "run": 1}, "b": {"instance": 0, "barrier": "x", "run": 1}}}"#,
     r#"{"tasks": {"a": {"instance": 0, "fork": "a", "run": 1}}}"#,
+    r#"{"global": {"duration": 1}}"#,
 ];
 
 const TASK: &[&str] = &[
@@ -65,6 +66,10 @@ const TASK: &[&str] = &[
     r#""run": 99999999999999999999999"#,
     r#""run": 1000000000001"#,
     r#""run": null"#,
+    // of other times, of other programs
+    r#""exec": 500, "period": 1000, "deadline": 1000, "lock_order": ["r0"]"#,
+    r#""run": 5, "resources": {"r0": {"duration": 300}}"#,
+    r#""phases": {"p": {"external_workload1": {"library_name": "some.so", "main_method": "go"}}}"#,
     // loops
     r#""run": 0"#,
     r#""loop": 5, "sleep": 0"#,
@@ -131,6 +136,8 @@ const TASK: &[&str] = &[
     r#""policy": "SCHED_DEADLINE", "dl-runtime": 300, "priority": 4, "run": 1"#,
     r#""phases": {"p": {"priority": 3, "run": 1}, "q": {"policy": "SCHED_FIFO", "run": 1}}"#,
     r#""phases": {"p": {"policy": "SCHED_FIFO", "run": 1}, "q": {"priority": -3, "run": 1}}"#,
+    r#""dl-runtime": 300, "dl-period": 500, "period": 500, "policy": "SCHED_DEADLINE", "run": 1"#,
+    r#""period": 500, "run": 1"#,
     r#""policy": "SCHED_BOGUS", "run": 1"#,
     r#""policy": 3, "run": 1"#,
     r#""priority": 20, "run": 1"#,

@@ -46,13 +46,7 @@ fn a_file_as_rt_app_users_write_it() {
     let unheeded: Vec<&str> = w.without_effect.iter().filter_map(|l| l.split(':').next()).collect();
     assert_eq!(
         unheeded,
-        [
-            "`global.calibration`",
-            "`global.pi_enabled`",
-            "`global.lock_pages`",
-            "`global.logdir`",
-            "`global.ftrace`"
-        ]
+        ["`global.calibration`", "`global.lock_pages`", "`global.logdir`", "`global.ftrace`"]
     );
 
     let timer = |timer, period| Event::Timer { timer: Timer::own(timer), period: us(period) };
@@ -239,6 +233,77 @@ fn calibration_turns_run_into_full_speed_time_once() {
 }
 
 #[test]
+fn a_deadline_may_be_said_in_rt_app_s_older_names() {
+    let of = |keys: &str| {
+        let body = format!(r#""policy": "SCHED_DEADLINE", "dl-runtime": 300, {keys} "run": 1"#);
+        let w = parse(&format!(r#"{{"tasks": {{"a": {{{body}}}}}}}"#));
+        w.tasks[0].attr.policy
+    };
+    let now = of(r#""dl-deadline": 400, "dl-period": 900,"#);
+    assert_eq!(of(r#""deadline": 400, "period": 900,"#), now);
+    assert_eq!(of(r#""period": 900, "dl-deadline": 400,"#), now);
+    assert_ne!(of(""), now);
+}
+
+#[test]
+fn what_is_switched_off_is_no_key_without_effect() {
+    let of = |global: &str| {
+        parse(&format!(r#"{{"tasks": {{"a": {{"run": 1}}}}, "global": {{{global}}}}}"#))
+            .without_effect
+            .len()
+    };
+    assert_eq!(of(r#""pi_enabled": false, "lock_pages": false, "ftrace": "none""#), 0);
+    assert_eq!(of(r#""pi_enabled": true, "lock_pages": true, "ftrace": "main,task""#), 3);
+    assert_eq!(of(r#""logdir": "./", "gnuplot": false, "ftrace": true"#), 2);
+}
+
+#[test]
+fn a_resource_s_target_is_named_as_without_effect() {
+    let w = parse(
+        r#"{"resources": {"go": {"type": "signal", "target": "q"}, "q": {"type": "wait"}},
+            "tasks": {"a": {"run": 1, "signal": "go"}, "b": {"lock": "m",
+                "wait": {"ref": "q", "mutex": "m"}, "unlock": "m"}}}"#,
+    );
+    assert_eq!(w.objects.conds.len(), 2, "the signal is to a name of its own");
+    assert_eq!(w.without_effect.len(), 2, "{:?}", w.without_effect);
+    assert!(w.without_effect[1].starts_with("`resources.go.target`: "), "{:?}", w.without_effect);
+}
+
+/// rt-app's order: a phase's own CPUs, else its task's, else all; whatever the phase before had.
+#[test]
+fn a_phase_without_cpus_has_those_of_its_task_again() {
+    let m1 = Platform::load("m1").unwrap_or_else(|e| panic!("{e}"));
+    let masks = |task: &str, phases: &[&str]| -> Vec<Option<Vec<u32>>> {
+        let phases: Vec<String> = phases
+            .iter()
+            .enumerate()
+            .map(|(i, cpus)| format!(r#""p{i}": {{{cpus} "run": 10}}"#))
+            .collect();
+        let text =
+            format!(r#"{{"tasks": {{"a": {{{task} "phases": {{{}}}}}}}}}"#, phases.join(", "));
+        let bound = parse(&text).bind(&m1).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(bound.bind(&m1).as_ref(), Ok(&bound), "a second time changes nothing");
+        let cpus =
+            |p: &workload::Phase| p.attr.cpus.as_ref().map(|c| c.iter().map(|c| c.0).collect());
+        bound.tasks[0].phases.iter().map(cpus).collect()
+    };
+    let (one, two) = (r#""cpus": [1],"#, r#""cpus": [2],"#);
+    let all = Some((0..8).collect());
+    let only = |cpu| Some(vec![cpu]);
+    // Nothing to take back.
+    assert_eq!(masks("", &["", ""]), [None, None]);
+    assert_eq!(masks(one, &["", ""]), [None, None]);
+    assert_eq!(masks(one, &[one, ""]), [only(1), None]);
+    // From the phase before it, once.
+    assert_eq!(masks(two, &[one, "", ""]), [only(1), only(2), None]);
+    assert_eq!(masks("", &[one, "", two]), [only(1), all.clone(), only(2)]);
+    // From the last one, where the first comes round again.
+    assert_eq!(masks(two, &["", one]), [only(2), only(1)]);
+    assert_eq!(masks(r#""loop": 3,"#, &["", one, two]), [all, only(1), only(2)]);
+    assert_eq!(masks(r#""loop": 1,"#, &["", one]), [None, only(1)]);
+}
+
+#[test]
 fn as_many_tasks_as_the_limit_says_are_accepted() {
     let text = |n| format!(r#"{{"tasks": {{"a": {{"run": 1, "instance": {n}}}}}}}"#);
     assert_eq!(parse(&text(workload::MAX_TASKS)).tasks.len(), workload::MAX_TASKS);
@@ -375,4 +440,26 @@ fn what_has_no_effect_is_told() {
             "global": {"pi_enabled": true, "frag": 1, "io_device": "/dev/null"}}"#,
     );
     assert_eq!(w.without_effect.len(), 4, "{:?}", w.without_effect);
+}
+
+#[test]
+fn every_key_is_in_the_page_about_workloads() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/workloads.md");
+    let page = std::fs::read_to_string(page).unwrap_or_else(|e| panic!("{e}"));
+    let example = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next());
+    assert_eq!(parse(example.expect("an example")).tasks.len(), 2);
+    // What a message lists is all that there is.
+    for unknown in [
+        r#"{"nope": 1}"#,
+        r#"{"global": {"nope": 1}}"#,
+        r#"{"tasks": {"a": {"nope": 1}}}"#,
+        r#"{"tasks": {"a": {"timer": {"nope": 1}}}}"#,
+        r#"{"tasks": {"a": {"run": 1}}, "taskgroups": {"/a": {"nope": 1}}}"#,
+    ] {
+        let said = Workload::parse(unknown, "my.json").expect_err(unknown).to_string();
+        let known = said.lines().next().and_then(|l| l.split("known: ").nth(1));
+        let keys: Vec<&str> = known.unwrap_or_else(|| panic!("{said}")).split(", ").collect();
+        let missing: Vec<_> = keys.iter().filter(|k| !page.contains(&format!("`{k}`"))).collect();
+        assert!(keys.len() > 2 && missing.is_empty(), "not in docs/workloads.md: {missing:?}");
+    }
 }

@@ -146,8 +146,8 @@ pub fn verify_phases(experiment: &str, release: &str, mode: Mode, phased: &Phase
 }
 
 /// The set of experiments, judged, for a program; `holds` if each one and nine tenths of all
-/// checks do.
-pub fn verify_set(release: &str, set: &[Judged], holds: bool) -> String {
+/// checks do. `outside`: the names of those that are left out of it, each with its cause.
+pub fn verify_set(release: &str, set: &[Judged], outside: &[(&str, &str)], holds: bool) -> String {
     let checks = |phases: &[Comparison]| -> Value {
         phases.iter().map(|c| c.checks.iter().map(check).collect::<Value>()).collect()
     };
@@ -160,8 +160,11 @@ pub fn verify_set(release: &str, set: &[Judged], holds: bool) -> String {
             })
         })
         .collect();
+    let outside: Vec<Value> =
+        outside.iter().map(|(name, cause)| json!({"name": name, "cause": cause})).collect();
     print(&json!({
-        "schema": SCHEMA, "kernel": release, "experiments": experiments, "holds": holds,
+        "schema": SCHEMA, "kernel": release, "experiments": experiments, "outside": outside,
+        "holds": holds,
     }))
 }
 

@@ -119,3 +119,9 @@ fn the_medians_decide_and_so_does_each_phase() {
     assert!(!holds(&Phased { wanted: 5, ..phased(171) }), "one phase holds four");
     assert!(!holds(&phased(190)), "the medians are far apart");
 }
+
+#[test]
+fn a_program_learns_what_is_outside_the_set() {
+    let outside = [("m1/fork", "RCU keeps the tick"), ("m1/lock", "a lock is passed on at once")];
+    insta::assert_snapshot!("verify_set_json", json::verify_set("7.3.4", &[], &outside, true));
+}

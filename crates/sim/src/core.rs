@@ -42,6 +42,9 @@ impl Engine<'_> {
         if delta == Span(0) {
             return;
         }
+        if let Some(tally) = &mut self.m.tally {
+            tally.touch(cpu);
+        }
         let mut scale = self.m.domains[c.domain].freq_scale;
         let mut capacity = c.capacity;
         match self.m.mutant {
@@ -250,7 +253,9 @@ impl Engine<'_> {
         let cfs = level_avg(&mut m.cpus, &mut m.groups, from, t.group);
         remove_entity_load_avg(decay, cfs, &mut t.avg, t.weight);
         migrate_se_pelt_lag(decay, cfs, &clock, idle, now, &mut t.avg, t.weight);
-        t.waiting.catch_up(decay, &t.avg);
+        if m.series.tracks_waiting() {
+            t.waiting.catch_up(decay, &t.avg);
+        }
         t.avg.last_update_time.0 = 0;
         t.cpu = to;
         self.emit(Event::Migrate { task, from, to, why });
@@ -535,7 +540,7 @@ impl Engine<'_> {
     /// A task enters a phase: it takes on the phase's attributes.
     fn enter_phase(&mut self, task: TaskId, index: usize) {
         let Role::User(program) = &self.m.task(task).role else { return };
-        let phase = &program.spec().phases[index];
+        let phase = program.phase(index);
         // As in `emit`, which wants all of the engine.
         self.events += 1;
         if self.listens {

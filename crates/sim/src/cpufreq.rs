@@ -29,7 +29,7 @@ impl Engine<'_> {
     /// Every policy starts: at its lowest frequency, then where its governor wants it.
     pub(crate) fn start_policies(&mut self) {
         for domain in 0..self.m.domains.len() {
-            let view = DomainView { machine: &self.m, index: domain };
+            let view = DomainView { machine: &self.m, index: domain, told: self.listens };
             if let Some(mut request) = self.governors[domain].start(&view) {
                 if self.m.lacks(Cause::Opp) {
                     request.freq = self.m.domains[domain].max;
@@ -47,7 +47,7 @@ impl Engine<'_> {
     /// `cpufreq_update_util`: the governor looks at the domain of `cpu`.
     pub(crate) fn cpufreq_update_util(&mut self, cpu: CpuId, iowait: bool) {
         let domain = self.m.cpu(cpu).domain;
-        let view = DomainView { machine: &self.m, index: domain };
+        let view = DomainView { machine: &self.m, index: domain, told: self.listens };
         let Some(request) = self.governors[domain].update_util(&view, cpu, iowait) else { return };
         if self.is_given() {
             return;

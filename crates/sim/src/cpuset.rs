@@ -13,9 +13,10 @@ pub(crate) const MAX_CPUS: usize = 1024;
 
 /// A set of CPUs (`cpumask`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
 pub(crate) struct CpuSet {
-    words: [u64; MAX_CPUS / 64],
     used: u16,
+    words: [u64; MAX_CPUS / 64],
 }
 
 impl CpuSet {

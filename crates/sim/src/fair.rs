@@ -79,7 +79,9 @@ impl Engine<'_> {
         let cfs_avg = level_avg(&mut m.cpus, &mut m.groups, cpu, group);
         if t.avg.last_update_time.0 == 0 && join == Join::Attach {
             attach_entity_load_avg(rev, decay, cfs_avg, &mut t.avg, t.weight);
-            t.waiting.attach(decay, &t.avg);
+            if m.series.tracks_waiting() {
+                t.waiting.attach(decay, &t.avg);
+            }
             self.trace_task(cpu, task);
             changed = true;
         } else if join == Join::Detach {

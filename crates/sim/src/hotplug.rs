@@ -19,6 +19,7 @@
 //! Source: kernel/cpu.c, kernel/sched/core.c (sched_cpu_deactivate, balance_push,
 //! select_fallback_rq), kernel/time/hrtimer.c (hrtimers_cpu_dying), drivers/cpufreq/cpufreq.c.
 
+use crate::balance::tally::Tally;
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
 use crate::machine::{Idle, State};
@@ -162,7 +163,11 @@ impl Engine<'_> {
 
     /// A task whose affinity leaves no CPU that is online may run on all.
     pub(crate) fn allow_some(&mut self, task: TaskId) {
-        if !self.m.task(task).allowed.intersects(&self.m.root.online) {
+        let t = self.m.task(task);
+        if t.nr_cpus_allowed as usize == self.m.cpus.len() {
+            return;
+        }
+        if !t.allowed.intersects(&self.m.root.online) {
             let all = CpuSet::first(self.m.cpus.len());
             self.m.set_allowed(task, all);
             let max_speed = self.m.max_speed(task);
@@ -222,6 +227,9 @@ impl Engine<'_> {
         (root.smt, root.cluster, root.asym_cpucap) = (built.smt, built.cluster, built.asym_cpucap);
         root.energy_aware = root.energy_model && built.asym_cpucap && !built.smt;
         root.overloaded = false;
+        if m.tally.is_some() {
+            m.tally = Some(Tally::new(m));
+        }
         for cpu in online.iter() {
             let idle = self.m.idle_cpu(cpu);
             if idle {

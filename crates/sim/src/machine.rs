@@ -12,6 +12,7 @@
 //! ```
 
 use crate::balance::dice::Dice;
+use crate::balance::tally::Tally;
 use crate::cause::{Cause, Causes};
 use crate::class::stop::Stopper;
 use crate::class::{ClassTimer, Classes, Sched};
@@ -50,6 +51,7 @@ use risetime_kernel::units::{
 use risetime_kernel::util_est::{UtilEst, task_util_est};
 use risetime_kernel::waiting_avg::WaitingAvg;
 use risetime_model::Platform;
+use risetime_trace::Event;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,6 +66,18 @@ pub(crate) const UPTIME: Span = Span(1 << 40);
 /// When a signal was last updated, as a trace has it: from the run's time 0.
 pub(crate) fn from_time_0(avg: &SchedAvg) -> ClockPelt {
     ClockPelt(avg.last_update_time.0.wrapping_sub(UPTIME.0))
+}
+
+/// The event that tells of a CPU's `irq`, `rt` or `dl` signal as it is now.
+pub(crate) fn pelt_pressure(cpu: CpuId, class: &'static str, avg: &SchedAvg) -> Event<'static> {
+    Event::PeltPressure {
+        cpu,
+        class,
+        util_avg: avg.util_avg,
+        util_sum: u64::from(avg.util_sum),
+        period_contrib: avg.period_contrib,
+        last_update_time: from_time_0(avg),
+    }
 }
 
 /// The machine.
@@ -95,6 +109,8 @@ pub struct Machine {
     pub(crate) series: Series,
     /// NI_RANDOM, where it is on.
     pub(crate) ni_random: Option<Dice>,
+    /// What balancing has counted, where that can be kept.
+    pub(crate) tally: Option<Tally>,
     /// Nothing in the experiment bends what a CPU needs ([`crate::plain`]).
     pub(crate) plain: bool,
     /// What is broken on purpose.
@@ -107,8 +123,9 @@ pub struct Machine {
 /// One CPU with its runqueue (`struct rq`).
 ///
 /// In memory in this order: first what placement, balancing and governors read of one CPU after the
-/// other, so that on big machines it is in few cache lines.
-#[repr(C)]
+/// other, then what every event changes, last what few look at. On big machines, whose CPUs do not fit
+/// into a cache, that halves what has to be fetched.
+#[repr(C, align(64))]
 pub(crate) struct Cpu {
     /// `arch_scale_cpu_capacity`.
     pub(crate) capacity: Capacity,
@@ -126,60 +143,56 @@ pub(crate) struct Cpu {
     pub(crate) misfit_task_load: u64,
     /// `rq->curr`; `None`: the idle task.
     pub(crate) curr: Option<TaskId>,
-    /// `h_nr_queued` and `h_nr_runnable` of all levels, where queues are nested ([`crate::group`]);
-    /// `None`: those of `cfs`.
-    pub(crate) h_nr: Option<(u32, u32)>,
-    pub(crate) cfs_avg: CfsRqAvg,
-    pub(crate) dl_avg: SchedAvg,
-    pub(crate) rt_avg: SchedAvg,
-    /// Deadline tasks, the sugov kthreads among them.
-    pub(crate) dl: DlRq,
-    /// Real-time tasks, and how much of their runtime they have used (before 6.12).
-    pub(crate) rt: RtQueue,
-    pub(crate) rt_throttle: RtThrottle,
-    pub(crate) series: CpuSeries,
-    /// Its interrupts, its hardware's limits.
-    pub(crate) pressure: Option<Box<CpuPressure>>,
-    pub(crate) cfs: CfsRq,
+    /// Since when `curr`'s progress has not been booked; until then it makes none, if that is to come.
+    pub(crate) run_since: Instant,
     pub(crate) clock: RqClock,
     pub(crate) domain: usize,
     /// Its place among the CPUs of that domain, online or not.
     pub(crate) in_domain: usize,
+    pub(crate) cfs_avg: CfsRqAvg,
     pub(crate) idle: Option<Idle>,
+    /// `h_nr_queued` and `h_nr_runnable` of all levels, where queues are nested ([`crate::group`]);
+    /// `None`: those of `cfs`.
+    pub(crate) h_nr: Option<(u32, u32)>,
     /// Generation of the pending `WorkDone`.
     pub(crate) work_gen: u32,
     pub(crate) tick_gen: u32,
-    /// Since when `curr`'s progress has not been booked; until then it makes none, if that is to come.
-    pub(crate) run_since: Instant,
-    /// `tick_nohz_get_idle_calls_cpu`.
-    pub(crate) idle_calls: u64,
-    /// Another thread of its core has a task ([`crate::cost`]).
-    pub(crate) shares_core: bool,
     /// A `Resched` or `TimerAwake` is on its way to this idle CPU.
     pub(crate) waking: bool,
-    /// Until then it handles the interrupt in which the governor wanted another frequency, and the
-    /// irq work that wakes the kthread: only then does it reschedule.
-    pub(crate) irq_work_until: Instant,
-    /// It wanted to reschedule before that.
+    /// Another thread of its core has a task ([`crate::cost`]).
+    pub(crate) shares_core: bool,
+    /// It wanted to reschedule before `irq_work_until`.
     pub(crate) resched_held: bool,
     /// The idle tick is off (`TS_FLAG_STOPPED`).
     pub(crate) tick_stopped: bool,
-    pub(crate) uclamp: UclampRq,
+    pub(crate) cfs: CfsRq,
+    pub(crate) rt_avg: SchedAvg,
+    pub(crate) dl_avg: SchedAvg,
+    /// Real-time tasks, and how much of their runtime they have used (before 6.12).
+    pub(crate) rt: RtQueue,
+    pub(crate) rt_throttle: RtThrottle,
+    /// Deadline tasks, the sugov kthreads among them.
+    pub(crate) dl: DlRq,
+    /// Its interrupts, its hardware's limits.
+    pub(crate) pressure: Option<Box<CpuPressure>>,
     /// Its `migration/N`, where that takes time.
     pub(crate) stopper: Option<Box<Stopper>>,
     /// The fair class's deadline server, since 6.12.
     pub(crate) fair_server: Option<Box<DlEntity>>,
     /// Up to when the current task's time is accounted for, where that is not the fair class's.
     pub(crate) exec_start: u64,
+    /// Until then it handles the interrupt in which the governor wanted another frequency, and the
+    /// irq work that wakes the kthread: only then does it reschedule.
+    pub(crate) irq_work_until: Instant,
+    /// `tick_nohz_get_idle_calls_cpu`.
+    pub(crate) idle_calls: u64,
     /// When timers of the classes expire here.
     pub(crate) class_timers: BTreeSet<(Instant, ClassTimer)>,
-    /// What cpuidle remembers of this CPU's sleeps.
-    pub(crate) idle_governor: IdleGovernor,
+    /// The timers of the tasks that sleep here.
+    pub(crate) timers: TaskTimers,
     pub(crate) sched_domains: Vec<SchedDomain>,
     /// Its core, its cache.
     pub(crate) place: Place,
-    /// Whom its interrupts wake while it is idle.
-    pub(crate) idle_wakees: Wakees,
     /// `rq->next_balance`, in jiffies.
     pub(crate) next_balance: u64,
     /// What it was kicked to do for the idle CPUs (`nohz_flags`).
@@ -187,8 +200,12 @@ pub(crate) struct Cpu {
     /// `rq->has_blocked_load`, and the jiffy in which that was last aged.
     pub(crate) has_blocked_load: bool,
     pub(crate) last_blocked_update: u64,
-    /// The timers of the tasks that sleep here.
-    pub(crate) timers: TaskTimers,
+    /// Whom its interrupts wake while it is idle.
+    pub(crate) idle_wakees: Wakees,
+    /// What cpuidle remembers of this CPU's sleeps.
+    pub(crate) idle_governor: IdleGovernor,
+    pub(crate) series: CpuSeries,
+    pub(crate) uclamp: UclampRq,
 }
 
 /// What an idle CPU is kicked to do on behalf of all idle ones.
@@ -314,56 +331,59 @@ pub(crate) enum Todo {
 }
 
 /// A task.
+///
+/// In memory in this order, as [`Cpu`]: first what every wakeup reads and writes.
+#[repr(C, align(64))]
 pub(crate) struct Task {
-    pub(crate) comm: Arc<str>,
-    pub(crate) role: Role,
     pub(crate) state: State,
-    /// Its policy and class.
-    pub(crate) sched: Sched,
-    pub(crate) todo: Todo,
-    /// `task_cpu(p)`.
-    pub(crate) cpu: CpuId,
-    pub(crate) allowed: CpuSet,
-    pub(crate) nr_cpus_allowed: u32,
-    /// `p->max_allowed_capacity`.
-    pub(crate) max_allowed_capacity: Capacity,
     pub(crate) nice: i8,
-    pub(crate) weight: Weight,
-    pub(crate) avg: SchedAvg,
-    pub(crate) util_est: UtilEst,
-    /// `util_avg` at the last sample of `util_est` (RFC 00/16, patch 9).
-    pub(crate) util_avg_dequeued: Util,
-    /// How long it waits (RFC 00/16, patch 12).
-    pub(crate) waiting: WaitingAvg,
-    /// The group that it is in, and the clamps that this allows.
-    pub(crate) group: GroupId,
-    pub(crate) limits: UclampLimits,
-    /// The group to which it moves as its first act.
-    pub(crate) moves_to: Option<GroupId>,
     /// Runnable, but off every queue until its group gets new quota (`p->throttled`).
     pub(crate) throttled: bool,
+    /// `task_cpu(p)`.
+    pub(crate) cpu: CpuId,
+    pub(crate) timer_gen: u32,
+    /// The group that it is in, and the clamps that this allows.
+    pub(crate) group: GroupId,
+    pub(crate) util_est: UtilEst,
+    pub(crate) nr_cpus_allowed: u32,
+    /// A hint, which a search for an idle CPU replaces.
+    pub(crate) recent_used_cpu: Cell<CpuId>,
+    pub(crate) weight: Weight,
+    /// When it last was queued or picked, as a running number: the order of `rq->cfs_tasks`.
+    pub(crate) listed: u64,
     /// `sum_exec_runtime` when it last fell asleep.
     pub(crate) slept_at: u64,
-    /// Its hints (RFC 00/16, patches 10 and 11).
-    pub(crate) qos: SchedQos,
-    pub(crate) uclamp: UclampTask,
-    /// The clamps that it asked for, in force or not ([`Cause::Clamps`]).
-    pub(crate) asked: Uclamp,
-    /// Its entity while it is off every queue.
-    pub(crate) entity: Option<Entity>,
-    pub(crate) timer_gen: u32,
+    /// `p->max_allowed_capacity`.
+    pub(crate) max_allowed_capacity: Capacity,
+    pub(crate) avg: SchedAvg,
     /// From when on any timer interrupt wakes it.
     pub(crate) soft_expiry: Instant,
+    pub(crate) todo: Todo,
+    pub(crate) wakees: Wakees,
+    /// `util_avg` at the last sample of `util_est` (RFC 00/16, patch 9).
+    pub(crate) util_avg_dequeued: Util,
+    pub(crate) role: Role,
+    /// Its policy and class.
+    pub(crate) sched: Sched,
+    /// Its entity while it is off every queue.
+    pub(crate) entity: Option<Entity>,
+    pub(crate) uclamp: UclampTask,
+    pub(crate) limits: UclampLimits,
+    pub(crate) allowed: CpuSet,
+    pub(crate) comm: Arc<str>,
+    /// The clamps that it asked for, in force or not ([`Cause::Clamps`]).
+    pub(crate) asked: Uclamp,
+    /// How long it waits (RFC 00/16, patch 12).
+    pub(crate) waiting: WaitingAvg,
+    /// The group to which it moves as its first act.
+    pub(crate) moves_to: Option<GroupId>,
+    /// Its hints (RFC 00/16, patches 10 and 11).
+    pub(crate) qos: SchedQos,
     /// The cache that it last ran under, and how long it still has to wait for that of its CPU.
     pub(crate) ran_under: Option<CpuId>,
     pub(crate) cold: Span,
     /// Where its timer went when the CPU it sleeps on went offline.
     pub(crate) timer_cpu: Option<CpuId>,
-    /// When it last was queued or picked, as a running number: the order of `rq->cfs_tasks`.
-    pub(crate) listed: u64,
-    /// A hint, which a search for an idle CPU replaces.
-    pub(crate) recent_used_cpu: Cell<CpuId>,
-    pub(crate) wakees: Wakees,
     pub(crate) max_speed: Util,
 }
 
@@ -467,11 +487,7 @@ impl Machine {
                 util_est: Util(1024),
             };
         }
-        CfsUtil {
-            util_avg: c.cfs_avg.avg.util_avg + c.background_util,
-            runnable_avg: c.cfs_avg.avg.runnable_avg + c.background_util,
-            util_est: c.util_est,
-        }
+        c.plain_cfs()
     }
     #[inline]
     pub(crate) fn task_util(&self, task: TaskId) -> TaskUtil {

@@ -28,7 +28,7 @@
 //! drivers/cpufreq/cpufreq.c:cpufreq_set_policy.
 
 use crate::engine::Engine;
-use crate::machine::{FreqDomain, Machine, UPTIME, from_time_0};
+use crate::machine::{FreqDomain, Machine, UPTIME, from_time_0, pelt_pressure};
 use crate::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::get_actual_cpu_capacity;
@@ -338,14 +338,7 @@ impl Engine<'_> {
         let avg = &mut p.irq_avg;
         let changed = update_irq_load_avg(decay, clock, avg, running.0, capacity, scale) != 0;
         if changed {
-            let event = Event::PeltPressure {
-                cpu,
-                class: "irq",
-                util_avg: avg.util_avg,
-                util_sum: u64::from(avg.util_sum),
-                period_contrib: avg.period_contrib,
-                last_update_time: from_time_0(avg),
-            };
+            let event = pelt_pressure(cpu, "irq", avg);
             self.emit(event);
         }
         changed

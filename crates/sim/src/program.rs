@@ -2,7 +2,7 @@
 
 use crate::sync::next_expiry;
 use risetime_kernel::units::{Instant, Span};
-use risetime_model::workload::{Event, Repeat, TaskSpec, Timer};
+use risetime_model::workload::{Event, Phase, Repeat, TaskSpec, Timer};
 use std::sync::Arc;
 
 /// What a task does next.
@@ -31,9 +31,13 @@ pub(crate) enum Step {
 const MAX_IDLE_STEPS: u32 = 1_000_000;
 
 /// Where a task is in its program.
+#[repr(C)]
 pub(crate) struct Program {
     spec: Arc<[TaskSpec]>,
     task: usize,
+    /// The task whose phases it follows: those of many instances are the same, and read from one place
+    /// they stay in the cache.
+    like: usize,
     phase: usize,
     event: usize,
     task_rounds: u32,
@@ -48,9 +52,17 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(spec: Arc<[TaskSpec]>, task: usize) -> Program {
+        Program::of_instance(spec, task, task)
+    }
+
+    /// The program of `task`, which does the same as `like` if that is so.
+    pub(crate) fn of_instance(spec: Arc<[TaskSpec]>, task: usize, like: usize) -> Program {
+        let does = |i: usize| (&spec[i].phases, spec[i].repeat);
+        let like = if does(task) == does(like) { like } else { task };
         Program {
             spec,
             task,
+            like,
             phase: 0,
             event: 0,
             task_rounds: 0,
@@ -69,6 +81,14 @@ impl Program {
 
     pub(crate) fn spec(&self) -> &TaskSpec {
         &self.spec[self.task]
+    }
+    /// Whose phases it follows.
+    pub(crate) fn like(&self) -> usize {
+        self.like
+    }
+    /// The phase of this number.
+    pub(crate) fn phase(&self, index: usize) -> &Phase {
+        &self.spec[self.like].phases[index]
     }
     /// The specifications of all tasks, and the number of its own.
     pub(crate) fn spec_arc(&self) -> (Arc<[TaskSpec]>, usize) {
@@ -98,7 +118,7 @@ impl Program {
         }
         while self.steps.1 < MAX_IDLE_STEPS {
             self.steps.1 += 1;
-            let spec = &self.spec[self.task];
+            let spec = &self.spec[self.like];
             let Some(phase) = spec.phases.get(self.phase) else {
                 self.task_rounds += 1;
                 if more(spec.repeat, self.task_rounds) {
@@ -167,7 +187,7 @@ fn more(repeat: Repeat, rounds: u32) -> bool {
 mod tests {
     use super::*;
     use risetime_guest::job;
-    use risetime_model::workload::{Attr, Phase};
+    use risetime_model::workload::Attr;
 
     fn program(phases: Vec<Phase>, repeat: Repeat) -> Program {
         let spec =
@@ -237,6 +257,23 @@ mod tests {
         assert_eq!(step(&mut p, 100), Step::Run(Span(4)));
         assert_eq!(step(&mut p, 104), Step::SleepUntil(Instant(110)));
         assert_eq!(step(&mut p, 110), Step::SleepUntil(Instant(130)));
+    }
+
+    #[test]
+    fn instances_share_a_program_and_others_keep_their_own() {
+        let task = |comm: &str, work: u64, times: u32| TaskSpec {
+            comm: comm.into(),
+            delay: Span(work),
+            repeat: Repeat::Times(times),
+            phases: vec![phase(Repeat::Times(1), vec![Event::Run(Span(work))])],
+            attr: Attr::default(),
+        };
+        let specs: Arc<[TaskSpec]> =
+            vec![task("a-0", 1, 1), task("a-1", 1, 1), task("b", 2, 1), task("c", 1, 2)].into();
+        let like = |task: usize| Program::of_instance(Arc::clone(&specs), task, 0).like();
+        assert_eq!([0, 1, 2, 3].map(like), [0, 0, 2, 3]);
+        let mut other = Program::of_instance(Arc::clone(&specs), 2, 0);
+        assert_eq!((step(&mut other, 0), &*other.spec().comm), (Step::Run(Span(2)), "b"));
     }
 
     /// An event of a job, as this room has it.

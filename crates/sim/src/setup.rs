@@ -1,6 +1,7 @@
 //! From an experiment to a machine that is ready to run.
 
 use crate::balance::dice::Dice;
+use crate::balance::tally::Tally;
 use crate::cause::{Cause, Causes};
 use crate::class::{Classes, Sched};
 use crate::cost::Costs;
@@ -276,6 +277,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         base_slice: Span(tunables.base_slice_ns(rev)),
         costs: Costs::of(&e.settings),
         series: Series::of(e.policy.kernel, &e.settings),
+        tally: None,
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
         plain: false,
         mutant: None,
@@ -283,6 +285,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         explained: TaskId(0),
     };
     machine.plain = plain::is_plain(&machine);
+    machine.tally = Tally::serves(&machine).then(|| Tally::new(&machine));
     machine
 }
 
@@ -373,9 +376,13 @@ fn idle_states(d: &Domain) -> Vec<IdleState> {
 
 /// The workload's tasks, to be created `phase` plus their own delay after time 0.
 fn add_tasks(engine: &mut Engine<'_>, specs: &Arc<[TaskSpec]>, started: usize, phase: Span) {
+    // Instances of one task stand one behind the other.
+    let mut like = 0;
     for (i, spec) in specs.iter().take(started).enumerate() {
         let task = TaskId(i as u32);
-        let role = Role::User(Program::new(Arc::clone(specs), i));
+        let program = Program::of_instance(Arc::clone(specs), i, like);
+        like = program.like();
+        let role = Role::User(program);
         push_task(engine, spec.comm.as_str().into(), role);
         engine.set_attr(task, &spec.attr);
         engine.q.push(Instant(0) + phase + spec.delay, Ev::Create { task });

@@ -15,6 +15,7 @@ pub mod fetch;
 mod guard;
 mod initramfs;
 mod menu;
+mod piped;
 mod plan;
 mod plug;
 mod qemu;
@@ -36,6 +37,7 @@ use risetime_model::settings::Value;
 use risetime_model::{Experiment, InputError, Platform, Settings};
 use risetime_trace::{Backend, Header, Origin, Outcome, RunError, Signal, TraceSink};
 use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +81,26 @@ impl Vm {
     ///
     /// Errors: a platform that no device tree can express, QEMU's failure.
     pub fn shell(&self, platform: &Platform) -> Result<(), RunError> {
+        self.with_shell(platform, qemu::interactive)
+    }
+
+    /// The lines of `input` as commands to such a shell, their answers on `out`.
+    ///
+    /// Errors: as [`Vm::shell`]'s; a line that cannot be sent, and what happens to `input` and `out`.
+    pub fn commands(
+        &self,
+        platform: &Platform,
+        input: impl BufRead,
+        out: &mut impl Write,
+    ) -> Result<(), RunError> {
+        self.with_shell(platform, |machine| qemu::commands(machine, input, out))
+    }
+
+    fn with_shell(
+        &self,
+        platform: &Platform,
+        boot: impl FnOnce(&Machine<'_>) -> Result<(), BootError>,
+    ) -> Result<(), RunError> {
         let device_tree = dtb::blob(platform)?;
         let modules: Vec<String> = self.modules()?.into_keys().collect();
         let initramfs = self.initramfs(&plan::bare(platform, &modules).to_text())?;
@@ -90,7 +112,7 @@ impl Vm {
             cpus: platform.nr_cpus(),
             shift: self.shift,
         };
-        qemu::interactive(&machine).map_err(failed)
+        boot(&machine).map_err(failed)
     }
 
     /// The limit of a run of `experiment`: boot and settling, and then much more than an

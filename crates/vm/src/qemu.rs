@@ -13,10 +13,11 @@
 //! [`Boot`] is dropped, and (`setpriv --pdeathsig`, where the system has it) when this process
 //! is killed; the directory goes with [`Boot`], or with the next run if nobody could remove it.
 
+use crate::piped::{Broken, converse};
 use risetime_guest::answer::{ALIVE, ANSWER};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -260,6 +261,50 @@ pub(crate) fn interactive(machine: &Machine<'_>) -> Result<(), BootError> {
         .current_dir(&dir.0)
         .status()
         .map_err(|e| BootError::Host(format!("{}: {e}", machine.qemu.command[0].display())))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(BootError::Guest(format!("QEMU ended with {}", ending(status)))),
+    }
+}
+
+/// Boots `machine` in real time with its console on `input`, line by line, and `out`, until the guest ends.
+///
+/// Errors: as [`interactive`]'s; a guest that never asks for input, a line that cannot be sent, and what
+/// happens to `input` and `out`.
+pub(crate) fn commands(
+    machine: &Machine<'_>,
+    input: impl BufRead,
+    out: &mut impl Write,
+) -> Result<(), BootError> {
+    let host = |e: io::Error| BootError::Host(e.to_string());
+    let dir = RunDir::new().map_err(host)?;
+    dir.write("soc.dtb", machine.device_tree)?;
+    dir.write("initramfs", machine.initramfs)?;
+    let mut child = mortal(&machine.qemu.command)
+        .args(hardware(machine))
+        .args(["-dtb", "soc.dtb", "-initrd", "initramfs", "-accel", "tcg"])
+        .args(["-monitor", "none", "-serial", "stdio"])
+        .args(["-append", "console=ttyAMA0 quiet panic=-1 -- shell"])
+        .current_dir(&dir.0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| BootError::Host(format!("{}: {e}", machine.qemu.command[0].display())))?;
+    let talked = match (child.stdout.take(), child.stdin.take()) {
+        (Some(mut said), Some(mut to)) => converse(&mut said, &mut to, input, out),
+        _ => Ok(()),
+    };
+    if talked.is_err() {
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(host)?;
+    talked.map_err(|broken| match broken {
+        Broken::Input(line, what) => BootError::Host(format!("standard input: line {line} {what}")),
+        Broken::Here(e) => host(e),
+        Broken::NeverAsked(said) => {
+            BootError::Guest(format!("no shell came{}", last_words("console", &said)))
+        }
+    })?;
     match status.success() {
         true => Ok(()),
         false => Err(BootError::Guest(format!("QEMU ended with {}", ending(status)))),

@@ -566,3 +566,32 @@ fn a_run_that_takes_another_course_is_repeated() {
     }
     assert_eq!(fs::read_to_string(rig.dir.join("count")).unwrap().lines().count(), 3);
 }
+
+#[test]
+fn commands_from_a_pipe_are_answered_on_the_output() {
+    let platform = Platform::load("m1").unwrap();
+    let say = |rig: &Rig, input: &str| {
+        let mut out = Vec::new();
+        let done = rig.vm.commands(&platform, input.as_bytes(), &mut out);
+        (done.map_err(|e| e.to_string()), String::from_utf8(out).unwrap())
+    };
+    let shell = r#"printf 'Linux\n/ # '
+        while read line; do
+            echo "$line"
+            [ "$line" = exit ] && exit 0
+            [ "$line" = die ] && { echo "Kernel panic"; exit 7; }
+            printf 'so: %s\n/sys # ' "$line"
+        done"#;
+    let rig = Rig::new("pipe", shell);
+    assert_eq!(say(&rig, "freq\nls x\n"), (Ok(()), "so: freq\nso: ls x\n".to_string()));
+    assert!(rig.is_clean());
+    let (done, out) = say(&rig, "freq\ndie\nfreq\n");
+    assert_eq!(out, "so: freq\nKernel panic\n");
+    assert!(done.unwrap_err().contains("exit code 7"));
+    let (done, out) = say(&rig, "freq\n\u{1b}[A\n");
+    assert_eq!((out.as_str(), rig.is_clean()), ("so: freq\n", true));
+    assert!(done.unwrap_err().contains("standard input: line 2 has the control character 0x1b"));
+    let (done, _) = say(&Rig::new("pipe-none", "echo no tree; exit 1"), "freq\n");
+    let said = done.unwrap_err();
+    assert!(said.contains("no shell came") && said.contains("no tree"), "{said}");
+}

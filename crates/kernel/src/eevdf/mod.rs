@@ -50,14 +50,15 @@ const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
 /// Set the clock with [`CfsRq::update_clock`] before any other call at a new time, as the
 /// kernel does with `update_rq_clock`. A task that is dequeued while running is no longer
 /// current.
+///
+/// In memory in this order: how many are queued stands together.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct CfsRq {
-    rev: KernelRev,
-    generation: Generation,
-    /// Whose `calc_delta_fair` is used.
-    delta_rev: KernelRev,
-    features: Features,
-    tunables: Tunables,
+    /// The running entity is not in the tree.
+    curr: Option<Entity>,
+    nr_delayed: usize,
+    timeline: Timeline,
     clock_task: u64,
     /// v0 of average.rs: `zero_vruntime`; until 6.11 `min_vruntime`.
     zero_vruntime: u64,
@@ -65,13 +66,15 @@ pub struct CfsRq {
     sum_w_vruntime: i64,
     /// Σ w_i over the tree: `sum_weight`, before 7.2 `avg_load`.
     sum_weight: i64,
-    /// The running entity is not in the tree.
-    curr: Option<Entity>,
-    timeline: Timeline,
-    nr_delayed: usize,
     /// Whom a wakeup has put first (`cfs_rq::next`; from 7.3).
     next: Option<EntityId>,
     need_resched: bool,
+    generation: Generation,
+    features: Features,
+    rev: KernelRev,
+    /// Whose `calc_delta_fair` is used.
+    delta_rev: KernelRev,
+    tunables: Tunables,
     departed: Vec<Entity>,
 }
 

@@ -33,11 +33,12 @@ struct Node {
 
 /// The tree of entities that are queued and not running.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Timeline {
-    nodes: Vec<Node>,
-    free: Vec<u32>,
     index: Vec<(EntityId, u32)>,
     root: u32,
+    nodes: Vec<Node>,
+    free: Vec<u32>,
     next_seq: u64,
 }
 

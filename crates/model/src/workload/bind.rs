@@ -1,6 +1,6 @@
 //! A workload meets a machine: do its CPUs exist, and how much work is `run`?
 
-use super::{Attr, Event, Policy, TaskSpec, Workload};
+use super::{Attr, Event, Policy, Repeat, TaskSpec, Workload};
 use crate::platform::cpu_ranges;
 use crate::{InputError, Platform};
 use risetime_kernel::units::{Capacity, CpuId, SCHED_CAPACITY_SCALE, Span};
@@ -12,19 +12,23 @@ impl Workload {
     /// run' = run · capacity(calibration CPU) / 1024        to the nearest ns
     /// ```
     ///
+    /// And a phase without `cpus` behind one with others than its task's has the task's again, else all
+    /// (Source: rt-app, `src/rt-app.c:set_thread_affinity`).
+    ///
     /// The result has no `calibration` left, so binding again changes nothing.
     ///
     /// Errors: an affinity mask or the calibration names a CPU that the platform lacks; a deadline
     /// task may not run everywhere.
     pub fn bind(&self, platform: &Platform) -> Result<Workload, InputError> {
-        for task in self.tasks.iter().chain(&self.forked) {
+        let mut bound = self.clone();
+        for task in bound.tasks.iter_mut().chain(&mut bound.forked) {
             self.check_cpus(task, platform)?;
+            take_back_cpus(task, platform);
             self.check_deadline(task, platform)?;
         }
         if let Some(h) = self.hotplug.iter().find(|h| platform.domain_of(h.cpu).is_none()) {
             return Err(no_such_cpu(h.error_place(&self.name), h.cpu, platform));
         }
-        let mut bound = self.clone();
         let Some(cpu) = bound.calibration.take() else { return Ok(bound) };
         let Some(domain) = platform.domain_of(cpu) else {
             let place = format!("{}: global.calibration", self.name);
@@ -57,16 +61,18 @@ impl Workload {
     }
 
     /// Deadlines are guaranteed on all CPUs together: the kernel refuses SCHED_DEADLINE to a task
-    /// whose affinity leaves one out (kernel/sched/syscalls.c, EPERM; dl_task_check_affinity,
-    /// EBUSY). The second round is the loop coming round again.
+    /// whose affinity leaves one out (kernel/sched/syscalls.c, EPERM), and such an affinity to a
+    /// deadline task (dl_task_check_affinity, EBUSY). A phase changes one before the other, so that
+    /// what it finds counts, too. The second round is the loop coming round again.
     fn check_deadline(&self, task: &TaskSpec, platform: &Platform) -> Result<(), InputError> {
         let (mut all, mut deadline) = (true, false);
         let phases = || task.phases.iter().map(|p| (&p.attr, format!(", phase `{}`", p.name)));
         let attrs = std::iter::once((&task.attr, String::new())).chain(phases()).chain(phases());
         for (Attr { cpus, policy, .. }, place) in attrs {
+            let (all_before, before) = (all, deadline);
             all = cpus.as_ref().map_or(all, |c| c.len() == platform.nr_cpus());
             deadline = policy.map_or(deadline, |p| matches!(p, Policy::Deadline { .. }));
-            if deadline && !all {
+            if (deadline && !(all && all_before)) || (before && !all) {
                 return Err(InputError::new(
                     format!("{}: task `{}`{place}", self.name, task.comm),
                     "SCHED_DEADLINE with `cpus` that leave some out: the kernel guarantees \
@@ -75,6 +81,27 @@ impl Workload {
             }
         }
         Ok(())
+    }
+}
+
+/// What a phase leaves unsaid about its CPUs, said where it finds others than its task's.
+fn take_back_cpus(task: &mut TaskSpec, platform: &Platform) {
+    if task.phases.iter().all(|p| p.attr.cpus.is_none()) {
+        return;
+    }
+    let own = task.attr.cpus.clone().unwrap_or_else(|| platform.cpus().collect());
+    // The first phase finds what creation left; if it comes round again, what the last one left.
+    let last = task.phases.last().and_then(|p| p.attr.cpus.clone());
+    let mut found = last.filter(|_| task.repeat != Repeat::Times(1)).unwrap_or_else(|| own.clone());
+    for phase in &mut task.phases {
+        match &mut phase.attr.cpus {
+            Some(cpus) => found.clone_from(cpus),
+            none if found != own => {
+                *none = Some(own.clone());
+                found.clone_from(&own);
+            }
+            _ => {}
+        }
     }
 }
 

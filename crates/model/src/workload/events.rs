@@ -31,8 +31,9 @@ pub(super) enum Key {
     Property(&'static str),
     /// An event.
     Event(Kind),
-    /// rt-app has it and the simulator does not, yet; the kind's name.
-    Unsupported(&'static str),
+    /// rt-app has it, or had it once, and nothing here stands for it: what it is, and what to say
+    /// instead.
+    Unsupported(&'static str, &'static str),
     /// Nobody knows it.
     Unknown,
 }
@@ -62,8 +63,15 @@ pub(super) const PROPERTIES: [(&str, bool); 17] = [
 pub(super) const EVENTS: &str = "run, runtime, sleep, timer, mem, iorun, yield, fork, lock, unlock, \
      wait, signal, broad, sync, suspend, resume, barrier, sem_wait, sem_post";
 
-/// Properties of rt-app that have no counterpart here.
-const OTHER_PROPERTIES: [&str; 4] = ["deadline", "period", "lock_order", "resources"];
+/// Older names, which rt-app reads for the sake of old files, and what they are called now. (`runtime` for
+/// `dl-runtime` is not among them: it is an event.)
+pub(super) const OLDER_NAMES: [(&str, &str); 2] =
+    [("deadline", "dl-deadline"), ("period", "dl-period")];
+
+/// Of the time before rt-app 1.0, which knew no events.
+const WITHOUT_EVENTS: [&str; 3] = ["exec", "lock_order", "resources"];
+/// What begins so calls a function.
+const EXTERNAL: &str = "external_workload";
 
 /// Events by prefix. A longer prefix stands before one that it begins with.
 const PREFIXES: [(&str, Kind); 19] = [
@@ -93,8 +101,20 @@ pub(super) fn classify(key: &str) -> Key {
     if let Some((name, _)) = PROPERTIES.iter().find(|(name, _)| *name == key) {
         return Key::Property(name);
     }
-    if let Some(name) = OTHER_PROPERTIES.iter().find(|name| **name == key) {
-        return Key::Unsupported(name);
+    if let Some((_, now)) = OLDER_NAMES.iter().find(|(older, _)| *older == key) {
+        return Key::Property(now);
+    }
+    if WITHOUT_EVENTS.contains(&key) {
+        return Key::Unsupported(
+            "is of rt-app before 1.0: since then a task is a list of events",
+            "`run`, `sleep`, `timer`, `lock`, `unlock`, `wait` and `signal`, in order, say the same",
+        );
+    }
+    if key.starts_with(EXTERNAL) {
+        return Key::Unsupported(
+            "calls a function of a shared library, of which nothing is known here",
+            "say what it does: `run`, `runtime`, `mem`, `iorun`, `sleep`",
+        );
     }
     match PREFIXES.iter().find(|(prefix, _)| key.starts_with(prefix)) {
         Some((_, kind)) => Key::Event(*kind),
@@ -138,6 +158,9 @@ mod tests {
             ("membind_nodes", Key::Property("membind_nodes")),
             ("memory", Key::Event(Kind::Mem)),
             ("taskgroup", Key::Property("taskgroup")),
+            ("period", Key::Property("dl-period")),
+            ("deadline", Key::Property("dl-deadline")),
+            ("periods", Key::Unknown),
             ("Run", Key::Unknown),
             ("", Key::Unknown),
         ] {

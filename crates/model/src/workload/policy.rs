@@ -11,7 +11,8 @@
 //!
 //! rt-app's names and defaults: a task begins under `global.default_policy`, a phase without
 //! `policy` keeps the one it finds, and a `policy` without `priority` resets the priority.
-//! `dl-reclaim` is not rt-app's (`SCHED_FLAG_RECLAIM`).
+//! `dl-reclaim` (`SCHED_FLAG_RECLAIM`) is in rt-app's examples; its releases ignore it. `period` and
+//! `deadline` are older names of `dl-period` and `dl-deadline`.
 //!
 //! Source: rt-app, `src/rt-app_parse_config.c:parse_sched_data`; which parameters of a deadline
 //! the kernel takes: kernel/sched/deadline.c:__checkparam_dl.

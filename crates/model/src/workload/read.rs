@@ -21,6 +21,9 @@ use std::path::Path;
 
 /// Size limit of a workload file; the parser's tree takes up to 40 bytes per byte.
 const MAX_BYTES: usize = 4 << 20;
+/// For a file that is a part of a workload.
+const PARTS: &str = "where `global`, `resources` and tasks are files of their own, rt-app's merge.py \
+     makes one file of them";
 /// Longest `duration`, in s.
 const MAX_DURATION_S: i64 = MAX_US / 1_000_000;
 /// CPU numbers a mask may hold; whether they exist is asked when the platform is known.
@@ -144,9 +147,7 @@ impl<'a> Reader<'a> {
             match prop.name.as_str() {
                 "tasks" => tasks = Some(self.object(&prop.value, "`tasks`")?),
                 "global" => self.global(self.object(&prop.value, "`global`")?, parts)?,
-                "resources" => parts
-                    .without_effect
-                    .push("`resources`: rt-app creates resources as tasks name them".into()),
+                "resources" => self.resources(prop, &mut parts.without_effect),
                 "taskgroups" => {
                     parts.groups = self.taskgroups(self.object(&prop.value, "`taskgroups`")?)?;
                 }
@@ -157,7 +158,8 @@ impl<'a> Reader<'a> {
             }
         }
         let Some(tasks) = tasks else {
-            return Err(self.error(tree, "no `tasks`, wanted an object of tasks"));
+            let e = self.error(tree, "no `tasks`, wanted an object of tasks");
+            return Err(if root.properties.is_empty() { e } else { e.hint(PARTS) });
         };
         let mut parsed = Vec::new();
         for prop in &tasks.properties {
@@ -173,6 +175,22 @@ impl<'a> Reader<'a> {
             return Err(self.error(tasks, "`tasks` has no task that starts"));
         }
         Ok(())
+    }
+
+    /// rt-app still takes `resources` and makes what tasks name. What one once said of another counts
+    /// no more: a signal wakes who waits for its own name.
+    fn resources(&self, prop: &ObjectProp<'a>, without_effect: &mut Vec<String>) {
+        without_effect.push("`resources`: rt-app creates resources as tasks name them".into());
+        let Value::Object(all) = &prop.value else { return };
+        for of in &all.properties {
+            let Value::Object(own) = &of.value else { continue };
+            if own.properties.iter().any(|p| p.name.as_str() == "target") {
+                without_effect.push(format!(
+                    "`resources.{0}.target`: since rt-app 1.0 a signal to \"{0}\" wakes who waits for \"{0}\"",
+                    one_line(of.name.as_str())
+                ));
+            }
+        }
     }
 
     fn global(&self, global: &Object<'a>, parts: &mut Parts) -> Result<(), InputError> {
@@ -195,6 +213,8 @@ impl<'a> Reader<'a> {
                 "hotplug" => parts.hotplug = self.hotplug(prop)?,
                 "io_device" | "mem_buffer_size" => self.io(prop, &mut parts.shared)?,
                 _ => match events::GLOBAL_WITHOUT_EFFECT.iter().find(|(name, _)| *name == key) {
+                    // What is switched off has none anywhere.
+                    Some(_) if is_off(&prop.value) => {}
                     Some((name, why)) => {
                         parts.without_effect.push(format!("`global.{name}`: {why}"))
                     }
@@ -415,20 +435,18 @@ impl<'a> Reader<'a> {
                         let text = format!("{what}: `{name}`: memory has no place here");
                         parts.without_effect.push(text);
                     }
+                    if name != key && object.properties.iter().any(|p| p.name.as_str() == name) {
+                        let text = format!("{what}: `{key}` beside `{name}`, its name of today");
+                        return Err(self.error(&prop.name, text));
+                    }
                     self.property(name, prop, what, &mut body)?;
                 }
                 Key::Event(kind) => {
                     self.event(kind, prop, what, names, &mut parts.shared, &mut body.events)?
                 }
-                Key::Unsupported(name) => {
-                    let as_kind =
-                        if name == key { String::new() } else { format!(" (rt-app's `{name}`)") };
-                    let what = format!(
-                        "{what}: `{}`{as_kind} is not supported yet; {}",
-                        one_line(key),
-                        supported()
-                    );
-                    return Err(self.error(&prop.name, what));
+                Key::Unsupported(is, instead) => {
+                    let text = format!("{what}: `{}` {is}", one_line(key));
+                    return Err(self.error(&prop.name, text).hint(instead));
                 }
                 Key::Unknown => {
                     let mut known: Vec<&str> = events::PROPERTIES
@@ -579,6 +597,15 @@ impl<'a> Reader<'a> {
             );
         }
         Ok(cpus.into_iter().collect())
+    }
+}
+
+/// rt-app's "no": `false`, and for `ftrace` "none".
+fn is_off(value: &Value<'_>) -> bool {
+    match value {
+        Value::BooleanLit(b) => !b.value,
+        Value::StringLit(s) => s.value == "none",
+        _ => false,
     }
 }
 

@@ -20,6 +20,7 @@ use risetime_kernel::fits::capacity_greater;
 use risetime_kernel::units::{Capacity, CpuId};
 
 /// A group's load (`struct sg_lb_stats`).
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Group {
     /// Its place among the domain's groups.
     pub(super) at: usize,
@@ -75,12 +76,12 @@ pub(super) fn reduced_capacity(m: &Machine, cpu: CpuId, imbalance_pct: u64) -> b
 /// What load balancing counts of the fair class: until 6.13 also tasks whose dequeue is delayed
 /// (`h_nr_running`, then `h_nr_runnable`).
 pub(super) fn fair_queued(m: &Machine, cpu: CpuId) -> usize {
-    fair_queued_on(m, m.cpu(cpu))
+    fair_queued_on(m.rev, m.cpu(cpu))
 }
 
 #[inline]
-fn fair_queued_on(m: &Machine, c: &Cpu) -> usize {
-    if m.rev >= KernelRev::new(6, 14) { c.h_nr_runnable() } else { c.h_nr_queued() }
+pub(super) fn fair_queued_on(rev: KernelRev, c: &Cpu) -> usize {
+    if rev >= KernelRev::new(6, 14) { c.h_nr_runnable() } else { c.h_nr_queued() }
 }
 
 /// `sibling_imbalance`: how many more tasks the busiest group has, per core.
@@ -106,27 +107,37 @@ pub(super) fn group_stats(
     group: &SchedGroup,
     at: usize,
 ) -> Group {
-    let local = at == 0;
-    let mut g = Group {
-        at,
-        weight: group.weight as usize,
-        cores: group.cores as usize,
-        misfit_anywhere: false,
-        flags: group.flags,
-        two_on_a_cpu: false,
-        overutilized: false,
-        kind: GroupType::HasSpare,
-        load: 0,
-        util: 0,
-        capacity: 0,
-        running: 0,
-        fair_queued: 0,
-        idle_cpus: 0,
-        misfit_load: 0,
-        avg_load: 0,
-        max_capacity: 0,
-        min_capacity: u64::MAX,
+    let Some(sum) = m.tallied(group).filter(|_| env.whole) else {
+        return group_stats_one_by_one(m, env, domain, group, at);
     };
+    let mut g = Group {
+        two_on_a_cpu: sum.crowded > 0,
+        load: sum.load,
+        util: sum.util,
+        capacity: sum.capacity,
+        running: sum.running as usize,
+        fair_queued: sum.fair_queued as usize,
+        idle_cpus: sum.idle_cpus as usize,
+        // They are all alike.
+        max_capacity: sum.capacity / u64::from(group.weight.max(1)),
+        min_capacity: sum.capacity / u64::from(group.weight.max(1)),
+        ..Group::empty(group, at)
+    };
+    g.classify(m, env, domain, group, sum.runnable);
+    debug_assert_eq!(g, group_stats_one_by_one(m, env, domain, group, at));
+    g
+}
+
+/// The same by a look at every CPU.
+fn group_stats_one_by_one(
+    m: &Machine,
+    env: &Env,
+    domain: &SchedDomain,
+    group: &SchedGroup,
+    at: usize,
+) -> Group {
+    let local = at == 0;
+    let mut g = Group::empty(group, at);
     let asym = domain.has(sd::ASYM_CPUCAPACITY);
     let mut runnable = 0;
     for cpu in group.span.iter() {
@@ -143,7 +154,7 @@ pub(super) fn group_stats(
         g.util += util.0;
         runnable += c.cfs_avg.avg.runnable_avg.0;
         g.running += running;
-        g.fair_queued += fair_queued_on(m, c);
+        g.fair_queued += fair_queued_on(m.rev, c);
         g.overutilized |= m.root.energy_aware && m.overutilized_by(c, util);
         if c.curr.is_none() && running == 0 {
             g.idle_cpus += 1;
@@ -163,33 +174,73 @@ pub(super) fn group_stats(
             g.misfit_load = g.misfit_load.max(c.cfs_avg.avg.load_avg);
         }
     }
-    // Until 7.2 a misfit task counts also where it cannot be helped.
-    let helps = m.rev < KernelRev::V7_3
-        || capacity_greater(m.capacity_of(env.dst), Capacity(g.max_capacity));
-    if asym && !helps {
-        g.misfit_load = 0;
-    }
-    let shared = group.flags & sd::SHARE_CPUCAPACITY != 0;
-    let load = GroupLoad {
-        capacity: g.capacity,
-        util: g.util,
-        runnable,
-        running: g.running,
-        weight: g.weight,
-    };
-    let strain = if m.root.group_imbalance[group.id] {
-        Some(GroupType::Imbalanced)
-    } else if !local && env.idle != When::Busy && shared && g.fair_queued > 1 {
-        // `smt_balance`
-        Some(GroupType::SmtBalance)
-    } else {
-        (g.misfit_load != 0).then_some(GroupType::Misfit)
-    };
-    g.kind = classify(&load, domain.imbalance_pct, strain);
-    if g.kind == GroupType::Overloaded {
-        g.avg_load = g.load * 1024 / g.capacity.max(1);
-    }
+    g.classify(m, env, domain, group, runnable);
     g
+}
+
+impl Group {
+    /// Before anything of it is counted.
+    fn empty(group: &SchedGroup, at: usize) -> Group {
+        Group {
+            at,
+            weight: group.weight as usize,
+            cores: group.cores as usize,
+            misfit_anywhere: false,
+            flags: group.flags,
+            two_on_a_cpu: false,
+            overutilized: false,
+            kind: GroupType::HasSpare,
+            load: 0,
+            util: 0,
+            capacity: 0,
+            running: 0,
+            fair_queued: 0,
+            idle_cpus: 0,
+            misfit_load: 0,
+            avg_load: 0,
+            max_capacity: 0,
+            min_capacity: u64::MAX,
+        }
+    }
+
+    /// All of it has been counted: which kind of group that makes it.
+    #[inline]
+    fn classify(
+        &mut self,
+        m: &Machine,
+        env: &Env,
+        domain: &SchedDomain,
+        group: &SchedGroup,
+        runnable: u64,
+    ) {
+        // Until 7.2 a misfit task counts also where it cannot be helped.
+        let helps = m.rev < KernelRev::V7_3
+            || capacity_greater(m.capacity_of(env.dst), Capacity(self.max_capacity));
+        if domain.has(sd::ASYM_CPUCAPACITY) && !helps {
+            self.misfit_load = 0;
+        }
+        let shared = group.flags & sd::SHARE_CPUCAPACITY != 0;
+        let load = GroupLoad {
+            capacity: self.capacity,
+            util: self.util,
+            runnable,
+            running: self.running,
+            weight: self.weight,
+        };
+        let local = self.at == 0;
+        let strain = if m.root.group_imbalance[group.id] {
+            Some(GroupType::Imbalanced)
+        } else if !local && env.idle != When::Busy && shared && self.fair_queued > 1 {
+            // `smt_balance`
+            Some(GroupType::SmtBalance)
+        } else {
+            (self.misfit_load != 0).then_some(GroupType::Misfit)
+        };
+        self.kind = classify(&load, domain.imbalance_pct, strain);
+        if self.kind == GroupType::Overloaded {
+            self.avg_load = self.load * 1024 / self.capacity.max(1);
+        }
+    }
 }
 
 /// Whether `g` may be chosen as the busiest group at all (`update_sd_pick_busiest`, first part).

@@ -24,8 +24,8 @@
 
 pub(crate) mod dice;
 mod group;
-
 mod pull;
+pub(crate) mod tally;
 
 use group::reduced_capacity;
 
@@ -71,6 +71,8 @@ struct Env {
     idle: When,
     /// The CPUs to pull from or count; without those whose tasks may all not come.
     cpus: CpuSet,
+    /// That is all of the domain's.
+    whole: bool,
     /// Affinity forbids every task looked at (`LBF_ALL_PINNED`); some (`LBF_SOME_PINNED`).
     all_pinned: bool,
     some_pinned: bool,
@@ -86,10 +88,17 @@ impl Env {
             dst: this,
             idle,
             cpus: domain.span,
+            whole: true,
             all_pinned: false,
             some_pinned: false,
             new_dst: None,
         }
+    }
+
+    /// `cpu` is no longer one of those to pull from.
+    fn leave_out(&mut self, cpu: CpuId) {
+        self.cpus.remove(cpu);
+        self.whole = false;
     }
 }
 

@@ -69,7 +69,7 @@ impl Engine<'_> {
                 let moved = self.pull(&mut env, src, kind, left);
                 if env.all_pinned {
                     // On to the next busiest, if any is left outside the own group.
-                    env.cpus.remove(src);
+                    env.leave_out(src);
                     let own = &self.m.cpu(this).sched_domains[level].local().mask;
                     if env.cpus.iter().any(|c| !own.contains(c)) {
                         continue;
@@ -96,7 +96,7 @@ impl Engine<'_> {
             moved |= self.detach_tasks(env, src, kind, &mut left);
             match env.new_dst.take().filter(|_| left > 0) {
                 Some(other) => {
-                    env.cpus.remove(env.dst);
+                    env.leave_out(env.dst);
                     env.dst = other;
                 }
                 None => break,
@@ -222,13 +222,14 @@ impl Engine<'_> {
     /// `sched_balance_find_src_group`: the busiest group, what to move of it and how much.
     fn find_src_group(&mut self, env: &Env) -> Option<(CpuSet, Migrate, u64)> {
         let domains = &self.m.cpu(env.this).sched_domains;
-        let domain = &domains[env.level];
         let top = env.level + 1 == domains.len();
         if let Some(sums) = self.glance(env) {
             self.update_idle_cpu_scan(env, sums.util);
             self.update_root(&sums, top);
             return None;
         }
+        self.m.refresh_tally(env.this, env.level);
+        let domain = &self.m.cpu(env.this).sched_domains[env.level];
         let asym = domain.has(sd::ASYM_CPUCAPACITY);
         let (mut sums, mut busiest) = (Sums::default(), None::<Group>);
         let mut groups = domain.groups().enumerate();

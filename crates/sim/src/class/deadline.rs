@@ -17,14 +17,13 @@
 
 use super::ClassTimer;
 use crate::engine::Engine;
-use crate::machine::{State, from_time_0};
+use crate::machine::{State, pelt_pressure};
 use crate::mutant::Mutant;
 use risetime_kernel::deadline::{DlId, dl_scaled_delta};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_dl_rq_load_avg;
 use risetime_kernel::rt::rt_throttles;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
-use risetime_trace::Event;
 
 /// Why a reservation is queued (`ENQUEUE_…`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -310,15 +309,7 @@ impl Engine<'_> {
         let c = self.m.cpu_mut(cpu);
         let now = c.clock.rq_clock_pelt();
         if update_dl_rq_load_avg(decay, now, &mut c.dl_avg, running) {
-            let avg = &c.dl_avg;
-            let event = Event::PeltPressure {
-                cpu,
-                class: "dl",
-                util_avg: avg.util_avg,
-                util_sum: u64::from(avg.util_sum),
-                period_contrib: avg.period_contrib,
-                last_update_time: from_time_0(avg),
-            };
+            let event = pelt_pressure(cpu, "dl", &c.dl_avg);
             self.emit(event);
         }
     }

@@ -265,9 +265,11 @@ impl Engine<'_> {
     }
 
     /// Whether the clamps of a queued task of this class count on its CPU (`uclamp_enabled`). Those
-    /// of RT tasks, which have a default, do not before anybody has asked for clamps.
+    /// of RT tasks, which have a default, do not before anybody has asked for clamps; where nobody
+    /// ever does, nobody's do (`sched_uclamp_used`).
     pub(super) fn clamps_count(&self, class: Class) -> bool {
-        class == Class::Fair || (class == Class::Rt && self.m.classes.uclamp_used)
+        (class == Class::Fair && !self.m.is_plain())
+            || (class == Class::Rt && self.m.classes.uclamp_used)
     }
 
     /// `deactivate_task`.

@@ -11,12 +11,11 @@
 
 use super::ClassTimer;
 use crate::engine::Engine;
-use crate::machine::from_time_0;
+use crate::machine::pelt_pressure;
 use risetime_kernel::pelt::update_rt_rq_load_avg;
 use risetime_kernel::rt::{RT_PERIOD, rt_throttles};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
-use risetime_trace::Event;
 
 impl Engine<'_> {
     /// `enqueue_task_rt`; every one kicks cpufreq.
@@ -130,15 +129,7 @@ impl Engine<'_> {
         let now = c.clock.rq_clock_pelt();
         let changed = update_rt_rq_load_avg(decay, now, &mut c.rt_avg, running);
         if changed {
-            let avg = &c.rt_avg;
-            let event = Event::PeltPressure {
-                cpu,
-                class: "rt",
-                util_avg: avg.util_avg,
-                util_sum: u64::from(avg.util_sum),
-                period_contrib: avg.period_contrib,
-                last_update_time: from_time_0(avg),
-            };
+            let event = pelt_pressure(cpu, "rt", &c.rt_avg);
             self.emit(event);
         }
         changed

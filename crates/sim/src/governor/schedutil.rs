@@ -306,6 +306,10 @@ impl Governor for Schedutil {
         let update = forced
             || domain.lacks(Cause::RateLimit)
             || sugov_rate_limit_passed(now, self.last_freq_update, self.rate_limit_us);
+        if !update && !domain.told {
+            let (util, why) = (Util(0), Why::RateLimited);
+            return Some(FreqRequest { util, freq: self.next_freq, why });
+        }
         let need = self.need(domain, update);
         // The headroom is in the util: before 6.8 the kernel adds it here, after the clamps.
         let rev = domain.rev().max(KernelRev::V6_8);

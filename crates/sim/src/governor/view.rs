@@ -15,6 +15,8 @@ use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Util};
 pub struct DomainView<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) index: usize,
+    /// Somebody wants to know what a look came to that decided nothing.
+    pub(crate) told: bool,
 }
 
 impl DomainView<'_> {

@@ -69,7 +69,7 @@ fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRe
     let (m, mut governors) = governors(e, &mut engine);
     let mut all = Vec::new();
     for (index, g) in governors.iter_mut().enumerate() {
-        all.push((m.now, index, g.start(&DomainView { machine: m, index })));
+        all.push((m.now, index, g.start(&DomainView { machine: m, index, told: true })));
     }
     for look in looks {
         let cpu = CpuId(look.cpu % m.cpus.len() as u32);
@@ -78,7 +78,7 @@ fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRe
         c.cfs_avg.avg.util_avg = Util(look.util);
         c.idle_calls += u64::from(look.idled);
         let index = c.domain;
-        let view = DomainView { machine: m, index };
+        let view = DomainView { machine: m, index, told: true };
         all.push((m.now, index, governors[index].update_util(&view, cpu, look.iowait)));
     }
     all
@@ -153,7 +153,7 @@ proptest! {
                 c.cfs_avg.avg.util_avg = Util(util + if more { *add } else { 0 });
             }
             let ask = |(index, g): (usize, &mut Box<dyn Governor>)| {
-                let view = DomainView { machine: m, index };
+                let view = DomainView { machine: m, index, told: true };
                 g.update_util(&view, view.cpus()[0], false).expect("the first look decides").freq
             };
             governors.iter_mut().enumerate().map(ask).collect()
@@ -219,7 +219,7 @@ fn deadline_bandwidth_that_rises_passes_the_rate_limit() {
         m.now = Instant(us * 1000);
         m.cpu_mut(CpuId(0)).dl.running_bw = sixteenths << 16;
         let index = m.cpu(CpuId(0)).domain;
-        let view = DomainView { machine: m, index };
+        let view = DomainView { machine: m, index, told: true };
         let r = governors[index].update_util(&view, CpuId(0), false).expect("an answer");
         // The lowest OPP that is enough for the bandwidth, of the highest one.
         let opps = &platform.domains[index].opps;

@@ -13,6 +13,7 @@ mod groups;
 mod long_run;
 mod placed;
 mod properties;
+mod residencies;
 mod sched_idle;
 mod series;
 mod shipped;
@@ -27,7 +28,7 @@ use risetime_trace::{Event, Header, TraceSink};
 use std::sync::Arc;
 
 /// `workload` on `platform` under `policy` with these settings, for so long.
-fn experiment(
+pub(crate) fn experiment(
     platform: Platform,
     workload: Workload,
     policy: &str,

@@ -61,12 +61,23 @@ fn go(e: &mut Engine<'_>, to: u64) {
     e.m.now = Instant(to);
 }
 
+/// From the start to time `at`, in ns, when the stopper of `cpu` is asked to move its task to `to`.
+fn asked_for_balance(e: &mut Engine<'_>, at: u64, cpu: u32, to: u32) {
+    e.start();
+    go(e, at);
+    let balance = StopWork::ActiveBalance { to: CpuId(to), why: Why::Balance };
+    e.stop_one_cpu_nowait(CpuId(cpu), balance);
+    e.drain_resched();
+}
+
 /// The stopper of this CPU as the trace knows it.
 fn stopper(log: &Log, cpu: u32) -> TaskId {
     let comm = format!("migration/{cpu}");
     let found = log.new.iter().find(|(_, _, c, user)| *c == comm && !user);
     found.unwrap_or_else(|| panic!("no {comm} in {:?}", log.new)).1
 }
+
+const SPIN: &str = r#""t": {"cpus": [0, 5], "loop": -1, "run": 1000000}"#;
 
 const RAMP: &str = r#""t": {"cpus": [0, 1, 2, 3, 4, 5, 6, 7], "loop": -1, "run": 1000000}"#;
 
@@ -107,7 +118,7 @@ fn a_task_that_forbids_itself_its_cpu_waits_for_the_stopper_and_goes_on_elsewher
 
 #[test]
 fn works_are_done_one_after_the_other_and_balancing_is_asked_for_once() {
-    let e = m1(r#""t": {"cpus": [0, 5], "loop": -1, "run": 1000000}"#, WORK, 100);
+    let e = m1(SPIN, WORK, 100);
     let mut log = Log::default();
     with(&e, &mut log, |e| {
         e.start();
@@ -133,16 +144,10 @@ fn works_are_done_one_after_the_other_and_balancing_is_asked_for_once() {
 
 #[test]
 fn what_the_work_finds_counts_when_it_is_done() {
-    let e = m1(r#""t": {"cpus": [0, 5], "loop": -1, "run": 1000000}"#, WORK, 100);
+    let e = m1(SPIN, WORK, 100);
     let mut log = Log::default();
     with(&e, &mut log, |e| {
-        e.start();
-        go(e, 6_000_000);
-        e.stop_one_cpu_nowait(
-            CpuId(0),
-            StopWork::ActiveBalance { to: CpuId(5), why: Why::Balance },
-        );
-        e.drain_resched();
+        asked_for_balance(e, 6_000_000, 0, 5);
         // Meanwhile somebody else takes the waiting task.
         e.move_queued(TaskId(0), CpuId(0), CpuId(5), Why::NewIdle);
         e.drain_resched();
@@ -157,16 +162,10 @@ fn what_the_work_finds_counts_when_it_is_done() {
 fn its_time_is_in_no_average() {
     let e = m1(r#""t": {"cpus": [4], "loop": -1, "run": 1000000}"#, 8 * 1_048_576, 600);
     with(&e, &mut Log::default(), |e| {
-        e.start();
-        go(e, 500_000_000);
+        asked_for_balance(e, 500_000_000, 4, 5);
         let c = e.m.cpu(CpuId(4));
         let (clock, util) = (c.clock.clock_task, c.cfs_avg.avg.util_avg);
         assert!(util > Util(1010), "{util}");
-        e.stop_one_cpu_nowait(
-            CpuId(4),
-            StopWork::ActiveBalance { to: CpuId(5), why: Why::Balance },
-        );
-        e.drain_resched();
         let curr = e.m.cpu(CpuId(4)).curr.expect("the stopper");
         assert_eq!(e.m.class_of(curr), Class::Stop);
         go(e, 500_000_000 + 8 * 1_048_576);
@@ -183,16 +182,10 @@ fn its_time_is_in_no_average() {
 /// The CPU goes offline while its stopper works: the work is done, and nothing is left there.
 #[test]
 fn a_cpu_that_goes_offline_finishes_what_its_stopper_was_asked_for() {
-    let e = m1(r#""t": {"cpus": [0, 5], "loop": -1, "run": 1000000}"#, WORK, 100);
+    let e = m1(SPIN, WORK, 100);
     let mut log = Log::default();
     with(&e, &mut log, |e| {
-        e.start();
-        go(e, 6_000_000);
-        e.stop_one_cpu_nowait(
-            CpuId(0),
-            StopWork::ActiveBalance { to: CpuId(5), why: Why::Balance },
-        );
-        e.drain_resched();
+        asked_for_balance(e, 6_000_000, 0, 5);
         go(e, 6_010_000);
         e.hotplug(CpuId(0), false);
         e.drain_resched();
