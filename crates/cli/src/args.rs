@@ -408,8 +408,8 @@ pub(crate) struct Reproduce {
 pub(crate) enum VerifyMode {
     /// It decides everything itself
     Free,
-    /// The kernel's frequencies and migrations are fed in, and when tasks were awake: only the
-    /// signals and who is picked are judged
+    /// The kernel's frequencies and migrations are fed in, when tasks were awake, and how long ticks
+    /// took: only the signals and who is picked are judged
     Given,
 }
 

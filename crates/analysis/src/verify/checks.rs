@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 /// What was free to differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Frequencies, migrations and when tasks were awake were fed in: the signal arithmetic is
-    /// judged, and who is picked.
+    /// Frequencies, migrations, when tasks were awake and how long ticks took were fed in: the signal
+    /// arithmetic is judged, and who is picked.
     Given,
     /// The candidate decided everything itself.
     Free,

@@ -23,14 +23,9 @@ pub const OUTSIDE: &[(&str, &str)] = &[
     ),
     ("juno/quota", "3 to 6 checks by the start phase: as laptop4/quota"),
     (
-        "m1/frames",
-        "3 to 5 checks by the start phase: the waking task's frequency lasts some µs there",
+        "laptop4/group-nested",
+        "a tick lasts 0.2 ms there, the second task begins later by it, and turns follow from that",
     ),
-    (
-        "zcu102/hotplug",
-        "4 to 6 checks: the task's CPU is awake there for the work of hotplug itself",
-    ),
-    ("laptop4/group-nested", "three tasks of nested groups take turns in another order"),
     ("m1/lock", "a lock is passed on in no time here: who waits for it sleeps at other moments"),
     ("m1/fork", "RCU keeps the tick there where a task has exited, and so a shallow idle state"),
     (
