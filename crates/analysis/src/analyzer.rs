@@ -19,8 +19,9 @@ use crate::machine::{Machine, ms};
 use crate::result::{RunResult, TaskResult, Timeline};
 use crate::task::{Doing, Task};
 use risetime_kernel::units::{CpuId, Instant, KHz, TaskId, Util};
+use risetime_model::platform::Domain;
 use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What an analysis is to keep besides the usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,14 +101,17 @@ impl Run {
             levels.sort_unstable();
             levels.dedup();
         }
-        let opps = |d: &risetime_model::platform::Domain| {
-            (d.cpus[0], d.opps.iter().map(|o| o.freq).collect())
-        };
+        let opps = |d: &Domain| (d.cpus[0], d.opps.iter().map(|o| o.freq).collect());
+        let freq: Vec<(CpuId, Vec<KHz>)> = platform.domains.iter().map(opps).collect();
+        let mut kinds: HashMap<(u64, &[KHz]), usize> = HashMap::new();
+        let own = platform.domains.iter().zip(&freq).enumerate();
+        let kind = own.map(|(d, (of, (_, opps)))| *kinds.entry((of.capacity.0, opps)).or_insert(d));
+        let kind = kind.collect();
         Run {
             header: header.clone(),
             all_bursts: options.all_bursts,
             timeline: options.timeline,
-            levels: Levels { util, capacity, freq: platform.domains.iter().map(opps).collect() },
+            levels: Levels { util, capacity, freq, kind },
             tick: platform.tick().0,
             now: 0,
             machine: Machine::new(platform),

@@ -11,6 +11,7 @@ use crate::machine::{Machine, ms};
 use crate::result::{Burst, EndedBy, Level, Migration, Reach, RunningAt, Timeline, UtilResidency};
 use crate::rise::Rise;
 use risetime_kernel::units::{CpuId, KHz};
+use std::collections::BTreeMap;
 
 /// Most changes of CPU that are listed.
 const MIGRATIONS: usize = 1 << 16;
@@ -24,6 +25,8 @@ pub(crate) struct Levels {
     pub(crate) capacity: Vec<u64>,
     /// (first CPU, OPPs) of each domain.
     pub(crate) freq: Vec<(CpuId, Vec<KHz>)>,
+    /// Of each domain, the first with the same capacity and OPPs.
+    pub(crate) kind: Vec<usize>,
 }
 
 /// Times at which ascending levels were reached; reaching one reaches all below.
@@ -77,6 +80,23 @@ pub(crate) struct Piece {
     pub(crate) tick: u64,
 }
 
+/// How long the task ran on a CPU at a frequency: of all CPUs a burst knows few, and of 2000 tasks on
+/// 256 CPUs these lists are what does not stay in the cache.
+#[derive(Clone, Copy, Debug)]
+struct Ran {
+    cpu: u32,
+    slot: u32,
+    ns: u64,
+}
+
+/// When more of a domain's OPPs were reached than before.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    domain: u32,
+    opps: u32,
+    at: u64,
+}
+
 /// See the head of the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
@@ -89,15 +109,12 @@ pub(crate) struct Figures {
     end: u64,
     ended_by: Option<EndedBy>,
     // From t0 on.
-    /// By CPU and slot, ns.
-    run: Vec<Vec<u64>>,
-    /// CPUs it ran on, with their domains.
-    used: Vec<(usize, usize)>,
+    run: Vec<Ran>,
     wait: u64,
     residency: Residency,
     util: Climb,
     capacity: Climb,
-    freq: Vec<Climb>,
+    opps: Vec<Reached>,
     rise: Rise,
     migrations: Vec<Migration>,
     pub(crate) migrations_left_out: u64,
@@ -123,11 +140,8 @@ impl Figures {
         self.debt = Debt::default();
         self.full = FullSpeed::default();
         (self.t1, self.end, self.ended_by) = (None, t0, None);
-        // Only what the last burst has used: of many CPUs, few.
-        for (cpu, domain) in self.used.drain(..) {
-            self.run[cpu].clear();
-            self.freq[domain].0.clear();
-        }
+        self.run.clear();
+        self.opps.clear();
         self.wait = 0;
         for (util, _) in self.residency.ns.drain(..) {
             self.residency.at[util as usize] = 0;
@@ -181,24 +195,19 @@ impl Figures {
     }
 
     fn run_at(&mut self, place: &Place, p: &Piece, levels: &Levels) {
-        if self.run.len() <= place.cpu {
-            self.run.resize(place.cpu + 1, Vec::new());
+        let (cpu, slot) = (place.cpu as u32, place.slot as u32);
+        match self.run.iter_mut().rev().find(|ran| (ran.cpu, ran.slot) == (cpu, slot)) {
+            Some(ran) => ran.ns += p.dt,
+            None => self.run.push(Ran { cpu, slot, ns: p.dt }),
         }
-        let run = &mut self.run[place.cpu];
-        if run.is_empty() {
-            self.used.push((place.cpu, place.domain));
-        }
-        if run.len() <= place.slot {
-            run.resize(place.slot + 1, 0);
-        }
-        run[place.slot] += p.dt;
         if let Some(util) = p.util {
             self.residency.add(util, p.dt);
         }
-        if self.freq.len() <= place.domain {
-            self.freq.resize(place.domain + 1, Climb::default());
+        let (domain, opps) = (place.domain as u32, place.opps as u32);
+        let before = self.opps.iter().rev().find(|r| r.domain == domain).map_or(0, |r| r.opps);
+        if opps > before {
+            self.opps.push(Reached { domain, opps, at: p.from });
         }
-        self.freq[place.domain].reach(place.opps, p.from);
         if levels.capacity.get(self.capacity.0.len()).is_some_and(|&c| c <= place.capacity) {
             let reached = levels.capacity.partition_point(|&c| c <= place.capacity);
             self.capacity.reach(reached, p.from);
@@ -254,10 +263,9 @@ impl Figures {
     pub(crate) fn result(&self, levels: &Levels, machine: &Machine) -> crate::TaskResult {
         let mut running: Vec<RunningAt> = Vec::new();
         let mut energy_mj = 0.0;
-        for (i, slots) in self.run.iter().enumerate() {
-            let cpu = CpuId(i as u32);
+        for (cpu, slots) in self.slots_by_cpu() {
             let d = machine.domain_of(cpu);
-            energy_mj += machine.energy_mj(d, slots);
+            energy_mj += machine.energy_mj(d, &slots);
             let freqs = &machine.domains[d].slots;
             let used = slots.iter().zip(freqs).filter(|(ns, _)| **ns > 0);
             running.extend(used.map(|(ns, s)| RunningAt { cpu, freq: s.freq, ms: ms(*ns) }));
@@ -286,15 +294,50 @@ impl Figures {
         }
     }
 
+    /// Its time by slot on each CPU that it ran on.
+    fn slots_by_cpu(&self) -> BTreeMap<CpuId, Vec<u64>> {
+        let mut cpus: BTreeMap<CpuId, Vec<u64>> = BTreeMap::new();
+        for ran in self.run.iter().filter(|ran| ran.ns > 0) {
+            let slots = cpus.entry(CpuId(ran.cpu)).or_default();
+            slots.resize(slots.len().max(ran.slot as usize + 1), 0);
+            slots[ran.slot as usize] += ran.ns;
+        }
+        cpus
+    }
+
+    /// When the OPP of that number in its domain was reached.
+    fn opp_reached(&self, domain: usize, opp: usize) -> Option<u64> {
+        let reached = |r: &&Reached| r.domain as usize == domain && r.opps as usize > opp;
+        self.opps.iter().find(reached).map(|r| r.at)
+    }
+
+    /// Whether OPPs of each domain are told of: where it ran, and the first of a kind that it never
+    /// ran in. A server has hundreds of domains, all alike.
+    fn told(&self, levels: &Levels) -> Vec<bool> {
+        let mut told = vec![false; levels.kind.len()];
+        let mut known = told.clone();
+        for reached in &self.opps {
+            let domain = reached.domain as usize;
+            told[domain] = true;
+            known[levels.kind[domain]] = true;
+        }
+        for (domain, kind) in levels.kind.iter().enumerate() {
+            told[domain] |= !std::mem::replace(&mut known[*kind], true);
+        }
+        told
+    }
+
     fn reach(&self, levels: &Levels) -> Vec<Reach> {
+        let told = self.told(levels);
         let util = levels.util.iter().enumerate().map(|(i, &level)| Reach {
             what: Level::Util(level),
             after_ms: self.util.after_ms(i, self.t0),
         });
-        let freq = levels.freq.iter().enumerate().flat_map(|(d, (cpu, opps))| {
+        let domains = levels.freq.iter().enumerate().filter(|(d, _)| told[*d]);
+        let freq = domains.flat_map(|(d, (cpu, opps))| {
             opps.iter().enumerate().map(move |(i, &freq)| Reach {
                 what: Level::Freq { cpu: *cpu, freq },
-                after_ms: self.freq.get(d).and_then(|c| c.after_ms(i, self.t0)),
+                after_ms: self.opp_reached(d, i).map(|at| ms(at - self.t0)),
             })
         });
         let capacity = levels.capacity.iter().enumerate().map(|(i, &level)| Reach {
@@ -309,17 +352,36 @@ impl Figures {
         let mut curves = self.curves.take()?;
         let Curves { util, speed, cpu, freq } = &mut *curves;
         [util, speed, cpu].into_iter().chain(freq).for_each(|c| c.end(end));
-        let used = self.run.iter().enumerate().filter(|(_, slots)| slots.iter().any(|&ns| ns > 0));
-        let of_cpu = |(i, _): (usize, &Vec<u64>)| {
-            let cpu = CpuId(i as u32);
-            let curve = curves.freq.get(machine.domain_of(cpu))?;
-            Some((cpu, curve.map(KHz)))
+        let cpus = self.slots_by_cpu();
+        let of_cpu = |cpu: &CpuId| {
+            let curve = curves.freq.get(machine.domain_of(*cpu))?;
+            Some((*cpu, curve.map(KHz)))
         };
         Some(Timeline {
-            freq: used.filter_map(of_cpu).collect(),
+            freq: cpus.keys().filter_map(of_cpu).collect(),
             util: curves.util.map(|u| u),
             speed: curves.speed.map(|s| s as f64 / crate::lost::UNIT as f64),
             cpu: curves.cpu.map(|c| c.checked_sub(1).map(|c| CpuId(c as u32))),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_domains_alike_only_those_it_ran_in_are_told_of() {
+        // Three of a kind, two of another, one of its own.
+        let levels = Levels { kind: vec![0, 0, 0, 3, 3, 5], ..Levels::default() };
+        let ran = |domains: &[u32]| {
+            let opps = domains.iter().map(|&domain| Reached { domain, opps: 1, at: 0 }).collect();
+            let told = Figures { opps, ..Figures::default() }.told(&levels);
+            told.iter().enumerate().filter(|(_, t)| **t).map(|(d, _)| d).collect::<Vec<_>>()
+        };
+        assert_eq!(ran(&[]), [0, 3, 5]);
+        assert_eq!(ran(&[2]), [2, 3, 5]);
+        assert_eq!(ran(&[4, 1, 0]), [0, 1, 4, 5]);
+        assert_eq!(ran(&[5, 3, 2]), [2, 3, 5]);
     }
 }

@@ -13,6 +13,7 @@
 //! is summarised over those, and its [`Spread::n`] says how many.
 
 use crate::result::*;
+use risetime_kernel::units::CpuId;
 
 /// Summarises runs that differ in their start phase only; the order of `runs` is kept in
 /// [`PhaseSummary::phases_us`]. An empty slice gives an empty summary.
@@ -89,19 +90,23 @@ fn task_phases(of: &[(&RunResult, &TaskResult)]) -> TaskPhases {
     }
 }
 
-/// The levels in the order of the run that lists most of them.
+/// All levels that some run lists; the runs that do not know one have not reached it.
 fn reach_phases(of: &[(&RunResult, &TaskResult)]) -> Vec<ReachPhases> {
-    let Some((_, longest)) = of.iter().max_by_key(|(_, t)| t.reach.len()) else {
-        return Vec::new();
+    let order = |level: &Level| match *level {
+        Level::Util(util) => (0, CpuId(0), util),
+        Level::Freq { cpu, freq } => (1, cpu, freq.0),
+        Level::Capacity(capacity) => (2, CpuId(0), capacity),
     };
-    longest
-        .reach
-        .iter()
-        .map(|level| ReachPhases {
-            what: level.what,
-            after_ms: Spread::of(of.iter().map(|(_, t)| {
-                t.reach.iter().find(|r| r.what == level.what).and_then(|r| r.after_ms)
-            })),
+    let mut levels: Vec<Level> =
+        of.iter().flat_map(|(_, t)| t.reach.iter().map(|r| r.what)).collect();
+    levels.sort_by_key(order);
+    levels.dedup();
+    let after = |t: &TaskResult, level| t.reach.iter().find(|r| r.what == level)?.after_ms;
+    levels
+        .into_iter()
+        .map(|what| ReachPhases {
+            what,
+            after_ms: Spread::of(of.iter().map(|(_, t)| after(t, what))),
         })
         .collect()
 }
@@ -118,7 +123,7 @@ fn cpu_phases(of: &[&CpuResult]) -> CpuPhases {
     }
 }
 
-fn domain_of(run: &RunResult, cpu: risetime_kernel::units::CpuId) -> risetime_kernel::units::CpuId {
+fn domain_of(run: &RunResult, cpu: CpuId) -> CpuId {
     run.cpus.iter().find(|c| c.cpu == cpu).map_or(cpu, |c| c.domain)
 }
 
@@ -308,6 +313,14 @@ mod tests {
         assert_eq!(t.on_domain[0].1.median, Some(4.0));
         assert_eq!(t.reach[0].after_ms.median, Some(9.0));
         assert_eq!(t.reach[0].after_ms.never, 1);
+        // A level that one run alone knows: the others have not reached it.
+        let level = Level::Freq { cpu: CpuId(2), freq: KHz(900) };
+        runs[2].tasks[0].reach.push(Reach { what: level, after_ms: Some(3.0) });
+        let reach = phases(&runs).tasks.remove(0).reach;
+        assert_eq!(reach.len(), t.reach.len() + 1);
+        let alone =
+            reach.iter().find(|r| r.what == level).map(|r| (r.after_ms.n, r.after_ms.never));
+        assert_eq!(alone, Some((3, 2)));
         assert_eq!(t.ended_by, [(EndedBy::FullSpeed, 2), (EndedBy::RunEnd, 1)]);
         assert_eq!(t.lost.iter().map(|l| l.state).collect::<Vec<_>>(), ["lowest_opp", "opp_climb"]);
         assert_eq!(s.cpus[2].freq[0].1.median, Some(10.0));

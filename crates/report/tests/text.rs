@@ -250,6 +250,11 @@ fn levels_reached_together_stand_together() {
     let text = text::run(&run, &line, &plain(80));
     assert!(text.contains("CPU0  MHz 600: 0.0, 972: 41.0, 1332–2064: never\n"), "{text}");
     assert!(text.contains("CPU4  MHz 600–3204: never\n"), "{text}");
+    let mut big = run.clone();
+    let what = Level::Freq { cpu: CpuId(137), freq: KHz(1_500_000) };
+    big.tasks[0].reach.push(Reach { what, after_ms: None });
+    let text = text::run(&big, &line, &plain(80));
+    assert!(text.contains("  CPU4   MHz 600–3204: never\n  CPU137 MHz 1500: never\n"), "{text}");
 }
 
 /// A result in which nothing happened, in several ways.

@@ -143,11 +143,12 @@ fn reached(page: &mut Page<'_>, t: &TaskResult) {
         let after = words::one_or(r.after_ms, "never");
         groups.entry(group).or_default().push((level, after));
     }
+    let wide = groups.keys().map(|(_, cpu)| cpu.to_string().len()).fold(5, usize::max);
     for ((kind, cpu), levels) in groups {
         let head = match kind {
             0 => "  util      ".to_string(),
             1 => "  capacity  ".to_string(),
-            _ => format!("  {} MHz ", pad(&cpu.to_string(), 5, false)),
+            _ => format!("  {} MHz ", pad(&cpu.to_string(), wide, false)),
         };
         page.hanging(&head, Ink::Plain, &stretches(&levels).join(", "));
     }
