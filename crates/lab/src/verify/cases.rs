@@ -22,6 +22,11 @@ pub const OUTSIDE: &[(&str, &str)] = &[
         "3 to 5 checks by the start phase: at the edge of a quota a tick decides about a period",
     ),
     ("juno/quota", "3 to 6 checks by the start phase: as laptop4/quota"),
+    ("m1/frames", "4 to 6 checks: the waking task's frequency lasts some µs there"),
+    (
+        "rpi4/round-robin",
+        "3 to 6 checks by the start phase: the fair task beside has so few ticks that one decides",
+    ),
     (
         "laptop4/group-nested",
         "a tick lasts 0.2 ms there, the second task begins later by it, and turns follow from that",
