@@ -264,10 +264,12 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether the clamps of a queued task of this class count on its CPU (`uclamp_enabled`): not before
-    /// anybody has asked for clamps (`sched_uclamp_used`), not even the default ones of RT tasks.
+    /// Whether the clamps of a queued task of this class count on its CPU (`uclamp_enabled`). Those
+    /// of RT tasks, which have a default, do not before anybody has asked for clamps; where nobody
+    /// ever does, nobody's do (`sched_uclamp_used`).
     pub(super) fn clamps_count(&self, class: Class) -> bool {
-        matches!(class, Class::Fair | Class::Rt) && self.m.classes.uclamp_used
+        (class == Class::Fair && !self.m.is_plain())
+            || (class == Class::Rt && self.m.classes.uclamp_used)
     }
 
     /// `deactivate_task`.

@@ -196,10 +196,8 @@ fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId, seen: &mut Seen) -> R
         &format!("util_est is {}, of its tasks {util_est}", c.util_est),
     )?;
     let clamps = c.uclamp.clamps();
-    // Where nobody ever asks for clamps, nobody's are counted.
-    let used = m.classes.uclamp_used;
-    let rt = c.rt.iter().map(|(_, t)| t);
-    let runnable: Vec<TaskId> = runnable.into_iter().chain(rt).filter(|_| used).collect();
+    let rt = c.rt.iter().map(|(_, t)| t).filter(|_| m.classes.uclamp_used);
+    let runnable: Vec<TaskId> = runnable.into_iter().chain(rt).collect();
     for t in &runnable {
         let own = m.task(*t).clamps();
         ensure(
@@ -209,7 +207,8 @@ fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId, seen: &mut Seen) -> R
     }
     // Throttled tasks stay counted.
     let throttled = m.tasks.iter().any(|t| t.throttled && t.cpu == cpu);
-    let counted = used && (!runnable.is_empty() || throttled);
+    // Where nobody ever asks for clamps, nobody's are.
+    let counted = !m.is_plain() && (!runnable.is_empty() || throttled);
     ensure(counted != c.uclamp.uclamp_rq_is_idle(), "clamps are counted of no task")?;
     groups_consistent(m, cpu)?;
     levels(m).try_for_each(|g| sums_agree(m, cpu, g, seen))
