@@ -10,7 +10,8 @@
 use crate::KernelRev;
 use crate::cfs;
 use crate::eevdf::{
-    self, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, LoadWeight,
+    self, BuddyOf, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, LoadWeight,
+    Wakeup,
 };
 use crate::units::Weight;
 use alloc::vec::Vec;
@@ -171,10 +172,11 @@ impl CfsRq {
         either!(self, rq => cfs: { let _ = rq; u64::MAX }, eevdf: rq.min_slice())
     }
 
-    /// Accounts the running entity's time up to the clock.
+    /// Accounts the running entity's time up to the clock; true if its turn is over by it (CFS looks
+    /// at the tick only).
     #[inline]
-    pub fn update_curr(&mut self) {
-        either!(self, rq => cfs: rq.update_curr(), eevdf: { rq.update_curr(); });
+    pub fn update_curr(&mut self) -> bool {
+        either!(self, rq => cfs: { rq.update_curr(); false }, eevdf: rq.update_curr())
     }
 
     /// Forgets how long the queued `id` ran at its last accounting.
@@ -261,10 +263,25 @@ impl CfsRq {
         either!(self, rq => rq.put_prev());
     }
 
-    /// Whether the just enqueued `id` preempts the running entity; `fork` = it is a new task.
+    /// Whether the just enqueued `id` preempts the running entity.
     #[inline]
-    pub fn wakeup_preempt(&mut self, id: impl Into<EntityId>, fork: bool) -> bool {
-        either!(self, rq => rq.wakeup_preempt(id, fork))
+    pub fn wakeup_preempt_by(&mut self, id: impl Into<EntityId>, wakeup: &Wakeup) -> bool {
+        either!(self, rq => rq.wakeup_preempt_by(id, wakeup))
+    }
+
+    /// Which buddies `id` is here.
+    pub fn buddy_of(&self, id: impl Into<EntityId>) -> BuddyOf {
+        either!(self, rq => rq.buddy_of(id))
+    }
+
+    /// The queued `id` should run next, unless it is idle (`set_next_buddy`).
+    pub fn set_next_buddy(&mut self, id: impl Into<EntityId>) {
+        either!(self, rq => rq.set_next_buddy(id));
+    }
+
+    /// `id` is no longer the buddies that it is and `of` names.
+    pub fn clear_buddy(&mut self, id: impl Into<EntityId>, of: BuddyOf) {
+        either!(self, rq => rq.clear_buddy(id, of));
     }
 
     /// The running entity gives way (`sched_yield`); the caller reschedules.

@@ -80,6 +80,21 @@ pub fn cpu_util(
     Util(util.max(util_est).0.min(capacity.0))
 }
 
+/// [`cpu_util`] that counts contention, as it was from 6.5 to 6.11 (in stable 6.12, too, at first):
+/// the larger of util and contention came first, and the task's *util* was added to that or taken off.
+/// A waking task so takes too little off the CPU it leaves where the contention there was its own, and
+/// brings none of its own along. Source: fair.c:cpu_util.
+pub fn cpu_util_boost_pre_6_12(
+    cpu: CpuId,
+    cfs: &CfsUtil,
+    p: Option<&TaskUtil>,
+    dst_cpu: Option<CpuId>,
+    capacity: Capacity,
+) -> Util {
+    let contended = CfsUtil { util_avg: cfs.util_avg.max(cfs.runnable_avg), ..*cfs };
+    cpu_util(cpu, &contended, p, dst_cpu, false, capacity)
+}
+
 /// The fair class's use of a CPU as it stands. Source: fair.c:cpu_util_cfs.
 #[inline]
 pub fn cpu_util_cfs(cfs: &CfsUtil, capacity: Capacity) -> Util {
@@ -330,6 +345,24 @@ mod tests {
         assert_eq!(on(CpuId(2), &cfs(130, 0, 90), Some(cpu1)), Util(130), "not concerned");
         let boosted = cpu_util(cpu1, &cfs(0, 400, 0), Some(&p), Some(cpu1), true, BIG);
         assert_eq!(boosted, Util(510), "contention moves with it");
+    }
+
+    #[test]
+    fn until_6_11_contention_came_before_the_task_was_moved() {
+        let (cpu0, cpu1) = (CpuId(0), CpuId(1));
+        let p = task(0, 100, 0, false);
+        let both = |cpu, cfs: &CfsUtil, dst| {
+            (
+                cpu_util_boost_pre_6_12(cpu, cfs, Some(&p), dst, BIG).0,
+                cpu_util(cpu, cfs, Some(&p), dst, true, BIG).0,
+            )
+        };
+        // Its contention is 110, its util 100.
+        assert_eq!(both(cpu0, &cfs(130, 400, 0), Some(cpu1)), (300, 290), "it leaves");
+        assert_eq!(both(cpu1, &cfs(130, 400, 0), Some(cpu1)), (500, 510), "it comes");
+        assert_eq!(both(cpu1, &cfs(300, 200, 0), Some(cpu1)), (400, 400));
+        assert_eq!(both(cpu1, &cfs(300, 295, 0), Some(cpu1)), (400, 405));
+        assert_eq!(both(cpu1, &cfs(130, 400, 0), Some(cpu0)), (400, 400), "not concerned");
     }
 
     #[test]

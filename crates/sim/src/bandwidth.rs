@@ -146,10 +146,14 @@ impl Engine<'_> {
         self.m.groups.limited && self.m.groups.list[g.index()].pool.is_some()
     }
 
-    /// `update_curr` of a level: its queue's running entity, and the group's account.
+    /// `update_curr` of a level: its queue's running entity, and the group's account. Where the
+    /// entity's turn is over by it, the CPU reschedules.
     pub(crate) fn update_curr(&mut self, cpu: CpuId, g: GroupId) {
-        self.m.queue_mut(cpu, g).update_curr();
+        let over = self.m.queue_mut(cpu, g).update_curr();
         self.charge(cpu, g);
+        if over {
+            self.turn_over(cpu, g);
+        }
     }
 
     /// Books what a level has run.
@@ -237,7 +241,7 @@ impl Engine<'_> {
             let rq = self.m.groups.rq(cpu, g);
             let (queued, runnable) = (rq.h_nr_queued as i32, rq.h_nr_runnable as i32);
             if rq.se.on_rq {
-                self.dequeue_upwards(cpu, g, queued, runnable, DequeueKind::SleepSpecial);
+                self.dequeue_upwards(cpu, g, (queued, runnable), DequeueKind::SleepSpecial, false);
             }
         }
         self.m.groups.rq_mut(cpu, g).bandwidth.throttled = true;
@@ -353,12 +357,10 @@ impl Engine<'_> {
         }
     }
 
-    /// A pick that found out that a group has used up its time has been the reschedule that this
-    /// asks for (`clear_tsk_need_resched` after `pick_next_task`); a task that it has told to leave is
-    /// told again when it comes back.
+    /// A task that a pick has told to leave, as its group has used up its time, is told again when it
+    /// comes back.
     pub(crate) fn throttled_by_pick(&mut self, cpu: CpuId) {
         if self.m.groups.limited {
-            self.need_resched.remove(cpu);
             self.throttle_work.remove(cpu);
         }
     }

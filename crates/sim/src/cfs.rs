@@ -10,14 +10,15 @@
 //!
 //! The thread that creates the workload's tasks runs on their first CPU but is no task (unless a
 //! trace is replayed): for the first vruntime of a task it counts as one of nice 0 at min_vruntime.
-//! Nothing here runs from 6.6 on. Arithmetic: [`risetime_kernel::cfs`].
+//! From 6.6 on only the next buddies of groups are left. Arithmetic: [`risetime_kernel::cfs`].
 //! Source: kernel/sched/fair.c of 6.1, symbols named at each function.
 
+use crate::bandwidth::throttles_tasks;
 use crate::engine::Engine;
 use crate::machine::Machine;
-use risetime_kernel::cfs::BuddyOf;
+use crate::mutant::Mutant;
 use risetime_kernel::cfs_rq::is_cfs;
-use risetime_kernel::eevdf::{Entity, EntityId, LoadWeight};
+use risetime_kernel::eevdf::{BuddyOf, Entity, EntityId, LoadWeight};
 use risetime_kernel::units::{CpuId, GroupId, TaskId};
 use risetime_kernel::weight::NICE_0_LOAD;
 
@@ -62,11 +63,6 @@ impl Machine {
 }
 
 impl Engine<'_> {
-    /// Whether there are queues of CFS on several levels.
-    pub(crate) fn levels_of_cfs(&self) -> bool {
-        self.m.groups.nested && is_cfs(self.m.rev)
-    }
-
     /// `task_fork_fair`: where the new `task` of a parent on `cpu` will begin, on whichever CPU.
     pub(crate) fn task_fork_fair(&mut self, cpu: CpuId, task: TaskId) {
         if !is_cfs(self.m.rev) || !self.is_fair(task) {
@@ -99,19 +95,24 @@ impl Engine<'_> {
         self.m.task_mut(task).entity = Some(entity);
     }
 
-    /// `check_preempt_tick` on the level of `g`, whose running entity has been accounted; true if its
-    /// turn is over.
-    pub(crate) fn check_preempt_tick(&mut self, cpu: CpuId, g: GroupId) -> bool {
-        let Some(curr) = self.m.queue(cpu, g).curr().copied() else { return false };
+    /// `check_preempt_tick` on the level of `g`, whose running entity has been accounted.
+    pub(crate) fn check_preempt_tick(&mut self, cpu: CpuId, g: GroupId) {
+        if !is_cfs(self.m.rev) {
+            return;
+        }
+        let Some(curr) = self.m.queue(cpu, g).curr().copied() else { return };
         let slice = self.m.sched_slice(cpu, g, &curr, None);
-        let Some(rq) = self.m.queue_mut(cpu, g).as_cfs_mut() else { return false };
+        let Some(rq) = self.m.queue_mut(cpu, g).as_cfs_mut() else { return };
         let was = rq.buddy_of(curr.id);
         rq.check_preempt_tick(slice);
         let (over, is) = (rq.need_resched(), rq.buddy_of(curr.id));
+        rq.clear_need_resched();
         if was != is {
             self.clear_buddies_above(cpu, g, was);
         }
-        over
+        if over {
+            self.resched_curr(cpu);
+        }
     }
 
     /// A wakeup preempts on the level of `g`, where `woken` competes: on those above, the groups that
@@ -135,12 +136,43 @@ impl Engine<'_> {
         }
     }
 
+    /// A task of the level of `g` has fallen asleep and others of its group are queued: one of them
+    /// comes next, if that is fair (`set_next_buddy`; nobody looks from 6.6 to 6.11).
+    pub(crate) fn next_of_group(&mut self, cpu: CpuId, g: GroupId) {
+        if self.m.throttled_hierarchy(cpu, g) && !throttles_tasks(self.m.rev)
+            || self.m.is(Mutant::GroupHasNoBuddy)
+        {
+            return;
+        }
+        let mut at = g;
+        while at != GroupId::ROOT && self.m.groups.rq(cpu, at).se.on_rq {
+            let above = self.m.groups.parent(at);
+            let queue = self.m.queue_mut(cpu, above);
+            queue.set_next_buddy(at);
+            if !queue.buddy_of(at).next {
+                // An idle one: nor are those above it.
+                return;
+            }
+            at = above;
+        }
+    }
+
+    /// The running entity of the level of `g`, its turn over, is nobody's buddy.
+    pub(crate) fn clear_buddies_of_curr(&mut self, cpu: CpuId, g: GroupId) {
+        if let Some(curr) = self.m.queue(cpu, g).curr().map(|curr| curr.id) {
+            self.clear_buddies(cpu, g, curr);
+        }
+    }
+
     /// `clear_buddies` of `id`, which is queued on the level of `g`.
     pub(crate) fn clear_buddies(&mut self, cpu: CpuId, g: GroupId, id: EntityId) {
-        let Some(rq) = self.m.queue_mut(cpu, g).as_cfs_mut() else { return };
+        if !self.m.groups.nested {
+            return;
+        }
+        let rq = self.m.queue_mut(cpu, g);
         let was = rq.buddy_of(id);
         if was.any() {
-            rq.clear_buddies(id);
+            rq.clear_buddy(id, was);
             self.clear_buddies_above(cpu, g, was);
         }
     }
@@ -150,7 +182,7 @@ impl Engine<'_> {
         let (mut at, mut of) = (g, of);
         while at != GroupId::ROOT && of.any() {
             let above = self.m.groups.parent(at);
-            let Some(rq) = self.m.queue_mut(cpu, above).as_cfs_mut() else { return };
+            let rq = self.m.queue_mut(cpu, above);
             let is = rq.buddy_of(at);
             of = BuddyOf {
                 last: of.last && is.last,

@@ -29,7 +29,7 @@ use risetime_kernel::pelt_cfs::{
     migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
 };
 use risetime_kernel::uclamp::Uclamp;
-use risetime_kernel::units::{Capacity, CpuId, Instant, Span, TaskId, Util};
+use risetime_kernel::units::{Capacity, CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, SwitchOut, Why};
 
@@ -60,6 +60,23 @@ impl Engine<'_> {
         c.cfs.update_clock(c.clock.clock_task.0);
         if irq > Span(0) {
             self.update_irq(cpu, irq);
+        }
+    }
+
+    /// `resched_curr` of a fair entity whose turn the accounting of its time has found over.
+    #[inline]
+    pub(crate) fn turn_over(&mut self, cpu: CpuId, g: GroupId) {
+        self.m.queue_mut(cpu, g).clear_need_resched();
+        self.resched_curr(cpu);
+        if self.m.groups.nested {
+            self.clear_buddies_of_curr(cpu, g);
+        }
+    }
+
+    /// The same of what the queue itself has done at this level, its accounting included.
+    pub(crate) fn turn_over_by_then(&mut self, cpu: CpuId, g: GroupId) {
+        if self.m.queue(cpu, g).need_resched() {
+            self.turn_over(cpu, g);
         }
     }
 
@@ -329,7 +346,6 @@ impl Engine<'_> {
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
         self.update_rq_clock(cpu);
         let prev = self.m.cpu(cpu).curr;
-        self.m.clear_need_resched(cpu);
         self.m.cpu_mut(cpu).resched_held = false;
         self.dl_server_update(cpu);
         self.account_anew(cpu);
@@ -344,6 +360,7 @@ impl Engine<'_> {
         }
         match next {
             Some(curr) if next == prev => {
+                self.clear_need_resched(cpu);
                 if self.is_fair(curr) {
                     self.util_est_switched(cpu, prev, next);
                     self.update_misfit_status(cpu, Some(curr));
@@ -351,6 +368,7 @@ impl Engine<'_> {
             }
             None if prev.is_none() => {
                 self.throttled_by_pick(cpu);
+                self.clear_need_resched(cpu);
                 self.go_idle(cpu);
             }
             _ => {
@@ -359,6 +377,14 @@ impl Engine<'_> {
                 self.util_est_switched(cpu, prev, next);
                 self.switch(cpu, prev, next);
             }
+        }
+    }
+
+    /// `clear_tsk_need_resched`: what the look that has just ended has itself asked for is done. (It
+    /// accounts for whoever runs, on each level of groups, and that may end his turn.)
+    fn clear_need_resched(&mut self, cpu: CpuId) {
+        if !self.m.is(Mutant::FlagClearedBeforePick) {
+            self.need_resched.remove(cpu);
         }
     }
 
@@ -382,6 +408,7 @@ impl Engine<'_> {
             self.task_dead(cpu, task);
         }
         let Some(task) = next else {
+            self.clear_need_resched(cpu);
             self.go_idle(cpu);
             return;
         };
@@ -393,6 +420,7 @@ impl Engine<'_> {
             self.start_tick(cpu, first);
         }
         self.set_next_task(cpu, task);
+        self.clear_need_resched(cpu);
         self.pay_for_switch(cpu, task);
         if self.throttle_work.contains(cpu) {
             // It leaves again before it is back in user mode.

@@ -146,6 +146,7 @@ impl Engine<'_> {
         waking: bool,
     ) {
         let mut counted = true;
+        let forgets = self.m.is(Mutant::TurnForgotten) && !self.need_resched.contains(cpu);
         let (c, t) = (&mut self.m.cpus[cpu.index()], &self.m.tasks[task.index()]);
         c.util_est = util_est_enqueue(c.util_est, t.util_est);
         let group = t.group;
@@ -154,6 +155,7 @@ impl Engine<'_> {
             // starts now, so what has passed is aged first.
             self.update_load_avg(cpu, task, Join::Stay);
             self.m.queue_mut(cpu, group).requeue_delayed(task);
+            self.turn_over_by_then(cpu, group);
             self.m.count_runnable(cpu, group, 1);
         } else {
             self.update_curr(cpu, group);
@@ -172,6 +174,10 @@ impl Engine<'_> {
             self.list(task);
         }
         self.take_departed(cpu);
+        if forgets && self.need_resched.contains(cpu) {
+            self.need_resched.remove(cpu);
+            self.m.cpu_mut(cpu).resched_held = true;
+        }
         if waking && counted {
             self.check_update_overutilized(cpu);
         }
@@ -212,13 +218,11 @@ impl Engine<'_> {
                 self.m.tasks[task.index()].slept_at = ran;
             }
         }
-        if self.levels_of_cfs() {
-            self.clear_buddies(cpu, group, task.into());
-        }
+        self.clear_buddies(cpu, group, task.into());
         match self.m.queue_mut(cpu, group).dequeue(task, kind) {
             Dequeued::Yes(entity) => {
                 self.m.task_mut(task).entity = Some(entity);
-                self.task_left(cpu, task, !delayed_already);
+                self.task_left(cpu, task, !delayed_already, sleep);
                 if !was_sched_idle && sched_idle_rq(&self.m, cpu) {
                     // What is left gives way to anything: look for that soon.
                     self.m.cpu_mut(cpu).next_balance = self.m.jiffies();
@@ -294,7 +298,7 @@ impl Engine<'_> {
             t.entity = Some(entity);
             if m.groups.on() {
                 self.update_level(cpu, group);
-                self.task_left(cpu, task, false);
+                self.task_left(cpu, task, false, true);
             }
         }
         self.m.queue_mut(cpu, g).keep_room(departed);
@@ -304,21 +308,11 @@ impl Engine<'_> {
     pub(crate) fn task_tick_fair(&mut self, cpu: CpuId, curr: TaskId) {
         self.account_anew(cpu);
         let group = self.m.task(curr).group;
-        let over = if self.levels_of_cfs() {
-            self.update_curr(cpu, group);
-            self.check_preempt_tick(cpu, group)
-        } else {
-            self.m.queue_mut(cpu, group).tick()
-        };
-        if over {
-            self.resched_curr(cpu);
-        }
+        self.update_curr(cpu, group);
         self.update_load_avg(cpu, curr, Join::Stay);
+        self.check_preempt_tick(cpu, group);
         if self.m.groups.on() {
-            self.charge(cpu, group);
-            if self.tick_parents(cpu, curr) {
-                self.resched_curr(cpu);
-            }
+            self.tick_parents(cpu, curr);
         }
         self.util_est_update_running(cpu, curr);
         if !self.m.is(Mutant::MisfitAtWakeupOnly) {
@@ -369,6 +363,7 @@ impl Engine<'_> {
         let queued = self.m.fair_entity(cpu, task).is_some();
         if queued {
             self.update_rq_clock(cpu);
+            self.update_curr(cpu, group);
             self.update_load_avg(cpu, task, Join::Stay);
         }
         if queued {

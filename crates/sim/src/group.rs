@@ -343,16 +343,6 @@ impl Machine {
         }
     }
 
-    /// `clear_tsk_need_resched`: of all levels.
-    pub(crate) fn clear_need_resched(&mut self, cpu: CpuId) {
-        self.cpus[cpu.index()].cfs.clear_need_resched();
-        if self.groups.nested {
-            for group in &mut self.groups.list {
-                group.rq[cpu.index()].cfs.clear_need_resched();
-            }
-        }
-    }
-
     /// Counts tasks in or out of a level (`h_nr_queued`, `h_nr_runnable`).
     pub(crate) fn count(&mut self, cpu: CpuId, g: GroupId, queued: i32, runnable: i32) {
         let nested = self.groups.nested;

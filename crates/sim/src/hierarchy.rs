@@ -18,7 +18,9 @@ use crate::group::level_avg;
 use crate::machine::State;
 use crate::mutant::Mutant;
 use risetime_kernel::KernelRev;
-use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, LoadWeight};
+use risetime_kernel::eevdf::{
+    DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, LoadWeight, Wakeup,
+};
 use risetime_kernel::group::{calc_group_shares, se_weight};
 use risetime_kernel::pelt::update_load_avg_se;
 use risetime_kernel::pelt_cfs::{
@@ -199,15 +201,15 @@ impl Engine<'_> {
         counted
     }
 
-    /// A task has left its queue; `runnable`: it was, until now.
-    pub(crate) fn task_left(&mut self, cpu: CpuId, task: TaskId, runnable: bool) {
+    /// A task has left its queue; `runnable`: it was, until now; `sleeps`: it does not go elsewhere.
+    pub(crate) fn task_left(&mut self, cpu: CpuId, task: TaskId, runnable: bool, sleeps: bool) {
         if !self.m.groups.on() {
             return;
         }
         let t = self.m.task(task);
         let (g, weight) = (t.group, t.weight.0 << 10);
         self.account_dequeue(cpu, g, weight);
-        self.dequeue_parents(cpu, g, 1, i32::from(runnable));
+        self.dequeue_parents(cpu, g, 1, i32::from(runnable), sleeps);
     }
 
     fn se_update_runnable(&mut self, cpu: CpuId, g: GroupId) {
@@ -268,6 +270,7 @@ impl Engine<'_> {
                 if self.m.queue(cpu, above).get(g).is_some_and(|e| e.sched_delayed) {
                     self.update_load_avg_group(cpu, g);
                     self.m.queue_mut(cpu, above).requeue_delayed(g);
+                    self.turn_over_by_then(cpu, above);
                 }
                 self.refresh_group(cpu, g);
             } else {
@@ -304,27 +307,29 @@ impl Engine<'_> {
     }
 
     /// The upper part of `dequeue_entities`: an entity has left the level of `g`, and groups that
-    /// are empty by it follow. `queued`, `runnable`: how many tasks go. False if that ends in a
-    /// throttled group (up to 6.17).
+    /// are empty by it follow. `queued`, `runnable`: how many tasks go; `sleeps`: where others are left,
+    /// one of them should come next. False if that ends in a throttled group (up to 6.17).
     pub(crate) fn dequeue_parents(
         &mut self,
         cpu: CpuId,
         g: GroupId,
         queued: i32,
         runnable: i32,
+        sleeps: bool,
     ) -> bool {
         self.m.count(cpu, g, -queued, -runnable);
-        self.dequeue_upwards(cpu, g, queued, runnable, DequeueKind::Sleep)
+        self.dequeue_upwards(cpu, g, (queued, runnable), DequeueKind::Sleep, sleeps)
     }
 
-    /// The same of all above `g`; `kind`: how emptied groups leave, and a throttled one.
+    /// The same of all above `g`; `gone`: how many queued and runnable tasks; `kind`: how emptied groups
+    /// leave, and a throttled one.
     pub(crate) fn dequeue_upwards(
         &mut self,
         cpu: CpuId,
         g: GroupId,
-        queued: i32,
-        runnable: i32,
+        (queued, runnable): (i32, i32),
         kind: DequeueKind,
+        sleeps: bool,
     ) -> bool {
         let mut g = g;
         let throttles = kind == DequeueKind::SleepSpecial;
@@ -336,11 +341,15 @@ impl Engine<'_> {
             }
             let above = self.m.groups.parent(g);
             let rq = self.m.groups.rq(cpu, g);
-            empties &= rq.load == 0 || (throttles && first);
+            let (on_rq, emptied) = (rq.se.on_rq, rq.load == 0 || (throttles && first));
+            if sleeps && empties && !emptied && self.m.groups.nested {
+                self.next_of_group(cpu, g);
+            }
+            empties &= emptied;
             first = false;
-            if empties && rq.se.on_rq {
+            if empties && on_rq {
                 empties = self.dequeue_group(cpu, g, kind);
-            } else if rq.se.on_rq {
+            } else if on_rq {
                 self.refresh_group(cpu, g);
             }
             g = above;
@@ -357,9 +366,7 @@ impl Engine<'_> {
         self.se_update_runnable(cpu, g);
         if self.m.groups.nested {
             let delayed = self.m.queue(cpu, above).get(g).is_some_and(|e| e.sched_delayed);
-            if self.levels_of_cfs() {
-                self.clear_buddies(cpu, above, g.into());
-            }
+            self.clear_buddies(cpu, above, g.into());
             let queue = self.m.queue_mut(cpu, above);
             let left = if delayed && kind == DequeueKind::SleepSpecial {
                 queue.finish_delayed(g)
@@ -389,7 +396,7 @@ impl Engine<'_> {
         (se.on_rq, se.entity) = (false, Some(entity));
         let load = se.load;
         self.account_dequeue(cpu, above, load);
-        self.dequeue_parents(cpu, above, 0, 0);
+        self.dequeue_parents(cpu, above, 0, 0, true);
     }
 
     /// The way down to the task to run, a queue per level (`pick_task_fair`, up to 7.2).
@@ -425,9 +432,7 @@ impl Engine<'_> {
         }
         let g = self.m.task(task).group;
         if self.m.groups.nested {
-            if self.levels_of_cfs() {
-                self.clear_buddies(cpu, g, task.into());
-            }
+            self.clear_buddies(cpu, g, task.into());
             self.m.queue_mut(cpu, g).set_next(task, true);
             self.set_next_parents(cpu, g, true);
         } else {
@@ -452,6 +457,7 @@ impl Engine<'_> {
             if !self.m.groups.rq(cpu, above).running {
                 self.update_load_avg_group(cpu, g);
                 if self.m.groups.nested {
+                    self.clear_buddies(cpu, above, g.into());
                     self.m.queue_mut(cpu, above).set_next(g, first);
                 }
             }
@@ -491,22 +497,21 @@ impl Engine<'_> {
         }
     }
 
-    /// The upper part of `task_tick_fair`: every level is aged and weighed; true if the task's turn
-    /// is over on one of them.
-    pub(crate) fn tick_parents(&mut self, cpu: CpuId, task: TaskId) -> bool {
+    /// The upper part of `task_tick_fair`: every level is aged and weighed, and on each the turn may be
+    /// over.
+    pub(crate) fn tick_parents(&mut self, cpu: CpuId, task: TaskId) {
         let mut g = self.m.task(task).group;
-        let mut over = false;
         while g != GroupId::ROOT {
             let above = self.m.groups.parent(g);
             self.update_curr(cpu, above);
-            over |= self.m.groups.nested && self.m.queue(cpu, above).need_resched();
             self.update_load_avg_group(cpu, g);
             self.update_cfs_group(cpu, g);
-            over |= self.levels_of_cfs() && self.check_preempt_tick(cpu, above);
+            if self.m.groups.nested {
+                self.check_preempt_tick(cpu, above);
+            }
             g = above;
         }
         self.reweight_flat(cpu, task);
-        over
     }
 
     /// The queued task's weight in the flat queue follows its groups' (`reweight_eevdf`, from 7.3).
@@ -528,7 +533,7 @@ impl Engine<'_> {
         cpu: CpuId,
         curr: TaskId,
         woken: TaskId,
-        fork: bool,
+        wakeup: &Wakeup,
     ) -> bool {
         let (running, group) = (self.m.task(curr).group, self.m.task(woken).group);
         let mut level = group;
@@ -537,17 +542,12 @@ impl Engine<'_> {
             id = level.into();
             level = self.m.groups.parent(level);
         }
-        let mut at = running;
-        let mut due = self.m.queue(cpu, at).need_resched();
-        while at != GroupId::ROOT {
-            at = self.m.groups.parent(at);
-            due |= self.m.queue(cpu, at).need_resched();
-        }
-        if due || self.m.queue(cpu, level).get(id).is_none() {
+        if self.m.queue(cpu, level).get(id).is_none() {
             return false;
         }
-        let preempts = self.m.queue_mut(cpu, level).wakeup_preempt(id, fork);
-        if preempts && self.levels_of_cfs() {
+        let preempts = self.m.queue_mut(cpu, level).wakeup_preempt_by(id, wakeup);
+        self.turn_over_by_then(cpu, level);
+        if preempts {
             self.buddies_above(cpu, level, id);
         }
         self.take_departed_of(cpu, level);

@@ -79,6 +79,16 @@ pub enum Mutant {
     BurstIgnored,
     /// CPUs stay online.
     HotplugIgnored,
+    /// A reschedule that a pick asks for is carried out once more after it.
+    FlagClearedBeforePick,
+    /// No group is preferred because a task of it has fallen asleep.
+    GroupHasNoBuddy,
+    /// A turn that a wakeup's accounting ends goes on, and nobody preempts it.
+    TurnForgotten,
+    /// A wakeup's preemption looks at the policies of groups, not of tasks.
+    GroupPolicyDecides,
+    /// A task's signals are aged at every wakeup, also where nobody looks at them.
+    SyncedAlways,
     /// A woken fair task runs where it ran before.
     WakesOnPrev,
     /// `select_idle_sibling` takes its target.
@@ -124,9 +134,35 @@ pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::QuotaIgnored, "quota-ignored", "no group is ever throttled"),
     (Mutant::BurstIgnored, "burst-ignored", "unused quota is not kept"),
     (Mutant::HotplugIgnored, "hotplug-ignored", "no CPU goes offline"),
+    (Mutant::SyncedAlways, "synced-always", "a wakeup ages a task's signals where nobody looks"),
     (Mutant::WakesOnPrev, "wakes-on-prev", "a wakeup always takes the previous CPU"),
     (Mutant::NoIdleSearch, "no-idle-search", "no idle CPU is looked for around the target"),
     (Mutant::ForksStay, "forks-stay", "a new task runs on its parent's CPU"),
+];
+
+/// What is wrong in kernels before 7.3, or shows in how often and how long tasks run: figures of real
+/// kernels expose it (`lab/tests/side_by_side`).
+pub const OLDER_MUTANTS: &[(Mutant, &str, &str)] = &[
+    (
+        Mutant::FlagClearedBeforePick,
+        "flag-cleared-before-pick",
+        "a turn that ends while the next task is picked is rescheduled again",
+    ),
+    (
+        Mutant::GroupHasNoBuddy,
+        "group-has-no-buddy",
+        "a group one of whose tasks falls asleep does not come next",
+    ),
+    (
+        Mutant::TurnForgotten,
+        "turn-forgotten",
+        "a turn that the accounting of a wakeup ends goes on",
+    ),
+    (
+        Mutant::GroupPolicyDecides,
+        "group-policy-decides",
+        "SCHED_BATCH and SCHED_IDLE tasks in groups preempt, and are, like others",
+    ),
 ];
 
 static HALF_LIFE_30: Decay = match Decay::new(30) {

@@ -9,7 +9,7 @@
 //!
 //! That is [`Machine::effective`] and [`Machine::dvfs_util`] with everything left out that is not
 //! there: clamps, interrupts, caps, the switches of the response-time series, causes that are absent,
-//! kernels before 6.8. Placement and schedutil ask for it hundreds of thousands of times in a minute
+//! kernels before 6.12. Placement and schedutil ask for it hundreds of thousands of times in a minute
 //! of a phone; debug builds compare each answer with the long way's.
 
 use crate::cause::Causes;
@@ -31,7 +31,7 @@ pub(crate) struct Needs {
 /// Whether all of it is left out. What a simulation may be made without is asked
 /// later ([`Machine::is_plain`]).
 pub(crate) fn is_plain(m: &Machine) -> bool {
-    m.rev >= KernelRev::V6_8
+    m.rev >= KernelRev::V6_12
         && !m.classes.uclamp_used
         && m.series.is_mainline()
         && m.cpus.iter().all(|c| c.series.is_mainline() && c.pressure.is_none())

@@ -1,7 +1,7 @@
 //! Kernels and QEMU: what is here, and how to get what is not.
 //!
 //! ```text
-//! CACHE/kernels/RELEASE/Image, modules/*.ko      a stock arm64 kernel, at least 6.12
+//! CACHE/kernels/RELEASE/Image, modules/*.ko      a stock arm64 kernel, at least 6.1
 //! CACHE/kernels/NAME/Image                       one built here (`make kernel-hz1000`)
 //! CACHE/qemu/VERSION/…                           QEMU with its libraries, where the system's
 //!                                                is older than 8.1 or missing
@@ -25,12 +25,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The oldest kernel that is fetched.
-const OLDEST: [u64; 2] = [6, 12];
+const OLDEST: [u64; 2] = [6, 1];
 /// QEMU before this shares time among busy CPUs so that one gets all of it until the next
 /// timer: an interrupt between CPUs took up to 1 ms, a sugov thread ran 25 ms late.
 const OLDEST_QEMU: (u32, u32) = (8, 1);
 /// Where stock kernels are, newest first in most years.
-const KERNEL_SUITES: &[&str] = &["sid", "trixie-backports", "trixie", "bookworm-backports"];
+const KERNEL_SUITES: &[&str] =
+    &["sid", "trixie-backports", "trixie", "bookworm-backports", "bookworm"];
 /// Whose QEMU is fetched: one suite, so that its libraries fit together.
 const QEMU_SUITES: &[&str] = &["trixie"];
 /// How a compressed Image begins.
@@ -161,7 +162,7 @@ impl Cache {
                 )));
             }
             None => known.into_iter().next().ok_or_else(|| {
-                RunError::Unavailable("the mirror has no arm64 kernel of 6.12 or newer".into())
+                RunError::Unavailable("the mirror has no arm64 kernel of 6.1 or newer".into())
             })?,
         };
         say(&format!("fetching kernel {release} (about 100 MB)"));
@@ -269,13 +270,16 @@ fn releases(apt: &Apt) -> Result<Vec<String>, RunError> {
     Ok(releases_in(names.iter().map(String::as_str)))
 }
 
-/// `linux-image-7.2.13+deb14-arm64` is a release; its flavours (cloud, rt), its debug symbols
-/// and names without a version are not.
+/// `linux-image-7.2.13+deb14-arm64` and `linux-image-6.1.0-50-arm64` are releases; their flavours
+/// (cloud, rt), their debug symbols and names without a version are not.
 fn releases_in<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let release = |name: &'a str| {
         let release = name.strip_prefix("linux-image-")?;
         let version = release.strip_suffix("-arm64")?;
-        let plain = version.starts_with(|c: char| c.is_ascii_digit()) && !version.contains('-');
+        let mut parts = version.split('-');
+        let plain = version.starts_with(|c: char| c.is_ascii_digit())
+            && parts.next().is_some()
+            && parts.all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
         (plain && numbers(version)[..].get(..2)? >= &OLDEST[..]).then(|| release.to_string())
     };
     let mut all: Vec<String> = names.filter_map(release).collect();

@@ -34,8 +34,9 @@ mod tests;
 pub use settings::{Features, Tunables};
 
 use crate::KernelRev;
+pub use crate::eevdf::BuddyOf;
 use crate::eevdf::timeline::{Timeline, before};
-use crate::eevdf::{DequeueKind, EnqueueKind, Entity, EntityId, FairPolicy};
+use crate::eevdf::{DequeueKind, EnqueueKind, Entity, EntityId, FairPolicy, Wakeup};
 use crate::units::Weight;
 use crate::weight::{LoadWeight, scale_load_down};
 
@@ -77,24 +78,6 @@ struct Buddies {
     last: Option<EntityId>,
     next: Option<EntityId>,
     skip: Option<EntityId>,
-}
-
-/// Which buddies an entity is or was (`cfs_rq::last`, `next`, `skip`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BuddyOf {
-    /// It was preempted last.
-    pub last: bool,
-    /// It preempted last.
-    pub next: bool,
-    /// It yielded.
-    pub skip: bool,
-}
-
-impl BuddyOf {
-    /// Whether it is any.
-    pub const fn any(self) -> bool {
-        self.last || self.next || self.skip
-    }
 }
 
 impl CfsRq {
@@ -494,42 +477,49 @@ impl CfsRq {
         }
     }
 
-    /// Whether the just enqueued `id` preempts the running entity; then [`CfsRq::need_resched`] is
-    /// set, and buddies are made. False if a reschedule is due already.
-    /// Source: fair.c:`check_preempt_wakeup`.
+    /// [`CfsRq::wakeup_preempt_by`] on a queue of tasks: `fork` = it is a new one.
     pub fn wakeup_preempt(&mut self, id: impl Into<EntityId>, fork: bool) -> bool {
+        let id = id.into();
+        let (Some(curr), Some(woken)) = (&self.curr, self.get(id)) else { return false };
+        let wakeup =
+            Wakeup { fork, due: self.need_resched, woken: woken.policy, running: curr.policy };
+        self.wakeup_preempt_by(id, &wakeup)
+    }
+
+    /// Whether the just enqueued entity `id`, the woken task's own or that of a group which holds it,
+    /// preempts the running one; then [`CfsRq::need_resched`] is set, and buddies are made. False if a
+    /// reschedule is due already. Source: fair.c:`check_preempt_wakeup`.
+    pub fn wakeup_preempt_by(&mut self, id: impl Into<EntityId>, wakeup: &Wakeup) -> bool {
         let id = id.into();
         let (Some(curr), Some(woken)) = (self.curr, self.get(id).copied()) else { return false };
         if curr.id == id {
             return false;
         }
         let scale = self.nr_running() >= SCHED_NR_LATENCY;
-        let marked = self.features.next_buddy && scale && !fork;
+        let marked = self.features.next_buddy && scale && !wakeup.fork;
         if marked {
             self.set_next_buddy(id);
         }
-        if self.need_resched {
+        if wakeup.due {
             return false;
         }
-        let (curr_idle, woken_idle) =
-            (curr.policy == FairPolicy::Idle, woken.policy == FairPolicy::Idle);
-        if !curr_idle || woken_idle {
-            if woken.policy != FairPolicy::Normal && !(woken_idle && woken.id.as_group().is_some())
-            {
-                return false;
+        let (curr_idle, woken_idle) = (self.is_idle(&curr), self.is_idle(&woken));
+        let preempts = match wakeup.by_policies_pre_6_12() {
+            Some(preempts) => preempts,
+            None if !self.features.wakeup_preemption || (woken_idle && !curr_idle) => false,
+            None if curr_idle && !woken_idle => true,
+            None => {
+                self.update_curr();
+                let v = self.curr.as_ref().map_or(curr.vruntime, |curr| curr.vruntime);
+                let behind = self.wakeup_preempt_entity(v, &woken) == 1;
+                if behind && !marked {
+                    self.set_next_buddy(id);
+                }
+                behind
             }
-            let unlike = self.features.idle_entities && curr_idle != woken_idle;
-            if unlike || !self.features.wakeup_preemption {
-                return false;
-            }
-            self.update_curr();
-            let v = self.curr.as_ref().map_or(curr.vruntime, |curr| curr.vruntime);
-            if self.wakeup_preempt_entity(v, &woken) != 1 {
-                return false;
-            }
-            if !marked {
-                self.set_next_buddy(id);
-            }
+        };
+        if !preempts {
+            return false;
         }
         self.need_resched = true;
         if self.features.last_buddy && scale && curr.id.as_task().is_some() && !curr_idle {

@@ -3,40 +3,61 @@
 
 use super::average::Eligibility;
 use super::settings::Generation;
-use super::{CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy};
+use super::{CfsRq, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, Wakeup};
 use super::{earlier, timeline::before};
 use crate::weight::LoadWeight;
 
 impl CfsRq {
-    /// Whether the just enqueued (or requeued) `id` preempts the running entity; then
-    /// [`CfsRq::need_resched`] is set. `fork` = it is a new task. False if a reschedule is due
-    /// already. Source: fair.c:`check_preempt_wakeup_fair`, 7.2: `wakeup_preempt_fair`.
+    /// [`CfsRq::wakeup_preempt_by`] on a queue of tasks: `fork` = it is a new one.
     pub fn wakeup_preempt(&mut self, id: impl Into<EntityId>, fork: bool) -> bool {
+        let id = id.into();
+        let (Some(curr), Some(woken)) = (&self.curr, self.get(id)) else { return false };
+        let wakeup =
+            Wakeup { fork, due: self.need_resched, woken: woken.policy, running: curr.policy };
+        self.wakeup_preempt_by(id, &wakeup)
+    }
+
+    /// Whether the just enqueued (or requeued) entity `id`, the woken task's own or that of a group
+    /// which holds it, preempts the running one; then [`CfsRq::need_resched`] is set.
+    /// Source: fair.c:`check_preempt_wakeup_fair`, 7.2: `wakeup_preempt_fair`.
+    pub fn wakeup_preempt_by(&mut self, id: impl Into<EntityId>, wakeup: &Wakeup) -> bool {
         let id = id.into();
         let (Some(curr), Some(woken)) = (self.curr, self.get(id).copied()) else {
             return false;
         };
         let resched_decides = self.generation < Generation::V7_3 || !self.features.preempt_short;
-        let due = self.need_resched && resched_decides;
+        let due = wakeup.due && resched_decides;
         if curr.id == id || due || !self.features.wakeup_preemption {
             return false;
         }
-        let curr_idle = curr.policy == FairPolicy::Idle;
-        let preempts = if curr_idle && woken.policy != FairPolicy::Idle {
+        if self.generation < Generation::V6_12
+            && let Some(preempts) = wakeup.by_policies_pre_6_12()
+        {
+            self.need_resched |= preempts;
+            return preempts;
+        }
+        // Of the entities that compete, here and below, but for a task of SCHED_BATCH.
+        let [curr_idle, woken_idle] =
+            [curr.policy, woken.policy].map(|policy| policy == FairPolicy::Idle);
+        let normal = wakeup.woken == FairPolicy::Normal;
+        let preempts = if curr_idle && !woken_idle {
             if self.generation >= Generation::V6_12 {
                 self.cancel_protection();
             }
             true
         } else if self.generation >= Generation::V7_3 {
             self.update_curr();
-            self.preempted_by_or_protected(&woken, curr_idle, fork)
-        } else if curr_idle || woken.policy != FairPolicy::Normal {
+            let may = curr_idle == woken_idle && normal;
+            self.preempted_by_or_protected(&woken, may, wakeup.fork)
+        } else if curr_idle != woken_idle || !normal {
             false
         } else {
             self.update_curr();
             match self.generation {
                 Generation::V6_6 | Generation::V6_12 => self.preempted_by_pre_7_2(&woken),
-                Generation::V7_2 | Generation::V7_3 => self.preempted_by_pre_7_3(&woken, fork),
+                Generation::V7_2 | Generation::V7_3 => {
+                    self.preempted_by_pre_7_3(&woken, wakeup.fork)
+                }
             }
         };
         self.need_resched |= preempts;
@@ -50,7 +71,8 @@ impl CfsRq {
         {
             self.cancel_protection();
         }
-        self.pick_eevdf(true) == Some(woken.id)
+        // The next buddy counts only where a task is picked to run.
+        self.pick_by_deadline(true) == Some(woken.id)
     }
 
     fn preempted_by_pre_7_3(&mut self, woken: &Entity, fork: bool) -> bool {
@@ -79,11 +101,11 @@ impl CfsRq {
 
     /// From 7.3: what does not preempt shortens the protection, and whoever asks for shorter slices
     /// and is eligible comes next even where another would be picked.
-    fn preempted_by_or_protected(&mut self, woken: &Entity, curr_idle: bool, fork: bool) -> bool {
+    fn preempted_by_or_protected(&mut self, woken: &Entity, may: bool, fork: bool) -> bool {
         let short = self.features.preempt_short
             && self.curr.as_ref().is_some_and(|curr| woken.slice < curr.slice);
-        let may = !curr_idle && woken.policy == FairPolicy::Normal && !woken.sched_delayed;
-        let preempts = may && (short || !fork) && self.is_next(woken, short);
+        let preempts =
+            may && !woken.sched_delayed && (short || !fork) && self.is_next(woken, short);
         if preempts {
             self.cancel_protection();
             let sooner =

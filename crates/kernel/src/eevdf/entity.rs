@@ -19,6 +19,49 @@ pub enum FairPolicy {
     Idle,
 }
 
+/// Which buddies an entity is or was (`cfs_rq::last`, `next`, `skip`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BuddyOf {
+    /// It was preempted last.
+    pub last: bool,
+    /// It preempted last.
+    pub next: bool,
+    /// It yielded.
+    pub skip: bool,
+}
+
+impl BuddyOf {
+    /// Whether it is any.
+    pub const fn any(self) -> bool {
+        self.last || self.next || self.skip
+    }
+}
+
+/// A wakeup on a CPU on which a fair task runs, as its preemption check asks for it. The check is made
+/// where the two compete: of tasks in different groups that is a level above, between groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    /// The woken task is a new one (`WF_FORK`).
+    pub fork: bool,
+    /// The CPU is to reschedule already (`TIF_NEED_RESCHED`).
+    pub due: bool,
+    /// The policy of the woken task.
+    pub woken: FairPolicy,
+    /// That of the task that runs.
+    pub running: FairPolicy,
+}
+
+impl Wakeup {
+    /// What the policies of the two tasks decide by themselves, whatever groups they are in; `None`:
+    /// nothing. Source: fair.c:`check_preempt_wakeup`, until 6.11.
+    pub(crate) fn by_policies_pre_6_12(&self) -> Option<bool> {
+        if self.running == FairPolicy::Idle && self.woken != FairPolicy::Idle {
+            return Some(true);
+        }
+        (self.woken != FairPolicy::Normal).then_some(false)
+    }
+}
+
 /// Whose entity: a task's, or that of a task group on one CPU (`entity_is_task`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntityId(u32);

@@ -15,7 +15,10 @@
 //!        else argmin deadline over { i : v_i <= V }     (average.rs has V, lag and placement)
 //! ```
 //!
-//! Left out: groups and bandwidth, buddies (`NEXT_BUDDY` is off by default and nothing here
+//! A group one of whose tasks falls asleep while others are queued is the next to be picked, as long as
+//! it is eligible (`PICK_BUDDY`, 6.12 – 7.2): the caller says so, level by level.
+//!
+//! Left out: bandwidth, buddies of wakeups (`NEXT_BUDDY` is off by default and nothing here
 //! yields to another task), the wakeup-sync hint that only acts on buddies, HRTICK, NUMA and
 //! cache affinity. Load averages are kept by the caller.
 //! Checked against the C of 6.12 and 7.2; the forms of 6.6 – 6.11 and of 7.3 are not (the latter
@@ -32,7 +35,9 @@ pub(crate) mod timeline;
 
 use alloc::vec::Vec;
 
-pub use entity::{DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy};
+pub use entity::{
+    BuddyOf, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, Wakeup,
+};
 use settings::Generation;
 pub use settings::{Features, Tunables};
 
@@ -66,7 +71,8 @@ pub struct CfsRq {
     sum_w_vruntime: i64,
     /// Σ w_i over the tree: `sum_weight`, before 7.2 `avg_load`.
     sum_weight: i64,
-    /// Whom a wakeup has put first (`cfs_rq::next`; from 7.3).
+    /// Who should run next where that is not unfair (`cfs_rq::next`): from 7.3 whom a wakeup has put
+    /// first, before, in queues of groups, whose task has fallen asleep.
     next: Option<EntityId>,
     need_resched: bool,
     generation: Generation,
@@ -246,8 +252,39 @@ impl CfsRq {
             return false;
         }
         let resched = served || self.unprotected();
-        self.need_resched |= resched;
+        if resched {
+            self.need_resched = true;
+            self.clear_buddies(self.curr.as_ref().map(|curr| curr.id));
+        }
         resched
+    }
+
+    /// Makes the queued `id`, unless it is idle, the one to run next, as far as it is eligible.
+    /// Source: fair.c:`set_next_buddy`; nobody looks before 6.12 (`PICK_BUDDY`).
+    pub fn set_next_buddy(&mut self, id: impl Into<EntityId>) {
+        let id = id.into();
+        let wanted = |entity: &Entity| entity.policy != FairPolicy::Idle && !entity.sched_delayed;
+        if self.features.pick_buddy && self.get(id).is_some_and(wanted) {
+            self.next = Some(id);
+        }
+    }
+
+    /// Which buddies `id` is here.
+    pub fn buddy_of(&self, id: impl Into<EntityId>) -> BuddyOf {
+        BuddyOf { next: self.next == Some(id.into()), ..BuddyOf::default() }
+    }
+
+    /// `id` is no longer what it is and `of` names.
+    pub fn clear_buddy(&mut self, id: impl Into<EntityId>, of: BuddyOf) {
+        if of.next {
+            self.clear_buddies(Some(id.into()));
+        }
+    }
+
+    /// `id` is no longer the one that should run next (`clear_buddies`); on the levels above the caller
+    /// sees to it.
+    fn clear_buddies(&mut self, id: Option<EntityId>) {
+        self.next = self.next.filter(|next| Some(*next) != id);
     }
 
     /// Forgets how long the queued `id` ran at its last accounting.
@@ -315,6 +352,7 @@ impl CfsRq {
     pub fn dequeue(&mut self, id: impl Into<EntityId>, kind: DequeueKind) -> Dequeued {
         let id = id.into();
         self.update_curr();
+        self.clear_buddies(Some(id));
         let Some(entity) = self.get(id).copied() else {
             return Dequeued::Absent;
         };
@@ -336,6 +374,7 @@ impl CfsRq {
         let id = id.into();
         self.update_curr();
         let entity = self.get(id).copied().filter(|entity| entity.sched_delayed)?;
+        self.clear_buddies(Some(id));
         let mut entity = self.leave(entity, DequeueKind::Sleep)?;
         entity.sched_delayed = false;
         if self.generation == Generation::V6_12 && self.features.delay_zero {
@@ -379,7 +418,6 @@ impl CfsRq {
 
     /// Out of the tree, or from the CPU.
     fn take_out(&mut self, id: EntityId) -> Option<Entity> {
-        self.next = self.next.filter(|next| *next != id);
         if self.curr.as_ref().is_some_and(|curr| curr.id == id) {
             self.curr.take()
         } else {
@@ -472,13 +510,21 @@ impl CfsRq {
         if self.curr.is_none() && self.timeline.len() == 1 {
             return self.timeline.first().map(|entity| entity.id);
         }
-        let eligible = self.eligibility();
         if protect
             && let Some(next) = self.next.and_then(|id| self.get(id))
-            && eligible.of(next.vruntime)
+            && self.eligibility().of(next.vruntime)
         {
             return Some(next.id);
         }
+        self.pick_by_deadline(protect)
+    }
+
+    /// The same without regard to who is said to come next.
+    fn pick_by_deadline(&self, protect: bool) -> Option<EntityId> {
+        if self.timeline.is_empty() {
+            return self.curr.as_ref().map(|curr| curr.id);
+        }
+        let eligible = self.eligibility();
         let curr = self.curr.as_ref().filter(|curr| eligible.of(curr.vruntime));
         if let Some(curr) = curr
             && protect
@@ -505,7 +551,7 @@ impl CfsRq {
         let Some(mut entity) = self.remove(id) else {
             return false;
         };
-        self.next = self.next.filter(|next| *next != id);
+        self.clear_buddies(Some(id));
         match self.generation {
             Generation::V6_6 | Generation::V6_12 => entity.vlag = entity.deadline as i64,
             Generation::V7_2 | Generation::V7_3 if first => {

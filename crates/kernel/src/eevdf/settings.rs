@@ -45,6 +45,8 @@ pub struct Features {
     /// Virtual time by the weights' 32-bit inverses instead of by division: every kernel
     /// before 7.2, and 7.2 built for 32 bits (a build option, not a switch of features.h).
     pub inverse_weights: bool,
+    /// `PICK_BUDDY`: whoever is said to come next does, if eligible.
+    pub pick_buddy: bool,
     /// `WAKEUP_PREEMPTION`: waking may preempt the running entity at all.
     pub wakeup_preemption: bool,
 }
@@ -64,6 +66,7 @@ impl Features {
             preempt_short: from_6_12,
             delay_dequeue: from_6_12,
             delay_zero: from_6_12,
+            pick_buddy: from_6_12,
             inverse_weights: rev < KernelRev::V7_2,
             wakeup_preemption: true,
         }

@@ -25,7 +25,7 @@ mod setscheduler;
 pub(crate) mod stop;
 mod timers;
 
-pub(crate) use setscheduler::load_of;
+pub(crate) use setscheduler::{fair_policy, load_of};
 pub(crate) use timers::ClassTimer;
 
 use crate::engine::Engine;
@@ -33,10 +33,11 @@ use crate::fair::Join;
 use crate::machine::{Machine, State};
 use crate::mutant::Mutant;
 use crate::placement::{Placed, Waker, select_fallback_rq};
+use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::deadline::{DlEntity, DlId};
-use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId};
+use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId, FairPolicy, Wakeup};
 use risetime_kernel::rt::{RtPriority, rr_timeslice};
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::Experiment;
 use risetime_model::workload::Policy;
 use risetime_trace::{Event, Why};
@@ -198,14 +199,28 @@ impl Engine<'_> {
         let class = self.m.class_of(task);
         if class == Class::Stop {
             return Placed { cpu: prev, why: Why::Affinity };
-        } else if class == Class::Fair {
-            self.sync_entity_load_avg(task);
-        } else if self.m.task(task).is_kthread() && !self.m.classes.used {
+        } else if class != Class::Fair && self.m.task(task).is_kthread() && !self.m.classes.used {
             return Placed { cpu: prev, why: Why::PrevCpu };
         }
         self.allow_some(task);
         if let Some(cpu) = self.given_wakeup(task) {
             return Placed { cpu, why: Why::Given };
+        }
+        let only = self.m.task(task).nr_cpus_allowed == 1;
+        if class == Class::Fair
+            && (self.m.is(Mutant::SyncedAlways) || !only && self.m.root.asym_cpucap)
+        {
+            // Both ways look at how its util fits: `find_energy_efficient_cpu`, and
+            // `select_idle_sibling` where capacities differ.
+            self.sync_entity_load_avg(task);
+        }
+        if only {
+            // No class is asked.
+            return if self.m.is_cpu_allowed(task, prev) {
+                Placed { cpu: prev, why: Why::PrevCpu }
+            } else {
+                Placed { cpu: select_fallback_rq(&self.m, task), why: Why::Affinity }
+            };
         }
         match class {
             Class::Stop => Placed { cpu: prev, why: Why::Affinity },
@@ -302,11 +317,7 @@ impl Engine<'_> {
                     Class::Fair if self.first_in_line(cpu).is_some() => {
                         self.first_in_line(cpu) != Some(curr)
                     }
-                    Class::Fair if self.m.is(Mutant::NoWakeupPreemption) => false,
-                    Class::Fair if self.m.groups.nested => {
-                        self.preempts_nested(cpu, curr, task, fork)
-                    }
-                    Class::Fair => self.m.cpu_mut(cpu).cfs.wakeup_preempt(task, fork),
+                    Class::Fair => self.wakeup_preempt_fair(cpu, curr, task, fork),
                 }
             }
         };
@@ -320,6 +331,25 @@ impl Engine<'_> {
             Class::Rt => self.task_woken_rt(cpu, task),
             Class::Stop | Class::Fair => {}
         }
+    }
+
+    /// Among fair tasks the policies, the slices and what each has had decide, where the two compete.
+    fn wakeup_preempt_fair(&mut self, cpu: CpuId, curr: TaskId, task: TaskId, fork: bool) -> bool {
+        if self.m.is(Mutant::NoWakeupPreemption) {
+            return false;
+        }
+        let due = self.need_resched.contains(cpu) || self.m.cpu(cpu).resched_held;
+        let policy = |task: TaskId| match self.m.is(Mutant::GroupPolicyDecides) {
+            true => FairPolicy::Normal,
+            false => fair_policy(self.m.task(task).sched.policy),
+        };
+        let wakeup = Wakeup { fork, due, woken: policy(task), running: policy(curr) };
+        if self.m.groups.nested {
+            return self.preempts_nested(cpu, curr, task, &wakeup);
+        }
+        let preempts = self.m.cpu_mut(cpu).cfs.wakeup_preempt_by(task, &wakeup);
+        self.turn_over_by_then(cpu, GroupId::ROOT);
+        preempts
     }
 
     /// `prev_balance`: a CPU whose real-time or deadline task leaves looks for others of them.
@@ -446,9 +476,10 @@ impl Engine<'_> {
             Class::Fair if self.m.cpu(cpu).nr_running() > 1 => {
                 self.account_anew(cpu);
                 let group = self.m.task(curr).group;
-                if self.levels_of_cfs() {
+                if self.m.groups.nested && is_cfs(self.m.rev) {
                     self.yield_grouped(cpu, curr);
                 } else {
+                    self.clear_buddies(cpu, group, curr.into());
                     self.m.queue_mut(cpu, group).yield_task();
                 }
             }

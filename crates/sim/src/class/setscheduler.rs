@@ -23,6 +23,18 @@ use risetime_kernel::units::{Span, TaskId, Util};
 use risetime_model::InputError;
 use risetime_model::workload::{Attr, Policy};
 
+/// What the fair class makes of a policy; of another class's: what it was when it was fair.
+pub(crate) fn fair_policy(policy: Policy) -> FairPolicy {
+    match policy {
+        Policy::Batch { .. } => FairPolicy::Batch,
+        Policy::Idle => FairPolicy::Idle,
+        Policy::Other { .. }
+        | Policy::Fifo { .. }
+        | Policy::Rr { .. }
+        | Policy::Deadline { .. } => FairPolicy::Normal,
+    }
+}
+
 /// The weight of a task of this policy and nice value.
 pub(crate) fn load_of(policy: Policy, nice: i8) -> LoadWeight {
     match policy {
@@ -148,17 +160,18 @@ impl Engine<'_> {
 
     /// What the fair class keeps of a policy: weight, slice, preemption.
     fn set_fair_policy(&mut self, task: TaskId, policy: Policy) {
-        let (fair, slice) = match policy {
-            Policy::Batch { slice } => (FairPolicy::Batch, slice),
-            Policy::Idle => (FairPolicy::Idle, None),
-            Policy::Other { slice } => (FairPolicy::Normal, slice),
+        let slice = match policy {
+            Policy::Batch { slice } | Policy::Other { slice } => slice,
+            Policy::Idle => None,
             Policy::Fifo { .. } | Policy::Rr { .. } | Policy::Deadline { .. } => return,
         };
+        let fair = fair_policy(policy);
         let slice = slice.map(|s| s.0).filter(|_| self.m.rev >= KernelRev::V6_12);
         let cpu = self.m.task(task).cpu;
         if self.m.fair_entity(cpu, task).is_some() {
             let group = self.m.task(task).group;
             self.update_rq_clock(cpu);
+            self.update_curr(cpu, group);
             self.m.queue_mut(cpu, group).set_policy(task, fair);
             self.m.queue_mut(cpu, group).set_slice(task, slice);
             self.prio_changed_fair(task, self.m.task(task).nice);
@@ -172,17 +185,15 @@ impl Engine<'_> {
         }
     }
 
-    /// `prio_changed_fair` of a task whose nice value was `before`: who runs may have to give way. Also
-    /// where the change's accounting has found that its turn is over (`update_curr`).
+    /// `prio_changed_fair` of a task whose nice value was `before`: who runs may have to give way.
     pub(crate) fn prio_changed_fair(&mut self, task: TaskId, before: i8) {
         let cpu = self.m.task(task).cpu;
         let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| self.is_fair(*curr)) else { return };
         if self.m.fair_entity(cpu, task).is_none() || self.m.cpu(cpu).h_nr_queued() < 2 {
             return;
         }
-        let over = self.m.queue(cpu, self.m.task(curr).group).need_resched();
         let nice = self.m.task(task).nice;
-        if over || (curr == task && nice > before) {
+        if curr == task && nice > before {
             self.resched_curr(cpu);
         } else if curr != task && nice != before {
             self.wakeup_preempt(cpu, task, false);

@@ -14,7 +14,8 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Cpu, FreqDomain, Machine, Task};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{
-    CfsUtil, EffectiveUtil, TaskUtil, cpu_util, effective_cpu_util, scale_irq_capacity,
+    CfsUtil, EffectiveUtil, TaskUtil, cpu_util, cpu_util_boost_pre_6_12, effective_cpu_util,
+    scale_irq_capacity,
 };
 use risetime_kernel::energy_model::em_cpu_energy;
 use risetime_kernel::fits::{Fit, fits_capacity};
@@ -233,11 +234,21 @@ impl Asked<'_> {
         perf
     }
 
+    /// The fair class's use of `cpu` that counts for its frequency, with the task on `dst` (`None`:
+    /// nowhere): with contention from 6.5 on.
+    fn frequency_util(&self, cpu: CpuId, dst: Option<CpuId>) -> Util {
+        let (m, c) = (self.m, self.m.cpu(cpu));
+        let (cfs, p, boost) = (m.cfs_util(c), Some(&self.p), m.series.runnable_boost);
+        if boost && m.rev < KernelRev::V6_12 {
+            return cpu_util_boost_pre_6_12(cpu, &cfs, p, dst, c.capacity);
+        }
+        cpu_util(cpu, &cfs, p, dst, boost, c.capacity)
+    }
+
     /// What `cpu` makes schedutil ask for with the task on `dst`.
     fn perf(&self, cpu: CpuId, dst: CpuId) -> Util {
         let (m, c) = (self.m, self.m.cpu(cpu));
-        let boost = m.series.runnable_boost;
-        let util = cpu_util(cpu, &m.cfs_util(c), Some(&self.p), Some(dst), boost, c.capacity);
+        let util = self.frequency_util(cpu, Some(dst));
         let here = dst == cpu;
         if m.rev < KernelRev::V6_8 {
             return m.frequency_util_pre_6_8(cpu, util, here.then_some(self.clamps));
@@ -280,9 +291,8 @@ impl<'a> Without<'a> {
         for &cpu in &self.domain.cpus {
             let c = m.cpu(cpu);
             let (rq, cfs) = (m.rq_util_of(c), m.cfs_util(c));
-            let nowhere = |boost| cpu_util(cpu, &cfs, Some(&asked.p), None, boost, c.capacity);
-            let plain = nowhere(false);
-            let boosted = if m.series.runnable_boost { nowhere(true) } else { plain };
+            let plain = cpu_util(cpu, &cfs, Some(&asked.p), None, false, c.capacity);
+            let boosted = asked.frequency_util(cpu, None);
             self.busy += rq.effective_util(plain, c.capacity);
             let perf = match m.rev < KernelRev::V6_8 {
                 // Clamped, and without headroom: the energy model adds it.

@@ -8,7 +8,8 @@
 //! fork   idlest group, then idlest CPU             → sched_balance_find_dst_cpu
 //! ```
 //!
-//! A task that may run on one CPU only is not asked about (`select_task_rq`).
+//! A task that may run on one CPU only is not asked about (`select_task_rq`). Where capacities differ,
+//! the caller has aged the task's signals before (`sync_entity_load_avg`).
 //! Source: kernel/sched/fair.c.
 
 use super::wake_affine::{wake_affine, wake_wide};
@@ -29,9 +30,6 @@ struct Fair;
 impl Placement for Fair {
     fn wake(&mut self, machine: &Machine, task: TaskId, waker: Waker) -> Placed {
         let prev = machine.task(task).cpu;
-        if machine.task(task).nr_cpus_allowed == 1 {
-            return within_affinity(machine, task, Placed { cpu: prev, why: Why::PrevCpu });
-        }
         let root = &machine.root;
         if root.energy_aware
             && !root.overutilized

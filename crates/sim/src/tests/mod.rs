@@ -20,6 +20,7 @@ mod shipped;
 mod spread;
 mod stop;
 mod together;
+mod turns;
 
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::settings::Value;

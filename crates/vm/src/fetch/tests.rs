@@ -22,7 +22,7 @@ impl Drop for Dir {
 }
 
 #[test]
-fn releases_are_plain_kernels_of_6_12_and_newer_by_number() {
+fn releases_are_plain_kernels_of_6_1_and_newer_by_number() {
     let names = [
         "linux-image-arm64",
         "linux-image-7.2.9+deb13-arm64",
@@ -33,9 +33,21 @@ fn releases_are_plain_kernels_of_6_12_and_newer_by_number() {
         "linux-image-6.11.10-arm64",
         "linux-image-6.12.94+deb12-arm64",
         "linux-image-6.9-arm64",
+        "linux-image-6.1.0-50-arm64",
+        "linux-image-6.1.0-50-rt-arm64",
+        "linux-image-6.1.0-50-arm64-dbg",
+        "linux-image-5.10.0-30-arm64",
         "linux-image-10.0-arm64",
     ];
-    let wanted = ["10.0-arm64", "7.2.13+deb14-arm64", "7.2.9+deb13-arm64", "6.12.94+deb12-arm64"];
+    let wanted = [
+        "10.0-arm64",
+        "7.2.13+deb14-arm64",
+        "7.2.9+deb13-arm64",
+        "6.12.94+deb12-arm64",
+        "6.11.10-arm64",
+        "6.9-arm64",
+        "6.1.0-50-arm64",
+    ];
     assert_eq!(releases_in(names.into_iter()), wanted);
 }
 

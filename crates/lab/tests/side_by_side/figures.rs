@@ -1,0 +1,201 @@
+//! Two to five tasks on one or two CPUs, on the simulator and on real kernels: what is compared.
+//!
+//! ```text
+//! experiment  a workload of this directory on rpi4 (four equal CPUs), governor performance
+//! figures     of each task: activations done, their p50 and p99 (nearest rank), turns;
+//!             of the machine: switches
+//! real.csv    what kernels gave, one row for each experiment, release and task; a row without a
+//!             task holds the switches
+//! ```
+//!
+//! A turn: the task gets a CPU. A switch: a CPU goes from one task, or none, to another. The frequency
+//! stands still, so that only who runs when decides.
+
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_lab::Request;
+use risetime_model::Experiment;
+use risetime_model::settings::Value;
+use risetime_trace::{Backend, Event, Header, RunError, SwitchOut, TraceSink};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Where the workloads and the recorded figures are.
+pub(crate) fn dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/side_by_side")
+}
+
+/// All experiments, by name.
+pub(crate) fn names() -> Vec<String> {
+    let files = std::fs::read_dir(dir()).expect("the experiments").flatten();
+    let mut names: Vec<String> = files
+        .filter_map(|f| Some(f.file_name().to_str()?.strip_suffix(".json")?.to_string()))
+        .collect();
+    names.sort();
+    names
+}
+
+/// The experiment `name` under the kernel generation of `policy`.
+pub(crate) fn experiment(name: &str, policy: &str) -> Experiment {
+    let request = Request {
+        workload: dir().join(format!("{name}.json")).display().to_string(),
+        platform: "rpi4".into(),
+        policies: vec![policy.into()],
+        set: vec![("governor".into(), Value::Name("performance".into()))],
+        seconds: None,
+        phase: Span(0),
+        seed: 1,
+    };
+    let all = request.experiments().unwrap_or_else(|e| panic!("{name}: {e}"));
+    all.into_iter().next().expect("one policy")
+}
+
+/// What a run of one task came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Figures {
+    pub(crate) activations: u64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) turns: u64,
+}
+
+/// All tasks by name, and the switches of all CPUs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) tasks: BTreeMap<String, Figures>,
+    pub(crate) switches: u64,
+}
+
+/// Runs `experiment` on `backend`.
+pub(crate) fn run(
+    backend: &dyn Backend,
+    experiment: &Experiment,
+) -> Result<(Outcome, String), RunError> {
+    let mut counter = Counter::default();
+    backend.run(experiment, &mut counter)?;
+    Ok((counter.outcome(), counter.release))
+}
+
+#[derive(Default)]
+struct Counter {
+    tasks: BTreeMap<TaskId, Task>,
+    running: BTreeMap<CpuId, TaskId>,
+    switches: u64,
+    release: String,
+}
+
+#[derive(Default)]
+struct Task {
+    comm: String,
+    since: Option<Instant>,
+    took: Vec<u64>,
+    turns: u64,
+}
+
+impl Counter {
+    fn outcome(&self) -> Outcome {
+        let figures = |t: &Task| {
+            let mut took = t.took.clone();
+            took.sort_unstable();
+            let rank = |p: usize| {
+                let at = (took.len() * p).div_ceil(100).saturating_sub(1);
+                took.get(at).map_or(0.0, |ns| *ns as f64 / 1e3)
+            };
+            Figures {
+                activations: took.len() as u64,
+                p50_us: rank(50),
+                p99_us: rank(99),
+                turns: t.turns,
+            }
+        };
+        let tasks = self.tasks.values().map(|t| (t.comm.clone(), figures(t))).collect();
+        Outcome { tasks, switches: self.switches }
+    }
+}
+
+impl TraceSink for Counter {
+    fn header(&mut self, header: &Header) {
+        self.release.clone_from(&header.kernel_release);
+    }
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        match *event {
+            Event::TaskNew { task, comm, user: true, .. } => {
+                self.tasks
+                    .insert(task, Task { comm: comm.into(), since: Some(at), ..Task::default() });
+            }
+            Event::Wakeup { task, .. } => {
+                if let Some(t) = self.tasks.get_mut(&task) {
+                    t.since.get_or_insert(at);
+                }
+            }
+            Event::Switch { cpu, prev, next } => {
+                if let Some((task, SwitchOut::Sleeping | SwitchOut::Exited)) = prev
+                    && let Some(t) = self.tasks.get_mut(&task)
+                    && let Some(since) = t.since.take()
+                {
+                    t.took.push(at.since(since).0);
+                }
+                // What the workload did, not the machine's own threads.
+                let next = next.filter(|next| self.tasks.contains_key(next));
+                let before = match next {
+                    Some(next) => self.running.insert(cpu, next),
+                    None => None,
+                };
+                if let Some(next) = next.filter(|next| before != Some(*next) || prev.is_some()) {
+                    self.switches += 1;
+                    if let Some(t) = self.tasks.get_mut(&next) {
+                        t.turns += 1;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    fn end(&mut self, _: Instant) {}
+}
+
+/// What real kernels gave: by experiment and release.
+pub(crate) type Recorded = BTreeMap<(String, String), Outcome>;
+
+/// Reads `real.csv`.
+pub(crate) fn recorded() -> Recorded {
+    let text = std::fs::read_to_string(dir().join("real.csv")).unwrap_or_default();
+    let mut all = Recorded::new();
+    for line in text.lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [name, release, task, activations, p50, p99, count] = fields[..] else {
+            panic!("real.csv: {line}");
+        };
+        let number = |field: &str| field.parse().unwrap_or_else(|_| panic!("real.csv: {line}"));
+        let outcome = all.entry((name.into(), release.into())).or_default();
+        if task.is_empty() {
+            outcome.switches = number(count) as u64;
+            continue;
+        }
+        let figures = Figures {
+            activations: number(activations) as u64,
+            p50_us: number(p50),
+            p99_us: number(p99),
+            turns: number(count) as u64,
+        };
+        outcome.tasks.insert(task.into(), figures);
+    }
+    all
+}
+
+/// `recorded` as `real.csv`.
+pub(crate) fn to_csv(recorded: &Recorded) -> String {
+    let mut text =
+        "experiment,release,task,activations,p50_us,p99_us,turns_or_switches\n".to_string();
+    for ((name, release), outcome) in recorded {
+        let _ = writeln!(text, "{name},{release},,,,,{}", outcome.switches);
+        for (task, f) in &outcome.tasks {
+            let Figures { activations, p50_us, p99_us, turns } = f;
+            let _ = writeln!(
+                text,
+                "{name},{release},{task},{activations},{p50_us:.1},{p99_us:.1},{turns}"
+            );
+        }
+    }
+    text
+}
