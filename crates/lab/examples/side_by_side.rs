@@ -3,14 +3,15 @@
 //! ```text
 //! side_by_side record RELEASE…   runs them on these kernels (as `risetime vm kernels` lists them)
 //!                                and adds what they gave to real.csv; ONLY=name,… these alone, anew
-//! side_by_side                   prints what was recorded beside what is simulated, as Markdown;
+//! side_by_side                   prints what is simulated (median [range over start phases]) · what was
+//!                                recorded, as Markdown, what differs in bold;
 //!                                MUTANT=name: by this wrong simulator
 //! ```
 
 #[path = "../tests/side_by_side/figures.rs"]
 mod figures;
 
-use figures::{Figures, Outcome, dir, experiment, names, recorded, run, to_csv};
+use figures::{Pair, dir, experiment, names, pairs, policy_of, recorded, run, simulate, to_csv};
 use risetime_sim::Replay;
 use risetime_sim::mutant::{MUTANTS, OLDER_MUTANTS};
 use risetime_vm::Vm;
@@ -58,43 +59,43 @@ fn table() {
     let name = std::env::var("MUTANT").unwrap_or_default();
     let mutant = MUTANTS.iter().chain(OLDER_MUTANTS).find(|(_, n, _)| *n == name).map(|m| m.0);
     let simulator = Replay { mutant, ..Replay::default() };
-    println!("| experiment | kernel | task | activations | p50 ms | p99 ms | turns | switches |");
+    println!("| experiment | Linux | task | activations | p50 ms | p99 ms | turns | switches |");
     println!("|---|---|---|---|---|---|---|---|");
+    let (mut hold, mut count) = (0, 0);
     for ((name, release), real) in recorded() {
-        let Some(rev) = release_rev(&release) else { continue };
-        let here = match run(&simulator, &experiment(&name, &format!("linux-{rev}"))) {
-            Ok((outcome, _)) => outcome,
-            Err(e) => {
-                println!("| {name} | {release} | {e} | | | | | |");
-                continue;
-            }
-        };
-        rows(&name, &release, &real, &here);
+        let simulated = simulate(&simulator, &experiment(&name, &policy_of(&release)));
+        let pairs = simulated.map(|s| pairs(&s, &real)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        hold += pairs.iter().filter(|p| p.holds()).count();
+        count += pairs.len();
+        rows(&name, &release, &pairs);
     }
+    println!("\n{hold} of {count} figures hold.");
 }
 
-fn rows(name: &str, release: &str, real: &Outcome, here: &Outcome) {
-    let pair = |here: f64, real: f64, digits: usize| {
-        let off = (here - real).abs() > real.abs() * if digits == 0 { 0.1 } else { 0.05 };
-        let mark = if off { "**" } else { "" };
-        format!("{mark}{here:.digits$} ({real:.digits$}){mark}")
+fn rows(name: &str, release: &str, pairs: &[Pair]) {
+    let version = release.split(['+', '-']).next().unwrap_or(release);
+    let cell = |task: &str, figure: &str| {
+        pairs.iter().find(|p| p.task == task && p.figure == figure).map_or(String::new(), |p| {
+            let (by, digits) = if figure.ends_with("_us") { (1e3, 2) } else { (1.0, 0) };
+            let [low, mid, high, real] =
+                [p.simulated[0], p.median(), p.simulated[p.simulated.len() - 1], p.real]
+                    .map(|v| format!("{:.digits$}", v / by));
+            let mark = if p.holds() { "" } else { "**" };
+            let range = if low == high { String::new() } else { format!(" [{low}–{high}]") };
+            format!("{mark}{mid}{range} · {real}{mark}")
+        })
     };
-    let mut switches = pair(here.switches as f64, real.switches as f64, 0);
-    for (task, real) in &real.tasks {
-        let f = here.tasks.get(task).copied().unwrap_or_else(Figures::default);
+    let mut tasks: Vec<&str> =
+        pairs.iter().map(|p| p.task.as_str()).filter(|t| !t.is_empty()).collect();
+    tasks.dedup();
+    for (i, task) in tasks.into_iter().enumerate() {
+        let first = |text: &str| if i == 0 { text.to_string() } else { String::new() };
+        let [a, p50, p99, turns] =
+            ["activations", "p50_us", "p99_us", "turns"].map(|f| cell(task, f));
+        let (name, switches) = (first(name), first(&cell("", "switches")));
         println!(
-            "| {name} | {release} | {task} | {} | {} | {} | {} | {switches} |",
-            pair(f.activations as f64, real.activations as f64, 0),
-            pair(f.p50_us / 1e3, real.p50_us / 1e3, 3),
-            pair(f.p99_us / 1e3, real.p99_us / 1e3, 3),
-            pair(f.turns as f64, real.turns as f64, 0),
+            "| {name} | {} | {task} | {a} | {p50} | {p99} | {turns} | {switches} |",
+            first(version)
         );
-        switches.clear();
     }
-}
-
-/// "7.2.13+deb14-arm64" is 7.2.
-fn release_rev(release: &str) -> Option<String> {
-    let mut numbers = release.split('.');
-    Some(format!("{}.{}", numbers.next()?, numbers.next()?))
 }

@@ -8,11 +8,15 @@
 //!             task holds the switches
 //! ```
 //!
+//! simulated   from PHASES start phases (as `--phases`); a figure holds if the real one is not further
+//!             outside their range than 5 % (counts: 10 %), or than what the virtual machine's own
+//!             interrupts and threads take (SLACK_US)
+//!
 //! A turn: the task gets a CPU. A switch: a CPU goes from one task, or none, to another. The frequency
 //! stands still, so that only who runs when decides.
 
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
-use risetime_lab::Request;
+use risetime_lab::{Request, phase_spans};
 use risetime_model::Experiment;
 use risetime_model::settings::Value;
 use risetime_trace::{Backend, Event, Header, RunError, SwitchOut, TraceSink};
@@ -48,6 +52,78 @@ pub(crate) fn experiment(name: &str, policy: &str) -> Experiment {
     };
     let all = request.experiments().unwrap_or_else(|e| panic!("{name}: {e}"));
     all.into_iter().next().expect("one policy")
+}
+
+/// Start phases of the simulator.
+pub(crate) const PHASES: u32 = 8;
+/// Ticks and other interrupts of the virtual machine, which a simulated one does in no time: a task that
+/// waits a few ticks long is later by that.
+const SLACK_US: f64 = 50.0;
+
+/// The experiment from each start phase on the simulator.
+pub(crate) fn simulate(
+    backend: &dyn Backend,
+    experiment: &Experiment,
+) -> Result<Vec<Outcome>, RunError> {
+    let one = |phase: Span| {
+        let shifted =
+            Experiment { phase, duration: experiment.duration + phase, ..experiment.clone() };
+        run(backend, &shifted).map(|(outcome, _)| outcome)
+    };
+    phase_spans(experiment.platform.tick(), PHASES).into_iter().map(one).collect()
+}
+
+/// One figure of a task, or of the machine, on both sides.
+pub(crate) struct Pair {
+    /// Whose, and which.
+    pub(crate) task: String,
+    pub(crate) figure: &'static str,
+    /// In ascending order.
+    pub(crate) simulated: Vec<f64>,
+    pub(crate) real: f64,
+}
+
+impl Pair {
+    /// Whether the real figure is one that the simulator could have given.
+    pub(crate) fn holds(&self) -> bool {
+        let time = self.figure.ends_with("_us");
+        let (share, slack) = if time { (0.05, SLACK_US) } else { (0.1, 3.0) };
+        let by = (self.real * share).max(slack);
+        let (first, last) = (self.simulated.first(), self.simulated.last());
+        first.is_some_and(|f| self.real >= f - by) && last.is_some_and(|l| self.real <= l + by)
+    }
+    /// The middle one, the lower of two.
+    pub(crate) fn median(&self) -> f64 {
+        self.simulated.get((self.simulated.len().max(1) - 1) / 2).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// All figures of an experiment: p50 and p99 only of tasks that sleep more than now and then.
+pub(crate) fn pairs(simulated: &[Outcome], real: &Outcome) -> Vec<Pair> {
+    const ENOUGH: u64 = 20;
+    let pair = |task: &str, figure: &'static str, real: f64, of: &dyn Fn(&Outcome) -> f64| {
+        let mut simulated: Vec<f64> = simulated.iter().map(of).collect();
+        simulated.sort_by(f64::total_cmp);
+        Pair { task: task.into(), figure, simulated, real }
+    };
+    let mut all = vec![pair("", "switches", real.switches as f64, &|o| o.switches as f64)];
+    for (task, f) in &real.tasks {
+        let of = |o: &Outcome| o.tasks.get(task).copied().unwrap_or_default();
+        all.push(pair(task, "turns", f.turns as f64, &|o| of(o).turns as f64));
+        if f.activations >= ENOUGH {
+            let count = f.activations as f64;
+            all.push(pair(task, "activations", count, &|o| of(o).activations as f64));
+            all.push(pair(task, "p50_us", f.p50_us, &|o| of(o).p50_us));
+            all.push(pair(task, "p99_us", f.p99_us, &|o| of(o).p99_us));
+        }
+    }
+    all
+}
+
+/// "7.2.13+deb14-arm64" is of the policy `linux-7.2`.
+pub(crate) fn policy_of(release: &str) -> String {
+    let numbers: Vec<&str> = release.split('.').take(2).collect();
+    format!("linux-{}", numbers.join("."))
 }
 
 /// What a run of one task came to.

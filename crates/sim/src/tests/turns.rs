@@ -83,8 +83,9 @@ fn a_turn_that_a_wakeup_finds_over_ends_there() {
     for kernel in ["linux-6.6", "linux-6.12", "linux-7.2", "linux-7.3"] {
         let e = Experiment { duration: Span::from_ms(3000), ..on_rpi4(kernel, tasks) };
         near(run(&e, None).tasks[1].1.len() as u64, 1764, 10, kernel);
+        // From 7.3 on a wakeup's preemption is looked at all the same.
         let forgotten = run(&e, Some(Mutant::TurnForgotten)).tasks[1].1.len();
-        assert!(forgotten < 1500, "{kernel}: {forgotten}");
+        assert!(forgotten < 1500 || kernel == "linux-7.3", "{kernel}: {forgotten}");
     }
 }
 
