@@ -393,6 +393,7 @@ impl Engine<'_> {
             return false;
         }
         self.m.cpu_mut(cpu).class_timers.retain(|(_, t)| *t != timer);
+        self.hears(cpu);
         if idle.is_some() {
             self.leave_idle(cpu);
         }

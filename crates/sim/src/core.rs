@@ -29,7 +29,7 @@ use risetime_kernel::pelt_cfs::{
     migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
 };
 use risetime_kernel::uclamp::Uclamp;
-use risetime_kernel::units::{Capacity, CpuId, GroupId, Instant, Span, TaskId, Util};
+use risetime_kernel::units::{Capacity, CpuId, Instant, Span, TaskId, Util};
 use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, SwitchOut, Why};
 
@@ -63,37 +63,6 @@ impl Engine<'_> {
         }
     }
 
-    /// `resched_curr` of a fair entity whose turn the accounting of its time has found over.
-    #[inline]
-    pub(crate) fn turn_over(&mut self, cpu: CpuId, g: GroupId) {
-        self.m.queue_mut(cpu, g).clear_need_resched();
-        self.resched_curr(cpu);
-        if self.m.groups.nested {
-            self.clear_buddies_of_curr(cpu, g);
-        }
-    }
-
-    /// The same of what the queue itself has done at this level, its accounting included.
-    pub(crate) fn turn_over_by_then(&mut self, cpu: CpuId, g: GroupId) {
-        if self.m.queue(cpu, g).need_resched() {
-            self.turn_over(cpu, g);
-        }
-    }
-
-    /// Asks `cpu` to reschedule: at once where it is awake, after its exit latency where idle.
-    pub(crate) fn resched_curr(&mut self, cpu: CpuId) {
-        let now = self.m.now;
-        match self.m.cpu(cpu).idle {
-            None => self.need_resched.insert(cpu),
-            Some(_) if self.m.cpu(cpu).waking => {}
-            Some(idle) => {
-                self.m.cpu_mut(cpu).waking = true;
-                let latency = self.exit_latency(cpu, idle);
-                self.q.push(now + latency, Ev::Resched { cpu });
-            }
-        }
-    }
-
     // ------------------------------------------------------------------ creation and wakeup
 
     /// `wake_up_new_task`: the first task on its first CPU, the others by fork placement.
@@ -120,7 +89,8 @@ impl Engine<'_> {
         if first {
             self.parent_cpu = placed.cpu;
         }
-        self.task_fork_fair(if first { placed.cpu } else { self.m.task(task).cpu }, task);
+        let parent = if first { placed.cpu } else { self.m.task(task).cpu };
+        self.task_fork_fair(parent, task);
         self.creator_creates();
         let cpu = placed.cpu;
         self.update_rq_clock(cpu);
@@ -145,11 +115,13 @@ impl Engine<'_> {
             self.emit_policy(task);
         }
         self.begin_as_in_image(task);
+        self.wakes_from(parent, cpu);
         self.activate(cpu, task, EnqueueKind::Initial, false);
         if starts {
             self.apply_start_state(cpu, task);
         }
         self.wakeup_preempt(cpu, task, true);
+        self.woken_up();
     }
 
     /// DESIGN's first CPU: `first_cpu`, or the lowest-numbered of the smallest capacity allowed.
@@ -186,6 +158,7 @@ impl Engine<'_> {
         self.m.cpu_mut(cpu).timers.remove(task);
         self.leave_idle(cpu);
         self.wake_up(task, Waker::timer(cpu));
+        self.hears(cpu);
         self.run_soft_expired(cpu);
         self.idle_loop(cpu);
     }
@@ -209,12 +182,13 @@ impl Engine<'_> {
             self.update_rq_clock(prev);
             self.set_state(task, State::Runnable);
             self.emit(Event::Wakeup { task, cpu: prev, why: Why::PrevCpu });
+            self.wakes_from(waker.cpu, prev);
             self.activate(prev, task, EnqueueKind::Wakeup, true);
             if starts {
                 self.apply_start_state(prev, task);
             }
             self.wakeup_preempt(prev, task, false);
-            return;
+            return self.woken_up();
         }
         let placed = self.select_task_rq(task, waker);
         let cpu = placed.cpu;
@@ -225,11 +199,13 @@ impl Engine<'_> {
         let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::WakeupMigrated };
         self.set_state(task, State::Runnable);
         self.emit(Event::Wakeup { task, cpu, why: placed.why });
+        self.wakes_from(waker.cpu, cpu);
         self.activate(cpu, task, kind, true);
         if starts {
             self.apply_start_state(cpu, task);
         }
         self.wakeup_preempt(cpu, task, false);
+        self.woken_up();
     }
 
     /// A thread that is none of the workload's wakes for the first time in this trace.
@@ -380,14 +356,6 @@ impl Engine<'_> {
         }
     }
 
-    /// `clear_tsk_need_resched`: what the look that has just ended has itself asked for is done. (It
-    /// accounts for whoever runs, on each level of groups, and that may end his turn.)
-    fn clear_need_resched(&mut self, cpu: CpuId) {
-        if !self.m.is(Mutant::FlagClearedBeforePick) {
-            self.need_resched.remove(cpu);
-        }
-    }
-
     fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         self.book_progress(cpu);
         let out = prev.map(|task| {
@@ -515,7 +483,10 @@ impl Engine<'_> {
             Some(Step::SharedTimer(timer, period, began)) => {
                 return self.shared_timer(cpu, task, timer, period, began);
             }
-            Some(Step::Act(event)) => return self.act(cpu, task, event),
+            Some(Step::Act(event)) => {
+                self.hears(cpu);
+                return self.act(cpu, task, event);
+            }
             Some(Step::SleepUntil(at)) => {
                 self.fall_asleep(cpu, task, Some(at));
                 return false;
@@ -697,6 +668,7 @@ impl Engine<'_> {
         let Some(curr) = self.m.cpu(cpu).curr else { return self.idle_tick(cpu) };
         self.hold_as_given(cpu);
         self.update_rq_clock(cpu);
+        self.hears_at_tick(cpu);
         self.pressure_tick(cpu);
         self.task_tick(cpu, curr);
         self.trigger_load_balance(cpu);

@@ -12,6 +12,7 @@ use crate::cpuset::CpuSet;
 use crate::governor::Governor;
 use crate::machine::{Machine, State, Todo};
 use crate::placement::Placement;
+use crate::preempt::Preempt;
 use crate::queue::{Ev, Queue};
 use crate::replay::{Change, Given, Image, Kthread};
 use crate::together::Together;
@@ -32,6 +33,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) events: u64,
     /// CPUs with `need_resched` set that are awake.
     pub(crate) need_resched: CpuSet,
+    /// How they got it.
+    pub(crate) preempt: Preempt,
     /// CPUs whose task is in a throttled group and has not left yet ([`crate::bandwidth`]).
     pub(crate) throttle_work: CpuSet,
     /// CPU time that a frequency change costs the sugov kthread, at full speed.

@@ -27,6 +27,7 @@ pub mod mutant;
 pub mod placement;
 mod plain;
 mod pre_6_8;
+mod preempt;
 mod pressure;
 mod program;
 mod queue;

@@ -293,6 +293,7 @@ impl Engine<'_> {
             }
             IrqStep::Awake => {}
             IrqStep::Done => {
+                self.hears(cpu);
                 if let Some(p) = &mut self.m.cpu_mut(cpu).pressure {
                     p.in_irq = false;
                     p.irq_time += handler;

@@ -167,6 +167,7 @@ const START: &[Param] = &[
 pub fn catalogue() -> Catalogue {
     let mut groups = vec![Group { owner: None, params: KERNEL }];
     groups.extend(governor::groups());
+    groups.push(Group { owner: None, params: crate::preempt::PARAMS });
     groups.push(Group { owner: None, params: series::PARAMS });
     groups.push(Group { owner: None, params: pressure::PARAMS });
     groups.push(Group { owner: None, params: cost::PARAMS });
@@ -232,6 +233,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         "rate_limit_us" => {
             platform.domains.first().map(|d| Value::Int(schedutil::rate_limit_us(policy.kernel, d)))
         }
+        "preempt" => Some(crate::preempt::preempt_of(policy.kernel)),
         name => fair_default(platform, policy.kernel, name).map(|ns| Value::Int(ns as i64)),
     })?;
     let fair = BASE_SLICE.iter().chain(CFS_TUNABLES).find(|name| {

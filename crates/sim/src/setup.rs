@@ -14,6 +14,7 @@ use crate::machine::{
     Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, State, Task, Todo, UPTIME,
 };
 use crate::placement::wake_affine::Wakees;
+use crate::preempt::Preempt;
 use crate::pressure::{self, CpuPressure};
 use crate::program::Program;
 use crate::queue::{Ev, Queue};
@@ -142,6 +143,7 @@ pub(crate) fn engine<'a>(
         sink,
         events: 0,
         need_resched: CpuSet::EMPTY,
+        preempt: Preempt::of(&e.settings),
         throttle_work: CpuSet::EMPTY,
         sugov_work: Span(int("sugov_work_ns").unwrap_or(0).max(0) as u64),
         first_cpu: int("first_cpu").map(|v| CpuId(v as u32)),

@@ -36,6 +36,7 @@ pub(crate) const ENERGY_MODEL: &str = "/sys/kernel/debug/energy_model";
 /// Settings that a real kernel has no place for, with the values that mean "not used".
 const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
     ("placement", Some("fair")),
+    ("preempt", None),
     ("sugov_work_ns", None),
     ("start_util", None),
     ("start_period_contrib", None),

@@ -304,6 +304,7 @@ impl Engine<'_> {
 
     /// `wakeup_preempt`: does the newly queued task take the CPU?
     pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, fork: bool) {
+        let mut fair = false;
         let preempts = match self.m.cpu(cpu).curr {
             None => true,
             Some(curr) => {
@@ -317,12 +318,17 @@ impl Engine<'_> {
                     Class::Fair if self.first_in_line(cpu).is_some() => {
                         self.first_in_line(cpu) != Some(curr)
                     }
-                    Class::Fair => self.wakeup_preempt_fair(cpu, curr, task, fork),
+                    Class::Fair => {
+                        fair = true;
+                        self.wakeup_preempt_fair(cpu, curr, task, fork)
+                    }
                 }
             }
         };
         self.take_departed(cpu);
-        if preempts {
+        if preempts && fair {
+            self.resched_curr_lazy(cpu);
+        } else if preempts {
             self.resched_curr(cpu);
         }
         // `task_woken`
@@ -338,7 +344,7 @@ impl Engine<'_> {
         if self.m.is(Mutant::NoWakeupPreemption) {
             return false;
         }
-        let due = self.need_resched.contains(cpu) || self.m.cpu(cpu).resched_held;
+        let due = self.is_resched_due(cpu);
         let policy = |task: TaskId| match self.m.is(Mutant::GroupPolicyDecides) {
             true => FairPolicy::Normal,
             false => fair_policy(self.m.task(task).sched.policy),

@@ -103,6 +103,7 @@ impl Engine<'_> {
             self.q.push(self.m.now + latency, Ev::ClassTimer { timer, awake: true });
             return;
         }
+        self.hears(cpu);
         let now = self.m.now;
         self.m.cpu_mut(cpu).class_timers.retain(|(at, t)| *t != timer || *at > now);
         if idle.is_some() {
