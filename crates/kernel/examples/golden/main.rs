@@ -10,6 +10,7 @@
 // The modules are shared with tests/golden.rs; neither is a library.
 #![allow(unreachable_pub)]
 
+mod cpuidle;
 mod eevdf;
 mod files;
 mod governor;
