@@ -6,6 +6,8 @@
 
 #[path = "../examples/golden/cpuidle.rs"]
 mod cpuidle;
+#[path = "../examples/golden/deadline.rs"]
+mod deadline;
 #[path = "../examples/golden/eevdf.rs"]
 mod eevdf;
 #[path = "../examples/golden/files.rs"]
@@ -63,6 +65,8 @@ fn one_changed_digit_is_found_in_every_file() {
         ("em.json", "/tables/0/rows/0/3"),
         ("em.json", "/tables/0/rows_7_2_limited/0/6"),
         ("eevdf.json", "/scenarios/0/ops/4/2/4/0/2"),
+        ("deadline.json", "/grub/4/7"),
+        ("deadline.json", "/grub/4/8"),
         ("cpuidle.json", "/menu/0/rows/3/6"),
         ("cpuidle.json", "/menu/2/rows/30/7"),
         ("cpuidle.json", "/teo/1/rows/20/6"),

@@ -13,6 +13,7 @@
 
 use crate::engine::Engine;
 use crate::machine::{Cpu, Idle};
+use crate::mutant::Mutant;
 use risetime_kernel::cpuidle::{Sleep, single_state_stops_tick};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_trace::Event;
@@ -110,13 +111,16 @@ impl Engine<'_> {
     /// The idle state ends; its governor learns how long it was.
     fn end_idle(&mut self, cpu: CpuId, by_tick: bool) {
         let (now, tick) = (self.m.now, self.m.tick);
+        let forgets = self.m.is(Mutant::IdleForgets);
         let c = &mut self.m.cpus[cpu.index()];
         c.got_idle_tick = by_tick;
         let Some(idle) = c.idle.take() else { return };
         let states = &self.m.domains[c.domain].idle;
         let Some(state) = idle.state else { return };
         let slept = now.since(idle.since);
-        c.idle_governor.update(states, state as usize, slept, by_tick, tick);
+        if !forgets {
+            c.idle_governor.update(states, state as usize, slept, by_tick, tick);
+        }
         self.emit(Event::Idle { cpu, state: None });
     }
 

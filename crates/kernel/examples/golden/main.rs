@@ -11,6 +11,7 @@
 #![allow(unreachable_pub)]
 
 mod cpuidle;
+mod deadline;
 mod eevdf;
 mod files;
 mod governor;
