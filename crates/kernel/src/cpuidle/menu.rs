@@ -23,8 +23,7 @@
 //! multiply exit latencies and have buckets of their own).
 //! DEVIATES(idle-stable): 6.12 is taken as its stable series has it, which asks for the next timer
 //! wherever the tick is stopped. Mainline does from 7.0 on; 6.6 to 6.11 are taken not to, whether
-//! their stable series ended so or not (nor to count refused states as sleeps, which 6.1's does).
-//! With the tick stopped and typical sleeps of up to 15 µs, a
+//! their stable series ended so or not. With the tick stopped and typical sleeps of up to 15 µs, a
 //! CPU takes its deepest state there.
 //! Source: drivers/cpuidle/governors/menu.c.
 
@@ -67,10 +66,9 @@ pub struct MenuDevice {
 impl MenuDevice {
     /// A CPU that has not slept yet.
     ///
-    /// The first choice finds no sleep before it and counts it as one that its driver refused, of no
-    /// known length; not so from 6.6 to 6.11.
-    pub fn new(rev: KernelRev) -> MenuDevice {
-        let mut menu = MenuDevice {
+    /// Left out: a kernel's very first choice counts as a sleep that was refused.
+    pub const fn new(rev: KernelRev) -> MenuDevice {
+        MenuDevice {
             rev,
             next_timer_ns: 0,
             bucket: 0,
@@ -78,11 +76,7 @@ impl MenuDevice {
             intervals_us: [0; INTERVALS],
             sorted_us: [0; INTERVALS],
             interval_ptr: 0,
-        };
-        if !(V6_6..V6_12).contains(&rev) {
-            menu.remember(NONE_US);
         }
-        menu
     }
 
     /// A memory as a running kernel has it (`struct menu_device`).
@@ -422,9 +416,9 @@ mod tests {
         let mut menu = MenuDevice::new(KernelRev::V7_3);
         menu.select(&states(), sleep(None, false));
         menu.update(states()[0], Span(MS), true, TICK);
-        assert_eq!(menu.intervals_us[1], 45_000);
+        assert_eq!(menu.intervals_us[0], 45_000);
         menu.select(&states(), sleep(Some(MS), false));
         menu.update(states()[0], Span(MS), true, TICK);
-        assert_eq!(menu.intervals_us[2], 999, "the timer was as near");
+        assert_eq!(menu.intervals_us[1], 999, "the timer was as near");
     }
 }
