@@ -132,7 +132,7 @@ impl IdleGovernor {
 /// sleep just before.
 ///
 /// The form of 6.1.192 and 6.12.117 is that of mainline 7.0; 6.6 to 6.11 are taken not to have it
-/// (`DEVIATES(idle-stable)`). Source: idle.c:`cpuidle_idle_call`, `do_idle`.
+/// (the deviation `idle-stable`). Source: idle.c:`cpuidle_idle_call`, `do_idle`.
 pub fn single_state_stops_tick(rev: KernelRev, got_tick: bool) -> bool {
     got_tick || (KernelRev::V6_6..KernelRev::V6_12).contains(&rev)
 }
@@ -163,6 +163,20 @@ mod sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn with_one_state_the_tick_ends_a_sleep_before_it_stops() {
+        for (rev, at_once) in [
+            (KernelRev::V6_1, false),
+            (KernelRev::V6_6, true),
+            (KernelRev::V6_8, true),
+            (KernelRev::V6_12, false),
+            (KernelRev::V7_3, false),
+        ] {
+            assert_eq!(single_state_stops_tick(rev, false), at_once, "{rev}");
+            assert!(single_state_stops_tick(rev, true), "{rev}");
+        }
+    }
 
     #[test]
     fn with_one_state_nobody_is_asked() {
