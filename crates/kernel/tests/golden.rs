@@ -4,6 +4,10 @@
 // The crate's rule against reading files is for its arithmetic; the modules below are an example's.
 #![allow(clippy::disallowed_methods, unreachable_pub)]
 
+#[path = "../examples/golden/cpuidle.rs"]
+mod cpuidle;
+#[path = "../examples/golden/deadline.rs"]
+mod deadline;
 #[path = "../examples/golden/eevdf.rs"]
 mod eevdf;
 #[path = "../examples/golden/files.rs"]
@@ -61,6 +65,12 @@ fn one_changed_digit_is_found_in_every_file() {
         ("em.json", "/tables/0/rows/0/3"),
         ("em.json", "/tables/0/rows_7_2_limited/0/6"),
         ("eevdf.json", "/scenarios/0/ops/4/2/4/0/2"),
+        ("deadline.json", "/grub/4/7"),
+        ("deadline.json", "/grub/4/8"),
+        ("cpuidle.json", "/menu/0/rows/3/6"),
+        ("cpuidle.json", "/menu/2/rows/30/7"),
+        ("cpuidle.json", "/teo/1/rows/20/6"),
+        ("cpuidle.json", "/teo/3/rows/9/7"),
     ];
     for (name, place) in places {
         let text = std::fs::read(sample().join(name)).expect(name);
@@ -71,6 +81,25 @@ fn one_changed_digit_is_found_in_every_file() {
         let tally = check(&json);
         assert!(tally.mismatches > 0, "{name} {place}: not noticed");
         assert!(!tally.first.is_empty(), "{name} {place}: not described");
+    }
+}
+
+/// No two of these kernels are alike: neighbours of the one that a sequence comes from differ from it.
+#[test]
+fn idle_governors_of_other_kernels_are_told_apart() {
+    let text = std::fs::read(sample().join("cpuidle.json")).expect("the sample");
+    let json: Value = serde_json::from_slice(&text).expect("JSON");
+    let kernels = ["6.1.192", "6.6", "6.12.117", "7.2.13"];
+    for governor in ["menu", "teo"] {
+        for (from, to) in kernels.iter().zip(&kernels[1..]).flat_map(|(a, b)| [(a, b), (b, a)]) {
+            let mut json = json.clone();
+            for sequence in json[governor].as_array_mut().expect("sequences") {
+                if sequence["kernel"] == **from {
+                    sequence["kernel"] = (*to).into();
+                }
+            }
+            assert!(cpuidle::check(&json).mismatches > 0, "{governor}: {from} as {to}");
+        }
     }
 }
 

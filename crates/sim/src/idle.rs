@@ -13,7 +13,8 @@
 
 use crate::engine::Engine;
 use crate::machine::{Cpu, Idle};
-use risetime_kernel::cpuidle::Sleep;
+use crate::mutant::Mutant;
+use risetime_kernel::cpuidle::{Sleep, single_state_stops_tick};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_trace::Event;
 
@@ -62,6 +63,7 @@ impl Engine<'_> {
         c.clock.update_idle_rq_clock_pelt(decay, util_sum);
         c.work_gen = c.work_gen.wrapping_add(1);
         c.exec_start = c.clock.clock_task.0;
+        c.got_idle_tick = false;
         self.update_idle_core(cpu);
         self.nohz_run_idle_balance(cpu);
         self.enter_idle(cpu);
@@ -70,6 +72,8 @@ impl Engine<'_> {
     /// `cpuidle_idle_call`: the state that the governor selects.
     pub(crate) fn enter_idle(&mut self, cpu: CpuId) {
         let (now, tick, next_tick) = (self.m.now, self.m.tick, self.m.next_tick());
+        let rev = self.m.rev;
+        let utilized = self.m.cpu(cpu).idle_governor.asks_for_util() && self.m.is_utilized(cpu);
         let c = &mut self.m.cpus[cpu.index()];
         if c.pressure.as_ref().is_some_and(|p| p.in_irq()) {
             // When the handler is done ([`crate::pressure`]).
@@ -81,8 +85,12 @@ impl Engine<'_> {
             next_tick: next_tick.since(now),
             tick_stopped: c.tick_stopped,
             tick,
+            utilized,
         };
-        let selected = c.idle_governor.select(states, sleep);
+        let mut selected = c.idle_governor.select(states, sleep);
+        if states.len() < 2 {
+            selected.stop_tick |= single_state_stops_tick(rev, c.got_idle_tick);
+        }
         let state = (!states.is_empty()).then_some(selected.state as u32);
         c.idle = Some(Idle { state, since: now });
         let stops = selected.stop_tick && !c.tick_stopped;
@@ -103,12 +111,16 @@ impl Engine<'_> {
     /// The idle state ends; its governor learns how long it was.
     fn end_idle(&mut self, cpu: CpuId, by_tick: bool) {
         let (now, tick) = (self.m.now, self.m.tick);
+        let forgets = self.m.is(Mutant::IdleForgets);
         let c = &mut self.m.cpus[cpu.index()];
+        c.got_idle_tick = by_tick;
         let Some(idle) = c.idle.take() else { return };
         let states = &self.m.domains[c.domain].idle;
         let Some(state) = idle.state else { return };
         let slept = now.since(idle.since);
-        c.idle_governor.update(states, state as usize, slept, by_tick, tick);
+        if !forgets {
+            c.idle_governor.update(states, state as usize, slept, by_tick, tick);
+        }
         self.emit(Event::Idle { cpu, state: None });
     }
 

@@ -202,6 +202,8 @@ pub(crate) struct Cpu {
     pub(crate) last_blocked_update: u64,
     /// Whom its interrupts wake while it is idle.
     pub(crate) idle_wakees: Wakees,
+    /// Whether the tick ended the last sleep since the CPU became idle.
+    pub(crate) got_idle_tick: bool,
     /// What cpuidle remembers of this CPU's sleeps.
     pub(crate) idle_governor: IdleGovernor,
     pub(crate) series: CpuSeries,
@@ -556,6 +558,11 @@ impl Machine {
     #[inline]
     pub(crate) fn effective(&self, cpu: CpuId, util_cfs: Util) -> EffectiveUtil {
         effective_cpu_util(util_cfs, &self.rq_util(cpu), self.cpu(cpu).capacity)
+    }
+    /// `teo_cpu_is_utilized`: more than a 64th of the CPU's capacity (`sched_cpu_util`).
+    pub(crate) fn is_utilized(&self, cpu: CpuId) -> bool {
+        let util = self.effective(cpu, self.cpu_util_cfs(cpu)).util;
+        util > Util(self.cpu(cpu).capacity.0 >> 6)
     }
     /// The same of a task whose util is as high as can be, by mainline's margin.
     pub(crate) fn fits_by_clamps(&self, task: TaskId, cpu: CpuId) -> Fit {

@@ -57,6 +57,8 @@ pub enum Mutant {
     RunningBwIgnored,
     /// A deadline task that has used up its budget goes on.
     CbsNeverThrottles,
+    /// A deadline task that reclaims is charged for all that it ran.
+    NothingReclaimed,
     /// Real-time tasks starve the fair class.
     NoFairServer,
     /// An RT task that cannot run stays where it is.
@@ -95,6 +97,8 @@ pub enum Mutant {
     NoIdleSearch,
     /// A new task runs on its parent's CPU.
     ForksStay,
+    /// cpuidle's governor learns nothing from sleeps.
+    IdleForgets,
 }
 
 /// All of them: what, its name, one sentence.
@@ -119,6 +123,7 @@ pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::RtAsksNothing, "rt-asks-nothing", "rt tasks do not raise the frequency"),
     (Mutant::RunningBwIgnored, "running_bw-ignored", "schedutil does not see running_bw"),
     (Mutant::CbsNeverThrottles, "cbs-never-throttles", "no deadline task is ever throttled"),
+    (Mutant::NothingReclaimed, "nothing-reclaimed", "SCHED_FLAG_RECLAIM does nothing"),
     (Mutant::NoFairServer, "no-fair-server", "no dl_server for the fair class"),
     (Mutant::RtNeverPushed, "rt-never-pushed", "waiting rt tasks are neither pushed nor pulled"),
     (Mutant::LagForgotten, "lag-forgotten", "a woken task is placed without its lag"),
@@ -138,6 +143,7 @@ pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::WakesOnPrev, "wakes-on-prev", "a wakeup always takes the previous CPU"),
     (Mutant::NoIdleSearch, "no-idle-search", "no idle CPU is looked for around the target"),
     (Mutant::ForksStay, "forks-stay", "a new task runs on its parent's CPU"),
+    (Mutant::IdleForgets, "idle-forgets", "cpuidle's governor learns nothing from sleeps"),
 ];
 
 /// What is wrong in kernels before 7.3, or shows in how often and how long tasks run: figures of real

@@ -50,7 +50,9 @@ const KERNEL: &[Param] = &[
         doc: "slice of a task that did not ask for another",
         unit: "ns",
         range: Range::Int(100_000, 100_000_000),
-        default: Default::Derived("0.7 ms · (1 + log2(CPUs, at most 8)); 0.75 ms before 6.15"),
+        default: Default::Derived(
+            "0.7 ms · (1 + log2(CPUs, at most 8)); 0.75 ms in 6.7 to 6.11 and 6.13",
+        ),
         kernel_name: "debug/sched/base_slice_ns",
     },
     Param {

@@ -183,7 +183,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
     let of_cpu = of.into_iter().zip(places);
     let of_domain: Vec<CpuSeries> =
         platform.domains.iter().map(|d| CpuSeries::of(platform, d, &e.settings)).collect();
-    let idle_governor = IdleGovernor::named(e.settings.name("cpuidle_governor").unwrap_or("menu"));
+    let idle_governor = e.settings.name("cpuidle_governor").unwrap_or("menu");
+    let idle_governor = IdleGovernor::named(idle_governor, rev);
     let cpus: Vec<Cpu> = platform
         .cpus()
         .zip(of_cpu)
@@ -229,6 +230,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             resched_held: false,
             idle_calls: 0,
             tick_stopped: true,
+            // It has been idle for long.
+            got_idle_tick: true,
             idle_governor: idle_governor.clone(),
             misfit_task_load: 0,
             sched_domains,

@@ -19,6 +19,7 @@ use crate::plug::{Plug, Step};
 use crate::ring::{Format, PageLayout, Record, records};
 use risetime_guest::answer::Answer;
 use risetime_guest::job::{Job, Task};
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
 };
@@ -314,11 +315,12 @@ fn created(trace: &Trace<'_>, pids: &[i32]) -> u64 {
 pub(crate) fn idle_memory(
     trace: &Trace<'_>,
     platform: &Platform,
+    rev: KernelRev,
     job: &Job,
     pids: &[i32],
 ) -> Vec<IdleMemory> {
     let created = created(trace, pids);
-    let of = |cpu: CpuId| Follower::new(platform, cpu, cpu.0 == job.first_cpu);
+    let of = |cpu: CpuId| Follower::new(platform, rev, cpu, cpu.0 == job.first_cpu);
     let mut followers: Vec<Follower> = platform.cpus().map(of).collect();
     for (at, cpu, raw) in trace.events.iter().take_while(|e| e.0 < created) {
         let at_cpu = if let Raw::Idle { cpu, .. } = raw { *cpu } else { *cpu };

@@ -277,7 +277,7 @@ fn deliver(
         seed: e.seed,
         signals: signals(&values),
         lost,
-        idle: collect::idle_memory(&trace, &platform, &plan.job, &pids),
+        idle: collect::idle_memory(&trace, &platform, e.policy.kernel, &plan.job, &pids),
         balance: collect::balance_memory(&trace, &pids),
         periods: collect::period_memory(&trace),
     });

@@ -9,6 +9,7 @@
 //! Which timer ends a sleep is not told: on the CPU of the agent, which only waits for its next duty, the
 //! sleep lasted until it; elsewhere there is none.
 
+use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState, Sleep};
 use risetime_kernel::units::{CpuId, Span};
@@ -31,6 +32,7 @@ pub(crate) struct Probed {
 #[derive(Clone, Debug)]
 pub(crate) struct Follower {
     cpu: CpuId,
+    rev: KernelRev,
     states: Vec<IdleState>,
     tick: Span,
     /// Whether its sleeps end by timers of the agent.
@@ -43,13 +45,14 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    pub(crate) fn new(platform: &Platform, cpu: CpuId, agent: bool) -> Follower {
+    pub(crate) fn new(platform: &Platform, rev: KernelRev, cpu: CpuId, agent: bool) -> Follower {
         let domain = platform.domain_of(cpu).map(|d| &platform.domains[d]);
         let states = domain.iter().flat_map(|d| &d.idle);
         let states = states
             .map(|s| IdleState { target_residency: s.min_residency, exit_latency: s.exit_latency });
         Follower {
             cpu,
+            rev,
             states: states.collect(),
             tick: platform.tick(),
             agent,
@@ -61,7 +64,14 @@ impl Follower {
 
     /// The governor is asked.
     pub(crate) fn probed(&mut self, p: &Probed) {
-        let menu = MenuDevice::from_parts(p.next_timer_ns, p.bucket, p.factors, p.intervals, p.ptr);
+        let menu = MenuDevice::from_parts(
+            self.rev,
+            p.next_timer_ns,
+            p.bucket,
+            p.factors,
+            p.intervals,
+            p.ptr,
+        );
         let mut governor = IdleGovernor::Menu(menu);
         if let Some((state, ns, by_tick)) = p.last {
             governor.update(&self.states, state, Span(ns), by_tick, self.tick);
@@ -88,8 +98,13 @@ impl Follower {
     fn select(&mut self) -> Option<(u32, u64, Option<u64>)> {
         let (state, from, until) = self.sleep?;
         let next_timer = until.filter(|_| self.agent).map(|until| Span(until - from));
-        let sleep =
-            Sleep { next_timer, next_tick: self.tick, tick_stopped: false, tick: self.tick };
+        let sleep = Sleep {
+            next_timer,
+            next_tick: self.tick,
+            tick_stopped: false,
+            tick: self.tick,
+            utilized: false,
+        };
         self.governor.as_mut()?.select(&self.states, sleep);
         Some((state, from, until))
     }
@@ -132,7 +147,7 @@ mod tests {
 
     fn follower() -> Follower {
         let platform = Platform::load("m1").expect("built in");
-        Follower::new(&platform, CpuId(0), true)
+        Follower::new(&platform, KernelRev::V7_3, CpuId(0), true)
     }
 
     #[test]

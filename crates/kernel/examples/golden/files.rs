@@ -6,13 +6,13 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::tally::Tally;
-use crate::{eevdf, governor, pelt};
+use crate::{cpuidle, deadline, eevdf, governor, pelt};
 
 /// Checks the content of one file.
 type Check = fn(&Value) -> Tally;
 
 /// The files that are understood, in the order of the report.
-pub const FILES: [(&str, Check); 7] = [
+pub const FILES: [(&str, Check); 9] = [
     ("pelt_task.json", pelt::check_task),
     ("pelt_extra.json", pelt::check_extra),
     ("pelt_clock.json", pelt::check_clock),
@@ -20,6 +20,8 @@ pub const FILES: [(&str, Check); 7] = [
     ("schedutil.json", governor::check_schedutil),
     ("em.json", governor::check_em),
     ("eevdf.json", eevdf::check),
+    ("cpuidle.json", cpuidle::check),
+    ("deadline.json", deadline::check),
 ];
 
 /// What checking a directory came to.

@@ -10,6 +10,8 @@
 // The modules are shared with tests/golden.rs; neither is a library.
 #![allow(unreachable_pub)]
 
+mod cpuidle;
+mod deadline;
 mod eevdf;
 mod files;
 mod governor;

@@ -3,23 +3,32 @@
 //!
 //! ```text
 //! typical    mean of the last 8 sleeps without outliers, if they are alike; else none
+//!            (up to 6.14 outliers are long sleeps only; since 6.15 at either end)
 //! corrected  time to the next timer · the ratio found so far for that order of magnitude
 //! predicted  min(typical, corrected)
 //! state      deepest whose residency fits in it;   the tick stops if predicted ≥ TICK_NSEC, or if
 //!            it is stopped already
+//!
+//! up to 6.5  the next timer is asked for first, and not only where sleeps are typically long
+//! up to 6.11 while the tick runs, no state that takes longer to leave than the sleep is predicted
+//! tick stopped, and predicted less than a tick: the next timer is taken instead; since 7.1 only
+//!            if that is more than two ticks away
 //! ```
 //!
 //! A state too deep for a prediction of a tick or more leaves a shallower one, and the tick running,
 //! so that the choice is made again soon. Whether the tick stops is what schedutil's
 //! `sugov_hold_freq` looks at on a policy of one CPU, and what makes a CPU one of nohz balancing's.
 //!
-//! Left out: polling states, latency limits, disabled states.
-//! DEVIATES(menu-form): every kernel here has the form of 7.3; older ones look for the typical sleep
-//! in another order and bound it otherwise. A CPU may stop its tick one sleep earlier or later.
-//! Not checked against C.
+//! Left out: polling states, latency limits, disabled states, tasks that wait for IO (up to 6.11 they
+//! multiply exit latencies and have buckets of their own).
+//! DEVIATES(idle-stable): 6.12 is taken as its stable series has it, which asks for the next timer
+//! wherever the tick is stopped. Mainline does from 7.0 on; 6.6 to 6.11 are taken not to, whether
+//! their stable series ended so or not. With the tick stopped and typical sleeps of up to 15 µs, a
+//! CPU takes its deepest state there.
 //! Source: drivers/cpuidle/governors/menu.c.
 
 use super::{IdleState, RESIDENCY_THRESHOLD_NS, Selected, Sleep};
+use crate::KernelRev;
 use crate::units::Span;
 
 const INTERVALS: usize = 8;
@@ -32,9 +41,19 @@ const MAX_INTERESTING: u64 = 50_000_000;
 const NONE_US: u64 = u32::MAX as u64;
 const NSEC_PER_USEC: u64 = 1_000;
 
+/// Since then the next timer is asked for only where typical sleeps are worth it.
+const V6_6: KernelRev = KernelRev::V6_6;
+/// Since then exit latencies are not held against the prediction.
+const V6_12: KernelRev = KernelRev::V6_12;
+/// Since then outliers go from either end.
+const V6_15: KernelRev = KernelRev::new(6, 15);
+/// Since then a near timer is waited for in a shallow state (`SAFE_TIMER_RANGE_NS`).
+const V7_1: KernelRev = KernelRev::new(7, 1);
+
 /// A CPU's memory of its sleeps (`struct menu_device`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MenuDevice {
+    rev: KernelRev,
     next_timer_ns: u64,
     bucket: usize,
     correction_factor: [u64; BUCKETS],
@@ -44,9 +63,13 @@ pub struct MenuDevice {
     interval_ptr: usize,
 }
 
-impl Default for MenuDevice {
-    fn default() -> MenuDevice {
+impl MenuDevice {
+    /// A CPU that has not slept yet.
+    ///
+    /// Left out: a kernel's very first choice counts as a sleep that was refused.
+    pub const fn new(rev: KernelRev) -> MenuDevice {
         MenuDevice {
+            rev,
             next_timer_ns: 0,
             bucket: 0,
             correction_factor: [RESOLUTION * DECAY; BUCKETS],
@@ -55,13 +78,12 @@ impl Default for MenuDevice {
             interval_ptr: 0,
         }
     }
-}
 
-impl MenuDevice {
     /// A memory as a running kernel has it (`struct menu_device`).
     ///
     /// A bucket or a pointer that cannot be counts as 0.
     pub fn from_parts(
+        rev: KernelRev,
         next_timer_ns: u64,
         bucket: usize,
         correction_factor: [u32; 6],
@@ -72,6 +94,7 @@ impl MenuDevice {
         let mut sorted_us = intervals_us;
         sorted_us.sort_unstable();
         MenuDevice {
+            rev,
             next_timer_ns,
             bucket: if bucket < BUCKETS { bucket } else { 0 },
             correction_factor: correction_factor.map(u64::from),
@@ -83,36 +106,20 @@ impl MenuDevice {
 
     /// Which of `states` to enter now, and whether to stop the tick. At least two states.
     ///
-    /// Rounding: the corrected time to the nearest µs, half up. Source: menu.c:`menu_select`.
+    /// Source: menu.c:`menu_select`.
     pub(super) fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {
-        let mut predicted = self.typical_interval_us().saturating_mul(NSEC_PER_USEC);
-        let mut delta_tick = sleep.next_tick.0;
-        if predicted > RESIDENCY_THRESHOLD_NS || sleep.tick_stopped {
-            self.next_timer_ns = sleep.next_timer.map_or(i64::MAX as u64, |s| s.0);
-            self.bucket = which_bucket(self.next_timer_ns);
-            let factor = self.correction_factor[self.bucket];
-            let corrected_us = self
-                .next_timer_ns
-                .checked_mul(factor)
-                .and_then(|product| product.checked_add(RESOLUTION * DECAY * NSEC_PER_USEC / 2))
-                // What does not fit 64 bits is far beyond 32. The kernel keeps it in those.
-                .map_or(NONE_US, |sum| (sum / (RESOLUTION * DECAY * NSEC_PER_USEC)).min(NONE_US));
-            predicted = predicted.min(corrected_us * NSEC_PER_USEC);
-            let mispredicted = predicted < sleep.tick.0 && self.next_timer_ns > 2 * sleep.tick.0;
-            if sleep.tick_stopped && mispredicted {
-                predicted = self.next_timer_ns;
-            }
-        } else {
-            self.next_timer_ns = i64::MAX as u64;
-            delta_tick = sleep.tick.0 / 2;
-            self.bucket = BUCKETS - 1;
-        }
+        let (mut predicted, delta_tick) = self.predict(sleep);
         if self.next_timer_ns < states[1].target_residency.0 {
             return Selected { state: 0, stop_tick: true };
         }
+        let interactive = self.rev < V6_12 && !sleep.tick_stopped;
+        let latency_req = if interactive { predicted } else { u64::MAX };
         let mut idx = 0;
-        for (i, s) in states.iter().enumerate() {
-            if i == 0 || s.target_residency.0 <= predicted {
+        for (i, s) in states.iter().enumerate().skip(1) {
+            if s.target_residency.0 <= predicted {
+                if s.exit_latency.0 > latency_req {
+                    break;
+                }
                 idx = i;
                 continue;
             }
@@ -138,6 +145,37 @@ impl MenuDevice {
             idx = (0..idx).rev().find(fits).unwrap_or(0);
         }
         Selected { state: idx, stop_tick: false }
+    }
+
+    /// How long the CPU will sleep, in ns, and when something it knows of will wake it.
+    fn predict(&mut self, sleep: Sleep) -> (u64, u64) {
+        let typical = self.typical_interval_us().saturating_mul(NSEC_PER_USEC);
+        let stopped_asks = sleep.tick_stopped && self.rev >= V6_12;
+        let asks = self.rev < V6_6 || typical > RESIDENCY_THRESHOLD_NS || stopped_asks;
+        let (mut predicted, delta_tick) = if asks {
+            self.next_timer_ns = sleep.next_timer.map_or(i64::MAX as u64, |s| s.0);
+            self.bucket = which_bucket(self.next_timer_ns);
+            (typical.min(self.corrected_us() * NSEC_PER_USEC), sleep.delta_next())
+        } else {
+            self.next_timer_ns = i64::MAX as u64;
+            self.bucket = BUCKETS - 1;
+            (typical, sleep.tick.0 / 2)
+        };
+        let safe = self.rev >= V7_1 && self.next_timer_ns <= 2 * sleep.tick.0;
+        if sleep.tick_stopped && predicted < sleep.tick.0 && !safe {
+            predicted = self.next_timer_ns;
+        }
+        (predicted, delta_tick)
+    }
+
+    /// The time to the next timer as it mostly was, in µs. Rounding: to nearest, half up.
+    fn corrected_us(&self) -> u64 {
+        let factor = self.correction_factor[self.bucket];
+        self.next_timer_ns
+            .checked_mul(factor)
+            .and_then(|product| product.checked_add(RESOLUTION * DECAY * NSEC_PER_USEC / 2))
+            // What does not fit 64 bits is far beyond 32. The kernel keeps it in those.
+            .map_or(NONE_US, |sum| (sum / (RESOLUTION * DECAY * NSEC_PER_USEC)).min(NONE_US))
     }
 
     /// The CPU has been `idle` for that long in `state`; `tick_wakeup`: the tick woke it.
@@ -182,10 +220,43 @@ impl MenuDevice {
     }
 
     /// What the last sleeps have in common, in µs; [`NONE_US`] if nothing.
+    fn typical_interval_us(&self) -> u64 {
+        if self.rev < V6_15 {
+            self.typical_interval_us_pre_6_15()
+        } else {
+            self.typical_interval_us_since_6_15()
+        }
+    }
+
+    /// Outliers go from the upper end only, all that are equal at once.
     ///
+    /// A CPU that has not slept yet remembers eight sleeps of no length; up to 6.5 that is what it
+    /// expects, too. Rounding: mean and variance down. Source: menu.c:`get_typical_interval`.
+    fn typical_interval_us_pre_6_15(&self) -> u64 {
+        let upto = self.sorted_us.partition_point(|v| *v <= i32::MAX as u64);
+        let mut kept = &self.sorted_us[..upto];
+        while let Some(&max) = kept.last() {
+            if max == 0 && self.rev >= V6_6 {
+                return NONE_US;
+            }
+            let n = kept.len() as u64;
+            let avg = kept.iter().sum::<u64>() / n;
+            let squares = kept.iter().map(|v| v.abs_diff(avg).pow(2));
+            let variance = squares.fold(0u64, u64::wrapping_add) / n;
+            if alike(n, avg, variance) {
+                return avg;
+            }
+            if n * 4 <= INTERVALS as u64 * 3 {
+                return NONE_US;
+            }
+            kept = &kept[..kept.partition_point(|v| *v < max)];
+        }
+        NONE_US
+    }
+
     /// Outliers go from either end of the sorted sleeps, all that are equal at once.
     /// Rounding: mean and variance down. Source: menu.c:`get_typical_interval`.
-    fn typical_interval_us(&self) -> u64 {
+    fn typical_interval_us_since_6_15(&self) -> u64 {
         let (mut kept, mut sum, mut squares) = (&self.sorted_us[..], 0, 0u64);
         while let [others @ .., NONE_US] = kept {
             kept = others;
@@ -202,9 +273,7 @@ impl MenuDevice {
             let n = kept.len() as u64;
             let avg = sum / n;
             let variance = (squares / n).wrapping_sub(avg * avg);
-            let most = n * 4 >= INTERVALS as u64 * 3;
-            if variance <= u64::MAX / 36 && ((avg * avg > variance * 36 && most) || variance <= 400)
-            {
+            if alike(n, avg, variance) {
                 return avg;
             }
             if n * 4 <= INTERVALS as u64 * 3 {
@@ -223,6 +292,13 @@ impl MenuDevice {
     }
 }
 
+/// Whether `n` sleeps of that mean and variance are typical: a deviation of up to 20 µs, or of less
+/// than a sixth of the mean where most are kept.
+fn alike(n: u64, avg: u64, variance: u64) -> bool {
+    let most = n * 4 >= INTERVALS as u64 * 3;
+    variance <= u64::MAX / 36 && ((avg * avg > variance * 36 && most) || variance <= 400)
+}
+
 fn which_bucket(ns: u64) -> usize {
     [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000].iter().filter(|b| ns >= **b).count()
 }
@@ -234,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_long_sleep_is_deep_and_stops_the_tick() {
-        let mut menu = MenuDevice::default();
+        let mut menu = MenuDevice::new(KernelRev::V7_3);
         let deep = Selected { state: 3, stop_tick: true };
         assert_eq!(menu.select(&states(), sleep(None, false)), deep);
         assert_eq!(menu.select(&states(), sleep(Some(20 * MS), false)), deep);
@@ -245,7 +321,7 @@ mod tests {
     fn the_tick_stays_where_the_next_deeper_state_would_not_pay_off() {
         // 4.95 ms are more than a tick, but the state below is for 5 ms: shallow, and looked at
         // again at the tick.
-        let mut menu = MenuDevice::default();
+        let mut menu = MenuDevice::new(KernelRev::V7_3);
         let shallow = Selected { state: 2, stop_tick: false };
         assert_eq!(menu.select(&states(), sleep(Some(4_950_000), false)), shallow);
         assert_eq!(menu.select(&states(), sleep(Some(2 * MS), false)), shallow);
@@ -259,7 +335,7 @@ mod tests {
 
     #[test]
     fn sleeps_that_are_alike_predict_the_next() {
-        let mut menu = MenuDevice::default();
+        let mut menu = MenuDevice::new(KernelRev::V7_3);
         for us in [500, 510, 490, 505, 495, 500, 500, 40_000] {
             menu.select(&states(), sleep(None, false));
             menu.update(states()[0], Span(us * 1000 + 1000), false, TICK);
@@ -296,7 +372,7 @@ mod tests {
 
     #[test]
     fn sorted_sleeps_say_what_passes_over_them_say() {
-        let mut menu = MenuDevice::default();
+        let mut menu = MenuDevice::new(KernelRev::V7_3);
         let mut x = 1u64;
         let mut typical = 0;
         for _ in 0..20_000 {
@@ -322,7 +398,7 @@ mod tests {
 
     #[test]
     fn sleeps_cut_short_correct_the_timer() {
-        let mut menu = MenuDevice::default();
+        let mut menu = MenuDevice::new(KernelRev::V7_3);
         let before = menu.select(&states(), sleep(Some(9 * MS), false));
         assert!(before.stop_tick);
         for i in 0..40 {
@@ -337,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_wakeup_by_the_tick_says_that_more_was_possible() {
-        let mut menu = MenuDevice::default();
+        let mut menu = MenuDevice::new(KernelRev::V7_3);
         menu.select(&states(), sleep(None, false));
         menu.update(states()[0], Span(MS), true, TICK);
         assert_eq!(menu.intervals_us[0], 45_000);

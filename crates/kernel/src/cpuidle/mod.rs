@@ -5,15 +5,20 @@
 //! update   after it: how long it was, and whether the tick ended it
 //! ```
 //!
-//! With one idle state, or none, no governor is asked, and the tick stops.
+//! With one idle state, or none, no governor is asked. Up to 6.11 the tick stops then; in 6.1's last
+//! stable releases and since 6.12 it goes on, and stops once it has ended a sleep
+//! ([`single_state_stops_tick`]).
 //! Source: drivers/cpuidle/governors/, kernel/sched/idle.c:`cpuidle_idle_call`.
 
 pub mod menu;
 pub mod teo;
+pub mod teo_pre_7_1;
 
+use crate::KernelRev;
 use crate::units::Span;
 use menu::MenuDevice;
 use teo::TeoCpu;
+use teo_pre_7_1::TeoCpuPre71;
 
 /// Below it the time to the next timer is not worth asking for.
 pub(crate) const RESIDENCY_THRESHOLD_NS: u64 = 15_000;
@@ -41,6 +46,17 @@ pub struct Sleep {
     pub tick_stopped: bool,
     /// `TICK_NSEC`.
     pub tick: Span,
+    /// `teo_cpu_is_utilized` (6.3 to 6.10): the CPU's util is more than a 64th of its capacity.
+    pub utilized: bool,
+}
+
+impl Sleep {
+    /// To the next event of the CPU's clock: the next timer, or the tick while it runs
+    /// (`tick_nohz_get_sleep_length`).
+    fn delta_next(&self) -> u64 {
+        let timer = self.next_timer.map_or(i64::MAX as u64, |s| s.0);
+        if self.tick_stopped { timer } else { timer.min(self.next_tick.0) }
+    }
 }
 
 /// What a governor decides.
@@ -59,29 +75,38 @@ pub enum IdleGovernor {
     Menu(MenuDevice),
     /// Timers first; what cut sleeps short is counted.
     Teo(TeoCpu),
+    /// The same up to 7.0.
+    TeoPre71(TeoCpuPre71),
 }
 
 impl IdleGovernor {
     /// Their names, as in `/sys/devices/system/cpu/cpuidle/available_governors`.
     pub const NAMES: &'static [&'static str] = &["menu", "teo"];
 
-    /// The one of that name, without memories; `menu` for any other.
-    pub fn named(name: &str) -> IdleGovernor {
+    /// The one of that name as `rev` has it, without memories; `menu` for any other.
+    pub fn named(name: &str, rev: KernelRev) -> IdleGovernor {
         match name {
-            "teo" => IdleGovernor::Teo(TeoCpu::default()),
-            _ => IdleGovernor::Menu(MenuDevice::default()),
+            "teo" if rev >= teo::V7_1 => IdleGovernor::Teo(TeoCpu::default()),
+            "teo" => IdleGovernor::TeoPre71(TeoCpuPre71::new(rev)),
+            _ => IdleGovernor::Menu(MenuDevice::new(rev)),
         }
     }
 
+    /// Whether it looks at [`Sleep::utilized`].
+    pub fn asks_for_util(&self) -> bool {
+        matches!(self, IdleGovernor::TeoPre71(teo) if teo.asks_for_util())
+    }
+
     /// Which of `states` (shallowest first, at most [`CPUIDLE_STATE_MAX`]) to enter now, and whether
-    /// to stop the tick.
+    /// to stop the tick; not to be asked with less than two ([`single_state_stops_tick`]).
     pub fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected {
         if states.len() < 2 {
-            return Selected { state: 0, stop_tick: true };
+            return Selected { state: 0, stop_tick: sleep.tick_stopped };
         }
         match self {
             IdleGovernor::Menu(menu) => menu.select(states, sleep),
             IdleGovernor::Teo(teo) => teo.select(states, sleep),
+            IdleGovernor::TeoPre71(teo) => teo.select(states, sleep),
         }
     }
 
@@ -98,8 +123,18 @@ impl IdleGovernor {
         match self {
             IdleGovernor::Menu(menu) => menu.update(*of, idle, by_tick, tick),
             IdleGovernor::Teo(teo) => teo.update(states, *of, idle, by_tick, tick),
+            IdleGovernor::TeoPre71(teo) => teo.update(states, *of, idle, by_tick, tick),
         }
     }
+}
+
+/// Whether a CPU with one idle state, or none, stops its tick; `got_tick`: the tick has ended the
+/// sleep just before.
+///
+/// The form of 6.1.192 and 6.12.117 is that of mainline 7.0; 6.6 to 6.11 are taken not to have it
+/// (the deviation `idle-stable`). Source: idle.c:`cpuidle_idle_call`, `do_idle`.
+pub fn single_state_stops_tick(rev: KernelRev, got_tick: bool) -> bool {
+    got_tick || (KernelRev::V6_6..KernelRev::V6_12).contains(&rev)
 }
 
 /// A CPU with four states, and its sleeps.
@@ -120,13 +155,28 @@ mod sample {
 
     pub(super) fn sleep(next_timer: Option<u64>, tick_stopped: bool) -> Sleep {
         let next_timer = next_timer.map(Span);
-        Sleep { next_timer, next_tick: Span(3 * MS), tick_stopped, tick: TICK }
+        let next_tick = Span(3 * MS);
+        Sleep { next_timer, next_tick, tick_stopped, tick: TICK, utilized: false }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn with_one_state_the_tick_ends_a_sleep_before_it_stops() {
+        for (rev, at_once) in [
+            (KernelRev::V6_1, false),
+            (KernelRev::V6_6, true),
+            (KernelRev::V6_8, true),
+            (KernelRev::V6_12, false),
+            (KernelRev::V7_3, false),
+        ] {
+            assert_eq!(single_state_stops_tick(rev, false), at_once, "{rev}");
+            assert!(single_state_stops_tick(rev, true), "{rev}");
+        }
+    }
 
     #[test]
     fn with_one_state_nobody_is_asked() {
@@ -136,13 +186,15 @@ mod tests {
             next_tick: Span(1),
             tick_stopped: false,
             tick: Span(4_000_000),
+            utilized: false,
         };
-        for name in IdleGovernor::NAMES {
+        let revs = [KernelRev::V6_1, KernelRev::V6_6, KernelRev::V6_12, KernelRev::V7_2];
+        for (name, rev) in IdleGovernor::NAMES.iter().flat_map(|n| revs.map(|rev| (n, rev))) {
             for states in [&one[..0], &one] {
-                let mut governor = IdleGovernor::named(name);
-                assert!(governor.select(states, sleep).stop_tick, "{name}");
+                let mut governor = IdleGovernor::named(name, rev);
+                assert!(!governor.select(states, sleep).stop_tick, "{name}");
                 governor.update(states, 0, Span(5), false, sleep.tick);
-                assert_eq!(governor, IdleGovernor::named(name));
+                assert_eq!(governor, IdleGovernor::named(name, rev));
             }
         }
     }

@@ -11,13 +11,16 @@
 //!             within a tick
 //! ```
 //!
-//! Left out: polling states, latency limits, disabled states.
-//! DEVIATES(teo-form): every kernel here has the form of 7.3; `teo` weighs and forgets otherwise in
-//! older ones. A CPU may choose a neighbouring state there. Not checked against C.
+//! Since 7.1, older ones: [`super::teo_pre_7_1`]. Left out: polling states, latency limits, disabled
+//! states.
 //! Source: drivers/cpuidle/governors/teo.c.
 
 use super::{CPUIDLE_STATE_MAX, IdleState, RESIDENCY_THRESHOLD_NS, Selected, Sleep};
+use crate::KernelRev;
 use crate::units::Span;
+
+/// The first kernel of this form.
+pub(super) const V7_1: KernelRev = KernelRev::new(7, 1);
 
 const PULSE: u32 = 1024;
 const DECAY_SHIFT: u32 = 3;
@@ -82,8 +85,8 @@ impl TeoCpu {
         if duration >= tick || sleep.tick_stopped {
             return stops(idx);
         }
-        if idx > 0 && residency(idx) > sleep.next_tick.0 {
-            idx = shallower(states, idx, sleep.next_tick.0);
+        if idx > 0 && residency(idx) > sleep.delta_next() {
+            idx = shallower(states, idx, sleep.delta_next());
         }
         keeps(idx)
     }

@@ -16,7 +16,8 @@
 //!
 //! DEVIATES(eevdf-stable): the forms are those of 6.12.117 and 7.2.12, and the ones between
 //! take that of 6.12; for 6.6–6.11, whose source is not at hand, `reweight` is the form their
-//! stable series ended with. Effect: mainline 6.12.0 starts an empty queue at another V.
+//! stable series ended with, and the base slice ([`super::Tunables::of`]) is that of each series' last
+//! release. Effect: mainline 6.12.0 starts an empty queue at another V, with a slice of 0.75 ms.
 
 use super::settings::Generation;
 use super::timeline::before;

@@ -85,16 +85,44 @@ pub struct Tunables {
     pub tick_ns: u64,
 }
 
+/// `normalized_sysctl_sched_base_slice`: 0.75 ms, from 6.15 on 0.7 ms.
+///
+/// 6.6, 6.12 and 6.14 are taken as their stable series have it, which took the change over in May 2025
+/// (6.6.93); those between them had ended before.
+fn normalized_base_slice(rev: KernelRev) -> u64 {
+    let stable = [KernelRev::V6_6, KernelRev::V6_12, KernelRev::new(6, 14)].contains(&rev);
+    if stable || rev >= KernelRev::new(6, 15) { 700_000 } else { 750_000 }
+}
+
 impl Tunables {
     /// The defaults of `rev` on a machine with `cpus` CPUs and `hz` ticks a second.
     /// Source: fair.c:`sysctl_sched_base_slice`, `get_update_sysctl_factor`.
     pub fn of(rev: KernelRev, cpus: u32, hz: u32) -> Tunables {
-        let normalized = if rev >= KernelRev::new(6, 15) { 700_000 } else { 750_000 };
+        let normalized = normalized_base_slice(rev);
         let factor = 1 + u64::from(cpus.clamp(1, 8).ilog2());
         Tunables {
             base_slice_ns: normalized * factor,
             normalized_base_slice_ns: normalized,
             tick_ns: 1_000_000_000 / u64::from(hz.max(1)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_base_slice_is_that_of_the_last_stable_release() {
+        let base = |minor, cpus| Tunables::of(KernelRev::new(6, minor), cpus, 1000).base_slice_ns;
+        assert_eq!(
+            [6, 8, 11, 12, 13, 15].map(|minor| base(minor, 8)),
+            [2_800_000, 3_000_000, 3_000_000, 2_800_000, 3_000_000, 2_800_000]
+        );
+        assert_eq!(
+            [1, 2, 4, 7, 8, 64].map(|cpus| base(12, cpus)),
+            [700_000, 1_400_000, 2_100_000, 2_100_000, 2_800_000, 2_800_000]
+        );
+        assert_eq!(Tunables::of(KernelRev::V7_2, 8, 1000).base_slice_ns, 2_800_000);
     }
 }

@@ -183,6 +183,9 @@ fn fixed() -> Vec<Case> {
             ),
         ),
     ]);
+    // The same, but what others leave it may have.
+    let reclaim =
+        overrun.replace(r#""dl-period": 20000"#, r#""dl-period": 20000, "dl-reclaim": true"#);
     let starved = r#"{"tasks": {
   "fair": {"cpus": [0], "loop": -1, "run": 1000000},
   "fifo": {"cpus": [0], "policy": "SCHED_FIFO", "priority": 5, "delay": 20000, "loop": -1,
@@ -281,6 +284,7 @@ fn fixed() -> Vec<Case> {
         case("laptop4/nested-quota", "", 1500, nested.into()),
         case("m1/burst", "+uclamp_min=1024", 1500, burst.into()),
         case("rpi4/overrun", "+scaling_min_freq=1500000", 1000, overrun),
+        case("rpi4/reclaim", "+scaling_min_freq=1500000", 1000, reclaim),
         case("rpi4/rt-push", "", 1000, push),
         case("rpi4/hotplug", "", 1200, without_3(&beside)),
         case("zcu102/pushed-off", "", 1200, without_3(&pushed)),

@@ -87,6 +87,7 @@ mod tests {
         ("rt-asks-nothing", "laptop4/rt-beside"),
         ("running_bw-ignored", "m1/deadline"),
         ("cbs-never-throttles", "rpi4/overrun"),
+        ("nothing-reclaimed", "rpi4/reclaim"),
         ("no-fair-server", "laptop4/starved"),
         ("rt-never-pushed", "rpi4/rt-push"),
         ("lag-forgotten", "laptop4/two-on-one"),
@@ -101,6 +102,7 @@ mod tests {
         ("wakes-on-prev", "rpi4/hotplug"),
         ("no-idle-search", "rpi4/hotplug"),
         ("forks-stay", "laptop4/fork"),
+        ("idle-forgets", "m1/ramp-cold"),
     ];
 
     #[test]

@@ -32,8 +32,10 @@ pub(super) enum Joins {
     Wakes { migrated: bool },
     /// Its timer, or the end of an instance that may go on at once.
     Replenish,
-    /// From another CPU, or into the class.
+    /// From another CPU, with its instance as it stands.
     Moves,
+    /// Into the class, or with other attributes.
+    Restored,
 }
 
 impl Engine<'_> {
@@ -42,7 +44,8 @@ impl Engine<'_> {
             EnqueueKind::Wakeup | EnqueueKind::Initial => Joins::Wakes { migrated: false },
             // Asleep it has left its old CPU's bandwidth; awake it is moved.
             EnqueueKind::WakeupMigrated => Joins::Wakes { migrated: true },
-            EnqueueKind::Migrated | EnqueueKind::Restore => Joins::Moves,
+            EnqueueKind::Migrated => Joins::Moves,
+            EnqueueKind::Restore => Joins::Restored,
         };
         self.enqueue_task_dl(cpu, task, joins);
     }
@@ -52,7 +55,7 @@ impl Engine<'_> {
         let now = self.rq_clock(cpu);
         let before = self.m.dl(task).timer;
         self.m.dl_mut(task).check_constrained(now);
-        if joins == Joins::Moves {
+        if matches!(joins, Joins::Moves | Joins::Restored) {
             self.add_rq_bw(cpu, task);
             self.add_running_bw(cpu, self.m.dl(task).bw, self.m.dl(task).special);
         }
@@ -64,8 +67,8 @@ impl Engine<'_> {
             match joins {
                 Joins::Wakes { .. } => dl.update_at_wakeup(now),
                 Joins::Replenish => dl.replenish(now),
-                Joins::Moves if dl.deadline < now => dl.setup_new(now),
-                Joins::Moves => {}
+                Joins::Restored if dl.deadline < now => dl.setup_new(now),
+                Joins::Moves | Joins::Restored => {}
             }
             let deadline = self.m.dl(task).deadline;
             self.m.cpu_mut(cpu).dl.insert(deadline, DlId::Task(task));
@@ -131,7 +134,7 @@ impl Engine<'_> {
         let c = self.m.cpu(cpu);
         let dl = self.m.dl(task);
         let scaled = if dl.params.reclaim {
-            c.dl.grub_reclaim(delta, dl.bw)
+            self.charged_by_grub(cpu, delta, dl.bw)
         } else {
             dl_scaled_delta(delta, self.m.domains[c.domain].freq_scale, c.capacity)
         };
@@ -158,6 +161,14 @@ impl Engine<'_> {
         {
             self.m.cpu_mut(cpu).rt_throttle.time += delta;
         }
+    }
+
+    /// What a task that reclaims is charged for `delta`.
+    fn charged_by_grub(&self, cpu: CpuId, delta: u64, bw: u64) -> u64 {
+        if self.m.is(Mutant::NothingReclaimed) {
+            return delta;
+        }
+        self.m.cpu(cpu).dl.grub_reclaim(self.m.rev, delta, bw)
     }
 
     /// `dl_task_timer`: a throttled task gets its runtime back.

@@ -176,7 +176,8 @@ fn the_estimate_rises_in_plain_time_at_every_tick() {
 
 #[test]
 fn the_climb_begins_with_the_first_rise_of_util() {
-    let policy = "linux-6.8+util_est_running=1";
+    // A PELT period lasts 8 ms at the lowest frequency: one begins with the climb.
+    let policy = "linux-6.8+util_est_running=1+start_period_contrib=0";
     let onset = |periodic: &str| {
         let seen = rampup(&format!("{policy}{periodic}"));
         let start = Instant(1_001_700_000);
