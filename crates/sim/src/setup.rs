@@ -89,8 +89,8 @@ fn signals(e: &Experiment) -> Vec<Signal> {
 
 /// What a reader of the result should know.
 pub(crate) fn notes(e: &Experiment) -> Vec<String> {
-    let ignored = e.workload.without_effect.iter().map(|key| format!("without effect: {key}"));
-    ignored.chain(series::notes(e)).collect()
+    let all = e.notes().into_iter();
+    all.chain(series::notes(e)).collect()
 }
 
 /// The machine with its tasks, before time 0.
