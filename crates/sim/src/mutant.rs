@@ -85,6 +85,8 @@ pub enum Mutant {
     NoIdleSearch,
     /// A new task runs on its parent's CPU.
     ForksStay,
+    /// Groups, misfit tasks and failures are balanced in the forms of 6.1.
+    BalancesAs6_1,
 }
 
 /// All of them: what, its name, one sentence.
@@ -127,6 +129,7 @@ pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::WakesOnPrev, "wakes-on-prev", "a wakeup always takes the previous CPU"),
     (Mutant::NoIdleSearch, "no-idle-search", "no idle CPU is looked for around the target"),
     (Mutant::ForksStay, "forks-stay", "a new task runs on its parent's CPU"),
+    (Mutant::BalancesAs6_1, "balances-as-6.1", "groups and misfit tasks balanced as in 6.1"),
 ];
 
 static HALF_LIFE_30: Decay = match Decay::new(30) {

@@ -253,8 +253,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         root: RootDomain {
             overutilized: false,
             overloaded: false,
-            // Threads of a core keep it off (`sched_is_eas_possible`).
-            energy_aware: asym_cpucap && !smt && energy_model,
+            energy_aware: false,
             energy_model,
             online,
             asym_cpucap,
@@ -284,6 +283,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         without: Causes::NONE,
         explained: TaskId(0),
     };
+    machine.root.energy_aware = machine.sched_is_eas_possible();
     machine.plain = plain::is_plain(&machine);
     machine.tally = Tally::serves(&machine).then(|| Tally::new(&machine));
     machine

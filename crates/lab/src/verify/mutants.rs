@@ -101,6 +101,7 @@ mod tests {
         ("wakes-on-prev", "rpi4/hotplug"),
         ("no-idle-search", "rpi4/hotplug"),
         ("forks-stay", "laptop4/fork"),
+        ("balances-as-6.1", "rpi4/spinners"),
     ];
 
     #[test]
