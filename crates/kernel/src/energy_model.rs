@@ -16,6 +16,13 @@
 use crate::KernelRev;
 use crate::units::{Capacity, KHz, MicroWatts, Util};
 
+/// Up to 6.6, EAS stays off on machines whose estimate would take too long: performance domains times
+/// their states and CPUs. Source: kernel/sched/topology.c:build_perf_domains, `EM_MAX_COMPLEXITY`.
+pub const fn is_too_complex_pre_6_7(nr_pd: usize, nr_ps: usize, nr_cpus: usize) -> bool {
+    const EM_MAX_COMPLEXITY: usize = 2048;
+    nr_pd * (nr_ps + nr_cpus) > EM_MAX_COMPLEXITY
+}
+
 /// One performance state (`struct em_perf_state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmPerfState {

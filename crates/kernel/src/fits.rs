@@ -130,6 +130,23 @@ pub fn update_misfit_status(
     Some(task.filter(|t| !settled(t)).map_or(0, |t| t.h_load.max(1)))
 }
 
+/// Whether a CPU's misfit task is reason to wake an idle CPU: since 6.10 always, as only a task that may
+/// use a bigger CPU is one. Source: fair.c:check_misfit_status.
+pub fn check_misfit_status(misfit_task_load: u64) -> bool {
+    misfit_task_load != 0
+}
+
+/// Up to 6.9 only where there is a bigger CPU at all, or where other classes take much of this one
+/// (`reduced`: `check_cpu_capacity`). Source: fair.c:check_misfit_status of 6.1 and 6.8.
+pub fn check_misfit_status_pre_6_10(
+    misfit_task_load: u64,
+    cpu_capacity: Capacity,
+    max_cpu_capacity: Capacity,
+    reduced: bool,
+) -> bool {
+    misfit_task_load != 0 && (cpu_capacity < max_cpu_capacity || reduced)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +196,16 @@ mod tests {
         let busy = CpuCapacities { capacity_of: Capacity(200), ..LITTLE };
         assert_eq!(fit(100, 459, 1024, busy), Fit::Fits, "RT does not lower the performance");
         assert!(!task_fits_cpu(Util(100), Util(460), Util(1024), LITTLE, true));
+    }
+
+    #[test]
+    fn a_misfit_task_on_the_biggest_cpu_is_no_reason_to_balance() {
+        let (little, big) = (Capacity(459), Capacity(1024));
+        assert!(check_misfit_status(1) && !check_misfit_status(0));
+        assert!(check_misfit_status_pre_6_10(1, little, big, false));
+        assert!(!check_misfit_status_pre_6_10(1, big, big, false));
+        assert!(check_misfit_status_pre_6_10(1, big, big, true), "interrupts take their part");
+        assert!(!check_misfit_status_pre_6_10(0, little, big, true));
     }
 
     #[test]

@@ -34,20 +34,43 @@ impl KernelRev {
     pub const V6_8: KernelRev = KernelRev::new(6, 8);
     /// May 2024: schedutil's default rate limit changed for the first time.
     pub const V6_9: KernelRev = KernelRev::new(6, 9);
+    /// July 2024: misfit tasks by the CPUs they may use, `get_actual_cpu_capacity`.
+    pub const V6_10: KernelRev = KernelRev::new(6, 10);
     /// November 2024: delayed dequeue, custom slices, fair deadline server.
     pub const V6_12: KernelRev = KernelRev::new(6, 12);
+    /// February 2026: newidle balancing throws dice (NI_RANDOM).
+    pub const V6_19: KernelRev = KernelRev::new(6, 19);
     /// 2026: `mainline`.
     pub const V7_2: KernelRev = KernelRev::new(7, 2);
     /// Later in 2026: one flat EEVDF queue for all groups. The newest generation known here.
     pub const V7_3: KernelRev = KernelRev::new(7, 3);
+
+    /// Whether what `release` brought is in, where its stable maintainers took it back to all
+    /// long-term kernels: one of those means the last form of its stable series.
+    ///
+    /// `DEVIATES(stable-fixes)`: of these kernels 6.1.192 and 6.12.117 were read; 6.6 and 6.18 are taken
+    /// to have the same fixes. 6.11, which has ended, is taken to lack what 6.8 lacks.
+    pub const fn has_fix_of(self, release: KernelRev) -> bool {
+        let long_term = matches!((self.major, self.minor), (6, 1) | (6, 6) | (6, 12) | (6, 18));
+        long_term || self.number() >= release.number()
+    }
+
+    /// Whether newidle balancing throws dice by default (NI_RANDOM).
+    pub const fn has_ni_random(self) -> bool {
+        self.has_fix_of(KernelRev::V6_19)
+    }
+
+    #[inline]
+    const fn number(self) -> u32 {
+        (self.major as u32) << 16 | self.minor as u32
+    }
 }
 
 /// As one number: what asks for a release asks often, and two comparisons cost more than one.
 impl Ord for KernelRev {
     #[inline]
     fn cmp(&self, other: &KernelRev) -> core::cmp::Ordering {
-        let number = |rev: &KernelRev| (u32::from(rev.major) << 16) | u32::from(rev.minor);
-        number(self).cmp(&number(other))
+        self.number().cmp(&other.number())
     }
 }
 impl PartialOrd for KernelRev {
@@ -60,5 +83,24 @@ impl PartialOrd for KernelRev {
 impl core::fmt::Display for KernelRev {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixes_are_in_long_term_kernels_and_from_their_release_on() {
+        let with: [KernelRev; 5] = [
+            KernelRev::V6_1,
+            KernelRev::V6_6,
+            KernelRev::V6_12,
+            KernelRev::new(6, 18),
+            KernelRev::V7_2,
+        ];
+        assert!(with.iter().all(|rev| rev.has_ni_random()));
+        let without = [KernelRev::V6_5, KernelRev::V6_8, KernelRev::new(6, 11)];
+        assert!(!without.iter().any(|rev| rev.has_ni_random()));
     }
 }

@@ -23,3 +23,20 @@ pub struct Experiment {
     /// Seed of everything drawn by chance.
     pub seed: u64,
 }
+
+impl Experiment {
+    /// What a reader of the results should know, whoever runs it.
+    pub fn notes(&self) -> Vec<String> {
+        let ignored = &self.workload.without_effect;
+        let ignored = ignored.iter().map(|key| format!("without effect: {key}"));
+        let rev = self.policy.kernel;
+        // Simulator and virtual machine leave the dice out, so that runs can be compared.
+        let dice = self.settings.int("ni_random") == Some(1);
+        let dice = (rev.has_ni_random() && !dice).then(|| {
+            format!(
+                "ni_random=0: a CPU that goes idle always looks for work, where Linux {rev} as it comes throws dice about it (NI_RANDOM)"
+            )
+        });
+        ignored.chain(dice).collect()
+    }
+}

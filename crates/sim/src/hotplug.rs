@@ -225,8 +225,8 @@ impl Engine<'_> {
         root.shared = built.shared;
         root.group_imbalance = vec![false; built.nr_groups];
         (root.smt, root.cluster, root.asym_cpucap) = (built.smt, built.cluster, built.asym_cpucap);
-        root.energy_aware = root.energy_model && built.asym_cpucap && !built.smt;
         root.overloaded = false;
+        m.root.energy_aware = m.sched_is_eas_possible();
         if m.tally.is_some() {
             m.tally = Some(Tally::new(m));
         }

@@ -89,7 +89,8 @@ pub enum Mutant {
     TurnForgotten,
     /// A wakeup's preemption looks at the policies of groups, not of tasks.
     GroupPolicyDecides,
-    /// A task's signals are aged at every wakeup, also where nobody looks at them.
+    /// A task's signals are aged at every wakeup, also where nobody looks at them (`tests/turns.rs`
+    /// exposes it).
     SyncedAlways,
     /// A woken fair task runs where it ran before.
     WakesOnPrev,
@@ -99,9 +100,11 @@ pub enum Mutant {
     ForksStay,
     /// cpuidle's governor learns nothing from sleeps.
     IdleForgets,
+    /// Groups, misfit tasks and failures are balanced in the forms of 6.1.
+    BalancesAs6_1,
 }
 
-/// All of them: what, its name, one sentence.
+/// Those that `verify` is tested with: what, its name, one sentence.
 pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::HalfLife30, "half-life-30", "PELT forgets half in 30 periods, not in 32"),
     (Mutant::TickOneOff, "tick-one-off", "the first tick after idle comes one tick late"),
@@ -139,10 +142,10 @@ pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::QuotaIgnored, "quota-ignored", "no group is ever throttled"),
     (Mutant::BurstIgnored, "burst-ignored", "unused quota is not kept"),
     (Mutant::HotplugIgnored, "hotplug-ignored", "no CPU goes offline"),
-    (Mutant::SyncedAlways, "synced-always", "a wakeup ages a task's signals where nobody looks"),
     (Mutant::WakesOnPrev, "wakes-on-prev", "a wakeup always takes the previous CPU"),
     (Mutant::NoIdleSearch, "no-idle-search", "no idle CPU is looked for around the target"),
     (Mutant::ForksStay, "forks-stay", "a new task runs on its parent's CPU"),
+    (Mutant::BalancesAs6_1, "balances-as-6.1", "groups and misfit tasks balanced as in 6.1"),
     (Mutant::IdleForgets, "idle-forgets", "cpuidle's governor learns nothing from sleeps"),
 ];
 

@@ -39,7 +39,7 @@ const KERNEL: &[Param] = &[
     },
     Param {
         name: "ni_random",
-        doc: "newly idle CPUs look for work as often as it pays off, by dice (7.2: on; here off, and in the vm, so that runs can be compared; the dice follow the seed)",
+        doc: "newly idle CPUs look for work as often as it pays off, by dice (on in kernels from 6.19 on and in long-term ones; here off, and in the vm, so that runs can be compared; the dice follow the seed)",
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Int(0),

@@ -90,8 +90,8 @@ fn signals(e: &Experiment) -> Vec<Signal> {
 
 /// What a reader of the result should know.
 pub(crate) fn notes(e: &Experiment) -> Vec<String> {
-    let ignored = e.workload.without_effect.iter().map(|key| format!("without effect: {key}"));
-    ignored.chain(series::notes(e)).collect()
+    let all = e.notes().into_iter();
+    all.chain(series::notes(e)).collect()
 }
 
 /// The machine with its tasks, before time 0.
@@ -258,8 +258,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         root: RootDomain {
             overutilized: false,
             overloaded: false,
-            // Threads of a core keep it off (`sched_is_eas_possible`).
-            energy_aware: asym_cpucap && !smt && energy_model,
+            energy_aware: false,
             energy_model,
             online,
             asym_cpucap,
@@ -289,6 +288,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         without: Causes::NONE,
         explained: TaskId(0),
     };
+    machine.root.energy_aware = machine.sched_is_eas_possible();
     machine.plain = plain::is_plain(&machine);
     machine.tally = Tally::serves(&machine).then(|| Tally::new(&machine));
     machine

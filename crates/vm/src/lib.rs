@@ -348,8 +348,7 @@ fn signals(values: &BTreeMap<String, String>) -> Vec<Signal> {
 }
 
 fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
-    let mut notes: Vec<String> =
-        e.workload.without_effect.iter().map(|key| format!("without effect: {key}")).collect();
+    let mut notes = e.notes();
     let release = values.get("release").map_or("", String::as_str);
     if let Some(rev) = fetch::rev_in(release)
         && !release.starts_with(&format!("{rev}."))

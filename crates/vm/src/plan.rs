@@ -12,7 +12,6 @@
 //! Settings that only a simulation has (a start state, work of the kthread) are errors.
 
 use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Hotplug, Job, Objects, Phase, Task};
-use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Span, Util};
@@ -202,7 +201,7 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         }
         settings.push((name.to_string(), path));
     }
-    if e.policy.kernel >= KernelRev::V7_2 {
+    if e.policy.kernel.has_ni_random() {
         let no = if e.settings.int("ni_random") == Some(1) { "" } else { "NO_" };
         job.set.push((FEATURES.to_string(), format!("{no}NI_RANDOM")));
     }

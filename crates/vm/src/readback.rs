@@ -37,6 +37,9 @@ pub(crate) fn check(platform: &Platform, plan: &Plan, values: &Values) -> Result
 fn taken(plan: &Plan, values: &Values) -> Result<(), InputError> {
     for (path, wanted) in &plan.job.set {
         let Some(why) = values.get(&format!("failed {path}")) else { continue };
+        if has_no_such_feature(values, path, wanted) {
+            continue;
+        }
         let name = plan.settings.iter().find(|(_, p)| p == path).map(|(name, _)| name.as_str());
         let name = name.unwrap_or(path);
         let release = values.get("release").map_or("the kernel", String::as_str);
@@ -68,12 +71,22 @@ fn same(platform: &Platform, job: &Job, values: &Values) -> Result<(), String> {
         // One feature is written, all are read.
         let among_others =
             path == FEATURES && get(values, path).split_whitespace().any(|f| f == wanted);
-        if !among_others {
+        if !among_others && !has_no_such_feature(values, path, wanted) {
             expect(values, path, wanted)?;
         }
     }
     energy_model(platform, values)?;
     energy_aware(platform, job, values)
+}
+
+/// Whether a feature is to be off that this kernel does not know: an early one of a stable series, as
+/// good as off.
+fn has_no_such_feature(values: &Values, path: &str, wanted: &str) -> bool {
+    let known = |name: &str| {
+        let all = get(values, path).split_whitespace();
+        all.map(|f| f.strip_prefix("NO_").unwrap_or(f)).any(|f| f == name)
+    };
+    path == FEATURES && wanted.strip_prefix("NO_").is_some_and(|name| !known(name))
 }
 
 fn get<'a>(values: &'a Values, path: &str) -> &'a str {
@@ -166,6 +179,28 @@ mod tests {
 
     fn m1() -> Platform {
         Platform::load("m1").unwrap()
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_know_is_off() {
+        let of = |list: &str, wanted: &str| {
+            let set = vec![(FEATURES.to_string(), wanted.to_string())];
+            let mut values = BTreeMap::from([(FEATURES.to_string(), list.to_string())]);
+            for d in &m1().domains {
+                let freqs: Vec<String> = d.opps.iter().map(|o| o.freq.0.to_string()).collect();
+                let path = format!("{CPUFREQ}/policy{}/scaling_available_frequencies", d.cpus[0].0);
+                values.insert(path, freqs.join(" "));
+                for cpu in &d.cpus {
+                    let path = format!("/sys/devices/system/cpu/cpu{}/cpu_capacity", cpu.0);
+                    values.insert(path, d.capacity.0.to_string());
+                }
+            }
+            same(&m1(), &Job { set, ..Job::default() }, &values).is_ok()
+        };
+        assert!(of("PLACE_LAG NO_NI_RANDOM NO_HRTICK", "NO_NI_RANDOM"));
+        assert!(!of("PLACE_LAG NI_RANDOM NO_HRTICK", "NO_NI_RANDOM"), "it is on");
+        assert!(of("PLACE_LAG NO_HRTICK", "NO_NI_RANDOM"), "an early 6.12");
+        assert!(!of("PLACE_LAG NO_HRTICK", "NI_RANDOM"), "but it cannot be switched on");
     }
 
     #[test]

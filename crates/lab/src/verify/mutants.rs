@@ -103,6 +103,7 @@ mod tests {
         ("no-idle-search", "rpi4/hotplug"),
         ("forks-stay", "laptop4/fork"),
         ("idle-forgets", "m1/ramp-cold"),
+        ("balances-as-6.1", "rpi4/spinners"),
     ];
 
     #[test]

@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! ratio   of the last 512 to 1024 looks at this domain: how many brought a task, of 1024, and more
-//!         the rarer looks are (NI_RATE: 256 a second that they lasted)
+//!         the rarer looks are (NI_RATE, since 7.2: 256 a second that they lasted)
 //! dice    0 … 1023 > 1 + ratio: not this time
 //! stats   a look that the dice let through counts for all that they did not: 1024 / (1 + ratio)
 //! ```
 //!
-//! 7.2 has it, and stable releases before. Off unless the setting `ni_random` asks for it, also in the virtual
-//! machine: with it, every run is another.
+//! 6.19 brought it, and the stable series of long-term kernels: `KernelRev::has_ni_random`. Off unless the
+//! setting `ni_random` asks for it, also in the virtual machine: with it, every run is another, and a run's
+//! notes say that it is off.
 //! DEVIATES(ni_random_dice): the numbers come from one generator, seeded by the experiment's seed, not
 //! from one for each CPU seeded at boot. The same distribution, other runs.
 //! Source: kernel/sched/fair.c:`sched_balance_newidle`, `update_newidle_stats`.
 
 use crate::engine::Engine;
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Instant};
 
 /// What a domain's looks have come to.
@@ -33,11 +35,13 @@ impl Default for NewidleStats {
 
 impl NewidleStats {
     /// `update_newidle_stats`.
-    fn update(&mut self, success: u32, now: Instant) {
+    fn update(&mut self, success: u32, now: Instant, rev: KernelRev) {
         self.call += 1;
         self.success += success;
         if self.call >= 1024 {
-            let passed = now.since(self.stamp).0 >> 22;
+            // NI_RATE
+            let rate = rev >= KernelRev::V7_2;
+            let passed = if rate { now.since(self.stamp).0 >> 22 } else { 0 };
             self.stamp = now;
             self.ratio = (passed + u64::from(self.success)).min(1024) as u32;
             self.call /= 2;
@@ -67,7 +71,7 @@ impl Dice {
 impl Engine<'_> {
     /// Whether `cpu` looks at its domain of that level now, and for how many looks that counts.
     pub(super) fn newidle_dice(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
-        let now = self.m.sched_clock();
+        let (now, rev) = (self.m.sched_clock(), self.m.rev);
         let Some(dice) = &mut self.m.ni_random else { return Some(1) };
         let stats = &mut self.m.cpus[cpu.index()].sched_domains[level].newidle;
         if stats.ratio >= 1024 {
@@ -75,7 +79,7 @@ impl Engine<'_> {
         }
         let weight = 1 + stats.ratio;
         if dice.throw() > weight {
-            stats.update(0, now);
+            stats.update(0, now, rev);
             return None;
         }
         Some((1024 + weight / 2) / weight)
@@ -83,9 +87,9 @@ impl Engine<'_> {
 
     /// It has looked: `weight` if it got a task, else 0.
     pub(super) fn newidle_looked(&mut self, cpu: CpuId, level: usize, weight: u32) {
-        let now = self.m.sched_clock();
+        let (now, rev) = (self.m.sched_clock(), self.m.rev);
         if self.m.ni_random.is_some() {
-            self.m.cpus[cpu.index()].sched_domains[level].newidle.update(weight, now);
+            self.m.cpus[cpu.index()].sched_domains[level].newidle.update(weight, now, rev);
         }
     }
 }
@@ -99,17 +103,21 @@ mod tests {
         let (mut vain, mut good) = (NewidleStats::default(), NewidleStats::default());
         // So often that NI_RATE adds nothing.
         for i in 0..20_000 {
-            vain.update(0, Instant(i));
-            good.update(1, Instant(i));
+            vain.update(0, Instant(i), KernelRev::V7_2);
+            good.update(1, Instant(i), KernelRev::V7_2);
         }
         assert_eq!(vain.ratio, 0);
         assert!(good.ratio > 1000, "{good:?}");
         // 512 looks in 2 s: half of what is thrown.
-        let mut rare = NewidleStats::default();
-        for i in 0..20_000 {
-            rare.update(0, Instant(i * (2 << 30) / 512));
-        }
-        assert_eq!(rare.ratio, 512);
+        let rare = |rev| {
+            let mut rare = NewidleStats::default();
+            for i in 0..20_000 {
+                rare.update(0, Instant(i * (2 << 30) / 512), rev);
+            }
+            rare.ratio
+        };
+        assert_eq!(rare(KernelRev::V7_2), 512);
+        assert_eq!(rare(KernelRev::V6_12), 0, "no NI_RATE");
     }
 
     #[test]

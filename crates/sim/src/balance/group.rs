@@ -12,7 +12,7 @@
 
 use super::{Env, Migrate, When};
 use crate::machine::{Cpu, Machine};
-use crate::placement::fork::{GroupLoad, GroupType, adjust_numa_imbalance, classify};
+use crate::placement::fork::{GroupLoad, GroupType, adjust_numa_imbalance, classify, may_overload};
 use crate::placement::idle_sibling::is_core_idle;
 use crate::topology::{SchedDomain, SchedGroup, sd};
 use risetime_kernel::KernelRev;
@@ -84,8 +84,32 @@ pub(super) fn fair_queued_on(rev: KernelRev, c: &Cpu) -> usize {
     if rev >= KernelRev::new(6, 14) { c.h_nr_runnable() } else { c.h_nr_queued() }
 }
 
-/// `sibling_imbalance`: how many more tasks the busiest group has, per core.
-pub(super) fn sibling_imbalance(idle: When, busiest: &Group, local: &Group) -> usize {
+/// Whether tasks should rather be in the groups beside the busiest one: as that one says
+/// (`sds->prefer_sibling`).
+pub(super) fn prefer_sibling(env: &Env, m: &Machine, busiest: &Group) -> bool {
+    match m.lb_rev() < KernelRev::V6_5 {
+        true => prefer_sibling_pre_6_5(env, m),
+        false => busiest.flags & sd::PREFER_SIBLING != 0,
+    }
+}
+
+/// As the own domain below says.
+fn prefer_sibling_pre_6_5(env: &Env, m: &Machine) -> bool {
+    let below = env.level.checked_sub(1);
+    below.is_some_and(|l| m.cpu(env.this).sched_domains[l].has(sd::PREFER_SIBLING))
+}
+
+/// How many more tasks the busiest group has: since 6.6 per core (`sibling_imbalance`).
+pub(super) fn sibling_imbalance(
+    rev: KernelRev,
+    idle: When,
+    busiest: &Group,
+    local: &Group,
+) -> usize {
+    if rev < KernelRev::V6_6 {
+        // A busy CPU pulls, too.
+        return busiest.running.saturating_sub(local.running);
+    }
     if idle == When::Busy || busiest.running == 0 {
         return 0;
     }
@@ -168,7 +192,7 @@ fn group_stats_one_by_one(
             g.misfit_anywhere |= c.misfit_task_load != 0;
             g.misfit_load = g.misfit_load.max(c.misfit_task_load);
         } else if env.idle != When::Busy
-            && c.h_nr_runnable() == 1
+            && fair_queued_on(m.rev, c) == 1
             && reduced_capacity(m, cpu, domain.imbalance_pct)
         {
             g.misfit_load = g.misfit_load.max(c.cfs_avg.avg.load_avg);
@@ -180,7 +204,7 @@ fn group_stats_one_by_one(
 
 impl Group {
     /// Before anything of it is counted.
-    fn empty(group: &SchedGroup, at: usize) -> Group {
+    pub(super) fn empty(group: &SchedGroup, at: usize) -> Group {
         Group {
             at,
             weight: group.weight as usize,
@@ -226,11 +250,17 @@ impl Group {
             runnable,
             running: self.running,
             weight: self.weight,
+            may_overload: may_overload(m, self.overutilized),
         };
         let local = self.at == 0;
         let strain = if m.root.group_imbalance[group.id] {
             Some(GroupType::Imbalanced)
-        } else if !local && env.idle != When::Busy && shared && self.fair_queued > 1 {
+        } else if m.lb_rev() >= KernelRev::V6_6
+            && !local
+            && env.idle != When::Busy
+            && shared
+            && self.fair_queued > 1
+        {
             // `smt_balance`
             Some(GroupType::SmtBalance)
         } else {
@@ -243,39 +273,60 @@ impl Group {
     }
 }
 
-/// Whether `g` may be chosen as the busiest group at all (`update_sd_pick_busiest`, first part).
-pub(super) fn pickable(m: &Machine, dst: CpuId, asym: bool, local: &Group, g: &Group) -> bool {
-    let here = m.capacity_of(dst);
+/// `update_sd_pick_busiest`: whether `g` is busier than the busiest so far, and can be helped.
+pub(super) fn busier(
+    m: &Machine,
+    env: &Env,
+    asym: bool,
+    local: &Group,
+    g: &Group,
+    busiest: Option<&Group>,
+) -> bool {
+    let here = m.capacity_of(env.dst);
     // A busy sibling takes away what a bigger core would give.
-    let core_idle = || m.rev < KernelRev::V7_2 || is_core_idle(m, dst);
+    let core_idle = || !m.rev.has_fix_of(KernelRev::V7_2) || is_core_idle(m, env.dst);
     let misfit_elsewhere = asym
         && g.kind == GroupType::Misfit
         && (!core_idle()
             || !capacity_greater(here, Capacity(g.max_capacity))
             || local.kind != GroupType::HasSpare);
-    let too_big =
-        asym && g.kind <= GroupType::FullyBusy && capacity_greater(Capacity(g.min_capacity), here);
-    g.fair_queued > 0 && !misfit_elsewhere && !too_big
+    if g.fair_queued == 0 || misfit_elsewhere {
+        return false;
+    }
+    let kind = busiest.map_or(GroupType::HasSpare, |b| b.kind);
+    // In 6.8 and 6.11 a group of a busier kind is taken whatever its CPUs are.
+    let by_kind_alone = !m.rev.has_fix_of(KernelRev::V7_2) && g.kind > kind;
+    let too_big = asym
+        && g.kind <= GroupType::FullyBusy
+        && !by_kind_alone
+        && capacity_greater(Capacity(g.min_capacity), here);
+    !too_big
+        && match busiest {
+            Some(b) if g.kind == b.kind => busier_of_its_kind(m.lb_rev(), g, b),
+            _ => g.kind >= kind,
+        }
 }
 
-/// Whether `g` is busier than the busiest so far (`update_sd_pick_busiest`, second part).
-pub(super) fn busier(g: &Group, busiest: &Group) -> bool {
-    if g.kind != busiest.kind {
-        return g.kind > busiest.kind;
-    }
+/// The same of two groups of one kind.
+pub(super) fn busier_of_its_kind(rev: KernelRev, g: &Group, busiest: &Group) -> bool {
     match g.kind {
         GroupType::Overloaded => g.avg_load > busiest.avg_load,
+        GroupType::Misfit if rev < KernelRev::V6_9 => g.misfit_load >= busiest.misfit_load,
         GroupType::Misfit => g.misfit_load > busiest.misfit_load,
         // The first one is as good as any.
         GroupType::Imbalanced => false,
         GroupType::SmtBalance if g.idle_cpus != 0 || busiest.idle_cpus != 0 => {
             has_less_spare(g, busiest)
         }
+        // Nobody has counted their `avg_load`: it is 0, and up to 6.4 the first one stays.
+        GroupType::FullyBusy if rev < KernelRev::V6_5 => g.avg_load > busiest.avg_load,
         GroupType::SmtBalance | GroupType::FullyBusy => {
             g.avg_load > busiest.avg_load || (g.avg_load == busiest.avg_load && !is_core(busiest))
         }
         // No task should leave a core of its own, whose threads would then both be idle.
-        GroupType::HasSpare if smt_vs_nonsmt_groups(g, busiest) => !is_core(g) || g.fair_queued > 1,
+        GroupType::HasSpare if rev >= KernelRev::V6_6 && smt_vs_nonsmt_groups(g, busiest) => {
+            !is_core(g) || g.fair_queued > 1
+        }
         GroupType::HasSpare => has_less_spare(g, busiest),
     }
 }
@@ -297,6 +348,7 @@ pub(super) fn smt_vs_nonsmt_groups(a: &Group, b: &Group) -> bool {
 
 /// `calculate_imbalance`: what to move, and how much of it.
 pub(super) fn imbalance(
+    rev: KernelRev,
     local: &Group,
     busiest: &Group,
     idle: When,
@@ -317,7 +369,7 @@ pub(super) fn imbalance(
             };
         }
         let tasks = if busiest.weight == 1 || prefer_sibling {
-            sibling_imbalance(idle, busiest, local)
+            sibling_imbalance(rev, idle, busiest, local)
         } else {
             local.idle_cpus.saturating_sub(busiest.idle_cpus)
         };

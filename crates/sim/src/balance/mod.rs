@@ -16,27 +16,53 @@
 //!
 //! What a look does: [`pull`]; how groups compare: [`group`].
 //!
+//! Which release brought which form, here and in `placement/` (read: 6.1.192, 6.6.0, 6.8.0, 6.12.117,
+//! 7.2.13, 7.3.4; with a *: also in the stable series of long-term releases, `KernelRev::has_fix_of`):
+//!
+//! ```text
+//! 6.5    tasks spread if the busiest group says so; before, if the own domain below does
+//!        of several full groups the last is the busiest; before, the first
+//! 6.6    two busy threads of a core are a kind of group (smt_balance); excess tasks count per core, and
+//!        only idle CPUs even them out (sibling_imbalance); a CPU of an idle core is in charge first
+//! 6.7    wakeups know who shares an L2; EAS has no limit of complexity (EM_MAX_COMPLEXITY)
+//! 6.9    of groups whose misfit tasks weigh the same the first is the busiest; before, the last
+//! 6.10   misfit is only who may use a bigger CPU; before, its CPU asked for a bigger one at each kick
+//!        (check_misfit_status), and whom nobody could help counted as a failure and doubled the interval
+//! 6.11 * who looks at 32 pinned tasks gives up; before, not until one might come
+//! 6.14   tasks whose dequeue is delayed do not count as queued
+//! 6.19 * newidle balancing throws dice (NI_RANDOM); a fork counts only CPUs that the task may use
+//! 7.2  * no misfit task for a thread beside a busy one (dst_core_idle); full groups of bigger CPUs are
+//!        left alone before their kind is compared
+//! 7.2    dice with NI_RATE; with EAS only an overutilized group is overloaded; wakeups prefer idle cores
+//!        on unequal CPUs; who has waited too little stays (task_is_ineligible_on_dst_cpu)
+//! 7.3    siblings are preferred also below unequal capacities; misfit only where the looking CPU is
+//!        bigger; an idle core is kicked first; busy threads and like CPUs give their only task
+//! ```
+//!
 //! Leaves out: NUMA balancing (page faults: `numa_preferred_nid`), asym packing, cache-aware
 //! scheduling (SCHED_CACHE), `LBF_NEED_BREAK` (only who holds a lock how long).
 //! DEVIATES(balance_free): looking and moving take no CPU time, and `max_newidle_lb_cost` is 0 with
-//! that: however soon a CPU expects to wake (`avg_idle`), it looks.
+//! that: however soon a CPU expects to wake (`avg_idle`), it looks, or ages the load of idle CPUs.
 //! Source: kernel/sched/fair.c.
 
 pub(crate) mod dice;
 mod group;
 mod pull;
 pub(crate) mod tally;
+#[cfg(test)]
+mod tests;
 
-use group::reduced_capacity;
+use group::{fair_queued, reduced_capacity};
 
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
-use crate::machine::NohzKick;
+use crate::machine::{Machine, NohzKick};
 use crate::mutant::Mutant;
 use crate::placement::idle_sibling::{is_core_idle, sched_idle_rq};
 use crate::queue::Ev;
 use crate::topology::SchedDomain;
 use risetime_kernel::KernelRev;
+use risetime_kernel::fits::{check_misfit_status, check_misfit_status_pre_6_10};
 use risetime_kernel::units::{CpuId, Span};
 
 /// `busy_factor`: a busy CPU looks that much less often.
@@ -102,6 +128,14 @@ impl Env {
     }
 }
 
+impl Machine {
+    /// Whose forms of balancing this machine has.
+    #[inline]
+    pub(super) fn lb_rev(&self) -> KernelRev {
+        if self.is(Mutant::BalancesAs6_1) { KernelRev::V6_1 } else { self.rev }
+    }
+}
+
 impl Engine<'_> {
     // ------------------------------------------------------------------ when
 
@@ -149,8 +183,8 @@ impl Engine<'_> {
         let pct = c.sched_domains.first().map_or(117, |d| d.imbalance_pct);
         let balance = due
             && (c.nr_running() >= 2
-                || (c.h_nr_runnable() >= 1 && reduced_capacity(&self.m, cpu, pct))
-                || (asym && c.misfit_task_load != 0)
+                || (fair_queued(&self.m, cpu) >= 1 && reduced_capacity(&self.m, cpu, pct))
+                || (asym && self.has_misfit(cpu))
                 || (!asym && self.busy_cpus_of_cache(cpu) > 1));
         if balance {
             self.m.root.next_balance = now + 1;
@@ -159,6 +193,19 @@ impl Engine<'_> {
         if kick != NohzKick::default() {
             self.kick_ilb(kick);
         }
+    }
+
+    /// `check_misfit_status`, where capacities differ.
+    fn has_misfit(&self, cpu: CpuId) -> bool {
+        let (m, c) = (&self.m, self.m.cpu(cpu));
+        if m.lb_rev() >= KernelRev::V6_10 {
+            return check_misfit_status(c.misfit_task_load);
+        }
+        let biggest = m.root.online.iter().map(|c| m.cpu(c).capacity).max();
+        let domain = c.place.asym.map(|level| &c.sched_domains[level]);
+        let reduced = domain.is_some_and(|d| reduced_capacity(m, cpu, d.imbalance_pct));
+        let biggest = biggest.unwrap_or(c.capacity);
+        check_misfit_status_pre_6_10(c.misfit_task_load, c.capacity, biggest, reduced)
     }
 
     /// `nr_busy_cpus` of the cache that `cpu` belongs to.
@@ -345,8 +392,10 @@ impl Engine<'_> {
     /// A CPU is about to go idle and looks for work; true if it got some (`sched_balance_newidle`).
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId) -> bool {
         self.update_misfit_status(cpu, None);
-        self.update_blocked_groups(cpu);
         let overloaded = self.m.root.overloaded;
+        if overloaded {
+            self.update_blocked_groups(cpu);
+        }
         let levels = self.m.cpu(cpu).sched_domains.len();
         // From now on its looks are those of an idle CPU: more often.
         for level in 0..if overloaded { levels } else { levels.min(1) } {

@@ -13,22 +13,23 @@
 //! Source: kernel/sched/fair.c.
 
 use super::group::{
-    Group, Sums, busier, fair_queued, group_stats, imbalance, pickable, reduced_capacity,
+    Group, Sums, busier, fair_queued, group_stats, imbalance, prefer_sibling, reduced_capacity,
     sibling_imbalance, smt_vs_nonsmt_groups,
 };
 use super::{Env, Migrate, When};
 use crate::class::stop::StopWork;
 use crate::cpuset::CpuSet;
 use crate::engine::Engine;
-use crate::machine::State;
+use crate::machine::{Machine, State};
 use crate::mutant::Mutant;
 use crate::placement::fork::GroupType;
 use crate::placement::idle_sibling::is_core_idle;
-use crate::topology::{SchedDomain, sd};
+use crate::topology::sd;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::fits::{Fit, capacity_greater, fits_capacity};
 use risetime_kernel::units::{CpuId, Span, TaskId, Util};
+use risetime_model::workload::Policy;
 use risetime_trace::{Event, Why};
 
 /// `sysctl_sched_nr_migrate`: tasks looked at in one go.
@@ -90,7 +91,13 @@ impl Engine<'_> {
 
     /// Moves tasks from `src`: to the CPU that looks, then, where affinity keeps some from there, to
     /// others of its group. Whether any moved.
-    fn pull(&mut self, env: &mut Env, src: CpuId, kind: Migrate, imbalance: u64) -> bool {
+    pub(super) fn pull(
+        &mut self,
+        env: &mut Env,
+        src: CpuId,
+        kind: Migrate,
+        imbalance: u64,
+    ) -> bool {
         let (mut left, mut moved) = (imbalance as i64, false);
         loop {
             moved |= self.detach_tasks(env, src, kind, &mut left);
@@ -119,7 +126,7 @@ impl Engine<'_> {
     /// There was something to move, but it did not move: the running task may have to. Always
     /// false.
     fn not_moved(&mut self, env: &mut Env, src: CpuId, kind: Migrate) -> bool {
-        if env.idle != When::NewlyIdle && kind != Migrate::Misfit {
+        if env.idle != When::NewlyIdle && !self.forgives(Some(kind)) {
             self.m.cpu_mut(env.this).sched_domains[env.level].nr_balance_failed += 1;
         }
         if self.need_active_balance(env, src, kind) && !self.active_balance(env, src, kind) {
@@ -128,6 +135,12 @@ impl Engine<'_> {
             self.unbalanced(env);
         }
         false
+    }
+
+    /// A misfit task that could not be moved says nothing of the balance: until 6.9 it counted like
+    /// any other failure.
+    fn forgives(&self, kind: Option<Migrate>) -> bool {
+        self.m.lb_rev() >= KernelRev::V6_10 && kind == Some(Migrate::Misfit)
     }
 
     /// There is work to move: look again soon.
@@ -148,7 +161,7 @@ impl Engine<'_> {
 
     /// The next look comes later.
     fn back_off(&mut self, env: &Env, kind: Option<Migrate>) {
-        if env.idle == When::NewlyIdle || kind == Some(Migrate::Misfit) {
+        if env.idle == When::NewlyIdle || self.forgives(kind) {
             return;
         }
         let d = &mut self.m.cpu_mut(env.this).sched_domains[env.level];
@@ -158,9 +171,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Only one CPU of a group balances it: the first idle one, of an idle core where there is one,
-    /// else the first.
-    fn should_we_balance(&self, env: &Env) -> bool {
+    /// Only one CPU of a group balances it: the first idle one, since 6.6 of an idle core where there is
+    /// one, else the first.
+    pub(super) fn should_we_balance(&self, env: &Env) -> bool {
         let m = &self.m;
         if !env.cpus.contains(env.dst) {
             return false;
@@ -170,7 +183,8 @@ impl Engine<'_> {
         }
         let domain = &m.cpu(env.this).sched_domains[env.level];
         let mask = &domain.local().mask;
-        let by_core = m.root.smt && !domain.has(sd::SHARE_CPUCAPACITY);
+        let by_core =
+            m.lb_rev() >= KernelRev::V6_6 && m.root.smt && !domain.has(sd::SHARE_CPUCAPACITY);
         let mut idle = mask.iter().filter(|c| env.cpus.contains(*c) && m.idle_cpu(*c));
         let in_charge = match by_core {
             false => idle.next(),
@@ -238,15 +252,13 @@ impl Engine<'_> {
         for (at, group) in groups {
             let g = group_stats(&self.m, env, domain, group, at);
             sums.add(&g);
-            if pickable(&self.m, env.dst, asym, &local, &g)
-                && busiest.as_ref().is_none_or(|b| busier(&g, b))
-            {
+            if busier(&self.m, env, asym, &local, &g, busiest.as_ref()) {
                 busiest = Some(g);
             }
         }
         let energy_aware = |e: &Self| e.m.root.energy_aware && !e.m.root.overutilized;
         let found = busiest.and_then(|b| {
-            let (kind, imbalance) = worth_it(env, domain, &sums, &local, &b)?;
+            let (kind, imbalance) = worth_it(&self.m, env, &sums, &local, &b)?;
             let cpus = domain.groups().nth(b.at)?.span.and(&env.cpus);
             Some((b.kind, cpus, kind, imbalance))
         });
@@ -339,9 +351,12 @@ impl Engine<'_> {
         let failed = self.m.cpu(env.this).sched_domains[env.level].nr_balance_failed.min(63);
         let mut waiting: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
         waiting.sort_by_key(|t| self.m.task(*t).listed);
-        waiting.truncate(NR_MIGRATE.min(self.m.cpu(src).nr_running()));
+        let loop_max = NR_MIGRATE.min(self.m.cpu(src).nr_running());
         let mut moved = false;
-        for task in waiting {
+        for (tried, task) in waiting.into_iter().enumerate() {
+            if tried >= loop_max && !(self.tries_all_pinned() && env.all_pinned) {
+                break;
+            }
             if env.idle != When::Busy && self.m.cpu(src).nr_running() <= 1 {
                 break;
             }
@@ -362,6 +377,8 @@ impl Engine<'_> {
             *left -= share as i64;
             moved = true;
             self.move_queued(task, src, env.dst, why(kind, env.idle));
+            // DEVIATES(newidle_one): as a preemptible kernel. One with voluntary preemption goes on
+            // until the imbalance is gone.
             if env.idle == When::NewlyIdle || *left <= 0 {
                 break;
             }
@@ -369,8 +386,20 @@ impl Engine<'_> {
         moved
     }
 
+    /// Up to 6.10 `detach_tasks` went on beyond `loop_max` until a task might come; the long-term
+    /// kernels have that taken back.
+    fn tries_all_pinned(&self) -> bool {
+        !self.m.rev.has_fix_of(KernelRev::new(6, 11))
+    }
+
     /// `can_migrate_task`: also notes which of the tasks affinity keeps away.
-    fn can_migrate_task(&self, env: &mut Env, src: CpuId, task: TaskId, failed: u32) -> bool {
+    pub(super) fn can_migrate_task(
+        &self,
+        env: &mut Env,
+        src: CpuId,
+        task: TaskId,
+        failed: u32,
+    ) -> bool {
         let (t, from) = (self.m.task(task), self.m.cpu(src));
         let domain = &self.m.cpu(env.this).sched_domains[env.level];
         // DEVIATES(lb_delayed): the kernel may move a task asleep with its dequeue delayed along
@@ -388,10 +417,10 @@ impl Engine<'_> {
         }
         let Some(entity) = self.m.fair_entity(src, task) else { return false };
         env.all_pinned = false;
-        // Threads of a core share its caches.
+        // Threads of a core share its caches; and what gives way to all others anyway is never hot.
         let ran = from.clock.clock_task.0.wrapping_sub(entity.exec_start);
         let hot = ran < MIGRATION_COST.0 || self.m.cache_hot_buddy(src, task, env.dst);
-        let hot = hot && !domain.has(sd::SHARE_CPUCAPACITY);
+        let hot = hot && !domain.has(sd::SHARE_CPUCAPACITY) && t.sched.policy != Policy::Idle;
         let hot = hot && failed <= domain.cache_nice_tries;
         from.curr != Some(task) && !hot && !self.stays(task)
     }
@@ -517,12 +546,13 @@ impl Engine<'_> {
 /// The second half of `sched_balance_find_src_group`: whether the difference between the two groups is
 /// worth anything, and what to move.
 fn worth_it(
+    m: &Machine,
     env: &Env,
-    domain: &SchedDomain,
     sums: &Sums,
     local: &Group,
     busiest: &Group,
 ) -> Option<(Migrate, u64)> {
+    let (domain, rev) = (&m.cpu(env.this).sched_domains[env.level], m.lb_rev());
     let forced = match busiest.kind {
         GroupType::Misfit if domain.has(sd::ASYM_CPUCAPACITY) => return Some((Migrate::Misfit, 1)),
         // On CPUs alike it is a CPU of which other classes take a part.
@@ -540,10 +570,10 @@ fn worth_it(
     {
         return None;
     }
-    let prefer_sibling = busiest.flags & sd::PREFER_SIBLING != 0;
+    let prefer_sibling = prefer_sibling(env, m, busiest);
     let spreads = prefer_sibling
         && local.kind == GroupType::HasSpare
-        && sibling_imbalance(env.idle, busiest, local) > 1;
+        && sibling_imbalance(rev, env.idle, busiest, local) > 1;
     if !forced && !spreads && busiest.kind != GroupType::Overloaded {
         if env.idle == When::Busy {
             return None;
@@ -556,7 +586,7 @@ fn worth_it(
             return None;
         }
     }
-    Some(imbalance(local, busiest, env.idle, domain, prefer_sibling, domain_avg))
+    Some(imbalance(rev, local, busiest, env.idle, domain, prefer_sibling, domain_avg))
 }
 
 fn why(kind: Migrate, idle: When) -> Why {

@@ -17,6 +17,7 @@ use super::{Placed, within_affinity};
 use crate::cpuset::CpuSet;
 use crate::machine::Machine;
 use crate::topology::{SchedDomain, SchedGroup, sd};
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
@@ -128,10 +129,14 @@ fn idler(s: &Stats, best: &Stats) -> bool {
 
 /// `update_sg_wakeup_stats`.
 fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &SchedGroup) -> Stats {
-    let allowed = group.span.and(&m.task(task).allowed);
+    // Of 6.8 to 6.18 only the long-term ones leave out what the task may not use.
+    let counted = match m.rev.has_fix_of(KernelRev::V6_19) {
+        true => group.span.and(&m.task(task).allowed),
+        false => group.span,
+    };
     let (mut load, mut util, mut runnable, mut running, mut idle_cpus) = (0, 0, 0, 0, 0);
     let mut fits = !domain.has(sd::ASYM_CPUCAPACITY);
-    for cpu in allowed.iter() {
+    for cpu in counted.iter() {
         let c = m.cpu(cpu);
         load += c.cfs_avg.avg.load_avg;
         util += m.cpu_util_without(cpu, task).0;
@@ -143,9 +148,20 @@ fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &SchedGroup) ->
     let capacities = || group.span.iter().map(|c| m.capacity_of(c).0);
     let capacity: u64 = capacities().sum();
     let kind = classify(
-        &GroupLoad { capacity, util, runnable, running, weight: group.weight as usize },
+        &GroupLoad {
+            capacity,
+            util,
+            runnable,
+            running,
+            weight: group.weight as usize,
+            // `group_overutilized` is not counted here, so that it is never set.
+            may_overload: may_overload(m, false),
+        },
         domain.imbalance_pct,
-        (!fits).then_some(GroupType::Misfit),
+        match m.root.group_imbalance[group.id] {
+            true => Some(GroupType::Imbalanced),
+            false => (!fits).then_some(GroupType::Misfit),
+        },
     );
     let avg_load = if kind >= GroupType::FullyBusy { load * 1024 / capacity.max(1) } else { 0 };
     Stats {
@@ -170,13 +186,21 @@ pub(crate) struct GroupLoad {
     pub(crate) runnable: u64,
     pub(crate) running: usize,
     pub(crate) weight: usize,
+    /// [`may_overload`]
+    pub(crate) may_overload: bool,
+}
+
+/// Whether a group can be overloaded at all: since 7.2, with EAS on, only if one of its CPUs is
+/// overutilized.
+pub(crate) fn may_overload(m: &Machine, overutilized: bool) -> bool {
+    m.rev < KernelRev::V7_2 || !m.root.energy_aware || overutilized
 }
 
 /// `group_classify`: the first that holds of overloaded, what else strains it, has spare, fully busy.
 pub(crate) fn classify(g: &GroupLoad, imbalance_pct: u64, strain: Option<GroupType>) -> GroupType {
     let full_util = g.capacity * 100 < g.util * imbalance_pct;
     let full_runnable = g.capacity * imbalance_pct < g.runnable * 100;
-    if g.running > g.weight && (full_util || full_runnable) {
+    if g.may_overload && g.running > g.weight && (full_util || full_runnable) {
         GroupType::Overloaded
     } else if let Some(strain) = strain {
         strain
@@ -223,4 +247,84 @@ pub(crate) fn idlest_of_group(m: &Machine, task: TaskId, group: &CpuSet, this_cp
         }
     }
     idle.map(|(_, cpu)| cpu).or(loaded.map(|(_, cpu)| cpu)).unwrap_or(this_cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::experiment;
+    use crate::tests::spread::platform;
+    use crate::{Counterfactual, setup};
+    use risetime_kernel::units::Span;
+    use risetime_model::{Platform, Workload};
+
+    /// Where a new task goes that may use CPUs 0 and 4, from CPU 0, in a machine of two caches whose CPUs
+    /// 5 to 7 are busy.
+    fn placed(kernel: &str, prepare: impl FnOnce(&mut Machine)) -> CpuId {
+        let p = platform("0-7", r#"llc = ["0-3", "4-7"]"#);
+        let text =
+            r#"{"tasks": {"new": {"instance": 4, "cpus": [0, 4], "loop": -1, "run": 1000}}}"#;
+        let workload = Workload::parse(text, "made").expect("a workload");
+        let policy = format!("linux-{kernel}");
+        let e = experiment(p, workload, &policy, &[], Span::from_ms(1));
+        let mut nobody = ();
+        let mut e = setup::engine(&e, &mut nobody, Counterfactual::default()).expect("an engine");
+        (5..8).for_each(|c| e.m.cpu_mut(CpuId(c)).curr = Some(TaskId(c - 4)));
+        prepare(&mut e.m);
+        let task = TaskId(0);
+        e.m.task_mut(task).cpu = CpuId(0);
+        let top = e.m.cpu(CpuId(0)).sched_domains.last().expect("two levels");
+        idlest_group(&e.m, task, top)
+            .map_or(CpuId(0), |group| idlest_of_group(&e.m, task, &group, CpuId(0)))
+    }
+
+    #[test]
+    fn cpus_that_a_task_may_not_use_count_in_6_8_and_6_11() {
+        for kernel in ["6.8", "6.11"] {
+            assert_eq!(placed(kernel, |_| {}), CpuId(0), "{kernel}: three idle ones beside it");
+        }
+        for kernel in ["6.1", "6.6", "6.12", "7.2", "7.3"] {
+            assert_eq!(placed(kernel, |_| {}), CpuId(4), "{kernel}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_added_where_affinity_holds_tasks_back() {
+        let imbalanced = |m: &mut Machine| {
+            let top = m.cpu(CpuId(0)).sched_domains.last().expect("two levels");
+            let other = top.groups().nth(1).expect("two groups").id;
+            m.root.group_imbalance[other] = true;
+        };
+        for kernel in ["6.1", "6.12", "7.2"] {
+            assert_eq!(placed(kernel, imbalanced), CpuId(0), "{kernel}");
+        }
+    }
+
+    #[test]
+    fn since_7_2_eas_knows_no_overload_without_an_overutilized_cpu() {
+        let kind = |kernel: &str, overutilized| {
+            let m1 = Platform::load("m1").expect("built in");
+            let text = r#"{"tasks": {"t": {"run": 1000}}}"#;
+            let workload = Workload::parse(text, "made").expect("a workload");
+            let policy = format!("linux-{kernel}");
+            let e = experiment(m1, workload, &policy, &[], Span::from_ms(1));
+            let mut nobody = ();
+            let e = setup::engine(&e, &mut nobody, Counterfactual::default()).expect("an engine");
+            let may_overload = may_overload(&e.m, overutilized);
+            let full = GroupLoad {
+                capacity: 100,
+                util: 99,
+                runnable: 200,
+                running: 2,
+                weight: 1,
+                may_overload,
+            };
+            classify(&full, 117, None)
+        };
+        assert_eq!(kind("6.12", false), GroupType::Overloaded);
+        for kernel in ["7.2", "7.3"] {
+            assert_eq!(kind(kernel, true), GroupType::Overloaded, "{kernel}");
+            assert_eq!(kind(kernel, false), GroupType::FullyBusy, "{kernel}");
+        }
+    }
 }

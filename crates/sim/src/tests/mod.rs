@@ -17,7 +17,7 @@ mod residencies;
 mod sched_idle;
 mod series;
 mod shipped;
-mod spread;
+pub(crate) mod spread;
 mod stop;
 mod together;
 mod turns;

@@ -7,7 +7,7 @@ use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::{Platform, Workload};
 
 /// 16 CPUs: two nodes, in each two caches of two cores of two threads. CPU n and n + 8 share a core.
-fn sixteen() -> Platform {
+pub(crate) fn sixteen() -> Platform {
     platform(
         "0-15",
         r#"
@@ -19,7 +19,7 @@ distance = [[10, 20], [20, 10]]
     )
 }
 
-pub(super) fn platform(cpus: &str, topology: &str) -> Platform {
+pub(crate) fn platform(cpus: &str, topology: &str) -> Platform {
     let text = format!(
         r#"
 schema = 1
@@ -138,6 +138,44 @@ fn tasks_leave_a_cpu_that_goes_offline() {
     let on = spread(&p, &tasks(&format!("{down}{up}")), 2000);
     assert_eq!((on[0] + on[1] + on[2], on[3]), (4, 0), "{on:?}");
     assert!(on[2] > 0, "{on:?}");
+}
+
+/// Sixteen policies of sixteen states and a CPU each: up to 6.6 more than EAS would go through.
+#[test]
+fn eas_stays_off_where_the_model_is_too_large_until_6_6() {
+    let aware = |per_policy: u32, kernel: &str| {
+        let opps = |power: u32| -> String {
+            (1..=16)
+                .map(|i| format!("{{ freq_khz = {i}00000, power_uw = {} }},", i * power))
+                .collect()
+        };
+        let domain = |cpus: &str, capacity: u32, power: u32| {
+            format!(
+                "[[domain]]\ncpus = \"{cpus}\"\ncpus_per_policy = {per_policy}\ncapacity = {capacity}\nopp = [ {} ]\n",
+                opps(power)
+            )
+        };
+        let text = format!(
+            "schema = 1\nname = \"many\"\nabout = \"made up\"\nhz = 250\n{}{}[sources]\ncapacity = \"made up\"\nopp = \"made up\"\n",
+            domain("0-7", 400, 10_000),
+            domain("8-15", 1024, 50_000)
+        );
+        let many = Platform::parse(&text, "many").expect("a platform");
+        let workload = Workload::parse(&format!(r#"{{"tasks": {{{}}}}}"#, spinners(1, "")), "one");
+        let workload = workload.expect("a workload");
+        let policy = format!("linux-{kernel}");
+        let e = super::experiment(many, workload, &policy, &[], Span::from_ms(1));
+        let mut sink = Bytes::default();
+        let engine = setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
+        engine.m.root.energy_aware
+    };
+    for kernel in ["6.1", "6.6"] {
+        assert!(!aware(1, kernel), "{kernel}");
+        assert!(aware(8, kernel), "{kernel}: two policies");
+    }
+    for kernel in ["6.8", "6.12", "7.3"] {
+        assert!(aware(1, kernel), "{kernel}");
+    }
 }
 
 /// With its only CPU gone, a task may run anywhere, and EAS ends with the big CPUs.

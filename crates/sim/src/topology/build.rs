@@ -96,7 +96,9 @@ pub(crate) fn sched_domains(
             .iter()
             .map(|&(level, flags)| build.domain(cpu, level, flags))
             .collect();
-        result.cluster |= domains.iter().any(|d| d.has(sd::CLUSTER));
+        // The level is older, but until 6.6 nobody asks who shares an L2.
+        let asked = rev >= KernelRev::new(6, 7);
+        result.cluster |= asked && domains.iter().any(|d| d.has(sd::CLUSTER));
         result.asym_cpucap |= domains.iter().any(|d| d.has(sd::ASYM_CPUCAPACITY));
         result.of[cpu.index()] = domains;
     }
@@ -522,6 +524,14 @@ mod tests {
         // Pairs without a cache above them: the package's groups.
         assert_eq!(of("server64", KernelRev::V7_2, 3)[0], "MC 2-3: 3|2 prefer affine");
         assert!(of("server64", KernelRev::V7_2, 3)[1].starts_with("PKG 0-63: 2-3|4-5|6-7|"));
+    }
+
+    #[test]
+    fn who_shares_an_l2_is_asked_since_6_7() {
+        let p = Platform::load("intel-hybrid").unwrap();
+        let asked = |rev| build(&p, rev, &CpuSet::first(p.nr_cpus())).cluster;
+        assert!(!asked(KernelRev::V6_1) && !asked(KernelRev::V6_6));
+        assert!(asked(KernelRev::V6_8) && asked(KernelRev::V7_3));
     }
 
     /// Four nodes in a line, a CPU each: the kernel's own drawing of a diameter of three.

@@ -23,6 +23,9 @@ pub(crate) use build::sched_domains;
 
 use crate::balance::dice::NewidleStats;
 use crate::cpuset::CpuSet;
+use crate::machine::Machine;
+use risetime_kernel::KernelRev;
+use risetime_kernel::energy_model::is_too_complex_pre_6_7;
 use risetime_kernel::units::CpuId;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -151,6 +154,22 @@ pub(crate) struct Place {
     pub(crate) balance_shared: Option<usize>,
     /// `cpu_smt_mask`: the online threads of its core, ascending.
     pub(crate) smt: Vec<CpuId>,
+}
+
+impl Machine {
+    /// Whether wakeups look at energy: unequal capacities with known power, and no core with several
+    /// threads (`build_perf_domains`, `sched_is_eas_possible`).
+    pub(crate) fn sched_is_eas_possible(&self) -> bool {
+        let root = &self.root;
+        let used =
+            || self.domains.iter().filter(|d| d.cpus.iter().any(|c| root.online.contains(*c)));
+        let too_complex = || {
+            let nr_ps = used().map(|d| d.em.len()).sum();
+            is_too_complex_pre_6_7(used().count(), nr_ps, root.online.len())
+        };
+        let too_complex = self.rev < KernelRev::new(6, 7) && too_complex();
+        root.energy_model && root.asym_cpucap && !root.smt && !too_complex
+    }
 }
 
 /// The domains of all CPUs.
