@@ -15,6 +15,9 @@ mod core;
 mod cost;
 mod cpufreq;
 mod cpuset;
+#[cfg(test)]
+#[path = "../../../tests/draws.rs"]
+mod draws;
 mod engine;
 mod fair;
 pub mod governor;
