@@ -37,6 +37,8 @@ pub mod replay;
 mod series;
 mod settings;
 mod setup;
+#[cfg(test)]
+mod short_ways;
 mod sync;
 #[cfg(test)]
 mod tests;

@@ -10,9 +10,10 @@
 //! last look anywhere. What makes it right is the kernel's own rule: a runqueue changes only while it is
 //! locked, and who locks it brings its clock up to now.
 //!
-//! Kept only where sums say all there is to say: CPUs alike, fair tasks and no others, no groups of
-//! tasks ([`Tally::serves`]). Debug builds compare each answer with the long way's
-//! ([`super::group::group_stats`]).
+//! Kept only where sums say all there is to say: CPUs alike, fair tasks and stoppers and no others, no
+//! groups of tasks ([`Tally::serves`]); a group of which a CPU has not all its capacity (a limit of the
+//! frequency) has to be asked CPU by CPU, since there one task can be a misfit one. Debug builds compare
+//! each answer with the long way's ([`super::group::group_stats`]), and a test whole runs.
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Cpu, Machine};
@@ -34,12 +35,14 @@ pub(super) struct Share {
     pub(super) idle_cpus: u32,
     /// CPUs with several.
     pub(super) crowded: u32,
+    /// CPUs that have not all their capacity.
+    reduced: u32,
 }
 
 impl Share {
     #[inline]
     fn of(rev: KernelRev, c: &Cpu) -> Share {
-        let running = c.h_nr_queued();
+        let running = c.nr_running();
         Share {
             load: c.cfs_avg.avg.load_avg,
             util: cpu_util_cfs(&c.plain_cfs(), c.capacity).0,
@@ -49,6 +52,7 @@ impl Share {
             fair_queued: super::group::fair_queued_on(rev, c) as u32,
             idle_cpus: u32::from(c.curr.is_none() && running == 0),
             crowded: u32::from(running > 1),
+            reduced: u32::from(c.cpu_capacity < c.capacity),
         }
     }
 
@@ -65,6 +69,7 @@ impl Share {
         swap_count(&mut self.fair_queued, old.fair_queued, new.fair_queued);
         swap_count(&mut self.idle_cpus, old.idle_cpus, new.idle_cpus);
         swap_count(&mut self.crowded, old.crowded, new.crowded);
+        swap_count(&mut self.reduced, old.reduced, new.reduced);
     }
 }
 
@@ -148,7 +153,7 @@ impl Machine {
     #[inline]
     pub(super) fn tallied(&self, group: &SchedGroup) -> Option<&Share> {
         let tally = self.tally.as_ref().filter(|_| self.is_plain())?;
-        tally.sums.get(group.slot)
+        tally.sums.get(group.slot).filter(|sum| sum.reduced == 0)
     }
 }
 

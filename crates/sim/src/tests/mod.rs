@@ -17,6 +17,7 @@ mod residencies;
 mod sched_idle;
 mod series;
 mod shipped;
+mod short_ways;
 mod spread;
 mod stop;
 mod together;
