@@ -78,6 +78,21 @@ fn a_limit_of_the_frequency_counts_in_the_sums_of_groups() {
     }
 }
 
+/// The jiffy is kept until the next one: not the one of a grid that has moved, nor one before the first.
+#[test]
+fn a_jiffy_is_not_kept_where_the_grid_moves() {
+    let e = on("m1", Workload::load("idle").expect("built in"), &[], 10);
+    let mut sink = ();
+    let mut engine = setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
+    let m = &mut engine.m;
+    m.now = Instant(1);
+    assert_eq!((m.jiffies(), m.next_tick()), (1, Instant(1_000_000)));
+    m.now = Instant(648_538);
+    m.set_tick_offset(Span(300_000));
+    m.now = Instant(648_539);
+    assert_eq!((m.jiffies(), m.next_tick()), (1, Instant(1_300_000)));
+}
+
 #[test]
 fn shipped_experiments_go_the_same_either_way() {
     for (platform, workload, ms) in
