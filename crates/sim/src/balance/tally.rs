@@ -35,8 +35,6 @@ pub(super) struct Share {
     pub(super) idle_cpus: u32,
     /// CPUs with several.
     pub(super) crowded: u32,
-    /// CPUs that have not all their capacity.
-    reduced: u32,
 }
 
 impl Share {
@@ -52,7 +50,6 @@ impl Share {
             fair_queued: super::group::fair_queued_on(rev, c) as u32,
             idle_cpus: u32::from(c.curr.is_none() && running == 0),
             crowded: u32::from(running > 1),
-            reduced: u32::from(c.cpu_capacity < c.capacity),
         }
     }
 
@@ -69,7 +66,6 @@ impl Share {
         swap_count(&mut self.fair_queued, old.fair_queued, new.fair_queued);
         swap_count(&mut self.idle_cpus, old.idle_cpus, new.idle_cpus);
         swap_count(&mut self.crowded, old.crowded, new.crowded);
-        swap_count(&mut self.reduced, old.reduced, new.reduced);
     }
 }
 
@@ -153,7 +149,9 @@ impl Machine {
     #[inline]
     pub(super) fn tallied(&self, group: &SchedGroup) -> Option<&Share> {
         let tally = self.tally.as_ref().filter(|_| self.is_plain())?;
-        tally.sums.get(group.slot).filter(|sum| sum.reduced == 0)
+        // They are all alike.
+        let all = u64::from(group.weight) * self.cpus[0].capacity.0;
+        tally.sums.get(group.slot).filter(|sum| sum.capacity == all)
     }
 }
 
