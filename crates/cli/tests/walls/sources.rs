@@ -133,12 +133,11 @@ fn paths_in(text: &str) -> Vec<String> {
 /// Which properties draw their cases otherwise than all others do (`tests/draws.rs`)?
 pub(crate) fn other_draws(crates: &Path) -> Vec<String> {
     let rust = files(crates).into_iter().filter(|f| f.extension().is_some_and(|e| e == "rs"));
-    rust.filter(|f| !f.ends_with("walls/sources.rs"))
-        .flat_map(|f| {
-            let at = move |n| format!("{}:{n}", f.display());
-            draws_otherwise(&text(&f)).into_iter().map(at).collect::<Vec<_>>()
-        })
-        .collect()
+    let places = |f: PathBuf| {
+        let lines = draws_otherwise(&text(&f)).into_iter();
+        lines.map(|n| format!("{}:{n}", f.display())).collect::<Vec<_>>()
+    };
+    rust.filter(|f| !f.ends_with("walls/sources.rs")).flat_map(places).collect()
 }
 
 /// The lines with a block of properties that is not followed by their common configuration.
