@@ -233,6 +233,7 @@ pub fn relate(policies: &mut [Compared]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws;
     use proptest::prelude::*;
 
     /// Ranks from tables of the sign test, two-sided at 5 %.
@@ -289,6 +290,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws::config(256))]
+
         #[test]
         fn an_interval_holds_its_median(x in prop::collection::vec(-1e6..1e6_f64, 6..200)) {
             let e = Estimate::of(x.iter().copied()).unwrap();

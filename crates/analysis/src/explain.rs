@@ -118,6 +118,7 @@ fn weight(n: u32, size: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws;
     use proptest::prelude::*;
 
     #[test]
@@ -142,6 +143,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws::config(256))]
+
         #[test]
         fn shares_and_the_unexplained_add_up(debt in prop::collection::vec(-50.0..500.0_f64, 32)) {
             let s = Subsets::new(debt.clone()).unwrap();

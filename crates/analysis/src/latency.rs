@@ -142,6 +142,7 @@ fn middle(bucket: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws;
     use proptest::prelude::*;
 
     #[test]
@@ -156,6 +157,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws::config(256))]
+
         #[test]
         fn a_bucket_holds_what_is_near_its_middle(ns in 0..u64::MAX >> 2) {
             let m = middle(bucket(ns));

@@ -7,6 +7,9 @@
 mod analyzer;
 pub mod compare;
 mod curve;
+#[cfg(test)]
+#[path = "../../../tests/draws.rs"]
+mod draws;
 pub mod explain;
 mod figures;
 mod latency;

@@ -1,6 +1,8 @@
 //! Generated traces: identities that always hold, and a second computation by brute force.
 
 mod common;
+#[path = "../../../tests/draws.rs"]
+mod draws;
 use common::*;
 use proptest::prelude::*;
 use risetime_analysis::*;
@@ -134,7 +136,7 @@ fn ms(steps: usize) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(draws::config(400))]
 
     /// t0, t1, ends, endings, debts, running and waiting, against the definitions applied to
     /// every single step.

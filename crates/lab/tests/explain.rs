@@ -1,5 +1,8 @@
 //! What `explain` says has to add up, to be 0 where there is nothing, and to come true.
 
+#[path = "../../../tests/draws.rs"]
+mod draws;
+
 use proptest::prelude::*;
 use risetime_analysis::Options;
 use risetime_analysis::explain::Explanation;
@@ -163,8 +166,7 @@ fn any_experiment() -> impl Strategy<Value = Experiment> {
 }
 
 proptest! {
-    // A file of failures would need a lib.rs beside it.
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(draws::config(24))]
 
     /// Whatever runs: the shares add up, what cannot act gets nothing, and without all causes
     /// there is next to no debt.

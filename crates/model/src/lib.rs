@@ -4,6 +4,9 @@
 //! *does* is known only to the backend that carries it out; here it has a name, a unit, a
 //! range and a document ([`settings`]).
 
+#[cfg(test)]
+#[path = "../../../tests/draws.rs"]
+mod draws;
 pub mod experiment;
 mod input;
 pub mod library;

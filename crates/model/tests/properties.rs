@@ -1,5 +1,8 @@
 //! What holds for every platform and for every input, good or bad.
 
+#[path = "../../../tests/draws.rs"]
+mod draws;
+
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -8,10 +11,6 @@ use risetime_model::platform::{Domain, IdleState, Opp, Topology};
 use risetime_model::workload::{self, Event, Repeat};
 use risetime_model::{Platform, Policy, Workload, library};
 use std::collections::BTreeSet;
-
-fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
 
 /// Text with what needs quoting in TOML.
 fn prose() -> impl Strategy<Value = String> {
@@ -304,7 +303,7 @@ fn number(chars: &[char], which: &Index) -> Option<(usize, usize)> {
 }
 
 proptest! {
-    #![proptest_config(config(200))]
+    #![proptest_config(draws::config(200))]
 
     #[test]
     fn a_platform_survives_being_written_and_read(p in platform()) {
@@ -318,7 +317,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(5000))]
+    #![proptest_config(draws::config(5000))]
 
     #[test]
     fn a_changed_file_keeps_its_promises_or_is_refused(

@@ -2,6 +2,8 @@
 //! the figures are.
 
 mod common;
+#[path = "../../../tests/draws.rs"]
+mod draws;
 
 use common::{DEFAULT, FAST, Kind, demo_parts, rampup};
 use proptest::prelude::*;
@@ -437,7 +439,7 @@ fn any_run() -> impl Strategy<Value = RunResult> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(draws::config(200))]
     #[test]
     fn whatever_the_figures_are(run in any_run(), line in any_line(), width in 0..220usize) {
         check_all(&run, &line, &plain(width));

@@ -216,6 +216,7 @@ impl Engine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws;
     use crate::machine::SPEED_SHIFT;
     use proptest::prelude::*;
     use risetime_model::settings::Value;
@@ -233,6 +234,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws::config(256))]
+
         /// Time per work is the mean of that at this speed and that at the highest, by shares.
         #[test]
         fn memory_bound_work_takes_the_mean_of_both_times(m in 0..=1024i64, speed in 1..1u64 << SPEED_SHIFT, more in 0..1u64 << SPEED_SHIFT) {

@@ -15,6 +15,9 @@ mod core;
 mod cost;
 mod cpufreq;
 mod cpuset;
+#[cfg(test)]
+#[path = "../../../tests/draws.rs"]
+mod draws;
 mod engine;
 mod fair;
 pub mod governor;
@@ -35,6 +38,8 @@ pub mod replay;
 mod series;
 mod settings;
 mod setup;
+#[cfg(test)]
+mod short_ways;
 mod sync;
 #[cfg(test)]
 mod tests;

@@ -113,6 +113,8 @@ pub struct Machine {
     pub(crate) tally: Option<Tally>,
     /// Nothing in the experiment bends what a CPU needs ([`crate::plain`]).
     pub(crate) plain: bool,
+    /// Balancing may see at a glance that there is nothing to move: always, but for a test.
+    pub(crate) glances: bool,
     /// What is broken on purpose.
     pub(crate) mutant: Option<Mutant>,
     /// What does not cost time here, and the task that `explain` is about.
@@ -440,21 +442,28 @@ impl Machine {
     /// When the current jiffy began (wraps before time 0), and its number. Kept until the next one.
     #[inline]
     fn jiffy(&self) -> (u64, u64) {
+        // One grid period ahead, so that a grid that starts later never counts below zero.
+        let count = || {
+            let ahead = self.now.0 + self.tick.0 - self.tick_offset.0;
+            (self.now.0.wrapping_sub(ahead % self.tick.0), ahead / self.tick.0)
+        };
         let (since, number) = self.jiffy.get();
         if self.now.0.wrapping_sub(since) < self.tick.0 {
+            debug_assert_eq!((since, number), count());
             return (since, number);
         }
-        // One grid period ahead, so that a grid that starts later never counts below zero.
-        let ahead = self.now.0 + self.tick.0 - self.tick_offset.0;
-        let jiffy = (self.now.0.wrapping_sub(ahead % self.tick.0), ahead / self.tick.0);
+        let jiffy = count();
         self.jiffy.set(jiffy);
         jiffy
     }
     /// Moves the tick grid.
     pub(crate) fn set_tick_offset(&mut self, offset: Span) {
         self.tick_offset = offset;
-        // None that lasts.
-        self.jiffy.set((self.now.0.wrapping_add(1), 0));
+        self.jiffy.set(Machine::no_jiffy(self.now, self.tick));
+    }
+    /// One that is over, so that the next question finds out ([`Machine::jiffy`]).
+    pub(crate) fn no_jiffy(now: Instant, tick: Span) -> (u64, u64) {
+        (now.0.wrapping_sub(tick.0), 0)
     }
     /// Span of `ms` in jiffies, rounded up (`msecs_to_jiffies`).
     pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {

@@ -235,6 +235,7 @@ pub(crate) fn next_expiry(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws;
     use proptest::prelude::*;
 
     const NOW: Instant = Instant(0);
@@ -304,6 +305,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws::config(256))]
+
         #[test]
         fn one_at_a_time_holds_a_mutex_and_everyone_gets_it(
             rounds in proptest::collection::vec(1..6usize, 2..6),

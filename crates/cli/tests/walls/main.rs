@@ -66,6 +66,11 @@ fn nothing_names_a_path_of_some_machine() {
 }
 
 #[test]
+fn every_property_draws_the_same_cases_in_each_run() {
+    assert_eq!(sources::other_draws(&root().join("crates")), [""; 0]);
+}
+
+#[test]
 fn architecture_lists_the_deviations_of_the_code() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let (listed, found) =

@@ -130,6 +130,28 @@ fn paths_in(text: &str) -> Vec<String> {
     text.lines().filter(names).map(str::to_string).collect()
 }
 
+/// Which properties draw their cases otherwise than all others do (`tests/draws.rs`)?
+pub(crate) fn other_draws(crates: &Path) -> Vec<String> {
+    let rust = files(crates).into_iter().filter(|f| f.extension().is_some_and(|e| e == "rs"));
+    let places = |f: PathBuf| {
+        let lines = draws_otherwise(&text(&f)).into_iter();
+        lines.map(|n| format!("{}:{n}", f.display())).collect::<Vec<_>>()
+    };
+    rust.filter(|f| !f.ends_with("walls/sources.rs")).flat_map(places).collect()
+}
+
+/// The lines with a block of properties that is not followed by their common configuration.
+fn draws_otherwise(source: &str) -> Vec<usize> {
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let block =
+        |n: &usize| lines[*n].starts_with("proptest!") || lines[*n].contains("TestRunner::");
+    let common = |n: usize| {
+        let next = lines.get(n + 1).copied().unwrap_or_default();
+        next.starts_with("#![proptest_config(") && next.contains("draws::config(")
+    };
+    (0..lines.len()).filter(block).filter(|n| !common(*n)).map(|n| n + 1).collect()
+}
+
 /// The ids of all `DEVIATES(id)` in the Rust sources below `crates`.
 pub(crate) fn deviations(crates: &Path) -> BTreeSet<String> {
     let rust = files(crates)
@@ -187,6 +209,15 @@ mod tests {
             }
             assert_eq!(paths_in(&format!("crates{dir}x")).len(), 0, "part of a longer path");
         }
+    }
+
+    #[test]
+    fn a_property_that_draws_otherwise_is_noticed() {
+        let common = "proptest! {\n    #![proptest_config(draws::config(256))]\n";
+        let more = "proptest! {\n #![proptest_config(Config { x: 1, ..draws::config(24) })]\n";
+        assert_eq!(draws_otherwise(&format!("{common}\n{more}")), [0; 0]);
+        let own = "proptest! {\n    #![proptest_config(ProptestConfig::default())]\n";
+        assert_eq!(draws_otherwise(&format!("{common}{own}    proptest! {{\n#[test]")), [3, 5]);
     }
 
     #[test]

@@ -119,6 +119,7 @@ fn skip(bytes: &[u8], at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws;
     use proptest::prelude::*;
 
     #[test]
@@ -150,6 +151,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws::config(256))]
+
         /// Without what was put in it is the text again, and every place of it is found there.
         #[test]
         fn places_are_those_of_the_file(

@@ -201,6 +201,9 @@ impl Engine<'_> {
     /// look ends in nothing, and what it finds out on the way is this. `None`: it has to be a close one.
     fn glance(&self, env: &Env) -> Option<Sums> {
         let m = &self.m;
+        if !m.glances {
+            return None;
+        }
         let domain = &m.cpu(env.this).sched_domains[env.level];
         let unequal = domain.has(sd::ASYM_CPUCAPACITY) && !domain.has(sd::NUMA);
         if !m.root.energy_aware || m.root.overutilized || !unequal {

@@ -10,9 +10,10 @@
 //! last look anywhere. What makes it right is the kernel's own rule: a runqueue changes only while it is
 //! locked, and who locks it brings its clock up to now.
 //!
-//! Kept only where sums say all there is to say: CPUs alike, fair tasks and no others, no groups of
-//! tasks ([`Tally::serves`]). Debug builds compare each answer with the long way's
-//! ([`super::group::group_stats`]).
+//! Kept only where sums say all there is to say: CPUs alike, fair tasks and stoppers and no others, no
+//! groups of tasks ([`Tally::serves`]); a group of which a CPU has not all its capacity (a limit of the
+//! frequency) has to be asked CPU by CPU, since there one task can be a misfit one. Debug builds compare
+//! each answer with the long way's ([`super::group::group_stats`]), and a test whole runs.
 
 use crate::cpuset::CpuSet;
 use crate::machine::{Cpu, Machine};
@@ -39,7 +40,7 @@ pub(super) struct Share {
 impl Share {
     #[inline]
     fn of(rev: KernelRev, c: &Cpu) -> Share {
-        let running = c.h_nr_queued();
+        let running = c.nr_running();
         Share {
             load: c.cfs_avg.avg.load_avg,
             util: cpu_util_cfs(&c.plain_cfs(), c.capacity).0,
@@ -148,7 +149,9 @@ impl Machine {
     #[inline]
     pub(super) fn tallied(&self, group: &SchedGroup) -> Option<&Share> {
         let tally = self.tally.as_ref().filter(|_| self.is_plain())?;
-        tally.sums.get(group.slot)
+        // They are all alike.
+        let all = u64::from(group.weight) * self.cpus[0].capacity.0;
+        tally.sums.get(group.slot).filter(|sum| sum.capacity == all)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::experiment;
 use super::generate::{experiments, platforms};
+use crate::draws;
 use crate::engine::Engine;
 use crate::governor::DomainView;
 use crate::governor::{self, FreqRequest, Governor};
@@ -85,7 +86,7 @@ fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRe
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, max_shrink_iters: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 1000, ..draws::config(64) })]
 
     #[test]
     fn governors_choose_opps_and_the_same_ones_again(platform in platforms(), looks in looks()) {

@@ -11,6 +11,7 @@ use risetime_model::workload::{
     Attr, Event, Hotplug, Objects, Phase, Policy, Repeat, StartAt, TaskGroup, TaskSpec, Timer,
     Workload,
 };
+use std::sync::Arc;
 
 /// An experiment of a few hundred ms.
 pub(super) fn experiments() -> impl Strategy<Value = Experiment> {
@@ -38,6 +39,77 @@ pub(super) fn experiments() -> impl Strategy<Value = Experiment> {
             Experiment { phase: Span(phase), ..e }
         })
 }
+
+/// The same, less of what keeps a run from the short ways: most have CPUs alike, fair tasks only, no
+/// clamps, no groups, no switch of the response-time series. Limits, stoppers and hotplug stay.
+pub(super) fn mostly_plain() -> impl Strategy<Value = Experiment> {
+    let mostly = || prop::bool::weighted(0.8);
+    let stop = prop::option::weighted(0.5, 0..10_000_000i64);
+    let limit = prop::option::weighted(0.3, 0..3_000_000i64);
+    let changes = vec((0..300_000_000u64, any::<u32>()), 0..5);
+    let keep = (mostly(), mostly(), mostly(), mostly(), mostly());
+    (experiments(), keep, stop, limit, changes).prop_map(
+        |(mut e, (alike, fair, unclamped, flat, mainline), stop, limit, changes)| {
+            let platform = Arc::make_mut(&mut e.platform);
+            let n = platform.nr_cpus() as u32;
+            for d in platform.domains.iter_mut().filter(|_| alike) {
+                (d.capacity, d.fast_switch) = (Capacity(1024), true);
+            }
+            let workload = Arc::make_mut(&mut e.workload);
+            if flat {
+                workload.groups.clear();
+            }
+            for task in &mut workload.tasks {
+                let attrs = task.phases.iter_mut().map(|p| &mut p.attr).chain([&mut task.attr]);
+                attrs.for_each(|attr| simpler(attr, fair, unclamped, flat));
+            }
+            if fair && flat {
+                workload.hotplug = hotplug(n, changes);
+            }
+            if mainline {
+                SERIES.iter().for_each(|name| drop(e.settings.0.remove(*name)));
+            }
+            let set = [("stop_work_ns", stop), ("scaling_max_freq", limit)];
+            for (name, value) in set.into_iter().filter_map(|(name, v)| Some((name, v?))) {
+                e.settings.0.remove("scaling_min_freq");
+                e.settings.0.insert(name.into(), Value::Int(value));
+            }
+            e
+        },
+    )
+}
+
+fn simpler(attr: &mut Attr, fair: bool, unclamped: bool, flat: bool) {
+    if fair {
+        attr.policy = None;
+    }
+    if unclamped {
+        (attr.uclamp_min, attr.uclamp_max) = (None, None);
+        attr.qos.clear();
+    }
+    if flat {
+        attr.taskgroup = None;
+    }
+}
+
+/// The settings of [`series`].
+const SERIES: [&str; 15] = [
+    "fits_capacity",
+    "dvfs_headroom",
+    "sched_pelt_multiplier",
+    "response_time_ms",
+    "util_est_running",
+    "util_est_periodic",
+    "rampup_multiplier",
+    "util_est_off_at_0",
+    "waiting_avg",
+    "waiting_headroom",
+    "no_decaying_headroom",
+    "util_avg_0_on_fork",
+    "runnable_boost",
+    "util_est_faster",
+    "util_est_boost",
+];
 
 /// One of each generation of the fair class.
 const KERNELS: [&str; 5] = ["linux-6.1", "linux-6.8", "linux-6.12", "linux-7.2", "linux-7.3"];

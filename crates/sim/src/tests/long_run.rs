@@ -3,6 +3,7 @@
 use super::experiment;
 use super::generate::experiments;
 use super::properties::consistent_after;
+use crate::draws;
 use crate::machine::State;
 use crate::{Counterfactual, Simulator, setup};
 use proptest::prelude::*;
@@ -139,7 +140,7 @@ fn blocked_load_decays_to_nothing() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 30, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 30, ..draws::config(256) })]
 
     #[test]
     fn util_never_rises_faster_than_pelt_lets_it(mut e in experiments()) {

@@ -18,6 +18,8 @@ mod sched_idle;
 mod series;
 mod shipped;
 pub(crate) mod spread;
+mod short_ways;
+mod spread;
 mod stop;
 mod together;
 mod turns;

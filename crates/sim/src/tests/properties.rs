@@ -9,6 +9,7 @@ use super::checker::Checker;
 use super::generate::experiments;
 use crate::cause::{CAUSES, Causes};
 use crate::class::Class;
+use crate::draws;
 use crate::engine::Engine;
 use crate::machine::{Machine, Role, State};
 use crate::{Counterfactual, Simulator, setup};
@@ -447,7 +448,7 @@ fn children_that_exit_from_a_long_queue_take_its_runnable_sum_along_before_7_2()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 30, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 30, ..draws::config(256) })]
 
     #[test]
     fn nothing_impossible_happens(e in experiments()) {

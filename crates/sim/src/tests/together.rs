@@ -494,6 +494,7 @@ mod any {
     use super::super::generate::experiments;
     use super::super::properties::step_through;
     use crate::Counterfactual;
+    use crate::draws;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use risetime_kernel::units::Span;
@@ -546,7 +547,7 @@ mod any {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(draws::config(24))]
 
         /// The machine agrees with itself after every event, and the same run is the same again.
         #[test]

@@ -1,0 +1,113 @@
+//! Whoever takes a short way gets where the long one leads: every event is the same.
+
+use super::Bytes;
+use super::generate::{experiments, mostly_plain};
+use crate::short_ways::{SHORT_WAYS, ShortWay};
+use crate::{Counterfactual, draws, setup};
+use proptest::prelude::*;
+use risetime_kernel::units::{Instant, Span};
+use risetime_model::settings::Value;
+use risetime_model::{Experiment, Platform, Workload};
+use risetime_trace::TraceSink;
+
+/// Runs `e` with these ways closed: what every task had in the end, to the ns, in how many events.
+fn end(e: &Experiment, closed: &[ShortWay], sink: &mut dyn TraceSink) -> Result<String, String> {
+    let mut engine =
+        setup::engine(e, sink, Counterfactual::default()).map_err(|e| e.to_string())?;
+    closed.iter().for_each(|way| engine.close(*way));
+    engine.run(Instant(e.duration.0)).map_err(|e| e.to_string())?;
+    let tasks = engine.m.tasks.iter().map(|t| (t.state, t.cpu, t.avg));
+    Ok(format!("{} events; {:?}", engine.events, tasks.collect::<Vec<_>>()))
+}
+
+/// What happens with these ways closed, and how it ends.
+fn log(e: &Experiment, closed: &[ShortWay]) -> (String, Result<String, String>) {
+    let mut bytes = Bytes::default();
+    let end = end(e, closed, &mut bytes);
+    (bytes.0, end)
+}
+
+/// Where the long ways lead elsewhere, and the first event that does; and where it matters that
+/// somebody listens.
+fn differs(e: &Experiment) -> Option<String> {
+    let (short, short_end) = log(e, &[]);
+    let (long, long_end) = log(e, &SHORT_WAYS);
+    if (&short, &short_end) == (&long, &long_end) {
+        let unheard = end(e, &[], &mut ());
+        return (unheard != short_end)
+            .then(|| format!("unheard: {unheard:?}, heard: {short_end:?}"));
+    }
+    let guilty: Vec<ShortWay> =
+        SHORT_WAYS.into_iter().filter(|way| log(e, &[*way]).0 != short).collect();
+    let mut pairs = short.lines().zip(long.lines()).enumerate();
+    let first = pairs.find(|(_, (a, b))| a != b);
+    Some(format!("short and long, {first:?}; alone: {guilty:?}"))
+}
+
+fn on(platform: &str, workload: Workload, set: &[(&str, i64)], ms: u64) -> Experiment {
+    let platform = Platform::load(platform).expect("built in");
+    let set: Vec<(&str, Value)> = set.iter().map(|(k, v)| (*k, Value::Int(*v))).collect();
+    super::experiment(platform, workload, "linux-7.2", &set, Span::from_ms(ms))
+}
+
+/// A CPU whose stopper is at work is not idle, and has one task more.
+#[test]
+fn stoppers_are_counted_in_the_sums_of_groups() {
+    let tasks = r#"
+        "s": {"instance": 3, "loop": -1, "run": 5000, "sleep": 3000},
+        "x": {"loop": -1, "phases": {"p": {"cpus": [0], "run": 2000}, "q": {"cpus": [1], "run": 2000}}}"#;
+    let run = |tasks: &str| {
+        let workload = Workload::parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#), "stop.json");
+        on("laptop4", workload.expect("a workload"), &[("stop_work_ns", 10_000_000)], 1000)
+    };
+    assert_eq!(differs(&run(tasks)), None);
+    // A real-time task that never starts only sees to it that no sums are kept.
+    let inert =
+        format!(r#"{tasks}, "z": {{"policy": "SCHED_FIFO", "delay": 50000000, "run": 10}}"#);
+    let moves = |e: &Experiment| log(e, &[]).0.lines().filter(|l| l.contains(" Migrate")).count();
+    assert_eq!(moves(&run(tasks)), moves(&run(&inert)));
+}
+
+/// A limit of the frequency takes capacity, and a task alone on such a CPU counts as a misfit one.
+#[test]
+fn a_limit_of_the_frequency_counts_in_the_sums_of_groups() {
+    let phone = Workload::load("phone").expect("built in");
+    for (platform, khz) in [("laptop4", 1_500_000), ("pixel6", 1_500_000)] {
+        let e = on(platform, phone.clone(), &[("scaling_max_freq", khz)], 500);
+        assert_eq!(differs(&e), None, "{platform}");
+    }
+}
+
+/// The jiffy is kept until the next one: not the one of a grid that has moved, nor one before the first.
+#[test]
+fn a_jiffy_is_not_kept_where_the_grid_moves() {
+    let e = on("m1", Workload::load("idle").expect("built in"), &[], 10);
+    let mut sink = ();
+    let mut engine = setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
+    let m = &mut engine.m;
+    m.now = Instant(1);
+    assert_eq!((m.jiffies(), m.next_tick()), (1, Instant(1_000_000)));
+    m.now = Instant(648_538);
+    m.set_tick_offset(Span(300_000));
+    m.now = Instant(648_539);
+    assert_eq!((m.jiffies(), m.next_tick()), (1, Instant(1_300_000)));
+}
+
+#[test]
+fn shipped_experiments_go_the_same_either_way() {
+    for (platform, workload, ms) in
+        [("pixel6", "phone", 500), ("laptop4", "phone", 500), ("server256", "server", 30)]
+    {
+        let e = on(platform, Workload::load(workload).expect("built in"), &[], ms);
+        assert_eq!(differs(&e), None, "{workload} on {platform}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 60, ..draws::config(256) })]
+
+    #[test]
+    fn short_ways_lead_where_long_ones_lead(e in prop_oneof![experiments(), mostly_plain()]) {
+        prop_assert_eq!(differs(&e), None);
+    }
+}
