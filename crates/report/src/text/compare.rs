@@ -6,7 +6,8 @@
 //! ```
 //!
 //! There is no difference where one side is "never", nor between debts that were counted
-//! until different endings. Where the columns do not fit, they continue below, with the first
+//! until different endings, nor between figures of different bursts: which burst is the longest
+//! may be another under each policy. Where the columns do not fit, they continue below, with the first
 //! policy again.
 
 use super::Style;
@@ -70,6 +71,7 @@ fn table(
         }
         let columns: Vec<Vec<Figure>> = (0..names.len()).map(|c| column(c, task)).collect();
         blocks(&mut page, &heads, &columns);
+        other_bursts(&mut page, &heads, &columns);
         page.blank();
     }
     if tasks > TASKS {
@@ -85,6 +87,25 @@ fn table(
         page.line(Line::new().plain("No task of the workload ever ran."));
     }
     page.finish()
+}
+
+/// Says which columns are about other bursts than the first one's. The first figure is about the burst.
+fn other_bursts(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
+    let Some(first) = columns.first().and_then(|c| c.first()) else { return };
+    let begins = |f: &Figure| match f.windows.as_slice() {
+        [one] => one.map_or("never".into(), |(t0, _)| format!("{} ms", words::one(t0))),
+        _ => "other times".into(),
+    };
+    for (column, head) in columns.iter().zip(heads).skip(1) {
+        let Some(other) = column.first().filter(|f| !f.same_windows(first)) else { continue };
+        let text = format!(
+            "{head}: its longest burst begins at {}, the first column's at {}: there is no \
+             difference of what counts from there.",
+            begins(other),
+            begins(first)
+        );
+        page.paragraph(0, Ink::Warn, &text);
+    }
 }
 
 /// The heads of the columns: the names, or letters that are explained if they are too long.
@@ -169,7 +190,8 @@ fn figure(column: &[Figure], all: &[Vec<Figure>], label: &str) -> Option<Figure>
             Basis::Any => Basis::Any,
             _ => column.iter().map(|f| f.basis).find(|b| *b != Basis::Any)?,
         };
-        Some(Figure { spread, basis, ..part })
+        let windows = column.first().map_or_else(Vec::new, |f| f.windows.clone());
+        Some(Figure { spread, basis, windows, ..part })
     })
 }
 

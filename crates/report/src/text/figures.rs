@@ -31,12 +31,27 @@ pub(super) struct Figure {
     pub(super) less_is_better: Option<bool>,
     /// Whether a run that does not list it has none of it, rather than not knowing it.
     pub(super) part: bool,
+    /// What it says where there is no value.
+    pub(super) none: &'static str,
+    /// From when until when each run counted it; empty: over the whole run.
+    pub(super) windows: Vec<Option<(f64, f64)>>,
 }
 
 impl Figure {
     fn new(label: impl Into<String>, spread: Spread) -> Figure {
         let label = label.into();
-        Figure { label, spread, basis: Basis::Any, less_is_better: Some(true), part: false }
+        Figure {
+            label,
+            spread,
+            basis: Basis::Any,
+            less_is_better: Some(true),
+            part: false,
+            none: "never",
+            windows: Vec::new(),
+        }
+    }
+    fn energy(label: &str, spread: Spread) -> Figure {
+        Figure { none: words::UNKNOWN, ..Figure::new(label, spread) }
     }
     fn on(self, basis: Basis) -> Figure {
         Figure { basis, ..self }
@@ -56,8 +71,19 @@ impl Figure {
         };
         match at(&self.spread) {
             Some(x) => format!("{bound}{}", words::one(x)),
-            None => "never".into(),
+            None => self.none.into(),
         }
+    }
+
+    /// Whether both are about the same stretches of time.
+    pub(super) fn same_windows(&self, other: &Figure) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() < SAME_MS;
+        let pair = |(a, b): (&Option<(f64, f64)>, &Option<(f64, f64)>)| match (a, b) {
+            (Some(a), Some(b)) => near(a.0, b.0) && near(a.1, b.1),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        self.windows.len() == other.windows.len()
+            && self.windows.iter().zip(&other.windows).all(pair)
     }
 
     /// This median less the other's; `None` where there is none or it would mislead.
@@ -65,8 +91,20 @@ impl Figure {
         if self.basis != other.basis || matches!(self.basis, Basis::Mixed { .. }) {
             return None;
         }
+        if !self.same_windows(other) {
+            return None;
+        }
         Some(self.spread.median? - other.spread.median?)
     }
+}
+
+/// Windows that differ by less are the same: a wakeup takes its idle state's exit latency and the
+/// like longer under one policy than under another.
+const SAME_MS: f64 = 1.0;
+
+/// From its reported burst's t0 to the run's end: what a task's figures are about.
+fn window(run: &RunResult, t: &TaskResult) -> Option<(f64, f64)> {
+    t.burst.map(|b| (b.t0_ms, run.end_ms))
 }
 
 /// The figures of one task of one run.
@@ -86,10 +124,17 @@ pub(super) fn of_run(run: &RunResult, t: &TaskResult) -> Vec<Figure> {
         );
     }
     rows.push(Figure::new("waiting ms", one(Some(t.wait_ms))));
-    rows.push(Figure::new("energy, task mJ", one(Some(t.energy_mj))));
-    rows.push(Figure::new("energy, all CPUs mJ", one(Some(run.energy_mj))));
+    rows.push(Figure::energy("energy, task mJ", one(t.energy_mj)));
     rows.extend(t.lost.iter().map(|l| lost(l.state, one(Some(l.ms)), basis)));
+    in_windows(&mut rows, vec![window(run, t)], one(run.energy_mj));
     rows
+}
+
+/// All of `rows` are about `windows`; before the parts of what was lost comes the whole run's energy.
+fn in_windows(rows: &mut Vec<Figure>, windows: Vec<Option<(f64, f64)>>, energy: Spread) {
+    rows.iter_mut().for_each(|row| row.windows.clone_from(&windows));
+    let parts = rows.iter().rposition(|row| row.label == "energy, task mJ").map_or(0, |i| i + 1);
+    rows.insert(parts, Figure::energy("energy, all CPUs mJ", energy));
 }
 
 /// The figures of one task over start phases. `runs` are the phases' runs, in any order.
@@ -119,9 +164,10 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
         rows.push(Figure::new(format!("on {} ms", name(*domain)), *ms).neutral().part());
     }
     rows.push(Figure::new("waiting ms", t.wait_ms));
-    rows.push(Figure::new("energy, task mJ", t.energy_mj));
-    rows.push(Figure::new("energy, all CPUs mJ", s.energy_mj));
+    rows.push(Figure::energy("energy, task mJ", t.energy_mj));
     rows.extend(t.lost.iter().map(|l| lost(l.state, l.ms, basis)));
+    let windows = runs.iter().filter_map(|r| Some((r, r.tasks.get(index)?)));
+    in_windows(&mut rows, windows.map(|(r, t)| window(r, t)).collect(), s.energy_mj);
     rows
 }
 
