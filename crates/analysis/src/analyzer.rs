@@ -439,8 +439,10 @@ fn behind(comm: &str, r: &Reservation) -> Option<String> {
     });
     let late = r.unfinished_ms.filter(|_| r.due > 0).map(|ms| {
         let due = r.due;
+        let periods = if due == 1 { "period" } else { "periods" };
         format!(
-            "at the run's end an activation of {ms:.1} ms is unfinished, and {due} more were due meanwhile"
+            "at the run's end its activation is unfinished after {ms:.1} ms, in which {due} further \
+             {periods} began"
         )
     });
     let all: Vec<String> = throttled.into_iter().chain(late).collect();

@@ -261,6 +261,9 @@ mod tests {
                 Lost { state: "opp_climb", ms: 2.0 },
                 Lost { state: "lowest_opp", ms: phase_us as f64 },
             ],
+            reservation: None,
+            stretch: crate::Stretch::default(),
+            looked_for: None,
         };
         RunResult {
             policy: String::new(),

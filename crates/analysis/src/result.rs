@@ -86,7 +86,7 @@ pub struct TaskResult {
 pub struct Reservation {
     /// It is awake at the run's end, since so long; `None`: it sleeps.
     pub unfinished_ms: Option<f64>,
-    /// So many further activations were due by then, one a period.
+    /// So many further periods have begun since: activations that were due, and began late or not yet.
     pub due: u64,
     /// How often its runtime was used up before it slept, and how long, in ms, it waited for the next
     /// period's; `None`: the trace does not say.

@@ -4,7 +4,7 @@ mod common;
 use common::*;
 use risetime_analysis::*;
 use risetime_kernel::units::*;
-use risetime_trace::{Event, Why};
+use risetime_trace::{Event, Header, TraceSink, Why};
 
 // ---- levels, rise, migrations ----
 
@@ -168,4 +168,42 @@ fn no_timeline_without_asking_and_none_without_tasks() {
     assert!(Trace::new().new_task(T, 0, 1024).at(MS).end_with_timeline().1.is_none());
     let t = Trace::with(Options { timeline: true, ..Options::default() });
     assert!(t.at(MS).end_with_timeline().1.is_none());
+}
+
+/// A machine that says nothing of its first domain's power.
+fn with_unknown_power(idle_too: bool) -> Trace {
+    let mut platform = (*platform()).clone();
+    let d = &mut platform.domains[0];
+    d.opps.iter_mut().for_each(|o| o.power = MicroWatts(0));
+    if idle_too {
+        d.idle.iter_mut().for_each(|s| s.power = MicroWatts(0));
+    }
+    let mut t = Trace::new();
+    t.to.header(&Header { platform: std::sync::Arc::new(platform), ..header() });
+    t
+}
+
+#[test]
+fn unknown_power_is_no_energy_and_not_none() {
+    let ran = |t: Trace, cpu| t.freq(cpu, 1000).new_task(T, cpu, 1024).run(cpu, T).at(5 * MS).end();
+    let r = ran(with_unknown_power(false), 0);
+    assert_eq!((r.cpus[0].energy_mj, first(&r).0.energy_mj, r.energy_mj), (None, None, None));
+    close(r.cpus[1].energy_mj.unwrap(), 5.0 * 0.002);
+    // What ran elsewhere is known, and so is what idles in a state whose power is known.
+    let r = ran(with_unknown_power(false), 2);
+    close(first(&r).0.energy_mj.unwrap(), 5.0 * 0.1);
+    close(r.energy_mj.unwrap(), 5.0 * (0.1 + 3.0 * 0.002));
+    // Of a domain that nothing is known of, idle power is not either.
+    let r = ran(with_unknown_power(true), 2);
+    assert_eq!((r.cpus[0].energy_mj, r.energy_mj), (None, None));
+}
+
+#[test]
+fn a_handler_takes_what_running_takes() {
+    let irq = |t: Trace, enters| t.event(Event::Irq { cpu: CpuId(0), enters });
+    let t = Trace::new().freq(0, 1000).idle(0, Some(0)).at(3 * MS).idle(0, None);
+    let t = irq(irq(t, true).at(5 * MS), false).idle(0, Some(0));
+    let r = t.at(10 * MS).end();
+    close(r.cpus[0].energy_mj.unwrap(), 8.0 * 0.002 + 2.0 * 0.040);
+    close(r.cpus[0].busy_ms, 2.0);
 }

@@ -54,7 +54,7 @@ fn json_says_null_for_never_and_lists_bursts_when_asked() {
     run.latency[0].policy = Some(fifo);
     run.tasks.push(run.tasks[0].clone());
     run.tasks[1].burst = None;
-    run.energy_mj = f64::NAN;
+    run.energy_mj = Some(f64::NAN);
     let all: Value = serde_json::from_str(&json::runs(&[run])).unwrap();
     let tasks = &all["runs"][0]["tasks"];
     assert!(tasks[0]["reach"][1]["after_ms"].is_null());

@@ -234,6 +234,41 @@ fn a_lower_bound_is_never_subtracted_from_a_figure() {
 }
 
 #[test]
+fn figures_of_different_times_are_never_subtracted() {
+    let row = |text: &str, label: &str| {
+        let line = text.lines().find(|l| l.starts_with(label)).unwrap().to_string();
+        line.contains(['+', '-']) || line.matches("0.0").count() > 2
+    };
+    let (one, mut other) = (rampup(DEFAULT).0, rampup(FAST).0);
+    let text = |other: &RunResult| text::compare(&[one.clone(), other.clone()], &plain(80));
+    let all = ["lost ms", "waiting ms", "energy, task mJ", "energy, all CPUs mJ"];
+    let differ = |text: &str| all.map(|label| row(text, label));
+    assert_eq!(differ(&text(&other)), [true; 4]);
+    // The same burst, a little later: what counts to the run's end is of another length.
+    other.tasks[0].burst.as_mut().unwrap().t0_ms += 3.0;
+    assert_eq!(differ(&text(&other)), [true, false, false, true]);
+    assert!(text(&other).contains("no differences of what counts"), "{}", text(&other));
+    other.tasks[0].burst.as_mut().unwrap().t0_ms += 300.0;
+    assert_eq!(differ(&text(&other)), [false, false, false, true]);
+    assert!(text(&other).contains("another burst is the longest"), "{}", text(&other));
+}
+
+#[test]
+fn an_unknown_energy_is_no_zero() {
+    let (mut run, line) = rampup(DEFAULT);
+    (run.energy_mj, run.tasks[0].energy_mj, run.cpus[0].energy_mj) = (None, None, None);
+    let text = text::run(&run, &line, &plain(80));
+    assert!(text.contains("unknown energy: the platform does not say"), "{text}");
+    let both = text::compare(&[run.clone(), run.clone()], &plain(80));
+    let energy = both.lines().find(|l| l.starts_with("energy, task mJ")).unwrap();
+    assert_eq!(energy.matches("unknown").count(), 2, "{energy}");
+    let json = risetime_report::json::runs(std::slice::from_ref(&run));
+    assert!(json.contains("\"energy_mj\": null") && !json.contains("\"energy_mj\": 0"), "{json}");
+    let csv = risetime_report::csv::runs(&[run]);
+    assert!(csv.contains(",rampup,energy,,,mJ\n") && csv.contains(",cpu_energy,cpu=0,,mJ\n"));
+}
+
+#[test]
 fn long_lists_say_what_they_leave_out() {
     let (run, line) = rampup(DEFAULT);
     let all = run.tasks[0].util_residency.len();

@@ -71,7 +71,7 @@ fn table(
         }
         let columns: Vec<Vec<Figure>> = (0..names.len()).map(|c| column(c, task)).collect();
         blocks(&mut page, &heads, &columns);
-        other_bursts(&mut page, &heads, &columns);
+        other_times(&mut page, &heads, &columns);
         page.blank();
     }
     if tasks > TASKS {
@@ -89,22 +89,31 @@ fn table(
     page.finish()
 }
 
-/// Says which columns are about other bursts than the first one's. The first figure is about the burst.
-fn other_bursts(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
+/// Says of which figures there is no difference because the columns are about another time than the
+/// first one.
+fn other_times(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
+    // The first figure of a column is about its burst.
     let Some(first) = columns.first().and_then(|c| c.first()) else { return };
-    let begins = |f: &Figure| match f.windows.as_slice() {
-        [one] => one.map_or("never".into(), |(t0, _)| format!("{} ms", words::one(t0))),
-        _ => "other times".into(),
-    };
     for (column, head) in columns.iter().zip(heads).skip(1) {
-        let Some(other) = column.first().filter(|f| !f.same_windows(first)) else { continue };
-        let text = format!(
-            "{head}: its longest burst begins at {}, the first column's at {}: there is no \
-             difference of what counts from there.",
-            begins(other),
-            begins(first)
-        );
-        page.paragraph(0, Ink::Warn, &text);
+        let Some(own) = column.first() else { continue };
+        let begins = match (own.begins(), first.begins()) {
+            (Some(own), Some(first)) => {
+                format!("begins at {} and not at {} ms", words::one(own), words::one(first))
+            }
+            _ => "begins at other times".into(),
+        };
+        let same = |f: &Figure| {
+            let other = columns[0].iter().find(|other| other.label == f.label);
+            other.is_none_or(|other| f.same_time(other))
+        };
+        let text = if !own.same_time(first) {
+            format!("{head}: another burst is the longest, it {begins}: no differences but of whole runs.")
+        } else if !column.iter().all(same) {
+            format!("{head}: the burst {begins}: no differences of what counts to the run's end.")
+        } else {
+            continue;
+        };
+        page.paragraph(0, Ink::Dim, &text);
     }
 }
 
