@@ -74,7 +74,7 @@ fn the_burst_with_most_running_time_is_reported_the_first_on_ties() {
     close(b.running_ms, 3.0);
     close(b.debt_ms, 1.5);
     assert_eq!(running(t), [(0, 1000, 6.0)]);
-    close(t.energy_mj, 6.0 * 0.040);
+    close(t.energy_mj.unwrap(), 6.0 * 0.040);
 }
 
 #[test]

@@ -102,12 +102,12 @@ fn cpus_over_the_whole_run() {
     assert_eq!(c.freq, [(KHz(500_000), 7.0), (KHz(1_000_000), 3.0)]);
     assert_eq!(c.idle, [("wfi".to_owned(), 2.0), ("off".to_owned(), 5.0)]);
     close(c.busy_ms, 3.0);
-    close(c.energy_mj, 2.0 * 0.002 + 1.0 * 0.040 + 2.0 * 0.010);
+    close(c.energy_mj.unwrap(), 2.0 * 0.002 + 1.0 * 0.040 + 2.0 * 0.010);
     // Idle in no recorded state: the power of the shallowest, but no entry.
     assert_eq!((r.cpus[1].domain, r.cpus[1].idle.len()), (CpuId(0), 0));
-    close(r.cpus[1].energy_mj, 10.0 * 0.002);
-    close(r.cpus[2].energy_mj, 0.0);
-    close(r.energy_mj, 0.064 + 0.020 + 0.020);
+    close(r.cpus[1].energy_mj.unwrap(), 10.0 * 0.002);
+    close(r.cpus[2].energy_mj.unwrap(), 0.0);
+    close(r.energy_mj.unwrap(), 0.064 + 0.020 + 0.020);
     assert_eq!(r.end_ms, 10.0);
 }
 
@@ -127,7 +127,7 @@ fn a_frequency_between_opps() {
     let r = Trace::new().freq(2, 1500).new_task(T, 2, 1024).run(2, T).at(4 * MS).end();
     let (t, b) = first(&r);
     close(b.debt_ms, 1.0);
-    close(t.energy_mj, 4.0 * 0.5);
+    close(t.energy_mj.unwrap(), 4.0 * 0.5);
     assert_eq!(running(t), [(2, 1500, 4.0)]);
     assert_eq!(after(t, freq_level(2, 1000)), Some(0.0));
     assert_eq!(after(t, freq_level(2, 2000)), None);

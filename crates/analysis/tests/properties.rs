@@ -283,7 +283,7 @@ fn running_sums_to_busy() {
         close(running, r.cpus[cpu].busy_ms);
         close(running, 100.0);
         close(task.util_residency.iter().map(|u| u.ms).sum(), running);
-        close(task.energy_mj, r.cpus[cpu].energy_mj.unwrap() - (r.end_ms - 100.0) * 0.002);
+        close(task.energy_mj.unwrap(), r.cpus[cpu].energy_mj.unwrap() - (r.end_ms - 100.0) * 0.002);
     }
 }
 
