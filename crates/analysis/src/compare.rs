@@ -238,8 +238,7 @@ impl Compared {
 pub fn relate(policies: &mut [Compared]) {
     let known = policies.iter().all(|p| p.same_work_mj.is_some());
     let energy = |p: &Compared| p.same_work_mj.filter(|_| known).map_or(0.0, |mj| mj.median);
-    let medians: Vec<(f64, f64)> =
-        policies.iter().map(|p| (p.debt_ms.median, energy(p))).collect();
+    let medians: Vec<(f64, f64)> = policies.iter().map(|p| (p.debt_ms.median, energy(p))).collect();
     let Some(first) = policies.first().map(|p| p.samples.clone()) else { return };
     for (i, p) in policies.iter_mut().enumerate() {
         let (debt, energy) = medians[i];
@@ -280,7 +279,14 @@ mod tests {
 
     fn sample(debt_ms: f64, ended_by: EndedBy, mj: f64) -> Sample {
         let full_speed_ms = None;
-        Sample { debt_ms, same_burst: true, ended_by, full_speed_ms, energy_mj: Some(mj), same_work_mj: Some(mj) }
+        Sample {
+            debt_ms,
+            same_burst: true,
+            ended_by,
+            full_speed_ms,
+            energy_mj: Some(mj),
+            same_work_mj: Some(mj),
+        }
     }
 
     #[test]

@@ -443,8 +443,10 @@ fn a_deadline_task_that_does_not_keep_up_says_so() {
     assert_eq!(reservation.throttled, Some((2, 12.0)));
     assert_eq!(
         r.notes,
-        ["t: its runtime was used up 2 times, and it waited 12.0 ms for the next period's; at the \
-          run's end its activation is unfinished after 25.0 ms, in which 2 further periods began"]
+        [
+            "t: its runtime was used up 2 times, and it waited 12.0 ms for the next period's; at the \
+          run's end its activation is unfinished after 25.0 ms, in which 2 further periods began"
+        ]
     );
     let unknown = run(false);
     assert_eq!(first(&unknown).0.reservation.unwrap().throttled, None);

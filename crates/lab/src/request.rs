@@ -164,9 +164,8 @@ pub fn rehearse(workload: &str, platform: &str) -> Result<(), RunError> {
     };
     let Some(mut e) = request.experiments()?.pop() else { return Ok(()) };
     let tasks = || e.workload.tasks.iter().chain(&e.workload.forked);
-    let attrs = tasks().flat_map(|t| {
-        std::iter::once(&t.attr).chain(t.phases.iter().map(|phase| &phase.attr))
-    });
+    let attrs = tasks()
+        .flat_map(|t| std::iter::once(&t.attr).chain(t.phases.iter().map(|phase| &phase.attr)));
     let mut policies = attrs.filter_map(|a| a.policy);
     let reserves = policies.any(|p| matches!(p, workload::Policy::Deadline { .. }));
     if !reserves && e.workload.forked.is_empty() {

@@ -169,7 +169,8 @@ fn without_names_it_is_about_the_task_created_first() {
     let hog = |name: &str, more: &str| {
         format!(r#""{name}": {{{more} "cpus": [0], "loop": -1, "run": 3000, "sleep": 1000}}"#)
     };
-    let text = format!(r#"{{"tasks": {{{}, {}}}}}"#, hog("late", r#""delay": 9000,"#), hog("a", ""));
+    let text =
+        format!(r#"{{"tasks": {{{}, {}}}}}"#, hog("late", r#""delay": 9000,"#), hog("a", ""));
     let e = of_workload(&text, 0.2);
     assert_eq!(explained(&e).comm, "a");
     let without = Causes::NONE.with(Cause::Queueing);

@@ -116,7 +116,9 @@ fn a_setting_asked_for_twice_is_asked_for_alike() {
         "mainline+rate_limit_us=70: `--set rate_limit_us=500` and `+rate_limit_us=70` differ\n  hint: leave one of them out"
     );
     let twice = [set("first_cpu", 1), set("first_cpu", 2)];
-    assert!(of("mainline", &twice).unwrap_err().starts_with("--set: `--set first_cpu=1` and `--set"));
+    assert!(
+        of("mainline", &twice).unwrap_err().starts_with("--set: `--set first_cpu=1` and `--set")
+    );
     assert!(of("mainline+a=1+a=2", &[]).unwrap_err().contains("`+a=1` and `+a=2` differ"));
     assert_eq!(of("mainline+rate_limit_us=500", &common).unwrap(), "linux-7.2+rate_limit_us=500");
     // The preset's own value is what a setting is there to replace.

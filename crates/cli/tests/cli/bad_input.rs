@@ -305,7 +305,8 @@ fn check_names_each_broken_file_and_goes_on() {
 #[test]
 fn check_refuses_what_a_run_refuses() {
     let dir = scratch("check-as-run");
-    let dl = "\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 5000, \"dl-period\": 10000, \"run\": 100";
+    let dl =
+        "\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 5000, \"dl-period\": 10000, \"run\": 100";
     let hotplug = |more: &str| {
         format!(
             "{{\"global\": {{\"hotplug\": [{{\"at_us\": 1000, \"cpu\": 2, \"online\": 0}}]}}{more}}}"

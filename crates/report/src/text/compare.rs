@@ -97,6 +97,9 @@ fn other_times(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
     for (column, head) in columns.iter().zip(heads).skip(1) {
         let Some(own) = column.first() else { continue };
         let begins = match (own.begins(), first.begins()) {
+            (Some(own), Some(first)) if words::one(own) == words::one(first) => {
+                "is in a run that ends at another time".into()
+            }
             (Some(own), Some(first)) => {
                 format!("begins at {} and not at {} ms", words::one(own), words::one(first))
             }
@@ -107,7 +110,9 @@ fn other_times(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
             other.is_none_or(|other| f.same_time(other))
         };
         let text = if !own.same_time(first) {
-            format!("{head}: another burst is the longest, it {begins}: no differences but of whole runs.")
+            format!(
+                "{head}: another burst is the longest, it {begins}: no differences but of whole runs."
+            )
         } else if !column.iter().all(same) {
             format!("{head}: the burst {begins}: no differences of what counts to the run's end.")
         } else {

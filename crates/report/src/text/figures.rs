@@ -189,7 +189,9 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
         None => domain.to_string(),
     };
     for (domain, ms) in &t.on_domain {
-        rows.push(Figure::new(format!("on {} ms", name(*domain)), *ms).neutral().part().to_run_end());
+        rows.push(
+            Figure::new(format!("on {} ms", name(*domain)), *ms).neutral().part().to_run_end(),
+        );
     }
     rows.push(Figure::new("waiting ms", t.wait_ms).to_run_end());
     rows.push(Figure::energy("energy, task mJ", t.energy_mj).to_run_end());
