@@ -16,7 +16,8 @@ use crate::figures::Levels;
 use crate::latency::Groups;
 use crate::lost::snap;
 use crate::machine::{Machine, ms};
-use crate::result::{RunResult, TaskResult, Timeline};
+use crate::result::{Reservation, RunResult, TaskResult, Timeline};
+use crate::stretch::{Stretch, Watch};
 use crate::task::{Doing, Task};
 use risetime_kernel::units::{CpuId, Instant, KHz, TaskId, Util};
 use risetime_model::platform::Domain;
@@ -32,6 +33,8 @@ pub struct Options {
     pub timeline: bool,
     /// Further levels of util_avg to watch, besides 450 and 1000.
     pub levels: Vec<u64>,
+    /// A stretch of a task's program to look for.
+    pub stretch: Option<(TaskId, Stretch)>,
 }
 
 /// Util levels that are always watched.
@@ -81,6 +84,7 @@ struct Run {
     all_bursts: bool,
     timeline: bool,
     levels: Levels,
+    stretch: Option<(TaskId, Stretch)>,
     tick: u64,
     now: u64,
     machine: Machine,
@@ -112,6 +116,7 @@ impl Run {
             all_bursts: options.all_bursts,
             timeline: options.timeline,
             levels: Levels { util, capacity, freq, kind },
+            stretch: options.stretch,
             tick: platform.tick().0,
             now: 0,
             machine: Machine::new(platform),
@@ -163,6 +168,20 @@ impl Run {
                     self.latency.policy(group, policy);
                 }
             }
+            Event::Irq { cpu, enters } => {
+                self.machine.set_irq(cpu, enters, self.now);
+            }
+            Event::Step { task, number } => {
+                let now = self.now;
+                if let Some(t) = self.accounted(task) {
+                    t.step(now, number);
+                }
+            }
+            Event::Throttled { task, on } => {
+                if let Some(t) = self.accounted(task) {
+                    t.throttle(on);
+                }
+            }
             Event::Phase { .. }
             | Event::UtilEst { .. }
             | Event::WaitingAvg { .. }
@@ -189,6 +208,8 @@ impl Run {
         let mut task = Task::new(id, comm, cpu, now, s_max, curves);
         task.all = self.all_bursts.then(Vec::new);
         task.group = self.latency.of(comm);
+        let wanted = self.stretch.filter(|(of, _)| *of == id);
+        task.watch = wanted.map(|(_, stretch)| Box::new(Watch::new(stretch, now)));
         self.ids.set(id, self.tasks.len() as u32);
         self.tasks.push(task);
         if curves {
@@ -353,11 +374,15 @@ impl Run {
                 self.unknown_cpus, self.header.platform.name
             ));
         }
+        let told = self.header.signals.iter().any(|s| s.name == "dl_throttled");
         let mut timeline = None;
         let mut tasks = Vec::with_capacity(self.tasks.len());
         for mut t in self.tasks {
+            if let Some(ns) = t.awake_for(end) {
+                self.latency.cut_off(t.group, ns);
+            }
             let (result, curves) =
-                task_result(&mut t, end, &self.levels, &self.machine, &mut notes);
+                task_result(&mut t, (end, told), &self.levels, &self.machine, &mut notes);
             timeline = timeline.or(curves);
             tasks.push(result);
         }
@@ -383,14 +408,18 @@ impl Run {
 
 fn task_result(
     t: &mut Task,
-    end: u64,
+    (end, told): (u64, bool),
     levels: &Levels,
     machine: &Machine,
     notes: &mut Vec<String>,
 ) -> (TaskResult, Option<Timeline>) {
     let policies = std::mem::take(&mut t.policies);
+    let reservation = t.reservation(end, told);
+    notes.extend(reservation.as_ref().and_then(|r| behind(&t.comm, r)));
+    let looked_for = t.watch.take().and_then(|watch| watch.finish(end));
     let figures = t.finish(end, levels);
-    let mut result = crate::TaskResult { policies, ..figures.result(levels, machine) };
+    let mut result =
+        TaskResult { policies, reservation, looked_for, ..figures.result(levels, machine) };
     let timeline = figures.timeline(machine, end);
     let left_out = figures.migrations_left_out;
     if left_out > 0 {
@@ -401,6 +430,23 @@ fn task_result(
     result.bursts = t.bursts;
     result.all_bursts = t.all.take().unwrap_or_default();
     (result, timeline)
+}
+
+/// What a reader should know of a deadline task that does not keep its reservation.
+fn behind(comm: &str, r: &Reservation) -> Option<String> {
+    let throttled = r.throttled.filter(|(n, _)| *n > 0).map(|(n, ms)| {
+        format!("its runtime was used up {n} times, and it waited {ms:.1} ms for the next period's")
+    });
+    let late = r.unfinished_ms.filter(|_| r.due > 0).map(|ms| {
+        let due = r.due;
+        let periods = if due == 1 { "period" } else { "periods" };
+        format!(
+            "at the run's end its activation is unfinished after {ms:.1} ms, in which {due} further \
+             {periods} began"
+        )
+    });
+    let all: Vec<String> = throttled.into_iter().chain(late).collect();
+    (!all.is_empty()).then(|| format!("{comm}: {}", all.join("; ")))
 }
 
 fn empty_result() -> RunResult {
@@ -417,7 +463,7 @@ fn empty_result() -> RunResult {
         tasks: Vec::new(),
         cpus: Vec::new(),
         latency: Vec::new(),
-        energy_mj: 0.0,
+        energy_mj: None,
         notes: vec!["the trace has no header".to_owned()],
     }
 }
@@ -431,6 +477,7 @@ fn cpu_of(event: &Event<'_>) -> Option<CpuId> {
         | Event::Freq { cpu, .. }
         | Event::FreqRequest { cpu, .. }
         | Event::Idle { cpu, .. }
+        | Event::Irq { cpu, .. }
         | Event::Misfit { cpu, .. } => Some(cpu),
         Event::Migrate { to, .. } => Some(to),
         _ => None,

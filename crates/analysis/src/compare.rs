@@ -16,6 +16,9 @@
 //! more work under a faster policy; `same_work_mj` adds what it takes, on the biggest CPU at its
 //! highest OPP, to make up for the work lost, so that it is the price of the same work.
 //!
+//! All debts of a start state are about the same burst: the first policy's longest one, looked for in
+//! the other runs by where it lies in the task's program ([`Stretch`](crate::Stretch)).
+//!
 //! Debts that the end of the run cut off are lower bounds: such a pair gives a difference only if
 //! both are.
 
@@ -80,32 +83,38 @@ pub struct StartState {
 /// One run of one policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Response debt of the first task's reported burst.
+    /// Response debt of the first task's burst.
     pub debt_ms: f64,
+    /// It is the burst that was asked for.
+    pub same_burst: bool,
     /// How that burst's time to full speed ended.
     pub ended_by: EndedBy,
     /// Time to full speed.
     pub full_speed_ms: Option<f64>,
-    /// Energy of all CPUs over the run.
-    pub energy_mj: f64,
+    /// Energy of all CPUs over the run; `None`: unknown, and so is the next one.
+    pub energy_mj: Option<f64>,
     /// The same, had it done the same work.
-    pub same_work_mj: f64,
+    pub same_work_mj: Option<f64>,
 }
 
 impl Sample {
-    /// Of a run; `top_mw`: power of the biggest CPU at its highest OPP. `None`: its first task
-    /// never ran.
-    pub fn of(run: &RunResult, top_mw: f64) -> Option<Sample> {
-        let burst = run.tasks.first()?.burst?;
+    /// Of a run; `top_mw`: power of the biggest CPU at its highest OPP. `looked`: about the burst that
+    /// was [looked for](crate::Options::stretch), if it is found, else about the reported one. `None`:
+    /// its first task never ran.
+    pub fn of(run: &RunResult, top_mw: f64, looked: bool) -> Option<Sample> {
+        let task = run.tasks.first()?;
+        let found = task.looked_for.filter(|_| looked);
+        let burst = found.or(task.burst)?;
         let busy_at_end = burst.end_ms >= run.end_ms;
         let missing = if busy_at_end { burst.debt_ms * top_mw / 1000.0 } else { 0.0 };
         Some(Sample {
             debt_ms: burst.debt_ms,
+            same_burst: found.is_some() || !looked,
             ended_by: burst.ended_by,
             full_speed_ms: (burst.ended_by == EndedBy::FullSpeed)
                 .then_some(burst.t1_ms - burst.t0_ms),
             energy_mj: run.energy_mj,
-            same_work_mj: run.energy_mj + missing,
+            same_work_mj: run.energy_mj.map(|mj| mj + missing),
         })
     }
 
@@ -129,11 +138,15 @@ impl Difference {
     /// `samples` less `other`, pair by pair.
     pub fn between(samples: &[Sample], other: &[Sample]) -> Difference {
         let pairs = || samples.iter().zip(other);
-        let alike = |(a, b): &(&Sample, &Sample)| a.is_bound() == b.is_bound();
+        let alike = |(a, b): &(&Sample, &Sample)| {
+            a.is_bound() == b.is_bound() && a.same_burst && b.same_burst
+        };
         let debts = pairs().filter(alike).map(|(a, b)| a.debt_ms - b.debt_ms);
         Difference {
             debt_ms: Estimate::of(debts),
-            same_work_mj: Estimate::of(pairs().map(|(a, b)| a.same_work_mj - b.same_work_mj)),
+            same_work_mj: Estimate::of(
+                pairs().filter_map(|(a, b)| Some(a.same_work_mj? - b.same_work_mj?)),
+            ),
             left_out: pairs().filter(|pair| !alike(pair)).count() as u32,
         }
     }
@@ -154,11 +167,12 @@ pub struct Compared {
     pub bounds: u32,
     /// Time to full speed, over the runs that have it.
     pub full_speed_ms: Option<Estimate>,
-    /// Energy over the run.
-    pub energy_mj: Estimate,
+    /// Energy over the run; `None`: of one of them it is unknown.
+    pub energy_mj: Option<Estimate>,
     /// Energy for the same work.
-    pub same_work_mj: Estimate,
-    /// No other policy has both less debt and less energy for the same work (by their medians).
+    pub same_work_mj: Option<Estimate>,
+    /// No other policy has both less debt and less energy for the same work (by their medians; where
+    /// energies are unknown, by their debts alone).
     pub efficient: bool,
     /// What it has more than the first policy; `None`: it is the first.
     pub against_first: Option<Difference>,
@@ -202,14 +216,17 @@ impl Compared {
     /// The figures of one policy's runs; `None` if there is no run.
     pub fn of(policy: String, settings: Settings, samples: Vec<Sample>) -> Option<Compared> {
         let over = |f: fn(&Sample) -> f64| Estimate::of(samples.iter().map(f));
+        let known = |f: fn(&Sample) -> Option<f64>| {
+            samples.iter().map(f).collect::<Option<Vec<f64>>>().and_then(Estimate::of)
+        };
         Some(Compared {
             policy,
             settings,
             debt_ms: over(|s| s.debt_ms)?,
             bounds: samples.iter().filter(|s| s.is_bound()).count() as u32,
             full_speed_ms: Estimate::of(samples.iter().filter_map(|s| s.full_speed_ms)),
-            energy_mj: over(|s| s.energy_mj)?,
-            same_work_mj: over(|s| s.same_work_mj)?,
+            energy_mj: known(|s| s.energy_mj),
+            same_work_mj: known(|s| s.same_work_mj),
             efficient: false,
             against_first: None,
             samples,
@@ -219,8 +236,9 @@ impl Compared {
 
 /// Fills in what each policy has more than the first, and which are efficient.
 pub fn relate(policies: &mut [Compared]) {
-    let medians: Vec<(f64, f64)> =
-        policies.iter().map(|p| (p.debt_ms.median, p.same_work_mj.median)).collect();
+    let known = policies.iter().all(|p| p.same_work_mj.is_some());
+    let energy = |p: &Compared| p.same_work_mj.filter(|_| known).map_or(0.0, |mj| mj.median);
+    let medians: Vec<(f64, f64)> = policies.iter().map(|p| (p.debt_ms.median, energy(p))).collect();
     let Some(first) = policies.first().map(|p| p.samples.clone()) else { return };
     for (i, p) in policies.iter_mut().enumerate() {
         let (debt, energy) = medians[i];
@@ -262,7 +280,14 @@ mod tests {
 
     fn sample(debt_ms: f64, ended_by: EndedBy, mj: f64) -> Sample {
         let full_speed_ms = None;
-        Sample { debt_ms, ended_by, full_speed_ms, energy_mj: mj, same_work_mj: mj }
+        Sample {
+            debt_ms,
+            same_burst: true,
+            ended_by,
+            full_speed_ms,
+            energy_mj: Some(mj),
+            same_work_mj: Some(mj),
+        }
     }
 
     #[test]

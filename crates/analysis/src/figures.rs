@@ -10,6 +10,7 @@ use crate::lost::{Debt, FullSpeed, Place};
 use crate::machine::{Machine, ms};
 use crate::result::{Burst, EndedBy, Level, Migration, Reach, RunningAt, Timeline, UtilResidency};
 use crate::rise::Rise;
+use crate::stretch::Stretch;
 use risetime_kernel::units::{CpuId, KHz};
 use std::collections::BTreeMap;
 
@@ -108,6 +109,8 @@ pub(crate) struct Figures {
     t1: Option<u64>,
     end: u64,
     ended_by: Option<EndedBy>,
+    /// Where the burst lies in the task's program.
+    pub(crate) stretch: Stretch,
     // From t0 on.
     run: Vec<Ran>,
     wait: u64,
@@ -140,6 +143,7 @@ impl Figures {
         self.debt = Debt::default();
         self.full = FullSpeed::default();
         (self.t1, self.end, self.ended_by) = (None, t0, None);
+        self.stretch = Stretch::default();
         self.run.clear();
         self.opps.clear();
         self.wait = 0;
@@ -262,10 +266,10 @@ impl Figures {
     /// Everything about the task that these figures tell; name and counts are the caller's.
     pub(crate) fn result(&self, levels: &Levels, machine: &Machine) -> crate::TaskResult {
         let mut running: Vec<RunningAt> = Vec::new();
-        let mut energy_mj = 0.0;
+        let mut energy_mj = Some(0.0);
         for (cpu, slots) in self.slots_by_cpu() {
             let d = machine.domain_of(cpu);
-            energy_mj += machine.energy_mj(d, &slots);
+            energy_mj = energy_mj.zip(machine.energy_mj(d, &slots)).map(|(sum, mj)| sum + mj);
             let freqs = &machine.domains[d].slots;
             let used = slots.iter().zip(freqs).filter(|(ns, _)| **ns > 0);
             running.extend(used.map(|(ns, s)| RunningAt { cpu, freq: s.freq, ms: ms(*ns) }));
@@ -290,6 +294,9 @@ impl Figures {
                 .map(|&(util, ns)| UtilResidency { util, ms: ms(ns) })
                 .collect(),
             migrations: self.migrations.clone(),
+            reservation: None,
+            stretch: self.stretch,
+            looked_for: None,
             lost: self.debt.parts(),
         }
     }

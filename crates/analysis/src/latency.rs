@@ -8,7 +8,8 @@
 //!
 //! Times are counted in buckets, 128 to each power of two of ns, so that memory does not grow with
 //! the run: a quantile is the middle of its bucket, within 0.4 % of the true one. The maximum is
-//! exact. An activation that the run's end cuts off is not counted.
+//! exact. An activation that the run's end cuts off is counted for itself: how long it would have taken
+//! is not known.
 
 use risetime_model::workload::Policy;
 use std::collections::BTreeMap;
@@ -35,6 +36,10 @@ pub struct Latency {
     pub p99_9_ms: f64,
     /// The longest.
     pub max_ms: f64,
+    /// How many the run's end cut off; they are in none of the other figures.
+    pub unfinished: u64,
+    /// How long the longest of those had taken by then; 0 if there is none.
+    pub unfinished_ms: f64,
 }
 
 /// The groups of a run.
@@ -50,6 +55,8 @@ struct Histogram {
     counts: Vec<u64>,
     total: u64,
     max: u64,
+    /// Activations that the run's end cut off, and the longest of them.
+    cut_off: (u64, u64),
 }
 
 impl Groups {
@@ -79,6 +86,13 @@ impl Groups {
         }
     }
 
+    /// The run's end cuts off an activation of this group, after `ns`.
+    pub(crate) fn cut_off(&mut self, group: usize, ns: u64) {
+        if let Some((_, Histogram { cut_off: (n, longest), .. })) = self.groups.get_mut(group) {
+            (*n, *longest) = (*n + 1, ns.max(*longest));
+        }
+    }
+
     /// What came of it, in the order in which groups were first seen; those without an activation
     /// are left out.
     pub(crate) fn finish(self) -> Vec<Latency> {
@@ -95,6 +109,8 @@ impl Groups {
                 p99_ms: ms(h.quantile(990)),
                 p99_9_ms: ms(h.quantile(999)),
                 max_ms: ms(h.max),
+                unfinished: h.cut_off.0,
+                unfinished_ms: ms(h.cut_off.1),
             })
             .collect()
     }

@@ -7,13 +7,16 @@
 //!
 //! A frequency that is not an OPP (a host may report one) has its own speed and the power of
 //! the next OPP above. Until a domain's first frequency event it counts as being at its
-//! lowest OPP. A CPU that is idle in no recorded state counts at the power of its shallowest.
+//! lowest OPP. A CPU that is idle in no recorded state counts at the power of its shallowest, one
+//! that handles an interrupt as busy. A CPU that spent time where the power is unknown has an
+//! unknown energy, and so have all of them together.
 //! Left out: the power of a transition, of waking from idle, and of anything but the CPUs.
 
 use crate::lost::{Place, State, UNIT};
 use crate::result::CpuResult;
 use risetime_kernel::units::{CpuId, KHz, TaskId, Util};
 use risetime_model::Platform;
+use risetime_model::platform::IdleState;
 use risetime_trace::Why;
 
 /// Most frequencies of one domain that are told apart; further ones count as the nearest.
@@ -53,6 +56,8 @@ pub(crate) struct Domain {
 struct Cpu {
     domain: usize,
     current: Option<TaskId>,
+    /// An interrupt's handler keeps it from idling, or its task from running.
+    in_irq: bool,
     misfit: Option<TaskId>,
     /// Busy or idle since; see `current`.
     since: u64,
@@ -79,6 +84,7 @@ impl Machine {
             Cpu {
                 domain,
                 current: None,
+                in_irq: false,
                 misfit: None,
                 since: 0,
                 busy: vec![0; domains[domain].slots.len()],
@@ -145,6 +151,12 @@ impl Machine {
         c.idle_state = state.map(|s| s as usize).filter(|&s| s < states);
     }
 
+    /// An interrupt's handler begins or is done: it runs, whoever else does.
+    pub(crate) fn set_irq(&mut self, cpu: CpuId, enters: bool, now: u64) {
+        self.account(cpu, now);
+        self.cpus[cpu.index()].in_irq = enters;
+    }
+
     pub(crate) fn set_misfit(&mut self, cpu: CpuId, task: Option<TaskId>) {
         self.cpus[cpu.index()].misfit = task;
     }
@@ -192,7 +204,7 @@ impl Machine {
             return;
         }
         c.since = now;
-        if c.current.is_none() {
+        if c.current.is_none() && !c.in_irq {
             let state = c.idle_state.unwrap_or(c.idle.len() - 1);
             c.idle[state] += dt;
             return;
@@ -204,14 +216,27 @@ impl Machine {
         c.guessed |= !d.known;
     }
 
-    /// Energy in mJ of `busy` ns by slot of domain `d`.
-    pub(crate) fn energy_mj(&self, d: usize, busy: &[u64]) -> f64 {
-        femto_to_milli(self.energy(d, busy))
+    /// Energy in mJ of `busy` ns by slot of domain `d`; `None`: its power is unknown.
+    pub(crate) fn energy_mj(&self, d: usize, busy: &[u64]) -> Option<f64> {
+        self.energy(d, busy).map(femto_to_milli)
     }
 
-    fn energy(&self, d: usize, busy: &[u64]) -> u128 {
-        let slots = &self.domains[d].slots;
-        busy.iter().zip(slots).map(|(ns, s)| u128::from(*ns) * u128::from(s.power_uw)).sum()
+    fn energy(&self, d: usize, busy: &[u64]) -> Option<u128> {
+        let slots = busy.iter().zip(&self.domains[d].slots).filter(|(ns, _)| **ns > 0);
+        slots.map(|(ns, s)| energy(*ns, s.power_uw)).sum()
+    }
+
+    /// The same of `idle` ns by state of a CPU of domain `d`. A state that takes no power is one
+    /// thing in a domain whose power is known, and unknown as the rest of it in another.
+    fn idle_energy(&self, d: usize, idle: &[u64], states: &[IdleState]) -> Option<u128> {
+        let known = self.domains[d].slots[0].power_uw > 0;
+        let power = |i: usize| states.get(i).or(states.first()).map_or(0, |s| s.power.0);
+        let idle = idle.iter().enumerate().filter(|(_, ns)| **ns > 0);
+        idle.map(|(i, ns)| match power(i) {
+            0 if known => Some(0),
+            power => energy(*ns, power),
+        })
+        .sum()
     }
 
     /// Closes the run at `end`: the CPUs, their energy in mJ, and what a reader should know.
@@ -219,7 +244,7 @@ impl Machine {
         &mut self,
         platform: &Platform,
         end: u64,
-    ) -> (Vec<CpuResult>, f64, Vec<String>) {
+    ) -> (Vec<CpuResult>, Option<f64>, Vec<String>) {
         let mut notes = Vec::new();
         for d in 0..self.domains.len() {
             self.account_domain(d, end);
@@ -231,31 +256,23 @@ impl Machine {
                 ));
             }
         }
-        let mut total = 0;
+        let mut total = Some(0);
         let results = (0..self.cpus.len())
             .map(|i| {
                 let (result, energy) = self.cpu_result(i, platform);
-                total += energy;
+                total = total.zip(energy).map(|(a, b): (u128, u128)| a + b);
                 result
             })
             .collect();
-        (results, femto_to_milli(total), notes)
+        (results, total.map(femto_to_milli), notes)
     }
 
-    fn cpu_result(&self, i: usize, platform: &Platform) -> (CpuResult, u128) {
+    fn cpu_result(&self, i: usize, platform: &Platform) -> (CpuResult, Option<u128>) {
         let c = &self.cpus[i];
         let domain = &self.domains[c.domain];
         let states = &platform.domains[c.domain].idle;
-        let idle_energy: u128 = c
-            .idle
-            .iter()
-            .enumerate()
-            .map(|(s, ns)| {
-                let state = states.get(s).or(states.first());
-                u128::from(*ns) * u128::from(state.map_or(0, |s| s.power.0))
-            })
-            .sum();
-        let energy = self.energy(c.domain, &c.busy) + idle_energy;
+        let idle_energy = self.idle_energy(c.domain, &c.idle, states);
+        let energy = self.energy(c.domain, &c.busy).zip(idle_energy).map(|(a, b)| a + b);
         let mut freq: Vec<_> =
             domain.slots.iter().filter(|s| s.ns > 0).map(|s| (s.freq, ms(s.ns))).collect();
         freq.sort_by_key(|f| f.0);
@@ -269,7 +286,7 @@ impl Machine {
             cpu: CpuId(i as u32),
             domain: domain.cpus[0],
             capacity: domain.capacity,
-            energy_mj: femto_to_milli(energy),
+            energy_mj: energy.map(femto_to_milli),
             freq,
             idle,
             busy_ms: ms(c.busy.iter().sum()),
@@ -357,6 +374,11 @@ impl Domain {
 fn speed(capacity: u64, freq: KHz, max: KHz) -> u64 {
     let (freq, max) = (u128::from(freq.0.min(max.0)), u128::from(max.0.max(1)));
     ((u128::from(capacity * UNIT) * freq + max / 2) / max) as u64
+}
+
+/// `None`: the power is unknown, which is written as 0.
+fn energy(ns: u64, power_uw: u64) -> Option<u128> {
+    (power_uw > 0).then(|| u128::from(ns) * u128::from(power_uw))
 }
 
 fn femto_to_milli(fj: u128) -> f64 {

@@ -34,7 +34,7 @@ pub fn phases(runs: &[RunResult]) -> PhaseSummary {
                 cpu_phases(&of)
             })
             .collect(),
-        energy_mj: Spread::of(runs.iter().map(|r| Some(r.energy_mj))),
+        energy_mj: Spread::of(runs.iter().map(|r| r.energy_mj)),
     }
 }
 
@@ -79,7 +79,7 @@ fn task_phases(of: &[(&RunResult, &TaskResult)]) -> TaskPhases {
         debt_capped_ms: burst(|b| b.debt_capped_ms),
         perf_10_90_ms: Spread::of(tasks().map(|t| t.perf_10_90_ms)),
         wait_ms: Spread::of(tasks().map(|t| Some(t.wait_ms))),
-        energy_mj: Spread::of(tasks().map(|t| Some(t.energy_mj))),
+        energy_mj: Spread::of(tasks().map(|t| t.energy_mj)),
         migrations: Spread::of(tasks().map(|t| Some(t.migrations.len() as f64))),
         reach: reach_phases(of),
         running,
@@ -116,7 +116,7 @@ fn cpu_phases(of: &[&CpuResult]) -> CpuPhases {
         cpu: of[0].cpu,
         domain: of[0].domain,
         capacity: of[0].capacity,
-        energy_mj: Spread::of(of.iter().map(|c| Some(c.energy_mj))),
+        energy_mj: Spread::of(of.iter().map(|c| c.energy_mj)),
         busy_ms: Spread::of(of.iter().map(|c| Some(c.busy_ms))),
         freq: keyed(of, |c| c.freq.iter().copied(), |freq, ms| (freq, ms)),
         idle: keyed(of, |c| c.idle.iter().map(|(s, ms)| (s.clone(), *ms)), |name, ms| (name, ms)),
@@ -225,7 +225,7 @@ mod tests {
             cpu: CpuId(id),
             domain: CpuId(domain),
             capacity: 512,
-            energy_mj: 1.0,
+            energy_mj: Some(1.0),
             freq: vec![(KHz(500), phase_us as f64)],
             idle: vec![("wfi".to_owned(), 2.0)],
             busy_ms: 1.0,
@@ -253,7 +253,7 @@ mod tests {
             reach: vec![Reach { what: Level::Util(450), after_ms: level }],
             perf_10_90_ms: None,
             wait_ms: 0.0,
-            energy_mj: 0.0,
+            energy_mj: Some(0.0),
             running: running.collect(),
             util_residency: Vec::new(),
             migrations: Vec::new(),
@@ -261,6 +261,9 @@ mod tests {
                 Lost { state: "opp_climb", ms: 2.0 },
                 Lost { state: "lowest_opp", ms: phase_us as f64 },
             ],
+            reservation: None,
+            stretch: crate::Stretch::default(),
+            looked_for: None,
         };
         RunResult {
             policy: String::new(),
@@ -275,7 +278,7 @@ mod tests {
             tasks: vec![task],
             cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 2)],
             latency: Vec::new(),
-            energy_mj: 3.0,
+            energy_mj: Some(3.0),
             notes: Vec::new(),
         }
     }

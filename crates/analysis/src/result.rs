@@ -2,6 +2,7 @@
 //! run unless they say "after".
 
 use crate::latency::Latency;
+use crate::stretch::Stretch;
 use risetime_kernel::units::{CpuId, KHz, TaskId};
 use risetime_model::Settings;
 use risetime_model::workload::Policy;
@@ -33,8 +34,8 @@ pub struct RunResult {
     pub cpus: Vec<CpuResult>,
     /// How long activations took, by name of the tasks.
     pub latency: Vec<Latency>,
-    /// Energy of all CPUs over the whole run.
-    pub energy_mj: f64,
+    /// Energy of all CPUs over the whole run; `None`: of one that took some, the power is unknown.
+    pub energy_mj: Option<f64>,
     /// What was lost in the trace, and what a reader should know.
     pub notes: Vec<String>,
 }
@@ -62,8 +63,8 @@ pub struct TaskResult {
     pub perf_10_90_ms: Option<f64>,
     /// Runnable but not running, from t0 to the run's end.
     pub wait_ms: f64,
-    /// Energy while this task ran, from t0 to the run's end.
-    pub energy_mj: f64,
+    /// Energy while this task ran, from t0 to the run's end; `None`: it ran where the power is unknown.
+    pub energy_mj: Option<f64>,
     /// Running time at each frequency of each CPU, by (cpu, freq).
     pub running: Vec<RunningAt>,
     /// Running time at each util value, in the order of first occurrence.
@@ -72,6 +73,24 @@ pub struct TaskResult {
     pub migrations: Vec<Migration>,
     /// Where the debt went, largest first; sums up to `burst.debt_ms`.
     pub lost: Vec<Lost>,
+    /// How it kept its reservation; `None`: it is no deadline task at the run's end.
+    pub reservation: Option<Reservation>,
+    /// Where the reported burst lies in the task's program, if the trace has its steps.
+    pub stretch: Stretch,
+    /// The stretch that was [looked for](crate::Options::stretch); `None`: it never came there.
+    pub looked_for: Option<Burst>,
+}
+
+/// How a deadline task kept what it reserved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reservation {
+    /// It is awake at the run's end, since so long; `None`: it sleeps.
+    pub unfinished_ms: Option<f64>,
+    /// So many further periods have begun since: activations that were due, and began late or not yet.
+    pub due: u64,
+    /// How often its runtime was used up before it slept, and how long, in ms, it waited for the next
+    /// period's; `None`: the trace does not say.
+    pub throttled: Option<(u32, f64)>,
 }
 
 /// One burst.
@@ -194,8 +213,8 @@ pub struct CpuResult {
     pub domain: CpuId,
     /// Its capacity.
     pub capacity: u64,
-    /// Energy.
-    pub energy_mj: f64,
+    /// Energy; `None`: it was in a state whose power is unknown.
+    pub energy_mj: Option<f64>,
     /// Time at each frequency, busy or not, ascending; all OPPs that were used.
     pub freq: Vec<(KHz, f64)>,
     /// Time in each idle state by name.

@@ -10,7 +10,9 @@
 
 use crate::figures::{Figures, Levels, Piece};
 use crate::lost::Place;
-use crate::result::{Burst, EndedBy};
+use crate::machine::ms;
+use crate::result::{Burst, EndedBy, Reservation};
+use crate::stretch::{Position, Watch};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 
@@ -45,6 +47,16 @@ pub(crate) struct Task {
     pub(crate) group: usize,
     /// The policies it ran under, once it had another one than SCHED_OTHER.
     pub(crate) policies: Vec<Policy>,
+    /// The period of its reservation, while it is a deadline task.
+    period: Option<u64>,
+    /// Its reservation is used up; how often it was, and how long it waited for the next.
+    throttled: bool,
+    throttles: u32,
+    throttled_ns: u64,
+    /// Where it is in its program, as far as the trace says.
+    position: Position,
+    /// A stretch of it that is looked for.
+    pub(crate) watch: Option<Box<Watch>>,
     /// When it first had a CPU.
     pub(crate) first_ran: Option<u64>,
     /// When its present activation began.
@@ -86,6 +98,12 @@ impl Task {
             all: None,
             group: 0,
             policies: Vec::new(),
+            period: None,
+            throttled: false,
+            throttles: 0,
+            throttled_ns: 0,
+            position: Position::default(),
+            watch: None,
             first_ran: None,
             woke: now,
             since: now,
@@ -103,6 +121,10 @@ impl Task {
     pub(crate) fn set_policy(&mut self, now: u64, policy: Policy) {
         /// A task may change its parameters without end.
         const MANY: usize = 8;
+        self.period = match policy {
+            Policy::Deadline { period, .. } => Some(period.0),
+            _ => None,
+        };
         let ran = self.first_ran.is_some_and(|at| at < now);
         if !ran {
             self.policies.clear();
@@ -132,6 +154,12 @@ impl Task {
         }
         let piece = Piece { from, dt, place, util: self.util, s_max: self.s_max, tick };
         self.present.add_to_burst(&piece);
+        if let Some(watch) = &mut self.watch {
+            watch.add(&piece);
+        }
+        if self.throttled && self.doing == Doing::Waits {
+            self.throttled_ns += dt;
+        }
         for f in self.figures() {
             f.add(&piece, levels);
         }
@@ -145,15 +173,51 @@ impl Task {
         matches!(self.doing, Doing::Waits | Doing::Runs(_)).then_some(now - self.woke)
     }
 
+    /// Its reservation is used up, or it has its next instance; accounted until now.
+    pub(crate) fn throttle(&mut self, on: bool) {
+        self.throttled = on;
+        self.throttles += u32::from(on);
+    }
+
+    /// It begins its event of this number; accounted until `now`.
+    pub(crate) fn step(&mut self, now: u64, step: u64) {
+        if step != self.position.step {
+            self.position = Position { step, sleeps: 0 };
+            if let Some(watch) = &mut self.watch {
+                watch.steps(now, step);
+            }
+        }
+    }
+
+    /// What became of its reservation by `end`; `None`: it has none.
+    /// `told`: the trace says when its runtime was used up.
+    pub(crate) fn reservation(&self, end: u64, told: bool) -> Option<Reservation> {
+        let period = self.period?;
+        let unfinished = self.awake_for(end);
+        Some(Reservation {
+            unfinished_ms: unfinished.map(ms),
+            due: unfinished.map_or(0, |ns| ns / period.max(1)),
+            throttled: told.then_some((self.throttles, ms(self.throttled_ns))),
+        })
+    }
+
     /// It fell asleep; accounted until `now`.
     pub(crate) fn sleep(&mut self, now: u64) {
         self.doing = Doing::Sleeps(now);
+        self.position.sleeps = self.position.sleeps.saturating_add(1);
+        if let Some(watch) = &mut self.watch {
+            watch.sleeps(now, self.position);
+        }
         self.figures().for_each(|f| f.asleep(now));
     }
 
     /// It has exited; accounted until `now`.
     pub(crate) fn exit(&mut self, now: u64) {
         if self.doing != Doing::Gone {
+            if let Some(watch) = &mut self.watch {
+                watch.close(now, EndedBy::Exit);
+            }
+            self.position = self.position.awake();
             self.figures().for_each(|f| f.asleep(now));
             self.close(now, EndedBy::Exit);
             self.doing = Doing::Gone;
@@ -167,6 +231,9 @@ impl Task {
         };
         self.doing = Doing::Waits;
         (self.since, self.woke) = (now, now);
+        if let Some(watch) = &mut self.watch {
+            watch.wakes(now, self.position);
+        }
         if now - asleep < SLEEP_NS {
             return false;
         }
@@ -177,6 +244,7 @@ impl Task {
             fresh.curves = Some(Box::default());
         }
         fresh.restart(now);
+        fresh.stretch.from = self.position;
         self.bursts += 1;
         let over = std::mem::replace(&mut self.present, fresh);
         // The earlier best is still here only if it has at least as much running time.
@@ -194,6 +262,7 @@ impl Task {
 
     fn close(&mut self, end: u64, how: EndedBy) {
         self.present.close(end, how);
+        self.present.stretch.to = self.position;
         if let Some(all) = &mut self.all {
             all.push(self.present.burst());
         }
@@ -237,7 +306,12 @@ impl Task {
         match self.doing {
             Doing::Sleeps(asleep) if end - asleep >= SLEEP_NS => self.close(asleep, EndedBy::Sleep),
             Doing::Gone => {}
-            _ => self.close(end, EndedBy::RunEnd),
+            doing => {
+                if !matches!(doing, Doing::Sleeps(_)) {
+                    self.position = self.position.awake();
+                }
+                self.close(end, EndedBy::RunEnd);
+            }
         }
         // Also what was recorded at the very end.
         self.flush_util(end.max(self.util_since + 1), levels);

@@ -4,7 +4,7 @@ mod common;
 use common::*;
 use risetime_analysis::*;
 use risetime_kernel::units::*;
-use risetime_trace::{Event, SwitchOut, TraceSink, Why};
+use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
 
 // ---- bursts ----
 
@@ -74,7 +74,7 @@ fn the_burst_with_most_running_time_is_reported_the_first_on_ties() {
     close(b.running_ms, 3.0);
     close(b.debt_ms, 1.5);
     assert_eq!(running(t), [(0, 1000, 6.0)]);
-    close(t.energy_mj, 6.0 * 0.040);
+    close(t.energy_mj.unwrap(), 6.0 * 0.040);
 }
 
 #[test]
@@ -368,4 +368,98 @@ fn policies_are_those_that_a_task_ran_under() {
     // Parameters that change without end are cut.
     let many: Vec<Policy> = (1..60).map(|priority| Policy::Rr { priority }).collect();
     assert_eq!(policies(Some(fifo), &many).0.len(), 8);
+}
+
+/// Awake in three stretches of 1 ms with 2 and 8 ms of sleep between: the second burst begins after 8 ms.
+#[test]
+fn a_stretch_of_the_program_is_found_where_bursts_are_others() {
+    let step = |t: Trace, number| t.event(Event::Step { task: T, number });
+    // Runs at full speed never, sleeps in events 2 and 4.
+    let run = |sleeps: [u64; 2], options: Options| {
+        let mut t = step(Trace::with(options).freq(0, 500).new_task(T, 0, 1024).run(0, T), 1);
+        let mut now = 0;
+        for (i, ns) in sleeps.into_iter().enumerate() {
+            now += MS;
+            t = step(t.at(now), 2 * i as u64 + 2);
+            if ns > 0 {
+                t = t.sleep(0, T);
+                now += ns;
+                t = t.at(now).wake(T, 0).run(0, T);
+            }
+            t = step(t, 2 * i as u64 + 3);
+        }
+        t.at(now + MS).leave(0, T, SwitchOut::Exited).end()
+    };
+    let all = Options { all_bursts: true, ..Options::default() };
+    let real = run([2 * MS, 8 * MS], all);
+    // The longest: 2 ms awake, until the sleep in event 4.
+    let (t, burst) = first(&real);
+    assert_eq!((burst.t0_ms, burst.end_ms, burst.running_ms), (0.0, 4.0, 2.0));
+    let stretch = t.stretch;
+    assert_eq!((stretch.from.step, stretch.to.step, stretch.to.sleeps), (0, 4, 1));
+    let look = |sleeps, stretch| {
+        let options = Options { stretch: Some((T, stretch)), ..Options::default() };
+        first(&run(sleeps, options)).0.looked_for.map(|b| (b.running_ms, b.debt_ms, b.ended_by))
+    };
+    let same = Some((2.0, 1.5, EndedBy::Sleep));
+    assert_eq!(look([2 * MS, 8 * MS], stretch), same, "itself");
+    assert_eq!(look([8 * MS, 8 * MS], stretch), same, "split");
+    assert_eq!(look([2 * MS, MS], stretch), same, "merged with the next");
+    assert_eq!(look([0, 0], stretch), same, "nothing sleeps at all");
+    // The second burst, from the wakeup in event 4 on.
+    let second = Stretch { from: stretch.to, to: Position { step: 5, sleeps: u32::MAX } };
+    let last = Some((1.0, 0.75, EndedBy::Exit));
+    for sleeps in [[2 * MS, 8 * MS], [8 * MS, MS], [0, 0]] {
+        assert_eq!(look(sleeps, second), last, "{sleeps:?}");
+    }
+    let never = Stretch { from: Position { step: 9, sleeps: 1 }, ..second };
+    assert_eq!(look([0, 0], never), None);
+}
+
+/// What a deadline task did with its budget of 4 ms every 10 ms.
+#[test]
+fn a_deadline_task_that_does_not_keep_up_says_so() {
+    use risetime_model::workload::Policy;
+    use risetime_trace::{Origin, Signal};
+    let [runtime, deadline, period] = [4 * MS, 10 * MS, 10 * MS].map(Span);
+    let policy = Policy::Deadline { runtime, deadline, period, reclaim: false };
+    let throttled = |t: Trace, on| t.event(Event::Throttled { task: T, on });
+    let run = |told: bool| {
+        let mut t = Trace::new();
+        if told {
+            let signals = vec![Signal { name: "dl_throttled", origin: Origin::Simulated }];
+            t.to.header(&Header { signals, ..header() });
+        }
+        t = t.freq(0, 1000).new_task(T, 0, 1024).event(Event::Policy { task: T, policy }).run(0, T);
+        for at in [4, 14] {
+            t = throttled(t.at(at * MS), true).preempt(0, T);
+            t = throttled(t.at((at + 6) * MS), false).run(0, T);
+        }
+        t.at(25 * MS).end()
+    };
+    let r = run(true);
+    let reservation = first(&r).0.reservation.expect("it is one");
+    assert_eq!((reservation.unfinished_ms, reservation.due), (Some(25.0), 2));
+    assert_eq!(reservation.throttled, Some((2, 12.0)));
+    assert_eq!(
+        r.notes,
+        [
+            "t: its runtime was used up 2 times, and it waited 12.0 ms for the next period's; at the \
+          run's end its activation is unfinished after 25.0 ms, in which 2 further periods began"
+        ]
+    );
+    let unknown = run(false);
+    assert_eq!(first(&unknown).0.reservation.unwrap().throttled, None);
+    assert!(unknown.notes[0].starts_with("t: at the run's end"), "{:?}", unknown.notes);
+    // One that keeps up has nothing to say.
+    let fine = Trace::new().freq(0, 1000).new_task(T, 0, 1024);
+    let fine = fine.event(Event::Policy { task: T, policy }).run(0, T).at(MS).sleep(0, T);
+    let r = fine.at(25 * MS).end();
+    assert_eq!(first(&r).0.reservation.map(|r| (r.unfinished_ms, r.due)), Some((None, 0)));
+    assert_eq!(r.notes, [""; 0]);
+    // Nor is an activation of any task counted that the end cut off.
+    let cut = Trace::new().freq(0, 1000).new_task(T, 0, 1024).run(0, T).at(MS).sleep(0, T);
+    let r = cut.at(9 * MS).wake(T, 0).run(0, T).at(12 * MS).end();
+    let l = &r.latency[0];
+    assert_eq!((l.activations, l.max_ms, l.unfinished, l.unfinished_ms), (1, 1.0, 1, 3.0));
 }

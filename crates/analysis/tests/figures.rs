@@ -4,7 +4,7 @@ mod common;
 use common::*;
 use risetime_analysis::*;
 use risetime_kernel::units::*;
-use risetime_trace::{Event, Why};
+use risetime_trace::{Event, Header, TraceSink, Why};
 
 // ---- levels, rise, migrations ----
 
@@ -102,12 +102,12 @@ fn cpus_over_the_whole_run() {
     assert_eq!(c.freq, [(KHz(500_000), 7.0), (KHz(1_000_000), 3.0)]);
     assert_eq!(c.idle, [("wfi".to_owned(), 2.0), ("off".to_owned(), 5.0)]);
     close(c.busy_ms, 3.0);
-    close(c.energy_mj, 2.0 * 0.002 + 1.0 * 0.040 + 2.0 * 0.010);
+    close(c.energy_mj.unwrap(), 2.0 * 0.002 + 1.0 * 0.040 + 2.0 * 0.010);
     // Idle in no recorded state: the power of the shallowest, but no entry.
     assert_eq!((r.cpus[1].domain, r.cpus[1].idle.len()), (CpuId(0), 0));
-    close(r.cpus[1].energy_mj, 10.0 * 0.002);
-    close(r.cpus[2].energy_mj, 0.0);
-    close(r.energy_mj, 0.064 + 0.020 + 0.020);
+    close(r.cpus[1].energy_mj.unwrap(), 10.0 * 0.002);
+    close(r.cpus[2].energy_mj.unwrap(), 0.0);
+    close(r.energy_mj.unwrap(), 0.064 + 0.020 + 0.020);
     assert_eq!(r.end_ms, 10.0);
 }
 
@@ -127,7 +127,7 @@ fn a_frequency_between_opps() {
     let r = Trace::new().freq(2, 1500).new_task(T, 2, 1024).run(2, T).at(4 * MS).end();
     let (t, b) = first(&r);
     close(b.debt_ms, 1.0);
-    close(t.energy_mj, 4.0 * 0.5);
+    close(t.energy_mj.unwrap(), 4.0 * 0.5);
     assert_eq!(running(t), [(2, 1500, 4.0)]);
     assert_eq!(after(t, freq_level(2, 1000)), Some(0.0));
     assert_eq!(after(t, freq_level(2, 2000)), None);
@@ -168,4 +168,42 @@ fn no_timeline_without_asking_and_none_without_tasks() {
     assert!(Trace::new().new_task(T, 0, 1024).at(MS).end_with_timeline().1.is_none());
     let t = Trace::with(Options { timeline: true, ..Options::default() });
     assert!(t.at(MS).end_with_timeline().1.is_none());
+}
+
+/// A machine that says nothing of its first domain's power.
+fn with_unknown_power(idle_too: bool) -> Trace {
+    let mut platform = (*platform()).clone();
+    let d = &mut platform.domains[0];
+    d.opps.iter_mut().for_each(|o| o.power = MicroWatts(0));
+    if idle_too {
+        d.idle.iter_mut().for_each(|s| s.power = MicroWatts(0));
+    }
+    let mut t = Trace::new();
+    t.to.header(&Header { platform: std::sync::Arc::new(platform), ..header() });
+    t
+}
+
+#[test]
+fn unknown_power_is_no_energy_and_not_none() {
+    let ran = |t: Trace, cpu| t.freq(cpu, 1000).new_task(T, cpu, 1024).run(cpu, T).at(5 * MS).end();
+    let r = ran(with_unknown_power(false), 0);
+    assert_eq!((r.cpus[0].energy_mj, first(&r).0.energy_mj, r.energy_mj), (None, None, None));
+    close(r.cpus[1].energy_mj.unwrap(), 5.0 * 0.002);
+    // What ran elsewhere is known, and so is what idles in a state whose power is known.
+    let r = ran(with_unknown_power(false), 2);
+    close(first(&r).0.energy_mj.unwrap(), 5.0 * 0.1);
+    close(r.energy_mj.unwrap(), 5.0 * (0.1 + 3.0 * 0.002));
+    // Of a domain that nothing is known of, idle power is not either.
+    let r = ran(with_unknown_power(true), 2);
+    assert_eq!((r.cpus[0].energy_mj, r.energy_mj), (None, None));
+}
+
+#[test]
+fn a_handler_takes_what_running_takes() {
+    let irq = |t: Trace, enters| t.event(Event::Irq { cpu: CpuId(0), enters });
+    let t = Trace::new().freq(0, 1000).idle(0, Some(0)).at(3 * MS).idle(0, None);
+    let t = irq(irq(t, true).at(5 * MS), false).idle(0, Some(0));
+    let r = t.at(10 * MS).end();
+    close(r.cpus[0].energy_mj.unwrap(), 8.0 * 0.002 + 2.0 * 0.040);
+    close(r.cpus[0].busy_ms, 2.0);
 }

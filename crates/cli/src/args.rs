@@ -451,7 +451,8 @@ pub(crate) struct Check {
     /// Files or names: platforms and policies (.toml), workloads (.json)
     #[arg(required = true)]
     pub(crate) names: Vec<String>,
-    /// Check workloads and policies against this platform, too
+    /// Check workloads and policies against this platform, too; deadline tasks and forks are run,
+    /// up to 60 s of them, to see whether they can be
     #[arg(long, short, value_name = "P")]
     pub(crate) platform: Option<String>,
     /// A warning fails the check

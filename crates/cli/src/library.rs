@@ -5,6 +5,7 @@ use crate::output::{self, Failure};
 use risetime_model::library::{self, Entry};
 use risetime_model::{InputError, Platform, Policy, Study, Workload};
 use risetime_report::text;
+use risetime_trace::RunError;
 use std::io::Read;
 use std::process::ExitCode;
 
@@ -156,11 +157,14 @@ fn source(name: &str, noun: &Noun) -> Result<String, Failure> {
 }
 
 pub(crate) fn check(args: &Check) -> Result<ExitCode, Failure> {
-    let platform = args.platform.as_deref().map(Platform::load).transpose()?;
+    let platform = match &args.platform {
+        Some(name) => Some((name.as_str(), Platform::load(name)?)),
+        None => None,
+    };
     let mut report = String::new();
     let (mut errors, mut warnings) = (0, 0);
     for name in &args.names {
-        match check_one(name, platform.as_ref()) {
+        match check_one(name, platform.as_ref().map(|(name, p)| (*name, p))) {
             Ok((kind, found)) if found.is_empty() => report += &format!("{name}: {kind}, ok\n"),
             Ok((kind, found)) => {
                 warnings += found.len();
@@ -184,13 +188,17 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode, Failure> {
 
 fn check_one(
     name: &str,
-    platform: Option<&Platform>,
-) -> Result<(&'static str, Vec<String>), InputError> {
+    platform: Option<(&str, &Platform)>,
+) -> Result<(&'static str, Vec<String>), RunError> {
     match load(name)? {
         Noun::Platform(p) => Ok(("platform", p.warnings())),
         Noun::Workload(w) => {
-            if let Some(p) = platform {
+            if let Some((_, p)) = platform {
                 risetime_lab::check_fit(&w, name, p)?;
+            }
+            risetime_lab::check_supported(&w, name)?;
+            if let Some((platform, _)) = platform {
+                risetime_lab::rehearse(name, platform)?;
             }
             Ok((
                 "workload",
@@ -203,7 +211,7 @@ fn check_one(
         }
         Noun::Policy(p) => {
             let platform = match platform {
-                Some(platform) => platform.clone(),
+                Some((_, platform)) => platform.clone(),
                 None => Platform::load("m1")?,
             };
             risetime_sim::resolve(&platform, &p)?;

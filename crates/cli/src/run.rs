@@ -21,7 +21,10 @@ use std::time::{Duration, Instant as Clock};
 
 pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     let (backend, kernel) = backend(args)?;
-    let experiments = request(args).experiments_under(kernel)?;
+    let experiments = match args.backend {
+        args::Backend::Sim => request(args).experiments()?,
+        args::Backend::Vm => request(args).experiments_under(kernel)?,
+    };
     if args.perfetto.is_some() && experiments.len() > 1 {
         return Err(InputError::new(
             "--perfetto",
@@ -94,6 +97,7 @@ fn options(args: &Run) -> Options {
         all_bursts: args.bursts,
         timeline: args.format == Format::Text,
         levels: args.levels.clone(),
+        stretch: None,
     }
 }
 

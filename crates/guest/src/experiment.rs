@@ -407,9 +407,13 @@ impl Attributes {
 pub(crate) fn lacking(job: &Job) -> Option<&'static str> {
     let clamped = |a: &Attr| a.uclamp_min.is_some() || a.uclamp_max.is_some();
     let any = |t: &Task| clamped(&t.attr) || t.phases.iter().any(|p| clamped(&p.attr));
-    let missing =
-        job.tasks.iter().chain(&job.forked).any(any) && !std::path::Path::new(CLAMPS).exists();
-    missing.then_some("utilisation clamps (CONFIG_UCLAMP_TASK)")
+    let tasks = || job.tasks.iter().chain(&job.forked).any(any);
+    let groups = || job.groups.iter().any(|g| g.uclamp_min > 0 || g.uclamp_max < 1024);
+    // Its siblings for all tasks begin alike.
+    let system = || job.set.iter().any(|(path, _)| path.starts_with(CLAMPS));
+    let wanted = tasks() || groups() || system();
+    (wanted && !std::path::Path::new(CLAMPS).exists())
+        .then_some("utilisation clamps (CONFIG_UCLAMP_TASK)")
 }
 
 /// What `job` cannot have: tasks without phases, events of objects that there are not.

@@ -416,7 +416,7 @@ impl Draft<'_> {
 
     fn no_power(&mut self, text: &str) {
         self.source("power", &format!("unknown: {}", text.trim_start_matches("power: ")));
-        self.note_once(format!("{text}; left out: energies will be 0 and EAS stays off"));
+        self.note_once(format!("{text}; left out: energies stay unknown and EAS off"));
     }
 
     fn source(&mut self, kind: &'static str, text: &str) {

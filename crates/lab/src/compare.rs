@@ -10,14 +10,14 @@
 
 use crate::parallel::parallel;
 use crate::phases::phase_spans;
-use risetime_analysis::Options;
 use risetime_analysis::compare::{
     Compared, Comparison, Difference, Patch, Sample, StartState, relate,
 };
-use risetime_kernel::units::{MicroWatts, Span};
+use risetime_analysis::{Options, Stretch};
+use risetime_kernel::units::{MicroWatts, Span, TaskId};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, InputError, Platform, Policy, library};
-use risetime_sim::Simulator;
+use risetime_sim::Counterfactual;
 use risetime_trace::RunError;
 
 /// The start states of a comparison.
@@ -40,8 +40,10 @@ pub struct Ablation {
 
 /// The parts of `preset` (`NAME[+key=value…]`); `set` holds for all of them and is no switch.
 ///
-/// Errors: no such policy; one without switches.
+/// Errors: no such policy; one without switches; `set` says what one of them is.
 pub fn ablation(preset: &str, set: &[(String, Value)]) -> Result<Ablation, InputError> {
+    // What is asked for twice is found as for any policy.
+    Policy::from_arg_with(preset, set)?;
     let whole = Policy::from_arg(preset)?;
     let mut base = whole.clone();
     base.set.retain(|key, _| NO_SWITCH.contains(&key.as_str()));
@@ -52,6 +54,11 @@ pub fn ablation(preset: &str, set: &[(String, Value)]) -> Result<Ablation, Input
         let what = format!("{preset} sets nothing that could be left out");
         return Err(InputError::new("--ablate", what).hint("for example --ablate rfc-v1"));
     }
+    if let Some((key, value)) = set.iter().find(|(key, _)| switches.iter().any(|s| s.0 == key)) {
+        let what = format!("`{key}` is one of the switches of {preset}, to be left out and put in");
+        return Err(InputError::new(format!("--set {key}={value}"), what)
+            .hint(format!("leave it out, or take apart {preset}+{key}={value}")));
+    }
     let mut policies = vec![base.clone(), whole.clone()];
     for (key, value) in &switches {
         let mut without = whole.clone();
@@ -60,9 +67,11 @@ pub fn ablation(preset: &str, set: &[(String, Value)]) -> Result<Ablation, Input
         policies.extend([without, base.clone().with(key, (*value).clone())]);
     }
     let switches = switches.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    for policy in &mut policies {
-        policy.set.extend(set.iter().cloned());
-    }
+    let policies = policies.into_iter().map(|policy| {
+        let add = |p: Policy, (key, value): &(String, Value)| p.set_for_all(key, value.clone());
+        set.iter().fold(policy, add)
+    });
+    let policies = policies.collect();
     Ok(Ablation { policies, switches })
 }
 
@@ -92,14 +101,27 @@ pub fn compare(
     };
     let starts = starts(first, grid);
     let (n, top_mw) = (experiments.len() * starts.len(), top_mw(&first.platform));
-    let sample = |i: usize| {
-        let (e, start) = (&experiments[i / starts.len()], &starts[i % starts.len()]);
-        let run = crate::run(&Simulator, &start.of(e), Options::default(), None)?.result;
-        Sample::of(&run, top_mw).ok_or_else(|| {
+    let task = TaskId(first.workload.first_created() as u32);
+    let backend = Counterfactual { task: Some(task), ..Counterfactual::default() };
+    // The first policy says which burst the others' debts are about.
+    let sample = |e: &Experiment, start: &Start, of: Option<Stretch>| {
+        let options = Options { stretch: of.map(|of| (task, of)), ..Options::default() };
+        let run = crate::run(&backend, &start.of(e), options, None)?.result;
+        let sample = Sample::of(&run, top_mw, of.is_some());
+        let stretch = run.tasks.first().map(|t| t.stretch);
+        sample.zip(stretch).ok_or_else(|| {
             RunError::Failed(format!("{}: the first task never ran", e.workload.name))
         })
     };
-    let samples = parallel(n, |done| progress(done, n), sample)?;
+    let of_first = |i: usize| sample(first, &starts[i], None);
+    let of_first = parallel(starts.len(), |done| progress(done, n), of_first)?;
+    let (mut samples, stretches): (Vec<Sample>, Vec<Stretch>) = of_first.into_iter().unzip();
+    let others = |i: usize| {
+        let (e, start) = (&experiments[1 + i / starts.len()], i % starts.len());
+        sample(e, &starts[start], Some(stretches[start])).map(|(sample, _)| sample)
+    };
+    let done = starts.len();
+    samples.extend(parallel(n - done, |more| progress(done + more, n), others)?);
     let compared = |(e, samples): (&Experiment, &[Sample])| {
         Compared::of(e.policy.name.clone(), e.settings.clone(), samples.to_vec())
     };
@@ -109,7 +131,7 @@ pub fn compare(
     Ok(Comparison {
         workload: first.workload.name.clone(),
         platform: first.platform.name.clone(),
-        comm: first.workload.tasks.first().map_or(String::new(), |t| t.comm.clone()),
+        comm: first.workload.tasks.get(task.index()).map_or(String::new(), |t| t.comm.clone()),
         seed: first.seed,
         power_known: first
             .platform

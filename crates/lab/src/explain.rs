@@ -6,14 +6,13 @@
 //!                                         ── risetime_analysis::explain ────> shares
 //! ```
 //!
-//! The same burst in another simulation: of a workload that waits for timers, the one whose t0
-//! is nearest; of others, which drift, the one with the same number.
+//! The same burst in another simulation: the same stretch of the task's program
+//! ([`risetime_analysis::Stretch`]), so that bursts that merge or split are no matter.
 
 use crate::parallel::parallel;
 use risetime_analysis::explain::{CauseShare, Explanation, Subsets};
-use risetime_analysis::{Burst, EndedBy, Options, RunResult, TaskResult};
+use risetime_analysis::{Burst, EndedBy, Options, RunResult, Stretch, TaskResult};
 use risetime_kernel::units::{Instant, Span, TaskId};
-use risetime_model::workload::Event;
 use risetime_model::{Experiment, InputError};
 use risetime_sim::Counterfactual;
 use risetime_sim::cause::{CAUSES, Cause, Causes, Known};
@@ -30,8 +29,10 @@ pub fn explain(
 ) -> Result<Explanation, RunError> {
     let question = Question::new(experiment, task)?;
     let sets = 1 << question.causes.len();
-    let debt_ms = parallel(sets, |n| progress(n, sets), |set| question.debt_without(set))?;
-    let subsets = Subsets::new(debt_ms).expect("2^k of them");
+    let found = parallel(sets, |n| progress(n, sets), |set| question.burst_without(set))?;
+    // If it never comes to that burst, nothing is known to be saved.
+    let debt = |burst: &Option<Burst>| burst.unwrap_or(question.burst).debt_ms;
+    let subsets = Subsets::new(found.iter().map(debt).collect()).expect("2^k of them");
     let share = |known: Known| {
         let bit = question.causes.iter().position(|c| *c == known.cause).map(|bit| bit as u32);
         let of = |f: fn(&Subsets, u32) -> f64| bit.map_or(0.0, |bit| f(&subsets, bit));
@@ -58,7 +59,7 @@ pub fn explain(
         causes: CAUSES.into_iter().map(share).collect(),
         unexplained_ms: subsets.unexplained(),
         runs: sets as u32,
-        notes: result.notes.clone(),
+        notes: result.notes.iter().cloned().chain(question.notes(&found)).collect(),
     })
 }
 
@@ -69,66 +70,78 @@ struct Question<'a> {
     task: TaskId,
     comm: String,
     burst: Burst,
-    /// Its number.
-    index: usize,
-    /// The workload waits for timers, so that bursts begin when they begin.
-    timed: bool,
+    /// Where it lies in the task's program.
+    stretch: Stretch,
     causes: Vec<Cause>,
 }
 
 impl<'a> Question<'a> {
     fn new(experiment: &'a Experiment, task: Option<&str>) -> Result<Question<'a>, RunError> {
-        let options = Options { all_bursts: true, ..Options::default() };
-        let result = crate::run(&Counterfactual::default(), experiment, options, None)?.result;
-        let found = match task {
-            Some(name) => result.tasks.iter().find(|t| t.comm == name),
-            None => result.tasks.first(),
+        let known = || experiment.workload.tasks.iter().position(|t| Some(&*t.comm) == task);
+        let id = match task {
+            None => TaskId(experiment.workload.first_created() as u32),
+            Some(name) => match known() {
+                Some(number) => TaskId(number as u32),
+                None => forked(experiment, name)?,
+            },
         };
+        let backend = Counterfactual { task: Some(id), ..Counterfactual::default() };
+        let result = crate::run(&backend, experiment, Options::default(), None)?.result;
+        let found = result.tasks.iter().find(|t| t.task == id);
         let Some((t, burst)) = found.and_then(|t| Some((t, t.burst?))) else {
             return Err(no_such_task(experiment, task));
         };
-        let index = t.all_bursts.iter().position(|b| b.t0_ms == burst.t0_ms).unwrap_or(0);
-        let events = experiment.workload.tasks.iter().flat_map(|t| &t.phases);
-        let timed =
-            events.flat_map(|p| &p.events).any(|event| matches!(event, Event::Timer { .. }));
+        let (comm, stretch) = (t.comm.clone(), t.stretch);
         let causes = CAUSES.iter().map(|c| c.cause).filter(|c| c.acts_in(experiment)).collect();
-        let (task, comm) = (t.task, t.comm.clone());
-        Ok(Question { experiment, task, comm, burst, index, timed, causes, result })
+        Ok(Question { experiment, task: id, comm, burst, stretch, causes, result })
     }
 
-    /// The debt without the causes whose bits are set.
-    fn debt_without(&self, set: usize) -> Result<f64, RunError> {
+    /// The burst without the causes whose bits are set; `None`: it never comes to it.
+    fn burst_without(&self, set: usize) -> Result<Option<Burst>, RunError> {
         let absent = self.causes.iter().enumerate().filter(|(bit, _)| set & (1 << bit) != 0);
         let without: Causes = absent.map(|(_, cause)| *cause).collect();
         // What comes after the burst need not be simulated, if it is over by then.
         let took = Span(ns(self.burst.t1_ms).0 - ns(self.burst.t0_ms).0);
         let enough = ns(self.burst.t1_ms) + took + SLACK;
         if enough < self.experiment.duration
-            && let Some(burst) = self.same_burst(&self.run(without, enough)?)
+            && let Some(burst) = self.run(without, enough)?
             && burst.ended_by != EndedBy::RunEnd
         {
-            return Ok(burst.debt_ms);
+            return Ok(Some(burst));
         }
-        let burst = self.same_burst(&self.run(without, self.experiment.duration)?);
-        // If it never comes to that burst, nothing is known to be saved.
-        Ok(burst.map_or(self.burst.debt_ms, |b| b.debt_ms))
+        self.run(without, self.experiment.duration)
     }
 
-    fn run(&self, without: Causes, duration: Span) -> Result<TaskResult, RunError> {
-        let options = Options { all_bursts: true, ..Options::default() };
+    fn run(&self, without: Causes, duration: Span) -> Result<Option<Burst>, RunError> {
+        let options = Options { stretch: Some((self.task, self.stretch)), ..Options::default() };
         let experiment = Experiment { duration, ..self.experiment.clone() };
-        let backend = Counterfactual { without, task: self.task };
-        let result = crate::run(&backend, &experiment, options, None)?.result;
-        let found = result.tasks.into_iter().find(|t| t.task == self.task);
-        found.ok_or_else(|| no_such_task(self.experiment, Some(&self.comm)))
+        let backend = Counterfactual { without, task: Some(self.task) };
+        let tasks = crate::run(&backend, &experiment, options, None)?.result.tasks;
+        // The number of a forked task may be another's, where tasks fork at other times.
+        let same = |t: &&TaskResult| t.task == self.task && t.comm == self.comm;
+        Ok(tasks.iter().find(same).and_then(|t| t.looked_for))
     }
 
-    fn same_burst(&self, t: &TaskResult) -> Option<Burst> {
-        if !self.timed {
-            return t.all_bursts.get(self.index).copied();
-        }
-        let far = |b: &&Burst| (b.t0_ms - self.burst.t0_ms).abs();
-        t.all_bursts.iter().min_by(|a, b| far(a).total_cmp(&far(b))).copied()
+    /// What a reader should know of simulations in which the burst was not gone through.
+    fn notes(&self, found: &[Option<Burst>]) -> Vec<String> {
+        let (all, whole) = (found.len(), self.burst.ended_by != EndedBy::RunEnd);
+        let missing = found.iter().filter(|b| b.is_none()).count();
+        let cut = |b: &&Burst| whole && b.ended_by == EndedBy::RunEnd;
+        let cut = found.iter().flatten().filter(cut).count();
+        let missing = (missing > 0).then(|| {
+            format!(
+                "in {missing} of {all} simulations {} never comes to this burst: what is absent there \
+                 is taken to save nothing",
+                self.comm
+            )
+        });
+        let cut = (cut > 0).then(|| {
+            format!(
+                "in {cut} of {all} simulations the run ends within this burst: its debt there is a \
+                 lower bound"
+            )
+        });
+        missing.into_iter().chain(cut).collect()
     }
 }
 
@@ -138,6 +151,14 @@ const SLACK: Span = Span::from_ms(20);
 /// A result's time in ns, in which it was measured.
 fn ns(ms: f64) -> Span {
     Span((ms * 1e6).round() as u64)
+}
+
+/// The number of a task that none but a run knows.
+fn forked(experiment: &Experiment, name: &str) -> Result<TaskId, RunError> {
+    let backend = Counterfactual::default();
+    let tasks = crate::run(&backend, experiment, Options::default(), None)?.result.tasks;
+    let found = tasks.iter().find(|t| t.comm == name);
+    found.map(|t| t.task).ok_or_else(|| no_such_task(experiment, Some(name)))
 }
 
 fn no_such_task(experiment: &Experiment, task: Option<&str>) -> RunError {

@@ -17,7 +17,7 @@ mod verify;
 pub use compare::{Ablation, Grid, ablation, compare};
 pub use explain::explain;
 pub use phases::{PhaseRuns, phase_spans, run_again, run_phases};
-pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit};
+pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_supported, rehearse};
 pub use run::{Run, record, run};
 pub use study::{STUDY_PHASES, check_study, reproduce};
 pub use verify::{

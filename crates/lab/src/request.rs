@@ -3,7 +3,9 @@
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
-use risetime_model::{Experiment, InputError, Platform, Policy, Workload};
+use risetime_model::{Experiment, InputError, Platform, Policy, Workload, workload};
+use risetime_sim::Simulator;
+use risetime_trace::{Backend, RunError};
 use std::sync::Arc;
 
 /// Length of a run of which nobody said how long it is.
@@ -31,17 +33,17 @@ pub struct Request {
 }
 
 impl Request {
-    /// The experiments, one a policy, every setting resolved.
+    /// The experiments, one a policy, every setting resolved, for the simulator.
     ///
-    /// Errors: whatever is wrong with a file, a name, a setting or a length of time.
+    /// Errors: whatever is wrong with a file, a name, a setting or a length of time, and what the
+    /// simulator refuses.
     pub fn experiments(&self) -> Result<Vec<Experiment>, InputError> {
-        self.experiments_under(None)
+        self.simulated(self.experiments_under(None)?)
     }
 
-    /// The same where the kernel is given (one that will be booted): `mainline` means its
-    /// generation.
+    /// The same for a kernel that will be booted: `mainline` means its generation, if that is given.
     ///
-    /// Errors: as well, a policy of another generation.
+    /// Errors: a policy of another generation; not what only the simulator refuses.
     pub fn experiments_under(
         &self,
         kernel: Option<KernelRev>,
@@ -53,13 +55,27 @@ impl Request {
         };
         let policy = |name: &String| under(Policy::from_arg_with(name, &self.set)?, name, kernel);
         // What is wrong with the platform or the workload comes first.
-        self.experiments_of(|| names.iter().map(policy).collect())
+        self.all(|| names.iter().map(policy).collect())
     }
 
-    /// The experiments of other policies than those named in the request.
+    /// The experiments of other policies than those named in the request, for the simulator.
     ///
     /// Errors: as above.
     pub fn experiments_of(
+        &self,
+        policies: impl FnOnce() -> Result<Vec<Policy>, InputError>,
+    ) -> Result<Vec<Experiment>, InputError> {
+        self.simulated(self.all(policies)?)
+    }
+
+    fn simulated(&self, experiments: Vec<Experiment>) -> Result<Vec<Experiment>, InputError> {
+        match experiments.first() {
+            Some(e) => check_supported(&e.workload, &self.workload).map(|()| experiments),
+            None => Ok(experiments),
+        }
+    }
+
+    fn all(
         &self,
         policies: impl FnOnce() -> Result<Vec<Policy>, InputError>,
     ) -> Result<Vec<Experiment>, InputError> {
@@ -117,7 +133,47 @@ fn under(policy: Policy, name: &str, kernel: Option<KernelRev>) -> Result<Policy
 ///
 /// Errors: as [`Workload::bind`]'s, whose place is `source`, which is what the person gave.
 pub fn check_fit(workload: &Workload, source: &str, platform: &Platform) -> Result<(), InputError> {
-    let place =
-        |e: InputError| InputError { place: e.place.replacen(&workload.name, source, 1), ..e };
-    workload.bind(platform).map(|_| ()).map_err(place)
+    workload.bind(platform).map(|_| ()).map_err(|e| placed(e, workload, source))
 }
+
+/// Can the simulator run `workload`, read from `source`, on any machine?
+///
+/// Errors: as [`risetime_sim::supported`]'s, at `source`.
+pub fn check_supported(workload: &Workload, source: &str) -> Result<(), InputError> {
+    risetime_sim::supported(workload).map_err(|e| placed(e, workload, source))
+}
+
+/// An error about `workload`, whose place is what the person gave.
+fn placed(e: InputError, workload: &Workload, source: &str) -> InputError {
+    InputError { place: e.place.replacen(&workload.name, source, 1), ..e }
+}
+
+/// What only a run of `workload` (a name or a file) on `platform` finds: a reservation that the
+/// machine cannot give, more forks than there may be. Others are not run for it.
+///
+/// Errors: the simulator's.
+pub fn rehearse(workload: &str, platform: &str) -> Result<(), RunError> {
+    let request = Request {
+        workload: workload.to_string(),
+        platform: platform.to_string(),
+        policies: Vec::new(),
+        set: Vec::new(),
+        seconds: None,
+        phase: Span(0),
+        seed: 1,
+    };
+    let Some(mut e) = request.experiments()?.pop() else { return Ok(()) };
+    let tasks = || e.workload.tasks.iter().chain(&e.workload.forked);
+    let attrs = tasks()
+        .flat_map(|t| std::iter::once(&t.attr).chain(t.phases.iter().map(|phase| &phase.attr)));
+    let mut policies = attrs.filter_map(|a| a.policy);
+    let reserves = policies.any(|p| matches!(p, workload::Policy::Deadline { .. }));
+    if !reserves && e.workload.forked.is_empty() {
+        return Ok(());
+    }
+    e.duration = e.duration.min(REHEARSED);
+    Simulator.run(&e, &mut ()).map(|_| ())
+}
+
+/// As much of a run as [`rehearse`] looks at.
+const REHEARSED: Span = Span::from_ms(60_000);

@@ -44,7 +44,7 @@ fn every_sample_is_a_run_from_its_start_state() {
         assert_eq!(p.samples[3].debt_ms, result.tasks[0].burst.unwrap().debt_ms);
         assert_eq!(p.samples[3].energy_mj, result.energy_mj);
         // Still busy at the end: what was lost would cost 4.95 W.
-        let missing = p.samples[3].same_work_mj - p.samples[3].energy_mj;
+        let missing = p.samples[3].same_work_mj.unwrap() - p.samples[3].energy_mj.unwrap();
         assert!((missing / p.samples[3].debt_ms - 4.951).abs() < 0.001, "{missing}");
     }
     let again = compare(&experiments, &grid(), &[], |_, _| {}).unwrap();

@@ -134,6 +134,73 @@ fn a_task_can_be_asked_for_by_name() {
     assert!(error.contains("no task `nobody`") && error.contains(&second), "{error}");
 }
 
+fn of_workload(text: &str, seconds: f64) -> Experiment {
+    let workload = Arc::new(Workload::parse(text, "drawn").expect("a workload"));
+    Experiment { workload, ..experiment("rampup", "m1", "linux-7.2", seconds) }
+}
+
+/// A task clamped by its group loses what it loses clamped by itself, to the same causes.
+#[test]
+fn clamps_of_a_group_are_clamps() {
+    for (own, group) in [
+        (r#""util_max": 300"#, r#""uclamp_max": 300"#),
+        (r#""util_min": 600"#, r#""uclamp_min": 600"#),
+    ] {
+        let task = r#""loop": 1, "phases": {"p": {"loop": 1, "run": 200000}}"#;
+        let own = of_workload(&format!(r#"{{"tasks": {{"a": {{{own}, {task}}}}}}}"#), 0.5);
+        let group = of_workload(
+            &format!(
+                r#"{{"taskgroups": {{"/g": {{{group}}}}}, "tasks": {{"a": {{"taskgroup": "/g", {task}}}}}}}"#
+            ),
+            0.5,
+        );
+        let [own, group] = [explained(&own), explained(&group)];
+        for e in [&own, &group] {
+            let clamps = e.causes.iter().find(|c| c.cause == "clamps").unwrap();
+            assert!(clamps.acts && e.unexplained_ms.abs() < 0.05, "{e:?}");
+        }
+        for known in CAUSES {
+            let (a, b) = (share(&own, known.cause), share(&group, known.cause));
+            assert!((a - b).abs() < 0.5, "{}: {a} ms by itself, {b} by its group", known.name);
+        }
+    }
+}
+
+/// The file's first task is created last; every command is about the one created first.
+#[test]
+fn without_names_it_is_about_the_task_created_first() {
+    let hog = |name: &str, more: &str| {
+        format!(r#""{name}": {{{more} "cpus": [0], "loop": -1, "run": 3000, "sleep": 1000}}"#)
+    };
+    let text =
+        format!(r#"{{"tasks": {{{}, {}}}}}"#, hog("late", r#""delay": 9000,"#), hog("a", ""));
+    let e = of_workload(&text, 0.2);
+    assert_eq!(explained(&e).comm, "a");
+    let without = Causes::NONE.with(Cause::Queueing);
+    let backend = Counterfactual { without, ..Counterfactual::default() };
+    let result = run(&backend, &e, Options::default(), None).expect("runs").result;
+    let waited = |name: &str| result.tasks.iter().find(|t| t.comm == name).unwrap().wait_ms;
+    assert!(waited("a") < 0.01 && waited("late") > 10.0, "{result:?}");
+}
+
+/// In a run in which nobody waits, bursts that queueing had merged are many: the share is of what the
+/// same work lost there, and never more than all of it.
+#[test]
+fn every_simulation_is_asked_about_the_same_burst() {
+    let text = r#"{"tasks": {
+        "p": {"cpus": [0], "loop": -1, "run": 2000, "timer": {"ref": "unique", "period": 16000}},
+        "hog": {"cpus": [0], "loop": 40, "run": 4000, "sleep": 100, "delay": 3000},
+        "far": {"cpus": [0], "loop": -1, "run": 300, "timer": {"ref": "unique", "period": 7000}}}}"#;
+    let e = explained(&of_workload(text, 0.6));
+    assert_adds_up(&e, "merged");
+    assert_eq!(e.notes, [""; 0], "it is gone through in each of them");
+    for c in &e.causes {
+        assert!(c.alone_ms <= e.burst.debt_ms + 1.0, "{c:?} of {:?}", e.burst);
+        assert!(c.ms >= -1.0, "{c:?}");
+    }
+    assert!(share(&e, Cause::Queueing) > 1.0, "{e:?}");
+}
+
 fn any_experiment() -> impl Strategy<Value = Experiment> {
     let policy = prop::sample::select(vec!["linux-6.8", "mainline", "rfc-v1", "rfc-v1-p08"]);
     let platform = prop::sample::select(vec!["m1", "laptop4"]);

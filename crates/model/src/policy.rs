@@ -29,9 +29,11 @@ pub struct Policy {
     pub about: String,
     /// The kernel whose behaviour is meant.
     pub kernel: KernelRev,
-    /// Settings by name, as given (`governor` among them); later ones replaced earlier ones
-    /// in the order preset, `--set`, `--policy …+key=value`.
+    /// Settings by name, as given (`governor` among them): the preset's, replaced by those of
+    /// `--set` and `--policy …+key=value`.
     pub set: BTreeMap<String, Value>,
+    /// Where a file of the user's says which of them: `file:line:column`.
+    pub places: BTreeMap<String, String>,
 }
 
 impl Policy {
@@ -44,7 +46,8 @@ impl Policy {
             let named =
                 |e: &&library::Entry| e.name == name_or_path || e.aliases.contains(&name_or_path);
             if let Some(e) = known.iter().find(named) {
-                return Policy::parse(e.text, &format!("{}.toml (built in)", e.name));
+                let policy = Policy::parse(e.text, &format!("{}.toml (built in)", e.name))?;
+                return Ok(Policy { places: BTreeMap::new(), ..policy });
             }
             if !Path::new(name_or_path).exists() {
                 let names: Vec<&str> = known
@@ -73,7 +76,7 @@ impl Policy {
         let about = root.opt_str("about")?.unwrap_or("").to_string();
         let kernel = root.str("kernel")?;
         let kernel = kernel_rev(kernel).map_err(|what| root.error_of("kernel", what))?;
-        let mut set = BTreeMap::new();
+        let (mut set, mut places) = (BTreeMap::new(), BTreeMap::new());
         if let Some(table) = root.opt_table("set")? {
             for (key, value) in table.scalars()? {
                 let value = match value {
@@ -81,9 +84,10 @@ impl Policy {
                     Scalar::Int(n) => Value::Int(n),
                 };
                 set.insert(key.to_string(), value);
+                places.insert(key.to_string(), table.place_of(key));
             }
         }
-        Ok(Policy { name, about, kernel, set })
+        Ok(Policy { name, about, kernel, set, places })
     }
 
     /// The policy of a `--policy` argument: `NAME[+key=value…]`.
@@ -93,18 +97,38 @@ impl Policy {
         Policy::from_arg_with(arg, &[])
     }
 
-    /// The same, with settings that hold for every policy of the run (`--set`): they replace
-    /// the preset's, and the argument's own `+key=value` replace them. They do not appear in
-    /// the name, since they do not tell the policies of a run apart.
+    /// The same, with settings that hold for every policy of the run (`--set`). They do not appear
+    /// in the name, since they do not tell the policies of a run apart.
+    ///
+    /// Errors: as well, a setting that was asked for twice with different values.
     pub fn from_arg_with(arg: &str, common: &[(String, Value)]) -> Result<Policy, InputError> {
         let mut parts = arg.split('+');
         let mut policy = Policy::load(parts.next().unwrap_or(""))?;
-        policy.set.extend(common.iter().cloned());
+        let mut asked = BTreeMap::new();
+        for (key, value) in common {
+            once(&mut asked, key, value, format!("--set {key}={value}"), "--set")?;
+            policy = policy.set_for_all(key, value.clone());
+        }
         for part in parts {
             let (key, value) = parse_setting(part, arg)?;
+            once(&mut asked, &key, &value, format!("+{key}={value}"), arg)?;
             policy = policy.with(&key, value);
         }
         Ok(policy)
+    }
+
+    /// This policy with a setting that its name does not speak of.
+    #[must_use]
+    pub fn set_for_all(mut self, key: &str, value: Value) -> Policy {
+        self.places.remove(key);
+        self.set.insert(key.to_string(), value);
+        self
+    }
+
+    /// What an error about the setting `key` begins with: where the user's file says it, else the
+    /// policy's name.
+    pub fn place_of(&self, key: &str) -> &str {
+        self.places.get(key).unwrap_or(&self.name)
     }
 
     /// This policy with one setting changed, which its name then says.
@@ -120,8 +144,29 @@ impl Policy {
             name.push_str(part);
         }
         self.name = format!("{name}+{key}={value}");
-        self.set.insert(key.to_string(), value);
-        self
+        self.set_for_all(key, value)
+    }
+}
+
+/// Notes in `asked` that `words` ask for `key`.
+///
+/// Errors: other words asked for another value. Neither is known to be the one that was meant.
+fn once(
+    asked: &mut BTreeMap<String, (Value, String)>,
+    key: &str,
+    value: &Value,
+    words: String,
+    place: &str,
+) -> Result<(), InputError> {
+    match asked.get(key) {
+        Some((before, other)) if before != value => {
+            let what = format!("`{}` and `{}` differ", one_line(other), one_line(&words));
+            Err(InputError::new(printable(place), what).hint("leave one of them out"))
+        }
+        _ => {
+            asked.insert(key.to_string(), (value.clone(), words));
+            Ok(())
+        }
     }
 }
 

@@ -125,7 +125,7 @@ impl Catalogue {
     /// Every setting of a run under `policy`, with its value: what the policy says, else the
     /// default; a [`Default::Derived`] value comes from `derive` (`None`: it stays unset).
     ///
-    /// Errors, all at the policy's name: a setting nobody knows; a setting of a governor (or
+    /// Errors, all at [`Policy::place_of`] the setting: a setting nobody knows; a setting of a governor (or
     /// other plug-in) that is not in use; a value outside the range.
     pub fn resolve(
         &self,
@@ -142,7 +142,7 @@ impl Catalogue {
             done.insert(i);
             for param in self.groups[i].params {
                 let value = match policy.set.get(param.name) {
-                    Some(v) => Some(param.checked(v, &policy.name)?),
+                    Some(v) => Some(param.checked(v, policy.place_of(param.name))?),
                     None => param.default_value(derive),
                 };
                 if let Some(v) = value {
@@ -173,7 +173,7 @@ impl Catalogue {
             let names: Vec<String> = owners.iter().map(|(_, n)| format!("`{n}`")).collect();
             let used = resolved.get(kind).map_or("none".to_string(), |v| format!("`{v}`"));
             return InputError::new(
-                &policy.name,
+                policy.place_of(key),
                 format!(
                     "`{key}` is a setting of the {kind} {}, and the {kind} in use is {used}",
                     names.join(" and ")
@@ -185,7 +185,7 @@ impl Catalogue {
         known.sort_unstable();
         known.dedup();
         let what = format!("unknown setting `{}`; known: {}", one_line(key), known.join(", "));
-        let e = InputError::new(&policy.name, what);
+        let e = InputError::new(policy.place_of(key), what);
         match nearest(key, &known) {
             Some(n) => e.hint(format!("did you mean `{n}`?")),
             None => e,

@@ -75,6 +75,12 @@ impl<'d> Table<'d> {
         self.error_at(at, format!("`{key}` {}", what.as_ref()))
     }
 
+    /// Where `key` of this table is: `file:line:column`.
+    pub(crate) fn place_of(&self, key: &str) -> String {
+        let at = self.map.get_key_value(key).map_or(self.at, |(key, _)| key.span().start);
+        place(self.doc.file, self.doc.text, at)
+    }
+
     fn error_at(&self, at: usize, what: impl AsRef<str>) -> InputError {
         let sep = if self.what.is_empty() { "" } else { ": " };
         InputError::new(

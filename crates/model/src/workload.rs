@@ -52,7 +52,7 @@ pub(crate) use read::about_in;
 use risetime_kernel::sched_qos::SchedQosHint;
 use risetime_kernel::units::{CpuId, Span, Util};
 
-/// As many tasks as a workload may have, instances counted.
+/// As many tasks as a workload may have, instances and forks counted.
 pub const MAX_TASKS: usize = 10_000;
 
 /// As many events as the phases of all tasks may hold, instances counted (loops are not
@@ -107,6 +107,15 @@ pub enum StartAt {
     Creation,
     /// When task 0 wakes into its phase of this index (`rampup`: the busy phase).
     Phase(usize),
+}
+
+impl Workload {
+    /// The number of the task that is created first, the first in the file of those created at the
+    /// same time: whom every command means where none is named.
+    pub fn first_created(&self) -> usize {
+        let by_time = |i: &usize| (self.tasks[*i].delay, *i);
+        (0..self.tasks.len()).min_by_key(by_time).unwrap_or(0)
+    }
 }
 
 /// One thread.

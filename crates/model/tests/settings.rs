@@ -101,16 +101,60 @@ fn every_fault_has_one_clear_message() {
     check_transcript("bad_settings.txt", &said);
 }
 
+fn set(k: &str, n: i64) -> (String, Value) {
+    (k.to_string(), Value::Int(n))
+}
+
+#[test]
+fn a_setting_asked_for_twice_is_asked_for_alike() {
+    let common = [set("rate_limit_us", 500), set("background_util", 9)];
+    let of = |arg, common: &[(String, Value)]| {
+        Policy::from_arg_with(arg, common).map(|p| p.name).map_err(|e| e.to_string())
+    };
+    assert_eq!(
+        of("mainline+rate_limit_us=70", &common).unwrap_err(),
+        "mainline+rate_limit_us=70: `--set rate_limit_us=500` and `+rate_limit_us=70` differ\n  hint: leave one of them out"
+    );
+    let twice = [set("first_cpu", 1), set("first_cpu", 2)];
+    assert!(
+        of("mainline", &twice).unwrap_err().starts_with("--set: `--set first_cpu=1` and `--set")
+    );
+    assert!(of("mainline+a=1+a=2", &[]).unwrap_err().contains("`+a=1` and `+a=2` differ"));
+    assert_eq!(of("mainline+rate_limit_us=500", &common).unwrap(), "linux-7.2+rate_limit_us=500");
+    // The preset's own value is what a setting is there to replace.
+    assert_eq!(of("rfc-v1", &[set("rate_limit_us", 500)]).unwrap(), "rfc-v1");
+}
+
+#[test]
+fn a_bad_setting_in_a_file_is_named_by_its_place() {
+    let dir = std::env::temp_dir().join(format!("risetime-policy-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let file = dir.join("mine.toml").display().to_string();
+    let error = |line: &str, more: &str| {
+        let head = "schema = 1\nname = \"linux-6.8\"\nkernel = \"6.8\"\n[set]\n";
+        std::fs::write(&file, format!("{head}{line}\n")).expect("a file");
+        resolve(&format!("{file}{more}")).expect_err(line).replace(&file, "mine.toml")
+    };
+    for (line, words) in [
+        ("colour = 3", "mine.toml:5:1: unknown setting `colour`"),
+        ("first_cpu = 1024", "mine.toml:5:1: `first_cpu` is 1024"),
+        ("up_threshold = 5", "mine.toml:5:1: `up_threshold` is a setting of the governor"),
+    ] {
+        let e = error(line, "");
+        assert!(e.starts_with(words), "{line}: {e}");
+    }
+    // What the command line replaces is no longer the file's.
+    let e = error("first_cpu = 3", "+first_cpu=1025");
+    assert!(e.starts_with("linux-6.8+first_cpu=1025: `first_cpu` is 1025"), "{e}");
+    std::fs::remove_dir_all(dir).expect("it is there");
+}
+
 #[test]
 fn later_settings_replace_earlier_ones_and_the_name_says_what_is_special() {
-    let set = |k: &str, n| (k.to_string(), Value::Int(n));
-    let p = Policy::from_arg_with(
-        "mainline+rate_limit_us=70",
-        &[set("rate_limit_us", 500), set("background_util", 9)],
-    )
-    .unwrap_or_else(|e| panic!("{e}"));
+    let p = Policy::from_arg_with("mainline+rate_limit_us=70", &[set("background_util", 9)])
+        .unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(p.name, "linux-7.2+rate_limit_us=70");
-    assert_eq!(p.set["rate_limit_us"], Value::Int(70), "the policy's own comes last");
+    assert_eq!(p.set["rate_limit_us"], Value::Int(70));
     assert_eq!(p.set["background_util"], Value::Int(9));
     assert_eq!(p.set["governor"], Value::Name("schedutil".into()));
 

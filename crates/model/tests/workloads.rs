@@ -311,6 +311,57 @@ fn as_many_tasks_as_the_limit_says_are_accepted() {
 }
 
 #[test]
+fn forks_count_as_tasks() {
+    let text = |parents: usize, loops: u32| {
+        let task = |i| {
+            format!(
+                r#""p{i}": {{"loop": {loops}, "run": 1, "fork": "c{i}"}}, "c{i}": {{"instance": 0, "run": 1}}"#
+            )
+        };
+        format!(r#"{{"tasks": {{{}}}}}"#, (0..parents).map(task).collect::<Vec<_>>().join(", "))
+    };
+    assert_eq!(parse(&text(9, 1000)).forked.len(), 9);
+    let error = Workload::parse(&text(100, 1000), "my.json").expect_err("too many").to_string();
+    assert!(error.ends_with("100 tasks fork 100000 more: more than 10000 tasks in all"), "{error}");
+    // One of them is forked 1024 times at most: more end the run.
+    assert_eq!(parse(&text(9, u32::MAX)).forked.len(), 9);
+    assert!(Workload::parse(&text(10, u32::MAX), "my.json").is_err());
+}
+
+#[test]
+fn no_deadline_task_forks() {
+    let dl = r#""policy": "SCHED_DEADLINE", "dl-runtime": 1000, "dl-period": 10000"#;
+    let other = r#""policy": "SCHED_OTHER""#;
+    let refused = |task: &str| {
+        let text = format!(
+            r#"{{"tasks": {{"a": {{{task}}}, "c": {{"instance": 0, "loop": 1, "run": 1}}}}}}"#
+        );
+        Workload::parse(&text, "my.json").err().map(|e| e.to_string())
+    };
+    let e = refused(&format!(r#"{dl}, "run": 1, "fork": "c""#)).expect("refused");
+    assert!(e.contains("my.json:1:12: task `a` forks as a deadline task"), "{e}");
+    let phases = |looped: i32, first: &str, second: &str| {
+        refused(&format!(
+            r#""loop": {looped}, "phases": {{"x": {{{first} "run": 1, "fork": "c"}}, "y": {{{second}, "run": 1}}}}"#
+        ))
+    };
+    assert_eq!(phases(1, "", dl), None, "not yet");
+    assert!(phases(2, "", dl).is_some_and(|e| e.contains("phase `x`")), "the loop comes round");
+    assert_eq!(phases(2, &format!("{other},"), dl), None);
+}
+
+#[test]
+fn the_first_task_is_the_one_created_first() {
+    let of = |text: &str| parse(text).first_created();
+    let tasks = |a, b, c| {
+        format!(
+            r#"{{"tasks": {{"a": {{"delay": {a}, "run": 1}}, "b": {{"delay": {b}, "run": 1}}, "c": {{"delay": {c}, "run": 1}}}}}}"#
+        )
+    };
+    assert_eq!((of(&tasks(0, 0, 0)), of(&tasks(5, 2, 2)), of(&tasks(5, 3, 2))), (0, 1, 2));
+}
+
+#[test]
 fn a_busy_phase_after_others_is_where_a_workload_starts() {
     let built_in = Workload::load("rampup").unwrap_or_else(|e| panic!("{e}"));
     let entry = risetime_model::library::workloads().into_iter().find(|e| e.name == "rampup");

@@ -268,7 +268,7 @@ fn run(r: &RunResult) -> Value {
         "tasks": r.tasks.iter().map(task).collect::<Vec<_>>(),
         "cpus": r.cpus.iter().map(cpu).collect::<Vec<_>>(),
         "latency": r.latency.iter().map(latency).collect::<Vec<_>>(),
-        "energy_mj": round3(r.energy_mj),
+        "energy_mj": r.energy_mj.map(round3),
         "end_ms": round3(r.end_ms),
         "notes": r.notes,
     })
@@ -279,6 +279,7 @@ fn latency(l: &Latency) -> Value {
         "tasks": l.tasks, "activations": l.activations, "p50_ms": round3(l.p50_ms),
         "p90_ms": round3(l.p90_ms), "p99_ms": round3(l.p99_ms),
         "p99_9_ms": round3(l.p99_9_ms), "max_ms": round3(l.max_ms),
+        "unfinished": l.unfinished, "unfinished_ms": round3(l.unfinished_ms),
     });
     if let Some(policy) = l.policy {
         record["sched_policy"] = policy.to_string().into();
@@ -304,7 +305,7 @@ fn task(t: &TaskResult) -> Value {
         "debt_ms": burst.map(|b| round3(b.debt_ms)),
         "debt_capped_ms": burst.map(|b| round3(b.debt_capped_ms)),
         "wait_ms": round3(t.wait_ms),
-        "energy_mj": round3(t.energy_mj),
+        "energy_mj": t.energy_mj.map(round3),
         "running": t.running.iter().map(|r| json!({
             "cpu": r.cpu.0, "freq_khz": r.freq.0, "ms": round3(r.ms),
         })).collect::<Vec<_>>(),
@@ -320,6 +321,14 @@ fn task(t: &TaskResult) -> Value {
     });
     if !t.policies.is_empty() {
         record["sched_policies"] = t.policies.iter().map(|p| p.to_string()).collect();
+    }
+    if let Some(r) = &t.reservation {
+        record["reservation"] = json!({
+            "unfinished_ms": r.unfinished_ms.map(round3),
+            "due": r.due,
+            "throttled": r.throttled.map(|(n, _)| n),
+            "throttled_ms": r.throttled.map(|(_, ms)| round3(ms)),
+        });
     }
     if !t.all_bursts.is_empty() {
         record["all_bursts"] = t.all_bursts.iter().map(whole_burst).collect();
@@ -361,7 +370,7 @@ fn cpu(c: &CpuResult) -> Value {
         "cpu": c.cpu.0,
         "domain": c.domain.0,
         "capacity": c.capacity,
-        "energy_mj": round3(c.energy_mj),
+        "energy_mj": c.energy_mj.map(round3),
         "busy_ms": round3(c.busy_ms),
         "freq": c.freq.iter().map(|(f, ms)| json!({
             "freq_khz": f.0, "ms": round3(*ms),

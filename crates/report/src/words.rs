@@ -19,6 +19,14 @@ pub(crate) fn one_or(x: Option<f64>, never: &str) -> String {
     x.map_or_else(|| never.into(), one)
 }
 
+/// An energy, which is not known where the platform does not say what its CPUs take.
+pub(crate) fn energy(mj: Option<f64>) -> String {
+    one_or(mj, UNKNOWN)
+}
+
+/// In place of a figure that is there, and not known.
+pub(crate) const UNKNOWN: &str = "unknown";
+
 /// A difference with its sign: `+3.2`, `-0.4`, `0.0`.
 pub(crate) fn signed(x: f64) -> String {
     let text = one(x);

@@ -236,6 +236,44 @@ fn a_lower_bound_is_never_subtracted_from_a_figure() {
 }
 
 #[test]
+fn figures_of_different_times_are_never_subtracted() {
+    let row = |text: &str, label: &str| {
+        let line = text.lines().find(|l| l.starts_with(label)).unwrap().to_string();
+        line.contains(['+', '-']) || line.matches("0.0").count() > 2
+    };
+    let (one, mut other) = (rampup(DEFAULT).0, rampup(FAST).0);
+    let text = |other: &RunResult| text::compare(&[one.clone(), other.clone()], &plain(80));
+    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let all = ["lost ms", "waiting ms", "energy, task mJ", "energy, all CPUs mJ"];
+    let differ = |text: &str| all.map(|label| row(text, label));
+    assert_eq!(differ(&text(&other)), [true; 4]);
+    // The same burst, a little later: what counts to the run's end is of another length.
+    other.tasks[0].burst.as_mut().unwrap().t0_ms += 3.0;
+    assert_eq!(differ(&text(&other)), [true, false, false, true]);
+    let said = flat(text(&other));
+    assert!(said.contains("no differences of what counts to the run's end"), "{said}");
+    other.tasks[0].burst.as_mut().unwrap().t0_ms += 300.0;
+    assert_eq!(differ(&text(&other)), [false, false, false, true]);
+    let said = flat(text(&other));
+    assert!(said.contains("another burst is the longest"), "{said}");
+}
+
+#[test]
+fn an_unknown_energy_is_no_zero() {
+    let (mut run, line) = rampup(DEFAULT);
+    (run.energy_mj, run.tasks[0].energy_mj, run.cpus[0].energy_mj) = (None, None, None);
+    let text = text::run(&run, &line, &plain(80));
+    assert!(text.contains("unknown energy: the platform does not say"), "{text}");
+    let both = text::compare(&[run.clone(), run.clone()], &plain(80));
+    let energy = both.lines().find(|l| l.starts_with("energy, task mJ")).unwrap();
+    assert_eq!(energy.matches("unknown").count(), 2, "{energy}");
+    let json = risetime_report::json::runs(std::slice::from_ref(&run));
+    assert!(json.contains("\"energy_mj\": null") && !json.contains("\"energy_mj\": 0"), "{json}");
+    let csv = risetime_report::csv::runs(&[run]);
+    assert!(csv.contains(",rampup,energy,,,mJ\n") && csv.contains(",cpu_energy,cpu=0,,mJ\n"));
+}
+
+#[test]
 fn long_lists_say_what_they_leave_out() {
     let (run, line) = rampup(DEFAULT);
     let all = run.tasks[0].util_residency.len();
@@ -429,7 +467,7 @@ fn any_run() -> impl Strategy<Value = RunResult> {
         task.lost = lost.into_iter().map(|ms| Lost { state: "opp_climb", ms }).collect();
         task.wait_ms = ms;
         task.perf_10_90_ms = Some(ms);
-        run.energy_mj = ms;
+        run.energy_mj = Some(ms);
         run.end_ms = ms;
         run.policy = name.repeat(4);
         run.notes = vec![name];

@@ -10,10 +10,12 @@
 //! [`Machine::lacks`] in one place. No experiment runs without a cause unless
 //! [`Counterfactual`](crate::Counterfactual) asks for it.
 
+use crate::class::RT_UCLAMP_MIN;
 use crate::engine::Engine;
 use crate::machine::{Machine, State};
 use risetime_kernel::fits::Fit;
-use risetime_kernel::units::{Capacity, CpuId, Span, TaskId, Util};
+use risetime_kernel::uclamp::UclampLimits;
+use risetime_kernel::units::{Capacity, CpuId, GroupId, Span, TaskId, Util};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, Platform};
 use risetime_trace::Why;
@@ -47,7 +49,8 @@ pub enum Cause {
     /// Queueing. Absent: the task in question has the CPU whenever it is runnable, also a bigger
     /// one that it is pulled to; leaving an idle state takes no time.
     Queueing,
-    /// Clamps. Absent: no task is clamped. (Its s_max, which says what full speed is, stays that of
+    /// Clamps. Absent: no task asks for any, no group limits them, and real-time tasks have the
+    /// kernel's default. (A task's s_max, which says what full speed is, stays that of
     /// its clamps, so that the same way is measured with and without them.)
     Clamps,
 }
@@ -94,7 +97,7 @@ pub const CAUSES: [Known; 9] = [
     known(Cause::Queueing, "queueing", "queueing",
         "another task has the CPU, or the CPU is leaving an idle state"),
     known(Cause::Clamps, "clamps", "clamps",
-        "uclamp_min and uclamp_max"),
+        "uclamp_min and uclamp_max, of the task and of its groups"),
 ];
 
 impl Cause {
@@ -133,6 +136,7 @@ impl Cause {
             Cause::Margin | Cause::Pull => unequal,
             Cause::Queueing => {
                 experiment.workload.tasks.len() > 1
+                    || !experiment.workload.forked.is_empty()
                     || domains.iter().flat_map(|d| &d.idle).any(|s| s.exit_latency > Span(0))
             }
             Cause::Clamps => clamped(experiment),
@@ -142,16 +146,20 @@ impl Cause {
 
 fn clamped(experiment: &Experiment) -> bool {
     let set = |name: &str, none: i64| experiment.settings.int(name).is_some_and(|v| v != none);
-    let tasks = &experiment.workload.tasks;
-    let mut attrs = tasks
+    let workload = &experiment.workload;
+    let mut attrs = workload
+        .tasks
         .iter()
+        .chain(&workload.forked)
         .flat_map(|t| std::iter::once(&t.attr).chain(t.phases.iter().map(|phase| &phase.attr)));
+    let clamps = |min: Option<Util>, max: Option<Util>| {
+        min.is_some_and(|v| v != Util(0)) || max.is_some_and(|v| v != Util(1024))
+    };
     set("uclamp_min", 0)
         || set("uclamp_max", 1024)
-        || attrs.any(|a| {
-            a.uclamp_min.is_some_and(|v| v != Util(0))
-                || a.uclamp_max.is_some_and(|v| v != Util(1024))
-        })
+        || set(RT_UCLAMP_MIN, 1024)
+        || attrs.any(|a| clamps(a.uclamp_min, a.uclamp_max))
+        || workload.groups.iter().any(|g| clamps(Some(g.uclamp_min), Some(g.uclamp_max)))
 }
 
 /// A set of causes.
@@ -223,6 +231,11 @@ impl Machine {
     #[inline]
     pub(crate) fn lacks(&self, cause: Cause) -> bool {
         self.without.has(cause)
+    }
+
+    /// What a task of `group` may ask for; without [`Cause::Clamps`] whatever it wants.
+    pub(crate) fn limits_of(&self, group: GroupId) -> UclampLimits {
+        if self.lacks(Cause::Clamps) { UclampLimits::default() } else { self.groups.limits(group) }
     }
 
     /// Without [`Cause::Margin`], whether `cpu` is too small for `task` whatever its util.

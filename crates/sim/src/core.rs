@@ -463,7 +463,12 @@ impl Engine<'_> {
         }
         let step = loop {
             let Role::User(program) = &mut self.m.task_mut(task).role else { return false };
-            match program.next(now) {
+            let step = program.next(now);
+            let number = program.done();
+            if self.told_steps == Some(task) {
+                self.emit(Event::Step { task, number });
+            }
+            match step {
                 Some(Step::Phase(phase)) => self.enter_phase(task, phase),
                 step => break step,
             }

@@ -63,6 +63,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) free_idle_exit: bool,
     /// See [`crate::Replay`].
     pub(crate) kthread: Option<Kthread>,
+    /// Whose [`Event::Step`]s are wanted.
+    pub(crate) told_steps: Option<TaskId>,
     /// A reservation that the machine cannot give.
     pub(crate) refused: Option<InputError>,
     /// A task whose program makes no progress.

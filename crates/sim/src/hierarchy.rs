@@ -600,7 +600,7 @@ impl Engine<'_> {
             self.m.task_mut(task).moves_to = Some(to);
             return;
         }
-        self.m.task_mut(task).limits = self.m.groups.limits(to);
+        self.m.task_mut(task).limits = self.m.limits_of(to);
         if !self.is_fair(task) {
             // Only its clamps depend on the group, until it is fair again.
             let t = &mut self.m.tasks[task.index()];

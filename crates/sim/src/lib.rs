@@ -52,8 +52,15 @@ pub use settings::{catalogue, resolve};
 
 use mutant::Mutant;
 use risetime_kernel::units::{Instant, TaskId};
-use risetime_model::Experiment;
+use risetime_model::{Experiment, InputError, Workload};
 use risetime_trace::{Backend, Outcome, RunError, TraceSink};
+
+/// What the simulator refuses of `workload`, whatever the machine: a run asks as well.
+///
+/// Errors: what it cannot do yet.
+pub fn supported(workload: &Workload) -> Result<(), InputError> {
+    hotplug::supported(workload)
+}
 
 /// The simulator as a backend.
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,8 +87,10 @@ pub struct Replay {
 pub struct Counterfactual {
     /// What is absent.
     pub without: cause::Causes,
-    /// The task that never waits for another one, where queueing is absent.
-    pub task: TaskId,
+    /// The task that is explained: it never waits for another one where queueing is absent, and its
+    /// [`Step`](risetime_trace::Event::Step)s are in the trace. `None`: the one that is created
+    /// first, without its steps.
+    pub task: Option<TaskId>,
 }
 
 impl Backend for Simulator {

@@ -622,7 +622,7 @@ impl Machine {
     /// an OPP) and by the governor's limits.
     pub(crate) fn max_speed(&self, task: TaskId) -> Util {
         let t = self.task(task);
-        let most = uclamp_eff(t.asked, &t.limits).max;
+        let most = uclamp_eff(t.asked, &self.groups.limits(t.group)).max;
         let best = |cpu: CpuId| {
             let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
             let cap = |f: KHz| c.capacity.0 * f.0 / d.freq_max().0;

@@ -298,6 +298,7 @@ impl Engine<'_> {
                     p.in_irq = false;
                     p.irq_time += handler;
                 }
+                self.emit(Event::Irq { cpu, enters: false });
                 if online {
                     self.idle_loop(cpu);
                 }
@@ -314,6 +315,7 @@ impl Engine<'_> {
             }
             p.in_irq = true;
         }
+        self.emit(Event::Irq { cpu, enters: true });
         self.steal(cpu, handler);
         self.q.push(self.m.now + handler, Ev::Irq { cpu, step: IrqStep::Done });
     }

@@ -48,6 +48,8 @@ pub(crate) struct Program {
     began: Option<Instant>,
     /// The time of the last step, and how many there were at that time.
     steps: (Instant, u32),
+    /// Events begun, those that took no time counted: how far it has got, whatever the time is.
+    done: u64,
 }
 
 impl Program {
@@ -71,6 +73,7 @@ impl Program {
             timers: Vec::new(),
             began: None,
             steps: (Instant(0), 0),
+            done: 0,
         }
     }
 
@@ -89,6 +92,10 @@ impl Program {
     /// The phase of this number.
     pub(crate) fn phase(&self, index: usize) -> &Phase {
         &self.spec[self.like].phases[index]
+    }
+    /// How many of its events it has begun.
+    pub(crate) fn done(&self) -> u64 {
+        self.done
     }
     /// The specifications of all tasks, and the number of its own.
     pub(crate) fn spec_arc(&self) -> (Arc<[TaskSpec]>, usize) {
@@ -141,6 +148,7 @@ impl Program {
                 continue;
             };
             self.event += 1;
+            self.done += 1;
             match event {
                 Event::Run(Span(0))
                 | Event::Runtime(Span(0))

@@ -245,7 +245,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         let of = if is_cfs(policy.kernel) { "from 6.6 on (EEVDF)" } else { "up to 6.5 (CFS)" };
         let what = format!("`{name}` is a setting of kernels {of}, and this is {}", policy.kernel);
         let known = if is_cfs(policy.kernel) { CFS_TUNABLES } else { BASE_SLICE };
-        return Err(InputError::new(&policy.name, what)
+        return Err(InputError::new(policy.place_of(name), what)
             .hint(format!("that kernel has {}", known.join(", "))));
     }
     if settings.int("rate_limit_us").is_some() && !policy.set.contains_key("rate_limit_us") {
@@ -253,7 +253,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     }
     if settings.int("sched_pelt_multiplier") == Some(3) {
         let what = "`sched_pelt_multiplier` is 3, wanted 1, 2 or 4";
-        return Err(InputError::new(&policy.name, what));
+        return Err(InputError::new(policy.place_of("sched_pelt_multiplier"), what));
     }
     settings.0.extend(own);
     series::add_response_times(platform, &mut settings);
@@ -261,11 +261,17 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     if let Some(cpu) = settings.int("first_cpu").filter(|c| *c as usize >= platform.nr_cpus()) {
         let last = platform.nr_cpus() - 1;
         return Err(InputError::new(
-            format!("setting first_cpu={cpu}"),
+            setting(policy, "first_cpu", &Value::Int(cpu)),
             format!("there is no such CPU: {} has CPUs 0 to {last}", platform.name),
         ));
     }
     Ok(settings)
+}
+
+/// What an error about `key=value` begins with, where it is not the policy's fault.
+fn setting(policy: &Policy, key: &str, value: &Value) -> String {
+    let said = || format!("setting {key}={value}");
+    policy.places.get(key).cloned().unwrap_or_else(said)
 }
 
 /// Takes what is meant for single policies out of `policy`, checked like the tunable it belongs to.
@@ -284,10 +290,11 @@ fn take_own(platform: &Platform, policy: &mut Policy) -> Result<Vec<(String, Val
         if !known.contains(&of) {
             let known = known.join(", policy");
             let what = format!("there is no such policy: {} has policy{known}", platform.name);
-            return Err(InputError::new(format!("setting {key}={value}"), what));
+            return Err(InputError::new(setting(policy, &key, &value), what));
         }
-        let as_one = Policy { set: policy.set.clone(), ..policy.clone() }.with(name, value.clone());
-        catalogue().resolve(&Policy { name: policy.name.clone(), ..as_one }, &|_| None)?;
+        let mut as_one = policy.clone().set_for_all(name, value.clone());
+        as_one.places.extend(policy.places.get(&key).map(|at| (name.to_string(), at.clone())));
+        catalogue().resolve(&as_one, &|_| None)?;
         all.push((key, value));
     }
     Ok(all)

@@ -21,7 +21,7 @@ use crate::queue::{Ev, Queue};
 use crate::series::{self, CpuSeries, Series};
 use crate::together::Together;
 use crate::topology::{SchedDomains, sched_domains};
-use crate::{Counterfactual, governor, hotplug, placement, plain};
+use crate::{Counterfactual, governor, placement, plain};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
@@ -59,6 +59,7 @@ const SIGNALS: &[&str] = &[
     "sched_switch",
     "overutilized",
     "misfit",
+    "dl_throttled",
 ];
 
 /// The head of the trace.
@@ -114,11 +115,12 @@ pub(crate) fn engine<'a>(
     }
     let together = Together::new(&workload);
     let started = workload.tasks.len();
-    hotplug::supported(&workload)?;
+    crate::supported(&workload)?;
     let hotplug = workload.hotplug.clone();
+    let explained = other.task.unwrap_or(TaskId(workload.first_created() as u32));
     let specs: Arc<[TaskSpec]> = workload.tasks.into_iter().chain(workload.forked).collect();
     let mut machine = machine(e, governor.name == "schedutil");
-    (machine.without, machine.explained) = (other.without, other.task);
+    (machine.without, machine.explained) = (other.without, explained);
     let governors = (0..e.platform.domains.len())
         .map(|d| (governor.make)(&e.platform, d, &e.settings))
         .collect();
@@ -159,6 +161,7 @@ pub(crate) fn engine<'a>(
         kthread: None,
         free_idle_exit: other.without.has(Cause::Queueing),
         changes: Vec::new(),
+        told_steps: other.task,
         refused: None,
         stuck: None,
     };

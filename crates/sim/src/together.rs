@@ -25,7 +25,6 @@
 //!
 //! Source: kernel/futex/waitwake.c; core.c:`do_sched_yield`; rt-app, `src/rt-app.c:create_thread`.
 
-use crate::class::Class;
 use crate::engine::Engine;
 use crate::machine::{Role, State, Todo};
 use crate::placement::Waker;
@@ -36,7 +35,7 @@ use crate::sync::{Did, Objects, Wait};
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::Workload;
-use risetime_model::workload::{Event, MAX_FORKS, Policy, Timer};
+use risetime_model::workload::{Event, MAX_FORKS, MAX_TASKS, Policy, Timer};
 
 /// What tasks do with each other.
 #[derive(Default)]
@@ -189,9 +188,9 @@ impl Engine<'_> {
     fn fork(&mut self, cpu: CpuId, parent: TaskId, index: u32) {
         let Role::User(program) = &self.m.task(parent).role else { return };
         let (specs, spec) = (program.spec_arc().0, self.together.started + index as usize);
-        if self.m.class_of(parent) == Class::Deadline {
+        if self.together.started + self.together.begun.len() >= MAX_TASKS {
             self.together.failed = Some(format!(
-                "task {}: it forks `{}`, but the kernel lets no deadline task create another (at {} ms)",
+                "task {}: it forks `{}`, and {MAX_TASKS} tasks are there already (at {} ms)",
                 self.m.task(parent).comm,
                 specs[spec].comm,
                 self.m.now.as_ms()

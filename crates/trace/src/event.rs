@@ -79,6 +79,14 @@ pub enum Event<'a> {
         /// Its name.
         name: &'a str,
     },
+    /// The task begins an event of its program, or has come to its end (only where that was asked
+    /// for). What comes between two of them is the same at any speed.
+    Step {
+        /// The task.
+        task: TaskId,
+        /// Events begun so far, those that took no time counted.
+        number: u64,
+    },
     /// The hardware of `cpu`'s frequency domain now runs at `freq` (`cpu_frequency`; one event
     /// per domain, `cpu` is its first).
     Freq {
@@ -188,6 +196,21 @@ pub enum Event<'a> {
         cpu: CpuId,
         /// Whether it comes.
         online: bool,
+    },
+    /// A deadline task's runtime is used up, or the next period's has come (`dl_throttled`).
+    Throttled {
+        /// The task.
+        task: TaskId,
+        /// Whether it is used up.
+        on: bool,
+    },
+    /// An interrupt's handler begins to keep `cpu` from its task, or from idling, or is done
+    /// (`irq_handler_entry`, `irq_handler_exit`).
+    Irq {
+        /// The CPU.
+        cpu: CpuId,
+        /// Whether it begins.
+        enters: bool,
     },
     /// `rq->misfit_task_load` became non-zero (`task` given) or zero.
     Misfit {

@@ -131,6 +131,9 @@ impl TraceSink for Memory {
             Event::CpuCapacity { cpu, capacity } => Event::CpuCapacity { cpu, capacity },
             Event::Overutilized { on } => Event::Overutilized { on },
             Event::Hotplug { cpu, online } => Event::Hotplug { cpu, online },
+            Event::Throttled { task, on } => Event::Throttled { task, on },
+            Event::Irq { cpu, enters } => Event::Irq { cpu, enters },
+            Event::Step { task, number } => Event::Step { task, number },
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
         };
         self.events.push((at, owned));

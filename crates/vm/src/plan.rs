@@ -30,6 +30,7 @@ const SCHED_DEBUG: &str = "/sys/kernel/debug/sched";
 pub(crate) const FEATURES: &str = "/sys/kernel/debug/sched/features";
 pub(crate) const ENERGY_AWARE: &str = "/proc/sys/kernel/sched_energy_aware";
 const CPUIDLE_GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor";
+const RT_UCLAMP_MIN: &str = "/proc/sys/kernel/sched_util_clamp_min_rt_default";
 pub(crate) const ENERGY_MODEL: &str = "/sys/kernel/debug/energy_model";
 
 /// Settings that a real kernel has no place for, with the values that mean "not used".
@@ -68,6 +69,24 @@ const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
     ("util_est_boost", Some("0")),
     ("runnable_boost", Some("1")),
 ];
+
+/// Settings of the whole system, with their files.
+const SYSTEM: &[(&str, &str)] = &[
+    ("sched_energy_aware", ENERGY_AWARE),
+    ("cpuidle_governor", CPUIDLE_GOVERNOR),
+    ("sched_util_clamp_min_rt_default", RT_UCLAMP_MIN),
+];
+
+/// Tunables of the fair class, with their files in [`SCHED_DEBUG`].
+const EEVDF: &[(&str, &str)] = &[("base_slice_ns", "base_slice_ns")];
+const CFS: &[(&str, &str)] = &[
+    ("sched_latency_ns", "latency_ns"),
+    ("sched_min_granularity_ns", "min_granularity_ns"),
+    ("sched_wakeup_granularity_ns", "wakeup_granularity_ns"),
+];
+
+/// Settings that are no file: the governor of each policy, a scheduler feature, the tasks' own.
+const NO_FILE: [&str; 5] = ["governor", "ni_random", "uclamp_min", "uclamp_max", "first_cpu"];
 
 /// The limits of a policy, which are the policy's own file: the highest first.
 const LIMITS: [&str; 2] = ["scaling_max_freq", "scaling_min_freq"];
@@ -147,7 +166,7 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         .hint("leave it out, or run it with --backend sim"));
     }
     let governor = e.settings.name("governor").unwrap_or("schedutil").to_string();
-    let first_cpu = first_cpu(e, &workload.tasks[0]);
+    let first_cpu = first_cpu(e, &workload.tasks[workload.first_created()]);
     let mut settings = Vec::new();
     let mut job = Job {
         duration_ns: e.duration.0,
@@ -180,37 +199,19 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         job.set.push((path.clone(), governor.clone()));
         settings.push(("governor".to_string(), path));
     }
-    let fair: &[_] = if is_cfs(e.policy.kernel) {
-        &[
-            ("sched_latency_ns", "latency_ns"),
-            ("sched_min_granularity_ns", "min_granularity_ns"),
-            ("sched_wakeup_granularity_ns", "wakeup_granularity_ns"),
-        ]
-    } else {
-        &[("base_slice_ns", "base_slice_ns")]
-    };
-    let fair = fair.iter().map(|(name, file)| (*name, format!("{SCHED_DEBUG}/{file}")));
-    let shared = [
-        ("sched_energy_aware", ENERGY_AWARE.to_string()),
-        ("cpuidle_governor", CPUIDLE_GOVERNOR.to_string()),
-    ];
-    for (name, path) in shared.into_iter().chain(fair) {
-        match e.policy.set.get(name) {
-            Some(value) => job.set.push((path.clone(), value.to_string())),
-            None => job.read.push(path.clone()),
-        }
-        settings.push((name.to_string(), path));
-    }
-    if e.policy.kernel.has_ni_random() {
-        let no = if e.settings.int("ni_random") == Some(1) { "" } else { "NO_" };
-        job.set.push((FEATURES.to_string(), format!("{no}NI_RANDOM")));
-    }
-    for (name, path) in tunables(e, &governor) {
+    let fair = if is_cfs(e.policy.kernel) { CFS } else { EEVDF };
+    let fair = fair.iter().map(|(name, file)| (name.to_string(), format!("{SCHED_DEBUG}/{file}")));
+    let system = SYSTEM.iter().map(|(name, path)| (name.to_string(), path.to_string()));
+    for (name, path) in system.chain(fair).chain(tunables(e, &governor)) {
         match e.policy.set.get(&name) {
             Some(value) => job.set.push((path.clone(), value.to_string())),
             None => job.read.push(path.clone()),
         }
         settings.push((name, path));
+    }
+    if e.policy.kernel.has_ni_random() {
+        let no = if e.settings.int("ni_random") == Some(1) { "" } else { "NO_" };
+        job.set.push((FEATURES.to_string(), format!("{no}NI_RANDOM")));
     }
     for d in &e.platform.domains {
         let (set, read) = limits(e, d);
@@ -274,10 +275,10 @@ fn simulated_only(e: &Experiment) -> Result<(), InputError> {
     let own = e.policy.set.iter().filter_map(|(name, v)| Some((name.split_once('.')?.0, name, v)));
     if let Some((base, name, v)) = own.into_iter().find(|(base, ..)| !LIMITS.contains(base)) {
         if SIMULATED_ONLY.iter().any(|(known, _)| *known == base) {
-            return Err(only_simulated(name, v));
+            return Err(only_simulated(e, name, v));
         }
         return Err(InputError::new(
-            format!("setting {name}={v}"),
+            setting(e, name, v),
             "cpufreq-dt has one tunable for all policies",
         )
         .hint("set it for all, or run it with --backend sim"));
@@ -285,7 +286,7 @@ fn simulated_only(e: &Experiment) -> Result<(), InputError> {
     for (name, idle) in SIMULATED_ONLY {
         match e.policy.set.get(*name) {
             Some(v) if Some(v.to_string().as_str()) != *idle => {
-                return Err(only_simulated(name, v));
+                return Err(only_simulated(e, name, v));
             }
             _ => {}
         }
@@ -293,9 +294,15 @@ fn simulated_only(e: &Experiment) -> Result<(), InputError> {
     Ok(())
 }
 
-fn only_simulated(name: &str, value: &Value) -> InputError {
+/// What an error about a setting begins with.
+fn setting(e: &Experiment, name: &str, value: &Value) -> String {
+    let said = || format!("setting {name}={value}");
+    e.policy.places.get(name).cloned().unwrap_or_else(said)
+}
+
+fn only_simulated(e: &Experiment, name: &str, value: &Value) -> InputError {
     InputError::new(
-        format!("setting {name}={value}"),
+        setting(e, name, value),
         "only the simulator has this setting, a real kernel has not",
     )
     .hint("leave it out, or run it with --backend sim")
@@ -304,20 +311,8 @@ fn only_simulated(name: &str, value: &Value) -> InputError {
 /// The settings of this run that are tunables of the governor, with their paths.
 fn tunables(e: &Experiment, governor: &str) -> Vec<(String, String)> {
     let ours = |name: &str| {
-        let shared = [
-            "governor",
-            "sched_energy_aware",
-            "cpuidle_governor",
-            "ni_random",
-            "base_slice_ns",
-            "sched_latency_ns",
-            "sched_min_granularity_ns",
-            "sched_wakeup_granularity_ns",
-            "uclamp_min",
-            "uclamp_max",
-            "first_cpu",
-        ];
-        shared.contains(&name)
+        SYSTEM.iter().chain(EEVDF).chain(CFS).any(|(n, _)| *n == name)
+            || NO_FILE.contains(&name)
             || LIMITS.contains(&name)
             || SIMULATED_ONLY.iter().any(|(n, _)| *n == name)
             || name.contains('.')

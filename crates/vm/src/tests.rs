@@ -477,6 +477,28 @@ fn settings_that_only_a_simulation_has_are_refused() {
     }
 }
 
+/// A setting of the whole system is none of the governor's, though nobody else asks for it.
+#[test]
+fn the_clamp_of_real_time_tasks_is_written_to_its_sysctl() {
+    let path = "/proc/sys/kernel/sched_util_clamp_min_rt_default";
+    let plan = |policy: &str| plan::plan(&experiment(policy), &[]).unwrap();
+    let set = plan("linux-7.2+sched_util_clamp_min_rt_default=200");
+    assert!(set.job.set.contains(&(path.into(), "200".into())), "{:?}", set.job.set);
+    let read_back = ("sched_util_clamp_min_rt_default".to_string(), path.to_string());
+    assert!(set.settings.contains(&read_back));
+    assert!(!set.job.set.iter().any(|(p, _)| p.contains("cpufreq/schedutil")));
+    assert!(plan("linux-7.2").job.read.contains(&path.to_string()));
+}
+
+/// On a device tree as in a simulation, the task created first is the one that starts where it is said.
+#[test]
+fn the_first_cpu_is_that_of_the_task_created_first() {
+    let text = r#"{"tasks": {"late": {"delay": 5000, "cpus": [2], "run": 1}, "a": {"cpus": [6], "run": 1}}}"#;
+    let workload = Arc::new(Workload::parse(text, "w").unwrap());
+    let e = Experiment { workload, ..experiment("linux-7.2") };
+    assert_eq!(plan::plan(&e, &[]).unwrap().job.first_cpu, 6);
+}
+
 #[test]
 fn frequency_limits_are_written_as_opps_of_each_policy() {
     let limits = |policy: &str| -> Vec<(String, String)> {

@@ -301,6 +301,52 @@ fn check_names_each_broken_file_and_goes_on() {
     assert_eq!(places, [true, true], "{}", said.err);
 }
 
+/// What a run finds only when it starts, or on its way.
+#[test]
+fn check_refuses_what_a_run_refuses() {
+    let dir = scratch("check-as-run");
+    let dl =
+        "\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 5000, \"dl-period\": 10000, \"run\": 100";
+    let hotplug = |more: &str| {
+        format!(
+            "{{\"global\": {{\"hotplug\": [{{\"at_us\": 1000, \"cpu\": 2, \"online\": 0}}]}}{more}}}"
+        )
+    };
+    let group = ", \"taskgroups\": {\"/g\": {}}, \"tasks\": {\"a\": {\"taskgroup\": \"/g\", \"run\": 1, \"sleep\": 1}}";
+    let rt = ", \"tasks\": {\"a\": {\"policy\": \"SCHED_FIFO\", \"run\": 1, \"sleep\": 1}}";
+    let fork = "{\"tasks\": {\"a\": {\"loop\": -1, \"run\": 10, \"fork\": \"b\"}, \"b\": {\"instance\": 0, \"loop\": 1, \"run\": 1}}}";
+    for (text, code, names) in [
+        (hotplug(rt), 2, "bad.json:1:25: global.hotplug: found real-time or deadline tasks"),
+        (hotplug(group), 2, "bad.json:1:25: global.hotplug: found task groups"),
+        (task(&format!("{dl}, \"instance\": 30, \"sleep\": 900")), 2, "is refused"),
+        (task(&format!("{dl}, \"fork\": \"a\"")), 2, "forks as a deadline task"),
+        (fork.to_string(), 1, "for the 1025th time"),
+    ] {
+        std::fs::write(dir.join("bad.json"), &text).expect("a file");
+        let run = bounded(&dir, &["run", "bad.json", "--platform", "m1"]);
+        let check = bounded(&dir, &["check", "bad.json", "--platform", "m1"]);
+        assert_eq!((run.code, check.code), (code, 2), "{text}: {} {}", run.err, check.err);
+        assert_eq!((run.out.as_str(), check.out.as_str()), ("", ""));
+        assert!(run.err.contains(names), "{text}: {}", run.err);
+        assert_eq!(run.err, check.err, "check says the same");
+    }
+}
+
+#[test]
+fn a_setting_is_asked_for_once() {
+    for more in [
+        &["--policy", "linux-6.8+rate_limit_us=70", "--set", "rate_limit_us=500"][..],
+        &["--set", "rate_limit_us=70", "--set", "rate_limit_us=500"],
+        &["--uclamp-min", "70", "--set", "uclamp_min=500"],
+    ] {
+        let message = refused(Path::new("/"), &ramp(more));
+        assert!(message.contains("=70") && message.contains("=500"), "{message}");
+    }
+    let ablate = ["compare", "rampup", "--platform", "m1", "--ablate", "rfc-v1", "--set"];
+    let message = refused(Path::new("/"), &[&ablate[..], &["waiting_avg=0"]].concat());
+    assert!(message.contains("--set waiting_avg=0: ") && message.contains("switches"), "{message}");
+}
+
 #[test]
 fn what_has_no_effect_is_said_and_is_a_warning_in_check() {
     let dir = scratch("without-effect");

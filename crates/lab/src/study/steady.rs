@@ -51,7 +51,7 @@ const MARGIN: u64 = 10;
 struct Seen {
     all: Vec<Activation>,
     period_ms: f64,
-    mj: f64,
+    mj: Option<f64>,
 }
 
 /// The whole grid under one policy: phase by phase, task by task.
@@ -120,7 +120,7 @@ impl Grid {
             let e = Experiment { duration: e.duration.min(Span(SETTLED.0)), ..e };
             let begun = run(&Simulator, &e, Options::default(), None)?.result;
             let period_ms = period_us as f64 / 1000.0;
-            let mj = whole.energy_mj - begun.energy_mj;
+            let mj = whole.energy_mj.zip(begun.energy_mj).map(|(whole, begun)| whole - begun);
             Ok::<_, RunError>(Seen { all: seen.all, period_ms, mj })
         };
         let mut all = parallel(grid.len() * starts.len(), |_| (), one)?;
@@ -140,7 +140,10 @@ impl Grid {
             mean_ghz: all(&|p| {
                 middle(p.iter().filter_map(Seen::khz).collect()).map(|khz| khz / 1e6)
             }),
-            energy_mj: all(&|p| Some(p.iter().map(|s| s.mj).sum::<f64>() / p.len() as f64)),
+            energy_mj: all(&|p| {
+                let sum: Option<f64> = p.iter().map(|s| s.mj).sum();
+                sum.map(|sum| sum / p.len() as f64)
+            }),
         }
     }
 }
@@ -151,15 +154,16 @@ impl Steady {
         let mut steady = Steady::default();
         for (ours, base) in ours.phases.iter().zip(&base.phases) {
             let pairs = || ours.iter().zip(base);
+            let energy = |(o, b): (&Seen, &Seen)| Some(percent(o.mj?, b.mj?));
             let held = |(o, b): (&Seen, &Seen)| {
                 Reading::ALL.map(|r| {
                     let held = held(r, &o.all, &b.all);
                     let always = held.steady == held.all && held.all > 0;
-                    Held { energy: always.then(|| percent(o.mj, b.mj)), ..held }
+                    Held { energy: energy((o, b)).filter(|_| always), ..held }
                 })
             };
             steady.held.push(pairs().map(held).collect());
-            steady.energy.push(middle(pairs().map(|(o, b)| percent(o.mj, b.mj)).collect()));
+            steady.energy.push(middle(pairs().filter_map(energy).collect()));
             let freq = |(o, b): (&Seen, &Seen)| Some(percent(o.khz()?, b.khz()?));
             steady.freq.push(middle(pairs().filter_map(freq).collect()));
             let gain =

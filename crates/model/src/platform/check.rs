@@ -49,7 +49,7 @@ fn domain(name: &str, d: &Domain, all: &mut Vec<String>) {
         ));
     }
     if d.opps.iter().all(|o| o.power.0 == 0) {
-        all.push(format!("{name}: no power: energies will be 0 and EAS stays off"));
+        all.push(format!("{name}: no power: energies stay unknown and EAS off"));
     } else {
         for (low, high) in inefficient_opps(d) {
             all.push(format!(

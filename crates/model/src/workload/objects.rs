@@ -12,7 +12,7 @@
 //! pthread), and waiting with such a mutex, is an error. So is locking what it holds: rt-app's mutexes
 //! are pthread's default ones, also with `pi_enabled`, and such a task waits for itself for ever.
 
-use super::{Event, Phase, Repeat, TaskSpec};
+use super::{Event, Phase, Policy, Repeat, TaskSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The objects by number, with their names.
@@ -91,6 +91,41 @@ pub(super) fn misuse(task: &TaskSpec) -> Option<Misuse> {
         }
     }
     None
+}
+
+/// The first phase in which `task` forks as a deadline task, which the kernel does not let create
+/// another.
+pub(super) fn forks_as_deadline_task(task: &TaskSpec) -> Option<usize> {
+    let is_deadline = |policy: &Policy| matches!(policy, Policy::Deadline { .. });
+    let mut deadline = task.attr.policy.as_ref().is_some_and(is_deadline);
+    for _ in 0..rounds(task.repeat) {
+        for (index, phase) in task.phases.iter().enumerate() {
+            deadline = phase.attr.policy.as_ref().map_or(deadline, is_deadline);
+            if deadline && phase.events.iter().any(|e| matches!(e, Event::Fork(_))) {
+                return Some(index);
+            }
+            if phase.repeat == Repeat::Forever {
+                return None;
+            }
+        }
+    }
+    None
+}
+
+/// How often `task` forks each task of that number, in loops that end. Of what an endless loop
+/// forks, only a run can say how much it is.
+pub(super) fn forks(task: &TaskSpec) -> impl Iterator<Item = (u32, u64)> + '_ {
+    let times = |repeat| match repeat {
+        Repeat::Times(n) => u64::from(n),
+        Repeat::Forever => 0,
+    };
+    task.phases.iter().flat_map(move |phase| {
+        let n = times(task.repeat).saturating_mul(times(phase.repeat));
+        phase.events.iter().filter_map(move |event| match event {
+            Event::Fork(of) => Some((*of, n)),
+            _ => None,
+        })
+    })
 }
 
 /// A third round begins as the second did: an event sets or clears, whatever was before.

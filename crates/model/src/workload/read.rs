@@ -4,11 +4,12 @@ use super::actions::{Parsed, Shared, TaskNames};
 use super::events::{self, Key};
 use super::group::{self, MAX_GROUPS};
 use super::json::{MAX_US, Reader};
-use super::objects::{Misuse, MisuseKind, Objects, misuse};
+use super::objects::{Misuse, MisuseKind, Objects, forks, forks_as_deadline_task, misuse};
 use super::omitted;
 use super::policy::{Kind as PolicyKind, Said};
 use super::{
-    Attr, Event, Hotplug, MAX_EVENTS, MAX_TASKS, Phase, Repeat, StartAt, TaskSpec, Workload,
+    Attr, Event, Hotplug, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat, StartAt, TaskSpec,
+    Workload,
 };
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
@@ -174,7 +175,24 @@ impl<'a> Reader<'a> {
         if parts.tasks.is_empty() {
             return Err(self.error(tasks, "`tasks` has no task that starts"));
         }
-        Ok(())
+        self.count_forks(tasks, parts)
+    }
+
+    /// Those that start and those that they fork are so many tasks.
+    fn count_forks(&self, tasks: &Object<'a>, parts: &Parts) -> Result<(), InputError> {
+        let mut forked = vec![0_u64; parts.forked.len()];
+        for (of, n) in parts.tasks.iter().flat_map(forks) {
+            let count = &mut forked[of as usize];
+            // More of one end the run in any case.
+            *count = count.saturating_add(n).min(u64::from(MAX_FORKS));
+        }
+        let (started, forked) = (parts.tasks.len(), forked.iter().sum::<u64>());
+        if started as u64 + forked <= MAX_TASKS as u64 {
+            return Ok(());
+        }
+        let what =
+            format!("{started} tasks fork {forked} more: more than {MAX_TASKS} tasks in all");
+        Err(self.error(tasks, what))
     }
 
     /// rt-app still takes `resources` and makes what tasks name. What one once said of another counts
@@ -290,6 +308,11 @@ impl<'a> Reader<'a> {
         if let Some(found) = misuse(&spec) {
             return Err(self.misuse(&spec, &what, found, prop, parts));
         }
+        if let Some(phase) = forks_as_deadline_task(&spec) {
+            let place = phase_of(&spec, phase);
+            let what = format!("{what}{place} forks as a deadline task, which the kernel refuses");
+            return Err(self.error(&prop.name, what));
+        }
         Ok(Parsed { spec, name, instances, names, prop })
     }
 
@@ -319,10 +342,7 @@ impl<'a> Reader<'a> {
                 "once, with `unlock` before it comes again (rt-app's mutexes are not recursive)",
             ),
         };
-        let place = match spec.phases.len() {
-            1 => String::new(),
-            _ => format!(": phase `{}`", spec.phases[found.phase].name),
-        };
+        let place = phase_of(spec, found.phase);
         self.error(&prop.name, format!("{what}{place} {does}"))
             .hint(format!("`\"lock\": \"{mutex}\"` {hint}"))
     }
@@ -597,6 +617,14 @@ impl<'a> Reader<'a> {
             );
         }
         Ok(cpus.into_iter().collect())
+    }
+}
+
+/// What an error calls a phase; nothing if it is the task's only one.
+fn phase_of(spec: &TaskSpec, phase: usize) -> String {
+    match spec.phases.len() {
+        1 => String::new(),
+        _ => format!(": phase `{}`", spec.phases[phase].name),
     }
 }
 

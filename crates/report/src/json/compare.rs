@@ -48,8 +48,8 @@ fn policy(p: &Compared) -> Value {
         "debt_ms": estimate(Some(&p.debt_ms)),
         "lower_bounds": p.bounds,
         "full_speed_ms": estimate(p.full_speed_ms.as_ref()),
-        "energy_mj": estimate(Some(&p.energy_mj)),
-        "same_work_mj": estimate(Some(&p.same_work_mj)),
+        "energy_mj": estimate(p.energy_mj.as_ref()),
+        "same_work_mj": estimate(p.same_work_mj.as_ref()),
         "efficient": p.efficient,
         "against_first": p.against_first.as_ref().map(difference),
         "samples": p.samples.iter().map(sample).collect::<Vec<_>>(),
@@ -61,8 +61,8 @@ fn sample(s: &Sample) -> Value {
         "debt_ms": round3(s.debt_ms),
         "ended_by": s.ended_by.as_str(),
         "full_speed_ms": s.full_speed_ms.map(round3),
-        "energy_mj": round3(s.energy_mj),
-        "same_work_mj": round3(s.same_work_mj),
+        "energy_mj": s.energy_mj.map(round3),
+        "same_work_mj": s.same_work_mj.map(round3),
     })
 }
 

@@ -30,7 +30,7 @@ pub fn pareto(c: &Comparison) -> String {
         c.workload, c.platform
     );
     text(&mut out, (16.0, 26.0), "start", 16, &title);
-    let x = Axis::over(c.policies.iter().map(|p| &p.same_work_mj));
+    let x = Axis::over(c.policies.iter().filter_map(|p| p.same_work_mj.as_ref()));
     let y = Axis::over(c.policies.iter().map(|p| &p.debt_ms));
     axes(&mut out, &x, &y);
     let marks = marks(c);
@@ -125,8 +125,10 @@ fn axes(out: &mut String, x: &Axis, y: &Axis) {
 /// Draws a policy; where it is.
 fn point(out: &mut String, p: &Compared, x: &Axis, y: &Axis) -> (f64, f64) {
     let colour = if p.efficient { "#2a8a2a" } else { "#b03030" };
-    let (cx, cy) = (at_x(x, p.same_work_mj.median), at_y(y, p.debt_ms.median));
-    if let (Some((x0, x1)), Some((y0, y1))) = (p.same_work_mj.interval, p.debt_ms.interval) {
+    // Nothing is drawn where energies are unknown.
+    let energy = p.same_work_mj.unwrap_or(Estimate { n: 0, median: 0.0, interval: None });
+    let (cx, cy) = (at_x(x, energy.median), at_y(y, p.debt_ms.median));
+    if let (Some((x0, x1)), Some((y0, y1))) = (energy.interval, p.debt_ms.interval) {
         let (x0, x1, y0, y1) = (at_x(x, x0), at_x(x, x1), at_y(y, y0), at_y(y, y1));
         let _ = writeln!(
             out,

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! There is no difference where one side is "never", nor between debts that were counted
-//! until different endings. Where the columns do not fit, they continue below, with the first
+//! until different endings, nor between figures of different bursts: which burst is the longest
+//! may be another under each policy. Where the columns do not fit, they continue below, with the first
 //! policy again.
 
 use super::Style;
@@ -70,6 +71,7 @@ fn table(
         }
         let columns: Vec<Vec<Figure>> = (0..names.len()).map(|c| column(c, task)).collect();
         blocks(&mut page, &heads, &columns);
+        other_times(&mut page, &heads, &columns);
         page.blank();
     }
     if tasks > TASKS {
@@ -85,6 +87,39 @@ fn table(
         page.line(Line::new().plain("No task of the workload ever ran."));
     }
     page.finish()
+}
+
+/// Says of which figures there is no difference because the columns are about another time than the
+/// first one.
+fn other_times(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
+    // The first figure of a column is about its burst.
+    let Some(first) = columns.first().and_then(|c| c.first()) else { return };
+    for (column, head) in columns.iter().zip(heads).skip(1) {
+        let Some(own) = column.first() else { continue };
+        let begins = match (own.begins(), first.begins()) {
+            (Some(own), Some(first)) if words::one(own) == words::one(first) => {
+                "is in a run that ends at another time".into()
+            }
+            (Some(own), Some(first)) => {
+                format!("begins at {} and not at {} ms", words::one(own), words::one(first))
+            }
+            _ => "begins at other times".into(),
+        };
+        let same = |f: &Figure| {
+            let other = columns[0].iter().find(|other| other.label == f.label);
+            other.is_none_or(|other| f.same_time(other))
+        };
+        let text = if !own.same_time(first) {
+            format!(
+                "{head}: another burst is the longest, it {begins}: no differences but of whole runs."
+            )
+        } else if !column.iter().all(same) {
+            format!("{head}: the burst {begins}: no differences of what counts to the run's end.")
+        } else {
+            continue;
+        };
+        page.paragraph(0, Ink::Dim, &text);
+    }
 }
 
 /// The heads of the columns: the names, or letters that are explained if they are too long.
@@ -169,7 +204,8 @@ fn figure(column: &[Figure], all: &[Vec<Figure>], label: &str) -> Option<Figure>
             Basis::Any => Basis::Any,
             _ => column.iter().map(|f| f.basis).find(|b| *b != Basis::Any)?,
         };
-        Some(Figure { spread, basis, ..part })
+        let windows = column.first().map_or_else(Vec::new, |f| f.windows.clone());
+        Some(Figure { spread, basis, windows, ..part })
     })
 }
 

@@ -31,12 +31,49 @@ pub(super) struct Figure {
     pub(super) less_is_better: Option<bool>,
     /// Whether a run that does not list it has none of it, rather than not knowing it.
     pub(super) part: bool,
+    /// What it says where there is no value.
+    pub(super) none: &'static str,
+    /// What time it is about.
+    pub(super) time: Time,
+    /// From when until when that was in each run; empty: over the whole run.
+    pub(super) windows: Vec<Option<(f64, f64)>>,
+}
+
+/// What time a figure is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    /// The burst's.
+    Burst,
+    /// From the burst's t0 to the run's end.
+    ToRunEnd,
 }
 
 impl Figure {
     fn new(label: impl Into<String>, spread: Spread) -> Figure {
         let label = label.into();
-        Figure { label, spread, basis: Basis::Any, less_is_better: Some(true), part: false }
+        Figure {
+            label,
+            spread,
+            basis: Basis::Any,
+            less_is_better: Some(true),
+            part: false,
+            none: "never",
+            time: Time::Burst,
+            windows: Vec::new(),
+        }
+    }
+    fn to_run_end(self) -> Figure {
+        Figure { time: Time::ToRunEnd, ..self }
+    }
+    /// Where it begins, if it is about one run's burst.
+    pub(super) fn begins(&self) -> Option<f64> {
+        match self.windows.as_slice() {
+            [window] => window.map(|(t0, _)| t0),
+            _ => None,
+        }
+    }
+    fn energy(label: &str, spread: Spread) -> Figure {
+        Figure { none: words::UNKNOWN, ..Figure::new(label, spread) }
     }
     fn on(self, basis: Basis) -> Figure {
         Figure { basis, ..self }
@@ -56,8 +93,21 @@ impl Figure {
         };
         match at(&self.spread) {
             Some(x) => format!("{bound}{}", words::one(x)),
-            None => "never".into(),
+            None => self.none.into(),
         }
+    }
+
+    /// Whether both are about the same time: a burst that begins at about the same time, or all from
+    /// the same time on.
+    pub(super) fn same_time(&self, other: &Figure) -> bool {
+        let near = |a: f64, b: f64, apart: f64| (a - b).abs() < apart;
+        let pair = |(a, b): (&Option<(f64, f64)>, &Option<(f64, f64)>)| match (a, b) {
+            (Some(a), Some(b)) if self.time == Time::Burst => near(a.0, b.0, BURSTS_APART_MS),
+            (Some(a), Some(b)) => near(a.0, b.0, SHOWN_MS) && near(a.1, b.1, SHOWN_MS),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        self.windows.len() == other.windows.len()
+            && self.windows.iter().zip(&other.windows).all(pair)
     }
 
     /// This median less the other's; `None` where there is none or it would mislead.
@@ -65,8 +115,21 @@ impl Figure {
         if self.basis != other.basis || matches!(self.basis, Basis::Mixed { .. }) {
             return None;
         }
+        if !self.same_time(other) {
+            return None;
+        }
         Some(self.spread.median? - other.spread.median?)
     }
+}
+
+/// Two bursts of a task are at least so far apart.
+const BURSTS_APART_MS: f64 = 4.5;
+/// What a reader sees of a time.
+const SHOWN_MS: f64 = 0.1;
+
+/// From its reported burst's t0 to the run's end: what a task's figures are about.
+fn window(run: &RunResult, t: &TaskResult) -> Option<(f64, f64)> {
+    t.burst.map(|b| (b.t0_ms, run.end_ms))
 }
 
 /// The figures of one task of one run.
@@ -82,14 +145,24 @@ pub(super) fn of_run(run: &RunResult, t: &TaskResult) -> Vec<Figure> {
     rows.extend(reach(t.reach.iter().map(|r| (r.what, one(r.after_ms)))));
     for (domain, ms) in on_domains(run, t) {
         rows.push(
-            Figure::new(format!("on {} ms", cpus_of(run, domain)), one(Some(ms))).neutral().part(),
+            Figure::new(format!("on {} ms", cpus_of(run, domain)), one(Some(ms)))
+                .neutral()
+                .part()
+                .to_run_end(),
         );
     }
-    rows.push(Figure::new("waiting ms", one(Some(t.wait_ms))));
-    rows.push(Figure::new("energy, task mJ", one(Some(t.energy_mj))));
-    rows.push(Figure::new("energy, all CPUs mJ", one(Some(run.energy_mj))));
+    rows.push(Figure::new("waiting ms", one(Some(t.wait_ms))).to_run_end());
+    rows.push(Figure::energy("energy, task mJ", one(t.energy_mj)).to_run_end());
     rows.extend(t.lost.iter().map(|l| lost(l.state, one(Some(l.ms)), basis)));
+    in_windows(&mut rows, vec![window(run, t)], one(run.energy_mj));
     rows
+}
+
+/// All of `rows` are about `windows`; before the parts of what was lost comes the whole run's energy.
+fn in_windows(rows: &mut Vec<Figure>, windows: Vec<Option<(f64, f64)>>, energy: Spread) {
+    rows.iter_mut().for_each(|row| row.windows.clone_from(&windows));
+    let parts = rows.iter().rposition(|row| row.label == "energy, task mJ").map_or(0, |i| i + 1);
+    rows.insert(parts, Figure::energy("energy, all CPUs mJ", energy));
 }
 
 /// The figures of one task over start phases. `runs` are the phases' runs, in any order.
@@ -116,12 +189,15 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
         None => domain.to_string(),
     };
     for (domain, ms) in &t.on_domain {
-        rows.push(Figure::new(format!("on {} ms", name(*domain)), *ms).neutral().part());
+        rows.push(
+            Figure::new(format!("on {} ms", name(*domain)), *ms).neutral().part().to_run_end(),
+        );
     }
-    rows.push(Figure::new("waiting ms", t.wait_ms));
-    rows.push(Figure::new("energy, task mJ", t.energy_mj));
-    rows.push(Figure::new("energy, all CPUs mJ", s.energy_mj));
+    rows.push(Figure::new("waiting ms", t.wait_ms).to_run_end());
+    rows.push(Figure::energy("energy, task mJ", t.energy_mj).to_run_end());
     rows.extend(t.lost.iter().map(|l| lost(l.state, l.ms, basis)));
+    let windows = runs.iter().filter_map(|r| Some((r, r.tasks.get(index)?)));
+    in_windows(&mut rows, windows.map(|(r, t)| window(r, t)).collect(), s.energy_mj);
     rows
 }
 

@@ -191,11 +191,16 @@ fn spent(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
         rows.push(format!("{} ms from 10 to 90 % of its speed", words::one(ms)));
     }
     rows.push(format!("{} ms runnable, waiting for a CPU", words::one(t.wait_ms)));
-    rows.push(format!(
-        "{} mJ while it ran; {} mJ all CPUs, whole run",
-        words::one(t.energy_mj),
-        words::one(r.energy_mj)
-    ));
+    rows.push(match (t.energy_mj, r.energy_mj) {
+        (None, None) => "unknown energy: the platform does not say what its CPUs take".into(),
+        (task, all) => {
+            let mj = |mj: Option<f64>| match mj {
+                Some(mj) => format!("{} mJ", words::one(mj)),
+                None => "unknown energy".into(),
+            };
+            format!("{} while it ran; {} all CPUs, whole run", mj(task), mj(all))
+        }
+    });
     for row in rows {
         page.hanging("  ", Ink::Plain, &row);
     }
@@ -216,7 +221,7 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
             words::one_or(burst.and_then(words::to_full_speed), "–"),
             burst.map_or("–".into(), |b| words::bound(b).to_string() + &words::one(b.debt_ms)),
             words::one(t.wait_ms),
-            words::one(t.energy_mj),
+            words::energy(t.energy_mj),
         ]);
     }
     page.table(2, &table);

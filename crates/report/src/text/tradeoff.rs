@@ -116,7 +116,7 @@ fn policies(page: &mut Page<'_>, c: &Comparison, marks: &[Option<String>], shown
             interval(debt, signed),
         ];
         if c.power_known {
-            let mj = one(p.same_work_mj.median);
+            let mj = median(p.same_work_mj.as_ref(), one);
             cells.extend([mj, difference(energy), interval(energy, signed)]);
         }
         table.row(cells);
@@ -197,6 +197,11 @@ fn patches(page: &mut Page<'_>, c: &Comparison, marks: &[Option<String>]) {
     }
 }
 
+/// Where a policy stands; it is drawn only where energies are known.
+fn energy(p: &Compared) -> f64 {
+    p.same_work_mj.map_or(0.0, |mj| mj.median)
+}
+
 /// Rows of the picture.
 const ROWS: usize = 12;
 
@@ -207,14 +212,14 @@ fn picture(page: &mut Page<'_>, c: &Comparison, marks: &[Option<String>]) {
         let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
         if high - low < 1e-9 { (low - 1.0, high + 1.0) } else { (low, high) }
     };
-    let (x, y) = (range(|p| p.same_work_mj.median), range(|p| p.debt_ms.median));
+    let (x, y) = (range(energy), range(|p| p.debt_ms.median));
     let margin = width(&one(x.1)).max(width(&one(y.1))).max(7);
     let columns = page.width().saturating_sub(margin + 2).max(8);
     let mut cells: Vec<Vec<Option<(char, Ink)>>> = vec![vec![None; columns]; ROWS];
     for (p, mark) in c.policies.iter().zip(marks) {
         let share = |v: f64, r: (f64, f64)| (v - r.0) / (r.1 - r.0);
         let row = ((1.0 - share(p.debt_ms.median, y)) * (ROWS - 1) as f64).round() as usize;
-        let at = (share(p.same_work_mj.median, x) * (columns - 2) as f64).round() as usize;
+        let at = (share(energy(p), x) * (columns - 2) as f64).round() as usize;
         let ink = if p.efficient { Ink::Good } else { Ink::Bad };
         let row = &mut cells[row.min(ROWS - 1)];
         let Some(mark) = mark.as_ref().and_then(|m| m.chars().next()) else { continue };

@@ -242,11 +242,14 @@ impl Machine {
                 reach: self.reach,
                 perf_10_90_ms: self.t1.map(|t| t * 0.69),
                 wait_ms: 0.0,
-                energy_mj: self.energy,
+                energy_mj: Some(self.energy),
                 running: self.running,
                 util_residency: self.residency,
                 migrations: self.migrations,
                 lost: self.lost.iter().map(|&(state, ms)| Lost { state, ms }).collect(),
+                reservation: None,
+                stretch: Stretch::default(),
+                looked_for: None,
             }],
             cpus,
             latency: vec![Latency {
@@ -258,8 +261,10 @@ impl Machine {
                 p99_ms: 0.3,
                 p99_9_ms: 1234.5678,
                 max_ms: 1234.5678,
+                unfinished: 1,
+                unfinished_ms: 2345.6789,
             }],
-            energy_mj: self.energy + 91.7,
+            energy_mj: Some(self.energy + 91.7),
             notes: vec![],
         }
     }
@@ -272,7 +277,7 @@ impl Machine {
             cpu: CpuId(cpu),
             domain: CpuId(cpu / 4 * 4),
             capacity: if cpu < 4 { 459 } else { 1024 },
-            energy_mj: 11.5,
+            energy_mj: Some(11.5),
             freq,
             idle: vec![("wfi".into(), T0 + self.kind.busy_ms as f64 - busy)],
             busy_ms: busy,
@@ -467,10 +472,11 @@ pub(crate) fn explanation(phase: u64) -> explain::Explanation {
 fn compared(policy: &str, debt_ms: f64, mj: f64) -> compare::Compared {
     let sample = |i: u32| compare::Sample {
         debt_ms: debt_ms * (1.0 + 0.02 * f64::from(i % 8)) / f64::from(1 + i % 2),
+        same_burst: true,
         ended_by: EndedBy::FullSpeed,
         full_speed_ms: Some(2.0 * debt_ms),
-        energy_mj: mj + f64::from(i),
-        same_work_mj: mj + 10.0 + f64::from(i),
+        energy_mj: Some(mj + f64::from(i)),
+        same_work_mj: Some(mj + 10.0 + f64::from(i)),
     };
     let samples = (0..16).map(sample).collect();
     compare::Compared::of(policy.into(), Settings::default(), samples).unwrap()

@@ -24,6 +24,7 @@ use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_dl_rq_load_avg;
 use risetime_kernel::rt::rt_throttles;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
+use risetime_trace::Event;
 
 /// Why a reservation is queued (`ENQUEUE_…`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +75,16 @@ impl Engine<'_> {
             self.m.cpu_mut(cpu).dl.insert(deadline, DlId::Task(task));
         }
         self.arm_changed(ClassTimer::Replenish(task), before, self.m.dl(task).timer);
+        self.tell_throttled(task);
+    }
+
+    /// Whether its runtime is used up goes into the trace, if that has changed.
+    pub(super) fn tell_throttled(&mut self, task: TaskId) {
+        let sched = &mut self.m.task_mut(task).sched;
+        let on = sched.dl.as_ref().is_some_and(|dl| dl.throttled && !dl.special);
+        if std::mem::replace(&mut sched.told_throttled, on) != on {
+            self.emit(Event::Throttled { task, on });
+        }
     }
 
     /// `migrate_task_rq_dl`: a sleeping task leaves its CPU's bandwidth.
@@ -149,6 +160,7 @@ impl Engine<'_> {
             } else {
                 self.enqueue_task_dl(cpu, task, Joins::Replenish);
             }
+            self.tell_throttled(task);
             if self.m.cpu(cpu).dl.first() != Some(id) {
                 self.resched_curr(cpu);
             }
@@ -182,6 +194,7 @@ impl Engine<'_> {
         if self.m.task(task).state != State::Runnable {
             // Its wakeup will queue it.
             self.m.dl_mut(task).replenish(now);
+            self.tell_throttled(task);
             return;
         }
         self.enqueue_task_dl(cpu, task, Joins::Replenish);

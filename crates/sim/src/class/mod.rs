@@ -65,6 +65,8 @@ pub(crate) struct Sched {
     /// Asked for at creation, taken on by the task itself when it first runs: no thread can be
     /// created as a deadline task.
     pub(crate) takes: Option<Policy>,
+    /// That its runtime is used up is in the trace.
+    pub(crate) told_throttled: bool,
     /// It is a CPU's stopper, whatever its policy (`stop_sched_class`).
     pub(crate) stop: bool,
     /// `uclamp_min` was asked for (`user_defined`), so that the RT default does not apply.
@@ -79,6 +81,7 @@ impl Sched {
             dl: None,
             rr_left: 0,
             takes: None,
+            told_throttled: false,
             stop: false,
             min_asked: false,
         }

@@ -221,8 +221,9 @@ impl Engine<'_> {
         let t = &self.m.tasks[task.index()];
         let unclamped = self.m.without.has(Cause::Clamps);
         let mut new = if unclamped { Uclamp::default() } else { t.asked };
-        if t.sched.class() == Class::Rt && !t.sched.min_asked {
-            new.min = self.m.classes.rt_uclamp_min;
+        if t.sched.class() == Class::Rt && (unclamped || !t.sched.min_asked) {
+            let default = self.m.classes.rt_uclamp_min;
+            new.min = if unclamped { rt_uclamp_min(None) } else { default };
         }
         if new != t.uclamp.request {
             let t = &mut self.m.tasks[task.index()];
@@ -281,6 +282,7 @@ impl Engine<'_> {
             self.arm_changed(ClassTimer::Inactive(task), old.inactive_timer, None);
         }
         self.m.task_mut(task).sched.dl = Some(Box::new(new));
+        self.tell_throttled(task);
     }
 
     /// `switched_from_dl`.
@@ -295,6 +297,7 @@ impl Engine<'_> {
         let bw = dl.bw;
         self.arm_changed(ClassTimer::Replenish(task), before.0, None);
         self.arm_changed(ClassTimer::Inactive(task), before.1, at);
+        self.tell_throttled(task);
         if at.is_none() {
             self.release_bw(bw);
         }

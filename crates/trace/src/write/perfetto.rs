@@ -607,6 +607,13 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 self.instant(at, Track::Run.of(0), "hotplug", &name, &[]);
             }
             Event::Misfit { cpu, task } => self.misfit(at, cpu, task),
+            // Only an explanation asks for them, and writes no file; handlers are in no slice.
+            Event::Step { .. } | Event::Irq { .. } => {}
+            Event::Throttled { task, on } => {
+                let thread = self.thread(task);
+                let name = if on { "runtime used up" } else { "runtime replenished" };
+                self.instant(at, thread, "deadline", name, &[]);
+            }
         }
     }
 
