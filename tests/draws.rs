@@ -12,6 +12,8 @@
 //!
 //! Every crate includes this file by its path, as `mod draws`.
 
+#![allow(clippy::disallowed_methods, reason = "what may read no environment is not its tests")]
+
 use proptest::test_runner::{Config, RngSeed};
 use std::hash::{BuildHasher, RandomState};
 

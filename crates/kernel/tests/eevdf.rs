@@ -6,7 +6,7 @@
 //! delayed dequeue, wakeup preemption, yield and migration, with the switches of features.h on
 //! and off. Columns and operations: examples/golden/eevdf.rs.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, unreachable_pub)]
+#![allow(clippy::disallowed_methods, unreachable_pub)]
 
 #[path = "../../../tests/draws.rs"]
 mod draws;

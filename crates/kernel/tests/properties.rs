@@ -1,8 +1,6 @@
 //! Properties that hold for every input: bounds, conservation, composition, and agreement with
 //! slower and simpler statements of the same rule.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-
 #[path = "../../../tests/draws.rs"]
 mod draws;
 
