@@ -180,7 +180,12 @@ proptest! {
     fn any_events_in_any_order(
         events in prop::collection::vec((0..3_u64, any_event()), 0..300),
     ) {
-        let mut t = Trace::with(Options { all_bursts: true, timeline: true, levels: vec![7] });
+        let mut t = Trace::with(Options {
+            all_bursts: true,
+            timeline: true,
+            levels: vec![7],
+            ..Options::default()
+        });
         let mut at = 0;
         for (gap, event) in events {
             // Same time, 70 µs and 5 ms later; and back, which the contract excludes.

@@ -193,7 +193,8 @@ fn every_simulation_is_asked_about_the_same_burst() {
         "far": {"cpus": [0], "loop": -1, "run": 300, "timer": {"ref": "unique", "period": 7000}}}}"#;
     let e = explained(&of_workload(text, 0.6));
     assert_adds_up(&e, "merged");
-    assert_eq!(e.notes, [""; 0], "it is gone through in each of them");
+    let missed: Vec<_> = e.notes.iter().filter(|note| note.contains("simulations")).collect();
+    assert!(missed.is_empty(), "it is gone through in each of them: {missed:?}");
     for c in &e.causes {
         assert!(c.alone_ms <= e.burst.debt_ms + 1.0, "{c:?} of {:?}", e.burst);
         assert!(c.ms >= -1.0, "{c:?}");

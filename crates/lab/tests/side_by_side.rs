@@ -1,6 +1,7 @@
 //! Small experiments of several tasks, judged by what real kernels gave for them (`side_by_side/`).
 
 #[path = "side_by_side/figures.rs"]
+#[allow(dead_code, reason = "what the example `side_by_side` records and prints with")]
 mod figures;
 
 use figures::{Outcome, Pair, experiment, names, pairs, policy_of, recorded, simulate};
