@@ -4,12 +4,60 @@
 #[allow(dead_code, reason = "what the example `side_by_side` records and prints with")]
 mod figures;
 
-use figures::{Outcome, Pair, experiment, names, pairs, policy_of, recorded, simulate};
+use figures::{Outcome, Pair, dir, experiment, names, pairs, policy_of, recorded, simulate, table};
 use risetime_sim::Replay;
 use risetime_sim::mutant::{Mutant, OLDER_MUTANTS};
 
-/// What does not hold, and why: experiment, release's generation, task, figure.
-const OPEN: &[(&str, &str, &str, &str)] = &[];
+/// What does not hold: experiment, generation, task (none: the machine), figure; with what is known of it.
+#[rustfmt::skip]
+const OPEN: &[(&str, &str, &str, &str)] = &[
+    // Waking another task takes a real kernel some 10 µs of the waker's time, here none (`sync-free`)
+    ("chain-of-two-cpus", "linux-6.1", "first", "turns"),
+    ("chain-of-two-cpus", "linux-6.1", "first", "p99_us"),
+    ("chain-of-two-cpus", "linux-6.12", "first", "p99_us"),
+    ("chain-of-two-cpus", "linux-7.2", "first", "p99_us"),
+    ("chain-of-two-cpus", "linux-7.3", "first", "p99_us"),
+    // SCHED_IDLE in 7.x: the guest's agent reads its CPU clock right after it has been switched in, which accounts its time and
+    // finds its protection over: 154 of 188 turns that end early end there, 18 µs old
+    ("even-idle-in-group", "linux-7.3", "", "switches"),
+    ("even-idle-in-group", "linux-7.3", "hogB", "turns"),
+    ("even-idle-in-group", "linux-7.3", "perA", "turns"),
+    ("even-idle-in-group", "linux-7.3", "perA", "p50_us"),
+    ("idle-hog", "linux-7.2", "perA", "p99_us"),
+    ("idle-hog", "linux-7.2", "perB", "p99_us"),
+    ("idle-hog", "linux-7.3", "perA", "p99_us"),
+    ("idle-hog", "linux-7.3", "perB", "p99_us"),
+    ("idle-in-group", "linux-7.2", "perA", "p50_us"),
+    ("idle-in-group", "linux-7.3", "", "switches"),
+    ("idle-in-group", "linux-7.3", "hogB", "turns"),
+    ("idle-in-group", "linux-7.3", "perA", "turns"),
+    ("idle-in-group", "linux-7.3", "perA", "activations"),
+    ("idle-in-group", "linux-7.3", "perA", "p50_us"),
+    // All start phases agree: the naps have locked into ticks, and a real one's cost of some 10 µs each into others
+    ("fifo-beside", "linux-6.1", "rtA", "p99_us"),
+    ("groups-2cpus", "linux-6.12", "perA", "p50_us"),
+    ("heavy-sleepers", "linux-6.1", "perB", "p50_us"),
+    ("heavy-sleepers", "linux-6.1", "perC", "p50_us"),
+    ("heavy-sleepers", "linux-6.1", "perC", "p99_us"),
+    ("idle-hog", "linux-6.1", "perB", "p50_us"),
+    ("nice-sleeper", "linux-6.12", "perA", "p99_us"),
+    ("rr-pair", "linux-7.3", "rtA", "p99_us"),
+    // Not explained
+    ("batch-sleeper", "linux-7.3", "perB", "p99_us"),
+    ("group-weights", "linux-7.3", "perB", "p50_us"),
+    ("groups-2cpus", "linux-6.1", "hogA", "turns"),
+    ("groups-2cpus", "linux-6.1", "hogB", "turns"),
+    ("groups-2cpus", "linux-6.1", "hogC", "turns"),
+    ("sleeper-hog", "linux-6.12", "perA", "p99_us"),
+    ("sleeper-hog", "linux-7.2", "perA", "p99_us"),
+    ("sleeper-hog", "linux-7.3", "perA", "p99_us"),
+    ("sleepers-2cpus", "linux-6.1", "per1", "p50_us"),
+    ("sleepers-2cpus", "linux-6.1", "per2", "p99_us"),
+    ("sleepers-2cpus", "linux-6.1", "per3", "p99_us"),
+    ("sleepers-2cpus", "linux-6.1", "per4", "p99_us"),
+    ("sleepers-hog-2cpus", "linux-7.3", "hogA", "turns"),
+    ("sleepers-hogs", "linux-6.12", "perA", "p99_us"),
+];
 
 fn judged(name: &str, release: &str, real: &Outcome, mutant: Option<Mutant>) -> Vec<Pair> {
     let simulator = Replay { mutant, ..Replay::default() };
@@ -41,6 +89,23 @@ fn figures_are_those_of_the_kernels_that_were_asked() {
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
     assert_eq!(open, OPEN.len(), "a figure that nobody recorded stands in the list");
+}
+
+/// `BLESS=1` writes the table anew.
+#[test]
+fn the_table_of_the_documentation_is_what_is_simulated() {
+    let path = dir().join("../../../../docs/side-by-side.md");
+    let page = std::fs::read_to_string(&path).expect("docs/side-by-side.md");
+    let (head, _) = page.split_once("| experiment |").expect("a table");
+    let wanted = format!("{head}{}", table(&Replay::default()));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &wanted).expect("docs/side-by-side.md");
+    } else {
+        assert!(
+            page == wanted,
+            "docs/side-by-side.md shows other figures: BLESS=1 writes them anew"
+        );
+    }
 }
 
 #[test]

@@ -81,7 +81,7 @@ pub enum Mutant {
     BurstIgnored,
     /// CPUs stay online.
     HotplugIgnored,
-    /// A reschedule that a pick asks for is carried out once more after it.
+    /// A reschedule that a pick asks for is carried out once more at the next tick.
     FlagClearedBeforePick,
     /// No group is preferred because a task of it has fallen asleep.
     GroupHasNoBuddy,
@@ -155,7 +155,7 @@ pub const OLDER_MUTANTS: &[(Mutant, &str, &str)] = &[
     (
         Mutant::FlagClearedBeforePick,
         "flag-cleared-before-pick",
-        "a turn that ends while the next task is picked is rescheduled again",
+        "a turn that ends while the next task is picked ends again at the next tick",
     ),
     (
         Mutant::GroupHasNoBuddy,

@@ -144,8 +144,9 @@ impl Engine<'_> {
     /// accounts for whoever runs, on each level of groups, and that may end his turn.)
     pub(crate) fn clear_need_resched(&mut self, cpu: CpuId) {
         self.preempt.flagged.remove(cpu);
-        if !self.m.is(Mutant::FlagClearedBeforePick) {
-            self.need_resched.remove(cpu);
+        if self.m.is(Mutant::FlagClearedBeforePick) && self.need_resched.contains(cpu) {
+            self.preempt.flagged.insert(cpu);
         }
+        self.need_resched.remove(cpu);
     }
 }

@@ -275,3 +275,50 @@ pub(crate) fn to_csv(recorded: &Recorded) -> String {
     }
     text
 }
+
+/// All of it as Markdown: simulated median [range over start phases] · real, in bold what does not hold.
+pub(crate) fn table(simulator: &dyn Backend) -> String {
+    let mut text =
+        "| experiment | Linux | task | activations | p50 ms | p99 ms | turns | switches |\n\
+                    |---|---|---|---|---|---|---|---|\n"
+            .to_string();
+    let (mut hold, mut count) = (0, 0);
+    for ((name, release), real) in recorded() {
+        let simulated = simulate(simulator, &experiment(&name, &policy_of(&release)));
+        let pairs = simulated.map(|s| pairs(&s, &real)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        hold += pairs.iter().filter(|p| p.holds()).count();
+        count += pairs.len();
+        rows(&mut text, &name, &release, &pairs);
+    }
+    let _ = writeln!(text, "\n{hold} of {count} figures hold.");
+    text
+}
+
+fn rows(text: &mut String, name: &str, release: &str, pairs: &[Pair]) {
+    let version = release.split(['+', '-']).next().unwrap_or(release);
+    let cell = |task: &str, figure: &str| {
+        pairs.iter().find(|p| p.task == task && p.figure == figure).map_or(String::new(), |p| {
+            let (by, digits) = if figure.ends_with("_us") { (1e3, 2) } else { (1.0, 0) };
+            let [low, mid, high, real] =
+                [p.simulated[0], p.median(), p.simulated[p.simulated.len() - 1], p.real]
+                    .map(|v| format!("{:.digits$}", v / by));
+            let mark = if p.holds() { "" } else { "**" };
+            let range = if low == high { String::new() } else { format!(" [{low}–{high}]") };
+            format!("{mark}{mid}{range} · {real}{mark}")
+        })
+    };
+    let mut tasks: Vec<&str> =
+        pairs.iter().map(|p| p.task.as_str()).filter(|t| !t.is_empty()).collect();
+    tasks.dedup();
+    for (i, task) in tasks.into_iter().enumerate() {
+        let first = |text: &str| if i == 0 { text.to_string() } else { String::new() };
+        let [a, p50, p99, turns] =
+            ["activations", "p50_us", "p99_us", "turns"].map(|f| cell(task, f));
+        let (name, version) = (first(name), first(version));
+        let switches = first(&cell("", "switches"));
+        let _ = writeln!(
+            text,
+            "| {name} | {version} | {task} | {a} | {p50} | {p99} | {turns} | {switches} |"
+        );
+    }
+}
