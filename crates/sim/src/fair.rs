@@ -175,8 +175,7 @@ impl Engine<'_> {
         }
         self.take_departed(cpu);
         if forgets && self.need_resched.contains(cpu) {
-            self.need_resched.remove(cpu);
-            self.m.cpu_mut(cpu).resched_held = true;
+            self.forget_resched(cpu);
         }
         if waking && counted {
             self.check_update_overutilized(cpu);

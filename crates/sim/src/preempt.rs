@@ -140,6 +140,13 @@ impl Engine<'_> {
         }
     }
 
+    /// [`Mutant::TurnForgotten`]: due, for whoever asks, but not done.
+    pub(crate) fn forget_resched(&mut self, cpu: CpuId) {
+        self.preempt.flagged.remove(cpu);
+        self.need_resched.remove(cpu);
+        self.m.cpu_mut(cpu).resched_held = true;
+    }
+
     /// `clear_tsk_need_resched`: what the look that has just ended has itself asked for is done. (It
     /// accounts for whoever runs, on each level of groups, and that may end his turn.)
     pub(crate) fn clear_need_resched(&mut self, cpu: CpuId) {

@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_what_a_look_at_every_cpu_finds() {
         for (platform, policy) in
-            [("laptop4", "linux-7.2"), ("laptop4", "linux-6.8"), ("server256", "linux-7.3")]
+            [("laptop4", "linux-7.2"), ("laptop4", "linux-6.12"), ("server256", "linux-7.3")]
         {
             let platform = Platform::load(platform).expect("built in");
             let workload = Workload::parse(TASKS, "tasks.json").expect("a workload");
