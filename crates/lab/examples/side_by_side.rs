@@ -14,7 +14,7 @@ mod figures;
 
 use figures::{dir, experiment, names, recorded, run, table, to_csv};
 use risetime_sim::Replay;
-use risetime_sim::mutant::{MUTANTS, OLDER_MUTANTS};
+use risetime_sim::mutant::{FIGURE_MUTANTS, MUTANTS};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
 use std::time::Duration;
@@ -58,6 +58,6 @@ fn record(releases: &[String]) {
 
 fn print_table() {
     let name = std::env::var("MUTANT").unwrap_or_default();
-    let mutant = MUTANTS.iter().chain(OLDER_MUTANTS).find(|(_, n, _)| *n == name).map(|m| m.0);
+    let mutant = MUTANTS.iter().chain(FIGURE_MUTANTS).find(|(_, n, _)| *n == name).map(|m| m.0);
     print!("{}", table(&Replay { mutant, ..Replay::default() }));
 }

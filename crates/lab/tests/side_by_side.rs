@@ -6,7 +6,7 @@ mod figures;
 
 use figures::{Outcome, Pair, dir, experiment, names, pairs, policy_of, recorded, simulate, table};
 use risetime_sim::Replay;
-use risetime_sim::mutant::{Mutant, OLDER_MUTANTS};
+use risetime_sim::mutant::{FIGURE_MUTANTS, Mutant};
 
 /// What does not hold: experiment, generation, task (none: the machine), figure; with what is known of it.
 #[rustfmt::skip]
@@ -122,7 +122,7 @@ fn every_experiment_was_recorded_on_every_generation_that_boots() {
 
 #[test]
 fn wrong_simulators_are_told_apart() {
-    for &(mutant, mutant_name, _) in OLDER_MUTANTS {
+    for &(mutant, mutant_name, _) in FIGURE_MUTANTS {
         let exposed = recorded().iter().any(|((name, release), real)| {
             let pairs = judged(name, release, real, Some(mutant));
             pairs.iter().any(|p| !p.holds() && !is_open(name, release, p))

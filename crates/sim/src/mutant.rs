@@ -98,9 +98,9 @@ pub enum Mutant {
     NoIdleSearch,
     /// A new task runs on its parent's CPU.
     ForksStay,
-    /// cpuidle's governor learns nothing from sleeps.
+    /// cpuidle's governor learns nothing from sleeps (so far only events tell it apart).
     IdleForgets,
-    /// Groups, misfit tasks and failures are balanced in the forms of 6.1.
+    /// Groups, misfit tasks and failures are balanced in the forms of 6.1 (as well).
     BalancesAs6_1,
 }
 
@@ -136,22 +136,20 @@ pub const MUTANTS: &[(Mutant, &str, &str)] = &[
         "who falls asleep owing service leaves at once",
     ),
     (Mutant::SliceDoubled, "slice-doubled", "base_slice_ns is twice as long"),
-    (Mutant::NiceIgnored, "nice-ignored", "nice values do not change weights"),
     (Mutant::GroupWeightsIgnored, "group-weights-ignored", "every group has weight 100"),
     (Mutant::GroupUtilStays, "group-util-stays", "util that joins a group does not go up"),
     (Mutant::QuotaIgnored, "quota-ignored", "no group is ever throttled"),
     (Mutant::BurstIgnored, "burst-ignored", "unused quota is not kept"),
     (Mutant::HotplugIgnored, "hotplug-ignored", "no CPU goes offline"),
-    (Mutant::WakesOnPrev, "wakes-on-prev", "a wakeup always takes the previous CPU"),
-    (Mutant::NoIdleSearch, "no-idle-search", "no idle CPU is looked for around the target"),
     (Mutant::ForksStay, "forks-stay", "a new task runs on its parent's CPU"),
-    (Mutant::BalancesAs6_1, "balances-as-6.1", "groups and misfit tasks balanced as in 6.1"),
-    (Mutant::IdleForgets, "idle-forgets", "cpuidle's governor learns nothing from sleeps"),
 ];
 
-/// What is wrong in kernels before 7.3, or shows in how often and how long tasks run: figures of real
-/// kernels expose it (`lab/tests/side_by_side`).
-pub const OLDER_MUTANTS: &[(Mutant, &str, &str)] = &[
+/// Those that figures of real kernels expose (`lab/tests/side_by_side`): what is wrong shows in how often
+/// and how long tasks run, some of it only before 7.3.
+pub const FIGURE_MUTANTS: &[(Mutant, &str, &str)] = &[
+    (Mutant::NiceIgnored, "nice-ignored", "nice values do not change weights"),
+    (Mutant::WakesOnPrev, "wakes-on-prev", "a wakeup always takes the previous CPU"),
+    (Mutant::NoIdleSearch, "no-idle-search", "no idle CPU is looked for around the target"),
     (
         Mutant::FlagClearedBeforePick,
         "flag-cleared-before-pick",

@@ -46,6 +46,14 @@ pub const OUTSIDE: &[(&str, &str)] = &[
         "the same CPUs for 70 ms, then a choice between two that cost nearly the same",
     ),
     (
+        "rpi4/nice",
+        "free, 3 to 4 checks by the start phase, given 5 to 6: one tick's place decides about the first OPP",
+    ),
+    (
+        "rpi4/hotplug",
+        "free, 2 to 4 checks by the start phase, given 3 to 6: the task beside waits a tick longer or less",
+    ),
+    (
         "rpi4/spinners",
         "a CPU balances a tick later there, before jiffies is updated, and moves a task",
     ),
