@@ -188,8 +188,8 @@ fn without_names_it_is_about_the_task_created_first() {
 #[test]
 fn every_simulation_is_asked_about_the_same_burst() {
     let text = r#"{"tasks": {
-        "p": {"cpus": [0], "loop": -1, "run": 2000, "timer": {"ref": "unique", "period": 16000}},
-        "hog": {"cpus": [0], "loop": 40, "run": 4000, "sleep": 100, "delay": 3000},
+        "p": {"cpus": [0], "loop": -1, "run": 9000, "timer": {"ref": "unique", "period": 46000}},
+        "hog": {"cpus": [0], "loop": 40, "run": 4000, "sleep": 100, "delay": 100},
         "far": {"cpus": [0], "loop": -1, "run": 300, "timer": {"ref": "unique", "period": 7000}}}}"#;
     let e = explained(&of_workload(text, 0.6));
     assert_adds_up(&e, "merged");
