@@ -70,7 +70,7 @@ pub(crate) fn simulate(
             Experiment { phase, duration: experiment.duration + phase, ..experiment.clone() };
         run(backend, &shifted).map(|(outcome, _)| outcome)
     };
-    phase_spans(experiment.platform.tick(), PHASES).into_iter().map(one).collect()
+    phase_spans(experiment.platform.tick(), PHASES).map(one).collect()
 }
 
 /// One figure of a task, or of the machine, on both sides.

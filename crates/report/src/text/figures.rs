@@ -62,7 +62,7 @@ impl Figure {
             windows: Vec::new(),
         }
     }
-    fn to_run_end(self) -> Figure {
+    fn until_run_end(self) -> Figure {
         Figure { time: Time::ToRunEnd, ..self }
     }
     /// Where it begins, if it is about one run's burst.
@@ -101,7 +101,8 @@ impl Figure {
     /// the same time on.
     pub(super) fn same_time(&self, other: &Figure) -> bool {
         let near = |a: f64, b: f64, apart: f64| (a - b).abs() < apart;
-        let pair = |(a, b): (&Option<(f64, f64)>, &Option<(f64, f64)>)| match (a, b) {
+        type Span = Option<(f64, f64)>;
+        let pair = |(a, b): (&Span, &Span)| match (a, b) {
             (Some(a), Some(b)) if self.time == Time::Burst => near(a.0, b.0, BURSTS_APART_MS),
             (Some(a), Some(b)) => near(a.0, b.0, SHOWN_MS) && near(a.1, b.1, SHOWN_MS),
             (a, b) => a.is_none() && b.is_none(),
@@ -148,11 +149,11 @@ pub(super) fn of_run(run: &RunResult, t: &TaskResult) -> Vec<Figure> {
             Figure::new(format!("on {} ms", cpus_of(run, domain)), one(Some(ms)))
                 .neutral()
                 .part()
-                .to_run_end(),
+                .until_run_end(),
         );
     }
-    rows.push(Figure::new("waiting ms", one(Some(t.wait_ms))).to_run_end());
-    rows.push(Figure::energy("energy, task mJ", one(t.energy_mj)).to_run_end());
+    rows.push(Figure::new("waiting ms", one(Some(t.wait_ms))).until_run_end());
+    rows.push(Figure::energy("energy, task mJ", one(t.energy_mj)).until_run_end());
     rows.extend(t.lost.iter().map(|l| lost(l.state, one(Some(l.ms)), basis)));
     in_windows(&mut rows, vec![window(run, t)], one(run.energy_mj));
     rows
@@ -190,11 +191,11 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
     };
     for (domain, ms) in &t.on_domain {
         rows.push(
-            Figure::new(format!("on {} ms", name(*domain)), *ms).neutral().part().to_run_end(),
+            Figure::new(format!("on {} ms", name(*domain)), *ms).neutral().part().until_run_end(),
         );
     }
-    rows.push(Figure::new("waiting ms", t.wait_ms).to_run_end());
-    rows.push(Figure::energy("energy, task mJ", t.energy_mj).to_run_end());
+    rows.push(Figure::new("waiting ms", t.wait_ms).until_run_end());
+    rows.push(Figure::energy("energy, task mJ", t.energy_mj).until_run_end());
     rows.extend(t.lost.iter().map(|l| lost(l.state, l.ms, basis)));
     let windows = runs.iter().filter_map(|r| Some((r, r.tasks.get(index)?)));
     in_windows(&mut rows, windows.map(|(r, t)| window(r, t)).collect(), s.energy_mj);
