@@ -79,7 +79,7 @@ pub enum Mutant {
     QuotaIgnored,
     /// Unused quota is not kept.
     BurstIgnored,
-    /// CPUs stay online.
+    /// CPUs stay online (of the set only events tell it apart, `rpi4/hotplug` outside it).
     HotplugIgnored,
     /// A reschedule that a pick asks for is carried out once more at the next tick.
     FlagClearedBeforePick,
@@ -140,7 +140,6 @@ pub const MUTANTS: &[(Mutant, &str, &str)] = &[
     (Mutant::GroupUtilStays, "group-util-stays", "util that joins a group does not go up"),
     (Mutant::QuotaIgnored, "quota-ignored", "no group is ever throttled"),
     (Mutant::BurstIgnored, "burst-ignored", "unused quota is not kept"),
-    (Mutant::HotplugIgnored, "hotplug-ignored", "no CPU goes offline"),
     (Mutant::ForksStay, "forks-stay", "a new task runs on its parent's CPU"),
 ];
 

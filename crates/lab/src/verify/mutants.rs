@@ -98,13 +98,13 @@ mod tests {
         ("group-util-stays", "laptop4/quota"),
         ("quota-ignored", "laptop4/quota"),
         ("burst-ignored", "m1/burst"),
-        ("hotplug-ignored", "rpi4/hotplug"),
         ("forks-stay", "laptop4/fork"),
     ];
 
     /// Those that no check exposes so far.
     const BY_EVENTS: &[(Mutant, &str, &str)] = &[
         (Mutant::BalancesAs6_1, "balances-as-6.1", "rpi4/spinners"),
+        (Mutant::HotplugIgnored, "hotplug-ignored", "rpi4/hotplug"),
         (Mutant::IdleForgets, "idle-forgets", "m1/ramp-cold"),
     ];
 
