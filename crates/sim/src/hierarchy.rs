@@ -546,7 +546,7 @@ impl Engine<'_> {
             return false;
         }
         let preempts = self.m.queue_mut(cpu, level).wakeup_preempt_by(id, wakeup);
-        self.turn_over_by_then(cpu, level);
+        self.after_wakeup_check(cpu, level, preempts);
         if preempts {
             self.buddies_above(cpu, level, id);
         }

@@ -147,6 +147,16 @@ impl Engine<'_> {
         self.m.cpu_mut(cpu).resched_held = true;
     }
 
+    /// A wakeup's check has been made on this level: where it does not preempt, its accounting may still have
+    /// found the turn over. (Who is preempted stays the buddy that he is.)
+    pub(crate) fn after_wakeup_check(&mut self, cpu: CpuId, g: GroupId, preempts: bool) {
+        if preempts {
+            self.m.queue_mut(cpu, g).clear_need_resched();
+        } else {
+            self.turn_over_by_then(cpu, g);
+        }
+    }
+
     /// `clear_tsk_need_resched`: what the look that has just ended has itself asked for is done. (It
     /// accounts for whoever runs, on each level of groups, and that may end his turn.)
     pub(crate) fn clear_need_resched(&mut self, cpu: CpuId) {

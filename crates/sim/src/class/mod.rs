@@ -357,7 +357,7 @@ impl Engine<'_> {
             return self.preempts_nested(cpu, curr, task, &wakeup);
         }
         let preempts = self.m.cpu_mut(cpu).cfs.wakeup_preempt_by(task, &wakeup);
-        self.turn_over_by_then(cpu, GroupId::ROOT);
+        self.after_wakeup_check(cpu, GroupId::ROOT, preempts);
         preempts
     }
 
