@@ -6,60 +6,34 @@
 //! comes, how long a frequency change takes. Start at [`engine`](self), `core` and `fair`.
 #![deny(clippy::float_arithmetic)]
 
-mod balance;
-mod bandwidth;
-pub mod cause;
-mod cfs;
-mod class;
-mod core;
-mod cost;
-mod cpufreq;
-mod cpuset;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;
-mod engine;
-mod fair;
-pub mod governor;
-mod group;
-mod hierarchy;
-mod hotplug;
-mod idle;
-mod machine;
-pub mod mutant;
-pub mod placement;
-mod plain;
-mod pre_6_8;
-mod preempt;
-mod pressure;
-mod program;
-mod queue;
-pub mod replay;
-mod series;
-mod settings;
-mod setup;
-#[cfg(test)]
-mod short_ways;
-mod sync;
+mod kernel;
+mod run;
+mod state;
 #[cfg(test)]
 mod tests;
-mod together;
-mod topology;
+mod time;
+mod user;
 
-pub use governor::DomainView;
-pub use machine::Machine;
-pub use settings::{catalogue, resolve};
+pub use kernel::governor::DomainView;
+pub use kernel::{governor, placement};
+pub use run::settings::{catalogue, resolve};
+pub use run::{cause, mutant, replay};
+pub use state::machine::Machine;
 
 use mutant::Mutant;
 use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::{Experiment, InputError, Workload};
 use risetime_trace::{Backend, Outcome, RunError, TraceSink};
+use run::setup;
 
 /// What the simulator refuses of `workload`, whatever the machine: a run asks as well.
 ///
 /// Errors: what it cannot do yet.
 pub fn supported(workload: &Workload) -> Result<(), InputError> {
-    hotplug::supported(workload)
+    kernel::hotplug::supported(workload)
 }
 
 /// The simulator as a backend.

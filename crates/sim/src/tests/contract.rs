@@ -7,11 +7,11 @@
 use super::experiment;
 use super::generate::{experiments, platforms};
 use crate::draws;
-use crate::engine::Engine;
-use crate::governor::DomainView;
-use crate::governor::{self, FreqRequest, Governor};
-use crate::machine::{Machine, State};
-use crate::placement::Waker;
+use crate::kernel::governor::DomainView;
+use crate::kernel::governor::{self, FreqRequest, Governor};
+use crate::kernel::placement::Waker;
+use crate::run::engine::Engine;
+use crate::state::machine::{Machine, State};
 use crate::{catalogue, placement, setup};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Task groups: shares, quota, load and clamps, in every generation of the kernel.
 
 use super::experiment;
-use crate::replay::Image;
+use crate::run::replay::Image;
 use crate::{Counterfactual, Replay, Simulator, setup};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::{Experiment, Platform, Workload};
@@ -276,7 +276,7 @@ fn util_goes_up_the_hierarchy_and_moves_with_its_task() {
         let mut engine =
             setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
         engine.start();
-        let util = |engine: &crate::engine::Engine<'_>, cpu| {
+        let util = |engine: &crate::run::engine::Engine<'_>, cpu| {
             let all = (0..4).map(GroupId).map(|g| engine.m.cfs_avg_of(cpu, g).avg.util_avg.0);
             all.collect::<Vec<_>>()
         };

@@ -4,7 +4,7 @@ use super::experiment;
 use super::generate::experiments;
 use super::properties::consistent_after;
 use crate::draws;
-use crate::machine::State;
+use crate::state::machine::State;
 use crate::{Counterfactual, Simulator, setup};
 use proptest::prelude::*;
 use risetime_kernel::units::{Instant, Span, TaskId, Util};
@@ -115,7 +115,7 @@ fn blocked_load_decays_to_nothing() {
         let mut sink = ();
         let mut engine =
             setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
-        let others = |engine: &crate::engine::Engine<'_>| -> u64 {
+        let others = |engine: &crate::run::engine::Engine<'_>| -> u64 {
             let m = &engine.m;
             m.cpus[1..].iter().map(|c| c.cfs_avg.avg.util_avg.0 + c.cfs_avg.avg.load_avg).sum()
         };

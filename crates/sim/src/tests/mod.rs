@@ -79,7 +79,7 @@ fn a_sleep_of_about_a_tick_keeps_the_tick() {
         let workload = Workload::parse(&workload, "t").expect("a workload");
         let e = experiment(platform, workload, "linux-7.2", &[], Span::from_ms(1000));
         let mut sink = Bytes::default();
-        let mut engine = crate::setup::engine(&e, &mut sink, crate::Counterfactual::default())
+        let mut engine = crate::run::setup::engine(&e, &mut sink, crate::Counterfactual::default())
             .expect("an engine");
         engine.run(Instant(e.duration.0)).expect("a run");
         engine.m.cpu(risetime_kernel::units::CpuId(0)).idle_calls

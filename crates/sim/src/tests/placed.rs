@@ -2,10 +2,10 @@
 
 use super::Bytes;
 use crate::Counterfactual;
-use crate::engine::Engine;
-use crate::machine::Machine;
-use crate::placement::{self, Placed, Waker};
-use crate::setup;
+use crate::kernel::placement::{self, Placed, Waker};
+use crate::run::engine::Engine;
+use crate::run::setup;
+use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, Span, TaskId, Util};
 use risetime_model::{Platform, Workload};
 use risetime_trace::Why;

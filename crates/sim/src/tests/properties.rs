@@ -7,11 +7,11 @@
 use super::Bytes;
 use super::checker::Checker;
 use super::generate::experiments;
-use crate::cause::{CAUSES, Causes};
-use crate::class::Class;
 use crate::draws;
-use crate::engine::Engine;
-use crate::machine::{Machine, Role, State};
+use crate::kernel::class::Class;
+use crate::run::cause::{CAUSES, Causes};
+use crate::run::engine::Engine;
+use crate::state::machine::{Machine, Role, State};
 use crate::{Counterfactual, Simulator, setup};
 use proptest::prelude::*;
 use risetime_kernel::KernelRev;

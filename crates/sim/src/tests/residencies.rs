@@ -3,7 +3,7 @@
 //! of its steps. Energy is made of these times ("energy from residencies", crates/lab/tests/energy.rs).
 
 use super::experiment;
-use crate::machine::Machine;
+use crate::state::machine::Machine;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span};
 use risetime_model::settings::Value;

@@ -2,12 +2,12 @@
 
 use super::Bytes;
 use super::spread::platform;
-use crate::cpuset::CpuSet;
-use crate::engine::Engine;
-use crate::machine::State;
-use crate::placement::fork::idlest_of_group;
-use crate::placement::idle_sibling::sched_idle_rq;
-use crate::placement::{self, Waker};
+use crate::kernel::placement::fork::idlest_of_group;
+use crate::kernel::placement::idle_sibling::sched_idle_rq;
+use crate::kernel::placement::{self, Waker};
+use crate::run::engine::Engine;
+use crate::state::cpuset::CpuSet;
+use crate::state::machine::State;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::{Platform, Workload};

@@ -2,7 +2,7 @@
 
 use super::Bytes;
 use super::generate::{experiments, mostly_plain};
-use crate::short_ways::{SHORT_WAYS, ShortWay};
+use crate::run::short_ways::{SHORT_WAYS, ShortWay};
 use crate::{Counterfactual, draws, setup};
 use proptest::prelude::*;
 use risetime_kernel::units::{Instant, Span};

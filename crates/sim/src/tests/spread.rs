@@ -1,7 +1,7 @@
 //! What load balancing makes of spinners on machines with threads, caches and nodes.
 
 use super::Bytes;
-use crate::cpuset::CpuSet;
+use crate::state::cpuset::CpuSet;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::{Platform, Workload};
@@ -190,7 +190,7 @@ fn affinity_and_energy_awareness_follow_the_cpus_online() {
     };
     let off = |c: u32| format!(r#"{{"at_us": 100000, "cpu": {c}, "online": 0}}"#);
     let all = [4, 5, 6, 7].map(off).join(", ");
-    let end = |hotplug: &str, test: &dyn Fn(&crate::machine::Machine)| {
+    let end = |hotplug: &str, test: &dyn Fn(&crate::state::machine::Machine)| {
         let text = format!(r#"{{"tasks": {{{}}}}}"#, tasks(hotplug));
         let w = Workload::parse(&text, "w").expect("a workload");
         let e = super::experiment(m1.clone(), w, "linux-7.2", &[], Span::from_ms(300));

@@ -1,9 +1,9 @@
 //! The stoppers: what they delay, by how much, and what they leave alone.
 
-use crate::class::Class;
-use crate::class::stop::StopWork;
-use crate::engine::Engine;
-use crate::machine::State;
+use crate::kernel::class::Class;
+use crate::kernel::class::stop::StopWork;
+use crate::run::engine::Engine;
+use crate::state::machine::State;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_model::settings::Value;

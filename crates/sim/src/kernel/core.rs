@@ -1,0 +1,682 @@
+//! The core of the scheduler: creation, wakeup, context switch, tick, sleep.
+//!
+//! ```text
+//!  create ─┐                       ┌── tick (while busy) ──┐
+//!  timer ──┴─> place ─> enqueue ─> schedule ─> run ─> advance ─> sleep / exit ─> schedule
+//!                                     └─ nothing to run: newidle balance, idle state
+//! ```
+//!
+//! A context switch costs nothing unless it is said to ([`crate::time::cost`]); leaving an idle state takes its exit latency: before the
+//! timer's handler when the CPU wakes for its own timer, before the switch when another CPU
+//! wakes it. The tick stops where the idle state does not end before it ([`crate::kernel::idle`]) and
+//! starts on the common grid when the CPU leaves it.
+//!
+//! Source: kernel/sched/core.c.
+
+use crate::kernel::class::Class;
+use crate::kernel::class::stop::StopWork;
+use crate::kernel::group::level_avg;
+use crate::kernel::placement::{Placed, Waker};
+use crate::run::cause::Cause;
+use crate::run::engine::Engine;
+use crate::run::mutant::Mutant;
+use crate::state::cpuset::CpuSet;
+use crate::state::machine::{Role, SPEED_SHIFT, State, Todo};
+use crate::time::queue::Ev;
+use crate::user::program::Step;
+use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
+use risetime_kernel::pelt_cfs::{
+    migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
+};
+use risetime_kernel::uclamp::Uclamp;
+use risetime_kernel::units::{Capacity, CpuId, Instant, Span, TaskId, Util};
+use risetime_model::workload::{Attr, Policy};
+use risetime_trace::{Event, SwitchOut, Why};
+
+impl Engine<'_> {
+    /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.
+    pub(crate) fn update_rq_clock(&mut self, cpu: CpuId) {
+        let now = self.m.sched_clock();
+        let c = &mut self.m.cpus[cpu.index()];
+        let delta = now.since(c.clock.clock);
+        if delta == Span(0) {
+            return;
+        }
+        if let Some(tally) = &mut self.m.tally {
+            tally.touch(cpu);
+        }
+        let mut scale = self.m.domains[c.domain].freq_scale;
+        let mut capacity = c.capacity;
+        match self.m.mutant {
+            Some(Mutant::CapacityNotScaled) => capacity = Capacity(1024),
+            Some(Mutant::FrequencyNotScaled) => scale = 1024,
+            _ => {}
+        }
+        if self.m.without.has(Cause::Invariance) {
+            (capacity, scale) = (Capacity(1024), 1024);
+        }
+        let irq = c.pressure.as_mut().map_or(Span(0), |p| p.take_irq_time(delta));
+        c.clock.update_rq_clock(delta, irq, c.curr.is_none(), capacity, scale);
+        c.cfs.update_clock(c.clock.clock_task.0);
+        if irq > Span(0) {
+            self.update_irq(cpu, irq);
+        }
+    }
+
+    // ------------------------------------------------------------------ creation and wakeup
+
+    /// `wake_up_new_task`: the first task on its first CPU, the others by fork placement.
+    pub(crate) fn create(&mut self, task: TaskId) {
+        let first = !self.created_any;
+        self.created_any = true;
+        let starts = first && self.start.phase.is_none();
+        if starts {
+            self.before_start();
+        }
+        let placed = if first {
+            self.first_cpu_of(task)
+        } else {
+            if !self.is_fork(task) {
+                // Its parent is the workload's main thread, which stays where the first task began.
+                self.m.task_mut(task).cpu = self.parent_cpu;
+            }
+            self.allow_some(task);
+            match self.given_wakeup(task) {
+                Some(cpu) => Placed { cpu, why: Why::Given },
+                None => self.select_task_rq_fork(task),
+            }
+        };
+        if first {
+            self.parent_cpu = placed.cpu;
+        }
+        let parent = if first { placed.cpu } else { self.m.task(task).cpu };
+        self.task_fork_fair(parent, task);
+        self.creator_creates();
+        let cpu = placed.cpu;
+        self.update_rq_clock(cpu);
+        let m = &mut self.m;
+        let (capacity, t) = (m.cpus[cpu.index()].capacity, &mut m.tasks[task.index()]);
+        (t.cpu, t.state) = (cpu, State::Runnable);
+        t.recent_used_cpu.set(cpu);
+        if t.sched.class() == Class::Fair && !m.series.util_avg_0_on_fork {
+            let cfs = &level_avg(&mut m.cpus, &mut m.groups, cpu, t.group).avg;
+            post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, cfs, capacity);
+        }
+        if starts {
+            self.created_as_in_image(task);
+        }
+        let m = &mut self.m;
+        let max_speed = m.max_speed(task);
+        m.task_mut(task).max_speed = max_speed;
+        let comm = m.task(task).comm.clone();
+        let why = placed.why;
+        self.emit(Event::TaskNew { task, comm: &comm, user: true, cpu, why, max_speed });
+        if self.m.task(task).sched.policy != (Policy::Other { slice: None }) {
+            self.emit_policy(task);
+        }
+        self.begin_as_in_image(task);
+        self.wakes_from(parent, cpu);
+        self.activate(cpu, task, EnqueueKind::Initial, false);
+        if starts {
+            self.apply_start_state(cpu, task);
+        }
+        self.wakeup_preempt(cpu, task, true);
+        self.woken_up();
+    }
+
+    /// DESIGN's first CPU: `first_cpu`, or the lowest-numbered of the smallest capacity allowed.
+    fn first_cpu_of(&mut self, task: TaskId) -> Placed {
+        self.allow_some(task);
+        let allowed = self.m.task(task).allowed.and(&self.m.root.online);
+        let smallest = allowed.iter().min_by_key(|c| (self.m.cpu(*c).capacity, *c));
+        let wanted = self.first_cpu.filter(|c| allowed.contains(*c));
+        Placed { cpu: wanted.or(smallest).unwrap_or(CpuId(0)), why: Why::FirstCpu }
+    }
+
+    /// A task's timer expires on the CPU it slept on, which may have to wake up for it.
+    pub(crate) fn timer(&mut self, task: TaskId, generation: u32) {
+        if self.m.task(task).timer_gen != generation {
+            return;
+        }
+        let Some(cpu) = self.timer_cpu(task) else { return };
+        match self.m.cpu(cpu).idle {
+            Some(idle) => {
+                let latency = self.exit_latency(cpu, idle);
+                self.q.push(self.m.now + latency, Ev::TimerAwake { task, generation });
+            }
+            None => self.timer_awake(task, generation),
+        }
+    }
+
+    pub(crate) fn timer_awake(&mut self, task: TaskId, generation: u32) {
+        if self.m.task(task).timer_gen != generation {
+            return;
+        }
+        let Some(cpu) = self.timer_cpu(task) else { return };
+        self.m.task_mut(task).timer_cpu = None;
+        // The timers of a kthread's wakeup are none: there it is an interrupt.
+        self.m.cpu_mut(cpu).timers.remove(task);
+        self.leave_idle(cpu);
+        self.wake_up(task, Waker::timer(cpu));
+        self.hears(cpu);
+        self.run_soft_expired(cpu);
+        self.idle_loop(cpu);
+    }
+
+    /// `try_to_wake_up`.
+    pub(crate) fn wake_up(&mut self, task: TaskId, waker: Waker) {
+        let prev = self.m.task(task).cpu;
+        match self.m.task(task).state {
+            State::Sleeping => {}
+            State::New => return self.wake_up_first(task),
+            State::Runnable | State::Exited => return,
+        }
+        let starts = self.enters_start_phase(task);
+        if starts {
+            self.before_start();
+        }
+        if self.m.fair_entity(prev, task).is_some() {
+            // Its dequeue was delayed: it wakes where it is (`ttwu_runnable`), whatever another
+            // trace says, in which it may have left.
+            self.given_wakeup(task);
+            self.update_rq_clock(prev);
+            self.set_state(task, State::Runnable);
+            self.emit(Event::Wakeup { task, cpu: prev, why: Why::PrevCpu });
+            self.wakes_from(waker.cpu, prev);
+            self.activate(prev, task, EnqueueKind::Wakeup, true);
+            if starts {
+                self.apply_start_state(prev, task);
+            }
+            self.wakeup_preempt(prev, task, false);
+            return self.woken_up();
+        }
+        let placed = self.select_task_rq(task, waker);
+        let cpu = placed.cpu;
+        if cpu != prev {
+            self.migrate_asleep(task, cpu, placed.why);
+        }
+        self.update_rq_clock(cpu);
+        let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::WakeupMigrated };
+        self.set_state(task, State::Runnable);
+        self.emit(Event::Wakeup { task, cpu, why: placed.why });
+        self.wakes_from(waker.cpu, cpu);
+        self.activate(cpu, task, kind, true);
+        if starts {
+            self.apply_start_state(cpu, task);
+        }
+        self.wakeup_preempt(cpu, task, false);
+        self.woken_up();
+    }
+
+    /// A thread that is none of the workload's wakes for the first time in this trace.
+    fn wake_up_first(&mut self, task: TaskId) {
+        let (cpu, comm, max_speed) =
+            (self.m.task(task).cpu, self.m.task(task).comm.clone(), self.m.max_speed(task));
+        self.set_state(task, State::Runnable);
+        self.emit(Event::TaskNew {
+            task,
+            comm: &comm,
+            user: false,
+            cpu,
+            why: Why::Affinity,
+            max_speed,
+        });
+        self.update_rq_clock(cpu);
+        self.activate(cpu, task, EnqueueKind::Wakeup, true);
+        self.wakeup_preempt(cpu, task, false);
+    }
+
+    /// A sleeping task moves: its load is taken off its old runqueue at that one's next update
+    /// (`migrate_task_rq_fair`).
+    fn migrate_asleep(&mut self, task: TaskId, to: CpuId, why: Why) {
+        if !self.is_fair(task) {
+            let from = self.m.task(task).cpu;
+            self.migrate_task_rq_dl(task);
+            self.m.task_mut(task).cpu = to;
+            self.replenish_here(task);
+            self.emit(Event::Migrate { task, from, to, why });
+            return self.set_task_rq_fair(task, from, to);
+        }
+        self.migrate_vruntime(task);
+        let m = &mut self.m;
+        let (now, decay) = (m.sched_clock(), m.decay);
+        let t = &mut m.tasks[task.index()];
+        let from = t.cpu;
+        let (clock, idle) = (m.cpus[from.index()].clock, m.cpus[from.index()].curr.is_none());
+        let cfs = level_avg(&mut m.cpus, &mut m.groups, from, t.group);
+        remove_entity_load_avg(decay, cfs, &mut t.avg, t.weight);
+        migrate_se_pelt_lag(decay, cfs, &clock, idle, now, &mut t.avg, t.weight);
+        if m.series.tracks_waiting() {
+            t.waiting.catch_up(decay, &t.avg);
+        }
+        t.avg.last_update_time.0 = 0;
+        t.cpu = to;
+        self.emit(Event::Migrate { task, from, to, why });
+    }
+
+    /// Ages a sleeping task's load to its runqueue's last update, so that placement sees it.
+    pub(crate) fn sync_entity_load_avg(&mut self, task: TaskId) {
+        let m = &mut self.m;
+        let t = &mut m.tasks[task.index()];
+        let cfs = level_avg(&mut m.cpus, &mut m.groups, t.cpu, t.group);
+        risetime_kernel::pelt_cfs::sync_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
+    }
+
+    // ------------------------------------------------------------------ the start settings
+
+    fn enters_start_phase(&self, task: TaskId) -> bool {
+        !self.start.done
+            && task == TaskId(0)
+            && match &self.m.task(task).role {
+                Role::User(program) => {
+                    self.start.phase.is_some_and(|p| program.upcoming_phase() == p)
+                }
+                Role::Sugov(_) | Role::Stopper | Role::Creator(_) => false,
+            }
+    }
+
+    /// The start has come: the machine is brought to the state it should start from.
+    fn before_start(&mut self) {
+        self.start.begun = true;
+        self.started = self.m.now;
+        self.start_given();
+        if let Some(image) = self.image.take() {
+            self.apply_machine_image(&image);
+            self.image = Some(image);
+        }
+    }
+
+    fn apply_start_state(&mut self, cpu: CpuId, task: TaskId) {
+        self.start.done = true;
+        // The others keep no signals of their own.
+        let fair = self.is_fair(task);
+        if let Some(image) = self.image.as_ref().map(|image| image.task.clone()) {
+            if fair {
+                self.apply_task_image(cpu, task, &image);
+            }
+            return;
+        }
+        let start = self.start;
+        if fair && (start.util.is_some() || start.period_contrib.is_some()) {
+            self.set_signals(cpu, task, start.util, None, start.period_contrib);
+        }
+        if let Some(first) = start.first_tick {
+            self.move_tick_grid(first);
+        }
+    }
+
+    /// The next tick comes after `first`, and all later ones from there.
+    pub(crate) fn move_tick_grid(&mut self, first: Span) {
+        self.m.set_tick_offset(Span((self.m.now.0 + first.0) % self.m.tick.0));
+        for cpu in 0..self.m.cpus.len() as u32 {
+            if self.m.cpu(CpuId(cpu)).curr.is_some() {
+                self.start_tick(CpuId(cpu), self.m.now + first);
+            }
+        }
+        self.grid_first = Some(self.m.now + first);
+    }
+
+    // ------------------------------------------------------------------ context switch
+
+    /// `__schedule`: put the current task, pick the next, switch.
+    pub(crate) fn schedule(&mut self, cpu: CpuId) {
+        self.update_rq_clock(cpu);
+        let prev = self.m.cpu(cpu).curr;
+        self.m.cpu_mut(cpu).resched_held = false;
+        self.dl_server_update(cpu);
+        self.account_anew(cpu);
+        self.prev_balance(cpu, prev);
+        let mut next = self.pick_next_task(cpu);
+        if next.is_none() {
+            // Its averages must stand before others are pulled in.
+            self.put_prev_task(cpu, prev, None);
+            if self.newidle_balance(cpu) {
+                next = self.pick_next_task(cpu);
+            }
+        }
+        match next {
+            Some(curr) if next == prev => {
+                self.clear_need_resched(cpu);
+                if self.is_fair(curr) {
+                    self.util_est_switched(cpu, prev, next);
+                    self.update_misfit_status(cpu, Some(curr));
+                }
+            }
+            None if prev.is_none() => {
+                self.throttled_by_pick(cpu);
+                self.clear_need_resched(cpu);
+                self.go_idle(cpu);
+            }
+            _ => {
+                self.put_prev_task(cpu, prev, next);
+                self.throttled_by_pick(cpu);
+                self.util_est_switched(cpu, prev, next);
+                self.switch(cpu, prev, next);
+            }
+        }
+    }
+
+    fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        self.book_progress(cpu);
+        let out = prev.map(|task| {
+            let out = match self.m.task(task).state {
+                State::Runnable => SwitchOut::Preempted,
+                State::Exited => SwitchOut::Exited,
+                State::New | State::Sleeping => SwitchOut::Sleeping,
+            };
+            (task, out)
+        });
+        if let Some(prev) = prev {
+            self.cool_down(cpu, prev);
+        }
+        self.m.cpu_mut(cpu).curr = next;
+        self.core_shared(cpu);
+        self.emit(Event::Switch { cpu, prev: out, next });
+        if let Some((task, SwitchOut::Exited)) = out {
+            self.task_dead(cpu, task);
+        }
+        let Some(task) = next else {
+            self.clear_need_resched(cpu);
+            self.go_idle(cpu);
+            return;
+        };
+        if prev.is_none() {
+            let mut first = self.m.next_tick();
+            if self.m.is(Mutant::TickOneOff) {
+                first += self.m.tick;
+            }
+            self.start_tick(cpu, first);
+        }
+        self.set_next_task(cpu, task);
+        self.clear_need_resched(cpu);
+        self.pay_for_switch(cpu, task);
+        if self.throttle_work.contains(cpu) {
+            // It leaves again before it is back in user mode.
+        } else {
+            self.go_on(cpu, task);
+        }
+    }
+
+    /// The running task is in user mode.
+    pub(crate) fn go_on(&mut self, cpu: CpuId, task: TaskId) {
+        if self.m.task(task).todo == Todo::Nothing && self.m.cpu(cpu).run_since <= self.m.now {
+            self.advance(cpu, task);
+        } else {
+            self.arm_work(cpu);
+        }
+    }
+
+    /// `task_dead_fair`: what the task was used to goes with it at the next update.
+    fn task_dead(&mut self, cpu: CpuId, task: TaskId) {
+        if !self.is_fair(task) {
+            return;
+        }
+        let m = &mut self.m;
+        let t = &mut m.tasks[task.index()];
+        let cfs = level_avg(&mut m.cpus, &mut m.groups, cpu, t.group);
+        remove_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
+        t.avg.last_update_time.0 = 0;
+    }
+
+    // ------------------------------------------------------------------ running
+
+    /// The running task's step is over: on to the next one.
+    pub(crate) fn advance(&mut self, cpu: CpuId, task: TaskId) {
+        let domain = match self.m.task(task).role {
+            Role::Sugov(domain) => domain,
+            Role::User(_) => return self.advance_user(cpu, task),
+            Role::Creator(_) => return self.advance_creator(cpu, task),
+            Role::Stopper => return self.advance_stopper(cpu, task),
+        };
+        if self.sugov_next(domain) {
+            let work = || Todo::Work(u128::from(self.sugov_work.0) << SPEED_SHIFT);
+            let todo = self.kthread.map_or_else(work, |k| Todo::Time(k.runs));
+            self.m.task_mut(task).todo = todo;
+            self.arm_work(cpu);
+        } else {
+            self.update_rq_clock(cpu);
+            self.set_state(task, State::Sleeping);
+            self.deactivate(cpu, task, DequeueKind::SleepSpecial);
+            self.need_resched.insert(cpu);
+        }
+    }
+
+    fn advance_user(&mut self, cpu: CpuId, task: TaskId) {
+        self.enters_group(task);
+        while self.next_step(cpu, task) {}
+    }
+
+    /// The running task's next step; true if it was one without time and it goes on.
+    fn next_step(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        let now = self.m.now;
+        // The phase that the start is known by is still entered.
+        if self.m.task(task).sched.takes.is_some() {
+            self.take_policy(task);
+        }
+        let told =
+            self.start.phase.is_none() || std::mem::replace(&mut self.start.told, self.start.done);
+        if told && self.advance_given(cpu, task) {
+            return false;
+        }
+        if !self.resumes(cpu, task) {
+            return false;
+        }
+        let step = loop {
+            let Role::User(program) = &mut self.m.task_mut(task).role else { return false };
+            let step = program.next(now);
+            let number = program.done();
+            if self.told_steps == Some(task) {
+                self.emit(Event::Step { task, number });
+            }
+            match step {
+                Some(Step::Phase(phase)) => self.enter_phase(task, phase),
+                step => break step,
+            }
+            if self.m.cpu(cpu).curr != Some(task) || self.stop_pending(cpu) {
+                // An affinity change has moved it, or will as soon as the stopper has run: it goes on
+                // there.
+                return false;
+            }
+        };
+        if !told && self.advance_given(cpu, task) {
+            return false;
+        }
+        let todo = match step {
+            Some(Step::Run(work)) => Todo::Work(u128::from(work.0) << SPEED_SHIFT),
+            Some(Step::Busy(span)) => Todo::Time(span),
+            Some(Step::RunUntil(at)) => Todo::Until(at),
+            Some(Step::SharedTimer(timer, period, began)) => {
+                return self.shared_timer(cpu, task, timer, period, began);
+            }
+            Some(Step::Act(event)) => {
+                self.hears(cpu);
+                return self.act(cpu, task, event);
+            }
+            Some(Step::SleepUntil(at)) => {
+                self.fall_asleep(cpu, task, Some(at));
+                return false;
+            }
+            Some(Step::Exit) => {
+                self.fall_asleep(cpu, task, None);
+                return false;
+            }
+            Some(Step::Phase(_)) | None => {
+                self.stuck = Some(task);
+                return false;
+            }
+        };
+        self.m.task_mut(task).todo = todo;
+        self.arm_work(cpu);
+        false
+    }
+
+    /// The running task sleeps until `until`, or exits.
+    pub(crate) fn fall_asleep(&mut self, cpu: CpuId, task: TaskId, until: Option<Instant>) {
+        let (state, kind) = match until {
+            Some(_) => (State::Sleeping, DequeueKind::Sleep),
+            None => (State::Exited, DequeueKind::SleepSpecial),
+        };
+        if let Some(at) = until {
+            let at = self.hard_expiry(task, at);
+            let t = self.m.task_mut(task);
+            t.timer_gen = t.timer_gen.wrapping_add(1);
+            let generation = t.timer_gen;
+            self.m.cpu_mut(cpu).timers.insert((at, task));
+            self.q.push(at, Ev::Timer { task, generation });
+        }
+        self.leave_queue(cpu, task, state, kind);
+    }
+
+    /// The running task leaves its CPU's queue.
+    pub(crate) fn leave_queue(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        state: State,
+        kind: DequeueKind,
+    ) {
+        self.update_rq_clock(cpu);
+        self.set_state(task, state);
+        self.deactivate(cpu, task, kind);
+        self.need_resched.insert(cpu);
+    }
+
+    /// A task enters a phase: it takes on the phase's attributes.
+    fn enter_phase(&mut self, task: TaskId, index: usize) {
+        let Role::User(program) = &self.m.task(task).role else { return };
+        let phase = program.phase(index);
+        // As in `emit`, which wants all of the engine.
+        self.events += 1;
+        if self.listens {
+            let event = Event::Phase { task, index: index as u32, name: &phase.name };
+            self.sink.event(self.m.now, &event);
+        }
+        if !phase.attr.is_empty() {
+            let (spec, own) = program.spec_arc();
+            self.set_attr(task, &spec[own].phases[index].attr);
+        }
+    }
+
+    /// `sched_setattr` and `sched_setaffinity` of a task on itself.
+    pub(crate) fn set_attr(&mut self, task: TaskId, attr: &Attr) {
+        let t = &mut self.m.tasks[task.index()];
+        let asked = t.asked;
+        t.asked = Uclamp {
+            min: self.forced_clamps.0.or(attr.uclamp_min).unwrap_or(asked.min),
+            max: self.forced_clamps.1.or(attr.uclamp_max).unwrap_or(asked.max),
+        };
+        t.sched.min_asked |= self.forced_clamps.0.or(attr.uclamp_min).is_some();
+        let same = t.asked == asked && attr.taskgroup.is_none();
+        self.set_class(task, attr);
+        self.renew_clamps(task);
+        if let Some(path) = &attr.taskgroup {
+            self.sched_move_task(task, self.m.groups.find(path));
+        }
+        self.take_hints(task, &attr.qos);
+        if let Some(cpus) = &attr.cpus {
+            let allowed: CpuSet = cpus.iter().copied().collect();
+            self.set_cpus_allowed(task, allowed);
+        } else if same {
+            return;
+        }
+        let max_speed = self.m.max_speed(task);
+        if max_speed != self.m.task(task).max_speed {
+            self.m.task_mut(task).max_speed = max_speed;
+            if self.m.task(task).state != State::New {
+                self.emit(Event::MaxSpeed { task, max_speed });
+            }
+        }
+    }
+
+    /// `set_cpus_allowed_ptr`: a running task on a forbidden CPU moves to the first allowed one.
+    fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
+        if !allowed.intersects(&self.m.root.online) {
+            // EINVAL: no such CPU is online. The affinity stays.
+            return;
+        }
+        self.m.set_allowed(task, allowed);
+        let from = self.m.task(task).cpu;
+        if allowed.contains(from) || self.m.task(task).state != State::Runnable {
+            return;
+        }
+        let Some(to) = allowed.and(&self.m.root.online).lowest() else { return };
+        if self.m.cpu(from).curr == Some(task) && self.stops(from) {
+            return self.stop_one_cpu_nowait(from, StopWork::Migrate { task, to });
+        }
+        self.move_queued(task, from, to, Why::Affinity);
+    }
+
+    /// Takes a queued or running task to another CPU (`move_queued_task`, and what the stopper
+    /// does in active balance).
+    pub(crate) fn move_queued(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
+        if self.m.task(task).throttled {
+            return self.move_throttled(task, from, to, why);
+        }
+        self.update_rq_clock(from);
+        let running = self.m.cpu(from).curr == Some(task);
+        if running {
+            self.book_progress(from);
+        }
+        self.deactivate(from, task, DequeueKind::Migrate);
+        if running {
+            // It leaves the CPU runnable: the stopper has taken its place.
+            if self.m.groups.on() {
+                self.put_prev_parents(from, self.m.task(task).group, None);
+            }
+            self.cool_down(from, task);
+            self.m.cpu_mut(from).curr = None;
+            self.core_shared(from);
+            self.m.cpu_mut(from).work_gen += 1;
+            self.emit(Event::Switch {
+                cpu: from,
+                prev: Some((task, SwitchOut::Preempted)),
+                next: None,
+            });
+            self.need_resched.insert(from);
+        }
+        let forgets = self.m.is(Mutant::MigrationForgets);
+        let fair = self.is_fair(task);
+        let t = self.m.task_mut(task);
+        if fair {
+            t.avg.last_update_time.0 = 0;
+        }
+        if forgets {
+            (t.avg.util_avg, t.avg.util_sum) = (Util(0), 0);
+        }
+        t.cpu = to;
+        self.emit(Event::Migrate { task, from, to, why });
+        if !fair {
+            self.set_task_rq_fair(task, from, to);
+        }
+        self.update_rq_clock(to);
+        self.activate(to, task, EnqueueKind::Migrated, false);
+        self.wakeup_preempt(to, task, false);
+    }
+
+    // ------------------------------------------------------------------ tick
+
+    pub(crate) fn start_tick(&mut self, cpu: CpuId, at: Instant) {
+        let at = self.grid_first.filter(|first| *first > self.m.now).unwrap_or(at);
+        let c = self.m.cpu_mut(cpu);
+        c.tick_stopped = false;
+        c.tick_gen = c.tick_gen.wrapping_add(1);
+        let generation = c.tick_gen;
+        self.q.push(at, Ev::Tick { cpu, generation });
+    }
+
+    /// `sched_tick`.
+    pub(crate) fn tick(&mut self, cpu: CpuId, generation: u32) {
+        if self.m.cpu(cpu).tick_gen != generation {
+            return;
+        }
+        self.q.push(self.m.now + self.m.tick, Ev::Tick { cpu, generation });
+        let Some(curr) = self.m.cpu(cpu).curr else { return self.idle_tick(cpu) };
+        self.hold_as_given(cpu);
+        self.update_rq_clock(cpu);
+        self.hears_at_tick(cpu);
+        self.pressure_tick(cpu);
+        self.task_tick(cpu, curr);
+        self.trigger_load_balance(cpu);
+        self.run_soft_expired(cpu);
+    }
+}

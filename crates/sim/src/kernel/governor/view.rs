@@ -1,0 +1,121 @@
+//! What a governor may ask about its domain.
+
+use crate::kernel::plain::Needs;
+use crate::run::cause::Cause;
+use crate::run::mutant::{self, Mutant};
+use crate::state::machine::{FreqDomain, Machine};
+use risetime_kernel::KernelRev;
+use risetime_kernel::cpu_util::EffectiveUtil;
+use risetime_kernel::headroom::Decided;
+use risetime_kernel::opp::cpufreq_driver_resolve_freq;
+use risetime_kernel::uclamp::uclamp_rq_is_capped;
+use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Util};
+
+/// A governor's view of its domain.
+pub struct DomainView<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) index: usize,
+    /// Somebody wants to know what a look came to that decided nothing.
+    pub(crate) told: bool,
+}
+
+impl DomainView<'_> {
+    #[inline]
+    fn domain(&self) -> &FreqDomain {
+        &self.machine.domains[self.index]
+    }
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.machine.now
+    }
+    /// The kernel meant.
+    #[inline]
+    pub fn rev(&self) -> KernelRev {
+        self.machine.rev
+    }
+    /// Its CPUs, ascending.
+    #[inline]
+    pub fn cpus(&self) -> &[CpuId] {
+        &self.domain().cpus
+    }
+    /// The place of `cpu` among all CPUs of the policy, online or not.
+    #[inline]
+    pub fn position(&self, cpu: CpuId) -> usize {
+        self.machine.cpu(cpu).in_domain
+    }
+    /// Capacity of its CPUs.
+    #[inline]
+    pub fn capacity(&self) -> Capacity {
+        self.machine.cpu(self.domain().cpus[0]).capacity
+    }
+    /// Highest frequency.
+    #[inline]
+    pub fn freq_max(&self) -> KHz {
+        self.domain().freq_max()
+    }
+    /// The OPP that the driver would choose for `freq` (`cpufreq_driver_resolve_freq`).
+    pub fn resolve_freq(&self, freq: KHz) -> KHz {
+        let table = &self.domain().table;
+        let all = (self.domain().min, self.domain().max);
+        if self.machine.is(Mutant::OppBelow) {
+            return mutant::opp_below(table, freq);
+        }
+        cpufreq_driver_resolve_freq(table, freq, all.0, all.1).map_or(all.1, |i| table[i].freq)
+    }
+    /// `effective_cpu_util` of `cpu` with its runnable boost, as schedutil asks for it.
+    #[inline]
+    pub fn effective_cpu_util(&self, cpu: CpuId) -> EffectiveUtil {
+        let mut effective = self.machine.effective(cpu, self.machine.cpu_util_cfs_boost(cpu));
+        if self.machine.is(Mutant::Headroom12) {
+            effective.util = mutant::headroom(effective.util);
+        }
+        effective
+    }
+    /// What its CPUs need by the short way, each with its place among those of the policy; `None`:
+    /// that does not lead there.
+    #[inline]
+    pub(crate) fn plain_needs(&self) -> Option<impl Iterator<Item = (CpuId, usize, Needs)> + '_> {
+        let m = self.machine;
+        m.is_plain().then(|| {
+            self.cpus().iter().map(move |&cpu| {
+                let c = m.cpu(cpu);
+                let (cfs, capacity) = (c.plain_cfs(), Util(c.capacity.0));
+                let boosted = cfs.util_avg.max(cfs.runnable_avg).max(cfs.util_est).min(capacity);
+                (cpu, c.in_domain, c.plain_needs(boosted, capacity))
+            })
+        })
+    }
+    /// `util` of `cpu` with what the governor adds to it before the clamps; `decides`: it is not
+    /// only looked at.
+    #[inline]
+    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
+        self.machine.dvfs_util(cpu, util, decides)
+    }
+    /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
+    pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {
+        let c = self.machine.cpu(cpu);
+        self.machine.classes.uclamp_used
+            && uclamp_rq_is_capped(&c.uclamp, c.cfs_avg.avg.util_avg + c.rt_avg.util_avg)
+    }
+    /// Whether the simulator is one without `cause`.
+    #[inline]
+    pub(crate) fn lacks(&self, cause: Cause) -> bool {
+        self.machine.lacks(cause)
+    }
+    /// Whether `cpu` asks for its highest OPP, whatever its util: without [`Cause::Opp`].
+    #[inline]
+    pub(crate) fn asks_for_all(&self, cpu: CpuId) -> bool {
+        self.lacks(Cause::Opp) && self.machine.cpu(cpu).has_work()
+    }
+    /// How often `cpu` has entered idle.
+    #[inline]
+    pub fn idle_calls(&self, cpu: CpuId) -> u64 {
+        self.machine.cpu(cpu).idle_calls
+    }
+    /// `cpu_bw_dl`: what the CPU's active deadline tasks have been promised, of 1024.
+    #[inline]
+    pub fn cpu_bw_dl(&self, cpu: CpuId) -> Util {
+        self.machine.rq_util(cpu).cpu_bw_dl()
+    }
+}

@@ -1,0 +1,87 @@
+//! Placement: on which CPU a waking or new task is queued.
+//!
+//! A placement is one file and one line in [`REGISTRY`]. It reads the machine through a shared
+//! borrow and returns a CPU with the reason; the engine moves the task and records both.
+
+mod energy;
+mod fair;
+pub(crate) mod fork;
+pub(crate) mod idle_sibling;
+mod prev;
+pub(crate) mod wake_affine;
+
+use crate::state::machine::Machine;
+use risetime_kernel::units::{CpuId, TaskId};
+use risetime_trace::Why;
+
+/// Where a task goes, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The CPU; always one that the task's affinity allows.
+    pub cpu: CpuId,
+    /// Why there.
+    pub why: Why,
+}
+
+/// Where a wakeup comes from (`smp_processor_id()` and `WF_SYNC` of `try_to_wake_up`). Who wakes
+/// is what runs there (`current`): also for an interrupt it is the task that is interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waker {
+    /// The CPU on which the wakeup happens: the interrupt's, or the waking task's.
+    pub cpu: CpuId,
+    /// The waking task is about to sleep (`WF_SYNC`).
+    pub sync: bool,
+}
+
+impl Waker {
+    /// A timer that expires on `cpu`.
+    pub fn timer(cpu: CpuId) -> Waker {
+        Waker { cpu, sync: false }
+    }
+}
+
+/// A rule for choosing CPUs (`select_task_rq`).
+pub trait Placement {
+    /// `waker` wakes a task that slept on its `task_cpu`.
+    fn wake(&mut self, machine: &Machine, task: TaskId, waker: Waker) -> Placed;
+    /// A new task is created by one that runs on the first CPU.
+    fn fork(&mut self, machine: &Machine, task: TaskId) -> Placed;
+}
+
+/// One placement.
+pub struct Descriptor {
+    /// Its name.
+    pub name: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// A new instance.
+    pub make: fn() -> Box<dyn Placement>,
+}
+
+/// All placements.
+pub const REGISTRY: &[Descriptor] = &[fair::DESCRIPTOR, prev::DESCRIPTOR];
+
+/// Their names, for the setting `placement`.
+pub const NAMES: &[&str] = &["fair", "prev"];
+
+/// The placement called `name`; settings were checked against [`NAMES`].
+pub(crate) fn find(name: &str) -> &'static Descriptor {
+    REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
+}
+
+/// `placed` if the task may run there, else [`select_fallback_rq`].
+fn within_affinity(machine: &Machine, task: TaskId, placed: Placed) -> Placed {
+    if machine.is_cpu_allowed(task, placed.cpu) {
+        return placed;
+    }
+    Placed { cpu: select_fallback_rq(machine, task), why: Why::Affinity }
+}
+
+/// The first CPU a task may run on, in its old CPU's node if there is one (`select_fallback_rq`).
+pub(crate) fn select_fallback_rq(machine: &Machine, task: TaskId) -> CpuId {
+    let t = machine.task(task);
+    let nodes = &machine.platform.topology.nodes;
+    let own = nodes.iter().find(|n| n.contains(&t.cpu)).into_iter().flatten();
+    let near = own.copied().find(|c| machine.is_cpu_allowed(task, *c));
+    near.or(t.allowed.and(&machine.root.online).lowest()).unwrap_or(t.cpu)
+}
