@@ -13,9 +13,9 @@
 //! From 6.6 on only the next buddies of groups are left. Arithmetic: [`risetime_kernel::cfs`].
 //! Source: kernel/sched/fair.c of 6.1, symbols named at each function.
 
-use crate::kernel::bandwidth::throttles_tasks;
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
+use crate::state::bandwidth::throttles_tasks;
 use crate::state::machine::Machine;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::eevdf::{BuddyOf, Entity, EntityId, LoadWeight};

@@ -13,14 +13,14 @@
 //!
 //! Source: kernel/sched/core.c.
 
-use crate::kernel::class::Class;
-use crate::kernel::class::stop::StopWork;
-use crate::kernel::group::level_avg;
 use crate::kernel::placement::{Placed, Waker};
 use crate::run::cause::Cause;
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
+use crate::state::class::Class;
+use crate::state::class::StopWork;
 use crate::state::cpuset::CpuSet;
+use crate::state::group::level_avg;
 use crate::state::machine::{Role, SPEED_SHIFT, State, Todo};
 use crate::time::queue::Ev;
 use crate::user::program::Step;

@@ -7,16 +7,16 @@
 //! ```
 //!
 //! Every update of a CPU's signals that changes them tells cpufreq ([`crate::kernel::cpufreq`]). What stands
-//! here is the task's own level; the levels above it are those of its groups ([`crate::kernel::group`]), and
+//! here is the task's own level; the levels above it are those of its groups ([`crate::state::group`]), and
 //! there are none in a workload without.
 //! Source: kernel/sched/fair.c.
 
-use crate::kernel::class::{Class, load_of};
-use crate::kernel::group::level_avg;
 use crate::kernel::placement::idle_sibling::sched_idle_rq;
 use crate::run::cause::Cause;
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
+use crate::state::class::{Class, load_of};
+use crate::state::group::level_avg;
 use crate::state::machine::from_time_0;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind};
@@ -27,9 +27,7 @@ use risetime_kernel::pelt_cfs::{
     update_cfs_rq_load_avg,
 };
 use risetime_kernel::units::{CpuId, GroupId, TaskId, Util};
-use risetime_kernel::util_est::{
-    UTIL_EST_OFF, UtilEst, util_est_dequeue, util_est_enqueue, util_est_update_rampup,
-};
+use risetime_kernel::util_est::{util_est_dequeue, util_est_enqueue};
 use risetime_trace::Event;
 
 /// What [`Engine::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
@@ -229,33 +227,6 @@ impl Engine<'_> {
             }
             Dequeued::Delayed if !delayed_already => self.m.count_runnable(cpu, group, -1),
             Dequeued::Delayed | Dequeued::Absent => {}
-        }
-    }
-
-    /// `util_est_update`.
-    fn util_est_sample(&mut self, cpu: CpuId, task: TaskId) {
-        let (rev, capacity) = (self.m.rev, self.m.cpu(cpu).capacity);
-        let not_held = self.m.is(Mutant::UtilEstNotHeld);
-        let (off, multiplier) = (self.m.util_est_off(task), self.m.rampup_multiplier(task));
-        let t = self.m.task_mut(task);
-        let before = t.util_est.value();
-        if not_held {
-            t.util_est = UtilEst::default();
-            return;
-        }
-        if off {
-            t.util_est = UTIL_EST_OFF;
-        } else {
-            if !t.util_est.unchanged() {
-                t.util_avg_dequeued = t.avg.util_avg;
-            }
-            let (util, runnable) = (t.avg.util_avg, t.avg.runnable_avg);
-            t.util_est =
-                util_est_update_rampup(rev, t.util_est, util, runnable, capacity, true, multiplier);
-        }
-        let util_est = t.util_est.value();
-        if util_est != before {
-            self.emit(Event::UtilEst { task, util_est });
         }
     }
 

@@ -12,10 +12,10 @@
 //! The task's own level is that of [`crate::kernel::fair`]. Nothing here runs in a workload without groups.
 //! Source: kernel/sched/fair.c, symbols named at each function.
 
-use crate::kernel::bandwidth::throttles_tasks;
-use crate::kernel::group::level_avg;
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
+use crate::state::bandwidth::throttles_tasks;
+use crate::state::group::level_avg;
 use crate::state::machine::State;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{

@@ -19,13 +19,13 @@
 //! Source: kernel/cpu.c, kernel/sched/core.c (sched_cpu_deactivate, balance_push,
 //! select_fallback_rq), kernel/time/hrtimer.c (hrtimers_cpu_dying), drivers/cpufreq/cpufreq.c.
 
-use crate::kernel::balance::tally::Tally;
 use crate::kernel::placement::select_fallback_rq;
 use crate::kernel::topology::sched_domains;
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Idle, State};
+use crate::state::tally::Tally;
 use crate::time::queue::Ev;
 use risetime_kernel::pelt::update_load_avg_se;
 use risetime_kernel::units::{Capacity, CpuId, Instant, TaskId};

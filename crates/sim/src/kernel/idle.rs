@@ -15,34 +15,8 @@ use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
 use crate::state::machine::{Cpu, Idle};
 use risetime_kernel::cpuidle::{Sleep, single_state_stops_tick};
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_kernel::units::{CpuId, Instant, Span};
 use risetime_trace::Event;
-
-/// When the tasks that sleep on a CPU want to be woken, the first one last: that one leaves first.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TaskTimers(Vec<(Instant, TaskId)>);
-
-impl TaskTimers {
-    /// The first to expire.
-    #[inline]
-    pub(crate) fn first(&self) -> Option<(Instant, TaskId)> {
-        self.0.last().copied()
-    }
-    pub(crate) fn insert(&mut self, timer: (Instant, TaskId)) {
-        let at = self.0.partition_point(|other| *other > timer);
-        self.0.insert(at, timer);
-    }
-    /// That of `task`, if it has one: most often the first.
-    pub(crate) fn remove(&mut self, task: TaskId) {
-        if let Some(at) = self.0.iter().rposition(|(_, t)| *t == task) {
-            self.0.remove(at);
-        }
-    }
-    /// All of them, none are left.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = (Instant, TaskId)> + use<> {
-        std::mem::take(&mut self.0).into_iter()
-    }
-}
 
 /// When the next timer expires that the CPU knows of.
 fn next_timer(c: &Cpu) -> Option<Instant> {

@@ -22,6 +22,7 @@
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
 use crate::state::cpuset::CpuSet;
+use crate::state::preempt::Preempt;
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, GroupId};
@@ -44,21 +45,10 @@ pub(crate) fn preempt_of(rev: KernelRev) -> Value {
     Value::Name(if rev >= KernelRev::new(7, 0) { LAZY } else { "full" }.into())
 }
 
-/// The flags of all CPUs.
-pub(crate) struct Preempt {
-    lazy: bool,
-    /// The CPU on which a wakeup is carried out.
-    waking_on: Option<CpuId>,
-    /// CPUs whose flag is the lazy one alone. One that is not in [`Engine::need_resched`], too, has not
-    /// heard of it yet.
-    flagged: CpuSet,
-}
-
-impl Preempt {
-    pub(crate) fn of(settings: &Settings) -> Preempt {
-        let lazy = settings.name(PREEMPT) == Some(LAZY);
-        Preempt { lazy, waking_on: None, flagged: CpuSet::EMPTY }
-    }
+/// No CPU has anything to hear of.
+pub(crate) fn of_settings(settings: &Settings) -> Preempt {
+    let lazy = settings.name(PREEMPT) == Some(LAZY);
+    Preempt { lazy, waking_on: None, flagged: CpuSet::EMPTY }
 }
 
 impl Engine<'_> {

@@ -29,6 +29,7 @@
 
 use crate::run::engine::Engine;
 use crate::state::machine::{FreqDomain, Machine, UPTIME, from_time_0, pelt_pressure};
+use crate::state::pressure::{CpuPressure, IrqStep};
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::get_actual_cpu_capacity;
@@ -149,78 +150,24 @@ pub(crate) fn limits(settings: &Settings, d: &Domain, table: &[FreqTableEntry]) 
     cpufreq_set_policy(table, min, max).unwrap_or((d.opps[0].freq, d.freq_max()))
 }
 
-/// What a CPU keeps of all this; most have none.
-#[derive(Clone, Debug)]
-pub(crate) struct CpuPressure {
-    /// Its interrupt: how often, for how long.
-    period: Span,
-    handler: Span,
-    /// Its handler has the CPU.
-    in_irq: bool,
-    /// `irq_time_read() - rq->prev_irq_time`: what the task clock has not been told of yet.
-    irq_time: Span,
-    /// `rq->avg_irq`.
-    irq_avg: SchedAvg,
-    /// The per-CPU `hw_pressure`.
-    hw_pressure: Capacity,
-    /// `rq->avg_hw`, `avg_thermal` before 6.10.
-    hw_avg: SchedAvg,
-}
-
-impl CpuPressure {
-    /// That of a CPU of `domain`; `None`: neither interrupts nor a cap.
-    pub(crate) fn of(settings: &Settings, domain: &Domain) -> Option<Box<CpuPressure>> {
-        let us = |name| of_policy(settings, name, domain).map_or(Span(0), Span::from_us);
-        let (period, handler) = (us(IRQ_PERIOD), us(IRQ));
-        let capped = of_policy(settings, HW_CAPPED, domain).is_some();
-        if !capped && (period == Span(0) || handler == Span(0)) {
-            return None;
-        }
-        let avg = SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() };
-        Some(Box::new(CpuPressure {
-            period,
-            handler,
-            in_irq: false,
-            irq_time: Span(0),
-            irq_avg: avg,
-            hw_pressure: Capacity(0),
-            hw_avg: avg,
-        }))
+/// That of a CPU of `domain`; `None`: neither interrupts nor a cap.
+pub(crate) fn cpu_pressure(settings: &Settings, domain: &Domain) -> Option<Box<CpuPressure>> {
+    let us = |name| of_policy(settings, name, domain).map_or(Span(0), Span::from_us);
+    let (period, handler) = (us(IRQ_PERIOD), us(IRQ));
+    let capped = of_policy(settings, HW_CAPPED, domain).is_some();
+    if !capped && (period == Span(0) || handler == Span(0)) {
+        return None;
     }
-
-    /// Whether the interrupt's handler has the CPU.
-    pub(crate) fn in_irq(&self) -> bool {
-        self.in_irq
-    }
-    /// `cpu_util_irq`.
-    pub(crate) fn irq_util(&self) -> Util {
-        self.irq_avg.util_avg
-    }
-    /// `hw_load_avg`.
-    pub(crate) fn hw_load_avg(&self) -> u64 {
-        self.hw_avg.load_avg
-    }
-    /// Its part of `others_have_blocked`.
-    pub(crate) fn is_left(&self) -> bool {
-        self.irq_avg.util_avg != Util(0) || self.hw_avg.load_avg != 0
-    }
-    /// Interrupt time within `delta`, which the task clock is told of now; the rest comes later.
-    pub(crate) fn take_irq_time(&mut self, delta: Span) -> Span {
-        let irq = self.irq_time.min(delta);
-        self.irq_time.0 -= irq.0;
-        irq
-    }
-}
-
-/// A moment of an interrupt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum IrqStep {
-    /// The device raises it.
-    Raised,
-    /// The CPU has left its idle state for it.
-    Awake,
-    /// The handler is done.
-    Done,
+    let avg = SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() };
+    Some(Box::new(CpuPressure {
+        period,
+        handler,
+        in_irq: false,
+        irq_time: Span(0),
+        irq_avg: avg,
+        hw_pressure: Capacity(0),
+        hw_avg: avg,
+    }))
 }
 
 impl Machine {

@@ -28,25 +28,17 @@
 //! alone; without any of them nothing here does anything, and the results are mainline's.
 
 use crate::kernel::governor::schedutil;
-use crate::run::engine::Engine;
-use crate::state::machine::{Machine, State};
+use crate::state::series::CpuSeries;
+use crate::state::series::Series;
 use risetime_kernel::KernelRev;
 use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
-use risetime_kernel::headroom::{Decided, Headroom, dvfs_delay_us};
-use risetime_kernel::neighbours::util_est_faster;
 use risetime_kernel::pelt::Decay;
-use risetime_kernel::response_time::{response_time_mult, sugov_apply_response_time};
-use risetime_kernel::sched_qos::SchedQosHint;
-use risetime_kernel::schedutil::map_util_perf;
-use risetime_kernel::units::{CpuId, TaskId, Util};
-use risetime_kernel::util_est::{
-    Running, UTIL_EST_OFF, util_est_dequeue, util_est_enqueue, util_est_update_running,
-};
+use risetime_kernel::response_time::response_time_mult;
+use risetime_kernel::units::Util;
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Param, Range, Settings, Value};
 use risetime_model::workload::TaskSpec;
 use risetime_model::{Experiment, Platform};
-use risetime_trace::Event;
 use std::cell::Cell;
 
 /// Switches of the scheduler; those of schedutil are in [`schedutil`].
@@ -164,76 +156,24 @@ pub(crate) fn decay(settings: &Settings) -> &'static Decay {
     }]
 }
 
-/// Which switches are on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Series {
-    /// Headroom until the next change of frequency, not a quarter.
-    headroom_by_delay: bool,
-    util_est_running: bool,
-    util_est_periodic: bool,
-    /// That of tasks that gave no hint; `None`: no sched-qos, nobody's hints count.
-    pub(crate) rampup_multiplier: Option<u32>,
-    util_est_off_at_0: bool,
-    waiting_avg: bool,
-    waiting_headroom: bool,
-    pub(crate) no_decaying_headroom: bool,
-    pub(crate) util_avg_0_on_fork: bool,
-    pub(crate) util_est_faster: bool,
-    pub(crate) util_est_boost: bool,
-    pub(crate) runnable_boost: bool,
-}
-
-/// What a CPU keeps for them.
-#[derive(Clone, Debug)]
-pub(crate) struct CpuSeries {
-    /// `rq->fits_capacity_threshold`; `None`: mainline's margin.
-    threshold: Option<Util>,
-    /// The per-CPU `dvfs_update_delay`, in µs.
-    dvfs_update_delay_us: u64,
-    /// The per-CPU `response_time_mult`; `None`: no such tunable.
-    response_time_mult: Option<u64>,
-    /// The per-CPU `last_update_util`. A look at the machine changes it, as in the kernel.
-    pub(crate) last_update_util: Cell<Util>,
-}
-
-impl Series {
-    pub(crate) fn of(rev: KernelRev, settings: &Settings) -> Series {
-        let on = |name: &str| settings.int(name) == Some(1);
-        Series {
-            headroom_by_delay: settings.name("dvfs_headroom") == Some("update_delay"),
-            util_est_running: on("util_est_running"),
-            util_est_periodic: on("util_est_periodic"),
-            rampup_multiplier: settings.int("rampup_multiplier").map(|m| m.max(0) as u32),
-            util_est_off_at_0: on("util_est_off_at_0"),
-            waiting_avg: on("waiting_avg"),
-            waiting_headroom: on("waiting_headroom"),
-            no_decaying_headroom: on("no_decaying_headroom"),
-            util_avg_0_on_fork: on("util_avg_0_on_fork"),
-            util_est_faster: on("util_est_faster"),
-            util_est_boost: on("util_est_boost"),
-            runnable_boost: settings
-                .int("runnable_boost")
-                .map_or(rev >= KernelRev::V6_5, |boost| boost != 0),
-        }
-    }
-
-    /// Whether headroom is mainline's quarter; then nobody asks what util was at the last look.
-    #[inline]
-    fn mainline_headroom(&self) -> bool {
-        !(self.headroom_by_delay || self.waiting_headroom || self.no_decaying_headroom)
-    }
-
-    /// Whether nothing of it reaches what a CPU needs, and contention counts.
-    pub(crate) fn is_mainline(&self) -> bool {
-        self.mainline_headroom()
-            && !self.util_est_faster
-            && !self.util_est_boost
-            && self.runnable_boost
-    }
-
-    /// Whether somebody wants to know how long tasks wait.
-    pub(crate) fn tracks_waiting(&self) -> bool {
-        self.waiting_avg || self.waiting_headroom
+/// As the settings say.
+pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
+    let on = |name: &str| settings.int(name) == Some(1);
+    Series {
+        headroom_by_delay: settings.name("dvfs_headroom") == Some("update_delay"),
+        util_est_running: on("util_est_running"),
+        util_est_periodic: on("util_est_periodic"),
+        rampup_multiplier: settings.int("rampup_multiplier").map(|m| m.max(0) as u32),
+        util_est_off_at_0: on("util_est_off_at_0"),
+        waiting_avg: on("waiting_avg"),
+        waiting_headroom: on("waiting_headroom"),
+        no_decaying_headroom: on("no_decaying_headroom"),
+        util_avg_0_on_fork: on("util_avg_0_on_fork"),
+        util_est_faster: on("util_est_faster"),
+        util_est_boost: on("util_est_boost"),
+        runnable_boost: settings
+            .int("runnable_boost")
+            .map_or(rev >= KernelRev::V6_5, |boost| boost != 0),
     }
 }
 
@@ -246,35 +186,22 @@ fn margin(settings: &Settings) -> Margin {
     }
 }
 
-impl CpuSeries {
-    /// Whether margin and response time are mainline's.
-    pub(crate) fn is_mainline(&self) -> bool {
-        self.threshold.is_none() && self.response_time_mult.is_none()
-    }
-
-    /// Whether `util` fits by the margin in force; `None`: by mainline's.
-    #[inline]
-    pub(crate) fn fits_threshold(&self, util: Util) -> Option<bool> {
-        self.threshold.map(|threshold| util < threshold)
-    }
-
-    /// Of a CPU of this domain.
-    pub(crate) fn of(platform: &Platform, domain: &Domain, settings: &Settings) -> CpuSeries {
-        let decay = decay(settings);
-        let default_ms = schedutil::response_time_ms(decay, domain);
-        let own = format!("{RESPONSE_TIME}.policy{}", domain.cpus[0].0);
-        let ms = settings.int(&own).or(settings.int(RESPONSE_TIME));
-        CpuSeries {
-            threshold: fits_capacity_threshold(
-                decay,
-                margin(settings),
-                domain.capacity,
-                tick_usec(platform.hz),
-            ),
-            dvfs_update_delay_us: schedutil::rate_limit_in_force(settings, domain),
-            response_time_mult: ms.map(|ms| response_time_mult(default_ms, ms.max(0) as u64)),
-            last_update_util: Cell::new(Util(0)),
-        }
+/// Of a CPU of this domain.
+pub(crate) fn of_cpu(platform: &Platform, domain: &Domain, settings: &Settings) -> CpuSeries {
+    let decay = decay(settings);
+    let default_ms = schedutil::response_time_ms(decay, domain);
+    let own = format!("{RESPONSE_TIME}.policy{}", domain.cpus[0].0);
+    let ms = settings.int(&own).or(settings.int(RESPONSE_TIME));
+    CpuSeries {
+        threshold: fits_capacity_threshold(
+            decay,
+            margin(settings),
+            domain.capacity,
+            tick_usec(platform.hz),
+        ),
+        dvfs_update_delay_us: schedutil::rate_limit_in_force(settings, domain),
+        response_time_mult: ms.map(|ms| response_time_mult(default_ms, ms.max(0) as u64)),
+        last_update_util: Cell::new(Util(0)),
     }
 }
 
@@ -328,165 +255,4 @@ pub(crate) fn notes(e: &Experiment) -> Vec<String> {
         ));
     }
     notes
-}
-
-impl Machine {
-    /// What `cpu` should be able to do for `util`: response time and headroom applied, the clamps
-    /// not yet (the first half of `sugov_effective_cpu_perf`). `decides`: the kernel comes here,
-    /// too, so that `util` is from now on what later ones are compared with.
-    #[inline]
-    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
-        let c = self.cpu(cpu);
-        let util = match c.series.response_time_mult {
-            Some(mult) => sugov_apply_response_time(util, mult),
-            None => util,
-        };
-        if self.series.mainline_headroom() {
-            return (map_util_perf(util), Decided::Growth);
-        }
-        self.dvfs_util_of_series(cpu, util, decides)
-    }
-
-    #[inline(never)]
-    fn dvfs_util_of_series(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
-        let perf = self.headroom(cpu).sugov_apply_dvfs_headroom(util);
-        if decides {
-            self.cpu(cpu).series.last_update_util.set(util);
-        }
-        perf
-    }
-
-    fn headroom(&self, cpu: CpuId) -> Headroom<'_> {
-        let c = self.cpu(cpu);
-        let delay = || {
-            // Whoever else is current, idle or a kthread, carries the slice of its creation.
-            let slice = self.fair_curr(cpu).map_or(self.base_slice.0, |curr| curr.slice);
-            let tick = tick_usec(self.platform.hz);
-            dvfs_delay_us(c.h_nr_runnable(), slice, tick, c.series.dvfs_update_delay_us)
-        };
-        Headroom {
-            decay: self.decay,
-            delay_us: self.series.headroom_by_delay.then(delay),
-            waiting_avg: self.series.waiting_headroom.then(|| self.waiting_avg(cpu)),
-            last_update_util: self
-                .series
-                .no_decaying_headroom
-                .then(|| c.series.last_update_util.get()),
-        }
-    }
-
-    /// `cfs_rq->avg.waiting_avg`: of all tasks queued on the CPU.
-    fn waiting_avg(&self, cpu: CpuId) -> Util {
-        let queued = self.fair_queued(cpu).filter(|(_, entity)| !entity.sched_delayed);
-        queued.fold(Util(0), |sum, (task, _)| sum + self.task(task).waiting.value())
-    }
-
-    /// What UTIL_EST_FASTER makes of the running time of the CPU's task; `None`: it is off, or no
-    /// fair task runs.
-    pub(crate) fn util_est_faster(&self, cpu: CpuId) -> Option<Util> {
-        if !self.series.util_est_faster {
-            return None;
-        }
-        let curr = self.fair_curr(cpu)?;
-        let task = curr.id.as_task()?;
-        let ran = curr.sum_exec_runtime.wrapping_sub(self.task(task).slept_at);
-        Some(util_est_faster(self.decay, ran))
-    }
-}
-
-impl Machine {
-    /// The task's `rampup_multiplier`; 1 without sched-qos.
-    pub(crate) fn rampup_multiplier(&self, task: TaskId) -> u32 {
-        match self.series.rampup_multiplier {
-            Some(_) => self.task(task).qos.rampup_multiplier,
-            None => 1,
-        }
-    }
-
-    /// Whether the task has no util_est.
-    pub(crate) fn util_est_off(&self, task: TaskId) -> bool {
-        self.series.util_est_off_at_0 && self.rampup_multiplier(task) == 0
-    }
-}
-
-impl Engine<'_> {
-    /// A task gives hints about itself (`sched_setattr` with `SCHED_FLAG_QOS`); nobody listens
-    /// without sched-qos.
-    pub(crate) fn take_hints(&mut self, task: TaskId, hints: &[SchedQosHint]) {
-        if self.m.series.rampup_multiplier.is_none() {
-            return;
-        }
-        for hint in hints {
-            // The workload was checked: the kernel takes them all.
-            let _ = self.m.task_mut(task).qos.set(*hint);
-        }
-    }
-
-    /// The kernel accounts the running task's time once more, some µs after whatever it did before
-    /// at this instant. Here no time has passed, and so nothing has to be added to its estimate,
-    /// instead of what was added last.
-    pub(crate) fn account_anew(&mut self, cpu: CpuId) {
-        if !self.m.series.util_est_running {
-            return;
-        }
-        let now = self.m.cpu(cpu).clock.clock_task.0;
-        let curr = self.m.fair_curr(cpu).filter(|curr| curr.exec_start == now);
-        if let Some(task) = curr.and_then(|curr| curr.id.as_task()) {
-            let group = self.m.task(task).group;
-            self.m.queue_mut(cpu, group).clear_delta_exec(task);
-        }
-    }
-
-    /// `util_est_update_running` of a queued task: its CPU's sum follows.
-    pub(crate) fn util_est_update_running(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.m.series.util_est_running {
-            return;
-        }
-        let before = self.m.task(task).util_est;
-        self.util_est_running(cpu, task);
-        let after = self.m.task(task).util_est;
-        let c = self.m.cpu_mut(cpu);
-        c.util_est = util_est_enqueue(util_est_dequeue(c.util_est, before), after);
-    }
-
-    /// A fair task has been picked after another one (or itself): the other's time counts.
-    pub(crate) fn util_est_switched(
-        &mut self,
-        cpu: CpuId,
-        prev: Option<TaskId>,
-        next: Option<TaskId>,
-    ) {
-        if let (Some(prev), Some(next)) = (prev, next)
-            && self.is_fair(prev)
-            && self.is_fair(next)
-            && self.m.task(prev).state == State::Runnable
-            && !self.m.task(prev).throttled
-        {
-            self.util_est_update_running(cpu, prev);
-        }
-    }
-
-    /// `util_est_update` of a task that does not sleep; its CPU's sum is left alone.
-    pub(crate) fn util_est_running(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.m.series.util_est_running {
-            return;
-        }
-        let (off, multiplier) = (self.m.util_est_off(task), self.m.rampup_multiplier(task));
-        let periodic = self.m.series.util_est_periodic;
-        let decay = self.m.decay;
-        let delta_exec = self.m.fair_entity(cpu, task).map_or(0, |entity| entity.delta_exec);
-        let t = self.m.task_mut(task);
-        let before = t.util_est.value();
-        t.util_est = if off {
-            UTIL_EST_OFF
-        } else {
-            let risen = periodic.then_some((t.avg.util_avg, t.util_avg_dequeued));
-            let running = Running { delta_exec, rampup_multiplier: multiplier, risen };
-            util_est_update_running(decay, t.util_est, &running)
-        };
-        let util_est = t.util_est.value();
-        if util_est != before {
-            self.emit(Event::UtilEst { task, util_est });
-        }
-    }
 }

@@ -10,8 +10,8 @@
 //! [`Machine::lacks`] in one place. No experiment runs without a cause unless
 //! [`Counterfactual`](crate::Counterfactual) asks for it.
 
-use crate::kernel::class::RT_UCLAMP_MIN;
 use crate::run::engine::Engine;
+use crate::state::class::RT_UCLAMP_MIN;
 use crate::state::machine::{Machine, State};
 use risetime_kernel::fits::Fit;
 use risetime_kernel::uclamp::UclampLimits;

@@ -10,10 +10,10 @@
 
 use crate::kernel::governor::Governor;
 use crate::kernel::placement::Placement;
-use crate::kernel::preempt::Preempt;
 use crate::run::replay::{Change, Given, Image, Kthread};
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Machine, State, Todo};
+use crate::state::preempt::Preempt;
 use crate::time::queue::{Ev, Queue};
 use crate::user::together::Together;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};

@@ -12,9 +12,9 @@
 //!
 //! Nothing is copied after the start in the mode *free*.
 
-use crate::kernel::class::Class;
 use crate::run::engine::Engine;
 use crate::run::setup::push_task;
+use crate::state::class::Class;
 use crate::state::machine::{Role, State, Todo};
 use crate::time::queue::Ev;
 use risetime_kernel::cpuidle::IdleGovernor;

@@ -96,7 +96,7 @@ const KERNEL: &[Param] = &[
         kernel_name: "",
     },
     Param {
-        name: crate::kernel::class::RT_UCLAMP_MIN,
+        name: crate::state::class::RT_UCLAMP_MIN,
         doc: "util_min of RT tasks that ask for none: how big a CPU they are given",
         unit: "of 1024",
         range: Range::Int(0, 1024),

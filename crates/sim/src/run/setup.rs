@@ -1,24 +1,26 @@
 //! From an experiment to a machine that is ready to run.
 
-use crate::kernel::balance::dice::Dice;
-use crate::kernel::balance::tally::Tally;
-use crate::kernel::class::{Classes, Sched};
 use crate::kernel::cpufreq::speed;
-use crate::kernel::group::Groups;
-use crate::kernel::idle::TaskTimers;
-use crate::kernel::placement::wake_affine::Wakees;
-use crate::kernel::plain;
-use crate::kernel::preempt::Preempt;
-use crate::kernel::pressure::{self, CpuPressure};
-use crate::kernel::series::{self, CpuSeries, Series};
-use crate::kernel::topology::{SchedDomains, sched_domains};
+use crate::kernel::preempt;
+use crate::kernel::pressure;
+use crate::kernel::series;
+use crate::kernel::topology::sched_domains;
 use crate::run::cause::{Cause, Causes};
 use crate::run::engine::{Engine, StartState};
+use crate::state::class::{Classes, Sched};
 use crate::state::cpuset::CpuSet;
+use crate::state::dice::Dice;
+use crate::state::group::Groups;
 use crate::state::machine::{
     Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, State, Task, Todo, UPTIME,
 };
-use crate::time::cost::Costs;
+use crate::state::plain;
+use crate::state::series::CpuSeries;
+use crate::state::tally::Tally;
+use crate::state::timers::TaskTimers;
+use crate::state::timers::Wakees;
+use crate::state::topology::SchedDomains;
+use crate::time::cost;
 use crate::time::queue::{Ev, Queue};
 use crate::user::program::Program;
 use crate::user::together::Together;
@@ -85,7 +87,7 @@ pub(crate) fn header(e: &Experiment) -> Header {
 
 fn signals(e: &Experiment) -> Vec<Signal> {
     let waiting =
-        Series::of(e.policy.kernel, &e.settings).tracks_waiting().then_some("waiting_avg");
+        series::of_settings(e.policy.kernel, &e.settings).tracks_waiting().then_some("waiting_avg");
     let names = SIGNALS.iter().copied().chain(waiting);
     names.map(|name| Signal { name, origin: Origin::Simulated }).collect()
 }
@@ -146,7 +148,7 @@ pub(crate) fn engine<'a>(
         sink,
         events: 0,
         need_resched: CpuSet::EMPTY,
-        preempt: Preempt::of(&e.settings),
+        preempt: preempt::of_settings(&e.settings),
         throttle_work: CpuSet::EMPTY,
         sugov_work: Span(int("sugov_work_ns").unwrap_or(0).max(0) as u64),
         first_cpu: int("first_cpu").map(|v| CpuId(v as u32)),
@@ -186,7 +188,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         sched_domains(platform, &capacity, rev, &online);
     let of_cpu = of.into_iter().zip(places);
     let of_domain: Vec<CpuSeries> =
-        platform.domains.iter().map(|d| CpuSeries::of(platform, d, &e.settings)).collect();
+        platform.domains.iter().map(|d| series::of_cpu(platform, d, &e.settings)).collect();
     let idle_governor = e.settings.name("cpuidle_governor").unwrap_or("menu");
     let idle_governor = IdleGovernor::named(idle_governor, rev);
     let cpus: Vec<Cpu> = platform
@@ -203,7 +205,10 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             capacity: capacity[cpu.index()],
             cpu_capacity: capacity[cpu.index()],
             actual: capacity[cpu.index()],
-            pressure: CpuPressure::of(&e.settings, &platform.domains[domain_index(platform, cpu)]),
+            pressure: pressure::cpu_pressure(
+                &e.settings,
+                &platform.domains[domain_index(platform, cpu)],
+            ),
             clock: RqClock::new(Instant(0) + UPTIME),
             cfs: cfs_rq(rev, tunables),
             cfs_avg: CfsRqAvg {
@@ -283,8 +288,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         groups: Groups::new(&e.workload.groups, rev, platform.nr_cpus(), tunables),
         creator: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
-        costs: Costs::of(&e.settings),
-        series: Series::of(e.policy.kernel, &e.settings),
+        costs: cost::of_settings(&e.settings),
+        series: series::of_settings(e.policy.kernel, &e.settings),
         tally: None,
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
         plain: false,

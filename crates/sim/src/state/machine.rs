@@ -11,21 +11,21 @@
 //!         └─ root domain: overutilized, nohz
 //! ```
 
-use crate::kernel::balance::dice::Dice;
-use crate::kernel::balance::tally::Tally;
-use crate::kernel::class::stop::Stopper;
-use crate::kernel::class::{ClassTimer, Classes, Sched};
-use crate::kernel::group::Groups;
-use crate::kernel::idle::TaskTimers;
-use crate::kernel::placement::wake_affine::Wakees;
-use crate::kernel::pressure::CpuPressure;
-use crate::kernel::series::{CpuSeries, Series};
-use crate::kernel::topology::{Place, SchedDomain, SdShared};
 use crate::run::cause::{Cause, Causes};
 use crate::run::mutant::Mutant;
 use crate::run::replay::Creating;
+use crate::state::class::Stopper;
+use crate::state::class::{ClassTimer, Classes, Sched};
+use crate::state::costs::Costs;
 use crate::state::cpuset::CpuSet;
-use crate::time::cost::Costs;
+use crate::state::dice::Dice;
+use crate::state::group::Groups;
+use crate::state::pressure::CpuPressure;
+use crate::state::series::{CpuSeries, Series};
+use crate::state::tally::Tally;
+use crate::state::timers::TaskTimers;
+use crate::state::timers::Wakees;
+use crate::state::topology::{Place, SchedDomain, SdShared};
 use crate::user::program::Program;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
@@ -111,7 +111,7 @@ pub struct Machine {
     pub(crate) ni_random: Option<Dice>,
     /// What balancing has counted, where that can be kept.
     pub(crate) tally: Option<Tally>,
-    /// Nothing in the experiment bends what a CPU needs ([`crate::kernel::plain`]).
+    /// Nothing in the experiment bends what a CPU needs ([`crate::state::plain`]).
     pub(crate) plain: bool,
     /// Balancing may see at a glance that there is nothing to move: always, but for a test.
     pub(crate) glances: bool,
@@ -153,7 +153,7 @@ pub(crate) struct Cpu {
     pub(crate) in_domain: usize,
     pub(crate) cfs_avg: CfsRqAvg,
     pub(crate) idle: Option<Idle>,
-    /// `h_nr_queued` and `h_nr_runnable` of all levels, where queues are nested ([`crate::kernel::group`]);
+    /// `h_nr_queued` and `h_nr_runnable` of all levels, where queues are nested ([`crate::state::group`]);
     /// `None`: those of `cfs`.
     pub(crate) h_nr: Option<(u32, u32)>,
     /// Generation of the pending `WorkDone`.
@@ -699,6 +699,12 @@ impl Cpu {
     #[inline]
     pub(crate) fn h_nr_queued(&self) -> usize {
         self.h_nr.map_or_else(|| self.cfs.nr_queued(), |(queued, _)| queued as usize)
+    }
+    /// What load balancing counts of the fair class: until 6.13 also tasks whose dequeue is delayed
+    /// (`h_nr_running`, then `h_nr_runnable`).
+    #[inline]
+    pub(crate) fn fair_queued(&self, rev: KernelRev) -> usize {
+        if rev >= KernelRev::new(6, 14) { self.h_nr_runnable() } else { self.h_nr_queued() }
     }
     /// `rq->nr_running`: fair tasks, also those asleep whose dequeue is delayed, RT tasks unless they
     /// are throttled, deadline tasks that are not, and the stopper.

@@ -1,4 +1,16 @@
 //! What there is: the machine, its CPUs, tasks and groups, and the questions one can ask of them.
 
+pub(crate) mod bandwidth;
+pub(crate) mod class;
+pub(crate) mod costs;
 pub(crate) mod cpuset;
+pub(crate) mod dice;
+pub(crate) mod group;
 pub(crate) mod machine;
+pub(crate) mod plain;
+pub(crate) mod preempt;
+pub(crate) mod pressure;
+pub(crate) mod series;
+pub(crate) mod tally;
+pub(crate) mod timers;
+pub(crate) mod topology;

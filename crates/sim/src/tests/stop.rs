@@ -1,8 +1,8 @@
 //! The stoppers: what they delay, by how much, and what they leave alone.
 
-use crate::kernel::class::Class;
-use crate::kernel::class::stop::StopWork;
 use crate::run::engine::Engine;
+use crate::state::class::Class;
+use crate::state::class::StopWork;
 use crate::state::machine::State;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};

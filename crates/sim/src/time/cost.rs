@@ -24,7 +24,7 @@
 
 use crate::kernel::placement::Waker;
 use crate::run::engine::Engine;
-use crate::state::machine::Machine;
+use crate::state::costs::{Costs, FULL};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::settings::{Default, Param, Range, Settings};
 
@@ -72,58 +72,17 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// What things cost.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Costs {
-    /// Some switch costs something.
-    pub(crate) switches: bool,
-    switch: Span,
-    cold: Span,
-    slack: Span,
-    memory_bound: u64,
-    /// [`FULL`]: threads take nothing from each other.
-    smt_speed: u64,
-}
-
-const FULL: u64 = 1024;
-
-impl Costs {
-    pub(crate) fn of(settings: &Settings) -> Costs {
-        let of = |name, unset| settings.int(name).map_or(unset, |v| v.max(0) as u64);
-        let (switch, cold) = (Span(of("switch_cost_ns", 0)), Span(of("cold_cache_ns", 0)));
-        Costs {
-            switches: switch > Span(0) || cold > Span(0),
-            switch,
-            cold,
-            slack: Span(of("timer_slack_ns", 0)),
-            memory_bound: of("memory_bound", 0).min(FULL),
-            smt_speed: of("smt_speed", FULL).clamp(1, FULL),
-        }
-    }
-
-    /// The speed of work, part of which waits for memory, on a CPU whose clock makes it `speed`, at most
-    /// `highest`. Rounding: down.
-    pub(crate) fn bound(&self, speed: u64, highest: u64) -> u64 {
-        if self.memory_bound == 0 {
-            return speed;
-        }
-        // 1024 / ((1024 - m) / speed + m / highest)
-        let (speed, highest) = (u128::from(speed), u128::from(highest));
-        let (m, full) = (u128::from(self.memory_bound), u128::from(FULL));
-        let slowed = full * speed * highest / ((full - m) * highest + m * speed).max(1);
-        (slowed as u64).max(1)
-    }
-}
-
-impl Machine {
-    /// Work per ns on `cpu`, see [`SPEED_SHIFT`](crate::state::machine::SPEED_SHIFT).
-    pub(crate) fn speed_of(&self, cpu: CpuId) -> u64 {
-        let speed = self.domain_of(cpu).speed;
-        if self.cpu(cpu).shares_core {
-            return ((u128::from(speed) * u128::from(self.costs.smt_speed)) / u128::from(FULL))
-                .max(1) as u64;
-        }
-        speed
+/// As the settings say.
+pub(crate) fn of_settings(settings: &Settings) -> Costs {
+    let of = |name, unset| settings.int(name).map_or(unset, |v| v.max(0) as u64);
+    let (switch, cold) = (Span(of("switch_cost_ns", 0)), Span(of("cold_cache_ns", 0)));
+    Costs {
+        switches: switch > Span(0) || cold > Span(0),
+        switch,
+        cold,
+        slack: Span(of("timer_slack_ns", 0)),
+        memory_bound: of("memory_bound", 0).min(FULL),
+        smt_speed: of("smt_speed", FULL).clamp(1, FULL),
     }
 }
 
@@ -223,7 +182,7 @@ mod tests {
 
     fn costs(set: &[(&str, i64)]) -> Costs {
         let set = set.iter().map(|(name, v)| (name.to_string(), Value::Int(*v)));
-        Costs::of(&Settings(set.collect()))
+        of_settings(&Settings(set.collect()))
     }
 
     #[test]

@@ -5,9 +5,9 @@
 //! the ones before. Else nothing is ever removed: an event that has been overtaken carries an old
 //! generation and is dropped when it comes up.
 
-use crate::kernel::class::ClassTimer;
-use crate::kernel::pressure::IrqStep;
+use crate::state::class::ClassTimer;
 use crate::state::cpuset::MAX_CPUS;
+use crate::state::pressure::IrqStep;
 use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

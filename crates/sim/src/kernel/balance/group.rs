@@ -15,8 +15,8 @@ use crate::kernel::placement::fork::{
     GroupLoad, GroupType, adjust_numa_imbalance, classify, may_overload,
 };
 use crate::kernel::placement::idle_sibling::is_core_idle;
-use crate::kernel::topology::{SchedDomain, SchedGroup, sd};
-use crate::state::machine::{Cpu, Machine};
+use crate::state::machine::Machine;
+use crate::state::topology::{SchedDomain, SchedGroup, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::fits::capacity_greater;
 use risetime_kernel::units::{Capacity, CpuId};
@@ -78,12 +78,7 @@ pub(super) fn reduced_capacity(m: &Machine, cpu: CpuId, imbalance_pct: u64) -> b
 /// What load balancing counts of the fair class: until 6.13 also tasks whose dequeue is delayed
 /// (`h_nr_running`, then `h_nr_runnable`).
 pub(super) fn fair_queued(m: &Machine, cpu: CpuId) -> usize {
-    fair_queued_on(m.rev, m.cpu(cpu))
-}
-
-#[inline]
-pub(super) fn fair_queued_on(rev: KernelRev, c: &Cpu) -> usize {
-    if rev >= KernelRev::new(6, 14) { c.h_nr_runnable() } else { c.h_nr_queued() }
+    m.cpu(cpu).fair_queued(m.rev)
 }
 
 /// Whether tasks should rather be in the groups beside the busiest one: as that one says
@@ -180,7 +175,7 @@ fn group_stats_one_by_one(
         g.util += util.0;
         runnable += c.cfs_avg.avg.runnable_avg.0;
         g.running += running;
-        g.fair_queued += fair_queued_on(m.rev, c);
+        g.fair_queued += c.fair_queued(m.rev);
         g.overutilized |= m.root.energy_aware && m.overutilized_by(c, util);
         if c.curr.is_none() && running == 0 {
             g.idle_cpus += 1;
@@ -194,7 +189,7 @@ fn group_stats_one_by_one(
             g.misfit_anywhere |= c.misfit_task_load != 0;
             g.misfit_load = g.misfit_load.max(c.misfit_task_load);
         } else if env.idle != When::Busy
-            && fair_queued_on(m.rev, c) == 1
+            && c.fair_queued(m.rev) == 1
             && reduced_capacity(m, cpu, domain.imbalance_pct)
         {
             g.misfit_load = g.misfit_load.max(c.cfs_avg.avg.load_avg);

@@ -45,21 +45,20 @@
 //! that: however soon a CPU expects to wake (`avg_idle`), it looks, or ages the load of idle CPUs.
 //! Source: kernel/sched/fair.c.
 
-pub(crate) mod dice;
 mod group;
+mod newidle;
 mod pull;
-pub(crate) mod tally;
 #[cfg(test)]
 mod tests;
 
 use group::{fair_queued, reduced_capacity};
 
 use crate::kernel::placement::idle_sibling::{is_core_idle, sched_idle_rq};
-use crate::kernel::topology::SchedDomain;
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Machine, NohzKick};
+use crate::state::topology::SchedDomain;
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::fits::{check_misfit_status, check_misfit_status_pre_6_10};

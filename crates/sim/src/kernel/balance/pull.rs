@@ -17,14 +17,14 @@ use super::group::{
     sibling_imbalance, smt_vs_nonsmt_groups,
 };
 use super::{Env, Migrate, When};
-use crate::kernel::class::stop::StopWork;
 use crate::kernel::placement::fork::GroupType;
 use crate::kernel::placement::idle_sibling::is_core_idle;
-use crate::kernel::topology::sd;
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
+use crate::state::class::StopWork;
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Machine, State};
+use crate::state::topology::sd;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::fits::{Fit, capacity_greater, fits_capacity};

@@ -5,9 +5,9 @@ use super::group::{
 };
 use super::{Env, Migrate, When};
 use crate::kernel::placement::fork::GroupType;
-use crate::kernel::topology::SchedGroup;
 use crate::run::engine::Engine;
 use crate::state::machine::Machine;
+use crate::state::topology::SchedGroup;
 use crate::tests::experiment;
 use crate::tests::spread::{platform, sixteen};
 use crate::{Counterfactual, setup};

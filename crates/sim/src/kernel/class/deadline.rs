@@ -15,9 +15,10 @@
 //! Arithmetic: [`risetime_kernel::deadline`]. Where deadline tasks go: [`super::dl_push`].
 //! Source: kernel/sched/deadline.c.
 
-use super::ClassTimer;
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
+use crate::state::class::Class;
+use crate::state::class::ClassTimer;
 use crate::state::machine::{State, pelt_pressure};
 use risetime_kernel::deadline::{DlId, dl_scaled_delta};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
@@ -89,7 +90,7 @@ impl Engine<'_> {
 
     /// `migrate_task_rq_dl`: a sleeping task leaves its CPU's bandwidth.
     pub(crate) fn migrate_task_rq_dl(&mut self, task: TaskId) {
-        if self.m.class_of(task) != super::Class::Deadline || self.m.dl(task).special {
+        if self.m.class_of(task) != Class::Deadline || self.m.dl(task).special {
             return;
         }
         let cpu = self.m.task(task).cpu;
@@ -107,7 +108,7 @@ impl Engine<'_> {
 
     /// A task that has changed CPU takes its replenishment timer along.
     pub(crate) fn replenish_here(&mut self, task: TaskId) {
-        if self.m.class_of(task) == super::Class::Deadline {
+        if self.m.class_of(task) == Class::Deadline {
             let timer = self.m.dl(task).timer;
             self.arm_changed(ClassTimer::Replenish(task), None, timer);
         }
@@ -188,7 +189,7 @@ impl Engine<'_> {
         let cpu = self.m.task(task).cpu;
         let now = self.rq_clock(cpu);
         self.m.dl_mut(task).timer = None;
-        if self.m.class_of(task) != super::Class::Deadline || !self.m.dl(task).throttled {
+        if self.m.class_of(task) != Class::Deadline || !self.m.dl(task).throttled {
             return;
         }
         if self.m.task(task).state != State::Runnable {
@@ -200,7 +201,7 @@ impl Engine<'_> {
         self.enqueue_task_dl(cpu, task, Joins::Replenish);
         let preempts = match self.m.cpu(cpu).curr {
             Some(curr) if curr == task => false,
-            Some(curr) if self.m.class_of(curr) == super::Class::Deadline => {
+            Some(curr) if self.m.class_of(curr) == Class::Deadline => {
                 self.wakeup_preempt_dl(cpu, curr, task)
             }
             _ => true,
@@ -297,7 +298,7 @@ impl Engine<'_> {
         dl.inactive_timer = None;
         let (bw, counts) = (dl.bw, std::mem::replace(&mut dl.non_contending, false));
         let dead = self.m.task(task).state == State::Exited;
-        let left = self.m.class_of(task) != super::Class::Deadline;
+        let left = self.m.class_of(task) != Class::Deadline;
         if counts && !left {
             self.sub_running_bw(cpu, bw, false);
             if dead {

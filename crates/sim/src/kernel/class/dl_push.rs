@@ -11,9 +11,9 @@
 //! Leaves out: migrate_disable, CPUs offline.
 //! Source: kernel/sched/deadline.c, kernel/sched/cpudeadline.c.
 
-use super::Class;
 use crate::kernel::placement::Placed;
 use crate::run::engine::Engine;
+use crate::state::class::Class;
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Machine, State};
 use risetime_kernel::deadline::DlId;

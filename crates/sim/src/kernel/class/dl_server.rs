@@ -15,9 +15,9 @@
 //!
 //! Arithmetic: [`risetime_kernel::dl_server`]. Source: kernel/sched/deadline.c, kernel/sched/fair.c.
 
-use super::ClassTimer;
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
+use crate::state::class::ClassTimer;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlId};
 use risetime_kernel::dl_server::ServerTimer;

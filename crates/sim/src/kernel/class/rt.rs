@@ -9,8 +9,8 @@
 //! Arithmetic: [`risetime_kernel::rt`]; where RT tasks go: [`super::rt_push`].
 //! Source: kernel/sched/rt.c.
 
-use super::ClassTimer;
 use crate::run::engine::Engine;
+use crate::state::class::ClassTimer;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_rt_rq_load_avg;
 use risetime_kernel::rt::{RT_PERIOD, rt_throttles};

@@ -13,10 +13,10 @@
 //! Leaves out: migrate_disable.
 //! Source: kernel/sched/rt.c, kernel/sched/cpupri.c.
 
-use super::Class;
 use crate::kernel::placement::Placed;
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
+use crate::state::class::Class;
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::Machine;
 use risetime_kernel::rt::{CpuPri, rt_task_fits_capacity};

@@ -10,38 +10,22 @@
 //! Source: kernel/sched/syscalls.c:__sched_setscheduler, kernel/sched/deadline.c:sched_dl_overflow,
 //! switched_from_dl, kernel/sched/fair.c:switched_from_fair, switched_to_fair.
 
-use super::{Class, ClassTimer};
 use crate::run::cause::Cause;
 use crate::run::engine::Engine;
+use crate::state::class::Class;
+use crate::state::class::ClassTimer;
+use crate::state::class::fair_policy;
+use crate::state::class::load_of;
+use crate::state::class::rt_uclamp_min;
 use crate::state::machine::State;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
-use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, FairPolicy, LoadWeight};
+use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_load_avg_blocked_se;
 use risetime_kernel::uclamp::Uclamp;
-use risetime_kernel::units::{Span, TaskId, Util};
+use risetime_kernel::units::{Span, TaskId};
 use risetime_model::InputError;
 use risetime_model::workload::{Attr, Policy};
-
-/// What the fair class makes of a policy; of another class's: what it was when it was fair.
-pub(crate) fn fair_policy(policy: Policy) -> FairPolicy {
-    match policy {
-        Policy::Batch { .. } => FairPolicy::Batch,
-        Policy::Idle => FairPolicy::Idle,
-        Policy::Other { .. }
-        | Policy::Fifo { .. }
-        | Policy::Rr { .. }
-        | Policy::Deadline { .. } => FairPolicy::Normal,
-    }
-}
-
-/// The weight of a task of this policy and nice value.
-pub(crate) fn load_of(policy: Policy, nice: i8) -> LoadWeight {
-    match policy {
-        Policy::Idle => LoadWeight::of_idle_policy(),
-        _ => LoadWeight::of_nice(i32::from(nice)),
-    }
-}
 
 impl Engine<'_> {
     /// The part of `attr` that the classes are concerned with.
@@ -302,9 +286,4 @@ impl Engine<'_> {
             self.release_bw(bw);
         }
     }
-}
-
-/// Settings of the classes, for [`super::Classes`].
-pub(crate) fn rt_uclamp_min(value: Option<i64>) -> Util {
-    Util(value.unwrap_or(1024).clamp(0, 1024) as u64)
 }

@@ -27,6 +27,8 @@ use crate::kernel::placement::{Waker, select_fallback_rq};
 use crate::run::cause::Cause;
 use crate::run::engine::Engine;
 use crate::run::setup::push_task;
+use crate::state::class::StopWork;
+use crate::state::class::Stopper;
 use crate::state::machine::{Role, State, Todo};
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::units::{CpuId, Span, TaskId};
@@ -45,44 +47,6 @@ pub(crate) const PARAMS: &[Param] = &[Param {
     default: Default::Unset,
     kernel_name: "",
 }];
-
-/// A CPU's stopper (`struct cpu_stopper`).
-pub(crate) struct Stopper {
-    task: TaskId,
-    /// How long each work takes.
-    takes: Span,
-    works: VecDeque<StopWork>,
-    doing: Option<StopWork>,
-    /// `rq->active_balance`: one is asked for.
-    active_balance: bool,
-    /// It is on the runqueue.
-    queued: bool,
-}
-
-/// What a stopper is asked to do (`struct cpu_stop_work`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum StopWork {
-    /// `active_load_balance_cpu_stop`: give a task to `to`.
-    ActiveBalance {
-        /// `rq->push_cpu`.
-        to: CpuId,
-        /// What the look wanted.
-        why: Why,
-    },
-    /// `migration_cpu_stop`: move `task`, which may not be here.
-    Migrate {
-        /// Which.
-        task: TaskId,
-        /// `dest_cpu`.
-        to: CpuId,
-    },
-}
-
-impl Stopper {
-    pub(crate) fn queued(&self) -> bool {
-        self.queued
-    }
-}
 
 impl Engine<'_> {
     /// A stopper for every CPU, if they take time.

@@ -6,27 +6,9 @@
 //! state, like a task's own timer ([`crate::kernel::core`]).
 
 use crate::run::engine::Engine;
+use crate::state::class::ClassTimer;
 use crate::time::queue::Ev;
-use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
-
-/// A timer.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum ClassTimer {
-    /// `dl_timer` of a task.
-    Replenish(TaskId),
-    /// `inactive_timer` of a task.
-    Inactive(TaskId),
-    /// `dl_timer` of a CPU's fair server.
-    Server(CpuId),
-    /// `inactive_timer` of a CPU's fair server.
-    ServerInactive(CpuId),
-    /// `rt_period_timer`, of all CPUs.
-    RtPeriod,
-    /// `period_timer` of a group's quota ([`crate::kernel::bandwidth`]).
-    CfsPeriod(GroupId),
-    /// Its `slack_timer`.
-    CfsSlack(GroupId),
-}
+use risetime_kernel::units::{CpuId, Instant, TaskId};
 
 impl Engine<'_> {
     /// The CPU on which a timer expires, and when (in the clock of its CPU).

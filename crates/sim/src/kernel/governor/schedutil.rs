@@ -17,8 +17,8 @@
 
 use super::{Descriptor, FreqRequest, Governor};
 use crate::kernel::governor::DomainView;
-use crate::kernel::plain::Needs;
 use crate::run::cause::Cause;
+use crate::state::plain::Needs;
 use risetime_kernel::KernelRev;
 use risetime_kernel::headroom::Decided;
 use risetime_kernel::pelt::Decay;

@@ -1,9 +1,9 @@
 //! What a governor may ask about its domain.
 
-use crate::kernel::plain::Needs;
 use crate::run::cause::Cause;
 use crate::run::mutant::{self, Mutant};
 use crate::state::machine::{FreqDomain, Machine};
+use crate::state::plain::Needs;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::EffectiveUtil;
 use risetime_kernel::headroom::Decided;

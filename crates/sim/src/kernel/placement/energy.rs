@@ -58,7 +58,7 @@ struct Asked<'a> {
     clamps: Uclamp,
     /// `eenv_task_busy_time`.
     busy: Util,
-    /// See [`crate::kernel::plain`]; its clamps are open, too.
+    /// See [`crate::state::plain`]; its clamps are open, too.
     plain: bool,
 }
 

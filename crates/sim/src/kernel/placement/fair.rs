@@ -14,8 +14,8 @@
 
 use super::wake_affine::{wake_affine, wake_wide};
 use super::{Descriptor, Placed, Placement, Waker, energy, fork, idle_sibling, within_affinity};
-use crate::kernel::topology::sd;
 use crate::state::machine::Machine;
+use crate::state::topology::sd;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 

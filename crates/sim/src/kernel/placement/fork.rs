@@ -14,9 +14,9 @@
 
 use super::idle_sibling::choose_sched_idle_rq;
 use super::{Placed, within_affinity};
-use crate::kernel::topology::{SchedDomain, SchedGroup, sd};
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::Machine;
+use crate::state::topology::{SchedDomain, SchedGroup, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;

@@ -15,11 +15,11 @@
 //! on not for a SCHED_IDLE task. Every search begins at the target and wraps.
 //! Source: kernel/sched/fair.c.
 
-use crate::kernel::topology::{SchedDomain, SdShared, sd};
 use crate::run::engine::Engine;
 use crate::run::mutant::Mutant;
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::Machine;
+use crate::state::topology::{SchedDomain, SdShared, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::fits::Fit;
 use risetime_kernel::units::{CpuId, TaskId};

@@ -16,19 +16,10 @@
 //! Source: kernel/sched/fair.c.
 
 use super::Waker;
-use crate::kernel::topology::Shape;
 use crate::run::engine::Engine;
 use crate::state::machine::Machine;
+use crate::state::topology::Shape;
 use risetime_kernel::units::{CpuId, TaskId};
-
-/// Whom a task (or a CPU's idle task: its interrupts) wakes, and how often another than last time.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wakees {
-    last: Option<TaskId>,
-    flips: u32,
-    /// In jiffies.
-    decayed_at: u64,
-}
 
 impl Engine<'_> {
     /// `record_wakee`: `waker` wakes `task`.

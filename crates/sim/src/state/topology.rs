@@ -8,7 +8,7 @@
 //! SMT   { 0 | 1 }                  core                groups: its threads
 //! ```
 //!
-//! This is what they are; [`build`] makes them. Span, groups and flags are the same for all CPUs of a
+//! This is what they are; `kernel/topology.rs` makes them. Span, groups and flags are the same for all CPUs of a
 //! domain and kept once ([`Shape`]); what balancing remembers is each CPU's own.
 //!
 //! The groups of a domain stand in the order of their first CPUs, and a CPU begins with its own.
@@ -17,12 +17,8 @@
 //!
 //! Source: include/linux/sched/topology.h; kernel/sched/sched.h:sched_group.
 
-mod build;
-
-pub(crate) use build::sched_domains;
-
-use crate::kernel::balance::dice::NewidleStats;
 use crate::state::cpuset::CpuSet;
+use crate::state::dice::NewidleStats;
 use crate::state::machine::Machine;
 use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::is_too_complex_pre_6_7;
@@ -45,7 +41,7 @@ pub(crate) mod sd {
     pub(crate) const PREFER_SIBLING: u32 = 1 << 10;
     pub(crate) const NUMA: u32 = 1 << 11;
     /// `SD_DEGENERATE_GROUPS_MASK`: worth nothing with one group.
-    pub(super) const NEED_GROUPS: u32 = !WAKE_AFFINE;
+    pub(crate) const NEED_GROUPS: u32 = !WAKE_AFFINE;
 }
 
 /// What all CPUs of a domain have in common.
@@ -79,7 +75,7 @@ pub(crate) struct SchedGroup {
     pub(crate) flags: u32,
     /// Index of what is shared about it ([`RootDomain::group_imbalance`](crate::state::machine::RootDomain)).
     pub(crate) id: usize,
-    /// Its own number among the groups of all domains ([`crate::kernel::balance::tally`]).
+    /// Its own number among the groups of all domains ([`crate::state::tally`]).
     pub(crate) slot: usize,
 }
 
@@ -94,7 +90,7 @@ impl Shape {
 pub(crate) struct SchedDomain {
     pub(crate) shape: Arc<Shape>,
     /// Index of the CPU's own group.
-    local: usize,
+    pub(crate) local: usize,
     /// In jiffies.
     pub(crate) last_balance: u64,
     /// In ms.

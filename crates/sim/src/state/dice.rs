@@ -14,16 +14,15 @@
 //! from one for each CPU seeded at boot. The same distribution, other runs.
 //! Source: kernel/sched/fair.c:`sched_balance_newidle`, `update_newidle_stats`.
 
-use crate::run::engine::Engine;
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::{CpuId, Instant};
+use risetime_kernel::units::Instant;
 
 /// What a domain's looks have come to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewidleStats {
     call: u32,
     success: u32,
-    ratio: u32,
+    pub(crate) ratio: u32,
     stamp: Instant,
 }
 
@@ -35,7 +34,7 @@ impl Default for NewidleStats {
 
 impl NewidleStats {
     /// `update_newidle_stats`.
-    fn update(&mut self, success: u32, now: Instant, rev: KernelRev) {
+    pub(crate) fn update(&mut self, success: u32, now: Instant, rev: KernelRev) {
         self.call += 1;
         self.success += success;
         if self.call >= 1024 {
@@ -60,37 +59,11 @@ impl Dice {
     }
 
     /// 0 … 1023.
-    fn throw(&mut self) -> u32 {
+    pub(crate) fn throw(&mut self) -> u32 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((z ^ (z >> 31)) % 1024) as u32
-    }
-}
-
-impl Engine<'_> {
-    /// Whether `cpu` looks at its domain of that level now, and for how many looks that counts.
-    pub(super) fn newidle_dice(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
-        let (now, rev) = (self.m.sched_clock(), self.m.rev);
-        let Some(dice) = &mut self.m.ni_random else { return Some(1) };
-        let stats = &mut self.m.cpus[cpu.index()].sched_domains[level].newidle;
-        if stats.ratio >= 1024 {
-            return Some(1);
-        }
-        let weight = 1 + stats.ratio;
-        if dice.throw() > weight {
-            stats.update(0, now, rev);
-            return None;
-        }
-        Some((1024 + weight / 2) / weight)
-    }
-
-    /// It has looked: `weight` if it got a task, else 0.
-    pub(super) fn newidle_looked(&mut self, cpu: CpuId, level: usize, weight: u32) {
-        let (now, rev) = (self.m.sched_clock(), self.m.rev);
-        if self.m.ni_random.is_some() {
-            self.m.cpus[cpu.index()].sched_domains[level].newidle.update(weight, now, rev);
-        }
     }
 }
 

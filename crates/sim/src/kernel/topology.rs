@@ -9,13 +9,13 @@
 //! place      what a CPU looks up without walking: its cache, its lowest domain of all capacities
 //! ```
 //!
-//! Left out: what [`super`] leaves out.
+//! Left out: what `state/topology.rs` leaves out.
 //!
 //! Source: kernel/sched/topology.c:build_sched_domains.
 
-use super::{Place, SchedDomain, SchedDomains, SchedGroup, SdShared, Shape, sd};
-use crate::kernel::balance::dice::NewidleStats;
 use crate::state::cpuset::CpuSet;
+use crate::state::dice::NewidleStats;
+use crate::state::topology::{Place, SchedDomain, SchedDomains, SchedGroup, SdShared, Shape, sd};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Capacity, CpuId};
 use risetime_model::Platform;

@@ -13,28 +13,28 @@
 //! Kept only where sums say all there is to say: CPUs alike, fair tasks and stoppers and no others, no
 //! groups of tasks ([`Tally::serves`]); a group of which a CPU has not all its capacity (a limit of the
 //! frequency) has to be asked CPU by CPU, since there one task can be a misfit one. Debug builds compare
-//! each answer with the long way's ([`super::group::group_stats`]), and a test whole runs.
+//! each answer with the long way's (`kernel/balance/group.rs`), and a test whole runs.
 
-use crate::kernel::topology::SchedGroup;
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Cpu, Machine};
+use crate::state::topology::SchedGroup;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::cpu_util_cfs;
 use risetime_kernel::units::{CpuId, Instant};
 
 /// A CPU's share of the groups that it is in, or what the CPUs of a group come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Share {
-    pub(super) load: u64,
-    pub(super) util: u64,
-    pub(super) runnable: u64,
-    pub(super) capacity: u64,
-    pub(super) running: u32,
-    pub(super) fair_queued: u32,
+pub(crate) struct Share {
+    pub(crate) load: u64,
+    pub(crate) util: u64,
+    pub(crate) runnable: u64,
+    pub(crate) capacity: u64,
+    pub(crate) running: u32,
+    pub(crate) fair_queued: u32,
     /// CPUs without a task.
-    pub(super) idle_cpus: u32,
+    pub(crate) idle_cpus: u32,
     /// CPUs with several.
-    pub(super) crowded: u32,
+    pub(crate) crowded: u32,
 }
 
 impl Share {
@@ -47,7 +47,7 @@ impl Share {
             runnable: c.cfs_avg.avg.runnable_avg.0,
             capacity: c.cpu_capacity.0,
             running: running as u32,
-            fair_queued: super::group::fair_queued_on(rev, c) as u32,
+            fair_queued: c.fair_queued(rev) as u32,
             idle_cpus: u32::from(c.curr.is_none() && running == 0),
             crowded: u32::from(running > 1),
         }
@@ -137,7 +137,7 @@ impl Tally {
 
 impl Machine {
     /// Before a look at that level of `cpu`: what its groups come to is brought up to now.
-    pub(super) fn refresh_tally(&mut self, cpu: CpuId, level: usize) {
+    pub(crate) fn refresh_tally(&mut self, cpu: CpuId, level: usize) {
         let (clock, rev, plain) = (self.sched_clock(), self.rev, self.is_plain());
         if let Some(tally) = self.tally.as_mut().filter(|_| plain) {
             let span = &self.cpus[cpu.index()].sched_domains[level].span;
@@ -147,7 +147,7 @@ impl Machine {
 
     /// What a group comes to, all of its CPUs counted; `None`: they have to be asked one by one.
     #[inline]
-    pub(super) fn tallied(&self, group: &SchedGroup) -> Option<&Share> {
+    pub(crate) fn tallied(&self, group: &SchedGroup) -> Option<&Share> {
         let tally = self.tally.as_ref().filter(|_| self.is_plain())?;
         // They are all alike.
         let all = u64::from(group.weight) * self.cpus[0].capacity.0;

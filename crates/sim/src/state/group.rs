@@ -19,7 +19,7 @@
 //! while it runs.
 //! Source: kernel/sched/fair.c, symbols named at each function.
 
-use crate::kernel::bandwidth::{Pool, RqBandwidth};
+use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::machine::{Cpu, Machine, UPTIME};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
