@@ -21,6 +21,7 @@ pub use kernel::governor::DomainView;
 pub use kernel::{governor, placement};
 pub use run::settings::{catalogue, resolve};
 pub use run::{cause, mutant, replay};
+pub use state::hooks;
 pub use state::machine::Machine;
 
 use mutant::Mutant;
@@ -28,6 +29,7 @@ use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::{Experiment, InputError, Workload};
 use risetime_trace::{Backend, Outcome, RunError, TraceSink};
 use run::setup;
+use state::hooks::{Chain, Hooks};
 
 /// What the simulator refuses of `workload`, whatever the machine: a run asks as well.
 ///
@@ -110,19 +112,26 @@ fn simulate(
     other.without.change(&mut experiment);
     let experiment = &experiment;
     sink.header(&setup::header(experiment));
-    let mut engine = setup::engine(experiment, sink, other)?;
-    if let Some(mutant) = replay.mutant {
-        mutant.prepare(&mut engine.m);
+    let mut simulation = setup::simulation(experiment, sink, other)?;
+    let Replay { image, given, free_idle_exit, kthread, mutant } = replay;
+    if let Some(mutant) = mutant {
+        mutant.prepare(&mut simulation.k.m);
     }
-    if let Some(creator) = replay.image.as_ref().and_then(|image| image.creator.as_ref()) {
-        engine.add_creator(creator, Instant(experiment.phase.0));
-    }
-    (engine.image, engine.given) = (replay.image, replay.given);
-    engine.kthread = replay.kthread.filter(|_| replay.mutant != Some(Mutant::SlowKthread));
-    engine.free_idle_exit |= replay.free_idle_exit;
-    let end = engine.run(Instant(experiment.duration.0))?;
-    let events = engine.events;
-    let stuck = engine.waits_for_ever(&experiment.workload);
+    simulation.k.kthread = kthread.filter(|_| mutant != Some(Mutant::SlowKthread));
+    simulation.k.free_idle_exit |= free_idle_exit;
+    let delays = experiment.workload.tasks.iter().map(|t| t.delay).collect();
+    let start = Instant(experiment.phase.0);
+    let steering = replay::impose(&mut simulation, image, given, start, delays);
+    let mutant = mutant.map(|mutant| Box::new(mutant) as Box<dyn Hooks>);
+    let causes = simulation.k.m.hooks.take();
+    let mut hooks: Vec<_> = [steering, mutant, causes].into_iter().flatten().collect();
+    simulation.k.m.hooks = match hooks.len() {
+        0 | 1 => hooks.pop(),
+        _ => Some(Box::new(Chain(hooks))),
+    };
+    let end = simulation.run(Instant(experiment.duration.0))?;
+    let events = simulation.k.events;
+    let stuck = simulation.user.waits_for_ever(&simulation.k.m, &experiment.workload);
     sink.end(end);
     let notes = setup::notes(experiment).into_iter().chain(stuck).chain(other.without.note());
     let notes = notes.collect();

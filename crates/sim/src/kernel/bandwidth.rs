@@ -23,11 +23,11 @@
 //! Leaves out: `throttled_time` and the other statistics; a quota changed while it runs.
 //! Source: kernel/sched/fair.c.
 
+use crate::kernel::Kernel;
 use crate::kernel::fair::Join;
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
 use crate::state::bandwidth::throttles_tasks;
 use crate::state::class::ClassTimer;
+use crate::state::hooks::Step;
 use crate::state::machine::State;
 use crate::time::queue::Ev;
 use risetime_kernel::bandwidth::{
@@ -37,7 +37,7 @@ use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
 use risetime_trace::{Event, Why};
 
-impl Engine<'_> {
+impl Kernel<'_> {
     fn throttles_tasks(&self) -> bool {
         throttles_tasks(self.m.rev)
     }
@@ -123,7 +123,7 @@ impl Engine<'_> {
         let (tasks, rq) = (self.throttles_tasks(), self.m.groups.rq(cpu, g));
         let goes_on = tasks && rq.running && rq.nr_queued > 0;
         let target = if goes_on { SCHED_CFS_BANDWIDTH_SLICE } else { Span(1) };
-        if self.assign(cpu, g, target) || self.m.is(Mutant::QuotaIgnored) {
+        if self.assign(cpu, g, target) || !self.m.does(Step::ThrottleCfsRq) {
             return false;
         }
         if let Some(pool) = &mut self.m.groups.list[g.index()].pool {
@@ -158,14 +158,15 @@ impl Engine<'_> {
     /// of whatever happens now (`task_throttle_setup_work`).
     fn throttle_work(&mut self, cpu: CpuId, g: GroupId) {
         if self.m.groups.rq(cpu, g).running {
-            self.throttle_work.insert(cpu);
+            self.m.throttle_work.insert(cpu);
         }
     }
 
-    /// The running tasks that are to leave do so (`throttle_cfs_rq_work`).
-    pub(crate) fn drain_throttle_work(&mut self) {
-        while let Some(cpu) = self.throttle_work.lowest() {
-            self.throttle_work.remove(cpu);
+    /// The running tasks that are to leave do so (`throttle_cfs_rq_work`). The first that may go on after
+    /// all, until there are none.
+    pub(crate) fn drain_throttle_work(&mut self) -> Option<(CpuId, TaskId)> {
+        while let Some(cpu) = self.m.throttle_work.lowest() {
+            self.m.throttle_work.remove(cpu);
             let Some(task) = self.m.cpu(cpu).curr.filter(|t| self.is_fair(*t)) else { continue };
             let t = self.m.task(task);
             let g = t.group;
@@ -174,7 +175,7 @@ impl Engine<'_> {
                 && self.m.groups.rq(cpu, g).bandwidth.in_throttled_hierarchy();
             if !leaves {
                 if self.m.task(task).state == State::Runnable {
-                    self.go_on(cpu, task);
+                    return Some((cpu, task));
                 }
                 continue;
             }
@@ -182,8 +183,9 @@ impl Engine<'_> {
             self.dequeue_task_fair(cpu, task, DequeueKind::SleepSpecial);
             self.m.groups.rq_mut(cpu, g).bandwidth.limbo.push(task);
             self.m.task_mut(task).throttled = true;
-            self.need_resched.insert(cpu);
+            self.m.need_resched.insert(cpu);
         }
+        None
     }
 
     /// The first entity is queued on a level (end of `enqueue_entity`).
@@ -261,7 +263,7 @@ impl Engine<'_> {
     /// comes back.
     pub(crate) fn throttled_by_pick(&mut self, cpu: CpuId) {
         if self.m.groups.limited {
-            self.throttle_work.remove(cpu);
+            self.m.throttle_work.remove(cpu);
         }
     }
 

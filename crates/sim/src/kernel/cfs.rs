@@ -13,9 +13,9 @@
 //! From 6.6 on only the next buddies of groups are left. Arithmetic: [`risetime_kernel::cfs`].
 //! Source: kernel/sched/fair.c of 6.1, symbols named at each function.
 
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
+use crate::kernel::Kernel;
 use crate::state::bandwidth::throttles_tasks;
+use crate::state::hooks::Step;
 use crate::state::machine::Machine;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::eevdf::{BuddyOf, Entity, EntityId, LoadWeight};
@@ -62,7 +62,7 @@ impl Machine {
     }
 }
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// `task_fork_fair`: where the new `task` of a parent on `cpu` will begin, on whichever CPU.
     pub(crate) fn task_fork_fair(&mut self, cpu: CpuId, task: TaskId) {
         if !is_cfs(self.m.rev) || !self.is_fair(task) {
@@ -71,7 +71,7 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         let g = self.m.task(task).group;
         self.update_curr(cpu, g);
-        let own = self.is_fork(task) || self.m.creator.is_some();
+        let own = self.m.is_fork(task) || self.m.creator.is_some();
         let Some(mut entity) = self.m.task_mut(task).entity.take() else { return };
         let slice = self.m.sched_slice(cpu, g, &entity, Some(!own));
         if let Some(rq) = self.m.queue(cpu, g).as_cfs() {
@@ -140,7 +140,7 @@ impl Engine<'_> {
     /// comes next, if that is fair (`set_next_buddy`; nobody looks from 6.6 to 6.11).
     pub(crate) fn next_of_group(&mut self, cpu: CpuId, g: GroupId) {
         if self.m.throttled_hierarchy(cpu, g) && !throttles_tasks(self.m.rev)
-            || self.m.is(Mutant::GroupHasNoBuddy)
+            || !self.m.does(Step::NextBuddyOfGroup)
         {
             return;
         }

@@ -13,27 +13,29 @@
 //!
 //! Source: kernel/sched/core.c.
 
+use crate::kernel::Kernel;
 use crate::kernel::placement::{Placed, Waker};
-use crate::run::cause::Cause;
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
 use crate::state::class::Class;
 use crate::state::class::StopWork;
+use crate::state::costs::FULL;
 use crate::state::cpuset::CpuSet;
 use crate::state::group::level_avg;
-use crate::state::machine::{Role, SPEED_SHIFT, State, Todo};
+use crate::state::hooks::Point;
+use crate::state::hooks::Step;
+use crate::state::machine::{State, Todo};
+use crate::time::cost;
 use crate::time::queue::Ev;
-use crate::user::program::Step;
+use crate::time::work;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt_cfs::{
     migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
 };
 use risetime_kernel::uclamp::Uclamp;
-use risetime_kernel::units::{Capacity, CpuId, Instant, Span, TaskId, Util};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, SwitchOut, Why};
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.
     pub(crate) fn update_rq_clock(&mut self, cpu: CpuId) {
         let now = self.m.sched_clock();
@@ -45,15 +47,9 @@ impl Engine<'_> {
         if let Some(tally) = &mut self.m.tally {
             tally.touch(cpu);
         }
-        let mut scale = self.m.domains[c.domain].freq_scale;
-        let mut capacity = c.capacity;
-        match self.m.mutant {
-            Some(Mutant::CapacityNotScaled) => capacity = Capacity(1024),
-            Some(Mutant::FrequencyNotScaled) => scale = 1024,
-            _ => {}
-        }
-        if self.m.without.has(Cause::Invariance) {
-            (capacity, scale) = (Capacity(1024), 1024);
+        let (mut capacity, mut scale) = (c.capacity, self.m.domains[c.domain].freq_scale);
+        if let Some(hooks) = &self.m.hooks {
+            (capacity, scale) = hooks.scale((capacity, scale));
         }
         let irq = c.pressure.as_mut().map_or(Span(0), |p| p.take_irq_time(delta));
         c.clock.update_rq_clock(delta, irq, c.curr.is_none(), capacity, scale);
@@ -69,20 +65,20 @@ impl Engine<'_> {
     pub(crate) fn create(&mut self, task: TaskId) {
         let first = !self.created_any;
         self.created_any = true;
-        let starts = first && self.start.phase.is_none();
+        let starts = first && self.m.start.phase.is_none();
         if starts {
             self.before_start();
         }
         let placed = if first {
             self.first_cpu_of(task)
         } else {
-            if !self.is_fork(task) {
+            if !self.m.is_fork(task) {
                 // Its parent is the workload's main thread, which stays where the first task began.
                 self.m.task_mut(task).cpu = self.parent_cpu;
             }
             self.allow_some(task);
-            match self.given_wakeup(task) {
-                Some(cpu) => Placed { cpu, why: Why::Given },
+            match self.m.cpu_instead(Point::Fork { task }) {
+                Some(placed) => placed,
                 None => self.select_task_rq_fork(task),
             }
         };
@@ -91,7 +87,7 @@ impl Engine<'_> {
         }
         let parent = if first { placed.cpu } else { self.m.task(task).cpu };
         self.task_fork_fair(parent, task);
-        self.creator_creates();
+        self.drive(|d, k| d.creates(k));
         let cpu = placed.cpu;
         self.update_rq_clock(cpu);
         let m = &mut self.m;
@@ -103,7 +99,7 @@ impl Engine<'_> {
             post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, cfs, capacity);
         }
         if starts {
-            self.created_as_in_image(task);
+            self.drive(|d, k| d.created_first(k, task));
         }
         let m = &mut self.m;
         let max_speed = m.max_speed(task);
@@ -114,7 +110,7 @@ impl Engine<'_> {
         if self.m.task(task).sched.policy != (Policy::Other { slice: None }) {
             self.emit_policy(task);
         }
-        self.begin_as_in_image(task);
+        self.drive(|d, k| d.created(k, task));
         self.wakes_from(parent, cpu);
         self.activate(cpu, task, EnqueueKind::Initial, false);
         if starts {
@@ -133,36 +129,6 @@ impl Engine<'_> {
         Placed { cpu: wanted.or(smallest).unwrap_or(CpuId(0)), why: Why::FirstCpu }
     }
 
-    /// A task's timer expires on the CPU it slept on, which may have to wake up for it.
-    pub(crate) fn timer(&mut self, task: TaskId, generation: u32) {
-        if self.m.task(task).timer_gen != generation {
-            return;
-        }
-        let Some(cpu) = self.timer_cpu(task) else { return };
-        match self.m.cpu(cpu).idle {
-            Some(idle) => {
-                let latency = self.exit_latency(cpu, idle);
-                self.q.push(self.m.now + latency, Ev::TimerAwake { task, generation });
-            }
-            None => self.timer_awake(task, generation),
-        }
-    }
-
-    pub(crate) fn timer_awake(&mut self, task: TaskId, generation: u32) {
-        if self.m.task(task).timer_gen != generation {
-            return;
-        }
-        let Some(cpu) = self.timer_cpu(task) else { return };
-        self.m.task_mut(task).timer_cpu = None;
-        // The timers of a kthread's wakeup are none: there it is an interrupt.
-        self.m.cpu_mut(cpu).timers.remove(task);
-        self.leave_idle(cpu);
-        self.wake_up(task, Waker::timer(cpu));
-        self.hears(cpu);
-        self.run_soft_expired(cpu);
-        self.idle_loop(cpu);
-    }
-
     /// `try_to_wake_up`.
     pub(crate) fn wake_up(&mut self, task: TaskId, waker: Waker) {
         let prev = self.m.task(task).cpu;
@@ -178,7 +144,7 @@ impl Engine<'_> {
         if self.m.fair_entity(prev, task).is_some() {
             // Its dequeue was delayed: it wakes where it is (`ttwu_runnable`), whatever another
             // trace says, in which it may have left.
-            self.given_wakeup(task);
+            let _ = self.m.instead(Point::Wakeup { task, waker });
             self.update_rq_clock(prev);
             self.set_state(task, State::Runnable);
             self.emit(Event::Wakeup { task, cpu: prev, why: Why::PrevCpu });
@@ -265,39 +231,24 @@ impl Engine<'_> {
     // ------------------------------------------------------------------ the start settings
 
     fn enters_start_phase(&self, task: TaskId) -> bool {
-        !self.start.done
-            && task == TaskId(0)
-            && match &self.m.task(task).role {
-                Role::User(program) => {
-                    self.start.phase.is_some_and(|p| program.upcoming_phase() == p)
-                }
-                Role::Sugov(_) | Role::Stopper | Role::Creator(_) => false,
-            }
+        let start = &self.m.start;
+        !start.done && start.upcoming && task == TaskId(0)
     }
 
     /// The start has come: the machine is brought to the state it should start from.
     fn before_start(&mut self) {
-        self.start.begun = true;
-        self.started = self.m.now;
-        self.start_given();
-        if let Some(image) = self.image.take() {
-            self.apply_machine_image(&image);
-            self.image = Some(image);
-        }
+        (self.m.start.begun, self.m.start.at) = (true, self.m.now);
+        self.drive(|d, k| d.before_start(k));
     }
 
     fn apply_start_state(&mut self, cpu: CpuId, task: TaskId) {
-        self.start.done = true;
-        // The others keep no signals of their own.
-        let fair = self.is_fair(task);
-        if let Some(image) = self.image.as_ref().map(|image| image.task.clone()) {
-            if fair {
-                self.apply_task_image(cpu, task, &image);
-            }
+        self.m.start.done = true;
+        if self.drive(|d, k| d.apply_start(k, cpu, task)) {
             return;
         }
-        let start = self.start;
-        if fair && (start.util.is_some() || start.period_contrib.is_some()) {
+        let start = self.m.start;
+        // The other classes keep no signals of their own.
+        if self.is_fair(task) && (start.util.is_some() || start.period_contrib.is_some()) {
             self.set_signals(cpu, task, start.util, None, start.period_contrib);
         }
         if let Some(first) = start.first_tick {
@@ -318,8 +269,8 @@ impl Engine<'_> {
 
     // ------------------------------------------------------------------ context switch
 
-    /// `__schedule`: put the current task, pick the next, switch.
-    pub(crate) fn schedule(&mut self, cpu: CpuId) {
+    /// `__schedule`: put the current task, pick the next, switch. Who goes on in user mode by that.
+    pub(crate) fn schedule(&mut self, cpu: CpuId) -> Option<TaskId> {
         self.update_rq_clock(cpu);
         let prev = self.m.cpu(cpu).curr;
         self.m.cpu_mut(cpu).resched_held = false;
@@ -351,12 +302,13 @@ impl Engine<'_> {
                 self.put_prev_task(cpu, prev, next);
                 self.throttled_by_pick(cpu);
                 self.util_est_switched(cpu, prev, next);
-                self.switch(cpu, prev, next);
+                return self.switch(cpu, prev, next);
             }
         }
+        None
     }
 
-    fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+    fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) -> Option<TaskId> {
         self.book_progress(cpu);
         let out = prev.map(|task| {
             let out = match self.m.task(task).state {
@@ -366,8 +318,10 @@ impl Engine<'_> {
             };
             (task, out)
         });
+        let m = &mut self.m;
         if let Some(prev) = prev {
-            self.cool_down(cpu, prev);
+            let (c, t) = (&mut m.cpus[cpu.index()], &mut m.tasks[prev.index()]);
+            cost::cool_down(&m.costs, c, t, m.now);
         }
         self.m.cpu_mut(cpu).curr = next;
         self.core_shared(cpu);
@@ -378,32 +332,20 @@ impl Engine<'_> {
         let Some(task) = next else {
             self.clear_need_resched(cpu);
             self.go_idle(cpu);
-            return;
+            return None;
         };
         if prev.is_none() {
-            let mut first = self.m.next_tick();
-            if self.m.is(Mutant::TickOneOff) {
-                first += self.m.tick;
-            }
+            let first = self.m.next_tick();
+            let first = self.m.hook(first, |h, own| h.first_tick(&self.m, own));
             self.start_tick(cpu, first);
         }
         self.set_next_task(cpu, task);
         self.clear_need_resched(cpu);
-        self.pay_for_switch(cpu, task);
-        if self.throttle_work.contains(cpu) {
-            // It leaves again before it is back in user mode.
-        } else {
-            self.go_on(cpu, task);
-        }
-    }
-
-    /// The running task is in user mode.
-    pub(crate) fn go_on(&mut self, cpu: CpuId, task: TaskId) {
-        if self.m.task(task).todo == Todo::Nothing && self.m.cpu(cpu).run_since <= self.m.now {
-            self.advance(cpu, task);
-        } else {
-            self.arm_work(cpu);
-        }
+        let m = &mut self.m;
+        let (c, t) = (&mut m.cpus[cpu.index()], &mut m.tasks[task.index()]);
+        cost::pay_for_switch(&m.costs, c, t, m.now);
+        // Else it leaves again before it is back in user mode.
+        (!self.m.throttle_work.contains(cpu)).then_some(task)
     }
 
     /// `task_dead_fair`: what the task was used to goes with it at the next update.
@@ -418,18 +360,34 @@ impl Engine<'_> {
         t.avg.last_update_time.0 = 0;
     }
 
-    // ------------------------------------------------------------------ running
+    // ------------------------------------------------------------------ threads of a core
 
-    /// The running task's step is over: on to the next one.
-    pub(crate) fn advance(&mut self, cpu: CpuId, task: TaskId) {
-        let domain = match self.m.task(task).role {
-            Role::Sugov(domain) => domain,
-            Role::User(_) => return self.advance_user(cpu, task),
-            Role::Creator(_) => return self.advance_creator(cpu, task),
-            Role::Stopper => return self.advance_stopper(cpu, task),
-        };
+    /// Whether `cpu` has a task may have changed: the other threads of its core get slower or faster.
+    pub(crate) fn core_shared(&mut self, cpu: CpuId) {
+        if self.m.costs.smt_speed == FULL {
+            return;
+        }
+        for i in 0..self.m.cpu(cpu).place.smt.len() {
+            let thread = self.m.cpu(cpu).place.smt[i];
+            let others = self.m.cpu(cpu).place.smt.iter().filter(|c| **c != thread);
+            let shares = others.clone().any(|c| self.m.cpu(*c).curr.is_some());
+            if shares == self.m.cpu(thread).shares_core {
+                continue;
+            }
+            self.book_progress(thread);
+            self.m.cpu_mut(thread).shares_core = shares;
+            if thread != cpu && self.m.cpu(thread).curr.is_some() {
+                self.arm_work(thread);
+            }
+        }
+    }
+
+    // ------------------------------------------------------------------ sleep
+
+    /// The sugov kthread's step is over: on to the next one.
+    pub(crate) fn advance_sugov(&mut self, cpu: CpuId, task: TaskId, domain: usize) {
         if self.sugov_next(domain) {
-            let work = || Todo::Work(u128::from(self.sugov_work.0) << SPEED_SHIFT);
+            let work = || work::at_full_speed(self.sugov_work);
             let todo = self.kthread.map_or_else(work, |k| Todo::Time(k.runs));
             self.m.task_mut(task).todo = todo;
             self.arm_work(cpu);
@@ -437,77 +395,8 @@ impl Engine<'_> {
             self.update_rq_clock(cpu);
             self.set_state(task, State::Sleeping);
             self.deactivate(cpu, task, DequeueKind::SleepSpecial);
-            self.need_resched.insert(cpu);
+            self.m.need_resched.insert(cpu);
         }
-    }
-
-    fn advance_user(&mut self, cpu: CpuId, task: TaskId) {
-        self.enters_group(task);
-        while self.next_step(cpu, task) {}
-    }
-
-    /// The running task's next step; true if it was one without time and it goes on.
-    fn next_step(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        let now = self.m.now;
-        // The phase that the start is known by is still entered.
-        if self.m.task(task).sched.takes.is_some() {
-            self.take_policy(task);
-        }
-        let told =
-            self.start.phase.is_none() || std::mem::replace(&mut self.start.told, self.start.done);
-        if told && self.advance_given(cpu, task) {
-            return false;
-        }
-        if !self.resumes(cpu, task) {
-            return false;
-        }
-        let step = loop {
-            let Role::User(program) = &mut self.m.task_mut(task).role else { return false };
-            let step = program.next(now);
-            let number = program.done();
-            if self.told_steps == Some(task) {
-                self.emit(Event::Step { task, number });
-            }
-            match step {
-                Some(Step::Phase(phase)) => self.enter_phase(task, phase),
-                step => break step,
-            }
-            if self.m.cpu(cpu).curr != Some(task) || self.stop_pending(cpu) {
-                // An affinity change has moved it, or will as soon as the stopper has run: it goes on
-                // there.
-                return false;
-            }
-        };
-        if !told && self.advance_given(cpu, task) {
-            return false;
-        }
-        let todo = match step {
-            Some(Step::Run(work)) => Todo::Work(u128::from(work.0) << SPEED_SHIFT),
-            Some(Step::Busy(span)) => Todo::Time(span),
-            Some(Step::RunUntil(at)) => Todo::Until(at),
-            Some(Step::SharedTimer(timer, period, began)) => {
-                return self.shared_timer(cpu, task, timer, period, began);
-            }
-            Some(Step::Act(event)) => {
-                self.hears(cpu);
-                return self.act(cpu, task, event);
-            }
-            Some(Step::SleepUntil(at)) => {
-                self.fall_asleep(cpu, task, Some(at));
-                return false;
-            }
-            Some(Step::Exit) => {
-                self.fall_asleep(cpu, task, None);
-                return false;
-            }
-            Some(Step::Phase(_)) | None => {
-                self.stuck = Some(task);
-                return false;
-            }
-        };
-        self.m.task_mut(task).todo = todo;
-        self.arm_work(cpu);
-        false
     }
 
     /// The running task sleeps until `until`, or exits.
@@ -538,23 +427,7 @@ impl Engine<'_> {
         self.update_rq_clock(cpu);
         self.set_state(task, state);
         self.deactivate(cpu, task, kind);
-        self.need_resched.insert(cpu);
-    }
-
-    /// A task enters a phase: it takes on the phase's attributes.
-    fn enter_phase(&mut self, task: TaskId, index: usize) {
-        let Role::User(program) = &self.m.task(task).role else { return };
-        let phase = program.phase(index);
-        // As in `emit`, which wants all of the engine.
-        self.events += 1;
-        if self.listens {
-            let event = Event::Phase { task, index: index as u32, name: &phase.name };
-            self.sink.event(self.m.now, &event);
-        }
-        if !phase.attr.is_empty() {
-            let (spec, own) = program.spec_arc();
-            self.set_attr(task, &spec[own].phases[index].attr);
-        }
+        self.m.need_resched.insert(cpu);
     }
 
     /// `sched_setattr` and `sched_setaffinity` of a task on itself.
@@ -623,7 +496,9 @@ impl Engine<'_> {
             if self.m.groups.on() {
                 self.put_prev_parents(from, self.m.task(task).group, None);
             }
-            self.cool_down(from, task);
+            let m = &mut self.m;
+            let (c, t) = (&mut m.cpus[from.index()], &mut m.tasks[task.index()]);
+            cost::cool_down(&m.costs, c, t, m.now);
             self.m.cpu_mut(from).curr = None;
             self.core_shared(from);
             self.m.cpu_mut(from).work_gen += 1;
@@ -632,9 +507,9 @@ impl Engine<'_> {
                 prev: Some((task, SwitchOut::Preempted)),
                 next: None,
             });
-            self.need_resched.insert(from);
+            self.m.need_resched.insert(from);
         }
-        let forgets = self.m.is(Mutant::MigrationForgets);
+        let forgets = !self.m.does(Step::SignalsMigrate);
         let fair = self.is_fair(task);
         let t = self.m.task_mut(task);
         if fair {
@@ -651,6 +526,13 @@ impl Engine<'_> {
         self.update_rq_clock(to);
         self.activate(to, task, EnqueueKind::Migrated, false);
         self.wakeup_preempt(to, task, false);
+    }
+
+    /// `sched_yield`: the class's own, then another look at the queue.
+    pub(crate) fn sched_yield(&mut self, cpu: CpuId) {
+        self.update_rq_clock(cpu);
+        self.yield_task(cpu);
+        self.m.need_resched.insert(cpu);
     }
 
     // ------------------------------------------------------------------ tick
@@ -671,7 +553,7 @@ impl Engine<'_> {
         }
         self.q.push(self.m.now + self.m.tick, Ev::Tick { cpu, generation });
         let Some(curr) = self.m.cpu(cpu).curr else { return self.idle_tick(cpu) };
-        self.hold_as_given(cpu);
+        self.drive(|d, k| d.tick(k, cpu));
         self.update_rq_clock(cpu);
         self.hears_at_tick(cpu);
         self.pressure_tick(cpu);

@@ -10,31 +10,24 @@
 //! and then waits in the driver; a decision that comes meanwhile is taken up afterwards.
 //! Source: kernel/sched/cpufreq_schedutil.c, drivers/cpufreq/cpufreq.c.
 
+use crate::kernel::Kernel;
 use crate::kernel::governor::DomainView;
-use crate::run::cause::Cause;
-use crate::run::engine::Engine;
-use crate::state::machine::SPEED_SHIFT;
+use crate::state::hooks::Answer;
+use crate::state::hooks::Point;
 use crate::time::queue::Ev;
+use crate::time::work::speed;
 use risetime_kernel::clock_pelt::freq_scale;
-use risetime_kernel::units::{Capacity, CpuId, KHz, Span};
+use risetime_kernel::units::{CpuId, KHz, Span};
 use risetime_trace::{Event, Why};
 
-/// Work per ns of a CPU of `capacity` at `freq` of `max`, see [`SPEED_SHIFT`]. Rounding: down.
-pub(crate) fn speed(capacity: Capacity, freq: KHz, max: KHz) -> u64 {
-    let full = (u128::from(capacity.0) * u128::from(freq.0)) << SPEED_SHIFT;
-    ((full / (1024 * u128::from(max.0))) as u64).max(1)
-}
-
-impl Engine<'_> {
+impl Kernel<'_> {
     /// Every policy starts: at its lowest frequency, then where its governor wants it.
     pub(crate) fn start_policies(&mut self) {
         for domain in 0..self.m.domains.len() {
             let view = DomainView { machine: &self.m, index: domain, told: self.listens };
             if let Some(mut request) = self.governors[domain].start(&view) {
-                if self.m.lacks(Cause::Opp) {
-                    request.freq = self.m.domains[domain].max;
-                }
                 let d = &self.m.domains[domain];
+                request.freq = self.m.hook(request.freq, |h, own| h.start_freq(d.max, own));
                 request.freq = request.freq.clamp(d.min, d.max);
                 self.trace_request(domain, request);
                 self.m.domains[domain].wanted = request.freq;
@@ -49,9 +42,10 @@ impl Engine<'_> {
         let domain = self.m.cpu(cpu).domain;
         let view = DomainView { machine: &self.m, index: domain, told: self.listens };
         let Some(request) = self.governors[domain].update_util(&view, cpu, iowait) else { return };
-        if self.is_given() {
+        let own = Answer::Freq(Some(request));
+        let Answer::Freq(Some(request)) = self.m.decided(Point::Frequency { cpu }, own) else {
             return;
-        }
+        };
         let d = &mut self.m.domains[domain];
         let change = request.freq != d.wanted;
         let busy = d.kthread.is_some() && d.work_in_progress;
@@ -199,19 +193,5 @@ impl Engine<'_> {
             d.driver_due = true;
         }
         has_work
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn speed_is_capacity_times_frequency() {
-        assert_eq!(speed(Capacity(1024), KHz(3_204_000), KHz(3_204_000)), 1 << SPEED_SHIFT);
-        // 459/1024 · 600/2064 · 2^30 = 139911739.3, rounded down
-        assert_eq!(speed(Capacity(459), KHz(600_000), KHz(2_064_000)), 139_911_739);
-        // Never 0: the slowest CPU still gets on.
-        assert_eq!(speed(Capacity(1), KHz(1), KHz(4_000_000)), 1);
     }
 }

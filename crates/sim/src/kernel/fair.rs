@@ -11,12 +11,12 @@
 //! there are none in a workload without.
 //! Source: kernel/sched/fair.c.
 
+use crate::kernel::Kernel;
 use crate::kernel::placement::idle_sibling::sched_idle_rq;
-use crate::run::cause::Cause;
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
 use crate::state::class::{Class, load_of};
 use crate::state::group::level_avg;
+use crate::state::hooks::Point;
+use crate::state::hooks::Step;
 use crate::state::machine::from_time_0;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, Dequeued, EnqueueKind};
@@ -30,7 +30,7 @@ use risetime_kernel::units::{CpuId, GroupId, TaskId, Util};
 use risetime_kernel::util_est::{util_est_dequeue, util_est_enqueue};
 use risetime_trace::Event;
 
-/// What [`Engine::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
+/// What [`Kernel::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Join {
     /// Nothing.
@@ -41,7 +41,7 @@ pub(crate) enum Join {
     Detach,
 }
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// Ages the entity and its runqueue to the CPU's clock, and tells cpufreq if the runqueue's
     /// averages changed (`update_load_avg`). Call before the state changes: the flags are those
     /// of the time that passed.
@@ -86,8 +86,7 @@ impl Engine<'_> {
             detach_entity_load_avg(rev, decay, cfs_avg, &t.avg, t.weight);
             changed = true;
         }
-        // Nobody has to wait for a PELT period to end before the governor looks.
-        let at_once = self.m.lacks(Cause::PeltRamp) || self.m.lacks(Cause::Opp);
+        let at_once = self.m.yes(Point::Step(Step::LooksAtOnce), false);
         if changed || (at_once && join == Join::Attach) {
             self.level_changed(cpu, group);
         }
@@ -144,7 +143,9 @@ impl Engine<'_> {
         waking: bool,
     ) {
         let mut counted = true;
-        let forgets = self.m.is(Mutant::TurnForgotten) && !self.need_resched.contains(cpu);
+        let forgets = self.m.hooked()
+            && !self.m.need_resched.contains(cpu)
+            && !self.m.does(Step::TurnEndsAtWakeup);
         let (c, t) = (&mut self.m.cpus[cpu.index()], &self.m.tasks[task.index()]);
         c.util_est = util_est_enqueue(c.util_est, t.util_est);
         let group = t.group;
@@ -172,7 +173,7 @@ impl Engine<'_> {
             self.list(task);
         }
         self.take_departed(cpu);
-        if forgets && self.need_resched.contains(cpu) {
+        if forgets && self.m.need_resched.contains(cpu) {
             self.forget_resched(cpu);
         }
         if waking && counted {
@@ -285,7 +286,7 @@ impl Engine<'_> {
             self.tick_parents(cpu, curr);
         }
         self.util_est_update_running(cpu, curr);
-        if !self.m.is(Mutant::MisfitAtWakeupOnly) {
+        if self.m.does(Step::MisfitAtTick) {
             self.update_misfit_status(cpu, Some(curr));
         }
         self.check_update_overutilized(cpu);

@@ -12,10 +12,10 @@
 //! The task's own level is that of [`crate::kernel::fair`]. Nothing here runs in a workload without groups.
 //! Source: kernel/sched/fair.c, symbols named at each function.
 
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
+use crate::kernel::Kernel;
 use crate::state::bandwidth::throttles_tasks;
 use crate::state::group::level_avg;
+use crate::state::hooks::Step;
 use crate::state::machine::State;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{
@@ -30,7 +30,7 @@ use risetime_kernel::pelt_cfs::{
 use risetime_kernel::units::{CpuId, GroupId, TaskId};
 use risetime_trace::Event;
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// Ages a level's own signals; true if its averages changed (`update_cfs_rq_load_avg`).
     pub(crate) fn update_level(&mut self, cpu: CpuId, g: GroupId) -> bool {
         let now = self.m.cfs_rq_clock_pelt(cpu, g);
@@ -89,7 +89,7 @@ impl Engine<'_> {
     fn propagate(&mut self, cpu: CpuId, g: GroupId) -> bool {
         let m = &mut self.m;
         let above = m.groups.parent(g);
-        if !m.groups.rq(cpu, g).avg.propagate || m.is(Mutant::GroupUtilStays) {
+        if !m.groups.rq(cpu, g).avg.propagate || !m.does(Step::Propagate) {
             return false;
         }
         let (decay, rev) = (m.decay, m.rev);

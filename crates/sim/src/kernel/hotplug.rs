@@ -19,11 +19,12 @@
 //! Source: kernel/cpu.c, kernel/sched/core.c (sched_cpu_deactivate, balance_push,
 //! select_fallback_rq), kernel/time/hrtimer.c (hrtimers_cpu_dying), drivers/cpufreq/cpufreq.c.
 
+use crate::kernel::Kernel;
 use crate::kernel::placement::select_fallback_rq;
 use crate::kernel::topology::sched_domains;
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
 use crate::state::cpuset::CpuSet;
+use crate::state::hooks::Point;
+use crate::state::hooks::Step;
 use crate::state::machine::{Idle, State};
 use crate::state::tally::Tally;
 use crate::time::queue::Ev;
@@ -56,7 +57,7 @@ pub(crate) fn supported(workload: &Workload) -> Result<(), InputError> {
     }
 }
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// Queues the changes of a workload.
     pub(crate) fn plan_hotplug(&mut self, changes: &[Hotplug]) {
         for change in changes {
@@ -66,7 +67,7 @@ impl Engine<'_> {
     }
 
     pub(crate) fn hotplug(&mut self, cpu: CpuId, online: bool) {
-        if self.m.root.online.contains(cpu) == online || self.m.is(Mutant::HotplugIgnored) {
+        if self.m.root.online.contains(cpu) == online || !self.m.does(Step::Hotplug) {
             return;
         }
         if online {
@@ -99,7 +100,7 @@ impl Engine<'_> {
                 task.timer_cpu = Some(refuge);
             }
         }
-        self.need_resched.remove(cpu);
+        self.m.need_resched.remove(cpu);
         self.leave_policy(cpu);
         // Out of the idle state it is in, into its last one.
         self.leave_idle(cpu);
@@ -126,8 +127,8 @@ impl Engine<'_> {
         for task in tasks {
             if self.m.task(task).state == State::Runnable && self.m.task(task).cpu == cpu {
                 self.allow_some(task);
-                let to = self.given_push(task);
-                let to = to.unwrap_or_else(|| select_fallback_rq(&self.m, task));
+                let given = self.m.cpu_instead(Point::Push { task });
+                let to = given.map_or_else(|| select_fallback_rq(&self.m, task), |to| to.cpu);
                 self.move_queued(task, cpu, to, Why::Hotplug);
             } else if let Some(entity) = self.m.cpu_mut(cpu).cfs.finish_delayed(task) {
                 let now = self.m.cpu(cpu).clock.rq_clock_pelt();
@@ -152,13 +153,6 @@ impl Engine<'_> {
                 }
             }
         }
-    }
-
-    /// The CPU on which a task's timer expires; `None`: a kthread whose policy has no CPU left.
-    pub(crate) fn timer_cpu(&self, task: TaskId) -> Option<CpuId> {
-        let t = self.m.task(task);
-        let cpu = t.timer_cpu.unwrap_or(t.cpu);
-        (self.m.root.online.contains(cpu)).then_some(cpu)
     }
 
     /// A task whose affinity leaves no CPU that is online may run on all.
@@ -187,7 +181,7 @@ impl Engine<'_> {
         // The kthreads that bring it up are awake there together, and the last one that falls asleep
         // leaves it newly idle.
         self.m.root.overloaded = true;
-        self.need_resched.insert(cpu);
+        self.m.need_resched.insert(cpu);
     }
 
     /// The CPU's policy goes on with the CPUs left, or keeps its frequency until one comes back.

@@ -11,8 +11,8 @@
 //! Who chooses is the setting `cpuidle_governor` ([`risetime_kernel::cpuidle`]).
 //! Source: kernel/sched/idle.c, kernel/time/tick-sched.c.
 
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
+use crate::kernel::Kernel;
+use crate::state::hooks::Step;
 use crate::state::machine::{Cpu, Idle};
 use risetime_kernel::cpuidle::{Sleep, single_state_stops_tick};
 use risetime_kernel::units::{CpuId, Instant, Span};
@@ -27,7 +27,7 @@ fn next_timer(c: &Cpu) -> Option<Instant> {
     }
 }
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// The CPU has nothing to run (`pick_next_task_idle`): make up for lost time, choose a state.
     pub(crate) fn go_idle(&mut self, cpu: CpuId) {
         let decay = self.m.decay;
@@ -85,7 +85,7 @@ impl Engine<'_> {
     /// The idle state ends; its governor learns how long it was.
     fn end_idle(&mut self, cpu: CpuId, by_tick: bool) {
         let (now, tick) = (self.m.now, self.m.tick);
-        let forgets = self.m.is(Mutant::IdleForgets);
+        let forgets = !self.m.does(Step::IdleLearns);
         let c = &mut self.m.cpus[cpu.index()];
         c.got_idle_tick = by_tick;
         let Some(idle) = c.idle.take() else { return };
@@ -132,20 +132,20 @@ impl Engine<'_> {
         // Its own timer may have woken it meanwhile; the task queued from afar still wants it.
         if self.m.cpu(cpu).curr.is_none() && self.m.root.online.contains(cpu) {
             self.leave_idle(cpu);
-            self.need_resched.insert(cpu);
+            self.m.need_resched.insert(cpu);
         } else if self.m.cpu(cpu).resched_held {
-            self.need_resched.insert(cpu);
+            self.m.need_resched.insert(cpu);
         }
     }
 
     /// The idle task is done with an interrupt: on to the work that came, or back to idle.
     pub(crate) fn idle_loop(&mut self, cpu: CpuId) {
         let c = self.m.cpu(cpu);
-        if c.curr.is_some() || c.idle.is_some() || self.need_resched.contains(cpu) {
+        if c.curr.is_some() || c.idle.is_some() || self.m.need_resched.contains(cpu) {
             return;
         }
         if c.nr_running() > 0 {
-            self.need_resched.insert(cpu);
+            self.m.need_resched.insert(cpu);
         } else {
             self.enter_idle(cpu);
         }

@@ -19,9 +19,9 @@
 //! calls of its own, so only events of the workload count as such.
 //! Source: kernel/sched/core.c:__resched_curr, ttwu_queue_cond, sched_tick; kernel/Kconfig.preempt.
 
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
+use crate::kernel::Kernel;
 use crate::state::cpuset::CpuSet;
+use crate::state::hooks::Step;
 use crate::state::preempt::Preempt;
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
@@ -51,14 +51,14 @@ pub(crate) fn of_settings(settings: &Settings) -> Preempt {
     Preempt { lazy, waking_on: None, flagged: CpuSet::EMPTY }
 }
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// `resched_curr`: at once where the CPU is awake, after its exit latency where idle.
     pub(crate) fn resched_curr(&mut self, cpu: CpuId) {
         let now = self.m.now;
         match self.m.cpu(cpu).idle {
             None => {
-                self.preempt.flagged.remove(cpu);
-                self.need_resched.insert(cpu);
+                self.m.preempt.flagged.remove(cpu);
+                self.m.need_resched.insert(cpu);
             }
             Some(_) if self.m.cpu(cpu).waking => {}
             Some(idle) => {
@@ -71,46 +71,46 @@ impl Engine<'_> {
 
     /// `resched_curr_lazy`, which the fair class asks for.
     pub(crate) fn resched_curr_lazy(&mut self, cpu: CpuId) {
-        if !self.preempt.lazy || self.m.cpu(cpu).curr.is_none() {
+        if !self.m.preempt.lazy || self.m.cpu(cpu).curr.is_none() {
             return self.resched_curr(cpu);
         }
-        if self.need_resched.contains(cpu) {
+        if self.m.need_resched.contains(cpu) {
             return;
         }
-        self.preempt.flagged.insert(cpu);
-        if self.preempt.waking_on.is_none_or(|by| by == cpu) {
-            self.need_resched.insert(cpu);
+        self.m.preempt.flagged.insert(cpu);
+        if self.m.preempt.waking_on.is_none_or(|by| by == cpu) {
+            self.m.need_resched.insert(cpu);
         }
     }
 
     /// The CPU goes back to its task from an interrupt or a system call, or is at its tick.
     pub(crate) fn hears(&mut self, cpu: CpuId) {
-        if self.preempt.flagged.contains(cpu) {
-            self.need_resched.insert(cpu);
+        if self.m.preempt.flagged.contains(cpu) {
+            self.m.need_resched.insert(cpu);
         }
     }
 
     /// The same at the tick, from which on the flag is no longer lazy.
     pub(crate) fn hears_at_tick(&mut self, cpu: CpuId) {
         self.hears(cpu);
-        self.preempt.flagged.remove(cpu);
+        self.m.preempt.flagged.remove(cpu);
     }
 
     /// `test_tsk_need_resched`: the flag that is not lazy.
     pub(crate) fn is_resched_due(&self, cpu: CpuId) -> bool {
-        let flag = self.need_resched.contains(cpu) && !self.preempt.flagged.contains(cpu);
+        let flag = self.m.need_resched.contains(cpu) && !self.m.preempt.flagged.contains(cpu);
         flag || self.m.cpu(cpu).resched_held
     }
 
-    /// From now until [`Engine::woken_up`] what happens on other CPUs happens from `by`; `to`: where the
+    /// From now until [`Kernel::woken_up`] what happens on other CPUs happens from `by`; `to`: where the
     /// task is queued, which does that itself where the two share no cache.
     pub(crate) fn wakes_from(&mut self, by: CpuId, to: CpuId) {
         let by = if self.m.cpus_share_cache(by, to) { by } else { to };
-        self.preempt.waking_on = Some(by).filter(|_| self.preempt.lazy);
+        self.m.preempt.waking_on = Some(by).filter(|_| self.m.preempt.lazy);
     }
 
     pub(crate) fn woken_up(&mut self) {
-        self.preempt.waking_on = None;
+        self.m.preempt.waking_on = None;
     }
 
     /// `resched_curr` of a fair entity whose turn the accounting of its time has found over.
@@ -130,10 +130,10 @@ impl Engine<'_> {
         }
     }
 
-    /// [`Mutant::TurnForgotten`]: due, for whoever asks, but not done.
+    /// Without [`Step::TurnEndsAtWakeup`]: due, for whoever asks, but not done.
     pub(crate) fn forget_resched(&mut self, cpu: CpuId) {
-        self.preempt.flagged.remove(cpu);
-        self.need_resched.remove(cpu);
+        self.m.preempt.flagged.remove(cpu);
+        self.m.need_resched.remove(cpu);
         self.m.cpu_mut(cpu).resched_held = true;
     }
 
@@ -150,10 +150,10 @@ impl Engine<'_> {
     /// `clear_tsk_need_resched`: what the look that has just ended has itself asked for is done. (It
     /// accounts for whoever runs, on each level of groups, and that may end his turn.)
     pub(crate) fn clear_need_resched(&mut self, cpu: CpuId) {
-        self.preempt.flagged.remove(cpu);
-        if self.m.is(Mutant::FlagClearedBeforePick) && self.need_resched.contains(cpu) {
-            self.preempt.flagged.insert(cpu);
+        self.m.preempt.flagged.remove(cpu);
+        if self.m.need_resched.contains(cpu) && !self.m.does(Step::ClearNeedResched) {
+            self.m.preempt.flagged.insert(cpu);
         }
-        self.need_resched.remove(cpu);
+        self.m.need_resched.remove(cpu);
     }
 }

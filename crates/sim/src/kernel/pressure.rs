@@ -27,7 +27,7 @@
 //! fair.c:get_actual_cpu_capacity; drivers/base/arch_topology.c:topology_update_hw_pressure;
 //! drivers/cpufreq/cpufreq.c:cpufreq_set_policy.
 
-use crate::run::engine::Engine;
+use crate::kernel::Kernel;
 use crate::state::machine::{FreqDomain, Machine, UPTIME, from_time_0, pelt_pressure};
 use crate::state::pressure::{CpuPressure, IrqStep};
 use crate::time::queue::Ev;
@@ -186,7 +186,7 @@ impl Machine {
     }
 }
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// Limits hold from the beginning; interrupts and caps are to come.
     pub(crate) fn plan_pressure(&mut self, e: &Experiment) {
         let n = self.m.cpus.len() as u64;

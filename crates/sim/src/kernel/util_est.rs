@@ -2,18 +2,17 @@
 //!
 //! Arithmetic: [`risetime_kernel::util_est`]. Source: kernel/sched/fair.c; RFC 00/16, patches 8 to 11.
 
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
+use crate::kernel::Kernel;
 use crate::state::machine::State;
 use risetime_kernel::sched_qos::SchedQosHint;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_kernel::util_est::{
-    Running, UTIL_EST_OFF, UtilEst, util_est_dequeue, util_est_enqueue, util_est_update_rampup,
+    Running, UTIL_EST_OFF, util_est_dequeue, util_est_enqueue, util_est_update_rampup,
     util_est_update_running,
 };
 use risetime_trace::Event;
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// A task gives hints about itself (`sched_setattr` with `SCHED_FLAG_QOS`); nobody listens
     /// without sched-qos.
     pub(crate) fn take_hints(&mut self, task: TaskId, hints: &[SchedQosHint]) {
@@ -97,12 +96,12 @@ impl Engine<'_> {
     /// `util_est_update`.
     pub(crate) fn util_est_sample(&mut self, cpu: CpuId, task: TaskId) {
         let (rev, capacity) = (self.m.rev, self.m.cpu(cpu).capacity);
-        let not_held = self.m.is(Mutant::UtilEstNotHeld);
+        let held = self.m.hooks.as_ref().and_then(|h| h.util_est());
         let (off, multiplier) = (self.m.util_est_off(task), self.m.rampup_multiplier(task));
         let t = self.m.task_mut(task);
         let before = t.util_est.value();
-        if not_held {
-            t.util_est = UtilEst::default();
+        if let Some(held) = held {
+            t.util_est = held;
             return;
         }
         if off {

@@ -6,16 +6,18 @@
 //! ```
 //!
 //! A cause that is absent does not merely get smaller: whatever it delays happens at once. What
-//! that means exactly stands at each [`Cause`]; the mechanism itself asks
-//! [`Machine::lacks`] in one place. No experiment runs without a cause unless
+//! that means exactly stands at each [`Cause`]; the mechanisms do not know of it, it is told them by hooks
+//! ([`Without`]). No experiment runs without a cause unless
 //! [`Counterfactual`](crate::Counterfactual) asks for it.
 
-use crate::run::engine::Engine;
-use crate::state::class::RT_UCLAMP_MIN;
+use crate::run::engine::Simulation;
+use crate::state::class::{Class, RT_UCLAMP_MIN, rt_uclamp_min};
+use crate::state::hooks::{Answer, Hooks, Point, Step, TaskSignals};
 use crate::state::machine::{Machine, State};
-use risetime_kernel::fits::Fit;
-use risetime_kernel::uclamp::UclampLimits;
-use risetime_kernel::units::{Capacity, CpuId, GroupId, Span, TaskId, Util};
+use risetime_kernel::cpu_util::CfsUtil;
+use risetime_kernel::fits::{Fit, util_fits_cpu};
+use risetime_kernel::uclamp::{Uclamp, UclampLimits};
+use risetime_kernel::units::{Capacity, CpuId, GroupId, KHz, Span, TaskId, Util};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, Platform};
 use risetime_trace::Why;
@@ -226,81 +228,149 @@ fn switch_at_once(platform: &mut Platform) {
     }
 }
 
-impl Machine {
-    /// Whether this is a simulator without `cause`.
-    #[inline]
-    pub(crate) fn lacks(&self, cause: Cause) -> bool {
-        self.without.has(cause)
+/// A simulator without some of what costs time; the task that is explained never waits where queueing is absent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Without {
+    pub(crate) causes: Causes,
+    pub(crate) explained: TaskId,
+}
+
+impl Without {
+    fn has(&self, cause: Cause) -> bool {
+        self.causes.has(cause)
     }
 
-    /// What a task of `group` may ask for; without [`Cause::Clamps`] whatever it wants.
-    pub(crate) fn limits_of(&self, group: GroupId) -> UclampLimits {
-        if self.lacks(Cause::Clamps) { UclampLimits::default() } else { self.groups.limits(group) }
+    /// Whether tasks that do not fit move at once ([`pull_at_once`]).
+    pub(crate) fn pulls(&self) -> bool {
+        self.has(Cause::Pull)
     }
 
-    /// Without [`Cause::Margin`], whether `cpu` is too small for `task` whatever its util.
-    #[inline]
-    pub(crate) fn too_small(&self, task: TaskId, cpu: CpuId) -> bool {
-        self.lacks(Cause::Margin)
-            && self.cpu(cpu).capacity < self.task(task).max_allowed_capacity
-            && self.fits_by_clamps(task, cpu) != Fit::Fits
+    /// Whether `task` keeps the CPU that it has, whatever balancing wants.
+    fn stays(&self, task: TaskId) -> bool {
+        self.has(Cause::Queueing) && task == self.explained
+    }
+
+    /// The task in question, if it could run on `cpu`.
+    fn first_in_line(&self, m: &Machine, cpu: CpuId) -> Option<TaskId> {
+        let task = self.explained;
+        let queued = || m.fair_entity(cpu, task).is_some_and(|e| !e.sched_delayed);
+        let first = self.has(Cause::Queueing)
+            && queued()
+            && m.task(task).state == State::Runnable
+            && !m.throttled_hierarchy(cpu, m.task(task).group);
+        first.then_some(task)
     }
 }
 
-impl Engine<'_> {
-    /// Without [`Cause::Queueing`]: the task in question, if it could run on `cpu`.
-    pub(crate) fn first_in_line(&self, cpu: CpuId) -> Option<TaskId> {
-        let task = self.m.explained;
-        let queued = || self.m.fair_entity(cpu, task).is_some_and(|e| !e.sched_delayed);
-        let first = self.m.lacks(Cause::Queueing)
-            && queued()
-            && self.m.task(task).state == State::Runnable
-            && !self.m.throttled_hierarchy(cpu, self.m.task(task).group);
-        first.then_some(task)
-    }
+const ALL: Util = Util(1024);
 
-    /// Without [`Cause::Queueing`] no balancing takes the task away from where it has the CPU.
-    pub(crate) fn stays(&self, task: TaskId) -> bool {
-        self.m.lacks(Cause::Queueing) && task == self.m.explained
-    }
-
-    /// Without [`Cause::Pull`]: every running task that does not fit its CPU moves.
-    pub(crate) fn pull_at_once(&mut self) {
-        if !self.m.lacks(Cause::Pull) {
-            return;
-        }
-        // A CPU that has become idle by it may pull another task down again, which goes up at the
-        // next event: at one instant there is an end.
-        for _ in 0..self.m.cpus.len() {
-            let Some((task, from, to)) = self.next_pull() else { return };
-            self.move_queued(task, from, to, Why::Misfit);
-            self.drain_resched();
-        }
-    }
-
-    fn next_pull(&self) -> Option<(TaskId, CpuId, CpuId)> {
-        let cpus = || (0..self.m.cpus.len() as u32).map(CpuId);
-        cpus().filter(|from| self.m.cpu(*from).misfit_task_load != 0).find_map(|from| {
-            let task = self.m.cpu(from).curr.filter(|t| self.is_fair(*t))?;
-            let t = self.m.task(task);
-            if t.state != State::Runnable || self.m.task_fits(task, from) == Fit::Fits {
-                return None;
+impl Hooks for Without {
+    fn instead(&self, m: &Machine, point: Point) -> Option<Answer> {
+        match point {
+            Point::Pick { cpu } => {
+                self.first_in_line(m, cpu).map(|first| Answer::Task(Some(first)))
             }
-            let capacity = |cpu: CpuId| self.m.cpu(cpu).capacity;
-            let preempts = self.stays(task);
-            let free = |cpu: &CpuId| self.m.idle_cpu(*cpu) || preempts;
-            let bigger = |cpu: &CpuId| {
-                self.m.is_cpu_allowed(task, *cpu) && capacity(*cpu) > capacity(from) && free(cpu)
-            };
-            let fits = |cpu: &CpuId| self.m.task_fits(task, *cpu) == Fit::Fits;
-            let busy = |cpu: CpuId| !self.m.idle_cpu(cpu);
-            let smallest =
-                || cpus().filter(bigger).filter(fits).min_by_key(|c| (capacity(*c), busy(*c), *c));
-            let biggest = || {
-                let size = |c: &CpuId| (std::cmp::Reverse(capacity(*c)), busy(*c), *c);
-                cpus().filter(bigger).min_by_key(size)
-            };
-            Some((task, from, smallest().or_else(biggest)?))
-        })
+            Point::WakeupPreempt { cpu, curr, woken } => {
+                let fair = m.class_of(curr) == Class::Fair && m.class_of(woken) == Class::Fair;
+                let first = self.first_in_line(m, cpu).filter(|_| fair)?;
+                Some(Answer::Yes(first != curr))
+            }
+            Point::Move { task, .. } if self.stays(task) => Some(Answer::Yes(false)),
+            Point::Step(Step::StopperTakesTime) if self.has(Cause::Queueing) => {
+                Some(Answer::Yes(false))
+            }
+            Point::Step(Step::RateLimitPassed) if self.has(Cause::RateLimit) => {
+                Some(Answer::Yes(true))
+            }
+            // Nobody has to wait for a PELT period to end before the governor looks.
+            Point::Step(Step::LooksAtOnce) if self.has(Cause::PeltRamp) || self.has(Cause::Opp) => {
+                Some(Answer::Yes(true))
+            }
+            _ => None,
+        }
     }
+    fn scale(&self, own: (Capacity, u64)) -> (Capacity, u64) {
+        if self.has(Cause::Invariance) { (Capacity(1024), 1024) } else { own }
+    }
+    fn cfs_util(&self, busy: bool, own: CfsUtil) -> CfsUtil {
+        match busy && self.has(Cause::PeltRamp) {
+            true => CfsUtil { util_avg: ALL, runnable_avg: ALL, util_est: ALL },
+            false => own,
+        }
+    }
+    fn task_util(&self, own: TaskSignals) -> TaskSignals {
+        match self.has(Cause::PeltRamp) {
+            true => TaskSignals { util_avg: ALL, runnable_avg: ALL, util_est: ALL },
+            false => own,
+        }
+    }
+    fn dvfs_util(&self, busy: bool, capacity: Capacity, own: Util) -> Util {
+        if busy && self.has(Cause::Opp) { own.max(Util(capacity.0)) } else { own }
+    }
+    fn start_freq(&self, max: KHz, own: KHz) -> KHz {
+        if self.has(Cause::Opp) { max } else { own }
+    }
+    /// Without [`Cause::Margin`] a CPU is too small for a task whatever its util, unless it is the biggest that its
+    /// affinity allows, or its `uclamp_max` fits there.
+    fn task_fits(&self, m: &Machine, task: TaskId, cpu: CpuId, own: Fit) -> Fit {
+        let (t, c) = (m.task(task), m.cpu(cpu));
+        let by_clamps = || {
+            let clamps = t.clamps();
+            util_fits_cpu(ALL, clamps.min, clamps.max, c.capacities(), true)
+        };
+        let too_small = self.has(Cause::Margin)
+            && c.capacity < t.max_allowed_capacity
+            && by_clamps() != Fit::Fits;
+        if too_small { Fit::DoesNotFit } else { own }
+    }
+    fn uclamp_limits(&self, _: GroupId, own: UclampLimits) -> UclampLimits {
+        if self.has(Cause::Clamps) { UclampLimits::default() } else { own }
+    }
+    fn uclamp_request(&self, real_time: bool, own: Uclamp) -> Uclamp {
+        let default = Uclamp::default();
+        match (self.has(Cause::Clamps), real_time) {
+            (true, true) => Uclamp { min: rt_uclamp_min(None), ..default },
+            (true, false) => default,
+            (false, _) => own,
+        }
+    }
+}
+
+/// Without [`Cause::Pull`]: every running task that does not fit its CPU moves.
+pub(crate) fn pull_at_once(simulation: &mut Simulation<'_>) {
+    // A CPU that has become idle by it may pull another task down again, which goes up at the
+    // next event: at one instant there is an end.
+    for _ in 0..simulation.k.m.cpus.len() {
+        let Some((task, from, to)) = next_pull(&simulation.k.m, &simulation.without) else {
+            return;
+        };
+        simulation.k.move_queued(task, from, to, Why::Misfit);
+        simulation.drain_resched();
+    }
+}
+
+fn next_pull(m: &Machine, without: &Without) -> Option<(TaskId, CpuId, CpuId)> {
+    let cpus = || (0..m.cpus.len() as u32).map(CpuId);
+    cpus().filter(|from| m.cpu(*from).misfit_task_load != 0).find_map(|from| {
+        let task = m.cpu(from).curr.filter(|t| m.class_of(*t) == Class::Fair)?;
+        let t = m.task(task);
+        if t.state != State::Runnable || m.task_fits(task, from) == Fit::Fits {
+            return None;
+        }
+        let capacity = |cpu: CpuId| m.cpu(cpu).capacity;
+        let preempts = without.stays(task);
+        let free = |cpu: &CpuId| m.idle_cpu(*cpu) || preempts;
+        let bigger = |cpu: &CpuId| {
+            m.is_cpu_allowed(task, *cpu) && capacity(*cpu) > capacity(from) && free(cpu)
+        };
+        let fits = |cpu: &CpuId| m.task_fits(task, *cpu) == Fit::Fits;
+        let busy = |cpu: CpuId| !m.idle_cpu(cpu);
+        let smallest =
+            || cpus().filter(bigger).filter(fits).min_by_key(|c| (capacity(*c), busy(*c), *c));
+        let biggest = || {
+            let size = |c: &CpuId| (std::cmp::Reverse(capacity(*c)), busy(*c), *c);
+            cpus().filter(bigger).min_by_key(size)
+        };
+        Some((task, from, smallest().or_else(biggest)?))
+    })
 }

@@ -1,6 +1,7 @@
 //! Assembly: from an experiment to a run, and the simulators that differ from it.
 
 pub mod cause;
+pub(crate) mod creator;
 pub(crate) mod engine;
 pub mod mutant;
 pub mod replay;

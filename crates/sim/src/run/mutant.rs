@@ -3,15 +3,21 @@
 //! Each is the simulator with one mechanism broken in one place. A check that no mutant fails
 //! would judge nothing. No experiment runs a mutant unless [`crate::Replay`] asks for it.
 
+use crate::kernel::placement::select_fallback_rq;
 use crate::run::settings::fair_tunables;
+use crate::state::class::Class;
+use crate::state::hooks::{Answer, Hooks, Placed, Point, Step};
 use crate::state::machine::Machine;
+use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
+use risetime_kernel::cpu_util::RqUtil;
 use risetime_kernel::eevdf::Features;
-use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::Decay;
-use risetime_kernel::units::{KHz, Span, Util};
+use risetime_kernel::units::{Capacity, Instant, KHz, Span, TaskId, Util};
+use risetime_kernel::util_est::UtilEst;
 use risetime_model::Experiment;
 use risetime_model::settings::Value;
+use risetime_trace::Why;
 use std::sync::Arc;
 
 /// What is wrong.
@@ -227,46 +233,127 @@ impl Mutant {
 
     /// What is broken from the start of the machine.
     pub(crate) fn prepare(self, m: &mut Machine) {
-        m.mutant = Some(self);
         match self {
             Mutant::HalfLife30 => m.decay = &HALF_LIFE_30,
             Mutant::LagForgotten => {
-                m.set_features(|features| features.place_lag = false);
+                set_features(m, |features| features.place_lag = false);
             }
             Mutant::NoDelayedDequeue => {
-                m.set_features(|features| features.delay_dequeue = false);
+                set_features(m, |features| features.delay_dequeue = false);
             }
             _ => {}
         }
     }
 }
 
-impl Machine {
-    /// Whether this is the simulator with that mistake.
-    #[inline]
-    pub(crate) fn is(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-
-    /// Changes the switches of every fair queue.
-    fn set_features(&mut self, change: fn(&mut Features)) {
-        let groups =
-            self.groups.list.iter_mut().flat_map(|g| g.rq.iter_mut().map(|rq| &mut rq.cfs));
-        for queue in self.cpus.iter_mut().map(|c| &mut c.cfs).chain(groups) {
-            if let CfsRq::Eevdf(queue) = queue {
-                queue.set_features(change);
+impl Hooks for Mutant {
+    fn instead(&self, m: &Machine, point: Point) -> Option<Answer> {
+        let skips = |wrong: bool| wrong.then_some(Answer::Yes(false));
+        match (*self, point) {
+            (Mutant::WakesOnPrev, Point::WakeupFair { task, .. }) => {
+                let prev = m.task(task).cpu;
+                let allowed = m.is_cpu_allowed(task, prev);
+                let cpu = if allowed { prev } else { select_fallback_rq(m, task) };
+                Some(Answer::Cpu(Placed { cpu, why: Why::PrevCpu }))
             }
+            (Mutant::NoIdleSearch, Point::IdleSibling { target, .. }) => {
+                Some(Answer::Cpu(Placed { cpu: target, why: Why::PrevCpu }))
+            }
+            (Mutant::ForksStay, Point::Fork { task }) if m.class_of(task) == Class::Fair => {
+                Some(Answer::Cpu(on_its_cpu(m, task)))
+            }
+            (Mutant::NoWakeupPreemption, Point::WakeupPreempt { curr, woken, .. }) => {
+                let class = |task| m.class_of(task);
+                skips(class(curr) == Class::Fair && class(woken) == Class::Fair)
+            }
+            (Mutant::RtWaits, Point::WakeupPreempt { curr, woken, .. }) => {
+                let class = |task| m.class_of(task);
+                skips(class(curr) == Class::Fair && class(woken) == Class::Rt)
+            }
+            (Mutant::NoNohzKick, Point::Kick { .. }) => skips(true),
+            (Mutant::SyncedAlways, Point::Step(Step::SyncEntityLoadAvg)) => Some(Answer::Yes(true)),
+            (_, Point::Step(step)) => skips(self.leaves_out() == Some(step)),
+            _ => None,
         }
     }
+    fn scale(&self, (capacity, freq): (Capacity, u64)) -> (Capacity, u64) {
+        match self {
+            Mutant::CapacityNotScaled => (Capacity(1024), freq),
+            Mutant::FrequencyNotScaled => (capacity, 1024),
+            _ => (capacity, freq),
+        }
+    }
+    fn rq_util(&self, capacity: bool, mut own: RqUtil) -> RqUtil {
+        match self {
+            Mutant::RunningBwIgnored => own.dl_running_bw = 0,
+            Mutant::RtAsksNothing => own.rt_runnable = false,
+            Mutant::RtPressureIgnored if capacity => (own.rt, own.dl) = (Util(0), Util(0)),
+            _ => {}
+        }
+        own
+    }
+    /// `headroom-1.2`: 1.25 · 24/25.
+    fn effective_util(&self, own: Util) -> Util {
+        if *self == Mutant::Headroom12 { Util(own.0 * 24 / 25) } else { own }
+    }
+    /// `opp-below`.
+    fn resolve_freq(&self, m: &Machine, domain: usize, wanted: KHz, own: KHz) -> KHz {
+        if *self != Mutant::OppBelow {
+            return own;
+        }
+        let table = &m.domains[domain].table;
+        let below = table.iter().rev().find(|e| e.freq <= wanted);
+        below.or(table.first()).map_or(wanted, |e| e.freq)
+    }
+    fn util_est(&self) -> Option<UtilEst> {
+        (*self == Mutant::UtilEstNotHeld).then(UtilEst::default)
+    }
+    fn first_tick(&self, m: &Machine, own: Instant) -> Instant {
+        if *self == Mutant::TickOneOff { own + m.tick } else { own }
+    }
+    fn balance_rev(&self, own: KernelRev) -> KernelRev {
+        if *self == Mutant::BalancesAs6_1 { KernelRev::V6_1 } else { own }
+    }
 }
 
-/// `headroom-1.2`: 1.25 · 24/25.
-pub(crate) fn headroom(util: Util) -> Util {
-    Util(util.0 * 24 / 25)
+impl Mutant {
+    /// The step that it does not go through.
+    fn leaves_out(self) -> Option<Step> {
+        Some(match self {
+            Mutant::MisfitAtWakeupOnly => Step::MisfitAtTick,
+            Mutant::MigrationForgets => Step::SignalsMigrate,
+            Mutant::RtNeverPushed => Step::PushRt,
+            Mutant::NoFairServer => Step::FairServer,
+            Mutant::CbsNeverThrottles => Step::ThrottleDl,
+            Mutant::NothingReclaimed => Step::GrubReclaim,
+            Mutant::GroupUtilStays => Step::Propagate,
+            Mutant::QuotaIgnored => Step::ThrottleCfsRq,
+            Mutant::HotplugIgnored => Step::Hotplug,
+            Mutant::FlagClearedBeforePick => Step::ClearNeedResched,
+            Mutant::GroupHasNoBuddy => Step::NextBuddyOfGroup,
+            Mutant::TurnForgotten => Step::TurnEndsAtWakeup,
+            Mutant::GroupPolicyDecides => Step::TaskPolicyPreempts,
+            Mutant::IdleForgets => Step::IdleLearns,
+            _ => return None,
+        })
+    }
 }
 
-/// `opp-below`.
-pub(crate) fn opp_below(table: &[FreqTableEntry], freq: KHz) -> KHz {
-    let below = table.iter().rev().find(|e| e.freq <= freq);
-    below.or(table.first()).map_or(freq, |e| e.freq)
+/// `task` where it is, or on the lowest CPU that it may use.
+fn on_its_cpu(m: &Machine, task: TaskId) -> Placed {
+    let t = m.task(task);
+    match t.allowed.lowest() {
+        Some(cpu) if !t.allowed.contains(t.cpu) => Placed { cpu, why: Why::Affinity },
+        _ => Placed { cpu: t.cpu, why: Why::PrevCpu },
+    }
+}
+
+/// Changes the switches of every fair queue.
+fn set_features(m: &mut Machine, change: fn(&mut Features)) {
+    let groups = m.groups.list.iter_mut().flat_map(|g| g.rq.iter_mut().map(|rq| &mut rq.cfs));
+    for queue in m.cpus.iter_mut().map(|c| &mut c.cfs).chain(groups) {
+        if let CfsRq::Eevdf(queue) = queue {
+            queue.set_features(change);
+        }
+    }
 }

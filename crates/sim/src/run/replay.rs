@@ -10,21 +10,28 @@
 //! costs   in both modes: the thread that creates the tasks, and the sugov kthread's time
 //! ```
 //!
-//! Nothing is copied after the start in the mode *free*.
+//! Nothing is copied after the start in the mode *free*. A replay drives the simulation from above: by hooks
+//! ([`GivenHooks`]), as the kernel's driver ([`Start`]), in place of programs ([`GivenTurns`]), by changes queued for their
+//! time (`Steers::change`), and by the thread that creates tasks (`run/creator.rs`).
 
-use crate::run::engine::Engine;
-use crate::run::setup::push_task;
-use crate::state::class::Class;
-use crate::state::machine::{Role, State, Todo};
+pub use crate::kernel::Kthread;
+
+use crate::kernel::{Driver, Kernel};
+use crate::run::creator::Creating;
+use crate::run::engine::Simulation;
+use crate::state::hooks::{Answer, Hooks, Placed, Point, Step};
+use crate::state::machine::{Machine, State, Todo};
 use crate::time::queue::Ev;
+use crate::user::Turns;
 use risetime_kernel::cpuidle::IdleGovernor;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_cfs_rq};
-use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
 use risetime_model::workload::Hotplug;
 use risetime_trace::{BalanceMemory, IdleMemory, Why};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 /// A state to start from. `None`: not known, so the simulation's own stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,17 +78,6 @@ pub struct Creator {
     pub before: Span,
     /// What it does, in order. A turn also ends where a task is created.
     pub turns: Vec<Turn>,
-}
-
-/// What a frequency change costs the sugov kthread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kthread {
-    /// From when the governor wants a change until it has the CPU.
-    pub waits: Span,
-    /// From then until the frequency is another.
-    pub until_change: Span,
-    /// For how long it has it.
-    pub runs: Span,
 }
 
 /// A turn of a task, from a wakeup to the next sleep.
@@ -201,315 +197,245 @@ pub struct GivenFreq {
     pub freq: KHz,
 }
 
-/// The creator at work.
-pub(crate) struct Creating {
-    /// Its turns to come, and when they are due.
-    turns: VecDeque<(Instant, Turn)>,
-    slice: Span,
-    /// Whom it creates at the end of this turn.
-    child: Option<TaskId>,
-    /// What is left of its turn once it has its own attributes back.
-    left: Option<Span>,
-    /// Whom it will create, and what is left of its turn when it prepares to.
-    prepares: Option<(TaskId, Span)>,
-}
-
 /// A given change, queued at its time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Change {
+enum Change {
     /// A domain's kthread wakes to change the frequency, and waits so long for its CPU.
     Kthread(usize, Span),
     Freq(usize, KHz),
     Move(TaskId, CpuId),
 }
 
-impl Engine<'_> {
-    /// The machine's part of the image takes effect: before the task that starts is queued, so
-    /// that its queueing makes the governor look as it did there.
-    pub(crate) fn apply_machine_image(&mut self, image: &Image) {
-        for c in &image.cpus {
-            self.image_of_cpu(c);
-        }
-        for d in &image.domains {
-            let Some(domain) = self.m.domains.iter().position(|own| own.cpus[0] == d.cpu) else {
-                continue;
-            };
-            self.impose_freq(domain, d.freq);
-            let changed = Instant(self.m.now.0.saturating_sub(d.changed_before.0));
-            self.governors[domain].resume(d.freq, changed);
-            if let (Some(kthread), Some(cpu)) = (self.m.domains[domain].kthread, d.kthread_on)
-                && self.m.task(kthread).state != State::Runnable
-            {
-                self.m.task_mut(kthread).cpu = cpu;
-            }
-        }
-        image.idle.iter().for_each(|memory| self.image_of_idle(memory));
-        if let Some(on) = image.overutilized {
-            self.set_overutilized(on);
-        }
-        if let Some(first) = image.first_tick {
-            self.move_tick_grid(first);
-        }
-        image.balance.iter().for_each(|(memory, ticks)| self.image_of_balance(memory, *ticks));
-        for change in &image.hotplug {
-            let at = self.m.now + change.at;
-            self.q.push(at, Ev::Hotplug { cpu: change.cpu, online: change.online });
-        }
-        image.periods.iter().for_each(|(group, after)| self.period_ends(*group, *after));
-        let next = image.balance.iter().map(|(memory, _)| self.m.cpu(memory.cpu).next_balance);
-        if let Some(next) = next.min() {
-            self.m.root.next_balance = next;
-        }
-    }
+/// What is imposed on a simulation once it is set up, and later through its events.
+pub(crate) struct Steers {
+    changes: Vec<Change>,
+    creating: Option<Rc<RefCell<Creating>>>,
+}
 
-    /// The task's part: it has just been queued on `cpu`, whose sums follow by the difference.
-    pub(crate) fn apply_task_image(&mut self, cpu: CpuId, task: TaskId, image: &TaskImage) {
-        if let Some(est) = image.util_est {
-            let t = self.m.task_mut(task);
-            let before = std::mem::replace(&mut t.util_est, UtilEst(est.0 as u32)).value();
-            let c = self.m.cpu_mut(cpu);
-            c.util_est = c.util_est.saturating_sub(before) + est;
+/// Puts `simulation` under what `image` and `given` say; `delays`: how long after the start the workload creates each
+/// task. The hooks that this takes.
+pub(crate) fn impose(
+    simulation: &mut Simulation<'_>,
+    image: Option<Image>,
+    given: Option<Given>,
+    start: Instant,
+    delays: Vec<Span>,
+) -> Option<Box<dyn Hooks>> {
+    let creator = image.as_ref().and_then(|image| image.creator.as_ref());
+    let creating = creator.map(|c| Rc::new(RefCell::new(Creating::join(simulation, c, start))));
+    let changes = given.as_ref().map_or(Vec::new(), |g| changes(&simulation.k, g));
+    let given_turns = given.is_some();
+    let (held, hooks) = match given {
+        None => (BTreeMap::new(), None),
+        Some(Given { moves, turns, wakeups, held, .. }) => {
+            simulation.user.turns = Some(Box::new(GivenTurns(turns)));
+            let hooks = GivenHooks { wakeups: RefCell::new(wakeups), moves };
+            (held, Some(Box::new(hooks) as Box<dyn Hooks>))
         }
-        self.set_signals(cpu, task, image.util_avg, image.runnable_avg, image.period_contrib);
-        let avg = &mut self.m.cpu_mut(cpu).cfs_avg.avg;
-        avg.util_sum = image.rq_util_sum.unwrap_or(avg.util_sum);
+    };
+    let (changes, times) = changes.into_iter().map(|(after, change)| (change, after)).unzip();
+    if image.is_some() || given_turns {
+        let creating = creating.clone();
+        let driver = Start { image, times, held, delays, given_turns, creating };
+        simulation.k.driver = Some(Box::new(driver));
     }
+    simulation.steers = Some(Steers { changes, creating });
+    hooks
+}
 
-    /// The CPU sleeps since then, or has slept that long and is awake.
-    fn image_of_idle(&mut self, memory: &IdleMemory) {
-        let (now, tick) = (self.m.now, self.m.tick);
-        let Some(c) = self.m.cpus.get_mut(memory.cpu.index()) else { return };
-        let states = &self.m.domains[c.domain].idle;
-        let mut governor = IdleGovernor::Menu(memory.menu.clone());
-        let slept = memory.slept.unwrap_or(memory.before);
-        match &mut c.idle {
-            Some(idle) => idle.since = Instant(now.0.saturating_sub(slept.0)),
-            None => governor.update(states, memory.state as usize, slept, false, tick),
-        }
-        if matches!(c.idle_governor, IdleGovernor::Menu(_)) {
-            c.idle_governor = governor;
-        }
-    }
+/// Everything that is given, by time from the start.
+fn changes(k: &Kernel<'_>, given: &Given) -> Vec<(Span, Change)> {
+    let domain = |cpu: &CpuId| k.m.cpu(*cpu).domain;
+    let freqs = given.freqs.iter().map(|f| (f.at, Change::Freq(domain(&f.cpu), f.freq)));
+    let kthreads = k.kthread.iter().flat_map(|kthread| {
+        let waits =
+            |f: &GivenFreq| Span(f.at.0.saturating_sub(f.wanted.0 + kthread.until_change.0));
+        given
+            .freqs
+            .iter()
+            // Before what led to it reschedules.
+            .map(move |f| {
+                (Span(f.wanted.0.saturating_sub(1)), Change::Kthread(domain(&f.cpu), waits(f)))
+            })
+    });
+    let moves = given.moves.iter().map(|(after, task, cpu)| (*after, Change::Move(*task, *cpu)));
+    kthreads.chain(freqs).chain(moves).collect()
+}
 
-    /// The domains are due when they were there. Of `nohz.next_balance` nothing is told: the earliest
-    /// of all CPUs is what the last look at all of them leaves.
-    fn image_of_balance(&mut self, memory: &BalanceMemory, ticks: u64) {
-        let then = self.m.jiffies() + ticks;
-        let Some(c) = self.m.cpus.get_mut(memory.cpu.index()) else { return };
-        c.next_balance = then.saturating_add_signed(memory.next_balance);
-        for (domain, (last, ms)) in c.sched_domains.iter_mut().zip(&memory.domains) {
-            domain.last_balance = then.saturating_add_signed(*last);
-            domain.balance_interval = *ms;
-        }
-    }
-
-    fn image_of_cpu(&mut self, image: &CpuImage) {
-        self.update_rq_clock(image.cpu);
-        let decay = self.m.decay;
-        let c = self.m.cpu_mut(image.cpu);
-        if let (Some(_), Some(behind)) = (c.curr, image.behind) {
-            c.clock.clock_pelt = c.clock.clock_task.0.saturating_sub(behind.0);
-        }
-        let now = c.clock.rq_clock_pelt();
-        if let Some(cfs) = &image.cfs {
-            c.cfs_avg.avg = cfs.at(decay, now);
-            self.m.groups_in_step(image.cpu);
-        }
-        let c = self.m.cpu_mut(image.cpu);
-        if let Some(dl) = &image.dl {
-            c.dl_avg = dl.at(decay, now);
-        }
-        self.trace_cfs(image.cpu);
-    }
-
-    /// A task whose creation is the start has its signals from the first moment.
-    pub(crate) fn created_as_in_image(&mut self, task: TaskId) {
-        let Some(image) = self.image.as_ref().map(|image| &image.task) else { return };
-        let (util, runnable) = (image.util_avg, image.runnable_avg);
-        let avg = &mut self.m.task_mut(task).avg;
-        avg.util_avg = util.unwrap_or(avg.util_avg);
-        avg.runnable_avg = runnable.unwrap_or(avg.util_avg);
-    }
-
-    /// The creator joins the machine: it wakes in time for the start at `start`.
-    pub(crate) fn add_creator(&mut self, creator: &Creator, start: Instant) {
-        let turns = creator.turns.iter();
-        let before = start.0.saturating_sub(creator.before.0);
-        let turns = turns.map(|t| (Instant(before + t.wakes.0), *t)).collect();
-        let role =
-            Creating { turns, slice: creator.slice, child: None, left: None, prepares: None };
-        let task = push_task(self, "creator".into(), Role::Creator(role));
-        self.m.creator = Some(task);
-        self.m.set_allowed(task, [creator.cpu].into_iter().collect());
-        let t = self.m.task_mut(task);
-        (t.cpu, t.avg) = (creator.cpu, SchedAvg::default());
-        if let Some(entity) = &mut t.entity {
-            entity.request_slice(Some(creator.slice.0));
-        }
-        self.q.push(Instant(before), Ev::Timer { task, generation: 0 });
-    }
-
-    /// The creator is done with what it did: it creates the next task, goes on, or sleeps.
-    pub(crate) fn advance_creator(&mut self, cpu: CpuId, task: TaskId) {
-        let now = self.m.now;
-        let Role::Creator(creating) = &mut self.m.task_mut(task).role else { return };
-        let slice = creating.slice;
-        if let Some(left) = creating.left.take() {
-            self.set_nice(task, 0);
-            self.m.cpu_mut(cpu).cfs.set_slice(task, Some(slice.0));
-            self.set_clamps(task, Uclamp::default());
-            self.m.task_mut(task).todo = Todo::Time(left);
-            return self.arm_work(cpu);
-        }
-        if let Some((child, left)) = creating.prepares.take() {
-            self.creator_prepares(task, child);
-            self.m.task_mut(task).todo = Todo::Time(left);
-            return self.arm_work(cpu);
-        }
-        let child = creating.child.take();
-        match creating.turns.front().copied() {
-            Some((wakes, turn)) if wakes <= now => {
-                creating.turns.pop_front();
-                creating.child = turn.creates;
-                self.m.task_mut(task).todo = Todo::Time(turn.runs);
-                self.creator_will_create(task, turn);
-                if let Some(child) = child {
-                    self.create(child);
-                }
-                self.arm_work(cpu);
-            }
-            next => {
-                let until = next.map_or(Instant(u64::MAX), |(wakes, _)| wakes);
-                self.fall_asleep(cpu, task, Some(until));
-            }
-        }
-    }
-
-    /// A turn begins at whose end the creator creates a task.
-    fn creator_will_create(&mut self, creator: TaskId, turn: Turn) {
-        /// From the system call that gives it the child's attributes to the child's first enqueue.
-        const MOMENT: Span = Span::from_us(100);
-        let Some(child) = turn.creates else { return };
-        let t = self.m.task_mut(creator);
-        if let Role::Creator(creating) = &mut t.role {
-            let left = turn.runs.min(MOMENT);
-            creating.prepares = Some((child, left));
-            t.todo = Todo::Time(Span(turn.runs.0 - left.0));
-        }
-    }
-
-    /// The creator takes on the attributes of the task that it will create, for it to inherit.
-    ///
-    /// Real-time ones only so that the governor hears of it: it is back before anybody would be pulled
-    /// here for it.
-    fn creator_prepares(&mut self, creator: TaskId, child: TaskId) {
-        let (own, pulls) = (self.m.task(creator).sched.policy, self.m.classes.push_rt);
-        if self.m.class_of(child) == Class::Rt && self.m.class_of(creator) == Class::Fair {
-            self.change_class(creator, self.m.task(child).sched.policy);
-            self.change_class(creator, own);
-            self.m.classes.push_rt = pulls;
-        }
-        let (nice, clamps) = (self.m.task(child).nice, self.m.task(child).uclamp.request);
-        self.set_nice(creator, nice);
-        let cpu = self.m.task(creator).cpu;
-        self.m.cpu_mut(cpu).cfs.set_slice(creator, None);
-        self.set_clamps(creator, clamps);
-    }
-
-    /// The creator has created `child`, and goes back to its own attributes when it has run on for a
-    /// moment.
-    pub(crate) fn creator_creates(&mut self) {
-        /// From the child's first enqueue to the end of the system call that restores them.
-        const MOMENT: Span = Span::from_us(28);
-        let Some(creator) = self.m.creator else { return };
-        let cpu = self.m.task(creator).cpu;
-        if self.m.cpu(cpu).curr != Some(creator) {
-            return;
-        }
-        self.update_rq_clock(cpu);
-        self.book_progress(cpu);
-        let t = self.m.task_mut(creator);
-        if let (Role::Creator(creating), Todo::Time(left)) = (&mut t.role, &mut t.todo) {
-            let before = (*left).min(MOMENT);
-            creating.left = Some(Span(left.0 - before.0 + creating.left.unwrap_or_default().0));
-            *left = before;
-        }
-        self.arm_work(cpu);
-    }
-
-    fn set_clamps(&mut self, task: TaskId, clamps: Uclamp) {
-        let t = &mut self.m.tasks[task.index()];
-        t.uclamp.request = clamps;
-        self.m.cpus[t.cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
-    }
-
-    /// A task that has just been created takes as long to begin as it did there.
-    pub(crate) fn begin_as_in_image(&mut self, task: TaskId) {
-        let Some(image) = &self.image else { return };
-        let (begins, from) = (image.begins.get(task.index()), image.timers_from.get(task.index()));
-        if self.given.is_some() {
-            // Its first turn has that in it.
-        } else if let (Some(begins), Some(from)) = (begins.copied(), from.copied()) {
-            // Tasks are created at their delay after the first one's creation, the start.
-            let now = self.m.now.0;
-            let t = self.m.task_mut(task);
-            t.todo = Todo::Time(begins);
-            if let Role::User(program) = &mut t.role {
-                let start = now - program.spec().delay.0;
-                program.count_timers_from(Instant(start + from.0));
-            }
-        }
-    }
-
-    /// Queues everything that is given, from the start on.
-    pub(crate) fn start_given(&mut self) {
-        let Some(given) = self.given.as_ref() else { return };
-        let domain = |cpu: &CpuId| self.m.cpu(*cpu).domain;
-        let freqs = given.freqs.iter().map(|f| (f.at, Change::Freq(domain(&f.cpu), f.freq)));
-        let kthreads = self.kthread.iter().flat_map(|kthread| {
-            let waits =
-                |f: &GivenFreq| Span(f.at.0.saturating_sub(f.wanted.0 + kthread.until_change.0));
-            given
-                .freqs
-                .iter()
-                // Before what led to it reschedules.
-                .map(move |f| {
-                    (Span(f.wanted.0.saturating_sub(1)), Change::Kthread(domain(&f.cpu), waits(f)))
-                })
-        });
-        let moves =
-            given.moves.iter().map(|(after, task, cpu)| (*after, Change::Move(*task, *cpu)));
-        let changes: Vec<(Span, Change)> = kthreads.chain(freqs).chain(moves).collect();
-        for (after, change) in changes {
-            let index = self.changes.len() as u32;
-            self.changes.push(change);
-            self.q.push(self.m.now + after, Ev::Given { index });
-        }
-    }
-
+impl Steers {
     /// A given change is due.
-    pub(crate) fn given_change(&mut self, index: u32) {
+    pub(crate) fn change(&self, k: &mut Kernel<'_>, index: u32) {
         match self.changes.get(index as usize) {
-            Some(&Change::Kthread(domain, waits)) => self.wake_sugov(domain, waits),
-            Some(&Change::Freq(domain, freq)) => self.impose_freq(domain, freq),
+            Some(&Change::Kthread(domain, waits)) => k.wake_sugov(domain, waits),
+            Some(&Change::Freq(domain, freq)) => k.impose_freq(domain, freq),
             Some(&Change::Move(task, to)) => {
-                let from = self.m.task(task).cpu;
-                if from != to && self.m.task(task).state == State::Runnable {
-                    self.leave_limbo(task);
-                    self.move_queued(task, from, to, Why::Given);
+                let from = k.m.task(task).cpu;
+                if from != to && k.m.task(task).state == State::Runnable {
+                    k.leave_limbo(task);
+                    k.move_queued(task, from, to, Why::Given);
                 }
             }
             None => {}
         }
     }
 
-    /// At a tick: if one of the other trace's ended a turn on `cpu` at this time, it does not
+    /// The thread that creates tasks is done with what it did.
+    pub(crate) fn advance_creator(&self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) {
+        if let Some(creating) = &self.creating {
+            Creating::advance(creating, k, cpu, task);
+        }
+    }
+}
+
+// ---------------------------------------------------------------------- decisions
+
+/// The other trace's placements and frequencies stand; nobody here moves tasks by himself.
+struct GivenHooks {
+    wakeups: RefCell<Vec<VecDeque<CpuId>>>,
+    moves: Vec<(Span, TaskId, CpuId)>,
+}
+
+impl GivenHooks {
+    /// The recorded CPU of this task's next wakeup.
+    fn wakeup(&self, m: &Machine, task: TaskId) -> Option<CpuId> {
+        if !m.start.done {
+            return None;
+        }
+        self.wakeups.borrow_mut().get_mut(task.index())?.pop_front()
+    }
+
+    /// Where the other trace has put this task, which is pushed off a CPU that goes, a moment later.
+    fn push(&self, m: &Machine, task: TaskId) -> Option<CpuId> {
+        /// The stopper gets to it within that time.
+        const MOMENT: Span = Span::from_ms(1);
+        if !m.start.begun {
+            return None;
+        }
+        let soon = |after: Span| {
+            let at = m.start.at + after;
+            at >= m.now && at.since(m.now) <= MOMENT
+        };
+        let mut moves = self.moves.iter();
+        let (.., to) = moves.find(|(after, moved, _)| *moved == task && soon(*after))?;
+        m.root.online.contains(*to).then_some(*to)
+    }
+}
+
+impl Hooks for GivenHooks {
+    fn instead(&self, m: &Machine, point: Point) -> Option<Answer> {
+        let there = |cpu: Option<CpuId>| Some(Answer::Cpu(Placed { cpu: cpu?, why: Why::Given }));
+        match point {
+            Point::Wakeup { task, .. } | Point::Fork { task } => there(self.wakeup(m, task)),
+            Point::Push { task } => there(self.push(m, task)),
+            Point::Balance { .. } | Point::Step(Step::PushOrPull) if m.start.begun => {
+                Some(Answer::Yes(false))
+            }
+            _ => None,
+        }
+    }
+    fn decided(&self, m: &Machine, point: Point, own: Answer) -> Answer {
+        match point {
+            Point::Frequency { .. } if m.start.begun => Answer::Freq(None),
+            _ => own,
+        }
+    }
+}
+
+/// By task, its turns in the other trace.
+struct GivenTurns(Vec<VecDeque<Turn>>);
+
+impl Turns for GivenTurns {
+    fn turn(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
+        if !k.m.start.done {
+            return false;
+        }
+        let (now, start) = (k.m.now, k.m.start.at);
+        let Some(turns) = self.0.get_mut(task.index()) else { return false };
+        match turns.front().map(|turn| (start + turn.wakes, turn.runs)) {
+            Some((wakes, runs)) if wakes <= now => {
+                turns.pop_front();
+                k.m.task_mut(task).todo = Todo::Time(runs);
+                k.arm_work(cpu);
+            }
+            next => {
+                let until = next.map_or(Instant(u64::MAX), |(wakes, _)| wakes);
+                k.fall_asleep(cpu, task, Some(until));
+            }
+        }
+        true
+    }
+}
+
+// ---------------------------------------------------------------------- the start
+
+/// Brings a machine to its start state, and what is given on its way.
+struct Start {
+    image: Option<Image>,
+    /// When the given changes come, from the start; their numbers are those of [`Steers`].
+    times: Vec<Span>,
+    held: BTreeMap<CpuId, VecDeque<(Span, Span)>>,
+    delays: Vec<Span>,
+    given_turns: bool,
+    creating: Option<Rc<RefCell<Creating>>>,
+}
+
+impl Driver for Start {
+    fn before_start(&mut self, k: &mut Kernel<'_>) {
+        for (index, after) in self.times.iter().enumerate() {
+            k.q.push(k.m.now + *after, Ev::Given { index: index as u32 });
+        }
+        if let Some(image) = &self.image {
+            apply_machine_image(k, image);
+        }
+    }
+
+    fn apply_start(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
+        let Some(image) = &self.image else { return false };
+        // The others keep no signals of their own.
+        if k.is_fair(task) {
+            apply_task_image(k, cpu, task, &image.task);
+        }
+        true
+    }
+
+    /// A task whose creation is the start has its signals from the first moment.
+    fn created_first(&mut self, k: &mut Kernel<'_>, task: TaskId) {
+        let Some(image) = self.image.as_ref().map(|image| &image.task) else { return };
+        let avg = &mut k.m.task_mut(task).avg;
+        avg.util_avg = image.util_avg.unwrap_or(avg.util_avg);
+        avg.runnable_avg = image.runnable_avg.unwrap_or(avg.util_avg);
+    }
+
+    /// A task that has just been created takes as long to begin as it did there.
+    fn created(&mut self, k: &mut Kernel<'_>, task: TaskId) {
+        let Some(image) = &self.image else { return };
+        let (begins, from) = (image.begins.get(task.index()), image.timers_from.get(task.index()));
+        // Where turns are given, the first one has that in it.
+        if let (Some(begins), Some(from), false) = (begins, from, self.given_turns) {
+            // Tasks are created at their delay after the first one's creation, the start.
+            let delay = self.delays.get(task.index()).copied().unwrap_or_default();
+            let start = k.m.now.0 - delay.0;
+            let t = k.m.task_mut(task);
+            t.todo = Todo::Time(*begins);
+            t.timers_from = Some(Instant(start + from.0));
+        }
+    }
+
+    fn creates(&mut self, k: &mut Kernel<'_>) {
+        if let Some(creating) = &self.creating {
+            creating.borrow_mut().creates(k);
+        }
+    }
+
+    /// If one of the other trace's ticks ended a turn on `cpu` at this time, it does not
     /// reschedule before it did there. Whether it does, and for whom, it decides itself.
-    pub(crate) fn hold_as_given(&mut self, cpu: CpuId) {
-        let now = self.m.now;
-        let Some(given) = self.given.as_mut().filter(|_| self.start.begun) else { return };
-        let Some(held) = given.held.get_mut(&cpu) else { return };
-        let (started, tick) = (self.started, self.m.tick);
+    fn tick(&mut self, k: &mut Kernel<'_>, cpu: CpuId) {
+        let now = k.m.now;
+        if !k.m.start.begun {
+            return;
+        }
+        let Some(held) = self.held.get_mut(&cpu) else { return };
+        let (started, tick) = (k.m.start.at, k.m.tick);
         while let Some(&(after, late)) = held.front() {
             let at = started + after;
             if at.0 > now.0 + tick.0 / 2 {
@@ -517,65 +443,107 @@ impl Engine<'_> {
             }
             held.pop_front();
             if at.0 + tick.0 / 2 > now.0 {
-                let until = &mut self.m.cpu_mut(cpu).irq_work_until;
+                let until = &mut k.m.cpu_mut(cpu).irq_work_until;
                 *until = (*until).max(now + late);
             }
         }
     }
+}
 
-    /// Whether decisions are fed in from now on.
-    pub(crate) fn is_given(&self) -> bool {
-        self.given.is_some() && self.start.begun
+/// The machine's part of the image takes effect: before the task that starts is queued, so
+/// that its queueing makes the governor look as it did there.
+fn apply_machine_image(k: &mut Kernel<'_>, image: &Image) {
+    for c in &image.cpus {
+        image_of_cpu(k, c);
     }
-
-    /// The running task's next turn, if its turns are given: true.
-    #[inline]
-    pub(crate) fn advance_given(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        self.given.is_some() && self.given_turn(cpu, task)
-    }
-
-    fn given_turn(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        let (now, start) = (self.m.now, self.started);
-        if !self.start.done {
-            return false;
-        }
-        let Some(turns) = self.given.as_mut().and_then(|g| g.turns.get_mut(task.index())) else {
-            return false;
+    for d in &image.domains {
+        let Some(domain) = k.m.domains.iter().position(|own| own.cpus[0] == d.cpu) else {
+            continue;
         };
-        match turns.front().map(|turn| (start + turn.wakes, turn.runs)) {
-            Some((wakes, runs)) if wakes <= now => {
-                turns.pop_front();
-                self.m.task_mut(task).todo = Todo::Time(runs);
-                self.arm_work(cpu);
-            }
-            next => {
-                let until = next.map_or(Instant(u64::MAX), |(wakes, _)| wakes);
-                self.fall_asleep(cpu, task, Some(until));
-            }
+        k.impose_freq(domain, d.freq);
+        let changed = Instant(k.m.now.0.saturating_sub(d.changed_before.0));
+        k.governors[domain].resume(d.freq, changed);
+        if let (Some(kthread), Some(cpu)) = (k.m.domains[domain].kthread, d.kthread_on)
+            && k.m.task(kthread).state != State::Runnable
+        {
+            k.m.task_mut(kthread).cpu = cpu;
         }
-        true
     }
+    image.idle.iter().for_each(|memory| image_of_idle(k, memory));
+    if let Some(on) = image.overutilized {
+        k.set_overutilized(on);
+    }
+    if let Some(first) = image.first_tick {
+        k.move_tick_grid(first);
+    }
+    image.balance.iter().for_each(|(memory, ticks)| image_of_balance(k, memory, *ticks));
+    for change in &image.hotplug {
+        let at = k.m.now + change.at;
+        k.q.push(at, Ev::Hotplug { cpu: change.cpu, online: change.online });
+    }
+    image.periods.iter().for_each(|(group, after)| k.period_ends(*group, *after));
+    let next = image.balance.iter().map(|(memory, _)| k.m.cpu(memory.cpu).next_balance);
+    if let Some(next) = next.min() {
+        k.m.root.next_balance = next;
+    }
+}
 
-    /// Where the other trace has put this task, which is pushed off a CPU that goes, a moment later.
-    pub(crate) fn given_push(&self, task: TaskId) -> Option<CpuId> {
-        /// The stopper gets to it within that time.
-        const MOMENT: Span = Span::from_ms(1);
-        let given = self.given.as_ref().filter(|_| self.start.begun)?;
-        let soon = |after: Span| {
-            let at = self.started + after;
-            at >= self.m.now && at.since(self.m.now) <= MOMENT
-        };
-        let mut moves = given.moves.iter();
-        let (.., to) = moves.find(|(after, moved, _)| *moved == task && soon(*after))?;
-        self.m.root.online.contains(*to).then_some(*to)
+/// The task's part: it has just been queued on `cpu`, whose sums follow by the difference.
+fn apply_task_image(k: &mut Kernel<'_>, cpu: CpuId, task: TaskId, image: &TaskImage) {
+    if let Some(est) = image.util_est {
+        let t = k.m.task_mut(task);
+        let before = std::mem::replace(&mut t.util_est, UtilEst(est.0 as u32)).value();
+        let c = k.m.cpu_mut(cpu);
+        c.util_est = c.util_est.saturating_sub(before) + est;
     }
+    k.set_signals(cpu, task, image.util_avg, image.runnable_avg, image.period_contrib);
+    let avg = &mut k.m.cpu_mut(cpu).cfs_avg.avg;
+    avg.util_sum = image.rq_util_sum.unwrap_or(avg.util_sum);
+}
 
-    /// The recorded CPU of this task's next wakeup.
-    #[inline]
-    pub(crate) fn given_wakeup(&mut self, task: TaskId) -> Option<CpuId> {
-        if self.given.is_none() || !self.start.done {
-            return None;
-        }
-        self.given.as_mut()?.wakeups.get_mut(task.index())?.pop_front()
+/// The CPU sleeps since then, or has slept that long and is awake.
+fn image_of_idle(k: &mut Kernel<'_>, memory: &IdleMemory) {
+    let (now, tick) = (k.m.now, k.m.tick);
+    let Some(c) = k.m.cpus.get_mut(memory.cpu.index()) else { return };
+    let states = &k.m.domains[c.domain].idle;
+    let mut governor = IdleGovernor::Menu(memory.menu.clone());
+    let slept = memory.slept.unwrap_or(memory.before);
+    match &mut c.idle {
+        Some(idle) => idle.since = Instant(now.0.saturating_sub(slept.0)),
+        None => governor.update(states, memory.state as usize, slept, false, tick),
     }
+    if matches!(c.idle_governor, IdleGovernor::Menu(_)) {
+        c.idle_governor = governor;
+    }
+}
+
+/// The domains are due when they were there. Of `nohz.next_balance` nothing is told: the earliest
+/// of all CPUs is what the last look at all of them leaves.
+fn image_of_balance(k: &mut Kernel<'_>, memory: &BalanceMemory, ticks: u64) {
+    let then = k.m.jiffies() + ticks;
+    let Some(c) = k.m.cpus.get_mut(memory.cpu.index()) else { return };
+    c.next_balance = then.saturating_add_signed(memory.next_balance);
+    for (domain, (last, ms)) in c.sched_domains.iter_mut().zip(&memory.domains) {
+        domain.last_balance = then.saturating_add_signed(*last);
+        domain.balance_interval = *ms;
+    }
+}
+
+fn image_of_cpu(k: &mut Kernel<'_>, image: &CpuImage) {
+    k.update_rq_clock(image.cpu);
+    let decay = k.m.decay;
+    let c = k.m.cpu_mut(image.cpu);
+    if let (Some(_), Some(behind)) = (c.curr, image.behind) {
+        c.clock.clock_pelt = c.clock.clock_task.0.saturating_sub(behind.0);
+    }
+    let now = c.clock.rq_clock_pelt();
+    if let Some(cfs) = &image.cfs {
+        c.cfs_avg.avg = cfs.at(decay, now);
+        k.m.groups_in_step(image.cpu);
+    }
+    let c = k.m.cpu_mut(image.cpu);
+    if let Some(dl) = &image.dl {
+        c.dl_avg = dl.at(decay, now);
+    }
+    k.trace_cfs(image.cpu);
 }

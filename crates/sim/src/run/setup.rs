@@ -1,19 +1,20 @@
 //! From an experiment to a machine that is ready to run.
 
-use crate::kernel::cpufreq::speed;
+use crate::kernel::Kernel;
+use crate::kernel::fork::push_task;
 use crate::kernel::preempt;
 use crate::kernel::pressure;
 use crate::kernel::series;
 use crate::kernel::topology::sched_domains;
-use crate::run::cause::{Cause, Causes};
-use crate::run::engine::{Engine, StartState};
+use crate::run::cause::{Cause, Causes, Without};
+use crate::run::engine::Simulation;
 use crate::state::class::{Classes, Sched};
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
 use crate::state::group::Groups;
-use crate::state::machine::{
-    Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, State, Task, Todo, UPTIME,
-};
+use crate::state::hooks::Hooks;
+use crate::state::machine::Start;
+use crate::state::machine::{Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, UPTIME};
 use crate::state::plain;
 use crate::state::series::CpuSeries;
 use crate::state::tally::Tally;
@@ -22,6 +23,8 @@ use crate::state::timers::Wakees;
 use crate::state::topology::SchedDomains;
 use crate::time::cost;
 use crate::time::queue::{Ev, Queue};
+use crate::time::work::speed;
+use crate::user::User;
 use crate::user::program::Program;
 use crate::user::together::Together;
 use crate::{Counterfactual, governor, placement};
@@ -30,19 +33,13 @@ use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
 use risetime_kernel::deadline::DlRq;
-use risetime_kernel::eevdf::{Entity, LoadWeight};
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_compute_costs, em_cpu_energy};
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::SchedAvg;
-use risetime_kernel::pelt_cfs::{CfsRqAvg, init_entity_runnable_average};
+use risetime_kernel::pelt_cfs::CfsRqAvg;
 use risetime_kernel::rt::{RT_PERIOD, RT_RUNTIME, RtQueue, RtThrottle};
-use risetime_kernel::sched_qos::SchedQos;
-use risetime_kernel::uclamp::{Uclamp, UclampLimits, UclampRq, UclampTask};
-use risetime_kernel::units::{
-    Capacity, ClockPelt, CpuId, GroupId, Instant, MicroWatts, Span, TaskId, Util,
-};
-use risetime_kernel::util_est::UtilEst;
-use risetime_kernel::waiting_avg::WaitingAvg;
+use risetime_kernel::uclamp::UclampRq;
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, MicroWatts, Span, TaskId, Util};
 use risetime_model::platform::Domain;
 use risetime_model::workload::{StartAt, TaskSpec};
 use risetime_model::{Experiment, InputError, Platform};
@@ -99,11 +96,13 @@ pub(crate) fn notes(e: &Experiment) -> Vec<String> {
 }
 
 /// The machine with its tasks, before time 0.
-pub(crate) fn engine<'a>(
+///
+/// Errors: what the workload asks for and this machine, or this simulator, has not.
+pub(crate) fn simulation<'a>(
     e: &Experiment,
     sink: &'a mut dyn TraceSink,
     other: Counterfactual,
-) -> Result<Engine<'a>, RunError> {
+) -> Result<Simulation<'a>, RunError> {
     let workload = e.workload.bind(&e.platform)?;
     let int = |name: &str| e.settings.int(name);
     let governor = governor::find(e.settings.name("governor").unwrap_or("schedutil"));
@@ -116,69 +115,56 @@ pub(crate) fn engine<'a>(
             InputError::new("uclamp_min", format!("{min} is above uclamp_max, {max}")).into()
         );
     }
-    let together = Together::new(&workload);
-    let started = workload.tasks.len();
     crate::supported(&workload)?;
+    let user = User::new(Together::new(&workload), other.task);
+    let started = workload.tasks.len();
     let hotplug = workload.hotplug.clone();
     let explained = other.task.unwrap_or(TaskId(workload.first_created() as u32));
+    let without = Without { causes: other.without, explained };
+    let mut m = machine(e, governor.name == "schedutil");
+    m.hooks = (other.without != Causes::NONE).then(|| Box::new(without) as Box<dyn Hooks>);
+    m.start.phase = match workload.start_at {
+        StartAt::Creation => None,
+        StartAt::Phase(index) => Some(index),
+    };
     let specs: Arc<[TaskSpec]> = workload.tasks.into_iter().chain(workload.forked).collect();
-    let mut machine = machine(e, governor.name == "schedutil");
-    (machine.without, machine.explained) = (other.without, explained);
     let governors = (0..e.platform.domains.len())
         .map(|d| (governor.make)(&e.platform, d, &e.settings))
         .collect();
-    let mut engine = Engine {
-        m: machine,
+    let k = Kernel {
+        m,
         q: Queue::default(),
         governors,
         placement: (placement::find(e.settings.name("placement").unwrap_or("fair")).make)(),
-        start: StartState {
-            util: int("start_util").map(|v| Util(v as u64)),
-            period_contrib: int("start_period_contrib").map(|v| v as u32),
-            first_tick: int("first_tick_ns").map(|v| Span(v as u64)),
-            phase: match workload.start_at {
-                StartAt::Creation => None,
-                StartAt::Phase(index) => Some(index),
-            },
-            begun: false,
-            done: false,
-            told: false,
-        },
+        driver: None,
         listens: sink.listens(),
         sink,
         events: 0,
-        need_resched: CpuSet::EMPTY,
-        preempt: preempt::of_settings(&e.settings),
-        throttle_work: CpuSet::EMPTY,
         sugov_work: Span(int("sugov_work_ns").unwrap_or(0).max(0) as u64),
+        kthread: None,
         first_cpu: int("first_cpu").map(|v| CpuId(v as u32)),
         created_any: false,
         listed: 0,
         parent_cpu: CpuId(0),
         forced_clamps: clamps,
         grid_first: None,
-        together,
-        image: None,
-        started: Instant(0),
-        given: None,
-        kthread: None,
         free_idle_exit: other.without.has(Cause::Queueing),
-        changes: Vec::new(),
-        told_steps: other.task,
         refused: None,
-        stuck: None,
     };
-    add_tasks(&mut engine, &specs, started, e.phase);
-    engine.plan_hotplug(&hotplug);
-    engine.plan_pressure(e);
-    add_kthreads(&mut engine);
-    engine.add_stoppers(&e.settings);
-    engine.init_dl_servers();
-    Ok(engine)
+    let mut simulation = Simulation { k, user, steers: None, without };
+    add_tasks(&mut simulation, &specs, started, e.phase);
+    let k = &mut simulation.k;
+    k.plan_hotplug(&hotplug);
+    k.plan_pressure(e);
+    add_kthreads(&mut k.m);
+    k.add_stoppers(&e.settings);
+    k.init_dl_servers();
+    Ok(simulation)
 }
 
 fn machine(e: &Experiment, schedutil: bool) -> Machine {
     let platform = &e.platform;
+    let int = |name: &str| e.settings.int(name);
     let rev = e.policy.kernel;
     let capacity: Vec<Capacity> =
         platform.cpus().map(|c| platform.domains[domain_index(platform, c)].capacity).collect();
@@ -294,9 +280,17 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
         plain: false,
         glances: true,
-        mutant: None,
-        without: Causes::NONE,
-        explained: TaskId(0),
+        need_resched: CpuSet::EMPTY,
+        preempt: preempt::of_settings(&e.settings),
+        throttle_work: CpuSet::EMPTY,
+        start: Start {
+            util: int("start_util").map(|v| Util(v as u64)),
+            period_contrib: int("start_period_contrib").map(|v| v as u32),
+            first_tick: int("first_tick_ns").map(|v| Span(v as u64)),
+            ..Start::default()
+        },
+        first_fork: None,
+        hooks: None,
     };
     machine.root.energy_aware = machine.sched_is_eas_possible();
     machine.plain = plain::is_plain(&machine);
@@ -390,76 +384,36 @@ fn idle_states(d: &Domain) -> Vec<IdleState> {
 }
 
 /// The workload's tasks, to be created `phase` plus their own delay after time 0.
-fn add_tasks(engine: &mut Engine<'_>, specs: &Arc<[TaskSpec]>, started: usize, phase: Span) {
+fn add_tasks(
+    simulation: &mut Simulation<'_>,
+    specs: &Arc<[TaskSpec]>,
+    started: usize,
+    phase: Span,
+) {
     // Instances of one task stand one behind the other.
     let mut like = 0;
     for (i, spec) in specs.iter().take(started).enumerate() {
-        let task = TaskId(i as u32);
         let program = Program::of_instance(Arc::clone(specs), i, like);
         like = program.like();
-        let role = Role::User(program);
-        push_task(engine, spec.comm.as_str().into(), role);
-        engine.set_attr(task, &spec.attr);
-        engine.q.push(Instant(0) + phase + spec.delay, Ev::Create { task });
+        let task = push_task(&mut simulation.k.m, spec.comm.as_str().into(), Role::User);
+        simulation.user.follows(task, program);
+        simulation.k.set_attr(task, &spec.attr);
+        simulation.k.q.push(Instant(0) + phase + spec.delay, Ev::Create { task });
     }
 }
 
 /// A sugov kthread for each domain that cannot switch fast, to wake on the domain's first CPU.
-fn add_kthreads(engine: &mut Engine<'_>) {
-    for domain in 0..engine.m.domains.len() {
-        let d = &engine.m.domains[domain];
+fn add_kthreads(m: &mut Machine) {
+    for domain in 0..m.domains.len() {
+        let d = &m.domains[domain];
         if d.fast_switch {
             continue;
         }
         let (cpu, cpus) = (d.cpus[0], d.cpus.iter().copied().collect());
-        let task = TaskId(engine.m.tasks.len() as u32);
-        push_task(engine, format!("sugov:{}", cpu.0).into(), Role::Sugov(domain));
-        engine.m.set_allowed(task, cpus);
-        engine.m.task_mut(task).sched = Sched::sugov();
-        engine.m.task_mut(task).cpu = cpu;
-        engine.m.domains[domain].kthread = Some(task);
+        let task = push_task(m, format!("sugov:{}", cpu.0).into(), Role::Sugov(domain));
+        m.set_allowed(task, cpus);
+        m.task_mut(task).sched = Sched::sugov();
+        m.task_mut(task).cpu = cpu;
+        m.domains[domain].kthread = Some(task);
     }
-}
-
-pub(crate) fn push_task(engine: &mut Engine<'_>, comm: Arc<str>, role: Role) -> TaskId {
-    let load = LoadWeight::of_nice(0);
-    let weight = load.weight();
-    let id = TaskId(engine.m.tasks.len() as u32);
-    engine.m.tasks.push(Task {
-        comm,
-        role,
-        state: State::New,
-        sched: Sched { rr_left: engine.m.classes.rr_timeslice, ..Sched::new() },
-        todo: Todo::Nothing,
-        cpu: CpuId(0),
-        allowed: CpuSet::EMPTY,
-        nr_cpus_allowed: 0,
-        max_allowed_capacity: Capacity(0),
-        nice: 0,
-        weight,
-        avg: init_entity_runnable_average(Some(weight)),
-        util_est: UtilEst::default(),
-        util_avg_dequeued: Util(0),
-        waiting: WaitingAvg::default(),
-        slept_at: 0,
-        group: GroupId::ROOT,
-        limits: UclampLimits::default(),
-        moves_to: None,
-        throttled: false,
-        qos: SchedQos::fork(engine.m.series.rampup_multiplier.unwrap_or(1)),
-        uclamp: UclampTask::default(),
-        asked: Uclamp::default(),
-        entity: Some(Entity::new(id, load)),
-        timer_gen: 0,
-        soft_expiry: Instant(0),
-        ran_under: None,
-        cold: Span(0),
-        timer_cpu: None,
-        listed: 0,
-        recent_used_cpu: Cell::new(CpuId(0)),
-        wakees: Wakees::default(),
-        max_speed: Util(0),
-    });
-    engine.m.set_allowed(id, CpuSet::first(engine.m.cpus.len()));
-    id
 }

@@ -11,7 +11,7 @@
 //! its own, beside it. A simulation that nobody listens to ([`risetime_trace::TraceSink::listens`]) is
 //! held against one with a listener in the same test, [`crate::tests`]'s `short_ways`.
 
-use crate::run::engine::Engine;
+use crate::state::machine::Machine;
 
 /// One of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,15 +26,12 @@ pub(crate) enum ShortWay {
 pub(crate) const SHORT_WAYS: [ShortWay; 4] =
     [ShortWay::Plain, ShortWay::Glance, ShortWay::Tally, ShortWay::EmCost];
 
-impl Engine<'_> {
-    /// From the start on, the long way is taken.
-    pub(crate) fn close(&mut self, way: ShortWay) {
-        let m = &mut self.m;
-        match way {
-            ShortWay::Plain => m.plain = false,
-            ShortWay::Glance => m.glances = false,
-            ShortWay::Tally => m.tally = None,
-            ShortWay::EmCost => m.domains.iter_mut().for_each(|d| d.em_cost = Vec::new()),
-        }
+/// From the start on, the long way is taken.
+pub(crate) fn close(m: &mut Machine, way: ShortWay) {
+    match way {
+        ShortWay::Plain => m.plain = false,
+        ShortWay::Glance => m.glances = false,
+        ShortWay::Tally => m.tally = None,
+        ShortWay::EmCost => m.domains.iter_mut().for_each(|d| d.em_cost = Vec::new()),
     }
 }

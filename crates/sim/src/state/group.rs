@@ -220,6 +220,11 @@ pub(crate) fn level_avg<'a>(
 }
 
 impl Machine {
+    /// What a task of `group` may ask for.
+    pub(crate) fn limits_of(&self, group: GroupId) -> UclampLimits {
+        self.hook(self.groups.limits(group), |h, own| h.uclamp_limits(group, own))
+    }
+
     /// The queue that tasks of `g` are in on `cpu`.
     pub(crate) fn queue(&self, cpu: CpuId, g: GroupId) -> &CfsRq {
         if g == GroupId::ROOT || !self.groups.nested {

@@ -11,22 +11,21 @@
 //!         └─ root domain: overutilized, nohz
 //! ```
 
-use crate::run::cause::{Cause, Causes};
-use crate::run::mutant::Mutant;
-use crate::run::replay::Creating;
 use crate::state::class::Stopper;
 use crate::state::class::{ClassTimer, Classes, Sched};
 use crate::state::costs::Costs;
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
 use crate::state::group::Groups;
+use crate::state::hooks::Hooks;
+use crate::state::hooks::TaskSignals;
+use crate::state::preempt::Preempt;
 use crate::state::pressure::CpuPressure;
 use crate::state::series::{CpuSeries, Series};
 use crate::state::tally::Tally;
 use crate::state::timers::TaskTimers;
 use crate::state::timers::Wakees;
 use crate::state::topology::{Place, SchedDomain, SdShared};
-use crate::user::program::Program;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::clock_pelt::RqClock;
@@ -115,11 +114,34 @@ pub struct Machine {
     pub(crate) plain: bool,
     /// Balancing may see at a glance that there is nothing to move: always, but for a test.
     pub(crate) glances: bool,
-    /// What is broken on purpose.
-    pub(crate) mutant: Option<Mutant>,
-    /// What does not cost time here, and the task that `explain` is about.
-    pub(crate) without: Causes,
-    pub(crate) explained: TaskId,
+    /// CPUs with `need_resched` set that are awake.
+    pub(crate) need_resched: CpuSet,
+    /// How they got it.
+    pub(crate) preempt: Preempt,
+    /// CPUs whose task is in a throttled group and has not left yet (`kernel/bandwidth.rs`).
+    pub(crate) throttle_work: CpuSet,
+    /// Where the experiment starts.
+    pub(crate) start: Start,
+    /// The first task that a task of the workload created; all above it are forked, too.
+    pub(crate) first_fork: Option<TaskId>,
+    /// Who observes the machine, or bends it.
+    pub(crate) hooks: Option<Box<dyn Hooks>>,
+}
+
+/// The start settings, until they have taken effect.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Start {
+    pub(crate) util: Option<Util>,
+    pub(crate) period_contrib: Option<u32>,
+    pub(crate) first_tick: Option<Span>,
+    /// Into which phase of task 0; `None`: at its creation.
+    pub(crate) phase: Option<usize>,
+    /// The first task sleeps, and enters that phase when it wakes.
+    pub(crate) upcoming: bool,
+    /// The start has come, when, and everything has taken effect.
+    pub(crate) begun: bool,
+    pub(crate) at: Instant,
+    pub(crate) done: bool,
 }
 
 /// One CPU with its runqueue (`struct rq`).
@@ -389,18 +411,20 @@ pub(crate) struct Task {
     /// Where its timer went when the CPU it sleeps on went offline.
     pub(crate) timer_cpu: Option<CpuId>,
     pub(crate) max_speed: Util,
+    /// From when its timers count, where that is not when it first runs.
+    pub(crate) timers_from: Option<Instant>,
 }
 
 /// What kind of task.
 pub(crate) enum Role {
-    /// A task of the workload.
-    User(Program),
+    /// A task of the workload: its program is in user space.
+    User,
     /// The kthread that changes this domain's frequency.
     Sugov(usize),
-    /// A CPU's `migration/N` ([`crate::kernel::class::stop`]).
+    /// A CPU's `migration/N` (`kernel/class/stop.rs`).
     Stopper,
     /// The thread that creates the tasks, where another trace is replayed.
-    Creator(Creating),
+    Creator,
 }
 
 impl Machine {
@@ -491,26 +515,20 @@ impl Machine {
     /// The fair class's signals of a CPU.
     #[inline]
     pub(crate) fn cfs_util(&self, c: &Cpu) -> CfsUtil {
-        if self.lacks(Cause::PeltRamp) && c.has_work() {
-            return CfsUtil {
-                util_avg: Util(1024),
-                runnable_avg: Util(1024),
-                util_est: Util(1024),
-            };
-        }
-        c.plain_cfs()
+        self.hook(c.plain_cfs(), |h, own| h.cfs_util(c.has_work(), own))
     }
     #[inline]
     pub(crate) fn task_util(&self, task: TaskId) -> TaskUtil {
         let t = self.task(task);
-        let all = Util(1024);
-        let (util_avg, runnable_avg, util_est) = if self.lacks(Cause::PeltRamp) {
-            (all, all, all)
-        } else {
-            (t.avg.util_avg, t.avg.runnable_avg, t.util_est.value())
-        };
+        let TaskSignals { util_avg, runnable_avg, util_est } = self.task_signals(t);
         let queued = t.state == State::Runnable;
         TaskUtil { cpu: t.cpu, util_avg, runnable_avg, util_est, queued }
+    }
+    #[inline]
+    fn task_signals(&self, t: &Task) -> TaskSignals {
+        let (util_avg, runnable_avg) = (t.avg.util_avg, t.avg.runnable_avg);
+        let own = TaskSignals { util_avg, runnable_avg, util_est: t.util_est.value() };
+        self.hook(own, |h, own| h.task_util(own))
     }
     /// `cpu_util_cfs`.
     #[inline]
@@ -552,16 +570,17 @@ impl Machine {
     #[inline]
     pub(crate) fn rq_util_of(&self, c: &Cpu) -> RqUtil {
         let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
-        RqUtil {
+        let own = RqUtil {
             rt: c.rt_avg.util_avg,
             dl: c.dl_avg.util_avg,
             irq: c.pressure.as_ref().map_or(Util(0), |p| p.irq_util()),
-            dl_running_bw: if self.is(Mutant::RunningBwIgnored) { 0 } else { c.dl.running_bw },
+            dl_running_bw: c.dl.running_bw,
             uclamp_min: clamps.min,
             uclamp_max: clamps.max,
             uclamp_is_used: self.classes.uclamp_used,
-            rt_runnable: !c.rt.is_empty() && !self.is(Mutant::RtAsksNothing),
-        }
+            rt_runnable: !c.rt.is_empty(),
+        };
+        self.hook(own, |h, own| h.rq_util(false, own))
     }
     /// `effective_cpu_util` of a cfs util.
     #[inline]
@@ -572,11 +591,6 @@ impl Machine {
     pub(crate) fn is_utilized(&self, cpu: CpuId) -> bool {
         let util = self.effective(cpu, self.cpu_util_cfs(cpu)).util;
         util > Util(self.cpu(cpu).capacity.0 >> 6)
-    }
-    /// The same of a task whose util is as high as can be, by mainline's margin.
-    pub(crate) fn fits_by_clamps(&self, task: TaskId, cpu: CpuId) -> Fit {
-        let clamps = self.task(task).clamps();
-        util_fits_cpu(Util(1024), clamps.min, clamps.max, self.cpu(cpu).capacities(), true)
     }
     /// `cpu_overutilized`; never without EAS.
     #[inline]
@@ -592,24 +606,19 @@ impl Machine {
     /// `task_util_est(p)`.
     #[inline]
     pub(crate) fn task_util_est(&self, task: TaskId) -> Util {
-        let t = self.task(task);
-        if self.lacks(Cause::PeltRamp) {
-            return Util(1024);
+        let TaskSignals { util_avg, util_est, .. } = self.task_signals(self.task(task));
+        let util_est = UtilEst(util_est.0 as u32);
+        match self.series.util_est_boost {
+            true => task_util_est_boost(util_avg, util_est),
+            false => task_util_est(util_avg, util_est),
         }
-        if self.series.util_est_boost {
-            return task_util_est_boost(t.avg.util_avg, t.util_est);
-        }
-        task_util_est(t.avg.util_avg, t.util_est)
     }
     /// `util_fits_cpu` of a task.
     #[inline]
     pub(crate) fn task_fits(&self, task: TaskId, cpu: CpuId) -> Fit {
-        if self.too_small(task, cpu) {
-            return Fit::DoesNotFit;
-        }
-        let t = self.task(task);
-        let clamps = t.clamps();
-        self.cpu(cpu).util_fits(self.task_util_est(task), clamps.min, clamps.max)
+        let clamps = self.task(task).clamps();
+        let own = self.cpu(cpu).util_fits(self.task_util_est(task), clamps.min, clamps.max);
+        self.hook(own, |h, own| h.task_fits(self, task, cpu, own))
     }
     /// Sets a task's affinity, and with it the highest capacity it may run on.
     pub(crate) fn set_allowed(&mut self, task: TaskId, allowed: CpuSet) {
@@ -630,6 +639,13 @@ impl Machine {
             within.map(cap).find(|s| *s >= most.0).unwrap_or(cap(d.max))
         };
         Util(t.allowed.iter().map(best).max().unwrap_or(0))
+    }
+}
+
+impl Machine {
+    /// Whether a task of the workload created this one.
+    pub(crate) fn is_fork(&self, task: TaskId) -> bool {
+        self.first_fork.is_some_and(|first| task >= first)
     }
 }
 
@@ -665,7 +681,7 @@ impl FreqDomain {
 impl Cpu {
     /// The capacities a fit is judged by.
     #[inline]
-    fn capacities(&self) -> CpuCapacities {
+    pub(crate) fn capacities(&self) -> CpuCapacities {
         CpuCapacities {
             capacity_of: self.cpu_capacity,
             original: self.capacity,

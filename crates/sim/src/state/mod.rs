@@ -6,6 +6,7 @@ pub(crate) mod costs;
 pub(crate) mod cpuset;
 pub(crate) mod dice;
 pub(crate) mod group;
+pub mod hooks;
 pub(crate) mod machine;
 pub(crate) mod plain;
 pub(crate) mod preempt;

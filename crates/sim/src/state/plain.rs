@@ -12,7 +12,6 @@
 //! kernels before 6.12. Placement and schedutil ask for it hundreds of thousands of times in a minute
 //! of a phone; debug builds compare each answer with the long way's.
 
-use crate::run::cause::Causes;
 use crate::state::machine::{Cpu, Machine};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::CfsUtil;
@@ -28,8 +27,8 @@ pub(crate) struct Needs {
     pub(crate) min: Util,
 }
 
-/// Whether all of it is left out. What a simulation may be made without is asked
-/// later ([`Machine::is_plain`]).
+/// No clamps, caps, interrupts or series switch, and 6.12 or newer. Hooks may come later
+/// ([`Machine::is_plain`]).
 pub(crate) fn is_plain(m: &Machine) -> bool {
     m.rev >= KernelRev::V6_12
         && !m.classes.uclamp_used
@@ -41,7 +40,7 @@ impl Machine {
     /// Whether the short way leads to the same.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.plain && self.without == Causes::NONE && self.mutant.is_none()
+        self.plain && self.hooks.is_none()
     }
 }
 

@@ -22,10 +22,9 @@
 //! Source: kernel/time/hrtimer.c:__hrtimer_run_queues, hrtimer_nanosleep (slack); the others are
 //! parameters of this simulator.
 
-use crate::kernel::placement::Waker;
-use crate::run::engine::Engine;
 use crate::state::costs::{Costs, FULL};
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use crate::state::machine::{Cpu, Task};
+use risetime_kernel::units::{Instant, Span};
 use risetime_model::settings::{Default, Param, Range, Settings};
 
 /// The costs, all of them off unless set.
@@ -86,90 +85,25 @@ pub(crate) fn of_settings(settings: &Settings) -> Costs {
     }
 }
 
-impl Engine<'_> {
-    // ------------------------------------------------------------------ switches
-
-    /// `task` has just got the CPU, which is busy with that for a while.
-    pub(crate) fn pay_for_switch(&mut self, cpu: CpuId, task: TaskId) {
-        let costs = self.m.costs;
-        if !costs.switches {
-            return;
-        }
-        let llc = self.m.cpu(cpu).place.llc_id;
-        let t = self.m.task_mut(task);
-        if t.ran_under.replace(llc).is_some_and(|before| before != llc) {
-            t.cold = costs.cold;
-        }
-        let cost = Span(costs.switch.0 + t.cold.0);
-        let now = self.m.now;
-        let c = self.m.cpu_mut(cpu);
-        c.run_since = c.run_since.max(now) + cost;
+/// `t` has just got the CPU `c`, which is busy with that for a while.
+pub(crate) fn pay_for_switch(costs: &Costs, c: &mut Cpu, t: &mut Task, now: Instant) {
+    if !costs.switches {
+        return;
     }
-
-    /// `task` leaves the CPU: what its cache still lacks it will have to wait for.
-    pub(crate) fn cool_down(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.m.costs.switches {
-            return;
-        }
-        let now = self.m.now;
-        let left = Span(self.m.cpu(cpu).run_since.0.saturating_sub(now.0));
-        let t = self.m.task_mut(task);
-        t.cold = t.cold.min(left);
-        let cold = t.cold;
-        let c = self.m.cpu_mut(cpu);
-        c.run_since.0 -= cold.0;
+    let llc = c.place.llc_id;
+    if t.ran_under.replace(llc).is_some_and(|before| before != llc) {
+        t.cold = costs.cold;
     }
+    c.run_since = c.run_since.max(now) + Span(costs.switch.0 + t.cold.0);
+}
 
-    // ------------------------------------------------------------------ timers
-
-    /// When the timer of a task that falls asleep until `at` expires at the latest.
-    pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
-        let slack = if self.is_fair(task) { self.m.costs.slack } else { Span(0) };
-        self.m.task_mut(task).soft_expiry = at;
-        Instant(at.0.saturating_add(slack.0))
+/// `t` leaves the CPU `c`: what its cache still lacks it will have to wait for.
+pub(crate) fn cool_down(costs: &Costs, c: &mut Cpu, t: &mut Task, now: Instant) {
+    if !costs.switches {
+        return;
     }
-
-    /// A timer interrupt on `cpu`: who is past the soft expiry need not wait for the hard one
-    /// (`__hrtimer_run_queues`).
-    pub(crate) fn run_soft_expired(&mut self, cpu: CpuId) {
-        if self.m.costs.slack == Span(0) {
-            return;
-        }
-        let now = self.m.now;
-        while let Some((_, task)) = self.m.cpu(cpu).timers.first() {
-            if self.m.task(task).soft_expiry > now {
-                break;
-            }
-            self.m.cpu_mut(cpu).timers.remove(task);
-            let t = self.m.task_mut(task);
-            // Its own event comes too late.
-            t.timer_gen = t.timer_gen.wrapping_add(1);
-            t.timer_cpu = None;
-            self.wake_up(task, Waker::timer(cpu));
-        }
-    }
-
-    // ------------------------------------------------------------------ threads of a core
-
-    /// Whether `cpu` has a task may have changed: the other threads of its core get slower or faster.
-    pub(crate) fn core_shared(&mut self, cpu: CpuId) {
-        if self.m.costs.smt_speed == FULL {
-            return;
-        }
-        for i in 0..self.m.cpu(cpu).place.smt.len() {
-            let thread = self.m.cpu(cpu).place.smt[i];
-            let others = self.m.cpu(cpu).place.smt.iter().filter(|c| **c != thread);
-            let shares = others.clone().any(|c| self.m.cpu(*c).curr.is_some());
-            if shares == self.m.cpu(thread).shares_core {
-                continue;
-            }
-            self.book_progress(thread);
-            self.m.cpu_mut(thread).shares_core = shares;
-            if thread != cpu && self.m.cpu(thread).curr.is_some() {
-                self.arm_work(thread);
-            }
-        }
-    }
+    t.cold = t.cold.min(Span(c.run_since.0.saturating_sub(now.0)));
+    c.run_since.0 -= t.cold.0;
 }
 
 #[cfg(test)]

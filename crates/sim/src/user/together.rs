@@ -25,14 +25,14 @@
 //!
 //! Source: kernel/futex/waitwake.c; core.c:`do_sched_yield`; rt-app, `src/rt-app.c:create_thread`.
 
+use crate::kernel::Kernel;
+use crate::kernel::fork::push_task;
 use crate::kernel::placement::Waker;
-use crate::run::engine::Engine;
-use crate::run::setup::push_task;
-use crate::state::machine::{Role, State, Todo};
+use crate::state::machine::{Machine, Role, State, Todo};
 use crate::time::queue::Ev;
+use crate::user::User;
 use crate::user::program::Program;
 use crate::user::sync::{Did, Objects, Wait};
-use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::Workload;
 use risetime_model::workload::{Event, MAX_FORKS, MAX_TASKS, Policy, Timer};
@@ -47,8 +47,6 @@ pub(crate) struct Together {
     forks: Vec<u32>,
     /// Tasks that start: behind them in the list of specifications are those that are forked.
     started: usize,
-    /// The first forked task; all above it are forked, too.
-    first_fork: Option<TaskId>,
     /// How far each forked task has begun, by its number from the first.
     begun: Vec<Begun>,
     mutexes: Vec<String>,
@@ -76,124 +74,104 @@ impl Together {
     }
 }
 
-impl Engine<'_> {
+impl User {
     /// The running task does what `event` says; true if it goes on at once.
-    pub(crate) fn act(&mut self, cpu: CpuId, task: TaskId, event: Event) -> bool {
+    pub(super) fn act(
+        &mut self,
+        k: &mut Kernel<'_>,
+        cpu: CpuId,
+        task: TaskId,
+        event: Event,
+    ) -> bool {
         match event {
-            Event::Yield => self.sched_yield(cpu),
-            Event::Fork(index) => self.fork(cpu, task, index),
+            Event::Yield => k.sched_yield(cpu),
+            Event::Fork(index) => self.fork(k, cpu, task, index),
             _ => {
                 let Together { sync, wakes, .. } = &mut self.together;
-                let did = sync.act(task, event, self.m.now, wakes);
+                let did = sync.act(task, event, k.m.now, wakes);
                 if !wakes.is_empty() {
                     let mut wakes = std::mem::take(wakes);
                     for woken in wakes.drain(..) {
-                        self.wake_by(cpu, woken);
+                        wake_by(k, cpu, woken);
                     }
                     self.together.wakes = wakes;
                 }
-                return self.goes_on(cpu, task, did);
+                return self.goes_on(k, cpu, task, did);
             }
         }
-        self.goes_on(cpu, task, Did::Done)
+        self.goes_on(k, cpu, task, Did::Done)
     }
 
     /// A task that waited has a CPU again: true if it has got what it waited for. Also the first
     /// act of a forked one.
-    pub(crate) fn resumes(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        if self.together.first_fork.is_some() && !self.begins(cpu, task) {
+    pub(super) fn resumes(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
+        if k.m.first_fork.is_some() && !self.begins(k, cpu, task) {
             return false;
         }
         if self.together.sync.wait_of(task).0 == Wait::Nothing {
             return true;
         }
-        let did = self.together.sync.resume(task, self.m.now);
-        self.goes_on(cpu, task, did)
+        let did = self.together.sync.resume(task, k.m.now);
+        self.goes_on(k, cpu, task, did)
     }
 
     /// True if the running task has done what it wanted and keeps the CPU.
-    fn goes_on(&mut self, cpu: CpuId, task: TaskId, did: Did) -> bool {
+    fn goes_on(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId, did: Did) -> bool {
         match did {
             Did::Waits => {
-                self.leave_queue(cpu, task, State::Sleeping, DequeueKind::Sleep);
+                self.waits(k, cpu, task);
                 false
             }
             Did::NotHeld(mutex) => {
-                let comm = &self.m.task(task).comm;
+                let comm = &k.m.task(task).comm;
                 let mutex = self.together.mutexes.get(mutex as usize).map_or("?", |m| m.as_str());
                 self.together.failed = Some(format!(
                     "task {comm}: it unlocks mutex \"{mutex}\", which it does not hold (at {} ms)",
-                    self.m.now.as_ms()
+                    k.m.now.as_ms()
                 ));
                 false
             }
-            Did::Done if self.need_resched.contains(cpu) => {
+            Did::Done if k.m.need_resched.contains(cpu) => {
                 // Whoever preempts it runs before its next event.
-                self.m.task_mut(task).todo = Todo::Nothing;
-                self.arm_work(cpu);
+                k.m.task_mut(task).todo = Todo::Nothing;
+                k.arm_work(cpu);
                 false
             }
             Did::Done => true,
         }
     }
 
-    /// The task that runs on `by` wakes `task`.
-    fn wake_by(&mut self, by: CpuId, task: TaskId) {
-        let cpu = self.m.task(task).cpu;
-        if self.m.cpu(cpu).curr == Some(task) {
-            self.q.push(self.m.now, Ev::Woken { task, by });
-        } else {
-            self.wake_up(task, Waker { cpu: by, sync: false });
-        }
-    }
-
-    /// It has left its CPU by now, or does so first.
-    pub(crate) fn woken(&mut self, task: TaskId, by: CpuId) {
-        self.wake_by(by, task);
-    }
-
     /// A timer that several tasks use; true if its expiry is past.
-    pub(crate) fn shared_timer(
+    pub(super) fn shared_timer(
         &mut self,
+        k: &mut Kernel<'_>,
         cpu: CpuId,
         task: TaskId,
         timer: Timer,
         period: Span,
         began: Instant,
     ) -> bool {
-        match self.together.sync.timer(timer, period, began, self.m.now) {
+        match self.together.sync.timer(timer, period, began, k.m.now) {
             Some(until) => {
-                self.fall_asleep(cpu, task, Some(until));
+                self.fall_asleep(k, cpu, task, Some(until));
                 false
             }
             None => true,
         }
     }
 
-    /// `sched_yield`: the class's own, then another look at the queue.
-    fn sched_yield(&mut self, cpu: CpuId) {
-        self.update_rq_clock(cpu);
-        self.yield_task(cpu);
-        self.need_resched.insert(cpu);
-    }
-
     // ------------------------------------------------------------------ fork
 
-    /// Whether a task of the workload created this one.
-    pub(crate) fn is_fork(&self, task: TaskId) -> bool {
-        self.together.first_fork.is_some_and(|first| task >= first)
-    }
-
     /// The task running on `cpu` creates a copy of the forked task of this index.
-    fn fork(&mut self, cpu: CpuId, parent: TaskId, index: u32) {
-        let Role::User(program) = &self.m.task(parent).role else { return };
+    fn fork(&mut self, k: &mut Kernel<'_>, cpu: CpuId, parent: TaskId, index: u32) {
+        let Some(program) = self.program(parent) else { return };
         let (specs, spec) = (program.spec_arc().0, self.together.started + index as usize);
         if self.together.started + self.together.begun.len() >= MAX_TASKS {
             self.together.failed = Some(format!(
                 "task {}: it forks `{}`, and {MAX_TASKS} tasks are there already (at {} ms)",
-                self.m.task(parent).comm,
+                k.m.task(parent).comm,
                 specs[spec].comm,
-                self.m.now.as_ms()
+                k.m.now.as_ms()
             ));
             return;
         }
@@ -203,36 +181,37 @@ impl Engine<'_> {
         if nth >= MAX_FORKS {
             self.together.failed = Some(format!(
                 "task {}: it forks `{}` for the {}th time, rt-app's limit is {MAX_FORKS} (at {} ms)",
-                self.m.task(parent).comm,
+                k.m.task(parent).comm,
                 specs[spec].comm,
                 nth + 1,
-                self.m.now.as_ms()
+                k.m.now.as_ms()
             ));
             return;
         }
         let comm = format!("{}-{nth:04}", specs[spec].comm);
-        let child = push_task(self, comm.into(), Role::User(Program::new(specs, spec)));
-        self.together.first_fork.get_or_insert(child);
+        let child = push_task(&mut k.m, comm.into(), Role::User);
+        self.follows(child, Program::new(specs, spec));
+        k.m.first_fork.get_or_insert(child);
         self.together.begun.push(Begun::No);
-        let p = self.m.task(parent);
+        let p = k.m.task(parent);
         // Not its sched-qos: `sched_qos_fork` gives every new task the system's default.
         let inherited = (p.group, p.limits);
         let (allowed, nice, asked, request) = (p.allowed, p.nice, p.asked, p.uclamp.request);
-        self.m.set_allowed(child, allowed);
-        self.set_nice(child, nice);
-        let t = self.m.task_mut(child);
+        k.m.set_allowed(child, allowed);
+        k.set_nice(child, nice);
+        let t = k.m.task_mut(child);
         (t.cpu, t.asked, t.uclamp.request) = (cpu, asked, request);
         (t.group, t.limits) = inherited;
-        self.create(child);
+        k.create(child);
     }
 
     /// A forked task takes on its own attributes and sleeps for its delay; true if both are behind it.
-    fn begins(&mut self, cpu: CpuId, task: TaskId) -> bool {
-        let Some(first) = self.together.first_fork else { return true };
+    fn begins(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
+        let Some(first) = k.m.first_fork else { return true };
         let Some(number) = task.index().checked_sub(first.index()) else { return true };
         let Some(begun) = self.together.begun.get_mut(number) else { return true };
         let before = std::mem::replace(begun, Begun::Delay);
-        let Role::User(program) = &self.m.task(task).role else { return true };
+        let Some(program) = self.program(task) else { return true };
         let delay = program.spec().delay;
         match before {
             Begun::Delay => true,
@@ -241,15 +220,15 @@ impl Engine<'_> {
                     let mut attr = program.spec().attr.clone();
                     attr.policy = attr.policy.or(Some(Policy::Other { slice: None }));
                     attr.nice = attr.nice.or(Some(0));
-                    self.set_attr(task, &attr);
-                    if self.m.cpu(cpu).curr != Some(task) {
+                    k.set_attr(task, &attr);
+                    if k.m.cpu(cpu).curr != Some(task) {
                         // It goes on where its affinity has moved it.
                         self.together.begun[number] = Begun::Attributes;
                         return false;
                     }
                 }
                 if delay > Span(0) {
-                    self.fall_asleep(cpu, task, Some(self.m.now + delay));
+                    self.fall_asleep(k, cpu, task, Some(k.m.now + delay));
                     return false;
                 }
                 true
@@ -261,16 +240,16 @@ impl Engine<'_> {
 
     /// Who can never go on: those that wait for each other, for a mutex of one that is gone, or
     /// for a signal when nobody is left to give it.
-    pub(crate) fn waits_for_ever(&self, workload: &Workload) -> Vec<String> {
+    pub(crate) fn waits_for_ever(&self, m: &Machine, workload: &Workload) -> Vec<String> {
         /// More are only counted.
         const LIST: usize = 5;
-        let user = |task: &TaskId| matches!(self.m.task(*task).role, Role::User(_));
+        let user = |task: &TaskId| matches!(m.task(*task).role, Role::User);
         let asleep = |task: &TaskId| {
-            self.m.task(*task).state == State::Sleeping
+            m.task(*task).state == State::Sleeping
                 && self.together.sync.wait_of(*task).0 != Wait::Nothing
         };
-        let gone = |task: TaskId| self.m.task(task).state == State::Exited;
-        let tasks = || (0..self.m.tasks.len() as u32).map(TaskId).filter(user);
+        let gone = |task: TaskId| m.task(task).state == State::Exited;
+        let tasks = || (0..m.tasks.len() as u32).map(TaskId).filter(user);
         let nobody_left = tasks().all(|t| gone(t) || asleep(&t));
         let waiting: Vec<TaskId> = tasks().filter(asleep).collect();
         let owner = |task: TaskId| match self.together.sync.wait_of(task).0 {
@@ -292,22 +271,28 @@ impl Engine<'_> {
         let stuck: Vec<TaskId> =
             waiting.iter().copied().filter(|t| nobody_left || hopeless(t)).collect();
         let mut notes: Vec<String> =
-            stuck.iter().take(LIST).map(|t| self.says(*t, workload, owner(*t))).collect();
+            stuck.iter().take(LIST).map(|t| self.says(m, *t, workload, owner(*t))).collect();
         if stuck.len() > LIST {
             notes.push(format!("{} more tasks wait for ever", stuck.len() - LIST));
         }
         notes
     }
 
-    fn says(&self, task: TaskId, workload: &Workload, owner: Option<TaskId>) -> String {
+    fn says(
+        &self,
+        m: &Machine,
+        task: TaskId,
+        workload: &Workload,
+        owner: Option<TaskId>,
+    ) -> String {
         let (wait, since) = self.together.sync.wait_of(task);
         let o = &workload.objects;
         let name =
             |list: &[String], index: u32| list.get(index as usize).cloned().unwrap_or_default();
         let what = match wait {
             Wait::Mutex(index) => {
-                let holder = owner
-                    .map_or(String::new(), |t| format!(", which {} holds", self.m.task(t).comm));
+                let holder =
+                    owner.map_or(String::new(), |t| format!(", which {} holds", m.task(t).comm));
                 format!("mutex \"{}\"{holder}", name(&o.mutexes, index))
             }
             Wait::Cond { cond, .. } => format!("a signal of \"{}\"", name(&o.conds, cond)),
@@ -320,8 +305,18 @@ impl Engine<'_> {
         };
         format!(
             "task {} waits for {what} from {:.3} ms to the end: nobody is left to wake it",
-            self.m.task(task).comm,
+            m.task(task).comm,
             since.as_ms()
         )
+    }
+}
+
+/// The task that runs on `by` wakes `task`: at once, or when it has left its CPU, where it still is.
+pub(crate) fn wake_by(k: &mut Kernel<'_>, by: CpuId, task: TaskId) {
+    let cpu = k.m.task(task).cpu;
+    if k.m.cpu(cpu).curr == Some(task) {
+        k.q.push(k.m.now, Ev::Woken { task, by });
+    } else {
+        k.wake_up(task, Waker { cpu: by, sync: false });
     }
 }

@@ -51,11 +51,11 @@ mod pull;
 #[cfg(test)]
 mod tests;
 
+use crate::state::hooks::Point;
 use group::{fair_queued, reduced_capacity};
 
+use crate::kernel::Kernel;
 use crate::kernel::placement::idle_sibling::{is_core_idle, sched_idle_rq};
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Machine, NohzKick};
 use crate::state::topology::SchedDomain;
@@ -131,11 +131,11 @@ impl Machine {
     /// Whose forms of balancing this machine has.
     #[inline]
     pub(super) fn lb_rev(&self) -> KernelRev {
-        if self.is(Mutant::BalancesAs6_1) { KernelRev::V6_1 } else { self.rev }
+        self.hook(self.rev, |h, own| h.balance_rev(own))
     }
 }
 
-impl Engine<'_> {
+impl Kernel<'_> {
     // ------------------------------------------------------------------ when
 
     /// After each tick of a busy CPU.
@@ -166,7 +166,7 @@ impl Engine<'_> {
 
     /// Wakes an idle CPU to balance for all idle ones, if there is reason to.
     fn nohz_balancer_kick(&mut self, cpu: CpuId) {
-        if self.m.is(Mutant::NoNohzKick) {
+        if !self.m.yes(Point::Kick { cpu }, true) {
             return;
         }
         let now = self.m.jiffies();
@@ -278,7 +278,7 @@ impl Engine<'_> {
             if !self.m.idle_cpu(cpu) {
                 continue;
             }
-            if !self.m.idle_cpu(this_cpu) || self.need_resched.contains(this_cpu) {
+            if !self.m.idle_cpu(this_cpu) || self.m.need_resched.contains(this_cpu) {
                 // It has got work itself: the next kick goes on.
                 self.m.root.has_blocked |= kick.stats;
                 self.m.root.needs_update |= kick.next;

@@ -2,10 +2,10 @@
 //!
 //! Source: kernel/sched/fair.c:`sched_balance_newidle`.
 
-use crate::run::engine::Engine;
+use crate::kernel::Kernel;
 use risetime_kernel::units::CpuId;
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// Whether `cpu` looks at its domain of that level now, and for how many looks that counts.
     pub(super) fn newidle_dice(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
         let (now, rev) = (self.m.sched_clock(), self.m.rev);

@@ -17,18 +17,18 @@ use super::group::{
     sibling_imbalance, smt_vs_nonsmt_groups,
 };
 use super::{Env, Migrate, When};
+use crate::kernel::Kernel;
 use crate::kernel::placement::fork::GroupType;
 use crate::kernel::placement::idle_sibling::is_core_idle;
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
 use crate::state::class::StopWork;
 use crate::state::cpuset::CpuSet;
+use crate::state::hooks::Point;
 use crate::state::machine::{Machine, State};
 use crate::state::topology::sd;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::fits::{Fit, capacity_greater, fits_capacity};
-use risetime_kernel::units::{CpuId, Span, TaskId, Util};
+use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::workload::Policy;
 use risetime_trace::{Event, Why};
 
@@ -39,7 +39,7 @@ const MIGRATION_COST: Span = Span(500_000);
 /// `MAX_PINNED_INTERVAL`, in ms.
 const MAX_PINNED_INTERVAL: u64 = 512;
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// `sched_balance_rq`: one domain, for `this`. Returns whether tasks came, and whether wider
     /// domains should be looked at (not where another CPU of the group is in charge).
     pub(super) fn sched_balance_rq(
@@ -48,7 +48,7 @@ impl Engine<'_> {
         level: usize,
         idle: When,
     ) -> (bool, bool) {
-        if self.is_given() {
+        if !self.m.yes(Point::Balance { cpu: this, level }, true) {
             return (false, false);
         }
         let mut env = Env::new(this, level, idle, &self.m.cpu(this).sched_domains[level]);
@@ -425,7 +425,8 @@ impl Engine<'_> {
         let hot = ran < MIGRATION_COST.0 || self.m.cache_hot_buddy(src, task, env.dst);
         let hot = hot && !domain.has(sd::SHARE_CPUCAPACITY) && t.sched.policy != Policy::Idle;
         let hot = hot && failed <= domain.cache_nice_tries;
-        from.curr != Some(task) && !hot && !self.stays(task)
+        let may = from.curr != Some(task) && !hot;
+        self.m.yes(Point::Move { task, from: src, to: env.dst }, may)
     }
 
     /// `task_is_ineligible_on_dst_cpu`, while balancing has not failed: it has had its share. Also
@@ -534,10 +535,7 @@ impl Engine<'_> {
     pub(crate) fn update_cpu_capacity(&mut self, cpu: CpuId) {
         let (c, limit) = (self.m.cpu(cpu), self.m.domain_of(cpu).pressure);
         let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
-        let mut others = self.m.rq_util(cpu);
-        if self.m.is(Mutant::RtPressureIgnored) {
-            (others.rt, others.dl) = (Util(0), Util(0));
-        }
+        let others = self.m.hook(self.m.rq_util(cpu), |h, own| h.rq_util(true, own));
         let capacity = capacity_of(self.m.rev, c.capacity, &others, hw, limit.0);
         let before = std::mem::replace(&mut self.m.cpu_mut(cpu).cpu_capacity, capacity);
         if before != capacity {

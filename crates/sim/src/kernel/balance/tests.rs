@@ -4,8 +4,8 @@ use super::group::{
     Group, busier, busier_of_its_kind, group_stats, prefer_sibling, sibling_imbalance,
 };
 use super::{Env, Migrate, When};
+use crate::kernel::Kernel;
 use crate::kernel::placement::fork::GroupType;
-use crate::run::engine::Engine;
 use crate::state::machine::Machine;
 use crate::state::topology::SchedGroup;
 use crate::tests::experiment;
@@ -18,7 +18,7 @@ use risetime_model::{Platform, Workload};
 const SPIN: &str = r#""loop": -1, "run": 1000000"#;
 
 /// The machine after `ms` of these tasks.
-fn after(p: Platform, tasks: &str, kernel: &str, ms: u64, test: impl FnOnce(&mut Engine<'_>)) {
+fn after(p: Platform, tasks: &str, kernel: &str, ms: u64, test: impl FnOnce(&mut Kernel<'_>)) {
     let workload = Workload::parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#), "made");
     let policy = format!("linux-{kernel}");
     let e = experiment(p, workload.expect("a workload"), &policy, &[], Span::from_ms(ms));
@@ -29,7 +29,7 @@ fn after(p: Platform, tasks: &str, kernel: &str, ms: u64, test: impl FnOnce(&mut
 }
 
 /// The same with as many tasks that have not begun.
-fn still(p: Platform, tasks: usize, kernel: &str, test: impl FnOnce(&mut Engine<'_>)) {
+fn still(p: Platform, tasks: usize, kernel: &str, test: impl FnOnce(&mut Kernel<'_>)) {
     let tasks = format!(r#""t": {{"instance": {tasks}, "delay": 1000000, {SPIN}}}"#);
     after(p, &tasks, kernel, 1, test);
 }

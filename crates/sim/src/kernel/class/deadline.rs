@@ -15,10 +15,10 @@
 //! Arithmetic: [`risetime_kernel::deadline`]. Where deadline tasks go: [`super::dl_push`].
 //! Source: kernel/sched/deadline.c.
 
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
+use crate::kernel::Kernel;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
+use crate::state::hooks::Step;
 use crate::state::machine::{State, pelt_pressure};
 use risetime_kernel::deadline::{DlId, dl_scaled_delta};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
@@ -40,7 +40,7 @@ pub(super) enum Joins {
     Restored,
 }
 
-impl Engine<'_> {
+impl Kernel<'_> {
     pub(super) fn activate_dl(&mut self, cpu: CpuId, task: TaskId, kind: EnqueueKind) {
         let joins = match kind {
             EnqueueKind::Wakeup | EnqueueKind::Initial => Joins::Wakes { migrated: false },
@@ -153,7 +153,7 @@ impl Engine<'_> {
         let now = self.rq_clock(cpu);
         let before = self.m.dl(task).timer;
         let over = self.m.dl_mut(task).consume(scaled);
-        if over && !self.m.is(Mutant::CbsNeverThrottles) {
+        if over && self.m.does(Step::ThrottleDl) {
             self.m.dl_mut(task).throttled = true;
             self.m.cpu_mut(cpu).dl.remove(id);
             if self.m.dl_mut(task).start_timer(now) {
@@ -178,7 +178,7 @@ impl Engine<'_> {
 
     /// What a task that reclaims is charged for `delta`.
     fn charged_by_grub(&self, cpu: CpuId, delta: u64, bw: u64) -> u64 {
-        if self.m.is(Mutant::NothingReclaimed) {
+        if !self.m.does(Step::GrubReclaim) {
             return delta;
         }
         self.m.cpu(cpu).dl.grub_reclaim(self.m.rev, delta, bw)

@@ -11,10 +11,11 @@
 //! Leaves out: migrate_disable, CPUs offline.
 //! Source: kernel/sched/deadline.c, kernel/sched/cpudeadline.c.
 
+use crate::kernel::Kernel;
 use crate::kernel::placement::Placed;
-use crate::run::engine::Engine;
 use crate::state::class::Class;
 use crate::state::cpuset::CpuSet;
+use crate::state::hooks::Step;
 use crate::state::machine::{Machine, State};
 use risetime_kernel::deadline::DlId;
 use risetime_kernel::units::{Capacity, CpuId, Instant, TaskId};
@@ -78,7 +79,7 @@ impl Machine {
     }
 }
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// `select_task_rq_dl`.
     pub(super) fn select_task_rq_dl(&mut self, task: TaskId, this_cpu: CpuId) -> Placed {
         let prev = self.m.task(task).cpu;
@@ -117,7 +118,7 @@ impl Engine<'_> {
         if woken.preempts(own) {
             return true;
         }
-        if woken.deadline != own.deadline || self.need_resched.contains(cpu) {
+        if woken.deadline != own.deadline || self.m.need_resched.contains(cpu) {
             return false;
         }
         // `check_preempt_equal_dl`
@@ -131,7 +132,7 @@ impl Engine<'_> {
         let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| *curr != task) else { return };
         if self.m.class_of(curr) == Class::Deadline
             && self.m.task(task).nr_cpus_allowed > 1
-            && !self.need_resched.contains(cpu)
+            && !self.m.need_resched.contains(cpu)
             && (self.m.task(curr).nr_cpus_allowed < 2 || !self.m.dl(task).preempts(self.m.dl(curr)))
         {
             self.push_dl_tasks(cpu);
@@ -146,7 +147,7 @@ impl Engine<'_> {
     /// `push_dl_task`; false: nothing moved. A task that is replenished on an idle CPU moves, too: it is
     /// not current there yet.
     pub(super) fn push_dl_task(&mut self, cpu: CpuId) -> bool {
-        if self.is_given() {
+        if !self.m.does(Step::PushOrPull) {
             return false;
         }
         let Some(next) = self.m.next_pushable_dl(cpu, None) else { return false };
@@ -169,7 +170,7 @@ impl Engine<'_> {
 
     /// `pull_dl_task`: takes what should rather run here.
     pub(super) fn pull_dl_task(&mut self, this_cpu: CpuId) {
-        if self.is_given() {
+        if !self.m.does(Step::PushOrPull) {
             return;
         }
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId).filter(|cpu| *cpu != this_cpu) {

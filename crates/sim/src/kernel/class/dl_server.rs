@@ -15,9 +15,9 @@
 //!
 //! Arithmetic: [`risetime_kernel::dl_server`]. Source: kernel/sched/deadline.c, kernel/sched/fair.c.
 
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
+use crate::kernel::Kernel;
 use crate::state::class::ClassTimer;
+use crate::state::hooks::Step;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlId};
 use risetime_kernel::dl_server::ServerTimer;
@@ -25,7 +25,7 @@ use risetime_kernel::units::{CpuId, Instant};
 
 const SERVER: DlId = DlId::FairServer;
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// `sched_init_dl_servers`.
     pub(crate) fn init_dl_servers(&mut self) {
         if self.m.rev < KernelRev::V6_12 {
@@ -57,7 +57,7 @@ impl Engine<'_> {
 
     /// `dl_server_start`: the fair class has work again.
     pub(crate) fn dl_server_start(&mut self, cpu: CpuId) {
-        if self.m.is(Mutant::NoFairServer) {
+        if !self.m.does(Step::FairServer) {
             return;
         }
         let Some(server) = self.m.cpu_mut(cpu).fair_server.as_deref_mut() else { return };

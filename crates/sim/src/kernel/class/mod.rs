@@ -25,12 +25,14 @@ mod setscheduler;
 pub(crate) mod stop;
 mod timers;
 
+use crate::kernel::Kernel;
 use crate::kernel::fair::Join;
 use crate::kernel::placement::{Placed, Waker, select_fallback_rq};
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
 use crate::state::class::Class;
 use crate::state::class::fair_policy;
+use crate::state::hooks::Answer;
+use crate::state::hooks::Point;
+use crate::state::hooks::Step;
 use crate::state::machine::State;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::deadline::DlId;
@@ -38,7 +40,7 @@ use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId, FairPolicy, Wak
 use risetime_kernel::units::{CpuId, GroupId, Span, TaskId, Util};
 use risetime_trace::{Event, Why};
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// Whether the task is of the fair class.
     pub(crate) fn is_fair(&self, task: TaskId) -> bool {
         self.m.class_of(task) == Class::Fair
@@ -54,12 +56,12 @@ impl Engine<'_> {
             return Placed { cpu: prev, why: Why::PrevCpu };
         }
         self.allow_some(task);
-        if let Some(cpu) = self.given_wakeup(task) {
-            return Placed { cpu, why: Why::Given };
+        if let Some(placed) = self.m.cpu_instead(Point::Wakeup { task, waker }) {
+            return placed;
         }
         let only = self.m.task(task).nr_cpus_allowed == 1;
         if class == Class::Fair
-            && (self.m.is(Mutant::SyncedAlways) || !only && self.m.root.asym_cpucap)
+            && self.m.yes(Point::Step(Step::SyncEntityLoadAvg), !only && self.m.root.asym_cpucap)
         {
             // Both ways look at how its util fits: `find_energy_efficient_cpu`, and
             // `select_idle_sibling` where capacities differ.
@@ -77,12 +79,10 @@ impl Engine<'_> {
             Class::Stop => Placed { cpu: prev, why: Why::Affinity },
             Class::Deadline => self.select_task_rq_dl(task, waker.cpu),
             Class::Rt => self.select_task_rq_rt(task, waker.cpu),
-            Class::Fair if self.m.is(Mutant::WakesOnPrev) => {
-                let cpu = select_fallback_rq(&self.m, task);
-                let allowed = self.m.is_cpu_allowed(task, prev);
-                Placed { cpu: if allowed { prev } else { cpu }, why: Why::PrevCpu }
-            }
             Class::Fair => {
+                if let Some(placed) = self.m.cpu_instead(Point::WakeupFair { task, waker }) {
+                    return placed;
+                }
                 self.record_wakee(task, waker);
                 self.placement.wake(&self.m, task, waker)
             }
@@ -94,10 +94,6 @@ impl Engine<'_> {
     pub(crate) fn select_task_rq_fork(&mut self, task: TaskId) -> Placed {
         match self.m.class_of(task) {
             Class::Rt => self.select_task_rq_rt_fork(task),
-            Class::Fair if self.m.is(Mutant::ForksStay) => {
-                let parent = Placed { cpu: self.m.task(task).cpu, why: Why::PrevCpu };
-                self.within_allowed(task, parent)
-            }
             Class::Stop | Class::Deadline | Class::Fair => self.placement.fork(&self.m, task),
         }
     }
@@ -160,20 +156,20 @@ impl Engine<'_> {
             None => true,
             Some(curr) => {
                 let (own, class) = (self.m.class_of(curr), self.m.class_of(task));
-                match class {
-                    Class::Rt if own == Class::Fair && self.m.is(Mutant::RtWaits) => false,
+                let point = Point::WakeupPreempt { cpu, curr, woken: task };
+                let instead = self.m.instead(point);
+                let preempts = match class {
+                    _ if instead.is_some() => instead == Some(Answer::Yes(true)),
                     _ if class != own => class < own,
                     Class::Stop => false,
                     Class::Deadline => self.wakeup_preempt_dl(cpu, curr, task),
                     Class::Rt => self.wakeup_preempt_rt(cpu, curr, task),
-                    Class::Fair if self.first_in_line(cpu).is_some() => {
-                        self.first_in_line(cpu) != Some(curr)
-                    }
                     Class::Fair => {
                         fair = true;
                         self.wakeup_preempt_fair(cpu, curr, task, fork)
                     }
-                }
+                };
+                self.m.decided(point, Answer::Yes(preempts)) == Answer::Yes(true)
             }
         };
         self.take_departed(cpu);
@@ -192,13 +188,10 @@ impl Engine<'_> {
 
     /// Among fair tasks the policies, the slices and what each has had decide, where the two compete.
     fn wakeup_preempt_fair(&mut self, cpu: CpuId, curr: TaskId, task: TaskId, fork: bool) -> bool {
-        if self.m.is(Mutant::NoWakeupPreemption) {
-            return false;
-        }
         let due = self.is_resched_due(cpu);
-        let policy = |task: TaskId| match self.m.is(Mutant::GroupPolicyDecides) {
-            true => FairPolicy::Normal,
-            false => fair_policy(self.m.task(task).sched.policy),
+        let policy = |task: TaskId| match self.m.does(Step::TaskPolicyPreempts) {
+            true => fair_policy(self.m.task(task).sched.policy),
+            false => FairPolicy::Normal,
         };
         let wakeup = Wakeup { fork, due, woken: policy(task), running: policy(curr) };
         if self.m.groups.nested {
@@ -250,11 +243,15 @@ impl Engine<'_> {
     }
 
     fn pick_task_fair(&mut self, cpu: CpuId) -> Option<TaskId> {
-        if let Some(first) = self.first_in_line(cpu) {
+        let instead = |k: &Self| match k.m.instead(Point::Pick { cpu }) {
+            Some(Answer::Task(first)) => first,
+            _ => None,
+        };
+        if let Some(first) = instead(self) {
             let group = self.m.task(first).group;
             self.update_curr(cpu, group);
             self.check_all_runtime(cpu, group);
-            if self.first_in_line(cpu) == Some(first) {
+            if instead(self) == Some(first) {
                 return Some(first);
             }
         }

@@ -9,7 +9,7 @@
 //! Arithmetic: [`risetime_kernel::rt`]; where RT tasks go: [`super::rt_push`].
 //! Source: kernel/sched/rt.c.
 
-use crate::run::engine::Engine;
+use crate::kernel::Kernel;
 use crate::state::class::ClassTimer;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_rt_rq_load_avg;
@@ -17,7 +17,7 @@ use risetime_kernel::rt::{RT_PERIOD, rt_throttles};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// `enqueue_task_rt`; every one kicks cpufreq.
     pub(crate) fn enqueue_task_rt(&mut self, cpu: CpuId, task: TaskId, head: bool) {
         let priority = self.m.task(task).sched.rt_priority();
@@ -89,7 +89,7 @@ impl Engine<'_> {
     /// go elsewhere makes way.
     pub(super) fn wakeup_preempt_rt(&mut self, cpu: CpuId, curr: TaskId, task: TaskId) -> bool {
         let (own, woken) = (self.m.rt_rank(curr), self.m.rt_rank(task));
-        if woken != own || self.need_resched.contains(cpu) {
+        if woken != own || self.m.need_resched.contains(cpu) {
             return woken > own;
         }
         // `check_preempt_equal_prio`

@@ -13,11 +13,11 @@
 //! Leaves out: migrate_disable.
 //! Source: kernel/sched/rt.c, kernel/sched/cpupri.c.
 
+use crate::kernel::Kernel;
 use crate::kernel::placement::Placed;
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
 use crate::state::class::Class;
 use crate::state::cpuset::CpuSet;
+use crate::state::hooks::Step;
 use crate::state::machine::Machine;
 use risetime_kernel::rt::{CpuPri, rt_task_fits_capacity};
 use risetime_kernel::units::{CpuId, TaskId};
@@ -61,7 +61,7 @@ impl Machine {
     }
 }
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// `select_task_rq_rt`.
     pub(super) fn select_task_rq_rt(&mut self, task: TaskId, this_cpu: CpuId) -> Placed {
         let prev = self.m.task(task).cpu;
@@ -173,21 +173,21 @@ impl Engine<'_> {
         let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| *curr != task) else { return };
         let (own, woken) = (self.m.rt_rank(curr), self.m.rt_rank(task));
         let waits = own != 0 && (self.m.task(curr).nr_cpus_allowed < 2 || own >= woken);
-        if waits && self.m.task(task).nr_cpus_allowed > 1 && !self.need_resched.contains(cpu) {
+        if waits && self.m.task(task).nr_cpus_allowed > 1 && !self.m.need_resched.contains(cpu) {
             self.push_rt_tasks(cpu);
         }
     }
 
     /// `push_rt_tasks`.
     pub(crate) fn push_rt_tasks(&mut self, cpu: CpuId) {
-        if !self.is_given() {
+        if self.m.does(Step::PushOrPull) {
             while self.push_rt_task(cpu) {}
         }
     }
 
     /// `push_rt_task`: the next RT task goes where it can run; false: nowhere.
     fn push_rt_task(&mut self, cpu: CpuId) -> bool {
-        if self.m.is(Mutant::RtNeverPushed) {
+        if !self.m.does(Step::PushRt) {
             return false;
         }
         let Some(next) = self.m.next_pushable_rt(cpu) else { return false };

@@ -10,24 +10,21 @@
 //! Source: kernel/sched/syscalls.c:__sched_setscheduler, kernel/sched/deadline.c:sched_dl_overflow,
 //! switched_from_dl, kernel/sched/fair.c:switched_from_fair, switched_to_fair.
 
-use crate::run::cause::Cause;
-use crate::run::engine::Engine;
+use crate::kernel::Kernel;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
 use crate::state::class::fair_policy;
 use crate::state::class::load_of;
-use crate::state::class::rt_uclamp_min;
 use crate::state::machine::State;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_load_avg_blocked_se;
-use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::InputError;
 use risetime_model::workload::{Attr, Policy};
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// The part of `attr` that the classes are concerned with.
     pub(crate) fn set_class(&mut self, task: TaskId, attr: &Attr) {
         let before = self.m.task(task).nice;
@@ -203,12 +200,11 @@ impl Engine<'_> {
     /// the default, the highest (`__setscheduler_uclamp`).
     pub(crate) fn renew_clamps(&mut self, task: TaskId) {
         let t = &self.m.tasks[task.index()];
-        let unclamped = self.m.without.has(Cause::Clamps);
-        let mut new = if unclamped { Uclamp::default() } else { t.asked };
-        if t.sched.class() == Class::Rt && (unclamped || !t.sched.min_asked) {
-            let default = self.m.classes.rt_uclamp_min;
-            new.min = if unclamped { rt_uclamp_min(None) } else { default };
+        let (mut new, real_time) = (t.asked, t.sched.class() == Class::Rt);
+        if real_time && !t.sched.min_asked {
+            new.min = self.m.classes.rt_uclamp_min;
         }
+        let new = self.m.hook(new, |h, own| h.uclamp_request(real_time, own));
         if new != t.uclamp.request {
             let t = &mut self.m.tasks[task.index()];
             t.uclamp.request = new;

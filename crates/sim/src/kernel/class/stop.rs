@@ -23,12 +23,12 @@
 //! kernel/sched/core.c:migration_cpu_stop, affine_move_task;
 //! kernel/sched/fair.c:active_load_balance_cpu_stop.
 
+use crate::kernel::Kernel;
+use crate::kernel::fork::push_task;
 use crate::kernel::placement::{Waker, select_fallback_rq};
-use crate::run::cause::Cause;
-use crate::run::engine::Engine;
-use crate::run::setup::push_task;
 use crate::state::class::StopWork;
 use crate::state::class::Stopper;
+use crate::state::hooks::Step;
 use crate::state::machine::{Role, State, Todo};
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::units::{CpuId, Span, TaskId};
@@ -48,7 +48,7 @@ pub(crate) const PARAMS: &[Param] = &[Param {
     kernel_name: "",
 }];
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// A stopper for every CPU, if they take time.
     pub(crate) fn add_stoppers(&mut self, settings: &Settings) {
         let takes = Span(settings.int(STOP_WORK).unwrap_or(0).max(0) as u64);
@@ -56,7 +56,7 @@ impl Engine<'_> {
             return;
         }
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
-            let task = push_task(self, format!("migration/{}", cpu.0).into(), Role::Stopper);
+            let task = push_task(&mut self.m, format!("migration/{}", cpu.0).into(), Role::Stopper);
             self.m.set_allowed(task, [cpu].into_iter().collect());
             let t = self.m.task_mut(task);
             (t.cpu, t.sched.stop) = (cpu, true);
@@ -73,7 +73,7 @@ impl Engine<'_> {
 
     /// Whether what a stopper does on `cpu` takes time.
     pub(crate) fn stops(&self, cpu: CpuId) -> bool {
-        self.m.cpu(cpu).stopper.is_some() && !self.m.lacks(Cause::Queueing)
+        self.m.cpu(cpu).stopper.is_some() && self.m.does(Step::StopperTakesTime)
     }
 
     /// Whether the stopper of `cpu` has work, so that it is who runs next.

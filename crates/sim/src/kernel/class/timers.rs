@@ -5,12 +5,12 @@
 //! says something else by then, the event is stale. On an idle CPU the timer first ends the idle
 //! state, like a task's own timer ([`crate::kernel::core`]).
 
-use crate::run::engine::Engine;
+use crate::kernel::Kernel;
 use crate::state::class::ClassTimer;
 use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// The CPU on which a timer expires, and when (in the clock of its CPU).
     fn timer_is_due(&self, timer: ClassTimer) -> Option<(CpuId, Instant)> {
         let of_task = |task: TaskId| (self.m.task(task).cpu, self.m.task(task).sched.dl.as_deref());

@@ -8,23 +8,12 @@ mod fixed;
 pub(crate) mod schedutil;
 mod view;
 
+pub use crate::state::hooks::FreqRequest;
 pub use view::DomainView;
 
-use risetime_kernel::units::{CpuId, Instant, KHz, Util};
+use risetime_kernel::units::{CpuId, Instant, KHz};
 use risetime_model::Platform;
 use risetime_model::settings::{Group, Param, Settings};
-use risetime_trace::Why;
-
-/// What a governor wants, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FreqRequest {
-    /// The effective util of the decisive CPU, headroom included.
-    pub util: Util,
-    /// The frequency that shall be in force; an OPP of the domain.
-    pub freq: KHz,
-    /// Why this one, or why no change.
-    pub why: Why,
-}
 
 /// A cpufreq governor of one domain.
 pub trait Governor {

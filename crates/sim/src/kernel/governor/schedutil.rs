@@ -17,7 +17,6 @@
 
 use super::{Descriptor, FreqRequest, Governor};
 use crate::kernel::governor::DomainView;
-use crate::run::cause::Cause;
 use crate::state::plain::Needs;
 use risetime_kernel::KernelRev;
 use risetime_kernel::headroom::Decided;
@@ -198,10 +197,8 @@ impl Schedutil {
             let all = Util(domain.capacity().0);
             (eff.min, eff.max) = (Util(0), Util(all.0 + all.0 / 4));
         }
-        let (mut wanted, decided) = domain.dvfs_util(cpu, util, decides);
-        if domain.asks_for_all(cpu) {
-            wanted = wanted.max(Util(domain.capacity().0));
-        }
+        let (wanted, decided) = domain.dvfs_util(cpu, util, decides);
+        let wanted = domain.wanted(cpu, wanted);
         let perf = wanted.min(eff.max).max(eff.min);
         let why = if perf <= most {
             Why::Util
@@ -304,8 +301,11 @@ impl Governor for Schedutil {
         self.need_freq_update |= domain.cpu_bw_dl(cpu) > c.bw_min;
         let forced = self.need_freq_update;
         let update = forced
-            || domain.lacks(Cause::RateLimit)
-            || sugov_rate_limit_passed(now, self.last_freq_update, self.rate_limit_us);
+            || domain.rate_limit_passed(sugov_rate_limit_passed(
+                now,
+                self.last_freq_update,
+                self.rate_limit_us,
+            ));
         if !update && !domain.told {
             let (util, why) = (Util(0), Why::RateLimited);
             return Some(FreqRequest { util, freq: self.next_freq, why });

@@ -1,7 +1,7 @@
 //! What a governor may ask about its domain.
 
-use crate::run::cause::Cause;
-use crate::run::mutant::{self, Mutant};
+use crate::state::hooks::Point;
+use crate::state::hooks::Step;
 use crate::state::machine::{FreqDomain, Machine};
 use crate::state::plain::Needs;
 use risetime_kernel::KernelRev;
@@ -58,18 +58,15 @@ impl DomainView<'_> {
     pub fn resolve_freq(&self, freq: KHz) -> KHz {
         let table = &self.domain().table;
         let all = (self.domain().min, self.domain().max);
-        if self.machine.is(Mutant::OppBelow) {
-            return mutant::opp_below(table, freq);
-        }
-        cpufreq_driver_resolve_freq(table, freq, all.0, all.1).map_or(all.1, |i| table[i].freq)
+        let own =
+            cpufreq_driver_resolve_freq(table, freq, all.0, all.1).map_or(all.1, |i| table[i].freq);
+        self.machine.hook(own, |h, own| h.resolve_freq(self.machine, self.index, freq, own))
     }
     /// `effective_cpu_util` of `cpu` with its runnable boost, as schedutil asks for it.
     #[inline]
     pub fn effective_cpu_util(&self, cpu: CpuId) -> EffectiveUtil {
         let mut effective = self.machine.effective(cpu, self.machine.cpu_util_cfs_boost(cpu));
-        if self.machine.is(Mutant::Headroom12) {
-            effective.util = mutant::headroom(effective.util);
-        }
+        effective.util = self.machine.hook(effective.util, |h, util| h.effective_util(util));
         effective
     }
     /// What its CPUs need by the short way, each with its place among those of the policy; `None`:
@@ -98,15 +95,16 @@ impl DomainView<'_> {
         self.machine.classes.uclamp_used
             && uclamp_rq_is_capped(&c.uclamp, c.cfs_avg.avg.util_avg + c.rt_avg.util_avg)
     }
-    /// Whether the simulator is one without `cause`.
+    /// Whether the rate limit has passed, which somebody may see otherwise.
     #[inline]
-    pub(crate) fn lacks(&self, cause: Cause) -> bool {
-        self.machine.lacks(cause)
+    pub(crate) fn rate_limit_passed(&self, own: bool) -> bool {
+        self.machine.yes(Point::Step(Step::RateLimitPassed), own)
     }
-    /// Whether `cpu` asks for its highest OPP, whatever its util: without [`Cause::Opp`].
+    /// What schedutil wants of `cpu`, headroom included, before the clamps.
     #[inline]
-    pub(crate) fn asks_for_all(&self, cpu: CpuId) -> bool {
-        self.lacks(Cause::Opp) && self.machine.cpu(cpu).has_work()
+    pub(crate) fn wanted(&self, cpu: CpuId, own: Util) -> Util {
+        let c = self.machine.cpu(cpu);
+        self.machine.hook(own, |h, own| h.dvfs_util(c.has_work(), c.capacity, own))
     }
     /// How often `cpu` has entered idle.
     #[inline]

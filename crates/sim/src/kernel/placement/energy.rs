@@ -141,7 +141,8 @@ impl Asked<'_> {
         let mut found = Candidates { prev: None, most_spare: None };
         for &cpu in &domain.cpus {
             let usable = span.contains(cpu) && self.task.allowed.contains(cpu);
-            if !usable || m.too_small(self.id, cpu) {
+            let fits = || m.hook(Fit::Fits, |h, own| h.task_fits(m, self.id, cpu, own));
+            if !usable || fits() == Fit::DoesNotFit {
                 continue;
             }
             let c = m.cpu(cpu);

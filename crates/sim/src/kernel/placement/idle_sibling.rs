@@ -15,9 +15,9 @@
 //! on not for a SCHED_IDLE task. Every search begins at the target and wraps.
 //! Source: kernel/sched/fair.c.
 
-use crate::run::engine::Engine;
-use crate::run::mutant::Mutant;
+use crate::kernel::Kernel;
 use crate::state::cpuset::CpuSet;
+use crate::state::hooks::Point;
 use crate::state::machine::Machine;
 use crate::state::topology::{SchedDomain, SdShared, sd};
 use risetime_kernel::KernelRev;
@@ -26,8 +26,8 @@ use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 
 pub(super) fn select_idle_sibling(m: &Machine, task: TaskId, prev: CpuId, target: CpuId) -> CpuId {
-    if m.is(Mutant::NoIdleSearch) {
-        return target;
+    if let Some(placed) = m.cpu_instead(Point::IdleSibling { task, target }) {
+        return placed.cpu;
     }
     let t = m.task(task);
     let good = |cpu: CpuId| choose_idle_cpu(m, cpu, task) && asym_fits_cpu(m, task, cpu);
@@ -131,7 +131,7 @@ fn set_idle_cores(m: &Machine, cpu: CpuId, there: bool) {
     }
 }
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// `update_idle_core`: `cpu` goes idle, perhaps as the last of its core.
     pub(crate) fn update_idle_core(&mut self, cpu: CpuId) {
         if self.m.root.smt && !test_idle_cores(&self.m, cpu) && is_core_idle(&self.m, cpu) {

@@ -10,35 +10,11 @@ pub(crate) mod idle_sibling;
 mod prev;
 pub(crate) mod wake_affine;
 
+pub use crate::state::hooks::{Placed, Waker};
+
 use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
-
-/// Where a task goes, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// The CPU; always one that the task's affinity allows.
-    pub cpu: CpuId,
-    /// Why there.
-    pub why: Why,
-}
-
-/// Where a wakeup comes from (`smp_processor_id()` and `WF_SYNC` of `try_to_wake_up`). Who wakes
-/// is what runs there (`current`): also for an interrupt it is the task that is interrupted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waker {
-    /// The CPU on which the wakeup happens: the interrupt's, or the waking task's.
-    pub cpu: CpuId,
-    /// The waking task is about to sleep (`WF_SYNC`).
-    pub sync: bool,
-}
-
-impl Waker {
-    /// A timer that expires on `cpu`.
-    pub fn timer(cpu: CpuId) -> Waker {
-        Waker { cpu, sync: false }
-    }
-}
 
 /// A rule for choosing CPUs (`select_task_rq`).
 pub trait Placement {

@@ -16,12 +16,12 @@
 //! Source: kernel/sched/fair.c.
 
 use super::Waker;
-use crate::run::engine::Engine;
+use crate::kernel::Kernel;
 use crate::state::machine::Machine;
 use crate::state::topology::Shape;
 use risetime_kernel::units::{CpuId, TaskId};
 
-impl Engine<'_> {
+impl Kernel<'_> {
     /// `record_wakee`: `waker` wakes `task`.
     pub(crate) fn record_wakee(&mut self, task: TaskId, waker: Waker) {
         if self.m.task(task).nr_cpus_allowed == 1 {
