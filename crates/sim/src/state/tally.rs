@@ -188,7 +188,7 @@ mod tests {
             );
             let mut nobody = ();
             let mut engine =
-                setup::engine(&e, &mut nobody, Counterfactual::default()).expect("an engine");
+                setup::simulation(&e, &mut nobody, Counterfactual::default()).expect("an engine");
             engine.start();
             let (mut steps, mut kept) = (0, 0);
             while engine.step(Instant(50_000_000)).expect("a step") {
@@ -196,10 +196,10 @@ mod tests {
                 if steps % 29 != 0 {
                     continue;
                 }
-                let cpu = CpuId(steps % engine.m.cpus.len() as u32);
-                for level in 0..engine.m.cpu(cpu).sched_domains.len() {
-                    engine.m.refresh_tally(cpu, level);
-                    let m = &engine.m;
+                let cpu = CpuId(steps % engine.k.m.cpus.len() as u32);
+                for level in 0..engine.k.m.cpu(cpu).sched_domains.len() {
+                    engine.k.m.refresh_tally(cpu, level);
+                    let m = &engine.k.m;
                     for group in m.cpu(cpu).sched_domains[level].groups() {
                         let mut sum = Share::default();
                         for c in group.span.iter() {

@@ -10,7 +10,7 @@ use crate::draws;
 use crate::kernel::governor::DomainView;
 use crate::kernel::governor::{self, FreqRequest, Governor};
 use crate::kernel::placement::Waker;
-use crate::run::engine::Engine;
+use crate::run::engine::Simulation;
 use crate::state::machine::{Machine, State};
 use crate::{catalogue, placement, setup};
 use proptest::collection::vec;
@@ -35,13 +35,13 @@ fn machine(platform: &Platform, governor: &'static str, set: &[(&str, Value)]) -
 
 fn governors<'a>(
     e: &Experiment,
-    engine: &'a mut Engine<'_>,
+    engine: &'a mut Simulation<'_>,
 ) -> (&'a mut Machine, Vec<Box<dyn Governor>>) {
     let descriptor = governor::find(e.settings.name("governor").expect("resolved"));
     let made = (0..e.platform.domains.len())
         .map(|d| (descriptor.make)(&e.platform, d, &e.settings))
         .collect();
-    (&mut engine.m, made)
+    (&mut engine.k.m, made)
 }
 
 /// What a governor is asked: this much later, the util of this CPU has become …
@@ -66,7 +66,7 @@ fn looks() -> impl Strategy<Value = Vec<Look>> {
 fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRequest>)> {
     let mut sink = ();
     let mut engine =
-        setup::engine(e, &mut sink, crate::Counterfactual::default()).expect("a machine");
+        setup::simulation(e, &mut sink, crate::Counterfactual::default()).expect("a machine");
     let (m, mut governors) = governors(e, &mut engine);
     let mut all = Vec::new();
     for (index, g) in governors.iter_mut().enumerate() {
@@ -148,7 +148,7 @@ proptest! {
         let e = machine(&platform, "schedutil", &[]);
         let first = |more: bool| -> Vec<KHz> {
             let mut sink = ();
-            let mut engine = setup::engine(&e, &mut sink, crate::Counterfactual::default()).expect("a machine");
+            let mut engine = setup::simulation(&e, &mut sink, crate::Counterfactual::default()).expect("a machine");
             let (m, mut governors) = governors(&e, &mut engine);
             for (c, (util, add)) in m.cpus.iter_mut().zip(&utils) {
                 c.cfs_avg.avg.util_avg = Util(util + if more { *add } else { 0 });
@@ -170,7 +170,7 @@ proptest! {
             e.settings.0.insert("no_decaying_headroom".into(), Value::Int(1));
         }
         let mut sink = ();
-        let mut engine = setup::engine(&e, &mut sink, crate::Counterfactual::default()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let mut engine = setup::simulation(&e, &mut sink, crate::Counterfactual::default()).map_err(|e| TestCaseError::fail(e.to_string()))?;
         engine.start();
         let mut n = 0;
         while engine.step(Instant(e.duration.0)).map_err(|e| TestCaseError::fail(e.to_string()))? {
@@ -179,8 +179,8 @@ proptest! {
                 continue;
             }
             for d in placement::REGISTRY {
-                let m = &engine.m;
-                for id in (0..m.tasks.len() as u32).map(TaskId).filter(|t| engine.is_fair(*t)) {
+                let m = &engine.k.m;
+                for id in (0..m.tasks.len() as u32).map(TaskId).filter(|t| engine.k.is_fair(*t)) {
                     // With no CPU left to it, a task's affinity is given up before it is placed.
                     if !m.task(id).allowed.intersects(&m.root.online) {
                         continue;
@@ -214,7 +214,7 @@ fn deadline_bandwidth_that_rises_passes_the_rate_limit() {
     let e = machine(&platform, "schedutil", &[("rate_limit_us", Value::Int(20_000))]);
     let mut sink = ();
     let mut engine =
-        setup::engine(&e, &mut sink, crate::Counterfactual::default()).expect("a machine");
+        setup::simulation(&e, &mut sink, crate::Counterfactual::default()).expect("a machine");
     let (m, mut governors) = governors(&e, &mut engine);
     let mut look = |us: u64, sixteenths: u64| {
         m.now = Instant(us * 1000);

@@ -6,6 +6,7 @@ use super::group::{
 use super::{Env, Migrate, When};
 use crate::kernel::Kernel;
 use crate::kernel::placement::fork::GroupType;
+use crate::run::engine::Simulation;
 use crate::state::machine::Machine;
 use crate::state::topology::SchedGroup;
 use crate::tests::experiment;
@@ -23,9 +24,10 @@ fn after(p: Platform, tasks: &str, kernel: &str, ms: u64, test: impl FnOnce(&mut
     let policy = format!("linux-{kernel}");
     let e = experiment(p, workload.expect("a workload"), &policy, &[], Span::from_ms(ms));
     let mut nobody = ();
-    let mut engine = setup::engine(&e, &mut nobody, Counterfactual::default()).expect("an engine");
+    let mut engine =
+        setup::simulation(&e, &mut nobody, Counterfactual::default()).expect("an engine");
     engine.run(Instant(e.duration.0)).expect("a run");
-    test(&mut engine);
+    test(&mut engine.k);
 }
 
 /// The same with as many tasks that have not begun.
@@ -285,15 +287,16 @@ fn blocked_load_is_aged_only_where_there_is_work_to_find() {
         let workload = Workload::parse(workload, "made").expect("a workload");
         let e = experiment(platform("0-3", ""), workload, "linux-7.2", &[], Span::from_ms(47));
         let mut nobody = ();
-        let mut e = setup::engine(&e, &mut nobody, Counterfactual::default()).expect("an engine");
+        let mut e =
+            setup::simulation(&e, &mut nobody, Counterfactual::default()).expect("an engine");
         e.run(Instant(47_000_000)).expect("a run");
-        let group = e.m.task(TaskId(0)).group;
-        e.m.now += Span::from_ms(5);
-        e.update_rq_clock(CpuId(2));
-        let seen = |e: &Engine<'_>| e.m.groups.rq(CpuId(2), group).avg.avg.last_update_time;
+        let group = e.k.m.task(TaskId(0)).group;
+        e.k.m.now += Span::from_ms(5);
+        e.k.update_rq_clock(CpuId(2));
+        let seen = |e: &Simulation<'_>| e.k.m.groups.rq(CpuId(2), group).avg.avg.last_update_time;
         let before = seen(&e);
-        e.m.root.overloaded = overloaded;
-        e.newidle_balance(CpuId(2));
+        e.k.m.root.overloaded = overloaded;
+        e.k.newidle_balance(CpuId(2));
         seen(&e) != before
     };
     assert!(aged(true) && !aged(false));

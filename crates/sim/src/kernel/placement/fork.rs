@@ -268,14 +268,15 @@ mod tests {
         let policy = format!("linux-{kernel}");
         let e = experiment(p, workload, &policy, &[], Span::from_ms(1));
         let mut nobody = ();
-        let mut e = setup::engine(&e, &mut nobody, Counterfactual::default()).expect("an engine");
-        (5..8).for_each(|c| e.m.cpu_mut(CpuId(c)).curr = Some(TaskId(c - 4)));
-        prepare(&mut e.m);
+        let mut e =
+            setup::simulation(&e, &mut nobody, Counterfactual::default()).expect("an engine");
+        (5..8).for_each(|c| e.k.m.cpu_mut(CpuId(c)).curr = Some(TaskId(c - 4)));
+        prepare(&mut e.k.m);
         let task = TaskId(0);
-        e.m.task_mut(task).cpu = CpuId(0);
-        let top = e.m.cpu(CpuId(0)).sched_domains.last().expect("two levels");
-        idlest_group(&e.m, task, top)
-            .map_or(CpuId(0), |group| idlest_of_group(&e.m, task, &group, CpuId(0)))
+        e.k.m.task_mut(task).cpu = CpuId(0);
+        let top = e.k.m.cpu(CpuId(0)).sched_domains.last().expect("two levels");
+        idlest_group(&e.k.m, task, top)
+            .map_or(CpuId(0), |group| idlest_of_group(&e.k.m, task, &group, CpuId(0)))
     }
 
     #[test]
@@ -309,8 +310,9 @@ mod tests {
             let policy = format!("linux-{kernel}");
             let e = experiment(m1, workload, &policy, &[], Span::from_ms(1));
             let mut nobody = ();
-            let e = setup::engine(&e, &mut nobody, Counterfactual::default()).expect("an engine");
-            let may_overload = may_overload(&e.m, overutilized);
+            let e =
+                setup::simulation(&e, &mut nobody, Counterfactual::default()).expect("an engine");
+            let may_overload = may_overload(&e.k.m, overutilized);
             let full = GroupLoad {
                 capacity: 100,
                 util: 99,
