@@ -18,7 +18,7 @@ mod time;
 mod user;
 
 pub use kernel::governor::DomainView;
-pub use kernel::{governor, placement};
+pub use kernel::{governor, placement, tracker};
 pub use run::settings::{catalogue, resolve};
 pub use run::{cause, mutant, replay};
 pub use state::hooks;
@@ -28,6 +28,7 @@ use mutant::Mutant;
 use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::{Experiment, InputError, Workload};
 use risetime_trace::{Backend, Outcome, RunError, TraceSink};
+use run::engine::Simulation;
 use run::setup;
 use state::hooks::{Chain, Hooks};
 
@@ -56,6 +57,17 @@ pub struct Replay {
     pub kthread: Option<replay::Kthread>,
     /// One mechanism is broken on purpose.
     pub mutant: Option<mutant::Mutant>,
+}
+
+/// The simulator with plug-ins that are in no registry, in place of those that the settings name.
+#[derive(Clone, Copy, Default)]
+pub struct Custom {
+    /// The governor of every domain.
+    pub governor: Option<&'static governor::Descriptor>,
+    /// Who tracks util.
+    pub tracker: Option<&'static tracker::Descriptor>,
+    /// Makes who observes the machine, or bends it.
+    pub hooks: Option<fn() -> Box<dyn Hooks>>,
 }
 
 /// The simulator without some of what costs time ([`cause`]).
@@ -99,6 +111,20 @@ impl Backend for Counterfactual {
     }
 }
 
+impl Backend for Custom {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        sink.header(&setup::header(experiment));
+        let other = Counterfactual::default();
+        let mut simulation = setup::simulation_with(experiment, sink, other, *self)?;
+        simulation.k.m.hooks = self.hooks.map(|make| make());
+        finish(simulation, experiment, None)
+    }
+}
+
 fn simulate(
     experiment: &Experiment,
     sink: &mut dyn TraceSink,
@@ -129,11 +155,20 @@ fn simulate(
         0 | 1 => hooks.pop(),
         _ => Some(Box::new(Chain(hooks))),
     };
+    finish(simulation, experiment, other.without.note())
+}
+
+/// Runs to the end of the experiment.
+fn finish(
+    mut simulation: Simulation<'_>,
+    experiment: &Experiment,
+    note: Option<String>,
+) -> Result<Outcome, RunError> {
     let end = simulation.run(Instant(experiment.duration.0))?;
     let events = simulation.k.events;
     let stuck = simulation.user.waits_for_ever(&simulation.k.m, &experiment.workload);
-    sink.end(end);
-    let notes = setup::notes(experiment).into_iter().chain(stuck).chain(other.without.note());
+    simulation.k.sink.end(end);
+    let notes = setup::notes(experiment).into_iter().chain(stuck).chain(note);
     let notes = notes.collect();
     Ok(Outcome { end, events, notes })
 }

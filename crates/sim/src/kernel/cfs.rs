@@ -110,7 +110,7 @@ impl Kernel<'_> {
         if was != is {
             self.clear_buddies_above(cpu, g, was);
         }
-        if over {
+        if over && self.may_end_turn(cpu) {
             self.resched_curr(cpu);
         }
     }

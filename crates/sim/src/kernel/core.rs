@@ -23,6 +23,7 @@ use crate::state::group::level_avg;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::{State, Todo};
+use crate::state::tracker::Heard;
 use crate::time::cost;
 use crate::time::queue::Ev;
 use crate::time::work;
@@ -79,7 +80,10 @@ impl Kernel<'_> {
             self.allow_some(task);
             match self.m.cpu_instead(Point::Fork { task }) {
                 Some(placed) => placed,
-                None => self.select_task_rq_fork(task),
+                None => {
+                    let placed = self.select_task_rq_fork(task);
+                    self.m.cpu_decided(Point::Fork { task }, placed)
+                }
             }
         };
         if first {
@@ -93,7 +97,7 @@ impl Kernel<'_> {
         let m = &mut self.m;
         let (capacity, t) = (m.cpus[cpu.index()].capacity, &mut m.tasks[task.index()]);
         (t.cpu, t.state) = (cpu, State::Runnable);
-        t.recent_used_cpu.set(cpu);
+        t.recent_used_cpu = cpu;
         if t.sched.class() == Class::Fair && !m.series.util_avg_0_on_fork {
             let cfs = &level_avg(&mut m.cpus, &mut m.groups, cpu, t.group).avg;
             post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, cfs, capacity);
@@ -217,6 +221,7 @@ impl Kernel<'_> {
         }
         t.avg.last_update_time.0 = 0;
         t.cpu = to;
+        m.track(Heard::Migrate { task, from, to });
         self.emit(Event::Migrate { task, from, to, why });
     }
 
@@ -323,7 +328,14 @@ impl Kernel<'_> {
             let (c, t) = (&mut m.cpus[cpu.index()], &mut m.tasks[prev.index()]);
             cost::cool_down(&m.costs, c, t, m.now);
         }
-        self.m.cpu_mut(cpu).curr = next;
+        let (now, c) = (self.m.now, self.m.cpu_mut(cpu));
+        match (prev, next) {
+            (Some(_), None) => c.idle_from = now,
+            (None, Some(_)) => c.idle_time = c.idle_time + now.since(c.idle_from),
+            _ => {}
+        }
+        c.curr = next;
+        self.m.track(Heard::Switch { cpu, prev, next });
         self.core_shared(cpu);
         self.emit(Event::Switch { cpu, prev: out, next });
         if let Some((task, SwitchOut::Exited)) = out {
@@ -499,7 +511,9 @@ impl Kernel<'_> {
             let m = &mut self.m;
             let (c, t) = (&mut m.cpus[from.index()], &mut m.tasks[task.index()]);
             cost::cool_down(&m.costs, c, t, m.now);
-            self.m.cpu_mut(from).curr = None;
+            let (now, c) = (self.m.now, self.m.cpu_mut(from));
+            (c.curr, c.idle_from) = (None, now);
+            self.m.track(Heard::Switch { cpu: from, prev: Some(task), next: None });
             self.core_shared(from);
             self.m.cpu_mut(from).work_gen += 1;
             self.emit(Event::Switch {
@@ -519,6 +533,9 @@ impl Kernel<'_> {
             (t.avg.util_avg, t.avg.util_sum) = (Util(0), 0);
         }
         t.cpu = to;
+        if fair {
+            self.m.track(Heard::Migrate { task, from, to });
+        }
         self.emit(Event::Migrate { task, from, to, why });
         if !fair {
             self.set_task_rq_fair(task, from, to);

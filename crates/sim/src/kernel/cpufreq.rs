@@ -12,8 +12,12 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::governor::DomainView;
+use crate::state::class::ClassTimer;
+use crate::state::effects::Timer;
 use crate::state::hooks::Answer;
+use crate::state::hooks::FreqRequest;
 use crate::state::hooks::Point;
+use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
 use crate::time::work::speed;
 use risetime_kernel::clock_pelt::freq_scale;
@@ -25,7 +29,9 @@ impl Kernel<'_> {
     pub(crate) fn start_policies(&mut self) {
         for domain in 0..self.m.domains.len() {
             let view = DomainView { machine: &self.m, index: domain, told: self.listens };
-            if let Some(mut request) = self.governors[domain].start(&view) {
+            let request = self.governors[domain].start(&view, &mut self.effects);
+            self.grant(domain);
+            if let Some(mut request) = request {
                 let d = &self.m.domains[domain];
                 request.freq = self.m.hook(request.freq, |h, own| h.start_freq(d.max, own));
                 request.freq = request.freq.clamp(d.min, d.max);
@@ -41,17 +47,25 @@ impl Kernel<'_> {
     pub(crate) fn cpufreq_update_util(&mut self, cpu: CpuId, iowait: bool) {
         let domain = self.m.cpu(cpu).domain;
         let view = DomainView { machine: &self.m, index: domain, told: self.listens };
-        let Some(request) = self.governors[domain].update_util(&view, cpu, iowait) else { return };
+        let request = self.governors[domain].update_util(&view, cpu, iowait, &mut self.effects);
+        self.grant(domain);
+        if let Some(request) = request {
+            self.carry_out(domain, cpu, request);
+        }
+    }
+
+    /// What the governor of `domain`, asked about `cpu`, wants.
+    fn carry_out(&mut self, domain: usize, cpu: CpuId, request: FreqRequest) {
         let own = Answer::Freq(Some(request));
         let Answer::Freq(Some(request)) = self.m.decided(Point::Frequency { cpu }, own) else {
             return;
         };
         let d = &mut self.m.domains[domain];
         let change = request.freq != d.wanted;
-        let busy = d.kthread.is_some() && d.work_in_progress;
+        let busy = !d.fast_switch && d.work_in_progress;
         d.wanted = request.freq;
         let why = if change && busy { Why::InProgress } else { request.why };
-        self.trace_request(domain, crate::kernel::governor::FreqRequest { why, ..request });
+        self.trace_request(domain, FreqRequest { why, ..request });
         if !change {
             return;
         }
@@ -65,7 +79,7 @@ impl Kernel<'_> {
         }
     }
 
-    fn trace_request(&mut self, domain: usize, request: crate::kernel::governor::FreqRequest) {
+    fn trace_request(&mut self, domain: usize, request: FreqRequest) {
         let cpu = self.m.domains[domain].related[0];
         self.emit(Event::FreqRequest {
             cpu,
@@ -80,6 +94,12 @@ impl Kernel<'_> {
         let d = &mut self.m.domains[domain];
         d.cur = freq;
         d.freq_scale = freq_scale(freq, d.freq_max());
+        if self.m.tracker.is_some() {
+            for i in 0..self.m.domains[domain].related.len() {
+                let cpu = self.m.domains[domain].related[i];
+                self.m.track(Heard::Frequency { cpu, freq });
+            }
+        }
     }
 
     /// The hardware changes after the transition latency of its new OPP.
@@ -103,7 +123,7 @@ impl Kernel<'_> {
         if d.change_gen != generation {
             return;
         }
-        let (target, slow) = (d.target, d.kthread.is_some());
+        let (target, slow) = (d.target, !d.fast_switch);
         if slow {
             self.set_cur(domain, target);
             self.m.domains[domain].in_driver = false;
@@ -180,7 +200,14 @@ impl Kernel<'_> {
     /// The kthread is on the CPU with nothing to do: true, it has work (and takes it up);
     /// false, the work is done and the driver takes over.
     pub(crate) fn sugov_next(&mut self, domain: usize) -> bool {
+        if std::mem::take(&mut self.m.domains[domain].works) {
+            self.governor_works(domain);
+        }
         let d = &mut self.m.domains[domain];
+        if std::mem::take(&mut d.work_asked) {
+            d.works = true;
+            return true;
+        }
         if std::mem::take(&mut d.driver_due) && d.target != d.cur {
             d.in_driver = true;
             let target = d.target;
@@ -193,5 +220,116 @@ impl Kernel<'_> {
             d.driver_due = true;
         }
         has_work
+    }
+
+    // ------------------------------------------------------------------ what governors ask for
+
+    /// Does what the governor of `domain` wishes for beside a frequency.
+    #[inline]
+    fn grant(&mut self, domain: usize) {
+        if !self.effects.is_empty() {
+            self.grant_all(domain);
+        }
+    }
+
+    #[inline(never)]
+    fn grant_all(&mut self, domain: usize) {
+        self.take_looks();
+        if let Some(timer) = self.effects.timer.take() {
+            self.set_governor_timer(domain, timer);
+        }
+        if std::mem::take(&mut self.effects.work) {
+            self.m.domains[domain].work_asked = true;
+            self.wake_sugov_kthread(domain, Span(0));
+        }
+    }
+
+    /// The utils that later looks are compared with.
+    pub(crate) fn take_looks(&mut self) {
+        for (cpu, util) in self.effects.looked.drain(..) {
+            self.m.cpus[cpu.index()].series.last_update_util = util;
+        }
+    }
+
+    fn set_governor_timer(&mut self, domain: usize, timer: Timer) {
+        let d = &mut self.m.domains[domain];
+        let old = d.timer.replace(timer);
+        (d.timer_gen, d.timer_deferred) = (d.timer_gen.wrapping_add(1), false);
+        let (cpu, generation, domain) = (d.cpus[0], d.timer_gen, domain as u32);
+        let timers = &mut self.m.cpu_mut(cpu).class_timers;
+        let own = ClassTimer::Governor(domain);
+        if let Some(old) = old {
+            timers.remove(&(old.at, own));
+        }
+        // cpuidle knows nothing of a timer that wakes nobody.
+        if !timer.deferrable {
+            timers.insert((timer.at, own));
+        }
+        self.q.push(timer.at, Ev::GovernorTimer { domain, generation, awake: false });
+    }
+
+    /// A governor's timer expires; `awake`: its CPU is awake, or has woken up for it.
+    pub(crate) fn governor_timer(&mut self, domain: usize, generation: u32, awake: bool) {
+        let d = &mut self.m.domains[domain];
+        if d.timer_gen != generation {
+            return;
+        }
+        let (cpu, deferrable) = (d.cpus[0], d.timer.is_some_and(|t| t.deferrable));
+        let idle = self.m.cpu(cpu).idle;
+        if let Some(idle) = idle.filter(|_| !awake) {
+            if deferrable {
+                self.m.domains[domain].timer_deferred = true;
+            } else {
+                let latency = self.exit_latency(cpu, idle);
+                let (at, domain) = (self.m.now + latency, domain as u32);
+                self.q.push(at, Ev::GovernorTimer { domain, generation, awake: true });
+            }
+            return;
+        }
+        let d = &mut self.m.domains[domain];
+        if let Some(timer) = d.timer.take() {
+            let own = ClassTimer::Governor(domain as u32);
+            self.m.cpu_mut(cpu).class_timers.remove(&(timer.at, own));
+        }
+        self.hears(cpu);
+        if idle.is_some() {
+            self.leave_idle(cpu);
+        }
+        self.update_rq_clock(cpu);
+        let view = DomainView { machine: &self.m, index: domain, told: self.listens };
+        let request = self.governors[domain].timer(&view, &mut self.effects);
+        self.grant(domain);
+        if let Some(request) = request {
+            self.carry_out(domain, cpu, request);
+        }
+        self.run_soft_expired(cpu);
+        self.idle_loop(cpu);
+    }
+
+    /// The CPU has left its idle state: what did not wake it expires now.
+    #[inline]
+    pub(crate) fn run_deferred_timer(&mut self, cpu: CpuId) {
+        let domain = self.m.cpu(cpu).domain;
+        let d = &mut self.m.domains[domain];
+        if d.timer_deferred && d.cpus[0] == cpu {
+            d.timer_deferred = false;
+            let (generation, domain) = (d.timer_gen, domain as u32);
+            self.q.push(self.m.now, Ev::GovernorTimer { domain, generation, awake: true });
+        }
+    }
+
+    /// The governor's kthread asks it, and takes its wish to the driver.
+    fn governor_works(&mut self, domain: usize) {
+        let view = DomainView { machine: &self.m, index: domain, told: self.listens };
+        let request = self.governors[domain].work(&view, &mut self.effects);
+        self.grant(domain);
+        let Some(request) = request else { return };
+        let cpu = self.m.domains[domain].cpus[0];
+        if self.m.domains[domain].fast_switch {
+            return self.carry_out(domain, cpu, request);
+        }
+        self.trace_request(domain, request);
+        let d = &mut self.m.domains[domain];
+        (d.wanted, d.target, d.driver_due) = (request.freq, request.freq, true);
     }
 }

@@ -22,7 +22,6 @@ use risetime_kernel::units::TaskId;
 use risetime_kernel::units::Util;
 use risetime_kernel::util_est::UtilEst;
 use risetime_kernel::waiting_avg::WaitingAvg;
-use std::cell::Cell;
 use std::sync::Arc;
 
 /// A task that is not created yet, as `copy_process` leaves it: fair, of nice 0, allowed everywhere.
@@ -61,7 +60,7 @@ pub(crate) fn push_task(m: &mut Machine, comm: Arc<str>, role: Role) -> TaskId {
         cold: Span(0),
         timer_cpu: None,
         listed: 0,
-        recent_used_cpu: Cell::new(CpuId(0)),
+        recent_used_cpu: CpuId(0),
         wakees: Wakees::default(),
         max_speed: Util(0),
         timers_from: None,

@@ -12,6 +12,8 @@
 //! Source: kernel/sched/idle.c, kernel/time/tick-sched.c.
 
 use crate::kernel::Kernel;
+use crate::state::hooks::Answer;
+use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::{Cpu, Idle};
 use risetime_kernel::cpuidle::{Sleep, single_state_stops_tick};
@@ -65,7 +67,17 @@ impl Kernel<'_> {
         if states.len() < 2 {
             selected.stop_tick |= single_state_stops_tick(rev, c.got_idle_tick);
         }
+        if let Some(hooks) = &self.m.hooks {
+            let own = Answer::Idle { state: selected.state, stop_tick: selected.stop_tick };
+            if let Answer::Idle { state, stop_tick } =
+                hooks.decided(&self.m, Point::Idle { cpu }, own)
+            {
+                (selected.state, selected.stop_tick) = (state, stop_tick);
+            }
+        }
+        let states = &self.m.domains[self.m.cpu(cpu).domain].idle;
         let state = (!states.is_empty()).then_some(selected.state as u32);
+        let c = &mut self.m.cpus[cpu.index()];
         c.idle = Some(Idle { state, since: now });
         let stops = selected.stop_tick && !c.tick_stopped;
         if selected.stop_tick {
@@ -89,6 +101,8 @@ impl Kernel<'_> {
         let c = &mut self.m.cpus[cpu.index()];
         c.got_idle_tick = by_tick;
         let Some(idle) = c.idle.take() else { return };
+        self.run_deferred_timer(cpu);
+        let c = &mut self.m.cpus[cpu.index()];
         let states = &self.m.domains[c.domain].idle;
         let Some(state) = idle.state else { return };
         let slept = now.since(idle.since);

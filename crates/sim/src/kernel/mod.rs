@@ -29,10 +29,12 @@ pub(crate) mod pressure;
 pub(crate) mod series;
 pub(crate) mod timers;
 pub(crate) mod topology;
+pub mod tracker;
 pub(crate) mod util_est;
 
 use crate::kernel::governor::Governor;
 use crate::kernel::placement::Placement;
+use crate::state::effects::Effects;
 use crate::state::machine::{Machine, State};
 use crate::time::queue::{Ev, Queue};
 use crate::time::work;
@@ -46,6 +48,8 @@ pub(crate) struct Kernel<'a> {
     pub(crate) q: Queue,
     pub(crate) governors: Vec<Box<dyn Governor>>,
     pub(crate) placement: Box<dyn Placement>,
+    /// What a policy that is asked just now wishes for.
+    pub(crate) effects: Effects,
     /// Who steers the start, and perhaps more.
     pub(crate) driver: Option<Box<dyn Driver>>,
     pub(crate) sink: &'a mut dyn TraceSink,

@@ -21,10 +21,12 @@
 
 use crate::kernel::Kernel;
 use crate::state::cpuset::CpuSet;
+use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::preempt::Preempt;
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
+use risetime_kernel::units::TaskId;
 use risetime_kernel::units::{CpuId, GroupId};
 use risetime_model::settings::{Default, Param, Range, Settings, Value};
 
@@ -113,10 +115,20 @@ impl Kernel<'_> {
         self.m.preempt.waking_on = None;
     }
 
+    /// Whether the running task's turn, which is over, ends.
+    #[inline]
+    pub(crate) fn may_end_turn(&self, cpu: CpuId) -> bool {
+        let curr = || self.m.cpu(cpu).curr.unwrap_or(TaskId(u32::MAX));
+        !self.m.hooked() || self.m.yes(Point::TickPreempt { cpu, curr: curr() }, true)
+    }
+
     /// `resched_curr` of a fair entity whose turn the accounting of its time has found over.
     #[inline]
     pub(crate) fn turn_over(&mut self, cpu: CpuId, g: GroupId) {
         self.m.queue_mut(cpu, g).clear_need_resched();
+        if !self.may_end_turn(cpu) {
+            return;
+        }
         self.resched_curr_lazy(cpu);
         if self.m.groups.nested {
             self.clear_buddies_of_curr(cpu, g);

@@ -39,7 +39,6 @@ use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Param, Range, Settings, Value};
 use risetime_model::workload::TaskSpec;
 use risetime_model::{Experiment, Platform};
-use std::cell::Cell;
 
 /// Switches of the scheduler; those of schedutil are in [`schedutil`].
 pub(crate) const PARAMS: &[Param] = &[
@@ -201,7 +200,7 @@ pub(crate) fn of_cpu(platform: &Platform, domain: &Domain, settings: &Settings) 
         ),
         dvfs_update_delay_us: schedutil::rate_limit_in_force(settings, domain),
         response_time_mult: ms.map(|ms| response_time_mult(default_ms, ms.max(0) as u64)),
-        last_update_util: Cell::new(Util(0)),
+        last_update_util: Util(0),
     }
 }
 

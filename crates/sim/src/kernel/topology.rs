@@ -19,7 +19,6 @@ use crate::state::topology::{Place, SchedDomain, SchedDomains, SchedGroup, SdSha
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Capacity, CpuId};
 use risetime_model::Platform;
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -403,7 +402,7 @@ fn place(
         *index.entry((asym, first)).or_insert_with(|| {
             // As after a look at an idle machine.
             let nr_idle_scan = span.len() as u32;
-            shared.push(SdShared { has_idle_cores: Cell::new(true), nr_idle_scan });
+            shared.push(SdShared { has_idle_cores: true, nr_idle_scan });
             shared.len() - 1
         })
     };

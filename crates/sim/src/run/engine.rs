@@ -94,6 +94,9 @@ impl Simulation<'_> {
             Ev::Create { task } => k.create(task),
             Ev::Tick { cpu, generation } => k.tick(cpu, generation),
             Ev::ClassTimer { timer, awake } => k.class_timer(timer, awake),
+            Ev::GovernorTimer { domain, generation, awake } => {
+                k.governor_timer(domain as usize, generation, awake);
+            }
             Ev::Resched { cpu } => k.idle_resched(cpu),
             Ev::NohzBalance { cpu } => k.nohz_balance(cpu),
             Ev::CfsPeriod { group, awake } => k.cfs_period(group, awake),

@@ -3,6 +3,7 @@
 use crate::kernel::governor::{self, schedutil};
 use crate::kernel::pressure;
 use crate::kernel::series;
+use crate::kernel::tracker;
 use crate::time::cost;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{Tunables, is_cfs};
@@ -27,6 +28,14 @@ const KERNEL: &[Param] = &[
         unit: "",
         range: Range::OneOf(crate::kernel::placement::NAMES),
         default: Default::Name("fair"),
+        kernel_name: "",
+    },
+    Param {
+        name: "tracker",
+        doc: "who tracks the util that schedutil, EAS and misfit follow (unset: pelt)",
+        unit: "",
+        range: Range::OneOf(tracker::NAMES),
+        default: Default::Unset,
         kernel_name: "",
     },
     Param {
@@ -169,6 +178,7 @@ const START: &[Param] = &[
 pub fn catalogue() -> Catalogue {
     let mut groups = vec![Group { owner: None, params: KERNEL }];
     groups.extend(governor::groups());
+    groups.extend(tracker::groups());
     groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
     groups.push(Group { owner: None, params: series::PARAMS });
     groups.push(Group { owner: None, params: pressure::PARAMS });

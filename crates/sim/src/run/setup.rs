@@ -1,16 +1,19 @@
 //! From an experiment to a machine that is ready to run.
 
+use crate::Custom;
 use crate::kernel::Kernel;
 use crate::kernel::fork::push_task;
 use crate::kernel::preempt;
 use crate::kernel::pressure;
 use crate::kernel::series;
 use crate::kernel::topology::sched_domains;
+use crate::kernel::tracker;
 use crate::run::cause::{Cause, Causes, Without};
 use crate::run::engine::Simulation;
 use crate::state::class::{Classes, Sched};
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
+use crate::state::effects::Effects;
 use crate::state::group::Groups;
 use crate::state::hooks::Hooks;
 use crate::state::machine::Start;
@@ -103,9 +106,24 @@ pub(crate) fn simulation<'a>(
     sink: &'a mut dyn TraceSink,
     other: Counterfactual,
 ) -> Result<Simulation<'a>, RunError> {
+    simulation_with(e, sink, other, Custom::default())
+}
+
+/// The same with plug-ins in place of those that the settings name.
+///
+/// Errors: likewise.
+pub(crate) fn simulation_with<'a>(
+    e: &Experiment,
+    sink: &'a mut dyn TraceSink,
+    other: Counterfactual,
+    custom: Custom,
+) -> Result<Simulation<'a>, RunError> {
     let workload = e.workload.bind(&e.platform)?;
     let int = |name: &str| e.settings.int(name);
-    let governor = governor::find(e.settings.name("governor").unwrap_or("schedutil"));
+    let governor = || governor::find(e.settings.name("governor").unwrap_or("schedutil"));
+    let governor = custom.governor.unwrap_or_else(governor);
+    let tracker = || tracker::find(e.settings.name("tracker").unwrap_or("pelt"));
+    let tracker = custom.tracker.unwrap_or_else(tracker);
     let clamps =
         (int("uclamp_min").map(|v| Util(v as u64)), int("uclamp_max").map(|v| Util(v as u64)));
     if let (Some(min), Some(max)) = clamps
@@ -123,6 +141,11 @@ pub(crate) fn simulation<'a>(
     let without = Without { causes: other.without, explained };
     let mut m = machine(e, governor.name == "schedutil");
     m.hooks = (other.without != Causes::NONE).then(|| Box::new(without) as Box<dyn Hooks>);
+    m.tracker = (tracker.make)(&e.platform, &e.settings);
+    if m.tracker.is_some() {
+        // The short ways know PELT's signals alone.
+        (m.plain, m.tally) = (false, None);
+    }
     m.start.phase = match workload.start_at {
         StartAt::Creation => None,
         StartAt::Phase(index) => Some(index),
@@ -136,6 +159,7 @@ pub(crate) fn simulation<'a>(
         q: Queue::default(),
         governors,
         placement: (placement::find(e.settings.name("placement").unwrap_or("fair")).make)(),
+        effects: Effects::default(),
         driver: None,
         listens: sink.listens(),
         sink,
@@ -156,7 +180,7 @@ pub(crate) fn simulation<'a>(
     let k = &mut simulation.k;
     k.plan_hotplug(&hotplug);
     k.plan_pressure(e);
-    add_kthreads(&mut k.m);
+    add_kthreads(&mut k.m, governor.works);
     k.add_stoppers(&e.settings);
     k.init_dl_servers();
     Ok(simulation)
@@ -237,6 +261,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             has_blocked_load: false,
             last_blocked_update: 0,
             timers: TaskTimers::default(),
+            idle_time: Span(0),
+            idle_from: Instant(0),
         })
         .collect();
     let domains: Vec<FreqDomain> = platform.domains.iter().map(|d| freq_domain(e, d)).collect();
@@ -291,6 +317,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         },
         first_fork: None,
         hooks: None,
+        tracker: None,
     };
     machine.root.energy_aware = machine.sched_is_eas_possible();
     machine.plain = plain::is_plain(&machine);
@@ -371,6 +398,11 @@ fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
         work_in_progress: false,
         driver_due: false,
         in_driver: false,
+        timer: None,
+        timer_gen: 0,
+        timer_deferred: false,
+        work_asked: false,
+        works: false,
     };
     domain.limited(d.capacity, limits)
 }
@@ -402,11 +434,12 @@ fn add_tasks(
     }
 }
 
-/// A sugov kthread for each domain that cannot switch fast, to wake on the domain's first CPU.
-fn add_kthreads(m: &mut Machine) {
+/// A sugov kthread for each domain that cannot switch fast, and where the governor wants one, to wake on
+/// the domain's first CPU.
+fn add_kthreads(m: &mut Machine, works: bool) {
     for domain in 0..m.domains.len() {
         let d = &m.domains[domain];
-        if d.fast_switch {
+        if d.fast_switch && !works {
             continue;
         }
         let (cpu, cpus) = (d.cpus[0], d.cpus.iter().copied().collect());

@@ -202,6 +202,8 @@ pub(crate) enum ClassTimer {
     CfsPeriod(GroupId),
     /// Its `slack_timer`.
     CfsSlack(GroupId),
+    /// That of the governor of the frequency domain of this number (`kernel/cpufreq.rs`).
+    Governor(u32),
 }
 
 /// A CPU's stopper (`struct cpu_stopper`).

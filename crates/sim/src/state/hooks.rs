@@ -110,7 +110,7 @@ pub enum Point {
         /// Who has woken.
         woken: TaskId,
     },
-    /// Is the running task's turn over at the tick: [`Answer::Yes`].
+    /// Does the running task's turn end, now that a tick or another look at its time has found it over: [`Answer::Yes`].
     TickPreempt {
         /// Whose tick.
         cpu: CpuId,
@@ -366,6 +366,14 @@ impl Machine {
         match self.instead(point)? {
             Answer::Cpu(placed) => Some(placed),
             _ => None,
+        }
+    }
+    /// Where the task goes in the end.
+    #[inline]
+    pub(crate) fn cpu_decided(&self, point: Point, own: Placed) -> Placed {
+        match self.decided(point, Answer::Cpu(own)) {
+            Answer::Cpu(placed) => placed,
+            _ => own,
         }
     }
     /// Whether, where the kernel says `own` and its saying so changes nothing.

@@ -16,6 +16,7 @@ use crate::state::class::{ClassTimer, Classes, Sched};
 use crate::state::costs::Costs;
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
+use crate::state::effects::Timer;
 use crate::state::group::Groups;
 use crate::state::hooks::Hooks;
 use crate::state::hooks::TaskSignals;
@@ -26,6 +27,7 @@ use crate::state::tally::Tally;
 use crate::state::timers::TaskTimers;
 use crate::state::timers::Wakees;
 use crate::state::topology::{Place, SchedDomain, SdShared};
+use crate::state::tracker::Tracker;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::clock_pelt::RqClock;
@@ -126,6 +128,8 @@ pub struct Machine {
     pub(crate) first_fork: Option<TaskId>,
     /// Who observes the machine, or bends it.
     pub(crate) hooks: Option<Box<dyn Hooks>>,
+    /// Who tracks util; `None`: PELT.
+    pub(crate) tracker: Option<Box<dyn Tracker>>,
 }
 
 /// The start settings, until they have taken effect.
@@ -232,6 +236,9 @@ pub(crate) struct Cpu {
     pub(crate) idle_governor: IdleGovernor,
     pub(crate) series: CpuSeries,
     pub(crate) uclamp: UclampRq,
+    /// For how long it was idle, up to when it last got a task; since when it is, if it is.
+    pub(crate) idle_time: Span,
+    pub(crate) idle_from: Instant,
 }
 
 /// What an idle CPU is kicked to do on behalf of all idle ones.
@@ -299,6 +306,14 @@ pub(crate) struct FreqDomain {
     pub(crate) driver_due: bool,
     /// The kthread waits in the driver.
     pub(crate) in_driver: bool,
+    /// The governor's timer, where it has one, and how often it was set.
+    pub(crate) timer: Option<Timer>,
+    pub(crate) timer_gen: u32,
+    /// It has expired while its CPU was idle, and is deferrable.
+    pub(crate) timer_deferred: bool,
+    /// The governor wants its kthread to ask it; the kthread is at that.
+    pub(crate) work_asked: bool,
+    pub(crate) works: bool,
 }
 
 /// State shared by all CPUs.
@@ -372,8 +387,8 @@ pub(crate) struct Task {
     pub(crate) group: GroupId,
     pub(crate) util_est: UtilEst,
     pub(crate) nr_cpus_allowed: u32,
-    /// A hint, which a search for an idle CPU replaces.
-    pub(crate) recent_used_cpu: Cell<CpuId>,
+    /// Where the last search for an idle CPU found it.
+    pub(crate) recent_used_cpu: CpuId,
     pub(crate) weight: Weight,
     /// When it last was queued or picked, as a running number: the order of `rq->cfs_tasks`.
     pub(crate) listed: u64,
@@ -515,19 +530,29 @@ impl Machine {
     /// The fair class's signals of a CPU.
     #[inline]
     pub(crate) fn cfs_util(&self, c: &Cpu) -> CfsUtil {
-        self.hook(c.plain_cfs(), |h, own| h.cfs_util(c.has_work(), own))
+        self.hook(self.tracked_cfs(c), |h, own| h.cfs_util(c.has_work(), own))
     }
     #[inline]
     pub(crate) fn task_util(&self, task: TaskId) -> TaskUtil {
         let t = self.task(task);
-        let TaskSignals { util_avg, runnable_avg, util_est } = self.task_signals(t);
+        let TaskSignals { util_avg, runnable_avg, util_est } = self.task_signals(task);
         let queued = t.state == State::Runnable;
         TaskUtil { cpu: t.cpu, util_avg, runnable_avg, util_est, queued }
     }
     #[inline]
-    fn task_signals(&self, t: &Task) -> TaskSignals {
-        let (util_avg, runnable_avg) = (t.avg.util_avg, t.avg.runnable_avg);
-        let own = TaskSignals { util_avg, runnable_avg, util_est: t.util_est.value() };
+    fn task_signals(&self, task: TaskId) -> TaskSignals {
+        let t = self.task(task);
+        let own = match &self.tracker {
+            None => TaskSignals {
+                util_avg: t.avg.util_avg,
+                runnable_avg: t.avg.runnable_avg,
+                util_est: t.util_est.value(),
+            },
+            Some(tracker) => {
+                let (util_avg, util_est) = (tracker.task_util(task), tracker.task_util_est(task));
+                TaskSignals { util_avg, runnable_avg: util_avg, util_est }
+            }
+        };
         self.hook(own, |h, own| h.task_util(own))
     }
     /// `cpu_util_cfs`.
@@ -554,6 +579,11 @@ impl Machine {
     }
     /// `cpu_util_without`: as if `p` were nowhere.
     pub(crate) fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util {
+        if let Some(tracker) = &self.tracker {
+            let c = self.cpu(cpu);
+            let util = tracker.cpu_util_without(cpu, task) + c.background_util;
+            return util.min(Util(c.capacity.0));
+        }
         let attached = self.task(task).avg.last_update_time.0 != 0;
         cpu_util::cpu_util_without(
             cpu,
@@ -606,7 +636,7 @@ impl Machine {
     /// `task_util_est(p)`.
     #[inline]
     pub(crate) fn task_util_est(&self, task: TaskId) -> Util {
-        let TaskSignals { util_avg, util_est, .. } = self.task_signals(self.task(task));
+        let TaskSignals { util_avg, util_est, .. } = self.task_signals(task);
         let util_est = UtilEst(util_est.0 as u32);
         match self.series.util_est_boost {
             true => task_util_est_boost(util_avg, util_est),

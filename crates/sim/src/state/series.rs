@@ -1,5 +1,6 @@
 //! What of the response-time series is on, and what a CPU keeps for it (`kernel/series.rs` has the settings).
 
+use crate::state::effects::Effects;
 use crate::state::machine::Machine;
 use risetime_kernel::approximate::tick_usec;
 use risetime_kernel::headroom::{Decided, Headroom, dvfs_delay_us};
@@ -7,7 +8,6 @@ use risetime_kernel::neighbours::util_est_faster;
 use risetime_kernel::response_time::sugov_apply_response_time;
 use risetime_kernel::schedutil::map_util_perf;
 use risetime_kernel::units::{CpuId, TaskId, Util};
-use std::cell::Cell;
 
 /// Which switches are on.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +37,8 @@ pub(crate) struct CpuSeries {
     pub(crate) dvfs_update_delay_us: u64,
     /// The per-CPU `response_time_mult`; `None`: no such tunable.
     pub(crate) response_time_mult: Option<u64>,
-    /// The per-CPU `last_update_util`. A look at the machine changes it, as in the kernel.
-    pub(crate) last_update_util: Cell<Util>,
+    /// The per-CPU `last_update_util`.
+    pub(crate) last_update_util: Util,
 }
 
 impl Series {
@@ -77,10 +77,15 @@ impl CpuSeries {
 
 impl Machine {
     /// What `cpu` should be able to do for `util`: response time and headroom applied, the clamps
-    /// not yet (the first half of `sugov_effective_cpu_perf`). `decides`: the kernel comes here,
+    /// not yet (the first half of `sugov_effective_cpu_perf`). `effects`: where the kernel comes here,
     /// too, so that `util` is from now on what later ones are compared with.
     #[inline]
-    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
+    pub(crate) fn dvfs_util(
+        &self,
+        cpu: CpuId,
+        util: Util,
+        effects: Option<&mut Effects>,
+    ) -> (Util, Decided) {
         let c = self.cpu(cpu);
         let util = match c.series.response_time_mult {
             Some(mult) => sugov_apply_response_time(util, mult),
@@ -89,19 +94,28 @@ impl Machine {
         if self.series.mainline_headroom() {
             return (map_util_perf(util), Decided::Growth);
         }
-        self.dvfs_util_of_series(cpu, util, decides)
+        self.dvfs_util_of_series(cpu, util, effects)
     }
 
     #[inline(never)]
-    fn dvfs_util_of_series(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
-        let perf = self.headroom(cpu).sugov_apply_dvfs_headroom(util);
-        if decides {
-            self.cpu(cpu).series.last_update_util.set(util);
+    fn dvfs_util_of_series(
+        &self,
+        cpu: CpuId,
+        util: Util,
+        effects: Option<&mut Effects>,
+    ) -> (Util, Decided) {
+        let own = self.cpu(cpu).series.last_update_util;
+        let last = effects.as_ref().and_then(|e| e.last_look(cpu)).unwrap_or(own);
+        let perf = self.headroom(cpu, last).sugov_apply_dvfs_headroom(util);
+        if let Some(effects) = effects
+            && self.series.no_decaying_headroom
+        {
+            effects.looked(cpu, util);
         }
         perf
     }
 
-    fn headroom(&self, cpu: CpuId) -> Headroom<'_> {
+    fn headroom(&self, cpu: CpuId, last: Util) -> Headroom<'_> {
         let c = self.cpu(cpu);
         let delay = || {
             // Whoever else is current, idle or a kthread, carries the slice of its creation.
@@ -113,10 +127,7 @@ impl Machine {
             decay: self.decay,
             delay_us: self.series.headroom_by_delay.then(delay),
             waiting_avg: self.series.waiting_headroom.then(|| self.waiting_avg(cpu)),
-            last_update_util: self
-                .series
-                .no_decaying_headroom
-                .then(|| c.series.last_update_util.get()),
+            last_update_util: self.series.no_decaying_headroom.then_some(last),
         }
     }
 

@@ -23,7 +23,6 @@ use crate::state::machine::Machine;
 use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::is_too_complex_pre_6_7;
 use risetime_kernel::units::CpuId;
-use std::cell::Cell;
 use std::sync::Arc;
 
 /// What a domain is and does (include/linux/sched/sd_flags.h).
@@ -128,7 +127,7 @@ impl SchedDomain {
 /// which a search may correct.
 #[derive(Debug)]
 pub(crate) struct SdShared {
-    pub(crate) has_idle_cores: Cell<bool>,
+    pub(crate) has_idle_cores: bool,
     /// How many CPUs a search looks at (SIS_UTIL).
     pub(crate) nr_idle_scan: u32,
 }
@@ -153,6 +152,13 @@ pub(crate) struct Place {
 }
 
 impl Machine {
+    /// `set_idle_cores`: around `cpu` there is a core of which all threads are idle, or none.
+    pub(crate) fn set_idle_cores(&mut self, cpu: CpuId, there: bool) {
+        if let Some(shared) = self.cpu(cpu).place.balance_shared {
+            self.root.shared[shared].has_idle_cores = there;
+        }
+    }
+
     /// Whether wakeups look at energy: unequal capacities with known power, and no core with several
     /// threads (`build_perf_domains`, `sched_is_eas_possible`).
     pub(crate) fn sched_is_eas_possible(&self) -> bool {

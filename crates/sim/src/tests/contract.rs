@@ -11,8 +11,9 @@ use crate::kernel::governor::DomainView;
 use crate::kernel::governor::{self, FreqRequest, Governor};
 use crate::kernel::placement::Waker;
 use crate::run::engine::Simulation;
+use crate::state::effects::Effects;
 use crate::state::machine::{Machine, State};
-use crate::{catalogue, placement, setup};
+use crate::{catalogue, placement, setup, tracker};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
@@ -70,7 +71,11 @@ fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRe
     let (m, mut governors) = governors(e, &mut engine);
     let mut all = Vec::new();
     for (index, g) in governors.iter_mut().enumerate() {
-        all.push((m.now, index, g.start(&DomainView { machine: m, index, told: true })));
+        all.push((
+            m.now,
+            index,
+            g.start(&DomainView { machine: m, index, told: true }, &mut Effects::default()),
+        ));
     }
     for look in looks {
         let cpu = CpuId(look.cpu % m.cpus.len() as u32);
@@ -80,7 +85,11 @@ fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRe
         c.idle_calls += u64::from(look.idled);
         let index = c.domain;
         let view = DomainView { machine: m, index, told: true };
-        all.push((m.now, index, governors[index].update_util(&view, cpu, look.iowait)));
+        all.push((
+            m.now,
+            index,
+            governors[index].update_util(&view, cpu, look.iowait, &mut Effects::default()),
+        ));
     }
     all
 }
@@ -155,7 +164,7 @@ proptest! {
             }
             let ask = |(index, g): (usize, &mut Box<dyn Governor>)| {
                 let view = DomainView { machine: m, index, told: true };
-                g.update_util(&view, view.cpus()[0], false).expect("the first look decides").freq
+                g.update_util(&view, view.cpus()[0], false, &mut Effects::default()).expect("the first look decides").freq
             };
             governors.iter_mut().enumerate().map(ask).collect()
         };
@@ -187,20 +196,16 @@ proptest! {
                     }
                     let ask = || {
                         let mut p = (d.make)();
-                        // The hints that a search leaves behind are taken back.
-                        let hint = m.task(id).recent_used_cpu.get();
-                        let cores: Vec<bool> = m.root.shared.iter().map(|s| s.has_idle_cores.get()).collect();
-                        // Patch 14 remembers what the energy estimate looked at.
-                        let looks: Vec<Util> = m.cpus.iter().map(|c| c.series.last_update_util.get()).collect();
-                        let placed = if m.task(id).state == State::New { p.fork(m, id) } else { p.wake(m, id, Waker::timer(m.task(id).cpu)) };
-                        m.task(id).recent_used_cpu.set(hint);
-                        m.root.shared.iter().zip(cores).for_each(|(s, there)| s.has_idle_cores.set(there));
-                        m.cpus.iter().zip(looks).for_each(|(c, util)| c.series.last_update_util.set(util));
-                        placed
+                        let mut effects = Effects::default();
+                        let placed = match m.task(id).state {
+                            State::New => p.fork(m, id),
+                            _ => p.wake(m, id, Waker::timer(m.task(id).cpu), &mut effects),
+                        };
+                        (placed, effects)
                     };
-                    let placed = ask();
+                    let (placed, effects) = ask();
                     prop_assert!(m.is_cpu_allowed(id, placed.cpu), "{}: {} on {:?}", d.name, id, placed);
-                    prop_assert_eq!(placed, ask());
+                    prop_assert_eq!((placed, effects), ask());
                 }
             }
         }
@@ -221,7 +226,9 @@ fn deadline_bandwidth_that_rises_passes_the_rate_limit() {
         m.cpu_mut(CpuId(0)).dl.running_bw = sixteenths << 16;
         let index = m.cpu(CpuId(0)).domain;
         let view = DomainView { machine: m, index, told: true };
-        let r = governors[index].update_util(&view, CpuId(0), false).expect("an answer");
+        let r = governors[index]
+            .update_util(&view, CpuId(0), false, &mut Effects::default())
+            .expect("an answer");
         // The lowest OPP that is enough for the bandwidth, of the highest one.
         let opps = &platform.domains[index].opps;
         let enough = |f: KHz| f.0 * 16 >= opps[opps.len() - 1].freq.0 * sixteenths;
@@ -243,7 +250,9 @@ fn the_names_in_the_settings_are_those_of_the_registries() {
     assert_eq!(governors, governor::NAMES);
     let placements: Vec<&str> = placement::REGISTRY.iter().map(|d| d.name).collect();
     assert_eq!(placements, placement::NAMES);
-    for names in [governors, placements] {
+    let trackers: Vec<&str> = tracker::REGISTRY.iter().map(|d| d.name).collect();
+    assert_eq!(trackers, tracker::NAMES);
+    for names in [governors, placements, trackers] {
         let mut unique = names.clone();
         unique.sort_unstable();
         unique.dedup();
@@ -258,8 +267,11 @@ fn everything_that_can_be_set_says_what_it_is() {
             && !doc.ends_with('.')
             && doc.starts_with(|c: char| !c.is_uppercase() || doc.starts_with("CPU"))
     };
-    for doc in
-        governor::REGISTRY.iter().map(|d| d.doc).chain(placement::REGISTRY.iter().map(|d| d.doc))
+    for doc in governor::REGISTRY
+        .iter()
+        .map(|d| d.doc)
+        .chain(placement::REGISTRY.iter().map(|d| d.doc))
+        .chain(tracker::REGISTRY.iter().map(|d| d.doc))
     {
         assert!(sentence(doc), "{doc:?}");
     }

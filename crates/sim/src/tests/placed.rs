@@ -5,6 +5,7 @@ use crate::Counterfactual;
 use crate::kernel::placement::{self, Placed, Waker};
 use crate::run::engine::Simulation;
 use crate::run::setup;
+use crate::state::effects::Effects;
 use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, Span, TaskId, Util};
 use risetime_model::{Platform, Workload};
@@ -28,9 +29,18 @@ fn occupy(m: &mut Machine, cpu: u32, task: u32) {
     m.cpu_mut(CpuId(cpu)).curr = Some(TaskId(task));
 }
 
-fn wake(m: &Machine, cpu: u32, sync: bool) -> Placed {
+/// Where the first task goes; what the search has found out is kept, as the kernel does.
+fn wake(m: &mut Machine, cpu: u32, sync: bool) -> Placed {
     let mut fair = (placement::find("fair").make)();
-    fair.wake(m, TaskId(0), Waker { cpu: CpuId(cpu), sync })
+    let mut effects = Effects::default();
+    let placed = fair.wake(m, TaskId(0), Waker { cpu: CpuId(cpu), sync }, &mut effects);
+    if let Some(cpu) = effects.recent_used_cpu {
+        m.task_mut(TaskId(0)).recent_used_cpu = cpu;
+    }
+    if let Some(cpu) = effects.no_idle_core {
+        m.set_idle_cores(cpu, false);
+    }
+    placed
 }
 
 fn placed(cpu: u32, why: Why) -> Placed {
@@ -50,7 +60,7 @@ fn a_wakeup_prefers_the_previous_cpu_then_a_core_of_its_cache() {
         (9..16).for_each(|cpu| occupy(m, cpu, cpu - 7));
         assert_eq!(wake(m, 8, false), placed(137, Why::IdleSibling));
         let shared = m.cpu(CpuId(8)).place.balance_shared.expect("it has a cache");
-        assert!(!m.root.shared[shared].has_idle_cores.get());
+        assert!(!m.root.shared[shared].has_idle_cores);
         // … so that the next search takes the sibling of the previous CPU at once.
         assert_eq!(wake(m, 8, false), placed(136, Why::IdleSibling));
         occupy(m, 136, 20);
@@ -115,7 +125,7 @@ fn a_waker_pulls_by_weight_and_one_of_many_does_not() {
             });
         }
         e.k.m.cpu_mut(CpuId(50)).curr = None;
-        assert_eq!(wake(&e.k.m, 40, false), placed(9, Why::IdleSibling), "wake_wide");
+        assert_eq!(wake(&mut e.k.m, 40, false), placed(9, Why::IdleSibling), "wake_wide");
     });
 }
 

@@ -7,6 +7,7 @@ use crate::kernel::placement::idle_sibling::sched_idle_rq;
 use crate::kernel::placement::{self, Waker};
 use crate::run::engine::Simulation;
 use crate::state::cpuset::CpuSet;
+use crate::state::effects::Effects;
 use crate::state::machine::State;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
@@ -104,7 +105,7 @@ fn a_task_of_the_idle_policy_wakes_beside_its_like_until_7_0() {
         after(four(), &tasks, kernel, 50, |e| {
             e.k.m.task_mut(TaskId(1)).cpu = CpuId(2);
             let mut fair = (placement::find("fair").make)();
-            cpu = fair.wake(&e.k.m, TaskId(1), Waker::timer(CpuId(2))).cpu;
+            cpu = fair.wake(&e.k.m, TaskId(1), Waker::timer(CpuId(2)), &mut Effects::default()).cpu;
         });
         cpu.0
     };

@@ -27,6 +27,8 @@ pub(crate) enum Ev {
     Woken { task: TaskId, by: CpuId },
     /// A timer of a scheduling class; `awake`: its CPU has left its idle state for it.
     ClassTimer { timer: ClassTimer, awake: bool },
+    /// A governor's timer expires; `awake`: its CPU need not be woken for it (any more).
+    GovernorTimer { domain: u32, generation: u32, awake: bool },
     /// A task is created.
     Create { task: TaskId },
     /// The periodic tick.
@@ -58,6 +60,7 @@ impl Ev {
             Ev::WorkDone { .. } => 1,
             Ev::Timer { .. } | Ev::Irq { .. } => 2,
             Ev::TimerAwake { .. } | Ev::Woken { .. } | Ev::ClassTimer { .. } => 3,
+            Ev::GovernorTimer { .. } => 3,
             Ev::Create { .. } => 4,
             Ev::Tick { .. } => 5,
             Ev::Resched { .. } => 6,

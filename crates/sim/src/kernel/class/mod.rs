@@ -34,6 +34,7 @@ use crate::state::hooks::Answer;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::State;
+use crate::state::tracker::Heard;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::deadline::DlId;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId, FairPolicy, Wakeup};
@@ -48,6 +49,11 @@ impl Kernel<'_> {
 
     /// `select_task_rq` of a waking task.
     pub(crate) fn select_task_rq(&mut self, task: TaskId, waker: Waker) -> Placed {
+        let placed = self.select_task_rq_by_class(task, waker);
+        self.m.cpu_decided(Point::Wakeup { task, waker }, placed)
+    }
+
+    fn select_task_rq_by_class(&mut self, task: TaskId, waker: Waker) -> Placed {
         let prev = self.m.task(task).cpu;
         let class = self.m.class_of(task);
         if class == Class::Stop {
@@ -84,9 +90,22 @@ impl Kernel<'_> {
                     return placed;
                 }
                 self.record_wakee(task, waker);
-                self.placement.wake(&self.m, task, waker)
+                let placed = self.placement.wake(&self.m, task, waker, &mut self.effects);
+                self.placement_effects(task);
+                self.m.cpu_decided(Point::WakeupFair { task, waker }, placed)
             }
         }
+    }
+
+    /// What the placement of `task` has found out on its way.
+    fn placement_effects(&mut self, task: TaskId) {
+        if let Some(cpu) = self.effects.recent_used_cpu.take() {
+            self.m.task_mut(task).recent_used_cpu = cpu;
+        }
+        if let Some(cpu) = self.effects.no_idle_core.take() {
+            self.m.set_idle_cores(cpu, false);
+        }
+        self.take_looks();
     }
 
     /// `select_task_rq` of a new task, whose parent runs on its CPU, under the same policy: that is
@@ -113,6 +132,7 @@ impl Kernel<'_> {
             Class::Deadline => self.activate_dl(cpu, task, kind),
             Class::Rt => self.enqueue_task_rt(cpu, task, false),
             Class::Fair => {
+                self.m.track(Heard::Enqueue { cpu, task, new: kind == EnqueueKind::Initial });
                 let starved = self.m.cpu(cpu).h_nr_queued() == 0;
                 self.enqueue_task_fair(cpu, task, kind, waking);
                 if starved {
@@ -145,7 +165,11 @@ impl Kernel<'_> {
             Class::Stop => self.queue_stopper(cpu, false),
             Class::Deadline => self.deactivate_dl(cpu, task, kind),
             Class::Rt => self.dequeue_task_rt(cpu, task),
-            Class::Fair => self.dequeue_task_fair(cpu, task, kind),
+            Class::Fair => {
+                let sleeps = matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial);
+                self.m.track(Heard::Dequeue { cpu, task, sleeps });
+                self.dequeue_task_fair(cpu, task, kind);
+            }
         }
     }
 
@@ -243,6 +267,14 @@ impl Kernel<'_> {
     }
 
     fn pick_task_fair(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let picked = self.pick_task_fair_itself(cpu);
+        match self.m.decided(Point::Pick { cpu }, Answer::Task(picked)) {
+            Answer::Task(picked) => picked,
+            _ => picked,
+        }
+    }
+
+    fn pick_task_fair_itself(&mut self, cpu: CpuId) -> Option<TaskId> {
         let instead = |k: &Self| match k.m.instead(Point::Pick { cpu }) {
             Some(Answer::Task(first)) => first,
             _ => None,
@@ -360,6 +392,7 @@ impl Kernel<'_> {
             Class::Deadline => self.update_curr_dl(cpu),
             Class::Rt => self.task_tick_rt(cpu, curr),
             Class::Fair => {
+                self.m.track(Heard::Tick { cpu, task: curr });
                 self.dl_server_update(cpu);
                 self.task_tick_fair(cpu, curr);
             }

@@ -166,8 +166,8 @@ impl Kernel<'_> {
         self.leave_queue(cpu, task, State::Sleeping, DequeueKind::SleepSpecial);
         self.m.task_mut(task).todo = Todo::Nothing;
         if runs {
-            let c = self.m.cpu_mut(cpu);
-            c.curr = None;
+            let (now, c) = (self.m.now, self.m.cpu_mut(cpu));
+            (c.curr, c.idle_from) = (None, now);
             c.work_gen = c.work_gen.wrapping_add(1);
             self.core_shared(cpu);
             let prev = Some((task, SwitchOut::Sleeping));

@@ -29,7 +29,9 @@ impl Kernel<'_> {
             }
             ClassTimer::RtPeriod => (CpuId(0), self.m.classes.rt_period),
             // They have events of their own.
-            ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) => return None,
+            ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) | ClassTimer::Governor(_) => {
+                return None;
+            }
         };
         at.map(|at| (cpu, at))
     }
@@ -52,7 +54,7 @@ impl Kernel<'_> {
         let cpu = match timer {
             ClassTimer::Replenish(task) | ClassTimer::Inactive(task) => self.m.task(task).cpu,
             ClassTimer::Server(cpu) | ClassTimer::ServerInactive(cpu) => cpu,
-            ClassTimer::RtPeriod | ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) => return,
+            _ => return,
         };
         let past = self.m.sched_clock().0 - self.m.now.0;
         let own = |at: Instant| Instant(at.0.saturating_sub(past).max(self.m.now.0));
@@ -97,7 +99,7 @@ impl Kernel<'_> {
             ClassTimer::Inactive(task) => self.inactive_task_timer(task),
             ClassTimer::Server(cpu) => self.dl_server_timer(cpu),
             ClassTimer::ServerInactive(cpu) => self.server_inactive_timer(cpu),
-            ClassTimer::RtPeriod | ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) => {}
+            _ => {}
         }
         self.run_soft_expired(cpu);
         self.idle_loop(cpu);

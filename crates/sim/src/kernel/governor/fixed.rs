@@ -9,7 +9,8 @@
 
 use super::{Descriptor, FreqRequest, Governor};
 use crate::kernel::governor::DomainView;
-use risetime_kernel::units::{CpuId, Instant, KHz, Util};
+use crate::state::effects::Effects;
+use risetime_kernel::units::{CpuId, KHz, Util};
 use risetime_model::settings::{Default, Param, Range};
 use risetime_trace::Why;
 
@@ -17,6 +18,7 @@ pub(super) const PERFORMANCE: Descriptor = Descriptor {
     name: "performance",
     doc: "always the highest frequency",
     params: &[],
+    works: false,
     make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].freq_max())),
 };
 
@@ -24,6 +26,7 @@ pub(super) const POWERSAVE: Descriptor = Descriptor {
     name: "powersave",
     doc: "always the lowest frequency",
     params: &[],
+    works: false,
     make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].opps[0].freq)),
 };
 
@@ -38,6 +41,7 @@ pub(super) const USERSPACE: Descriptor = Descriptor {
         default: Default::Int(0),
         kernel_name: "cpufreq/policyN/scaling_setspeed",
     }],
+    works: false,
     make: |platform, domain, settings| {
         let wanted = KHz(settings.int("scaling_setspeed").unwrap_or(0).max(0) as u64);
         let domain = &platform.domains[domain];
@@ -51,11 +55,16 @@ pub(super) const USERSPACE: Descriptor = Descriptor {
 struct Fixed(KHz);
 
 impl Governor for Fixed {
-    fn start(&mut self, _: &DomainView<'_>) -> Option<FreqRequest> {
+    fn start(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
         Some(FreqRequest { util: Util(0), freq: self.0, why: Why::Fixed })
     }
-    fn update_util(&mut self, _: &DomainView<'_>, _: CpuId, _: bool) -> Option<FreqRequest> {
+    fn update_util(
+        &mut self,
+        _: &DomainView<'_>,
+        _: CpuId,
+        _: bool,
+        _: &mut Effects,
+    ) -> Option<FreqRequest> {
         None
     }
-    fn resume(&mut self, _: KHz, _: Instant) {}
 }

@@ -17,6 +17,7 @@
 
 use super::{Descriptor, FreqRequest, Governor};
 use crate::kernel::governor::DomainView;
+use crate::state::effects::Effects;
 use crate::state::plain::Needs;
 use risetime_kernel::KernelRev;
 use risetime_kernel::headroom::Decided;
@@ -76,6 +77,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             kernel_name: "",
         },
     ],
+    works: false,
     make: |platform, domain, settings| Box::new(Schedutil::new(platform, domain, settings)),
 };
 
@@ -185,7 +187,7 @@ impl Schedutil {
         domain: &DomainView<'_>,
         cpu: CpuId,
         boost: Util,
-        decides: bool,
+        effects: Option<&mut Effects>,
         most: Util,
     ) -> Need {
         let mut eff = domain.effective_cpu_util(cpu);
@@ -197,7 +199,7 @@ impl Schedutil {
             let all = Util(domain.capacity().0);
             (eff.min, eff.max) = (Util(0), Util(all.0 + all.0 / 4));
         }
-        let (wanted, decided) = domain.dvfs_util(cpu, util, decides);
+        let (wanted, decided) = domain.dvfs_util(cpu, util, effects);
         let wanted = domain.wanted(cpu, wanted);
         let perf = wanted.min(eff.max).max(eff.min);
         let why = if perf <= most {
@@ -222,9 +224,10 @@ impl Schedutil {
         Need { util: perf, why, min }
     }
 
-    /// `sugov_next_freq_shared` up to the frequency; `consume`: count the iowait boosts down
+    /// `sugov_next_freq_shared` up to the frequency; `effects`: count the iowait boosts down
     /// as the kernel does when it looks (a look for the trace alone must not).
-    fn need(&mut self, domain: &DomainView<'_>, consume: bool) -> Need {
+    fn need(&mut self, domain: &DomainView<'_>, mut effects: Option<&mut Effects>) -> Need {
+        let consume = effects.is_some();
         if let Some(needs) = domain.plain_needs()
             && self.cpus.iter().all(|c| c.iowait.iowait_boost == 0)
         {
@@ -235,7 +238,7 @@ impl Schedutil {
             let own = &mut self.cpus[domain.position(cpu)];
             let mut iowait = own.iowait;
             let boost = iowait.sugov_iowait_apply(domain.now(), self.tick, domain.capacity());
-            let need = Schedutil::need_of(domain, cpu, boost, consume, most.util);
+            let need = Schedutil::need_of(domain, cpu, boost, effects.as_deref_mut(), most.util);
             if consume {
                 own.iowait = iowait;
                 own.bw_min = need.min;
@@ -259,7 +262,7 @@ impl Schedutil {
             let why = if perf > wanted { Why::UclampMin } else { Why::Util };
             let need = Need { util: perf, why, min };
             debug_assert_eq!(need.of_note(most), {
-                Schedutil::need_of(domain, cpu, Util(0), consume, most.util).of_note(most)
+                Schedutil::need_of(domain, cpu, Util(0), None, most.util).of_note(most)
             });
             if consume {
                 self.cpus[at].bw_min = min;
@@ -282,7 +285,7 @@ impl Schedutil {
 }
 
 impl Governor for Schedutil {
-    fn start(&mut self, _: &DomainView<'_>) -> Option<FreqRequest> {
+    fn start(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
         None
     }
 
@@ -291,6 +294,7 @@ impl Governor for Schedutil {
         domain: &DomainView<'_>,
         cpu: CpuId,
         iowait: bool,
+        effects: &mut Effects,
     ) -> Option<FreqRequest> {
         let now = domain.now();
         let c = &mut self.cpus[domain.position(cpu)];
@@ -310,7 +314,7 @@ impl Governor for Schedutil {
             let (util, why) = (Util(0), Why::RateLimited);
             return Some(FreqRequest { util, freq: self.next_freq, why });
         }
-        let need = self.need(domain, update);
+        let need = self.need(domain, update.then_some(effects));
         // The headroom is in the util: before 6.8 the kernel adds it here, after the clamps.
         let rev = domain.rev().max(KernelRev::V6_8);
         let raw = get_next_freq(rev, need.util, domain.capacity(), domain.freq_max());

@@ -1,5 +1,6 @@
 //! What a governor may ask about its domain.
 
+use crate::state::effects::Effects;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::{FreqDomain, Machine};
@@ -9,7 +10,7 @@ use risetime_kernel::cpu_util::EffectiveUtil;
 use risetime_kernel::headroom::Decided;
 use risetime_kernel::opp::cpufreq_driver_resolve_freq;
 use risetime_kernel::uclamp::uclamp_rq_is_capped;
-use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Util};
+use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, Util};
 
 /// A governor's view of its domain.
 pub struct DomainView<'a> {
@@ -83,11 +84,16 @@ impl DomainView<'_> {
             })
         })
     }
-    /// `util` of `cpu` with what the governor adds to it before the clamps; `decides`: it is not
+    /// `util` of `cpu` with what the governor adds to it before the clamps; `effects`: it is not
     /// only looked at.
     #[inline]
-    pub(crate) fn dvfs_util(&self, cpu: CpuId, util: Util, decides: bool) -> (Util, Decided) {
-        self.machine.dvfs_util(cpu, util, decides)
+    pub(crate) fn dvfs_util(
+        &self,
+        cpu: CpuId,
+        util: Util,
+        effects: Option<&mut Effects>,
+    ) -> (Util, Decided) {
+        self.machine.dvfs_util(cpu, util, effects)
     }
     /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
     pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {
@@ -105,6 +111,29 @@ impl DomainView<'_> {
     pub(crate) fn wanted(&self, cpu: CpuId, own: Util) -> Util {
         let c = self.machine.cpu(cpu);
         self.machine.hook(own, |h, own| h.dvfs_util(c.has_work(), c.capacity, own))
+    }
+    /// The frequency that the kernel believes in (`policy->cur`).
+    pub fn cur(&self) -> KHz {
+        self.domain().cur
+    }
+    /// `policy->min` and `policy->max`.
+    pub fn limits(&self) -> (KHz, KHz) {
+        (self.domain().min, self.domain().max)
+    }
+    /// Its frequencies, ascending.
+    pub fn freqs(&self) -> impl Iterator<Item = KHz> + '_ {
+        self.domain().table.iter().map(|entry| entry.freq)
+    }
+    /// `get_cpu_idle_time`: for how long `cpu` has been idle since the start, what leaving an idle state takes
+    /// included.
+    pub fn idle_time(&self, cpu: CpuId) -> Span {
+        let c = self.machine.cpu(cpu);
+        let idle = c.curr.is_none().then(|| self.machine.now.since(c.idle_from));
+        c.idle_time + idle.unwrap_or_default()
+    }
+    /// The length of a tick.
+    pub fn tick(&self) -> Span {
+        self.machine.tick
     }
     /// How often `cpu` has entered idle.
     #[inline]

@@ -9,7 +9,7 @@
 //! The previous CPU wins ties. A candidate that cannot give `uclamp_min` is taken only if none
 //! can, the biggest first. Source: kernel/sched/fair.c.
 
-use super::Placed;
+use super::{Effects, Placed};
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Cpu, FreqDomain, Machine, Task};
 use risetime_kernel::KernelRev;
@@ -22,6 +22,7 @@ use risetime_kernel::fits::{Fit, fits_capacity};
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
 use risetime_trace::Why;
+use std::cell::RefCell;
 
 /// How well a CPU fits, in the kernel's order: fits, only its boost does not, not at all.
 fn rank(fit: Fit) -> i32 {
@@ -60,9 +61,16 @@ struct Asked<'a> {
     busy: Util,
     /// See [`crate::state::plain`]; its clamps are open, too.
     plain: bool,
+    /// As posted, the energy estimate, too, counts as the last look at each CPU's util (RFC 00/16, patch 14).
+    effects: RefCell<Effects>,
 }
 
-pub(super) fn find_energy_efficient_cpu(m: &Machine, task: TaskId, this: CpuId) -> Option<Placed> {
+pub(super) fn find_energy_efficient_cpu(
+    m: &Machine,
+    task: TaskId,
+    this: CpuId,
+    effects: &mut Effects,
+) -> Option<Placed> {
     let prev = m.task(task).cpu;
     // The lowest domain from the waker's asymmetric one on that holds the previous CPU.
     let c = m.cpu(this);
@@ -75,7 +83,11 @@ pub(super) fn find_energy_efficient_cpu(m: &Machine, task: TaskId, this: CpuId) 
     }
     let busy = task_busy_time(m, id);
     let plain = m.is_plain() && clamps == Uclamp::default() && !p.queued;
-    Some(Asked { m, id, task, prev, p, clamps, busy, plain }.cheapest(span))
+    let noted = RefCell::new(std::mem::take(effects));
+    let asked = Asked { m, id, task, prev, p, clamps, busy, plain, effects: noted };
+    let placed = asked.cheapest(span);
+    *effects = asked.effects.into_inner();
+    Some(placed)
 }
 
 impl Asked<'_> {
@@ -260,7 +272,17 @@ impl Asked<'_> {
             let idle = c.uclamp.uclamp_rq_is_idle();
             eff.max = if idle { self.clamps.max } else { eff.max.max(self.clamps.max) };
         }
-        clamped(m, cpu, eff)
+        self.clamped(cpu, eff)
+    }
+}
+
+impl Asked<'_> {
+    /// What schedutil makes of it: with headroom, and within the clamps.
+    #[inline]
+    fn clamped(&self, cpu: CpuId, eff: EffectiveUtil) -> Util {
+        let mut effects = self.effects.borrow_mut();
+        let (wanted, _) = self.m.dvfs_util(cpu, eff.util, Some(&mut effects));
+        wanted.min(eff.max).max(eff.min)
     }
 }
 
@@ -298,7 +320,7 @@ impl<'a> Without<'a> {
             let perf = match m.rev < KernelRev::V6_8 {
                 // Clamped, and without headroom: the energy model adds it.
                 true => m.frequency_util_pre_6_8(cpu, boosted, None),
-                false => clamped(m, cpu, effective_cpu_util(boosted, &rq, c.capacity)),
+                false => asked.clamped(cpu, effective_cpu_util(boosted, &rq, c.capacity)),
             };
             self.count(cpu, perf);
         }
@@ -322,7 +344,7 @@ impl<'a> Without<'a> {
     fn max_util(&self, dst: Option<CpuId>) -> Util {
         let Some(dst) = dst else { return self.most };
         if self.asked.m.series.no_decaying_headroom {
-            // As posted, the energy estimate, too, counts as the last look at each CPU's util.
+            // Each estimate is a look at every CPU.
             let all = self.domain.cpus.iter().map(|c| self.asked.perf(*c, dst));
             return all.max().unwrap_or_default();
         }
@@ -358,10 +380,4 @@ fn task_busy_time(m: &Machine, task: TaskId) -> Util {
         Some(irq) if irq.0 >= c.capacity.0 => Util(c.capacity.0),
         Some(irq) => Util(scale_irq_capacity(util.0, irq.0, c.capacity.0)),
     }
-}
-
-/// What schedutil makes of it: with headroom, and within the clamps.
-#[inline]
-fn clamped(m: &Machine, cpu: CpuId, eff: EffectiveUtil) -> Util {
-    m.dvfs_util(cpu, eff.util, true).0.min(eff.max).max(eff.min)
 }

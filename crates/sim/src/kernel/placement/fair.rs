@@ -14,6 +14,7 @@
 
 use super::wake_affine::{wake_affine, wake_wide};
 use super::{Descriptor, Placed, Placement, Waker, energy, fork, idle_sibling, within_affinity};
+use crate::state::effects::Effects;
 use crate::state::machine::Machine;
 use crate::state::topology::sd;
 use risetime_kernel::units::{CpuId, TaskId};
@@ -28,17 +29,24 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 struct Fair;
 
 impl Placement for Fair {
-    fn wake(&mut self, machine: &Machine, task: TaskId, waker: Waker) -> Placed {
+    fn wake(
+        &mut self,
+        machine: &Machine,
+        task: TaskId,
+        waker: Waker,
+        effects: &mut Effects,
+    ) -> Placed {
         let prev = machine.task(task).cpu;
         let root = &machine.root;
         if root.energy_aware
             && !root.overutilized
-            && let Some(placed) = energy::find_energy_efficient_cpu(machine, task, waker.cpu)
+            && let Some(placed) =
+                energy::find_energy_efficient_cpu(machine, task, waker.cpu, effects)
         {
             return within_affinity(machine, task, placed);
         }
         let target = affine_target(machine, task, waker).unwrap_or(prev);
-        let cpu = idle_sibling::select_idle_sibling(machine, task, prev, target);
+        let cpu = idle_sibling::select_idle_sibling(machine, task, prev, target, effects);
         let why = match cpu {
             _ if cpu == prev => Why::PrevCpu,
             _ if cpu == target => Why::WakeAffine,

@@ -17,6 +17,7 @@
 
 use crate::kernel::Kernel;
 use crate::state::cpuset::CpuSet;
+use crate::state::effects::Effects;
 use crate::state::hooks::Point;
 use crate::state::machine::Machine;
 use crate::state::topology::{SchedDomain, SdShared, sd};
@@ -25,7 +26,13 @@ use risetime_kernel::fits::Fit;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 
-pub(super) fn select_idle_sibling(m: &Machine, task: TaskId, prev: CpuId, target: CpuId) -> CpuId {
+pub(super) fn select_idle_sibling(
+    m: &Machine,
+    task: TaskId,
+    prev: CpuId,
+    target: CpuId,
+    effects: &mut Effects,
+) -> CpuId {
     if let Some(placed) = m.cpu_instead(Point::IdleSibling { task, target }) {
         return placed.cpu;
     }
@@ -41,7 +48,8 @@ pub(super) fn select_idle_sibling(m: &Machine, task: TaskId, prev: CpuId, target
         }
         prev_aff = Some(prev);
     }
-    let mut recent = Some(t.recent_used_cpu.replace(prev));
+    let mut recent = Some(t.recent_used_cpu);
+    effects.recent_used_cpu(prev);
     if let Some(cpu) = recent
         && cpu != prev
         && cpu != target
@@ -59,7 +67,8 @@ pub(super) fn select_idle_sibling(m: &Machine, task: TaskId, prev: CpuId, target
     if m.root.asym_cpucap
         && let Some(level) = c.place.asym
     {
-        return select_idle_capacity(m, task, &c.sched_domains[level], target).unwrap_or(target);
+        return select_idle_capacity(m, task, &c.sched_domains[level], target, effects)
+            .unwrap_or(target);
     }
     let Some(llc) = c.place.llc.map(|l| &c.sched_domains[l]) else { return target };
     let mut has_idle_core = false;
@@ -72,7 +81,7 @@ pub(super) fn select_idle_sibling(m: &Machine, task: TaskId, prev: CpuId, target
             return cpu;
         }
     }
-    let found = select_idle_cpu(m, task, llc, has_idle_core, target);
+    let found = select_idle_cpu(m, task, llc, has_idle_core, target, effects);
     found.or(prev_aff).or(recent).unwrap_or(target)
 }
 
@@ -122,20 +131,14 @@ fn balance_shared(m: &Machine, cpu: CpuId) -> Option<&SdShared> {
 }
 
 fn test_idle_cores(m: &Machine, cpu: CpuId) -> bool {
-    balance_shared(m, cpu).is_some_and(|s| s.has_idle_cores.get())
-}
-
-fn set_idle_cores(m: &Machine, cpu: CpuId, there: bool) {
-    if let Some(shared) = balance_shared(m, cpu) {
-        shared.has_idle_cores.set(there);
-    }
+    balance_shared(m, cpu).is_some_and(|s| s.has_idle_cores)
 }
 
 impl Kernel<'_> {
     /// `update_idle_core`: `cpu` goes idle, perhaps as the last of its core.
     pub(crate) fn update_idle_core(&mut self, cpu: CpuId) {
         if self.m.root.smt && !test_idle_cores(&self.m, cpu) && is_core_idle(&self.m, cpu) {
-            set_idle_cores(&self.m, cpu, true);
+            self.m.set_idle_cores(cpu, true);
         }
     }
 }
@@ -196,6 +199,7 @@ fn select_idle_cpu(
     llc: &SchedDomain,
     has_idle_core: bool,
     target: CpuId,
+    effects: &mut Effects,
 ) -> Option<CpuId> {
     let mut left = scan_limit(m, m.cpu(target).place.llc_shared)?;
     let mut cpus = llc.span.and(&m.task(task).allowed);
@@ -231,7 +235,7 @@ fn select_idle_cpu(
         }
     }
     if has_idle_core {
-        set_idle_cores(m, target, false);
+        effects.no_idle_core(target);
     }
     idle
 }
@@ -256,6 +260,7 @@ fn select_idle_capacity(
     task: TaskId,
     domain: &SchedDomain,
     target: CpuId,
+    effects: &mut Effects,
 ) -> Option<CpuId> {
     /// An idle core, but too small.
     const ASYM_IDLE_COMPLETE_MISFIT: i32 = -3;
@@ -290,7 +295,7 @@ fn select_idle_capacity(
         }
     }
     if has_idle_core && best.is_none_or(|(rank, _, _)| rank > ASYM_IDLE_COMPLETE_MISFIT) {
-        set_idle_cores(m, target, false);
+        effects.no_idle_core(target);
     }
     best.map(|(_, _, cpu)| cpu)
 }

@@ -10,16 +10,23 @@ pub(crate) mod idle_sibling;
 mod prev;
 pub(crate) mod wake_affine;
 
+pub use crate::state::effects::Effects;
 pub use crate::state::hooks::{Placed, Waker};
 
 use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
-/// A rule for choosing CPUs (`select_task_rq`).
+/// A rule for choosing CPUs (`select_task_rq`). What it finds out on the way it notes in `effects`.
 pub trait Placement {
     /// `waker` wakes a task that slept on its `task_cpu`.
-    fn wake(&mut self, machine: &Machine, task: TaskId, waker: Waker) -> Placed;
+    fn wake(
+        &mut self,
+        machine: &Machine,
+        task: TaskId,
+        waker: Waker,
+        effects: &mut Effects,
+    ) -> Placed;
     /// A new task is created by one that runs on the first CPU.
     fn fork(&mut self, machine: &Machine, task: TaskId) -> Placed;
 }
@@ -38,7 +45,14 @@ pub struct Descriptor {
 pub const REGISTRY: &[Descriptor] = &[fair::DESCRIPTOR, prev::DESCRIPTOR];
 
 /// Their names, for the setting `placement`.
-pub const NAMES: &[&str] = &["fair", "prev"];
+pub const NAMES: &[&str] = &{
+    let (mut names, mut i) = ([""; REGISTRY.len()], 0);
+    while i < names.len() {
+        names[i] = REGISTRY[i].name;
+        i += 1;
+    }
+    names
+};
 
 /// The placement called `name`; settings were checked against [`NAMES`].
 pub(crate) fn find(name: &str) -> &'static Descriptor {

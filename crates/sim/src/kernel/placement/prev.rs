@@ -4,6 +4,7 @@
 //! frequency and load balancing.
 
 use super::{Descriptor, Placed, Placement, Waker, fork, within_affinity};
+use crate::state::effects::Effects;
 use crate::state::machine::Machine;
 use risetime_kernel::units::TaskId;
 use risetime_trace::Why;
@@ -14,7 +15,7 @@ pub(super) const DESCRIPTOR: Descriptor =
 struct Prev;
 
 impl Placement for Prev {
-    fn wake(&mut self, machine: &Machine, task: TaskId, _waker: Waker) -> Placed {
+    fn wake(&mut self, machine: &Machine, task: TaskId, _waker: Waker, _: &mut Effects) -> Placed {
         let cpu = machine.task(task).cpu;
         within_affinity(machine, task, Placed { cpu, why: Why::PrevCpu })
     }
