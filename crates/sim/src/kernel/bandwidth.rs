@@ -23,6 +23,7 @@
 //! Leaves out: `throttled_time` and the other statistics; a quota changed while it runs.
 //! Source: kernel/sched/fair.c.
 
+use crate::state::machine::Machine;
 use crate::kernel::Kernel;
 use crate::kernel::fair::Join;
 use crate::state::bandwidth::throttles_tasks;
@@ -38,14 +39,6 @@ use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
 use risetime_trace::{Event, Why};
 
 impl Kernel<'_> {
-    fn throttles_tasks(&self) -> bool {
-        throttles_tasks(self.m.rev)
-    }
-
-    fn has_pool(&self, g: GroupId) -> bool {
-        self.m.groups.limited && self.m.groups.list[g.index()].pool.is_some()
-    }
-
     /// `update_curr` of a level: its queue's running entity, and the group's account. Where the
     /// entity's turn is over by it, the CPU reschedules.
     pub(crate) fn update_curr(&mut self, cpu: CpuId, g: GroupId) {
@@ -58,7 +51,7 @@ impl Kernel<'_> {
 
     /// Books what a level has run.
     pub(crate) fn charge(&mut self, cpu: CpuId, g: GroupId) {
-        if !self.has_pool(g) {
+        if !self.m.has_pool(g) {
             return;
         }
         let now = self.m.cpus[cpu.index()].clock.clock_task.0;
@@ -78,7 +71,7 @@ impl Kernel<'_> {
             return;
         }
         let (running, throttled) = (rq.running, rq.bandwidth.throttled);
-        if self.throttles_tasks() {
+        if self.m.throttles_tasks() {
             if throttled || self.throttle_cfs_rq(cpu, g) {
                 self.throttle_work(cpu, g);
             }
@@ -120,7 +113,7 @@ impl Kernel<'_> {
 
     /// The group may not go on here unless the pool has something left; true if it is throttled.
     fn throttle_cfs_rq(&mut self, cpu: CpuId, g: GroupId) -> bool {
-        let (tasks, rq) = (self.throttles_tasks(), self.m.groups.rq(cpu, g));
+        let (tasks, rq) = (self.m.throttles_tasks(), self.m.groups.rq(cpu, g));
         let goes_on = tasks && rq.running && rq.nr_queued > 0;
         let target = if goes_on { SCHED_CFS_BANDWIDTH_SLICE } else { Span(1) };
         if self.assign(cpu, g, target) || !self.m.does(Step::ThrottleCfsRq) {
@@ -130,7 +123,7 @@ impl Kernel<'_> {
             pool.throttled.push(cpu);
         }
         let now = self.m.cpus[cpu.index()].clock.rq_clock_pelt();
-        for inner in self.inside(g) {
+        for inner in self.m.inside(g) {
             let rq = self.m.groups.rq_mut(cpu, inner);
             rq.bandwidth.throttle_count += 1;
             if rq.bandwidth.throttle_count == 1 && (!tasks || rq.nr_queued == 0) {
@@ -148,12 +141,6 @@ impl Kernel<'_> {
         true
     }
 
-    /// `g` and the groups in it, the inner ones last.
-    fn inside(&self, g: GroupId) -> Vec<GroupId> {
-        let all = (g.0..self.m.groups.list.len() as u32).map(GroupId);
-        all.filter(|inner| self.m.groups.holds(g, *inner)).collect()
-    }
-
     /// The running task is to leave when it goes back to user mode, which here it does at the end
     /// of whatever happens now (`task_throttle_setup_work`).
     fn throttle_work(&mut self, cpu: CpuId, g: GroupId) {
@@ -167,7 +154,7 @@ impl Kernel<'_> {
     pub(crate) fn drain_throttle_work(&mut self) -> Option<(CpuId, TaskId)> {
         while let Some(cpu) = self.m.throttle_work.lowest() {
             self.m.throttle_work.remove(cpu);
-            let Some(task) = self.m.cpu(cpu).curr.filter(|t| self.is_fair(*t)) else { continue };
+            let Some(task) = self.m.cpu(cpu).curr.filter(|t| self.m.is_fair(*t)) else { continue };
             let t = self.m.task(task);
             let g = t.group;
             let leaves = t.state == State::Runnable
@@ -195,8 +182,8 @@ impl Kernel<'_> {
         }
         // `check_enqueue_throttle`
         let rq = self.m.groups.rq(cpu, g);
-        if self.has_pool(g) && !rq.running && !rq.bandwidth.throttled {
-            if self.throttles_tasks() {
+        if self.m.has_pool(g) && !rq.running && !rq.bandwidth.throttled {
+            if self.m.throttles_tasks() {
                 self.account_cfs_rq_runtime(cpu, g, Span(0));
             } else if self.m.groups.rq_mut(cpu, g).bandwidth.runtime.account(Span(0))
                 && !self.assign(cpu, g, SCHED_CFS_BANDWIDTH_SLICE)
@@ -204,7 +191,7 @@ impl Kernel<'_> {
                 self.throttle_cfs_rq(cpu, g);
             }
         }
-        if self.throttles_tasks() {
+        if self.m.throttles_tasks() {
             let now = self.m.cpus[cpu.index()].clock.rq_clock_pelt();
             self.m.groups.rq_mut(cpu, g).bandwidth.start(now);
         }
@@ -216,7 +203,7 @@ impl Kernel<'_> {
             return;
         }
         self.return_cfs_rq_runtime(cpu, g);
-        if self.throttles_tasks() && self.m.groups.rq(cpu, g).bandwidth.in_throttled_hierarchy() {
+        if self.m.throttles_tasks() && self.m.groups.rq(cpu, g).bandwidth.in_throttled_hierarchy() {
             let now = self.m.cpus[cpu.index()].clock.rq_clock_pelt();
             self.m.groups.rq_mut(cpu, g).bandwidth.stop(now);
         }
@@ -242,7 +229,7 @@ impl Kernel<'_> {
     /// `check_cfs_rq_runtime`, which a pick and a put ask (up to 6.17); true if the group is
     /// throttled.
     pub(crate) fn check_cfs_rq_runtime(&mut self, cpu: CpuId, g: GroupId) -> bool {
-        if self.throttles_tasks() || !self.has_pool(g) {
+        if self.m.throttles_tasks() || !self.m.has_pool(g) {
             return false;
         }
         let bandwidth = &self.m.groups.rq(cpu, g).bandwidth;
@@ -277,10 +264,10 @@ impl Kernel<'_> {
         if !set {
             rq.bandwidth.booked = now;
         }
-        if rq.bandwidth.in_throttled_hierarchy() && self.throttles_tasks() {
+        if rq.bandwidth.in_throttled_hierarchy() && self.m.throttles_tasks() {
             self.throttle_work(cpu, g);
         }
-        if self.has_pool(g) {
+        if self.m.has_pool(g) {
             self.account_cfs_rq_runtime(cpu, g, Span(0));
         }
     }
@@ -290,7 +277,7 @@ impl Kernel<'_> {
     fn cfs_timer(&mut self, cpu: CpuId, timer: ClassTimer, awake: bool, again: Ev) -> bool {
         let idle = self.m.cpu(cpu).idle;
         if let Some(idle) = idle.filter(|_| !awake) {
-            let latency = self.exit_latency(cpu, idle);
+            let latency = self.m.exit_latency(cpu, idle);
             self.q.push(self.m.now + latency, again);
             return false;
         }
@@ -373,10 +360,10 @@ impl Kernel<'_> {
         if let Some(pool) = &mut self.m.groups.list[g.index()].pool {
             pool.throttled.retain(|c| *c != cpu);
         }
-        for inner in self.inside(g).into_iter().rev() {
+        for inner in self.m.inside(g).into_iter().rev() {
             self.tg_unthrottle_up(cpu, inner);
         }
-        if !self.throttles_tasks() {
+        if !self.m.throttles_tasks() {
             let rq = self.m.groups.rq(cpu, g);
             if rq.load != 0 {
                 let (queued, runnable) = (rq.h_nr_queued as i32, rq.h_nr_runnable as i32);
@@ -449,5 +436,21 @@ impl Kernel<'_> {
         let rest = &mut self.m.groups.rq_mut(cpu, g).bandwidth.limbo;
         limbo.append(rest);
         *rest = limbo;
+    }
+}
+
+impl Machine {
+    fn throttles_tasks(&self) -> bool {
+        throttles_tasks(self.rev)
+    }
+
+    fn has_pool(&self, g: GroupId) -> bool {
+        self.groups.limited && self.groups.list[g.index()].pool.is_some()
+    }
+
+    /// `g` and the groups in it, the inner ones last.
+    fn inside(&self, g: GroupId) -> Vec<GroupId> {
+        let all = (g.0..self.groups.list.len() as u32).map(GroupId);
+        all.filter(|inner| self.groups.holds(g, *inner)).collect()
     }
 }

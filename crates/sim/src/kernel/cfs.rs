@@ -65,7 +65,7 @@ impl Machine {
 impl Kernel<'_> {
     /// `task_fork_fair`: where the new `task` of a parent on `cpu` will begin, on whichever CPU.
     pub(crate) fn task_fork_fair(&mut self, cpu: CpuId, task: TaskId) {
-        if !is_cfs(self.m.rev) || !self.is_fair(task) {
+        if !is_cfs(self.m.rev) || !self.m.is_fair(task) {
             return;
         }
         self.update_rq_clock(cpu);
@@ -110,7 +110,7 @@ impl Kernel<'_> {
         if was != is {
             self.clear_buddies_above(cpu, g, was);
         }
-        if over && self.may_end_turn(cpu) {
+        if over && self.m.may_end_turn(cpu) {
             self.resched_curr(cpu);
         }
     }

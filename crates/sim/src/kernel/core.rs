@@ -13,6 +13,7 @@
 //!
 //! Source: kernel/sched/core.c.
 
+use crate::state::machine::Machine;
 use crate::kernel::Kernel;
 use crate::kernel::placement::{Placed, Waker};
 use crate::state::class::Class;
@@ -141,7 +142,7 @@ impl Kernel<'_> {
             State::New => return self.wake_up_first(task),
             State::Runnable | State::Exited => return,
         }
-        let starts = self.enters_start_phase(task);
+        let starts = self.m.enters_start_phase(task);
         if starts {
             self.before_start();
         }
@@ -199,7 +200,7 @@ impl Kernel<'_> {
     /// A sleeping task moves: its load is taken off its old runqueue at that one's next update
     /// (`migrate_task_rq_fair`).
     fn migrate_asleep(&mut self, task: TaskId, to: CpuId, why: Why) {
-        if !self.is_fair(task) {
+        if !self.m.is_fair(task) {
             let from = self.m.task(task).cpu;
             self.migrate_task_rq_dl(task);
             self.m.task_mut(task).cpu = to;
@@ -233,13 +234,6 @@ impl Kernel<'_> {
         risetime_kernel::pelt_cfs::sync_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
     }
 
-    // ------------------------------------------------------------------ the start settings
-
-    fn enters_start_phase(&self, task: TaskId) -> bool {
-        let start = &self.m.start;
-        !start.done && start.upcoming && task == TaskId(0)
-    }
-
     /// The start has come: the machine is brought to the state it should start from.
     fn before_start(&mut self) {
         (self.m.start.begun, self.m.start.at) = (true, self.m.now);
@@ -253,7 +247,7 @@ impl Kernel<'_> {
         }
         let start = self.m.start;
         // The other classes keep no signals of their own.
-        if self.is_fair(task) && (start.util.is_some() || start.period_contrib.is_some()) {
+        if self.m.is_fair(task) && (start.util.is_some() || start.period_contrib.is_some()) {
             self.set_signals(cpu, task, start.util, None, start.period_contrib);
         }
         if let Some(first) = start.first_tick {
@@ -269,7 +263,7 @@ impl Kernel<'_> {
                 self.start_tick(CpuId(cpu), self.m.now + first);
             }
         }
-        self.grid_first = Some(self.m.now + first);
+        self.m.grid_first = Some(self.m.now + first);
     }
 
     // ------------------------------------------------------------------ context switch
@@ -293,7 +287,7 @@ impl Kernel<'_> {
         match next {
             Some(curr) if next == prev => {
                 self.clear_need_resched(cpu);
-                if self.is_fair(curr) {
+                if self.m.is_fair(curr) {
                     self.util_est_switched(cpu, prev, next);
                     self.update_misfit_status(cpu, Some(curr));
                 }
@@ -362,7 +356,7 @@ impl Kernel<'_> {
 
     /// `task_dead_fair`: what the task was used to goes with it at the next update.
     fn task_dead(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.is_fair(task) {
+        if !self.m.is_fair(task) {
             return;
         }
         let m = &mut self.m;
@@ -485,7 +479,7 @@ impl Kernel<'_> {
             return;
         }
         let Some(to) = allowed.and(&self.m.root.online).lowest() else { return };
-        if self.m.cpu(from).curr == Some(task) && self.stops(from) {
+        if self.m.cpu(from).curr == Some(task) && self.m.stops(from) {
             return self.stop_one_cpu_nowait(from, StopWork::Migrate { task, to });
         }
         self.move_queued(task, from, to, Why::Affinity);
@@ -524,7 +518,7 @@ impl Kernel<'_> {
             self.m.need_resched.insert(from);
         }
         let forgets = !self.m.does(Step::SignalsMigrate);
-        let fair = self.is_fair(task);
+        let fair = self.m.is_fair(task);
         let t = self.m.task_mut(task);
         if fair {
             t.avg.last_update_time.0 = 0;
@@ -555,7 +549,7 @@ impl Kernel<'_> {
     // ------------------------------------------------------------------ tick
 
     pub(crate) fn start_tick(&mut self, cpu: CpuId, at: Instant) {
-        let at = self.grid_first.filter(|first| *first > self.m.now).unwrap_or(at);
+        let at = self.m.grid_first.filter(|first| *first > self.m.now).unwrap_or(at);
         let c = self.m.cpu_mut(cpu);
         c.tick_stopped = false;
         c.tick_gen = c.tick_gen.wrapping_add(1);
@@ -577,5 +571,14 @@ impl Kernel<'_> {
         self.task_tick(cpu, curr);
         self.trigger_load_balance(cpu);
         self.run_soft_expired(cpu);
+    }
+}
+
+impl Machine {
+    // ------------------------------------------------------------------ the start settings
+
+    fn enters_start_phase(&self, task: TaskId) -> bool {
+        let start = &self.start;
+        !start.done && start.upcoming && task == TaskId(0)
     }
 }

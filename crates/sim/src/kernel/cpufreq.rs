@@ -280,7 +280,7 @@ impl Kernel<'_> {
             if deferrable {
                 self.m.domains[domain].timer_deferred = true;
             } else {
-                let latency = self.exit_latency(cpu, idle);
+                let latency = self.m.exit_latency(cpu, idle);
                 let (at, domain) = (self.m.now + latency, domain as u32);
                 self.q.push(at, Ev::GovernorTimer { domain, generation, awake: true });
             }

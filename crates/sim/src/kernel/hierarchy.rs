@@ -601,7 +601,7 @@ impl Kernel<'_> {
             return;
         }
         self.m.task_mut(task).limits = self.m.limits_of(to);
-        if !self.is_fair(task) {
+        if !self.m.is_fair(task) {
             // Only its clamps depend on the group, until it is fair again.
             let t = &mut self.m.tasks[task.index()];
             t.group = to;

@@ -140,7 +140,7 @@ impl Kernel<'_> {
         // A kthread asleep here wakes where its policy still has a CPU.
         for task in 0..self.m.tasks.len() as u32 {
             let task = TaskId(task);
-            if !self.is_fair(task)
+            if !self.m.is_fair(task)
                 && !self.m.task(task).sched.stop
                 && self.m.task(task).cpu == cpu
                 && self.m.task(task).state != State::Exited

@@ -11,6 +11,7 @@
 //! Who chooses is the setting `cpuidle_governor` ([`risetime_kernel::cpuidle`]).
 //! Source: kernel/sched/idle.c, kernel/time/tick-sched.c.
 
+use crate::state::machine::Machine;
 use crate::kernel::Kernel;
 use crate::state::hooks::Answer;
 use crate::state::hooks::Point;
@@ -127,15 +128,6 @@ impl Kernel<'_> {
         self.idle_loop(cpu);
     }
 
-    /// How long leaving the idle state of `cpu` takes.
-    pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle) -> Span {
-        if self.free_idle_exit {
-            return Span(0);
-        }
-        let states = &self.m.platform.domains[self.m.cpu(cpu).domain].idle;
-        idle.state.and_then(|i| states.get(i as usize)).map_or(Span(0), |s| s.exit_latency)
-    }
-
     /// The CPU has left its idle state: it is awake, with the idle task current.
     pub(crate) fn leave_idle(&mut self, cpu: CpuId) {
         self.m.cpu_mut(cpu).waking = false;
@@ -163,5 +155,16 @@ impl Kernel<'_> {
         } else {
             self.enter_idle(cpu);
         }
+    }
+}
+
+impl Machine {
+    /// How long leaving the idle state of `cpu` takes.
+    pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle) -> Span {
+        if self.free_idle_exit {
+            return Span(0);
+        }
+        let states = &self.platform.domains[self.cpu(cpu).domain].idle;
+        idle.state.and_then(|i| states.get(i as usize)).map_or(Span(0), |s| s.exit_latency)
     }
 }

@@ -38,7 +38,7 @@ use crate::state::effects::Effects;
 use crate::state::machine::{Machine, State};
 use crate::time::queue::{Ev, Queue};
 use crate::time::work;
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_kernel::units::{CpuId, Span, TaskId, Util};
 use risetime_model::InputError;
 use risetime_trace::{Event, TraceSink};
 
@@ -69,10 +69,6 @@ pub(crate) struct Kernel<'a> {
     pub(crate) parent_cpu: CpuId,
     /// `uclamp_min` and `uclamp_max` that hold for every task, whatever the workload says.
     pub(crate) forced_clamps: (Option<Util>, Option<Util>),
-    /// The first tick after the grid was moved.
-    pub(crate) grid_first: Option<Instant>,
-    /// Leaving an idle state takes no time, as on a virtual SoC.
-    pub(crate) free_idle_exit: bool,
     /// A reservation that the machine cannot give.
     pub(crate) refused: Option<InputError>,
 }

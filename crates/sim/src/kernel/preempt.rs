@@ -19,6 +19,7 @@
 //! calls of its own, so only events of the workload count as such.
 //! Source: kernel/sched/core.c:__resched_curr, ttwu_queue_cond, sched_tick; kernel/Kconfig.preempt.
 
+use crate::state::machine::Machine;
 use crate::kernel::Kernel;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Point;
@@ -65,7 +66,7 @@ impl Kernel<'_> {
             Some(_) if self.m.cpu(cpu).waking => {}
             Some(idle) => {
                 self.m.cpu_mut(cpu).waking = true;
-                let latency = self.exit_latency(cpu, idle);
+                let latency = self.m.exit_latency(cpu, idle);
                 self.q.push(now + latency, Ev::Resched { cpu });
             }
         }
@@ -98,12 +99,6 @@ impl Kernel<'_> {
         self.m.preempt.flagged.remove(cpu);
     }
 
-    /// `test_tsk_need_resched`: the flag that is not lazy.
-    pub(crate) fn is_resched_due(&self, cpu: CpuId) -> bool {
-        let flag = self.m.need_resched.contains(cpu) && !self.m.preempt.flagged.contains(cpu);
-        flag || self.m.cpu(cpu).resched_held
-    }
-
     /// From now until [`Kernel::woken_up`] what happens on other CPUs happens from `by`; `to`: where the
     /// task is queued, which does that itself where the two share no cache.
     pub(crate) fn wakes_from(&mut self, by: CpuId, to: CpuId) {
@@ -115,18 +110,11 @@ impl Kernel<'_> {
         self.m.preempt.waking_on = None;
     }
 
-    /// Whether the running task's turn, which is over, ends.
-    #[inline]
-    pub(crate) fn may_end_turn(&self, cpu: CpuId) -> bool {
-        let curr = || self.m.cpu(cpu).curr.unwrap_or(TaskId(u32::MAX));
-        !self.m.hooked() || self.m.yes(Point::TickPreempt { cpu, curr: curr() }, true)
-    }
-
     /// `resched_curr` of a fair entity whose turn the accounting of its time has found over.
     #[inline]
     pub(crate) fn turn_over(&mut self, cpu: CpuId, g: GroupId) {
         self.m.queue_mut(cpu, g).clear_need_resched();
-        if !self.may_end_turn(cpu) {
+        if !self.m.may_end_turn(cpu) {
             return;
         }
         self.resched_curr_lazy(cpu);
@@ -167,5 +155,20 @@ impl Kernel<'_> {
             self.m.preempt.flagged.insert(cpu);
         }
         self.m.need_resched.remove(cpu);
+    }
+}
+
+impl Machine {
+    /// `test_tsk_need_resched`: the flag that is not lazy.
+    pub(crate) fn is_resched_due(&self, cpu: CpuId) -> bool {
+        let flag = self.need_resched.contains(cpu) && !self.preempt.flagged.contains(cpu);
+        flag || self.cpu(cpu).resched_held
+    }
+
+    /// Whether the running task's turn, which is over, ends.
+    #[inline]
+    pub(crate) fn may_end_turn(&self, cpu: CpuId) -> bool {
+        let curr = || self.cpu(cpu).curr.unwrap_or(TaskId(u32::MAX));
+        !self.hooked() || self.yes(Point::TickPreempt { cpu, curr: curr() }, true)
     }
 }

@@ -227,7 +227,7 @@ impl Kernel<'_> {
                     Some(idle) => {
                         // It need not be woken by others meanwhile.
                         self.m.cpu_mut(cpu).waking = true;
-                        let latency = self.exit_latency(cpu, idle);
+                        let latency = self.m.exit_latency(cpu, idle);
                         self.q.push(now + latency, Ev::Irq { cpu, step: IrqStep::Awake });
                     }
                 }

@@ -2,6 +2,7 @@
 //!
 //! Source: kernel/time/hrtimer.c.
 
+use crate::state::machine::Machine;
 use crate::kernel::Kernel;
 use crate::state::hooks::Waker;
 use crate::time::queue::Ev;
@@ -13,10 +14,10 @@ impl Kernel<'_> {
         if self.m.task(task).timer_gen != generation {
             return;
         }
-        let Some(cpu) = self.timer_cpu(task) else { return };
+        let Some(cpu) = self.m.timer_cpu(task) else { return };
         match self.m.cpu(cpu).idle {
             Some(idle) => {
-                let latency = self.exit_latency(cpu, idle);
+                let latency = self.m.exit_latency(cpu, idle);
                 self.q.push(self.m.now + latency, Ev::TimerAwake { task, generation });
             }
             None => self.timer_awake(task, generation),
@@ -27,7 +28,7 @@ impl Kernel<'_> {
         if self.m.task(task).timer_gen != generation {
             return;
         }
-        let Some(cpu) = self.timer_cpu(task) else { return };
+        let Some(cpu) = self.m.timer_cpu(task) else { return };
         self.m.task_mut(task).timer_cpu = None;
         // The timers of a kthread's wakeup are none: there it is an interrupt.
         self.m.cpu_mut(cpu).timers.remove(task);
@@ -38,16 +39,9 @@ impl Kernel<'_> {
         self.idle_loop(cpu);
     }
 
-    /// The CPU on which a task's timer expires; `None`: a kthread whose policy has no CPU left.
-    pub(crate) fn timer_cpu(&self, task: TaskId) -> Option<CpuId> {
-        let t = self.m.task(task);
-        let cpu = t.timer_cpu.unwrap_or(t.cpu);
-        (self.m.root.online.contains(cpu)).then_some(cpu)
-    }
-
     /// When the timer of a task that falls asleep until `at` expires at the latest.
     pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
-        let slack = if self.is_fair(task) { self.m.costs.slack } else { Span(0) };
+        let slack = if self.m.is_fair(task) { self.m.costs.slack } else { Span(0) };
         self.m.task_mut(task).soft_expiry = at;
         Instant(at.0.saturating_add(slack.0))
     }
@@ -70,5 +64,14 @@ impl Kernel<'_> {
             t.timer_cpu = None;
             self.wake_up(task, Waker::timer(cpu));
         }
+    }
+}
+
+impl Machine {
+    /// The CPU on which a task's timer expires; `None`: a kthread whose policy has no CPU left.
+    pub(crate) fn timer_cpu(&self, task: TaskId) -> Option<CpuId> {
+        let t = self.task(task);
+        let cpu = t.timer_cpu.unwrap_or(t.cpu);
+        (self.root.online.contains(cpu)).then_some(cpu)
     }
 }

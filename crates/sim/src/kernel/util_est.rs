@@ -60,8 +60,8 @@ impl Kernel<'_> {
         next: Option<TaskId>,
     ) {
         if let (Some(prev), Some(next)) = (prev, next)
-            && self.is_fair(prev)
-            && self.is_fair(next)
+            && self.m.is_fair(prev)
+            && self.m.is_fair(next)
             && self.m.task(prev).state == State::Runnable
             && !self.m.task(prev).throttled
         {

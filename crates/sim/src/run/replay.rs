@@ -392,7 +392,7 @@ impl Driver for Start {
     fn apply_start(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
         let Some(image) = &self.image else { return false };
         // The others keep no signals of their own.
-        if k.is_fair(task) {
+        if k.m.is_fair(task) {
             apply_task_image(k, cpu, task, &image.task);
         }
         true

@@ -126,6 +126,10 @@ pub struct Machine {
     pub(crate) start: Start,
     /// The first task that a task of the workload created; all above it are forked, too.
     pub(crate) first_fork: Option<TaskId>,
+    /// The first tick after the grid was moved.
+    pub(crate) grid_first: Option<Instant>,
+    /// Leaving an idle state takes no time, as on a virtual SoC.
+    pub(crate) free_idle_exit: bool,
     /// Who observes the machine, or bends it.
     pub(crate) hooks: Option<Box<dyn Hooks>>,
     /// Who tracks util; `None`: PELT.

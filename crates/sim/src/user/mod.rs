@@ -90,7 +90,7 @@ impl User {
                 Some(Step::Phase(phase)) => self.enter_phase(k, task, phase),
                 step => break step,
             }
-            if k.m.cpu(cpu).curr != Some(task) || k.stop_pending(cpu) {
+            if k.m.cpu(cpu).curr != Some(task) || k.m.stop_pending(cpu) {
                 // An affinity change has moved it, or will as soon as the stopper has run: it goes on
                 // there.
                 return false;

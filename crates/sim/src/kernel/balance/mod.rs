@@ -183,8 +183,8 @@ impl Kernel<'_> {
         let balance = due
             && (c.nr_running() >= 2
                 || (fair_queued(&self.m, cpu) >= 1 && reduced_capacity(&self.m, cpu, pct))
-                || (asym && self.has_misfit(cpu))
-                || (!asym && self.busy_cpus_of_cache(cpu) > 1));
+                || (asym && self.m.has_misfit(cpu))
+                || (!asym && self.m.busy_cpus_of_cache(cpu) > 1));
         if balance {
             self.m.root.next_balance = now + 1;
         }
@@ -194,41 +194,9 @@ impl Kernel<'_> {
         }
     }
 
-    /// `check_misfit_status`, where capacities differ.
-    fn has_misfit(&self, cpu: CpuId) -> bool {
-        let (m, c) = (&self.m, self.m.cpu(cpu));
-        if m.lb_rev() >= KernelRev::V6_10 {
-            return check_misfit_status(c.misfit_task_load);
-        }
-        let biggest = m.root.online.iter().map(|c| m.cpu(c).capacity).max();
-        let domain = c.place.asym.map(|level| &c.sched_domains[level]);
-        let reduced = domain.is_some_and(|d| reduced_capacity(m, cpu, d.imbalance_pct));
-        let biggest = biggest.unwrap_or(c.capacity);
-        check_misfit_status_pre_6_10(c.misfit_task_load, c.capacity, biggest, reduced)
-    }
-
-    /// `nr_busy_cpus` of the cache that `cpu` belongs to.
-    fn busy_cpus_of_cache(&self, cpu: CpuId) -> usize {
-        let c = self.m.cpu(cpu);
-        let cache = c.place.llc.map(|l| &c.sched_domains[l]);
-        cache.map_or(0, |d| d.span.iter().filter(|c| !self.m.root.idle_cpus.contains(*c)).count())
-    }
-
-    /// `find_new_ilb`: the first idle CPU; since 7.3 of an idle core, where there is one.
-    fn find_new_ilb(&self) -> Option<CpuId> {
-        let m = &self.m;
-        let mut idle = m.root.idle_cpus.iter().filter(|c| m.idle_cpu(*c));
-        let first = idle.next();
-        if m.rev < KernelRev::V7_3 || !m.root.smt {
-            return first;
-        }
-        let mut all = first.into_iter().chain(idle);
-        all.find(|c| is_core_idle(m, *c)).or(first)
-    }
-
     /// The first idle CPU leaves its idle state and does what it is kicked for.
     fn kick_ilb(&mut self, kick: NohzKick) {
-        let Some(ilb) = self.find_new_ilb() else { return };
+        let Some(ilb) = self.m.find_new_ilb() else { return };
         let flags = &mut self.m.cpu_mut(ilb).nohz_kick;
         let pending = *flags != NohzKick::default();
         *flags = NohzKick {
@@ -239,7 +207,7 @@ impl Kernel<'_> {
         if pending {
             return;
         }
-        let latency = self.m.cpu(ilb).idle.map_or(Span(0), |idle| self.exit_latency(ilb, idle));
+        let latency = self.m.cpu(ilb).idle.map_or(Span(0), |idle| self.m.exit_latency(ilb, idle));
         self.q.push(self.m.now + latency, Ev::NohzBalance { cpu: ilb });
     }
 
@@ -346,15 +314,6 @@ impl Kernel<'_> {
         self.m.root.has_blocked = true;
     }
 
-    /// `get_sd_balance_interval`, in jiffies; a busy CPU looks one jiffy early, so that levels
-    /// do not look together.
-    pub(super) fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
-        let ms = self.m.cpu(cpu).sched_domains[level].balance_interval
-            * if busy { BUSY_FACTOR } else { 1 };
-        let longest = u64::from(self.m.platform.hz) * self.m.root.online.len() as u64 / 10;
-        (self.m.msecs_to_jiffies(ms) - u64::from(busy)).min(longest).max(1)
-    }
-
     /// `sched_balance_domains`: balances every domain that is due.
     fn sched_balance_domains(&mut self, cpu: CpuId, idle: When) {
         let mut idle = idle;
@@ -366,7 +325,7 @@ impl Kernel<'_> {
             let now = self.m.jiffies();
             let due = |e: &Self, busy| {
                 e.m.cpu(cpu).sched_domains[level].last_balance
-                    + e.balance_interval(cpu, level, busy)
+                    + e.m.balance_interval(cpu, level, busy)
             };
             if now >= due(self, is_busy) {
                 let (moved, go_on) = self.sched_balance_rq(cpu, level, idle);
@@ -399,7 +358,7 @@ impl Kernel<'_> {
         // From now on its looks are those of an idle CPU: more often.
         for level in 0..if overloaded { levels } else { levels.min(1) } {
             let next = self.m.cpu(cpu).sched_domains[level].last_balance
-                + self.balance_interval(cpu, level, false);
+                + self.m.balance_interval(cpu, level, false);
             let c = self.m.cpu_mut(cpu);
             c.next_balance = c.next_balance.min(next);
             if overloaded && let Some(weight) = self.newidle_dice(cpu, level) {
@@ -411,5 +370,48 @@ impl Kernel<'_> {
             }
         }
         self.m.cpu(cpu).nr_running() > 0
+    }
+}
+
+impl Machine {
+    /// `check_misfit_status`, where capacities differ.
+    fn has_misfit(&self, cpu: CpuId) -> bool {
+        let (m, c) = (self, self.cpu(cpu));
+        if m.lb_rev() >= KernelRev::V6_10 {
+            return check_misfit_status(c.misfit_task_load);
+        }
+        let biggest = m.root.online.iter().map(|c| m.cpu(c).capacity).max();
+        let domain = c.place.asym.map(|level| &c.sched_domains[level]);
+        let reduced = domain.is_some_and(|d| reduced_capacity(m, cpu, d.imbalance_pct));
+        let biggest = biggest.unwrap_or(c.capacity);
+        check_misfit_status_pre_6_10(c.misfit_task_load, c.capacity, biggest, reduced)
+    }
+
+    /// `nr_busy_cpus` of the cache that `cpu` belongs to.
+    fn busy_cpus_of_cache(&self, cpu: CpuId) -> usize {
+        let c = self.cpu(cpu);
+        let cache = c.place.llc.map(|l| &c.sched_domains[l]);
+        cache.map_or(0, |d| d.span.iter().filter(|c| !self.root.idle_cpus.contains(*c)).count())
+    }
+
+    /// `find_new_ilb`: the first idle CPU; since 7.3 of an idle core, where there is one.
+    fn find_new_ilb(&self) -> Option<CpuId> {
+        let m = self;
+        let mut idle = m.root.idle_cpus.iter().filter(|c| m.idle_cpu(*c));
+        let first = idle.next();
+        if m.rev < KernelRev::V7_3 || !m.root.smt {
+            return first;
+        }
+        let mut all = first.into_iter().chain(idle);
+        all.find(|c| is_core_idle(m, *c)).or(first)
+    }
+
+    /// `get_sd_balance_interval`, in jiffies; a busy CPU looks one jiffy early, so that levels
+    /// do not look together.
+    pub(super) fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
+        let ms = self.cpu(cpu).sched_domains[level].balance_interval
+            * if busy { BUSY_FACTOR } else { 1 };
+        let longest = u64::from(self.platform.hz) * self.root.online.len() as u64 / 10;
+        (self.msecs_to_jiffies(ms) - u64::from(busy)).min(longest).max(1)
     }
 }

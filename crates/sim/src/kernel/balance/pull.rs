@@ -53,7 +53,7 @@ impl Kernel<'_> {
         }
         let mut env = Env::new(this, level, idle, &self.m.cpu(this).sched_domains[level]);
         loop {
-            if !self.should_we_balance(&env) {
+            if !self.m.should_we_balance(&env) {
                 return (self.balanced(&env, None), false);
             }
             if level == 0 {
@@ -62,7 +62,7 @@ impl Kernel<'_> {
             let Some((group, kind, left)) = self.find_src_group(&env) else {
                 return (self.balanced(&env, None), true);
             };
-            let Some(src) = self.find_src_rq(&env, &group, kind, left) else {
+            let Some(src) = self.m.find_src_rq(&env, &group, kind, left) else {
                 return (self.balanced(&env, Some(kind)), true);
             };
             env.all_pinned = true;
@@ -126,21 +126,15 @@ impl Kernel<'_> {
     /// There was something to move, but it did not move: the running task may have to. Always
     /// false.
     fn not_moved(&mut self, env: &mut Env, src: CpuId, kind: Migrate) -> bool {
-        if env.idle != When::NewlyIdle && !self.forgives(Some(kind)) {
+        if env.idle != When::NewlyIdle && !self.m.forgives(Some(kind)) {
             self.m.cpu_mut(env.this).sched_domains[env.level].nr_balance_failed += 1;
         }
-        if self.need_active_balance(env, src, kind) && !self.active_balance(env, src, kind) {
+        if self.m.need_active_balance(env, src, kind) && !self.active_balance(env, src, kind) {
             self.back_off(env, Some(kind));
         } else {
             self.unbalanced(env);
         }
         false
-    }
-
-    /// A misfit task that could not be moved says nothing of the balance: until 6.9 it counted like
-    /// any other failure.
-    fn forgives(&self, kind: Option<Migrate>) -> bool {
-        self.m.lb_rev() >= KernelRev::V6_10 && kind == Some(Migrate::Misfit)
     }
 
     /// There is work to move: look again soon.
@@ -161,7 +155,7 @@ impl Kernel<'_> {
 
     /// The next look comes later.
     fn back_off(&mut self, env: &Env, kind: Option<Migrate>) {
-        if env.idle == When::NewlyIdle || self.forgives(kind) {
+        if env.idle == When::NewlyIdle || self.m.forgives(kind) {
             return;
         }
         let d = &mut self.m.cpu_mut(env.this).sched_domains[env.level];
@@ -171,76 +165,11 @@ impl Kernel<'_> {
         }
     }
 
-    /// Only one CPU of a group balances it: the first idle one, since 6.6 of an idle core where there is
-    /// one, else the first.
-    pub(super) fn should_we_balance(&self, env: &Env) -> bool {
-        let m = &self.m;
-        if !env.cpus.contains(env.dst) {
-            return false;
-        }
-        if env.idle == When::NewlyIdle {
-            return m.cpu(env.dst).nr_running() == 0;
-        }
-        let domain = &m.cpu(env.this).sched_domains[env.level];
-        let mask = &domain.local().mask;
-        let by_core =
-            m.lb_rev() >= KernelRev::V6_6 && m.root.smt && !domain.has(sd::SHARE_CPUCAPACITY);
-        let mut idle = mask.iter().filter(|c| env.cpus.contains(*c) && m.idle_cpu(*c));
-        let in_charge = match by_core {
-            false => idle.next(),
-            true => {
-                let first = idle.next();
-                let mut all = first.into_iter().chain(idle);
-                all.find(|c| is_core_idle(m, *c)).or(first)
-            }
-        };
-        in_charge.or(mask.lowest()) == Some(env.dst)
-    }
-
-    /// While EAS places tasks, only those that fit nowhere near are moved. Where no CPU has one, a
-    /// look ends in nothing, and what it finds out on the way is this. `None`: it has to be a close one.
-    fn glance(&self, env: &Env) -> Option<Sums> {
-        let m = &self.m;
-        if !m.glances {
-            return None;
-        }
-        let domain = &m.cpu(env.this).sched_domains[env.level];
-        let unequal = domain.has(sd::ASYM_CPUCAPACITY) && !domain.has(sd::NUMA);
-        if !m.root.energy_aware || m.root.overutilized || !unequal {
-            return None;
-        }
-        let (mut sums, plain) = (Sums::default(), m.is_plain());
-        for cpu in env.cpus.iter() {
-            let (c, util) = (m.cpu(cpu), m.cpu_util_cfs(cpu));
-            let running = c.nr_running();
-            let overutilized = match plain {
-                true => !fits_capacity(util, c.cpu_capacity),
-                false => m.overutilized_by(c, util),
-            };
-            if c.misfit_task_load != 0 || overutilized {
-                return None;
-            }
-            sums.util += util.0;
-            sums.overloaded |= running > 1;
-        }
-        debug_assert!({
-            let mut close = Sums::default();
-            let groups = domain.groups().enumerate();
-            let mut groups = groups.map(|(at, g)| group_stats(m, env, domain, g, at));
-            groups.all(|g| {
-                close.add(&g);
-                g.kind != GroupType::Misfit
-            }) && (close.util, close.overloaded, close.overutilized)
-                == (sums.util, sums.overloaded, false)
-        });
-        Some(sums)
-    }
-
     /// `sched_balance_find_src_group`: the busiest group, what to move of it and how much.
     fn find_src_group(&mut self, env: &Env) -> Option<(CpuSet, Migrate, u64)> {
         let domains = &self.m.cpu(env.this).sched_domains;
         let top = env.level + 1 == domains.len();
-        if let Some(sums) = self.glance(env) {
+        if let Some(sums) = self.m.glance(env) {
             self.update_idle_cpu_scan(env, sums.util);
             self.update_root(&sums, top);
             return None;
@@ -304,49 +233,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// `sched_balance_find_src_rq`.
-    fn find_src_rq(
-        &self,
-        env: &Env,
-        group: &CpuSet,
-        kind: Migrate,
-        imbalance: u64,
-    ) -> Option<CpuId> {
-        let m = &self.m;
-        let domain = &m.cpu(env.this).sched_domains[env.level];
-        let (asym, pct) = (domain.has(sd::ASYM_CPUCAPACITY), domain.imbalance_pct);
-        // (value, per what) of the best so far: compared as fractions where it is a load.
-        let mut best: Option<(u64, u64, CpuId)> = None;
-        for cpu in group.iter().filter(|c| env.cpus.contains(*c)) {
-            let (c, queued) = (m.cpu(cpu), fair_queued(m, cpu));
-            let bigger = capacity_greater(m.capacity_of(env.dst), m.capacity_of(cpu));
-            // Since 7.3 a thread beside a busy one, or a like CPU around another L2, gives, too.
-            let gives = m.rev >= KernelRev::V7_3
-                && ((m.root.smt && !is_core_idle(m, cpu))
-                    || (m.root.cluster && m.cpu(env.dst).capacity == c.capacity));
-            if queued == 0 || (asym && !bigger && !gives && queued == 1) {
-                continue;
-            }
-            let load = c.cfs_avg.avg.load_avg;
-            let (value, per) = match kind {
-                Migrate::Load
-                    if queued == 1 && load > imbalance && !reduced_capacity(m, cpu, pct) =>
-                {
-                    continue;
-                }
-                Migrate::Load => (load, c.cpu_capacity.0),
-                Migrate::Util if queued <= 1 => continue,
-                Migrate::Util => (m.cpu_util_cfs_boost(cpu).0, 1),
-                Migrate::Task => (queued as u64, 1),
-                Migrate::Misfit => (c.misfit_task_load, 1),
-            };
-            if best.map_or(value > 0, |(v, p, _)| value * p > v * per) {
-                best = Some((value, per, cpu));
-            }
-        }
-        best.map(|(_, _, cpu)| cpu)
-    }
-
     /// `detach_tasks` and `attach_tasks`: moves queued tasks, those that waited longest first,
     /// until the imbalance is gone. Whether any moved.
     fn detach_tasks(&mut self, env: &mut Env, src: CpuId, kind: Migrate, left: &mut i64) -> bool {
@@ -357,14 +243,14 @@ impl Kernel<'_> {
         let loop_max = NR_MIGRATE.min(self.m.cpu(src).nr_running());
         let mut moved = false;
         for (tried, task) in waiting.into_iter().enumerate() {
-            if tried >= loop_max && !(self.tries_all_pinned() && env.all_pinned) {
+            if tried >= loop_max && !(self.m.tries_all_pinned() && env.all_pinned) {
                 break;
             }
             if env.idle != When::Busy && self.m.cpu(src).nr_running() <= 1 {
                 break;
             }
             self.list(task);
-            if !self.can_migrate_task(env, src, task, failed) {
+            if !self.m.can_migrate_task(env, src, task, failed) {
                 continue;
             }
             let share = match kind {
@@ -389,79 +275,17 @@ impl Kernel<'_> {
         moved
     }
 
-    /// Up to 6.10 `detach_tasks` went on beyond `loop_max` until a task might come; the long-term
-    /// kernels have that taken back.
-    fn tries_all_pinned(&self) -> bool {
-        !self.m.rev.has_fix_of(KernelRev::new(6, 11))
-    }
-
-    /// `can_migrate_task`: also notes which of the tasks affinity keeps away.
-    pub(super) fn can_migrate_task(
-        &self,
-        env: &mut Env,
-        src: CpuId,
-        task: TaskId,
-        failed: u32,
-    ) -> bool {
-        let (t, from) = (self.m.task(task), self.m.cpu(src));
-        let domain = &self.m.cpu(env.this).sched_domains[env.level];
-        // DEVIATES(lb_delayed): the kernel may move a task asleep with its dequeue delayed along
-        // with its load; here it stays until it wakes or leaves.
-        if t.state != State::Runnable || self.ineligible_on_dst(env, src, task, failed) {
-            return false;
-        }
-        if !t.allowed.contains(env.dst) {
-            env.some_pinned = true;
-            if env.idle != When::NewlyIdle && env.new_dst.is_none() {
-                let mut others = domain.local().mask.iter();
-                env.new_dst = others.find(|c| env.cpus.contains(*c) && t.allowed.contains(*c));
-            }
-            return false;
-        }
-        let Some(entity) = self.m.fair_entity(src, task) else { return false };
-        env.all_pinned = false;
-        // Threads of a core share its caches; and what gives way to all others anyway is never hot.
-        let ran = from.clock.clock_task.0.wrapping_sub(entity.exec_start);
-        let hot = ran < MIGRATION_COST.0 || self.m.cache_hot_buddy(src, task, env.dst);
-        let hot = hot && !domain.has(sd::SHARE_CPUCAPACITY) && t.sched.policy != Policy::Idle;
-        let hot = hot && failed <= domain.cache_nice_tries;
-        let may = from.curr != Some(task) && !hot;
-        self.m.yes(Point::Move { task, from: src, to: env.dst }, may)
-    }
-
-    /// `task_is_ineligible_on_dst_cpu`, while balancing has not failed: it has had its share. Also
-    /// a task whose group waits for its quota.
-    fn ineligible_on_dst(&self, env: &Env, src: CpuId, task: TaskId, failed: u32) -> bool {
-        let g = self.m.task(task).group;
-        let had_its_share = self.m.rev >= KernelRev::V7_2
-            && failed == 0
-            && self.m.queue(env.dst, g).nr_queued() > 0
-            && !self.m.queue(src, g).entity_eligible(task);
-        had_its_share || self.m.lb_throttled(env.dst, src, g)
-    }
-
-    /// `need_active_balance`: shall the running task be pushed?
-    fn need_active_balance(&self, env: &Env, src: CpuId, kind: Migrate) -> bool {
-        let d = &self.m.cpu(env.this).sched_domains[env.level];
-        let stubborn = kind == Migrate::Task && d.nr_balance_failed > d.cache_nice_tries + 2;
-        let relief = env.idle != When::Busy
-            && fair_queued(&self.m, src) == 1
-            && reduced_capacity(&self.m, src, d.imbalance_pct)
-            && self.m.capacity_of(src).0 * d.imbalance_pct < self.m.capacity_of(env.dst).0 * 100;
-        stubborn || relief || kind == Migrate::Misfit
-    }
-
     /// The stopper of `src` is asked to give a task to the CPU that looks. False if the running one
     /// may not come.
     fn active_balance(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
-        if self.stops(src) {
+        if self.m.stops(src) {
             return self.ask_stopper(env, src, kind);
         }
         let Some(curr) = self
             .m
             .cpu(src)
             .curr
-            .filter(|t| self.is_fair(*t) && self.m.task(*t).state == State::Runnable)
+            .filter(|t| self.m.is_fair(*t) && self.m.task(*t).state == State::Runnable)
         else {
             return true;
         };
@@ -502,7 +326,7 @@ impl Kernel<'_> {
             let t = self.m.task(task);
             t.state == State::Runnable
                 && t.allowed.contains(to)
-                && !self.ineligible_on_dst(&env, src, task, failed)
+                && !self.m.ineligible_on_dst(&env, src, task, failed)
         });
         if let Some(task) = found {
             self.m.cpu_mut(to).sched_domains[level].nr_balance_failed = 0;
@@ -524,7 +348,7 @@ impl Kernel<'_> {
         if env.idle == When::NewlyIdle && jiffies < domain.next_update {
             return;
         }
-        let next = jiffies + self.balance_interval(env.this, 0, false);
+        let next = jiffies + self.m.balance_interval(env.this, 0, false);
         self.m.cpu_mut(env.this).sched_domains[0].next_update = next;
         self.update_rq_clock(env.this);
         self.update_others(env.this);
@@ -541,6 +365,184 @@ impl Kernel<'_> {
         if before != capacity {
             self.emit(Event::CpuCapacity { cpu, capacity });
         }
+    }
+}
+
+impl Machine {
+    /// A misfit task that could not be moved says nothing of the balance: until 6.9 it counted like
+    /// any other failure.
+    fn forgives(&self, kind: Option<Migrate>) -> bool {
+        self.lb_rev() >= KernelRev::V6_10 && kind == Some(Migrate::Misfit)
+    }
+
+    /// Only one CPU of a group balances it: the first idle one, since 6.6 of an idle core where there is
+    /// one, else the first.
+    pub(super) fn should_we_balance(&self, env: &Env) -> bool {
+        let m = self;
+        if !env.cpus.contains(env.dst) {
+            return false;
+        }
+        if env.idle == When::NewlyIdle {
+            return m.cpu(env.dst).nr_running() == 0;
+        }
+        let domain = &m.cpu(env.this).sched_domains[env.level];
+        let mask = &domain.local().mask;
+        let by_core =
+            m.lb_rev() >= KernelRev::V6_6 && m.root.smt && !domain.has(sd::SHARE_CPUCAPACITY);
+        let mut idle = mask.iter().filter(|c| env.cpus.contains(*c) && m.idle_cpu(*c));
+        let in_charge = match by_core {
+            false => idle.next(),
+            true => {
+                let first = idle.next();
+                let mut all = first.into_iter().chain(idle);
+                all.find(|c| is_core_idle(m, *c)).or(first)
+            }
+        };
+        in_charge.or(mask.lowest()) == Some(env.dst)
+    }
+
+    /// While EAS places tasks, only those that fit nowhere near are moved. Where no CPU has one, a
+    /// look ends in nothing, and what it finds out on the way is this. `None`: it has to be a close one.
+    fn glance(&self, env: &Env) -> Option<Sums> {
+        let m = self;
+        if !m.glances {
+            return None;
+        }
+        let domain = &m.cpu(env.this).sched_domains[env.level];
+        let unequal = domain.has(sd::ASYM_CPUCAPACITY) && !domain.has(sd::NUMA);
+        if !m.root.energy_aware || m.root.overutilized || !unequal {
+            return None;
+        }
+        let (mut sums, plain) = (Sums::default(), m.is_plain());
+        for cpu in env.cpus.iter() {
+            let (c, util) = (m.cpu(cpu), m.cpu_util_cfs(cpu));
+            let running = c.nr_running();
+            let overutilized = match plain {
+                true => !fits_capacity(util, c.cpu_capacity),
+                false => m.overutilized_by(c, util),
+            };
+            if c.misfit_task_load != 0 || overutilized {
+                return None;
+            }
+            sums.util += util.0;
+            sums.overloaded |= running > 1;
+        }
+        debug_assert!({
+            let mut close = Sums::default();
+            let groups = domain.groups().enumerate();
+            let mut groups = groups.map(|(at, g)| group_stats(m, env, domain, g, at));
+            groups.all(|g| {
+                close.add(&g);
+                g.kind != GroupType::Misfit
+            }) && (close.util, close.overloaded, close.overutilized)
+                == (sums.util, sums.overloaded, false)
+        });
+        Some(sums)
+    }
+
+    /// `sched_balance_find_src_rq`.
+    fn find_src_rq(
+        &self,
+        env: &Env,
+        group: &CpuSet,
+        kind: Migrate,
+        imbalance: u64,
+    ) -> Option<CpuId> {
+        let m = self;
+        let domain = &m.cpu(env.this).sched_domains[env.level];
+        let (asym, pct) = (domain.has(sd::ASYM_CPUCAPACITY), domain.imbalance_pct);
+        // (value, per what) of the best so far: compared as fractions where it is a load.
+        let mut best: Option<(u64, u64, CpuId)> = None;
+        for cpu in group.iter().filter(|c| env.cpus.contains(*c)) {
+            let (c, queued) = (m.cpu(cpu), fair_queued(m, cpu));
+            let bigger = capacity_greater(m.capacity_of(env.dst), m.capacity_of(cpu));
+            // Since 7.3 a thread beside a busy one, or a like CPU around another L2, gives, too.
+            let gives = m.rev >= KernelRev::V7_3
+                && ((m.root.smt && !is_core_idle(m, cpu))
+                    || (m.root.cluster && m.cpu(env.dst).capacity == c.capacity));
+            if queued == 0 || (asym && !bigger && !gives && queued == 1) {
+                continue;
+            }
+            let load = c.cfs_avg.avg.load_avg;
+            let (value, per) = match kind {
+                Migrate::Load
+                    if queued == 1 && load > imbalance && !reduced_capacity(m, cpu, pct) =>
+                {
+                    continue;
+                }
+                Migrate::Load => (load, c.cpu_capacity.0),
+                Migrate::Util if queued <= 1 => continue,
+                Migrate::Util => (m.cpu_util_cfs_boost(cpu).0, 1),
+                Migrate::Task => (queued as u64, 1),
+                Migrate::Misfit => (c.misfit_task_load, 1),
+            };
+            if best.map_or(value > 0, |(v, p, _)| value * p > v * per) {
+                best = Some((value, per, cpu));
+            }
+        }
+        best.map(|(_, _, cpu)| cpu)
+    }
+
+    /// Up to 6.10 `detach_tasks` went on beyond `loop_max` until a task might come; the long-term
+    /// kernels have that taken back.
+    fn tries_all_pinned(&self) -> bool {
+        !self.rev.has_fix_of(KernelRev::new(6, 11))
+    }
+
+    /// `can_migrate_task`: also notes which of the tasks affinity keeps away.
+    pub(super) fn can_migrate_task(
+        &self,
+        env: &mut Env,
+        src: CpuId,
+        task: TaskId,
+        failed: u32,
+    ) -> bool {
+        let (t, from) = (self.task(task), self.cpu(src));
+        let domain = &self.cpu(env.this).sched_domains[env.level];
+        // DEVIATES(lb_delayed): the kernel may move a task asleep with its dequeue delayed along
+        // with its load; here it stays until it wakes or leaves.
+        if t.state != State::Runnable || self.ineligible_on_dst(env, src, task, failed) {
+            return false;
+        }
+        if !t.allowed.contains(env.dst) {
+            env.some_pinned = true;
+            if env.idle != When::NewlyIdle && env.new_dst.is_none() {
+                let mut others = domain.local().mask.iter();
+                env.new_dst = others.find(|c| env.cpus.contains(*c) && t.allowed.contains(*c));
+            }
+            return false;
+        }
+        let Some(entity) = self.fair_entity(src, task) else { return false };
+        env.all_pinned = false;
+        // Threads of a core share its caches; and what gives way to all others anyway is never hot.
+        let ran = from.clock.clock_task.0.wrapping_sub(entity.exec_start);
+        let hot = ran < MIGRATION_COST.0 || self.cache_hot_buddy(src, task, env.dst);
+        let hot = hot && !domain.has(sd::SHARE_CPUCAPACITY) && t.sched.policy != Policy::Idle;
+        let hot = hot && failed <= domain.cache_nice_tries;
+        let may = from.curr != Some(task) && !hot;
+        self.yes(Point::Move { task, from: src, to: env.dst }, may)
+    }
+
+    /// `task_is_ineligible_on_dst_cpu`, while balancing has not failed: it has had its share. Also
+    /// a task whose group waits for its quota.
+    fn ineligible_on_dst(&self, env: &Env, src: CpuId, task: TaskId, failed: u32) -> bool {
+        let g = self.task(task).group;
+        let had_its_share = self.rev >= KernelRev::V7_2
+            && failed == 0
+            && self.queue(env.dst, g).nr_queued() > 0
+            && !self.queue(src, g).entity_eligible(task);
+        had_its_share || self.lb_throttled(env.dst, src, g)
+    }
+
+    /// `need_active_balance`: shall the running task be pushed?
+    fn need_active_balance(&self, env: &Env, src: CpuId, kind: Migrate) -> bool {
+        let d = &self.cpu(env.this).sched_domains[env.level];
+        let stubborn = kind == Migrate::Task && d.nr_balance_failed > d.cache_nice_tries + 2;
+        let relief = env.idle != When::Busy
+            && fair_queued(self, src) == 1
+            && reduced_capacity(self, src, d.imbalance_pct)
+            && self.capacity_of(src).0 * d.imbalance_pct < self.capacity_of(env.dst).0 * 100;
+        stubborn || relief || kind == Migrate::Misfit
     }
 }
 

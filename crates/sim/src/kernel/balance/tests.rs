@@ -81,7 +81,7 @@ fn since_6_6_an_idle_core_balances_before_an_idle_thread() {
                 .into_iter()
                 .filter(|c| {
                     let level = e.m.cpu(CpuId(*c)).sched_domains.len() - 1;
-                    e.should_we_balance(&looks(&e.m, *c, level, When::Idle))
+                    e.m.should_we_balance(&looks(&e.m, *c, level, When::Idle))
                 })
                 .collect();
         });
@@ -203,11 +203,11 @@ fn until_6_9_a_misfit_task_on_the_biggest_cpus_wakes_nobody() {
     after(load("m1"), &big, "6.8", 500, |e| {
         let cpu = if e.m.cpu(CpuId(4)).curr.is_some() { CpuId(4) } else { CpuId(5) };
         assert!(e.m.cpu(cpu).misfit_task_load > 0, "it fits nowhere");
-        assert!(!e.has_misfit(cpu));
+        assert!(!e.m.has_misfit(cpu));
         e.m.cpu_mut(cpu).cpu_capacity = Capacity(800);
-        assert!(e.has_misfit(cpu), "but here others take a fifth");
+        assert!(e.m.has_misfit(cpu), "but here others take a fifth");
         e.m.cpu_mut(CpuId(0)).misfit_task_load = 1;
-        assert!(e.has_misfit(CpuId(0)));
+        assert!(e.m.has_misfit(CpuId(0)));
     });
 }
 
@@ -245,7 +245,7 @@ fn tasks_of_the_idle_policy_are_never_cache_hot() {
             for task in (0..3).map(TaskId).filter(|t| Some(*t) != curr) {
                 let started = e.m.fair_entity(CpuId(2), task).expect("queued").exec_start;
                 e.m.cpu_mut(CpuId(2)).clock.clock_task.0 = started + 1000;
-                let moves = e.can_migrate_task(&mut env, CpuId(2), task, 0);
+                let moves = e.m.can_migrate_task(&mut env, CpuId(2), task, 0);
                 assert_eq!(moves, task == TaskId(2), "{kernel}, {task:?}");
             }
         });

@@ -15,6 +15,7 @@
 //! Arithmetic: [`risetime_kernel::deadline`]. Where deadline tasks go: [`super::dl_push`].
 //! Source: kernel/sched/deadline.c.
 
+use crate::state::machine::Machine;
 use crate::kernel::Kernel;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
@@ -54,7 +55,7 @@ impl Kernel<'_> {
 
     /// `enqueue_dl_entity` of a task.
     pub(super) fn enqueue_task_dl(&mut self, cpu: CpuId, task: TaskId, joins: Joins) {
-        let now = self.rq_clock(cpu);
+        let now = self.m.rq_clock(cpu);
         let before = self.m.dl(task).timer;
         self.m.dl_mut(task).check_constrained(now);
         if matches!(joins, Joins::Moves | Joins::Restored) {
@@ -146,11 +147,11 @@ impl Kernel<'_> {
         let c = self.m.cpu(cpu);
         let dl = self.m.dl(task);
         let scaled = if dl.params.reclaim {
-            self.charged_by_grub(cpu, delta, dl.bw)
+            self.m.charged_by_grub(cpu, delta, dl.bw)
         } else {
             dl_scaled_delta(delta, self.m.domains[c.domain].freq_scale, c.capacity)
         };
-        let now = self.rq_clock(cpu);
+        let now = self.m.rq_clock(cpu);
         let before = self.m.dl(task).timer;
         let over = self.m.dl_mut(task).consume(scaled);
         if over && self.m.does(Step::ThrottleDl) {
@@ -176,18 +177,10 @@ impl Kernel<'_> {
         }
     }
 
-    /// What a task that reclaims is charged for `delta`.
-    fn charged_by_grub(&self, cpu: CpuId, delta: u64, bw: u64) -> u64 {
-        if !self.m.does(Step::GrubReclaim) {
-            return delta;
-        }
-        self.m.cpu(cpu).dl.grub_reclaim(self.m.rev, delta, bw)
-    }
-
     /// `dl_task_timer`: a throttled task gets its runtime back.
     pub(super) fn dl_task_timer(&mut self, task: TaskId) {
         let cpu = self.m.task(task).cpu;
-        let now = self.rq_clock(cpu);
+        let now = self.m.rq_clock(cpu);
         self.m.dl_mut(task).timer = None;
         if self.m.class_of(task) != Class::Deadline || !self.m.dl(task).throttled {
             return;
@@ -210,13 +203,6 @@ impl Kernel<'_> {
             self.resched_curr(cpu);
         }
         self.push_dl_task(cpu);
-    }
-
-    // ------------------------------------------------------------------ bandwidth
-
-    /// `rq_clock`: the time that deadlines are in.
-    pub(super) fn rq_clock(&self, cpu: CpuId) -> Instant {
-        self.m.cpu(cpu).clock.clock
     }
 
     /// `__add_running_bw`.
@@ -270,7 +256,7 @@ impl Kernel<'_> {
 
     /// `task_non_contending`: it sleeps, and is inactive from its 0-lag time on.
     fn task_non_contending(&mut self, cpu: CpuId, task: TaskId) {
-        let now = self.rq_clock(cpu);
+        let now = self.m.rq_clock(cpu);
         if self.m.dl(task).special {
             return;
         }
@@ -337,5 +323,22 @@ impl Kernel<'_> {
             let event = pelt_pressure(cpu, "dl", &c.dl_avg);
             self.emit(event);
         }
+    }
+}
+
+impl Machine {
+    /// What a task that reclaims is charged for `delta`.
+    fn charged_by_grub(&self, cpu: CpuId, delta: u64, bw: u64) -> u64 {
+        if !self.does(Step::GrubReclaim) {
+            return delta;
+        }
+        self.cpu(cpu).dl.grub_reclaim(self.rev, delta, bw)
+    }
+
+    // ------------------------------------------------------------------ bandwidth
+
+    /// `rq_clock`: the time that deadlines are in.
+    pub(super) fn rq_clock(&self, cpu: CpuId) -> Instant {
+        self.cpu(cpu).clock.clock
     }
 }

@@ -83,7 +83,7 @@ impl Kernel<'_> {
     /// `select_task_rq_dl`.
     pub(super) fn select_task_rq_dl(&mut self, task: TaskId, this_cpu: CpuId) -> Placed {
         let prev = self.m.task(task).cpu;
-        let stay = self.within_allowed(task, Placed { cpu: prev, why: Why::PrevCpu });
+        let stay = self.m.within_allowed(task, Placed { cpu: prev, why: Why::PrevCpu });
         let later_here = self.m.cpu(prev).curr.is_some_and(|curr| {
             self.m.class_of(curr) == Class::Deadline
                 && (self.m.task(curr).nr_cpus_allowed < 2

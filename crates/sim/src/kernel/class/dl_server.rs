@@ -32,7 +32,7 @@ impl Kernel<'_> {
             return;
         }
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
-            let server = DlEntity::fair_server(self.rq_clock(cpu));
+            let server = DlEntity::fair_server(self.m.rq_clock(cpu));
             self.m.cpu_mut(cpu).dl.this_bw += server.bw;
             self.m.cpu_mut(cpu).fair_server = Some(Box::new(server));
             self.reserve_bw(server.bw);
@@ -45,7 +45,7 @@ impl Kernel<'_> {
         cpu: CpuId,
         change: impl FnOnce(&mut DlEntity, Instant) -> R,
     ) -> Option<R> {
-        let now = self.rq_clock(cpu);
+        let now = self.m.rq_clock(cpu);
         let server = self.m.cpu_mut(cpu).fair_server.as_deref_mut()?;
         let before = (server.timer, server.inactive_timer);
         let result = change(server, now);
@@ -113,7 +113,7 @@ impl Kernel<'_> {
         let idle = match self.m.cpu(cpu).curr {
             _ if self.m.cpu(cpu).fair_server.is_none() => return,
             None => true,
-            Some(curr) if self.is_fair(curr) => false,
+            Some(curr) if self.m.is_fair(curr) => false,
             Some(_) => return,
         };
         let delta = self.delta_exec(cpu).0;

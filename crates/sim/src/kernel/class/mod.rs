@@ -25,6 +25,7 @@ mod setscheduler;
 pub(crate) mod stop;
 mod timers;
 
+use crate::state::machine::Machine;
 use crate::kernel::Kernel;
 use crate::kernel::fair::Join;
 use crate::kernel::placement::{Placed, Waker, select_fallback_rq};
@@ -42,11 +43,6 @@ use risetime_kernel::units::{CpuId, GroupId, Span, TaskId, Util};
 use risetime_trace::{Event, Why};
 
 impl Kernel<'_> {
-    /// Whether the task is of the fair class.
-    pub(crate) fn is_fair(&self, task: TaskId) -> bool {
-        self.m.class_of(task) == Class::Fair
-    }
-
     /// `select_task_rq` of a waking task.
     pub(crate) fn select_task_rq(&mut self, task: TaskId, waker: Waker) -> Placed {
         let placed = self.select_task_rq_by_class(task, waker);
@@ -123,7 +119,7 @@ impl Kernel<'_> {
     /// enqueued, so that the wakeup's own frequency update missed them; not modelled.
     pub(crate) fn activate(&mut self, cpu: CpuId, task: TaskId, kind: EnqueueKind, waking: bool) {
         let class = self.m.class_of(task);
-        if self.clamps_count(class) {
+        if self.m.clamps_count(class) {
             let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
             c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
         }
@@ -146,18 +142,10 @@ impl Kernel<'_> {
         }
     }
 
-    /// Whether the clamps of a queued task of this class count on its CPU (`uclamp_enabled`). Those
-    /// of RT tasks, which have a default, do not before anybody has asked for clamps; where nobody
-    /// ever does, nobody's do (`sched_uclamp_used`).
-    pub(super) fn clamps_count(&self, class: Class) -> bool {
-        (class == Class::Fair && !self.m.is_plain())
-            || (class == Class::Rt && self.m.classes.uclamp_used)
-    }
-
     /// `deactivate_task`.
     pub(crate) fn deactivate(&mut self, cpu: CpuId, task: TaskId, kind: DequeueKind) {
         let class = self.m.class_of(task);
-        if self.clamps_count(class) {
+        if self.m.clamps_count(class) {
             let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
             c.uclamp.uclamp_rq_dec(&mut t.uclamp);
         }
@@ -212,7 +200,7 @@ impl Kernel<'_> {
 
     /// Among fair tasks the policies, the slices and what each has had decide, where the two compete.
     fn wakeup_preempt_fair(&mut self, cpu: CpuId, curr: TaskId, task: TaskId, fork: bool) -> bool {
-        let due = self.is_resched_due(cpu);
+        let due = self.m.is_resched_due(cpu);
         let policy = |task: TaskId| match self.m.does(Step::TaskPolicyPreempts) {
             true => fair_policy(self.m.task(task).sched.policy),
             false => FairPolicy::Normal,
@@ -247,7 +235,7 @@ impl Kernel<'_> {
 
     /// `__pick_next_task`.
     pub(crate) fn pick_next_task(&mut self, cpu: CpuId) -> Option<TaskId> {
-        if let Some(stopper) = self.pick_task_stop(cpu) {
+        if let Some(stopper) = self.m.pick_task_stop(cpu) {
             return Some(stopper);
         }
         while let Some(first) = self.m.cpu(cpu).dl.first() {
@@ -317,7 +305,7 @@ impl Kernel<'_> {
                     self.m.queue_mut(cpu, group).put_prev();
                 }
                 if self.m.groups.on() {
-                    let next = next.filter(|next| self.is_fair(*next));
+                    let next = next.filter(|next| self.m.is_fair(*next));
                     self.put_prev_parents(cpu, group, next.map(|next| self.m.task(next).group));
                 }
             }
@@ -428,5 +416,20 @@ impl Kernel<'_> {
         let delta = now.saturating_sub(c.exec_start);
         c.exec_start = now;
         Span(delta)
+    }
+}
+
+impl Machine {
+    /// Whether the task is of the fair class.
+    pub(crate) fn is_fair(&self, task: TaskId) -> bool {
+        self.class_of(task) == Class::Fair
+    }
+
+    /// Whether the clamps of a queued task of this class count on its CPU (`uclamp_enabled`). Those
+    /// of RT tasks, which have a default, do not before anybody has asked for clamps; where nobody
+    /// ever does, nobody's do (`sched_uclamp_used`).
+    pub(super) fn clamps_count(&self, class: Class) -> bool {
+        (class == Class::Fair && !self.is_plain())
+            || (class == Class::Rt && self.classes.uclamp_used)
     }
 }

@@ -94,7 +94,7 @@ impl Kernel<'_> {
         }
         // `check_preempt_equal_prio`
         let can_move = |e: &Self, t: TaskId| {
-            e.m.task(t).nr_cpus_allowed > 1 && e.cpupri_find(t, None).is_some()
+            e.m.task(t).nr_cpus_allowed > 1 && e.m.cpupri_find(t, None).is_some()
         };
         if !can_move(self, curr) || can_move(self, task) {
             return false;

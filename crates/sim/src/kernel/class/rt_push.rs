@@ -75,7 +75,7 @@ impl Kernel<'_> {
         if !disturbs && allowed && self.m.rt_fits(task, prev) {
             return stay;
         }
-        let fallback = self.within_allowed(task, stay);
+        let fallback = self.m.within_allowed(task, stay);
         let Some(target) = self.find_lowest_rq(task, this_cpu) else { return fallback };
         // Not for a CPU that does not fit either, and only where it would run.
         let no_better = !disturbs && allowed && !self.m.rt_fits(task, target);
@@ -89,8 +89,8 @@ impl Kernel<'_> {
     /// The same for a new task: its parent's CPU is taken by one of its own rank, the parent.
     pub(super) fn select_task_rq_rt_fork(&mut self, task: TaskId) -> Placed {
         let parent = self.m.task(task).cpu;
-        let stay = self.within_allowed(task, Placed { cpu: parent, why: Why::PrevCpu });
-        match self.cpupri_find(task, Some(parent)) {
+        let stay = self.m.within_allowed(task, Placed { cpu: parent, why: Why::PrevCpu });
+        match self.m.cpupri_find(task, Some(parent)) {
             Some(lowest) => {
                 Placed { cpu: self.nearest_of(&lowest, parent, parent), why: Why::LowestRq }
             }
@@ -98,47 +98,12 @@ impl Kernel<'_> {
         }
     }
 
-    /// `placed`, or the lowest CPU that the task may run on.
-    pub(super) fn within_allowed(&self, task: TaskId, placed: Placed) -> Placed {
-        let allowed = &self.m.task(task).allowed;
-        match allowed.lowest() {
-            Some(cpu) if !allowed.contains(placed.cpu) => Placed { cpu, why: Why::Affinity },
-            _ => placed,
-        }
-    }
-
-    /// `cpupri_find_fitness`: the CPUs of the lowest level below the task's at which there are any
-    /// that fit it, else at which there are any; `taken` is out of the question.
-    pub(super) fn cpupri_find(&self, task: TaskId, taken: Option<CpuId>) -> Option<CpuSet> {
-        let own = match self.m.rt_rank(task) {
-            u8::MAX => CpuPri::Higher,
-            priority => CpuPri::Rt(priority),
-        };
-        // (level, set) of the lowest so far, among all and among those that fit.
-        let (mut any, mut fitting): (Level, Level) = (None, None);
-        let add = |best: &mut Level, level: CpuPri, cpu: CpuId| match best {
-            Some((lowest, set)) if *lowest == level => set.insert(cpu),
-            Some((lowest, _)) if *lowest < level => {}
-            _ => *best = Some((level, [cpu].into_iter().collect())),
-        };
-        for cpu in self.m.task(task).allowed.iter().filter(|cpu| Some(*cpu) != taken) {
-            let level = self.m.cpupri(cpu);
-            if level < own {
-                add(&mut any, level, cpu);
-                if self.m.rt_fits(task, cpu) {
-                    add(&mut fitting, level, cpu);
-                }
-            }
-        }
-        fitting.or(any).map(|(_, set)| set)
-    }
-
     /// `find_lowest_rq`.
     fn find_lowest_rq(&mut self, task: TaskId, this_cpu: CpuId) -> Option<CpuId> {
         if self.m.task(task).nr_cpus_allowed == 1 {
             return None;
         }
-        let lowest = self.cpupri_find(task, None)?;
+        let lowest = self.m.cpupri_find(task, None)?;
         Some(self.nearest_of(&lowest, self.m.task(task).cpu, this_cpu))
     }
 
@@ -221,5 +186,42 @@ impl Kernel<'_> {
                 self.push_rt_tasks(cpu);
             }
         }
+    }
+}
+
+impl Machine {
+    /// `placed`, or the lowest CPU that the task may run on.
+    pub(super) fn within_allowed(&self, task: TaskId, placed: Placed) -> Placed {
+        let allowed = &self.task(task).allowed;
+        match allowed.lowest() {
+            Some(cpu) if !allowed.contains(placed.cpu) => Placed { cpu, why: Why::Affinity },
+            _ => placed,
+        }
+    }
+
+    /// `cpupri_find_fitness`: the CPUs of the lowest level below the task's at which there are any
+    /// that fit it, else at which there are any; `taken` is out of the question.
+    pub(super) fn cpupri_find(&self, task: TaskId, taken: Option<CpuId>) -> Option<CpuSet> {
+        let own = match self.rt_rank(task) {
+            u8::MAX => CpuPri::Higher,
+            priority => CpuPri::Rt(priority),
+        };
+        // (level, set) of the lowest so far, among all and among those that fit.
+        let (mut any, mut fitting): (Level, Level) = (None, None);
+        let add = |best: &mut Level, level: CpuPri, cpu: CpuId| match best {
+            Some((lowest, set)) if *lowest == level => set.insert(cpu),
+            Some((lowest, _)) if *lowest < level => {}
+            _ => *best = Some((level, [cpu].into_iter().collect())),
+        };
+        for cpu in self.task(task).allowed.iter().filter(|cpu| Some(*cpu) != taken) {
+            let level = self.cpupri(cpu);
+            if level < own {
+                add(&mut any, level, cpu);
+                if self.rt_fits(task, cpu) {
+                    add(&mut fitting, level, cpu);
+                }
+            }
+        }
+        fitting.or(any).map(|(_, set)| set)
     }
 }

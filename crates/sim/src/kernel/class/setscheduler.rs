@@ -107,7 +107,7 @@ impl Kernel<'_> {
         let c = self.m.cpu_mut(cpu);
         c.exec_start = c.clock.clock_task.0;
         if class == Class::Rt && self.m.rt_rank(task) < old_rank {
-            if self.clamps_count(class) {
+            if self.m.clamps_count(class) {
                 let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
                 c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
             }
@@ -169,7 +169,7 @@ impl Kernel<'_> {
     /// `prio_changed_fair` of a task whose nice value was `before`: who runs may have to give way.
     pub(crate) fn prio_changed_fair(&mut self, task: TaskId, before: i8) {
         let cpu = self.m.task(task).cpu;
-        let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| self.is_fair(*curr)) else { return };
+        let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| self.m.is_fair(*curr)) else { return };
         if self.m.fair_entity(cpu, task).is_none() || self.m.cpu(cpu).h_nr_queued() < 2 {
             return;
         }
@@ -268,7 +268,7 @@ impl Kernel<'_> {
     /// `switched_from_dl`.
     fn leave_deadline(&mut self, task: TaskId) {
         let cpu = self.m.task(task).cpu;
-        let now = self.rq_clock(cpu);
+        let now = self.m.rq_clock(cpu);
         let before = (self.m.dl(task).timer, self.m.dl(task).inactive_timer);
         let at = self.m.dl(task).zero_lag(now);
         let dl = self.m.dl_mut(task);

@@ -23,6 +23,7 @@
 //! kernel/sched/core.c:migration_cpu_stop, affine_move_task;
 //! kernel/sched/fair.c:active_load_balance_cpu_stop.
 
+use crate::state::machine::Machine;
 use crate::kernel::Kernel;
 use crate::kernel::fork::push_task;
 use crate::kernel::placement::{Waker, select_fallback_rq};
@@ -71,16 +72,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// Whether what a stopper does on `cpu` takes time.
-    pub(crate) fn stops(&self, cpu: CpuId) -> bool {
-        self.m.cpu(cpu).stopper.is_some() && self.m.does(Step::StopperTakesTime)
-    }
-
-    /// Whether the stopper of `cpu` has work, so that it is who runs next.
-    pub(crate) fn stop_pending(&self, cpu: CpuId) -> bool {
-        self.m.cpu(cpu).stopper.as_ref().is_some_and(|s| s.queued)
-    }
-
     /// `stop_one_cpu_nowait`. A second active balance of the same CPU is not asked for.
     pub(crate) fn stop_one_cpu_nowait(&mut self, cpu: CpuId, work: StopWork) {
         let Some(stopper) = self.m.cpu_mut(cpu).stopper.as_mut() else { return };
@@ -99,12 +90,6 @@ impl Kernel<'_> {
         if let Some(stopper) = self.m.cpu_mut(cpu).stopper.as_mut() {
             stopper.queued = on;
         }
-    }
-
-    /// `pick_task_stop`.
-    pub(super) fn pick_task_stop(&self, cpu: CpuId) -> Option<TaskId> {
-        let stopper = self.m.cpu(cpu).stopper.as_ref()?;
-        stopper.queued.then_some(stopper.task)
     }
 
     /// `cpu_stopper_thread`: the work it has spent its time on is done; on to the next.
@@ -173,5 +158,23 @@ impl Kernel<'_> {
             let prev = Some((task, SwitchOut::Sleeping));
             self.emit(Event::Switch { cpu, prev, next: None });
         }
+    }
+}
+
+impl Machine {
+    /// Whether what a stopper does on `cpu` takes time.
+    pub(crate) fn stops(&self, cpu: CpuId) -> bool {
+        self.cpu(cpu).stopper.is_some() && self.does(Step::StopperTakesTime)
+    }
+
+    /// Whether the stopper of `cpu` has work, so that it is who runs next.
+    pub(crate) fn stop_pending(&self, cpu: CpuId) -> bool {
+        self.cpu(cpu).stopper.as_ref().is_some_and(|s| s.queued)
+    }
+
+    /// `pick_task_stop`.
+    pub(super) fn pick_task_stop(&self, cpu: CpuId) -> Option<TaskId> {
+        let stopper = self.cpu(cpu).stopper.as_ref()?;
+        stopper.queued.then_some(stopper.task)
     }
 }

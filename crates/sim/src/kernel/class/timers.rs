@@ -5,37 +5,13 @@
 //! says something else by then, the event is stale. On an idle CPU the timer first ends the idle
 //! state, like a task's own timer ([`crate::kernel::core`]).
 
+use crate::state::machine::Machine;
 use crate::kernel::Kernel;
 use crate::state::class::ClassTimer;
 use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 
 impl Kernel<'_> {
-    /// The CPU on which a timer expires, and when (in the clock of its CPU).
-    fn timer_is_due(&self, timer: ClassTimer) -> Option<(CpuId, Instant)> {
-        let of_task = |task: TaskId| (self.m.task(task).cpu, self.m.task(task).sched.dl.as_deref());
-        let (cpu, at) = match timer {
-            ClassTimer::Replenish(task) => {
-                let (cpu, dl) = of_task(task);
-                (cpu, dl?.timer)
-            }
-            ClassTimer::Inactive(task) => {
-                let (cpu, dl) = of_task(task);
-                (cpu, dl?.inactive_timer)
-            }
-            ClassTimer::Server(cpu) => (cpu, self.m.cpu(cpu).fair_server.as_ref()?.timer),
-            ClassTimer::ServerInactive(cpu) => {
-                (cpu, self.m.cpu(cpu).fair_server.as_ref()?.inactive_timer)
-            }
-            ClassTimer::RtPeriod => (CpuId(0), self.m.classes.rt_period),
-            // They have events of their own.
-            ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) | ClassTimer::Governor(_) => {
-                return None;
-            }
-        };
-        at.map(|at| (cpu, at))
-    }
-
     /// Queues a timer at `at`, in the simulation's time.
     pub(super) fn arm(&mut self, timer: ClassTimer, at: Instant) {
         self.q.push(at, Ev::ClassTimer { timer, awake: false });
@@ -71,7 +47,7 @@ impl Kernel<'_> {
 
     /// A timer expires; `awake`: its CPU has left its idle state for it.
     pub(crate) fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
-        let Some((cpu, at)) = self.timer_is_due(timer) else { return };
+        let Some((cpu, at)) = self.m.timer_is_due(timer) else { return };
         if timer == ClassTimer::RtPeriod {
             if at == self.m.now {
                 self.rt_period_timer();
@@ -83,7 +59,7 @@ impl Kernel<'_> {
         }
         let idle = self.m.cpu(cpu).idle;
         if let Some(idle) = idle.filter(|_| !awake) {
-            let latency = self.exit_latency(cpu, idle);
+            let latency = self.m.exit_latency(cpu, idle);
             self.q.push(self.m.now + latency, Ev::ClassTimer { timer, awake: true });
             return;
         }
@@ -103,5 +79,32 @@ impl Kernel<'_> {
         }
         self.run_soft_expired(cpu);
         self.idle_loop(cpu);
+    }
+}
+
+impl Machine {
+    /// The CPU on which a timer expires, and when (in the clock of its CPU).
+    fn timer_is_due(&self, timer: ClassTimer) -> Option<(CpuId, Instant)> {
+        let of_task = |task: TaskId| (self.task(task).cpu, self.task(task).sched.dl.as_deref());
+        let (cpu, at) = match timer {
+            ClassTimer::Replenish(task) => {
+                let (cpu, dl) = of_task(task);
+                (cpu, dl?.timer)
+            }
+            ClassTimer::Inactive(task) => {
+                let (cpu, dl) = of_task(task);
+                (cpu, dl?.inactive_timer)
+            }
+            ClassTimer::Server(cpu) => (cpu, self.cpu(cpu).fair_server.as_ref()?.timer),
+            ClassTimer::ServerInactive(cpu) => {
+                (cpu, self.cpu(cpu).fair_server.as_ref()?.inactive_timer)
+            }
+            ClassTimer::RtPeriod => (CpuId(0), self.classes.rt_period),
+            // They have events of their own.
+            ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) | ClassTimer::Governor(_) => {
+                return None;
+            }
+        };
+        at.map(|at| (cpu, at))
     }
 }
