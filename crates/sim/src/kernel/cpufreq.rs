@@ -12,6 +12,7 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::governor::DomainView;
+use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
 use crate::state::effects::Timer;
 use crate::state::hooks::Answer;
@@ -23,6 +24,21 @@ use crate::time::work::speed;
 use risetime_kernel::clock_pelt::freq_scale;
 use risetime_kernel::units::{CpuId, KHz, Span};
 use risetime_trace::{Event, Why};
+
+impl Rq<'_, '_> {
+    /// The CPU has left its idle state: what did not wake it expires now.
+    #[inline]
+    pub(crate) fn run_deferred_timer(&mut self) {
+        let cpu = self.cpu;
+        let (now, domain) = (self.m().now, self.m().cpu(cpu).domain as u32);
+        let d = self.policy();
+        if d.timer_deferred && d.cpus[0] == cpu {
+            d.timer_deferred = false;
+            let generation = d.timer_gen;
+            self.push(now, Ev::GovernorTimer { domain, generation, awake: true });
+        }
+    }
+}
 
 impl Kernel<'_> {
     /// Every policy starts: at its lowest frequency, then where its governor wants it.
@@ -154,7 +170,7 @@ impl Kernel<'_> {
         let freq = self.m.domains[domain].hw_cap.map_or(freq, |cap| freq.min(cap));
         let cpus = std::mem::take(&mut self.m.domains[domain].cpus);
         for &cpu in &cpus {
-            self.book_progress(cpu);
+            self.rq(cpu).book_progress();
         }
         let (capacity, costs) = (self.m.cpu(cpus[0]).capacity, self.m.costs);
         let d = &mut self.m.domains[domain];
@@ -163,7 +179,7 @@ impl Kernel<'_> {
         d.speed = costs.bound(speed(capacity, freq, max), speed(capacity, max, max));
         for &cpu in &cpus {
             if self.m.cpu(cpu).curr.is_some() {
-                self.arm_work(cpu);
+                self.rq(cpu).arm_work();
             }
         }
         let cpu = self.m.domains[domain].related[0];
@@ -291,11 +307,11 @@ impl Kernel<'_> {
             let own = ClassTimer::Governor(domain as u32);
             self.m.cpu_mut(cpu).class_timers.remove(&(timer.at, own));
         }
-        self.hears(cpu);
+        self.rq(cpu).hears();
         if idle.is_some() {
-            self.leave_idle(cpu);
+            self.rq(cpu).leave_idle();
         }
-        self.update_rq_clock(cpu);
+        self.rq(cpu).update_rq_clock();
         let view = DomainView { machine: &self.m, index: domain, told: self.listens };
         let request = self.governors[domain].timer(&view, &mut self.effects);
         self.grant(domain);
@@ -303,19 +319,7 @@ impl Kernel<'_> {
             self.carry_out(domain, cpu, request);
         }
         self.run_soft_expired(cpu);
-        self.idle_loop(cpu);
-    }
-
-    /// The CPU has left its idle state: what did not wake it expires now.
-    #[inline]
-    pub(crate) fn run_deferred_timer(&mut self, cpu: CpuId) {
-        let domain = self.m.cpu(cpu).domain;
-        let d = &mut self.m.domains[domain];
-        if d.timer_deferred && d.cpus[0] == cpu {
-            d.timer_deferred = false;
-            let (generation, domain) = (d.timer_gen, domain as u32);
-            self.q.push(self.m.now, Ev::GovernorTimer { domain, generation, awake: true });
-        }
+        self.rq(cpu).idle_loop();
     }
 
     /// The governor's kthread asks it, and takes its wish to the driver.

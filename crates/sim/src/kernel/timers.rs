@@ -2,11 +2,21 @@
 //!
 //! Source: kernel/time/hrtimer.c.
 
-use crate::state::machine::Machine;
 use crate::kernel::Kernel;
+use crate::kernel::rq::Rq;
 use crate::state::hooks::Waker;
+use crate::state::machine::Machine;
 use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+
+impl Rq<'_, '_> {
+    /// When the timer of a task that falls asleep until `at` expires at the latest.
+    pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
+        let slack = if self.m().is_fair(task) { self.m().costs.slack } else { Span(0) };
+        self.t(task).soft_expiry = at;
+        Instant(at.0.saturating_add(slack.0))
+    }
+}
 
 impl Kernel<'_> {
     /// A task's timer expires on the CPU it slept on, which may have to wake up for it.
@@ -32,18 +42,11 @@ impl Kernel<'_> {
         self.m.task_mut(task).timer_cpu = None;
         // The timers of a kthread's wakeup are none: there it is an interrupt.
         self.m.cpu_mut(cpu).timers.remove(task);
-        self.leave_idle(cpu);
+        self.rq(cpu).leave_idle();
         self.wake_up(task, Waker::timer(cpu));
-        self.hears(cpu);
+        self.rq(cpu).hears();
         self.run_soft_expired(cpu);
-        self.idle_loop(cpu);
-    }
-
-    /// When the timer of a task that falls asleep until `at` expires at the latest.
-    pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
-        let slack = if self.m.is_fair(task) { self.m.costs.slack } else { Span(0) };
-        self.m.task_mut(task).soft_expiry = at;
-        Instant(at.0.saturating_add(slack.0))
+        self.rq(cpu).idle_loop();
     }
 
     /// A timer interrupt on `cpu`: who is past the soft expiry need not wait for the hard one

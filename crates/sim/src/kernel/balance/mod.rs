@@ -51,6 +51,7 @@ mod pull;
 #[cfg(test)]
 mod tests;
 
+use crate::kernel::rq::Rq;
 use crate::state::hooks::Point;
 use group::{fair_queued, reduced_capacity};
 
@@ -135,6 +136,49 @@ impl Machine {
     }
 }
 
+impl Rq<'_, '_> {
+    /// `update_nohz_stats`: ages what sleeping tasks left behind, once a jiffy. True while
+    /// something is left.
+    fn update_nohz_stats(&mut self) -> bool {
+        let cpu = self.cpu;
+        let now = self.m().jiffies();
+        if !self.m().cpu(cpu).has_blocked_load {
+            return false;
+        }
+        if now <= self.m().cpu(cpu).last_blocked_update {
+            return true;
+        }
+        self.c().last_blocked_update = now;
+        self.update_rq_clock();
+        let others = self.m().cpu(cpu).rt_avg.util_avg.0 != 0 && self.update_rt(false);
+        self.update_dl(false);
+        let others = self.update_pressure() || others;
+        self.update_blocked_groups();
+        if self.update_cfs_rq() || others {
+            self.trace_cfs();
+            self.cpufreq_update_util();
+        }
+        let c = self.c();
+        let left = c.cfs_avg.avg.load_avg != 0
+            || c.cfs_avg.avg.util_avg.0 != 0
+            || c.dl_avg.util_avg.0 != 0
+            || c.rt_avg.util_avg.0 != 0
+            || c.pressure.as_ref().is_some_and(|p| p.is_left());
+        c.has_blocked_load = left;
+        left
+    }
+
+    /// The CPU's tick has stopped: it takes part in nohz balancing.
+    pub(crate) fn nohz_balance_enter_idle(&mut self) {
+        let cpu = self.cpu;
+        self.c().has_blocked_load = true;
+        if !self.m().cpu(cpu).sched_domains.is_empty() {
+            self.joins_nohz();
+        }
+        self.set_has_blocked();
+    }
+}
+
 impl Kernel<'_> {
     // ------------------------------------------------------------------ when
 
@@ -145,7 +189,7 @@ impl Kernel<'_> {
         }
         self.nohz_balancer_kick(cpu);
         if self.m.jiffies() >= self.m.cpu(cpu).next_balance {
-            self.update_blocked_groups(cpu);
+            self.rq(cpu).update_blocked_groups();
             self.sched_balance_domains(cpu, When::Busy);
         }
     }
@@ -155,9 +199,9 @@ impl Kernel<'_> {
         let due = self.m.jiffies() >= self.m.cpu(cpu).next_balance;
         if due && !self.m.cpu(cpu).sched_domains.is_empty() {
             // `sched_balance_update_blocked_averages`
-            self.update_blocked_groups(cpu);
-            if self.update_cfs_rq(cpu) {
-                self.trace_cfs(cpu);
+            self.rq(cpu).update_blocked_groups();
+            if self.rq(cpu).update_cfs_rq() {
+                self.rq(cpu).trace_cfs();
                 self.cpufreq_update_util(cpu, false);
             }
             self.sched_balance_domains(cpu, When::Idle);
@@ -253,10 +297,10 @@ impl Kernel<'_> {
                 return;
             }
             if kick.stats {
-                has_blocked |= self.update_nohz_stats(cpu);
+                has_blocked |= self.rq(cpu).update_nohz_stats();
             }
             if now >= self.m.cpu(cpu).next_balance {
-                self.update_rq_clock(cpu);
+                self.rq(cpu).update_rq_clock();
                 if kick.balance {
                     self.sched_balance_domains(cpu, When::Idle);
                 }
@@ -272,46 +316,6 @@ impl Kernel<'_> {
             self.m.root.next_blocked = now + self.m.msecs_to_jiffies(BLOCKED_PERIOD_MS);
         }
         self.m.root.has_blocked |= has_blocked;
-    }
-
-    /// `update_nohz_stats`: ages what sleeping tasks left behind, once a jiffy. True while
-    /// something is left.
-    fn update_nohz_stats(&mut self, cpu: CpuId) -> bool {
-        let now = self.m.jiffies();
-        if !self.m.cpu(cpu).has_blocked_load {
-            return false;
-        }
-        if now <= self.m.cpu(cpu).last_blocked_update {
-            return true;
-        }
-        self.m.cpu_mut(cpu).last_blocked_update = now;
-        self.update_rq_clock(cpu);
-        let others = self.m.cpu(cpu).rt_avg.util_avg.0 != 0 && self.update_rt(cpu, false);
-        self.update_dl(cpu, false);
-        let others = self.update_pressure(cpu) || others;
-        self.update_blocked_groups(cpu);
-        if self.update_cfs_rq(cpu) || others {
-            self.trace_cfs(cpu);
-            self.cpufreq_update_util(cpu, false);
-        }
-        let c = self.m.cpu_mut(cpu);
-        let left = c.cfs_avg.avg.load_avg != 0
-            || c.cfs_avg.avg.util_avg.0 != 0
-            || c.dl_avg.util_avg.0 != 0
-            || c.rt_avg.util_avg.0 != 0
-            || c.pressure.as_ref().is_some_and(|p| p.is_left());
-        c.has_blocked_load = left;
-        left
-    }
-
-    /// The CPU's tick has stopped: it takes part in nohz balancing.
-    pub(crate) fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {
-        self.m.cpu_mut(cpu).has_blocked_load = true;
-        if !self.m.cpu(cpu).sched_domains.is_empty() {
-            self.m.root.needs_update |= !self.m.root.idle_cpus.contains(cpu);
-            self.m.root.idle_cpus.insert(cpu);
-        }
-        self.m.root.has_blocked = true;
     }
 
     /// `sched_balance_domains`: balances every domain that is due.
@@ -349,10 +353,10 @@ impl Kernel<'_> {
 
     /// A CPU is about to go idle and looks for work; true if it got some (`sched_balance_newidle`).
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId) -> bool {
-        self.update_misfit_status(cpu, None);
+        self.rq(cpu).update_misfit_status(None);
         let overloaded = self.m.root.overloaded;
         if overloaded {
-            self.update_blocked_groups(cpu);
+            self.rq(cpu).update_blocked_groups();
         }
         let levels = self.m.cpu(cpu).sched_domains.len();
         // From now on its looks are those of an idle CPU: more often.
@@ -361,9 +365,9 @@ impl Kernel<'_> {
                 + self.m.balance_interval(cpu, level, false);
             let c = self.m.cpu_mut(cpu);
             c.next_balance = c.next_balance.min(next);
-            if overloaded && let Some(weight) = self.newidle_dice(cpu, level) {
+            if overloaded && let Some(weight) = self.rq(cpu).newidle_dice(level) {
                 let (moved, go_on) = self.sched_balance_rq(cpu, level, When::NewlyIdle);
-                self.newidle_looked(cpu, level, if moved { weight } else { 0 });
+                self.rq(cpu).newidle_looked(level, if moved { weight } else { 0 });
                 if moved || !go_on || self.m.cpu(cpu).nr_running() > 0 {
                     break;
                 }

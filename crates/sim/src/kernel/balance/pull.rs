@@ -20,6 +20,7 @@ use super::{Env, Migrate, When};
 use crate::kernel::Kernel;
 use crate::kernel::placement::fork::GroupType;
 use crate::kernel::placement::idle_sibling::is_core_idle;
+use crate::kernel::rq::Rq;
 use crate::state::class::StopWork;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Point;
@@ -38,6 +39,21 @@ const NR_MIGRATE: usize = 32;
 const MIGRATION_COST: Span = Span(500_000);
 /// `MAX_PINNED_INTERVAL`, in ms.
 const MAX_PINNED_INTERVAL: u64 = 512;
+
+impl Rq<'_, '_> {
+    /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
+    pub(crate) fn update_cpu_capacity(&mut self) {
+        let cpu = self.cpu;
+        let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
+        let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
+        let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(true, own));
+        let capacity = capacity_of(self.m().rev, c.capacity, &others, hw, limit.0);
+        let before = std::mem::replace(&mut self.c().cpu_capacity, capacity);
+        if before != capacity {
+            self.emit(Event::CpuCapacity { cpu, capacity });
+        }
+    }
+}
 
 impl Kernel<'_> {
     /// `sched_balance_rq`: one domain, for `this`. Returns whether tasks came, and whether wider
@@ -236,7 +252,7 @@ impl Kernel<'_> {
     /// `detach_tasks` and `attach_tasks`: moves queued tasks, those that waited longest first,
     /// until the imbalance is gone. Whether any moved.
     fn detach_tasks(&mut self, env: &mut Env, src: CpuId, kind: Migrate, left: &mut i64) -> bool {
-        self.update_rq_clock(src);
+        self.rq(src).update_rq_clock();
         let failed = self.m.cpu(env.this).sched_domains[env.level].nr_balance_failed.min(63);
         let mut waiting: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
         waiting.sort_by_key(|t| self.m.task(*t).listed);
@@ -318,7 +334,7 @@ impl Kernel<'_> {
             return;
         };
         let env = Env::new(to, level, When::Idle, &domains[level]);
-        self.update_rq_clock(src);
+        self.rq(src).update_rq_clock();
         let failed = self.m.cpu(to).sched_domains[level].nr_balance_failed;
         let mut queued: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
         queued.sort_by_key(|t| self.m.task(*t).listed);
@@ -350,21 +366,9 @@ impl Kernel<'_> {
         }
         let next = jiffies + self.m.balance_interval(env.this, 0, false);
         self.m.cpu_mut(env.this).sched_domains[0].next_update = next;
-        self.update_rq_clock(env.this);
-        self.update_others(env.this);
-        self.update_cpu_capacity(env.this);
-    }
-
-    /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
-    pub(crate) fn update_cpu_capacity(&mut self, cpu: CpuId) {
-        let (c, limit) = (self.m.cpu(cpu), self.m.domain_of(cpu).pressure);
-        let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
-        let others = self.m.hook(self.m.rq_util(cpu), |h, own| h.rq_util(true, own));
-        let capacity = capacity_of(self.m.rev, c.capacity, &others, hw, limit.0);
-        let before = std::mem::replace(&mut self.m.cpu_mut(cpu).cpu_capacity, capacity);
-        if before != capacity {
-            self.emit(Event::CpuCapacity { cpu, capacity });
-        }
+        self.rq(env.this).update_rq_clock();
+        self.rq(env.this).update_others();
+        self.rq(env.this).update_cpu_capacity();
     }
 }
 

@@ -292,7 +292,7 @@ fn blocked_load_is_aged_only_where_there_is_work_to_find() {
         e.run(Instant(47_000_000)).expect("a run");
         let group = e.k.m.task(TaskId(0)).group;
         e.k.m.now += Span::from_ms(5);
-        e.k.update_rq_clock(CpuId(2));
+        e.k.rq(CpuId(2)).update_rq_clock();
         let seen = |e: &Simulation<'_>| e.k.m.groups.rq(CpuId(2), group).avg.avg.last_update_time;
         let before = seen(&e);
         e.k.m.root.overloaded = overloaded;

@@ -13,6 +13,7 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::placement::Placed;
+use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Step;
@@ -79,6 +80,24 @@ impl Machine {
     }
 }
 
+impl Rq<'_, '_> {
+    /// `wakeup_preempt_dl`: the earlier deadline; of equals the one that cannot go elsewhere.
+    pub(super) fn wakeup_preempt_dl(&mut self, curr: TaskId, task: TaskId) -> bool {
+        let cpu = self.cpu;
+        let (own, woken) = (self.m().dl(curr), self.m().dl(task));
+        if woken.preempts(own) {
+            return true;
+        }
+        if woken.deadline != own.deadline || self.m().need_resched.contains(cpu) {
+            return false;
+        }
+        // `check_preempt_equal_dl`
+        let moves =
+            |t: TaskId| self.m().task(t).nr_cpus_allowed > 1 && !self.m().cpudl_find(t).is_empty();
+        moves(curr) && !moves(task)
+    }
+}
+
 impl Kernel<'_> {
     /// `select_task_rq_dl`.
     pub(super) fn select_task_rq_dl(&mut self, task: TaskId, this_cpu: CpuId) -> Placed {
@@ -112,21 +131,6 @@ impl Kernel<'_> {
         (!later.is_empty()).then(|| self.nearest_of(&later, self.m.task(task).cpu, this_cpu))
     }
 
-    /// `wakeup_preempt_dl`: the earlier deadline; of equals the one that cannot go elsewhere.
-    pub(super) fn wakeup_preempt_dl(&mut self, cpu: CpuId, curr: TaskId, task: TaskId) -> bool {
-        let (own, woken) = (self.m.dl(curr), self.m.dl(task));
-        if woken.preempts(own) {
-            return true;
-        }
-        if woken.deadline != own.deadline || self.m.need_resched.contains(cpu) {
-            return false;
-        }
-        // `check_preempt_equal_dl`
-        let moves =
-            |t: TaskId| self.m.task(t).nr_cpus_allowed > 1 && !self.m.cpudl_find(t).is_empty();
-        moves(curr) && !moves(task)
-    }
-
     /// `task_woken_dl`.
     pub(super) fn task_woken_dl(&mut self, cpu: CpuId, task: TaskId) {
         let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| *curr != task) else { return };
@@ -156,7 +160,7 @@ impl Kernel<'_> {
                 && self.m.dl(next).deadline < self.m.dl(curr).deadline
                 && self.m.task(curr).nr_cpus_allowed > 1
         }) {
-            self.resched_curr(cpu);
+            self.rq(cpu).resched_curr();
             return false;
         }
         let Some(to) = self.find_later_rq(next, cpu).filter(|to| *to != cpu) else { return false };
@@ -164,7 +168,7 @@ impl Kernel<'_> {
             return false;
         }
         self.move_queued(next, cpu, to, Why::DlPush);
-        self.resched_curr(to);
+        self.rq(to).resched_curr();
         true
     }
 

@@ -159,7 +159,7 @@ impl Kernel<'_> {
         let rank = self.m.rt_rank(next);
         // Idle is of the lowest rank: whoever waits there is about to be picked.
         if self.m.cpu(cpu).curr.is_none_or(|curr| rank > self.m.rt_rank(curr)) {
-            self.resched_curr(cpu);
+            self.rq(cpu).resched_curr();
             return false;
         }
         // `find_lock_lowest_rq`
@@ -168,7 +168,7 @@ impl Kernel<'_> {
             return false;
         }
         self.move_queued(next, cpu, to, Why::RtPush);
-        self.resched_curr(to);
+        self.rq(to).resched_curr();
         true
     }
 
@@ -182,7 +182,7 @@ impl Kernel<'_> {
         self.m.classes.push_rt = false;
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
             if self.m.next_pushable_rt(cpu).is_some() {
-                self.update_rq_clock(cpu);
+                self.rq(cpu).update_rq_clock();
                 self.push_rt_tasks(cpu);
             }
         }

@@ -72,20 +72,17 @@ impl Kernel<'_> {
         let running = self.m.cpu(cpu).curr == Some(task);
         let old_rank = self.m.rt_rank(task);
         if queued {
-            self.update_rq_clock(cpu);
+            self.rq(cpu).update_rq_clock();
             if running && from != Class::Fair {
-                self.put_prev_task(cpu, Some(task), None);
+                self.rq(cpu).put_prev_task(Some(task), None);
             }
             let leaves = from == Class::Fair;
-            self.deactivate(
-                cpu,
-                task,
-                if leaves { DequeueKind::Migrate } else { DequeueKind::Save },
-            );
-            self.take_departed(cpu);
+            self.rq(cpu)
+                .deactivate(task, if leaves { DequeueKind::Migrate } else { DequeueKind::Save });
+            self.rq(cpu).take_departed();
             if leaves && running && self.m.groups.on() {
                 let group = self.m.task(task).group;
-                self.put_prev_parents(cpu, group, None);
+                self.rq(cpu).put_prev_parents(group, None);
             }
         }
         if from == Class::Deadline {
@@ -111,23 +108,23 @@ impl Kernel<'_> {
                 let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
                 c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
             }
-            self.enqueue_task_rt(cpu, task, true);
+            self.rq(cpu).enqueue_task_rt(task, true);
         } else {
-            self.activate(cpu, task, EnqueueKind::Restore, false);
+            self.rq(cpu).activate(task, EnqueueKind::Restore, false);
         }
         if running {
             match class {
                 Class::Fair => {
-                    self.set_next_task_fair(cpu, task);
+                    self.rq(cpu).set_next_task_fair(task);
                 }
                 Class::Rt => {
-                    self.update_rt(cpu, false);
+                    self.rq(cpu).update_rt(false);
                 }
-                Class::Deadline => self.update_dl(cpu, false),
+                Class::Deadline => self.rq(cpu).update_dl(false),
                 Class::Stop => {}
             }
             // Somebody may come before it now, or wait elsewhere.
-            self.resched_curr(cpu);
+            self.rq(cpu).resched_curr();
             if from == Class::Rt && self.m.rt_rank(task) < old_rank {
                 self.pull_rt_task(cpu);
             }
@@ -151,8 +148,8 @@ impl Kernel<'_> {
         let cpu = self.m.task(task).cpu;
         if self.m.fair_entity(cpu, task).is_some() {
             let group = self.m.task(task).group;
-            self.update_rq_clock(cpu);
-            self.update_curr(cpu, group);
+            self.rq(cpu).update_rq_clock();
+            self.rq(cpu).update_curr(group);
             self.m.queue_mut(cpu, group).set_policy(task, fair);
             self.m.queue_mut(cpu, group).set_slice(task, slice);
             self.prio_changed_fair(task, self.m.task(task).nice);
@@ -175,7 +172,7 @@ impl Kernel<'_> {
         }
         let nice = self.m.task(task).nice;
         if curr == task && nice > before {
-            self.resched_curr(cpu);
+            self.rq(cpu).resched_curr();
         } else if curr != task && nice != before {
             self.wakeup_preempt(cpu, task, false);
         }
@@ -262,7 +259,7 @@ impl Kernel<'_> {
             self.arm_changed(ClassTimer::Inactive(task), old.inactive_timer, None);
         }
         self.m.task_mut(task).sched.dl = Some(Box::new(new));
-        self.tell_throttled(task);
+        self.rq(self.m.task(task).cpu).tell_throttled(task);
     }
 
     /// `switched_from_dl`.
@@ -277,7 +274,7 @@ impl Kernel<'_> {
         let bw = dl.bw;
         self.arm_changed(ClassTimer::Replenish(task), before.0, None);
         self.arm_changed(ClassTimer::Inactive(task), before.1, at);
-        self.tell_throttled(task);
+        self.rq(self.m.task(task).cpu).tell_throttled(task);
         if at.is_none() {
             self.release_bw(bw);
         }

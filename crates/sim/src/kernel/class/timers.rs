@@ -5,9 +5,9 @@
 //! says something else by then, the event is stale. On an idle CPU the timer first ends the idle
 //! state, like a task's own timer ([`crate::kernel::core`]).
 
-use crate::state::machine::Machine;
 use crate::kernel::Kernel;
 use crate::state::class::ClassTimer;
+use crate::state::machine::Machine;
 use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 
@@ -18,7 +18,7 @@ impl Kernel<'_> {
     }
 
     /// An entity's timer field went from `before` to `after`, in the CPU's clock.
-    pub(super) fn arm_changed(
+    pub(crate) fn arm_changed(
         &mut self,
         timer: ClassTimer,
         before: Option<Instant>,
@@ -63,22 +63,22 @@ impl Kernel<'_> {
             self.q.push(self.m.now + latency, Ev::ClassTimer { timer, awake: true });
             return;
         }
-        self.hears(cpu);
+        self.rq(cpu).hears();
         let now = self.m.now;
         self.m.cpu_mut(cpu).class_timers.retain(|(at, t)| *t != timer || *at > now);
         if idle.is_some() {
-            self.leave_idle(cpu);
+            self.rq(cpu).leave_idle();
         }
-        self.update_rq_clock(cpu);
+        self.rq(cpu).update_rq_clock();
         match timer {
             ClassTimer::Replenish(task) => self.dl_task_timer(task),
             ClassTimer::Inactive(task) => self.inactive_task_timer(task),
-            ClassTimer::Server(cpu) => self.dl_server_timer(cpu),
-            ClassTimer::ServerInactive(cpu) => self.server_inactive_timer(cpu),
+            ClassTimer::Server(cpu) => self.rq(cpu).dl_server_timer(),
+            ClassTimer::ServerInactive(cpu) => self.rq(cpu).server_inactive_timer(),
             _ => {}
         }
         self.run_soft_expired(cpu);
-        self.idle_loop(cpu);
+        self.rq(cpu).idle_loop();
     }
 }
 
