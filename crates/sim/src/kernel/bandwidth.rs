@@ -24,7 +24,6 @@
 //! Source: kernel/sched/fair.c.
 
 use crate::kernel::Kernel;
-use crate::kernel::fair::Join;
 use crate::kernel::rq::Rq;
 use crate::state::bandwidth::throttles_tasks;
 use crate::state::class::ClassTimer;
@@ -37,7 +36,6 @@ use risetime_kernel::bandwidth::{
 };
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
-use risetime_trace::{Event, Why};
 
 impl Rq<'_, '_> {
     /// `update_curr` of a level: its queue's running entity, and the group's account. Where the
@@ -244,24 +242,6 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// A quota's timer expires on `cpu`: an idle one leaves its idle state first, and `again` comes
-    /// then; true: it is awake.
-    fn cfs_timer(&mut self, timer: ClassTimer, awake: bool, again: Ev) -> bool {
-        let cpu = self.cpu;
-        let idle = self.m().cpu(cpu).idle;
-        if let Some(idle) = idle.filter(|_| !awake) {
-            let latency = self.m().exit_latency(cpu, idle);
-            self.push(self.m().now + latency, again);
-            return false;
-        }
-        self.c().class_timers.retain(|(_, t)| *t != timer);
-        self.hears();
-        if idle.is_some() {
-            self.leave_idle();
-        }
-        true
-    }
-
     fn unthrottle_cfs_rq(&mut self, g: GroupId) {
         let cpu = self.cpu;
         self.level(g).bandwidth.throttled = false;
@@ -352,51 +332,8 @@ impl Kernel<'_> {
         None
     }
 
-    /// `sched_cfs_period_timer`.
-    pub(crate) fn cfs_period(&mut self, g: GroupId, awake: bool) {
-        let now = self.m.now;
-        let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
-        let (cpu, again) = (pool.cpu, Ev::CfsPeriod { group: g, awake: true });
-        if !self.rq(cpu).cfs_timer(ClassTimer::CfsPeriod(g), awake, again) {
-            return;
-        }
-        let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
-        let throttled = !pool.throttled.is_empty();
-        let goes_on = pool.cfs.period(throttled);
-        let next = pool.next_end(now);
-        pool.expires = goes_on.then_some(next);
-        if throttled {
-            self.distribute_cfs_runtime(g);
-        }
-        if goes_on {
-            self.m.cpu_mut(cpu).class_timers.insert((next, ClassTimer::CfsPeriod(g)));
-            self.q.push(next, Ev::CfsPeriod { group: g, awake: false });
-        }
-        self.run_soft_expired(cpu);
-        self.rq(cpu).idle_loop();
-    }
-
-    /// `do_sched_cfs_slack_timer`.
-    pub(crate) fn cfs_slack(&mut self, g: GroupId, awake: bool) {
-        let now = self.m.now;
-        let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
-        let Some(cpu) = pool.slack else { return };
-        let again = Ev::CfsSlack { group: g, awake: true };
-        if !self.rq(cpu).cfs_timer(ClassTimer::CfsSlack(g), awake, again) {
-            return;
-        }
-        let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
-        pool.slack = None;
-        let left = pool.expires.map_or(Span(u64::MAX), |at| at.since(now));
-        if left >= MIN_BANDWIDTH_EXPIRATION && pool.cfs.has_slack() {
-            self.distribute_cfs_runtime(g);
-        }
-        self.run_soft_expired(cpu);
-        self.rq(cpu).idle_loop();
-    }
-
     /// Throttled CPUs get their debt paid plus 1 ns, in the order in which they were throttled.
-    fn distribute_cfs_runtime(&mut self, g: GroupId) {
+    pub(crate) fn distribute_cfs_runtime(&mut self, g: GroupId) {
         let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
         let waiting = pool.throttled.clone();
         let mut paid = Vec::new();
@@ -415,41 +352,6 @@ impl Kernel<'_> {
         }
         for cpu in paid {
             self.rq(cpu).unthrottle_cfs_rq(g);
-        }
-    }
-
-    /// A task that another trace moves waits in limbo here, if throttled by some µs more: it goes on.
-    pub(crate) fn leave_limbo(&mut self, task: TaskId) {
-        let (cpu, g) = (self.m.task(task).cpu, self.m.task(task).group);
-        if !std::mem::take(&mut self.m.task_mut(task).throttled) {
-            return;
-        }
-        self.m.groups.rq_mut(cpu, g).bandwidth.limbo.retain(|t| *t != task);
-        self.rq(cpu).update_rq_clock();
-        self.rq(cpu).enqueue_task_fair(task, EnqueueKind::Wakeup, true);
-    }
-
-    /// A task in limbo moves to another CPU: into limbo there, or onto the queue where its group has
-    /// quota (`dequeue_throttled_task`, `enqueue_throttled_task`).
-    pub(crate) fn move_throttled(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
-        let g = self.m.task(task).group;
-        self.m.groups.rq_mut(from, g).bandwidth.limbo.retain(|t| *t != task);
-        self.rq(from).update_rq_clock();
-        self.rq(from).update_load_avg(task, Join::Detach);
-        let t = &mut self.m.tasks[task.index()];
-        self.m.cpus[from.index()].uclamp.uclamp_rq_dec(&mut t.uclamp);
-        t.avg.last_update_time.0 = 0;
-        t.cpu = to;
-        self.emit(Event::Migrate { task, from, to, why });
-        self.rq(to).update_rq_clock();
-        if self.m.groups.rq(to, g).bandwidth.in_throttled_hierarchy() {
-            let t = &mut self.m.tasks[task.index()];
-            self.m.cpus[to.index()].uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
-            self.m.groups.rq_mut(to, g).bandwidth.limbo.push(task);
-        } else {
-            self.m.task_mut(task).throttled = false;
-            self.rq(to).activate(task, EnqueueKind::Migrated, false);
-            self.wakeup_preempt(to, task, false);
         }
     }
 }

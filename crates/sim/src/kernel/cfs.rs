@@ -16,6 +16,7 @@
 use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::bandwidth::throttles_tasks;
+use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
 use risetime_kernel::cfs_rq::is_cfs;
@@ -218,5 +219,48 @@ impl Kernel<'_> {
             rq.migrate_asleep(&mut entity);
         }
         self.m.task_mut(task).entity = Some(entity);
+    }
+}
+
+impl Machine {
+    /// Whether the running task's turn, which is over, ends.
+    #[inline]
+    pub(crate) fn may_end_turn(&self, cpu: CpuId) -> bool {
+        let curr = || self.cpu(cpu).curr.unwrap_or(TaskId(u32::MAX));
+        !self.hooked() || self.yes(Point::TickPreempt { cpu, curr: curr() }, true)
+    }
+}
+
+impl Rq<'_, '_> {
+    /// `resched_curr` of a fair entity whose turn the accounting of its time has found over.
+    #[inline]
+    pub(crate) fn turn_over(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        self.queue_mut(g).clear_need_resched();
+        if !self.m().may_end_turn(cpu) {
+            return;
+        }
+        self.resched_curr_lazy();
+        if self.m().groups.nested {
+            self.clear_buddies_of_curr(g);
+        }
+    }
+
+    /// The same of what the queue itself has done at this level, its accounting included.
+    pub(crate) fn turn_over_by_then(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        if self.m().queue(cpu, g).need_resched() {
+            self.turn_over(g);
+        }
+    }
+
+    /// A wakeup's check has been made on this level: where it does not preempt, its accounting may still have
+    /// found the turn over. (Who is preempted stays the buddy that he is.)
+    pub(crate) fn after_wakeup_check(&mut self, g: GroupId, preempts: bool) {
+        if preempts {
+            self.queue_mut(g).clear_need_resched();
+        } else {
+            self.turn_over_by_then(g);
+        }
     }
 }

@@ -14,8 +14,8 @@
 //! Source: kernel/sched/core.c.
 
 use crate::kernel::Kernel;
+use crate::kernel::fair::Join;
 use crate::kernel::placement::{Placed, Waker};
-use crate::kernel::rq::Parts;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::StopWork;
@@ -25,7 +25,6 @@ use crate::state::group::level_avg;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
-use crate::state::machine::UPTIME;
 use crate::state::machine::{State, Todo};
 use crate::state::tracker::Heard;
 use crate::time::cost;
@@ -41,29 +40,6 @@ use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, SwitchOut, Why};
 
 impl Rq<'_, '_> {
-    /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.
-    pub(crate) fn update_rq_clock(&mut self) {
-        let cpu = self.cpu;
-        let Parts { c, domain, tally, hooks, now, .. } = self.parts();
-        let delta = (now + UPTIME).since(c.clock.clock);
-        if delta == Span(0) {
-            return;
-        }
-        if let Some(tally) = tally {
-            tally.touch(cpu);
-        }
-        let (mut capacity, mut scale) = (c.capacity, domain.freq_scale);
-        if let Some(hooks) = hooks {
-            (capacity, scale) = hooks.scale((capacity, scale));
-        }
-        let irq = c.pressure.as_mut().map_or(Span(0), |p| p.take_irq_time(delta));
-        c.clock.update_rq_clock(delta, irq, c.curr.is_none(), capacity, scale);
-        c.cfs.update_clock(c.clock.clock_task.0);
-        if irq > Span(0) {
-            self.update_irq(irq);
-        }
-    }
-
     /// `task_dead_fair`: what the task was used to goes with it at the next update.
     fn task_dead(&mut self, task: TaskId) {
         let cpu = self.cpu;
@@ -226,7 +202,7 @@ impl Kernel<'_> {
         let placed = self.select_task_rq(task, waker);
         let cpu = placed.cpu;
         if cpu != prev {
-            self.migrate_asleep(task, cpu, placed.why);
+            self.migrate_sleeping(task, cpu, placed.why);
         }
         self.rq(cpu).update_rq_clock();
         let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::WakeupMigrated };
@@ -261,7 +237,7 @@ impl Kernel<'_> {
 
     /// A sleeping task moves: its load is taken off its old runqueue at that one's next update
     /// (`migrate_task_rq_fair`).
-    fn migrate_asleep(&mut self, task: TaskId, to: CpuId, why: Why) {
+    fn migrate_sleeping(&mut self, task: TaskId, to: CpuId, why: Why) {
         if !self.m.is_fair(task) {
             let from = self.m.task(task).cpu;
             self.migrate_task_rq_dl(task);
@@ -286,14 +262,6 @@ impl Kernel<'_> {
         t.cpu = to;
         m.track(Heard::Migrate { task, from, to });
         self.emit(Event::Migrate { task, from, to, why });
-    }
-
-    /// Ages a sleeping task's load to its runqueue's last update, so that placement sees it.
-    pub(crate) fn sync_entity_load_avg(&mut self, task: TaskId) {
-        let m = &mut self.m;
-        let t = &mut m.tasks[task.index()];
-        let cfs = level_avg(&mut m.cpus[t.cpu.index()], &mut m.groups, t.cpu, t.group);
-        risetime_kernel::pelt_cfs::sync_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
     }
 
     /// The start has come: the machine is brought to the state it should start from.
@@ -583,5 +551,105 @@ impl Machine {
     fn enters_start_phase(&self, task: TaskId) -> bool {
         let start = &self.start;
         !start.done && start.upcoming && task == TaskId(0)
+    }
+}
+
+impl Kernel<'_> {
+    /// The CPU has nothing to run (`pick_next_task_idle`): make up for lost time, choose a state.
+    pub(crate) fn go_idle(&mut self, cpu: CpuId) {
+        let decay = self.m.decay;
+        let c = self.m.cpu_mut(cpu);
+        let util_sum =
+            c.cfs_avg.avg.util_sum.wrapping_add(c.rt_avg.util_sum).wrapping_add(c.dl_avg.util_sum);
+        c.clock.update_idle_rq_clock_pelt(decay, util_sum);
+        c.work_gen = c.work_gen.wrapping_add(1);
+        c.exec_start = c.clock.clock_task.0;
+        c.got_idle_tick = false;
+        self.rq(cpu).update_idle_core();
+        self.nohz_run_idle_balance(cpu);
+        self.rq(cpu).enter_idle();
+    }
+
+    /// The tick of an idle CPU: it may be due to balance (`sched_balance_trigger`).
+    pub(crate) fn idle_tick(&mut self, cpu: CpuId) {
+        if self.m.cpu(cpu).waking {
+            return;
+        }
+        self.rq(cpu).end_idle(true);
+        self.rq(cpu).update_rq_clock();
+        self.rq(cpu).pressure_tick();
+        self.rq(cpu).dl_server_update();
+        self.rq(cpu).update_others();
+        self.balance_on_own_tick(cpu);
+        self.run_soft_expired(cpu);
+        self.rq(cpu).idle_loop();
+    }
+}
+
+impl Rq<'_, '_> {
+    /// When the timer of a task that falls asleep until `at` expires at the latest.
+    pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
+        let slack = if self.m().is_fair(task) { self.m().costs.slack } else { Span(0) };
+        self.t(task).soft_expiry = at;
+        Instant(at.0.saturating_add(slack.0))
+    }
+}
+
+impl Kernel<'_> {
+    /// A timer interrupt on `cpu`: who is past the soft expiry need not wait for the hard one
+    /// (`__hrtimer_run_queues`).
+    pub(crate) fn run_soft_expired(&mut self, cpu: CpuId) {
+        if self.m.costs.slack == Span(0) {
+            return;
+        }
+        let now = self.m.now;
+        while let Some((_, task)) = self.m.cpu(cpu).timers.first() {
+            if self.m.task(task).soft_expiry > now {
+                break;
+            }
+            self.m.cpu_mut(cpu).timers.remove(task);
+            let t = self.m.task_mut(task);
+            // Its own event comes too late.
+            t.timer_gen = t.timer_gen.wrapping_add(1);
+            t.timer_cpu = None;
+            self.wake_up(task, Waker::timer(cpu));
+        }
+    }
+}
+
+impl Kernel<'_> {
+    /// A task in limbo moves to another CPU: into limbo there, or onto the queue where its group has
+    /// quota (`dequeue_throttled_task`, `enqueue_throttled_task`).
+    pub(crate) fn move_throttled(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
+        let g = self.m.task(task).group;
+        self.m.groups.rq_mut(from, g).bandwidth.limbo.retain(|t| *t != task);
+        self.rq(from).update_rq_clock();
+        self.rq(from).update_load_avg(task, Join::Detach);
+        let t = &mut self.m.tasks[task.index()];
+        self.m.cpus[from.index()].uclamp.uclamp_rq_dec(&mut t.uclamp);
+        t.avg.last_update_time.0 = 0;
+        t.cpu = to;
+        self.emit(Event::Migrate { task, from, to, why });
+        self.rq(to).update_rq_clock();
+        if self.m.groups.rq(to, g).bandwidth.in_throttled_hierarchy() {
+            let t = &mut self.m.tasks[task.index()];
+            self.m.cpus[to.index()].uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
+            self.m.groups.rq_mut(to, g).bandwidth.limbo.push(task);
+        } else {
+            self.m.task_mut(task).throttled = false;
+            self.rq(to).activate(task, EnqueueKind::Migrated, false);
+            self.wakeup_preempt(to, task, false);
+        }
+    }
+
+    /// A task that another trace moves waits in limbo here, if throttled by some µs more: it goes on.
+    pub(crate) fn leave_limbo(&mut self, task: TaskId) {
+        let (cpu, g) = (self.m.task(task).cpu, self.m.task(task).group);
+        if !std::mem::take(&mut self.m.task_mut(task).throttled) {
+            return;
+        }
+        self.m.groups.rq_mut(cpu, g).bandwidth.limbo.retain(|t| *t != task);
+        self.rq(cpu).update_rq_clock();
+        self.rq(cpu).enqueue_task_fair(task, EnqueueKind::Wakeup, true);
     }
 }

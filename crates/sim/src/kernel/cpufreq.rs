@@ -12,7 +12,6 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::governor::DomainView;
-use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
 use crate::state::effects::Timer;
 use crate::state::hooks::Answer;
@@ -24,21 +23,6 @@ use crate::time::work::speed;
 use risetime_kernel::clock_pelt::freq_scale;
 use risetime_kernel::units::{CpuId, KHz, Span};
 use risetime_trace::{Event, Why};
-
-impl Rq<'_, '_> {
-    /// The CPU has left its idle state: what did not wake it expires now.
-    #[inline]
-    pub(crate) fn run_deferred_timer(&mut self) {
-        let cpu = self.cpu;
-        let (now, domain) = (self.m().now, self.m().cpu(cpu).domain as u32);
-        let d = self.policy();
-        if d.timer_deferred && d.cpus[0] == cpu {
-            d.timer_deferred = false;
-            let generation = d.timer_gen;
-            self.push(now, Ev::GovernorTimer { domain, generation, awake: true });
-        }
-    }
-}
 
 impl Kernel<'_> {
     /// Every policy starts: at its lowest frequency, then where its governor wants it.
@@ -71,7 +55,7 @@ impl Kernel<'_> {
     }
 
     /// What the governor of `domain`, asked about `cpu`, wants.
-    fn carry_out(&mut self, domain: usize, cpu: CpuId, request: FreqRequest) {
+    pub(crate) fn carry_out(&mut self, domain: usize, cpu: CpuId, request: FreqRequest) {
         let own = Answer::Freq(Some(request));
         let Answer::Freq(Some(request)) = self.m.decided(Point::Frequency { cpu }, own) else {
             return;
@@ -242,7 +226,7 @@ impl Kernel<'_> {
 
     /// Does what the governor of `domain` wishes for beside a frequency.
     #[inline]
-    fn grant(&mut self, domain: usize) {
+    pub(crate) fn grant(&mut self, domain: usize) {
         if !self.effects.is_empty() {
             self.grant_all(domain);
         }
@@ -282,44 +266,6 @@ impl Kernel<'_> {
             timers.insert((timer.at, own));
         }
         self.q.push(timer.at, Ev::GovernorTimer { domain, generation, awake: false });
-    }
-
-    /// A governor's timer expires; `awake`: its CPU is awake, or has woken up for it.
-    pub(crate) fn governor_timer(&mut self, domain: usize, generation: u32, awake: bool) {
-        let d = &mut self.m.domains[domain];
-        if d.timer_gen != generation {
-            return;
-        }
-        let (cpu, deferrable) = (d.cpus[0], d.timer.is_some_and(|t| t.deferrable));
-        let idle = self.m.cpu(cpu).idle;
-        if let Some(idle) = idle.filter(|_| !awake) {
-            if deferrable {
-                self.m.domains[domain].timer_deferred = true;
-            } else {
-                let latency = self.m.exit_latency(cpu, idle);
-                let (at, domain) = (self.m.now + latency, domain as u32);
-                self.q.push(at, Ev::GovernorTimer { domain, generation, awake: true });
-            }
-            return;
-        }
-        let d = &mut self.m.domains[domain];
-        if let Some(timer) = d.timer.take() {
-            let own = ClassTimer::Governor(domain as u32);
-            self.m.cpu_mut(cpu).class_timers.remove(&(timer.at, own));
-        }
-        self.rq(cpu).hears();
-        if idle.is_some() {
-            self.rq(cpu).leave_idle();
-        }
-        self.rq(cpu).update_rq_clock();
-        let view = DomainView { machine: &self.m, index: domain, told: self.listens };
-        let request = self.governors[domain].timer(&view, &mut self.effects);
-        self.grant(domain);
-        if let Some(request) = request {
-            self.carry_out(domain, cpu, request);
-        }
-        self.run_soft_expired(cpu);
-        self.rq(cpu).idle_loop();
     }
 
     /// The governor's kthread asks it, and takes its wish to the driver.

@@ -432,3 +432,14 @@ impl Kernel<'_> {
         }
     }
 }
+
+impl Rq<'_, '_> {
+    /// Ages a sleeping task's load to its runqueue's last update, so that placement sees it.
+    pub(crate) fn sync_entity_load_avg(&mut self, task: TaskId) {
+        let cpu = self.cpu;
+        let m = self.parts();
+        let t = &mut m.tasks[task.index()];
+        let cfs = level_avg(m.c, m.groups, cpu, t.group);
+        risetime_kernel::pelt_cfs::sync_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
+    }
+}

@@ -23,7 +23,6 @@ use crate::kernel::Kernel;
 use crate::kernel::placement::select_fallback_rq;
 use crate::kernel::rq::Rq;
 use crate::kernel::topology::sched_domains;
-use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::{Idle, State};
@@ -175,21 +174,6 @@ impl Kernel<'_> {
                     self.emit(Event::Migrate { task, from: cpu, to, why: Why::Hotplug });
                 }
             }
-        }
-    }
-
-    /// A task whose affinity leaves no CPU that is online may run on all.
-    pub(crate) fn allow_some(&mut self, task: TaskId) {
-        let t = self.m.task(task);
-        if t.nr_cpus_allowed as usize == self.m.cpus.len() {
-            return;
-        }
-        if !t.allowed.intersects(&self.m.root.online) {
-            let all = CpuSet::first(self.m.cpus.len());
-            self.m.set_allowed(task, all);
-            let max_speed = self.m.max_speed(task);
-            self.m.task_mut(task).max_speed = max_speed;
-            self.emit(Event::MaxSpeed { task, max_speed });
         }
     }
 

@@ -11,16 +11,15 @@
 //! Who chooses is the setting `cpuidle_governor` ([`risetime_kernel::cpuidle`]).
 //! Source: kernel/sched/idle.c, kernel/time/tick-sched.c.
 
-use crate::kernel::Kernel;
 use crate::kernel::rq::Parts;
 use crate::kernel::rq::Rq;
 use crate::state::hooks::Answer;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
-use crate::state::machine::Machine;
 use crate::state::machine::{Cpu, Idle};
+use crate::time::queue::Ev;
 use risetime_kernel::cpuidle::{Sleep, single_state_stops_tick};
-use risetime_kernel::units::{CpuId, Instant, Span};
+use risetime_kernel::units::Instant;
 use risetime_trace::Event;
 
 /// When the next timer expires that the CPU knows of.
@@ -84,7 +83,7 @@ impl Rq<'_, '_> {
     }
 
     /// The idle state ends; its governor learns how long it was.
-    fn end_idle(&mut self, by_tick: bool) {
+    pub(crate) fn end_idle(&mut self, by_tick: bool) {
         let cpu = self.cpu;
         let (now, tick) = (self.m().now, self.m().tick);
         let forgets = !self.m().does(Step::IdleLearns);
@@ -133,45 +132,29 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
-    /// The CPU has nothing to run (`pick_next_task_idle`): make up for lost time, choose a state.
-    pub(crate) fn go_idle(&mut self, cpu: CpuId) {
-        let decay = self.m.decay;
-        let c = self.m.cpu_mut(cpu);
-        let util_sum =
-            c.cfs_avg.avg.util_sum.wrapping_add(c.rt_avg.util_sum).wrapping_add(c.dl_avg.util_sum);
-        c.clock.update_idle_rq_clock_pelt(decay, util_sum);
-        c.work_gen = c.work_gen.wrapping_add(1);
-        c.exec_start = c.clock.clock_task.0;
-        c.got_idle_tick = false;
-        self.rq(cpu).update_idle_core();
-        self.nohz_run_idle_balance(cpu);
-        self.rq(cpu).enter_idle();
-    }
-
-    /// The tick of an idle CPU: it may be due to balance (`sched_balance_trigger`).
-    pub(crate) fn idle_tick(&mut self, cpu: CpuId) {
-        if self.m.cpu(cpu).waking {
-            return;
+impl Rq<'_, '_> {
+    /// The CPU's tick has stopped: it takes part in nohz balancing.
+    pub(crate) fn nohz_balance_enter_idle(&mut self) {
+        let cpu = self.cpu;
+        self.c().has_blocked_load = true;
+        if !self.m().cpu(cpu).sched_domains.is_empty() {
+            self.joins_nohz();
         }
-        self.rq(cpu).end_idle(true);
-        self.rq(cpu).update_rq_clock();
-        self.rq(cpu).pressure_tick();
-        self.rq(cpu).dl_server_update();
-        self.rq(cpu).update_others();
-        self.balance_on_own_tick(cpu);
-        self.run_soft_expired(cpu);
-        self.rq(cpu).idle_loop();
+        self.set_has_blocked();
     }
 }
 
-impl Machine {
-    /// How long leaving the idle state of `cpu` takes.
-    pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle) -> Span {
-        if self.free_idle_exit {
-            return Span(0);
+impl Rq<'_, '_> {
+    /// The CPU has left its idle state: what did not wake it expires now.
+    #[inline]
+    pub(crate) fn run_deferred_timer(&mut self) {
+        let cpu = self.cpu;
+        let (now, domain) = (self.m().now, self.m().cpu(cpu).domain as u32);
+        let d = self.policy();
+        if d.timer_deferred && d.cpus[0] == cpu {
+            d.timer_deferred = false;
+            let generation = d.timer_gen;
+            self.push(now, Ev::GovernorTimer { domain, generation, awake: true });
         }
-        let states = &self.platform.domains[self.cpu(cpu).domain].idle;
-        idle.state.and_then(|i| states.get(i as usize)).map_or(Span(0), |s| s.exit_latency)
     }
 }

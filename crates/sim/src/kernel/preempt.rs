@@ -22,14 +22,12 @@
 use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::cpuset::CpuSet;
-use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
 use crate::state::preempt::Preempt;
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::TaskId;
-use risetime_kernel::units::{CpuId, GroupId};
+use risetime_kernel::units::CpuId;
 use risetime_model::settings::{Default, Param, Range, Settings, Value};
 
 const PREEMPT: &str = "preempt";
@@ -104,44 +102,12 @@ impl Rq<'_, '_> {
         self.preempt().flagged.remove(cpu);
     }
 
-    /// `resched_curr` of a fair entity whose turn the accounting of its time has found over.
-    #[inline]
-    pub(crate) fn turn_over(&mut self, g: GroupId) {
-        let cpu = self.cpu;
-        self.queue_mut(g).clear_need_resched();
-        if !self.m().may_end_turn(cpu) {
-            return;
-        }
-        self.resched_curr_lazy();
-        if self.m().groups.nested {
-            self.clear_buddies_of_curr(g);
-        }
-    }
-
-    /// The same of what the queue itself has done at this level, its accounting included.
-    pub(crate) fn turn_over_by_then(&mut self, g: GroupId) {
-        let cpu = self.cpu;
-        if self.m().queue(cpu, g).need_resched() {
-            self.turn_over(g);
-        }
-    }
-
     /// Without [`Step::TurnEndsAtWakeup`]: due, for whoever asks, but not done.
     pub(crate) fn forget_resched(&mut self) {
         let cpu = self.cpu;
         self.preempt().flagged.remove(cpu);
         self.unset_need_resched();
         self.c().resched_held = true;
-    }
-
-    /// A wakeup's check has been made on this level: where it does not preempt, its accounting may still have
-    /// found the turn over. (Who is preempted stays the buddy that he is.)
-    pub(crate) fn after_wakeup_check(&mut self, g: GroupId, preempts: bool) {
-        if preempts {
-            self.queue_mut(g).clear_need_resched();
-        } else {
-            self.turn_over_by_then(g);
-        }
     }
 
     /// `clear_tsk_need_resched`: what the look that has just ended has itself asked for is done. (It
@@ -174,12 +140,5 @@ impl Machine {
     pub(crate) fn is_resched_due(&self, cpu: CpuId) -> bool {
         let flag = self.need_resched.contains(cpu) && !self.preempt.flagged.contains(cpu);
         flag || self.cpu(cpu).resched_held
-    }
-
-    /// Whether the running task's turn, which is over, ends.
-    #[inline]
-    pub(crate) fn may_end_turn(&self, cpu: CpuId) -> bool {
-        let curr = || self.cpu(cpu).curr.unwrap_or(TaskId(u32::MAX));
-        !self.hooked() || self.yes(Point::TickPreempt { cpu, curr: curr() }, true)
     }
 }

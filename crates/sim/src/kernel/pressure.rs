@@ -28,15 +28,15 @@
 //! drivers/cpufreq/cpufreq.c:cpufreq_set_policy.
 
 use crate::kernel::Kernel;
-use crate::kernel::rq::Parts;
 use crate::kernel::rq::Rq;
-use crate::state::machine::{FreqDomain, Machine, UPTIME, from_time_0, pelt_pressure};
+use crate::state::machine::{FreqDomain, Machine, UPTIME, from_time_0};
 use crate::state::pressure::{CpuPressure, IrqStep};
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
+use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::cpu_util::get_actual_cpu_capacity;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy, cpufreq_update_pressure};
-use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg, update_irq_load_avg};
+use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Util};
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Param, Range, Settings};
@@ -191,89 +191,6 @@ impl Machine {
 impl Rq<'_, '_> {
     // ------------------------------------------------------------------ interrupts
 
-    /// What a device's interrupt does to its CPU.
-    pub(crate) fn irq(&mut self, step: IrqStep) {
-        let cpu = self.cpu;
-        let (now, online) = (self.m().now, self.m().root.online.contains(cpu));
-        let Some(p) = &self.m().cpu(cpu).pressure else { return };
-        let (period, handler) = (p.period, p.handler);
-        match step {
-            IrqStep::Raised => {
-                self.push(now + period, Ev::Irq { cpu, step });
-                match self.m().cpu(cpu).idle {
-                    _ if !online => {}
-                    None => self.irq_enter(handler),
-                    Some(idle) => {
-                        // It need not be woken by others meanwhile.
-                        self.c().waking = true;
-                        let latency = self.m().exit_latency(cpu, idle);
-                        self.push(now + latency, Ev::Irq { cpu, step: IrqStep::Awake });
-                    }
-                }
-            }
-            IrqStep::Awake if online => {
-                if self.m().cpu(cpu).idle.is_some() {
-                    self.leave_idle();
-                }
-                self.irq_enter(handler);
-            }
-            IrqStep::Awake => {}
-            IrqStep::Done => {
-                self.hears();
-                if let Some(p) = &mut self.c().pressure {
-                    p.in_irq = false;
-                    p.irq_time += handler;
-                }
-                self.emit(Event::Irq { cpu, enters: false });
-                if online {
-                    self.idle_loop();
-                }
-            }
-        }
-    }
-
-    /// The handler has the CPU; whoever ran there goes on afterwards.
-    fn irq_enter(&mut self, handler: Span) {
-        let cpu = self.cpu;
-        if let Some(p) = &mut self.c().pressure {
-            if p.in_irq {
-                // The exit latency made this one wait for the next: the device has one line.
-                return;
-            }
-            p.in_irq = true;
-        }
-        self.emit(Event::Irq { cpu, enters: true });
-        self.steal(handler);
-        self.push(self.m().now + handler, Ev::Irq { cpu, step: IrqStep::Done });
-    }
-
-    /// For this long, after what already keeps it, the CPU does nothing for its task.
-    pub(crate) fn steal(&mut self, span: Span) {
-        self.book_progress();
-        let now = self.m().now;
-        let c = self.c();
-        c.run_since = c.run_since.max(now) + span;
-        if c.curr.is_some() {
-            self.arm_work();
-        }
-    }
-
-    /// `update_irq_load_avg` with interrupt time that the task clock has just been told of.
-    pub(crate) fn update_irq(&mut self, running: Span) -> bool {
-        let cpu = self.cpu;
-        let Parts { c, domain, decay, .. } = self.parts();
-        let scale = domain.freq_scale;
-        let (clock, capacity) = (c.clock.clock, c.capacity);
-        let Some(p) = &mut c.pressure else { return false };
-        let avg = &mut p.irq_avg;
-        let changed = update_irq_load_avg(decay, clock, avg, running.0, capacity, scale) != 0;
-        if changed {
-            let event = pelt_pressure(cpu, "irq", avg);
-            self.emit(event);
-        }
-        changed
-    }
-
     fn update_hw(&mut self) -> bool {
         let cpu = self.cpu;
         let decay = self.m().decay;
@@ -371,5 +288,20 @@ impl FreqDomain {
         (self.min, self.max) = (min, max);
         self.pressure = cpufreq_update_pressure(capacity, max, self.freq_max());
         self
+    }
+}
+
+impl Rq<'_, '_> {
+    /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
+    pub(crate) fn update_cpu_capacity(&mut self) {
+        let cpu = self.cpu;
+        let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
+        let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
+        let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(true, own));
+        let capacity = capacity_of(self.m().rev, c.capacity, &others, hw, limit.0);
+        let before = std::mem::replace(&mut self.c().cpu_capacity, capacity);
+        if before != capacity {
+            self.emit(Event::CpuCapacity { cpu, capacity });
+        }
     }
 }

@@ -128,14 +128,6 @@ impl Env {
     }
 }
 
-impl Machine {
-    /// Whose forms of balancing this machine has.
-    #[inline]
-    pub(super) fn lb_rev(&self) -> KernelRev {
-        self.hook(self.rev, |h, own| h.balance_rev(own))
-    }
-}
-
 impl Rq<'_, '_> {
     /// `update_nohz_stats`: ages what sleeping tasks left behind, once a jiffy. True while
     /// something is left.
@@ -166,16 +158,6 @@ impl Rq<'_, '_> {
             || c.pressure.as_ref().is_some_and(|p| p.is_left());
         c.has_blocked_load = left;
         left
-    }
-
-    /// The CPU's tick has stopped: it takes part in nohz balancing.
-    pub(crate) fn nohz_balance_enter_idle(&mut self) {
-        let cpu = self.cpu;
-        self.c().has_blocked_load = true;
-        if !self.m().cpu(cpu).sched_domains.is_empty() {
-            self.joins_nohz();
-        }
-        self.set_has_blocked();
     }
 }
 

@@ -20,18 +20,16 @@ use super::{Env, Migrate, When};
 use crate::kernel::Kernel;
 use crate::kernel::placement::fork::GroupType;
 use crate::kernel::placement::idle_sibling::is_core_idle;
-use crate::kernel::rq::Rq;
 use crate::state::class::StopWork;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Point;
 use crate::state::machine::{Machine, State};
 use crate::state::topology::sd;
 use risetime_kernel::KernelRev;
-use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::fits::{Fit, capacity_greater, fits_capacity};
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::workload::Policy;
-use risetime_trace::{Event, Why};
+use risetime_trace::Why;
 
 /// `sysctl_sched_nr_migrate`: tasks looked at in one go.
 const NR_MIGRATE: usize = 32;
@@ -39,21 +37,6 @@ const NR_MIGRATE: usize = 32;
 const MIGRATION_COST: Span = Span(500_000);
 /// `MAX_PINNED_INTERVAL`, in ms.
 const MAX_PINNED_INTERVAL: u64 = 512;
-
-impl Rq<'_, '_> {
-    /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
-    pub(crate) fn update_cpu_capacity(&mut self) {
-        let cpu = self.cpu;
-        let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
-        let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
-        let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(true, own));
-        let capacity = capacity_of(self.m().rev, c.capacity, &others, hw, limit.0);
-        let before = std::mem::replace(&mut self.c().cpu_capacity, capacity);
-        if before != capacity {
-            self.emit(Event::CpuCapacity { cpu, capacity });
-        }
-    }
-}
 
 impl Kernel<'_> {
     /// `sched_balance_rq`: one domain, for `this`. Returns whether tasks came, and whether wider

@@ -268,36 +268,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// `dl_task_timer`: a throttled task gets its runtime back.
-    pub(super) fn dl_task_timer(&mut self, task: TaskId) {
-        let cpu = self.m.task(task).cpu;
-        let now = self.m.rq_clock(cpu);
-        self.m.dl_mut(task).timer = None;
-        if self.m.class_of(task) != Class::Deadline || !self.m.dl(task).throttled {
-            return;
-        }
-        if self.m.task(task).state != State::Runnable {
-            // Its wakeup will queue it.
-            self.m.dl_mut(task).replenish(now);
-            self.rq(self.m.task(task).cpu).tell_throttled(task);
-            return;
-        }
-        self.rq(cpu).enqueue_task_dl(task, Joins::Replenish);
-        let preempts = match self.m.cpu(cpu).curr {
-            Some(curr) if curr == task => false,
-            Some(curr) if self.m.class_of(curr) == Class::Deadline => {
-                self.rq(cpu).wakeup_preempt_dl(curr, task)
-            }
-            _ => true,
-        };
-        if preempts {
-            self.rq(cpu).resched_curr();
-        }
-        self.push_dl_task(cpu);
-    }
-
     /// `inactive_task_timer`: the 0-lag time has come.
-    pub(super) fn inactive_task_timer(&mut self, task: TaskId) {
+    pub(crate) fn inactive_task_timer(&mut self, task: TaskId) {
         let cpu = self.m.task(task).cpu;
         let dl = self.m.dl_mut(task);
         dl.inactive_timer = None;
@@ -348,5 +320,23 @@ impl Machine {
     /// `rq_clock`: the time that deadlines are in.
     pub(super) fn rq_clock(&self, cpu: CpuId) -> Instant {
         self.cpu(cpu).clock.clock
+    }
+}
+
+impl Rq<'_, '_> {
+    /// `wakeup_preempt_dl`: the earlier deadline; of equals the one that cannot go elsewhere.
+    pub(crate) fn wakeup_preempt_dl(&mut self, curr: TaskId, task: TaskId) -> bool {
+        let cpu = self.cpu;
+        let (own, woken) = (self.m().dl(curr), self.m().dl(task));
+        if woken.preempts(own) {
+            return true;
+        }
+        if woken.deadline != own.deadline || self.m().need_resched.contains(cpu) {
+            return false;
+        }
+        // `check_preempt_equal_dl`
+        let moves =
+            |t: TaskId| self.m().task(t).nr_cpus_allowed > 1 && !self.m().cpudl_find(t).is_empty();
+        moves(curr) && !moves(task)
     }
 }

@@ -133,7 +133,7 @@ impl Rq<'_, '_> {
     }
 
     /// `dl_server_timer`.
-    pub(super) fn dl_server_timer(&mut self) {
+    pub(crate) fn dl_server_timer(&mut self) {
         self.dl_server_update();
         match self.with_server(|server, now| server.server_timer(now)) {
             Some(ServerTimer::Stops) => self.dl_server_stop(),
@@ -151,7 +151,7 @@ impl Rq<'_, '_> {
     }
 
     /// The server's 0-lag time has come.
-    pub(super) fn server_inactive_timer(&mut self) {
+    pub(crate) fn server_inactive_timer(&mut self) {
         let counts = self.with_server(|server, _| {
             server.inactive_timer = None;
             (std::mem::replace(&mut server.non_contending, false), server.bw)

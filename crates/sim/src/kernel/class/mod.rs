@@ -16,6 +16,8 @@
 //! kernel/sched/syscalls.c:__sched_setscheduler. Leaves out: sched_ext, priority inheritance,
 //! core scheduling.
 
+mod cpudl;
+mod cpupri;
 mod deadline;
 mod dl_push;
 mod dl_server;
@@ -31,6 +33,7 @@ use crate::kernel::placement::{Placed, Waker, select_fallback_rq};
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::fair_policy;
+use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Answer;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
@@ -40,7 +43,7 @@ use crate::state::tracker::Heard;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::deadline::DlId;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId, FairPolicy, Wakeup};
-use risetime_kernel::units::{CpuId, GroupId, Span, TaskId, Util};
+use risetime_kernel::units::{CpuId, GroupId, TaskId, Util};
 use risetime_trace::{Event, Why};
 
 impl Rq<'_, '_> {
@@ -262,16 +265,6 @@ impl Rq<'_, '_> {
         }
         self.update_pressure();
     }
-
-    /// How long the current task of another class than fair (or the idle task) has run since it
-    /// was last accounted for (`update_se`).
-    fn delta_exec(&mut self) -> Span {
-        let c = self.c();
-        let now = c.clock.clock_task.0;
-        let delta = now.saturating_sub(c.exec_start);
-        c.exec_start = now;
-        Span(delta)
-    }
 }
 
 impl Kernel<'_> {
@@ -299,7 +292,7 @@ impl Kernel<'_> {
         {
             // Both ways look at how its util fits: `find_energy_efficient_cpu`, and
             // `select_idle_sibling` where capacities differ.
-            self.sync_entity_load_avg(task);
+            self.rq(prev).sync_entity_load_avg(task);
         }
         if only {
             // No class is asked.
@@ -435,16 +428,28 @@ impl Kernel<'_> {
 }
 
 impl Machine {
-    /// Whether the task is of the fair class.
-    pub(crate) fn is_fair(&self, task: TaskId) -> bool {
-        self.class_of(task) == Class::Fair
-    }
-
     /// Whether the clamps of a queued task of this class count on its CPU (`uclamp_enabled`). Those
     /// of RT tasks, which have a default, do not before anybody has asked for clamps; where nobody
     /// ever does, nobody's do (`sched_uclamp_used`).
     pub(super) fn clamps_count(&self, class: Class) -> bool {
         (class == Class::Fair && !self.is_plain())
             || (class == Class::Rt && self.classes.uclamp_used)
+    }
+}
+
+impl Kernel<'_> {
+    /// A task whose affinity leaves no CPU that is online may run on all.
+    pub(crate) fn allow_some(&mut self, task: TaskId) {
+        let t = self.m.task(task);
+        if t.nr_cpus_allowed as usize == self.m.cpus.len() {
+            return;
+        }
+        if !t.allowed.intersects(&self.m.root.online) {
+            let all = CpuSet::first(self.m.cpus.len());
+            self.m.set_allowed(task, all);
+            let max_speed = self.m.max_speed(task);
+            self.m.task_mut(task).max_speed = max_speed;
+            self.emit(Event::MaxSpeed { task, max_speed });
+        }
     }
 }

@@ -119,7 +119,7 @@ impl Kernel<'_> {
     }
 
     /// `do_sched_rt_period_timer`: every CPU gets its RT runtime back.
-    pub(super) fn rt_period_timer(&mut self) {
+    pub(crate) fn rt_period_timer(&mut self) {
         self.m.classes.rt_period = None;
         let mut busy = false;
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {

@@ -44,47 +44,11 @@ impl Kernel<'_> {
             self.arm(timer, at);
         }
     }
-
-    /// A timer expires; `awake`: its CPU has left its idle state for it.
-    pub(crate) fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
-        let Some((cpu, at)) = self.m.timer_is_due(timer) else { return };
-        if timer == ClassTimer::RtPeriod {
-            if at == self.m.now {
-                self.rt_period_timer();
-            }
-            return;
-        }
-        if at > self.m.sched_clock() {
-            return;
-        }
-        let idle = self.m.cpu(cpu).idle;
-        if let Some(idle) = idle.filter(|_| !awake) {
-            let latency = self.m.exit_latency(cpu, idle);
-            self.q.push(self.m.now + latency, Ev::ClassTimer { timer, awake: true });
-            return;
-        }
-        self.rq(cpu).hears();
-        let now = self.m.now;
-        self.m.cpu_mut(cpu).class_timers.retain(|(at, t)| *t != timer || *at > now);
-        if idle.is_some() {
-            self.rq(cpu).leave_idle();
-        }
-        self.rq(cpu).update_rq_clock();
-        match timer {
-            ClassTimer::Replenish(task) => self.dl_task_timer(task),
-            ClassTimer::Inactive(task) => self.inactive_task_timer(task),
-            ClassTimer::Server(cpu) => self.rq(cpu).dl_server_timer(),
-            ClassTimer::ServerInactive(cpu) => self.rq(cpu).server_inactive_timer(),
-            _ => {}
-        }
-        self.run_soft_expired(cpu);
-        self.rq(cpu).idle_loop();
-    }
 }
 
 impl Machine {
     /// The CPU on which a timer expires, and when (in the clock of its CPU).
-    fn timer_is_due(&self, timer: ClassTimer) -> Option<(CpuId, Instant)> {
+    pub(crate) fn timer_is_due(&self, timer: ClassTimer) -> Option<(CpuId, Instant)> {
         let of_task = |task: TaskId| (self.task(task).cpu, self.task(task).sched.dl.as_deref());
         let (cpu, at) = match timer {
             ClassTimer::Replenish(task) => {
