@@ -4,7 +4,6 @@
 
 use crate::kernel::rq::Parts;
 use crate::kernel::rq::Rq;
-use crate::state::machine::UPTIME;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_irq_load_avg;
 use risetime_kernel::units::Span;
@@ -12,11 +11,12 @@ impl Rq<'_, '_> {
     /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.
     pub(crate) fn update_rq_clock(&mut self) {
         let cpu = self.cpu;
-        let Parts { c, domain, tally, hooks, now, .. } = self.parts();
-        let delta = (now + UPTIME).since(c.clock.clock);
-        if delta == Span(0) {
+        let clock = self.m().sched_clock();
+        if self.m().cpu(cpu).clock.clock == clock {
             return;
         }
+        let Parts { c, domain, tally, hooks, .. } = self.parts();
+        let delta = clock.since(c.clock.clock);
         if let Some(tally) = tally {
             tally.touch(cpu);
         }

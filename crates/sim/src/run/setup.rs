@@ -305,6 +305,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
         plain: false,
         glances: true,
+        keeps_jiffy: true,
+        unheard: true,
         need_resched: CpuSet::EMPTY,
         preempt: preempt::of_settings(&e.settings),
         throttle_work: CpuSet::EMPTY,

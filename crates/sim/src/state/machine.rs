@@ -23,6 +23,8 @@ use crate::state::hooks::TaskSignals;
 use crate::state::preempt::Preempt;
 use crate::state::pressure::CpuPressure;
 use crate::state::series::{CpuSeries, Series};
+use crate::state::short_ways;
+use crate::state::short_ways::ShortWay;
 use crate::state::tally::Tally;
 use crate::state::timers::TaskTimers;
 use crate::state::timers::Wakees;
@@ -117,6 +119,10 @@ pub struct Machine {
     pub(crate) plain: bool,
     /// Balancing may see at a glance that there is nothing to move: always, but for a test.
     pub(crate) glances: bool,
+    /// The jiffy is kept until the next one, and no reason is found for what nobody hears of: always, but
+    /// for a test.
+    pub(crate) keeps_jiffy: bool,
+    pub(crate) unheard: bool,
     /// CPUs with `need_resched` set that are awake.
     pub(crate) need_resched: CpuSet,
     /// How they got it.
@@ -492,8 +498,9 @@ impl Machine {
             (self.now.0.wrapping_sub(ahead % self.tick.0), ahead / self.tick.0)
         };
         let (since, number) = self.jiffy.get();
-        if self.now.0.wrapping_sub(since) < self.tick.0 {
+        if self.now.0.wrapping_sub(since) < self.tick.0 && self.keeps_jiffy {
             debug_assert_eq!((since, number), count());
+            short_ways::take(ShortWay::Jiffy);
             return (since, number);
         }
         let jiffy = count();

@@ -24,6 +24,8 @@ use crate::state::class::StopWork;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Point;
 use crate::state::machine::{Machine, State};
+use crate::state::short_ways;
+use crate::state::short_ways::ShortWay;
 use crate::state::topology::sd;
 use risetime_kernel::KernelRev;
 use risetime_kernel::fits::{Fit, capacity_greater, fits_capacity};
@@ -424,6 +426,7 @@ impl Machine {
             }) && (close.util, close.overloaded, close.overutilized)
                 == (sums.util, sums.overloaded, false)
         });
+        short_ways::take(ShortWay::Glance);
         Some(sums)
     }
 
