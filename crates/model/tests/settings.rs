@@ -3,11 +3,11 @@
 mod common;
 
 use common::{check_transcript, entry};
-use risetime_model::settings::{Default, Group, Range};
+use risetime_model::settings::{Default, Group, Home, Neutral, Range};
 use risetime_model::{Catalogue, Param, Policy, Settings, Value};
 
 const fn param(name: &'static str, unit: &'static str, range: Range, default: Default) -> Param {
-    Param { name, doc: "", unit, range, default, kernel_name: "" }
+    Param { name, doc: "", unit, range, default, home: Home::Simulator(Neutral::None) }
 }
 
 const GENERAL: &[Param] = &[

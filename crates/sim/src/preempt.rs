@@ -25,7 +25,7 @@ use crate::mutant::Mutant;
 use crate::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, GroupId};
-use risetime_model::settings::{Default, Param, Range, Settings, Value};
+use risetime_model::settings::{Default, Home, Param, Range, Settings, Value};
 
 const PREEMPT: &str = "preempt";
 const LAZY: &str = "lazy";
@@ -36,7 +36,7 @@ pub(crate) const PARAMS: &[Param] = &[Param {
     unit: "",
     range: Range::OneOf(&["full", LAZY]),
     default: Default::Derived("lazy from 7.0 on, full before"),
-    kernel_name: "preempt= (boot), CONFIG_PREEMPT_LAZY",
+    home: Home::Boot("preempt="),
 }];
 
 /// The model of a kernel that nobody has told otherwise.

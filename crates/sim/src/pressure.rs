@@ -36,7 +36,7 @@ use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy, cpufreq_update_pr
 use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg, update_irq_load_avg};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Util};
 use risetime_model::platform::Domain;
-use risetime_model::settings::{Default, Param, Range, Settings};
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_trace::Event;
 
@@ -52,7 +52,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "µs",
         range: Range::Int(1, LONGEST_US),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::None),
     },
     Param {
         name: IRQ,
@@ -60,7 +60,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "µs",
         range: Range::Int(0, LONGEST_US),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::Int(0)),
     },
     Param {
         name: MAX_FREQ,
@@ -68,7 +68,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "kHz",
         range: Range::Int(0, MOST_KHZ),
         default: Default::Unset,
-        kernel_name: "cpufreq/policyN/scaling_max_freq",
+        home: Home::Policy(MAX_FREQ),
     },
     Param {
         name: MIN_FREQ,
@@ -76,7 +76,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "kHz",
         range: Range::Int(0, MOST_KHZ),
         default: Default::Unset,
-        kernel_name: "cpufreq/policyN/scaling_min_freq",
+        home: Home::Policy(MIN_FREQ),
     },
     Param {
         name: HW_CAPPED,
@@ -84,7 +84,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "kHz",
         range: Range::Int(0, MOST_KHZ),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::None),
     },
     Param {
         name: HW_CAPPED_FROM,
@@ -92,7 +92,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "ms",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::None),
     },
 ];
 

@@ -43,7 +43,7 @@ use risetime_kernel::util_est::{
     Running, UTIL_EST_OFF, util_est_dequeue, util_est_enqueue, util_est_update_running,
 };
 use risetime_model::platform::Domain;
-use risetime_model::settings::{Default, Param, Range, Settings, Value};
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
 use risetime_model::workload::TaskSpec;
 use risetime_model::{Experiment, Platform};
 use risetime_trace::Event;
@@ -57,7 +57,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::OneOf(&["mainline", "threshold", "threshold-tick", "rfc"]),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Name("mainline")),
     },
     Param {
         name: "sched_pelt_multiplier",
@@ -65,7 +65,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "times",
         range: Range::Int(1, 4),
         default: Default::Unset,
-        kernel_name: "kernel.sched_pelt_multiplier",
+        home: Home::Patched(Some("kernel.sched_pelt_multiplier"), Neutral::Int(1)),
     },
     Param {
         name: "util_est_running",
@@ -73,7 +73,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "util_est_periodic",
@@ -81,7 +81,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "rampup_multiplier",
@@ -89,7 +89,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "times",
         range: Range::Int(0, 1024),
         default: Default::Unset,
-        kernel_name: "kernel.sched_qos_default_rampup_multiplier",
+        home: Home::Patched(Some("kernel.sched_qos_default_rampup_multiplier"), Neutral::None),
     },
     Param {
         name: "util_est_off_at_0",
@@ -97,7 +97,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "waiting_avg",
@@ -105,7 +105,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "util_avg_0_on_fork",
@@ -113,7 +113,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "util_est_faster",
@@ -121,7 +121,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "util_est_boost",
@@ -129,7 +129,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "runnable_boost",
@@ -137,7 +137,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::Int(1)),
     },
 ];
 

@@ -10,7 +10,7 @@
 use super::{Descriptor, FreqRequest, Governor};
 use crate::governor::DomainView;
 use risetime_kernel::units::{CpuId, Instant, KHz, Util};
-use risetime_model::settings::{Default, Param, Range};
+use risetime_model::settings::{Default, Home, Param, Range};
 use risetime_trace::Why;
 
 pub(super) const PERFORMANCE: Descriptor = Descriptor {
@@ -36,7 +36,7 @@ pub(super) const USERSPACE: Descriptor = Descriptor {
         unit: "kHz",
         range: Range::Int(0, u32::MAX as i64),
         default: Default::Int(0),
-        kernel_name: "cpufreq/policyN/scaling_setspeed",
+        home: Home::Policy("scaling_setspeed"),
     }],
     make: |platform, domain, settings| {
         let wanted = KHz(settings.int("scaling_setspeed").unwrap_or(0).max(0) as u64);

@@ -29,7 +29,7 @@ use risetime_kernel::schedutil::{
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
-use risetime_model::settings::{Default, Param, Range, Settings, Value};
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
 use risetime_trace::Why;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -42,7 +42,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             unit: "µs",
             range: Range::Int(0, 10_000_000),
             default: Default::Derived("from the domains' transition latency, by kernel generation"),
-            kernel_name: "cpufreq/schedutil/rate_limit_us",
+            home: Home::Tunable("schedutil/rate_limit_us"),
         },
         Param {
             name: "response_time_ms",
@@ -50,7 +50,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             unit: "ms",
             range: Range::Int(0, 1_000_000),
             default: Default::Unset,
-            kernel_name: "cpufreq/schedutil/response_time_ms",
+            home: Home::Patched(Some("cpufreq/schedutil/response_time_ms"), Neutral::None),
         },
         Param {
             name: "dvfs_headroom",
@@ -58,7 +58,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             unit: "",
             range: Range::OneOf(&["mainline", "update_delay"]),
             default: Default::Unset,
-            kernel_name: "",
+            home: Home::Patched(None, Neutral::Name("mainline")),
         },
         Param {
             name: "waiting_headroom",
@@ -66,7 +66,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             unit: "",
             range: Range::Int(0, 1),
             default: Default::Unset,
-            kernel_name: "",
+            home: Home::Patched(None, Neutral::Int(0)),
         },
         Param {
             name: "no_decaying_headroom",
@@ -74,7 +74,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             unit: "",
             range: Range::Int(0, 1),
             default: Default::Unset,
-            kernel_name: "",
+            home: Home::Patched(None, Neutral::Int(0)),
         },
     ],
     make: |platform, domain, settings| Box::new(Schedutil::new(platform, domain, settings)),
