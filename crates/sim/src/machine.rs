@@ -138,8 +138,8 @@ pub(crate) struct Cpu {
     /// `cfs_rq->avg.util_est`: the sum over queued tasks.
     pub(crate) util_est: Util,
     /// Util that other tasks add.
-    /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
-    /// they raise frequencies and fill CPUs but do not delay anyone.
+    /// DEVIATES(background_util): the tasks behind the setting take no CPU time and never wait. They
+    /// raise frequencies and fill CPUs, but delay nobody.
     pub(crate) background_util: Util,
     /// `rq->misfit_task_load`; 0: none.
     pub(crate) misfit_task_load: u64,

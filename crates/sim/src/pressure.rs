@@ -15,8 +15,8 @@
 //! state for it, with its exit latency, and chooses anew after the handler; its tick stays off. As in
 //! the kernel, the handler's time is taken off the task clock when the handler is over.
 //!
-//! A CPU that reschedules during its handler does so at once in the trace; the task then makes no
-//! progress until the handler is over. DEVIATES(irq_switch): the switch is stamped up to a handler's
+//! DEVIATES(irq_switch): a CPU that reschedules during the handler of an interrupt does so at once, and
+//! its new task makes no progress until the handler is over. The switch is stamped up to a handler's
 //! length too early.
 //!
 //! The kernel scales PELT with the frequency that it asked for, so under a hardware cap a CPU looks

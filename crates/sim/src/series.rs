@@ -20,9 +20,9 @@
 //! ```
 //!
 //! `DEVIATES(rfc-v2)`: of the posting of May 2026 (20260504020003.71306-1-qyousef@layalina.io, 13
-//! patches) the text of 4, 7, 9 and 10 is known here, and not all of it. The preset takes v1's form
-//! of these and of patches 2, 3, 5, 8 and 10, which they build on (v1's numbers 2 to 5, 8 to 11,
-//! 15), and leaves out what the other numbers may be.
+//! patches) only patches 4, 7, 9 and 10 are known here, in part. The preset `rfc-v2` takes v1's form of
+//! them and of those that they build on (v1's numbers 2 to 5, 8 to 11, 15), and leaves out what is not
+//! known.
 //!
 //! Patches 2 and 3 are the functions in `approximate.rs`; patch 1 only renames. Each setting acts
 //! alone; without any of them nothing here does anything, and the results are mainline's.

@@ -380,8 +380,9 @@ impl Engine<'_> {
             *left -= share as i64;
             moved = true;
             self.move_queued(task, src, env.dst, why(kind, env.idle));
-            // DEVIATES(newidle_one): as a preemptible kernel. One with voluntary preemption goes on
-            // until the imbalance is gone.
+            // DEVIATES(newidle_one): a CPU that goes idle pulls one task, as a preemptible kernel's
+            // does. One with voluntary preemption (Debian's 6.1 and 6.12 for arm64) pulls until the
+            // imbalance is gone.
             if env.idle == When::NewlyIdle || *left <= 0 {
                 break;
             }
@@ -405,8 +406,9 @@ impl Engine<'_> {
     ) -> bool {
         let (t, from) = (self.m.task(task), self.m.cpu(src));
         let domain = &self.m.cpu(env.this).sched_domains[env.level];
-        // DEVIATES(lb_delayed): the kernel may move a task asleep with its dequeue delayed along
-        // with its load; here it stays until it wakes or leaves.
+        // DEVIATES(lb_delayed): the kernel may move a task that is asleep with its dequeue delayed, and
+        // its load with it, to another CPU; here it stays until it wakes or leaves. Load balancing sees
+        // a little less that can be moved.
         if t.state != State::Runnable || self.ineligible_on_dst(env, src, task, failed) {
             return false;
         }
