@@ -93,7 +93,7 @@ pub struct Sample {
     pub full_speed_ms: Option<f64>,
     /// Energy of all CPUs over the run; `None`: unknown, and so is the next one.
     pub energy_mj: Option<f64>,
-    /// The same, had it done the same work.
+    /// Energy of all CPUs, and for a task that is still busy at the end what the work it lost would take.
     pub same_work_mj: Option<f64>,
 }
 

@@ -258,7 +258,7 @@ pub struct Spread {
     pub max: Option<f64>,
 }
 
-/// The same experiment at several start phases.
+/// Figures of one experiment at several start phases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseSummary {
     /// The start phases, in the order of the runs.
@@ -301,7 +301,7 @@ pub struct TaskPhases {
     pub reach: Vec<ReachPhases>,
     /// Running time at each frequency of each CPU, by (cpu, freq).
     pub running: Vec<RunningPhases>,
-    /// The same with the CPUs of a frequency domain taken together; `cpu` is its first CPU.
+    /// Running time at each frequency of each domain, its CPUs taken together; `cpu` is its first CPU.
     pub domain_running: Vec<RunningPhases>,
     /// Running time on each CPU.
     pub on_cpu: Vec<(CpuId, Spread)>,

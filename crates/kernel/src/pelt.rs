@@ -77,7 +77,7 @@ impl Decay {
         Decay { half_life, load_avg_max: converged_max(inverse(y)), yn_inv, lshift: 0 }
     }
 
-    /// The same decay with time running 1, 2 or 4 times as fast: half-lives of 32, 16 and 8 of
+    /// This decay with time running 1, 2 or 4 times as fast: half-lives of 32, 16 and 8 of
     /// mainline's periods with the tables of one, which is how the response-time series shortens
     /// them. `None` for other multipliers.
     /// Source: RFC 00/16, patch 7, `sched_pelt_multiplier`.

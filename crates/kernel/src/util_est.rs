@@ -82,7 +82,7 @@ pub fn util_est_update(
     util_est_update_rampup(rev, est, util_avg, runnable_avg, cpu_capacity, task_sleep, 1)
 }
 
-/// The same, with a fall slowed down by the task's rampup multiplier (0 counts as 1).
+/// [`util_est_update`], with a fall slowed down by the task's rampup multiplier (0 counts as 1).
 /// Source: RFC 00/16, patch 11, util_est_update.
 pub fn util_est_update_rampup(
     rev: KernelRev,

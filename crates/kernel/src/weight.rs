@@ -79,7 +79,8 @@ impl LoadWeight {
         LoadWeight::of_scaled(weight.0 << SCALE_SHIFT)
     }
 
-    /// The same of a weight with its fixed-point bits, as group entities have (`update_load_set`).
+    /// A weight that is given with its fixed-point bits, as group entities have it; its inverse is rounded
+    /// down (`update_load_set`).
     pub const fn of_scaled(scaled: u64) -> LoadWeight {
         let inv_weight = match scale_load_down(scaled) {
             0 => u32::MAX,

@@ -6,8 +6,8 @@
 //!                                         ── risetime_analysis::explain ────> shares
 //! ```
 //!
-//! The same burst in another simulation: the same stretch of the task's program
-//! ([`risetime_analysis::Stretch`]), so that bursts that merge or split are no matter.
+//! Which burst of another simulation is this one? That of the same stretch of the task's program
+//! ([`risetime_analysis::Stretch`]), so that bursts may merge or split.
 
 use crate::parallel::parallel;
 use risetime_analysis::explain::{CauseShare, Explanation, Subsets};

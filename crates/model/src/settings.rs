@@ -186,18 +186,18 @@ impl Home {
 impl fmt::Display for Home {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Home::Sysctl(name) => write!(f, "sysctl {name}"),
-            Home::Debugfs(path) => write!(f, "debugfs {path}"),
-            Home::Feature(name) => write!(f, "debugfs sched/features: {name}"),
-            Home::CpuSysfs(path) => write!(f, "sysfs {path}"),
-            Home::Tunable(path) => write!(f, "governor tunable cpufreq/{path}"),
-            Home::Policy(file) => write!(f, "cpufreq policy cpufreq/policyN/{file}"),
+            Home::Sysctl(name) => write!(f, "sysctl: {name}"),
+            Home::Debugfs(path) => write!(f, "debugfs: {path}"),
+            Home::Feature(name) => write!(f, "debugfs: sched/features, {name}"),
+            Home::CpuSysfs(path) => write!(f, "sysfs: devices/system/cpu/{path}"),
+            Home::Tunable(path) => write!(f, "governor tunable: {path}"),
+            Home::Policy(file) => write!(f, "cpufreq policy: policyN/{file}"),
             Home::SchedAttr(field) => write!(f, "task: sched_setattr, {field}"),
             Home::Affinity => f.write_str("task: sched_setaffinity"),
             Home::Prctl(option, _) => write!(f, "task: prctl, {option}"),
-            Home::Boot(parameter) => write!(f, "boot parameter {parameter}"),
+            Home::Boot(parameter) => write!(f, "boot parameter: {parameter}"),
             Home::Patched(Some(name), _) => write!(f, "patched kernel: {name}"),
-            Home::Patched(None, _) => f.write_str("patched kernel, no name of its own"),
+            Home::Patched(None, _) => f.write_str("patched kernel"),
             Home::Simulator(_) => f.write_str("simulator only"),
         }
     }

@@ -349,7 +349,7 @@ impl Engine<'_> {
         bandwidth.runtime.remaining() <= 0 && (bandwidth.throttled || self.throttle_cfs_rq(cpu, g))
     }
 
-    /// The same of `g` and all groups above it, for a pick that does not go down them.
+    /// `check_cfs_rq_runtime` of `g` and all groups above it, for a pick that does not go down them.
     pub(crate) fn check_all_runtime(&mut self, cpu: CpuId, g: GroupId) {
         let mut g = g;
         while g != GroupId::ROOT {

@@ -265,7 +265,7 @@ impl Engine<'_> {
         self.take_departed_of(cpu, GroupId::ROOT);
     }
 
-    /// The same of the queue that `g`'s entities are in.
+    /// Entities of `g`'s queue whose delayed dequeue has been completed go back to their tasks.
     #[inline]
     pub(crate) fn take_departed_of(&mut self, cpu: CpuId, g: GroupId) {
         if self.m.queue(cpu, g).has_departed() {

@@ -252,7 +252,8 @@ impl Engine<'_> {
         self.enqueue_upwards(cpu, g, queued, runnable)
     }
 
-    /// The same of all above `g`.
+    /// Queues the entities of all groups above `g`, as far as they are not, and counts the tasks there.
+    /// False if that ends in a throttled group (up to 6.17).
     pub(crate) fn enqueue_upwards(
         &mut self,
         cpu: CpuId,
@@ -321,8 +322,8 @@ impl Engine<'_> {
         self.dequeue_upwards(cpu, g, (queued, runnable), DequeueKind::Sleep, sleeps)
     }
 
-    /// The same of all above `g`; `gone`: how many queued and runnable tasks; `kind`: how emptied groups
-    /// leave, and a throttled one.
+    /// Counts tasks off in all groups above `g`, and dequeues those that are empty by it; `gone`: how many
+    /// queued and runnable tasks; `kind`: how emptied groups leave, and a throttled one.
     pub(crate) fn dequeue_upwards(
         &mut self,
         cpu: CpuId,

@@ -573,7 +573,8 @@ impl Machine {
         let util = self.effective(cpu, self.cpu_util_cfs(cpu)).util;
         util > Util(self.cpu(cpu).capacity.0 >> 6)
     }
-    /// The same of a task whose util is as high as can be, by mainline's margin.
+    /// Whether the task's clamps make it fit the CPU though its util is as high as can be, by mainline's
+    /// margin (`util_fits_cpu`).
     pub(crate) fn fits_by_clamps(&self, task: TaskId, cpu: CpuId) -> Fit {
         let clamps = self.task(task).clamps();
         util_fits_cpu(Util(1024), clamps.min, clamps.max, self.cpu(cpu).capacities(), true)
@@ -695,7 +696,7 @@ impl Cpu {
     pub(crate) fn h_nr_runnable(&self) -> usize {
         self.h_nr.map_or_else(|| self.cfs.nr_runnable(), |(_, runnable)| runnable as usize)
     }
-    /// The same with those whose dequeue is delayed (`cfs.h_nr_queued`).
+    /// Fair tasks that are queued, those whose dequeue is delayed counted, too (`cfs.h_nr_queued`).
     #[inline]
     pub(crate) fn h_nr_queued(&self) -> usize {
         self.h_nr.map_or_else(|| self.cfs.nr_queued(), |(queued, _)| queued as usize)

@@ -28,8 +28,8 @@ pub(crate) struct Needs {
     pub(crate) min: Util,
 }
 
-/// Whether all of it is left out. What a simulation may be made without is asked
-/// later ([`Machine::is_plain`]).
+/// No clamps, caps, interrupts or switches of the response-time series, and 6.12 or newer. Whether a cause
+/// is absent is asked later ([`Machine::is_plain`]).
 pub(crate) fn is_plain(m: &Machine) -> bool {
     m.rev >= KernelRev::V6_12
         && !m.classes.uclamp_used

@@ -100,7 +100,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The same at the tick, from which on the flag is no longer lazy.
+    /// The CPU is at its tick, from which on its flag is no longer lazy.
     pub(crate) fn hears_at_tick(&mut self, cpu: CpuId) {
         self.hears(cpu);
         self.preempt.flagged.remove(cpu);
@@ -133,7 +133,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The same of what the queue itself has done at this level, its accounting included.
+    /// [`Self::turn_over`], if the queue of this level has found by its own accounting that a turn is over.
     pub(crate) fn turn_over_by_then(&mut self, cpu: CpuId, g: GroupId) {
         if self.m.queue(cpu, g).need_resched() {
             self.turn_over(cpu, g);

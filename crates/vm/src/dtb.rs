@@ -61,7 +61,7 @@ pub fn blob(platform: &Platform) -> Result<Vec<u8>, InputError> {
     root(platform)?.flatten().map_err(|e| InputError::new(&*platform.name, e))
 }
 
-/// The same tree as device tree source, for a reader.
+/// The device tree of `platform` as source, for a reader.
 ///
 /// Errors: see [`check`].
 pub fn source(platform: &Platform) -> Result<String, InputError> {

@@ -59,7 +59,7 @@ pub struct MenuDevice {
     bucket: usize,
     correction_factor: [u64; BUCKETS],
     intervals_us: [u64; INTERVALS],
-    /// The same, ascending.
+    /// `intervals_us`, ascending.
     sorted_us: [u64; INTERVALS],
     interval_ptr: usize,
 }

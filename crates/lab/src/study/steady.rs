@@ -75,7 +75,7 @@ struct Held {
     steady: u32,
     util: u64,
     est: u64,
-    /// The same from the range of 16 dequeues.
+    /// How far util and est are outside of the range of the 16 dequeues.
     util_of_16: u64,
     est_of_16: u64,
     /// Of all others.
@@ -83,7 +83,7 @@ struct Held {
     all: u32,
     /// Frequency of the steady ones above the figure's policy's, in %.
     freq: Option<f64>,
-    /// The same of the energy, where all are steady.
+    /// Energy above the figure's policy's, in %, where all are steady.
     energy: Option<f64>,
 }
 

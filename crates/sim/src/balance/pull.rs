@@ -197,8 +197,8 @@ impl Engine<'_> {
         in_charge.or(mask.lowest()) == Some(env.dst)
     }
 
-    /// While EAS places tasks, only those that fit nowhere near are moved. Where no CPU has one, a
-    /// look ends in nothing, and what it finds out on the way is this. `None`: it has to be a close one.
+    /// While EAS places tasks, only misfit ones are moved. Where no CPU has one, a look moves nothing, and
+    /// these sums are all that it finds out. `None`: compute full group statistics.
     fn glance(&self, env: &Env) -> Option<Sums> {
         let m = &self.m;
         if !m.glances {
@@ -473,7 +473,7 @@ impl Engine<'_> {
         true
     }
 
-    /// The same where the stopper takes time, so that it moves what it then finds.
+    /// Asks the stopper of `src` to push its task here, where that takes time: it moves what it then finds.
     fn ask_stopper(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
         // The idle task, as the stopper itself, may run nowhere else.
         let Some(curr) = self.m.cpu(src).curr else { return false };

@@ -87,7 +87,7 @@ impl Engine<'_> {
         Placed { cpu: target, why: Why::LowestRq }
     }
 
-    /// The same for a new task: its parent's CPU is taken by one of its own rank, the parent.
+    /// A new task's CPU (`select_task_rq_rt` at a fork): its parent, of its own rank, has the CPU they are on.
     pub(super) fn select_task_rq_rt_fork(&mut self, task: TaskId) -> Placed {
         let parent = self.m.task(task).cpu;
         let stay = self.within_allowed(task, Placed { cpu: parent, why: Why::PrevCpu });

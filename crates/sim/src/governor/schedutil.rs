@@ -250,7 +250,7 @@ impl Schedutil {
         most
     }
 
-    /// The same by the short way, where nobody waits for IO.
+    /// What the policy's CPUs need, by the short way: for where nobody waits for IO.
     fn plain_need(
         &mut self,
         domain: &DomainView<'_>,
