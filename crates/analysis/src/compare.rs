@@ -83,7 +83,7 @@ pub struct StartState {
 /// One run of one policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Response debt of the first task's burst.
+    /// Work lost by the first task's burst.
     pub debt_ms: f64,
     /// It is the burst that was asked for.
     pub same_burst: bool,
@@ -161,7 +161,7 @@ pub struct Compared {
     pub settings: Settings,
     /// One a start state, in their order.
     pub samples: Vec<Sample>,
-    /// Response debt.
+    /// Work lost, in ms of full speed.
     pub debt_ms: Estimate,
     /// In how many runs it is a lower bound.
     pub bounds: u32,

@@ -285,9 +285,9 @@ pub struct TaskPhases {
     pub t0_ms: Spread,
     /// Running time of the reported burst.
     pub running_ms: Spread,
-    /// Response debt.
+    /// Work lost, in ms of full speed.
     pub debt_ms: Spread,
-    /// Response debt against s_max.
+    /// Work lost against s_max, in ms of full speed.
     pub debt_capped_ms: Spread,
     /// Rise time.
     pub perf_10_90_ms: Spread,
