@@ -2,6 +2,7 @@
 
 use crate::{page, prints, repository, risetime_in, scratch};
 use risetime_model::settings::{Catalogue, Default, Group, Param, Range};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -135,6 +136,44 @@ fn the_figures_in_the_prose_of_the_readme_are_those_of_the_command() {
     assert!(ramp.contains("held by the rate limit          ▇▇▇▇▇▇▇▇▇ 14.2 ms"), "{ramp}");
     has("lose only 4.4 ms less (`saves`)");
     has("leaves 2.0 ms (`ms`)");
+}
+
+/// The simulated columns of the table in docs/accuracy.md.
+#[test]
+fn the_simulated_ramp_of_the_page_on_accuracy_is_what_is_simulated() {
+    let page = text("docs/accuracy.md");
+    let ramp = |more: &[&str]| -> Value {
+        let phases = ["--policy", "linux-6.8", "--phases", "16", "--format", "json"];
+        let said = prints(&[&["run", "rampup", "--platform", "m1"], &phases[..], more].concat());
+        let all: Value = serde_json::from_str(&said).expect("JSON");
+        all["summary"][0]["tasks"][0].clone()
+    };
+    let find = |list: &Value, fits: &dyn Fn(&Value) -> bool| -> Value {
+        let list = list.as_array().expect("a list");
+        list.iter().find(|record| fits(record)).expect("a record").clone()
+    };
+    let shows = |row: &str, spread: &Value| {
+        // Rounded as in the text: half up.
+        let ms = |key: &str| (spread[key].as_f64().expect("a number") * 10.0).round() / 10.0;
+        let wanted = format!("| {:.1} | {:.1} to {:.1} |", ms("median"), ms("min"), ms("max"));
+        let line = page.lines().find(|l| l.starts_with(&format!("| {row} |")));
+        let line = line.unwrap_or_else(|| panic!("docs/accuracy.md: no row {row}"));
+        assert!(line.contains(&wanted), "{line}\nis now {wanted}");
+    };
+    let util = |task: &Value, level: u64| {
+        find(&task["reach"], &|r| r["signal"] == "util" && r["level"] == level)["after_ms"].clone()
+    };
+    let task = ramp(&[]);
+    shows("on the little CPU", &find(&task["on_domain"], &|r| r["cpu"] == 0)["ms"]);
+    for mhz in [600, 972, 1332, 1704, 2064] {
+        let at = |r: &Value| r["cpu"] == 0 && r["freq_khz"] == mhz * 1000;
+        shows(&format!("at {mhz} MHz there"), &find(&task["domain_running"], &at)["ms"]);
+    }
+    shows("until util 450", &util(&task, 450));
+    shows("until util 1000", &util(&task, 1000));
+    for args in [["--set", "rate_limit_us=70"], ["--uclamp-min", "1024"], ["--uclamp-max", "0"]] {
+        shows(&format!("until util 1000, `{}`", args.join(" ")), &util(&ramp(&args), 1000));
+    }
 }
 
 /// Links between the pages lead somewhere.
