@@ -86,7 +86,7 @@ pub struct TaskResult {
 pub struct Reservation {
     /// It is awake at the run's end, since so long; `None`: it sleeps.
     pub unfinished_ms: Option<f64>,
-    /// So many further periods have begun since: activations that were due, and began late or not yet.
+    /// How many further periods have begun since: activations that were due, and began late or not yet.
     pub due: u64,
     /// How often its runtime was used up before it slept, and how long, in ms, it waited for the next
     /// period's; `None`: the trace does not say.
@@ -279,7 +279,7 @@ pub struct TaskPhases {
     /// Number of bursts.
     pub bursts: Spread,
     /// How [t0, t1] ended and in how many runs; endings that did not happen are left out.
-    /// With `RunEnd` among them the debts are lower bounds.
+    /// What ended the burst, and in how many runs. With `RunEnd` among them, work lost is a lower bound.
     pub ended_by: Vec<(EndedBy, u32)>,
     /// Start of the reported burst.
     pub t0_ms: Spread,

@@ -137,7 +137,7 @@ impl<'a> Question<'a> {
         });
         let cut = (cut > 0).then(|| {
             format!(
-                "in {cut} of {all} simulations the run ends within this burst: its debt there is a \
+                "in {cut} of {all} simulations the run ends within this burst: what it loses there is a \
                  lower bound"
             )
         });
@@ -145,7 +145,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// So much longer than the real burst took, a run without some cause may go on at first.
+/// A run without some cause first goes on for the burst's length and this after the real burst's end.
 const SLACK: Span = Span::from_ms(20);
 
 /// A result's time in ns, in which it was measured.

@@ -176,5 +176,5 @@ pub fn rehearse(workload: &str, platform: &str) -> Result<(), RunError> {
     Simulator.run(&e, &mut ()).map(|_| ())
 }
 
-/// As much of a run as [`rehearse`] looks at.
+/// How much of a run [`rehearse`] looks at.
 const REHEARSED: Span = Span::from_ms(60_000);

@@ -161,7 +161,7 @@ pub enum Relation {
     Equal,
     /// "over 100 ms": that much or more, less the tolerance.
     AtLeast,
-    /// That much or less, plus the tolerance.
+    /// It holds if measured is at most published plus the tolerance.
     AtMost,
 }
 

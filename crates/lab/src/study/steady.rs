@@ -78,7 +78,7 @@ struct Held {
     /// How far util and est are outside of the range of the 16 dequeues.
     util_of_16: u64,
     est_of_16: u64,
-    /// Of all others.
+    /// util_est of all other activations above the figure's policy's, at most.
     rest: i64,
     all: u32,
     /// Frequency of the steady ones above the figure's policy's, in %.
@@ -223,7 +223,7 @@ fn middle(mut all: Vec<f64>) -> Option<f64> {
     median(&all)
 }
 
-/// Of all activations of these tasks after [`SETTLED`], in ms, smallest first.
+/// Slack of all activations of these tasks after [`SETTLED`], in ms, smallest first.
 fn slacks(tasks: &[Seen]) -> Vec<f64> {
     let one = |s: &Seen| {
         let period = s.period_ms;

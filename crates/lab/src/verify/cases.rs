@@ -311,7 +311,7 @@ impl Draw {
         z ^ (z >> 31)
     }
 
-    /// Of `low..=high`.
+    /// A number of `low..=high`.
     fn of(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }

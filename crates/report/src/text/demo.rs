@@ -28,7 +28,7 @@ const MEANING: usize = 2;
 pub struct Published {
     /// What was measured.
     pub label: String,
-    /// As published, as it stands there (`~284`).
+    /// The published number as it stands there (`~284`).
     pub published: String,
     /// Ours; `None`: never.
     pub ours: Option<f64>,
