@@ -28,7 +28,7 @@ use risetime_model::Settings;
 /// A median and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Of so many values.
+    /// How many values there were.
     pub n: u32,
     /// The median; the mean of the two middle values where n is even.
     pub median: f64,
@@ -37,7 +37,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of these values; `None` if there are none.
+    /// Median and interval of these values; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Estimate> {
         let mut x: Vec<f64> = values.into_iter().collect();
         x.sort_by(f64::total_cmp);
@@ -83,7 +83,7 @@ pub struct StartState {
 /// One run of one policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Response debt of the first task's burst.
+    /// Work lost by the first task's burst.
     pub debt_ms: f64,
     /// It is the burst that was asked for.
     pub same_burst: bool,
@@ -93,12 +93,12 @@ pub struct Sample {
     pub full_speed_ms: Option<f64>,
     /// Energy of all CPUs over the run; `None`: unknown, and so is the next one.
     pub energy_mj: Option<f64>,
-    /// The same, had it done the same work.
+    /// Energy of all CPUs, and for a task that is still busy at the end what the work it lost would take.
     pub same_work_mj: Option<f64>,
 }
 
 impl Sample {
-    /// Of a run; `top_mw`: power of the biggest CPU at its highest OPP. `looked`: about the burst that
+    /// The figures of a run; `top_mw`: power of the biggest CPU at its highest OPP. `looked`: about the burst that
     /// was [looked for](crate::Options::stretch), if it is found, else about the reported one. `None`:
     /// its first task never ran.
     pub fn of(run: &RunResult, top_mw: f64, looked: bool) -> Option<Sample> {
@@ -126,9 +126,9 @@ impl Sample {
 /// What one policy has that another has not, at the same start states.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// Of the debts; `None`: no pair can be compared.
+    /// Difference of work lost, ms; `None`: no pair can be compared.
     pub debt_ms: Option<Estimate>,
-    /// Of the energies for the same work.
+    /// Difference of the energies for the same work, mJ.
     pub same_work_mj: Option<Estimate>,
     /// Pairs whose debts cannot be compared.
     pub left_out: u32,
@@ -161,7 +161,7 @@ pub struct Compared {
     pub settings: Settings,
     /// One a start state, in their order.
     pub samples: Vec<Sample>,
-    /// Response debt.
+    /// Work lost, in ms of full speed.
     pub debt_ms: Estimate,
     /// In how many runs it is a lower bound.
     pub bounds: u32,

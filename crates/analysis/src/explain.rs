@@ -1,7 +1,7 @@
-//! The response debt of one burst, split among its causes.
+//! What one burst lost (its debt), shared out among its causes.
 //!
 //! ```text
-//! debt(S)  = the response debt of the same burst in a run without the causes in S
+//! debt(S)  = what the same burst loses in a run without the causes in S
 //! debt     = debt(∅)
 //! share(c) = Σ over S without c of  |S|!·(n − |S| − 1)!/n! · (debt(S) − debt(S + c))
 //! unexplained = debt(all)              debt = Σ share(c) + unexplained

@@ -26,7 +26,7 @@ pub(crate) struct Levels {
     pub(crate) capacity: Vec<u64>,
     /// (first CPU, OPPs) of each domain.
     pub(crate) freq: Vec<(CpuId, Vec<KHz>)>,
-    /// Of each domain, the first with the same capacity and OPPs.
+    /// For each domain, the first one with the same capacity and OPPs.
     pub(crate) kind: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! From trace events to numbers: response, residency, waiting, energy, response debt.
+//! From trace events to numbers: response, residency, waiting, energy, work lost.
 //!
 //! Sees only the trace, so it cannot know who made it. Everything here is a sink: a run of
 //! any length is analysed in bounded memory (the plots' [`Timeline`] keeps a bounded number

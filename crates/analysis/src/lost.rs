@@ -1,4 +1,4 @@
-//! Response debt and what it was lost to.
+//! Work lost (`debt`), and in which state it was lost.
 //!
 //! ```text
 //!   s      speed, of the biggest CPU at its highest frequency      C  capacity of the CPU / 1024

@@ -226,8 +226,9 @@ impl Machine {
         slots.map(|(ns, s)| energy(*ns, s.power_uw)).sum()
     }
 
-    /// The same of `idle` ns by state of a CPU of domain `d`. A state that takes no power is one
-    /// thing in a domain whose power is known, and unknown as the rest of it in another.
+    /// Energy of a CPU of domain `d` that was idle for so many ns in each state, as [`Self::energy`] counts
+    /// it; `None`: unknown. A state of power 0 takes none where the domain's power is known, and is
+    /// unknown where it is not.
     fn idle_energy(&self, d: usize, idle: &[u64], states: &[IdleState]) -> Option<u128> {
         let known = self.domains[d].slots[0].power_uw > 0;
         let power = |i: usize| states.get(i).or(states.first()).map_or(0, |s| s.power.0);

@@ -283,8 +283,8 @@ mod tests {
         }
     }
 
-    /// The same domain on another CPU, a frequency that one run never had, a level never
-    /// reached, a task that only one run has.
+    /// Runs differ: another CPU of one domain, a frequency that one run never had, a level never reached,
+    /// a task that only one run has.
     #[test]
     fn figures_are_aligned_by_key() {
         let mut runs = vec![

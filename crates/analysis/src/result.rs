@@ -86,7 +86,7 @@ pub struct TaskResult {
 pub struct Reservation {
     /// It is awake at the run's end, since so long; `None`: it sleeps.
     pub unfinished_ms: Option<f64>,
-    /// So many further periods have begun since: activations that were due, and began late or not yet.
+    /// How many further periods have begun since: activations that were due, and began late or not yet.
     pub due: u64,
     /// How often its runtime was used up before it slept, and how long, in ms, it waited for the next
     /// period's; `None`: the trace does not say.
@@ -258,7 +258,7 @@ pub struct Spread {
     pub max: Option<f64>,
 }
 
-/// The same experiment at several start phases.
+/// Figures of one experiment at several start phases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseSummary {
     /// The start phases, in the order of the runs.
@@ -279,15 +279,15 @@ pub struct TaskPhases {
     /// Number of bursts.
     pub bursts: Spread,
     /// How [t0, t1] ended and in how many runs; endings that did not happen are left out.
-    /// With `RunEnd` among them the debts are lower bounds.
+    /// What ended the burst, and in how many runs. With `RunEnd` among them, work lost is a lower bound.
     pub ended_by: Vec<(EndedBy, u32)>,
     /// Start of the reported burst.
     pub t0_ms: Spread,
     /// Running time of the reported burst.
     pub running_ms: Spread,
-    /// Response debt.
+    /// Work lost, in ms of full speed.
     pub debt_ms: Spread,
-    /// Response debt against s_max.
+    /// Work lost against s_max, in ms of full speed.
     pub debt_capped_ms: Spread,
     /// Rise time.
     pub perf_10_90_ms: Spread,
@@ -301,7 +301,7 @@ pub struct TaskPhases {
     pub reach: Vec<ReachPhases>,
     /// Running time at each frequency of each CPU, by (cpu, freq).
     pub running: Vec<RunningPhases>,
-    /// The same with the CPUs of a frequency domain taken together; `cpu` is its first CPU.
+    /// Running time at each frequency of each domain, its CPUs taken together; `cpu` is its first CPU.
     pub domain_running: Vec<RunningPhases>,
     /// Running time on each CPU.
     pub on_cpu: Vec<(CpuId, Spread)>,

@@ -63,7 +63,7 @@ enum Seen {
 }
 
 impl Watch {
-    /// Of a task that is created at `now`.
+    /// Looks for the stretch `of`, from the creation of its task at `now` on.
     pub(crate) fn new(of: Stretch, now: u64) -> Watch {
         let mut watch = Watch { of, seen: Seen::No, figures: Figures::default() };
         if of.from == Position::default() {

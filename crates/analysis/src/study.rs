@@ -43,7 +43,7 @@ pub struct ReproducedFigure {
     pub curves: Vec<CurvePair>,
     /// How util_est climbs in a burst, if it is about that.
     pub climb: Option<Climbed>,
-    /// Of a grid of periodic tasks: what each policy leaves of their periods, and what for.
+    /// For a grid of periodic tasks: the slack that each policy leaves, and the energy that it takes.
     pub trade_offs: Vec<TradeOff>,
 }
 
@@ -85,7 +85,7 @@ pub struct JudgedRow {
     pub at: String,
     /// What the list is about: `util_residency`, `freq_residency cpu0`.
     pub list: String,
-    /// As published.
+    /// The published number, in the row's unit.
     pub published: f64,
     /// Digits after its point.
     pub digits: u8,
@@ -154,9 +154,9 @@ pub struct CurvePair {
 pub enum Bound {
     /// Within the tolerance.
     Near,
-    /// That much or more.
+    /// It holds if measured is at least published less the tolerance.
     AtLeast,
-    /// That much or less.
+    /// It holds if measured is at most published plus the tolerance.
     AtMost,
 }
 

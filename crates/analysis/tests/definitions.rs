@@ -1,4 +1,4 @@
-//! Traces written by hand, results computed by hand: bursts, full speed, response debt.
+//! Traces written by hand, results computed by hand: bursts, full speed, work lost.
 
 mod common;
 use common::*;

@@ -28,10 +28,10 @@ pub(crate) enum Command {
     /// Run one workload on one platform under one or several policies
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(Run),
-    /// Compare policies over many start states: medians, intervals, response debt against energy
+    /// Compare policies over many start states: medians, intervals, work lost against energy
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(Compare),
-    /// Why was a task slow? Its burst's loss, split among causes by simulations without them
+    /// Why was a task slow? What its burst lost, shared out among causes by simulations without them
     #[command(after_long_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
     /// List platforms, policies, workloads, studies, governors, placements or settings
@@ -231,7 +231,7 @@ pub(crate) struct Compare {
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
-    /// Draw response debt against energy into this file (SVG)
+    /// Draw work lost against energy into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
     /// How to print it

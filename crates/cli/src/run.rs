@@ -59,7 +59,8 @@ fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure>
                 .into())
         }
         args::Backend::Vm => {
-            let (mut vm, kernel) = Vm::find(&Cache::from_env()?, args.kernel.as_deref())?;
+            let (mut vm, kernel) =
+                Vm::find(&Cache::from_env()?, args.kernel.as_deref(), risetime_sim::catalogue())?;
             if args.repeat.is_some() {
                 // What differs is to be seen, not mended.
                 vm.memory = None;

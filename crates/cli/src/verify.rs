@@ -16,7 +16,8 @@ use risetime_vm::fetch::Cache;
 use std::process::ExitCode;
 
 pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
-    let (vm, kernel) = Vm::find(&Cache::from_env()?, args.kernel.as_deref())?;
+    let (vm, kernel) =
+        Vm::find(&Cache::from_env()?, args.kernel.as_deref(), risetime_sim::catalogue())?;
     match (&args.workload, &args.platform) {
         (Some(workload), Some(platform)) => {
             let mut experiments =

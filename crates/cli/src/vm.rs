@@ -18,7 +18,7 @@ pub(crate) fn vm(args: &Args) -> Result<ExitCode, Failure> {
             let page = format!("kernel  {}\nQEMU    {major}.{minor}\n", kernel.release);
             output::print(&page)?;
             // The agent is built, not fetched.
-            Vm::find(&cache, None)?;
+            Vm::find(&cache, None, risetime_sim::catalogue())?;
             Ok(ExitCode::SUCCESS)
         }
         Args::Kernels => kernels(&cache),
@@ -28,7 +28,7 @@ pub(crate) fn vm(args: &Args) -> Result<ExitCode, Failure> {
         }
         Args::Shell { platform, kernel } => {
             let platform = Platform::load(platform)?;
-            let (vm, kernel) = Vm::find(&cache, kernel.as_deref())?;
+            let (vm, kernel) = Vm::find(&cache, kernel.as_deref(), risetime_sim::catalogue())?;
             let what = format!("{} on {}", kernel.release, platform.name);
             if std::io::stdin().is_terminal() {
                 output::note(&format!("{what}; Ctrl-A X ends it"));

@@ -78,7 +78,7 @@ pub(crate) struct Done {
     pub(crate) start: u64,
     /// Thread ids; 0: never ran.
     pub(crate) pids: Vec<i32>,
-    /// The same of tasks that were forked.
+    /// Tasks that were forked: whose, and their thread ids.
     pub(crate) forks: Vec<Forked>,
     /// What did not work; empty: all well.
     pub(crate) failures: Vec<String>,
@@ -376,7 +376,7 @@ impl Attributes {
         (self.sched != before, attr.cpus.is_some())
     }
 
-    /// The same, for the calling thread, which it is told to the kernel.
+    /// Takes over `attr` for the calling thread, and tells the kernel what has changed.
     fn apply(&mut self, attr: &Attr, shared: &Shared) -> io::Result<()> {
         let (sched, affinity) = self.take(attr);
         if sched {

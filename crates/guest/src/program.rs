@@ -1,7 +1,7 @@
 //! A task's program counter: from phases and loops to the next thing it does.
 //!
-//! The same meaning as the simulator's `program.rs`; `tests/programs.txt` is a table of cases
-//! that both are held to.
+//! A program means here what it means in the simulator's `program.rs`; `tests/programs.txt` is a table
+//! of cases that both are held to.
 
 use crate::job::{Attr, Event, Task};
 use crate::sync::next_expiry;

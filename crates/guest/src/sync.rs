@@ -8,7 +8,7 @@
 //! semaphore   a count
 //! ```
 //!
-//! The same meaning as the simulator's `sync.rs`.
+//! What each does is what it does in the simulator's `sync.rs`.
 
 use rustix::thread::futex::{self, Flags};
 use std::collections::VecDeque;

@@ -29,8 +29,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Captured {
     /// The platform file, with a comment for everything missing or estimated.
     pub platform_toml: String,
-    /// The same as a platform; `None` if too much is missing: then the file says what to fill
-    /// in before it loads.
+    /// The platform that the file describes; `None` if too much is missing: then the file says what to
+    /// fill in before it loads.
     pub platform: Option<Platform>,
     /// What could not be found out, one line each, the gravest first.
     pub missing: Vec<String>,

@@ -49,8 +49,8 @@ impl Root {
         Root { dir: dir.into(), denied: Vec::new(), problems: RefCell::default() }
     }
 
-    /// The same tree as somebody sees it who may not read anything under `prefix` (an
-    /// absolute name on the machine): what `doctor` would say without root's rights.
+    /// This tree for somebody who may not read anything under `prefix` (an absolute name on the
+    /// machine): what `doctor` would say without root's rights.
     pub fn as_if_denied(mut self, prefix: impl Into<String>) -> Root {
         self.denied.push(prefix.into());
         self

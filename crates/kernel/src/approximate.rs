@@ -39,9 +39,9 @@ pub fn approximate_util_avg(decay: &Decay, util: Util, delta_us: u64) -> Util {
 
 /// How long, in periods of 1.024 ms that count as ms, an entity has to run from 0 to `util`.
 ///
-/// `DEVIATES(approximate_runtime-end)`: a util that running for ever does not reach (1025, which
-/// the default response time asks for where a policy has one frequency) would keep the posted loop
-/// going for ever; here it ends when the sum no longer grows, with the time that took.
+/// `DEVIATES(approximate_runtime-end)`: a util that is never reached (1025: the default response time of
+/// a policy with one frequency) would keep the series' loop going for ever. Here it ends when the sum no
+/// longer grows, with the time that took.
 /// Source: RFC 00/16, patch 3 (multiplier: patch 7), `approximate_runtime`.
 pub fn approximate_runtime(decay: &Decay, util: Util) -> u64 {
     let mut sa = SchedAvg::default();
@@ -81,9 +81,9 @@ pub enum Margin {
 /// `rq->fits_capacity_threshold` of a CPU: the util from which on nothing fits. `None`: mainline,
 /// which has none.
 ///
-/// `DEVIATES(fits-capacity-wraps)`, a deviation not from the series but from what it means: the time
-/// is unsigned, and where 1000 rt(c) is less than a tick the difference wraps, so that the smallest
-/// CPUs get a threshold near 1024 and everything fits them. Kept as posted; see [`margin_wraps`].
+/// `DEVIATES(fits-capacity-wraps)`: the time is unsigned, and where a CPU fills in less than a tick
+/// (capacity up to 64 at HZ=250) the subtraction wraps, so that everything fits such a CPU. Kept as the
+/// series has it, though it cannot be what it means; a run says so.
 /// Source: RFC 00/16, patch 4, update_cpu_capacity.
 pub fn fits_capacity_threshold(
     decay: &Decay,

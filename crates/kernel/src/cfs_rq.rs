@@ -83,7 +83,7 @@ impl CfsRq {
         }
     }
 
-    /// The same to change.
+    /// The queue as one of CFS, to change; `None`: EEVDF's.
     pub fn as_cfs_mut(&mut self) -> Option<&mut cfs::CfsRq> {
         match self {
             CfsRq::Cfs(rq) => Some(rq),
@@ -228,7 +228,7 @@ impl CfsRq {
         either!(self, rq => rq.pick())
     }
 
-    /// The same, delayed or not, without changing anything.
+    /// Which entity is the next one in order, its dequeue delayed or not; changes nothing.
     #[inline]
     pub fn pick_entity(&self) -> Option<EntityId> {
         either!(self, rq => rq.pick_entity())
@@ -246,7 +246,8 @@ impl CfsRq {
         either!(self, rq => cfs: rq.set_next(id), eevdf: rq.set_next(id, first))
     }
 
-    /// The same of a picked entity that takes a new weight at this moment.
+    /// Puts the queued `id` on the CPU because it was picked, and gives it a new weight at this moment.
+    /// False if it is not in the tree.
     pub fn set_next_reweighted(&mut self, id: impl Into<EntityId>, load: LoadWeight) -> bool {
         match self {
             CfsRq::Cfs(rq) => {

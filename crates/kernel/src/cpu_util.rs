@@ -101,7 +101,8 @@ pub fn cpu_util_cfs(cfs: &CfsUtil, capacity: Capacity) -> Util {
     cpu_util(CpuId(0), cfs, None, None, false, capacity)
 }
 
-/// The same, counting contention: what schedutil asks since 6.5. Source: fair.c:cpu_util_cfs_boost.
+/// The fair class's use of a CPU, or its contention (`runnable_avg`) if that is more: what schedutil asks
+/// since 6.5. Source: fair.c:cpu_util_cfs_boost.
 #[inline]
 pub fn cpu_util_cfs_boost(cfs: &CfsUtil, capacity: Capacity) -> Util {
     cpu_util(CpuId(0), cfs, None, None, true, capacity)

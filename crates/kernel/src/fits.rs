@@ -60,7 +60,7 @@ pub fn util_fits_cpu(
     util_fits_cpu_from(fits, util, uclamp_min, uclamp_max, cpu, uclamp_is_used)
 }
 
-/// The same, where another margin has said whether the util itself `fits`
+/// [`util_fits_cpu`], where another margin has said whether the util itself `fits`
 /// ([`crate::approximate::fits_capacity_threshold`]).
 #[inline]
 pub fn util_fits_cpu_from(

@@ -77,7 +77,7 @@ impl Decay {
         Decay { half_life, load_avg_max: converged_max(inverse(y)), yn_inv, lshift: 0 }
     }
 
-    /// The same decay with time running 1, 2 or 4 times as fast: half-lives of 32, 16 and 8 of
+    /// This decay with time running 1, 2 or 4 times as fast: half-lives of 32, 16 and 8 of
     /// mainline's periods with the tables of one, which is how the response-time series shortens
     /// them. `None` for other multipliers.
     /// Source: RFC 00/16, patch 7, `sched_pelt_multiplier`.
@@ -462,8 +462,9 @@ pub const fn cap_scale(v: u64, s: u64) -> u64 {
 /// A CPU at half speed then never reaches 1024 however long it runs, and each update scales the
 /// whole time that passed, over however many periods. Otherwise as [`update_load_sum`].
 ///
-/// `DEVIATES(pelt-runnable-pre-5.7)`: `runnable_sum` counts tasks as since 5.7 and is scaled by
-/// the frequency; the `runnable_load_sum` of that time weighted them. No effect on util or load.
+/// `DEVIATES(pelt-runnable-pre-5.7)`: in the form of before 5.1, too, `runnable_sum` counts tasks as
+/// since 5.7, and is scaled by the frequency, where the `runnable_load_sum` of that time weighted them.
+/// No effect on util or load; no policy uses that form yet.
 /// Source: Linux 4.20 pelt.c:accumulate_sum.
 #[expect(clippy::too_many_arguments, reason = "the kernel's parameters and the two scales")]
 pub fn update_load_sum_pre_5_1(

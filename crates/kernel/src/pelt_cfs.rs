@@ -59,8 +59,8 @@ impl CfsRqAvg {
 /// Then every leave cuts the sum itself to 32 bits: a queue with some 88 runnable tasks, or 88 times
 /// nice 0 in weight, loses 2³² of its runnable or load sum (about 88 tasks') at the next one.
 ///
-/// `DEVIATES(update-sa)`: 6.12 does and 7.2 does not; which release between them changed it is
-/// not known here, and the revisions in between are taken to behave like 6.12.
+/// `DEVIATES(update-sa)`: which release between 6.12 and 7.2 changed the bounds of a sum's update is not
+/// known here; those in between are taken to behave like 6.12. Only sums beyond 32 bits differ.
 fn bounds_in_32_bits(rev: KernelRev) -> bool {
     rev < KernelRev::V7_2
 }

@@ -21,8 +21,8 @@ impl KernelRev {
     /// December 2020, a long-term release: the oldest a policy may name.
     ///
     /// `DEVIATES(before-6.1)`: of kernels before 6.1 only the fair queue, and what the clamps reach in
-    /// schedutil, is theirs; where a task is placed, whether it fits and how CPUs are balanced is as
-    /// in 6.1. No preset stands for one of them.
+    /// schedutil, is theirs; placement (5.10 wanted 6 % less energy), fits and balancing are as in 6.1.
+    /// No preset stands for one of them.
     pub const V5_10: KernelRev = KernelRev::new(5, 10);
     /// December 2022, a long-term release: the last of CFS.
     pub const V6_1: KernelRev = KernelRev::new(6, 1);
@@ -48,8 +48,10 @@ impl KernelRev {
     /// Whether what `release` brought is in, where its stable maintainers took it back to all
     /// long-term kernels: one of those means the last form of its stable series.
     ///
-    /// `DEVIATES(stable-fixes)`: of these kernels 6.1.192 and 6.12.117 were read; 6.6 and 6.18 are taken
-    /// to have the same fixes. 6.11, which has ended, is taken to lack what 6.8 lacks.
+    /// `DEVIATES(stable-fixes)`: what a stable series took back from later releases is known of 6.1.192
+    /// and 6.12.117. 6.6 and 6.18 are taken to have the same, and 6.11, which has ended, to lack what
+    /// 6.8 lacks. It decides about forks of tasks bound to few CPUs, and about small CPUs beside full
+    /// big ones.
     pub const fn has_fix_of(self, release: KernelRev) -> bool {
         let long_term = matches!((self.major, self.minor), (6, 1) | (6, 6) | (6, 12) | (6, 18));
         long_term || self.number() >= release.number()

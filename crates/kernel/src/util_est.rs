@@ -19,8 +19,8 @@
 //! Before 6.8 a task kept its last sample (`enqueued`) beside the average of its samples (`ewma`), and
 //! its estimate was the larger. Since the average follows a rise at once (5.5), it is never the
 //! smaller: one value says the same. That a task which had to wait keeps its estimate is new in 6.8.
-//! DEVIATES(util-est-lsb): up to 5.12 the flag was bit 0, so that estimates there are odd: up to 1
-//! more than here.
+//! DEVIATES(util-est-lsb): up to 5.12 the flag of a sampled util_est was its bit 0, so that estimates
+//! there are odd: up to 1 more than here.
 //!
 //! The response-time series (RFC 00/16, August 2024) lets it rise while a task runs, in plain time:
 //!
@@ -82,7 +82,7 @@ pub fn util_est_update(
     util_est_update_rampup(rev, est, util_avg, runnable_avg, cpu_capacity, task_sleep, 1)
 }
 
-/// The same, with a fall slowed down by the task's rampup multiplier (0 counts as 1).
+/// [`util_est_update`], with a fall slowed down by the task's rampup multiplier (0 counts as 1).
 /// Source: RFC 00/16, patch 11, util_est_update.
 pub fn util_est_update_rampup(
     rev: KernelRev,
@@ -150,8 +150,8 @@ pub const UTIL_EST_OFF: UtilEst = UtilEst(UTIL_AVG_UNCHANGED);
 
 /// The early return on capacity is in 6.12 and gone in 7.2.
 ///
-/// `DEVIATES(util-est-capacity)`: which release between them dropped it is not known here; the
-/// revisions in between are taken to have it.
+/// `DEVIATES(util-est-capacity)`: which release between 6.12 and 7.2 dropped the early return on
+/// capacity is not known here; those in between are taken to have it.
 fn checks_capacity(rev: KernelRev) -> bool {
     rev < KernelRev::V7_2
 }

@@ -10,9 +10,9 @@
 //! clock is `clock_pelt`, as posted; the series says that plain time would be better. Left out:
 //! groups.
 //!
-//! `DEVIATES(waiting_avg-sum)`: the sum here is that of the queued tasks at any time. The series
-//! adds and subtracts where tasks are queued, dequeued and updated, and its review doubts that
-//! the sums stay right; not all of its text is known here.
+//! `DEVIATES(waiting_avg-sum)`: a CPU's `waiting_avg` is the sum over its queued tasks at any time. The
+//! series adds and subtracts where tasks are queued, dequeued and updated; its review doubts that the
+//! balance stays right, and not all of its text is known here.
 //!
 //! Source: RFC 00/16 "Better manage system response time" (August 2024), patch 12.
 

@@ -79,7 +79,8 @@ impl LoadWeight {
         LoadWeight::of_scaled(weight.0 << SCALE_SHIFT)
     }
 
-    /// The same of a weight with its fixed-point bits, as group entities have (`update_load_set`).
+    /// A weight that is given with its fixed-point bits, as group entities have it; its inverse is rounded
+    /// down (`update_load_set`).
     pub const fn of_scaled(scaled: u64) -> LoadWeight {
         let inv_weight = match scale_load_down(scaled) {
             0 => u32::MAX,
@@ -104,8 +105,9 @@ impl LoadWeight {
     /// Rounding: down; in 7.2 the product wraps at 64 bits, before it loses low bits of the
     /// inverse instead. A weight of 0, which the kernel would divide by, counts as the least.
     ///
-    /// `DEVIATES(calc-delta)`: the release between 6.12 and 7.2 that went over to the division is
-    /// not known here; the revisions in between are taken to behave like 6.12.
+    /// `DEVIATES(calc-delta)`: which release between 6.12 and 7.2 went over to the division is not known
+    /// here; those in between are taken to behave like 6.12. Only weights other than that of nice 0
+    /// differ, by a few nanoseconds of virtual time per update.
     /// Source: fair.c:calc_delta_fair, __calc_delta.
     #[inline]
     pub fn calc_delta_fair(&self, rev: KernelRev, delta_ns: u64) -> u64 {

@@ -36,7 +36,8 @@ fn record(releases: &[String]) {
     let wanted = |name: &String| only.is_empty() || only.split(',').any(|o| o == name);
     let cache = Cache::from_env().unwrap_or_else(|e| panic!("{e}"));
     for release in releases {
-        let (mut vm, kernel) = Vm::find(&cache, Some(release)).unwrap_or_else(|e| panic!("{e}"));
+        let (mut vm, kernel) = Vm::find(&cache, Some(release), risetime_sim::catalogue())
+            .unwrap_or_else(|e| panic!("{e}"));
         // Many boots in a row, perhaps beside other work.
         vm.limit = Some(Duration::from_secs(1200));
         let rev = kernel.rev().expect("a stock kernel says what it is");

@@ -23,7 +23,7 @@ use risetime_trace::RunError;
 /// The start states of a comparison.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// So many start phases, k · 7.618 ticks apart.
+    /// How many start phases, k · 7.618 ticks apart.
     pub phases: u32,
     /// The first task's util at its start, each with every phase; empty: what it is.
     pub start_utils: Vec<u64>,

@@ -6,8 +6,8 @@
 //!                                         ── risetime_analysis::explain ────> shares
 //! ```
 //!
-//! The same burst in another simulation: the same stretch of the task's program
-//! ([`risetime_analysis::Stretch`]), so that bursts that merge or split are no matter.
+//! Which burst of another simulation is this one? That of the same stretch of the task's program
+//! ([`risetime_analysis::Stretch`]), so that bursts may merge or split.
 
 use crate::parallel::parallel;
 use risetime_analysis::explain::{CauseShare, Explanation, Subsets};
@@ -137,7 +137,7 @@ impl<'a> Question<'a> {
         });
         let cut = (cut > 0).then(|| {
             format!(
-                "in {cut} of {all} simulations the run ends within this burst: its debt there is a \
+                "in {cut} of {all} simulations the run ends within this burst: what it loses there is a \
                  lower bound"
             )
         });
@@ -145,7 +145,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// So much longer than the real burst took, a run without some cause may go on at first.
+/// A run without some cause first goes on for the burst's length and this after the real burst's end.
 const SLACK: Span = Span::from_ms(20);
 
 /// A result's time in ns, in which it was measured.

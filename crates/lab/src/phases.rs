@@ -1,4 +1,4 @@
-//! The same experiment from several start phases.
+//! One experiment from several start phases.
 //!
 //! Where a burst starts between two ticks, and between two PELT periods, decides which sample
 //! first passes a threshold. Phase k starts k · 7.618 ticks later, which walks through tick and

@@ -41,7 +41,8 @@ impl Request {
         self.simulated(self.experiments_under(None)?)
     }
 
-    /// The same for a kernel that will be booted: `mainline` means its generation, if that is given.
+    /// The experiments, one a policy, for a kernel that will be booted: `mainline` means its generation, if
+    /// that is given.
     ///
     /// Errors: a policy of another generation; not what only the simulator refuses.
     pub fn experiments_under(
@@ -175,5 +176,5 @@ pub fn rehearse(workload: &str, platform: &str) -> Result<(), RunError> {
     Simulator.run(&e, &mut ()).map(|_| ())
 }
 
-/// As much of a run as [`rehearse`] looks at.
+/// How much of a run [`rehearse`] looks at.
 const REHEARSED: Span = Span::from_ms(60_000);

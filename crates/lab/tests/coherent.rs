@@ -1,11 +1,15 @@
 //! "Coherent response time": util_est climbs by ticks alone, whatever the CPU and its frequency.
 
+#[path = "../../../tests/page.rs"]
+mod page;
+
 use risetime_analysis::study::Reproduced;
 use risetime_kernel::approximate::approximate_util_avg;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::units::Util;
 use risetime_lab::{STUDY_PHASES, check_study, reproduce};
 use risetime_model::Study;
+use risetime_report::text::{self, Style};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -21,6 +25,13 @@ fn coherent() -> &'static Reproduced {
 fn measured(id: &str) -> f64 {
     let row = coherent().rows().find(|r| r.id == id).unwrap_or_else(|| panic!("no row {id}"));
     row.measured.unwrap_or_else(|| panic!("{id} was never"))
+}
+
+#[test]
+fn the_page_of_the_study_shows_what_it_prints() {
+    let style = Style { width: 80, color: false, unicode: true };
+    let wanted = text::study(coherent(), &style);
+    page::holds("studies/coherent-response.md", "```text\n", "```\n", &wanted);
 }
 
 /// util_est after 0, 1, 2 … ticks of `us`, up to where it stays.

@@ -7,10 +7,10 @@ use risetime_vm::fetch::Cache;
 
 #[test]
 fn real_kernel_agrees_and_tells_wrong_simulators_apart() {
-    let (vm, kernel) =
-        Vm::find(&Cache::from_env().unwrap(), None).unwrap_or_else(|e| panic!("{e}"));
+    let (vm, kernel) = Vm::find(&Cache::from_env().unwrap(), None, risetime_sim::catalogue())
+        .unwrap_or_else(|e| panic!("{e}"));
     // The half that nobody chose is for `risetime verify --all`: of it four fifths of the checks hold
-    // (README), and what fails is in it as it was drawn.
+    // (docs/real-kernel.md), and what fails is in it as it was drawn.
     let fixed = set(SET_SEED).into_iter().filter(|case| !case.is_drawn()).collect();
     let recorded =
         record_set(&vm, kernel.rev(), fixed, SET_PHASES, |_| ()).unwrap_or_else(|e| panic!("{e}"));

@@ -1,8 +1,12 @@
 //! "The promise to steady tasks": what of it a simulation shows.
 
+#[path = "../../../tests/page.rs"]
+mod page;
+
 use risetime_analysis::study::Reproduced;
-use risetime_lab::{check_study, reproduce};
+use risetime_lab::{STUDY_PHASES, check_study, reproduce};
 use risetime_model::Study;
+use risetime_report::text::{self, Style};
 use std::sync::OnceLock;
 
 fn steady() -> &'static Reproduced {
@@ -21,6 +25,25 @@ fn steady() -> &'static Reproduced {
 
 fn measured(id: &str) -> Option<f64> {
     steady().rows().find(|r| r.id == id).unwrap_or_else(|| panic!("no row {id}")).measured
+}
+
+/// All of it takes minutes: of the figures on the page only those of the review, its last, are simulated
+/// again, unless the page is to be written anew.
+#[test]
+fn the_page_of_the_study_shows_what_it_prints() {
+    const REVIEW: &str = "Review of patch 8: a task of 2 ms in 10 ms ───────────\n";
+    let mut study = Study::load("steady-tasks").expect("built in");
+    if !page::blessing() {
+        study.figures.retain(|f| f.id.starts_with("review-"));
+    }
+    let done = reproduce(&study, STUDY_PHASES, |_| ()).expect("runs");
+    let printed = text::study(&done, &Style { width: 80, color: false, unicode: true });
+    if page::blessing() {
+        page::holds("studies/steady-tasks.md", "from it.\n\n```text\n", "```\n", &printed);
+    } else {
+        let (_, review) = printed.split_once(REVIEW).expect("the heading of the figure");
+        page::holds("studies/steady-tasks.md", REVIEW, "```\n", review);
+    }
 }
 
 /// Patch 9's own decision and a util_avg that stays: whatever the platform, within the bounds.

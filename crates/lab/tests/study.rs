@@ -1,8 +1,12 @@
 //! The built-in studies: which published numbers hold, and that those which do not are argued.
 
+#[path = "../../../tests/page.rs"]
+mod page;
+
 use risetime_analysis::study::Reproduced;
 use risetime_lab::{STUDY_PHASES, check_study, reproduce};
 use risetime_model::Study;
+use risetime_report::text::{self, Style};
 use std::sync::OnceLock;
 
 fn rfc_2024() -> &'static Reproduced {
@@ -16,6 +20,13 @@ fn rfc_2024() -> &'static Reproduced {
 fn measured(id: &str) -> f64 {
     let row = rfc_2024().rows().find(|r| r.id == id).unwrap_or_else(|| panic!("no row {id}"));
     row.measured.unwrap_or_else(|| panic!("{id} was never"))
+}
+
+#[test]
+fn the_page_of_the_study_shows_what_it_prints() {
+    let style = Style { width: 80, color: false, unicode: true };
+    let wanted = text::study(rfc_2024(), &style);
+    page::holds("studies/rfc-2024.md", "```text\n", "```\n", &wanted);
 }
 
 /// A row that comes to hold, or no longer does, is worth a look at why.

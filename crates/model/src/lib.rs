@@ -40,7 +40,7 @@ impl InputError {
     pub fn new(place: impl Into<String>, what: impl Into<String>) -> InputError {
         InputError { place: place.into(), what: what.into(), hint: None }
     }
-    /// The same with a hint.
+    /// This error with a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> InputError {
         self.hint = Some(hint.into());
         self

@@ -97,8 +97,8 @@ impl Policy {
         Policy::from_arg_with(arg, &[])
     }
 
-    /// The same, with settings that hold for every policy of the run (`--set`). They do not appear
-    /// in the name, since they do not tell the policies of a run apart.
+    /// The policy of a `--policy` argument, with settings that hold for every policy of the run (`--set`).
+    /// They do not appear in the name, since they do not tell the policies of a run apart.
     ///
     /// Errors: as well, a setting that was asked for twice with different values.
     pub fn from_arg_with(arg: &str, common: &[(String, Value)]) -> Result<Policy, InputError> {

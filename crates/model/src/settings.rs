@@ -7,6 +7,7 @@
 
 use crate::input::{nearest, one_line};
 use crate::{InputError, Policy};
+use risetime_kernel::units::CpuId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -32,8 +33,51 @@ pub struct Param {
     pub range: Range,
     /// Its value when nobody says anything.
     pub default: Default,
-    /// Where the kernel has it (`cpufreq/schedutil/rate_limit_us`); empty if it is ours.
-    pub kernel_name: &'static str,
+    /// Where a real system has it.
+    pub home: Home,
+}
+
+/// Where a setting lives on a real system, with the kernel's name for it: who can change it, and how.
+/// Its [`Display`](fmt::Display) is for a reader of the list of settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// A sysctl, by its dotted name: `kernel.sched_energy_aware`.
+    Sysctl(&'static str),
+    /// A file below `/sys/kernel/debug`.
+    Debugfs(&'static str),
+    /// A scheduler feature: `/sys/kernel/debug/sched/features` takes `NAME` and `NO_NAME`.
+    Feature(&'static str),
+    /// A file below `/sys/devices/system/cpu` that holds for all CPUs.
+    CpuSysfs(&'static str),
+    /// A cpufreq governor's tunable, `GOVERNOR/NAME`: one file for all policies (cpufreq-dt), or one in
+    /// the directory of each policy, as the driver decides.
+    Tunable(&'static str),
+    /// A file of each cpufreq policy, below `/sys/devices/system/cpu/cpufreq/policyN`.
+    Policy(&'static str),
+    /// A field of a task's `sched_setattr`.
+    SchedAttr(&'static str),
+    /// A task's `sched_setaffinity`.
+    Affinity,
+    /// An option of a task's `prctl`.
+    Prctl(&'static str, Neutral),
+    /// A parameter of the kernel's command line.
+    Boot(&'static str),
+    /// Only in a kernel with a patch that mainline does not have; its name there, where the patch
+    /// gives it one.
+    Patched(Option<&'static str>, Neutral),
+    /// No system has it: a start state, an event or a cost of the simulation.
+    Simulator(Neutral),
+}
+
+/// The value of a setting with which a run goes as if the setting did not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neutral {
+    /// Every value changes something.
+    None,
+    /// This number.
+    Int(i64),
+    /// This name.
+    Name(&'static str),
 }
 
 /// The values a setting may take.
@@ -106,9 +150,62 @@ impl fmt::Display for Value {
     }
 }
 
+impl Neutral {
+    /// Whether `value` is the neutral one.
+    pub fn is(self, value: &Value) -> bool {
+        match (self, value) {
+            (Neutral::Int(neutral), Value::Int(n)) => neutral == *n,
+            (Neutral::Name(neutral), Value::Name(s)) => neutral == s,
+            _ => false,
+        }
+    }
+}
+
+impl Home {
+    /// The file to read and write on a running system; of a [`Home::Policy`], that of the policy whose
+    /// first CPU is `policy`; of a [`Home::Tunable`], the one for all policies. `None`: it is no file.
+    pub fn file(&self, policy: CpuId) -> Option<String> {
+        const CPU: &str = "/sys/devices/system/cpu";
+        match self {
+            Home::Sysctl(name) => Some(format!("/proc/sys/{}", name.replace('.', "/"))),
+            Home::Debugfs(path) => Some(format!("/sys/kernel/debug/{path}")),
+            Home::Feature(_) => Some("/sys/kernel/debug/sched/features".to_string()),
+            Home::CpuSysfs(path) => Some(format!("{CPU}/{path}")),
+            Home::Tunable(path) => Some(format!("{CPU}/cpufreq/{path}")),
+            Home::Policy(file) => Some(format!("{CPU}/cpufreq/policy{}/{file}", policy.0)),
+            Home::SchedAttr(_)
+            | Home::Affinity
+            | Home::Prctl(..)
+            | Home::Boot(_)
+            | Home::Patched(..)
+            | Home::Simulator(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Home {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Home::Sysctl(name) => write!(f, "sysctl: {name}"),
+            Home::Debugfs(path) => write!(f, "debugfs: {path}"),
+            Home::Feature(name) => write!(f, "debugfs: sched/features, {name}"),
+            Home::CpuSysfs(path) => write!(f, "sysfs: devices/system/cpu/{path}"),
+            Home::Tunable(path) => write!(f, "governor tunable: {path}"),
+            Home::Policy(file) => write!(f, "cpufreq policy: policyN/{file}"),
+            Home::SchedAttr(field) => write!(f, "task: sched_setattr, {field}"),
+            Home::Affinity => f.write_str("task: sched_setaffinity"),
+            Home::Prctl(option, _) => write!(f, "task: prctl, {option}"),
+            Home::Boot(parameter) => write!(f, "boot parameter: {parameter}"),
+            Home::Patched(Some(name), _) => write!(f, "patched kernel: {name}"),
+            Home::Patched(None, _) => f.write_str("patched kernel"),
+            Home::Simulator(_) => f.write_str("simulator only"),
+        }
+    }
+}
+
 impl Group {
     /// Whether its settings are available under what is `set`.
-    fn in_use(&self, set: &BTreeMap<String, Value>) -> bool {
+    pub fn in_use(&self, set: &BTreeMap<String, Value>) -> bool {
         match self.owner {
             None => true,
             Some((key, name)) => set.get(key) == Some(&Value::Name(name.to_string())),

@@ -161,7 +161,7 @@ pub enum Relation {
     Equal,
     /// "over 100 ms": that much or more, less the tolerance.
     AtLeast,
-    /// That much or less, plus the tolerance.
+    /// It holds if measured is at most published plus the tolerance.
     AtMost,
 }
 
@@ -226,7 +226,7 @@ pub enum Quantity {
     UtilAfter,
     /// Migration margin of the posting of February 2024 by capacity, column `threshold`.
     Threshold,
-    /// The same, column `threshold-tick`.
+    /// Migration margin of that posting, column `threshold-tick`.
     ThresholdTick,
     /// Migration margin of the series itself, patch 4, by capacity.
     FitsCapacity,
@@ -241,7 +241,7 @@ pub enum Quantity {
     /// Ticks until util_est, by util: the first one at which util_avg exceeds that of the last
     /// dequeue counts as 1. The origin of the four below, too.
     EstTicks,
-    /// The same until util_avg.
+    /// Ticks until util_avg, by util, from the same origin.
     AvgTicks,
     /// Time from the start to that first tick; its only key is 0.
     EstWait,
@@ -273,7 +273,8 @@ pub enum Quantity {
     /// What is left of a period when the task sleeps, above the figure's policy's: the median of all
     /// activations, by policy.
     Slack,
-    /// The same of the least of them.
+    /// What is left of a period when the task sleeps, above the figure's policy's: the least of all
+    /// activations, by policy.
     SlackLeast,
 }
 

@@ -52,14 +52,14 @@ pub(crate) use read::about_in;
 use risetime_kernel::sched_qos::SchedQosHint;
 use risetime_kernel::units::{CpuId, Span, Util};
 
-/// As many tasks as a workload may have, instances and forks counted.
+/// The most tasks that a workload may have, instances and forks counted.
 pub const MAX_TASKS: usize = 10_000;
 
-/// As many events as the phases of all tasks may hold, instances counted (loops are not
+/// The most events that the phases of all tasks may hold, instances counted (loops are not
 /// unrolled).
 pub const MAX_EVENTS: usize = 1_000_000;
 
-/// So often a task may be forked in a run (rt-app's own limit).
+/// How often a task may be forked in a run (rt-app's own limit).
 pub const MAX_FORKS: u32 = 1024;
 
 /// What `mem` and `iorun` write in a µs, in bytes: 4 GB/s, an estimate of what one core writes
@@ -181,7 +181,7 @@ pub enum Policy {
     },
     /// SCHED_BATCH: fair, but its wakeup never preempts.
     Batch {
-        /// As for [`Policy::Other`].
+        /// A slice of its own, as for [`Policy::Other`].
         slice: Option<Span>,
     },
     /// SCHED_IDLE: fair, with the smallest weight there is.
@@ -261,7 +261,7 @@ pub struct Phase {
 /// How often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// That many times; 0 is rejected by the parser.
+    /// A number of times; the parser rejects 0.
     Times(u32),
     /// For ever (`"loop": -1`).
     Forever,
@@ -298,9 +298,9 @@ pub enum Event {
     Unlock(u32),
     /// Unlock the mutex, wait for a signal, and lock it again.
     Wait {
-        /// Of [`Objects::conds`].
+        /// Which of [`Objects::conds`].
         cond: u32,
-        /// Of [`Objects::mutexes`].
+        /// Which of [`Objects::mutexes`].
         mutex: u32,
     },
     /// Wake who has waited longest; without effect if nobody waits.

@@ -3,11 +3,12 @@
 mod common;
 
 use common::{check_transcript, entry};
-use risetime_model::settings::{Default, Group, Range};
+use risetime_kernel::units::CpuId;
+use risetime_model::settings::{Default, Group, Home, Neutral, Range};
 use risetime_model::{Catalogue, Param, Policy, Settings, Value};
 
 const fn param(name: &'static str, unit: &'static str, range: Range, default: Default) -> Param {
-    Param { name, doc: "", unit, range, default, kernel_name: "" }
+    Param { name, doc: "", unit, range, default, home: Home::Simulator(Neutral::None) }
 }
 
 const GENERAL: &[Param] = &[
@@ -161,4 +162,44 @@ fn later_settings_replace_earlier_ones_and_the_name_says_what_is_special() {
     let p = p.with("a", Value::Int(1)).with("rate_limit_us", Value::Int(80));
     assert_eq!(p.name, "linux-7.2+a=1+rate_limit_us=80", "a setting is named once");
     assert_eq!(p.set["rate_limit_us"], Value::Int(80));
+}
+
+#[test]
+fn a_home_that_is_a_file_says_which() {
+    let file = |home: Home| home.file(CpuId(4));
+    let is = |home: Home, path: &str| assert_eq!(file(home).as_deref(), Some(path), "{home}");
+    is(Home::Sysctl("kernel.sched_energy_aware"), "/proc/sys/kernel/sched_energy_aware");
+    is(Home::Debugfs("sched/base_slice_ns"), "/sys/kernel/debug/sched/base_slice_ns");
+    is(Home::Feature("NI_RANDOM"), "/sys/kernel/debug/sched/features");
+    is(
+        Home::CpuSysfs("cpuidle/current_governor"),
+        "/sys/devices/system/cpu/cpuidle/current_governor",
+    );
+    is(
+        Home::Tunable("schedutil/rate_limit_us"),
+        "/sys/devices/system/cpu/cpufreq/schedutil/rate_limit_us",
+    );
+    is(
+        Home::Policy("scaling_max_freq"),
+        "/sys/devices/system/cpu/cpufreq/policy4/scaling_max_freq",
+    );
+    for home in [
+        Home::SchedAttr("sched_util_min"),
+        Home::Affinity,
+        Home::Prctl("PR_SET_TIMERSLACK", Neutral::Int(0)),
+        Home::Boot("preempt="),
+        Home::Patched(Some("kernel.sched_pelt_multiplier"), Neutral::Int(1)),
+        Home::Simulator(Neutral::None),
+    ] {
+        assert_eq!(file(home), None, "{home}");
+    }
+}
+
+#[test]
+fn a_neutral_value_is_that_one_and_no_other() {
+    let (zero, fair) = (Neutral::Int(0), Neutral::Name("fair"));
+    let (int, name) = (|n| Value::Int(n), |s: &str| Value::Name(s.into()));
+    assert!(zero.is(&int(0)) && fair.is(&name("fair")));
+    assert!(!zero.is(&int(1)) && !zero.is(&name("0")) && !fair.is(&name("prev")));
+    assert!(!Neutral::None.is(&int(0)));
 }

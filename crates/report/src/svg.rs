@@ -1,4 +1,4 @@
-//! Pictures (SVG 1.1): published and measured curves over each other; debt against energy.
+//! Pictures (SVG 1.1): published and measured curves over each other; work lost against energy.
 //!
 //! ```text
 //! climb.rs                       util_est of all figures in one panel, mainline's util_avg beside it

@@ -14,7 +14,7 @@ pub(crate) fn one(x: f64) -> String {
     if x.is_finite() { format!("{:.1}", (x * 10.0).round() / 10.0 + 0.0) } else { "–".into() }
 }
 
-/// The same for what may never have happened.
+/// Milliseconds or millijoules as [`one`] writes them; `never` for what has not happened.
 pub(crate) fn one_or(x: Option<f64>, never: &str) -> String {
     x.map_or_else(|| never.into(), one)
 }

@@ -9,7 +9,7 @@ use common::{DEFAULT, FAST, Kind, demo_parts, rampup};
 use proptest::prelude::*;
 use risetime_analysis::*;
 use risetime_kernel::units::*;
-use risetime_model::settings::{Default as Value, Group, Range};
+use risetime_model::settings::{Default as Value, Group, Home, Neutral, Range};
 use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Workload};
 use risetime_report::text::{self, Demo, Style};
 use unicode_width::UnicodeWidthStr;
@@ -64,7 +64,7 @@ fn catalogue() -> Catalogue {
             unit: "",
             range: Range::OneOf(&["schedutil", "performance", "powersave", "userspace"]),
             default: Value::Name("schedutil"),
-            kernel_name: "scaling_governor",
+            home: Home::Policy("scaling_governor"),
         },
         Param {
             name: "start_util",
@@ -72,7 +72,7 @@ fn catalogue() -> Catalogue {
             unit: "of 1024",
             range: Range::Int(0, 1024),
             default: Value::Unset,
-            kernel_name: "",
+            home: Home::Simulator(Neutral::None),
         },
     ];
     const SCHEDUTIL: [Param; 1] = [Param {
@@ -81,7 +81,7 @@ fn catalogue() -> Catalogue {
         unit: "µs",
         range: Range::Int(0, 10_000_000),
         default: Value::Derived("the platform's transition latency, by the kernel's rule"),
-        kernel_name: "cpufreq/schedutil/rate_limit_us",
+        home: Home::Tunable("schedutil/rate_limit_us"),
     }];
     Catalogue {
         groups: vec![

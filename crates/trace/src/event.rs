@@ -30,7 +30,7 @@ pub enum Event<'a> {
     MaxSpeed {
         /// The task.
         task: TaskId,
-        /// Of 1024.
+        /// The most speed that it may ever have, of 1024.
         max_speed: Util,
     },
     /// The task is under another policy than SCHED_OTHER from its creation, or under another one

@@ -57,7 +57,7 @@ pub struct BalanceMemory {
     pub after: Span,
     /// `rq->next_balance`.
     pub next_balance: i64,
-    /// Of each scheduling domain, the lowest first: `last_balance`, and `balance_interval` in ms.
+    /// For each scheduling domain, the lowest first: `last_balance`, and `balance_interval` in ms.
     pub domains: Vec<(i64, u64)>,
 }
 

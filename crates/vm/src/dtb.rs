@@ -15,12 +15,12 @@
 //! PSCI, one serial port. Left out: PCI, virtio, flash, RTC, GPIO (boot is faster without),
 //! and all seeds (a run must not depend on chance).
 //!
-//! DEVIATES(vm-idle): QEMU carries out every PSCI suspend as WFI, at once: the kernel chooses
-//! among the platform's states and records its choice, but leaving one costs no time. Above
-//! 8 CPUs there is only WFI: that many need a GICv3, whose driver shuts the CPU interface on
-//! its way into such a state, and QEMU then never wakes the CPU.
-//! DEVIATES(vm-speed): a frequency change does not change the speed of the code. PELT,
-//! schedutil and the energy model see the frequency; the agent scales finite work itself.
+//! DEVIATES(vm-idle): QEMU carries out every PSCI suspend as WFI, at once: the kernel chooses among the
+//! platform's idle states and records its choice, but leaving one costs no time. Above 8 CPUs there is
+//! only WFI: that many need a GICv3, whose driver shuts the CPU interface on its way into such a state,
+//! and QEMU then never wakes the CPU.
+//! DEVIATES(vm-speed): a frequency change does not change the speed of the code in the virtual machine.
+//! PELT, schedutil and the energy model see the frequency; the agent scales finite work itself.
 
 use crate::tree::{Cell, Node};
 use risetime_kernel::units::{CpuId, KHz};
@@ -61,7 +61,7 @@ pub fn blob(platform: &Platform) -> Result<Vec<u8>, InputError> {
     root(platform)?.flatten().map_err(|e| InputError::new(&*platform.name, e))
 }
 
-/// The same tree as device tree source, for a reader.
+/// The device tree of `platform` as source, for a reader.
 ///
 /// Errors: see [`check`].
 pub fn source(platform: &Platform) -> Result<String, InputError> {

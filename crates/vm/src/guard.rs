@@ -1,4 +1,4 @@
-//! The same run gives the same bytes; and where a host does not keep to that, somebody notices.
+//! A run gives the same bytes every time; where a host does not keep to that, it is noticed.
 //!
 //! ```text
 //! key          of everything that goes into a run: QEMU, kernel, device tree, initramfs (agent,

@@ -34,7 +34,7 @@ use qemu::{BOOT_LIMIT, Boot, BootError, Machine};
 use risetime_guest::answer::Answer;
 use risetime_kernel::units::Instant;
 use risetime_model::settings::Value;
-use risetime_model::{Experiment, InputError, Platform, Settings};
+use risetime_model::{Catalogue, Experiment, InputError, Platform, Settings};
 use risetime_trace::{Backend, Header, Origin, Outcome, RunError, Signal, TraceSink};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -45,6 +45,8 @@ use std::time::Duration;
 /// A real kernel in QEMU, as a backend.
 #[derive(Clone, Debug)]
 pub struct Vm {
+    /// Every setting that an experiment may have, with its home: what of it the guest can be given.
+    pub catalogue: Catalogue,
     /// How QEMU is called.
     pub qemu: Qemu,
     /// The kernel's Image; its modules are in `modules/` beside it, if it has any.
@@ -60,19 +62,29 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// From what is in `cache`, with `kernel` if the user named one, and the agent that the
+    /// From what is in `cache`, with `kernel` if the user named one, the settings of the experiments to
+    /// come, and the agent that the
     /// environment or the place of this program names.
     ///
     /// Errors: what is missing, and the command that gets it.
     pub fn find(
         cache: &fetch::Cache,
         kernel: Option<&str>,
+        catalogue: Catalogue,
     ) -> Result<(Vm, fetch::Kernel), RunError> {
         let kernel = cache.kernel(kernel)?;
         let (qemu, agent) = (cache.qemu()?, agent()?);
         let memory = Some(cache.boots());
         Ok((
-            Vm { qemu, kernel: kernel.image.clone(), agent, shift: 1, memory, limit: None },
+            Vm {
+                catalogue,
+                qemu,
+                kernel: kernel.image.clone(),
+                agent,
+                shift: 1,
+                memory,
+                limit: None,
+            },
             kernel,
         ))
     }
@@ -194,7 +206,7 @@ impl Backend for Vm {
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
         let modules: Vec<String> = self.modules()?.into_keys().collect();
-        let plan = plan::plan(experiment, &modules)?;
+        let plan = plan::plan(experiment, &self.catalogue, &modules)?;
         let device_tree = dtb::blob(&experiment.platform)?;
         let initramfs = self.initramfs(&plan.job.to_text())?;
         let machine = Machine {

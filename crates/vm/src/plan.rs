@@ -1,22 +1,23 @@
 //! From an experiment to the agent's job.
 //!
 //! ```text
-//! settings     the kernel's own names: a governor's tunable is cpufreq/GOVERNOR/NAME, for all
-//!              policies at once (cpufreq-dt's way)
+//! settings     where each has its home (`Home`, in the catalogue): the files of sysctl, sysfs, debugfs
+//!              and of the governor in use, whose tunables hold for all policies at once (cpufreq-dt's
+//!              way); clamps and first CPU go to the tasks
 //! written      the governor, and what the policy says; defaults are the kernel's own to choose,
 //!              and are read back into the trace's header
 //! limits       scaling_max_freq and scaling_min_freq, of all policies or of one: as OPPs, which is
 //!              what the kernel makes of them
 //! ```
 //!
-//! Settings that only a simulation has (a start state, work of the kthread) are errors.
+//! A setting that no stock kernel has (a start state, a switch of the response-time series), or that
+//! nobody tells the guest (a boot parameter), is an error unless its value is the neutral one.
 
 use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Hotplug, Job, Objects, Phase, Task};
-use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Span, Util};
 use risetime_model::platform::{Domain, Opp};
-use risetime_model::settings::Value;
+use risetime_model::settings::{Catalogue, Default, Home, Neutral, Param, Value};
 use risetime_model::workload::{self, Repeat, TaskSpec, Workload};
 use risetime_model::{Experiment, InputError, Platform};
 
@@ -26,69 +27,14 @@ const BUFFER_KB: u32 = 16 << 10;
 pub(crate) const SETTLE_NS: u64 = 30_000_000_000;
 
 pub(crate) const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
-const SCHED_DEBUG: &str = "/sys/kernel/debug/sched";
 pub(crate) const FEATURES: &str = "/sys/kernel/debug/sched/features";
 pub(crate) const ENERGY_AWARE: &str = "/proc/sys/kernel/sched_energy_aware";
-const CPUIDLE_GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor";
-const RT_UCLAMP_MIN: &str = "/proc/sys/kernel/sched_util_clamp_min_rt_default";
 pub(crate) const ENERGY_MODEL: &str = "/sys/kernel/debug/energy_model";
 
-/// Settings that a real kernel has no place for, with the values that mean "not used".
-const SIMULATED_ONLY: &[(&str, Option<&str>)] = &[
-    ("placement", Some("fair")),
-    ("preempt", None),
-    ("sugov_work_ns", None),
-    ("start_util", None),
-    ("start_period_contrib", None),
-    ("first_tick_ns", None),
-    ("background_util", Some("0")),
-    ("irq_period_us", None),
-    ("irq_us", Some("0")),
-    ("hw_capped_khz", None),
-    ("hw_capped_from_ms", None),
-    ("switch_cost_ns", Some("0")),
-    ("stop_work_ns", Some("0")),
-    ("cold_cache_ns", Some("0")),
-    ("timer_slack_ns", Some("0")),
-    ("memory_bound", Some("0")),
-    ("smt_speed", Some("1024")),
-    // The response-time series is in no stock kernel.
-    ("fits_capacity", Some("mainline")),
-    ("sched_pelt_multiplier", Some("1")),
-    ("dvfs_headroom", Some("mainline")),
-    ("response_time_ms", None),
-    ("util_est_running", Some("0")),
-    ("util_est_periodic", Some("0")),
-    ("rampup_multiplier", None),
-    ("util_est_off_at_0", Some("0")),
-    ("waiting_avg", Some("0")),
-    ("waiting_headroom", Some("0")),
-    ("no_decaying_headroom", Some("0")),
-    ("util_avg_0_on_fork", Some("0")),
-    ("util_est_faster", Some("0")),
-    ("util_est_boost", Some("0")),
-    ("runnable_boost", Some("1")),
-];
-
-/// Settings of the whole system, with their files.
-const SYSTEM: &[(&str, &str)] = &[
-    ("sched_energy_aware", ENERGY_AWARE),
-    ("cpuidle_governor", CPUIDLE_GOVERNOR),
-    ("sched_util_clamp_min_rt_default", RT_UCLAMP_MIN),
-];
-
-/// Tunables of the fair class, with their files in [`SCHED_DEBUG`].
-const EEVDF: &[(&str, &str)] = &[("base_slice_ns", "base_slice_ns")];
-const CFS: &[(&str, &str)] = &[
-    ("sched_latency_ns", "latency_ns"),
-    ("sched_min_granularity_ns", "min_granularity_ns"),
-    ("sched_wakeup_granularity_ns", "wakeup_granularity_ns"),
-];
-
-/// Settings that are no file: the governor of each policy, a scheduler feature, the tasks' own.
-const NO_FILE: [&str; 5] = ["governor", "ni_random", "uclamp_min", "uclamp_max", "first_cpu"];
-
-/// The limits of a policy, which are the policy's own file: the highest first.
+/// Settings with files of each policy that are written in a way of their own: the governor, which is
+/// always written, and the limits of the frequency, written as OPPs.
+const GOVERNOR: &str = "governor";
+/// The highest first.
 const LIMITS: [&str; 2] = ["scaling_max_freq", "scaling_min_freq"];
 
 /// The scheduler's events.
@@ -153,10 +99,14 @@ pub(crate) struct Plan {
 
 /// The job of `experiment`. `modules`: the names of the kernel modules there are.
 ///
-/// Errors: settings that only a simulation has, a mask without CPUs.
-pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, InputError> {
+/// Errors: settings that cannot be set in the guest (see the head of this file), a mask without CPUs.
+pub(crate) fn plan(
+    experiment: &Experiment,
+    catalogue: &Catalogue,
+    modules: &[String],
+) -> Result<Plan, InputError> {
     let e = experiment;
-    simulated_only(e)?;
+    check(e, catalogue)?;
     let workload = e.workload.bind(&e.platform)?;
     if let Some(task) = workload.tasks.iter().chain(&workload.forked).find(|t| has_hints(t)) {
         return Err(InputError::new(
@@ -165,7 +115,7 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
         )
         .hint("leave it out, or run it with --backend sim"));
     }
-    let governor = e.settings.name("governor").unwrap_or("schedutil").to_string();
+    let governor = e.settings.name(GOVERNOR).unwrap_or("schedutil").to_string();
     let first_cpu = first_cpu(e, &workload.tasks[workload.first_created()]);
     let mut settings = Vec::new();
     let mut job = Job {
@@ -197,12 +147,9 @@ pub(crate) fn plan(experiment: &Experiment, modules: &[String]) -> Result<Plan, 
     for d in &e.platform.domains {
         let path = format!("{CPUFREQ}/policy{}/scaling_governor", d.cpus[0].0);
         job.set.push((path.clone(), governor.clone()));
-        settings.push(("governor".to_string(), path));
+        settings.push((GOVERNOR.to_string(), path));
     }
-    let fair = if is_cfs(e.policy.kernel) { CFS } else { EEVDF };
-    let fair = fair.iter().map(|(name, file)| (name.to_string(), format!("{SCHED_DEBUG}/{file}")));
-    let system = SYSTEM.iter().map(|(name, path)| (name.to_string(), path.to_string()));
-    for (name, path) in system.chain(fair).chain(tunables(e, &governor)) {
+    for (name, path) in files(e, catalogue) {
         match e.policy.set.get(&name) {
             Some(value) => job.set.push((path.clone(), value.to_string())),
             None => job.read.push(path.clone()),
@@ -261,7 +208,7 @@ fn limits(e: &Experiment, d: &Domain) -> (Vec<(String, String)>, Vec<(String, St
     let table: Vec<FreqTableEntry> = d.opps.iter().map(entry).collect();
     let [max, min] = LIMITS.map(asked);
     let both = cpufreq_set_policy(&table, min.unwrap_or(KHz(0)), max.unwrap_or(KHz(u64::MAX)));
-    let Some((lowest, highest)) = both else { return Default::default() };
+    let Some((lowest, highest)) = both else { return (Vec::new(), Vec::new()) };
     let path = |name: &str| format!("{CPUFREQ}/policy{policy}/{name}");
     let set = [(LIMITS[0], max, highest), (LIMITS[1], min, lowest)];
     let set = set.into_iter().filter(|(_, asked, _)| asked.is_some());
@@ -271,27 +218,69 @@ fn limits(e: &Experiment, d: &Domain) -> (Vec<(String, String)>, Vec<(String, St
     .unzip()
 }
 
-fn simulated_only(e: &Experiment) -> Result<(), InputError> {
+/// Whether the guest can be given every setting of the experiment.
+///
+/// Errors: one that it cannot be given, and that would change something; one of a single policy where
+/// the guest's driver has one for all.
+fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), InputError> {
+    let home = |name: &str| catalogue.params().find(|(_, p)| p.name == name).map(|(_, p)| p.home);
     let own = e.policy.set.iter().filter_map(|(name, v)| Some((name.split_once('.')?.0, name, v)));
-    if let Some((base, name, v)) = own.into_iter().find(|(base, ..)| !LIMITS.contains(base)) {
-        if SIMULATED_ONLY.iter().any(|(known, _)| *known == base) {
-            return Err(only_simulated(e, name, v));
+    for (base, name, value) in own {
+        match home(base) {
+            None | Some(Home::Policy(_)) => {}
+            Some(home) => match refusal(home) {
+                Some((why, _)) => return Err(refused(e, name, value, why)),
+                None => {
+                    let why = "cpufreq-dt has one tunable for all policies";
+                    return Err(InputError::new(setting(e, name, value), why)
+                        .hint("set it for all, or run it with --backend sim"));
+                }
+            },
         }
-        return Err(InputError::new(
-            setting(e, name, v),
-            "cpufreq-dt has one tunable for all policies",
-        )
-        .hint("set it for all, or run it with --backend sim"));
     }
-    for (name, idle) in SIMULATED_ONLY {
-        match e.policy.set.get(*name) {
-            Some(v) if Some(v.to_string().as_str()) != *idle => {
-                return Err(only_simulated(e, name, v));
-            }
-            _ => {}
+    for (_, param) in catalogue.params() {
+        let set = e.policy.set.get(param.name);
+        if let (Some(value), Some((why, neutral))) = (set, refusal(param.home))
+            && !neutral.is(value)
+        {
+            return Err(refused(e, param.name, value, why));
         }
     }
     Ok(())
+}
+
+/// Why the guest cannot be given a setting that lives there, and with which value that is no matter;
+/// `None`: it can.
+fn refusal(home: Home) -> Option<(String, Neutral)> {
+    match home {
+        Home::Sysctl(_)
+        | Home::Debugfs(_)
+        | Home::Feature(_)
+        | Home::CpuSysfs(_)
+        | Home::Tunable(_)
+        | Home::Policy(_)
+        | Home::SchedAttr(_)
+        | Home::Affinity => None,
+        Home::Prctl(option, neutral) => Some((
+            format!("a task asks for this itself ({option}), which those in the guest do not"),
+            neutral,
+        )),
+        Home::Boot(parameter) => Some((
+            format!("a kernel is told this when it boots ({parameter}), and the guest is not"),
+            Neutral::None,
+        )),
+        Home::Patched(name, neutral) => {
+            let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
+            Some((format!("no stock kernel has this setting, only a patched one{name}"), neutral))
+        }
+        Home::Simulator(neutral) => {
+            Some(("only the simulator has this setting, a real kernel has not".into(), neutral))
+        }
+    }
+}
+
+fn refused(e: &Experiment, name: &str, value: &Value, why: String) -> InputError {
+    InputError::new(setting(e, name, value), why).hint("leave it out, or run it with --backend sim")
 }
 
 /// What an error about a setting begins with.
@@ -300,36 +289,27 @@ fn setting(e: &Experiment, name: &str, value: &Value) -> String {
     e.policy.places.get(name).cloned().unwrap_or_else(said)
 }
 
-fn only_simulated(e: &Experiment, name: &str, value: &Value) -> InputError {
-    InputError::new(
-        setting(e, name, value),
-        "only the simulator has this setting, a real kernel has not",
-    )
-    .hint("leave it out, or run it with --backend sim")
-}
-
-/// The settings of this run that are tunables of the governor, with their paths.
-fn tunables(e: &Experiment, governor: &str) -> Vec<(String, String)> {
-    let ours = |name: &str| {
-        SYSTEM.iter().chain(EEVDF).chain(CFS).any(|(n, _)| *n == name)
-            || NO_FILE.contains(&name)
-            || LIMITS.contains(&name)
-            || SIMULATED_ONLY.iter().any(|(n, _)| *n == name)
-            || name.contains('.')
-    };
-    let names = e.settings.0.keys().filter(|n| !ours(n));
-    names
-        .flat_map(|name| match name.as_str() {
-            // Every policy has its own.
-            "scaling_setspeed" => e
-                .platform
-                .domains
-                .iter()
-                .map(|d| (name.clone(), format!("{CPUFREQ}/policy{}/{name}", d.cpus[0].0)))
-                .collect(),
-            _ => vec![(name.clone(), format!("{CPUFREQ}/{governor}/{name}"))],
-        })
-        .collect()
+/// The settings that are files in the guest, one entry for each file, in the order in which they are
+/// written: the system's, the fair class's, the governor's.
+fn files(e: &Experiment, catalogue: &Catalogue) -> Vec<(String, String)> {
+    // A default that is derived and then not there: this kernel has no such setting.
+    let has =
+        |p: &Param| !matches!(p.default, Default::Derived(_)) || e.settings.0.contains_key(p.name);
+    let [mut system, mut fair, mut governor] = [const { Vec::new() }; 3];
+    for (_, p) in catalogue.params().filter(|(g, p)| g.in_use(&e.settings.0) && has(p)) {
+        let of = |policy: CpuId| p.home.file(policy).map(|path| (p.name.to_string(), path));
+        match p.home {
+            Home::Sysctl(_) | Home::CpuSysfs(_) => system.extend(of(CpuId(0))),
+            Home::Debugfs(_) => fair.extend(of(CpuId(0))),
+            Home::Tunable(_) => governor.extend(of(CpuId(0))),
+            Home::Policy(_) if p.name != GOVERNOR && !LIMITS.contains(&p.name) => {
+                governor.extend(e.platform.domains.iter().filter_map(|d| of(d.cpus[0])));
+            }
+            // Written elsewhere, part of the tasks, or nothing that the guest is told.
+            _ => {}
+        }
+    }
+    [system, fair, governor].concat()
 }
 
 /// cpufreq-dt, after the governor it is to start with.

@@ -5,6 +5,7 @@ use super::*;
 use crate::ring::tests::{HEADER_PAGE, page};
 use risetime_guest::answer::{Writer, value_line};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, KHz, Span, TaskId, Util};
+use risetime_model::settings::Range;
 use risetime_model::{Policy, Workload};
 use risetime_trace::{Event, Memory, PeriodMemory, SwitchOut, Why};
 use std::fs;
@@ -31,6 +32,7 @@ impl Rig {
         let qemu = Qemu { command, version: (10, 0) };
         let limit = Some(Duration::from_secs(20));
         let vm = Vm {
+            catalogue: risetime_sim::catalogue(),
             qemu,
             kernel: dir.join("Image"),
             agent: dir.join("agent"),
@@ -73,10 +75,11 @@ impl Drop for Rig {
 
 fn experiment(policy: &str) -> Experiment {
     let policy = Policy::from_arg(policy).unwrap();
+    let platform = Platform::load("m1").unwrap();
     Experiment {
-        platform: Arc::new(Platform::load("m1").unwrap()),
+        settings: risetime_sim::resolve(&platform, &policy).unwrap(),
+        platform: Arc::new(platform),
         workload: Arc::new(Workload::load("rampup").unwrap()),
-        settings: Settings(policy.set.clone()),
         policy,
         duration: Span::from_ms(10),
         phase: Span(0),
@@ -84,10 +87,14 @@ fn experiment(policy: &str) -> Experiment {
     }
 }
 
+fn planned(e: &Experiment, modules: &[String]) -> Result<plan::Plan, InputError> {
+    plan::plan(e, &risetime_sim::catalogue(), modules)
+}
+
 /// What a kernel says that does everything as told.
 fn obedient(policy: &str) -> BTreeMap<String, String> {
     let e = experiment(policy);
-    let plan = plan::plan(&e, &["cpufreq-dt.ko".into()]).unwrap();
+    let plan = planned(&e, &["cpufreq-dt.ko".into()]).unwrap();
     let mut values: BTreeMap<String, String> = plan.job.set.iter().cloned().collect();
     for d in &e.platform.domains {
         let frequencies: Vec<String> = d.opps.iter().map(|o| o.freq.0.to_string()).collect();
@@ -459,7 +466,7 @@ fn what_is_missing_is_named() {
 #[test]
 fn settings_that_only_a_simulation_has_are_refused() {
     let of =
-        |policy: &str| plan::plan(&experiment(policy), &[]).map(|_| ()).map_err(|e| e.to_string());
+        |policy: &str| planned(&experiment(policy), &[]).map(|_| ()).map_err(|e| e.to_string());
     assert_eq!(of("linux-7.2+placement=fair+background_util=0"), Ok(()));
     for setting in [
         "placement=prev",
@@ -477,11 +484,64 @@ fn settings_that_only_a_simulation_has_are_refused() {
     }
 }
 
+/// Of all there are: none is dropped in silence.
+#[test]
+fn every_setting_reaches_the_guest_or_is_refused() {
+    let job_with = |change: &str| {
+        let of = |kernel: &str| {
+            let policy = Policy::from_arg(&format!("{kernel}{change}")).unwrap();
+            let platform = Platform::load("m1").unwrap();
+            let settings = risetime_sim::resolve(&platform, &policy).ok()?;
+            let platform = Arc::new(platform);
+            let e = Experiment { platform, settings, policy, ..experiment(kernel) };
+            let job = |e: &Experiment| planned(e, &[]).map(|p| p.job.to_text());
+            Some((job(&e), job(&experiment(kernel)).unwrap()))
+        };
+        // The second one has the tunables of CFS.
+        of("linux-7.2").or_else(|| of("linux-6.1"))
+    };
+    let catalogue = risetime_sim::catalogue();
+    let (mut given, mut refused) = (Vec::new(), Vec::new());
+    // `irq_us` needs `irq_period_us` beside it, which is refused.
+    for (group, param) in catalogue.params().filter(|(_, p)| p.name != "irq_us") {
+        let values: Vec<String> = match param.range {
+            Range::Int(low, high) => [high, low + 2, low].map(|n| n.to_string()).to_vec(),
+            Range::OneOf(names) => names.iter().rev().map(|n| n.to_string()).collect(),
+        };
+        let owner = match group.owner {
+            Some((key, name)) if name != "schedutil" => format!("+{key}={name}"),
+            _ => String::new(),
+        };
+        // A value that is the default, or neutral, changes no job.
+        let told = |value: &String| {
+            let (job, plain) = job_with(&format!("{owner}+{}={value}", param.name))?;
+            match job {
+                Ok(job) => (job != plain).then_some(None),
+                Err(e) => Some(Some(e.to_string())),
+            }
+        };
+        match values.iter().find_map(told) {
+            Some(None) => given.push(param.name),
+            Some(Some(e)) => {
+                assert!(e.starts_with(&format!("setting {}=", param.name)), "{e}");
+                refused.push(param.name);
+            }
+            None => panic!("{}: no value of {values:?} reaches the guest", param.name),
+        }
+    }
+    for name in
+        ["governor", "sched_energy_aware", "base_slice_ns", "sched_latency_ns", "rate_limit_us"]
+    {
+        assert!(given.contains(&name), "{name}: given are {given:?}");
+    }
+    assert!(refused.contains(&"preempt") && refused.contains(&"util_est_running"), "{refused:?}");
+}
+
 /// A setting of the whole system is none of the governor's, though nobody else asks for it.
 #[test]
 fn the_clamp_of_real_time_tasks_is_written_to_its_sysctl() {
     let path = "/proc/sys/kernel/sched_util_clamp_min_rt_default";
-    let plan = |policy: &str| plan::plan(&experiment(policy), &[]).unwrap();
+    let plan = |policy: &str| planned(&experiment(policy), &[]).unwrap();
     let set = plan("linux-7.2+sched_util_clamp_min_rt_default=200");
     assert!(set.job.set.contains(&(path.into(), "200".into())), "{:?}", set.job.set);
     let read_back = ("sched_util_clamp_min_rt_default".to_string(), path.to_string());
@@ -496,13 +556,13 @@ fn the_first_cpu_is_that_of_the_task_created_first() {
     let text = r#"{"tasks": {"late": {"delay": 5000, "cpus": [2], "run": 1}, "a": {"cpus": [6], "run": 1}}}"#;
     let workload = Arc::new(Workload::parse(text, "w").unwrap());
     let e = Experiment { workload, ..experiment("linux-7.2") };
-    assert_eq!(plan::plan(&e, &[]).unwrap().job.first_cpu, 6);
+    assert_eq!(planned(&e, &[]).unwrap().job.first_cpu, 6);
 }
 
 #[test]
 fn frequency_limits_are_written_as_opps_of_each_policy() {
     let limits = |policy: &str| -> Vec<(String, String)> {
-        let job = plan::plan(&experiment(policy), &[]).unwrap().job;
+        let job = planned(&experiment(policy), &[]).unwrap().job;
         let of = |(path, value): &(String, String)| {
             let name = path.strip_prefix("/sys/devices/system/cpu/cpufreq/")?;
             name.contains("_freq").then(|| (name.to_string(), value.clone()))
@@ -528,7 +588,7 @@ fn a_job_holds_the_run() {
     let e = experiment("linux-7.2+rate_limit_us=70+uclamp_max=300+governor=schedutil");
     let modules =
         ["cpufreq-dt.ko", "cpufreq_ondemand.ko", "cpufreq_userspace.ko"].map(String::from);
-    let job = plan::plan(&e, &modules).unwrap().job;
+    let job = planned(&e, &modules).unwrap().job;
     assert_eq!(job.modules, ["/modules/cpufreq-dt.ko"]);
     assert_eq!((job.first_cpu, job.duration_ns, job.cpus.len()), (0, 10_000_000, 8));
     assert_eq!(job.tasks[0].attr.uclamp_max, Some(300));
@@ -538,7 +598,7 @@ fn a_job_holds_the_run() {
     )));
     assert_eq!(risetime_guest::job::Job::parse(&job.to_text()), Ok(job));
     let e = experiment("linux-7.2+governor=userspace+scaling_setspeed=972000+first_cpu=5");
-    let job = plan::plan(&e, &modules).unwrap().job;
+    let job = planned(&e, &modules).unwrap().job;
     assert_eq!(job.modules, ["/modules/cpufreq_userspace.ko", "/modules/cpufreq-dt.ko"]);
     assert_eq!(job.first_cpu, 5);
     let speeds: Vec<&str> = job
@@ -555,7 +615,7 @@ fn a_job_holds_the_run() {
 fn quotas_and_hotplug_have_events_of_their_own() {
     let job = |text: &str| {
         let workload = Arc::new(Workload::parse(text, "w").unwrap());
-        plan::plan(&Experiment { workload, ..experiment("linux-7.2") }, &[]).unwrap().job
+        planned(&Experiment { workload, ..experiment("linux-7.2") }, &[]).unwrap().job
     };
     let told = |job: &risetime_guest::job::Job| {
         let has = |list: &[String], what: &str| list.iter().any(|l| l.contains(what));

@@ -48,7 +48,7 @@ impl Node {
     pub(crate) fn new(name: impl Into<String>) -> Node {
         Node { name: name.into(), ..Node::default() }
     }
-    /// The same with a label, so that others can refer to it.
+    /// This node with a label, so that others can refer to it.
     pub(crate) fn label(mut self, label: impl Into<String>) -> Node {
         self.label = Some(label.into());
         self

@@ -3,7 +3,7 @@
 
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
-use risetime_model::{Experiment, Platform, Policy, Settings, Workload};
+use risetime_model::{Experiment, Platform, Policy, Workload};
 use risetime_trace::{Backend, Event, Memory, TraceSink};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
@@ -17,7 +17,8 @@ use std::time::Duration;
 /// The newest kernel here, every run as it comes.
 fn vm() -> (Vm, KernelRev) {
     let cache = Cache::from_env().unwrap();
-    let (vm, kernel) = Vm::find(&cache, None).unwrap_or_else(|e| panic!("{e}"));
+    let (vm, kernel) =
+        Vm::find(&cache, None, risetime_sim::catalogue()).unwrap_or_else(|e| panic!("{e}"));
     (Vm { memory: None, ..vm }, kernel.rev().unwrap())
 }
 
@@ -25,10 +26,11 @@ fn vm() -> (Vm, KernelRev) {
 fn experiment(platform: &str, changes: &str, seconds: u64) -> Experiment {
     let policy = Policy::from_arg(&format!("mainline{changes}")).unwrap();
     let policy = Policy { kernel: vm().1, ..policy };
+    let platform = Platform::load(platform).unwrap();
     Experiment {
-        platform: Arc::new(Platform::load(platform).unwrap()),
+        settings: risetime_sim::resolve(&platform, &policy).unwrap(),
+        platform: Arc::new(platform),
         workload: Arc::new(Workload::load("rampup").unwrap()),
-        settings: Settings(policy.set.clone()),
         policy,
         duration: Span::from_ms(seconds * 1000),
         phase: Span(0),

@@ -1,49 +1,80 @@
-//! What README.md shows is what the command does.
+//! What README.md and the pages of `docs/` show is what the command does.
 
-use crate::{prints, repository, scratch};
-use std::path::Path;
+use crate::{page, prints, repository, risetime_in, scratch};
+use risetime_model::settings::{Catalogue, Default, Group, Param, Range};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn readme() -> String {
-    std::fs::read_to_string(repository().join("README.md")).expect("README.md")
+fn text(page: &str) -> String {
+    std::fs::read_to_string(repository().join(page)).unwrap_or_else(|e| panic!("{page}: {e}"))
 }
 
-/// The blocks of README.md fenced as `kind`.
-fn blocks(kind: &str) -> Vec<String> {
-    let text = readme();
+/// The blocks of a page fenced as `kind`.
+fn blocks(page: &str, kind: &str) -> Vec<String> {
     let fence = format!("```{kind}\n");
-    text.split(&fence)
+    text(page)
+        .split(&fence)
         .skip(1)
         .map(|rest| rest.split("\n```").next().unwrap_or_default().to_string())
         .collect()
 }
 
+/// A directory with the workload and the platform that README.md shows, as a reader saves them.
+fn with_own_files(name: &str) -> PathBuf {
+    let dir = scratch(name);
+    for (kind, file) in [("json", "my-app.json"), ("toml", "my-soc.toml")] {
+        let shown = blocks("README.md", kind).into_iter().find(|b| b.contains(file));
+        std::fs::write(dir.join(file), shown.unwrap_or_else(|| panic!("README.md: no {file}")))
+            .expect("a scratch directory");
+    }
+    dir
+}
+
+/// Every page with text for a reader, but the studies', whose tests are beside their figures.
+const PAGES: [&str; 4] =
+    ["README.md", "docs/commands.md", "docs/accuracy.md", "docs/studies/steady-tasks.md"];
+
 #[test]
-fn every_command_of_the_readme_works() {
-    let dir = scratch("readme");
+fn every_command_of_the_documents_works() {
     let binary = Path::new(env!("CARGO_BIN_EXE_risetime")).parent().expect("its directory");
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default());
-    let all = blocks("sh").join("\n");
-    let lines: Vec<&str> = all.lines().filter(|l| l.starts_with("risetime ")).collect();
-    assert!(lines.len() >= 12, "{lines:?}");
-    for line in lines {
-        let output = Command::new("sh")
-            .args(["-c", line])
-            .env("PATH", &path)
-            .current_dir(&dir)
-            .output()
-            .expect("sh");
-        let code = output.status.code();
-        // `capture` may find too little in this machine, and says so with 3.
-        let fits = code == Some(0) || (line.contains(" capture ") && code == Some(3));
-        assert!(fits, "{line}: {code:?} {}", String::from_utf8_lossy(&output.stderr));
+    for (page, least) in [("README.md", 10), ("docs/commands.md", 25)] {
+        let dir = with_own_files(&page.replace('/', "-"));
+        let all = blocks(page, "sh").join("\n");
+        let lines: Vec<&str> = all.lines().filter(|l| l.starts_with("risetime ")).collect();
+        assert!(lines.len() >= least, "{page}: {lines:?}");
+        for line in lines {
+            let output = Command::new("sh")
+                .args(["-c", line])
+                .env("PATH", &path)
+                .current_dir(&dir)
+                .output()
+                .expect("sh");
+            let code = output.status.code();
+            // `capture` may find too little in this machine, and says so with 3.
+            let fits = code == Some(0) || (line.contains(" capture ") && code == Some(3));
+            assert!(fits, "{line}: {code:?} {}", String::from_utf8_lossy(&output.stderr));
+        }
     }
+}
+
+/// Nothing is missing in the files that a newcomer starts from.
+#[test]
+fn the_own_workload_and_platform_of_the_readme_are_in_order() {
+    let dir = with_own_files("own");
+    let said = risetime_in(&dir, &["check", "my-app.json", "my-soc.toml"]);
+    assert_eq!(
+        (said.code, said.out.as_str(), said.err.as_str()),
+        (0, "my-app.json: workload, ok\nmy-soc.toml: platform, ok\n", "")
+    );
 }
 
 /// The demo's own part; what it says of the machine it runs on differs.
 #[test]
 fn the_transcript_of_the_demo_is_the_demo() {
-    let shown = blocks("text")
+    let shown = blocks("README.md", "text")
         .into_iter()
         .find(|b| b.contains("ms lost"))
         .expect("a transcript of the demo");
@@ -59,21 +90,247 @@ fn the_transcript_of_the_demo_is_the_demo() {
 /// Shortened transcripts: their lines stand in the output, in this order, "…" stands for the rest.
 #[test]
 fn every_transcript_of_a_command_is_what_it_prints() {
-    let shown: Vec<String> =
-        blocks("text").into_iter().filter(|b| b.starts_with("$ risetime ")).collect();
-    assert!(shown.len() >= 3, "{shown:?}");
-    shown.iter().for_each(|block| stands_in_its_output(block));
+    let dir = with_own_files("transcripts");
+    let all = PAGES.iter().flat_map(|page| blocks(page, "text"));
+    let shown: Vec<String> = all.filter(|b| b.starts_with("$ risetime ")).collect();
+    assert!(shown.len() >= 5, "{shown:?}");
+    shown.iter().for_each(|block| stands_in_its_output(block, &dir));
 }
 
-fn stands_in_its_output(shown: &str) {
+fn stands_in_its_output(shown: &str, dir: &Path) {
     let (first, rest) = shown.split_once('\n').expect("a command and its output");
     let args: Vec<&str> = first.trim_start_matches("$ risetime ").split_whitespace().collect();
-    let page = prints(&args);
-    let mut output = page.lines();
+    let said = risetime_in(dir, &args);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{first}");
+    let mut output = said.out.lines();
     for line in rest.lines().filter(|l| *l != "…") {
         assert!(
             output.any(|l| l == line),
-            "README.md shows {line:?}, which is not there (any more) in\n{page}"
+            "{first}: the page shows {line:?}, which is not there (any more) in\n{}",
+            said.out
         );
     }
+}
+
+/// What the prose of README.md says of its own example and of the rate limit.
+#[test]
+fn the_figures_in_the_prose_of_the_readme_are_those_of_the_command() {
+    let dir = with_own_files("prose");
+    let readme = text("README.md").replace('\n', " ");
+    let has = |what: &str| assert!(readme.contains(what), "README.md does not say {what:?}");
+    let own = |more: &[&str]| {
+        let all = [&["run", "my-app.json", "--platform", "my-soc.toml"], more].concat();
+        risetime_in(&dir, &all).out
+    };
+    let hinted = own(&["--policy", "linux-7.2+uclamp_min=500"]);
+    has("4.6 ms are lost instead of 34.3");
+    assert!(hinted.contains("; 4.6 ms of full-speed work"), "{hinted}");
+    let times = own(&["--format", "json"]);
+    has("The first four frames take 12.8 ms each");
+    has("the later ones 8.0 ms");
+    for figure in ["\"p50_ms\": 8.012", "\"max_ms\": 12.8"] {
+        assert!(times.contains(figure), "{figure} in {times}");
+    }
+    let ramp = prints(&["run", "rampup", "--platform", "m1", "--policy", "linux-6.8"]);
+    has("14.2 ms were lost *held by the rate limit*");
+    assert!(ramp.contains("held by the rate limit          ▇▇▇▇▇▇▇▇▇ 14.2 ms"), "{ramp}");
+    has("lose only 4.4 ms less (`saves`)");
+    has("leaves 2.0 ms (`ms`)");
+}
+
+/// The simulated columns of the table in docs/accuracy.md.
+#[test]
+fn the_simulated_ramp_of_the_page_on_accuracy_is_what_is_simulated() {
+    let page = text("docs/accuracy.md");
+    let ramp = |more: &[&str]| -> Value {
+        let phases = ["--policy", "linux-6.8", "--phases", "16", "--format", "json"];
+        let said = prints(&[&["run", "rampup", "--platform", "m1"], &phases[..], more].concat());
+        let all: Value = serde_json::from_str(&said).expect("JSON");
+        all["summary"][0]["tasks"][0].clone()
+    };
+    let find = |list: &Value, fits: &dyn Fn(&Value) -> bool| -> Value {
+        let list = list.as_array().expect("a list");
+        list.iter().find(|record| fits(record)).expect("a record").clone()
+    };
+    let shows = |row: &str, spread: &Value| {
+        // Rounded as in the text: half up.
+        let ms = |key: &str| (spread[key].as_f64().expect("a number") * 10.0).round() / 10.0;
+        let wanted = format!("| {:.1} | {:.1} to {:.1} |", ms("median"), ms("min"), ms("max"));
+        let line = page.lines().find(|l| l.starts_with(&format!("| {row} |")));
+        let line = line.unwrap_or_else(|| panic!("docs/accuracy.md: no row {row}"));
+        assert!(line.contains(&wanted), "{line}\nis now {wanted}");
+    };
+    let util = |task: &Value, level: u64| {
+        find(&task["reach"], &|r| r["signal"] == "util" && r["level"] == level)["after_ms"].clone()
+    };
+    let task = ramp(&[]);
+    shows("on the little CPU", &find(&task["on_domain"], &|r| r["cpu"] == 0)["ms"]);
+    for mhz in [600, 972, 1332, 1704, 2064] {
+        let at = |r: &Value| r["cpu"] == 0 && r["freq_khz"] == mhz * 1000;
+        shows(&format!("at {mhz} MHz there"), &find(&task["domain_running"], &at)["ms"]);
+    }
+    shows("until util 450", &util(&task, 450));
+    shows("until util 1000", &util(&task, 1000));
+    for args in [["--set", "rate_limit_us=70"], ["--uclamp-min", "1024"], ["--uclamp-max", "0"]] {
+        shows(&format!("until util 1000, `{}`", args.join(" ")), &util(&ramp(&args), 1000));
+    }
+}
+
+/// Links between the pages lead somewhere.
+#[test]
+fn every_link_between_the_documents_leads_to_a_file() {
+    let docs = std::fs::read_dir(repository().join("docs")).expect("docs");
+    let studies = std::fs::read_dir(repository().join("docs/studies")).expect("docs/studies");
+    let top = ["README.md", "ARCHITECTURE.md"].map(|name| repository().join(name));
+    let pages = docs.chain(studies).map(|e| e.expect("an entry").path()).chain(top);
+    for page in pages.filter(|p| p.extension().is_some_and(|e| e == "md")) {
+        let content = std::fs::read_to_string(&page).expect("a page");
+        for link in content.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            let there = file.is_empty()
+                || file.contains("://")
+                || page.parent().expect("its directory").join(file).exists();
+            assert!(there, "{}: {link}", page.display());
+        }
+    }
+}
+
+const GENERATED: &str =
+    "<!-- from here on generated: BLESS=1 cargo test -p risetime --test cli -->\n";
+
+#[test]
+fn the_page_of_the_settings_is_the_catalogue() {
+    let wanted = settings(&risetime_sim::catalogue());
+    page::holds("settings.md", GENERATED, "", &wanted);
+}
+
+fn settings(catalogue: &Catalogue) -> String {
+    let mut page = String::new();
+    for group in catalogue.groups.iter().filter(|g| !g.params.is_empty()) {
+        let title = match group.owner {
+            Some((kind, name)) => format!("With {kind} `{name}`"),
+            None => title_of(group).to_string(),
+        };
+        page += &format!("\n## {title}\n\n| setting | values | default | where | what it does |\n");
+        page += "|---|---|---|---|---|\n";
+        group.params.iter().for_each(|p| page += &row(p));
+    }
+    page
+}
+
+/// A heading for a group that belongs to no governor: by its first setting.
+fn title_of(group: &Group) -> &'static str {
+    match group.params[0].name {
+        "governor" => "The system",
+        "preempt" => "Preemption",
+        "fits_capacity" => "Response-time series, and other patches",
+        "irq_period_us" => "Interrupts, limits, hardware that slows down",
+        "switch_cost_ns" => "Costs",
+        "stop_work_ns" => "The stop class",
+        "first_cpu" => "The start",
+        other => panic!("a group that begins with {other} needs a heading here"),
+    }
+}
+
+fn row(p: &Param) -> String {
+    let counts = !p.unit.is_empty() && !p.unit.starts_with("of ");
+    let unit = if counts { format!(" {}", p.unit) } else { String::new() };
+    let values = match p.range {
+        Range::Int(low, high) => format!("{low} to {high}{unit}"),
+        Range::OneOf(names) => {
+            names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+        }
+    };
+    let default = match p.default {
+        Default::Int(n) => format!("{n}{unit}"),
+        Default::Name(s) => format!("`{s}`"),
+        Default::Derived(how) => how.to_string(),
+        Default::Unset => "not set".to_string(),
+    };
+    format!("| `{}` | {values} | {default} | {} | {} |\n", p.name, p.home, p.doc)
+}
+
+/// A deviation: the room that it is in, and its text.
+type Deviations = BTreeMap<String, (String, String)>;
+
+#[test]
+fn the_page_of_the_deviations_is_what_the_code_says() {
+    let found = deviations(&repository().join("crates"));
+    assert!(found.len() > 5, "the search itself has to work: {found:?}");
+    let mut wanted = String::new();
+    for (room, heading) in [
+        ("sim", "The simulator"),
+        ("kernel", "The kernel's arithmetic, and its generations"),
+        ("vm", "The virtual machine"),
+    ] {
+        wanted += &format!("\n## {heading}\n\n");
+        for (id, (_, text)) in found.iter().filter(|(_, (r, _))| r == room) {
+            wanted += &format!("- `{id}`: {text}\n");
+        }
+    }
+    let listed = wanted.matches("\n- `").count();
+    assert_eq!(listed, found.len(), "a room without a heading has deviations: {found:?}");
+    page::holds("deviations.md", GENERATED, "", &wanted);
+}
+
+/// All `DEVIATES(id): text` in comments of the Rust sources below `crates`. The text ends with its
+/// paragraph, or where the comment goes on with sources, with what it leaves out, or with another one.
+fn deviations(crates: &Path) -> Deviations {
+    let mut found = Deviations::new();
+    for room in std::fs::read_dir(crates).expect("crates") {
+        let room = room.expect("a room").path();
+        let name = room.file_name().expect("its name").to_string_lossy().into_owned();
+        for file in sources(&room.join("src")) {
+            let source = std::fs::read_to_string(&file).expect("a source file");
+            for (id, text) in deviations_in(&source) {
+                let twice = found.insert(id.clone(), (name.clone(), text));
+                assert!(twice.is_none(), "two deviations are called {id}");
+            }
+        }
+    }
+    found
+}
+
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+    paths.sort();
+    let below = |p: PathBuf| if p.is_dir() { sources(&p) } else { vec![p] };
+    paths.into_iter().flat_map(below).filter(|p| p.extension().is_some_and(|e| e == "rs")).collect()
+}
+
+fn deviations_in(source: &str) -> Vec<(String, String)> {
+    let comment = |line: &str| {
+        let text = line.trim_start().strip_prefix("//")?;
+        Some(text.trim_start_matches(['/', '!']).trim().to_string())
+    };
+    let begin = |text: &str| {
+        let rest = text.trim_start_matches('`').strip_prefix("DEVIATES(")?;
+        let (id, rest) = rest.split_once(')')?;
+        let text = rest.trim_start_matches('`').strip_prefix(':')?;
+        Some((id.to_string(), text.trim().to_string()))
+    };
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut open = false;
+    for line in source.lines() {
+        let text = comment(line).unwrap_or_default();
+        if let Some(deviation) = begin(&text) {
+            found.push(deviation);
+            open = true;
+        } else if text.is_empty() || text.starts_with("Source:") || text.starts_with("Leaves out:")
+        {
+            open = false;
+        } else if let Some((_, all)) = found.last_mut().filter(|_| open) {
+            *all += " ";
+            *all += &text;
+        }
+    }
+    found
+}
+
+#[test]
+fn deviations_are_read_from_comments() {
+    let source = "//! DEVIATES(a-b): one\n//! two.\n//! Source: x\n//! y\nfn f() {\n    // `DEVIATES(c)`: three\n    g();\n    // four\n}\n";
+    let pairs = [("a-b", "one two."), ("c", "three")];
+    assert_eq!(deviations_in(source), pairs.map(|(a, b)| (a.to_string(), b.to_string())));
 }

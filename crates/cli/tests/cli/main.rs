@@ -6,6 +6,9 @@ mod machine;
 mod results;
 mod why;
 
+#[path = "../../../../tests/page.rs"]
+mod page;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 

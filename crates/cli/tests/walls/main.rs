@@ -1,6 +1,6 @@
 //! What holds the project together and no compiler checks: which room may use which, under which
 //! licences the binary can be passed on, what the simulator must not touch, and that the list of
-//! known deviations in ARCHITECTURE.md is the code's.
+//! known deviations in docs/deviations.md is the code's.
 //!
 //! Every rule is a function from what is there to a list of complaints, so that each has a test
 //! which shows that it can complain.
@@ -70,11 +70,13 @@ fn every_property_draws_the_same_cases_in_each_run() {
     assert_eq!(sources::other_draws(&root().join("crates")), [""; 0]);
 }
 
+/// Each of them, in whatever place of a comment it stands; the page's text is generated from those that
+/// begin a line (`tests/cli/documents.rs`).
 #[test]
-fn architecture_lists_the_deviations_of_the_code() {
-    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+fn the_page_of_the_deviations_lists_those_of_the_code() {
+    let page = std::fs::read_to_string(root().join("docs/deviations.md")).expect("the page");
     let (listed, found) =
-        (sources::listed_deviations(&text), sources::deviations(&root().join("crates")));
+        (sources::listed_deviations(&page), sources::deviations(&root().join("crates")));
     assert!(found.len() > 5, "the search itself has to work: {found:?}");
-    assert_eq!(listed, found, "left: ARCHITECTURE.md, right: DEVIATES( in crates/");
+    assert_eq!(listed, found, "left: docs/deviations.md, right: DEVIATES( in crates/");
 }

@@ -176,7 +176,7 @@ impl Machine {
         self.knobs.get(name)
     }
 
-    /// The same as a number.
+    /// A setting of the whole machine as a number, with its file; `None`: not there, or no number.
     pub fn knob_number(&self, name: &str) -> Option<Fact<u64>> {
         let fact = self.knob(name)?;
         Some(Fact { value: fact.value.parse().ok()?, file: fact.file.clone() })

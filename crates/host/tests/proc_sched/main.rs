@@ -49,8 +49,8 @@ fn pelt_agrees_with_the_running_kernel() {
 
 const MAINLINE: Model = Model { decay: Decay::MS32, step: update_load_avg_se };
 
-/// The same observations under models that are slightly wrong: had ours been one of them, the
-/// test would have failed.
+/// These observations under models that are slightly wrong: had ours been one of them, the test would
+/// have failed.
 fn wrong_models_are_noticed(rounds: &[Vec<observe::Seen>]) {
     let faster = Decay::new(31).unwrap();
     let slower = Decay::new(33).unwrap();

@@ -127,7 +127,8 @@ impl CfsRq {
         self.curr.as_ref().filter(|curr| curr.id == id).or_else(|| self.timeline.get(id))
     }
 
-    /// The same to change, for what neither orders nor weighs.
+    /// The entity of `id` if it is queued here, to change; not its vruntime or weight, by which the queue
+    /// is ordered and summed.
     pub(crate) fn get_mut(&mut self, id: EntityId) -> Option<&mut Entity> {
         match &mut self.curr {
             Some(curr) if curr.id == id => self.curr.as_mut(),
@@ -415,8 +416,8 @@ impl CfsRq {
         Some(left.id)
     }
 
-    /// The same with the running entity's time accounted. Up to 5.13 whoever is picked is nobody's
-    /// buddy any more even where he goes on running.
+    /// Which entity should run now, with the running one's time accounted. Up to 5.13 the one picked is no
+    /// buddy any more, even where it goes on running.
     pub fn pick(&mut self) -> Option<EntityId> {
         self.update_curr();
         let id = self.pick_entity()?;
@@ -560,7 +561,8 @@ impl CfsRq {
         }
     }
 
-    /// The same of the one preempted (`set_last_buddy`).
+    /// Makes the queued `id`, which is preempted, unless it is idle, the entity to go back to
+    /// (`set_last_buddy`).
     pub fn set_last_buddy(&mut self, id: impl Into<EntityId>) {
         let id = id.into();
         if self.get(id).is_some_and(|e| !self.is_idle(e)) {
@@ -568,7 +570,7 @@ impl CfsRq {
         }
     }
 
-    /// The same of the one that yields (`set_skip_buddy`).
+    /// Makes `id`, which yields, the entity to pass over (`set_skip_buddy`).
     pub fn set_skip_buddy(&mut self, id: impl Into<EntityId>) {
         self.buddies.skip = Some(id.into());
     }

@@ -21,10 +21,11 @@
 //!
 //! Left out: polling states, latency limits, disabled states, tasks that wait for IO (up to 6.11 they
 //! multiply exit latencies and have buckets of their own).
-//! DEVIATES(idle-stable): 6.12 is taken as its stable series has it, which asks for the next timer
-//! wherever the tick is stopped. Mainline does from 7.0 on; 6.6 to 6.11 are taken not to, whether
-//! their stable series ended so or not. With the tick stopped and typical sleeps of up to 15 µs, a
-//! CPU takes its deepest state there.
+//! DEVIATES(idle-stable): `menu` of 6.12 is as its stable series has it, which asks for the next timer
+//! wherever the tick is stopped (mainline: from 7.0 on), and so is the tick of CPUs with one idle state
+//! of 6.1 and 6.12. 6.6 to 6.11 are taken not to have that, whether their series ended so or not. With
+//! the tick stopped and typical sleeps of up to 15 µs, a CPU takes its deepest state there; with one
+//! idle state its tick stops at once.
 //! Source: drivers/cpuidle/governors/menu.c.
 
 use super::{IdleState, RESIDENCY_THRESHOLD_NS, Selected, Sleep};
@@ -58,7 +59,7 @@ pub struct MenuDevice {
     bucket: usize,
     correction_factor: [u64; BUCKETS],
     intervals_us: [u64; INTERVALS],
-    /// The same, ascending.
+    /// `intervals_us`, ascending.
     sorted_us: [u64; INTERVALS],
     interval_ptr: usize,
 }

@@ -75,7 +75,7 @@ pub enum IdleGovernor {
     Menu(MenuDevice),
     /// Timers first; what cut sleeps short is counted.
     Teo(TeoCpu),
-    /// The same up to 7.0.
+    /// `teo` up to 7.0.
     TeoPre71(TeoCpuPre71),
 }
 

@@ -17,8 +17,9 @@
 //! A sleep that the tick ends counts as one that lasted until the timer.
 //!
 //! Left out: polling states, latency limits, disabled states.
-//! DEVIATES(teo-between): 6.3 to 6.5 are taken without their look at util, and 6.13 to 7.0, which
-//! went over to 7.1's form step by step, to behave like 6.12. No preset stands for one of them.
+//! DEVIATES(teo-between): `teo` of 6.3 to 6.5 is taken without its look at util, and that of 6.13 to
+//! 7.0, which went over to the form of 7.1 step by step, to behave like 6.12's. No preset stands for one
+//! of them.
 //! Source: drivers/cpuidle/governors/teo.c.
 
 use super::{CPUIDLE_STATE_MAX, IdleState, Selected, Sleep};

@@ -14,10 +14,10 @@
 //! in the V of an empty runqueue. 7.2 weighs with all fixed-point bits, and no longer lets the
 //! product in `eligible` wrap.
 //!
-//! DEVIATES(eevdf-stable): the forms are those of 6.12.117 and 7.2.12, and the ones between
-//! take that of 6.12; for 6.6–6.11, whose source is not at hand, `reweight` is the form their
-//! stable series ended with, and the base slice ([`super::Tunables::of`]) is that of each series' last
-//! release. Effect: mainline 6.12.0 starts an empty queue at another V, with a slice of 0.75 ms.
+//! DEVIATES(eevdf-stable): the forms are those of 6.12.117 and 7.2.12, and those between take that of
+//! 6.12. 6.6 to 6.11, whose source is not at hand, take the form that their stable series ended with,
+//! and its base slice: 0.7 ms in 6.6 and 6.12, 0.75 ms in 6.7 to 6.11. Mainline 6.12.0 starts an empty
+//! queue at another V, with a slice of 0.75 ms.
 
 use super::settings::Generation;
 use super::timeline::before;
@@ -269,7 +269,7 @@ impl CfsRq {
         entity.load = load;
     }
 
-    /// The same from 7.2; `vlag` is the bounded lag before, `protected` whether the entity is
+    /// A queued entity takes a new weight, from 7.2 on; `vlag` is the bounded lag before, `protected` whether the entity is
     /// running within its protected slice. Source: fair.c:`reweight_entity`, `rescale_entity`.
     pub(super) fn rescale_queued(
         v: u64,

@@ -519,7 +519,7 @@ impl CfsRq {
         self.pick_by_deadline(protect)
     }
 
-    /// The same without regard to who is said to come next.
+    /// The eligible entity with the earliest deadline, whatever buddy there is.
     fn pick_by_deadline(&self, protect: bool) -> Option<EntityId> {
         if self.timeline.is_empty() {
             return self.curr.as_ref().map(|curr| curr.id);

@@ -36,7 +36,7 @@ pub(super) struct Activation {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Activations {
     pub(super) all: Vec<Activation>,
-    /// Of the activation so far.
+    /// Cycles of the activation so far.
     cycles: u64,
     ran: u64,
     first: Option<TaskId>,

@@ -32,9 +32,9 @@ const FULL_UTIL: f64 = 1023.05;
 pub(super) struct Phases {
     /// In the order of the phases.
     pub(super) runs: Vec<Run>,
-    /// Of the first task in each, averaged over the second half.
+    /// util_est of the first task in each run, averaged over its second half.
     pub(super) util_est: Vec<Option<f64>>,
-    /// Of the first task in each.
+    /// The climb of the first task's util_est in each run.
     pub(super) climbs: Vec<Climb>,
     pub(super) platform: Arc<Platform>,
     pub(super) tick_ms: f64,

@@ -188,7 +188,7 @@ struct Grids {
     base: Option<Grid>,
     /// In the order in which the rows name them.
     under: Vec<(String, Steady)>,
-    /// Of the policies that a row asks for slack, and the figure's own before them.
+    /// Slack and energy of the figure's own policy, then of those that a row asks for.
     trade_offs: Vec<TradeOff>,
 }
 
@@ -224,7 +224,7 @@ impl Grids {
         Ok(&self.under[at].1)
     }
 
-    /// Of these policies and the figure's own; none without them.
+    /// Slack and energy of these policies and the figure's own; empty if there are none.
     fn trade_offs(self, figure: &Figure) -> Vec<TradeOff> {
         let of = |l: &&List| l.quantity == Quantity::Slack;
         let rows = figure.lists.iter().filter(of).flat_map(|l| &l.rows);

@@ -75,15 +75,15 @@ struct Held {
     steady: u32,
     util: u64,
     est: u64,
-    /// The same from the range of 16 dequeues.
+    /// How far util and est are outside of the range of the 16 dequeues.
     util_of_16: u64,
     est_of_16: u64,
-    /// Of all others.
+    /// util_est of all other activations above the figure's policy's, at most.
     rest: i64,
     all: u32,
     /// Frequency of the steady ones above the figure's policy's, in %.
     freq: Option<f64>,
-    /// The same of the energy, where all are steady.
+    /// Energy above the figure's policy's, in %, where all are steady.
     energy: Option<f64>,
 }
 
@@ -223,7 +223,7 @@ fn middle(mut all: Vec<f64>) -> Option<f64> {
     median(&all)
 }
 
-/// Of all activations of these tasks after [`SETTLED`], in ms, smallest first.
+/// Slack of all activations of these tasks after [`SETTLED`], in ms, smallest first.
 fn slacks(tasks: &[Seen]) -> Vec<f64> {
     let one = |s: &Seen| {
         let period = s.period_ms;

@@ -136,7 +136,7 @@ fn pipeline(steps: &[u64], period: u64) -> String {
     tasks(&steps.iter().enumerate().map(step).collect::<Vec<_>>())
 }
 
-/// The same while CPU 3 is offline from 300 to 700 ms.
+/// A workload of these `tasks`, with CPU 3 offline from 300 to 700 ms.
 fn without_3(tasks: &str) -> String {
     format!(
         r#"{{"global": {{"hotplug": [{{"at_us": 300000, "cpu": 3, "online": 0}},
@@ -311,7 +311,7 @@ impl Draw {
         z ^ (z >> 31)
     }
 
-    /// Of `low..=high`.
+    /// A number of `low..=high`.
     fn of(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }

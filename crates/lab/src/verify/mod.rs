@@ -103,7 +103,7 @@ fn from_phase(experiment: &Experiment, tick: Span, k: u32) -> Experiment {
     }
 }
 
-/// The same with a simulator that has one mechanism broken.
+/// [`verify`], with a simulator that has one mechanism broken.
 ///
 /// Errors: as [`verify`].
 fn verify_with(

@@ -80,7 +80,7 @@ impl Case {
 pub struct Recorded {
     /// Which.
     pub case: Case,
-    /// As it was run from each start phase, and what the reference did.
+    /// From each start phase the experiment as it was run, and what the kernel did.
     pub phases: Vec<(Experiment, Memory)>,
 }
 

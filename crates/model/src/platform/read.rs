@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Size limit of a platform file.
 const MAX_BYTES: usize = 1 << 20;
-/// As many CPUs as a machine may have.
+/// The most CPUs that a machine may have.
 const MAX_CPUS: u64 = 1024;
 /// `CONFIG_HZ` of real kernels lies between 24 and 1200; a tick must stay far above a µs.
 const HZ: (u64, u64) = (24, 10_000);

@@ -244,7 +244,7 @@ pub(super) fn write(t: &Topology, llc: &[Vec<CpuId>]) -> String {
     if out.is_empty() { out } else { format!("\n[topology]\n{out}") }
 }
 
-/// As a rule where the groups follow one, else each by itself.
+/// The groups in TOML: one rule (`{ cpus = …, each = 2 }`) where they follow one, else a list.
 fn group_list(groups: &[Vec<CpuId>]) -> String {
     let (each, first) = (groups[0].len(), &groups[0]);
     let mut all: Vec<CpuId> = groups.iter().flatten().copied().collect();

@@ -46,7 +46,7 @@ pub(super) struct TaskNames {
     task: String,
     /// Its timers by `ref`.
     timers: BTreeMap<String, u32>,
-    /// Those in absolute mode: one event that says so is enough.
+    /// Timers in absolute mode: one event that says so is enough.
     absolute: BTreeSet<u32>,
     held: BTreeSet<u32>,
     /// A barrier that it waits at, for an error if it is forked.
@@ -287,7 +287,7 @@ impl<'a> Reader<'a> {
 }
 
 impl TaskNames {
-    /// Of the task with this name.
+    /// Names for the objects of the task with this name.
     pub(super) fn of(task: &str) -> TaskNames {
         TaskNames { task: task.to_string(), ..TaskNames::default() }
     }

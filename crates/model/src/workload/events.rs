@@ -68,7 +68,7 @@ pub(super) const EVENTS: &str = "run, runtime, sleep, timer, mem, iorun, yield, 
 pub(super) const OLDER_NAMES: [(&str, &str); 2] =
     [("deadline", "dl-deadline"), ("period", "dl-period")];
 
-/// Of the time before rt-app 1.0, which knew no events.
+/// Keys from before rt-app 1.0, which knew no events.
 const WITHOUT_EVENTS: [&str; 3] = ["exec", "lock_order", "resources"];
 /// What begins so calls a function.
 const EXTERNAL: &str = "external_workload";

@@ -20,7 +20,7 @@ use jsonc_parser::ast::{Object, ObjectProp};
 use risetime_kernel::units::{Span, Util};
 use std::collections::BTreeMap;
 
-/// As many groups as a workload may have, those between the root and a named one counted.
+/// The most groups that a workload may have, those between the root and a named one counted.
 pub const MAX_GROUPS: usize = 256;
 /// The deepest path: the kernel's walk costs one step per level.
 const MAX_DEPTH: usize = 16;

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 /// A CPU goes offline or comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hotplug {
-    /// So long after the run's time 0.
+    /// When, from the run's time 0.
     pub at: Span,
     /// Not 0.
     pub cpu: CpuId,
@@ -39,7 +39,7 @@ impl Hotplug {
     }
 }
 
-/// As many changes as a run may have.
+/// The most changes that a run may have.
 const MAX_CHANGES: usize = 10_000;
 
 impl<'a> Reader<'a> {

@@ -25,7 +25,7 @@ pub(super) struct Reader<'a> {
     pub(super) file: &'a str,
     /// What is in it, as it stands.
     pub(super) original: &'a str,
-    /// The same with the values that may be left out.
+    /// What is in it, with the values that may be left out filled in.
     pub(super) filled: &'a Filled<'a>,
 }
 

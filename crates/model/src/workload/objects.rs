@@ -35,7 +35,7 @@ pub struct Objects {
 pub struct Barrier {
     /// Its name.
     pub name: String,
-    /// So many tasks have to come.
+    /// How many tasks have to come before it opens.
     pub users: u32,
 }
 

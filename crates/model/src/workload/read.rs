@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
         self.count_forks(tasks, parts)
     }
 
-    /// Those that start and those that they fork are so many tasks.
+    /// Counts the tasks that start and those that they fork. Errors: too many.
     fn count_forks(&self, tasks: &Object<'a>, parts: &Parts) -> Result<(), InputError> {
         let mut forked = vec![0_u64; parts.forked.len()];
         for (of, n) in parts.tasks.iter().flat_map(forks) {

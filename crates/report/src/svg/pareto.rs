@@ -1,7 +1,7 @@
-//! Response debt against energy: one point a policy, with its intervals.
+//! Work lost against energy: one point a policy, with its intervals.
 //!
 //! ```text
-//! x energy for the same work, y response debt; both axes where the points are, not from 0
+//! x energy for the same work, y work lost; both axes where the points are, not from 0
 //! green    efficient: nobody loses less for less energy
 //! ```
 
@@ -26,7 +26,7 @@ pub fn pareto(c: &Comparison) -> String {
     );
     let states = c.states.len();
     let title = format!(
-        "{} on {}: response debt against energy, medians of {states} start states",
+        "{} on {}: work lost against energy, medians of {states} start states",
         c.workload, c.platform
     );
     text(&mut out, (16.0, 26.0), "start", 16, &title);
@@ -119,7 +119,7 @@ fn axes(out: &mut String, x: &Axis, y: &Axis) {
     );
     let words = "energy for the same work (mJ)";
     text(out, (left + w / 2.0, top + h + 36.0), "middle", 12, words);
-    text(out, (left, top - 8.0), "start", 12, "response debt (ms)");
+    text(out, (left, top - 8.0), "start", 12, "work lost (ms)");
 }
 
 /// Draws a policy; where it is.

@@ -30,8 +30,8 @@ pub fn compare(runs: &[RunResult], style: &Style) -> String {
     table(runs.first(), &names, tasks, "", style, |c, task| column(&runs[c], task))
 }
 
-/// The same for runs over start phases: medians side by side. A column is the runs of one
-/// policy and their summary.
+/// Policies side by side, each run from several start phases: medians. A column is the runs of one policy
+/// and their summary.
 pub fn compare_phases(columns: &[(&[RunResult], &PhaseSummary)], style: &Style) -> String {
     let name = |runs: &[RunResult]| runs.first().map_or(String::new(), |r| r.policy.clone());
     let names: Vec<String> = columns.iter().map(|c| name(c.0)).collect();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! picture     delivered speed over time, of this machine and of one that was fast from the
-//!             start; the area between them is the response debt: "N ms lost"
+//!             start; the area between them is the work lost: "N ms lost"
 //! lanes       CPU, GHz and util at the same moments
 //! below       where it went · the mailing list's figures beside ours · this machine · try next
 //! ```
@@ -28,7 +28,7 @@ const MEANING: usize = 2;
 pub struct Published {
     /// What was measured.
     pub label: String,
-    /// As published, as it stands there (`~284`).
+    /// The published number as it stands there (`~284`).
     pub published: String,
     /// Ours; `None`: never.
     pub ours: Option<f64>,

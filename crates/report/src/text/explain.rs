@@ -73,7 +73,7 @@ struct Row {
     share: Spread,
     saves: Option<f64>,
     alone: Option<f64>,
-    /// Of the debt.
+    /// Its part of what was lost, 0 to 1.
     part: f64,
 }
 

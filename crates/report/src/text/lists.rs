@@ -91,7 +91,7 @@ pub fn names(title: &str, rows: &[(String, String)], style: &Style) -> String {
     page.finish()
 }
 
-/// Every setting of a backend: name, unit, default, range, what it does, the kernel's name.
+/// Every setting of a backend: name, unit, default, range, what it does, where a real system has it.
 pub fn param_table(catalogue: &Catalogue, style: &Style) -> String {
     let mut page = Page::new(style);
     for group in catalogue.groups.iter().filter(|g| !g.params.is_empty()) {
@@ -124,9 +124,7 @@ fn param(page: &mut Page<'_>, p: &Param) {
     page.line(Line::new().ink(Ink::Strong, p.name).ink(Ink::Dim, format!("  {range}")));
     page.paragraph(4, Ink::Plain, p.doc);
     page.hanging("    default: ", Ink::Plain, &default);
-    if !p.kernel_name.is_empty() {
-        page.hanging("    kernel:  ", Ink::Dim, p.kernel_name);
-    }
+    page.hanging("    home:    ", Ink::Dim, &p.home.to_string());
 }
 
 /// What does this machine look like?

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! headline     174 ms to full speed; 96 ms of full-speed work lost
-//! where        the debt by the state in which it was lost
+//! where        what was lost, by the state in which it was lost
 //! reached      util levels, bigger CPUs, operating points, migrations, energy, waiting
 //! plots        util_avg running · util_avg running residency · Sum Time Running on CPU ·
 //!              Frequency of each CPU it ran on · Frequency residency
@@ -106,7 +106,7 @@ fn headline(page: &mut Page<'_>, name: &str, t: &TaskResult) {
     page.blank();
 }
 
-/// The debt by state, as bars; nothing if nothing was lost.
+/// What was lost by state, as bars; nothing if nothing was lost.
 pub(super) fn where_it_went(page: &mut Page<'_>, t: &TaskResult) {
     let total: f64 = t.lost.iter().map(|l| l.ms).sum();
     let rows: Vec<(String, f64, String)> = t

@@ -171,7 +171,7 @@ fn list(page: &mut Page<'_>, rows: &[&JudgedRow]) {
     }
 }
 
-/// As printed in the document, with its bound.
+/// The published number with its bound, in the digits of the document.
 fn number(r: &JudgedRow) -> String {
     let gap = if r.relation.is_empty() { "" } else { " " };
     format!("{}{gap}{:.*}", r.relation, usize::from(r.digits), r.published)

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! title      what ran, from which start states
-//! table      a policy a row: response debt, energy, each with its difference to the first
+//! table      a policy a row: work lost, energy, each with its difference to the first
 //! patches    what each buys as the last one and alone, and what it costs
-//! picture    debt against energy, a mark a policy; the efficient ones stand out
+//! picture    work lost against energy, a mark a policy; the efficient ones stand out
 //! ```
 
 use super::Style;
@@ -205,7 +205,7 @@ fn energy(p: &Compared) -> f64 {
 /// Rows of the picture.
 const ROWS: usize = 12;
 
-/// Debt against energy, a mark a policy. Where two fall on one place, the later one is beside it.
+/// Work lost against energy, a mark a policy. Where two fall on one place, the later one is beside it.
 fn picture(page: &mut Page<'_>, c: &Comparison, marks: &[Option<String>]) {
     let range = |f: fn(&Compared) -> f64| {
         let all = || c.policies.iter().map(f);
@@ -286,7 +286,7 @@ fn legend(page: &mut Page<'_>, c: &Comparison) {
     let left_out: u32 = c.policies.iter().filter_map(|p| p.against_first).map(|d| d.left_out).sum();
     if left_out > 0 {
         let text =
-            format!("{left_out} pairs left out: only one of the two debts is a lower bound.");
+            format!("{left_out} pairs left out: lost ms of only one of the two is a lower bound.");
         page.paragraph(0, Ink::Dim, &text);
     }
 }

@@ -15,11 +15,11 @@
 //! A throttled group's PELT clock stands still, from 6.18 once nothing of it is queued. The
 //! arithmetic of the pool: [`risetime_kernel::bandwidth`].
 //!
-//! DEVIATES(cfs_period_phase): a group's periods end at whole multiples of the period from the
-//! run's time 0, or where an image says; the kernel adds a random offset to each group's timer. Which
-//! part of a burst a period's end falls into is the kernel's dice.
+//! DEVIATES(cfs_period_phase): a group's periods end at whole multiples of its period from the run's
+//! time 0, or where an image says, while the kernel adds a random offset to each group's timer. Which
+//! part of a burst is throttled is the kernel's dice; `verify` takes over how they fell.
 //! DEVIATES(unthrottle_csd): since 6.4 a CPU that hands out a quota tells the others by an interrupt to
-//! go on (`__unthrottle_cfs_rq_async`); here, as up to 6.3, they do so at once. A few µs.
+//! go on (`__unthrottle_cfs_rq_async`); here, as up to 6.3, they do so at once: a few µs earlier.
 //! Leaves out: `throttled_time` and the other statistics; a quota changed while it runs.
 //! Source: kernel/sched/fair.c.
 
@@ -205,7 +205,7 @@ impl Rq<'_, '_> {
         bandwidth.runtime.remaining() <= 0 && (bandwidth.throttled || self.throttle_cfs_rq(g))
     }
 
-    /// The same of `g` and all groups above it, for a pick that does not go down them.
+    /// `check_cfs_rq_runtime` of `g` and all groups above it, for a pick that does not go down them.
     pub(crate) fn check_all_runtime(&mut self, g: GroupId) {
         let mut g = g;
         while g != GroupId::ROOT {

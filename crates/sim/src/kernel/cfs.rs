@@ -246,7 +246,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The same of what the queue itself has done at this level, its accounting included.
+    /// [`Self::turn_over`], if the queue of this level has found by its own accounting that a turn is over.
     pub(crate) fn turn_over_by_then(&mut self, g: GroupId) {
         let cpu = self.cpu;
         if self.m().queue(cpu, g).need_resched() {

@@ -234,7 +234,7 @@ impl Rq<'_, '_> {
         self.take_departed_of(GroupId::ROOT);
     }
 
-    /// The same of the queue that `g`'s entities are in.
+    /// Entities of `g`'s queue whose delayed dequeue has been completed go back to their tasks.
     #[inline]
     pub(crate) fn take_departed_of(&mut self, g: GroupId) {
         let cpu = self.cpu;

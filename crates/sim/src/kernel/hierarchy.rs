@@ -256,7 +256,8 @@ impl Rq<'_, '_> {
         self.enqueue_upwards(g, queued, runnable)
     }
 
-    /// The same of all above `g`.
+    /// Queues the entities of all groups above `g`, as far as they are not, and counts the tasks there.
+    /// False if that ends in a throttled group (up to 6.17).
     pub(crate) fn enqueue_upwards(&mut self, g: GroupId, queued: i32, runnable: i32) -> bool {
         let cpu = self.cpu;
         let mut g = g;
@@ -319,8 +320,8 @@ impl Rq<'_, '_> {
         self.dequeue_upwards(g, (queued, runnable), DequeueKind::Sleep, sleeps)
     }
 
-    /// The same of all above `g`; `gone`: how many queued and runnable tasks; `kind`: how emptied groups
-    /// leave, and a throttled one.
+    /// Counts tasks off in all groups above `g`, and dequeues those that are empty by it; `gone`: how many
+    /// queued and runnable tasks; `kind`: how emptied groups leave, and a throttled one.
     pub(crate) fn dequeue_upwards(
         &mut self,
         g: GroupId,

@@ -11,10 +11,11 @@
 //! domains go the unequal capacities, SMT and EAS: whatever the CPUs left have. The root domain is a
 //! new one: nothing is overutilized or overloaded until someone finds out.
 //!
-//! DEVIATES(hotplug_instant): going and coming take no time. In a kernel each takes some 20 ms, in steps:
-//! tasks are pushed at the beginning, and the domains change some ms after that.
-//! Only fair tasks so far: a workload with real-time or deadline tasks, or with task groups, is refused
-//! ([`supported`]). An offline CPU draws what its deepest idle state draws.
+//! DEVIATES(hotplug_instant): a CPU goes offline, and comes back, at one instant, its tasks and timers
+//! with it. A kernel takes some 20 ms each way, in steps: tasks are pushed off at the beginning, and the
+//! domains change some ms after that. An offline CPU draws what its deepest idle state draws.
+//! Leaves out: real-time and deadline tasks, and task groups: such a workload is refused
+//! ([`supported`]).
 //!
 //! Source: kernel/cpu.c, kernel/sched/core.c (sched_cpu_deactivate, balance_push,
 //! select_fallback_rq), kernel/time/hrtimer.c (hrtimers_cpu_dying), drivers/cpufreq/cpufreq.c.

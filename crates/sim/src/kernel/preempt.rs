@@ -28,7 +28,7 @@ use crate::state::preempt::Preempt;
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::CpuId;
-use risetime_model::settings::{Default, Param, Range, Settings, Value};
+use risetime_model::settings::{Default, Home, Param, Range, Settings, Value};
 
 const PREEMPT: &str = "preempt";
 const LAZY: &str = "lazy";
@@ -39,7 +39,7 @@ pub(crate) const PARAMS: &[Param] = &[Param {
     unit: "",
     range: Range::OneOf(&["full", LAZY]),
     default: Default::Derived("lazy from 7.0 on, full before"),
-    kernel_name: "preempt= (boot), CONFIG_PREEMPT_LAZY",
+    home: Home::Boot("preempt="),
 }];
 
 /// The model of a kernel that nobody has told otherwise.
@@ -95,7 +95,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The same at the tick, from which on the flag is no longer lazy.
+    /// The CPU is at its tick, from which on its flag is no longer lazy.
     pub(crate) fn hears_at_tick(&mut self) {
         let cpu = self.cpu;
         self.hears();

@@ -15,8 +15,8 @@
 //! state for it, with its exit latency, and chooses anew after the handler; its tick stays off. As in
 //! the kernel, the handler's time is taken off the task clock when the handler is over.
 //!
-//! A CPU that reschedules during its handler does so at once in the trace; the task then makes no
-//! progress until the handler is over. DEVIATES(irq_switch): the switch is stamped up to a handler's
+//! DEVIATES(irq_switch): a CPU that reschedules during the handler of an interrupt does so at once, and
+//! its new task makes no progress until the handler is over. The switch is stamped up to a handler's
 //! length too early.
 //!
 //! The kernel scales PELT with the frequency that it asked for, so under a hardware cap a CPU looks
@@ -39,7 +39,7 @@ use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy, cpufreq_update_pr
 use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Util};
 use risetime_model::platform::Domain;
-use risetime_model::settings::{Default, Param, Range, Settings};
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_trace::Event;
 
@@ -55,7 +55,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "µs",
         range: Range::Int(1, LONGEST_US),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::None),
     },
     Param {
         name: IRQ,
@@ -63,7 +63,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "µs",
         range: Range::Int(0, LONGEST_US),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::Int(0)),
     },
     Param {
         name: MAX_FREQ,
@@ -71,7 +71,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "kHz",
         range: Range::Int(0, MOST_KHZ),
         default: Default::Unset,
-        kernel_name: "cpufreq/policyN/scaling_max_freq",
+        home: Home::Policy(MAX_FREQ),
     },
     Param {
         name: MIN_FREQ,
@@ -79,7 +79,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "kHz",
         range: Range::Int(0, MOST_KHZ),
         default: Default::Unset,
-        kernel_name: "cpufreq/policyN/scaling_min_freq",
+        home: Home::Policy(MIN_FREQ),
     },
     Param {
         name: HW_CAPPED,
@@ -87,7 +87,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "kHz",
         range: Range::Int(0, MOST_KHZ),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::None),
     },
     Param {
         name: HW_CAPPED_FROM,
@@ -95,7 +95,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "ms",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::None),
     },
 ];
 

@@ -20,9 +20,9 @@
 //! ```
 //!
 //! `DEVIATES(rfc-v2)`: of the posting of May 2026 (20260504020003.71306-1-qyousef@layalina.io, 13
-//! patches) the text of 4, 7, 9 and 10 is known here, and not all of it. The preset takes v1's form
-//! of these and of patches 2, 3, 5, 8 and 10, which they build on (v1's numbers 2 to 5, 8 to 11,
-//! 15), and leaves out what the other numbers may be.
+//! patches) only patches 4, 7, 9 and 10 are known here, in part. The preset `rfc-v2` takes v1's form of
+//! them and of those that they build on (v1's numbers 2 to 5, 8 to 11, 15), and leaves out what is not
+//! known.
 //!
 //! Patches 2 and 3 are the functions in `approximate.rs`; patch 1 only renames. Each setting acts
 //! alone; without any of them nothing here does anything, and the results are mainline's.
@@ -36,7 +36,7 @@ use risetime_kernel::pelt::Decay;
 use risetime_kernel::response_time::response_time_mult;
 use risetime_kernel::units::Util;
 use risetime_model::platform::Domain;
-use risetime_model::settings::{Default, Param, Range, Settings, Value};
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
 use risetime_model::workload::TaskSpec;
 use risetime_model::{Experiment, Platform};
 
@@ -48,7 +48,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::OneOf(&["mainline", "threshold", "threshold-tick", "rfc"]),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Name("mainline")),
     },
     Param {
         name: "sched_pelt_multiplier",
@@ -56,7 +56,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "times",
         range: Range::Int(1, 4),
         default: Default::Unset,
-        kernel_name: "kernel.sched_pelt_multiplier",
+        home: Home::Patched(Some("kernel.sched_pelt_multiplier"), Neutral::Int(1)),
     },
     Param {
         name: "util_est_running",
@@ -64,7 +64,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "util_est_periodic",
@@ -72,7 +72,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "rampup_multiplier",
@@ -80,7 +80,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "times",
         range: Range::Int(0, 1024),
         default: Default::Unset,
-        kernel_name: "kernel.sched_qos_default_rampup_multiplier",
+        home: Home::Patched(Some("kernel.sched_qos_default_rampup_multiplier"), Neutral::None),
     },
     Param {
         name: "util_est_off_at_0",
@@ -88,7 +88,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "waiting_avg",
@@ -96,7 +96,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "util_avg_0_on_fork",
@@ -104,7 +104,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "util_est_faster",
@@ -112,7 +112,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "util_est_boost",
@@ -120,7 +120,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Patched(None, Neutral::Int(0)),
     },
     Param {
         name: "runnable_boost",
@@ -128,7 +128,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::Int(1)),
     },
 ];
 

@@ -1,7 +1,7 @@
 //! Simulators in which something that costs time does not: the counterfactuals of `explain`.
 //!
 //! ```text
-//! debt(S) = the response debt of the same burst with every cause in S absent
+//! debt(S) = what the same burst loses with every cause in S absent
 //! debt(∅) = the real one        debt(all) = what none of these causes explains, about 0
 //! ```
 //!

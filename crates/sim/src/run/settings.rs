@@ -8,7 +8,9 @@ use crate::time::cost;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{Tunables, is_cfs};
 use risetime_kernel::cpuidle::IdleGovernor;
-use risetime_model::settings::{Catalogue, Default, Group, Param, Range, Settings, Value};
+use risetime_model::settings::{
+    Catalogue, Default, Group, Home, Neutral, Param, Range, Settings, Value,
+};
 use risetime_model::{Experiment, InputError, Platform, Policy};
 use std::collections::BTreeMap;
 
@@ -20,7 +22,7 @@ const KERNEL: &[Param] = &[
         unit: "",
         range: Range::OneOf(governor::NAMES),
         default: Default::Name("schedutil"),
-        kernel_name: "cpufreq/policyN/scaling_governor",
+        home: Home::Policy("scaling_governor"),
     },
     Param {
         name: "placement",
@@ -28,7 +30,7 @@ const KERNEL: &[Param] = &[
         unit: "",
         range: Range::OneOf(crate::kernel::placement::NAMES),
         default: Default::Name("fair"),
-        kernel_name: "",
+        home: Home::Simulator(Neutral::Name("fair")),
     },
     Param {
         name: "tracker",
@@ -36,7 +38,7 @@ const KERNEL: &[Param] = &[
         unit: "",
         range: Range::OneOf(tracker::NAMES),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::Int(1024)),
     },
     Param {
         name: "sched_energy_aware",
@@ -44,7 +46,7 @@ const KERNEL: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Int(1),
-        kernel_name: "kernel.sched_energy_aware",
+        home: Home::Sysctl("kernel.sched_energy_aware"),
     },
     Param {
         name: "ni_random",
@@ -52,7 +54,7 @@ const KERNEL: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1),
         default: Default::Int(0),
-        kernel_name: "debug/sched/features: NI_RANDOM",
+        home: Home::Feature("NI_RANDOM"),
     },
     Param {
         name: "base_slice_ns",
@@ -62,7 +64,7 @@ const KERNEL: &[Param] = &[
         default: Default::Derived(
             "0.7 ms · (1 + log2(CPUs, at most 8)); 0.75 ms in 6.7 to 6.11 and 6.13",
         ),
-        kernel_name: "debug/sched/base_slice_ns",
+        home: Home::Debugfs("sched/base_slice_ns"),
     },
     Param {
         name: "sched_latency_ns",
@@ -70,7 +72,7 @@ const KERNEL: &[Param] = &[
         unit: "ns",
         range: Range::Int(100_000, 1_000_000_000),
         default: Default::Derived("6 ms · (1 + log2(CPUs, at most 8))"),
-        kernel_name: "debug/sched/latency_ns",
+        home: Home::Debugfs("sched/latency_ns"),
     },
     Param {
         name: "sched_min_granularity_ns",
@@ -78,7 +80,7 @@ const KERNEL: &[Param] = &[
         unit: "ns",
         range: Range::Int(100_000, 1_000_000_000),
         default: Default::Derived("0.75 ms · (1 + log2(CPUs, at most 8))"),
-        kernel_name: "debug/sched/min_granularity_ns",
+        home: Home::Debugfs("sched/min_granularity_ns"),
     },
     Param {
         name: "sched_wakeup_granularity_ns",
@@ -86,7 +88,7 @@ const KERNEL: &[Param] = &[
         unit: "ns",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Derived("1 ms · (1 + log2(CPUs, at most 8))"),
-        kernel_name: "debug/sched/wakeup_granularity_ns",
+        home: Home::Debugfs("sched/wakeup_granularity_ns"),
     },
     Param {
         name: "cpuidle_governor",
@@ -94,7 +96,7 @@ const KERNEL: &[Param] = &[
         unit: "",
         range: Range::OneOf(IdleGovernor::NAMES),
         default: Default::Name("menu"),
-        kernel_name: "cpuidle/current_governor",
+        home: Home::CpuSysfs("cpuidle/current_governor"),
     },
     Param {
         name: "sugov_work_ns",
@@ -102,7 +104,7 @@ const KERNEL: &[Param] = &[
         unit: "ns",
         range: Range::Int(0, 10_000_000),
         default: Default::Int(5_000),
-        kernel_name: "",
+        home: Home::Simulator(Neutral::None),
     },
     Param {
         name: crate::state::class::RT_UCLAMP_MIN,
@@ -110,7 +112,7 @@ const KERNEL: &[Param] = &[
         unit: "of 1024",
         range: Range::Int(0, 1024),
         default: Default::Unset,
-        kernel_name: "kernel.sched_util_clamp_min_rt_default",
+        home: Home::Sysctl("kernel.sched_util_clamp_min_rt_default"),
     },
     Param {
         name: "uclamp_min",
@@ -118,7 +120,7 @@ const KERNEL: &[Param] = &[
         unit: "of 1024",
         range: Range::Int(0, 1024),
         default: Default::Unset,
-        kernel_name: "sched_setattr: sched_util_min",
+        home: Home::SchedAttr("sched_util_min"),
     },
     Param {
         name: "uclamp_max",
@@ -126,7 +128,7 @@ const KERNEL: &[Param] = &[
         unit: "of 1024",
         range: Range::Int(0, 1024),
         default: Default::Unset,
-        kernel_name: "sched_setattr: sched_util_max",
+        home: Home::SchedAttr("sched_util_max"),
     },
 ];
 
@@ -138,7 +140,7 @@ const START: &[Param] = &[
         unit: "",
         range: Range::Int(0, 1023),
         default: Default::Derived("the lowest-numbered CPU of the smallest capacity in its mask"),
-        kernel_name: "",
+        home: Home::Affinity,
     },
     Param {
         name: "start_util",
@@ -146,15 +148,15 @@ const START: &[Param] = &[
         unit: "of 1024",
         range: Range::Int(0, 1024),
         default: Default::Unset,
-        kernel_name: "se.avg.util_avg",
+        home: Home::Simulator(Neutral::None),
     },
     Param {
         name: "start_period_contrib",
-        doc: "how much of the current PELT period has passed then",
+        doc: "how much of the current PELT period (se.avg.period_contrib) has passed then",
         unit: "µs·1.024",
         range: Range::Int(0, 1023),
         default: Default::Unset,
-        kernel_name: "se.avg.period_contrib",
+        home: Home::Simulator(Neutral::None),
     },
     Param {
         name: "first_tick_ns",
@@ -162,7 +164,7 @@ const START: &[Param] = &[
         unit: "ns",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::None),
     },
     Param {
         name: "background_util",
@@ -170,7 +172,7 @@ const START: &[Param] = &[
         unit: "of 1024",
         range: Range::Int(0, 1024),
         default: Default::Int(0),
-        kernel_name: "",
+        home: Home::Simulator(Neutral::Int(0)),
     },
 ];
 

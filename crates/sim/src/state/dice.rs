@@ -10,8 +10,9 @@
 //! 6.19 brought it, and the stable series of long-term kernels: `KernelRev::has_ni_random`. Off unless the
 //! setting `ni_random` asks for it, also in the virtual machine: with it, every run is another, and a run's
 //! notes say that it is off.
-//! DEVIATES(ni_random_dice): the numbers come from one generator, seeded by the experiment's seed, not
-//! from one for each CPU seeded at boot. The same distribution, other runs.
+//! DEVIATES(ni_random_dice): with `ni_random=1` the dice of newidle balancing come from one generator,
+//! seeded by the experiment's seed, not from one for each CPU seeded at boot. The same distribution,
+//! other runs.
 //! Source: kernel/sched/fair.c:`sched_balance_newidle`, `update_newidle_stats`.
 
 use risetime_kernel::KernelRev;

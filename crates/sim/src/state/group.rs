@@ -234,7 +234,7 @@ impl Machine {
         }
     }
 
-    /// The same to change, with its clock at the CPU's.
+    /// The queue of `g` on a CPU, to change, with its clock at the CPU's.
     pub(crate) fn queue_mut(&mut self, cpu: CpuId, g: GroupId) -> &mut CfsRq {
         let c = &mut self.cpus[cpu.index()];
         if g == GroupId::ROOT || !self.groups.nested {

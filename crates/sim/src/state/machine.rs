@@ -175,8 +175,8 @@ pub(crate) struct Cpu {
     /// `cfs_rq->avg.util_est`: the sum over queued tasks.
     pub(crate) util_est: Util,
     /// Util that other tasks add.
-    /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
-    /// they raise frequencies and fill CPUs but do not delay anyone.
+    /// DEVIATES(background_util): the tasks behind the setting take no CPU time and never wait. They
+    /// raise frequencies and fill CPUs, but delay nobody.
     pub(crate) background_util: Util,
     /// `rq->misfit_task_load`; 0: none.
     pub(crate) misfit_task_load: u64,
@@ -753,7 +753,7 @@ impl Cpu {
     pub(crate) fn h_nr_runnable(&self) -> usize {
         self.h_nr.map_or_else(|| self.cfs.nr_runnable(), |(_, runnable)| runnable as usize)
     }
-    /// The same with those whose dequeue is delayed (`cfs.h_nr_queued`).
+    /// Fair tasks that are queued, those whose dequeue is delayed counted, too (`cfs.h_nr_queued`).
     #[inline]
     pub(crate) fn h_nr_queued(&self) -> usize {
         self.h_nr.map_or_else(|| self.cfs.nr_queued(), |(queued, _)| queued as usize)

@@ -40,7 +40,7 @@ pub(crate) fn experiments() -> impl Strategy<Value = Experiment> {
         })
 }
 
-/// The same, less of what keeps a run from the short ways: most have CPUs alike, fair tasks only, no
+/// Experiments with less of what keeps a run from the short ways: most have CPUs alike, fair tasks only, no
 /// clamps, no groups, no switch of the response-time series. Limits, stoppers and hotplug stay.
 pub(crate) fn mostly_plain() -> impl Strategy<Value = Experiment> {
     let mostly = || prop::bool::weighted(0.8);

@@ -158,7 +158,7 @@ fn every_workload_works_on_every_platform() {
     }
 }
 
-/// The same on a machine of each kind again: the same bytes.
+/// A machine of each kind twice: the same bytes.
 #[test]
 fn every_platform_gives_the_same_bytes_twice() {
     for platform in platforms() {

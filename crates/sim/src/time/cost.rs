@@ -25,7 +25,7 @@
 use crate::state::costs::{Costs, FULL};
 use crate::state::machine::{Cpu, Task};
 use risetime_kernel::units::{Instant, Span};
-use risetime_model::settings::{Default, Param, Range, Settings};
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 
 /// The costs, all of them off unless set.
 pub(crate) const PARAMS: &[Param] = &[
@@ -35,7 +35,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "ns",
         range: Range::Int(0, 10_000_000),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::Int(0)),
     },
     Param {
         name: "cold_cache_ns",
@@ -43,7 +43,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "ns",
         range: Range::Int(0, 100_000_000),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::Int(0)),
     },
     Param {
         name: "timer_slack_ns",
@@ -51,7 +51,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "ns",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,
-        kernel_name: "prctl: PR_SET_TIMERSLACK",
+        home: Home::Prctl("PR_SET_TIMERSLACK", Neutral::Int(0)),
     },
     Param {
         name: "memory_bound",
@@ -59,7 +59,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "of 1024",
         range: Range::Int(0, 1024),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::Int(0)),
     },
     Param {
         name: "smt_speed",
@@ -67,7 +67,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "of 1024",
         range: Range::Int(1, 1024),
         default: Default::Unset,
-        kernel_name: "",
+        home: Home::Simulator(Neutral::Int(1024)),
     },
 ];
 

@@ -21,7 +21,7 @@ pub(crate) enum Ev {
     WorkDone { cpu: CpuId, generation: u32 },
     /// A task's timer expires (and finds its CPU idle or busy).
     Timer { task: TaskId, generation: u32 },
-    /// The same after the CPU has left its idle state.
+    /// A task's timer has expired, and its CPU has left its idle state for it.
     TimerAwake { task: TaskId, generation: u32 },
     /// A task that was still on its CPU when another one woke it can be queued.
     Woken { task: TaskId, by: CpuId },

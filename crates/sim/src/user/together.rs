@@ -9,8 +9,9 @@
 //! yield     sched_yield
 //! ```
 //!
-//! DEVIATES(sync-free): none of it takes CPU time, because what a system call costs is not known; a
-//! signal and the unlock after it are one moment, so that whoever is woken finds the mutex free.
+//! DEVIATES(sync-free): locking, signalling and forking take no CPU time, since what a system call costs
+//! is not known: a signal and the unlock after it are one moment, where a real one takes some 10 µs. Who
+//! is woken while its waker still holds the mutex does not see it held, and falls asleep once less.
 //!
 //! A wakeup that preempts the waker does so at once: the waker goes on
 //! with its next event when it has the CPU again.

@@ -149,7 +149,7 @@ pub(super) fn group_stats(
     g
 }
 
-/// The same by a look at every CPU.
+/// [`group_stats`] by a look at every CPU.
 fn group_stats_one_by_one(
     m: &Machine,
     env: &Env,
@@ -304,7 +304,7 @@ pub(super) fn busier(
         }
 }
 
-/// The same of two groups of one kind.
+/// Whether `g` is busier than `busiest`, which is of its kind.
 pub(super) fn busier_of_its_kind(rev: KernelRev, g: &Group, busiest: &Group) -> bool {
     match g.kind {
         GroupType::Overloaded => g.avg_load > busiest.avg_load,

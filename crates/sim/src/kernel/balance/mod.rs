@@ -41,8 +41,9 @@
 //!
 //! Leaves out: NUMA balancing (page faults: `numa_preferred_nid`), asym packing, cache-aware
 //! scheduling (SCHED_CACHE), `LBF_NEED_BREAK` (only who holds a lock how long).
-//! DEVIATES(balance_free): looking and moving take no CPU time, and `max_newidle_lb_cost` is 0 with
-//! that: however soon a CPU expects to wake (`avg_idle`), it looks, or ages the load of idle CPUs.
+//! DEVIATES(balance_free): looking for tasks to pull, and moving them, takes no CPU time, and
+//! `max_newidle_lb_cost` is 0 with that: however soon a CPU expects to wake (`avg_idle`), it looks, and
+//! ages the load of idle CPUs. Balancing is faster by microseconds.
 //! Source: kernel/sched/fair.c.
 
 mod group;
@@ -240,9 +241,9 @@ impl Kernel<'_> {
     /// `nohz_idle_balance` on the kicked CPU.
     pub(crate) fn nohz_balance(&mut self, ilb: CpuId) {
         let kick = std::mem::take(&mut self.m.cpu_mut(ilb).nohz_kick);
-        // DEVIATES(ilb_asleep): the CPU stays in its idle state meanwhile, and what it pulls to
-        // itself pays the exit latency like what it pulls for others. The kernel's is awake then,
-        // so that the number of the CPU decides over some 10 µs.
+        // DEVIATES(ilb_asleep): a CPU kicked to balance for the idle ones stays in its idle state in the
+        // trace, and pays its exit latency again for a task that it pulls to itself. The kernel's is
+        // awake by then: some 10 µs.
         if self.m.idle_cpu(ilb) && self.m.root.online.contains(ilb) {
             self.balance_idle_cpus(ilb, kick);
         }

@@ -267,8 +267,9 @@ impl Kernel<'_> {
             *left -= share as i64;
             moved = true;
             self.move_queued(task, src, env.dst, why(kind, env.idle));
-            // DEVIATES(newidle_one): as a preemptible kernel. One with voluntary preemption goes on
-            // until the imbalance is gone.
+            // DEVIATES(newidle_one): a CPU that goes idle pulls one task, as a preemptible kernel's
+            // does. One with voluntary preemption (Debian's 6.1 and 6.12 for arm64) pulls until the
+            // imbalance is gone.
             if env.idle == When::NewlyIdle || *left <= 0 {
                 break;
             }
@@ -297,7 +298,7 @@ impl Kernel<'_> {
         true
     }
 
-    /// The same where the stopper takes time, so that it moves what it then finds.
+    /// Asks the stopper of `src` to push its task here, where that takes time: it moves what it then finds.
     fn ask_stopper(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
         // The idle task, as the stopper itself, may run nowhere else.
         let Some(curr) = self.m.cpu(src).curr else { return false };
@@ -390,8 +391,8 @@ impl Machine {
         in_charge.or(mask.lowest()) == Some(env.dst)
     }
 
-    /// While EAS places tasks, only those that fit nowhere near are moved. Where no CPU has one, a
-    /// look ends in nothing, and what it finds out on the way is this. `None`: it has to be a close one.
+    /// While EAS places tasks, only misfit ones are moved. Where no CPU has one, a look moves nothing, and
+    /// these sums are all that it finds out. `None`: compute full group statistics.
     fn glance(&self, env: &Env) -> Option<Sums> {
         let m = self;
         if !m.glances {
@@ -489,8 +490,9 @@ impl Machine {
     ) -> bool {
         let (t, from) = (self.task(task), self.cpu(src));
         let domain = &self.cpu(env.this).sched_domains[env.level];
-        // DEVIATES(lb_delayed): the kernel may move a task asleep with its dequeue delayed along
-        // with its load; here it stays until it wakes or leaves.
+        // DEVIATES(lb_delayed): the kernel may move a task that is asleep with its dequeue delayed, and
+        // its load with it, to another CPU; here it stays until it wakes or leaves. Load balancing sees
+        // a little less that can be moved.
         if t.state != State::Runnable || self.ineligible_on_dst(env, src, task, failed) {
             return false;
         }

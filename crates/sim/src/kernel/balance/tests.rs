@@ -30,7 +30,7 @@ fn after(p: Platform, tasks: &str, kernel: &str, ms: u64, test: impl FnOnce(&mut
     test(&mut engine.k);
 }
 
-/// The same with as many tasks that have not begun.
+/// An engine after 1 ms, with as many tasks that have not begun.
 fn still(p: Platform, tasks: usize, kernel: &str, test: impl FnOnce(&mut Kernel<'_>)) {
     let tasks = format!(r#""t": {{"instance": {tasks}, "delay": 1000000, {SPIN}}}"#);
     after(p, &tasks, kernel, 1, test);

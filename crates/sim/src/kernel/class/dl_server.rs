@@ -10,8 +10,9 @@
 //! counts in `running_bw`, and so is a floor of util (51 of 1024) on its CPU for schedutil and for the
 //! energy estimate. On a small CPU that is a third of its capacity.
 //!
-//! DEVIATES(dl-server-idle): from which release between 6.12 and 7.2 on the server of an idle CPU
-//! lapses by itself is not known here; those in between are taken to behave like 6.12.
+//! DEVIATES(dl-server-idle): from which release between 6.12 and 7.2 on the fair server of an idle CPU
+//! lapses by itself is not known here; those in between are taken to behave like 6.12. It shows where
+//! real-time tasks begin to starve a CPU that was idle just before.
 //!
 //! Arithmetic: [`risetime_kernel::dl_server`]. Source: kernel/sched/deadline.c, kernel/sched/fair.c.
 

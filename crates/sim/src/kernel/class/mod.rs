@@ -49,8 +49,9 @@ use risetime_trace::{Event, Why};
 impl Rq<'_, '_> {
     /// `activate_task`: the clamps first, so that cpufreq sees them.
     ///
-    /// DEVIATES(uclamp_late_6_12): mainline 6.12 to 6.15 counted the clamps after the class had
-    /// enqueued, so that the wakeup's own frequency update missed them; not modelled.
+    /// DEVIATES(uclamp_late_6_12): mainline 6.12 to 6.15 counted a task's clamps after the class had
+    /// enqueued it, so that the wakeup's own frequency update missed them. Here it sees them: a clamp
+    /// takes effect up to a tick earlier.
     pub(crate) fn activate(&mut self, task: TaskId, kind: EnqueueKind, waking: bool) {
         let cpu = self.cpu;
         let class = self.m().class_of(task);

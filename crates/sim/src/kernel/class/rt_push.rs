@@ -8,8 +8,9 @@
 //!  pull       a CPU whose RT task leaves asks the others to push
 //! ```
 //!
-//! DEVIATES(rt_push_ipi): the kernel asks by an interrupt to each overloaded CPU in turn
-//! (`RT_PUSH_IPI`); here they push right after the asking CPU has switched, a few µs earlier.
+//! DEVIATES(rt_push_ipi): the CPUs that are asked to push their real-time tasks do so right after the
+//! asking CPU has switched, where the kernel's interrupt goes round from one to the next
+//! (`RT_PUSH_IPI`): a few µs earlier.
 //! Leaves out: migrate_disable.
 //! Source: kernel/sched/rt.c, kernel/sched/cpupri.c.
 
@@ -65,7 +66,7 @@ impl Kernel<'_> {
         Placed { cpu: target, why: Why::LowestRq }
     }
 
-    /// The same for a new task: its parent's CPU is taken by one of its own rank, the parent.
+    /// A new task's CPU (`select_task_rq_rt` at a fork): its parent, of its own rank, has the CPU they are on.
     pub(super) fn select_task_rq_rt_fork(&mut self, task: TaskId) -> Placed {
         let parent = self.m.task(task).cpu;
         let stay = self.m.within_allowed(task, Placed { cpu: parent, why: Why::PrevCpu });

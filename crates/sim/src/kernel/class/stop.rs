@@ -34,7 +34,7 @@ use crate::state::machine::Machine;
 use crate::state::machine::{Role, State, Todo};
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::units::{CpuId, Span, TaskId};
-use risetime_model::settings::{Default, Param, Range, Settings};
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 use risetime_trace::{Event, SwitchOut, Why};
 use std::collections::VecDeque;
 
@@ -47,7 +47,7 @@ pub(crate) const PARAMS: &[Param] = &[Param {
     unit: "ns",
     range: Range::Int(0, 10_000_000),
     default: Default::Unset,
-    kernel_name: "",
+    home: Home::Simulator(Neutral::Int(0)),
 }];
 
 impl Rq<'_, '_> {

@@ -11,7 +11,7 @@ use super::{Descriptor, FreqRequest, Governor};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
 use risetime_kernel::units::{CpuId, KHz, Util};
-use risetime_model::settings::{Default, Param, Range};
+use risetime_model::settings::{Default, Home, Param, Range};
 use risetime_trace::Why;
 
 pub(super) const PERFORMANCE: Descriptor = Descriptor {
@@ -39,7 +39,7 @@ pub(super) const USERSPACE: Descriptor = Descriptor {
         unit: "kHz",
         range: Range::Int(0, u32::MAX as i64),
         default: Default::Int(0),
-        kernel_name: "cpufreq/policyN/scaling_setspeed",
+        home: Home::Policy("scaling_setspeed"),
     }],
     works: false,
     make: |platform, domain, settings| {

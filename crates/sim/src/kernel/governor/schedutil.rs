@@ -31,7 +31,7 @@ use risetime_kernel::schedutil::{
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
-use risetime_model::settings::{Default, Param, Range, Settings, Value};
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
 use risetime_trace::Why;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -44,7 +44,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             unit: "µs",
             range: Range::Int(0, 10_000_000),
             default: Default::Derived("from the domains' transition latency, by kernel generation"),
-            kernel_name: "cpufreq/schedutil/rate_limit_us",
+            home: Home::Tunable("schedutil/rate_limit_us"),
         },
         Param {
             name: "response_time_ms",
@@ -52,7 +52,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             unit: "ms",
             range: Range::Int(0, 1_000_000),
             default: Default::Unset,
-            kernel_name: "cpufreq/schedutil/response_time_ms",
+            home: Home::Patched(Some("cpufreq/schedutil/response_time_ms"), Neutral::None),
         },
         Param {
             name: "dvfs_headroom",
@@ -60,7 +60,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             unit: "",
             range: Range::OneOf(&["mainline", "update_delay"]),
             default: Default::Unset,
-            kernel_name: "",
+            home: Home::Patched(None, Neutral::Name("mainline")),
         },
         Param {
             name: "waiting_headroom",
@@ -68,7 +68,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             unit: "",
             range: Range::Int(0, 1),
             default: Default::Unset,
-            kernel_name: "",
+            home: Home::Patched(None, Neutral::Int(0)),
         },
         Param {
             name: "no_decaying_headroom",
@@ -76,7 +76,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             unit: "",
             range: Range::Int(0, 1),
             default: Default::Unset,
-            kernel_name: "",
+            home: Home::Patched(None, Neutral::Int(0)),
         },
     ],
     works: false,
@@ -252,7 +252,7 @@ impl Schedutil {
         most
     }
 
-    /// The same by the short way, where nobody waits for IO.
+    /// What the policy's CPUs need, by the short way: for where nobody waits for IO.
     fn plain_need(
         &mut self,
         domain: &DomainView<'_>,

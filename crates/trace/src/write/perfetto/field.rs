@@ -52,8 +52,8 @@ pub(super) mod sched_switch {
     pub(in super::super) const NEXT_PID: u32 = 6;
     pub(in super::super) const NEXT_PRIO: u32 = 7;
 }
-/// The same in `sched_waking`, `sched_wakeup` and `sched_wakeup_new`; the first three in
-/// `sched_migrate_task` too.
+/// Fields of `sched_waking`, `sched_wakeup` and `sched_wakeup_new`; the first three are those of
+/// `sched_migrate_task`, too.
 pub(super) mod sched_wakeup {
     pub(in super::super) const COMM: u32 = 1;
     pub(in super::super) const PID: u32 = 2;
@@ -71,7 +71,7 @@ pub(super) mod sched_process_exit {
     pub(in super::super) const TGID: u32 = 3;
     pub(in super::super) const PRIO: u32 = 4;
 }
-/// The same in `cpu_frequency` and `cpu_idle`.
+/// Fields of `cpu_frequency` and `cpu_idle`.
 pub(super) mod cpu_power {
     pub(in super::super) const STATE: u32 = 1;
     pub(in super::super) const CPU_ID: u32 = 2;
