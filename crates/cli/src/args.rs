@@ -342,6 +342,9 @@ pub(crate) struct Verify {
     /// Test the checks: wrong simulators, and which experiment of the set exposes each
     #[arg(long, conflicts_with_all = ["workload", "platform"])]
     pub(crate) mutants: bool,
+    /// Keep what the kernel did in this directory, for judging without one (not what is drawn)
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["workload", "platform"])]
+    pub(crate) record: Option<PathBuf>,
     /// Seed from which the second half of the set is drawn
     #[arg(long, value_name = "N", default_value_t = risetime_lab::SET_SEED)]
     pub(crate) set_seed: u64,

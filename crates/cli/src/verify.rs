@@ -6,13 +6,15 @@ use indicatif::ProgressBar;
 use risetime_analysis::verify::{Judged, Mode};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
-use risetime_lab::{Case, Recorded, Request, Verification};
+use risetime_lab::{Case, MadeWith, Recorded, Request, Verification};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, InputError};
 use risetime_report::{json, text};
 use risetime_trace::Memory;
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
+use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
@@ -90,8 +92,15 @@ fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode
             return Err(InputError::new("--experiment", what).hint(known).into());
         }
     }
+    // Half an hour of boots should not end there.
+    if let Some(directory) = args.record.as_ref().filter(|d| !d.is_dir()) {
+        return Err(Failure::input(&directory.display().to_string(), "there is no such directory"));
+    }
     let phases = if args.mutants { 1 } else { args.phases.unwrap_or(risetime_lab::SET_PHASES) };
     let recorded = record(vm, kernel, cases, phases)?;
+    if let Some(directory) = &args.record {
+        keep(vm, &recorded, directory)?;
+    }
     let first = recorded.first().and_then(|r| r.phases.first());
     let release = first.map_or("", |(_, reference)| release(reference)).to_string();
     let reference = format!("Linux {release} in a virtual machine");
@@ -126,6 +135,19 @@ fn record(
         risetime_lab::record_set(vm, kernel, cases, phases, |n| bar.set_position(n as u64))?;
     bar.finish_and_clear();
     Ok(recorded)
+}
+
+/// A file in `directory` for each experiment that is not drawn.
+fn keep(vm: &Vm, recorded: &[Recorded], directory: &Path) -> Result<(), Failure> {
+    let (major, minor) = vm.qemu.version;
+    let with = MadeWith { qemu: format!("{major}.{minor}"), agent: vm.agent_hash()? };
+    for one in recorded.iter().filter(|r| !r.case.is_drawn()) {
+        let path = directory.join(one.case.file_name());
+        let fail = |e: std::io::Error| Failure::input(&path.display().to_string(), e.to_string());
+        let bytes = one.to_bytes(&with).map_err(fail)?;
+        output::write_whole(&path, |out| out.write_all(&bytes).map_err(fail))?;
+    }
+    Ok(())
 }
 
 fn page(

@@ -31,7 +31,7 @@ pub use qemu::Qemu;
 use guard::Guard;
 use initramfs::{Entry, Initramfs};
 use qemu::{BOOT_LIMIT, Boot, BootError, Machine};
-use risetime_guest::answer::Answer;
+use risetime_guest::answer::{Answer, FNV_START, fnv};
 use risetime_kernel::units::Instant;
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, InputError, Platform, Settings};
@@ -75,6 +75,13 @@ impl Vm {
             Vm { qemu, kernel: kernel.image.clone(), agent, shift: 1, memory, limit: None },
             kernel,
         ))
+    }
+
+    /// The hash of the agent's binary: by this one agent is told from another.
+    ///
+    /// Errors: it is not there.
+    pub fn agent_hash(&self) -> Result<String, RunError> {
+        Ok(format!("{:016x}", fnv(FNV_START, &read(&self.agent)?)))
     }
 
     /// A shell on a machine of `platform`, on this terminal, in real time.

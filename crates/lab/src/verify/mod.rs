@@ -11,11 +11,13 @@
 
 mod cases;
 mod mutants;
+mod recording;
 mod reference;
 mod set;
 
 pub use cases::{OUTSIDE, outside, set};
 pub use mutants::catch;
+pub use recording::MadeWith;
 pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
 
 use crate::phases::phase_span;
