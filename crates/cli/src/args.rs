@@ -113,6 +113,17 @@ Examples:
   risetime run rampup --platform m1 --without margin
       a run without one cause: what `saves` says";
 
+/// Settings of a command line, `--uclamp-min` and `--uclamp-max` among them.
+pub(crate) fn with_clamps(
+    set: &[(String, Value)],
+    min: Option<i64>,
+    max: Option<i64>,
+) -> Vec<(String, Value)> {
+    let clamps = [("uclamp_min", min), ("uclamp_max", max)];
+    let clamps = clamps.into_iter().filter_map(|(name, v)| Some((name.into(), Value::Int(v?))));
+    set.iter().cloned().chain(clamps).collect()
+}
+
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
     /// The simulator

@@ -1,19 +1,17 @@
 //! `risetime verify`: the simulator held against a real kernel in the virtual machine.
 
-use crate::args::{TextOrJson, Verify, VerifyMode};
+use crate::args::{TextOrJson, Verify, VerifyMode, with_clamps};
 use crate::output::{self, Failure};
 use indicatif::ProgressBar;
 use risetime_analysis::verify::{Judged, Mode};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_lab::{Case, MadeWith, Recorded, Request, Verification};
-use risetime_model::settings::Value;
 use risetime_model::{Experiment, InputError};
 use risetime_report::{json, text};
 use risetime_trace::Memory;
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -177,17 +175,11 @@ fn page(
 }
 
 fn request(args: &Verify, workload: &str, platform: &str) -> Request {
-    let clamp = |name: &str, value: Option<i64>| value.map(|v| (name.to_string(), Value::Int(v)));
-    let clamps = clamp("uclamp_min", args.uclamp_min)
-        .into_iter()
-        .chain(clamp("uclamp_max", args.uclamp_max));
     Request {
-        workload: workload.into(),
-        platform: platform.into(),
         policies: args.policy.iter().cloned().collect(),
-        set: args.set.iter().cloned().chain(clamps).collect(),
+        set: with_clamps(&args.set, args.uclamp_min, args.uclamp_max),
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
-        seed: 1,
+        ..Request::new(workload, platform)
     }
 }

@@ -211,6 +211,8 @@ mod tests {
             (56_000, 10_000, 2000, 84),
             (2_000_000, 10_000, 2000, 3000),
             (2_001_000, 10_000, 2001, 3001),
+            // CPUFREQ_ETERNAL, as reported of the Raspberry Pi 4 under 6.12.
+            (u32::MAX, 10_000, 4_294_967, 6_442_450),
         ] {
             assert_eq!([1, 8].map(|m| limit(m, ns)), [old; 2], "{ns} ns, up to 6.8");
             assert_eq!([9, 11].map(|m| limit(m, ns)), [middle; 2], "{ns} ns, 6.9 to 6.11");

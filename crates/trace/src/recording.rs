@@ -353,8 +353,8 @@ fn read_idle(lines: &Lines<'_>, text: &str) -> Result<IdleMemory, InputError> {
     ) else {
         return Err(lines.error(format!("has {} numbers, wanted 22", words.len())));
     };
-    let (major, minor) = rev.split_once('.').unwrap_or((rev, ""));
-    let rev = KernelRev::new(lines.number(major)?, lines.number(minor)?);
+    let unknown = || lines.error(format!("found `{rev}`, wanted a release as 7.2"));
+    let rev = KernelRev::of_release(rev).ok_or_else(unknown)?;
     let (next, bucket) = (lines.number(next)?, lines.number(bucket)?);
     let menu = MenuDevice::from_parts(rev, next, bucket, *factors, *intervals, *ptr as usize);
     Ok(IdleMemory {

@@ -15,7 +15,7 @@ use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Hotplug, Job, Objects,
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Span, Util};
-use risetime_model::platform::{Domain, Opp};
+use risetime_model::platform::{self, Domain, Opp};
 use risetime_model::settings::Value;
 use risetime_model::workload::{self, Repeat, TaskSpec, Workload};
 use risetime_model::{Experiment, InputError, Platform};
@@ -479,9 +479,9 @@ fn event(e: &workload::Event) -> Event {
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     cpus: Vec<u32>,
-    uclamp_max: u64,
+    uclamp_max: Util,
     /// By frequency domain: its highest frequency under this job.
-    max_freq: Vec<u64>,
+    max_freq: Vec<KHz>,
 }
 
 impl Limits {
@@ -490,11 +490,11 @@ impl Limits {
         let max_freq = |d: &Domain| {
             let path = format!("{CPUFREQ}/policy{}/{}", d.cpus[0].0, LIMITS[0]);
             let set = job.set.iter().find(|(p, _)| *p == path);
-            set.and_then(|(_, khz)| khz.parse().ok()).unwrap_or(d.freq_max().0)
+            set.and_then(|(_, khz)| khz.parse().ok().map(KHz)).unwrap_or(d.freq_max())
         };
         let mut l = Limits {
             cpus: platform.cpus().map(|c| c.0).collect(),
-            uclamp_max: 1024,
+            uclamp_max: Util(1024),
             max_freq: platform.domains.iter().map(max_freq).collect(),
         };
         l.take(attr);
@@ -505,18 +505,17 @@ impl Limits {
         if let Some(cpus) = &attr.cpus {
             self.cpus.clone_from(cpus);
         }
-        self.uclamp_max = attr.uclamp_max.map_or(self.uclamp_max, u64::from);
+        self.uclamp_max = attr.uclamp_max.map_or(self.uclamp_max, |u| Util(u.into()));
     }
     /// The largest speed: of the CPUs allowed, at the first OPP that gives the clamp.
     pub(crate) fn max_speed(&self, platform: &Platform) -> Util {
         let best = |cpu: &u32| {
             let domain = platform.domain_of(CpuId(*cpu))?;
             let (d, max) = (&platform.domains[domain], self.max_freq[domain]);
-            let speed = |khz: u64| d.capacity.0 * khz / d.freq_max().0;
-            let within = d.opps.iter().map(|o| o.freq.0).filter(|f| *f <= max);
-            Some(within.map(speed).find(|s| *s >= self.uclamp_max).unwrap_or(speed(max)))
+            let freqs = d.opps.iter().map(|o| o.freq);
+            Some(platform::max_speed(d.capacity, d.freq_max(), freqs, max, self.uclamp_max))
         };
-        Util(self.cpus.iter().filter_map(best).max().unwrap_or(0))
+        self.cpus.iter().filter_map(best).max().unwrap_or(Util(0))
     }
 }
 

@@ -16,8 +16,8 @@
 //! What was asked for is in it so that nobody judges today's experiment by yesterday's trace:
 //! whoever changes one records it anew (`make verify`).
 
-use super::from_phase;
 use super::set::{Case, Recorded};
+use crate::phases::phase_span;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -93,11 +93,10 @@ impl Recorded {
         let qemu = lines.value("qemu")?.to_string();
         let agent = lines.value("agent")?.to_string();
         let generation = lines.value("generation")?;
-        let numbers = generation.split_once('.').map(|(a, b)| (a.parse(), b.parse()));
-        let Some((Ok(major), Ok(minor))) = numbers else {
+        let Some(generation) = KernelRev::of_release(generation) else {
             return Err(lines.error(format!("found `{generation}`, wanted a release as 7.2")));
         };
-        let experiment = case.experiment(Some(KernelRev::new(major, minor)))?;
+        let experiment = case.experiment(Some(generation))?;
         let same = |lines: &Lines<'_>, what: &str, is: bool| {
             let text = format!("{} has another {what} by now", case.name);
             let stale = || lines.error(text).hint("`make verify` records the set anew");
@@ -114,7 +113,7 @@ impl Recorded {
         let mut phases: Vec<(Experiment, Memory)> = Vec::new();
         while lines.opt_value("trace").is_some() {
             let tick = experiment.platform.tick();
-            let experiment = from_phase(&experiment, tick, phases.len() as u32);
+            let experiment = experiment.later(phase_span(tick, phases.len() as u32));
             let trace = recording::read(lines)?;
             let header = trace.header();
             let is = header.map(|h| as_asked(&h.platform, &experiment.platform));
