@@ -17,8 +17,8 @@ use crate::menu::{Follower, Probed};
 use crate::plan::Limits;
 use crate::plug::{Plug, Step};
 use crate::ring::{Format, PageLayout, Record, records};
-use risetime_guest::answer::Answer;
-use risetime_guest::job::{Job, Task};
+use risetime_job::answer::Answer;
+use risetime_job::job::{Job, Task};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,

@@ -31,7 +31,7 @@ pub use qemu::Qemu;
 use guard::Guard;
 use initramfs::{Entry, Initramfs};
 use qemu::{BOOT_LIMIT, Boot, BootError, Machine};
-use risetime_guest::answer::{Answer, FNV_START, fnv};
+use risetime_job::answer::{Answer, FNV_START, fnv};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
 use risetime_model::settings::Value;
