@@ -6,60 +6,37 @@
 //! comes, how long a frequency change takes. Start at [`engine`](self), `core` and `fair`.
 #![deny(clippy::float_arithmetic)]
 
-mod balance;
-mod bandwidth;
-pub mod cause;
-mod cfs;
-mod class;
-mod core;
-mod cost;
-mod cpufreq;
-mod cpuset;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;
-mod engine;
-mod fair;
-pub mod governor;
-mod group;
-mod hierarchy;
-mod hotplug;
-mod idle;
-mod machine;
-pub mod mutant;
-pub mod placement;
-mod plain;
-mod pre_6_8;
-mod preempt;
-mod pressure;
-mod program;
-mod queue;
-pub mod replay;
-mod series;
-mod settings;
-mod setup;
-#[cfg(test)]
-mod short_ways;
-mod sync;
+mod kernel;
+mod run;
+mod state;
 #[cfg(test)]
 mod tests;
-mod together;
-mod topology;
+mod time;
+mod user;
 
-pub use governor::DomainView;
-pub use machine::Machine;
-pub use settings::{catalogue, resolve};
+pub use kernel::governor::DomainView;
+pub use kernel::{governor, placement, tracker};
+pub use run::settings::{catalogue, resolve};
+pub use run::{cause, mutant, replay};
+pub use state::hooks;
+pub use state::machine::Machine;
 
 use mutant::Mutant;
 use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::{Experiment, InputError, Workload};
 use risetime_trace::{Backend, Outcome, RunError, TraceSink};
+use run::engine::Simulation;
+use run::setup;
+use state::hooks::{Chain, Hooks};
 
 /// What the simulator refuses of `workload`, whatever the machine: a run asks as well.
 ///
 /// Errors: what it cannot do yet.
 pub fn supported(workload: &Workload) -> Result<(), InputError> {
-    hotplug::supported(workload)
+    kernel::hotplug::supported(workload)
 }
 
 /// The simulator as a backend.
@@ -80,6 +57,17 @@ pub struct Replay {
     pub kthread: Option<replay::Kthread>,
     /// One mechanism is broken on purpose.
     pub mutant: Option<mutant::Mutant>,
+}
+
+/// The simulator with plug-ins that are in no registry, in place of those that the settings name.
+#[derive(Clone, Copy, Default)]
+pub struct Custom {
+    /// The governor of every domain.
+    pub governor: Option<&'static governor::Descriptor>,
+    /// Who tracks util.
+    pub tracker: Option<&'static tracker::Descriptor>,
+    /// Makes who observes the machine, or bends it.
+    pub hooks: Option<fn() -> Box<dyn Hooks>>,
 }
 
 /// The simulator without some of what costs time ([`cause`]).
@@ -123,6 +111,20 @@ impl Backend for Counterfactual {
     }
 }
 
+impl Backend for Custom {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        sink.header(&setup::header(experiment));
+        let other = Counterfactual::default();
+        let mut simulation = setup::simulation_with(experiment, sink, other, *self)?;
+        simulation.k.m.hooks = self.hooks.map(|make| make());
+        finish(simulation, experiment, None)
+    }
+}
+
 fn simulate(
     experiment: &Experiment,
     sink: &mut dyn TraceSink,
@@ -136,21 +138,37 @@ fn simulate(
     other.without.change(&mut experiment);
     let experiment = &experiment;
     sink.header(&setup::header(experiment));
-    let mut engine = setup::engine(experiment, sink, other)?;
-    if let Some(mutant) = replay.mutant {
-        mutant.prepare(&mut engine.m);
+    let mut simulation = setup::simulation(experiment, sink, other)?;
+    let Replay { image, given, free_idle_exit, kthread, mutant } = replay;
+    if let Some(mutant) = mutant {
+        mutant.prepare(&mut simulation.k.m);
     }
-    if let Some(creator) = replay.image.as_ref().and_then(|image| image.creator.as_ref()) {
-        engine.add_creator(creator, Instant(experiment.phase.0));
-    }
-    (engine.image, engine.given) = (replay.image, replay.given);
-    engine.kthread = replay.kthread.filter(|_| replay.mutant != Some(Mutant::SlowKthread));
-    engine.free_idle_exit |= replay.free_idle_exit;
-    let end = engine.run(Instant(experiment.duration.0))?;
-    let events = engine.events;
-    let stuck = engine.waits_for_ever(&experiment.workload);
-    sink.end(end);
-    let notes = setup::notes(experiment).into_iter().chain(stuck).chain(other.without.note());
+    simulation.k.kthread = kthread.filter(|_| mutant != Some(Mutant::SlowKthread));
+    simulation.k.free_idle_exit |= free_idle_exit;
+    let delays = experiment.workload.tasks.iter().map(|t| t.delay).collect();
+    let start = Instant(experiment.phase.0);
+    let steering = replay::impose(&mut simulation, image, given, start, delays);
+    let mutant = mutant.map(|mutant| Box::new(mutant) as Box<dyn Hooks>);
+    let causes = simulation.k.m.hooks.take();
+    let mut hooks: Vec<_> = [steering, mutant, causes].into_iter().flatten().collect();
+    simulation.k.m.hooks = match hooks.len() {
+        0 | 1 => hooks.pop(),
+        _ => Some(Box::new(Chain(hooks))),
+    };
+    finish(simulation, experiment, other.without.note())
+}
+
+/// Runs to the end of the experiment.
+fn finish(
+    mut simulation: Simulation<'_>,
+    experiment: &Experiment,
+    note: Option<String>,
+) -> Result<Outcome, RunError> {
+    let end = simulation.run(Instant(experiment.duration.0))?;
+    let events = simulation.k.events;
+    let stuck = simulation.user.waits_for_ever(&simulation.k.m, &experiment.workload);
+    simulation.k.sink.end(end);
+    let notes = setup::notes(experiment).into_iter().chain(stuck).chain(note);
     let notes = notes.collect();
     Ok(Outcome { end, events, notes })
 }

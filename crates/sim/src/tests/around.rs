@@ -18,9 +18,10 @@ fn run(platform: &str, tasks: &str, policy: &str, set: &[(&str, i64)], ms: u64) 
     let set: Vec<_> = set.iter().map(|(name, v)| (*name, Value::Int(*v))).collect();
     let e = experiment(platform, workload, policy, &set, Span::from_ms(ms));
     let mut sink = Bytes::default();
-    let mut engine = setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
+    let mut engine =
+        setup::simulation(&e, &mut sink, Counterfactual::default()).expect("an engine");
     engine.run(Instant(e.duration.0)).expect("a run");
-    let m = engine.m;
+    let m = engine.k.m;
     After { log: sink.0, m }
 }
 
@@ -321,7 +322,7 @@ opp = "made up"
         let set = [("smt_speed", Value::Int(smt))];
         let e = experiment(platform, workload, FULL, &set, Span::from_ms(1000));
         let mut sink = Bytes::default();
-        let mut engine = setup::engine(&e, &mut sink, Counterfactual::default()).expect("fine");
+        let mut engine = setup::simulation(&e, &mut sink, Counterfactual::default()).expect("fine");
         engine.run(Instant(e.duration.0)).expect("a run");
         at(&sink.0, "Exited")
     };

@@ -408,7 +408,7 @@ fn a_phase_may_change_the_class_and_back() {
         let e = experiment_of(cpus(1), &tasks, kernel, 2000);
         let mut runs = Runs::default();
         let mut engine =
-            setup::engine(&e, &mut runs, crate::Counterfactual::default()).expect("an engine");
+            setup::simulation(&e, &mut runs, crate::Counterfactual::default()).expect("an engine");
         engine.run(Instant(e.duration.0)).expect("a run");
         runs.end(Instant(e.duration.0));
         let (t, spin) = (runs.ran("t", 0, 2000), runs.ran("spin", 0, 2000));

@@ -7,12 +7,13 @@
 use super::experiment;
 use super::generate::{experiments, platforms};
 use crate::draws;
-use crate::engine::Engine;
-use crate::governor::DomainView;
-use crate::governor::{self, FreqRequest, Governor};
-use crate::machine::{Machine, State};
-use crate::placement::Waker;
-use crate::{catalogue, placement, setup};
+use crate::kernel::governor::DomainView;
+use crate::kernel::governor::{self, FreqRequest, Governor};
+use crate::kernel::placement::Waker;
+use crate::run::engine::Simulation;
+use crate::state::effects::Effects;
+use crate::state::machine::{Machine, State};
+use crate::{catalogue, placement, setup, tracker};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
@@ -35,13 +36,13 @@ fn machine(platform: &Platform, governor: &'static str, set: &[(&str, Value)]) -
 
 fn governors<'a>(
     e: &Experiment,
-    engine: &'a mut Engine<'_>,
+    engine: &'a mut Simulation<'_>,
 ) -> (&'a mut Machine, Vec<Box<dyn Governor>>) {
     let descriptor = governor::find(e.settings.name("governor").expect("resolved"));
     let made = (0..e.platform.domains.len())
         .map(|d| (descriptor.make)(&e.platform, d, &e.settings))
         .collect();
-    (&mut engine.m, made)
+    (&mut engine.k.m, made)
 }
 
 /// What a governor is asked: this much later, the util of this CPU has become …
@@ -66,11 +67,15 @@ fn looks() -> impl Strategy<Value = Vec<Look>> {
 fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRequest>)> {
     let mut sink = ();
     let mut engine =
-        setup::engine(e, &mut sink, crate::Counterfactual::default()).expect("a machine");
+        setup::simulation(e, &mut sink, crate::Counterfactual::default()).expect("a machine");
     let (m, mut governors) = governors(e, &mut engine);
     let mut all = Vec::new();
     for (index, g) in governors.iter_mut().enumerate() {
-        all.push((m.now, index, g.start(&DomainView { machine: m, index, told: true })));
+        all.push((
+            m.now,
+            index,
+            g.start(&DomainView { machine: m, index, told: true }, &mut Effects::default()),
+        ));
     }
     for look in looks {
         let cpu = CpuId(look.cpu % m.cpus.len() as u32);
@@ -80,7 +85,11 @@ fn answers(e: &Experiment, looks: &[Look]) -> Vec<(Instant, usize, Option<FreqRe
         c.idle_calls += u64::from(look.idled);
         let index = c.domain;
         let view = DomainView { machine: m, index, told: true };
-        all.push((m.now, index, governors[index].update_util(&view, cpu, look.iowait)));
+        all.push((
+            m.now,
+            index,
+            governors[index].update_util(&view, cpu, look.iowait, &mut Effects::default()),
+        ));
     }
     all
 }
@@ -148,14 +157,14 @@ proptest! {
         let e = machine(&platform, "schedutil", &[]);
         let first = |more: bool| -> Vec<KHz> {
             let mut sink = ();
-            let mut engine = setup::engine(&e, &mut sink, crate::Counterfactual::default()).expect("a machine");
+            let mut engine = setup::simulation(&e, &mut sink, crate::Counterfactual::default()).expect("a machine");
             let (m, mut governors) = governors(&e, &mut engine);
             for (c, (util, add)) in m.cpus.iter_mut().zip(&utils) {
                 c.cfs_avg.avg.util_avg = Util(util + if more { *add } else { 0 });
             }
             let ask = |(index, g): (usize, &mut Box<dyn Governor>)| {
                 let view = DomainView { machine: m, index, told: true };
-                g.update_util(&view, view.cpus()[0], false).expect("the first look decides").freq
+                g.update_util(&view, view.cpus()[0], false, &mut Effects::default()).expect("the first look decides").freq
             };
             governors.iter_mut().enumerate().map(ask).collect()
         };
@@ -170,7 +179,7 @@ proptest! {
             e.settings.0.insert("no_decaying_headroom".into(), Value::Int(1));
         }
         let mut sink = ();
-        let mut engine = setup::engine(&e, &mut sink, crate::Counterfactual::default()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let mut engine = setup::simulation(&e, &mut sink, crate::Counterfactual::default()).map_err(|e| TestCaseError::fail(e.to_string()))?;
         engine.start();
         let mut n = 0;
         while engine.step(Instant(e.duration.0)).map_err(|e| TestCaseError::fail(e.to_string()))? {
@@ -179,28 +188,24 @@ proptest! {
                 continue;
             }
             for d in placement::REGISTRY {
-                let m = &engine.m;
-                for id in (0..m.tasks.len() as u32).map(TaskId).filter(|t| engine.is_fair(*t)) {
+                let m = &engine.k.m;
+                for id in (0..m.tasks.len() as u32).map(TaskId).filter(|t| engine.k.is_fair(*t)) {
                     // With no CPU left to it, a task's affinity is given up before it is placed.
                     if !m.task(id).allowed.intersects(&m.root.online) {
                         continue;
                     }
                     let ask = || {
                         let mut p = (d.make)();
-                        // The hints that a search leaves behind are taken back.
-                        let hint = m.task(id).recent_used_cpu.get();
-                        let cores: Vec<bool> = m.root.shared.iter().map(|s| s.has_idle_cores.get()).collect();
-                        // Patch 14 remembers what the energy estimate looked at.
-                        let looks: Vec<Util> = m.cpus.iter().map(|c| c.series.last_update_util.get()).collect();
-                        let placed = if m.task(id).state == State::New { p.fork(m, id) } else { p.wake(m, id, Waker::timer(m.task(id).cpu)) };
-                        m.task(id).recent_used_cpu.set(hint);
-                        m.root.shared.iter().zip(cores).for_each(|(s, there)| s.has_idle_cores.set(there));
-                        m.cpus.iter().zip(looks).for_each(|(c, util)| c.series.last_update_util.set(util));
-                        placed
+                        let mut effects = Effects::default();
+                        let placed = match m.task(id).state {
+                            State::New => p.fork(m, id),
+                            _ => p.wake(m, id, Waker::timer(m.task(id).cpu), &mut effects),
+                        };
+                        (placed, effects)
                     };
-                    let placed = ask();
+                    let (placed, effects) = ask();
                     prop_assert!(m.is_cpu_allowed(id, placed.cpu), "{}: {} on {:?}", d.name, id, placed);
-                    prop_assert_eq!(placed, ask());
+                    prop_assert_eq!((placed, effects), ask());
                 }
             }
         }
@@ -214,14 +219,16 @@ fn deadline_bandwidth_that_rises_passes_the_rate_limit() {
     let e = machine(&platform, "schedutil", &[("rate_limit_us", Value::Int(20_000))]);
     let mut sink = ();
     let mut engine =
-        setup::engine(&e, &mut sink, crate::Counterfactual::default()).expect("a machine");
+        setup::simulation(&e, &mut sink, crate::Counterfactual::default()).expect("a machine");
     let (m, mut governors) = governors(&e, &mut engine);
     let mut look = |us: u64, sixteenths: u64| {
         m.now = Instant(us * 1000);
         m.cpu_mut(CpuId(0)).dl.running_bw = sixteenths << 16;
         let index = m.cpu(CpuId(0)).domain;
         let view = DomainView { machine: m, index, told: true };
-        let r = governors[index].update_util(&view, CpuId(0), false).expect("an answer");
+        let r = governors[index]
+            .update_util(&view, CpuId(0), false, &mut Effects::default())
+            .expect("an answer");
         // The lowest OPP that is enough for the bandwidth, of the highest one.
         let opps = &platform.domains[index].opps;
         let enough = |f: KHz| f.0 * 16 >= opps[opps.len() - 1].freq.0 * sixteenths;
@@ -243,7 +250,9 @@ fn the_names_in_the_settings_are_those_of_the_registries() {
     assert_eq!(governors, governor::NAMES);
     let placements: Vec<&str> = placement::REGISTRY.iter().map(|d| d.name).collect();
     assert_eq!(placements, placement::NAMES);
-    for names in [governors, placements] {
+    let trackers: Vec<&str> = tracker::REGISTRY.iter().map(|d| d.name).collect();
+    assert_eq!(trackers, tracker::NAMES);
+    for names in [governors, placements, trackers] {
         let mut unique = names.clone();
         unique.sort_unstable();
         unique.dedup();
@@ -258,8 +267,11 @@ fn everything_that_can_be_set_says_what_it_is() {
             && !doc.ends_with('.')
             && doc.starts_with(|c: char| !c.is_uppercase() || doc.starts_with("CPU"))
     };
-    for doc in
-        governor::REGISTRY.iter().map(|d| d.doc).chain(placement::REGISTRY.iter().map(|d| d.doc))
+    for doc in governor::REGISTRY
+        .iter()
+        .map(|d| d.doc)
+        .chain(placement::REGISTRY.iter().map(|d| d.doc))
+        .chain(tracker::REGISTRY.iter().map(|d| d.doc))
     {
         assert!(sentence(doc), "{doc:?}");
     }

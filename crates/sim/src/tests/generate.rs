@@ -14,7 +14,7 @@ use risetime_model::workload::{
 use std::sync::Arc;
 
 /// An experiment of a few hundred ms.
-pub(super) fn experiments() -> impl Strategy<Value = Experiment> {
+pub(crate) fn experiments() -> impl Strategy<Value = Experiment> {
     platforms()
         .prop_flat_map(|p| {
             let n = p.nr_cpus() as u32;
@@ -42,7 +42,7 @@ pub(super) fn experiments() -> impl Strategy<Value = Experiment> {
 
 /// The same, less of what keeps a run from the short ways: most have CPUs alike, fair tasks only, no
 /// clamps, no groups, no switch of the response-time series. Limits, stoppers and hotplug stay.
-pub(super) fn mostly_plain() -> impl Strategy<Value = Experiment> {
+pub(crate) fn mostly_plain() -> impl Strategy<Value = Experiment> {
     let mostly = || prop::bool::weighted(0.8);
     let stop = prop::option::weighted(0.5, 0..10_000_000i64);
     let limit = prop::option::weighted(0.3, 0..3_000_000i64);
@@ -221,7 +221,7 @@ fn general(nr_cpus: u32) -> impl Strategy<Value = Vec<(&'static str, Value)>> {
         })
 }
 
-pub(super) fn platforms() -> impl Strategy<Value = Platform> {
+pub(crate) fn platforms() -> impl Strategy<Value = Platform> {
     let hz = prop_oneof![Just(100), Just(250), Just(300), Just(1000)];
     let shared = (any::<bool>(), prop::bool::weighted(0.3), 11..60u32);
     let all = (vec(domains(), 1..=4), hz, any::<bool>(), shared);

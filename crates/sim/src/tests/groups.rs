@@ -1,7 +1,7 @@
 //! Task groups: shares, quota, load and clamps, in every generation of the kernel.
 
 use super::experiment;
-use crate::replay::Image;
+use crate::run::replay::Image;
 use crate::{Counterfactual, Replay, Simulator, setup};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::{Experiment, Platform, Workload};
@@ -212,9 +212,10 @@ fn a_group_s_clamps_restrict_its_tasks_requests() {
     let clamps = |groups: &str, own: &str| {
         let e = on("m1", workload(groups, own), "linux-7.2", 100);
         let mut ran = Ran::default();
-        let mut engine = setup::engine(&e, &mut ran, Counterfactual::default()).expect("an engine");
+        let mut engine =
+            setup::simulation(&e, &mut ran, Counterfactual::default()).expect("an engine");
         engine.run(Instant(e.duration.0)).expect("a run");
-        let clamps = engine.m.task(TaskId(0)).clamps();
+        let clamps = engine.k.m.task(TaskId(0)).clamps();
         (clamps.min.0, clamps.max.0)
     };
     assert_eq!(
@@ -274,10 +275,10 @@ fn util_goes_up_the_hierarchy_and_moves_with_its_task() {
         let e = on("m1", workload, policy, 400);
         let mut sink = Ran::default();
         let mut engine =
-            setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
+            setup::simulation(&e, &mut sink, Counterfactual::default()).expect("an engine");
         engine.start();
-        let util = |engine: &crate::engine::Engine<'_>, cpu| {
-            let all = (0..4).map(GroupId).map(|g| engine.m.cfs_avg_of(cpu, g).avg.util_avg.0);
+        let util = |engine: &crate::run::engine::Simulation<'_>, cpu| {
+            let all = (0..4).map(GroupId).map(|g| engine.k.m.cfs_avg_of(cpu, g).avg.util_avg.0);
             all.collect::<Vec<_>>()
         };
         let mut seen = Vec::new();
@@ -293,13 +294,13 @@ fn util_goes_up_the_hierarchy_and_moves_with_its_task() {
         // In the root group its util is the CPU's only.
         let moved = &seen[2].1;
         assert!(moved[0] > 1000 && moved[1..].iter().all(|u| *u <= 4), "{policy}: {moved:?}");
-        engine.m.now = Instant(399_000_000);
-        engine.update_rq_clock(CpuId(5));
-        engine.update_blocked_groups(CpuId(5));
-        engine.update_cfs_rq(CpuId(5));
+        engine.k.m.now = Instant(399_000_000);
+        engine.k.update_rq_clock(CpuId(5));
+        engine.k.update_blocked_groups(CpuId(5));
+        engine.k.update_cfs_rq(CpuId(5));
         seen.push((Vec::new(), util(&engine, CpuId(5))));
         assert!(seen[4].1[0] < 180, "{policy}: blocked load decays: {:?}", seen[3].1);
-        assert_eq!(Util(0), engine.m.cfs_avg_of(CpuId(0), GroupId(1)).avg.util_avg);
+        assert_eq!(Util(0), engine.k.m.cfs_avg_of(CpuId(0), GroupId(1)).avg.util_avg);
     }
 }
 

@@ -4,7 +4,7 @@ use super::experiment;
 use super::generate::experiments;
 use super::properties::consistent_after;
 use crate::draws;
-use crate::machine::State;
+use crate::state::machine::State;
 use crate::{Counterfactual, Simulator, setup};
 use proptest::prelude::*;
 use risetime_kernel::units::{Instant, Span, TaskId, Util};
@@ -114,16 +114,16 @@ fn blocked_load_decays_to_nothing() {
         let e = experiment(laptop, workload, policy, &[], Span::from_ms(5000));
         let mut sink = ();
         let mut engine =
-            setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
-        let others = |engine: &crate::engine::Engine<'_>| -> u64 {
-            let m = &engine.m;
+            setup::simulation(&e, &mut sink, Counterfactual::default()).expect("an engine");
+        let others = |engine: &crate::run::engine::Simulation<'_>| -> u64 {
+            let m = &engine.k.m;
             m.cpus[1..].iter().map(|c| c.cfs_avg.avg.util_avg.0 + c.cfs_avg.avg.load_avg).sum()
         };
         engine.start();
         while engine.step(Instant(120_000_000)).expect("a run") {}
         assert!(others(&engine) > 1000, "{policy}: {} of busy CPUs", others(&engine));
         while engine.step(Instant(e.duration.0)).expect("a run") {}
-        let m = &engine.m;
+        let m = &engine.k.m;
         let done = |t: u32| m.task(TaskId(t)).state != State::Runnable;
         assert!((1..13).all(done), "{policy}");
         for (i, c) in m.cpus.iter().enumerate().skip(1) {

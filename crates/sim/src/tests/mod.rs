@@ -79,10 +79,11 @@ fn a_sleep_of_about_a_tick_keeps_the_tick() {
         let workload = Workload::parse(&workload, "t").expect("a workload");
         let e = experiment(platform, workload, "linux-7.2", &[], Span::from_ms(1000));
         let mut sink = Bytes::default();
-        let mut engine = crate::setup::engine(&e, &mut sink, crate::Counterfactual::default())
-            .expect("an engine");
+        let mut engine =
+            crate::run::setup::simulation(&e, &mut sink, crate::Counterfactual::default())
+                .expect("an engine");
         engine.run(Instant(e.duration.0)).expect("a run");
-        engine.m.cpu(risetime_kernel::units::CpuId(0)).idle_calls
+        engine.k.m.cpu(risetime_kernel::units::CpuId(0)).idle_calls
     };
     // C9 pays off from 5 ms on: 4.9 ms are left to C8 and the tick.
     assert!(idle_calls(4_900) < 20, "{} idle calls in some 100 sleeps", idle_calls(4_900));

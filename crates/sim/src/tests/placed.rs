@@ -2,16 +2,17 @@
 
 use super::Bytes;
 use crate::Counterfactual;
-use crate::engine::Engine;
-use crate::machine::Machine;
-use crate::placement::{self, Placed, Waker};
-use crate::setup;
+use crate::kernel::placement::{self, Placed, Waker};
+use crate::run::engine::Simulation;
+use crate::run::setup;
+use crate::state::effects::Effects;
+use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, Span, TaskId, Util};
 use risetime_model::{Platform, Workload};
 use risetime_trace::Why;
 
 /// A machine of this platform with as many tasks that have not begun.
-fn machine(platform: &str, tasks: usize, test: impl FnOnce(&mut Engine<'_>)) {
+fn machine(platform: &str, tasks: usize, test: impl FnOnce(&mut Simulation<'_>)) {
     let text = format!(
         r#"{{"tasks": {{"t": {{"instance": {tasks}, "loop": -1, "run": 10, "sleep": 10}}}}}}"#
     );
@@ -20,7 +21,7 @@ fn machine(platform: &str, tasks: usize, test: impl FnOnce(&mut Engine<'_>)) {
     let e = super::experiment(platform, workload, "linux-7.2", &[], Span::from_ms(1));
     let mut sink = Bytes::default();
     let other = Counterfactual::default();
-    test(&mut setup::engine(&e, &mut sink, other).expect("an engine"));
+    test(&mut setup::simulation(&e, &mut sink, other).expect("an engine"));
 }
 
 /// `cpu` runs `task`.
@@ -28,9 +29,18 @@ fn occupy(m: &mut Machine, cpu: u32, task: u32) {
     m.cpu_mut(CpuId(cpu)).curr = Some(TaskId(task));
 }
 
-fn wake(m: &Machine, cpu: u32, sync: bool) -> Placed {
+/// Where the first task goes; what the search has found out is kept, as the kernel does.
+fn wake(m: &mut Machine, cpu: u32, sync: bool) -> Placed {
     let mut fair = (placement::find("fair").make)();
-    fair.wake(m, TaskId(0), Waker { cpu: CpuId(cpu), sync })
+    let mut effects = Effects::default();
+    let placed = fair.wake(m, TaskId(0), Waker { cpu: CpuId(cpu), sync }, &mut effects);
+    if let Some(cpu) = effects.recent_used_cpu {
+        m.task_mut(TaskId(0)).recent_used_cpu = cpu;
+    }
+    if let Some(cpu) = effects.no_idle_core {
+        m.set_idle_cores(cpu, false);
+    }
+    placed
 }
 
 fn placed(cpu: u32, why: Why) -> Placed {
@@ -40,7 +50,7 @@ fn placed(cpu: u32, why: Why) -> Placed {
 #[test]
 fn a_wakeup_prefers_the_previous_cpu_then_a_core_of_its_cache() {
     machine("server256", 40, |e| {
-        let m = &mut e.m;
+        let m = &mut e.k.m;
         m.task_mut(TaskId(0)).cpu = CpuId(8);
         assert_eq!(wake(m, 8, false), placed(8, Why::PrevCpu));
         // Busy: the next core of the cache, not the idle sibling 136.
@@ -50,7 +60,7 @@ fn a_wakeup_prefers_the_previous_cpu_then_a_core_of_its_cache() {
         (9..16).for_each(|cpu| occupy(m, cpu, cpu - 7));
         assert_eq!(wake(m, 8, false), placed(137, Why::IdleSibling));
         let shared = m.cpu(CpuId(8)).place.balance_shared.expect("it has a cache");
-        assert!(!m.root.shared[shared].has_idle_cores.get());
+        assert!(!m.root.shared[shared].has_idle_cores);
         // … so that the next search takes the sibling of the previous CPU at once.
         assert_eq!(wake(m, 8, false), placed(136, Why::IdleSibling));
         occupy(m, 136, 20);
@@ -69,7 +79,7 @@ fn a_wakeup_prefers_the_previous_cpu_then_a_core_of_its_cache() {
 #[test]
 fn an_interrupt_pulls_only_within_the_cache() {
     machine("server256", 40, |e| {
-        let m = &mut e.m;
+        let m = &mut e.k.m;
         m.task_mut(TaskId(0)).cpu = CpuId(8);
         occupy(m, 8, 1);
         // CPU 10 is idle, takes the interrupt and shares the cache.
@@ -85,7 +95,7 @@ fn an_interrupt_pulls_only_within_the_cache() {
 #[test]
 fn a_waker_pulls_by_weight_and_one_of_many_does_not() {
     machine("server256", 40, |e| {
-        let m = &mut e.m;
+        let m = &mut e.k.m;
         m.task_mut(TaskId(0)).cpu = CpuId(8);
         m.task_mut(TaskId(0)).avg.load_avg = 100;
         // Both busy; load there 1000, here 300: 400 · 100 < 900 · 108.
@@ -105,24 +115,24 @@ fn a_waker_pulls_by_weight_and_one_of_many_does_not() {
         m.cpu_mut(CpuId(40)).cfs_avg.avg.load_avg = 0;
         assert_eq!(wake(m, 40, false), placed(41, Why::IdleSibling));
         for round in 0..600 {
-            e.record_wakee(TaskId(round % 30), Waker { cpu: CpuId(40), sync: false });
+            e.k.record_wakee(TaskId(round % 30), Waker { cpu: CpuId(40), sync: false });
         }
         for _ in 0..16 {
             (3..5).for_each(|t| {
                 let cpu = CpuId(50);
-                e.m.cpu_mut(cpu).curr = Some(TaskId(0));
-                e.record_wakee(TaskId(t), Waker { cpu, sync: false });
+                e.k.m.cpu_mut(cpu).curr = Some(TaskId(0));
+                e.k.record_wakee(TaskId(t), Waker { cpu, sync: false });
             });
         }
-        e.m.cpu_mut(CpuId(50)).curr = None;
-        assert_eq!(wake(&e.m, 40, false), placed(9, Why::IdleSibling), "wake_wide");
+        e.k.m.cpu_mut(CpuId(50)).curr = None;
+        assert_eq!(wake(&mut e.k.m, 40, false), placed(9, Why::IdleSibling), "wake_wide");
     });
 }
 
 #[test]
 fn an_l2_is_searched_before_the_rest_of_the_cache() {
     machine("intel-hybrid", 30, |e| {
-        let m = &mut e.m;
+        let m = &mut e.k.m;
         m.root.asym_cpucap = false;
         m.task_mut(TaskId(0)).cpu = CpuId(21);
         occupy(m, 21, 1);
@@ -139,7 +149,7 @@ fn an_l2_is_searched_before_the_rest_of_the_cache() {
 #[test]
 fn a_task_that_does_not_fit_takes_an_idle_core_before_a_thread_that_fits() {
     machine("intel-hybrid", 30, |e| {
-        let m = &mut e.m;
+        let m = &mut e.k.m;
         let t = m.task_mut(TaskId(0));
         (t.avg.util_avg, t.cpu) = (Util(700), CpuId(16));
         // It fits on a P-core: from 16 on and round to CPU 0.
@@ -156,7 +166,7 @@ fn a_task_that_does_not_fit_takes_an_idle_core_before_a_thread_that_fits() {
 #[test]
 fn a_forbidden_cpu_falls_back_within_the_node() {
     machine("server256", 2, |e| {
-        let m = &mut e.m;
+        let m = &mut e.k.m;
         m.task_mut(TaskId(0)).cpu = CpuId(70);
         m.set_allowed(TaskId(0), [3, 90].into_iter().map(CpuId).collect());
         assert_eq!(wake(m, 70, false), placed(90, Why::Affinity));

@@ -7,11 +7,11 @@
 use super::Bytes;
 use super::checker::Checker;
 use super::generate::experiments;
-use crate::cause::{CAUSES, Causes};
-use crate::class::Class;
 use crate::draws;
-use crate::engine::Engine;
-use crate::machine::{Machine, Role, State};
+use crate::run::cause::{CAUSES, Causes};
+use crate::run::engine::Simulation;
+use crate::state::class::Class;
+use crate::state::machine::{Machine, Role, State};
 use crate::{Counterfactual, Simulator, setup};
 use proptest::prelude::*;
 use risetime_kernel::KernelRev;
@@ -50,11 +50,12 @@ pub(super) fn step_through(
     sink: &mut dyn TraceSink,
 ) -> Result<(), String> {
     let end = Instant(e.duration.0);
-    let mut engine = setup::engine(e, sink, other).map_err(|e| e.to_string())?;
+    let mut engine = setup::simulation(e, sink, other).map_err(|e| e.to_string())?;
     engine.start();
     let mut seen = Seen::default();
     while engine.step(end).map_err(|e| e.to_string())? {
-        consistent(&engine, &mut seen).map_err(|what| format!("{} ns: {what}", engine.m.now.0))?;
+        consistent(&engine, &mut seen)
+            .map_err(|what| format!("{} ns: {what}", engine.k.m.now.0))?;
     }
     sink.end(end);
     Ok(())
@@ -64,16 +65,16 @@ pub(super) fn step_through(
 pub(super) fn consistent_after(e: &Experiment, events: u64) -> Result<u64, String> {
     let mut sink = ();
     let mut engine =
-        setup::engine(e, &mut sink, Counterfactual::default()).map_err(|e| e.to_string())?;
+        setup::simulation(e, &mut sink, Counterfactual::default()).map_err(|e| e.to_string())?;
     engine.start();
     let (mut seen, mut n) = (Seen::default(), 0);
     while engine.step(Instant(e.duration.0)).map_err(|e| e.to_string())? {
         n += 1;
         if n % events == 0 {
-            let at = engine.m.now.0;
+            let at = engine.k.m.now.0;
             consistent(&engine, &mut seen).map_err(|what| format!("{at} ns: {what}"))?;
         } else {
-            seen.look(&engine.m);
+            seen.look(&engine.k.m);
         }
     }
     Ok(n / events)
@@ -124,14 +125,14 @@ impl Seen {
 }
 
 /// Whether every part of the machine agrees with every other.
-fn consistent(e: &Engine<'_>, seen: &mut Seen) -> Result<(), String> {
-    let m = &e.m;
+fn consistent(e: &Simulation<'_>, seen: &mut Seen) -> Result<(), String> {
+    let m = &e.k.m;
     for (i, t) in m.tasks.iter().enumerate() {
         let id = TaskId(i as u32);
-        let Role::User(_) = t.role else { continue };
+        let Role::User = t.role else { continue };
         let queued: Vec<CpuId> =
             m.platform.cpus().filter(|c| m.fair_entity(*c, id).is_some()).collect();
-        if !e.is_fair(id) {
+        if !e.k.is_fair(id) {
             in_its_queue(m, id, queued.is_empty())?;
             continue;
         }
@@ -165,9 +166,14 @@ fn consistent(e: &Engine<'_>, seen: &mut Seen) -> Result<(), String> {
     Ok(())
 }
 
-fn cpu_consistent(e: &Engine<'_>, m: &Machine, cpu: CpuId, seen: &mut Seen) -> Result<(), String> {
+fn cpu_consistent(
+    e: &Simulation<'_>,
+    m: &Machine,
+    cpu: CpuId,
+    seen: &mut Seen,
+) -> Result<(), String> {
     let c = m.cpu(cpu);
-    let user = c.curr.filter(|t| e.is_fair(*t));
+    let user = c.curr.filter(|t| e.k.is_fair(*t));
     let ensure =
         |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{cpu}: {what}")) };
     ensure(
@@ -242,9 +248,9 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
 }
 
 /// The stopper runs, else the earliest deadline, else the highest priority, else a fair task.
-fn highest_class_runs(e: &Engine<'_>, m: &Machine, cpu: CpuId) -> bool {
+fn highest_class_runs(e: &Simulation<'_>, m: &Machine, cpu: CpuId) -> bool {
     let c = m.cpu(cpu);
-    let fair = |curr: Option<TaskId>| curr.is_some_and(|t| e.is_fair(t));
+    let fair = |curr: Option<TaskId>| curr.is_some_and(|t| e.k.is_fair(t));
     if c.stopper.as_ref().is_some_and(|s| s.queued()) {
         return c.curr.is_some_and(|t| m.class_of(t) == Class::Stop);
     }

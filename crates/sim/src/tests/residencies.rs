@@ -3,7 +3,7 @@
 //! of its steps. Energy is made of these times ("energy from residencies", crates/lab/tests/energy.rs).
 
 use super::experiment;
-use crate::machine::Machine;
+use crate::state::machine::Machine;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span};
 use risetime_model::settings::Value;
@@ -96,13 +96,13 @@ fn both(e: &Experiment) -> (Times, Times) {
     };
     let mut seen = Times::new();
     let end = Instant(e.duration.0);
-    let mut engine = setup::engine(e, &mut told, Counterfactual::default()).expect("an engine");
+    let mut engine = setup::simulation(e, &mut told, Counterfactual::default()).expect("an engine");
     engine.start();
     loop {
-        let before: Vec<State> = p.cpus().map(|c| state(&engine.m, c)).collect();
-        let from = engine.m.now;
+        let before: Vec<State> = p.cpus().map(|c| state(&engine.k.m, c)).collect();
+        let from = engine.k.m.now;
         let goes_on = engine.step(end).expect("a run");
-        let to = if goes_on { engine.m.now } else { end };
+        let to = if goes_on { engine.k.m.now } else { end };
         p.cpus().zip(before).for_each(|(c, s)| spent(&mut seen, c, s, to.0 - from.0));
         if !goes_on {
             break;

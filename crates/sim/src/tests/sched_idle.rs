@@ -2,12 +2,13 @@
 
 use super::Bytes;
 use super::spread::platform;
-use crate::cpuset::CpuSet;
-use crate::engine::Engine;
-use crate::machine::State;
-use crate::placement::fork::idlest_of_group;
-use crate::placement::idle_sibling::sched_idle_rq;
-use crate::placement::{self, Waker};
+use crate::kernel::placement::fork::idlest_of_group;
+use crate::kernel::placement::idle_sibling::sched_idle_rq;
+use crate::kernel::placement::{self, Waker};
+use crate::run::engine::Simulation;
+use crate::state::cpuset::CpuSet;
+use crate::state::effects::Effects;
+use crate::state::machine::State;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::{Platform, Workload};
@@ -16,11 +17,18 @@ const SPIN: &str = r#""loop": -1, "run": 1000000"#;
 const IDLE: &str = r#""policy": "SCHED_IDLE""#;
 
 /// The machine after `ms` of these tasks (rt-app's JSON, without the outer braces).
-fn after(p: Platform, workload: &str, kernel: &str, ms: u64, test: impl FnOnce(&mut Engine<'_>)) {
+fn after(
+    p: Platform,
+    workload: &str,
+    kernel: &str,
+    ms: u64,
+    test: impl FnOnce(&mut Simulation<'_>),
+) {
     let workload = Workload::parse(&format!("{{{workload}}}"), "made").expect("a workload");
     let e = super::experiment(p, workload, kernel, &[], Span::from_ms(ms));
     let mut sink = Bytes::default();
-    let mut engine = setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
+    let mut engine =
+        setup::simulation(&e, &mut sink, Counterfactual::default()).expect("an engine");
     engine.run(Instant(e.duration.0)).expect("a run");
     test(&mut engine);
 }
@@ -33,7 +41,7 @@ fn four() -> Platform {
 fn only_idle_tasks_and_idle_groups_make_a_cpu_one_that_gives_way() {
     let is_idle = |workload: &str, kernel: &str| {
         let mut found = false;
-        after(four(), workload, kernel, 50, |e| found = sched_idle_rq(&e.m, CpuId(2)));
+        after(four(), workload, kernel, 50, |e| found = sched_idle_rq(&e.k.m, CpuId(2)));
         found
     };
     let on = |tasks: &str| format!(r#""tasks": {{{tasks}}}"#);
@@ -71,7 +79,7 @@ fn a_new_task_prefers_the_cpu_whose_task_gives_way() {
     let chosen = |new: &str, kernel: &str, among: &CpuSet| {
         let mut cpu = CpuId(9);
         after(four(), &tasks(new), kernel, 50, |e| {
-            cpu = idlest_of_group(&e.m, TaskId(2), among, CpuId(0));
+            cpu = idlest_of_group(&e.k.m, TaskId(2), among, CpuId(0));
         });
         cpu.0
     };
@@ -95,9 +103,9 @@ fn a_task_of_the_idle_policy_wakes_beside_its_like_until_7_0() {
         );
         let mut cpu = CpuId(9);
         after(four(), &tasks, kernel, 50, |e| {
-            e.m.task_mut(TaskId(1)).cpu = CpuId(2);
+            e.k.m.task_mut(TaskId(1)).cpu = CpuId(2);
             let mut fair = (placement::find("fair").make)();
-            cpu = fair.wake(&e.m, TaskId(1), Waker::timer(CpuId(2))).cpu;
+            cpu = fair.wake(&e.k.m, TaskId(1), Waker::timer(CpuId(2)), &mut Effects::default()).cpu;
         });
         cpu.0
     };
@@ -113,7 +121,7 @@ fn a_cpu_of_idle_tasks_looks_for_work_as_often_as_an_idle_one() {
         let tasks = format!(r#""tasks": {{"a": {{"cpus": [1], {policy} {SPIN}}}}}"#);
         let mut wait = 0;
         after(platform("0-1", ""), &tasks, "linux-7.2", 3000, |e| {
-            let c = e.m.cpu(CpuId(1));
+            let c = e.k.m.cpu(CpuId(1));
             let d = &c.sched_domains[0];
             // Two CPUs: 2 to 4 ms, 16 times that while busy; one jiffy less then.
             assert!([2, 4].contains(&d.balance_interval), "{} ms", d.balance_interval);
@@ -135,11 +143,11 @@ fn a_cpu_left_to_idle_tasks_looks_at_once() {
         );
         let mut wait = (0, 0);
         after(platform("0-1", ""), &tasks, "linux-7.2", 1, |e| {
-            while e.m.task(TaskId(1)).state != State::Exited {
-                wait.0 = e.m.cpu(CpuId(1)).next_balance.saturating_sub(e.m.jiffies());
+            while e.k.m.task(TaskId(1)).state != State::Exited {
+                wait.0 = e.k.m.cpu(CpuId(1)).next_balance.saturating_sub(e.k.m.jiffies());
                 assert!(e.step(Instant(1_000_000_000)).expect("a run"), "it never ends");
             }
-            wait.1 = e.m.cpu(CpuId(1)).next_balance.saturating_sub(e.m.jiffies());
+            wait.1 = e.k.m.cpu(CpuId(1)).next_balance.saturating_sub(e.k.m.jiffies());
         });
         wait
     };

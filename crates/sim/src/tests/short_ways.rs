@@ -2,7 +2,7 @@
 
 use super::Bytes;
 use super::generate::{experiments, mostly_plain};
-use crate::short_ways::{SHORT_WAYS, ShortWay};
+use crate::run::short_ways::{SHORT_WAYS, ShortWay, close};
 use crate::{Counterfactual, draws, setup};
 use proptest::prelude::*;
 use risetime_kernel::units::{Instant, Span};
@@ -13,11 +13,11 @@ use risetime_trace::TraceSink;
 /// Runs `e` with these ways closed: what every task had in the end, to the ns, in how many events.
 fn end(e: &Experiment, closed: &[ShortWay], sink: &mut dyn TraceSink) -> Result<String, String> {
     let mut engine =
-        setup::engine(e, sink, Counterfactual::default()).map_err(|e| e.to_string())?;
-    closed.iter().for_each(|way| engine.close(*way));
+        setup::simulation(e, sink, Counterfactual::default()).map_err(|e| e.to_string())?;
+    closed.iter().for_each(|way| close(&mut engine.k.m, *way));
     engine.run(Instant(e.duration.0)).map_err(|e| e.to_string())?;
-    let tasks = engine.m.tasks.iter().map(|t| (t.state, t.cpu, t.avg));
-    Ok(format!("{} events; {:?}", engine.events, tasks.collect::<Vec<_>>()))
+    let tasks = engine.k.m.tasks.iter().map(|t| (t.state, t.cpu, t.avg));
+    Ok(format!("{} events; {:?}", engine.k.events, tasks.collect::<Vec<_>>()))
 }
 
 /// What happens with these ways closed, and how it ends.
@@ -83,8 +83,9 @@ fn a_limit_of_the_frequency_counts_in_the_sums_of_groups() {
 fn a_jiffy_is_not_kept_where_the_grid_moves() {
     let e = on("m1", Workload::load("idle").expect("built in"), &[], 10);
     let mut sink = ();
-    let mut engine = setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
-    let m = &mut engine.m;
+    let mut engine =
+        setup::simulation(&e, &mut sink, Counterfactual::default()).expect("an engine");
+    let m = &mut engine.k.m;
     m.now = Instant(1);
     assert_eq!((m.jiffies(), m.next_tick()), (1, Instant(1_000_000)));
     m.now = Instant(648_538);

@@ -1,7 +1,7 @@
 //! What load balancing makes of spinners on machines with threads, caches and nodes.
 
 use super::Bytes;
-use crate::cpuset::CpuSet;
+use crate::state::cpuset::CpuSet;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::{Platform, Workload};
@@ -48,9 +48,10 @@ fn spread(platform: &Platform, tasks: &str, ms: u64) -> Vec<usize> {
     let workload = workload.expect("a workload");
     let e = super::experiment(platform.clone(), workload, "linux-7.2", &[], Span::from_ms(ms));
     let mut sink = Bytes::default();
-    let mut engine = setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
+    let mut engine =
+        setup::simulation(&e, &mut sink, Counterfactual::default()).expect("an engine");
     engine.run(Instant(e.duration.0)).expect("a run");
-    engine.m.cpus.iter().map(|c| c.nr_running()).collect()
+    engine.k.m.cpus.iter().map(|c| c.nr_running()).collect()
 }
 
 fn spinners(n: usize, more: &str) -> String {
@@ -166,8 +167,9 @@ fn eas_stays_off_where_the_model_is_too_large_until_6_6() {
         let policy = format!("linux-{kernel}");
         let e = super::experiment(many, workload, &policy, &[], Span::from_ms(1));
         let mut sink = Bytes::default();
-        let engine = setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
-        engine.m.root.energy_aware
+        let engine =
+            setup::simulation(&e, &mut sink, Counterfactual::default()).expect("an engine");
+        engine.k.m.root.energy_aware
     };
     for kernel in ["6.1", "6.6"] {
         assert!(!aware(1, kernel), "{kernel}");
@@ -190,15 +192,15 @@ fn affinity_and_energy_awareness_follow_the_cpus_online() {
     };
     let off = |c: u32| format!(r#"{{"at_us": 100000, "cpu": {c}, "online": 0}}"#);
     let all = [4, 5, 6, 7].map(off).join(", ");
-    let end = |hotplug: &str, test: &dyn Fn(&crate::machine::Machine)| {
+    let end = |hotplug: &str, test: &dyn Fn(&crate::state::machine::Machine)| {
         let text = format!(r#"{{"tasks": {{{}}}}}"#, tasks(hotplug));
         let w = Workload::parse(&text, "w").expect("a workload");
         let e = super::experiment(m1.clone(), w, "linux-7.2", &[], Span::from_ms(300));
         let mut sink = Bytes::default();
         let mut engine =
-            setup::engine(&e, &mut sink, Counterfactual::default()).expect("an engine");
+            setup::simulation(&e, &mut sink, Counterfactual::default()).expect("an engine");
         engine.run(Instant(e.duration.0)).expect("a run");
-        test(&engine.m);
+        test(&engine.k.m);
     };
     end("", &|m| assert!(m.root.energy_aware && m.task(TaskId(0)).cpu == CpuId(5)));
     end(&off(5), &|m| {

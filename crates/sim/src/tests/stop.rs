@@ -1,9 +1,9 @@
 //! The stoppers: what they delay, by how much, and what they leave alone.
 
-use crate::class::Class;
-use crate::class::stop::StopWork;
-use crate::engine::Engine;
-use crate::machine::State;
+use crate::run::engine::Simulation;
+use crate::state::class::Class;
+use crate::state::class::StopWork;
+use crate::state::machine::State;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_model::settings::Value;
@@ -51,22 +51,22 @@ fn run(e: &Experiment) -> Log {
     log
 }
 
-fn with(e: &Experiment, log: &mut Log, test: impl FnOnce(&mut Engine<'_>)) {
-    test(&mut setup::engine(e, log, Counterfactual::default()).expect("an engine"));
+fn with(e: &Experiment, log: &mut Log, test: impl FnOnce(&mut Simulation<'_>)) {
+    test(&mut setup::simulation(e, log, Counterfactual::default()).expect("an engine"));
 }
 
 /// On to this time, in ns.
-fn go(e: &mut Engine<'_>, to: u64) {
+fn go(e: &mut Simulation<'_>, to: u64) {
     while e.step(Instant(to)).expect("a run") {}
-    e.m.now = Instant(to);
+    e.k.m.now = Instant(to);
 }
 
 /// From the start to time `at`, in ns, when the stopper of `cpu` is asked to move its task to `to`.
-fn asked_for_balance(e: &mut Engine<'_>, at: u64, cpu: u32, to: u32) {
+fn asked_for_balance(e: &mut Simulation<'_>, at: u64, cpu: u32, to: u32) {
     e.start();
     go(e, at);
     let balance = StopWork::ActiveBalance { to: CpuId(to), why: Why::Balance };
-    e.stop_one_cpu_nowait(CpuId(cpu), balance);
+    e.k.stop_one_cpu_nowait(CpuId(cpu), balance);
     e.drain_resched();
 }
 
@@ -124,14 +124,14 @@ fn works_are_done_one_after_the_other_and_balancing_is_asked_for_once() {
         e.start();
         go(e, 6_000_000);
         let t = TaskId(0);
-        assert_eq!(e.m.cpu(CpuId(0)).curr, Some(t));
-        e.m.set_allowed(t, [CpuId(5)].into_iter().collect());
+        assert_eq!(e.k.m.cpu(CpuId(0)).curr, Some(t));
+        e.k.m.set_allowed(t, [CpuId(5)].into_iter().collect());
         let balance = StopWork::ActiveBalance { to: CpuId(7), why: Why::Balance };
-        e.stop_one_cpu_nowait(CpuId(0), balance);
-        e.stop_one_cpu_nowait(CpuId(0), balance);
-        e.stop_one_cpu_nowait(CpuId(0), StopWork::Migrate { task: t, to: CpuId(5) });
+        e.k.stop_one_cpu_nowait(CpuId(0), balance);
+        e.k.stop_one_cpu_nowait(CpuId(0), balance);
+        e.k.stop_one_cpu_nowait(CpuId(0), StopWork::Migrate { task: t, to: CpuId(5) });
         e.drain_resched();
-        assert_eq!(e.m.cpu(CpuId(0)).nr_running(), 2, "it counts as running");
+        assert_eq!(e.k.m.cpu(CpuId(0)).nr_running(), 2, "it counts as running");
         go(e, 9_000_000);
     });
     // CPU 7 is none that the task may use, so that the first work finds nothing.
@@ -149,11 +149,11 @@ fn what_the_work_finds_counts_when_it_is_done() {
     with(&e, &mut log, |e| {
         asked_for_balance(e, 6_000_000, 0, 5);
         // Meanwhile somebody else takes the waiting task.
-        e.move_queued(TaskId(0), CpuId(0), CpuId(5), Why::NewIdle);
+        e.k.move_queued(TaskId(0), CpuId(0), CpuId(5), Why::NewIdle);
         e.drain_resched();
         go(e, 9_000_000);
-        assert_eq!(e.m.task(TaskId(0)).cpu, CpuId(5));
-        assert!(!e.stop_pending(CpuId(0)));
+        assert_eq!(e.k.m.task(TaskId(0)).cpu, CpuId(5));
+        assert!(!e.k.stop_pending(CpuId(0)));
     });
     assert_eq!(log.moves.len(), 1);
 }
@@ -163,13 +163,13 @@ fn its_time_is_in_no_average() {
     let e = m1(r#""t": {"cpus": [4], "loop": -1, "run": 1000000}"#, 8 * 1_048_576, 600);
     with(&e, &mut Log::default(), |e| {
         asked_for_balance(e, 500_000_000, 4, 5);
-        let c = e.m.cpu(CpuId(4));
+        let c = e.k.m.cpu(CpuId(4));
         let (clock, util) = (c.clock.clock_task, c.cfs_avg.avg.util_avg);
         assert!(util > Util(1010), "{util}");
-        let curr = e.m.cpu(CpuId(4)).curr.expect("the stopper");
-        assert_eq!(e.m.class_of(curr), Class::Stop);
+        let curr = e.k.m.cpu(CpuId(4)).curr.expect("the stopper");
+        assert_eq!(e.k.m.class_of(curr), Class::Stop);
         go(e, 500_000_000 + 8 * 1_048_576);
-        let c = e.m.cpu(CpuId(4));
+        let c = e.k.m.cpu(CpuId(4));
         // Eight periods without a fair task: util · y^8, y^32 = 1/2. What is runnable stays so.
         let faded = c.cfs_avg.avg.util_avg.0;
         assert!(faded.abs_diff(util.0 * 841 / 1000) <= 24, "{util} faded to {faded}");
@@ -187,14 +187,14 @@ fn a_cpu_that_goes_offline_finishes_what_its_stopper_was_asked_for() {
     with(&e, &mut log, |e| {
         asked_for_balance(e, 6_000_000, 0, 5);
         go(e, 6_010_000);
-        e.hotplug(CpuId(0), false);
+        e.k.hotplug(CpuId(0), false);
         e.drain_resched();
-        assert_eq!((e.m.task(TaskId(0)).cpu, e.m.cpu(CpuId(0)).curr), (CpuId(5), None));
-        assert_eq!(e.m.cpu(CpuId(0)).nr_running(), 0);
+        assert_eq!((e.k.m.task(TaskId(0)).cpu, e.k.m.cpu(CpuId(0)).curr), (CpuId(5), None));
+        assert_eq!(e.k.m.cpu(CpuId(0)).nr_running(), 0);
         go(e, 9_000_000);
-        e.hotplug(CpuId(0), true);
+        e.k.hotplug(CpuId(0), true);
         go(e, 12_000_000);
-        let stoppers = e.m.tasks.iter().filter(|t| t.sched.stop && t.state == State::Runnable);
+        let stoppers = e.k.m.tasks.iter().filter(|t| t.sched.stop && t.state == State::Runnable);
         assert_eq!(stoppers.count(), 0);
     });
 }

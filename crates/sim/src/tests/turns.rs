@@ -3,7 +3,7 @@
 
 use super::experiment;
 use crate::Replay;
-use crate::mutant::Mutant;
+use crate::run::mutant::Mutant;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, Platform, Workload};

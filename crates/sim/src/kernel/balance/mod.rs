@@ -1,0 +1,415 @@
+//! Load balancing: who pulls which task, and when it looks.
+//!
+//! ```text
+//! tick ─ trigger_load_balance ─┬─ jiffies ≥ rq.next_balance ─> sched_balance_domains (busy)
+//!                              └─ nohz_balancer_kick ─> an idle CPU: for every idle CPU
+//!                                   (misfit, ≥ 2 tasks, stale load)    sched_balance_domains (idle)
+//! going idle ── newidle_balance ─> every domain, until something was pulled
+//!
+//! sched_balance_rq: should_we_balance → busiest group → busiest CPU → detach queued tasks,
+//!                   or push the running one (active balance)
+//! ```
+//!
+//! A domain is looked at when `balance_interval` ms (× 16 while busy) have passed since its
+//! `last_balance`; failing to find work doubles the interval up to twice its minimum. A kick
+//! to look is refused before `nohz.next_balance`. These gates are what delays a misfit pull.
+//!
+//! What a look does: [`pull`]; how groups compare: [`group`].
+//!
+//! Which release brought which form, here and in `placement/` (read: 6.1.192, 6.6.0, 6.8.0, 6.12.117,
+//! 7.2.13, 7.3.4; with a *: also in the stable series of long-term releases, `KernelRev::has_fix_of`):
+//!
+//! ```text
+//! 6.5    tasks spread if the busiest group says so; before, if the own domain below does
+//!        of several full groups the last is the busiest; before, the first
+//! 6.6    two busy threads of a core are a kind of group (smt_balance); excess tasks count per core, and
+//!        only idle CPUs even them out (sibling_imbalance); a CPU of an idle core is in charge first
+//! 6.7    wakeups know who shares an L2; EAS has no limit of complexity (EM_MAX_COMPLEXITY)
+//! 6.9    of groups whose misfit tasks weigh the same the first is the busiest; before, the last
+//! 6.10   misfit is only who may use a bigger CPU; before, its CPU asked for a bigger one at each kick
+//!        (check_misfit_status), and whom nobody could help counted as a failure and doubled the interval
+//! 6.11 * who looks at 32 pinned tasks gives up; before, not until one might come
+//! 6.14   tasks whose dequeue is delayed do not count as queued
+//! 6.19 * newidle balancing throws dice (NI_RANDOM); a fork counts only CPUs that the task may use
+//! 7.2  * no misfit task for a thread beside a busy one (dst_core_idle); full groups of bigger CPUs are
+//!        left alone before their kind is compared
+//! 7.2    dice with NI_RATE; with EAS only an overutilized group is overloaded; wakeups prefer idle cores
+//!        on unequal CPUs; who has waited too little stays (task_is_ineligible_on_dst_cpu)
+//! 7.3    siblings are preferred also below unequal capacities; misfit only where the looking CPU is
+//!        bigger; an idle core is kicked first; busy threads and like CPUs give their only task
+//! ```
+//!
+//! Leaves out: NUMA balancing (page faults: `numa_preferred_nid`), asym packing, cache-aware
+//! scheduling (SCHED_CACHE), `LBF_NEED_BREAK` (only who holds a lock how long).
+//! DEVIATES(balance_free): looking and moving take no CPU time, and `max_newidle_lb_cost` is 0 with
+//! that: however soon a CPU expects to wake (`avg_idle`), it looks, or ages the load of idle CPUs.
+//! Source: kernel/sched/fair.c.
+
+mod group;
+mod newidle;
+mod pull;
+#[cfg(test)]
+mod tests;
+
+use crate::state::hooks::Point;
+use group::{fair_queued, reduced_capacity};
+
+use crate::kernel::Kernel;
+use crate::kernel::placement::idle_sibling::{is_core_idle, sched_idle_rq};
+use crate::state::cpuset::CpuSet;
+use crate::state::machine::{Machine, NohzKick};
+use crate::state::topology::SchedDomain;
+use crate::time::queue::Ev;
+use risetime_kernel::KernelRev;
+use risetime_kernel::fits::{check_misfit_status, check_misfit_status_pre_6_10};
+use risetime_kernel::units::{CpuId, Span};
+
+/// `busy_factor`: a busy CPU looks that much less often.
+const BUSY_FACTOR: u64 = 16;
+/// `LOAD_AVG_PERIOD` in ms: how often idle CPUs' blocked load is aged.
+const BLOCKED_PERIOD_MS: u64 = 32;
+
+/// In which situation a CPU balances (`enum cpu_idle_type`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum When {
+    Busy,
+    Idle,
+    NewlyIdle,
+}
+
+/// What is to be moved (`enum migration_type`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Migrate {
+    Load,
+    Util,
+    Task,
+    Misfit,
+}
+
+/// One look at one domain (`struct lb_env`).
+struct Env {
+    /// Who looks, at which level.
+    this: CpuId,
+    level: usize,
+    /// For whom tasks are pulled: who looks, or another CPU of its group.
+    dst: CpuId,
+    idle: When,
+    /// The CPUs to pull from or count; without those whose tasks may all not come.
+    cpus: CpuSet,
+    /// That is all of the domain's.
+    whole: bool,
+    /// Affinity forbids every task looked at (`LBF_ALL_PINNED`); some (`LBF_SOME_PINNED`).
+    all_pinned: bool,
+    some_pinned: bool,
+    /// `new_dst_cpu`: where one of those may go (`LBF_DST_PINNED`).
+    new_dst: Option<CpuId>,
+}
+
+impl Env {
+    fn new(this: CpuId, level: usize, idle: When, domain: &SchedDomain) -> Env {
+        Env {
+            this,
+            level,
+            dst: this,
+            idle,
+            cpus: domain.span,
+            whole: true,
+            all_pinned: false,
+            some_pinned: false,
+            new_dst: None,
+        }
+    }
+
+    /// `cpu` is no longer one of those to pull from.
+    fn leave_out(&mut self, cpu: CpuId) {
+        self.cpus.remove(cpu);
+        self.whole = false;
+    }
+}
+
+impl Machine {
+    /// Whose forms of balancing this machine has.
+    #[inline]
+    pub(super) fn lb_rev(&self) -> KernelRev {
+        self.hook(self.rev, |h, own| h.balance_rev(own))
+    }
+}
+
+impl Kernel<'_> {
+    // ------------------------------------------------------------------ when
+
+    /// After each tick of a busy CPU.
+    pub(crate) fn trigger_load_balance(&mut self, cpu: CpuId) {
+        if self.m.cpu(cpu).sched_domains.is_empty() {
+            return;
+        }
+        self.nohz_balancer_kick(cpu);
+        if self.m.jiffies() >= self.m.cpu(cpu).next_balance {
+            self.update_blocked_groups(cpu);
+            self.sched_balance_domains(cpu, When::Busy);
+        }
+    }
+
+    /// After a tick of an idle CPU.
+    pub(crate) fn balance_on_own_tick(&mut self, cpu: CpuId) {
+        let due = self.m.jiffies() >= self.m.cpu(cpu).next_balance;
+        if due && !self.m.cpu(cpu).sched_domains.is_empty() {
+            // `sched_balance_update_blocked_averages`
+            self.update_blocked_groups(cpu);
+            if self.update_cfs_rq(cpu) {
+                self.trace_cfs(cpu);
+                self.cpufreq_update_util(cpu, false);
+            }
+            self.sched_balance_domains(cpu, When::Idle);
+        }
+    }
+
+    /// Wakes an idle CPU to balance for all idle ones, if there is reason to.
+    fn nohz_balancer_kick(&mut self, cpu: CpuId) {
+        if !self.m.yes(Point::Kick { cpu }, true) {
+            return;
+        }
+        let now = self.m.jiffies();
+        self.m.root.idle_cpus.remove(cpu);
+        let root = &self.m.root;
+        if root.idle_cpus.is_empty() {
+            return;
+        }
+        let (stats, next) = (root.has_blocked && now > root.next_blocked, root.needs_update);
+        let due = now >= root.next_balance;
+        let c = self.m.cpu(cpu);
+        let asym = c.place.asym.is_some();
+        let pct = c.sched_domains.first().map_or(117, |d| d.imbalance_pct);
+        let balance = due
+            && (c.nr_running() >= 2
+                || (fair_queued(&self.m, cpu) >= 1 && reduced_capacity(&self.m, cpu, pct))
+                || (asym && self.has_misfit(cpu))
+                || (!asym && self.busy_cpus_of_cache(cpu) > 1));
+        if balance {
+            self.m.root.next_balance = now + 1;
+        }
+        let kick = NohzKick { stats: stats || balance, balance, next };
+        if kick != NohzKick::default() {
+            self.kick_ilb(kick);
+        }
+    }
+
+    /// `check_misfit_status`, where capacities differ.
+    fn has_misfit(&self, cpu: CpuId) -> bool {
+        let (m, c) = (&self.m, self.m.cpu(cpu));
+        if m.lb_rev() >= KernelRev::V6_10 {
+            return check_misfit_status(c.misfit_task_load);
+        }
+        let biggest = m.root.online.iter().map(|c| m.cpu(c).capacity).max();
+        let domain = c.place.asym.map(|level| &c.sched_domains[level]);
+        let reduced = domain.is_some_and(|d| reduced_capacity(m, cpu, d.imbalance_pct));
+        let biggest = biggest.unwrap_or(c.capacity);
+        check_misfit_status_pre_6_10(c.misfit_task_load, c.capacity, biggest, reduced)
+    }
+
+    /// `nr_busy_cpus` of the cache that `cpu` belongs to.
+    fn busy_cpus_of_cache(&self, cpu: CpuId) -> usize {
+        let c = self.m.cpu(cpu);
+        let cache = c.place.llc.map(|l| &c.sched_domains[l]);
+        cache.map_or(0, |d| d.span.iter().filter(|c| !self.m.root.idle_cpus.contains(*c)).count())
+    }
+
+    /// `find_new_ilb`: the first idle CPU; since 7.3 of an idle core, where there is one.
+    fn find_new_ilb(&self) -> Option<CpuId> {
+        let m = &self.m;
+        let mut idle = m.root.idle_cpus.iter().filter(|c| m.idle_cpu(*c));
+        let first = idle.next();
+        if m.rev < KernelRev::V7_3 || !m.root.smt {
+            return first;
+        }
+        let mut all = first.into_iter().chain(idle);
+        all.find(|c| is_core_idle(m, *c)).or(first)
+    }
+
+    /// The first idle CPU leaves its idle state and does what it is kicked for.
+    fn kick_ilb(&mut self, kick: NohzKick) {
+        let Some(ilb) = self.find_new_ilb() else { return };
+        let flags = &mut self.m.cpu_mut(ilb).nohz_kick;
+        let pending = *flags != NohzKick::default();
+        *flags = NohzKick {
+            stats: flags.stats | kick.stats,
+            balance: flags.balance | kick.balance,
+            next: flags.next | kick.next,
+        };
+        if pending {
+            return;
+        }
+        let latency = self.m.cpu(ilb).idle.map_or(Span(0), |idle| self.exit_latency(ilb, idle));
+        self.q.push(self.m.now + latency, Ev::NohzBalance { cpu: ilb });
+    }
+
+    /// `nohz_idle_balance` on the kicked CPU.
+    pub(crate) fn nohz_balance(&mut self, ilb: CpuId) {
+        let kick = std::mem::take(&mut self.m.cpu_mut(ilb).nohz_kick);
+        // DEVIATES(ilb_asleep): the CPU stays in its idle state meanwhile, and what it pulls to
+        // itself pays the exit latency like what it pulls for others. The kernel's is awake then,
+        // so that the number of the CPU decides over some 10 µs.
+        if self.m.idle_cpu(ilb) && self.m.root.online.contains(ilb) {
+            self.balance_idle_cpus(ilb, kick);
+        }
+    }
+
+    /// `nohz_run_idle_balance`: on its way to idle a CPU ages what the idle ones hold.
+    pub(crate) fn nohz_run_idle_balance(&mut self, cpu: CpuId) {
+        let root = &self.m.root;
+        let due = root.has_blocked && self.m.jiffies() >= root.next_blocked;
+        if due
+            && self.m.cpu(cpu).nohz_kick == NohzKick::default()
+            && !self.m.cpu(cpu).sched_domains.is_empty()
+        {
+            self.balance_idle_cpus(cpu, NohzKick { stats: true, ..NohzKick::default() });
+        }
+    }
+
+    /// `_nohz_idle_balance`: ages the load of every idle CPU, and balances for those that are due.
+    fn balance_idle_cpus(&mut self, this_cpu: CpuId, kick: NohzKick) {
+        let now = self.m.jiffies();
+        let mut next_balance = None;
+        let mut has_blocked = false;
+        self.m.root.has_blocked &= !kick.stats;
+        self.m.root.needs_update &= !kick.next;
+        let all = self.m.root.idle_cpus;
+        for cpu in all.iter_wrap(CpuId(this_cpu.0 + 1)) {
+            if !self.m.idle_cpu(cpu) {
+                continue;
+            }
+            if !self.m.idle_cpu(this_cpu) || self.m.need_resched.contains(this_cpu) {
+                // It has got work itself: the next kick goes on.
+                self.m.root.has_blocked |= kick.stats;
+                self.m.root.needs_update |= kick.next;
+                return;
+            }
+            if kick.stats {
+                has_blocked |= self.update_nohz_stats(cpu);
+            }
+            if now >= self.m.cpu(cpu).next_balance {
+                self.update_rq_clock(cpu);
+                if kick.balance {
+                    self.sched_balance_domains(cpu, When::Idle);
+                }
+            }
+            let own = self.m.cpu(cpu).next_balance;
+            next_balance = Some(next_balance.map_or(own, |n: u64| n.min(own)));
+        }
+        let latest = now + 60 * u64::from(self.m.platform.hz);
+        if let Some(next) = next_balance.filter(|n| *n < latest) {
+            self.m.root.next_balance = next;
+        }
+        if kick.stats {
+            self.m.root.next_blocked = now + self.m.msecs_to_jiffies(BLOCKED_PERIOD_MS);
+        }
+        self.m.root.has_blocked |= has_blocked;
+    }
+
+    /// `update_nohz_stats`: ages what sleeping tasks left behind, once a jiffy. True while
+    /// something is left.
+    fn update_nohz_stats(&mut self, cpu: CpuId) -> bool {
+        let now = self.m.jiffies();
+        if !self.m.cpu(cpu).has_blocked_load {
+            return false;
+        }
+        if now <= self.m.cpu(cpu).last_blocked_update {
+            return true;
+        }
+        self.m.cpu_mut(cpu).last_blocked_update = now;
+        self.update_rq_clock(cpu);
+        let others = self.m.cpu(cpu).rt_avg.util_avg.0 != 0 && self.update_rt(cpu, false);
+        self.update_dl(cpu, false);
+        let others = self.update_pressure(cpu) || others;
+        self.update_blocked_groups(cpu);
+        if self.update_cfs_rq(cpu) || others {
+            self.trace_cfs(cpu);
+            self.cpufreq_update_util(cpu, false);
+        }
+        let c = self.m.cpu_mut(cpu);
+        let left = c.cfs_avg.avg.load_avg != 0
+            || c.cfs_avg.avg.util_avg.0 != 0
+            || c.dl_avg.util_avg.0 != 0
+            || c.rt_avg.util_avg.0 != 0
+            || c.pressure.as_ref().is_some_and(|p| p.is_left());
+        c.has_blocked_load = left;
+        left
+    }
+
+    /// The CPU's tick has stopped: it takes part in nohz balancing.
+    pub(crate) fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {
+        self.m.cpu_mut(cpu).has_blocked_load = true;
+        if !self.m.cpu(cpu).sched_domains.is_empty() {
+            self.m.root.needs_update |= !self.m.root.idle_cpus.contains(cpu);
+            self.m.root.idle_cpus.insert(cpu);
+        }
+        self.m.root.has_blocked = true;
+    }
+
+    /// `get_sd_balance_interval`, in jiffies; a busy CPU looks one jiffy early, so that levels
+    /// do not look together.
+    pub(super) fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
+        let ms = self.m.cpu(cpu).sched_domains[level].balance_interval
+            * if busy { BUSY_FACTOR } else { 1 };
+        let longest = u64::from(self.m.platform.hz) * self.m.root.online.len() as u64 / 10;
+        (self.m.msecs_to_jiffies(ms) - u64::from(busy)).min(longest).max(1)
+    }
+
+    /// `sched_balance_domains`: balances every domain that is due.
+    fn sched_balance_domains(&mut self, cpu: CpuId, idle: When) {
+        let mut idle = idle;
+        // A CPU that runs nothing but SCHED_IDLE tasks looks as often as an idle one.
+        let busy = |e: &Self, idle| idle == When::Busy && !sched_idle_rq(&e.m, cpu);
+        let mut is_busy = busy(self, idle);
+        let mut next_balance = u64::MAX;
+        for level in 0..self.m.cpu(cpu).sched_domains.len() {
+            let now = self.m.jiffies();
+            let due = |e: &Self, busy| {
+                e.m.cpu(cpu).sched_domains[level].last_balance
+                    + e.balance_interval(cpu, level, busy)
+            };
+            if now >= due(self, is_busy) {
+                let (moved, go_on) = self.sched_balance_rq(cpu, level, idle);
+                if moved {
+                    idle = if self.m.idle_cpu(cpu) { When::Idle } else { When::Busy };
+                    is_busy = busy(self, idle);
+                }
+                self.m.cpu_mut(cpu).sched_domains[level].last_balance = now;
+                next_balance = next_balance.min(due(self, is_busy));
+                if !go_on {
+                    break;
+                }
+            } else {
+                next_balance = next_balance.min(due(self, is_busy));
+            }
+        }
+        if next_balance != u64::MAX {
+            self.m.cpu_mut(cpu).next_balance = next_balance;
+        }
+    }
+
+    /// A CPU is about to go idle and looks for work; true if it got some (`sched_balance_newidle`).
+    pub(crate) fn newidle_balance(&mut self, cpu: CpuId) -> bool {
+        self.update_misfit_status(cpu, None);
+        let overloaded = self.m.root.overloaded;
+        if overloaded {
+            self.update_blocked_groups(cpu);
+        }
+        let levels = self.m.cpu(cpu).sched_domains.len();
+        // From now on its looks are those of an idle CPU: more often.
+        for level in 0..if overloaded { levels } else { levels.min(1) } {
+            let next = self.m.cpu(cpu).sched_domains[level].last_balance
+                + self.balance_interval(cpu, level, false);
+            let c = self.m.cpu_mut(cpu);
+            c.next_balance = c.next_balance.min(next);
+            if overloaded && let Some(weight) = self.newidle_dice(cpu, level) {
+                let (moved, go_on) = self.sched_balance_rq(cpu, level, When::NewlyIdle);
+                self.newidle_looked(cpu, level, if moved { weight } else { 0 });
+                if moved || !go_on || self.m.cpu(cpu).nr_running() > 0 {
+                    break;
+                }
+            }
+        }
+        self.m.cpu(cpu).nr_running() > 0
+    }
+}

@@ -1,0 +1,599 @@
+//! One look at one domain: is there a group busier than the own one, and which task comes over?
+//!
+//! ```text
+//! sched_balance_rq   should_we_balance → busiest group → busiest CPU of it → detach queued tasks
+//!    a task may not come here, but to another CPU of the group       → pulled for that one (DST_PINNED)
+//!    some may not come, and too much is left                         → the level above hears of it
+//!                                                                      (SOME_PINNED: group imbalanced)
+//!    none of the CPU's tasks may come                                → the next busiest CPU
+//!    nothing moved though it should                                  → push the running one
+//!                                                                      (need_active_balance)
+//! ```
+//!
+//! Source: kernel/sched/fair.c.
+
+use super::group::{
+    Group, Sums, busier, fair_queued, group_stats, imbalance, prefer_sibling, reduced_capacity,
+    sibling_imbalance, smt_vs_nonsmt_groups,
+};
+use super::{Env, Migrate, When};
+use crate::kernel::Kernel;
+use crate::kernel::placement::fork::GroupType;
+use crate::kernel::placement::idle_sibling::is_core_idle;
+use crate::state::class::StopWork;
+use crate::state::cpuset::CpuSet;
+use crate::state::hooks::Point;
+use crate::state::machine::{Machine, State};
+use crate::state::topology::sd;
+use risetime_kernel::KernelRev;
+use risetime_kernel::cpu_util::capacity_of;
+use risetime_kernel::fits::{Fit, capacity_greater, fits_capacity};
+use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_model::workload::Policy;
+use risetime_trace::{Event, Why};
+
+/// `sysctl_sched_nr_migrate`: tasks looked at in one go.
+const NR_MIGRATE: usize = 32;
+/// `sysctl_sched_migration_cost`: a task that ran so recently is cache-hot.
+const MIGRATION_COST: Span = Span(500_000);
+/// `MAX_PINNED_INTERVAL`, in ms.
+const MAX_PINNED_INTERVAL: u64 = 512;
+
+impl Kernel<'_> {
+    /// `sched_balance_rq`: one domain, for `this`. Returns whether tasks came, and whether wider
+    /// domains should be looked at (not where another CPU of the group is in charge).
+    pub(super) fn sched_balance_rq(
+        &mut self,
+        this: CpuId,
+        level: usize,
+        idle: When,
+    ) -> (bool, bool) {
+        if !self.m.yes(Point::Balance { cpu: this, level }, true) {
+            return (false, false);
+        }
+        let mut env = Env::new(this, level, idle, &self.m.cpu(this).sched_domains[level]);
+        loop {
+            if !self.should_we_balance(&env) {
+                return (self.balanced(&env, None), false);
+            }
+            if level == 0 {
+                self.update_group_capacity(&env);
+            }
+            let Some((group, kind, left)) = self.find_src_group(&env) else {
+                return (self.balanced(&env, None), true);
+            };
+            let Some(src) = self.find_src_rq(&env, &group, kind, left) else {
+                return (self.balanced(&env, Some(kind)), true);
+            };
+            env.all_pinned = true;
+            if self.m.cpu(src).nr_running() > 1 {
+                let moved = self.pull(&mut env, src, kind, left);
+                if env.all_pinned {
+                    // On to the next busiest, if any is left outside the own group.
+                    env.leave_out(src);
+                    let own = &self.m.cpu(this).sched_domains[level].local().mask;
+                    if env.cpus.iter().any(|c| !own.contains(c)) {
+                        continue;
+                    }
+                    self.m.cpu_mut(this).sched_domains[level].nr_balance_failed = 0;
+                    self.back_off(&env, Some(kind));
+                    return (false, true);
+                }
+                if moved {
+                    self.m.cpu_mut(this).sched_domains[level].nr_balance_failed = 0;
+                    self.unbalanced(&env);
+                    return (true, true);
+                }
+            }
+            return (self.not_moved(&mut env, src, kind), true);
+        }
+    }
+
+    /// Moves tasks from `src`: to the CPU that looks, then, where affinity keeps some from there, to
+    /// others of its group. Whether any moved.
+    pub(super) fn pull(
+        &mut self,
+        env: &mut Env,
+        src: CpuId,
+        kind: Migrate,
+        imbalance: u64,
+    ) -> bool {
+        let (mut left, mut moved) = (imbalance as i64, false);
+        loop {
+            moved |= self.detach_tasks(env, src, kind, &mut left);
+            match env.new_dst.take().filter(|_| left > 0) {
+                Some(other) => {
+                    env.leave_out(env.dst);
+                    env.dst = other;
+                }
+                None => break,
+            }
+        }
+        if env.some_pinned && left > 0 {
+            self.set_group_imbalance(env, true);
+        }
+        moved
+    }
+
+    /// `sgc->imbalance` of the group, in the level above, that this domain is.
+    fn set_group_imbalance(&mut self, env: &Env, imbalanced: bool) {
+        let parent = self.m.cpu(env.this).sched_domains.get(env.level + 1);
+        if let Some(group) = parent.map(|d| d.local().id) {
+            self.m.root.group_imbalance[group] = imbalanced;
+        }
+    }
+
+    /// There was something to move, but it did not move: the running task may have to. Always
+    /// false.
+    fn not_moved(&mut self, env: &mut Env, src: CpuId, kind: Migrate) -> bool {
+        if env.idle != When::NewlyIdle && !self.forgives(Some(kind)) {
+            self.m.cpu_mut(env.this).sched_domains[env.level].nr_balance_failed += 1;
+        }
+        if self.need_active_balance(env, src, kind) && !self.active_balance(env, src, kind) {
+            self.back_off(env, Some(kind));
+        } else {
+            self.unbalanced(env);
+        }
+        false
+    }
+
+    /// A misfit task that could not be moved says nothing of the balance: until 6.9 it counted like
+    /// any other failure.
+    fn forgives(&self, kind: Option<Migrate>) -> bool {
+        self.m.lb_rev() >= KernelRev::V6_10 && kind == Some(Migrate::Misfit)
+    }
+
+    /// There is work to move: look again soon.
+    fn unbalanced(&mut self, env: &Env) {
+        let d = &mut self.m.cpu_mut(env.this).sched_domains[env.level];
+        d.balance_interval = d.min_interval();
+    }
+
+    /// Nothing to move. Always false.
+    fn balanced(&mut self, env: &Env, kind: Option<Migrate>) -> bool {
+        if !env.all_pinned {
+            self.set_group_imbalance(env, false);
+        }
+        self.m.cpu_mut(env.this).sched_domains[env.level].nr_balance_failed = 0;
+        self.back_off(env, kind);
+        false
+    }
+
+    /// The next look comes later.
+    fn back_off(&mut self, env: &Env, kind: Option<Migrate>) {
+        if env.idle == When::NewlyIdle || self.forgives(kind) {
+            return;
+        }
+        let d = &mut self.m.cpu_mut(env.this).sched_domains[env.level];
+        let pinned = env.all_pinned && d.balance_interval < MAX_PINNED_INTERVAL;
+        if pinned || d.balance_interval < 2 * d.min_interval() {
+            d.balance_interval *= 2;
+        }
+    }
+
+    /// Only one CPU of a group balances it: the first idle one, since 6.6 of an idle core where there is
+    /// one, else the first.
+    pub(super) fn should_we_balance(&self, env: &Env) -> bool {
+        let m = &self.m;
+        if !env.cpus.contains(env.dst) {
+            return false;
+        }
+        if env.idle == When::NewlyIdle {
+            return m.cpu(env.dst).nr_running() == 0;
+        }
+        let domain = &m.cpu(env.this).sched_domains[env.level];
+        let mask = &domain.local().mask;
+        let by_core =
+            m.lb_rev() >= KernelRev::V6_6 && m.root.smt && !domain.has(sd::SHARE_CPUCAPACITY);
+        let mut idle = mask.iter().filter(|c| env.cpus.contains(*c) && m.idle_cpu(*c));
+        let in_charge = match by_core {
+            false => idle.next(),
+            true => {
+                let first = idle.next();
+                let mut all = first.into_iter().chain(idle);
+                all.find(|c| is_core_idle(m, *c)).or(first)
+            }
+        };
+        in_charge.or(mask.lowest()) == Some(env.dst)
+    }
+
+    /// While EAS places tasks, only those that fit nowhere near are moved. Where no CPU has one, a
+    /// look ends in nothing, and what it finds out on the way is this. `None`: it has to be a close one.
+    fn glance(&self, env: &Env) -> Option<Sums> {
+        let m = &self.m;
+        if !m.glances {
+            return None;
+        }
+        let domain = &m.cpu(env.this).sched_domains[env.level];
+        let unequal = domain.has(sd::ASYM_CPUCAPACITY) && !domain.has(sd::NUMA);
+        if !m.root.energy_aware || m.root.overutilized || !unequal {
+            return None;
+        }
+        let (mut sums, plain) = (Sums::default(), m.is_plain());
+        for cpu in env.cpus.iter() {
+            let (c, util) = (m.cpu(cpu), m.cpu_util_cfs(cpu));
+            let running = c.nr_running();
+            let overutilized = match plain {
+                true => !fits_capacity(util, c.cpu_capacity),
+                false => m.overutilized_by(c, util),
+            };
+            if c.misfit_task_load != 0 || overutilized {
+                return None;
+            }
+            sums.util += util.0;
+            sums.overloaded |= running > 1;
+        }
+        debug_assert!({
+            let mut close = Sums::default();
+            let groups = domain.groups().enumerate();
+            let mut groups = groups.map(|(at, g)| group_stats(m, env, domain, g, at));
+            groups.all(|g| {
+                close.add(&g);
+                g.kind != GroupType::Misfit
+            }) && (close.util, close.overloaded, close.overutilized)
+                == (sums.util, sums.overloaded, false)
+        });
+        Some(sums)
+    }
+
+    /// `sched_balance_find_src_group`: the busiest group, what to move of it and how much.
+    fn find_src_group(&mut self, env: &Env) -> Option<(CpuSet, Migrate, u64)> {
+        let domains = &self.m.cpu(env.this).sched_domains;
+        let top = env.level + 1 == domains.len();
+        if let Some(sums) = self.glance(env) {
+            self.update_idle_cpu_scan(env, sums.util);
+            self.update_root(&sums, top);
+            return None;
+        }
+        self.m.refresh_tally(env.this, env.level);
+        let domain = &self.m.cpu(env.this).sched_domains[env.level];
+        let asym = domain.has(sd::ASYM_CPUCAPACITY);
+        let (mut sums, mut busiest) = (Sums::default(), None::<Group>);
+        let mut groups = domain.groups().enumerate();
+        let local = group_stats(&self.m, env, domain, groups.next()?.1, 0);
+        sums.add(&local);
+        for (at, group) in groups {
+            let g = group_stats(&self.m, env, domain, group, at);
+            sums.add(&g);
+            if busier(&self.m, env, asym, &local, &g, busiest.as_ref()) {
+                busiest = Some(g);
+            }
+        }
+        let energy_aware = |e: &Self| e.m.root.energy_aware && !e.m.root.overutilized;
+        let found = busiest.and_then(|b| {
+            let (kind, imbalance) = worth_it(&self.m, env, &sums, &local, &b)?;
+            let cpus = domain.groups().nth(b.at)?.span.and(&env.cpus);
+            Some((b.kind, cpus, kind, imbalance))
+        });
+        self.update_idle_cpu_scan(env, sums.util);
+        self.update_root(&sums, top);
+        let (what, cpus, kind, imbalance) = found?;
+        // While EAS places tasks, only those that fit nowhere near are moved.
+        let moves = imbalance > 0 && (what == GroupType::Misfit || !energy_aware(self));
+        moves.then_some((cpus, kind, imbalance))
+    }
+
+    /// `update_idle_cpu_scan` (SIS_UTIL): the busier a cache, the fewer of its CPUs a wakeup looks at;
+    /// at 85 % none.
+    fn update_idle_cpu_scan(&mut self, env: &Env, util: u64) {
+        let c = self.m.cpu(env.this);
+        let (place, level) = (&c.place, Some(env.level));
+        let shared = match (place.llc == level, place.asym == level) {
+            (true, false) => place.llc_shared,
+            (_, true) if place.balance_shared != place.llc_shared || place.llc == level => {
+                place.balance_shared
+            }
+            _ => None,
+        };
+        let Some(shared) = shared.filter(|_| env.idle != When::NewlyIdle) else { return };
+        let d = &c.sched_domains[env.level];
+        let weight = u64::from(d.weight);
+        let x = util / weight;
+        let y = 1024u64.saturating_sub((x * d.imbalance_pct).pow(2) / (10_000 * 1024));
+        self.m.root.shared[shared].nr_idle_scan = (y * weight / 1024) as u32;
+    }
+
+    /// The flags of the root domain: both refreshed when its widest domain is looked at, by a
+    /// smaller one overutilized only set.
+    fn update_root(&mut self, sums: &Sums, top: bool) {
+        if top {
+            self.m.root.overloaded = sums.overloaded;
+            self.set_overutilized(sums.overutilized);
+        } else if sums.overutilized {
+            self.set_overutilized(true);
+        }
+    }
+
+    /// `sched_balance_find_src_rq`.
+    fn find_src_rq(
+        &self,
+        env: &Env,
+        group: &CpuSet,
+        kind: Migrate,
+        imbalance: u64,
+    ) -> Option<CpuId> {
+        let m = &self.m;
+        let domain = &m.cpu(env.this).sched_domains[env.level];
+        let (asym, pct) = (domain.has(sd::ASYM_CPUCAPACITY), domain.imbalance_pct);
+        // (value, per what) of the best so far: compared as fractions where it is a load.
+        let mut best: Option<(u64, u64, CpuId)> = None;
+        for cpu in group.iter().filter(|c| env.cpus.contains(*c)) {
+            let (c, queued) = (m.cpu(cpu), fair_queued(m, cpu));
+            let bigger = capacity_greater(m.capacity_of(env.dst), m.capacity_of(cpu));
+            // Since 7.3 a thread beside a busy one, or a like CPU around another L2, gives, too.
+            let gives = m.rev >= KernelRev::V7_3
+                && ((m.root.smt && !is_core_idle(m, cpu))
+                    || (m.root.cluster && m.cpu(env.dst).capacity == c.capacity));
+            if queued == 0 || (asym && !bigger && !gives && queued == 1) {
+                continue;
+            }
+            let load = c.cfs_avg.avg.load_avg;
+            let (value, per) = match kind {
+                Migrate::Load
+                    if queued == 1 && load > imbalance && !reduced_capacity(m, cpu, pct) =>
+                {
+                    continue;
+                }
+                Migrate::Load => (load, c.cpu_capacity.0),
+                Migrate::Util if queued <= 1 => continue,
+                Migrate::Util => (m.cpu_util_cfs_boost(cpu).0, 1),
+                Migrate::Task => (queued as u64, 1),
+                Migrate::Misfit => (c.misfit_task_load, 1),
+            };
+            if best.map_or(value > 0, |(v, p, _)| value * p > v * per) {
+                best = Some((value, per, cpu));
+            }
+        }
+        best.map(|(_, _, cpu)| cpu)
+    }
+
+    /// `detach_tasks` and `attach_tasks`: moves queued tasks, those that waited longest first,
+    /// until the imbalance is gone. Whether any moved.
+    fn detach_tasks(&mut self, env: &mut Env, src: CpuId, kind: Migrate, left: &mut i64) -> bool {
+        self.update_rq_clock(src);
+        let failed = self.m.cpu(env.this).sched_domains[env.level].nr_balance_failed.min(63);
+        let mut waiting: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
+        waiting.sort_by_key(|t| self.m.task(*t).listed);
+        let loop_max = NR_MIGRATE.min(self.m.cpu(src).nr_running());
+        let mut moved = false;
+        for (tried, task) in waiting.into_iter().enumerate() {
+            if tried >= loop_max && !(self.tries_all_pinned() && env.all_pinned) {
+                break;
+            }
+            if env.idle != When::Busy && self.m.cpu(src).nr_running() <= 1 {
+                break;
+            }
+            self.list(task);
+            if !self.can_migrate_task(env, src, task, failed) {
+                continue;
+            }
+            let share = match kind {
+                Migrate::Load => self.m.task_h_load(task).max(1),
+                Migrate::Util => self.m.task_util_est(task).0,
+                Migrate::Task => 1,
+                Migrate::Misfit if self.m.task_fits(task, src) == Fit::Fits => continue,
+                Migrate::Misfit => *left as u64,
+            };
+            if matches!(kind, Migrate::Load | Migrate::Util) && (share >> failed) as i64 > *left {
+                continue;
+            }
+            *left -= share as i64;
+            moved = true;
+            self.move_queued(task, src, env.dst, why(kind, env.idle));
+            // DEVIATES(newidle_one): as a preemptible kernel. One with voluntary preemption goes on
+            // until the imbalance is gone.
+            if env.idle == When::NewlyIdle || *left <= 0 {
+                break;
+            }
+        }
+        moved
+    }
+
+    /// Up to 6.10 `detach_tasks` went on beyond `loop_max` until a task might come; the long-term
+    /// kernels have that taken back.
+    fn tries_all_pinned(&self) -> bool {
+        !self.m.rev.has_fix_of(KernelRev::new(6, 11))
+    }
+
+    /// `can_migrate_task`: also notes which of the tasks affinity keeps away.
+    pub(super) fn can_migrate_task(
+        &self,
+        env: &mut Env,
+        src: CpuId,
+        task: TaskId,
+        failed: u32,
+    ) -> bool {
+        let (t, from) = (self.m.task(task), self.m.cpu(src));
+        let domain = &self.m.cpu(env.this).sched_domains[env.level];
+        // DEVIATES(lb_delayed): the kernel may move a task asleep with its dequeue delayed along
+        // with its load; here it stays until it wakes or leaves.
+        if t.state != State::Runnable || self.ineligible_on_dst(env, src, task, failed) {
+            return false;
+        }
+        if !t.allowed.contains(env.dst) {
+            env.some_pinned = true;
+            if env.idle != When::NewlyIdle && env.new_dst.is_none() {
+                let mut others = domain.local().mask.iter();
+                env.new_dst = others.find(|c| env.cpus.contains(*c) && t.allowed.contains(*c));
+            }
+            return false;
+        }
+        let Some(entity) = self.m.fair_entity(src, task) else { return false };
+        env.all_pinned = false;
+        // Threads of a core share its caches; and what gives way to all others anyway is never hot.
+        let ran = from.clock.clock_task.0.wrapping_sub(entity.exec_start);
+        let hot = ran < MIGRATION_COST.0 || self.m.cache_hot_buddy(src, task, env.dst);
+        let hot = hot && !domain.has(sd::SHARE_CPUCAPACITY) && t.sched.policy != Policy::Idle;
+        let hot = hot && failed <= domain.cache_nice_tries;
+        let may = from.curr != Some(task) && !hot;
+        self.m.yes(Point::Move { task, from: src, to: env.dst }, may)
+    }
+
+    /// `task_is_ineligible_on_dst_cpu`, while balancing has not failed: it has had its share. Also
+    /// a task whose group waits for its quota.
+    fn ineligible_on_dst(&self, env: &Env, src: CpuId, task: TaskId, failed: u32) -> bool {
+        let g = self.m.task(task).group;
+        let had_its_share = self.m.rev >= KernelRev::V7_2
+            && failed == 0
+            && self.m.queue(env.dst, g).nr_queued() > 0
+            && !self.m.queue(src, g).entity_eligible(task);
+        had_its_share || self.m.lb_throttled(env.dst, src, g)
+    }
+
+    /// `need_active_balance`: shall the running task be pushed?
+    fn need_active_balance(&self, env: &Env, src: CpuId, kind: Migrate) -> bool {
+        let d = &self.m.cpu(env.this).sched_domains[env.level];
+        let stubborn = kind == Migrate::Task && d.nr_balance_failed > d.cache_nice_tries + 2;
+        let relief = env.idle != When::Busy
+            && fair_queued(&self.m, src) == 1
+            && reduced_capacity(&self.m, src, d.imbalance_pct)
+            && self.m.capacity_of(src).0 * d.imbalance_pct < self.m.capacity_of(env.dst).0 * 100;
+        stubborn || relief || kind == Migrate::Misfit
+    }
+
+    /// The stopper of `src` is asked to give a task to the CPU that looks. False if the running one
+    /// may not come.
+    fn active_balance(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
+        if self.stops(src) {
+            return self.ask_stopper(env, src, kind);
+        }
+        let Some(curr) = self
+            .m
+            .cpu(src)
+            .curr
+            .filter(|t| self.is_fair(*t) && self.m.task(*t).state == State::Runnable)
+        else {
+            return true;
+        };
+        if !self.m.task(curr).allowed.contains(env.this) {
+            return false;
+        }
+        self.active_load_balance_cpu_stop(src, env.this, why(kind, When::Idle));
+        true
+    }
+
+    /// The same where the stopper takes time, so that it moves what it then finds.
+    fn ask_stopper(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
+        // The idle task, as the stopper itself, may run nowhere else.
+        let Some(curr) = self.m.cpu(src).curr else { return false };
+        let curr = self.m.task(curr);
+        let (may_come, stays) = (curr.allowed.contains(env.this), curr.state == State::Runnable);
+        if may_come && stays {
+            let why = why(kind, When::Idle);
+            self.stop_one_cpu_nowait(src, StopWork::ActiveBalance { to: env.this, why });
+        }
+        may_come
+    }
+
+    /// `active_load_balance_cpu_stop`: moves a task of `src` to `to`, of those that may go there the one
+    /// that was picked longest ago.
+    pub(crate) fn active_load_balance_cpu_stop(&mut self, src: CpuId, to: CpuId, why: Why) {
+        let domains = &self.m.cpu(to).sched_domains;
+        let online = self.m.root.online.contains(src) && self.m.root.online.contains(to);
+        let Some(level) = domains.iter().position(|d| online && d.span.contains(src)) else {
+            return;
+        };
+        let env = Env::new(to, level, When::Idle, &domains[level]);
+        self.update_rq_clock(src);
+        let failed = self.m.cpu(to).sched_domains[level].nr_balance_failed;
+        let mut queued: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
+        queued.sort_by_key(|t| self.m.task(*t).listed);
+        let found = queued.into_iter().find(|&task| {
+            let t = self.m.task(task);
+            t.state == State::Runnable
+                && t.allowed.contains(to)
+                && !self.ineligible_on_dst(&env, src, task, failed)
+        });
+        if let Some(task) = found {
+            self.m.cpu_mut(to).sched_domains[level].nr_balance_failed = 0;
+            self.move_queued(task, src, to, why);
+        }
+    }
+
+    /// The task becomes the head of its runqueue's list (`rq->cfs_tasks`).
+    pub(crate) fn list(&mut self, task: TaskId) {
+        self.listed += 1;
+        self.m.task_mut(task).listed = self.listed;
+    }
+
+    /// `update_group_capacity` of the lowest level: a CPU finds out what is left of it when it looks
+    /// for work, which it does rarely while it is busy.
+    fn update_group_capacity(&mut self, env: &Env) {
+        let jiffies = self.m.jiffies();
+        let domain = &self.m.cpu(env.this).sched_domains[0];
+        if env.idle == When::NewlyIdle && jiffies < domain.next_update {
+            return;
+        }
+        let next = jiffies + self.balance_interval(env.this, 0, false);
+        self.m.cpu_mut(env.this).sched_domains[0].next_update = next;
+        self.update_rq_clock(env.this);
+        self.update_others(env.this);
+        self.update_cpu_capacity(env.this);
+    }
+
+    /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
+    pub(crate) fn update_cpu_capacity(&mut self, cpu: CpuId) {
+        let (c, limit) = (self.m.cpu(cpu), self.m.domain_of(cpu).pressure);
+        let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
+        let others = self.m.hook(self.m.rq_util(cpu), |h, own| h.rq_util(true, own));
+        let capacity = capacity_of(self.m.rev, c.capacity, &others, hw, limit.0);
+        let before = std::mem::replace(&mut self.m.cpu_mut(cpu).cpu_capacity, capacity);
+        if before != capacity {
+            self.emit(Event::CpuCapacity { cpu, capacity });
+        }
+    }
+}
+
+/// The second half of `sched_balance_find_src_group`: whether the difference between the two groups is
+/// worth anything, and what to move.
+fn worth_it(
+    m: &Machine,
+    env: &Env,
+    sums: &Sums,
+    local: &Group,
+    busiest: &Group,
+) -> Option<(Migrate, u64)> {
+    let (domain, rev) = (&m.cpu(env.this).sched_domains[env.level], m.lb_rev());
+    let forced = match busiest.kind {
+        GroupType::Misfit if domain.has(sd::ASYM_CPUCAPACITY) => return Some((Migrate::Misfit, 1)),
+        // On CPUs alike it is a CPU of which other classes take a part.
+        GroupType::Misfit => return Some((Migrate::Load, busiest.misfit_load)),
+        GroupType::Imbalanced => true,
+        _ if local.kind > busiest.kind => return None,
+        _ => false,
+    };
+    let domain_avg = sums.load * 1024 / sums.capacity.max(1);
+    if !forced
+        && local.kind == GroupType::Overloaded
+        && (local.avg_load >= busiest.avg_load
+            || local.avg_load >= domain_avg
+            || 100 * busiest.avg_load <= domain.imbalance_pct * local.avg_load)
+    {
+        return None;
+    }
+    let prefer_sibling = prefer_sibling(env, m, busiest);
+    let spreads = prefer_sibling
+        && local.kind == GroupType::HasSpare
+        && sibling_imbalance(rev, env.idle, busiest, local) > 1;
+    if !forced && !spreads && busiest.kind != GroupType::Overloaded {
+        if env.idle == When::Busy {
+            return None;
+        }
+        // A whole core may relieve threads that share one.
+        let relieves =
+            busiest.kind == GroupType::SmtBalance && smt_vs_nonsmt_groups(local, busiest);
+        let even = busiest.weight > 1 && local.idle_cpus <= busiest.idle_cpus + 1;
+        if !relieves && (even || busiest.fair_queued == 1) {
+            return None;
+        }
+    }
+    Some(imbalance(rev, local, busiest, env.idle, domain, prefer_sibling, domain_avg))
+}
+
+fn why(kind: Migrate, idle: When) -> Why {
+    match (kind, idle) {
+        (Migrate::Misfit, _) => Why::Misfit,
+        (_, When::NewlyIdle) => Why::NewIdle,
+        _ => Why::Balance,
+    }
+}

@@ -1,0 +1,214 @@
+//! What of CFS (up to 6.5) spans more than one queue: new tasks, moves, and the levels of groups.
+//!
+//! ```text
+//!  fork     the child's vruntime is found on its parent's queue, relative to min_vruntime
+//!  move     a sleeping task's vruntime becomes relative to the queue that it slept on
+//!  slice    period · Π over levels, from the task up: weight / Σ weights
+//!  buddies  next, last, skip are set on all levels from where the two compete upwards, and an
+//!           entity that stops being one stops its groups from being one as far as they go together
+//! ```
+//!
+//! The thread that creates the workload's tasks runs on their first CPU but is no task (unless a
+//! trace is replayed): for the first vruntime of a task it counts as one of nice 0 at min_vruntime.
+//! From 6.6 on only the next buddies of groups are left. Arithmetic: [`risetime_kernel::cfs`].
+//! Source: kernel/sched/fair.c of 6.1, symbols named at each function.
+
+use crate::kernel::Kernel;
+use crate::state::bandwidth::throttles_tasks;
+use crate::state::hooks::Step;
+use crate::state::machine::Machine;
+use risetime_kernel::cfs_rq::is_cfs;
+use risetime_kernel::eevdf::{BuddyOf, Entity, EntityId, LoadWeight};
+use risetime_kernel::units::{CpuId, GroupId, TaskId};
+use risetime_kernel::weight::NICE_0_LOAD;
+
+impl Machine {
+    /// How long `entity` of the level of `g` may run in one go; `beside`: an entity of nice 0 that is
+    /// no task joins with it. Source: fair.c:`sched_slice`.
+    fn sched_slice(&self, cpu: CpuId, g: GroupId, entity: &Entity, joins: Option<bool>) -> u64 {
+        let Some(rq) = self.queue(cpu, g).as_cfs() else { return 0 };
+        let (nr, weight) = match joins {
+            None => (0, 0),
+            Some(beside) => {
+                let more = if beside { NICE_0_LOAD } else { 0 };
+                (1 + usize::from(beside), entity.load.scaled() + more)
+            }
+        };
+        let period = rq.period_of(self.cpu(cpu).h_nr_queued(), nr);
+        let mut slice = rq.slice_part(period, &entity.load, weight);
+        let mut at = g;
+        while at != GroupId::ROOT {
+            let (above, se) = (self.groups.parent(at), &self.groups.rq(cpu, at).se);
+            let load = LoadWeight::of_scaled(se.load);
+            let joins = if se.on_rq { 0 } else { se.load };
+            if let Some(rq) = self.queue(cpu, above).as_cfs() {
+                slice = rq.slice_part(slice, &load, joins);
+            }
+            at = above;
+        }
+        rq.slice_at_least(slice, entity)
+    }
+
+    /// Whether the queued `task` is one that its CPU prefers, so that it is not taken away as long as
+    /// `dst` has other work (`CACHE_HOT_BUDDY` in `task_hot`).
+    pub(crate) fn cache_hot_buddy(&self, src: CpuId, task: TaskId, dst: CpuId) -> bool {
+        let buddy = |of: BuddyOf| of.next || of.last;
+        is_cfs(self.rev)
+            && self.cpu(dst).nr_running() > 0
+            && self
+                .queue(src, self.task(task).group)
+                .as_cfs()
+                .is_some_and(|q| buddy(q.buddy_of(task)))
+    }
+}
+
+impl Kernel<'_> {
+    /// `task_fork_fair`: where the new `task` of a parent on `cpu` will begin, on whichever CPU.
+    pub(crate) fn task_fork_fair(&mut self, cpu: CpuId, task: TaskId) {
+        if !is_cfs(self.m.rev) || !self.is_fair(task) {
+            return;
+        }
+        self.update_rq_clock(cpu);
+        let g = self.m.task(task).group;
+        self.update_curr(cpu, g);
+        let own = self.m.is_fork(task) || self.m.creator.is_some();
+        let Some(mut entity) = self.m.task_mut(task).entity.take() else { return };
+        let slice = self.m.sched_slice(cpu, g, &entity, Some(!own));
+        if let Some(rq) = self.m.queue(cpu, g).as_cfs() {
+            let parent = rq.curr().filter(|_| own).map(|curr| curr.vruntime);
+            rq.task_fork(&mut entity, parent, slice);
+        }
+        self.m.task_mut(task).entity = Some(entity);
+    }
+
+    /// `migrate_task_rq_fair` of a sleeping task that will wake elsewhere.
+    pub(crate) fn migrate_vruntime(&mut self, task: TaskId) {
+        if !is_cfs(self.m.rev) {
+            return;
+        }
+        let t = self.m.task(task);
+        let (cpu, g) = (t.cpu, t.group);
+        let Some(mut entity) = self.m.task_mut(task).entity.take() else { return };
+        if let Some(rq) = self.m.queue(cpu, g).as_cfs() {
+            rq.migrate_asleep(&mut entity);
+        }
+        self.m.task_mut(task).entity = Some(entity);
+    }
+
+    /// `check_preempt_tick` on the level of `g`, whose running entity has been accounted.
+    pub(crate) fn check_preempt_tick(&mut self, cpu: CpuId, g: GroupId) {
+        if !is_cfs(self.m.rev) {
+            return;
+        }
+        let Some(curr) = self.m.queue(cpu, g).curr().copied() else { return };
+        let slice = self.m.sched_slice(cpu, g, &curr, None);
+        let Some(rq) = self.m.queue_mut(cpu, g).as_cfs_mut() else { return };
+        let was = rq.buddy_of(curr.id);
+        rq.check_preempt_tick(slice);
+        let (over, is) = (rq.need_resched(), rq.buddy_of(curr.id));
+        rq.clear_need_resched();
+        if was != is {
+            self.clear_buddies_above(cpu, g, was);
+        }
+        if over && self.may_end_turn(cpu) {
+            self.resched_curr(cpu);
+        }
+    }
+
+    /// A wakeup preempts on the level of `g`, where `woken` competes: on those above, the groups that
+    /// hold both are preferred, too (`set_next_buddy`, `set_last_buddy`).
+    pub(crate) fn buddies_above(&mut self, cpu: CpuId, g: GroupId, woken: EntityId) {
+        let Some(rq) = self.m.queue(cpu, g).as_cfs() else { return };
+        let next = rq.buddy_of(woken).next;
+        let last = rq.curr().is_some_and(|curr| rq.buddy_of(curr.id).last);
+        let mut at = g;
+        while at != GroupId::ROOT {
+            let above = self.m.groups.parent(at);
+            if let Some(rq) = self.m.queue_mut(cpu, above).as_cfs_mut() {
+                if next {
+                    rq.set_next_buddy(at);
+                }
+                if last {
+                    rq.set_last_buddy(at);
+                }
+            }
+            at = above;
+        }
+    }
+
+    /// A task of the level of `g` has fallen asleep and others of its group are queued: one of them
+    /// comes next, if that is fair (`set_next_buddy`; nobody looks from 6.6 to 6.11).
+    pub(crate) fn next_of_group(&mut self, cpu: CpuId, g: GroupId) {
+        if self.m.throttled_hierarchy(cpu, g) && !throttles_tasks(self.m.rev)
+            || !self.m.does(Step::NextBuddyOfGroup)
+        {
+            return;
+        }
+        let mut at = g;
+        while at != GroupId::ROOT && self.m.groups.rq(cpu, at).se.on_rq {
+            let above = self.m.groups.parent(at);
+            let queue = self.m.queue_mut(cpu, above);
+            queue.set_next_buddy(at);
+            if !queue.buddy_of(at).next {
+                // An idle one: nor are those above it.
+                return;
+            }
+            at = above;
+        }
+    }
+
+    /// The running entity of the level of `g`, its turn over, is nobody's buddy.
+    pub(crate) fn clear_buddies_of_curr(&mut self, cpu: CpuId, g: GroupId) {
+        if let Some(curr) = self.m.queue(cpu, g).curr().map(|curr| curr.id) {
+            self.clear_buddies(cpu, g, curr);
+        }
+    }
+
+    /// `clear_buddies` of `id`, which is queued on the level of `g`.
+    pub(crate) fn clear_buddies(&mut self, cpu: CpuId, g: GroupId, id: EntityId) {
+        if !self.m.groups.nested {
+            return;
+        }
+        let rq = self.m.queue_mut(cpu, g);
+        let was = rq.buddy_of(id);
+        if was.any() {
+            rq.clear_buddy(id, was);
+            self.clear_buddies_above(cpu, g, was);
+        }
+    }
+
+    /// The groups from `g` up are no longer the buddies that `of` says, as far as all of them are.
+    fn clear_buddies_above(&mut self, cpu: CpuId, g: GroupId, of: BuddyOf) {
+        let (mut at, mut of) = (g, of);
+        while at != GroupId::ROOT && of.any() {
+            let above = self.m.groups.parent(at);
+            let rq = self.m.queue_mut(cpu, above);
+            let is = rq.buddy_of(at);
+            of = BuddyOf {
+                last: of.last && is.last,
+                next: of.next && is.next,
+                skip: of.skip && is.skip,
+            };
+            rq.clear_buddy(at, of);
+            at = above;
+        }
+    }
+
+    /// `yield_task_fair` of the running `task`: on every level others go first, once.
+    pub(crate) fn yield_grouped(&mut self, cpu: CpuId, task: TaskId) {
+        let g = self.m.task(task).group;
+        self.clear_buddies(cpu, g, task.into());
+        self.update_curr(cpu, g);
+        let (mut at, mut id) = (g, EntityId::from(task));
+        loop {
+            if let Some(rq) = self.m.queue_mut(cpu, at).as_cfs_mut() {
+                rq.set_skip_buddy(id);
+            }
+            if at == GroupId::ROOT {
+                return;
+            }
+            id = at.into();
+            at = self.m.groups.parent(at);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The fair class's deadline server on each CPU, since 6.12.
+//!
+//! ```text
+//!  first fair task queued ─> dl_server_start ─> waits, counting what fair tasks run anyway
+//!  starved until deadline - runtime ─> timer ─> queued among the deadlines ─> fair tasks run
+//!                                                 50 ms later: throttled until the next second
+//! ```
+//!
+//! Also where nothing can starve fair tasks: while it is active its bandwidth, 50 ms of each second,
+//! counts in `running_bw`, and so is a floor of util (51 of 1024) on its CPU for schedutil and for the
+//! energy estimate. On a small CPU that is a third of its capacity.
+//!
+//! DEVIATES(dl-server-idle): from which release between 6.12 and 7.2 on the server of an idle CPU
+//! lapses by itself is not known here; those in between are taken to behave like 6.12.
+//!
+//! Arithmetic: [`risetime_kernel::dl_server`]. Source: kernel/sched/deadline.c, kernel/sched/fair.c.
+
+use crate::kernel::Kernel;
+use crate::state::class::ClassTimer;
+use crate::state::hooks::Step;
+use risetime_kernel::KernelRev;
+use risetime_kernel::deadline::{DlEntity, DlId};
+use risetime_kernel::dl_server::ServerTimer;
+use risetime_kernel::units::{CpuId, Instant};
+
+const SERVER: DlId = DlId::FairServer;
+
+impl Kernel<'_> {
+    /// `sched_init_dl_servers`.
+    pub(crate) fn init_dl_servers(&mut self) {
+        if self.m.rev < KernelRev::V6_12 {
+            return;
+        }
+        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
+            let server = DlEntity::fair_server(self.rq_clock(cpu));
+            self.m.cpu_mut(cpu).dl.this_bw += server.bw;
+            self.m.cpu_mut(cpu).fair_server = Some(Box::new(server));
+            self.reserve_bw(server.bw);
+        }
+    }
+
+    /// Changes the server of `cpu`, and arms its timers as it then says.
+    fn with_server<R>(
+        &mut self,
+        cpu: CpuId,
+        change: impl FnOnce(&mut DlEntity, Instant) -> R,
+    ) -> Option<R> {
+        let now = self.rq_clock(cpu);
+        let server = self.m.cpu_mut(cpu).fair_server.as_deref_mut()?;
+        let before = (server.timer, server.inactive_timer);
+        let result = change(server, now);
+        let after = (server.timer, server.inactive_timer);
+        self.arm_changed(ClassTimer::Server(cpu), before.0, after.0);
+        self.arm_changed(ClassTimer::ServerInactive(cpu), before.1, after.1);
+        Some(result)
+    }
+
+    /// `dl_server_start`: the fair class has work again.
+    pub(crate) fn dl_server_start(&mut self, cpu: CpuId) {
+        if !self.m.does(Step::FairServer) {
+            return;
+        }
+        let Some(server) = self.m.cpu_mut(cpu).fair_server.as_deref_mut() else { return };
+        let bw = server.bw;
+        if let Some(defer) = server.server.as_mut() {
+            defer.idle = false;
+        }
+        if server.server_active() {
+            return;
+        }
+        self.dl_server_update(cpu);
+        let queued = self.with_server(cpu, |server, now| {
+            if let Some(defer) = server.server.as_mut() {
+                defer.active = true;
+            }
+            let counts = std::mem::replace(&mut server.non_contending, false);
+            server.inactive_timer = None;
+            server.update_at_wakeup(now);
+            (counts, join(server, now))
+        });
+        if let Some((counted, joins)) = queued {
+            if !counted {
+                self.add_running_bw(cpu, bw, false);
+            }
+            if let Some(deadline) = joins {
+                self.queue_server(cpu, deadline);
+            }
+        }
+    }
+
+    /// `dl_server_stop`: the fair class has none.
+    pub(super) fn dl_server_stop(&mut self, cpu: CpuId) {
+        if !self.m.cpu(cpu).fair_server.as_ref().is_some_and(|s| s.server_active()) {
+            return;
+        }
+        self.m.cpu_mut(cpu).dl.remove(SERVER);
+        let past = self.with_server(cpu, |server, now| {
+            let at = server.zero_lag(now).filter(|_| server.inactive_timer.is_none());
+            if at.is_some() {
+                (server.non_contending, server.inactive_timer) = (true, at);
+            }
+            server.server_stop();
+            (at.is_none(), server.bw)
+        });
+        if let Some((true, bw)) = past {
+            self.sub_running_bw(cpu, bw, false);
+        }
+    }
+
+    /// `dl_server_update`, `dl_server_update_idle`: what the current fair task, or idleness, has
+    /// used since the last time.
+    pub(crate) fn dl_server_update(&mut self, cpu: CpuId) {
+        let idle = match self.m.cpu(cpu).curr {
+            _ if self.m.cpu(cpu).fair_server.is_none() => return,
+            None => true,
+            Some(curr) if self.is_fair(curr) => false,
+            Some(_) => return,
+        };
+        let delta = self.delta_exec(cpu).0;
+        let rev = self.m.rev;
+        let over = self.with_server(cpu, |server, now| {
+            let over = server.server_update(rev, now, delta, idle);
+            if !over {
+                return None;
+            }
+            server.throttled = true;
+            if server.start_timer(now) {
+                return Some(None);
+            }
+            // Its time is past already.
+            if rev >= KernelRev::V7_2 {
+                server.replenish_new_period(now);
+                server.start_timer(now);
+                return Some(None);
+            }
+            server.replenish(now);
+            Some(join(server, now))
+        });
+        if let Some(Some(again)) = over {
+            self.m.cpu_mut(cpu).dl.remove(SERVER);
+            if let Some(deadline) = again {
+                self.queue_server(cpu, deadline);
+            }
+            self.resched_curr(cpu);
+        }
+    }
+
+    /// `dl_server_timer`.
+    pub(super) fn dl_server_timer(&mut self, cpu: CpuId) {
+        self.dl_server_update(cpu);
+        match self.with_server(cpu, |server, now| server.server_timer(now)) {
+            Some(ServerTimer::Stops) => self.dl_server_stop(cpu),
+            Some(ServerTimer::Starts) => {
+                let joins = self.with_server(cpu, |server, now| {
+                    server.replenish(now);
+                    join(server, now)
+                });
+                if let Some(deadline) = joins.flatten() {
+                    self.queue_server(cpu, deadline);
+                }
+            }
+            Some(ServerTimer::Waits) | None => {}
+        }
+    }
+
+    /// The server's 0-lag time has come.
+    pub(super) fn server_inactive_timer(&mut self, cpu: CpuId) {
+        let counts = self.with_server(cpu, |server, _| {
+            server.inactive_timer = None;
+            (std::mem::replace(&mut server.non_contending, false), server.bw)
+        });
+        if let Some((true, bw)) = counts {
+            self.sub_running_bw(cpu, bw, false);
+        }
+    }
+
+    /// The server stands among the deadlines; it may come before who runs.
+    fn queue_server(&mut self, cpu: CpuId, deadline: Instant) {
+        self.m.cpu_mut(cpu).dl.insert(deadline, SERVER);
+        if self.m.cpu(cpu).curr.is_some() && self.m.cpu(cpu).dl.first() == Some(SERVER) {
+            self.resched_curr(cpu);
+        }
+    }
+}
+
+/// The end of `enqueue_dl_entity`: the deadline under which it is queued now; `None`: it waits for
+/// its timer.
+fn join(server: &mut DlEntity, now: Instant) -> Option<Instant> {
+    if server.throttled && server.start_timer(now) {
+        return None;
+    }
+    if server.throttled {
+        server.timer = None;
+        server.throttled = false;
+        if let Some(defer) = server.server.as_mut() {
+            defer.armed = false;
+        }
+    }
+    Some(server.deadline)
+}

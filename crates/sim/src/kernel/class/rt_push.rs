@@ -1,0 +1,225 @@
+//! Where RT tasks run: the CPU whose tasks matter least, pushed there and pulled from there.
+//!
+//! ```text
+//!  wakeup     stays, unless an RT task runs there that may not be disturbed, or the CPU is too small
+//!  target     cpupri_find: the CPUs of the lowest level below the task's own, of those that fit
+//!             its uclamp_min if there are any; of these its own, then the waker's, then one near
+//!  push       more RT tasks than can run: the next one goes to such a CPU
+//!  pull       a CPU whose RT task leaves asks the others to push
+//! ```
+//!
+//! DEVIATES(rt_push_ipi): the kernel asks by an interrupt to each overloaded CPU in turn
+//! (`RT_PUSH_IPI`); here they push right after the asking CPU has switched, a few µs earlier.
+//! Leaves out: migrate_disable.
+//! Source: kernel/sched/rt.c, kernel/sched/cpupri.c.
+
+use crate::kernel::Kernel;
+use crate::kernel::placement::Placed;
+use crate::state::class::Class;
+use crate::state::cpuset::CpuSet;
+use crate::state::hooks::Step;
+use crate::state::machine::Machine;
+use risetime_kernel::rt::{CpuPri, rt_task_fits_capacity};
+use risetime_kernel::units::{CpuId, TaskId};
+use risetime_trace::Why;
+
+/// The CPUs of one level.
+type Level = Option<(CpuPri, CpuSet)>;
+
+impl Machine {
+    /// Where a CPU stands (`cpupri_set`).
+    fn cpupri(&self, cpu: CpuId) -> CpuPri {
+        let c = self.cpu(cpu);
+        match c.rt.first() {
+            _ if !c.dl.is_empty() => CpuPri::Higher,
+            Some((priority, _)) if !c.rt_throttle.throttled => CpuPri::Rt(priority),
+            _ => CpuPri::Normal,
+        }
+    }
+
+    /// `rt_task_fits_capacity`; only machines of unequal capacity ask.
+    fn rt_fits(&self, task: TaskId, cpu: CpuId) -> bool {
+        let clamps = self.task(task).clamps();
+        !self.root.asym_cpucap
+            || rt_task_fits_capacity(clamps.min, clamps.max, self.cpu(cpu).capacity)
+    }
+
+    /// Whether `task`, queued on `cpu` and not running, may be pushed.
+    fn rt_pushable(&self, cpu: CpuId, task: TaskId) -> bool {
+        self.cpu(cpu).curr != Some(task) && self.task(task).nr_cpus_allowed > 1
+    }
+
+    /// `pick_next_pushable_task`.
+    fn next_pushable_rt(&self, cpu: CpuId) -> Option<TaskId> {
+        let queue = &self.cpu(cpu).rt;
+        if queue.is_empty()
+            || (queue.len() == 1 && self.cpu(cpu).curr == queue.first().map(|q| q.1))
+        {
+            return None;
+        }
+        queue.iter().map(|(_, t)| t).find(|t| self.rt_pushable(cpu, *t))
+    }
+}
+
+impl Kernel<'_> {
+    /// `select_task_rq_rt`.
+    pub(super) fn select_task_rq_rt(&mut self, task: TaskId, this_cpu: CpuId) -> Placed {
+        let prev = self.m.task(task).cpu;
+        let stay = Placed { cpu: prev, why: Why::PrevCpu };
+        let rank = self.m.rt_rank(task);
+        let disturbs = self.m.cpu(prev).curr.is_some_and(|curr| {
+            let held = self.m.task(curr).nr_cpus_allowed < 2 || self.m.rt_rank(curr) >= rank;
+            self.m.class_of(curr) == Class::Rt && held
+        });
+        let allowed = self.m.task(task).allowed.contains(prev);
+        if !disturbs && allowed && self.m.rt_fits(task, prev) {
+            return stay;
+        }
+        let fallback = self.within_allowed(task, stay);
+        let Some(target) = self.find_lowest_rq(task, this_cpu) else { return fallback };
+        // Not for a CPU that does not fit either, and only where it would run.
+        let no_better = !disturbs && allowed && !self.m.rt_fits(task, target);
+        let runs = self.m.cpu(target).rt.first().is_none_or(|(priority, _)| rank > priority);
+        if target == prev || no_better || !runs {
+            return fallback;
+        }
+        Placed { cpu: target, why: Why::LowestRq }
+    }
+
+    /// The same for a new task: its parent's CPU is taken by one of its own rank, the parent.
+    pub(super) fn select_task_rq_rt_fork(&mut self, task: TaskId) -> Placed {
+        let parent = self.m.task(task).cpu;
+        let stay = self.within_allowed(task, Placed { cpu: parent, why: Why::PrevCpu });
+        match self.cpupri_find(task, Some(parent)) {
+            Some(lowest) => {
+                Placed { cpu: self.nearest_of(&lowest, parent, parent), why: Why::LowestRq }
+            }
+            None => stay,
+        }
+    }
+
+    /// `placed`, or the lowest CPU that the task may run on.
+    pub(super) fn within_allowed(&self, task: TaskId, placed: Placed) -> Placed {
+        let allowed = &self.m.task(task).allowed;
+        match allowed.lowest() {
+            Some(cpu) if !allowed.contains(placed.cpu) => Placed { cpu, why: Why::Affinity },
+            _ => placed,
+        }
+    }
+
+    /// `cpupri_find_fitness`: the CPUs of the lowest level below the task's at which there are any
+    /// that fit it, else at which there are any; `taken` is out of the question.
+    pub(super) fn cpupri_find(&self, task: TaskId, taken: Option<CpuId>) -> Option<CpuSet> {
+        let own = match self.m.rt_rank(task) {
+            u8::MAX => CpuPri::Higher,
+            priority => CpuPri::Rt(priority),
+        };
+        // (level, set) of the lowest so far, among all and among those that fit.
+        let (mut any, mut fitting): (Level, Level) = (None, None);
+        let add = |best: &mut Level, level: CpuPri, cpu: CpuId| match best {
+            Some((lowest, set)) if *lowest == level => set.insert(cpu),
+            Some((lowest, _)) if *lowest < level => {}
+            _ => *best = Some((level, [cpu].into_iter().collect())),
+        };
+        for cpu in self.m.task(task).allowed.iter().filter(|cpu| Some(*cpu) != taken) {
+            let level = self.m.cpupri(cpu);
+            if level < own {
+                add(&mut any, level, cpu);
+                if self.m.rt_fits(task, cpu) {
+                    add(&mut fitting, level, cpu);
+                }
+            }
+        }
+        fitting.or(any).map(|(_, set)| set)
+    }
+
+    /// `find_lowest_rq`.
+    fn find_lowest_rq(&mut self, task: TaskId, this_cpu: CpuId) -> Option<CpuId> {
+        if self.m.task(task).nr_cpus_allowed == 1 {
+            return None;
+        }
+        let lowest = self.cpupri_find(task, None)?;
+        Some(self.nearest_of(&lowest, self.m.task(task).cpu, this_cpu))
+    }
+
+    /// Of the CPUs `among`: the task's own, the waker's, one that shares a domain, any.
+    pub(super) fn nearest_of(&mut self, among: &CpuSet, cpu: CpuId, this_cpu: CpuId) -> CpuId {
+        if among.contains(cpu) {
+            return cpu;
+        }
+        let this = Some(this_cpu).filter(|this| among.contains(*this));
+        for level in 0..self.m.cpu(cpu).sched_domains.len() {
+            let span = self.m.cpu(cpu).sched_domains[level].span;
+            if let Some(this) = this.filter(|this| span.contains(*this)) {
+                return this;
+            }
+            if let Some(found) = self.any_distribute(&among.and(&span), this_cpu) {
+                return found;
+            }
+        }
+        this.or_else(|| self.any_distribute(among, this_cpu)).unwrap_or(cpu)
+    }
+
+    /// `cpumask_any_and_distribute` on `this_cpu`: the next after the one it came to last time.
+    fn any_distribute(&mut self, among: &CpuSet, this_cpu: CpuId) -> Option<CpuId> {
+        let last = &mut self.m.classes.distribute[this_cpu.index()];
+        let found = among.iter_wrap(CpuId(last.0 + 1)).next()?;
+        *last = found;
+        Some(found)
+    }
+
+    /// `task_woken_rt`: it does not get this CPU soon, so another one is looked for.
+    pub(super) fn task_woken_rt(&mut self, cpu: CpuId, task: TaskId) {
+        let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| *curr != task) else { return };
+        let (own, woken) = (self.m.rt_rank(curr), self.m.rt_rank(task));
+        let waits = own != 0 && (self.m.task(curr).nr_cpus_allowed < 2 || own >= woken);
+        if waits && self.m.task(task).nr_cpus_allowed > 1 && !self.m.need_resched.contains(cpu) {
+            self.push_rt_tasks(cpu);
+        }
+    }
+
+    /// `push_rt_tasks`.
+    pub(crate) fn push_rt_tasks(&mut self, cpu: CpuId) {
+        if self.m.does(Step::PushOrPull) {
+            while self.push_rt_task(cpu) {}
+        }
+    }
+
+    /// `push_rt_task`: the next RT task goes where it can run; false: nowhere.
+    fn push_rt_task(&mut self, cpu: CpuId) -> bool {
+        if !self.m.does(Step::PushRt) {
+            return false;
+        }
+        let Some(next) = self.m.next_pushable_rt(cpu) else { return false };
+        let rank = self.m.rt_rank(next);
+        // Idle is of the lowest rank: whoever waits there is about to be picked.
+        if self.m.cpu(cpu).curr.is_none_or(|curr| rank > self.m.rt_rank(curr)) {
+            self.resched_curr(cpu);
+            return false;
+        }
+        // `find_lock_lowest_rq`
+        let Some(to) = self.find_lowest_rq(next, cpu).filter(|to| *to != cpu) else { return false };
+        if self.m.cpu(to).rt.first().is_some_and(|(priority, _)| priority >= rank) {
+            return false;
+        }
+        self.move_queued(next, cpu, to, Why::RtPush);
+        self.resched_curr(to);
+        true
+    }
+
+    /// `pull_rt_task`: the overloaded CPUs are told to push (`tell_cpu_to_push`).
+    pub(super) fn pull_rt_task(&mut self, _: CpuId) {
+        self.m.classes.push_rt = true;
+    }
+
+    /// `rto_push_irq_work_func`, on every CPU with RT tasks that wait.
+    pub(crate) fn rto_push(&mut self) {
+        self.m.classes.push_rt = false;
+        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
+            if self.m.next_pushable_rt(cpu).is_some() {
+                self.update_rq_clock(cpu);
+                self.push_rt_tasks(cpu);
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The stop class: each CPU's `migration/N`, which comes before every other task and moves tasks away
+//! from a CPU that will not leave it by themselves.
+//!
+//! ```text
+//! stop_one_cpu_nowait(cpu, work) ── migration/N wakes ── takes the CPU from whoever runs
+//!      stop_work_ns for each work, in the order asked for ── the work is done ── it sleeps again
+//!
+//! work                          asked for by
+//! active_load_balance_cpu_stop  a look that found something to move, which runs (misfit, a thread beside
+//!                               a busy one, balancing that failed too often)         [balance/pull.rs]
+//! migration_cpu_stop            a running task that has forbidden itself its CPU
+//! ```
+//!
+//! What the work finds counts when it is done, not when it was asked for: a task that has fallen asleep
+//! or moved on meanwhile stays where it is. The class is in no PELT average and asks for no frequency;
+//! the CPU's clocks go on, and what waits meanwhile is runnable, not running. While `stop_work_ns` is
+//! not set, or 0, there is no such task, and the work is done the moment it is asked for.
+//!
+//! Left out: `push_cpu_stop`, which real-time and deadline tasks need where migration is disabled, as
+//! nothing here disables it; `__balance_push_cpu_stop` of a CPU that goes offline
+//! ([`crate::kernel::hotplug`]: at once); stop_machine.
+//! Source: kernel/sched/stop_task.c; kernel/stop_machine.c:stop_one_cpu_nowait, cpu_stopper_thread;
+//! kernel/sched/core.c:migration_cpu_stop, affine_move_task;
+//! kernel/sched/fair.c:active_load_balance_cpu_stop.
+
+use crate::kernel::Kernel;
+use crate::kernel::fork::push_task;
+use crate::kernel::placement::{Waker, select_fallback_rq};
+use crate::state::class::StopWork;
+use crate::state::class::Stopper;
+use crate::state::hooks::Step;
+use crate::state::machine::{Role, State, Todo};
+use risetime_kernel::eevdf::DequeueKind;
+use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_model::settings::{Default, Param, Range, Settings};
+use risetime_trace::{Event, SwitchOut, Why};
+use std::collections::VecDeque;
+
+const STOP_WORK: &str = "stop_work_ns";
+
+/// What a stopper costs: nothing unless set.
+pub(crate) const PARAMS: &[Param] = &[Param {
+    name: STOP_WORK,
+    doc: "time for which migration/N keeps a CPU before it moves a task away from it (active balance, affinity)",
+    unit: "ns",
+    range: Range::Int(0, 10_000_000),
+    default: Default::Unset,
+    kernel_name: "",
+}];
+
+impl Kernel<'_> {
+    /// A stopper for every CPU, if they take time.
+    pub(crate) fn add_stoppers(&mut self, settings: &Settings) {
+        let takes = Span(settings.int(STOP_WORK).unwrap_or(0).max(0) as u64);
+        if takes == Span(0) {
+            return;
+        }
+        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
+            let task = push_task(&mut self.m, format!("migration/{}", cpu.0).into(), Role::Stopper);
+            self.m.set_allowed(task, [cpu].into_iter().collect());
+            let t = self.m.task_mut(task);
+            (t.cpu, t.sched.stop) = (cpu, true);
+            self.m.cpu_mut(cpu).stopper = Some(Box::new(Stopper {
+                task,
+                takes,
+                works: VecDeque::new(),
+                doing: None,
+                active_balance: false,
+                queued: false,
+            }));
+        }
+    }
+
+    /// Whether what a stopper does on `cpu` takes time.
+    pub(crate) fn stops(&self, cpu: CpuId) -> bool {
+        self.m.cpu(cpu).stopper.is_some() && self.m.does(Step::StopperTakesTime)
+    }
+
+    /// Whether the stopper of `cpu` has work, so that it is who runs next.
+    pub(crate) fn stop_pending(&self, cpu: CpuId) -> bool {
+        self.m.cpu(cpu).stopper.as_ref().is_some_and(|s| s.queued)
+    }
+
+    /// `stop_one_cpu_nowait`. A second active balance of the same CPU is not asked for.
+    pub(crate) fn stop_one_cpu_nowait(&mut self, cpu: CpuId, work: StopWork) {
+        let Some(stopper) = self.m.cpu_mut(cpu).stopper.as_mut() else { return };
+        if matches!(work, StopWork::ActiveBalance { .. })
+            && std::mem::replace(&mut stopper.active_balance, true)
+        {
+            return;
+        }
+        stopper.works.push_back(work);
+        let task = stopper.task;
+        self.wake_up(task, Waker::timer(cpu));
+    }
+
+    /// `enqueue_task_stop`, `dequeue_task_stop`.
+    pub(super) fn queue_stopper(&mut self, cpu: CpuId, on: bool) {
+        if let Some(stopper) = self.m.cpu_mut(cpu).stopper.as_mut() {
+            stopper.queued = on;
+        }
+    }
+
+    /// `pick_task_stop`.
+    pub(super) fn pick_task_stop(&self, cpu: CpuId) -> Option<TaskId> {
+        let stopper = self.m.cpu(cpu).stopper.as_ref()?;
+        stopper.queued.then_some(stopper.task)
+    }
+
+    /// `cpu_stopper_thread`: the work it has spent its time on is done; on to the next.
+    pub(crate) fn advance_stopper(&mut self, cpu: CpuId, task: TaskId) {
+        let done = self.m.cpu_mut(cpu).stopper.as_mut().and_then(|s| s.doing.take());
+        if let Some(done) = done {
+            self.do_stop_work(cpu, done);
+        }
+        let Some(stopper) = self.m.cpu_mut(cpu).stopper.as_mut() else { return };
+        stopper.doing = stopper.works.pop_front();
+        if stopper.doing.is_some() {
+            let takes = stopper.takes;
+            self.m.task_mut(task).todo = Todo::Time(takes);
+            self.arm_work(cpu);
+        } else {
+            self.leave_queue(cpu, task, State::Sleeping, DequeueKind::SleepSpecial);
+        }
+    }
+
+    fn do_stop_work(&mut self, cpu: CpuId, work: StopWork) {
+        match work {
+            StopWork::ActiveBalance { to, why } => {
+                if let Some(stopper) = self.m.cpu_mut(cpu).stopper.as_mut() {
+                    stopper.active_balance = false;
+                }
+                self.active_load_balance_cpu_stop(cpu, to, why);
+            }
+            StopWork::Migrate { task, to } => {
+                let t = self.m.task(task);
+                let here = t.cpu == cpu && t.state == State::Runnable;
+                if here && !t.allowed.contains(cpu) {
+                    let to = if self.m.is_cpu_allowed(task, to) {
+                        to
+                    } else {
+                        select_fallback_rq(&self.m, task)
+                    };
+                    self.move_queued(task, cpu, to, Why::Affinity);
+                }
+            }
+        }
+    }
+
+    /// `cpu` goes offline: what its stopper still has to do is done now, and it is off the CPU.
+    pub(crate) fn park_stopper(&mut self, cpu: CpuId) {
+        let Some(stopper) = self.m.cpu_mut(cpu).stopper.as_mut() else { return };
+        let task = stopper.task;
+        let left: Vec<StopWork> =
+            stopper.doing.take().into_iter().chain(stopper.works.drain(..)).collect();
+        for work in left {
+            self.do_stop_work(cpu, work);
+        }
+        if self.m.task(task).state != State::Runnable {
+            return;
+        }
+        let runs = self.m.cpu(cpu).curr == Some(task);
+        if runs {
+            self.book_progress(cpu);
+        }
+        self.leave_queue(cpu, task, State::Sleeping, DequeueKind::SleepSpecial);
+        self.m.task_mut(task).todo = Todo::Nothing;
+        if runs {
+            let (now, c) = (self.m.now, self.m.cpu_mut(cpu));
+            (c.curr, c.idle_from) = (None, now);
+            c.work_gen = c.work_gen.wrapping_add(1);
+            self.core_shared(cpu);
+            let prev = Some((task, SwitchOut::Sleeping));
+            self.emit(Event::Switch { cpu, prev, next: None });
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! New tasks: what they have before anybody has run them.
+
+use crate::state::class::Sched;
+use crate::state::cpuset::CpuSet;
+use crate::state::machine::State;
+use crate::state::machine::Todo;
+use crate::state::machine::{Machine, Role, Task};
+use crate::state::timers::Wakees;
+use risetime_kernel::eevdf::Entity;
+use risetime_kernel::eevdf::LoadWeight;
+use risetime_kernel::pelt_cfs::init_entity_runnable_average;
+use risetime_kernel::sched_qos::SchedQos;
+use risetime_kernel::uclamp::Uclamp;
+use risetime_kernel::uclamp::UclampLimits;
+use risetime_kernel::uclamp::UclampTask;
+use risetime_kernel::units::Capacity;
+use risetime_kernel::units::CpuId;
+use risetime_kernel::units::GroupId;
+use risetime_kernel::units::Instant;
+use risetime_kernel::units::Span;
+use risetime_kernel::units::TaskId;
+use risetime_kernel::units::Util;
+use risetime_kernel::util_est::UtilEst;
+use risetime_kernel::waiting_avg::WaitingAvg;
+use std::sync::Arc;
+
+/// A task that is not created yet, as `copy_process` leaves it: fair, of nice 0, allowed everywhere.
+pub(crate) fn push_task(m: &mut Machine, comm: Arc<str>, role: Role) -> TaskId {
+    let load = LoadWeight::of_nice(0);
+    let weight = load.weight();
+    let id = TaskId(m.tasks.len() as u32);
+    m.tasks.push(Task {
+        comm,
+        role,
+        state: State::New,
+        sched: Sched { rr_left: m.classes.rr_timeslice, ..Sched::new() },
+        todo: Todo::Nothing,
+        cpu: CpuId(0),
+        allowed: CpuSet::EMPTY,
+        nr_cpus_allowed: 0,
+        max_allowed_capacity: Capacity(0),
+        nice: 0,
+        weight,
+        avg: init_entity_runnable_average(Some(weight)),
+        util_est: UtilEst::default(),
+        util_avg_dequeued: Util(0),
+        waiting: WaitingAvg::default(),
+        slept_at: 0,
+        group: GroupId::ROOT,
+        limits: UclampLimits::default(),
+        moves_to: None,
+        throttled: false,
+        qos: SchedQos::fork(m.series.rampup_multiplier.unwrap_or(1)),
+        uclamp: UclampTask::default(),
+        asked: Uclamp::default(),
+        entity: Some(Entity::new(id, load)),
+        timer_gen: 0,
+        soft_expiry: Instant(0),
+        ran_under: None,
+        cold: Span(0),
+        timer_cpu: None,
+        listed: 0,
+        recent_used_cpu: CpuId(0),
+        wakees: Wakees::default(),
+        max_speed: Util(0),
+        timers_from: None,
+    });
+    m.set_allowed(id, CpuSet::first(m.cpus.len()));
+    id
+}

@@ -1,0 +1,70 @@
+//! Governors that do not look: `performance`, `powersave`, `userspace`.
+//!
+//! ```text
+//! performance   highest OPP       powersave   lowest OPP       userspace   scaling_setspeed
+//! ```
+//!
+//! `userspace` takes the lowest OPP at or above `scaling_setspeed` (`CPUFREQ_RELATION_L`), the
+//! highest where there is none. Source: drivers/cpufreq/cpufreq_{performance,powersave,userspace}.c.
+
+use super::{Descriptor, FreqRequest, Governor};
+use crate::kernel::governor::DomainView;
+use crate::state::effects::Effects;
+use risetime_kernel::units::{CpuId, KHz, Util};
+use risetime_model::settings::{Default, Param, Range};
+use risetime_trace::Why;
+
+pub(super) const PERFORMANCE: Descriptor = Descriptor {
+    name: "performance",
+    doc: "always the highest frequency",
+    params: &[],
+    works: false,
+    make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].freq_max())),
+};
+
+pub(super) const POWERSAVE: Descriptor = Descriptor {
+    name: "powersave",
+    doc: "always the lowest frequency",
+    params: &[],
+    works: false,
+    make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].opps[0].freq)),
+};
+
+pub(super) const USERSPACE: Descriptor = Descriptor {
+    name: "userspace",
+    doc: "the frequency that scaling_setspeed says",
+    params: &[Param {
+        name: "scaling_setspeed",
+        doc: "frequency of every domain, raised to the next OPP",
+        unit: "kHz",
+        range: Range::Int(0, u32::MAX as i64),
+        default: Default::Int(0),
+        kernel_name: "cpufreq/policyN/scaling_setspeed",
+    }],
+    works: false,
+    make: |platform, domain, settings| {
+        let wanted = KHz(settings.int("scaling_setspeed").unwrap_or(0).max(0) as u64);
+        let domain = &platform.domains[domain];
+        Box::new(Fixed(
+            domain.opps.iter().map(|o| o.freq).find(|f| *f >= wanted).unwrap_or(domain.freq_max()),
+        ))
+    },
+};
+
+/// One frequency for ever.
+struct Fixed(KHz);
+
+impl Governor for Fixed {
+    fn start(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
+        Some(FreqRequest { util: Util(0), freq: self.0, why: Why::Fixed })
+    }
+    fn update_util(
+        &mut self,
+        _: &DomainView<'_>,
+        _: CpuId,
+        _: bool,
+        _: &mut Effects,
+    ) -> Option<FreqRequest> {
+        None
+    }
+}

@@ -1,0 +1,80 @@
+//! Governors: which frequency a domain should run at.
+//!
+//! A governor is one file and one line in [`REGISTRY`]. It reads a borrowed
+//! [`DomainView`] and returns a decision with its reason; the engine carries it out (at once
+//! where the driver can, through a kthread where it cannot) and writes it into the trace.
+
+mod fixed;
+pub(crate) mod schedutil;
+mod view;
+
+pub use crate::state::effects::{Effects, Timer};
+pub use crate::state::hooks::FreqRequest;
+pub use view::DomainView;
+
+use risetime_kernel::units::{CpuId, Instant, KHz};
+use risetime_model::Platform;
+use risetime_model::settings::{Group, Param, Settings};
+
+/// A cpufreq governor of one domain. What it wants beside a frequency it notes in `effects`.
+pub trait Governor {
+    /// The policy starts: the frequency to begin with, if the governor has an opinion.
+    fn start(&mut self, domain: &DomainView<'_>, effects: &mut Effects) -> Option<FreqRequest>;
+    /// The utilisation of `cpu` has changed (`cpufreq_update_util`); `iowait`: it woke from IO.
+    /// `None`: nothing to say.
+    fn update_util(
+        &mut self,
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        iowait: bool,
+        effects: &mut Effects,
+    ) -> Option<FreqRequest>;
+    /// Its timer has expired ([`Effects::set_timer`]).
+    fn timer(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
+        None
+    }
+    /// Its kthread has run ([`Effects::defer_work`]).
+    fn work(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
+        None
+    }
+    /// It finds itself in a run under way: `freq` was asked for at `since`, nothing after that.
+    fn resume(&mut self, _freq: KHz, _since: Instant) {}
+}
+
+/// One governor: what it is called, what it takes, how to make one for domain `index`.
+pub struct Descriptor {
+    /// The kernel's name for it.
+    pub name: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// Its tunables.
+    pub params: &'static [Param],
+    /// It defers work to a kthread, also where the driver can switch fast.
+    pub works: bool,
+    /// A new instance.
+    pub make: fn(&Platform, usize, &Settings) -> Box<dyn Governor>,
+}
+
+/// All governors.
+pub const REGISTRY: &[Descriptor] =
+    &[schedutil::DESCRIPTOR, fixed::PERFORMANCE, fixed::POWERSAVE, fixed::USERSPACE];
+
+/// Their names, for the setting `governor`.
+pub const NAMES: &[&str] = &{
+    let (mut names, mut i) = ([""; REGISTRY.len()], 0);
+    while i < names.len() {
+        names[i] = REGISTRY[i].name;
+        i += 1;
+    }
+    names
+};
+
+/// The governor called `name`; settings were checked against [`NAMES`].
+pub(crate) fn find(name: &str) -> &'static Descriptor {
+    REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
+}
+
+/// Their tunables, each group available only when its governor is in use.
+pub(crate) fn groups() -> impl Iterator<Item = Group> {
+    REGISTRY.iter().map(|d| Group { owner: Some(("governor", d.name)), params: d.params })
+}

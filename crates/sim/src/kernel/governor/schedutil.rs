@@ -1,0 +1,349 @@
+//! `schedutil`: frequency follows utilisation.
+//!
+//! ```text
+//! perf(cpu)  = max(min, min(1.25 · util, max))       util, min, max: effective_cpu_util()
+//!              (in place of 1.25 what the response-time series says: [`crate::kernel::series`])
+//! raw freq   = freq_max · max over the domain's CPUs of perf / capacity
+//! next freq  = lowest OPP ≥ raw freq
+//! ```
+//!
+//! Not more often than every `rate_limit_us` after the last *change*. A domain of one CPU
+//! refuses a decrease while that CPU has not been idle since the last look
+//! (`sugov_hold_freq`). Neither holds back what a CPU's deadline tasks have been promised beyond what
+//! the last decision saw (`ignore_dl_rate_limit`). Before 6.8 the clamps came first:
+//! [`crate::kernel::pre_6_8`]. Source: kernel/sched/cpufreq_schedutil.c.
+//!
+//! Leaves out: `cpufreq_driver_adjust_perf` drivers.
+
+use super::{Descriptor, FreqRequest, Governor};
+use crate::kernel::governor::DomainView;
+use crate::state::effects::Effects;
+use crate::state::plain::Needs;
+use risetime_kernel::KernelRev;
+use risetime_kernel::headroom::Decided;
+use risetime_kernel::pelt::Decay;
+use risetime_kernel::response_time::sugov_calc_freq_response_ms;
+use risetime_kernel::schedutil::{
+    IowaitBoost, cpufreq_policy_transition_delay_us, get_next_freq, sugov_rate_limit_passed,
+};
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
+use risetime_model::Platform;
+use risetime_model::platform::Domain;
+use risetime_model::settings::{Default, Param, Range, Settings, Value};
+use risetime_trace::Why;
+
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    name: "schedutil",
+    doc: "frequency follows the scheduler's utilisation signals",
+    params: &[
+        Param {
+            name: "rate_limit_us",
+            doc: "shortest time between two changes of frequency; of one policy: rate_limit_us.policyN",
+            unit: "µs",
+            range: Range::Int(0, 10_000_000),
+            default: Default::Derived("from the domains' transition latency, by kernel generation"),
+            kernel_name: "cpufreq/schedutil/rate_limit_us",
+        },
+        Param {
+            name: "response_time_ms",
+            doc: "time from the lowest to the highest frequency, 0 = the policy's own (patch 6 of RFC 00/16); of one policy: response_time_ms.policyN",
+            unit: "ms",
+            range: Range::Int(0, 1_000_000),
+            default: Default::Unset,
+            kernel_name: "cpufreq/schedutil/response_time_ms",
+        },
+        Param {
+            name: "dvfs_headroom",
+            doc: "room above util: mainline = a quarter; update_delay = what it grows until the frequency can change again (patch 5 of RFC 00/16)",
+            unit: "",
+            range: Range::OneOf(&["mainline", "update_delay"]),
+            default: Default::Unset,
+            kernel_name: "",
+        },
+        Param {
+            name: "waiting_headroom",
+            doc: "room above util is at least what the CPU's tasks wait, waiting_avg (patch 13 of RFC 00/16)",
+            unit: "",
+            range: Range::Int(0, 1),
+            default: Default::Unset,
+            kernel_name: "",
+        },
+        Param {
+            name: "no_decaying_headroom",
+            doc: "no room above a util that is less than at the last look (patch 14 of RFC 00/16)",
+            unit: "",
+            range: Range::Int(0, 1),
+            default: Default::Unset,
+            kernel_name: "",
+        },
+    ],
+    works: false,
+    make: |platform, domain, settings| Box::new(Schedutil::new(platform, domain, settings)),
+};
+
+/// The default `rate_limit_us` of a domain: what its driver says, else by kernel generation from
+/// the largest transition latency of its OPPs.
+pub(crate) fn rate_limit_us(kernel: KernelRev, domain: &Domain) -> i64 {
+    let latency = u32::try_from(domain.transition_latency().0).unwrap_or(u32::MAX);
+    i64::from(cpufreq_policy_transition_delay_us(
+        kernel,
+        latency,
+        domain.transition_delay_us.unwrap_or(0),
+    ))
+}
+
+/// The limit in force in a domain, in µs.
+pub(crate) fn rate_limit_in_force(settings: &Settings, domain: &Domain) -> u64 {
+    let us = settings.int(&rate_limit_of(domain)).or(settings.int("rate_limit_us")).unwrap_or(0);
+    us.clamp(0, i64::from(u32::MAX)) as u64
+}
+
+/// The default `response_time_ms` of a domain's policy (RFC 00/16, patch 6).
+pub(crate) fn response_time_ms(decay: &Decay, domain: &Domain) -> u64 {
+    let max = domain.freq_max();
+    let second = domain.opps.iter().rev().map(|o| o.freq).find(|f| *f < max).unwrap_or(max);
+    sugov_calc_freq_response_ms(decay, domain.capacity, max, second)
+}
+
+/// Adds the limits of domains whose default differs from the first domain's, which is
+/// `rate_limit_us`.
+///
+/// Drivers that switch fast keep tunables per policy; under cpufreq-dt one tunable serves all
+/// policies and starts with the first policy's value.
+pub(crate) fn add_rate_limits(kernel: KernelRev, platform: &Platform, settings: &mut Settings) {
+    let first = settings.int("rate_limit_us");
+    for domain in platform.domains.iter().filter(|d| d.fast_switch) {
+        let own = rate_limit_us(kernel, domain);
+        if Some(own) != first {
+            settings.0.insert(rate_limit_of(domain), Value::Int(own));
+        }
+    }
+}
+
+fn rate_limit_of(domain: &Domain) -> String {
+    format!("rate_limit_us.policy{}", domain.cpus[0].0)
+}
+
+/// One sugov policy.
+struct Schedutil {
+    rate_limit_us: u32,
+    /// `last_freq_update_time`.
+    last_freq_update: Instant,
+    /// `need_freq_update`: set when the governor starts (`sugov_limits`) and when deadline bandwidth
+    /// rises, so that the next look decides whatever the rate limit and the cached frequency say.
+    need_freq_update: bool,
+    /// 0 until the first decision.
+    next_freq: KHz,
+    cached_raw_freq: KHz,
+    /// By the CPU's place in the domain.
+    cpus: Vec<PerCpu>,
+    tick: Span,
+}
+
+#[derive(Clone, Copy, std::default::Default)]
+struct PerCpu {
+    iowait: IowaitBoost,
+    saved_idle_calls: u64,
+    /// What the last decision guaranteed it: deadline bandwidth, or its lower clamp (`bw_min`).
+    bw_min: Util,
+}
+
+/// What the domain as a whole needs, and which CPU says so.
+#[derive(Clone, Copy)]
+struct Need {
+    util: Util,
+    why: Why,
+    /// `effective_cpu_util`'s minimum, before 6.8 the deadline bandwidth.
+    min: Util,
+}
+
+/// That of no CPU.
+const NO_NEED: Need = Need { util: Util(0), why: Why::Util, min: Util(0) };
+
+impl Need {
+    /// What of it counts beside one CPU's `most`: the reason only if it is more.
+    fn of_note(self, most: Need) -> (Util, Util, Option<Why>) {
+        (self.util, self.min, (self.util > most.util).then_some(self.why))
+    }
+}
+
+impl Schedutil {
+    fn new(platform: &Platform, domain: usize, settings: &Settings) -> Schedutil {
+        let domain = &platform.domains[domain];
+        Schedutil {
+            rate_limit_us: rate_limit_in_force(settings, domain) as u32,
+            last_freq_update: Instant(0),
+            need_freq_update: true,
+            next_freq: KHz(0),
+            cached_raw_freq: KHz(0),
+            cpus: vec![PerCpu::default(); domain.cpus.len()],
+            tick: platform.tick(),
+        }
+    }
+
+    /// `sugov_get_util` for one CPU, with the reason for the result if that is above `most`.
+    #[inline]
+    fn need_of(
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        boost: Util,
+        effects: Option<&mut Effects>,
+        most: Util,
+    ) -> Need {
+        let mut eff = domain.effective_cpu_util(cpu);
+        let mut util = eff.util.max(boost);
+        let clamped_first = domain.rev() < KernelRev::V6_8;
+        let unclamped = util;
+        if clamped_first {
+            util = domain.sugov_util_pre_6_8(cpu, boost);
+            let all = Util(domain.capacity().0);
+            (eff.min, eff.max) = (Util(0), Util(all.0 + all.0 / 4));
+        }
+        let (wanted, decided) = domain.dvfs_util(cpu, util, effects);
+        let wanted = domain.wanted(cpu, wanted);
+        let perf = wanted.min(eff.max).max(eff.min);
+        let why = if perf <= most {
+            Why::Util
+        } else if perf > wanted || (clamped_first && util > unclamped) {
+            Why::UclampMin
+        } else if (perf < wanted && perf < Util(domain.capacity().0))
+            || (clamped_first && util < unclamped)
+        {
+            Why::UclampMax
+        } else if boost > eff.util {
+            Why::IowaitBoost
+        } else {
+            match decided {
+                Decided::Growth => Why::Util,
+                Decided::Waiting => Why::Waiting,
+                Decided::Decaying => Why::Decaying,
+            }
+        };
+        // `bw_dl` where there was no minimum yet.
+        let min = if clamped_first { domain.cpu_bw_dl(cpu) } else { eff.min };
+        Need { util: perf, why, min }
+    }
+
+    /// `sugov_next_freq_shared` up to the frequency; `effects`: count the iowait boosts down
+    /// as the kernel does when it looks (a look for the trace alone must not).
+    fn need(&mut self, domain: &DomainView<'_>, mut effects: Option<&mut Effects>) -> Need {
+        let consume = effects.is_some();
+        if let Some(needs) = domain.plain_needs()
+            && self.cpus.iter().all(|c| c.iowait.iowait_boost == 0)
+        {
+            return self.plain_need(domain, needs, consume);
+        }
+        let mut most = NO_NEED;
+        for &cpu in domain.cpus() {
+            let own = &mut self.cpus[domain.position(cpu)];
+            let mut iowait = own.iowait;
+            let boost = iowait.sugov_iowait_apply(domain.now(), self.tick, domain.capacity());
+            let need = Schedutil::need_of(domain, cpu, boost, effects.as_deref_mut(), most.util);
+            if consume {
+                own.iowait = iowait;
+                own.bw_min = need.min;
+            }
+            if need.util > most.util {
+                most = need;
+            }
+        }
+        most
+    }
+
+    /// The same by the short way, where nobody waits for IO.
+    fn plain_need(
+        &mut self,
+        domain: &DomainView<'_>,
+        needs: impl Iterator<Item = (CpuId, usize, Needs)>,
+        consume: bool,
+    ) -> Need {
+        let mut most = NO_NEED;
+        for (cpu, at, Needs { wanted, perf, min }) in needs {
+            let why = if perf > wanted { Why::UclampMin } else { Why::Util };
+            let need = Need { util: perf, why, min };
+            debug_assert_eq!(need.of_note(most), {
+                Schedutil::need_of(domain, cpu, Util(0), None, most.util).of_note(most)
+            });
+            if consume {
+                self.cpus[at].bw_min = min;
+            }
+            if perf > most.util {
+                most = need;
+            }
+        }
+        most
+    }
+
+    /// `sugov_hold_freq`: true while the CPU has not been idle since the last call.
+    fn hold(&mut self, domain: &DomainView<'_>, cpu: CpuId) -> bool {
+        if domain.lowers_while_busy(cpu) {
+            return false;
+        }
+        let calls = domain.idle_calls(cpu);
+        std::mem::replace(&mut self.cpus[0].saved_idle_calls, calls) == calls
+    }
+}
+
+impl Governor for Schedutil {
+    fn start(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
+        None
+    }
+
+    fn update_util(
+        &mut self,
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        iowait: bool,
+        effects: &mut Effects,
+    ) -> Option<FreqRequest> {
+        let now = domain.now();
+        let c = &mut self.cpus[domain.position(cpu)];
+        c.iowait.sugov_iowait_boost(now, self.tick, iowait);
+        c.iowait.last_update = now;
+        // `ignore_dl_rate_limit`: up to 7.1 by way of `limits_changed`, to the same effect. Where the
+        // clamp or interrupts guarantee more, it is compared with that.
+        self.need_freq_update |= domain.cpu_bw_dl(cpu) > c.bw_min;
+        let forced = self.need_freq_update;
+        let update = forced
+            || domain.rate_limit_passed(sugov_rate_limit_passed(
+                now,
+                self.last_freq_update,
+                self.rate_limit_us,
+            ));
+        if !update && !domain.told {
+            let (util, why) = (Util(0), Why::RateLimited);
+            return Some(FreqRequest { util, freq: self.next_freq, why });
+        }
+        let need = self.need(domain, update.then_some(effects));
+        // The headroom is in the util: before 6.8 the kernel adds it here, after the clamps.
+        let rev = domain.rev().max(KernelRev::V6_8);
+        let raw = get_next_freq(rev, need.util, domain.capacity(), domain.freq_max());
+        if !update {
+            let freq = domain.resolve_freq(raw);
+            let why = if freq == self.next_freq { Why::Unchanged } else { Why::RateLimited };
+            return Some(FreqRequest { util: need.util, freq: self.next_freq, why });
+        }
+        let cached = self.cached_raw_freq;
+        self.need_freq_update = false;
+        let mut next =
+            if raw == cached && !forced { self.next_freq } else { domain.resolve_freq(raw) };
+        self.cached_raw_freq = raw;
+        let mut why = need.why;
+        if domain.cpus().len() == 1 && self.hold(domain, cpu) && next < self.next_freq && !forced {
+            (next, why) = (self.next_freq, Why::HoldBusy);
+            self.cached_raw_freq = cached;
+        }
+        if next == self.next_freq {
+            let why = if why == Why::HoldBusy { why } else { Why::Unchanged };
+            return Some(FreqRequest { util: need.util, freq: next, why });
+        }
+        self.next_freq = next;
+        self.last_freq_update = now;
+        Some(FreqRequest { util: need.util, freq: next, why })
+    }
+
+    fn resume(&mut self, freq: KHz, since: Instant) {
+        (self.next_freq, self.last_freq_update) = (freq, since);
+        (self.cached_raw_freq, self.need_freq_update) = (KHz(0), false);
+    }
+}

@@ -1,0 +1,148 @@
+//! What a governor may ask about its domain.
+
+use crate::state::effects::Effects;
+use crate::state::hooks::Point;
+use crate::state::hooks::Step;
+use crate::state::machine::{FreqDomain, Machine};
+use crate::state::plain::Needs;
+use risetime_kernel::KernelRev;
+use risetime_kernel::cpu_util::EffectiveUtil;
+use risetime_kernel::headroom::Decided;
+use risetime_kernel::opp::cpufreq_driver_resolve_freq;
+use risetime_kernel::uclamp::uclamp_rq_is_capped;
+use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, Util};
+
+/// A governor's view of its domain.
+pub struct DomainView<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) index: usize,
+    /// Somebody wants to know what a look came to that decided nothing.
+    pub(crate) told: bool,
+}
+
+impl DomainView<'_> {
+    #[inline]
+    fn domain(&self) -> &FreqDomain {
+        &self.machine.domains[self.index]
+    }
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.machine.now
+    }
+    /// The kernel meant.
+    #[inline]
+    pub fn rev(&self) -> KernelRev {
+        self.machine.rev
+    }
+    /// Its CPUs, ascending.
+    #[inline]
+    pub fn cpus(&self) -> &[CpuId] {
+        &self.domain().cpus
+    }
+    /// The place of `cpu` among all CPUs of the policy, online or not.
+    #[inline]
+    pub fn position(&self, cpu: CpuId) -> usize {
+        self.machine.cpu(cpu).in_domain
+    }
+    /// Capacity of its CPUs.
+    #[inline]
+    pub fn capacity(&self) -> Capacity {
+        self.machine.cpu(self.domain().cpus[0]).capacity
+    }
+    /// Highest frequency.
+    #[inline]
+    pub fn freq_max(&self) -> KHz {
+        self.domain().freq_max()
+    }
+    /// The OPP that the driver would choose for `freq` (`cpufreq_driver_resolve_freq`).
+    pub fn resolve_freq(&self, freq: KHz) -> KHz {
+        let table = &self.domain().table;
+        let all = (self.domain().min, self.domain().max);
+        let own =
+            cpufreq_driver_resolve_freq(table, freq, all.0, all.1).map_or(all.1, |i| table[i].freq);
+        self.machine.hook(own, |h, own| h.resolve_freq(self.machine, self.index, freq, own))
+    }
+    /// `effective_cpu_util` of `cpu` with its runnable boost, as schedutil asks for it.
+    #[inline]
+    pub fn effective_cpu_util(&self, cpu: CpuId) -> EffectiveUtil {
+        let mut effective = self.machine.effective(cpu, self.machine.cpu_util_cfs_boost(cpu));
+        effective.util = self.machine.hook(effective.util, |h, util| h.effective_util(util));
+        effective
+    }
+    /// What its CPUs need by the short way, each with its place among those of the policy; `None`:
+    /// that does not lead there.
+    #[inline]
+    pub(crate) fn plain_needs(&self) -> Option<impl Iterator<Item = (CpuId, usize, Needs)> + '_> {
+        let m = self.machine;
+        m.is_plain().then(|| {
+            self.cpus().iter().map(move |&cpu| {
+                let c = m.cpu(cpu);
+                let (cfs, capacity) = (c.plain_cfs(), Util(c.capacity.0));
+                let boosted = cfs.util_avg.max(cfs.runnable_avg).max(cfs.util_est).min(capacity);
+                (cpu, c.in_domain, c.plain_needs(boosted, capacity))
+            })
+        })
+    }
+    /// `util` of `cpu` with what the governor adds to it before the clamps; `effects`: it is not
+    /// only looked at.
+    #[inline]
+    pub(crate) fn dvfs_util(
+        &self,
+        cpu: CpuId,
+        util: Util,
+        effects: Option<&mut Effects>,
+    ) -> (Util, Decided) {
+        self.machine.dvfs_util(cpu, util, effects)
+    }
+    /// `uclamp_rq_is_capped`: rt + cfs util is above the clamp.
+    pub fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {
+        let c = self.machine.cpu(cpu);
+        self.machine.classes.uclamp_used
+            && uclamp_rq_is_capped(&c.uclamp, c.cfs_avg.avg.util_avg + c.rt_avg.util_avg)
+    }
+    /// Whether the rate limit has passed, which somebody may see otherwise.
+    #[inline]
+    pub(crate) fn rate_limit_passed(&self, own: bool) -> bool {
+        self.machine.yes(Point::Step(Step::RateLimitPassed), own)
+    }
+    /// What schedutil wants of `cpu`, headroom included, before the clamps.
+    #[inline]
+    pub(crate) fn wanted(&self, cpu: CpuId, own: Util) -> Util {
+        let c = self.machine.cpu(cpu);
+        self.machine.hook(own, |h, own| h.dvfs_util(c.has_work(), c.capacity, own))
+    }
+    /// The frequency that the kernel believes in (`policy->cur`).
+    pub fn cur(&self) -> KHz {
+        self.domain().cur
+    }
+    /// `policy->min` and `policy->max`.
+    pub fn limits(&self) -> (KHz, KHz) {
+        (self.domain().min, self.domain().max)
+    }
+    /// Its frequencies, ascending.
+    pub fn freqs(&self) -> impl Iterator<Item = KHz> + '_ {
+        self.domain().table.iter().map(|entry| entry.freq)
+    }
+    /// `get_cpu_idle_time`: for how long `cpu` has been idle since the start, what leaving an idle state takes
+    /// included.
+    pub fn idle_time(&self, cpu: CpuId) -> Span {
+        let c = self.machine.cpu(cpu);
+        let idle = c.curr.is_none().then(|| self.machine.now.since(c.idle_from));
+        c.idle_time + idle.unwrap_or_default()
+    }
+    /// The length of a tick.
+    pub fn tick(&self) -> Span {
+        self.machine.tick
+    }
+    /// How often `cpu` has entered idle.
+    #[inline]
+    pub fn idle_calls(&self, cpu: CpuId) -> u64 {
+        self.machine.cpu(cpu).idle_calls
+    }
+    /// `cpu_bw_dl`: what the CPU's active deadline tasks have been promised, of 1024.
+    #[inline]
+    pub fn cpu_bw_dl(&self, cpu: CpuId) -> Util {
+        self.machine.rq_util(cpu).cpu_bw_dl()
+    }
+}

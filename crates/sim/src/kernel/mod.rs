@@ -1,0 +1,167 @@
+//! The kernel: mechanisms, one file each, and policies, one file and one registry line each.
+//!
+//! ```text
+//! core    creation, wakeup, switch, tick          class/    which class runs: stop, deadline, rt, fair
+//! fair    fair class, PELT ── hierarchy, bandwidth, cfs, util_est
+//! cpufreq governor ─> frequency                   placement/, balance/   on which CPU
+//! idle    idle state, stopped tick                preempt   when a CPU reschedules
+//! ```
+//!
+//! User space calls it ([`crate::user`]); it never calls user space: [`Kernel::schedule`] says who goes on, and
+//! whoever drives the simulation lets that task go on.
+
+pub(crate) mod balance;
+pub(crate) mod bandwidth;
+pub(crate) mod cfs;
+pub(crate) mod class;
+pub(crate) mod core;
+pub(crate) mod cpufreq;
+pub(crate) mod fair;
+pub(crate) mod fork;
+pub mod governor;
+pub(crate) mod hierarchy;
+pub(crate) mod hotplug;
+pub(crate) mod idle;
+pub mod placement;
+pub(crate) mod pre_6_8;
+pub(crate) mod preempt;
+pub(crate) mod pressure;
+pub(crate) mod series;
+pub(crate) mod timers;
+pub(crate) mod topology;
+pub mod tracker;
+pub(crate) mod util_est;
+
+use crate::kernel::governor::Governor;
+use crate::kernel::placement::Placement;
+use crate::state::effects::Effects;
+use crate::state::machine::{Machine, State};
+use crate::time::queue::{Ev, Queue};
+use crate::time::work;
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_model::InputError;
+use risetime_trace::{Event, TraceSink};
+
+/// The machine with what the kernel decides by, and what it tells.
+pub(crate) struct Kernel<'a> {
+    pub(crate) m: Machine,
+    pub(crate) q: Queue,
+    pub(crate) governors: Vec<Box<dyn Governor>>,
+    pub(crate) placement: Box<dyn Placement>,
+    /// What a policy that is asked just now wishes for.
+    pub(crate) effects: Effects,
+    /// Who steers the start, and perhaps more.
+    pub(crate) driver: Option<Box<dyn Driver>>,
+    pub(crate) sink: &'a mut dyn TraceSink,
+    /// Somebody wants them ([`TraceSink::listens`]).
+    pub(crate) listens: bool,
+    pub(crate) events: u64,
+    /// CPU time that a frequency change costs the sugov kthread, at full speed.
+    pub(crate) sugov_work: Span,
+    /// What another trace says of it instead.
+    pub(crate) kthread: Option<Kthread>,
+    /// Where the workload's first task is created, if that was said.
+    pub(crate) first_cpu: Option<CpuId>,
+    pub(crate) created_any: bool,
+    /// Running number behind [`Task::listed`](crate::state::machine::Task::listed).
+    pub(crate) listed: u64,
+    /// Where the first task was created; the others are its siblings.
+    pub(crate) parent_cpu: CpuId,
+    /// `uclamp_min` and `uclamp_max` that hold for every task, whatever the workload says.
+    pub(crate) forced_clamps: (Option<Util>, Option<Util>),
+    /// The first tick after the grid was moved.
+    pub(crate) grid_first: Option<Instant>,
+    /// Leaving an idle state takes no time, as on a virtual SoC.
+    pub(crate) free_idle_exit: bool,
+    /// A reservation that the machine cannot give.
+    pub(crate) refused: Option<InputError>,
+}
+
+/// What a frequency change costs the sugov kthread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kthread {
+    /// From when the governor wants a change until it has the CPU.
+    pub waits: Span,
+    /// From then until the frequency is another.
+    pub until_change: Span,
+    /// For how long it has it.
+    pub runs: Span,
+}
+
+/// Who stands above the kernel and brings a machine to a state at its start (`run/replay.rs`). Everything has a
+/// default: nothing.
+pub(crate) trait Driver {
+    /// The start has come; the task that starts is not queued yet.
+    fn before_start(&mut self, _: &mut Kernel<'_>) {}
+    /// The task that starts is queued on `cpu`. False: the start settings decide its signals.
+    fn apply_start(&mut self, _: &mut Kernel<'_>, _cpu: CpuId, _: TaskId) -> bool {
+        false
+    }
+    /// The first task has been created, and has its first signals; it is not queued yet.
+    fn created_first(&mut self, _: &mut Kernel<'_>, _: TaskId) {}
+    /// A task has been created; it is not queued yet.
+    fn created(&mut self, _: &mut Kernel<'_>, _: TaskId) {}
+    /// Somebody creates a task, which has no CPU yet.
+    fn creates(&mut self, _: &mut Kernel<'_>) {}
+    /// The tick of a busy CPU.
+    fn tick(&mut self, _: &mut Kernel<'_>, _: CpuId) {}
+}
+
+impl<'a> Kernel<'a> {
+    /// Lets the driver act, if there is one.
+    #[inline]
+    pub(crate) fn drive<R: Default>(
+        &mut self,
+        act: impl FnOnce(&mut dyn Driver, &mut Kernel<'a>) -> R,
+    ) -> R {
+        let Some(mut driver) = self.driver.take() else { return R::default() };
+        let result = act(driver.as_mut(), self);
+        self.driver = Some(driver);
+        result
+    }
+
+    #[inline]
+    pub(crate) fn emit(&mut self, event: Event<'_>) {
+        self.events += 1;
+        if self.listens {
+            self.sink.event(self.m.now, &event);
+        }
+    }
+
+    /// Whether `cpu` is still in the interrupt that wakes a kthread of its own; it then reschedules
+    /// once for both. (A task that gives up the CPU is in no interrupt.)
+    pub(crate) fn is_in_irq_work(&mut self, cpu: CpuId) -> bool {
+        let (c, now) = (self.m.cpu(cpu), self.m.now);
+        let until = c.irq_work_until;
+        if until <= now || c.curr.is_some_and(|t| self.m.task(t).state != State::Runnable) {
+            return false;
+        }
+        self.m.cpu_mut(cpu).resched_held = true;
+        self.q.push(until, Ev::Resched { cpu });
+        true
+    }
+
+    /// Books what the running task of `cpu` has done since the last time.
+    pub(crate) fn book_progress(&mut self, cpu: CpuId) {
+        let (now, speed) = (self.m.now, self.m.speed_of(cpu));
+        let c = &mut self.m.cpus[cpu.index()];
+        let todo = c.curr.map(|curr| &mut self.m.tasks[curr.index()].todo);
+        work::book_progress(c, todo, speed, now);
+    }
+
+    /// Queues the moment at which the running task of `cpu` is done with its step.
+    pub(crate) fn arm_work(&mut self, cpu: CpuId) {
+        let (now, speed) = (self.m.now, self.m.speed_of(cpu));
+        let c = &mut self.m.cpus[cpu.index()];
+        c.work_gen = c.work_gen.wrapping_add(1);
+        let (generation, since) = (c.work_gen, now.max(c.run_since));
+        let Some(curr) = c.curr else { return };
+        let at = work::done_at(self.m.tasks[curr.index()].todo, since, speed);
+        self.q.push(at, Ev::WorkDone { cpu, generation });
+    }
+
+    /// Sets the state; nothing else may.
+    pub(crate) fn set_state(&mut self, task: TaskId, state: State) {
+        self.m.task_mut(task).state = state;
+    }
+}

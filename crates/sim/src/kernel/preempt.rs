@@ -1,0 +1,171 @@
+//! When a CPU that should reschedule does so.
+//!
+//! ```text
+//! resched_curr        TIF_NEED_RESCHED       on its own CPU: at the end of the interrupt or system call;
+//!                                            on another one: the same, after an interrupt sent there
+//! resched_curr_lazy   ..._LAZY, preempt=lazy on its own CPU: the same;
+//!                                            on another one: nobody tells it. Its next tick, timer,
+//!                                            interrupt or system call is when it looks
+//! ```
+//!
+//! The fair class asks lazily (a turn is over; a woken task preempts), the others do not. So a woken task
+//! waits for up to a tick on a CPU that runs a busy loop, if who wakes it is on another CPU and the two share
+//! a cache: else the wakeup itself is an interrupt there (`ttwu_queue_wakelist`). A CPU without a task is
+//! always told at once. From 7.0 on lazy is the kernel's default where the architecture has it; before, what
+//! distributions had told other CPUs (voluntary, full), which is the same here: no task is ever inside the
+//! kernel for longer than a moment.
+//!
+//! What an interrupt of the CPU's own does not reach: the work of a memory-bound or busy task has no system
+//! calls of its own, so only events of the workload count as such.
+//! Source: kernel/sched/core.c:__resched_curr, ttwu_queue_cond, sched_tick; kernel/Kconfig.preempt.
+
+use crate::kernel::Kernel;
+use crate::state::cpuset::CpuSet;
+use crate::state::hooks::Point;
+use crate::state::hooks::Step;
+use crate::state::preempt::Preempt;
+use crate::time::queue::Ev;
+use risetime_kernel::KernelRev;
+use risetime_kernel::units::TaskId;
+use risetime_kernel::units::{CpuId, GroupId};
+use risetime_model::settings::{Default, Param, Range, Settings, Value};
+
+const PREEMPT: &str = "preempt";
+const LAZY: &str = "lazy";
+
+pub(crate) const PARAMS: &[Param] = &[Param {
+    name: PREEMPT,
+    doc: "when a CPU hears that a task woken from another CPU preempts its own: full = at once, lazy = at its next tick or interrupt",
+    unit: "",
+    range: Range::OneOf(&["full", LAZY]),
+    default: Default::Derived("lazy from 7.0 on, full before"),
+    kernel_name: "preempt= (boot), CONFIG_PREEMPT_LAZY",
+}];
+
+/// The model of a kernel that nobody has told otherwise.
+pub(crate) fn preempt_of(rev: KernelRev) -> Value {
+    Value::Name(if rev >= KernelRev::new(7, 0) { LAZY } else { "full" }.into())
+}
+
+/// No CPU has anything to hear of.
+pub(crate) fn of_settings(settings: &Settings) -> Preempt {
+    let lazy = settings.name(PREEMPT) == Some(LAZY);
+    Preempt { lazy, waking_on: None, flagged: CpuSet::EMPTY }
+}
+
+impl Kernel<'_> {
+    /// `resched_curr`: at once where the CPU is awake, after its exit latency where idle.
+    pub(crate) fn resched_curr(&mut self, cpu: CpuId) {
+        let now = self.m.now;
+        match self.m.cpu(cpu).idle {
+            None => {
+                self.m.preempt.flagged.remove(cpu);
+                self.m.need_resched.insert(cpu);
+            }
+            Some(_) if self.m.cpu(cpu).waking => {}
+            Some(idle) => {
+                self.m.cpu_mut(cpu).waking = true;
+                let latency = self.exit_latency(cpu, idle);
+                self.q.push(now + latency, Ev::Resched { cpu });
+            }
+        }
+    }
+
+    /// `resched_curr_lazy`, which the fair class asks for.
+    pub(crate) fn resched_curr_lazy(&mut self, cpu: CpuId) {
+        if !self.m.preempt.lazy || self.m.cpu(cpu).curr.is_none() {
+            return self.resched_curr(cpu);
+        }
+        if self.m.need_resched.contains(cpu) {
+            return;
+        }
+        self.m.preempt.flagged.insert(cpu);
+        if self.m.preempt.waking_on.is_none_or(|by| by == cpu) {
+            self.m.need_resched.insert(cpu);
+        }
+    }
+
+    /// The CPU goes back to its task from an interrupt or a system call, or is at its tick.
+    pub(crate) fn hears(&mut self, cpu: CpuId) {
+        if self.m.preempt.flagged.contains(cpu) {
+            self.m.need_resched.insert(cpu);
+        }
+    }
+
+    /// The same at the tick, from which on the flag is no longer lazy.
+    pub(crate) fn hears_at_tick(&mut self, cpu: CpuId) {
+        self.hears(cpu);
+        self.m.preempt.flagged.remove(cpu);
+    }
+
+    /// `test_tsk_need_resched`: the flag that is not lazy.
+    pub(crate) fn is_resched_due(&self, cpu: CpuId) -> bool {
+        let flag = self.m.need_resched.contains(cpu) && !self.m.preempt.flagged.contains(cpu);
+        flag || self.m.cpu(cpu).resched_held
+    }
+
+    /// From now until [`Kernel::woken_up`] what happens on other CPUs happens from `by`; `to`: where the
+    /// task is queued, which does that itself where the two share no cache.
+    pub(crate) fn wakes_from(&mut self, by: CpuId, to: CpuId) {
+        let by = if self.m.cpus_share_cache(by, to) { by } else { to };
+        self.m.preempt.waking_on = Some(by).filter(|_| self.m.preempt.lazy);
+    }
+
+    pub(crate) fn woken_up(&mut self) {
+        self.m.preempt.waking_on = None;
+    }
+
+    /// Whether the running task's turn, which is over, ends.
+    #[inline]
+    pub(crate) fn may_end_turn(&self, cpu: CpuId) -> bool {
+        let curr = || self.m.cpu(cpu).curr.unwrap_or(TaskId(u32::MAX));
+        !self.m.hooked() || self.m.yes(Point::TickPreempt { cpu, curr: curr() }, true)
+    }
+
+    /// `resched_curr` of a fair entity whose turn the accounting of its time has found over.
+    #[inline]
+    pub(crate) fn turn_over(&mut self, cpu: CpuId, g: GroupId) {
+        self.m.queue_mut(cpu, g).clear_need_resched();
+        if !self.may_end_turn(cpu) {
+            return;
+        }
+        self.resched_curr_lazy(cpu);
+        if self.m.groups.nested {
+            self.clear_buddies_of_curr(cpu, g);
+        }
+    }
+
+    /// The same of what the queue itself has done at this level, its accounting included.
+    pub(crate) fn turn_over_by_then(&mut self, cpu: CpuId, g: GroupId) {
+        if self.m.queue(cpu, g).need_resched() {
+            self.turn_over(cpu, g);
+        }
+    }
+
+    /// Without [`Step::TurnEndsAtWakeup`]: due, for whoever asks, but not done.
+    pub(crate) fn forget_resched(&mut self, cpu: CpuId) {
+        self.m.preempt.flagged.remove(cpu);
+        self.m.need_resched.remove(cpu);
+        self.m.cpu_mut(cpu).resched_held = true;
+    }
+
+    /// A wakeup's check has been made on this level: where it does not preempt, its accounting may still have
+    /// found the turn over. (Who is preempted stays the buddy that he is.)
+    pub(crate) fn after_wakeup_check(&mut self, cpu: CpuId, g: GroupId, preempts: bool) {
+        if preempts {
+            self.m.queue_mut(cpu, g).clear_need_resched();
+        } else {
+            self.turn_over_by_then(cpu, g);
+        }
+    }
+
+    /// `clear_tsk_need_resched`: what the look that has just ended has itself asked for is done. (It
+    /// accounts for whoever runs, on each level of groups, and that may end his turn.)
+    pub(crate) fn clear_need_resched(&mut self, cpu: CpuId) {
+        self.m.preempt.flagged.remove(cpu);
+        if self.m.need_resched.contains(cpu) && !self.m.does(Step::ClearNeedResched) {
+            self.m.preempt.flagged.insert(cpu);
+        }
+        self.m.need_resched.remove(cpu);
+    }
+}

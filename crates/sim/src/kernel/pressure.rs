@@ -1,0 +1,366 @@
+//! What takes capacity from a CPU from outside the scheduler: interrupts, limits on the frequency, and
+//! hardware that slows down by itself.
+//!
+//! ```text
+//!             what happens                                  what the kernel knows of it
+//! interrupts  the handler has the CPU, the task waits       clock_task stands still; avg_irq
+//! limits      policy->min ≤ every request ≤ policy->max     cpufreq pressure (since 6.10)
+//! hardware    min(asked for, cap), whatever is asked for    hw pressure, averaged in avg_hw
+//!
+//! actual      = capacity - max(avg_hw, cpufreq pressure)              (before 6.10: - hw pressure)
+//! capacity_of = (actual - rt - dl) · (actual - irq) / actual          every tick
+//! ```
+//!
+//! Each CPU's interrupt comes once a period, CPUs one after the other. An idle CPU leaves its idle
+//! state for it, with its exit latency, and chooses anew after the handler; its tick stays off. As in
+//! the kernel, the handler's time is taken off the task clock when the handler is over.
+//!
+//! A CPU that reschedules during its handler does so at once in the trace; the task then makes no
+//! progress until the handler is over. DEVIATES(irq_switch): the switch is stamped up to a handler's
+//! length too early.
+//!
+//! The kernel scales PELT with the frequency that it asked for, so under a hardware cap a CPU looks
+//! faster than it is. Left out: thermal zones that decide about caps; the scheduler's own interrupts
+//! (ticks, timers, IPIs) cost nothing here; limits that change during a run.
+//!
+//! Source: kernel/sched/core.c:update_rq_clock_task, sched_tick; pelt.c:update_other_load_avgs;
+//! fair.c:get_actual_cpu_capacity; drivers/base/arch_topology.c:topology_update_hw_pressure;
+//! drivers/cpufreq/cpufreq.c:cpufreq_set_policy.
+
+use crate::kernel::Kernel;
+use crate::state::machine::{FreqDomain, Machine, UPTIME, from_time_0, pelt_pressure};
+use crate::state::pressure::{CpuPressure, IrqStep};
+use crate::time::queue::Ev;
+use risetime_kernel::KernelRev;
+use risetime_kernel::cpu_util::get_actual_cpu_capacity;
+use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy, cpufreq_update_pressure};
+use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg, update_irq_load_avg};
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Util};
+use risetime_model::platform::Domain;
+use risetime_model::settings::{Default, Param, Range, Settings};
+use risetime_model::{Experiment, InputError, Platform};
+use risetime_trace::Event;
+
+/// The longest period, and the longest time to a cap.
+const LONGEST_US: i64 = 10_000_000;
+const MOST_KHZ: i64 = u32::MAX as i64;
+
+/// Interrupts, limits, caps. All of them also for one policy, as `NAME.policyN`.
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: IRQ_PERIOD,
+        doc: "every CPU has a device's interrupt so often (of one policy: irq_period_us.policyN)",
+        unit: "µs",
+        range: Range::Int(1, LONGEST_US),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: IRQ,
+        doc: "CPU time that its handler takes, at any speed",
+        unit: "µs",
+        range: Range::Int(0, LONGEST_US),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: MAX_FREQ,
+        doc: "no governor gets more than the highest OPP up to here (of one policy: scaling_max_freq.policyN)",
+        unit: "kHz",
+        range: Range::Int(0, MOST_KHZ),
+        default: Default::Unset,
+        kernel_name: "cpufreq/policyN/scaling_max_freq",
+    },
+    Param {
+        name: MIN_FREQ,
+        doc: "no governor gets less than the lowest OPP from here on (of one policy: scaling_min_freq.policyN)",
+        unit: "kHz",
+        range: Range::Int(0, MOST_KHZ),
+        default: Default::Unset,
+        kernel_name: "cpufreq/policyN/scaling_min_freq",
+    },
+    Param {
+        name: HW_CAPPED,
+        doc: "the hardware goes no faster than the highest OPP up to here, whatever it is asked for, and reports it (of one policy: hw_capped_khz.policyN)",
+        unit: "kHz",
+        range: Range::Int(0, MOST_KHZ),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: HW_CAPPED_FROM,
+        doc: "from when on it is capped",
+        unit: "ms",
+        range: Range::Int(0, 1_000_000_000),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+];
+
+const IRQ_PERIOD: &str = "irq_period_us";
+const IRQ: &str = "irq_us";
+const MAX_FREQ: &str = "scaling_max_freq";
+const MIN_FREQ: &str = "scaling_min_freq";
+const HW_CAPPED: &str = "hw_capped_khz";
+const HW_CAPPED_FROM: &str = "hw_capped_from_ms";
+
+/// A setting of the policy of `domain`: its own, else that of all.
+fn of_policy(settings: &Settings, name: &str, domain: &Domain) -> Option<u64> {
+    let own = settings.int(&format!("{name}.policy{}", domain.cpus[0].0));
+    own.or(settings.int(name)).map(|v| v.max(0) as u64)
+}
+
+/// What single settings cannot say: that some contradict each other.
+///
+/// Errors: handlers as long as their period, or without one; a minimum above the maximum.
+pub(crate) fn check(platform: &Platform, settings: &Settings) -> Result<(), InputError> {
+    for d in &platform.domains {
+        let of = |name| of_policy(settings, name, d);
+        let cpu = d.cpus[0].0;
+        match (of(IRQ), of(IRQ_PERIOD)) {
+            (Some(irq), None) if irq > 0 => {
+                return Err(InputError::new(
+                    format!("setting {IRQ}={irq}"),
+                    "how often is not said",
+                )
+                .hint(format!("add {IRQ_PERIOD}=1000")));
+            }
+            (Some(irq), Some(period)) if irq >= period => {
+                let what = format!(
+                    "{IRQ} of policy{cpu} is {irq}, wanted less than {IRQ_PERIOD}, {period}"
+                );
+                return Err(InputError::new("settings", what));
+            }
+            _ => {}
+        }
+        if let (Some(min), Some(max)) = (of(MIN_FREQ), of(MAX_FREQ))
+            && min > max
+        {
+            let what = format!("{MIN_FREQ} of policy{cpu} is {min}, above {MAX_FREQ}, {max}");
+            return Err(InputError::new("settings", what));
+        }
+    }
+    Ok(())
+}
+
+/// `policy->min` and `policy->max` of a domain under these settings.
+pub(crate) fn limits(settings: &Settings, d: &Domain, table: &[FreqTableEntry]) -> (KHz, KHz) {
+    let of = |name| of_policy(settings, name, d).map(KHz);
+    let (min, max) = (of(MIN_FREQ).unwrap_or(KHz(0)), of(MAX_FREQ).unwrap_or(KHz(u64::MAX)));
+    cpufreq_set_policy(table, min, max).unwrap_or((d.opps[0].freq, d.freq_max()))
+}
+
+/// That of a CPU of `domain`; `None`: neither interrupts nor a cap.
+pub(crate) fn cpu_pressure(settings: &Settings, domain: &Domain) -> Option<Box<CpuPressure>> {
+    let us = |name| of_policy(settings, name, domain).map_or(Span(0), Span::from_us);
+    let (period, handler) = (us(IRQ_PERIOD), us(IRQ));
+    let capped = of_policy(settings, HW_CAPPED, domain).is_some();
+    if !capped && (period == Span(0) || handler == Span(0)) {
+        return None;
+    }
+    let avg = SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() };
+    Some(Box::new(CpuPressure {
+        period,
+        handler,
+        in_irq: false,
+        irq_time: Span(0),
+        irq_avg: avg,
+        hw_pressure: Capacity(0),
+        hw_avg: avg,
+    }))
+}
+
+impl Machine {
+    /// `get_actual_cpu_capacity`, when something that it depends on has changed.
+    fn update_actual(&mut self, cpu: CpuId) {
+        let limit = self.domain_of(cpu).pressure;
+        let rev = self.rev;
+        let c = self.cpu_mut(cpu);
+        let (average, now) =
+            c.pressure.as_ref().map_or((0, Capacity(0)), |p| (p.hw_load_avg(), p.hw_pressure));
+        c.actual = if rev >= KernelRev::new(6, 10) {
+            get_actual_cpu_capacity(c.capacity, average, limit.0)
+        } else {
+            Capacity(c.capacity.0.saturating_sub(now.0))
+        };
+    }
+}
+
+impl Kernel<'_> {
+    /// Limits hold from the beginning; interrupts and caps are to come.
+    pub(crate) fn plan_pressure(&mut self, e: &Experiment) {
+        let n = self.m.cpus.len() as u64;
+        for cpu in (0..n as u32).map(CpuId) {
+            self.m.update_actual(cpu);
+            if self.m.domain_of(cpu).pressure != Capacity(0) {
+                self.update_cpu_capacity(cpu);
+            }
+            let Some(p) = &self.m.cpu(cpu).pressure else { continue };
+            if p.period > Span(0) && p.handler > Span(0) {
+                let first = p.period.0 * (u64::from(cpu.0) + 1) / (n + 1);
+                self.q.push(Instant(first), Ev::Irq { cpu, step: IrqStep::Raised });
+            }
+        }
+        let from = e.settings.int(HW_CAPPED_FROM).unwrap_or(0).max(0) as u64;
+        for (domain, d) in e.platform.domains.iter().enumerate() {
+            if let Some(khz) = of_policy(&e.settings, HW_CAPPED, d) {
+                let at = Instant(0) + Span::from_ms(from);
+                // The setting's range is 32 bits.
+                self.q.push(at, Ev::HwCap { domain: domain as u32, khz: khz as u32 });
+            }
+        }
+    }
+
+    // ------------------------------------------------------------------ interrupts
+
+    /// What a device's interrupt does to its CPU.
+    pub(crate) fn irq(&mut self, cpu: CpuId, step: IrqStep) {
+        let (now, online) = (self.m.now, self.m.root.online.contains(cpu));
+        let Some(p) = &self.m.cpu(cpu).pressure else { return };
+        let (period, handler) = (p.period, p.handler);
+        match step {
+            IrqStep::Raised => {
+                self.q.push(now + period, Ev::Irq { cpu, step });
+                match self.m.cpu(cpu).idle {
+                    _ if !online => {}
+                    None => self.irq_enter(cpu, handler),
+                    Some(idle) => {
+                        // It need not be woken by others meanwhile.
+                        self.m.cpu_mut(cpu).waking = true;
+                        let latency = self.exit_latency(cpu, idle);
+                        self.q.push(now + latency, Ev::Irq { cpu, step: IrqStep::Awake });
+                    }
+                }
+            }
+            IrqStep::Awake if online => {
+                if self.m.cpu(cpu).idle.is_some() {
+                    self.leave_idle(cpu);
+                }
+                self.irq_enter(cpu, handler);
+            }
+            IrqStep::Awake => {}
+            IrqStep::Done => {
+                self.hears(cpu);
+                if let Some(p) = &mut self.m.cpu_mut(cpu).pressure {
+                    p.in_irq = false;
+                    p.irq_time += handler;
+                }
+                self.emit(Event::Irq { cpu, enters: false });
+                if online {
+                    self.idle_loop(cpu);
+                }
+            }
+        }
+    }
+
+    /// The handler has the CPU; whoever ran there goes on afterwards.
+    fn irq_enter(&mut self, cpu: CpuId, handler: Span) {
+        if let Some(p) = &mut self.m.cpu_mut(cpu).pressure {
+            if p.in_irq {
+                // The exit latency made this one wait for the next: the device has one line.
+                return;
+            }
+            p.in_irq = true;
+        }
+        self.emit(Event::Irq { cpu, enters: true });
+        self.steal(cpu, handler);
+        self.q.push(self.m.now + handler, Ev::Irq { cpu, step: IrqStep::Done });
+    }
+
+    /// For this long, after what already keeps it, the CPU does nothing for its task.
+    pub(crate) fn steal(&mut self, cpu: CpuId, span: Span) {
+        self.book_progress(cpu);
+        let now = self.m.now;
+        let c = self.m.cpu_mut(cpu);
+        c.run_since = c.run_since.max(now) + span;
+        if c.curr.is_some() {
+            self.arm_work(cpu);
+        }
+    }
+
+    /// `update_irq_load_avg` with interrupt time that the task clock has just been told of.
+    pub(crate) fn update_irq(&mut self, cpu: CpuId, running: Span) -> bool {
+        let decay = self.m.decay;
+        let c = &mut self.m.cpus[cpu.index()];
+        let scale = self.m.domains[c.domain].freq_scale;
+        let (clock, capacity) = (c.clock.clock, c.capacity);
+        let Some(p) = &mut c.pressure else { return false };
+        let avg = &mut p.irq_avg;
+        let changed = update_irq_load_avg(decay, clock, avg, running.0, capacity, scale) != 0;
+        if changed {
+            let event = pelt_pressure(cpu, "irq", avg);
+            self.emit(event);
+        }
+        changed
+    }
+
+    // ------------------------------------------------------------------ hardware
+
+    /// The hardware is slower from now on, and says so (`topology_update_hw_pressure`).
+    pub(crate) fn hw_cap(&mut self, domain: usize, asked: KHz) {
+        let d = &mut self.m.domains[domain];
+        let cap = cpufreq_set_policy(&d.table, KHz(0), asked).map_or(asked, |(_, max)| max);
+        d.hw_cap = Some(cap);
+        let (max, hw, related) = (d.freq_max(), d.hw, d.related.clone());
+        for cpu in related {
+            let capacity = self.m.cpu(cpu).capacity;
+            if let Some(p) = &mut self.m.cpu_mut(cpu).pressure {
+                p.hw_pressure = cpufreq_update_pressure(capacity, cap, max);
+            }
+            self.m.update_actual(cpu);
+        }
+        if hw > cap {
+            self.set_hw_to(domain, hw);
+        }
+    }
+
+    fn update_hw(&mut self, cpu: CpuId) -> bool {
+        let decay = self.m.decay;
+        let c = self.m.cpu_mut(cpu);
+        let now = c.clock.clock_task;
+        let Some(p) = &mut c.pressure else { return false };
+        let avg = &mut p.hw_avg;
+        let before = avg.load_avg;
+        let changed = update_hw_load_avg(decay, now, avg, p.hw_pressure);
+        if changed && (before, avg.load_avg) != (0, 0) {
+            let event = Event::PeltPressure {
+                cpu,
+                class: "hw",
+                util_avg: Util(avg.load_avg),
+                util_sum: avg.load_sum,
+                period_contrib: avg.period_contrib,
+                last_update_time: from_time_0(avg),
+            };
+            self.m.update_actual(cpu);
+            self.emit(event);
+        }
+        changed
+    }
+
+    /// `sched_tick`'s part.
+    pub(crate) fn pressure_tick(&mut self, cpu: CpuId) {
+        if self.m.cpu(cpu).pressure.is_some() {
+            self.update_hw(cpu);
+            self.update_cpu_capacity(cpu);
+        }
+    }
+
+    /// Their part of `update_other_load_avgs`; true if an average changed.
+    pub(crate) fn update_pressure(&mut self, cpu: CpuId) -> bool {
+        if self.m.cpu(cpu).pressure.is_none() {
+            return false;
+        }
+        // All of them, whatever the first one says.
+        let hw = self.update_hw(cpu);
+        self.update_irq(cpu, Span(0)) || hw
+    }
+}
+
+impl FreqDomain {
+    /// With these limits in force.
+    pub(crate) fn limited(mut self, capacity: Capacity, (min, max): (KHz, KHz)) -> FreqDomain {
+        (self.min, self.max) = (min, max);
+        self.pressure = cpufreq_update_pressure(capacity, max, self.freq_max());
+        self
+    }
+}

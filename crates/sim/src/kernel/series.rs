@@ -1,0 +1,257 @@
+//! The switches of the response-time series (RFC 00/16 "Better manage system response time",
+//! August 2024) and of its neighbours: which are on, and what a CPU keeps for them.
+//!
+//! ```text
+//! patch  setting                            arithmetic                what it changes
+//! 4      fits_capacity=rfc                  approximate.rs            Machine::util_fits
+//! 5      dvfs_headroom=update_delay         headroom.rs               Machine::dvfs_util
+//! 6      response_time_ms                   response_time.rs          Machine::dvfs_util
+//! 7      sched_pelt_multiplier              pelt.rs, approximate.rs   every signal
+//! 8      util_est_running                   util_est.rs               util_est at ticks, switches, moves
+//! 9      util_est_periodic                  util_est.rs               the same, if util rises
+//! 10, 11 rampup_multiplier, hints           sched_qos.rs              how fast it rises and falls
+//! 12     waiting_avg                        waiting_avg.rs            a signal; no decision
+//! 13     waiting_headroom                   headroom.rs               Machine::dvfs_util
+//! 14     no_decaying_headroom               headroom.rs               Machine::dvfs_util
+//! 15     util_est_off_at_0                  util_est.rs               multiplier 0: no util_est
+//! 16     util_avg_0_on_fork                 pelt_cfs.rs               core.rs:create
+//!        util_est_faster, util_est_boost    neighbours.rs             Machine::cpu_util_cfs, task_util_est
+//!        runnable_boost=0                   cpu_util.rs               Machine::cpu_util_cfs_boost
+//! ```
+//!
+//! `DEVIATES(rfc-v2)`: of the posting of May 2026 (20260504020003.71306-1-qyousef@layalina.io, 13
+//! patches) the text of 4, 7, 9 and 10 is known here, and not all of it. The preset takes v1's form
+//! of these and of patches 2, 3, 5, 8 and 10, which they build on (v1's numbers 2 to 5, 8 to 11,
+//! 15), and leaves out what the other numbers may be.
+//!
+//! Patches 2 and 3 are the functions in `approximate.rs`; patch 1 only renames. Each setting acts
+//! alone; without any of them nothing here does anything, and the results are mainline's.
+
+use crate::kernel::governor::schedutil;
+use crate::state::series::CpuSeries;
+use crate::state::series::Series;
+use risetime_kernel::KernelRev;
+use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
+use risetime_kernel::pelt::Decay;
+use risetime_kernel::response_time::response_time_mult;
+use risetime_kernel::units::Util;
+use risetime_model::platform::Domain;
+use risetime_model::settings::{Default, Param, Range, Settings, Value};
+use risetime_model::workload::TaskSpec;
+use risetime_model::{Experiment, Platform};
+
+/// Switches of the scheduler; those of schedutil are in [`schedutil`].
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: "fits_capacity",
+        doc: "the margin before a task counts as misfit: mainline = 80 %, the others by capacity and tick (rfc: patch 4 of RFC 00/16; threshold, threshold-tick: its earlier posting)",
+        unit: "",
+        range: Range::OneOf(&["mainline", "threshold", "threshold-tick", "rfc"]),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "sched_pelt_multiplier",
+        doc: "time runs 1, 2 or 4 times as fast for load tracking: half-lives of 32, 16, 8 ms (patch 7 of RFC 00/16)",
+        unit: "times",
+        range: Range::Int(1, 4),
+        default: Default::Unset,
+        kernel_name: "kernel.sched_pelt_multiplier",
+    },
+    Param {
+        name: "util_est_running",
+        doc: "util_est rises in plain time while a task runs (patch 8 of RFC 00/16)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "util_est_periodic",
+        doc: "it does so only for tasks whose util has risen since their last sleep (patch 9 of RFC 00/16)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "rampup_multiplier",
+        doc: "sched-qos is there: tasks may say how fast their util_est rises, and this is for those that do not (patches 10 and 11 of RFC 00/16)",
+        unit: "times",
+        range: Range::Int(0, 1024),
+        default: Default::Unset,
+        kernel_name: "kernel.sched_qos_default_rampup_multiplier",
+    },
+    Param {
+        name: "util_est_off_at_0",
+        doc: "a rampup multiplier of 0 switches a task's util_est off (patch 15 of RFC 00/16)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "waiting_avg",
+        doc: "how long each task waits is tracked and traced (patch 12 of RFC 00/16)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "util_avg_0_on_fork",
+        doc: "a new task starts with util 0, not with up to half a CPU (patch 16 of RFC 00/16)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "util_est_faster",
+        doc: "a CPU's util is at least that of twice its task's running time since it woke (UTIL_EST_FASTER, 2022)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "util_est_boost",
+        doc: "a task whose util is above its util_est counts for half the difference more (UTIL_EST_BOOST, 2022)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "runnable_boost",
+        doc: "frequencies also follow contention, runnable_avg; unset: as mainline, 1 since 6.5",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+];
+
+/// `response_time_ms`, if the policy has it: of all policies but those with their own.
+pub(crate) const RESPONSE_TIME: &str = "response_time_ms";
+
+/// PELT's decay by multiplier; statics, so that every machine shares the tables.
+static DECAYS: [Decay; 3] = [faster(1), faster(2), faster(4)];
+
+const fn faster(multiplier: u32) -> Decay {
+    match Decay::MS32.with_multiplier(multiplier) {
+        Some(decay) => decay,
+        None => panic!("a multiplier of the series"),
+    }
+}
+
+/// The decay that these settings mean.
+pub(crate) fn decay(settings: &Settings) -> &'static Decay {
+    let multiplier = settings.int("sched_pelt_multiplier");
+    &DECAYS[match multiplier {
+        Some(2) => 1,
+        Some(4) => 2,
+        _ => 0,
+    }]
+}
+
+/// As the settings say.
+pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
+    let on = |name: &str| settings.int(name) == Some(1);
+    Series {
+        headroom_by_delay: settings.name("dvfs_headroom") == Some("update_delay"),
+        util_est_running: on("util_est_running"),
+        util_est_periodic: on("util_est_periodic"),
+        rampup_multiplier: settings.int("rampup_multiplier").map(|m| m.max(0) as u32),
+        util_est_off_at_0: on("util_est_off_at_0"),
+        waiting_avg: on("waiting_avg"),
+        waiting_headroom: on("waiting_headroom"),
+        no_decaying_headroom: on("no_decaying_headroom"),
+        util_avg_0_on_fork: on("util_avg_0_on_fork"),
+        util_est_faster: on("util_est_faster"),
+        util_est_boost: on("util_est_boost"),
+        runnable_boost: settings
+            .int("runnable_boost")
+            .map_or(rev >= KernelRev::V6_5, |boost| boost != 0),
+    }
+}
+
+fn margin(settings: &Settings) -> Margin {
+    match settings.name("fits_capacity") {
+        Some("threshold") => Margin::Threshold,
+        Some("threshold-tick") => Margin::ThresholdTick,
+        Some("rfc") => Margin::Rfc,
+        _ => Margin::Fifth,
+    }
+}
+
+/// Of a CPU of this domain.
+pub(crate) fn of_cpu(platform: &Platform, domain: &Domain, settings: &Settings) -> CpuSeries {
+    let decay = decay(settings);
+    let default_ms = schedutil::response_time_ms(decay, domain);
+    let own = format!("{RESPONSE_TIME}.policy{}", domain.cpus[0].0);
+    let ms = settings.int(&own).or(settings.int(RESPONSE_TIME));
+    CpuSeries {
+        threshold: fits_capacity_threshold(
+            decay,
+            margin(settings),
+            domain.capacity,
+            tick_usec(platform.hz),
+        ),
+        dvfs_update_delay_us: schedutil::rate_limit_in_force(settings, domain),
+        response_time_mult: ms.map(|ms| response_time_mult(default_ms, ms.max(0) as u64)),
+        last_update_util: Util(0),
+    }
+}
+
+/// Fills in what each policy's response time is, if there is the tunable at all: as said (0: its
+/// default) for that policy, else for all.
+///
+/// Each policy has a tunable of its own here. With a driver that keeps one for all (cpufreq-dt) the
+/// series leaves the others' factor at 0, so that they stay at their lowest frequency.
+pub(crate) fn add_response_times(platform: &Platform, settings: &mut Settings) {
+    let own = |d: &Domain| format!("{RESPONSE_TIME}.policy{}", d.cpus[0].0);
+    let said = |name: &str| settings.int(name);
+    let all = said(RESPONSE_TIME);
+    if all.is_none() && !platform.domains.iter().any(|d| said(&own(d)).is_some()) {
+        return;
+    }
+    let decay = decay(settings);
+    let default = |d: &Domain| schedutil::response_time_ms(decay, d) as i64;
+    let or_default = |ms: Option<i64>, d: &Domain| ms.filter(|ms| *ms != 0).unwrap_or(default(d));
+    let of_all = or_default(all, &platform.domains[0]);
+    let each: Vec<(String, i64)> =
+        platform.domains.iter().map(|d| (own(d), or_default(said(&own(d)).or(all), d))).collect();
+    for (name, ms) in each {
+        settings.0.remove(&name);
+        if ms != of_all {
+            settings.0.insert(name, Value::Int(ms));
+        }
+    }
+    settings.0.insert(RESPONSE_TIME.to_string(), Value::Int(of_all));
+}
+
+/// What a reader of the result should know about the switches of this run.
+pub(crate) fn notes(e: &Experiment) -> Vec<String> {
+    let (decay, margin) = (decay(&e.settings), margin(&e.settings));
+    let wraps = |d: &&Domain| margin_wraps(decay, margin, d.capacity, tick_usec(e.platform.hz));
+    let note = |d: &Domain| {
+        format!(
+            "capacity {} (CPU{}): a tick at HZ={} is longer than such a CPU takes to fill, so the series' margin wraps, as posted, and everything fits there",
+            d.capacity, d.cpus[0].0, e.platform.hz
+        )
+    };
+    let mut notes: Vec<String> = e.platform.domains.iter().filter(wraps).map(note).collect();
+    let hints = |t: &&TaskSpec| {
+        !t.attr.qos.is_empty() || t.phases.iter().any(|phase| !phase.attr.qos.is_empty())
+    };
+    if e.settings.int("rampup_multiplier").is_none()
+        && let Some(task) = e.workload.tasks.iter().find(hints)
+    {
+        notes.push(format!(
+            "without effect: `sched_qos` of task `{}`: this policy has no sched-qos (rampup_multiplier=1 adds it)",
+            task.comm
+        ));
+    }
+    notes
+}

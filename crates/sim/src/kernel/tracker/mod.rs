@@ -1,0 +1,45 @@
+//! Load trackers. A tracker is one file and one line in [`REGISTRY`].
+//!
+//! What one is asked and hears: [`Tracker`].
+
+mod pelt;
+
+pub use crate::state::tracker::{Heard, Tracker};
+
+use risetime_model::Platform;
+use risetime_model::settings::{Group, Param, Settings};
+
+/// One tracker: what it is called, what it takes, how to make one for a machine.
+pub struct Descriptor {
+    /// Its name.
+    pub name: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// Its tunables.
+    pub params: &'static [Param],
+    /// A new instance; `None`: PELT, whose signals are in the machine's state.
+    pub make: fn(&Platform, &Settings) -> Option<Box<dyn Tracker>>,
+}
+
+/// All trackers.
+pub const REGISTRY: &[Descriptor] = &[pelt::DESCRIPTOR];
+
+/// Their names, for the setting `tracker`.
+pub const NAMES: &[&str] = &{
+    let (mut names, mut i) = ([""; REGISTRY.len()], 0);
+    while i < names.len() {
+        names[i] = REGISTRY[i].name;
+        i += 1;
+    }
+    names
+};
+
+/// The tracker called `name`; settings were checked against [`NAMES`].
+pub(crate) fn find(name: &str) -> &'static Descriptor {
+    REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
+}
+
+/// Their tunables, each group available only when its tracker is in use.
+pub(crate) fn groups() -> impl Iterator<Item = Group> {
+    REGISTRY.iter().map(|d| Group { owner: Some(("tracker", d.name)), params: d.params })
+}

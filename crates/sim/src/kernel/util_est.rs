@@ -1,0 +1,122 @@
+//! `util_est`: sampled when a task falls asleep, and, in the response-time series, while it runs.
+//!
+//! Arithmetic: [`risetime_kernel::util_est`]. Source: kernel/sched/fair.c; RFC 00/16, patches 8 to 11.
+
+use crate::kernel::Kernel;
+use crate::state::machine::State;
+use risetime_kernel::sched_qos::SchedQosHint;
+use risetime_kernel::units::{CpuId, TaskId};
+use risetime_kernel::util_est::{
+    Running, UTIL_EST_OFF, util_est_dequeue, util_est_enqueue, util_est_update_rampup,
+    util_est_update_running,
+};
+use risetime_trace::Event;
+
+impl Kernel<'_> {
+    /// A task gives hints about itself (`sched_setattr` with `SCHED_FLAG_QOS`); nobody listens
+    /// without sched-qos.
+    pub(crate) fn take_hints(&mut self, task: TaskId, hints: &[SchedQosHint]) {
+        if self.m.series.rampup_multiplier.is_none() {
+            return;
+        }
+        for hint in hints {
+            // The workload was checked: the kernel takes them all.
+            let _ = self.m.task_mut(task).qos.set(*hint);
+        }
+    }
+
+    /// The kernel accounts the running task's time once more, some µs after whatever it did before
+    /// at this instant. Here no time has passed, and so nothing has to be added to its estimate,
+    /// instead of what was added last.
+    pub(crate) fn account_anew(&mut self, cpu: CpuId) {
+        if !self.m.series.util_est_running {
+            return;
+        }
+        let now = self.m.cpu(cpu).clock.clock_task.0;
+        let curr = self.m.fair_curr(cpu).filter(|curr| curr.exec_start == now);
+        if let Some(task) = curr.and_then(|curr| curr.id.as_task()) {
+            let group = self.m.task(task).group;
+            self.m.queue_mut(cpu, group).clear_delta_exec(task);
+        }
+    }
+
+    /// `util_est_update_running` of a queued task: its CPU's sum follows.
+    pub(crate) fn util_est_update_running(&mut self, cpu: CpuId, task: TaskId) {
+        if !self.m.series.util_est_running {
+            return;
+        }
+        let before = self.m.task(task).util_est;
+        self.util_est_running(cpu, task);
+        let after = self.m.task(task).util_est;
+        let c = self.m.cpu_mut(cpu);
+        c.util_est = util_est_enqueue(util_est_dequeue(c.util_est, before), after);
+    }
+
+    /// A fair task has been picked after another one (or itself): the other's time counts.
+    pub(crate) fn util_est_switched(
+        &mut self,
+        cpu: CpuId,
+        prev: Option<TaskId>,
+        next: Option<TaskId>,
+    ) {
+        if let (Some(prev), Some(next)) = (prev, next)
+            && self.is_fair(prev)
+            && self.is_fair(next)
+            && self.m.task(prev).state == State::Runnable
+            && !self.m.task(prev).throttled
+        {
+            self.util_est_update_running(cpu, prev);
+        }
+    }
+
+    /// `util_est_update` of a task that does not sleep; its CPU's sum is left alone.
+    pub(crate) fn util_est_running(&mut self, cpu: CpuId, task: TaskId) {
+        if !self.m.series.util_est_running {
+            return;
+        }
+        let (off, multiplier) = (self.m.util_est_off(task), self.m.rampup_multiplier(task));
+        let periodic = self.m.series.util_est_periodic;
+        let decay = self.m.decay;
+        let delta_exec = self.m.fair_entity(cpu, task).map_or(0, |entity| entity.delta_exec);
+        let t = self.m.task_mut(task);
+        let before = t.util_est.value();
+        t.util_est = if off {
+            UTIL_EST_OFF
+        } else {
+            let risen = periodic.then_some((t.avg.util_avg, t.util_avg_dequeued));
+            let running = Running { delta_exec, rampup_multiplier: multiplier, risen };
+            util_est_update_running(decay, t.util_est, &running)
+        };
+        let util_est = t.util_est.value();
+        if util_est != before {
+            self.emit(Event::UtilEst { task, util_est });
+        }
+    }
+
+    /// `util_est_update`.
+    pub(crate) fn util_est_sample(&mut self, cpu: CpuId, task: TaskId) {
+        let (rev, capacity) = (self.m.rev, self.m.cpu(cpu).capacity);
+        let held = self.m.hooks.as_ref().and_then(|h| h.util_est());
+        let (off, multiplier) = (self.m.util_est_off(task), self.m.rampup_multiplier(task));
+        let t = self.m.task_mut(task);
+        let before = t.util_est.value();
+        if let Some(held) = held {
+            t.util_est = held;
+            return;
+        }
+        if off {
+            t.util_est = UTIL_EST_OFF;
+        } else {
+            if !t.util_est.unchanged() {
+                t.util_avg_dequeued = t.avg.util_avg;
+            }
+            let (util, runnable) = (t.avg.util_avg, t.avg.runnable_avg);
+            t.util_est =
+                util_est_update_rampup(rev, t.util_est, util, runnable, capacity, true, multiplier);
+        }
+        let util_est = t.util_est.value();
+        if util_est != before {
+            self.emit(Event::UtilEst { task, util_est });
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Simulators in which something that costs time does not: the counterfactuals of `explain`.
+//!
+//! ```text
+//! debt(S) = the response debt of the same burst with every cause in S absent
+//! debt(∅) = the real one        debt(all) = what none of these causes explains, about 0
+//! ```
+//!
+//! A cause that is absent does not merely get smaller: whatever it delays happens at once. What
+//! that means exactly stands at each [`Cause`]; the mechanisms do not know of it, it is told them by hooks
+//! ([`Without`]). No experiment runs without a cause unless
+//! [`Counterfactual`](crate::Counterfactual) asks for it.
+
+use crate::run::engine::Simulation;
+use crate::state::class::{Class, RT_UCLAMP_MIN, rt_uclamp_min};
+use crate::state::hooks::{Answer, Hooks, Point, Step, TaskSignals};
+use crate::state::machine::{Machine, State};
+use risetime_kernel::cpu_util::CfsUtil;
+use risetime_kernel::fits::{Fit, util_fits_cpu};
+use risetime_kernel::uclamp::{Uclamp, UclampLimits};
+use risetime_kernel::units::{Capacity, CpuId, GroupId, KHz, Span, TaskId, Util};
+use risetime_model::settings::Value;
+use risetime_model::{Experiment, Platform};
+use risetime_trace::Why;
+use std::sync::Arc;
+
+/// Something that keeps a task from full speed, and what its absence means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// PELT's own ramp. Absent: whoever asks for the util of a task hears 1024, and of a CPU that
+    /// has one of the workload's tasks to run, too. (Its signals are tracked and traced as ever.)
+    PeltRamp,
+    /// Invariance dilation. Absent: the PELT clock runs in plain time at any capacity and
+    /// frequency.
+    Invariance,
+    /// The rate limit. Absent: schedutil may change the frequency whenever it looks. (What the
+    /// response-time series derives from `rate_limit_us`, the headroom, stays.)
+    RateLimit,
+    /// Changing the frequency. Absent: no transition latency and no sugov kthread; the hardware
+    /// follows at once.
+    Transition,
+    /// From util to an OPP: headroom, rounding, and that a frequency is asked for that goes with
+    /// util at all. Absent: a CPU that has one of the workload's tasks to run asks for its highest
+    /// OPP, within the clamps, when the governor looks.
+    Opp,
+    /// The migration margin. Absent: a task does not fit a CPU smaller than the biggest that its
+    /// affinity and `uclamp_max` allow, whatever its util.
+    Margin,
+    /// Waiting for the pull. Absent: a running task that is known not to fit its CPU moves at once
+    /// to the smallest idle CPU that is bigger and fits, else to the biggest idle one.
+    Pull,
+    /// Queueing. Absent: the task in question has the CPU whenever it is runnable, also a bigger
+    /// one that it is pulled to; leaving an idle state takes no time.
+    Queueing,
+    /// Clamps. Absent: no task asks for any, no group limits them, and real-time tasks have the
+    /// kernel's default. (A task's s_max, which says what full speed is, stays that of
+    /// its clamps, so that the same way is measured with and without them.)
+    Clamps,
+}
+
+/// A cause with its names.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// Which.
+    pub cause: Cause,
+    /// Its name in results and on the command line.
+    pub name: &'static str,
+    /// What a person calls it.
+    pub label: &'static str,
+    /// One sentence.
+    pub about: &'static str,
+}
+
+const fn known(
+    cause: Cause,
+    name: &'static str,
+    label: &'static str,
+    about: &'static str,
+) -> Known {
+    Known { cause, name, label, about }
+}
+
+/// All of them, in the order of the signal's way: from what a task does to the CPU that it gets.
+#[rustfmt::skip]
+pub const CAUSES: [Known; 9] = [
+    known(Cause::PeltRamp, "pelt_ramp", "PELT's own ramp",
+        "util has to climb before anybody knows"),
+    known(Cause::Invariance, "invariance", "invariance dilation",
+        "util climbs slower on a small CPU and at a low frequency"),
+    known(Cause::Opp, "opp", "OPP rounding and headroom",
+        "the frequency goes with util, by headroom and rounded to an OPP, and is not the highest"),
+    known(Cause::RateLimit, "rate_limit", "rate limit",
+        "the frequency may not change again so soon"),
+    known(Cause::Transition, "transition", "transition and kthread",
+        "the hardware, and the sugov kthread, take their time"),
+    known(Cause::Margin, "margin", "migration margin",
+        "util has to reach the margin before a CPU counts as too small"),
+    known(Cause::Pull, "pull", "waiting for the pull",
+        "a task that does not fit waits until a bigger CPU pulls it"),
+    known(Cause::Queueing, "queueing", "queueing",
+        "another task has the CPU, or the CPU is leaving an idle state"),
+    known(Cause::Clamps, "clamps", "clamps",
+        "uclamp_min and uclamp_max, of the task and of its groups"),
+];
+
+impl Cause {
+    /// Its name in results and on the command line.
+    pub fn name(self) -> &'static str {
+        CAUSES.iter().find(|c| c.cause == self).map_or("", |c| c.name)
+    }
+
+    /// The cause of that name.
+    pub fn named(name: &str) -> Option<Cause> {
+        CAUSES.iter().find(|c| c.name == name).map(|c| c.cause)
+    }
+
+    /// Whether it can make a difference in `experiment` at all; false only if it cannot.
+    pub fn acts_in(self, experiment: &Experiment) -> bool {
+        let domains = &experiment.platform.domains;
+        let schedutil = experiment.settings.name("governor") == Some("schedutil");
+        let opps = domains.iter().any(|d| d.opps.len() > 1);
+        let unequal = domains.iter().any(|d| d.capacity != domains[0].capacity);
+        match self {
+            Cause::PeltRamp => true,
+            Cause::Invariance => opps || domains.iter().any(|d| d.capacity != Capacity(1024)),
+            Cause::Opp => opps && experiment.settings.name("governor") != Some("performance"),
+            Cause::RateLimit => {
+                let limited = |(name, value): (&String, &Value)| {
+                    name.starts_with("rate_limit_us") && *value != Value::Int(0)
+                };
+                schedutil && opps && experiment.settings.0.iter().any(limited)
+            }
+            Cause::Transition => {
+                let slow = |d: &risetime_model::platform::Domain| {
+                    !d.fast_switch || d.opps.iter().any(|o| o.latency > Span(0))
+                };
+                schedutil && opps && domains.iter().any(slow)
+            }
+            Cause::Margin | Cause::Pull => unequal,
+            Cause::Queueing => {
+                experiment.workload.tasks.len() > 1
+                    || !experiment.workload.forked.is_empty()
+                    || domains.iter().flat_map(|d| &d.idle).any(|s| s.exit_latency > Span(0))
+            }
+            Cause::Clamps => clamped(experiment),
+        }
+    }
+}
+
+fn clamped(experiment: &Experiment) -> bool {
+    let set = |name: &str, none: i64| experiment.settings.int(name).is_some_and(|v| v != none);
+    let workload = &experiment.workload;
+    let mut attrs = workload
+        .tasks
+        .iter()
+        .chain(&workload.forked)
+        .flat_map(|t| std::iter::once(&t.attr).chain(t.phases.iter().map(|phase| &phase.attr)));
+    let clamps = |min: Option<Util>, max: Option<Util>| {
+        min.is_some_and(|v| v != Util(0)) || max.is_some_and(|v| v != Util(1024))
+    };
+    set("uclamp_min", 0)
+        || set("uclamp_max", 1024)
+        || set(RT_UCLAMP_MIN, 1024)
+        || attrs.any(|a| clamps(a.uclamp_min, a.uclamp_max))
+        || workload.groups.iter().any(|g| clamps(Some(g.uclamp_min), Some(g.uclamp_max)))
+}
+
+/// A set of causes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Causes(u16);
+
+impl Causes {
+    /// None.
+    pub const NONE: Causes = Causes(0);
+
+    /// This set and `cause`.
+    #[must_use]
+    pub const fn with(self, cause: Cause) -> Causes {
+        Causes(self.0 | 1 << cause as u16)
+    }
+    /// Whether `cause` is among them.
+    #[inline]
+    pub const fn has(self, cause: Cause) -> bool {
+        self.0 & (1 << cause as u16) != 0
+    }
+    /// The causes, in the order of [`CAUSES`].
+    pub fn iter(self) -> impl Iterator<Item = Cause> {
+        CAUSES.into_iter().map(|c| c.cause).filter(move |c| self.has(*c))
+    }
+}
+
+impl FromIterator<Cause> for Causes {
+    fn from_iter<I: IntoIterator<Item = Cause>>(causes: I) -> Causes {
+        causes.into_iter().fold(Causes::NONE, Causes::with)
+    }
+}
+
+impl Causes {
+    /// What a reader has to know about a run without them.
+    pub(crate) fn note(self) -> Option<String> {
+        let labels: Vec<&str> =
+            CAUSES.iter().filter(|known| self.has(known.cause)).map(|known| known.label).collect();
+        (!labels.is_empty()).then(|| format!("no real system: without {}", labels.join(", ")))
+    }
+}
+
+/// The setting under which a result says what it was run without.
+const SETTING: &str = "without";
+
+impl Causes {
+    /// What the absence changes in the experiment alone.
+    pub(crate) fn change(self, experiment: &mut Experiment) {
+        if self == Causes::NONE {
+            return;
+        }
+        let names: Vec<&str> = self.iter().map(Cause::name).collect();
+        let settings = &mut experiment.settings.0;
+        settings.insert(SETTING.into(), Value::Name(names.join(",")));
+        if self.has(Cause::Transition) {
+            switch_at_once(Arc::make_mut(&mut experiment.platform));
+        }
+    }
+}
+
+fn switch_at_once(platform: &mut Platform) {
+    for domain in &mut platform.domains {
+        domain.fast_switch = true;
+        domain.opps.iter_mut().for_each(|o| o.latency = Span(0));
+    }
+}
+
+/// A simulator without some of what costs time; the task that is explained never waits where queueing is absent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Without {
+    pub(crate) causes: Causes,
+    pub(crate) explained: TaskId,
+}
+
+impl Without {
+    fn has(&self, cause: Cause) -> bool {
+        self.causes.has(cause)
+    }
+
+    /// Whether tasks that do not fit move at once ([`pull_at_once`]).
+    pub(crate) fn pulls(&self) -> bool {
+        self.has(Cause::Pull)
+    }
+
+    /// Whether `task` keeps the CPU that it has, whatever balancing wants.
+    fn stays(&self, task: TaskId) -> bool {
+        self.has(Cause::Queueing) && task == self.explained
+    }
+
+    /// The task in question, if it could run on `cpu`.
+    fn first_in_line(&self, m: &Machine, cpu: CpuId) -> Option<TaskId> {
+        let task = self.explained;
+        let queued = || m.fair_entity(cpu, task).is_some_and(|e| !e.sched_delayed);
+        let first = self.has(Cause::Queueing)
+            && queued()
+            && m.task(task).state == State::Runnable
+            && !m.throttled_hierarchy(cpu, m.task(task).group);
+        first.then_some(task)
+    }
+}
+
+const ALL: Util = Util(1024);
+
+impl Hooks for Without {
+    fn instead(&self, m: &Machine, point: Point) -> Option<Answer> {
+        match point {
+            Point::Pick { cpu } => {
+                self.first_in_line(m, cpu).map(|first| Answer::Task(Some(first)))
+            }
+            Point::WakeupPreempt { cpu, curr, woken } => {
+                let fair = m.class_of(curr) == Class::Fair && m.class_of(woken) == Class::Fair;
+                let first = self.first_in_line(m, cpu).filter(|_| fair)?;
+                Some(Answer::Yes(first != curr))
+            }
+            Point::Move { task, .. } if self.stays(task) => Some(Answer::Yes(false)),
+            Point::Step(Step::StopperTakesTime) if self.has(Cause::Queueing) => {
+                Some(Answer::Yes(false))
+            }
+            Point::Step(Step::RateLimitPassed) if self.has(Cause::RateLimit) => {
+                Some(Answer::Yes(true))
+            }
+            // Nobody has to wait for a PELT period to end before the governor looks.
+            Point::Step(Step::LooksAtOnce) if self.has(Cause::PeltRamp) || self.has(Cause::Opp) => {
+                Some(Answer::Yes(true))
+            }
+            _ => None,
+        }
+    }
+    fn scale(&self, own: (Capacity, u64)) -> (Capacity, u64) {
+        if self.has(Cause::Invariance) { (Capacity(1024), 1024) } else { own }
+    }
+    fn cfs_util(&self, busy: bool, own: CfsUtil) -> CfsUtil {
+        match busy && self.has(Cause::PeltRamp) {
+            true => CfsUtil { util_avg: ALL, runnable_avg: ALL, util_est: ALL },
+            false => own,
+        }
+    }
+    fn task_util(&self, own: TaskSignals) -> TaskSignals {
+        match self.has(Cause::PeltRamp) {
+            true => TaskSignals { util_avg: ALL, runnable_avg: ALL, util_est: ALL },
+            false => own,
+        }
+    }
+    fn dvfs_util(&self, busy: bool, capacity: Capacity, own: Util) -> Util {
+        if busy && self.has(Cause::Opp) { own.max(Util(capacity.0)) } else { own }
+    }
+    fn start_freq(&self, max: KHz, own: KHz) -> KHz {
+        if self.has(Cause::Opp) { max } else { own }
+    }
+    /// Without [`Cause::Margin`] a CPU is too small for a task whatever its util, unless it is the biggest that its
+    /// affinity allows, or its `uclamp_max` fits there.
+    fn task_fits(&self, m: &Machine, task: TaskId, cpu: CpuId, own: Fit) -> Fit {
+        let (t, c) = (m.task(task), m.cpu(cpu));
+        let by_clamps = || {
+            let clamps = t.clamps();
+            util_fits_cpu(ALL, clamps.min, clamps.max, c.capacities(), true)
+        };
+        let too_small = self.has(Cause::Margin)
+            && c.capacity < t.max_allowed_capacity
+            && by_clamps() != Fit::Fits;
+        if too_small { Fit::DoesNotFit } else { own }
+    }
+    fn uclamp_limits(&self, _: GroupId, own: UclampLimits) -> UclampLimits {
+        if self.has(Cause::Clamps) { UclampLimits::default() } else { own }
+    }
+    fn uclamp_request(&self, real_time: bool, own: Uclamp) -> Uclamp {
+        let default = Uclamp::default();
+        match (self.has(Cause::Clamps), real_time) {
+            (true, true) => Uclamp { min: rt_uclamp_min(None), ..default },
+            (true, false) => default,
+            (false, _) => own,
+        }
+    }
+}
+
+/// Without [`Cause::Pull`]: every running task that does not fit its CPU moves.
+pub(crate) fn pull_at_once(simulation: &mut Simulation<'_>) {
+    // A CPU that has become idle by it may pull another task down again, which goes up at the
+    // next event: at one instant there is an end.
+    for _ in 0..simulation.k.m.cpus.len() {
+        let Some((task, from, to)) = next_pull(&simulation.k.m, &simulation.without) else {
+            return;
+        };
+        simulation.k.move_queued(task, from, to, Why::Misfit);
+        simulation.drain_resched();
+    }
+}
+
+fn next_pull(m: &Machine, without: &Without) -> Option<(TaskId, CpuId, CpuId)> {
+    let cpus = || (0..m.cpus.len() as u32).map(CpuId);
+    cpus().filter(|from| m.cpu(*from).misfit_task_load != 0).find_map(|from| {
+        let task = m.cpu(from).curr.filter(|t| m.class_of(*t) == Class::Fair)?;
+        let t = m.task(task);
+        if t.state != State::Runnable || m.task_fits(task, from) == Fit::Fits {
+            return None;
+        }
+        let capacity = |cpu: CpuId| m.cpu(cpu).capacity;
+        let preempts = without.stays(task);
+        let free = |cpu: &CpuId| m.idle_cpu(*cpu) || preempts;
+        let bigger = |cpu: &CpuId| {
+            m.is_cpu_allowed(task, *cpu) && capacity(*cpu) > capacity(from) && free(cpu)
+        };
+        let fits = |cpu: &CpuId| m.task_fits(task, *cpu) == Fit::Fits;
+        let busy = |cpu: CpuId| !m.idle_cpu(cpu);
+        let smallest =
+            || cpus().filter(bigger).filter(fits).min_by_key(|c| (capacity(*c), busy(*c), *c));
+        let biggest = || {
+            let size = |c: &CpuId| (std::cmp::Reverse(capacity(*c)), busy(*c), *c);
+            cpus().filter(bigger).min_by_key(size)
+        };
+        Some((task, from, smallest().or_else(biggest)?))
+    })
+}

@@ -1,0 +1,144 @@
+//! The thread that created the other trace's tasks: it takes CPU time from them there, and parts one from its
+//! slice; here it only does that.
+
+use crate::kernel::Kernel;
+use crate::kernel::fork::push_task;
+use crate::run::engine::Simulation;
+use crate::run::replay::{Creator, Turn};
+use crate::state::class::Class;
+use crate::state::machine::{Role, Todo};
+use crate::time::queue::Ev;
+use risetime_kernel::pelt::SchedAvg;
+use risetime_kernel::uclamp::Uclamp;
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// The creator at work.
+pub(crate) struct Creating {
+    /// Its turns to come, and when they are due.
+    turns: VecDeque<(Instant, Turn)>,
+    slice: Span,
+    /// Whom it creates at the end of this turn.
+    child: Option<TaskId>,
+    /// What is left of its turn once it has its own attributes back.
+    left: Option<Span>,
+    /// Whom it will create, and what is left of its turn when it prepares to.
+    prepares: Option<(TaskId, Span)>,
+}
+
+impl Creating {
+    /// The creator joins the machine: it wakes in time for the start at `start`.
+    pub(crate) fn join(
+        simulation: &mut Simulation<'_>,
+        creator: &Creator,
+        start: Instant,
+    ) -> Creating {
+        let k = &mut simulation.k;
+        let turns = creator.turns.iter();
+        let before = start.0.saturating_sub(creator.before.0);
+        let turns = turns.map(|t| (Instant(before + t.wakes.0), *t)).collect();
+        let task = push_task(&mut k.m, "creator".into(), Role::Creator);
+        k.m.creator = Some(task);
+        k.m.set_allowed(task, [creator.cpu].into_iter().collect());
+        let t = k.m.task_mut(task);
+        (t.cpu, t.avg) = (creator.cpu, SchedAvg::default());
+        if let Some(entity) = &mut t.entity {
+            entity.request_slice(Some(creator.slice.0));
+        }
+        k.q.push(Instant(before), Ev::Timer { task, generation: 0 });
+        Creating { turns, slice: creator.slice, child: None, left: None, prepares: None }
+    }
+
+    /// It is done with what it did: it creates the next task, goes on, or sleeps. (Creating asks the
+    /// driver, which has the same creator: so nothing of it is held meanwhile.)
+    pub(crate) fn advance(this: &RefCell<Creating>, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) {
+        let now = k.m.now;
+        let mut creating = this.borrow_mut();
+        let slice = creating.slice;
+        if let Some(left) = creating.left.take() {
+            k.set_nice(task, 0);
+            k.m.cpu_mut(cpu).cfs.set_slice(task, Some(slice.0));
+            set_clamps(k, task, Uclamp::default());
+            k.m.task_mut(task).todo = Todo::Time(left);
+            return k.arm_work(cpu);
+        }
+        if let Some((child, left)) = creating.prepares.take() {
+            prepares(k, task, child);
+            k.m.task_mut(task).todo = Todo::Time(left);
+            return k.arm_work(cpu);
+        }
+        let child = creating.child.take();
+        match creating.turns.front().copied() {
+            Some((wakes, turn)) if wakes <= now => {
+                creating.turns.pop_front();
+                creating.child = turn.creates;
+                k.m.task_mut(task).todo = Todo::Time(turn.runs);
+                creating.will_create(k, task, turn);
+                drop(creating);
+                if let Some(child) = child {
+                    k.create(child);
+                }
+                k.arm_work(cpu);
+            }
+            next => {
+                let until = next.map_or(Instant(u64::MAX), |(wakes, _)| wakes);
+                k.fall_asleep(cpu, task, Some(until));
+            }
+        }
+    }
+
+    /// A turn begins at whose end the creator creates a task.
+    fn will_create(&mut self, k: &mut Kernel<'_>, creator: TaskId, turn: Turn) {
+        /// From the system call that gives it the child's attributes to the child's first enqueue.
+        const MOMENT: Span = Span::from_us(100);
+        let Some(child) = turn.creates else { return };
+        let left = turn.runs.min(MOMENT);
+        self.prepares = Some((child, left));
+        k.m.task_mut(creator).todo = Todo::Time(Span(turn.runs.0 - left.0));
+    }
+
+    /// The creator has created a task, and goes back to its own attributes when it has run on for a
+    /// moment.
+    pub(crate) fn creates(&mut self, k: &mut Kernel<'_>) {
+        /// From the child's first enqueue to the end of the system call that restores them.
+        const MOMENT: Span = Span::from_us(28);
+        let Some(creator) = k.m.creator else { return };
+        let cpu = k.m.task(creator).cpu;
+        if k.m.cpu(cpu).curr != Some(creator) {
+            return;
+        }
+        k.update_rq_clock(cpu);
+        k.book_progress(cpu);
+        if let Todo::Time(left) = &mut k.m.task_mut(creator).todo {
+            let before = (*left).min(MOMENT);
+            self.left = Some(Span(left.0 - before.0 + self.left.unwrap_or_default().0));
+            *left = before;
+        }
+        k.arm_work(cpu);
+    }
+}
+
+/// The creator takes on the attributes of the task that it will create, for it to inherit.
+///
+/// Real-time ones only so that the governor hears of it: it is back before anybody would be pulled
+/// here for it.
+fn prepares(k: &mut Kernel<'_>, creator: TaskId, child: TaskId) {
+    let (own, pulls) = (k.m.task(creator).sched.policy, k.m.classes.push_rt);
+    if k.m.class_of(child) == Class::Rt && k.m.class_of(creator) == Class::Fair {
+        k.change_class(creator, k.m.task(child).sched.policy);
+        k.change_class(creator, own);
+        k.m.classes.push_rt = pulls;
+    }
+    let (nice, clamps) = (k.m.task(child).nice, k.m.task(child).uclamp.request);
+    k.set_nice(creator, nice);
+    let cpu = k.m.task(creator).cpu;
+    k.m.cpu_mut(cpu).cfs.set_slice(creator, None);
+    set_clamps(k, creator, clamps);
+}
+
+fn set_clamps(k: &mut Kernel<'_>, task: TaskId, clamps: Uclamp) {
+    let t = &mut k.m.tasks[task.index()];
+    t.uclamp.request = clamps;
+    k.m.cpus[t.cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
+}

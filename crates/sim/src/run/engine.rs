@@ -1,0 +1,164 @@
+//! A simulation in progress: takes the next event, lets kernel and user space react, and goes on.
+//!
+//! ```text
+//! queue ── pop ──> event ──> kernel, or user space by way of the running task
+//!                    └─ after each event: every CPU that needs to reschedule does so, and whoever got it goes on
+//! ```
+//!
+//! Everything that happens at one instant happens in a fixed order: events by rank and
+//! sequence ([`crate::time::queue`]), reschedules by CPU number.
+
+use crate::kernel::Kernel;
+use crate::run::cause::{self, Without};
+use crate::run::replay::Steers;
+use crate::state::machine::{Role, Todo};
+use crate::time::queue::Ev;
+use crate::user::User;
+use crate::user::together::wake_by;
+use risetime_kernel::units::{CpuId, Instant, KHz, TaskId};
+use risetime_trace::RunError;
+
+/// A simulation.
+pub(crate) struct Simulation<'a> {
+    pub(crate) k: Kernel<'a>,
+    pub(crate) user: User,
+    /// What another trace dictates.
+    pub(crate) steers: Option<Steers>,
+    /// What does not cost time.
+    pub(crate) without: Without,
+}
+
+impl Simulation<'_> {
+    /// Runs until `end`, also where every task has exited before.
+    pub(crate) fn run(&mut self, end: Instant) -> Result<Instant, RunError> {
+        self.start();
+        while self.step(end)? {}
+        self.k.m.now = end;
+        Ok(end)
+    }
+
+    /// Before the first event: the policies start, all CPUs idle.
+    pub(crate) fn start(&mut self) {
+        let k = &mut self.k;
+        k.start_policies();
+        for cpu in (0..k.m.cpus.len() as u32).map(CpuId) {
+            k.enter_idle(cpu);
+            k.trace_cfs(cpu);
+        }
+    }
+
+    /// One event with all that follows at once; false if there is none until `end`.
+    pub(crate) fn step(&mut self, end: Instant) -> Result<bool, RunError> {
+        let Some((at, ev)) = self.k.q.pop_until(end) else { return Ok(false) };
+        self.k.m.now = at;
+        self.dispatch(ev);
+        self.drain_resched();
+        if self.without.pulls() {
+            cause::pull_at_once(self);
+        }
+        let failed = self.user.together.failed.is_some() || self.user.stuck.is_some();
+        if failed || self.k.refused.is_some() {
+            return Err(self.failure());
+        }
+        Ok(true)
+    }
+
+    /// Why the run cannot go on.
+    #[cold]
+    fn failure(&mut self) -> RunError {
+        if let Some(failure) = self.user.together.failed.take() {
+            return RunError::Failed(failure);
+        }
+        if let Some(refused) = self.k.refused.take() {
+            return refused.into();
+        }
+        let comm = self.user.stuck.map_or("", |task| &self.k.m.task(task).comm);
+        let at = self.k.m.now.as_ms();
+        RunError::Failed(format!("task {comm}: its loops take no time (at {at} ms)"))
+    }
+
+    fn dispatch(&mut self, ev: Ev) {
+        let k = &mut self.k;
+        match ev {
+            Ev::Given { index } => {
+                if let Some(steers) = &self.steers {
+                    steers.change(k, index);
+                }
+            }
+            Ev::FreqDone { domain, generation } => k.freq_done(domain as usize, generation),
+            Ev::WorkDone { cpu, generation } => self.work_done(cpu, generation),
+            Ev::Timer { task, generation } => k.timer(task, generation),
+            Ev::TimerAwake { task, generation } => k.timer_awake(task, generation),
+            Ev::Woken { task, by } => wake_by(k, by, task),
+            Ev::Create { task } if k.m.creator.is_some() && !k.m.is_fork(task) => {}
+            Ev::Create { task } => k.create(task),
+            Ev::Tick { cpu, generation } => k.tick(cpu, generation),
+            Ev::ClassTimer { timer, awake } => k.class_timer(timer, awake),
+            Ev::GovernorTimer { domain, generation, awake } => {
+                k.governor_timer(domain as usize, generation, awake);
+            }
+            Ev::Resched { cpu } => k.idle_resched(cpu),
+            Ev::NohzBalance { cpu } => k.nohz_balance(cpu),
+            Ev::CfsPeriod { group, awake } => k.cfs_period(group, awake),
+            Ev::CfsSlack { group, awake } => k.cfs_slack(group, awake),
+            Ev::Irq { cpu, step } => k.irq(cpu, step),
+            Ev::HwCap { domain, khz } => k.hw_cap(domain as usize, KHz(khz.into())),
+            Ev::Hotplug { cpu, online } => k.hotplug(cpu, online),
+        }
+    }
+
+    /// Every CPU that needs to reschedules, and whoever got it by that goes on.
+    pub(crate) fn drain_resched(&mut self) {
+        loop {
+            while let Some((cpu, task)) = self.k.drain_throttle_work() {
+                self.go_on(cpu, task);
+            }
+            let Some(cpu) = self.k.m.need_resched.lowest() else { return };
+            self.k.m.need_resched.remove(cpu);
+            if self.k.is_in_irq_work(cpu) {
+                continue;
+            }
+            if let Some(task) = self.k.schedule(cpu) {
+                self.go_on(cpu, task);
+            }
+            if self.k.m.classes.push_rt {
+                self.k.rto_push();
+            }
+        }
+    }
+
+    /// The running task is in user mode (or, a kthread, back at its work).
+    fn go_on(&mut self, cpu: CpuId, task: TaskId) {
+        let m = &self.k.m;
+        if m.task(task).todo == Todo::Nothing && m.cpu(cpu).run_since <= m.now {
+            self.advance(cpu, task);
+        } else {
+            self.k.arm_work(cpu);
+        }
+    }
+
+    fn work_done(&mut self, cpu: CpuId, generation: u32) {
+        if self.k.m.cpu(cpu).work_gen != generation {
+            return;
+        }
+        self.k.book_progress(cpu);
+        if let Some(task) = self.k.m.cpu(cpu).curr {
+            self.k.m.task_mut(task).todo = Todo::Nothing;
+            self.advance(cpu, task);
+        }
+    }
+
+    /// The running task's step is over: on to the next one.
+    fn advance(&mut self, cpu: CpuId, task: TaskId) {
+        match self.k.m.task(task).role {
+            Role::User => self.user.advance(&mut self.k, cpu, task),
+            Role::Sugov(domain) => self.k.advance_sugov(cpu, task, domain),
+            Role::Stopper => self.k.advance_stopper(cpu, task),
+            Role::Creator => {
+                if let Some(steers) = &self.steers {
+                    steers.advance_creator(&mut self.k, cpu, task);
+                }
+            }
+        }
+    }
+}

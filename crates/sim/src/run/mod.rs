@@ -1,0 +1,11 @@
+//! Assembly: from an experiment to a run, and the simulators that differ from it.
+
+pub mod cause;
+pub(crate) mod creator;
+pub(crate) mod engine;
+pub mod mutant;
+pub mod replay;
+pub(crate) mod settings;
+pub(crate) mod setup;
+#[cfg(test)]
+pub(crate) mod short_ways;

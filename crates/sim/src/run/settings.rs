@@ -1,0 +1,369 @@
+//! The settings this backend knows, and their defaults on a platform.
+
+use crate::kernel::governor::{self, schedutil};
+use crate::kernel::pressure;
+use crate::kernel::series;
+use crate::kernel::tracker;
+use crate::time::cost;
+use risetime_kernel::KernelRev;
+use risetime_kernel::cfs_rq::{Tunables, is_cfs};
+use risetime_kernel::cpuidle::IdleGovernor;
+use risetime_model::settings::{Catalogue, Default, Group, Param, Range, Settings, Value};
+use risetime_model::{Experiment, InputError, Platform, Policy};
+use std::collections::BTreeMap;
+
+/// How the system decides: kernel and cpufreq settings that every governor shares.
+const KERNEL: &[Param] = &[
+    Param {
+        name: "governor",
+        doc: "the cpufreq governor of every domain",
+        unit: "",
+        range: Range::OneOf(governor::NAMES),
+        default: Default::Name("schedutil"),
+        kernel_name: "cpufreq/policyN/scaling_governor",
+    },
+    Param {
+        name: "placement",
+        doc: "how wakeups choose a CPU: fair = EAS, else select_idle_sibling; prev = stay where it was",
+        unit: "",
+        range: Range::OneOf(crate::kernel::placement::NAMES),
+        default: Default::Name("fair"),
+        kernel_name: "",
+    },
+    Param {
+        name: "tracker",
+        doc: "who tracks the util that schedutil, EAS and misfit follow (unset: pelt)",
+        unit: "",
+        range: Range::OneOf(tracker::NAMES),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "sched_energy_aware",
+        doc: "energy-aware wakeup placement (only with schedutil everywhere, unequal capacities and known power)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Int(1),
+        kernel_name: "kernel.sched_energy_aware",
+    },
+    Param {
+        name: "ni_random",
+        doc: "newly idle CPUs look for work as often as it pays off, by dice (on in kernels from 6.19 on and in long-term ones; here off, and in the vm, so that runs can be compared; the dice follow the seed)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Int(0),
+        kernel_name: "debug/sched/features: NI_RANDOM",
+    },
+    Param {
+        name: "base_slice_ns",
+        doc: "slice of a task that did not ask for another",
+        unit: "ns",
+        range: Range::Int(100_000, 100_000_000),
+        default: Default::Derived(
+            "0.7 ms · (1 + log2(CPUs, at most 8)); 0.75 ms in 6.7 to 6.11 and 6.13",
+        ),
+        kernel_name: "debug/sched/base_slice_ns",
+    },
+    Param {
+        name: "sched_latency_ns",
+        doc: "the period in which up to 8 tasks of a CPU each run once (CFS, up to 6.5)",
+        unit: "ns",
+        range: Range::Int(100_000, 1_000_000_000),
+        default: Default::Derived("6 ms · (1 + log2(CPUs, at most 8))"),
+        kernel_name: "debug/sched/latency_ns",
+    },
+    Param {
+        name: "sched_min_granularity_ns",
+        doc: "the least a task runs before a tick takes its CPU away (CFS, up to 6.5)",
+        unit: "ns",
+        range: Range::Int(100_000, 1_000_000_000),
+        default: Default::Derived("0.75 ms · (1 + log2(CPUs, at most 8))"),
+        kernel_name: "debug/sched/min_granularity_ns",
+    },
+    Param {
+        name: "sched_wakeup_granularity_ns",
+        doc: "how far behind a woken task has to be to preempt (CFS, up to 6.5)",
+        unit: "ns",
+        range: Range::Int(0, 1_000_000_000),
+        default: Default::Derived("1 ms · (1 + log2(CPUs, at most 8))"),
+        kernel_name: "debug/sched/wakeup_granularity_ns",
+    },
+    Param {
+        name: "cpuidle_governor",
+        doc: "who chooses idle states, and whether the tick stops",
+        unit: "",
+        range: Range::OneOf(IdleGovernor::NAMES),
+        default: Default::Name("menu"),
+        kernel_name: "cpuidle/current_governor",
+    },
+    Param {
+        name: "sugov_work_ns",
+        doc: "CPU time (at capacity 1024, top frequency) that the sugov kthread needs for a change",
+        unit: "ns",
+        range: Range::Int(0, 10_000_000),
+        default: Default::Int(5_000),
+        kernel_name: "",
+    },
+    Param {
+        name: crate::state::class::RT_UCLAMP_MIN,
+        doc: "util_min of RT tasks that ask for none: how big a CPU they are given",
+        unit: "of 1024",
+        range: Range::Int(0, 1024),
+        default: Default::Unset,
+        kernel_name: "kernel.sched_util_clamp_min_rt_default",
+    },
+    Param {
+        name: "uclamp_min",
+        doc: "util_min of every task of the workload",
+        unit: "of 1024",
+        range: Range::Int(0, 1024),
+        default: Default::Unset,
+        kernel_name: "sched_setattr: sched_util_min",
+    },
+    Param {
+        name: "uclamp_max",
+        doc: "util_max of every task of the workload",
+        unit: "of 1024",
+        range: Range::Int(0, 1024),
+        default: Default::Unset,
+        kernel_name: "sched_setattr: sched_util_max",
+    },
+];
+
+/// Where the experiment starts.
+const START: &[Param] = &[
+    Param {
+        name: "first_cpu",
+        doc: "CPU on which the workload's first task is created",
+        unit: "",
+        range: Range::Int(0, 1023),
+        default: Default::Derived("the lowest-numbered CPU of the smallest capacity in its mask"),
+        kernel_name: "",
+    },
+    Param {
+        name: "start_util",
+        doc: "the first task's util_avg at its start (rampup: when its busy phase starts)",
+        unit: "of 1024",
+        range: Range::Int(0, 1024),
+        default: Default::Unset,
+        kernel_name: "se.avg.util_avg",
+    },
+    Param {
+        name: "start_period_contrib",
+        doc: "how much of the current PELT period has passed then",
+        unit: "µs·1.024",
+        range: Range::Int(0, 1023),
+        default: Default::Unset,
+        kernel_name: "se.avg.period_contrib",
+    },
+    Param {
+        name: "first_tick_ns",
+        doc: "time from then to the next tick",
+        unit: "ns",
+        range: Range::Int(0, 1_000_000_000),
+        default: Default::Unset,
+        kernel_name: "",
+    },
+    Param {
+        name: "background_util",
+        doc: "util that other tasks, which take no time here, add on every CPU (background_util.policyN: on those of policy N)",
+        unit: "of 1024",
+        range: Range::Int(0, 1024),
+        default: Default::Int(0),
+        kernel_name: "",
+    },
+];
+
+/// Every setting of this backend.
+pub fn catalogue() -> Catalogue {
+    let mut groups = vec![Group { owner: None, params: KERNEL }];
+    groups.extend(governor::groups());
+    groups.extend(tracker::groups());
+    groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
+    groups.push(Group { owner: None, params: series::PARAMS });
+    groups.push(Group { owner: None, params: pressure::PARAMS });
+    groups.push(Group { owner: None, params: cost::PARAMS });
+    groups.push(Group { owner: None, params: crate::kernel::class::stop::PARAMS });
+    groups.push(Group { owner: None, params: START });
+    Catalogue { groups }
+}
+
+/// What the fair class of either form can be told.
+const BASE_SLICE: &[&str] = &["base_slice_ns"];
+const CFS_TUNABLES: &[&str] =
+    &["sched_latency_ns", "sched_min_granularity_ns", "sched_wakeup_granularity_ns"];
+
+/// The default of a tunable of the fair class; `None`: this kernel has no such tunable.
+fn fair_default(platform: &Platform, kernel: KernelRev, name: &str) -> Option<u64> {
+    let tunables = Tunables::of(kernel, platform.nr_cpus() as u32, platform.hz);
+    match (name, is_cfs(kernel)) {
+        ("base_slice_ns", false) => Some(tunables.eevdf.base_slice_ns),
+        ("sched_latency_ns", true) => Some(tunables.cfs.latency_ns),
+        ("sched_min_granularity_ns", true) => Some(tunables.cfs.min_granularity_ns),
+        ("sched_wakeup_granularity_ns", true) => Some(tunables.cfs.wakeup_granularity_ns),
+        _ => None,
+    }
+}
+
+/// The fair class's tunables as this experiment sets them.
+pub(crate) fn fair_tunables(e: &Experiment) -> Tunables {
+    let p = &e.platform;
+    let mut tunables = Tunables::of(e.policy.kernel, p.nr_cpus() as u32, p.hz);
+    let ns = |name: &str, default: &mut u64| {
+        if let Some(ns) = e.settings.int(name) {
+            *default = ns.max(1) as u64;
+        }
+    };
+    ns("base_slice_ns", &mut tunables.eevdf.base_slice_ns);
+    ns("sched_latency_ns", &mut tunables.cfs.latency_ns);
+    ns("sched_min_granularity_ns", &mut tunables.cfs.min_granularity_ns);
+    ns("sched_wakeup_granularity_ns", &mut tunables.cfs.wakeup_granularity_ns);
+    tunables
+}
+
+/// What a policy may have of its own, as `NAME.policyN`.
+const PER_POLICY: &[&str] = &[
+    "rate_limit_us",
+    series::RESPONSE_TIME,
+    "background_util",
+    "irq_period_us",
+    "irq_us",
+    "scaling_max_freq",
+    "scaling_min_freq",
+    "hw_capped_khz",
+];
+
+/// The settings of `policy` on `platform`, all of them.
+///
+/// Errors: unknown names, values out of range, a tunable of a governor that is not in use, a
+/// `first_cpu` or policy that the platform does not have.
+pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputError> {
+    let mut policy = policy.clone();
+    let own = take_own(platform, &mut policy)?;
+    let policy = &policy;
+    let mut settings = catalogue().resolve(policy, &|param| match param.name {
+        "rate_limit_us" => {
+            platform.domains.first().map(|d| Value::Int(schedutil::rate_limit_us(policy.kernel, d)))
+        }
+        "preempt" => Some(crate::kernel::preempt::preempt_of(policy.kernel)),
+        name => fair_default(platform, policy.kernel, name).map(|ns| Value::Int(ns as i64)),
+    })?;
+    let fair = BASE_SLICE.iter().chain(CFS_TUNABLES).find(|name| {
+        settings.int(name).is_some() && fair_default(platform, policy.kernel, name).is_none()
+    });
+    if let Some(name) = fair {
+        let of = if is_cfs(policy.kernel) { "from 6.6 on (EEVDF)" } else { "up to 6.5 (CFS)" };
+        let what = format!("`{name}` is a setting of kernels {of}, and this is {}", policy.kernel);
+        let known = if is_cfs(policy.kernel) { CFS_TUNABLES } else { BASE_SLICE };
+        return Err(InputError::new(policy.place_of(name), what)
+            .hint(format!("that kernel has {}", known.join(", "))));
+    }
+    if settings.int("rate_limit_us").is_some() && !policy.set.contains_key("rate_limit_us") {
+        schedutil::add_rate_limits(policy.kernel, platform, &mut settings);
+    }
+    if settings.int("sched_pelt_multiplier") == Some(3) {
+        let what = "`sched_pelt_multiplier` is 3, wanted 1, 2 or 4";
+        return Err(InputError::new(policy.place_of("sched_pelt_multiplier"), what));
+    }
+    settings.0.extend(own);
+    series::add_response_times(platform, &mut settings);
+    pressure::check(platform, &settings)?;
+    if let Some(cpu) = settings.int("first_cpu").filter(|c| *c as usize >= platform.nr_cpus()) {
+        let last = platform.nr_cpus() - 1;
+        return Err(InputError::new(
+            setting(policy, "first_cpu", &Value::Int(cpu)),
+            format!("there is no such CPU: {} has CPUs 0 to {last}", platform.name),
+        ));
+    }
+    Ok(settings)
+}
+
+/// What an error about `key=value` begins with, where it is not the policy's fault.
+fn setting(policy: &Policy, key: &str, value: &Value) -> String {
+    let said = || format!("setting {key}={value}");
+    policy.places.get(key).cloned().unwrap_or_else(said)
+}
+
+/// Takes what is meant for single policies out of `policy`, checked like the tunable it belongs to.
+fn take_own(platform: &Platform, policy: &mut Policy) -> Result<Vec<(String, Value)>, InputError> {
+    let tunable = |key: &str| {
+        let (name, of) = key.split_once(".policy")?;
+        PER_POLICY.iter().find(|n| **n == name).map(|name| (*name, of.to_string()))
+    };
+    let mut all = Vec::new();
+    let (own, shared): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        std::mem::take(&mut policy.set).into_iter().partition(|(key, _)| tunable(key).is_some());
+    policy.set = shared;
+    for (key, value) in own {
+        let Some((name, of)) = tunable(&key) else { continue };
+        let known: Vec<String> = platform.domains.iter().map(|d| d.cpus[0].0.to_string()).collect();
+        if !known.contains(&of) {
+            let known = known.join(", policy");
+            let what = format!("there is no such policy: {} has policy{known}", platform.name);
+            return Err(InputError::new(setting(policy, &key, &value), what));
+        }
+        let mut as_one = policy.clone().set_for_all(name, value.clone());
+        as_one.places.extend(policy.places.get(&key).map(|at| (name.to_string(), at.clone())));
+        catalogue().resolve(&as_one, &|_| None)?;
+        all.push((key, value));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(arg: &str) -> Result<Settings, String> {
+        let m1 = Platform::load("m1").expect("built in");
+        resolve(&m1, &Policy::from_arg(arg).expect("a policy")).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_policy_may_have_its_own_tunable() {
+        let s = resolved("linux-6.8+rate_limit_us=70+rate_limit_us.policy4=500").expect("fine");
+        let at = |name| s.int(name);
+        assert_eq!((at("rate_limit_us"), at("rate_limit_us.policy4")), (Some(70), Some(500)));
+        assert_eq!(at("rate_limit_us.policy0"), None);
+        let s =
+            resolved("linux-6.8+rate_limit_us.policy0=1+rate_limit_us.policy4=2").expect("fine");
+        assert_eq!(s.int("rate_limit_us.policy0"), Some(1), "several of them");
+        let s = resolved("linux-6.8+background_util=18+background_util.policy4=0").expect("fine");
+        assert_eq!(s.int("background_util.policy4"), Some(0));
+        assert!(resolved("linux-6.8+background_util.policy4=1025").is_err());
+    }
+
+    #[test]
+    fn the_response_time_of_each_policy_is_its_own_unless_somebody_says_otherwise() {
+        let of = |arg: &str| {
+            let s = resolved(&format!("linux-6.8{arg}")).expect("fine");
+            ["", ".policy0", ".policy4"].map(|p| s.int(&format!("response_time_ms{p}")))
+        };
+        assert_eq!(of(""), [None; 3], "mainline has no such tunable");
+        assert_eq!(of("+response_time_ms=0"), [Some(22), None, Some(182)]);
+        assert_eq!(of("+response_time_ms=50"), [Some(50), None, None]);
+        assert_eq!(of("+response_time_ms.policy4=90"), [Some(22), None, Some(90)]);
+        assert_eq!(
+            of("+response_time_ms=50+response_time_ms.policy4=0"),
+            [Some(50), None, Some(182)]
+        );
+        let halved = "+response_time_ms=0+sched_pelt_multiplier=2";
+        assert_eq!(of(halved), [Some(11), None, Some(92)]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_said_so() {
+        for (arg, words) in [
+            ("linux-6.8+rate_limit_us.policy1=70", "m1 has policy0, policy4"),
+            ("linux-6.8+response_time_ms.policyx=70", "m1 has policy0, policy4"),
+            ("linux-6.8+response_time_ms.policy4=-1", "wanted a whole number from 0"),
+            ("linux-6.8+governor=performance+rate_limit_us.policy4=70", "is a setting of"),
+            ("linux-6.8+first_cpu.policy4=1", "unknown setting `first_cpu.policy4`"),
+            ("linux-6.8+sched_pelt_multiplier=3", "wanted 1, 2 or 4"),
+            ("linux-6.8+fits_capacity=80", "wanted one of mainline, threshold"),
+        ] {
+            let error = resolved(arg).expect_err(arg);
+            assert!(error.contains(words), "{arg}: {error}");
+        }
+    }
+}

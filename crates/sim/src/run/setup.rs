@@ -1,0 +1,452 @@
+//! From an experiment to a machine that is ready to run.
+
+use crate::Custom;
+use crate::kernel::Kernel;
+use crate::kernel::fork::push_task;
+use crate::kernel::preempt;
+use crate::kernel::pressure;
+use crate::kernel::series;
+use crate::kernel::topology::sched_domains;
+use crate::kernel::tracker;
+use crate::run::cause::{Cause, Causes, Without};
+use crate::run::engine::Simulation;
+use crate::state::class::{Classes, Sched};
+use crate::state::cpuset::CpuSet;
+use crate::state::dice::Dice;
+use crate::state::effects::Effects;
+use crate::state::group::Groups;
+use crate::state::hooks::Hooks;
+use crate::state::machine::Start;
+use crate::state::machine::{Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, UPTIME};
+use crate::state::plain;
+use crate::state::series::CpuSeries;
+use crate::state::tally::Tally;
+use crate::state::timers::TaskTimers;
+use crate::state::timers::Wakees;
+use crate::state::topology::SchedDomains;
+use crate::time::cost;
+use crate::time::queue::{Ev, Queue};
+use crate::time::work::speed;
+use crate::user::User;
+use crate::user::program::Program;
+use crate::user::together::Together;
+use crate::{Counterfactual, governor, placement};
+use risetime_kernel::KernelRev;
+use risetime_kernel::cfs_rq::{CfsRq, Tunables};
+use risetime_kernel::clock_pelt::{RqClock, freq_scale};
+use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
+use risetime_kernel::deadline::DlRq;
+use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_compute_costs, em_cpu_energy};
+use risetime_kernel::opp::FreqTableEntry;
+use risetime_kernel::pelt::SchedAvg;
+use risetime_kernel::pelt_cfs::CfsRqAvg;
+use risetime_kernel::rt::{RT_PERIOD, RT_RUNTIME, RtQueue, RtThrottle};
+use risetime_kernel::uclamp::UclampRq;
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, MicroWatts, Span, TaskId, Util};
+use risetime_model::platform::Domain;
+use risetime_model::workload::{StartAt, TaskSpec};
+use risetime_model::{Experiment, InputError, Platform};
+use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The signals that a simulation records.
+const SIGNALS: &[&str] = &[
+    "util_avg",
+    "runnable_avg",
+    "util_est",
+    "cfs_rq",
+    "cpu_frequency",
+    "cpu_idle",
+    "sched_switch",
+    "overutilized",
+    "misfit",
+    "dl_throttled",
+];
+
+/// The head of the trace.
+pub(crate) fn header(e: &Experiment) -> Header {
+    Header {
+        backend: "sim",
+        platform: Arc::clone(&e.platform),
+        workload: e.workload.name.clone(),
+        policy: e.policy.name.clone(),
+        settings: e.settings.clone(),
+        kernel_release: e.policy.kernel.to_string(),
+        clock: "simulated",
+        phase_us: e.phase.0 / 1000,
+        seed: e.seed,
+        signals: signals(e),
+        lost: Vec::new(),
+        idle: Vec::new(),
+        balance: Vec::new(),
+        periods: Vec::new(),
+    }
+}
+
+fn signals(e: &Experiment) -> Vec<Signal> {
+    let waiting =
+        series::of_settings(e.policy.kernel, &e.settings).tracks_waiting().then_some("waiting_avg");
+    let names = SIGNALS.iter().copied().chain(waiting);
+    names.map(|name| Signal { name, origin: Origin::Simulated }).collect()
+}
+
+/// What a reader of the result should know.
+pub(crate) fn notes(e: &Experiment) -> Vec<String> {
+    let all = e.notes().into_iter();
+    all.chain(series::notes(e)).collect()
+}
+
+/// The machine with its tasks, before time 0.
+///
+/// Errors: what the workload asks for and this machine, or this simulator, has not.
+pub(crate) fn simulation<'a>(
+    e: &Experiment,
+    sink: &'a mut dyn TraceSink,
+    other: Counterfactual,
+) -> Result<Simulation<'a>, RunError> {
+    simulation_with(e, sink, other, Custom::default())
+}
+
+/// The same with plug-ins in place of those that the settings name.
+///
+/// Errors: likewise.
+pub(crate) fn simulation_with<'a>(
+    e: &Experiment,
+    sink: &'a mut dyn TraceSink,
+    other: Counterfactual,
+    custom: Custom,
+) -> Result<Simulation<'a>, RunError> {
+    let workload = e.workload.bind(&e.platform)?;
+    let int = |name: &str| e.settings.int(name);
+    let governor = || governor::find(e.settings.name("governor").unwrap_or("schedutil"));
+    let governor = custom.governor.unwrap_or_else(governor);
+    let tracker = || tracker::find(e.settings.name("tracker").unwrap_or("pelt"));
+    let tracker = custom.tracker.unwrap_or_else(tracker);
+    let clamps =
+        (int("uclamp_min").map(|v| Util(v as u64)), int("uclamp_max").map(|v| Util(v as u64)));
+    if let (Some(min), Some(max)) = clamps
+        && min > max
+    {
+        return Err(
+            InputError::new("uclamp_min", format!("{min} is above uclamp_max, {max}")).into()
+        );
+    }
+    crate::supported(&workload)?;
+    let user = User::new(Together::new(&workload), other.task);
+    let started = workload.tasks.len();
+    let hotplug = workload.hotplug.clone();
+    let explained = other.task.unwrap_or(TaskId(workload.first_created() as u32));
+    let without = Without { causes: other.without, explained };
+    let mut m = machine(e, governor.name == "schedutil");
+    m.hooks = (other.without != Causes::NONE).then(|| Box::new(without) as Box<dyn Hooks>);
+    m.tracker = (tracker.make)(&e.platform, &e.settings);
+    if m.tracker.is_some() {
+        // The short ways know PELT's signals alone.
+        (m.plain, m.tally) = (false, None);
+    }
+    m.start.phase = match workload.start_at {
+        StartAt::Creation => None,
+        StartAt::Phase(index) => Some(index),
+    };
+    let specs: Arc<[TaskSpec]> = workload.tasks.into_iter().chain(workload.forked).collect();
+    let governors = (0..e.platform.domains.len())
+        .map(|d| (governor.make)(&e.platform, d, &e.settings))
+        .collect();
+    let k = Kernel {
+        m,
+        q: Queue::default(),
+        governors,
+        placement: (placement::find(e.settings.name("placement").unwrap_or("fair")).make)(),
+        effects: Effects::default(),
+        driver: None,
+        listens: sink.listens(),
+        sink,
+        events: 0,
+        sugov_work: Span(int("sugov_work_ns").unwrap_or(0).max(0) as u64),
+        kthread: None,
+        first_cpu: int("first_cpu").map(|v| CpuId(v as u32)),
+        created_any: false,
+        listed: 0,
+        parent_cpu: CpuId(0),
+        forced_clamps: clamps,
+        grid_first: None,
+        free_idle_exit: other.without.has(Cause::Queueing),
+        refused: None,
+    };
+    let mut simulation = Simulation { k, user, steers: None, without };
+    add_tasks(&mut simulation, &specs, started, e.phase);
+    let k = &mut simulation.k;
+    k.plan_hotplug(&hotplug);
+    k.plan_pressure(e);
+    add_kthreads(&mut k.m, governor.works);
+    k.add_stoppers(&e.settings);
+    k.init_dl_servers();
+    Ok(simulation)
+}
+
+fn machine(e: &Experiment, schedutil: bool) -> Machine {
+    let platform = &e.platform;
+    let int = |name: &str| e.settings.int(name);
+    let rev = e.policy.kernel;
+    let capacity: Vec<Capacity> =
+        platform.cpus().map(|c| platform.domains[domain_index(platform, c)].capacity).collect();
+    let tunables = crate::run::settings::fair_tunables(e);
+    let online = CpuSet::first(platform.nr_cpus());
+    let SchedDomains { of, places, shared, nr_groups, smt, cluster, asym_cpucap } =
+        sched_domains(platform, &capacity, rev, &online);
+    let of_cpu = of.into_iter().zip(places);
+    let of_domain: Vec<CpuSeries> =
+        platform.domains.iter().map(|d| series::of_cpu(platform, d, &e.settings)).collect();
+    let idle_governor = e.settings.name("cpuidle_governor").unwrap_or("menu");
+    let idle_governor = IdleGovernor::named(idle_governor, rev);
+    let cpus: Vec<Cpu> = platform
+        .cpus()
+        .zip(of_cpu)
+        .map(|(cpu, (sched_domains, place))| Cpu {
+            domain: domain_index(platform, cpu),
+            in_domain: platform.domains[domain_index(platform, cpu)]
+                .cpus
+                .iter()
+                .position(|c| *c == cpu)
+                .unwrap_or(0),
+            series: of_domain[domain_index(platform, cpu)].clone(),
+            capacity: capacity[cpu.index()],
+            cpu_capacity: capacity[cpu.index()],
+            actual: capacity[cpu.index()],
+            pressure: pressure::cpu_pressure(
+                &e.settings,
+                &platform.domains[domain_index(platform, cpu)],
+            ),
+            clock: RqClock::new(Instant(0) + UPTIME),
+            cfs: cfs_rq(rev, tunables),
+            cfs_avg: CfsRqAvg {
+                avg: SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() },
+                ..CfsRqAvg::default()
+            },
+            h_nr: None,
+            util_est: Util(0),
+            background_util: background_util(e, cpu),
+            rt_avg: SchedAvg::default(),
+            dl_avg: SchedAvg::default(),
+            uclamp: UclampRq::default(),
+            rt: RtQueue::default(),
+            rt_throttle: RtThrottle::default(),
+            dl: DlRq::new(RT_PERIOD, RT_RUNTIME),
+            stopper: None,
+            fair_server: None,
+            exec_start: 0,
+            class_timers: BTreeSet::new(),
+            curr: None,
+            work_gen: 0,
+            run_since: Instant(0),
+            shares_core: false,
+            tick_gen: 0,
+            idle: Some(Idle { state: None, since: Instant(0) }),
+            waking: false,
+            irq_work_until: Instant(0),
+            resched_held: false,
+            idle_calls: 0,
+            tick_stopped: true,
+            // It has been idle for long.
+            got_idle_tick: true,
+            idle_governor: idle_governor.clone(),
+            misfit_task_load: 0,
+            sched_domains,
+            place,
+            idle_wakees: Wakees::default(),
+            next_balance: 0,
+            nohz_kick: NohzKick::default(),
+            has_blocked_load: false,
+            last_blocked_update: 0,
+            timers: TaskTimers::default(),
+            idle_time: Span(0),
+            idle_from: Instant(0),
+        })
+        .collect();
+    let domains: Vec<FreqDomain> = platform.domains.iter().map(|d| freq_domain(e, d)).collect();
+    let known_power = domains.iter().all(|d| !d.em.is_empty());
+    let energy_model = schedutil && known_power && e.settings.int("sched_energy_aware") != Some(0);
+    let mut machine = Machine {
+        platform: Arc::clone(platform),
+        rev,
+        now: Instant(0),
+        cpus,
+        domains,
+        tasks: Vec::new(),
+        decay: series::decay(&e.settings),
+        root: RootDomain {
+            overutilized: false,
+            overloaded: false,
+            energy_aware: false,
+            energy_model,
+            online,
+            asym_cpucap,
+            smt,
+            cluster,
+            shared,
+            group_imbalance: vec![false; nr_groups],
+            idle_cpus: online,
+            has_blocked: false,
+            needs_update: false,
+            next_balance: 0,
+            next_blocked: 0,
+        },
+        classes: Classes::of(e),
+        tick: platform.tick(),
+        tick_offset: Span(0),
+        jiffy: Cell::new(Machine::no_jiffy(Instant(0), platform.tick())),
+        groups: Groups::new(&e.workload.groups, rev, platform.nr_cpus(), tunables),
+        creator: None,
+        base_slice: Span(tunables.base_slice_ns(rev)),
+        costs: cost::of_settings(&e.settings),
+        series: series::of_settings(e.policy.kernel, &e.settings),
+        tally: None,
+        ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
+        plain: false,
+        glances: true,
+        need_resched: CpuSet::EMPTY,
+        preempt: preempt::of_settings(&e.settings),
+        throttle_work: CpuSet::EMPTY,
+        start: Start {
+            util: int("start_util").map(|v| Util(v as u64)),
+            period_contrib: int("start_period_contrib").map(|v| v as u32),
+            first_tick: int("first_tick_ns").map(|v| Span(v as u64)),
+            ..Start::default()
+        },
+        first_fork: None,
+        hooks: None,
+        tracker: None,
+    };
+    machine.root.energy_aware = machine.sched_is_eas_possible();
+    machine.plain = plain::is_plain(&machine);
+    machine.tally = Tally::serves(&machine).then(|| Tally::new(&machine));
+    machine
+}
+
+/// A fair runqueue whose clock shows what its CPU's does: a task may begin to run at time 0.
+fn cfs_rq(rev: KernelRev, tunables: Tunables) -> CfsRq {
+    let mut cfs = CfsRq::new(rev, tunables);
+    cfs.update_clock(UPTIME.0);
+    cfs
+}
+
+/// What others add on `cpu`: as said for its policy, else for all.
+fn background_util(e: &Experiment, cpu: CpuId) -> Util {
+    let of = |name: &str| e.settings.int(name).map(|util| Util(util.max(0) as u64));
+    let domain = &e.platform.domains[domain_index(&e.platform, cpu)];
+    let own = of(&format!("background_util.policy{}", domain.cpus[0].0));
+    own.or(of("background_util")).unwrap_or_default()
+}
+
+fn domain_index(platform: &Platform, cpu: CpuId) -> usize {
+    platform.domain_of(cpu).expect("validated: every CPU is in a domain")
+}
+
+/// [`FreqDomain::em_cost`]: the energy of one unit of util.
+fn em_costs(rev: KernelRev, em: &[EmPerfState], capacity: Capacity) -> Vec<u64> {
+    if rev < KernelRev::V6_9 || em.is_empty() {
+        return Vec::new();
+    }
+    let pd = EmPerfDomain::new(em);
+    let cost = |max| em_cpu_energy(rev, &pd, Util(max), Util(1), capacity, capacity);
+    (0..=capacity.0).map(cost).collect()
+}
+
+/// A domain at its lowest frequency, with its energy model if all powers are known.
+fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
+    let state = |o: &risetime_model::platform::Opp| EmPerfState {
+        frequency: o.freq,
+        power: o.power,
+        ..EmPerfState::default()
+    };
+    let mut em: Vec<EmPerfState> = d.opps.iter().map(state).collect();
+    em_compute_costs(e.policy.kernel, &mut em, d.capacity);
+    let inefficient: Vec<bool> = em.iter().map(|s| s.inefficient).collect();
+    if d.opps.iter().any(|o| o.power == MicroWatts(0)) {
+        em.clear();
+    }
+    let entry = |(i, o): (usize, &risetime_model::platform::Opp)| FreqTableEntry {
+        freq: o.freq,
+        inefficient: !em.is_empty() && inefficient[i],
+    };
+    let table: Vec<FreqTableEntry> = d.opps.iter().enumerate().map(entry).collect();
+    let limits = pressure::limits(&e.settings, d, &table);
+    let lowest = limits.0;
+    let domain = FreqDomain {
+        cpus: d.cpus.clone(),
+        related: d.cpus.clone(),
+        table,
+        em_cost: em_costs(e.policy.kernel, &em, d.capacity),
+        em_skips: em.iter().any(|s| s.inefficient),
+        em,
+        cur: lowest,
+        hw: lowest,
+        min: lowest,
+        max: d.freq_max(),
+        pressure: Capacity(0),
+        hw_cap: None,
+        wanted: lowest,
+        target: lowest,
+        freq_scale: freq_scale(lowest, d.freq_max()),
+        speed: speed(d.capacity, lowest, d.freq_max()),
+        fast_switch: d.fast_switch,
+        change_gen: 0,
+        idle: idle_states(d),
+        kthread: None,
+        work_in_progress: false,
+        driver_due: false,
+        in_driver: false,
+        timer: None,
+        timer_gen: 0,
+        timer_deferred: false,
+        work_asked: false,
+        works: false,
+    };
+    domain.limited(d.capacity, limits)
+}
+
+fn idle_states(d: &Domain) -> Vec<IdleState> {
+    let state = |s: &risetime_model::platform::IdleState| IdleState {
+        target_residency: s.min_residency,
+        exit_latency: s.exit_latency,
+    };
+    d.idle.iter().map(state).collect()
+}
+
+/// The workload's tasks, to be created `phase` plus their own delay after time 0.
+fn add_tasks(
+    simulation: &mut Simulation<'_>,
+    specs: &Arc<[TaskSpec]>,
+    started: usize,
+    phase: Span,
+) {
+    // Instances of one task stand one behind the other.
+    let mut like = 0;
+    for (i, spec) in specs.iter().take(started).enumerate() {
+        let program = Program::of_instance(Arc::clone(specs), i, like);
+        like = program.like();
+        let task = push_task(&mut simulation.k.m, spec.comm.as_str().into(), Role::User);
+        simulation.user.follows(task, program);
+        simulation.k.set_attr(task, &spec.attr);
+        simulation.k.q.push(Instant(0) + phase + spec.delay, Ev::Create { task });
+    }
+}
+
+/// A sugov kthread for each domain that cannot switch fast, and where the governor wants one, to wake on
+/// the domain's first CPU.
+fn add_kthreads(m: &mut Machine, works: bool) {
+    for domain in 0..m.domains.len() {
+        let d = &m.domains[domain];
+        if d.fast_switch && !works {
+            continue;
+        }
+        let (cpu, cpus) = (d.cpus[0], d.cpus.iter().copied().collect());
+        let task = push_task(m, format!("sugov:{}", cpu.0).into(), Role::Sugov(domain));
+        m.set_allowed(task, cpus);
+        m.task_mut(task).sched = Sched::sugov();
+        m.task_mut(task).cpu = cpu;
+        m.domains[domain].kthread = Some(task);
+    }
+}

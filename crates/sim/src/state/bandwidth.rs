@@ -1,0 +1,109 @@
+//! Quotas of groups (CFS bandwidth): a group's pool, its account on each CPU, and who is throttled.
+//!
+//! What happens to them: `kernel/bandwidth.rs`; arithmetic: [`risetime_kernel::bandwidth`].
+
+use crate::state::machine::Machine;
+use risetime_kernel::KernelRev;
+use risetime_kernel::bandwidth::{CfsBandwidth, Runtime};
+use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, Span, TaskId};
+
+/// A group's pool with its timers.
+pub(crate) struct Pool {
+    pub(crate) cfs: CfsBandwidth,
+    pub(crate) period: Span,
+    /// What a period's end leaves when divided by the period.
+    pub(crate) phase: Span,
+    /// When the period timer fires; `None`: it is off.
+    pub(crate) expires: Option<Instant>,
+    /// On which CPU: where it was started last.
+    pub(crate) cpu: CpuId,
+    /// Where the slack timer runs, if it does.
+    pub(crate) slack: Option<CpuId>,
+    /// Where it is throttled, the first first (`throttled_cfs_rq`).
+    pub(crate) throttled: Vec<CpuId>,
+}
+
+/// A group's account on one CPU (the bandwidth part of `struct cfs_rq`).
+#[derive(Default)]
+pub(crate) struct RqBandwidth {
+    pub(crate) runtime: Runtime,
+    /// The task clock up to which its running time is booked.
+    pub(crate) booked: u64,
+    pub(crate) throttled: bool,
+    /// How many of it and the groups above it are throttled (`throttle_count`).
+    pub(crate) throttle_count: u32,
+    /// Its PELT clock stands, since (`throttled_clock_pelt`).
+    pub(crate) stopped: Option<u64>,
+    /// For how long it has stood in all (`throttled_clock_pelt_time`).
+    pub(crate) lost: u64,
+    /// Tasks that wait for the next distribution, the last one last (`throttled_limbo_list`).
+    pub(crate) limbo: Vec<TaskId>,
+}
+
+impl Pool {
+    pub(crate) fn new(quota: Span, period: Span, burst: Span) -> Pool {
+        Pool {
+            cfs: CfsBandwidth::new(quota, burst),
+            period,
+            phase: Span(0),
+            expires: None,
+            cpu: CpuId(0),
+            slack: None,
+            throttled: Vec::new(),
+        }
+    }
+
+    /// The first end of a period after `now` (`hrtimer_forward_now`).
+    pub(crate) fn next_end(&self, now: Instant) -> Instant {
+        let (period, phase) = (self.period.0, self.phase.0);
+        Instant((now.0 + period - phase) / period * period + phase)
+    }
+}
+
+impl RqBandwidth {
+    /// PELT's clock of the group where the CPU's is `now`.
+    pub(crate) fn clock_pelt(&self, now: ClockPelt) -> ClockPelt {
+        ClockPelt(self.stopped.unwrap_or(now.0).wrapping_sub(self.lost))
+    }
+
+    /// `throttled_hierarchy`.
+    pub(crate) fn in_throttled_hierarchy(&self) -> bool {
+        self.throttle_count > 0
+    }
+
+    pub(crate) fn stop(&mut self, now: ClockPelt) {
+        self.stopped.get_or_insert(now.0);
+    }
+
+    pub(crate) fn start(&mut self, now: ClockPelt) {
+        if let Some(since) = self.stopped.take() {
+            self.lost = self.lost.wrapping_add(now.0.wrapping_sub(since));
+        }
+    }
+}
+
+/// Whether this kernel throttles tasks one by one instead of a group as a whole.
+pub(crate) fn throttles_tasks(rev: KernelRev) -> bool {
+    rev >= KernelRev::new(6, 18)
+}
+
+impl Machine {
+    /// `throttled_hierarchy`: whether `g` or a group above it waits for its quota on `cpu`.
+    pub(crate) fn throttled_hierarchy(&self, cpu: CpuId, g: GroupId) -> bool {
+        self.groups.limited && self.groups.rq(cpu, g).bandwidth.in_throttled_hierarchy()
+    }
+
+    /// Whether a task of `g` would not run on `dst` (`lb_throttled_hierarchy`), or leaves a runqueue
+    /// that is frozen (up to 6.17, `throttled_lb_pair`).
+    pub(crate) fn lb_throttled(&self, dst: CpuId, src: CpuId, g: GroupId) -> bool {
+        self.throttled_hierarchy(dst, g)
+            || (!throttles_tasks(self.rev) && self.throttled_hierarchy(src, g))
+    }
+
+    /// Whether a walk up the hierarchy ends at `g`, because it is throttled (up to 6.17).
+    pub(crate) fn ends_at_throttled(&self, cpu: CpuId, g: GroupId) -> bool {
+        self.groups.limited
+            && !throttles_tasks(self.rev)
+            && self.groups.rq(cpu, g).bandwidth.throttled
+    }
+}

@@ -1,0 +1,245 @@
+//! Scheduling classes: of which a task is, what its class keeps of it, and what the machine keeps for all.
+//!
+//! What each class does: `kernel/class/`.
+
+use crate::state::machine::Machine;
+use risetime_kernel::deadline::DlEntity;
+use risetime_kernel::eevdf::{FairPolicy, LoadWeight};
+use risetime_kernel::rt::{RtPriority, rr_timeslice};
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
+use risetime_model::Experiment;
+use risetime_model::workload::Policy;
+use risetime_trace::Why;
+use std::collections::VecDeque;
+
+/// The setting that says how big a CPU an RT task gets that does not say so itself.
+pub(crate) const RT_UCLAMP_MIN: &str = "sched_util_clamp_min_rt_default";
+
+/// The class of a task, the highest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    Stop,
+    Deadline,
+    Rt,
+    Fair,
+}
+
+/// A task's policy and what its class keeps of it.
+pub(crate) struct Sched {
+    /// In force.
+    pub(crate) policy: Policy,
+    /// Its reservation, also while it is of another class again.
+    pub(crate) dl: Option<Box<DlEntity>>,
+    /// `p->rt.time_slice`, in ticks.
+    pub(crate) rr_left: u32,
+    /// Asked for at creation, taken on by the task itself when it first runs: no thread can be
+    /// created as a deadline task.
+    pub(crate) takes: Option<Policy>,
+    /// That its runtime is used up is in the trace.
+    pub(crate) told_throttled: bool,
+    /// It is a CPU's stopper, whatever its policy (`stop_sched_class`).
+    pub(crate) stop: bool,
+    /// `uclamp_min` was asked for (`user_defined`), so that the RT default does not apply.
+    pub(crate) min_asked: bool,
+}
+
+impl Sched {
+    /// A task of nice 0.
+    pub(crate) fn new() -> Sched {
+        Sched {
+            policy: Policy::Other { slice: None },
+            dl: None,
+            rr_left: 0,
+            takes: None,
+            told_throttled: false,
+            stop: false,
+            min_asked: false,
+        }
+    }
+    /// A kthread that changes frequencies.
+    pub(crate) fn sugov() -> Sched {
+        let entity = DlEntity::sugov();
+        let p = entity.params;
+        let policy = Policy::Deadline {
+            runtime: p.runtime,
+            deadline: p.deadline,
+            period: p.period,
+            reclaim: false,
+        };
+        Sched { policy, dl: Some(Box::new(entity)), ..Sched::new() }
+    }
+    pub(crate) fn class(&self) -> Class {
+        match self.policy {
+            _ if self.stop => Class::Stop,
+            Policy::Deadline { .. } => Class::Deadline,
+            Policy::Fifo { .. } | Policy::Rr { .. } => Class::Rt,
+            Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle => Class::Fair,
+        }
+    }
+    /// Its real-time priority; 0: it is no RT task.
+    pub(crate) fn rt_priority(&self) -> RtPriority {
+        match self.policy {
+            Policy::Fifo { priority } | Policy::Rr { priority } => priority,
+            _ => 0,
+        }
+    }
+}
+
+/// What the classes above the fair one share on the whole machine.
+pub(crate) struct Classes {
+    /// Some task of the workload is of another class than the fair one.
+    pub(crate) used: bool,
+    /// Some task is of SCHED_IDLE, or in a group whose tasks count as such.
+    pub(crate) idle_used: bool,
+    /// `sched_uclamp_used`: some task asks for clamps, or a group limits them.
+    pub(crate) uclamp_used: bool,
+    /// `sched_util_clamp_min_rt_default`.
+    pub(crate) rt_uclamp_min: Util,
+    /// `sched_rr_timeslice`, in ticks.
+    pub(crate) rr_timeslice: u32,
+    /// When the RT period timer expires next; `None`: it is off.
+    pub(crate) rt_period: Option<Instant>,
+    /// `dl_bw.total_bw`.
+    pub(crate) total_bw: u64,
+    /// Capacity of all CPUs.
+    pub(crate) total_capacity: u64,
+    /// CPUs that have RT tasks to push and got asked to (`rto_mask`, walked after this event).
+    pub(crate) push_rt: bool,
+    /// `distribute_cpu_mask_prev`, by CPU.
+    pub(crate) distribute: Vec<CpuId>,
+}
+
+impl Classes {
+    pub(crate) fn of(e: &Experiment) -> Classes {
+        let attrs = || {
+            let tasks = e.workload.tasks.iter().chain(&e.workload.forked);
+            tasks.flat_map(|t| std::iter::once(&t.attr).chain(t.phases.iter().map(|p| &p.attr)))
+        };
+        let clamp = |name: &str| e.settings.int(name).is_some();
+        let capacity =
+            |cpu| e.platform.domain_of(cpu).map_or(0, |d| e.platform.domains[d].capacity.0);
+        Classes {
+            used: attrs().any(|a| a.policy.is_some_and(|p| !p.is_fair())),
+            idle_used: attrs().any(|a| a.policy == Some(Policy::Idle))
+                || e.workload.groups.iter().any(|g| g.idle),
+            uclamp_used: clamp("uclamp_min")
+                || clamp("uclamp_max")
+                || attrs().any(|a| a.uclamp_min.is_some() || a.uclamp_max.is_some())
+                || e.workload.groups.iter().any(|g| g.uclamp_min.0 > 0 || g.uclamp_max.0 < 1024),
+            rt_uclamp_min: rt_uclamp_min(e.settings.int(RT_UCLAMP_MIN)),
+            rr_timeslice: rr_timeslice(e.platform.hz),
+            rt_period: None,
+            total_bw: 0,
+            total_capacity: e.platform.cpus().map(capacity).sum(),
+            push_rt: false,
+            distribute: vec![CpuId(0); e.platform.nr_cpus()],
+        }
+    }
+}
+
+impl Machine {
+    /// Whether it counts in `h_nr_idle`: by its policy, or by that of one of its groups.
+    pub(crate) fn is_sched_idle(&self, task: TaskId) -> bool {
+        let t = self.task(task);
+        t.sched.policy == Policy::Idle || self.groups.is_idle(t.group)
+    }
+    pub(crate) fn class_of(&self, task: TaskId) -> Class {
+        self.task(task).sched.class()
+    }
+    /// Its priority among RT tasks, a deadline task's above all of them and a fair one's below.
+    pub(crate) fn rt_rank(&self, task: TaskId) -> u8 {
+        let sched = &self.task(task).sched;
+        if sched.class() == Class::Deadline { u8::MAX } else { sched.rt_priority() }
+    }
+    /// Its reservation. Only deadline tasks are asked.
+    pub(crate) fn dl(&self, task: TaskId) -> &DlEntity {
+        self.task(task).sched.dl.as_deref().expect("a deadline task has a reservation")
+    }
+    pub(crate) fn dl_mut(&mut self, task: TaskId) -> &mut DlEntity {
+        self.task_mut(task).sched.dl.as_deref_mut().expect("a deadline task has a reservation")
+    }
+}
+
+/// What the fair class makes of a policy; of another class's: what it was when it was fair.
+pub(crate) fn fair_policy(policy: Policy) -> FairPolicy {
+    match policy {
+        Policy::Batch { .. } => FairPolicy::Batch,
+        Policy::Idle => FairPolicy::Idle,
+        Policy::Other { .. }
+        | Policy::Fifo { .. }
+        | Policy::Rr { .. }
+        | Policy::Deadline { .. } => FairPolicy::Normal,
+    }
+}
+
+/// The weight of a task of this policy and nice value.
+pub(crate) fn load_of(policy: Policy, nice: i8) -> LoadWeight {
+    match policy {
+        Policy::Idle => LoadWeight::of_idle_policy(),
+        _ => LoadWeight::of_nice(i32::from(nice)),
+    }
+}
+
+/// Settings of the classes, for [`super::Classes`].
+pub(crate) fn rt_uclamp_min(value: Option<i64>) -> Util {
+    Util(value.unwrap_or(1024).clamp(0, 1024) as u64)
+}
+
+/// A timer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum ClassTimer {
+    /// `dl_timer` of a task.
+    Replenish(TaskId),
+    /// `inactive_timer` of a task.
+    Inactive(TaskId),
+    /// `dl_timer` of a CPU's fair server.
+    Server(CpuId),
+    /// `inactive_timer` of a CPU's fair server.
+    ServerInactive(CpuId),
+    /// `rt_period_timer`, of all CPUs.
+    RtPeriod,
+    /// `period_timer` of a group's quota ([`crate::kernel::bandwidth`]).
+    CfsPeriod(GroupId),
+    /// Its `slack_timer`.
+    CfsSlack(GroupId),
+    /// That of the governor of the frequency domain of this number (`kernel/cpufreq.rs`).
+    Governor(u32),
+}
+
+/// A CPU's stopper (`struct cpu_stopper`).
+pub(crate) struct Stopper {
+    pub(crate) task: TaskId,
+    /// How long each work takes.
+    pub(crate) takes: Span,
+    pub(crate) works: VecDeque<StopWork>,
+    pub(crate) doing: Option<StopWork>,
+    /// `rq->active_balance`: one is asked for.
+    pub(crate) active_balance: bool,
+    /// It is on the runqueue.
+    pub(crate) queued: bool,
+}
+
+/// What a stopper is asked to do (`struct cpu_stop_work`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum StopWork {
+    /// `active_load_balance_cpu_stop`: give a task to `to`.
+    ActiveBalance {
+        /// `rq->push_cpu`.
+        to: CpuId,
+        /// What the look wanted.
+        why: Why,
+    },
+    /// `migration_cpu_stop`: move `task`, which may not be here.
+    Migrate {
+        /// Which.
+        task: TaskId,
+        /// `dest_cpu`.
+        to: CpuId,
+    },
+}
+
+impl Stopper {
+    pub(crate) fn queued(&self) -> bool {
+        self.queued
+    }
+}

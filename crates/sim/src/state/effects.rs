@@ -1,0 +1,54 @@
+//! What a policy asks for beside its decision. Policies change nothing themselves: they note it here, and the
+//! kernel does it when they have answered.
+
+use risetime_kernel::units::{CpuId, Instant, Util};
+
+/// A governor's or placement's wishes. Kept by the kernel from one question to the next, empty between them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    pub(crate) timer: Option<Timer>,
+    pub(crate) work: bool,
+    pub(crate) recent_used_cpu: Option<CpuId>,
+    pub(crate) no_idle_core: Option<CpuId>,
+    pub(crate) looked: Vec<(CpuId, Util)>,
+}
+
+/// A governor's timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timer {
+    /// When it expires, whatever the tick does.
+    pub at: Instant,
+    /// It wakes no idle CPU: then it expires when that CPU wakes for something else.
+    pub deferrable: bool,
+}
+
+impl Effects {
+    /// The governor's timer expires then, on the first CPU of its policy; one set before is set anew.
+    pub fn set_timer(&mut self, timer: Timer) {
+        self.timer = Some(timer);
+    }
+    /// The governor's kthread runs, and asks it again ([`Governor::work`](crate::governor::Governor::work)).
+    pub fn defer_work(&mut self) {
+        self.work = true;
+    }
+    /// Whether nothing is wished for.
+    pub fn is_empty(&self) -> bool {
+        *self == Effects::default()
+    }
+    /// The task's `recent_used_cpu`.
+    pub(crate) fn recent_used_cpu(&mut self, cpu: CpuId) {
+        self.recent_used_cpu = Some(cpu);
+    }
+    /// Around this CPU no core is idle as a whole (`set_idle_cores`).
+    pub(crate) fn no_idle_core(&mut self, cpu: CpuId) {
+        self.no_idle_core = Some(cpu);
+    }
+    /// The util of a CPU that its next look is compared with (`last_update_util`, RFC 00/16, patch 14).
+    pub(crate) fn looked(&mut self, cpu: CpuId, util: Util) {
+        self.looked.push((cpu, util));
+    }
+    /// That util if it has changed within this decision.
+    pub(crate) fn last_look(&self, cpu: CpuId) -> Option<Util> {
+        self.looked.iter().rev().find(|(c, _)| *c == cpu).map(|(_, util)| *util)
+    }
+}

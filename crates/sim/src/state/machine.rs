@@ -1,0 +1,762 @@
+//! The state of the simulated machine, and the questions one can ask it.
+//!
+//! Everything that decides (governors, placement, balancing) reads this through a shared
+//! borrow; only the engine's operations ([`crate::kernel::core`], [`crate::kernel::fair`], [`crate::kernel::cpufreq`],
+//! [`crate::kernel::balance`]) change it.
+//!
+//! ```text
+//! Machine ── cpus[] ── Cpu      runqueue: clocks, EEVDF queue, PELT sums, uclamp, idle
+//!         ├─ domains[] ─ FreqDomain   current, wanted and hardware frequency
+//!         ├─ tasks[] ── Task    program, PELT, util_est, clamps
+//!         └─ root domain: overutilized, nohz
+//! ```
+
+use crate::state::class::Stopper;
+use crate::state::class::{ClassTimer, Classes, Sched};
+use crate::state::costs::Costs;
+use crate::state::cpuset::CpuSet;
+use crate::state::dice::Dice;
+use crate::state::effects::Timer;
+use crate::state::group::Groups;
+use crate::state::hooks::Hooks;
+use crate::state::hooks::TaskSignals;
+use crate::state::preempt::Preempt;
+use crate::state::pressure::CpuPressure;
+use crate::state::series::{CpuSeries, Series};
+use crate::state::tally::Tally;
+use crate::state::timers::TaskTimers;
+use crate::state::timers::Wakees;
+use crate::state::topology::{Place, SchedDomain, SdShared};
+use crate::state::tracker::Tracker;
+use risetime_kernel::KernelRev;
+use risetime_kernel::cfs_rq::CfsRq;
+use risetime_kernel::clock_pelt::RqClock;
+use risetime_kernel::cpu_util::{
+    self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util,
+};
+use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
+use risetime_kernel::deadline::{DlEntity, DlRq};
+use risetime_kernel::eevdf::Entity;
+use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState};
+use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
+use risetime_kernel::neighbours::task_util_est_boost;
+use risetime_kernel::opp::FreqTableEntry;
+use risetime_kernel::pelt::{Decay, SchedAvg};
+use risetime_kernel::pelt_cfs::CfsRqAvg;
+use risetime_kernel::rt::{RtQueue, RtThrottle};
+use risetime_kernel::sched_qos::SchedQos;
+use risetime_kernel::uclamp::{Uclamp, UclampLimits, UclampRq, UclampTask, uclamp_eff};
+use risetime_kernel::units::{
+    Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight,
+};
+use risetime_kernel::util_est::{UtilEst, task_util_est};
+use risetime_kernel::waiting_avg::WaitingAvg;
+use risetime_model::{Platform, platform};
+use risetime_trace::Event;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Speeds are per ns in units of 2^-30 of full speed (capacity 1024, top frequency).
+pub(crate) const SPEED_SHIFT: u32 = 30;
+
+/// What the runqueues' clocks show at time 0, a multiple of a PELT period: the system has been up
+/// for a while. (A `last_update_time` of 0 means "not attached" to the kernel.)
+pub(crate) const UPTIME: Span = Span(1 << 40);
+
+/// When a signal was last updated, as a trace has it: from the run's time 0.
+pub(crate) fn from_time_0(avg: &SchedAvg) -> ClockPelt {
+    ClockPelt(avg.last_update_time.0.wrapping_sub(UPTIME.0))
+}
+
+/// The event that tells of a CPU's `irq`, `rt` or `dl` signal as it is now.
+pub(crate) fn pelt_pressure(cpu: CpuId, class: &'static str, avg: &SchedAvg) -> Event<'static> {
+    Event::PeltPressure {
+        cpu,
+        class,
+        util_avg: avg.util_avg,
+        util_sum: u64::from(avg.util_sum),
+        period_contrib: avg.period_contrib,
+        last_update_time: from_time_0(avg),
+    }
+}
+
+/// The machine.
+pub struct Machine {
+    pub(crate) platform: Arc<Platform>,
+    pub(crate) rev: KernelRev,
+    pub(crate) now: Instant,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) domains: Vec<FreqDomain>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) decay: &'static Decay,
+    pub(crate) root: RootDomain,
+    /// What the classes above the fair one share.
+    pub(crate) classes: Classes,
+    pub(crate) tick: Span,
+    /// The tick grid: ticks are at this time plus whole ticks.
+    pub(crate) tick_offset: Span,
+    /// See [`Machine::jiffy`].
+    pub(crate) jiffy: Cell<(u64, u64)>,
+    /// The task groups; none unless the workload has some.
+    pub(crate) groups: Groups,
+    /// The thread that creates tasks, if it is one of `tasks`; else it takes no time.
+    pub(crate) creator: Option<TaskId>,
+    /// The slice of a task that did not ask for another.
+    pub(crate) base_slice: Span,
+    /// What is not free.
+    pub(crate) costs: Costs,
+    /// What of the response-time series is switched on.
+    pub(crate) series: Series,
+    /// NI_RANDOM, where it is on.
+    pub(crate) ni_random: Option<Dice>,
+    /// What balancing has counted, where that can be kept.
+    pub(crate) tally: Option<Tally>,
+    /// Nothing in the experiment bends what a CPU needs ([`crate::state::plain`]).
+    pub(crate) plain: bool,
+    /// Balancing may see at a glance that there is nothing to move: always, but for a test.
+    pub(crate) glances: bool,
+    /// CPUs with `need_resched` set that are awake.
+    pub(crate) need_resched: CpuSet,
+    /// How they got it.
+    pub(crate) preempt: Preempt,
+    /// CPUs whose task is in a throttled group and has not left yet (`kernel/bandwidth.rs`).
+    pub(crate) throttle_work: CpuSet,
+    /// Where the experiment starts.
+    pub(crate) start: Start,
+    /// The first task that a task of the workload created; all above it are forked, too.
+    pub(crate) first_fork: Option<TaskId>,
+    /// Who observes the machine, or bends it.
+    pub(crate) hooks: Option<Box<dyn Hooks>>,
+    /// Who tracks util; `None`: PELT.
+    pub(crate) tracker: Option<Box<dyn Tracker>>,
+}
+
+/// The start settings, until they have taken effect.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Start {
+    pub(crate) util: Option<Util>,
+    pub(crate) period_contrib: Option<u32>,
+    pub(crate) first_tick: Option<Span>,
+    /// Into which phase of task 0; `None`: at its creation.
+    pub(crate) phase: Option<usize>,
+    /// The first task sleeps, and enters that phase when it wakes.
+    pub(crate) upcoming: bool,
+    /// The start has come, when, and everything has taken effect.
+    pub(crate) begun: bool,
+    pub(crate) at: Instant,
+    pub(crate) done: bool,
+}
+
+/// One CPU with its runqueue (`struct rq`).
+///
+/// In memory in this order: first what placement, balancing and governors read of one CPU after the
+/// other, then what every event changes, last what few look at. On big machines, whose CPUs do not fit
+/// into a cache, that halves what has to be fetched.
+#[repr(C, align(64))]
+pub(crate) struct Cpu {
+    /// `arch_scale_cpu_capacity`.
+    pub(crate) capacity: Capacity,
+    /// `rq->cpu_capacity`: what rt, dl and irq leave of it.
+    pub(crate) cpu_capacity: Capacity,
+    /// `get_actual_cpu_capacity`: what limits of the frequency leave of it.
+    pub(crate) actual: Capacity,
+    /// `cfs_rq->avg.util_est`: the sum over queued tasks.
+    pub(crate) util_est: Util,
+    /// Util that other tasks add.
+    /// DEVIATES(background_util): the tasks behind it take no CPU time and never wait, so
+    /// they raise frequencies and fill CPUs but do not delay anyone.
+    pub(crate) background_util: Util,
+    /// `rq->misfit_task_load`; 0: none.
+    pub(crate) misfit_task_load: u64,
+    /// `rq->curr`; `None`: the idle task.
+    pub(crate) curr: Option<TaskId>,
+    /// Since when `curr`'s progress has not been booked; until then it makes none, if that is to come.
+    pub(crate) run_since: Instant,
+    pub(crate) clock: RqClock,
+    pub(crate) domain: usize,
+    /// Its place among the CPUs of that domain, online or not.
+    pub(crate) in_domain: usize,
+    pub(crate) cfs_avg: CfsRqAvg,
+    pub(crate) idle: Option<Idle>,
+    /// `h_nr_queued` and `h_nr_runnable` of all levels, where queues are nested ([`crate::state::group`]);
+    /// `None`: those of `cfs`.
+    pub(crate) h_nr: Option<(u32, u32)>,
+    /// Generation of the pending `WorkDone`.
+    pub(crate) work_gen: u32,
+    pub(crate) tick_gen: u32,
+    /// A `Resched` or `TimerAwake` is on its way to this idle CPU.
+    pub(crate) waking: bool,
+    /// Another thread of its core has a task ([`crate::time::cost`]).
+    pub(crate) shares_core: bool,
+    /// It wanted to reschedule before `irq_work_until`.
+    pub(crate) resched_held: bool,
+    /// The idle tick is off (`TS_FLAG_STOPPED`).
+    pub(crate) tick_stopped: bool,
+    pub(crate) cfs: CfsRq,
+    pub(crate) rt_avg: SchedAvg,
+    pub(crate) dl_avg: SchedAvg,
+    /// Real-time tasks, and how much of their runtime they have used (before 6.12).
+    pub(crate) rt: RtQueue,
+    pub(crate) rt_throttle: RtThrottle,
+    /// Deadline tasks, the sugov kthreads among them.
+    pub(crate) dl: DlRq,
+    /// Its interrupts, its hardware's limits.
+    pub(crate) pressure: Option<Box<CpuPressure>>,
+    /// Its `migration/N`, where that takes time.
+    pub(crate) stopper: Option<Box<Stopper>>,
+    /// The fair class's deadline server, since 6.12.
+    pub(crate) fair_server: Option<Box<DlEntity>>,
+    /// Up to when the current task's time is accounted for, where that is not the fair class's.
+    pub(crate) exec_start: u64,
+    /// Until then it handles the interrupt in which the governor wanted another frequency, and the
+    /// irq work that wakes the kthread: only then does it reschedule.
+    pub(crate) irq_work_until: Instant,
+    /// `tick_nohz_get_idle_calls_cpu`.
+    pub(crate) idle_calls: u64,
+    /// When timers of the classes expire here.
+    pub(crate) class_timers: BTreeSet<(Instant, ClassTimer)>,
+    /// The timers of the tasks that sleep here.
+    pub(crate) timers: TaskTimers,
+    pub(crate) sched_domains: Vec<SchedDomain>,
+    /// Its core, its cache.
+    pub(crate) place: Place,
+    /// `rq->next_balance`, in jiffies.
+    pub(crate) next_balance: u64,
+    /// What it was kicked to do for the idle CPUs (`nohz_flags`).
+    pub(crate) nohz_kick: NohzKick,
+    /// `rq->has_blocked_load`, and the jiffy in which that was last aged.
+    pub(crate) has_blocked_load: bool,
+    pub(crate) last_blocked_update: u64,
+    /// Whom its interrupts wake while it is idle.
+    pub(crate) idle_wakees: Wakees,
+    /// Whether the tick ended the last sleep since the CPU became idle.
+    pub(crate) got_idle_tick: bool,
+    /// What cpuidle remembers of this CPU's sleeps.
+    pub(crate) idle_governor: IdleGovernor,
+    pub(crate) series: CpuSeries,
+    pub(crate) uclamp: UclampRq,
+    /// For how long it was idle, up to when it last got a task; since when it is, if it is.
+    pub(crate) idle_time: Span,
+    pub(crate) idle_from: Instant,
+}
+
+/// What an idle CPU is kicked to do on behalf of all idle ones.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct NohzKick {
+    /// Age what sleeping tasks left behind (`NOHZ_STATS_KICK`).
+    pub(crate) stats: bool,
+    /// Look for work (`NOHZ_BALANCE_KICK`); only together with `stats`.
+    pub(crate) balance: bool,
+    /// Find out when to look next (`NOHZ_NEXT_KICK`).
+    pub(crate) next: bool,
+}
+
+/// An idle CPU.
+#[derive(Clone, Copy)]
+pub(crate) struct Idle {
+    /// Index into the platform's idle states; `None`: it has none.
+    pub(crate) state: Option<u32>,
+    pub(crate) since: Instant,
+}
+
+/// A frequency domain (`struct cpufreq_policy`).
+pub(crate) struct FreqDomain {
+    /// Those online (`policy->cpus`); the last one stays when it goes.
+    pub(crate) cpus: Vec<CpuId>,
+    /// All of them (`policy->related_cpus`).
+    pub(crate) related: Vec<CpuId>,
+    /// The frequency table, ascending, with the inefficient OPPs marked.
+    pub(crate) table: Vec<FreqTableEntry>,
+    /// The energy model; empty where powers are unknown.
+    pub(crate) em: Vec<EmPerfState>,
+    /// From 6.9: the cost of the state that serves each util (`em_pd_get_efficient_state`), up to the
+    /// capacity of its CPUs.
+    pub(crate) em_cost: Vec<u64>,
+    /// Some of its states are inefficient.
+    pub(crate) em_skips: bool,
+    /// `policy->cur`: what the kernel believes and scales PELT with.
+    pub(crate) cur: KHz,
+    /// What the hardware does.
+    pub(crate) hw: KHz,
+    /// `policy->min`, `policy->max`.
+    pub(crate) min: KHz,
+    pub(crate) max: KHz,
+    /// `cpufreq_get_pressure`: what that takes of each CPU's capacity.
+    pub(crate) pressure: Capacity,
+    /// Above this the hardware does not go, whatever it is asked for.
+    pub(crate) hw_cap: Option<KHz>,
+    /// What the governor wants (`sg_policy->next_freq`).
+    pub(crate) wanted: KHz,
+    /// `arch_freq_scale`: cur · 1024 / freq_max, rounded down.
+    pub(crate) freq_scale: u64,
+    /// Full-capacity speed of `hw`, see [`SPEED_SHIFT`].
+    pub(crate) speed: u64,
+    pub(crate) fast_switch: bool,
+    /// What the hardware (or the kthread) is changing to.
+    pub(crate) target: KHz,
+    pub(crate) change_gen: u32,
+    /// Idle states, the shallowest first.
+    pub(crate) idle: Vec<IdleState>,
+    /// The sugov kthread, where the driver cannot switch fast.
+    pub(crate) kthread: Option<TaskId>,
+    /// `sg_policy->work_in_progress`.
+    pub(crate) work_in_progress: bool,
+    /// The kthread has taken up `target` and goes to the driver next.
+    pub(crate) driver_due: bool,
+    /// The kthread waits in the driver.
+    pub(crate) in_driver: bool,
+    /// The governor's timer, where it has one, and how often it was set.
+    pub(crate) timer: Option<Timer>,
+    pub(crate) timer_gen: u32,
+    /// It has expired while its CPU was idle, and is deferrable.
+    pub(crate) timer_deferred: bool,
+    /// The governor wants its kthread to ask it; the kthread is at that.
+    pub(crate) work_asked: bool,
+    pub(crate) works: bool,
+}
+
+/// State shared by all CPUs.
+pub(crate) struct RootDomain {
+    pub(crate) overutilized: bool,
+    /// `rd->overloaded`: some CPU has two runnable tasks or a misfit one.
+    pub(crate) overloaded: bool,
+    /// EAS is possible and switched on (`sched_energy_enabled`).
+    pub(crate) energy_aware: bool,
+    /// `sched_asym_cpucap_active`, `sched_smt_active`, `sched_cluster_active`.
+    pub(crate) asym_cpucap: bool,
+    pub(crate) smt: bool,
+    pub(crate) cluster: bool,
+    /// `cpu_online_mask`; active is the same here.
+    pub(crate) online: CpuSet,
+    /// EAS is possible where the capacities are unequal: an energy model, schedutil, not switched off.
+    pub(crate) energy_model: bool,
+    /// What the CPUs of a cache know about it, see [`Place`].
+    pub(crate) shared: Vec<SdShared>,
+    /// `sgc->imbalance`, by group: affinity kept tasks on it that should have left.
+    pub(crate) group_imbalance: Vec<bool>,
+    /// `nohz.idle_cpus_mask`.
+    pub(crate) idle_cpus: CpuSet,
+    pub(crate) has_blocked: bool,
+    /// `nohz.needs_update`: a CPU has gone idle since `next_balance` was found.
+    pub(crate) needs_update: bool,
+    /// `nohz.next_balance`, `nohz.next_blocked`, in jiffies.
+    pub(crate) next_balance: u64,
+    pub(crate) next_blocked: u64,
+}
+
+/// What a task is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// Not created yet.
+    New,
+    /// Runnable: queued or running.
+    Runnable,
+    /// Asleep (its entity may still be queued as `sched_delayed`).
+    Sleeping,
+    /// Gone.
+    Exited,
+}
+
+/// What a runnable task still has to do in its current step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Todo {
+    /// Nothing: ask the program.
+    Nothing,
+    /// This much work, in full-speed ns << [`SPEED_SHIFT`].
+    Work(u128),
+    /// Run until then.
+    Until(Instant),
+    /// Run for this long, at whatever speed.
+    Time(Span),
+}
+
+/// A task.
+///
+/// In memory in this order, as [`Cpu`]: first what every wakeup reads and writes.
+#[repr(C, align(64))]
+pub(crate) struct Task {
+    pub(crate) state: State,
+    pub(crate) nice: i8,
+    /// Runnable, but off every queue until its group gets new quota (`p->throttled`).
+    pub(crate) throttled: bool,
+    /// `task_cpu(p)`.
+    pub(crate) cpu: CpuId,
+    pub(crate) timer_gen: u32,
+    /// The group that it is in, and the clamps that this allows.
+    pub(crate) group: GroupId,
+    pub(crate) util_est: UtilEst,
+    pub(crate) nr_cpus_allowed: u32,
+    /// Where the last search for an idle CPU found it.
+    pub(crate) recent_used_cpu: CpuId,
+    pub(crate) weight: Weight,
+    /// When it last was queued or picked, as a running number: the order of `rq->cfs_tasks`.
+    pub(crate) listed: u64,
+    /// `sum_exec_runtime` when it last fell asleep.
+    pub(crate) slept_at: u64,
+    /// `p->max_allowed_capacity`.
+    pub(crate) max_allowed_capacity: Capacity,
+    pub(crate) avg: SchedAvg,
+    /// From when on any timer interrupt wakes it.
+    pub(crate) soft_expiry: Instant,
+    pub(crate) todo: Todo,
+    pub(crate) wakees: Wakees,
+    /// `util_avg` at the last sample of `util_est` (RFC 00/16, patch 9).
+    pub(crate) util_avg_dequeued: Util,
+    pub(crate) role: Role,
+    /// Its policy and class.
+    pub(crate) sched: Sched,
+    /// Its entity while it is off every queue.
+    pub(crate) entity: Option<Entity>,
+    pub(crate) uclamp: UclampTask,
+    pub(crate) limits: UclampLimits,
+    pub(crate) allowed: CpuSet,
+    pub(crate) comm: Arc<str>,
+    /// The clamps that it asked for, in force or not ([`Cause::Clamps`]).
+    pub(crate) asked: Uclamp,
+    /// How long it waits (RFC 00/16, patch 12).
+    pub(crate) waiting: WaitingAvg,
+    /// The group to which it moves as its first act.
+    pub(crate) moves_to: Option<GroupId>,
+    /// Its hints (RFC 00/16, patches 10 and 11).
+    pub(crate) qos: SchedQos,
+    /// The cache that it last ran under, and how long it still has to wait for that of its CPU.
+    pub(crate) ran_under: Option<CpuId>,
+    pub(crate) cold: Span,
+    /// Where its timer went when the CPU it sleeps on went offline.
+    pub(crate) timer_cpu: Option<CpuId>,
+    pub(crate) max_speed: Util,
+    /// From when its timers count, where that is not when it first runs.
+    pub(crate) timers_from: Option<Instant>,
+}
+
+/// What kind of task.
+pub(crate) enum Role {
+    /// A task of the workload: its program is in user space.
+    User,
+    /// The kthread that changes this domain's frequency.
+    Sugov(usize),
+    /// A CPU's `migration/N` (`kernel/class/stop.rs`).
+    Stopper,
+    /// The thread that creates the tasks, where another trace is replayed.
+    Creator,
+}
+
+impl Machine {
+    #[inline]
+    pub(crate) fn cpu(&self, cpu: CpuId) -> &Cpu {
+        &self.cpus[cpu.index()]
+    }
+    #[inline]
+    pub(crate) fn cpu_mut(&mut self, cpu: CpuId) -> &mut Cpu {
+        &mut self.cpus[cpu.index()]
+    }
+    #[inline]
+    pub(crate) fn task(&self, task: TaskId) -> &Task {
+        &self.tasks[task.index()]
+    }
+    #[inline]
+    pub(crate) fn task_mut(&mut self, task: TaskId) -> &mut Task {
+        &mut self.tasks[task.index()]
+    }
+    #[inline]
+    pub(crate) fn domain_of(&self, cpu: CpuId) -> &FreqDomain {
+        &self.domains[self.cpu(cpu).domain]
+    }
+    /// `sched_clock()`: what a runqueue's clock shows when it is brought up to now.
+    #[inline]
+    pub(crate) fn sched_clock(&self) -> Instant {
+        self.now + UPTIME
+    }
+    /// The current jiffy: ticks since the grid's start.
+    #[inline]
+    pub(crate) fn jiffies(&self) -> u64 {
+        self.jiffy().1
+    }
+    /// The first tick of the grid after now.
+    #[inline]
+    pub(crate) fn next_tick(&self) -> Instant {
+        Instant(self.jiffy().0.wrapping_add(self.tick.0))
+    }
+    /// When the current jiffy began (wraps before time 0), and its number. Kept until the next one.
+    #[inline]
+    fn jiffy(&self) -> (u64, u64) {
+        // One grid period ahead, so that a grid that starts later never counts below zero.
+        let count = || {
+            let ahead = self.now.0 + self.tick.0 - self.tick_offset.0;
+            (self.now.0.wrapping_sub(ahead % self.tick.0), ahead / self.tick.0)
+        };
+        let (since, number) = self.jiffy.get();
+        if self.now.0.wrapping_sub(since) < self.tick.0 {
+            debug_assert_eq!((since, number), count());
+            return (since, number);
+        }
+        let jiffy = count();
+        self.jiffy.set(jiffy);
+        jiffy
+    }
+    /// Moves the tick grid.
+    pub(crate) fn set_tick_offset(&mut self, offset: Span) {
+        self.tick_offset = offset;
+        self.jiffy.set(Machine::no_jiffy(self.now, self.tick));
+    }
+    /// One that is over, so that the next question finds out ([`Machine::jiffy`]).
+    pub(crate) fn no_jiffy(now: Instant, tick: Span) -> (u64, u64) {
+        (now.0.wrapping_sub(tick.0), 0)
+    }
+    /// Span of `ms` in jiffies, rounded up (`msecs_to_jiffies`).
+    pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {
+        (ms * u64::from(self.platform.hz)).div_ceil(1000)
+    }
+    /// `is_cpu_allowed`: it is online, and the task's affinity names it.
+    pub(crate) fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool {
+        self.task(task).allowed.contains(cpu) && self.root.online.contains(cpu)
+    }
+    /// `idle_cpu`: nothing runs and nothing is queued.
+    #[inline]
+    pub(crate) fn idle_cpu(&self, cpu: CpuId) -> bool {
+        self.cpu(cpu).is_idle()
+    }
+    /// `cpus_share_cache`.
+    pub(crate) fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool {
+        self.cpu(a).place.llc_id == self.cpu(b).place.llc_id
+    }
+    /// `capacity_of`.
+    #[inline]
+    pub(crate) fn capacity_of(&self, cpu: CpuId) -> Capacity {
+        self.cpu(cpu).cpu_capacity
+    }
+
+    /// The fair class's signals of a CPU.
+    #[inline]
+    pub(crate) fn cfs_util(&self, c: &Cpu) -> CfsUtil {
+        self.hook(self.tracked_cfs(c), |h, own| h.cfs_util(c.has_work(), own))
+    }
+    #[inline]
+    pub(crate) fn task_util(&self, task: TaskId) -> TaskUtil {
+        let t = self.task(task);
+        let TaskSignals { util_avg, runnable_avg, util_est } = self.task_signals(task);
+        let queued = t.state == State::Runnable;
+        TaskUtil { cpu: t.cpu, util_avg, runnable_avg, util_est, queued }
+    }
+    #[inline]
+    fn task_signals(&self, task: TaskId) -> TaskSignals {
+        let t = self.task(task);
+        let own = match &self.tracker {
+            None => TaskSignals {
+                util_avg: t.avg.util_avg,
+                runnable_avg: t.avg.runnable_avg,
+                util_est: t.util_est.value(),
+            },
+            Some(tracker) => {
+                let (util_avg, util_est) = (tracker.task_util(task), tracker.task_util_est(task));
+                TaskSignals { util_avg, runnable_avg: util_avg, util_est }
+            }
+        };
+        self.hook(own, |h, own| h.task_util(own))
+    }
+    /// `cpu_util_cfs`.
+    #[inline]
+    pub(crate) fn cpu_util_cfs(&self, cpu: CpuId) -> Util {
+        cpu_util::cpu_util_cfs(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
+    }
+    /// `cpu_util_cfs_boost`: the runnable boost, unless it is switched off.
+    #[inline]
+    pub(crate) fn cpu_util_cfs_boost(&self, cpu: CpuId) -> Util {
+        if !self.series.runnable_boost {
+            return self.cpu_util_cfs(cpu);
+        }
+        cpu_util::cpu_util_cfs_boost(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
+    }
+    #[inline]
+    fn cfs_util_faster(&self, cpu: CpuId) -> CfsUtil {
+        let cfs = self.cfs_util(self.cpu(cpu));
+        if !self.series.util_est_faster {
+            return cfs;
+        }
+        let faster = self.util_est_faster(cpu).unwrap_or_default();
+        CfsUtil { util_avg: cfs.util_avg.max(faster), ..cfs }
+    }
+    /// `cpu_util_without`: as if `p` were nowhere.
+    pub(crate) fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util {
+        if let Some(tracker) = &self.tracker {
+            let c = self.cpu(cpu);
+            let util = tracker.cpu_util_without(cpu, task) + c.background_util;
+            return util.min(Util(c.capacity.0));
+        }
+        let attached = self.task(task).avg.last_update_time.0 != 0;
+        cpu_util::cpu_util_without(
+            cpu,
+            &self.cfs_util(self.cpu(cpu)),
+            &self.task_util(task),
+            attached,
+            self.cpu(cpu).capacity,
+        )
+    }
+    /// What the classes above the fair one use of a CPU, and its clamps.
+    pub(crate) fn rq_util(&self, cpu: CpuId) -> RqUtil {
+        self.rq_util_of(self.cpu(cpu))
+    }
+    #[inline]
+    pub(crate) fn rq_util_of(&self, c: &Cpu) -> RqUtil {
+        let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
+        let own = RqUtil {
+            rt: c.rt_avg.util_avg,
+            dl: c.dl_avg.util_avg,
+            irq: c.pressure.as_ref().map_or(Util(0), |p| p.irq_util()),
+            dl_running_bw: c.dl.running_bw,
+            uclamp_min: clamps.min,
+            uclamp_max: clamps.max,
+            uclamp_is_used: self.classes.uclamp_used,
+            rt_runnable: !c.rt.is_empty(),
+        };
+        self.hook(own, |h, own| h.rq_util(false, own))
+    }
+    /// `effective_cpu_util` of a cfs util.
+    #[inline]
+    pub(crate) fn effective(&self, cpu: CpuId, util_cfs: Util) -> EffectiveUtil {
+        effective_cpu_util(util_cfs, &self.rq_util(cpu), self.cpu(cpu).capacity)
+    }
+    /// `teo_cpu_is_utilized`: more than a 64th of the CPU's capacity (`sched_cpu_util`).
+    pub(crate) fn is_utilized(&self, cpu: CpuId) -> bool {
+        let util = self.effective(cpu, self.cpu_util_cfs(cpu)).util;
+        util > Util(self.cpu(cpu).capacity.0 >> 6)
+    }
+    /// `cpu_overutilized`; never without EAS.
+    #[inline]
+    pub(crate) fn cpu_overutilized(&self, cpu: CpuId) -> bool {
+        self.root.energy_aware && self.overutilized_by(self.cpu(cpu), self.cpu_util_cfs(cpu))
+    }
+    /// Whether that util, the CPU's own, is too much for it.
+    #[inline]
+    pub(crate) fn overutilized_by(&self, c: &Cpu, util: Util) -> bool {
+        let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
+        c.util_fits(util, clamps.min, clamps.max) == Fit::DoesNotFit
+    }
+    /// `task_util_est(p)`.
+    #[inline]
+    pub(crate) fn task_util_est(&self, task: TaskId) -> Util {
+        let TaskSignals { util_avg, util_est, .. } = self.task_signals(task);
+        let util_est = UtilEst(util_est.0 as u32);
+        match self.series.util_est_boost {
+            true => task_util_est_boost(util_avg, util_est),
+            false => task_util_est(util_avg, util_est),
+        }
+    }
+    /// `util_fits_cpu` of a task.
+    #[inline]
+    pub(crate) fn task_fits(&self, task: TaskId, cpu: CpuId) -> Fit {
+        let clamps = self.task(task).clamps();
+        let own = self.cpu(cpu).util_fits(self.task_util_est(task), clamps.min, clamps.max);
+        self.hook(own, |h, own| h.task_fits(self, task, cpu, own))
+    }
+    /// Sets a task's affinity, and with it the highest capacity it may run on.
+    pub(crate) fn set_allowed(&mut self, task: TaskId, allowed: CpuSet) {
+        let capacity = allowed.iter().map(|c| self.cpu(c).capacity).max().unwrap_or_default();
+        let t = self.task_mut(task);
+        (t.nr_cpus_allowed, t.allowed, t.max_allowed_capacity) =
+            (allowed.len() as u32, allowed, capacity);
+    }
+    /// s_max of a task, of 1024: the best it may get by affinity, by `uclamp_max` (rounded up to
+    /// an OPP) and by the governor's limits.
+    pub(crate) fn max_speed(&self, task: TaskId) -> Util {
+        let t = self.task(task);
+        let most = uclamp_eff(t.asked, &self.groups.limits(t.group)).max;
+        let best = |cpu: CpuId| {
+            let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
+            let freqs = d.table.iter().map(|e| e.freq);
+            platform::max_speed(c.capacity, d.freq_max(), freqs, d.max, most)
+        };
+        t.allowed.iter().map(best).max().unwrap_or(Util(0))
+    }
+}
+
+impl Machine {
+    /// Whether a task of the workload created this one.
+    pub(crate) fn is_fork(&self, task: TaskId) -> bool {
+        self.first_fork.is_some_and(|first| task >= first)
+    }
+}
+
+impl Task {
+    /// Whether it is a kthread that changes frequencies.
+    pub(crate) fn is_kthread(&self) -> bool {
+        matches!(self.role, Role::Sugov(_))
+    }
+    /// Its effective clamps (`uclamp_eff_value`): what its group leaves of its request.
+    #[inline]
+    pub(crate) fn clamps(&self) -> Uclamp {
+        self.uclamp.uclamp_eff_value(&self.limits)
+    }
+}
+
+impl FreqDomain {
+    /// The energy model without limits, as [`EmPerfDomain::new`] makes it.
+    #[inline]
+    pub(crate) fn em_perf_domain(&self) -> EmPerfDomain<'_> {
+        EmPerfDomain {
+            states: &self.em,
+            skip_inefficiencies: self.em_skips,
+            min_perf_state: 0,
+            max_perf_state: self.em.len().saturating_sub(1),
+        }
+    }
+    /// The highest frequency.
+    pub(crate) fn freq_max(&self) -> KHz {
+        self.table.last().map_or(KHz(1), |e| e.freq)
+    }
+}
+
+impl Cpu {
+    /// The capacities a fit is judged by.
+    #[inline]
+    pub(crate) fn capacities(&self) -> CpuCapacities {
+        CpuCapacities {
+            capacity_of: self.cpu_capacity,
+            original: self.capacity,
+            actual: self.actual,
+        }
+    }
+    /// `util_fits_cpu`.
+    #[inline]
+    pub(crate) fn util_fits(&self, util: Util, min: Util, max: Util) -> Fit {
+        match self.series.fits_threshold(util) {
+            Some(fits) => util_fits_cpu_from(fits, util, min, max, self.capacities(), true),
+            None => util_fits_cpu(util, min, max, self.capacities(), true),
+        }
+    }
+    /// `idle_cpu`: nothing runs and nothing is queued.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.curr.is_none() && self.nr_running() == 0
+    }
+    /// Whether it has one of the workload's tasks to run. One that is just being enqueued
+    /// counts (its clamps do already), and so does one that is just being dequeued.
+    pub(crate) fn has_work(&self) -> bool {
+        self.h_nr_runnable() > 0 || !self.uclamp.uclamp_rq_is_idle()
+    }
+    /// Fair tasks that want to run, those of groups counted (`cfs.h_nr_runnable`).
+    #[inline]
+    pub(crate) fn h_nr_runnable(&self) -> usize {
+        self.h_nr.map_or_else(|| self.cfs.nr_runnable(), |(_, runnable)| runnable as usize)
+    }
+    /// The same with those whose dequeue is delayed (`cfs.h_nr_queued`).
+    #[inline]
+    pub(crate) fn h_nr_queued(&self) -> usize {
+        self.h_nr.map_or_else(|| self.cfs.nr_queued(), |(queued, _)| queued as usize)
+    }
+    /// What load balancing counts of the fair class: until 6.13 also tasks whose dequeue is delayed
+    /// (`h_nr_running`, then `h_nr_runnable`).
+    #[inline]
+    pub(crate) fn fair_queued(&self, rev: KernelRev) -> usize {
+        if rev >= KernelRev::new(6, 14) { self.h_nr_runnable() } else { self.h_nr_queued() }
+    }
+    /// `rq->nr_running`: fair tasks, also those asleep whose dequeue is delayed, RT tasks unless they
+    /// are throttled, deadline tasks that are not, and the stopper.
+    #[inline]
+    pub(crate) fn nr_running(&self) -> usize {
+        let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
+        let stop = self.stopper.as_ref().is_some_and(|s| s.queued());
+        self.h_nr_queued() + rt + self.dl.tasks() + usize::from(stop)
+    }
+}

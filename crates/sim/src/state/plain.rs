@@ -1,0 +1,74 @@
+//! The short way to what a CPU needs, on machines where nothing bends it: most of them.
+//!
+//! ```text
+//! cfs    max(util_avg, util_est, runnable_avg where contention counts)      at most the capacity
+//! util   cfs + rt + dl                                                      at most the capacity
+//! perf   max(min(1.25 · util, capacity), min)
+//! min    bandwidth promised to deadline tasks; all of it while an RT task is runnable
+//! ```
+//!
+//! That is [`Machine::effective`] and [`Machine::dvfs_util`] with everything left out that is not
+//! there: clamps, interrupts, caps, the switches of the response-time series, causes that are absent,
+//! kernels before 6.12. Placement and schedutil ask for it hundreds of thousands of times in a minute
+//! of a phone; debug builds compare each answer with the long way's.
+
+use crate::state::machine::{Cpu, Machine};
+use risetime_kernel::KernelRev;
+use risetime_kernel::cpu_util::CfsUtil;
+use risetime_kernel::schedutil::map_util_perf;
+use risetime_kernel::units::Util;
+
+/// What a CPU makes schedutil ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// With headroom, before the limits.
+    pub(crate) wanted: Util,
+    pub(crate) perf: Util,
+    pub(crate) min: Util,
+}
+
+/// No clamps, caps, interrupts or series switch, and 6.12 or newer. Hooks may come later
+/// ([`Machine::is_plain`]).
+pub(crate) fn is_plain(m: &Machine) -> bool {
+    m.rev >= KernelRev::V6_12
+        && !m.classes.uclamp_used
+        && m.series.is_mainline()
+        && m.cpus.iter().all(|c| c.series.is_mainline() && c.pressure.is_none())
+}
+
+impl Machine {
+    /// Whether the short way leads to the same.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain && self.hooks.is_none()
+    }
+}
+
+impl Cpu {
+    /// The fair class's signals with what other tasks add ([`Machine::cfs_util`]).
+    #[inline]
+    pub(crate) fn plain_cfs(&self) -> CfsUtil {
+        CfsUtil {
+            util_avg: self.cfs_avg.avg.util_avg + self.background_util,
+            runnable_avg: self.cfs_avg.avg.runnable_avg + self.background_util,
+            util_est: self.util_est,
+        }
+    }
+
+    /// `cfs`, which is at most the capacity, with what the other classes use: the same.
+    #[inline]
+    pub(crate) fn plain_util(&self, cfs: Util) -> Util {
+        (cfs + self.rt_avg.util_avg + self.dl_avg.util_avg).min(Util(self.capacity.0))
+    }
+
+    /// What that use of the fair class makes schedutil ask for; `max`: no more than this.
+    #[inline]
+    pub(crate) fn plain_needs(&self, cfs: Util, max: Util) -> Needs {
+        let wanted = map_util_perf(self.plain_util(cfs));
+        let mut min = Util(self.dl.running_bw.wrapping_mul(1024) >> 20);
+        if !self.rt.is_empty() {
+            min = min.max(Util(self.capacity.0));
+        }
+        Needs { wanted, perf: wanted.min(max).max(min), min }
+    }
+}

@@ -1,0 +1,14 @@
+//! Who should reschedule, and how a CPU hears of it (`kernel/preempt.rs`).
+
+use crate::state::cpuset::CpuSet;
+use risetime_kernel::units::CpuId;
+
+/// The flags of all CPUs.
+pub(crate) struct Preempt {
+    pub(crate) lazy: bool,
+    /// The CPU on which a wakeup is carried out.
+    pub(crate) waking_on: Option<CpuId>,
+    /// CPUs whose flag is the lazy one alone. One that is not in `need_resched`, too, has not
+    /// heard of it yet.
+    pub(crate) flagged: CpuSet,
+}

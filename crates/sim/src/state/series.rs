@@ -1,0 +1,166 @@
+//! What of the response-time series is on, and what a CPU keeps for it (`kernel/series.rs` has the settings).
+
+use crate::state::effects::Effects;
+use crate::state::machine::Machine;
+use risetime_kernel::approximate::tick_usec;
+use risetime_kernel::headroom::{Decided, Headroom, dvfs_delay_us};
+use risetime_kernel::neighbours::util_est_faster;
+use risetime_kernel::response_time::sugov_apply_response_time;
+use risetime_kernel::schedutil::map_util_perf;
+use risetime_kernel::units::{CpuId, TaskId, Util};
+
+/// Which switches are on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Series {
+    /// Headroom until the next change of frequency, not a quarter.
+    pub(crate) headroom_by_delay: bool,
+    pub(crate) util_est_running: bool,
+    pub(crate) util_est_periodic: bool,
+    /// That of tasks that gave no hint; `None`: no sched-qos, nobody's hints count.
+    pub(crate) rampup_multiplier: Option<u32>,
+    pub(crate) util_est_off_at_0: bool,
+    pub(crate) waiting_avg: bool,
+    pub(crate) waiting_headroom: bool,
+    pub(crate) no_decaying_headroom: bool,
+    pub(crate) util_avg_0_on_fork: bool,
+    pub(crate) util_est_faster: bool,
+    pub(crate) util_est_boost: bool,
+    pub(crate) runnable_boost: bool,
+}
+
+/// What a CPU keeps for them.
+#[derive(Clone, Debug)]
+pub(crate) struct CpuSeries {
+    /// `rq->fits_capacity_threshold`; `None`: mainline's margin.
+    pub(crate) threshold: Option<Util>,
+    /// The per-CPU `dvfs_update_delay`, in µs.
+    pub(crate) dvfs_update_delay_us: u64,
+    /// The per-CPU `response_time_mult`; `None`: no such tunable.
+    pub(crate) response_time_mult: Option<u64>,
+    /// The per-CPU `last_update_util`.
+    pub(crate) last_update_util: Util,
+}
+
+impl Series {
+    /// Whether headroom is mainline's quarter; then nobody asks what util was at the last look.
+    #[inline]
+    fn mainline_headroom(&self) -> bool {
+        !(self.headroom_by_delay || self.waiting_headroom || self.no_decaying_headroom)
+    }
+
+    /// Whether nothing of it reaches what a CPU needs, and contention counts.
+    pub(crate) fn is_mainline(&self) -> bool {
+        self.mainline_headroom()
+            && !self.util_est_faster
+            && !self.util_est_boost
+            && self.runnable_boost
+    }
+
+    /// Whether somebody wants to know how long tasks wait.
+    pub(crate) fn tracks_waiting(&self) -> bool {
+        self.waiting_avg || self.waiting_headroom
+    }
+}
+
+impl CpuSeries {
+    /// Whether margin and response time are mainline's.
+    pub(crate) fn is_mainline(&self) -> bool {
+        self.threshold.is_none() && self.response_time_mult.is_none()
+    }
+
+    /// Whether `util` fits by the margin in force; `None`: by mainline's.
+    #[inline]
+    pub(crate) fn fits_threshold(&self, util: Util) -> Option<bool> {
+        self.threshold.map(|threshold| util < threshold)
+    }
+}
+
+impl Machine {
+    /// What `cpu` should be able to do for `util`: response time and headroom applied, the clamps
+    /// not yet (the first half of `sugov_effective_cpu_perf`). `effects`: where the kernel comes here,
+    /// too, so that `util` is from now on what later ones are compared with.
+    #[inline]
+    pub(crate) fn dvfs_util(
+        &self,
+        cpu: CpuId,
+        util: Util,
+        effects: Option<&mut Effects>,
+    ) -> (Util, Decided) {
+        let c = self.cpu(cpu);
+        let util = match c.series.response_time_mult {
+            Some(mult) => sugov_apply_response_time(util, mult),
+            None => util,
+        };
+        if self.series.mainline_headroom() {
+            return (map_util_perf(util), Decided::Growth);
+        }
+        self.dvfs_util_of_series(cpu, util, effects)
+    }
+
+    #[inline(never)]
+    fn dvfs_util_of_series(
+        &self,
+        cpu: CpuId,
+        util: Util,
+        effects: Option<&mut Effects>,
+    ) -> (Util, Decided) {
+        let own = self.cpu(cpu).series.last_update_util;
+        let last = effects.as_ref().and_then(|e| e.last_look(cpu)).unwrap_or(own);
+        let perf = self.headroom(cpu, last).sugov_apply_dvfs_headroom(util);
+        if let Some(effects) = effects
+            && self.series.no_decaying_headroom
+        {
+            effects.looked(cpu, util);
+        }
+        perf
+    }
+
+    fn headroom(&self, cpu: CpuId, last: Util) -> Headroom<'_> {
+        let c = self.cpu(cpu);
+        let delay = || {
+            // Whoever else is current, idle or a kthread, carries the slice of its creation.
+            let slice = self.fair_curr(cpu).map_or(self.base_slice.0, |curr| curr.slice);
+            let tick = tick_usec(self.platform.hz);
+            dvfs_delay_us(c.h_nr_runnable(), slice, tick, c.series.dvfs_update_delay_us)
+        };
+        Headroom {
+            decay: self.decay,
+            delay_us: self.series.headroom_by_delay.then(delay),
+            waiting_avg: self.series.waiting_headroom.then(|| self.waiting_avg(cpu)),
+            last_update_util: self.series.no_decaying_headroom.then_some(last),
+        }
+    }
+
+    /// `cfs_rq->avg.waiting_avg`: of all tasks queued on the CPU.
+    fn waiting_avg(&self, cpu: CpuId) -> Util {
+        let queued = self.fair_queued(cpu).filter(|(_, entity)| !entity.sched_delayed);
+        queued.fold(Util(0), |sum, (task, _)| sum + self.task(task).waiting.value())
+    }
+
+    /// What UTIL_EST_FASTER makes of the running time of the CPU's task; `None`: it is off, or no
+    /// fair task runs.
+    pub(crate) fn util_est_faster(&self, cpu: CpuId) -> Option<Util> {
+        if !self.series.util_est_faster {
+            return None;
+        }
+        let curr = self.fair_curr(cpu)?;
+        let task = curr.id.as_task()?;
+        let ran = curr.sum_exec_runtime.wrapping_sub(self.task(task).slept_at);
+        Some(util_est_faster(self.decay, ran))
+    }
+}
+
+impl Machine {
+    /// The task's `rampup_multiplier`; 1 without sched-qos.
+    pub(crate) fn rampup_multiplier(&self, task: TaskId) -> u32 {
+        match self.series.rampup_multiplier {
+            Some(_) => self.task(task).qos.rampup_multiplier,
+            None => 1,
+        }
+    }
+
+    /// Whether the task has no util_est.
+    pub(crate) fn util_est_off(&self, task: TaskId) -> bool {
+        self.series.util_est_off_at_0 && self.rampup_multiplier(task) == 0
+    }
+}

@@ -1,0 +1,107 @@
+//! Load trackers: how busy tasks and CPUs are taken to be.
+//!
+//! PELT's signals are in the state itself (`SchedAvg` of tasks and runqueues), and what they say is asked of the
+//! machine directly: [`Machine::tracker`] is `None` then. Any other tracker keeps what it knows to itself, hears of all
+//! that happens, and answers in PELT's place whom util guides: schedutil, EAS, misfit. Load, group shares and
+//! their propagation stay PELT's.
+
+use crate::state::machine::{Cpu, Machine};
+use risetime_kernel::cpu_util::CfsUtil;
+use risetime_kernel::units::{CpuId, Instant, KHz, TaskId, Util};
+
+/// Something that a tracker hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A fair task is queued; `new`: for the first time.
+    Enqueue {
+        /// Where.
+        cpu: CpuId,
+        /// Which.
+        task: TaskId,
+        /// It has just been created.
+        new: bool,
+    },
+    /// A fair task leaves its queue.
+    Dequeue {
+        /// Where.
+        cpu: CpuId,
+        /// Which.
+        task: TaskId,
+        /// It falls asleep or exits; else it goes elsewhere.
+        sleeps: bool,
+    },
+    /// The tick of a CPU on which a fair task runs.
+    Tick {
+        /// Whose.
+        cpu: CpuId,
+        /// Who runs.
+        task: TaskId,
+    },
+    /// A CPU goes from one task to another; `None`: the idle task.
+    Switch {
+        /// Which CPU.
+        cpu: CpuId,
+        /// Who had it.
+        prev: Option<TaskId>,
+        /// Who has it.
+        next: Option<TaskId>,
+    },
+    /// A task changes its CPU, asleep or not.
+    Migrate {
+        /// Which.
+        task: TaskId,
+        /// From where.
+        from: CpuId,
+        /// To where.
+        to: CpuId,
+    },
+    /// A CPU's frequency is another, as the kernel believes.
+    Frequency {
+        /// Which CPU.
+        cpu: CpuId,
+        /// The new one.
+        freq: KHz,
+    },
+}
+
+/// A load tracker of a machine. Util is of 1024, the biggest CPU at its highest frequency; asked for at any time, it is
+/// as of what was heard last.
+pub trait Tracker {
+    /// Something has happened. A question asked afterwards is answered as of `now`.
+    fn hears(&mut self, now: Instant, heard: Heard);
+    /// `task_util`: how much a task has needed.
+    fn task_util(&self, task: TaskId) -> Util;
+    /// `task_util_est`: how much it is expected to need when it wakes, or goes on.
+    fn task_util_est(&self, task: TaskId) -> Util;
+    /// `cpu_util`: what the fair tasks of a CPU need.
+    fn cpu_util(&self, cpu: CpuId) -> Util;
+    /// `cpu_util_without`: the same as if `task` were nowhere.
+    fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util;
+}
+
+impl Machine {
+    /// Tells the tracker, if it is another than PELT.
+    #[inline]
+    pub(crate) fn track(&mut self, heard: Heard) {
+        if let Some(tracker) = &mut self.tracker {
+            tracker.hears(self.now, heard);
+        }
+    }
+
+    /// The number of a CPU of this machine.
+    pub(crate) fn id_of(&self, c: &Cpu) -> CpuId {
+        self.domains[c.domain].related[c.in_domain]
+    }
+
+    /// The fair class's signals of a CPU, by the tracker in force.
+    #[inline]
+    pub(crate) fn tracked_cfs(&self, c: &Cpu) -> CfsUtil {
+        match &self.tracker {
+            None => c.plain_cfs(),
+            Some(tracker) => {
+                let util = tracker.cpu_util(self.id_of(c)) + c.background_util;
+                CfsUtil { util_avg: util, runnable_avg: util, util_est: Util(0) }
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The event queue: what happens next.
+//!
+//! Events at the same time are ordered by rank, then by the order in which they were queued,
+//! so a run does not depend on how a heap breaks ties. A CPU's tick and the end of its work replace
+//! the ones before. Else nothing is ever removed: an event that has been overtaken carries an old
+//! generation and is dropped when it comes up.
+
+use crate::state::class::ClassTimer;
+use crate::state::cpuset::MAX_CPUS;
+use crate::state::pressure::IrqStep;
+use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Something that will happen, in the order of rank at equal times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ev {
+    /// The hardware of a frequency domain has finished a change.
+    FreqDone { domain: u32, generation: u32 },
+    /// The running task has done its work, or its time is up.
+    WorkDone { cpu: CpuId, generation: u32 },
+    /// A task's timer expires (and finds its CPU idle or busy).
+    Timer { task: TaskId, generation: u32 },
+    /// The same after the CPU has left its idle state.
+    TimerAwake { task: TaskId, generation: u32 },
+    /// A task that was still on its CPU when another one woke it can be queued.
+    Woken { task: TaskId, by: CpuId },
+    /// A timer of a scheduling class; `awake`: its CPU has left its idle state for it.
+    ClassTimer { timer: ClassTimer, awake: bool },
+    /// A governor's timer expires; `awake`: its CPU need not be woken for it (any more).
+    GovernorTimer { domain: u32, generation: u32, awake: bool },
+    /// A task is created.
+    Create { task: TaskId },
+    /// The periodic tick.
+    Tick { cpu: CpuId, generation: u32 },
+    /// A woken idle CPU has left its idle state and schedules.
+    Resched { cpu: CpuId },
+    /// A kicked idle CPU balances on behalf of the idle ones.
+    NohzBalance { cpu: CpuId },
+    /// A period of a group's quota ends; `awake`: the timer's CPU has left its idle state for it.
+    CfsPeriod { group: GroupId, awake: bool },
+    /// Running time that a group got back is given out; `awake`: likewise.
+    CfsSlack { group: GroupId, awake: bool },
+    /// A CPU goes offline or comes back ([`crate::kernel::hotplug`]).
+    Hotplug { cpu: CpuId, online: bool },
+    /// A device's interrupt, a moment of it ([`crate::kernel::pressure`]).
+    Irq { cpu: CpuId, step: IrqStep },
+    /// The hardware of a frequency domain gets slower ([`crate::kernel::pressure`]).
+    HwCap { domain: u32, khz: u32 },
+    /// A change that another trace dictates: after what led to it there ([`crate::run::replay`]).
+    Given { index: u32 },
+}
+
+impl Ev {
+    /// What comes first of things at one time.
+    #[inline]
+    fn rank(&self) -> u64 {
+        match self {
+            Ev::FreqDone { .. } | Ev::HwCap { .. } => 0,
+            Ev::WorkDone { .. } => 1,
+            Ev::Timer { .. } | Ev::Irq { .. } => 2,
+            Ev::TimerAwake { .. } | Ev::Woken { .. } | Ev::ClassTimer { .. } => 3,
+            Ev::GovernorTimer { .. } => 3,
+            Ev::Create { .. } => 4,
+            Ev::Tick { .. } => 5,
+            Ev::Resched { .. } => 6,
+            Ev::NohzBalance { .. } => 7,
+            Ev::CfsPeriod { .. } => 8,
+            Ev::CfsSlack { .. } => 9,
+            Ev::Hotplug { .. } => 10,
+            Ev::Given { .. } => 11,
+        }
+    }
+}
+
+/// A place in the order, the least first: time, then rank and sequence.
+///
+/// ```text
+///  127        64 63  56 55        11 10   0
+///  | time, ns  | rank | sequence   | slot |      one number, so that an order is one comparison
+/// ```
+///
+/// No two sequences are the same, so the slot decides nothing: it says whose the key is.
+type Key = u128;
+/// Two slots for each of 1024 CPUs.
+const SLOT_BITS: u32 = 11;
+const _: () = assert!(2 * MAX_CPUS == 1 << SLOT_BITS);
+/// Nothing is due: later than any event, as no sequence gets that far.
+const NEVER: Key = Key::MAX;
+
+fn time_of(key: Key) -> Instant {
+    Instant((key >> 64) as u64)
+}
+
+/// An event with its place in the order; the greatest comes first.
+struct Entry {
+    key: Key,
+    ev: Ev,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        other.key.cmp(&self.key)
+    }
+}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.key == other.key
+    }
+}
+impl Eq for Entry {}
+
+/// What every CPU has one of at most, its tick and the end of its work: a tree of minima, in which a
+/// new time replaces the old one.
+///
+/// ```text
+///            0                  tree[k] = min of its four children, tree[4k + 1 ..= 4k + 4]
+///     1    2    3    4          the last level are the slots
+///   5 6 7 8  …  17 … 20
+/// ```
+#[derive(Default)]
+struct Slots {
+    tree: Vec<Key>,
+    /// By slot: a power of four of them, 0 before the first is set.
+    generation: Vec<u32>,
+    /// What was taken last is empty, though the tree does not say so yet: most often it is filled
+    /// again before anybody looks.
+    taken: Option<usize>,
+}
+
+impl Slots {
+    /// Where the slots begin in the tree.
+    fn inner(&self) -> usize {
+        self.tree.len() - self.generation.len()
+    }
+
+    /// The least of the children of `parent`.
+    #[inline]
+    fn least_below(&self, parent: usize) -> Key {
+        let children = &self.tree[4 * parent + 1..4 * parent + 5];
+        children[0].min(children[1]).min(children[2].min(children[3]))
+    }
+
+    fn set(&mut self, slot: usize, key: Key, generation: u32) {
+        if slot >= self.generation.len() {
+            self.grow(slot + 1);
+        }
+        if self.taken == Some(slot) {
+            self.taken = None;
+        }
+        self.generation[slot] = generation;
+        let mut at = self.inner() + slot;
+        self.tree[at] = key;
+        while at > 0 {
+            at = (at - 1) / 4;
+            let least = self.least_below(at);
+            if self.tree[at] == least {
+                break;
+            }
+            self.tree[at] = least;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, slots: usize) {
+        let mut leaves = 4;
+        while leaves < slots {
+            leaves *= 4;
+        }
+        let inner = (leaves - 1) / 3;
+        let mut tree = vec![NEVER; inner + leaves];
+        let old = &self.tree[self.inner()..];
+        tree[inner..inner + old.len()].copy_from_slice(old);
+        self.tree = tree;
+        self.generation.resize(leaves, 0);
+        for at in (0..inner).rev() {
+            self.tree[at] = self.least_below(at);
+        }
+    }
+
+    fn first(&mut self) -> Key {
+        if let Some(slot) = self.taken {
+            self.set(slot, NEVER, self.generation[slot]);
+        }
+        self.tree.first().copied().unwrap_or(NEVER)
+    }
+
+    /// Takes what is due first, which somebody has looked at.
+    fn pop(&mut self, first: Key) -> (usize, u32) {
+        let slot = first as usize & ((1 << SLOT_BITS) - 1);
+        self.taken = Some(slot);
+        (slot, self.generation[slot])
+    }
+}
+
+/// Events by (time, rank, sequence).
+#[derive(Default)]
+pub(crate) struct Queue {
+    heap: BinaryHeap<Entry>,
+    slots: Slots,
+    sequence: u64,
+}
+
+impl Queue {
+    /// Inlined, since most callers know which kind of event it is, and with that where it goes.
+    #[inline]
+    pub(crate) fn push(&mut self, at: Instant, ev: Ev) {
+        self.sequence += 1;
+        let order = ev.rank() << 56 | self.sequence << SLOT_BITS;
+        let key = |slot: usize| Key::from(at.0) << 64 | Key::from(order | slot as u64);
+        match ev {
+            Ev::WorkDone { cpu, generation } => {
+                let slot = 2 * cpu.index();
+                self.slots.set(slot, key(slot), generation);
+            }
+            Ev::Tick { cpu, generation } => {
+                let slot = 2 * cpu.index() + 1;
+                self.slots.set(slot, key(slot), generation);
+            }
+            _ => self.push_other(Entry { key: key(0), ev }),
+        }
+    }
+
+    #[inline(never)]
+    fn push_other(&mut self, entry: Entry) {
+        self.heap.push(entry);
+    }
+
+    /// The next event, if it is due by `end`.
+    pub(crate) fn pop_until(&mut self, end: Instant) -> Option<(Instant, Ev)> {
+        let slot = self.slots.first();
+        let event = self.heap.peek().map_or(NEVER, |e| e.key);
+        let first = slot.min(event);
+        let at = time_of(first);
+        if first == NEVER || at > end {
+            return None;
+        }
+        if event < slot {
+            return self.heap.pop().map(|e| (at, e.ev));
+        }
+        let (slot, generation) = self.slots.pop(first);
+        let cpu = CpuId((slot / 2) as u32);
+        let ev = if slot % 2 == 0 {
+            Ev::WorkDone { cpu, generation }
+        } else {
+            Ev::Tick { cpu, generation }
+        };
+        Some((at, ev))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_give_what_a_sorted_list_gives() {
+        let mut q = Queue::default();
+        let mut list: Vec<(u64, u64, u64, Ev)> = Vec::new();
+        let mut x = 1u64;
+        for step in 1..3000u64 {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let (cpu, at) = (CpuId((x >> 33) as u32 % 11), (x >> 40) % 500 + step);
+            let ev = match x >> 61 {
+                0..=2 => Ev::WorkDone { cpu, generation: step as u32 },
+                3..=5 => Ev::Tick { cpu, generation: step as u32 },
+                6 => Ev::Resched { cpu },
+                _ => {
+                    list.sort_by_key(|e| (e.0, e.1, e.2));
+                    if let Some(next) = list.first() {
+                        assert_eq!(q.pop_until(Instant(next.0 - 1)), None);
+                    }
+                    let expected = (!list.is_empty()).then(|| list.remove(0));
+                    let by = expected.as_ref().map_or(Instant(u64::MAX), |e| Instant(e.0));
+                    assert_eq!(q.pop_until(by), expected.map(|e| (Instant(e.0), e.3)));
+                    continue;
+                }
+            };
+            // A CPU has one of these at most.
+            let same = |e: &Ev| match (ev, *e) {
+                (Ev::WorkDone { cpu: a, .. }, Ev::WorkDone { cpu: b, .. })
+                | (Ev::Tick { cpu: a, .. }, Ev::Tick { cpu: b, .. }) => a == b,
+                _ => false,
+            };
+            list.retain(|e| !same(&e.3));
+            list.push((at, ev.rank(), step, ev));
+            q.push(Instant(at), ev);
+        }
+    }
+
+    #[test]
+    fn at_one_time_rank_decides_and_then_the_order_of_arrival() {
+        let mut q = Queue::default();
+        let tick = |cpu| Ev::Tick { cpu: CpuId(cpu), generation: 0 };
+        let done = Ev::WorkDone { cpu: CpuId(9), generation: 0 };
+        for (at, ev) in [(2, tick(0)), (1, tick(3)), (1, tick(1)), (1, done), (0, tick(7))] {
+            q.push(Instant(at), ev);
+        }
+        let order: Vec<(u64, Ev)> =
+            std::iter::from_fn(|| q.pop_until(Instant(9))).map(|(at, ev)| (at.0, ev)).collect();
+        assert_eq!(order, [(0, tick(7)), (1, done), (1, tick(3)), (1, tick(1)), (2, tick(0))]);
+    }
+}

@@ -1,0 +1,62 @@
+//! Work and time: how far a running task gets, and when it is done.
+
+use crate::state::machine::{Cpu, SPEED_SHIFT, Todo};
+use risetime_kernel::units::{Capacity, Instant, KHz, Span};
+
+/// Work per ns of a CPU of `capacity` at `freq` of `max`, see [`SPEED_SHIFT`]. Rounding: down.
+pub(crate) fn speed(capacity: Capacity, freq: KHz, max: KHz) -> u64 {
+    let full = (u128::from(capacity.0) * u128::from(freq.0)) << SPEED_SHIFT;
+    ((full / (1024 * u128::from(max.0))) as u64).max(1)
+}
+
+/// Work worth this time at full speed, in the unit of [`Todo::Work`].
+pub(crate) fn at_full_speed(span: Span) -> Todo {
+    Todo::Work(u128::from(span.0) << SPEED_SHIFT)
+}
+
+/// Books what the task of `c`, which still has `todo`, has done since the last time.
+pub(crate) fn book_progress(c: &mut Cpu, todo: Option<&mut Todo>, speed: u64, now: Instant) {
+    if c.run_since > now {
+        // An interrupt, or the switch itself, still has the CPU.
+        return;
+    }
+    let ran = now.since(c.run_since);
+    c.run_since = now;
+    match todo {
+        Some(Todo::Work(left)) => {
+            *left = left.saturating_sub(u128::from(ran.0) * u128::from(speed));
+        }
+        Some(Todo::Time(left)) => left.0 = left.0.saturating_sub(ran.0),
+        Some(Todo::Nothing | Todo::Until(_)) | None => {}
+    }
+}
+
+/// When a task is done with `todo` that goes on at `since` with this speed.
+pub(crate) fn done_at(todo: Todo, since: Instant, speed: u64) -> Instant {
+    match todo {
+        Todo::Nothing => since,
+        Todo::Until(at) => at.max(since),
+        Todo::Time(left) => since + left,
+        Todo::Work(left) => match u64::try_from(left) {
+            Ok(left) => since + Span(left.div_ceil(speed)),
+            Err(_) => Instant(
+                u64::try_from(left.div_ceil(u128::from(speed)))
+                    .map_or(u64::MAX, |ns| since.0.saturating_add(ns)),
+            ),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speed_is_capacity_times_frequency() {
+        assert_eq!(speed(Capacity(1024), KHz(3_204_000), KHz(3_204_000)), 1 << SPEED_SHIFT);
+        // 459/1024 · 600/2064 · 2^30 = 139911739.3, rounded down
+        assert_eq!(speed(Capacity(459), KHz(600_000), KHz(2_064_000)), 139_911_739);
+        // Never 0: the slowest CPU still gets on.
+        assert_eq!(speed(Capacity(1), KHz(1), KHz(4_000_000)), 1);
+    }
+}

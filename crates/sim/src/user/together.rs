@@ -1,0 +1,322 @@
+//! Tasks that wake, create and wait for each other: from a program's event to the machine.
+//!
+//! ```text
+//! act       lock, wait, signal, …  ─> crate::user::sync says who waits and who wakes
+//!             waits                ─> off the queue, as in any sleep, but without a timer
+//!             wakes                ─> try_to_wake_up from the waker's CPU, without WF_SYNC (a futex's)
+//! resume    a woken task that has a CPU tries again what it waited in
+//! fork      a copy of a task of the file, placed as its parent's child
+//! yield     sched_yield
+//! ```
+//!
+//! DEVIATES(sync-free): none of it takes CPU time, because what a system call costs is not known; a
+//! signal and the unlock after it are one moment, so that whoever is woken finds the mutex free.
+//!
+//! A wakeup that preempts the waker does so at once: the waker goes on
+//! with its next event when it has the CPU again.
+//!
+//! A task that is woken while it is still on its CPU is queued when it has left it (`p->on_cpu`).
+//!
+//! A forked task is placed with its parent's nice value, clamps and affinity. It takes on its own as
+//! its first act, except affinity and clamps that the file does not give, and sleeps for its `delay`. It is of
+//! the fair class from the start, also as the child of a real-time task.
+//! That counts from there, and its timers from what follows, where rt-app counts both from the start
+//! of all.
+//!
+//! Source: kernel/futex/waitwake.c; core.c:`do_sched_yield`; rt-app, `src/rt-app.c:create_thread`.
+
+use crate::kernel::Kernel;
+use crate::kernel::fork::push_task;
+use crate::kernel::placement::Waker;
+use crate::state::machine::{Machine, Role, State, Todo};
+use crate::time::queue::Ev;
+use crate::user::User;
+use crate::user::program::Program;
+use crate::user::sync::{Did, Objects, Wait};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_model::Workload;
+use risetime_model::workload::{Event, MAX_FORKS, MAX_TASKS, Policy, Timer};
+
+/// What tasks do with each other.
+#[derive(Default)]
+pub(crate) struct Together {
+    pub(crate) sync: Objects,
+    /// Room for those that one act wakes.
+    wakes: Vec<TaskId>,
+    /// How often each task of [`Workload::forked`] was forked.
+    forks: Vec<u32>,
+    /// Tasks that start: behind them in the list of specifications are those that are forked.
+    started: usize,
+    /// How far each forked task has begun, by its number from the first.
+    begun: Vec<Begun>,
+    mutexes: Vec<String>,
+    /// What ended the run before its time.
+    pub(crate) failed: Option<String>,
+}
+
+/// What a forked task does before its program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begun {
+    No,
+    Attributes,
+    Delay,
+}
+
+impl Together {
+    pub(crate) fn new(workload: &Workload) -> Together {
+        Together {
+            sync: Objects::new(&workload.objects),
+            forks: vec![0; workload.forked.len()],
+            started: workload.tasks.len(),
+            mutexes: workload.objects.mutexes.clone(),
+            ..Together::default()
+        }
+    }
+}
+
+impl User {
+    /// The running task does what `event` says; true if it goes on at once.
+    pub(super) fn act(
+        &mut self,
+        k: &mut Kernel<'_>,
+        cpu: CpuId,
+        task: TaskId,
+        event: Event,
+    ) -> bool {
+        match event {
+            Event::Yield => k.sched_yield(cpu),
+            Event::Fork(index) => self.fork(k, cpu, task, index),
+            _ => {
+                let Together { sync, wakes, .. } = &mut self.together;
+                let did = sync.act(task, event, k.m.now, wakes);
+                if !wakes.is_empty() {
+                    let mut wakes = std::mem::take(wakes);
+                    for woken in wakes.drain(..) {
+                        wake_by(k, cpu, woken);
+                    }
+                    self.together.wakes = wakes;
+                }
+                return self.goes_on(k, cpu, task, did);
+            }
+        }
+        self.goes_on(k, cpu, task, Did::Done)
+    }
+
+    /// A task that waited has a CPU again: true if it has got what it waited for. Also the first
+    /// act of a forked one.
+    pub(super) fn resumes(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
+        if k.m.first_fork.is_some() && !self.begins(k, cpu, task) {
+            return false;
+        }
+        if self.together.sync.wait_of(task).0 == Wait::Nothing {
+            return true;
+        }
+        let did = self.together.sync.resume(task, k.m.now);
+        self.goes_on(k, cpu, task, did)
+    }
+
+    /// True if the running task has done what it wanted and keeps the CPU.
+    fn goes_on(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId, did: Did) -> bool {
+        match did {
+            Did::Waits => {
+                self.waits(k, cpu, task);
+                false
+            }
+            Did::NotHeld(mutex) => {
+                let comm = &k.m.task(task).comm;
+                let mutex = self.together.mutexes.get(mutex as usize).map_or("?", |m| m.as_str());
+                self.together.failed = Some(format!(
+                    "task {comm}: it unlocks mutex \"{mutex}\", which it does not hold (at {} ms)",
+                    k.m.now.as_ms()
+                ));
+                false
+            }
+            Did::Done if k.m.need_resched.contains(cpu) => {
+                // Whoever preempts it runs before its next event.
+                k.m.task_mut(task).todo = Todo::Nothing;
+                k.arm_work(cpu);
+                false
+            }
+            Did::Done => true,
+        }
+    }
+
+    /// A timer that several tasks use; true if its expiry is past.
+    pub(super) fn shared_timer(
+        &mut self,
+        k: &mut Kernel<'_>,
+        cpu: CpuId,
+        task: TaskId,
+        timer: Timer,
+        period: Span,
+        began: Instant,
+    ) -> bool {
+        match self.together.sync.timer(timer, period, began, k.m.now) {
+            Some(until) => {
+                self.fall_asleep(k, cpu, task, Some(until));
+                false
+            }
+            None => true,
+        }
+    }
+
+    // ------------------------------------------------------------------ fork
+
+    /// The task running on `cpu` creates a copy of the forked task of this index.
+    fn fork(&mut self, k: &mut Kernel<'_>, cpu: CpuId, parent: TaskId, index: u32) {
+        let Some(program) = self.program(parent) else { return };
+        let (specs, spec) = (program.spec_arc().0, self.together.started + index as usize);
+        if self.together.started + self.together.begun.len() >= MAX_TASKS {
+            self.together.failed = Some(format!(
+                "task {}: it forks `{}`, and {MAX_TASKS} tasks are there already (at {} ms)",
+                k.m.task(parent).comm,
+                specs[spec].comm,
+                k.m.now.as_ms()
+            ));
+            return;
+        }
+        let count = &mut self.together.forks[index as usize];
+        let nth = *count;
+        *count += 1;
+        if nth >= MAX_FORKS {
+            self.together.failed = Some(format!(
+                "task {}: it forks `{}` for the {}th time, rt-app's limit is {MAX_FORKS} (at {} ms)",
+                k.m.task(parent).comm,
+                specs[spec].comm,
+                nth + 1,
+                k.m.now.as_ms()
+            ));
+            return;
+        }
+        let comm = format!("{}-{nth:04}", specs[spec].comm);
+        let child = push_task(&mut k.m, comm.into(), Role::User);
+        self.follows(child, Program::new(specs, spec));
+        k.m.first_fork.get_or_insert(child);
+        self.together.begun.push(Begun::No);
+        let p = k.m.task(parent);
+        // Not its sched-qos: `sched_qos_fork` gives every new task the system's default.
+        let inherited = (p.group, p.limits);
+        let (allowed, nice, asked, request) = (p.allowed, p.nice, p.asked, p.uclamp.request);
+        k.m.set_allowed(child, allowed);
+        k.set_nice(child, nice);
+        let t = k.m.task_mut(child);
+        (t.cpu, t.asked, t.uclamp.request) = (cpu, asked, request);
+        (t.group, t.limits) = inherited;
+        k.create(child);
+    }
+
+    /// A forked task takes on its own attributes and sleeps for its delay; true if both are behind it.
+    fn begins(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
+        let Some(first) = k.m.first_fork else { return true };
+        let Some(number) = task.index().checked_sub(first.index()) else { return true };
+        let Some(begun) = self.together.begun.get_mut(number) else { return true };
+        let before = std::mem::replace(begun, Begun::Delay);
+        let Some(program) = self.program(task) else { return true };
+        let delay = program.spec().delay;
+        match before {
+            Begun::Delay => true,
+            Begun::Attributes | Begun::No => {
+                if before == Begun::No {
+                    let mut attr = program.spec().attr.clone();
+                    attr.policy = attr.policy.or(Some(Policy::Other { slice: None }));
+                    attr.nice = attr.nice.or(Some(0));
+                    k.set_attr(task, &attr);
+                    if k.m.cpu(cpu).curr != Some(task) {
+                        // It goes on where its affinity has moved it.
+                        self.together.begun[number] = Begun::Attributes;
+                        return false;
+                    }
+                }
+                if delay > Span(0) {
+                    self.fall_asleep(k, cpu, task, Some(k.m.now + delay));
+                    return false;
+                }
+                true
+            }
+        }
+    }
+
+    // ------------------------------------------------------------------ the end
+
+    /// Who can never go on: those that wait for each other, for a mutex of one that is gone, or
+    /// for a signal when nobody is left to give it.
+    pub(crate) fn waits_for_ever(&self, m: &Machine, workload: &Workload) -> Vec<String> {
+        /// More are only counted.
+        const LIST: usize = 5;
+        let user = |task: &TaskId| matches!(m.task(*task).role, Role::User);
+        let asleep = |task: &TaskId| {
+            m.task(*task).state == State::Sleeping
+                && self.together.sync.wait_of(*task).0 != Wait::Nothing
+        };
+        let gone = |task: TaskId| m.task(task).state == State::Exited;
+        let tasks = || (0..m.tasks.len() as u32).map(TaskId).filter(user);
+        let nobody_left = tasks().all(|t| gone(t) || asleep(&t));
+        let waiting: Vec<TaskId> = tasks().filter(asleep).collect();
+        let owner = |task: TaskId| match self.together.sync.wait_of(task).0 {
+            Wait::Mutex(mutex) => self.together.sync.owner(mutex),
+            _ => None,
+        };
+        let hopeless = |task: &TaskId| {
+            let mut at = *task;
+            // A chain of owners that is longer than there are waiters is a ring.
+            for _ in 0..=waiting.len() {
+                match owner(at) {
+                    Some(next) if gone(next) => return true,
+                    Some(next) => at = next,
+                    None => return false,
+                }
+            }
+            true
+        };
+        let stuck: Vec<TaskId> =
+            waiting.iter().copied().filter(|t| nobody_left || hopeless(t)).collect();
+        let mut notes: Vec<String> =
+            stuck.iter().take(LIST).map(|t| self.says(m, *t, workload, owner(*t))).collect();
+        if stuck.len() > LIST {
+            notes.push(format!("{} more tasks wait for ever", stuck.len() - LIST));
+        }
+        notes
+    }
+
+    fn says(
+        &self,
+        m: &Machine,
+        task: TaskId,
+        workload: &Workload,
+        owner: Option<TaskId>,
+    ) -> String {
+        let (wait, since) = self.together.sync.wait_of(task);
+        let o = &workload.objects;
+        let name =
+            |list: &[String], index: u32| list.get(index as usize).cloned().unwrap_or_default();
+        let what = match wait {
+            Wait::Mutex(index) => {
+                let holder =
+                    owner.map_or(String::new(), |t| format!(", which {} holds", m.task(t).comm));
+                format!("mutex \"{}\"{holder}", name(&o.mutexes, index))
+            }
+            Wait::Cond { cond, .. } => format!("a signal of \"{}\"", name(&o.conds, cond)),
+            Wait::Barrier(index) => {
+                let barrier = o.barriers.get(index as usize);
+                format!("the others at barrier \"{}\"", barrier.map_or("", |b| b.name.as_str()))
+            }
+            Wait::Semaphore(index) => format!("semaphore \"{}\"", name(&o.semaphores, index)),
+            Wait::Nothing => String::new(),
+        };
+        format!(
+            "task {} waits for {what} from {:.3} ms to the end: nobody is left to wake it",
+            m.task(task).comm,
+            since.as_ms()
+        )
+    }
+}
+
+/// The task that runs on `by` wakes `task`: at once, or when it has left its CPU, where it still is.
+pub(crate) fn wake_by(k: &mut Kernel<'_>, by: CpuId, task: TaskId) {
+    let cpu = k.m.task(task).cpu;
+    if k.m.cpu(cpu).curr == Some(task) {
+        k.q.push(k.m.now, Ev::Woken { task, by });
+    } else {
+        k.wake_up(task, Waker { cpu: by, sync: false });
+    }
+}
