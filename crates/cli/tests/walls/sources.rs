@@ -146,6 +146,9 @@ fn draws_otherwise(source: &str) -> Vec<usize> {
     let block =
         |n: &usize| lines[*n].starts_with("proptest!") || lines[*n].contains("TestRunner::");
     let common = |n: usize| {
+        if lines[n].contains("TestRunner::new(draws::config(") {
+            return true;
+        }
         let next = lines.get(n + 1).copied().unwrap_or_default();
         next.starts_with("#![proptest_config(") && next.contains("draws::config(")
     };
@@ -216,6 +219,8 @@ mod tests {
         let common = "proptest! {\n    #![proptest_config(draws::config(256))]\n";
         let more = "proptest! {\n #![proptest_config(Config { x: 1, ..draws::config(24) })]\n";
         assert_eq!(draws_otherwise(&format!("{common}\n{more}")), [0; 0]);
+        assert_eq!(draws_otherwise("let r = TestRunner::new(draws::config(1));"), [0; 0]);
+        assert_eq!(draws_otherwise("let r = TestRunner::default();"), [1]);
         let own = "proptest! {\n    #![proptest_config(ProptestConfig::default())]\n";
         assert_eq!(draws_otherwise(&format!("{common}{own}    proptest! {{\n#[test]")), [3, 5]);
     }
