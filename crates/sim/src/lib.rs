@@ -144,7 +144,7 @@ fn simulate(
         mutant.prepare(&mut simulation.k.m);
     }
     simulation.k.kthread = kthread.filter(|_| mutant != Some(Mutant::SlowKthread));
-    simulation.k.free_idle_exit |= free_idle_exit;
+    simulation.k.m.free_idle_exit |= free_idle_exit;
     let delays = experiment.workload.tasks.iter().map(|t| t.delay).collect();
     let start = Instant(experiment.phase.0);
     let steering = replay::impose(&mut simulation, image, given, start, delays);

@@ -14,7 +14,9 @@
 //! Source: kernel/sched/fair.c of 6.1, symbols named at each function.
 
 use crate::kernel::Kernel;
+use crate::kernel::rq::Rq;
 use crate::state::bandwidth::throttles_tasks;
+use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
 use risetime_kernel::cfs_rq::is_cfs;
@@ -62,69 +64,58 @@ impl Machine {
     }
 }
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// `task_fork_fair`: where the new `task` of a parent on `cpu` will begin, on whichever CPU.
-    pub(crate) fn task_fork_fair(&mut self, cpu: CpuId, task: TaskId) {
-        if !is_cfs(self.m.rev) || !self.is_fair(task) {
+    pub(crate) fn task_fork_fair(&mut self, task: TaskId) {
+        let cpu = self.cpu;
+        if !is_cfs(self.m().rev) || !self.m().is_fair(task) {
             return;
         }
-        self.update_rq_clock(cpu);
-        let g = self.m.task(task).group;
-        self.update_curr(cpu, g);
-        let own = self.m.is_fork(task) || self.m.creator.is_some();
-        let Some(mut entity) = self.m.task_mut(task).entity.take() else { return };
-        let slice = self.m.sched_slice(cpu, g, &entity, Some(!own));
-        if let Some(rq) = self.m.queue(cpu, g).as_cfs() {
+        self.update_rq_clock();
+        let g = self.m().task(task).group;
+        self.update_curr(g);
+        let own = self.m().is_fork(task) || self.m().creator.is_some();
+        let Some(mut entity) = self.t(task).entity.take() else { return };
+        let slice = self.m().sched_slice(cpu, g, &entity, Some(!own));
+        if let Some(rq) = self.m().queue(cpu, g).as_cfs() {
             let parent = rq.curr().filter(|_| own).map(|curr| curr.vruntime);
             rq.task_fork(&mut entity, parent, slice);
         }
-        self.m.task_mut(task).entity = Some(entity);
-    }
-
-    /// `migrate_task_rq_fair` of a sleeping task that will wake elsewhere.
-    pub(crate) fn migrate_vruntime(&mut self, task: TaskId) {
-        if !is_cfs(self.m.rev) {
-            return;
-        }
-        let t = self.m.task(task);
-        let (cpu, g) = (t.cpu, t.group);
-        let Some(mut entity) = self.m.task_mut(task).entity.take() else { return };
-        if let Some(rq) = self.m.queue(cpu, g).as_cfs() {
-            rq.migrate_asleep(&mut entity);
-        }
-        self.m.task_mut(task).entity = Some(entity);
+        self.t(task).entity = Some(entity);
     }
 
     /// `check_preempt_tick` on the level of `g`, whose running entity has been accounted.
-    pub(crate) fn check_preempt_tick(&mut self, cpu: CpuId, g: GroupId) {
-        if !is_cfs(self.m.rev) {
+    pub(crate) fn check_preempt_tick(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        if !is_cfs(self.m().rev) {
             return;
         }
-        let Some(curr) = self.m.queue(cpu, g).curr().copied() else { return };
-        let slice = self.m.sched_slice(cpu, g, &curr, None);
-        let Some(rq) = self.m.queue_mut(cpu, g).as_cfs_mut() else { return };
+        let Some(curr) = self.m().queue(cpu, g).curr().copied() else { return };
+        let slice = self.m().sched_slice(cpu, g, &curr, None);
+        let Some(rq) = self.queue_mut(g).as_cfs_mut() else { return };
         let was = rq.buddy_of(curr.id);
         rq.check_preempt_tick(slice);
         let (over, is) = (rq.need_resched(), rq.buddy_of(curr.id));
         rq.clear_need_resched();
         if was != is {
-            self.clear_buddies_above(cpu, g, was);
+            self.clear_buddies_above(g, was);
         }
-        if over && self.may_end_turn(cpu) {
-            self.resched_curr(cpu);
+        if over && self.m().may_end_turn(cpu) {
+            self.resched_curr();
         }
     }
 
     /// A wakeup preempts on the level of `g`, where `woken` competes: on those above, the groups that
     /// hold both are preferred, too (`set_next_buddy`, `set_last_buddy`).
-    pub(crate) fn buddies_above(&mut self, cpu: CpuId, g: GroupId, woken: EntityId) {
-        let Some(rq) = self.m.queue(cpu, g).as_cfs() else { return };
+    pub(crate) fn buddies_above(&mut self, g: GroupId, woken: EntityId) {
+        let cpu = self.cpu;
+        let Some(rq) = self.m().queue(cpu, g).as_cfs() else { return };
         let next = rq.buddy_of(woken).next;
         let last = rq.curr().is_some_and(|curr| rq.buddy_of(curr.id).last);
         let mut at = g;
         while at != GroupId::ROOT {
-            let above = self.m.groups.parent(at);
-            if let Some(rq) = self.m.queue_mut(cpu, above).as_cfs_mut() {
+            let above = self.m().groups.parent(at);
+            if let Some(rq) = self.queue_mut(above).as_cfs_mut() {
                 if next {
                     rq.set_next_buddy(at);
                 }
@@ -138,16 +129,17 @@ impl Kernel<'_> {
 
     /// A task of the level of `g` has fallen asleep and others of its group are queued: one of them
     /// comes next, if that is fair (`set_next_buddy`; nobody looks from 6.6 to 6.11).
-    pub(crate) fn next_of_group(&mut self, cpu: CpuId, g: GroupId) {
-        if self.m.throttled_hierarchy(cpu, g) && !throttles_tasks(self.m.rev)
-            || !self.m.does(Step::NextBuddyOfGroup)
+    pub(crate) fn next_of_group(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        if self.m().throttled_hierarchy(cpu, g) && !throttles_tasks(self.m().rev)
+            || !self.m().does(Step::NextBuddyOfGroup)
         {
             return;
         }
         let mut at = g;
-        while at != GroupId::ROOT && self.m.groups.rq(cpu, at).se.on_rq {
-            let above = self.m.groups.parent(at);
-            let queue = self.m.queue_mut(cpu, above);
+        while at != GroupId::ROOT && self.m().groups.rq(cpu, at).se.on_rq {
+            let above = self.m().groups.parent(at);
+            let queue = self.queue_mut(above);
             queue.set_next_buddy(at);
             if !queue.buddy_of(at).next {
                 // An idle one: nor are those above it.
@@ -158,31 +150,32 @@ impl Kernel<'_> {
     }
 
     /// The running entity of the level of `g`, its turn over, is nobody's buddy.
-    pub(crate) fn clear_buddies_of_curr(&mut self, cpu: CpuId, g: GroupId) {
-        if let Some(curr) = self.m.queue(cpu, g).curr().map(|curr| curr.id) {
-            self.clear_buddies(cpu, g, curr);
+    pub(crate) fn clear_buddies_of_curr(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        if let Some(curr) = self.m().queue(cpu, g).curr().map(|curr| curr.id) {
+            self.clear_buddies(g, curr);
         }
     }
 
     /// `clear_buddies` of `id`, which is queued on the level of `g`.
-    pub(crate) fn clear_buddies(&mut self, cpu: CpuId, g: GroupId, id: EntityId) {
-        if !self.m.groups.nested {
+    pub(crate) fn clear_buddies(&mut self, g: GroupId, id: EntityId) {
+        if !self.m().groups.nested {
             return;
         }
-        let rq = self.m.queue_mut(cpu, g);
+        let rq = self.queue_mut(g);
         let was = rq.buddy_of(id);
         if was.any() {
             rq.clear_buddy(id, was);
-            self.clear_buddies_above(cpu, g, was);
+            self.clear_buddies_above(g, was);
         }
     }
 
     /// The groups from `g` up are no longer the buddies that `of` says, as far as all of them are.
-    fn clear_buddies_above(&mut self, cpu: CpuId, g: GroupId, of: BuddyOf) {
+    fn clear_buddies_above(&mut self, g: GroupId, of: BuddyOf) {
         let (mut at, mut of) = (g, of);
         while at != GroupId::ROOT && of.any() {
-            let above = self.m.groups.parent(at);
-            let rq = self.m.queue_mut(cpu, above);
+            let above = self.m().groups.parent(at);
+            let rq = self.queue_mut(above);
             let is = rq.buddy_of(at);
             of = BuddyOf {
                 last: of.last && is.last,
@@ -195,20 +188,79 @@ impl Kernel<'_> {
     }
 
     /// `yield_task_fair` of the running `task`: on every level others go first, once.
-    pub(crate) fn yield_grouped(&mut self, cpu: CpuId, task: TaskId) {
-        let g = self.m.task(task).group;
-        self.clear_buddies(cpu, g, task.into());
-        self.update_curr(cpu, g);
+    pub(crate) fn yield_grouped(&mut self, task: TaskId) {
+        let g = self.m().task(task).group;
+        self.clear_buddies(g, task.into());
+        self.update_curr(g);
         let (mut at, mut id) = (g, EntityId::from(task));
         loop {
-            if let Some(rq) = self.m.queue_mut(cpu, at).as_cfs_mut() {
+            if let Some(rq) = self.queue_mut(at).as_cfs_mut() {
                 rq.set_skip_buddy(id);
             }
             if at == GroupId::ROOT {
                 return;
             }
             id = at.into();
-            at = self.m.groups.parent(at);
+            at = self.m().groups.parent(at);
+        }
+    }
+}
+
+impl Kernel<'_> {
+    /// `migrate_task_rq_fair` of a sleeping task that will wake elsewhere.
+    pub(crate) fn migrate_vruntime(&mut self, task: TaskId) {
+        if !is_cfs(self.m.rev) {
+            return;
+        }
+        let t = self.m.task(task);
+        let (cpu, g) = (t.cpu, t.group);
+        let Some(mut entity) = self.m.task_mut(task).entity.take() else { return };
+        if let Some(rq) = self.m.queue(cpu, g).as_cfs() {
+            rq.migrate_asleep(&mut entity);
+        }
+        self.m.task_mut(task).entity = Some(entity);
+    }
+}
+
+impl Machine {
+    /// Whether the running task's turn, which is over, ends.
+    #[inline]
+    pub(crate) fn may_end_turn(&self, cpu: CpuId) -> bool {
+        let curr = || self.cpu(cpu).curr.unwrap_or(TaskId(u32::MAX));
+        !self.hooked() || self.yes(Point::TickPreempt { cpu, curr: curr() }, true)
+    }
+}
+
+impl Rq<'_, '_> {
+    /// `resched_curr` of a fair entity whose turn the accounting of its time has found over.
+    #[inline]
+    pub(crate) fn turn_over(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        self.queue_mut(g).clear_need_resched();
+        if !self.m().may_end_turn(cpu) {
+            return;
+        }
+        self.resched_curr_lazy();
+        if self.m().groups.nested {
+            self.clear_buddies_of_curr(g);
+        }
+    }
+
+    /// The same of what the queue itself has done at this level, its accounting included.
+    pub(crate) fn turn_over_by_then(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        if self.m().queue(cpu, g).need_resched() {
+            self.turn_over(g);
+        }
+    }
+
+    /// A wakeup's check has been made on this level: where it does not preempt, its accounting may still have
+    /// found the turn over. (Who is preempted stays the buddy that he is.)
+    pub(crate) fn after_wakeup_check(&mut self, g: GroupId, preempts: bool) {
+        if preempts {
+            self.queue_mut(g).clear_need_resched();
+        } else {
+            self.turn_over_by_then(g);
         }
     }
 }

@@ -14,7 +14,9 @@
 //! Source: kernel/sched/core.c.
 
 use crate::kernel::Kernel;
+use crate::kernel::fair::Join;
 use crate::kernel::placement::{Placed, Waker};
+use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::StopWork;
 use crate::state::costs::FULL;
@@ -22,6 +24,7 @@ use crate::state::cpuset::CpuSet;
 use crate::state::group::level_avg;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
+use crate::state::machine::Machine;
 use crate::state::machine::{State, Todo};
 use crate::state::tracker::Heard;
 use crate::time::cost;
@@ -36,30 +39,66 @@ use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, SwitchOut, Why};
 
-impl Kernel<'_> {
-    /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.
-    pub(crate) fn update_rq_clock(&mut self, cpu: CpuId) {
-        let now = self.m.sched_clock();
-        let c = &mut self.m.cpus[cpu.index()];
-        let delta = now.since(c.clock.clock);
-        if delta == Span(0) {
+impl Rq<'_, '_> {
+    /// `task_dead_fair`: what the task was used to goes with it at the next update.
+    fn task_dead(&mut self, task: TaskId) {
+        let cpu = self.cpu;
+        if !self.m().is_fair(task) {
             return;
         }
-        if let Some(tally) = &mut self.m.tally {
-            tally.touch(cpu);
-        }
-        let (mut capacity, mut scale) = (c.capacity, self.m.domains[c.domain].freq_scale);
-        if let Some(hooks) = &self.m.hooks {
-            (capacity, scale) = hooks.scale((capacity, scale));
-        }
-        let irq = c.pressure.as_mut().map_or(Span(0), |p| p.take_irq_time(delta));
-        c.clock.update_rq_clock(delta, irq, c.curr.is_none(), capacity, scale);
-        c.cfs.update_clock(c.clock.clock_task.0);
-        if irq > Span(0) {
-            self.update_irq(cpu, irq);
-        }
+        let m = self.parts();
+        let t = &mut m.tasks[task.index()];
+        let cfs = level_avg(m.c, m.groups, cpu, t.group);
+        remove_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
+        t.avg.last_update_time.0 = 0;
     }
 
+    /// The running task sleeps until `until`, or exits.
+    pub(crate) fn fall_asleep(&mut self, task: TaskId, until: Option<Instant>) {
+        let (state, kind) = match until {
+            Some(_) => (State::Sleeping, DequeueKind::Sleep),
+            None => (State::Exited, DequeueKind::SleepSpecial),
+        };
+        if let Some(at) = until {
+            let at = self.hard_expiry(task, at);
+            let t = self.t(task);
+            t.timer_gen = t.timer_gen.wrapping_add(1);
+            let generation = t.timer_gen;
+            self.c().timers.insert((at, task));
+            self.push(at, Ev::Timer { task, generation });
+        }
+        self.leave_queue(task, state, kind);
+    }
+
+    /// The running task leaves its CPU's queue.
+    pub(crate) fn leave_queue(&mut self, task: TaskId, state: State, kind: DequeueKind) {
+        self.update_rq_clock();
+        self.set_state(task, state);
+        self.deactivate(task, kind);
+        self.set_need_resched();
+    }
+
+    /// `sched_yield`: the class's own, then another look at the queue.
+    pub(crate) fn sched_yield(&mut self) {
+        self.update_rq_clock();
+        self.yield_task();
+        self.set_need_resched();
+    }
+
+    // ------------------------------------------------------------------ tick
+
+    pub(crate) fn start_tick(&mut self, at: Instant) {
+        let cpu = self.cpu;
+        let at = self.m().grid_first.filter(|first| *first > self.m().now).unwrap_or(at);
+        let c = self.c();
+        c.tick_stopped = false;
+        c.tick_gen = c.tick_gen.wrapping_add(1);
+        let generation = c.tick_gen;
+        self.push(at, Ev::Tick { cpu, generation });
+    }
+}
+
+impl Kernel<'_> {
     // ------------------------------------------------------------------ creation and wakeup
 
     /// `wake_up_new_task`: the first task on its first CPU, the others by fork placement.
@@ -90,16 +129,16 @@ impl Kernel<'_> {
             self.parent_cpu = placed.cpu;
         }
         let parent = if first { placed.cpu } else { self.m.task(task).cpu };
-        self.task_fork_fair(parent, task);
+        self.rq(parent).task_fork_fair(task);
         self.drive(|d, k| d.creates(k));
         let cpu = placed.cpu;
-        self.update_rq_clock(cpu);
+        self.rq(cpu).update_rq_clock();
         let m = &mut self.m;
         let (capacity, t) = (m.cpus[cpu.index()].capacity, &mut m.tasks[task.index()]);
         (t.cpu, t.state) = (cpu, State::Runnable);
         t.recent_used_cpu = cpu;
         if t.sched.class() == Class::Fair && !m.series.util_avg_0_on_fork {
-            let cfs = &level_avg(&mut m.cpus, &mut m.groups, cpu, t.group).avg;
+            let cfs = &level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, t.group).avg;
             post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, cfs, capacity);
         }
         if starts {
@@ -116,7 +155,7 @@ impl Kernel<'_> {
         }
         self.drive(|d, k| d.created(k, task));
         self.wakes_from(parent, cpu);
-        self.activate(cpu, task, EnqueueKind::Initial, false);
+        self.rq(cpu).activate(task, EnqueueKind::Initial, false);
         if starts {
             self.apply_start_state(cpu, task);
         }
@@ -141,7 +180,7 @@ impl Kernel<'_> {
             State::New => return self.wake_up_first(task),
             State::Runnable | State::Exited => return,
         }
-        let starts = self.enters_start_phase(task);
+        let starts = self.m.enters_start_phase(task);
         if starts {
             self.before_start();
         }
@@ -149,11 +188,11 @@ impl Kernel<'_> {
             // Its dequeue was delayed: it wakes where it is (`ttwu_runnable`), whatever another
             // trace says, in which it may have left.
             let _ = self.m.instead(Point::Wakeup { task, waker });
-            self.update_rq_clock(prev);
+            self.rq(prev).update_rq_clock();
             self.set_state(task, State::Runnable);
             self.emit(Event::Wakeup { task, cpu: prev, why: Why::PrevCpu });
             self.wakes_from(waker.cpu, prev);
-            self.activate(prev, task, EnqueueKind::Wakeup, true);
+            self.rq(prev).activate(task, EnqueueKind::Wakeup, true);
             if starts {
                 self.apply_start_state(prev, task);
             }
@@ -163,14 +202,14 @@ impl Kernel<'_> {
         let placed = self.select_task_rq(task, waker);
         let cpu = placed.cpu;
         if cpu != prev {
-            self.migrate_asleep(task, cpu, placed.why);
+            self.migrate_sleeping(task, cpu, placed.why);
         }
-        self.update_rq_clock(cpu);
+        self.rq(cpu).update_rq_clock();
         let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::WakeupMigrated };
         self.set_state(task, State::Runnable);
         self.emit(Event::Wakeup { task, cpu, why: placed.why });
         self.wakes_from(waker.cpu, cpu);
-        self.activate(cpu, task, kind, true);
+        self.rq(cpu).activate(task, kind, true);
         if starts {
             self.apply_start_state(cpu, task);
         }
@@ -191,15 +230,15 @@ impl Kernel<'_> {
             why: Why::Affinity,
             max_speed,
         });
-        self.update_rq_clock(cpu);
-        self.activate(cpu, task, EnqueueKind::Wakeup, true);
+        self.rq(cpu).update_rq_clock();
+        self.rq(cpu).activate(task, EnqueueKind::Wakeup, true);
         self.wakeup_preempt(cpu, task, false);
     }
 
     /// A sleeping task moves: its load is taken off its old runqueue at that one's next update
     /// (`migrate_task_rq_fair`).
-    fn migrate_asleep(&mut self, task: TaskId, to: CpuId, why: Why) {
-        if !self.is_fair(task) {
+    fn migrate_sleeping(&mut self, task: TaskId, to: CpuId, why: Why) {
+        if !self.m.is_fair(task) {
             let from = self.m.task(task).cpu;
             self.migrate_task_rq_dl(task);
             self.m.task_mut(task).cpu = to;
@@ -213,7 +252,7 @@ impl Kernel<'_> {
         let t = &mut m.tasks[task.index()];
         let from = t.cpu;
         let (clock, idle) = (m.cpus[from.index()].clock, m.cpus[from.index()].curr.is_none());
-        let cfs = level_avg(&mut m.cpus, &mut m.groups, from, t.group);
+        let cfs = level_avg(&mut m.cpus[from.index()], &mut m.groups, from, t.group);
         remove_entity_load_avg(decay, cfs, &mut t.avg, t.weight);
         migrate_se_pelt_lag(decay, cfs, &clock, idle, now, &mut t.avg, t.weight);
         if m.series.tracks_waiting() {
@@ -223,21 +262,6 @@ impl Kernel<'_> {
         t.cpu = to;
         m.track(Heard::Migrate { task, from, to });
         self.emit(Event::Migrate { task, from, to, why });
-    }
-
-    /// Ages a sleeping task's load to its runqueue's last update, so that placement sees it.
-    pub(crate) fn sync_entity_load_avg(&mut self, task: TaskId) {
-        let m = &mut self.m;
-        let t = &mut m.tasks[task.index()];
-        let cfs = level_avg(&mut m.cpus, &mut m.groups, t.cpu, t.group);
-        risetime_kernel::pelt_cfs::sync_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
-    }
-
-    // ------------------------------------------------------------------ the start settings
-
-    fn enters_start_phase(&self, task: TaskId) -> bool {
-        let start = &self.m.start;
-        !start.done && start.upcoming && task == TaskId(0)
     }
 
     /// The start has come: the machine is brought to the state it should start from.
@@ -253,8 +277,8 @@ impl Kernel<'_> {
         }
         let start = self.m.start;
         // The other classes keep no signals of their own.
-        if self.is_fair(task) && (start.util.is_some() || start.period_contrib.is_some()) {
-            self.set_signals(cpu, task, start.util, None, start.period_contrib);
+        if self.m.is_fair(task) && (start.util.is_some() || start.period_contrib.is_some()) {
+            self.rq(cpu).set_signals(task, start.util, None, start.period_contrib);
         }
         if let Some(first) = start.first_tick {
             self.move_tick_grid(first);
@@ -264,49 +288,50 @@ impl Kernel<'_> {
     /// The next tick comes after `first`, and all later ones from there.
     pub(crate) fn move_tick_grid(&mut self, first: Span) {
         self.m.set_tick_offset(Span((self.m.now.0 + first.0) % self.m.tick.0));
-        for cpu in 0..self.m.cpus.len() as u32 {
-            if self.m.cpu(CpuId(cpu)).curr.is_some() {
-                self.start_tick(CpuId(cpu), self.m.now + first);
+        let at = self.m.now + first;
+        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
+            if self.m.cpu(cpu).curr.is_some() {
+                self.rq(cpu).start_tick(at);
             }
         }
-        self.grid_first = Some(self.m.now + first);
+        self.m.grid_first = Some(at);
     }
 
     // ------------------------------------------------------------------ context switch
 
     /// `__schedule`: put the current task, pick the next, switch. Who goes on in user mode by that.
     pub(crate) fn schedule(&mut self, cpu: CpuId) -> Option<TaskId> {
-        self.update_rq_clock(cpu);
+        self.rq(cpu).update_rq_clock();
         let prev = self.m.cpu(cpu).curr;
         self.m.cpu_mut(cpu).resched_held = false;
-        self.dl_server_update(cpu);
-        self.account_anew(cpu);
+        self.rq(cpu).dl_server_update();
+        self.rq(cpu).account_anew();
         self.prev_balance(cpu, prev);
-        let mut next = self.pick_next_task(cpu);
+        let mut next = self.rq(cpu).pick_next_task();
         if next.is_none() {
             // Its averages must stand before others are pulled in.
-            self.put_prev_task(cpu, prev, None);
+            self.rq(cpu).put_prev_task(prev, None);
             if self.newidle_balance(cpu) {
-                next = self.pick_next_task(cpu);
+                next = self.rq(cpu).pick_next_task();
             }
         }
         match next {
             Some(curr) if next == prev => {
-                self.clear_need_resched(cpu);
-                if self.is_fair(curr) {
-                    self.util_est_switched(cpu, prev, next);
-                    self.update_misfit_status(cpu, Some(curr));
+                self.rq(cpu).clear_need_resched();
+                if self.m.is_fair(curr) {
+                    self.rq(cpu).util_est_switched(prev, next);
+                    self.rq(cpu).update_misfit_status(Some(curr));
                 }
             }
             None if prev.is_none() => {
-                self.throttled_by_pick(cpu);
-                self.clear_need_resched(cpu);
+                self.rq(cpu).throttled_by_pick();
+                self.rq(cpu).clear_need_resched();
                 self.go_idle(cpu);
             }
             _ => {
-                self.put_prev_task(cpu, prev, next);
-                self.throttled_by_pick(cpu);
-                self.util_est_switched(cpu, prev, next);
+                self.rq(cpu).put_prev_task(prev, next);
+                self.rq(cpu).throttled_by_pick();
+                self.rq(cpu).util_est_switched(prev, next);
                 return self.switch(cpu, prev, next);
             }
         }
@@ -314,7 +339,7 @@ impl Kernel<'_> {
     }
 
     fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) -> Option<TaskId> {
-        self.book_progress(cpu);
+        self.rq(cpu).book_progress();
         let out = prev.map(|task| {
             let out = match self.m.task(task).state {
                 State::Runnable => SwitchOut::Preempted,
@@ -339,37 +364,25 @@ impl Kernel<'_> {
         self.core_shared(cpu);
         self.emit(Event::Switch { cpu, prev: out, next });
         if let Some((task, SwitchOut::Exited)) = out {
-            self.task_dead(cpu, task);
+            self.rq(cpu).task_dead(task);
         }
         let Some(task) = next else {
-            self.clear_need_resched(cpu);
+            self.rq(cpu).clear_need_resched();
             self.go_idle(cpu);
             return None;
         };
         if prev.is_none() {
             let first = self.m.next_tick();
             let first = self.m.hook(first, |h, own| h.first_tick(&self.m, own));
-            self.start_tick(cpu, first);
+            self.rq(cpu).start_tick(first);
         }
         self.set_next_task(cpu, task);
-        self.clear_need_resched(cpu);
+        self.rq(cpu).clear_need_resched();
         let m = &mut self.m;
         let (c, t) = (&mut m.cpus[cpu.index()], &mut m.tasks[task.index()]);
         cost::pay_for_switch(&m.costs, c, t, m.now);
         // Else it leaves again before it is back in user mode.
         (!self.m.throttle_work.contains(cpu)).then_some(task)
-    }
-
-    /// `task_dead_fair`: what the task was used to goes with it at the next update.
-    fn task_dead(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.is_fair(task) {
-            return;
-        }
-        let m = &mut self.m;
-        let t = &mut m.tasks[task.index()];
-        let cfs = level_avg(&mut m.cpus, &mut m.groups, cpu, t.group);
-        remove_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
-        t.avg.last_update_time.0 = 0;
     }
 
     // ------------------------------------------------------------------ threads of a core
@@ -386,10 +399,10 @@ impl Kernel<'_> {
             if shares == self.m.cpu(thread).shares_core {
                 continue;
             }
-            self.book_progress(thread);
+            self.rq(thread).book_progress();
             self.m.cpu_mut(thread).shares_core = shares;
             if thread != cpu && self.m.cpu(thread).curr.is_some() {
-                self.arm_work(thread);
+                self.rq(thread).arm_work();
             }
         }
     }
@@ -402,44 +415,13 @@ impl Kernel<'_> {
             let work = || work::at_full_speed(self.sugov_work);
             let todo = self.kthread.map_or_else(work, |k| Todo::Time(k.runs));
             self.m.task_mut(task).todo = todo;
-            self.arm_work(cpu);
+            self.rq(cpu).arm_work();
         } else {
-            self.update_rq_clock(cpu);
+            self.rq(cpu).update_rq_clock();
             self.set_state(task, State::Sleeping);
-            self.deactivate(cpu, task, DequeueKind::SleepSpecial);
+            self.rq(cpu).deactivate(task, DequeueKind::SleepSpecial);
             self.m.need_resched.insert(cpu);
         }
-    }
-
-    /// The running task sleeps until `until`, or exits.
-    pub(crate) fn fall_asleep(&mut self, cpu: CpuId, task: TaskId, until: Option<Instant>) {
-        let (state, kind) = match until {
-            Some(_) => (State::Sleeping, DequeueKind::Sleep),
-            None => (State::Exited, DequeueKind::SleepSpecial),
-        };
-        if let Some(at) = until {
-            let at = self.hard_expiry(task, at);
-            let t = self.m.task_mut(task);
-            t.timer_gen = t.timer_gen.wrapping_add(1);
-            let generation = t.timer_gen;
-            self.m.cpu_mut(cpu).timers.insert((at, task));
-            self.q.push(at, Ev::Timer { task, generation });
-        }
-        self.leave_queue(cpu, task, state, kind);
-    }
-
-    /// The running task leaves its CPU's queue.
-    pub(crate) fn leave_queue(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        state: State,
-        kind: DequeueKind,
-    ) {
-        self.update_rq_clock(cpu);
-        self.set_state(task, state);
-        self.deactivate(cpu, task, kind);
-        self.m.need_resched.insert(cpu);
     }
 
     /// `sched_setattr` and `sched_setaffinity` of a task on itself.
@@ -485,7 +467,7 @@ impl Kernel<'_> {
             return;
         }
         let Some(to) = allowed.and(&self.m.root.online).lowest() else { return };
-        if self.m.cpu(from).curr == Some(task) && self.stops(from) {
+        if self.m.cpu(from).curr == Some(task) && self.m.stops(from) {
             return self.stop_one_cpu_nowait(from, StopWork::Migrate { task, to });
         }
         self.move_queued(task, from, to, Why::Affinity);
@@ -497,16 +479,17 @@ impl Kernel<'_> {
         if self.m.task(task).throttled {
             return self.move_throttled(task, from, to, why);
         }
-        self.update_rq_clock(from);
+        self.rq(from).update_rq_clock();
         let running = self.m.cpu(from).curr == Some(task);
         if running {
-            self.book_progress(from);
+            self.rq(from).book_progress();
         }
-        self.deactivate(from, task, DequeueKind::Migrate);
+        self.rq(from).deactivate(task, DequeueKind::Migrate);
         if running {
             // It leaves the CPU runnable: the stopper has taken its place.
             if self.m.groups.on() {
-                self.put_prev_parents(from, self.m.task(task).group, None);
+                let group = self.m.task(task).group;
+                self.rq(from).put_prev_parents(group, None);
             }
             let m = &mut self.m;
             let (c, t) = (&mut m.cpus[from.index()], &mut m.tasks[task.index()]);
@@ -524,7 +507,7 @@ impl Kernel<'_> {
             self.m.need_resched.insert(from);
         }
         let forgets = !self.m.does(Step::SignalsMigrate);
-        let fair = self.is_fair(task);
+        let fair = self.m.is_fair(task);
         let t = self.m.task_mut(task);
         if fair {
             t.avg.last_update_time.0 = 0;
@@ -540,27 +523,9 @@ impl Kernel<'_> {
         if !fair {
             self.set_task_rq_fair(task, from, to);
         }
-        self.update_rq_clock(to);
-        self.activate(to, task, EnqueueKind::Migrated, false);
+        self.rq(to).update_rq_clock();
+        self.rq(to).activate(task, EnqueueKind::Migrated, false);
         self.wakeup_preempt(to, task, false);
-    }
-
-    /// `sched_yield`: the class's own, then another look at the queue.
-    pub(crate) fn sched_yield(&mut self, cpu: CpuId) {
-        self.update_rq_clock(cpu);
-        self.yield_task(cpu);
-        self.m.need_resched.insert(cpu);
-    }
-
-    // ------------------------------------------------------------------ tick
-
-    pub(crate) fn start_tick(&mut self, cpu: CpuId, at: Instant) {
-        let at = self.grid_first.filter(|first| *first > self.m.now).unwrap_or(at);
-        let c = self.m.cpu_mut(cpu);
-        c.tick_stopped = false;
-        c.tick_gen = c.tick_gen.wrapping_add(1);
-        let generation = c.tick_gen;
-        self.q.push(at, Ev::Tick { cpu, generation });
     }
 
     /// `sched_tick`.
@@ -571,11 +536,120 @@ impl Kernel<'_> {
         self.q.push(self.m.now + self.m.tick, Ev::Tick { cpu, generation });
         let Some(curr) = self.m.cpu(cpu).curr else { return self.idle_tick(cpu) };
         self.drive(|d, k| d.tick(k, cpu));
-        self.update_rq_clock(cpu);
-        self.hears_at_tick(cpu);
-        self.pressure_tick(cpu);
-        self.task_tick(cpu, curr);
+        self.rq(cpu).update_rq_clock();
+        self.rq(cpu).hears_at_tick();
+        self.rq(cpu).pressure_tick();
+        self.rq(cpu).task_tick(curr);
         self.trigger_load_balance(cpu);
         self.run_soft_expired(cpu);
+    }
+}
+
+impl Machine {
+    // ------------------------------------------------------------------ the start settings
+
+    fn enters_start_phase(&self, task: TaskId) -> bool {
+        let start = &self.start;
+        !start.done && start.upcoming && task == TaskId(0)
+    }
+}
+
+impl Kernel<'_> {
+    /// The CPU has nothing to run (`pick_next_task_idle`): make up for lost time, choose a state.
+    pub(crate) fn go_idle(&mut self, cpu: CpuId) {
+        let decay = self.m.decay;
+        let c = self.m.cpu_mut(cpu);
+        let util_sum =
+            c.cfs_avg.avg.util_sum.wrapping_add(c.rt_avg.util_sum).wrapping_add(c.dl_avg.util_sum);
+        c.clock.update_idle_rq_clock_pelt(decay, util_sum);
+        c.work_gen = c.work_gen.wrapping_add(1);
+        c.exec_start = c.clock.clock_task.0;
+        c.got_idle_tick = false;
+        self.rq(cpu).update_idle_core();
+        self.nohz_run_idle_balance(cpu);
+        self.rq(cpu).enter_idle();
+    }
+
+    /// The tick of an idle CPU: it may be due to balance (`sched_balance_trigger`).
+    pub(crate) fn idle_tick(&mut self, cpu: CpuId) {
+        if self.m.cpu(cpu).waking {
+            return;
+        }
+        self.rq(cpu).end_idle(true);
+        self.rq(cpu).update_rq_clock();
+        self.rq(cpu).pressure_tick();
+        self.rq(cpu).dl_server_update();
+        self.rq(cpu).update_others();
+        self.balance_on_own_tick(cpu);
+        self.run_soft_expired(cpu);
+        self.rq(cpu).idle_loop();
+    }
+}
+
+impl Rq<'_, '_> {
+    /// When the timer of a task that falls asleep until `at` expires at the latest.
+    pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
+        let slack = if self.m().is_fair(task) { self.m().costs.slack } else { Span(0) };
+        self.t(task).soft_expiry = at;
+        Instant(at.0.saturating_add(slack.0))
+    }
+}
+
+impl Kernel<'_> {
+    /// A timer interrupt on `cpu`: who is past the soft expiry need not wait for the hard one
+    /// (`__hrtimer_run_queues`).
+    pub(crate) fn run_soft_expired(&mut self, cpu: CpuId) {
+        if self.m.costs.slack == Span(0) {
+            return;
+        }
+        let now = self.m.now;
+        while let Some((_, task)) = self.m.cpu(cpu).timers.first() {
+            if self.m.task(task).soft_expiry > now {
+                break;
+            }
+            self.m.cpu_mut(cpu).timers.remove(task);
+            let t = self.m.task_mut(task);
+            // Its own event comes too late.
+            t.timer_gen = t.timer_gen.wrapping_add(1);
+            t.timer_cpu = None;
+            self.wake_up(task, Waker::timer(cpu));
+        }
+    }
+}
+
+impl Kernel<'_> {
+    /// A task in limbo moves to another CPU: into limbo there, or onto the queue where its group has
+    /// quota (`dequeue_throttled_task`, `enqueue_throttled_task`).
+    pub(crate) fn move_throttled(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
+        let g = self.m.task(task).group;
+        self.m.groups.rq_mut(from, g).bandwidth.limbo.retain(|t| *t != task);
+        self.rq(from).update_rq_clock();
+        self.rq(from).update_load_avg(task, Join::Detach);
+        let t = &mut self.m.tasks[task.index()];
+        self.m.cpus[from.index()].uclamp.uclamp_rq_dec(&mut t.uclamp);
+        t.avg.last_update_time.0 = 0;
+        t.cpu = to;
+        self.emit(Event::Migrate { task, from, to, why });
+        self.rq(to).update_rq_clock();
+        if self.m.groups.rq(to, g).bandwidth.in_throttled_hierarchy() {
+            let t = &mut self.m.tasks[task.index()];
+            self.m.cpus[to.index()].uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
+            self.m.groups.rq_mut(to, g).bandwidth.limbo.push(task);
+        } else {
+            self.m.task_mut(task).throttled = false;
+            self.rq(to).activate(task, EnqueueKind::Migrated, false);
+            self.wakeup_preempt(to, task, false);
+        }
+    }
+
+    /// A task that another trace moves waits in limbo here, if throttled by some µs more: it goes on.
+    pub(crate) fn leave_limbo(&mut self, task: TaskId) {
+        let (cpu, g) = (self.m.task(task).cpu, self.m.task(task).group);
+        if !std::mem::take(&mut self.m.task_mut(task).throttled) {
+            return;
+        }
+        self.m.groups.rq_mut(cpu, g).bandwidth.limbo.retain(|t| *t != task);
+        self.rq(cpu).update_rq_clock();
+        self.rq(cpu).enqueue_task_fair(task, EnqueueKind::Wakeup, true);
     }
 }

@@ -55,7 +55,7 @@ impl Kernel<'_> {
     }
 
     /// What the governor of `domain`, asked about `cpu`, wants.
-    fn carry_out(&mut self, domain: usize, cpu: CpuId, request: FreqRequest) {
+    pub(crate) fn carry_out(&mut self, domain: usize, cpu: CpuId, request: FreqRequest) {
         let own = Answer::Freq(Some(request));
         let Answer::Freq(Some(request)) = self.m.decided(Point::Frequency { cpu }, own) else {
             return;
@@ -154,7 +154,7 @@ impl Kernel<'_> {
         let freq = self.m.domains[domain].hw_cap.map_or(freq, |cap| freq.min(cap));
         let cpus = std::mem::take(&mut self.m.domains[domain].cpus);
         for &cpu in &cpus {
-            self.book_progress(cpu);
+            self.rq(cpu).book_progress();
         }
         let (capacity, costs) = (self.m.cpu(cpus[0]).capacity, self.m.costs);
         let d = &mut self.m.domains[domain];
@@ -163,7 +163,7 @@ impl Kernel<'_> {
         d.speed = costs.bound(speed(capacity, freq, max), speed(capacity, max, max));
         for &cpu in &cpus {
             if self.m.cpu(cpu).curr.is_some() {
-                self.arm_work(cpu);
+                self.rq(cpu).arm_work();
             }
         }
         let cpu = self.m.domains[domain].related[0];
@@ -226,7 +226,7 @@ impl Kernel<'_> {
 
     /// Does what the governor of `domain` wishes for beside a frequency.
     #[inline]
-    fn grant(&mut self, domain: usize) {
+    pub(crate) fn grant(&mut self, domain: usize) {
         if !self.effects.is_empty() {
             self.grant_all(domain);
         }
@@ -266,56 +266,6 @@ impl Kernel<'_> {
             timers.insert((timer.at, own));
         }
         self.q.push(timer.at, Ev::GovernorTimer { domain, generation, awake: false });
-    }
-
-    /// A governor's timer expires; `awake`: its CPU is awake, or has woken up for it.
-    pub(crate) fn governor_timer(&mut self, domain: usize, generation: u32, awake: bool) {
-        let d = &mut self.m.domains[domain];
-        if d.timer_gen != generation {
-            return;
-        }
-        let (cpu, deferrable) = (d.cpus[0], d.timer.is_some_and(|t| t.deferrable));
-        let idle = self.m.cpu(cpu).idle;
-        if let Some(idle) = idle.filter(|_| !awake) {
-            if deferrable {
-                self.m.domains[domain].timer_deferred = true;
-            } else {
-                let latency = self.exit_latency(cpu, idle);
-                let (at, domain) = (self.m.now + latency, domain as u32);
-                self.q.push(at, Ev::GovernorTimer { domain, generation, awake: true });
-            }
-            return;
-        }
-        let d = &mut self.m.domains[domain];
-        if let Some(timer) = d.timer.take() {
-            let own = ClassTimer::Governor(domain as u32);
-            self.m.cpu_mut(cpu).class_timers.remove(&(timer.at, own));
-        }
-        self.hears(cpu);
-        if idle.is_some() {
-            self.leave_idle(cpu);
-        }
-        self.update_rq_clock(cpu);
-        let view = DomainView { machine: &self.m, index: domain, told: self.listens };
-        let request = self.governors[domain].timer(&view, &mut self.effects);
-        self.grant(domain);
-        if let Some(request) = request {
-            self.carry_out(domain, cpu, request);
-        }
-        self.run_soft_expired(cpu);
-        self.idle_loop(cpu);
-    }
-
-    /// The CPU has left its idle state: what did not wake it expires now.
-    #[inline]
-    pub(crate) fn run_deferred_timer(&mut self, cpu: CpuId) {
-        let domain = self.m.cpu(cpu).domain;
-        let d = &mut self.m.domains[domain];
-        if d.timer_deferred && d.cpus[0] == cpu {
-            d.timer_deferred = false;
-            let (generation, domain) = (d.timer_gen, domain as u32);
-            self.q.push(self.m.now, Ev::GovernorTimer { domain, generation, awake: true });
-        }
     }
 
     /// The governor's kthread asks it, and takes its wish to the driver.

@@ -13,6 +13,7 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::placement::idle_sibling::sched_idle_rq;
+use crate::kernel::rq::Rq;
 use crate::state::class::{Class, load_of};
 use crate::state::group::level_avg;
 use crate::state::hooks::Point;
@@ -41,72 +42,74 @@ pub(crate) enum Join {
     Detach,
 }
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// Ages the entity and its runqueue to the CPU's clock, and tells cpufreq if the runqueue's
     /// averages changed (`update_load_avg`). Call before the state changes: the flags are those
     /// of the time that passed.
-    pub(crate) fn update_load_avg(&mut self, cpu: CpuId, task: TaskId, join: Join) {
-        let m = &mut self.m;
+    pub(crate) fn update_load_avg(&mut self, task: TaskId, join: Join) {
+        let cpu = self.cpu;
+        let m = self.m();
         let (decay, rev) = (m.decay, m.rev);
-        let group = m.tasks[task.index()].group;
+        let group = m.task(task).group;
         let now = m.cfs_rq_clock_pelt(cpu, group);
-        if m.tasks[task.index()].avg.last_update_time.0 != 0 {
+        if m.task(task).avg.last_update_time.0 != 0 {
             let queue = m.queue(cpu, group);
             let running = queue.curr().is_some_and(|e| e.id == task);
             let entity = if running { queue.curr() } else { queue.get(task) };
             let (on_rq, delayed) = entity.map_or((false, false), |e| (true, e.sched_delayed));
             let runnable = u64::from(on_rq && !delayed);
             let waits = runnable == 1 && !running;
+            let m = self.parts();
             let t = &mut m.tasks[task.index()];
             let wait = m.series.tracks_waiting()
                 && t.waiting.catch_up(decay, &t.avg) | t.waiting.update(decay, now, waits);
             if update_load_avg_se(decay, now, &mut t.avg, t.weight, on_rq, runnable, running) {
                 t.util_est.cfs_se_util_change();
-                self.trace_task(cpu, task);
+                self.trace_task(task);
             }
             if wait {
-                let waiting_avg = self.m.task(task).waiting.value();
+                let waiting_avg = self.m().task(task).waiting.value();
                 self.emit(Event::WaitingAvg { task, waiting_avg });
             }
         }
-        let groups = self.m.groups.on();
-        let mut changed =
-            if groups { self.update_level(cpu, group) } else { self.update_cfs_rq(cpu) };
-        let m = &mut self.m;
+        let groups = self.m().groups.on();
+        let mut changed = if groups { self.update_level(group) } else { self.update_cfs_rq() };
+        let m = self.parts();
         let t = &mut m.tasks[task.index()];
-        let cfs_avg = level_avg(&mut m.cpus, &mut m.groups, cpu, group);
+        let cfs_avg = level_avg(m.c, m.groups, cpu, group);
         if t.avg.last_update_time.0 == 0 && join == Join::Attach {
             attach_entity_load_avg(rev, decay, cfs_avg, &mut t.avg, t.weight);
             if m.series.tracks_waiting() {
                 t.waiting.attach(decay, &t.avg);
             }
-            self.trace_task(cpu, task);
+            self.trace_task(task);
             changed = true;
         } else if join == Join::Detach {
             detach_entity_load_avg(rev, decay, cfs_avg, &t.avg, t.weight);
             changed = true;
         }
-        let at_once = self.m.yes(Point::Step(Step::LooksAtOnce), false);
+        let at_once = self.m().yes(Point::Step(Step::LooksAtOnce), false);
         if changed || (at_once && join == Join::Attach) {
-            self.level_changed(cpu, group);
+            self.level_changed(group);
         }
     }
 
     /// Ages the CPU's own signals; true if its averages changed.
-    pub(crate) fn update_cfs_rq(&mut self, cpu: CpuId) -> bool {
-        if self.m.groups.on() {
-            return self.update_level(cpu, GroupId::ROOT);
+    pub(crate) fn update_cfs_rq(&mut self) -> bool {
+        if self.m().groups.on() {
+            return self.update_level(GroupId::ROOT);
         }
-        let (decay, rev) = (self.m.decay, self.m.rev);
-        let c = self.m.cpu_mut(cpu);
+        let (decay, rev) = (self.m().decay, self.m().rev);
+        let c = self.c();
         let now = c.clock.rq_clock_pelt();
         let (load, runnable, running) =
             (c.cfs.load_weight(), c.cfs.nr_runnable() as u64, c.cfs.curr().is_some());
         update_cfs_rq_load_avg(rev, decay, now, &mut c.cfs_avg, load, runnable, running)
     }
 
-    pub(crate) fn trace_task(&mut self, cpu: CpuId, task: TaskId) {
-        let avg = &self.m.task(task).avg;
+    pub(crate) fn trace_task(&mut self, task: TaskId) {
+        let cpu = self.cpu;
+        let avg = &self.m().task(task).avg;
         let event = Event::PeltTask {
             task,
             cpu,
@@ -119,8 +122,9 @@ impl Kernel<'_> {
         self.emit(event);
     }
 
-    pub(crate) fn trace_cfs(&mut self, cpu: CpuId) {
-        let c = self.m.cpu(cpu);
+    pub(crate) fn trace_cfs(&mut self) {
+        let cpu = self.cpu;
+        let c = self.m().cpu(cpu);
         let avg = &c.cfs_avg.avg;
         let event = Event::PeltCfs {
             cpu,
@@ -135,49 +139,40 @@ impl Kernel<'_> {
     }
 
     /// `enqueue_task_fair`; `waking`: not new, and not moved by balancing.
-    pub(crate) fn enqueue_task_fair(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        kind: EnqueueKind,
-        waking: bool,
-    ) {
+    pub(crate) fn enqueue_task_fair(&mut self, task: TaskId, kind: EnqueueKind, waking: bool) {
+        let cpu = self.cpu;
         let mut counted = true;
-        let forgets = self.m.hooked()
-            && !self.m.need_resched.contains(cpu)
-            && !self.m.does(Step::TurnEndsAtWakeup);
-        let (c, t) = (&mut self.m.cpus[cpu.index()], &self.m.tasks[task.index()]);
-        c.util_est = util_est_enqueue(c.util_est, t.util_est);
-        let group = t.group;
-        if self.m.fair_entity(cpu, task).is_some() {
+        let forgets = self.m().hooked()
+            && !self.m().need_resched.contains(cpu)
+            && !self.m().does(Step::TurnEndsAtWakeup);
+        let (util_est, group) = (self.m().task(task).util_est, self.m().task(task).group);
+        let c = self.c();
+        c.util_est = util_est_enqueue(c.util_est, util_est);
+        if self.m().fair_entity(cpu, task).is_some() {
             // Asleep but still queued: it owed service (`ENQUEUE_DELAYED`). Its runnable time
             // starts now, so what has passed is aged first.
-            self.update_load_avg(cpu, task, Join::Stay);
-            self.m.queue_mut(cpu, group).requeue_delayed(task);
-            self.turn_over_by_then(cpu, group);
-            self.m.count_runnable(cpu, group, 1);
+            self.update_load_avg(task, Join::Stay);
+            self.queue_mut(group).requeue_delayed(task);
+            self.turn_over_by_then(group);
+            self.count_runnable(group, 1);
         } else {
-            self.update_curr(cpu, group);
-            self.update_load_avg(cpu, task, Join::Attach);
-            let entity = self
-                .m
-                .task_mut(task)
-                .entity
-                .take()
-                .expect("an entity is on a queue or with its task");
-            if self.m.groups.on() {
-                counted = self.enqueue_grouped(cpu, task, entity, kind);
+            self.update_curr(group);
+            self.update_load_avg(task, Join::Attach);
+            let entity =
+                self.t(task).entity.take().expect("an entity is on a queue or with its task");
+            if self.m().groups.on() {
+                counted = self.enqueue_grouped(task, entity, kind);
             } else {
-                self.m.cpu_mut(cpu).cfs.enqueue(entity, kind);
+                self.c().cfs.enqueue(entity, kind);
             }
             self.list(task);
         }
-        self.take_departed(cpu);
-        if forgets && self.m.need_resched.contains(cpu) {
-            self.forget_resched(cpu);
+        self.take_departed();
+        if forgets && self.m().need_resched.contains(cpu) {
+            self.forget_resched();
         }
         if waking && counted {
-            self.check_update_overutilized(cpu);
+            self.check_update_overutilized();
         }
     }
 
@@ -185,140 +180,191 @@ impl Kernel<'_> {
     ///
     /// util_est samples after the PELT update up to 6.11, before it in 6.12, after it again in
     /// 7.2.
-    pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, task: TaskId, kind: DequeueKind) {
-        let (rev, group) = (self.m.rev, self.m.task(task).group);
-        let was_sched_idle = sched_idle_rq(&self.m, cpu);
-        let delayed_already = self.m.fair_entity(cpu, task).is_some_and(|e| e.sched_delayed);
+    pub(crate) fn dequeue_task_fair(&mut self, task: TaskId, kind: DequeueKind) {
+        let cpu = self.cpu;
+        let (rev, group) = (self.m().rev, self.m().task(task).group);
+        let was_sched_idle = sched_idle_rq(self.m(), cpu);
+        let delayed_already = self.m().fair_entity(cpu, task).is_some_and(|e| e.sched_delayed);
         if !delayed_already {
-            let (c, t) = (&mut self.m.cpus[cpu.index()], &self.m.tasks[task.index()]);
-            c.util_est = util_est_dequeue(c.util_est, t.util_est);
+            let util_est = self.m().task(task).util_est;
+            let c = self.c();
+            c.util_est = util_est_dequeue(c.util_est, util_est);
         }
         let sleep = matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial);
-        if self.m.cpu(cpu).curr == Some(task) {
-            self.account_anew(cpu);
+        if self.m().cpu(cpu).curr == Some(task) {
+            self.account_anew();
         }
         let sample_first = (KernelRev::V6_12..KernelRev::V7_2).contains(&rev);
         if sleep && sample_first {
-            self.util_est_sample(cpu, task);
+            self.util_est_sample(task);
         }
-        self.update_curr(cpu, group);
+        self.update_curr(group);
         let join = if kind == DequeueKind::Migrate { Join::Detach } else { Join::Stay };
-        self.update_load_avg(cpu, task, join);
+        self.update_load_avg(task, join);
         if sleep && !sample_first {
-            self.util_est_sample(cpu, task);
+            self.util_est_sample(task);
         } else if !sleep {
-            self.util_est_running(cpu, task);
+            self.util_est_running(task);
         }
         if sleep {
-            let cfs = self.m.queue_mut(cpu, group);
+            let cfs = self.queue_mut(group);
             cfs.clear_delta_exec(task);
             if let Some(ran) = cfs.get(task).map(|entity| entity.sum_exec_runtime) {
-                self.m.tasks[task.index()].slept_at = ran;
+                self.t(task).slept_at = ran;
             }
         }
-        self.clear_buddies(cpu, group, task.into());
-        match self.m.queue_mut(cpu, group).dequeue(task, kind) {
+        self.clear_buddies(group, task.into());
+        match self.queue_mut(group).dequeue(task, kind) {
             Dequeued::Yes(entity) => {
-                self.m.task_mut(task).entity = Some(entity);
-                self.task_left(cpu, task, !delayed_already, sleep);
-                if !was_sched_idle && sched_idle_rq(&self.m, cpu) {
+                self.t(task).entity = Some(entity);
+                self.task_left(task, !delayed_already, sleep);
+                if !was_sched_idle && sched_idle_rq(self.m(), cpu) {
                     // What is left gives way to anything: look for that soon.
-                    self.m.cpu_mut(cpu).next_balance = self.m.jiffies();
+                    self.c().next_balance = self.m().jiffies();
                 }
             }
-            Dequeued::Delayed if !delayed_already => self.m.count_runnable(cpu, group, -1),
+            Dequeued::Delayed if !delayed_already => self.count_runnable(group, -1),
             Dequeued::Delayed | Dequeued::Absent => {}
         }
     }
 
     /// Entities whose delayed dequeue has been completed go back to their tasks.
     #[inline]
-    pub(crate) fn take_departed(&mut self, cpu: CpuId) {
-        self.take_departed_of(cpu, GroupId::ROOT);
+    pub(crate) fn take_departed(&mut self) {
+        self.take_departed_of(GroupId::ROOT);
     }
 
     /// The same of the queue that `g`'s entities are in.
     #[inline]
-    pub(crate) fn take_departed_of(&mut self, cpu: CpuId, g: GroupId) {
-        if self.m.queue(cpu, g).has_departed() {
-            self.bring_home_departed(cpu, g);
+    pub(crate) fn take_departed_of(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        if self.m().queue(cpu, g).has_departed() {
+            self.bring_home_departed(g);
         }
     }
 
     #[inline(never)]
-    fn bring_home_departed(&mut self, cpu: CpuId, g: GroupId) {
-        let mut departed = self.m.queue_mut(cpu, g).take_departed();
+    fn bring_home_departed(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        let mut departed = self.queue_mut(g).take_departed();
         for entity in departed.drain(..) {
             if let Some(group) = entity.id.as_group() {
-                self.group_departed(cpu, group, entity);
+                self.group_departed(group, entity);
                 continue;
             }
             let Some(task) = entity.id.as_task() else { continue };
             // `dequeue_entity` of the delayed one: after a yield, or while another class has the CPU,
             // nobody has brought the queue up to now.
-            if self.update_cfs_rq(cpu) {
-                self.trace_cfs(cpu);
-                self.cpufreq_update_util(cpu, false);
+            if self.update_cfs_rq() {
+                self.trace_cfs();
+                self.cpufreq_update_util();
             }
             // Its sums end here: until now it was queued but not runnable.
-            let group = self.m.task(task).group;
-            let now = self.m.cfs_rq_clock_pelt(cpu, group);
-            let m = &mut self.m;
+            let group = self.m().task(task).group;
+            let now = self.m().cfs_rq_clock_pelt(cpu, group);
+            let m = self.parts();
             let t = &mut m.tasks[task.index()];
             update_load_avg_se(m.decay, now, &mut t.avg, t.weight, true, 0, false);
             t.entity = Some(entity);
             if m.groups.on() {
-                self.update_level(cpu, group);
-                self.task_left(cpu, task, false, true);
+                self.update_level(group);
+                self.task_left(task, false, true);
             }
         }
-        self.m.queue_mut(cpu, g).keep_room(departed);
+        self.queue_mut(g).keep_room(departed);
     }
 
     /// `task_tick_fair`.
-    pub(crate) fn task_tick_fair(&mut self, cpu: CpuId, curr: TaskId) {
-        self.account_anew(cpu);
-        let group = self.m.task(curr).group;
-        self.update_curr(cpu, group);
-        self.update_load_avg(cpu, curr, Join::Stay);
-        self.check_preempt_tick(cpu, group);
-        if self.m.groups.on() {
-            self.tick_parents(cpu, curr);
+    pub(crate) fn task_tick_fair(&mut self, curr: TaskId) {
+        self.account_anew();
+        let group = self.m().task(curr).group;
+        self.update_curr(group);
+        self.update_load_avg(curr, Join::Stay);
+        self.check_preempt_tick(group);
+        if self.m().groups.on() {
+            self.tick_parents(curr);
         }
-        self.util_est_update_running(cpu, curr);
-        if self.m.does(Step::MisfitAtTick) {
-            self.update_misfit_status(cpu, Some(curr));
+        self.util_est_update_running(curr);
+        if self.m().does(Step::MisfitAtTick) {
+            self.update_misfit_status(Some(curr));
         }
-        self.check_update_overutilized(cpu);
+        self.check_update_overutilized();
     }
 
     /// `update_misfit_status`: does the CPU's fair task need a bigger CPU?
-    pub(crate) fn update_misfit_status(&mut self, cpu: CpuId, task: Option<TaskId>) {
-        if !self.m.root.asym_cpucap {
+    pub(crate) fn update_misfit_status(&mut self, task: Option<TaskId>) {
+        let cpu = self.cpu;
+        if !self.m().root.asym_cpucap {
             return;
         }
-        let h_load = task.map_or(0, |task| self.m.task_h_load(task));
+        let h_load = task.map_or(0, |task| self.m().task_h_load(task));
         let state = task.map(|task| MisfitTask {
-            nr_cpus_allowed: self.m.task(task).nr_cpus_allowed,
-            max_allowed_capacity: self.m.task(task).max_allowed_capacity,
-            fits: self.m.task_fits(task, cpu) == Fit::Fits,
+            nr_cpus_allowed: self.m().task(task).nr_cpus_allowed,
+            max_allowed_capacity: self.m().task(task).max_allowed_capacity,
+            fits: self.m().task_fits(task, cpu) == Fit::Fits,
             h_load,
         });
-        let capacity = self.m.cpu(cpu).capacity;
-        let Some(load) = update_misfit_status(self.m.rev, true, state, capacity) else { return };
-        let before = std::mem::replace(&mut self.m.cpu_mut(cpu).misfit_task_load, load);
+        let capacity = self.m().cpu(cpu).capacity;
+        let Some(load) = update_misfit_status(self.m().rev, true, state, capacity) else { return };
+        let before = std::mem::replace(&mut self.c().misfit_task_load, load);
         if (before == 0) != (load == 0) {
             self.emit(Event::Misfit { cpu, task: task.filter(|_| load != 0) });
         }
     }
 
     /// `check_update_overutilized_status`: sets the flag; only load balancing clears it.
-    pub(crate) fn check_update_overutilized(&mut self, cpu: CpuId) {
-        if !self.m.root.overutilized && self.m.cpu_overutilized(cpu) {
+    pub(crate) fn check_update_overutilized(&mut self) {
+        let cpu = self.cpu;
+        if !self.m().root.overutilized && self.m().cpu_overutilized(cpu) {
             self.set_overutilized(true);
         }
     }
 
+    /// The task's PELT state is set from outside (`start_util`, `start_period_contrib`, a start
+    /// image): its own and, by the difference, its runqueue's, at their new place in the period.
+    pub(crate) fn set_signals(
+        &mut self,
+        task: TaskId,
+        util: Option<Util>,
+        runnable: Option<Util>,
+        contrib: Option<u32>,
+    ) {
+        let cpu = self.cpu;
+        if contrib.is_some() {
+            self.update_levels();
+        }
+        let decay = self.m().decay;
+        let m = self.parts();
+        let t = &mut m.tasks[task.index()];
+        let group = t.group;
+        if let Some(contrib) = contrib {
+            t.avg.period_contrib = contrib;
+            m.c.cfs_avg.avg.period_contrib = contrib;
+            self.groups_in_step();
+        }
+        let m = self.parts();
+        let t = &mut m.tasks[task.index()];
+        let level = level_avg(m.c, m.groups, cpu, group);
+        // The levels above follow at their next update.
+        level.propagate |= util.is_some() && group != GroupId::ROOT;
+        let cfs = &mut level.avg;
+        if let Some(util) = util {
+            let runnable = runnable.unwrap_or(util);
+            cfs.util_avg = cfs.util_avg.saturating_sub(t.avg.util_avg) + util;
+            cfs.runnable_avg = cfs.runnable_avg.saturating_sub(t.avg.runnable_avg) + runnable;
+            (t.avg.util_avg, t.avg.runnable_avg) = (util, runnable);
+        }
+        for avg in [&mut t.avg, cfs] {
+            let divider = u64::from(get_pelt_divider(decay, avg));
+            avg.util_sum = (avg.util_avg.0 * divider) as u32;
+            avg.runnable_sum = avg.runnable_avg.0 * divider;
+        }
+        self.trace_task(task);
+        self.cpufreq_update_util();
+    }
+}
+
+impl Kernel<'_> {
     pub(crate) fn set_overutilized(&mut self, on: bool) {
         if self.m.root.overutilized != on {
             self.m.root.overutilized = on;
@@ -333,9 +379,9 @@ impl Kernel<'_> {
         let group = self.m.task(task).group;
         let queued = self.m.fair_entity(cpu, task).is_some();
         if queued {
-            self.update_rq_clock(cpu);
-            self.update_curr(cpu, group);
-            self.update_load_avg(cpu, task, Join::Stay);
+            self.rq(cpu).update_rq_clock();
+            self.rq(cpu).update_curr(group);
+            self.rq(cpu).update_load_avg(task, Join::Stay);
         }
         if queued {
             self.m.queue_mut(cpu, group).renice(task, load);
@@ -355,15 +401,15 @@ impl Kernel<'_> {
         if t.sched.class() != Class::Fair {
             // Its load is nowhere counted while it is of another class.
         } else if t.avg.last_update_time.0 != 0 {
-            let cfs = level_avg(&mut m.cpus, &mut m.groups, cpu, group);
+            let cfs = level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, group);
             reweight_entity_load_avg(rev, m.decay, cfs, &mut t.avg, old, t.weight);
         } else {
             // Not on any runqueue yet: a new task's load is its weight.
             t.avg.load_avg = t.weight.0;
         }
         if queued && self.m.groups.on() {
-            self.refresh_parents(cpu, group);
-            self.reweight_flat(cpu, task);
+            self.rq(cpu).refresh_parents(group);
+            self.rq(cpu).reweight_flat(task);
         }
     }
 
@@ -375,55 +421,25 @@ impl Kernel<'_> {
         if t.avg.last_update_time.0 == 0 {
             return;
         }
-        let mut updated =
-            |cpu| level_avg(&mut m.cpus, &mut m.groups, cpu, t.group).avg.last_update_time;
+        let mut updated = |cpu: CpuId| {
+            level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, t.group).avg.last_update_time
+        };
         let (before, after) = (updated(from), updated(to));
         let changed = update_load_avg_blocked_se(m.decay, before, &mut t.avg, t.weight);
         t.avg.last_update_time = after;
         if changed {
-            self.trace_task(to, task);
+            self.rq(to).trace_task(task);
         }
     }
+}
 
-    /// The task's PELT state is set from outside (`start_util`, `start_period_contrib`, a start
-    /// image): its own and, by the difference, its runqueue's, at their new place in the period.
-    pub(crate) fn set_signals(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        util: Option<Util>,
-        runnable: Option<Util>,
-        contrib: Option<u32>,
-    ) {
-        if contrib.is_some() {
-            self.update_levels(cpu);
-        }
-        let decay = self.m.decay;
-        let m = &mut self.m;
+impl Rq<'_, '_> {
+    /// Ages a sleeping task's load to its runqueue's last update, so that placement sees it.
+    pub(crate) fn sync_entity_load_avg(&mut self, task: TaskId) {
+        let cpu = self.cpu;
+        let m = self.parts();
         let t = &mut m.tasks[task.index()];
-        let group = t.group;
-        if let Some(contrib) = contrib {
-            t.avg.period_contrib = contrib;
-            m.cpus[cpu.index()].cfs_avg.avg.period_contrib = contrib;
-            m.groups_in_step(cpu);
-        }
-        let t = &mut m.tasks[task.index()];
-        let level = level_avg(&mut m.cpus, &mut m.groups, cpu, group);
-        // The levels above follow at their next update.
-        level.propagate |= util.is_some() && group != GroupId::ROOT;
-        let cfs = &mut level.avg;
-        if let Some(util) = util {
-            let runnable = runnable.unwrap_or(util);
-            cfs.util_avg = cfs.util_avg.saturating_sub(t.avg.util_avg) + util;
-            cfs.runnable_avg = cfs.runnable_avg.saturating_sub(t.avg.runnable_avg) + runnable;
-            (t.avg.util_avg, t.avg.runnable_avg) = (util, runnable);
-        }
-        for avg in [&mut t.avg, cfs] {
-            let divider = u64::from(get_pelt_divider(decay, avg));
-            avg.util_sum = (avg.util_avg.0 * divider) as u32;
-            avg.runnable_sum = avg.runnable_avg.0 * divider;
-        }
-        self.trace_task(cpu, task);
-        self.cpufreq_update_util(cpu, false);
+        let cfs = level_avg(m.c, m.groups, cpu, t.group);
+        risetime_kernel::pelt_cfs::sync_entity_load_avg(m.decay, cfs, &mut t.avg, t.weight);
     }
 }

@@ -13,6 +13,7 @@
 //! Source: kernel/sched/fair.c, symbols named at each function.
 
 use crate::kernel::Kernel;
+use crate::kernel::rq::Rq;
 use crate::state::bandwidth::throttles_tasks;
 use crate::state::group::level_avg;
 use crate::state::hooks::Step;
@@ -27,40 +28,42 @@ use risetime_kernel::pelt_cfs::{
     attach_entity_load_avg, detach_entity_load_avg, propagate_entity_load_avg,
     reweight_entity_load_avg, update_cfs_rq_load_avg,
 };
-use risetime_kernel::units::{CpuId, GroupId, TaskId};
+use risetime_kernel::units::{GroupId, TaskId};
 use risetime_trace::Event;
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// Ages a level's own signals; true if its averages changed (`update_cfs_rq_load_avg`).
-    pub(crate) fn update_level(&mut self, cpu: CpuId, g: GroupId) -> bool {
-        let now = self.m.cfs_rq_clock_pelt(cpu, g);
-        let m = &mut self.m;
+    pub(crate) fn update_level(&mut self, g: GroupId) -> bool {
+        let cpu = self.cpu;
+        let now = self.m().cfs_rq_clock_pelt(cpu, g);
+        let m = self.parts();
         let rq = m.groups.rq(cpu, g);
         let (load, runnable, running) =
             (se_weight(rq.load), u64::from(rq.h_nr_runnable), rq.running);
-        let avg = level_avg(&mut m.cpus, &mut m.groups, cpu, g);
+        let avg = level_avg(m.c, m.groups, cpu, g);
         update_cfs_rq_load_avg(m.rev, m.decay, now, avg, load, runnable, running)
     }
 
     /// All of `cpu`'s levels and the entities between them, the inner ones first.
-    pub(crate) fn update_levels(&mut self, cpu: CpuId) {
-        for g in (1..self.m.groups.list.len() as u32).rev().map(GroupId) {
-            if self.update_level(cpu, g) {
-                self.level_changed(cpu, g);
+    pub(crate) fn update_levels(&mut self) {
+        for g in (1..self.m().groups.list.len() as u32).rev().map(GroupId) {
+            if self.update_level(g) {
+                self.level_changed(g);
             }
-            self.update_load_avg_group(cpu, g);
+            self.update_load_avg_group(g);
         }
     }
 
     /// A level's averages have changed: the CPU's frequency follows, or the group's load.
-    pub(crate) fn level_changed(&mut self, cpu: CpuId, g: GroupId) {
+    pub(crate) fn level_changed(&mut self, g: GroupId) {
+        let cpu = self.cpu;
         if g == GroupId::ROOT {
-            self.trace_cfs(cpu);
-            self.cpufreq_update_util(cpu, false);
+            self.trace_cfs();
+            self.cpufreq_update_util();
             return;
         }
-        let m = &mut self.m;
-        let now = m.cpus[cpu.index()].clock.clock.0;
+        let m = self.parts();
+        let now = m.c.clock.clock.0;
         let group = &mut m.groups.list[g.index()];
         let rq = &mut group.rq[cpu.index()];
         let avg = &rq.avg.avg;
@@ -68,36 +71,39 @@ impl Kernel<'_> {
     }
 
     /// `update_load_avg` of the group's entity on the level above.
-    pub(crate) fn update_load_avg_group(&mut self, cpu: CpuId, g: GroupId) {
-        let above = self.m.groups.parent(g);
-        let now = self.m.cfs_rq_clock_pelt(cpu, above);
-        let m = &mut self.m;
+    pub(crate) fn update_load_avg_group(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        let above = self.m().groups.parent(g);
+        let now = self.m().cfs_rq_clock_pelt(cpu, above);
+        let m = self.parts();
         let running = m.groups.rq(cpu, above).running;
         let rq = m.groups.rq_mut(cpu, g);
         let (se, running) = (&mut rq.se, running && rq.running);
         let weight = se_weight(se.load);
         let runnable = if se.on_rq { se.runnable } else { 0 };
         update_load_avg_se(m.decay, now, &mut se.avg, weight, se.on_rq, runnable, running);
-        let mut changed = self.update_level(cpu, above);
-        changed |= self.propagate(cpu, g);
+        let mut changed = self.update_level(above);
+        changed |= self.propagate(g);
         if changed {
-            self.level_changed(cpu, above);
+            self.level_changed(above);
         }
     }
 
     /// `propagate_entity_load_avg`: what joined or left the group goes on to the level above.
-    fn propagate(&mut self, cpu: CpuId, g: GroupId) -> bool {
-        let m = &mut self.m;
+    fn propagate(&mut self, g: GroupId) -> bool {
+        let cpu = self.cpu;
+        let m = self.m();
         let above = m.groups.parent(g);
         if !m.groups.rq(cpu, g).avg.propagate || !m.does(Step::Propagate) {
             return false;
         }
+        let m = self.parts();
         let (decay, rev) = (m.decay, m.rev);
         // Parents come first in the list.
         let (head, tail) = m.groups.list.split_at_mut(g.index());
         let rq = &mut tail[0].rq[cpu.index()];
         let cfs = if above == GroupId::ROOT {
-            &mut m.cpus[cpu.index()].cfs_avg
+            &mut m.c.cfs_avg
         } else {
             &mut head[above.index()].rq[cpu.index()].avg
         };
@@ -106,8 +112,9 @@ impl Kernel<'_> {
     }
 
     /// `update_cfs_group`: the entity's weight follows the group's load on this CPU.
-    pub(crate) fn update_cfs_group(&mut self, cpu: CpuId, g: GroupId) {
-        let m = &mut self.m;
+    pub(crate) fn update_cfs_group(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        let m = self.m();
         let group = &m.groups.list[g.index()];
         let rq = &group.rq[cpu.index()];
         let frozen = !throttles_tasks(m.rev) && rq.bandwidth.in_throttled_hierarchy();
@@ -119,19 +126,21 @@ impl Kernel<'_> {
         let shares =
             calc_group_shares(m.rev, group.shares, &group.load, &rq.told, rq.load, load_avg, cpus);
         if shares != rq.se.load {
-            self.reweight_group(cpu, g, shares);
+            self.reweight_group(g, shares);
         }
     }
 
     /// `reweight_entity` of a group's entity.
-    fn reweight_group(&mut self, cpu: CpuId, g: GroupId, shares: u64) {
-        let m = &mut self.m;
+    fn reweight_group(&mut self, g: GroupId, shares: u64) {
+        let cpu = self.cpu;
+        let m = self.m();
         let (rev, decay, above) = (m.rev, m.decay, m.groups.parent(g));
         let load = LoadWeight::of_scaled(shares);
         let on_rq = m.groups.rq(cpu, g).se.on_rq;
         if m.groups.nested && on_rq {
-            m.queue_mut(cpu, above).reweight(g, load);
+            self.queue_mut(above).reweight(g, load);
         }
+        let m = self.parts();
         let se = &mut m.groups.rq_mut(cpu, g).se;
         if let Some(entity) = &mut se.entity {
             entity.reweight(rev, load);
@@ -144,7 +153,7 @@ impl Kernel<'_> {
         let (head, tail) = m.groups.list.split_at_mut(g.index());
         let se = &mut tail[0].rq[cpu.index()].se.avg;
         let cfs = if above == GroupId::ROOT {
-            &mut m.cpus[cpu.index()].cfs_avg
+            &mut m.c.cfs_avg
         } else {
             &mut head[above.index()].rq[cpu.index()].avg
         };
@@ -153,28 +162,29 @@ impl Kernel<'_> {
 
     /// A queued group's entity is looked at again: aged, counted, weighed, and its slice is that of
     /// its most impatient task.
-    fn refresh_group(&mut self, cpu: CpuId, g: GroupId) {
-        if !self.m.groups.nested {
-            self.charge(cpu, self.m.groups.parent(g));
+    fn refresh_group(&mut self, g: GroupId) {
+        let cpu = self.cpu;
+        if !self.m().groups.nested {
+            self.charge(self.m().groups.parent(g));
         }
-        self.update_load_avg_group(cpu, g);
-        self.se_update_runnable(cpu, g);
-        self.update_cfs_group(cpu, g);
-        if self.m.groups.nested && self.m.rev >= KernelRev::V6_12 {
-            let slice = self.m.groups.rq(cpu, g).cfs.min_slice();
-            let above = self.m.groups.parent(g);
+        self.update_load_avg_group(g);
+        self.se_update_runnable(g);
+        self.update_cfs_group(g);
+        if self.m().groups.nested && self.m().rev >= KernelRev::V6_12 {
+            let slice = self.m().groups.rq(cpu, g).cfs.min_slice();
+            let above = self.m().groups.parent(g);
             if slice != u64::MAX {
-                self.m.queue_mut(cpu, above).set_group_slice(g, slice);
+                self.queue_mut(above).set_group_slice(g, slice);
             }
         }
     }
 
     /// The levels above a task whose weight has changed follow.
-    pub(crate) fn refresh_parents(&mut self, cpu: CpuId, g: GroupId) {
+    pub(crate) fn refresh_parents(&mut self, g: GroupId) {
         let mut g = g;
         while g != GroupId::ROOT {
-            self.refresh_group(cpu, g);
-            g = self.m.groups.parent(g);
+            self.refresh_group(g);
+            g = self.m().groups.parent(g);
         }
     }
 
@@ -182,128 +192,117 @@ impl Kernel<'_> {
     /// a throttled group. Source: fair.c:`enqueue_task_fair`, from 7.3 `enqueue_hierarchy` first.
     pub(crate) fn enqueue_grouped(
         &mut self,
-        cpu: CpuId,
         task: TaskId,
         mut entity: Entity,
         kind: EnqueueKind,
     ) -> bool {
-        let t = self.m.task(task);
+        let cpu = self.cpu;
+        let t = self.m().task(task);
         let (g, weight) = (t.group, t.weight.0 << 10);
-        if self.m.groups.nested {
-            self.m.queue_mut(cpu, g).enqueue(entity, kind);
+        if self.m().groups.nested {
+            self.queue_mut(g).enqueue(entity, kind);
         }
-        self.account_enqueue(cpu, g, weight);
-        let counted = self.enqueue_parents(cpu, g, 1, 1);
-        if !self.m.groups.nested {
-            entity.reweight(self.m.rev, self.m.h_weight(cpu, task));
-            self.m.cpu_mut(cpu).cfs.enqueue(entity, kind);
+        self.account_enqueue(g, weight);
+        let counted = self.enqueue_parents(g, 1, 1);
+        if !self.m().groups.nested {
+            entity.reweight(self.m().rev, self.m().h_weight(cpu, task));
+            self.c().cfs.enqueue(entity, kind);
         }
         counted
     }
 
     /// A task has left its queue; `runnable`: it was, until now; `sleeps`: it does not go elsewhere.
-    pub(crate) fn task_left(&mut self, cpu: CpuId, task: TaskId, runnable: bool, sleeps: bool) {
-        if !self.m.groups.on() {
+    pub(crate) fn task_left(&mut self, task: TaskId, runnable: bool, sleeps: bool) {
+        if !self.m().groups.on() {
             return;
         }
-        let t = self.m.task(task);
+        let t = self.m().task(task);
         let (g, weight) = (t.group, t.weight.0 << 10);
-        self.account_dequeue(cpu, g, weight);
-        self.dequeue_parents(cpu, g, 1, i32::from(runnable), sleeps);
+        self.account_dequeue(g, weight);
+        self.dequeue_parents(g, 1, i32::from(runnable), sleeps);
     }
 
-    fn se_update_runnable(&mut self, cpu: CpuId, g: GroupId) {
-        let rq = self.m.groups.rq_mut(cpu, g);
+    fn se_update_runnable(&mut self, g: GroupId) {
+        let rq = self.level(g);
         rq.se.runnable = u64::from(rq.h_nr_runnable);
     }
 
     /// An entity of weight `load` is queued on a level (`account_entity_enqueue`); the level's load
     /// has been aged before.
-    pub(crate) fn account_enqueue(&mut self, cpu: CpuId, g: GroupId, load: u64) {
-        let rq = self.m.groups.rq_mut(cpu, g);
+    pub(crate) fn account_enqueue(&mut self, g: GroupId, load: u64) {
+        let rq = self.level(g);
         rq.load += load;
         rq.nr_queued += 1;
         if rq.nr_queued == 1 && g != GroupId::ROOT {
-            self.first_queued(cpu, g);
+            self.first_queued(g);
         }
     }
 
     /// An entity of weight `load` has left a level (`account_entity_dequeue`).
-    pub(crate) fn account_dequeue(&mut self, cpu: CpuId, g: GroupId, load: u64) {
-        let rq = self.m.groups.rq_mut(cpu, g);
+    pub(crate) fn account_dequeue(&mut self, g: GroupId, load: u64) {
+        let rq = self.level(g);
         rq.load -= load;
         rq.nr_queued -= 1;
         if rq.nr_queued == 0 && g != GroupId::ROOT {
-            self.last_dequeued(cpu, g);
+            self.last_dequeued(g);
         }
     }
 
     /// The upper part of `enqueue_task_fair`: a task has been queued in `g`, whose entity, and those
     /// above it, are queued as far as they are not. False if that ends in a throttled group (up to
     /// 6.17).
-    pub(crate) fn enqueue_parents(
-        &mut self,
-        cpu: CpuId,
-        g: GroupId,
-        queued: i32,
-        runnable: i32,
-    ) -> bool {
-        self.m.count(cpu, g, queued, runnable);
-        self.enqueue_upwards(cpu, g, queued, runnable)
+    pub(crate) fn enqueue_parents(&mut self, g: GroupId, queued: i32, runnable: i32) -> bool {
+        self.count(g, queued, runnable);
+        self.enqueue_upwards(g, queued, runnable)
     }
 
     /// The same of all above `g`.
-    pub(crate) fn enqueue_upwards(
-        &mut self,
-        cpu: CpuId,
-        g: GroupId,
-        queued: i32,
-        runnable: i32,
-    ) -> bool {
+    pub(crate) fn enqueue_upwards(&mut self, g: GroupId, queued: i32, runnable: i32) -> bool {
+        let cpu = self.cpu;
         let mut g = g;
         while g != GroupId::ROOT {
-            if self.m.ends_at_throttled(cpu, g) {
+            if self.m().ends_at_throttled(cpu, g) {
                 return false;
             }
-            let above = self.m.groups.parent(g);
-            if self.m.groups.rq(cpu, g).se.on_rq {
-                if self.m.queue(cpu, above).get(g).is_some_and(|e| e.sched_delayed) {
-                    self.update_load_avg_group(cpu, g);
-                    self.m.queue_mut(cpu, above).requeue_delayed(g);
-                    self.turn_over_by_then(cpu, above);
+            let above = self.m().groups.parent(g);
+            if self.m().groups.rq(cpu, g).se.on_rq {
+                if self.m().queue(cpu, above).get(g).is_some_and(|e| e.sched_delayed) {
+                    self.update_load_avg_group(g);
+                    self.queue_mut(above).requeue_delayed(g);
+                    self.turn_over_by_then(above);
                 }
-                self.refresh_group(cpu, g);
+                self.refresh_group(g);
             } else {
-                self.enqueue_group(cpu, g);
+                self.enqueue_group(g);
             }
             g = above;
-            self.m.count(cpu, g, queued, runnable);
+            self.count(g, queued, runnable);
         }
         true
     }
 
     /// `enqueue_entity` of a group's entity.
-    pub(crate) fn enqueue_group(&mut self, cpu: CpuId, g: GroupId) {
-        let above = self.m.groups.parent(g);
-        self.update_curr(cpu, above);
-        self.update_load_avg_group(cpu, g);
-        self.se_update_runnable(cpu, g);
-        self.update_cfs_group(cpu, g);
-        if self.m.groups.nested {
-            let rev = self.m.rev;
-            let rq = self.m.groups.rq_mut(cpu, g);
+    pub(crate) fn enqueue_group(&mut self, g: GroupId) {
+        let above = self.m().groups.parent(g);
+        self.update_curr(above);
+        self.update_load_avg_group(g);
+        self.se_update_runnable(g);
+        self.update_cfs_group(g);
+        if self.m().groups.nested {
+            let rev = self.m().rev;
+            let rq = self.level(g);
             let slice = rq.cfs.min_slice();
             if let Some(mut entity) = rq.se.entity.take() {
                 if rev >= KernelRev::V6_12 && slice != u64::MAX {
                     (entity.slice, entity.custom_slice) = (slice, true);
                 }
-                self.m.queue_mut(cpu, above).enqueue(entity, EnqueueKind::Wakeup);
+                self.queue_mut(above).enqueue(entity, EnqueueKind::Wakeup);
             }
         }
-        let se = &mut self.m.groups.rq_mut(cpu, g).se;
+        let se = &mut self.level(g).se;
         se.on_rq = true;
         let load = se.load;
-        self.account_enqueue(cpu, above, load);
+        self.account_enqueue(above, load);
     }
 
     /// The upper part of `dequeue_entities`: an entity has left the level of `g`, and groups that
@@ -311,63 +310,63 @@ impl Kernel<'_> {
     /// one of them should come next. False if that ends in a throttled group (up to 6.17).
     pub(crate) fn dequeue_parents(
         &mut self,
-        cpu: CpuId,
         g: GroupId,
         queued: i32,
         runnable: i32,
         sleeps: bool,
     ) -> bool {
-        self.m.count(cpu, g, -queued, -runnable);
-        self.dequeue_upwards(cpu, g, (queued, runnable), DequeueKind::Sleep, sleeps)
+        self.count(g, -queued, -runnable);
+        self.dequeue_upwards(g, (queued, runnable), DequeueKind::Sleep, sleeps)
     }
 
     /// The same of all above `g`; `gone`: how many queued and runnable tasks; `kind`: how emptied groups
     /// leave, and a throttled one.
     pub(crate) fn dequeue_upwards(
         &mut self,
-        cpu: CpuId,
         g: GroupId,
         (queued, runnable): (i32, i32),
         kind: DequeueKind,
         sleeps: bool,
     ) -> bool {
+        let cpu = self.cpu;
         let mut g = g;
         let throttles = kind == DequeueKind::SleepSpecial;
         let mut empties = true;
         let mut first = true;
         while g != GroupId::ROOT {
-            if self.m.ends_at_throttled(cpu, g) {
+            if self.m().ends_at_throttled(cpu, g) {
                 return false;
             }
-            let above = self.m.groups.parent(g);
-            let rq = self.m.groups.rq(cpu, g);
+            let above = self.m().groups.parent(g);
+            let rq = self.m().groups.rq(cpu, g);
             let (on_rq, emptied) = (rq.se.on_rq, rq.load == 0 || (throttles && first));
-            if sleeps && empties && !emptied && self.m.groups.nested {
-                self.next_of_group(cpu, g);
+            if sleeps && empties && !emptied && self.m().groups.nested {
+                self.next_of_group(g);
             }
             empties &= emptied;
             first = false;
             if empties && on_rq {
-                empties = self.dequeue_group(cpu, g, kind);
+                empties = self.dequeue_group(g, kind);
             } else if on_rq {
-                self.refresh_group(cpu, g);
+                self.refresh_group(g);
             }
             g = above;
-            self.m.count(cpu, g, -queued, -runnable);
+            self.count(g, -queued, -runnable);
         }
         true
     }
 
     /// `dequeue_entity` of a group's entity; false if it stays, delayed.
-    pub(crate) fn dequeue_group(&mut self, cpu: CpuId, g: GroupId, kind: DequeueKind) -> bool {
-        let above = self.m.groups.parent(g);
-        self.update_curr(cpu, above);
-        self.update_load_avg_group(cpu, g);
-        self.se_update_runnable(cpu, g);
-        if self.m.groups.nested {
-            let delayed = self.m.queue(cpu, above).get(g).is_some_and(|e| e.sched_delayed);
-            self.clear_buddies(cpu, above, g.into());
-            let queue = self.m.queue_mut(cpu, above);
+    pub(crate) fn dequeue_group(&mut self, g: GroupId, kind: DequeueKind) -> bool {
+        let cpu = self.cpu;
+        let above = self.m().groups.parent(g);
+        self.update_curr(above);
+        self.update_load_avg_group(g);
+        self.se_update_runnable(g);
+        if self.m().groups.nested {
+            let delayed = self.m().queue(cpu, above).get(g).is_some_and(|e| e.sched_delayed);
+            self.clear_buddies(above, g.into());
+            let queue = self.queue_mut(above);
             let left = if delayed && kind == DequeueKind::SleepSpecial {
                 queue.finish_delayed(g)
             } else {
@@ -377,43 +376,44 @@ impl Kernel<'_> {
                 }
             };
             let Some(entity) = left else { return false };
-            self.m.groups.rq_mut(cpu, g).se.entity = Some(entity);
+            self.level(g).se.entity = Some(entity);
         }
-        let se = &mut self.m.groups.rq_mut(cpu, g).se;
+        let se = &mut self.level(g).se;
         se.on_rq = false;
         let load = se.load;
-        self.account_dequeue(cpu, above, load);
+        self.account_dequeue(above, load);
         true
     }
 
     /// A delayed dequeue of a group's entity has been completed by a pick; `entity` is out of the
     /// queue of the level above.
-    pub(crate) fn group_departed(&mut self, cpu: CpuId, g: GroupId, entity: Entity) {
-        let above = self.m.groups.parent(g);
-        self.update_load_avg_group(cpu, g);
-        self.se_update_runnable(cpu, g);
-        let se = &mut self.m.groups.rq_mut(cpu, g).se;
+    pub(crate) fn group_departed(&mut self, g: GroupId, entity: Entity) {
+        let above = self.m().groups.parent(g);
+        self.update_load_avg_group(g);
+        self.se_update_runnable(g);
+        let se = &mut self.level(g).se;
         (se.on_rq, se.entity) = (false, Some(entity));
         let load = se.load;
-        self.account_dequeue(cpu, above, load);
-        self.dequeue_parents(cpu, above, 0, 0, true);
+        self.account_dequeue(above, load);
+        self.dequeue_parents(above, 0, 0, true);
     }
 
     /// The way down to the task to run, a queue per level (`pick_task_fair`, up to 7.2).
-    pub(crate) fn pick_nested(&mut self, cpu: CpuId) -> Option<TaskId> {
+    pub(crate) fn pick_nested(&mut self) -> Option<TaskId> {
+        let cpu = self.cpu;
         'again: loop {
             let mut g = GroupId::ROOT;
             loop {
-                if self.m.queue(cpu, g).curr().is_some() {
-                    self.update_curr(cpu, g);
+                if self.m().queue(cpu, g).curr().is_some() {
+                    self.update_curr(g);
                 }
-                if self.check_cfs_rq_runtime(cpu, g) {
+                if self.check_cfs_rq_runtime(g) {
                     continue 'again;
                 }
-                let id = self.m.queue_mut(cpu, g).pick_entity()?;
-                if self.m.queue(cpu, g).get(id).is_some_and(|e| e.sched_delayed) {
-                    self.m.queue_mut(cpu, g).depart(id);
-                    self.take_departed_of(cpu, g);
+                let id = self.queue_mut(g).pick_entity()?;
+                if self.m().queue(cpu, g).get(id).is_some_and(|e| e.sched_delayed) {
+                    self.queue_mut(g).depart(id);
+                    self.take_departed_of(g);
                     continue 'again;
                 }
                 match id.as_group() {
@@ -425,40 +425,42 @@ impl Kernel<'_> {
     }
 
     /// `set_next_task_fair` of a picked task: its queue's running one, and its groups' above it.
-    pub(crate) fn set_next_task_fair(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.m.groups.on() {
-            self.m.cpu_mut(cpu).cfs.set_next(task, true);
+    pub(crate) fn set_next_task_fair(&mut self, task: TaskId) {
+        let cpu = self.cpu;
+        if !self.m().groups.on() {
+            self.c().cfs.set_next(task, true);
             return;
         }
-        let g = self.m.task(task).group;
-        if self.m.groups.nested {
-            self.clear_buddies(cpu, g, task.into());
-            self.m.queue_mut(cpu, g).set_next(task, true);
-            self.set_next_parents(cpu, g, true);
+        let g = self.m().task(task).group;
+        if self.m().groups.nested {
+            self.clear_buddies(g, task.into());
+            self.queue_mut(g).set_next(task, true);
+            self.set_next_parents(g, true);
         } else {
-            self.set_next_parents(cpu, g, true);
-            let load = self.m.h_weight(cpu, task);
-            self.m.cpu_mut(cpu).cfs.set_next_reweighted(task, load);
+            self.set_next_parents(g, true);
+            let load = self.m().h_weight(cpu, task);
+            self.c().cfs.set_next_reweighted(task, load);
         }
     }
 
     /// A task of `g` gets the CPU: so do the entities above it that do not have it already
     /// (`set_next_task_fair`). The task itself is set.
-    pub(crate) fn set_next_parents(&mut self, cpu: CpuId, g: GroupId, first: bool) {
+    pub(crate) fn set_next_parents(&mut self, g: GroupId, first: bool) {
+        let cpu = self.cpu;
         let mut g = g;
         loop {
-            let rq = self.m.groups.rq_mut(cpu, g);
+            let rq = self.level(g);
             let set = std::mem::replace(&mut rq.running, true);
-            self.bandwidth_set_next(cpu, g, set);
+            self.bandwidth_set_next(g, set);
             if g == GroupId::ROOT {
                 return;
             }
-            let above = self.m.groups.parent(g);
-            if !self.m.groups.rq(cpu, above).running {
-                self.update_load_avg_group(cpu, g);
-                if self.m.groups.nested {
-                    self.clear_buddies(cpu, above, g.into());
-                    self.m.queue_mut(cpu, above).set_next(g, first);
+            let above = self.m().groups.parent(g);
+            if !self.m().groups.rq(cpu, above).running {
+                self.update_load_avg_group(g);
+                if self.m().groups.nested {
+                    self.clear_buddies(above, g.into());
+                    self.queue_mut(above).set_next(g, first);
                 }
             }
             g = above;
@@ -467,60 +469,63 @@ impl Kernel<'_> {
 
     /// The task that ran in `g` has left the CPU for one of `next` (or for none): so do the entities
     /// above it that the two do not share (`put_prev_task_fair`). The task itself has been put.
-    pub(crate) fn put_prev_parents(&mut self, cpu: CpuId, g: GroupId, next: Option<GroupId>) {
+    pub(crate) fn put_prev_parents(&mut self, g: GroupId, next: Option<GroupId>) {
+        let cpu = self.cpu;
         let mut g = g;
         loop {
-            if !self.m.groups.rq(cpu, g).running {
+            if !self.m().groups.rq(cpu, g).running {
                 return;
             }
-            let shared = next.is_some_and(|next| self.m.groups.holds(g, next));
+            let shared = next.is_some_and(|next| self.m().groups.holds(g, next));
             if g != GroupId::ROOT && !shared {
-                let above = self.m.groups.parent(g);
-                if self.m.groups.rq(cpu, g).se.on_rq {
-                    self.update_curr(cpu, above);
+                let above = self.m().groups.parent(g);
+                if self.m().groups.rq(cpu, g).se.on_rq {
+                    self.update_curr(above);
                 }
-                self.check_cfs_rq_runtime(cpu, above);
-                if self.m.groups.rq(cpu, g).se.on_rq {
-                    self.update_load_avg_group(cpu, g);
+                self.check_cfs_rq_runtime(above);
+                if self.m().groups.rq(cpu, g).se.on_rq {
+                    self.update_load_avg_group(g);
                 }
-                let queue = self.m.queue(cpu, above);
-                if self.m.groups.nested && queue.curr().is_some_and(|e| e.id.as_group() == Some(g))
+                let queue = self.m().queue(cpu, above);
+                if self.m().groups.nested
+                    && queue.curr().is_some_and(|e| e.id.as_group() == Some(g))
                 {
-                    self.m.queue_mut(cpu, above).put_prev();
+                    self.queue_mut(above).put_prev();
                 }
             }
-            self.m.groups.rq_mut(cpu, g).running = false;
+            self.level(g).running = false;
             if g == GroupId::ROOT || shared {
                 return;
             }
-            g = self.m.groups.parent(g);
+            g = self.m().groups.parent(g);
         }
     }
 
     /// The upper part of `task_tick_fair`: every level is aged and weighed, and on each the turn may be
     /// over.
-    pub(crate) fn tick_parents(&mut self, cpu: CpuId, task: TaskId) {
-        let mut g = self.m.task(task).group;
+    pub(crate) fn tick_parents(&mut self, task: TaskId) {
+        let mut g = self.m().task(task).group;
         while g != GroupId::ROOT {
-            let above = self.m.groups.parent(g);
-            self.update_curr(cpu, above);
-            self.update_load_avg_group(cpu, g);
-            self.update_cfs_group(cpu, g);
-            if self.m.groups.nested {
-                self.check_preempt_tick(cpu, above);
+            let above = self.m().groups.parent(g);
+            self.update_curr(above);
+            self.update_load_avg_group(g);
+            self.update_cfs_group(g);
+            if self.m().groups.nested {
+                self.check_preempt_tick(above);
             }
             g = above;
         }
-        self.reweight_flat(cpu, task);
+        self.reweight_flat(task);
     }
 
     /// The queued task's weight in the flat queue follows its groups' (`reweight_eevdf`, from 7.3).
-    pub(crate) fn reweight_flat(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.m.groups.on() || self.m.groups.nested {
+    pub(crate) fn reweight_flat(&mut self, task: TaskId) {
+        let cpu = self.cpu;
+        if !self.m().groups.on() || self.m().groups.nested {
             return;
         }
-        let load = self.m.h_weight(cpu, task);
-        let cfs = &mut self.m.cpus[cpu.index()].cfs;
+        let load = self.m().h_weight(cpu, task);
+        let cfs = &mut self.c().cfs;
         if cfs.get(task).is_some_and(|e| e.load != load) {
             cfs.reweight(task, load);
         }
@@ -528,55 +533,53 @@ impl Kernel<'_> {
 
     /// Whether the woken task preempts the running one, on the level at which they compete
     /// (`find_matching_se`); not where a throttled group keeps it off that level.
-    pub(crate) fn preempts_nested(
-        &mut self,
-        cpu: CpuId,
-        curr: TaskId,
-        woken: TaskId,
-        wakeup: &Wakeup,
-    ) -> bool {
-        let (running, group) = (self.m.task(curr).group, self.m.task(woken).group);
+    pub(crate) fn preempts_nested(&mut self, curr: TaskId, woken: TaskId, wakeup: &Wakeup) -> bool {
+        let cpu = self.cpu;
+        let (running, group) = (self.m().task(curr).group, self.m().task(woken).group);
         let mut level = group;
         let mut id = EntityId::from(woken);
-        while !self.m.groups.holds(level, running) {
+        while !self.m().groups.holds(level, running) {
             id = level.into();
-            level = self.m.groups.parent(level);
+            level = self.m().groups.parent(level);
         }
-        if self.m.queue(cpu, level).get(id).is_none() {
+        if self.m().queue(cpu, level).get(id).is_none() {
             return false;
         }
-        let preempts = self.m.queue_mut(cpu, level).wakeup_preempt_by(id, wakeup);
-        self.after_wakeup_check(cpu, level, preempts);
+        let preempts = self.queue_mut(level).wakeup_preempt_by(id, wakeup);
+        self.after_wakeup_check(level, preempts);
         if preempts {
-            self.buddies_above(cpu, level, id);
+            self.buddies_above(level, id);
         }
-        self.take_departed_of(cpu, level);
+        self.take_departed_of(level);
         preempts
     }
 
     /// `__update_blocked_fair`: what sleeping tasks left in groups is aged, the innermost first.
-    pub(crate) fn update_blocked_groups(&mut self, cpu: CpuId) {
-        for g in (1..self.m.groups.list.len() as u32).rev().map(GroupId) {
-            if self.update_level(cpu, g) {
-                self.level_changed(cpu, g);
+    pub(crate) fn update_blocked_groups(&mut self) {
+        let cpu = self.cpu;
+        for g in (1..self.m().groups.list.len() as u32).rev().map(GroupId) {
+            if self.update_level(g) {
+                self.level_changed(g);
             }
-            let rq = self.m.groups.rq(cpu, g);
+            let rq = self.m().groups.rq(cpu, g);
             let (avg, pending) = (&rq.se.avg, rq.avg.propagate);
             if avg.load_avg != 0 || avg.util_avg.0 != 0 || pending {
-                self.update_load_avg_group(cpu, g);
+                self.update_load_avg_group(g);
             }
         }
     }
 
     /// What joined or left the level of `g` goes up to the CPU (`propagate_entity_cfs_rq`).
-    fn propagate_all(&mut self, cpu: CpuId, g: GroupId) {
+    fn propagate_all(&mut self, g: GroupId) {
         let mut g = g;
         while g != GroupId::ROOT {
-            self.update_load_avg_group(cpu, g);
-            g = self.m.groups.parent(g);
+            self.update_load_avg_group(g);
+            g = self.m().groups.parent(g);
         }
     }
+}
 
+impl Kernel<'_> {
     /// A new task's first act: it is born in its creator's group and moves to its own, as rt-app's
     /// threads do.
     pub(crate) fn enters_group(&mut self, task: TaskId) {
@@ -601,48 +604,48 @@ impl Kernel<'_> {
             return;
         }
         self.m.task_mut(task).limits = self.m.limits_of(to);
-        if !self.is_fair(task) {
+        if !self.m.is_fair(task) {
             // Only its clamps depend on the group, until it is fair again.
             let t = &mut self.m.tasks[task.index()];
             t.group = to;
             return self.m.cpus[cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
         }
-        self.update_rq_clock(cpu);
+        self.rq(cpu).update_rq_clock();
         let queued = self.m.fair_entity(cpu, task).is_some();
         let running = self.m.cpu(cpu).curr == Some(task);
         if queued {
-            self.dequeue_task_fair(cpu, task, DequeueKind::Save);
+            self.rq(cpu).dequeue_task_fair(task, DequeueKind::Save);
         }
         if running {
-            self.put_prev_parents(cpu, from, None);
+            self.rq(cpu).put_prev_parents(from, None);
         }
         let (rev, decay) = (self.m.rev, self.m.decay);
         if self.m.task(task).avg.last_update_time.0 != 0 {
             let m = &mut self.m;
             let t = &mut m.tasks[task.index()];
-            let cfs = level_avg(&mut m.cpus, &mut m.groups, cpu, from);
+            let cfs = level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, from);
             detach_entity_load_avg(rev, decay, cfs, &t.avg, t.weight);
-            self.level_changed(cpu, from);
-            self.propagate_all(cpu, from);
+            self.rq(cpu).level_changed(from);
+            self.rq(cpu).propagate_all(from);
         }
         self.m.task_mut(task).group = to;
-        self.update_level(cpu, to);
+        self.rq(cpu).update_level(to);
         let m = &mut self.m;
         let t = &mut m.tasks[task.index()];
-        let cfs = level_avg(&mut m.cpus, &mut m.groups, cpu, to);
+        let cfs = level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, to);
         attach_entity_load_avg(rev, decay, cfs, &mut t.avg, t.weight);
-        self.level_changed(cpu, to);
-        self.propagate_all(cpu, to);
+        self.rq(cpu).level_changed(to);
+        self.rq(cpu).propagate_all(to);
         let m = &mut self.m;
         let t = &mut m.tasks[task.index()];
         m.cpus[cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
         if queued {
-            self.enqueue_task_fair(cpu, task, EnqueueKind::Restore, false);
+            self.rq(cpu).enqueue_task_fair(task, EnqueueKind::Restore, false);
         }
         if running && queued {
             self.m.queue_mut(cpu, to).set_next(task, false);
-            self.set_next_parents(cpu, to, false);
-            self.resched_curr(cpu);
+            self.rq(cpu).set_next_parents(to, false);
+            self.rq(cpu).resched_curr();
         }
     }
 }

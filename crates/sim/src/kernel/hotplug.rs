@@ -21,8 +21,8 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::placement::select_fallback_rq;
+use crate::kernel::rq::Rq;
 use crate::kernel::topology::sched_domains;
-use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::{Idle, State};
@@ -57,6 +57,28 @@ pub(crate) fn supported(workload: &Workload) -> Result<(), InputError> {
     }
 }
 
+impl Rq<'_, '_> {
+    /// The CPU's policy goes on with the CPUs left, or keeps its frequency until one comes back.
+    fn leave_policy(&mut self) {
+        let cpu = self.cpu;
+        let d = self.policy();
+        if d.cpus.len() > 1 {
+            d.cpus.retain(|c| *c != cpu);
+        } else {
+            (d.work_in_progress, d.driver_due) = (false, false);
+        }
+    }
+
+    fn join_policy(&mut self) {
+        let cpu = self.cpu;
+        let d = self.policy();
+        if !d.cpus.contains(&cpu) {
+            d.cpus.push(cpu);
+            d.cpus.sort();
+        }
+    }
+}
+
 impl Kernel<'_> {
     /// Queues the changes of a workload.
     pub(crate) fn plan_hotplug(&mut self, changes: &[Hotplug]) {
@@ -87,7 +109,7 @@ impl Kernel<'_> {
         if self.parent_cpu == cpu {
             self.parent_cpu = refuge;
         }
-        self.update_rq_clock(cpu);
+        self.rq(cpu).update_rq_clock();
         self.park_stopper(cpu);
         self.balance_push(cpu);
         // `hrtimers_cpu_dying`
@@ -101,9 +123,9 @@ impl Kernel<'_> {
             }
         }
         self.m.need_resched.remove(cpu);
-        self.leave_policy(cpu);
+        self.rq(cpu).leave_policy();
         // Out of the idle state it is in, into its last one.
-        self.leave_idle(cpu);
+        self.rq(cpu).leave_idle();
         let states = self.m.domains[self.m.cpu(cpu).domain].idle.len() as u32;
         let (now, state) = (self.m.now, states.checked_sub(1));
         let c = self.m.cpu_mut(cpu);
@@ -140,7 +162,7 @@ impl Kernel<'_> {
         // A kthread asleep here wakes where its policy still has a CPU.
         for task in 0..self.m.tasks.len() as u32 {
             let task = TaskId(task);
-            if !self.is_fair(task)
+            if !self.m.is_fair(task)
                 && !self.m.task(task).sched.stop
                 && self.m.task(task).cpu == cpu
                 && self.m.task(task).state != State::Exited
@@ -155,53 +177,18 @@ impl Kernel<'_> {
         }
     }
 
-    /// A task whose affinity leaves no CPU that is online may run on all.
-    pub(crate) fn allow_some(&mut self, task: TaskId) {
-        let t = self.m.task(task);
-        if t.nr_cpus_allowed as usize == self.m.cpus.len() {
-            return;
-        }
-        if !t.allowed.intersects(&self.m.root.online) {
-            let all = CpuSet::first(self.m.cpus.len());
-            self.m.set_allowed(task, all);
-            let max_speed = self.m.max_speed(task);
-            self.m.task_mut(task).max_speed = max_speed;
-            self.emit(Event::MaxSpeed { task, max_speed });
-        }
-    }
-
     fn cpu_up(&mut self, cpu: CpuId) {
         self.m.root.online.insert(cpu);
-        self.join_policy(cpu);
+        self.rq(cpu).join_policy();
         self.rebuild_sched_domains();
-        self.update_rq_clock(cpu);
-        self.leave_idle(cpu);
+        self.rq(cpu).update_rq_clock();
+        self.rq(cpu).leave_idle();
         let next = self.m.next_tick();
-        self.start_tick(cpu, next);
+        self.rq(cpu).start_tick(next);
         // The kthreads that bring it up are awake there together, and the last one that falls asleep
         // leaves it newly idle.
         self.m.root.overloaded = true;
         self.m.need_resched.insert(cpu);
-    }
-
-    /// The CPU's policy goes on with the CPUs left, or keeps its frequency until one comes back.
-    fn leave_policy(&mut self, cpu: CpuId) {
-        let domain = self.m.cpu(cpu).domain;
-        let d = &mut self.m.domains[domain];
-        if d.cpus.len() > 1 {
-            d.cpus.retain(|c| *c != cpu);
-        } else {
-            (d.work_in_progress, d.driver_due) = (false, false);
-        }
-    }
-
-    fn join_policy(&mut self, cpu: CpuId) {
-        let domain = self.m.cpu(cpu).domain;
-        let d = &mut self.m.domains[domain];
-        if !d.cpus.contains(&cpu) {
-            d.cpus.push(cpu);
-            d.cpus.sort();
-        }
     }
 
     /// `rebuild_sched_domains` and `rebuild_sched_domains_energy`.
@@ -227,7 +214,7 @@ impl Kernel<'_> {
         for cpu in online.iter() {
             let idle = self.m.idle_cpu(cpu);
             if idle {
-                self.update_idle_core(cpu);
+                self.rq(cpu).update_idle_core();
             }
             self.core_shared(cpu);
         }

@@ -14,6 +14,7 @@ pub(crate) mod balance;
 pub(crate) mod bandwidth;
 pub(crate) mod cfs;
 pub(crate) mod class;
+pub(crate) mod clock;
 pub(crate) mod core;
 pub(crate) mod cpufreq;
 pub(crate) mod fair;
@@ -22,23 +23,26 @@ pub mod governor;
 pub(crate) mod hierarchy;
 pub(crate) mod hotplug;
 pub(crate) mod idle;
+pub(crate) mod interrupt;
 pub mod placement;
 pub(crate) mod pre_6_8;
 pub(crate) mod preempt;
 pub(crate) mod pressure;
+pub(crate) mod rq;
 pub(crate) mod series;
-pub(crate) mod timers;
 pub(crate) mod topology;
 pub mod tracker;
 pub(crate) mod util_est;
 
 use crate::kernel::governor::Governor;
 use crate::kernel::placement::Placement;
+use crate::kernel::rq::Parts;
+use crate::kernel::rq::Rq;
 use crate::state::effects::Effects;
 use crate::state::machine::{Machine, State};
 use crate::time::queue::{Ev, Queue};
 use crate::time::work;
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_kernel::units::{CpuId, Span, TaskId, Util};
 use risetime_model::InputError;
 use risetime_trace::{Event, TraceSink};
 
@@ -69,10 +73,6 @@ pub(crate) struct Kernel<'a> {
     pub(crate) parent_cpu: CpuId,
     /// `uclamp_min` and `uclamp_max` that hold for every task, whatever the workload says.
     pub(crate) forced_clamps: (Option<Util>, Option<Util>),
-    /// The first tick after the grid was moved.
-    pub(crate) grid_first: Option<Instant>,
-    /// Leaving an idle state takes no time, as on a virtual SoC.
-    pub(crate) free_idle_exit: bool,
     /// A reservation that the machine cannot give.
     pub(crate) refused: Option<InputError>,
 }
@@ -107,6 +107,43 @@ pub(crate) trait Driver {
     fn tick(&mut self, _: &mut Kernel<'_>, _: CpuId) {}
 }
 
+impl Rq<'_, '_> {
+    /// Whether `cpu` is still in the interrupt that wakes a kthread of its own; it then reschedules
+    /// once for both. (A task that gives up the CPU is in no interrupt.)
+    pub(crate) fn is_in_irq_work(&mut self) -> bool {
+        let cpu = self.cpu;
+        let (c, now) = (self.m().cpu(cpu), self.m().now);
+        let until = c.irq_work_until;
+        if until <= now || c.curr.is_some_and(|t| self.m().task(t).state != State::Runnable) {
+            return false;
+        }
+        self.c().resched_held = true;
+        self.push(until, Ev::Resched { cpu });
+        true
+    }
+
+    /// Books what the running task of `cpu` has done since the last time.
+    pub(crate) fn book_progress(&mut self) {
+        let cpu = self.cpu;
+        let speed = self.m().speed_of(cpu);
+        let Parts { c, tasks, now, .. } = self.parts();
+        let todo = c.curr.map(|curr| &mut tasks[curr.index()].todo);
+        work::book_progress(c, todo, speed, now);
+    }
+
+    /// Queues the moment at which the running task of `cpu` is done with its step.
+    pub(crate) fn arm_work(&mut self) {
+        let cpu = self.cpu;
+        let speed = self.m().speed_of(cpu);
+        let Parts { c, tasks, now, .. } = self.parts();
+        c.work_gen = c.work_gen.wrapping_add(1);
+        let (generation, since) = (c.work_gen, now.max(c.run_since));
+        let Some(curr) = c.curr else { return };
+        let at = work::done_at(tasks[curr.index()].todo, since, speed);
+        self.push(at, Ev::WorkDone { cpu, generation });
+    }
+}
+
 impl<'a> Kernel<'a> {
     /// Lets the driver act, if there is one.
     #[inline]
@@ -126,38 +163,6 @@ impl<'a> Kernel<'a> {
         if self.listens {
             self.sink.event(self.m.now, &event);
         }
-    }
-
-    /// Whether `cpu` is still in the interrupt that wakes a kthread of its own; it then reschedules
-    /// once for both. (A task that gives up the CPU is in no interrupt.)
-    pub(crate) fn is_in_irq_work(&mut self, cpu: CpuId) -> bool {
-        let (c, now) = (self.m.cpu(cpu), self.m.now);
-        let until = c.irq_work_until;
-        if until <= now || c.curr.is_some_and(|t| self.m.task(t).state != State::Runnable) {
-            return false;
-        }
-        self.m.cpu_mut(cpu).resched_held = true;
-        self.q.push(until, Ev::Resched { cpu });
-        true
-    }
-
-    /// Books what the running task of `cpu` has done since the last time.
-    pub(crate) fn book_progress(&mut self, cpu: CpuId) {
-        let (now, speed) = (self.m.now, self.m.speed_of(cpu));
-        let c = &mut self.m.cpus[cpu.index()];
-        let todo = c.curr.map(|curr| &mut self.m.tasks[curr.index()].todo);
-        work::book_progress(c, todo, speed, now);
-    }
-
-    /// Queues the moment at which the running task of `cpu` is done with its step.
-    pub(crate) fn arm_work(&mut self, cpu: CpuId) {
-        let (now, speed) = (self.m.now, self.m.speed_of(cpu));
-        let c = &mut self.m.cpus[cpu.index()];
-        c.work_gen = c.work_gen.wrapping_add(1);
-        let (generation, since) = (c.work_gen, now.max(c.run_since));
-        let Some(curr) = c.curr else { return };
-        let at = work::done_at(self.m.tasks[curr.index()].todo, since, speed);
-        self.q.push(at, Ev::WorkDone { cpu, generation });
     }
 
     /// Sets the state; nothing else may.

@@ -20,14 +20,14 @@
 //! Source: kernel/sched/core.c:__resched_curr, ttwu_queue_cond, sched_tick; kernel/Kconfig.preempt.
 
 use crate::kernel::Kernel;
+use crate::kernel::rq::Rq;
 use crate::state::cpuset::CpuSet;
-use crate::state::hooks::Point;
 use crate::state::hooks::Step;
+use crate::state::machine::Machine;
 use crate::state::preempt::Preempt;
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::TaskId;
-use risetime_kernel::units::{CpuId, GroupId};
+use risetime_kernel::units::CpuId;
 use risetime_model::settings::{Default, Param, Range, Settings, Value};
 
 const PREEMPT: &str = "preempt";
@@ -53,57 +53,76 @@ pub(crate) fn of_settings(settings: &Settings) -> Preempt {
     Preempt { lazy, waking_on: None, flagged: CpuSet::EMPTY }
 }
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// `resched_curr`: at once where the CPU is awake, after its exit latency where idle.
-    pub(crate) fn resched_curr(&mut self, cpu: CpuId) {
-        let now = self.m.now;
-        match self.m.cpu(cpu).idle {
+    pub(crate) fn resched_curr(&mut self) {
+        let cpu = self.cpu;
+        let now = self.m().now;
+        match self.m().cpu(cpu).idle {
             None => {
-                self.m.preempt.flagged.remove(cpu);
-                self.m.need_resched.insert(cpu);
+                self.preempt().flagged.remove(cpu);
+                self.set_need_resched();
             }
-            Some(_) if self.m.cpu(cpu).waking => {}
+            Some(_) if self.m().cpu(cpu).waking => {}
             Some(idle) => {
-                self.m.cpu_mut(cpu).waking = true;
-                let latency = self.exit_latency(cpu, idle);
-                self.q.push(now + latency, Ev::Resched { cpu });
+                self.c().waking = true;
+                let latency = self.m().exit_latency(cpu, idle);
+                self.push(now + latency, Ev::Resched { cpu });
             }
         }
     }
 
     /// `resched_curr_lazy`, which the fair class asks for.
-    pub(crate) fn resched_curr_lazy(&mut self, cpu: CpuId) {
-        if !self.m.preempt.lazy || self.m.cpu(cpu).curr.is_none() {
-            return self.resched_curr(cpu);
+    pub(crate) fn resched_curr_lazy(&mut self) {
+        let cpu = self.cpu;
+        if !self.m().preempt.lazy || self.m().cpu(cpu).curr.is_none() {
+            return self.resched_curr();
         }
-        if self.m.need_resched.contains(cpu) {
+        if self.m().need_resched.contains(cpu) {
             return;
         }
-        self.m.preempt.flagged.insert(cpu);
-        if self.m.preempt.waking_on.is_none_or(|by| by == cpu) {
-            self.m.need_resched.insert(cpu);
+        self.preempt().flagged.insert(cpu);
+        if self.m().preempt.waking_on.is_none_or(|by| by == cpu) {
+            self.set_need_resched();
         }
     }
 
     /// The CPU goes back to its task from an interrupt or a system call, or is at its tick.
-    pub(crate) fn hears(&mut self, cpu: CpuId) {
-        if self.m.preempt.flagged.contains(cpu) {
-            self.m.need_resched.insert(cpu);
+    pub(crate) fn hears(&mut self) {
+        let cpu = self.cpu;
+        if self.m().preempt.flagged.contains(cpu) {
+            self.set_need_resched();
         }
     }
 
     /// The same at the tick, from which on the flag is no longer lazy.
-    pub(crate) fn hears_at_tick(&mut self, cpu: CpuId) {
-        self.hears(cpu);
-        self.m.preempt.flagged.remove(cpu);
+    pub(crate) fn hears_at_tick(&mut self) {
+        let cpu = self.cpu;
+        self.hears();
+        self.preempt().flagged.remove(cpu);
     }
 
-    /// `test_tsk_need_resched`: the flag that is not lazy.
-    pub(crate) fn is_resched_due(&self, cpu: CpuId) -> bool {
-        let flag = self.m.need_resched.contains(cpu) && !self.m.preempt.flagged.contains(cpu);
-        flag || self.m.cpu(cpu).resched_held
+    /// Without [`Step::TurnEndsAtWakeup`]: due, for whoever asks, but not done.
+    pub(crate) fn forget_resched(&mut self) {
+        let cpu = self.cpu;
+        self.preempt().flagged.remove(cpu);
+        self.unset_need_resched();
+        self.c().resched_held = true;
     }
 
+    /// `clear_tsk_need_resched`: what the look that has just ended has itself asked for is done. (It
+    /// accounts for whoever runs, on each level of groups, and that may end his turn.)
+    pub(crate) fn clear_need_resched(&mut self) {
+        let cpu = self.cpu;
+        self.preempt().flagged.remove(cpu);
+        if self.m().need_resched.contains(cpu) && !self.m().does(Step::ClearNeedResched) {
+            self.preempt().flagged.insert(cpu);
+        }
+        self.unset_need_resched();
+    }
+}
+
+impl Kernel<'_> {
     /// From now until [`Kernel::woken_up`] what happens on other CPUs happens from `by`; `to`: where the
     /// task is queued, which does that itself where the two share no cache.
     pub(crate) fn wakes_from(&mut self, by: CpuId, to: CpuId) {
@@ -114,58 +133,12 @@ impl Kernel<'_> {
     pub(crate) fn woken_up(&mut self) {
         self.m.preempt.waking_on = None;
     }
+}
 
-    /// Whether the running task's turn, which is over, ends.
-    #[inline]
-    pub(crate) fn may_end_turn(&self, cpu: CpuId) -> bool {
-        let curr = || self.m.cpu(cpu).curr.unwrap_or(TaskId(u32::MAX));
-        !self.m.hooked() || self.m.yes(Point::TickPreempt { cpu, curr: curr() }, true)
-    }
-
-    /// `resched_curr` of a fair entity whose turn the accounting of its time has found over.
-    #[inline]
-    pub(crate) fn turn_over(&mut self, cpu: CpuId, g: GroupId) {
-        self.m.queue_mut(cpu, g).clear_need_resched();
-        if !self.may_end_turn(cpu) {
-            return;
-        }
-        self.resched_curr_lazy(cpu);
-        if self.m.groups.nested {
-            self.clear_buddies_of_curr(cpu, g);
-        }
-    }
-
-    /// The same of what the queue itself has done at this level, its accounting included.
-    pub(crate) fn turn_over_by_then(&mut self, cpu: CpuId, g: GroupId) {
-        if self.m.queue(cpu, g).need_resched() {
-            self.turn_over(cpu, g);
-        }
-    }
-
-    /// Without [`Step::TurnEndsAtWakeup`]: due, for whoever asks, but not done.
-    pub(crate) fn forget_resched(&mut self, cpu: CpuId) {
-        self.m.preempt.flagged.remove(cpu);
-        self.m.need_resched.remove(cpu);
-        self.m.cpu_mut(cpu).resched_held = true;
-    }
-
-    /// A wakeup's check has been made on this level: where it does not preempt, its accounting may still have
-    /// found the turn over. (Who is preempted stays the buddy that he is.)
-    pub(crate) fn after_wakeup_check(&mut self, cpu: CpuId, g: GroupId, preempts: bool) {
-        if preempts {
-            self.m.queue_mut(cpu, g).clear_need_resched();
-        } else {
-            self.turn_over_by_then(cpu, g);
-        }
-    }
-
-    /// `clear_tsk_need_resched`: what the look that has just ended has itself asked for is done. (It
-    /// accounts for whoever runs, on each level of groups, and that may end his turn.)
-    pub(crate) fn clear_need_resched(&mut self, cpu: CpuId) {
-        self.m.preempt.flagged.remove(cpu);
-        if self.m.need_resched.contains(cpu) && !self.m.does(Step::ClearNeedResched) {
-            self.m.preempt.flagged.insert(cpu);
-        }
-        self.m.need_resched.remove(cpu);
+impl Machine {
+    /// `test_tsk_need_resched`: the flag that is not lazy.
+    pub(crate) fn is_resched_due(&self, cpu: CpuId) -> bool {
+        let flag = self.need_resched.contains(cpu) && !self.preempt.flagged.contains(cpu);
+        flag || self.cpu(cpu).resched_held
     }
 }

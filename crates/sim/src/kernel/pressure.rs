@@ -28,13 +28,15 @@
 //! drivers/cpufreq/cpufreq.c:cpufreq_set_policy.
 
 use crate::kernel::Kernel;
-use crate::state::machine::{FreqDomain, Machine, UPTIME, from_time_0, pelt_pressure};
+use crate::kernel::rq::Rq;
+use crate::state::machine::{FreqDomain, Machine, UPTIME, from_time_0};
 use crate::state::pressure::{CpuPressure, IrqStep};
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
+use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::cpu_util::get_actual_cpu_capacity;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy, cpufreq_update_pressure};
-use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg, update_irq_load_avg};
+use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Util};
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Param, Range, Settings};
@@ -172,7 +174,7 @@ pub(crate) fn cpu_pressure(settings: &Settings, domain: &Domain) -> Option<Box<C
 
 impl Machine {
     /// `get_actual_cpu_capacity`, when something that it depends on has changed.
-    fn update_actual(&mut self, cpu: CpuId) {
+    pub(crate) fn update_actual(&mut self, cpu: CpuId) {
         let limit = self.domain_of(cpu).pressure;
         let rev = self.rev;
         let c = self.cpu_mut(cpu);
@@ -186,6 +188,54 @@ impl Machine {
     }
 }
 
+impl Rq<'_, '_> {
+    // ------------------------------------------------------------------ interrupts
+
+    fn update_hw(&mut self) -> bool {
+        let cpu = self.cpu;
+        let decay = self.m().decay;
+        let c = self.c();
+        let now = c.clock.clock_task;
+        let Some(p) = &mut c.pressure else { return false };
+        let avg = &mut p.hw_avg;
+        let before = avg.load_avg;
+        let changed = update_hw_load_avg(decay, now, avg, p.hw_pressure);
+        if changed && (before, avg.load_avg) != (0, 0) {
+            let event = Event::PeltPressure {
+                cpu,
+                class: "hw",
+                util_avg: Util(avg.load_avg),
+                util_sum: avg.load_sum,
+                period_contrib: avg.period_contrib,
+                last_update_time: from_time_0(avg),
+            };
+            self.update_actual();
+            self.emit(event);
+        }
+        changed
+    }
+
+    /// `sched_tick`'s part.
+    pub(crate) fn pressure_tick(&mut self) {
+        let cpu = self.cpu;
+        if self.m().cpu(cpu).pressure.is_some() {
+            self.update_hw();
+            self.update_cpu_capacity();
+        }
+    }
+
+    /// Their part of `update_other_load_avgs`; true if an average changed.
+    pub(crate) fn update_pressure(&mut self) -> bool {
+        let cpu = self.cpu;
+        if self.m().cpu(cpu).pressure.is_none() {
+            return false;
+        }
+        // All of them, whatever the first one says.
+        let hw = self.update_hw();
+        self.update_irq(Span(0)) || hw
+    }
+}
+
 impl Kernel<'_> {
     /// Limits hold from the beginning; interrupts and caps are to come.
     pub(crate) fn plan_pressure(&mut self, e: &Experiment) {
@@ -193,7 +243,7 @@ impl Kernel<'_> {
         for cpu in (0..n as u32).map(CpuId) {
             self.m.update_actual(cpu);
             if self.m.domain_of(cpu).pressure != Capacity(0) {
-                self.update_cpu_capacity(cpu);
+                self.rq(cpu).update_cpu_capacity();
             }
             let Some(p) = &self.m.cpu(cpu).pressure else { continue };
             if p.period > Span(0) && p.handler > Span(0) {
@@ -209,89 +259,6 @@ impl Kernel<'_> {
                 self.q.push(at, Ev::HwCap { domain: domain as u32, khz: khz as u32 });
             }
         }
-    }
-
-    // ------------------------------------------------------------------ interrupts
-
-    /// What a device's interrupt does to its CPU.
-    pub(crate) fn irq(&mut self, cpu: CpuId, step: IrqStep) {
-        let (now, online) = (self.m.now, self.m.root.online.contains(cpu));
-        let Some(p) = &self.m.cpu(cpu).pressure else { return };
-        let (period, handler) = (p.period, p.handler);
-        match step {
-            IrqStep::Raised => {
-                self.q.push(now + period, Ev::Irq { cpu, step });
-                match self.m.cpu(cpu).idle {
-                    _ if !online => {}
-                    None => self.irq_enter(cpu, handler),
-                    Some(idle) => {
-                        // It need not be woken by others meanwhile.
-                        self.m.cpu_mut(cpu).waking = true;
-                        let latency = self.exit_latency(cpu, idle);
-                        self.q.push(now + latency, Ev::Irq { cpu, step: IrqStep::Awake });
-                    }
-                }
-            }
-            IrqStep::Awake if online => {
-                if self.m.cpu(cpu).idle.is_some() {
-                    self.leave_idle(cpu);
-                }
-                self.irq_enter(cpu, handler);
-            }
-            IrqStep::Awake => {}
-            IrqStep::Done => {
-                self.hears(cpu);
-                if let Some(p) = &mut self.m.cpu_mut(cpu).pressure {
-                    p.in_irq = false;
-                    p.irq_time += handler;
-                }
-                self.emit(Event::Irq { cpu, enters: false });
-                if online {
-                    self.idle_loop(cpu);
-                }
-            }
-        }
-    }
-
-    /// The handler has the CPU; whoever ran there goes on afterwards.
-    fn irq_enter(&mut self, cpu: CpuId, handler: Span) {
-        if let Some(p) = &mut self.m.cpu_mut(cpu).pressure {
-            if p.in_irq {
-                // The exit latency made this one wait for the next: the device has one line.
-                return;
-            }
-            p.in_irq = true;
-        }
-        self.emit(Event::Irq { cpu, enters: true });
-        self.steal(cpu, handler);
-        self.q.push(self.m.now + handler, Ev::Irq { cpu, step: IrqStep::Done });
-    }
-
-    /// For this long, after what already keeps it, the CPU does nothing for its task.
-    pub(crate) fn steal(&mut self, cpu: CpuId, span: Span) {
-        self.book_progress(cpu);
-        let now = self.m.now;
-        let c = self.m.cpu_mut(cpu);
-        c.run_since = c.run_since.max(now) + span;
-        if c.curr.is_some() {
-            self.arm_work(cpu);
-        }
-    }
-
-    /// `update_irq_load_avg` with interrupt time that the task clock has just been told of.
-    pub(crate) fn update_irq(&mut self, cpu: CpuId, running: Span) -> bool {
-        let decay = self.m.decay;
-        let c = &mut self.m.cpus[cpu.index()];
-        let scale = self.m.domains[c.domain].freq_scale;
-        let (clock, capacity) = (c.clock.clock, c.capacity);
-        let Some(p) = &mut c.pressure else { return false };
-        let avg = &mut p.irq_avg;
-        let changed = update_irq_load_avg(decay, clock, avg, running.0, capacity, scale) != 0;
-        if changed {
-            let event = pelt_pressure(cpu, "irq", avg);
-            self.emit(event);
-        }
-        changed
     }
 
     // ------------------------------------------------------------------ hardware
@@ -313,47 +280,6 @@ impl Kernel<'_> {
             self.set_hw_to(domain, hw);
         }
     }
-
-    fn update_hw(&mut self, cpu: CpuId) -> bool {
-        let decay = self.m.decay;
-        let c = self.m.cpu_mut(cpu);
-        let now = c.clock.clock_task;
-        let Some(p) = &mut c.pressure else { return false };
-        let avg = &mut p.hw_avg;
-        let before = avg.load_avg;
-        let changed = update_hw_load_avg(decay, now, avg, p.hw_pressure);
-        if changed && (before, avg.load_avg) != (0, 0) {
-            let event = Event::PeltPressure {
-                cpu,
-                class: "hw",
-                util_avg: Util(avg.load_avg),
-                util_sum: avg.load_sum,
-                period_contrib: avg.period_contrib,
-                last_update_time: from_time_0(avg),
-            };
-            self.m.update_actual(cpu);
-            self.emit(event);
-        }
-        changed
-    }
-
-    /// `sched_tick`'s part.
-    pub(crate) fn pressure_tick(&mut self, cpu: CpuId) {
-        if self.m.cpu(cpu).pressure.is_some() {
-            self.update_hw(cpu);
-            self.update_cpu_capacity(cpu);
-        }
-    }
-
-    /// Their part of `update_other_load_avgs`; true if an average changed.
-    pub(crate) fn update_pressure(&mut self, cpu: CpuId) -> bool {
-        if self.m.cpu(cpu).pressure.is_none() {
-            return false;
-        }
-        // All of them, whatever the first one says.
-        let hw = self.update_hw(cpu);
-        self.update_irq(cpu, Span(0)) || hw
-    }
 }
 
 impl FreqDomain {
@@ -362,5 +288,20 @@ impl FreqDomain {
         (self.min, self.max) = (min, max);
         self.pressure = cpufreq_update_pressure(capacity, max, self.freq_max());
         self
+    }
+}
+
+impl Rq<'_, '_> {
+    /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
+    pub(crate) fn update_cpu_capacity(&mut self) {
+        let cpu = self.cpu;
+        let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
+        let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
+        let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(true, own));
+        let capacity = capacity_of(self.m().rev, c.capacity, &others, hw, limit.0);
+        let before = std::mem::replace(&mut self.c().cpu_capacity, capacity);
+        if before != capacity {
+            self.emit(Event::CpuCapacity { cpu, capacity });
+        }
     }
 }

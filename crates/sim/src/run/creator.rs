@@ -61,12 +61,12 @@ impl Creating {
             k.m.cpu_mut(cpu).cfs.set_slice(task, Some(slice.0));
             set_clamps(k, task, Uclamp::default());
             k.m.task_mut(task).todo = Todo::Time(left);
-            return k.arm_work(cpu);
+            return k.rq(cpu).arm_work();
         }
         if let Some((child, left)) = creating.prepares.take() {
             prepares(k, task, child);
             k.m.task_mut(task).todo = Todo::Time(left);
-            return k.arm_work(cpu);
+            return k.rq(cpu).arm_work();
         }
         let child = creating.child.take();
         match creating.turns.front().copied() {
@@ -79,11 +79,11 @@ impl Creating {
                 if let Some(child) = child {
                     k.create(child);
                 }
-                k.arm_work(cpu);
+                k.rq(cpu).arm_work();
             }
             next => {
                 let until = next.map_or(Instant(u64::MAX), |(wakes, _)| wakes);
-                k.fall_asleep(cpu, task, Some(until));
+                k.rq(cpu).fall_asleep(task, Some(until));
             }
         }
     }
@@ -108,14 +108,14 @@ impl Creating {
         if k.m.cpu(cpu).curr != Some(creator) {
             return;
         }
-        k.update_rq_clock(cpu);
-        k.book_progress(cpu);
+        k.rq(cpu).update_rq_clock();
+        k.rq(cpu).book_progress();
         if let Todo::Time(left) = &mut k.m.task_mut(creator).todo {
             let before = (*left).min(MOMENT);
             self.left = Some(Span(left.0 - before.0 + self.left.unwrap_or_default().0));
             *left = before;
         }
-        k.arm_work(cpu);
+        k.rq(cpu).arm_work();
     }
 }
 

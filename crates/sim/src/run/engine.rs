@@ -42,8 +42,8 @@ impl Simulation<'_> {
         let k = &mut self.k;
         k.start_policies();
         for cpu in (0..k.m.cpus.len() as u32).map(CpuId) {
-            k.enter_idle(cpu);
-            k.trace_cfs(cpu);
+            k.rq(cpu).enter_idle();
+            k.rq(cpu).trace_cfs();
         }
     }
 
@@ -97,11 +97,11 @@ impl Simulation<'_> {
             Ev::GovernorTimer { domain, generation, awake } => {
                 k.governor_timer(domain as usize, generation, awake);
             }
-            Ev::Resched { cpu } => k.idle_resched(cpu),
+            Ev::Resched { cpu } => k.rq(cpu).idle_resched(),
             Ev::NohzBalance { cpu } => k.nohz_balance(cpu),
             Ev::CfsPeriod { group, awake } => k.cfs_period(group, awake),
             Ev::CfsSlack { group, awake } => k.cfs_slack(group, awake),
-            Ev::Irq { cpu, step } => k.irq(cpu, step),
+            Ev::Irq { cpu, step } => k.rq(cpu).irq(step),
             Ev::HwCap { domain, khz } => k.hw_cap(domain as usize, KHz(khz.into())),
             Ev::Hotplug { cpu, online } => k.hotplug(cpu, online),
         }
@@ -115,7 +115,7 @@ impl Simulation<'_> {
             }
             let Some(cpu) = self.k.m.need_resched.lowest() else { return };
             self.k.m.need_resched.remove(cpu);
-            if self.k.is_in_irq_work(cpu) {
+            if self.k.rq(cpu).is_in_irq_work() {
                 continue;
             }
             if let Some(task) = self.k.schedule(cpu) {
@@ -133,7 +133,7 @@ impl Simulation<'_> {
         if m.task(task).todo == Todo::Nothing && m.cpu(cpu).run_since <= m.now {
             self.advance(cpu, task);
         } else {
-            self.k.arm_work(cpu);
+            self.k.rq(cpu).arm_work();
         }
     }
 
@@ -141,7 +141,7 @@ impl Simulation<'_> {
         if self.k.m.cpu(cpu).work_gen != generation {
             return;
         }
-        self.k.book_progress(cpu);
+        self.k.rq(cpu).book_progress();
         if let Some(task) = self.k.m.cpu(cpu).curr {
             self.k.m.task_mut(task).todo = Todo::Nothing;
             self.advance(cpu, task);

@@ -7,5 +7,3 @@ pub mod mutant;
 pub mod replay;
 pub(crate) mod settings;
 pub(crate) mod setup;
-#[cfg(test)]
-pub(crate) mod short_ways;

@@ -355,11 +355,11 @@ impl Turns for GivenTurns {
             Some((wakes, runs)) if wakes <= now => {
                 turns.pop_front();
                 k.m.task_mut(task).todo = Todo::Time(runs);
-                k.arm_work(cpu);
+                k.rq(cpu).arm_work();
             }
             next => {
                 let until = next.map_or(Instant(u64::MAX), |(wakes, _)| wakes);
-                k.fall_asleep(cpu, task, Some(until));
+                k.rq(cpu).fall_asleep(task, Some(until));
             }
         }
         true
@@ -392,7 +392,7 @@ impl Driver for Start {
     fn apply_start(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
         let Some(image) = &self.image else { return false };
         // The others keep no signals of their own.
-        if k.is_fair(task) {
+        if k.m.is_fair(task) {
             apply_task_image(k, cpu, task, &image.task);
         }
         true
@@ -496,7 +496,7 @@ fn apply_task_image(k: &mut Kernel<'_>, cpu: CpuId, task: TaskId, image: &TaskIm
         let c = k.m.cpu_mut(cpu);
         c.util_est = c.util_est.saturating_sub(before) + est;
     }
-    k.set_signals(cpu, task, image.util_avg, image.runnable_avg, image.period_contrib);
+    k.rq(cpu).set_signals(task, image.util_avg, image.runnable_avg, image.period_contrib);
     let avg = &mut k.m.cpu_mut(cpu).cfs_avg.avg;
     avg.util_sum = image.rq_util_sum.unwrap_or(avg.util_sum);
 }
@@ -530,7 +530,7 @@ fn image_of_balance(k: &mut Kernel<'_>, memory: &BalanceMemory, ticks: u64) {
 }
 
 fn image_of_cpu(k: &mut Kernel<'_>, image: &CpuImage) {
-    k.update_rq_clock(image.cpu);
+    k.rq(image.cpu).update_rq_clock();
     let decay = k.m.decay;
     let c = k.m.cpu_mut(image.cpu);
     if let (Some(_), Some(behind)) = (c.curr, image.behind) {
@@ -545,5 +545,5 @@ fn image_of_cpu(k: &mut Kernel<'_>, image: &CpuImage) {
     if let Some(dl) = &image.dl {
         c.dl_avg = dl.at(decay, now);
     }
-    k.trace_cfs(image.cpu);
+    k.rq(image.cpu).trace_cfs();
 }

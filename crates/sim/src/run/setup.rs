@@ -146,6 +146,7 @@ pub(crate) fn simulation_with<'a>(
         // The short ways know PELT's signals alone.
         (m.plain, m.tally) = (false, None);
     }
+    m.free_idle_exit = other.without.has(Cause::Queueing);
     m.start.phase = match workload.start_at {
         StartAt::Creation => None,
         StartAt::Phase(index) => Some(index),
@@ -171,8 +172,6 @@ pub(crate) fn simulation_with<'a>(
         listed: 0,
         parent_cpu: CpuId(0),
         forced_clamps: clamps,
-        grid_first: None,
-        free_idle_exit: other.without.has(Cause::Queueing),
         refused: None,
     };
     let mut simulation = Simulation { k, user, steers: None, without };
@@ -306,6 +305,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
         plain: false,
         glances: true,
+        keeps_jiffy: true,
+        unheard: true,
         need_resched: CpuSet::EMPTY,
         preempt: preempt::of_settings(&e.settings),
         throttle_work: CpuSet::EMPTY,
@@ -316,6 +317,8 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             ..Start::default()
         },
         first_fork: None,
+        grid_first: None,
+        free_idle_exit: false,
         hooks: None,
         tracker: None,
     };

@@ -243,3 +243,10 @@ impl Stopper {
         self.queued
     }
 }
+
+impl Machine {
+    /// Whether the task is of the fair class.
+    pub(crate) fn is_fair(&self, task: TaskId) -> bool {
+        self.class_of(task) == Class::Fair
+    }
+}

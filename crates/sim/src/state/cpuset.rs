@@ -63,6 +63,15 @@ impl CpuSet {
         }
         both
     }
+    /// Those that are not among `others`.
+    pub(crate) fn without(&self, others: &CpuSet) -> CpuSet {
+        let mut left = CpuSet::EMPTY;
+        for w in bits(u64::from(self.used)) {
+            left.words[w] = self.words[w] & !others.words[w];
+            left.used |= u16::from(left.words[w] != 0) << w;
+        }
+        left
+    }
     /// The lowest-numbered CPU.
     #[inline]
     pub(crate) fn lowest(&self) -> Option<CpuId> {

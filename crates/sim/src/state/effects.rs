@@ -32,8 +32,13 @@ impl Effects {
         self.work = true;
     }
     /// Whether nothing is wished for.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        *self == Effects::default()
+        self.timer.is_none()
+            && !self.work
+            && self.recent_used_cpu.is_none()
+            && self.no_idle_core.is_none()
+            && self.looked.is_empty()
     }
     /// The task's `recent_used_cpu`.
     pub(crate) fn recent_used_cpu(&mut self, cpu: CpuId) {

@@ -207,13 +207,13 @@ impl GroupRq {
 
 /// The load-tracking side of a level, its group's or the CPU's own.
 pub(crate) fn level_avg<'a>(
-    cpus: &'a mut [Cpu],
+    c: &'a mut Cpu,
     groups: &'a mut Groups,
     cpu: CpuId,
     g: GroupId,
 ) -> &'a mut CfsRqAvg {
     if g == GroupId::ROOT {
-        &mut cpus[cpu.index()].cfs_avg
+        &mut c.cfs_avg
     } else {
         &mut groups.list[g.index()].rq[cpu.index()].avg
     }

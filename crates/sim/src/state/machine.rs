@@ -23,10 +23,13 @@ use crate::state::hooks::TaskSignals;
 use crate::state::preempt::Preempt;
 use crate::state::pressure::CpuPressure;
 use crate::state::series::{CpuSeries, Series};
+use crate::state::short_ways;
+use crate::state::short_ways::ShortWay;
 use crate::state::tally::Tally;
 use crate::state::timers::TaskTimers;
 use crate::state::timers::Wakees;
 use crate::state::topology::{Place, SchedDomain, SdShared};
+use crate::state::tracker::Heard;
 use crate::state::tracker::Tracker;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
@@ -116,6 +119,10 @@ pub struct Machine {
     pub(crate) plain: bool,
     /// Balancing may see at a glance that there is nothing to move: always, but for a test.
     pub(crate) glances: bool,
+    /// The jiffy is kept until the next one, and no reason is found for what nobody hears of: always, but
+    /// for a test.
+    pub(crate) keeps_jiffy: bool,
+    pub(crate) unheard: bool,
     /// CPUs with `need_resched` set that are awake.
     pub(crate) need_resched: CpuSet,
     /// How they got it.
@@ -126,6 +133,10 @@ pub struct Machine {
     pub(crate) start: Start,
     /// The first task that a task of the workload created; all above it are forked, too.
     pub(crate) first_fork: Option<TaskId>,
+    /// The first tick after the grid was moved.
+    pub(crate) grid_first: Option<Instant>,
+    /// Leaving an idle state takes no time, as on a virtual SoC.
+    pub(crate) free_idle_exit: bool,
     /// Who observes the machine, or bends it.
     pub(crate) hooks: Option<Box<dyn Hooks>>,
     /// Who tracks util; `None`: PELT.
@@ -487,8 +498,9 @@ impl Machine {
             (self.now.0.wrapping_sub(ahead % self.tick.0), ahead / self.tick.0)
         };
         let (since, number) = self.jiffy.get();
-        if self.now.0.wrapping_sub(since) < self.tick.0 {
+        if self.now.0.wrapping_sub(since) < self.tick.0 && self.keeps_jiffy {
             debug_assert_eq!((since, number), count());
+            short_ways::take(ShortWay::Jiffy);
             return (since, number);
         }
         let jiffy = count();
@@ -758,5 +770,60 @@ impl Cpu {
         let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
         let stop = self.stopper.as_ref().is_some_and(|s| s.queued());
         self.h_nr_queued() + rt + self.dl.tasks() + usize::from(stop)
+    }
+}
+
+impl Machine {
+    /// How long leaving the idle state of `cpu` takes.
+    pub(crate) fn exit_latency(&self, cpu: CpuId, idle: Idle) -> Span {
+        if self.free_idle_exit {
+            return Span(0);
+        }
+        let states = &self.platform.domains[self.cpu(cpu).domain].idle;
+        idle.state.and_then(|i| states.get(i as usize)).map_or(Span(0), |s| s.exit_latency)
+    }
+}
+
+impl Machine {
+    /// Whose forms of balancing this machine has.
+    #[inline]
+    pub(crate) fn lb_rev(&self) -> KernelRev {
+        self.hook(self.rev, |h, own| h.balance_rev(own))
+    }
+}
+
+impl Machine {
+    /// The CPU on which a task's timer expires; `None`: a kthread whose policy has no CPU left.
+    pub(crate) fn timer_cpu(&self, task: TaskId) -> Option<CpuId> {
+        let t = self.task(task);
+        let cpu = t.timer_cpu.unwrap_or(t.cpu);
+        (self.root.online.contains(cpu)).then_some(cpu)
+    }
+}
+
+impl Machine {
+    /// Tells the tracker, if it is another than PELT.
+    #[inline]
+    pub(crate) fn track(&mut self, heard: Heard) {
+        if let Some(tracker) = &mut self.tracker {
+            tracker.hears(self.now, heard);
+        }
+    }
+
+    /// The number of a CPU of this machine.
+    pub(crate) fn id_of(&self, c: &Cpu) -> CpuId {
+        self.domains[c.domain].related[c.in_domain]
+    }
+
+    /// The fair class's signals of a CPU, by the tracker in force.
+    #[inline]
+    pub(crate) fn tracked_cfs(&self, c: &Cpu) -> CfsUtil {
+        match &self.tracker {
+            None => c.plain_cfs(),
+            Some(tracker) => {
+                let util = tracker.cpu_util(self.id_of(c)) + c.background_util;
+                CfsUtil { util_avg: util, runnable_avg: util, util_est: Util(0) }
+            }
+        }
     }
 }

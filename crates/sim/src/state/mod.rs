@@ -13,6 +13,7 @@ pub(crate) mod plain;
 pub(crate) mod preempt;
 pub(crate) mod pressure;
 pub(crate) mod series;
+pub(crate) mod short_ways;
 pub(crate) mod tally;
 pub(crate) mod timers;
 pub(crate) mod topology;

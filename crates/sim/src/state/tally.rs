@@ -17,6 +17,9 @@
 
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Cpu, Machine};
+#[cfg(test)]
+use crate::state::short_ways::counted::{self, Fault};
+use crate::state::short_ways::{self, ShortWay};
 use crate::state::topology::SchedGroup;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::cpu_util_cfs;
@@ -41,6 +44,11 @@ impl Share {
     #[inline]
     fn of(rev: KernelRev, c: &Cpu) -> Share {
         let running = c.nr_running();
+        #[cfg(test)]
+        let running = match counted::is(Fault::StoppersUncounted) {
+            true => running - usize::from(c.stopper.as_ref().is_some_and(|s| s.queued())),
+            false => running,
+        };
         Share {
             load: c.cfs_avg.avg.load_avg,
             util: cpu_util_cfs(&c.plain_cfs(), c.capacity).0,
@@ -117,6 +125,16 @@ impl Tally {
         self.stale.insert(cpu);
     }
 
+    /// `sum` without the shares of CPUs that a look has left out, since none of their tasks may come: their
+    /// capacity still counts.
+    fn left_of(&self, mut sum: Share, out: &CpuSet) -> Share {
+        for cpu in out.iter() {
+            let own = &self.shares[cpu.index()];
+            sum.replace(own, &Share { capacity: own.capacity, ..Share::default() });
+        }
+        sum
+    }
+
     #[inline(never)]
     fn refresh(&mut self, cpus: &[Cpu], span: &CpuSet, rev: KernelRev, clock: Instant) {
         for cpu in self.stale.and(span).iter() {
@@ -145,13 +163,23 @@ impl Machine {
         }
     }
 
-    /// What a group comes to, all of its CPUs counted; `None`: they have to be asked one by one.
+    /// What a group comes to; of CPUs that are not `among` those, its capacity alone. `None`: they have to be
+    /// asked one by one.
     #[inline]
-    pub(crate) fn tallied(&self, group: &SchedGroup) -> Option<&Share> {
+    pub(crate) fn tallied(&self, group: &SchedGroup, among: Option<&CpuSet>) -> Option<Share> {
         let tally = self.tally.as_ref().filter(|_| self.is_plain())?;
         // They are all alike.
         let all = u64::from(group.weight) * self.cpus[0].capacity.0;
-        tally.sums.get(group.slot).filter(|sum| sum.capacity == all)
+        #[cfg(test)]
+        if counted::is(Fault::CapacityTakenForGranted) {
+            return tally.sums.get(group.slot).copied();
+        }
+        let sum = tally.sums.get(group.slot).filter(|sum| sum.capacity == all)?;
+        short_ways::take(ShortWay::Tally);
+        match among {
+            None => Some(*sum),
+            Some(among) => Some(tally.left_of(*sum, &group.span.without(among))),
+        }
     }
 }
 
@@ -205,7 +233,7 @@ mod tests {
                         for c in group.span.iter() {
                             sum.replace(&Share::default(), &Share::of(m.rev, m.cpu(c)));
                         }
-                        assert_eq!(m.tallied(group), Some(&sum), "{policy}, {cpu:?}, {level}");
+                        assert_eq!(m.tallied(group, None), Some(sum), "{policy}, {cpu:?}, {level}");
                         kept += 1;
                     }
                 }

@@ -5,8 +5,6 @@
 //! that happens, and answers in PELT's place whom util guides: schedutil, EAS, misfit. Load, group shares and
 //! their propagation stay PELT's.
 
-use crate::state::machine::{Cpu, Machine};
-use risetime_kernel::cpu_util::CfsUtil;
 use risetime_kernel::units::{CpuId, Instant, KHz, TaskId, Util};
 
 /// Something that a tracker hears.
@@ -77,31 +75,4 @@ pub trait Tracker {
     fn cpu_util(&self, cpu: CpuId) -> Util;
     /// `cpu_util_without`: the same as if `task` were nowhere.
     fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util;
-}
-
-impl Machine {
-    /// Tells the tracker, if it is another than PELT.
-    #[inline]
-    pub(crate) fn track(&mut self, heard: Heard) {
-        if let Some(tracker) = &mut self.tracker {
-            tracker.hears(self.now, heard);
-        }
-    }
-
-    /// The number of a CPU of this machine.
-    pub(crate) fn id_of(&self, c: &Cpu) -> CpuId {
-        self.domains[c.domain].related[c.in_domain]
-    }
-
-    /// The fair class's signals of a CPU, by the tracker in force.
-    #[inline]
-    pub(crate) fn tracked_cfs(&self, c: &Cpu) -> CfsUtil {
-        match &self.tracker {
-            None => c.plain_cfs(),
-            Some(tracker) => {
-                let util = tracker.cpu_util(self.id_of(c)) + c.background_util;
-                CfsUtil { util_avg: util, runnable_avg: util, util_est: Util(0) }
-            }
-        }
-    }
 }

@@ -189,7 +189,7 @@ proptest! {
             }
             for d in placement::REGISTRY {
                 let m = &engine.k.m;
-                for id in (0..m.tasks.len() as u32).map(TaskId).filter(|t| engine.k.is_fair(*t)) {
+                for id in (0..m.tasks.len() as u32).map(TaskId).filter(|t| engine.k.m.is_fair(*t)) {
                     // With no CPU left to it, a task's affinity is given up before it is placed.
                     if !m.task(id).allowed.intersects(&m.root.online) {
                         continue;

@@ -295,9 +295,9 @@ fn util_goes_up_the_hierarchy_and_moves_with_its_task() {
         let moved = &seen[2].1;
         assert!(moved[0] > 1000 && moved[1..].iter().all(|u| *u <= 4), "{policy}: {moved:?}");
         engine.k.m.now = Instant(399_000_000);
-        engine.k.update_rq_clock(CpuId(5));
-        engine.k.update_blocked_groups(CpuId(5));
-        engine.k.update_cfs_rq(CpuId(5));
+        engine.k.rq(CpuId(5)).update_rq_clock();
+        engine.k.rq(CpuId(5)).update_blocked_groups();
+        engine.k.rq(CpuId(5)).update_cfs_rq();
         seen.push((Vec::new(), util(&engine, CpuId(5))));
         assert!(seen[4].1[0] < 180, "{policy}: blocked load decays: {:?}", seen[3].1);
         assert_eq!(Util(0), engine.k.m.cfs_avg_of(CpuId(0), GroupId(1)).avg.util_avg);

@@ -11,6 +11,7 @@ mod decisions;
 mod generate;
 mod groups;
 mod long_run;
+mod metamorphic;
 mod placed;
 mod properties;
 mod residencies;

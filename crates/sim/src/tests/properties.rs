@@ -132,7 +132,7 @@ fn consistent(e: &Simulation<'_>, seen: &mut Seen) -> Result<(), String> {
         let Role::User = t.role else { continue };
         let queued: Vec<CpuId> =
             m.platform.cpus().filter(|c| m.fair_entity(*c, id).is_some()).collect();
-        if !e.k.is_fair(id) {
+        if !e.k.m.is_fair(id) {
             in_its_queue(m, id, queued.is_empty())?;
             continue;
         }
@@ -173,7 +173,7 @@ fn cpu_consistent(
     seen: &mut Seen,
 ) -> Result<(), String> {
     let c = m.cpu(cpu);
-    let user = c.curr.filter(|t| e.k.is_fair(*t));
+    let user = c.curr.filter(|t| e.k.m.is_fair(*t));
     let ensure =
         |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{cpu}: {what}")) };
     ensure(
@@ -250,7 +250,7 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
 /// The stopper runs, else the earliest deadline, else the highest priority, else a fair task.
 fn highest_class_runs(e: &Simulation<'_>, m: &Machine, cpu: CpuId) -> bool {
     let c = m.cpu(cpu);
-    let fair = |curr: Option<TaskId>| curr.is_some_and(|t| e.k.is_fair(t));
+    let fair = |curr: Option<TaskId>| curr.is_some_and(|t| e.k.m.is_fair(t));
     if c.stopper.as_ref().is_some_and(|s| s.queued()) {
         return c.curr.is_some_and(|t| m.class_of(t) == Class::Stop);
     }

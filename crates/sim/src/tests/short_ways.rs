@@ -2,11 +2,13 @@
 
 use super::Bytes;
 use super::generate::{experiments, mostly_plain};
-use crate::run::short_ways::{SHORT_WAYS, ShortWay, close};
+use crate::state::short_ways::counted::{FAULT, Fault, TAKEN};
+use crate::state::short_ways::{SHORT_WAYS, ShortWay, close};
 use crate::{Counterfactual, draws, setup};
 use proptest::prelude::*;
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::settings::Value;
+use risetime_model::workload::{self, Attr};
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::TraceSink;
 
@@ -104,11 +106,77 @@ fn shipped_experiments_go_the_same_either_way() {
     }
 }
 
+/// What the sums of groups once got wrong makes a difference here, so that it would be noticed.
+#[test]
+fn what_was_once_wrong_is_noticed() {
+    let stop = r#"{"tasks": {
+        "s": {"instance": 3, "loop": -1, "run": 5000, "sleep": 3000},
+        "x": {"loop": -1, "phases": {"p": {"cpus": [0], "run": 2000}, "q": {"cpus": [1], "run": 2000}}}}}"#;
+    let stop = Workload::parse(stop, "stop.json").expect("a workload");
+    let phone = Workload::load("phone").expect("built in");
+    for (fault, e) in [
+        (Fault::StoppersUncounted, on("laptop4", stop, &[("stop_work_ns", 10_000_000)], 1000)),
+        (
+            Fault::CapacityTakenForGranted,
+            on("laptop4", phone, &[("scaling_max_freq", 1_500_000)], 500),
+        ),
+    ] {
+        assert_eq!(differs(&e), None, "{fault:?}");
+        let right = log(&e, &[]);
+        FAULT.set(Some(fault));
+        // In a debug build each kept sum is held against the long way's, and that is where it ends.
+        let wrong = std::panic::catch_unwind(|| log(&e, &[]));
+        FAULT.set(None);
+        assert!(
+            wrong.is_err() || wrong.is_ok_and(|wrong| wrong != right),
+            "{fault:?} makes no difference"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 60, ..draws::config(256) })]
 
+    // All in one test, so that what is counted is counted in one thread.
     #[test]
-    fn short_ways_lead_where_long_ones_lead(e in prop_oneof![experiments(), mostly_plain()]) {
+    fn short_ways_lead_where_long_ones_lead(
+        e in prop_oneof![2 => experiments().boxed(), 2 => mostly_plain().boxed(), 1 => placed_by_eas().boxed()]
+    ) {
         prop_assert_eq!(differs(&e), None);
+        SEEN.with_borrow_mut(|seen| {
+            seen.0 += 1;
+            let taken = TAKEN.take();
+            seen.1.iter_mut().zip(taken).for_each(|(all, n)| *all += n);
+            if seen.0 == 256 {
+                for way in SHORT_WAYS {
+                    assert!(seen.1[way as usize] >= 1000, "{way:?} is taken {} times", seen.1[way as usize]);
+                }
+            }
+        });
     }
+}
+
+/// Light tasks that may run everywhere, on a phone where EAS places them.
+fn placed_by_eas() -> impl Strategy<Value = Experiment> {
+    (mostly_plain(), prop::sample::select(&["pixel6", "m1"][..])).prop_map(|(e, platform)| {
+        let mut workload = (*e.workload).clone();
+        (workload.groups, workload.hotplug) = (Vec::new(), Vec::new());
+        for task in &mut workload.tasks {
+            let attrs = task.phases.iter_mut().map(|p| &mut p.attr).chain([&mut task.attr]);
+            attrs.for_each(|attr| *attr = Attr { nice: attr.nice, ..Attr::default() });
+            for event in task.phases.iter_mut().flat_map(|p| &mut p.events) {
+                if let workload::Event::Run(span) | workload::Event::Runtime(span) = event {
+                    span.0 /= 16;
+                }
+            }
+        }
+        let e = on(platform, workload, &[], 300);
+        Experiment { phase: Span(e.phase.0 % 4_000_000), ..e }
+    })
+}
+
+thread_local! {
+    /// Cases of the property, and how often each way was taken in them.
+    static SEEN: std::cell::RefCell<(u32, [u64; SHORT_WAYS.len()])> =
+        const { std::cell::RefCell::new((0, [0; SHORT_WAYS.len()])) };
 }

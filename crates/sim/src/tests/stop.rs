@@ -153,7 +153,7 @@ fn what_the_work_finds_counts_when_it_is_done() {
         e.drain_resched();
         go(e, 9_000_000);
         assert_eq!(e.k.m.task(TaskId(0)).cpu, CpuId(5));
-        assert!(!e.k.stop_pending(CpuId(0)));
+        assert!(!e.k.m.stop_pending(CpuId(0)));
     });
     assert_eq!(log.moves.len(), 1);
 }

@@ -90,7 +90,7 @@ impl User {
                 Some(Step::Phase(phase)) => self.enter_phase(k, task, phase),
                 step => break step,
             }
-            if k.m.cpu(cpu).curr != Some(task) || k.stop_pending(cpu) {
+            if k.m.cpu(cpu).curr != Some(task) || k.m.stop_pending(cpu) {
                 // An affinity change has moved it, or will as soon as the stopper has run: it goes on
                 // there.
                 return false;
@@ -107,7 +107,7 @@ impl User {
                 return self.shared_timer(k, cpu, task, timer, period, began);
             }
             Some(Step::Act(event)) => {
-                k.hears(cpu);
+                k.rq(cpu).hears();
                 return self.act(k, cpu, task, event);
             }
             Some(Step::SleepUntil(at)) => {
@@ -124,7 +124,7 @@ impl User {
             }
         };
         k.m.task_mut(task).todo = todo;
-        k.arm_work(cpu);
+        k.rq(cpu).arm_work();
         false
     }
 
@@ -153,13 +153,13 @@ impl User {
         until: Option<Instant>,
     ) {
         self.before_sleep(k, task);
-        k.fall_asleep(cpu, task, until);
+        k.rq(cpu).fall_asleep(task, until);
     }
 
     /// The running task sleeps until somebody wakes it.
     fn waits(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) {
         self.before_sleep(k, task);
-        k.leave_queue(cpu, task, State::Sleeping, DequeueKind::Sleep);
+        k.rq(cpu).leave_queue(task, State::Sleeping, DequeueKind::Sleep);
     }
 
     /// Whether the next wakeup of the first task is the start.

@@ -84,7 +84,7 @@ impl User {
         event: Event,
     ) -> bool {
         match event {
-            Event::Yield => k.sched_yield(cpu),
+            Event::Yield => k.rq(cpu).sched_yield(),
             Event::Fork(index) => self.fork(k, cpu, task, index),
             _ => {
                 let Together { sync, wakes, .. } = &mut self.together;
@@ -134,7 +134,7 @@ impl User {
             Did::Done if k.m.need_resched.contains(cpu) => {
                 // Whoever preempts it runs before its next event.
                 k.m.task_mut(task).todo = Todo::Nothing;
-                k.arm_work(cpu);
+                k.rq(cpu).arm_work();
                 false
             }
             Did::Done => true,

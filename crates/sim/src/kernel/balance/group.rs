@@ -128,7 +128,7 @@ pub(super) fn group_stats(
     group: &SchedGroup,
     at: usize,
 ) -> Group {
-    let Some(sum) = m.tallied(group).filter(|_| env.whole) else {
+    let Some(sum) = m.tallied(group, (!env.whole).then_some(&env.cpus)) else {
         return group_stats_one_by_one(m, env, domain, group, at);
     };
     let mut g = Group {

@@ -51,6 +51,7 @@ mod pull;
 #[cfg(test)]
 mod tests;
 
+use crate::kernel::rq::Rq;
 use crate::state::hooks::Point;
 use group::{fair_queued, reduced_capacity};
 
@@ -127,11 +128,36 @@ impl Env {
     }
 }
 
-impl Machine {
-    /// Whose forms of balancing this machine has.
-    #[inline]
-    pub(super) fn lb_rev(&self) -> KernelRev {
-        self.hook(self.rev, |h, own| h.balance_rev(own))
+impl Rq<'_, '_> {
+    /// `update_nohz_stats`: ages what sleeping tasks left behind, once a jiffy. True while
+    /// something is left.
+    fn update_nohz_stats(&mut self) -> bool {
+        let cpu = self.cpu;
+        let now = self.m().jiffies();
+        if !self.m().cpu(cpu).has_blocked_load {
+            return false;
+        }
+        if now <= self.m().cpu(cpu).last_blocked_update {
+            return true;
+        }
+        self.c().last_blocked_update = now;
+        self.update_rq_clock();
+        let others = self.m().cpu(cpu).rt_avg.util_avg.0 != 0 && self.update_rt(false);
+        self.update_dl(false);
+        let others = self.update_pressure() || others;
+        self.update_blocked_groups();
+        if self.update_cfs_rq() || others {
+            self.trace_cfs();
+            self.cpufreq_update_util();
+        }
+        let c = self.c();
+        let left = c.cfs_avg.avg.load_avg != 0
+            || c.cfs_avg.avg.util_avg.0 != 0
+            || c.dl_avg.util_avg.0 != 0
+            || c.rt_avg.util_avg.0 != 0
+            || c.pressure.as_ref().is_some_and(|p| p.is_left());
+        c.has_blocked_load = left;
+        left
     }
 }
 
@@ -145,7 +171,7 @@ impl Kernel<'_> {
         }
         self.nohz_balancer_kick(cpu);
         if self.m.jiffies() >= self.m.cpu(cpu).next_balance {
-            self.update_blocked_groups(cpu);
+            self.rq(cpu).update_blocked_groups();
             self.sched_balance_domains(cpu, When::Busy);
         }
     }
@@ -155,9 +181,9 @@ impl Kernel<'_> {
         let due = self.m.jiffies() >= self.m.cpu(cpu).next_balance;
         if due && !self.m.cpu(cpu).sched_domains.is_empty() {
             // `sched_balance_update_blocked_averages`
-            self.update_blocked_groups(cpu);
-            if self.update_cfs_rq(cpu) {
-                self.trace_cfs(cpu);
+            self.rq(cpu).update_blocked_groups();
+            if self.rq(cpu).update_cfs_rq() {
+                self.rq(cpu).trace_cfs();
                 self.cpufreq_update_util(cpu, false);
             }
             self.sched_balance_domains(cpu, When::Idle);
@@ -183,8 +209,8 @@ impl Kernel<'_> {
         let balance = due
             && (c.nr_running() >= 2
                 || (fair_queued(&self.m, cpu) >= 1 && reduced_capacity(&self.m, cpu, pct))
-                || (asym && self.has_misfit(cpu))
-                || (!asym && self.busy_cpus_of_cache(cpu) > 1));
+                || (asym && self.m.has_misfit(cpu))
+                || (!asym && self.m.busy_cpus_of_cache(cpu) > 1));
         if balance {
             self.m.root.next_balance = now + 1;
         }
@@ -194,41 +220,9 @@ impl Kernel<'_> {
         }
     }
 
-    /// `check_misfit_status`, where capacities differ.
-    fn has_misfit(&self, cpu: CpuId) -> bool {
-        let (m, c) = (&self.m, self.m.cpu(cpu));
-        if m.lb_rev() >= KernelRev::V6_10 {
-            return check_misfit_status(c.misfit_task_load);
-        }
-        let biggest = m.root.online.iter().map(|c| m.cpu(c).capacity).max();
-        let domain = c.place.asym.map(|level| &c.sched_domains[level]);
-        let reduced = domain.is_some_and(|d| reduced_capacity(m, cpu, d.imbalance_pct));
-        let biggest = biggest.unwrap_or(c.capacity);
-        check_misfit_status_pre_6_10(c.misfit_task_load, c.capacity, biggest, reduced)
-    }
-
-    /// `nr_busy_cpus` of the cache that `cpu` belongs to.
-    fn busy_cpus_of_cache(&self, cpu: CpuId) -> usize {
-        let c = self.m.cpu(cpu);
-        let cache = c.place.llc.map(|l| &c.sched_domains[l]);
-        cache.map_or(0, |d| d.span.iter().filter(|c| !self.m.root.idle_cpus.contains(*c)).count())
-    }
-
-    /// `find_new_ilb`: the first idle CPU; since 7.3 of an idle core, where there is one.
-    fn find_new_ilb(&self) -> Option<CpuId> {
-        let m = &self.m;
-        let mut idle = m.root.idle_cpus.iter().filter(|c| m.idle_cpu(*c));
-        let first = idle.next();
-        if m.rev < KernelRev::V7_3 || !m.root.smt {
-            return first;
-        }
-        let mut all = first.into_iter().chain(idle);
-        all.find(|c| is_core_idle(m, *c)).or(first)
-    }
-
     /// The first idle CPU leaves its idle state and does what it is kicked for.
     fn kick_ilb(&mut self, kick: NohzKick) {
-        let Some(ilb) = self.find_new_ilb() else { return };
+        let Some(ilb) = self.m.find_new_ilb() else { return };
         let flags = &mut self.m.cpu_mut(ilb).nohz_kick;
         let pending = *flags != NohzKick::default();
         *flags = NohzKick {
@@ -239,7 +233,7 @@ impl Kernel<'_> {
         if pending {
             return;
         }
-        let latency = self.m.cpu(ilb).idle.map_or(Span(0), |idle| self.exit_latency(ilb, idle));
+        let latency = self.m.cpu(ilb).idle.map_or(Span(0), |idle| self.m.exit_latency(ilb, idle));
         self.q.push(self.m.now + latency, Ev::NohzBalance { cpu: ilb });
     }
 
@@ -285,10 +279,10 @@ impl Kernel<'_> {
                 return;
             }
             if kick.stats {
-                has_blocked |= self.update_nohz_stats(cpu);
+                has_blocked |= self.rq(cpu).update_nohz_stats();
             }
             if now >= self.m.cpu(cpu).next_balance {
-                self.update_rq_clock(cpu);
+                self.rq(cpu).update_rq_clock();
                 if kick.balance {
                     self.sched_balance_domains(cpu, When::Idle);
                 }
@@ -306,55 +300,6 @@ impl Kernel<'_> {
         self.m.root.has_blocked |= has_blocked;
     }
 
-    /// `update_nohz_stats`: ages what sleeping tasks left behind, once a jiffy. True while
-    /// something is left.
-    fn update_nohz_stats(&mut self, cpu: CpuId) -> bool {
-        let now = self.m.jiffies();
-        if !self.m.cpu(cpu).has_blocked_load {
-            return false;
-        }
-        if now <= self.m.cpu(cpu).last_blocked_update {
-            return true;
-        }
-        self.m.cpu_mut(cpu).last_blocked_update = now;
-        self.update_rq_clock(cpu);
-        let others = self.m.cpu(cpu).rt_avg.util_avg.0 != 0 && self.update_rt(cpu, false);
-        self.update_dl(cpu, false);
-        let others = self.update_pressure(cpu) || others;
-        self.update_blocked_groups(cpu);
-        if self.update_cfs_rq(cpu) || others {
-            self.trace_cfs(cpu);
-            self.cpufreq_update_util(cpu, false);
-        }
-        let c = self.m.cpu_mut(cpu);
-        let left = c.cfs_avg.avg.load_avg != 0
-            || c.cfs_avg.avg.util_avg.0 != 0
-            || c.dl_avg.util_avg.0 != 0
-            || c.rt_avg.util_avg.0 != 0
-            || c.pressure.as_ref().is_some_and(|p| p.is_left());
-        c.has_blocked_load = left;
-        left
-    }
-
-    /// The CPU's tick has stopped: it takes part in nohz balancing.
-    pub(crate) fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {
-        self.m.cpu_mut(cpu).has_blocked_load = true;
-        if !self.m.cpu(cpu).sched_domains.is_empty() {
-            self.m.root.needs_update |= !self.m.root.idle_cpus.contains(cpu);
-            self.m.root.idle_cpus.insert(cpu);
-        }
-        self.m.root.has_blocked = true;
-    }
-
-    /// `get_sd_balance_interval`, in jiffies; a busy CPU looks one jiffy early, so that levels
-    /// do not look together.
-    pub(super) fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
-        let ms = self.m.cpu(cpu).sched_domains[level].balance_interval
-            * if busy { BUSY_FACTOR } else { 1 };
-        let longest = u64::from(self.m.platform.hz) * self.m.root.online.len() as u64 / 10;
-        (self.m.msecs_to_jiffies(ms) - u64::from(busy)).min(longest).max(1)
-    }
-
     /// `sched_balance_domains`: balances every domain that is due.
     fn sched_balance_domains(&mut self, cpu: CpuId, idle: When) {
         let mut idle = idle;
@@ -366,7 +311,7 @@ impl Kernel<'_> {
             let now = self.m.jiffies();
             let due = |e: &Self, busy| {
                 e.m.cpu(cpu).sched_domains[level].last_balance
-                    + e.balance_interval(cpu, level, busy)
+                    + e.m.balance_interval(cpu, level, busy)
             };
             if now >= due(self, is_busy) {
                 let (moved, go_on) = self.sched_balance_rq(cpu, level, idle);
@@ -390,26 +335,69 @@ impl Kernel<'_> {
 
     /// A CPU is about to go idle and looks for work; true if it got some (`sched_balance_newidle`).
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId) -> bool {
-        self.update_misfit_status(cpu, None);
+        self.rq(cpu).update_misfit_status(None);
         let overloaded = self.m.root.overloaded;
         if overloaded {
-            self.update_blocked_groups(cpu);
+            self.rq(cpu).update_blocked_groups();
         }
         let levels = self.m.cpu(cpu).sched_domains.len();
         // From now on its looks are those of an idle CPU: more often.
         for level in 0..if overloaded { levels } else { levels.min(1) } {
             let next = self.m.cpu(cpu).sched_domains[level].last_balance
-                + self.balance_interval(cpu, level, false);
+                + self.m.balance_interval(cpu, level, false);
             let c = self.m.cpu_mut(cpu);
             c.next_balance = c.next_balance.min(next);
-            if overloaded && let Some(weight) = self.newidle_dice(cpu, level) {
+            if overloaded && let Some(weight) = self.rq(cpu).newidle_dice(level) {
                 let (moved, go_on) = self.sched_balance_rq(cpu, level, When::NewlyIdle);
-                self.newidle_looked(cpu, level, if moved { weight } else { 0 });
+                self.rq(cpu).newidle_looked(level, if moved { weight } else { 0 });
                 if moved || !go_on || self.m.cpu(cpu).nr_running() > 0 {
                     break;
                 }
             }
         }
         self.m.cpu(cpu).nr_running() > 0
+    }
+}
+
+impl Machine {
+    /// `check_misfit_status`, where capacities differ.
+    fn has_misfit(&self, cpu: CpuId) -> bool {
+        let (m, c) = (self, self.cpu(cpu));
+        if m.lb_rev() >= KernelRev::V6_10 {
+            return check_misfit_status(c.misfit_task_load);
+        }
+        let biggest = m.root.online.iter().map(|c| m.cpu(c).capacity).max();
+        let domain = c.place.asym.map(|level| &c.sched_domains[level]);
+        let reduced = domain.is_some_and(|d| reduced_capacity(m, cpu, d.imbalance_pct));
+        let biggest = biggest.unwrap_or(c.capacity);
+        check_misfit_status_pre_6_10(c.misfit_task_load, c.capacity, biggest, reduced)
+    }
+
+    /// `nr_busy_cpus` of the cache that `cpu` belongs to.
+    fn busy_cpus_of_cache(&self, cpu: CpuId) -> usize {
+        let c = self.cpu(cpu);
+        let cache = c.place.llc.map(|l| &c.sched_domains[l]);
+        cache.map_or(0, |d| d.span.iter().filter(|c| !self.root.idle_cpus.contains(*c)).count())
+    }
+
+    /// `find_new_ilb`: the first idle CPU; since 7.3 of an idle core, where there is one.
+    fn find_new_ilb(&self) -> Option<CpuId> {
+        let m = self;
+        let mut idle = m.root.idle_cpus.iter().filter(|c| m.idle_cpu(*c));
+        let first = idle.next();
+        if m.rev < KernelRev::V7_3 || !m.root.smt {
+            return first;
+        }
+        let mut all = first.into_iter().chain(idle);
+        all.find(|c| is_core_idle(m, *c)).or(first)
+    }
+
+    /// `get_sd_balance_interval`, in jiffies; a busy CPU looks one jiffy early, so that levels
+    /// do not look together.
+    pub(super) fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
+        let ms = self.cpu(cpu).sched_domains[level].balance_interval
+            * if busy { BUSY_FACTOR } else { 1 };
+        let longest = u64::from(self.platform.hz) * self.root.online.len() as u64 / 10;
+        (self.msecs_to_jiffies(ms) - u64::from(busy)).min(longest).max(1)
     }
 }

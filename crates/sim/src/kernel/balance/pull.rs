@@ -24,13 +24,14 @@ use crate::state::class::StopWork;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Point;
 use crate::state::machine::{Machine, State};
+use crate::state::short_ways;
+use crate::state::short_ways::ShortWay;
 use crate::state::topology::sd;
 use risetime_kernel::KernelRev;
-use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::fits::{Fit, capacity_greater, fits_capacity};
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::workload::Policy;
-use risetime_trace::{Event, Why};
+use risetime_trace::Why;
 
 /// `sysctl_sched_nr_migrate`: tasks looked at in one go.
 const NR_MIGRATE: usize = 32;
@@ -53,7 +54,7 @@ impl Kernel<'_> {
         }
         let mut env = Env::new(this, level, idle, &self.m.cpu(this).sched_domains[level]);
         loop {
-            if !self.should_we_balance(&env) {
+            if !self.m.should_we_balance(&env) {
                 return (self.balanced(&env, None), false);
             }
             if level == 0 {
@@ -62,7 +63,7 @@ impl Kernel<'_> {
             let Some((group, kind, left)) = self.find_src_group(&env) else {
                 return (self.balanced(&env, None), true);
             };
-            let Some(src) = self.find_src_rq(&env, &group, kind, left) else {
+            let Some(src) = self.m.find_src_rq(&env, &group, kind, left) else {
                 return (self.balanced(&env, Some(kind)), true);
             };
             env.all_pinned = true;
@@ -126,21 +127,15 @@ impl Kernel<'_> {
     /// There was something to move, but it did not move: the running task may have to. Always
     /// false.
     fn not_moved(&mut self, env: &mut Env, src: CpuId, kind: Migrate) -> bool {
-        if env.idle != When::NewlyIdle && !self.forgives(Some(kind)) {
+        if env.idle != When::NewlyIdle && !self.m.forgives(Some(kind)) {
             self.m.cpu_mut(env.this).sched_domains[env.level].nr_balance_failed += 1;
         }
-        if self.need_active_balance(env, src, kind) && !self.active_balance(env, src, kind) {
+        if self.m.need_active_balance(env, src, kind) && !self.active_balance(env, src, kind) {
             self.back_off(env, Some(kind));
         } else {
             self.unbalanced(env);
         }
         false
-    }
-
-    /// A misfit task that could not be moved says nothing of the balance: until 6.9 it counted like
-    /// any other failure.
-    fn forgives(&self, kind: Option<Migrate>) -> bool {
-        self.m.lb_rev() >= KernelRev::V6_10 && kind == Some(Migrate::Misfit)
     }
 
     /// There is work to move: look again soon.
@@ -161,7 +156,7 @@ impl Kernel<'_> {
 
     /// The next look comes later.
     fn back_off(&mut self, env: &Env, kind: Option<Migrate>) {
-        if env.idle == When::NewlyIdle || self.forgives(kind) {
+        if env.idle == When::NewlyIdle || self.m.forgives(kind) {
             return;
         }
         let d = &mut self.m.cpu_mut(env.this).sched_domains[env.level];
@@ -171,76 +166,11 @@ impl Kernel<'_> {
         }
     }
 
-    /// Only one CPU of a group balances it: the first idle one, since 6.6 of an idle core where there is
-    /// one, else the first.
-    pub(super) fn should_we_balance(&self, env: &Env) -> bool {
-        let m = &self.m;
-        if !env.cpus.contains(env.dst) {
-            return false;
-        }
-        if env.idle == When::NewlyIdle {
-            return m.cpu(env.dst).nr_running() == 0;
-        }
-        let domain = &m.cpu(env.this).sched_domains[env.level];
-        let mask = &domain.local().mask;
-        let by_core =
-            m.lb_rev() >= KernelRev::V6_6 && m.root.smt && !domain.has(sd::SHARE_CPUCAPACITY);
-        let mut idle = mask.iter().filter(|c| env.cpus.contains(*c) && m.idle_cpu(*c));
-        let in_charge = match by_core {
-            false => idle.next(),
-            true => {
-                let first = idle.next();
-                let mut all = first.into_iter().chain(idle);
-                all.find(|c| is_core_idle(m, *c)).or(first)
-            }
-        };
-        in_charge.or(mask.lowest()) == Some(env.dst)
-    }
-
-    /// While EAS places tasks, only those that fit nowhere near are moved. Where no CPU has one, a
-    /// look ends in nothing, and what it finds out on the way is this. `None`: it has to be a close one.
-    fn glance(&self, env: &Env) -> Option<Sums> {
-        let m = &self.m;
-        if !m.glances {
-            return None;
-        }
-        let domain = &m.cpu(env.this).sched_domains[env.level];
-        let unequal = domain.has(sd::ASYM_CPUCAPACITY) && !domain.has(sd::NUMA);
-        if !m.root.energy_aware || m.root.overutilized || !unequal {
-            return None;
-        }
-        let (mut sums, plain) = (Sums::default(), m.is_plain());
-        for cpu in env.cpus.iter() {
-            let (c, util) = (m.cpu(cpu), m.cpu_util_cfs(cpu));
-            let running = c.nr_running();
-            let overutilized = match plain {
-                true => !fits_capacity(util, c.cpu_capacity),
-                false => m.overutilized_by(c, util),
-            };
-            if c.misfit_task_load != 0 || overutilized {
-                return None;
-            }
-            sums.util += util.0;
-            sums.overloaded |= running > 1;
-        }
-        debug_assert!({
-            let mut close = Sums::default();
-            let groups = domain.groups().enumerate();
-            let mut groups = groups.map(|(at, g)| group_stats(m, env, domain, g, at));
-            groups.all(|g| {
-                close.add(&g);
-                g.kind != GroupType::Misfit
-            }) && (close.util, close.overloaded, close.overutilized)
-                == (sums.util, sums.overloaded, false)
-        });
-        Some(sums)
-    }
-
     /// `sched_balance_find_src_group`: the busiest group, what to move of it and how much.
     fn find_src_group(&mut self, env: &Env) -> Option<(CpuSet, Migrate, u64)> {
         let domains = &self.m.cpu(env.this).sched_domains;
         let top = env.level + 1 == domains.len();
-        if let Some(sums) = self.glance(env) {
+        if let Some(sums) = self.m.glance(env) {
             self.update_idle_cpu_scan(env, sums.util);
             self.update_root(&sums, top);
             return None;
@@ -304,6 +234,202 @@ impl Kernel<'_> {
         }
     }
 
+    /// `detach_tasks` and `attach_tasks`: moves queued tasks, those that waited longest first,
+    /// until the imbalance is gone. Whether any moved.
+    fn detach_tasks(&mut self, env: &mut Env, src: CpuId, kind: Migrate, left: &mut i64) -> bool {
+        self.rq(src).update_rq_clock();
+        let failed = self.m.cpu(env.this).sched_domains[env.level].nr_balance_failed.min(63);
+        let mut waiting: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
+        waiting.sort_by_key(|t| self.m.task(*t).listed);
+        let loop_max = NR_MIGRATE.min(self.m.cpu(src).nr_running());
+        let mut moved = false;
+        for (tried, task) in waiting.into_iter().enumerate() {
+            if tried >= loop_max && !(self.m.tries_all_pinned() && env.all_pinned) {
+                break;
+            }
+            if env.idle != When::Busy && self.m.cpu(src).nr_running() <= 1 {
+                break;
+            }
+            self.list(task);
+            if !self.m.can_migrate_task(env, src, task, failed) {
+                continue;
+            }
+            let share = match kind {
+                Migrate::Load => self.m.task_h_load(task).max(1),
+                Migrate::Util => self.m.task_util_est(task).0,
+                Migrate::Task => 1,
+                Migrate::Misfit if self.m.task_fits(task, src) == Fit::Fits => continue,
+                Migrate::Misfit => *left as u64,
+            };
+            if matches!(kind, Migrate::Load | Migrate::Util) && (share >> failed) as i64 > *left {
+                continue;
+            }
+            *left -= share as i64;
+            moved = true;
+            self.move_queued(task, src, env.dst, why(kind, env.idle));
+            // DEVIATES(newidle_one): as a preemptible kernel. One with voluntary preemption goes on
+            // until the imbalance is gone.
+            if env.idle == When::NewlyIdle || *left <= 0 {
+                break;
+            }
+        }
+        moved
+    }
+
+    /// The stopper of `src` is asked to give a task to the CPU that looks. False if the running one
+    /// may not come.
+    fn active_balance(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
+        if self.m.stops(src) {
+            return self.ask_stopper(env, src, kind);
+        }
+        let Some(curr) = self
+            .m
+            .cpu(src)
+            .curr
+            .filter(|t| self.m.is_fair(*t) && self.m.task(*t).state == State::Runnable)
+        else {
+            return true;
+        };
+        if !self.m.task(curr).allowed.contains(env.this) {
+            return false;
+        }
+        self.active_load_balance_cpu_stop(src, env.this, why(kind, When::Idle));
+        true
+    }
+
+    /// The same where the stopper takes time, so that it moves what it then finds.
+    fn ask_stopper(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
+        // The idle task, as the stopper itself, may run nowhere else.
+        let Some(curr) = self.m.cpu(src).curr else { return false };
+        let curr = self.m.task(curr);
+        let (may_come, stays) = (curr.allowed.contains(env.this), curr.state == State::Runnable);
+        if may_come && stays {
+            let why = why(kind, When::Idle);
+            self.stop_one_cpu_nowait(src, StopWork::ActiveBalance { to: env.this, why });
+        }
+        may_come
+    }
+
+    /// `active_load_balance_cpu_stop`: moves a task of `src` to `to`, of those that may go there the one
+    /// that was picked longest ago.
+    pub(crate) fn active_load_balance_cpu_stop(&mut self, src: CpuId, to: CpuId, why: Why) {
+        let domains = &self.m.cpu(to).sched_domains;
+        let online = self.m.root.online.contains(src) && self.m.root.online.contains(to);
+        let Some(level) = domains.iter().position(|d| online && d.span.contains(src)) else {
+            return;
+        };
+        let env = Env::new(to, level, When::Idle, &domains[level]);
+        self.rq(src).update_rq_clock();
+        let failed = self.m.cpu(to).sched_domains[level].nr_balance_failed;
+        let mut queued: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
+        queued.sort_by_key(|t| self.m.task(*t).listed);
+        let found = queued.into_iter().find(|&task| {
+            let t = self.m.task(task);
+            t.state == State::Runnable
+                && t.allowed.contains(to)
+                && !self.m.ineligible_on_dst(&env, src, task, failed)
+        });
+        if let Some(task) = found {
+            self.m.cpu_mut(to).sched_domains[level].nr_balance_failed = 0;
+            self.move_queued(task, src, to, why);
+        }
+    }
+
+    /// The task becomes the head of its runqueue's list (`rq->cfs_tasks`).
+    pub(crate) fn list(&mut self, task: TaskId) {
+        self.listed += 1;
+        self.m.task_mut(task).listed = self.listed;
+    }
+
+    /// `update_group_capacity` of the lowest level: a CPU finds out what is left of it when it looks
+    /// for work, which it does rarely while it is busy.
+    fn update_group_capacity(&mut self, env: &Env) {
+        let jiffies = self.m.jiffies();
+        let domain = &self.m.cpu(env.this).sched_domains[0];
+        if env.idle == When::NewlyIdle && jiffies < domain.next_update {
+            return;
+        }
+        let next = jiffies + self.m.balance_interval(env.this, 0, false);
+        self.m.cpu_mut(env.this).sched_domains[0].next_update = next;
+        self.rq(env.this).update_rq_clock();
+        self.rq(env.this).update_others();
+        self.rq(env.this).update_cpu_capacity();
+    }
+}
+
+impl Machine {
+    /// A misfit task that could not be moved says nothing of the balance: until 6.9 it counted like
+    /// any other failure.
+    fn forgives(&self, kind: Option<Migrate>) -> bool {
+        self.lb_rev() >= KernelRev::V6_10 && kind == Some(Migrate::Misfit)
+    }
+
+    /// Only one CPU of a group balances it: the first idle one, since 6.6 of an idle core where there is
+    /// one, else the first.
+    pub(super) fn should_we_balance(&self, env: &Env) -> bool {
+        let m = self;
+        if !env.cpus.contains(env.dst) {
+            return false;
+        }
+        if env.idle == When::NewlyIdle {
+            return m.cpu(env.dst).nr_running() == 0;
+        }
+        let domain = &m.cpu(env.this).sched_domains[env.level];
+        let mask = &domain.local().mask;
+        let by_core =
+            m.lb_rev() >= KernelRev::V6_6 && m.root.smt && !domain.has(sd::SHARE_CPUCAPACITY);
+        let mut idle = mask.iter().filter(|c| env.cpus.contains(*c) && m.idle_cpu(*c));
+        let in_charge = match by_core {
+            false => idle.next(),
+            true => {
+                let first = idle.next();
+                let mut all = first.into_iter().chain(idle);
+                all.find(|c| is_core_idle(m, *c)).or(first)
+            }
+        };
+        in_charge.or(mask.lowest()) == Some(env.dst)
+    }
+
+    /// While EAS places tasks, only those that fit nowhere near are moved. Where no CPU has one, a
+    /// look ends in nothing, and what it finds out on the way is this. `None`: it has to be a close one.
+    fn glance(&self, env: &Env) -> Option<Sums> {
+        let m = self;
+        if !m.glances {
+            return None;
+        }
+        let domain = &m.cpu(env.this).sched_domains[env.level];
+        let unequal = domain.has(sd::ASYM_CPUCAPACITY) && !domain.has(sd::NUMA);
+        if !m.root.energy_aware || m.root.overutilized || !unequal {
+            return None;
+        }
+        let (mut sums, plain) = (Sums::default(), m.is_plain());
+        for cpu in env.cpus.iter() {
+            let (c, util) = (m.cpu(cpu), m.cpu_util_cfs(cpu));
+            let running = c.nr_running();
+            let overutilized = match plain {
+                true => !fits_capacity(util, c.cpu_capacity),
+                false => m.overutilized_by(c, util),
+            };
+            if c.misfit_task_load != 0 || overutilized {
+                return None;
+            }
+            sums.util += util.0;
+            sums.overloaded |= running > 1;
+        }
+        debug_assert!({
+            let mut close = Sums::default();
+            let groups = domain.groups().enumerate();
+            let mut groups = groups.map(|(at, g)| group_stats(m, env, domain, g, at));
+            groups.all(|g| {
+                close.add(&g);
+                g.kind != GroupType::Misfit
+            }) && (close.util, close.overloaded, close.overutilized)
+                == (sums.util, sums.overloaded, false)
+        });
+        short_ways::take(ShortWay::Glance);
+        Some(sums)
+    }
+
     /// `sched_balance_find_src_rq`.
     fn find_src_rq(
         &self,
@@ -312,7 +438,7 @@ impl Kernel<'_> {
         kind: Migrate,
         imbalance: u64,
     ) -> Option<CpuId> {
-        let m = &self.m;
+        let m = self;
         let domain = &m.cpu(env.this).sched_domains[env.level];
         let (asym, pct) = (domain.has(sd::ASYM_CPUCAPACITY), domain.imbalance_pct);
         // (value, per what) of the best so far: compared as fractions where it is a load.
@@ -347,52 +473,10 @@ impl Kernel<'_> {
         best.map(|(_, _, cpu)| cpu)
     }
 
-    /// `detach_tasks` and `attach_tasks`: moves queued tasks, those that waited longest first,
-    /// until the imbalance is gone. Whether any moved.
-    fn detach_tasks(&mut self, env: &mut Env, src: CpuId, kind: Migrate, left: &mut i64) -> bool {
-        self.update_rq_clock(src);
-        let failed = self.m.cpu(env.this).sched_domains[env.level].nr_balance_failed.min(63);
-        let mut waiting: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
-        waiting.sort_by_key(|t| self.m.task(*t).listed);
-        let loop_max = NR_MIGRATE.min(self.m.cpu(src).nr_running());
-        let mut moved = false;
-        for (tried, task) in waiting.into_iter().enumerate() {
-            if tried >= loop_max && !(self.tries_all_pinned() && env.all_pinned) {
-                break;
-            }
-            if env.idle != When::Busy && self.m.cpu(src).nr_running() <= 1 {
-                break;
-            }
-            self.list(task);
-            if !self.can_migrate_task(env, src, task, failed) {
-                continue;
-            }
-            let share = match kind {
-                Migrate::Load => self.m.task_h_load(task).max(1),
-                Migrate::Util => self.m.task_util_est(task).0,
-                Migrate::Task => 1,
-                Migrate::Misfit if self.m.task_fits(task, src) == Fit::Fits => continue,
-                Migrate::Misfit => *left as u64,
-            };
-            if matches!(kind, Migrate::Load | Migrate::Util) && (share >> failed) as i64 > *left {
-                continue;
-            }
-            *left -= share as i64;
-            moved = true;
-            self.move_queued(task, src, env.dst, why(kind, env.idle));
-            // DEVIATES(newidle_one): as a preemptible kernel. One with voluntary preemption goes on
-            // until the imbalance is gone.
-            if env.idle == When::NewlyIdle || *left <= 0 {
-                break;
-            }
-        }
-        moved
-    }
-
     /// Up to 6.10 `detach_tasks` went on beyond `loop_max` until a task might come; the long-term
     /// kernels have that taken back.
     fn tries_all_pinned(&self) -> bool {
-        !self.m.rev.has_fix_of(KernelRev::new(6, 11))
+        !self.rev.has_fix_of(KernelRev::new(6, 11))
     }
 
     /// `can_migrate_task`: also notes which of the tasks affinity keeps away.
@@ -403,8 +487,8 @@ impl Kernel<'_> {
         task: TaskId,
         failed: u32,
     ) -> bool {
-        let (t, from) = (self.m.task(task), self.m.cpu(src));
-        let domain = &self.m.cpu(env.this).sched_domains[env.level];
+        let (t, from) = (self.task(task), self.cpu(src));
+        let domain = &self.cpu(env.this).sched_domains[env.level];
         // DEVIATES(lb_delayed): the kernel may move a task asleep with its dequeue delayed along
         // with its load; here it stays until it wakes or leaves.
         if t.state != State::Runnable || self.ineligible_on_dst(env, src, task, failed) {
@@ -418,129 +502,37 @@ impl Kernel<'_> {
             }
             return false;
         }
-        let Some(entity) = self.m.fair_entity(src, task) else { return false };
+        let Some(entity) = self.fair_entity(src, task) else { return false };
         env.all_pinned = false;
         // Threads of a core share its caches; and what gives way to all others anyway is never hot.
         let ran = from.clock.clock_task.0.wrapping_sub(entity.exec_start);
-        let hot = ran < MIGRATION_COST.0 || self.m.cache_hot_buddy(src, task, env.dst);
+        let hot = ran < MIGRATION_COST.0 || self.cache_hot_buddy(src, task, env.dst);
         let hot = hot && !domain.has(sd::SHARE_CPUCAPACITY) && t.sched.policy != Policy::Idle;
         let hot = hot && failed <= domain.cache_nice_tries;
         let may = from.curr != Some(task) && !hot;
-        self.m.yes(Point::Move { task, from: src, to: env.dst }, may)
+        self.yes(Point::Move { task, from: src, to: env.dst }, may)
     }
 
     /// `task_is_ineligible_on_dst_cpu`, while balancing has not failed: it has had its share. Also
     /// a task whose group waits for its quota.
     fn ineligible_on_dst(&self, env: &Env, src: CpuId, task: TaskId, failed: u32) -> bool {
-        let g = self.m.task(task).group;
-        let had_its_share = self.m.rev >= KernelRev::V7_2
+        let g = self.task(task).group;
+        let had_its_share = self.rev >= KernelRev::V7_2
             && failed == 0
-            && self.m.queue(env.dst, g).nr_queued() > 0
-            && !self.m.queue(src, g).entity_eligible(task);
-        had_its_share || self.m.lb_throttled(env.dst, src, g)
+            && self.queue(env.dst, g).nr_queued() > 0
+            && !self.queue(src, g).entity_eligible(task);
+        had_its_share || self.lb_throttled(env.dst, src, g)
     }
 
     /// `need_active_balance`: shall the running task be pushed?
     fn need_active_balance(&self, env: &Env, src: CpuId, kind: Migrate) -> bool {
-        let d = &self.m.cpu(env.this).sched_domains[env.level];
+        let d = &self.cpu(env.this).sched_domains[env.level];
         let stubborn = kind == Migrate::Task && d.nr_balance_failed > d.cache_nice_tries + 2;
         let relief = env.idle != When::Busy
-            && fair_queued(&self.m, src) == 1
-            && reduced_capacity(&self.m, src, d.imbalance_pct)
-            && self.m.capacity_of(src).0 * d.imbalance_pct < self.m.capacity_of(env.dst).0 * 100;
+            && fair_queued(self, src) == 1
+            && reduced_capacity(self, src, d.imbalance_pct)
+            && self.capacity_of(src).0 * d.imbalance_pct < self.capacity_of(env.dst).0 * 100;
         stubborn || relief || kind == Migrate::Misfit
-    }
-
-    /// The stopper of `src` is asked to give a task to the CPU that looks. False if the running one
-    /// may not come.
-    fn active_balance(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
-        if self.stops(src) {
-            return self.ask_stopper(env, src, kind);
-        }
-        let Some(curr) = self
-            .m
-            .cpu(src)
-            .curr
-            .filter(|t| self.is_fair(*t) && self.m.task(*t).state == State::Runnable)
-        else {
-            return true;
-        };
-        if !self.m.task(curr).allowed.contains(env.this) {
-            return false;
-        }
-        self.active_load_balance_cpu_stop(src, env.this, why(kind, When::Idle));
-        true
-    }
-
-    /// The same where the stopper takes time, so that it moves what it then finds.
-    fn ask_stopper(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
-        // The idle task, as the stopper itself, may run nowhere else.
-        let Some(curr) = self.m.cpu(src).curr else { return false };
-        let curr = self.m.task(curr);
-        let (may_come, stays) = (curr.allowed.contains(env.this), curr.state == State::Runnable);
-        if may_come && stays {
-            let why = why(kind, When::Idle);
-            self.stop_one_cpu_nowait(src, StopWork::ActiveBalance { to: env.this, why });
-        }
-        may_come
-    }
-
-    /// `active_load_balance_cpu_stop`: moves a task of `src` to `to`, of those that may go there the one
-    /// that was picked longest ago.
-    pub(crate) fn active_load_balance_cpu_stop(&mut self, src: CpuId, to: CpuId, why: Why) {
-        let domains = &self.m.cpu(to).sched_domains;
-        let online = self.m.root.online.contains(src) && self.m.root.online.contains(to);
-        let Some(level) = domains.iter().position(|d| online && d.span.contains(src)) else {
-            return;
-        };
-        let env = Env::new(to, level, When::Idle, &domains[level]);
-        self.update_rq_clock(src);
-        let failed = self.m.cpu(to).sched_domains[level].nr_balance_failed;
-        let mut queued: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
-        queued.sort_by_key(|t| self.m.task(*t).listed);
-        let found = queued.into_iter().find(|&task| {
-            let t = self.m.task(task);
-            t.state == State::Runnable
-                && t.allowed.contains(to)
-                && !self.ineligible_on_dst(&env, src, task, failed)
-        });
-        if let Some(task) = found {
-            self.m.cpu_mut(to).sched_domains[level].nr_balance_failed = 0;
-            self.move_queued(task, src, to, why);
-        }
-    }
-
-    /// The task becomes the head of its runqueue's list (`rq->cfs_tasks`).
-    pub(crate) fn list(&mut self, task: TaskId) {
-        self.listed += 1;
-        self.m.task_mut(task).listed = self.listed;
-    }
-
-    /// `update_group_capacity` of the lowest level: a CPU finds out what is left of it when it looks
-    /// for work, which it does rarely while it is busy.
-    fn update_group_capacity(&mut self, env: &Env) {
-        let jiffies = self.m.jiffies();
-        let domain = &self.m.cpu(env.this).sched_domains[0];
-        if env.idle == When::NewlyIdle && jiffies < domain.next_update {
-            return;
-        }
-        let next = jiffies + self.balance_interval(env.this, 0, false);
-        self.m.cpu_mut(env.this).sched_domains[0].next_update = next;
-        self.update_rq_clock(env.this);
-        self.update_others(env.this);
-        self.update_cpu_capacity(env.this);
-    }
-
-    /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
-    pub(crate) fn update_cpu_capacity(&mut self, cpu: CpuId) {
-        let (c, limit) = (self.m.cpu(cpu), self.m.domain_of(cpu).pressure);
-        let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
-        let others = self.m.hook(self.m.rq_util(cpu), |h, own| h.rq_util(true, own));
-        let capacity = capacity_of(self.m.rev, c.capacity, &others, hw, limit.0);
-        let before = std::mem::replace(&mut self.m.cpu_mut(cpu).cpu_capacity, capacity);
-        if before != capacity {
-            self.emit(Event::CpuCapacity { cpu, capacity });
-        }
     }
 }
 

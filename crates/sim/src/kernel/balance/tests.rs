@@ -81,7 +81,7 @@ fn since_6_6_an_idle_core_balances_before_an_idle_thread() {
                 .into_iter()
                 .filter(|c| {
                     let level = e.m.cpu(CpuId(*c)).sched_domains.len() - 1;
-                    e.should_we_balance(&looks(&e.m, *c, level, When::Idle))
+                    e.m.should_we_balance(&looks(&e.m, *c, level, When::Idle))
                 })
                 .collect();
         });
@@ -203,11 +203,11 @@ fn until_6_9_a_misfit_task_on_the_biggest_cpus_wakes_nobody() {
     after(load("m1"), &big, "6.8", 500, |e| {
         let cpu = if e.m.cpu(CpuId(4)).curr.is_some() { CpuId(4) } else { CpuId(5) };
         assert!(e.m.cpu(cpu).misfit_task_load > 0, "it fits nowhere");
-        assert!(!e.has_misfit(cpu));
+        assert!(!e.m.has_misfit(cpu));
         e.m.cpu_mut(cpu).cpu_capacity = Capacity(800);
-        assert!(e.has_misfit(cpu), "but here others take a fifth");
+        assert!(e.m.has_misfit(cpu), "but here others take a fifth");
         e.m.cpu_mut(CpuId(0)).misfit_task_load = 1;
-        assert!(e.has_misfit(CpuId(0)));
+        assert!(e.m.has_misfit(CpuId(0)));
     });
 }
 
@@ -245,7 +245,7 @@ fn tasks_of_the_idle_policy_are_never_cache_hot() {
             for task in (0..3).map(TaskId).filter(|t| Some(*t) != curr) {
                 let started = e.m.fair_entity(CpuId(2), task).expect("queued").exec_start;
                 e.m.cpu_mut(CpuId(2)).clock.clock_task.0 = started + 1000;
-                let moves = e.can_migrate_task(&mut env, CpuId(2), task, 0);
+                let moves = e.m.can_migrate_task(&mut env, CpuId(2), task, 0);
                 assert_eq!(moves, task == TaskId(2), "{kernel}, {task:?}");
             }
         });
@@ -292,7 +292,7 @@ fn blocked_load_is_aged_only_where_there_is_work_to_find() {
         e.run(Instant(47_000_000)).expect("a run");
         let group = e.k.m.task(TaskId(0)).group;
         e.k.m.now += Span::from_ms(5);
-        e.k.update_rq_clock(CpuId(2));
+        e.k.rq(CpuId(2)).update_rq_clock();
         let seen = |e: &Simulation<'_>| e.k.m.groups.rq(CpuId(2), group).avg.avg.last_update_time;
         let before = seen(&e);
         e.k.m.root.overloaded = overloaded;

@@ -16,9 +16,11 @@
 //! Source: kernel/sched/deadline.c.
 
 use crate::kernel::Kernel;
+use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
 use crate::state::hooks::Step;
+use crate::state::machine::Machine;
 use crate::state::machine::{State, pelt_pressure};
 use risetime_kernel::deadline::{DlId, dl_scaled_delta};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
@@ -40,8 +42,8 @@ pub(super) enum Joins {
     Restored,
 }
 
-impl Kernel<'_> {
-    pub(super) fn activate_dl(&mut self, cpu: CpuId, task: TaskId, kind: EnqueueKind) {
+impl Rq<'_, '_> {
+    pub(super) fn activate_dl(&mut self, task: TaskId, kind: EnqueueKind) {
         let joins = match kind {
             EnqueueKind::Wakeup | EnqueueKind::Initial => Joins::Wakes { migrated: false },
             // Asleep it has left its old CPU's bandwidth; awake it is moved.
@@ -49,60 +51,212 @@ impl Kernel<'_> {
             EnqueueKind::Migrated => Joins::Moves,
             EnqueueKind::Restore => Joins::Restored,
         };
-        self.enqueue_task_dl(cpu, task, joins);
+        self.enqueue_task_dl(task, joins);
     }
 
     /// `enqueue_dl_entity` of a task.
-    pub(super) fn enqueue_task_dl(&mut self, cpu: CpuId, task: TaskId, joins: Joins) {
-        let now = self.rq_clock(cpu);
-        let before = self.m.dl(task).timer;
-        self.m.dl_mut(task).check_constrained(now);
+    pub(super) fn enqueue_task_dl(&mut self, task: TaskId, joins: Joins) {
+        let cpu = self.cpu;
+        let now = self.m().rq_clock(cpu);
+        let before = self.m().dl(task).timer;
+        self.dl_mut(task).check_constrained(now);
         if matches!(joins, Joins::Moves | Joins::Restored) {
-            self.add_rq_bw(cpu, task);
-            self.add_running_bw(cpu, self.m.dl(task).bw, self.m.dl(task).special);
+            self.add_rq_bw(task);
+            self.add_running_bw(self.m().dl(task).bw, self.m().dl(task).special);
         }
         if let Joins::Wakes { migrated } = joins {
-            self.task_contending(cpu, task, migrated);
+            self.task_contending(task, migrated);
         }
-        if !self.m.dl(task).throttled || joins == Joins::Replenish {
-            let dl = self.m.dl_mut(task);
+        if !self.m().dl(task).throttled || joins == Joins::Replenish {
+            let dl = self.dl_mut(task);
             match joins {
                 Joins::Wakes { .. } => dl.update_at_wakeup(now),
                 Joins::Replenish => dl.replenish(now),
                 Joins::Restored if dl.deadline < now => dl.setup_new(now),
                 Joins::Moves | Joins::Restored => {}
             }
-            let deadline = self.m.dl(task).deadline;
-            self.m.cpu_mut(cpu).dl.insert(deadline, DlId::Task(task));
+            let deadline = self.m().dl(task).deadline;
+            self.c().dl.insert(deadline, DlId::Task(task));
         }
-        self.arm_changed(ClassTimer::Replenish(task), before, self.m.dl(task).timer);
+        self.arm_changed(ClassTimer::Replenish(task), before, self.m().dl(task).timer);
         self.tell_throttled(task);
     }
 
     /// Whether its runtime is used up goes into the trace, if that has changed.
     pub(super) fn tell_throttled(&mut self, task: TaskId) {
-        let sched = &mut self.m.task_mut(task).sched;
+        let sched = &mut self.t(task).sched;
         let on = sched.dl.as_ref().is_some_and(|dl| dl.throttled && !dl.special);
         if std::mem::replace(&mut sched.told_throttled, on) != on {
             self.emit(Event::Throttled { task, on });
         }
     }
 
+    /// `dequeue_task_dl`.
+    pub(super) fn deactivate_dl(&mut self, task: TaskId, kind: DequeueKind) {
+        let cpu = self.cpu;
+        if self.m().cpu(cpu).curr == Some(task) {
+            self.update_curr_dl();
+        }
+        self.c().dl.remove(DlId::Task(task));
+        match kind {
+            DequeueKind::Migrate | DequeueKind::Save => {
+                let dl = self.m().dl(task);
+                self.sub_running_bw(dl.bw, dl.special);
+                self.sub_rq_bw(task);
+            }
+            DequeueKind::Sleep | DequeueKind::SleepSpecial => self.task_non_contending(task),
+        }
+    }
+
+    /// `update_curr_dl`: the running task uses up its instance.
+    pub(crate) fn update_curr_dl(&mut self) {
+        let cpu = self.cpu;
+        let Some(task) = self.m().cpu(cpu).curr else { return };
+        let id = DlId::Task(task);
+        if self.m().task(task).sched.dl.as_ref().is_none_or(|dl| dl.special)
+            || !self.m().cpu(cpu).dl.contains(id)
+        {
+            return;
+        }
+        let delta = self.delta_exec().0;
+        if delta == 0 && !self.m().dl(task).yielded {
+            return;
+        }
+        let c = self.m().cpu(cpu);
+        let dl = self.m().dl(task);
+        let scaled = if dl.params.reclaim {
+            self.m().charged_by_grub(cpu, delta, dl.bw)
+        } else {
+            dl_scaled_delta(delta, self.m().domains[c.domain].freq_scale, c.capacity)
+        };
+        let now = self.m().rq_clock(cpu);
+        let before = self.m().dl(task).timer;
+        let over = self.dl_mut(task).consume(scaled);
+        if over && self.m().does(Step::ThrottleDl) {
+            self.dl_mut(task).throttled = true;
+            self.c().dl.remove(id);
+            if self.dl_mut(task).start_timer(now) {
+                self.arm_changed(ClassTimer::Replenish(task), before, self.m().dl(task).timer);
+            } else {
+                self.enqueue_task_dl(task, Joins::Replenish);
+            }
+            self.tell_throttled(task);
+            if self.m().cpu(cpu).dl.first() != Some(id) {
+                self.resched_curr();
+            }
+        }
+        // Deadline time counts as real-time, as long as that is not over.
+        let throttle = &self.m().cpu(cpu).rt_throttle;
+        if rt_throttles(self.m().rev)
+            && (self.m().classes.rt_period.is_some()
+                || throttle.time < risetime_kernel::rt::RT_RUNTIME.0)
+        {
+            self.c().rt_throttle.time += delta;
+        }
+    }
+
+    /// `__add_running_bw`.
+    pub(super) fn add_running_bw(&mut self, bw: u64, special: bool) {
+        if !special {
+            self.c().dl.running_bw += bw;
+            self.cpufreq_update_util();
+        }
+    }
+
+    /// `__sub_running_bw`.
+    pub(super) fn sub_running_bw(&mut self, bw: u64, special: bool) {
+        if !special {
+            let dl = &mut self.c().dl;
+            dl.running_bw = dl.running_bw.saturating_sub(bw);
+            self.cpufreq_update_util();
+        }
+    }
+
+    /// `add_rq_bw`.
+    pub(super) fn add_rq_bw(&mut self, task: TaskId) {
+        let (bw, special) = (self.m().dl(task).bw, self.m().dl(task).special);
+        if !special {
+            self.c().dl.this_bw += bw;
+        }
+    }
+
+    /// `sub_rq_bw`.
+    pub(super) fn sub_rq_bw(&mut self, task: TaskId) {
+        let (bw, special) = (self.m().dl(task).bw, self.m().dl(task).special);
+        if !special {
+            let dl = &mut self.c().dl;
+            dl.this_bw = dl.this_bw.saturating_sub(bw);
+        }
+    }
+
+    /// `task_contending`: it is active again, or still.
+    fn task_contending(&mut self, task: TaskId, migrated: bool) {
+        if migrated {
+            self.add_rq_bw(task);
+        }
+        let dl = self.dl_mut(task);
+        if std::mem::replace(&mut dl.non_contending, false) {
+            let before = dl.inactive_timer.take();
+            self.arm_changed(ClassTimer::Inactive(task), before, None);
+        } else {
+            let (bw, special) = (dl.bw, dl.special);
+            self.add_running_bw(bw, special);
+        }
+    }
+
+    /// `task_non_contending`: it sleeps, and is inactive from its 0-lag time on.
+    fn task_non_contending(&mut self, task: TaskId) {
+        let cpu = self.cpu;
+        let now = self.m().rq_clock(cpu);
+        if self.m().dl(task).special {
+            return;
+        }
+        match self.m().dl(task).zero_lag(now) {
+            Some(at) if self.m().dl(task).inactive_timer.is_none() => {
+                let dl = self.dl_mut(task);
+                (dl.non_contending, dl.inactive_timer) = (true, Some(at));
+                self.arm_changed(ClassTimer::Inactive(task), None, Some(at));
+            }
+            _ => {
+                let bw = self.m().dl(task).bw;
+                self.sub_running_bw(bw, false);
+                if self.m().task(task).state == State::Exited {
+                    self.sub_rq_bw(task);
+                    self.release_bw(bw);
+                }
+            }
+        }
+    }
+
+    /// `update_dl_rq_load_avg`; `running`: a deadline task ran until now.
+    pub(crate) fn update_dl(&mut self, running: bool) {
+        let cpu = self.cpu;
+        let decay = self.m().decay;
+        let c = self.c();
+        let now = c.clock.rq_clock_pelt();
+        if update_dl_rq_load_avg(decay, now, &mut c.dl_avg, running) {
+            let event = pelt_pressure(cpu, "dl", &c.dl_avg);
+            self.emit(event);
+        }
+    }
+}
+
+impl Kernel<'_> {
     /// `migrate_task_rq_dl`: a sleeping task leaves its CPU's bandwidth.
     pub(crate) fn migrate_task_rq_dl(&mut self, task: TaskId) {
         if self.m.class_of(task) != Class::Deadline || self.m.dl(task).special {
             return;
         }
         let cpu = self.m.task(task).cpu;
-        self.update_rq_clock(cpu);
+        self.rq(cpu).update_rq_clock();
         let dl = self.m.dl_mut(task);
         let (bw, timer) = (dl.bw, dl.timer);
         if std::mem::replace(&mut dl.non_contending, false) {
             let before = dl.inactive_timer.take();
             self.arm_changed(ClassTimer::Inactive(task), before, None);
-            self.sub_running_bw(cpu, bw, false);
+            self.rq(cpu).sub_running_bw(bw, false);
         }
-        self.sub_rq_bw(cpu, task);
+        self.rq(cpu).sub_rq_bw(task);
         self.arm_changed(ClassTimer::Replenish(task), timer, None);
     }
 
@@ -114,185 +268,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// `dequeue_task_dl`.
-    pub(super) fn deactivate_dl(&mut self, cpu: CpuId, task: TaskId, kind: DequeueKind) {
-        if self.m.cpu(cpu).curr == Some(task) {
-            self.update_curr_dl(cpu);
-        }
-        self.m.cpu_mut(cpu).dl.remove(DlId::Task(task));
-        match kind {
-            DequeueKind::Migrate | DequeueKind::Save => {
-                let dl = self.m.dl(task);
-                self.sub_running_bw(cpu, dl.bw, dl.special);
-                self.sub_rq_bw(cpu, task);
-            }
-            DequeueKind::Sleep | DequeueKind::SleepSpecial => self.task_non_contending(cpu, task),
-        }
-    }
-
-    /// `update_curr_dl`: the running task uses up its instance.
-    pub(crate) fn update_curr_dl(&mut self, cpu: CpuId) {
-        let Some(task) = self.m.cpu(cpu).curr else { return };
-        let id = DlId::Task(task);
-        if self.m.task(task).sched.dl.as_ref().is_none_or(|dl| dl.special)
-            || !self.m.cpu(cpu).dl.contains(id)
-        {
-            return;
-        }
-        let delta = self.delta_exec(cpu).0;
-        if delta == 0 && !self.m.dl(task).yielded {
-            return;
-        }
-        let c = self.m.cpu(cpu);
-        let dl = self.m.dl(task);
-        let scaled = if dl.params.reclaim {
-            self.charged_by_grub(cpu, delta, dl.bw)
-        } else {
-            dl_scaled_delta(delta, self.m.domains[c.domain].freq_scale, c.capacity)
-        };
-        let now = self.rq_clock(cpu);
-        let before = self.m.dl(task).timer;
-        let over = self.m.dl_mut(task).consume(scaled);
-        if over && self.m.does(Step::ThrottleDl) {
-            self.m.dl_mut(task).throttled = true;
-            self.m.cpu_mut(cpu).dl.remove(id);
-            if self.m.dl_mut(task).start_timer(now) {
-                self.arm_changed(ClassTimer::Replenish(task), before, self.m.dl(task).timer);
-            } else {
-                self.enqueue_task_dl(cpu, task, Joins::Replenish);
-            }
-            self.tell_throttled(task);
-            if self.m.cpu(cpu).dl.first() != Some(id) {
-                self.resched_curr(cpu);
-            }
-        }
-        // Deadline time counts as real-time, as long as that is not over.
-        let throttle = &self.m.cpu(cpu).rt_throttle;
-        if rt_throttles(self.m.rev)
-            && (self.m.classes.rt_period.is_some()
-                || throttle.time < risetime_kernel::rt::RT_RUNTIME.0)
-        {
-            self.m.cpu_mut(cpu).rt_throttle.time += delta;
-        }
-    }
-
-    /// What a task that reclaims is charged for `delta`.
-    fn charged_by_grub(&self, cpu: CpuId, delta: u64, bw: u64) -> u64 {
-        if !self.m.does(Step::GrubReclaim) {
-            return delta;
-        }
-        self.m.cpu(cpu).dl.grub_reclaim(self.m.rev, delta, bw)
-    }
-
-    /// `dl_task_timer`: a throttled task gets its runtime back.
-    pub(super) fn dl_task_timer(&mut self, task: TaskId) {
-        let cpu = self.m.task(task).cpu;
-        let now = self.rq_clock(cpu);
-        self.m.dl_mut(task).timer = None;
-        if self.m.class_of(task) != Class::Deadline || !self.m.dl(task).throttled {
-            return;
-        }
-        if self.m.task(task).state != State::Runnable {
-            // Its wakeup will queue it.
-            self.m.dl_mut(task).replenish(now);
-            self.tell_throttled(task);
-            return;
-        }
-        self.enqueue_task_dl(cpu, task, Joins::Replenish);
-        let preempts = match self.m.cpu(cpu).curr {
-            Some(curr) if curr == task => false,
-            Some(curr) if self.m.class_of(curr) == Class::Deadline => {
-                self.wakeup_preempt_dl(cpu, curr, task)
-            }
-            _ => true,
-        };
-        if preempts {
-            self.resched_curr(cpu);
-        }
-        self.push_dl_task(cpu);
-    }
-
-    // ------------------------------------------------------------------ bandwidth
-
-    /// `rq_clock`: the time that deadlines are in.
-    pub(super) fn rq_clock(&self, cpu: CpuId) -> Instant {
-        self.m.cpu(cpu).clock.clock
-    }
-
-    /// `__add_running_bw`.
-    pub(super) fn add_running_bw(&mut self, cpu: CpuId, bw: u64, special: bool) {
-        if !special {
-            self.m.cpu_mut(cpu).dl.running_bw += bw;
-            self.cpufreq_update_util(cpu, false);
-        }
-    }
-
-    /// `__sub_running_bw`.
-    pub(super) fn sub_running_bw(&mut self, cpu: CpuId, bw: u64, special: bool) {
-        if !special {
-            let dl = &mut self.m.cpu_mut(cpu).dl;
-            dl.running_bw = dl.running_bw.saturating_sub(bw);
-            self.cpufreq_update_util(cpu, false);
-        }
-    }
-
-    /// `add_rq_bw`.
-    pub(super) fn add_rq_bw(&mut self, cpu: CpuId, task: TaskId) {
-        let dl = self.m.dl(task);
-        if !dl.special {
-            self.m.cpus[cpu.index()].dl.this_bw += dl.bw;
-        }
-    }
-
-    /// `sub_rq_bw`.
-    pub(super) fn sub_rq_bw(&mut self, cpu: CpuId, task: TaskId) {
-        let (bw, special) = (self.m.dl(task).bw, self.m.dl(task).special);
-        if !special {
-            let dl = &mut self.m.cpu_mut(cpu).dl;
-            dl.this_bw = dl.this_bw.saturating_sub(bw);
-        }
-    }
-
-    /// `task_contending`: it is active again, or still.
-    fn task_contending(&mut self, cpu: CpuId, task: TaskId, migrated: bool) {
-        if migrated {
-            self.add_rq_bw(cpu, task);
-        }
-        let dl = self.m.dl_mut(task);
-        if std::mem::replace(&mut dl.non_contending, false) {
-            let before = dl.inactive_timer.take();
-            self.arm_changed(ClassTimer::Inactive(task), before, None);
-        } else {
-            let (bw, special) = (dl.bw, dl.special);
-            self.add_running_bw(cpu, bw, special);
-        }
-    }
-
-    /// `task_non_contending`: it sleeps, and is inactive from its 0-lag time on.
-    fn task_non_contending(&mut self, cpu: CpuId, task: TaskId) {
-        let now = self.rq_clock(cpu);
-        if self.m.dl(task).special {
-            return;
-        }
-        match self.m.dl(task).zero_lag(now) {
-            Some(at) if self.m.dl(task).inactive_timer.is_none() => {
-                let dl = self.m.dl_mut(task);
-                (dl.non_contending, dl.inactive_timer) = (true, Some(at));
-                self.arm_changed(ClassTimer::Inactive(task), None, Some(at));
-            }
-            _ => {
-                let bw = self.m.dl(task).bw;
-                self.sub_running_bw(cpu, bw, false);
-                if self.m.task(task).state == State::Exited {
-                    self.sub_rq_bw(cpu, task);
-                    self.release_bw(bw);
-                }
-            }
-        }
-    }
-
     /// `inactive_task_timer`: the 0-lag time has come.
-    pub(super) fn inactive_task_timer(&mut self, task: TaskId) {
+    pub(crate) fn inactive_task_timer(&mut self, task: TaskId) {
         let cpu = self.m.task(task).cpu;
         let dl = self.m.dl_mut(task);
         dl.inactive_timer = None;
@@ -300,9 +277,9 @@ impl Kernel<'_> {
         let dead = self.m.task(task).state == State::Exited;
         let left = self.m.class_of(task) != Class::Deadline;
         if counts && !left {
-            self.sub_running_bw(cpu, bw, false);
+            self.rq(cpu).sub_running_bw(bw, false);
             if dead {
-                self.sub_rq_bw(cpu, task);
+                self.rq(cpu).sub_rq_bw(task);
             }
         }
         if dead || left {
@@ -317,7 +294,7 @@ impl Kernel<'_> {
     }
 
     /// `__dl_sub`.
-    pub(super) fn release_bw(&mut self, bw: u64) {
+    pub(crate) fn release_bw(&mut self, bw: u64) {
         self.m.classes.total_bw = self.m.classes.total_bw.saturating_sub(bw);
         self.change_extra_bw((bw / self.m.cpus.len() as u64) as i64);
     }
@@ -327,15 +304,39 @@ impl Kernel<'_> {
             c.dl.extra_bw += by;
         }
     }
+}
 
-    /// `update_dl_rq_load_avg`; `running`: a deadline task ran until now.
-    pub(crate) fn update_dl(&mut self, cpu: CpuId, running: bool) {
-        let decay = self.m.decay;
-        let c = self.m.cpu_mut(cpu);
-        let now = c.clock.rq_clock_pelt();
-        if update_dl_rq_load_avg(decay, now, &mut c.dl_avg, running) {
-            let event = pelt_pressure(cpu, "dl", &c.dl_avg);
-            self.emit(event);
+impl Machine {
+    /// What a task that reclaims is charged for `delta`.
+    fn charged_by_grub(&self, cpu: CpuId, delta: u64, bw: u64) -> u64 {
+        if !self.does(Step::GrubReclaim) {
+            return delta;
         }
+        self.cpu(cpu).dl.grub_reclaim(self.rev, delta, bw)
+    }
+
+    // ------------------------------------------------------------------ bandwidth
+
+    /// `rq_clock`: the time that deadlines are in.
+    pub(super) fn rq_clock(&self, cpu: CpuId) -> Instant {
+        self.cpu(cpu).clock.clock
+    }
+}
+
+impl Rq<'_, '_> {
+    /// `wakeup_preempt_dl`: the earlier deadline; of equals the one that cannot go elsewhere.
+    pub(crate) fn wakeup_preempt_dl(&mut self, curr: TaskId, task: TaskId) -> bool {
+        let cpu = self.cpu;
+        let (own, woken) = (self.m().dl(curr), self.m().dl(task));
+        if woken.preempts(own) {
+            return true;
+        }
+        if woken.deadline != own.deadline || self.m().need_resched.contains(cpu) {
+            return false;
+        }
+        // `check_preempt_equal_dl`
+        let moves =
+            |t: TaskId| self.m().task(t).nr_cpus_allowed > 1 && !self.m().cpudl_find(t).is_empty();
+        moves(curr) && !moves(task)
     }
 }

@@ -12,21 +12,16 @@
 //! Source: kernel/sched/deadline.c, kernel/sched/cpudeadline.c.
 
 use crate::kernel::Kernel;
+use crate::kernel::class::deadline::Joins;
 use crate::kernel::placement::Placed;
 use crate::state::class::Class;
-use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Step;
 use crate::state::machine::{Machine, State};
 use risetime_kernel::deadline::DlId;
-use risetime_kernel::units::{Capacity, CpuId, Instant, TaskId};
+use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_trace::Why;
 
 impl Machine {
-    /// `dl_task_is_earliest_deadline`: would `task` be the first of `cpu`?
-    fn dl_is_earliest(&self, task: TaskId, cpu: CpuId) -> bool {
-        self.cpu(cpu).dl.earliest().is_none_or(|earliest| self.dl(task).deadline < earliest)
-    }
-
     /// The deadline task on `cpu` with the earliest deadline that waits and may move; `to`: to
     /// that CPU.
     fn next_pushable_dl(&self, cpu: CpuId, to: Option<CpuId>) -> Option<TaskId> {
@@ -41,49 +36,13 @@ impl Machine {
         };
         c.dl.iter().filter_map(waiting).find(moves)
     }
-
-    /// `cpudl_find`: the CPUs that `task` may go to.
-    fn cpudl_find(&self, task: TaskId) -> CpuSet {
-        let t = self.task(task);
-        let (mut free, mut fitting) = (CpuSet::EMPTY, CpuSet::EMPTY);
-        let mut biggest: Option<(Capacity, CpuId)> = None;
-        let mut latest: Option<(Instant, CpuId)> = None;
-        for cpu in (0..self.cpus.len() as u32).map(CpuId) {
-            let (c, allowed) = (self.cpu(cpu), t.allowed.contains(cpu));
-            match c.dl.earliest() {
-                None if allowed => {
-                    free.insert(cpu);
-                    if !self.root.asym_cpucap || self.dl(task).fits_capacity(c.capacity) {
-                        fitting.insert(cpu);
-                    } else if biggest
-                        .is_none_or(|(b, _)| c.capacity > b || (cpu == t.cpu && c.capacity == b))
-                    {
-                        biggest = Some((c.capacity, cpu));
-                    }
-                }
-                Some(deadline) if latest.is_none_or(|(l, _)| deadline > l) => {
-                    latest = Some((deadline, cpu));
-                }
-                _ => {}
-            }
-        }
-        if !fitting.is_empty() {
-            return fitting;
-        }
-        if !free.is_empty() {
-            return biggest.map(|(_, cpu)| cpu).into_iter().collect();
-        }
-        let later =
-            latest.filter(|(l, cpu)| t.allowed.contains(*cpu) && self.dl(task).deadline < *l);
-        later.map(|(_, cpu)| cpu).into_iter().collect()
-    }
 }
 
 impl Kernel<'_> {
     /// `select_task_rq_dl`.
     pub(super) fn select_task_rq_dl(&mut self, task: TaskId, this_cpu: CpuId) -> Placed {
         let prev = self.m.task(task).cpu;
-        let stay = self.within_allowed(task, Placed { cpu: prev, why: Why::PrevCpu });
+        let stay = self.m.within_allowed(task, Placed { cpu: prev, why: Why::PrevCpu });
         let later_here = self.m.cpu(prev).curr.is_some_and(|curr| {
             self.m.class_of(curr) == Class::Deadline
                 && (self.m.task(curr).nr_cpus_allowed < 2
@@ -110,21 +69,6 @@ impl Kernel<'_> {
         }
         let later = self.m.cpudl_find(task);
         (!later.is_empty()).then(|| self.nearest_of(&later, self.m.task(task).cpu, this_cpu))
-    }
-
-    /// `wakeup_preempt_dl`: the earlier deadline; of equals the one that cannot go elsewhere.
-    pub(super) fn wakeup_preempt_dl(&mut self, cpu: CpuId, curr: TaskId, task: TaskId) -> bool {
-        let (own, woken) = (self.m.dl(curr), self.m.dl(task));
-        if woken.preempts(own) {
-            return true;
-        }
-        if woken.deadline != own.deadline || self.m.need_resched.contains(cpu) {
-            return false;
-        }
-        // `check_preempt_equal_dl`
-        let moves =
-            |t: TaskId| self.m.task(t).nr_cpus_allowed > 1 && !self.m.cpudl_find(t).is_empty();
-        moves(curr) && !moves(task)
     }
 
     /// `task_woken_dl`.
@@ -156,7 +100,7 @@ impl Kernel<'_> {
                 && self.m.dl(next).deadline < self.m.dl(curr).deadline
                 && self.m.task(curr).nr_cpus_allowed > 1
         }) {
-            self.resched_curr(cpu);
+            self.rq(cpu).resched_curr();
             return false;
         }
         let Some(to) = self.find_later_rq(next, cpu).filter(|to| *to != cpu) else { return false };
@@ -164,7 +108,7 @@ impl Kernel<'_> {
             return false;
         }
         self.move_queued(next, cpu, to, Why::DlPush);
-        self.resched_curr(to);
+        self.rq(to).resched_curr();
         true
     }
 
@@ -187,5 +131,35 @@ impl Kernel<'_> {
                 self.move_queued(task, cpu, this_cpu, Why::DlPull);
             }
         }
+    }
+}
+
+impl Kernel<'_> {
+    /// `dl_task_timer`: a throttled task gets its runtime back.
+    pub(crate) fn dl_task_timer(&mut self, task: TaskId) {
+        let cpu = self.m.task(task).cpu;
+        let now = self.m.rq_clock(cpu);
+        self.m.dl_mut(task).timer = None;
+        if self.m.class_of(task) != Class::Deadline || !self.m.dl(task).throttled {
+            return;
+        }
+        if self.m.task(task).state != State::Runnable {
+            // Its wakeup will queue it.
+            self.m.dl_mut(task).replenish(now);
+            self.rq(self.m.task(task).cpu).tell_throttled(task);
+            return;
+        }
+        self.rq(cpu).enqueue_task_dl(task, Joins::Replenish);
+        let preempts = match self.m.cpu(cpu).curr {
+            Some(curr) if curr == task => false,
+            Some(curr) if self.m.class_of(curr) == Class::Deadline => {
+                self.rq(cpu).wakeup_preempt_dl(curr, task)
+            }
+            _ => true,
+        };
+        if preempts {
+            self.rq(cpu).resched_curr();
+        }
+        self.push_dl_task(cpu);
     }
 }

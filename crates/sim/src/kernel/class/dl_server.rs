@@ -16,6 +16,7 @@
 //! Arithmetic: [`risetime_kernel::dl_server`]. Source: kernel/sched/deadline.c, kernel/sched/fair.c.
 
 use crate::kernel::Kernel;
+use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
 use crate::state::hooks::Step;
 use risetime_kernel::KernelRev;
@@ -25,28 +26,12 @@ use risetime_kernel::units::{CpuId, Instant};
 
 const SERVER: DlId = DlId::FairServer;
 
-impl Kernel<'_> {
-    /// `sched_init_dl_servers`.
-    pub(crate) fn init_dl_servers(&mut self) {
-        if self.m.rev < KernelRev::V6_12 {
-            return;
-        }
-        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
-            let server = DlEntity::fair_server(self.rq_clock(cpu));
-            self.m.cpu_mut(cpu).dl.this_bw += server.bw;
-            self.m.cpu_mut(cpu).fair_server = Some(Box::new(server));
-            self.reserve_bw(server.bw);
-        }
-    }
-
+impl Rq<'_, '_> {
     /// Changes the server of `cpu`, and arms its timers as it then says.
-    fn with_server<R>(
-        &mut self,
-        cpu: CpuId,
-        change: impl FnOnce(&mut DlEntity, Instant) -> R,
-    ) -> Option<R> {
-        let now = self.rq_clock(cpu);
-        let server = self.m.cpu_mut(cpu).fair_server.as_deref_mut()?;
+    fn with_server<R>(&mut self, change: impl FnOnce(&mut DlEntity, Instant) -> R) -> Option<R> {
+        let cpu = self.cpu;
+        let now = self.m().rq_clock(cpu);
+        let server = self.c().fair_server.as_deref_mut()?;
         let before = (server.timer, server.inactive_timer);
         let result = change(server, now);
         let after = (server.timer, server.inactive_timer);
@@ -56,11 +41,11 @@ impl Kernel<'_> {
     }
 
     /// `dl_server_start`: the fair class has work again.
-    pub(crate) fn dl_server_start(&mut self, cpu: CpuId) {
-        if !self.m.does(Step::FairServer) {
+    pub(crate) fn dl_server_start(&mut self) {
+        if !self.m().does(Step::FairServer) {
             return;
         }
-        let Some(server) = self.m.cpu_mut(cpu).fair_server.as_deref_mut() else { return };
+        let Some(server) = self.c().fair_server.as_deref_mut() else { return };
         let bw = server.bw;
         if let Some(defer) = server.server.as_mut() {
             defer.idle = false;
@@ -68,8 +53,8 @@ impl Kernel<'_> {
         if server.server_active() {
             return;
         }
-        self.dl_server_update(cpu);
-        let queued = self.with_server(cpu, |server, now| {
+        self.dl_server_update();
+        let queued = self.with_server(|server, now| {
             if let Some(defer) = server.server.as_mut() {
                 defer.active = true;
             }
@@ -80,21 +65,22 @@ impl Kernel<'_> {
         });
         if let Some((counted, joins)) = queued {
             if !counted {
-                self.add_running_bw(cpu, bw, false);
+                self.add_running_bw(bw, false);
             }
             if let Some(deadline) = joins {
-                self.queue_server(cpu, deadline);
+                self.queue_server(deadline);
             }
         }
     }
 
     /// `dl_server_stop`: the fair class has none.
-    pub(super) fn dl_server_stop(&mut self, cpu: CpuId) {
-        if !self.m.cpu(cpu).fair_server.as_ref().is_some_and(|s| s.server_active()) {
+    pub(super) fn dl_server_stop(&mut self) {
+        let cpu = self.cpu;
+        if !self.m().cpu(cpu).fair_server.as_ref().is_some_and(|s| s.server_active()) {
             return;
         }
-        self.m.cpu_mut(cpu).dl.remove(SERVER);
-        let past = self.with_server(cpu, |server, now| {
+        self.c().dl.remove(SERVER);
+        let past = self.with_server(|server, now| {
             let at = server.zero_lag(now).filter(|_| server.inactive_timer.is_none());
             if at.is_some() {
                 (server.non_contending, server.inactive_timer) = (true, at);
@@ -103,22 +89,23 @@ impl Kernel<'_> {
             (at.is_none(), server.bw)
         });
         if let Some((true, bw)) = past {
-            self.sub_running_bw(cpu, bw, false);
+            self.sub_running_bw(bw, false);
         }
     }
 
     /// `dl_server_update`, `dl_server_update_idle`: what the current fair task, or idleness, has
     /// used since the last time.
-    pub(crate) fn dl_server_update(&mut self, cpu: CpuId) {
-        let idle = match self.m.cpu(cpu).curr {
-            _ if self.m.cpu(cpu).fair_server.is_none() => return,
+    pub(crate) fn dl_server_update(&mut self) {
+        let cpu = self.cpu;
+        let idle = match self.m().cpu(cpu).curr {
+            _ if self.m().cpu(cpu).fair_server.is_none() => return,
             None => true,
-            Some(curr) if self.is_fair(curr) => false,
+            Some(curr) if self.m().is_fair(curr) => false,
             Some(_) => return,
         };
-        let delta = self.delta_exec(cpu).0;
-        let rev = self.m.rev;
-        let over = self.with_server(cpu, |server, now| {
+        let delta = self.delta_exec().0;
+        let rev = self.m().rev;
+        let over = self.with_server(|server, now| {
             let over = server.server_update(rev, now, delta, idle);
             if !over {
                 return None;
@@ -137,26 +124,26 @@ impl Kernel<'_> {
             Some(join(server, now))
         });
         if let Some(Some(again)) = over {
-            self.m.cpu_mut(cpu).dl.remove(SERVER);
+            self.c().dl.remove(SERVER);
             if let Some(deadline) = again {
-                self.queue_server(cpu, deadline);
+                self.queue_server(deadline);
             }
-            self.resched_curr(cpu);
+            self.resched_curr();
         }
     }
 
     /// `dl_server_timer`.
-    pub(super) fn dl_server_timer(&mut self, cpu: CpuId) {
-        self.dl_server_update(cpu);
-        match self.with_server(cpu, |server, now| server.server_timer(now)) {
-            Some(ServerTimer::Stops) => self.dl_server_stop(cpu),
+    pub(crate) fn dl_server_timer(&mut self) {
+        self.dl_server_update();
+        match self.with_server(|server, now| server.server_timer(now)) {
+            Some(ServerTimer::Stops) => self.dl_server_stop(),
             Some(ServerTimer::Starts) => {
-                let joins = self.with_server(cpu, |server, now| {
+                let joins = self.with_server(|server, now| {
                     server.replenish(now);
                     join(server, now)
                 });
                 if let Some(deadline) = joins.flatten() {
-                    self.queue_server(cpu, deadline);
+                    self.queue_server(deadline);
                 }
             }
             Some(ServerTimer::Waits) | None => {}
@@ -164,21 +151,37 @@ impl Kernel<'_> {
     }
 
     /// The server's 0-lag time has come.
-    pub(super) fn server_inactive_timer(&mut self, cpu: CpuId) {
-        let counts = self.with_server(cpu, |server, _| {
+    pub(crate) fn server_inactive_timer(&mut self) {
+        let counts = self.with_server(|server, _| {
             server.inactive_timer = None;
             (std::mem::replace(&mut server.non_contending, false), server.bw)
         });
         if let Some((true, bw)) = counts {
-            self.sub_running_bw(cpu, bw, false);
+            self.sub_running_bw(bw, false);
         }
     }
 
     /// The server stands among the deadlines; it may come before who runs.
-    fn queue_server(&mut self, cpu: CpuId, deadline: Instant) {
-        self.m.cpu_mut(cpu).dl.insert(deadline, SERVER);
-        if self.m.cpu(cpu).curr.is_some() && self.m.cpu(cpu).dl.first() == Some(SERVER) {
-            self.resched_curr(cpu);
+    fn queue_server(&mut self, deadline: Instant) {
+        let cpu = self.cpu;
+        self.c().dl.insert(deadline, SERVER);
+        if self.m().cpu(cpu).curr.is_some() && self.m().cpu(cpu).dl.first() == Some(SERVER) {
+            self.resched_curr();
+        }
+    }
+}
+
+impl Kernel<'_> {
+    /// `sched_init_dl_servers`.
+    pub(crate) fn init_dl_servers(&mut self) {
+        if self.m.rev < KernelRev::V6_12 {
+            return;
+        }
+        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
+            let server = DlEntity::fair_server(self.m.rq_clock(cpu));
+            self.m.cpu_mut(cpu).dl.this_bw += server.bw;
+            self.m.cpu_mut(cpu).fair_server = Some(Box::new(server));
+            self.reserve_bw(server.bw);
         }
     }
 }

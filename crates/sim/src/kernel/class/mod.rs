@@ -16,6 +16,8 @@
 //! kernel/sched/syscalls.c:__sched_setscheduler. Leaves out: sched_ext, priority inheritance,
 //! core scheduling.
 
+mod cpudl;
+mod cpupri;
 mod deadline;
 mod dl_push;
 mod dl_server;
@@ -28,25 +30,244 @@ mod timers;
 use crate::kernel::Kernel;
 use crate::kernel::fair::Join;
 use crate::kernel::placement::{Placed, Waker, select_fallback_rq};
+use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::fair_policy;
+use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Answer;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
+use crate::state::machine::Machine;
 use crate::state::machine::State;
 use crate::state::tracker::Heard;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::deadline::DlId;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId, FairPolicy, Wakeup};
-use risetime_kernel::units::{CpuId, GroupId, Span, TaskId, Util};
+use risetime_kernel::units::{CpuId, GroupId, TaskId, Util};
 use risetime_trace::{Event, Why};
 
-impl Kernel<'_> {
-    /// Whether the task is of the fair class.
-    pub(crate) fn is_fair(&self, task: TaskId) -> bool {
-        self.m.class_of(task) == Class::Fair
+impl Rq<'_, '_> {
+    /// `activate_task`: the clamps first, so that cpufreq sees them.
+    ///
+    /// DEVIATES(uclamp_late_6_12): mainline 6.12 to 6.15 counted the clamps after the class had
+    /// enqueued, so that the wakeup's own frequency update missed them; not modelled.
+    pub(crate) fn activate(&mut self, task: TaskId, kind: EnqueueKind, waking: bool) {
+        let cpu = self.cpu;
+        let class = self.m().class_of(task);
+        if self.m().clamps_count(class) {
+            let m = self.parts();
+            let (c, t) = (m.c, &mut m.tasks[task.index()]);
+            c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
+        }
+        match class {
+            Class::Stop => self.queue_stopper(true),
+            Class::Deadline => self.activate_dl(task, kind),
+            Class::Rt => self.enqueue_task_rt(task, false),
+            Class::Fair => {
+                self.track(Heard::Enqueue { cpu, task, new: kind == EnqueueKind::Initial });
+                let starved = self.m().cpu(cpu).h_nr_queued() == 0;
+                self.enqueue_task_fair(task, kind, waking);
+                if starved {
+                    self.dl_server_start();
+                }
+            }
+        }
+        // `add_nr_running`
+        if self.m().cpu(cpu).nr_running() >= 2 {
+            self.set_overloaded();
+        }
     }
 
+    /// `deactivate_task`.
+    pub(crate) fn deactivate(&mut self, task: TaskId, kind: DequeueKind) {
+        let cpu = self.cpu;
+        let class = self.m().class_of(task);
+        if self.m().clamps_count(class) {
+            let m = self.parts();
+            let (c, t) = (m.c, &mut m.tasks[task.index()]);
+            c.uclamp.uclamp_rq_dec(&mut t.uclamp);
+        }
+        match class {
+            Class::Stop => self.queue_stopper(false),
+            Class::Deadline => self.deactivate_dl(task, kind),
+            Class::Rt => self.dequeue_task_rt(task),
+            Class::Fair => {
+                let sleeps = matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial);
+                self.track(Heard::Dequeue { cpu, task, sleeps });
+                self.dequeue_task_fair(task, kind);
+            }
+        }
+    }
+
+    /// Among fair tasks the policies, the slices and what each has had decide, where the two compete.
+    fn wakeup_preempt_fair(&mut self, curr: TaskId, task: TaskId, fork: bool) -> bool {
+        let cpu = self.cpu;
+        let due = self.m().is_resched_due(cpu);
+        let policy = |task: TaskId| match self.m().does(Step::TaskPolicyPreempts) {
+            true => fair_policy(self.m().task(task).sched.policy),
+            false => FairPolicy::Normal,
+        };
+        let wakeup = Wakeup { fork, due, woken: policy(task), running: policy(curr) };
+        if self.m().groups.nested {
+            return self.preempts_nested(curr, task, &wakeup);
+        }
+        let preempts = self.c().cfs.wakeup_preempt_by(task, &wakeup);
+        self.after_wakeup_check(GroupId::ROOT, preempts);
+        preempts
+    }
+
+    /// `__pick_next_task`.
+    pub(crate) fn pick_next_task(&mut self) -> Option<TaskId> {
+        let cpu = self.cpu;
+        if let Some(stopper) = self.m().pick_task_stop(cpu) {
+            return Some(stopper);
+        }
+        while let Some(first) = self.m().cpu(cpu).dl.first() {
+            match first {
+                DlId::Task(task) => return Some(task),
+                DlId::FairServer => match self.pick_task_fair() {
+                    Some(task) => return Some(task),
+                    None => self.dl_server_stop(),
+                },
+            }
+        }
+        let c = self.m().cpu(cpu);
+        if let Some((_, task)) = c.rt.first().filter(|_| !c.rt_throttle.throttled) {
+            return Some(task);
+        }
+        self.pick_task_fair()
+    }
+
+    fn pick_task_fair(&mut self) -> Option<TaskId> {
+        let cpu = self.cpu;
+        let picked = self.pick_task_fair_itself();
+        match self.m().decided(Point::Pick { cpu }, Answer::Task(picked)) {
+            Answer::Task(picked) => picked,
+            _ => picked,
+        }
+    }
+
+    fn pick_task_fair_itself(&mut self) -> Option<TaskId> {
+        let cpu = self.cpu;
+        let instead = |k: &Self| match k.m().instead(Point::Pick { cpu }) {
+            Some(Answer::Task(first)) => first,
+            _ => None,
+        };
+        if let Some(first) = instead(self) {
+            let group = self.m().task(first).group;
+            self.update_curr(group);
+            self.check_all_runtime(group);
+            if instead(self) == Some(first) {
+                return Some(first);
+            }
+        }
+        if self.m().groups.nested {
+            return self.pick_nested();
+        }
+        let picked = self.c().cfs.pick();
+        self.take_departed();
+        picked.and_then(EntityId::as_task)
+    }
+
+    /// The previous task leaves the CPU (it may be asleep already and off its queue).
+    pub(crate) fn put_prev_task(&mut self, prev: Option<TaskId>, next: Option<TaskId>) {
+        let cpu = self.cpu;
+        let Some(prev) = prev else { return };
+        match self.m().class_of(prev) {
+            Class::Stop => {}
+            Class::Deadline => {
+                self.update_curr_dl();
+                self.update_dl(true);
+            }
+            Class::Rt => {
+                self.update_curr_rt();
+                self.update_rt(true);
+            }
+            Class::Fair if next != Some(prev) => {
+                let group = self.m().task(prev).group;
+                if self.m().queue(cpu, group).curr().is_some_and(|e| e.id == prev) {
+                    self.update_curr(group);
+                    self.check_cfs_rq_runtime(group);
+                    self.update_load_avg(prev, Join::Stay);
+                    self.queue_mut(group).put_prev();
+                }
+                if self.m().groups.on() {
+                    let next = next.filter(|next| self.m().is_fair(*next));
+                    self.put_prev_parents(group, next.map(|next| self.m().task(next).group));
+                }
+            }
+            Class::Fair => {}
+        }
+    }
+
+    /// `yield_task` of the current task: a fair one gives up its request, an RT one goes to the end
+    /// of its priority's list, a deadline one waits for its next instance.
+    pub(crate) fn yield_task(&mut self) {
+        let cpu = self.cpu;
+        let Some(curr) = self.m().cpu(cpu).curr else { return };
+        match self.m().class_of(curr) {
+            Class::Deadline => {
+                self.dl_mut(curr).yielded = true;
+                self.update_curr_dl();
+            }
+            Class::Rt => self.c().rt.requeue(curr, false),
+            Class::Fair if self.m().cpu(cpu).nr_running() > 1 => {
+                self.account_anew();
+                let group = self.m().task(curr).group;
+                if self.m().groups.nested && is_cfs(self.m().rev) {
+                    self.yield_grouped(curr);
+                } else {
+                    self.clear_buddies(group, curr.into());
+                    self.queue_mut(group).yield_task();
+                }
+            }
+            Class::Stop | Class::Fair => {}
+        }
+    }
+
+    /// `task_tick`.
+    pub(crate) fn task_tick(&mut self, curr: TaskId) {
+        let cpu = self.cpu;
+        let class = self.m().class_of(curr);
+        let c = self.m().cpu(cpu);
+        let (dl, rt) = (class == Class::Deadline, class == Class::Rt);
+        let (some_dl, some_rt) = (c.dl_avg.util_avg != Util(0), c.rt_avg.util_avg != Util(0));
+        if some_dl || some_rt || dl || rt {
+            if some_dl || dl {
+                self.update_dl(dl);
+            }
+            if some_rt || rt {
+                self.update_rt(rt);
+            }
+        }
+        match class {
+            Class::Stop => {}
+            Class::Deadline => self.update_curr_dl(),
+            Class::Rt => self.task_tick_rt(curr),
+            Class::Fair => {
+                self.track(Heard::Tick { cpu, task: curr });
+                self.dl_server_update();
+                self.task_tick_fair(curr);
+            }
+        }
+    }
+
+    /// `__update_blocked_others`: ages what the other classes have used.
+    pub(crate) fn update_others(&mut self) {
+        let cpu = self.cpu;
+        let c = self.m().cpu(cpu);
+        let (dl, rt) = (c.dl_avg.util_avg != Util(0), c.rt_avg.util_avg != Util(0));
+        if dl {
+            self.update_dl(false);
+        }
+        if rt {
+            self.update_rt(false);
+        }
+        self.update_pressure();
+    }
+}
+
+impl Kernel<'_> {
     /// `select_task_rq` of a waking task.
     pub(crate) fn select_task_rq(&mut self, task: TaskId, waker: Waker) -> Placed {
         let placed = self.select_task_rq_by_class(task, waker);
@@ -71,7 +292,7 @@ impl Kernel<'_> {
         {
             // Both ways look at how its util fits: `find_energy_efficient_cpu`, and
             // `select_idle_sibling` where capacities differ.
-            self.sync_entity_load_avg(task);
+            self.rq(prev).sync_entity_load_avg(task);
         }
         if only {
             // No class is asked.
@@ -117,62 +338,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// `activate_task`: the clamps first, so that cpufreq sees them.
-    ///
-    /// DEVIATES(uclamp_late_6_12): mainline 6.12 to 6.15 counted the clamps after the class had
-    /// enqueued, so that the wakeup's own frequency update missed them; not modelled.
-    pub(crate) fn activate(&mut self, cpu: CpuId, task: TaskId, kind: EnqueueKind, waking: bool) {
-        let class = self.m.class_of(task);
-        if self.clamps_count(class) {
-            let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
-            c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
-        }
-        match class {
-            Class::Stop => self.queue_stopper(cpu, true),
-            Class::Deadline => self.activate_dl(cpu, task, kind),
-            Class::Rt => self.enqueue_task_rt(cpu, task, false),
-            Class::Fair => {
-                self.m.track(Heard::Enqueue { cpu, task, new: kind == EnqueueKind::Initial });
-                let starved = self.m.cpu(cpu).h_nr_queued() == 0;
-                self.enqueue_task_fair(cpu, task, kind, waking);
-                if starved {
-                    self.dl_server_start(cpu);
-                }
-            }
-        }
-        // `add_nr_running`
-        if self.m.cpu(cpu).nr_running() >= 2 {
-            self.m.root.overloaded = true;
-        }
-    }
-
-    /// Whether the clamps of a queued task of this class count on its CPU (`uclamp_enabled`). Those
-    /// of RT tasks, which have a default, do not before anybody has asked for clamps; where nobody
-    /// ever does, nobody's do (`sched_uclamp_used`).
-    pub(super) fn clamps_count(&self, class: Class) -> bool {
-        (class == Class::Fair && !self.m.is_plain())
-            || (class == Class::Rt && self.m.classes.uclamp_used)
-    }
-
-    /// `deactivate_task`.
-    pub(crate) fn deactivate(&mut self, cpu: CpuId, task: TaskId, kind: DequeueKind) {
-        let class = self.m.class_of(task);
-        if self.clamps_count(class) {
-            let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
-            c.uclamp.uclamp_rq_dec(&mut t.uclamp);
-        }
-        match class {
-            Class::Stop => self.queue_stopper(cpu, false),
-            Class::Deadline => self.deactivate_dl(cpu, task, kind),
-            Class::Rt => self.dequeue_task_rt(cpu, task),
-            Class::Fair => {
-                let sleeps = matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial);
-                self.m.track(Heard::Dequeue { cpu, task, sleeps });
-                self.dequeue_task_fair(cpu, task, kind);
-            }
-        }
-    }
-
     /// `wakeup_preempt`: does the newly queued task take the CPU?
     pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, fork: bool) {
         let mut fair = false;
@@ -186,21 +351,21 @@ impl Kernel<'_> {
                     _ if instead.is_some() => instead == Some(Answer::Yes(true)),
                     _ if class != own => class < own,
                     Class::Stop => false,
-                    Class::Deadline => self.wakeup_preempt_dl(cpu, curr, task),
-                    Class::Rt => self.wakeup_preempt_rt(cpu, curr, task),
+                    Class::Deadline => self.rq(cpu).wakeup_preempt_dl(curr, task),
+                    Class::Rt => self.rq(cpu).wakeup_preempt_rt(curr, task),
                     Class::Fair => {
                         fair = true;
-                        self.wakeup_preempt_fair(cpu, curr, task, fork)
+                        self.rq(cpu).wakeup_preempt_fair(curr, task, fork)
                     }
                 };
                 self.m.decided(point, Answer::Yes(preempts)) == Answer::Yes(true)
             }
         };
-        self.take_departed(cpu);
+        self.rq(cpu).take_departed();
         if preempts && fair {
-            self.resched_curr_lazy(cpu);
+            self.rq(cpu).resched_curr_lazy();
         } else if preempts {
-            self.resched_curr(cpu);
+            self.rq(cpu).resched_curr();
         }
         // `task_woken`
         match self.m.class_of(task) {
@@ -208,22 +373,6 @@ impl Kernel<'_> {
             Class::Rt => self.task_woken_rt(cpu, task),
             Class::Stop | Class::Fair => {}
         }
-    }
-
-    /// Among fair tasks the policies, the slices and what each has had decide, where the two compete.
-    fn wakeup_preempt_fair(&mut self, cpu: CpuId, curr: TaskId, task: TaskId, fork: bool) -> bool {
-        let due = self.is_resched_due(cpu);
-        let policy = |task: TaskId| match self.m.does(Step::TaskPolicyPreempts) {
-            true => fair_policy(self.m.task(task).sched.policy),
-            false => FairPolicy::Normal,
-        };
-        let wakeup = Wakeup { fork, due, woken: policy(task), running: policy(curr) };
-        if self.m.groups.nested {
-            return self.preempts_nested(cpu, curr, task, &wakeup);
-        }
-        let preempts = self.m.cpu_mut(cpu).cfs.wakeup_preempt_by(task, &wakeup);
-        self.after_wakeup_check(cpu, GroupId::ROOT, preempts);
-        preempts
     }
 
     /// `prev_balance`: a CPU whose real-time or deadline task leaves looks for others of them.
@@ -245,86 +394,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// `__pick_next_task`.
-    pub(crate) fn pick_next_task(&mut self, cpu: CpuId) -> Option<TaskId> {
-        if let Some(stopper) = self.pick_task_stop(cpu) {
-            return Some(stopper);
-        }
-        while let Some(first) = self.m.cpu(cpu).dl.first() {
-            match first {
-                DlId::Task(task) => return Some(task),
-                DlId::FairServer => match self.pick_task_fair(cpu) {
-                    Some(task) => return Some(task),
-                    None => self.dl_server_stop(cpu),
-                },
-            }
-        }
-        let c = self.m.cpu(cpu);
-        if let Some((_, task)) = c.rt.first().filter(|_| !c.rt_throttle.throttled) {
-            return Some(task);
-        }
-        self.pick_task_fair(cpu)
-    }
-
-    fn pick_task_fair(&mut self, cpu: CpuId) -> Option<TaskId> {
-        let picked = self.pick_task_fair_itself(cpu);
-        match self.m.decided(Point::Pick { cpu }, Answer::Task(picked)) {
-            Answer::Task(picked) => picked,
-            _ => picked,
-        }
-    }
-
-    fn pick_task_fair_itself(&mut self, cpu: CpuId) -> Option<TaskId> {
-        let instead = |k: &Self| match k.m.instead(Point::Pick { cpu }) {
-            Some(Answer::Task(first)) => first,
-            _ => None,
-        };
-        if let Some(first) = instead(self) {
-            let group = self.m.task(first).group;
-            self.update_curr(cpu, group);
-            self.check_all_runtime(cpu, group);
-            if instead(self) == Some(first) {
-                return Some(first);
-            }
-        }
-        if self.m.groups.nested {
-            return self.pick_nested(cpu);
-        }
-        let picked = self.m.cpu_mut(cpu).cfs.pick();
-        self.take_departed(cpu);
-        picked.and_then(EntityId::as_task)
-    }
-
-    /// The previous task leaves the CPU (it may be asleep already and off its queue).
-    pub(crate) fn put_prev_task(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
-        let Some(prev) = prev else { return };
-        match self.m.class_of(prev) {
-            Class::Stop => {}
-            Class::Deadline => {
-                self.update_curr_dl(cpu);
-                self.update_dl(cpu, true);
-            }
-            Class::Rt => {
-                self.update_curr_rt(cpu);
-                self.update_rt(cpu, true);
-            }
-            Class::Fair if next != Some(prev) => {
-                let group = self.m.task(prev).group;
-                if self.m.queue(cpu, group).curr().is_some_and(|e| e.id == prev) {
-                    self.update_curr(cpu, group);
-                    self.check_cfs_rq_runtime(cpu, group);
-                    self.update_load_avg(cpu, prev, Join::Stay);
-                    self.m.queue_mut(cpu, group).put_prev();
-                }
-                if self.m.groups.on() {
-                    let next = next.filter(|next| self.is_fair(*next));
-                    self.put_prev_parents(cpu, group, next.map(|next| self.m.task(next).group));
-                }
-            }
-            Class::Fair => {}
-        }
-    }
-
     /// `set_next_task`: `task` has the CPU from now on.
     pub(crate) fn set_next_task(&mut self, cpu: CpuId, task: TaskId) {
         let c = self.m.cpu_mut(cpu);
@@ -332,84 +401,21 @@ impl Kernel<'_> {
         match self.m.class_of(task) {
             Class::Stop => {}
             Class::Deadline => {
-                self.update_dl(cpu, false);
+                self.rq(cpu).update_dl(false);
                 self.push_dl_tasks(cpu);
             }
             Class::Rt => {
-                self.update_rt(cpu, false);
+                self.rq(cpu).update_rt(false);
                 self.push_rt_tasks(cpu);
             }
             Class::Fair => {
                 // Until now it was queued, not running (`set_next_entity`).
-                self.update_load_avg(cpu, task, Join::Stay);
-                self.set_next_task_fair(cpu, task);
+                self.rq(cpu).update_load_avg(task, Join::Stay);
+                self.rq(cpu).set_next_task_fair(task);
                 self.list(task);
-                self.update_misfit_status(cpu, Some(task));
+                self.rq(cpu).update_misfit_status(Some(task));
             }
         }
-    }
-
-    /// `yield_task` of the current task: a fair one gives up its request, an RT one goes to the end
-    /// of its priority's list, a deadline one waits for its next instance.
-    pub(crate) fn yield_task(&mut self, cpu: CpuId) {
-        let Some(curr) = self.m.cpu(cpu).curr else { return };
-        match self.m.class_of(curr) {
-            Class::Deadline => {
-                self.m.dl_mut(curr).yielded = true;
-                self.update_curr_dl(cpu);
-            }
-            Class::Rt => self.m.cpu_mut(cpu).rt.requeue(curr, false),
-            Class::Fair if self.m.cpu(cpu).nr_running() > 1 => {
-                self.account_anew(cpu);
-                let group = self.m.task(curr).group;
-                if self.m.groups.nested && is_cfs(self.m.rev) {
-                    self.yield_grouped(cpu, curr);
-                } else {
-                    self.clear_buddies(cpu, group, curr.into());
-                    self.m.queue_mut(cpu, group).yield_task();
-                }
-            }
-            Class::Stop | Class::Fair => {}
-        }
-    }
-
-    /// `task_tick`.
-    pub(crate) fn task_tick(&mut self, cpu: CpuId, curr: TaskId) {
-        let class = self.m.class_of(curr);
-        let c = self.m.cpu(cpu);
-        let (dl, rt) = (class == Class::Deadline, class == Class::Rt);
-        let (some_dl, some_rt) = (c.dl_avg.util_avg != Util(0), c.rt_avg.util_avg != Util(0));
-        if some_dl || some_rt || dl || rt {
-            if some_dl || dl {
-                self.update_dl(cpu, dl);
-            }
-            if some_rt || rt {
-                self.update_rt(cpu, rt);
-            }
-        }
-        match class {
-            Class::Stop => {}
-            Class::Deadline => self.update_curr_dl(cpu),
-            Class::Rt => self.task_tick_rt(cpu, curr),
-            Class::Fair => {
-                self.m.track(Heard::Tick { cpu, task: curr });
-                self.dl_server_update(cpu);
-                self.task_tick_fair(cpu, curr);
-            }
-        }
-    }
-
-    /// `__update_blocked_others`: ages what the other classes have used.
-    pub(crate) fn update_others(&mut self, cpu: CpuId) {
-        let c = self.m.cpu(cpu);
-        let (dl, rt) = (c.dl_avg.util_avg != Util(0), c.rt_avg.util_avg != Util(0));
-        if dl {
-            self.update_dl(cpu, false);
-        }
-        if rt {
-            self.update_rt(cpu, false);
-        }
-        self.update_pressure(cpu);
     }
 
     /// Tells the trace of the policy that a task is under now.
@@ -419,14 +425,31 @@ impl Kernel<'_> {
             self.emit(Event::Policy { task, policy });
         }
     }
+}
 
-    /// How long the current task of another class than fair (or the idle task) has run since it
-    /// was last accounted for (`update_se`).
-    fn delta_exec(&mut self, cpu: CpuId) -> Span {
-        let c = self.m.cpu_mut(cpu);
-        let now = c.clock.clock_task.0;
-        let delta = now.saturating_sub(c.exec_start);
-        c.exec_start = now;
-        Span(delta)
+impl Machine {
+    /// Whether the clamps of a queued task of this class count on its CPU (`uclamp_enabled`). Those
+    /// of RT tasks, which have a default, do not before anybody has asked for clamps; where nobody
+    /// ever does, nobody's do (`sched_uclamp_used`).
+    pub(super) fn clamps_count(&self, class: Class) -> bool {
+        (class == Class::Fair && !self.is_plain())
+            || (class == Class::Rt && self.classes.uclamp_used)
+    }
+}
+
+impl Kernel<'_> {
+    /// A task whose affinity leaves no CPU that is online may run on all.
+    pub(crate) fn allow_some(&mut self, task: TaskId) {
+        let t = self.m.task(task);
+        if t.nr_cpus_allowed as usize == self.m.cpus.len() {
+            return;
+        }
+        if !t.allowed.intersects(&self.m.root.online) {
+            let all = CpuSet::first(self.m.cpus.len());
+            self.m.set_allowed(task, all);
+            let max_speed = self.m.max_speed(task);
+            self.m.task_mut(task).max_speed = max_speed;
+            self.emit(Event::MaxSpeed { task, max_speed });
+        }
     }
 }

@@ -10,6 +10,7 @@
 //! Source: kernel/sched/rt.c.
 
 use crate::kernel::Kernel;
+use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_rt_rq_load_avg;
@@ -17,97 +18,67 @@ use risetime_kernel::rt::{RT_PERIOD, rt_throttles};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// `enqueue_task_rt`; every one kicks cpufreq.
-    pub(crate) fn enqueue_task_rt(&mut self, cpu: CpuId, task: TaskId, head: bool) {
-        let priority = self.m.task(task).sched.rt_priority();
-        self.m.cpu_mut(cpu).rt.enqueue(priority, task, head);
-        if rt_throttles(self.m.rev) {
+    pub(crate) fn enqueue_task_rt(&mut self, task: TaskId, head: bool) {
+        let priority = self.m().task(task).sched.rt_priority();
+        self.c().rt.enqueue(priority, task, head);
+        if rt_throttles(self.m().rev) {
             self.start_rt_bandwidth();
         }
-        self.cpufreq_update_util(cpu, false);
+        self.cpufreq_update_util();
     }
 
     /// `dequeue_task_rt`.
-    pub(crate) fn dequeue_task_rt(&mut self, cpu: CpuId, task: TaskId) {
-        self.update_curr_rt(cpu);
-        self.m.cpu_mut(cpu).rt.dequeue(task);
-        if !self.m.cpu(cpu).rt_throttle.throttled {
-            self.cpufreq_update_util(cpu, false);
+    pub(crate) fn dequeue_task_rt(&mut self, task: TaskId) {
+        let cpu = self.cpu;
+        self.update_curr_rt();
+        self.c().rt.dequeue(task);
+        if !self.m().cpu(cpu).rt_throttle.throttled {
+            self.cpufreq_update_util();
         }
     }
 
     /// `update_curr_rt`: before 6.12 the running RT task uses up the CPU's RT runtime.
-    pub(crate) fn update_curr_rt(&mut self, cpu: CpuId) {
-        let runs = self.m.cpu(cpu).curr.is_some_and(|t| self.m.rt_rank(t) != 0)
-            && self.m.cpu(cpu).rt.first().is_some();
-        if !runs || !rt_throttles(self.m.rev) {
+    pub(crate) fn update_curr_rt(&mut self) {
+        let cpu = self.cpu;
+        let runs = self.m().cpu(cpu).curr.is_some_and(|t| self.m().rt_rank(t) != 0)
+            && self.m().cpu(cpu).rt.first().is_some();
+        if !runs || !rt_throttles(self.m().rev) {
             return;
         }
-        let delta = self.delta_exec(cpu);
-        if self.m.cpu_mut(cpu).rt_throttle.account(delta) {
-            self.resched_curr(cpu);
-            self.start_rt_bandwidth();
-        }
-    }
-
-    /// `start_rt_bandwidth`: the period timer of all CPUs runs while RT tasks do.
-    fn start_rt_bandwidth(&mut self) {
-        if self.m.classes.rt_period.is_none() {
-            let at = self.m.now + RT_PERIOD;
-            self.m.classes.rt_period = Some(at);
-            self.arm(ClassTimer::RtPeriod, at);
-        }
-    }
-
-    /// `do_sched_rt_period_timer`: every CPU gets its RT runtime back.
-    pub(super) fn rt_period_timer(&mut self) {
-        self.m.classes.rt_period = None;
-        let mut busy = false;
-        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
-            let c = self.m.cpu(cpu);
-            if c.rt_throttle.time == 0 && c.rt.is_empty() {
-                continue;
-            }
-            self.update_rq_clock(cpu);
-            let c = self.m.cpu_mut(cpu);
-            let resumes = c.rt_throttle.period_over();
-            busy |= c.rt_throttle.time != 0 || !c.rt.is_empty();
-            if resumes {
-                self.cpufreq_update_util(cpu, false);
-                if !self.m.cpu(cpu).rt.is_empty() {
-                    self.resched_curr(cpu);
-                }
-            }
-        }
-        if busy {
+        let delta = self.delta_exec();
+        if self.c().rt_throttle.account(delta) {
+            self.resched_curr();
             self.start_rt_bandwidth();
         }
     }
 
     /// `wakeup_preempt_rt`: the woken task has a higher priority; of two equals the one that can
     /// go elsewhere makes way.
-    pub(super) fn wakeup_preempt_rt(&mut self, cpu: CpuId, curr: TaskId, task: TaskId) -> bool {
-        let (own, woken) = (self.m.rt_rank(curr), self.m.rt_rank(task));
-        if woken != own || self.m.need_resched.contains(cpu) {
+    pub(super) fn wakeup_preempt_rt(&mut self, curr: TaskId, task: TaskId) -> bool {
+        let cpu = self.cpu;
+        let (own, woken) = (self.m().rt_rank(curr), self.m().rt_rank(task));
+        if woken != own || self.m().need_resched.contains(cpu) {
             return woken > own;
         }
         // `check_preempt_equal_prio`
         let can_move = |e: &Self, t: TaskId| {
-            e.m.task(t).nr_cpus_allowed > 1 && e.cpupri_find(t, None).is_some()
+            e.m().task(t).nr_cpus_allowed > 1 && e.m().cpupri_find(t, None).is_some()
         };
         if !can_move(self, curr) || can_move(self, task) {
             return false;
         }
-        self.m.cpu_mut(cpu).rt.requeue(task, true);
+        self.c().rt.requeue(task, true);
         true
     }
 
     /// `task_tick_rt`.
-    pub(super) fn task_tick_rt(&mut self, cpu: CpuId, curr: TaskId) {
-        self.update_curr_rt(cpu);
-        let timeslice = self.m.classes.rr_timeslice;
-        let sched = &mut self.m.task_mut(curr).sched;
+    pub(super) fn task_tick_rt(&mut self, curr: TaskId) {
+        let cpu = self.cpu;
+        self.update_curr_rt();
+        let timeslice = self.m().classes.rr_timeslice;
+        let sched = &mut self.t(curr).sched;
         if !matches!(sched.policy, Policy::Rr { .. }) {
             return;
         }
@@ -116,16 +87,17 @@ impl Kernel<'_> {
             return;
         }
         sched.rr_left = timeslice;
-        if self.m.cpu(cpu).rt.has_equal(curr) {
-            self.m.cpu_mut(cpu).rt.requeue(curr, false);
-            self.resched_curr(cpu);
+        if self.m().cpu(cpu).rt.has_equal(curr) {
+            self.c().rt.requeue(curr, false);
+            self.resched_curr();
         }
     }
 
     /// `update_rt_rq_load_avg`; `running`: an RT task ran until now.
-    pub(crate) fn update_rt(&mut self, cpu: CpuId, running: bool) -> bool {
-        let decay = self.m.decay;
-        let c = self.m.cpu_mut(cpu);
+    pub(crate) fn update_rt(&mut self, running: bool) -> bool {
+        let cpu = self.cpu;
+        let decay = self.m().decay;
+        let c = self.c();
         let now = c.clock.rq_clock_pelt();
         let changed = update_rt_rq_load_avg(decay, now, &mut c.rt_avg, running);
         if changed {
@@ -133,5 +105,41 @@ impl Kernel<'_> {
             self.emit(event);
         }
         changed
+    }
+}
+
+impl Kernel<'_> {
+    /// `start_rt_bandwidth`: the period timer of all CPUs runs while RT tasks do.
+    pub(crate) fn start_rt_bandwidth(&mut self) {
+        if self.m.classes.rt_period.is_none() {
+            let at = self.m.now + RT_PERIOD;
+            self.m.classes.rt_period = Some(at);
+            self.arm(ClassTimer::RtPeriod, at);
+        }
+    }
+
+    /// `do_sched_rt_period_timer`: every CPU gets its RT runtime back.
+    pub(crate) fn rt_period_timer(&mut self) {
+        self.m.classes.rt_period = None;
+        let mut busy = false;
+        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
+            let c = self.m.cpu(cpu);
+            if c.rt_throttle.time == 0 && c.rt.is_empty() {
+                continue;
+            }
+            self.rq(cpu).update_rq_clock();
+            let c = self.m.cpu_mut(cpu);
+            let resumes = c.rt_throttle.period_over();
+            busy |= c.rt_throttle.time != 0 || !c.rt.is_empty();
+            if resumes {
+                self.cpufreq_update_util(cpu, false);
+                if !self.m.cpu(cpu).rt.is_empty() {
+                    self.rq(cpu).resched_curr();
+                }
+            }
+        }
+        if busy {
+            self.start_rt_bandwidth();
+        }
     }
 }

@@ -19,31 +19,10 @@ use crate::state::class::Class;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
-use risetime_kernel::rt::{CpuPri, rt_task_fits_capacity};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
-/// The CPUs of one level.
-type Level = Option<(CpuPri, CpuSet)>;
-
 impl Machine {
-    /// Where a CPU stands (`cpupri_set`).
-    fn cpupri(&self, cpu: CpuId) -> CpuPri {
-        let c = self.cpu(cpu);
-        match c.rt.first() {
-            _ if !c.dl.is_empty() => CpuPri::Higher,
-            Some((priority, _)) if !c.rt_throttle.throttled => CpuPri::Rt(priority),
-            _ => CpuPri::Normal,
-        }
-    }
-
-    /// `rt_task_fits_capacity`; only machines of unequal capacity ask.
-    fn rt_fits(&self, task: TaskId, cpu: CpuId) -> bool {
-        let clamps = self.task(task).clamps();
-        !self.root.asym_cpucap
-            || rt_task_fits_capacity(clamps.min, clamps.max, self.cpu(cpu).capacity)
-    }
-
     /// Whether `task`, queued on `cpu` and not running, may be pushed.
     fn rt_pushable(&self, cpu: CpuId, task: TaskId) -> bool {
         self.cpu(cpu).curr != Some(task) && self.task(task).nr_cpus_allowed > 1
@@ -75,7 +54,7 @@ impl Kernel<'_> {
         if !disturbs && allowed && self.m.rt_fits(task, prev) {
             return stay;
         }
-        let fallback = self.within_allowed(task, stay);
+        let fallback = self.m.within_allowed(task, stay);
         let Some(target) = self.find_lowest_rq(task, this_cpu) else { return fallback };
         // Not for a CPU that does not fit either, and only where it would run.
         let no_better = !disturbs && allowed && !self.m.rt_fits(task, target);
@@ -89,8 +68,8 @@ impl Kernel<'_> {
     /// The same for a new task: its parent's CPU is taken by one of its own rank, the parent.
     pub(super) fn select_task_rq_rt_fork(&mut self, task: TaskId) -> Placed {
         let parent = self.m.task(task).cpu;
-        let stay = self.within_allowed(task, Placed { cpu: parent, why: Why::PrevCpu });
-        match self.cpupri_find(task, Some(parent)) {
+        let stay = self.m.within_allowed(task, Placed { cpu: parent, why: Why::PrevCpu });
+        match self.m.cpupri_find(task, Some(parent)) {
             Some(lowest) => {
                 Placed { cpu: self.nearest_of(&lowest, parent, parent), why: Why::LowestRq }
             }
@@ -98,47 +77,12 @@ impl Kernel<'_> {
         }
     }
 
-    /// `placed`, or the lowest CPU that the task may run on.
-    pub(super) fn within_allowed(&self, task: TaskId, placed: Placed) -> Placed {
-        let allowed = &self.m.task(task).allowed;
-        match allowed.lowest() {
-            Some(cpu) if !allowed.contains(placed.cpu) => Placed { cpu, why: Why::Affinity },
-            _ => placed,
-        }
-    }
-
-    /// `cpupri_find_fitness`: the CPUs of the lowest level below the task's at which there are any
-    /// that fit it, else at which there are any; `taken` is out of the question.
-    pub(super) fn cpupri_find(&self, task: TaskId, taken: Option<CpuId>) -> Option<CpuSet> {
-        let own = match self.m.rt_rank(task) {
-            u8::MAX => CpuPri::Higher,
-            priority => CpuPri::Rt(priority),
-        };
-        // (level, set) of the lowest so far, among all and among those that fit.
-        let (mut any, mut fitting): (Level, Level) = (None, None);
-        let add = |best: &mut Level, level: CpuPri, cpu: CpuId| match best {
-            Some((lowest, set)) if *lowest == level => set.insert(cpu),
-            Some((lowest, _)) if *lowest < level => {}
-            _ => *best = Some((level, [cpu].into_iter().collect())),
-        };
-        for cpu in self.m.task(task).allowed.iter().filter(|cpu| Some(*cpu) != taken) {
-            let level = self.m.cpupri(cpu);
-            if level < own {
-                add(&mut any, level, cpu);
-                if self.m.rt_fits(task, cpu) {
-                    add(&mut fitting, level, cpu);
-                }
-            }
-        }
-        fitting.or(any).map(|(_, set)| set)
-    }
-
     /// `find_lowest_rq`.
     fn find_lowest_rq(&mut self, task: TaskId, this_cpu: CpuId) -> Option<CpuId> {
         if self.m.task(task).nr_cpus_allowed == 1 {
             return None;
         }
-        let lowest = self.cpupri_find(task, None)?;
+        let lowest = self.m.cpupri_find(task, None)?;
         Some(self.nearest_of(&lowest, self.m.task(task).cpu, this_cpu))
     }
 
@@ -194,7 +138,7 @@ impl Kernel<'_> {
         let rank = self.m.rt_rank(next);
         // Idle is of the lowest rank: whoever waits there is about to be picked.
         if self.m.cpu(cpu).curr.is_none_or(|curr| rank > self.m.rt_rank(curr)) {
-            self.resched_curr(cpu);
+            self.rq(cpu).resched_curr();
             return false;
         }
         // `find_lock_lowest_rq`
@@ -203,7 +147,7 @@ impl Kernel<'_> {
             return false;
         }
         self.move_queued(next, cpu, to, Why::RtPush);
-        self.resched_curr(to);
+        self.rq(to).resched_curr();
         true
     }
 
@@ -217,7 +161,7 @@ impl Kernel<'_> {
         self.m.classes.push_rt = false;
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
             if self.m.next_pushable_rt(cpu).is_some() {
-                self.update_rq_clock(cpu);
+                self.rq(cpu).update_rq_clock();
                 self.push_rt_tasks(cpu);
             }
         }

@@ -72,20 +72,17 @@ impl Kernel<'_> {
         let running = self.m.cpu(cpu).curr == Some(task);
         let old_rank = self.m.rt_rank(task);
         if queued {
-            self.update_rq_clock(cpu);
+            self.rq(cpu).update_rq_clock();
             if running && from != Class::Fair {
-                self.put_prev_task(cpu, Some(task), None);
+                self.rq(cpu).put_prev_task(Some(task), None);
             }
             let leaves = from == Class::Fair;
-            self.deactivate(
-                cpu,
-                task,
-                if leaves { DequeueKind::Migrate } else { DequeueKind::Save },
-            );
-            self.take_departed(cpu);
+            self.rq(cpu)
+                .deactivate(task, if leaves { DequeueKind::Migrate } else { DequeueKind::Save });
+            self.rq(cpu).take_departed();
             if leaves && running && self.m.groups.on() {
                 let group = self.m.task(task).group;
-                self.put_prev_parents(cpu, group, None);
+                self.rq(cpu).put_prev_parents(group, None);
             }
         }
         if from == Class::Deadline {
@@ -107,27 +104,27 @@ impl Kernel<'_> {
         let c = self.m.cpu_mut(cpu);
         c.exec_start = c.clock.clock_task.0;
         if class == Class::Rt && self.m.rt_rank(task) < old_rank {
-            if self.clamps_count(class) {
+            if self.m.clamps_count(class) {
                 let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
                 c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
             }
-            self.enqueue_task_rt(cpu, task, true);
+            self.rq(cpu).enqueue_task_rt(task, true);
         } else {
-            self.activate(cpu, task, EnqueueKind::Restore, false);
+            self.rq(cpu).activate(task, EnqueueKind::Restore, false);
         }
         if running {
             match class {
                 Class::Fair => {
-                    self.set_next_task_fair(cpu, task);
+                    self.rq(cpu).set_next_task_fair(task);
                 }
                 Class::Rt => {
-                    self.update_rt(cpu, false);
+                    self.rq(cpu).update_rt(false);
                 }
-                Class::Deadline => self.update_dl(cpu, false),
+                Class::Deadline => self.rq(cpu).update_dl(false),
                 Class::Stop => {}
             }
             // Somebody may come before it now, or wait elsewhere.
-            self.resched_curr(cpu);
+            self.rq(cpu).resched_curr();
             if from == Class::Rt && self.m.rt_rank(task) < old_rank {
                 self.pull_rt_task(cpu);
             }
@@ -151,8 +148,8 @@ impl Kernel<'_> {
         let cpu = self.m.task(task).cpu;
         if self.m.fair_entity(cpu, task).is_some() {
             let group = self.m.task(task).group;
-            self.update_rq_clock(cpu);
-            self.update_curr(cpu, group);
+            self.rq(cpu).update_rq_clock();
+            self.rq(cpu).update_curr(group);
             self.m.queue_mut(cpu, group).set_policy(task, fair);
             self.m.queue_mut(cpu, group).set_slice(task, slice);
             self.prio_changed_fair(task, self.m.task(task).nice);
@@ -169,13 +166,13 @@ impl Kernel<'_> {
     /// `prio_changed_fair` of a task whose nice value was `before`: who runs may have to give way.
     pub(crate) fn prio_changed_fair(&mut self, task: TaskId, before: i8) {
         let cpu = self.m.task(task).cpu;
-        let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| self.is_fair(*curr)) else { return };
+        let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| self.m.is_fair(*curr)) else { return };
         if self.m.fair_entity(cpu, task).is_none() || self.m.cpu(cpu).h_nr_queued() < 2 {
             return;
         }
         let nice = self.m.task(task).nice;
         if curr == task && nice > before {
-            self.resched_curr(cpu);
+            self.rq(cpu).resched_curr();
         } else if curr != task && nice != before {
             self.wakeup_preempt(cpu, task, false);
         }
@@ -262,13 +259,13 @@ impl Kernel<'_> {
             self.arm_changed(ClassTimer::Inactive(task), old.inactive_timer, None);
         }
         self.m.task_mut(task).sched.dl = Some(Box::new(new));
-        self.tell_throttled(task);
+        self.rq(self.m.task(task).cpu).tell_throttled(task);
     }
 
     /// `switched_from_dl`.
     fn leave_deadline(&mut self, task: TaskId) {
         let cpu = self.m.task(task).cpu;
-        let now = self.rq_clock(cpu);
+        let now = self.m.rq_clock(cpu);
         let before = (self.m.dl(task).timer, self.m.dl(task).inactive_timer);
         let at = self.m.dl(task).zero_lag(now);
         let dl = self.m.dl_mut(task);
@@ -277,7 +274,7 @@ impl Kernel<'_> {
         let bw = dl.bw;
         self.arm_changed(ClassTimer::Replenish(task), before.0, None);
         self.arm_changed(ClassTimer::Inactive(task), before.1, at);
-        self.tell_throttled(task);
+        self.rq(self.m.task(task).cpu).tell_throttled(task);
         if at.is_none() {
             self.release_bw(bw);
         }

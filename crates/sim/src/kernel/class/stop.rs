@@ -26,9 +26,11 @@
 use crate::kernel::Kernel;
 use crate::kernel::fork::push_task;
 use crate::kernel::placement::{Waker, select_fallback_rq};
+use crate::kernel::rq::Rq;
 use crate::state::class::StopWork;
 use crate::state::class::Stopper;
 use crate::state::hooks::Step;
+use crate::state::machine::Machine;
 use crate::state::machine::{Role, State, Todo};
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::units::{CpuId, Span, TaskId};
@@ -47,6 +49,15 @@ pub(crate) const PARAMS: &[Param] = &[Param {
     default: Default::Unset,
     kernel_name: "",
 }];
+
+impl Rq<'_, '_> {
+    /// `enqueue_task_stop`, `dequeue_task_stop`.
+    pub(super) fn queue_stopper(&mut self, on: bool) {
+        if let Some(stopper) = self.c().stopper.as_mut() {
+            stopper.queued = on;
+        }
+    }
+}
 
 impl Kernel<'_> {
     /// A stopper for every CPU, if they take time.
@@ -71,16 +82,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// Whether what a stopper does on `cpu` takes time.
-    pub(crate) fn stops(&self, cpu: CpuId) -> bool {
-        self.m.cpu(cpu).stopper.is_some() && self.m.does(Step::StopperTakesTime)
-    }
-
-    /// Whether the stopper of `cpu` has work, so that it is who runs next.
-    pub(crate) fn stop_pending(&self, cpu: CpuId) -> bool {
-        self.m.cpu(cpu).stopper.as_ref().is_some_and(|s| s.queued)
-    }
-
     /// `stop_one_cpu_nowait`. A second active balance of the same CPU is not asked for.
     pub(crate) fn stop_one_cpu_nowait(&mut self, cpu: CpuId, work: StopWork) {
         let Some(stopper) = self.m.cpu_mut(cpu).stopper.as_mut() else { return };
@@ -94,19 +95,6 @@ impl Kernel<'_> {
         self.wake_up(task, Waker::timer(cpu));
     }
 
-    /// `enqueue_task_stop`, `dequeue_task_stop`.
-    pub(super) fn queue_stopper(&mut self, cpu: CpuId, on: bool) {
-        if let Some(stopper) = self.m.cpu_mut(cpu).stopper.as_mut() {
-            stopper.queued = on;
-        }
-    }
-
-    /// `pick_task_stop`.
-    pub(super) fn pick_task_stop(&self, cpu: CpuId) -> Option<TaskId> {
-        let stopper = self.m.cpu(cpu).stopper.as_ref()?;
-        stopper.queued.then_some(stopper.task)
-    }
-
     /// `cpu_stopper_thread`: the work it has spent its time on is done; on to the next.
     pub(crate) fn advance_stopper(&mut self, cpu: CpuId, task: TaskId) {
         let done = self.m.cpu_mut(cpu).stopper.as_mut().and_then(|s| s.doing.take());
@@ -118,9 +106,9 @@ impl Kernel<'_> {
         if stopper.doing.is_some() {
             let takes = stopper.takes;
             self.m.task_mut(task).todo = Todo::Time(takes);
-            self.arm_work(cpu);
+            self.rq(cpu).arm_work();
         } else {
-            self.leave_queue(cpu, task, State::Sleeping, DequeueKind::SleepSpecial);
+            self.rq(cpu).leave_queue(task, State::Sleeping, DequeueKind::SleepSpecial);
         }
     }
 
@@ -161,9 +149,9 @@ impl Kernel<'_> {
         }
         let runs = self.m.cpu(cpu).curr == Some(task);
         if runs {
-            self.book_progress(cpu);
+            self.rq(cpu).book_progress();
         }
-        self.leave_queue(cpu, task, State::Sleeping, DequeueKind::SleepSpecial);
+        self.rq(cpu).leave_queue(task, State::Sleeping, DequeueKind::SleepSpecial);
         self.m.task_mut(task).todo = Todo::Nothing;
         if runs {
             let (now, c) = (self.m.now, self.m.cpu_mut(cpu));
@@ -173,5 +161,23 @@ impl Kernel<'_> {
             let prev = Some((task, SwitchOut::Sleeping));
             self.emit(Event::Switch { cpu, prev, next: None });
         }
+    }
+}
+
+impl Machine {
+    /// Whether what a stopper does on `cpu` takes time.
+    pub(crate) fn stops(&self, cpu: CpuId) -> bool {
+        self.cpu(cpu).stopper.is_some() && self.does(Step::StopperTakesTime)
+    }
+
+    /// Whether the stopper of `cpu` has work, so that it is who runs next.
+    pub(crate) fn stop_pending(&self, cpu: CpuId) -> bool {
+        self.cpu(cpu).stopper.as_ref().is_some_and(|s| s.queued)
+    }
+
+    /// `pick_task_stop`.
+    pub(super) fn pick_task_stop(&self, cpu: CpuId) -> Option<TaskId> {
+        let stopper = self.cpu(cpu).stopper.as_ref()?;
+        stopper.queued.then_some(stopper.task)
     }
 }

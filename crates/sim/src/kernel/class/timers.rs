@@ -7,42 +7,18 @@
 
 use crate::kernel::Kernel;
 use crate::state::class::ClassTimer;
+use crate::state::machine::Machine;
 use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 
 impl Kernel<'_> {
-    /// The CPU on which a timer expires, and when (in the clock of its CPU).
-    fn timer_is_due(&self, timer: ClassTimer) -> Option<(CpuId, Instant)> {
-        let of_task = |task: TaskId| (self.m.task(task).cpu, self.m.task(task).sched.dl.as_deref());
-        let (cpu, at) = match timer {
-            ClassTimer::Replenish(task) => {
-                let (cpu, dl) = of_task(task);
-                (cpu, dl?.timer)
-            }
-            ClassTimer::Inactive(task) => {
-                let (cpu, dl) = of_task(task);
-                (cpu, dl?.inactive_timer)
-            }
-            ClassTimer::Server(cpu) => (cpu, self.m.cpu(cpu).fair_server.as_ref()?.timer),
-            ClassTimer::ServerInactive(cpu) => {
-                (cpu, self.m.cpu(cpu).fair_server.as_ref()?.inactive_timer)
-            }
-            ClassTimer::RtPeriod => (CpuId(0), self.m.classes.rt_period),
-            // They have events of their own.
-            ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) | ClassTimer::Governor(_) => {
-                return None;
-            }
-        };
-        at.map(|at| (cpu, at))
-    }
-
     /// Queues a timer at `at`, in the simulation's time.
     pub(super) fn arm(&mut self, timer: ClassTimer, at: Instant) {
         self.q.push(at, Ev::ClassTimer { timer, awake: false });
     }
 
     /// An entity's timer field went from `before` to `after`, in the CPU's clock.
-    pub(super) fn arm_changed(
+    pub(crate) fn arm_changed(
         &mut self,
         timer: ClassTimer,
         before: Option<Instant>,
@@ -68,40 +44,31 @@ impl Kernel<'_> {
             self.arm(timer, at);
         }
     }
+}
 
-    /// A timer expires; `awake`: its CPU has left its idle state for it.
-    pub(crate) fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
-        let Some((cpu, at)) = self.timer_is_due(timer) else { return };
-        if timer == ClassTimer::RtPeriod {
-            if at == self.m.now {
-                self.rt_period_timer();
+impl Machine {
+    /// The CPU on which a timer expires, and when (in the clock of its CPU).
+    pub(crate) fn timer_is_due(&self, timer: ClassTimer) -> Option<(CpuId, Instant)> {
+        let of_task = |task: TaskId| (self.task(task).cpu, self.task(task).sched.dl.as_deref());
+        let (cpu, at) = match timer {
+            ClassTimer::Replenish(task) => {
+                let (cpu, dl) = of_task(task);
+                (cpu, dl?.timer)
             }
-            return;
-        }
-        if at > self.m.sched_clock() {
-            return;
-        }
-        let idle = self.m.cpu(cpu).idle;
-        if let Some(idle) = idle.filter(|_| !awake) {
-            let latency = self.exit_latency(cpu, idle);
-            self.q.push(self.m.now + latency, Ev::ClassTimer { timer, awake: true });
-            return;
-        }
-        self.hears(cpu);
-        let now = self.m.now;
-        self.m.cpu_mut(cpu).class_timers.retain(|(at, t)| *t != timer || *at > now);
-        if idle.is_some() {
-            self.leave_idle(cpu);
-        }
-        self.update_rq_clock(cpu);
-        match timer {
-            ClassTimer::Replenish(task) => self.dl_task_timer(task),
-            ClassTimer::Inactive(task) => self.inactive_task_timer(task),
-            ClassTimer::Server(cpu) => self.dl_server_timer(cpu),
-            ClassTimer::ServerInactive(cpu) => self.server_inactive_timer(cpu),
-            _ => {}
-        }
-        self.run_soft_expired(cpu);
-        self.idle_loop(cpu);
+            ClassTimer::Inactive(task) => {
+                let (cpu, dl) = of_task(task);
+                (cpu, dl?.inactive_timer)
+            }
+            ClassTimer::Server(cpu) => (cpu, self.cpu(cpu).fair_server.as_ref()?.timer),
+            ClassTimer::ServerInactive(cpu) => {
+                (cpu, self.cpu(cpu).fair_server.as_ref()?.inactive_timer)
+            }
+            ClassTimer::RtPeriod => (CpuId(0), self.classes.rt_period),
+            // They have events of their own.
+            ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) | ClassTimer::Governor(_) => {
+                return None;
+            }
+        };
+        at.map(|at| (cpu, at))
     }
 }

@@ -19,6 +19,8 @@ use super::{Descriptor, FreqRequest, Governor};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
 use crate::state::plain::Needs;
+use crate::state::short_ways;
+use crate::state::short_ways::ShortWay;
 use risetime_kernel::KernelRev;
 use risetime_kernel::headroom::Decided;
 use risetime_kernel::pelt::Decay;
@@ -312,7 +314,8 @@ impl Governor for Schedutil {
                 self.last_freq_update,
                 self.rate_limit_us,
             ));
-        if !update && !domain.told {
+        if !update && !domain.is_told() {
+            short_ways::take(ShortWay::Unheard);
             let (util, why) = (Util(0), Why::RateLimited);
             return Some(FreqRequest { util, freq: self.next_freq, why });
         }

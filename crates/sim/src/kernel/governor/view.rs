@@ -5,6 +5,8 @@ use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::{FreqDomain, Machine};
 use crate::state::plain::Needs;
+use crate::state::short_ways;
+use crate::state::short_ways::ShortWay;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::EffectiveUtil;
 use risetime_kernel::headroom::Decided;
@@ -76,6 +78,7 @@ impl DomainView<'_> {
     pub(crate) fn plain_needs(&self) -> Option<impl Iterator<Item = (CpuId, usize, Needs)> + '_> {
         let m = self.machine;
         m.is_plain().then(|| {
+            short_ways::take(ShortWay::Plain);
             self.cpus().iter().map(move |&cpu| {
                 let c = m.cpu(cpu);
                 let (cfs, capacity) = (c.plain_cfs(), Util(c.capacity.0));
@@ -100,6 +103,11 @@ impl DomainView<'_> {
         let c = self.machine.cpu(cpu);
         self.machine.classes.uclamp_used
             && uclamp_rq_is_capped(&c.uclamp, c.cfs_avg.avg.util_avg + c.rt_avg.util_avg)
+    }
+    /// Somebody wants to know what a look came to that decided nothing.
+    #[inline]
+    pub(crate) fn is_told(&self) -> bool {
+        self.told || !self.machine.unheard
     }
     /// Whether the rate limit has passed, which somebody may see otherwise.
     #[inline]

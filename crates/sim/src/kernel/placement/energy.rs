@@ -12,6 +12,8 @@
 use super::{Effects, Placed};
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::{Cpu, FreqDomain, Machine, Task};
+use crate::state::short_ways;
+use crate::state::short_ways::ShortWay;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::{
     CfsUtil, EffectiveUtil, TaskUtil, cpu_util, cpu_util_boost_pre_6_12, effective_cpu_util,
@@ -366,6 +368,7 @@ impl<'a> Without<'a> {
         let Some(cost) = self.domain.em_cost.get(max.0.min(self.actual.0) as usize) else {
             return long_way();
         };
+        short_ways::take(ShortWay::EmCost);
         let energy = cost.wrapping_mul(sum.0);
         debug_assert_eq!(energy, long_way());
         energy

@@ -15,7 +15,7 @@
 //! on not for a SCHED_IDLE task. Every search begins at the target and wraps.
 //! Source: kernel/sched/fair.c.
 
-use crate::kernel::Kernel;
+use crate::kernel::rq::Rq;
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::Point;
@@ -134,11 +134,12 @@ fn test_idle_cores(m: &Machine, cpu: CpuId) -> bool {
     balance_shared(m, cpu).is_some_and(|s| s.has_idle_cores)
 }
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// `update_idle_core`: `cpu` goes idle, perhaps as the last of its core.
-    pub(crate) fn update_idle_core(&mut self, cpu: CpuId) {
-        if self.m.root.smt && !test_idle_cores(&self.m, cpu) && is_core_idle(&self.m, cpu) {
-            self.m.set_idle_cores(cpu, true);
+    pub(crate) fn update_idle_core(&mut self) {
+        let cpu = self.cpu;
+        if self.m().root.smt && !test_idle_cores(self.m(), cpu) && is_core_idle(self.m(), cpu) {
+            self.set_idle_core();
         }
     }
 }

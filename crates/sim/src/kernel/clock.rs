@@ -1,0 +1,71 @@
+//! A runqueue's clocks (`update_rq_clock`), and time that passes for nobody.
+//!
+//! Arithmetic: [`risetime_kernel::clock_pelt`]. Source: kernel/sched/core.c, pelt.h.
+
+use crate::kernel::rq::Parts;
+use crate::kernel::rq::Rq;
+use crate::state::machine::pelt_pressure;
+use risetime_kernel::pelt::update_irq_load_avg;
+use risetime_kernel::units::Span;
+impl Rq<'_, '_> {
+    /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.
+    pub(crate) fn update_rq_clock(&mut self) {
+        let cpu = self.cpu;
+        let clock = self.m().sched_clock();
+        if self.m().cpu(cpu).clock.clock == clock {
+            return;
+        }
+        let Parts { c, domain, tally, hooks, .. } = self.parts();
+        let delta = clock.since(c.clock.clock);
+        if let Some(tally) = tally {
+            tally.touch(cpu);
+        }
+        let (mut capacity, mut scale) = (c.capacity, domain.freq_scale);
+        if let Some(hooks) = hooks {
+            (capacity, scale) = hooks.scale((capacity, scale));
+        }
+        let irq = c.pressure.as_mut().map_or(Span(0), |p| p.take_irq_time(delta));
+        c.clock.update_rq_clock(delta, irq, c.curr.is_none(), capacity, scale);
+        c.cfs.update_clock(c.clock.clock_task.0);
+        if irq > Span(0) {
+            self.update_irq(irq);
+        }
+    }
+
+    /// How long the current task of another class than fair (or the idle task) has run since it
+    /// was last accounted for (`update_se`).
+    pub(crate) fn delta_exec(&mut self) -> Span {
+        let c = self.c();
+        let now = c.clock.clock_task.0;
+        let delta = now.saturating_sub(c.exec_start);
+        c.exec_start = now;
+        Span(delta)
+    }
+
+    /// `update_irq_load_avg` with interrupt time that the task clock has just been told of.
+    pub(crate) fn update_irq(&mut self, running: Span) -> bool {
+        let cpu = self.cpu;
+        let Parts { c, domain, decay, .. } = self.parts();
+        let scale = domain.freq_scale;
+        let (clock, capacity) = (c.clock.clock, c.capacity);
+        let Some(p) = &mut c.pressure else { return false };
+        let avg = &mut p.irq_avg;
+        let changed = update_irq_load_avg(decay, clock, avg, running.0, capacity, scale) != 0;
+        if changed {
+            let event = pelt_pressure(cpu, "irq", avg);
+            self.emit(event);
+        }
+        changed
+    }
+
+    /// For this long, after what already keeps it, the CPU does nothing for its task.
+    pub(crate) fn steal(&mut self, span: Span) {
+        self.book_progress();
+        let now = self.m().now;
+        let c = self.c();
+        c.run_since = c.run_since.max(now) + span;
+        if c.curr.is_some() {
+            self.arm_work();
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What arrives at a CPU from outside: timers and device interrupts, which an idle CPU wakes for.
+//!
+//! ```text
+//! expires ── idle? ── exit latency ──> awake ── what it is for ── back to work, or to idle (idle_loop)
+//! ```
+
+use crate::kernel::Kernel;
+use crate::kernel::governor::DomainView;
+use crate::kernel::rq::Rq;
+use crate::state::class::ClassTimer;
+use crate::state::hooks::Waker;
+use crate::state::pressure::IrqStep;
+use crate::time::queue::Ev;
+use risetime_kernel::bandwidth::MIN_BANDWIDTH_EXPIRATION;
+use risetime_kernel::units::GroupId;
+use risetime_kernel::units::Span;
+use risetime_kernel::units::TaskId;
+use risetime_trace::Event;
+impl Kernel<'_> {
+    /// A task's timer expires on the CPU it slept on, which may have to wake up for it.
+    pub(crate) fn timer(&mut self, task: TaskId, generation: u32) {
+        if self.m.task(task).timer_gen != generation {
+            return;
+        }
+        let Some(cpu) = self.m.timer_cpu(task) else { return };
+        match self.m.cpu(cpu).idle {
+            Some(idle) => {
+                let latency = self.m.exit_latency(cpu, idle);
+                self.q.push(self.m.now + latency, Ev::TimerAwake { task, generation });
+            }
+            None => self.timer_awake(task, generation),
+        }
+    }
+
+    pub(crate) fn timer_awake(&mut self, task: TaskId, generation: u32) {
+        if self.m.task(task).timer_gen != generation {
+            return;
+        }
+        let Some(cpu) = self.m.timer_cpu(task) else { return };
+        self.m.task_mut(task).timer_cpu = None;
+        // The timers of a kthread's wakeup are none: there it is an interrupt.
+        self.m.cpu_mut(cpu).timers.remove(task);
+        self.rq(cpu).leave_idle();
+        self.wake_up(task, Waker::timer(cpu));
+        self.rq(cpu).hears();
+        self.run_soft_expired(cpu);
+        self.rq(cpu).idle_loop();
+    }
+
+    /// A timer expires; `awake`: its CPU has left its idle state for it.
+    pub(crate) fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
+        let Some((cpu, at)) = self.m.timer_is_due(timer) else { return };
+        if timer == ClassTimer::RtPeriod {
+            if at == self.m.now {
+                self.rt_period_timer();
+            }
+            return;
+        }
+        if at > self.m.sched_clock() {
+            return;
+        }
+        let idle = self.m.cpu(cpu).idle;
+        if let Some(idle) = idle.filter(|_| !awake) {
+            let latency = self.m.exit_latency(cpu, idle);
+            self.q.push(self.m.now + latency, Ev::ClassTimer { timer, awake: true });
+            return;
+        }
+        self.rq(cpu).hears();
+        let now = self.m.now;
+        self.m.cpu_mut(cpu).class_timers.retain(|(at, t)| *t != timer || *at > now);
+        if idle.is_some() {
+            self.rq(cpu).leave_idle();
+        }
+        self.rq(cpu).update_rq_clock();
+        match timer {
+            ClassTimer::Replenish(task) => self.dl_task_timer(task),
+            ClassTimer::Inactive(task) => self.inactive_task_timer(task),
+            ClassTimer::Server(cpu) => self.rq(cpu).dl_server_timer(),
+            ClassTimer::ServerInactive(cpu) => self.rq(cpu).server_inactive_timer(),
+            _ => {}
+        }
+        self.run_soft_expired(cpu);
+        self.rq(cpu).idle_loop();
+    }
+
+    /// `sched_cfs_period_timer`.
+    pub(crate) fn cfs_period(&mut self, g: GroupId, awake: bool) {
+        let now = self.m.now;
+        let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
+        let (cpu, again) = (pool.cpu, Ev::CfsPeriod { group: g, awake: true });
+        if !self.rq(cpu).cfs_timer(ClassTimer::CfsPeriod(g), awake, again) {
+            return;
+        }
+        let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
+        let throttled = !pool.throttled.is_empty();
+        let goes_on = pool.cfs.period(throttled);
+        let next = pool.next_end(now);
+        pool.expires = goes_on.then_some(next);
+        if throttled {
+            self.distribute_cfs_runtime(g);
+        }
+        if goes_on {
+            self.m.cpu_mut(cpu).class_timers.insert((next, ClassTimer::CfsPeriod(g)));
+            self.q.push(next, Ev::CfsPeriod { group: g, awake: false });
+        }
+        self.run_soft_expired(cpu);
+        self.rq(cpu).idle_loop();
+    }
+
+    /// `do_sched_cfs_slack_timer`.
+    pub(crate) fn cfs_slack(&mut self, g: GroupId, awake: bool) {
+        let now = self.m.now;
+        let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
+        let Some(cpu) = pool.slack else { return };
+        let again = Ev::CfsSlack { group: g, awake: true };
+        if !self.rq(cpu).cfs_timer(ClassTimer::CfsSlack(g), awake, again) {
+            return;
+        }
+        let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
+        pool.slack = None;
+        let left = pool.expires.map_or(Span(u64::MAX), |at| at.since(now));
+        if left >= MIN_BANDWIDTH_EXPIRATION && pool.cfs.has_slack() {
+            self.distribute_cfs_runtime(g);
+        }
+        self.run_soft_expired(cpu);
+        self.rq(cpu).idle_loop();
+    }
+
+    /// A governor's timer expires; `awake`: its CPU is awake, or has woken up for it.
+    pub(crate) fn governor_timer(&mut self, domain: usize, generation: u32, awake: bool) {
+        let d = &mut self.m.domains[domain];
+        if d.timer_gen != generation {
+            return;
+        }
+        let (cpu, deferrable) = (d.cpus[0], d.timer.is_some_and(|t| t.deferrable));
+        let idle = self.m.cpu(cpu).idle;
+        if let Some(idle) = idle.filter(|_| !awake) {
+            if deferrable {
+                self.m.domains[domain].timer_deferred = true;
+            } else {
+                let latency = self.m.exit_latency(cpu, idle);
+                let (at, domain) = (self.m.now + latency, domain as u32);
+                self.q.push(at, Ev::GovernorTimer { domain, generation, awake: true });
+            }
+            return;
+        }
+        let d = &mut self.m.domains[domain];
+        if let Some(timer) = d.timer.take() {
+            let own = ClassTimer::Governor(domain as u32);
+            self.m.cpu_mut(cpu).class_timers.remove(&(timer.at, own));
+        }
+        self.rq(cpu).hears();
+        if idle.is_some() {
+            self.rq(cpu).leave_idle();
+        }
+        self.rq(cpu).update_rq_clock();
+        let view = DomainView { machine: &self.m, index: domain, told: self.listens };
+        let request = self.governors[domain].timer(&view, &mut self.effects);
+        self.grant(domain);
+        if let Some(request) = request {
+            self.carry_out(domain, cpu, request);
+        }
+        self.run_soft_expired(cpu);
+        self.rq(cpu).idle_loop();
+    }
+}
+
+impl Rq<'_, '_> {
+    /// The handler has the CPU; whoever ran there goes on afterwards.
+    pub(crate) fn irq_enter(&mut self, handler: Span) {
+        let cpu = self.cpu;
+        if let Some(p) = &mut self.c().pressure {
+            if p.in_irq {
+                // The exit latency made this one wait for the next: the device has one line.
+                return;
+            }
+            p.in_irq = true;
+        }
+        self.emit(Event::Irq { cpu, enters: true });
+        self.steal(handler);
+        self.push(self.m().now + handler, Ev::Irq { cpu, step: IrqStep::Done });
+    }
+}
+
+impl Rq<'_, '_> {
+    /// A quota's timer expires on `cpu`: an idle one leaves its idle state first, and `again` comes
+    /// then; true: it is awake.
+    pub(crate) fn cfs_timer(&mut self, timer: ClassTimer, awake: bool, again: Ev) -> bool {
+        let cpu = self.cpu;
+        let idle = self.m().cpu(cpu).idle;
+        if let Some(idle) = idle.filter(|_| !awake) {
+            let latency = self.m().exit_latency(cpu, idle);
+            self.push(self.m().now + latency, again);
+            return false;
+        }
+        self.c().class_timers.retain(|(_, t)| *t != timer);
+        self.hears();
+        if idle.is_some() {
+            self.leave_idle();
+        }
+        true
+    }
+
+    /// What a device's interrupt does to its CPU.
+    pub(crate) fn irq(&mut self, step: IrqStep) {
+        let cpu = self.cpu;
+        let (now, online) = (self.m().now, self.m().root.online.contains(cpu));
+        let Some(p) = &self.m().cpu(cpu).pressure else { return };
+        let (period, handler) = (p.period, p.handler);
+        match step {
+            IrqStep::Raised => {
+                self.push(now + period, Ev::Irq { cpu, step });
+                match self.m().cpu(cpu).idle {
+                    _ if !online => {}
+                    None => self.irq_enter(handler),
+                    Some(idle) => {
+                        // It need not be woken by others meanwhile.
+                        self.c().waking = true;
+                        let latency = self.m().exit_latency(cpu, idle);
+                        self.push(now + latency, Ev::Irq { cpu, step: IrqStep::Awake });
+                    }
+                }
+            }
+            IrqStep::Awake if online => {
+                if self.m().cpu(cpu).idle.is_some() {
+                    self.leave_idle();
+                }
+                self.irq_enter(handler);
+            }
+            IrqStep::Awake => {}
+            IrqStep::Done => {
+                self.hears();
+                if let Some(p) = &mut self.c().pressure {
+                    p.in_irq = false;
+                    p.irq_time += handler;
+                }
+                self.emit(Event::Irq { cpu, enters: false });
+                if online {
+                    self.idle_loop();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The short ways, each of which can be closed: what happens must not change by that, only how long it takes.
+//!
+//! ```text
+//! Plain     a CPU's needs without what most runs have not; clamps that nobody counts      [state/plain.rs]
+//! Glance    no group statistics where EAS places tasks that all fit               [kernel/balance/pull.rs]
+//! Tally     sums of groups kept between looks                                             [state/tally.rs]
+//! EmCost    what a unit of util costs, by util                        [state/machine.rs, FreqDomain::em_cost]
+//! Jiffy     the jiffy kept until the next one                              [state/machine.rs, Machine::jiffy]
+//! Unheard   no reason found for a look that decides nothing, where nobody listens    [kernel/governor/schedutil.rs]
+//! ```
+//!
+//! `tests/short_ways.rs` runs generated experiments both ways, and sees to it that each is taken thousands of times.
+
+#[cfg(test)]
+use crate::state::machine::Machine;
+
+/// One of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ShortWay {
+    Plain,
+    Glance,
+    Tally,
+    EmCost,
+    Jiffy,
+    Unheard,
+}
+
+/// All of them.
+#[cfg(test)]
+pub(crate) const SHORT_WAYS: [ShortWay; 6] = [
+    ShortWay::Plain,
+    ShortWay::Glance,
+    ShortWay::Tally,
+    ShortWay::EmCost,
+    ShortWay::Jiffy,
+    ShortWay::Unheard,
+];
+
+/// From the start on, the long way is taken.
+#[cfg(test)]
+pub(crate) fn close(m: &mut Machine, way: ShortWay) {
+    match way {
+        ShortWay::Plain => m.plain = false,
+        ShortWay::Glance => m.glances = false,
+        ShortWay::Tally => m.tally = None,
+        ShortWay::EmCost => m.domains.iter_mut().for_each(|d| d.em_cost = Vec::new()),
+        ShortWay::Jiffy => m.keeps_jiffy = false,
+        ShortWay::Unheard => m.unheard = false,
+    }
+}
+
+/// It is taken: counted where tests run.
+#[inline(always)]
+pub(crate) fn take(way: ShortWay) {
+    #[cfg(test)]
+    counted::TAKEN.with_borrow_mut(|taken| taken[way as usize] += 1);
+    #[cfg(not(test))]
+    let _ = way;
+}
+
+/// How often each was taken in this thread, and mistakes that once were in one of them.
+#[cfg(test)]
+pub(crate) mod counted {
+    use super::SHORT_WAYS;
+    use std::cell::{Cell, RefCell};
+
+    thread_local! {
+        pub(crate) static TAKEN: RefCell<[u64; SHORT_WAYS.len()]> = const { RefCell::new([0; SHORT_WAYS.len()]) };
+        pub(crate) static FAULT: Cell<Option<Fault>> = const { Cell::new(None) };
+    }
+
+    /// What the tally of groups once got wrong.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub(crate) enum Fault {
+        /// A stopper at work is no running task.
+        StoppersUncounted,
+        /// A group with less capacity than its CPUs have is not asked CPU by CPU.
+        CapacityTakenForGranted,
+    }
+
+    pub(crate) fn is(fault: Fault) -> bool {
+        FAULT.get() == Some(fault)
+    }
+}
