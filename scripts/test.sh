@@ -43,6 +43,15 @@ if ! make vm; then
     missing+=("tests on a real kernel: \`make vm\` failed (see above; it needs rustup or the Rust target aarch64-unknown-linux-musl, apt and a network)")
 fi
 
+# --- Formatting and clippy ----------------------------------------------------------------------
+lint=failed
+if cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; then
+    make lint && lint=passed
+else
+    lint=missing
+    missing+=("make lint: needs rustfmt and clippy (rustup component add rustfmt clippy, or sudo apt-get install rustfmt rust-clippy)")
+fi
+
 # --- Every test of every crate, doc tests too --------------------------------------------------
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
@@ -56,6 +65,11 @@ status=${PIPESTATUS[0]}
 read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 + $8 } END { print p + 0, f + 0 }' "$log")
 # It did not build, or a test binary died before it could count.
 [ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+
+case $lint in
+passed) passed=$((passed + 1)) ;;
+failed) failed=$((failed + 1)) ;;
+esac
 
 # --- The golden vectors, as `make golden` reads them --------------------------------------------
 vectors=crates/kernel/tests/golden

@@ -113,6 +113,17 @@ Examples:
   risetime run rampup --platform m1 --without margin
       a run without one cause: what `saves` says";
 
+/// Settings of a command line, `--uclamp-min` and `--uclamp-max` among them.
+pub(crate) fn with_clamps(
+    set: &[(String, Value)],
+    min: Option<i64>,
+    max: Option<i64>,
+) -> Vec<(String, Value)> {
+    let clamps = [("uclamp_min", min), ("uclamp_max", max)];
+    let clamps = clamps.into_iter().filter_map(|(name, v)| Some((name.into(), Value::Int(v?))));
+    set.iter().cloned().chain(clamps).collect()
+}
+
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
     /// The simulator
@@ -342,6 +353,9 @@ pub(crate) struct Verify {
     /// Test the checks: wrong simulators, and which experiment of the set exposes each
     #[arg(long, conflicts_with_all = ["workload", "platform"])]
     pub(crate) mutants: bool,
+    /// Keep what the kernel did in this directory, for judging without one (not what is drawn)
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["workload", "platform"])]
+    pub(crate) record: Option<PathBuf>,
     /// Seed from which the second half of the set is drawn
     #[arg(long, value_name = "N", default_value_t = risetime_lab::SET_SEED)]
     pub(crate) set_seed: u64,

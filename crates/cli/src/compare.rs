@@ -3,7 +3,6 @@
 use crate::args::{Compare, TextOrJson};
 use crate::output::{self, Failure};
 use crate::run::Bar;
-use risetime_kernel::units::Span;
 use risetime_lab::{Grid, Request, ablation};
 use risetime_model::{Experiment, InputError};
 use risetime_report::{json, svg, text};
@@ -45,13 +44,11 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
 /// The policies' experiments, and the switches if they take a preset apart.
 fn experiments(args: &Compare) -> Result<(Vec<Experiment>, Vec<String>), Failure> {
     let request = Request {
-        workload: args.workload.clone(),
-        platform: args.platform.clone(),
         policies: args.policies.clone(),
         set: args.set.clone(),
         seconds: args.seconds,
-        phase: Span(0),
         seed: args.seed,
+        ..Request::new(args.workload.clone(), args.platform.clone())
     };
     match &args.ablate {
         Some(preset) => {

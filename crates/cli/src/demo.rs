@@ -3,7 +3,7 @@
 use crate::output::{self, Failure};
 use crate::this_machine;
 use risetime_analysis::{Level, Options, Spread, TaskPhases};
-use risetime_kernel::units::{CpuId, KHz, Span};
+use risetime_kernel::units::{CpuId, KHz};
 use risetime_lab::{Request, Run, run_phases};
 use risetime_model::Experiment;
 use risetime_report::text::{self, Demo, Next, Published};
@@ -40,15 +40,7 @@ pub(crate) fn demo() -> Result<ExitCode, Failure> {
 }
 
 fn experiment(policy: &str) -> Result<Experiment, Failure> {
-    let request = Request {
-        workload: "rampup".into(),
-        platform: "m1".into(),
-        policies: vec![policy.into()],
-        set: Vec::new(),
-        seconds: None,
-        phase: Span(0),
-        seed: 1,
-    };
+    let request = Request { policies: vec![policy.into()], ..Request::new("rampup", "m1") };
     let mut experiments = request.experiments()?;
     experiments.pop().ok_or_else(|| Failure::unavailable("no experiment"))
 }

@@ -1,12 +1,10 @@
 //! `risetime explain`: what a burst lost its time to.
 
-use crate::args::{Explain, TextOrJson};
+use crate::args::{Explain, TextOrJson, with_clamps};
 use crate::output::{self, Failure};
 use crate::run::Bar;
 use risetime_kernel::units::Span;
 use risetime_lab::{Request, phase_spans};
-use risetime_model::Experiment;
-use risetime_model::settings::Value;
 use risetime_report::{json, text};
 use std::process::ExitCode;
 
@@ -17,11 +15,7 @@ pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
     let per_phase = 1 << 9;
     let bar = Bar::new(per_phase * u64::from(args.phases), "simulations");
     for (k, phase) in phase_spans(base.platform.tick(), args.phases).enumerate() {
-        let experiment = Experiment {
-            phase: base.phase + phase,
-            duration: base.duration + phase,
-            ..base.clone()
-        };
+        let experiment = base.later(phase);
         let progress = |done: usize, all: usize| {
             bar.at(per_phase * k as u64 + per_phase * done as u64 / all as u64);
         };
@@ -35,17 +29,12 @@ pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
 }
 
 fn request(args: &Explain) -> Request {
-    let clamp = |name: &str, value: Option<i64>| value.map(|v| (name.to_string(), Value::Int(v)));
-    let clamps = clamp("uclamp_min", args.uclamp_min)
-        .into_iter()
-        .chain(clamp("uclamp_max", args.uclamp_max));
     Request {
-        workload: args.workload.clone(),
-        platform: args.platform.clone(),
         policies: vec![args.policy.clone()],
-        set: args.set.iter().cloned().chain(clamps).collect(),
+        set: with_clamps(&args.set, args.uclamp_min, args.uclamp_max),
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
         seed: args.seed,
+        ..Request::new(args.workload.clone(), args.platform.clone())
     }
 }

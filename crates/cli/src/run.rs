@@ -1,13 +1,12 @@
 //! `risetime run`: one experiment, several policies.
 
-use crate::args::{self, Format, Run};
+use crate::args::{self, Format, Run, with_clamps};
 use crate::output::{self, Failure};
 use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::{Options, RunResult};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Instant, Span};
 use risetime_lab::{PhaseRuns, Request};
-use risetime_model::settings::Value;
 use risetime_model::{Experiment, InputError};
 use risetime_report::{csv, json, text};
 use risetime_sim::{Counterfactual, Simulator};
@@ -71,18 +70,13 @@ fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure>
 }
 
 fn request(args: &Run) -> Request {
-    let clamp = |name: &str, value: Option<i64>| value.map(|v| (name.to_string(), Value::Int(v)));
-    let clamps = clamp("uclamp_min", args.uclamp_min)
-        .into_iter()
-        .chain(clamp("uclamp_max", args.uclamp_max));
     Request {
-        workload: args.workload.clone(),
-        platform: args.platform.clone(),
         policies: args.policies.clone(),
-        set: args.set.iter().cloned().chain(clamps).collect(),
+        set: with_clamps(&args.set, args.uclamp_min, args.uclamp_max),
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
         seed: args.seed,
+        ..Request::new(args.workload.clone(), args.platform.clone())
     }
 }
 

@@ -1,18 +1,18 @@
 //! `risetime verify`: the simulator held against a real kernel in the virtual machine.
 
-use crate::args::{TextOrJson, Verify, VerifyMode};
+use crate::args::{TextOrJson, Verify, VerifyMode, with_clamps};
 use crate::output::{self, Failure};
 use indicatif::ProgressBar;
 use risetime_analysis::verify::{Judged, Mode};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
-use risetime_lab::{Case, Recorded, Request, Verification};
-use risetime_model::settings::Value;
+use risetime_lab::{Case, MadeWith, Recorded, Request, Verification};
 use risetime_model::{Experiment, InputError};
 use risetime_report::{json, text};
 use risetime_trace::Memory;
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
@@ -91,8 +91,15 @@ fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode
             return Err(InputError::new("--experiment", what).hint(known).into());
         }
     }
+    // Half an hour of boots should not end there.
+    if let Some(directory) = args.record.as_ref().filter(|d| !d.is_dir()) {
+        return Err(Failure::input(&directory.display().to_string(), "there is no such directory"));
+    }
     let phases = if args.mutants { 1 } else { args.phases.unwrap_or(risetime_lab::SET_PHASES) };
     let recorded = record(vm, kernel, cases, phases)?;
+    if let Some(directory) = &args.record {
+        keep(vm, &recorded, directory)?;
+    }
     let first = recorded.first().and_then(|r| r.phases.first());
     let release = first.map_or("", |(_, reference)| release(reference)).to_string();
     let reference = format!("Linux {release} in a virtual machine");
@@ -129,6 +136,19 @@ fn record(
     Ok(recorded)
 }
 
+/// A file in `directory` for each experiment that is not drawn.
+fn keep(vm: &Vm, recorded: &[Recorded], directory: &Path) -> Result<(), Failure> {
+    let (major, minor) = vm.qemu.version;
+    let with = MadeWith { qemu: format!("{major}.{minor}"), agent: vm.agent_hash()? };
+    for one in recorded.iter().filter(|r| !r.case.is_drawn()) {
+        let path = directory.join(one.case.file_name());
+        let fail = |e: std::io::Error| Failure::input(&path.display().to_string(), e.to_string());
+        let bytes = one.to_bytes(&with).map_err(fail)?;
+        output::write_whole(&path, |out| out.write_all(&bytes).map_err(fail))?;
+    }
+    Ok(())
+}
+
 fn page(
     format: TextOrJson,
     experiment: &str,
@@ -156,17 +176,11 @@ fn page(
 }
 
 fn request(args: &Verify, workload: &str, platform: &str) -> Request {
-    let clamp = |name: &str, value: Option<i64>| value.map(|v| (name.to_string(), Value::Int(v)));
-    let clamps = clamp("uclamp_min", args.uclamp_min)
-        .into_iter()
-        .chain(clamp("uclamp_max", args.uclamp_max));
     Request {
-        workload: workload.into(),
-        platform: platform.into(),
         policies: args.policy.iter().cloned().collect(),
-        set: args.set.iter().cloned().chain(clamps).collect(),
+        set: with_clamps(&args.set, args.uclamp_min, args.uclamp_max),
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
-        seed: 1,
+        ..Request::new(workload, platform)
     }
 }

@@ -12,7 +12,8 @@
 //! `favordynmods` that would wait for all CPUs to pass through a quiescent state, for milliseconds.
 //! Source: Documentation/admin-guide/cgroup-v2.rst.
 
-use crate::job::Cgroup;
+use risetime_job::TaskGroup;
+use risetime_kernel::units::{Span, Util};
 use rustix::mount::{MountFlags, mount};
 use std::ffi::CString;
 use std::fs;
@@ -28,7 +29,7 @@ impl Cgroups {
     /// Mounts the hierarchy and creates the groups; nothing if there are none.
     ///
     /// Errors: what the kernel refused, with the file.
-    pub(crate) fn create(groups: &[Cgroup]) -> Result<Cgroups, String> {
+    pub(crate) fn create(groups: &[TaskGroup]) -> Result<Cgroups, String> {
         if groups.is_empty() {
             return Ok(Cgroups::default());
         }
@@ -62,24 +63,25 @@ impl Cgroups {
     }
 }
 
-fn properties(dir: &str, group: &Cgroup) -> Result<(), String> {
+fn properties(dir: &str, group: &TaskGroup) -> Result<(), String> {
     let set = |file: &str, value: String| write(&format!("{dir}/{file}"), &value);
     if group.idle {
         set("cpu.idle", "1".into())?;
     } else {
         set("cpu.weight", group.weight.to_string())?;
     }
-    if let Some(quota) = group.quota_us {
-        set("cpu.max", format!("{quota} {}", group.period_us))?;
-        if group.burst_us > 0 {
-            set("cpu.max.burst", group.burst_us.to_string())?;
+    let us = |span: Span| span.0 / 1000;
+    if let Some(quota) = group.quota {
+        set("cpu.max", format!("{} {}", us(quota), us(group.period)))?;
+        if us(group.burst) > 0 {
+            set("cpu.max.burst", us(group.burst).to_string())?;
         }
     }
     // The maximum first: neither may pass the other.
-    if group.uclamp_max < 1024 {
+    if group.uclamp_max < Util(1024) {
         set("cpu.uclamp.max", percent(group.uclamp_max))?;
     }
-    if group.uclamp_min > 0 {
+    if group.uclamp_min > Util(0) {
         set("cpu.uclamp.min", percent(group.uclamp_min))?;
     }
     Ok(())
@@ -87,8 +89,8 @@ fn properties(dir: &str, group: &Cgroup) -> Result<(), String> {
 
 /// A clamp as `cpu.uclamp.*` wants it: in percent with two digits, which the kernel rounds back to
 /// the nearest of 1024.
-fn percent(clamp: u32) -> String {
-    let hundredths = (clamp.min(1024) * 10_000 + 512) / 1024;
+fn percent(clamp: Util) -> String {
+    let hundredths = (clamp.0.min(1024) * 10_000 + 512) / 1024;
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
@@ -103,16 +105,13 @@ mod tests {
     #[test]
     fn every_clamp_survives_the_way_through_percent() {
         for clamp in 0..=1024 {
-            let text = percent(clamp);
+            let text = percent(Util(clamp));
             let (whole, part) = text.split_once('.').unwrap();
             let hundredths: u64 =
                 whole.parse::<u64>().unwrap() * 100 + part.parse::<u64>().unwrap();
             // capacity_from_percent: DIV_ROUND_CLOSEST.
-            assert_eq!((hundredths * 1024 + 5_000) / 10_000, u64::from(clamp), "{text}");
+            assert_eq!((hundredths * 1024 + 5_000) / 10_000, clamp, "{text}");
         }
-        assert_eq!(
-            (percent(0), percent(512), percent(1024)),
-            ("0.00".into(), "50.00".into(), "100.00".into())
-        );
+        assert_eq!([0, 512, 1024].map(|clamp| percent(Util(clamp))), ["0.00", "50.00", "100.00"]);
     }
 }

@@ -21,12 +21,14 @@
 
 use crate::cgroup::Cgroups;
 use crate::hotplug;
-use crate::job::{Attr, Event, Job, MAX_FORKS, Policy, Task};
 use crate::program::{Program, Step};
 use crate::sync::Objects;
 use crate::sys::{self, Sched};
 use crate::tracefs::Tracer;
 use crate::work::{Speeds, Worker, policy_dir};
+use risetime_job::job::{Attr, Job, Task, event_text};
+use risetime_job::{Event, MAX_FORKS, Policy};
+use risetime_kernel::units::{Span, Util};
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -42,7 +44,7 @@ const BETWEEN_VISITS: u64 = 11_000_000;
 /// Of a task's thread.
 const STACK: usize = 1 << 16;
 pub(crate) const OWN: Sched =
-    Sched { policy: Policy::Other(100_000), nice: 0, clamp: (None, None) };
+    Sched { policy: Policy::Other { slice: Some(Span(100_000)) }, nice: 0, clamp: (None, None) };
 
 /// Where a kernel has utilisation clamps.
 const CLAMPS: &str = "/proc/sys/kernel/sched_util_clamp_min";
@@ -122,9 +124,9 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     sys::sleep_until(start);
     mark(shared, "rt start");
     let mut order: Vec<usize> = (0..job.tasks.len()).collect();
-    order.sort_by_key(|i| job.tasks[*i].delay_ns);
+    order.sort_by_key(|i| job.tasks[*i].delay);
     for (created, index) in order.into_iter().enumerate() {
-        let at = start + job.phase_ns + job.tasks[index].delay_ns;
+        let at = start + job.phase_ns + job.tasks[index].delay.0;
         if at >= start + job.duration_ns {
             break;
         }
@@ -296,7 +298,7 @@ fn act(shared: &'static Shared, event: Event, attrs: &Attributes) -> Result<(), 
         Event::Yield => rustix::thread::sched_yield(),
         Event::Lock(m) => o.lock(m),
         Event::Unlock(m) => o.unlock(m),
-        Event::Wait(c, m) => o.wait(c, m),
+        Event::Wait { cond, mutex } => o.wait(cond, mutex),
         Event::Signal(c) => o.signal(c),
         Event::Broadcast(c) => o.broadcast(c),
         Event::Barrier(b) => o.barrier(b),
@@ -341,8 +343,8 @@ fn fork(shared: &'static Shared, of: u32, parent: &Attributes) -> Result<(), Str
             if let Err(e) = attrs.apply(&own, shared) {
                 return fail(shared, task, &format!("attributes: {e}"));
             }
-            if task.delay_ns > 0 {
-                sys::sleep_until(sys::mono() + task.delay_ns);
+            if task.delay > Span(0) {
+                sys::sleep_until(sys::mono() + task.delay.0);
             }
             carry_out(shared, task, shared.job.tasks.len() + number, &mut attrs);
         })
@@ -389,7 +391,7 @@ impl Attributes {
     /// What a new thread can inherit: no thread is created as a deadline task.
     fn inherited(&self) -> Sched {
         match self.sched.policy {
-            Policy::Deadline(..) => Sched { policy: Policy::default(), ..self.sched },
+            Policy::Deadline { .. } => Sched { policy: Policy::default(), ..self.sched },
             _ => self.sched,
         }
     }
@@ -408,7 +410,7 @@ pub(crate) fn lacking(job: &Job) -> Option<&'static str> {
     let clamped = |a: &Attr| a.uclamp_min.is_some() || a.uclamp_max.is_some();
     let any = |t: &Task| clamped(&t.attr) || t.phases.iter().any(|p| clamped(&p.attr));
     let tasks = || job.tasks.iter().chain(&job.forked).any(any);
-    let groups = || job.groups.iter().any(|g| g.uclamp_min > 0 || g.uclamp_max < 1024);
+    let groups = || job.groups.iter().any(|g| g.uclamp_min > Util(0) || g.uclamp_max < Util(1024));
     // Its siblings for all tasks begin alike.
     let system = || job.set.iter().any(|(path, _)| path.starts_with(CLAMPS));
     let wanted = tasks() || groups() || system();
@@ -420,11 +422,11 @@ pub(crate) fn lacking(job: &Job) -> Option<&'static str> {
 pub(crate) fn check(job: &Job) -> Result<(), String> {
     let empty = |t: &&Task| t.phases.is_empty() || t.phases.iter().any(|p| p.events.is_empty());
     if let Some(event) = job.lacks_object() {
-        return Err(format!("`{}`: there is no such object", event.to_text()));
+        return Err(format!("`{}`: there is no such object", event_text(&event)));
     }
     match job.tasks.iter().chain(&job.forked).find(empty) {
         Some(t) => Err(format!("task {} has nothing to do in a phase", t.comm)),
-        None if job.hotplug.iter().any(|h| h.cpu == 0 || h.cpu as usize >= job.cpus.len()) => {
+        None if job.hotplug.iter().any(|h| h.cpu.0 == 0 || h.cpu.index() >= job.cpus.len()) => {
             Err("hotplug: CPU 0 stays, and the others must be there".into())
         }
         None if job.cpus.get(job.first_cpu as usize).is_none() => {
@@ -445,7 +447,7 @@ mod tests {
             |nice, uclamp_min, uclamp_max| Attr { nice, uclamp_min, uclamp_max, ..Attr::default() };
         assert_eq!(a.take(&attr(Some(5), None, Some(300))), (true, false));
         assert_eq!(a.take(&attr(None, Some(7), None)), (true, false));
-        let other = Policy::Other(0);
+        let other = Policy::default();
         assert_eq!(a.sched, Sched { policy: other, nice: 5, clamp: (Some(7), Some(300)) });
         assert_eq!(
             a.take(&attr(Some(5), Some(7), None)),

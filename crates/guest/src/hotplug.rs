@@ -10,8 +10,8 @@
 //! CPU 0 cannot go, and is where the kernel does its part that is not bound to the CPU in question.
 
 use crate::experiment::OWN;
-use crate::job::Job;
 use crate::sys;
+use risetime_job::job::Job;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,8 +36,8 @@ pub(crate) fn plan(job: &'static Job, clamps: bool, start: u64) -> io::Result<()
             return fail(format!("hotplug: {e}"));
         }
         for change in &job.hotplug {
-            sys::sleep_until(start + change.at_ns);
-            if let Err(e) = set_online(change.cpu, change.online) {
+            sys::sleep_until(start + change.at.0);
+            if let Err(e) = set_online(change.cpu.0, change.online) {
                 return fail(e);
             }
         }
@@ -48,7 +48,7 @@ pub(crate) fn plan(job: &'static Job, clamps: bool, start: u64) -> io::Result<()
 /// Every CPU is online again. What went wrong meanwhile, or here.
 pub(crate) fn restore(job: &Job) -> Vec<String> {
     let mut failed = std::mem::take(&mut *FAILED.lock().unwrap_or_else(|e| e.into_inner()));
-    let mut cpus: Vec<u32> = job.hotplug.iter().map(|change| change.cpu).collect();
+    let mut cpus: Vec<u32> = job.hotplug.iter().map(|change| change.cpu.0).collect();
     cpus.sort_unstable();
     cpus.dedup();
     for cpu in cpus {

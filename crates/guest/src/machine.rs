@@ -1,9 +1,9 @@
 //! The virtual machine made ready: file systems, modules, settings; and everything read back.
 
 use crate::answer::value_line;
-use crate::job::Job;
 use crate::sys;
 use crate::work::policy_dir;
+use risetime_job::job::Job;
 use rustix::mount::{MountFlags, mount};
 use std::fs;
 use std::io;

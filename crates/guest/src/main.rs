@@ -12,7 +12,7 @@
 //! `error` section says what went wrong. A kernel hands words that it does not know to process 1
 //! (`nokaslr`, say), so other arguments mean nothing there.
 
-use risetime_guest::{answer, job};
+use risetime_job::{answer, job};
 
 mod btf;
 mod cgroup;

@@ -3,8 +3,10 @@
 //! A program means here what it means in the simulator's `program.rs`; `tests/programs.txt` is a table
 //! of cases that both are held to.
 
-use crate::job::{Attr, Event, Task};
 use crate::sync::next_expiry;
+use risetime_job::job::{Attr, Task};
+use risetime_job::{Event, Repeat, Timer};
+use risetime_kernel::units::Span;
 
 /// What a task does next. Times are CLOCK_MONOTONIC in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,17 +88,20 @@ impl<'a> Program<'a> {
             };
             self.event += 1;
             match event {
-                Event::Run(0) | Event::Runtime(0) | Event::Sleep(0) | Event::Busy(0) => {}
-                Event::Run(work) => return Some(Step::Run(work)),
-                Event::Runtime(span) => return Some(Step::RunUntil(now + span)),
-                Event::Sleep(span) => return Some(Step::SleepUntil(now + span)),
-                Event::Busy(span) => return Some(Step::Busy(span)),
-                Event::Timer { timer, shared: true, absolute, period } => {
-                    let began = self.begun.unwrap_or(now);
-                    return Some(Step::SharedTimer { timer, absolute, period, began });
+                Event::Run(Span(0))
+                | Event::Runtime(Span(0))
+                | Event::Sleep(Span(0))
+                | Event::Busy(Span(0)) => {}
+                Event::Run(work) => return Some(Step::Run(work.0)),
+                Event::Runtime(span) => return Some(Step::RunUntil(now + span.0)),
+                Event::Sleep(span) => return Some(Step::SleepUntil(now + span.0)),
+                Event::Busy(span) => return Some(Step::Busy(span.0)),
+                Event::Timer { timer: Timer { index, shared: true, absolute }, period } => {
+                    let (began, period) = (self.begun.unwrap_or(now), period.0);
+                    return Some(Step::SharedTimer { timer: index, absolute, period, began });
                 }
-                Event::Timer { timer, absolute, period, .. } => {
-                    if let Some(until) = self.timer(timer as usize, absolute, period, now) {
+                Event::Timer { timer: Timer { index, absolute, .. }, period } => {
+                    if let Some(until) = self.timer(index as usize, absolute, period.0, now) {
                         return Some(Step::SleepUntil(until));
                     }
                 }
@@ -113,8 +118,8 @@ impl<'a> Program<'a> {
     /// marks are not made.)
     pub(crate) fn busy_for_ever(&self) -> bool {
         let Some(phase) = self.task.phases.get(self.phase) else { return false };
-        let endless =
-            phase.repeat.is_none() || (self.task.repeat.is_none() && self.task.phases.len() == 1);
+        let endless = phase.repeat == Repeat::Forever
+            || (self.task.repeat == Repeat::Forever && self.task.phases.len() == 1);
         endless && phase.events.iter().all(|e| matches!(e, Event::Run(_) | Event::Runtime(_)))
     }
 
@@ -128,14 +133,17 @@ impl<'a> Program<'a> {
     }
 }
 
-fn more(repeat: Option<u32>, rounds: u32) -> bool {
-    repeat.is_none_or(|n| rounds < n)
+fn more(repeat: Repeat, rounds: u32) -> bool {
+    match repeat {
+        Repeat::Forever => true,
+        Repeat::Times(n) => rounds < n,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Job;
+    use risetime_job::job::{Job, event_text};
 
     /// `NOW VERB TIME`, `NOW exit` or `NOW stuck`, as in `tests/programs.txt`.
     fn said(now: u64, step: Option<Step>, entered: &[usize]) -> String {
@@ -150,7 +158,7 @@ mod tests {
             Some(Step::SharedTimer { timer, period, began, .. }) => {
                 format!("shared {timer} {period} from {began}")
             }
-            Some(Step::Act(event)) => event.to_text(),
+            Some(Step::Act(event)) => event_text(&event),
         };
         format!("{now}{phases} {step}")
     }

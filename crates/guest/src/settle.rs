@@ -21,8 +21,8 @@
 //!
 //! Left out: threads that the tick does not start (they are as boot left them until they run).
 
-use crate::job::Job;
 use crate::sys;
+use risetime_job::job::Job;
 use std::io;
 
 /// A CPU is visited this often.

@@ -51,7 +51,7 @@ fn list<T: Default>(n: u32) -> Vec<T> {
 }
 
 impl Objects {
-    pub(crate) fn new(objects: &crate::job::Objects) -> Objects {
+    pub(crate) fn new(objects: &risetime_job::job::Objects) -> Objects {
         let barrier = |users: &u32| Barrier { users: *users, ..Barrier::default() };
         Objects {
             mutexes: list(objects.mutexes),
@@ -176,7 +176,7 @@ pub(crate) fn next_expiry(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job;
+    use risetime_job::job;
     use std::sync::atomic::AtomicU64;
     use std::thread;
     use std::time::Duration;

@@ -6,7 +6,8 @@
 //! device, driver or interrupt, so nothing of it shows in the experiment.
 #![allow(unsafe_code)]
 
-use crate::job::Policy;
+use risetime_job::Policy;
+use risetime_kernel::units::Span;
 use rustix::thread::{CpuSet, clock_nanosleep_absolute, sched_setaffinity};
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 use std::io;
@@ -100,21 +101,25 @@ const SYS_SCHED_SETATTR: std::ffi::c_long = 314;
 /// Gives the calling thread these attributes. `clamps`: whether to touch the utilisation clamps
 /// at all (a kernel without them refuses them).
 pub(crate) fn set_sched(sched: Sched, clamps: bool) -> io::Result<()> {
+    // A slice of its own stands where a deadline's runtime does.
+    let own = |slice: Option<Span>| [slice.map_or(0, |s| s.0), 0, 0];
     // SCHED_OTHER, _FIFO, _RR, _BATCH, _IDLE, _DEADLINE of include/uapi/linux/sched.h.
     let (policy, priority, [runtime, deadline, period], reclaim) = match sched.policy {
-        Policy::Other(slice) => (0, 0, [slice, 0, 0], false),
-        Policy::Fifo(priority) => (1, priority, [0; 3], false),
-        Policy::Rr(priority) => (2, priority, [0; 3], false),
-        Policy::Batch(slice) => (3, 0, [slice, 0, 0], false),
+        Policy::Other { slice } => (0, 0, own(slice), false),
+        Policy::Fifo { priority } => (1, priority, [0; 3], false),
+        Policy::Rr { priority } => (2, priority, [0; 3], false),
+        Policy::Batch { slice } => (3, 0, own(slice), false),
         Policy::Idle => (5, 0, [0; 3], false),
-        Policy::Deadline(times, reclaim) => (6, 0, times, reclaim),
+        Policy::Deadline { runtime, deadline, period, reclaim } => {
+            (6, 0, [runtime.0, deadline.0, period.0], reclaim)
+        }
     };
     let attr = SchedAttr {
         size: size_of::<SchedAttr>() as u32,
         policy,
         flags: if clamps { UTIL_CLAMP } else { 0 } | if reclaim { RECLAIM } else { 0 },
         nice: sched.nice,
-        priority,
+        priority: priority.into(),
         runtime,
         deadline,
         period,

@@ -6,7 +6,7 @@
 
 use crate::answer::{Writer, value_line};
 use crate::btf::Btf;
-use crate::job::Job;
+use risetime_job::job::Job;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;

@@ -24,8 +24,8 @@
 //! ask for them; interrupts count as the task's own time unless the kernel accounts for them.
 
 use crate::hotplug;
-use crate::job::Cpu;
 use crate::sys;
+use risetime_job::job::Cpu;
 use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;

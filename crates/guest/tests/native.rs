@@ -1,7 +1,7 @@
 //! The agent as an ordinary program on the machine that runs the tests.
 #![cfg(target_os = "linux")]
 
-use risetime_guest::answer::Answer;
+use risetime_job::answer::Answer;
 use std::process::Command;
 
 /// Runs `body` (lines of a job): exit code, standard error, answer.

@@ -52,6 +52,13 @@ pub enum CfsRq {
 }
 
 macro_rules! either {
+    // What only one of the two has.
+    ($self:expr, cfs: $cfs:expr, eevdf($rq:ident): $eevdf:expr) => {
+        match $self {
+            CfsRq::Cfs(_) => $cfs,
+            CfsRq::Eevdf($rq) => $eevdf,
+        }
+    };
     ($self:expr, $rq:ident => $of:expr) => {
         match $self {
             CfsRq::Cfs($rq) => $of,
@@ -147,18 +154,18 @@ impl CfsRq {
     /// Entities whose delayed dequeue has been completed since the last call.
     #[inline]
     pub fn take_departed(&mut self) -> Vec<Entity> {
-        either!(self, rq => cfs: { let _ = rq; Vec::new() }, eevdf: rq.take_departed())
+        either!(self, cfs: Vec::new(), eevdf(rq): rq.take_departed())
     }
 
     /// Takes back what [`CfsRq::take_departed`] gave, emptied, so that the next ones need no new room.
     pub fn keep_room(&mut self, emptied: Vec<Entity>) {
-        either!(self, rq => cfs: { let _ = (rq, emptied); }, eevdf: rq.keep_room(emptied));
+        either!(self, cfs: (), eevdf(rq): rq.keep_room(emptied));
     }
 
     /// Whether [`CfsRq::take_departed`] would give any.
     #[inline]
     pub fn has_departed(&self) -> bool {
-        either!(self, rq => cfs: { let _ = rq; false }, eevdf: rq.has_departed())
+        either!(self, cfs: false, eevdf(rq): rq.has_departed())
     }
 
     /// Whether `id` has had no more service than it ought to; nobody asks CFS.
@@ -169,7 +176,7 @@ impl CfsRq {
     /// The shortest slice asked for in the queue; `u64::MAX`: nobody asks.
     #[inline]
     pub fn min_slice(&self) -> u64 {
-        either!(self, rq => cfs: { let _ = rq; u64::MAX }, eevdf: rq.min_slice())
+        either!(self, cfs: u64::MAX, eevdf(rq): rq.min_slice())
     }
 
     /// Accounts the running entity's time up to the clock; true if its turn is over by it (CFS looks
@@ -214,12 +221,12 @@ impl CfsRq {
 
     /// Completes the delayed dequeue of `id`; `None` if it is not delayed.
     pub fn finish_delayed(&mut self, id: impl Into<EntityId>) -> Option<Entity> {
-        either!(self, rq => cfs: { let _ = rq; None }, eevdf: rq.finish_delayed(id))
+        either!(self, cfs: None, eevdf(rq): rq.finish_delayed(id))
     }
 
     /// Wakes `id`, which sleeps but is still queued here; false if that is not so.
     pub fn requeue_delayed(&mut self, id: impl Into<EntityId>) -> bool {
-        either!(self, rq => cfs: { let _ = rq; false }, eevdf: rq.requeue_delayed(id))
+        either!(self, cfs: false, eevdf(rq): rq.requeue_delayed(id))
     }
 
     /// Which entity should run now; delayed ones whose turn has come leave instead.
@@ -236,7 +243,7 @@ impl CfsRq {
 
     /// The delayed `id` leaves.
     pub fn depart(&mut self, id: EntityId) {
-        either!(self, rq => cfs: { let _ = rq; }, eevdf: rq.depart(id));
+        either!(self, cfs: (), eevdf(rq): rq.depart(id));
     }
 
     /// Puts the queued `id` on the CPU; `first` = because it was picked. False if it is not in the
@@ -310,7 +317,7 @@ impl CfsRq {
 
     /// The slice of a queued group's entity becomes that of its most impatient task.
     pub fn set_group_slice(&mut self, id: impl Into<EntityId>, slice_ns: u64) {
-        either!(self, rq => cfs: { let _ = rq; }, eevdf: rq.set_group_slice(id, slice_ns));
+        either!(self, cfs: (), eevdf(rq): rq.set_group_slice(id, slice_ns));
     }
 
     /// Another policy of the queued `id`; false if it is not queued.

@@ -85,18 +85,6 @@ pub fn util_fits_cpu_from(
     if fits { Fit::Fits } else { Fit::DoesNotFit }
 }
 
-/// Whether a task (its [`crate::util_est::task_util_est`] and effective clamps) fits on a CPU,
-/// boost included. Source: fair.c:task_fits_cpu.
-pub fn task_fits_cpu(
-    task_util_est: Util,
-    uclamp_min: Util,
-    uclamp_max: Util,
-    cpu: CpuCapacities,
-    uclamp_is_used: bool,
-) -> bool {
-    util_fits_cpu(task_util_est, uclamp_min, uclamp_max, cpu, uclamp_is_used) == Fit::Fits
-}
-
 /// What decides whether a CPU's current fair task is a misfit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MisfitTask {
@@ -104,7 +92,7 @@ pub struct MisfitTask {
     pub nr_cpus_allowed: u32,
     /// The largest capacity among those (looked at since 6.10).
     pub max_allowed_capacity: Capacity,
-    /// [`task_fits_cpu`] on this CPU.
+    /// [`util_fits_cpu`] says [`Fit::Fits`] of it on this CPU (`task_fits_cpu`).
     pub fits: bool,
     /// `task_h_load()`: its load, in the root group its `load_avg`.
     pub h_load: u64,
@@ -195,7 +183,7 @@ mod tests {
         assert_eq!(fit(100, 459, 1024, throttled), Fit::BoostDoesNotFit);
         let busy = CpuCapacities { capacity_of: Capacity(200), ..LITTLE };
         assert_eq!(fit(100, 459, 1024, busy), Fit::Fits, "RT does not lower the performance");
-        assert!(!task_fits_cpu(Util(100), Util(460), Util(1024), LITTLE, true));
+        assert_ne!(util_fits_cpu(Util(100), Util(460), Util(1024), LITTLE, true), Fit::Fits);
     }
 
     #[test]

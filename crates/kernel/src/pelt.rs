@@ -108,11 +108,6 @@ impl Decay {
         self.load_avg_max - PERIOD as u32
     }
 
-    /// `runnable_avg_yN_inv`: ⌊(2³² − 1) · yⁿ⌋ for n below the half-life.
-    pub fn runnable_avg_yn_inv(&self) -> &[u32] {
-        &self.yn_inv[..self.half_life as usize]
-    }
-
     /// What is left of `val` after `n` periods: val · yⁿ.
     ///
     /// Rounding: down, once for the halvings and once for the rest. Beyond 63 half-lives: 0.
@@ -534,7 +529,7 @@ mod tests {
     #[test]
     fn mainline_tables_follow_from_the_half_life() {
         assert_eq!(Decay::MS32.load_avg_max(), 47742);
-        let inv = Decay::MS32.runnable_avg_yn_inv();
+        let inv = &Decay::MS32.yn_inv[..Decay::MS32.half_life as usize];
         assert_eq!(inv.len(), 32);
         // As printed by the kernel's own generator, which computes in floating point.
         assert_eq!(inv[..4], [0xffff_ffff, 0xfa83_b2da, 0xf525_7d14, 0xefe4_b99a]);

@@ -14,6 +14,25 @@ pub struct KernelRev {
 }
 
 impl KernelRev {
+    /// The newest generation known here.
+    pub const NEWEST: KernelRev = KernelRev::V7_3;
+
+    /// Of a release as a kernel tells it, `7.2.13+deb14-arm64` or `6.12`: the first two numbers.
+    pub fn of_release(release: &str) -> Option<KernelRev> {
+        let (major, rest) = release.split_once('.')?;
+        let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        let number = |text: &str| {
+            let plain = text.bytes().all(|c| c.is_ascii_digit());
+            text.parse().ok().filter(|_| plain)
+        };
+        Some(KernelRev::new(number(major)?, number(minor)?))
+    }
+
+    /// The generation as which it counts here: itself, unless it is newer than all that is known.
+    pub fn known(self) -> KernelRev {
+        self.min(KernelRev::NEWEST)
+    }
+
     /// The release `major.minor`.
     pub const fn new(major: u16, minor: u16) -> KernelRev {
         KernelRev { major, minor }
@@ -91,6 +110,20 @@ impl core::fmt::Display for KernelRev {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_release_counts_by_its_first_two_numbers() {
+        let of = |release| KernelRev::of_release(release).map(|r| (r.major, r.minor));
+        for release in ["6.12", "6.12.95+deb12-arm64", "6.12-rc1", "6.12+", "6.12 x"] {
+            assert_eq!(of(release), Some((6, 12)), "{release}");
+        }
+        for release in ["", "6", "6.", ".12", "v6.12", "+6.12", "6.x", "6.99999", "6-12", "hz1000"]
+        {
+            assert_eq!(of(release), None, "{release}");
+        }
+        assert_eq!(KernelRev::new(7, 9).known(), KernelRev::NEWEST);
+        assert_eq!(KernelRev::V6_8.known(), KernelRev::V6_8);
+    }
 
     #[test]
     fn fixes_are_in_long_term_kernels_and_from_their_release_on() {

@@ -19,14 +19,23 @@ use crate::units::{Capacity, Instant, KHz, Span, Util};
 pub const IOWAIT_BOOST_MIN: u32 = 1024 / 8;
 
 /// util plus a quarter: headroom to rise into. Rounding: down. Source: cpufreq.h:map_util_perf.
+#[inline]
 pub const fn map_util_perf(util: Util) -> Util {
     Util(util.0.wrapping_add(util.0 >> 2))
 }
 
 /// The performance to ask for: util with headroom, but no more than `max` needs and no less than
 /// `min`. Source: cpufreq_schedutil.c:sugov_effective_cpu_perf (since 6.8).
+#[inline]
 pub fn sugov_effective_cpu_perf(actual: Util, min: Util, max: Util) -> Util {
-    map_util_perf(actual).min(max).max(min)
+    perf_within(map_util_perf(actual), min, max)
+}
+
+/// The second half of [`sugov_effective_cpu_perf`]: what is `wanted`, whose headroom may be another
+/// than mainline's (RFC 00/16), within the limits; `min` decides where they cross.
+#[inline]
+pub fn perf_within(wanted: Util, min: Util, max: Util) -> Util {
+    wanted.min(max).max(min)
 }
 
 /// What the reference frequency is chosen from.
@@ -45,6 +54,7 @@ pub struct FreqRef {
 /// The frequency that the full capacity stands for. Without any invariance a quarter above the
 /// current one (before 6.8: the current one, as the headroom came with the util).
 /// Source: cpufreq_schedutil.c:get_capacity_ref_freq; before 6.8 inside get_next_freq.
+#[inline]
 pub const fn get_capacity_ref_freq(rev: KernelRev, policy: &FreqRef) -> KHz {
     let since_6_8 = rev.major > 6 || (rev.major == 6 && rev.minor >= 8);
     if since_6_8 && policy.arch_scale_freq_ref.0 as u32 != 0 {
@@ -62,6 +72,7 @@ pub const fn get_capacity_ref_freq(rev: KernelRev, policy: &FreqRef) -> KHz {
 /// `util` is [`sugov_effective_cpu_perf`]'s since 6.8 and plain util before, when the headroom was
 /// added here. Rounding: down; 32 bits wide, as the kernel's. `max` 0, which the kernel would
 /// divide by, gives 0. Source: cpufreq_schedutil.c:get_next_freq.
+#[inline]
 pub fn get_next_freq(rev: KernelRev, util: Util, max: Capacity, ref_freq: KHz) -> KHz {
     let util = if rev < KernelRev::V6_8 { map_util_perf(util) } else { util };
     let freq = (ref_freq.0 as u32 as u64).wrapping_mul(util.0).checked_div(max.0);
@@ -105,6 +116,7 @@ pub fn cpufreq_policy_transition_delay_us(
 ///
 /// A change of limits, or a deadline task that needs more, bypasses this (the caller's flags).
 /// Source: cpufreq_schedutil.c:sugov_should_update_freq.
+#[inline]
 pub fn sugov_rate_limit_passed(time: Instant, last_update: Instant, rate_limit_us: u32) -> bool {
     let delta = time.0.wrapping_sub(last_update.0) as i64;
     delta >= rate_limit_us as i64 * 1000
@@ -116,6 +128,7 @@ pub fn sugov_rate_limit_passed(time: Instant, last_update: Instant, rate_limit_u
 /// `idle_calls_unchanged`: no entry into idle since. `capped`: [`crate::uclamp::uclamp_rq_is_capped`].
 /// `forced`: the policy's limits changed. Source: cpufreq_schedutil.c:sugov_hold_freq and its
 /// caller; sugov_cpu_is_busy before 6.12.
+#[inline]
 pub fn sugov_hold_freq(
     next: KHz,
     current: KHz,
@@ -211,6 +224,8 @@ mod tests {
             (56_000, 10_000, 2000, 84),
             (2_000_000, 10_000, 2000, 3000),
             (2_001_000, 10_000, 2001, 3001),
+            // CPUFREQ_ETERNAL, as reported of the Raspberry Pi 4 under 6.12.
+            (u32::MAX, 10_000, 4_294_967, 6_442_450),
         ] {
             assert_eq!([1, 8].map(|m| limit(m, ns)), [old; 2], "{ns} ns, up to 6.8");
             assert_eq!([9, 11].map(|m| limit(m, ns)), [middle; 2], "{ns} ns, 6.9 to 6.11");

@@ -131,10 +131,6 @@ impl UclampTask {
     pub fn uclamp_eff_value(&self, limits: &UclampLimits) -> Uclamp {
         if self.active { self.effective } else { uclamp_eff(self.request, limits) }
     }
-    /// Whether it is counted on a runqueue.
-    pub const fn is_active(&self) -> bool {
-        self.active
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

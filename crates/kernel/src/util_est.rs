@@ -70,21 +70,9 @@ impl UtilEst {
 ///
 /// `task_sleep`: it was dequeued to sleep, not to migrate. `cpu_capacity` matters up to 6.12 only:
 /// a sample above the CPU's capacity does not lower the estimate and does not set the flag.
-/// Rounding: down. Source: fair.c:util_est_update.
+/// `rampup_multiplier`: a fall is slowed down by it; mainline is 1, and 0 counts as 1.
+/// Rounding: down. Source: fair.c:util_est_update; the multiplier: RFC 00/16, patch 11.
 pub fn util_est_update(
-    rev: KernelRev,
-    est: UtilEst,
-    util_avg: Util,
-    runnable_avg: Util,
-    cpu_capacity: Capacity,
-    task_sleep: bool,
-) -> UtilEst {
-    util_est_update_rampup(rev, est, util_avg, runnable_avg, cpu_capacity, task_sleep, 1)
-}
-
-/// [`util_est_update`], with a fall slowed down by the task's rampup multiplier (0 counts as 1).
-/// Source: RFC 00/16, patch 11, util_est_update.
-pub fn util_est_update_rampup(
     rev: KernelRev,
     est: UtilEst,
     util_avg: Util,
@@ -180,7 +168,7 @@ mod tests {
 
     fn sample(rev: KernelRev, est: u32, util: u64, runnable: u64, capacity: u64) -> UtilEst {
         let (util, runnable) = (Util(util), Util(runnable));
-        util_est_update(rev, UtilEst(est), util, runnable, Capacity(capacity), true)
+        util_est_update(rev, UtilEst(est), util, runnable, Capacity(capacity), true, 1)
     }
 
     #[test]
@@ -200,11 +188,11 @@ mod tests {
         let mut est = sample(KernelRev::V7_2, 0, 300, 300, 1024);
         assert!(est.unchanged());
         let again =
-            util_est_update(KernelRev::V7_2, est, Util(500), Util(500), Capacity(1024), true);
+            util_est_update(KernelRev::V7_2, est, Util(500), Util(500), Capacity(1024), true, 1);
         assert_eq!(again, est, "util_avg has not been updated since");
         est.cfs_se_util_change();
         let migrating =
-            util_est_update(KernelRev::V7_2, est, Util(500), Util(500), Capacity(1024), false);
+            util_est_update(KernelRev::V7_2, est, Util(500), Util(500), Capacity(1024), false, 1);
         assert_eq!(migrating, est);
     }
 
@@ -221,7 +209,7 @@ mod tests {
             let (util, capacity) = (Util(100), Capacity(1024));
             let rev = KernelRev::V6_8;
             let est = UtilEst(400);
-            util_est_update_rampup(rev, est, util, util, capacity, true, multiplier).value().0
+            util_est_update(rev, est, util, util, capacity, true, multiplier).value().0
         };
         assert_eq!([0, 1, 2, 3, 300].map(fall), [325, 325, 362, 375, 399]);
     }

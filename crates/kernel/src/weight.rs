@@ -73,14 +73,8 @@ impl LoadWeight {
         LoadWeight { scaled: 3 << SCALE_SHIFT, inv_weight: 1_431_655_765 }
     }
 
-    /// Any weight; its inverse is rounded down, as for group entities.
-    /// Source: fair.c:__update_inv_weight.
-    pub const fn of_weight(weight: Weight) -> LoadWeight {
-        LoadWeight::of_scaled(weight.0 << SCALE_SHIFT)
-    }
-
-    /// A weight that is given with its fixed-point bits, as group entities have it; its inverse is rounded
-    /// down (`update_load_set`).
+    /// Any weight with its fixed-point bits, as group entities have (`update_load_set`); its inverse
+    /// is rounded down. Source: fair.c:__update_inv_weight.
     pub const fn of_scaled(scaled: u64) -> LoadWeight {
         let inv_weight = match scale_load_down(scaled) {
             0 => u32::MAX,
@@ -169,7 +163,7 @@ mod tests {
             let floor = (1u64 << 32) / weight as u64;
             assert!((floor..=floor + 1).contains(&(wmult as u64)), "{weight}: {wmult}");
         }
-        assert_eq!(LoadWeight::of_idle_policy(), LoadWeight::of_weight(Weight(3)));
+        assert_eq!(LoadWeight::of_idle_policy(), LoadWeight::of_scaled(3 << SCALE_SHIFT));
     }
 
     #[test]
@@ -189,12 +183,12 @@ mod tests {
     #[test]
     fn extremes_do_not_panic() {
         for weight in [0, 1, 2, 3, u32::MAX as u64, u64::MAX >> 10] {
-            let load = LoadWeight::of_weight(Weight(weight));
+            let load = LoadWeight::of_scaled(weight << SCALE_SHIFT);
             for rev in [KernelRev::V6_12, KernelRev::V7_2] {
                 load.calc_delta_fair(rev, u64::MAX);
             }
         }
-        assert_eq!(LoadWeight::of_weight(Weight(1)).weight(), Weight(2), "never below 2");
+        assert_eq!(LoadWeight::of_scaled(1 << SCALE_SHIFT).weight(), Weight(2), "never below 2");
         assert_eq!(LoadWeight::of_nice(-99), LoadWeight::of_nice(-20));
         assert_eq!(LoadWeight::of_nice(99), LoadWeight::of_nice(19));
     }

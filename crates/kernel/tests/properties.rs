@@ -354,7 +354,7 @@ proptest! {
         est in 0..2000u32, util in 0..2000u64, runnable in 0..4000u64, cap in 1..=1024u64,
         rev in prop::sample::select(&REVS),
     ) {
-        let new = util_est_update(rev, UtilEst(est), Util(util), Util(runnable), Capacity(cap), true);
+        let new = util_est_update(rev, UtilEst(est), Util(util), Util(runnable), Capacity(cap), true, 1);
         let (est, new) = (est as u64, new.value().0);
         prop_assert!(new >= est.min(util) && new <= est.max(util));
         prop_assert!(util < est || new == util, "no less than the sample");
@@ -392,10 +392,11 @@ proptest! {
         let limits = UclampLimits::default();
         let request = |&(min, max): &(u64, u64)| Uclamp { min: Util(min), max: Util(max) };
         let mut tasks: Vec<UclampTask> = requests.iter().map(|r| UclampTask::new(request(r))).collect();
-        let mut last_max = 1024;
+        let (mut last_max, mut queued) = (1024, vec![false; requests.len()]);
         for (which, inc) in moves {
-            let task = &mut tasks[which.index(requests.len())];
-            match (inc, task.is_active()) {
+            let which = which.index(requests.len());
+            let task = &mut tasks[which];
+            match (inc, std::mem::replace(&mut queued[which], inc)) {
                 (true, false) => rq.uclamp_rq_inc(task, &limits),
                 (false, true) => {
                     last_max = task.request.max.0;
@@ -403,7 +404,7 @@ proptest! {
                 }
                 _ => continue,
             }
-            let active = || tasks.iter().filter(|t| t.is_active());
+            let active = || tasks.iter().zip(&queued).filter(|(_, queued)| **queued).map(|(t, _)| t);
             prop_assert_eq!(rq.uclamp_rq_is_idle(), active().count() == 0);
             for id in UclampId::ALL {
                 let got = rq.uclamp_rq_get(id).0;

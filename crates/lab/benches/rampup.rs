@@ -6,7 +6,6 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use risetime_analysis::{Analyzer, Options};
-use risetime_kernel::units::Span;
 use risetime_lab::Request;
 use risetime_model::{Experiment, Workload};
 use risetime_sim::Simulator;
@@ -26,13 +25,9 @@ const CROWD: &str = r#"{
 /// A built-in workload for `seconds`.
 fn built_in(workload: &str, platform: &str, seconds: f64, policy: &str) -> Experiment {
     let request = Request {
-        workload: workload.into(),
-        platform: platform.into(),
         policies: vec![policy.into()],
-        set: Vec::new(),
         seconds: Some(seconds),
-        phase: Span(0),
-        seed: 1,
+        ..Request::new(workload, platform)
     };
     request.experiments().expect("built in").remove(0)
 }

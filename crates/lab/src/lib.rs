@@ -21,6 +21,6 @@ pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_suppor
 pub use run::{Run, record, run};
 pub use study::{STUDY_PHASES, check_study, reproduce};
 pub use verify::{
-    Case, OUTSIDE, Recorded, SET_PHASES, SET_SEED, Verification, beside, catch, outside,
+    Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, Verification, beside, catch, outside,
     record_set, set, set_holds, verify, verify_phases,
 };

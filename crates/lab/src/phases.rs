@@ -43,12 +43,7 @@ pub fn run_phases(
     let mut tick = experiment.platform.tick();
     let mut runs = Vec::with_capacity(n as usize);
     for k in 0..n {
-        let phase = phase_span(tick, k);
-        let one = Experiment {
-            phase: experiment.phase + phase,
-            duration: experiment.duration + phase,
-            ..experiment.clone()
-        };
+        let one = experiment.later(phase_span(tick, k));
         let result = run(backend, &one, options.clone(), None)?.result;
         // A real kernel's tick is not the platform's; the first phase is 0 with any tick.
         if let Some(hz) = result.settings.int("hz").filter(|hz| *hz > 0) {
@@ -122,13 +117,9 @@ mod tests {
     #[test]
     fn phases_count_in_ticks_of_the_kernel_that_ran() {
         let request = Request {
-            workload: "rampup".into(),
-            platform: "m1".into(),
-            policies: Vec::new(),
-            set: Vec::new(),
             seconds: Some(1.0),
             phase: Span::from_us(100),
-            seed: 1,
+            ..Request::new("rampup", "m1")
         };
         let e = request.experiments().unwrap().remove(0);
         let mut heard = Vec::new();

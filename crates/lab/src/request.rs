@@ -33,6 +33,19 @@ pub struct Request {
 }
 
 impl Request {
+    /// `workload` on `platform` under the default policy, nothing set, from phase 0 with seed 1.
+    pub fn new(workload: impl Into<String>, platform: impl Into<String>) -> Request {
+        Request {
+            workload: workload.into(),
+            platform: platform.into(),
+            policies: Vec::new(),
+            set: Vec::new(),
+            seconds: None,
+            phase: Span(0),
+            seed: 1,
+        }
+    }
+
     /// The experiments, one a policy, every setting resolved, for the simulator.
     ///
     /// Errors: whatever is wrong with a file, a name, a setting or a length of time, and what the
@@ -154,15 +167,7 @@ fn placed(e: InputError, workload: &Workload, source: &str) -> InputError {
 ///
 /// Errors: the simulator's.
 pub fn rehearse(workload: &str, platform: &str) -> Result<(), RunError> {
-    let request = Request {
-        workload: workload.to_string(),
-        platform: platform.to_string(),
-        policies: Vec::new(),
-        set: Vec::new(),
-        seconds: None,
-        phase: Span(0),
-        seed: 1,
-    };
+    let request = Request::new(workload, platform);
     let Some(mut e) = request.experiments()?.pop() else { return Ok(()) };
     let tasks = || e.workload.tasks.iter().chain(&e.workload.forked);
     let attrs = tasks()

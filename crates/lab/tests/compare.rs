@@ -2,19 +2,14 @@
 
 use risetime_kernel::units::Span;
 use risetime_lab::{Grid, Request, ablation, compare, run};
-use risetime_model::Experiment;
 use risetime_model::settings::Value;
 use risetime_sim::Simulator;
 
 fn request(policies: &[&str]) -> Request {
     Request {
-        workload: "rampup".into(),
-        platform: "m1".into(),
         policies: policies.iter().map(ToString::to_string).collect(),
-        set: Vec::new(),
         seconds: Some(1.5),
-        phase: Span(0),
-        seed: 1,
+        ..Request::new("rampup", "m1")
     }
 }
 
@@ -38,7 +33,7 @@ fn every_sample_is_a_run_from_its_start_state() {
     for (e, p) in experiments.iter().zip(&c.policies) {
         // One of them by hand.
         let phase = Span::from_us(7618);
-        let mut by_hand = Experiment { phase, duration: e.duration + phase, ..e.clone() };
+        let mut by_hand = e.later(phase);
         by_hand.settings.0.insert("start_util".into(), Value::Int(200));
         let result = run(&Simulator, &by_hand, Default::default(), None).unwrap().result;
         assert_eq!(p.samples[3].debt_ms, result.tasks[0].burst.unwrap().debt_ms);

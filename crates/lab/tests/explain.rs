@@ -15,13 +15,9 @@ use std::sync::Arc;
 
 fn experiment(workload: &str, platform: &str, policy: &str, seconds: f64) -> Experiment {
     let request = Request {
-        workload: workload.into(),
-        platform: platform.into(),
         policies: vec![policy.into()],
-        set: Vec::new(),
         seconds: Some(seconds),
-        phase: Span(0),
-        seed: 1,
+        ..Request::new(workload, platform)
     };
     request.experiments().expect("built in").remove(0)
 }

@@ -17,13 +17,9 @@ use std::sync::Arc;
 
 fn rampup(policy: &str, set: &[(&str, i64)]) -> Experiment {
     let request = Request {
-        workload: "rampup".into(),
-        platform: "m1".into(),
         policies: vec![policy.into()],
         set: set.iter().map(|(k, v)| (k.to_string(), Value::Int(*v))).collect(),
-        seconds: None,
-        phase: Span(0),
-        seed: 1,
+        ..Request::new("rampup", "m1")
     };
     request.experiments().expect("built in").remove(0)
 }

@@ -9,13 +9,10 @@ use risetime_sim::Simulator;
 
 fn experiment(workload: &str, policy: &str, phase: Span) -> Experiment {
     let request = Request {
-        workload: workload.into(),
-        platform: "m1".into(),
         policies: vec![policy.into()],
-        set: Vec::new(),
         seconds: Some(2.0),
         phase,
-        seed: 1,
+        ..Request::new(workload, "m1")
     };
     request.experiments().unwrap().remove(0)
 }

@@ -25,6 +25,11 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// From a start phase later by `by`, and as long from there on.
+    pub fn later(&self, by: Span) -> Experiment {
+        Experiment { phase: self.phase + by, duration: self.duration + by, ..self.clone() }
+    }
+
     /// What a reader of the results should know, whoever runs it.
     pub fn notes(&self) -> Vec<String> {
         let ignored = &self.workload.without_effect;

@@ -24,7 +24,7 @@ pub(crate) use read::checked_name;
 pub use topology::Topology;
 pub use write::cpu_ranges;
 
-use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span};
+use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span, Util};
 use std::collections::BTreeMap;
 
 /// A machine, validated: at least one domain, every CPU number from 0 to n−1 in exactly one
@@ -99,6 +99,21 @@ impl Domain {
     pub fn transition_latency(&self) -> Span {
         self.opps.iter().map(|o| o.latency).max().unwrap_or_default()
     }
+}
+
+/// The largest speed, of 1024, that a task gets on a CPU of this capacity: at the first of its
+/// frequencies, ascending and at most `limit`, which reaches the task's clamp `uclamp_max`; where none
+/// does, at `limit`.
+pub fn max_speed(
+    capacity: Capacity,
+    freq_max: KHz,
+    freqs: impl Iterator<Item = KHz>,
+    limit: KHz,
+    uclamp_max: Util,
+) -> Util {
+    let speed = |freq: KHz| Util(capacity.0 * freq.0 / freq_max.0);
+    let within = freqs.filter(|f| *f <= limit).map(speed);
+    within.into_iter().find(|s| *s >= uclamp_max).unwrap_or(speed(limit))
 }
 
 impl Platform {

@@ -191,12 +191,9 @@ pub fn parse_setting(part: &str, whole: &str) -> Result<(String, Value), InputEr
 /// `6.8` as a release. Errors (without place): not of this form, or older or newer than what
 /// is known.
 fn kernel_rev(text: &str) -> Result<KernelRev, String> {
-    let rev = text.split_once('.').and_then(|(a, b)| {
-        let digits = |s: &str| s.bytes().all(|c| c.is_ascii_digit());
-        (digits(a) && digits(b)).then_some(())?;
-        Some(KernelRev::new(a.parse().ok()?, b.parse().ok()?))
-    });
-    let known = KernelRev::V5_10..=KernelRev::V7_3;
+    let two = text.split('.').count() == 2 && text.bytes().all(|c| c == b'.' || c.is_ascii_digit());
+    let rev = KernelRev::of_release(text).filter(|_| two);
+    let known = KernelRev::V5_10..=KernelRev::NEWEST;
     match rev {
         None => Err(format!("is \"{}\", wanted a release such as \"6.12\"", one_line(text))),
         Some(rev) if !known.contains(&rev) => {

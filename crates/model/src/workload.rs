@@ -43,10 +43,10 @@ mod policy;
 mod qos;
 mod read;
 
-pub use group::{MAX_GROUPS, TaskGroup};
+pub use group::MAX_GROUPS;
 pub use objects::{Barrier, Objects};
+pub use risetime_job::{Event, Hotplug, MAX_FORKS, Policy, Repeat, TaskGroup, Timer};
 
-pub use hotplug::Hotplug;
 pub(crate) use read::about_in;
 
 use risetime_kernel::sched_qos::SchedQosHint;
@@ -58,9 +58,6 @@ pub const MAX_TASKS: usize = 10_000;
 /// The most events that the phases of all tasks may hold, instances counted (loops are not
 /// unrolled).
 pub const MAX_EVENTS: usize = 1_000_000;
-
-/// How often a task may be forked in a run (rt-app's own limit).
-pub const MAX_FORKS: u32 = 1024;
 
 /// What `mem` and `iorun` write in a µs, in bytes: 4 GB/s, an estimate of what one core writes
 /// to memory.
@@ -119,20 +116,10 @@ impl Workload {
 }
 
 /// One thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskSpec {
-    /// Thread name, different for every task; several instances are `name-0`, `name-1`, …
-    /// (15 bytes are not enforced).
-    pub comm: String,
-    /// Created this long after the workload starts.
-    pub delay: Span,
-    /// How often the list of phases is run.
-    pub repeat: Repeat,
-    /// The phases in order; at least one.
-    pub phases: Vec<Phase>,
-    /// Attributes at creation.
-    pub attr: Attr,
-}
+pub type TaskSpec = risetime_job::Task<Attr>;
+
+/// A named run of events.
+pub type Phase = risetime_job::Phase<Attr>;
 
 /// What `phases` may change as well as the task: attributes a phase leaves out stay as they
 /// were, but for its CPUs, which are its task's again (rt-app's rules).
@@ -168,201 +155,5 @@ impl Attr {
             && uclamp_max.is_none()
             && qos.is_empty()
             && taskgroup.is_none()
-    }
-}
-
-/// A scheduling policy with its parameters, such as the kernel accepts them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// SCHED_OTHER: the fair class.
-    Other {
-        /// A slice of its own, 0.1 to 100 ms (kernels since 6.12); `None`: the base slice.
-        slice: Option<Span>,
-    },
-    /// SCHED_BATCH: fair, but its wakeup never preempts.
-    Batch {
-        /// A slice of its own, as for [`Policy::Other`].
-        slice: Option<Span>,
-    },
-    /// SCHED_IDLE: fair, with the smallest weight there is.
-    Idle,
-    /// SCHED_FIFO.
-    Fifo {
-        /// 1..=99, the highest first.
-        priority: u8,
-    },
-    /// SCHED_RR.
-    Rr {
-        /// 1..=99, the highest first.
-        priority: u8,
-    },
-    /// SCHED_DEADLINE; runtime ≤ deadline ≤ period.
-    Deadline {
-        /// Time that it may run in each period.
-        runtime: Span,
-        /// From an activation.
-        deadline: Span,
-        /// Shortest time between two activations.
-        period: Span,
-        /// It may use what others leave of their bandwidth (`SCHED_FLAG_RECLAIM`).
-        reclaim: bool,
-    },
-}
-
-impl Policy {
-    /// The kernel's name of the policy.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Policy::Other { .. } => "SCHED_OTHER",
-            Policy::Batch { .. } => "SCHED_BATCH",
-            Policy::Idle => "SCHED_IDLE",
-            Policy::Fifo { .. } => "SCHED_FIFO",
-            Policy::Rr { .. } => "SCHED_RR",
-            Policy::Deadline { .. } => "SCHED_DEADLINE",
-        }
-    }
-    /// Whether it is one of the fair class's.
-    pub fn is_fair(&self) -> bool {
-        matches!(self, Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle)
-    }
-}
-
-impl std::fmt::Display for Policy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())?;
-        match *self {
-            Policy::Other { slice: Some(slice) } | Policy::Batch { slice: Some(slice) } => {
-                write!(f, " slice {} µs", slice.0 / 1000)
-            }
-            Policy::Fifo { priority } | Policy::Rr { priority } => write!(f, " {priority}"),
-            Policy::Deadline { runtime, deadline, period, reclaim } => {
-                let [runtime, deadline, period] = [runtime, deadline, period].map(|s| s.0 / 1000);
-                let reclaim = if reclaim { ", reclaims" } else { "" };
-                write!(f, " {runtime}/{deadline}/{period} µs{reclaim}")
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// A named run of events.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Phase {
-    /// Its key in the file; the task's own body is a single phase with the task's name.
-    pub name: String,
-    /// How often its events are run.
-    pub repeat: Repeat,
-    /// The events in order; at least one.
-    pub events: Vec<Event>,
-    /// Attributes set when it begins.
-    pub attr: Attr,
-}
-
-/// How often.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeat {
-    /// A number of times; the parser rejects 0.
-    Times(u32),
-    /// For ever (`"loop": -1`).
-    Forever,
-}
-
-/// One thing a task does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// Work: as much as capacity 1024 at top frequency does in this time (rt-app `run`, once
-    /// [`Workload::bind`] has rescaled it).
-    Run(Span),
-    /// Run until this much wall-clock time has passed since the event began (`runtime`).
-    Runtime(Span),
-    /// Sleep this long (`sleep`).
-    Sleep(Span),
-    /// rt-app's `timer`. A timer has a reference r, at first the time at which the task that
-    /// first uses it began to run its first phase. Each use sets r = r + period and sleeps until
-    /// r; if r is not ahead of now, it goes on at once, in relative mode with r = now.
-    Timer {
-        /// Which.
-        timer: Timer,
-        /// The period.
-        period: Span,
-    },
-    /// Have a CPU for this long, at whatever speed it runs: what does not get faster with the
-    /// frequency (`mem`, `iorun`, at [`BYTES_PER_US`] and [`WRITE_CALL_NS`]).
-    Busy(Span),
-    /// Let others run that wait for the CPU (`sched_yield`).
-    Yield,
-    /// Lock a mutex, of [`Objects::mutexes`]. Not fair: it wakes its waiters in the order in which
-    /// they came, but who asks while the woken one is on its way gets it first.
-    Lock(u32),
-    /// Unlock it.
-    Unlock(u32),
-    /// Unlock the mutex, wait for a signal, and lock it again.
-    Wait {
-        /// Which of [`Objects::conds`].
-        cond: u32,
-        /// Which of [`Objects::mutexes`].
-        mutex: u32,
-    },
-    /// Wake who has waited longest; without effect if nobody waits.
-    Signal(u32),
-    /// Wake all who wait.
-    Broadcast(u32),
-    /// Wait until as many tasks have come as there are users, of [`Objects::barriers`].
-    Barrier(u32),
-    /// Take one, of [`Objects::semaphores`], or wait for one.
-    SemWait(u32),
-    /// Give one.
-    SemPost(u32),
-    /// Create a task, of [`Workload::forked`].
-    Fork(u32),
-}
-
-/// A timer that an event uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timer {
-    /// Its number among the task's own (each `ref` is one; the same `ref` in several events of a
-    /// task is the same timer), or in [`Objects::timers`].
-    pub index: u32,
-    /// Several tasks use it: its `ref` does not begin with "unique".
-    pub shared: bool,
-    /// An expiry missed does not move the later ones.
-    pub absolute: bool,
-}
-
-impl Timer {
-    /// The task's own timer of this number, in relative mode.
-    pub const fn own(index: u32) -> Timer {
-        Timer { index, shared: false, absolute: false }
-    }
-}
-
-impl Event {
-    /// Whether it takes time, or may do so: a loop without such an event would never end.
-    pub const fn takes_time(&self) -> bool {
-        match self {
-            Event::Run(t) | Event::Runtime(t) | Event::Sleep(t) | Event::Busy(t) => t.0 > 0,
-            Event::Timer { period, .. } => period.0 > 0,
-            Event::Wait { .. } | Event::Barrier(_) | Event::SemWait(_) => true,
-            Event::Yield
-            | Event::Lock(_)
-            | Event::Unlock(_)
-            | Event::Signal(_)
-            | Event::Broadcast(_)
-            | Event::SemPost(_)
-            | Event::Fork(_) => false,
-        }
-    }
-
-    /// Whether it does anything: a loop of such events is none, if it ends.
-    pub const fn acts(&self) -> bool {
-        self.takes_time()
-            || !matches!(
-                self,
-                Event::Run(_)
-                    | Event::Runtime(_)
-                    | Event::Sleep(_)
-                    | Event::Busy(_)
-                    | Event::Timer { .. }
-            )
     }
 }

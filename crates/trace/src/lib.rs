@@ -7,6 +7,7 @@
 mod event;
 mod header;
 mod memory;
+pub mod recording;
 mod sink;
 pub mod write;
 

@@ -17,8 +17,8 @@ use crate::menu::{Follower, Probed};
 use crate::plan::Limits;
 use crate::plug::{Plug, Step};
 use crate::ring::{Format, PageLayout, Record, records};
-use risetime_guest::answer::Answer;
-use risetime_guest::job::{Job, Task};
+use risetime_job::answer::Answer;
+use risetime_job::job::{Job, Task};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
@@ -61,7 +61,7 @@ pub(crate) struct Trace<'a> {
 enum Raw<'a> {
     Switch { prev: i32, prev_comm: &'a str, prev_state: i64, next: i32, next_comm: &'a str },
     Wakeup { pid: i32, comm: &'a str, cpu: u32, new: bool },
-    Migrate { pid: i32, comm: &'a str, from: u32, to: u32 },
+    Migrate { pid: i32, from: u32, to: u32 },
     Freq { cpu: u32, khz: u64 },
     Idle { cpu: u32, state: i64 },
     PeltTask { pid: i32, util: u64, runnable: u64, position: Position },
@@ -127,7 +127,7 @@ const DECODERS: &[(&str, Decode)] = &[
     ("sched/sched_wakeup_new", |f, r| wakeup(f, r, true)),
     ("sched/sched_migrate_task", |f, r| {
         let (from, to) = (n(f, r, "orig_cpu")? as u32, n(f, r, "dest_cpu")? as u32);
-        Some(Raw::Migrate { pid: n(f, r, "pid")? as i32, comm: text(f, r, "comm")?, from, to })
+        Some(Raw::Migrate { pid: n(f, r, "pid")? as i32, from, to })
     }),
     ("power/cpu_frequency", |f, r| {
         Some(Raw::Freq { cpu: n(f, r, "cpu_id")? as u32, khz: u(f, r, "state")? })
@@ -575,14 +575,13 @@ impl Pour<'_> {
                     self.emit(Event::Wakeup { task, cpu, why: Why::Unknown });
                 }
             }
-            Raw::Migrate { pid, comm, from, to } => {
+            Raw::Migrate { pid, from, to } => {
                 let (from, to) = (CpuId(from), CpuId(to));
                 // A thread that sleeps and is not known yet will be told of when it wakes.
                 if let Some((task, _)) = self.known_task(pid) {
                     self.known.insert(task, to);
                     self.emit(Event::Migrate { task, from, to, why: Why::Unknown });
                 }
-                let _ = comm;
             }
             Raw::Freq { cpu, khz } => {
                 // Each of its CPUs that is online tells of it.

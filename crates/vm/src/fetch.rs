@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The oldest kernel that is fetched.
-const OLDEST: [u64; 2] = [6, 1];
+const OLDEST: KernelRev = KernelRev::V6_1;
 /// QEMU before this shares time among busy CPUs so that one gets all of it until the next
 /// timer: an interrupt between CPUs took up to 1 ms, a sugov thread ran 25 ms late.
 const OLDEST_QEMU: (u32, u32) = (8, 1);
@@ -280,7 +280,7 @@ fn releases_in<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
         let plain = version.starts_with(|c: char| c.is_ascii_digit())
             && parts.next().is_some()
             && parts.all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
-        (plain && numbers(version)[..].get(..2)? >= &OLDEST[..]).then(|| release.to_string())
+        (plain && KernelRev::of_release(version)? >= OLDEST).then(|| release.to_string())
     };
     let mut all: Vec<String> = names.filter_map(release).collect();
     all.sort_by_cached_key(|r| Reverse(numbers(r)));
@@ -405,6 +405,7 @@ impl Kernel {
     /// Its generation, as far as one is known here: by its release, else by what stands in the
     /// Image; `None`: it does not say. One newer than the newest known counts as that.
     pub fn rev(&self) -> Option<KernelRev> {
+        let rev_in = |text: &str| KernelRev::of_release(text).map(KernelRev::known);
         rev_in(&self.release).or_else(|| {
             let mut image = fs::read(&self.image).ok()?;
             if image.starts_with(&GZIP) {
@@ -434,13 +435,6 @@ fn efi_length(head: &[u8]) -> Option<u64> {
         Some((number(at + 16, 4)? + number(at + 20, 4)?) as u64)
     };
     (0..sections).filter_map(end).max()
-}
-
-/// `7.2.13+deb14-arm64` as a generation, at most the newest known.
-pub(crate) fn rev_in(release: &str) -> Option<KernelRev> {
-    let mut parts = release.split(['.', '-', '+', ' ']);
-    let (major, minor) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    Some(KernelRev::new(major, minor).min(KernelRev::V7_3))
 }
 
 /// What a QEMU says of its version.

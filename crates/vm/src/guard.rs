@@ -11,7 +11,7 @@
 //! One boot in some forty was seen to take another course on a busy host. The first run of its
 //! kind has nothing to be compared with: if that is the odd one, the next run finds out.
 
-use risetime_guest::answer::{FNV_START, fnv};
+use risetime_job::answer::{FNV_START, fnv};
 use std::fs;
 use std::path::{Path, PathBuf};
 

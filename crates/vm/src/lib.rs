@@ -31,7 +31,8 @@ pub use qemu::Qemu;
 use guard::Guard;
 use initramfs::{Entry, Initramfs};
 use qemu::{BOOT_LIMIT, Boot, BootError, Machine};
-use risetime_guest::answer::Answer;
+use risetime_job::answer::{Answer, FNV_START, fnv};
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
 use risetime_model::settings::Value;
 use risetime_model::{Catalogue, Experiment, InputError, Platform, Settings};
@@ -87,6 +88,13 @@ impl Vm {
             },
             kernel,
         ))
+    }
+
+    /// The hash of the agent's binary: by this one agent is told from another.
+    ///
+    /// Errors: it is not there.
+    pub fn agent_hash(&self) -> Result<String, RunError> {
+        Ok(format!("{:016x}", fnv(FNV_START, &read(&self.agent)?)))
     }
 
     /// A shell on a machine of `platform`, on this terminal, in real time.
@@ -303,7 +311,7 @@ fn deliver(
 /// It was asked for before, where the kernel could be looked at; an Image does not always say.
 fn is_of_its_generation(e: &Experiment, values: &BTreeMap<String, String>) -> Result<(), RunError> {
     let release = values.get("release").map_or("", String::as_str);
-    match fetch::rev_in(release) {
+    match KernelRev::of_release(release).map(KernelRev::known) {
         Some(rev) if rev != e.policy.kernel => Err(InputError::new(
             &*e.policy.name,
             format!("is of Linux {}, the kernel that booted is {release}", e.policy.kernel),
@@ -362,11 +370,13 @@ fn signals(values: &BTreeMap<String, String>) -> Vec<Signal> {
 fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
     let mut notes = e.notes();
     let release = values.get("release").map_or("", String::as_str);
-    if let Some(rev) = fetch::rev_in(release)
-        && !release.starts_with(&format!("{rev}."))
+    if let Some(rev) = KernelRev::of_release(release)
+        && rev > KernelRev::NEWEST
     {
-        notes
-            .push(format!("Linux {release} is newer than the newest generation known here, {rev}"));
+        notes.push(format!(
+            "Linux {release} is newer than the newest generation known here, {}",
+            KernelRev::NEWEST
+        ));
     }
     if values.get(plan::ENERGY_AWARE).is_some_and(|v| v.starts_with('!')) {
         notes.push("this kernel has no energy-aware scheduling (CONFIG_ENERGY_MODEL)".into());

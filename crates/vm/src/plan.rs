@@ -13,12 +13,12 @@
 //! A setting that no stock kernel has (a start state, a switch of the response-time series), or that
 //! nobody tells the guest (a boot parameter), is an error unless its value is the neutral one.
 
-use risetime_guest::job::{self, Attr, Cgroup, Cpu, Event, Hotplug, Job, Objects, Phase, Task};
+use risetime_job::job::{Attr, Cpu, Job, Objects, Phase, Task};
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
-use risetime_kernel::units::{CpuId, KHz, Span, Util};
-use risetime_model::platform::{Domain, Opp};
+use risetime_kernel::units::{CpuId, KHz, Util};
+use risetime_model::platform::{self, Domain, Opp};
 use risetime_model::settings::{Catalogue, Default, Home, Neutral, Param, Value};
-use risetime_model::workload::{self, Repeat, TaskSpec, Workload};
+use risetime_model::workload::{self, Hotplug, TaskSpec, Workload};
 use risetime_model::{Experiment, InputError, Platform};
 
 /// Trace buffer of each CPU. Busy for 3 s: about 1 MB.
@@ -132,8 +132,8 @@ pub(crate) fn plan(
         read: reads(&e.platform),
         probes: probes(&workload),
         events: events(&workload),
-        hotplug: workload.hotplug.iter().map(hotplug).collect(),
-        groups: workload.groups.iter().map(cgroup).collect(),
+        hotplug: workload.hotplug.iter().map(|h| Hotplug { place: (0, 0), ..*h }).collect(),
+        groups: workload.groups.clone(),
         tasks: workload.tasks.iter().map(|t| task(t, e)).collect(),
         forked: workload.forked.iter().map(|t| task(t, e)).collect(),
         objects: Objects {
@@ -172,10 +172,6 @@ pub(crate) fn plan(
 fn events(workload: &Workload) -> Vec<String> {
     let plugged = if workload.hotplug.is_empty() { &[][..] } else { HOTPLUG };
     EVENTS.iter().chain(plugged).map(|s| s.to_string()).collect()
-}
-
-fn hotplug(change: &workload::Hotplug) -> Hotplug {
-    Hotplug { at_ns: change.at.0, cpu: change.cpu.0, online: change.online }
 }
 
 /// The probes of a run.
@@ -365,7 +361,7 @@ fn task(t: &TaskSpec, e: &Experiment) -> Task {
     let clamps = (clamp(e, "uclamp_min"), clamp(e, "uclamp_max"));
     let attr = |a: &workload::Attr, first: bool| Attr {
         cpus: a.cpus.as_ref().map(|c| c.iter().map(|c| c.0).collect()),
-        policy: a.policy.as_ref().map(policy),
+        policy: a.policy,
         nice: a.nice.map(i32::from),
         // The run's own clamps replace the workload's, for good.
         uclamp_min: clamps.0.map_or(a.uclamp_min.map(|u| u.0 as u32), |v| first.then_some(v)),
@@ -374,30 +370,16 @@ fn task(t: &TaskSpec, e: &Experiment) -> Task {
     };
     let phase = |p: &workload::Phase| Phase {
         name: p.name.clone(),
-        repeat: repeat(p.repeat),
+        repeat: p.repeat,
         attr: attr(&p.attr, false),
-        events: p.events.iter().map(event).collect(),
+        events: p.events.clone(),
     };
     Task {
         comm: t.comm.clone(),
-        delay_ns: t.delay.0,
-        repeat: repeat(t.repeat),
+        delay: t.delay,
+        repeat: t.repeat,
         attr: attr(&t.attr, true),
         phases: t.phases.iter().map(phase).collect(),
-    }
-}
-
-fn policy(p: &workload::Policy) -> job::Policy {
-    let slice = |slice: Option<Span>| slice.map_or(0, |s| s.0);
-    match *p {
-        workload::Policy::Other { slice: s } => job::Policy::Other(slice(s)),
-        workload::Policy::Batch { slice: s } => job::Policy::Batch(slice(s)),
-        workload::Policy::Idle => job::Policy::Idle,
-        workload::Policy::Fifo { priority } => job::Policy::Fifo(priority.into()),
-        workload::Policy::Rr { priority } => job::Policy::Rr(priority.into()),
-        workload::Policy::Deadline { runtime, deadline, period, reclaim } => {
-            job::Policy::Deadline([runtime, deadline, period].map(|s| s.0), reclaim)
-        }
     }
 }
 
@@ -406,62 +388,17 @@ fn group_number(e: &Experiment, path: &str) -> u32 {
     e.workload.groups.iter().position(|g| g.path == path).map_or(0, |i| i as u32 + 1)
 }
 
-fn cgroup(g: &workload::TaskGroup) -> Cgroup {
-    Cgroup {
-        path: g.path.clone(),
-        weight: g.weight,
-        quota_us: g.quota.map(|quota| quota.0 / 1000),
-        period_us: g.period.0 / 1000,
-        burst_us: g.burst.0 / 1000,
-        uclamp_min: g.uclamp_min.0 as u32,
-        uclamp_max: g.uclamp_max.0 as u32,
-        idle: g.idle,
-    }
-}
-
 fn clamp(e: &Experiment, name: &str) -> Option<u32> {
     e.settings.int(name).map(|v| v.clamp(0, 1024) as u32)
-}
-
-fn repeat(r: Repeat) -> Option<u32> {
-    match r {
-        Repeat::Times(n) => Some(n),
-        Repeat::Forever => None,
-    }
-}
-
-fn event(e: &workload::Event) -> Event {
-    match *e {
-        workload::Event::Run(s) => Event::Run(s.0),
-        workload::Event::Runtime(s) => Event::Runtime(s.0),
-        workload::Event::Sleep(s) => Event::Sleep(s.0),
-        workload::Event::Timer { timer, period } => Event::Timer {
-            timer: timer.index,
-            shared: timer.shared,
-            absolute: timer.absolute,
-            period: period.0,
-        },
-        workload::Event::Busy(s) => Event::Busy(s.0),
-        workload::Event::Yield => Event::Yield,
-        workload::Event::Lock(m) => Event::Lock(m),
-        workload::Event::Unlock(m) => Event::Unlock(m),
-        workload::Event::Wait { cond, mutex } => Event::Wait(cond, mutex),
-        workload::Event::Signal(c) => Event::Signal(c),
-        workload::Event::Broadcast(c) => Event::Broadcast(c),
-        workload::Event::Barrier(b) => Event::Barrier(b),
-        workload::Event::SemWait(s) => Event::SemWait(s),
-        workload::Event::SemPost(s) => Event::SemPost(s),
-        workload::Event::Fork(f) => Event::Fork(f),
-    }
 }
 
 /// What a task's speed may be at most (s_max, of 1024) at each point of its life.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     cpus: Vec<u32>,
-    uclamp_max: u64,
+    uclamp_max: Util,
     /// By frequency domain: its highest frequency under this job.
-    max_freq: Vec<u64>,
+    max_freq: Vec<KHz>,
 }
 
 impl Limits {
@@ -470,11 +407,11 @@ impl Limits {
         let max_freq = |d: &Domain| {
             let path = format!("{CPUFREQ}/policy{}/{}", d.cpus[0].0, LIMITS[0]);
             let set = job.set.iter().find(|(p, _)| *p == path);
-            set.and_then(|(_, khz)| khz.parse().ok()).unwrap_or(d.freq_max().0)
+            set.and_then(|(_, khz)| khz.parse().ok().map(KHz)).unwrap_or(d.freq_max())
         };
         let mut l = Limits {
             cpus: platform.cpus().map(|c| c.0).collect(),
-            uclamp_max: 1024,
+            uclamp_max: Util(1024),
             max_freq: platform.domains.iter().map(max_freq).collect(),
         };
         l.take(attr);
@@ -485,18 +422,17 @@ impl Limits {
         if let Some(cpus) = &attr.cpus {
             self.cpus.clone_from(cpus);
         }
-        self.uclamp_max = attr.uclamp_max.map_or(self.uclamp_max, u64::from);
+        self.uclamp_max = attr.uclamp_max.map_or(self.uclamp_max, |u| Util(u.into()));
     }
     /// The largest speed: of the CPUs allowed, at the first OPP that gives the clamp.
     pub(crate) fn max_speed(&self, platform: &Platform) -> Util {
         let best = |cpu: &u32| {
             let domain = platform.domain_of(CpuId(*cpu))?;
             let (d, max) = (&platform.domains[domain], self.max_freq[domain]);
-            let speed = |khz: u64| d.capacity.0 * khz / d.freq_max().0;
-            let within = d.opps.iter().map(|o| o.freq.0).filter(|f| *f <= max);
-            Some(within.map(speed).find(|s| *s >= self.uclamp_max).unwrap_or(speed(max)))
+            let freqs = d.opps.iter().map(|o| o.freq);
+            Some(platform::max_speed(d.capacity, d.freq_max(), freqs, max, self.uclamp_max))
         };
-        Util(self.cpus.iter().filter_map(best).max().unwrap_or(0))
+        self.cpus.iter().filter_map(best).max().unwrap_or(Util(0))
     }
 }
 

@@ -14,7 +14,7 @@
 //! is killed; the directory goes with [`Boot`], or with the next run if nobody could remove it.
 
 use crate::piped::{Broken, converse};
-use risetime_guest::answer::{ALIVE, ANSWER};
+use risetime_job::answer::{ALIVE, ANSWER};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, Write};

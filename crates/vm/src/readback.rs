@@ -13,7 +13,7 @@
 //! own business. Left out: what a kernel does not show (no debugfs: no energy model).
 
 use crate::plan::{CPUFREQ, ENERGY_AWARE, ENERGY_MODEL, FEATURES, Plan};
-use risetime_guest::job::Job;
+use risetime_job::job::Job;
 use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
 use risetime_model::platform::{Domain, Opp, cpu_ranges};

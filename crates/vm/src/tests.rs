@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::ring::tests::{HEADER_PAGE, page};
-use risetime_guest::answer::{Writer, value_line};
+use risetime_job::answer::{Writer, value_line};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, KHz, Span, TaskId, Util};
 use risetime_model::settings::Range;
 use risetime_model::{Policy, Workload};
@@ -596,7 +596,7 @@ fn a_job_holds_the_run() {
         "/sys/devices/system/cpu/cpufreq/schedutil/rate_limit_us".into(),
         "70".into()
     )));
-    assert_eq!(risetime_guest::job::Job::parse(&job.to_text()), Ok(job));
+    assert_eq!(risetime_job::job::Job::parse(&job.to_text()), Ok(job));
     let e = experiment("linux-7.2+governor=userspace+scaling_setspeed=972000+first_cpu=5");
     let job = planned(&e, &modules).unwrap().job;
     assert_eq!(job.modules, ["/modules/cpufreq_userspace.ko", "/modules/cpufreq-dt.ko"]);
@@ -617,7 +617,7 @@ fn quotas_and_hotplug_have_events_of_their_own() {
         let workload = Arc::new(Workload::parse(text, "w").unwrap());
         planned(&Experiment { workload, ..experiment("linux-7.2") }, &[]).unwrap().job
     };
-    let told = |job: &risetime_guest::job::Job| {
+    let told = |job: &risetime_job::job::Job| {
         let has = |list: &[String], what: &str| list.iter().any(|l| l.contains(what));
         (has(&job.probes, "cfs_period"), has(&job.events, "cpuhp"))
     };
@@ -630,7 +630,7 @@ fn quotas_and_hotplug_have_events_of_their_own() {
     );
     assert_eq!(told(&plugged), (false, true));
     let [change] = plugged.hotplug[..] else { panic!("{:?}", plugged.hotplug) };
-    assert_eq!((change.at_ns, change.cpu, change.online), (7_000, 5, false));
+    assert_eq!((change.at, change.cpu, change.online), (Span(7_000), CpuId(5), false));
 }
 
 #[test]

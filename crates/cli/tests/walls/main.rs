@@ -5,6 +5,7 @@
 //! Every rule is a function from what is there to a list of complaints, so that each has a test
 //! which shows that it can complain.
 
+mod callers;
 mod rooms;
 mod sources;
 mod spdx;
@@ -52,6 +53,11 @@ fn kernel_and_sim_touch_no_hash_float_clock_file_or_thread() {
     let found = ["kernel", "sim"]
         .map(|room| sources::forbidden_in(&root().join("crates").join(room).join("src")));
     assert_eq!(found.concat(), [""; 0]);
+}
+
+#[test]
+fn what_is_checked_against_c_is_what_runs() {
+    assert_eq!(callers::complaints(&root().join("crates"), callers::AWAITING), [""; 0]);
 }
 
 #[test]

@@ -7,17 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Which rooms a room may use, and whether it may use crates from outside.
 ///
 /// ```text
-/// kernel <- model <- trace <- { sim, vm, host, analysis } <- report, lab <- cli
+/// kernel <- job <- model <- trace <- { sim, vm, host, analysis } <- report, lab <- cli
 /// ```
 ///
-/// `guest` is what `vm` sends into a virtual machine, on its own.
+/// `guest` is what `vm` sends into a virtual machine: a program of its own, which uses `job`.
 const WALLS: &[(&str, &[&str], Outside)] = &[
     ("risetime-kernel", &[], Outside::No),
-    ("risetime-model", &["kernel"], Outside::Yes),
+    ("risetime-job", &["kernel"], Outside::No),
+    ("risetime-model", &["kernel", "job"], Outside::Yes),
     ("risetime-trace", &["kernel", "model"], Outside::Yes),
     ("risetime-sim", &["kernel", "model", "trace"], Outside::No),
-    ("risetime-guest", &[], Outside::Yes),
-    ("risetime-vm", &["kernel", "model", "trace", "guest"], Outside::Yes),
+    ("risetime-guest", &["kernel", "job"], Outside::Yes),
+    ("risetime-vm", &["kernel", "job", "model", "trace"], Outside::Yes),
     ("risetime-host", &["kernel", "model", "trace"], Outside::Yes),
     ("risetime-analysis", &["kernel", "model", "trace"], Outside::No),
     ("risetime-report", &["kernel", "model", "trace", "analysis"], Outside::Yes),

@@ -25,7 +25,7 @@ const FORBIDDEN: &[&str] = &[
 const ALLOWED: &[&str] = &["pub fn as_ms(self) -> f64 {", "self.0 as f64 / 1e6"];
 
 /// All files below `dir`, in order; `target`, `.git` and their like are left out.
-fn files(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<PathBuf> =
         std::fs::read_dir(dir).expect("a directory").map(|e| e.expect("an entry").path()).collect();
     entries.sort();
@@ -37,7 +37,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     entries.into_iter().filter(ours).flat_map(below).collect()
 }
 
-fn text(file: &Path) -> String {
+pub(crate) fn text(file: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(file).expect("a file")).into_owned()
 }
 
@@ -70,7 +70,7 @@ fn forbidden(source: &str) -> Vec<String> {
 }
 
 /// The lines of `source` that are not part of a `#[cfg(test)] mod … { … }`.
-fn without_tests(source: &str) -> Vec<&str> {
+pub(crate) fn without_tests(source: &str) -> Vec<&str> {
     let mut kept = Vec::new();
     let mut lines = source.lines().peekable();
     while let Some(line) = lines.next() {
@@ -87,7 +87,7 @@ fn without_tests(source: &str) -> Vec<&str> {
     kept
 }
 
-fn without_comment(line: &str) -> &str {
+pub(crate) fn without_comment(line: &str) -> &str {
     line.split_once("//").map_or(line, |(code, _)| code)
 }
 
@@ -146,6 +146,9 @@ fn draws_otherwise(source: &str) -> Vec<usize> {
     let block =
         |n: &usize| lines[*n].starts_with("proptest!") || lines[*n].contains("TestRunner::");
     let common = |n: usize| {
+        if lines[n].contains("TestRunner::new(draws::config(") {
+            return true;
+        }
         let next = lines.get(n + 1).copied().unwrap_or_default();
         next.starts_with("#![proptest_config(") && next.contains("draws::config(")
     };
@@ -216,6 +219,8 @@ mod tests {
         let common = "proptest! {\n    #![proptest_config(draws::config(256))]\n";
         let more = "proptest! {\n #![proptest_config(Config { x: 1, ..draws::config(24) })]\n";
         assert_eq!(draws_otherwise(&format!("{common}\n{more}")), [0; 0]);
+        assert_eq!(draws_otherwise("let r = TestRunner::new(draws::config(1));"), [0; 0]);
+        assert_eq!(draws_otherwise("let r = TestRunner::default();"), [1]);
         let own = "proptest! {\n    #![proptest_config(ProptestConfig::default())]\n";
         assert_eq!(draws_otherwise(&format!("{common}{own}    proptest! {{\n#[test]")), [3, 5]);
     }

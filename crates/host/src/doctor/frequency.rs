@@ -3,6 +3,7 @@
 use super::{Evidence, Finding, Findings, Severity, climb_ms, cpus, duration, mhz, steps_of};
 use crate::probe::{CpufreqPolicy, ETERNAL, Machine};
 use crate::root::Fact;
+use risetime_kernel::schedutil::cpufreq_policy_transition_delay_us;
 use std::collections::BTreeMap;
 
 pub(super) fn check(m: &Machine, all: &mut Findings) {
@@ -314,7 +315,8 @@ fn rate_limit(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
         .latency_ns
         .as_ref()
         .zip(m.kernel_version())
-        .map(|(l, k)| default_rate_limit_us(k, l.value));
+        .map(|(l, k)| (k, u32::try_from(l.value).unwrap_or(u32::MAX)))
+        .map(|(k, latency)| u64::from(cpufreq_policy_transition_delay_us(k, latency, 0)));
     if let Some(default) = default.filter(|d| *d != us) {
         meaning.push_str(&format!(". This kernel's own choice for the driver's latency would be {}: the driver or somebody else set it", duration(default)));
     }
@@ -332,26 +334,6 @@ fn rate_limit(m: &Machine, group: &[&CpufreqPolicy], all: &mut Findings) {
     // A ramp of ten steps waits for it ten times.
     let ms = (us.saturating_mul(10) / 1000).min(100_000) as u32;
     all.add(ms, Finding { severity, title, evidence, meaning, hint });
-}
-
-/// schedutil's default `rate_limit_us` for a driver that sets none of its own.
-///
-/// Source: `drivers/cpufreq/cpufreq.c:cpufreq_policy_transition_delay_us` up to 6.8, of 6.9 to
-/// 6.11, and of 6.12 on.
-fn default_rate_limit_us(kernel: (u32, u32), latency_ns: u64) -> u64 {
-    let latency = latency_ns / 1000;
-    match kernel {
-        _ if latency == 0 => 1000,
-        k if k <= (6, 8) => (latency * 1000).min(10_000),
-        k if k <= (6, 11) => {
-            if latency > 2000 {
-                latency
-            } else {
-                (latency * 1000).min(2000)
-            }
-        }
-        _ => latency + latency / 2,
-    }
 }
 
 /// Limits inside what the hardware can do.
@@ -465,32 +447,5 @@ fn cooling(m: &Machine, all: &mut Findings) {
             meaning: "the frequency is capped until the machine is cooler; a measurement made now is of a hot machine".to_owned(),
             hint: Some("let it cool down, then measure again".to_owned()),
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The defaults of known machines in every generation; `ETERNAL` as reported of the
-    /// Raspberry Pi 4 under 6.12 (6442450 µs).
-    #[test]
-    fn default_rate_limits() {
-        let cases = [
-            (56_000, [10_000, 2_000, 84]),
-            (5_000_000, [10_000, 5_000, 7_500]),
-            (0, [1_000, 1_000, 1_000]),
-            (999, [1_000, 1_000, 1_000]),
-            (ETERNAL, [10_000, 4_294_967, 6_442_450]),
-        ];
-        for (latency, limits) in cases {
-            for (kernel, limit) in [(6, 8), (6, 11), (6, 12)].into_iter().zip(limits) {
-                assert_eq!(
-                    default_rate_limit_us(kernel, latency),
-                    limit,
-                    "{latency} ns under {kernel:?}"
-                );
-            }
-        }
     }
 }

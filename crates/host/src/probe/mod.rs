@@ -18,6 +18,7 @@ pub(crate) use cpufreq::ETERNAL;
 pub use cpufreq::{CpufreqPolicy, EmState, PerfDomain};
 
 use crate::root::{Fact, Problem, Root, parse_cpu_list};
+use risetime_kernel::KernelRev;
 use std::collections::BTreeMap;
 
 /// Everything found out about a machine. `None` or empty: the machine does not say.
@@ -182,10 +183,9 @@ impl Machine {
         Some(Fact { value: fact.value.parse().ok()?, file: fact.file.clone() })
     }
 
-    /// The first two numbers of the release.
-    pub fn kernel_version(&self) -> Option<(u32, u32)> {
-        let mut numbers = self.release.as_ref()?.value.split(|c: char| !c.is_ascii_digit());
-        Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    /// The running kernel's, however new it is.
+    pub fn kernel_version(&self) -> Option<KernelRev> {
+        KernelRev::of_release(&self.release.as_ref()?.value)
     }
 
     /// A build option: `Some("y")`, `Some("250")`, …; `Some("n")` if the configuration is

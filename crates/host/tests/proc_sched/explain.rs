@@ -317,7 +317,7 @@ fn estimate<'a>(est: &'a mut Estimates, rev: KernelRev, step: &Step<'_>) -> &'a 
     let made_of = |s: &Seen| {
         let avg = &s.first.avg;
         let from = UtilEst(from.0 as u32);
-        util_est_update(rev, from, avg.util_avg, avg.runnable_avg, Capacity(1024), true).value()
+        util_est_update(rev, from, avg.util_avg, avg.runnable_avg, Capacity(1024), true, 1).value()
     };
     match (made_of(step.from) == to, made_of(step.to) == to) {
         (true, true) if from == to => &mut est.kept,

@@ -50,7 +50,7 @@ impl Inverse {
         let load = LoadWeight::of_nice(nice as i32);
         match self {
             Inverse::Table => load,
-            Inverse::Floor => LoadWeight::of_weight(load.weight()),
+            Inverse::Floor => LoadWeight::of_scaled(load.weight().0 << 10),
         }
     }
 }

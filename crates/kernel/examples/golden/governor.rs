@@ -27,7 +27,7 @@ pub fn check_util_est(json: &Value) -> Tally {
         let got = REVS.map(|rev| {
             let (util, runnable, capacity) =
                 (Util(u(row[2])), Util(u(row[3])), Capacity(u(row[4])));
-            util_est_update(rev, est, util, runnable, capacity, row[5] != 0)
+            util_est_update(rev, est, util, runnable, capacity, row[5] != 0, 1)
         });
         let got = got.map(|e| [e.value().0 as i128, e.unchanged() as i128]);
         tally.compare(&format!("cases[{i}]"), row, 6, got.as_flattened());
@@ -42,7 +42,7 @@ pub fn check_util_est(json: &Value) -> Tally {
                 est.cfs_se_util_change();
                 let (util, runnable) = (Util(u(row[0])), Util(u(row[1])));
                 let capacity = Capacity(u(capacity));
-                *est = util_est_update(rev, *est, util, runnable, capacity, row[2] != 0);
+                *est = util_est_update(rev, *est, util, runnable, capacity, row[2] != 0, 1);
             }
             let got = ests.map(|e| e.value().0 as i128);
             tally.compare(&format!("{place} row {i}"), row, 3, &got);

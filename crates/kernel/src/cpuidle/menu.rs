@@ -105,6 +105,23 @@ impl MenuDevice {
         }
     }
 
+    /// What [`from_parts`](MenuDevice::from_parts) makes the same memory of.
+    pub fn to_parts(&self) -> (u64, usize, [u32; 6], [u32; 8], usize) {
+        let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        (
+            self.next_timer_ns,
+            self.bucket,
+            self.correction_factor.map(small),
+            self.intervals_us.map(small),
+            self.interval_ptr,
+        )
+    }
+
+    /// Whose `menu` it is.
+    pub fn rev(&self) -> KernelRev {
+        self.rev
+    }
+
     /// Which of `states` to enter now, and whether to stop the tick. At least two states.
     ///
     /// Source: menu.c:`menu_select`.

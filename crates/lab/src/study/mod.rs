@@ -16,6 +16,7 @@ mod measure;
 mod score;
 mod steady;
 
+use crate::parallel::parallel;
 use crate::phases::phase_spans;
 use crate::request::Request;
 use crate::run::{Run, run};
@@ -30,8 +31,7 @@ use risetime_model::study::{At, Figure, List, Quantity, Relation, Row, Setup, St
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_sim::Simulator;
 use risetime_trace::{RunError, Tee};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use steady::{Grid, Steady};
 
 /// Start phases of each experiment.
@@ -299,13 +299,10 @@ fn levels(figure: &Figure) -> Vec<u64> {
 
 fn experiment(setup: &Setup, policy: &str, place: &str) -> Result<Experiment, InputError> {
     let request = Request {
-        workload: setup.workload.clone(),
-        platform: setup.platform.clone(),
         policies: vec![policy.to_string()],
         set: setup.set.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
         seconds: setup.ms.map(|ms| ms as f64 / 1000.0),
-        phase: Span(0),
-        seed: 1,
+        ..Request::new(setup.workload.clone(), setup.platform.clone())
     };
     let mut all = request
         .experiments()
@@ -351,47 +348,26 @@ fn command(figure: &Figure, setup: &Setup) -> String {
 
 /// A run, its util_est on average, and how that climbs.
 type Done = (Run, Option<f64>, Climb);
-type Outcome = Result<Done, RunError>;
 
 /// The experiment from start phases 0 … n − 1, on all cores.
 fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases, RunError> {
     let options = Options { timeline: true, levels: levels.to_vec(), ..Options::default() };
     let tick = experiment.platform.tick();
-    let one = |phase: Span| {
-        let e = Experiment {
-            phase: experiment.phase + phase,
-            duration: experiment.duration + phase,
-            ..experiment.clone()
-        };
-        let mut util_est = UtilEst::from(Instant(e.duration.0 / 2));
-        let mut climb = Climb::default();
-        let mut both = Tee(&mut util_est, &mut climb);
-        let run = run(&Simulator, &e, options.clone(), Some(&mut both))?;
-        Ok((run, util_est.mean(), climb))
-    };
     let spans: Vec<Span> = phase_spans(tick, n).collect();
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Outcome)>> = Mutex::default();
-    let work = || {
-        while let Some((k, phase)) = {
-            let k = next.fetch_add(1, Ordering::Relaxed);
-            spans.get(k).map(|p| (k, *p))
-        } {
-            let result = one(phase);
-            done.lock().unwrap_or_else(|e| e.into_inner()).push((k, result));
-        }
-    };
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get()).min(spans.len());
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(work);
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(|e| e.into_inner());
-    done.sort_by_key(|(k, _)| *k);
+    let done = parallel(
+        spans.len(),
+        |_| (),
+        |k| -> Result<Done, RunError> {
+            let e = experiment.later(spans[k]);
+            let mut util_est = UtilEst::from(Instant(e.duration.0 / 2));
+            let mut climb = Climb::default();
+            let mut both = Tee(&mut util_est, &mut climb);
+            let run = run(&Simulator, &e, options.clone(), Some(&mut both))?;
+            Ok((run, util_est.mean(), climb))
+        },
+    )?;
     let (mut runs, mut util_est, mut climbs) = (Vec::new(), Vec::new(), Vec::new());
-    for (_, one) in done {
-        let (run, est, climb) = one?;
+    for (run, est, climb) in done {
         runs.push(run);
         util_est.push(est);
         climbs.push(climb);

@@ -11,11 +11,13 @@
 
 mod cases;
 mod mutants;
+mod recording;
 mod reference;
 mod set;
 
 pub use cases::{OUTSIDE, outside, set};
 pub use mutants::catch;
+pub use recording::MadeWith;
 pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
 
 use crate::phases::phase_span;
@@ -75,7 +77,7 @@ pub fn verify_phases(
     let mut phased = Phased { phases: Vec::new(), wanted };
     let (mut tick, mut release) = (experiment.platform.tick(), String::new());
     for k in 0..n {
-        let one = from_phase(experiment, tick, k);
+        let one = experiment.later(phase_span(tick, k));
         let trace = record(reference, &one)?;
         let found = verify(&one, &trace, mode)?;
         if let Some(header) = trace.header() {
@@ -91,16 +93,6 @@ pub fn verify_phases(
         progress(k + 1);
     }
     Ok((phased, release))
-}
-
-/// `experiment` from start phase `k` of a kernel with this tick: as long, and that much later.
-fn from_phase(experiment: &Experiment, tick: Span, k: u32) -> Experiment {
-    let phase = phase_span(tick, k);
-    Experiment {
-        phase: experiment.phase + phase,
-        duration: experiment.duration + phase,
-        ..experiment.clone()
-    }
 }
 
 /// [`verify`], with a simulator that has one mechanism broken.
@@ -121,8 +113,7 @@ fn verify_with(
     let tasks = experiment.workload.tasks.len();
     let given =
         (mode == Mode::Given).then(|| given(reference, &experiment.platform, tasks, &start));
-    let mut experiment = beside(experiment, reference);
-    (experiment.phase, experiment.duration) = (experiment.phase + LONG, experiment.duration + LONG);
+    let mut experiment = beside(experiment, reference).later(LONG);
     let (mut image, unread) = image(reference, &experiment.platform, &start);
     if !experiment.workload.hotplug.is_empty() {
         image.hotplug = hotplug(reference, start.enqueued(reference));
@@ -195,7 +186,8 @@ pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
         domain.opps.iter_mut().for_each(|o| o.latency = Span(0));
     }
     let mut own = experiment.clone();
-    own.policy.kernel = revision(&header.kernel_release).unwrap_or(own.policy.kernel);
+    let rev = KernelRev::of_release(&header.kernel_release).map(KernelRev::known);
+    own.policy.kernel = rev.unwrap_or(own.policy.kernel);
     own.platform = Arc::new(platform);
     own.settings.0.retain(|name, _| !name.starts_with("rate_limit_us."));
     for (name, value) in own.settings.0.iter_mut() {
@@ -209,11 +201,4 @@ pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
 /// Whether a trace comes from the virtual machine.
 fn is_virtual(trace: &Memory) -> bool {
     trace.header().is_some_and(|h| h.backend == "vm")
-}
-
-/// The generation of a release, `7.2.13-arm64`; the newest known for newer ones.
-fn revision(release: &str) -> Option<KernelRev> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    let (major, minor) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-    Some(KernelRev::new(major, minor).min(KernelRev::V7_3))
 }

@@ -4,12 +4,13 @@
 //! experiment and mode. One that nothing tells apart is equivalent, as far as the set goes.
 
 use super::{Recorded, Verification, verify, verify_with};
+use crate::parallel::parallel;
 use risetime_analysis::verify::{Caught, Check, Mode};
 use risetime_sim::mutant::MUTANTS;
 use risetime_trace::RunError;
 
-/// Lets every mutant run every experiment from its first start phase, and says what exposes it: the check that is furthest
-/// outside its band.
+/// Lets every mutant run every experiment from its first start phase, on all cores, and says what
+/// exposes it: the check that is furthest outside its band.
 ///
 /// Errors: the simulator's.
 pub fn catch(set: &[Recorded]) -> Result<Vec<Caught>, RunError> {
@@ -22,24 +23,28 @@ pub fn catch(set: &[Recorded]) -> Result<Vec<Caught>, RunError> {
             }
         }
     }
-    let caught = |&(mutant, name, about): &(_, &'static str, &'static str)| {
-        let mut found = Caught { name, about, by: None, failed: 0 };
-        let mut most = 0.0;
-        for (experiment_name, experiment, reference, mode, right) in &truth {
-            // One that never comes to the start fails every check.
-            let wrong = verify_with(experiment, reference, *mode, Some(mutant)).ok();
-            for check in newly_failed(right, wrong.as_ref()) {
-                found.failed += 1;
-                let far = check.excess() / check.band.max(1.0);
-                if found.by.is_none() || far > most {
-                    most = far;
-                    found.by = Some((experiment_name.to_string(), *mode, check));
+    parallel(
+        MUTANTS.len(),
+        |_| (),
+        |i| {
+            let (mutant, name, about) = MUTANTS[i];
+            let mut found = Caught { name, about, by: None, failed: 0 };
+            let mut most = 0.0;
+            for (experiment_name, experiment, reference, mode, right) in &truth {
+                // One that never comes to the start fails every check.
+                let wrong = verify_with(experiment, reference, *mode, Some(mutant)).ok();
+                for check in newly_failed(right, wrong.as_ref()) {
+                    found.failed += 1;
+                    let far = check.excess() / check.band.max(1.0);
+                    if found.by.is_none() || far > most {
+                        most = far;
+                        found.by = Some((experiment_name.to_string(), *mode, check));
+                    }
                 }
             }
-        }
-        Ok(found)
-    };
-    MUTANTS.iter().map(caught).collect()
+            Ok(found)
+        },
+    )
 }
 
 fn newly_failed(right: &Verification, wrong: Option<&Verification>) -> Vec<Check> {

@@ -5,13 +5,13 @@
 //! Each states how many of the six checks must hold. The workloads are rt-app's JSON, so that any
 //! of them can be copied into a file and run by itself.
 
-use super::{from_phase, verify};
+use super::verify;
 use crate::Request;
 use crate::parallel::parallel;
+use crate::phases::phase_span;
 use crate::run::record;
 use risetime_analysis::verify::{Comparison, Judged, Mode};
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::Span;
 use risetime_model::{Experiment, InputError, Workload};
 use risetime_trace::{Backend, Memory, RunError};
 use std::sync::Arc;
@@ -60,13 +60,9 @@ impl Case {
     /// Errors: none for the set's own cases (tested).
     pub fn experiment(&self, rev: Option<KernelRev>) -> Result<Experiment, InputError> {
         let request = Request {
-            workload: "idle".into(),
-            platform: self.platform.clone(),
             policies: vec![format!("mainline{}", self.settings)],
-            set: Vec::new(),
             seconds: Some(self.ms as f64 / 1e3),
-            phase: Span(0),
-            seed: 1,
+            ..Request::new("idle", self.platform.clone())
         };
         let workload = Workload::parse(&self.workload, &self.name)?;
         let mut experiments = request.experiments_under(rev)?;
@@ -116,7 +112,8 @@ pub fn record_set(
     let each = phases.max(1) as usize;
     let runs = parallel(cases.len() * each, progress, |i| -> Result<_, RunError> {
         let experiment = cases[i / each].experiment(rev)?;
-        let experiment = from_phase(&experiment, experiment.platform.tick(), (i % each) as u32);
+        let phase = phase_span(experiment.platform.tick(), (i % each) as u32);
+        let experiment = experiment.later(phase);
         let trace = record(reference, &experiment)?;
         Ok((experiment, trace))
     })?;

@@ -15,7 +15,8 @@
 //! A turn: the task gets a CPU. A switch: a CPU goes from one task, or none, to another. The frequency
 //! stands still, so that only who runs when decides.
 
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_kernel::KernelRev;
+use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_lab::{Request, phase_spans};
 use risetime_model::Experiment;
 use risetime_model::settings::Value;
@@ -42,13 +43,9 @@ pub(crate) fn names() -> Vec<String> {
 /// The experiment `name` under the kernel generation of `policy`.
 pub(crate) fn experiment(name: &str, policy: &str) -> Experiment {
     let request = Request {
-        workload: dir().join(format!("{name}.json")).display().to_string(),
-        platform: "rpi4".into(),
         policies: vec![policy.into()],
         set: vec![("governor".into(), Value::Name("performance".into()))],
-        seconds: None,
-        phase: Span(0),
-        seed: 1,
+        ..Request::new(dir().join(format!("{name}.json")).display().to_string(), "rpi4")
     };
     let all = request.experiments().unwrap_or_else(|e| panic!("{name}: {e}"));
     all.into_iter().next().expect("one policy")
@@ -65,11 +62,7 @@ pub(crate) fn simulate(
     backend: &dyn Backend,
     experiment: &Experiment,
 ) -> Result<Vec<Outcome>, RunError> {
-    let one = |phase: Span| {
-        let shifted =
-            Experiment { phase, duration: experiment.duration + phase, ..experiment.clone() };
-        run(backend, &shifted).map(|(outcome, _)| outcome)
-    };
+    let one = |phase| run(backend, &experiment.later(phase)).map(|(outcome, _)| outcome);
     phase_spans(experiment.platform.tick(), PHASES).map(one).collect()
 }
 
@@ -122,8 +115,8 @@ pub(crate) fn pairs(simulated: &[Outcome], real: &Outcome) -> Vec<Pair> {
 
 /// "7.2.13+deb14-arm64" is of the policy `linux-7.2`.
 pub(crate) fn policy_of(release: &str) -> String {
-    let numbers: Vec<&str> = release.split('.').take(2).collect();
-    format!("linux-{}", numbers.join("."))
+    let rev = KernelRev::of_release(release).unwrap_or_else(|| panic!("{release}: no release"));
+    format!("linux-{rev}")
 }
 
 /// What a run of one task came to.

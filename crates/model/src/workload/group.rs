@@ -13,7 +13,7 @@
 //! cpu.max, cpu.max.burst, cpu.uclamp.min, cpu.uclamp.max, cpu.idle).
 
 use super::json::Reader;
-use super::{Attr, TaskSpec};
+use super::{Attr, TaskGroup, TaskSpec};
 use crate::InputError;
 use crate::input::one_line;
 use jsonc_parser::ast::{Object, ObjectProp};
@@ -30,48 +30,6 @@ const MAX_NAME: usize = 255;
 const PERIOD_US: std::ops::RangeInclusive<i64> = 1_000..=1_000_000;
 /// `max_bw_runtime_us`: so much that sums over groups fit.
 const MAX_QUOTA_US: i64 = 17_592_186_044;
-
-/// A task group with its properties, as a cgroup has them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskGroup {
-    /// "/a/b": unique, without a slash at its end; never "/".
-    pub path: String,
-    /// `cpu.weight`, 1..=10000; 100: as much as a task at nice 0. Without effect while `idle`.
-    pub weight: u64,
-    /// `cpu.max`: running time per `period`, all CPUs together; `None`: no limit ("max").
-    pub quota: Option<Span>,
-    /// The period of `quota`.
-    pub period: Span,
-    /// `cpu.max.burst`: as much of unused quota may be kept for a later period.
-    pub burst: Span,
-    /// `cpu.uclamp.min`: its tasks get at least this much.
-    pub uclamp_min: Util,
-    /// `cpu.uclamp.max`: its tasks get at most this much.
-    pub uclamp_max: Util,
-    /// `cpu.idle`: it yields to everything beside it, with the weight of `SCHED_IDLE`.
-    pub idle: bool,
-}
-
-impl TaskGroup {
-    /// A group as the kernel creates it.
-    pub fn new(path: String) -> TaskGroup {
-        TaskGroup {
-            path,
-            weight: 100,
-            quota: None,
-            period: Span::from_ms(100),
-            burst: Span(0),
-            uclamp_min: Util(0),
-            uclamp_max: Util(1024),
-            idle: false,
-        }
-    }
-
-    /// The path of the group above; `None`: the root.
-    pub fn parent(&self) -> Option<&str> {
-        self.path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty())
-    }
-}
 
 /// All groups by path, while a file is read.
 pub(super) type Groups = BTreeMap<String, TaskGroup>;

@@ -7,39 +7,15 @@
 //! In the order of time; each entry changes something; CPU 0 stays (it may be refused on hardware,
 //! too: x86 has no other to boot on).
 
+use super::Hotplug;
 use super::json::Reader;
 use super::read::MAX_CPU;
 use crate::InputError;
 use jsonc_parser::ast::{ObjectProp, Value};
-use risetime_kernel::units::{CpuId, Span};
+use risetime_kernel::units::CpuId;
 use std::collections::BTreeSet;
 
-/// A CPU goes offline or comes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hotplug {
-    /// When, from the run's time 0.
-    pub at: Span,
-    /// Not 0.
-    pub cpu: CpuId,
-    /// Whether it comes (or goes).
-    pub online: bool,
-    /// Line and column of the entry, from 1 (0: it is in no file): what turns out to be wrong only on a
-    /// machine is said of that place.
-    pub place: (u32, u32),
-}
-
-impl Hotplug {
-    /// `WORKLOAD:LINE:COLUMN: global.hotplug`, the place of an error; without the numbers where there
-    /// are none.
-    pub fn error_place(&self, workload: &str) -> String {
-        match self.place {
-            (0, _) => format!("{workload}: global.hotplug"),
-            (line, column) => format!("{workload}:{line}:{column}: global.hotplug"),
-        }
-    }
-}
-
-/// The most changes that a run may have.
+/// As many changes as a run may have.
 const MAX_CHANGES: usize = 10_000;
 
 impl<'a> Reader<'a> {

@@ -356,7 +356,7 @@ impl Kernel<'_> {
         let (now, c) = (self.m.now, self.m.cpu_mut(cpu));
         match (prev, next) {
             (Some(_), None) => c.idle_from = now,
-            (None, Some(_)) => c.idle_time = c.idle_time + now.since(c.idle_from),
+            (None, Some(_)) => c.idle_time += now.since(c.idle_from),
             _ => {}
         }
         c.curr = next;

@@ -8,7 +8,7 @@ use crate::state::machine::State;
 use risetime_kernel::sched_qos::SchedQosHint;
 use risetime_kernel::units::TaskId;
 use risetime_kernel::util_est::{
-    Running, UTIL_EST_OFF, util_est_dequeue, util_est_enqueue, util_est_update_rampup,
+    Running, UTIL_EST_OFF, util_est_dequeue, util_est_enqueue, util_est_update,
     util_est_update_running,
 };
 use risetime_trace::Event;
@@ -99,7 +99,7 @@ impl Rq<'_, '_> {
             }
             let (util, runnable) = (t.avg.util_avg, t.avg.runnable_avg);
             t.util_est =
-                util_est_update_rampup(rev, t.util_est, util, runnable, capacity, true, multiplier);
+                util_est_update(rev, t.util_est, util, runnable, capacity, true, multiplier);
         }
         let util_est = t.util_est.value();
         if util_est != before {

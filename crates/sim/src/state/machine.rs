@@ -54,7 +54,7 @@ use risetime_kernel::units::{
 };
 use risetime_kernel::util_est::{UtilEst, task_util_est};
 use risetime_kernel::waiting_avg::WaitingAvg;
-use risetime_model::Platform;
+use risetime_model::{Platform, platform};
 use risetime_trace::Event;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -676,11 +676,10 @@ impl Machine {
         let most = uclamp_eff(t.asked, &self.groups.limits(t.group)).max;
         let best = |cpu: CpuId| {
             let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
-            let cap = |f: KHz| c.capacity.0 * f.0 / d.freq_max().0;
-            let within = d.table.iter().map(|e| e.freq).filter(|f| *f <= d.max);
-            within.map(cap).find(|s| *s >= most.0).unwrap_or(cap(d.max))
+            let freqs = d.table.iter().map(|e| e.freq);
+            platform::max_speed(c.capacity, d.freq_max(), freqs, d.max, most)
         };
-        Util(t.allowed.iter().map(best).max().unwrap_or(0))
+        t.allowed.iter().map(best).max().unwrap_or(Util(0))
     }
 }
 

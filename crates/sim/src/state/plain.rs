@@ -15,7 +15,7 @@
 use crate::state::machine::{Cpu, Machine};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::CfsUtil;
-use risetime_kernel::schedutil::map_util_perf;
+use risetime_kernel::schedutil::{map_util_perf, sugov_effective_cpu_perf};
 use risetime_kernel::units::Util;
 
 /// What a CPU makes schedutil ask for.
@@ -64,11 +64,11 @@ impl Cpu {
     /// What that use of the fair class makes schedutil ask for; `max`: no more than this.
     #[inline]
     pub(crate) fn plain_needs(&self, cfs: Util, max: Util) -> Needs {
-        let wanted = map_util_perf(self.plain_util(cfs));
+        let util = self.plain_util(cfs);
         let mut min = Util(self.dl.running_bw.wrapping_mul(1024) >> 20);
         if !self.rt.is_empty() {
             min = min.max(Util(self.capacity.0));
         }
-        Needs { wanted, perf: wanted.min(max).max(min), min }
+        Needs { wanted: map_util_perf(util), perf: sugov_effective_cpu_perf(util, min, max), min }
     }
 }

@@ -194,7 +194,7 @@ fn more(repeat: Repeat, rounds: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use risetime_guest::job;
+    use risetime_job::job;
     use risetime_model::workload::Attr;
 
     fn program(phases: Vec<Phase>, repeat: Repeat) -> Program {
@@ -284,42 +284,13 @@ mod tests {
         assert_eq!((step(&mut other, 0), &*other.spec().comm), (Step::Run(Span(2)), "b"));
     }
 
-    /// An event of a job, as this room has it.
-    fn event(e: &job::Event) -> Event {
-        match *e {
-            job::Event::Run(ns) => Event::Run(Span(ns)),
-            job::Event::Runtime(ns) => Event::Runtime(Span(ns)),
-            job::Event::Sleep(ns) => Event::Sleep(Span(ns)),
-            job::Event::Timer { timer, shared, absolute, period } => {
-                let timer = Timer { index: timer, shared, absolute };
-                Event::Timer { timer, period: Span(period) }
-            }
-            job::Event::Busy(ns) => Event::Busy(Span(ns)),
-            job::Event::Yield => Event::Yield,
-            job::Event::Lock(m) => Event::Lock(m),
-            job::Event::Unlock(m) => Event::Unlock(m),
-            job::Event::Wait(cond, mutex) => Event::Wait { cond, mutex },
-            job::Event::Signal(c) => Event::Signal(c),
-            job::Event::Broadcast(c) => Event::Broadcast(c),
-            job::Event::Barrier(b) => Event::Barrier(b),
-            job::Event::SemWait(s) => Event::SemWait(s),
-            job::Event::SemPost(s) => Event::SemPost(s),
-            job::Event::Fork(f) => Event::Fork(f),
-        }
-    }
-
     /// The task of a job of the agent, as this room has it.
     fn spec(task: &job::Task) -> TaskSpec {
-        let repeat = |r: Option<u32>| r.map_or(Repeat::Forever, Repeat::Times);
-        let phases = task
-            .phases
-            .iter()
-            .map(|p| phase(repeat(p.repeat), p.events.iter().map(event).collect()))
-            .collect();
+        let phases = task.phases.iter().map(|p| phase(p.repeat, p.events.clone())).collect();
         TaskSpec {
             comm: "t".into(),
             delay: Span(0),
-            repeat: repeat(task.repeat),
+            repeat: task.repeat,
             phases,
             attr: Attr::default(),
         }
@@ -355,12 +326,7 @@ mod tests {
                     Some(Step::SharedTimer(timer, period, began)) => {
                         format!(" shared {} {} from {}", timer.index, period.0, began.0)
                     }
-                    Some(Step::Act(done)) => {
-                        // The line of the job that it was.
-                        let same = |e: &&job::Event| event(e) == done;
-                        let events = job.tasks[0].phases.iter().flat_map(|p| &p.events);
-                        format!(" {}", { events }.find(same).map_or("?".into(), |e| e.to_text()))
-                    }
+                    Some(Step::Act(done)) => format!(" {}", job::event_text(&done)),
                     Some(Step::Phase(_)) => " ?".into(),
                 };
                 assert_eq!(said, line, "{name}");

@@ -189,11 +189,10 @@ fn work_that_is_given_up_leaves_nothing() {
 
 #[test]
 fn a_kernel_says_its_generation() {
-    let rev = |release: &str| rev_in(release).map(|r| (r.major, r.minor));
-    assert_eq!(rev("6.12.94+deb13-arm64"), Some((6, 12)));
-    assert_eq!(rev("6.18-rc3"), Some((6, 18)));
-    assert_eq!(rev("99.1.2"), Some((7, 3)), "newer than the newest known");
-    assert_eq!(rev("build/Image"), None);
+    let named = |release: &str| Kernel { release: release.into(), image: PathBuf::new() }.rev();
+    assert_eq!(named("6.12.94+deb13-arm64"), Some(KernelRev::V6_12));
+    assert_eq!(named("99.1.2"), Some(KernelRev::NEWEST), "newer than the newest known");
+    assert_eq!(named("build/Image"), None);
     let dir = Dir::new("rev");
     dir.file("Image", b"....Linux version %s (%s)....Linux version 6.12.3-mine (me@here) #1 SMP");
     let kernel = Kernel { release: "Image".into(), image: dir.0.join("Image") };

@@ -26,7 +26,8 @@ use risetime_kernel::headroom::Decided;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::response_time::sugov_calc_freq_response_ms;
 use risetime_kernel::schedutil::{
-    IowaitBoost, cpufreq_policy_transition_delay_us, get_next_freq, sugov_rate_limit_passed,
+    FreqRef, IowaitBoost, cpufreq_policy_transition_delay_us, get_capacity_ref_freq, get_next_freq,
+    perf_within, sugov_hold_freq, sugov_rate_limit_passed,
 };
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_model::Platform;
@@ -203,7 +204,7 @@ impl Schedutil {
         }
         let (wanted, decided) = domain.dvfs_util(cpu, util, effects);
         let wanted = domain.wanted(cpu, wanted);
-        let perf = wanted.min(eff.max).max(eff.min);
+        let perf = perf_within(wanted, eff.min, eff.max);
         let why = if perf <= most {
             Why::Util
         } else if perf > wanted || (clamped_first && util > unclamped) {
@@ -276,13 +277,14 @@ impl Schedutil {
         most
     }
 
-    /// `sugov_hold_freq`: true while the CPU has not been idle since the last call.
-    fn hold(&mut self, domain: &DomainView<'_>, cpu: CpuId) -> bool {
-        if domain.lowers_while_busy(cpu) {
-            return false;
-        }
+    /// [`sugov_hold_freq`] of a policy of one CPU, which remembers how often that has been idle; not
+    /// while the CPU is capped.
+    fn hold(&mut self, domain: &DomainView<'_>, cpu: CpuId, next: KHz, forced: bool) -> bool {
+        let capped = domain.lowers_while_busy(cpu);
         let calls = domain.idle_calls(cpu);
-        std::mem::replace(&mut self.cpus[0].saved_idle_calls, calls) == calls
+        let saved = &mut self.cpus[0].saved_idle_calls;
+        let unchanged = !capped && std::mem::replace(saved, calls) == calls;
+        sugov_hold_freq(next, self.next_freq, unchanged, capped, forced)
     }
 }
 
@@ -320,7 +322,16 @@ impl Governor for Schedutil {
         let need = self.need(domain, update.then_some(effects));
         // The headroom is in the util: before 6.8 the kernel adds it here, after the clamps.
         let rev = domain.rev().max(KernelRev::V6_8);
-        let raw = get_next_freq(rev, need.util, domain.capacity(), domain.freq_max());
+        // Signals are frequency-invariant here, and capacities those of the highest OPP.
+        let top = domain.freq_max();
+        let known = FreqRef {
+            arch_scale_freq_ref: top,
+            freq_invariant: true,
+            cpuinfo_max_freq: top,
+            cur: self.next_freq,
+        };
+        let ref_freq = get_capacity_ref_freq(rev, &known);
+        let raw = get_next_freq(rev, need.util, domain.capacity(), ref_freq);
         if !update {
             let freq = domain.resolve_freq(raw);
             let why = if freq == self.next_freq { Why::Unchanged } else { Why::RateLimited };
@@ -332,7 +343,7 @@ impl Governor for Schedutil {
             if raw == cached && !forced { self.next_freq } else { domain.resolve_freq(raw) };
         self.cached_raw_freq = raw;
         let mut why = need.why;
-        if domain.cpus().len() == 1 && self.hold(domain, cpu) && next < self.next_freq && !forced {
+        if domain.cpus().len() == 1 && self.hold(domain, cpu, next, forced) {
             (next, why) = (self.next_freq, Why::HoldBusy);
             self.cached_raw_freq = cached;
         }

@@ -21,6 +21,7 @@ use risetime_kernel::cpu_util::{
 };
 use risetime_kernel::energy_model::em_cpu_energy;
 use risetime_kernel::fits::{Fit, fits_capacity};
+use risetime_kernel::schedutil::perf_within;
 use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
 use risetime_trace::Why;
@@ -284,7 +285,7 @@ impl Asked<'_> {
     fn clamped(&self, cpu: CpuId, eff: EffectiveUtil) -> Util {
         let mut effects = self.effects.borrow_mut();
         let (wanted, _) = self.m.dvfs_util(cpu, eff.util, Some(&mut effects));
-        wanted.min(eff.max).max(eff.min)
+        perf_within(wanted, eff.min, eff.max)
     }
 }
 

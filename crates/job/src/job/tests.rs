@@ -2,10 +2,19 @@
 
 use super::*;
 
+fn deadline(times: [u64; 3], reclaim: bool) -> Policy {
+    let [runtime, deadline, period] = times.map(Span);
+    Policy::Deadline { runtime, deadline, period, reclaim }
+}
+
+fn timer(index: u32, shared: bool, absolute: bool, period: u64) -> Event {
+    Event::Timer { timer: Timer { index, shared, absolute }, period: Span(period) }
+}
+
 fn full() -> Job {
     let attr = Attr {
         cpus: Some(vec![0, 4]),
-        policy: Some(Policy::Deadline([3, 4, 5], true)),
+        policy: Some(deadline([3, 4, 5], true)),
         nice: Some(-5),
         uclamp_min: Some(0),
         uclamp_max: Some(1024),
@@ -27,26 +36,26 @@ fn full() -> Job {
         events: vec!["sched/sched_switch".into()],
         tasks: vec![Task {
             comm: "end".into(),
-            delay_ns: 8,
-            repeat: None,
+            delay: Span(8),
+            repeat: Repeat::Forever,
             attr: attr.clone(),
             phases: vec![Phase {
                 name: "*".into(),
-                repeat: Some(9),
-                attr: Attr { policy: Some(Policy::Fifo(99)), ..Attr::default() },
+                repeat: Repeat::Times(9),
+                attr: Attr { policy: Some(Policy::Fifo { priority: 99 }), ..Attr::default() },
                 events: vec![
-                    Event::Run(1),
-                    Event::Runtime(2),
-                    Event::Sleep(3),
-                    Event::Timer { timer: 4, shared: false, absolute: false, period: u64::MAX },
-                    Event::Timer { timer: 0, shared: true, absolute: true, period: 1 },
-                    Event::Timer { timer: 0, shared: true, absolute: false, period: 1 },
-                    Event::Timer { timer: 0, shared: false, absolute: true, period: 1 },
-                    Event::Busy(5),
+                    Event::Run(Span(1)),
+                    Event::Runtime(Span(2)),
+                    Event::Sleep(Span(3)),
+                    timer(4, false, false, u64::MAX),
+                    timer(0, true, true, 1),
+                    timer(0, true, false, 1),
+                    timer(0, false, true, 1),
+                    Event::Busy(Span(5)),
                     Event::Yield,
                     Event::Lock(6),
                     Event::Unlock(7),
-                    Event::Wait(8, 9),
+                    Event::Wait { cond: 8, mutex: 9 },
                     Event::Signal(10),
                     Event::Broadcast(11),
                     Event::Barrier(12),
@@ -60,25 +69,24 @@ fn full() -> Job {
             comm: "cc".into(),
             phases: vec![Phase {
                 name: "p".into(),
-                events: vec![Event::Run(1)],
+                events: vec![Event::Run(Span(1))],
                 ..Phase::default()
             }],
             ..Task::default()
         }],
         groups: vec![
-            Cgroup { path: "/a".into(), weight: 300, period_us: 100_000, ..Cgroup::default() },
-            Cgroup {
-                path: "/a/b c".into(),
-                quota_us: Some(30_000),
-                period_us: 50_000,
-                burst_us: 5,
-                uclamp_min: 1,
-                uclamp_max: 700,
+            TaskGroup { weight: 300, ..TaskGroup::new("/a".into()) },
+            TaskGroup {
+                quota: Some(Span(30_000)),
+                period: Span(50_000),
+                burst: Span(5),
+                uclamp_min: Util(1),
+                uclamp_max: Util(700),
                 idle: true,
-                ..Cgroup::default()
+                ..TaskGroup::new("/a/b c".into())
             },
         ],
-        hotplug: vec![Hotplug { at_ns: 5, cpu: 3, online: false }],
+        hotplug: vec![Hotplug { at: Span(5), cpu: CpuId(3), online: false, place: (0, 0) }],
         objects: Objects { mutexes: 1, conds: 2, semaphores: 3, timers: 4, barriers: vec![2, 3] },
     }
 }
@@ -93,12 +101,12 @@ fn a_job_survives_as_text() {
 #[test]
 fn every_policy_survives_as_text() {
     for policy in [
-        Policy::Other(0),
-        Policy::Batch(100_000),
+        Policy::Other { slice: None },
+        Policy::Batch { slice: Some(Span(100_000)) },
         Policy::Idle,
-        Policy::Fifo(1),
-        Policy::Rr(99),
-        Policy::Deadline([1, 2, u64::MAX], false),
+        Policy::Fifo { priority: 1 },
+        Policy::Rr { priority: 99 },
+        deadline([1, 2, u64::MAX], false),
     ] {
         let mut job = full();
         job.tasks[0].attr.policy = Some(policy);

@@ -7,12 +7,14 @@
 //! set PATH VALUE                    in order; each is read back into the answer
 //! task rampup 0 1 * * * *           name delay_ns loop cpus nice util_min util_max
 //! phase nap 100 * * * *             of the last task: name loop cpus nice util_min util_max
-//! policy fifo 10                    of the last task or phase, if it sets one: see `Policy`
+//! policy fifo 10                    of the last task or phase, if it sets one: `other SLICE` (0: the base
+//!                                   slice), `batch SLICE`, `idle`, `fifo PRIORITY`, `rr PRIORITY`,
+//!                                   `deadline RUNTIME DEADLINE PERIOD RECLAIM` (the last: 0 or 1)
 //! taskgroup 1                       of the last phase, or before any of the last task: which cgroup
 //! run 1000                          of the last phase
 //! sleep 10000000
-//! cgroup /a 100 -1 100000 0 0 1024 0
-//!                                   path weight quota_us period_us burst_us uclamp_min uclamp_max idle
+//! cgroup /a 100 -1 100000000 0 0 1024 0
+//!                                   path weight quota period burst uclamp_min uclamp_max idle
 //! hotplug 500000000 3 0             at this time of the run CPU 3 goes offline; 1: comes back
 //! forked cc 0 1 * * * *             like `task`, and created only by `fork`
 //! end                               so that a file cut short is no job
@@ -28,6 +30,8 @@
 //! ever, CPU lists are `0,1,4`. All times are ns, all work is time at capacity 1024 and top
 //! frequency.
 
+use crate::{Event, Hotplug, Policy, Repeat, TaskGroup, Timer};
+use risetime_kernel::units::{CpuId, Span, Util};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
@@ -71,50 +75,15 @@ pub struct Job {
     pub events: Vec<String>,
     /// The tasks, in order of creation.
     pub tasks: Vec<Task>,
-    /// The tasks that others create, by number; so often each may be in a run: [`MAX_FORKS`].
+    /// The tasks that others create, by number; so often each may be in a run: [`MAX_FORKS`](crate::MAX_FORKS).
     pub forked: Vec<Task>,
     /// What tasks share.
     pub objects: Objects,
     /// Task groups, each behind the one above it; [`Attr::group`] counts from 1.
-    pub groups: Vec<Cgroup>,
+    pub groups: Vec<TaskGroup>,
     /// CPUs that go offline and come back, by time.
     pub hotplug: Vec<Hotplug>,
 }
-
-/// A CPU goes offline or comes back. As in `risetime_model::workload::Hotplug`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hotplug {
-    /// When it is told to, from time 0.
-    pub at_ns: u64,
-    /// Which; not 0.
-    pub cpu: u32,
-    /// Whether it comes.
-    pub online: bool,
-}
-
-/// A task group. As in `risetime_model::workload::TaskGroup`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cgroup {
-    /// Below the root, "/a/b".
-    pub path: String,
-    /// `cpu.weight`.
-    pub weight: u64,
-    /// `cpu.max`; `None`: no limit.
-    pub quota_us: Option<u64>,
-    /// Its period.
-    pub period_us: u64,
-    /// `cpu.max.burst`.
-    pub burst_us: u64,
-    /// `cpu.uclamp.min`, of 1024.
-    pub uclamp_min: u32,
-    /// `cpu.uclamp.max`, of 1024.
-    pub uclamp_max: u32,
-    /// `cpu.idle`.
-    pub idle: bool,
-}
-
-/// So often a task may be forked.
-pub const MAX_FORKS: u32 = 1024;
 
 /// How many there are of what tasks share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -142,21 +111,6 @@ pub struct Cpu {
     pub policy: u32,
 }
 
-/// A thread. As in `risetime_model::workload::TaskSpec`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Task {
-    /// Thread name (cut to 15 bytes by the kernel; names the agent reports are whole).
-    pub comm: String,
-    /// Created this long after the workload starts.
-    pub delay_ns: u64,
-    /// How often the phases are run; `None`: for ever.
-    pub repeat: Option<u32>,
-    /// At creation.
-    pub attr: Attr,
-    /// In order; at least one.
-    pub phases: Vec<Phase>,
-}
-
 /// What may change at creation and with each phase; `None` leaves it as it was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
@@ -174,163 +128,53 @@ pub struct Attr {
     pub group: Option<u32>,
 }
 
-/// A policy with its parameters, in ns. As in `risetime_model::workload::Policy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// `other SLICE`: SCHED_OTHER; 0: the base slice.
-    Other(u64),
-    /// `batch SLICE`: SCHED_BATCH.
-    Batch(u64),
-    /// `idle`: SCHED_IDLE.
-    Idle,
-    /// `fifo PRIORITY`: SCHED_FIFO.
-    Fifo(u32),
-    /// `rr PRIORITY`: SCHED_RR.
-    Rr(u32),
-    /// `deadline RUNTIME DEADLINE PERIOD RECLAIM`: SCHED_DEADLINE; the last is 1 to reclaim.
-    Deadline([u64; 3], bool),
-}
+/// A thread of the agent's.
+pub type Task = crate::Task<Attr>;
 
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy::Other(0)
-    }
-}
+/// A named run of its events.
+pub type Phase = crate::Phase<Attr>;
 
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Policy::Other(slice) => write!(f, "other {slice}"),
-            Policy::Batch(slice) => write!(f, "batch {slice}"),
-            Policy::Idle => write!(f, "idle"),
-            Policy::Fifo(priority) => write!(f, "fifo {priority}"),
-            Policy::Rr(priority) => write!(f, "rr {priority}"),
-            Policy::Deadline([runtime, deadline, period], reclaim) => {
-                write!(f, "deadline {runtime} {deadline} {period} {}", u8::from(*reclaim))
-            }
+/// An event as its line has it.
+pub fn event_text(event: &Event) -> String {
+    match *event {
+        Event::Run(s) => format!("run {}", s.0),
+        Event::Runtime(s) => format!("runtime {}", s.0),
+        Event::Sleep(s) => format!("sleep {}", s.0),
+        Event::Timer { timer: Timer { index, shared, absolute }, period } => {
+            let how = match (shared, absolute) {
+                (false, false) => "",
+                (true, false) => " shared",
+                (false, true) => " absolute",
+                (true, true) => " both",
+            };
+            format!("timer {index} {}{how}", period.0)
         }
+        Event::Busy(s) => format!("busy {}", s.0),
+        Event::Yield => "yield".into(),
+        Event::Lock(m) => format!("lock {m}"),
+        Event::Unlock(m) => format!("unlock {m}"),
+        Event::Wait { cond, mutex } => format!("wait {cond} {mutex}"),
+        Event::Signal(c) => format!("signal {c}"),
+        Event::Broadcast(c) => format!("broad {c}"),
+        Event::Barrier(b) => format!("barrier {b}"),
+        Event::SemWait(s) => format!("sem_wait {s}"),
+        Event::SemPost(s) => format!("sem_post {s}"),
+        Event::Fork(f) => format!("fork {f}"),
     }
 }
 
-/// A named run of events.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Phase {
-    /// Its name.
-    pub name: String,
-    /// How often its events are run; `None`: for ever.
-    pub repeat: Option<u32>,
-    /// Set when it begins.
-    pub attr: Attr,
-    /// In order; at least one.
-    pub events: Vec<Event>,
-}
-
-/// One thing a task does. As in `risetime_model::workload::Event`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// Work: this long at capacity 1024 and top frequency.
-    Run(u64),
-    /// Busy until this much wall-clock time has passed since the event began.
-    Runtime(u64),
-    /// Sleep.
-    Sleep(u64),
-    /// reference += period, sleep until then; if that is not ahead, no sleep, and unless
-    /// `absolute` reference = now. The reference is at first the time at which the task began to
-    /// run its first phase.
-    Timer {
-        /// Which: the task's own, or of [`Objects::timers`].
-        timer: u32,
-        /// Several tasks use it.
-        shared: bool,
-        /// See above.
-        absolute: bool,
-        /// In ns.
-        period: u64,
-    },
-    /// Have a CPU for this long, at whatever speed.
-    Busy(u64),
-    /// `sched_yield`.
-    Yield,
-    /// Lock a mutex.
-    Lock(u32),
-    /// Unlock it.
-    Unlock(u32),
-    /// Wait for condition `.0`, with mutex `.1`.
-    Wait(u32, u32),
-    /// Wake who has waited longest.
-    Signal(u32),
-    /// Wake all.
-    Broadcast(u32),
-    /// Wait for the others.
-    Barrier(u32),
-    /// Take one, or wait for one.
-    SemWait(u32),
-    /// Give one.
-    SemPost(u32),
-    /// Create a task of [`Job::forked`].
-    Fork(u32),
-}
-
-impl Event {
-    /// As its line has it.
-    pub fn to_text(&self) -> String {
-        match *self {
-            Event::Run(ns) => format!("run {ns}"),
-            Event::Runtime(ns) => format!("runtime {ns}"),
-            Event::Sleep(ns) => format!("sleep {ns}"),
-            Event::Timer { timer, shared, absolute, period } => {
-                let how = match (shared, absolute) {
-                    (false, false) => "",
-                    (true, false) => " shared",
-                    (false, true) => " absolute",
-                    (true, true) => " both",
-                };
-                format!("timer {timer} {period}{how}")
-            }
-            Event::Busy(ns) => format!("busy {ns}"),
-            Event::Yield => "yield".into(),
-            Event::Lock(m) => format!("lock {m}"),
-            Event::Unlock(m) => format!("unlock {m}"),
-            Event::Wait(c, m) => format!("wait {c} {m}"),
-            Event::Signal(c) => format!("signal {c}"),
-            Event::Broadcast(c) => format!("broad {c}"),
-            Event::Barrier(b) => format!("barrier {b}"),
-            Event::SemWait(s) => format!("sem_wait {s}"),
-            Event::SemPost(s) => format!("sem_post {s}"),
-            Event::Fork(f) => format!("fork {f}"),
+fn policy_text(policy: &Policy) -> String {
+    let or_0 = |slice: Option<Span>| slice.map_or(0, |s| s.0);
+    match *policy {
+        Policy::Other { slice } => format!("other {}", or_0(slice)),
+        Policy::Batch { slice } => format!("batch {}", or_0(slice)),
+        Policy::Idle => "idle".into(),
+        Policy::Fifo { priority } => format!("fifo {priority}"),
+        Policy::Rr { priority } => format!("rr {priority}"),
+        Policy::Deadline { runtime, deadline, period, reclaim } => {
+            let reclaim = u8::from(reclaim);
+            format!("deadline {} {} {} {reclaim}", runtime.0, deadline.0, period.0)
         }
-    }
-
-    /// `None`: no such event.
-    fn parse(key: &str, w: &mut Words<'_>) -> Result<Option<Event>, String> {
-        Ok(Some(match key {
-            "run" => Event::Run(w.number()?),
-            "runtime" => Event::Runtime(w.number()?),
-            "sleep" => Event::Sleep(w.number()?),
-            "timer" => {
-                let (timer, period) = (w.number()?, w.number()?);
-                let (shared, absolute) = match w.0.next() {
-                    None => (false, false),
-                    Some("shared") => (true, false),
-                    Some("absolute") => (false, true),
-                    Some("both") => (true, true),
-                    Some(other) => return Err(format!("`{other}` is no kind of timer")),
-                };
-                Event::Timer { timer, shared, absolute, period }
-            }
-            "busy" => Event::Busy(w.number()?),
-            "yield" => Event::Yield,
-            "lock" => Event::Lock(w.number()?),
-            "unlock" => Event::Unlock(w.number()?),
-            "wait" => Event::Wait(w.number()?, w.number()?),
-            "signal" => Event::Signal(w.number()?),
-            "broad" => Event::Broadcast(w.number()?),
-            "barrier" => Event::Barrier(w.number()?),
-            "sem_wait" => Event::SemWait(w.number()?),
-            "sem_post" => Event::SemPost(w.number()?),
-            "fork" => Event::Fork(w.number()?),
-            _ => return Ok(None),
-        }))
     }
 }
 
@@ -393,18 +237,18 @@ impl Job {
         }
         o.barriers.iter().for_each(|users| line(&mut s, format_args!("users {users}")));
         for g in &self.groups {
-            let quota = g.quota_us.map_or("-1".into(), |us| us.to_string());
+            let quota = g.quota.map_or("-1".into(), |ns| ns.0.to_string());
             let (path, idle) = (escape(&g.path), u8::from(g.idle));
             line(
                 &mut s,
                 format_args!(
                     "cgroup {path} {} {quota} {} {} {} {} {idle}",
-                    g.weight, g.period_us, g.burst_us, g.uclamp_min, g.uclamp_max
+                    g.weight, g.period.0, g.burst.0, g.uclamp_min, g.uclamp_max
                 ),
             );
         }
         for h in &self.hotplug {
-            line(&mut s, format_args!("hotplug {} {} {}", h.at_ns, h.cpu, u8::from(h.online)));
+            line(&mut s, format_args!("hotplug {} {} {}", h.at.0, h.cpu.0, u8::from(h.online)));
         }
         let group = |s: &mut String, attr: &Attr| {
             attr.group.iter().for_each(|g| line(s, format_args!("taskgroup {g}")));
@@ -416,13 +260,13 @@ impl Job {
                 format_args!(
                     "{key} {} {} {} {}",
                     escape(&t.comm),
-                    t.delay_ns,
+                    t.delay.0,
                     repeat_text(t.repeat),
                     attr_text(&t.attr)
                 ),
             );
             if let Some(policy) = &t.attr.policy {
-                line(&mut s, format_args!("policy {policy}"));
+                line(&mut s, format_args!("policy {}", policy_text(policy)));
             }
             group(&mut s, &t.attr);
             for p in &t.phases {
@@ -436,11 +280,11 @@ impl Job {
                     ),
                 );
                 if let Some(policy) = &p.attr.policy {
-                    line(&mut s, format_args!("policy {policy}"));
+                    line(&mut s, format_args!("policy {}", policy_text(policy)));
                 }
                 group(&mut s, &p.attr);
                 for e in &p.events {
-                    line(&mut s, format_args!("{}", e.to_text()));
+                    line(&mut s, format_args!("{}", event_text(e)));
                 }
             }
         }
@@ -498,11 +342,11 @@ impl Job {
             "semaphores" => self.objects.semaphores = w.count()?,
             "timers" => self.objects.timers = w.count()?,
             "cgroup" => {
-                let mut group =
-                    Cgroup { path: w.word()?, weight: w.number()?, ..Cgroup::default() };
-                group.quota_us = u64::try_from(w.number::<i64>()?).ok();
-                (group.period_us, group.burst_us) = (w.number()?, w.number()?);
-                (group.uclamp_min, group.uclamp_max) = (w.number()?, w.number()?);
+                let mut group = TaskGroup::new(w.word()?);
+                group.weight = w.number()?;
+                group.quota = u64::try_from(w.number::<i64>()?).ok().map(Span);
+                (group.period, group.burst) = (w.span()?, w.span()?);
+                (group.uclamp_min, group.uclamp_max) = (Util(w.number()?), Util(w.number()?));
                 group.idle = w.number::<u8>()? != 0;
                 self.groups.push(group);
             }
@@ -516,15 +360,16 @@ impl Job {
                 attr.group = Some(group);
             }
             "hotplug" => self.hotplug.push(Hotplug {
-                at_ns: w.number()?,
-                cpu: w.number()?,
+                at: w.span()?,
+                cpu: CpuId(w.number()?),
                 online: w.number::<u8>()? != 0,
+                place: (0, 0),
             }),
             "users" => self.objects.barriers.push(w.number()?),
             "task" | "forked" => {
                 let task = Task {
                     comm: w.word()?,
-                    delay_ns: w.number()?,
+                    delay: w.span()?,
                     repeat: w.repeat()?,
                     attr: w.attr()?,
                     phases: Vec::new(),
@@ -551,7 +396,7 @@ impl Job {
                 attr.policy = Some(policy);
             }
             _ => {
-                let event = Event::parse(key, &mut w)?;
+                let event = w.event(key)?;
                 let event = event.ok_or_else(|| format!("unknown key `{key}`"))?;
                 let phase = self.last_task().and_then(|t| t.phases.last_mut());
                 phase.ok_or("an event before any phase")?.events.push(event);
@@ -572,11 +417,11 @@ impl Job {
         let events = self.tasks.iter().chain(&self.forked).flat_map(|t| &t.phases);
         events.flat_map(|p| &p.events).copied().find(|e| match *e {
             Event::Lock(m) | Event::Unlock(m) => m >= o.mutexes,
-            Event::Wait(c, m) => c >= o.conds || m >= o.mutexes,
+            Event::Wait { cond, mutex } => cond >= o.conds || mutex >= o.mutexes,
             Event::Signal(c) | Event::Broadcast(c) => c >= o.conds,
             Event::Barrier(b) => b as usize >= o.barriers.len(),
             Event::SemWait(s) | Event::SemPost(s) => s >= o.semaphores,
-            Event::Timer { timer, shared, .. } => shared && timer >= o.timers,
+            Event::Timer { timer, .. } => timer.shared && timer.index >= o.timers,
             Event::Fork(f) => f as usize >= self.forked.len(),
             Event::Run(_) | Event::Runtime(_) | Event::Sleep(_) | Event::Busy(_) | Event::Yield => {
                 false
@@ -590,8 +435,11 @@ fn line(s: &mut String, text: fmt::Arguments<'_>) {
     let _ = writeln!(s, "{text}");
 }
 
-fn repeat_text(repeat: Option<u32>) -> String {
-    repeat.map_or("-1".into(), |n| n.to_string())
+fn repeat_text(repeat: Repeat) -> String {
+    match repeat {
+        Repeat::Times(n) => n.to_string(),
+        Repeat::Forever => "-1".into(),
+    }
 }
 
 fn attr_text(a: &Attr) -> String {
@@ -675,25 +523,62 @@ impl<'a> Words<'a> {
             w => parse(w).map(Some).ok_or_else(|| format!("`{w}` is out of place")),
         }
     }
-    fn repeat(&mut self) -> Result<Option<u32>, String> {
+    fn span(&mut self) -> Result<Span, String> {
+        self.number().map(Span)
+    }
+    fn repeat(&mut self) -> Result<Repeat, String> {
         match self.next()? {
-            "-1" => Ok(None),
-            w => w.parse().map(Some).map_err(|_| format!("`{w}` is no loop count")),
+            "-1" => Ok(Repeat::Forever),
+            w => w.parse().map(Repeat::Times).map_err(|_| format!("`{w}` is no loop count")),
         }
     }
     fn policy(&mut self) -> Result<Policy, String> {
+        let slice = |ns: u64| (ns > 0).then_some(Span(ns));
         Ok(match self.next()? {
-            "other" => Policy::Other(self.number()?),
-            "batch" => Policy::Batch(self.number()?),
+            "other" => Policy::Other { slice: slice(self.number()?) },
+            "batch" => Policy::Batch { slice: slice(self.number()?) },
             "idle" => Policy::Idle,
-            "fifo" => Policy::Fifo(self.number()?),
-            "rr" => Policy::Rr(self.number()?),
-            "deadline" => {
-                let times = [self.number()?, self.number()?, self.number()?];
-                Policy::Deadline(times, self.number::<u8>()? != 0)
-            }
+            "fifo" => Policy::Fifo { priority: self.number()? },
+            "rr" => Policy::Rr { priority: self.number()? },
+            "deadline" => Policy::Deadline {
+                runtime: self.span()?,
+                deadline: self.span()?,
+                period: self.span()?,
+                reclaim: self.number::<u8>()? != 0,
+            },
             w => return Err(format!("`{w}` is no policy")),
         })
+    }
+    /// `None`: no such event.
+    fn event(&mut self, key: &str) -> Result<Option<Event>, String> {
+        Ok(Some(match key {
+            "run" => Event::Run(self.span()?),
+            "runtime" => Event::Runtime(self.span()?),
+            "sleep" => Event::Sleep(self.span()?),
+            "timer" => {
+                let (index, period) = (self.number()?, self.span()?);
+                let (shared, absolute) = match self.0.next() {
+                    None => (false, false),
+                    Some("shared") => (true, false),
+                    Some("absolute") => (false, true),
+                    Some("both") => (true, true),
+                    Some(other) => return Err(format!("`{other}` is no kind of timer")),
+                };
+                Event::Timer { timer: Timer { index, shared, absolute }, period }
+            }
+            "busy" => Event::Busy(self.span()?),
+            "yield" => Event::Yield,
+            "lock" => Event::Lock(self.number()?),
+            "unlock" => Event::Unlock(self.number()?),
+            "wait" => Event::Wait { cond: self.number()?, mutex: self.number()? },
+            "signal" => Event::Signal(self.number()?),
+            "broad" => Event::Broadcast(self.number()?),
+            "barrier" => Event::Barrier(self.number()?),
+            "sem_wait" => Event::SemWait(self.number()?),
+            "sem_post" => Event::SemPost(self.number()?),
+            "fork" => Event::Fork(self.number()?),
+            _ => return Ok(None),
+        }))
     }
     fn attr(&mut self) -> Result<Attr, String> {
         Ok(Attr {

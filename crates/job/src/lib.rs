@@ -1,0 +1,298 @@
+//! What a task does, written once for who parses it, who simulates it and who carries it out; and
+//! the two files that pass between a host and the agent on a real kernel: [`job`] in, [`answer`] out.
+//!
+//! Only `std` and the kernel's units: the agent is a small static binary.
+
+pub mod answer;
+pub mod job;
+
+use risetime_kernel::units::{CpuId, Span, Util};
+
+/// So often a task may be forked in a run (rt-app's own limit).
+pub const MAX_FORKS: u32 = 1024;
+
+/// One thread. `A`: what may change at its creation and with each phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task<A> {
+    /// Thread name, different for every task; several instances are `name-0`, `name-1`, …
+    /// (15 bytes are not enforced).
+    pub comm: String,
+    /// Created this long after the workload starts.
+    pub delay: Span,
+    /// How often the list of phases is run.
+    pub repeat: Repeat,
+    /// The phases in order; at least one.
+    pub phases: Vec<Phase<A>>,
+    /// Attributes at creation.
+    pub attr: A,
+}
+
+/// A scheduling policy with its parameters, such as the kernel accepts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// SCHED_OTHER: the fair class.
+    Other {
+        /// A slice of its own, 0.1 to 100 ms (kernels since 6.12); `None`: the base slice.
+        slice: Option<Span>,
+    },
+    /// SCHED_BATCH: fair, but its wakeup never preempts.
+    Batch {
+        /// As for [`Policy::Other`].
+        slice: Option<Span>,
+    },
+    /// SCHED_IDLE: fair, with the smallest weight there is.
+    Idle,
+    /// SCHED_FIFO.
+    Fifo {
+        /// 1..=99, the highest first.
+        priority: u8,
+    },
+    /// SCHED_RR.
+    Rr {
+        /// 1..=99, the highest first.
+        priority: u8,
+    },
+    /// SCHED_DEADLINE; runtime ≤ deadline ≤ period.
+    Deadline {
+        /// Time that it may run in each period.
+        runtime: Span,
+        /// From an activation.
+        deadline: Span,
+        /// Shortest time between two activations.
+        period: Span,
+        /// It may use what others leave of their bandwidth (`SCHED_FLAG_RECLAIM`).
+        reclaim: bool,
+    },
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy::Other { slice: None }
+    }
+}
+
+impl Policy {
+    /// The kernel's name of the policy.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Policy::Other { .. } => "SCHED_OTHER",
+            Policy::Batch { .. } => "SCHED_BATCH",
+            Policy::Idle => "SCHED_IDLE",
+            Policy::Fifo { .. } => "SCHED_FIFO",
+            Policy::Rr { .. } => "SCHED_RR",
+            Policy::Deadline { .. } => "SCHED_DEADLINE",
+        }
+    }
+    /// Whether it is one of the fair class's.
+    pub fn is_fair(&self) -> bool {
+        matches!(self, Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle)
+    }
+}
+
+impl std::fmt::Display for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())?;
+        match *self {
+            Policy::Other { slice: Some(slice) } | Policy::Batch { slice: Some(slice) } => {
+                write!(f, " slice {} µs", slice.0 / 1000)
+            }
+            Policy::Fifo { priority } | Policy::Rr { priority } => write!(f, " {priority}"),
+            Policy::Deadline { runtime, deadline, period, reclaim } => {
+                let [runtime, deadline, period] = [runtime, deadline, period].map(|s| s.0 / 1000);
+                let reclaim = if reclaim { ", reclaims" } else { "" };
+                write!(f, " {runtime}/{deadline}/{period} µs{reclaim}")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A named run of events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Phase<A> {
+    /// Its key in the file; the task's own body is a single phase with the task's name.
+    pub name: String,
+    /// How often its events are run.
+    pub repeat: Repeat,
+    /// The events in order; at least one.
+    pub events: Vec<Event>,
+    /// Attributes set when it begins.
+    pub attr: A,
+}
+
+/// How often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repeat {
+    /// That many times; 0 is rejected by the parser.
+    Times(u32),
+    /// For ever (`"loop": -1`).
+    #[default]
+    Forever,
+}
+
+/// One thing a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Work: as much as capacity 1024 at top frequency does in this time (rt-app `run`, once
+    /// it has been rescaled from the CPU of its calibration).
+    Run(Span),
+    /// Run until this much wall-clock time has passed since the event began (`runtime`).
+    Runtime(Span),
+    /// Sleep this long (`sleep`).
+    Sleep(Span),
+    /// rt-app's `timer`. A timer has a reference r, at first the time at which the task that
+    /// first uses it began to run its first phase. Each use sets r = r + period and sleeps until
+    /// r; if r is not ahead of now, it goes on at once, in relative mode with r = now.
+    Timer {
+        /// Which.
+        timer: Timer,
+        /// The period.
+        period: Span,
+    },
+    /// Have a CPU for this long, at whatever speed it runs: what does not get faster with the
+    /// frequency (`mem`, `iorun`).
+    Busy(Span),
+    /// Let others run that wait for the CPU (`sched_yield`).
+    Yield,
+    /// Lock a mutex, by its number. Not fair: it wakes its waiters in the order in which
+    /// they came, but who asks while the woken one is on its way gets it first.
+    Lock(u32),
+    /// Unlock it.
+    Unlock(u32),
+    /// Unlock the mutex, wait for a signal, and lock it again.
+    Wait {
+        /// By its number.
+        cond: u32,
+        /// By its number.
+        mutex: u32,
+    },
+    /// Wake who has waited longest; without effect if nobody waits.
+    Signal(u32),
+    /// Wake all who wait.
+    Broadcast(u32),
+    /// Wait until as many tasks have come as there are users.
+    Barrier(u32),
+    /// Take one or wait for one.
+    SemWait(u32),
+    /// Give one.
+    SemPost(u32),
+    /// Create a task of those that are forked, by its number.
+    Fork(u32),
+}
+
+/// A timer that an event uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timer {
+    /// Its number among the task's own (each `ref` is one; the same `ref` in several events of a
+    /// task is the same timer), or among the shared ones.
+    pub index: u32,
+    /// Several tasks use it: its `ref` does not begin with "unique".
+    pub shared: bool,
+    /// An expiry missed does not move the later ones.
+    pub absolute: bool,
+}
+
+impl Timer {
+    /// The task's own timer of this number, in relative mode.
+    pub const fn own(index: u32) -> Timer {
+        Timer { index, shared: false, absolute: false }
+    }
+}
+
+impl Event {
+    /// Whether it takes time, or may do so: a loop without such an event would never end.
+    pub const fn takes_time(&self) -> bool {
+        match self {
+            Event::Run(t) | Event::Runtime(t) | Event::Sleep(t) | Event::Busy(t) => t.0 > 0,
+            Event::Timer { period, .. } => period.0 > 0,
+            Event::Wait { .. } | Event::Barrier(_) | Event::SemWait(_) => true,
+            Event::Yield
+            | Event::Lock(_)
+            | Event::Unlock(_)
+            | Event::Signal(_)
+            | Event::Broadcast(_)
+            | Event::SemPost(_)
+            | Event::Fork(_) => false,
+        }
+    }
+
+    /// Whether it does anything: a loop of such events is none, if it ends.
+    pub const fn acts(&self) -> bool {
+        self.takes_time()
+            || !matches!(
+                self,
+                Event::Run(_)
+                    | Event::Runtime(_)
+                    | Event::Sleep(_)
+                    | Event::Busy(_)
+                    | Event::Timer { .. }
+            )
+    }
+}
+
+/// A task group with its properties, as a cgroup has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskGroup {
+    /// "/a/b": unique, without a slash at its end; never "/".
+    pub path: String,
+    /// `cpu.weight`, 1..=10000; 100: as much as a task at nice 0. Without effect while `idle`.
+    pub weight: u64,
+    /// `cpu.max`: running time per `period`, all CPUs together; `None`: no limit ("max").
+    pub quota: Option<Span>,
+    /// The period of `quota`.
+    pub period: Span,
+    /// `cpu.max.burst`: as much of unused quota may be kept for a later period.
+    pub burst: Span,
+    /// `cpu.uclamp.min`: its tasks get at least this much.
+    pub uclamp_min: Util,
+    /// `cpu.uclamp.max`: its tasks get at most this much.
+    pub uclamp_max: Util,
+    /// `cpu.idle`: it yields to everything beside it, with the weight of `SCHED_IDLE`.
+    pub idle: bool,
+}
+
+impl TaskGroup {
+    /// A group as the kernel creates it.
+    pub fn new(path: String) -> TaskGroup {
+        TaskGroup {
+            path,
+            weight: 100,
+            quota: None,
+            period: Span::from_ms(100),
+            burst: Span(0),
+            uclamp_min: Util(0),
+            uclamp_max: Util(1024),
+            idle: false,
+        }
+    }
+
+    /// The path of the group above; `None`: the root.
+    pub fn parent(&self) -> Option<&str> {
+        self.path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty())
+    }
+}
+
+/// A CPU goes offline or comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hotplug {
+    /// So long after the run's time 0.
+    pub at: Span,
+    /// Not 0.
+    pub cpu: CpuId,
+    /// Whether it comes (or goes).
+    pub online: bool,
+    /// Line and column of the entry, from 1 (0: it is in no file): what turns out to be wrong only on a
+    /// machine is said of that place.
+    pub place: (u32, u32),
+}
+
+impl Hotplug {
+    /// `WORKLOAD:LINE:COLUMN: global.hotplug`, the place of an error; without the numbers where there
+    /// are none.
+    pub fn error_place(&self, workload: &str) -> String {
+        match self.place {
+            (0, _) => format!("{workload}: global.hotplug"),
+            (line, column) => format!("{workload}:{line}:{column}: global.hotplug"),
+        }
+    }
+}

@@ -1,0 +1,673 @@
+//! A trace as text that reads back as the same trace: what a reference is kept in.
+//!
+//! ```text
+//! backend vm                     the header, one key a line; what a person wrote is escaped (\\, \n)
+//! set rate_limit_us 10000
+//! platform                       and its TOML, each line after a space
+//! events
+//! s1520 0 1 -3 …                 kind, ns since the event before, whose (CPU or task); then what has
+//!                                changed since the last event of this kind there
+//! end 1500000000                 when the run was over
+//! ```
+//!
+//! Differences, because most of a trace is signals that move a little: the text then packs to a
+//! quarter. A line a thing, because whoever is told "line 5120" can look.
+//!
+//! Left out: [`Header::signals`], which tell a reader whence figures come and decide nothing.
+
+use crate::{BalanceMemory, Event, Header, IdleMemory, Memory, PeriodMemory};
+use crate::{SwitchOut, TraceSink, Why};
+use risetime_kernel::KernelRev;
+use risetime_kernel::cpuidle::menu::MenuDevice;
+use risetime_kernel::units::{
+    Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
+};
+use risetime_model::workload::Policy;
+use risetime_model::{InputError, Platform, Settings, Value};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Numbers of an event at most, whose it is included.
+const FIELDS: usize = 8;
+/// Tasks are numbered below this, so that nothing that counts them grows without bound.
+const MAX_TASKS: u64 = 1 << 20;
+
+/// Words that a trace has from the program, not from a file: a recording may hold no others.
+const BACKENDS: &[&str] = &["sim", "vm", "host"];
+const CLOCKS: &[&str] = &["simulated", "boot", "mono", "local"];
+const CLASSES: &[&str] = &["rt", "dl", "irq", "hw"];
+
+/// Reasons by their number in a recording: only ever added to at the end.
+const WHYS: &[Why] = &[
+    Why::Unknown,
+    Why::FirstCpu,
+    Why::ForkIdlest,
+    Why::PrevCpu,
+    Why::Energy,
+    Why::IdleSibling,
+    Why::WakeAffine,
+    Why::Affinity,
+    Why::Misfit,
+    Why::NewIdle,
+    Why::Balance,
+    Why::LowestRq,
+    Why::LaterRq,
+    Why::RtPush,
+    Why::DlPush,
+    Why::DlPull,
+    Why::Hotplug,
+    Why::Given,
+    Why::Util,
+    Why::Unchanged,
+    Why::RateLimited,
+    Why::HoldBusy,
+    Why::InProgress,
+    Why::UclampMin,
+    Why::UclampMax,
+    Why::IowaitBoost,
+    Why::Waiting,
+    Why::Decaying,
+    Why::Fixed,
+];
+
+const OUTS: &[SwitchOut] = &[SwitchOut::Preempted, SwitchOut::Sleeping, SwitchOut::Exited];
+
+/// The lines of a text, and where one is.
+#[derive(Clone, Debug)]
+pub struct Lines<'a> {
+    place: &'a str,
+    lines: std::iter::Peekable<std::str::Lines<'a>>,
+    number: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// Those of `text`, which errors call `place`.
+    pub fn new(text: &'a str, place: &'a str) -> Lines<'a> {
+        Lines { place, lines: text.lines().peekable(), number: 0 }
+    }
+
+    /// An error about the line that was read last.
+    pub fn error(&self, what: impl Into<String>) -> InputError {
+        InputError::new(format!("{}:{}", self.place, self.number.max(1)), what)
+    }
+
+    /// What follows `key` on the next line.
+    ///
+    /// Errors: another line, or none.
+    pub fn value(&mut self, key: &str) -> Result<&'a str, InputError> {
+        let line = self.take()?;
+        after_key(line, key).ok_or_else(|| {
+            let start: String = line.chars().take(40).collect();
+            self.error(format!("found `{start}`, wanted `{key} …`"))
+        })
+    }
+
+    /// What follows `key` on the next line, if that is its key.
+    pub fn opt_value(&mut self, key: &str) -> Option<&'a str> {
+        let found = after_key(self.lines.peek()?, key)?;
+        self.number += 1;
+        self.lines.next();
+        Some(found)
+    }
+
+    /// The lines after a space that follow `key`.
+    ///
+    /// Errors: another key.
+    pub fn block(&mut self, key: &str) -> Result<String, InputError> {
+        self.value(key)?;
+        let mut text = String::new();
+        while let Some(line) = self.lines.next_if(|l| l.starts_with(' ')) {
+            self.number += 1;
+            text.push_str(&line[1..]);
+            text.push('\n');
+        }
+        Ok(text)
+    }
+
+    /// Whether all has been read.
+    pub fn is_done(&mut self) -> bool {
+        self.lines.peek().is_none()
+    }
+
+    fn take(&mut self) -> Result<&'a str, InputError> {
+        self.number += 1;
+        self.lines.next().ok_or_else(|| self.error("ends too early"))
+    }
+
+    fn number<T: FromStr>(&self, text: &str) -> Result<T, InputError> {
+        text.parse().map_err(|_| self.error(format!("found `{text}`, wanted a number")))
+    }
+
+    fn word(&self, text: &str, known: &[&'static str]) -> Result<&'static str, InputError> {
+        let wanted = || format!("found `{text}`, wanted one of {}", known.join(", "));
+        known.iter().find(|k| **k == text).copied().ok_or_else(|| self.error(wanted()))
+    }
+}
+
+fn after_key<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    let rest = line.strip_prefix(key)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix(' ') }
+}
+
+/// `text` as lines after a space.
+pub fn write_block(out: &mut dyn Write, key: &str, text: &str) -> io::Result<()> {
+    writeln!(out, "{key}")?;
+    text.lines().try_for_each(|line| writeln!(out, " {line}"))
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n")
+}
+
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, c == '\\') {
+            (_, true) => out.push(if chars.next() == Some('n') { '\n' } else { '\\' }),
+            (c, false) => out.push(c),
+        }
+    }
+    out
+}
+
+fn list<T: Display>(numbers: impl IntoIterator<Item = T>) -> String {
+    numbers.into_iter().map(|n| n.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+/// Writes `trace`, which has a header.
+///
+/// Errors: those of `out`; a trace that has none, or words of which [`read`] would know nothing.
+pub fn write(trace: &Memory, out: &mut dyn Write) -> io::Result<()> {
+    let header = trace.header().ok_or_else(|| io::Error::other("a trace without a header"))?;
+    write_header(header, out)?;
+    writeln!(out, "events")?;
+    let mut writer = EventWriter { out, before: Instant(0), last: BTreeMap::new(), error: None };
+    trace.replay(&mut writer);
+    writer.error.map_or(Ok(()), Err)
+}
+
+fn write_header(h: &Header, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "backend {}", h.backend)?;
+    writeln!(out, "kernel_release {}", escape(&h.kernel_release))?;
+    writeln!(out, "workload {}", escape(&h.workload))?;
+    writeln!(out, "policy {}", escape(&h.policy))?;
+    writeln!(out, "clock {}", h.clock)?;
+    writeln!(out, "phase_us {}", h.phase_us)?;
+    writeln!(out, "seed {}", h.seed)?;
+    for (name, value) in &h.settings.0 {
+        match value {
+            Value::Int(n) => writeln!(out, "set {name} {n}")?,
+            Value::Name(s) => writeln!(out, "set {name} \"{}", escape(s))?,
+        }
+    }
+    for lost in &h.lost {
+        writeln!(out, "lost {}", escape(lost))?;
+    }
+    for IdleMemory { cpu, menu, state, before, slept } in &h.idle {
+        let slept = slept.map_or("on".to_string(), |s| s.0.to_string());
+        let (rev, menu) = (menu.rev(), menu.to_parts());
+        let (next, bucket, factors, intervals, ptr) = menu;
+        write!(out, "idle {} {state} {} {slept} {rev} {next} {bucket} ", cpu.0, before.0)?;
+        writeln!(out, "{} {} {ptr}", list(factors), list(intervals))?;
+    }
+    for BalanceMemory { cpu, after, next_balance, domains } in &h.balance {
+        let domains = list(domains.iter().map(|(last, interval)| format!("{last} {interval}")));
+        let head = format!("balance {} {} {next_balance} {domains}", cpu.0, after.0);
+        writeln!(out, "{}", head.trim_end())?;
+    }
+    for PeriodMemory { group, ends } in &h.periods {
+        writeln!(out, "period {} {}", group.0, ends.0)?;
+    }
+    write_block(out, "platform", &h.platform.to_toml())
+}
+
+/// The trace that comes next in `lines`.
+///
+/// Errors: the first fault, at its line.
+pub fn read(lines: &mut Lines<'_>) -> Result<Memory, InputError> {
+    let header = read_header(lines)?;
+    let cpus = header.platform.nr_cpus() as u64;
+    lines.value("events")?;
+    let mut memory = Memory::new();
+    TraceSink::header(&mut memory, &header);
+    let (mut at, mut last) = (0u64, BTreeMap::new());
+    loop {
+        let line = lines.take()?;
+        if let Some(end) = after_key(line, "end") {
+            TraceSink::end(&mut memory, Instant(lines.number(end)?));
+            return Ok(memory);
+        }
+        let kind = line.chars().next().unwrap_or(' ');
+        let (numbers, name) = match line.split_once(" \"") {
+            Some((numbers, name)) => (numbers, unescape(name)),
+            None => (line, String::new()),
+        };
+        let mut fields = Fields { lines, cpus, values: [0; FIELDS], len: 0, next: 0 };
+        let mut parts = numbers.get(kind.len_utf8()..).unwrap_or("").split(' ');
+        let since: u64 = fields.lines.number(parts.next().unwrap_or(""))?;
+        at = at.checked_add(since).ok_or_else(|| fields.lines.error("is later than time goes"))?;
+        let whose: u64 = fields.lines.number(parts.next().unwrap_or(""))?;
+        let before: &mut [u64; FIELDS] = last.entry((kind, whose)).or_default();
+        fields.values[0] = whose;
+        fields.len = 1;
+        for part in parts {
+            let i = fields.len;
+            if i == FIELDS {
+                return Err(fields.lines.error("has too many numbers"));
+            }
+            let change: i64 = fields.lines.number(part)?;
+            fields.values[i] = before[i].wrapping_add(change as u64);
+            fields.len += 1;
+        }
+        *before = fields.values;
+        let event = fields.event(kind, at, &name)?;
+        memory.event(Instant(at), &event);
+    }
+}
+
+fn read_header(lines: &mut Lines<'_>) -> Result<Header, InputError> {
+    let backend = lines.value("backend").and_then(|w| lines.word(w, BACKENDS))?;
+    let kernel_release = unescape(lines.value("kernel_release")?);
+    let workload = unescape(lines.value("workload")?);
+    let policy = unescape(lines.value("policy")?);
+    let clock = lines.value("clock").and_then(|w| lines.word(w, CLOCKS))?;
+    let phase_us = lines.value("phase_us").and_then(|n| lines.number(n))?;
+    let seed = lines.value("seed").and_then(|n| lines.number(n))?;
+    let mut settings = Settings::default();
+    while let Some(text) = lines.opt_value("set") {
+        let (name, value) =
+            text.split_once(' ').ok_or_else(|| lines.error("found no value of the setting"))?;
+        let value = match value.strip_prefix('"') {
+            Some(name) => Value::Name(unescape(name)),
+            None => Value::Int(lines.number(value)?),
+        };
+        settings.0.insert(name.to_string(), value);
+    }
+    let mut lost = Vec::new();
+    while let Some(text) = lines.opt_value("lost") {
+        lost.push(unescape(text));
+    }
+    let mut idle = Vec::new();
+    while let Some(text) = lines.opt_value("idle") {
+        idle.push(read_idle(lines, text)?);
+    }
+    let mut balance = Vec::new();
+    while let Some(text) = lines.opt_value("balance") {
+        let numbers: Vec<i64> =
+            text.split(' ').map(|n| lines.number(n)).collect::<Result<_, _>>()?;
+        let [cpu, after, next_balance, ref domains @ ..] = numbers[..] else {
+            return Err(lines.error("has too few numbers"));
+        };
+        let domains = domains.chunks(2).map(|d| (d[0], d.get(1).map_or(0, |n| *n as u64)));
+        let (cpu, after) = (CpuId(cpu as u32), Span(after as u64));
+        balance.push(BalanceMemory { cpu, after, next_balance, domains: domains.collect() });
+    }
+    let mut periods = Vec::new();
+    while let Some(text) = lines.opt_value("period") {
+        let (group, ends) =
+            text.split_once(' ').ok_or_else(|| lines.error("has too few numbers"))?;
+        let (group, ends) = (GroupId(lines.number(group)?), Instant(lines.number(ends)?));
+        periods.push(PeriodMemory { group, ends });
+    }
+    let place = format!("{}:{}: platform", lines.place, lines.number + 1);
+    let platform = Platform::parse(&lines.block("platform")?, &place)?;
+    let cpus = platform.nr_cpus();
+    let whose = idle.iter().map(|i: &IdleMemory| i.cpu).chain(balance.iter().map(|b| b.cpu));
+    if let Some(cpu) = whose.into_iter().find(|cpu| cpu.index() >= cpus) {
+        return Err(lines.error(format!("tells of {cpu}, of {cpus} CPUs")));
+    }
+    let platform = Arc::new(platform);
+    Ok(Header {
+        backend,
+        platform,
+        workload,
+        policy,
+        settings,
+        kernel_release,
+        clock,
+        phase_us,
+        seed,
+        signals: Vec::new(),
+        lost,
+        idle,
+        balance,
+        periods,
+    })
+}
+
+fn read_idle(lines: &Lines<'_>, text: &str) -> Result<IdleMemory, InputError> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let [cpu, state, before, slept, rev, next, bucket, ref rest @ ..] = words[..] else {
+        return Err(lines.error("has too few numbers"));
+    };
+    let rest: Vec<u32> = rest.iter().map(|n| lines.number(n)).collect::<Result<_, _>>()?;
+    let (Some(factors), Some(intervals), Some(ptr), 15) = (
+        rest.first_chunk::<6>(),
+        rest.get(6..).and_then(|r| r.first_chunk::<8>()),
+        rest.get(14),
+        rest.len(),
+    ) else {
+        return Err(lines.error(format!("has {} numbers, wanted 22", words.len())));
+    };
+    let unknown = || lines.error(format!("found `{rev}`, wanted a release as 7.2"));
+    let rev = KernelRev::of_release(rev).ok_or_else(unknown)?;
+    let (next, bucket) = (lines.number(next)?, lines.number(bucket)?);
+    let menu = MenuDevice::from_parts(rev, next, bucket, *factors, *intervals, *ptr as usize);
+    Ok(IdleMemory {
+        cpu: CpuId(lines.number(cpu)?),
+        menu,
+        state: lines.number(state)?,
+        before: Span(lines.number(before)?),
+        slept: if slept == "on" { None } else { Some(Span(lines.number(slept)?)) },
+    })
+}
+
+/// Events as lines. The first error is kept, and nothing written after it.
+struct EventWriter<'a> {
+    out: &'a mut dyn Write,
+    before: Instant,
+    last: BTreeMap<(char, u64), [u64; FIELDS]>,
+    error: Option<io::Error>,
+}
+
+impl TraceSink for EventWriter<'_> {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        if self.error.is_none() {
+            self.error = self.write(at, event).err();
+        }
+    }
+    fn end(&mut self, at: Instant) {
+        if self.error.is_none() {
+            self.error = writeln!(self.out, "end {}", at.0).err();
+        }
+    }
+}
+
+impl EventWriter<'_> {
+    fn write(&mut self, at: Instant, event: &Event<'_>) -> io::Result<()> {
+        let unknown =
+            || io::Error::other(format!("an event that a recording cannot hold: {event:?}"));
+        let (kind, numbers, name) = numbers(at, event).ok_or_else(unknown)?;
+        let since = at.0.checked_sub(self.before.0).ok_or_else(unknown)?;
+        self.before = at;
+        let whose = numbers.first().copied().unwrap_or(0);
+        let last = self.last.entry((kind, whose)).or_default();
+        write!(self.out, "{kind}{since} {whose}")?;
+        for (value, before) in numbers.iter().zip(last.iter_mut()).skip(1) {
+            write!(self.out, " {}", value.wrapping_sub(*before) as i64)?;
+            *before = *value;
+        }
+        match name {
+            Some(name) => writeln!(self.out, " \"{}", escape(name)),
+            None => writeln!(self.out),
+        }
+    }
+}
+
+fn maybe(task: Option<TaskId>) -> u64 {
+    task.map_or(0, |t| u64::from(t.0) + 1)
+}
+
+/// An event's kind, its numbers (whose it is, first), and its name if it has one; `None`: it holds
+/// a word that is not known here. [`Fields::event`] is the way back.
+fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option<&'a str>)> {
+    let n = |cpu: CpuId| u64::from(cpu.0);
+    let t = |task: TaskId| u64::from(task.0);
+    let why = |why: Why| WHYS.iter().position(|w| *w == why).map(|i| i as u64);
+    // A clock moves with the time: what is left is small.
+    let clock = |of: ClockPelt| of.0.wrapping_sub(at.0);
+    let (kind, numbers) = match *event {
+        Event::TaskNew { task, comm, user, cpu, why: w, max_speed } => {
+            let numbers = vec![t(task), user.into(), n(cpu), why(w)?, max_speed.0];
+            return Some(('n', numbers, Some(comm)));
+        }
+        Event::Phase { task, index, name } => {
+            return Some(('f', vec![t(task), index.into()], Some(name)));
+        }
+        Event::MaxSpeed { task, max_speed } => ('m', vec![t(task), max_speed.0]),
+        Event::Policy { task, policy } => {
+            let slice = |s: Option<Span>| s.map_or(0, |s| s.0);
+            let of = match policy {
+                Policy::Other { slice: s } => [0, slice(s), 0, 0, 0],
+                Policy::Batch { slice: s } => [1, slice(s), 0, 0, 0],
+                Policy::Idle => [2, 0, 0, 0, 0],
+                Policy::Fifo { priority } => [3, priority.into(), 0, 0, 0],
+                Policy::Rr { priority } => [4, priority.into(), 0, 0, 0],
+                Policy::Deadline { runtime, deadline, period, reclaim } => {
+                    [5, runtime.0, deadline.0, period.0, reclaim.into()]
+                }
+            };
+            ('y', [t(task)].into_iter().chain(of).collect())
+        }
+        Event::Wakeup { task, cpu, why: w } => ('w', vec![t(task), n(cpu), why(w)?]),
+        Event::Switch { cpu, prev, next } => {
+            let out = |out| OUTS.iter().position(|o| *o == out).map(|i| i as u64);
+            let left = prev.map_or(Some(0), |(_, o)| out(o))?;
+            ('s', vec![n(cpu), maybe(prev.map(|p| p.0)), left, maybe(next)])
+        }
+        Event::Migrate { task, from, to, why: w } => ('g', vec![t(task), n(from), n(to), why(w)?]),
+        Event::Step { task, number } => ('e', vec![t(task), number]),
+        Event::Freq { cpu, freq } => ('q', vec![n(cpu), freq.0]),
+        Event::FreqRequest { cpu, util, freq, why: w } => {
+            ('r', vec![n(cpu), util.0, freq.0, why(w)?])
+        }
+        Event::Idle { cpu, state } => ('i', vec![n(cpu), state.map_or(0, |s| u64::from(s) + 1)]),
+        Event::PeltTask {
+            task,
+            cpu,
+            util_avg,
+            runnable_avg,
+            util_sum,
+            period_contrib,
+            last_update_time,
+        } => (
+            't',
+            vec![
+                t(task),
+                n(cpu),
+                util_avg.0,
+                runnable_avg.0,
+                util_sum,
+                period_contrib.into(),
+                clock(last_update_time),
+            ],
+        ),
+        Event::UtilEst { task, util_est } => ('u', vec![t(task), util_est.0]),
+        Event::WaitingAvg { task, waiting_avg } => ('a', vec![t(task), waiting_avg.0]),
+        Event::PeltCfs {
+            cpu,
+            util_avg,
+            runnable_avg,
+            util_est,
+            util_sum,
+            period_contrib,
+            last_update_time,
+        } => (
+            'c',
+            vec![
+                n(cpu),
+                util_avg.0,
+                runnable_avg.0,
+                util_est.0,
+                util_sum,
+                period_contrib.into(),
+                clock(last_update_time),
+            ],
+        ),
+        Event::PeltPressure {
+            cpu,
+            class,
+            util_avg,
+            util_sum,
+            period_contrib,
+            last_update_time,
+        } => {
+            let class = CLASSES.iter().position(|c| *c == class)? as u64;
+            let clock = clock(last_update_time);
+            ('p', vec![n(cpu), class, util_avg.0, util_sum, period_contrib.into(), clock])
+        }
+        Event::CpuCapacity { cpu, capacity } => ('k', vec![n(cpu), capacity.0]),
+        Event::Overutilized { on } => ('o', vec![0, on.into()]),
+        Event::Hotplug { cpu, online } => ('h', vec![n(cpu), online.into()]),
+        Event::Throttled { task, on } => ('x', vec![t(task), on.into()]),
+        Event::Irq { cpu, enters } => ('j', vec![n(cpu), enters.into()]),
+        Event::Misfit { cpu, task } => ('z', vec![n(cpu), maybe(task)]),
+    };
+    Some((kind, numbers, None))
+}
+
+/// The numbers of a line, taken one after the other.
+struct Fields<'l, 'a> {
+    lines: &'l Lines<'a>,
+    cpus: u64,
+    values: [u64; FIELDS],
+    len: usize,
+    next: usize,
+}
+
+impl Fields<'_, '_> {
+    fn event<'n>(&mut self, kind: char, at: u64, name: &'n str) -> Result<Event<'n>, InputError> {
+        let event = match kind {
+            'n' => {
+                let (task, user, cpu) = (self.task()?, self.flag()?, self.cpu()?);
+                let (why, max_speed) = (self.of(WHYS)?, self.util()?);
+                Event::TaskNew { task, comm: name, user, cpu, why, max_speed }
+            }
+            'f' => Event::Phase { task: self.task()?, index: self.small()?, name },
+            'm' => Event::MaxSpeed { task: self.task()?, max_speed: self.util()? },
+            'y' => Event::Policy { task: self.task()?, policy: self.policy()? },
+            'w' => Event::Wakeup { task: self.task()?, cpu: self.cpu()?, why: self.of(WHYS)? },
+            's' => {
+                let (cpu, prev, out, next) =
+                    (self.cpu()?, self.maybe()?, self.of(OUTS)?, self.maybe()?);
+                Event::Switch { cpu, prev: prev.map(|task| (task, out)), next }
+            }
+            'g' => {
+                let (task, from, to) = (self.task()?, self.cpu()?, self.cpu()?);
+                Event::Migrate { task, from, to, why: self.of(WHYS)? }
+            }
+            'e' => Event::Step { task: self.task()?, number: self.take()? },
+            'q' => Event::Freq { cpu: self.cpu()?, freq: KHz(self.take()?) },
+            'r' => {
+                let (cpu, util, freq) = (self.cpu()?, self.util()?, KHz(self.take()?));
+                Event::FreqRequest { cpu, util, freq, why: self.of(WHYS)? }
+            }
+            'i' => Event::Idle { cpu: self.cpu()?, state: self.small()?.checked_sub(1) },
+            't' => Event::PeltTask {
+                task: self.task()?,
+                cpu: self.cpu()?,
+                util_avg: self.util()?,
+                runnable_avg: self.util()?,
+                util_sum: self.take()?,
+                period_contrib: self.small()?,
+                last_update_time: ClockPelt(self.take()?.wrapping_add(at)),
+            },
+            'u' => Event::UtilEst { task: self.task()?, util_est: self.util()? },
+            'a' => Event::WaitingAvg { task: self.task()?, waiting_avg: self.util()? },
+            'c' => Event::PeltCfs {
+                cpu: self.cpu()?,
+                util_avg: self.util()?,
+                runnable_avg: self.util()?,
+                util_est: self.util()?,
+                util_sum: self.take()?,
+                period_contrib: self.small()?,
+                last_update_time: ClockPelt(self.take()?.wrapping_add(at)),
+            },
+            'p' => Event::PeltPressure {
+                cpu: self.cpu()?,
+                class: self.of(CLASSES)?,
+                util_avg: self.util()?,
+                util_sum: self.take()?,
+                period_contrib: self.small()?,
+                last_update_time: ClockPelt(self.take()?.wrapping_add(at)),
+            },
+            'k' => Event::CpuCapacity { cpu: self.cpu()?, capacity: Capacity(self.take()?) },
+            'o' => {
+                self.take()?;
+                Event::Overutilized { on: self.flag()? }
+            }
+            'h' => Event::Hotplug { cpu: self.cpu()?, online: self.flag()? },
+            'x' => Event::Throttled { task: self.task()?, on: self.flag()? },
+            'j' => Event::Irq { cpu: self.cpu()?, enters: self.flag()? },
+            'z' => Event::Misfit { cpu: self.cpu()?, task: self.maybe()? },
+            other => {
+                return Err(self.lines.error(format!("found an event `{other}`: no such kind")));
+            }
+        };
+        if self.next < self.len {
+            return Err(self.lines.error("has too many numbers"));
+        }
+        Ok(event)
+    }
+
+    fn take(&mut self) -> Result<u64, InputError> {
+        if self.next == self.len {
+            return Err(self.lines.error("has too few numbers"));
+        }
+        self.next += 1;
+        Ok(self.values[self.next - 1])
+    }
+
+    fn below(&mut self, limit: u64, what: &str) -> Result<u32, InputError> {
+        let found = self.take()?;
+        let wrong = || self.lines.error(format!("found {what} {found}, wanted less than {limit}"));
+        if found < limit { u32::try_from(found).map_err(|_| wrong()) } else { Err(wrong()) }
+    }
+
+    fn small(&mut self) -> Result<u32, InputError> {
+        self.below(1 << 32, "a number")
+    }
+
+    fn cpu(&mut self) -> Result<CpuId, InputError> {
+        self.below(self.cpus, "CPU").map(CpuId)
+    }
+
+    fn task(&mut self) -> Result<TaskId, InputError> {
+        self.below(MAX_TASKS, "task").map(TaskId)
+    }
+
+    fn maybe(&mut self) -> Result<Option<TaskId>, InputError> {
+        Ok(self.below(MAX_TASKS, "task")?.checked_sub(1).map(TaskId))
+    }
+
+    fn util(&mut self) -> Result<Util, InputError> {
+        self.take().map(Util)
+    }
+
+    fn flag(&mut self) -> Result<bool, InputError> {
+        Ok(self.below(2, "a flag")? == 1)
+    }
+
+    fn of<T: Copy>(&mut self, known: &[T]) -> Result<T, InputError> {
+        Ok(known[self.below(known.len() as u64, "a choice")? as usize])
+    }
+
+    fn policy(&mut self) -> Result<Policy, InputError> {
+        let kind = self.below(6, "a policy")?;
+        let [first, deadline, period] = [self.take()?, self.take()?, self.take()?];
+        let reclaim = self.flag()?;
+        let slice = (first > 0).then_some(Span(first));
+        let priority = first as u8;
+        Ok(match kind {
+            0 => Policy::Other { slice },
+            1 => Policy::Batch { slice },
+            2 => Policy::Idle,
+            3 => Policy::Fifo { priority },
+            4 => Policy::Rr { priority },
+            _ => Policy::Deadline {
+                runtime: Span(first),
+                deadline: Span(deadline),
+                period: Span(period),
+                reclaim,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

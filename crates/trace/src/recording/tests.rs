@@ -1,0 +1,163 @@
+use super::*;
+use risetime_kernel::cpuidle::menu::MenuDevice;
+
+/// A trace with every kind of event, every reason, and what is hard to write.
+fn everything() -> Memory {
+    let (cpu, task) = (CpuId(1), TaskId(3));
+    let mut events = vec![
+        Event::TaskNew {
+            task,
+            comm: "a \"b\\n\n",
+            user: true,
+            cpu,
+            why: Why::Unknown,
+            max_speed: Util(9),
+        },
+        Event::MaxSpeed { task, max_speed: Util(1024) },
+        Event::Switch { cpu, prev: Some((task, SwitchOut::Exited)), next: None },
+        Event::Switch { cpu, prev: None, next: Some(task) },
+        Event::Switch { cpu, prev: Some((task, SwitchOut::Sleeping)), next: Some(TaskId(0)) },
+        Event::Migrate { task, from: cpu, to: CpuId(7), why: Why::Misfit },
+        Event::Phase { task, index: 2, name: "" },
+        Event::Step { task, number: u64::MAX },
+        Event::Freq { cpu, freq: KHz(3_204_000) },
+        Event::FreqRequest { cpu, util: Util(500), freq: KHz(600_000), why: Why::Decaying },
+        Event::Idle { cpu, state: Some(0) },
+        Event::Idle { cpu, state: None },
+        Event::UtilEst { task, util_est: Util(77) },
+        Event::WaitingAvg { task, waiting_avg: Util(78) },
+        Event::CpuCapacity { cpu, capacity: Capacity(900) },
+        Event::Overutilized { on: true },
+        Event::Hotplug { cpu, online: false },
+        Event::Throttled { task, on: true },
+        Event::Irq { cpu, enters: true },
+        Event::Misfit { cpu, task: Some(task) },
+        Event::Misfit { cpu, task: None },
+    ];
+    events.extend(WHYS.iter().map(|why| Event::Wakeup { task, cpu, why: *why }));
+    for clock in [0, 1, u64::MAX - 5, 1 << 40] {
+        let (util_avg, runnable_avg, util_sum) = (Util(clock % 1000), Util(4), clock / 3);
+        let (period_contrib, last_update_time) = (1023, ClockPelt(clock));
+        events.extend([
+            Event::PeltTask {
+                task,
+                cpu,
+                util_avg,
+                runnable_avg,
+                util_sum,
+                period_contrib,
+                last_update_time,
+            },
+            Event::PeltCfs {
+                cpu,
+                util_avg,
+                runnable_avg,
+                util_est: Util(5),
+                util_sum,
+                period_contrib,
+                last_update_time,
+            },
+        ]);
+        events.extend(CLASSES.iter().map(|class| Event::PeltPressure {
+            cpu,
+            class,
+            util_avg,
+            util_sum,
+            period_contrib,
+            last_update_time,
+        }));
+    }
+    let ms = Span::from_ms;
+    let deadline =
+        |reclaim| Policy::Deadline { runtime: ms(1), deadline: ms(2), period: ms(3), reclaim };
+    let policies = [
+        Policy::Other { slice: None },
+        Policy::Other { slice: Some(ms(5)) },
+        Policy::Batch { slice: None },
+        Policy::Idle,
+        Policy::Fifo { priority: 99 },
+        Policy::Rr { priority: 1 },
+        deadline(true),
+        deadline(false),
+    ];
+    events.extend(policies.map(|policy| Event::Policy { task, policy }));
+
+    let mut header = crate::header::tests::header();
+    header.settings.0.insert("rate_limit_us".into(), Value::Int(-1));
+    header.settings.0.insert("governor".into(), Value::Name("a b\n".into()));
+    header.lost = vec!["CPU 0: 12 events".into()];
+    let parts = (123_456_789_012, 5, [1, 2, 3, 4, 5, 6], [9, 8, 7, 6, 5, 4, 3, u32::MAX], 7);
+    let menu =
+        MenuDevice::from_parts(KernelRev::V6_12, parts.0, parts.1, parts.2, parts.3, parts.4);
+    assert_eq!(menu.to_parts(), parts);
+    let idle = |slept| IdleMemory { cpu, menu: menu.clone(), state: 1, before: ms(3), slept };
+    header.idle = vec![idle(None), idle(Some(ms(2)))];
+    let balance = |domains| BalanceMemory { cpu, after: ms(1), next_balance: -3, domains };
+    header.balance = vec![balance(vec![(-7, 8), (9, 16)]), balance(vec![])];
+    header.periods = vec![PeriodMemory { group: GroupId(2), ends: Instant(5) }];
+
+    let mut memory = Memory::new();
+    TraceSink::header(&mut memory, &header);
+    for (i, event) in events.iter().enumerate() {
+        memory.event(Instant(1 << (i / 2).min(40)), event);
+    }
+    TraceSink::end(&mut memory, Instant(1 << 41));
+    memory
+}
+
+fn text(trace: &Memory) -> String {
+    let mut out = Vec::new();
+    write(trace, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_trace_reads_back_as_it_was() {
+    let trace = everything();
+    let text = text(&trace);
+    let mut lines = Lines::new(&text, "x");
+    let back = read(&mut lines).unwrap();
+    assert!(lines.is_done());
+    assert_eq!(format!("{back:?}"), format!("{trace:?}"), "names and header included");
+}
+
+/// The text with line `n`, counted from 1, replaced.
+fn with_line(text: &str, n: usize, line: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines[n - 1] = line;
+    lines.join("\n")
+}
+
+#[test]
+fn whatever_is_broken_is_one_error_at_its_line() {
+    let text = text(&everything());
+    let error = |text: &str| read(&mut Lines::new(text, "r")).unwrap_err().to_string();
+    let line = |start: &str| text.lines().position(|l| l.starts_with(start)).unwrap() + 1;
+    let (first, last) = (line("events") + 1, line("end"));
+    let broken = [
+        (1, "backend qemu", "found `qemu`, wanted one of sim, vm, host"),
+        (2, "release 7", "found `release 7`, wanted `kernel_release …`"),
+        (line("set rate"), "set rate_limit_us x", "found `x`, wanted a number"),
+        (line("set rate"), "set rate_limit_us", "found no value of the setting"),
+        (line("idle"), "idle 1 1 3000000 on 6.12 1 5 1", "has 8 numbers, wanted 22"),
+        (first, "w1 3 8 0", "found CPU 8, wanted less than 8"),
+        (first, "w1 99999999 1 0", "found task 99999999, wanted less than 1048576"),
+        (first, "w1 3 1", "has too few numbers"),
+        (first, "w1 3 1 0 0", "has too many numbers"),
+        (first, "w1 3 1 99", "found a choice 99, wanted less than 29"),
+        (first, "w-1 3 1 0", "found `-1`, wanted a number"),
+        (first, "?1 3 1 0", "found an event `?`: no such kind"),
+        (first, "é", "found ``, wanted a number"),
+        (first, "", "found ``, wanted a number"),
+        (last, "end never", "found `never`, wanted a number"),
+    ];
+    for (n, with, what) in broken {
+        assert_eq!(error(&with_line(&text, n, with)), format!("r:{n}: {what}"));
+    }
+    let cut: Vec<&str> = text.lines().take(last - 1).collect();
+    assert_eq!(error(&cut.join("\n")), format!("r:{last}: ends too early"));
+    assert_eq!(error(""), "r:1: ends too early");
+    let platform = line("platform");
+    let found = error(&with_line(&text, platform + 1, " schema = 9"));
+    assert!(found.starts_with(&format!("r:{platform}: platform")), "{found}");
+}
