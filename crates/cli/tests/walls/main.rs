@@ -7,6 +7,7 @@
 
 mod callers;
 mod rooms;
+mod sim;
 mod sources;
 mod spdx;
 
@@ -58,6 +59,11 @@ fn kernel_and_sim_touch_no_hash_float_clock_file_or_thread() {
 #[test]
 fn what_is_checked_against_c_is_what_runs() {
     assert_eq!(callers::complaints(&root().join("crates"), callers::AWAITING), [""; 0]);
+}
+
+#[test]
+fn the_simulator_is_in_rooms() {
+    assert_eq!(sim::complaints(&root().join("crates")), [""; 0]);
 }
 
 #[test]
