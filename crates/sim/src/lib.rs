@@ -18,7 +18,7 @@ mod time;
 mod user;
 
 pub use kernel::governor::DomainView;
-pub use kernel::{governor, placement, tracker};
+pub use kernel::{cpuidle, governor, placement, tracker};
 pub use run::settings::{catalogue, resolve};
 pub use run::{cause, mutant, replay};
 pub use state::hooks;
@@ -66,6 +66,8 @@ pub struct Custom {
     pub governor: Option<&'static governor::Descriptor>,
     /// Who tracks util.
     pub tracker: Option<&'static tracker::Descriptor>,
+    /// Who chooses idle states.
+    pub idle_governor: Option<&'static cpuidle::Descriptor>,
     /// Makes who observes the machine, or bends it.
     pub hooks: Option<fn() -> Box<dyn Hooks>>,
 }

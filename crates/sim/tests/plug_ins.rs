@@ -1,8 +1,10 @@
 //! Plug-ins that are in no registry, by the public interface alone: a governor with a timer of its own that goes by
 //! idle time, and a tracker of busy time in windows, which schedutil, EAS and misfit follow.
 
+use risetime_kernel::cpuidle::{IdleState, Selected, Sleep};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::{Experiment, Platform, Policy, Workload};
+use risetime_sim::cpuidle::{self, IdleGovernor};
 use risetime_sim::governor::{self, DomainView, Effects, FreqRequest, Governor, Timer};
 use risetime_sim::hooks::{Answer, Hooks, Placed, Point};
 use risetime_sim::tracker::{self, Heard, Tracker};
@@ -375,6 +377,38 @@ fn eas_follows_a_tracker() {
     assert!(cpu.0 >= 4, "util 921 fits no little CPU: {cpu}");
     let (_, cpu, why) = last(&BLIND).expect("it wakes");
     assert!(cpu.0 == 4 && why == Why::PrevCpu, "of a task of util 0 nobody asks: {cpu} {why:?}");
+}
+
+// ---------------------------------------------------------------------- an idle governor
+
+/// Never deeper than the first state, and the tick goes on.
+struct Shallow;
+
+impl IdleGovernor for Shallow {
+    fn select(&mut self, _: &[IdleState], sleep: Sleep) -> Selected {
+        Selected { state: 0, stop_tick: sleep.tick_stopped }
+    }
+    fn update(&mut self, _: &[IdleState], _: usize, _: Span, _: bool, _: Span) {}
+}
+
+static SHALLOW: cpuidle::Descriptor =
+    cpuidle::Descriptor { name: "shallow", doc: "the first state", make: |_| Box::new(Shallow) };
+
+#[test]
+fn an_idle_governor_chooses_states() {
+    let laptop = Platform::load("laptop4").expect("built in");
+    let workload = r#"{"tasks": {"t": {"loop": -1, "runtime": 1000, "sleep": 30000}}}"#;
+    let deepest = |custom| {
+        let trace = run(custom, &laptop, workload, "mainline", 200);
+        let state = |e: &Event<'_>| match e {
+            Event::Idle { state, .. } => *state,
+            _ => None,
+        };
+        trace.events().iter().filter_map(|(_, e)| state(e)).max()
+    };
+    let custom = Custom { idle_governor: Some(&SHALLOW), ..Custom::default() };
+    assert_eq!(deepest(custom), Some(0));
+    assert!(deepest(Custom::default()) > Some(0));
 }
 
 // ---------------------------------------------------------------------- hooks

@@ -17,6 +17,7 @@ pub(crate) mod class;
 pub(crate) mod clock;
 pub(crate) mod core;
 pub(crate) mod cpufreq;
+pub mod cpuidle;
 pub(crate) mod fair;
 pub(crate) mod fork;
 pub mod governor;

@@ -23,7 +23,6 @@ use crate::state::hooks::{Answer, Hooks, Placed, Point, Step};
 use crate::state::machine::{Machine, State, Todo};
 use crate::time::queue::Ev;
 use crate::user::Turns;
-use risetime_kernel::cpuidle::IdleGovernor;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_cfs_rq};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight};
 use risetime_kernel::util_est::UtilEst;
@@ -506,14 +505,14 @@ fn image_of_idle(k: &mut Kernel<'_>, memory: &IdleMemory) {
     let (now, tick) = (k.m.now, k.m.tick);
     let Some(c) = k.m.cpus.get_mut(memory.cpu.index()) else { return };
     let states = &k.m.domains[c.domain].idle;
-    let mut governor = IdleGovernor::Menu(memory.menu.clone());
     let slept = memory.slept.unwrap_or(memory.before);
+    let resumes = c.idle_governor.resume(&memory.menu);
     match &mut c.idle {
         Some(idle) => idle.since = Instant(now.0.saturating_sub(slept.0)),
-        None => governor.update(states, memory.state as usize, slept, false, tick),
-    }
-    if matches!(c.idle_governor, IdleGovernor::Menu(_)) {
-        c.idle_governor = governor;
+        None if resumes => {
+            c.idle_governor.update(states, memory.state as usize, slept, false, tick);
+        }
+        None => {}
     }
 }
 

@@ -1,5 +1,6 @@
 //! The settings this backend knows, and their defaults on a platform.
 
+use crate::kernel::cpuidle;
 use crate::kernel::governor::{self, schedutil};
 use crate::kernel::pressure;
 use crate::kernel::series;
@@ -7,7 +8,6 @@ use crate::kernel::tracker;
 use crate::time::cost;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{Tunables, is_cfs};
-use risetime_kernel::cpuidle::IdleGovernor;
 use risetime_model::settings::{
     Catalogue, Default, Group, Home, Neutral, Param, Range, Settings, Value,
 };
@@ -94,7 +94,7 @@ const KERNEL: &[Param] = &[
         name: "cpuidle_governor",
         doc: "who chooses idle states, and whether the tick stops",
         unit: "",
-        range: Range::OneOf(IdleGovernor::NAMES),
+        range: Range::OneOf(cpuidle::NAMES),
         default: Default::Name("menu"),
         home: Home::CpuSysfs("cpuidle/current_governor"),
     },

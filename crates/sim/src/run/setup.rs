@@ -2,6 +2,7 @@
 
 use crate::Custom;
 use crate::kernel::Kernel;
+use crate::kernel::cpuidle;
 use crate::kernel::fork::push_task;
 use crate::kernel::preempt;
 use crate::kernel::pressure;
@@ -34,7 +35,7 @@ use crate::{Counterfactual, governor, placement};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::clock_pelt::{RqClock, freq_scale};
-use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
+use risetime_kernel::cpuidle::IdleState;
 use risetime_kernel::deadline::DlRq;
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_compute_costs, em_cpu_energy};
 use risetime_kernel::opp::FreqTableEntry;
@@ -147,6 +148,9 @@ pub(crate) fn simulation_with<'a>(
         (m.plain, m.tally) = (false, None);
     }
     m.free_idle_exit = other.without.has(Cause::Queueing);
+    if let Some(custom) = custom.idle_governor {
+        m.cpus.iter_mut().for_each(|c| c.idle_governor = (custom.make)(e.policy.kernel));
+    }
     m.start.phase = match workload.start_at {
         StartAt::Creation => None,
         StartAt::Phase(index) => Some(index),
@@ -198,8 +202,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
     let of_cpu = of.into_iter().zip(places);
     let of_domain: Vec<CpuSeries> =
         platform.domains.iter().map(|d| series::of_cpu(platform, d, &e.settings)).collect();
-    let idle_governor = e.settings.name("cpuidle_governor").unwrap_or("menu");
-    let idle_governor = IdleGovernor::named(idle_governor, rev);
+    let idle_governor = cpuidle::find(e.settings.name("cpuidle_governor").unwrap_or("menu"));
     let cpus: Vec<Cpu> = platform
         .cpus()
         .zip(of_cpu)
@@ -250,7 +253,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             tick_stopped: true,
             // It has been idle for long.
             got_idle_tick: true,
-            idle_governor: idle_governor.clone(),
+            idle_governor: (idle_governor.make)(rev),
             misfit_task_load: 0,
             sched_domains,
             place,

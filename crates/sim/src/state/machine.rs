@@ -20,6 +20,7 @@ use crate::state::effects::Timer;
 use crate::state::group::Groups;
 use crate::state::hooks::Hooks;
 use crate::state::hooks::TaskSignals;
+use crate::state::idle_governor::IdleGovernor;
 use crate::state::preempt::Preempt;
 use crate::state::pressure::CpuPressure;
 use crate::state::series::{CpuSeries, Series};
@@ -37,7 +38,7 @@ use risetime_kernel::clock_pelt::RqClock;
 use risetime_kernel::cpu_util::{
     self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util,
 };
-use risetime_kernel::cpuidle::{IdleGovernor, IdleState};
+use risetime_kernel::cpuidle::IdleState;
 use risetime_kernel::deadline::{DlEntity, DlRq};
 use risetime_kernel::eevdf::Entity;
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState};
@@ -244,7 +245,7 @@ pub(crate) struct Cpu {
     /// Whether the tick ended the last sleep since the CPU became idle.
     pub(crate) got_idle_tick: bool,
     /// What cpuidle remembers of this CPU's sleeps.
-    pub(crate) idle_governor: IdleGovernor,
+    pub(crate) idle_governor: Box<dyn IdleGovernor>,
     pub(crate) series: CpuSeries,
     pub(crate) uclamp: UclampRq,
     /// For how long it was idle, up to when it last got a task; since when it is, if it is.

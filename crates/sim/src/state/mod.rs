@@ -8,6 +8,7 @@ pub(crate) mod dice;
 pub(crate) mod effects;
 pub(crate) mod group;
 pub mod hooks;
+pub(crate) mod idle_governor;
 pub(crate) mod machine;
 pub(crate) mod plain;
 pub(crate) mod preempt;

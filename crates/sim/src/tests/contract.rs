@@ -7,6 +7,7 @@
 use super::experiment;
 use super::generate::{experiments, platforms};
 use crate::draws;
+use crate::kernel::cpuidle;
 use crate::kernel::governor::DomainView;
 use crate::kernel::governor::{self, FreqRequest, Governor};
 use crate::kernel::placement::Waker;
@@ -252,7 +253,9 @@ fn the_names_in_the_settings_are_those_of_the_registries() {
     assert_eq!(placements, placement::NAMES);
     let trackers: Vec<&str> = tracker::REGISTRY.iter().map(|d| d.name).collect();
     assert_eq!(trackers, tracker::NAMES);
-    for names in [governors, placements, trackers] {
+    let idle: Vec<&str> = cpuidle::REGISTRY.iter().map(|d| d.name).collect();
+    assert_eq!(idle, cpuidle::NAMES);
+    for names in [governors, placements, trackers, idle] {
         let mut unique = names.clone();
         unique.sort_unstable();
         unique.dedup();
@@ -272,6 +275,7 @@ fn everything_that_can_be_set_says_what_it_is() {
         .map(|d| d.doc)
         .chain(placement::REGISTRY.iter().map(|d| d.doc))
         .chain(tracker::REGISTRY.iter().map(|d| d.doc))
+        .chain(cpuidle::REGISTRY.iter().map(|d| d.doc))
     {
         assert!(sentence(doc), "{doc:?}");
     }

@@ -3,8 +3,8 @@
 use super::Bytes;
 use super::experiment;
 use super::properties::step_through;
+use crate::kernel::cpuidle;
 use crate::{Counterfactual, Simulator, governor, placement};
-use risetime_kernel::cpuidle::IdleGovernor;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, Platform, Workload, library};
@@ -115,7 +115,7 @@ fn every_governor_placement_and_idle_governor_works_on_every_platform() {
         let workload = mixed(platform.nr_cpus());
         for g in governor::REGISTRY {
             for p in placement::REGISTRY {
-                for idle in IdleGovernor::NAMES {
+                for idle in cpuidle::NAMES {
                     let set = [
                         name("governor", g.name),
                         name("placement", p.name),

@@ -1,0 +1,22 @@
+//! What a CPU asks before it sleeps, and tells afterwards.
+
+use risetime_kernel::cpuidle::menu::MenuDevice;
+use risetime_kernel::cpuidle::{IdleState, Selected, Sleep};
+use risetime_kernel::units::Span;
+
+/// A governor of cpuidle on one CPU, with what it remembers.
+pub trait IdleGovernor {
+    /// Which of `states` (shallowest first) to enter now, and whether to stop the tick. Asked, too, where there are
+    /// less than two.
+    fn select(&mut self, states: &[IdleState], sleep: Sleep) -> Selected;
+    /// The CPU has been idle for `idle` in the state of that index; `by_tick`: the tick woke it.
+    fn update(&mut self, states: &[IdleState], state: usize, idle: Span, by_tick: bool, tick: Span);
+    /// Whether it looks at [`Sleep::utilized`].
+    fn asks_for_util(&self) -> bool {
+        false
+    }
+    /// It finds itself in a run under way, in which `menu` remembered that. False: it has memories of another kind.
+    fn resume(&mut self, _: &MenuDevice) -> bool {
+        false
+    }
+}
