@@ -52,6 +52,8 @@ pub(crate) struct Groups {
 
 #[derive(Default)]
 struct Histogram {
+    /// From the bucket of this number on: most activations are of like length.
+    first: usize,
     counts: Vec<u64>,
     total: u64,
     max: u64,
@@ -100,14 +102,15 @@ impl Groups {
         let policies = self.policies;
         let groups = self.groups.into_iter().enumerate().filter(|(_, (_, h))| h.total > 0);
         groups
-            .map(|(i, (tasks, h))| Latency {
+            .map(|(i, (tasks, h))| (i, tasks, h.quantiles([500, 900, 990, 999]), h))
+            .map(|(i, tasks, [p50, p90, p99, p99_9], h)| Latency {
                 tasks,
                 policy: policies.get(&i).copied(),
                 activations: h.total,
-                p50_ms: ms(h.quantile(500)),
-                p90_ms: ms(h.quantile(900)),
-                p99_ms: ms(h.quantile(990)),
-                p99_9_ms: ms(h.quantile(999)),
+                p50_ms: ms(p50),
+                p90_ms: ms(p90),
+                p99_ms: ms(p99),
+                p99_9_ms: ms(p99_9),
                 max_ms: ms(h.max),
                 unfinished: h.cut_off.0,
                 unfinished_ms: ms(h.cut_off.1),
@@ -119,25 +122,35 @@ impl Groups {
 impl Histogram {
     fn add(&mut self, ns: u64) {
         let bucket = bucket(ns);
-        if self.counts.len() <= bucket {
-            self.counts.resize(bucket + 1, 0);
+        if self.total == 0 {
+            self.first = bucket;
+        } else if bucket < self.first {
+            let more = self.first - bucket;
+            self.counts.splice(0..0, std::iter::repeat_n(0, more));
+            self.first = bucket;
         }
-        self.counts[bucket] += 1;
+        let at = bucket - self.first;
+        if self.counts.len() <= at {
+            self.counts.resize(at + 1, 0);
+        }
+        self.counts[at] += 1;
         self.total += 1;
         self.max = self.max.max(ns);
     }
 
-    /// The time that `permille` of all took at most.
-    fn quantile(&self, permille: u64) -> u64 {
-        let rank = (u128::from(self.total) * u128::from(permille)).div_ceil(1000).max(1);
-        let mut below = 0;
-        for (bucket, count) in self.counts.iter().enumerate() {
-            below += u128::from(*count);
-            if below >= rank {
-                return middle(bucket).min(self.max);
+    /// The times that so many of a thousand took at most; `permille` ascends.
+    fn quantiles<const N: usize>(&self, permille: [u64; N]) -> [u64; N] {
+        let mut counts = self.counts.iter().zip(self.first..);
+        let (mut below, mut time) = (0, 0);
+        permille.map(|permille| {
+            let rank = (u128::from(self.total) * u128::from(permille)).div_ceil(1000).max(1);
+            while u128::from(below) < rank {
+                let Some((count, bucket)) = counts.next() else { return self.max };
+                below += count;
+                time = middle(bucket).min(self.max);
             }
-        }
-        self.max
+            time
+        })
     }
 }
 
@@ -189,9 +202,10 @@ mod tests {
             let mut h = Histogram::default();
             times.iter().for_each(|t| h.add(*t));
             times.sort_unstable();
-            for permille in [500, 900, 990, 999] {
-                let rank = (times.len() * permille).div_ceil(1000);
-                let (want, got) = (times[rank - 1], h.quantile(permille as u64));
+            let all = [500, 900, 990, 999];
+            for (permille, got) in all.into_iter().zip(h.quantiles(all)) {
+                let rank = (times.len() * permille as usize).div_ceil(1000);
+                let want = times[rank - 1];
                 prop_assert!(got.abs_diff(want) <= want / 256 + 1, "{permille}: {got} {want}");
             }
             prop_assert_eq!(h.max, times[times.len() - 1]);
