@@ -2,6 +2,7 @@
 //!
 //! What each class does: `kernel/class/`.
 
+use crate::state::effects::Effects;
 use crate::state::machine::Machine;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::eevdf::{FairPolicy, LoadWeight};
@@ -110,6 +111,13 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
+    /// Where a search for a CPU came to (`cpumask_any_and_distribute`).
+    #[inline]
+    pub(crate) fn take_distribute(&mut self, effects: &mut Effects) {
+        if let Some((this_cpu, found)) = effects.distributed.take() {
+            self.distribute[this_cpu.index()] = found;
+        }
+    }
     pub(crate) fn of(e: &Experiment) -> Classes {
         let attrs = || {
             let tasks = e.workload.tasks.iter().chain(&e.workload.forked);
@@ -154,9 +162,6 @@ impl Machine {
     /// Its reservation. Only deadline tasks are asked.
     pub(crate) fn dl(&self, task: TaskId) -> &DlEntity {
         self.task(task).sched.dl.as_deref().expect("a deadline task has a reservation")
-    }
-    pub(crate) fn dl_mut(&mut self, task: TaskId) -> &mut DlEntity {
-        self.task_mut(task).sched.dl.as_deref_mut().expect("a deadline task has a reservation")
     }
 }
 
