@@ -146,10 +146,8 @@ impl Kernel<'_> {
             let cfs = &level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, t.group).avg;
             post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, cfs, capacity);
         }
-        if starts {
-            if let Some(driver) = &mut self.driver {
-                driver.created_first(&mut self.m.tasks[task.index()]);
-            }
+        if starts && let Some(driver) = &mut self.driver {
+            driver.created_first(&mut self.m.tasks[task.index()]);
         }
         let m = &mut self.m;
         let max_speed = m.max_speed(task);
@@ -580,7 +578,7 @@ impl Rq<'_, '_> {
         if self.m().cpu(from).curr == Some(task) && self.m().stops(from) {
             return self.stop_one_cpu_nowait(StopWork::Migrate { task, to });
         }
-        self.move_away(task, to, Why::Affinity);
+        self.move_queued(task, to, Why::Affinity);
     }
 
     /// `sched_tick`.

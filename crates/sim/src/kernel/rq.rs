@@ -3,17 +3,21 @@
 //! ```text
 //! Kernel ── rq(cpu) ──> Rq    changes   its CPU, the tasks and groups there, its own flags and timers
 //!                             reads     all of the machine
-//!                             tells     the trace, the event queue
-//!                             calls up  cpufreq_update_util, and the few that say so here
+//!                             tells     the trace, the event queue, the tracker
+//!                             calls up  cpufreq_update_util              its governor looks, at once
+//!                                       wake_up                          its timer wakes a task
+//!                                       move_queued                      a task of its own leaves for another CPU
+//!                                       push_…, pull_…, newidle_…, …     balancing, of which it is the occasion
+//!                                       core_shared                      the other threads of its core
 //! ```
 //!
-//! What happens on one CPU is a method of this and cannot reach another CPU: the field is private to this file. Who moves
-//! tasks between CPUs has the whole [`Kernel`].
+//! What happens on one CPU is a method of this and cannot reach another CPU but by these names: the field is private to
+//! this file. Who looks at several CPUs, or moves tasks between them, has the whole [`Kernel`]. Which tasks are there
+//! is not checked: whoever asks for one says that it is here, comes or goes.
 
 use crate::kernel::Kernel;
-use crate::kernel::class::deadline::{release_bw, reserve_bw};
-use crate::kernel::class::rt::start_rt_bandwidth;
 use crate::state::bandwidth::{Pool, RqBandwidth};
+use crate::state::class::ClassTimer;
 use crate::state::cpuset::CpuSet;
 use crate::state::group::{GroupRq, Groups};
 use crate::state::hooks::Hooks;
@@ -199,8 +203,62 @@ impl Rq<'_, '_> {
         let group = &mut self.k.m.groups.list[g.index()];
         Some((group.pool.as_mut()?, &mut group.rq[self.cpu.index()].bandwidth))
     }
+    /// Sets the state; nothing else may.
+    pub(crate) fn set_state(&mut self, task: TaskId, state: State) {
+        self.k.m.task_mut(task).state = state;
+    }
+    /// The task becomes the head of its runqueue's list (`rq->cfs_tasks`).
+    pub(crate) fn list(&mut self, task: TaskId) {
+        self.k.listed += 1;
+        self.k.m.task_mut(task).listed = self.k.listed;
+    }
+    /// `set_cpus_allowed_common`: what a task of this CPU may use.
+    pub(crate) fn set_allowed(&mut self, task: TaskId, allowed: CpuSet) {
+        let m = &mut self.k.m;
+        m.tasks[task.index()].set_allowed(&m.cpus, allowed);
+    }
+    /// `set_rd_overutilized`.
+    pub(crate) fn set_overutilized(&mut self, on: bool) {
+        if self.k.m.root.overutilized != on {
+            self.k.m.root.overutilized = on;
+            self.emit(Event::Overutilized { on });
+        }
+    }
+    /// Bandwidth of the machine that a reservation of this CPU takes.
+    pub(crate) fn reserve_bw(&mut self, bw: u64) {
+        let m = &mut self.k.m;
+        m.classes.reserve_bw(&mut m.cpus, bw);
+    }
+    /// Bandwidth that is free for other reservations.
+    pub(crate) fn release_bw(&mut self, bw: u64) {
+        let m = &mut self.k.m;
+        m.classes.release_bw(&mut m.cpus, bw);
+    }
+    /// What it asks for cannot be given: the run ends.
+    pub(crate) fn refuse(&mut self, why: InputError) {
+        self.k.refused.get_or_insert(why);
+    }
+    /// The period timer of all CPUs' RT runtime.
+    pub(crate) fn start_rt_bandwidth(&mut self) {
+        let now = self.m().now;
+        if let Some(at) = self.k.m.classes.start_rt_bandwidth(now) {
+            self.push(at, Ev::ClassTimer { timer: ClassTimer::RtPeriod, awake: false });
+        }
+    }
+    /// Whether the CPUs with too many real-time tasks are to push, right after this CPU's switch.
+    pub(crate) fn set_push_rt(&mut self, on: bool) {
+        self.k.m.classes.push_rt = on;
+    }
+    /// Until when the tick's interrupt keeps the CPU, if the driver says so.
+    pub(crate) fn interrupt_until(&mut self) -> Option<Instant> {
+        self.k.driver.as_mut()?.tick(&self.k.m, self.cpu)
+    }
+    /// Clamps that hold for every task.
+    pub(crate) fn forced_clamps(&self) -> (Option<Util>, Option<Util>) {
+        self.k.forced_clamps
+    }
 
-    // ------------------------------------------------------------------ upcalls
+    // ------------------------------------------------------------------ tells
 
     /// Into the trace.
     #[inline]
@@ -219,29 +277,24 @@ impl Rq<'_, '_> {
             tracker.hears(self.k.m.now, heard);
         }
     }
+
+    // ------------------------------------------------------------------ calls up
+
     /// `cpufreq_update_util`: the governor looks, at once.
     #[inline]
     pub(crate) fn cpufreq_update_util(&mut self) {
         let domain = self.m().cpu(self.cpu).domain;
         self.k.policy(domain).update_util(self.cpu, false);
     }
-    /// The root domain's flag.
-    pub(crate) fn set_overutilized(&mut self, on: bool) {
-        if self.k.m.root.overutilized != on {
-            self.k.m.root.overutilized = on;
-            self.emit(Event::Overutilized { on });
-        }
-    }
-    /// `set_cpus_allowed_common`: what a task of this CPU may use.
-    pub(crate) fn set_allowed(&mut self, task: TaskId, allowed: CpuSet) {
-        let m = &mut self.k.m;
-        m.tasks[task.index()].set_allowed(&m.cpus, allowed);
-    }
     /// `try_to_wake_up`, from this CPU's interrupt.
     pub(crate) fn wake_up(&mut self, task: TaskId) {
         self.k.wake_up(task, Waker::timer(self.cpu));
     }
-    /// A balance callback: real-time tasks that wait here are pushed away.
+    /// A task of this CPU leaves for another one.
+    pub(crate) fn move_queued(&mut self, task: TaskId, to: CpuId, why: Why) {
+        self.k.move_queued(task, self.cpu, to, why);
+    }
+    /// Real-time tasks that wait here are pushed away.
     pub(crate) fn push_rt_tasks(&mut self) {
         self.k.push_rt_tasks(self.cpu);
     }
@@ -252,10 +305,6 @@ impl Rq<'_, '_> {
     /// The same of the first of them.
     pub(crate) fn push_dl_task(&mut self) {
         self.k.push_dl_task(self.cpu);
-    }
-    /// Whether the CPUs with too many real-time tasks are to push, right after this CPU's switch.
-    pub(crate) fn set_push_rt(&mut self, on: bool) {
-        self.k.m.classes.push_rt = on;
     }
     /// Deadline tasks that wait elsewhere are pulled here.
     pub(crate) fn pull_dl_task(&mut self) {
@@ -273,18 +322,6 @@ impl Rq<'_, '_> {
     pub(crate) fn balance_on_own_tick(&mut self) {
         self.k.balance_on_own_tick(self.cpu);
     }
-    /// A task leaves for another CPU, which it may use.
-    pub(crate) fn move_away(&mut self, task: TaskId, to: CpuId, why: Why) {
-        self.k.move_queued(task, self.cpu, to, why);
-    }
-    /// Until when the tick's interrupt keeps the CPU, if the driver says so.
-    pub(crate) fn interrupt_until(&mut self) -> Option<Instant> {
-        self.k.driver.as_mut()?.tick(&self.k.m, self.cpu)
-    }
-    /// Clamps that hold for every task.
-    pub(crate) fn forced_clamps(&self) -> (Option<Util>, Option<Util>) {
-        self.k.forced_clamps
-    }
     /// On its way to idle it ages what the idle CPUs hold.
     pub(crate) fn nohz_run_idle_balance(&mut self) {
         self.k.nohz_run_idle_balance(self.cpu);
@@ -292,31 +329,5 @@ impl Rq<'_, '_> {
     /// Whether it has a task may have changed: the other threads of its core get slower or faster.
     pub(crate) fn core_shared(&mut self) {
         self.k.core_shared(self.cpu);
-    }
-    /// The period timer of all CPUs' RT runtime.
-    pub(crate) fn start_rt_bandwidth(&mut self) {
-        let k = &mut *self.k;
-        start_rt_bandwidth(&mut k.m.classes, &mut k.q, k.m.now);
-    }
-    /// Bandwidth of the machine that a reservation of this CPU takes.
-    pub(crate) fn reserve_bw(&mut self, bw: u64) {
-        reserve_bw(&mut self.k.m.cpus, &mut self.k.m.classes, bw);
-    }
-    /// Bandwidth that is free for other reservations.
-    pub(crate) fn release_bw(&mut self, bw: u64) {
-        release_bw(&mut self.k.m.cpus, &mut self.k.m.classes, bw);
-    }
-    /// What it asks for cannot be given: the run ends.
-    pub(crate) fn refuse(&mut self, why: InputError) {
-        self.k.refused.get_or_insert(why);
-    }
-    /// The task becomes the head of its runqueue's list (`rq->cfs_tasks`).
-    pub(crate) fn list(&mut self, task: TaskId) {
-        self.k.listed += 1;
-        self.k.m.task_mut(task).listed = self.k.listed;
-    }
-    /// Sets the state; nothing else may.
-    pub(crate) fn set_state(&mut self, task: TaskId, state: State) {
-        self.k.m.task_mut(task).state = state;
     }
 }

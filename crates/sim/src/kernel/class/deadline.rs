@@ -18,9 +18,7 @@
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
-use crate::state::class::Classes;
 use crate::state::hooks::Step;
-use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
 use crate::state::machine::{State, pelt_pressure};
 use risetime_kernel::deadline::{DlId, dl_scaled_delta};
@@ -284,24 +282,6 @@ impl Rq<'_, '_> {
         if dead || left {
             self.release_bw(bw);
         }
-    }
-}
-
-/// `__dl_add`: reserved on the machine; what nobody has reserved shrinks on each CPU.
-pub(crate) fn reserve_bw(cpus: &mut [Cpu], classes: &mut Classes, bw: u64) {
-    classes.total_bw += bw;
-    change_extra_bw(cpus, -((bw / cpus.len() as u64) as i64));
-}
-
-/// `__dl_sub`.
-pub(crate) fn release_bw(cpus: &mut [Cpu], classes: &mut Classes, bw: u64) {
-    classes.total_bw = classes.total_bw.saturating_sub(bw);
-    change_extra_bw(cpus, (bw / cpus.len() as u64) as i64);
-}
-
-fn change_extra_bw(cpus: &mut [Cpu], by: i64) {
-    for c in cpus {
-        c.dl.extra_bw += by;
     }
 }
 

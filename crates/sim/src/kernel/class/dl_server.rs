@@ -15,7 +15,6 @@
 //!
 //! Arithmetic: [`risetime_kernel::dl_server`]. Source: kernel/sched/deadline.c, kernel/sched/fair.c.
 
-use crate::kernel::class::deadline::reserve_bw;
 use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
 use crate::state::class::Classes;
@@ -184,7 +183,7 @@ pub(crate) fn init_dl_servers(rev: KernelRev, cpus: &mut [Cpu], classes: &mut Cl
         let bw = server.bw;
         c.dl.this_bw += bw;
         c.fair_server = Some(Box::new(server));
-        reserve_bw(cpus, classes, bw);
+        classes.reserve_bw(cpus, bw);
     }
 }
 

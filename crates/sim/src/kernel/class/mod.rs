@@ -18,10 +18,10 @@
 
 mod cpudl;
 mod cpupri;
-pub(crate) mod deadline;
+mod deadline;
 mod dl_push;
 pub(crate) mod dl_server;
-pub(crate) mod rt;
+mod rt;
 mod rt_push;
 mod setscheduler;
 pub(crate) mod stop;

@@ -11,14 +11,9 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
-use crate::state::class::ClassTimer;
-use crate::state::class::Classes;
 use crate::state::machine::pelt_pressure;
-use crate::time::queue::Ev;
-use crate::time::queue::Queue;
 use risetime_kernel::pelt::update_rt_rq_load_avg;
-use risetime_kernel::rt::{RT_PERIOD, rt_throttles};
-use risetime_kernel::units::Instant;
+use risetime_kernel::rt::rt_throttles;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 
@@ -112,15 +107,6 @@ impl Rq<'_, '_> {
     }
 }
 
-/// `start_rt_bandwidth`: the period timer of all CPUs runs while RT tasks do.
-pub(crate) fn start_rt_bandwidth(classes: &mut Classes, q: &mut Queue, now: Instant) {
-    if classes.rt_period.is_none() {
-        let at = now + RT_PERIOD;
-        classes.rt_period = Some(at);
-        q.push(at, Ev::ClassTimer { timer: ClassTimer::RtPeriod, awake: false });
-    }
-}
-
 impl Rq<'_, '_> {
     /// The CPU gets its RT runtime back; true if the timer has to go on for it.
     fn rt_period_over(&mut self) -> bool {
@@ -151,7 +137,7 @@ impl Kernel<'_> {
             busy |= self.rq(cpu).rt_period_over();
         }
         if busy {
-            start_rt_bandwidth(&mut self.m.classes, &mut self.q, self.m.now);
+            self.rq(CpuId(0)).start_rt_bandwidth();
         }
     }
 }
