@@ -14,6 +14,7 @@
 //! Source: kernel/sched/core.c.
 
 use crate::kernel::Kernel;
+use crate::kernel::class::select_task_rq_fork;
 use crate::kernel::fair::Join;
 use crate::kernel::placement::{Placed, Waker};
 use crate::kernel::preempt::wakes_from;
@@ -122,7 +123,10 @@ impl Kernel<'_> {
             match self.m.cpu_instead(Point::Fork { task }) {
                 Some(placed) => placed,
                 None => {
-                    let placed = self.select_task_rq_fork(task);
+                    let effects = &mut self.effects;
+                    let placed =
+                        select_task_rq_fork(&self.m, self.placement.as_mut(), task, effects);
+                    self.m.classes.take_distribute(effects);
                     self.m.cpu_decided(Point::Fork { task }, placed)
                 }
             }
@@ -187,7 +191,7 @@ impl Kernel<'_> {
             // trace says, in which it may have left.
             let _ = self.m.instead(Point::Wakeup { task, waker });
             self.rq(prev).update_rq_clock();
-            self.m.task_mut(task).state = State::Runnable;
+            self.rq(prev).set_state(task, State::Runnable);
             self.emit(Event::Wakeup { task, cpu: prev, why: Why::PrevCpu });
             self.m.preempt.waking_on = wakes_from(&self.m, waker.cpu, prev);
             self.rq(prev).activate(task, EnqueueKind::Wakeup, true);
@@ -209,7 +213,7 @@ impl Kernel<'_> {
         }
         self.rq(cpu).update_rq_clock();
         let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::WakeupMigrated };
-        self.m.task_mut(task).state = State::Runnable;
+        self.rq(cpu).set_state(task, State::Runnable);
         self.emit(Event::Wakeup { task, cpu, why: placed.why });
         self.m.preempt.waking_on = wakes_from(&self.m, waker.cpu, cpu);
         self.rq(cpu).activate(task, kind, true);

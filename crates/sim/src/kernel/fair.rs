@@ -30,7 +30,7 @@ use risetime_kernel::units::{CpuId, GroupId, TaskId, Util};
 use risetime_kernel::util_est::{util_est_dequeue, util_est_enqueue};
 use risetime_trace::Event;
 
-/// What [`Kernel::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
+/// What [`Rq::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Join {
     /// Nothing.

@@ -7,7 +7,16 @@
 //! idle    idle state, stopped tick                preempt   when a CPU reschedules
 //! ```
 //!
-//! User space calls it ([`crate::user`]); it never calls user space: [`Kernel::schedule`] says who goes on, and
+//! Who changes one thing has a handle on it, behind which the rest of the machine can only be read:
+//!
+//! ```text
+//! rq        a runqueue, locked       what happens on one CPU
+//! policy    a frequency domain       from a governor's decision to the hardware
+//! syscalls  the running task         what user space can ask for
+//! Kernel    all of it                who looks at several CPUs, or moves tasks between them
+//! ```
+//!
+//! User space calls it ([`crate::user`]); it never calls user space: [`Rq::schedule`] says who goes on, and
 //! whoever drives the simulation lets that task go on.
 
 pub(crate) mod balance;

@@ -218,7 +218,7 @@ impl Kernel<'_> {
     }
 }
 
-// Of the CPU that looks, unless they say otherwise.
+/// What a look leaves behind at the CPU that looks.
 impl Rq<'_, '_> {
     /// `sgc->imbalance` of the group, in the level above, that this domain is.
     fn set_group_imbalance(&mut self, env: &Env, imbalanced: bool) {
@@ -325,7 +325,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// The same where the stopper takes time, so that it moves what it then finds.
+    /// [`Kernel::active_balance`] where the stopper, this CPU's, takes time, so that it moves what it then finds.
     fn ask_stopper(&mut self, env: &Env, kind: Migrate) -> bool {
         // The idle task, as the stopper itself, may run nowhere else.
         let Some(curr) = self.m().cpu(self.cpu).curr else { return false };

@@ -32,7 +32,7 @@ use crate::kernel::class::dl_push::select_task_rq_dl;
 use crate::kernel::class::rt_push::select_task_rq_rt;
 use crate::kernel::class::rt_push::select_task_rq_rt_fork;
 use crate::kernel::fair::Join;
-use crate::kernel::placement::{Placed, Waker, select_fallback_rq};
+use crate::kernel::placement::{Placed, Placement, Waker, select_fallback_rq};
 use crate::kernel::policy::take_looks;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
@@ -335,18 +335,19 @@ impl Kernel<'_> {
             }
         }
     }
+}
 
-    /// `select_task_rq` of a new task, whose parent runs on its CPU, under the same policy: that is
-    /// where the task has it from.
-    pub(crate) fn select_task_rq_fork(&mut self, task: TaskId) -> Placed {
-        match self.m.class_of(task) {
-            Class::Rt => {
-                let placed = select_task_rq_rt_fork(&self.m, task, &mut self.effects);
-                self.m.classes.take_distribute(&mut self.effects);
-                placed
-            }
-            Class::Stop | Class::Deadline | Class::Fair => self.placement.fork(&self.m, task),
-        }
+/// `select_task_rq` of a new task, whose parent runs on its CPU, under the same policy: that is
+/// where the task has it from.
+pub(crate) fn select_task_rq_fork(
+    m: &Machine,
+    placement: &mut dyn Placement,
+    task: TaskId,
+    effects: &mut Effects,
+) -> Placed {
+    match m.class_of(task) {
+        Class::Rt => select_task_rq_rt_fork(m, task, effects),
+        Class::Stop | Class::Deadline | Class::Fair => placement.fork(m, task),
     }
 }
 
