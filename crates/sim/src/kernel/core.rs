@@ -362,7 +362,7 @@ impl Rq<'_, '_> {
         let (now, c) = (self.m().now, self.c());
         match (prev, next) {
             (Some(_), None) => c.idle_from = now,
-            (None, Some(_)) => c.idle_time = c.idle_time + now.since(c.idle_from),
+            (None, Some(_)) => c.idle_time += now.since(c.idle_from),
             _ => {}
         }
         c.curr = next;

@@ -29,6 +29,7 @@ impl<'a> Kernel<'a> {
     /// The task that runs on `cpu`.
     #[inline]
     pub(crate) fn current(&mut self, cpu: CpuId, task: TaskId) -> Current<'_, 'a> {
+        debug_assert_eq!(self.m.cpu(cpu).curr, Some(task));
         Current { k: self, cpu, task }
     }
 }
