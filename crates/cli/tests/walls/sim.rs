@@ -36,7 +36,8 @@ fn read(src: &Path) -> Sources {
                 }
             } else if name.ends_with(".rs") && name != "tests.rs" {
                 let text = std::fs::read_to_string(&path).expect("a source file");
-                let place = path.strip_prefix(src).expect("below it").to_string_lossy().into_owned();
+                let place =
+                    path.strip_prefix(src).expect("below it").to_string_lossy().into_owned();
                 found.insert(place, code_of(&text));
             }
         }
@@ -105,7 +106,9 @@ fn uses(sim: &Sources, elsewhere: &BTreeSet<String>) -> BTreeMap<String, BTreeMa
     let of_path = |path: &[&str]| {
         (1..=path.len()).rev().find_map(|n| {
             let file = path[..n].join("/");
-            [format!("{file}.rs"), format!("{file}/mod.rs")].into_iter().find(|f| sim.contains_key(f))
+            [format!("{file}.rs"), format!("{file}/mod.rs")]
+                .into_iter()
+                .find(|f| sim.contains_key(f))
         })
     };
     let mut all = BTreeMap::new();
@@ -144,9 +147,10 @@ fn uses(sim: &Sources, elsewhere: &BTreeSet<String>) -> BTreeMap<String, BTreeMa
 fn names_elsewhere(crates: &Path) -> BTreeSet<String> {
     let others = ["kernel", "job", "model", "trace"];
     let sources = others.iter().map(|c| read(&crates.join(c).join("src")));
-    sources.flat_map(|s| s.into_values()).flat_map(|code| {
-        defined(&code).into_iter().map(str::to_string).collect::<Vec<_>>()
-    }).collect()
+    sources
+        .flat_map(|s| s.into_values())
+        .flat_map(|code| defined(&code).into_iter().map(str::to_string).collect::<Vec<_>>())
+        .collect()
 }
 
 /// Files of one room that use each other in a circle: the longest such set.
@@ -182,8 +186,11 @@ fn of_the_whole(sim: &Sources) -> Vec<String> {
             if *word == "impl" && starts_line {
                 // `impl<'a> Trait for Type<'a> {`: the last name before the brace that is no lifetime.
                 let head = code[*at..].split('{').next().unwrap_or_default();
-                let head = head.rsplit(" for ").next().unwrap_or_default().trim_start_matches("impl");
-                let head = head.trim_start_matches(|c| c == '<' || c == '\'' || c == '_' || c == '>' || c == ' ' || c == 'a');
+                let head =
+                    head.rsplit(" for ").next().unwrap_or_default().trim_start_matches("impl");
+                let head = head.trim_start_matches(|c| {
+                    c == '<' || c == '\'' || c == '_' || c == '>' || c == ' ' || c == 'a'
+                });
                 owner = words(head).next().map_or(String::new(), |(_, w, _)| w.to_string());
             }
             if *word != "fn" {
@@ -201,7 +208,10 @@ fn of_the_whole(sim: &Sources) -> Vec<String> {
             let own = args.contains("&mut self") && WHOLE.contains(&owner.as_str());
             let given = WHOLE.iter().any(|w| {
                 args.match_indices(&format!("&mut {w}")).any(|(n, m)| {
-                    args[n + m.len()..].chars().next().is_none_or(|c| !c.is_alphanumeric() && c != '_')
+                    args[n + m.len()..]
+                        .chars()
+                        .next()
+                        .is_none_or(|c| !c.is_alphanumeric() && c != '_')
                 })
             });
             if own || given {
@@ -227,11 +237,15 @@ pub(crate) fn complaints(crates: &Path) -> Vec<String> {
         }
     }
     for name in ROOMS {
-        let files: Vec<&String> = uses.keys().filter(|f| f.starts_with(&format!("{name}/"))).collect();
+        let files: Vec<&String> =
+            uses.keys().filter(|f| f.starts_with(&format!("{name}/"))).collect();
         assert!(files.len() > 3, "the search itself has to work: {name} has {files:?}");
         let circle = circle(&files, &uses);
         if circle.len() > LONGEST_CIRCLE {
-            wrong.push(format!("{} files of {name} use each other in a circle: {circle:?}", circle.len()));
+            wrong.push(format!(
+                "{} files of {name} use each other in a circle: {circle:?}",
+                circle.len()
+            ));
         }
     }
     let whole = of_the_whole(&sim);

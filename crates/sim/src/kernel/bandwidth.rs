@@ -25,6 +25,7 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
+use crate::state::bandwidth::Pool;
 use crate::state::bandwidth::throttles_tasks;
 use crate::state::class::ClassTimer;
 use crate::state::hooks::Step;
@@ -35,7 +36,8 @@ use risetime_kernel::bandwidth::{
     CFS_BANDWIDTH_SLACK_PERIOD, MIN_BANDWIDTH_EXPIRATION, SCHED_CFS_BANDWIDTH_SLICE,
 };
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
-use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
+use risetime_kernel::units::Instant;
+use risetime_kernel::units::{GroupId, Span, TaskId};
 
 impl Rq<'_, '_> {
     /// `update_curr` of a level: its queue's running entity, and the group's account. Where the
@@ -259,7 +261,7 @@ impl Rq<'_, '_> {
             }
         }
         if self.m().cpu(cpu).nr_running() >= 2 {
-            self.set_overloaded();
+            self.set_overloaded(true);
         }
         let queued = self.m().groups.rq(cpu, GroupId::ROOT).h_nr_queued;
         if self.m().cpu(cpu).curr.is_none() && queued > 0 {
@@ -293,45 +295,40 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
-    /// A period of `g` ends `after` now: so do the others, whole periods away. Its pool is full, as
-    /// some periods without a task leave it.
-    pub(crate) fn period_ends(&mut self, g: GroupId, after: Span) {
-        let at = self.m.now + after;
-        let group = self.m.groups.list.get_mut(g.index());
-        let Some(pool) = group.and_then(|group| group.pool.as_mut()) else { return };
-        pool.phase = Span(at.0 % pool.period.0);
-        if pool.expires.is_none() {
-            pool.cfs.refill();
-        }
+/// A period of this quota ends `at` some moment: so do the others, whole periods away. Its pool is full,
+/// as some periods without a task leave it.
+pub(crate) fn period_ends(pool: &mut Pool, at: Instant) {
+    pool.phase = Span(at.0 % pool.period.0);
+    if pool.expires.is_none() {
+        pool.cfs.refill();
     }
+}
 
-    /// The running tasks that are to leave do so (`throttle_cfs_rq_work`). The first that may go on after
-    /// all, until there are none.
-    pub(crate) fn drain_throttle_work(&mut self) -> Option<(CpuId, TaskId)> {
-        while let Some(cpu) = self.m.throttle_work.lowest() {
-            self.m.throttle_work.remove(cpu);
-            let Some(task) = self.m.cpu(cpu).curr.filter(|t| self.m.is_fair(*t)) else { continue };
-            let t = self.m.task(task);
-            let g = t.group;
-            let leaves = t.state == State::Runnable
-                && self.m.fair_entity(cpu, task).is_some()
-                && self.m.groups.rq(cpu, g).bandwidth.in_throttled_hierarchy();
-            if !leaves {
-                if self.m.task(task).state == State::Runnable {
-                    return Some((cpu, task));
-                }
-                continue;
-            }
-            self.rq(cpu).update_rq_clock();
-            self.rq(cpu).dequeue_task_fair(task, DequeueKind::SleepSpecial);
-            self.m.groups.rq_mut(cpu, g).bandwidth.limbo.push(task);
-            self.m.task_mut(task).throttled = true;
-            self.m.need_resched.insert(cpu);
+impl Rq<'_, '_> {
+    /// The running task was to leave, and does so (`throttle_cfs_rq_work`); else it is returned: it may
+    /// go on after all.
+    pub(crate) fn throttle_cfs_rq_work(&mut self) -> Option<TaskId> {
+        self.set_throttle_work(false);
+        let cpu = self.cpu;
+        let task = self.m().cpu(cpu).curr.filter(|t| self.m().is_fair(*t))?;
+        let t = self.m().task(task);
+        let (g, runnable) = (t.group, t.state == State::Runnable);
+        let leaves = runnable
+            && self.m().fair_entity(cpu, task).is_some()
+            && self.m().groups.rq(cpu, g).bandwidth.in_throttled_hierarchy();
+        if !leaves {
+            return Some(task).filter(|_| runnable);
         }
+        self.update_rq_clock();
+        self.dequeue_task_fair(task, DequeueKind::SleepSpecial);
+        self.level(g).bandwidth.limbo.push(task);
+        self.t(task).throttled = true;
+        self.set_need_resched();
         None
     }
+}
 
+impl Kernel<'_> {
     /// Throttled CPUs get their debt paid plus 1 ns, in the order in which they were throttled.
     pub(crate) fn distribute_cfs_runtime(&mut self, g: GroupId) {
         let Some(pool) = &self.m.groups.list[g.index()].pool else { return };

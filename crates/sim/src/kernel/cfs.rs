@@ -13,7 +13,6 @@
 //! From 6.6 on only the next buddies of groups are left. Arithmetic: [`risetime_kernel::cfs`].
 //! Source: kernel/sched/fair.c of 6.1, symbols named at each function.
 
-use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::bandwidth::throttles_tasks;
 use crate::state::hooks::Point;
@@ -206,19 +205,18 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
-    /// `migrate_task_rq_fair` of a sleeping task that will wake elsewhere.
+impl Rq<'_, '_> {
+    /// `migrate_task_rq_fair` of a task that has slept here and will wake elsewhere.
     pub(crate) fn migrate_vruntime(&mut self, task: TaskId) {
-        if !is_cfs(self.m.rev) {
+        if !is_cfs(self.m().rev) {
             return;
         }
-        let t = self.m.task(task);
-        let (cpu, g) = (t.cpu, t.group);
-        let Some(mut entity) = self.m.task_mut(task).entity.take() else { return };
-        if let Some(rq) = self.m.queue(cpu, g).as_cfs() {
+        let (cpu, g) = (self.cpu, self.m().task(task).group);
+        let Some(mut entity) = self.t(task).entity.take() else { return };
+        if let Some(rq) = self.m().queue(cpu, g).as_cfs() {
             rq.migrate_asleep(&mut entity);
         }
-        self.m.task_mut(task).entity = Some(entity);
+        self.t(task).entity = Some(entity);
     }
 }
 

@@ -14,9 +14,12 @@
 //! Source: kernel/sched/core.c.
 
 use crate::kernel::Kernel;
+use crate::kernel::class::select_task_rq_fork;
 use crate::kernel::fair::Join;
 use crate::kernel::placement::{Placed, Waker};
-use crate::kernel::rq::Rq;
+use crate::kernel::preempt::wakes_from;
+use crate::kernel::rq::{Parts, Rq};
+use crate::kernel::util_est::take_hints;
 use crate::state::class::Class;
 use crate::state::class::StopWork;
 use crate::state::costs::FULL;
@@ -25,11 +28,10 @@ use crate::state::group::level_avg;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
-use crate::state::machine::{State, Todo};
+use crate::state::machine::State;
 use crate::state::tracker::Heard;
 use crate::time::cost;
 use crate::time::queue::Ev;
-use crate::time::work;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt_cfs::{
     migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
@@ -110,17 +112,21 @@ impl Kernel<'_> {
             self.before_start();
         }
         let placed = if first {
-            self.first_cpu_of(task)
+            self.rq(self.m.task(task).cpu).allow_some(task);
+            first_cpu_of(&self.m, self.first_cpu, task)
         } else {
             if !self.m.is_fork(task) {
                 // Its parent is the workload's main thread, which stays where the first task began.
                 self.m.task_mut(task).cpu = self.parent_cpu;
             }
-            self.allow_some(task);
+            self.rq(self.m.task(task).cpu).allow_some(task);
             match self.m.cpu_instead(Point::Fork { task }) {
                 Some(placed) => placed,
                 None => {
-                    let placed = self.select_task_rq_fork(task);
+                    let effects = &mut self.effects;
+                    let placed =
+                        select_task_rq_fork(&self.m, self.placement.as_mut(), task, effects);
+                    self.m.classes.take_distribute(effects);
                     self.m.cpu_decided(Point::Fork { task }, placed)
                 }
             }
@@ -130,7 +136,10 @@ impl Kernel<'_> {
         }
         let parent = if first { placed.cpu } else { self.m.task(task).cpu };
         self.rq(parent).task_fork_fair(task);
-        self.drive(|d, k| d.creates(k));
+        if let Some(creator) = self.m.creator {
+            let on = self.m.task(creator).cpu;
+            self.drive(|d, k| d.creates(&mut k.rq(on), creator));
+        }
         let cpu = placed.cpu;
         self.rq(cpu).update_rq_clock();
         let m = &mut self.m;
@@ -141,8 +150,8 @@ impl Kernel<'_> {
             let cfs = &level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, t.group).avg;
             post_init_entity_util_avg(m.rev, &mut t.avg, t.weight, cfs, capacity);
         }
-        if starts {
-            self.drive(|d, k| d.created_first(k, task));
+        if starts && let Some(driver) = &mut self.driver {
+            driver.created_first(&mut self.m.tasks[task.index()]);
         }
         let m = &mut self.m;
         let max_speed = m.max_speed(task);
@@ -151,25 +160,18 @@ impl Kernel<'_> {
         let why = placed.why;
         self.emit(Event::TaskNew { task, comm: &comm, user: true, cpu, why, max_speed });
         if self.m.task(task).sched.policy != (Policy::Other { slice: None }) {
-            self.emit_policy(task);
+            self.rq(cpu).emit_policy(task);
         }
-        self.drive(|d, k| d.created(k, task));
-        self.wakes_from(parent, cpu);
+        if let Some(driver) = &mut self.driver {
+            driver.created(self.m.now, task, &mut self.m.tasks[task.index()]);
+        }
+        self.m.preempt.waking_on = wakes_from(&self.m, parent, cpu);
         self.rq(cpu).activate(task, EnqueueKind::Initial, false);
         if starts {
             self.apply_start_state(cpu, task);
         }
-        self.wakeup_preempt(cpu, task, true);
-        self.woken_up();
-    }
-
-    /// DESIGN's first CPU: `first_cpu`, or the lowest-numbered of the smallest capacity allowed.
-    fn first_cpu_of(&mut self, task: TaskId) -> Placed {
-        self.allow_some(task);
-        let allowed = self.m.task(task).allowed.and(&self.m.root.online);
-        let smallest = allowed.iter().min_by_key(|c| (self.m.cpu(*c).capacity, *c));
-        let wanted = self.first_cpu.filter(|c| allowed.contains(*c));
-        Placed { cpu: wanted.or(smallest).unwrap_or(CpuId(0)), why: Why::FirstCpu }
+        self.rq(cpu).wakeup_preempt(task, true);
+        self.m.preempt.waking_on = None;
     }
 
     /// `try_to_wake_up`.
@@ -177,7 +179,7 @@ impl Kernel<'_> {
         let prev = self.m.task(task).cpu;
         match self.m.task(task).state {
             State::Sleeping => {}
-            State::New => return self.wake_up_first(task),
+            State::New => return self.rq(prev).wake_up_first(task),
             State::Runnable | State::Exited => return,
         }
         let starts = self.m.enters_start_phase(task);
@@ -189,79 +191,47 @@ impl Kernel<'_> {
             // trace says, in which it may have left.
             let _ = self.m.instead(Point::Wakeup { task, waker });
             self.rq(prev).update_rq_clock();
-            self.set_state(task, State::Runnable);
+            self.rq(prev).set_state(task, State::Runnable);
             self.emit(Event::Wakeup { task, cpu: prev, why: Why::PrevCpu });
-            self.wakes_from(waker.cpu, prev);
+            self.m.preempt.waking_on = wakes_from(&self.m, waker.cpu, prev);
             self.rq(prev).activate(task, EnqueueKind::Wakeup, true);
             if starts {
                 self.apply_start_state(prev, task);
             }
-            self.wakeup_preempt(prev, task, false);
-            return self.woken_up();
+            self.rq(prev).wakeup_preempt(task, false);
+            self.m.preempt.waking_on = None;
+            return;
         }
         let placed = self.select_task_rq(task, waker);
         let cpu = placed.cpu;
         if cpu != prev {
-            self.migrate_sleeping(task, cpu, placed.why);
+            self.rq(prev).migrate_task_rq(task, cpu, placed.why);
+            if !self.m.is_fair(task) {
+                self.rq(cpu).replenish_here(task);
+                self.rq(cpu).set_task_rq_fair(task, prev);
+            }
         }
         self.rq(cpu).update_rq_clock();
         let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::WakeupMigrated };
-        self.set_state(task, State::Runnable);
+        self.rq(cpu).set_state(task, State::Runnable);
         self.emit(Event::Wakeup { task, cpu, why: placed.why });
-        self.wakes_from(waker.cpu, cpu);
+        self.m.preempt.waking_on = wakes_from(&self.m, waker.cpu, cpu);
         self.rq(cpu).activate(task, kind, true);
         if starts {
             self.apply_start_state(cpu, task);
         }
-        self.wakeup_preempt(cpu, task, false);
-        self.woken_up();
+        self.rq(cpu).wakeup_preempt(task, false);
+        self.m.preempt.waking_on = None;
     }
 
-    /// A thread that is none of the workload's wakes for the first time in this trace.
-    fn wake_up_first(&mut self, task: TaskId) {
-        let (cpu, comm, max_speed) =
-            (self.m.task(task).cpu, self.m.task(task).comm.clone(), self.m.max_speed(task));
-        self.set_state(task, State::Runnable);
-        self.emit(Event::TaskNew {
-            task,
-            comm: &comm,
-            user: false,
-            cpu,
-            why: Why::Affinity,
-            max_speed,
-        });
-        self.rq(cpu).update_rq_clock();
-        self.rq(cpu).activate(task, EnqueueKind::Wakeup, true);
-        self.wakeup_preempt(cpu, task, false);
-    }
-
-    /// A sleeping task moves: its load is taken off its old runqueue at that one's next update
-    /// (`migrate_task_rq_fair`).
-    fn migrate_sleeping(&mut self, task: TaskId, to: CpuId, why: Why) {
-        if !self.m.is_fair(task) {
-            let from = self.m.task(task).cpu;
-            self.migrate_task_rq_dl(task);
-            self.m.task_mut(task).cpu = to;
-            self.replenish_here(task);
-            self.emit(Event::Migrate { task, from, to, why });
-            return self.set_task_rq_fair(task, from, to);
+    /// Who runs on `by` wakes `task`: at once, or when it has left its CPU, where it still is (`p->on_cpu`).
+    pub(crate) fn wake_up_by(&mut self, by: CpuId, task: TaskId) {
+        let cpu = self.m.task(task).cpu;
+        if self.m.cpu(cpu).curr == Some(task) {
+            self.q.push(self.m.now, Ev::Woken { task, by });
+        } else {
+            self.wake_up(task, Waker { cpu: by, sync: false });
         }
-        self.migrate_vruntime(task);
-        let m = &mut self.m;
-        let (now, decay) = (m.sched_clock(), m.decay);
-        let t = &mut m.tasks[task.index()];
-        let from = t.cpu;
-        let (clock, idle) = (m.cpus[from.index()].clock, m.cpus[from.index()].curr.is_none());
-        let cfs = level_avg(&mut m.cpus[from.index()], &mut m.groups, from, t.group);
-        remove_entity_load_avg(decay, cfs, &mut t.avg, t.weight);
-        migrate_se_pelt_lag(decay, cfs, &clock, idle, now, &mut t.avg, t.weight);
-        if m.series.tracks_waiting() {
-            t.waiting.catch_up(decay, &t.avg);
-        }
-        t.avg.last_update_time.0 = 0;
-        t.cpu = to;
-        m.track(Heard::Migrate { task, from, to });
-        self.emit(Event::Migrate { task, from, to, why });
     }
 
     /// The start has come: the machine is brought to the state it should start from.
@@ -272,7 +242,7 @@ impl Kernel<'_> {
 
     fn apply_start_state(&mut self, cpu: CpuId, task: TaskId) {
         self.m.start.done = true;
-        if self.drive(|d, k| d.apply_start(k, cpu, task)) {
+        if self.drive(|d, k| d.apply_start(&mut k.rq(cpu), task)) {
             return;
         }
         let start = self.m.start;
@@ -297,92 +267,16 @@ impl Kernel<'_> {
         self.m.grid_first = Some(at);
     }
 
-    // ------------------------------------------------------------------ context switch
-
-    /// `__schedule`: put the current task, pick the next, switch. Who goes on in user mode by that.
-    pub(crate) fn schedule(&mut self, cpu: CpuId) -> Option<TaskId> {
-        self.rq(cpu).update_rq_clock();
-        let prev = self.m.cpu(cpu).curr;
-        self.m.cpu_mut(cpu).resched_held = false;
-        self.rq(cpu).dl_server_update();
-        self.rq(cpu).account_anew();
-        self.prev_balance(cpu, prev);
-        let mut next = self.rq(cpu).pick_next_task();
-        if next.is_none() {
-            // Its averages must stand before others are pulled in.
-            self.rq(cpu).put_prev_task(prev, None);
-            if self.newidle_balance(cpu) {
-                next = self.rq(cpu).pick_next_task();
-            }
+    /// Takes a queued or running task to another CPU (`move_queued_task`, and what the stopper
+    /// does in active balance).
+    pub(crate) fn move_queued(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
+        if self.m.task(task).throttled {
+            self.rq(from).detach_throttled(task, to, why);
+            self.rq(to).attach_throttled(task);
+        } else {
+            self.rq(from).detach_task(task, to, why);
+            self.rq(to).attach_task(task, from);
         }
-        match next {
-            Some(curr) if next == prev => {
-                self.rq(cpu).clear_need_resched();
-                if self.m.is_fair(curr) {
-                    self.rq(cpu).util_est_switched(prev, next);
-                    self.rq(cpu).update_misfit_status(Some(curr));
-                }
-            }
-            None if prev.is_none() => {
-                self.rq(cpu).throttled_by_pick();
-                self.rq(cpu).clear_need_resched();
-                self.go_idle(cpu);
-            }
-            _ => {
-                self.rq(cpu).put_prev_task(prev, next);
-                self.rq(cpu).throttled_by_pick();
-                self.rq(cpu).util_est_switched(prev, next);
-                return self.switch(cpu, prev, next);
-            }
-        }
-        None
-    }
-
-    fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) -> Option<TaskId> {
-        self.rq(cpu).book_progress();
-        let out = prev.map(|task| {
-            let out = match self.m.task(task).state {
-                State::Runnable => SwitchOut::Preempted,
-                State::Exited => SwitchOut::Exited,
-                State::New | State::Sleeping => SwitchOut::Sleeping,
-            };
-            (task, out)
-        });
-        let m = &mut self.m;
-        if let Some(prev) = prev {
-            let (c, t) = (&mut m.cpus[cpu.index()], &mut m.tasks[prev.index()]);
-            cost::cool_down(&m.costs, c, t, m.now);
-        }
-        let (now, c) = (self.m.now, self.m.cpu_mut(cpu));
-        match (prev, next) {
-            (Some(_), None) => c.idle_from = now,
-            (None, Some(_)) => c.idle_time += now.since(c.idle_from),
-            _ => {}
-        }
-        c.curr = next;
-        self.m.track(Heard::Switch { cpu, prev, next });
-        self.core_shared(cpu);
-        self.emit(Event::Switch { cpu, prev: out, next });
-        if let Some((task, SwitchOut::Exited)) = out {
-            self.rq(cpu).task_dead(task);
-        }
-        let Some(task) = next else {
-            self.rq(cpu).clear_need_resched();
-            self.go_idle(cpu);
-            return None;
-        };
-        if prev.is_none() {
-            let first = self.m.next_tick();
-            let first = self.m.hook(first, |h, own| h.first_tick(&self.m, own));
-            self.rq(cpu).start_tick(first);
-        }
-        self.set_next_task(cpu, task);
-        self.rq(cpu).clear_need_resched();
-        let m = &mut self.m;
-        let (c, t) = (&mut m.cpus[cpu.index()], &mut m.tasks[task.index()]);
-        cost::pay_for_switch(&m.costs, c, t, m.now);
-        // Else it leaves again before it is back in user mode.
-        (!self.m.throttle_work.contains(cpu)).then_some(task)
     }
 
     // ------------------------------------------------------------------ threads of a core
@@ -406,109 +300,134 @@ impl Kernel<'_> {
             }
         }
     }
+}
 
-    // ------------------------------------------------------------------ sleep
+impl Rq<'_, '_> {
+    // ------------------------------------------------------------------ context switch
 
-    /// The sugov kthread's step is over: on to the next one.
-    pub(crate) fn advance_sugov(&mut self, cpu: CpuId, task: TaskId, domain: usize) {
-        if self.sugov_next(domain) {
-            let work = || work::at_full_speed(self.sugov_work);
-            let todo = self.kthread.map_or_else(work, |k| Todo::Time(k.runs));
-            self.m.task_mut(task).todo = todo;
-            self.rq(cpu).arm_work();
-        } else {
-            self.rq(cpu).update_rq_clock();
-            self.set_state(task, State::Sleeping);
-            self.rq(cpu).deactivate(task, DequeueKind::SleepSpecial);
-            self.m.need_resched.insert(cpu);
-        }
-    }
-
-    /// `sched_setattr` and `sched_setaffinity` of a task on itself.
-    pub(crate) fn set_attr(&mut self, task: TaskId, attr: &Attr) {
-        let t = &mut self.m.tasks[task.index()];
-        let asked = t.asked;
-        t.asked = Uclamp {
-            min: self.forced_clamps.0.or(attr.uclamp_min).unwrap_or(asked.min),
-            max: self.forced_clamps.1.or(attr.uclamp_max).unwrap_or(asked.max),
-        };
-        t.sched.min_asked |= self.forced_clamps.0.or(attr.uclamp_min).is_some();
-        let same = t.asked == asked && attr.taskgroup.is_none();
-        self.set_class(task, attr);
-        self.renew_clamps(task);
-        if let Some(path) = &attr.taskgroup {
-            self.sched_move_task(task, self.m.groups.find(path));
-        }
-        self.take_hints(task, &attr.qos);
-        if let Some(cpus) = &attr.cpus {
-            let allowed: CpuSet = cpus.iter().copied().collect();
-            self.set_cpus_allowed(task, allowed);
-        } else if same {
-            return;
-        }
-        let max_speed = self.m.max_speed(task);
-        if max_speed != self.m.task(task).max_speed {
-            self.m.task_mut(task).max_speed = max_speed;
-            if self.m.task(task).state != State::New {
-                self.emit(Event::MaxSpeed { task, max_speed });
+    /// `__schedule`: put the current task, pick the next, switch. Who goes on in user mode by that.
+    pub(crate) fn schedule(&mut self) -> Option<TaskId> {
+        let cpu = self.cpu;
+        self.update_rq_clock();
+        let prev = self.m().cpu(cpu).curr;
+        self.c().resched_held = false;
+        self.dl_server_update();
+        self.account_anew();
+        self.prev_balance(prev);
+        let mut next = self.pick_next_task();
+        if next.is_none() {
+            // Its averages must stand before others are pulled in.
+            self.put_prev_task(prev, None);
+            if self.newidle_balance() {
+                next = self.pick_next_task();
             }
         }
+        match next {
+            Some(curr) if next == prev => {
+                self.clear_need_resched();
+                if self.m().is_fair(curr) {
+                    self.util_est_switched(prev, next);
+                    self.update_misfit_status(Some(curr));
+                }
+            }
+            None if prev.is_none() => {
+                self.throttled_by_pick();
+                self.clear_need_resched();
+                self.go_idle();
+            }
+            _ => {
+                self.put_prev_task(prev, next);
+                self.throttled_by_pick();
+                self.util_est_switched(prev, next);
+                return self.switch(prev, next);
+            }
+        }
+        None
     }
 
-    /// `set_cpus_allowed_ptr`: a running task on a forbidden CPU moves to the first allowed one.
-    fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
-        if !allowed.intersects(&self.m.root.online) {
-            // EINVAL: no such CPU is online. The affinity stays.
-            return;
+    fn switch(&mut self, prev: Option<TaskId>, next: Option<TaskId>) -> Option<TaskId> {
+        let cpu = self.cpu;
+        self.book_progress();
+        let out = prev.map(|task| {
+            let out = match self.m().task(task).state {
+                State::Runnable => SwitchOut::Preempted,
+                State::Exited => SwitchOut::Exited,
+                State::New | State::Sleeping => SwitchOut::Sleeping,
+            };
+            (task, out)
+        });
+        if let Some(prev) = prev {
+            self.cool_down(prev);
         }
-        self.m.set_allowed(task, allowed);
-        let from = self.m.task(task).cpu;
-        if allowed.contains(from) || self.m.task(task).state != State::Runnable {
-            return;
+        let (now, c) = (self.m().now, self.c());
+        match (prev, next) {
+            (Some(_), None) => c.idle_from = now,
+            (None, Some(_)) => c.idle_time += now.since(c.idle_from),
+            _ => {}
         }
-        let Some(to) = allowed.and(&self.m.root.online).lowest() else { return };
-        if self.m.cpu(from).curr == Some(task) && self.m.stops(from) {
-            return self.stop_one_cpu_nowait(from, StopWork::Migrate { task, to });
+        c.curr = next;
+        self.track(Heard::Switch { cpu, prev, next });
+        self.core_shared();
+        self.emit(Event::Switch { cpu, prev: out, next });
+        if let Some((task, SwitchOut::Exited)) = out {
+            self.task_dead(task);
         }
-        self.move_queued(task, from, to, Why::Affinity);
+        let Some(task) = next else {
+            self.clear_need_resched();
+            self.go_idle();
+            return None;
+        };
+        if prev.is_none() {
+            let first = self.m().next_tick();
+            let first = self.m().hook(first, |h, own| h.first_tick(self.m(), own));
+            self.start_tick(first);
+        }
+        self.set_next_task(task);
+        self.clear_need_resched();
+        let costs = self.m().costs;
+        let m = self.parts();
+        cost::pay_for_switch(&costs, m.c, &mut m.tasks[task.index()], m.now);
+        // Else it leaves again before it is back in user mode.
+        (!self.m().throttle_work.contains(cpu)).then_some(task)
     }
 
-    /// Takes a queued or running task to another CPU (`move_queued_task`, and what the stopper
-    /// does in active balance).
-    pub(crate) fn move_queued(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
-        if self.m.task(task).throttled {
-            return self.move_throttled(task, from, to, why);
-        }
-        self.rq(from).update_rq_clock();
-        let running = self.m.cpu(from).curr == Some(task);
+    /// Another task will run under the caches of this one.
+    fn cool_down(&mut self, task: TaskId) {
+        let costs = self.m().costs;
+        let m = self.parts();
+        cost::cool_down(&costs, m.c, &mut m.tasks[task.index()], m.now);
+    }
+
+    // ------------------------------------------------------------------ from one CPU to another
+
+    /// `detach_task`: a queued or running task leaves for another CPU.
+    fn detach_task(&mut self, task: TaskId, to: CpuId, why: Why) {
+        let from = self.cpu;
+        self.update_rq_clock();
+        let running = self.m().cpu(from).curr == Some(task);
         if running {
-            self.rq(from).book_progress();
+            self.book_progress();
         }
-        self.rq(from).deactivate(task, DequeueKind::Migrate);
+        self.deactivate(task, DequeueKind::Migrate);
         if running {
             // It leaves the CPU runnable: the stopper has taken its place.
-            if self.m.groups.on() {
-                let group = self.m.task(task).group;
-                self.rq(from).put_prev_parents(group, None);
+            if self.m().groups.on() {
+                let group = self.m().task(task).group;
+                self.put_prev_parents(group, None);
             }
-            let m = &mut self.m;
-            let (c, t) = (&mut m.cpus[from.index()], &mut m.tasks[task.index()]);
-            cost::cool_down(&m.costs, c, t, m.now);
-            let (now, c) = (self.m.now, self.m.cpu_mut(from));
+            self.cool_down(task);
+            let (now, c) = (self.m().now, self.c());
             (c.curr, c.idle_from) = (None, now);
-            self.m.track(Heard::Switch { cpu: from, prev: Some(task), next: None });
-            self.core_shared(from);
-            self.m.cpu_mut(from).work_gen += 1;
-            self.emit(Event::Switch {
-                cpu: from,
-                prev: Some((task, SwitchOut::Preempted)),
-                next: None,
-            });
-            self.m.need_resched.insert(from);
+            self.track(Heard::Switch { cpu: from, prev: Some(task), next: None });
+            self.core_shared();
+            self.c().work_gen += 1;
+            let prev = Some((task, SwitchOut::Preempted));
+            self.emit(Event::Switch { cpu: from, prev, next: None });
+            self.set_need_resched();
         }
-        let forgets = !self.m.does(Step::SignalsMigrate);
-        let fair = self.m.is_fair(task);
-        let t = self.m.task_mut(task);
+        let forgets = !self.m().does(Step::SignalsMigrate);
+        let fair = self.m().is_fair(task);
+        let t = self.t(task);
         if fair {
             t.avg.last_update_time.0 = 0;
         }
@@ -517,32 +436,182 @@ impl Kernel<'_> {
         }
         t.cpu = to;
         if fair {
-            self.m.track(Heard::Migrate { task, from, to });
+            self.track(Heard::Migrate { task, from, to });
         }
         self.emit(Event::Migrate { task, from, to, why });
-        if !fair {
-            self.set_task_rq_fair(task, from, to);
+    }
+
+    /// `attach_task`: it comes from `from`.
+    fn attach_task(&mut self, task: TaskId, from: CpuId) {
+        if !self.m().is_fair(task) {
+            self.set_task_rq_fair(task, from);
         }
-        self.rq(to).update_rq_clock();
-        self.rq(to).activate(task, EnqueueKind::Migrated, false);
-        self.wakeup_preempt(to, task, false);
+        self.update_rq_clock();
+        self.activate(task, EnqueueKind::Migrated, false);
+        self.wakeup_preempt(task, false);
+    }
+
+    /// A task in limbo leaves for another CPU (`dequeue_throttled_task`).
+    fn detach_throttled(&mut self, task: TaskId, to: CpuId, why: Why) {
+        let (from, g) = (self.cpu, self.m().task(task).group);
+        self.level(g).bandwidth.limbo.retain(|t| *t != task);
+        self.update_rq_clock();
+        self.update_load_avg(task, Join::Detach);
+        let m = self.parts();
+        let t = &mut m.tasks[task.index()];
+        m.c.uclamp.uclamp_rq_dec(&mut t.uclamp);
+        t.avg.last_update_time.0 = 0;
+        t.cpu = to;
+        self.emit(Event::Migrate { task, from, to, why });
+    }
+
+    /// It comes: into limbo here, or onto the queue where its group has quota
+    /// (`enqueue_throttled_task`).
+    fn attach_throttled(&mut self, task: TaskId) {
+        let g = self.m().task(task).group;
+        self.update_rq_clock();
+        if self.level(g).bandwidth.in_throttled_hierarchy() {
+            let m = self.parts();
+            let t = &mut m.tasks[task.index()];
+            m.c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
+            self.level(g).bandwidth.limbo.push(task);
+        } else {
+            self.t(task).throttled = false;
+            self.activate(task, EnqueueKind::Migrated, false);
+            self.wakeup_preempt(task, false);
+        }
+    }
+
+    /// A task that another trace moves waits in limbo here, if throttled by some µs more: it goes on.
+    pub(crate) fn leave_limbo(&mut self, task: TaskId) {
+        let g = self.m().task(task).group;
+        if !std::mem::take(&mut self.t(task).throttled) {
+            return;
+        }
+        self.level(g).bandwidth.limbo.retain(|t| *t != task);
+        self.update_rq_clock();
+        self.enqueue_task_fair(task, EnqueueKind::Wakeup, true);
+    }
+
+    /// A sleeping task moves: its load is taken off its old runqueue, this one, at the next update
+    /// (`migrate_task_rq_fair`).
+    fn migrate_task_rq(&mut self, task: TaskId, to: CpuId, why: Why) {
+        let from = self.cpu;
+        if !self.m().is_fair(task) {
+            self.migrate_task_rq_dl(task);
+            self.t(task).cpu = to;
+            return self.emit(Event::Migrate { task, from, to, why });
+        }
+        self.migrate_vruntime(task);
+        let now = self.m().sched_clock();
+        let Parts { c, tasks, groups, series, decay, .. } = self.parts();
+        let t = &mut tasks[task.index()];
+        let (clock, idle) = (c.clock, c.curr.is_none());
+        let cfs = level_avg(c, groups, from, t.group);
+        remove_entity_load_avg(decay, cfs, &mut t.avg, t.weight);
+        migrate_se_pelt_lag(decay, cfs, &clock, idle, now, &mut t.avg, t.weight);
+        if series.tracks_waiting() {
+            t.waiting.catch_up(decay, &t.avg);
+        }
+        t.avg.last_update_time.0 = 0;
+        t.cpu = to;
+        self.track(Heard::Migrate { task, from, to });
+        self.emit(Event::Migrate { task, from, to, why });
+    }
+
+    /// A thread that is none of the workload's wakes for the first time in this trace.
+    fn wake_up_first(&mut self, task: TaskId) {
+        let (cpu, t, max_speed) = (self.cpu, self.m().task(task), self.m().max_speed(task));
+        let comm = t.comm.clone();
+        self.set_state(task, State::Runnable);
+        let (comm, why) = (&*comm, Why::Affinity);
+        self.emit(Event::TaskNew { task, comm, user: false, cpu, why, max_speed });
+        self.update_rq_clock();
+        self.activate(task, EnqueueKind::Wakeup, true);
+        self.wakeup_preempt(task, false);
+    }
+
+    // ------------------------------------------------------------------ attributes
+
+    /// `sched_setattr` and `sched_setaffinity` of a task on itself.
+    pub(crate) fn set_attr(&mut self, task: TaskId, attr: &Attr) {
+        let (min, max) = self.forced_clamps();
+        let t = self.t(task);
+        let asked = t.asked;
+        t.asked = Uclamp {
+            min: min.or(attr.uclamp_min).unwrap_or(asked.min),
+            max: max.or(attr.uclamp_max).unwrap_or(asked.max),
+        };
+        t.sched.min_asked |= min.or(attr.uclamp_min).is_some();
+        let same = t.asked == asked && attr.taskgroup.is_none();
+        self.set_class(task, attr);
+        self.renew_clamps(task);
+        if let Some(path) = &attr.taskgroup {
+            let group = self.m().groups.find(path);
+            self.sched_move_task(task, group);
+        }
+        let m = self.parts();
+        take_hints(m.series, &mut m.tasks[task.index()], &attr.qos);
+        if let Some(cpus) = &attr.cpus {
+            let allowed: CpuSet = cpus.iter().copied().collect();
+            self.set_cpus_allowed(task, allowed);
+        } else if same {
+            return;
+        }
+        let max_speed = self.m().max_speed(task);
+        if max_speed != self.m().task(task).max_speed {
+            self.t(task).max_speed = max_speed;
+            if self.m().task(task).state != State::New {
+                self.emit(Event::MaxSpeed { task, max_speed });
+            }
+        }
+    }
+
+    /// `set_cpus_allowed_ptr`: a running task on a forbidden CPU moves to the first allowed one.
+    fn set_cpus_allowed(&mut self, task: TaskId, allowed: CpuSet) {
+        if !allowed.intersects(&self.m().root.online) {
+            // EINVAL: no such CPU is online. The affinity stays.
+            return;
+        }
+        self.set_allowed(task, allowed);
+        let from = self.cpu;
+        if allowed.contains(from) || self.m().task(task).state != State::Runnable {
+            return;
+        }
+        let Some(to) = allowed.and(&self.m().root.online).lowest() else { return };
+        if self.m().cpu(from).curr == Some(task) && self.m().stops(from) {
+            return self.stop_one_cpu_nowait(StopWork::Migrate { task, to });
+        }
+        self.move_queued(task, to, Why::Affinity);
     }
 
     /// `sched_tick`.
-    pub(crate) fn tick(&mut self, cpu: CpuId, generation: u32) {
-        if self.m.cpu(cpu).tick_gen != generation {
+    pub(crate) fn tick(&mut self, generation: u32) {
+        let cpu = self.cpu;
+        if self.m().cpu(cpu).tick_gen != generation {
             return;
         }
-        self.q.push(self.m.now + self.m.tick, Ev::Tick { cpu, generation });
-        let Some(curr) = self.m.cpu(cpu).curr else { return self.idle_tick(cpu) };
-        self.drive(|d, k| d.tick(k, cpu));
-        self.rq(cpu).update_rq_clock();
-        self.rq(cpu).hears_at_tick();
-        self.rq(cpu).pressure_tick();
-        self.rq(cpu).task_tick(curr);
-        self.trigger_load_balance(cpu);
-        self.run_soft_expired(cpu);
+        self.push(self.m().now + self.m().tick, Ev::Tick { cpu, generation });
+        let Some(curr) = self.m().cpu(cpu).curr else { return self.idle_tick() };
+        if let Some(until) = self.interrupt_until() {
+            let irq_work = &mut self.c().irq_work_until;
+            *irq_work = (*irq_work).max(until);
+        }
+        self.update_rq_clock();
+        self.hears_at_tick();
+        self.pressure_tick();
+        self.task_tick(curr);
+        self.trigger_load_balance();
+        self.run_soft_expired();
     }
+}
+
+/// DESIGN's first CPU: `first_cpu`, or the lowest-numbered of the smallest capacity allowed.
+fn first_cpu_of(m: &Machine, first_cpu: Option<CpuId>, task: TaskId) -> Placed {
+    let allowed = m.task(task).allowed.and(&m.root.online);
+    let smallest = allowed.iter().min_by_key(|c| (m.cpu(*c).capacity, *c));
+    let wanted = first_cpu.filter(|c| allowed.contains(*c));
+    Placed { cpu: wanted.or(smallest).unwrap_or(CpuId(0)), why: Why::FirstCpu }
 }
 
 impl Machine {
@@ -554,35 +623,35 @@ impl Machine {
     }
 }
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// The CPU has nothing to run (`pick_next_task_idle`): make up for lost time, choose a state.
-    pub(crate) fn go_idle(&mut self, cpu: CpuId) {
-        let decay = self.m.decay;
-        let c = self.m.cpu_mut(cpu);
+    pub(crate) fn go_idle(&mut self) {
+        let decay = self.m().decay;
+        let c = self.c();
         let util_sum =
             c.cfs_avg.avg.util_sum.wrapping_add(c.rt_avg.util_sum).wrapping_add(c.dl_avg.util_sum);
         c.clock.update_idle_rq_clock_pelt(decay, util_sum);
         c.work_gen = c.work_gen.wrapping_add(1);
         c.exec_start = c.clock.clock_task.0;
         c.got_idle_tick = false;
-        self.rq(cpu).update_idle_core();
-        self.nohz_run_idle_balance(cpu);
-        self.rq(cpu).enter_idle();
+        self.update_idle_core();
+        self.nohz_run_idle_balance();
+        self.enter_idle();
     }
 
     /// The tick of an idle CPU: it may be due to balance (`sched_balance_trigger`).
-    pub(crate) fn idle_tick(&mut self, cpu: CpuId) {
-        if self.m.cpu(cpu).waking {
+    pub(crate) fn idle_tick(&mut self) {
+        if self.m().cpu(self.cpu).waking {
             return;
         }
-        self.rq(cpu).end_idle(true);
-        self.rq(cpu).update_rq_clock();
-        self.rq(cpu).pressure_tick();
-        self.rq(cpu).dl_server_update();
-        self.rq(cpu).update_others();
-        self.balance_on_own_tick(cpu);
-        self.run_soft_expired(cpu);
-        self.rq(cpu).idle_loop();
+        self.end_idle(true);
+        self.update_rq_clock();
+        self.pressure_tick();
+        self.dl_server_update();
+        self.update_others();
+        self.balance_on_own_tick();
+        self.run_soft_expired();
+        self.idle_loop();
     }
 }
 
@@ -595,61 +664,24 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// A timer interrupt on `cpu`: who is past the soft expiry need not wait for the hard one
     /// (`__hrtimer_run_queues`).
-    pub(crate) fn run_soft_expired(&mut self, cpu: CpuId) {
-        if self.m.costs.slack == Span(0) {
+    pub(crate) fn run_soft_expired(&mut self) {
+        if self.m().costs.slack == Span(0) {
             return;
         }
-        let now = self.m.now;
-        while let Some((_, task)) = self.m.cpu(cpu).timers.first() {
-            if self.m.task(task).soft_expiry > now {
+        let now = self.m().now;
+        while let Some((_, task)) = self.m().cpu(self.cpu).timers.first() {
+            if self.m().task(task).soft_expiry > now {
                 break;
             }
-            self.m.cpu_mut(cpu).timers.remove(task);
-            let t = self.m.task_mut(task);
+            self.c().timers.remove(task);
+            let t = self.t(task);
             // Its own event comes too late.
             t.timer_gen = t.timer_gen.wrapping_add(1);
             t.timer_cpu = None;
-            self.wake_up(task, Waker::timer(cpu));
+            self.wake_up(task);
         }
-    }
-}
-
-impl Kernel<'_> {
-    /// A task in limbo moves to another CPU: into limbo there, or onto the queue where its group has
-    /// quota (`dequeue_throttled_task`, `enqueue_throttled_task`).
-    pub(crate) fn move_throttled(&mut self, task: TaskId, from: CpuId, to: CpuId, why: Why) {
-        let g = self.m.task(task).group;
-        self.m.groups.rq_mut(from, g).bandwidth.limbo.retain(|t| *t != task);
-        self.rq(from).update_rq_clock();
-        self.rq(from).update_load_avg(task, Join::Detach);
-        let t = &mut self.m.tasks[task.index()];
-        self.m.cpus[from.index()].uclamp.uclamp_rq_dec(&mut t.uclamp);
-        t.avg.last_update_time.0 = 0;
-        t.cpu = to;
-        self.emit(Event::Migrate { task, from, to, why });
-        self.rq(to).update_rq_clock();
-        if self.m.groups.rq(to, g).bandwidth.in_throttled_hierarchy() {
-            let t = &mut self.m.tasks[task.index()];
-            self.m.cpus[to.index()].uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
-            self.m.groups.rq_mut(to, g).bandwidth.limbo.push(task);
-        } else {
-            self.m.task_mut(task).throttled = false;
-            self.rq(to).activate(task, EnqueueKind::Migrated, false);
-            self.wakeup_preempt(to, task, false);
-        }
-    }
-
-    /// A task that another trace moves waits in limbo here, if throttled by some µs more: it goes on.
-    pub(crate) fn leave_limbo(&mut self, task: TaskId) {
-        let (cpu, g) = (self.m.task(task).cpu, self.m.task(task).group);
-        if !std::mem::take(&mut self.m.task_mut(task).throttled) {
-            return;
-        }
-        self.m.groups.rq_mut(cpu, g).bandwidth.limbo.retain(|t| *t != task);
-        self.rq(cpu).update_rq_clock();
-        self.rq(cpu).enqueue_task_fair(task, EnqueueKind::Wakeup, true);
     }
 }

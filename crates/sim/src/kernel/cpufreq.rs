@@ -11,76 +11,85 @@
 //! Source: kernel/sched/cpufreq_schedutil.c, drivers/cpufreq/cpufreq.c.
 
 use crate::kernel::Kernel;
-use crate::kernel::governor::DomainView;
+use crate::kernel::policy::Policy;
 use crate::state::class::ClassTimer;
 use crate::state::effects::Timer;
 use crate::state::hooks::Answer;
 use crate::state::hooks::FreqRequest;
 use crate::state::hooks::Point;
+use crate::state::machine::{State, Todo};
 use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
+use crate::time::work;
 use crate::time::work::speed;
 use risetime_kernel::clock_pelt::freq_scale;
-use risetime_kernel::units::{CpuId, KHz, Span};
+use risetime_kernel::eevdf::DequeueKind;
+use risetime_kernel::opp::{cpufreq_set_policy, cpufreq_update_pressure};
+use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
 use risetime_trace::{Event, Why};
 
 impl Kernel<'_> {
     /// Every policy starts: at its lowest frequency, then where its governor wants it.
     pub(crate) fn start_policies(&mut self) {
         for domain in 0..self.m.domains.len() {
-            let view = DomainView { machine: &self.m, index: domain, told: self.listens };
-            let request = self.governors[domain].start(&view, &mut self.effects);
-            self.grant(domain);
-            if let Some(mut request) = request {
-                let d = &self.m.domains[domain];
-                request.freq = self.m.hook(request.freq, |h, own| h.start_freq(d.max, own));
-                request.freq = request.freq.clamp(d.min, d.max);
-                self.trace_request(domain, request);
-                self.m.domains[domain].wanted = request.freq;
-                self.set_cur(domain, request.freq);
-            }
-            self.set_hw(domain);
+            self.policy(domain).start();
         }
     }
+}
 
-    /// `cpufreq_update_util`: the governor looks at the domain of `cpu`.
-    pub(crate) fn cpufreq_update_util(&mut self, cpu: CpuId, iowait: bool) {
-        let domain = self.m.cpu(cpu).domain;
-        let view = DomainView { machine: &self.m, index: domain, told: self.listens };
-        let request = self.governors[domain].update_util(&view, cpu, iowait, &mut self.effects);
-        self.grant(domain);
+impl Policy<'_, '_> {
+    fn start(&mut self) {
+        let request = self.ask(|governor, view, effects| governor.start(view, effects));
+        self.grant();
+        if let Some(mut request) = request {
+            let d = &self.m().domains[self.domain];
+            request.freq = self.m().hook(request.freq, |h, own| h.start_freq(d.max, own));
+            request.freq = request.freq.clamp(d.min, d.max);
+            self.trace_request(request);
+            self.d().wanted = request.freq;
+            self.set_cur(request.freq);
+        }
+        self.set_hw();
+    }
+
+    /// `cpufreq_update_util`: the governor looks at the domain, of which `cpu` is one.
+    #[inline]
+    pub(crate) fn update_util(&mut self, cpu: CpuId, iowait: bool) {
+        let request =
+            self.ask(|governor, view, effects| governor.update_util(view, cpu, iowait, effects));
+        self.grant();
         if let Some(request) = request {
-            self.carry_out(domain, cpu, request);
+            self.carry_out(cpu, request);
         }
     }
 
     /// What the governor of `domain`, asked about `cpu`, wants.
-    pub(crate) fn carry_out(&mut self, domain: usize, cpu: CpuId, request: FreqRequest) {
+    pub(crate) fn carry_out(&mut self, cpu: CpuId, request: FreqRequest) {
         let own = Answer::Freq(Some(request));
-        let Answer::Freq(Some(request)) = self.m.decided(Point::Frequency { cpu }, own) else {
+        let Answer::Freq(Some(request)) = self.m().decided(Point::Frequency { cpu }, own) else {
             return;
         };
-        let d = &mut self.m.domains[domain];
+        let d = self.d();
         let change = request.freq != d.wanted;
         let busy = !d.fast_switch && d.work_in_progress;
         d.wanted = request.freq;
         let why = if change && busy { Why::InProgress } else { request.why };
-        self.trace_request(domain, FreqRequest { why, ..request });
+        self.trace_request(FreqRequest { why, ..request });
         if !change {
             return;
         }
-        if self.m.domains[domain].fast_switch {
+        if self.d().fast_switch {
             let freq = request.freq;
-            self.set_cur(domain, freq);
-            self.start_transition(domain, freq);
+            self.set_cur(freq);
+            self.start_transition(freq);
         } else if !busy {
-            let waits = self.kthread.map_or(Span(0), |k| k.waits);
-            self.wake_sugov(domain, waits);
+            let waits = self.kthread().map_or(Span(0), |k| k.waits);
+            self.wake_sugov(waits);
         }
     }
 
-    fn trace_request(&mut self, domain: usize, request: FreqRequest) {
-        let cpu = self.m.domains[domain].related[0];
+    fn trace_request(&mut self, request: FreqRequest) {
+        let cpu = self.d().related[0];
         self.emit(Event::FreqRequest {
             cpu,
             util: request.util,
@@ -90,95 +99,95 @@ impl Kernel<'_> {
     }
 
     /// What the kernel believes, and scales PELT with.
-    fn set_cur(&mut self, domain: usize, freq: KHz) {
-        let d = &mut self.m.domains[domain];
+    fn set_cur(&mut self, freq: KHz) {
+        let d = self.d();
         d.cur = freq;
         d.freq_scale = freq_scale(freq, d.freq_max());
-        if self.m.tracker.is_some() {
-            for i in 0..self.m.domains[domain].related.len() {
-                let cpu = self.m.domains[domain].related[i];
-                self.m.track(Heard::Frequency { cpu, freq });
+        if self.m().tracker.is_some() {
+            for i in 0..self.d().related.len() {
+                let cpu = self.d().related[i];
+                self.track(Heard::Frequency { cpu, freq });
             }
         }
     }
 
     /// The hardware changes after the transition latency of its new OPP.
-    fn start_transition(&mut self, domain: usize, freq: KHz) {
-        let opps = &self.m.platform.domains[domain].opps;
+    fn start_transition(&mut self, freq: KHz) {
+        let opps = &self.m().platform.domains[self.domain].opps;
         let latency = opps.iter().find(|o| o.freq == freq).map_or(Span(0), |o| o.latency);
-        let d = &mut self.m.domains[domain];
+        let (domain, d) = (self.domain as u32, self.d());
         d.target = freq;
         d.change_gen = d.change_gen.wrapping_add(1);
         let generation = d.change_gen;
         if latency == Span(0) {
-            self.freq_done(domain, generation);
+            self.freq_done(generation);
         } else {
-            self.q.push(self.m.now + latency, Ev::FreqDone { domain: domain as u32, generation });
+            self.push(self.m().now + latency, Ev::FreqDone { domain, generation });
         }
     }
 
     /// The hardware has changed.
-    pub(crate) fn freq_done(&mut self, domain: usize, generation: u32) {
-        let d = &self.m.domains[domain];
+    pub(crate) fn freq_done(&mut self, generation: u32) {
+        let d = self.d();
         if d.change_gen != generation {
             return;
         }
         let (target, slow) = (d.target, !d.fast_switch);
         if slow {
-            self.set_cur(domain, target);
-            self.m.domains[domain].in_driver = false;
+            self.set_cur(target);
+            self.d().in_driver = false;
         }
-        self.set_hw_to(domain, target);
-        if slow && self.m.domains[domain].work_in_progress {
-            self.wake_sugov_kthread(domain, Span(0));
+        self.set_hw_to(target);
+        if slow && self.d().work_in_progress {
+            self.wake_sugov_kthread(Span(0));
         }
     }
 
     /// The frequency is what another trace says, in every respect and at once.
-    pub(crate) fn impose_freq(&mut self, domain: usize, freq: KHz) {
-        let d = &mut self.m.domains[domain];
+    pub(crate) fn impose_freq(&mut self, freq: KHz) {
+        let d = self.d();
         (d.wanted, d.target) = (freq, freq);
         (d.work_in_progress, d.driver_due, d.in_driver) = (false, false, false);
         d.change_gen = d.change_gen.wrapping_add(1);
-        self.set_cur(domain, freq);
-        self.set_hw(domain);
+        self.set_cur(freq);
+        self.set_hw();
     }
 
-    fn set_hw(&mut self, domain: usize) {
-        let cur = self.m.domains[domain].cur;
-        self.set_hw_to(domain, cur);
+    fn set_hw(&mut self) {
+        let cur = self.d().cur;
+        self.set_hw_to(cur);
     }
 
     /// The hardware runs at `freq` from now on: running tasks get on with their work at that.
-    pub(crate) fn set_hw_to(&mut self, domain: usize, freq: KHz) {
-        let freq = self.m.domains[domain].hw_cap.map_or(freq, |cap| freq.min(cap));
-        let cpus = std::mem::take(&mut self.m.domains[domain].cpus);
+    pub(crate) fn set_hw_to(&mut self, freq: KHz) {
+        let freq = self.d().hw_cap.map_or(freq, |cap| freq.min(cap));
+        let cpus = std::mem::take(&mut self.d().cpus);
         for &cpu in &cpus {
             self.rq(cpu).book_progress();
         }
-        let (capacity, costs) = (self.m.cpu(cpus[0]).capacity, self.m.costs);
-        let d = &mut self.m.domains[domain];
+        let (capacity, costs) = (self.m().cpu(cpus[0]).capacity, self.m().costs);
+        let d = self.d();
         d.hw = freq;
         let max = d.freq_max();
         d.speed = costs.bound(speed(capacity, freq, max), speed(capacity, max, max));
         for &cpu in &cpus {
-            if self.m.cpu(cpu).curr.is_some() {
+            if self.m().cpu(cpu).curr.is_some() {
                 self.rq(cpu).arm_work();
             }
         }
-        let cpu = self.m.domains[domain].related[0];
+        let cpu = self.d().related[0];
         self.emit(Event::Freq { cpu, freq });
-        self.m.domains[domain].cpus = cpus;
+        self.d().cpus = cpus;
     }
 
     // ------------------------------------------------------------------ the slow path
 
     /// `sugov_deferred_update`; `waits`: until the kthread has the CPU, if that takes any time.
-    pub(crate) fn wake_sugov(&mut self, domain: usize, waits: Span) {
-        let d = &mut self.m.domains[domain];
+    pub(crate) fn wake_sugov(&mut self, waits: Span) {
+        let d = self.d();
         d.work_in_progress = true;
         if !d.in_driver {
-            self.wake_sugov_kthread(domain, waits);
+            self.wake_sugov_kthread(waits);
         }
     }
 
@@ -186,24 +195,25 @@ impl Kernel<'_> {
     ///
     /// On the CPU on which it sleeps nobody else is picked meanwhile: the irq work interrupts what
     /// wanted the frequency (a tick, a timer's wakeup) before that reschedules.
-    fn wake_sugov_kthread(&mut self, domain: usize, waits: Span) {
-        if let Some(kthread) = self.m.domains[domain].kthread {
-            let until = self.m.now + waits;
-            let t = self.m.task_mut(kthread);
+    fn wake_sugov_kthread(&mut self, waits: Span) {
+        if let Some(kthread) = self.d().kthread {
+            let until = self.m().now + waits;
+            let mut rq = self.rq(self.m().task(kthread).cpu);
+            rq.c().irq_work_until = until;
+            let t = rq.t(kthread);
             t.timer_gen = t.timer_gen.wrapping_add(1);
-            let (generation, cpu) = (t.timer_gen, t.cpu);
-            self.m.cpu_mut(cpu).irq_work_until = until;
-            self.q.push(until, Ev::Timer { task: kthread, generation });
+            let generation = t.timer_gen;
+            self.push(until, Ev::Timer { task: kthread, generation });
         }
     }
 
     /// The kthread is on the CPU with nothing to do: true, it has work (and takes it up);
     /// false, the work is done and the driver takes over.
-    pub(crate) fn sugov_next(&mut self, domain: usize) -> bool {
-        if std::mem::take(&mut self.m.domains[domain].works) {
-            self.governor_works(domain);
+    pub(crate) fn sugov_next(&mut self) -> bool {
+        if std::mem::take(&mut self.d().works) {
+            self.governor_works();
         }
-        let d = &mut self.m.domains[domain];
+        let d = self.d();
         if std::mem::take(&mut d.work_asked) {
             d.works = true;
             return true;
@@ -211,7 +221,7 @@ impl Kernel<'_> {
         if std::mem::take(&mut d.driver_due) && d.target != d.cur {
             d.in_driver = true;
             let target = d.target;
-            self.start_transition(domain, target);
+            self.start_transition(target);
             return false;
         }
         let has_work = std::mem::take(&mut d.work_in_progress);
@@ -226,37 +236,32 @@ impl Kernel<'_> {
 
     /// Does what the governor of `domain` wishes for beside a frequency.
     #[inline]
-    pub(crate) fn grant(&mut self, domain: usize) {
-        if !self.effects.is_empty() {
-            self.grant_all(domain);
+    pub(crate) fn grant(&mut self) {
+        if !self.effects().is_empty() {
+            self.grant_all();
         }
     }
 
     #[inline(never)]
-    fn grant_all(&mut self, domain: usize) {
+    fn grant_all(&mut self) {
         self.take_looks();
-        if let Some(timer) = self.effects.timer.take() {
-            self.set_governor_timer(domain, timer);
+        if let Some(timer) = self.effects().timer.take() {
+            self.set_governor_timer(timer);
         }
-        if std::mem::take(&mut self.effects.work) {
-            self.m.domains[domain].work_asked = true;
-            self.wake_sugov_kthread(domain, Span(0));
-        }
-    }
-
-    /// The utils that later looks are compared with.
-    pub(crate) fn take_looks(&mut self) {
-        for (cpu, util) in self.effects.looked.drain(..) {
-            self.m.cpus[cpu.index()].series.last_update_util = util;
+        if std::mem::take(&mut self.effects().work) {
+            self.d().work_asked = true;
+            self.wake_sugov_kthread(Span(0));
         }
     }
 
-    fn set_governor_timer(&mut self, domain: usize, timer: Timer) {
-        let d = &mut self.m.domains[domain];
+    fn set_governor_timer(&mut self, timer: Timer) {
+        let domain = self.domain as u32;
+        let d = self.d();
         let old = d.timer.replace(timer);
         (d.timer_gen, d.timer_deferred) = (d.timer_gen.wrapping_add(1), false);
-        let (cpu, generation, domain) = (d.cpus[0], d.timer_gen, domain as u32);
-        let timers = &mut self.m.cpu_mut(cpu).class_timers;
+        let (cpu, generation) = (d.cpus[0], d.timer_gen);
+        let mut rq = self.rq(cpu);
+        let timers = &mut rq.c().class_timers;
         let own = ClassTimer::Governor(domain);
         if let Some(old) = old {
             timers.remove(&(old.at, own));
@@ -265,21 +270,91 @@ impl Kernel<'_> {
         if !timer.deferrable {
             timers.insert((timer.at, own));
         }
-        self.q.push(timer.at, Ev::GovernorTimer { domain, generation, awake: false });
+        self.push(timer.at, Ev::GovernorTimer { domain, generation, awake: false });
     }
 
     /// The governor's kthread asks it, and takes its wish to the driver.
-    fn governor_works(&mut self, domain: usize) {
-        let view = DomainView { machine: &self.m, index: domain, told: self.listens };
-        let request = self.governors[domain].work(&view, &mut self.effects);
-        self.grant(domain);
+    fn governor_works(&mut self) {
+        let request = self.ask(|governor, view, effects| governor.work(view, effects));
+        self.grant();
         let Some(request) = request else { return };
-        let cpu = self.m.domains[domain].cpus[0];
-        if self.m.domains[domain].fast_switch {
-            return self.carry_out(domain, cpu, request);
+        let cpu = self.d().cpus[0];
+        if self.d().fast_switch {
+            return self.carry_out(cpu, request);
         }
-        self.trace_request(domain, request);
-        let d = &mut self.m.domains[domain];
+        self.trace_request(request);
+        let d = self.d();
         (d.wanted, d.target, d.driver_due) = (request.freq, request.freq, true);
+    }
+
+    /// Its timer expires; `awake`: its CPU is awake, or has woken up for it.
+    pub(crate) fn governor_timer(&mut self, generation: u32, awake: bool) {
+        let domain = self.domain as u32;
+        let d = self.d();
+        if d.timer_gen != generation {
+            return;
+        }
+        let (cpu, deferrable) = (d.cpus[0], d.timer.is_some_and(|t| t.deferrable));
+        let idle = self.m().cpu(cpu).idle;
+        if let Some(idle) = idle.filter(|_| !awake) {
+            if deferrable {
+                self.d().timer_deferred = true;
+            } else {
+                let at = self.m().now + self.m().exit_latency(cpu, idle);
+                self.push(at, Ev::GovernorTimer { domain, generation, awake: true });
+            }
+            return;
+        }
+        if let Some(timer) = self.d().timer.take() {
+            let own = ClassTimer::Governor(domain);
+            self.rq(cpu).c().class_timers.remove(&(timer.at, own));
+        }
+        self.rq(cpu).hears();
+        if idle.is_some() {
+            self.rq(cpu).leave_idle();
+        }
+        self.rq(cpu).update_rq_clock();
+        let request = self.ask(|governor, view, effects| governor.timer(view, effects));
+        self.grant();
+        if let Some(request) = request {
+            self.carry_out(cpu, request);
+        }
+        self.rq(cpu).run_soft_expired();
+        self.rq(cpu).idle_loop();
+    }
+
+    // ------------------------------------------------------------------ its kthread
+
+    /// The kthread's step is over: on to the next one.
+    pub(crate) fn advance_sugov(&mut self, cpu: CpuId, kthread: TaskId) {
+        if self.sugov_next() {
+            let work = || work::at_full_speed(self.sugov_work());
+            let todo = self.kthread().map_or_else(work, |k| Todo::Time(k.runs));
+            self.rq(cpu).t(kthread).todo = todo;
+            self.rq(cpu).arm_work();
+        } else {
+            self.rq(cpu).leave_queue(kthread, State::Sleeping, DequeueKind::SleepSpecial);
+        }
+    }
+
+    // ------------------------------------------------------------------ hardware
+
+    /// The hardware is slower from now on, and says so (`topology_update_hw_pressure`).
+    pub(crate) fn hw_cap(&mut self, asked: KHz) {
+        let d = self.d();
+        let cap = cpufreq_set_policy(&d.table, KHz(0), asked).map_or(asked, |(_, max)| max);
+        d.hw_cap = Some(cap);
+        let (max, hw, related) = (d.freq_max(), d.hw, d.related.clone());
+        for cpu in related {
+            let mut rq = self.rq(cpu);
+            let c = rq.c();
+            if let Some(p) = &mut c.pressure {
+                p.hw_pressure = cpufreq_update_pressure(c.capacity, cap, max);
+            }
+            rq.update_actual();
+        }
+        if hw > cap {
+            self.set_hw_to(hw);
+        }
     }
 }

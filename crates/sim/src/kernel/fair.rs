@@ -11,7 +11,6 @@
 //! there are none in a workload without.
 //! Source: kernel/sched/fair.c.
 
-use crate::kernel::Kernel;
 use crate::kernel::placement::idle_sibling::sched_idle_rq;
 use crate::kernel::rq::Rq;
 use crate::state::class::{Class, load_of};
@@ -31,7 +30,7 @@ use risetime_kernel::units::{CpuId, GroupId, TaskId, Util};
 use risetime_kernel::util_est::{util_est_dequeue, util_est_enqueue};
 use risetime_trace::Event;
 
-/// What [`Kernel::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
+/// What [`Rq::update_load_avg`] does beside ageing (`DO_ATTACH`, `DO_DETACH`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Join {
     /// Nothing.
@@ -364,34 +363,25 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
-    pub(crate) fn set_overutilized(&mut self, on: bool) {
-        if self.m.root.overutilized != on {
-            self.m.root.overutilized = on;
-            self.emit(Event::Overutilized { on });
-        }
-    }
-
-    /// `set_user_nice` on a task, wherever it is.
+impl Rq<'_, '_> {
+    /// `set_user_nice` on a task of this CPU, whether it is queued or not.
     pub(crate) fn set_nice(&mut self, task: TaskId, nice: i8) {
-        let load = load_of(self.m.task(task).sched.policy, nice);
-        let (rev, cpu) = (self.m.rev, self.m.task(task).cpu);
-        let group = self.m.task(task).group;
-        let queued = self.m.fair_entity(cpu, task).is_some();
+        let load = load_of(self.m().task(task).sched.policy, nice);
+        let (rev, cpu) = (self.m().rev, self.cpu);
+        let group = self.m().task(task).group;
+        let queued = self.m().fair_entity(cpu, task).is_some();
         if queued {
-            self.rq(cpu).update_rq_clock();
-            self.rq(cpu).update_curr(group);
-            self.rq(cpu).update_load_avg(task, Join::Stay);
-        }
-        if queued {
-            self.m.queue_mut(cpu, group).renice(task, load);
-            if self.m.groups.on() {
-                let level = self.m.groups.rq_mut(cpu, group);
-                level.load =
-                    level.load - (self.m.tasks[task.index()].weight.0 << 10) + load.scaled();
+            self.update_rq_clock();
+            self.update_curr(group);
+            self.update_load_avg(task, Join::Stay);
+            self.queue_mut(group).renice(task, load);
+            if self.m().groups.on() {
+                let weight = self.m().task(task).weight;
+                let level = self.level(group);
+                level.load = level.load - (weight.0 << 10) + load.scaled();
             }
         }
-        let m = &mut self.m;
+        let m = self.parts();
         let t = &mut m.tasks[task.index()];
         if let Some(entity) = &mut t.entity {
             entity.reweight(rev, load);
@@ -401,34 +391,33 @@ impl Kernel<'_> {
         if t.sched.class() != Class::Fair {
             // Its load is nowhere counted while it is of another class.
         } else if t.avg.last_update_time.0 != 0 {
-            let cfs = level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, group);
+            let cfs = level_avg(m.c, m.groups, cpu, group);
             reweight_entity_load_avg(rev, m.decay, cfs, &mut t.avg, old, t.weight);
         } else {
             // Not on any runqueue yet: a new task's load is its weight.
             t.avg.load_avg = t.weight.0;
         }
-        if queued && self.m.groups.on() {
-            self.rq(cpu).refresh_parents(group);
-            self.rq(cpu).reweight_flat(task);
+        if queued && self.m().groups.on() {
+            self.refresh_parents(group);
+            self.reweight_flat(task);
         }
     }
 
-    /// What a task of another class has left of its time as a fair one fades when it changes CPU, up to
-    /// where the old queue was updated last.
-    pub(crate) fn set_task_rq_fair(&mut self, task: TaskId, from: CpuId, to: CpuId) {
-        let m = &mut self.m;
-        let t = &mut m.tasks[task.index()];
+    /// What a task of another class has left of its time as a fair one fades when it comes here from
+    /// another CPU, up to where the old queue was updated last.
+    pub(crate) fn set_task_rq_fair(&mut self, task: TaskId, from: CpuId) {
+        let (to, m) = (self.cpu, self.m());
+        let t = m.task(task);
         if t.avg.last_update_time.0 == 0 {
             return;
         }
-        let mut updated = |cpu: CpuId| {
-            level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, t.group).avg.last_update_time
-        };
-        let (before, after) = (updated(from), updated(to));
-        let changed = update_load_avg_blocked_se(m.decay, before, &mut t.avg, t.weight);
+        let updated = |cpu: CpuId| m.cfs_avg_of(cpu, t.group).avg.last_update_time;
+        let (decay, before, after) = (m.decay, updated(from), updated(to));
+        let t = self.t(task);
+        let changed = update_load_avg_blocked_se(decay, before, &mut t.avg, t.weight);
         t.avg.last_update_time = after;
         if changed {
-            self.rq(to).trace_task(task);
+            self.trace_task(task);
         }
     }
 }

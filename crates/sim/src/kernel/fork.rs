@@ -24,12 +24,12 @@ use risetime_kernel::util_est::UtilEst;
 use risetime_kernel::waiting_avg::WaitingAvg;
 use std::sync::Arc;
 
-/// A task that is not created yet, as `copy_process` leaves it: fair, of nice 0, allowed everywhere.
-pub(crate) fn push_task(m: &mut Machine, comm: Arc<str>, role: Role) -> TaskId {
+/// A task that is not created yet, with the number that it will have, as `copy_process` leaves it: fair, of nice 0, allowed everywhere.
+pub(crate) fn new_task(m: &Machine, comm: Arc<str>, role: Role) -> (TaskId, Task) {
     let load = LoadWeight::of_nice(0);
     let weight = load.weight();
     let id = TaskId(m.tasks.len() as u32);
-    m.tasks.push(Task {
+    let mut t = Task {
         comm,
         role,
         state: State::New,
@@ -64,7 +64,7 @@ pub(crate) fn push_task(m: &mut Machine, comm: Arc<str>, role: Role) -> TaskId {
         wakees: Wakees::default(),
         max_speed: Util(0),
         timers_from: None,
-    });
-    m.set_allowed(id, CpuSet::first(m.cpus.len()));
-    id
+    };
+    t.set_allowed(&m.cpus, CpuSet::first(m.cpus.len()));
+    (id, t)
 }

@@ -12,7 +12,6 @@
 //! The task's own level is that of [`crate::kernel::fair`]. Nothing here runs in a workload without groups.
 //! Source: kernel/sched/fair.c, symbols named at each function.
 
-use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::bandwidth::throttles_tasks;
 use crate::state::group::level_avg;
@@ -32,6 +31,22 @@ use risetime_kernel::units::{GroupId, TaskId};
 use risetime_trace::Event;
 
 impl Rq<'_, '_> {
+    /// A task of `g` is no longer, or again, runnable where it is queued (`set_delayed`,
+    /// `clear_delayed`).
+    pub(crate) fn count_runnable(&mut self, g: GroupId, by: i32) {
+        if !self.m().groups.on() {
+            return;
+        }
+        let mut at = g;
+        loop {
+            self.count(at, 0, by);
+            if at == GroupId::ROOT || self.m().ends_at_throttled(self.cpu, at) {
+                return;
+            }
+            at = self.m().groups.parent(at);
+        }
+    }
+
     /// Ages a level's own signals; true if its averages changed (`update_cfs_rq_load_avg`).
     pub(crate) fn update_level(&mut self, g: GroupId) -> bool {
         let cpu = self.cpu;
@@ -580,73 +595,75 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// A new task's first act: it is born in its creator's group and moves to its own, as rt-app's
     /// threads do.
     pub(crate) fn enters_group(&mut self, task: TaskId) {
-        let Some(to) = self.m.task(task).moves_to else { return };
-        self.m.task_mut(task).moves_to = None;
+        let Some(to) = self.m().task(task).moves_to else { return };
+        self.t(task).moves_to = None;
         self.sched_move_task(task, to);
-        let max_speed = self.m.max_speed(task);
-        if max_speed != self.m.task(task).max_speed {
-            self.m.task_mut(task).max_speed = max_speed;
+        let max_speed = self.m().max_speed(task);
+        if max_speed != self.m().task(task).max_speed {
+            self.t(task).max_speed = max_speed;
             self.emit(Event::MaxSpeed { task, max_speed });
         }
     }
 
     /// `sched_move_task`: the running task goes to another group, or one that does not exist yet will.
     pub(crate) fn sched_move_task(&mut self, task: TaskId, to: GroupId) {
-        let (from, cpu) = (self.m.task(task).group, self.m.task(task).cpu);
+        let (from, cpu) = (self.m().task(task).group, self.cpu);
         if from == to {
             return;
         }
-        if self.m.task(task).state == State::New {
-            self.m.task_mut(task).moves_to = Some(to);
+        if self.m().task(task).state == State::New {
+            self.t(task).moves_to = Some(to);
             return;
         }
-        self.m.task_mut(task).limits = self.m.limits_of(to);
-        if !self.m.is_fair(task) {
+        let limits = self.m().limits_of(to);
+        self.t(task).limits = limits;
+        if !self.m().is_fair(task) {
             // Only its clamps depend on the group, until it is fair again.
-            let t = &mut self.m.tasks[task.index()];
+            let m = self.parts();
+            let t = &mut m.tasks[task.index()];
             t.group = to;
-            return self.m.cpus[cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
+            return m.c.uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
         }
-        self.rq(cpu).update_rq_clock();
-        let queued = self.m.fair_entity(cpu, task).is_some();
-        let running = self.m.cpu(cpu).curr == Some(task);
+        self.update_rq_clock();
+        let queued = self.m().fair_entity(cpu, task).is_some();
+        let running = self.m().cpu(cpu).curr == Some(task);
         if queued {
-            self.rq(cpu).dequeue_task_fair(task, DequeueKind::Save);
+            self.dequeue_task_fair(task, DequeueKind::Save);
         }
         if running {
-            self.rq(cpu).put_prev_parents(from, None);
+            self.put_prev_parents(from, None);
         }
-        let (rev, decay) = (self.m.rev, self.m.decay);
-        if self.m.task(task).avg.last_update_time.0 != 0 {
-            let m = &mut self.m;
+        let (rev, decay) = (self.m().rev, self.m().decay);
+        if self.m().task(task).avg.last_update_time.0 != 0 {
+            let m = self.parts();
             let t = &mut m.tasks[task.index()];
-            let cfs = level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, from);
+            let cfs = level_avg(m.c, m.groups, cpu, from);
             detach_entity_load_avg(rev, decay, cfs, &t.avg, t.weight);
-            self.rq(cpu).level_changed(from);
-            self.rq(cpu).propagate_all(from);
+            self.level_changed(from);
+            self.propagate_all(from);
         }
-        self.m.task_mut(task).group = to;
-        self.rq(cpu).update_level(to);
-        let m = &mut self.m;
+        self.t(task).group = to;
+        self.update_level(to);
+        let m = self.parts();
         let t = &mut m.tasks[task.index()];
-        let cfs = level_avg(&mut m.cpus[cpu.index()], &mut m.groups, cpu, to);
+        let cfs = level_avg(m.c, m.groups, cpu, to);
         attach_entity_load_avg(rev, decay, cfs, &mut t.avg, t.weight);
-        self.rq(cpu).level_changed(to);
-        self.rq(cpu).propagate_all(to);
-        let m = &mut self.m;
+        self.level_changed(to);
+        self.propagate_all(to);
+        let m = self.parts();
         let t = &mut m.tasks[task.index()];
-        m.cpus[cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
+        m.c.uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
         if queued {
-            self.rq(cpu).enqueue_task_fair(task, EnqueueKind::Restore, false);
+            self.enqueue_task_fair(task, EnqueueKind::Restore, false);
         }
         if running && queued {
-            self.m.queue_mut(cpu, to).set_next(task, false);
-            self.rq(cpu).set_next_parents(to, false);
-            self.rq(cpu).resched_curr();
+            self.queue_mut(to).set_next(task, false);
+            self.set_next_parents(to, false);
+            self.resched_curr();
         }
     }
 }

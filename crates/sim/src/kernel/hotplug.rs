@@ -29,6 +29,7 @@ use crate::state::hooks::Step;
 use crate::state::machine::{Idle, State};
 use crate::state::tally::Tally;
 use crate::time::queue::Ev;
+use crate::time::queue::Queue;
 use risetime_kernel::pelt::update_load_avg_se;
 use risetime_kernel::units::{Capacity, CpuId, Instant, TaskId};
 use risetime_model::InputError;
@@ -62,7 +63,7 @@ impl Rq<'_, '_> {
     /// The CPU's policy goes on with the CPUs left, or keeps its frequency until one comes back.
     fn leave_policy(&mut self) {
         let cpu = self.cpu;
-        let d = self.policy();
+        let d = self.domain();
         if d.cpus.len() > 1 {
             d.cpus.retain(|c| *c != cpu);
         } else {
@@ -72,7 +73,7 @@ impl Rq<'_, '_> {
 
     fn join_policy(&mut self) {
         let cpu = self.cpu;
-        let d = self.policy();
+        let d = self.domain();
         if !d.cpus.contains(&cpu) {
             d.cpus.push(cpu);
             d.cpus.sort();
@@ -80,15 +81,15 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
-    /// Queues the changes of a workload.
-    pub(crate) fn plan_hotplug(&mut self, changes: &[Hotplug]) {
-        for change in changes {
-            let at = Instant(change.at.0);
-            self.q.push(at, Ev::Hotplug { cpu: change.cpu, online: change.online });
-        }
+/// Queues the changes of a workload.
+pub(crate) fn plan_hotplug(q: &mut Queue, changes: &[Hotplug]) {
+    for change in changes {
+        let at = Instant(change.at.0);
+        q.push(at, Ev::Hotplug { cpu: change.cpu, online: change.online });
     }
+}
 
+impl Kernel<'_> {
     pub(crate) fn hotplug(&mut self, cpu: CpuId, online: bool) {
         if self.m.root.online.contains(cpu) == online || !self.m.does(Step::Hotplug) {
             return;
@@ -149,7 +150,7 @@ impl Kernel<'_> {
         tasks.sort_by_key(|t| (Some(*t) != curr, m.task(*t).listed));
         for task in tasks {
             if self.m.task(task).state == State::Runnable && self.m.task(task).cpu == cpu {
-                self.allow_some(task);
+                self.rq(cpu).allow_some(task);
                 let given = self.m.cpu_instead(Point::Push { task });
                 let to = given.map_or_else(|| select_fallback_rq(&self.m, task), |to| to.cpu);
                 self.move_queued(task, cpu, to, Why::Hotplug);
@@ -219,6 +220,6 @@ impl Kernel<'_> {
             }
             self.core_shared(cpu);
         }
-        self.set_overutilized(false);
+        self.rq(CpuId(0)).set_overutilized(false);
     }
 }

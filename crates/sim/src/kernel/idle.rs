@@ -150,7 +150,7 @@ impl Rq<'_, '_> {
     pub(crate) fn run_deferred_timer(&mut self) {
         let cpu = self.cpu;
         let (now, domain) = (self.m().now, self.m().cpu(cpu).domain as u32);
-        let d = self.policy();
+        let d = self.domain();
         if d.timer_deferred && d.cpus[0] == cpu {
             d.timer_deferred = false;
             let generation = d.timer_gen;

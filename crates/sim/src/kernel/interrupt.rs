@@ -5,48 +5,75 @@
 //! ```
 
 use crate::kernel::Kernel;
-use crate::kernel::governor::DomainView;
 use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
-use crate::state::hooks::Waker;
+use crate::state::machine::Machine;
 use crate::state::pressure::IrqStep;
 use crate::time::queue::Ev;
 use risetime_kernel::bandwidth::MIN_BANDWIDTH_EXPIRATION;
+use risetime_kernel::units::CpuId;
 use risetime_kernel::units::GroupId;
 use risetime_kernel::units::Span;
 use risetime_kernel::units::TaskId;
 use risetime_trace::Event;
-impl Kernel<'_> {
+impl Machine {
+    /// The CPU on which a task's timer expires, unless it was set anew.
+    pub(crate) fn timer_expires(&self, task: TaskId, generation: u32) -> Option<CpuId> {
+        (self.task(task).timer_gen == generation).then(|| self.timer_cpu(task)).flatten()
+    }
+}
+
+impl Rq<'_, '_> {
     /// A task's timer expires on the CPU it slept on, which may have to wake up for it.
     pub(crate) fn timer(&mut self, task: TaskId, generation: u32) {
-        if self.m.task(task).timer_gen != generation {
-            return;
-        }
-        let Some(cpu) = self.m.timer_cpu(task) else { return };
-        match self.m.cpu(cpu).idle {
+        match self.m().cpu(self.cpu).idle {
             Some(idle) => {
-                let latency = self.m.exit_latency(cpu, idle);
-                self.q.push(self.m.now + latency, Ev::TimerAwake { task, generation });
+                let at = self.m().now + self.m().exit_latency(self.cpu, idle);
+                self.push(at, Ev::TimerAwake { task, generation });
             }
-            None => self.timer_awake(task, generation),
+            None => self.timer_awake(task),
         }
     }
 
-    pub(crate) fn timer_awake(&mut self, task: TaskId, generation: u32) {
-        if self.m.task(task).timer_gen != generation {
-            return;
-        }
-        let Some(cpu) = self.m.timer_cpu(task) else { return };
-        self.m.task_mut(task).timer_cpu = None;
+    pub(crate) fn timer_awake(&mut self, task: TaskId) {
+        self.t(task).timer_cpu = None;
         // The timers of a kthread's wakeup are none: there it is an interrupt.
-        self.m.cpu_mut(cpu).timers.remove(task);
-        self.rq(cpu).leave_idle();
-        self.wake_up(task, Waker::timer(cpu));
-        self.rq(cpu).hears();
-        self.run_soft_expired(cpu);
-        self.rq(cpu).idle_loop();
+        self.c().timers.remove(task);
+        self.leave_idle();
+        self.wake_up(task);
+        self.hears();
+        self.run_soft_expired();
+        self.idle_loop();
     }
 
+    /// The timer of a class expires; `awake`: the CPU has left its idle state for it.
+    fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
+        let cpu = self.cpu;
+        let idle = self.m().cpu(cpu).idle;
+        if let Some(idle) = idle.filter(|_| !awake) {
+            let at = self.m().now + self.m().exit_latency(cpu, idle);
+            return self.push(at, Ev::ClassTimer { timer, awake: true });
+        }
+        self.hears();
+        let now = self.m().now;
+        self.c().class_timers.retain(|(at, t)| *t != timer || *at > now);
+        if idle.is_some() {
+            self.leave_idle();
+        }
+        self.update_rq_clock();
+        match timer {
+            ClassTimer::Replenish(task) => self.dl_task_timer(task),
+            ClassTimer::Inactive(task) => self.inactive_task_timer(task),
+            ClassTimer::Server(_) => self.dl_server_timer(),
+            ClassTimer::ServerInactive(_) => self.server_inactive_timer(),
+            _ => {}
+        }
+        self.run_soft_expired();
+        self.idle_loop();
+    }
+}
+
+impl Kernel<'_> {
     /// A timer expires; `awake`: its CPU has left its idle state for it.
     pub(crate) fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
         let Some((cpu, at)) = self.m.timer_is_due(timer) else { return };
@@ -54,33 +81,9 @@ impl Kernel<'_> {
             if at == self.m.now {
                 self.rt_period_timer();
             }
-            return;
+        } else if at <= self.m.sched_clock() {
+            self.rq(cpu).class_timer(timer, awake);
         }
-        if at > self.m.sched_clock() {
-            return;
-        }
-        let idle = self.m.cpu(cpu).idle;
-        if let Some(idle) = idle.filter(|_| !awake) {
-            let latency = self.m.exit_latency(cpu, idle);
-            self.q.push(self.m.now + latency, Ev::ClassTimer { timer, awake: true });
-            return;
-        }
-        self.rq(cpu).hears();
-        let now = self.m.now;
-        self.m.cpu_mut(cpu).class_timers.retain(|(at, t)| *t != timer || *at > now);
-        if idle.is_some() {
-            self.rq(cpu).leave_idle();
-        }
-        self.rq(cpu).update_rq_clock();
-        match timer {
-            ClassTimer::Replenish(task) => self.dl_task_timer(task),
-            ClassTimer::Inactive(task) => self.inactive_task_timer(task),
-            ClassTimer::Server(cpu) => self.rq(cpu).dl_server_timer(),
-            ClassTimer::ServerInactive(cpu) => self.rq(cpu).server_inactive_timer(),
-            _ => {}
-        }
-        self.run_soft_expired(cpu);
-        self.rq(cpu).idle_loop();
     }
 
     /// `sched_cfs_period_timer`.
@@ -103,7 +106,7 @@ impl Kernel<'_> {
             self.m.cpu_mut(cpu).class_timers.insert((next, ClassTimer::CfsPeriod(g)));
             self.q.push(next, Ev::CfsPeriod { group: g, awake: false });
         }
-        self.run_soft_expired(cpu);
+        self.rq(cpu).run_soft_expired();
         self.rq(cpu).idle_loop();
     }
 
@@ -122,45 +125,7 @@ impl Kernel<'_> {
         if left >= MIN_BANDWIDTH_EXPIRATION && pool.cfs.has_slack() {
             self.distribute_cfs_runtime(g);
         }
-        self.run_soft_expired(cpu);
-        self.rq(cpu).idle_loop();
-    }
-
-    /// A governor's timer expires; `awake`: its CPU is awake, or has woken up for it.
-    pub(crate) fn governor_timer(&mut self, domain: usize, generation: u32, awake: bool) {
-        let d = &mut self.m.domains[domain];
-        if d.timer_gen != generation {
-            return;
-        }
-        let (cpu, deferrable) = (d.cpus[0], d.timer.is_some_and(|t| t.deferrable));
-        let idle = self.m.cpu(cpu).idle;
-        if let Some(idle) = idle.filter(|_| !awake) {
-            if deferrable {
-                self.m.domains[domain].timer_deferred = true;
-            } else {
-                let latency = self.m.exit_latency(cpu, idle);
-                let (at, domain) = (self.m.now + latency, domain as u32);
-                self.q.push(at, Ev::GovernorTimer { domain, generation, awake: true });
-            }
-            return;
-        }
-        let d = &mut self.m.domains[domain];
-        if let Some(timer) = d.timer.take() {
-            let own = ClassTimer::Governor(domain as u32);
-            self.m.cpu_mut(cpu).class_timers.remove(&(timer.at, own));
-        }
-        self.rq(cpu).hears();
-        if idle.is_some() {
-            self.rq(cpu).leave_idle();
-        }
-        self.rq(cpu).update_rq_clock();
-        let view = DomainView { machine: &self.m, index: domain, told: self.listens };
-        let request = self.governors[domain].timer(&view, &mut self.effects);
-        self.grant(domain);
-        if let Some(request) = request {
-            self.carry_out(domain, cpu, request);
-        }
-        self.run_soft_expired(cpu);
+        self.rq(cpu).run_soft_expired();
         self.rq(cpu).idle_loop();
     }
 }

@@ -7,7 +7,16 @@
 //! idle    idle state, stopped tick                preempt   when a CPU reschedules
 //! ```
 //!
-//! User space calls it ([`crate::user`]); it never calls user space: [`Kernel::schedule`] says who goes on, and
+//! Who changes one thing has a handle on it, behind which the rest of the machine can only be read:
+//!
+//! ```text
+//! rq        a runqueue, locked       what happens on one CPU
+//! policy    a frequency domain       from a governor's decision to the hardware
+//! syscalls  the running task         what user space can ask for
+//! Kernel    all of it                who looks at several CPUs, or moves tasks between them
+//! ```
+//!
+//! User space calls it ([`crate::user`]); it never calls user space: [`Rq::schedule`] says who goes on, and
 //! whoever drives the simulation lets that task go on.
 
 pub(crate) mod balance;
@@ -26,11 +35,13 @@ pub(crate) mod hotplug;
 pub(crate) mod idle;
 pub(crate) mod interrupt;
 pub mod placement;
+pub(crate) mod policy;
 pub(crate) mod pre_6_8;
 pub(crate) mod preempt;
 pub(crate) mod pressure;
 pub(crate) mod rq;
 pub(crate) mod series;
+pub(crate) mod syscalls;
 pub(crate) mod topology;
 pub mod tracker;
 pub(crate) mod util_est;
@@ -40,10 +51,10 @@ use crate::kernel::placement::Placement;
 use crate::kernel::rq::Parts;
 use crate::kernel::rq::Rq;
 use crate::state::effects::Effects;
-use crate::state::machine::{Machine, State};
+use crate::state::machine::{Machine, State, Task};
 use crate::time::queue::{Ev, Queue};
 use crate::time::work;
-use risetime_kernel::units::{CpuId, Span, TaskId, Util};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_model::InputError;
 use risetime_trace::{Event, TraceSink};
 
@@ -94,18 +105,20 @@ pub struct Kthread {
 pub(crate) trait Driver {
     /// The start has come; the task that starts is not queued yet.
     fn before_start(&mut self, _: &mut Kernel<'_>) {}
-    /// The task that starts is queued on `cpu`. False: the start settings decide its signals.
-    fn apply_start(&mut self, _: &mut Kernel<'_>, _cpu: CpuId, _: TaskId) -> bool {
+    /// The task that starts is queued there. False: the start settings decide its signals.
+    fn apply_start(&mut self, _: &mut Rq<'_, '_>, _: TaskId) -> bool {
         false
     }
     /// The first task has been created, and has its first signals; it is not queued yet.
-    fn created_first(&mut self, _: &mut Kernel<'_>, _: TaskId) {}
+    fn created_first(&mut self, _: &mut Task) {}
     /// A task has been created; it is not queued yet.
-    fn created(&mut self, _: &mut Kernel<'_>, _: TaskId) {}
-    /// Somebody creates a task, which has no CPU yet.
-    fn creates(&mut self, _: &mut Kernel<'_>) {}
-    /// The tick of a busy CPU.
-    fn tick(&mut self, _: &mut Kernel<'_>, _: CpuId) {}
+    fn created(&mut self, _now: Instant, _: TaskId, _: &mut Task) {}
+    /// Somebody creates a task, which has no CPU yet: the thread that does so, and its CPU.
+    fn creates(&mut self, _: &mut Rq<'_, '_>, _creator: TaskId) {}
+    /// The tick of a busy CPU: until when its interrupt lasts, if that takes any time.
+    fn tick(&mut self, _: &Machine, _: CpuId) -> Option<Instant> {
+        None
+    }
 }
 
 impl Rq<'_, '_> {
@@ -164,10 +177,5 @@ impl<'a> Kernel<'a> {
         if self.listens {
             self.sink.event(self.m.now, &event);
         }
-    }
-
-    /// Sets the state; nothing else may.
-    pub(crate) fn set_state(&mut self, task: TaskId, state: State) {
-        self.m.task_mut(task).state = state;
     }
 }

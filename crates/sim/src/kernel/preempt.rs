@@ -19,7 +19,6 @@
 //! calls of its own, so only events of the workload count as such.
 //! Source: kernel/sched/core.c:__resched_curr, ttwu_queue_cond, sched_tick; kernel/Kconfig.preempt.
 
-use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Step;
@@ -122,17 +121,12 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
-    /// From now until [`Kernel::woken_up`] what happens on other CPUs happens from `by`; `to`: where the
-    /// task is queued, which does that itself where the two share no cache.
-    pub(crate) fn wakes_from(&mut self, by: CpuId, to: CpuId) {
-        let by = if self.m.cpus_share_cache(by, to) { by } else { to };
-        self.m.preempt.waking_on = Some(by).filter(|_| self.m.preempt.lazy);
-    }
-
-    pub(crate) fn woken_up(&mut self) {
-        self.m.preempt.waking_on = None;
-    }
+/// Until the wakeup is over what happens on other CPUs happens from `by`; `to`: where the task is queued,
+/// which does that itself where the two share no cache.
+#[inline]
+pub(crate) fn wakes_from(m: &Machine, by: CpuId, to: CpuId) -> Option<CpuId> {
+    let by = if m.cpus_share_cache(by, to) { by } else { to };
+    Some(by).filter(|_| m.preempt.lazy)
 }
 
 impl Machine {

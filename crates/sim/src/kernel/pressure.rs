@@ -29,7 +29,8 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
-use crate::state::machine::{FreqDomain, Machine, UPTIME, from_time_0};
+use crate::state::machine::Cpu;
+use crate::state::machine::{FreqDomain, UPTIME, from_time_0};
 use crate::state::pressure::{CpuPressure, IrqStep};
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
@@ -172,18 +173,16 @@ pub(crate) fn cpu_pressure(settings: &Settings, domain: &Domain) -> Option<Box<C
     }))
 }
 
-impl Machine {
-    /// `get_actual_cpu_capacity`, when something that it depends on has changed.
-    pub(crate) fn update_actual(&mut self, cpu: CpuId) {
-        let limit = self.domain_of(cpu).pressure;
-        let rev = self.rev;
-        let c = self.cpu_mut(cpu);
+impl Cpu {
+    /// `get_actual_cpu_capacity`, when something that it depends on has changed; `limit`: the cpufreq
+    /// pressure of its domain.
+    pub(crate) fn update_actual(&mut self, rev: KernelRev, limit: Capacity) {
         let (average, now) =
-            c.pressure.as_ref().map_or((0, Capacity(0)), |p| (p.hw_load_avg(), p.hw_pressure));
-        c.actual = if rev >= KernelRev::new(6, 10) {
-            get_actual_cpu_capacity(c.capacity, average, limit.0)
+            self.pressure.as_ref().map_or((0, Capacity(0)), |p| (p.hw_load_avg(), p.hw_pressure));
+        self.actual = if rev >= KernelRev::new(6, 10) {
+            get_actual_cpu_capacity(self.capacity, average, limit.0)
         } else {
-            Capacity(c.capacity.0.saturating_sub(now.0))
+            Capacity(self.capacity.0.saturating_sub(now.0))
         };
     }
 }
@@ -241,7 +240,7 @@ impl Kernel<'_> {
     pub(crate) fn plan_pressure(&mut self, e: &Experiment) {
         let n = self.m.cpus.len() as u64;
         for cpu in (0..n as u32).map(CpuId) {
-            self.m.update_actual(cpu);
+            self.rq(cpu).update_actual();
             if self.m.domain_of(cpu).pressure != Capacity(0) {
                 self.rq(cpu).update_cpu_capacity();
             }
@@ -258,26 +257,6 @@ impl Kernel<'_> {
                 // The setting's range is 32 bits.
                 self.q.push(at, Ev::HwCap { domain: domain as u32, khz: khz as u32 });
             }
-        }
-    }
-
-    // ------------------------------------------------------------------ hardware
-
-    /// The hardware is slower from now on, and says so (`topology_update_hw_pressure`).
-    pub(crate) fn hw_cap(&mut self, domain: usize, asked: KHz) {
-        let d = &mut self.m.domains[domain];
-        let cap = cpufreq_set_policy(&d.table, KHz(0), asked).map_or(asked, |(_, max)| max);
-        d.hw_cap = Some(cap);
-        let (max, hw, related) = (d.freq_max(), d.hw, d.related.clone());
-        for cpu in related {
-            let capacity = self.m.cpu(cpu).capacity;
-            if let Some(p) = &mut self.m.cpu_mut(cpu).pressure {
-                p.hw_pressure = cpufreq_update_pressure(capacity, cap, max);
-            }
-            self.m.update_actual(cpu);
-        }
-        if hw > cap {
-            self.set_hw_to(domain, hw);
         }
     }
 }

@@ -3,18 +3,25 @@
 //! ```text
 //! Kernel ── rq(cpu) ──> Rq    changes   its CPU, the tasks and groups there, its own flags and timers
 //!                             reads     all of the machine
-//!                             tells     the trace, the event queue
-//!                             calls up  cpufreq_update_util, and the few that say so here
+//!                             tells     the trace, the event queue, the tracker
+//!                             calls up  cpufreq_update_util              its governor looks, at once
+//!                                       wake_up                          its timer wakes a task
+//!                                       move_queued                      a task of its own leaves for another CPU
+//!                                       push_…, pull_…, newidle_…, …     balancing, of which it is the occasion
+//!                                       core_shared                      the other threads of its core
 //! ```
 //!
-//! What happens on one CPU is a method of this and cannot reach another CPU: the field is private to this file. Who moves
-//! tasks between CPUs has the whole [`Kernel`].
+//! What happens on one CPU is a method of this and cannot reach another CPU but by these names: the field is private to
+//! this file. Who looks at several CPUs, or moves tasks between them, has the whole [`Kernel`]. Which tasks are there
+//! is not checked: whoever asks for one says that it is here, comes or goes.
 
 use crate::kernel::Kernel;
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::class::ClassTimer;
+use crate::state::cpuset::CpuSet;
 use crate::state::group::{GroupRq, Groups};
 use crate::state::hooks::Hooks;
+use crate::state::hooks::Waker;
 use crate::state::machine::{Cpu, FreqDomain, Machine, State, Task};
 use crate::state::preempt::Preempt;
 use crate::state::series::Series;
@@ -25,8 +32,9 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::pelt::Decay;
-use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId};
-use risetime_trace::Event;
+use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId, Util};
+use risetime_model::InputError;
+use risetime_trace::{Event, Why};
 
 /// A runqueue, and what may be changed with it.
 pub(crate) struct Rq<'k, 'a> {
@@ -80,11 +88,13 @@ impl Rq<'_, '_> {
     /// The queue that tasks of `g` are in, its clock at the CPU's.
     #[inline]
     pub(crate) fn queue_mut(&mut self, g: GroupId) -> &mut CfsRq {
-        self.k.m.queue_mut(self.cpu, g)
+        let m = &mut self.k.m;
+        m.groups.queue_mut(&mut m.cpus[self.cpu.index()], self.cpu, g)
     }
     /// A deadline task's reservation.
     pub(crate) fn dl_mut(&mut self, task: TaskId) -> &mut DlEntity {
-        self.k.m.dl_mut(task)
+        let t = self.t(task);
+        t.sched.dl.as_deref_mut().expect("a deadline task has a reservation")
     }
     /// Several of these at once.
     #[inline]
@@ -129,8 +139,25 @@ impl Rq<'_, '_> {
     }
     /// `rd->overloaded`.
     #[inline]
-    pub(crate) fn set_overloaded(&mut self) {
-        self.k.m.root.overloaded = true;
+    pub(crate) fn set_overloaded(&mut self, on: bool) {
+        self.k.m.root.overloaded = on;
+    }
+    /// `sgc->imbalance` of a group.
+    pub(crate) fn set_imbalanced(&mut self, group: usize, on: bool) {
+        self.k.m.root.group_imbalance[group] = on;
+    }
+    /// `nr_idle_scan` of what it shares.
+    pub(crate) fn set_nr_idle_scan(&mut self, shared: usize, scan: u32) {
+        self.k.m.root.shared[shared].nr_idle_scan = scan;
+    }
+    /// Before a look at that level: what its groups come to is brought up to now.
+    pub(crate) fn refresh_tally(&mut self, level: usize) {
+        let m = &mut self.k.m;
+        let (clock, rev, plain) = (m.sched_clock(), m.rev, m.is_plain());
+        if let Some(tally) = m.tally.as_mut().filter(|_| plain) {
+            let span = &m.cpus[self.cpu.index()].sched_domains[level].span;
+            tally.refresh(&m.cpus, span, rev, clock);
+        }
     }
     /// It takes part in nohz balancing, and has load that fades.
     pub(crate) fn joins_nohz(&mut self) {
@@ -144,40 +171,94 @@ impl Rq<'_, '_> {
     }
     /// Around it there is an idle core.
     pub(crate) fn set_idle_core(&mut self) {
-        self.k.m.set_idle_cores(self.cpu, true);
+        let m = &mut self.k.m;
+        m.root.set_idle_cores(&m.cpus[self.cpu.index()].place, true);
     }
-    /// Counts tasks in or out of a level ([`Machine::count`]).
+    /// Counts tasks in or out of a level ([`Groups::count`]).
     pub(crate) fn count(&mut self, g: GroupId, queued: i32, runnable: i32) {
-        self.k.m.count(self.cpu, g, queued, runnable);
-    }
-    /// One that is queued is no longer, or again, runnable ([`Machine::count_runnable`]).
-    pub(crate) fn count_runnable(&mut self, g: GroupId, by: i32) {
-        self.k.m.count_runnable(self.cpu, g, by);
+        let m = &mut self.k.m;
+        m.groups.count(&mut m.cpus[self.cpu.index()], self.cpu, g, (queued, runnable));
     }
     /// A throw of NI_RANDOM's dice; 0: there are none.
     pub(crate) fn dice(&mut self) -> u32 {
         self.k.m.ni_random.as_mut().map_or(0, |dice| dice.throw())
     }
-    /// Its frequency policy.
-    pub(crate) fn policy(&mut self) -> &mut FreqDomain {
+    /// Its frequency domain, which it leaves or joins.
+    pub(crate) fn domain(&mut self) -> &mut FreqDomain {
         let domain = self.c().domain;
         &mut self.k.m.domains[domain]
     }
-    /// `get_actual_cpu_capacity` is another ([`Machine::update_actual`]).
+    /// `get_actual_cpu_capacity` is another ([`Cpu::update_actual`]).
     pub(crate) fn update_actual(&mut self) {
-        self.k.m.update_actual(self.cpu);
+        let Parts { c, domain, rev, .. } = self.parts();
+        c.update_actual(rev, domain.pressure);
     }
-    /// Periods of its groups begin with its own ([`Machine::groups_in_step`]).
+    /// Periods of its groups begin with its own ([`Groups::in_step`]).
     pub(crate) fn groups_in_step(&mut self) {
-        self.k.m.groups_in_step(self.cpu);
+        let m = &mut self.k.m;
+        m.groups.in_step(m.decay, &m.cpus[self.cpu.index()], self.cpu);
     }
     /// A quota's pool, with its account on this CPU.
     pub(crate) fn pool(&mut self, g: GroupId) -> Option<(&mut Pool, &mut RqBandwidth)> {
         let group = &mut self.k.m.groups.list[g.index()];
         Some((group.pool.as_mut()?, &mut group.rq[self.cpu.index()].bandwidth))
     }
+    /// Sets the state; nothing else may.
+    pub(crate) fn set_state(&mut self, task: TaskId, state: State) {
+        self.k.m.task_mut(task).state = state;
+    }
+    /// The task becomes the head of its runqueue's list (`rq->cfs_tasks`).
+    pub(crate) fn list(&mut self, task: TaskId) {
+        self.k.listed += 1;
+        self.k.m.task_mut(task).listed = self.k.listed;
+    }
+    /// `set_cpus_allowed_common`: what a task of this CPU may use.
+    pub(crate) fn set_allowed(&mut self, task: TaskId, allowed: CpuSet) {
+        let m = &mut self.k.m;
+        m.tasks[task.index()].set_allowed(&m.cpus, allowed);
+    }
+    /// `set_rd_overutilized`.
+    pub(crate) fn set_overutilized(&mut self, on: bool) {
+        if self.k.m.root.overutilized != on {
+            self.k.m.root.overutilized = on;
+            self.emit(Event::Overutilized { on });
+        }
+    }
+    /// Bandwidth of the machine that a reservation of this CPU takes.
+    pub(crate) fn reserve_bw(&mut self, bw: u64) {
+        let m = &mut self.k.m;
+        m.classes.reserve_bw(&mut m.cpus, bw);
+    }
+    /// Bandwidth that is free for other reservations.
+    pub(crate) fn release_bw(&mut self, bw: u64) {
+        let m = &mut self.k.m;
+        m.classes.release_bw(&mut m.cpus, bw);
+    }
+    /// What it asks for cannot be given: the run ends.
+    pub(crate) fn refuse(&mut self, why: InputError) {
+        self.k.refused.get_or_insert(why);
+    }
+    /// The period timer of all CPUs' RT runtime.
+    pub(crate) fn start_rt_bandwidth(&mut self) {
+        let now = self.m().now;
+        if let Some(at) = self.k.m.classes.start_rt_bandwidth(now) {
+            self.push(at, Ev::ClassTimer { timer: ClassTimer::RtPeriod, awake: false });
+        }
+    }
+    /// Whether the CPUs with too many real-time tasks are to push, right after this CPU's switch.
+    pub(crate) fn set_push_rt(&mut self, on: bool) {
+        self.k.m.classes.push_rt = on;
+    }
+    /// Until when the tick's interrupt keeps the CPU, if the driver says so.
+    pub(crate) fn interrupt_until(&mut self) -> Option<Instant> {
+        self.k.driver.as_mut()?.tick(&self.k.m, self.cpu)
+    }
+    /// Clamps that hold for every task.
+    pub(crate) fn forced_clamps(&self) -> (Option<Util>, Option<Util>) {
+        self.k.forced_clamps
+    }
 
-    // ------------------------------------------------------------------ upcalls
+    // ------------------------------------------------------------------ tells
 
     /// Into the trace.
     #[inline]
@@ -192,41 +273,61 @@ impl Rq<'_, '_> {
     /// The tracker hears.
     #[inline]
     pub(crate) fn track(&mut self, heard: Heard) {
-        self.k.m.track(heard);
+        if let Some(tracker) = &mut self.k.m.tracker {
+            tracker.hears(self.k.m.now, heard);
+        }
     }
+
+    // ------------------------------------------------------------------ calls up
+
     /// `cpufreq_update_util`: the governor looks, at once.
     #[inline]
     pub(crate) fn cpufreq_update_util(&mut self) {
-        self.k.cpufreq_update_util(self.cpu, false);
+        let domain = self.m().cpu(self.cpu).domain;
+        self.k.policy(domain).update_util(self.cpu, false);
     }
-    /// The root domain's flag.
-    pub(crate) fn set_overutilized(&mut self, on: bool) {
-        self.k.set_overutilized(on);
+    /// `try_to_wake_up`, from this CPU's interrupt.
+    pub(crate) fn wake_up(&mut self, task: TaskId) {
+        self.k.wake_up(task, Waker::timer(self.cpu));
     }
-    /// The period timer of all CPUs' RT runtime.
-    pub(crate) fn start_rt_bandwidth(&mut self) {
-        self.k.start_rt_bandwidth();
+    /// A task of this CPU leaves for another one.
+    pub(crate) fn move_queued(&mut self, task: TaskId, to: CpuId, why: Why) {
+        self.k.move_queued(task, self.cpu, to, why);
     }
-    /// Bandwidth that is free for other reservations.
-    pub(crate) fn release_bw(&mut self, bw: u64) {
-        self.k.release_bw(bw);
+    /// Real-time tasks that wait here are pushed away.
+    pub(crate) fn push_rt_tasks(&mut self) {
+        self.k.push_rt_tasks(self.cpu);
     }
-    /// A class's timer was at `before` and is at `after` now ([`Kernel::arm_changed`]).
-    pub(crate) fn arm_changed(
-        &mut self,
-        timer: ClassTimer,
-        before: Option<Instant>,
-        after: Option<Instant>,
-    ) {
-        self.k.arm_changed(timer, before, after);
+    /// Deadline tasks that wait here are pushed away.
+    pub(crate) fn push_dl_tasks(&mut self) {
+        self.k.push_dl_tasks(self.cpu);
     }
-    /// The task becomes the head of its runqueue's list (`rq->cfs_tasks`).
-    pub(crate) fn list(&mut self, task: TaskId) {
-        self.k.listed += 1;
-        self.k.m.task_mut(task).listed = self.k.listed;
+    /// The first of them is.
+    pub(crate) fn push_dl_task(&mut self) {
+        self.k.push_dl_task(self.cpu);
     }
-    /// Sets the state; nothing else may.
-    pub(crate) fn set_state(&mut self, task: TaskId, state: State) {
-        self.k.m.task_mut(task).state = state;
+    /// Deadline tasks that wait elsewhere are pulled here.
+    pub(crate) fn pull_dl_task(&mut self) {
+        self.k.pull_dl_task(self.cpu);
+    }
+    /// `sched_balance_newidle`; true if tasks came.
+    pub(crate) fn newidle_balance(&mut self) -> bool {
+        self.k.newidle_balance(self.cpu)
+    }
+    /// After each tick of the busy CPU.
+    pub(crate) fn trigger_load_balance(&mut self) {
+        self.k.trigger_load_balance(self.cpu);
+    }
+    /// After a tick of the idle CPU.
+    pub(crate) fn balance_on_own_tick(&mut self) {
+        self.k.balance_on_own_tick(self.cpu);
+    }
+    /// On its way to idle it ages what the idle CPUs hold.
+    pub(crate) fn nohz_run_idle_balance(&mut self) {
+        self.k.nohz_run_idle_balance(self.cpu);
+    }
+    /// Whether it has a task may have changed: the other threads of its core get slower or faster.
+    pub(crate) fn core_shared(&mut self) {
+        self.k.core_shared(self.cpu);
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Arithmetic: [`risetime_kernel::util_est`]. Source: kernel/sched/fair.c; RFC 00/16, patches 8 to 11.
 
-use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
-use crate::state::machine::State;
+use crate::state::machine::{State, Task};
+use crate::state::series::Series;
 use risetime_kernel::sched_qos::SchedQosHint;
 use risetime_kernel::units::TaskId;
 use risetime_kernel::util_est::{
@@ -108,16 +108,14 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
-    /// A task gives hints about itself (`sched_setattr` with `SCHED_FLAG_QOS`); nobody listens
-    /// without sched-qos.
-    pub(crate) fn take_hints(&mut self, task: TaskId, hints: &[SchedQosHint]) {
-        if self.m.series.rampup_multiplier.is_none() {
-            return;
-        }
-        for hint in hints {
-            // The workload was checked: the kernel takes them all.
-            let _ = self.m.task_mut(task).qos.set(*hint);
-        }
+/// A task gives hints about itself (`sched_setattr` with `SCHED_FLAG_QOS`); nobody listens without
+/// sched-qos.
+pub(crate) fn take_hints(series: &Series, t: &mut Task, hints: &[SchedQosHint]) {
+    if series.rampup_multiplier.is_none() {
+        return;
+    }
+    for hint in hints {
+        // The workload was checked: the kernel takes them all.
+        let _ = t.qos.set(*hint);
     }
 }

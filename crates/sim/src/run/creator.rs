@@ -2,11 +2,12 @@
 //! slice; here it only does that.
 
 use crate::kernel::Kernel;
-use crate::kernel::fork::push_task;
+use crate::kernel::fork::new_task;
+use crate::kernel::rq::Rq;
 use crate::run::engine::Simulation;
 use crate::run::replay::{Creator, Turn};
 use crate::state::class::Class;
-use crate::state::machine::{Role, Todo};
+use crate::state::machine::{Role, Task, Todo};
 use crate::time::queue::Ev;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::uclamp::Uclamp;
@@ -38,14 +39,14 @@ impl Creating {
         let turns = creator.turns.iter();
         let before = start.0.saturating_sub(creator.before.0);
         let turns = turns.map(|t| (Instant(before + t.wakes.0), *t)).collect();
-        let task = push_task(&mut k.m, "creator".into(), Role::Creator);
+        let (task, mut t) = new_task(&k.m, "creator".into(), Role::Creator);
         k.m.creator = Some(task);
-        k.m.set_allowed(task, [creator.cpu].into_iter().collect());
-        let t = k.m.task_mut(task);
+        t.set_allowed(&k.m.cpus, [creator.cpu].into_iter().collect());
         (t.cpu, t.avg) = (creator.cpu, SchedAvg::default());
         if let Some(entity) = &mut t.entity {
             entity.request_slice(Some(creator.slice.0));
         }
+        k.m.tasks.push(t);
         k.q.push(Instant(before), Ev::Timer { task, generation: 0 });
         Creating { turns, slice: creator.slice, child: None, left: None, prepares: None }
     }
@@ -57,16 +58,18 @@ impl Creating {
         let mut creating = this.borrow_mut();
         let slice = creating.slice;
         if let Some(left) = creating.left.take() {
-            k.set_nice(task, 0);
-            k.m.cpu_mut(cpu).cfs.set_slice(task, Some(slice.0));
-            set_clamps(k, task, Uclamp::default());
-            k.m.task_mut(task).todo = Todo::Time(left);
-            return k.rq(cpu).arm_work();
+            let mut rq = k.rq(cpu);
+            rq.set_nice(task, 0);
+            rq.c().cfs.set_slice(task, Some(slice.0));
+            rq.set_clamps(task, Uclamp::default());
+            rq.t(task).todo = Todo::Time(left);
+            return rq.arm_work();
         }
         if let Some((child, left)) = creating.prepares.take() {
-            prepares(k, task, child);
-            k.m.task_mut(task).todo = Todo::Time(left);
-            return k.rq(cpu).arm_work();
+            let mut rq = k.rq(cpu);
+            prepares(&mut rq, task, child);
+            rq.t(task).todo = Todo::Time(left);
+            return rq.arm_work();
         }
         let child = creating.child.take();
         match creating.turns.front().copied() {
@@ -74,7 +77,7 @@ impl Creating {
                 creating.turns.pop_front();
                 creating.child = turn.creates;
                 k.m.task_mut(task).todo = Todo::Time(turn.runs);
-                creating.will_create(k, task, turn);
+                creating.will_create(k.m.task_mut(task), turn);
                 drop(creating);
                 if let Some(child) = child {
                     k.create(child);
@@ -89,33 +92,31 @@ impl Creating {
     }
 
     /// A turn begins at whose end the creator creates a task.
-    fn will_create(&mut self, k: &mut Kernel<'_>, creator: TaskId, turn: Turn) {
+    fn will_create(&mut self, creator: &mut Task, turn: Turn) {
         /// From the system call that gives it the child's attributes to the child's first enqueue.
         const MOMENT: Span = Span::from_us(100);
         let Some(child) = turn.creates else { return };
         let left = turn.runs.min(MOMENT);
         self.prepares = Some((child, left));
-        k.m.task_mut(creator).todo = Todo::Time(Span(turn.runs.0 - left.0));
+        creator.todo = Todo::Time(Span(turn.runs.0 - left.0));
     }
 
     /// The creator has created a task, and goes back to its own attributes when it has run on for a
     /// moment.
-    pub(crate) fn creates(&mut self, k: &mut Kernel<'_>) {
+    pub(crate) fn creates(&mut self, rq: &mut Rq<'_, '_>, creator: TaskId) {
         /// From the child's first enqueue to the end of the system call that restores them.
         const MOMENT: Span = Span::from_us(28);
-        let Some(creator) = k.m.creator else { return };
-        let cpu = k.m.task(creator).cpu;
-        if k.m.cpu(cpu).curr != Some(creator) {
+        if rq.m().cpu(rq.cpu).curr != Some(creator) {
             return;
         }
-        k.rq(cpu).update_rq_clock();
-        k.rq(cpu).book_progress();
-        if let Todo::Time(left) = &mut k.m.task_mut(creator).todo {
+        rq.update_rq_clock();
+        rq.book_progress();
+        if let Todo::Time(left) = &mut rq.t(creator).todo {
             let before = (*left).min(MOMENT);
             self.left = Some(Span(left.0 - before.0 + self.left.unwrap_or_default().0));
             *left = before;
         }
-        k.rq(cpu).arm_work();
+        rq.arm_work();
     }
 }
 
@@ -123,22 +124,17 @@ impl Creating {
 ///
 /// Real-time ones only so that the governor hears of it: it is back before anybody would be pulled
 /// here for it.
-fn prepares(k: &mut Kernel<'_>, creator: TaskId, child: TaskId) {
-    let (own, pulls) = (k.m.task(creator).sched.policy, k.m.classes.push_rt);
-    if k.m.class_of(child) == Class::Rt && k.m.class_of(creator) == Class::Fair {
-        k.change_class(creator, k.m.task(child).sched.policy);
-        k.change_class(creator, own);
-        k.m.classes.push_rt = pulls;
+fn prepares(rq: &mut Rq<'_, '_>, creator: TaskId, child: TaskId) {
+    let m = rq.m();
+    let (own, pulls) = (m.task(creator).sched.policy, m.classes.push_rt);
+    let policy = m.task(child).sched.policy;
+    if m.class_of(child) == Class::Rt && m.class_of(creator) == Class::Fair {
+        rq.change_class(creator, policy);
+        rq.change_class(creator, own);
+        rq.set_push_rt(pulls);
     }
-    let (nice, clamps) = (k.m.task(child).nice, k.m.task(child).uclamp.request);
-    k.set_nice(creator, nice);
-    let cpu = k.m.task(creator).cpu;
-    k.m.cpu_mut(cpu).cfs.set_slice(creator, None);
-    set_clamps(k, creator, clamps);
-}
-
-fn set_clamps(k: &mut Kernel<'_>, task: TaskId, clamps: Uclamp) {
-    let t = &mut k.m.tasks[task.index()];
-    t.uclamp.request = clamps;
-    k.m.cpus[t.cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
+    let (nice, clamps) = (rq.m().task(child).nice, rq.m().task(child).uclamp.request);
+    rq.set_nice(creator, nice);
+    rq.c().cfs.set_slice(creator, None);
+    rq.set_clamps(creator, clamps);
 }

@@ -14,7 +14,6 @@ use crate::run::replay::Steers;
 use crate::state::machine::{Role, Todo};
 use crate::time::queue::Ev;
 use crate::user::User;
-use crate::user::together::wake_by;
 use risetime_kernel::units::{CpuId, Instant, KHz, TaskId};
 use risetime_trace::RunError;
 
@@ -85,24 +84,34 @@ impl Simulation<'_> {
                     steers.change(k, index);
                 }
             }
-            Ev::FreqDone { domain, generation } => k.freq_done(domain as usize, generation),
+            Ev::FreqDone { domain, generation } => {
+                k.policy(domain as usize).freq_done(generation);
+            }
             Ev::WorkDone { cpu, generation } => self.work_done(cpu, generation),
-            Ev::Timer { task, generation } => k.timer(task, generation),
-            Ev::TimerAwake { task, generation } => k.timer_awake(task, generation),
-            Ev::Woken { task, by } => wake_by(k, by, task),
+            Ev::Timer { task, generation } => {
+                if let Some(cpu) = k.m.timer_expires(task, generation) {
+                    k.rq(cpu).timer(task, generation);
+                }
+            }
+            Ev::TimerAwake { task, generation } => {
+                if let Some(cpu) = k.m.timer_expires(task, generation) {
+                    k.rq(cpu).timer_awake(task);
+                }
+            }
+            Ev::Woken { task, by } => k.wake_up_by(by, task),
             Ev::Create { task } if k.m.creator.is_some() && !k.m.is_fork(task) => {}
             Ev::Create { task } => k.create(task),
-            Ev::Tick { cpu, generation } => k.tick(cpu, generation),
+            Ev::Tick { cpu, generation } => k.rq(cpu).tick(generation),
             Ev::ClassTimer { timer, awake } => k.class_timer(timer, awake),
             Ev::GovernorTimer { domain, generation, awake } => {
-                k.governor_timer(domain as usize, generation, awake);
+                k.policy(domain as usize).governor_timer(generation, awake);
             }
             Ev::Resched { cpu } => k.rq(cpu).idle_resched(),
             Ev::NohzBalance { cpu } => k.nohz_balance(cpu),
             Ev::CfsPeriod { group, awake } => k.cfs_period(group, awake),
             Ev::CfsSlack { group, awake } => k.cfs_slack(group, awake),
             Ev::Irq { cpu, step } => k.rq(cpu).irq(step),
-            Ev::HwCap { domain, khz } => k.hw_cap(domain as usize, KHz(khz.into())),
+            Ev::HwCap { domain, khz } => k.policy(domain as usize).hw_cap(KHz(khz.into())),
             Ev::Hotplug { cpu, online } => k.hotplug(cpu, online),
         }
     }
@@ -110,15 +119,17 @@ impl Simulation<'_> {
     /// Every CPU that needs to reschedules, and whoever got it by that goes on.
     pub(crate) fn drain_resched(&mut self) {
         loop {
-            while let Some((cpu, task)) = self.k.drain_throttle_work() {
-                self.go_on(cpu, task);
+            while let Some(cpu) = self.k.m.throttle_work.lowest() {
+                if let Some(task) = self.k.rq(cpu).throttle_cfs_rq_work() {
+                    self.go_on(cpu, task);
+                }
             }
             let Some(cpu) = self.k.m.need_resched.lowest() else { return };
             self.k.m.need_resched.remove(cpu);
             if self.k.rq(cpu).is_in_irq_work() {
                 continue;
             }
-            if let Some(task) = self.k.schedule(cpu) {
+            if let Some(task) = self.k.rq(cpu).schedule() {
                 self.go_on(cpu, task);
             }
             if self.k.m.classes.push_rt {
@@ -151,8 +162,8 @@ impl Simulation<'_> {
     /// The running task's step is over: on to the next one.
     fn advance(&mut self, cpu: CpuId, task: TaskId) {
         match self.k.m.task(task).role {
-            Role::User => self.user.advance(&mut self.k, cpu, task),
-            Role::Sugov(domain) => self.k.advance_sugov(cpu, task, domain),
+            Role::User => self.user.advance(&mut self.k.current(cpu, task)),
+            Role::Sugov(domain) => self.k.policy(domain).advance_sugov(cpu, task),
             Role::Stopper => self.k.advance_stopper(cpu, task),
             Role::Creator => {
                 if let Some(steers) = &self.steers {

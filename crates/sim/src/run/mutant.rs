@@ -6,8 +6,9 @@
 use crate::kernel::placement::select_fallback_rq;
 use crate::run::settings::fair_tunables;
 use crate::state::class::Class;
+use crate::state::group::Groups;
 use crate::state::hooks::{Answer, Hooks, Placed, Point, Step};
-use crate::state::machine::Machine;
+use crate::state::machine::{Cpu, Machine};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::cpu_util::RqUtil;
@@ -236,10 +237,10 @@ impl Mutant {
         match self {
             Mutant::HalfLife30 => m.decay = &HALF_LIFE_30,
             Mutant::LagForgotten => {
-                set_features(m, |features| features.place_lag = false);
+                set_features(&mut m.cpus, &mut m.groups, |features| features.place_lag = false);
             }
             Mutant::NoDelayedDequeue => {
-                set_features(m, |features| features.delay_dequeue = false);
+                set_features(&mut m.cpus, &mut m.groups, |features| features.delay_dequeue = false);
             }
             _ => {}
         }
@@ -349,9 +350,9 @@ fn on_its_cpu(m: &Machine, task: TaskId) -> Placed {
 }
 
 /// Changes the switches of every fair queue.
-fn set_features(m: &mut Machine, change: fn(&mut Features)) {
-    let groups = m.groups.list.iter_mut().flat_map(|g| g.rq.iter_mut().map(|rq| &mut rq.cfs));
-    for queue in m.cpus.iter_mut().map(|c| &mut c.cfs).chain(groups) {
+fn set_features(cpus: &mut [Cpu], groups: &mut Groups, change: fn(&mut Features)) {
+    let groups = groups.list.iter_mut().flat_map(|g| g.rq.iter_mut().map(|rq| &mut rq.cfs));
+    for queue in cpus.iter_mut().map(|c| &mut c.cfs).chain(groups) {
         if let CfsRq::Eevdf(queue) = queue {
             queue.set_features(change);
         }

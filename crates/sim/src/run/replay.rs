@@ -16,11 +16,14 @@
 
 pub use crate::kernel::Kthread;
 
+use crate::kernel::bandwidth::period_ends;
+use crate::kernel::rq::{Parts, Rq};
+use crate::kernel::syscalls::Current;
 use crate::kernel::{Driver, Kernel};
 use crate::run::creator::Creating;
 use crate::run::engine::Simulation;
 use crate::state::hooks::{Answer, Hooks, Placed, Point, Step};
-use crate::state::machine::{Machine, State, Todo};
+use crate::state::machine::{Machine, State, Task, Todo};
 use crate::time::queue::Ev;
 use crate::user::Turns;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider, update_load_avg_cfs_rq};
@@ -265,12 +268,12 @@ impl Steers {
     /// A given change is due.
     pub(crate) fn change(&self, k: &mut Kernel<'_>, index: u32) {
         match self.changes.get(index as usize) {
-            Some(&Change::Kthread(domain, waits)) => k.wake_sugov(domain, waits),
-            Some(&Change::Freq(domain, freq)) => k.impose_freq(domain, freq),
+            Some(&Change::Kthread(domain, waits)) => k.policy(domain).wake_sugov(waits),
+            Some(&Change::Freq(domain, freq)) => k.policy(domain).impose_freq(freq),
             Some(&Change::Move(task, to)) => {
                 let from = k.m.task(task).cpu;
                 if from != to && k.m.task(task).state == State::Runnable {
-                    k.leave_limbo(task);
+                    k.rq(from).leave_limbo(task);
                     k.move_queued(task, from, to, Why::Given);
                 }
             }
@@ -344,21 +347,20 @@ impl Hooks for GivenHooks {
 struct GivenTurns(Vec<VecDeque<Turn>>);
 
 impl Turns for GivenTurns {
-    fn turn(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
-        if !k.m.start.done {
+    fn turn(&mut self, current: &mut Current<'_, '_>) -> bool {
+        if !current.m().start.done {
             return false;
         }
-        let (now, start) = (k.m.now, k.m.start.at);
-        let Some(turns) = self.0.get_mut(task.index()) else { return false };
+        let (now, start) = (current.m().now, current.m().start.at);
+        let Some(turns) = self.0.get_mut(current.task.index()) else { return false };
         match turns.front().map(|turn| (start + turn.wakes, turn.runs)) {
             Some((wakes, runs)) if wakes <= now => {
                 turns.pop_front();
-                k.m.task_mut(task).todo = Todo::Time(runs);
-                k.rq(cpu).arm_work();
+                current.works(Todo::Time(runs));
             }
             next => {
                 let until = next.map_or(Instant(u64::MAX), |(wakes, _)| wakes);
-                k.rq(cpu).fall_asleep(task, Some(until));
+                current.fall_asleep(Some(until));
             }
         }
         true
@@ -388,64 +390,62 @@ impl Driver for Start {
         }
     }
 
-    fn apply_start(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
+    fn apply_start(&mut self, rq: &mut Rq<'_, '_>, task: TaskId) -> bool {
         let Some(image) = &self.image else { return false };
         // The others keep no signals of their own.
-        if k.m.is_fair(task) {
-            apply_task_image(k, cpu, task, &image.task);
+        if rq.m().is_fair(task) {
+            apply_task_image(rq, task, &image.task);
         }
         true
     }
 
     /// A task whose creation is the start has its signals from the first moment.
-    fn created_first(&mut self, k: &mut Kernel<'_>, task: TaskId) {
+    fn created_first(&mut self, t: &mut Task) {
         let Some(image) = self.image.as_ref().map(|image| &image.task) else { return };
-        let avg = &mut k.m.task_mut(task).avg;
-        avg.util_avg = image.util_avg.unwrap_or(avg.util_avg);
-        avg.runnable_avg = image.runnable_avg.unwrap_or(avg.util_avg);
+        t.avg.util_avg = image.util_avg.unwrap_or(t.avg.util_avg);
+        t.avg.runnable_avg = image.runnable_avg.unwrap_or(t.avg.util_avg);
     }
 
     /// A task that has just been created takes as long to begin as it did there.
-    fn created(&mut self, k: &mut Kernel<'_>, task: TaskId) {
+    fn created(&mut self, now: Instant, task: TaskId, t: &mut Task) {
         let Some(image) = &self.image else { return };
         let (begins, from) = (image.begins.get(task.index()), image.timers_from.get(task.index()));
         // Where turns are given, the first one has that in it.
         if let (Some(begins), Some(from), false) = (begins, from, self.given_turns) {
             // Tasks are created at their delay after the first one's creation, the start.
             let delay = self.delays.get(task.index()).copied().unwrap_or_default();
-            let start = k.m.now.0 - delay.0;
-            let t = k.m.task_mut(task);
+            let start = now.0 - delay.0;
             t.todo = Todo::Time(*begins);
             t.timers_from = Some(Instant(start + from.0));
         }
     }
 
-    fn creates(&mut self, k: &mut Kernel<'_>) {
+    fn creates(&mut self, rq: &mut Rq<'_, '_>, creator: TaskId) {
         if let Some(creating) = &self.creating {
-            creating.borrow_mut().creates(k);
+            creating.borrow_mut().creates(rq, creator);
         }
     }
 
     /// If one of the other trace's ticks ended a turn on `cpu` at this time, it does not
     /// reschedule before it did there. Whether it does, and for whom, it decides itself.
-    fn tick(&mut self, k: &mut Kernel<'_>, cpu: CpuId) {
-        let now = k.m.now;
-        if !k.m.start.begun {
-            return;
+    fn tick(&mut self, m: &Machine, cpu: CpuId) -> Option<Instant> {
+        let now = m.now;
+        if !m.start.begun {
+            return None;
         }
-        let Some(held) = self.held.get_mut(&cpu) else { return };
-        let (started, tick) = (k.m.start.at, k.m.tick);
+        let held = self.held.get_mut(&cpu)?;
+        let (started, tick, mut until) = (m.start.at, m.tick, None);
         while let Some(&(after, late)) = held.front() {
             let at = started + after;
             if at.0 > now.0 + tick.0 / 2 {
-                return;
+                break;
             }
             held.pop_front();
             if at.0 + tick.0 / 2 > now.0 {
-                let until = &mut k.m.cpu_mut(cpu).irq_work_until;
-                *until = (*until).max(now + late);
+                until = until.max(Some(now + late));
             }
         }
+        until
     }
 }
 
@@ -453,34 +453,47 @@ impl Driver for Start {
 /// that its queueing makes the governor look as it did there.
 fn apply_machine_image(k: &mut Kernel<'_>, image: &Image) {
     for c in &image.cpus {
-        image_of_cpu(k, c);
+        image_of_cpu(&mut k.rq(c.cpu), c);
     }
     for d in &image.domains {
         let Some(domain) = k.m.domains.iter().position(|own| own.cpus[0] == d.cpu) else {
             continue;
         };
-        k.impose_freq(domain, d.freq);
         let changed = Instant(k.m.now.0.saturating_sub(d.changed_before.0));
-        k.governors[domain].resume(d.freq, changed);
+        k.policy(domain).impose_freq(d.freq);
+        k.policy(domain).resume(d.freq, changed);
         if let (Some(kthread), Some(cpu)) = (k.m.domains[domain].kthread, d.kthread_on)
             && k.m.task(kthread).state != State::Runnable
         {
             k.m.task_mut(kthread).cpu = cpu;
         }
     }
-    image.idle.iter().for_each(|memory| image_of_idle(k, memory));
+    for memory in &image.idle {
+        if memory.cpu.index() < k.m.cpus.len() {
+            image_of_idle(&mut k.rq(memory.cpu), memory);
+        }
+    }
     if let Some(on) = image.overutilized {
-        k.set_overutilized(on);
+        k.rq(CpuId(0)).set_overutilized(on);
     }
     if let Some(first) = image.first_tick {
         k.move_tick_grid(first);
     }
-    image.balance.iter().for_each(|(memory, ticks)| image_of_balance(k, memory, *ticks));
+    for (memory, ticks) in &image.balance {
+        if memory.cpu.index() < k.m.cpus.len() {
+            image_of_balance(&mut k.rq(memory.cpu), memory, *ticks);
+        }
+    }
     for change in &image.hotplug {
         let at = k.m.now + change.at;
         k.q.push(at, Ev::Hotplug { cpu: change.cpu, online: change.online });
     }
-    image.periods.iter().for_each(|(group, after)| k.period_ends(*group, *after));
+    for (group, after) in &image.periods {
+        let group = k.m.groups.list.get_mut(group.index());
+        if let Some(pool) = group.and_then(|group| group.pool.as_mut()) {
+            period_ends(pool, k.m.now + *after);
+        }
+    }
     let next = image.balance.iter().map(|(memory, _)| k.m.cpu(memory.cpu).next_balance);
     if let Some(next) = next.min() {
         k.m.root.next_balance = next;
@@ -488,29 +501,28 @@ fn apply_machine_image(k: &mut Kernel<'_>, image: &Image) {
 }
 
 /// The task's part: it has just been queued on `cpu`, whose sums follow by the difference.
-fn apply_task_image(k: &mut Kernel<'_>, cpu: CpuId, task: TaskId, image: &TaskImage) {
+fn apply_task_image(rq: &mut Rq<'_, '_>, task: TaskId, image: &TaskImage) {
     if let Some(est) = image.util_est {
-        let t = k.m.task_mut(task);
+        let t = rq.t(task);
         let before = std::mem::replace(&mut t.util_est, UtilEst(est.0 as u32)).value();
-        let c = k.m.cpu_mut(cpu);
+        let c = rq.c();
         c.util_est = c.util_est.saturating_sub(before) + est;
     }
-    k.rq(cpu).set_signals(task, image.util_avg, image.runnable_avg, image.period_contrib);
-    let avg = &mut k.m.cpu_mut(cpu).cfs_avg.avg;
+    rq.set_signals(task, image.util_avg, image.runnable_avg, image.period_contrib);
+    let avg = &mut rq.c().cfs_avg.avg;
     avg.util_sum = image.rq_util_sum.unwrap_or(avg.util_sum);
 }
 
 /// The CPU sleeps since then, or has slept that long and is awake.
-fn image_of_idle(k: &mut Kernel<'_>, memory: &IdleMemory) {
-    let (now, tick) = (k.m.now, k.m.tick);
-    let Some(c) = k.m.cpus.get_mut(memory.cpu.index()) else { return };
-    let states = &k.m.domains[c.domain].idle;
+fn image_of_idle(rq: &mut Rq<'_, '_>, memory: &IdleMemory) {
+    let tick = rq.m().tick;
+    let Parts { c, domain, now, .. } = rq.parts();
     let slept = memory.slept.unwrap_or(memory.before);
     let resumes = c.idle_governor.resume(&memory.menu);
     match &mut c.idle {
         Some(idle) => idle.since = Instant(now.0.saturating_sub(slept.0)),
         None if resumes => {
-            c.idle_governor.update(states, memory.state as usize, slept, false, tick);
+            c.idle_governor.update(&domain.idle, memory.state as usize, slept, false, tick);
         }
         None => {}
     }
@@ -518,9 +530,9 @@ fn image_of_idle(k: &mut Kernel<'_>, memory: &IdleMemory) {
 
 /// The domains are due when they were there. Of `nohz.next_balance` nothing is told: the earliest
 /// of all CPUs is what the last look at all of them leaves.
-fn image_of_balance(k: &mut Kernel<'_>, memory: &BalanceMemory, ticks: u64) {
-    let then = k.m.jiffies() + ticks;
-    let Some(c) = k.m.cpus.get_mut(memory.cpu.index()) else { return };
+fn image_of_balance(rq: &mut Rq<'_, '_>, memory: &BalanceMemory, ticks: u64) {
+    let then = rq.m().jiffies() + ticks;
+    let c = rq.c();
     c.next_balance = then.saturating_add_signed(memory.next_balance);
     for (domain, (last, ms)) in c.sched_domains.iter_mut().zip(&memory.domains) {
         domain.last_balance = then.saturating_add_signed(*last);
@@ -528,21 +540,21 @@ fn image_of_balance(k: &mut Kernel<'_>, memory: &BalanceMemory, ticks: u64) {
     }
 }
 
-fn image_of_cpu(k: &mut Kernel<'_>, image: &CpuImage) {
-    k.rq(image.cpu).update_rq_clock();
-    let decay = k.m.decay;
-    let c = k.m.cpu_mut(image.cpu);
+fn image_of_cpu(rq: &mut Rq<'_, '_>, image: &CpuImage) {
+    rq.update_rq_clock();
+    let decay = rq.m().decay;
+    let c = rq.c();
     if let (Some(_), Some(behind)) = (c.curr, image.behind) {
         c.clock.clock_pelt = c.clock.clock_task.0.saturating_sub(behind.0);
     }
     let now = c.clock.rq_clock_pelt();
     if let Some(cfs) = &image.cfs {
         c.cfs_avg.avg = cfs.at(decay, now);
-        k.m.groups_in_step(image.cpu);
+        rq.groups_in_step();
     }
-    let c = k.m.cpu_mut(image.cpu);
+    let c = rq.c();
     if let Some(dl) = &image.dl {
         c.dl_avg = dl.at(decay, now);
     }
-    k.rq(image.cpu).trace_cfs();
+    rq.trace_cfs();
 }

@@ -2,8 +2,10 @@
 
 use crate::Custom;
 use crate::kernel::Kernel;
+use crate::kernel::class::dl_server::init_dl_servers;
 use crate::kernel::cpuidle;
-use crate::kernel::fork::push_task;
+use crate::kernel::fork::new_task;
+use crate::kernel::hotplug::plan_hotplug;
 use crate::kernel::preempt;
 use crate::kernel::pressure;
 use crate::kernel::series;
@@ -110,7 +112,7 @@ pub(crate) fn simulation<'a>(
     simulation_with(e, sink, other, Custom::default())
 }
 
-/// The same with plug-ins in place of those that the settings name.
+/// The machine with its tasks, and with plug-ins in place of those that the settings name.
 ///
 /// Errors: likewise.
 pub(crate) fn simulation_with<'a>(
@@ -181,11 +183,11 @@ pub(crate) fn simulation_with<'a>(
     let mut simulation = Simulation { k, user, steers: None, without };
     add_tasks(&mut simulation, &specs, started, e.phase);
     let k = &mut simulation.k;
-    k.plan_hotplug(&hotplug);
+    plan_hotplug(&mut k.q, &hotplug);
     k.plan_pressure(e);
     add_kthreads(&mut k.m, governor.works);
     k.add_stoppers(&e.settings);
-    k.init_dl_servers();
+    init_dl_servers(k.m.rev, &mut k.m.cpus, &mut k.m.classes);
     Ok(simulation)
 }
 
@@ -433,10 +435,13 @@ fn add_tasks(
     for (i, spec) in specs.iter().take(started).enumerate() {
         let program = Program::of_instance(Arc::clone(specs), i, like);
         like = program.like();
-        let task = push_task(&mut simulation.k.m, spec.comm.as_str().into(), Role::User);
+        let k = &mut simulation.k;
+        let (task, t) = new_task(&k.m, spec.comm.as_str().into(), Role::User);
+        let cpu = t.cpu;
+        k.m.tasks.push(t);
         simulation.user.follows(task, program);
-        simulation.k.set_attr(task, &spec.attr);
-        simulation.k.q.push(Instant(0) + phase + spec.delay, Ev::Create { task });
+        k.rq(cpu).set_attr(task, &spec.attr);
+        k.q.push(Instant(0) + phase + spec.delay, Ev::Create { task });
     }
 }
 
@@ -449,10 +454,10 @@ fn add_kthreads(m: &mut Machine, works: bool) {
             continue;
         }
         let (cpu, cpus) = (d.cpus[0], d.cpus.iter().copied().collect());
-        let task = push_task(m, format!("sugov:{}", cpu.0).into(), Role::Sugov(domain));
-        m.set_allowed(task, cpus);
-        m.task_mut(task).sched = Sched::sugov();
-        m.task_mut(task).cpu = cpu;
+        let (task, mut t) = new_task(m, format!("sugov:{}", cpu.0).into(), Role::Sugov(domain));
+        t.set_allowed(&m.cpus, cpus);
+        (t.sched, t.cpu) = (Sched::sugov(), cpu);
+        m.tasks.push(t);
         m.domains[domain].kthread = Some(task);
     }
 }

@@ -2,9 +2,12 @@
 //!
 //! What each class does: `kernel/class/`.
 
+use crate::state::effects::Effects;
+use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::eevdf::{FairPolicy, LoadWeight};
+use risetime_kernel::rt::RT_PERIOD;
 use risetime_kernel::rt::{RtPriority, rr_timeslice};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::Experiment;
@@ -110,6 +113,31 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
+    /// `__dl_add`: reserved on the machine; what nobody has reserved shrinks on each CPU.
+    pub(crate) fn reserve_bw(&mut self, cpus: &mut [Cpu], bw: u64) {
+        self.total_bw += bw;
+        let each = (bw / cpus.len() as u64) as i64;
+        cpus.iter_mut().for_each(|c| c.dl.extra_bw -= each);
+    }
+    /// `__dl_sub`.
+    pub(crate) fn release_bw(&mut self, cpus: &mut [Cpu], bw: u64) {
+        self.total_bw = self.total_bw.saturating_sub(bw);
+        let each = (bw / cpus.len() as u64) as i64;
+        cpus.iter_mut().for_each(|c| c.dl.extra_bw += each);
+    }
+    /// `start_rt_bandwidth`: the period timer of all CPUs runs while RT tasks do. When it expires, if it has
+    /// not been set before.
+    pub(crate) fn start_rt_bandwidth(&mut self, now: Instant) -> Option<Instant> {
+        let at = now + RT_PERIOD;
+        self.rt_period.is_none().then(|| *self.rt_period.insert(at))
+    }
+    /// Where a search for a CPU came to (`cpumask_any_and_distribute`).
+    #[inline]
+    pub(crate) fn take_distribute(&mut self, effects: &mut Effects) {
+        if let Some((this_cpu, found)) = effects.distributed.take() {
+            self.distribute[this_cpu.index()] = found;
+        }
+    }
     pub(crate) fn of(e: &Experiment) -> Classes {
         let attrs = || {
             let tasks = e.workload.tasks.iter().chain(&e.workload.forked);
@@ -154,9 +182,6 @@ impl Machine {
     /// Its reservation. Only deadline tasks are asked.
     pub(crate) fn dl(&self, task: TaskId) -> &DlEntity {
         self.task(task).sched.dl.as_deref().expect("a deadline task has a reservation")
-    }
-    pub(crate) fn dl_mut(&mut self, task: TaskId) -> &mut DlEntity {
-        self.task_mut(task).sched.dl.as_deref_mut().expect("a deadline task has a reservation")
     }
 }
 

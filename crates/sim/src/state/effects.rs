@@ -11,6 +11,7 @@ pub struct Effects {
     pub(crate) recent_used_cpu: Option<CpuId>,
     pub(crate) no_idle_core: Option<CpuId>,
     pub(crate) looked: Vec<(CpuId, Util)>,
+    pub(crate) distributed: Option<(CpuId, CpuId)>,
 }
 
 /// A governor's timer.
@@ -51,6 +52,10 @@ impl Effects {
     /// The util of a CPU that its next look is compared with (`last_update_util`, RFC 00/16, patch 14).
     pub(crate) fn looked(&mut self, cpu: CpuId, util: Util) {
         self.looked.push((cpu, util));
+    }
+    /// A search from the first CPU came to the second: the next one goes on there.
+    pub(crate) fn distributed(&mut self, this_cpu: CpuId, found: CpuId) {
+        self.distributed = Some((this_cpu, found));
     }
     /// That util if it has changed within this decision.
     pub(crate) fn last_look(&self, cpu: CpuId) -> Option<Util> {

@@ -27,6 +27,7 @@ use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::group::{
     Contribution, IDLE_SHARES, TgLoad, calc_prop_weight, h_load_of, shares_of_cgroup_weight,
 };
+use risetime_kernel::pelt::Decay;
 use risetime_kernel::pelt::{SchedAvg, get_pelt_divider};
 use risetime_kernel::pelt_cfs::CfsRqAvg;
 use risetime_kernel::uclamp::{Uclamp, UclampLimits, cpu_util_update_eff};
@@ -205,6 +206,54 @@ impl GroupRq {
     }
 }
 
+impl Groups {
+    /// The queue that tasks of `g` are in on `cpu`, to change, with its clock at the CPU's.
+    #[inline]
+    pub(crate) fn queue_mut<'a>(
+        &'a mut self,
+        c: &'a mut Cpu,
+        cpu: CpuId,
+        g: GroupId,
+    ) -> &'a mut CfsRq {
+        if g == GroupId::ROOT || !self.nested {
+            return &mut c.cfs;
+        }
+        let queue = &mut self.list[g.index()].rq[cpu.index()].cfs;
+        queue.update_clock(c.clock.clock_task.0);
+        queue
+    }
+
+    /// The periods of the groups of `cpu` begin with its own: each counts from time 0 of PELT's clock, as
+    /// long as none has been throttled. What has signals already is up to date, and keeps its averages.
+    pub(crate) fn in_step(&mut self, decay: &Decay, c: &Cpu, cpu: CpuId) {
+        let own = c.cfs_avg.avg;
+        for group in &mut self.list {
+            let rq = &mut group.rq[cpu.index()];
+            for avg in [&mut rq.avg.avg, &mut rq.se.avg] {
+                avg.period_contrib = own.period_contrib;
+                if avg.load_sum == 0 {
+                    avg.last_update_time = own.last_update_time;
+                    continue;
+                }
+                let divider = u64::from(get_pelt_divider(decay, avg));
+                avg.util_sum = (avg.util_avg.0 * divider) as u32;
+                avg.runnable_sum = avg.runnable_avg.0 * divider;
+            }
+        }
+    }
+
+    /// Counts tasks in or out of a level of `cpu` (`h_nr_queued`, `h_nr_runnable`).
+    pub(crate) fn count(&mut self, c: &mut Cpu, cpu: CpuId, g: GroupId, by: (i32, i32)) {
+        let rq = self.rq_mut(cpu, g);
+        rq.h_nr_queued = rq.h_nr_queued.wrapping_add_signed(by.0);
+        rq.h_nr_runnable = rq.h_nr_runnable.wrapping_add_signed(by.1);
+        if g == GroupId::ROOT && self.nested {
+            let rq = self.rq(cpu, g);
+            c.h_nr = Some((rq.h_nr_queued, rq.h_nr_runnable));
+        }
+    }
+}
+
 /// The load-tracking side of a level, its group's or the CPU's own.
 pub(crate) fn level_avg<'a>(
     c: &'a mut Cpu,
@@ -232,17 +281,6 @@ impl Machine {
         } else {
             &self.groups.rq(cpu, g).cfs
         }
-    }
-
-    /// The queue of `g` on a CPU, to change, with its clock at the CPU's.
-    pub(crate) fn queue_mut(&mut self, cpu: CpuId, g: GroupId) -> &mut CfsRq {
-        let c = &mut self.cpus[cpu.index()];
-        if g == GroupId::ROOT || !self.groups.nested {
-            return &mut c.cfs;
-        }
-        let queue = &mut self.groups.list[g.index()].rq[cpu.index()].cfs;
-        queue.update_clock(c.clock.clock_task.0);
-        queue
     }
 
     /// The entity of `task` if it is queued on `cpu` (`p->se.on_rq`).
@@ -327,52 +365,5 @@ impl Machine {
         rq.h_load.set(h_load);
         rq.h_load_at.set(now);
         h_load
-    }
-
-    /// The periods of `cpu`'s groups begin with its own: each counts from time 0 of PELT's clock, as
-    /// long as none has been throttled. What has signals already is up to date, and keeps its averages.
-    pub(crate) fn groups_in_step(&mut self, cpu: CpuId) {
-        let (decay, own) = (self.decay, self.cpus[cpu.index()].cfs_avg.avg);
-        for group in &mut self.groups.list {
-            let rq = &mut group.rq[cpu.index()];
-            for avg in [&mut rq.avg.avg, &mut rq.se.avg] {
-                avg.period_contrib = own.period_contrib;
-                if avg.load_sum == 0 {
-                    avg.last_update_time = own.last_update_time;
-                    continue;
-                }
-                let divider = u64::from(get_pelt_divider(decay, avg));
-                avg.util_sum = (avg.util_avg.0 * divider) as u32;
-                avg.runnable_sum = avg.runnable_avg.0 * divider;
-            }
-        }
-    }
-
-    /// Counts tasks in or out of a level (`h_nr_queued`, `h_nr_runnable`).
-    pub(crate) fn count(&mut self, cpu: CpuId, g: GroupId, queued: i32, runnable: i32) {
-        let nested = self.groups.nested;
-        let rq = self.groups.rq_mut(cpu, g);
-        rq.h_nr_queued = rq.h_nr_queued.wrapping_add_signed(queued);
-        rq.h_nr_runnable = rq.h_nr_runnable.wrapping_add_signed(runnable);
-        if g == GroupId::ROOT && nested {
-            let (queued, runnable) = (rq.h_nr_queued, rq.h_nr_runnable);
-            self.cpus[cpu.index()].h_nr = Some((queued, runnable));
-        }
-    }
-
-    /// A task of `g` is no longer, or again, runnable where it is queued (`set_delayed`,
-    /// `clear_delayed`).
-    pub(crate) fn count_runnable(&mut self, cpu: CpuId, g: GroupId, by: i32) {
-        if !self.groups.on() {
-            return;
-        }
-        let mut at = g;
-        loop {
-            self.count(cpu, at, 0, by);
-            if at == GroupId::ROOT || self.ends_at_throttled(cpu, at) {
-                return;
-            }
-            at = self.groups.parent(at);
-        }
     }
 }

@@ -67,7 +67,7 @@ pub enum Point {
         /// Where from.
         waker: Waker,
     },
-    /// The same where the fair class's own placement is asked: [`Answer::Cpu`].
+    /// `select_task_rq_fair`, where the fair class's own placement is asked: [`Answer::Cpu`].
     WakeupFair {
         /// Who wakes.
         task: TaskId,

@@ -30,7 +30,6 @@ use crate::state::tally::Tally;
 use crate::state::timers::TaskTimers;
 use crate::state::timers::Wakees;
 use crate::state::topology::{Place, SchedDomain, SdShared};
-use crate::state::tracker::Heard;
 use crate::state::tracker::Tracker;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
@@ -663,13 +662,6 @@ impl Machine {
         let own = self.cpu(cpu).util_fits(self.task_util_est(task), clamps.min, clamps.max);
         self.hook(own, |h, own| h.task_fits(self, task, cpu, own))
     }
-    /// Sets a task's affinity, and with it the highest capacity it may run on.
-    pub(crate) fn set_allowed(&mut self, task: TaskId, allowed: CpuSet) {
-        let capacity = allowed.iter().map(|c| self.cpu(c).capacity).max().unwrap_or_default();
-        let t = self.task_mut(task);
-        (t.nr_cpus_allowed, t.allowed, t.max_allowed_capacity) =
-            (allowed.len() as u32, allowed, capacity);
-    }
     /// s_max of a task, of 1024: the best it may get by affinity, by `uclamp_max` (rounded up to
     /// an OPP) and by the governor's limits.
     pub(crate) fn max_speed(&self, task: TaskId) -> Util {
@@ -692,6 +684,12 @@ impl Machine {
 }
 
 impl Task {
+    /// Sets its affinity, and with it the highest capacity it may run on.
+    pub(crate) fn set_allowed(&mut self, cpus: &[Cpu], allowed: CpuSet) {
+        let capacity = allowed.iter().map(|c| cpus[c.index()].capacity).max().unwrap_or_default();
+        (self.nr_cpus_allowed, self.allowed, self.max_allowed_capacity) =
+            (allowed.len() as u32, allowed, capacity);
+    }
     /// Whether it is a kthread that changes frequencies.
     pub(crate) fn is_kthread(&self) -> bool {
         matches!(self.role, Role::Sugov(_))
@@ -803,14 +801,6 @@ impl Machine {
 }
 
 impl Machine {
-    /// Tells the tracker, if it is another than PELT.
-    #[inline]
-    pub(crate) fn track(&mut self, heard: Heard) {
-        if let Some(tracker) = &mut self.tracker {
-            tracker.hears(self.now, heard);
-        }
-    }
-
     /// The number of a CPU of this machine.
     pub(crate) fn id_of(&self, c: &Cpu) -> CpuId {
         self.domains[c.domain].related[c.in_domain]

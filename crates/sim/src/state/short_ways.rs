@@ -11,9 +11,6 @@
 //!
 //! `tests/short_ways.rs` runs generated experiments both ways, and sees to it that each is taken thousands of times.
 
-#[cfg(test)]
-use crate::state::machine::Machine;
-
 /// One of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ShortWay {
@@ -35,19 +32,6 @@ pub(crate) const SHORT_WAYS: [ShortWay; 6] = [
     ShortWay::Jiffy,
     ShortWay::Unheard,
 ];
-
-/// From the start on, the long way is taken.
-#[cfg(test)]
-pub(crate) fn close(m: &mut Machine, way: ShortWay) {
-    match way {
-        ShortWay::Plain => m.plain = false,
-        ShortWay::Glance => m.glances = false,
-        ShortWay::Tally => m.tally = None,
-        ShortWay::EmCost => m.domains.iter_mut().for_each(|d| d.em_cost = Vec::new()),
-        ShortWay::Jiffy => m.keeps_jiffy = false,
-        ShortWay::Unheard => m.unheard = false,
-    }
-}
 
 /// It is taken: counted where tests run.
 #[inline(always)]

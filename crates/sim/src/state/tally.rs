@@ -135,8 +135,9 @@ impl Tally {
         sum
     }
 
+    /// Before a look at these CPUs: what their groups come to is brought up to now.
     #[inline(never)]
-    fn refresh(&mut self, cpus: &[Cpu], span: &CpuSet, rev: KernelRev, clock: Instant) {
+    pub(crate) fn refresh(&mut self, cpus: &[Cpu], span: &CpuSet, rev: KernelRev, clock: Instant) {
         for cpu in self.stale.and(span).iter() {
             let c = &cpus[cpu.index()];
             if c.clock.clock != clock {
@@ -154,15 +155,6 @@ impl Tally {
 }
 
 impl Machine {
-    /// Before a look at that level of `cpu`: what its groups come to is brought up to now.
-    pub(crate) fn refresh_tally(&mut self, cpu: CpuId, level: usize) {
-        let (clock, rev, plain) = (self.sched_clock(), self.rev, self.is_plain());
-        if let Some(tally) = self.tally.as_mut().filter(|_| plain) {
-            let span = &self.cpus[cpu.index()].sched_domains[level].span;
-            tally.refresh(&self.cpus, span, rev, clock);
-        }
-    }
-
     /// What a group comes to; of CPUs that are not `among` those, its capacity alone. `None`: they have to be
     /// asked one by one.
     #[inline]
@@ -226,7 +218,7 @@ mod tests {
                 }
                 let cpu = CpuId(steps % engine.k.m.cpus.len() as u32);
                 for level in 0..engine.k.m.cpu(cpu).sched_domains.len() {
-                    engine.k.m.refresh_tally(cpu, level);
+                    engine.k.rq(cpu).refresh_tally(level);
                     let m = &engine.k.m;
                     for group in m.cpu(cpu).sched_domains[level].groups() {
                         let mut sum = Share::default();

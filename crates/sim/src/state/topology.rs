@@ -19,7 +19,7 @@
 
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::NewidleStats;
-use crate::state::machine::Machine;
+use crate::state::machine::{Machine, RootDomain};
 use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::is_too_complex_pre_6_7;
 use risetime_kernel::units::CpuId;
@@ -151,14 +151,16 @@ pub(crate) struct Place {
     pub(crate) smt: Vec<CpuId>,
 }
 
-impl Machine {
-    /// `set_idle_cores`: around `cpu` there is a core of which all threads are idle, or none.
-    pub(crate) fn set_idle_cores(&mut self, cpu: CpuId, there: bool) {
-        if let Some(shared) = self.cpu(cpu).place.balance_shared {
-            self.root.shared[shared].has_idle_cores = there;
+impl RootDomain {
+    /// `set_idle_cores`: around a CPU there is a core of which all threads are idle, or none.
+    pub(crate) fn set_idle_cores(&mut self, place: &Place, there: bool) {
+        if let Some(shared) = place.balance_shared {
+            self.shared[shared].has_idle_cores = there;
         }
     }
+}
 
+impl Machine {
     /// Whether wakeups look at energy: unequal capacities with known power, and no core with several
     /// threads (`build_perf_domains`, `sched_is_eas_possible`).
     pub(crate) fn sched_is_eas_possible(&self) -> bool {

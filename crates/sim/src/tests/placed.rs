@@ -38,7 +38,7 @@ fn wake(m: &mut Machine, cpu: u32, sync: bool) -> Placed {
         m.task_mut(TaskId(0)).recent_used_cpu = cpu;
     }
     if let Some(cpu) = effects.no_idle_core {
-        m.set_idle_cores(cpu, false);
+        m.root.set_idle_cores(&m.cpus[cpu.index()].place, false);
     }
     placed
 }
@@ -115,13 +115,13 @@ fn a_waker_pulls_by_weight_and_one_of_many_does_not() {
         m.cpu_mut(CpuId(40)).cfs_avg.avg.load_avg = 0;
         assert_eq!(wake(m, 40, false), placed(41, Why::IdleSibling));
         for round in 0..600 {
-            e.k.record_wakee(TaskId(round % 30), Waker { cpu: CpuId(40), sync: false });
+            e.k.rq(CpuId(40)).record_wakee(TaskId(round % 30));
         }
         for _ in 0..16 {
             (3..5).for_each(|t| {
                 let cpu = CpuId(50);
                 e.k.m.cpu_mut(cpu).curr = Some(TaskId(0));
-                e.k.record_wakee(TaskId(t), Waker { cpu, sync: false });
+                e.k.rq(cpu).record_wakee(TaskId(t));
             });
         }
         e.k.m.cpu_mut(CpuId(50)).curr = None;
@@ -168,7 +168,7 @@ fn a_forbidden_cpu_falls_back_within_the_node() {
     machine("server256", 2, |e| {
         let m = &mut e.k.m;
         m.task_mut(TaskId(0)).cpu = CpuId(70);
-        m.set_allowed(TaskId(0), [3, 90].into_iter().map(CpuId).collect());
+        m.tasks[0].set_allowed(&m.cpus, [3, 90].into_iter().map(CpuId).collect());
         assert_eq!(wake(m, 70, false), placed(90, Why::Affinity));
     });
 }

@@ -2,8 +2,9 @@
 
 use super::Bytes;
 use super::generate::{experiments, mostly_plain};
+use crate::state::machine::Machine;
 use crate::state::short_ways::counted::{FAULT, Fault, TAKEN};
-use crate::state::short_ways::{SHORT_WAYS, ShortWay, close};
+use crate::state::short_ways::{SHORT_WAYS, ShortWay};
 use crate::{Counterfactual, draws, setup};
 use proptest::prelude::*;
 use risetime_kernel::units::{Instant, Span};
@@ -11,6 +12,18 @@ use risetime_model::settings::Value;
 use risetime_model::workload::{self, Attr};
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::TraceSink;
+
+/// From the start on, the long way is taken.
+fn close(m: &mut Machine, way: ShortWay) {
+    match way {
+        ShortWay::Plain => m.plain = false,
+        ShortWay::Glance => m.glances = false,
+        ShortWay::Tally => m.tally = None,
+        ShortWay::EmCost => m.domains.iter_mut().for_each(|d| d.em_cost = Vec::new()),
+        ShortWay::Jiffy => m.keeps_jiffy = false,
+        ShortWay::Unheard => m.unheard = false,
+    }
+}
 
 /// Runs `e` with these ways closed: what every task had in the end, to the ns, in how many events.
 fn end(e: &Experiment, closed: &[ShortWay], sink: &mut dyn TraceSink) -> Result<String, String> {

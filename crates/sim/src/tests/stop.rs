@@ -66,7 +66,7 @@ fn asked_for_balance(e: &mut Simulation<'_>, at: u64, cpu: u32, to: u32) {
     e.start();
     go(e, at);
     let balance = StopWork::ActiveBalance { to: CpuId(to), why: Why::Balance };
-    e.k.stop_one_cpu_nowait(CpuId(cpu), balance);
+    e.k.rq(CpuId(cpu)).stop_one_cpu_nowait(balance);
     e.drain_resched();
 }
 
@@ -125,11 +125,11 @@ fn works_are_done_one_after_the_other_and_balancing_is_asked_for_once() {
         go(e, 6_000_000);
         let t = TaskId(0);
         assert_eq!(e.k.m.cpu(CpuId(0)).curr, Some(t));
-        e.k.m.set_allowed(t, [CpuId(5)].into_iter().collect());
+        e.k.rq(CpuId(0)).set_allowed(t, [CpuId(5)].into_iter().collect());
         let balance = StopWork::ActiveBalance { to: CpuId(7), why: Why::Balance };
-        e.k.stop_one_cpu_nowait(CpuId(0), balance);
-        e.k.stop_one_cpu_nowait(CpuId(0), balance);
-        e.k.stop_one_cpu_nowait(CpuId(0), StopWork::Migrate { task: t, to: CpuId(5) });
+        e.k.rq(CpuId(0)).stop_one_cpu_nowait(balance);
+        e.k.rq(CpuId(0)).stop_one_cpu_nowait(balance);
+        e.k.rq(CpuId(0)).stop_one_cpu_nowait(StopWork::Migrate { task: t, to: CpuId(5) });
         e.drain_resched();
         assert_eq!(e.k.m.cpu(CpuId(0)).nr_running(), 2, "it counts as running");
         go(e, 9_000_000);

@@ -1,27 +1,26 @@
 //! User space: what the tasks of the workload do, and what they share.
 //!
 //! ```text
-//! program ── next step ──> work, sleep, exit ─────────────> kernel: arm_work, fall_asleep
-//!                     └──> an act that concerns others ──> sync says who waits and who wakes ──> kernel: wake_up
+//! program ── next step ──> work, sleep, exit ─────────────> current: works, fall_asleep
+//!                     └──> an act that concerns others ──> sync says who waits and who wakes ──> current: wakes
 //! ```
 
 pub(crate) mod program;
 pub(crate) mod sync;
 pub(crate) mod together;
 
-use crate::kernel::Kernel;
-use crate::state::machine::{State, Todo};
+use crate::kernel::syscalls::Current;
+use crate::state::machine::Todo;
 use crate::time::work;
 use crate::user::program::{Program, Step};
 use crate::user::together::Together;
-use risetime_kernel::eevdf::DequeueKind;
-use risetime_kernel::units::{CpuId, Instant, TaskId};
+use risetime_kernel::units::{Instant, TaskId};
 use risetime_trace::Event;
 
 /// Who says when tasks are awake and for how long they run, in place of their programs (`run/replay.rs`).
 pub(crate) trait Turns {
     /// The running task's next turn: it works, or sleeps. False: its program decides.
-    fn turn(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool;
+    fn turn(&mut self, current: &mut Current<'_, '_>) -> bool;
 }
 
 /// The programs of all tasks, and what they have in common.
@@ -56,47 +55,44 @@ impl User {
     }
 
     /// The running task is done with what it did: on to its next step.
-    pub(crate) fn advance(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) {
-        k.enters_group(task);
-        while self.next_step(k, cpu, task) {}
+    pub(crate) fn advance(&mut self, current: &mut Current<'_, '_>) {
+        current.enters_group();
+        while self.next_step(current) {}
     }
 
     /// The running task's next step; true if it was one without time and it goes on.
-    fn next_step(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
-        let now = k.m.now;
+    fn next_step(&mut self, current: &mut Current<'_, '_>) -> bool {
+        let (now, task) = (current.m().now, current.task);
         // The phase that the start is known by is still entered.
-        if k.m.task(task).sched.takes.is_some() {
-            k.take_policy(task);
-        }
-        let start = &k.m.start;
+        current.take_policy();
+        let start = &current.m().start;
         let told = start.phase.is_none() || std::mem::replace(&mut self.told, start.done);
-        if told && self.given_turn(k, cpu, task) {
+        if told && self.given_turn(current) {
             return false;
         }
-        if !self.resumes(k, cpu, task) {
+        if !self.resumes(current) {
             return false;
         }
         let step = loop {
             let Some(Some(program)) = self.programs.get_mut(task.index()) else { return false };
-            if let Some(from) = k.m.task_mut(task).timers_from.take() {
+            if let Some(from) = current.timers_from() {
                 program.count_timers_from(from);
             }
             let step = program.next(now);
             let number = program.done();
             if self.told_steps == Some(task) {
-                k.emit(Event::Step { task, number });
+                current.emit(Event::Step { task, number });
             }
             match step {
-                Some(Step::Phase(phase)) => self.enter_phase(k, task, phase),
+                Some(Step::Phase(phase)) => self.enter_phase(current, phase),
                 step => break step,
             }
-            if k.m.cpu(cpu).curr != Some(task) || k.m.stop_pending(cpu) {
-                // An affinity change has moved it, or will as soon as the stopper has run: it goes on
-                // there.
+            if !current.stays() {
+                // It goes on where its affinity moves it.
                 return false;
             }
         };
-        if !told && self.given_turn(k, cpu, task) {
+        if !told && self.given_turn(current) {
             return false;
         }
         let todo = match step {
@@ -104,18 +100,18 @@ impl User {
             Some(Step::Busy(span)) => Todo::Time(span),
             Some(Step::RunUntil(at)) => Todo::Until(at),
             Some(Step::SharedTimer(timer, period, began)) => {
-                return self.shared_timer(k, cpu, task, timer, period, began);
+                return self.shared_timer(current, timer, period, began);
             }
             Some(Step::Act(event)) => {
-                k.rq(cpu).hears();
-                return self.act(k, cpu, task, event);
+                current.hears();
+                return self.act(current, event);
             }
             Some(Step::SleepUntil(at)) => {
-                self.fall_asleep(k, cpu, task, Some(at));
+                self.fall_asleep(current, Some(at));
                 return false;
             }
             Some(Step::Exit) => {
-                self.fall_asleep(k, cpu, task, None);
+                self.fall_asleep(current, None);
                 return false;
             }
             Some(Step::Phase(_)) | None => {
@@ -123,52 +119,46 @@ impl User {
                 return false;
             }
         };
-        k.m.task_mut(task).todo = todo;
-        k.rq(cpu).arm_work();
+        current.works(todo);
         false
     }
 
     #[inline]
-    fn given_turn(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
-        self.turns.as_mut().is_some_and(|turns| turns.turn(k, cpu, task))
+    fn given_turn(&mut self, current: &mut Current<'_, '_>) -> bool {
+        self.turns.as_mut().is_some_and(|turns| turns.turn(current))
     }
 
     /// A task enters a phase: it takes on the phase's attributes.
-    fn enter_phase(&mut self, k: &mut Kernel<'_>, task: TaskId, index: usize) {
+    fn enter_phase(&mut self, current: &mut Current<'_, '_>, index: usize) {
+        let task = current.task;
         let Some(program) = self.program(task) else { return };
         let phase = program.phase(index);
-        k.emit(Event::Phase { task, index: index as u32, name: &phase.name });
+        current.emit(Event::Phase { task, index: index as u32, name: &phase.name });
         if !phase.attr.is_empty() {
             let (spec, own) = program.spec_arc();
-            k.set_attr(task, &spec[own].phases[index].attr);
+            current.set_attr(&spec[own].phases[index].attr);
         }
     }
 
     /// The running task sleeps until `until`, or exits.
-    fn fall_asleep(
-        &mut self,
-        k: &mut Kernel<'_>,
-        cpu: CpuId,
-        task: TaskId,
-        until: Option<Instant>,
-    ) {
-        self.before_sleep(k, task);
-        k.rq(cpu).fall_asleep(task, until);
+    fn fall_asleep(&mut self, current: &mut Current<'_, '_>, until: Option<Instant>) {
+        self.before_sleep(current);
+        current.fall_asleep(until);
     }
 
     /// The running task sleeps until somebody wakes it.
-    fn waits(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) {
-        self.before_sleep(k, task);
-        k.rq(cpu).leave_queue(task, State::Sleeping, DequeueKind::Sleep);
+    fn waits(&mut self, current: &mut Current<'_, '_>) {
+        self.before_sleep(current);
+        current.waits();
     }
 
     /// Whether the next wakeup of the first task is the start.
-    fn before_sleep(&mut self, k: &mut Kernel<'_>, task: TaskId) {
-        if task == TaskId(0)
-            && let Some(phase) = k.m.start.phase
-            && let Some(program) = self.program(task)
+    fn before_sleep(&mut self, current: &mut Current<'_, '_>) {
+        if current.task == TaskId(0)
+            && let Some(phase) = current.m().start.phase
+            && let Some(program) = self.program(current.task)
         {
-            k.m.start.upcoming = program.upcoming_phase() == phase;
+            current.start_is_upcoming(program.upcoming_phase() == phase);
         }
     }
 }

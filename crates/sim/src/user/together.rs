@@ -26,15 +26,12 @@
 //!
 //! Source: kernel/futex/waitwake.c; core.c:`do_sched_yield`; rt-app, `src/rt-app.c:create_thread`.
 
-use crate::kernel::Kernel;
-use crate::kernel::fork::push_task;
-use crate::kernel::placement::Waker;
+use crate::kernel::syscalls::Current;
 use crate::state::machine::{Machine, Role, State, Todo};
-use crate::time::queue::Ev;
 use crate::user::User;
 use crate::user::program::Program;
 use crate::user::sync::{Did, Objects, Wait};
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::Workload;
 use risetime_model::workload::{Event, MAX_FORKS, MAX_TASKS, Policy, Timer};
 
@@ -77,65 +74,58 @@ impl Together {
 
 impl User {
     /// The running task does what `event` says; true if it goes on at once.
-    pub(super) fn act(
-        &mut self,
-        k: &mut Kernel<'_>,
-        cpu: CpuId,
-        task: TaskId,
-        event: Event,
-    ) -> bool {
+    pub(super) fn act(&mut self, current: &mut Current<'_, '_>, event: Event) -> bool {
         match event {
-            Event::Yield => k.rq(cpu).sched_yield(),
-            Event::Fork(index) => self.fork(k, cpu, task, index),
+            Event::Yield => current.sched_yield(),
+            Event::Fork(index) => self.fork(current, index),
             _ => {
                 let Together { sync, wakes, .. } = &mut self.together;
-                let did = sync.act(task, event, k.m.now, wakes);
+                let did = sync.act(current.task, event, current.m().now, wakes);
                 if !wakes.is_empty() {
                     let mut wakes = std::mem::take(wakes);
                     for woken in wakes.drain(..) {
-                        wake_by(k, cpu, woken);
+                        current.wakes(woken);
                     }
                     self.together.wakes = wakes;
                 }
-                return self.goes_on(k, cpu, task, did);
+                return self.goes_on(current, did);
             }
         }
-        self.goes_on(k, cpu, task, Did::Done)
+        self.goes_on(current, Did::Done)
     }
 
     /// A task that waited has a CPU again: true if it has got what it waited for. Also the first
     /// act of a forked one.
-    pub(super) fn resumes(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
-        if k.m.first_fork.is_some() && !self.begins(k, cpu, task) {
+    pub(super) fn resumes(&mut self, current: &mut Current<'_, '_>) -> bool {
+        if current.m().first_fork.is_some() && !self.begins(current) {
             return false;
         }
-        if self.together.sync.wait_of(task).0 == Wait::Nothing {
+        if self.together.sync.wait_of(current.task).0 == Wait::Nothing {
             return true;
         }
-        let did = self.together.sync.resume(task, k.m.now);
-        self.goes_on(k, cpu, task, did)
+        let did = self.together.sync.resume(current.task, current.m().now);
+        self.goes_on(current, did)
     }
 
     /// True if the running task has done what it wanted and keeps the CPU.
-    fn goes_on(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId, did: Did) -> bool {
+    fn goes_on(&mut self, current: &mut Current<'_, '_>, did: Did) -> bool {
         match did {
             Did::Waits => {
-                self.waits(k, cpu, task);
+                self.waits(current);
                 false
             }
             Did::NotHeld(mutex) => {
-                let comm = &k.m.task(task).comm;
+                let comm = &current.m().task(current.task).comm;
                 let mutex = self.together.mutexes.get(mutex as usize).map_or("?", |m| m.as_str());
                 self.together.failed = Some(format!(
                     "task {comm}: it unlocks mutex \"{mutex}\", which it does not hold (at {} ms)",
-                    k.m.now.as_ms()
+                    current.m().now.as_ms()
                 ));
                 false
             }
-            Did::Done if k.m.need_resched.contains(cpu) => {
+            Did::Done if current.m().need_resched.contains(current.cpu) => {
                 // Whoever preempts it runs before its next event.
-                k.m.task_mut(task).todo = Todo::Nothing;
-                k.rq(cpu).arm_work();
+                current.works(Todo::Nothing);
                 false
             }
             Did::Done => true,
@@ -145,16 +135,14 @@ impl User {
     /// A timer that several tasks use; true if its expiry is past.
     pub(super) fn shared_timer(
         &mut self,
-        k: &mut Kernel<'_>,
-        cpu: CpuId,
-        task: TaskId,
+        current: &mut Current<'_, '_>,
         timer: Timer,
         period: Span,
         began: Instant,
     ) -> bool {
-        match self.together.sync.timer(timer, period, began, k.m.now) {
+        match self.together.sync.timer(timer, period, began, current.m().now) {
             Some(until) => {
-                self.fall_asleep(k, cpu, task, Some(until));
+                self.fall_asleep(current, Some(until));
                 false
             }
             None => true,
@@ -164,15 +152,16 @@ impl User {
     // ------------------------------------------------------------------ fork
 
     /// The task running on `cpu` creates a copy of the forked task of this index.
-    fn fork(&mut self, k: &mut Kernel<'_>, cpu: CpuId, parent: TaskId, index: u32) {
+    fn fork(&mut self, current: &mut Current<'_, '_>, index: u32) {
+        let parent = current.task;
         let Some(program) = self.program(parent) else { return };
         let (specs, spec) = (program.spec_arc().0, self.together.started + index as usize);
         if self.together.started + self.together.begun.len() >= MAX_TASKS {
             self.together.failed = Some(format!(
                 "task {}: it forks `{}`, and {MAX_TASKS} tasks are there already (at {} ms)",
-                k.m.task(parent).comm,
+                current.m().task(parent).comm,
                 specs[spec].comm,
-                k.m.now.as_ms()
+                current.m().now.as_ms()
             ));
             return;
         }
@@ -182,33 +171,24 @@ impl User {
         if nth >= MAX_FORKS {
             self.together.failed = Some(format!(
                 "task {}: it forks `{}` for the {}th time, rt-app's limit is {MAX_FORKS} (at {} ms)",
-                k.m.task(parent).comm,
+                current.m().task(parent).comm,
                 specs[spec].comm,
                 nth + 1,
-                k.m.now.as_ms()
+                current.m().now.as_ms()
             ));
             return;
         }
         let comm = format!("{}-{nth:04}", specs[spec].comm);
-        let child = push_task(&mut k.m, comm.into(), Role::User);
+        let child = current.copy_process(comm.into());
         self.follows(child, Program::new(specs, spec));
-        k.m.first_fork.get_or_insert(child);
         self.together.begun.push(Begun::No);
-        let p = k.m.task(parent);
-        // Not its sched-qos: `sched_qos_fork` gives every new task the system's default.
-        let inherited = (p.group, p.limits);
-        let (allowed, nice, asked, request) = (p.allowed, p.nice, p.asked, p.uclamp.request);
-        k.m.set_allowed(child, allowed);
-        k.set_nice(child, nice);
-        let t = k.m.task_mut(child);
-        (t.cpu, t.asked, t.uclamp.request) = (cpu, asked, request);
-        (t.group, t.limits) = inherited;
-        k.create(child);
+        current.wake_up_new_task(child);
     }
 
     /// A forked task takes on its own attributes and sleeps for its delay; true if both are behind it.
-    fn begins(&mut self, k: &mut Kernel<'_>, cpu: CpuId, task: TaskId) -> bool {
-        let Some(first) = k.m.first_fork else { return true };
+    fn begins(&mut self, current: &mut Current<'_, '_>) -> bool {
+        let task = current.task;
+        let Some(first) = current.m().first_fork else { return true };
         let Some(number) = task.index().checked_sub(first.index()) else { return true };
         let Some(begun) = self.together.begun.get_mut(number) else { return true };
         let before = std::mem::replace(begun, Begun::Delay);
@@ -221,15 +201,15 @@ impl User {
                     let mut attr = program.spec().attr.clone();
                     attr.policy = attr.policy.or(Some(Policy::Other { slice: None }));
                     attr.nice = attr.nice.or(Some(0));
-                    k.set_attr(task, &attr);
-                    if k.m.cpu(cpu).curr != Some(task) {
+                    current.set_attr(&attr);
+                    if current.m().cpu(current.cpu).curr != Some(task) {
                         // It goes on where its affinity has moved it.
                         self.together.begun[number] = Begun::Attributes;
                         return false;
                     }
                 }
                 if delay > Span(0) {
-                    self.fall_asleep(k, cpu, task, Some(k.m.now + delay));
+                    self.fall_asleep(current, Some(current.m().now + delay));
                     return false;
                 }
                 true
@@ -309,15 +289,5 @@ impl User {
             m.task(task).comm,
             since.as_ms()
         )
-    }
-}
-
-/// The task that runs on `by` wakes `task`: at once, or when it has left its CPU, where it still is.
-pub(crate) fn wake_by(k: &mut Kernel<'_>, by: CpuId, task: TaskId) {
-    let cpu = k.m.task(task).cpu;
-    if k.m.cpu(cpu).curr == Some(task) {
-        k.q.push(k.m.now, Ev::Woken { task, by });
-    } else {
-        k.wake_up(task, Waker { cpu: by, sync: false });
     }
 }

@@ -160,6 +160,24 @@ impl Rq<'_, '_> {
         c.has_blocked_load = left;
         left
     }
+
+    /// An idle CPU leaves its idle state and does what it is kicked for.
+    fn kick_ilb(&mut self, kick: NohzKick) {
+        let ilb = self.cpu;
+        let flags = &mut self.c().nohz_kick;
+        let pending = *flags != NohzKick::default();
+        *flags = NohzKick {
+            stats: flags.stats | kick.stats,
+            balance: flags.balance | kick.balance,
+            next: flags.next | kick.next,
+        };
+        if pending {
+            return;
+        }
+        let m = self.m();
+        let latency = m.cpu(ilb).idle.map_or(Span(0), |idle| m.exit_latency(ilb, idle));
+        self.push(self.m().now + latency, Ev::NohzBalance { cpu: ilb });
+    }
 }
 
 impl Kernel<'_> {
@@ -185,7 +203,7 @@ impl Kernel<'_> {
             self.rq(cpu).update_blocked_groups();
             if self.rq(cpu).update_cfs_rq() {
                 self.rq(cpu).trace_cfs();
-                self.cpufreq_update_util(cpu, false);
+                self.rq(cpu).cpufreq_update_util();
             }
             self.sched_balance_domains(cpu, When::Idle);
         }
@@ -216,26 +234,11 @@ impl Kernel<'_> {
             self.m.root.next_balance = now + 1;
         }
         let kick = NohzKick { stats: stats || balance, balance, next };
-        if kick != NohzKick::default() {
-            self.kick_ilb(kick);
+        if kick != NohzKick::default()
+            && let Some(ilb) = self.m.find_new_ilb()
+        {
+            self.rq(ilb).kick_ilb(kick);
         }
-    }
-
-    /// The first idle CPU leaves its idle state and does what it is kicked for.
-    fn kick_ilb(&mut self, kick: NohzKick) {
-        let Some(ilb) = self.m.find_new_ilb() else { return };
-        let flags = &mut self.m.cpu_mut(ilb).nohz_kick;
-        let pending = *flags != NohzKick::default();
-        *flags = NohzKick {
-            stats: flags.stats | kick.stats,
-            balance: flags.balance | kick.balance,
-            next: flags.next | kick.next,
-        };
-        if pending {
-            return;
-        }
-        let latency = self.m.cpu(ilb).idle.map_or(Span(0), |idle| self.m.exit_latency(ilb, idle));
-        self.q.push(self.m.now + latency, Ev::NohzBalance { cpu: ilb });
     }
 
     /// `nohz_idle_balance` on the kicked CPU.

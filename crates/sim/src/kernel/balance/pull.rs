@@ -20,6 +20,7 @@ use super::{Env, Migrate, When};
 use crate::kernel::Kernel;
 use crate::kernel::placement::fork::GroupType;
 use crate::kernel::placement::idle_sibling::is_core_idle;
+use crate::kernel::rq::Rq;
 use crate::state::class::StopWork;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::Point;
@@ -55,16 +56,16 @@ impl Kernel<'_> {
         let mut env = Env::new(this, level, idle, &self.m.cpu(this).sched_domains[level]);
         loop {
             if !self.m.should_we_balance(&env) {
-                return (self.balanced(&env, None), false);
+                return (self.rq(this).balanced(&env, None), false);
             }
             if level == 0 {
-                self.update_group_capacity(&env);
+                self.rq(this).update_group_capacity(&env);
             }
-            let Some((group, kind, left)) = self.find_src_group(&env) else {
-                return (self.balanced(&env, None), true);
+            let Some((group, kind, left)) = self.rq(this).find_src_group(&env) else {
+                return (self.rq(this).balanced(&env, None), true);
             };
             let Some(src) = self.m.find_src_rq(&env, &group, kind, left) else {
-                return (self.balanced(&env, Some(kind)), true);
+                return (self.rq(this).balanced(&env, Some(kind)), true);
             };
             env.all_pinned = true;
             if self.m.cpu(src).nr_running() > 1 {
@@ -77,12 +78,12 @@ impl Kernel<'_> {
                         continue;
                     }
                     self.m.cpu_mut(this).sched_domains[level].nr_balance_failed = 0;
-                    self.back_off(&env, Some(kind));
+                    self.rq(this).back_off(&env, Some(kind));
                     return (false, true);
                 }
                 if moved {
                     self.m.cpu_mut(this).sched_domains[level].nr_balance_failed = 0;
-                    self.unbalanced(&env);
+                    self.rq(this).unbalanced(&env);
                     return (true, true);
                 }
             }
@@ -111,17 +112,9 @@ impl Kernel<'_> {
             }
         }
         if env.some_pinned && left > 0 {
-            self.set_group_imbalance(env, true);
+            self.rq(env.this).set_group_imbalance(env, true);
         }
         moved
-    }
-
-    /// `sgc->imbalance` of the group, in the level above, that this domain is.
-    fn set_group_imbalance(&mut self, env: &Env, imbalanced: bool) {
-        let parent = self.m.cpu(env.this).sched_domains.get(env.level + 1);
-        if let Some(group) = parent.map(|d| d.local().id) {
-            self.m.root.group_imbalance[group] = imbalanced;
-        }
     }
 
     /// There was something to move, but it did not move: the running task may have to. Always
@@ -131,107 +124,11 @@ impl Kernel<'_> {
             self.m.cpu_mut(env.this).sched_domains[env.level].nr_balance_failed += 1;
         }
         if self.m.need_active_balance(env, src, kind) && !self.active_balance(env, src, kind) {
-            self.back_off(env, Some(kind));
+            self.rq(env.this).back_off(env, Some(kind));
         } else {
-            self.unbalanced(env);
+            self.rq(env.this).unbalanced(env);
         }
         false
-    }
-
-    /// There is work to move: look again soon.
-    fn unbalanced(&mut self, env: &Env) {
-        let d = &mut self.m.cpu_mut(env.this).sched_domains[env.level];
-        d.balance_interval = d.min_interval();
-    }
-
-    /// Nothing to move. Always false.
-    fn balanced(&mut self, env: &Env, kind: Option<Migrate>) -> bool {
-        if !env.all_pinned {
-            self.set_group_imbalance(env, false);
-        }
-        self.m.cpu_mut(env.this).sched_domains[env.level].nr_balance_failed = 0;
-        self.back_off(env, kind);
-        false
-    }
-
-    /// The next look comes later.
-    fn back_off(&mut self, env: &Env, kind: Option<Migrate>) {
-        if env.idle == When::NewlyIdle || self.m.forgives(kind) {
-            return;
-        }
-        let d = &mut self.m.cpu_mut(env.this).sched_domains[env.level];
-        let pinned = env.all_pinned && d.balance_interval < MAX_PINNED_INTERVAL;
-        if pinned || d.balance_interval < 2 * d.min_interval() {
-            d.balance_interval *= 2;
-        }
-    }
-
-    /// `sched_balance_find_src_group`: the busiest group, what to move of it and how much.
-    fn find_src_group(&mut self, env: &Env) -> Option<(CpuSet, Migrate, u64)> {
-        let domains = &self.m.cpu(env.this).sched_domains;
-        let top = env.level + 1 == domains.len();
-        if let Some(sums) = self.m.glance(env) {
-            self.update_idle_cpu_scan(env, sums.util);
-            self.update_root(&sums, top);
-            return None;
-        }
-        self.m.refresh_tally(env.this, env.level);
-        let domain = &self.m.cpu(env.this).sched_domains[env.level];
-        let asym = domain.has(sd::ASYM_CPUCAPACITY);
-        let (mut sums, mut busiest) = (Sums::default(), None::<Group>);
-        let mut groups = domain.groups().enumerate();
-        let local = group_stats(&self.m, env, domain, groups.next()?.1, 0);
-        sums.add(&local);
-        for (at, group) in groups {
-            let g = group_stats(&self.m, env, domain, group, at);
-            sums.add(&g);
-            if busier(&self.m, env, asym, &local, &g, busiest.as_ref()) {
-                busiest = Some(g);
-            }
-        }
-        let energy_aware = |e: &Self| e.m.root.energy_aware && !e.m.root.overutilized;
-        let found = busiest.and_then(|b| {
-            let (kind, imbalance) = worth_it(&self.m, env, &sums, &local, &b)?;
-            let cpus = domain.groups().nth(b.at)?.span.and(&env.cpus);
-            Some((b.kind, cpus, kind, imbalance))
-        });
-        self.update_idle_cpu_scan(env, sums.util);
-        self.update_root(&sums, top);
-        let (what, cpus, kind, imbalance) = found?;
-        // While EAS places tasks, only those that fit nowhere near are moved.
-        let moves = imbalance > 0 && (what == GroupType::Misfit || !energy_aware(self));
-        moves.then_some((cpus, kind, imbalance))
-    }
-
-    /// `update_idle_cpu_scan` (SIS_UTIL): the busier a cache, the fewer of its CPUs a wakeup looks at;
-    /// at 85 % none.
-    fn update_idle_cpu_scan(&mut self, env: &Env, util: u64) {
-        let c = self.m.cpu(env.this);
-        let (place, level) = (&c.place, Some(env.level));
-        let shared = match (place.llc == level, place.asym == level) {
-            (true, false) => place.llc_shared,
-            (_, true) if place.balance_shared != place.llc_shared || place.llc == level => {
-                place.balance_shared
-            }
-            _ => None,
-        };
-        let Some(shared) = shared.filter(|_| env.idle != When::NewlyIdle) else { return };
-        let d = &c.sched_domains[env.level];
-        let weight = u64::from(d.weight);
-        let x = util / weight;
-        let y = 1024u64.saturating_sub((x * d.imbalance_pct).pow(2) / (10_000 * 1024));
-        self.m.root.shared[shared].nr_idle_scan = (y * weight / 1024) as u32;
-    }
-
-    /// The flags of the root domain: both refreshed when its widest domain is looked at, by a
-    /// smaller one overutilized only set.
-    fn update_root(&mut self, sums: &Sums, top: bool) {
-        if top {
-            self.m.root.overloaded = sums.overloaded;
-            self.set_overutilized(sums.overutilized);
-        } else if sums.overutilized {
-            self.set_overutilized(true);
-        }
     }
 
     /// `detach_tasks` and `attach_tasks`: moves queued tasks, those that waited longest first,
@@ -250,7 +147,7 @@ impl Kernel<'_> {
             if env.idle != When::Busy && self.m.cpu(src).nr_running() <= 1 {
                 break;
             }
-            self.list(task);
+            self.rq(src).list(task);
             if !self.m.can_migrate_task(env, src, task, failed) {
                 continue;
             }
@@ -281,7 +178,7 @@ impl Kernel<'_> {
     /// may not come.
     fn active_balance(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
         if self.m.stops(src) {
-            return self.ask_stopper(env, src, kind);
+            return self.rq(src).ask_stopper(env, kind);
         }
         let Some(curr) = self
             .m
@@ -296,19 +193,6 @@ impl Kernel<'_> {
         }
         self.active_load_balance_cpu_stop(src, env.this, why(kind, When::Idle));
         true
-    }
-
-    /// Asks the stopper of `src` to push its task here, where that takes time: it moves what it then finds.
-    fn ask_stopper(&mut self, env: &Env, src: CpuId, kind: Migrate) -> bool {
-        // The idle task, as the stopper itself, may run nowhere else.
-        let Some(curr) = self.m.cpu(src).curr else { return false };
-        let curr = self.m.task(curr);
-        let (may_come, stays) = (curr.allowed.contains(env.this), curr.state == State::Runnable);
-        if may_come && stays {
-            let why = why(kind, When::Idle);
-            self.stop_one_cpu_nowait(src, StopWork::ActiveBalance { to: env.this, why });
-        }
-        may_come
     }
 
     /// `active_load_balance_cpu_stop`: moves a task of `src` to `to`, of those that may go there the one
@@ -335,26 +219,141 @@ impl Kernel<'_> {
             self.move_queued(task, src, to, why);
         }
     }
+}
 
-    /// The task becomes the head of its runqueue's list (`rq->cfs_tasks`).
-    pub(crate) fn list(&mut self, task: TaskId) {
-        self.listed += 1;
-        self.m.task_mut(task).listed = self.listed;
+/// What a look leaves behind at the CPU that looks.
+impl Rq<'_, '_> {
+    /// `sgc->imbalance` of the group, in the level above, that this domain is.
+    fn set_group_imbalance(&mut self, env: &Env, imbalanced: bool) {
+        let parent = self.m().cpu(env.this).sched_domains.get(env.level + 1);
+        if let Some(group) = parent.map(|d| d.local().id) {
+            self.set_imbalanced(group, imbalanced);
+        }
+    }
+
+    /// There is work to move: look again soon.
+    fn unbalanced(&mut self, env: &Env) {
+        let d = &mut self.c().sched_domains[env.level];
+        d.balance_interval = d.min_interval();
+    }
+
+    /// Nothing to move. Always false.
+    fn balanced(&mut self, env: &Env, kind: Option<Migrate>) -> bool {
+        if !env.all_pinned {
+            self.set_group_imbalance(env, false);
+        }
+        self.c().sched_domains[env.level].nr_balance_failed = 0;
+        self.back_off(env, kind);
+        false
+    }
+
+    /// The next look comes later.
+    fn back_off(&mut self, env: &Env, kind: Option<Migrate>) {
+        if env.idle == When::NewlyIdle || self.m().forgives(kind) {
+            return;
+        }
+        let d = &mut self.c().sched_domains[env.level];
+        let pinned = env.all_pinned && d.balance_interval < MAX_PINNED_INTERVAL;
+        if pinned || d.balance_interval < 2 * d.min_interval() {
+            d.balance_interval *= 2;
+        }
+    }
+
+    /// `sched_balance_find_src_group`: the busiest group, what to move of it and how much.
+    fn find_src_group(&mut self, env: &Env) -> Option<(CpuSet, Migrate, u64)> {
+        let domains = &self.m().cpu(env.this).sched_domains;
+        let top = env.level + 1 == domains.len();
+        if let Some(sums) = self.m().glance(env) {
+            self.update_idle_cpu_scan(env, sums.util);
+            self.update_root(&sums, top);
+            return None;
+        }
+        self.refresh_tally(env.level);
+        let domain = &self.m().cpu(env.this).sched_domains[env.level];
+        let asym = domain.has(sd::ASYM_CPUCAPACITY);
+        let (mut sums, mut busiest) = (Sums::default(), None::<Group>);
+        let mut groups = domain.groups().enumerate();
+        let local = group_stats(self.m(), env, domain, groups.next()?.1, 0);
+        sums.add(&local);
+        for (at, group) in groups {
+            let g = group_stats(self.m(), env, domain, group, at);
+            sums.add(&g);
+            if busier(self.m(), env, asym, &local, &g, busiest.as_ref()) {
+                busiest = Some(g);
+            }
+        }
+        let energy_aware = |e: &Self| e.m().root.energy_aware && !e.m().root.overutilized;
+        let found = busiest.and_then(|b| {
+            let (kind, imbalance) = worth_it(self.m(), env, &sums, &local, &b)?;
+            let cpus = domain.groups().nth(b.at)?.span.and(&env.cpus);
+            Some((b.kind, cpus, kind, imbalance))
+        });
+        self.update_idle_cpu_scan(env, sums.util);
+        self.update_root(&sums, top);
+        let (what, cpus, kind, imbalance) = found?;
+        // While EAS places tasks, only those that fit nowhere near are moved.
+        let moves = imbalance > 0 && (what == GroupType::Misfit || !energy_aware(self));
+        moves.then_some((cpus, kind, imbalance))
+    }
+
+    /// `update_idle_cpu_scan` (SIS_UTIL): the busier a cache, the fewer of its CPUs a wakeup looks at;
+    /// at 85 % none.
+    fn update_idle_cpu_scan(&mut self, env: &Env, util: u64) {
+        let c = self.m().cpu(env.this);
+        let (place, level) = (&c.place, Some(env.level));
+        let shared = match (place.llc == level, place.asym == level) {
+            (true, false) => place.llc_shared,
+            (_, true) if place.balance_shared != place.llc_shared || place.llc == level => {
+                place.balance_shared
+            }
+            _ => None,
+        };
+        let Some(shared) = shared.filter(|_| env.idle != When::NewlyIdle) else { return };
+        let d = &c.sched_domains[env.level];
+        let weight = u64::from(d.weight);
+        let x = util / weight;
+        let y = 1024u64.saturating_sub((x * d.imbalance_pct).pow(2) / (10_000 * 1024));
+        let scan = (y * weight / 1024) as u32;
+        self.set_nr_idle_scan(shared, scan);
+    }
+
+    /// The flags of the root domain: both refreshed when its widest domain is looked at, by a
+    /// smaller one overutilized only set.
+    fn update_root(&mut self, sums: &Sums, top: bool) {
+        if top {
+            self.set_overloaded(sums.overloaded);
+            self.set_overutilized(sums.overutilized);
+        } else if sums.overutilized {
+            self.set_overutilized(true);
+        }
+    }
+
+    /// [`Kernel::active_balance`] where the stopper, this CPU's, takes time, so that it moves what it then finds.
+    fn ask_stopper(&mut self, env: &Env, kind: Migrate) -> bool {
+        // The idle task, as the stopper itself, may run nowhere else.
+        let Some(curr) = self.m().cpu(self.cpu).curr else { return false };
+        let curr = self.m().task(curr);
+        let (may_come, stays) = (curr.allowed.contains(env.this), curr.state == State::Runnable);
+        if may_come && stays {
+            let why = why(kind, When::Idle);
+            self.stop_one_cpu_nowait(StopWork::ActiveBalance { to: env.this, why });
+        }
+        may_come
     }
 
     /// `update_group_capacity` of the lowest level: a CPU finds out what is left of it when it looks
     /// for work, which it does rarely while it is busy.
     fn update_group_capacity(&mut self, env: &Env) {
-        let jiffies = self.m.jiffies();
-        let domain = &self.m.cpu(env.this).sched_domains[0];
+        let jiffies = self.m().jiffies();
+        let domain = &self.m().cpu(env.this).sched_domains[0];
         if env.idle == When::NewlyIdle && jiffies < domain.next_update {
             return;
         }
-        let next = jiffies + self.m.balance_interval(env.this, 0, false);
-        self.m.cpu_mut(env.this).sched_domains[0].next_update = next;
-        self.rq(env.this).update_rq_clock();
-        self.rq(env.this).update_others();
-        self.rq(env.this).update_cpu_capacity();
+        let next = jiffies + self.m().balance_interval(env.this, 0, false);
+        self.c().sched_domains[0].next_update = next;
+        self.update_rq_clock();
+        self.update_others();
+        self.update_cpu_capacity();
     }
 }
 

@@ -238,7 +238,7 @@ fn tasks_of_the_idle_policy_are_never_cache_hot() {
     for kernel in ["6.1", "6.6", "6.8", "6.12", "7.2", "7.3"] {
         after(platform("0-3", ""), &tasks, kernel, 60, |e| {
             let everywhere = e.m.root.online;
-            (0..3).for_each(|t| e.m.set_allowed(TaskId(t), everywhere));
+            (0..3).for_each(|t| e.rq(CpuId(2)).set_allowed(TaskId(t), everywhere));
             // All have run just now.
             e.m.cpu_mut(CpuId(2)).clock.clock_task.0 = 0;
             let (mut env, curr) = (looks(&e.m, 0, 0, When::Idle), e.m.cpu(CpuId(2)).curr);
@@ -262,9 +262,9 @@ fn who_looks_at_32_pinned_tasks_goes_on_in_6_8() {
         let mut found = false;
         after(platform("0-3", ""), &tasks, kernel, 1000, |e| {
             let (everywhere, free) = (e.m.root.online, TaskId(40));
-            e.m.set_allowed(free, everywhere);
+            e.rq(CpuId(2)).set_allowed(free, everywhere);
             if e.m.cpu(CpuId(2)).curr != Some(free) {
-                e.list(free);
+                e.rq(CpuId(2)).list(free);
             }
             let mut env = looks(&e.m, 0, 0, When::Idle);
             env.all_pinned = true;

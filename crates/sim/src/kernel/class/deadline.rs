@@ -15,7 +15,6 @@
 //! Arithmetic: [`risetime_kernel::deadline`]. Where deadline tasks go: [`super::dl_push`].
 //! Source: kernel/sched/deadline.c.
 
-use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
@@ -241,67 +240,47 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// `migrate_task_rq_dl`: a sleeping task leaves its CPU's bandwidth.
     pub(crate) fn migrate_task_rq_dl(&mut self, task: TaskId) {
-        if self.m.class_of(task) != Class::Deadline || self.m.dl(task).special {
+        if self.m().class_of(task) != Class::Deadline || self.m().dl(task).special {
             return;
         }
-        let cpu = self.m.task(task).cpu;
-        self.rq(cpu).update_rq_clock();
-        let dl = self.m.dl_mut(task);
+        self.update_rq_clock();
+        let dl = self.dl_mut(task);
         let (bw, timer) = (dl.bw, dl.timer);
         if std::mem::replace(&mut dl.non_contending, false) {
             let before = dl.inactive_timer.take();
             self.arm_changed(ClassTimer::Inactive(task), before, None);
-            self.rq(cpu).sub_running_bw(bw, false);
+            self.sub_running_bw(bw, false);
         }
-        self.rq(cpu).sub_rq_bw(task);
+        self.sub_rq_bw(task);
         self.arm_changed(ClassTimer::Replenish(task), timer, None);
     }
 
-    /// A task that has changed CPU takes its replenishment timer along.
+    /// A task that has come here from another CPU has taken its replenishment timer along.
     pub(crate) fn replenish_here(&mut self, task: TaskId) {
-        if self.m.class_of(task) == Class::Deadline {
-            let timer = self.m.dl(task).timer;
+        if self.m().class_of(task) == Class::Deadline {
+            let timer = self.m().dl(task).timer;
             self.arm_changed(ClassTimer::Replenish(task), None, timer);
         }
     }
 
     /// `inactive_task_timer`: the 0-lag time has come.
     pub(crate) fn inactive_task_timer(&mut self, task: TaskId) {
-        let cpu = self.m.task(task).cpu;
-        let dl = self.m.dl_mut(task);
+        let dl = self.dl_mut(task);
         dl.inactive_timer = None;
         let (bw, counts) = (dl.bw, std::mem::replace(&mut dl.non_contending, false));
-        let dead = self.m.task(task).state == State::Exited;
-        let left = self.m.class_of(task) != Class::Deadline;
+        let dead = self.m().task(task).state == State::Exited;
+        let left = self.m().class_of(task) != Class::Deadline;
         if counts && !left {
-            self.rq(cpu).sub_running_bw(bw, false);
+            self.sub_running_bw(bw, false);
             if dead {
-                self.rq(cpu).sub_rq_bw(task);
+                self.sub_rq_bw(task);
             }
         }
         if dead || left {
             self.release_bw(bw);
-        }
-    }
-
-    /// `__dl_add`: reserved on the machine; what nobody has reserved shrinks on each CPU.
-    pub(super) fn reserve_bw(&mut self, bw: u64) {
-        self.m.classes.total_bw += bw;
-        self.change_extra_bw(-((bw / self.m.cpus.len() as u64) as i64));
-    }
-
-    /// `__dl_sub`.
-    pub(crate) fn release_bw(&mut self, bw: u64) {
-        self.m.classes.total_bw = self.m.classes.total_bw.saturating_sub(bw);
-        self.change_extra_bw((bw / self.m.cpus.len() as u64) as i64);
-    }
-
-    fn change_extra_bw(&mut self, by: i64) {
-        for c in &mut self.m.cpus {
-            c.dl.extra_bw += by;
         }
     }
 }

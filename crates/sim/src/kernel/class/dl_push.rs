@@ -13,8 +13,11 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::class::deadline::Joins;
+use crate::kernel::class::rt_push::nearest_of;
 use crate::kernel::placement::Placed;
+use crate::kernel::rq::Rq;
 use crate::state::class::Class;
+use crate::state::effects::Effects;
 use crate::state::hooks::Step;
 use crate::state::machine::{Machine, State};
 use risetime_kernel::deadline::DlId;
@@ -38,51 +41,63 @@ impl Machine {
     }
 }
 
-impl Kernel<'_> {
-    /// `select_task_rq_dl`.
-    pub(super) fn select_task_rq_dl(&mut self, task: TaskId, this_cpu: CpuId) -> Placed {
-        let prev = self.m.task(task).cpu;
-        let stay = self.m.within_allowed(task, Placed { cpu: prev, why: Why::PrevCpu });
-        let later_here = self.m.cpu(prev).curr.is_some_and(|curr| {
-            self.m.class_of(curr) == Class::Deadline
-                && (self.m.task(curr).nr_cpus_allowed < 2
-                    || !self.m.dl(task).preempts(self.m.dl(curr)))
-        });
-        let moves = later_here && self.m.task(task).nr_cpus_allowed > 1;
-        let too_small =
-            self.m.root.asym_cpucap && !self.m.dl(task).fits_capacity(self.m.cpu(prev).capacity);
-        if !moves && !too_small {
-            return stay;
-        }
-        match self.find_later_rq(task, this_cpu) {
-            Some(cpu) if cpu != prev && self.m.dl_is_earliest(task, cpu) => {
-                Placed { cpu, why: Why::LaterRq }
-            }
-            _ => stay,
-        }
+/// `select_task_rq_dl`.
+pub(super) fn select_task_rq_dl(
+    m: &Machine,
+    task: TaskId,
+    this_cpu: CpuId,
+    effects: &mut Effects,
+) -> Placed {
+    let prev = m.task(task).cpu;
+    let stay = m.within_allowed(task, Placed { cpu: prev, why: Why::PrevCpu });
+    let later_here = m.cpu(prev).curr.is_some_and(|curr| {
+        m.class_of(curr) == Class::Deadline
+            && (m.task(curr).nr_cpus_allowed < 2 || !m.dl(task).preempts(m.dl(curr)))
+    });
+    let moves = later_here && m.task(task).nr_cpus_allowed > 1;
+    let too_small = m.root.asym_cpucap && !m.dl(task).fits_capacity(m.cpu(prev).capacity);
+    if !moves && !too_small {
+        return stay;
     }
-
-    /// `find_later_rq`.
-    fn find_later_rq(&mut self, task: TaskId, this_cpu: CpuId) -> Option<CpuId> {
-        if self.m.task(task).nr_cpus_allowed == 1 {
-            return None;
+    match find_later_rq(m, task, this_cpu, effects) {
+        Some(cpu) if cpu != prev && m.dl_is_earliest(task, cpu) => {
+            Placed { cpu, why: Why::LaterRq }
         }
-        let later = self.m.cpudl_find(task);
-        (!later.is_empty()).then(|| self.nearest_of(&later, self.m.task(task).cpu, this_cpu))
+        _ => stay,
     }
+}
 
+/// `find_later_rq`.
+fn find_later_rq(
+    m: &Machine,
+    task: TaskId,
+    this_cpu: CpuId,
+    effects: &mut Effects,
+) -> Option<CpuId> {
+    if m.task(task).nr_cpus_allowed == 1 {
+        return None;
+    }
+    let later = m.cpudl_find(task);
+    (!later.is_empty()).then(|| nearest_of(m, &later, m.task(task).cpu, this_cpu, effects))
+}
+
+impl Rq<'_, '_> {
     /// `task_woken_dl`.
-    pub(super) fn task_woken_dl(&mut self, cpu: CpuId, task: TaskId) {
-        let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| *curr != task) else { return };
-        if self.m.class_of(curr) == Class::Deadline
-            && self.m.task(task).nr_cpus_allowed > 1
-            && !self.m.need_resched.contains(cpu)
-            && (self.m.task(curr).nr_cpus_allowed < 2 || !self.m.dl(task).preempts(self.m.dl(curr)))
+    pub(super) fn task_woken_dl(&mut self, task: TaskId) {
+        let cpu = self.cpu;
+        let Some(curr) = self.m().cpu(cpu).curr.filter(|curr| *curr != task) else { return };
+        if self.m().class_of(curr) == Class::Deadline
+            && self.m().task(task).nr_cpus_allowed > 1
+            && !self.m().need_resched.contains(cpu)
+            && (self.m().task(curr).nr_cpus_allowed < 2
+                || !self.m().dl(task).preempts(self.m().dl(curr)))
         {
-            self.push_dl_tasks(cpu);
+            self.push_dl_tasks();
         }
     }
+}
 
+impl Kernel<'_> {
     /// `push_dl_tasks`.
     pub(crate) fn push_dl_tasks(&mut self, cpu: CpuId) {
         while self.push_dl_task(cpu) {}
@@ -90,7 +105,7 @@ impl Kernel<'_> {
 
     /// `push_dl_task`; false: nothing moved. A task that is replenished on an idle CPU moves, too: it is
     /// not current there yet.
-    pub(super) fn push_dl_task(&mut self, cpu: CpuId) -> bool {
+    pub(crate) fn push_dl_task(&mut self, cpu: CpuId) -> bool {
         if !self.m.does(Step::PushOrPull) {
             return false;
         }
@@ -103,7 +118,9 @@ impl Kernel<'_> {
             self.rq(cpu).resched_curr();
             return false;
         }
-        let Some(to) = self.find_later_rq(next, cpu).filter(|to| *to != cpu) else { return false };
+        let to = find_later_rq(&self.m, next, cpu, &mut self.effects);
+        self.m.classes.take_distribute(&mut self.effects);
+        let Some(to) = to.filter(|to| *to != cpu) else { return false };
         if !self.m.dl_is_earliest(next, to) {
             return false;
         }
@@ -113,7 +130,7 @@ impl Kernel<'_> {
     }
 
     /// `pull_dl_task`: takes what should rather run here.
-    pub(super) fn pull_dl_task(&mut self, this_cpu: CpuId) {
+    pub(crate) fn pull_dl_task(&mut self, this_cpu: CpuId) {
         if !self.m.does(Step::PushOrPull) {
             return;
         }
@@ -134,32 +151,32 @@ impl Kernel<'_> {
     }
 }
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// `dl_task_timer`: a throttled task gets its runtime back.
     pub(crate) fn dl_task_timer(&mut self, task: TaskId) {
-        let cpu = self.m.task(task).cpu;
-        let now = self.m.rq_clock(cpu);
-        self.m.dl_mut(task).timer = None;
-        if self.m.class_of(task) != Class::Deadline || !self.m.dl(task).throttled {
+        let cpu = self.cpu;
+        let now = self.m().rq_clock(cpu);
+        self.dl_mut(task).timer = None;
+        if self.m().class_of(task) != Class::Deadline || !self.m().dl(task).throttled {
             return;
         }
-        if self.m.task(task).state != State::Runnable {
+        if self.m().task(task).state != State::Runnable {
             // Its wakeup will queue it.
-            self.m.dl_mut(task).replenish(now);
-            self.rq(self.m.task(task).cpu).tell_throttled(task);
+            self.dl_mut(task).replenish(now);
+            self.tell_throttled(task);
             return;
         }
-        self.rq(cpu).enqueue_task_dl(task, Joins::Replenish);
-        let preempts = match self.m.cpu(cpu).curr {
+        self.enqueue_task_dl(task, Joins::Replenish);
+        let preempts = match self.m().cpu(cpu).curr {
             Some(curr) if curr == task => false,
-            Some(curr) if self.m.class_of(curr) == Class::Deadline => {
-                self.rq(cpu).wakeup_preempt_dl(curr, task)
+            Some(curr) if self.m().class_of(curr) == Class::Deadline => {
+                self.wakeup_preempt_dl(curr, task)
             }
             _ => true,
         };
         if preempts {
-            self.rq(cpu).resched_curr();
+            self.resched_curr();
         }
-        self.push_dl_task(cpu);
+        self.push_dl_task();
     }
 }

@@ -16,14 +16,15 @@
 //!
 //! Arithmetic: [`risetime_kernel::dl_server`]. Source: kernel/sched/deadline.c, kernel/sched/fair.c.
 
-use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
+use crate::state::class::Classes;
 use crate::state::hooks::Step;
+use crate::state::machine::Cpu;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlId};
 use risetime_kernel::dl_server::ServerTimer;
-use risetime_kernel::units::{CpuId, Instant};
+use risetime_kernel::units::Instant;
 
 const SERVER: DlId = DlId::FairServer;
 
@@ -172,18 +173,18 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
-    /// `sched_init_dl_servers`.
-    pub(crate) fn init_dl_servers(&mut self) {
-        if self.m.rev < KernelRev::V6_12 {
-            return;
-        }
-        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
-            let server = DlEntity::fair_server(self.m.rq_clock(cpu));
-            self.m.cpu_mut(cpu).dl.this_bw += server.bw;
-            self.m.cpu_mut(cpu).fair_server = Some(Box::new(server));
-            self.reserve_bw(server.bw);
-        }
+/// `sched_init_dl_servers`.
+pub(crate) fn init_dl_servers(rev: KernelRev, cpus: &mut [Cpu], classes: &mut Classes) {
+    if rev < KernelRev::V6_12 {
+        return;
+    }
+    for cpu in 0..cpus.len() {
+        let c = &mut cpus[cpu];
+        let server = DlEntity::fair_server(c.clock.clock);
+        let bw = server.bw;
+        c.dl.this_bw += bw;
+        c.fair_server = Some(Box::new(server));
+        classes.reserve_bw(cpus, bw);
     }
 }
 

@@ -20,7 +20,7 @@ mod cpudl;
 mod cpupri;
 mod deadline;
 mod dl_push;
-mod dl_server;
+pub(crate) mod dl_server;
 mod rt;
 mod rt_push;
 mod setscheduler;
@@ -28,22 +28,30 @@ pub(crate) mod stop;
 mod timers;
 
 use crate::kernel::Kernel;
+use crate::kernel::class::dl_push::select_task_rq_dl;
+use crate::kernel::class::rt_push::select_task_rq_rt;
+use crate::kernel::class::rt_push::select_task_rq_rt_fork;
 use crate::kernel::fair::Join;
-use crate::kernel::placement::{Placed, Waker, select_fallback_rq};
+use crate::kernel::placement::{Placed, Placement, Waker, select_fallback_rq};
+use crate::kernel::policy::take_looks;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::fair_policy;
 use crate::state::cpuset::CpuSet;
+use crate::state::effects::Effects;
 use crate::state::hooks::Answer;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
+use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
+use crate::state::machine::RootDomain;
 use crate::state::machine::State;
+use crate::state::machine::Task;
 use crate::state::tracker::Heard;
 use risetime_kernel::cfs_rq::is_cfs;
 use risetime_kernel::deadline::DlId;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind, EntityId, FairPolicy, Wakeup};
-use risetime_kernel::units::{CpuId, GroupId, TaskId, Util};
+use risetime_kernel::units::{GroupId, TaskId, Util};
 use risetime_trace::{Event, Why};
 
 impl Rq<'_, '_> {
@@ -75,7 +83,7 @@ impl Rq<'_, '_> {
         }
         // `add_nr_running`
         if self.m().cpu(cpu).nr_running() >= 2 {
-            self.set_overloaded();
+            self.set_overloaded(true);
         }
     }
 
@@ -283,7 +291,7 @@ impl Kernel<'_> {
         } else if class != Class::Fair && self.m.task(task).is_kthread() && !self.m.classes.used {
             return Placed { cpu: prev, why: Why::PrevCpu };
         }
-        self.allow_some(task);
+        self.rq(prev).allow_some(task);
         if let Some(placed) = self.m.cpu_instead(Point::Wakeup { task, waker }) {
             return placed;
         }
@@ -305,124 +313,145 @@ impl Kernel<'_> {
         }
         match class {
             Class::Stop => Placed { cpu: prev, why: Why::Affinity },
-            Class::Deadline => self.select_task_rq_dl(task, waker.cpu),
-            Class::Rt => self.select_task_rq_rt(task, waker.cpu),
+            Class::Deadline => {
+                let placed = select_task_rq_dl(&self.m, task, waker.cpu, &mut self.effects);
+                self.m.classes.take_distribute(&mut self.effects);
+                placed
+            }
+            Class::Rt => {
+                let placed = select_task_rq_rt(&self.m, task, waker.cpu, &mut self.effects);
+                self.m.classes.take_distribute(&mut self.effects);
+                placed
+            }
             Class::Fair => {
                 if let Some(placed) = self.m.cpu_instead(Point::WakeupFair { task, waker }) {
                     return placed;
                 }
-                self.record_wakee(task, waker);
+                self.rq(waker.cpu).record_wakee(task);
                 let placed = self.placement.wake(&self.m, task, waker, &mut self.effects);
-                self.placement_effects(task);
+                let (effects, m) = (&mut self.effects, &mut self.m);
+                let t = &mut m.tasks[task.index()];
+                placement_effects(effects, &mut m.root, &mut m.cpus, t);
                 self.m.cpu_decided(Point::WakeupFair { task, waker }, placed)
             }
         }
     }
+}
 
-    /// What the placement of `task` has found out on its way.
-    fn placement_effects(&mut self, task: TaskId) {
-        if let Some(cpu) = self.effects.recent_used_cpu.take() {
-            self.m.task_mut(task).recent_used_cpu = cpu;
-        }
-        if let Some(cpu) = self.effects.no_idle_core.take() {
-            self.m.set_idle_cores(cpu, false);
-        }
-        self.take_looks();
+/// `select_task_rq` of a new task, whose parent runs on its CPU, under the same policy: that is
+/// where the task has it from.
+pub(crate) fn select_task_rq_fork(
+    m: &Machine,
+    placement: &mut dyn Placement,
+    task: TaskId,
+    effects: &mut Effects,
+) -> Placed {
+    match m.class_of(task) {
+        Class::Rt => select_task_rq_rt_fork(m, task, effects),
+        Class::Stop | Class::Deadline | Class::Fair => placement.fork(m, task),
     }
+}
 
-    /// `select_task_rq` of a new task, whose parent runs on its CPU, under the same policy: that is
-    /// where the task has it from.
-    pub(crate) fn select_task_rq_fork(&mut self, task: TaskId) -> Placed {
-        match self.m.class_of(task) {
-            Class::Rt => self.select_task_rq_rt_fork(task),
-            Class::Stop | Class::Deadline | Class::Fair => self.placement.fork(&self.m, task),
-        }
+/// What the placement of `t` has found out on its way.
+#[inline]
+fn placement_effects(effects: &mut Effects, root: &mut RootDomain, cpus: &mut [Cpu], t: &mut Task) {
+    if let Some(cpu) = effects.recent_used_cpu.take() {
+        t.recent_used_cpu = cpu;
     }
+    if let Some(cpu) = effects.no_idle_core.take() {
+        root.set_idle_cores(&cpus[cpu.index()].place, false);
+    }
+    take_looks(effects, cpus);
+}
 
+impl Rq<'_, '_> {
     /// `wakeup_preempt`: does the newly queued task take the CPU?
-    pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, fork: bool) {
+    pub(crate) fn wakeup_preempt(&mut self, task: TaskId, fork: bool) {
+        let cpu = self.cpu;
         let mut fair = false;
-        let preempts = match self.m.cpu(cpu).curr {
+        let preempts = match self.m().cpu(cpu).curr {
             None => true,
             Some(curr) => {
-                let (own, class) = (self.m.class_of(curr), self.m.class_of(task));
+                let (own, class) = (self.m().class_of(curr), self.m().class_of(task));
                 let point = Point::WakeupPreempt { cpu, curr, woken: task };
-                let instead = self.m.instead(point);
+                let instead = self.m().instead(point);
                 let preempts = match class {
                     _ if instead.is_some() => instead == Some(Answer::Yes(true)),
                     _ if class != own => class < own,
                     Class::Stop => false,
-                    Class::Deadline => self.rq(cpu).wakeup_preempt_dl(curr, task),
-                    Class::Rt => self.rq(cpu).wakeup_preempt_rt(curr, task),
+                    Class::Deadline => self.wakeup_preempt_dl(curr, task),
+                    Class::Rt => self.wakeup_preempt_rt(curr, task),
                     Class::Fair => {
                         fair = true;
-                        self.rq(cpu).wakeup_preempt_fair(curr, task, fork)
+                        self.wakeup_preempt_fair(curr, task, fork)
                     }
                 };
-                self.m.decided(point, Answer::Yes(preempts)) == Answer::Yes(true)
+                self.m().decided(point, Answer::Yes(preempts)) == Answer::Yes(true)
             }
         };
-        self.rq(cpu).take_departed();
+        self.take_departed();
         if preempts && fair {
-            self.rq(cpu).resched_curr_lazy();
+            self.resched_curr_lazy();
         } else if preempts {
-            self.rq(cpu).resched_curr();
+            self.resched_curr();
         }
         // `task_woken`
-        match self.m.class_of(task) {
-            Class::Deadline => self.task_woken_dl(cpu, task),
-            Class::Rt => self.task_woken_rt(cpu, task),
+        match self.m().class_of(task) {
+            Class::Deadline => self.task_woken_dl(task),
+            Class::Rt => self.task_woken_rt(task),
             Class::Stop | Class::Fair => {}
         }
     }
 
     /// `prev_balance`: a CPU whose real-time or deadline task leaves looks for others of them.
-    pub(crate) fn prev_balance(&mut self, cpu: CpuId, prev: Option<TaskId>) {
-        let Some(prev) = prev.filter(|_| self.m.classes.used) else { return };
-        if self.m.class_of(prev) == Class::Deadline {
-            if !self.m.cpu(cpu).dl.contains(DlId::Task(prev)) {
-                self.pull_dl_task(cpu);
+    pub(crate) fn prev_balance(&mut self, prev: Option<TaskId>) {
+        let cpu = self.cpu;
+        let Some(prev) = prev.filter(|_| self.m().classes.used) else { return };
+        if self.m().class_of(prev) == Class::Deadline {
+            if !self.m().cpu(cpu).dl.contains(DlId::Task(prev)) {
+                self.pull_dl_task();
             }
-            if self.m.cpu(cpu).dl.is_empty() {
-                self.pull_rt_task(cpu);
+            if self.m().cpu(cpu).dl.is_empty() {
+                self.pull_rt_task();
             }
-        } else if self.m.class_of(prev) == Class::Rt {
-            let runs = |e: &Self| e.m.cpu(cpu).rt.first().map_or(0, |(priority, _)| priority);
-            let left = self.m.task(prev).state != State::Runnable || self.m.task(prev).cpu != cpu;
-            if left && runs(self) < self.m.rt_rank(prev) {
-                self.pull_rt_task(cpu);
+        } else if self.m().class_of(prev) == Class::Rt {
+            let runs = |e: &Self| e.m().cpu(cpu).rt.first().map_or(0, |(priority, _)| priority);
+            let left =
+                self.m().task(prev).state != State::Runnable || self.m().task(prev).cpu != cpu;
+            if left && runs(self) < self.m().rt_rank(prev) {
+                self.pull_rt_task();
             }
         }
     }
 
     /// `set_next_task`: `task` has the CPU from now on.
-    pub(crate) fn set_next_task(&mut self, cpu: CpuId, task: TaskId) {
-        let c = self.m.cpu_mut(cpu);
+    pub(crate) fn set_next_task(&mut self, task: TaskId) {
+        let c = self.c();
         c.exec_start = c.clock.clock_task.0;
-        match self.m.class_of(task) {
+        match self.m().class_of(task) {
             Class::Stop => {}
             Class::Deadline => {
-                self.rq(cpu).update_dl(false);
-                self.push_dl_tasks(cpu);
+                self.update_dl(false);
+                self.push_dl_tasks();
             }
             Class::Rt => {
-                self.rq(cpu).update_rt(false);
-                self.push_rt_tasks(cpu);
+                self.update_rt(false);
+                self.push_rt_tasks();
             }
             Class::Fair => {
                 // Until now it was queued, not running (`set_next_entity`).
-                self.rq(cpu).update_load_avg(task, Join::Stay);
-                self.rq(cpu).set_next_task_fair(task);
+                self.update_load_avg(task, Join::Stay);
+                self.set_next_task_fair(task);
                 self.list(task);
-                self.rq(cpu).update_misfit_status(Some(task));
+                self.update_misfit_status(Some(task));
             }
         }
     }
 
     /// Tells the trace of the policy that a task is under now.
     pub(crate) fn emit_policy(&mut self, task: TaskId) {
-        if self.m.task(task).state != State::New {
-            let policy = self.m.task(task).sched.policy;
+        if self.m().task(task).state != State::New {
+            let policy = self.m().task(task).sched.policy;
             self.emit(Event::Policy { task, policy });
         }
     }
@@ -438,18 +467,18 @@ impl Machine {
     }
 }
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// A task whose affinity leaves no CPU that is online may run on all.
     pub(crate) fn allow_some(&mut self, task: TaskId) {
-        let t = self.m.task(task);
-        if t.nr_cpus_allowed as usize == self.m.cpus.len() {
+        let t = self.m().task(task);
+        if t.nr_cpus_allowed as usize == self.m().cpus.len() {
             return;
         }
-        if !t.allowed.intersects(&self.m.root.online) {
-            let all = CpuSet::first(self.m.cpus.len());
-            self.m.set_allowed(task, all);
-            let max_speed = self.m.max_speed(task);
-            self.m.task_mut(task).max_speed = max_speed;
+        if !t.allowed.intersects(&self.m().root.online) {
+            let all = CpuSet::first(self.m().cpus.len());
+            self.set_allowed(task, all);
+            let max_speed = self.m().max_speed(task);
+            self.t(task).max_speed = max_speed;
             self.emit(Event::MaxSpeed { task, max_speed });
         }
     }

@@ -11,10 +11,9 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
-use crate::state::class::ClassTimer;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_rt_rq_load_avg;
-use risetime_kernel::rt::{RT_PERIOD, rt_throttles};
+use risetime_kernel::rt::rt_throttles;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 
@@ -108,16 +107,24 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
-    /// `start_rt_bandwidth`: the period timer of all CPUs runs while RT tasks do.
-    pub(crate) fn start_rt_bandwidth(&mut self) {
-        if self.m.classes.rt_period.is_none() {
-            let at = self.m.now + RT_PERIOD;
-            self.m.classes.rt_period = Some(at);
-            self.arm(ClassTimer::RtPeriod, at);
+impl Rq<'_, '_> {
+    /// The CPU gets its RT runtime back; true if the timer has to go on for it.
+    fn rt_period_over(&mut self) -> bool {
+        self.update_rq_clock();
+        let c = self.c();
+        let resumes = c.rt_throttle.period_over();
+        let busy = c.rt_throttle.time != 0 || !c.rt.is_empty();
+        if resumes {
+            self.cpufreq_update_util();
+            if !self.m().cpu(self.cpu).rt.is_empty() {
+                self.resched_curr();
+            }
         }
+        busy
     }
+}
 
+impl Kernel<'_> {
     /// `do_sched_rt_period_timer`: every CPU gets its RT runtime back.
     pub(crate) fn rt_period_timer(&mut self) {
         self.m.classes.rt_period = None;
@@ -127,19 +134,10 @@ impl Kernel<'_> {
             if c.rt_throttle.time == 0 && c.rt.is_empty() {
                 continue;
             }
-            self.rq(cpu).update_rq_clock();
-            let c = self.m.cpu_mut(cpu);
-            let resumes = c.rt_throttle.period_over();
-            busy |= c.rt_throttle.time != 0 || !c.rt.is_empty();
-            if resumes {
-                self.cpufreq_update_util(cpu, false);
-                if !self.m.cpu(cpu).rt.is_empty() {
-                    self.rq(cpu).resched_curr();
-                }
-            }
+            busy |= self.rq(cpu).rt_period_over();
         }
         if busy {
-            self.start_rt_bandwidth();
+            self.rq(CpuId(0)).start_rt_bandwidth();
         }
     }
 }

@@ -16,8 +16,10 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::placement::Placed;
+use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::cpuset::CpuSet;
+use crate::state::effects::Effects;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, TaskId};
@@ -41,88 +43,118 @@ impl Machine {
     }
 }
 
-impl Kernel<'_> {
-    /// `select_task_rq_rt`.
-    pub(super) fn select_task_rq_rt(&mut self, task: TaskId, this_cpu: CpuId) -> Placed {
-        let prev = self.m.task(task).cpu;
-        let stay = Placed { cpu: prev, why: Why::PrevCpu };
-        let rank = self.m.rt_rank(task);
-        let disturbs = self.m.cpu(prev).curr.is_some_and(|curr| {
-            let held = self.m.task(curr).nr_cpus_allowed < 2 || self.m.rt_rank(curr) >= rank;
-            self.m.class_of(curr) == Class::Rt && held
-        });
-        let allowed = self.m.task(task).allowed.contains(prev);
-        if !disturbs && allowed && self.m.rt_fits(task, prev) {
-            return stay;
-        }
-        let fallback = self.m.within_allowed(task, stay);
-        let Some(target) = self.find_lowest_rq(task, this_cpu) else { return fallback };
-        // Not for a CPU that does not fit either, and only where it would run.
-        let no_better = !disturbs && allowed && !self.m.rt_fits(task, target);
-        let runs = self.m.cpu(target).rt.first().is_none_or(|(priority, _)| rank > priority);
-        if target == prev || no_better || !runs {
-            return fallback;
-        }
-        Placed { cpu: target, why: Why::LowestRq }
+/// `select_task_rq_rt`.
+pub(super) fn select_task_rq_rt(
+    m: &Machine,
+    task: TaskId,
+    this_cpu: CpuId,
+    effects: &mut Effects,
+) -> Placed {
+    let prev = m.task(task).cpu;
+    let stay = Placed { cpu: prev, why: Why::PrevCpu };
+    let rank = m.rt_rank(task);
+    let disturbs = m.cpu(prev).curr.is_some_and(|curr| {
+        let held = m.task(curr).nr_cpus_allowed < 2 || m.rt_rank(curr) >= rank;
+        m.class_of(curr) == Class::Rt && held
+    });
+    let allowed = m.task(task).allowed.contains(prev);
+    if !disturbs && allowed && m.rt_fits(task, prev) {
+        return stay;
     }
+    let fallback = m.within_allowed(task, stay);
+    let Some(target) = find_lowest_rq(m, task, this_cpu, effects) else { return fallback };
+    // Not for a CPU that does not fit either, and only where it would run.
+    let no_better = !disturbs && allowed && !m.rt_fits(task, target);
+    let runs = m.cpu(target).rt.first().is_none_or(|(priority, _)| rank > priority);
+    if target == prev || no_better || !runs {
+        return fallback;
+    }
+    Placed { cpu: target, why: Why::LowestRq }
+}
 
-    /// A new task's CPU (`select_task_rq_rt` at a fork): its parent, of its own rank, has the CPU they are on.
-    pub(super) fn select_task_rq_rt_fork(&mut self, task: TaskId) -> Placed {
-        let parent = self.m.task(task).cpu;
-        let stay = self.m.within_allowed(task, Placed { cpu: parent, why: Why::PrevCpu });
-        match self.m.cpupri_find(task, Some(parent)) {
-            Some(lowest) => {
-                Placed { cpu: self.nearest_of(&lowest, parent, parent), why: Why::LowestRq }
-            }
-            None => stay,
+/// A new task's CPU (`select_task_rq_rt` at a fork): its parent, of its own rank, has the CPU they are on.
+pub(super) fn select_task_rq_rt_fork(m: &Machine, task: TaskId, effects: &mut Effects) -> Placed {
+    let parent = m.task(task).cpu;
+    let stay = m.within_allowed(task, Placed { cpu: parent, why: Why::PrevCpu });
+    match m.cpupri_find(task, Some(parent)) {
+        Some(lowest) => {
+            Placed { cpu: nearest_of(m, &lowest, parent, parent, effects), why: Why::LowestRq }
+        }
+        None => stay,
+    }
+}
+
+/// `find_lowest_rq`.
+fn find_lowest_rq(
+    m: &Machine,
+    task: TaskId,
+    this_cpu: CpuId,
+    effects: &mut Effects,
+) -> Option<CpuId> {
+    if m.task(task).nr_cpus_allowed == 1 {
+        return None;
+    }
+    let lowest = m.cpupri_find(task, None)?;
+    Some(nearest_of(m, &lowest, m.task(task).cpu, this_cpu, effects))
+}
+
+/// Of the CPUs `among`: the task's own, the waker's, one that shares a domain, any.
+pub(super) fn nearest_of(
+    m: &Machine,
+    among: &CpuSet,
+    cpu: CpuId,
+    this_cpu: CpuId,
+    effects: &mut Effects,
+) -> CpuId {
+    if among.contains(cpu) {
+        return cpu;
+    }
+    let this = Some(this_cpu).filter(|this| among.contains(*this));
+    for level in 0..m.cpu(cpu).sched_domains.len() {
+        let span = m.cpu(cpu).sched_domains[level].span;
+        if let Some(this) = this.filter(|this| span.contains(*this)) {
+            return this;
+        }
+        if let Some(found) = any_distribute(m, &among.and(&span), this_cpu, effects) {
+            return found;
         }
     }
+    this.or_else(|| any_distribute(m, among, this_cpu, effects)).unwrap_or(cpu)
+}
 
-    /// `find_lowest_rq`.
-    fn find_lowest_rq(&mut self, task: TaskId, this_cpu: CpuId) -> Option<CpuId> {
-        if self.m.task(task).nr_cpus_allowed == 1 {
-            return None;
-        }
-        let lowest = self.m.cpupri_find(task, None)?;
-        Some(self.nearest_of(&lowest, self.m.task(task).cpu, this_cpu))
-    }
+/// `cpumask_any_and_distribute` on `this_cpu`: the next after the one it came to last time.
+fn any_distribute(
+    m: &Machine,
+    among: &CpuSet,
+    this_cpu: CpuId,
+    effects: &mut Effects,
+) -> Option<CpuId> {
+    let last = m.classes.distribute[this_cpu.index()];
+    let found = among.iter_wrap(CpuId(last.0 + 1)).next()?;
+    effects.distributed(this_cpu, found);
+    Some(found)
+}
 
-    /// Of the CPUs `among`: the task's own, the waker's, one that shares a domain, any.
-    pub(super) fn nearest_of(&mut self, among: &CpuSet, cpu: CpuId, this_cpu: CpuId) -> CpuId {
-        if among.contains(cpu) {
-            return cpu;
-        }
-        let this = Some(this_cpu).filter(|this| among.contains(*this));
-        for level in 0..self.m.cpu(cpu).sched_domains.len() {
-            let span = self.m.cpu(cpu).sched_domains[level].span;
-            if let Some(this) = this.filter(|this| span.contains(*this)) {
-                return this;
-            }
-            if let Some(found) = self.any_distribute(&among.and(&span), this_cpu) {
-                return found;
-            }
-        }
-        this.or_else(|| self.any_distribute(among, this_cpu)).unwrap_or(cpu)
-    }
-
-    /// `cpumask_any_and_distribute` on `this_cpu`: the next after the one it came to last time.
-    fn any_distribute(&mut self, among: &CpuSet, this_cpu: CpuId) -> Option<CpuId> {
-        let last = &mut self.m.classes.distribute[this_cpu.index()];
-        let found = among.iter_wrap(CpuId(last.0 + 1)).next()?;
-        *last = found;
-        Some(found)
+impl Rq<'_, '_> {
+    /// `pull_rt_task`: the overloaded CPUs are told to push (`tell_cpu_to_push`).
+    pub(super) fn pull_rt_task(&mut self) {
+        self.set_push_rt(true);
     }
 
     /// `task_woken_rt`: it does not get this CPU soon, so another one is looked for.
-    pub(super) fn task_woken_rt(&mut self, cpu: CpuId, task: TaskId) {
-        let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| *curr != task) else { return };
-        let (own, woken) = (self.m.rt_rank(curr), self.m.rt_rank(task));
-        let waits = own != 0 && (self.m.task(curr).nr_cpus_allowed < 2 || own >= woken);
-        if waits && self.m.task(task).nr_cpus_allowed > 1 && !self.m.need_resched.contains(cpu) {
-            self.push_rt_tasks(cpu);
+    pub(super) fn task_woken_rt(&mut self, task: TaskId) {
+        let cpu = self.cpu;
+        let Some(curr) = self.m().cpu(cpu).curr.filter(|curr| *curr != task) else { return };
+        let (own, woken) = (self.m().rt_rank(curr), self.m().rt_rank(task));
+        let waits = own != 0 && (self.m().task(curr).nr_cpus_allowed < 2 || own >= woken);
+        if waits && self.m().task(task).nr_cpus_allowed > 1 && !self.m().need_resched.contains(cpu)
+        {
+            self.push_rt_tasks();
         }
     }
+}
 
+impl Kernel<'_> {
     /// `push_rt_tasks`.
     pub(crate) fn push_rt_tasks(&mut self, cpu: CpuId) {
         if self.m.does(Step::PushOrPull) {
@@ -143,18 +175,15 @@ impl Kernel<'_> {
             return false;
         }
         // `find_lock_lowest_rq`
-        let Some(to) = self.find_lowest_rq(next, cpu).filter(|to| *to != cpu) else { return false };
+        let to = find_lowest_rq(&self.m, next, cpu, &mut self.effects);
+        self.m.classes.take_distribute(&mut self.effects);
+        let Some(to) = to.filter(|to| *to != cpu) else { return false };
         if self.m.cpu(to).rt.first().is_some_and(|(priority, _)| priority >= rank) {
             return false;
         }
         self.move_queued(next, cpu, to, Why::RtPush);
         self.rq(to).resched_curr();
         true
-    }
-
-    /// `pull_rt_task`: the overloaded CPUs are told to push (`tell_cpu_to_push`).
-    pub(super) fn pull_rt_task(&mut self, _: CpuId) {
-        self.m.classes.push_rt = true;
     }
 
     /// `rto_push_irq_work_func`, on every CPU with RT tasks that wait.

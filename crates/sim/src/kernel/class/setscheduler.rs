@@ -10,7 +10,7 @@
 //! Source: kernel/sched/syscalls.c:__sched_setscheduler, kernel/sched/deadline.c:sched_dl_overflow,
 //! switched_from_dl, kernel/sched/fair.c:switched_from_fair, switched_to_fair.
 
-use crate::kernel::Kernel;
+use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
 use crate::state::class::fair_policy;
@@ -20,21 +20,22 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_load_avg_blocked_se;
+use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::InputError;
 use risetime_model::workload::{Attr, Policy};
 
-impl Kernel<'_> {
+impl Rq<'_, '_> {
     /// The part of `attr` that the classes are concerned with.
     pub(crate) fn set_class(&mut self, task: TaskId, attr: &Attr) {
-        let before = self.m.task(task).nice;
+        let before = self.m().task(task).nice;
         if let Some(nice) = attr.nice.filter(|n| *n != before) {
             self.set_nice(task, nice);
             self.prio_changed_fair(task, before);
         }
         let Some(policy) = attr.policy else { return };
-        if self.m.task(task).state == State::New && matches!(policy, Policy::Deadline { .. }) {
-            self.m.task_mut(task).sched.takes = Some(policy);
+        if self.m().task(task).state == State::New && matches!(policy, Policy::Deadline { .. }) {
+            self.t(task).sched.takes = Some(policy);
         } else {
             self.set_policy(task, policy);
         }
@@ -42,22 +43,22 @@ impl Kernel<'_> {
 
     /// A task that was to be a deadline task becomes one, now that it runs.
     pub(crate) fn take_policy(&mut self, task: TaskId) {
-        if let Some(policy) = self.m.task_mut(task).sched.takes.take() {
+        if let Some(policy) = self.t(task).sched.takes.take() {
             self.set_policy(task, policy);
         }
     }
 
     /// `__sched_setscheduler`.
     fn set_policy(&mut self, task: TaskId, policy: Policy) {
-        let old = self.m.task(task).sched.policy;
+        let old = self.m().task(task).sched.policy;
         if policy == old {
             return;
         }
         if policy.is_fair() && old.is_fair() {
-            self.m.task_mut(task).sched.policy = policy;
+            self.t(task).sched.policy = policy;
             self.set_fair_policy(task, policy);
         } else if let Err(e) = self.admit(task, policy) {
-            self.refused.get_or_insert(e);
+            self.refuse(e);
         } else {
             self.change_class(task, policy);
         }
@@ -66,30 +67,29 @@ impl Kernel<'_> {
 
     /// From one class to another, whoever asked for it.
     pub(crate) fn change_class(&mut self, task: TaskId, policy: Policy) {
-        let cpu = self.m.task(task).cpu;
-        let from = self.m.class_of(task);
-        let queued = self.m.task(task).state == State::Runnable;
-        let running = self.m.cpu(cpu).curr == Some(task);
-        let old_rank = self.m.rt_rank(task);
+        let cpu = self.cpu;
+        let from = self.m().class_of(task);
+        let queued = self.m().task(task).state == State::Runnable;
+        let running = self.m().cpu(cpu).curr == Some(task);
+        let old_rank = self.m().rt_rank(task);
         if queued {
-            self.rq(cpu).update_rq_clock();
+            self.update_rq_clock();
             if running && from != Class::Fair {
-                self.rq(cpu).put_prev_task(Some(task), None);
+                self.put_prev_task(Some(task), None);
             }
             let leaves = from == Class::Fair;
-            self.rq(cpu)
-                .deactivate(task, if leaves { DequeueKind::Migrate } else { DequeueKind::Save });
-            self.rq(cpu).take_departed();
-            if leaves && running && self.m.groups.on() {
-                let group = self.m.task(task).group;
-                self.rq(cpu).put_prev_parents(group, None);
+            self.deactivate(task, if leaves { DequeueKind::Migrate } else { DequeueKind::Save });
+            self.take_departed();
+            if leaves && running && self.m().groups.on() {
+                let group = self.m().task(task).group;
+                self.put_prev_parents(group, None);
             }
         }
         if from == Class::Deadline {
             self.leave_deadline(task);
         }
-        self.m.task_mut(task).sched.policy = policy;
-        let class = self.m.class_of(task);
+        self.t(task).sched.policy = policy;
+        let class = self.m().class_of(task);
         if class == Class::Deadline {
             self.enter_deadline(task, policy);
         }
@@ -101,38 +101,39 @@ impl Kernel<'_> {
         if class == Class::Fair {
             self.age_apart(task);
         }
-        let c = self.m.cpu_mut(cpu);
+        let c = self.c();
         c.exec_start = c.clock.clock_task.0;
-        if class == Class::Rt && self.m.rt_rank(task) < old_rank {
-            if self.m.clamps_count(class) {
-                let (c, t) = (&mut self.m.cpus[cpu.index()], &mut self.m.tasks[task.index()]);
+        if class == Class::Rt && self.m().rt_rank(task) < old_rank {
+            if self.m().clamps_count(class) {
+                let m = self.parts();
+                let (c, t) = (m.c, &mut m.tasks[task.index()]);
                 c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
             }
-            self.rq(cpu).enqueue_task_rt(task, true);
+            self.enqueue_task_rt(task, true);
         } else {
-            self.rq(cpu).activate(task, EnqueueKind::Restore, false);
+            self.activate(task, EnqueueKind::Restore, false);
         }
         if running {
             match class {
                 Class::Fair => {
-                    self.rq(cpu).set_next_task_fair(task);
+                    self.set_next_task_fair(task);
                 }
                 Class::Rt => {
-                    self.rq(cpu).update_rt(false);
+                    self.update_rt(false);
                 }
-                Class::Deadline => self.rq(cpu).update_dl(false),
+                Class::Deadline => self.update_dl(false),
                 Class::Stop => {}
             }
             // Somebody may come before it now, or wait elsewhere.
-            self.rq(cpu).resched_curr();
-            if from == Class::Rt && self.m.rt_rank(task) < old_rank {
-                self.pull_rt_task(cpu);
+            self.resched_curr();
+            if from == Class::Rt && self.m().rt_rank(task) < old_rank {
+                self.pull_rt_task();
             }
-            if from == Class::Deadline && self.m.cpu(cpu).dl.is_empty() {
-                self.pull_dl_task(cpu);
+            if from == Class::Deadline && self.m().cpu(cpu).dl.is_empty() {
+                self.pull_dl_task();
             }
         } else {
-            self.wakeup_preempt(cpu, task, false);
+            self.wakeup_preempt(task, false);
         }
     }
 
@@ -144,46 +145,49 @@ impl Kernel<'_> {
             Policy::Fifo { .. } | Policy::Rr { .. } | Policy::Deadline { .. } => return,
         };
         let fair = fair_policy(policy);
-        let slice = slice.map(|s| s.0).filter(|_| self.m.rev >= KernelRev::V6_12);
-        let cpu = self.m.task(task).cpu;
-        if self.m.fair_entity(cpu, task).is_some() {
-            let group = self.m.task(task).group;
-            self.rq(cpu).update_rq_clock();
-            self.rq(cpu).update_curr(group);
-            self.m.queue_mut(cpu, group).set_policy(task, fair);
-            self.m.queue_mut(cpu, group).set_slice(task, slice);
-            self.prio_changed_fair(task, self.m.task(task).nice);
-        } else if let Some(entity) = &mut self.m.task_mut(task).entity {
+        let slice = slice.map(|s| s.0).filter(|_| self.m().rev >= KernelRev::V6_12);
+        let cpu = self.cpu;
+        if self.m().fair_entity(cpu, task).is_some() {
+            let group = self.m().task(task).group;
+            self.update_rq_clock();
+            self.update_curr(group);
+            self.queue_mut(group).set_policy(task, fair);
+            self.queue_mut(group).set_slice(task, slice);
+            let nice = self.m().task(task).nice;
+            self.prio_changed_fair(task, nice);
+        } else if let Some(entity) = &mut self.t(task).entity {
             entity.policy = fair;
             entity.request_slice(slice);
         }
-        let nice = self.m.task(task).nice;
-        if load_of(policy, nice).weight() != self.m.task(task).weight {
+        let nice = self.m().task(task).nice;
+        if load_of(policy, nice).weight() != self.m().task(task).weight {
             self.set_nice(task, nice);
         }
     }
 
     /// `prio_changed_fair` of a task whose nice value was `before`: who runs may have to give way.
     pub(crate) fn prio_changed_fair(&mut self, task: TaskId, before: i8) {
-        let cpu = self.m.task(task).cpu;
-        let Some(curr) = self.m.cpu(cpu).curr.filter(|curr| self.m.is_fair(*curr)) else { return };
-        if self.m.fair_entity(cpu, task).is_none() || self.m.cpu(cpu).h_nr_queued() < 2 {
+        let cpu = self.cpu;
+        let Some(curr) = self.m().cpu(cpu).curr.filter(|curr| self.m().is_fair(*curr)) else {
+            return;
+        };
+        if self.m().fair_entity(cpu, task).is_none() || self.m().cpu(cpu).h_nr_queued() < 2 {
             return;
         }
-        let nice = self.m.task(task).nice;
+        let nice = self.m().task(task).nice;
         if curr == task && nice > before {
-            self.rq(cpu).resched_curr();
+            self.resched_curr();
         } else if curr != task && nice != before {
-            self.wakeup_preempt(cpu, task, false);
+            self.wakeup_preempt(task, false);
         }
     }
 
     /// A task back in the fair class: what it was used to has faded while it was away
     /// (`attach_task_cfs_rq` with `ATTACH_AGE_LOAD`).
     fn age_apart(&mut self, task: TaskId) {
-        let (cpu, group) = (self.m.task(task).cpu, self.m.task(task).group);
-        let now = self.m.cfs_rq_clock_pelt(cpu, group);
-        let m = &mut self.m;
+        let (cpu, group) = (self.cpu, self.m().task(task).group);
+        let now = self.m().cfs_rq_clock_pelt(cpu, group);
+        let m = self.parts();
         let t = &mut m.tasks[task.index()];
         if t.avg.last_update_time.0 != 0 {
             update_load_avg_blocked_se(m.decay, now, &mut t.avg, t.weight);
@@ -196,17 +200,23 @@ impl Kernel<'_> {
     /// The clamps in force: what was asked for, and for an RT task that asked for no `uclamp_min`
     /// the default, the highest (`__setscheduler_uclamp`).
     pub(crate) fn renew_clamps(&mut self, task: TaskId) {
-        let t = &self.m.tasks[task.index()];
+        let t = self.m().task(task);
         let (mut new, real_time) = (t.asked, t.sched.class() == Class::Rt);
         if real_time && !t.sched.min_asked {
-            new.min = self.m.classes.rt_uclamp_min;
+            new.min = self.m().classes.rt_uclamp_min;
         }
-        let new = self.m.hook(new, |h, own| h.uclamp_request(real_time, own));
+        let new = self.m().hook(new, |h, own| h.uclamp_request(real_time, own));
         if new != t.uclamp.request {
-            let t = &mut self.m.tasks[task.index()];
-            t.uclamp.request = new;
-            self.m.cpus[t.cpu.index()].uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
+            self.set_clamps(task, new);
         }
+    }
+
+    /// Other clamps are in force for a task of this CPU.
+    pub(crate) fn set_clamps(&mut self, task: TaskId, clamps: Uclamp) {
+        let m = self.parts();
+        let t = &mut m.tasks[task.index()];
+        t.uclamp.request = clamps;
+        m.c.uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
     }
 
     // ------------------------------------------------------------------ reservations
@@ -217,7 +227,7 @@ impl Kernel<'_> {
     fn admit(&mut self, task: TaskId, policy: Policy) -> Result<(), InputError> {
         let Policy::Deadline { runtime, deadline, period, reclaim } = policy else { return Ok(()) };
         let new = DlEntity::new(DlParams { runtime, deadline, period, reclaim });
-        let t = self.m.task(task);
+        let t = self.m().task(task);
         // What it had counts until its 0-lag time.
         let had = t
             .sched
@@ -225,8 +235,8 @@ impl Kernel<'_> {
             .as_ref()
             .filter(|dl| t.sched.class() == Class::Deadline || dl.inactive_timer.is_some());
         let had = had.map_or(0, |dl| dl.bw);
-        let limit = self.m.cpus[0].dl.max_bw;
-        let (total, capacity) = (self.m.classes.total_bw, self.m.classes.total_capacity);
+        let limit = self.m().cpus[0].dl.max_bw;
+        let (total, capacity) = (self.m().classes.total_bw, self.m().classes.total_capacity);
         if dl_overflow(limit, capacity, total, had, new.bw) {
             let percent = |bw: u64| bw * 100 / (1 << 20);
             let us = |s: Span| s.0 / 1000;
@@ -252,29 +262,29 @@ impl Kernel<'_> {
     fn enter_deadline(&mut self, task: TaskId, policy: Policy) {
         let Policy::Deadline { runtime, deadline, period, reclaim } = policy else { return };
         let mut new = DlEntity::new(DlParams { runtime, deadline, period, reclaim });
-        let old = self.m.task_mut(task).sched.dl.take();
+        let old = self.t(task).sched.dl.take();
         if let Some(old) = old {
             // Its instance goes on, its 0-lag time means nothing any more.
             (new.runtime, new.deadline) = (old.runtime, old.deadline);
             self.arm_changed(ClassTimer::Inactive(task), old.inactive_timer, None);
         }
-        self.m.task_mut(task).sched.dl = Some(Box::new(new));
-        self.rq(self.m.task(task).cpu).tell_throttled(task);
+        self.t(task).sched.dl = Some(Box::new(new));
+        self.tell_throttled(task);
     }
 
     /// `switched_from_dl`.
     fn leave_deadline(&mut self, task: TaskId) {
-        let cpu = self.m.task(task).cpu;
-        let now = self.m.rq_clock(cpu);
-        let before = (self.m.dl(task).timer, self.m.dl(task).inactive_timer);
-        let at = self.m.dl(task).zero_lag(now);
-        let dl = self.m.dl_mut(task);
+        let cpu = self.cpu;
+        let now = self.m().rq_clock(cpu);
+        let before = (self.m().dl(task).timer, self.m().dl(task).inactive_timer);
+        let at = self.m().dl(task).zero_lag(now);
+        let dl = self.dl_mut(task);
         (dl.timer, dl.throttled, dl.non_contending) = (None, false, false);
         dl.inactive_timer = at;
         let bw = dl.bw;
         self.arm_changed(ClassTimer::Replenish(task), before.0, None);
         self.arm_changed(ClassTimer::Inactive(task), before.1, at);
-        self.rq(self.m.task(task).cpu).tell_throttled(task);
+        self.tell_throttled(task);
         if at.is_none() {
             self.release_bw(bw);
         }

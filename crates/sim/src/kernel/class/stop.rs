@@ -24,8 +24,8 @@
 //! kernel/sched/fair.c:active_load_balance_cpu_stop.
 
 use crate::kernel::Kernel;
-use crate::kernel::fork::push_task;
-use crate::kernel::placement::{Waker, select_fallback_rq};
+use crate::kernel::fork::new_task;
+use crate::kernel::placement::select_fallback_rq;
 use crate::kernel::rq::Rq;
 use crate::state::class::StopWork;
 use crate::state::class::Stopper;
@@ -59,6 +59,21 @@ impl Rq<'_, '_> {
     }
 }
 
+impl Rq<'_, '_> {
+    /// `stop_one_cpu_nowait`. A second active balance of the same CPU is not asked for.
+    pub(crate) fn stop_one_cpu_nowait(&mut self, work: StopWork) {
+        let Some(stopper) = self.c().stopper.as_mut() else { return };
+        if matches!(work, StopWork::ActiveBalance { .. })
+            && std::mem::replace(&mut stopper.active_balance, true)
+        {
+            return;
+        }
+        stopper.works.push_back(work);
+        let task = stopper.task;
+        self.wake_up(task);
+    }
+}
+
 impl Kernel<'_> {
     /// A stopper for every CPU, if they take time.
     pub(crate) fn add_stoppers(&mut self, settings: &Settings) {
@@ -67,10 +82,11 @@ impl Kernel<'_> {
             return;
         }
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
-            let task = push_task(&mut self.m, format!("migration/{}", cpu.0).into(), Role::Stopper);
-            self.m.set_allowed(task, [cpu].into_iter().collect());
-            let t = self.m.task_mut(task);
+            let comm = format!("migration/{}", cpu.0).into();
+            let (task, mut t) = new_task(&self.m, comm, Role::Stopper);
+            t.set_allowed(&self.m.cpus, [cpu].into_iter().collect());
             (t.cpu, t.sched.stop) = (cpu, true);
+            self.m.tasks.push(t);
             self.m.cpu_mut(cpu).stopper = Some(Box::new(Stopper {
                 task,
                 takes,
@@ -80,19 +96,6 @@ impl Kernel<'_> {
                 queued: false,
             }));
         }
-    }
-
-    /// `stop_one_cpu_nowait`. A second active balance of the same CPU is not asked for.
-    pub(crate) fn stop_one_cpu_nowait(&mut self, cpu: CpuId, work: StopWork) {
-        let Some(stopper) = self.m.cpu_mut(cpu).stopper.as_mut() else { return };
-        if matches!(work, StopWork::ActiveBalance { .. })
-            && std::mem::replace(&mut stopper.active_balance, true)
-        {
-            return;
-        }
-        stopper.works.push_back(work);
-        let task = stopper.task;
-        self.wake_up(task, Waker::timer(cpu));
     }
 
     /// `cpu_stopper_thread`: the work it has spent its time on is done; on to the next.

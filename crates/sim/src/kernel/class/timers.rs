@@ -5,18 +5,13 @@
 //! says something else by then, the event is stale. On an idle CPU the timer first ends the idle
 //! state, like a task's own timer ([`crate::kernel::core`]).
 
-use crate::kernel::Kernel;
+use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
 use crate::state::machine::Machine;
 use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 
-impl Kernel<'_> {
-    /// Queues a timer at `at`, in the simulation's time.
-    pub(super) fn arm(&mut self, timer: ClassTimer, at: Instant) {
-        self.q.push(at, Ev::ClassTimer { timer, awake: false });
-    }
-
+impl Rq<'_, '_> {
     /// An entity's timer field went from `before` to `after`, in the CPU's clock.
     pub(crate) fn arm_changed(
         &mut self,
@@ -27,21 +22,17 @@ impl Kernel<'_> {
         if before == after {
             return;
         }
-        let cpu = match timer {
-            ClassTimer::Replenish(task) | ClassTimer::Inactive(task) => self.m.task(task).cpu,
-            ClassTimer::Server(cpu) | ClassTimer::ServerInactive(cpu) => cpu,
-            _ => return,
-        };
-        let past = self.m.sched_clock().0 - self.m.now.0;
-        let own = |at: Instant| Instant(at.0.saturating_sub(past).max(self.m.now.0));
+        let now = self.m().now;
+        let past = self.m().sched_clock().0 - now.0;
+        let own = |at: Instant| Instant(at.0.saturating_sub(past).max(now.0));
         let (before, after) = (before.map(own), after.map(own));
-        let timers = &mut self.m.cpus[cpu.index()].class_timers;
+        let timers = &mut self.c().class_timers;
         if let Some(at) = before {
             timers.remove(&(at, timer));
         }
         if let Some(at) = after {
             timers.insert((at, timer));
-            self.arm(timer, at);
+            self.push(at, Ev::ClassTimer { timer, awake: false });
         }
     }
 }

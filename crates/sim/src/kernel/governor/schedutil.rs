@@ -238,7 +238,7 @@ impl Schedutil {
         }
         let mut most = NO_NEED;
         for &cpu in domain.cpus() {
-            let own = &mut self.cpus[domain.position(cpu)];
+            let own = &mut self.cpus[domain.place_in_policy(cpu)];
             let mut iowait = own.iowait;
             let boost = iowait.sugov_iowait_apply(domain.now(), self.tick, domain.capacity());
             let need = Schedutil::need_of(domain, cpu, boost, effects.as_deref_mut(), most.util);
@@ -301,7 +301,7 @@ impl Governor for Schedutil {
         effects: &mut Effects,
     ) -> Option<FreqRequest> {
         let now = domain.now();
-        let c = &mut self.cpus[domain.position(cpu)];
+        let c = &mut self.cpus[domain.place_in_policy(cpu)];
         c.iowait.sugov_iowait_boost(now, self.tick, iowait);
         c.iowait.last_update = now;
         // `ignore_dl_rate_limit`: up to 7.1 by way of `limits_changed`, to the same effect. Where the

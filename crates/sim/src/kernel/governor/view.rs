@@ -44,7 +44,7 @@ impl DomainView<'_> {
     }
     /// The place of `cpu` among all CPUs of the policy, online or not.
     #[inline]
-    pub fn position(&self, cpu: CpuId) -> usize {
+    pub fn place_in_policy(&self, cpu: CpuId) -> usize {
         self.machine.cpu(cpu).in_domain
     }
     /// Capacity of its CPUs.

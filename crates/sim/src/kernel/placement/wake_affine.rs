@@ -16,21 +16,21 @@
 //! Source: kernel/sched/fair.c.
 
 use super::Waker;
-use crate::kernel::Kernel;
+use crate::kernel::rq::Rq;
 use crate::state::machine::Machine;
 use crate::state::topology::Shape;
 use risetime_kernel::units::{CpuId, TaskId};
 
-impl Kernel<'_> {
-    /// `record_wakee`: `waker` wakes `task`.
-    pub(crate) fn record_wakee(&mut self, task: TaskId, waker: Waker) {
-        if self.m.task(task).nr_cpus_allowed == 1 {
+impl Rq<'_, '_> {
+    /// `record_wakee`: this CPU, or who runs on it, wakes `task`.
+    pub(crate) fn record_wakee(&mut self, task: TaskId) {
+        if self.m().task(task).nr_cpus_allowed == 1 {
             return;
         }
-        let (now, second) = (self.m.jiffies(), u64::from(self.m.platform.hz));
-        let wakees = match self.m.cpu(waker.cpu).curr {
-            Some(curr) => &mut self.m.task_mut(curr).wakees,
-            None => &mut self.m.cpu_mut(waker.cpu).idle_wakees,
+        let (now, second) = (self.m().jiffies(), u64::from(self.m().platform.hz));
+        let wakees = match self.m().cpu(self.cpu).curr {
+            Some(curr) => &mut self.t(curr).wakees,
+            None => &mut self.c().idle_wakees,
         };
         if now > wakees.decayed_at + second {
             (wakees.flips, wakees.decayed_at) = (wakees.flips >> 1, now);

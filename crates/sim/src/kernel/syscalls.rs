@@ -1,0 +1,133 @@
+//! The task that runs on a CPU, and what it can ask the kernel for: the only way from user space into it.
+//!
+//! ```text
+//! Kernel ── current(cpu, task) ──> Current   changes    what the task does next, whether it sleeps
+//!                                            reads      all of the machine
+//!                                            tells      the trace
+//!                                            calls up   wake_up and wake_up_new_task of another task
+//! ```
+//!
+//! What programs do is done by this and cannot reach past it: the field is private to this file.
+
+use crate::kernel::Kernel;
+use crate::kernel::fork::new_task;
+use crate::state::machine::{Machine, Role, State, Todo};
+use risetime_kernel::eevdf::DequeueKind;
+use risetime_kernel::units::{CpuId, Instant, TaskId};
+use risetime_model::workload::Attr;
+use risetime_trace::Event;
+use std::sync::Arc;
+
+/// A running task (`current`), back in user mode.
+pub(crate) struct Current<'k, 'a> {
+    k: &'k mut Kernel<'a>,
+    pub(crate) cpu: CpuId,
+    pub(crate) task: TaskId,
+}
+
+impl<'a> Kernel<'a> {
+    /// The task that runs on `cpu`.
+    #[inline]
+    pub(crate) fn current(&mut self, cpu: CpuId, task: TaskId) -> Current<'_, 'a> {
+        debug_assert_eq!(self.m.cpu(cpu).curr, Some(task));
+        Current { k: self, cpu, task }
+    }
+}
+
+impl Current<'_, '_> {
+    /// The machine, to read.
+    #[inline]
+    pub(crate) fn m(&self) -> &Machine {
+        &self.k.m
+    }
+    /// Into the trace.
+    #[inline]
+    pub(crate) fn emit(&mut self, event: Event<'_>) {
+        self.k.emit(event);
+    }
+
+    // ------------------------------------------------------------------ what it does
+
+    /// It works on this.
+    #[inline]
+    pub(crate) fn works(&mut self, todo: Todo) {
+        self.k.m.task_mut(self.task).todo = todo;
+        self.k.rq(self.cpu).arm_work();
+    }
+    /// It sleeps until then, or exits.
+    pub(crate) fn fall_asleep(&mut self, until: Option<Instant>) {
+        self.k.rq(self.cpu).fall_asleep(self.task, until);
+    }
+    /// It sleeps until somebody wakes it.
+    pub(crate) fn waits(&mut self) {
+        self.k.rq(self.cpu).leave_queue(self.task, State::Sleeping, DequeueKind::Sleep);
+    }
+    /// `sched_yield`.
+    pub(crate) fn sched_yield(&mut self) {
+        self.k.rq(self.cpu).sched_yield();
+    }
+    /// It comes back from a system call.
+    pub(crate) fn hears(&mut self) {
+        self.k.rq(self.cpu).hears();
+    }
+    /// Whether it keeps the CPU: no affinity change has moved it, or will as soon as the stopper has run.
+    pub(crate) fn stays(&self) -> bool {
+        self.m().cpu(self.cpu).curr == Some(self.task) && !self.m().stop_pending(self.cpu)
+    }
+
+    // ------------------------------------------------------------------ what it is
+
+    /// `sched_setattr` and `sched_setaffinity` of a task on itself.
+    pub(crate) fn set_attr(&mut self, attr: &Attr) {
+        self.k.rq(self.cpu).set_attr(self.task, attr);
+    }
+    /// Its first act: it moves to its own group.
+    #[inline]
+    pub(crate) fn enters_group(&mut self) {
+        self.k.rq(self.cpu).enters_group(self.task);
+    }
+    /// It becomes a deadline task if it was to be one.
+    #[inline]
+    pub(crate) fn take_policy(&mut self) {
+        if self.m().task(self.task).sched.takes.is_some() {
+            self.k.rq(self.cpu).take_policy(self.task);
+        }
+    }
+    /// From when its timers count, said once.
+    #[inline]
+    pub(crate) fn timers_from(&mut self) -> Option<Instant> {
+        self.k.m.task_mut(self.task).timers_from.take()
+    }
+    /// Whether its next wakeup is the start.
+    pub(crate) fn start_is_upcoming(&mut self, upcoming: bool) {
+        self.k.m.start.upcoming = upcoming;
+    }
+
+    // ------------------------------------------------------------------ others
+
+    /// `copy_process`: a child, which has what a child inherits. Not its sched-qos: `sched_qos_fork` gives every
+    /// new task the system's default.
+    pub(crate) fn copy_process(&mut self, comm: Arc<str>) -> TaskId {
+        let m = &mut self.k.m;
+        let (child, mut t) = new_task(m, comm, Role::User);
+        let p = m.task(self.task);
+        let nice = p.nice;
+        t.set_allowed(&m.cpus, p.allowed);
+        (t.asked, t.uclamp.request, t.limits) = (p.asked, p.uclamp.request, p.limits);
+        let group = p.group;
+        m.tasks.push(t);
+        m.first_fork.get_or_insert(child);
+        self.k.rq(self.cpu).set_nice(child, nice);
+        let t = self.k.m.task_mut(child);
+        (t.cpu, t.group) = (self.cpu, group);
+        child
+    }
+    /// `wake_up_new_task`.
+    pub(crate) fn wake_up_new_task(&mut self, child: TaskId) {
+        self.k.create(child);
+    }
+    /// It wakes another task.
+    pub(crate) fn wakes(&mut self, task: TaskId) {
+        self.k.wake_up_by(self.cpu, task);
+    }
+}
