@@ -15,10 +15,15 @@
 //! Arithmetic: [`risetime_kernel::deadline`]. Where deadline tasks go: [`super::dl_push`].
 //! Source: kernel/sched/deadline.c.
 
+use super::dl_push::select_task_rq_dl;
+use super::sched_class::{Preempts, SchedClass};
+use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::class::ClassTimer;
+use crate::state::effects::Effects;
 use crate::state::hooks::Step;
+use crate::state::hooks::{Placed, Waker};
 use crate::state::machine::Machine;
 use crate::state::machine::{State, pelt_pressure};
 use risetime_kernel::deadline::{DlId, dl_scaled_delta};
@@ -39,6 +44,71 @@ pub(super) enum Joins {
     Moves,
     /// Into the class, or with other attributes.
     Restored,
+}
+
+/// SCHED_DEADLINE, and the fair class's server among its tasks.
+pub(super) struct Deadline;
+
+impl SchedClass for Deadline {
+    fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: EnqueueKind, _: bool) {
+        rq.activate_dl(task, kind);
+    }
+    fn dequeue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: DequeueKind) {
+        rq.deactivate_dl(task, kind);
+    }
+    fn pick(&self, rq: &mut Rq<'_, '_>) -> Option<TaskId> {
+        while let Some(first) = rq.m().cpu(rq.cpu).dl.first() {
+            match first {
+                DlId::Task(task) => return Some(task),
+                DlId::FairServer => match rq.pick_task_fair() {
+                    Some(task) => return Some(task),
+                    None => rq.dl_server_stop(),
+                },
+            }
+        }
+        None
+    }
+    fn wakeup_preempt(&self, rq: &mut Rq<'_, '_>, curr: TaskId, task: TaskId, _: bool) -> Preempts {
+        if rq.wakeup_preempt_dl(curr, task) { Preempts::Now } else { Preempts::No }
+    }
+    fn put_prev(&self, rq: &mut Rq<'_, '_>, _: TaskId, _: Option<TaskId>) {
+        rq.update_curr_dl();
+        rq.update_dl(true);
+    }
+    fn set_next(&self, rq: &mut Rq<'_, '_>, _: TaskId) {
+        rq.update_dl(false);
+        rq.push_dl_tasks();
+    }
+    fn tick(&self, rq: &mut Rq<'_, '_>, _: TaskId) {
+        rq.update_curr_dl();
+    }
+    /// It waits for its next instance.
+    fn yield_task(&self, rq: &mut Rq<'_, '_>, curr: TaskId) {
+        rq.dl_mut(curr).yielded = true;
+        rq.update_curr_dl();
+    }
+    fn woken(&self, rq: &mut Rq<'_, '_>, task: TaskId) {
+        rq.task_woken_dl(task);
+    }
+    /// A CPU whose deadline task leaves looks for others, and for real-time ones.
+    fn balance(&self, rq: &mut Rq<'_, '_>, prev: TaskId) {
+        if !rq.m().cpu(rq.cpu).dl.contains(DlId::Task(prev)) {
+            rq.pull_dl_task();
+        }
+        if rq.m().cpu(rq.cpu).dl.is_empty() {
+            rq.pull_rt_task();
+        }
+    }
+    fn select_task_rq(
+        &self,
+        m: &Machine,
+        _: &mut dyn Placement,
+        task: TaskId,
+        waker: Waker,
+        effects: &mut Effects,
+    ) -> Placed {
+        select_task_rq_dl(m, task, waker.cpu, effects)
+    }
 }
 
 impl Rq<'_, '_> {

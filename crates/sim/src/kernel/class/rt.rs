@@ -9,13 +9,86 @@
 //! Arithmetic: [`risetime_kernel::rt`]; where RT tasks go: [`super::rt_push`].
 //! Source: kernel/sched/rt.c.
 
+use super::rt_push::{select_task_rq_rt, select_task_rq_rt_fork};
+use super::sched_class::{Preempts, SchedClass};
 use crate::kernel::Kernel;
+use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
+use crate::state::effects::Effects;
+use crate::state::hooks::{Placed, Waker};
+use crate::state::machine::Machine;
+use crate::state::machine::State;
 use crate::state::machine::pelt_pressure;
+use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_rt_rq_load_avg;
 use risetime_kernel::rt::rt_throttles;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
+
+/// SCHED_FIFO and SCHED_RR.
+pub(super) struct RealTime;
+
+impl SchedClass for RealTime {
+    fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, _: EnqueueKind, _: bool) {
+        rq.enqueue_task_rt(task, false);
+    }
+    fn dequeue(&self, rq: &mut Rq<'_, '_>, task: TaskId, _: DequeueKind) {
+        rq.dequeue_task_rt(task);
+    }
+    fn pick(&self, rq: &mut Rq<'_, '_>) -> Option<TaskId> {
+        let c = rq.m().cpu(rq.cpu);
+        c.rt.first().filter(|_| !c.rt_throttle.throttled).map(|(_, task)| task)
+    }
+    fn wakeup_preempt(&self, rq: &mut Rq<'_, '_>, curr: TaskId, task: TaskId, _: bool) -> Preempts {
+        if rq.wakeup_preempt_rt(curr, task) { Preempts::Now } else { Preempts::No }
+    }
+    fn put_prev(&self, rq: &mut Rq<'_, '_>, _: TaskId, _: Option<TaskId>) {
+        rq.update_curr_rt();
+        rq.update_rt(true);
+    }
+    fn set_next(&self, rq: &mut Rq<'_, '_>, _: TaskId) {
+        rq.update_rt(false);
+        rq.push_rt_tasks();
+    }
+    fn tick(&self, rq: &mut Rq<'_, '_>, curr: TaskId) {
+        rq.task_tick_rt(curr);
+    }
+    /// It goes to the end of its priority's list.
+    fn yield_task(&self, rq: &mut Rq<'_, '_>, curr: TaskId) {
+        rq.c().rt.requeue(curr, false);
+    }
+    fn woken(&self, rq: &mut Rq<'_, '_>, task: TaskId) {
+        rq.task_woken_rt(task);
+    }
+    /// A CPU whose real-time task leaves asks the others for theirs.
+    fn balance(&self, rq: &mut Rq<'_, '_>, prev: TaskId) {
+        let (m, cpu) = (rq.m(), rq.cpu);
+        let runs = m.cpu(cpu).rt.first().map_or(0, |(priority, _)| priority);
+        let left = m.task(prev).state != State::Runnable || m.task(prev).cpu != cpu;
+        if left && runs < m.rt_rank(prev) {
+            rq.pull_rt_task();
+        }
+    }
+    fn select_task_rq(
+        &self,
+        m: &Machine,
+        _: &mut dyn Placement,
+        task: TaskId,
+        waker: Waker,
+        effects: &mut Effects,
+    ) -> Placed {
+        select_task_rq_rt(m, task, waker.cpu, effects)
+    }
+    fn select_task_rq_fork(
+        &self,
+        m: &Machine,
+        _: &mut dyn Placement,
+        task: TaskId,
+        effects: &mut Effects,
+    ) -> Placed {
+        select_task_rq_rt_fork(m, task, effects)
+    }
+}
 
 impl Rq<'_, '_> {
     /// `enqueue_task_rt`; every one kicks cpufreq.

@@ -23,6 +23,7 @@
 //! kernel/sched/core.c:migration_cpu_stop, affine_move_task;
 //! kernel/sched/fair.c:active_load_balance_cpu_stop.
 
+use super::sched_class::{Preempts, SchedClass};
 use crate::kernel::Kernel;
 use crate::kernel::fork::new_task;
 use crate::kernel::placement::select_fallback_rq;
@@ -33,6 +34,7 @@ use crate::state::hooks::Step;
 use crate::state::machine::Machine;
 use crate::state::machine::{Role, State, Todo};
 use risetime_kernel::eevdf::DequeueKind;
+use risetime_kernel::eevdf::EnqueueKind;
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 use risetime_trace::{Event, SwitchOut, Why};
@@ -49,6 +51,24 @@ pub(crate) const PARAMS: &[Param] = &[Param {
     default: Default::Unset,
     home: Home::Simulator(Neutral::Int(0)),
 }];
+
+/// A CPU's stopper, above all others.
+pub(super) struct Stop;
+
+impl SchedClass for Stop {
+    fn enqueue(&self, rq: &mut Rq<'_, '_>, _: TaskId, _: EnqueueKind, _: bool) {
+        rq.queue_stopper(true);
+    }
+    fn dequeue(&self, rq: &mut Rq<'_, '_>, _: TaskId, _: DequeueKind) {
+        rq.queue_stopper(false);
+    }
+    fn pick(&self, rq: &mut Rq<'_, '_>) -> Option<TaskId> {
+        rq.m().pick_task_stop(rq.cpu)
+    }
+    fn wakeup_preempt(&self, _: &mut Rq<'_, '_>, _: TaskId, _: TaskId, _: bool) -> Preempts {
+        Preempts::No
+    }
+}
 
 impl Rq<'_, '_> {
     /// `enqueue_task_stop`, `dequeue_task_stop`.
