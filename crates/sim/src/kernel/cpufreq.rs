@@ -24,7 +24,6 @@ use crate::time::work;
 use crate::time::work::speed;
 use risetime_kernel::clock_pelt::freq_scale;
 use risetime_kernel::eevdf::DequeueKind;
-use risetime_kernel::opp::{cpufreq_set_policy, cpufreq_update_pressure};
 use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
 use risetime_trace::{Event, Why};
 
@@ -334,27 +333,6 @@ impl Policy<'_, '_> {
             self.rq(cpu).arm_work();
         } else {
             self.rq(cpu).leave_queue(kthread, State::Sleeping, DequeueKind::SleepSpecial);
-        }
-    }
-
-    // ------------------------------------------------------------------ hardware
-
-    /// The hardware is slower from now on, and says so (`topology_update_hw_pressure`).
-    pub(crate) fn hw_cap(&mut self, asked: KHz) {
-        let d = self.d();
-        let cap = cpufreq_set_policy(&d.table, KHz(0), asked).map_or(asked, |(_, max)| max);
-        d.hw_cap = Some(cap);
-        let (max, hw, related) = (d.freq_max(), d.hw, d.related.clone());
-        for cpu in related {
-            let mut rq = self.rq(cpu);
-            let c = rq.c();
-            if let Some(p) = &mut c.pressure {
-                p.hw_pressure = cpufreq_update_pressure(c.capacity, cap, max);
-            }
-            rq.update_actual();
-        }
-        if hw > cap {
-            self.set_hw_to(hw);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What arrives at a CPU from outside: timers and device interrupts, which an idle CPU wakes for.
+//! Timers that expire on a CPU, which an idle CPU wakes for (devices: [`crate::kernel::pressure`]).
 //!
 //! ```text
 //! expires ── idle? ── exit latency ──> awake ── what it is for ── back to work, or to idle (idle_loop)
@@ -8,14 +8,13 @@ use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
 use crate::state::machine::Machine;
-use crate::state::pressure::IrqStep;
 use crate::time::queue::Ev;
 use risetime_kernel::bandwidth::MIN_BANDWIDTH_EXPIRATION;
 use risetime_kernel::units::CpuId;
 use risetime_kernel::units::GroupId;
 use risetime_kernel::units::Span;
 use risetime_kernel::units::TaskId;
-use risetime_trace::Event;
+
 impl Machine {
     /// The CPU on which a task's timer expires, unless it was set anew.
     pub(crate) fn timer_expires(&self, task: TaskId, generation: u32) -> Option<CpuId> {
@@ -131,23 +130,6 @@ impl Kernel<'_> {
 }
 
 impl Rq<'_, '_> {
-    /// The handler has the CPU; whoever ran there goes on afterwards.
-    pub(crate) fn irq_enter(&mut self, handler: Span) {
-        let cpu = self.cpu;
-        if let Some(p) = &mut self.c().pressure {
-            if p.in_irq {
-                // The exit latency made this one wait for the next: the device has one line.
-                return;
-            }
-            p.in_irq = true;
-        }
-        self.emit(Event::Irq { cpu, enters: true });
-        self.steal(handler);
-        self.push(self.m().now + handler, Ev::Irq { cpu, step: IrqStep::Done });
-    }
-}
-
-impl Rq<'_, '_> {
     /// A quota's timer expires on `cpu`: an idle one leaves its idle state first, and `again` comes
     /// then; true: it is awake.
     pub(crate) fn cfs_timer(&mut self, timer: ClassTimer, awake: bool, again: Ev) -> bool {
@@ -164,46 +146,5 @@ impl Rq<'_, '_> {
             self.leave_idle();
         }
         true
-    }
-
-    /// What a device's interrupt does to its CPU.
-    pub(crate) fn irq(&mut self, step: IrqStep) {
-        let cpu = self.cpu;
-        let (now, online) = (self.m().now, self.m().root.online.contains(cpu));
-        let Some(p) = &self.m().cpu(cpu).pressure else { return };
-        let (period, handler) = (p.period, p.handler);
-        match step {
-            IrqStep::Raised => {
-                self.push(now + period, Ev::Irq { cpu, step });
-                match self.m().cpu(cpu).idle {
-                    _ if !online => {}
-                    None => self.irq_enter(handler),
-                    Some(idle) => {
-                        // It need not be woken by others meanwhile.
-                        self.c().waking = true;
-                        let latency = self.m().exit_latency(cpu, idle);
-                        self.push(now + latency, Ev::Irq { cpu, step: IrqStep::Awake });
-                    }
-                }
-            }
-            IrqStep::Awake if online => {
-                if self.m().cpu(cpu).idle.is_some() {
-                    self.leave_idle();
-                }
-                self.irq_enter(handler);
-            }
-            IrqStep::Awake => {}
-            IrqStep::Done => {
-                self.hears();
-                if let Some(p) = &mut self.c().pressure {
-                    p.in_irq = false;
-                    p.irq_time += handler;
-                }
-                self.emit(Event::Irq { cpu, enters: false });
-                if online {
-                    self.idle_loop();
-                }
-            }
-        }
     }
 }

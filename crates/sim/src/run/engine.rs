@@ -14,7 +14,7 @@ use crate::run::replay::Steers;
 use crate::state::machine::{Role, Todo};
 use crate::time::queue::Ev;
 use crate::user::User;
-use risetime_kernel::units::{CpuId, Instant, KHz, TaskId};
+use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_trace::RunError;
 
 /// A simulation.
@@ -111,7 +111,9 @@ impl Simulation<'_> {
             Ev::CfsPeriod { group, awake } => k.cfs_period(group, awake),
             Ev::CfsSlack { group, awake } => k.cfs_slack(group, awake),
             Ev::Irq { cpu, step } => k.rq(cpu).irq(step),
-            Ev::HwCap { domain, khz } => k.policy(domain as usize).hw_cap(KHz(khz.into())),
+            Ev::Pressure { source, domain, value } => {
+                k.pressure_changes(source, domain as usize, value);
+            }
             Ev::Hotplug { cpu, online } => k.hotplug(cpu, online),
         }
     }

@@ -183,7 +183,7 @@ pub fn catalogue() -> Catalogue {
     groups.extend(tracker::groups());
     groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
     groups.push(Group { owner: None, params: series::PARAMS });
-    groups.push(Group { owner: None, params: pressure::PARAMS });
+    groups.extend(pressure::groups());
     groups.push(Group { owner: None, params: cost::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::class::stop::PARAMS });
     groups.push(Group { owner: None, params: START });
@@ -224,16 +224,11 @@ pub(crate) fn fair_tunables(e: &Experiment) -> Tunables {
 }
 
 /// What a policy may have of its own, as `NAME.policyN`.
-const PER_POLICY: &[&str] = &[
-    "rate_limit_us",
-    series::RESPONSE_TIME,
-    "background_util",
-    "irq_period_us",
-    "irq_us",
-    "scaling_max_freq",
-    "scaling_min_freq",
-    "hw_capped_khz",
-];
+fn per_policy() -> impl Iterator<Item = &'static str> {
+    ["rate_limit_us", series::RESPONSE_TIME, "background_util"]
+        .into_iter()
+        .chain(pressure::per_policy())
+}
 
 /// The settings of `policy` on `platform`, all of them.
 ///
@@ -290,7 +285,7 @@ fn setting(policy: &Policy, key: &str, value: &Value) -> String {
 fn take_own(platform: &Platform, policy: &mut Policy) -> Result<Vec<(String, Value)>, InputError> {
     let tunable = |key: &str| {
         let (name, of) = key.split_once(".policy")?;
-        PER_POLICY.iter().find(|n| **n == name).map(|name| (*name, of.to_string()))
+        per_policy().find(|n| *n == name).map(|name| (name, of.to_string()))
     };
     let mut all = Vec::new();
     let (own, shared): (BTreeMap<_, _>, BTreeMap<_, _>) =

@@ -219,10 +219,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             capacity: capacity[cpu.index()],
             cpu_capacity: capacity[cpu.index()],
             actual: capacity[cpu.index()],
-            pressure: pressure::cpu_pressure(
-                &e.settings,
-                &platform.domains[domain_index(platform, cpu)],
-            ),
+            pressure: pressure::cpu_pressure(e, domain_index(platform, cpu)),
             clock: RqClock::new(Instant(0) + UPTIME),
             cfs: cfs_rq(rev, tunables),
             cfs_avg: CfsRqAvg {
@@ -269,7 +266,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             idle_from: Instant(0),
         })
         .collect();
-    let domains: Vec<FreqDomain> = platform.domains.iter().map(|d| freq_domain(e, d)).collect();
+    let domains: Vec<FreqDomain> = (0..platform.domains.len()).map(|d| freq_domain(e, d)).collect();
     let known_power = domains.iter().all(|d| !d.em.is_empty());
     let energy_model = schedutil && known_power && e.settings.int("sched_energy_aware") != Some(0);
     let mut machine = Machine {
@@ -362,8 +359,9 @@ fn em_costs(rev: KernelRev, em: &[EmPerfState], capacity: Capacity) -> Vec<u64> 
     (0..=capacity.0).map(cost).collect()
 }
 
-/// A domain at its lowest frequency, with its energy model if all powers are known.
-fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
+/// Domain `index` of the platform at its lowest frequency, with its energy model if all powers are known.
+fn freq_domain(e: &Experiment, index: usize) -> FreqDomain {
+    let d = &e.platform.domains[index];
     let state = |o: &risetime_model::platform::Opp| EmPerfState {
         frequency: o.freq,
         power: o.power,
@@ -380,7 +378,7 @@ fn freq_domain(e: &Experiment, d: &Domain) -> FreqDomain {
         inefficient: !em.is_empty() && inefficient[i],
     };
     let table: Vec<FreqTableEntry> = d.opps.iter().enumerate().map(entry).collect();
-    let limits = pressure::limits(&e.settings, d, &table);
+    let limits = pressure::limits(e, index, &table);
     let lowest = limits.0;
     let domain = FreqDomain {
         cpus: d.cpus.clone(),

@@ -45,8 +45,8 @@ pub(crate) enum Ev {
     Hotplug { cpu: CpuId, online: bool },
     /// A device's interrupt, a moment of it ([`crate::kernel::pressure`]).
     Irq { cpu: CpuId, step: IrqStep },
-    /// The hardware of a frequency domain gets slower ([`crate::kernel::pressure`]).
-    HwCap { domain: u32, khz: u32 },
+    /// A source of pressure changes what it takes from a frequency domain ([`crate::kernel::pressure`]).
+    Pressure { source: u8, domain: u32, value: u32 },
     /// A change that another trace dictates: after what led to it there ([`crate::run::replay`]).
     Given { index: u32 },
 }
@@ -56,7 +56,7 @@ impl Ev {
     #[inline]
     fn rank(&self) -> u64 {
         match self {
-            Ev::FreqDone { .. } | Ev::HwCap { .. } => 0,
+            Ev::FreqDone { .. } | Ev::Pressure { .. } => 0,
             Ev::WorkDone { .. } => 1,
             Ev::Timer { .. } | Ev::Irq { .. } => 2,
             Ev::TimerAwake { .. } | Ev::Woken { .. } | Ev::ClassTimer { .. } => 3,

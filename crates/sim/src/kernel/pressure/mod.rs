@@ -1,0 +1,230 @@
+//! What takes capacity from a CPU from outside the scheduler: interrupts, limits on the frequency, and
+//! hardware that slows down by itself.
+//!
+//! ```text
+//!             what happens                                  what the kernel knows of it
+//! interrupts  the handler has the CPU, the task waits       clock_task stands still; avg_irq
+//! limits      policy->min ≤ every request ≤ policy->max     cpufreq pressure (since 6.10)
+//! hardware    min(asked for, cap), whatever is asked for    hw pressure, averaged in avg_hw
+//!
+//! actual      = capacity - max(avg_hw, cpufreq pressure)              (before 6.10: - hw pressure)
+//! capacity_of = (actual - rt - dl) · (actual - irq) / actual          every tick
+//! ```
+//!
+//! One source is one file and one line in [`SOURCES`].
+//!
+//! Source: kernel/sched/core.c:sched_tick; pelt.c:update_other_load_avgs; fair.c:get_actual_cpu_capacity,
+//! update_cpu_capacity.
+
+mod hw;
+mod irq;
+mod limits;
+
+use crate::kernel::Kernel;
+use crate::kernel::policy::Policy;
+use crate::kernel::rq::Rq;
+use crate::state::machine::Cpu;
+use crate::state::machine::{FreqDomain, UPTIME};
+use crate::state::pressure::CpuPressure;
+use risetime_kernel::KernelRev;
+use risetime_kernel::cpu_util::capacity_of;
+use risetime_kernel::cpu_util::get_actual_cpu_capacity;
+use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy, cpufreq_update_pressure};
+use risetime_kernel::pelt::SchedAvg;
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, KHz, Span};
+use risetime_model::platform::Domain;
+use risetime_model::settings::{Group, Param, Settings};
+use risetime_model::{Experiment, InputError, Platform};
+use risetime_trace::Event;
+
+/// The longest period, and the longest time to a cap.
+const LONGEST_US: i64 = 10_000_000;
+const MOST_KHZ: i64 = u32::MAX as i64;
+
+/// All of them, in the order in which their settings are listed.
+const SOURCES: [&dyn Source; 3] = [&irq::Device, &limits::Limits, &hw::Hardware];
+
+/// Something that takes capacity from CPUs, a domain at a time.
+pub(crate) trait Source: Sync {
+    /// Its settings.
+    fn params(&self) -> &'static [Param];
+    /// Those of them that a policy may have of its own, as `NAME.policyN`.
+    fn per_policy(&self) -> &'static [&'static str];
+    /// What single settings cannot say: that some contradict each other.
+    fn check(&self, _: OfPolicy) -> Result<(), InputError> {
+        Ok(())
+    }
+    /// The limits that it puts on the policy from the beginning on: lowest, highest.
+    fn limits(&self, _: OfPolicy) -> (KHz, KHz) {
+        (KHz(0), KHz(u64::MAX))
+    }
+    /// What a CPU of the policy keeps for it; false: nothing.
+    fn on_cpu(&self, _: OfPolicy, _: &mut CpuPressure) -> bool {
+        false
+    }
+    /// Plans what it does later, of its own accord; `source`: its index in [`SOURCES`], for [`crate::time::queue::Ev::Pressure`].
+    fn plan(&self, _: &mut Kernel, _: OfPolicy, _source: u8) {}
+    /// That time has come ([`crate::time::queue::Ev::Pressure`]).
+    fn changes(&self, _: &mut Policy, _value: u32) {}
+}
+
+/// The settings as one policy sees them.
+#[derive(Clone, Copy)]
+pub(crate) struct OfPolicy<'a> {
+    settings: &'a Settings,
+    domain: &'a Domain,
+    /// Which domain of the platform it is.
+    index: usize,
+}
+
+impl OfPolicy<'_> {
+    /// N of `policyN`.
+    fn policy(&self) -> u32 {
+        self.domain.cpus[0].0
+    }
+    /// Its own value, else that of all.
+    fn int(&self, name: &str) -> Option<u64> {
+        let own = self.settings.int(&format!("{name}.policy{}", self.policy()));
+        own.or(self.settings.int(name)).map(|v| v.max(0) as u64)
+    }
+    /// The value of all policies.
+    fn of_all(&self, name: &str) -> Option<u64> {
+        self.settings.int(name).map(|v| v.max(0) as u64)
+    }
+}
+
+/// Each policy of the platform.
+fn policies<'a>(
+    platform: &'a Platform,
+    settings: &'a Settings,
+) -> impl Iterator<Item = OfPolicy<'a>> {
+    let own = move |(index, domain)| OfPolicy { settings, domain, index };
+    platform.domains.iter().enumerate().map(own)
+}
+
+/// The settings of all sources.
+pub(crate) fn groups() -> impl Iterator<Item = Group> {
+    SOURCES.iter().map(|s| Group { owner: None, params: s.params() })
+}
+
+/// What a policy may have of its own.
+pub(crate) fn per_policy() -> impl Iterator<Item = &'static str> {
+    SOURCES.iter().flat_map(|s| s.per_policy().iter().copied())
+}
+
+/// Errors: settings of one source that contradict each other.
+pub(crate) fn check(platform: &Platform, settings: &Settings) -> Result<(), InputError> {
+    policies(platform, settings).try_for_each(|own| SOURCES.iter().try_for_each(|s| s.check(own)))
+}
+
+/// `policy->min` and `policy->max` of domain `index` from the beginning on: the narrowest.
+pub(crate) fn limits(e: &Experiment, index: usize, table: &[FreqTableEntry]) -> (KHz, KHz) {
+    let domain = &e.platform.domains[index];
+    let own = OfPolicy { settings: &e.settings, domain, index };
+    let (mut min, mut max) = (KHz(0), KHz(u64::MAX));
+    for source in SOURCES {
+        let (low, high) = source.limits(own);
+        (min, max) = (min.max(low), max.min(high));
+    }
+    cpufreq_set_policy(table, min, max).unwrap_or((domain.opps[0].freq, domain.freq_max()))
+}
+
+/// That of a CPU of domain `index`; `None`: no source keeps anything there.
+pub(crate) fn cpu_pressure(e: &Experiment, index: usize) -> Option<Box<CpuPressure>> {
+    let own = OfPolicy { settings: &e.settings, domain: &e.platform.domains[index], index };
+    let avg = SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() };
+    let mut pressure = CpuPressure {
+        period: Span(0),
+        handler: Span(0),
+        in_irq: false,
+        irq_time: Span(0),
+        irq_avg: avg,
+        hw_pressure: Capacity(0),
+        hw_avg: avg,
+    };
+    // All of them, whatever the first one says.
+    let kept = SOURCES.iter().fold(false, |kept, s| s.on_cpu(own, &mut pressure) || kept);
+    kept.then(|| Box::new(pressure))
+}
+
+impl Cpu {
+    /// `get_actual_cpu_capacity`, when something that it depends on has changed; `limit`: the cpufreq
+    /// pressure of its domain.
+    pub(crate) fn update_actual(&mut self, rev: KernelRev, limit: Capacity) {
+        let (average, now) =
+            self.pressure.as_ref().map_or((0, Capacity(0)), |p| (p.hw_load_avg(), p.hw_pressure));
+        self.actual = if rev >= KernelRev::new(6, 10) {
+            get_actual_cpu_capacity(self.capacity, average, limit.0)
+        } else {
+            Capacity(self.capacity.0.saturating_sub(now.0))
+        };
+    }
+}
+
+impl Rq<'_, '_> {
+    /// `sched_tick`'s part.
+    pub(crate) fn pressure_tick(&mut self) {
+        let cpu = self.cpu;
+        if self.m().cpu(cpu).pressure.is_some() {
+            self.update_hw();
+            self.update_cpu_capacity();
+        }
+    }
+
+    /// Their part of `update_other_load_avgs`; true if an average changed.
+    pub(crate) fn update_pressure(&mut self) -> bool {
+        let cpu = self.cpu;
+        if self.m().cpu(cpu).pressure.is_none() {
+            return false;
+        }
+        // All of them, whatever the first one says.
+        let hw = self.update_hw();
+        self.update_irq(Span(0)) || hw
+    }
+}
+
+impl Kernel<'_> {
+    /// Limits hold from the beginning; interrupts and caps are to come.
+    pub(crate) fn plan_pressure(&mut self, e: &Experiment) {
+        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
+            self.rq(cpu).update_actual();
+            if self.m.domain_of(cpu).pressure != Capacity(0) {
+                self.rq(cpu).update_cpu_capacity();
+            }
+        }
+        for (index, source) in SOURCES.iter().enumerate() {
+            for own in policies(&e.platform, &e.settings) {
+                source.plan(self, own, index as u8);
+            }
+        }
+    }
+
+    /// A source changes what it takes from the CPUs of a domain.
+    pub(crate) fn pressure_changes(&mut self, source: u8, domain: usize, value: u32) {
+        SOURCES[usize::from(source)].changes(&mut self.policy(domain), value);
+    }
+}
+
+impl FreqDomain {
+    /// With these limits in force.
+    pub(crate) fn limited(mut self, capacity: Capacity, (min, max): (KHz, KHz)) -> FreqDomain {
+        (self.min, self.max) = (min, max);
+        self.pressure = cpufreq_update_pressure(capacity, max, self.freq_max());
+        self
+    }
+}
+
+impl Rq<'_, '_> {
+    /// `update_cpu_capacity`: what rt, dl and irq leave of the CPU.
+    pub(crate) fn update_cpu_capacity(&mut self) {
+        let cpu = self.cpu;
+        let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
+        let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
+        let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(true, own));
+        let capacity = capacity_of(self.m().rev, c.capacity, &others, hw, limit.0);
+        let before = std::mem::replace(&mut self.c().cpu_capacity, capacity);
+        if before != capacity {
+            self.emit(Event::CpuCapacity { cpu, capacity });
+        }
+    }
+}
