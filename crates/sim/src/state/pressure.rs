@@ -1,4 +1,4 @@
-//! What a CPU keeps of interrupts and of hardware that slows down (`kernel/pressure.rs`).
+//! What a CPU keeps of interrupts and of hardware that slows down (`kernel/pressure/`).
 
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::units::{Capacity, Span, Util};
