@@ -14,7 +14,6 @@
 
 use crate::figures::Levels;
 use crate::latency::Groups;
-use crate::lost::snap;
 use crate::machine::{Machine, ms};
 use crate::result::{Reservation, RunResult, TaskResult, Timeline};
 use crate::stretch::{Stretch, Watch};
@@ -148,7 +147,7 @@ impl Run {
                 self.task_new(task, comm, user, cpu, max_speed);
             }
             Event::MaxSpeed { task, max_speed } => {
-                let s_max = snap(max_speed, self.machine.speeds());
+                let s_max = self.machine.snap(max_speed);
                 if let Some(t) = self.accounted(task) {
                     t.s_max = s_max;
                 }
@@ -204,7 +203,7 @@ impl Run {
             return;
         }
         let curves = self.timeline && self.tasks.is_empty();
-        let s_max = snap(max_speed, self.machine.speeds());
+        let s_max = self.machine.snap(max_speed);
         let mut task = Task::new(id, comm, cpu, now, s_max, curves);
         task.all = self.all_bursts.then(Vec::new);
         task.group = self.latency.of(comm);

@@ -141,15 +141,14 @@ impl Histogram {
     /// The times that so many of a thousand took at most; `permille` ascends.
     fn quantiles<const N: usize>(&self, permille: [u64; N]) -> [u64; N] {
         let mut counts = self.counts.iter().zip(self.first..);
-        let (mut below, mut time) = (0, 0);
+        let (mut below, mut last) = (0, self.first);
         permille.map(|permille| {
-            let rank = (u128::from(self.total) * u128::from(permille)).div_ceil(1000).max(1);
-            while u128::from(below) < rank {
+            let rank = (u128::from(self.total) * u128::from(permille)).div_ceil(1000).max(1) as u64;
+            while below < rank {
                 let Some((count, bucket)) = counts.next() else { return self.max };
-                below += count;
-                time = middle(bucket).min(self.max);
+                (below, last) = (below + count, bucket);
             }
-            time
+            middle(last).min(self.max)
         })
     }
 }

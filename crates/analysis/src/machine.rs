@@ -12,7 +12,7 @@
 //! unknown energy, and so have all of them together.
 //! Left out: the power of a transition, of waking from idle, and of anything but the CPUs.
 
-use crate::lost::{Place, State, UNIT};
+use crate::lost::{Place, State, UNIT, snap};
 use crate::result::CpuResult;
 use risetime_kernel::units::{CpuId, KHz, TaskId, Util};
 use risetime_model::Platform;
@@ -74,6 +74,8 @@ struct Cpu {
 pub(crate) struct Machine {
     cpus: Vec<Cpu>,
     pub(crate) domains: Vec<Domain>,
+    /// What [`snap`](Machine::snap) said last, while there is no new frequency: most tasks have the same s_max.
+    snapped: Option<(Util, u64)>,
 }
 
 impl Machine {
@@ -94,7 +96,7 @@ impl Machine {
             }
         };
         let cpus = platform.cpus().map(cpu).collect();
-        Machine { cpus, domains }
+        Machine { cpus, domains, snapped: None }
     }
 
     pub(crate) fn has(&self, cpu: CpuId) -> bool {
@@ -107,9 +109,16 @@ impl Machine {
     pub(crate) fn current(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpus[cpu.index()].current
     }
-    /// Every speed that an OPP gives.
-    pub(crate) fn speeds(&self) -> impl Iterator<Item = u64> + '_ {
-        self.domains.iter().flat_map(|d| d.slots.iter().map(|s| s.speed))
+    /// [`snap`] to the speeds of this machine.
+    pub(crate) fn snap(&mut self, util: Util) -> u64 {
+        if let Some((of, speed)) = self.snapped
+            && of == util
+        {
+            return speed;
+        }
+        let speed = snap(util, self.domains.iter().flat_map(|d| d.slots.iter().map(|s| s.speed)));
+        self.snapped = Some((util, speed));
+        speed
     }
 
     /// What running `task` on `cpu` means now.
@@ -165,7 +174,11 @@ impl Machine {
     pub(crate) fn set_freq(&mut self, d: usize, freq: KHz, now: u64) {
         self.account_domain(d, now);
         let domain = &mut self.domains[d];
+        let known = domain.slots.len();
         domain.now = domain.slot(freq);
+        if domain.slots.len() != known {
+            self.snapped = None;
+        }
         domain.known = true;
         domain.freq_state = domain.freq_state();
     }

@@ -21,8 +21,8 @@ pub(crate) struct Rise {
     s0: Option<u64>,
     /// (ns, speed), oldest first; they add up to a tick.
     window: VecDeque<(u64, u64)>,
-    /// Σ ns · speed of the window.
-    area: i128,
+    /// Σ ns · speed of the window: at most a tick (of HZ 24) · 2³², a thirtieth of what fits.
+    area: i64,
     t10: Option<u64>,
     t90: Option<u64>,
 }
@@ -48,12 +48,12 @@ impl Rise {
             None => {
                 self.s0 = Some(speed);
                 self.window.push_back((tick, speed));
-                self.area = i128::from(tick) * i128::from(speed);
+                self.area = (tick * speed) as i64;
                 speed
             }
         };
-        let way = i128::from(s_max.saturating_sub(s0));
-        let level = |tenths: i128| i128::from(tick) * (i128::from(s0) * 10 + way * tenths);
+        let way = s_max.saturating_sub(s0);
+        let level = |tenths: u64| (tick * (s0 * 10 + way * tenths)) as i64;
         let mut at = from;
         let mut left = dt;
         loop {
@@ -61,13 +61,13 @@ impl Rise {
                 return;
             };
             let step = left.min(*oldest);
-            let slope = i128::from(speed) - i128::from(*outgoing);
-            let crossing = |target: i128| {
+            let slope = speed as i64 - *outgoing as i64;
+            let crossing = |target: i64| {
                 let missing = target - self.area * 10;
                 if missing <= 0 {
                     Some(0)
-                } else if slope > 0 && missing <= slope * 10 * i128::from(step) {
-                    Some((missing as u128).div_ceil(slope as u128 * 10) as u64)
+                } else if slope > 0 && missing <= slope * 10 * step as i64 {
+                    Some((missing as u64).div_ceil(slope as u64 * 10))
                 } else {
                     None
                 }
@@ -85,7 +85,7 @@ impl Rise {
             if *oldest == 0 {
                 self.window.pop_front();
             }
-            self.area += slope * i128::from(step);
+            self.area += slope * step as i64;
             self.push(step, speed);
             at += step;
             left -= step;
@@ -108,7 +108,7 @@ impl Rise {
                     / u128::from((a + *b).max(1));
                 (*b, *t) = (a + *b, mean as u64);
             }
-            self.area = self.window.iter().map(|(n, s)| i128::from(*n) * i128::from(*s)).sum();
+            self.area = self.window.iter().map(|(n, s)| (n * s) as i64).sum();
         }
     }
 

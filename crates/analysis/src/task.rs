@@ -160,8 +160,10 @@ impl Task {
         if self.throttled && self.doing == Doing::Waits {
             self.throttled_ns += dt;
         }
-        for f in self.figures() {
-            f.add(&piece, levels);
+        // Not by `figures()`: this is where the analysis spends its time.
+        self.present.add(&piece, levels);
+        if let Some(best) = &mut self.best {
+            best.add(&piece, levels);
         }
         if self.best.as_ref().is_some_and(|b| b.running < self.present.running) {
             self.spare = self.best.take();

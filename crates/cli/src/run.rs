@@ -14,6 +14,7 @@ use risetime_trace::write::perfetto;
 use risetime_trace::{Backend, Event, Header, Tee, TraceSink};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant as Clock};
@@ -110,7 +111,7 @@ fn single(
                 backend,
                 experiment,
                 options(args),
-                Some(&mut Progress::new(args, experiment)),
+                Progress::new(args, experiment).as_mut().map(|p| p as &mut dyn TraceSink),
             )?,
         });
     }
@@ -136,7 +137,14 @@ fn with_trace(
     output::write_whole(path, |file| {
         let mut writer = perfetto::Writer::new(file);
         let mut progress = Progress::new(args, experiment);
-        let mut both = Tee(&mut writer, &mut progress);
+        let mut nobody = ();
+        let mut both = Tee(
+            &mut writer,
+            match &mut progress {
+                Some(progress) => progress,
+                None => &mut nobody,
+            },
+        );
         done = Some(risetime_lab::run(backend, experiment, options(args), Some(&mut both))?);
         writer
             .finish()
@@ -242,7 +250,7 @@ impl Drop for Bar {
 /// A sink that shows how far a long simulation has got. The events of a machine all come at its
 /// end.
 struct Progress {
-    bar: Option<Bar>,
+    bar: Bar,
     events: u32,
 }
 
@@ -250,9 +258,11 @@ impl Progress {
     /// So many events between two looks at the clock.
     const EVERY: u32 = 1 << 14;
 
-    fn new(args: &Run, experiment: &Experiment) -> Progress {
+    /// `None`: nobody sees a bar there.
+    fn new(args: &Run, experiment: &Experiment) -> Option<Progress> {
+        let seen = args.backend == args::Backend::Sim && std::io::stderr().is_terminal();
         let bar = || Bar::new(experiment.duration.0 / 1_000_000, "ms");
-        Progress { bar: (args.backend == args::Backend::Sim).then(bar), events: 0 }
+        seen.then(|| Progress { bar: bar(), events: 0 })
     }
 }
 
@@ -260,8 +270,8 @@ impl TraceSink for Progress {
     fn header(&mut self, _: &Header) {}
     fn event(&mut self, at: Instant, _: &Event<'_>) {
         self.events += 1;
-        if let Some(bar) = self.bar.as_ref().filter(|_| self.events.is_multiple_of(Self::EVERY)) {
-            bar.at(at.0 / 1_000_000);
+        if self.events.is_multiple_of(Self::EVERY) {
+            self.bar.at(at.0 / 1_000_000);
         }
     }
     fn end(&mut self, _: Instant) {}

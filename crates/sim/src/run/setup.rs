@@ -392,6 +392,7 @@ fn freq_domain(e: &Experiment, index: usize) -> FreqDomain {
         min: lowest,
         max: d.freq_max(),
         pressure: Capacity(0),
+        max_speed: Util(0),
         hw_cap: None,
         wanted: lowest,
         target: lowest,

@@ -50,7 +50,8 @@ use risetime_kernel::rt::{RtQueue, RtThrottle};
 use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::uclamp::{Uclamp, UclampLimits, UclampRq, UclampTask, uclamp_eff};
 use risetime_kernel::units::{
-    Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util, Weight,
+    Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, SCHED_CAPACITY_SCALE, Span, TaskId, Util,
+    Weight,
 };
 use risetime_kernel::util_est::{UtilEst, task_util_est};
 use risetime_kernel::waiting_avg::WaitingAvg;
@@ -297,6 +298,8 @@ pub(crate) struct FreqDomain {
     pub(crate) pressure: Capacity,
     /// Above this the hardware does not go, whatever it is asked for.
     pub(crate) hw_cap: Option<KHz>,
+    /// The speed, of 1024, that a task without a clamp gets within the limits.
+    pub(crate) max_speed: Util,
     /// What the governor wants (`sg_policy->next_freq`).
     pub(crate) wanted: KHz,
     /// `arch_freq_scale`: cur · 1024 / freq_max, rounded down.
@@ -669,8 +672,7 @@ impl Machine {
         let most = uclamp_eff(t.asked, &self.groups.limits(t.group)).max;
         let best = |cpu: CpuId| {
             let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
-            let freqs = d.table.iter().map(|e| e.freq);
-            platform::max_speed(c.capacity, d.freq_max(), freqs, d.max, most)
+            if most.0 == SCHED_CAPACITY_SCALE { d.max_speed } else { d.max_speed(c.capacity, most) }
         };
         t.allowed.iter().map(best).max().unwrap_or(Util(0))
     }
@@ -702,6 +704,11 @@ impl Task {
 }
 
 impl FreqDomain {
+    /// The speed, of 1024, of a task clamped to `uclamp_max` on one of its CPUs ([`platform::max_speed`]).
+    pub(crate) fn max_speed(&self, capacity: Capacity, uclamp_max: Util) -> Util {
+        let freqs = self.table.iter().map(|e| e.freq);
+        platform::max_speed(capacity, self.freq_max(), freqs, self.max, uclamp_max)
+    }
     /// The energy model without limits, as [`EmPerfDomain::new`] makes it.
     #[inline]
     pub(crate) fn em_perf_domain(&self) -> EmPerfDomain<'_> {

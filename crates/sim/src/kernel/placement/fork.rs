@@ -18,6 +18,7 @@ use crate::state::cpuset::CpuSet;
 use crate::state::machine::Machine;
 use crate::state::topology::{SchedDomain, SchedGroup, sd};
 use risetime_kernel::KernelRev;
+use risetime_kernel::fits::Fit;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::Why;
 
@@ -141,9 +142,10 @@ fn stats(m: &Machine, task: TaskId, domain: &SchedDomain, group: &SchedGroup) ->
         load += c.cfs_avg.avg.load_avg;
         util += m.cpu_util_without(cpu, task).0;
         runnable += c.cfs_avg.avg.runnable_avg.0;
-        running += c.nr_running() + usize::from(parent_on(m, task, cpu));
-        idle_cpus += usize::from(m.idle_cpu(cpu) && !parent_on(m, task, cpu));
-        fits |= m.task_fits(task, cpu) == risetime_kernel::fits::Fit::Fits;
+        let parent = parent_on(m, task, cpu);
+        running += c.nr_running() + usize::from(parent);
+        idle_cpus += usize::from(m.idle_cpu(cpu) && !parent);
+        fits = fits || m.task_fits(task, cpu) == Fit::Fits;
     }
     let capacities = || group.span.iter().map(|c| m.capacity_of(c).0);
     let capacity: u64 = capacities().sum();

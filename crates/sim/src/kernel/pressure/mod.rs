@@ -31,7 +31,7 @@ use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::cpu_util::get_actual_cpu_capacity;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy, cpufreq_update_pressure};
 use risetime_kernel::pelt::SchedAvg;
-use risetime_kernel::units::{Capacity, ClockPelt, CpuId, KHz, Span};
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, KHz, Span, Util};
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Group, Param, Settings};
 use risetime_model::{Experiment, InputError, Platform};
@@ -210,6 +210,7 @@ impl FreqDomain {
     pub(crate) fn limited(mut self, capacity: Capacity, (min, max): (KHz, KHz)) -> FreqDomain {
         (self.min, self.max) = (min, max);
         self.pressure = cpufreq_update_pressure(capacity, max, self.freq_max());
+        self.max_speed = self.max_speed(capacity, Util(1024));
         self
     }
 }
