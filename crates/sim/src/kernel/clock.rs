@@ -15,11 +15,8 @@ impl Rq<'_, '_> {
         if self.m().cpu(cpu).clock.clock == clock {
             return;
         }
-        let Parts { c, domain, tally, hooks, .. } = self.parts();
+        let Parts { c, domain, hooks, .. } = self.parts();
         let delta = clock.since(c.clock.clock);
-        if let Some(tally) = tally {
-            tally.touch(cpu);
-        }
         let (mut capacity, mut scale) = (c.capacity, domain.freq_scale);
         if let Some(hooks) = hooks {
             (capacity, scale) = hooks.scale((capacity, scale));

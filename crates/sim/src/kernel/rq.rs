@@ -25,7 +25,6 @@ use crate::state::hooks::Waker;
 use crate::state::machine::{Cpu, FreqDomain, Machine, State, Task};
 use crate::state::preempt::Preempt;
 use crate::state::series::Series;
-use crate::state::tally::Tally;
 use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
@@ -48,7 +47,6 @@ pub(crate) struct Parts<'m> {
     pub(crate) tasks: &'m mut [Task],
     pub(crate) groups: &'m mut Groups,
     pub(crate) domain: &'m FreqDomain,
-    pub(crate) tally: Option<&'m mut Tally>,
     pub(crate) series: &'m Series,
     pub(crate) hooks: Option<&'m dyn Hooks>,
     pub(crate) decay: &'static Decay,
@@ -60,6 +58,7 @@ impl<'a> Kernel<'a> {
     /// Locks a runqueue.
     #[inline]
     pub(crate) fn rq(&mut self, cpu: CpuId) -> Rq<'_, 'a> {
+        self.m.touch(cpu);
         Rq { k: self, cpu }
     }
 }
@@ -106,7 +105,6 @@ impl Rq<'_, '_> {
             c,
             tasks: &mut m.tasks,
             groups: &mut m.groups,
-            tally: m.tally.as_mut(),
             series: &m.series,
             hooks: m.hooks.as_deref(),
             decay: m.decay,
@@ -153,10 +151,10 @@ impl Rq<'_, '_> {
     /// Before a look at that level: what its groups come to is brought up to now.
     pub(crate) fn refresh_tally(&mut self, level: usize) {
         let m = &mut self.k.m;
-        let (clock, rev, plain) = (m.sched_clock(), m.rev, m.is_plain());
+        let (rev, plain) = (m.rev, m.is_plain());
         if let Some(tally) = m.tally.as_mut().filter(|_| plain) {
             let span = &m.cpus[self.cpu.index()].sched_domains[level].span;
-            tally.refresh(&m.cpus, span, rev, clock);
+            tally.refresh(&m.cpus, span, rev);
         }
     }
     /// It takes part in nohz balancing, and has load that fades.
@@ -310,21 +308,30 @@ impl Rq<'_, '_> {
     pub(crate) fn pull_dl_task(&mut self) {
         self.k.pull_dl_task(self.cpu);
     }
+    /// Balancing looked at the CPUs meanwhile; what happens here from now on, the next look has to see.
+    fn still_locked(&mut self) {
+        self.k.m.touch(self.cpu);
+    }
     /// `sched_balance_newidle`; true if tasks came.
     pub(crate) fn newidle_balance(&mut self) -> bool {
-        self.k.newidle_balance(self.cpu)
+        let pulled = self.k.newidle_balance(self.cpu);
+        self.still_locked();
+        pulled
     }
     /// After each tick of the busy CPU.
     pub(crate) fn trigger_load_balance(&mut self) {
         self.k.trigger_load_balance(self.cpu);
+        self.still_locked();
     }
     /// After a tick of the idle CPU.
     pub(crate) fn balance_on_own_tick(&mut self) {
         self.k.balance_on_own_tick(self.cpu);
+        self.still_locked();
     }
     /// On its way to idle it ages what the idle CPUs hold.
     pub(crate) fn nohz_run_idle_balance(&mut self) {
         self.k.nohz_run_idle_balance(self.cpu);
+        self.still_locked();
     }
     /// Whether it has a task may have changed: the other threads of its core get slower or faster.
     pub(crate) fn core_shared(&mut self) {

@@ -463,6 +463,7 @@ impl Machine {
     }
     #[inline]
     pub(crate) fn cpu_mut(&mut self, cpu: CpuId) -> &mut Cpu {
+        self.touch(cpu);
         &mut self.cpus[cpu.index()]
     }
     #[inline]

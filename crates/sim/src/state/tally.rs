@@ -1,14 +1,14 @@
 //! What the groups of a domain come to, kept from one look to the next.
 //!
 //! ```text
-//! update_rq_clock(cpu) ──> stale                  its share may change, now that it is locked
-//! a look ──> refresh: of each stale CPU of the domain, the new share less the old one goes to every
-//!            group that it is in; it is no longer stale unless its clock shows this very moment
+//! rq(cpu) ──> stale                               its share may change, now that it is locked
+//! a look  ──> refresh: of each stale CPU of the domain, the new share less the old one goes to every
+//!             group that it is in; it is no longer stale
 //! ```
 //!
 //! A server's CPU that goes idle looks at hundreds of others, of which a handful has done anything since the
 //! last look anywhere. What makes it right is the kernel's own rule: a runqueue changes only while it is
-//! locked, and who locks it brings its clock up to now.
+//! locked (`Kernel::rq`, `Machine::cpu_mut`); one that stays locked over a look is stale again afterwards.
 //!
 //! Kept only where sums say all there is to say: CPUs alike, fair tasks and stoppers and no others, no
 //! groups of tasks ([`Tally::serves`]); a group of which a CPU has not all its capacity (a limit of the
@@ -23,7 +23,7 @@ use crate::state::short_ways::{self, ShortWay};
 use crate::state::topology::SchedGroup;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::cpu_util_cfs;
-use risetime_kernel::units::{CpuId, Instant};
+use risetime_kernel::units::CpuId;
 
 /// A CPU's share of the groups that it is in, or what the CPUs of a group come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,12 +119,6 @@ impl Tally {
         }
     }
 
-    /// The clock of `cpu` has been brought up to now.
-    #[inline]
-    pub(crate) fn touch(&mut self, cpu: CpuId) {
-        self.stale.insert(cpu);
-    }
-
     /// `sum` without the shares of CPUs that a look has left out, since none of their tasks may come: their
     /// capacity still counts.
     fn left_of(&self, mut sum: Share, out: &CpuSet) -> Share {
@@ -137,13 +131,10 @@ impl Tally {
 
     /// Before a look at these CPUs: what their groups come to is brought up to now.
     #[inline(never)]
-    pub(crate) fn refresh(&mut self, cpus: &[Cpu], span: &CpuSet, rev: KernelRev, clock: Instant) {
+    pub(crate) fn refresh(&mut self, cpus: &[Cpu], span: &CpuSet, rev: KernelRev) {
         for cpu in self.stale.and(span).iter() {
-            let c = &cpus[cpu.index()];
-            if c.clock.clock != clock {
-                self.stale.remove(cpu);
-            }
-            let (new, old) = (Share::of(rev, c), self.shares[cpu.index()]);
+            self.stale.remove(cpu);
+            let (new, old) = (Share::of(rev, &cpus[cpu.index()]), self.shares[cpu.index()]);
             if new != old {
                 self.shares[cpu.index()] = new;
                 for slot in &self.groups[cpu.index()] {
@@ -155,6 +146,14 @@ impl Tally {
 }
 
 impl Machine {
+    /// `cpu` is locked.
+    #[inline]
+    pub(crate) fn touch(&mut self, cpu: CpuId) {
+        if let Some(tally) = &mut self.tally {
+            tally.stale.insert(cpu);
+        }
+    }
+
     /// What a group comes to; of CPUs that are not `among` those, its capacity alone. `None`: they have to be
     /// asked one by one.
     #[inline]
@@ -180,7 +179,7 @@ mod tests {
     use super::*;
     use crate::tests::experiment;
     use crate::{Counterfactual, setup};
-    use risetime_kernel::units::Span;
+    use risetime_kernel::units::{Instant, Span};
     use risetime_model::settings::Value;
     use risetime_model::{Platform, Workload};
 
