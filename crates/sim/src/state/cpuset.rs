@@ -63,6 +63,11 @@ impl CpuSet {
         }
         both
     }
+    /// Whether all of them are among `others`.
+    #[inline]
+    pub(crate) fn is_within(&self, others: &CpuSet) -> bool {
+        bits(u64::from(self.used)).all(|w| self.words[w] & !others.words[w] == 0)
+    }
     /// Those that are not among `others`.
     pub(crate) fn without(&self, others: &CpuSet) -> CpuSet {
         let mut left = CpuSet::EMPTY;
@@ -184,6 +189,8 @@ mod tests {
             let both = a.and(&b);
             assert_eq!(both.iter().collect::<BTreeSet<_>>(), &x & &y);
             assert_eq!(both, both.iter().collect());
+            assert_eq!(a.is_within(&b), x.is_subset(&y));
+            assert!(both.is_within(&a) && both.is_within(&b));
             let wrapped: Vec<CpuId> = b.iter_wrap(cpu).collect();
             let expected: Vec<CpuId> = y.range(cpu..).chain(y.range(..cpu)).copied().collect();
             assert_eq!(wrapped, expected);

@@ -74,7 +74,7 @@ impl Kernel<'_> {
                     // On to the next busiest, if any is left outside the own group.
                     env.leave_out(src);
                     let own = &self.m.cpu(this).sched_domains[level].local().mask;
-                    if env.cpus.iter().any(|c| !own.contains(c)) {
+                    if !env.cpus.is_within(own) {
                         continue;
                     }
                     self.m.cpu_mut(this).sched_domains[level].nr_balance_failed = 0;
@@ -430,7 +430,7 @@ impl Machine {
         Some(sums)
     }
 
-    /// `sched_balance_find_src_rq`.
+    /// `sched_balance_find_src_rq`, of the CPUs of the group that are not left out.
     fn find_src_rq(
         &self,
         env: &Env,
@@ -443,14 +443,16 @@ impl Machine {
         let (asym, pct) = (domain.has(sd::ASYM_CPUCAPACITY), domain.imbalance_pct);
         // (value, per what) of the best so far: compared as fractions where it is a load.
         let mut best: Option<(u64, u64, CpuId)> = None;
-        for cpu in group.iter().filter(|c| env.cpus.contains(*c)) {
+        for cpu in group.iter() {
             let (c, queued) = (m.cpu(cpu), fair_queued(m, cpu));
-            let bigger = capacity_greater(m.capacity_of(env.dst), m.capacity_of(cpu));
+            let bigger = || capacity_greater(m.capacity_of(env.dst), m.capacity_of(cpu));
             // Since 7.3 a thread beside a busy one, or a like CPU around another L2, gives, too.
-            let gives = m.rev >= KernelRev::V7_3
-                && ((m.root.smt && !is_core_idle(m, cpu))
-                    || (m.root.cluster && m.cpu(env.dst).capacity == c.capacity));
-            if queued == 0 || (asym && !bigger && !gives && queued == 1) {
+            let gives = || {
+                m.rev >= KernelRev::V7_3
+                    && ((m.root.smt && !is_core_idle(m, cpu))
+                        || (m.root.cluster && m.cpu(env.dst).capacity == c.capacity))
+            };
+            if queued == 0 || (asym && queued == 1 && !bigger() && !gives()) {
                 continue;
             }
             let load = c.cfs_avg.avg.load_avg;
