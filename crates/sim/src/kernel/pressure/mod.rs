@@ -142,8 +142,10 @@ pub(crate) fn cpu_pressure(e: &Experiment, index: usize) -> Option<Box<CpuPressu
         hw_pressure: Capacity(0),
         hw_avg: avg,
     };
-    // All of them, whatever the first one says.
-    let kept = SOURCES.iter().fold(false, |kept, s| s.on_cpu(own, &mut pressure) || kept);
+    let mut kept = false;
+    for source in SOURCES {
+        kept |= source.on_cpu(own, &mut pressure);
+    }
     kept.then(|| Box::new(pressure))
 }
 
