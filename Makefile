@@ -9,8 +9,8 @@ help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
 
 demo: ## build, and show how a Mac mini M1 becomes fast (about a minute the first time)
-	@$(CARGO) build --release --locked
-	@$(CARGO) run --release --locked --quiet -- demo
+	@$(CARGO) build --profile demo --locked -p risetime
+	@$(CARGO) run --profile demo --locked --quiet -p risetime -- demo
 
 vm: ## what --backend vm needs: the agent for the guest, a stock kernel, QEMU (about 150 MB, once)
 	@command -v rustup >/dev/null && rustup target add aarch64-unknown-linux-musl || true

@@ -114,9 +114,11 @@ impl DomainView<'_> {
     pub(crate) fn rate_limit_passed(&self, own: bool) -> bool {
         self.machine.yes(Point::Step(Step::RateLimitPassed), own)
     }
-    /// What schedutil wants of `cpu`, headroom included, before the clamps.
+    /// `own`: what the governor is about to want of `cpu`, of 1024, before clamps. What it is to want instead:
+    /// without the cause `opp` (`explain`) a CPU with work wants everything. A governor that does not ask has
+    /// `explain` say that climbing the frequencies costs nothing.
     #[inline]
-    pub(crate) fn wanted(&self, cpu: CpuId, own: Util) -> Util {
+    pub fn wanted(&self, cpu: CpuId, own: Util) -> Util {
         let c = self.machine.cpu(cpu);
         self.machine.hook(own, |h, own| h.dvfs_util(c.has_work(), c.capacity, own))
     }
