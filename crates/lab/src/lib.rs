@@ -22,5 +22,5 @@ pub use run::{Run, record, run};
 pub use study::{STUDY_PHASES, check_study, reproduce};
 pub use verify::{
     Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, Verification, beside, catch, outside,
-    record_set, set, set_holds, verify, verify_phases,
+    record_set, set, set_holds, step, verify, verify_phases,
 };

@@ -20,7 +20,7 @@ mod user;
 pub use kernel::governor::DomainView;
 pub use kernel::{cpuidle, governor, placement, tracker};
 pub use run::settings::{catalogue, resolve};
-pub use run::{cause, mutant, replay};
+pub use run::{cause, follow, mutant, replay};
 pub use state::hooks;
 pub use state::machine::Machine;
 

@@ -14,6 +14,7 @@
 mod checks;
 mod curve;
 mod phased;
+pub mod step;
 
 pub use checks::{Check, Comparison, Mode, compare};
 pub use curve::{Curve, Stretch};

@@ -14,11 +14,13 @@ mod mutants;
 mod recording;
 mod reference;
 mod set;
+mod step;
 
 pub use cases::{OUTSIDE, outside, set};
 pub use mutants::catch;
 pub use recording::MadeWith;
 pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
+pub use step::step;
 
 use crate::phases::phase_span;
 use crate::run::record;

@@ -43,6 +43,11 @@ impl Start {
         self.created && cpu == self.cpu && at <= self.t0 && self.t0.since(at) < SLACK
     }
 
+    /// Time 0 of a trace, from which everything is followed.
+    pub(super) fn at_time_0() -> Start {
+        Start { t0: Instant(0), cpu: CpuId(0), created: false }
+    }
+
     /// When the task was enqueued, which is the simulation's moment of the start: the events that
     /// tell of it come a little later.
     pub(super) fn enqueued(&self, trace: &Memory) -> Instant {
@@ -221,7 +226,7 @@ pub(super) fn periods(trace: &Memory, workload: &Workload, t0: Instant) -> Vec<(
 
 /// The tick's phase: time from the start to the first tick. Running tasks are updated by the tick
 /// and where something happens to them; what is left without the latter is the tick.
-fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
+pub(super) fn first_tick(trace: &Memory, tick: Span, start: &Start) -> Option<Span> {
     /// Parts of a tick that count as one moment.
     const BINS: u64 = 400;
     /// What else makes an update comes within this time of it.
@@ -555,6 +560,33 @@ pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &S
         }
     }
     given
+}
+
+/// When each change of a frequency was wanted, by the domain's first CPU.
+pub(super) fn changes_wanted(trace: &Memory, platform: &Platform) -> Vec<(Instant, CpuId, KHz)> {
+    let mut threads = KernelThreads::default();
+    let mut found = Vec::new();
+    // A simulator's trace says it.
+    let mut last = BTreeMap::new();
+    for &(at, event) in trace.events() {
+        if let Event::FreqRequest { cpu, freq, .. } = event
+            && last.insert(cpu, freq) != Some(freq)
+        {
+            found.push((at, cpu, freq));
+        }
+    }
+    if !last.is_empty() {
+        return found;
+    }
+    for &(at, event) in trace.events() {
+        if let Event::Freq { cpu, freq } = event {
+            let changer = threads.changer(platform, cpu);
+            found.push((changer.map_or(at, |(on, _)| threads.wanted(on)), cpu, freq));
+        }
+        threads.hear(at, &event);
+    }
+    found.sort();
+    found
 }
 
 /// The tick before `at`.

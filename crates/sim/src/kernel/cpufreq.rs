@@ -54,6 +54,9 @@ impl Policy<'_, '_> {
     /// `cpufreq_update_util`: the governor looks at the domain, of which `cpu` is one.
     #[inline]
     pub(crate) fn update_util(&mut self, cpu: CpuId, iowait: bool) {
+        if self.m().instead(Point::Frequency { cpu }) == Some(Answer::Freq(None)) {
+            return;
+        }
         let request =
             self.ask(|governor, view, effects| governor.update_util(view, cpu, iowait, effects));
         self.grant();

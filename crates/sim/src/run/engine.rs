@@ -76,7 +76,7 @@ impl Simulation<'_> {
         RunError::Failed(format!("task {comm}: its loops take no time (at {at} ms)"))
     }
 
-    fn dispatch(&mut self, ev: Ev) {
+    pub(crate) fn dispatch(&mut self, ev: Ev) {
         let k = &mut self.k;
         match ev {
             Ev::Given { index } => {

@@ -3,6 +3,7 @@
 pub mod cause;
 pub(crate) mod creator;
 pub(crate) mod engine;
+pub mod follow;
 pub mod mutant;
 pub mod replay;
 pub(crate) mod settings;

@@ -133,6 +133,15 @@ pub enum Point {
         /// To where.
         to: CpuId,
     },
+    /// Balancing is about to move this task; not carried out, it goes on as if it had: [`Answer::Yes`].
+    Pull {
+        /// Which.
+        task: TaskId,
+        /// From where.
+        from: CpuId,
+        /// To where.
+        to: CpuId,
+    },
     /// Is an idle CPU kicked to balance (`nohz_balancer_kick`): [`Answer::Yes`].
     Kick {
         /// Whose tick asks.

@@ -163,7 +163,9 @@ impl Kernel<'_> {
             }
             *left -= share as i64;
             moved = true;
-            self.move_queued(task, src, env.dst, why(kind, env.idle));
+            if self.m.yes(Point::Pull { task, from: src, to: env.dst }, true) {
+                self.move_queued(task, src, env.dst, why(kind, env.idle));
+            }
             // DEVIATES(newidle_one): a CPU that goes idle pulls one task, as a preemptible kernel's
             // does. One with voluntary preemption (Debian's 6.1 and 6.12 for arm64) pulls until the
             // imbalance is gone.
@@ -216,7 +218,9 @@ impl Kernel<'_> {
         });
         if let Some(task) = found {
             self.m.cpu_mut(to).sched_domains[level].nr_balance_failed = 0;
-            self.move_queued(task, src, to, why);
+            if self.m.yes(Point::Pull { task, from: src, to }, true) {
+                self.move_queued(task, src, to, why);
+            }
         }
     }
 }

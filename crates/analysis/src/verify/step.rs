@@ -1,0 +1,131 @@
+//! What comes of asking the simulator at each decision of a real kernel: how often both decide the same.
+//!
+//! Only real choices count: at least two CPUs allowed, at least two tasks runnable, a request that changes the OPP on
+//! either side. Beside stands how often a trivial decider is right: the previous CPU, whoever has waited longest.
+
+use std::collections::BTreeMap;
+
+/// A kind of decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The CPU of a waking task (`select_task_rq`).
+    Wakeup,
+    /// The CPU of a new task.
+    Fork,
+    /// A frequency request.
+    Frequency,
+    /// Who runs next (`pick_next_task`).
+    Pick,
+    /// Whether a woken task preempts (`wakeup_preempt`).
+    WakeupPreempt,
+    /// Whether a tick ends a turn.
+    TickPreempt,
+    /// The idle state (`cpuidle_select`).
+    Idle,
+}
+
+impl Kind {
+    /// The words that reports and JSON use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Wakeup => "wakeup CPU",
+            Kind::Fork => "fork CPU",
+            Kind::Frequency => "frequency request",
+            Kind::Pick => "pick",
+            Kind::WakeupPreempt => "preemption at wakeup",
+            Kind::TickPreempt => "preemption at tick",
+            Kind::Idle => "idle state",
+        }
+    }
+}
+
+/// Decisions of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// How often the simulator was asked.
+    pub asked: u64,
+    /// Of these, where the reference tells what it decided.
+    pub comparable: u64,
+    /// Of these, where there was a choice.
+    pub real: u64,
+    /// Of these, decided alike.
+    pub agree: u64,
+    /// Of the same, where the trivial decider was right.
+    pub trivial: u64,
+}
+
+/// Moves by balancing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    /// Made by the reference.
+    pub given: u64,
+    /// Of these, wanted by the simulator at that time.
+    pub recalled: u64,
+    /// Wanted by the simulator.
+    pub own: u64,
+    /// Of these, made by the reference at that time.
+    pub precise: u64,
+}
+
+/// A value of the state, compared each time before the reference's was taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Which.
+    pub what: &'static str,
+    /// How often.
+    pub compared: u64,
+    /// How often it was the same.
+    pub equal: u64,
+    /// By how much it was off in all but one case of ten, in the value's own unit.
+    pub p90: u64,
+    /// At most.
+    pub most: u64,
+}
+
+/// All of one experiment, or of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stepped {
+    /// Decisions by kind.
+    pub rows: BTreeMap<Kind, Row>,
+    /// Moves by balancing.
+    pub moves: Moves,
+    /// The state.
+    pub states: Vec<State>,
+    /// How often the simulator's state had no room for what the reference did.
+    pub lost: u64,
+}
+
+impl Row {
+    /// Those of another experiment as well.
+    pub fn add(&mut self, other: &Row) {
+        self.asked += other.asked;
+        self.comparable += other.comparable;
+        self.real += other.real;
+        self.agree += other.agree;
+        self.trivial += other.trivial;
+    }
+}
+
+impl Stepped {
+    /// Another experiment's as well; of how far the state was off, the larger figures.
+    pub fn add(&mut self, other: Stepped) {
+        for (kind, row) in &other.rows {
+            self.rows.entry(*kind).or_default().add(row);
+        }
+        self.moves.given += other.moves.given;
+        self.moves.recalled += other.moves.recalled;
+        self.moves.own += other.moves.own;
+        self.moves.precise += other.moves.precise;
+        self.lost += other.lost;
+        for state in other.states {
+            match self.states.iter_mut().find(|s| s.what == state.what) {
+                Some(own) => {
+                    own.compared += state.compared;
+                    own.equal += state.equal;
+                    (own.p90, own.most) = (own.p90.max(state.p90), own.most.max(state.most));
+                }
+                None => self.states.push(state),
+            }
+        }
+    }
+}
