@@ -218,12 +218,24 @@ impl Run {
     fn new(platform: Arc<Platform>, from: u64, to: u64) -> Run {
         let cpu = |id| Cpu { domain: platform.domain_of(id).unwrap_or(0), current: None, since: 0 };
         let cpus = platform.cpus().map(cpu).collect();
-        let lowest = |d: &risetime_model::platform::Domain| d.opps.first().map_or(KHz(0), |o| o.freq);
+        let lowest =
+            |d: &risetime_model::platform::Domain| d.opps.first().map_or(KHz(0), |o| o.freq);
         let domain = |d| Domain { freq: lowest(d), ns: 0, khz_ns: 0 };
         let domains = platform.domains.iter().map(domain).collect();
         let machine = Machine::new(&platform);
         let (tasks, groups) = (BTreeMap::new(), Vec::new());
-        Run { machine, from, to, begun: false, cpus, domains, tasks, groups, migrations: 0, platform }
+        Run {
+            machine,
+            from,
+            to,
+            begun: false,
+            cpus,
+            domains,
+            tasks,
+            groups,
+            migrations: 0,
+            platform,
+        }
     }
 
     /// Time of the part, in ns; all that was before it happens when it begins.
@@ -270,7 +282,8 @@ impl Run {
             self.groups.push((name.to_string(), Group::default()));
         }
         let counts = self.begun;
-        self.tasks.insert(id, Task { group, doing: Doing::Woken, woke: now, counts, last_on: None });
+        self.tasks
+            .insert(id, Task { group, doing: Doing::Woken, woke: now, counts, last_on: None });
     }
 
     fn switch(
@@ -296,7 +309,9 @@ impl Run {
         }
         self.cpus[cpu.index()].current = next;
         self.machine.switch(cpu, next, now);
-        let Some((id, t)) = next.and_then(|id| Some((id, self.tasks.get_mut(&id)?))) else { return };
+        let Some((id, t)) = next.and_then(|id| Some((id, self.tasks.get_mut(&id)?))) else {
+            return;
+        };
         debug_assert!(t.doing != Doing::Gone, "{id:?} runs after its exit");
         match t.doing {
             Doing::Woken if t.counts => self.groups[t.group].1.wakeups.add(now - t.woke),

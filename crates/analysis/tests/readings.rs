@@ -2,11 +2,11 @@
 
 mod common;
 
+use SwitchOut::{Exited, Preempted, Sleeping};
 use common::{MS, T, U, US, header};
 use risetime_analysis::{Kind, Reading, Readings};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_trace::{Event, SwitchOut, TraceSink, Why};
-use SwitchOut::{Exited, Preempted, Sleeping};
 
 fn new(task: TaskId, comm: &'static str, user: bool) -> Event<'static> {
     let (cpu, why, max_speed) = (CpuId(0), Why::Unknown, Util(1024));
@@ -15,11 +15,7 @@ fn new(task: TaskId, comm: &'static str, user: bool) -> Event<'static> {
 fn wakeup(task: TaskId) -> Event<'static> {
     Event::Wakeup { task, cpu: CpuId(0), why: Why::Unknown }
 }
-fn switch(
-    cpu: u32,
-    prev: Option<(TaskId, SwitchOut)>,
-    next: Option<TaskId>,
-) -> Event<'static> {
+fn switch(cpu: u32, prev: Option<(TaskId, SwitchOut)>, next: Option<TaskId>) -> Event<'static> {
     Event::Switch { cpu: CpuId(cpu), prev, next }
 }
 

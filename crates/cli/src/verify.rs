@@ -25,6 +25,9 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
         };
         return Err(Failure::input(option, what));
     }
+    if spread && args.phases == Some(1) {
+        return Err(Failure::input("--phases", "found 1, --mode spread wants 2 or more"));
+    }
     let cache = Cache::from_env()?;
     let (vm, kernel) = Vm::find(&cache, args.kernel.as_deref(), risetime_sim::catalogue())?;
     if spread {

@@ -12,7 +12,7 @@
 //! A run of a virtual machine costs 10 s, and the same one gives the same bytes. So hours of them can be stopped and gone
 //! on with, and a simulator that was changed is judged again without one. Whole traces are kept and not the
 //! figures that are wanted today: the start state is read from the trace too, by code that changes, and so are
-//! figures. Packed, a second of a run takes some 50 kB.
+//! figures. Packed, a second of two tasks takes some 25 kB.
 //!
 //! A file appears whole or not at all. One that cannot be read, or is of another identity, is recorded anew.
 //!
@@ -56,10 +56,12 @@ impl<'a> Kept<'a> {
 
     fn path(&self, experiment: &Experiment, identity: &str) -> PathBuf {
         let plain = |name: &str| -> String {
-            let letter = |c: char| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' };
+            let letter =
+                |c: char| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' };
             name.chars().map(letter).take(NAME).collect()
         };
-        let (platform, workload) = (plain(&experiment.platform.name), plain(&experiment.workload.name));
+        let (platform, workload) =
+            (plain(&experiment.platform.name), plain(&experiment.workload.name));
         let phase = experiment.phase.0 / 1000;
         self.directory.join(format!("{platform}-{workload}-{phase}us-{identity}.trace.gz"))
     }
@@ -86,7 +88,8 @@ impl Backend for Kept<'_> {
             None => {
                 let mut trace = Memory::new();
                 let outcome = self.backend.run(experiment, &mut trace)?;
-                let keep = to_bytes(&trace, &outcome.notes, &identity).and_then(|b| write(&path, &b));
+                let keep =
+                    to_bytes(&trace, &outcome.notes, &identity).and_then(|b| write(&path, &b));
                 keep.map_err(|e| RunError::Unavailable(format!("{}: {e}", path.display())))?;
                 (trace, outcome.notes)
             }

@@ -320,7 +320,9 @@ mod tests {
         assert_eq!(interval(&[1.0]), None);
         assert_eq!(interval(&[2.0, 2.0]), Some((2.0, 2.0)));
         // From tables; and both halves of the function meet.
-        for (free, t) in [(1, 6.314), (15, 1.753), (30, 1.697), (31, 1.6955), (60, 1.6706), (120, 1.6577)] {
+        for (free, t) in
+            [(1, 6.314), (15, 1.753), (30, 1.697), (31, 1.6955), (60, 1.6706), (120, 1.6577)]
+        {
             assert!((student_95(free) - t).abs() < 5e-4, "{free}: {}", student_95(free));
         }
     }
@@ -328,15 +330,16 @@ mod tests {
     #[test]
     fn known_answers() {
         // 10 ms ± 0.1 on both sides, together: equivalent.
-        let near: Vec<_> = (0..16).map(|k| f64::from(k % 4) / 20.0).map(|x| (10.0 + x, 10.05 + x)).collect();
+        let near: Vec<_> =
+            (0..16).map(|k| f64::from(k % 4) / 20.0).map(|x| (10.0 + x, 10.05 + x)).collect();
         let f = judged(&near);
         assert_eq!(f.verdict, Verdict::Equivalent);
         assert!((f.difference - 0.05).abs() < 1e-9 && (f.margin - 0.50375).abs() < 1e-9, "{f:?}");
         // 3 ms apart.
         let far: Vec<_> = near.iter().map(|(was, is)| (*was, is + 3.0)).collect();
         assert_eq!(judged(&far).verdict, Verdict::Different);
-        // Half of the phases 1 ms up, half 1 ms down: nothing is certain.
-        let wide: Vec<_> = (0..16).map(|k| (10.0, if k % 2 == 0 { 9.0 } else { 11.0 })).collect();
+        // Half of the phases 1.5 ms up, half 1.5 ms down: nothing is certain.
+        let wide: Vec<_> = (0..16).map(|k| (10.0, if k % 2 == 0 { 8.5 } else { 11.5 })).collect();
         let f = judged(&wide);
         assert_eq!(f.verdict, Verdict::Undecided);
         assert!(f.interval.unwrap().0 < 0.0 && f.difference == 0.0);
@@ -439,7 +442,11 @@ mod tests {
         };
         let set = |parts: &[(usize, Kind, Verdict, f64)]| {
             let all = parts.iter().flat_map(|(n, kind, v, r)| vec![figure(*kind, *v, *r); *n]);
-            all_equivalent(&[Equivalence { name: String::new(), phases: 16, figures: all.collect() }])
+            all_equivalent(&[Equivalence {
+                name: String::new(),
+                phases: 16,
+                figures: all.collect(),
+            }])
         };
         use Kind::{Energy, Running};
         use Verdict::{Different, Equivalent, Undecided};

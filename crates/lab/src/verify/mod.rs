@@ -159,8 +159,7 @@ fn simulated(
     mutant: Option<Mutant>,
 ) -> Result<Simulated, RunError> {
     let tasks = experiment.workload.tasks.len();
-    let given =
-        (mode == Mode::Given).then(|| given(reference, &experiment.platform, tasks, start));
+    let given = (mode == Mode::Given).then(|| given(reference, &experiment.platform, tasks, start));
     let mut experiment = beside(experiment, reference).later(LONG);
     let (mut image, unread) = image(reference, &experiment.platform, start);
     if !experiment.workload.hotplug.is_empty() {

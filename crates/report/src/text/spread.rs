@@ -104,20 +104,33 @@ pub fn verify_spread_set(reference: &str, set: &[Equivalence], style: &Style) ->
 
 /// Name, both means, interval, margin, verdict.
 fn row(f: &Figure) -> Vec<String> {
-    let of = if f.of.is_empty() { String::new() } else { format!("{} ", f.of) };
-    let interval = f.interval.map_or("–".to_string(), |(low, high)| {
-        format!("{}…{}", with_sign(low), with_sign(high))
-    });
+    let interval = f
+        .interval
+        .map_or("–".to_string(), |(low, high)| format!("{}…{}", with_sign(low), with_sign(high)));
     let both = f.pairs > 0;
     let mean = |x: f64| if both { digits3(x) } else { "–".to_string() };
     vec![
-        format!("{of}{}, {}", f.kind.as_str(), f.kind.unit()),
+        label(f),
         mean(f.reference.mean),
         mean(f.candidate.mean),
         interval,
         digits3(f.margin),
         f.verdict.as_str().to_string(),
     ]
+}
+
+fn label(f: &Figure) -> String {
+    let (of, unit) = (&f.of, f.kind.unit());
+    match f.kind {
+        Kind::Cluster => format!("on {of} {unit}"),
+        Kind::Frequency => format!("{unit} {of}"),
+        Kind::Running => format!("{of} runs {unit}"),
+        _ if of.is_empty() => format!("{} {unit}", f.kind.as_str()),
+        _ => {
+            let (what, quantile) = f.kind.as_str().split_once('_').unwrap_or(("", ""));
+            format!("{of} {what} {quantile} {unit}")
+        }
+    }
 }
 
 fn with_sign(x: f64) -> String {
