@@ -147,7 +147,7 @@ fn figure(kind: Kind, of: &str, was: f64, is: f64, verdict: Verdict) -> Figure {
 
 fn equivalences() -> [Equivalence; 2] {
     use Verdict::{Different, Equivalent, Undecided};
-    let figures = vec![
+    let figures = [
         figure(Kind::ActivationP50, "render", 0.76, 2.3, Different),
         figure(Kind::WakeupP99, "render", 11.2, 11.1, Equivalent),
         figure(Kind::Running, "render", 250.0, 251.0, Equivalent),

@@ -3,7 +3,7 @@
 //! ```text
 //! pair        the two runs of one start phase; the candidate begins in the state of its reference
 //! d           candidate less reference, one a pair: n of them
-//! interval    mean(d) ± t(0.95, n − 1) · sd(d) / √n                                     (90 %)
+//! interval    mean(d) ± t(0.95, n − 1) · sd(d) / √n, each end moved out to Hall's if that is further       (90 %)
 //! margin      5 % of the mean of the reference, at least the figure's floor
 //! equivalent  the whole interval lies within ± margin
 //! different   the whole interval lies outside
@@ -17,10 +17,12 @@
 //! Differences are taken in pairs, since both runs of a phase begin alike. Where the two follow each other, that
 //! takes the phase's part out of the noise; where they do not, it costs half of the degrees of freedom and nothing else.
 //! Means and not medians: figures of a task that locks into one of two modes have a mean that moves with the share of the
-//! modes, and a median that jumps. Student's interval needs differences that are not too far from normal; each is a
-//! figure of a whole run. It was preferred to the bootstrap, whose percentiles are too narrow for 16 values.
+//! modes, and a median that jumps. Student's interval is too short on the side of a long tail (a few phases in which something
+//! took long), where 12 of 100 would pass; Hall's, which removes the skewness by a cubic transformation (P. Hall, On the
+//! removal of skewness by transformation, 1992), makes them 7. Percentiles of a bootstrap are shorter still with 16 values.
 //!
-//! Left out: what to expect of many verdicts. Of 100 figures that are off by just the margin five pass.
+//! Left out: a mode that none of the phases shows; one that comes in an eighth of all is missing from 16 phases
+//! once in eight times. And what to expect of many verdicts: of 100 figures that are off by just the margin five pass.
 
 use crate::readings::{Kind, Reading};
 
@@ -95,9 +97,9 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// How far the means are apart, in margins.
+    /// How far the means are apart, in margins; what only one side has is infinitely far.
     pub fn margins(&self) -> f64 {
-        self.difference.abs() / self.margin
+        if self.pairs == 0 { f64::INFINITY } else { self.difference.abs() / self.margin }
     }
 
     /// How far the means are apart, of the reference's; `None`: that is 0.
@@ -253,8 +255,27 @@ fn interval(d: &[f64]) -> Option<(f64, f64)> {
     let n = d.len() as f64;
     let mean = d.iter().sum::<f64>() / n;
     let variance = d.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / free as f64;
-    let half = student_95(free) * (variance / n).sqrt();
-    Some((mean - half, mean + half))
+    let (t, step) = (student_95(free), (variance / n).sqrt());
+    if step == 0.0 {
+        return Some((mean, mean));
+    }
+    let third = d.iter().map(|x| (x - mean).powi(3)).sum::<f64>() / n;
+    let skewness = third / variance.powf(1.5) * n * n / ((n - 1.0) * (n - 2.0).max(1.0));
+    let (low, high) = (hall(t, skewness, n).max(t), hall(-t, skewness, n).min(-t));
+    Some((mean - low * step, mean - high * step))
+}
+
+/// The quantile of the studentized mean of `n` values of this skewness where Student's is `t`.
+///
+/// ```text
+/// y = x + g (x² / 3 + 1 / 6) + g² x³ / 27,  g = skewness / √n:  nearly symmetric; its inverse at y = t
+/// ```
+fn hall(t: f64, skewness: f64, n: f64) -> f64 {
+    let g = skewness / n.sqrt();
+    if g.abs() < 1e-9 {
+        return t;
+    }
+    3.0 / g * ((1.0 + g * (t - g / 6.0)).cbrt() - 1.0)
 }
 
 /// The quantile of Student's t that 95 % are below, for so many degrees of freedom, at least 1: a table, from 31 on
@@ -319,6 +340,14 @@ mod tests {
         assert!((low - 1.4926).abs() < 1e-4 && (high - 4.5074).abs() < 1e-4, "{low} {high}");
         assert_eq!(interval(&[1.0]), None);
         assert_eq!(interval(&[2.0, 2.0]), Some((2.0, 2.0)));
+        // A long tail above: the mean may well be higher than Student thinks.
+        let tail = [1.0, 1.0, 1.2, 0.9, 1.1, 1.0, 0.8, 5.0];
+        let (low, high) = interval(&tail).unwrap();
+        let (mean, half) = (1.5, 1.8946 * (14.1 / 7.0_f64 / 8.0).sqrt());
+        assert!((low - (mean - half)).abs() < 2e-3, "{low}");
+        assert!(high > mean + 1.5 * half, "{high}");
+        let mirrored = interval(&tail.map(|x| -x)).unwrap();
+        assert!((mirrored.0 + high).abs() < 1e-9 && (mirrored.1 + low).abs() < 1e-9);
         // From tables; and both halves of the function meet.
         for (free, t) in
             [(1, 6.314), (15, 1.753), (30, 1.697), (31, 1.6955), (60, 1.6706), (120, 1.6577)]
@@ -376,16 +405,19 @@ mod tests {
     #[test]
     fn false_equivalence_is_rare() {
         type Noise = fn(&mut Draw) -> f64;
-        let noises: [(&str, Noise); 5] = [
-            ("normal", Draw::normal),
-            ("uniform", |d| 3.46 * (d.uniform() - 0.5)),
-            ("long tails", |d| d.normal() * if d.uniform() < 0.1 { 3.0 } else { 0.7 }),
-            ("two modes", |d| if d.uniform() < 0.5 { 1.0 } else { -1.0 }),
-            ("three modes", |d| [-1.2, 0.0, 1.2][(3.0 * d.uniform()) as usize % 3]),
+        let noises: [(&str, Noise, f64); 7] = [
+            ("normal", Draw::normal, 0.06),
+            ("uniform", |d| 3.46 * (d.uniform() - 0.5), 0.06),
+            ("long tails", |d| d.normal() * if d.uniform() < 0.1 { 3.0 } else { 0.7 }, 0.06),
+            ("two modes", |d| if d.uniform() < 0.5 { 1.0 } else { -1.0 }, 0.06),
+            ("three modes", |d| [-1.2, 0.0, 1.2][(3.0 * d.uniform()) as usize % 3], 0.06),
+            // A tail on one side only.
+            ("late", |d| -d.uniform().max(1e-300).ln() - 1.0, 0.1),
+            ("early", |d| d.uniform().max(1e-300).ln() + 1.0, 0.06),
         ];
         const SEEDS: u64 = 4_000;
-        for (name, noise) in noises {
-            for sd in [0.1, 0.3, 0.6] {
+        for (name, noise, at_most) in noises {
+            for sd in [0.2, 0.4] {
                 for n in [8, 16] {
                     let passes = |seed: &u64| {
                         let mut draw = Draw(seed * 977);
@@ -396,7 +428,7 @@ mod tests {
                     };
                     let share = (0..SEEDS).filter(passes).count() as f64 / SEEDS as f64;
                     // 5 % are expected of normal ones, and the draw has a standard error of 0.35 %.
-                    assert!(share < 0.06, "{name}, sd {sd}, {n} phases: {share}");
+                    assert!(share < at_most, "{name}, sd {sd}, {n} phases: {share}");
                     let beyond = |seed: &u64| {
                         let mut draw = Draw(seed * 977);
                         let pair = |_| (10.0, 10.6 + sd * noise(&mut draw));

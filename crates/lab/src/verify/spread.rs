@@ -23,7 +23,6 @@ use risetime_analysis::verify::Equivalence;
 use risetime_analysis::{Reading, Readings};
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::Experiment;
-use risetime_sim::mutant::Mutant;
 use risetime_trace::{Backend, Memory, RunError};
 
 /// From so many start phases figures are held against each other, unless asked for otherwise.
@@ -38,20 +37,6 @@ pub fn spread(
     name: &str,
     experiment: &Experiment,
     n: u32,
-    progress: impl FnMut(u32),
-) -> Result<(Equivalence, String), RunError> {
-    spread_with(reference, name, experiment, n, None, progress)
-}
-
-/// [`spread`], with a simulator that has one mechanism broken.
-///
-/// Errors: as there.
-pub(super) fn spread_with(
-    reference: &(dyn Backend + Sync),
-    name: &str,
-    experiment: &Experiment,
-    n: u32,
-    mutant: Option<Mutant>,
     mut progress: impl FnMut(u32),
 ) -> Result<(Equivalence, String), RunError> {
     // Phases count in ticks of the kernel that runs; the first is 0 with any tick, and tells it.
@@ -59,7 +44,7 @@ pub(super) fn spread_with(
     let header = first.header();
     let tick = header.map_or(experiment.platform.tick(), |h| h.platform.tick());
     let release = header.map_or(String::new(), |h| h.kernel_release.clone());
-    let mut runs = vec![pair(experiment, &first, mutant)?];
+    let mut runs = vec![pair(experiment, &first)?];
     drop(first);
     progress(1);
     let others = parallel(
@@ -67,7 +52,7 @@ pub(super) fn spread_with(
         |done| progress(1 + done as u32),
         |k| {
             let one = experiment.later(phase_span(tick, k as u32 + 1));
-            pair(&one, &record(reference, &one)?, mutant)
+            pair(&one, &record(reference, &one)?)
         },
     )?;
     runs.extend(others);
@@ -78,10 +63,9 @@ pub(super) fn spread_with(
 fn pair(
     experiment: &Experiment,
     reference: &Memory,
-    mutant: Option<Mutant>,
 ) -> Result<(Vec<Reading>, Vec<Reading>), RunError> {
     let start = Start::of_experiment(reference, experiment)?;
-    let side = simulated(experiment, reference, &start, Mode::Free, mutant)?;
+    let side = simulated(experiment, reference, &start, Mode::Free, None)?;
     let length = side.length(reference, &start);
     Ok((readings(reference, start.t0, length), readings(&side.trace, side.t0, length)))
 }

@@ -148,7 +148,7 @@ fn ink(verdict: Verdict) -> Option<Ink> {
 
 fn alone(page: &mut Page<'_>, found: &Equivalence) {
     for f in found.figures.iter().filter(|f| f.alone > 0) {
-        let head = format!("{} {}: ", f.of, f.kind.as_str());
+        let head = format!("{}: ", label(f));
         let what = format!("in {} of {} start phases only one side has it.", f.alone, found.phases);
         page.hanging(&head, Ink::Dim, &what);
     }
