@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo vm kernel-hz1000 test verify bench lint golden doc fmt clean
+.PHONY: help demo vm kernel-hz1000 test verify spread bench lint golden doc fmt clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -27,6 +27,9 @@ test: ## every test; the last line is `N passed, N failed`
 verify: vm ## boot verify's whole set on a real kernel (half an hour), and record what the tests judge by
 	@$(CARGO) run --release --locked --quiet -- verify --all --record crates/lab/tests/recorded || [ $$? -eq 1 ]
 	@$(CARGO) test --locked -p risetime-lab --test recorded
+
+spread: vm ## verify's whole set as figures over 16 start phases (hours the first time; goes on where it stopped)
+	@$(CARGO) run --release --locked --quiet -- verify --all --mode spread || [ $$? -eq 1 ]
 
 bench: ## simulated seconds per second, PELT updates per second
 	$(CARGO) bench --locked --workspace --bench '*'

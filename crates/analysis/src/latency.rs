@@ -50,8 +50,9 @@ pub(crate) struct Groups {
     policies: BTreeMap<usize, Policy>,
 }
 
+/// Times in buckets.
 #[derive(Default)]
-struct Histogram {
+pub(crate) struct Histogram {
     /// From the bucket of this number on: most activations are of like length.
     first: usize,
     counts: Vec<u64>,
@@ -64,10 +65,7 @@ struct Histogram {
 impl Groups {
     /// The group of a task of this name.
     pub(crate) fn of(&mut self, comm: &str) -> usize {
-        let name = comm.rsplit_once('-').map_or(comm, |(name, number)| {
-            let numbered = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-            if numbered { name } else { comm }
-        });
+        let name = group_name(comm);
         if let Some(group) = self.names.get(name) {
             return *group;
         }
@@ -119,8 +117,22 @@ impl Groups {
     }
 }
 
+/// The name that a task shares with its like: of `worker-3` it is `worker`.
+pub(crate) fn group_name(comm: &str) -> &str {
+    comm.rsplit_once('-').map_or(comm, |(name, number)| {
+        let numbered = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        if numbered { name } else { comm }
+    })
+}
+
 impl Histogram {
-    fn add(&mut self, ns: u64) {
+    /// How many there are.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// One more.
+    pub(crate) fn add(&mut self, ns: u64) {
         let bucket = bucket(ns);
         if self.total == 0 {
             self.first = bucket;
@@ -139,7 +151,7 @@ impl Histogram {
     }
 
     /// The times that so many of a thousand took at most; `permille` ascends.
-    fn quantiles<const N: usize>(&self, permille: [u64; N]) -> [u64; N] {
+    pub(crate) fn quantiles<const N: usize>(&self, permille: [u64; N]) -> [u64; N] {
         let mut counts = self.counts.iter().zip(self.first..);
         let (mut below, mut last) = (0, self.first);
         permille.map(|permille| {

@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Hold the simulator against a real kernel: the same experiment on both, six checks
     #[command(
-        after_long_help = "Examples:\n  risetime verify rampup --platform m1\n  risetime verify rampup --platform m1 --uclamp-max 0 --mode given\n  risetime verify my-app.json --platform my-soc.toml --kernel arch/arm64/boot/Image"
+        after_long_help = "Examples:\n  risetime verify rampup --platform m1\n  risetime verify rampup --platform m1 --uclamp-max 0 --mode given\n  risetime verify rampup --platform m1 --mode spread\n      are the figures over 16 start phases the same? What was booted is kept, and not booted again\n  risetime verify my-app.json --platform my-soc.toml --kernel arch/arm64/boot/Image"
     )]
     Verify(Verify),
     /// Run a document's experiments, and print its numbers beside ours
@@ -112,6 +112,9 @@ Examples:
   risetime explain my-app.json --platform my-soc.toml --task render --format json
   risetime run rampup --platform m1 --without margin
       a run without one cause: what `saves` says";
+
+/// So many of the six checks must hold, unless asked for otherwise.
+pub(crate) const DEFAULT_SHARE: u8 = 4;
 
 /// Settings of a command line, `--uclamp-min` and `--uclamp-max` among them.
 pub(crate) fn with_clamps(
@@ -353,6 +356,9 @@ pub(crate) struct Verify {
     /// Test the checks: wrong simulators, and which experiment of the set exposes each
     #[arg(long, conflicts_with_all = ["workload", "platform"])]
     pub(crate) mutants: bool,
+    /// Where --mode spread keeps what the kernel did, and looks for it before it boots [default: in the cache]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) references: Option<PathBuf>,
     /// Keep what the kernel did in this directory, for judging without one (not what is drawn)
     #[arg(long, value_name = "DIR", conflicts_with_all = ["workload", "platform"])]
     pub(crate) record: Option<PathBuf>,
@@ -384,13 +390,13 @@ pub(crate) struct Verify {
     #[arg(long, value_enum, default_value_t = VerifyMode::Free)]
     pub(crate) mode: VerifyMode,
     /// How many of the six checks must hold
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=6))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_SHARE, value_parser = clap::value_parser!(u8).range(0..=6))]
     pub(crate) share: u8,
     /// All six must hold
     #[arg(long, conflicts_with = "share")]
     pub(crate) strict: bool,
     /// From N start phases on both sides: the medians of the time to the top OPP may be 5 % apart;
-    /// of the set, the median number of checks that hold counts [default there: 3]
+    /// of the set, the median number of checks that hold counts [default there: 3; of --mode spread: 16]
     #[arg(long, value_name = "N", conflicts_with = "mutants",
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) phases: Option<u32>,
@@ -422,6 +428,8 @@ pub(crate) struct Reproduce {
 pub(crate) enum VerifyMode {
     /// It decides everything itself
     Free,
+    /// As free, from 16 start phases: are the figures that a user reads the same on both sides? Checks are not counted
+    Spread,
     /// The kernel's frequencies and migrations are fed in, when tasks were awake, and how long ticks
     /// took: only the signals and who is picked are judged
     Given,

@@ -1,12 +1,12 @@
 //! `risetime verify`: the simulator held against a real kernel in the virtual machine.
 
-use crate::args::{TextOrJson, Verify, VerifyMode, with_clamps};
+use crate::args::{DEFAULT_SHARE, TextOrJson, Verify, VerifyMode, with_clamps};
 use crate::output::{self, Failure};
 use indicatif::ProgressBar;
-use risetime_analysis::verify::{Judged, Mode};
+use risetime_analysis::verify::{Equivalence, Judged, Mode, all_equivalent};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
-use risetime_lab::{Case, MadeWith, Recorded, Request, Verification};
+use risetime_lab::{Case, Kept, MadeWith, Recorded, Request, SPREAD_PHASES, Verification};
 use risetime_model::{Experiment, InputError};
 use risetime_report::{json, text};
 use risetime_trace::Memory;
@@ -16,8 +16,24 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
-    let (vm, kernel) =
-        Vm::find(&Cache::from_env()?, args.kernel.as_deref(), risetime_sim::catalogue())?;
+    let spread = args.mode == VerifyMode::Spread;
+    if let Some(option) = not_with(args, spread) {
+        let what = if spread {
+            "--mode spread counts no checks and has no mutants"
+        } else {
+            "is for --mode spread"
+        };
+        return Err(Failure::input(option, what));
+    }
+    if spread && args.phases == Some(1) {
+        return Err(Failure::input("--phases", "found 1, --mode spread wants 2 or more"));
+    }
+    let cache = Cache::from_env()?;
+    let (vm, kernel) = Vm::find(&cache, args.kernel.as_deref(), risetime_sim::catalogue())?;
+    if spread {
+        let directory = args.references.clone().unwrap_or_else(|| cache.references());
+        return spreads(args, &Kept::new(&vm, directory)?, kernel.rev());
+    }
     match (&args.workload, &args.platform) {
         (Some(workload), Some(platform)) => {
             let mut experiments =
@@ -30,20 +46,74 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
     }
 }
 
+/// An option that was given and means nothing in this mode.
+fn not_with(args: &Verify, spread: bool) -> Option<&'static str> {
+    let counts = [
+        ("--strict", args.strict),
+        ("--share", args.share != DEFAULT_SHARE),
+        ("--record", args.record.is_some()),
+        ("--mutants", args.mutants),
+    ];
+    let keeps = [("--references", args.references.is_some())];
+    let given = if spread { &counts[..] } else { &keeps[..] };
+    given.iter().find(|(_, given)| *given).map(|(option, _)| *option)
+}
+
+/// Figures over start phases: of one experiment, or of the set.
+fn spreads(args: &Verify, kept: &Kept<'_>, kernel: Option<KernelRev>) -> Result<ExitCode, Failure> {
+    let mut experiments: Vec<(String, Experiment)> = Vec::new();
+    if let (Some(workload), Some(platform)) = (&args.workload, &args.platform) {
+        for e in request(args, workload, platform).experiments_under(kernel)? {
+            experiments.push((title(&e), e));
+        }
+    } else {
+        for case in chosen(args, true)? {
+            experiments.push((case.name.clone(), case.experiment(kernel)?));
+        }
+    }
+    let phases = args.phases.unwrap_or(SPREAD_PHASES);
+    let bar = ProgressBar::new(experiments.len() as u64 * u64::from(phases));
+    let (mut set, mut release): (Vec<Equivalence>, String) = (Vec::new(), String::new());
+    for (i, (name, experiment)) in experiments.iter().enumerate() {
+        let before = i as u64 * u64::from(phases);
+        let progress = |k| bar.set_position(before + u64::from(k));
+        let found = risetime_lab::spread(kept, name, experiment, phases, progress);
+        let (found, ran) = found.map_err(|e| Failure::of(name, e))?;
+        set.push(found);
+        release = ran;
+    }
+    bar.finish_and_clear();
+    let reference = format!("Linux {release} in a virtual machine");
+    let (page, holds) = match (set.as_slice(), args.format) {
+        ([one], TextOrJson::Text) => {
+            (text::verify_spread(&reference, one, &output::style()), one.holds())
+        }
+        ([one], TextOrJson::Json) => (json::verify_spread(&release, one), one.holds()),
+        (set, TextOrJson::Text) => {
+            (text::verify_spread_set(&reference, set, &output::style()), all_equivalent(set))
+        }
+        (set, TextOrJson::Json) => (json::verify_spread_set(&release, set), all_equivalent(set)),
+    };
+    output::print(&page)?;
+    Ok(exit(holds))
+}
+
+fn title(experiment: &Experiment) -> String {
+    let (workload, platform) = (&experiment.workload.name, &experiment.platform.name);
+    format!("{workload} on {platform} under {}", experiment.policy.name)
+}
+
 fn exit(holds: bool) -> ExitCode {
     if holds { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
 fn one(args: &Verify, vm: &Vm, experiment: &Experiment) -> Result<ExitCode, Failure> {
     let mode = match args.mode {
-        VerifyMode::Free => Mode::Free,
         VerifyMode::Given => Mode::Given,
+        VerifyMode::Free | VerifyMode::Spread => Mode::Free,
     };
     let wanted = if args.strict { 6 } else { usize::from(args.share) };
-    let name = format!(
-        "{} on {} under {}",
-        experiment.workload.name, experiment.platform.name, experiment.policy.name
-    );
+    let name = title(experiment);
     if let Some(n) = args.phases {
         return phases(args, vm, experiment, (n, mode, wanted, &name));
     }
@@ -79,18 +149,7 @@ fn release(reference: &Memory) -> &str {
 
 /// The set, or a part of it: judged, or with every mutant.
 fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode, Failure> {
-    let mut cases = risetime_lab::set(args.set_seed);
-    let named = |c: &Case| args.experiment.iter().any(|e| c.name.starts_with(e.as_str()));
-    if !args.experiment.is_empty() {
-        cases.extend(risetime_lab::outside(args.set_seed));
-        let names: Vec<String> = cases.iter().map(|c| c.name.clone()).collect();
-        cases.retain(named);
-        if cases.is_empty() {
-            let what = format!("no experiment of the set is called {:?}", args.experiment);
-            let known = format!("there are {}", names.join(", "));
-            return Err(InputError::new("--experiment", what).hint(known).into());
-        }
-    }
+    let cases = chosen(args, false)?;
     // Half an hour of boots should not end there.
     if let Some(directory) = args.record.as_ref().filter(|d| !d.is_dir()) {
         return Err(Failure::input(&directory.display().to_string(), "there is no such directory"));
@@ -120,6 +179,25 @@ fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode
         TextOrJson::Text => text::verify_set(&reference, &set, outside, holds, &output::style()),
     })?;
     Ok(exit(holds))
+}
+
+/// The set, or those of it that are named; `outside`: with those that stand outside it.
+fn chosen(args: &Verify, outside: bool) -> Result<Vec<Case>, Failure> {
+    let mut cases = risetime_lab::set(args.set_seed);
+    let named = |c: &Case| args.experiment.iter().any(|e| c.name.starts_with(e.as_str()));
+    if outside || !args.experiment.is_empty() {
+        cases.extend(risetime_lab::outside(args.set_seed));
+    }
+    if !args.experiment.is_empty() {
+        let names: Vec<String> = cases.iter().map(|c| c.name.clone()).collect();
+        cases.retain(named);
+        if cases.is_empty() {
+            let what = format!("no experiment of the set is called {:?}", args.experiment);
+            let known = format!("there are {}", names.join(", "));
+            return Err(InputError::new("--experiment", what).hint(known).into());
+        }
+    }
+    Ok(cases)
 }
 
 /// Each experiment on the real kernel, with a bar on standard error.

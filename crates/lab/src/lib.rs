@@ -7,6 +7,7 @@
 
 mod compare;
 mod explain;
+mod kept;
 mod parallel;
 mod phases;
 mod request;
@@ -16,11 +17,12 @@ mod verify;
 
 pub use compare::{Ablation, Grid, ablation, compare};
 pub use explain::explain;
+pub use kept::Kept;
 pub use phases::{PhaseRuns, phase_spans, run_again, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_supported, rehearse};
 pub use run::{Run, record, run};
 pub use study::{STUDY_PHASES, check_study, reproduce};
 pub use verify::{
-    Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, Verification, beside, catch, outside,
-    record_set, set, set_holds, step, verify, verify_phases,
+    Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, SPREAD_PHASES, Verification, beside,
+    catch, outside, record_set, set, set_holds, spread, step, verify, verify_phases,
 };

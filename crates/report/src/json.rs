@@ -13,9 +13,11 @@
 
 mod compare;
 mod explain;
+mod spread;
 
 pub use compare::compare;
 pub use explain::explain;
+pub use spread::{verify_spread, verify_spread_set};
 
 use crate::words::round3;
 use risetime_analysis::study::{Reproduced, TradeOff};

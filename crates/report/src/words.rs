@@ -14,6 +14,17 @@ pub(crate) fn one(x: f64) -> String {
     if x.is_finite() { format!("{:.1}", (x * 10.0).round() / 10.0 + 0.0) } else { "–".into() }
 }
 
+/// A figure of any size: three digits, or all before the point; "–" for what is not a number.
+pub(crate) fn digits3(x: f64) -> String {
+    let decimals = match x.abs() {
+        x if !x.is_finite() => return "–".into(),
+        x if x < 9.995 => 2 + usize::from(x < 0.9995),
+        x if x < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{:.decimals$}", round3(x))
+}
+
 /// Milliseconds or millijoules as [`one`] writes them; `never` for what has not happened.
 pub(crate) fn one_or(x: Option<f64>, never: &str) -> String {
     x.map_or_else(|| never.into(), one)

@@ -1,7 +1,9 @@
 //! What `risetime verify` prints, as snapshots; no line is wider than the terminal.
 
+use risetime_analysis::Kind;
 use risetime_analysis::verify::{
-    Caught, Check, Comparison, Curve, Judged, Mode, Phase, Phased, Stretch,
+    Caught, Check, Comparison, Curve, Equivalence, Figure, Judged, Mode, Phase, Phased, Side,
+    Stretch, Verdict,
 };
 use risetime_kernel::units::{CpuId, KHz, Span};
 use risetime_report::json;
@@ -124,4 +126,94 @@ fn the_medians_decide_and_so_does_each_phase() {
 fn a_program_learns_what_is_outside_the_set() {
     let outside = [("m1/fork", "RCU keeps the tick"), ("m1/lock", "a lock is passed on at once")];
     insta::assert_snapshot!("verify_set_json", json::verify_set("7.3.4", &[], &outside, true));
+}
+
+fn figure(kind: Kind, of: &str, was: f64, is: f64, verdict: Verdict) -> Figure {
+    let side = |mean: f64| Side { mean, min: 0.9 * mean, max: 1.1 * mean };
+    let (difference, margin) = (is - was, 0.05 * was);
+    Figure {
+        kind,
+        of: of.into(),
+        pairs: 16,
+        alone: u32::from(verdict == Verdict::Undecided),
+        reference: side(was),
+        candidate: side(is),
+        difference,
+        interval: Some((difference - 0.01 * was, difference + 0.01 * was)),
+        margin,
+        verdict,
+    }
+}
+
+fn equivalences() -> [Equivalence; 2] {
+    use Verdict::{Different, Equivalent, Undecided};
+    let figures = [
+        figure(Kind::ActivationP50, "render", 0.76, 2.3, Different),
+        figure(Kind::WakeupP99, "render", 11.2, 11.1, Equivalent),
+        figure(Kind::Running, "render", 250.0, 251.0, Equivalent),
+        figure(Kind::Cluster, "capacity 512", 250.0, 255.0, Undecided),
+        figure(Kind::Frequency, "from CPU4", 1804.8, 1700.0, Different),
+        figure(Kind::Energy, "", 1057.0, 1040.0, Equivalent),
+        Figure {
+            pairs: 0,
+            alone: 16,
+            interval: None,
+            ..figure(Kind::Migrations, "", 0.0, 0.0, Different)
+        },
+    ];
+    let own = |name: &str, n: usize| Equivalence {
+        name: name.into(),
+        phases: 16,
+        figures: figures[..n].to_vec(),
+    };
+    [own("pixel6/frames", 7), own("m1/light", 3)]
+}
+
+#[test]
+fn the_pages_of_a_spread() {
+    let reference = "Linux 7.3.4 in a virtual machine";
+    let all = equivalences();
+    for width in [60, 80, 120] {
+        let style = Style { width, color: false, unicode: true };
+        let text = [
+            text::verify_spread(reference, &all[0], &style),
+            text::verify_spread_set(reference, &all, &style),
+            text::verify_spread_set(reference, &[], &style),
+        ]
+        .join("\n────\n");
+        for line in text.lines() {
+            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+        }
+        insta::assert_snapshot!(format!("spread_{width}"), text);
+    }
+}
+
+#[test]
+fn every_key_of_a_spread_is_documented() {
+    fn keys(value: &serde_json::Value, into: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(map) => map.iter().for_each(|(key, v)| {
+                into.push(key.clone());
+                keys(v, into);
+            }),
+            serde_json::Value::Array(list) => list.iter().for_each(|v| keys(v, into)),
+            _ => {}
+        }
+    }
+    let all = equivalences();
+    let one = json::verify_spread("7.3.4", &all[0]);
+    insta::assert_snapshot!("spread_json", one);
+    let set = json::verify_spread_set("7.3.4", &all);
+    let document = include_str!("../../../docs/json.md");
+    let section = document.split("`--mode spread` gives").nth(1).expect("a section");
+    let mut found = Vec::new();
+    for text in [&one, &set] {
+        keys(&serde_json::from_str(text).expect("JSON"), &mut found);
+    }
+    for key in found {
+        let there =
+            section.contains(&format!("`{key}`")) || section.contains(&format!("\"{key}\""));
+        assert!(there, "{key} is not documented");
+    }
+    assert!(one.contains("\"simulated\": null") || one.contains("\"simulated\":null"));
 }

@@ -25,6 +25,13 @@ pub trait Backend {
     fn name(&self) -> &'static str;
     /// Runs `experiment` and pushes its trace into `sink`.
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError>;
+    /// A word for all that the trace of `experiment` depends on: the same word, the same trace. `None`: it is not
+    /// known, or the trace costs nothing.
+    ///
+    /// Errors: those that [`run`](Backend::run) would have before it begins.
+    fn identity(&self, _experiment: &Experiment) -> Result<Option<String>, RunError> {
+        Ok(None)
+    }
 }
 
 /// How a run ended.

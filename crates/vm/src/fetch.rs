@@ -7,6 +7,7 @@
 //!                                                is older than 8.1 or missing
 //! CACHE/apt/ARCH/…                               lists of packages
 //! CACHE/boots/KEY                                fingerprints of runs
+//! CACHE/references/NAME-KEY.trace.gz             what kernels did, for `verify --mode spread`
 //! ```
 //!
 //! CACHE is `$RISETIME_CACHE`, else `risetime` in the user's cache directory. An entry is made
@@ -78,6 +79,11 @@ impl Cache {
     /// Where fingerprints of runs are kept.
     pub(crate) fn boots(&self) -> PathBuf {
         self.0.join("boots")
+    }
+
+    /// Where what kernels did is kept.
+    pub fn references(&self) -> PathBuf {
+        self.0.join("references")
     }
 
     /// The kernels in the cache, newest first; those built here, which have names, come last.

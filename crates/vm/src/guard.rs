@@ -33,10 +33,7 @@ pub(crate) struct Guarded {
 impl Guard {
     /// For runs made of `parts`, remembered in `dir`; `None`: nothing is remembered.
     pub(crate) fn new(dir: Option<&Path>, parts: &[impl AsRef<[u8]>]) -> Guard {
-        // The lengths keep two parts from being taken for one.
-        let add = |h, p: &[u8]| fnv(fnv(h, &p.len().to_le_bytes()), p);
-        let key = parts.iter().fold(FNV_START, |h, p| add(h, p.as_ref()));
-        Guard(dir.map(|d| d.join(format!("{key:016x}"))))
+        Guard(dir.map(|d| d.join(key(parts))))
     }
 
     /// An answer of `run` that agrees with what is known, or on which two runs agree.
@@ -74,6 +71,13 @@ impl Guard {
             let _ = fs::write(file, format!("{print:016x}\n"));
         }
     }
+}
+
+/// A name for `parts`.
+pub(crate) fn key(parts: &[impl AsRef<[u8]>]) -> String {
+    // The lengths keep two parts from being taken for one.
+    let add = |h, p: &[u8]| fnv(fnv(h, &p.len().to_le_bytes()), p);
+    format!("{:016x}", parts.iter().fold(FNV_START, |h, p| add(h, p.as_ref())))
 }
 
 #[cfg(test)]

@@ -62,6 +62,17 @@ pub struct Vm {
     pub limit: Option<Duration>,
 }
 
+/// What a boot is made of, besides the kernel.
+struct Prepared {
+    plan: plan::Plan,
+    device_tree: Vec<u8>,
+    initramfs: Vec<u8>,
+}
+
+/// The form of the events that are made of an answer. Whoever makes other events of the same answer raises it: traces that
+/// were kept are then recorded anew.
+const FORM: u32 = 1;
+
 impl Vm {
     /// From what is in `cache`, with `kernel` if the user named one, the settings of the experiments to
     /// come, and the agent that the
@@ -154,6 +165,25 @@ impl Vm {
         Ok(found)
     }
 
+    fn prepare(&self, experiment: &Experiment) -> Result<Prepared, RunError> {
+        let modules: Vec<String> = self.modules()?.into_keys().collect();
+        let plan = plan::plan(experiment, &self.catalogue, &modules)?;
+        let device_tree = dtb::blob(&experiment.platform)?;
+        let initramfs = self.initramfs(&plan.job.to_text())?;
+        Ok(Prepared { plan, device_tree, initramfs })
+    }
+
+    fn machine<'a>(&'a self, prepared: &'a Prepared, experiment: &Experiment) -> Machine<'a> {
+        Machine {
+            qemu: &self.qemu,
+            kernel: &self.kernel,
+            device_tree: &prepared.device_tree,
+            initramfs: &prepared.initramfs,
+            cpus: experiment.platform.nr_cpus(),
+            shift: self.shift,
+        }
+    }
+
     fn initramfs(&self, job: &str) -> Result<Vec<u8>, RunError> {
         let mut fs = Initramfs::new();
         fs.add("init", Entry::Program(read(&self.agent)?));
@@ -212,19 +242,23 @@ impl Backend for Vm {
         "vm"
     }
 
+    /// By the bytes that go into the boot, and what the trace has from the experiment.
+    fn identity(&self, experiment: &Experiment) -> Result<Option<String>, RunError> {
+        let e = experiment;
+        let prepared = self.prepare(e)?;
+        let own = ["governor", "uclamp_min", "uclamp_max"].map(|name| e.settings.0.get(name));
+        let asked = format!(
+            "{FORM} {:?} {:?} {:?} {:?} {:?} {own:?}",
+            e.workload.name, e.policy.name, e.policy.kernel, e.phase, e.seed
+        );
+        let [arguments, tree, root] = self.machine(&prepared, e).identity();
+        let platform = e.platform.to_toml().into_bytes();
+        Ok(Some(guard::key(&[arguments, tree, root, asked.into_bytes(), platform])))
+    }
+
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
-        let modules: Vec<String> = self.modules()?.into_keys().collect();
-        let plan = plan::plan(experiment, &self.catalogue, &modules)?;
-        let device_tree = dtb::blob(&experiment.platform)?;
-        let initramfs = self.initramfs(&plan.job.to_text())?;
-        let machine = Machine {
-            qemu: &self.qemu,
-            kernel: &self.kernel,
-            device_tree: &device_tree,
-            initramfs: &initramfs,
-            cpus: experiment.platform.nr_cpus(),
-            shift: self.shift,
-        };
+        let prepared = self.prepare(experiment)?;
+        let (machine, plan) = (self.machine(&prepared, experiment), &prepared.plan);
         let limit = self.limit(experiment);
         let guard = Guard::new(self.memory.as_deref(), &machine.identity());
         let run = || Boot::start(&machine)?.answer(BOOT_LIMIT, limit);
@@ -232,7 +266,7 @@ impl Backend for Vm {
         let answer = Answer::parse(&guarded.answer).map_err(|e| {
             RunError::Failed(format!("{e}: the guest's answer is damaged or incomplete"))
         })?;
-        let mut outcome = deliver(&answer, experiment, &plan, sink)?;
+        let mut outcome = deliver(&answer, experiment, plan, sink)?;
         outcome.notes.extend(guarded.note);
         Ok(outcome)
     }

@@ -678,3 +678,32 @@ fn commands_from_a_pipe_are_answered_on_the_output() {
     let said = done.unwrap_err();
     assert!(said.contains("no shell came") && said.contains("no tree"), "{said}");
 }
+
+#[test]
+fn a_run_has_another_identity_if_anything_that_its_trace_depends_on_is_another() {
+    let rig = Rig::new("identity", "exit 0");
+    let own = experiment("linux-7.2");
+    let of = |e: &Experiment| rig.vm.identity(e).unwrap().unwrap();
+    let first = of(&own);
+    assert_eq!(first, of(&own.clone()));
+    let later = own.later(Span::from_us(1));
+    let other_policy = experiment("linux-7.2+rate_limit_us=70");
+    let other_workload =
+        Experiment { workload: Arc::new(Workload::load("periodic").unwrap()), ..own.clone() };
+    let mut platform = (*own.platform).clone();
+    platform.domains[0].idle[0].power.0 += 1;
+    let other_power = Experiment { platform: Arc::new(platform), ..own.clone() };
+    let mut all = vec![first, of(&later), of(&other_policy), of(&other_workload), of(&other_power)];
+    fs::write(rig.dir.join("agent"), b"y").unwrap();
+    all.push(of(&own));
+    fs::write(rig.dir.join("Image"), b"another kernel").unwrap();
+    all.push(of(&own));
+    let mut qemu = rig.vm.clone();
+    qemu.qemu.version = (10, 1);
+    all.push(qemu.identity(&own).unwrap().unwrap());
+    let n = all.len();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), n);
+    assert!(all.iter().all(|word| word.len() == 16));
+}

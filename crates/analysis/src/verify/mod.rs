@@ -10,15 +10,20 @@
 //! A [`Curve`] is what one task lived through from the start of its burst: its util, the CPU it
 //! ran on and that CPU's frequency, as steps in ns. Both curves count from their own t0, so
 //! nothing but the start is aligned here.
+//!
+//! One run is one draw. [`Equivalence`] holds figures over start phases together instead, and says which are the same
+//! to a user.
 
 mod checks;
 mod curve;
 mod phased;
+mod spread;
 pub mod step;
 
 pub use checks::{Check, Comparison, Mode, compare};
 pub use curve::{Curve, Stretch};
 pub use phased::{Phase, Phased};
+pub use spread::{Equivalence, Figure, MARGIN, Side, Tally, Verdict, all_equivalent};
 
 /// One experiment of a set, judged in both modes from several start phases.
 #[derive(Clone, Debug, PartialEq)]

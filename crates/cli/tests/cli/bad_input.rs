@@ -368,3 +368,24 @@ fn no_arguments_give_help() {
     assert!(said.err.contains("Usage:") && said.err.contains("demo"), "{}", said.err);
     assert_eq!(risetime(&RAMP[..1]).code, 2);
 }
+
+#[test]
+fn options_that_mean_nothing_in_a_mode_of_verify_are_refused() {
+    let dir = scratch("spread");
+    let verify = |more: &[&str]| {
+        let args = [&["verify", "rampup", "--platform", "m1"][..], more].concat();
+        refused(&dir, &args)
+    };
+    for option in [&["--strict"][..], &["--share", "5"]] {
+        let said = verify(&[&["--mode", "spread"][..], option].concat());
+        let wanted = format!("risetime: {}: --mode spread counts no checks", option[0]);
+        assert!(said.starts_with(&wanted), "{said}");
+    }
+    let said = verify(&["--mode", "spread", "--phases", "1"]);
+    assert!(said.starts_with("risetime: --phases: found 1, "), "{said}");
+    let said = verify(&["--references", "here"]);
+    assert!(said.starts_with("risetime: --references: is for --mode spread"), "{said}");
+    assert!(!dir.join("here").exists());
+    let said = refused(&dir, &["verify", "--mutants", "--mode", "spread"]);
+    assert!(said.starts_with("risetime: --mutants: "), "{said}");
+}

@@ -14,12 +14,14 @@ mod mutants;
 mod recording;
 mod reference;
 mod set;
+mod spread;
 mod step;
 
 pub use cases::{OUTSIDE, outside, set};
 pub use mutants::catch;
 pub use recording::MadeWith;
 pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
+pub use spread::{SPREAD_PHASES, spread};
 pub use step::step;
 
 use crate::phases::phase_span;
@@ -27,7 +29,7 @@ use crate::run::record;
 use reference::{Start, beginnings, creator, given, hotplug, image, kthread, periods};
 use risetime_analysis::verify::{Comparison, Curve, Mode, Phase, Phased, compare};
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::{Span, TaskId};
+use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::{Experiment, Workload};
 use risetime_sim::Replay;
 use risetime_sim::mutant::Mutant;
@@ -106,17 +108,62 @@ fn verify_with(
     mode: Mode,
     mutant: Option<Mutant>,
 ) -> Result<Verification, RunError> {
-    let start = Start::of(reference, &experiment.workload).ok_or_else(|| {
-        RunError::Failed(format!(
-            "the reference trace has no start of {}",
-            experiment.workload.name
-        ))
-    })?;
+    let start = Start::of_experiment(reference, experiment)?;
+    let side = simulated(experiment, reference, &start, mode, mutant)?;
+    let length = side.length(reference, &start);
+    let Simulated { experiment, trace: simulated, t0, first_tick, unread } = side;
+    let tasks = experiment.workload.tasks.iter().enumerate();
+    let curves: Vec<(&str, Curve, Curve)> = tasks
+        .map(|(i, spec)| {
+            let task = TaskId(i as u32);
+            let was = Curve::of(reference, task, start.t0, length);
+            (spec.comm.as_str(), was, Curve::of(&simulated, task, t0, length))
+        })
+        .collect();
+    let each = curves
+        .iter()
+        .map(|(comm, was, is)| (*comm, compare(&experiment.platform, was, is, first_tick, mode)))
+        .collect();
+    let comparison = Comparison::worst(mode, each);
+    let curves = curves.into_iter().next();
+    let (was, is) = curves.map(|(_, was, is)| (was, is)).unwrap_or_default();
+    Ok(Verification { comparison, reference: was, simulated: is, trace: simulated, unread })
+}
+
+/// A simulation that began as a reference did.
+struct Simulated {
+    /// As it was run.
+    experiment: Experiment,
+    trace: Memory,
+    /// Its start.
+    t0: Instant,
+    /// From the start to the first tick.
+    first_tick: Span,
+    /// What of the start state could not be read from the reference.
+    unread: Vec<String>,
+}
+
+impl Simulated {
+    /// How much both have after their starts.
+    fn length(&self, reference: &Memory, start: &Start) -> Span {
+        reference.end().since(start.t0).min(self.trace.end().since(self.t0))
+    }
+}
+
+/// Simulates `experiment` from the start state of `reference`, which starts there.
+///
+/// Errors: the simulator's.
+fn simulated(
+    experiment: &Experiment,
+    reference: &Memory,
+    start: &Start,
+    mode: Mode,
+    mutant: Option<Mutant>,
+) -> Result<Simulated, RunError> {
     let tasks = experiment.workload.tasks.len();
-    let given =
-        (mode == Mode::Given).then(|| given(reference, &experiment.platform, tasks, &start));
+    let given = (mode == Mode::Given).then(|| given(reference, &experiment.platform, tasks, start));
     let mut experiment = beside(experiment, reference).later(LONG);
-    let (mut image, unread) = image(reference, &experiment.platform, &start);
+    let (mut image, unread) = image(reference, &experiment.platform, start);
     if !experiment.workload.hotplug.is_empty() {
         image.hotplug = hotplug(reference, start.enqueued(reference));
         let workload = Workload { hotplug: Vec::new(), ..(*experiment.workload).clone() };
@@ -132,7 +179,7 @@ fn verify_with(
         experiment.workload = Arc::new(workload);
         image.begins = begin.iter().map(|b| b.ran).collect();
         image.timers_from = begin.iter().map(|b| b.phase).collect();
-        image.creator = creator(reference, &start);
+        image.creator = creator(reference, start);
         image.idle = reference.header().map(|h| h.idle.clone()).unwrap_or_default();
         let known = reference.header().map(|h| h.balance.as_slice()).unwrap_or_default();
         let (tick, first) = (experiment.platform.tick(), image.first_tick);
@@ -142,35 +189,18 @@ fn verify_with(
         };
         image.balance = known.iter().map(|m| (m.clone(), ticks(m.after))).collect();
     }
-    let experiment = &experiment;
     let first_tick = image.first_tick.unwrap_or(experiment.platform.tick());
     let free_idle_exit = is_virtual(reference);
     let kthread = kthread(reference, &experiment.platform).filter(|_| free_idle_exit);
     let replay = Replay { image: Some(image), given, free_idle_exit, kthread, mutant };
-    let simulated = record(&replay, experiment)?;
-    let own = Start::of(&simulated, &experiment.workload).ok_or_else(|| {
+    let trace = record(&replay, &experiment)?;
+    let own = Start::of(&trace, &experiment.workload).ok_or_else(|| {
         RunError::Failed(format!(
             "the simulation never came to the start of {}",
             experiment.workload.name
         ))
     })?;
-    let length = reference.end().since(start.t0).min(simulated.end().since(own.t0));
-    let tasks = experiment.workload.tasks.iter().enumerate();
-    let curves: Vec<(&str, Curve, Curve)> = tasks
-        .map(|(i, spec)| {
-            let task = TaskId(i as u32);
-            let was = Curve::of(reference, task, start.t0, length);
-            (spec.comm.as_str(), was, Curve::of(&simulated, task, own.t0, length))
-        })
-        .collect();
-    let each = curves
-        .iter()
-        .map(|(comm, was, is)| (*comm, compare(&experiment.platform, was, is, first_tick, mode)))
-        .collect();
-    let comparison = Comparison::worst(mode, each);
-    let curves = curves.into_iter().next();
-    let (was, is) = curves.map(|(_, was, is)| (was, is)).unwrap_or_default();
-    Ok(Verification { comparison, reference: was, simulated: is, trace: simulated, unread })
+    Ok(Simulated { experiment, trace, t0: own.t0, first_tick, unread })
 }
 
 /// `experiment` as the simulator has to run it beside a reference from the virtual machine: that

@@ -5,11 +5,11 @@ use super::LONG;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::workload::{Hotplug, StartAt};
-use risetime_model::{Platform, Workload};
+use risetime_model::{Experiment, Platform, Workload};
 use risetime_sim::replay::{
     CpuImage, Creator, DomainImage, Given, GivenFreq, Image, Kthread, Signal, Turn,
 };
-use risetime_trace::{Event, Memory, PeriodMemory, SwitchOut};
+use risetime_trace::{Event, Memory, PeriodMemory, RunError, SwitchOut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The task whose start is aligned: the workload's first.
@@ -59,6 +59,18 @@ impl Start {
         });
         let near = |at: &Instant| self.t0.since(*at) < PART_OF_WAKEUP;
         enqueued.map(|(at, _)| *at).filter(near).unwrap_or(self.t0)
+    }
+
+    /// Where `experiment` starts in its reference.
+    ///
+    /// Errors: nowhere.
+    pub(super) fn of_experiment(
+        reference: &Memory,
+        experiment: &Experiment,
+    ) -> Result<Start, RunError> {
+        let name = &experiment.workload.name;
+        let none = || RunError::Failed(format!("the reference trace has no start of {name}"));
+        Start::of(reference, &experiment.workload).ok_or_else(none)
     }
 
     pub(super) fn of(trace: &Memory, workload: &Workload) -> Option<Start> {

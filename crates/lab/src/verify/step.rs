@@ -132,12 +132,7 @@ impl There {
     }
 
     /// The first switch of `cpu` from `at` on; at that moment only one that takes the CPU from `curr`.
-    fn next_switch(
-        &self,
-        cpu: CpuId,
-        curr: TaskId,
-        at: Instant,
-    ) -> Option<Left> {
+    fn next_switch(&self, cpu: CpuId, curr: TaskId, at: Instant) -> Option<Left> {
         let all = self.switches.get(&cpu)?;
         let from = all.partition_point(|(when, _)| *when < at);
         let leaves = |prev: Option<(TaskId, SwitchOut)>| prev.is_some_and(|(task, _)| task == curr);

@@ -1,0 +1,387 @@
+//! The figures of a part of a run that a user reads: a sink for `[from, from + length)`.
+//!
+//! ```text
+//! activation   from a wakeup (or the creation) to the next sleep (or the exit); of those that begin and end in the part
+//! wakeup       from becoming runnable by a wakeup or the creation to first running. What a task waits after it
+//!              was preempted, or after it was moved while it waited, is part of the activation and no wakeup of its own
+//! running      ms that the tasks of one name run, a second; more than 1000 where several do
+//! cluster      ms that the workload's tasks run on CPUs of one capacity, a second
+//! frequency    of a frequency domain while tasks of the workload run there: Σ ns · MHz / Σ ns; none where that is
+//!              less than 10 ms a second
+//! energy       of all CPUs, whoever runs there, mJ a second
+//! migrations   how often a task begins to run on another CPU than it last ran on, a second
+//! ```
+//!
+//! Tasks of one name are one (`worker-0`, `worker-1`: "worker"), as in a report's activations. What was before the part
+//! tells where everything stands when it begins, and takes no time.
+//! Left out: activations and wakeups that the end cuts off; how long they would have taken is not known.
+
+use crate::latency::{Histogram, group_name};
+use crate::machine::{Machine, ms};
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
+use risetime_model::Platform;
+use risetime_trace::{Event, Header, SwitchOut, TraceSink};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a figure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Half of the activations take at most so long.
+    ActivationP50,
+    /// 95 % of them.
+    ActivationP95,
+    /// Half of the wakeups have a CPU after at most so long.
+    WakeupP50,
+    /// 99 % of them.
+    WakeupP99,
+    /// Running time of a task.
+    Running,
+    /// Running time on CPUs of one capacity.
+    Cluster,
+    /// Mean frequency of a domain while it is used.
+    Frequency,
+    /// Energy of all CPUs.
+    Energy,
+    /// Changes of CPU.
+    Migrations,
+}
+
+impl Kind {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Kind; 9] = [
+        Kind::ActivationP50,
+        Kind::ActivationP95,
+        Kind::WakeupP50,
+        Kind::WakeupP99,
+        Kind::Running,
+        Kind::Cluster,
+        Kind::Frequency,
+        Kind::Energy,
+        Kind::Migrations,
+    ];
+
+    /// The word that JSON uses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::ActivationP50 => "activation_p50",
+            Kind::ActivationP95 => "activation_p95",
+            Kind::WakeupP50 => "wakeup_p50",
+            Kind::WakeupP99 => "wakeup_p99",
+            Kind::Running => "running",
+            Kind::Cluster => "cluster",
+            Kind::Frequency => "frequency",
+            Kind::Energy => "energy",
+            Kind::Migrations => "migrations",
+        }
+    }
+
+    /// The unit of its values.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Kind::ActivationP50 | Kind::ActivationP95 | Kind::WakeupP50 | Kind::WakeupP99 => "ms",
+            Kind::Running | Kind::Cluster => "ms/s",
+            Kind::Frequency => "MHz",
+            Kind::Energy => "mJ/s",
+            Kind::Migrations => "1/s",
+        }
+    }
+
+    /// What nobody notices, in its unit; `max_mhz`: of a frequency's domain.
+    ///
+    /// 0.05 ms is the default timer slack, by which every sleep of a user's task may be late anyway. 1 % of a CPU's
+    /// time or of a frequency is below what runs of one machine differ by, 1 mW below what its meter shows. A
+    /// migration costs some 50 µs of cold caches, so that two a second cost a ten-thousandth of the time.
+    fn floor(self, max_mhz: f64) -> f64 {
+        match self {
+            Kind::ActivationP50 | Kind::ActivationP95 | Kind::WakeupP50 | Kind::WakeupP99 => 0.05,
+            Kind::Running | Kind::Cluster => 10.0,
+            Kind::Frequency => 0.01 * max_mhz,
+            Kind::Energy => 1.0,
+            Kind::Migrations => 2.0,
+        }
+    }
+}
+
+/// A figure of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// What it is.
+    pub kind: Kind,
+    /// Of which tasks, CPUs or domain; empty: of all.
+    pub of: String,
+    /// In [`Kind::unit`].
+    pub value: f64,
+    /// A difference of at most so much is none to a user.
+    pub floor: f64,
+}
+
+/// See the head of the file.
+pub struct Readings {
+    from: Instant,
+    length: Span,
+    run: Option<Run>,
+}
+
+/// A task of the workload.
+struct Task {
+    group: usize,
+    doing: Doing,
+    /// It became runnable by a wakeup or its creation then.
+    woke: u64,
+    /// … and that is in the part.
+    counts: bool,
+    last_on: Option<CpuId>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// Woken or created, and has not run since.
+    Woken,
+    /// Runnable after it has run.
+    Waits,
+    Runs,
+    Sleeps,
+    Gone,
+}
+
+/// The tasks of one name.
+#[derive(Default)]
+struct Group {
+    activations: Histogram,
+    wakeups: Histogram,
+    ran: u64,
+}
+
+/// Where time of the workload goes.
+struct Cpu {
+    domain: usize,
+    current: Option<TaskId>,
+    since: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Domain {
+    freq: KHz,
+    ns: u64,
+    khz_ns: u128,
+}
+
+struct Run {
+    platform: Arc<Platform>,
+    machine: Machine,
+    from: u64,
+    to: u64,
+    /// Events of the part have come.
+    begun: bool,
+    cpus: Vec<Cpu>,
+    domains: Vec<Domain>,
+    tasks: BTreeMap<TaskId, Task>,
+    groups: Vec<(String, Group)>,
+    migrations: u64,
+}
+
+impl Readings {
+    /// For the part of a run that begins at `from` and lasts `length`, or to the run's end if that is earlier.
+    pub fn new(from: Instant, length: Span) -> Readings {
+        Readings { from, length, run: None }
+    }
+
+    /// The figures, by kind, then tasks in the order of their creation, CPUs ascending. Empty without a trace.
+    pub fn finish(self) -> Vec<Reading> {
+        self.run.map_or(Vec::new(), Run::finish)
+    }
+}
+
+impl TraceSink for Readings {
+    fn header(&mut self, header: &Header) {
+        let to = self.from.0.saturating_add(self.length.0);
+        self.run = Some(Run::new(Arc::clone(&header.platform), self.from.0, to));
+    }
+
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        if let Some(run) = &mut self.run
+            && at.0 < run.to
+        {
+            run.event(at.0, event);
+        }
+    }
+
+    fn end(&mut self, at: Instant) {
+        if let Some(run) = &mut self.run {
+            run.to = run.to.min(at.0).max(run.from);
+        }
+    }
+}
+
+impl Run {
+    fn new(platform: Arc<Platform>, from: u64, to: u64) -> Run {
+        let cpu = |id| Cpu { domain: platform.domain_of(id).unwrap_or(0), current: None, since: 0 };
+        let cpus = platform.cpus().map(cpu).collect();
+        let lowest =
+            |d: &risetime_model::platform::Domain| d.opps.first().map_or(KHz(0), |o| o.freq);
+        let domain = |d| Domain { freq: lowest(d), ns: 0, khz_ns: 0 };
+        let domains = platform.domains.iter().map(domain).collect();
+        let machine = Machine::new(&platform);
+        let (tasks, groups) = (BTreeMap::new(), Vec::new());
+        Run {
+            machine,
+            from,
+            to,
+            begun: false,
+            cpus,
+            domains,
+            tasks,
+            groups,
+            migrations: 0,
+            platform,
+        }
+    }
+
+    /// Time of the part, in ns; all that was before it happens when it begins.
+    fn event(&mut self, at: u64, event: &Event<'_>) {
+        self.begun = at >= self.from;
+        let now = at.saturating_sub(self.from);
+        match *event {
+            Event::TaskNew { task, comm, user: true, .. } => self.created(task, comm, now),
+            Event::TaskNew { task, user: false, .. } => drop(self.tasks.remove(&task)),
+            Event::Wakeup { task, .. } => {
+                let begun = self.begun;
+                if let Some(t) = self.tasks.get_mut(&task).filter(|t| t.doing == Doing::Sleeps) {
+                    (t.doing, t.woke, t.counts) = (Doing::Woken, now, begun);
+                }
+            }
+            Event::Switch { cpu, prev, next } if self.machine.has(cpu) => {
+                self.switch(cpu, prev, next, now);
+            }
+            Event::Freq { cpu, freq } if self.machine.has(cpu) => {
+                let d = self.cpus[cpu.index()].domain;
+                for i in 0..self.cpus.len() {
+                    if self.cpus[i].domain == d {
+                        self.account(i, now);
+                    }
+                }
+                self.domains[d].freq = freq;
+                self.machine.set_freq(d, freq, now);
+            }
+            Event::Idle { cpu, state } if self.machine.has(cpu) => {
+                self.machine.set_idle(cpu, state, now);
+            }
+            Event::Irq { cpu, enters } if self.machine.has(cpu) => {
+                self.machine.set_irq(cpu, enters, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn created(&mut self, id: TaskId, comm: &str, now: u64) {
+        let name = group_name(comm);
+        let known = self.groups.iter().position(|(n, _)| n == name);
+        let group = known.unwrap_or(self.groups.len());
+        if known.is_none() {
+            self.groups.push((name.to_string(), Group::default()));
+        }
+        let counts = self.begun;
+        self.tasks
+            .insert(id, Task { group, doing: Doing::Woken, woke: now, counts, last_on: None });
+    }
+
+    fn switch(
+        &mut self,
+        cpu: CpuId,
+        prev: Option<(TaskId, SwitchOut)>,
+        next: Option<TaskId>,
+        now: u64,
+    ) {
+        self.account(cpu.index(), now);
+        if let Some((id, how)) = prev
+            && let Some(t) = self.tasks.get_mut(&id)
+            && t.doing != Doing::Gone
+        {
+            t.doing = match how {
+                SwitchOut::Preempted => Doing::Waits,
+                SwitchOut::Sleeping => Doing::Sleeps,
+                SwitchOut::Exited => Doing::Gone,
+            };
+            if how != SwitchOut::Preempted && t.counts {
+                self.groups[t.group].1.activations.add(now - t.woke);
+            }
+        }
+        self.cpus[cpu.index()].current = next;
+        self.machine.switch(cpu, next, now);
+        let Some((id, t)) = next.and_then(|id| Some((id, self.tasks.get_mut(&id)?))) else {
+            return;
+        };
+        debug_assert!(t.doing != Doing::Gone, "{id:?} runs after its exit");
+        match t.doing {
+            Doing::Woken if t.counts => self.groups[t.group].1.wakeups.add(now - t.woke),
+            // Its wakeup was lost.
+            Doing::Sleeps => t.counts = false,
+            _ => {}
+        }
+        t.doing = Doing::Runs;
+        let from = t.last_on.replace(cpu);
+        self.migrations += u64::from(self.begun && from.is_some_and(|from| from != cpu));
+    }
+
+    /// Accounts what a task of the workload has run on the CPU of this index until now.
+    fn account(&mut self, i: usize, now: u64) {
+        let cpu = &mut self.cpus[i];
+        let ns = now - std::mem::replace(&mut cpu.since, now);
+        let Some(task) = cpu.current.and_then(|id| self.tasks.get(&id)) else { return };
+        self.groups[task.group].1.ran += ns;
+        let domain = &mut self.domains[cpu.domain];
+        domain.ns += ns;
+        domain.khz_ns += u128::from(ns) * u128::from(domain.freq.0);
+    }
+
+    fn finish(mut self) -> Vec<Reading> {
+        let length = self.to - self.from;
+        if length == 0 {
+            return Vec::new();
+        }
+        for i in 0..self.cpus.len() {
+            self.account(i, length);
+        }
+        let second = length as f64 / 1e9;
+        let mut all = Vec::new();
+        let mut say = |kind: Kind, of: &str, value: f64, max_mhz: f64| {
+            let floor = kind.floor(max_mhz);
+            all.push(Reading { kind, of: of.to_string(), value, floor });
+        };
+        for (name, group) in &self.groups {
+            if group.activations.total() > 0 {
+                let [p50, p95] = group.activations.quantiles([500, 950]).map(ms);
+                say(Kind::ActivationP50, name, p50, 0.0);
+                say(Kind::ActivationP95, name, p95, 0.0);
+            }
+            if group.wakeups.total() > 0 {
+                let [p50, p99] = group.wakeups.quantiles([500, 990]).map(ms);
+                say(Kind::WakeupP50, name, p50, 0.0);
+                say(Kind::WakeupP99, name, p99, 0.0);
+            }
+            say(Kind::Running, name, ms(group.ran) / second, 0.0);
+        }
+        let mut clusters: BTreeMap<u64, u64> = BTreeMap::new();
+        for (d, spec) in self.domains.iter().zip(&self.platform.domains) {
+            *clusters.entry(spec.capacity.0).or_default() += d.ns;
+        }
+        for (capacity, ns) in clusters {
+            say(Kind::Cluster, &format!("capacity {capacity}"), ms(ns) / second, 0.0);
+        }
+        for (d, spec) in self.domains.iter().zip(&self.platform.domains) {
+            let used = ms(d.ns) / second >= Kind::Cluster.floor(0.0);
+            if used && let Some(first) = spec.cpus.first() {
+                let mhz = d.khz_ns as f64 / d.ns as f64 / 1e3;
+                say(Kind::Frequency, &format!("from {first}"), mhz, spec.freq_max().0 as f64 / 1e3);
+            }
+        }
+        let platform = Arc::clone(&self.platform);
+        if let (_, Some(mj), _) = self.machine.finish(&platform, length) {
+            say(Kind::Energy, "", mj / second, 0.0);
+        }
+        say(Kind::Migrations, "", self.migrations as f64 / second, 0.0);
+        all.sort_by_key(|r| r.kind);
+        all
+    }
+}

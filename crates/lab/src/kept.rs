@@ -1,0 +1,145 @@
+//! A backend whose traces are kept: who asks again gets what it gave before.
+//!
+//! ```text
+//! DIRECTORY/laptop4-pinned-pair-30472us-0f1e2d3c4b5a6978.trace.gz
+//!
+//! risetime reference 1           a gzip of text
+//! identity 0f1e2d3c4b5a6978      all that the trace depends on: Backend::identity
+//! note …                         what the run had to say, a line each
+//! trace                          risetime_trace::recording
+//! ```
+//!
+//! A run of a virtual machine costs 10 s, and the same one gives the same bytes. So hours of them can be stopped and gone
+//! on with, and a simulator that was changed is judged again without one. Whole traces are kept and not the
+//! figures that are wanted today: the start state is read from the trace too, by code that changes, and so are
+//! figures. Packed, a second of two tasks takes some 25 kB.
+//!
+//! A file appears whole or not at all. One that cannot be read, or is of another identity, is recorded anew.
+//!
+//! Left out: what is no longer needed is never removed; the directory may be deleted at any time.
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use risetime_model::{Experiment, InputError};
+use risetime_trace::recording::{self, Lines};
+use risetime_trace::{Backend, Memory, Outcome, RunError, TraceSink};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The first line: what it is, and which form of it.
+const FORMAT: &str = "risetime reference";
+const VERSION: &str = "1";
+/// No trace is longer than this when it is unpacked.
+const MAX_BYTES: u64 = 1 << 30;
+/// Letters of a name that stand in a file's.
+const NAME: usize = 40;
+
+/// See the head of the file.
+pub struct Kept<'a> {
+    backend: &'a (dyn Backend + Sync),
+    directory: PathBuf,
+}
+
+impl<'a> Kept<'a> {
+    /// What `backend` does, kept in `directory`, which is made if it is not there.
+    ///
+    /// Errors: the directory cannot be made.
+    pub fn new(
+        backend: &'a (dyn Backend + Sync),
+        directory: PathBuf,
+    ) -> Result<Kept<'a>, InputError> {
+        std::fs::create_dir_all(&directory)
+            .map_err(|e| InputError::new(directory.display().to_string(), e.to_string()))?;
+        Ok(Kept { backend, directory })
+    }
+
+    fn path(&self, experiment: &Experiment, identity: &str) -> PathBuf {
+        let plain = |name: &str| -> String {
+            let letter =
+                |c: char| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' };
+            name.chars().map(letter).take(NAME).collect()
+        };
+        let (platform, workload) =
+            (plain(&experiment.platform.name), plain(&experiment.workload.name));
+        let phase = experiment.phase.0 / 1000;
+        self.directory.join(format!("{platform}-{workload}-{phase}us-{identity}.trace.gz"))
+    }
+}
+
+impl Backend for Kept<'_> {
+    fn name(&self) -> &'static str {
+        self.backend.name()
+    }
+
+    fn identity(&self, experiment: &Experiment) -> Result<Option<String>, RunError> {
+        self.backend.identity(experiment)
+    }
+
+    fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        let Some(identity) = self.backend.identity(experiment)? else {
+            return self.backend.run(experiment, sink);
+        };
+        let path = self.path(experiment, &identity);
+        let known = std::fs::read(&path).ok();
+        let known = known.and_then(|bytes| from_bytes(&bytes, &identity, &path).ok());
+        let (trace, notes) = match known {
+            Some(known) => known,
+            None => {
+                let mut trace = Memory::new();
+                let outcome = self.backend.run(experiment, &mut trace)?;
+                let keep =
+                    to_bytes(&trace, &outcome.notes, &identity).and_then(|b| write(&path, &b));
+                keep.map_err(|e| RunError::Unavailable(format!("{}: {e}", path.display())))?;
+                (trace, outcome.notes)
+            }
+        };
+        trace.replay(sink);
+        Ok(Outcome { end: trace.end(), events: trace.events().len() as u64, notes })
+    }
+}
+
+fn to_bytes(trace: &Memory, notes: &[String], identity: &str) -> io::Result<Vec<u8>> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::default());
+    writeln!(out, "{FORMAT} {VERSION}\nidentity {identity}")?;
+    for note in notes {
+        writeln!(out, "note {}", note.replace('\n', " "))?;
+    }
+    writeln!(out, "trace")?;
+    recording::write(trace, &mut out)?;
+    out.finish()
+}
+
+fn from_bytes(
+    bytes: &[u8],
+    identity: &str,
+    path: &Path,
+) -> Result<(Memory, Vec<String>), InputError> {
+    let place = path.display().to_string();
+    let mut text = String::new();
+    let unpacked = GzDecoder::new(bytes).take(MAX_BYTES).read_to_string(&mut text);
+    unpacked.map_err(|e| InputError::new(&place, e.to_string()))?;
+    let lines = &mut Lines::new(&text, &place);
+    for (key, wanted) in [(FORMAT, VERSION), ("identity", identity)] {
+        let found = lines.value(key)?;
+        if found != wanted {
+            return Err(lines.error(format!("found `{found}`, wanted `{key} {wanted}`")));
+        }
+    }
+    let mut notes = Vec::new();
+    while let Some(note) = lines.opt_value("note") {
+        notes.push(note.to_string());
+    }
+    lines.value("trace")?;
+    Ok((recording::read(lines)?, notes))
+}
+
+/// Writes beside the place and renames: nobody reads half of a file.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let part = path.with_extension(format!("{}.part", std::process::id()));
+    let done = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    done
+}

@@ -1,0 +1,77 @@
+//! An experiment from many start phases on both sides, and which of its figures are the same.
+//!
+//! ```text
+//! phase k ─> reference ─> trace ─> start state, costs ─> simulator ─> trace
+//!                           │                                           │
+//!                           └─> figures from the start on ── pair ── figures from the start on
+//! ```
+//!
+//! Each simulation begins in the state that its reference began in, as in the mode *free*: signals, frequencies, tick, when
+//! CPUs balance, what `menu` remembers, how long the agent took to create each thread. Nothing after the start is copied;
+//! what a frequency change costs a kthread is the reference's median. Without the start state the first 100 ms of
+//! a run of one second, which hang on what the boot left, would be held against those of a machine that never booted. It
+//! also makes pairs: the two runs of a phase differ by what happens after the start alone.
+//!
+//! Figures are of what both runs have after the start.
+
+use super::reference::Start;
+use super::{Mode, simulated};
+use crate::parallel::parallel;
+use crate::phases::phase_span;
+use crate::run::record;
+use risetime_analysis::verify::Equivalence;
+use risetime_analysis::{Reading, Readings};
+use risetime_kernel::units::{Instant, Span};
+use risetime_model::Experiment;
+use risetime_trace::{Backend, Memory, RunError};
+
+/// From so many start phases figures are held against each other, unless asked for otherwise.
+pub const SPREAD_PHASES: u32 = 16;
+
+/// Runs `experiment`, called `name`, from `n` start phases on `reference` and on the simulator, and holds the figures of both
+/// sides together. Also the release of the kernel that ran. `progress` hears how many phases are done.
+///
+/// Errors: the reference's and the simulator's; a reference in which the workload never started.
+pub fn spread(
+    reference: &(dyn Backend + Sync),
+    name: &str,
+    experiment: &Experiment,
+    n: u32,
+    mut progress: impl FnMut(u32),
+) -> Result<(Equivalence, String), RunError> {
+    // Phases count in ticks of the kernel that runs; the first is 0 with any tick, and tells it.
+    let first = record(reference, experiment)?;
+    let header = first.header();
+    let tick = header.map_or(experiment.platform.tick(), |h| h.platform.tick());
+    let release = header.map_or(String::new(), |h| h.kernel_release.clone());
+    let mut runs = vec![pair(experiment, &first)?];
+    drop(first);
+    progress(1);
+    let others = parallel(
+        n.saturating_sub(1) as usize,
+        |done| progress(1 + done as u32),
+        |k| {
+            let one = experiment.later(phase_span(tick, k as u32 + 1));
+            pair(&one, &record(reference, &one)?)
+        },
+    )?;
+    runs.extend(others);
+    Ok((Equivalence::of(name.to_string(), &runs), release))
+}
+
+/// The figures of a reference, and of a simulation that begins as it did.
+fn pair(
+    experiment: &Experiment,
+    reference: &Memory,
+) -> Result<(Vec<Reading>, Vec<Reading>), RunError> {
+    let start = Start::of_experiment(reference, experiment)?;
+    let side = simulated(experiment, reference, &start, Mode::Free, None)?;
+    let length = side.length(reference, &start);
+    Ok((readings(reference, start.t0, length), readings(&side.trace, side.t0, length)))
+}
+
+fn readings(trace: &Memory, from: Instant, length: Span) -> Vec<Reading> {
+    let mut readings = Readings::new(from, length);
+    trace.replay(&mut readings);
+    readings.finish()
+}

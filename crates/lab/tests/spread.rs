@@ -1,0 +1,194 @@
+//! Figures over start phases, with simulators in the kernel's place: the same one is equivalent, a wrong one is
+//! different, and what was recorded is not run again.
+
+use risetime_analysis::Kind;
+use risetime_analysis::verify::{Equivalence, Tally, Verdict};
+use risetime_lab::{Kept, Request, spread};
+use risetime_model::{Experiment, Value};
+use risetime_sim::Simulator;
+use risetime_trace::{Backend, Outcome, RunError, TraceSink};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn experiment(workload: &str, platform: &str) -> Experiment {
+    let request = Request { seconds: Some(2.0), ..Request::new(workload, platform) };
+    request.experiments().unwrap().remove(0)
+}
+
+fn against(reference: &(dyn Backend + Sync), e: &Experiment, n: u32) -> Equivalence {
+    spread(reference, "x", e, n, |_| ()).unwrap().0
+}
+
+/// An experiment of the set.
+fn of_set(name: &str) -> Experiment {
+    let case = risetime_lab::set(risetime_lab::SET_SEED).into_iter().find(|c| c.name == name);
+    case.unwrap().experiment(None).unwrap()
+}
+
+#[test]
+fn a_simulator_is_equivalent_to_itself() {
+    let all = [
+        experiment("periodic", "m1"),
+        experiment("rampup", "m1"),
+        of_set("m1/light"),
+        of_set("laptop4/group-weights"),
+    ];
+    for e in all {
+        let found = against(&Simulator, &e, 8);
+        let other: Vec<_> =
+            found.figures.iter().filter(|f| f.verdict != Verdict::Equivalent).collect();
+        assert!(other.is_empty(), "{} on {}: {other:#?}", e.workload.name, e.platform.name);
+        assert!(found.figures.len() >= 5 && found.holds(), "{found:#?}");
+        assert!(found.figures.iter().any(|f| f.kind == Kind::Energy));
+    }
+}
+
+/// Of sixty tasks each figure is mostly noise after eight runs: undecided, and hardly ever different.
+#[test]
+fn noise_is_undecided() {
+    let found = against(&Simulator, &experiment("phone", "pixel6"), 8);
+    let tally = Tally::of(&found.figures);
+    assert!(20 * tally.different <= tally.all(), "{tally:?}");
+    assert!(tally.undecided > 0 && tally.equivalent > tally.different, "{tally:?}");
+    let energy = found.figures.iter().find(|f| f.kind == Kind::Energy).unwrap();
+    assert_eq!(energy.verdict, Verdict::Equivalent, "{energy:?}");
+}
+
+/// A kernel that runs another governor than it was told to.
+struct Disobedient(&'static str);
+
+impl Backend for Disobedient {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+    fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        let mut own = e.clone();
+        own.settings.0.insert("governor".into(), Value::Name(self.0.into()));
+        Simulator.run(&own, sink)
+    }
+}
+
+#[test]
+fn another_governor_is_different() {
+    let e = experiment("periodic", "m1");
+    for (governor, kinds) in [
+        ("performance", [Kind::Frequency, Kind::Energy, Kind::ActivationP50]),
+        ("powersave", [Kind::Frequency, Kind::Energy, Kind::ActivationP95]),
+    ] {
+        let found = against(&Disobedient(governor), &e, 8);
+        let is =
+            |kind| found.figures.iter().any(|f| f.kind == kind && f.verdict == Verdict::Different);
+        assert!(kinds.into_iter().any(is), "{governor}: {found:#?}");
+        assert!(!found.holds());
+    }
+}
+
+/// The simulator as a machine whose runs are dear: it counts them, and fails where the test wants it to.
+struct Dear {
+    runs: AtomicUsize,
+    fails_from: usize,
+    identity: &'static str,
+}
+
+impl Backend for Dear {
+    fn name(&self) -> &'static str {
+        "vm"
+    }
+    fn identity(&self, e: &Experiment) -> Result<Option<String>, RunError> {
+        Ok(Some(format!("{}{:x}", self.identity, e.phase.0)))
+    }
+    fn run(&self, e: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
+        if self.runs.fetch_add(1, Ordering::SeqCst) >= self.fails_from {
+            return Err(RunError::Failed("the power went".into()));
+        }
+        let mut done = Simulator.run(e, sink)?;
+        done.notes.push("as it\nwas".into());
+        Ok(done)
+    }
+}
+
+fn dear(identity: &'static str, fails_from: usize) -> Dear {
+    Dear { runs: AtomicUsize::new(0), fails_from, identity }
+}
+
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let dir = std::env::temp_dir().join(format!("risetime-kept-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        Directory(dir)
+    }
+    fn files(&self) -> Vec<PathBuf> {
+        let mut all: Vec<_> =
+            std::fs::read_dir(&self.0).unwrap().map(|e| e.unwrap().path()).collect();
+        all.sort();
+        all
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn an_interrupted_run_goes_on_and_a_second_one_boots_nothing() {
+    let directory = Directory::new("resumed");
+    let e = experiment("periodic", "m1");
+    let boots = |backend: &Dear| {
+        let kept = Kept::new(backend, directory.0.clone()).unwrap();
+        let found = spread(&kept, "x", &e, 4, |_| ());
+        (found, backend.runs.load(Ordering::SeqCst))
+    };
+    let (broken, _) = boots(&dear("a", 2));
+    assert_eq!(broken.unwrap_err().to_string(), "the power went");
+    assert_eq!(directory.files().len(), 2, "two whole ones, nothing half written");
+    let (first, n) = boots(&dear("a", 99));
+    assert_eq!(n, 2, "the others were there");
+    let (second, n) = boots(&dear("a", 0));
+    assert_eq!(n, 0, "a second run boots nothing");
+    assert_eq!(first.unwrap(), second.unwrap());
+    // Another kernel, QEMU or agent.
+    let (other, n) = boots(&dear("b", 99));
+    assert!(other.is_ok() && n == 4);
+    assert_eq!(directory.files().len(), 8);
+
+    // One that is cut off, and one that is another's, are recorded anew.
+    let files = directory.files();
+    let bytes = std::fs::read(&files[0]).unwrap();
+    std::fs::write(&files[0], &bytes[..bytes.len() / 2]).unwrap();
+    let (again, n) = boots(&dear("a", 99));
+    let (again_b, m) = boots(&dear("b", 99));
+    assert!(again.is_ok() && again_b.is_ok() && n + m == 1, "{n} {m}");
+    assert_eq!(std::fs::read(&files[0]).unwrap(), bytes, "the same bytes");
+    std::fs::copy(&files[0], &files[1]).unwrap();
+    let n = boots(&dear("a", 99)).1 + boots(&dear("b", 99)).1;
+    assert_eq!(n, 1);
+}
+
+#[test]
+fn what_is_kept_reads_back_with_its_notes() {
+    let directory = Directory::new("notes");
+    let e = experiment("periodic", "m1");
+    let run = |backend: &Dear| {
+        let kept = Kept::new(backend, directory.0.clone()).unwrap();
+        let mut trace = risetime_trace::Memory::new();
+        let done = kept.run(&e, &mut trace).unwrap();
+        (done.end, done.events, trace)
+    };
+    let (first, again) = (run(&dear("a", 99)), run(&dear("a", 0)));
+    assert_eq!((first.0, first.1), (again.0, again.1));
+    assert_eq!(first.2.events(), again.2.events());
+    let kept = Kept::new(&Simulator, directory.0.clone()).unwrap();
+    kept.run(&e, &mut ()).unwrap();
+    assert_eq!(directory.files().len(), 1, "what costs nothing is not kept");
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let backend = dear("a", 0);
+    let error = Kept::new(&backend, "/proc/there/is/none".into()).err().unwrap().to_string();
+    assert!(error.starts_with("/proc/there/is/none: "), "{error}");
+}
