@@ -430,6 +430,8 @@ pub(crate) enum VerifyMode {
     Free,
     /// As free, from 16 start phases: are the figures that a user reads the same on both sides? Checks are not counted
     Spread,
+    /// It follows the kernel's run and is asked at each decision; what it answers is counted, not carried out
+    Step,
     /// The kernel's frequencies and migrations are fed in, when tasks were awake, and how long ticks
     /// took: only the signals and who is picked are judged
     Given,

@@ -3,6 +3,7 @@
 use crate::args::{DEFAULT_SHARE, TextOrJson, Verify, VerifyMode, with_clamps};
 use crate::output::{self, Failure};
 use indicatif::ProgressBar;
+use risetime_analysis::verify::step::Stepped;
 use risetime_analysis::verify::{Equivalence, Judged, Mode, all_equivalent};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
@@ -17,11 +18,11 @@ use std::process::ExitCode;
 
 pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
     let spread = args.mode == VerifyMode::Spread;
-    if let Some(option) = not_with(args, spread) {
-        let what = if spread {
-            "--mode spread counts no checks and has no mutants"
-        } else {
-            "is for --mode spread"
+    if let Some((option, keeps)) = not_with(args) {
+        let what = match (keeps, args.mode) {
+            (true, _) => "is for --mode spread",
+            (false, VerifyMode::Step) => "--mode step counts no checks and has no mutants",
+            (false, _) => "--mode spread counts no checks and has no mutants",
         };
         return Err(Failure::input(option, what));
     }
@@ -33,6 +34,9 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
     if spread {
         let directory = args.references.clone().unwrap_or_else(|| cache.references());
         return spreads(args, &Kept::new(&vm, directory)?, kernel.rev());
+    }
+    if args.mode == VerifyMode::Step {
+        return steps(args, &vm, kernel.rev());
     }
     match (&args.workload, &args.platform) {
         (Some(workload), Some(platform)) => {
@@ -46,17 +50,18 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
     }
 }
 
-/// An option that was given and means nothing in this mode.
-fn not_with(args: &Verify, spread: bool) -> Option<&'static str> {
+/// An option that was given and means nothing in this mode, and whether it is one of spread's own.
+fn not_with(args: &Verify) -> Option<(&'static str, bool)> {
     let counts = [
         ("--strict", args.strict),
         ("--share", args.share != DEFAULT_SHARE),
         ("--record", args.record.is_some()),
         ("--mutants", args.mutants),
     ];
-    let keeps = [("--references", args.references.is_some())];
-    let given = if spread { &counts[..] } else { &keeps[..] };
-    given.iter().find(|(_, given)| *given).map(|(option, _)| *option)
+    let counts_checks = !matches!(args.mode, VerifyMode::Spread | VerifyMode::Step);
+    let count = counts.iter().find(|(_, given)| *given && !counts_checks);
+    let keeps = args.references.is_some() && args.mode != VerifyMode::Spread;
+    count.map(|(option, _)| (*option, false)).or(keeps.then_some(("--references", true)))
 }
 
 /// Figures over start phases: of one experiment, or of the set.
@@ -98,6 +103,44 @@ fn spreads(args: &Verify, kept: &Kept<'_>, kernel: Option<KernelRev>) -> Result<
     Ok(exit(holds))
 }
 
+/// Each decision of one experiment, or of the set, from one start phase or several.
+fn steps(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode, Failure> {
+    let mut experiments: Vec<(String, Experiment)> = Vec::new();
+    if let (Some(workload), Some(platform)) = (&args.workload, &args.platform) {
+        for e in request(args, workload, platform).experiments_under(kernel)? {
+            experiments.push((title(&e), e));
+        }
+    } else {
+        for case in chosen(args, false)? {
+            experiments.push((case.name.clone(), case.experiment(kernel)?));
+        }
+    }
+    let phases = args.phases.unwrap_or(1);
+    let bar = ProgressBar::new(experiments.len() as u64 * u64::from(phases));
+    let (mut all, mut ran) = (Stepped::default(), String::new());
+    for (name, experiment) in &experiments {
+        for phase in risetime_lab::phase_spans(experiment.platform.tick(), phases) {
+            let one = experiment.later(phase);
+            let reference = risetime_lab::record(vm, &one).map_err(|e| Failure::of(name, e))?;
+            let found = risetime_lab::step(&one, &reference, None);
+            all.add(found.map_err(|e| Failure::of(name, e))?);
+            ran = release(&reference).to_string();
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    let name = match experiments.as_slice() {
+        [(name, _)] => name.clone(),
+        many => format!("{} experiments", many.len()),
+    };
+    let reference = format!("Linux {ran} in a virtual machine");
+    output::print(&match args.format {
+        TextOrJson::Json => json::verify_step(&name, &ran, &all),
+        TextOrJson::Text => text::verify_step(&name, &reference, &all, &output::style()),
+    })?;
+    Ok(exit(all.holds()))
+}
+
 fn title(experiment: &Experiment) -> String {
     let (workload, platform) = (&experiment.workload.name, &experiment.platform.name);
     format!("{workload} on {platform} under {}", experiment.policy.name)
@@ -110,7 +153,7 @@ fn exit(holds: bool) -> ExitCode {
 fn one(args: &Verify, vm: &Vm, experiment: &Experiment) -> Result<ExitCode, Failure> {
     let mode = match args.mode {
         VerifyMode::Given => Mode::Given,
-        VerifyMode::Free | VerifyMode::Spread => Mode::Free,
+        VerifyMode::Free | VerifyMode::Spread | VerifyMode::Step => Mode::Free,
     };
     let wanted = if args.strict { 6 } else { usize::from(args.share) };
     let name = title(experiment);

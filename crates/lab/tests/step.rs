@@ -1,18 +1,18 @@
 //! `verify --mode step`: the simulator asked at each decision of another trace, its own and a recorded kernel's.
 
-use risetime_analysis::verify::step::{Kind, Row, Stepped};
+use risetime_analysis::verify::step::{Decision, Row, Stepped};
 use risetime_lab::{Case, Recorded, SET_SEED, record, set, step};
 use risetime_sim::Simulator;
 use risetime_sim::mutant::{MUTANTS, Mutant};
 use std::path::Path;
 
-fn share(all: &Stepped, kind: Kind) -> f64 {
+fn share(all: &Stepped, kind: Decision) -> f64 {
     let row = all.rows.get(&kind).copied().unwrap_or_default();
     row.agree as f64 / row.real.max(1) as f64
 }
 
 /// Each kind has at least so many real choices, and of them this share is decided alike.
-fn holds(all: &Stepped, wanted: &[(Kind, u64, f64)]) {
+fn holds(all: &Stepped, wanted: &[(Decision, u64, f64)]) {
     for &(kind, choices, least) in wanted {
         let row = all.rows.get(&kind).copied().unwrap_or_default();
         let found = share(all, kind);
@@ -38,12 +38,12 @@ fn at_its_own_decisions_the_simulator_decides_the_same() {
     holds(
         &all,
         &[
-            (Kind::Wakeup, 2_000, 0.99),
-            (Kind::Frequency, 1_000, 0.95),
-            (Kind::Pick, 2_000, 0.99),
-            (Kind::WakeupPreempt, 100, 0.95),
-            (Kind::TickPreempt, 5_000, 0.99),
-            (Kind::Idle, 3_000, 0.85),
+            (Decision::Wakeup, 2_000, 0.99),
+            (Decision::Frequency, 1_000, 0.95),
+            (Decision::Pick, 2_000, 0.99),
+            (Decision::WakeupPreempt, 100, 0.95),
+            (Decision::TickPreempt, 5_000, 0.99),
+            (Decision::Idle, 3_000, 0.85),
         ],
     );
     assert!(all.moves.recalled >= all.moves.given * 9 / 10, "{:?}", all.moves);
@@ -78,12 +78,12 @@ fn at_the_decisions_of_a_recorded_kernel_the_simulator_decides_the_same() {
     holds(
         &all,
         &[
-            (Kind::Wakeup, 4_000, 0.99),
-            (Kind::Frequency, 1_500, 0.9),
-            (Kind::Pick, 500, 0.9),
-            (Kind::WakeupPreempt, 150, 0.7),
-            (Kind::TickPreempt, 500, 0.75),
-            (Kind::Idle, 10_000, 0.75),
+            (Decision::Wakeup, 4_000, 0.99),
+            (Decision::Frequency, 1_500, 0.9),
+            (Decision::Pick, 500, 0.9),
+            (Decision::WakeupPreempt, 150, 0.7),
+            (Decision::TickPreempt, 500, 0.75),
+            (Decision::Idle, 10_000, 0.75),
         ],
     );
     let util = all.states.iter().find(|s| s.what == "task util_avg").unwrap();
@@ -100,7 +100,7 @@ fn broken_mechanisms_show_at_the_decisions() {
     };
     let by = |mutant: Mutant| -> (bool, bool) {
         let broken = all_of(&recorded, Some(mutant));
-        let kind = |k: &Kind| share(&true_one, *k) - share(&broken, *k) > 0.01;
+        let kind = |k: &Decision| share(&true_one, *k) - share(&broken, *k) > 0.01;
         let states = &true_one.states;
         let off = |what: &str| state(&true_one, what) - state(&broken, what) > 0.01;
         (true_one.rows.keys().any(kind), states.iter().any(|s| off(s.what)))

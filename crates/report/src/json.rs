@@ -14,10 +14,12 @@
 mod compare;
 mod explain;
 mod spread;
+mod step;
 
 pub use compare::compare;
 pub use explain::explain;
 pub use spread::{verify_spread, verify_spread_set};
+pub use step::verify_step;
 
 use crate::words::round3;
 use risetime_analysis::study::{Reproduced, TradeOff};

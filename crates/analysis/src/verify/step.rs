@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// A kind of decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum Decision {
     /// The CPU of a waking task (`select_task_rq`).
     Wakeup,
     /// The CPU of a new task.
@@ -24,20 +24,36 @@ pub enum Kind {
     Idle,
 }
 
-impl Kind {
+impl Decision {
     /// The words that reports and JSON use.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Kind::Wakeup => "wakeup CPU",
-            Kind::Fork => "fork CPU",
-            Kind::Frequency => "frequency request",
-            Kind::Pick => "pick",
-            Kind::WakeupPreempt => "preemption at wakeup",
-            Kind::TickPreempt => "preemption at tick",
-            Kind::Idle => "idle state",
+            Decision::Wakeup => "wakeup CPU",
+            Decision::Fork => "fork CPU",
+            Decision::Frequency => "frequency request",
+            Decision::Pick => "pick",
+            Decision::WakeupPreempt => "preemption at wakeup",
+            Decision::TickPreempt => "preemption at tick",
+            Decision::Idle => "idle state",
         }
     }
 }
+
+impl Decision {
+    /// The share of real choices, in percent, that must be decided alike.
+    pub const fn wanted(self) -> u64 {
+        match self {
+            Decision::Wakeup | Decision::Fork | Decision::Idle => 95,
+            Decision::Frequency => 99,
+            Decision::Pick => 98,
+            Decision::WakeupPreempt | Decision::TickPreempt => 97,
+        }
+    }
+}
+
+/// Of the moves by balancing, in percent: so many of the reference's are wanted here, and of those wanted here made
+/// there.
+pub const MOVES_WANTED: u64 = 80;
 
 /// Decisions of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +102,7 @@ pub struct State {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stepped {
     /// Decisions by kind.
-    pub rows: BTreeMap<Kind, Row>,
+    pub rows: BTreeMap<Decision, Row>,
     /// Moves by balancing.
     pub moves: Moves,
     /// The state.
@@ -96,6 +112,11 @@ pub struct Stepped {
 }
 
 impl Row {
+    /// Whether `percent` of the real choices were decided alike.
+    pub fn holds(&self, percent: u64) -> bool {
+        100 * self.agree >= percent * self.real
+    }
+
     /// Those of another experiment as well.
     pub fn add(&mut self, other: &Row) {
         self.asked += other.asked;
@@ -107,6 +128,14 @@ impl Row {
 }
 
 impl Stepped {
+    /// Whether every kind of decision is alike as often as it must be.
+    pub fn holds(&self) -> bool {
+        let moves = &self.moves;
+        self.rows.iter().all(|(decision, row)| row.holds(decision.wanted()))
+            && 100 * moves.recalled >= MOVES_WANTED * moves.given
+            && 100 * moves.precise >= MOVES_WANTED * moves.own
+    }
+
     /// Another experiment's as well; of how far the state was off, the larger figures.
     pub fn add(&mut self, other: Stepped) {
         for (kind, row) in &other.rows {

@@ -6,7 +6,7 @@
 //! ```
 
 use super::reference::{Start, changes_wanted, first_tick};
-use risetime_analysis::verify::step::{Kind, Moves, Row, State, Stepped};
+use risetime_analysis::verify::step::{Decision, Moves, Row, State, Stepped};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
 use risetime_model::Experiment;
 use risetime_sim::follow::{Asked, Beside, Followed, follow};
@@ -49,7 +49,7 @@ fn judge(
     followed: &Followed,
 ) -> Stepped {
     let there = There::of(reference);
-    let mut rows: BTreeMap<Kind, Row> = BTreeMap::new();
+    let mut rows: BTreeMap<Decision, Row> = BTreeMap::new();
     for asked in followed.asked.iter().filter(|a| a.at >= SETTLED) {
         let Some((kind, given)) = there.answer(asked, experiment.platform.tick()) else { continue };
         let row = rows.entry(kind).or_default();
@@ -63,7 +63,7 @@ fn judge(
         row.agree += u64::from(same(asked.own, given));
         row.trivial += u64::from(asked.trivial.is_some_and(|t| same(t, given)));
     }
-    rows.insert(Kind::Frequency, frequencies(experiment, &there, beside, followed));
+    rows.insert(Decision::Frequency, frequencies(experiment, &there, beside, followed));
     Stepped {
         rows,
         moves: moves(experiment, &there, followed),
@@ -140,18 +140,18 @@ impl There {
     }
 
     /// Of what kind a decision is, and the reference's answer; `None`: it does not tell.
-    fn answer(&self, asked: &Asked, tick: Span) -> Option<(Kind, Option<Answer>)> {
+    fn answer(&self, asked: &Asked, tick: Span) -> Option<(Decision, Option<Answer>)> {
         let user = |given: Option<Answer>| given.filter(|_| asked.user);
         Some(match asked.point {
-            Point::Wakeup { .. } => (Kind::Wakeup, user(asked.given)),
-            Point::Fork { .. } => (Kind::Fork, user(asked.given)),
-            Point::Pick { .. } => (Kind::Pick, asked.given),
-            Point::Idle { .. } => (Kind::Idle, asked.given),
+            Point::Wakeup { .. } => (Decision::Wakeup, user(asked.given)),
+            Point::Fork { .. } => (Decision::Fork, user(asked.given)),
+            Point::Pick { .. } => (Decision::Pick, asked.given),
+            Point::Idle { .. } => (Decision::Idle, asked.given),
             Point::WakeupPreempt { cpu, curr, .. } => {
-                (Kind::WakeupPreempt, self.preempted(cpu, curr, asked.at, tick))
+                (Decision::WakeupPreempt, self.preempted(cpu, curr, asked.at, tick))
             }
             Point::TickPreempt { cpu, curr } => {
-                (Kind::TickPreempt, self.ended_by_tick(cpu, curr, asked.at))
+                (Decision::TickPreempt, self.ended_by_tick(cpu, curr, asked.at))
             }
             _ => return None,
         })

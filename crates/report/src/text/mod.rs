@@ -13,6 +13,7 @@ mod phases;
 mod plot;
 mod run;
 mod spread;
+mod step;
 mod study;
 mod tradeoff;
 mod verify;
@@ -24,6 +25,7 @@ pub use lists::{Finding, Severity, findings, names, param_table, platform, polic
 pub use phases::phases;
 pub use run::run;
 pub use spread::{verify_spread, verify_spread_set};
+pub use step::verify_step;
 pub use study::{study, study_contents};
 pub(crate) use tradeoff::marks;
 pub use tradeoff::tradeoff;

@@ -1,0 +1,39 @@
+//! Decisions one by one, for a program.
+
+use super::{SCHEMA, print};
+use risetime_analysis::verify::step::Stepped;
+use serde_json::json;
+
+/// All decisions of one experiment, or of several. Ends in a newline.
+pub fn verify_step(name: &str, release: &str, found: &Stepped) -> String {
+    let decisions: Vec<_> = found
+        .rows
+        .iter()
+        .map(|(decision, row)| {
+            json!({
+                "decision": decision.as_str(), "asked": row.asked, "comparable": row.comparable,
+                "real": row.real, "alike": row.agree, "trivial": row.trivial,
+                "wanted_pct": decision.wanted(), "holds": row.holds(decision.wanted()),
+            })
+        })
+        .collect();
+    let states: Vec<_> = found
+        .states
+        .iter()
+        .map(|s| {
+            json!({
+                "state": s.what, "compared": s.compared, "same": s.equal, "p90": s.p90, "max": s.most,
+            })
+        })
+        .collect();
+    let moves = &found.moves;
+    print(&json!({
+        "schema": SCHEMA, "experiment": name, "kernel": release, "mode": "step",
+        "decisions": decisions, "states": states,
+        "moves": {
+            "given": moves.given, "recalled": moves.recalled,
+            "own": moves.own, "precise": moves.precise,
+        },
+        "out_of_step": found.lost, "holds": found.holds(),
+    }))
+}
