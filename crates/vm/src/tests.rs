@@ -36,6 +36,7 @@ impl Rig {
             qemu,
             kernel: dir.join("Image"),
             agent: dir.join("agent"),
+            decisions: false,
             shift: 1,
             memory: None,
             limit,
@@ -88,7 +89,7 @@ fn experiment(policy: &str) -> Experiment {
 }
 
 fn planned(e: &Experiment, modules: &[String]) -> Result<plan::Plan, InputError> {
-    plan::plan(e, &risetime_sim::catalogue(), modules)
+    plan::plan(e, &risetime_sim::catalogue(), modules, false)
 }
 
 /// What a kernel says that does everything as told.
