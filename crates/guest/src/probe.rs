@@ -18,8 +18,10 @@
 //! f:  p:  at the function, or r: at its return
 //! ```
 //!
-//! with what arguments' values read made from the kernel's types here. Left out: values that a return
-//! reads through the function's arguments, where a kernel (before 6.9) does not keep those.
+//! with what arguments' values read made from the kernel's types here. Left out: tracepoints in
+//! core.c, into whose functions the compiler puts `__traceiter_…`; values
+//! that a return reads through the function's arguments, where a kernel (before 6.9) does not keep
+//! those; variables (`@`) whose addresses a kernel does not keep.
 
 use crate::btf::{Btf, BtfError};
 
@@ -37,12 +39,12 @@ pub(crate) struct Probe<'a> {
     arguments: Vec<(&'a str, &'a str)>,
 }
 
-/// Lines to be tried one after the other, and what has to be switched on before.
+/// The same by a kprobe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kprobe {
-    /// The tracepoint.
+    /// The tracepoint that has to be switched on before.
     pub(crate) tracepoint: Option<String>,
-    /// The fullest first.
+    /// Lines to be tried one after the other, the fullest first.
     pub(crate) lines: Vec<String>,
 }
 
@@ -115,8 +117,11 @@ impl<'a> Probe<'a> {
         }
         let head = format!("{}:{} {function}", if self.returns { 'r' } else { 'p' }, self.name);
         let mut lines = vec![head.clone() + &arguments.concat()];
-        if self.returns {
-            arguments.retain(|a| !a.contains("$arg"));
+        let all = arguments.len();
+        arguments.retain(|a| {
+            !(a.contains('@') && !a.contains(":b") || self.returns && a.contains("$arg"))
+        });
+        if arguments.len() < all {
             lines.push(head + &arguments.concat());
         }
         let tracepoint = (self.kind == 't').then(|| symbol.to_string());
@@ -201,8 +206,9 @@ mod tests {
         let (native, kprobe) = of(line);
         let raw = "x=+0($arg1):u8 j=@jiffies:u64";
         assert_eq!(native, Ok(format!("f:rt/k kick cpu=rq->cpu w=why:x32 {raw}")));
-        let lines = vec![format!("p:rt/k kick cpu=+0($arg1):s32 w=$arg2:x32 {raw}")];
-        assert_eq!(kprobe, Ok(Kprobe { tracepoint: None, lines }));
+        let kprobe = kprobe.unwrap();
+        assert_eq!(kprobe.tracepoint, None);
+        assert_eq!(kprobe.lines[0], format!("p:rt/k kick cpu=+0($arg1):s32 w=$arg2:x32 {raw}"));
         let (native, kprobe) = of("f:rt/k kick cpu=rq->none|rq->no");
         assert_eq!(native, Err("kernel types: rq->none: there is no none".into()));
         assert!(kprobe.is_err());
@@ -217,6 +223,14 @@ mod tests {
         let lines =
             ["r:rt/k kick ret=$retval:s32 stop=+0($arg3):u8", "r:rt/k kick ret=$retval:s32"];
         assert_eq!(kprobe.unwrap().lines, lines);
+    }
+
+    #[test]
+    fn a_variable_that_has_no_address_is_given_up() {
+        let kprobe = of("f:rt/k kick j=@jiffies:u64 on=+8($arg1):b1@1/32").1.unwrap();
+        let on = "on=+8($arg1):b1@1/32";
+        let lines = [format!("p:rt/k kick j=@jiffies:u64 {on}"), format!("p:rt/k kick {on}")];
+        assert_eq!(kprobe.lines, lines);
     }
 
     #[test]

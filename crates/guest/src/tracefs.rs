@@ -62,13 +62,20 @@ impl Tracer {
         let files = RwLock::new(Some((open("tracing_on")?, open("trace_marker")?)));
         let (enabled, switched_on) = (Vec::new(), Vec::new());
         let mut tracer = Tracer { dir, files, enabled, switched_on, instance };
+        // What is enabled first is told first: with kprobes the state before what became of it, as these
+        // come first in any case.
+        if job.kprobes {
+            tracer.probes(job, values);
+        }
         for event in &job.events {
             match tracer.enable(event) {
                 Ok(()) => {}
                 Err(e) => values.push_str(&value_line(&format!("event {event}"), &e.to_string())),
             }
         }
-        tracer.probes(job, values);
+        if !job.kprobes {
+            tracer.probes(job, values);
+        }
         Ok(tracer)
     }
 
@@ -122,8 +129,8 @@ impl Tracer {
             let on = sys::switch_on(tracepoint).map_err(|e| format!("{why}; BPF: {e}"))?;
             self.switched_on.push(on);
         }
-        for line in kprobe.lines {
-            match self.probe(&line, name) {
+        for line in &kprobe.lines {
+            match self.probe(line, name) {
                 Ok(()) => return Ok(()),
                 Err(e) => why = self.reason(&e),
             }

@@ -3,8 +3,8 @@
 //! ```text
 //! sched_waking                     who wakes a task
 //! prio of wakeups and switches     a task's priority, when it has changed
-//! pelt_se, wakeup, switch          a task's place in its runqueue
-//! pelt_cfs, wakeup, switch         the runqueue
+//! pelt_se, enqueue_task_fair, switch    a task's place in its runqueue
+//! pelt_cfs, enqueue_task_fair, switch   the runqueue
 //! sched_set_need_resched           (before 6.17: `resched_curr`, unless it was set already)
 //! sched_balance_rq                 a look at a domain, and when the CPU is due
 //! menu_select, its return          a choice of an idle state, told when it is made
@@ -108,8 +108,9 @@ pub(crate) const DECODERS: &[(&str, Decode)] = &[
         let group = n(f, r, "parent").unwrap_or(0) != 0;
         [queue(f, r).filter(|_| !group), None, None]
     }),
-    ("rt/wakeup", queued),
-    ("rt/wakeup_new", queued),
+    ("rt/queued", |f, r| {
+        [entity(f, r, ["pid", "vruntime", "deadline", "vlag", "slice"]), queue(f, r), None]
+    }),
     ("rt/switch", |f, r| {
         let prev = entity(f, r, ["ppid", "pvruntime", "pdeadline", "pvlag", "pslice"]);
         let next = entity(f, r, ["npid", "nvruntime", "ndeadline", "nvlag", "nslice"]);
@@ -134,11 +135,6 @@ pub(crate) const DECODERS: &[(&str, Decode)] = &[
         [n(f, r, "state").map(chosen), None, None]
     }),
 ];
-
-/// A task has been queued.
-fn queued(f: &Format, r: &Record<'_>) -> Few {
-    [entity(f, r, ["pid", "vruntime", "deadline", "vlag", "slice"]), queue(f, r), None]
-}
 
 /// Of the fields' names the first two must be there; the idle task has no entity.
 fn entity(
@@ -177,7 +173,7 @@ fn look(f: &Format, r: &Record<'_>) -> Option<Told> {
 pub(crate) fn due(f: &Format, r: &Record<'_>) -> Option<Due> {
     let u = |field| n(f, r, field).map(|n| n as u64);
     let domains = [(u("l0")?, u("i0")?), (u("l1")?, u("i1")?)];
-    Some(Due { jiffies: u("now")?, next: u("next")?, domains })
+    Some(Due { jiffies: u("now").or(u("ticked"))?, next: u("next")?, domains })
 }
 
 /// What has been told so far, of what is not told at once.
@@ -341,8 +337,7 @@ pub(crate) fn notes(answer: &Answer<'_>, values: &BTreeMap<String, String>) -> V
         ("probe rt/pelt_cfs", "CPUs' signals and runqueues as these are updated"),
         ("probe rt/uest_se", "util_est"),
         ("probe rt/cap", "what is left of a CPU's capacity"),
-        ("probe rt/wakeup", "where a task that wakes is put in its runqueue"),
-        ("probe rt/wakeup_new", "where a new task is put in its runqueue"),
+        ("probe rt/queued", "where a task is put in its runqueue"),
         ("probe rt/switch", "places in the runqueue at a switch"),
         ("probe rt/resched", "need_resched"),
         ("probe rt/resched_curr", "need_resched"),

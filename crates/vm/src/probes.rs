@@ -71,6 +71,10 @@ const PERIODS: &str = "f:rt/cfs_period sched_cfs_period_timer \
 /// Where a wakeup begins.
 const WAKING: &str = "sched/sched_waking";
 
+/// From here on a probe at a function's return can read its arguments.
+const V6_9: KernelRev = KernelRev::new(6, 9);
+/// From here on arm64 has probes on tracepoints.
+const V6_14: KernelRev = KernelRev::new(6, 14);
 /// From here on `need_resched` has a tracepoint.
 const V6_17: KernelRev = KernelRev::new(6, 17);
 
@@ -93,8 +97,13 @@ const RESCHED_CURR: &str =
 /// A look at one domain begins.
 const LOOK: &str = "f:rt/look sched_balance_rq|load_balance cpu=this_cpu level=sd->level idle=idle \
      now=@jiffies_64:u64 next=this_rq->next_balance \
+     ticked=+{%tick_cpu_sched+tick_sched.last_tick_jiffies-%runqueues}($arg2):u64| \
      l0=this_rq->sd->last_balance i0=this_rq->sd->balance_interval \
      l1=this_rq->sd->parent->last_balance i1=this_rq->sd->parent->balance_interval";
+
+/// `jiffies` at the CPU's last tick: all there is where a kernel does not keep the address of the variable.
+const TICKED: &str =
+    " ticked=+{%tick_cpu_sched+tick_sched.last_tick_jiffies-%runqueues}($arg1):u64|";
 
 /// What `menu` is told, behind what it remembers: from when on the CPU idles, the next event of its
 /// clock, whether its tick is stopped. These are variables of each CPU, too.
@@ -121,7 +130,11 @@ pub(crate) fn probes(workload: &Workload, decisions: bool, rev: KernelRev) -> Ve
         return always.collect();
     }
     let resched = if rev < V6_17 { RESCHED_CURR } else { RESCHED };
-    always.map(in_full).chain(placed()).chain([resched, LOOK, CHOSEN].map(String::from)).collect()
+    always
+        .map(in_full)
+        .chain(placed(rev))
+        .chain([resched, LOOK, CHOSEN].map(String::from))
+        .collect()
 }
 
 /// An ordinary probe with what decisions want of it.
@@ -135,25 +148,32 @@ fn in_full(probe: String) -> String {
         "t:rt/pelt_se" => entity("", "se->"),
         "t:rt/pelt_cfs" => queue("cfs_rq->"),
         "f:rt/menu" => TOLD.into(),
+        "t:rt/cap" => TICKED.into(),
         _ => String::new(),
     };
     probe + &more
 }
 
 /// Entities and runqueue where a task has been queued, and where one begins to run.
-fn placed() -> [String; 3] {
+///
+/// Before 6.14 no probe can stand on the scheduler's tracepoint of a switch (`guest`'s `probe.rs`): pressure
+/// stall information hears of the same tasks just before. Before 6.9 none can read a function's arguments
+/// at its return: there a task that has been queued is told of where it may take the CPU from another of
+/// its class.
+fn placed(rev: KernelRev) -> [String; 2] {
     let rq = |task: &str| {
         let rq = format!("{task}->se.cfs_rq->rq->");
         format!(" cpu={rq}cpu|{}", queue(&format!("{rq}cfs.")))
     };
-    let queued = |name: &str| {
-        let entity = entity("", "p->se.");
-        format!("t:rt/{name} sched_{name} pid=p->pid{entity}{}", rq("p"))
-    };
-    let (prev, next) = (entity("p", "prev->se."), entity("n", "next->se."));
-    let switch =
-        format!("t:rt/switch sched_switch ppid=prev->pid{prev} npid=next->pid{next}{}", rq("next"));
-    [queued("wakeup"), queued("wakeup_new"), switch]
+    let queued = if rev < V6_9 { "check_preempt_wakeup" } else { "enqueue_task_fair%return" };
+    let switched =
+        if rev < V6_14 { "f:rt/switch psi_task_switch" } else { "t:rt/switch sched_switch" };
+    let (entity_of, prev, next) =
+        (entity("", "p->se."), entity("p", "prev->se."), entity("n", "next->se."));
+    [
+        format!("f:rt/queued {queued} pid=p->pid{entity_of}{}", rq("p")),
+        format!("{switched} ppid=prev->pid{prev} npid=next->pid{next}{}", rq("next")),
+    ]
 }
 
 /// A task's entity, whose fields `se` leads to; a release may not have all of them.
