@@ -126,11 +126,10 @@ impl TraceSink for Told {
 
 impl Told {
     fn entity(&mut self, at: Instant, task: TaskId, vruntime: u64) {
-        let before = self.places.insert(task, (at, vruntime));
-        let Some((since, from)) = before.filter(|_| self.running.values().any(|t| *t == task))
-        else {
-            return;
-        };
+        let ticks = self.signals == Some((task, at));
+        let before = self.places.insert(task, (at, vruntime, ticks));
+        let runs = ticks && self.running.values().any(|t| *t == task);
+        let Some((since, from, true)) = before.filter(|_| runs) else { return };
         let prio = self.prios.get(&task).copied().unwrap_or(0);
         // The fair class.
         if (100..140).contains(&prio) {
