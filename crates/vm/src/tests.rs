@@ -1,6 +1,8 @@
 //! Runs on a QEMU that is a shell script: what comes of answers that are right, wrong, damaged
 //! or missing, and of processes that die or do not end.
 
+mod decisions;
+
 use super::*;
 use crate::ring::tests::{HEADER_PAGE, page};
 use risetime_job::answer::{Writer, value_line};
