@@ -317,9 +317,17 @@ impl<'a> Trace<'a> {
         events.sort_by_key(|(at, cpu, _)| (*at, *cpu));
         decisions::fill_in(events.iter_mut().rev().filter_map(|(_, cpu, raw)| match raw {
             Raw::Menu(probed) => Some((*cpu, Choice::Begins(probed))),
-            Raw::Told(told @ Told::Chosen { .. }) => Some((*cpu, Choice::Made(told))),
+            Raw::Told(told) => Some((*cpu, Choice::Told(told))),
             _ => None,
         }));
+        let hz = answer.values().into_iter().find(|(key, _)| key == "hz");
+        if let Some(hz) = hz.and_then(|(_, hz)| hz.parse::<u64>().ok()).filter(|hz| *hz > 0) {
+            let looks = events.iter_mut().filter_map(|(at, _, raw)| match raw {
+                Raw::Capacity { due, .. } | Raw::Told(Told::Look { due, .. }) => Some((*at, due)),
+                _ => None,
+            });
+            decisions::count_jiffies(looks, 1_000_000_000 / hz);
+        }
         let mark = |text: &str| {
             events
                 .iter()

@@ -8,6 +8,7 @@
 //! sched_set_need_resched           (before 6.17: `resched_curr`, unless it was set already)
 //! sched_balance_rq                 a look at a domain, and when the CPU is due
 //! menu_select, its return          a choice of an idle state, told when it is made
+//!                                  (before 6.9 also `tick_nohz_idle_stop_tick`, `…_retain_tick`)
 //! ```
 //!
 //! A task's entity that is seen before the task is known is told of when it is. Left out: groups'
@@ -33,6 +34,8 @@ const V6_10: KernelRev = KernelRev::new(6, 10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     pub(crate) jiffies: u64,
+    /// `jiffies` is that of the CPU's last tick.
+    pub(crate) ticked: bool,
     pub(crate) next: u64,
     pub(crate) domains: [(u64, u64); 2],
 }
@@ -79,6 +82,10 @@ pub(crate) enum Told {
         state: i64,
         next_timer_ns: Option<u64>,
         stop_tick: Option<bool>,
+    },
+    /// What becomes of the tick behind a choice.
+    Tick {
+        stops: bool,
     },
 }
 
@@ -134,7 +141,23 @@ pub(crate) const DECODERS: &[(&str, Decode)] = &[
         let chosen = |state| Told::Chosen { state, next_timer_ns, stop_tick };
         [n(f, r, "state").map(chosen), None, None]
     }),
+    ("rt/tick_stops", |_, _| [Some(Told::Tick { stops: true }), None, None]),
+    ("rt/tick_stays", |_, _| [Some(Told::Tick { stops: false }), None, None]),
 ];
+
+/// `jiffies` of looks that only show it as of their CPU's last tick, from the time of each: the freshest of
+/// them all was shown right behind a tick.
+pub(crate) fn count_jiffies<'a>(looks: impl Iterator<Item = (u64, &'a mut Due)>, tick_ns: u64) {
+    let mut looks: Vec<_> = looks.filter(|(_, due)| due.ticked).collect();
+    let zero = |(at, due): &(u64, &mut Due)| {
+        i128::from(*at) - i128::from(due.jiffies) * i128::from(tick_ns)
+    };
+    let Some(zero) = looks.iter().map(zero).min() else { return };
+    for (at, due) in &mut looks {
+        let since = i128::from(*at) - zero;
+        due.jiffies = (since / i128::from(tick_ns.max(1))) as u64;
+    }
+}
 
 /// Of the fields' names the first two must be there; the idle task has no entity.
 fn entity(
@@ -173,7 +196,8 @@ fn look(f: &Format, r: &Record<'_>) -> Option<Told> {
 pub(crate) fn due(f: &Format, r: &Record<'_>) -> Option<Due> {
     let u = |field| n(f, r, field).map(|n| n as u64);
     let domains = [(u("l0")?, u("i0")?), (u("l1")?, u("i1")?)];
-    Some(Due { jiffies: u("now").or(u("ticked"))?, next: u("next")?, domains })
+    let (now, next) = (u("now"), u("next")?);
+    Some(Due { jiffies: now.or(u("ticked"))?, ticked: now.is_none(), next, domains })
 }
 
 /// What has been told so far, of what is not told at once.
@@ -270,6 +294,7 @@ impl Decisions {
                     emit(Event::IdleSelect { cpu: CpuId(here), select: &select });
                 }
             }
+            Told::Tick { .. } => {}
         }
     }
 
@@ -292,7 +317,7 @@ impl Entity {
 
 impl Due {
     fn event(self, cpu: u32) -> Event<'static> {
-        let Due { jiffies, next, domains } = self;
+        let Due { jiffies, next, domains, .. } = self;
         Event::BalanceDue { cpu: CpuId(cpu), jiffies, next_balance: next, domains }
     }
 }
@@ -308,25 +333,31 @@ impl Told {
     }
 }
 
-/// A choice whose timer only the next choice on its CPU shows gets it from there. `events`, from the last
-/// one back: the CPU of each, and the choice or the memory at its beginning.
+/// What a choice does not tell of itself: its timer is shown by the next choice on its CPU, and whether the
+/// tick stops by what is done then. `events`, from the last one back, each with its CPU.
 pub(crate) fn fill_in<'a>(events: impl Iterator<Item = (u32, Choice<'a>)>) {
-    let mut later: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut timers: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut ticks: BTreeMap<u32, bool> = BTreeMap::new();
     for (cpu, choice) in events {
         match choice {
-            Choice::Begins(probed) => drop(later.insert(cpu, probed.next_timer_ns)),
-            Choice::Made(Told::Chosen { next_timer_ns, .. }) if next_timer_ns.is_none() => {
-                *next_timer_ns = later.remove(&cpu);
+            Choice::Begins(probed) => {
+                timers.insert(cpu, probed.next_timer_ns);
+                ticks.remove(&cpu);
             }
-            Choice::Made(_) => {}
+            Choice::Told(Told::Tick { stops }) => drop(ticks.insert(cpu, *stops)),
+            Choice::Told(Told::Chosen { next_timer_ns, stop_tick, .. }) => {
+                *next_timer_ns = next_timer_ns.or(timers.remove(&cpu));
+                *stop_tick = stop_tick.or(ticks.remove(&cpu));
+            }
+            Choice::Told(_) => {}
         }
     }
 }
 
-/// A choice of `menu` in a trace.
+/// A part of a choice of `menu`.
 pub(crate) enum Choice<'a> {
     Begins(&'a Probed),
-    Made(&'a mut Told),
+    Told(&'a mut Told),
 }
 
 /// What of the state behind decisions this kernel does not tell, one line each.
@@ -344,11 +375,11 @@ pub(crate) fn notes(answer: &Answer<'_>, values: &BTreeMap<String, String>) -> V
         ("probe rt/look", "looks at scheduling domains"),
         ("probe rt/menu", "what menu chooses from"),
         ("probe rt/menu_ret", "what menu chooses"),
+        ("probe rt/tick_stops", "whether menu stops the tick"),
     ];
     const FIELDS: &[(&str, &str, &str)] = &[
         ("rt/pelt_se", "deadline", "deadline, lag and slice of a task"),
         ("rt/pelt_cfs", "sumwv", "the sums of a runqueue"),
-        ("rt/menu_ret", "stop", "whether menu stops the tick"),
     ];
     let refused = PROBES.iter().filter_map(|(key, what)| {
         let why = values.get(*key)?;

@@ -115,6 +115,10 @@ const TOLD: &str = " now=+{%tick_cpu_sched+tick_sched.idle_entrytime-%cpuidle_de
 const CHOSEN: &str = "f:rt/menu_ret menu_select%return state=$retval:s32 stop=+0($arg3):u8 \
      told=+{%menu_devices+menu_device.next_timer_ns-%cpuidle_dev}($arg2):u64";
 
+/// Whether it stops the tick, by what is done then, for kernels that do not tell it with the choice.
+const TICK: [&str; 2] =
+    ["f:rt/tick_stops tick_nohz_idle_stop_tick", "f:rt/tick_stays tick_nohz_idle_retain_tick"];
+
 /// The events of a run.
 pub(crate) fn events(workload: &Workload, decisions: bool) -> Vec<String> {
     let plugged = if workload.hotplug.is_empty() { &[][..] } else { HOTPLUG };
@@ -130,11 +134,9 @@ pub(crate) fn probes(workload: &Workload, decisions: bool, rev: KernelRev) -> Ve
         return always.collect();
     }
     let resched = if rev < V6_17 { RESCHED_CURR } else { RESCHED };
-    always
-        .map(in_full)
-        .chain(placed(rev))
-        .chain([resched, LOOK, CHOSEN].map(String::from))
-        .collect()
+    let tick = TICK.into_iter().filter(|_| rev < V6_9);
+    let more = [resched, LOOK, CHOSEN].into_iter().chain(tick).map(String::from);
+    always.map(in_full).chain(placed(rev)).chain(more).collect()
 }
 
 /// An ordinary probe with what decisions want of it.

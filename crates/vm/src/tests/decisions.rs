@@ -1,6 +1,7 @@
 //! The state behind a kernel's decisions: what the guest is asked for, and what becomes of it.
 
 use super::*;
+use crate::decisions::{Due, count_jiffies};
 use crate::probes;
 use risetime_kernel::KernelRev;
 use risetime_trace::{IdleType, LastSleep, MenuSelect};
@@ -13,6 +14,7 @@ const LOOK: u16 = 24;
 const MENU: u16 = 25;
 const MENU_RET: u16 = 26;
 const RESCHED_CURR: u16 = 27;
+const TICK_STAYS: u16 = 28;
 
 /// Numbers of 4 bytes each, one behind the other.
 fn numbers(id: u16, fields: &[&str]) -> String {
@@ -72,6 +74,7 @@ fn answer() -> Vec<u8> {
         ("rt/menu", numbers(MENU, &menu)),
         // The kernel does not show more of a choice.
         ("rt/menu_ret", numbers(MENU_RET, &["state"])),
+        ("rt/tick_stays", numbers(TICK_STAYS, &[])),
     ] {
         w.section(&format!("format {name}"), text.as_bytes()).unwrap();
     }
@@ -89,6 +92,7 @@ fn answer() -> Vec<u8> {
         (10, said(LOOK, &[4, 1, 2, 500, 503, 490, 8, 480, 16])),
         (10, chooses(7, 1)),
         (10, said(MENU_RET, &[1])),
+        (0, said(TICK_STAYS, &[])),
         (100, chooses(3_000, 0)),
         (10, said(MENU_RET, &[0])),
         (10, mark("rt end")),
@@ -130,13 +134,14 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         delta_next_ns: 4_000,
         tick_stopped: true,
         state: Some(1),
-        stop_tick: None,
+        stop_tick: Some(false),
     };
     let last = MenuSelect {
         next_timer_ns: 3_000,
         last: None,
         sleep_length_ns: None,
         state: Some(0),
+        stop_tick: None,
         ..select
     };
     let entity =
@@ -190,6 +195,15 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
     };
     let rest: Vec<_> = seen.into_iter().filter(ordinary).collect();
     assert_eq!(shown(false), rest, "nothing else is told where it is not asked for");
+}
+
+#[test]
+fn jiffies_are_counted_from_the_freshest_tick() {
+    let due = |jiffies, ticked| Due { jiffies, ticked, next: 0, domains: [(0, 0); 2] };
+    // The second is right behind tick 102; the first CPU has not ticked since 100; the last one knows.
+    let mut all = [(10_390, due(100, true)), (10_205, due(102, true)), (10_500, due(7, false))];
+    count_jiffies(all.iter_mut().map(|(at, due)| (*at, due)), 100);
+    assert_eq!(all.map(|(_, due)| due.jiffies), [103, 102, 7]);
 }
 
 #[test]
