@@ -330,8 +330,7 @@ pub struct MenuSelect {
     pub interval_ptr: u32,
     /// The sleep before, if it is still to be taken in (`needs_update`).
     pub last: Option<LastSleep>,
-    /// The next timer as it was told (`tick_nohz_get_sleep_length`), in ns, if it asked for it;
-    /// `None`: it did not, or that is not known.
+    /// The next timer as it was told (`tick_nohz_get_sleep_length`), in ns; `None`: it did not ask for it.
     pub sleep_length_ns: Option<u64>,
     /// To the next event of the CPU's clock, the tick's included, in ns: the length that it was told
     /// beside.

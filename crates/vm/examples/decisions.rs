@@ -136,9 +136,15 @@ impl Told {
             let weight = LoadWeight::of_nice(prio - 120);
             let rev = self.rev.expect("told");
             let wanted = weight.calc_delta_fair(rev, at.since(since).0);
-            let off: u64 = vruntime.wrapping_sub(from).abs_diff(wanted);
-            self.vruntime.count(off <= 20_000 + wanted / 50);
-            self.worst = self.worst.max(off);
+            let off = vruntime.wrapping_sub(from).wrapping_sub(wanted) as i64;
+            let holds = off.unsigned_abs() <= 20_000 + wanted / 50;
+            self.vruntime.count(holds);
+            if !holds && self.shown < 12 {
+                self.shown += 1;
+                let ran = at.since(since);
+                println!("vruntime: {task} prio {prio} at {at}: {ran} later off by {off} ns");
+            }
+            self.worst = self.worst.max(off.unsigned_abs());
         }
     }
 

@@ -288,8 +288,9 @@ impl Decisions {
                 emit(Event::BalanceLook { cpu: CpuId(cpu), level, idle });
             }
             Told::Chosen { state, next_timer_ns, stop_tick } => {
-                if let Some(mut select) = self.choosing.remove(&here) {
-                    select.sleep_length_ns = next_timer_ns.filter(|ns| *ns != NOT_ASKED);
+                // Without its timer it cannot be made again: the last one before the end, on an old kernel.
+                if let Some((mut select, ns)) = self.choosing.remove(&here).zip(next_timer_ns) {
+                    select.sleep_length_ns = Some(ns).filter(|ns| *ns != NOT_ASKED);
                     (select.state, select.stop_tick) = (u32::try_from(state).ok(), stop_tick);
                     emit(Event::IdleSelect { cpu: CpuId(here), select: &select });
                 }
