@@ -188,7 +188,15 @@ impl Run {
             | Event::PeltPressure { .. }
             | Event::CpuCapacity { .. }
             | Event::Hotplug { .. }
-            | Event::Overutilized { .. } => {}
+            | Event::Overutilized { .. }
+            | Event::Waking { .. }
+            | Event::Prio { .. }
+            | Event::Entity { .. }
+            | Event::CfsQueue { .. }
+            | Event::Resched { .. }
+            | Event::BalanceDue { .. }
+            | Event::BalanceLook { .. }
+            | Event::IdleSelect { .. } => {}
         }
     }
 

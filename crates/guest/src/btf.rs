@@ -7,15 +7,20 @@
 //! ```
 //!
 //! Read: what is needed to walk over all types and into structures, unions (also nameless ones),
-//! typedefs and qualifiers. Left out: everything else, and big-endian files.
+//! typedefs, qualifiers and pointers, and the arguments of a function. Left out: everything else, and
+//! big-endian files.
 //!
 //! Source: Documentation/bpf/btf.rst.
 
 use std::fmt;
 
 const MAGIC: u16 = 0xeb9f;
+const KIND_INT: u32 = 1;
+const KIND_PTR: u32 = 2;
 const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
+const KIND_ENUM: u32 = 6;
+const KIND_FUNC: u32 = 12;
 const KIND_VAR: u32 = 14;
 const KIND_DATASEC: u32 = 15;
 /// So deep may nameless structures lie in each other.
@@ -27,6 +32,16 @@ pub(crate) struct Btf<'a> {
     types: &'a [u8],
     /// Byte offset of each type in `types`; type 0 is `void` and has none.
     starts: Vec<u32>,
+}
+
+/// A member of a structure.
+struct Member {
+    /// Offset in bits.
+    offset: u64,
+    /// Length in bits, of a bit field.
+    width: Option<u32>,
+    /// Its type.
+    id: u32,
 }
 
 /// Why there is no answer.
@@ -128,12 +143,12 @@ impl<'a> Btf<'a> {
         let mut bits = 0;
         let mut field = None;
         for name in names {
-            let Some((offset, id)) = self.member(&inside, name.as_bytes(), 0)? else {
+            let Some(found) = self.member(&inside, name.as_bytes(), 0)? else {
                 return err(format!("{path}: there is no {name} in it"));
             };
-            bits += offset;
+            bits += found.offset;
             field = Some(name);
-            inside = self.resolved(id)?;
+            inside = self.resolved(found.id)?;
         }
         match field {
             None => err(format!("{path}: wanted STRUCTURE.FIELD")),
@@ -155,23 +170,24 @@ impl<'a> Btf<'a> {
         err(format!("there is no structure {name}"))
     }
 
-    /// Offset in bits and type of a member, looked for in nameless members too.
-    fn member(&self, of: &Type, name: &[u8], depth: u32) -> Result<Option<(u64, u32)>, BtfError> {
+    /// A member, looked for in nameless members too.
+    fn member(&self, of: &Type, name: &[u8], depth: u32) -> Result<Option<Member>, BtfError> {
         if (of.kind != KIND_STRUCT && of.kind != KIND_UNION) || depth > MAX_DEPTH {
             return Ok(None);
         }
         for i in 0..of.members as usize {
             let at = of.body + i * 12;
             let (member_name, id) = (self.name(word(self.types, at)?), word(self.types, at + 4)?);
-            let offset = word(self.types, at + 8)?;
-            let offset = u64::from(if of.bit_fields { offset & 0xff_ffff } else { offset });
+            let place = word(self.types, at + 8)?;
+            let offset = u64::from(if of.bit_fields { place & 0xff_ffff } else { place });
             if member_name == name {
-                return Ok(Some((offset, id)));
+                let width = Some(place >> 24).filter(|width| of.bit_fields && *width > 0);
+                return Ok(Some(Member { offset, width, id }));
             }
             if member_name.is_empty()
-                && let Some((inner, id)) = self.member(&self.resolved(id)?, name, depth + 1)?
+                && let Some(inner) = self.member(&self.resolved(id)?, name, depth + 1)?
             {
-                return Ok(Some((offset + inner, id)));
+                return Ok(Some(Member { offset: offset + inner.offset, ..inner }));
             }
         }
         Ok(None)
@@ -212,6 +228,97 @@ impl<'a> Btf<'a> {
             }
         }
         err(format!("{name} is in no section"))
+    }
+
+    /// The arguments of a function: name and type.
+    ///
+    /// Errors: no such function.
+    fn arguments(&self, function: &str) -> Result<Vec<(&'a [u8], u32)>, BtfError> {
+        for start in &self.starts[1..] {
+            let t = self.at(*start as usize)?;
+            if t.kind == KIND_FUNC && self.name(t.name) == function.as_bytes() {
+                let prototype = self.of_id(t.refers)?;
+                let argument = |i: usize| {
+                    let at = prototype.body + i * 8;
+                    Ok((self.name(word(self.types, at)?), word(self.types, at + 4)?))
+                };
+                return (0..prototype.members as usize).map(argument).collect();
+            }
+        }
+        err(format!("there is no function {function}"))
+    }
+
+    /// Whether there is a function of this name.
+    pub(crate) fn has_function(&self, function: &str) -> bool {
+        self.arguments(function).is_ok()
+    }
+
+    /// What a probe at the entry of `function` reads for `ARGUMENT->FIELD.FIELD->FIELD`, with its type:
+    /// `+8(+16($arg1)):u64`.
+    ///
+    /// Errors: no such function, argument or field; what is no number in the end.
+    pub(crate) fn fetch(&self, function: &str, expression: &str) -> Result<String, BtfError> {
+        let wrong = |what: &str| err(format!("{expression}: {what}"));
+        let start = expression.find(['-', '.']).unwrap_or(expression.len());
+        let (argument, mut rest) = expression.split_at(start);
+        let arguments = self.arguments(function)?;
+        let Some(number) = arguments.iter().position(|a| a.0 == argument.as_bytes()) else {
+            return err(format!("{function} has no argument {argument}"));
+        };
+        let (mut text, mut id) = (format!("$arg{}", number + 1), arguments[number].1);
+        // Where in what `text` points to, once that has been looked into; in bits.
+        let mut place: Option<u64> = None;
+        let mut width = None;
+        while !rest.is_empty() {
+            let pointer = rest.strip_prefix("->");
+            let Some(names) = pointer.or(rest.strip_prefix('.')) else {
+                return wrong("wanted `->` or `.`");
+            };
+            let mut inside = self.resolved(id)?;
+            if pointer.is_some() {
+                if inside.kind != KIND_PTR {
+                    return wrong("`->` behind what is no pointer");
+                }
+                inside = self.resolved(inside.refers)?;
+                if let Some(bits) = place {
+                    text = format!("+{}({text})", bits / 8);
+                }
+                place = Some(0);
+            }
+            let Some(bits) = place else { return wrong("`.` behind an argument") };
+            let end = names.find(['-', '.']).unwrap_or(names.len());
+            let Some(member) = self.member(&inside, &names.as_bytes()[..end], 0)? else {
+                return wrong(&format!("there is no {}", &names[..end]));
+            };
+            (place, width, id) = (Some(bits + member.offset), member.width, member.id);
+            rest = &names[end..];
+        }
+        let kind = match (width, place) {
+            (Some(width), Some(bits)) => format!("b{width}@{}/32", bits % 32),
+            _ => match self.number(id)? {
+                Some(kind) => kind,
+                None => return wrong("this is no number"),
+            },
+        };
+        match (place, width) {
+            (Some(bits), Some(_)) => Ok(format!("+{}({text}):{kind}", bits / 32 * 4)),
+            (Some(bits), None) => Ok(format!("+{}({text}):{kind}", bits / 8)),
+            (None, _) => Ok(format!("{text}:{kind}")),
+        }
+    }
+
+    /// A type as probes call it, if it is a number or an address: `s32`.
+    fn number(&self, id: u32) -> Result<Option<String>, BtfError> {
+        const SIGNED: u32 = 1;
+        let t = self.resolved(id)?;
+        let signed = match t.kind {
+            KIND_INT => word(self.types, t.body)? >> 24 & SIGNED != 0,
+            KIND_ENUM => false,
+            KIND_PTR => return Ok(Some("x64".into())),
+            _ => return Ok(None),
+        };
+        let known = matches!(t.refers, 1 | 2 | 4 | 8);
+        Ok(known.then(|| format!("{}{}", if signed { 's' } else { 'u' }, 8 * t.refers)))
     }
 
     /// A term of an expression: a number, `%VARIABLE` of each CPU, or `STRUCT.FIELD`.
@@ -256,18 +363,18 @@ impl Type {
     fn body_len(&self) -> Result<usize, BtfError> {
         let n = self.members as usize;
         match self.kind {
-            1 | KIND_VAR | 17 => Ok(4),
+            KIND_INT | KIND_VAR | 17 => Ok(4),
             3 => Ok(12),
             KIND_STRUCT | KIND_UNION | KIND_DATASEC | 19 => Ok(12 * n),
-            6 | 13 => Ok(8 * n),
-            2 | 7..=12 | 16 | 18 => Ok(0),
+            KIND_ENUM | 13 => Ok(8 * n),
+            KIND_PTR | 7..=KIND_FUNC | 16 | 18 => Ok(0),
             kind => err(format!("kind {kind} of type is not known")),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Types and strings by hand.
@@ -375,6 +482,58 @@ mod tests {
         assert_eq!(btf.expand("x=+{%menus+menu.ptr+8-%devs}($arg2)"), Ok("x=+4052($arg2)".into()));
         assert_eq!(btf.expand("{%devs-%menus}"), Ok("-4032".into()));
         assert!(btf.expand("{%none}").is_err() && btf.expand("{}").is_err());
+    }
+
+    /// `kick(struct rq *rq, int why, bool sure)` with an rq that points to a task.
+    pub(crate) fn sample_of_functions() -> Vec<u8> {
+        let mut m = Make::new();
+        m.plain("int", KIND_INT, 4, &[1 << 24 | 32]); // 1
+        m.plain("u64", KIND_INT, 8, &[64]); // 2
+        m.plain("bool", KIND_INT, 1, &[4 << 24 | 8]); // 3
+        m.compound("se", KIND_STRUCT, false, &[("load", 2, 0), ("vruntime", 2, 64)]); // 4
+        m.compound(
+            "task",
+            KIND_STRUCT,
+            true,
+            &[("pid", 1, 32), ("se", 4, 128), ("on", 1, 2 << 24 | 69)],
+        ); // 5
+        m.plain("", KIND_PTR, 5, &[]); // 6
+        m.plain("rcu", 18, 6, &[]); // 7: a type tag
+        m.compound("", KIND_UNION, false, &[("donor", 7, 0), ("curr", 7, 0)]); // 8
+        m.compound("rq", KIND_STRUCT, false, &[("cpu", 1, 0), ("", 8, 64)]); // 9
+        m.plain("", KIND_PTR, 9, &[]); // 10
+        let names = ["rq", "why", "sure"].map(|n| m.name(n));
+        m.plain("", 13, 0, &[names[0], 10, names[1], 1, names[2], 3]); // 11
+        let at = m.types.len() - 6 * 4 - 8;
+        m.types[at..at + 4].copy_from_slice(&(13 << 24 | 3_u32).to_le_bytes());
+        m.plain("kick", KIND_FUNC, 11, &[]); // 12
+        m.bytes()
+    }
+
+    #[test]
+    fn expressions_are_read_through_pointers() {
+        let bytes = sample_of_functions();
+        let btf = Btf::parse(&bytes).unwrap();
+        let fetch = |text: &str| btf.fetch("kick", text).map_err(|e| e.to_string());
+        assert_eq!(fetch("why"), Ok("$arg2:s32".into()));
+        assert_eq!(fetch("sure"), Ok("$arg3:u8".into()));
+        assert_eq!(fetch("rq"), Ok("$arg1:x64".into()));
+        assert_eq!(fetch("rq->cpu"), Ok("+0($arg1):s32".into()));
+        assert_eq!(fetch("rq->curr"), Ok("+8($arg1):x64".into()));
+        assert_eq!(fetch("rq->curr->se.vruntime"), Ok("+24(+8($arg1)):u64".into()));
+        assert_eq!(fetch("rq->curr->on"), Ok("+8(+8($arg1)):b2@5/32".into()));
+        for (text, what) in [
+            ("rq->curr->se", "rq->curr->se: this is no number"),
+            ("rq->none", "rq->none: there is no none"),
+            ("rq.cpu", "rq.cpu: `.` behind an argument"),
+            ("why->cpu", "why->cpu: `->` behind what is no pointer"),
+            ("rq-cpu", "rq-cpu: wanted `->` or `.`"),
+            ("me", "kick has no argument me"),
+        ] {
+            assert_eq!(fetch(text), Err(format!("kernel types: {what}")));
+        }
+        assert!(btf.fetch("kiss", "rq").is_err());
+        assert!(btf.has_function("kick") && !btf.has_function("task"));
     }
 
     #[test]

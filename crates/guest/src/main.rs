@@ -19,6 +19,7 @@ mod cgroup;
 mod experiment;
 mod hotplug;
 mod machine;
+mod probe;
 mod program;
 mod settle;
 mod shell;

@@ -6,9 +6,12 @@
 
 use crate::answer::{Writer, value_line};
 use crate::btf::Btf;
+use crate::probe::{self, Probe};
+use crate::sys;
 use risetime_job::job::Job;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::RwLock;
@@ -23,6 +26,8 @@ pub(crate) struct Tracer {
     files: RwLock<Option<(File, File)>>,
     /// `SYSTEM/EVENT` of all that are enabled.
     enabled: Vec<String>,
+    /// Tracepoints that are switched on for kprobes.
+    switched_on: Vec<OwnedFd>,
     /// Of an ordinary host: its own buffer, removed in the end.
     instance: bool,
 }
@@ -55,14 +60,22 @@ impl Tracer {
         values.push_str(&value_line("clock", "local"));
         let open = |name: &str| OpenOptions::new().write(true).open(dir.join(name));
         let files = RwLock::new(Some((open("tracing_on")?, open("trace_marker")?)));
-        let mut tracer = Tracer { dir, files, enabled: Vec::new(), instance };
+        let (enabled, switched_on) = (Vec::new(), Vec::new());
+        let mut tracer = Tracer { dir, files, enabled, switched_on, instance };
+        // What is enabled first is told first: with kprobes the state before what became of it, as these
+        // come first in any case.
+        if job.kprobes {
+            tracer.probes(job, values);
+        }
         for event in &job.events {
             match tracer.enable(event) {
                 Ok(()) => {}
                 Err(e) => values.push_str(&value_line(&format!("event {event}"), &e.to_string())),
             }
         }
-        tracer.probes(&job.probes, values);
+        if !job.kprobes {
+            tracer.probes(job, values);
+        }
         Ok(tracer)
     }
 
@@ -73,8 +86,8 @@ impl Tracer {
     }
 
     /// Dynamic events; one that is refused is left out.
-    fn probes(&mut self, probes: &[String], values: &mut String) {
-        let bytes = if probes.iter().any(|p| p.contains('{')) {
+    fn probes(&mut self, job: &Job, values: &mut String) {
+        let bytes = if job.probes.iter().any(|p| p.contains(['{', '|'])) {
             fs::read("/sys/kernel/btf/vmlinux").map_err(|e| format!("/sys/kernel/btf/vmlinux: {e}"))
         } else {
             Ok(Vec::new())
@@ -83,19 +96,46 @@ impl Tracer {
             .as_ref()
             .map_err(Clone::clone)
             .and_then(|b| Btf::parse(b).map_err(|e| e.to_string()));
-        for probe in probes {
-            let expanded = match &btf {
-                _ if !probe.contains('{') => Ok(probe.clone()),
-                Ok(btf) => btf.expand(probe).map_err(|e| e.to_string()),
-                Err(e) => Err(e.clone()),
-            };
-            let name = probe_name(probe);
-            let done =
-                expanded.and_then(|line| self.probe(&line, name).map_err(|e| self.reason(&e)));
-            if let Err(e) = done {
-                values.push_str(&value_line(&format!("probe {name}"), &e));
+        for line in &job.probes {
+            if let Err(e) = self.of_job(line, btf.as_ref(), job.kprobes) {
+                values.push_str(&value_line(&format!("probe {}", probe::name(line)), &e));
             }
         }
+    }
+
+    /// A probe of the job, by a kprobe if the kernel does not take it as it is and `kprobes` allows that.
+    ///
+    /// Errors: why it is not there.
+    fn of_job(
+        &mut self,
+        text: &str,
+        btf: Result<&Btf<'_>, &String>,
+        kprobes: bool,
+    ) -> Result<(), String> {
+        let name = probe::name(text);
+        if !text.contains(['{', '|']) && !kprobes {
+            return self.probe(text, name).map_err(|e| self.reason(&e));
+        }
+        let btf = btf.map_err(Clone::clone)?;
+        let Some(probe) = Probe::parse(text).filter(|_| kprobes) else {
+            let line = probe::plain(text, btf).map_err(|e| e.to_string())?;
+            return self.probe(&line, name).map_err(|e| self.reason(&e));
+        };
+        let line = probe.line(btf).map_err(|e| e.to_string())?;
+        let Err(refused) = self.probe(&line, name) else { return Ok(()) };
+        let mut why = self.reason(&refused);
+        let kprobe = probe.kprobe(btf).map_err(|e| e.to_string())?;
+        if let Some(tracepoint) = &kprobe.tracepoint {
+            let on = sys::switch_on(tracepoint).map_err(|e| format!("{why}; BPF: {e}"))?;
+            self.switched_on.push(on);
+        }
+        for line in &kprobe.lines {
+            match self.probe(line, name) {
+                Ok(()) => return Ok(()),
+                Err(e) => why = self.reason(&e),
+            }
+        }
+        Err(why)
     }
 
     fn probe(&mut self, line: &str, name: &str) -> io::Result<()> {
@@ -172,12 +212,6 @@ impl Tracer {
     }
 }
 
-/// `GROUP/NAME` of a line such as `t:rt/pelt_se pelt_se_tp …`.
-fn probe_name(probe: &str) -> &str {
-    let first = probe.split(' ').next().unwrap_or_default();
-    first.split_once(':').map_or(first, |(_, name)| name)
-}
-
 /// The CPUs that have a buffer, ascending.
 fn cpu_dirs(dir: &std::path::Path) -> io::Result<Vec<u32>> {
     let mut cpus = Vec::new();
@@ -234,13 +268,6 @@ fn write(path: &std::path::Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_probe_is_called_by_its_group_and_name() {
-        assert_eq!(probe_name("t:rt/pelt_se pelt_se_tp util=x"), "rt/pelt_se");
-        assert_eq!(probe_name("f:rt/eff effective_cpu_util"), "rt/eff");
-        assert_eq!(probe_name(""), "");
-    }
 
     #[test]
     fn everything_lost_is_counted_once() {

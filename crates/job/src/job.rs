@@ -71,6 +71,9 @@ pub struct Job {
     /// from the kernel's own types (BTF). All are enabled. One that this kernel does not
     /// accept is recorded in the answer (`probe NAME` = the reason) and left out.
     pub probes: Vec<String>,
+    /// Whether a probe that this kernel does not accept is made of kprobes, and may name several forms
+    /// of what it reads (`guest`'s `probe.rs`).
+    pub kprobes: bool,
     /// Static events to enable, `sched/sched_switch`. One that is missing is recorded likewise.
     pub events: Vec<String>,
     /// The tasks, in order of creation.
@@ -210,6 +213,9 @@ impl Job {
         ] {
             line(&mut s, format_args!("{key} {value}"));
         }
+        if self.kprobes {
+            line(&mut s, format_args!("kprobes 1"));
+        }
         for c in &self.cpus {
             line(&mut s, format_args!("cpu {} {} {}", c.capacity, c.freq_max_khz, c.policy));
         }
@@ -326,6 +332,7 @@ impl Job {
             "first_cpu" => self.first_cpu = w.number()?,
             "settle_ns" => self.settle_ns = w.number()?,
             "buffer_kb" => self.buffer_kb = w.number()?,
+            "kprobes" => self.kprobes = w.number::<u8>()? != 0,
             "linger_ns" => self.linger_ns = w.number()?,
             "cpu" => self.cpus.push(Cpu {
                 capacity: w.number()?,

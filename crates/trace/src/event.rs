@@ -219,6 +219,139 @@ pub enum Event<'a> {
         /// The task that does not fit.
         task: Option<TaskId>,
     },
+    // A kernel's decisions, and the state behind them: told where that was asked for.
+    /// `try_to_wake_up` begins for the task, before a CPU is chosen (`sched_waking`). Not told of a
+    /// task's first wakeup, which it becomes known by.
+    Waking {
+        /// The task.
+        task: TaskId,
+        /// The CPU that wakes it.
+        by: CpuId,
+    },
+    /// The task's priority, when it is first heard of and whenever it has changed (`p->prio`).
+    Prio {
+        /// The task.
+        task: TaskId,
+        /// -1 of the deadline class, 0 to 99 of the real-time class, 100 to 139 of the fair one
+        /// (120 + nice).
+        prio: i32,
+    },
+    /// Where the task stands in its runqueue (`p->se`): with each [`PeltTask`](Event::PeltTask), when
+    /// it has been queued, and when it begins or ends to run. What a release does not have is 0:
+    /// 6.1 has `vruntime` only.
+    Entity {
+        /// The task.
+        task: TaskId,
+        /// `se->vruntime`, of the runqueue's own origin.
+        vruntime: u64,
+        /// `se->deadline`.
+        deadline: u64,
+        /// `se->vlag`: of a task that is not queued its lag, of one that runs what protects its slice
+        /// (up to 6.16).
+        vlag: i64,
+        /// `se->slice`, in ns.
+        slice: u64,
+    },
+    /// Where the fair runqueue of the CPU stands (`rq->cfs`, no group's): with each
+    /// [`PeltCfs`](Event::PeltCfs), and when a task has been queued or begins to run.
+    CfsQueue {
+        /// The CPU.
+        cpu: CpuId,
+        /// `zero_vruntime`, which was `min_vruntime` before.
+        min_vruntime: u64,
+        /// `sum_w_vruntime` (before: `avg_vruntime`) of the entities that wait, relative to it;
+        /// 0: the release has none.
+        sum_w_vruntime: i64,
+        /// `sum_weight` (before: `avg_load`) of these; 0: the release has none.
+        sum_weight: u64,
+        /// `nr_queued`, whoever runs counted.
+        nr_queued: u32,
+    },
+    /// Somebody asks that the CPU's task gives way: `need_resched` is set (`resched_curr`).
+    Resched {
+        /// The CPU.
+        cpu: CpuId,
+        /// Not before its next tick, or its return to user space (`TIF_NEED_RESCHED_LAZY`).
+        lazy: bool,
+    },
+    /// When the CPU balances next, told at each look at one of its domains, before that is noted.
+    BalanceDue {
+        /// The CPU.
+        cpu: CpuId,
+        /// `jiffies` now.
+        jiffies: u64,
+        /// `rq->next_balance`, in jiffies.
+        next_balance: u64,
+        /// The two lowest domains: `last_balance` in jiffies, `balance_interval` in ms; an interval of
+        /// 0: there is no such domain.
+        domains: [(u64, u64); 2],
+    },
+    /// A look for tasks to pull to the CPU begins, in one of its domains (`sched_balance_rq`).
+    BalanceLook {
+        /// The CPU.
+        cpu: CpuId,
+        /// `sd->level`; the lowest is 0.
+        level: u32,
+        /// What it does.
+        idle: IdleType,
+    },
+    /// The idle governor `menu` chose a state (`menu_select`).
+    IdleSelect {
+        /// The CPU.
+        cpu: CpuId,
+        /// From what, and which.
+        select: &'a MenuSelect,
+    },
+}
+
+/// What a CPU does for which tasks are looked for (`enum cpu_idle_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleType {
+    /// It runs something.
+    NotIdle,
+    /// It idles.
+    Idle,
+    /// Its last task is about to leave it.
+    NewlyIdle,
+}
+
+/// A choice of `menu`: everything that it is made from, and what came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MenuSelect {
+    /// Its memory before (`struct menu_device`): `next_timer_ns` of the sleep before.
+    pub next_timer_ns: u64,
+    /// `bucket`.
+    pub bucket: u32,
+    /// `correction_factor`.
+    pub correction_factor: [u32; 6],
+    /// `intervals`, in µs.
+    pub intervals_us: [u32; 8],
+    /// `interval_ptr`.
+    pub interval_ptr: u32,
+    /// The sleep before, if it is still to be taken in (`needs_update`).
+    pub last: Option<LastSleep>,
+    /// The next timer as it was told (`tick_nohz_get_sleep_length`), in ns; `None`: it did not ask for it.
+    pub sleep_length_ns: Option<u64>,
+    /// To the next event of the CPU's clock, the tick's included, in ns: the length that it was told
+    /// beside.
+    pub delta_next_ns: i64,
+    /// Whether the tick is stopped already.
+    pub tick_stopped: bool,
+    /// The state that it chose; `None`: not known.
+    pub state: Option<u32>,
+    /// Whether it stops the tick; `None`: not known.
+    pub stop_tick: Option<bool>,
+}
+
+/// A sleep that is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LastSleep {
+    /// `last_state_idx`.
+    pub state: u32,
+    /// `last_residency_ns`.
+    pub slept_ns: u64,
+    /// Whether the tick ended it (`tick_wakeup`).
+    pub by_tick: bool,
 }
 
 /// How a task left its CPU.

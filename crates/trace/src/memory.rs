@@ -1,8 +1,23 @@
 //! A trace kept in memory: recorded once, read as often as needed.
 
-use crate::{Event, Header, TraceSink};
+use crate::{Event, Header, MenuSelect, TraceSink};
 use risetime_kernel::units::Instant;
 use std::sync::Arc;
+
+/// In the place of what `menu` chose from, which is kept apart.
+const ELSEWHERE: &MenuSelect = &MenuSelect {
+    next_timer_ns: 0,
+    bucket: 0,
+    correction_factor: [0; 6],
+    intervals_us: [0; 8],
+    interval_ptr: 0,
+    last: None,
+    sleep_length_ns: None,
+    delta_next_ns: 0,
+    tick_stopped: false,
+    state: None,
+    stop_tick: None,
+};
 
 /// A recorded trace. Names are kept once; events are as they came.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +26,8 @@ pub struct Memory {
     events: Vec<(Instant, Event<'static>)>,
     /// Names of the events that have one, in order of their events.
     names: Vec<Arc<str>>,
+    /// What `menu` chose from, in order of its choices: large, and rare.
+    selects: Vec<MenuSelect>,
     end: Instant,
 }
 
@@ -23,7 +40,8 @@ impl Memory {
     pub fn header(&self) -> Option<&Header> {
         self.header.as_ref()
     }
-    /// The events in time order; names are empty here, see [`Memory::replay`].
+    /// The events in time order; names, and what `menu` chose from, are empty here: see
+    /// [`Memory::replay`].
     pub fn events(&self) -> &[(Instant, Event<'static>)] {
         &self.events
     }
@@ -35,7 +53,7 @@ impl Memory {
     pub fn replay(&self, sink: &mut dyn TraceSink) {
         let Some(header) = &self.header else { return };
         sink.header(header);
-        let mut names = self.names.iter();
+        let (mut names, mut selects) = (self.names.iter(), self.selects.iter());
         for (at, event) in &self.events {
             let named = match *event {
                 Event::TaskNew { task, user, cpu, why, max_speed, .. } => names
@@ -43,6 +61,9 @@ impl Memory {
                     .map(|comm| Event::TaskNew { task, comm, user, cpu, why, max_speed }),
                 Event::Phase { task, index, .. } => {
                     names.next().map(|name| Event::Phase { task, index, name })
+                }
+                Event::IdleSelect { cpu, .. } => {
+                    selects.next().map(|select| Event::IdleSelect { cpu, select })
                 }
                 _ => None,
             };
@@ -65,6 +86,10 @@ impl TraceSink for Memory {
             Event::Phase { task, index, name } => {
                 self.names.push(name.into());
                 Event::Phase { task, index, name: "" }
+            }
+            Event::IdleSelect { cpu, select } => {
+                self.selects.push(*select);
+                Event::IdleSelect { cpu, select: ELSEWHERE }
             }
             // No other event borrows anything.
             Event::Policy { task, policy } => Event::Policy { task, policy },
@@ -135,6 +160,19 @@ impl TraceSink for Memory {
             Event::Irq { cpu, enters } => Event::Irq { cpu, enters },
             Event::Step { task, number } => Event::Step { task, number },
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
+            Event::Waking { task, by } => Event::Waking { task, by },
+            Event::Prio { task, prio } => Event::Prio { task, prio },
+            Event::Entity { task, vruntime, deadline, vlag, slice } => {
+                Event::Entity { task, vruntime, deadline, vlag, slice }
+            }
+            Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } => {
+                Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued }
+            }
+            Event::Resched { cpu, lazy } => Event::Resched { cpu, lazy },
+            Event::BalanceDue { cpu, jiffies, next_balance, domains } => {
+                Event::BalanceDue { cpu, jiffies, next_balance, domains }
+            }
+            Event::BalanceLook { cpu, level, idle } => Event::BalanceLook { cpu, level, idle },
         };
         self.events.push((at, owned));
     }
@@ -173,6 +211,10 @@ mod tests {
             &Event::TaskNew { task, comm: "a b", user: true, cpu, why, max_speed: Util(9) },
         );
         sink.event(Instant(1), &Event::Phase { task, index: 2, name: "busy" });
+        for bucket in [3, 4] {
+            let select = &MenuSelect { bucket, state: Some(1), ..MenuSelect::default() };
+            sink.event(Instant(2), &Event::IdleSelect { cpu, select });
+        }
         sink.event(
             Instant(3),
             &Event::Switch { cpu, prev: Some((task, SwitchOut::Exited)), next: None },
@@ -188,8 +230,9 @@ mod tests {
         push(&mut memory);
         memory.replay(&mut replayed);
         assert_eq!(direct.0, replayed.0);
-        assert_eq!(direct.0.len(), 5);
+        assert!(replayed.0[4].contains("bucket: 4"), "{}", replayed.0[4]);
+        assert_eq!(direct.0.len(), 7);
         memory.replay(&mut replayed);
-        assert_eq!(replayed.0.len(), 10, "it can be read again");
+        assert_eq!(replayed.0.len(), 14, "it can be read again");
     }
 }

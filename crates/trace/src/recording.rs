@@ -15,8 +15,8 @@
 //!
 //! Left out: [`Header::signals`], which tell a reader whence figures come and decide nothing.
 
-use crate::{BalanceMemory, Event, Header, IdleMemory, Memory, PeriodMemory};
-use crate::{SwitchOut, TraceSink, Why};
+use crate::{BalanceMemory, Event, Header, IdleMemory, IdleType, LastSleep, Memory, MenuSelect};
+use crate::{PeriodMemory, SwitchOut, TraceSink, Why};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::units::{
@@ -31,7 +31,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 /// Numbers of an event at most, whose it is included.
-const FIELDS: usize = 8;
+const FIELDS: usize = 26;
 /// Tasks are numbered below this, so that nothing that counts them grows without bound.
 const MAX_TASKS: u64 = 1 << 20;
 
@@ -72,6 +72,9 @@ const WHYS: &[Why] = &[
     Why::Decaying,
     Why::Fixed,
 ];
+
+/// What a CPU does that looks for tasks, by its number in a recording.
+const IDLE_TYPES: &[IdleType] = &[IdleType::NotIdle, IdleType::Idle, IdleType::NewlyIdle];
 
 const OUTS: &[SwitchOut] = &[SwitchOut::Preempted, SwitchOut::Sleeping, SwitchOut::Exited];
 
@@ -264,7 +267,8 @@ pub fn read(lines: &mut Lines<'_>) -> Result<Memory, InputError> {
             fields.len += 1;
         }
         *before = fields.values;
-        let event = fields.event(kind, at, &name)?;
+        let mut select = MenuSelect::default();
+        let event = fields.event(kind, at, &name, &mut select)?;
         memory.event(Instant(at), &event);
     }
 }
@@ -517,8 +521,41 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::Throttled { task, on } => ('x', vec![t(task), on.into()]),
         Event::Irq { cpu, enters } => ('j', vec![n(cpu), enters.into()]),
         Event::Misfit { cpu, task } => ('z', vec![n(cpu), maybe(task)]),
+        Event::Waking { task, by } => ('W', vec![t(task), n(by)]),
+        Event::Prio { task, prio } => ('P', vec![t(task), i64::from(prio) as u64]),
+        Event::Entity { task, vruntime, deadline, vlag, slice } => {
+            // A deadline lies somewhat behind.
+            let ahead = deadline.wrapping_sub(vruntime);
+            ('E', vec![t(task), vruntime, ahead, vlag as u64, slice])
+        }
+        Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } => {
+            let sums = [sum_w_vruntime as u64, sum_weight, nr_queued.into()];
+            ('Q', [n(cpu), min_vruntime].into_iter().chain(sums).collect())
+        }
+        Event::Resched { cpu, lazy } => ('R', vec![n(cpu), lazy.into()]),
+        Event::BalanceDue { cpu, jiffies, next_balance, domains: [(l0, i0), (l1, i1)] } => {
+            ('D', vec![n(cpu), jiffies, next_balance, l0, i0, l1, i1])
+        }
+        Event::BalanceLook { cpu, level, idle } => {
+            let idle = IDLE_TYPES.iter().position(|i| *i == idle)? as u64;
+            ('L', vec![n(cpu), level.into(), idle])
+        }
+        Event::IdleSelect { cpu, select } => ('I', select_numbers(cpu, select)),
     };
     Some((kind, numbers, None))
+}
+
+/// Those of a choice of `menu`.
+fn select_numbers(cpu: CpuId, s: &MenuSelect) -> Vec<u64> {
+    // 0: not known, else one more; a length of nearly 2^64 is none.
+    let more = |n: Option<u64>| n.map_or(0, |n| n.wrapping_add(1));
+    let last =
+        s.last.map_or([0; 3], |l| [more(Some(l.state.into())), l.slept_ns, l.by_tick.into()]);
+    let numbers = [u64::from(cpu.0), s.next_timer_ns, s.bucket.into()].into_iter();
+    let memory = s.correction_factor.into_iter().chain(s.intervals_us).chain([s.interval_ptr]);
+    let told = [more(s.sleep_length_ns), s.delta_next_ns as u64, s.tick_stopped.into()];
+    let chosen = [more(s.state.map(u64::from)), more(s.stop_tick.map(u64::from))];
+    numbers.chain(memory.map(u64::from)).chain(last).chain(told).chain(chosen).collect()
 }
 
 /// The numbers of a line, taken one after the other.
@@ -531,7 +568,14 @@ struct Fields<'l, 'a> {
 }
 
 impl Fields<'_, '_> {
-    fn event<'n>(&mut self, kind: char, at: u64, name: &'n str) -> Result<Event<'n>, InputError> {
+    /// `select`: where what `menu` chose from can be put.
+    fn event<'n>(
+        &mut self,
+        kind: char,
+        at: u64,
+        name: &'n str,
+        select: &'n mut MenuSelect,
+    ) -> Result<Event<'n>, InputError> {
         let event = match kind {
             'n' => {
                 let (task, user, cpu) = (self.task()?, self.flag()?, self.cpu()?);
@@ -595,6 +639,46 @@ impl Fields<'_, '_> {
             'x' => Event::Throttled { task: self.task()?, on: self.flag()? },
             'j' => Event::Irq { cpu: self.cpu()?, enters: self.flag()? },
             'z' => Event::Misfit { cpu: self.cpu()?, task: self.maybe()? },
+            'W' => Event::Waking { task: self.task()?, by: self.cpu()? },
+            'P' => {
+                let (task, prio) = (self.task()?, self.take()? as i64);
+                let wrong = || self.lines.error(format!("found priority {prio}, wanted -1 to 140"));
+                let known = i32::try_from(prio).ok().filter(|p| (-1..=140).contains(p));
+                Event::Prio { task, prio: known.ok_or_else(wrong)? }
+            }
+            'E' => {
+                let (task, vruntime, ahead) = (self.task()?, self.take()?, self.take()?);
+                let deadline = vruntime.wrapping_add(ahead);
+                Event::Entity {
+                    task,
+                    vruntime,
+                    deadline,
+                    vlag: self.take()? as i64,
+                    slice: self.take()?,
+                }
+            }
+            'Q' => Event::CfsQueue {
+                cpu: self.cpu()?,
+                min_vruntime: self.take()?,
+                sum_w_vruntime: self.take()? as i64,
+                sum_weight: self.take()?,
+                nr_queued: self.small()?,
+            },
+            'R' => Event::Resched { cpu: self.cpu()?, lazy: self.flag()? },
+            'D' => {
+                let (cpu, jiffies, next_balance) = (self.cpu()?, self.take()?, self.take()?);
+                let domains = [(self.take()?, self.take()?), (self.take()?, self.take()?)];
+                Event::BalanceDue { cpu, jiffies, next_balance, domains }
+            }
+            'L' => {
+                let (cpu, level) = (self.cpu()?, self.small()?);
+                Event::BalanceLook { cpu, level, idle: self.of(IDLE_TYPES)? }
+            }
+            'I' => {
+                let cpu = self.cpu()?;
+                *select = self.select()?;
+                Event::IdleSelect { cpu, select }
+            }
             other => {
                 return Err(self.lines.error(format!("found an event `{other}`: no such kind")));
             }
@@ -645,6 +729,31 @@ impl Fields<'_, '_> {
 
     fn of<T: Copy>(&mut self, known: &[T]) -> Result<T, InputError> {
         Ok(known[self.below(known.len() as u64, "a choice")? as usize])
+    }
+
+    /// A number that may be missing.
+    fn one_less(&mut self) -> Result<Option<u64>, InputError> {
+        Ok(self.take()?.checked_sub(1))
+    }
+
+    /// The way back of [`select_numbers`], behind its CPU.
+    fn select(&mut self) -> Result<MenuSelect, InputError> {
+        let mut s = MenuSelect {
+            next_timer_ns: self.take()?,
+            bucket: self.small()?,
+            ..MenuSelect::default()
+        };
+        for n in s.correction_factor.iter_mut().chain(&mut s.intervals_us) {
+            *n = self.small()?;
+        }
+        s.interval_ptr = self.small()?;
+        let (state, slept_ns, by_tick) = (self.small()?, self.take()?, self.flag()?);
+        s.last = state.checked_sub(1).map(|state| LastSleep { state, slept_ns, by_tick });
+        (s.sleep_length_ns, s.delta_next_ns) = (self.one_less()?, self.take()? as i64);
+        s.tick_stopped = self.flag()?;
+        s.state = self.small()?.checked_sub(1);
+        s.stop_tick = self.below(3, "a flag")?.checked_sub(1).map(|n| n == 1);
+        Ok(s)
     }
 
     fn policy(&mut self) -> Result<Policy, InputError> {

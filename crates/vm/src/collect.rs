@@ -13,7 +13,8 @@
 //! Left out: signals of groups, events of CPUs in a frequency domain that
 //! only repeat its first CPU's.
 
-use crate::menu::{Follower, Probed};
+use crate::decisions::{self, Choice, Decisions, Due, Few, Told, due};
+use crate::menu::{Asked, Follower, Probed};
 use crate::plan::Limits;
 use crate::plug::{Plug, Step};
 use crate::ring::{Format, PageLayout, Record, records};
@@ -59,29 +60,75 @@ pub(crate) struct Trace<'a> {
 /// One event of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Raw<'a> {
-    Switch { prev: i32, prev_comm: &'a str, prev_state: i64, next: i32, next_comm: &'a str },
-    Wakeup { pid: i32, comm: &'a str, cpu: u32, new: bool },
-    Migrate { pid: i32, from: u32, to: u32 },
-    Freq { cpu: u32, khz: u64 },
-    Idle { cpu: u32, state: i64 },
-    PeltTask { pid: i32, util: u64, runnable: u64, position: Position },
-    UtilEst { pid: i32, est: u64 },
-    PeltCfs { cpu: u32, util: u64, runnable: u64, est: u64, position: Position, over: Option<bool> },
-    Pressure { class: &'static str, cpu: u32, util: u64, position: Position },
+    Switch {
+        prev: Thread<'a>,
+        prev_state: i64,
+        next: Thread<'a>,
+    },
+    Wakeup {
+        thread: Thread<'a>,
+        cpu: u32,
+        new: bool,
+    },
+    Migrate {
+        pid: i32,
+        from: u32,
+        to: u32,
+    },
+    Freq {
+        cpu: u32,
+        khz: u64,
+    },
+    Idle {
+        cpu: u32,
+        state: i64,
+    },
+    PeltTask {
+        pid: i32,
+        util: u64,
+        runnable: u64,
+        position: Position,
+    },
+    UtilEst {
+        pid: i32,
+        est: u64,
+    },
+    PeltCfs {
+        cpu: u32,
+        util: u64,
+        runnable: u64,
+        est: u64,
+        position: Position,
+        over: Option<bool>,
+    },
+    Pressure {
+        class: &'static str,
+        cpu: u32,
+        util: u64,
+        position: Position,
+    },
     Overutilized(bool),
-    Capacity { cpu: u32, capacity: u64, due: Due },
+    Capacity {
+        cpu: u32,
+        capacity: u64,
+        due: Due,
+    },
     Menu(Probed),
-    Period { css: u32 },
+    Period {
+        css: u32,
+    },
     Plug(Step),
     Mark(&'a str),
+    /// From what the kernel decides.
+    Told(Told),
 }
 
-/// When a CPU balances next, all in jiffies but for the intervals, in ms; 0: no such domain.
+/// A thread, as switches and wakeups tell of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Due {
-    jiffies: u64,
-    next: u64,
-    domains: [(u64, u64); 2],
+struct Thread<'a> {
+    pid: i32,
+    comm: &'a str,
+    prio: i64,
 }
 
 /// Where a signal stands: `util_sum`, `period_contrib`, `last_update_time`.
@@ -116,11 +163,9 @@ fn is_task(f: &Format, r: &Record<'_>) -> bool {
 const DECODERS: &[(&str, Decode)] = &[
     ("sched/sched_switch", |f, r| {
         Some(Raw::Switch {
-            prev: n(f, r, "prev_pid")? as i32,
-            prev_comm: text(f, r, "prev_comm")?,
+            prev: thread(f, r, ["prev_pid", "prev_comm", "prev_prio"])?,
             prev_state: n(f, r, "prev_state")?,
-            next: n(f, r, "next_pid")? as i32,
-            next_comm: text(f, r, "next_comm")?,
+            next: thread(f, r, ["next_pid", "next_comm", "next_prio"])?,
         })
     }),
     ("sched/sched_wakeup", |f, r| wakeup(f, r, false)),
@@ -146,10 +191,7 @@ const DECODERS: &[(&str, Decode)] = &[
     }),
     ("rt/uest_se", |f, r| {
         is_task(f, r).then_some(())?;
-        Some(Raw::UtilEst {
-            pid: n(f, r, "pid")? as i32,
-            est: (n(f, r, "est")? & 0xffff_ffff & !UTIL_EST_FLAG) as u64,
-        })
+        Some(Raw::UtilEst { pid: n(f, r, "pid")? as i32, est: util_est(f, r)? })
     }),
     ("rt/pelt_cfs", |f, r| {
         // A group's runqueue is none of the CPU's own: only the root group has no parent.
@@ -168,14 +210,11 @@ const DECODERS: &[(&str, Decode)] = &[
     ("rt/pelt_irq", |f, r| pressure(f, r, "irq")),
     ("rt/ovu", |f, r| Some(Raw::Overutilized(n(f, r, "ov")? != 0))),
     ("rt/cap", |f, r| {
-        let due = Due {
-            jiffies: u(f, r, "now")?,
-            next: u(f, r, "next")?,
-            domains: [(u(f, r, "l0")?, u(f, r, "i0")?), (u(f, r, "l1")?, u(f, r, "i1")?)],
-        };
-        Some(Raw::Capacity { cpu: n(f, r, "cpu")? as u32, capacity: u(f, r, "cap")?, due })
+        let (cpu, capacity) = (n(f, r, "cpu")? as u32, u(f, r, "cap")?);
+        Some(Raw::Capacity { cpu, capacity, due: due(f, r)? })
     }),
     ("rt_before/menu", |f, r| Some(Raw::Menu(probed(f, r)?))),
+    ("rt/menu", |f, r| Some(Raw::Menu(probed(f, r)?))),
     ("rt/cfs_period", |f, r| Some(Raw::Period { css: n(f, r, "css")? as u32 })),
     ("cpuhp/cpuhp_enter", |f, r| {
         let (step, target) = (n(f, r, "idx")?, n(f, r, "target")?);
@@ -188,12 +227,18 @@ const DECODERS: &[(&str, Decode)] = &[
 ];
 
 fn wakeup<'a>(f: &Format, r: &Record<'a>, new: bool) -> Option<Raw<'a>> {
-    Some(Raw::Wakeup {
-        pid: n(f, r, "pid")? as i32,
-        comm: text(f, r, "comm")?,
-        cpu: n(f, r, "target_cpu")? as u32,
-        new,
-    })
+    let thread = thread(f, r, ["pid", "comm", "prio"])?;
+    Some(Raw::Wakeup { thread, cpu: n(f, r, "target_cpu")? as u32, new })
+}
+fn thread<'a>(f: &Format, r: &Record<'a>, [pid, comm, prio]: [&str; 3]) -> Option<Thread<'a>> {
+    // Nobody asks for the priority of an ordinary run.
+    let prio = n(f, r, prio).unwrap_or(0);
+    Some(Thread { pid: n(f, r, pid)? as i32, comm: text(f, r, comm)?, prio })
+}
+/// Up to 6.7 it is the larger one of two numbers.
+fn util_est(f: &Format, r: &Record<'_>) -> Option<u64> {
+    let est = (n(f, r, "est")? & 0xffff_ffff & !UTIL_EST_FLAG) as u64;
+    Some(est.max(u(f, r, "ewma").unwrap_or(0)))
 }
 fn probed(f: &Format, r: &Record<'_>) -> Option<Probed> {
     let halves = |x: u64| [x as u32, (x >> 32) as u32];
@@ -205,6 +250,10 @@ fn probed(f: &Format, r: &Record<'_>) -> Option<Probed> {
     }
     let (last, slept) = (n(f, r, "last")?, n(f, r, "slept")?);
     let pending = n(f, r, "needs")? != 0 && last >= 0 && slept >= 0;
+    let asked = |now: i64| {
+        let delta_next_ns = n(f, r, "event")?.saturating_sub(now);
+        Some(Asked { delta_next_ns, tick_stopped: n(f, r, "stopped")? != 0 })
+    };
     Some(Probed {
         next_timer_ns: u(f, r, "next")?,
         bucket: u(f, r, "bucket")? as usize,
@@ -212,6 +261,7 @@ fn probed(f: &Format, r: &Record<'_>) -> Option<Probed> {
         intervals,
         ptr: u(f, r, "ptr")? as usize,
         last: pending.then_some((last as usize, slept as u64, n(f, r, "tick")? != 0)),
+        asked: n(f, r, "now").and_then(asked),
     })
 }
 fn pressure(f: &Format, r: &Record<'_>, class: &'static str) -> Option<Raw<'static>> {
@@ -220,7 +270,7 @@ fn pressure(f: &Format, r: &Record<'_>, class: &'static str) -> Option<Raw<'stat
 }
 
 impl<'a> Trace<'a> {
-    /// The events of `answer`.
+    /// The events of `answer`, those from which the kernel decides with them.
     ///
     /// Errors: formats or pages that are not understood, no start or end mark.
     pub(crate) fn read(answer: &Answer<'a>) -> Result<Trace<'a>, String> {
@@ -239,6 +289,11 @@ impl<'a> Trace<'a> {
                 decoders.insert(format.id, (format, *decode));
             }
         }
+        let mut more: BTreeMap<u16, (Format, decisions::Decode)> = BTreeMap::new();
+        for (name, decode) in decisions::DECODERS {
+            let format = string(&format!("format {name}")).ok().and_then(|t| Format::parse(&t));
+            more.extend(format.map(|format| (format.id, (format, *decode))));
+        }
         let mut events = Vec::new();
         let mut lost = Vec::new();
         for (name, pages) in &answer.sections {
@@ -253,10 +308,26 @@ impl<'a> Trace<'a> {
                 let decoded =
                     r.id().and_then(|id| decoders.get(&id)).and_then(|(f, decode)| decode(f, &r));
                 events.extend(decoded.map(|raw| (r.at, cpu, raw)));
+                let told = r.id().and_then(|id| more.get(&id)).map(|(f, decode)| decode(f, &r));
+                let told: Few = told.unwrap_or_default();
+                events.extend(told.into_iter().flatten().map(|told| (r.at, cpu, Raw::Told(told))));
             }
         }
         // Stable: events of one CPU at one time stay in their order.
         events.sort_by_key(|(at, cpu, _)| (*at, *cpu));
+        decisions::fill_in(events.iter_mut().rev().filter_map(|(_, cpu, raw)| match raw {
+            Raw::Menu(probed) => Some((*cpu, Choice::Begins(probed))),
+            Raw::Told(told) => Some((*cpu, Choice::Told(told))),
+            _ => None,
+        }));
+        let hz = answer.values().into_iter().find(|(key, _)| key == "hz");
+        if let Some(hz) = hz.and_then(|(_, hz)| hz.parse::<u64>().ok()).filter(|hz| *hz > 0) {
+            let looks = events.iter_mut().filter_map(|(at, _, raw)| match raw {
+                Raw::Capacity { due, .. } | Raw::Told(Told::Look { due, .. }) => Some((*at, due)),
+                _ => None,
+            });
+            decisions::count_jiffies(looks, 1_000_000_000 / hz);
+        }
         let mark = |text: &str| {
             events
                 .iter()
@@ -307,7 +378,7 @@ pub(crate) fn period_memory(trace: &Trace<'_>) -> Vec<PeriodMemory> {
 
 /// When the first of `pids` is created.
 fn created(trace: &Trace<'_>, pids: &[i32]) -> u64 {
-    let first = |e: &&(u64, u32, Raw<'_>)| matches!(e.2, Raw::Wakeup { pid, new: true, .. } if pids.first() == Some(&pid));
+    let first = |e: &&(u64, u32, Raw<'_>)| matches!(e.2, Raw::Wakeup { thread, new: true, .. } if pids.first() == Some(&thread.pid));
     trace.events.iter().find(first).map_or(trace.start, |e| e.0)
 }
 
@@ -337,15 +408,17 @@ pub(crate) fn idle_memory(
 
 /// Pours `trace` into `sink`, from time 0 to the end mark. `pids` are the workload's threads: the
 /// job's tasks and then those of them that were forked, each of which copies the task that `forks`
-/// has of it.
+/// has of it. `decisions`: the kernel, if it is also to tell from what it decides.
 pub(crate) fn pour(
     trace: &Trace<'_>,
     platform: &Platform,
     job: &Job,
     pids: &[i32],
     forks: &[usize],
+    decisions: Option<KernelRev>,
     sink: &mut dyn TraceSink,
 ) -> Collected {
+    let looks = || trace.events.iter().any(|e| matches!(e.2, Raw::Told(Told::Look { .. })));
     let threads = threads(job, forks);
     let mut p = Pour {
         platform,
@@ -368,6 +441,7 @@ pub(crate) fn pour(
         freq: BTreeMap::new(),
         signals: BTreeMap::new(),
         overutilized: None,
+        decisions: decisions.map(|rev| Decisions::new(rev, looks())),
         plug: Plug::new(trace.events.iter().filter_map(|(.., raw)| match raw {
             Raw::Plug(step) => Some(*step),
             _ => None,
@@ -418,12 +492,14 @@ struct Pour<'a> {
     /// Of the workload's tasks.
     limits: Vec<Limits>,
     // What was before time 0.
-    running: Vec<Option<(i32, String)>>,
+    running: Vec<Option<(i32, String, i64)>>,
     idle: Vec<Option<u32>>,
     freq: BTreeMap<u32, u64>,
     /// The last update of each CPU's signals, by class.
     signals: BTreeMap<(u32, &'static str), Event<'static>>,
     overutilized: Option<bool>,
+    /// Where it is wanted from what the kernel decides.
+    decisions: Option<Decisions>,
     plug: Plug,
 }
 
@@ -436,9 +512,9 @@ impl Pour<'_> {
     /// An event before time 0: only the state it leaves matters.
     fn before(&mut self, cpu: u32, raw: &Raw<'_>) {
         match *raw {
-            Raw::Switch { next, next_comm, .. } => {
+            Raw::Switch { next: Thread { pid, comm, prio }, .. } => {
                 if let Some(r) = self.running.get_mut(cpu as usize) {
-                    *r = (next != 0).then(|| (next, next_comm.to_string()));
+                    *r = (pid != 0).then(|| (pid, comm.to_string(), prio));
                 }
             }
             Raw::Idle { cpu, state } => {
@@ -458,6 +534,17 @@ impl Pour<'_> {
                 self.signals.extend(self.signal(raw).map(|e| ((cpu, "capacity"), e)));
             }
             Raw::Overutilized(on) => self.overutilized = Some(on),
+            Raw::Told(told) => {
+                if let Told::Queue { cpu, .. } = told {
+                    let queue = told.queue().filter(|_| self.decisions.is_some());
+                    self.signals.extend(queue.map(|e| ((cpu, "queue"), e)));
+                } else if let Some(d) = &mut self.decisions
+                    && let Told::Entity { .. } = told
+                {
+                    // Nobody is known yet: it is kept.
+                    d.told(cpu, &told, |_| None, |_| {});
+                }
+            }
             Raw::Mark(text) => {
                 let words: Vec<&str> = text.split(' ').collect();
                 if let ["rt", "freq", cpu, khz] = words[..]
@@ -479,8 +566,8 @@ impl Pour<'_> {
         }
         for cpu in self.platform.cpus() {
             match self.running[cpu.index()].clone() {
-                Some((pid, comm)) => {
-                    let task = self.task(pid, &comm, cpu);
+                Some((pid, comm, prio)) => {
+                    let task = self.task(Thread { pid, comm: &comm, prio }, cpu);
                     self.emit(Event::Switch { cpu, prev: None, next: Some(task) });
                 }
                 None => {
@@ -535,8 +622,9 @@ impl Pour<'_> {
         Some(state?.min(deepest(self.platform, cpu)?))
     }
 
-    /// The task of `pid`, which the sink is told of if it has not been.
-    fn task(&mut self, pid: i32, comm: &str, cpu: CpuId) -> TaskId {
+    /// A thread's task, which the sink is told of if it has not been.
+    fn task(&mut self, thread: Thread<'_>, cpu: CpuId) -> TaskId {
+        let Thread { pid, comm, prio } = thread;
         let next = TaskId(self.next_task);
         let task = *self.tasks.entry(pid).or_insert(next);
         self.next_task += u32::from(task == next);
@@ -550,8 +638,27 @@ impl Pour<'_> {
             let known = user.is_some();
             let comm = user.as_deref().unwrap_or(comm);
             self.emit(Event::TaskNew { task, comm, user: known, cpu, why, max_speed });
+            let entity = self.decisions.as_mut().and_then(|d| d.known(pid, task));
+            entity.into_iter().for_each(|event| self.emit(event));
         }
+        let prio = self.decisions.as_mut().and_then(|d| d.prio(task, prio));
+        prio.into_iter().for_each(|event| self.emit(event));
         task
+    }
+
+    /// From what the kernel decides.
+    fn told(&mut self, cpu: u32, told: &Told) {
+        let Some(mut d) = self.decisions.take() else { return };
+        let known = |pid| {
+            let task = self.tasks.get(&pid)?;
+            self.known.contains_key(task).then_some(*task)
+        };
+        let (sink, now, events) = (&mut *self.sink, self.now, &mut self.events);
+        d.told(cpu, told, known, |event| {
+            sink.event(now, &event);
+            *events += 1;
+        });
+        self.decisions = Some(d);
     }
 
     fn known_task(&self, pid: i32) -> Option<(TaskId, CpuId)> {
@@ -562,13 +669,11 @@ impl Pour<'_> {
     fn event(&mut self, cpu: u32, raw: &Raw<'_>) {
         let here = CpuId(cpu);
         match *raw {
-            Raw::Switch { prev, prev_comm, prev_state, next, next_comm } => {
-                self.switch(here, (prev, prev_comm, prev_state), (next, next_comm))
-            }
-            Raw::Wakeup { pid, comm, cpu, new } => {
+            Raw::Switch { prev, prev_state, next } => self.switch(here, prev, prev_state, next),
+            Raw::Wakeup { thread, cpu, new } => {
                 let cpu = CpuId(cpu);
-                let fresh = self.known_task(pid).is_none();
-                let task = self.task(pid, comm, cpu);
+                let fresh = self.known_task(thread.pid).is_none();
+                let task = self.task(thread, cpu);
                 self.known.insert(task, cpu);
                 // Becoming known says that it is runnable.
                 if !new && !fresh {
@@ -624,6 +729,10 @@ impl Pour<'_> {
                 if let Some(event) = self.signal(raw) {
                     self.emit(event);
                 }
+                if let Raw::Capacity { cpu, due, .. } = *raw {
+                    let due = self.decisions.as_ref().and_then(|d| d.due(cpu, due));
+                    due.into_iter().for_each(|event| self.emit(event));
+                }
             }
             Raw::Overutilized(on) => self.emit(Event::Overutilized { on }),
             Raw::Plug(step) => {
@@ -631,26 +740,26 @@ impl Pour<'_> {
                     self.emit(Event::Hotplug { cpu: CpuId(cpu), online });
                 }
             }
-            Raw::Menu(_) | Raw::Period { .. } => {}
+            Raw::Menu(ref probed) => {
+                self.decisions.iter_mut().for_each(|d| d.menu(cpu, probed));
+            }
+            Raw::Period { .. } => {}
+            Raw::Told(ref told) => self.told(cpu, told),
             Raw::Mark(text) => self.mark(text),
         }
     }
 
-    fn switch(
-        &mut self,
-        cpu: CpuId,
-        (prev, prev_comm, prev_state): (i32, &str, i64),
-        (next, next_comm): (i32, &str),
-    ) {
+    fn switch(&mut self, cpu: CpuId, prev: Thread<'_>, prev_state: i64, next: Thread<'_>) {
         let left = match prev_state {
             s if s & EXITED != 0 => SwitchOut::Exited,
             s if s & NOT_RUNNING != 0 => SwitchOut::Sleeping,
             _ => SwitchOut::Preempted,
         };
-        let prev = (prev != 0).then(|| (self.task(prev, prev_comm, cpu), left));
-        let next = (next != 0).then(|| self.task(next, next_comm, cpu));
+        let prev = (prev.pid != 0).then(|| (self.task(prev, cpu), left));
+        let next = (next.pid != 0).then(|| self.task(next, cpu));
         if let Some((task, SwitchOut::Exited)) = prev {
             self.tasks.retain(|_, t| *t != task);
+            self.decisions.iter_mut().for_each(|d| d.forget(task));
         }
         self.emit(Event::Switch { cpu, prev, next });
     }

@@ -10,6 +10,7 @@
 
 mod apt;
 mod collect;
+mod decisions;
 pub mod dtb;
 pub mod fetch;
 mod guard;
@@ -18,6 +19,7 @@ mod menu;
 mod piped;
 mod plan;
 mod plug;
+mod probes;
 mod qemu;
 mod readback;
 mod ring;
@@ -54,6 +56,10 @@ pub struct Vm {
     pub kernel: PathBuf,
     /// The agent's binary, for the guest.
     pub agent: PathBuf,
+    /// Whether the trace also tells from what the kernel decides. That asks more of the guest, whose time
+    /// then goes otherwise; a kernel before 6.14, which shows an ordinary run nothing of its
+    /// scheduler's signals, shows them then.
+    pub decisions: bool,
     /// Time of an instruction of the guest: 2^shift ns.
     pub shift: u32,
     /// Where fingerprints of runs are kept, so that one that takes another course is noticed.
@@ -93,12 +99,18 @@ impl Vm {
                 qemu,
                 kernel: kernel.image.clone(),
                 agent,
+                decisions: false,
                 shift: 1,
                 memory,
                 limit: None,
             },
             kernel,
         ))
+    }
+
+    /// The same with traces that tell from what the kernel decides ([`Vm::decisions`]).
+    pub fn with_decisions(self) -> Vm {
+        Vm { decisions: true, ..self }
     }
 
     /// The hash of the agent's binary: by this one agent is told from another.
@@ -167,7 +179,7 @@ impl Vm {
 
     fn prepare(&self, experiment: &Experiment) -> Result<Prepared, RunError> {
         let modules: Vec<String> = self.modules()?.into_keys().collect();
-        let plan = plan::plan(experiment, &self.catalogue, &modules)?;
+        let plan = plan::plan(experiment, &self.catalogue, &modules, self.decisions)?;
         let device_tree = dtb::blob(&experiment.platform)?;
         let initramfs = self.initramfs(&plan.job.to_text())?;
         Ok(Prepared { plan, device_tree, initramfs })
@@ -284,6 +296,7 @@ fn deliver(
     answer: &Answer<'_>,
     e: &Experiment,
     plan: &plan::Plan,
+    decisions: bool,
     sink: &mut dyn TraceSink,
 ) -> Result<Outcome, RunError> {
     let fail = |what: String| RunError::Failed(what);
@@ -335,9 +348,14 @@ fn deliver(
         balance: collect::balance_memory(&trace, &pids),
         periods: collect::period_memory(&trace),
     });
-    let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, sink);
+    let rev = decisions.then_some(e.policy.kernel);
+    let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, rev, sink);
     sink.end(done.end);
-    Ok(Outcome { end: Instant(done.end.0), events: done.events, notes: notes(e, &values) })
+    let mut notes = notes(e, &values);
+    if decisions {
+        notes.extend(decisions::notes(answer, &values));
+    }
+    Ok(Outcome { end: Instant(done.end.0), events: done.events, notes })
 }
 
 /// Whether the policy is of the kernel that booted.

@@ -26,6 +26,16 @@ pub(crate) struct Probed {
     pub(crate) ptr: usize,
     /// The sleep that is still to be taken in: its state, its length, and whether the tick ended it.
     pub(crate) last: Option<(usize, u64, bool)>,
+    /// What it is told, where that was asked for.
+    pub(crate) asked: Option<Asked>,
+}
+
+/// What `menu` is told, but for the next timer, which it asks for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// From the beginning of the CPU's idling to the next event of its clock.
+    pub(crate) delta_next_ns: i64,
+    pub(crate) tick_stopped: bool,
 }
 
 /// One CPU, followed up to the creation.
@@ -143,6 +153,7 @@ mod tests {
         intervals: [700; 8],
         ptr: 0,
         last: Some((0, 9_000_000, false)),
+        asked: None,
     };
 
     fn follower() -> Follower {

@@ -13,12 +13,13 @@
 //! A setting that no stock kernel has (a start state, a switch of the response-time series), or that
 //! nobody tells the guest (a boot parameter), is an error unless its value is the neutral one.
 
+use crate::probes;
 use risetime_job::job::{Attr, Cpu, Job, Objects, Phase, Task};
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Util};
 use risetime_model::platform::{self, Domain, Opp};
 use risetime_model::settings::{Catalogue, Default, Home, Neutral, Param, Value};
-use risetime_model::workload::{self, Hotplug, TaskSpec, Workload};
+use risetime_model::workload::{self, Hotplug, TaskSpec};
 use risetime_model::{Experiment, InputError, Platform};
 
 /// Trace buffer of each CPU. Busy for 3 s: about 1 MB.
@@ -37,58 +38,6 @@ const GOVERNOR: &str = "governor";
 /// The highest first.
 const LIMITS: [&str; 2] = ["scaling_max_freq", "scaling_min_freq"];
 
-/// The scheduler's events.
-const EVENTS: &[&str] = &[
-    "sched/sched_switch",
-    "sched/sched_wakeup",
-    "sched/sched_wakeup_new",
-    "sched/sched_migrate_task",
-    "power/cpu_frequency",
-    "power/cpu_idle",
-];
-
-/// Where CPUs go offline: the steps in which they do.
-const HOTPLUG: &[&str] = &["cpuhp/cpuhp_enter", "cpuhp/cpuhp_exit"];
-
-/// The scheduler's signals, on its bare tracepoints.
-const PROBES: &[&str] = &[
-    "t:rt/pelt_se pelt_se_tp pid=+{task_struct.pid-task_struct.se}($arg1):s32 util=se->avg.util_avg runnable=se->avg.runnable_avg \
-     sum=se->avg.util_sum contrib=se->avg.period_contrib at=se->avg.last_update_time my_q=se->my_q:x64",
-    "t:rt/uest_se sched_util_est_se_tp pid=+{task_struct.pid-task_struct.se}($arg1):s32 est=se->avg.util_est my_q=se->my_q:x64",
-    "t:rt/pelt_cfs pelt_cfs_tp util=cfs_rq->avg.util_avg runnable=cfs_rq->avg.runnable_avg est=cfs_rq->avg.util_est \
-     sum=cfs_rq->avg.util_sum contrib=cfs_rq->avg.period_contrib at=cfs_rq->avg.last_update_time cpu=cfs_rq->rq->cpu \
-     ov=cfs_rq->rq->rd->overutilized parent=cfs_rq->tg->parent:x64",
-    "t:rt/pelt_rt pelt_rt_tp util=rq->avg_rt.util_avg sum=rq->avg_rt.util_sum contrib=rq->avg_rt.period_contrib \
-     at=rq->avg_rt.last_update_time cpu=rq->cpu",
-    "t:rt/pelt_dl pelt_dl_tp util=rq->avg_dl.util_avg sum=rq->avg_dl.util_sum contrib=rq->avg_dl.period_contrib \
-     at=rq->avg_dl.last_update_time cpu=rq->cpu",
-    "t:rt/pelt_irq pelt_irq_tp util=rq->avg_irq.util_avg sum=rq->avg_irq.util_sum contrib=rq->avg_irq.period_contrib \
-     at=rq->avg_irq.last_update_time cpu=rq->cpu",
-    "t:rt/ovu sched_overutilized_tp ov=overutilized",
-    // What `menu` remembers lies at a fixed distance from the device it is called for: both are
-    // variables of each CPU.
-    "f:rt_before/menu menu_select \
-     needs=+{%menu_devices+menu_device.needs_update-%cpuidle_dev}($arg2):s32 tick=+{%menu_devices+menu_device.tick_wakeup-%cpuidle_dev}($arg2):s32 \
-     next=+{%menu_devices+menu_device.next_timer_ns-%cpuidle_dev}($arg2):u64 bucket=+{%menu_devices+menu_device.bucket-%cpuidle_dev}($arg2):u32 \
-     f0=+{%menu_devices+menu_device.correction_factor-%cpuidle_dev}($arg2):x64 f1=+{%menu_devices+menu_device.correction_factor+8-%cpuidle_dev}($arg2):x64 \
-     f2=+{%menu_devices+menu_device.correction_factor+16-%cpuidle_dev}($arg2):x64 \
-     i0=+{%menu_devices+menu_device.intervals-%cpuidle_dev}($arg2):x64 i1=+{%menu_devices+menu_device.intervals+8-%cpuidle_dev}($arg2):x64 \
-     i2=+{%menu_devices+menu_device.intervals+16-%cpuidle_dev}($arg2):x64 i3=+{%menu_devices+menu_device.intervals+24-%cpuidle_dev}($arg2):x64 \
-     ptr=+{%menu_devices+menu_device.interval_ptr-%cpuidle_dev}($arg2):s32 \
-     slept=+{cpuidle_device.last_residency_ns}($arg2):s64 last=+{cpuidle_device.last_state_idx}($arg2):s32",
-    // With it, when this CPU balances next, in jiffies: the event is part of a look at its lowest
-    // domain, before that is noted.
-    "t:rt/cap sched_cpu_capacity_tp cpu=rq->cpu cap=rq->cpu_capacity \
-     now=@jiffies_64:u64 next=rq->next_balance \
-     l0=rq->sd->last_balance i0=rq->sd->balance_interval \
-     l1=rq->sd->parent->last_balance i1=rq->sd->parent->balance_interval",
-];
-
-/// Where a group has a quota: when it is refilled. The group is told by its place in the hierarchy's
-/// list of them (`css.id`), which lies at a fixed distance from its timer.
-const PERIODS: &str = "f:rt/cfs_period sched_cfs_period_timer \
-     css=+{task_group.css+cgroup_subsys_state.id-task_group.cfs_bandwidth-cfs_bandwidth.period_timer}($arg1):s32";
-
 /// A job with the settings that its answer must confirm.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -97,13 +46,15 @@ pub(crate) struct Plan {
     pub(crate) settings: Vec<(String, String)>,
 }
 
-/// The job of `experiment`. `modules`: the names of the kernel modules there are.
+/// The job of `experiment`. `modules`: the names of the kernel modules there are; `decisions`: whether
+/// the trace tells from what the kernel decides.
 ///
 /// Errors: settings that cannot be set in the guest (see the head of this file), a mask without CPUs.
 pub(crate) fn plan(
     experiment: &Experiment,
     catalogue: &Catalogue,
     modules: &[String],
+    decisions: bool,
 ) -> Result<Plan, InputError> {
     let e = experiment;
     check(e, catalogue)?;
@@ -130,8 +81,9 @@ pub(crate) fn plan(
         modules: modules_for(&governor, modules),
         set: Vec::new(),
         read: reads(&e.platform),
-        probes: probes(&workload),
-        events: events(&workload),
+        probes: probes::probes(&workload, decisions, e.policy.kernel),
+        kprobes: decisions,
+        events: probes::events(&workload, decisions),
         hotplug: workload.hotplug.iter().map(|h| Hotplug { place: (0, 0), ..*h }).collect(),
         groups: workload.groups.clone(),
         tasks: workload.tasks.iter().map(|t| task(t, e)).collect(),
@@ -166,18 +118,6 @@ pub(crate) fn plan(
         settings.extend(read);
     }
     Ok(Plan { job, settings })
-}
-
-/// The events of a run.
-fn events(workload: &Workload) -> Vec<String> {
-    let plugged = if workload.hotplug.is_empty() { &[][..] } else { HOTPLUG };
-    EVENTS.iter().chain(plugged).map(|s| s.to_string()).collect()
-}
-
-/// The probes of a run.
-fn probes(workload: &Workload) -> Vec<String> {
-    let limited = workload.groups.iter().any(|g| g.quota.is_some());
-    PROBES.iter().copied().chain(limited.then_some(PERIODS)).map(String::from).collect()
 }
 
 /// A job without a workload: modules and the default governor.

@@ -1,6 +1,8 @@
 //! Runs on a QEMU that is a shell script: what comes of answers that are right, wrong, damaged
 //! or missing, and of processes that die or do not end.
 
+mod decisions;
+
 use super::*;
 use crate::ring::tests::{HEADER_PAGE, page};
 use risetime_job::answer::{Writer, value_line};
@@ -36,6 +38,7 @@ impl Rig {
             qemu,
             kernel: dir.join("Image"),
             agent: dir.join("agent"),
+            decisions: false,
             shift: 1,
             memory: None,
             limit,
@@ -88,7 +91,7 @@ fn experiment(policy: &str) -> Experiment {
 }
 
 fn planned(e: &Experiment, modules: &[String]) -> Result<plan::Plan, InputError> {
-    plan::plan(e, &risetime_sim::catalogue(), modules)
+    plan::plan(e, &risetime_sim::catalogue(), modules, false)
 }
 
 /// What a kernel says that does everything as told.

@@ -1,8 +1,28 @@
 use super::*;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 
+/// Choices of `menu`: of which all, nothing, and most is known.
+fn selects() -> (MenuSelect, MenuSelect, MenuSelect) {
+    let full = MenuSelect {
+        next_timer_ns: i64::MAX as u64,
+        bucket: 5,
+        correction_factor: [8192; 6],
+        intervals_us: [0, 1, 2, 3, 4, 5, 6, u32::MAX],
+        interval_ptr: 7,
+        last: Some(LastSleep { state: 0, slept_ns: 1 << 40, by_tick: true }),
+        sleep_length_ns: Some(0),
+        delta_next_ns: -3,
+        tick_stopped: true,
+        state: Some(0),
+        stop_tick: Some(false),
+    };
+    let other = MenuSelect { stop_tick: Some(true), sleep_length_ns: Some(9), ..full };
+    (full, MenuSelect::default(), other)
+}
+
 /// A trace with every kind of event, every reason, and what is hard to write.
 fn everything() -> Memory {
+    let (full, empty, other) = selects();
     let (cpu, task) = (CpuId(1), TaskId(3));
     let mut events = vec![
         Event::TaskNew {
@@ -33,7 +53,28 @@ fn everything() -> Memory {
         Event::Irq { cpu, enters: true },
         Event::Misfit { cpu, task: Some(task) },
         Event::Misfit { cpu, task: None },
+        Event::Waking { task, by: CpuId(7) },
+        Event::Prio { task, prio: -1 },
+        Event::Prio { task, prio: 139 },
+        Event::Entity { task, vruntime: u64::MAX - 9, deadline: 5, vlag: -7, slice: 2_800_000 },
+        Event::Entity { task, vruntime: 3, deadline: 0, vlag: i64::MIN, slice: 0 },
+        Event::CfsQueue {
+            cpu,
+            min_vruntime: u64::MAX,
+            sum_w_vruntime: -1 << 50,
+            sum_weight: 1 << 40,
+            nr_queued: 3,
+        },
+        Event::Resched { cpu, lazy: true },
+        Event::BalanceDue {
+            cpu,
+            jiffies: 4_294_892_296,
+            next_balance: u64::MAX,
+            domains: [(1, 8), (0, 0)],
+        },
     ];
+    events.extend(IDLE_TYPES.iter().map(|idle| Event::BalanceLook { cpu, level: 2, idle: *idle }));
+    events.extend([&full, &empty, &other].map(|select| Event::IdleSelect { cpu, select }));
     events.extend(WHYS.iter().map(|why| Event::Wakeup { task, cpu, why: *why }));
     for clock in [0, 1, u64::MAX - 5, 1 << 40] {
         let (util_avg, runnable_avg, util_sum) = (Util(clock % 1000), Util(4), clock / 3);
@@ -144,6 +185,9 @@ fn whatever_is_broken_is_one_error_at_its_line() {
         (first, "w1 99999999 1 0", "found task 99999999, wanted less than 1048576"),
         (first, "w1 3 1", "has too few numbers"),
         (first, "w1 3 1 0 0", "has too many numbers"),
+        (first, "P1 3 141", "found priority 141, wanted -1 to 140"),
+        (first, "L1 1 0 3", "found a choice 3, wanted less than 3"),
+        (first, "I1 1 0 0", "has too few numbers"),
         (first, "w1 3 1 99", "found a choice 99, wanted less than 29"),
         (first, "w-1 3 1 0", "found `-1`, wanted a number"),
         (first, "?1 3 1 0", "found an event `?`: no such kind"),

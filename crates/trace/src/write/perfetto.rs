@@ -26,8 +26,8 @@
 //! several requests in a row that leave the frequency unchanged only the first is an instant.
 //!
 //! Priorities are the kernel's: -1 of deadline tasks, 0 to 98 of real-time ones, 120 of all fair
-//! ones. Left out: nice values, `util_sum`, `period_contrib`, waker of a wakeup (not in
-//! the trace).
+//! ones. Left out: nice values, `util_sum`, `period_contrib`, waker of a wakeup (mostly not in
+//! the trace), and the other events that tell from what a kernel decided.
 
 mod field;
 mod message;
@@ -609,6 +609,15 @@ impl<W: io::Write> TraceSink for Writer<W> {
             Event::Misfit { cpu, task } => self.misfit(at, cpu, task),
             // Only an explanation asks for them, and writes no file; handlers are in no slice.
             Event::Step { .. } | Event::Irq { .. } => {}
+            // What a decision was made from is for who makes it again.
+            Event::Waking { .. }
+            | Event::Prio { .. }
+            | Event::Entity { .. }
+            | Event::CfsQueue { .. }
+            | Event::Resched { .. }
+            | Event::BalanceDue { .. }
+            | Event::BalanceLook { .. }
+            | Event::IdleSelect { .. } => {}
             Event::Throttled { task, on } => {
                 let thread = self.thread(task);
                 let name = if on { "runtime used up" } else { "runtime replenished" };

@@ -1,0 +1,398 @@
+//! From the agent's answer to the state behind a kernel's decisions, where that was asked for.
+//!
+//! ```text
+//! sched_waking                     who wakes a task
+//! prio of wakeups and switches     a task's priority, when it has changed
+//! pelt_se, enqueue_task_fair, switch    a task's place in its runqueue
+//! pelt_cfs, enqueue_task_fair, switch   the runqueue
+//! sched_set_need_resched           (before 6.17: `resched_curr`, unless it was set already)
+//! sched_balance_rq                 a look at a domain, and when the CPU is due
+//! menu_select, its return          a choice of an idle state, told when it is made
+//!                                  (before 6.9 also `tick_nohz_idle_stop_tick`, `…_retain_tick`)
+//! ```
+//!
+//! A task's entity that is seen before the task is known is told of when it is. Left out: groups'
+//! entities and runqueues; what a release does not have ([`notes`] says what).
+
+use crate::menu::Probed;
+use crate::ring::{Format, Record};
+use risetime_job::answer::Answer;
+use risetime_kernel::KernelRev;
+use risetime_kernel::units::{CpuId, TaskId};
+use risetime_trace::{Event, IdleType, LastSleep, MenuSelect};
+use std::collections::BTreeMap;
+
+/// `TIF_NEED_RESCHED` and `TIF_NEED_RESCHED_LAZY` of arm64.
+const TIF_NEED_RESCHED: i64 = 1;
+const TIF_NEED_RESCHED_LAZY: i64 = 2;
+/// `next_timer_ns` where `menu` did not ask for it: KTIME_MAX.
+const NOT_ASKED: u64 = i64::MAX as u64;
+/// Before that `enum cpu_idle_type` began with CPU_IDLE.
+const V6_10: KernelRev = KernelRev::new(6, 10);
+
+/// When a CPU balances next, all in jiffies but for the intervals, in ms; 0: no such domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) jiffies: u64,
+    /// `jiffies` is that of the CPU's last tick.
+    pub(crate) ticked: bool,
+    pub(crate) next: u64,
+    pub(crate) domains: [(u64, u64); 2],
+}
+
+/// A task's place in its runqueue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entity {
+    vruntime: u64,
+    deadline: u64,
+    vlag: i64,
+    slice: u64,
+}
+
+/// One thing that the kernel tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Waking {
+        pid: i32,
+    },
+    Entity {
+        pid: i32,
+        entity: Entity,
+    },
+    Queue {
+        cpu: u32,
+        min_vruntime: u64,
+        sum_w_vruntime: i64,
+        sum_weight: u64,
+        nr_queued: u32,
+    },
+    Resched {
+        cpu: u32,
+        lazy: bool,
+    },
+    /// `idle` as the kernel counts it.
+    Look {
+        cpu: u32,
+        level: u32,
+        idle: i64,
+        due: Due,
+    },
+    /// `next_timer_ns` is that of the choice; `None`: only the next choice shows it.
+    Chosen {
+        state: i64,
+        next_timer_ns: Option<u64>,
+        stop_tick: Option<bool>,
+    },
+    /// What becomes of the tick behind a choice.
+    Tick {
+        stops: bool,
+    },
+}
+
+/// As much as one record tells.
+pub(crate) type Few = [Option<Told>; 3];
+
+/// How a record is understood.
+pub(crate) type Decode = fn(&Format, &Record<'_>) -> Few;
+
+fn n(f: &Format, r: &Record<'_>, field: &str) -> Option<i64> {
+    r.number(*f.fields.get(field)?)
+}
+
+pub(crate) const DECODERS: &[(&str, Decode)] = &[
+    ("sched/sched_waking", |f, r| {
+        [n(f, r, "pid").map(|pid| Told::Waking { pid: pid as i32 }), None, None]
+    }),
+    ("rt/pelt_se", |f, r| {
+        let group = n(f, r, "my_q").unwrap_or(0) != 0;
+        [
+            entity(f, r, ["pid", "vruntime", "deadline", "vlag", "slice"]).filter(|_| !group),
+            None,
+            None,
+        ]
+    }),
+    ("rt/pelt_cfs", |f, r| {
+        let group = n(f, r, "parent").unwrap_or(0) != 0;
+        [queue(f, r).filter(|_| !group), None, None]
+    }),
+    ("rt/queued", |f, r| {
+        [entity(f, r, ["pid", "vruntime", "deadline", "vlag", "slice"]), queue(f, r), None]
+    }),
+    ("rt/switch", |f, r| {
+        let prev = entity(f, r, ["ppid", "pvruntime", "pdeadline", "pvlag", "pslice"]);
+        let next = entity(f, r, ["npid", "nvruntime", "ndeadline", "nvlag", "nslice"]);
+        [prev, next, queue(f, r)]
+    }),
+    ("rt/resched", |f, r| {
+        let set = n(f, r, "cpu").zip(n(f, r, "tif"));
+        let told =
+            |(cpu, tif)| Told::Resched { cpu: cpu as u32, lazy: tif == TIF_NEED_RESCHED_LAZY };
+        [set.map(told), None, None]
+    }),
+    ("rt/resched_curr", |f, r| {
+        let set = n(f, r, "cpu").zip(n(f, r, "flags"));
+        let new = set.filter(|(_, flags)| flags & (1 << TIF_NEED_RESCHED) == 0);
+        [new.map(|(cpu, _)| Told::Resched { cpu: cpu as u32, lazy: false }), None, None]
+    }),
+    ("rt/look", |f, r| [look(f, r), None, None]),
+    ("rt/menu_ret", |f, r| {
+        let next_timer_ns = n(f, r, "told").map(|ns| ns as u64);
+        let stop_tick = n(f, r, "stop").map(|stop| stop != 0);
+        let chosen = |state| Told::Chosen { state, next_timer_ns, stop_tick };
+        [n(f, r, "state").map(chosen), None, None]
+    }),
+    ("rt/tick_stops", |_, _| [Some(Told::Tick { stops: true }), None, None]),
+    ("rt/tick_stays", |_, _| [Some(Told::Tick { stops: false }), None, None]),
+];
+
+/// `jiffies` of looks that only show it as of their CPU's last tick, from the time of each: the freshest of
+/// them all was shown right behind a tick.
+pub(crate) fn count_jiffies<'a>(looks: impl Iterator<Item = (u64, &'a mut Due)>, tick_ns: u64) {
+    let mut looks: Vec<_> = looks.filter(|(_, due)| due.ticked).collect();
+    let zero = |(at, due): &(u64, &mut Due)| {
+        i128::from(*at) - i128::from(due.jiffies) * i128::from(tick_ns)
+    };
+    let Some(zero) = looks.iter().map(zero).min() else { return };
+    for (at, due) in &mut looks {
+        let since = i128::from(*at) - zero;
+        due.jiffies = (since / i128::from(tick_ns.max(1))) as u64;
+    }
+}
+
+/// Of the fields' names the first two must be there; the idle task has no entity.
+fn entity(
+    f: &Format,
+    r: &Record<'_>,
+    [pid, vruntime, deadline, vlag, slice]: [&str; 5],
+) -> Option<Told> {
+    let pid = n(f, r, pid).filter(|pid| *pid > 0)? as i32;
+    let or_0 = |field| n(f, r, field).unwrap_or(0);
+    let entity = Entity {
+        vruntime: n(f, r, vruntime)? as u64,
+        deadline: or_0(deadline) as u64,
+        vlag: or_0(vlag),
+        slice: or_0(slice) as u64,
+    };
+    Some(Told::Entity { pid, entity })
+}
+
+fn queue(f: &Format, r: &Record<'_>) -> Option<Told> {
+    let or_0 = |field| n(f, r, field).unwrap_or(0);
+    Some(Told::Queue {
+        cpu: n(f, r, "cpu")? as u32,
+        min_vruntime: n(f, r, "zero")? as u64,
+        sum_w_vruntime: or_0("sumwv"),
+        sum_weight: or_0("sumw") as u64,
+        nr_queued: or_0("nr") as u32,
+    })
+}
+
+fn look(f: &Format, r: &Record<'_>) -> Option<Told> {
+    let (cpu, level) = (n(f, r, "cpu")? as u32, n(f, r, "level")? as u32);
+    Some(Told::Look { cpu, level, idle: n(f, r, "idle")?, due: due(f, r)? })
+}
+
+/// When a CPU balances next, as a probe shows it.
+pub(crate) fn due(f: &Format, r: &Record<'_>) -> Option<Due> {
+    let u = |field| n(f, r, field).map(|n| n as u64);
+    let domains = [(u("l0")?, u("i0")?), (u("l1")?, u("i1")?)];
+    let (now, next) = (u("now"), u("next")?);
+    Some(Due { jiffies: now.or(u("ticked"))?, ticked: now.is_none(), next, domains })
+}
+
+/// What has been told so far, of what is not told at once.
+#[derive(Debug)]
+pub(crate) struct Decisions {
+    rev: KernelRev,
+    /// Looks are told of themselves, and not with a CPU's capacity.
+    looks: bool,
+    prios: BTreeMap<TaskId, i64>,
+    /// Entities of tasks that nobody knows yet.
+    early: BTreeMap<i32, Entity>,
+    /// From what `menu` chooses on a CPU, until it has.
+    choosing: BTreeMap<u32, MenuSelect>,
+}
+
+impl Decisions {
+    pub(crate) fn new(rev: KernelRev, looks: bool) -> Decisions {
+        let (prios, early, choosing) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Decisions { rev, looks, prios, early, choosing }
+    }
+
+    /// The task of a known pid has this priority.
+    pub(crate) fn prio(&mut self, task: TaskId, prio: i64) -> Option<Event<'static>> {
+        let changed = self.prios.insert(task, prio) != Some(prio);
+        changed.then_some(Event::Prio { task, prio: prio as i32 })
+    }
+
+    /// The task has become known.
+    pub(crate) fn known(&mut self, pid: i32, task: TaskId) -> Option<Event<'static>> {
+        self.early.remove(&pid).map(|e| e.event(task))
+    }
+
+    /// The task is gone.
+    pub(crate) fn forget(&mut self, task: TaskId) {
+        self.prios.remove(&task);
+    }
+
+    /// When the CPU balances next, as told with its capacity.
+    pub(crate) fn due(&self, cpu: u32, due: Due) -> Option<Event<'static>> {
+        (!self.looks).then_some(due.event(cpu))
+    }
+
+    /// `menu` begins to choose on `cpu`.
+    pub(crate) fn menu(&mut self, cpu: u32, p: &Probed) {
+        let Some(asked) = p.asked else { return };
+        let last = p.last.map(|(state, slept_ns, by_tick)| LastSleep {
+            state: state as u32,
+            slept_ns,
+            by_tick,
+        });
+        let select = MenuSelect {
+            next_timer_ns: p.next_timer_ns,
+            bucket: p.bucket as u32,
+            correction_factor: p.factors,
+            intervals_us: p.intervals,
+            interval_ptr: p.ptr as u32,
+            last,
+            delta_next_ns: asked.delta_next_ns,
+            tick_stopped: asked.tick_stopped,
+            ..MenuSelect::default()
+        };
+        self.choosing.insert(cpu, select);
+    }
+
+    /// What the kernel told on CPU `here`, to `emit`; `task` knows whose pid is which.
+    pub(crate) fn told(
+        &mut self,
+        here: u32,
+        told: &Told,
+        task: impl Fn(i32) -> Option<TaskId>,
+        mut emit: impl FnMut(Event<'_>),
+    ) {
+        match *told {
+            Told::Waking { pid } => {
+                task(pid)
+                    .into_iter()
+                    .for_each(|task| emit(Event::Waking { task, by: CpuId(here) }));
+            }
+            Told::Entity { pid, entity } => match task(pid) {
+                Some(task) => emit(entity.event(task)),
+                None => drop(self.early.insert(pid, entity)),
+            },
+            Told::Queue { .. } => told.queue().into_iter().for_each(emit),
+            Told::Resched { cpu, lazy } => emit(Event::Resched { cpu: CpuId(cpu), lazy }),
+            Told::Look { cpu, level, idle, due } => {
+                emit(due.event(cpu));
+                let idle = self.idle_type(idle);
+                emit(Event::BalanceLook { cpu: CpuId(cpu), level, idle });
+            }
+            Told::Chosen { state, next_timer_ns, stop_tick } => {
+                // Without its timer it cannot be made again: the last one before the end, on an old kernel.
+                if let Some((mut select, ns)) = self.choosing.remove(&here).zip(next_timer_ns) {
+                    select.sleep_length_ns = Some(ns).filter(|ns| *ns != NOT_ASKED);
+                    (select.state, select.stop_tick) = (u32::try_from(state).ok(), stop_tick);
+                    emit(Event::IdleSelect { cpu: CpuId(here), select: &select });
+                }
+            }
+            Told::Tick { .. } => {}
+        }
+    }
+
+    fn idle_type(&self, idle: i64) -> IdleType {
+        let (not_idle, idles) = if self.rev < V6_10 { (1, 0) } else { (0, 1) };
+        match idle {
+            _ if idle == not_idle => IdleType::NotIdle,
+            _ if idle == idles => IdleType::Idle,
+            _ => IdleType::NewlyIdle,
+        }
+    }
+}
+
+impl Entity {
+    fn event(self, task: TaskId) -> Event<'static> {
+        let Entity { vruntime, deadline, vlag, slice } = self;
+        Event::Entity { task, vruntime, deadline, vlag, slice }
+    }
+}
+
+impl Due {
+    fn event(self, cpu: u32) -> Event<'static> {
+        let Due { jiffies, next, domains, .. } = self;
+        Event::BalanceDue { cpu: CpuId(cpu), jiffies, next_balance: next, domains }
+    }
+}
+
+impl Told {
+    /// A CPU's runqueue; `None`: it is about something else.
+    pub(crate) fn queue(&self) -> Option<Event<'static>> {
+        let Told::Queue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } = *self else {
+            return None;
+        };
+        let cpu = CpuId(cpu);
+        Some(Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued })
+    }
+}
+
+/// What a choice does not tell of itself: its timer is shown by the next choice on its CPU, and whether the
+/// tick stops by what is done then. `events`, from the last one back, each with its CPU.
+pub(crate) fn fill_in<'a>(events: impl Iterator<Item = (u32, Choice<'a>)>) {
+    let mut timers: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut ticks: BTreeMap<u32, bool> = BTreeMap::new();
+    for (cpu, choice) in events {
+        match choice {
+            Choice::Begins(probed) => {
+                timers.insert(cpu, probed.next_timer_ns);
+                ticks.remove(&cpu);
+            }
+            Choice::Told(Told::Tick { stops }) => drop(ticks.insert(cpu, *stops)),
+            Choice::Told(Told::Chosen { next_timer_ns, stop_tick, .. }) => {
+                *next_timer_ns = next_timer_ns.or(timers.remove(&cpu));
+                *stop_tick = stop_tick.or(ticks.remove(&cpu));
+            }
+            Choice::Told(_) => {}
+        }
+    }
+}
+
+/// A part of a choice of `menu`.
+pub(crate) enum Choice<'a> {
+    Begins(&'a Probed),
+    Told(&'a mut Told),
+}
+
+/// What of the state behind decisions this kernel does not tell, one line each.
+pub(crate) fn notes(answer: &Answer<'_>, values: &BTreeMap<String, String>) -> Vec<String> {
+    const PROBES: &[(&str, &str)] = &[
+        ("event sched/sched_waking", "who wakes a task"),
+        ("probe rt/pelt_se", "tasks' signals and places in their runqueue as these are updated"),
+        ("probe rt/pelt_cfs", "CPUs' signals and runqueues as these are updated"),
+        ("probe rt/uest_se", "util_est"),
+        ("probe rt/cap", "what is left of a CPU's capacity"),
+        ("probe rt/queued", "where a task is put in its runqueue"),
+        ("probe rt/switch", "places in the runqueue at a switch"),
+        ("probe rt/resched", "need_resched"),
+        ("probe rt/resched_curr", "need_resched"),
+        ("probe rt/look", "looks at scheduling domains"),
+        ("probe rt/menu", "what menu chooses from"),
+        ("probe rt/menu_ret", "what menu chooses"),
+        ("probe rt/tick_stops", "whether menu stops the tick"),
+    ];
+    const FIELDS: &[(&str, &str, &str)] = &[
+        ("rt/pelt_se", "deadline", "deadline, lag and slice of a task"),
+        ("rt/pelt_cfs", "sumwv", "the sums of a runqueue"),
+    ];
+    let refused = PROBES.iter().filter_map(|(key, what)| {
+        let why = values.get(*key)?;
+        Some(format!("this kernel does not tell {what} ({})", why.trim()))
+    });
+    let format = |name: &str| {
+        let text = String::from_utf8_lossy(answer.section(&format!("format {name}"))?);
+        Format::parse(&text)
+    };
+    let lacking = FIELDS.iter().filter_map(|(name, field, what)| {
+        let has = format(name)?.fields.contains_key(*field);
+        (!has).then(|| format!("this kernel does not tell {what}"))
+    });
+    refused.chain(lacking).collect()
+}

@@ -1,0 +1,195 @@
+//! What a guest's trace is made of: the kernel's events, and probes where it has none.
+//!
+//! ```text
+//! always     events, and the scheduler's signals on its bare tracepoints
+//! decisions  where asked for, from what the kernel decides: `sched_waking`, the entities and the
+//!            runqueue where a task was queued or begins to run, `need_resched`, looks at domains,
+//!            choices of `menu`; with the other names that releases have for that
+//! ```
+//!
+//! A probe is one more thing that takes the guest's time: a few µs at a switch, where everything is
+//! asked for.
+//!
+//! Source: include/trace/events/sched.h; kernel/sched/sched.h:`cfs_rq`; include/linux/sched.h:
+//! `sched_entity`; drivers/cpuidle/governors/menu.c; kernel/time/tick-sched.h.
+
+use risetime_kernel::KernelRev;
+use risetime_model::workload::Workload;
+
+/// The scheduler's events.
+const EVENTS: &[&str] = &[
+    "sched/sched_switch",
+    "sched/sched_wakeup",
+    "sched/sched_wakeup_new",
+    "sched/sched_migrate_task",
+    "power/cpu_frequency",
+    "power/cpu_idle",
+];
+
+/// Where CPUs go offline: the steps in which they do.
+const HOTPLUG: &[&str] = &["cpuhp/cpuhp_enter", "cpuhp/cpuhp_exit"];
+
+/// The scheduler's signals, on its bare tracepoints.
+const PROBES: &[&str] = &[
+    "t:rt/pelt_se pelt_se_tp pid=+{task_struct.pid-task_struct.se}($arg1):s32 util=se->avg.util_avg runnable=se->avg.runnable_avg \
+     sum=se->avg.util_sum contrib=se->avg.period_contrib at=se->avg.last_update_time my_q=se->my_q:x64",
+    "t:rt/uest_se sched_util_est_se_tp pid=+{task_struct.pid-task_struct.se}($arg1):s32 est=se->avg.util_est my_q=se->my_q:x64",
+    "t:rt/pelt_cfs pelt_cfs_tp util=cfs_rq->avg.util_avg runnable=cfs_rq->avg.runnable_avg est=cfs_rq->avg.util_est \
+     sum=cfs_rq->avg.util_sum contrib=cfs_rq->avg.period_contrib at=cfs_rq->avg.last_update_time cpu=cfs_rq->rq->cpu \
+     ov=cfs_rq->rq->rd->overutilized parent=cfs_rq->tg->parent:x64",
+    "t:rt/pelt_rt pelt_rt_tp util=rq->avg_rt.util_avg sum=rq->avg_rt.util_sum contrib=rq->avg_rt.period_contrib \
+     at=rq->avg_rt.last_update_time cpu=rq->cpu",
+    "t:rt/pelt_dl pelt_dl_tp util=rq->avg_dl.util_avg sum=rq->avg_dl.util_sum contrib=rq->avg_dl.period_contrib \
+     at=rq->avg_dl.last_update_time cpu=rq->cpu",
+    "t:rt/pelt_irq pelt_irq_tp util=rq->avg_irq.util_avg sum=rq->avg_irq.util_sum contrib=rq->avg_irq.period_contrib \
+     at=rq->avg_irq.last_update_time cpu=rq->cpu",
+    "t:rt/ovu sched_overutilized_tp ov=overutilized",
+    // What `menu` remembers lies at a fixed distance from the device it is called for: both are
+    // variables of each CPU.
+    "f:rt_before/menu menu_select \
+     needs=+{%menu_devices+menu_device.needs_update-%cpuidle_dev}($arg2):s32 tick=+{%menu_devices+menu_device.tick_wakeup-%cpuidle_dev}($arg2):s32 \
+     next=+{%menu_devices+menu_device.next_timer_ns-%cpuidle_dev}($arg2):u64 bucket=+{%menu_devices+menu_device.bucket-%cpuidle_dev}($arg2):u32 \
+     f0=+{%menu_devices+menu_device.correction_factor-%cpuidle_dev}($arg2):x64 f1=+{%menu_devices+menu_device.correction_factor+8-%cpuidle_dev}($arg2):x64 \
+     f2=+{%menu_devices+menu_device.correction_factor+16-%cpuidle_dev}($arg2):x64 \
+     i0=+{%menu_devices+menu_device.intervals-%cpuidle_dev}($arg2):x64 i1=+{%menu_devices+menu_device.intervals+8-%cpuidle_dev}($arg2):x64 \
+     i2=+{%menu_devices+menu_device.intervals+16-%cpuidle_dev}($arg2):x64 i3=+{%menu_devices+menu_device.intervals+24-%cpuidle_dev}($arg2):x64 \
+     ptr=+{%menu_devices+menu_device.interval_ptr-%cpuidle_dev}($arg2):s32 \
+     slept=+{cpuidle_device.last_residency_ns}($arg2):s64 last=+{cpuidle_device.last_state_idx}($arg2):s32",
+    // With it, when this CPU balances next, in jiffies: the event is part of a look at its lowest
+    // domain, before that is noted.
+    "t:rt/cap sched_cpu_capacity_tp cpu=rq->cpu cap=rq->cpu_capacity \
+     now=@jiffies_64:u64 next=rq->next_balance \
+     l0=rq->sd->last_balance i0=rq->sd->balance_interval \
+     l1=rq->sd->parent->last_balance i1=rq->sd->parent->balance_interval",
+];
+
+/// Where a group has a quota: when it is refilled. The group is told by its place in the hierarchy's
+/// list of them (`css.id`), which lies at a fixed distance from its timer.
+const PERIODS: &str = "f:rt/cfs_period sched_cfs_period_timer \
+     css=+{task_group.css+cgroup_subsys_state.id-task_group.cfs_bandwidth-cfs_bandwidth.period_timer}($arg1):s32";
+
+/// Where a wakeup begins.
+const WAKING: &str = "sched/sched_waking";
+
+/// From here on a probe at a function's return can read its arguments.
+const V6_9: KernelRev = KernelRev::new(6, 9);
+/// From here on arm64 has probes on tracepoints.
+const V6_14: KernelRev = KernelRev::new(6, 14);
+/// From here on `need_resched` has a tracepoint.
+const V6_17: KernelRev = KernelRev::new(6, 17);
+
+/// What `util_est` was before it was one number (up to 6.7).
+const UTIL_EST: [(&str, &str); 2] = [
+    (
+        "est=se->avg.util_est",
+        "est=se->avg.util_est|se->avg.util_est.enqueued ewma=se->avg.util_est.ewma|",
+    ),
+    ("est=cfs_rq->avg.util_est", "est=cfs_rq->avg.util_est|cfs_rq->avg.util_est.enqueued"),
+];
+
+/// `need_resched` is set for whoever runs on a CPU.
+const RESCHED: &str = "t:rt/resched sched_set_need_resched_tp cpu=cpu tif=tif";
+
+/// The same where there is no tracepoint for it: it may be set already.
+const RESCHED_CURR: &str =
+    "f:rt/resched_curr resched_curr cpu=rq->cpu flags=rq->curr->thread_info.flags";
+
+/// A look at one domain begins.
+const LOOK: &str = "f:rt/look sched_balance_rq|load_balance cpu=this_cpu level=sd->level idle=idle \
+     now=@jiffies_64:u64 next=this_rq->next_balance \
+     ticked=+{%tick_cpu_sched+tick_sched.last_tick_jiffies-%runqueues}($arg2):u64| \
+     l0=this_rq->sd->last_balance i0=this_rq->sd->balance_interval \
+     l1=this_rq->sd->parent->last_balance i1=this_rq->sd->parent->balance_interval";
+
+/// `jiffies` at the CPU's last tick: all there is where a kernel does not keep the address of the variable.
+const TICKED: &str =
+    " ticked=+{%tick_cpu_sched+tick_sched.last_tick_jiffies-%runqueues}($arg1):u64|";
+
+/// What `menu` is told, behind what it remembers: from when on the CPU idles, the next event of its
+/// clock, whether its tick is stopped. These are variables of each CPU, too.
+const TOLD: &str = " now=+{%tick_cpu_sched+tick_sched.idle_entrytime-%cpuidle_dev}($arg2):s64 \
+     event=+{clock_event_device.next_event}(+{%tick_cpu_device+tick_device.evtdev-%cpuidle_dev}($arg2)):s64 \
+     stopped=+{%tick_cpu_sched+tick_sched.flags-%cpuidle_dev}($arg2):b1@1/64|+{%tick_cpu_sched+tick_sched.nohz_mode+4-%cpuidle_dev}($arg2):b1@1/32";
+
+/// What it chose, and the next timer if it asked for it.
+const CHOSEN: &str = "f:rt/menu_ret menu_select%return state=$retval:s32 stop=+0($arg3):u8 \
+     told=+{%menu_devices+menu_device.next_timer_ns-%cpuidle_dev}($arg2):u64";
+
+/// Whether it stops the tick, by what is done then, for kernels that do not tell it with the choice.
+const TICK: [&str; 2] =
+    ["f:rt/tick_stops tick_nohz_idle_stop_tick", "f:rt/tick_stays tick_nohz_idle_retain_tick"];
+
+/// The events of a run.
+pub(crate) fn events(workload: &Workload, decisions: bool) -> Vec<String> {
+    let plugged = if workload.hotplug.is_empty() { &[][..] } else { HOTPLUG };
+    let waking = decisions.then_some(&WAKING);
+    EVENTS.iter().chain(plugged).chain(waking).map(|s| s.to_string()).collect()
+}
+
+/// The probes of a run, on a kernel of `rev`.
+pub(crate) fn probes(workload: &Workload, decisions: bool, rev: KernelRev) -> Vec<String> {
+    let limited = workload.groups.iter().any(|g| g.quota.is_some());
+    let always = PROBES.iter().copied().chain(limited.then_some(PERIODS)).map(String::from);
+    if !decisions {
+        return always.collect();
+    }
+    let resched = if rev < V6_17 { RESCHED_CURR } else { RESCHED };
+    let tick = TICK.into_iter().filter(|_| rev < V6_9);
+    let more = [resched, LOOK, CHOSEN].into_iter().chain(tick).map(String::from);
+    always.map(in_full).chain(placed(rev)).chain(more).collect()
+}
+
+/// An ordinary probe with what decisions want of it.
+fn in_full(probe: String) -> String {
+    let mut probe = probe.replace("rt_before/menu", "rt/menu");
+    for (now, before) in UTIL_EST {
+        probe = probe.replace(&format!("{now} "), &format!("{before} "));
+    }
+    let name = probe.split(' ').next().unwrap_or_default();
+    let more = match name {
+        "t:rt/pelt_se" => entity("", "se->"),
+        "t:rt/pelt_cfs" => queue("cfs_rq->"),
+        "f:rt/menu" => TOLD.into(),
+        "t:rt/cap" => TICKED.into(),
+        _ => String::new(),
+    };
+    probe + &more
+}
+
+/// Entities and runqueue where a task has been queued, and where one begins to run.
+///
+/// Before 6.14 no probe can stand on the scheduler's tracepoint of a switch (`guest`'s `probe.rs`): pressure
+/// stall information hears of the same tasks just before. Before 6.9 none can read a function's arguments
+/// at its return: there a task that has been queued is told of where it may take the CPU from another of
+/// its class.
+fn placed(rev: KernelRev) -> [String; 2] {
+    let rq = |task: &str| {
+        let rq = format!("{task}->se.cfs_rq->rq->");
+        format!(" cpu={rq}cpu|{}", queue(&format!("{rq}cfs.")))
+    };
+    let queued = if rev < V6_9 { "check_preempt_wakeup" } else { "enqueue_task_fair%return" };
+    let switched =
+        if rev < V6_14 { "f:rt/switch psi_task_switch" } else { "t:rt/switch sched_switch" };
+    let (entity_of, prev, next) =
+        (entity("", "p->se."), entity("p", "prev->se."), entity("n", "next->se."));
+    [
+        format!("f:rt/queued {queued} pid=p->pid{entity_of}{}", rq("p")),
+        format!("{switched} ppid=prev->pid{prev} npid=next->pid{next}{}", rq("next")),
+    ]
+}
+
+/// A task's entity, whose fields `se` leads to; a release may not have all of them.
+fn entity(prefix: &str, se: &str) -> String {
+    format!(
+        " {prefix}vruntime={se}vruntime {prefix}deadline={se}deadline| {prefix}vlag={se}vlag| \
+         {prefix}slice={se}slice|"
+    )
+}
+
+/// A CPU's fair runqueue, whose fields `cfs` leads to: names of 7.x, and what they were before.
+fn queue(cfs: &str) -> String {
+    format!(
+        " zero={cfs}zero_vruntime|{cfs}min_vruntime| sumwv={cfs}sum_w_vruntime|{cfs}avg_vruntime| \
+         sumw={cfs}sum_weight|{cfs}avg_load| nr={cfs}nr_queued|{cfs}nr_running|"
+    )
+}
