@@ -7,6 +7,7 @@
 
 mod compare;
 mod explain;
+mod history;
 mod parallel;
 mod phases;
 mod request;
@@ -16,11 +17,13 @@ mod verify;
 
 pub use compare::{Ablation, Grid, ablation, compare};
 pub use explain::explain;
+pub use history::{Kernel, WANTED, history, history_bisect, simulated_only, task_of};
 pub use phases::{PhaseRuns, phase_spans, run_again, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_supported, rehearse};
 pub use run::{Run, record, run};
 pub use study::{STUDY_PHASES, check_study, reproduce};
 pub use verify::{
-    Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, Verification, beside, catch, outside,
-    record_set, set, set_holds, verify, verify_phases,
+    Can, Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, Shrunk, Verification, WIDE_ON,
+    Wrong, beside, catch, outside, record_set, set, set_holds, shrink, verify, verify_phases, wide,
+    wide_named,
 };

@@ -15,7 +15,7 @@ mod checks;
 mod curve;
 mod phased;
 
-pub use checks::{Check, Comparison, Mode, compare};
+pub use checks::{CHECKS, Check, Comparison, Mode, compare};
 pub use curve::{Curve, Stretch};
 pub use phased::{Phase, Phased};
 
