@@ -18,6 +18,9 @@ use std::collections::BTreeMap;
 /// Medians that are closer than so many percent do not differ.
 const FLOOR_PERCENT: f64 = 1.0;
 
+/// Less than this is next to nothing: a twentieth of a ms, a mJ, a move.
+const LEAST: f64 = 0.05;
+
 /// What is known of how a kernel was built; `None`: it does not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
@@ -117,9 +120,9 @@ impl History {
         self.releases.iter().any(|r| r.real.is_some())
     }
 
-    /// The figures that say something: not never, and not nothing, in every release.
+    /// The figures that say something: not never, and not next to nothing, in every release.
     pub fn telling(&self) -> impl Iterator<Item = (usize, &Figure)> {
-        let says = |s: &Spread| s.median.is_some_and(|m| m != 0.0);
+        let says = |s: &Spread| s.median.is_some_and(|m| m.abs() >= LEAST);
         self.figures.iter().enumerate().filter(move |(i, _)| {
             let sides = |r: &Release| {
                 r.simulated.get(*i).is_some_and(says)

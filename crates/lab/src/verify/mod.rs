@@ -210,7 +210,7 @@ pub(crate) fn as_in_vm(experiment: &Experiment, release: &str, settings: &Settin
             *value = read.clone();
         }
     }
-    if settings.0.get(ENERGY_AWARE).is_none() {
+    if !settings.0.contains_key(ENERGY_AWARE) {
         own.settings.0.insert(ENERGY_AWARE.into(), Value::Int(0));
     }
     own
