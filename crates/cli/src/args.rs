@@ -368,7 +368,7 @@ pub(crate) struct Verify {
     #[arg(long, requires = "draw")]
     pub(crate) list: bool,
     /// Make the experiment smaller as long as it goes wrong; the result is printed as a file
-    #[arg(long, requires = "workload", conflicts_with_all = ["phases", "all", "experiment", "mutants"])]
+    #[arg(long, requires = "workload", conflicts_with_all = ["phases", "all", "experiment", "mutants", "draw"])]
     pub(crate) shrink: bool,
     /// With --shrink, what must stay wrong: `checks` (less hold than must), `energy` (5 % off), or one
     /// check's name

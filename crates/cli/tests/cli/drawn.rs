@@ -118,7 +118,7 @@ fn bad_input_of_a_history_ends_with_2_and_nothing_is_written() {
         (&["--simulated", "--plot", "no/such/h.svg"], "no directory"),
         (&["--simulated", "--set", "fun=1"], "fun"),
         (&["--simulated", "--kernel", "6.12"], "cannot be used with"),
-        (&["--phases", "0"], "0 is not in 1..=1024"),
+        (&["--simulated", "--seed", "-"], "invalid value"),
     ] {
         let said = history(more);
         assert!(

@@ -535,7 +535,7 @@ mod tests {
             workload(c).tasks.iter().flat_map(|t| &t.phases).flat_map(|p| &p.events).any(long)
         };
         let found = smaller(&case, works).unwrap().case;
-        assert_eq!(found.workload, "{\n  \"tasks\": {\n    \"w\": { \"run\": 7000 }\n  }\n}");
+        assert_eq!(found.workload, "{\n  \"tasks\": { \"w\": { \"run\": 7000 } }\n}");
         // A real-time task beside any other: the class stays, and only that.
         let beside = |c: &Case| {
             let w = workload(c);
