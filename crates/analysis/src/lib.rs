@@ -12,6 +12,7 @@ mod curve;
 mod draws;
 pub mod explain;
 mod figures;
+pub mod history;
 mod latency;
 mod lost;
 mod machine;

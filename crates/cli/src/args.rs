@@ -55,9 +55,12 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Hold the simulator against a real kernel: the same experiment on both, six checks
     #[command(
-        after_long_help = "Examples:\n  risetime verify rampup --platform m1\n  risetime verify rampup --platform m1 --uclamp-max 0 --mode given\n  risetime verify rampup --platform m1 --mode spread\n      are the figures over 16 start phases the same? What was booted is kept, and not booted again\n  risetime verify my-app.json --platform my-soc.toml --kernel arch/arm64/boot/Image"
+        after_long_help = "Examples:\n  risetime verify rampup --platform m1\n  risetime verify rampup --platform m1 --uclamp-max 0 --mode given\n  risetime verify rampup --platform m1 --mode spread\n      are the figures over 16 start phases the same? What was booted is kept, and not booted again\n  risetime verify phone --platform pixel6 --mode step\n      asked at each decision of the kernel: does the simulator decide the same?\n  risetime verify my-app.json --platform my-soc.toml --kernel arch/arm64/boot/Image\n  risetime verify --draw 40 --seed 7\n      forty experiments that nobody chose (--list: what they are; `risetime show wide-7-3 --source`: one of them)\n  risetime verify wide-7-3 --shrink > smaller.json\n      one that fails, made smaller as long as it does"
     )]
     Verify(Verify),
+    /// One experiment under one kernel release after another, real and simulated: which changed what?
+    #[command(after_long_help = HISTORY_EXAMPLES)]
+    History(History),
     /// Run a document's experiments, and print its numbers beside ours
     #[command(
         after_long_help = "Examples:\n  risetime reproduce\n      the response-time series of August 2024: every figure of its cover letter\n  risetime reproduce rfc-2024 --figure x1 --plot x1.svg\n      one figure, with the published and our curves drawn over each other\n  risetime reproduce coherent-response\n      does util_est rise in the same time on every CPU?\n  risetime reproduce steady-tasks\n      do periodic tasks keep their util_est, and what does it cost where not?\n      (a minute or two; --phases 8 is a first look)\n  risetime reproduce my-study.toml --format json\n\nExit code 1: less than nine tenths of the counted rows hold."
@@ -116,6 +119,16 @@ Examples:
 /// So many of the six checks must hold, unless asked for otherwise.
 pub(crate) const DEFAULT_SHARE: u8 = 4;
 
+const HISTORY_EXAMPLES: &str = "\
+Examples:
+  risetime history rampup --platform m1
+      under every release in the cache (`risetime vm kernels`), and simulated as each
+  risetime history phone --platform pixel6 --task render --plot phone.svg
+  risetime history rampup --platform m1 --bisect lost_ms
+      the first release that differs from the oldest, by halves
+  risetime history rampup --platform m1 --simulated
+      without a kernel: every generation that is simulated";
+
 /// Settings of a command line, `--uclamp-min` and `--uclamp-max` among them.
 pub(crate) fn with_clamps(
     set: &[(String, Value)],
@@ -141,9 +154,9 @@ pub(crate) enum Vm {
     Setup,
     /// List the kernels in the cache, and those the mirror had when last looked at
     Kernels,
-    /// Get a kernel: the newest, or the release named
+    /// Get a kernel: the newest, the newest of a generation (`6.12`), or the release named
     Fetch {
-        /// As `risetime vm kernels` lists it
+        /// As `risetime vm kernels` lists it, or two numbers
         release: Option<String>,
     },
     /// A shell in a virtual machine that is this platform to its kernel; commands may come from a pipe
@@ -341,12 +354,32 @@ pub(crate) enum TextOrJson {
 
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
-    /// A built-in workload or an rt-app JSON file
-    #[arg(required_unless_present_any = ["all", "experiment", "mutants"])]
+    /// A built-in workload, an rt-app JSON file, or one of those drawn (`wide-7-3`: it knows its platform)
+    #[arg(required_unless_present_any = ["all", "experiment", "mutants", "draw"])]
     pub(crate) workload: Option<String>,
     /// A built-in platform or a platform file
-    #[arg(long, short, value_name = "P", required_unless_present_any = ["all", "experiment", "mutants"])]
+    #[arg(long, short, value_name = "P")]
     pub(crate) platform: Option<String>,
+    /// N experiments drawn from a seed, on 14 machines (docs/wide-draw.md), in both modes
+    #[arg(long, value_name = "N", conflicts_with_all = ["workload", "platform", "all", "experiment", "mutants", "record"],
+        value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) draw: Option<u64>,
+    /// The seed of --draw
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "draw")]
+    pub(crate) seed: u64,
+    /// With --draw: only say what is drawn
+    #[arg(long, requires = "draw")]
+    pub(crate) list: bool,
+    /// Make the experiment smaller as long as it goes wrong; the result is printed as a file
+    #[arg(long, requires = "workload", conflicts_with_all = ["phases", "all", "experiment", "mutants", "draw"])]
+    pub(crate) shrink: bool,
+    /// With --shrink, what must stay wrong: `checks` (less hold than must), `energy` (5 % off), or one
+    /// check's name
+    #[arg(long = "while", value_name = "WHAT", default_value = "checks", requires = "shrink")]
+    pub(crate) wrong: String,
+    /// With --shrink: at most so many runs on both sides
+    #[arg(long, value_name = "N", default_value_t = 200, requires = "shrink", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) tries: u32,
     /// The whole set of experiments, in both modes, each from three start phases (some ten minutes)
     #[arg(long, conflicts_with_all = ["workload", "platform", "experiment", "mutants"])]
     pub(crate) all: bool,
@@ -406,6 +439,46 @@ pub(crate) struct Verify {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct History {
+    /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    pub(crate) workload: String,
+    /// A built-in platform (`risetime list platforms`) or a platform file
+    #[arg(long, short, value_name = "P")]
+    pub(crate) platform: String,
+    /// Only these: Images of your own, or releases in the cache; may be repeated [default: every release
+    /// in the cache]
+    #[arg(long, value_name = "PATH", conflicts_with = "simulated")]
+    pub(crate) kernel: Vec<String>,
+    /// No kernel is booted: every generation that is simulated
+    #[arg(long)]
+    pub(crate) simulated: bool,
+    /// The task whose times are told [default: the workload's first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task: Option<String>,
+    /// Start phases of each release, k · 7.618 ticks apart
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) phases: u32,
+    /// Find the first release in which this figure (`energy_mj`, `lost_ms`, …) differs from the oldest's
+    #[arg(long, value_name = "METRIC", conflicts_with = "plot")]
+    pub(crate) bisect: Option<String>,
+    /// A setting for all releases (`risetime list settings`); may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, Value)>,
+    /// Length of the run [default: the workload's, else 3]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) seconds: Option<f64>,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    pub(crate) seed: u64,
+    /// Draw the figures, release by release, into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    pub(crate) format: TextOrJson,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct Reproduce {
     /// A built-in study (`risetime list studies`) or a study file
     #[arg(default_value = "rfc-2024")]
@@ -457,7 +530,7 @@ pub(crate) enum What {
 
 #[derive(Args, Debug)]
 pub(crate) struct Show {
-    /// Its name, or a file
+    /// Its name, or a file; `wide-7-3`: what `verify --draw` draws as number 3 of seed 7
     pub(crate) name: String,
     /// For a policy: resolve every setting on this platform
     #[arg(long, short, value_name = "P")]

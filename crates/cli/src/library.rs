@@ -117,6 +117,9 @@ fn looks_like_policy(path: &str) -> bool {
 
 pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
     let style = output::style();
+    if let Some(case) = risetime_lab::wide_named(&args.name, risetime_lab::Can::ALL) {
+        return drawn(&case, args);
+    }
     let noun = load(&args.name)?;
     if args.source {
         return output::print(&source(&args.name, &noun)?);
@@ -139,6 +142,18 @@ pub(crate) fn show(args: &Show) -> Result<ExitCode, Failure> {
             text::policy(&p, resolved.as_ref(), &style)
         }
     })
+}
+
+/// A drawn experiment: its file, or what is in it.
+fn drawn(case: &risetime_lab::Case, args: &Show) -> Result<ExitCode, Failure> {
+    let file = case.to_file();
+    if args.source {
+        return output::print(&file);
+    }
+    if args.dts {
+        return Err(Failure::input("--dts", format!("{} is no platform", args.name)));
+    }
+    output::print(&text::workload(&Workload::parse(&file, &case.name)?, &output::style()))
 }
 
 /// The file behind a name.

@@ -7,6 +7,7 @@ mod args;
 mod compare;
 mod demo;
 mod explain;
+mod history;
 mod library;
 mod output;
 mod reproduce;
@@ -40,6 +41,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::Capture(args) => this_machine::capture(args),
         Command::Doctor(args) => this_machine::doctor(args.format),
         Command::Verify(args) => verify::verify(args),
+        Command::History(args) => history::history(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Vm(args) => vm::vm(args),
         Command::Completions { shell } => {

@@ -4,20 +4,57 @@ use crate::args::{DEFAULT_SHARE, TextOrJson, Verify, VerifyMode, with_clamps};
 use crate::output::{self, Failure};
 use indicatif::ProgressBar;
 use risetime_analysis::verify::step::Stepped;
-use risetime_analysis::verify::{Equivalence, Judged, Mode, all_equivalent};
+use risetime_analysis::verify::{CHECKS, Equivalence, Judged, Mode, all_equivalent};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
-use risetime_lab::{Case, Kept, MadeWith, Recorded, Request, SPREAD_PHASES, Verification};
-use risetime_model::{Experiment, InputError};
+use risetime_lab::{
+    Can, Case, Kept, MadeWith, Recorded, Request, SPREAD_PHASES, Verification, Wrong,
+};
+use risetime_model::{Experiment, InputError, Workload};
 use risetime_report::{json, text};
 use risetime_trace::Memory;
 use risetime_vm::Vm;
-use risetime_vm::fetch::Cache;
+use risetime_vm::fetch::{Cache, Kernel};
 use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
-    let spread = args.mode == VerifyMode::Spread;
+    if args.list {
+        return list(args);
+    }
+    check_arguments(args)?;
+    let cache = Cache::from_env()?;
+    let (vm, kernel) = Vm::find(&cache, args.kernel.as_deref(), risetime_sim::catalogue())?;
+    match args.mode {
+        VerifyMode::Spread => {
+            let directory = args.references.clone().unwrap_or_else(|| cache.references());
+            return spreads(args, &Kept::new(&vm, directory)?, &kernel);
+        }
+        VerifyMode::Step => return steps(args, &vm, &kernel),
+        VerifyMode::Free | VerifyMode::Given => {}
+    }
+    let Some(workload) = &args.workload else { return several(args, &vm, &kernel) };
+    let case = drawn(workload, &kernel);
+    if args.shrink {
+        let case = match case {
+            Some(case) => case,
+            None => own_case(args, workload, args.platform.as_deref().unwrap_or_default())?,
+        };
+        return shrink(args, &vm, kernel.rev(), &case);
+    }
+    let experiment = match (case, &args.platform) {
+        (Some(case), _) => case.experiment(kernel.rev())?,
+        (None, Some(platform)) => {
+            let mut all = request(args, workload, platform).experiments_under(kernel.rev())?;
+            all.pop().ok_or_else(|| Failure::unavailable("no experiment"))?
+        }
+        (None, None) => return Err(no_platform(workload)),
+    };
+    one(args, &vm, &experiment)
+}
+
+/// What can be said of the arguments before a kernel is looked for.
+fn check_arguments(args: &Verify) -> Result<(), Failure> {
     if let Some((option, keeps)) = not_with(args) {
         let what = match (keeps, args.mode) {
             (true, _) => "is for --mode spread",
@@ -26,27 +63,157 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
         };
         return Err(Failure::input(option, what));
     }
-    if spread && args.phases == Some(1) {
+    if args.mode == VerifyMode::Spread && args.phases == Some(1) {
         return Err(Failure::input("--phases", "found 1, --mode spread wants 2 or more"));
     }
-    let cache = Cache::from_env()?;
-    let (vm, kernel) = Vm::find(&cache, args.kernel.as_deref(), risetime_sim::catalogue())?;
-    if spread {
-        let directory = args.references.clone().unwrap_or_else(|| cache.references());
-        return spreads(args, &Kept::new(&vm, directory)?, kernel.rev());
-    }
-    if args.mode == VerifyMode::Step {
-        return steps(args, &vm, kernel.rev());
-    }
-    match (&args.workload, &args.platform) {
-        (Some(workload), Some(platform)) => {
-            let mut experiments =
-                request(args, workload, platform).experiments_under(kernel.rev())?;
-            let experiment =
-                experiments.pop().ok_or_else(|| Failure::unavailable("no experiment"))?;
-            one(args, &vm, &experiment)
+    let Some(workload) = &args.workload else { return Ok(()) };
+    let is_drawn = risetime_lab::wide_named(workload, Can::ALL).is_some();
+    let own = args.platform.is_some()
+        || args.policy.is_some()
+        || args.seconds.is_some()
+        || !args.set.is_empty()
+        || args.uclamp_min.or(args.uclamp_max).is_some();
+    match (is_drawn, &args.platform) {
+        (false, None) => Err(no_platform(workload)),
+        (true, _) if own => {
+            let what = "is drawn with its platform, length and settings";
+            let hint = format!("risetime show {workload} --source prints a file to change");
+            Err(InputError::new(workload, what).hint(hint).into())
         }
-        _ => several(args, &vm, kernel.rev()),
+        _ => wrong(args).map(drop),
+    }
+}
+
+fn no_platform(workload: &str) -> Failure {
+    let hint = "for example --platform m1; `risetime list platforms`";
+    InputError::new(workload, "on which platform? --platform is missing").hint(hint).into()
+}
+
+/// What a kernel can do of what is drawn. One that does not say can do everything.
+fn can(kernel: &Kernel) -> Can {
+    let uclamp = kernel.build().uclamp.unwrap_or(true);
+    Can::of(kernel.rev().unwrap_or(KernelRev::NEWEST), uclamp)
+}
+
+/// The experiment of a name such as `wide-7-3`, as it is drawn for `kernel`.
+fn drawn(name: &str, kernel: &Kernel) -> Option<Case> {
+    risetime_lab::wide_named(name, Can::ALL)?;
+    risetime_lab::wide_named(name, can(kernel))
+}
+
+fn cases(args: &Verify, n: u64, can: Can) -> Vec<Case> {
+    let wanted = if args.strict { 6 } else { usize::from(args.share) };
+    let case = |number| Case { wanted, ..risetime_lab::wide(args.seed, number, can) };
+    (1..=n).map(case).collect()
+}
+
+/// What `--draw` draws, without running it: for the kernel that is named, else for one that can do everything.
+fn list(args: &Verify) -> Result<ExitCode, Failure> {
+    let can = match &args.kernel {
+        Some(name) => can(&Cache::from_env()?.kernel(Some(name))?),
+        None => Can::ALL,
+    };
+    let all = cases(args, args.draw.unwrap_or_default(), can);
+    let mut rows = Vec::new();
+    for case in &all {
+        let workload = risetime_model::Workload::parse(&case.workload, &case.name)?;
+        rows.push((
+            case.name.clone(),
+            case.platform.clone(),
+            case.ms,
+            workload.tasks.len(),
+            case.settings.clone(),
+        ));
+    }
+    output::print(&match args.format {
+        TextOrJson::Json => json::drawn(args.seed, &rows),
+        TextOrJson::Text => text::drawn(&rows, &output::style()),
+    })
+}
+
+/// What must stay wrong.
+fn wrong(args: &Verify) -> Result<Wrong, Failure> {
+    let wanted = if args.strict { 6 } else { usize::from(args.share) };
+    Ok(match args.wrong.as_str() {
+        "checks" => Wrong::Checks(wanted),
+        "energy" => Wrong::Energy(ENERGY_PERCENT),
+        name if CHECKS.contains(&name) => Wrong::Check(name.into()),
+        name => {
+            let known = format!("there are checks, energy, {}", CHECKS.join(", "));
+            return Err(InputError::new("--while", format!("found {name}")).hint(known).into());
+        }
+    })
+}
+
+/// Energies further apart are wrong.
+const ENERGY_PERCENT: u32 = 5;
+
+/// A workload of the user's own as a case that can be made smaller.
+fn own_case(args: &Verify, workload: &str, platform: &str) -> Result<Case, Failure> {
+    let request = request(args, workload, platform);
+    let e = request.experiments_under(None)?.pop();
+    let e = e.ok_or_else(|| Failure::unavailable("no experiment"))?;
+    if args.policy.as_ref().is_some_and(|p| !p.starts_with("mainline")) || args.phase_us > 0 {
+        let what = "--shrink runs under the booted kernel's own policy, from phase 0";
+        return Err(InputError::new(workload, what)
+            .hint("settings may be given with --set")
+            .into());
+    }
+    let set = e
+        .policy
+        .set
+        .iter()
+        .filter(|(name, v)| !(*name == "governor" && v.to_string() == "schedutil"));
+    Ok(Case {
+        name: e.workload.name.clone(),
+        platform: platform.into(),
+        settings: set.map(|(name, value)| format!("+{name}={value}")).collect(),
+        workload: Workload::source(workload)?,
+        ms: e.duration.0 / 1_000_000,
+        wanted: usize::from(args.share),
+    })
+}
+
+/// Makes an experiment smaller as long as it goes wrong, and prints it.
+fn shrink(
+    args: &Verify,
+    vm: &Vm,
+    rev: Option<KernelRev>,
+    case: &Case,
+) -> Result<ExitCode, Failure> {
+    let (wrong, mode) = (wrong(args)?, mode(args));
+    let mut fails = |case: &Case| wrong.is(case, vm, rev, mode);
+    let mut heard = |case: &Case| {
+        let tasks = Workload::parse(&case.workload, &case.name).map_or(0, |w| w.tasks.len());
+        let bytes = case.workload.len();
+        output::note(&format!("{tasks} tasks, {} ms, {bytes} bytes on {}", case.ms, case.platform));
+    };
+    let found = risetime_lab::shrink(case, args.tries as usize, &mut fails, &mut heard)?;
+    let Some(found) = found else {
+        output::note(&format!("{}: nothing is wrong with it ({})", case.name, args.wrong));
+        return Ok(ExitCode::from(1));
+    };
+    if !found.done {
+        output::note(&format!("{} tries: there may be a smaller one (--tries)", found.tries));
+    }
+    output::print(&match args.format {
+        TextOrJson::Json => json::shrunk(&json::Smaller {
+            name: &found.case.name,
+            platform: &found.case.platform,
+            settings: &found.case.settings,
+            ms: found.case.ms,
+            workload: &found.case.workload,
+            tries: found.tries,
+            done: found.done,
+        }),
+        TextOrJson::Text => found.case.to_file(),
+    })
+}
+
+fn mode(args: &Verify) -> Mode {
+    match args.mode {
+        VerifyMode::Free | VerifyMode::Spread | VerifyMode::Step => Mode::Free,
+        VerifyMode::Given => Mode::Given,
     }
 }
 
@@ -57,6 +224,7 @@ fn not_with(args: &Verify) -> Option<(&'static str, bool)> {
         ("--share", args.share != DEFAULT_SHARE),
         ("--record", args.record.is_some()),
         ("--mutants", args.mutants),
+        ("--shrink", args.shrink),
     ];
     let counts_checks = !matches!(args.mode, VerifyMode::Spread | VerifyMode::Step);
     let count = counts.iter().find(|(_, given)| *given && !counts_checks);
@@ -64,18 +232,25 @@ fn not_with(args: &Verify) -> Option<(&'static str, bool)> {
     count.map(|(option, _)| (*option, false)).or(keeps.then_some(("--references", true)))
 }
 
+/// What is run: one experiment, one or several that are drawn, or the set, each with its name.
+fn experiments(args: &Verify, kernel: &Kernel) -> Result<Vec<(String, Experiment)>, Failure> {
+    let rev = kernel.rev();
+    let Some(workload) = &args.workload else {
+        let cases = chosen(args, kernel, args.mode == VerifyMode::Spread)?;
+        let named = |case: Case| Ok((case.name.clone(), case.experiment(rev)?));
+        return cases.into_iter().map(named).collect();
+    };
+    let all = match (drawn(workload, kernel), &args.platform) {
+        (Some(case), _) => vec![case.experiment(rev)?],
+        (None, Some(platform)) => request(args, workload, platform).experiments_under(rev)?,
+        (None, None) => return Err(no_platform(workload)),
+    };
+    Ok(all.into_iter().map(|e| (title(&e), e)).collect())
+}
+
 /// Figures over start phases: of one experiment, or of the set.
-fn spreads(args: &Verify, kept: &Kept<'_>, kernel: Option<KernelRev>) -> Result<ExitCode, Failure> {
-    let mut experiments: Vec<(String, Experiment)> = Vec::new();
-    if let (Some(workload), Some(platform)) = (&args.workload, &args.platform) {
-        for e in request(args, workload, platform).experiments_under(kernel)? {
-            experiments.push((title(&e), e));
-        }
-    } else {
-        for case in chosen(args, true)? {
-            experiments.push((case.name.clone(), case.experiment(kernel)?));
-        }
-    }
+fn spreads(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, Failure> {
+    let experiments = experiments(args, kernel)?;
     let phases = args.phases.unwrap_or(SPREAD_PHASES);
     let bar = ProgressBar::new(experiments.len() as u64 * u64::from(phases));
     let (mut set, mut release): (Vec<Equivalence>, String) = (Vec::new(), String::new());
@@ -104,17 +279,8 @@ fn spreads(args: &Verify, kept: &Kept<'_>, kernel: Option<KernelRev>) -> Result<
 }
 
 /// Each decision of one experiment, or of the set, from one start phase or several.
-fn steps(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode, Failure> {
-    let mut experiments: Vec<(String, Experiment)> = Vec::new();
-    if let (Some(workload), Some(platform)) = (&args.workload, &args.platform) {
-        for e in request(args, workload, platform).experiments_under(kernel)? {
-            experiments.push((title(&e), e));
-        }
-    } else {
-        for case in chosen(args, false)? {
-            experiments.push((case.name.clone(), case.experiment(kernel)?));
-        }
-    }
+fn steps(args: &Verify, vm: &Vm, kernel: &Kernel) -> Result<ExitCode, Failure> {
+    let experiments = experiments(args, kernel)?;
     let phases = args.phases.unwrap_or(1);
     let bar = ProgressBar::new(experiments.len() as u64 * u64::from(phases));
     let (mut all, mut ran) = (Stepped::default(), String::new());
@@ -151,10 +317,7 @@ fn exit(holds: bool) -> ExitCode {
 }
 
 fn one(args: &Verify, vm: &Vm, experiment: &Experiment) -> Result<ExitCode, Failure> {
-    let mode = match args.mode {
-        VerifyMode::Given => Mode::Given,
-        VerifyMode::Free | VerifyMode::Spread | VerifyMode::Step => Mode::Free,
-    };
+    let mode = mode(args);
     let wanted = if args.strict { 6 } else { usize::from(args.share) };
     let name = title(experiment);
     if let Some(n) = args.phases {
@@ -191,14 +354,14 @@ fn release(reference: &Memory) -> &str {
 }
 
 /// The set, or a part of it: judged, or with every mutant.
-fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode, Failure> {
-    let cases = chosen(args, false)?;
+fn several(args: &Verify, vm: &Vm, kernel: &Kernel) -> Result<ExitCode, Failure> {
+    let cases = chosen(args, kernel, false)?;
     // Half an hour of boots should not end there.
     if let Some(directory) = args.record.as_ref().filter(|d| !d.is_dir()) {
         return Err(Failure::input(&directory.display().to_string(), "there is no such directory"));
     }
     let phases = if args.mutants { 1 } else { args.phases.unwrap_or(risetime_lab::SET_PHASES) };
-    let recorded = record(vm, kernel, cases, phases)?;
+    let recorded = record(vm, kernel.rev(), cases, phases)?;
     if let Some(directory) = &args.record {
         keep(vm, &recorded, directory)?;
     }
@@ -216,7 +379,8 @@ fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode
     }
     let set: Vec<Judged> = recorded.iter().map(Recorded::judge).collect::<Result<_, _>>()?;
     let holds = risetime_lab::set_holds(&set);
-    let outside = if args.experiment.is_empty() { risetime_lab::OUTSIDE } else { &[] };
+    let whole = args.experiment.is_empty() && args.draw.is_none();
+    let outside = if whole { risetime_lab::OUTSIDE } else { &[] };
     output::print(&match args.format {
         TextOrJson::Json => json::verify_set(&release, &set, outside, holds),
         TextOrJson::Text => text::verify_set(&reference, &set, outside, holds, &output::style()),
@@ -224,11 +388,14 @@ fn several(args: &Verify, vm: &Vm, kernel: Option<KernelRev>) -> Result<ExitCode
     Ok(exit(holds))
 }
 
-/// The set, or those of it that are named; `outside`: with those that stand outside it.
-fn chosen(args: &Verify, outside: bool) -> Result<Vec<Case>, Failure> {
-    let mut cases = risetime_lab::set(args.set_seed);
+/// The set, those of it that are named, or what is drawn; `outside`: with those that stand outside the set.
+fn chosen(args: &Verify, kernel: &Kernel, outside: bool) -> Result<Vec<Case>, Failure> {
+    let mut cases = match args.draw {
+        Some(n) => cases(args, n, can(kernel)),
+        None => risetime_lab::set(args.set_seed),
+    };
     let named = |c: &Case| args.experiment.iter().any(|e| c.name.starts_with(e.as_str()));
-    if outside || !args.experiment.is_empty() {
+    if (outside && args.draw.is_none()) || !args.experiment.is_empty() {
         cases.extend(risetime_lab::outside(args.set_seed));
     }
     if !args.experiment.is_empty() {

@@ -7,6 +7,7 @@
 
 mod compare;
 mod explain;
+mod history;
 mod kept;
 mod parallel;
 mod phases;
@@ -17,12 +18,14 @@ mod verify;
 
 pub use compare::{Ablation, Grid, ablation, compare};
 pub use explain::explain;
+pub use history::{Kernel, WANTED, history, history_bisect, simulated_only, task_of};
 pub use kept::Kept;
 pub use phases::{PhaseRuns, phase_spans, run_again, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_supported, rehearse};
 pub use run::{Run, record, run};
 pub use study::{STUDY_PHASES, check_study, reproduce};
 pub use verify::{
-    Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, SPREAD_PHASES, Verification, beside,
-    catch, outside, record_set, set, set_holds, spread, step, verify, verify_phases,
+    Can, Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, SPREAD_PHASES, Shrunk,
+    Verification, WIDE_ON, Wrong, beside, catch, outside, record_set, set, set_holds, shrink,
+    spread, step, verify, verify_phases, wide, wide_named,
 };

@@ -42,10 +42,12 @@ mod omitted;
 mod policy;
 mod qos;
 mod read;
+mod tree;
 
 pub use group::MAX_GROUPS;
 pub use objects::{Barrier, Objects};
 pub use risetime_job::{Event, Hotplug, MAX_FORKS, Policy, Repeat, TaskGroup, Timer};
+pub use tree::Tree;
 
 pub(crate) use read::about_in;
 

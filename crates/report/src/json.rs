@@ -13,11 +13,13 @@
 
 mod compare;
 mod explain;
+mod history;
 mod spread;
 mod step;
 
 pub use compare::compare;
 pub use explain::explain;
+pub use history::{bisected, history};
 pub use spread::{verify_spread, verify_spread_set};
 pub use step::verify_step;
 
@@ -117,6 +119,40 @@ fn trade_off(t: &TradeOff) -> Value {
         "slack_least_ms": number(t.slack_least_ms), "mean_ghz": number(t.mean_ghz),
         "energy_mj": number(t.energy_mj),
     })
+}
+
+/// Experiments that were drawn: name, platform, length in ms, tasks, settings. For a program.
+pub fn drawn(seed: u64, rows: &[(String, String, u64, usize, String)]) -> String {
+    let row = |(name, platform, ms, tasks, settings): &(String, String, u64, usize, String)| json!({"name": name, "platform": platform, "ms": ms, "tasks": tasks, "settings": settings});
+    let all: Vec<Value> = rows.iter().map(row).collect();
+    print(&json!({"schema": SCHEMA, "seed": seed, "experiments": all}))
+}
+
+/// An experiment that goes wrong, made smaller.
+#[derive(Clone, Copy, Debug)]
+pub struct Smaller<'a> {
+    /// What it was made from.
+    pub name: &'a str,
+    /// On what it goes wrong.
+    pub platform: &'a str,
+    /// `+key=value…`.
+    pub settings: &'a str,
+    /// Its length.
+    pub ms: u64,
+    /// rt-app JSON.
+    pub workload: &'a str,
+    /// Cases that were run for it.
+    pub tries: usize,
+    /// Nothing more can go.
+    pub done: bool,
+}
+
+/// What is left of an experiment that goes wrong, for a program.
+pub fn shrunk(s: &Smaller<'_>) -> String {
+    print(&json!({
+        "schema": SCHEMA, "name": s.name, "platform": s.platform, "settings": s.settings, "ms": s.ms,
+        "workload": s.workload, "tries": s.tries, "done": s.done,
+    }))
 }
 
 fn check(c: &Check) -> Value {

@@ -1,6 +1,7 @@
 //! Pictures (SVG 1.1): published and measured curves over each other; work lost against energy.
 //!
 //! ```text
+//! history.rs                     a panel a figure: kernels and simulator, release by release
 //! climb.rs                       util_est of all figures in one panel, mainline's util_avg beside it
 //! slack.rs                       a panel a grid of tasks, one point a policy: slack against energy
 //! one panel a figure and curve   grey band and blue line: our phases and their median
@@ -12,9 +13,11 @@
 //! out: anything interactive.
 
 mod climb;
+mod history;
 mod pareto;
 mod slack;
 
+pub use history::history;
 pub use pareto::pareto;
 
 use risetime_analysis::study::{CurvePair, Reproduced, ReproducedFigure};

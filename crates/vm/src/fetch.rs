@@ -46,6 +46,17 @@ const SETUP: &str = "risetime vm setup";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache(PathBuf);
 
+/// What an Image tells of how it was built; `None`: it does not say (it is compressed, say).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Build {
+    /// What its banner says of preemption: `PREEMPT`, `PREEMPT_DYNAMIC`, …; empty: nothing.
+    pub preemption: Option<String>,
+    /// CONFIG_UCLAMP_TASK.
+    pub uclamp: Option<bool>,
+    /// CONFIG_ENERGY_MODEL, and with it energy-aware scheduling.
+    pub energy_model: Option<bool>,
+}
+
 /// A kernel that can be booted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
@@ -139,8 +150,8 @@ impl Cache {
         releases(&apt)
     }
 
-    /// Gets `release`, or the newest there is; nothing is downloaded if it is in the cache.
-    /// `say` hears what is being done.
+    /// Gets `release`, the newest of a generation (`6.12`), or the newest there is; nothing is downloaded if
+    /// such a one is in the cache. `say` hears what is being done.
     ///
     /// Errors: no apt, no network, no such kernel, no space.
     pub fn fetch_kernel(
@@ -149,7 +160,7 @@ impl Cache {
         say: &mut dyn FnMut(&str),
     ) -> Result<Kernel, RunError> {
         if let Some(kernel) = self.kernels().into_iter().find(|k| match release {
-            Some(r) => r == k.release,
+            Some(r) => r == k.release || (k.is_stock() && is_of(&k.release, r)),
             None => k.is_stock(),
         }) {
             return Ok(kernel);
@@ -159,8 +170,10 @@ impl Cache {
         say("looking for kernels");
         apt.update().map_err(no_network)?;
         let known = releases(&apt)?;
+        let newest =
+            |r: &str| known.iter().find(|k| *k == r).or(known.iter().find(|k| is_of(k, r)));
         let release = match release {
-            Some(r) if known.iter().any(|k| k == r) => r.to_string(),
+            Some(r) if newest(r).is_some() => newest(r).cloned().unwrap_or_default(),
             Some(r) => {
                 return Err(RunError::Unavailable(format!(
                     "kernel {r}: not on the mirror; there are {}",
@@ -265,6 +278,12 @@ fn no_network(e: String) -> RunError {
     ))
 }
 
+/// Whether `release` is of the generation that is called `name`: two numbers, `6.12`.
+fn is_of(release: &str, name: &str) -> bool {
+    let of = |text: &str| KernelRev::of_release(text);
+    of(name).is_some_and(|rev| rev.to_string() == name && of(release) == Some(rev))
+}
+
 /// The numbers in a name, in order, for comparing versions.
 fn numbers(name: &str) -> Vec<u64> {
     name.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
@@ -272,8 +291,18 @@ fn numbers(name: &str) -> Vec<u64> {
 
 /// Releases that are packaged and new enough, newest first.
 fn releases(apt: &Apt) -> Result<Vec<String>, RunError> {
-    let names = apt.names("linux-image-").map_err(RunError::Unavailable)?;
-    Ok(releases_in(names.iter().map(String::as_str)))
+    let names = |of: &str| apt.names(of).map_err(RunError::Unavailable);
+    let (binaries, modules) = (names("linux-binary-")?, names("linux-modules-")?);
+    let mut all = releases_in(names("linux-image-")?.iter().map(String::as_str));
+    all.retain(|release| is_whole(release, &binaries, &modules));
+    Ok(all)
+}
+
+/// Whether a release can be booted from what is there. Where image and modules are apart, a mirror may keep
+/// the one, which is signed, longer than the other.
+fn is_whole(release: &str, binaries: &[String], modules: &[String]) -> bool {
+    let of = |names: &[String], kind: &str| names.iter().any(|n| *n == format!("{kind}-{release}"));
+    !of(binaries, "linux-binary") || of(modules, "linux-modules")
 }
 
 /// `linux-image-7.2.13+deb14-arm64` and `linux-image-6.1.0-50-arm64` are releases; their flavours
@@ -408,21 +437,63 @@ impl Kernel {
         self.release.starts_with(|c: char| c.is_ascii_digit())
     }
 
+    /// How it was built, as far as its Image says.
+    pub fn build(&self) -> Build {
+        self.text().map(|text| Build::of(&text)).unwrap_or_default()
+    }
+
+    /// What is in its Image, unpacked.
+    fn text(&self) -> Option<Vec<u8>> {
+        let image = fs::read(&self.image).ok()?;
+        if image.starts_with(&GZIP) { decompress("gzip", &self.image).ok() } else { Some(image) }
+    }
+
     /// Its generation, as far as one is known here: by its release, else by what stands in the
     /// Image; `None`: it does not say. One newer than the newest known counts as that.
     pub fn rev(&self) -> Option<KernelRev> {
         let rev_in = |text: &str| KernelRev::of_release(text).map(KernelRev::known);
         rev_in(&self.release).or_else(|| {
-            let mut image = fs::read(&self.image).ok()?;
-            if image.starts_with(&GZIP) {
-                image = decompress("gzip", &self.image).ok()?;
-            }
-            let banner = b"Linux version ";
-            // The first hit may be a format string.
-            let mut hits = image.windows(banner.len() + 8).filter(|w| w.starts_with(banner));
-            hits.find_map(|w| rev_in(std::str::from_utf8(&w[banner.len()..]).ok()?))
+            let image = self.text()?;
+            banners(&image).find_map(rev_in)
         })
     }
+}
+
+impl Build {
+    /// By the texts in an Image: names of files that only an option brings, and the banner.
+    fn of(image: &[u8]) -> Build {
+        let banner =
+            banners(image).find(|b| KernelRev::of_release(b).is_some() && b.contains(" SMP"));
+        // Compressed: nothing of it is readable, and nothing follows.
+        let Some(banner) = banner else { return Build::default() };
+        let has = |text: &[u8]| find(image, text).next().is_some();
+        let after = banner.split(" SMP").nth(1).unwrap_or_default();
+        let words = after.split_whitespace().take_while(|w| w.starts_with("PREEMPT"));
+        Build {
+            preemption: Some(words.collect::<Vec<_>>().join(" ")),
+            uclamp: Some(has(b"sched_util_clamp_min\0")),
+            energy_model: Some(has(b"sched_energy_aware\0")),
+        }
+    }
+}
+
+/// Where `text` stands in `image`.
+fn find<'i>(image: &'i [u8], text: &'i [u8]) -> impl Iterator<Item = usize> + 'i {
+    let first = text.first().copied().unwrap_or_default();
+    let starts = image.iter().enumerate().filter(move |(_, b)| **b == first);
+    starts.map(|(at, _)| at).filter(move |at| image[*at..].starts_with(text))
+}
+
+/// What follows each "Linux version " of an Image, up to the end of its text: the first may be of a format.
+fn banners(image: &[u8]) -> impl Iterator<Item = &str> {
+    const BANNER: &[u8] = b"Linux version ";
+    const LONGEST: usize = 512;
+    find(image, BANNER).filter_map(|at| {
+        let text = &image[at + BANNER.len()..];
+        let text = &text[..text.len().min(LONGEST)];
+        let end = text.iter().position(|b| *b == 0 || *b == b'\n').unwrap_or(text.len());
+        std::str::from_utf8(&text[..end]).ok()
+    })
 }
 
 /// How long a file with this PE header must be: up to the end of its last section.

@@ -278,7 +278,7 @@ impl Backend for Vm {
         let answer = Answer::parse(&guarded.answer).map_err(|e| {
             RunError::Failed(format!("{e}: the guest's answer is damaged or incomplete"))
         })?;
-        let mut outcome = deliver(&answer, experiment, plan, sink)?;
+        let mut outcome = deliver(&answer, experiment, plan, self.decisions, sink)?;
         outcome.notes.extend(guarded.note);
         Ok(outcome)
     }

@@ -5,6 +5,10 @@ use risetime_kernel::units::{CpuId, KHz, Span};
 use risetime_model::Platform;
 use std::collections::BTreeMap;
 
+/// The names of the six checks.
+pub const CHECKS: [&str; 6] =
+    ["util_at_tick", "opp_sequence", "opp_times", "migrations", "time_on_cpu", "waiting"];
+
 /// What was free to differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {

@@ -20,7 +20,7 @@ mod phased;
 mod spread;
 pub mod step;
 
-pub use checks::{Check, Comparison, Mode, compare};
+pub use checks::{CHECKS, Check, Comparison, Mode, compare};
 pub use curve::{Curve, Stretch};
 pub use phased::{Phase, Phased};
 pub use spread::{Equivalence, Figure, MARGIN, Side, Tally, Verdict, all_equivalent};

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod documents;
+mod drawn;
 mod machine;
 mod results;
 mod why;

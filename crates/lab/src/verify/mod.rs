@@ -14,15 +14,19 @@ mod mutants;
 mod recording;
 mod reference;
 mod set;
+mod shrink;
 mod spread;
 mod step;
+mod wide;
 
 pub use cases::{OUTSIDE, outside, set};
 pub use mutants::catch;
 pub use recording::MadeWith;
 pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
+pub use shrink::{Shrunk, Wrong, shrink};
 pub use spread::{SPREAD_PHASES, spread};
 pub use step::step;
+pub use wide::{Can, WIDE_ON, wide, wide_named};
 
 use crate::phases::phase_span;
 use crate::run::record;
@@ -30,7 +34,8 @@ use reference::{Start, beginnings, creator, given, hotplug, image, kthread, peri
 use risetime_analysis::verify::{Comparison, Curve, Mode, Phase, Phased, compare};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Instant, Span, TaskId};
-use risetime_model::{Experiment, Workload};
+use risetime_model::settings::Value;
+use risetime_model::{Experiment, Settings, Workload};
 use risetime_sim::Replay;
 use risetime_sim::mutant::Mutant;
 use risetime_trace::{Backend, Memory, RunError};
@@ -203,32 +208,48 @@ fn simulated(
     Ok(Simulated { experiment, trace, t0: own.t0, first_tick, unread })
 }
 
-/// `experiment` as the simulator has to run it beside a reference from the virtual machine: that
-/// kernel's generation, HZ and settings, and its driver.
+/// `experiment` as the simulator has to run it beside a reference from the virtual machine
+/// ([`as_in_vm`]). A reference of the simulator changes nothing.
+pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
+    match reference.header().filter(|_| is_virtual(reference)) {
+        Some(header) => as_in_vm(experiment, &header.kernel_release, &header.settings),
+        None => experiment.clone(),
+    }
+}
+
+/// `experiment` on the virtual machine of a kernel: its generation, its settings as they were read back, HZ
+/// among them, and its driver.
 ///
 /// cpufreq-dt never switches fast, and on a virtual SoC a change takes no time beyond the kthread:
-/// the latency only sets the default rate limit. A reference of the simulator changes nothing.
-pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
-    let Some(header) = reference.header().filter(|_| is_virtual(reference)) else {
-        return experiment.clone();
-    };
-    let mut platform = (*header.platform).clone();
+/// the latency only sets the default rate limit. A kernel that says nothing of energy-aware scheduling has
+/// none, or cannot have it here.
+pub(crate) fn as_in_vm(experiment: &Experiment, release: &str, settings: &Settings) -> Experiment {
+    let mut platform = (*experiment.platform).clone();
+    if let Some(hz) = settings.int("hz").and_then(|hz| hz.try_into().ok()) {
+        platform.hz = hz;
+    }
     for domain in &mut platform.domains {
         domain.fast_switch = false;
         domain.opps.iter_mut().for_each(|o| o.latency = Span(0));
     }
     let mut own = experiment.clone();
-    let rev = KernelRev::of_release(&header.kernel_release).map(KernelRev::known);
+    let rev = KernelRev::of_release(release).map(KernelRev::known);
     own.policy.kernel = rev.unwrap_or(own.policy.kernel);
     own.platform = Arc::new(platform);
     own.settings.0.retain(|name, _| !name.starts_with("rate_limit_us."));
     for (name, value) in own.settings.0.iter_mut() {
-        if let Some(read) = header.settings.0.get(name) {
+        if let Some(read) = settings.0.get(name) {
             *value = read.clone();
         }
     }
+    if !settings.0.contains_key(ENERGY_AWARE) {
+        own.settings.0.insert(ENERGY_AWARE.into(), Value::Int(0));
+    }
     own
 }
+
+/// The setting of energy-aware scheduling.
+const ENERGY_AWARE: &str = "sched_energy_aware";
 
 /// Whether a trace comes from the virtual machine.
 fn is_virtual(trace: &Memory) -> bool {

@@ -50,9 +50,29 @@ pub struct Case {
 }
 
 impl Case {
-    /// Whether it is of the half that is drawn from the seed.
+    /// Whether it is drawn: of the half of the set that is, or of the [wide](super::wide) draw.
     pub fn is_drawn(&self) -> bool {
-        self.name.contains("/drawn-")
+        self.name.contains("/drawn-") || self.name.starts_with("wide-")
+    }
+
+    /// It as a file of its own: rt-app's JSON, with what it takes to run it at its head.
+    pub fn to_file(&self) -> String {
+        let set: Vec<String> = self
+            .settings
+            .split('+')
+            .filter(|s| !s.is_empty())
+            .map(|s| format!(" --set {s}"))
+            .collect();
+        let (s, ms) = (self.ms / 1000, self.ms % 1000);
+        format!(
+            "// {}, drawn for {}, {} ms\n//\n//   risetime run FILE --platform {} --seconds {s}.{ms:03}{}\n{}\n",
+            self.name,
+            self.platform,
+            self.ms,
+            self.platform,
+            set.concat(),
+            self.workload
+        )
     }
 
     /// The experiment under a kernel of generation `rev`.

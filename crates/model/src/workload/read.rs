@@ -49,6 +49,18 @@ impl Workload {
         Workload::parse(&read_file(name_or_path, MAX_BYTES)?, name_or_path)
     }
 
+    /// The text of the workload called `name_or_path`.
+    ///
+    /// Errors: as [`Workload::load`]'s where it cannot be read.
+    pub fn source(name_or_path: &str) -> Result<String, InputError> {
+        let known = library::workloads();
+        let builtin = known.iter().find(|e| e.name == name_or_path);
+        match builtin.filter(|_| !looks_like_path(name_or_path, ".json")) {
+            Some(entry) => Ok(entry.text.to_string()),
+            None => read_file(name_or_path, MAX_BYTES),
+        }
+    }
+
     /// The workload that `text` describes; `place` is what errors call the text, and its file
     /// stem names the workload.
     ///

@@ -10,6 +10,20 @@ use risetime_model::settings::{Default, Range};
 use risetime_model::workload::{Attr, Event, Phase, Repeat, TaskSpec};
 use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Workload};
 
+/// Experiments that were drawn: name, platform, length in ms, tasks, settings.
+pub fn drawn(rows: &[(String, String, u64, usize, String)], style: &Style) -> String {
+    let mut page = Page::new(style);
+    let mut table = Table::new(["", "platform", "ms", "tasks"]);
+    for (name, platform, ms, tasks, _) in rows {
+        table.row([name.clone(), platform.clone(), ms.to_string(), tasks.to_string()]);
+    }
+    page.table(0, &table);
+    let set = rows.iter().filter(|row| !row.4.is_empty());
+    page.blank();
+    set.for_each(|row| page.hanging(&format!("{}  ", row.0), Ink::Plain, &row.4));
+    page.finish()
+}
+
 /// Tasks of a workload, and events of a phase, that are listed.
 const LIST: usize = 24;
 

@@ -7,6 +7,7 @@ mod compare;
 mod demo;
 mod explain;
 mod figures;
+mod history;
 mod lists;
 mod page;
 mod phases;
@@ -21,7 +22,10 @@ mod verify;
 pub use compare::{compare, compare_phases};
 pub use demo::{Demo, Next, Published, demo};
 pub use explain::explain;
-pub use lists::{Finding, Severity, findings, names, param_table, platform, policy, workload};
+pub use history::{bisected, history};
+pub use lists::{
+    Finding, Severity, drawn, findings, names, param_table, platform, policy, workload,
+};
 pub use phases::phases;
 pub use run::run;
 pub use spread::{verify_spread, verify_spread_set};

@@ -202,3 +202,72 @@ fn a_kernel_says_its_generation() {
     let kernel = Kernel { release: "Image.gz".into(), image: dir.0.join("Image.gz") };
     assert_eq!(kernel.rev(), Some(KernelRev::V6_12));
 }
+
+#[test]
+fn a_generation_is_two_numbers() {
+    for (release, name, is) in [
+        ("6.12.107+deb13-arm64", "6.12", true),
+        ("6.1.0-50-arm64", "6.1", true),
+        ("6.12.107+deb13-arm64", "6.1", false),
+        ("6.12.107+deb13-arm64", "6.12.107", false),
+        ("6.12.107+deb13-arm64", "06.12", false),
+        ("hz1000", "6.12", false),
+        ("6.12.107+deb13-arm64", "", false),
+    ] {
+        assert_eq!(is_of(release, name), is, "{release} {name}");
+    }
+    let dir = Dir::new("generation");
+    for release in ["6.12.95+deb12-arm64", "6.12.107+deb13-arm64", "6.1.0-50-arm64"] {
+        dir.file(&format!("kernels/{release}/Image"), b"");
+    }
+    let cache = Cache::at(&dir.0);
+    let of = |name: &str| cache.fetch_kernel(Some(name), &mut |_| ()).map(|k| k.release);
+    assert_eq!(
+        of("6.12").unwrap(),
+        "6.12.107+deb13-arm64",
+        "the newest of it, and nothing is fetched"
+    );
+    assert_eq!(of("6.1").unwrap(), "6.1.0-50-arm64");
+}
+
+#[test]
+fn an_image_says_how_it_was_built() {
+    let of = |banner: &str, files: &str| {
+        let format = "Linux version %s\0";
+        Build::of(format!("..{format}\u{1}{files}Linux version {banner}\n\0..").as_bytes())
+    };
+    let (old, new) = (
+        "6.12.107+deb13-arm64 (gcc) #1 SMP Debian 6.12.107-1",
+        "7.3.4-arm64 (gcc) #1 SMP PREEMPT_DYNAMIC Debian",
+    );
+    let all = "sched_util_clamp_min\0sched_energy_aware\0";
+    let build = |preemption: &str, uclamp, energy_model| Build {
+        preemption: Some(preemption.into()),
+        uclamp: Some(uclamp),
+        energy_model: Some(energy_model),
+    };
+    assert_eq!(of(old, "sched_energy_aware\0"), build("", false, true));
+    assert_eq!(of(new, all), build("PREEMPT_DYNAMIC", true, true));
+    assert_eq!(
+        of(new, "sched_util_clamp_min_rt_default\0"),
+        build("PREEMPT_DYNAMIC", false, false)
+    );
+    assert_eq!(Build::of(b"compressed"), Build::default());
+    let dir = Dir::new("build");
+    dir.file("Image", b"Linux version 7.2.1 (x) #3 SMP PREEMPT Tue\n");
+    let kernel = Kernel { release: "own".into(), image: dir.0.join("Image") };
+    assert_eq!(kernel.build(), build("PREEMPT", false, false));
+    assert_eq!(kernel.rev(), Some(KernelRev::V7_2));
+    let none = Kernel { release: "own".into(), image: dir.0.join("none") };
+    assert_eq!(none.build(), Build::default());
+}
+
+#[test]
+fn an_image_without_its_modules_is_no_release() {
+    let of = |names: &[&str]| names.iter().map(|n| n.to_string()).collect::<Vec<_>>();
+    let binaries = of(&["linux-binary-7.0.13-arm64", "linux-binary-7.2.9-arm64"]);
+    let modules = of(&["linux-modules-7.2.9-arm64"]);
+    let whole = |release: &str| is_whole(release, &binaries, &modules);
+    assert!(!whole("7.0.13-arm64") && whole("7.2.9-arm64"));
+    assert!(whole("6.12.107-arm64"), "image and modules are one package");
+}

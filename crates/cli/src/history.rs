@@ -1,0 +1,151 @@
+//! `risetime history`: one experiment under one kernel release after another.
+
+use crate::args::{History, TextOrJson};
+use crate::output::{self, Failure};
+use crate::run::Bar;
+use risetime_analysis::history::{Build, Side};
+use risetime_kernel::KernelRev;
+use risetime_lab::{Kernel, Request, WANTED, simulated_only};
+use risetime_model::InputError;
+use risetime_report::{json, svg, text};
+use risetime_vm::Vm;
+use risetime_vm::fetch::{self, Cache};
+use std::process::ExitCode;
+
+/// A kernel of the cache, ready to boot.
+struct Booted {
+    vm: Vm,
+    kernel: fetch::Kernel,
+    rev: KernelRev,
+}
+
+pub(crate) fn history(args: &History) -> Result<ExitCode, Failure> {
+    let request = Request {
+        set: args.set.clone(),
+        seconds: args.seconds,
+        seed: args.seed,
+        ..Request::new(args.workload.clone(), args.platform.clone())
+    };
+    // What is wrong with what was asked for comes before any boot.
+    let task = risetime_lab::task_of(&request, args.task.as_deref())?;
+    let booted = if args.simulated { Vec::new() } else { booted(args)? };
+    let kernels: Vec<Kernel<'_>> = if booted.is_empty() {
+        request.experiments()?;
+        if !args.simulated {
+            say_what_is_missing();
+        }
+        simulated_only()
+    } else {
+        booted.iter().map(kernel).collect()
+    };
+    match &args.bisect {
+        Some(figure) => bisect(args, &request, &kernels, (&task, figure)),
+        None => whole(args, &request, &kernels, &task),
+    }
+}
+
+fn say_what_is_missing() {
+    let get: Vec<String> = WANTED.iter().map(|rev| format!("risetime vm fetch {rev}")).collect();
+    output::note(&format!(
+        "no kernel in the cache: what follows is simulated only. `risetime vm setup` gets what a kernel \
+         needs, and for each generation: {} (--simulated: not asked for)",
+        get.join("; ")
+    ));
+}
+
+/// The kernels that were named, or all stock ones in the cache, oldest first; none where there is none.
+fn booted(args: &History) -> Result<Vec<Booted>, Failure> {
+    let cache = Cache::from_env()?;
+    let stock = |k: &fetch::Kernel| k.release.starts_with(|c: char| c.is_ascii_digit());
+    let names: Vec<String> = if args.kernel.is_empty() {
+        cache.kernels().into_iter().filter(stock).map(|k| k.release).collect()
+    } else {
+        args.kernel.clone()
+    };
+    let mut all = Vec::new();
+    for name in names {
+        let (vm, kernel) = Vm::find(&cache, Some(&name), risetime_sim::catalogue())?;
+        let Some(rev) = kernel.rev() else {
+            let what = "this Image does not say which release it is";
+            return Err(InputError::new(name, what).hint("leave it out").into());
+        };
+        all.push(Booted { vm, kernel, rev });
+    }
+    all.sort_by_cached_key(|b| (b.rev, numbers(&b.kernel.release)));
+    Ok(all)
+}
+
+/// The numbers of a release, to order those of one generation.
+fn numbers(release: &str) -> Vec<u64> {
+    release.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
+}
+
+fn kernel(b: &Booted) -> Kernel<'_> {
+    let fetch::Build { preemption, uclamp, energy_model } = b.kernel.build();
+    Kernel {
+        name: b.kernel.release.clone(),
+        rev: b.rev,
+        build: Build { hz: None, preemption, uclamp, energy_model },
+        backend: Some(&b.vm),
+    }
+}
+
+fn whole(
+    args: &History,
+    request: &Request,
+    kernels: &[Kernel<'_>],
+    task: &str,
+) -> Result<ExitCode, Failure> {
+    let bar = Bar::new(kernels.len() as u64, "releases");
+    let history =
+        risetime_lab::history(request, kernels, task, args.phases, |done| bar.at(done as u64))?;
+    drop(bar);
+    if let Some(path) = &args.plot {
+        let picture = svg::history(&history);
+        output::write_whole(path, |file| {
+            file.write_all(picture.as_bytes())
+                .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
+        })?;
+    }
+    output::print(&match args.format {
+        TextOrJson::Json => json::history(&history),
+        TextOrJson::Text => text::history(&history, &output::style()),
+    })
+}
+
+fn bisect(
+    args: &History,
+    request: &Request,
+    kernels: &[Kernel<'_>],
+    asked: (&str, &str),
+) -> Result<ExitCode, Failure> {
+    let real = kernels.iter().all(|k| k.backend.is_some());
+    let side = if real { Side::Real } else { Side::Simulated };
+    let mut heard = |name: &str, spread: &risetime_analysis::Spread| {
+        let median = spread.median.map_or("never".to_string(), |m| format!("{m:.1}"));
+        output::note(&format!("{name}: {} {median}", asked.1));
+    };
+    let found =
+        risetime_lab::history_bisect(request, kernels, asked, side, args.phases, &mut heard)?;
+    let names: Vec<String> = kernels.iter().map(|k| k.name.clone()).collect();
+    let between = match found.first {
+        Some(first) if real => between(&names[first - 1], &names[first]),
+        _ => Vec::new(),
+    };
+    output::print(&match args.format {
+        TextOrJson::Json => json::bisected(asked.1, side, &names, &found, &between),
+        TextOrJson::Text => {
+            text::bisected(asked.1, side, &names, &found, &between, &output::style())
+        }
+    })
+}
+
+/// Releases that the mirror had when last looked at, and that are between two, oldest first.
+fn between(older: &str, newer: &str) -> Vec<String> {
+    let there = Cache::from_env().ok().and_then(|cache| cache.available().ok());
+    let (low, high) = (numbers(older), numbers(newer));
+    let mut all = there.unwrap_or_default();
+    all.retain(|r| low < numbers(r) && numbers(r) < high && r != older && r != newer);
+    all.reverse();
+    all
+}
