@@ -1,6 +1,6 @@
 //! `verify --mode step`: the simulator asked at each decision of another trace, its own and a recorded kernel's.
 
-use risetime_analysis::verify::step::{Decision, Row, Stepped};
+use risetime_analysis::verify::step::{Decision, Stepped};
 use risetime_lab::{Case, Recorded, SET_SEED, record, set, step};
 use risetime_sim::Simulator;
 use risetime_sim::mutant::{MUTANTS, Mutant};
