@@ -61,9 +61,10 @@ fn recorded() -> Vec<Recorded> {
     fixed.map(read).collect()
 }
 
-fn all_of(recorded: &[Recorded], mutant: Option<Mutant>) -> Stepped {
+/// From so many start phases of each.
+fn all_of(recorded: &[Recorded], phases: usize, mutant: Option<Mutant>) -> Stepped {
     let mut all = Stepped::default();
-    for (experiment, trace) in recorded.iter().flat_map(|r| &r.phases) {
+    for (experiment, trace) in recorded.iter().flat_map(|r| r.phases.iter().take(phases)) {
         all.add(step(experiment, trace, mutant).unwrap());
     }
     all
@@ -72,7 +73,7 @@ fn all_of(recorded: &[Recorded], mutant: Option<Mutant>) -> Stepped {
 #[test]
 fn at_the_decisions_of_a_recorded_kernel_the_simulator_decides_the_same() {
     let recorded = recorded();
-    let all = all_of(&recorded, None);
+    let all = all_of(&recorded, 3, None);
     // The recordings do not tell priorities, nor what cpuidle was told of timers: which is what the others lack: a kworker of nice -20 is
     // taken for an ordinary thread.
     holds(
@@ -93,13 +94,13 @@ fn at_the_decisions_of_a_recorded_kernel_the_simulator_decides_the_same() {
 #[test]
 fn broken_mechanisms_show_at_the_decisions() {
     let recorded = recorded();
-    let true_one = all_of(&recorded, None);
+    let true_one = all_of(&recorded, 1, None);
     let state = |all: &Stepped, what: &str| {
         let found = all.states.iter().find(|s| s.what == what);
         found.map_or(1.0, |s| s.equal as f64 / s.compared.max(1) as f64)
     };
     let by = |mutant: Mutant| -> (bool, bool) {
-        let broken = all_of(&recorded, Some(mutant));
+        let broken = all_of(&recorded, 1, Some(mutant));
         let kind = |k: &Decision| share(&true_one, *k) - share(&broken, *k) > 0.01;
         let states = &true_one.states;
         let off = |what: &str| state(&true_one, what) - state(&broken, what) > 0.01;
