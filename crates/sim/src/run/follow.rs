@@ -13,12 +13,12 @@
 //! Whatever the kernel here would do by itself is noted and refused; what the reference did is done to it. So each
 //! decision is taken from nearly the state that the kernel there had, and one that differs does not lead to others.
 //!
-//! Every thread of the reference is a task here. Of those that are none of the workload's nothing but their
-//! priority is known, and that a name that ends in `/N` belongs to CPU N: what is asked about them is marked
-//! ([`Asked::user`]).
+//! Every thread of the reference is a task here. Of those that are none of the workload's nothing but the name is
+//! known, and that one such as `kworker/3:1` belongs to CPU 3: what is asked about them is marked ([`Asked::user`]).
 //!
-//! Leaves out: hotplug, what forked tasks are, quotas that run out (a group is never throttled here), pushing and pulling of real-time and
-//! deadline tasks (done as there, not asked).
+//! Leaves out: hotplug, what forked tasks are, quotas that run out (a group is never throttled here), pushing and
+//! pulling of real-time and deadline tasks (done as there, not asked). Not read yet: events from which a kernel
+//! decides (`Waking`, `Prio`, `Entity`, …), so a wakeup counts as a timer's on the CPU on which the task slept.
 
 use crate::Counterfactual;
 use crate::kernel::fork::new_task;
@@ -223,7 +223,7 @@ fn causes_first(events: &[(Instant, Event<'static>)]) -> Vec<(Instant, usize)> {
         };
         let before = events[..i].iter().enumerate().rev();
         let mut first = i;
-        for (j, (when, earlier)) in before.take_while(|(_, (when, _))| at.since(*when) < LASTS) {
+        for (j, (_, earlier)) in before.take_while(|(_, (when, _))| at.since(*when) < LASTS) {
             let part = match *earlier {
                 Event::PeltTask { task, .. } | Event::UtilEst { task, .. } => {
                     tasks.contains(&Some(task))
@@ -238,7 +238,6 @@ fn causes_first(events: &[(Instant, Event<'static>)]) -> Vec<(Instant, usize)> {
                 }
                 _ => false,
             };
-            let _ = when;
             if part {
                 first = j;
             }
@@ -279,6 +278,8 @@ struct Shared {
     there: BTreeMap<TaskId, (TaskId, bool)>,
     /// Where the task goes that is being woken or created.
     cpu: Option<CpuId>,
+    /// That is to put right what was lost: nobody decided it.
+    unasked: bool,
     /// Who is next on the CPU that reschedules.
     pick: Option<Option<TaskId>>,
     /// Who waits there longest.
@@ -361,6 +362,9 @@ impl Hooks for Listens {
         match point {
             Point::Wakeup { task, waker } => {
                 let Some(cpu) = s.cpu else { return own };
+                if s.unasked {
+                    return at(cpu);
+                }
                 let (there, user) = s.there(task);
                 let (prev, of) = (m.task_cpu(task), m.task(task).allowed.and(&m.root.online).len());
                 let point = Point::Wakeup { task: there, waker };
@@ -655,14 +659,8 @@ impl Follower<'_, '_> {
 
     fn created(&mut self, task: TaskId, cpu: CpuId) {
         self.shared.borrow_mut().cpu = Some(cpu);
-        let k = &mut self.simulation.k;
-        k.create(task);
-        self.shared.borrow_mut().cpu = None;
-        let k = &mut self.simulation.k;
-        let on = k.m.task(task).cpu;
-        if on != cpu {
-            k.move_queued(task, on, cpu, Why::Given);
-        }
+        self.simulation.k.create(task);
+        self.is_on(task, cpu);
     }
 
     fn woken(&mut self, there: TaskId, cpu: CpuId) {
@@ -679,9 +677,20 @@ impl Follower<'_, '_> {
             k.rq(prev).update_rq_clock();
             k.rq(prev).dequeue_task_fair(task, DequeueKind::SleepSpecial);
         }
+        self.wakes_on(task, prev, cpu);
+    }
+
+    /// A timer on `by` wakes `task`, which goes to `cpu` whatever is decided here.
+    fn wakes_on(&mut self, task: TaskId, by: CpuId, cpu: CpuId) {
         self.shared.borrow_mut().cpu = Some(cpu);
-        k.wake_up(task, Waker::timer(prev));
+        self.simulation.k.wake_up(task, Waker::timer(by));
+        self.is_on(task, cpu);
+    }
+
+    /// A task that has been queued is on `cpu`, and nobody else is placed.
+    fn is_on(&mut self, task: TaskId, cpu: CpuId) {
         self.shared.borrow_mut().cpu = None;
+        let k = &mut self.simulation.k;
         let on = k.m.task(task).cpu;
         if on != cpu {
             k.move_queued(task, on, cpu, Why::Given);
@@ -764,14 +773,9 @@ impl Follower<'_, '_> {
             State::Sleeping | State::Exited => {
                 self.followed.lost.wakeups += 1;
                 k.m.task_mut(task).state = State::Sleeping;
-                self.shared.borrow_mut().cpu = Some(cpu);
-                k.wake_up(task, Waker::timer(cpu));
-                self.shared.borrow_mut().cpu = None;
-                // Nobody decided that.
-                let mut shared = self.shared.borrow_mut();
-                shared
-                    .asked
-                    .retain(|a| a.at != k.m.now || !matches!(a.point, Point::Wakeup { .. }));
+                self.shared.borrow_mut().unasked = true;
+                self.wakes_on(task, cpu, cpu);
+                self.shared.borrow_mut().unasked = false;
             }
         }
     }
@@ -884,7 +888,15 @@ impl Follower<'_, '_> {
                 t.util_est = UtilEst(util_est.0 as u32);
                 self.compare("task util_est", own, util_est.0);
             }
-            Event::PeltPressure { cpu, class, util_avg, util_sum, period_contrib, .. } => {
+            Event::PeltPressure {
+                cpu,
+                class,
+                util_avg,
+                util_sum,
+                period_contrib,
+                last_update_time,
+            } => {
+                let at = clock(last_update_time);
                 let c = self.simulation.k.m.cpu_mut(cpu);
                 let avg = match class {
                     "rt" => &mut c.rt_avg,
@@ -892,12 +904,15 @@ impl Follower<'_, '_> {
                     _ => return,
                 };
                 let own = avg.util_avg;
+                let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
                 // An idle CPU's are aged by who balances for it, and then the governor looks.
                 let aged = c.curr.is_none();
                 (avg.util_avg, avg.util_sum) = (util_avg, util_sum as u32);
-                avg.period_contrib = period_contrib;
+                (avg.period_contrib, avg.last_update_time) = (period_contrib, at);
                 let what = if class == "rt" { "rt util_avg" } else { "dl util_avg" };
-                self.compare(what, own.0, util_avg.0);
+                if same {
+                    self.compare(what, own.0, util_avg.0);
+                }
                 if aged {
                     self.moved = Some(cpu);
                 }
