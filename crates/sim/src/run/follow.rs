@@ -20,6 +20,10 @@
 //! pulling of real-time and deadline tasks (done as there, not asked). Not read yet: events from which a kernel
 //! decides (`Waking`, `Prio`, `Entity`, …), so a wakeup counts as a timer's on the CPU on which the task slept.
 
+mod listens;
+mod signals;
+mod timeline;
+
 use crate::Counterfactual;
 use crate::kernel::fork::new_task;
 use crate::kernel::placement::Waker;
@@ -28,19 +32,21 @@ use crate::run::mutant::Mutant;
 use crate::run::setup;
 use crate::state::class::Sched;
 use crate::state::cpuset::CpuSet;
-use crate::state::hooks::{Answer, Chain, Hooks, Placed, Point, Step};
-use crate::state::machine::{Machine, Role, State, Todo, UPTIME};
+use crate::state::hooks::{Answer, Chain, Hooks, Point};
+use crate::state::machine::{Machine, Role, State, Todo};
 use crate::time::queue::Ev;
 use risetime_kernel::eevdf::DequeueKind;
-use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider};
-use risetime_kernel::units::{ClockPelt, CpuId, Instant, KHz, Span, TaskId};
-use risetime_kernel::util_est::UtilEst;
+
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
+
+use listens::{Listens, Shared};
 use risetime_model::Experiment;
 use risetime_model::workload::Policy;
 use risetime_trace::{Event, Header, Memory, RunError, SwitchOut, TraceSink, Why};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use timeline::{Names, causes_first, next_wakeups};
 
 /// What the reference does not say by events.
 #[derive(Clone, Debug, Default)]
@@ -187,265 +193,6 @@ impl TraceSink for Deaf {
     fn end(&mut self, _: Instant) {}
     fn listens(&self) -> bool {
         false
-    }
-}
-
-/// What the reference's tasks are called.
-#[derive(Default)]
-struct Names(BTreeMap<TaskId, String>);
-
-impl TraceSink for Names {
-    fn header(&mut self, _: &Header) {}
-    fn event(&mut self, _: Instant, event: &Event<'_>) {
-        if let Event::TaskNew { task, comm, .. } = event {
-            self.0.insert(*task, (*comm).to_string());
-        }
-    }
-    fn end(&mut self, _: Instant) {}
-}
-
-/// The events in an order in which what leads to a change of signals comes before it, each with the time at which
-/// it comes: a task is queued, or leaves, before its runqueue's signals tell of that; the trace's event comes after.
-fn causes_first(events: &[(Instant, Event<'static>)]) -> Vec<(Instant, usize)> {
-    /// A wakeup, or a reschedule, takes less than that.
-    const LASTS: Span = Span::from_us(60);
-    let mut order: Vec<(usize, bool, usize)> = Vec::with_capacity(events.len());
-    for (i, (at, event)) in events.iter().enumerate() {
-        let (cpu, tasks) = match *event {
-            Event::TaskNew { task, cpu, .. } | Event::Wakeup { task, cpu, .. } => {
-                (cpu, [Some(task), None])
-            }
-            Event::Switch { cpu, prev, next } => (cpu, [prev.map(|(task, _)| task), next]),
-            _ => {
-                order.push((i, true, i));
-                continue;
-            }
-        };
-        let before = events[..i].iter().enumerate().rev();
-        let mut first = i;
-        for (j, (_, earlier)) in before.take_while(|(_, (when, _))| at.since(*when) < LASTS) {
-            let part = match *earlier {
-                Event::PeltTask { task, .. } | Event::UtilEst { task, .. } => {
-                    tasks.contains(&Some(task))
-                }
-                Event::PeltCfs { cpu: c, .. } | Event::PeltPressure { cpu: c, .. } => c == cpu,
-                Event::TaskNew { cpu: c, .. }
-                | Event::Wakeup { cpu: c, .. }
-                | Event::Switch { cpu: c, .. }
-                    if c == cpu =>
-                {
-                    break;
-                }
-                _ => false,
-            };
-            if part {
-                first = j;
-            }
-        }
-        order.push((first, false, i));
-    }
-    order.sort();
-    order.into_iter().map(|(place, _, i)| (events[place].0, i)).collect()
-}
-
-/// Of each event of the trace at which a task goes to sleep, by its index: when that task wakes.
-fn next_wakeups(reference: &Memory) -> BTreeMap<usize, Instant> {
-    let mut found = BTreeMap::new();
-    let mut next: BTreeMap<TaskId, Instant> = BTreeMap::new();
-    for (index, (at, event)) in reference.events().iter().enumerate().rev() {
-        match *event {
-            Event::Wakeup { task, .. } => {
-                next.insert(task, *at);
-            }
-            Event::Switch { prev: Some((task, SwitchOut::Sleeping)), .. } => {
-                if let Some(wakes) = next.get(&task) {
-                    found.insert(index, *wakes);
-                }
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-// ---------------------------------------------------------------------- who is asked
-
-/// Between the follower and its hooks.
-#[derive(Default)]
-struct Shared {
-    asked: Vec<Asked>,
-    /// By the task here, its number there, and whether it is the workload's.
-    there: BTreeMap<TaskId, (TaskId, bool)>,
-    /// Where the task goes that is being woken or created.
-    cpu: Option<CpuId>,
-    /// That is to put right what was lost: nobody decided it.
-    unasked: bool,
-    /// Who is next on the CPU that reschedules.
-    pick: Option<Option<TaskId>>,
-    /// Who waits there longest.
-    longest: Option<TaskId>,
-    /// A governor has been asked, and thinks that it got what it wanted.
-    asked_governor: Vec<CpuId>,
-    /// By CPU.
-    idles: BTreeMap<CpuId, Idles>,
-    /// What happens is this machine's own: a tick, a timer.
-    own_time: bool,
-    /// By CPU, when its policy's governor was asked last because of it.
-    looked: BTreeMap<CpuId, Instant>,
-}
-
-/// The idle states that a CPU enters there, in order.
-#[derive(Default)]
-struct Idles {
-    all: Vec<(Instant, usize)>,
-    next: usize,
-}
-
-impl Idles {
-    /// The state of the sleep that begins about now.
-    fn next(&mut self, now: Instant) -> Option<usize> {
-        let from = self.all.partition_point(|(at, _)| *at < now).max(self.next);
-        self.next = from + 1;
-        self.all.get(from).map(|(_, state)| *state)
-    }
-
-    /// Whether that of the sleep which begins there now has been told.
-    fn has_passed(&self, now: Instant) -> bool {
-        self.next
-            .checked_sub(1)
-            .and_then(|last| self.all.get(last))
-            .is_some_and(|(at, _)| *at >= now)
-    }
-}
-
-/// The state that costs nothing to leave.
-const IDLE_AT_ONCE: Answer = Answer::Idle { state: 0, stop_tick: false };
-
-struct Listens(Rc<RefCell<Shared>>);
-
-impl Shared {
-    fn there(&self, task: TaskId) -> (TaskId, bool) {
-        self.there.get(&task).copied().unwrap_or((task, false))
-    }
-
-    fn note(&mut self, at: Instant, point: Point, own: Answer) -> &mut Asked {
-        self.asked.push(Asked { at, point, own, given: None, trivial: None, of: 0, user: false });
-        let last = self.asked.len() - 1;
-        &mut self.asked[last]
-    }
-
-    fn of_task(&self, own: Answer) -> (Answer, bool) {
-        match own {
-            Answer::Task(Some(task)) => {
-                let (task, user) = self.there(task);
-                (Answer::Task(Some(task)), user)
-            }
-            other => (other, false),
-        }
-    }
-}
-
-/// Where the task goes there.
-fn at(cpu: CpuId) -> Answer {
-    Answer::Cpu(Placed { cpu, why: Why::Given })
-}
-
-impl Hooks for Listens {
-    /// Governors look where those of the reference do.
-    fn instead(&self, _: &Machine, point: Point) -> Option<Answer> {
-        let own = self.0.borrow().own_time;
-        (own && matches!(point, Point::Frequency { .. })).then_some(Answer::Freq(None))
-    }
-    fn decided(&self, m: &Machine, point: Point, own: Answer) -> Answer {
-        let mut s = self.0.borrow_mut();
-        let now = m.time();
-        match point {
-            Point::Wakeup { task, waker } => {
-                let Some(cpu) = s.cpu else { return own };
-                if s.unasked {
-                    return at(cpu);
-                }
-                let (there, user) = s.there(task);
-                let (prev, of) = (m.task_cpu(task), m.task(task).allowed.and(&m.root.online).len());
-                let point = Point::Wakeup { task: there, waker };
-                let asked = s.note(now, point, own);
-                (asked.given, asked.trivial) = (Some(at(cpu)), Some(at(prev)));
-                (asked.of, asked.user) = (of, user);
-                at(cpu)
-            }
-            Point::Fork { task } => {
-                let Some(cpu) = s.cpu else { return own };
-                let (there, user) = s.there(task);
-                let (parent, of) =
-                    (m.task_cpu(task), m.task(task).allowed.and(&m.root.online).len());
-                let asked = s.note(now, Point::Fork { task: there }, own);
-                (asked.given, asked.trivial) = (Some(at(cpu)), Some(at(parent)));
-                (asked.of, asked.user) = (of, user);
-                at(cpu)
-            }
-            Point::Pick { cpu } => {
-                let Some(pick) = s.pick else { return own };
-                if pick.is_some_and(|task| !m.is_fair(task)) {
-                    return own;
-                }
-                let of = m.fair_queued(cpu).filter(|(t, _)| m.task(*t).state == State::Runnable);
-                let of = of.count();
-                let given = s.of_task(Answer::Task(pick)).0;
-                let trivial = s.of_task(Answer::Task(s.longest)).0;
-                let (own, user) = s.of_task(own);
-                let asked = s.note(now, point, own);
-                (asked.given, asked.trivial) = (Some(given), Some(trivial));
-                (asked.of, asked.user) = (of, user);
-                Answer::Task(pick)
-            }
-            Point::WakeupPreempt { cpu, curr, woken } => {
-                let of = usize::from(m.is_fair(curr) && m.is_fair(woken)) * 2;
-                let ((curr, _), (woken, user)) = (s.there(curr), s.there(woken));
-                let asked = s.note(now, Point::WakeupPreempt { cpu, curr, woken }, own);
-                (asked.trivial, asked.of, asked.user) = (Some(Answer::Yes(true)), of, user);
-                Answer::Yes(false)
-            }
-            Point::TickPreempt { cpu, .. } => {
-                // It is noted for each tick; what is found over between two of them is not.
-                let last = s.asked.iter_mut().rev().take_while(|a| a.at == now);
-                let mut own = last
-                    .filter(|a| matches!(a.point, Point::TickPreempt { cpu: c, .. } if c == cpu));
-                if let Some(asked) = own.next() {
-                    asked.own = Answer::Yes(true);
-                }
-                Answer::Yes(false)
-            }
-            Point::Frequency { cpu } => {
-                s.note(now, point, own);
-                s.asked_governor.push(cpu);
-                s.looked.insert(cpu, now);
-                Answer::Freq(None)
-            }
-            Point::Idle { cpu } => {
-                let states = &m.domain_of(cpu).idle;
-                let given = s.idles.get_mut(&cpu).and_then(|idles| idles.next(now));
-                let asked = s.note(now, point, own);
-                (asked.of, asked.trivial) = (states.len(), Some(IDLE_AT_ONCE));
-                let (Some(state), Answer::Idle { state: here, stop_tick }) = (given, own) else {
-                    return own;
-                };
-                // Whether the tick stops is not told: as here, unless that belongs to another state.
-                let longer = states.get(state).is_some_and(|s| s.target_residency >= m.tick);
-                let stop_tick = if state == here { stop_tick } else { longer };
-                asked.given = Some(Answer::Idle { state, stop_tick });
-                Answer::Idle { state, stop_tick }
-            }
-            Point::Pull { task, from, to } => {
-                let (task, user) = s.there(task);
-                let asked = s.note(now, Point::Pull { task, from, to }, own);
-                asked.user = user;
-                Answer::Yes(false)
-            }
-            Point::Step(Step::PushOrPull | Step::StopperTakesTime | Step::ThrottleCfsRq) => {
-                Answer::Yes(false)
-            }
-            _ => own,
-        }
     }
 }
 
@@ -811,125 +558,6 @@ impl Follower<'_, '_> {
             k.policy(domain).update_util(cpu, false);
         }
     }
-
-    // ------------------------------------------------------------------ the state
-
-    fn compare(&mut self, what: &'static str, own: u64, given: u64) {
-        self.followed.compared.push(Compared { what, own: own as i64, given: given as i64 });
-    }
-
-    /// A signal there: what it is here is noted, and then it is as there.
-    fn signal(&mut self, event: &Event<'_>) {
-        /// Updates that are so far apart in time are not the same one.
-        const SAME: u64 = 30_000;
-        let clock = |at: ClockPelt| ClockPelt(at.0.wrapping_add(UPTIME.0));
-        match *event {
-            Event::PeltTask {
-                task,
-                cpu,
-                util_avg,
-                runnable_avg,
-                util_sum,
-                period_contrib,
-                last_update_time,
-            } => {
-                let (task, at) = (self.task(task, cpu), clock(last_update_time));
-                let m = &mut self.simulation.k.m;
-                let (decay, t) = (m.decay, m.task_mut(task));
-                let own = (t.avg.util_avg.0, t.avg.runnable_avg.0);
-                let same = t.avg.last_update_time.0.abs_diff(at.0) < SAME;
-                t.avg.util_avg = util_avg;
-                t.avg.runnable_avg = runnable_avg;
-                t.avg.util_sum = util_sum as u32;
-                t.avg.period_contrib = period_contrib;
-                t.avg.runnable_sum = runnable_sum(decay, &t.avg);
-                if t.avg.last_update_time.0 != 0 {
-                    t.avg.last_update_time = at;
-                }
-                if same {
-                    self.compare("task util_avg", own.0, util_avg.0);
-                    self.compare("task runnable_avg", own.1, runnable_avg.0);
-                }
-            }
-            Event::PeltCfs {
-                cpu,
-                util_avg,
-                runnable_avg,
-                util_est,
-                util_sum,
-                period_contrib,
-                last_update_time,
-            } => {
-                let at = clock(last_update_time);
-                let m = &mut self.simulation.k.m;
-                let (decay, c) = (m.decay, m.cpu_mut(cpu));
-                let avg = &mut c.cfs_avg.avg;
-                let own = (avg.util_avg.0, avg.runnable_avg.0, c.util_est.0);
-                let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
-                avg.util_avg = util_avg;
-                avg.runnable_avg = runnable_avg;
-                avg.util_sum = util_sum as u32;
-                avg.period_contrib = period_contrib;
-                avg.runnable_sum = runnable_sum(decay, avg);
-                avg.last_update_time = at;
-                c.util_est = util_est;
-                c.clock.clock_pelt = at.0.wrapping_add(c.clock.lost_idle_time);
-                if same {
-                    self.compare("cfs_rq util_avg", own.0, util_avg.0);
-                    self.compare("cfs_rq runnable_avg", own.1, runnable_avg.0);
-                    self.compare("cfs_rq util_est", own.2, util_est.0);
-                }
-                self.moved = Some(cpu);
-            }
-            Event::UtilEst { task, util_est } => {
-                let task = self.task(task, CpuId(0));
-                let t = self.simulation.k.m.task_mut(task);
-                let own = t.util_est.value().0;
-                t.util_est = UtilEst(util_est.0 as u32);
-                self.compare("task util_est", own, util_est.0);
-            }
-            Event::PeltPressure {
-                cpu,
-                class,
-                util_avg,
-                util_sum,
-                period_contrib,
-                last_update_time,
-            } => {
-                let at = clock(last_update_time);
-                let c = self.simulation.k.m.cpu_mut(cpu);
-                let avg = match class {
-                    "rt" => &mut c.rt_avg,
-                    "dl" => &mut c.dl_avg,
-                    _ => return,
-                };
-                let own = avg.util_avg;
-                let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
-                // An idle CPU's are aged by who balances for it, and then the governor looks.
-                let aged = c.curr.is_none();
-                (avg.util_avg, avg.util_sum) = (util_avg, util_sum as u32);
-                (avg.period_contrib, avg.last_update_time) = (period_contrib, at);
-                let what = if class == "rt" { "rt util_avg" } else { "dl util_avg" };
-                if same {
-                    self.compare(what, own.0, util_avg.0);
-                }
-                if aged {
-                    self.moved = Some(cpu);
-                }
-            }
-            Event::CpuCapacity { cpu, capacity } => {
-                let c = self.simulation.k.m.cpu_mut(cpu);
-                let own = std::mem::replace(&mut c.cpu_capacity, capacity);
-                self.compare("cpu_capacity", own.0, capacity.0);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// What the sum is that the reference does not tell: in the middle of what gives its average.
-fn runnable_sum(decay: &Decay, avg: &SchedAvg) -> u64 {
-    avg.runnable_avg.0 * u64::from(get_pelt_divider(decay, avg))
 }
 
 /// The CPU of a thread that each CPU has one of: `kworker/3:1H`, `ksoftirqd/3`, `migration/3`.

@@ -1,0 +1,127 @@
+//! The reference's signals: what each is here is noted, and then it is as there.
+
+use super::{Compared, Follower};
+use crate::state::machine::UPTIME;
+use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider};
+use risetime_kernel::units::{ClockPelt, CpuId};
+use risetime_kernel::util_est::UtilEst;
+use risetime_trace::Event;
+
+impl Follower<'_, '_> {
+    pub(super) fn compare(&mut self, what: &'static str, own: u64, given: u64) {
+        self.followed.compared.push(Compared { what, own: own as i64, given: given as i64 });
+    }
+
+    /// A signal there: what it is here is noted, and then it is as there.
+    pub(super) fn signal(&mut self, event: &Event<'_>) {
+        /// Updates that are so far apart in time are not the same one.
+        const SAME: u64 = 30_000;
+        let clock = |at: ClockPelt| ClockPelt(at.0.wrapping_add(UPTIME.0));
+        match *event {
+            Event::PeltTask {
+                task,
+                cpu,
+                util_avg,
+                runnable_avg,
+                util_sum,
+                period_contrib,
+                last_update_time,
+            } => {
+                let (task, at) = (self.task(task, cpu), clock(last_update_time));
+                let m = &mut self.simulation.k.m;
+                let (decay, t) = (m.decay, m.task_mut(task));
+                let own = (t.avg.util_avg.0, t.avg.runnable_avg.0);
+                let same = t.avg.last_update_time.0.abs_diff(at.0) < SAME;
+                t.avg.util_avg = util_avg;
+                t.avg.runnable_avg = runnable_avg;
+                t.avg.util_sum = util_sum as u32;
+                t.avg.period_contrib = period_contrib;
+                t.avg.runnable_sum = runnable_sum(decay, &t.avg);
+                if t.avg.last_update_time.0 != 0 {
+                    t.avg.last_update_time = at;
+                }
+                if same {
+                    self.compare("task util_avg", own.0, util_avg.0);
+                    self.compare("task runnable_avg", own.1, runnable_avg.0);
+                }
+            }
+            Event::PeltCfs {
+                cpu,
+                util_avg,
+                runnable_avg,
+                util_est,
+                util_sum,
+                period_contrib,
+                last_update_time,
+            } => {
+                let at = clock(last_update_time);
+                let m = &mut self.simulation.k.m;
+                let (decay, c) = (m.decay, m.cpu_mut(cpu));
+                let avg = &mut c.cfs_avg.avg;
+                let own = (avg.util_avg.0, avg.runnable_avg.0, c.util_est.0);
+                let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
+                avg.util_avg = util_avg;
+                avg.runnable_avg = runnable_avg;
+                avg.util_sum = util_sum as u32;
+                avg.period_contrib = period_contrib;
+                avg.runnable_sum = runnable_sum(decay, avg);
+                avg.last_update_time = at;
+                c.util_est = util_est;
+                c.clock.clock_pelt = at.0.wrapping_add(c.clock.lost_idle_time);
+                if same {
+                    self.compare("cfs_rq util_avg", own.0, util_avg.0);
+                    self.compare("cfs_rq runnable_avg", own.1, runnable_avg.0);
+                    self.compare("cfs_rq util_est", own.2, util_est.0);
+                }
+                self.moved = Some(cpu);
+            }
+            Event::UtilEst { task, util_est } => {
+                let task = self.task(task, CpuId(0));
+                let t = self.simulation.k.m.task_mut(task);
+                let own = t.util_est.value().0;
+                t.util_est = UtilEst(util_est.0 as u32);
+                self.compare("task util_est", own, util_est.0);
+            }
+            Event::PeltPressure {
+                cpu,
+                class,
+                util_avg,
+                util_sum,
+                period_contrib,
+                last_update_time,
+            } => {
+                let at = clock(last_update_time);
+                let c = self.simulation.k.m.cpu_mut(cpu);
+                let avg = match class {
+                    "rt" => &mut c.rt_avg,
+                    "dl" => &mut c.dl_avg,
+                    _ => return,
+                };
+                let own = avg.util_avg;
+                let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
+                // An idle CPU's are aged by who balances for it, and then the governor looks.
+                let aged = c.curr.is_none();
+                (avg.util_avg, avg.util_sum) = (util_avg, util_sum as u32);
+                (avg.period_contrib, avg.last_update_time) = (period_contrib, at);
+                let what = if class == "rt" { "rt util_avg" } else { "dl util_avg" };
+                if same {
+                    self.compare(what, own.0, util_avg.0);
+                }
+                if aged {
+                    self.moved = Some(cpu);
+                }
+            }
+            Event::CpuCapacity { cpu, capacity } => {
+                let c = self.simulation.k.m.cpu_mut(cpu);
+                let own = std::mem::replace(&mut c.cpu_capacity, capacity);
+                self.compare("cpu_capacity", own.0, capacity.0);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What the sum is that the reference does not tell: in the middle of what gives its average.
+fn runnable_sum(decay: &Decay, avg: &SchedAvg) -> u64 {
+    avg.runnable_avg.0 * u64::from(get_pelt_divider(decay, avg))
+}
