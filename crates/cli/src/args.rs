@@ -389,7 +389,10 @@ pub(crate) struct Verify {
     /// Test the checks: wrong simulators, and which experiment of the set exposes each
     #[arg(long, conflicts_with_all = ["workload", "platform"])]
     pub(crate) mutants: bool,
-    /// Where --mode spread keeps what the kernel did, and looks for it before it boots [default: in the cache]
+    /// With --mode step: show the first decision that differs, and what happened around it
+    #[arg(long)]
+    pub(crate) first: bool,
+    /// Where --mode spread and --mode step keep what the kernel did, and look for it before they boot [default: in the cache]
     #[arg(long, value_name = "DIR")]
     pub(crate) references: Option<PathBuf>,
     /// Keep what the kernel did in this directory, for judging without one (not what is drawn)

@@ -3,7 +3,6 @@
 use crate::args::{DEFAULT_SHARE, TextOrJson, Verify, VerifyMode, with_clamps};
 use crate::output::{self, Failure};
 use indicatif::ProgressBar;
-use risetime_analysis::verify::step::Stepped;
 use risetime_analysis::verify::{CHECKS, Equivalence, Judged, Mode, all_equivalent};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
@@ -25,12 +24,13 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
     check_arguments(args)?;
     let cache = Cache::from_env()?;
     let (vm, kernel) = Vm::find(&cache, args.kernel.as_deref(), risetime_sim::catalogue())?;
+    let directory = || args.references.clone().unwrap_or_else(|| cache.references());
     match args.mode {
-        VerifyMode::Spread => {
-            let directory = args.references.clone().unwrap_or_else(|| cache.references());
-            return spreads(args, &Kept::new(&vm, directory)?, &kernel);
+        VerifyMode::Spread => return spreads(args, &Kept::new(&vm, directory())?, &kernel),
+        VerifyMode::Step => {
+            let vm = vm.with_decisions();
+            return steps(args, &Kept::new(&vm, directory())?, &kernel);
         }
-        VerifyMode::Step => return steps(args, &vm, &kernel),
         VerifyMode::Free | VerifyMode::Given => {}
     }
     let Some(workload) = &args.workload else { return several(args, &vm, &kernel) };
@@ -55,12 +55,7 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
 
 /// What can be said of the arguments before a kernel is looked for.
 fn check_arguments(args: &Verify) -> Result<(), Failure> {
-    if let Some((option, keeps)) = not_with(args) {
-        let what = match (keeps, args.mode) {
-            (true, _) => "is for --mode spread",
-            (false, VerifyMode::Step) => "--mode step counts no checks and has no mutants",
-            (false, _) => "--mode spread counts no checks and has no mutants",
-        };
+    if let Some((option, what)) = not_with(args) {
         return Err(Failure::input(option, what));
     }
     if args.mode == VerifyMode::Spread && args.phases == Some(1) {
@@ -217,8 +212,8 @@ fn mode(args: &Verify) -> Mode {
     }
 }
 
-/// An option that was given and means nothing in this mode, and whether it is one of spread's own.
-fn not_with(args: &Verify) -> Option<(&'static str, bool)> {
+/// An option that was given and means nothing in this mode, and why.
+fn not_with(args: &Verify) -> Option<(&'static str, &'static str)> {
     let counts = [
         ("--strict", args.strict),
         ("--share", args.share != DEFAULT_SHARE),
@@ -226,10 +221,18 @@ fn not_with(args: &Verify) -> Option<(&'static str, bool)> {
         ("--mutants", args.mutants),
         ("--shrink", args.shrink),
     ];
-    let counts_checks = !matches!(args.mode, VerifyMode::Spread | VerifyMode::Step);
-    let count = counts.iter().find(|(_, given)| *given && !counts_checks);
-    let keeps = args.references.is_some() && args.mode != VerifyMode::Spread;
-    count.map(|(option, _)| (*option, false)).or(keeps.then_some(("--references", true)))
+    let count = counts.iter().find(|(_, given)| *given).map(|(option, _)| *option);
+    match args.mode {
+        VerifyMode::Step => count.map(|o| (o, "--mode step counts no checks and has no mutants")),
+        _ if args.first => Some(("--first", "is for --mode step")),
+        VerifyMode::Spread => {
+            count.map(|o| (o, "--mode spread counts no checks and has no mutants"))
+        }
+        _ if args.references.is_some() => {
+            Some(("--references", "is for --mode spread and --mode step"))
+        }
+        VerifyMode::Free | VerifyMode::Given => None,
+    }
 }
 
 /// What is run: one experiment, one or several that are drawn, or the set, each with its name.
@@ -279,21 +282,12 @@ fn spreads(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, 
 }
 
 /// Each decision of one experiment, or of the set, from one start phase or several.
-fn steps(args: &Verify, vm: &Vm, kernel: &Kernel) -> Result<ExitCode, Failure> {
+fn steps(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, Failure> {
     let experiments = experiments(args, kernel)?;
     let phases = args.phases.unwrap_or(1);
     let bar = ProgressBar::new(experiments.len() as u64 * u64::from(phases));
-    let (mut all, mut ran) = (Stepped::default(), String::new());
-    for (name, experiment) in &experiments {
-        for phase in risetime_lab::phase_spans(experiment.platform.tick(), phases) {
-            let one = experiment.later(phase);
-            let reference = risetime_lab::record(vm, &one).map_err(|e| Failure::of(name, e))?;
-            let found = risetime_lab::step(&one, &reference, None);
-            all.add(found.map_err(|e| Failure::of(name, e))?);
-            ran = release(&reference).to_string();
-            bar.inc(1);
-        }
-    }
+    let progress = |k: usize| bar.set_position(k as u64);
+    let (all, ran) = risetime_lab::step_all(kept, &experiments, phases, progress)?;
     bar.finish_and_clear();
     let name = match experiments.as_slice() {
         [(name, _)] => name.clone(),
@@ -302,6 +296,7 @@ fn steps(args: &Verify, vm: &Vm, kernel: &Kernel) -> Result<ExitCode, Failure> {
     let reference = format!("Linux {ran} in a virtual machine");
     output::print(&match args.format {
         TextOrJson::Json => json::verify_step(&name, &ran, &all),
+        TextOrJson::Text if args.first => text::verify_first(&reference, &all, &output::style()),
         TextOrJson::Text => text::verify_step(&name, &reference, &all, &output::style()),
     })?;
     Ok(exit(all.holds()))

@@ -215,7 +215,12 @@ fn create(shared: &'static Shared, index: usize, first: bool) -> io::Result<()> 
     if !first {
         sys::set_affinity(attrs.cpus(job)).map_err(named)?;
     }
-    sys::set_sched(attrs.inherited(), shared.clamps || attrs.clamped()).map_err(named)?;
+    let clamps = shared.clamps || attrs.clamped();
+    if !matches!(attrs.inherited().policy, Policy::Other { .. } | Policy::Batch { .. }) {
+        // No other policy gives back the slice that this thread asked for (`__setparam_fair`).
+        sys::set_sched(Sched::default(), clamps).map_err(named)?;
+    }
+    sys::set_sched(attrs.inherited(), clamps).map_err(named)?;
     // A thread's name holds no NUL, and the kernel keeps 15 bytes of it.
     let name = task.comm.replace('\0', "?");
     thread::Builder::new()

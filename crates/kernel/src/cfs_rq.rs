@@ -11,7 +11,7 @@ use crate::KernelRev;
 use crate::cfs;
 use crate::eevdf::{
     self, BuddyOf, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, LoadWeight,
-    Wakeup,
+    Place, Wakeup,
 };
 use crate::units::Weight;
 use alloc::vec::Vec;
@@ -102,6 +102,22 @@ impl CfsRq {
     #[inline]
     pub fn update_clock(&mut self, clock_task_ns: u64) {
         either!(self, rq => rq.update_clock(clock_task_ns));
+    }
+
+    /// The queue finds itself in a run under way: v0 (`min_vruntime`, `zero_vruntime`) is `zero` there. Virtual
+    /// times are counted from the same origin here already, or everything moves.
+    pub fn resume(&mut self, zero: u64, same_origin: bool) {
+        either!(self, rq => rq.resume(zero, same_origin));
+    }
+
+    /// The same, of one queued entity's place.
+    pub fn resume_entity(&mut self, id: EntityId, place: &Place) {
+        either!(self, rq => rq.resume_entity(id, place));
+    }
+
+    /// v0, from which the queue counts (`min_vruntime`, from 6.18 on `zero_vruntime`).
+    pub fn zero_vruntime(&self) -> u64 {
+        either!(self, rq => cfs: rq.min_vruntime(), eevdf: rq.zero_vruntime())
     }
 
     /// Entities queued, running and delayed ones included (`nr_queued`, `nr_running`).

@@ -251,6 +251,8 @@ pub enum Event<'a> {
         vlag: i64,
         /// `se->slice`, in ns.
         slice: u64,
+        /// `se->vprot`: up to which vruntime a task that runs is protected (from 6.17).
+        vprot: u64,
     },
     /// Where the fair runqueue of the CPU stands (`rq->cfs`, no group's): with each
     /// [`PeltCfs`](Event::PeltCfs), and when a task has been queued or begins to run.
@@ -294,6 +296,8 @@ pub enum Event<'a> {
         level: u32,
         /// What it does.
         idle: IdleType,
+        /// `sd->nr_balance_failed`: looks in a row that have moved nothing.
+        failed: u32,
     },
     /// The idle governor `menu` chose a state (`menu_select`).
     IdleSelect {

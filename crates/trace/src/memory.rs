@@ -162,8 +162,8 @@ impl TraceSink for Memory {
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
             Event::Waking { task, by } => Event::Waking { task, by },
             Event::Prio { task, prio } => Event::Prio { task, prio },
-            Event::Entity { task, vruntime, deadline, vlag, slice } => {
-                Event::Entity { task, vruntime, deadline, vlag, slice }
+            Event::Entity { task, vruntime, deadline, vlag, slice, vprot } => {
+                Event::Entity { task, vruntime, deadline, vlag, slice, vprot }
             }
             Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } => {
                 Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued }
@@ -172,7 +172,9 @@ impl TraceSink for Memory {
             Event::BalanceDue { cpu, jiffies, next_balance, domains } => {
                 Event::BalanceDue { cpu, jiffies, next_balance, domains }
             }
-            Event::BalanceLook { cpu, level, idle } => Event::BalanceLook { cpu, level, idle },
+            Event::BalanceLook { cpu, level, idle, failed } => {
+                Event::BalanceLook { cpu, level, idle, failed }
+            }
         };
         self.events.push((at, owned));
     }

@@ -523,10 +523,10 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::Misfit { cpu, task } => ('z', vec![n(cpu), maybe(task)]),
         Event::Waking { task, by } => ('W', vec![t(task), n(by)]),
         Event::Prio { task, prio } => ('P', vec![t(task), i64::from(prio) as u64]),
-        Event::Entity { task, vruntime, deadline, vlag, slice } => {
-            // A deadline lies somewhat behind.
-            let ahead = deadline.wrapping_sub(vruntime);
-            ('E', vec![t(task), vruntime, ahead, vlag as u64, slice])
+        Event::Entity { task, vruntime, deadline, vlag, slice, vprot } => {
+            // A deadline lies somewhat behind, and so does what is protected.
+            let [ahead, protected] = [deadline, vprot].map(|v| v.wrapping_sub(vruntime));
+            ('E', vec![t(task), vruntime, ahead, vlag as u64, slice, protected])
         }
         Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } => {
             let sums = [sum_w_vruntime as u64, sum_weight, nr_queued.into()];
@@ -536,9 +536,9 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::BalanceDue { cpu, jiffies, next_balance, domains: [(l0, i0), (l1, i1)] } => {
             ('D', vec![n(cpu), jiffies, next_balance, l0, i0, l1, i1])
         }
-        Event::BalanceLook { cpu, level, idle } => {
+        Event::BalanceLook { cpu, level, idle, failed } => {
             let idle = IDLE_TYPES.iter().position(|i| *i == idle)? as u64;
-            ('L', vec![n(cpu), level.into(), idle])
+            ('L', vec![n(cpu), level.into(), idle, failed.into()])
         }
         Event::IdleSelect { cpu, select } => ('I', select_numbers(cpu, select)),
     };
@@ -655,6 +655,7 @@ impl Fields<'_, '_> {
                     deadline,
                     vlag: self.take()? as i64,
                     slice: self.take()?,
+                    vprot: vruntime.wrapping_add(self.take()?),
                 }
             }
             'Q' => Event::CfsQueue {
@@ -672,7 +673,8 @@ impl Fields<'_, '_> {
             }
             'L' => {
                 let (cpu, level) = (self.cpu()?, self.small()?);
-                Event::BalanceLook { cpu, level, idle: self.of(IDLE_TYPES)? }
+                let idle = self.of(IDLE_TYPES)?;
+                Event::BalanceLook { cpu, level, idle, failed: self.small()? }
             }
             'I' => {
                 let cpu = self.cpu()?;

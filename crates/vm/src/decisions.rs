@@ -47,6 +47,7 @@ pub(crate) struct Entity {
     deadline: u64,
     vlag: i64,
     slice: u64,
+    vprot: u64,
 }
 
 /// One thing that the kernel tells.
@@ -75,6 +76,7 @@ pub(crate) enum Told {
         cpu: u32,
         level: u32,
         idle: i64,
+        failed: u32,
         due: Due,
     },
     /// `next_timer_ns` is that of the choice; `None`: only the next choice shows it.
@@ -106,7 +108,8 @@ pub(crate) const DECODERS: &[(&str, Decode)] = &[
     ("rt/pelt_se", |f, r| {
         let group = n(f, r, "my_q").unwrap_or(0) != 0;
         [
-            entity(f, r, ["pid", "vruntime", "deadline", "vlag", "slice"]).filter(|_| !group),
+            entity(f, r, ["pid", "vruntime", "deadline", "vlag", "slice", "vprot"])
+                .filter(|_| !group),
             None,
             None,
         ]
@@ -116,11 +119,11 @@ pub(crate) const DECODERS: &[(&str, Decode)] = &[
         [queue(f, r).filter(|_| !group), None, None]
     }),
     ("rt/queued", |f, r| {
-        [entity(f, r, ["pid", "vruntime", "deadline", "vlag", "slice"]), queue(f, r), None]
+        [entity(f, r, ["pid", "vruntime", "deadline", "vlag", "slice", "vprot"]), queue(f, r), None]
     }),
     ("rt/switch", |f, r| {
-        let prev = entity(f, r, ["ppid", "pvruntime", "pdeadline", "pvlag", "pslice"]);
-        let next = entity(f, r, ["npid", "nvruntime", "ndeadline", "nvlag", "nslice"]);
+        let prev = entity(f, r, ["ppid", "pvruntime", "pdeadline", "pvlag", "pslice", "pvprot"]);
+        let next = entity(f, r, ["npid", "nvruntime", "ndeadline", "nvlag", "nslice", "nvprot"]);
         [prev, next, queue(f, r)]
     }),
     ("rt/resched", |f, r| {
@@ -163,7 +166,7 @@ pub(crate) fn count_jiffies<'a>(looks: impl Iterator<Item = (u64, &'a mut Due)>,
 fn entity(
     f: &Format,
     r: &Record<'_>,
-    [pid, vruntime, deadline, vlag, slice]: [&str; 5],
+    [pid, vruntime, deadline, vlag, slice, vprot]: [&str; 6],
 ) -> Option<Told> {
     let pid = n(f, r, pid).filter(|pid| *pid > 0)? as i32;
     let or_0 = |field| n(f, r, field).unwrap_or(0);
@@ -172,6 +175,7 @@ fn entity(
         deadline: or_0(deadline) as u64,
         vlag: or_0(vlag),
         slice: or_0(slice) as u64,
+        vprot: or_0(vprot) as u64,
     };
     Some(Told::Entity { pid, entity })
 }
@@ -189,7 +193,8 @@ fn queue(f: &Format, r: &Record<'_>) -> Option<Told> {
 
 fn look(f: &Format, r: &Record<'_>) -> Option<Told> {
     let (cpu, level) = (n(f, r, "cpu")? as u32, n(f, r, "level")? as u32);
-    Some(Told::Look { cpu, level, idle: n(f, r, "idle")?, due: due(f, r)? })
+    let failed = n(f, r, "failed")? as u32;
+    Some(Told::Look { cpu, level, idle: n(f, r, "idle")?, failed, due: due(f, r)? })
 }
 
 /// When a CPU balances next, as a probe shows it.
@@ -282,10 +287,10 @@ impl Decisions {
             },
             Told::Queue { .. } => told.queue().into_iter().for_each(emit),
             Told::Resched { cpu, lazy } => emit(Event::Resched { cpu: CpuId(cpu), lazy }),
-            Told::Look { cpu, level, idle, due } => {
+            Told::Look { cpu, level, idle, failed, due } => {
                 emit(due.event(cpu));
                 let idle = self.idle_type(idle);
-                emit(Event::BalanceLook { cpu: CpuId(cpu), level, idle });
+                emit(Event::BalanceLook { cpu: CpuId(cpu), level, idle, failed });
             }
             Told::Chosen { state, next_timer_ns, stop_tick } => {
                 // Without its timer it cannot be made again: the last one before the end, on an old kernel.
@@ -311,8 +316,8 @@ impl Decisions {
 
 impl Entity {
     fn event(self, task: TaskId) -> Event<'static> {
-        let Entity { vruntime, deadline, vlag, slice } = self;
-        Event::Entity { task, vruntime, deadline, vlag, slice }
+        let Entity { vruntime, deadline, vlag, slice, vprot } = self;
+        Event::Entity { task, vruntime, deadline, vlag, slice, vprot }
     }
 }
 

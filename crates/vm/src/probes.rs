@@ -95,7 +95,7 @@ const RESCHED_CURR: &str =
     "f:rt/resched_curr resched_curr cpu=rq->cpu flags=rq->curr->thread_info.flags";
 
 /// A look at one domain begins.
-const LOOK: &str = "f:rt/look sched_balance_rq|load_balance cpu=this_cpu level=sd->level idle=idle \
+const LOOK: &str = "f:rt/look sched_balance_rq|load_balance cpu=this_cpu level=sd->level idle=idle failed=sd->nr_balance_failed \
      now=@jiffies_64:u64 next=this_rq->next_balance \
      ticked=+{%tick_cpu_sched+tick_sched.last_tick_jiffies-%runqueues}($arg2):u64| \
      l0=this_rq->sd->last_balance i0=this_rq->sd->balance_interval \
@@ -182,7 +182,7 @@ fn placed(rev: KernelRev) -> [String; 2] {
 fn entity(prefix: &str, se: &str) -> String {
     format!(
         " {prefix}vruntime={se}vruntime {prefix}deadline={se}deadline| {prefix}vlag={se}vlag| \
-         {prefix}slice={se}slice|"
+         {prefix}slice={se}slice| {prefix}vprot={se}vprot|"
     )
 }
 

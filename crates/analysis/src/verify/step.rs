@@ -3,6 +3,7 @@
 //! Only real choices count: at least two CPUs allowed, at least two tasks runnable, a request that changes the OPP on
 //! either side. Beside stands how often a trivial decider is right: the previous CPU, whoever has waited longest.
 
+use risetime_kernel::units::{Instant, Span};
 use std::collections::BTreeMap;
 
 /// A kind of decision.
@@ -98,6 +99,76 @@ pub struct State {
     pub most: u64,
 }
 
+/// Why a decision differs, as far as can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// It would be the same a moment earlier or later.
+    Time,
+    /// State that belongs to it was found off just before, and not all of it is told.
+    State,
+    /// Neither: it is decided otherwise.
+    Reason,
+}
+
+impl Cause {
+    /// The word that reports and JSON use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Cause::Time => "time",
+            Cause::State => "state",
+            Cause::Reason => "reason",
+        }
+    }
+}
+
+/// A decision that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// In which experiment.
+    pub experiment: String,
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub decision: Decision,
+    /// About whom, and where.
+    pub about: String,
+    /// What is decided here, and why.
+    pub own: String,
+    /// What was decided there.
+    pub given: String,
+    /// Why it differs.
+    pub cause: Cause,
+    /// The reason here.
+    pub reason: String,
+    /// What here would have given theirs.
+    pub theirs: String,
+}
+
+/// Decisions that differ alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Alike<'a> {
+    /// Of which kind.
+    pub decision: Decision,
+    /// Why they differ.
+    pub cause: Cause,
+    /// The reason here.
+    pub reason: &'a str,
+    /// What here would have given theirs.
+    pub theirs: &'a str,
+}
+
+/// What happened about a decision that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Around {
+    /// When.
+    pub at: Instant,
+    /// What, in words.
+    pub what: String,
+}
+
+/// So long before and after a decision that differs is shown what happened.
+pub const AROUND: Span = Span::from_us(2000);
+
 /// All of one experiment, or of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stepped {
@@ -107,6 +178,10 @@ pub struct Stepped {
     pub moves: Moves,
     /// The state.
     pub states: Vec<State>,
+    /// Decisions that differ, in their order.
+    pub differences: Vec<Difference>,
+    /// What happened there about the first of them.
+    pub around: Vec<Around>,
     /// How often the simulator's state had no room for what the reference did.
     pub lost: u64,
 }
@@ -136,6 +211,19 @@ impl Stepped {
             && 100 * moves.precise >= MOVES_WANTED * moves.own
     }
 
+    /// Decisions that differ, alike ones together, the most frequent of a kind first.
+    pub fn grouped(&self) -> Vec<(Alike<'_>, usize)> {
+        let mut found: BTreeMap<Alike<'_>, usize> = BTreeMap::new();
+        for d in &self.differences {
+            let (reason, theirs) = (d.reason.as_str(), d.theirs.as_str());
+            let alike = Alike { decision: d.decision, cause: d.cause, reason, theirs };
+            *found.entry(alike).or_default() += 1;
+        }
+        let mut found: Vec<_> = found.into_iter().collect();
+        found.sort_by_key(|(alike, n)| (alike.decision, usize::MAX - n));
+        found
+    }
+
     /// Another experiment's as well; of how far the state was off, the larger figures.
     pub fn add(&mut self, other: Stepped) {
         for (kind, row) in &other.rows {
@@ -146,6 +234,10 @@ impl Stepped {
         self.moves.own += other.moves.own;
         self.moves.precise += other.moves.precise;
         self.lost += other.lost;
+        if self.differences.is_empty() {
+            self.around = other.around;
+        }
+        self.differences.extend(other.differences);
         for state in other.states {
             match self.states.iter_mut().find(|s| s.what == state.what) {
                 Some(own) => {

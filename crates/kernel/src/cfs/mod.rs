@@ -36,7 +36,7 @@ pub use settings::{Features, Tunables};
 use crate::KernelRev;
 pub use crate::eevdf::BuddyOf;
 use crate::eevdf::timeline::{Timeline, before};
-use crate::eevdf::{DequeueKind, EnqueueKind, Entity, EntityId, FairPolicy, Wakeup};
+use crate::eevdf::{DequeueKind, EnqueueKind, Entity, EntityId, FairPolicy, Place, Wakeup};
 use crate::units::Weight;
 use crate::weight::{LoadWeight, scale_load_down};
 
@@ -354,6 +354,32 @@ impl CfsRq {
         let old = core::mem::replace(&mut entity.load, load);
         self.load = self.load - old.scaled() + load.scaled();
         true
+    }
+
+    /// The queue finds itself in a run under way, in which its `min_vruntime` is that; virtual times are counted
+    /// from the same origin, or everything moves.
+    pub fn resume(&mut self, min_vruntime: u64, same_origin: bool) {
+        let by = min_vruntime.wrapping_sub(self.min_vruntime);
+        self.min_vruntime = min_vruntime;
+        if same_origin {
+            return;
+        }
+        let shift = |e: &mut Entity| e.vruntime = e.vruntime.wrapping_add(by);
+        self.curr.iter_mut().for_each(shift);
+        for mut entity in self.timeline.drain() {
+            shift(&mut entity);
+            self.insert(entity);
+        }
+    }
+
+    /// The same, of one entity's place in it.
+    pub fn resume_entity(&mut self, id: EntityId, place: &Place) {
+        if let Some(curr) = self.curr.as_mut().filter(|curr| curr.id == id) {
+            curr.vruntime = place.vruntime;
+        } else if let Some(mut entity) = self.timeline.remove(id) {
+            entity.vruntime = place.vruntime;
+            self.insert(entity);
+        }
     }
 
     /// A change of the queued `id`, which leaves for it and comes back; false if it is not queued.

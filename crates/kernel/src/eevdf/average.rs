@@ -21,7 +21,7 @@
 
 use super::settings::Generation;
 use super::timeline::before;
-use super::{CfsRq, EnqueueKind, Entity, EntityId};
+use super::{CfsRq, EnqueueKind, Entity, EntityId, Place};
 use crate::units::Weight;
 use crate::weight::{LoadWeight, scale_load_down};
 
@@ -93,6 +93,45 @@ impl CfsRq {
         let shift = self.sum_weight.wrapping_mul(delta);
         self.sum_w_vruntime = self.sum_w_vruntime.wrapping_sub(shift);
         self.zero_vruntime = self.zero_vruntime.wrapping_add_signed(delta);
+    }
+
+    /// v0 (`zero_vruntime`; before 6.12 `min_vruntime`).
+    pub fn zero_vruntime(&self) -> u64 {
+        self.zero_vruntime
+    }
+
+    /// The queue finds itself in a run under way, in which v0 is `zero`; virtual times are counted from the same
+    /// origin, so that every v_i stays where it is, or everything moves.
+    pub fn resume(&mut self, zero: u64, same_origin: bool) {
+        if same_origin {
+            return self.move_zero(self.key(zero));
+        }
+        let by = zero.wrapping_sub(self.zero_vruntime);
+        let shift = |e: &mut Entity| {
+            e.vruntime = e.vruntime.wrapping_add(by);
+            e.deadline = e.deadline.wrapping_add(by);
+            e.vprot = e.vprot.wrapping_add(by);
+        };
+        self.curr.iter_mut().for_each(shift);
+        for mut entity in self.timeline.drain() {
+            shift(&mut entity);
+            self.timeline.insert(entity);
+        }
+        self.zero_vruntime = zero;
+    }
+
+    /// The same, of one entity: its place there. `vlag` of one that runs is, up to 6.16, what protects its slice.
+    pub fn resume_entity(&mut self, id: EntityId, place: &Place) {
+        let take = |e: &mut Entity| {
+            (e.vruntime, e.deadline) = (place.vruntime, place.deadline);
+            (e.vlag, e.slice, e.vprot) = (place.vlag, place.slice, place.vprot);
+        };
+        if let Some(curr) = self.curr.as_mut().filter(|curr| curr.id == id) {
+            take(curr);
+        } else if let Some(mut entity) = self.remove(id) {
+            take(&mut entity);
+            self.insert(entity);
+        }
     }
 
     /// V - v0.

@@ -163,6 +163,22 @@ pub struct Entity {
     pub sum_exec_runtime: u64,
 }
 
+/// Where an entity stands in its runqueue, told by another run of the same kernel. What a release does not
+/// have is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// `se->vruntime`.
+    pub vruntime: u64,
+    /// `se->deadline`.
+    pub deadline: u64,
+    /// `se->vlag`.
+    pub vlag: i64,
+    /// `se->slice`, in ns.
+    pub slice: u64,
+    /// `se->vprot`.
+    pub vprot: u64,
+}
+
 impl Entity {
     /// A new task, never queued (`__sched_fork`); its slice is the runqueue's base slice.
     pub fn new(id: impl Into<EntityId>, load: LoadWeight) -> Entity {

@@ -36,7 +36,7 @@ pub(crate) mod timeline;
 use alloc::vec::Vec;
 
 pub use entity::{
-    BuddyOf, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, Wakeup,
+    BuddyOf, DequeueKind, Dequeued, EnqueueKind, Entity, EntityId, FairPolicy, Place, Wakeup,
 };
 use settings::Generation;
 pub use settings::{Features, Tunables};

@@ -108,6 +108,13 @@ impl Timeline {
         Some(self.nodes[n as usize].entity)
     }
 
+    /// Takes all of them out, by task number.
+    pub(crate) fn drain(&mut self) -> Vec<Entity> {
+        let all = self.iter().copied().collect();
+        *self = Timeline { next_seq: self.next_seq, ..Timeline::new() };
+        all
+    }
+
     /// A new slice for `id` where it stands: nothing moves (`min_vruntime_cb_propagate`).
     pub(crate) fn set_slice(&mut self, id: EntityId, slice: u64) {
         let Some((_, n)) = self.slot(id) else { return };

@@ -25,7 +25,7 @@ pub use recording::MadeWith;
 pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
 pub use shrink::{Shrunk, Wrong, shrink};
 pub use spread::{SPREAD_PHASES, spread};
-pub use step::step;
+pub use step::{step, step_all};
 pub use wide::{Can, WIDE_ON, wide, wide_named};
 
 use crate::phases::phase_span;

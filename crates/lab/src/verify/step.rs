@@ -6,17 +6,26 @@
 //! ```
 
 use super::reference::{Start, changes_wanted, first_tick};
-use risetime_analysis::verify::step::{Decision, Moves, Row, State, Stepped};
-use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
+use crate::parallel::parallel;
+use crate::phases::phase_span;
+use crate::run::record;
+use risetime_analysis::verify::step::{
+    AROUND, Around, Cause, Decision, Difference, Moves, Row, State, Stepped,
+};
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::Experiment;
 use risetime_sim::follow::{Asked, Beside, Followed, follow};
-use risetime_sim::hooks::{Answer, Point};
+use risetime_sim::hooks::{Answer, FreqRequest, Point};
 use risetime_sim::mutant::Mutant;
-use risetime_trace::{Event, Memory, RunError, SwitchOut};
+use risetime_trace::{Backend, Event, Header, Memory, RunError, SwitchOut, TraceSink, Why};
 use std::collections::BTreeMap;
 
 /// A woken task has preempted by then, or has not.
 const AT_ONCE: Span = Span::from_us(80);
+/// A task is asked to go so long after the wakeup has begun, at most.
+const WAKEUP_LASTS: Span = Span::from_us(400);
+/// A look at a domain has moved its tasks by then, the stopper's work included.
+const LOOK_LASTS: Span = Span::from_us(1000);
 /// A tick has rescheduled by then.
 const TICK_LASTS: Span = Span::from_us(400);
 /// Before that not all of the state has been told: what tasks hold that began to run before time 0.
@@ -42,6 +51,41 @@ pub fn step(
     Ok(judge(&experiment, reference, &beside, &followed))
 }
 
+/// [`step`] of several experiments, each from `n` start phases on `reference`: all together, and the release of the
+/// kernel that ran. `progress` hears how many runs are done.
+///
+/// Errors: the reference's and the simulator's.
+pub fn step_all(
+    reference: &(dyn Backend + Sync),
+    experiments: &[(String, Experiment)],
+    n: u32,
+    progress: impl FnMut(usize),
+) -> Result<(Stepped, String), RunError> {
+    let each = n.max(1) as usize;
+    let found = parallel(experiments.len() * each, progress, |i| {
+        let (name, experiment) = &experiments[i / each];
+        let one = experiment.later(phase_span(experiment.platform.tick(), (i % each) as u32));
+        let trace = record(reference, &one).map_err(|e| about(name, e))?;
+        let release = trace.header().map_or(String::new(), |h| h.kernel_release.clone());
+        Ok::<_, RunError>((step(&one, &trace, None)?, release))
+    })?;
+    let (mut all, mut release) = (Stepped::default(), String::new());
+    for (one, ran) in found {
+        all.add(one);
+        release = ran;
+    }
+    Ok((all, release))
+}
+
+/// The error, with the name of the experiment that it is about.
+fn about(name: &str, e: RunError) -> RunError {
+    match e {
+        RunError::Input(e) => RunError::Input(e),
+        RunError::Unavailable(what) => RunError::Unavailable(format!("{name}: {what}")),
+        RunError::Failed(what) => RunError::Failed(format!("{name}: {what}")),
+    }
+}
+
 fn judge(
     experiment: &Experiment,
     reference: &Memory,
@@ -49,7 +93,7 @@ fn judge(
     followed: &Followed,
 ) -> Stepped {
     let there = There::of(reference);
-    let mut rows: BTreeMap<Decision, Row> = BTreeMap::new();
+    let (mut rows, mut differences) = (BTreeMap::<Decision, Row>::new(), Vec::new());
     for asked in followed.asked.iter().filter(|a| a.at >= SETTLED) {
         let Some((kind, given)) = there.answer(asked, experiment.platform.tick()) else { continue };
         let row = rows.entry(kind).or_default();
@@ -60,15 +104,51 @@ fn judge(
             continue;
         }
         row.real += 1;
-        row.agree += u64::from(same(asked.own, given));
         row.trivial += u64::from(asked.trivial.is_some_and(|t| same(t, given)));
+        if same(asked.own, given) {
+            row.agree += 1;
+        } else {
+            differences.push(there.difference(experiment, followed, asked, kind, given));
+        }
     }
-    rows.insert(Decision::Frequency, frequencies(experiment, &there, beside, followed));
+    let (row, more) = frequencies(experiment, &there, beside, followed);
+    rows.insert(Decision::Frequency, row);
+    differences.extend(more);
+    differences.sort_by_key(|d| d.at);
+    let around = differences.first().map_or(Vec::new(), |d| around(reference, d.at));
     Stepped {
         rows,
         moves: moves(experiment, &there, followed),
         states: states(followed),
+        differences,
+        around,
         lost: followed.lost.wakeups + followed.lost.switches + followed.lost.picks,
+    }
+}
+
+/// What happened in the reference about `at`.
+fn around(reference: &Memory, at: Instant) -> Vec<Around> {
+    let events = reference.events();
+    let from = events.partition_point(|(when, _)| *when + AROUND < at);
+    let until = events.partition_point(|(when, _)| *when <= at + AROUND);
+    let told = |(at, event): &(Instant, Event<'_>)| Around { at: *at, what: format!("{event:?}") };
+    events[from..until].iter().map(told).collect()
+}
+
+/// A decision in words, and why it was taken.
+fn words(answer: Answer, name: impl Fn(TaskId) -> String) -> (String, String) {
+    let yes = |yes: bool| if yes { "yes" } else { "no" };
+    match answer {
+        Answer::Cpu(placed) => (placed.cpu.to_string(), placed.why.as_str().into()),
+        Answer::Task(Some(task)) => (name(task), "earliest eligible deadline".into()),
+        Answer::Task(None) => ("idle".into(), "nobody runnable".into()),
+        Answer::Freq(Some(f)) => (format!("{} MHz", f.freq.0 / 1000), f.why.as_str().into()),
+        Answer::Freq(None) => ("none".into(), String::new()),
+        Answer::Yes(answer) => (yes(answer).into(), yes(answer).into()),
+        Answer::Idle { state, stop_tick } => {
+            let tick = if stop_tick { "stops the tick" } else { "keeps the tick" };
+            (format!("state {state}, {tick}"), tick.into())
+        }
     }
 }
 
@@ -85,6 +165,7 @@ fn same(a: Answer, b: Answer) -> bool {
 type Left = (Instant, Option<(TaskId, SwitchOut)>);
 
 /// What the reference did, by CPU and task.
+#[derive(Default)]
 struct There {
     /// By CPU: when it went over to another task, and how the one before left.
     switches: BTreeMap<CpuId, Vec<Left>>,
@@ -92,19 +173,45 @@ struct There {
     moves: Vec<(Instant, TaskId, CpuId, CpuId)>,
     /// By CPU: when its signals were updated, which is when its governor looks.
     updates: BTreeMap<CpuId, Vec<Instant>>,
+    /// By CPU: when it was asked that its task gives way; `None`: it went over to another task. Empty where nothing
+    /// tells of that.
+    asked: BTreeMap<CpuId, Vec<(Instant, bool)>>,
+    /// When each task's wakeups ended.
+    wakeups: BTreeMap<TaskId, Vec<Instant>>,
+    /// It tells when it looks for tasks to move.
+    looks: bool,
+    names: BTreeMap<TaskId, String>,
+}
+
+impl TraceSink for There {
+    fn header(&mut self, _: &Header) {}
+    fn event(&mut self, _: Instant, event: &Event<'_>) {
+        if let Event::TaskNew { task, comm, .. } = event {
+            self.names.insert(*task, (*comm).to_string());
+        }
+    }
+    fn end(&mut self, _: Instant) {}
 }
 
 impl There {
     fn of(reference: &Memory) -> There {
-        let mut there =
-            There { switches: BTreeMap::new(), moves: Vec::new(), updates: BTreeMap::new() };
+        let mut there = There::default();
+        reference.replay(&mut there);
         let mut awake: BTreeMap<TaskId, bool> = BTreeMap::new();
         for (at, event) in reference.events() {
             match *event {
                 Event::TaskNew { task, .. } | Event::Wakeup { task, .. } => {
                     awake.insert(task, true);
+                    there.wakeups.entry(task).or_default().push(*at);
                 }
+                Event::Resched { cpu, .. } => {
+                    there.asked.entry(cpu).or_default().push((*at, true));
+                }
+                Event::BalanceLook { .. } => there.looks = true,
                 Event::Switch { cpu, prev, .. } => {
+                    if let Some(asked) = there.asked.get_mut(&cpu) {
+                        asked.push((*at, false));
+                    }
                     there.switches.entry(cpu).or_default().push((*at, prev));
                     if let Some((task, out)) = prev {
                         awake.insert(task, out == SwitchOut::Preempted);
@@ -139,6 +246,76 @@ impl There {
         all[from..].iter().find(|(when, prev)| *when > at || leaves(*prev)).copied()
     }
 
+    fn name(&self, task: TaskId) -> String {
+        self.names.get(&task).cloned().unwrap_or_else(|| task.to_string())
+    }
+
+    /// Of a decision that differs: who, what, and why.
+    fn difference(
+        &self,
+        experiment: &Experiment,
+        followed: &Followed,
+        asked: &Asked,
+        decision: Decision,
+        given: Answer,
+    ) -> Difference {
+        let name = |task| self.name(task);
+        let (about, cpu, task) = match asked.point {
+            Point::Wakeup { task, waker } => (name(task), waker.cpu, Some(task)),
+            Point::Fork { task } => (name(task), CpuId(0), Some(task)),
+            Point::WakeupPreempt { cpu, curr, woken } => {
+                (format!("{} woken beside {} on {cpu}", name(woken), name(curr)), cpu, Some(woken))
+            }
+            Point::TickPreempt { cpu, curr } => {
+                (format!("{} on {cpu}", name(curr)), cpu, Some(curr))
+            }
+            Point::Pick { cpu } | Point::Idle { cpu } | Point::Frequency { cpu } => {
+                (cpu.to_string(), cpu, None)
+            }
+            point => (format!("{point:?}"), CpuId(0), None),
+        };
+        let (own, reason) = words(asked.own, name);
+        let tick = experiment.platform.tick();
+        let time = followed.asked.iter().any(|other| {
+            let near =
+                other.at != asked.at && other.at.0.abs_diff(asked.at.0) <= tick.0 + SAME_LOOK.0;
+            near && other.point == asked.point && same(other.own, given)
+        });
+        let off = followed.compared.iter().any(|c| {
+            let near = c.at <= asked.at && asked.at.since(c.at) < tick && c.is_far_off();
+            near && (c.cpu == Some(cpu) || task.is_some() && c.task == task)
+        });
+        let cause = match (time && decision == Decision::TickPreempt, off) {
+            (true, _) => Cause::Time,
+            (false, true) => Cause::State,
+            _ => Cause::Reason,
+        };
+        let theirs = match asked.theirs {
+            "" => words(given, name).0,
+            theirs => theirs.into(),
+        };
+        Difference {
+            experiment: experiment.workload.name.clone(),
+            at: asked.at,
+            decision,
+            about,
+            own,
+            given: words(given, name).0,
+            cause,
+            reason,
+            theirs,
+        }
+    }
+
+    /// Whether somebody asked `cpu` to reschedule in that time; `None`: it had been asked before, or nothing tells.
+    fn resched(&self, cpu: CpuId, from: Instant, to: Instant) -> Option<bool> {
+        let all = self.asked.get(&cpu)?;
+        let first = all.partition_point(|(at, _)| *at < from);
+        let pending = first.checked_sub(1).is_some_and(|last| all[last].1);
+        let next = all[first..].iter().take_while(|(at, _)| *at <= to).find(|(_, asks)| *asks);
+        (!pending).then_some(next.is_some())
+    }
+
     /// Of what kind a decision is, and the reference's answer; `None`: it does not tell.
     fn answer(&self, asked: &Asked, tick: Span) -> Option<(Decision, Option<Answer>)> {
         let user = |given: Option<Answer>| given.filter(|_| asked.user);
@@ -147,14 +324,30 @@ impl There {
             Point::Fork { .. } => (Decision::Fork, user(asked.given)),
             Point::Pick { .. } => (Decision::Pick, asked.given),
             Point::Idle { .. } => (Decision::Idle, asked.given),
-            Point::WakeupPreempt { cpu, curr, .. } => {
-                (Decision::WakeupPreempt, self.preempted(cpu, curr, asked.at, tick))
+            Point::WakeupPreempt { cpu, curr, woken } => {
+                let given = match self.asked.is_empty() {
+                    true => self.preempted(cpu, curr, asked.at, tick),
+                    false => self.asks_to_go(cpu, woken, asked.at),
+                };
+                (Decision::WakeupPreempt, given)
             }
             Point::TickPreempt { cpu, curr } => {
-                (Decision::TickPreempt, self.ended_by_tick(cpu, curr, asked.at))
+                let given = match self.asked.is_empty() {
+                    true => self.ended_by_tick(cpu, curr, asked.at),
+                    false => self.resched(cpu, asked.at, asked.at + AT_ONCE).map(Answer::Yes),
+                };
+                (Decision::TickPreempt, given)
             }
             _ => return None,
         })
+    }
+
+    /// Whether the wakeup of `woken` that began at `at` asked whoever ran on `cpu` to go.
+    fn asks_to_go(&self, cpu: CpuId, woken: TaskId, at: Instant) -> Option<Answer> {
+        let ends = self.wakeups.get(&woken)?;
+        let end = *ends.get(ends.partition_point(|end| *end < at))?;
+        let known = end.since(at) < WAKEUP_LASTS;
+        self.resched(cpu, at, end).filter(|_| known).map(Answer::Yes)
     }
 
     /// Whether a wakeup at `at` took the CPU from `curr`.
@@ -189,21 +382,31 @@ fn frequencies(
     there: &There,
     beside: &Beside,
     followed: &Followed,
-) -> Row {
+) -> (Row, Vec<Difference>) {
     let domain = |cpu: CpuId| experiment.platform.domain_of(cpu).unwrap_or(0);
-    let mut row = Row::default();
+    let (mut row, mut differences) = (Row::default(), Vec::new());
     // By domain: what is wanted here at which look.
-    let mut own: BTreeMap<usize, Vec<(Instant, KHz, bool)>> = BTreeMap::new();
+    let mut own: BTreeMap<usize, Vec<(Instant, KHz, &Asked)>> = BTreeMap::new();
     for asked in &followed.asked {
         if let (Point::Frequency { cpu }, Answer::Freq(Some(request))) = (asked.point, asked.own) {
             row.asked += 1;
-            own.entry(domain(cpu)).or_default().push((
-                asked.at,
-                request.freq,
-                there.looked(cpu, asked.at),
-            ));
+            own.entry(domain(cpu)).or_default().push((asked.at, request.freq, asked));
         }
     }
+    let request = |freq: KHz| {
+        let (util, why) = (Util(0), Why::Given);
+        Answer::Freq(Some(FreqRequest { util, freq, why }))
+    };
+    let differs = |asked: &Asked, freq: KHz| {
+        let kind = Decision::Frequency;
+        let mut d = there.difference(experiment, followed, asked, kind, request(freq));
+        let own = match asked.own {
+            Answer::Freq(Some(own)) => own.freq,
+            _ => freq,
+        };
+        d.theirs = if freq > own { "a higher one" } else { "a lower one" }.into();
+        d
+    };
     for (d, looks) in &own {
         let theirs: Vec<(Instant, KHz)> = beside
             .wanted
@@ -212,22 +415,33 @@ fn frequencies(
             .map(|(at, _, freq)| (*at, *freq))
             .collect();
         for (i, (at, freq)) in theirs.iter().enumerate().skip(1) {
-            let near = |(look, ..): &&(Instant, KHz, bool)| look.0.abs_diff(at.0) <= SAME_LOOK.0;
+            let near = |(look, ..): &&(Instant, KHz, &Asked)| look.0.abs_diff(at.0) <= SAME_LOOK.0;
             let before = i.checked_sub(1).map(|i| theirs[i].1);
             if *at < SETTLED || before == Some(*freq) {
                 continue;
             }
             (row.comparable, row.real) = (row.comparable + 1, row.real + 1);
-            row.agree += u64::from(looks.iter().filter(near).any(|(_, own, _)| own == freq));
+            let near = looks.iter().filter(near);
+            match near.clone().any(|(_, own, _)| own == freq) {
+                true => row.agree += 1,
+                // Of the nearest look.
+                false => differences.extend(
+                    looks
+                        .iter()
+                        .min_by_key(|(look, ..)| look.0.abs_diff(at.0))
+                        .map(|(_, _, asked)| differs(asked, *freq)),
+                ),
+            }
         }
         // What is wanted here and not there, once until there is another request.
         let mut counted = None;
-        for (at, freq, looked) in looks {
+        for (at, freq, asked) in looks {
+            let Point::Frequency { cpu } = asked.point else { continue };
             let last = theirs.partition_point(|(when, _)| when.0 <= at.0 + SAME_LOOK.0);
             let Some((_, current)) = last.checked_sub(1).map(|i| theirs[i]) else { continue };
             let near = theirs[..last].iter().rev().take(2);
             let mut near = near.filter(|(when, _)| when.0.abs_diff(at.0) <= SAME_LOOK.0);
-            if *looked
+            if there.looked(cpu, *at)
                 && *at >= SETTLED
                 && *freq != current
                 && near.next().is_none()
@@ -235,15 +449,30 @@ fn frequencies(
             {
                 counted = Some((last, *freq));
                 (row.comparable, row.real) = (row.comparable + 1, row.real + 1);
+                differences.push(differs(asked, current));
             }
         }
     }
-    row
+    (row, differences)
 }
 
 /// Moves by balancing: theirs that are wanted here, and ours that were made there.
 fn moves(experiment: &Experiment, there: &There, followed: &Followed) -> Moves {
-    let window = Span(2 * experiment.platform.tick().0);
+    // Where looks are told, ours are of the same look; else of about the same time.
+    let window = if there.looks { LOOK_LASTS } else { Span(2 * experiment.platform.tick().0) };
+    let looks: Vec<(Instant, CpuId)> = followed
+        .asked
+        .iter()
+        .filter_map(|a| match a.point {
+            Point::Balance { cpu, .. } => Some((a.at, cpu)),
+            _ => None,
+        })
+        .collect();
+    let looked = |at: Instant, to: CpuId| {
+        let last = looks.partition_point(|(when, _)| *when <= at);
+        let near = looks[..last].iter().rev().take_while(|(when, _)| at.since(*when) <= window);
+        !there.looks || near.clone().any(|(_, cpu)| *cpu == to)
+    };
     let mut own: Vec<(Instant, TaskId, CpuId)> = Vec::new();
     for asked in &followed.asked {
         if let Point::Pull { task, to, .. } = asked.point {
@@ -254,6 +483,7 @@ fn moves(experiment: &Experiment, there: &There, followed: &Followed) -> Moves {
             }
         }
     }
+    let given = there.moves.iter().filter(|(at, _, _, to)| looked(*at, *to));
     let near = |a: Instant, b: Instant| a.0.abs_diff(b.0) <= window.0;
     let found = |at: Instant, task: TaskId, to: CpuId| {
         own.iter().any(|(when, t, c)| near(*when, at) && (*t, *c) == (task, to))
@@ -262,8 +492,8 @@ fn moves(experiment: &Experiment, there: &There, followed: &Followed) -> Moves {
         there.moves.iter().any(|(when, t, _, c)| near(*when, at) && (*t, *c) == (task, to))
     };
     Moves {
-        given: there.moves.len() as u64,
-        recalled: there.moves.iter().filter(|(at, t, _, c)| found(*at, *t, *c)).count() as u64,
+        given: given.clone().count() as u64,
+        recalled: given.filter(|(at, t, _, c)| found(*at, *t, *c)).count() as u64,
         own: own.len() as u64,
         precise: own.iter().filter(|(at, t, c)| made(*at, *t, *c)).count() as u64,
     }

@@ -26,10 +26,21 @@ pub fn verify_step(name: &str, release: &str, found: &Stepped) -> String {
             })
         })
         .collect();
+    let differences: Vec<_> = found
+        .differences
+        .iter()
+        .map(|d| {
+            json!({
+                "experiment": d.experiment, "at_ns": d.at.0, "decision": d.decision.as_str(),
+                "about": d.about, "own": d.own, "given": d.given, "cause": d.cause.as_str(),
+                "reason": d.reason, "theirs": d.theirs,
+            })
+        })
+        .collect();
     let moves = &found.moves;
     print(&json!({
         "schema": SCHEMA, "experiment": name, "kernel": release, "mode": "step",
-        "decisions": decisions, "states": states,
+        "decisions": decisions, "states": states, "differences": differences,
         "moves": {
             "given": moves.given, "recalled": moves.recalled,
             "own": moves.own, "precise": moves.precise,

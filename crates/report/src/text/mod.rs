@@ -29,7 +29,7 @@ pub use lists::{
 pub use phases::phases;
 pub use run::run;
 pub use spread::{verify_spread, verify_spread_set};
-pub use step::verify_step;
+pub use step::{verify_first, verify_step};
 pub use study::{study, study_contents};
 pub(crate) use tradeoff::marks;
 pub use tradeoff::tradeoff;

@@ -9,6 +9,7 @@ use super::Style;
 use super::page::{Ink, Page, Table};
 use crate::words::one;
 use risetime_analysis::verify::step::{MOVES_WANTED, Stepped};
+use risetime_kernel::units::Instant;
 
 /// All decisions of one experiment, or of several.
 pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) -> String {
@@ -64,11 +65,81 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
     }
     page.table(0, &table);
     page.blank();
+    differences(&mut page, found);
     page.paragraph(
         0,
         Ink::Dim,
         "A real choice: at least two CPUs allowed, two tasks runnable, or a request that changes the OPP on either \
-         side. Trivial: the previous CPU, whoever waits longest, the shallowest idle state, always preempting.",
+         side. Trivial: the previous CPU, whoever waits longest, the shallowest idle state, always preempting. Cause: \
+         time, alike a tick earlier or later; state, something that belongs to it was found off just before; reason, neither.",
     );
+    page.finish()
+}
+
+/// Of each kind so many groups of alike differences are shown.
+const GROUPS: usize = 6;
+
+fn differences(page: &mut Page<'_>, found: &Stepped) {
+    let mut table =
+        Table::new(["differs", "times", "cause", "reason here", "theirs here", "for example"]);
+    let grouped = found.grouped();
+    for kind in found.rows.keys() {
+        let of_kind = grouped.iter().filter(|(alike, _)| alike.decision == *kind);
+        for (alike, n) in of_kind.take(GROUPS) {
+            let (kind, cause) = (alike.decision, alike.cause);
+            let example = found.differences.iter().find(|d| {
+                let same = (d.decision, d.cause) == (kind, cause);
+                same && d.reason == alike.reason && d.theirs == alike.theirs
+            });
+            let example = example.map_or(String::new(), |d| {
+                let ms = one(d.at.0 as f64 / 1e6);
+                format!("{}, {ms} ms, {}: {}, there {}", d.experiment, d.about, d.own, d.given)
+            });
+            table.row([
+                kind.as_str().to_string(),
+                n.to_string(),
+                cause.as_str().into(),
+                alike.reason.into(),
+                alike.theirs.into(),
+                example,
+            ]);
+        }
+    }
+    if !grouped.is_empty() {
+        page.table(0, &table);
+        page.blank();
+    }
+}
+
+/// The first decision that differs, with everything around it.
+pub fn verify_first(reference: &str, found: &Stepped, style: &Style) -> String {
+    let mut page = Page::new(style);
+    let Some(first) = found.differences.first() else {
+        page.paragraph(0, Ink::Good, "No decision differs.");
+        return page.finish();
+    };
+    let title = format!("{} · {reference} · the first decision that differs", first.experiment);
+    page.hanging("", Ink::Title, &title);
+    page.blank();
+    let ms = |at: Instant| format!("{:.3}", at.0 as f64 / 1e6);
+    let mut table = Table::new(["", ""]);
+    for (what, value) in [
+        ("decision", first.decision.as_str().to_string()),
+        ("at", format!("{} ms", ms(first.at))),
+        ("about", first.about.clone()),
+        ("here", format!("{} ({})", first.own, first.reason)),
+        ("there", first.given.clone()),
+        ("theirs here", first.theirs.clone()),
+        ("cause", first.cause.as_str().into()),
+    ] {
+        table.row([what.to_string(), value]);
+    }
+    page.table(0, &table);
+    page.blank();
+    let mut table = Table::new(["ms", "event there"]);
+    for around in &found.around {
+        table.row([ms(around.at), around.what.clone()]);
+    }
+    page.table(0, &table);
     page.finish()
 }

@@ -16,37 +16,41 @@
 //! Every thread of the reference is a task here. Of those that are none of the workload's nothing but the name is
 //! known, and that one such as `kworker/3:1` belongs to CPU 3: what is asked about them is marked ([`Asked::user`]).
 //!
-//! Leaves out: hotplug, what forked tasks are, quotas that run out (a group is never throttled here), pushing and
-//! pulling of real-time and deadline tasks (done as there, not asked). Not read yet: events from which a kernel
-//! decides (`Waking`, `Prio`, `Entity`, …), so a wakeup counts as a timer's on the CPU on which the task slept.
+//! Where the reference tells from what it decides (`Waking`, `Prio`, `Entity`, `CfsQueue`, `BalanceDue`, `BalanceLook`,
+//! `IdleSelect`), that is compared and taken over as well: a wakeup is asked for when it begins, and for whoever wakes;
+//! balancing looks when it looks there. Where it does not, a wakeup counts as a timer's on the CPU on which the task
+//! slept, and this machine's own ticks balance.
+//!
+//! Leaves out: hotplug, quotas that run out (a group is never throttled here), pushing and pulling of real-time and
+//! deadline tasks (done as there, not asked), places of tasks in groups (only the CPU's own queue is told of).
 
 mod listens;
+mod own_time;
 mod signals;
+mod tasks;
 mod timeline;
+mod told;
 
 use crate::Counterfactual;
-use crate::kernel::fork::new_task;
-use crate::kernel::placement::Waker;
 use crate::run::engine::Simulation;
 use crate::run::mutant::Mutant;
 use crate::run::setup;
-use crate::state::class::Sched;
+use crate::state::class::ClassTimer;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::{Answer, Chain, Hooks, Point};
-use crate::state::machine::{Machine, Role, State, Todo};
-use crate::time::queue::Ev;
-use risetime_kernel::eevdf::DequeueKind;
-
-use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
-
 use listens::{Listens, Shared};
+use own_time::signs;
+use risetime_kernel::eevdf::Place;
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
 use risetime_model::Experiment;
-use risetime_model::workload::Policy;
-use risetime_trace::{Event, Header, Memory, RunError, SwitchOut, TraceSink, Why};
+use risetime_model::workload::Attr;
+use risetime_trace::{Event, Header, Memory, RunError, TraceSink};
+use signals::CfsTold;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use timeline::{Names, causes_first, next_wakeups};
+use timeline::{Texts, What, causes_first, next_wakeups};
+use told::{levels, sleeps};
 
 /// What the reference does not say by events.
 #[derive(Clone, Debug, Default)]
@@ -75,17 +79,34 @@ pub struct Asked {
     pub of: usize,
     /// It is about a task of the workload.
     pub user: bool,
+    /// What the reference's answer is here: which branch would have given it.
+    pub theirs: &'static str,
 }
 
 /// A value of the state, before the reference's was taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compared {
+    /// When.
+    pub at: Instant,
     /// Which.
     pub what: &'static str,
+    /// Of which CPU it is.
+    pub cpu: Option<CpuId>,
+    /// Of which task of the reference's.
+    pub task: Option<TaskId>,
     /// Here.
     pub own: i64,
     /// In the reference.
     pub given: i64,
+}
+
+impl Compared {
+    /// It differs by more than some µs of another time do: of utilisations 2 of 1024, of times 100 µs.
+    pub fn is_far_off(&self) -> bool {
+        let times = ["vruntime", "deadline", "vlag", "zero_vruntime", "next timer"];
+        let far = if times.contains(&self.what) { 100_000 } else { 2 };
+        self.own.abs_diff(self.given) > far
+    }
 }
 
 /// How often the reference did what this machine's state had no room for; it was put right each time.
@@ -130,13 +151,17 @@ pub fn follow(
     }
     let experiment = &experiment;
     let mut simulation = setup::simulation(experiment, &mut deaf, Counterfactual::default())?;
-    let shared = Rc::new(RefCell::new(Shared::default()));
-    for (at, event) in reference.events() {
-        if let Event::Idle { cpu, state: Some(state) } = *event {
-            let of_cpu = &mut shared.borrow_mut().idles;
-            of_cpu.entry(cpu).or_default().all.push((*at, state as usize));
-        }
-    }
+    let mut texts = Texts::default();
+    reference.replay(&mut texts);
+    let events = reference.events();
+    let tells = |what: fn(&Event<'_>) -> bool| events.iter().any(|(_, e)| what(e));
+    let tells = Tells {
+        looks: tells(|e| matches!(e, Event::BalanceLook { .. })),
+        sleeps: !texts.selects.is_empty(),
+    };
+    let shared = Shared { looks_told: tells.looks, sleeps_told: tells.sleeps, ..Shared::default() };
+    let shared = Rc::new(RefCell::new(shared));
+    shared.borrow_mut().idles = sleeps(events, texts.selects);
     let m = &mut simulation.k.m;
     m.free_idle_exit = true;
     if let Some(mutant) = mutant {
@@ -146,35 +171,42 @@ pub fn follow(
     let listens: Box<dyn Hooks> = Box::new(Listens(Rc::clone(&shared)));
     m.hooks = Some(Box::new(Chain(broken.into_iter().chain([listens]).collect())));
     m.set_tick_offset(Span(beside.first_tick.0 % m.tick.0));
-    let mut names = Names::default();
-    reference.replay(&mut names);
     let domains = simulation.k.m.domains.len();
     let mut f = Follower {
+        events,
         next_wakeups: next_wakeups(reference),
+        levels: levels(events),
         simulation,
         shared,
-        names: names.0,
+        tells,
+        names: texts.names,
         here: BTreeMap::new(),
+        first_act: BTreeMap::new(),
         experiment,
         wanted: vec![None; domains],
+        signs: signs(events),
+        late_ticks: Vec::new(),
+        same_origin: CpuSet::EMPTY,
+        asked: None,
+        cfs_told: None,
+        aside: BTreeSet::new(),
         moved: None,
         followed: Followed::default(),
     };
     f.simulation.start();
     f.settle();
     let mut wanted = beside.wanted.iter().peekable();
-    for (at, index) in causes_first(reference.events()) {
-        let event = &reference.events()[index].1;
-        let at = &at;
+    for (at, what) in causes_first(events) {
         // The look that leads to a request comes first, and is asked here without knowing of it.
         let known = |when: Instant| when + LOOK_LASTS;
-        while let Some((when, cpu, freq)) = wanted.next_if(|(when, ..)| known(*when) <= *at) {
+        while let Some((when, cpu, freq)) = wanted.next_if(|(when, ..)| known(*when) <= at) {
             f.advance(known(*when));
             f.wants(*cpu, *freq, *when);
         }
-        f.looks_unless(event);
-        f.advance(*at);
-        f.apply(index, event);
+        f.looks_unless(what);
+        f.advance(at);
+        f.ticks_by_then(what);
+        f.apply(what);
         f.settle();
     }
     f.looks();
@@ -182,6 +214,15 @@ pub fn follow(
     let mut followed = f.followed;
     followed.asked = std::mem::take(&mut f.shared.borrow_mut().asked);
     Ok(followed)
+}
+
+/// What the reference tells of that not every one does.
+#[derive(Clone, Copy)]
+struct Tells {
+    /// When and where it balances.
+    looks: bool,
+    /// From what it chooses idle states.
+    sleeps: bool,
 }
 
 /// Nobody wants the simulation's own trace.
@@ -201,127 +242,78 @@ impl TraceSink for Deaf {
 struct Follower<'a, 'e> {
     simulation: Simulation<'a>,
     shared: Rc<RefCell<Shared>>,
+    tells: Tells,
+    events: &'e [(Instant, Event<'static>)],
     names: BTreeMap<TaskId, String>,
     /// By the number there, the task here.
     here: BTreeMap<TaskId, TaskId>,
     experiment: &'e Experiment,
+    /// What forked tasks take on when they first run.
+    first_act: BTreeMap<TaskId, Attr>,
     next_wakeups: BTreeMap<usize, Instant>,
+    /// The levels at which domains are looked at there, ascending.
+    levels: Vec<u32>,
     /// By domain, what the governor there asked for last, and when.
     wanted: Vec<Option<(Instant, KHz)>>,
+    /// Of each CPU, when a tick may be seen there.
+    signs: BTreeMap<CpuId, Vec<Instant>>,
+    /// Ticks whose time has come, and which have not been seen there yet.
+    late_ticks: Vec<(CpuId, u32, Instant)>,
+    /// CPUs whose virtual times are counted from the same origin as there.
+    same_origin: CpuSet,
+    /// The wakeup that has been asked for, and where it goes there.
+    asked: Option<usize>,
+    /// The last signals of a CPU, as long as nothing but signals has been told since.
+    cfs_told: Option<CfsTold>,
+    /// Timers of the classes of a CPU that chooses an idle state: it is told another next one.
+    aside: BTreeSet<(Instant, ClassTimer)>,
     /// Whose signals have just moved there.
     moved: Option<CpuId>,
     followed: Followed,
 }
 
 impl Follower<'_, '_> {
-    /// This machine's own ticks and timers up to `until`. What tasks do, and when they wake, is the
-    /// reference's to say.
-    fn advance(&mut self, until: Instant) {
-        self.shared.borrow_mut().own_time = true;
-        while let Some((at, ev)) = self.simulation.k.q.pop_until(until) {
-            self.simulation.k.m.now = at;
-            if let Ev::Tick { cpu, generation } = ev {
-                self.ticks(cpu, generation);
-            }
-            match ev {
-                Ev::Tick { cpu, generation } if self.simulation.k.m.cpu(cpu).curr.is_none() => {
-                    self.idle_tick(cpu, generation);
-                }
-                Ev::Tick { .. }
-                | Ev::ClassTimer { .. }
-                | Ev::GovernorTimer { .. }
-                | Ev::NohzBalance { .. }
-                | Ev::CfsPeriod { .. }
-                | Ev::CfsSlack { .. }
-                | Ev::Irq { .. }
-                | Ev::Pressure { .. } => self.simulation.dispatch(ev),
-                _ => {}
-            }
-            if let Ev::Tick { cpu, .. } = ev {
-                self.picks_anew(cpu);
-            }
-            self.settle();
-        }
-        self.simulation.k.m.now = until;
-        self.shared.borrow_mut().own_time = false;
-    }
-
-    /// A tick: does the turn of whoever runs end? No, unless the hook hears otherwise.
-    fn ticks(&mut self, cpu: CpuId, generation: u32) {
-        let m = &self.simulation.k.m;
-        let Some(curr) = m.cpu(cpu).curr.filter(|t| m.is_fair(*t)) else { return };
-        if m.cpu(cpu).tick_gen == generation {
-            let of = m.fair_queued(cpu).filter(|(t, _)| m.task(*t).state == State::Runnable);
-            let of = of.count();
-            let mut s = self.shared.borrow_mut();
-            let (there, user) = s.there(curr);
-            let point = Point::TickPreempt { cpu, curr: there };
-            let asked = s.note(m.now, point, Answer::Yes(false));
-            (asked.of, asked.user) = (of, user);
-        }
-    }
-
-    /// The tick of an idle CPU. That it leaves its idle state for it is the reference's to say.
-    fn idle_tick(&mut self, cpu: CpuId, generation: u32) {
-        let k = &mut self.simulation.k;
-        if k.m.cpu(cpu).tick_gen != generation {
-            return;
-        }
-        k.q.push(k.m.now + k.m.tick, Ev::Tick { cpu, generation });
-        let mut rq = k.rq(cpu);
-        rq.update_rq_clock();
-        rq.pressure_tick();
-        rq.balance_on_own_tick();
-    }
-
-    /// A CPU leaves its idle state there: for its tick, or for something else.
-    fn leaves_idle(&mut self, cpu: CpuId) {
-        /// A tick has begun so long ago at most.
-        const AT_TICK: u64 = 100_000;
-        let k = &mut self.simulation.k;
-        let c = k.m.cpu(cpu);
-        if c.idle.is_none() {
-            return;
-        }
-        let since_tick = (k.m.now.0 + k.m.tick.0 - k.m.tick_offset.0) % k.m.tick.0;
-        let by_tick = !c.tick_stopped && since_tick < AT_TICK;
-        let mut rq = k.rq(cpu);
-        rq.c().waking = false;
-        rq.end_idle(by_tick);
-    }
-
-    /// A turn that is over may be followed by the same task's next one, which nobody sees there.
-    fn picks_anew(&mut self, cpu: CpuId) {
-        let k = &mut self.simulation.k;
-        let over = |a: &&mut Asked| {
-            a.own == Answer::Yes(true)
-                && matches!(a.point, Point::TickPreempt { cpu: c, .. } if c == cpu)
+    fn apply(&mut self, what: What) {
+        let index = match what {
+            What::Leaves(index) => return self.leaves(index),
+            What::Asks(index, by) => return self.asks(index, by),
+            What::Wakes(index) => return self.woken(index),
+            What::Event(index) => index,
         };
-        let now = k.m.now;
-        let ends = |s: &mut Shared| {
-            s.asked.iter_mut().rev().take_while(|a| a.at == now).find(over).is_some()
-        };
-        if ends(&mut self.shared.borrow_mut()) && k.rq(cpu).pick_next_task() == k.m.cpu(cpu).curr {
-            let mut shared = self.shared.borrow_mut();
-            let mut asked = shared.asked.iter_mut().rev().take_while(|a| a.at == now);
-            if let Some(asked) = asked.find(over) {
-                asked.own = Answer::Yes(false);
-            }
+        let event = &self.events[index].1;
+        if !matches!(event, Event::PeltCfs { .. } | Event::PeltTask { .. } | Event::CfsQueue { .. })
+        {
+            self.cfs_told = None;
         }
-    }
-
-    /// What this machine would do next of its own is forgotten.
-    fn settle(&mut self) {
-        let k = &mut self.simulation.k;
-        k.m.need_resched = CpuSet::EMPTY;
-        k.m.throttle_work = CpuSet::EMPTY;
-        k.m.preempt.flagged = CpuSet::EMPTY;
-        let asked = std::mem::take(&mut self.shared.borrow_mut().asked_governor);
-        for cpu in asked {
-            let domain = k.m.cpu(cpu).domain;
-            if let Some((since, freq)) = self.wanted[domain] {
+        match *event {
+            Event::TaskNew { task, user, cpu, .. } => self.created(task, user, cpu),
+            Event::Migrate { task, to, from, .. } => self.moved(task, from, to),
+            Event::Switch { .. } => self.switched(index),
+            Event::Phase { task, index, .. } => self.phase(task, index as usize),
+            Event::Prio { task, prio } => self.prio(task, prio),
+            Event::Entity { task, vruntime, deadline, vlag, slice, vprot } => {
+                self.place(task, &Place { vruntime, deadline, vlag, slice, vprot });
+            }
+            Event::CfsQueue { cpu, min_vruntime, .. } => self.queue(cpu, min_vruntime),
+            Event::BalanceDue { cpu, jiffies, next_balance, domains } => {
+                self.due(cpu, jiffies, next_balance, domains);
+            }
+            Event::BalanceLook { cpu, level, idle, failed } => {
+                self.balances(cpu, level, idle, failed);
+            }
+            Event::Freq { cpu, freq } => {
+                let k = &mut self.simulation.k;
+                let domain = k.m.cpu(cpu).domain;
+                k.policy(domain).impose_freq(freq);
+                let since = self.wanted[domain].map_or(k.m.now, |(since, _)| since);
+                self.wanted[domain] = Some((since, freq));
                 k.policy(domain).resume(freq, since);
             }
+            Event::IdleSelect { cpu, .. } => self.idles(cpu),
+            Event::Idle { cpu, state: Some(_) } if !self.tells.sleeps => self.idles(cpu),
+            Event::Idle { cpu, state: None } => self.leaves_idle(cpu),
+            Event::Overutilized { on } => self.simulation.k.rq(CpuId(0)).set_overutilized(on),
+            _ => self.signal(event),
         }
     }
 
@@ -333,216 +325,16 @@ impl Follower<'_, '_> {
         k.policy(domain).resume(freq, when);
     }
 
-    /// The task here; it joins the machine, asleep on `cpu`, where it was not seen before.
-    fn task(&mut self, there: TaskId, cpu: CpuId) -> TaskId {
-        if let Some(task) = self.here.get(&there) {
-            return *task;
-        }
-        let name = self.names.get(&there).map_or("", String::as_str);
-        let workload = self.experiment.workload.tasks.len();
-        let m = &mut self.simulation.k.m;
-        let known = |m: &Machine| {
-            let named = |t: &&crate::state::machine::Task| {
-                &*t.comm == name && !matches!(t.role, Role::User)
-            };
-            m.tasks.iter().position(|t| named(&t)).map(|i| TaskId(i as u32))
-        };
-        let user = there.index() < workload;
-        let task = if user {
-            there
-        } else if let Some(kthread) = known(m) {
-            m.task_mut(kthread).state = State::Sleeping;
-            kthread
-        } else {
-            let (task, mut t) = new_task(m, name.into(), Role::Creator);
-            if let Some(own) = own_cpu(name) {
-                t.set_allowed(&m.cpus, [own].into_iter().collect());
-            }
-            if name.starts_with("migration/") {
-                t.sched = Sched { policy: Policy::Fifo { priority: 99 }, ..Sched::new() };
-            }
-            (t.cpu, t.state) = (cpu, State::Sleeping);
-            m.tasks.push(t);
-            task
-        };
-        self.here.insert(there, task);
-        self.shared.borrow_mut().there.insert(task, (there, user));
-        task
-    }
-
-    fn apply(&mut self, index: usize, event: &Event<'_>) {
-        match *event {
-            Event::TaskNew { task, user, cpu, .. } => {
-                let own = self.task(task, cpu);
-                if user && task.index() < self.experiment.workload.tasks.len() {
-                    self.created(own, cpu);
-                }
-            }
-            Event::Wakeup { task, cpu, .. } => self.woken(task, cpu),
-            Event::Migrate { task, to, from, .. } => self.moved(task, from, to),
-            Event::Switch { cpu, prev, next } => self.switched(index, cpu, prev, next),
-            Event::Phase { task, index, .. } => {
-                let phases = self.experiment.workload.tasks.get(task.index()).map(|t| &t.phases);
-                if let Some(phase) = phases.and_then(|p| p.get(index as usize)) {
-                    let (own, k) = (self.task(task, CpuId(0)), &mut self.simulation.k);
-                    let cpu = k.m.task(own).cpu;
-                    k.rq(cpu).set_attr(own, &phase.attr);
-                }
-            }
-            Event::Freq { cpu, freq } => {
-                let k = &mut self.simulation.k;
-                let domain = k.m.cpu(cpu).domain;
-                k.policy(domain).impose_freq(freq);
-                let since = self.wanted[domain].map_or(k.m.now, |(since, _)| since);
-                self.wanted[domain] = Some((since, freq));
-                k.policy(domain).resume(freq, since);
-            }
-            Event::Idle { cpu, state: Some(_) } => self.idles(cpu),
-            Event::Idle { cpu, state: None } => self.leaves_idle(cpu),
-            Event::Overutilized { on } => self.simulation.k.rq(CpuId(0)).set_overutilized(on),
-            _ => self.signal(event),
-        }
-    }
-
-    fn created(&mut self, task: TaskId, cpu: CpuId) {
-        self.shared.borrow_mut().cpu = Some(cpu);
-        self.simulation.k.create(task);
-        self.is_on(task, cpu);
-    }
-
-    fn woken(&mut self, there: TaskId, cpu: CpuId) {
-        let task = self.task(there, cpu);
-        let k = &mut self.simulation.k;
-        let prev = k.m.task(task).cpu;
-        k.m.cpu_mut(prev).timers.remove(task);
-        if k.m.task(task).state != State::Sleeping {
-            self.followed.lost.wakeups += 1;
-            return;
-        }
-        if prev != cpu && k.m.fair_entity(prev, task).is_some() {
-            // There its delayed dequeue has been completed, or it would wake where it is.
-            k.rq(prev).update_rq_clock();
-            k.rq(prev).dequeue_task_fair(task, DequeueKind::SleepSpecial);
-        }
-        self.wakes_on(task, prev, cpu);
-    }
-
-    /// A timer on `by` wakes `task`, which goes to `cpu` whatever is decided here.
-    fn wakes_on(&mut self, task: TaskId, by: CpuId, cpu: CpuId) {
-        self.shared.borrow_mut().cpu = Some(cpu);
-        self.simulation.k.wake_up(task, Waker::timer(by));
-        self.is_on(task, cpu);
-    }
-
-    /// A task that has been queued is on `cpu`, and nobody else is placed.
-    fn is_on(&mut self, task: TaskId, cpu: CpuId) {
-        self.shared.borrow_mut().cpu = None;
-        let k = &mut self.simulation.k;
-        let on = k.m.task(task).cpu;
-        if on != cpu {
-            k.move_queued(task, on, cpu, Why::Given);
-        }
-    }
-
-    fn moved(&mut self, there: TaskId, from: CpuId, to: CpuId) {
-        let task = self.task(there, from);
-        let k = &mut self.simulation.k;
-        let (state, on) = (k.m.task(task).state, k.m.task(task).cpu);
-        if state == State::Runnable && on != to {
-            k.move_queued(task, on, to, Why::Given);
-        }
-    }
-
-    fn switched(
-        &mut self,
-        index: usize,
-        cpu: CpuId,
-        prev: Option<(TaskId, SwitchOut)>,
-        next: Option<TaskId>,
-    ) {
-        let prev = prev.map(|(task, out)| (self.task(task, cpu), out));
-        let next = next.map(|task| self.task(task, cpu));
-        if let Some(next) = next {
-            self.is_queued(next, cpu);
-        }
-        let k = &mut self.simulation.k;
-        if k.m.cpu(cpu).curr != prev.map(|(task, _)| task) {
-            self.followed.lost.switches += 1;
-        }
-        if k.m.cpu(cpu).idle.is_some() {
-            k.rq(cpu).leave_idle();
-        }
-        if let Some((task, out)) = prev
-            && out != SwitchOut::Preempted
-            && k.m.task(task).state == State::Runnable
-            && k.m.task(task).cpu == cpu
-        {
-            let (state, kind) = match out {
-                SwitchOut::Exited => (State::Exited, DequeueKind::SleepSpecial),
-                _ => (State::Sleeping, DequeueKind::Sleep),
-            };
-            if let Some(wakes) = self.next_wakeups.get(&index) {
-                k.m.cpu_mut(cpu).timers.insert((*wakes, task));
-            }
-            k.rq(cpu).leave_queue(task, state, kind);
-        }
-        let longest = k.m.fair_queued(cpu).map(|(task, _)| task);
-        let longest = longest
-            .filter(|t| Some(*t) != k.m.cpu(cpu).curr && k.m.task(*t).state == State::Runnable)
-            .min_by_key(|t| k.m.task(*t).listed);
-        {
-            let mut shared = self.shared.borrow_mut();
-            (shared.pick, shared.longest) = (Some(next), longest);
-        }
-        k.rq(cpu).schedule();
-        self.shared.borrow_mut().pick = None;
-        if k.m.cpu(cpu).curr != next {
-            self.followed.lost.picks += 1;
-        }
-        if let Some(next) = next {
-            k.m.task_mut(next).todo = Todo::Time(Span(u64::MAX >> 1));
-            k.rq(cpu).enters_group(next);
-            k.rq(cpu).take_policy(next);
-        }
-    }
-
-    /// Whoever gets the CPU there can get it here.
-    fn is_queued(&mut self, task: TaskId, cpu: CpuId) {
-        let k = &mut self.simulation.k;
-        match k.m.task(task).state {
-            State::Runnable if k.m.task(task).cpu == cpu => {}
-            State::Runnable => {
-                self.followed.lost.wakeups += 1;
-                let on = k.m.task(task).cpu;
-                k.move_queued(task, on, cpu, Why::Given);
-            }
-            State::New => {}
-            State::Sleeping | State::Exited => {
-                self.followed.lost.wakeups += 1;
-                k.m.task_mut(task).state = State::Sleeping;
-                self.shared.borrow_mut().unasked = true;
-                self.wakes_on(task, cpu, cpu);
-                self.shared.borrow_mut().unasked = false;
-            }
-        }
-    }
-
-    /// A CPU enters an idle state there: the first of a sleep has been asked for already.
-    fn idles(&mut self, cpu: CpuId) {
-        let k = &mut self.simulation.k;
-        let asked = |s: &Shared| s.idles.get(&cpu).is_none_or(|i| i.has_passed(k.m.now));
-        if k.m.cpu(cpu).curr.is_some() || asked(&self.shared.borrow()) {
-            return;
-        }
-        k.rq(cpu).leave_idle();
-        k.rq(cpu).enter_idle();
-    }
-
     /// All signals that moved there at once have, unless this one is another of them.
-    fn looks_unless(&mut self, next: &Event<'_>) {
-        match *next {
-            Event::PeltCfs { cpu, .. } | Event::PeltPressure { cpu, .. }
-                if self.moved == Some(cpu) => {}
+    fn looks_unless(&mut self, next: What) {
+        let event = match next {
+            What::Event(index) => Some(&self.events[index].1),
+            _ => None,
+        };
+        match event {
+            Some(Event::PeltCfs { cpu, .. } | Event::PeltPressure { cpu, .. })
+                if self.moved == Some(*cpu) => {}
+            Some(Event::CfsQueue { .. } | Event::Entity { .. }) => {}
             _ => self.looks(),
         }
     }
@@ -557,28 +349,5 @@ impl Follower<'_, '_> {
             let domain = k.m.cpu(cpu).domain;
             k.policy(domain).update_util(cpu, false);
         }
-    }
-}
-
-/// The CPU of a thread that each CPU has one of: `kworker/3:1H`, `ksoftirqd/3`, `migration/3`.
-fn own_cpu(name: &str) -> Option<CpuId> {
-    let (kind, rest) = name.split_once('/')?;
-    if kind == "kworker" && rest.starts_with('u') {
-        return None;
-    }
-    let number: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    number.parse().ok().map(CpuId)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_thread_of_each_cpu_is_told_by_its_name() {
-        assert_eq!(own_cpu("kworker/3:1H"), Some(CpuId(3)));
-        assert_eq!(own_cpu("migration/12"), Some(CpuId(12)));
-        assert_eq!(own_cpu("kworker/u8:2"), None);
-        assert_eq!(own_cpu("sugov:0"), None);
     }
 }

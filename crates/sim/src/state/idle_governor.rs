@@ -15,6 +15,10 @@ pub trait IdleGovernor {
     fn asks_for_util(&self) -> bool {
         false
     }
+    /// What it remembers, if it is `menu`.
+    fn memory(&self) -> Option<&MenuDevice> {
+        None
+    }
     /// It finds itself in a run under way, in which `menu` remembered that. False: it has memories of another kind.
     fn resume(&mut self, _: &MenuDevice) -> bool {
         false

@@ -56,8 +56,15 @@ fn everything() -> Memory {
         Event::Waking { task, by: CpuId(7) },
         Event::Prio { task, prio: -1 },
         Event::Prio { task, prio: 139 },
-        Event::Entity { task, vruntime: u64::MAX - 9, deadline: 5, vlag: -7, slice: 2_800_000 },
-        Event::Entity { task, vruntime: 3, deadline: 0, vlag: i64::MIN, slice: 0 },
+        Event::Entity {
+            task,
+            vruntime: u64::MAX - 9,
+            deadline: 5,
+            vlag: -7,
+            slice: 2_800_000,
+            vprot: 9,
+        },
+        Event::Entity { task, vruntime: 3, deadline: 0, vlag: i64::MIN, slice: 0, vprot: 0 },
         Event::CfsQueue {
             cpu,
             min_vruntime: u64::MAX,
@@ -73,7 +80,12 @@ fn everything() -> Memory {
             domains: [(1, 8), (0, 0)],
         },
     ];
-    events.extend(IDLE_TYPES.iter().map(|idle| Event::BalanceLook { cpu, level: 2, idle: *idle }));
+    events.extend(IDLE_TYPES.iter().map(|idle| Event::BalanceLook {
+        cpu,
+        level: 2,
+        idle: *idle,
+        failed: 7,
+    }));
     events.extend([&full, &empty, &other].map(|select| Event::IdleSelect { cpu, select }));
     events.extend(WHYS.iter().map(|why| Event::Wakeup { task, cpu, why: *why }));
     for clock in [0, 1, u64::MAX - 5, 1 << 40] {

@@ -60,9 +60,11 @@ fn answer() -> Vec<u8> {
         "needs", "tick", "next", "bucket", "f0", "f1", "f2", "i0", "i1", "i2", "i3", "ptr",
         "slept", "last", "now", "event", "stopped",
     ];
-    let queued =
-        ["pid", "vruntime", "deadline", "vlag", "slice", "cpu", "zero", "sumwv", "sumw", "nr"];
-    let look = ["cpu", "level", "idle", "now", "next", "l0", "i0", "l1", "i1"];
+    let queued = [
+        "pid", "vruntime", "deadline", "vlag", "slice", "vprot", "cpu", "zero", "sumwv", "sumw",
+        "nr",
+    ];
+    let look = ["cpu", "level", "idle", "failed", "now", "next", "l0", "i0", "l1", "i1"];
     for (name, text) in [
         ("ftrace/print", format(PRINT, &[("char", "buf[]", 8, 0)])),
         ("sched/sched_switch", format(SWITCH, &switch_fields)),
@@ -90,7 +92,7 @@ fn answer() -> Vec<u8> {
         (0, said(RESCHED_CURR, &[4, 0b10])),
         (0, said(RESCHED_CURR, &[5, 0b100])),
         (10, thread(WAKEUP, 70, 98, 4)),
-        (10, said(LOOK, &[4, 1, 2, 500, 503, 490, 8, 480, 16])),
+        (10, said(LOOK, &[4, 1, 2, 3, 500, 503, 490, 8, 480, 16])),
         (10, chooses(7, 1)),
         (10, said(MENU_RET, &[1])),
         (0, said(TICK_STAYS, &[])),
@@ -102,9 +104,9 @@ fn answer() -> Vec<u8> {
     let switched: Vec<Word<'_>> =
         switched.into_iter().chain([Word::N(120), Word::N(120)]).collect();
     let cpu4 = [
-        (0, said(QUEUED, &[70, 1, 2, -3, 4, 4, 5, -6, 7, 8])),
+        (0, said(QUEUED, &[70, 1, 2, -3, 4, 9, 4, 5, -6, 7, 8])),
         (0, event(SWITCH, &switched)),
-        (160, said(QUEUED, &[70, 11, 0, 0, 0, 4, 15, 0, 0, 1])),
+        (160, said(QUEUED, &[70, 11, 0, 0, 0, 0, 4, 15, 0, 0, 1])),
     ];
     w.section("pages 0", &page(1_000_000, &cpu0)).unwrap();
     w.section("pages 4", &page(1_000_050, &cpu4)).unwrap();
@@ -137,8 +139,14 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         state: Some(1),
         stop_tick: Some(false),
     };
-    let entity =
-        |vruntime, deadline, vlag, slice| Event::Entity { task, vruntime, deadline, vlag, slice };
+    let entity = |vruntime, deadline, vlag, slice, vprot| Event::Entity {
+        task,
+        vruntime,
+        deadline,
+        vlag,
+        slice,
+        vprot,
+    };
     let queue = |min_vruntime, sum_w_vruntime, sum_weight, nr_queued| Event::CfsQueue {
         cpu,
         min_vruntime,
@@ -151,7 +159,7 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
     let new = Event::TaskNew { task, comm: "rampup", user, cpu, why, max_speed };
     let wanted = [
         (0, new),
-        (0, entity(1, 2, -3, 4)),
+        (0, entity(1, 2, -3, 4, 9)),
         (0, Event::Prio { task, prio: 120 }),
         (0, Event::Switch { cpu, prev: None, next: Some(task) }),
         (0, queue(5, -6, 7, 8)),
@@ -160,7 +168,7 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         (110, Event::Resched { cpu, lazy: true }),
         // That of CPU 4 was set already.
         (110, Event::Resched { cpu: CpuId(5), lazy: false }),
-        (110, entity(11, 0, 0, 0)),
+        (110, entity(11, 0, 0, 0, 0)),
         (110, queue(15, 0, 0, 1)),
         (120, Event::Prio { task, prio: 98 }),
         (120, Event::Wakeup { task, cpu, why: Why::Unknown }),
@@ -173,7 +181,7 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
                 domains: [(490, 8), (480, 16)],
             },
         ),
-        (130, Event::BalanceLook { cpu, level: 1, idle: IdleType::NewlyIdle }),
+        (130, Event::BalanceLook { cpu, level: 1, idle: IdleType::NewlyIdle, failed: 3 }),
         (150, Event::IdleSelect { cpu: CpuId(0), select: &select }),
     ];
     let text = |(at, e): &(u64, Event<'_>)| (*at, format!("{e:?}"));

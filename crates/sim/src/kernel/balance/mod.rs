@@ -73,7 +73,7 @@ const BLOCKED_PERIOD_MS: u64 = 32;
 
 /// In which situation a CPU balances (`enum cpu_idle_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum When {
+pub(crate) enum When {
     Busy,
     Idle,
     NewlyIdle,

@@ -44,7 +44,7 @@ const MAX_PINNED_INTERVAL: u64 = 512;
 impl Kernel<'_> {
     /// `sched_balance_rq`: one domain, for `this`. Returns whether tasks came, and whether wider
     /// domains should be looked at (not where another CPU of the group is in charge).
-    pub(super) fn sched_balance_rq(
+    pub(crate) fn sched_balance_rq(
         &mut self,
         this: CpuId,
         level: usize,

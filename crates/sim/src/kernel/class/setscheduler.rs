@@ -137,27 +137,32 @@ impl Rq<'_, '_> {
         }
     }
 
-    /// What the fair class keeps of a policy: weight, slice, preemption.
+    /// What the fair class keeps of a policy: weight, slice, preemption. SCHED_IDLE leaves the slice as it was
+    /// (`fair_policy`, `__setparam_fair`).
     fn set_fair_policy(&mut self, task: TaskId, policy: Policy) {
         let slice = match policy {
-            Policy::Batch { slice } | Policy::Other { slice } => slice,
+            Policy::Batch { slice } | Policy::Other { slice } => Some(slice),
             Policy::Idle => None,
             Policy::Fifo { .. } | Policy::Rr { .. } | Policy::Deadline { .. } => return,
         };
         let fair = fair_policy(policy);
-        let slice = slice.map(|s| s.0).filter(|_| self.m().rev >= KernelRev::V6_12);
+        let slice = slice.map(|s| s.map(|s| s.0).filter(|_| self.m().rev >= KernelRev::V6_12));
         let cpu = self.cpu;
         if self.m().fair_entity(cpu, task).is_some() {
             let group = self.m().task(task).group;
             self.update_rq_clock();
             self.update_curr(group);
             self.queue_mut(group).set_policy(task, fair);
-            self.queue_mut(group).set_slice(task, slice);
+            if let Some(slice) = slice {
+                self.queue_mut(group).set_slice(task, slice);
+            }
             let nice = self.m().task(task).nice;
             self.prio_changed_fair(task, nice);
         } else if let Some(entity) = &mut self.t(task).entity {
             entity.policy = fair;
-            entity.request_slice(slice);
+            if let Some(slice) = slice {
+                entity.request_slice(slice);
+            }
         }
         let nice = self.m().task(task).nice;
         if load_of(policy, nice).weight() != self.m().task(task).weight {

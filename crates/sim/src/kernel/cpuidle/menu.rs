@@ -30,6 +30,12 @@ impl IdleGovernor for Menu {
     ) {
         self.0.update(states, state, idle, by_tick, tick);
     }
+    fn memory(&self) -> Option<&MenuDevice> {
+        match &self.0 {
+            cpuidle::IdleGovernor::Menu(memory) => Some(memory),
+            _ => None,
+        }
+    }
     fn resume(&mut self, memory: &MenuDevice) -> bool {
         self.0 = cpuidle::IdleGovernor::Menu(memory.clone());
         true

@@ -4,7 +4,7 @@ use super::Asked;
 use crate::state::hooks::{Answer, Hooks, Placed, Point, Step};
 use crate::state::machine::{Machine, State};
 use risetime_kernel::units::{CpuId, Instant, TaskId};
-use risetime_trace::Why;
+use risetime_trace::{MenuSelect, Why};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,7 +17,16 @@ pub(super) struct Shared {
     pub(super) there: BTreeMap<TaskId, (TaskId, bool)>,
     /// Where the task goes that is being woken or created.
     pub(super) cpu: Option<CpuId>,
-    /// That is to put right what was lost: nobody decided it.
+    /// The reference tells from what idle states are chosen.
+    pub(super) sleeps_told: bool,
+    /// Who begins to sleep there now.
+    pub(super) sleeps: Option<CpuId>,
+    /// When a turn was found over last, and where.
+    pub(super) over: Option<(Instant, CpuId)>,
+    /// The reference tells when it balances, and does so now.
+    pub(super) looks_told: bool,
+    pub(super) looks: bool,
+    /// It was asked for before, or is to put right what was lost.
     pub(super) unasked: bool,
     /// Who is next on the CPU that reschedules.
     pub(super) pick: Option<Option<TaskId>>,
@@ -33,19 +42,37 @@ pub(super) struct Shared {
     pub(super) looked: BTreeMap<CpuId, Instant>,
 }
 
-/// The idle states that a CPU enters there, in order.
+/// A sleep of a CPU there.
+#[derive(Clone, Copy)]
+pub(super) struct Sleeps {
+    /// The state that it enters.
+    pub(super) state: usize,
+    /// From what that was chosen, where it is told.
+    pub(super) select: Option<MenuSelect>,
+}
+
+/// The sleeps of a CPU there, in order.
 #[derive(Default)]
 pub(super) struct Idles {
-    pub(super) all: Vec<(Instant, usize)>,
+    pub(super) all: Vec<(Instant, Sleeps)>,
     next: usize,
 }
 
 impl Idles {
-    /// The state of the sleep that begins about now.
-    fn next(&mut self, now: Instant) -> Option<usize> {
-        let from = self.all.partition_point(|(at, _)| *at < now).max(self.next);
+    fn at(&self, now: Instant) -> usize {
+        self.all.partition_point(|(at, _)| *at < now).max(self.next)
+    }
+
+    /// The sleep that begins about now.
+    pub(super) fn upcoming(&self, now: Instant) -> Option<&Sleeps> {
+        self.all.get(self.at(now)).map(|(_, sleeps)| sleeps)
+    }
+
+    /// The same, once.
+    fn next(&mut self, now: Instant) -> Option<Sleeps> {
+        let from = self.at(now);
         self.next = from + 1;
-        self.all.get(from).map(|(_, state)| *state)
+        self.all.get(from).map(|(_, sleeps)| *sleeps)
     }
 
     /// Whether that of the sleep which begins there now has been told.
@@ -68,7 +95,8 @@ impl Shared {
     }
 
     pub(super) fn note(&mut self, at: Instant, point: Point, own: Answer) -> &mut Asked {
-        self.asked.push(Asked { at, point, own, given: None, trivial: None, of: 0, user: false });
+        let (given, trivial, of, user, theirs) = (None, None, 0, false, "");
+        self.asked.push(Asked { at, point, own, given, trivial, of, user, theirs });
         let last = self.asked.len() - 1;
         &mut self.asked[last]
     }
@@ -90,93 +118,38 @@ fn at(cpu: CpuId) -> Answer {
 }
 
 impl Hooks for Listens {
-    /// Governors look where those of the reference do.
+    /// Governors look where those of the reference do; who has been asked for goes where he goes there.
     fn instead(&self, _: &Machine, point: Point) -> Option<Answer> {
-        let own = self.0.borrow().own_time;
-        (own && matches!(point, Point::Frequency { .. })).then_some(Answer::Freq(None))
+        let s = self.0.borrow();
+        match point {
+            Point::Frequency { .. } if s.own_time => Some(Answer::Freq(None)),
+            Point::Wakeup { .. } if s.unasked => s.cpu.map(at),
+            _ => None,
+        }
     }
     fn decided(&self, m: &Machine, point: Point, own: Answer) -> Answer {
         let mut s = self.0.borrow_mut();
-        let now = m.time();
         match point {
-            Point::Wakeup { task, waker } => {
-                let Some(cpu) = s.cpu else { return own };
-                if s.unasked {
-                    return at(cpu);
-                }
-                let (there, user) = s.there(task);
-                let (prev, of) = (m.task_cpu(task), m.task(task).allowed.and(&m.root.online).len());
-                let point = Point::Wakeup { task: there, waker };
-                let asked = s.note(now, point, own);
-                (asked.given, asked.trivial) = (Some(at(cpu)), Some(at(prev)));
-                (asked.of, asked.user) = (of, user);
-                at(cpu)
-            }
-            Point::Fork { task } => {
-                let Some(cpu) = s.cpu else { return own };
-                let (there, user) = s.there(task);
-                let (parent, of) =
-                    (m.task_cpu(task), m.task(task).allowed.and(&m.root.online).len());
-                let asked = s.note(now, Point::Fork { task: there }, own);
-                (asked.given, asked.trivial) = (Some(at(cpu)), Some(at(parent)));
-                (asked.of, asked.user) = (of, user);
-                at(cpu)
-            }
-            Point::Pick { cpu } => {
-                let Some(pick) = s.pick else { return own };
-                if pick.is_some_and(|task| !m.is_fair(task)) {
-                    return own;
-                }
-                let of = m.fair_queued(cpu).filter(|(t, _)| m.task(*t).state == State::Runnable);
-                let of = of.count();
-                let given = s.of_task(Answer::Task(pick)).0;
-                let trivial = s.of_task(Answer::Task(s.longest)).0;
-                let (own, user) = s.of_task(own);
-                let asked = s.note(now, point, own);
-                (asked.given, asked.trivial) = (Some(given), Some(trivial));
-                (asked.of, asked.user) = (of, user);
-                Answer::Task(pick)
-            }
-            Point::WakeupPreempt { cpu, curr, woken } => {
-                let of = usize::from(m.is_fair(curr) && m.is_fair(woken)) * 2;
-                let ((curr, _), (woken, user)) = (s.there(curr), s.there(woken));
-                let asked = s.note(now, Point::WakeupPreempt { cpu, curr, woken }, own);
-                (asked.trivial, asked.of, asked.user) = (Some(Answer::Yes(true)), of, user);
-                Answer::Yes(false)
-            }
-            Point::TickPreempt { cpu, .. } => {
-                // It is noted for each tick; what is found over between two of them is not.
-                let last = s.asked.iter_mut().rev().take_while(|a| a.at == now);
-                let mut own = last
-                    .filter(|a| matches!(a.point, Point::TickPreempt { cpu: c, .. } if c == cpu));
-                if let Some(asked) = own.next() {
-                    asked.own = Answer::Yes(true);
-                }
-                Answer::Yes(false)
-            }
+            Point::Wakeup { task, .. } | Point::Fork { task } => s.placed(m, point, task, own),
+            Point::Pick { cpu } => s.picked(m, cpu, own),
+            Point::WakeupPreempt { cpu, curr, woken } => s.preempts(m, cpu, (curr, woken), own),
+            Point::TickPreempt { cpu, .. } => s.turn_over(m, cpu),
             Point::Frequency { cpu } => {
-                s.note(now, point, own);
+                s.note(m.time(), point, own);
                 s.asked_governor.push(cpu);
-                s.looked.insert(cpu, now);
+                s.looked.insert(cpu, m.time());
                 Answer::Freq(None)
             }
-            Point::Idle { cpu } => {
-                let states = &m.domain_of(cpu).idle;
-                let given = s.idles.get_mut(&cpu).and_then(|idles| idles.next(now));
-                let asked = s.note(now, point, own);
-                (asked.of, asked.trivial) = (states.len(), Some(IDLE_AT_ONCE));
-                let (Some(state), Answer::Idle { state: here, stop_tick }) = (given, own) else {
-                    return own;
-                };
-                // Whether the tick stops is not told: as here, unless that belongs to another state.
-                let longer = states.get(state).is_some_and(|s| s.target_residency >= m.tick);
-                let stop_tick = if state == here { stop_tick } else { longer };
-                asked.given = Some(Answer::Idle { state, stop_tick });
-                Answer::Idle { state, stop_tick }
+            Point::Idle { cpu } => s.sleeps(m, cpu, own),
+            Point::Balance { .. } if s.looks_told => {
+                if s.looks {
+                    s.note(m.time(), point, own);
+                }
+                Answer::Yes(s.looks)
             }
             Point::Pull { task, from, to } => {
                 let (task, user) = s.there(task);
-                let asked = s.note(now, Point::Pull { task, from, to }, own);
+                let asked = s.note(m.time(), Point::Pull { task, from, to }, own);
                 asked.user = user;
                 Answer::Yes(false)
             }
@@ -185,5 +158,114 @@ impl Hooks for Listens {
             }
             _ => own,
         }
+    }
+}
+
+impl Shared {
+    /// A CPU for a task that wakes, or is new.
+    fn placed(&mut self, m: &Machine, point: Point, task: TaskId, own: Answer) -> Answer {
+        let Some(cpu) = self.cpu else { return own };
+        if self.unasked {
+            return at(cpu);
+        }
+        let (there, user) = self.there(task);
+        let (prev, of) = (m.task_cpu(task), m.task(task).allowed.and(&m.root.online).len());
+        let point = match point {
+            Point::Wakeup { waker, .. } => Point::Wakeup { task: there, waker },
+            _ => Point::Fork { task: there },
+        };
+        let theirs = match point {
+            _ if cpu == prev => "the previous CPU",
+            Point::Wakeup { waker, .. } if cpu == waker.cpu => "the waker's CPU",
+            _ if cpu == m.task(task).recent_used_cpu => "the recently used CPU",
+            _ if !m.idle_cpu(cpu) => "a busy CPU",
+            _ if m.cpus_share_cache(cpu, prev) => "an idle CPU of its cache",
+            _ => "an idle CPU elsewhere",
+        };
+        let asked = self.note(m.time(), point, own);
+        (asked.given, asked.trivial) = (Some(at(cpu)), Some(at(prev)));
+        (asked.of, asked.user, asked.theirs) = (of, user, theirs);
+        at(cpu)
+    }
+
+    fn picked(&mut self, m: &Machine, cpu: CpuId, own: Answer) -> Answer {
+        let Some(pick) = self.pick else { return own };
+        if pick.is_some_and(|task| !m.is_fair(task)) {
+            return own;
+        }
+        let of = m.fair_queued(cpu).filter(|(t, _)| m.task(*t).state == State::Runnable);
+        let of = of.count();
+        let theirs = match pick.and_then(|task| m.fair_entity(cpu, task)) {
+            None => "nobody",
+            Some(e) if e.sched_delayed => "one whose dequeue is delayed here",
+            Some(e)
+                if m.queue(cpu, m.task(pick.unwrap_or(TaskId(0))).group).entity_eligible(e.id) =>
+            {
+                "eligible, of a later deadline"
+            }
+            Some(_) => "one that is not eligible here",
+        };
+        let given = self.of_task(Answer::Task(pick)).0;
+        let trivial = self.of_task(Answer::Task(self.longest)).0;
+        let (own, user) = self.of_task(own);
+        let asked = self.note(m.time(), Point::Pick { cpu }, own);
+        (asked.given, asked.trivial) = (Some(given), Some(trivial));
+        (asked.of, asked.user, asked.theirs) = (of, user, theirs);
+        Answer::Task(pick)
+    }
+
+    fn preempts(
+        &mut self,
+        m: &Machine,
+        cpu: CpuId,
+        (curr, woken): (TaskId, TaskId),
+        own: Answer,
+    ) -> Answer {
+        let of = usize::from(m.is_fair(curr) && m.is_fair(woken)) * 2;
+        let ((curr, _), (woken, user)) = (self.there(curr), self.there(woken));
+        let point = Point::WakeupPreempt { cpu, curr, woken };
+        // Whoever runs may be asked to go because the wakeup's accounting finds his turn over.
+        let over = self.over.take() == Some((m.time(), cpu));
+        let own = if over { Answer::Yes(true) } else { own };
+        let asked = self.note(m.time(), point, own);
+        (asked.trivial, asked.of, asked.user) = (Some(Answer::Yes(true)), of, user);
+        Answer::Yes(false)
+    }
+
+    /// A turn is over. It is noted for each tick; what is found over between two of them is not.
+    fn turn_over(&mut self, m: &Machine, cpu: CpuId) -> Answer {
+        let now = m.time();
+        self.over = Some((now, cpu));
+        let last = self.asked.iter_mut().rev().take_while(|a| a.at == now);
+        let mut own =
+            last.filter(|a| matches!(a.point, Point::TickPreempt { cpu: c, .. } if c == cpu));
+        if let Some(asked) = own.next() {
+            asked.own = Answer::Yes(true);
+        }
+        Answer::Yes(false)
+    }
+
+    fn sleeps(&mut self, m: &Machine, cpu: CpuId, own: Answer) -> Answer {
+        if self.sleeps_told && self.sleeps != Some(cpu) {
+            // This machine's own timers have woken it.
+            return own;
+        }
+        let states = &m.domain_of(cpu).idle;
+        let given = self.idles.get_mut(&cpu).and_then(|idles| idles.next(m.time()));
+        let asked = self.note(m.time(), Point::Idle { cpu }, own);
+        (asked.of, asked.trivial) = (states.len(), Some(IDLE_AT_ONCE));
+        let (Some(Sleeps { state, select }), Answer::Idle { state: here, stop_tick }) =
+            (given, own)
+        else {
+            return own;
+        };
+        let state = state.min(states.len().saturating_sub(1));
+        // Where it is not told whether the tick stops: as here, unless that belongs to another state.
+        let longer = states.get(state).is_some_and(|s| s.target_residency >= m.tick);
+        let likely = if state == here { stop_tick } else { longer };
+        let stop_tick = select.and_then(|s| s.stop_tick).unwrap_or(likely);
+        asked.given = Some(Answer::Idle { state, stop_tick });
+        asked.theirs = if state > here { "a deeper state" } else { "a shallower state" };
+        Answer::Idle { state, stop_tick }
     }
 }

@@ -3,19 +3,46 @@
 use super::{Compared, Follower};
 use crate::state::machine::UPTIME;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider};
-use risetime_kernel::units::{ClockPelt, CpuId};
+use risetime_kernel::units::{ClockPelt, CpuId, Span, TaskId};
 use risetime_kernel::util_est::UtilEst;
 use risetime_trace::Event;
 
+/// A CPU's fair signals, as they were told last.
+#[derive(Clone, Copy)]
+pub(super) struct CfsTold {
+    cpu: CpuId,
+    /// `last_update_time`.
+    at: ClockPelt,
+    /// What they were here, before.
+    own: (u64, u64, u64),
+    /// So many values had been compared by then.
+    compared: usize,
+}
+
+/// Whose a value is.
+#[derive(Clone, Copy)]
+pub(super) enum Of {
+    Cpu(CpuId),
+    /// By its number there.
+    Task(TaskId),
+}
+
 impl Follower<'_, '_> {
-    pub(super) fn compare(&mut self, what: &'static str, own: u64, given: u64) {
-        self.followed.compared.push(Compared { what, own: own as i64, given: given as i64 });
+    pub(super) fn compare(&mut self, what: &'static str, of: Of, own: u64, given: u64) {
+        let (cpu, task) = match of {
+            Of::Cpu(cpu) => (Some(cpu), None),
+            Of::Task(task) => (None, Some(task)),
+        };
+        let (at, own, given) = (self.simulation.k.m.now, own as i64, given as i64);
+        self.followed.compared.push(Compared { at, what, cpu, task, own, given });
     }
 
     /// A signal there: what it is here is noted, and then it is as there.
     pub(super) fn signal(&mut self, event: &Event<'_>) {
         /// Updates that are so far apart in time are not the same one.
         const SAME: u64 = 30_000;
+        /// A runqueue is locked for that long.
+        const LOCKED: Span = Span::from_us(40);
         let clock = |at: ClockPelt| ClockPelt(at.0.wrapping_add(UPTIME.0));
         match *event {
             Event::PeltTask {
@@ -27,6 +54,7 @@ impl Follower<'_, '_> {
                 period_contrib,
                 last_update_time,
             } => {
+                let of = Of::Task(task);
                 let (task, at) = (self.task(task, cpu), clock(last_update_time));
                 let m = &mut self.simulation.k.m;
                 let (decay, t) = (m.decay, m.task_mut(task));
@@ -41,8 +69,8 @@ impl Follower<'_, '_> {
                     t.avg.last_update_time = at;
                 }
                 if same {
-                    self.compare("task util_avg", own.0, util_avg.0);
-                    self.compare("task runnable_avg", own.1, runnable_avg.0);
+                    self.compare("task util_avg", of, own.0, util_avg.0);
+                    self.compare("task runnable_avg", of, own.1, runnable_avg.0);
                 }
             }
             Event::PeltCfs {
@@ -55,11 +83,24 @@ impl Follower<'_, '_> {
                 last_update_time,
             } => {
                 let at = clock(last_update_time);
+                // The clock stands still while a lock is held there: it is the same until the next one.
+                let mut rq = self.simulation.k.rq(cpu);
+                if rq.m().sched_clock().since(rq.m().cpu(cpu).clock.clock) > LOCKED {
+                    rq.update_rq_clock();
+                }
                 let m = &mut self.simulation.k.m;
                 let (decay, c) = (m.decay, m.cpu_mut(cpu));
                 let avg = &mut c.cfs_avg.avg;
                 let own = (avg.util_avg.0, avg.runnable_avg.0, c.util_est.0);
                 let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
+                // A task that joins is told of as an update and its joining, both at the same time: here both are done.
+                let before = self.cfs_told.filter(|b| (b.cpu, b.at) == (cpu, at));
+                let own = before.map_or(own, |b| b.own);
+                if let Some(before) = before {
+                    self.followed.compared.truncate(before.compared);
+                }
+                self.cfs_told =
+                    Some(CfsTold { cpu, at, own, compared: self.followed.compared.len() });
                 avg.util_avg = util_avg;
                 avg.runnable_avg = runnable_avg;
                 avg.util_sum = util_sum as u32;
@@ -67,20 +108,25 @@ impl Follower<'_, '_> {
                 avg.runnable_sum = runnable_sum(decay, avg);
                 avg.last_update_time = at;
                 c.util_est = util_est;
-                c.clock.clock_pelt = at.0.wrapping_add(c.clock.lost_idle_time);
+                // An idle CPU's clock is its task clock: what it has lost is what differs.
+                match c.curr {
+                    Some(_) => c.clock.clock_pelt = at.0.wrapping_add(c.clock.lost_idle_time),
+                    None => c.clock.lost_idle_time = c.clock.clock_pelt.wrapping_sub(at.0),
+                }
                 if same {
-                    self.compare("cfs_rq util_avg", own.0, util_avg.0);
-                    self.compare("cfs_rq runnable_avg", own.1, runnable_avg.0);
-                    self.compare("cfs_rq util_est", own.2, util_est.0);
+                    self.compare("cfs_rq util_avg", Of::Cpu(cpu), own.0, util_avg.0);
+                    self.compare("cfs_rq runnable_avg", Of::Cpu(cpu), own.1, runnable_avg.0);
+                    self.compare("cfs_rq util_est", Of::Cpu(cpu), own.2, util_est.0);
                 }
                 self.moved = Some(cpu);
             }
             Event::UtilEst { task, util_est } => {
+                let of = Of::Task(task);
                 let task = self.task(task, CpuId(0));
                 let t = self.simulation.k.m.task_mut(task);
                 let own = t.util_est.value().0;
                 t.util_est = UtilEst(util_est.0 as u32);
-                self.compare("task util_est", own, util_est.0);
+                self.compare("task util_est", of, own, util_est.0);
             }
             Event::PeltPressure {
                 cpu,
@@ -105,7 +151,7 @@ impl Follower<'_, '_> {
                 (avg.period_contrib, avg.last_update_time) = (period_contrib, at);
                 let what = if class == "rt" { "rt util_avg" } else { "dl util_avg" };
                 if same {
-                    self.compare(what, own.0, util_avg.0);
+                    self.compare(what, Of::Cpu(cpu), own.0, util_avg.0);
                 }
                 if aged {
                     self.moved = Some(cpu);
@@ -114,7 +160,7 @@ impl Follower<'_, '_> {
             Event::CpuCapacity { cpu, capacity } => {
                 let c = self.simulation.k.m.cpu_mut(cpu);
                 let own = std::mem::replace(&mut c.cpu_capacity, capacity);
-                self.compare("cpu_capacity", own.0, capacity.0);
+                self.compare("cpu_capacity", Of::Cpu(cpu), own.0, capacity.0);
             }
             _ => {}
         }

@@ -1,65 +1,221 @@
 //! The reference's events in the order in which they are followed, and what is known of a later one before.
 
-use risetime_kernel::units::{Instant, Span, TaskId};
-use risetime_trace::{Event, Header, Memory, SwitchOut, TraceSink};
-use std::collections::BTreeMap;
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_trace::{Event, Header, Memory, MenuSelect, SwitchOut, TraceSink};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-/// What the reference's tasks are called.
+/// A wakeup, or a reschedule, takes less than that.
+const LASTS: Span = Span::from_us(60);
+/// util_est is sampled so long after the first of a sleep is told.
+const SAMPLED_WITHIN: Span = Span::from_us(30);
+/// A task that is moved by balancing, where that is told from its beginning. (Else its CPU may have balanced for a
+/// reason that comes in between.)
+const MOVE_LASTS: Span = Span::from_us(25);
+/// A reschedule that looks for tasks first.
+const LOOKING_LASTS: Span = Span::from_us(400);
+/// A wakeup that is told from its beginning.
+const WAKING_LASTS: Span = Span::from_us(400);
+
+/// What of the reference only a reader of its texts sees: names, and what `menu` chose from.
 #[derive(Default)]
-pub(super) struct Names(pub(super) BTreeMap<TaskId, String>);
+pub(super) struct Texts {
+    pub(super) names: BTreeMap<TaskId, String>,
+    pub(super) selects: Vec<(Instant, CpuId, MenuSelect)>,
+}
 
-impl TraceSink for Names {
+impl TraceSink for Texts {
     fn header(&mut self, _: &Header) {}
-    fn event(&mut self, _: Instant, event: &Event<'_>) {
-        if let Event::TaskNew { task, comm, .. } = event {
-            self.0.insert(*task, (*comm).to_string());
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        match *event {
+            Event::TaskNew { task, comm, .. } => drop(self.names.insert(task, comm.to_string())),
+            Event::IdleSelect { cpu, select } => self.selects.push((at, cpu, *select)),
+            _ => {}
         }
     }
     fn end(&mut self, _: Instant) {}
 }
 
+/// A thing that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    /// The running task of this switch leaves its queue; it is still on its CPU.
+    Leaves(usize),
+    /// This wakeup begins, from that CPU: where should its task go?
+    Asks(usize, CpuId),
+    /// Its task is queued.
+    Wakes(usize),
+    /// Anything else, by its index.
+    Event(usize),
+}
+
 /// The events in an order in which what leads to a change of signals comes before it, each with the time at which
 /// it comes: a task is queued, or leaves, before its runqueue's signals tell of that; the trace's event comes after.
-pub(super) fn causes_first(events: &[(Instant, Event<'static>)]) -> Vec<(Instant, usize)> {
-    /// A wakeup, or a reschedule, takes less than that.
-    const LASTS: Span = Span::from_us(60);
-    let mut order: Vec<(usize, bool, usize)> = Vec::with_capacity(events.len());
-    for (i, (at, event)) in events.iter().enumerate() {
-        let (cpu, tasks) = match *event {
-            Event::TaskNew { task, cpu, .. } | Event::Wakeup { task, cpu, .. } => {
-                (cpu, [Some(task), None])
-            }
-            Event::Switch { cpu, prev, next } => (cpu, [prev.map(|(task, _)| task), next]),
-            _ => {
-                order.push((i, true, i));
-                continue;
-            }
-        };
-        let before = events[..i].iter().enumerate().rev();
-        let mut first = i;
-        for (j, (_, earlier)) in before.take_while(|(_, (when, _))| at.since(*when) < LASTS) {
-            let part = match *earlier {
-                Event::PeltTask { task, .. } | Event::UtilEst { task, .. } => {
-                    tasks.contains(&Some(task))
+///
+/// ```text
+/// trace     Waking   PELT of the CPU   Entity   Wakeup        UtilEst  PELT   BalanceLook   Switch
+/// followed  asked    queued, compared  placed                 leaves   …      looks         picks
+/// ```
+pub(super) fn causes_first(events: &[(Instant, Event<'static>)]) -> Vec<(Instant, What)> {
+    let mut order: Vec<(usize, bool, What)> = Vec::with_capacity(events.len());
+    // Places that are told with a switch are asked for there; those of a wakeup or a switch that is under way are out of
+    // date, since it is done here when it begins.
+    let mut left_out = BTreeSet::new();
+    let looks = events.iter().any(|(_, e)| matches!(e, Event::BalanceLook { .. }));
+    let move_lasts = if looks { MOVE_LASTS } else { Span(1) };
+    for (i, (_, event)) in events.iter().enumerate() {
+        match *event {
+            Event::Wakeup { task, cpu, .. } => {
+                let begins = begins(events, i, task, cpu);
+                let lasts = begins.map_or(LASTS, |(begins, _)| events[i].0.since(events[begins].0));
+                let first = first_part(events, i, cpu, [Some(task), None], lasts.max(LASTS));
+                left_out.extend(under_way(events, first..i, cpu, [Some(task), None]));
+                order.push((first, false, What::Wakes(i)));
+                if let Some((begins, by)) = begins {
+                    order.push((begins.min(first), false, What::Asks(i, by)));
                 }
-                Event::PeltCfs { cpu: c, .. } | Event::PeltPressure { cpu: c, .. } => c == cpu,
-                Event::TaskNew { cpu: c, .. }
-                | Event::Wakeup { cpu: c, .. }
-                | Event::Switch { cpu: c, .. }
-                    if c == cpu =>
-                {
-                    break;
-                }
-                _ => false,
-            };
-            if part {
-                first = j;
             }
+            Event::TaskNew { task, cpu, .. } => {
+                let first = first_part(events, i, cpu, [Some(task), None], LASTS);
+                order.push((first, false, What::Event(i)));
+            }
+            Event::Migrate { task, from, .. } => {
+                let first = first_part(events, i, from, [Some(task), None], move_lasts);
+                order.push((first, false, What::Event(i)));
+            }
+            Event::Switch { cpu, prev, next } => {
+                let tasks = [prev.map(|(task, _)| task), next];
+                let pulls = |e: &Event<'_>| match *e {
+                    Event::BalanceLook { cpu: c, .. } | Event::Migrate { to: c, .. } => c == cpu,
+                    _ => false,
+                };
+                let near = |j: &usize| events[i].0.since(events[*j].0) < LOOKING_LASTS;
+                let last = (0..i).rev().take_while(near).find(|j| pulls(&events[*j].1));
+                // Who goes to sleep has his util_est sampled then.
+                let sampled = |e: &Event<'_>| match (*e, prev) {
+                    (Event::UtilEst { task, .. }, Some((prev, SwitchOut::Sleeping))) => {
+                        task == prev
+                    }
+                    _ => false,
+                };
+                let sleeps = (0..i).rev().take_while(near).find(|j| sampled(&events[*j].1));
+                let lasts = match (last, sleeps) {
+                    (Some(_), _) => LOOKING_LASTS,
+                    (None, Some(sleeps)) => events[i].0.since(events[sleeps].0) + SAMPLED_WITHIN,
+                    (None, None) => LASTS,
+                };
+                let first = first_part(events, i, cpu, tasks, lasts);
+                let last = last.filter(|last| *last >= first);
+                left_out.extend(under_way(events, first..i, cpu, tasks));
+                left_out.extend(told_with(events, i));
+                let leaves = prev.is_some_and(|(_, out)| out != SwitchOut::Preempted);
+                if leaves && last.is_some() {
+                    order.push((first, false, What::Leaves(i)));
+                }
+                order.push((last.map_or(first, |last| last + 1), false, What::Event(i)));
+            }
+            _ => order.push((i, true, What::Event(i))),
         }
-        order.push((first, false, i));
     }
+    order.retain(|(_, _, what)| !matches!(what, What::Event(i) if left_out.contains(i)));
     order.sort();
-    order.into_iter().map(|(place, _, i)| (events[place].0, i)).collect()
+    order.into_iter().map(|(place, _, what)| (events[place].0, what)).collect()
+}
+
+/// Where the wakeup of `task` on `cpu` that ends with the event `i` begins, and who wakes.
+fn begins(
+    events: &[(Instant, Event<'static>)],
+    i: usize,
+    task: TaskId,
+    cpu: CpuId,
+) -> Option<(usize, CpuId)> {
+    let at = events[i].0;
+    let before = events[..i].iter().enumerate().rev();
+    for (j, (_, earlier)) in before.take_while(|(_, (when, _))| at.since(*when) < WAKING_LASTS) {
+        match *earlier {
+            Event::Waking { task: t, by } if t == task => return Some((j, by)),
+            // It has not left yet, or its CPU was another's in between.
+            Event::Switch { cpu: c, prev, .. }
+                if c == cpu || prev.is_some_and(|(t, _)| t == task) =>
+            {
+                return None;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The first change of signals that is part of the event `i` on `cpu`, which is about `tasks`.
+fn first_part(
+    events: &[(Instant, Event<'static>)],
+    i: usize,
+    cpu: CpuId,
+    tasks: [Option<TaskId>; 2],
+    lasts: Span,
+) -> usize {
+    let at = events[i].0;
+    let before = events[..i].iter().enumerate().rev();
+    let mut first = i;
+    for (j, (_, earlier)) in before.take_while(|(_, (when, _))| at.since(*when) < lasts) {
+        let part = match *earlier {
+            Event::PeltTask { task, .. } | Event::UtilEst { task, .. } => {
+                tasks.contains(&Some(task))
+            }
+            Event::PeltCfs { cpu: c, .. } | Event::PeltPressure { cpu: c, .. } => c == cpu,
+            Event::TaskNew { cpu: c, .. }
+            | Event::Wakeup { cpu: c, .. }
+            | Event::Switch { cpu: c, .. }
+                if c == cpu =>
+            {
+                break;
+            }
+            _ => false,
+        };
+        if part {
+            first = j;
+        }
+    }
+    first
+}
+
+/// Of a wakeup or a switch of `tasks` on `cpu` that lasts so long: places that are told with signals, before the
+/// tasks have theirs.
+fn under_way<'e>(
+    events: &'e [(Instant, Event<'static>)],
+    lasts: Range<usize>,
+    cpu: CpuId,
+    tasks: [Option<TaskId>; 2],
+) -> impl Iterator<Item = usize> + 'e {
+    let first = lasts.start;
+    lasts.filter(move |i| match (events[*i].1, i.checked_sub(1).map(|i| events[i].1)) {
+        (Event::Entity { task, .. }, Some(Event::PeltTask { task: with, .. })) => {
+            task == with && *i > first && tasks.contains(&Some(task))
+        }
+        (Event::CfsQueue { cpu: c, .. }, Some(Event::PeltCfs { cpu: with, .. })) => {
+            c == with && c == cpu
+        }
+        _ => false,
+    })
+}
+
+/// The places of both tasks and of the runqueue that are told with the switch `i`, right behind it.
+pub(super) fn told_with(
+    events: &[(Instant, Event<'static>)],
+    i: usize,
+) -> impl Iterator<Item = usize> {
+    /// A probe's time after the event's.
+    const NEXT: Span = Span::from_us(10);
+    let (at, event) = &events[i];
+    let belongs = move |e: &(Instant, Event<'_>)| match (event, &e.1) {
+        _ if e.0.since(*at) > NEXT => false,
+        (Event::Switch { prev, next, .. }, Event::Entity { task, .. }) => {
+            prev.is_some_and(|(prev, _)| prev == *task) || *next == Some(*task)
+        }
+        (Event::Switch { cpu, .. }, Event::CfsQueue { cpu: c, .. }) => c == cpu,
+        _ => false,
+    };
+    (i + 1..events.len()).take_while(move |j| belongs(&events[*j]))
 }
 
 /// Of each event of the trace at which a task goes to sleep, by its index: when that task wakes.

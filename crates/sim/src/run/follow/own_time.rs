@@ -1,0 +1,202 @@
+//! This machine's own time between the reference's events: ticks and timers.
+//!
+//! A tick comes on the grid here and up to some 100 µs later there. It is asked for when the first sign of it is seen
+//! there (its CPU's signals move, its task is asked to go), so that both account for the same time.
+
+use super::Follower;
+use super::listens::Shared;
+use super::timeline::What;
+use crate::run::follow::Asked;
+use crate::state::cpuset::CpuSet;
+use crate::state::hooks::{Answer, Point};
+use crate::state::machine::State;
+use crate::time::queue::Ev;
+use risetime_kernel::units::{CpuId, Instant, Span};
+use risetime_trace::Event;
+use std::collections::BTreeMap;
+
+/// A tick has been seen by then.
+const TICK_LASTS: Span = Span::from_us(400);
+
+/// The CPUs of which a tick may be seen by that.
+fn sign_of_tick(event: &Event<'_>) -> [Option<CpuId>; 2] {
+    match *event {
+        Event::PeltTask { cpu, .. }
+        | Event::PeltCfs { cpu, .. }
+        | Event::Resched { cpu, .. }
+        | Event::Switch { cpu, .. }
+        | Event::BalanceLook { cpu, .. } => [Some(cpu), None],
+        Event::Migrate { from, to, .. } => [Some(from), Some(to)],
+        _ => [None, None],
+    }
+}
+
+/// Of each CPU, when a tick may be seen.
+pub(super) fn signs(events: &[(Instant, Event<'static>)]) -> BTreeMap<CpuId, Vec<Instant>> {
+    let mut signs: BTreeMap<CpuId, Vec<Instant>> = BTreeMap::new();
+    for (at, event) in events {
+        for cpu in sign_of_tick(event).into_iter().flatten() {
+            signs.entry(cpu).or_default().push(*at);
+        }
+    }
+    signs
+}
+
+impl Follower<'_, '_> {
+    /// This machine's own ticks and timers up to `until`. What tasks do, and when they wake, is the
+    /// reference's to say.
+    pub(super) fn advance(&mut self, until: Instant) {
+        self.shared.borrow_mut().own_time = true;
+        loop {
+            let late = self.late_ticks.first().map(|(_, _, at)| *at + TICK_LASTS);
+            if let Some(late) = late.filter(|late| *late <= until) {
+                self.until(late);
+                self.simulation.k.m.now = late;
+                let (cpu, generation, at) = self.late_ticks.remove(0);
+                self.tick(cpu, generation, at);
+                continue;
+            }
+            self.until(until);
+            if self.late_ticks.first().is_none_or(|(_, _, at)| *at + TICK_LASTS > until) {
+                break;
+            }
+        }
+        self.simulation.k.m.now = until;
+        self.shared.borrow_mut().own_time = false;
+    }
+
+    fn until(&mut self, until: Instant) {
+        while let Some((at, ev)) = self.simulation.k.q.pop_until(until) {
+            self.simulation.k.m.now = at;
+            match ev {
+                Ev::Tick { cpu, generation } if self.simulation.k.m.cpu(cpu).curr.is_none() => {
+                    self.idle_tick(cpu, generation);
+                }
+                Ev::Tick { cpu, generation } if self.is_seen_later(cpu, at) => {
+                    self.late_ticks.push((cpu, generation, at));
+                }
+                Ev::Tick { cpu, generation } => self.tick(cpu, generation, at),
+                Ev::ClassTimer { .. } => {
+                    // Bandwidth that is free again is looked at at once, and no signal tells of it.
+                    self.shared.borrow_mut().own_time = false;
+                    self.simulation.dispatch(ev);
+                    self.shared.borrow_mut().own_time = true;
+                }
+                Ev::GovernorTimer { .. }
+                | Ev::NohzBalance { .. }
+                | Ev::CfsPeriod { .. }
+                | Ev::CfsSlack { .. }
+                | Ev::Irq { .. }
+                | Ev::Pressure { .. } => self.simulation.dispatch(ev),
+                _ => {}
+            }
+            self.settle();
+        }
+    }
+
+    /// Whether a sign of the tick of `at` comes later there: asked only of references that tell so much that there is one.
+    fn is_seen_later(&self, cpu: CpuId, at: Instant) -> bool {
+        let signs = self.signs.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let next = signs.get(signs.partition_point(|sign| *sign < at));
+        self.tells.looks && next.is_some_and(|sign| sign.since(at) < TICK_LASTS)
+    }
+
+    /// A sign of a tick is seen there: this CPU's, if it has one that is due.
+    pub(super) fn ticks_by_then(&mut self, what: What) {
+        let (Some(_), What::Event(index)) = (self.late_ticks.first(), what) else { return };
+        for cpu in sign_of_tick(&self.events[index].1).into_iter().flatten() {
+            let Some(due) = self.late_ticks.iter().position(|(c, ..)| *c == cpu) else { continue };
+            let (cpu, generation, at) = self.late_ticks.remove(due);
+            self.shared.borrow_mut().own_time = true;
+            self.tick(cpu, generation, at);
+            self.settle();
+            self.shared.borrow_mut().own_time = false;
+        }
+    }
+
+    /// The tick of `at` of a CPU that had a task then: does his turn end? No, unless the hook hears otherwise.
+    fn tick(&mut self, cpu: CpuId, generation: u32, at: Instant) {
+        let m = &self.simulation.k.m;
+        let Some(curr) = m.cpu(cpu).curr.filter(|_| m.cpu(cpu).tick_gen == generation) else {
+            return;
+        };
+        if m.is_fair(curr) {
+            let of = m.fair_queued(cpu).filter(|(t, _)| m.task(*t).state == State::Runnable);
+            let of = of.count();
+            let mut s = self.shared.borrow_mut();
+            let (there, user) = s.there(curr);
+            let point = Point::TickPreempt { cpu, curr: there };
+            let asked = s.note(m.now, point, Answer::Yes(false));
+            (asked.of, asked.user) = (of, user);
+        }
+        self.simulation.dispatch(Ev::Tick { cpu, generation });
+        let mut rq = self.simulation.k.rq(cpu);
+        let next = at + rq.m().tick;
+        rq.start_tick(next);
+        self.picks_anew(cpu);
+    }
+
+    /// The tick of an idle CPU. That it leaves its idle state for it is the reference's to say.
+    fn idle_tick(&mut self, cpu: CpuId, generation: u32) {
+        let k = &mut self.simulation.k;
+        if k.m.cpu(cpu).tick_gen != generation {
+            return;
+        }
+        k.q.push(k.m.now + k.m.tick, Ev::Tick { cpu, generation });
+        let mut rq = k.rq(cpu);
+        rq.update_rq_clock();
+        rq.pressure_tick();
+        rq.balance_on_own_tick();
+    }
+
+    /// A CPU leaves its idle state there: for its tick, or for something else.
+    pub(super) fn leaves_idle(&mut self, cpu: CpuId) {
+        /// A tick has begun so long ago at most.
+        const AT_TICK: u64 = 100_000;
+        let k = &mut self.simulation.k;
+        let c = k.m.cpu(cpu);
+        if c.idle.is_none() {
+            return;
+        }
+        let since_tick = (k.m.now.0 + k.m.tick.0 - k.m.tick_offset.0) % k.m.tick.0;
+        let by_tick = !c.tick_stopped && since_tick < AT_TICK;
+        let mut rq = k.rq(cpu);
+        rq.c().waking = false;
+        rq.end_idle(by_tick);
+    }
+
+    /// A turn that is over may be followed by the same task's next one, which nobody sees there.
+    fn picks_anew(&mut self, cpu: CpuId) {
+        let k = &mut self.simulation.k;
+        let over = |a: &&mut Asked| {
+            a.own == Answer::Yes(true)
+                && matches!(a.point, Point::TickPreempt { cpu: c, .. } if c == cpu)
+        };
+        let now = k.m.now;
+        let ends = |s: &mut Shared| {
+            s.asked.iter_mut().rev().take_while(|a| a.at == now).find(over).is_some()
+        };
+        if ends(&mut self.shared.borrow_mut()) && k.rq(cpu).pick_next_task() == k.m.cpu(cpu).curr {
+            let mut shared = self.shared.borrow_mut();
+            let mut asked = shared.asked.iter_mut().rev().take_while(|a| a.at == now);
+            if let Some(asked) = asked.find(over) {
+                asked.own = Answer::Yes(false);
+            }
+        }
+    }
+
+    /// What this machine would do next of its own is forgotten.
+    pub(super) fn settle(&mut self) {
+        let k = &mut self.simulation.k;
+        k.m.need_resched = CpuSet::EMPTY;
+        k.m.throttle_work = CpuSet::EMPTY;
+        k.m.preempt.flagged = CpuSet::EMPTY;
+        let asked = std::mem::take(&mut self.shared.borrow_mut().asked_governor);
+        for cpu in asked {
+            let domain = k.m.cpu(cpu).domain;
+            if let Some((since, freq)) = self.wanted[domain] {
+                k.policy(domain).resume(freq, since);
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! What tasks did there is done here: they are created, wake, move, get a CPU, leave it.
+
+use super::Follower;
+use super::timeline::told_with;
+use crate::kernel::fork::new_task;
+use crate::kernel::placement::Waker;
+use crate::state::class::Sched;
+use crate::state::machine::{Machine, Role, State, Todo};
+use risetime_kernel::eevdf::DequeueKind;
+use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_model::workload::{Event as Does, Policy};
+use risetime_trace::{Event, SwitchOut, Why};
+
+impl Follower<'_, '_> {
+    /// The task here; it joins the machine, asleep on `cpu`, where it was not seen before.
+    pub(super) fn task(&mut self, there: TaskId, cpu: CpuId) -> TaskId {
+        if let Some(task) = self.here.get(&there) {
+            return *task;
+        }
+        let name = self.names.get(&there).map_or("", String::as_str);
+        let m = &mut self.simulation.k.m;
+        let user = there.index() < self.experiment.workload.tasks.len();
+        let task = match kthread_named(m, name) {
+            _ if user => there,
+            Some(kthread) => {
+                m.task_mut(kthread).state = State::Sleeping;
+                kthread
+            }
+            None => joins(m, name, cpu),
+        };
+        self.here.insert(there, task);
+        self.shared.borrow_mut().there.insert(task, (there, user));
+        task
+    }
+
+    pub(super) fn created(&mut self, there: TaskId, user: bool, cpu: CpuId) {
+        let first = there.index() < self.experiment.workload.tasks.len();
+        if user && !first && self.forked(there, cpu).is_some() {
+            return;
+        }
+        let task = self.task(there, cpu);
+        if user && first {
+            self.shared.borrow_mut().cpu = Some(cpu);
+            self.simulation.k.create(task);
+            self.is_on(task, cpu);
+        }
+    }
+
+    /// A copy of a task of the workload, which one that runs has made: its parent's attributes until it first runs.
+    fn forked(&mut self, there: TaskId, cpu: CpuId) -> Option<()> {
+        let name = self.names.get(&there)?;
+        let forked = &self.experiment.workload.forked;
+        // `copy-0003`
+        let of = forked.iter().position(|spec| {
+            name.strip_prefix(spec.comm.as_str()).is_some_and(|rest| rest.starts_with('-'))
+        })?;
+        let m = &self.simulation.k.m;
+        let forks = |e: &Does| matches!(e, Does::Fork(i) if *i as usize == of);
+        let (on, parent) = (0..m.cpus.len() as u32).map(CpuId).find_map(|cpu| {
+            let curr = m.cpu(cpu).curr?;
+            let spec = self.experiment.workload.tasks.get(curr.index())?;
+            spec.phases.iter().any(|p| p.events.iter().any(forks)).then_some((cpu, curr))
+        })?;
+        let mut current = self.simulation.k.current(on, parent);
+        let task = current.copy_process(name.as_str().into());
+        let mut attr = forked[of].attr.clone();
+        attr.policy = attr.policy.or(Some(Policy::Other { slice: None }));
+        attr.nice = attr.nice.or(Some(0));
+        self.first_act.insert(task, attr);
+        self.here.insert(there, task);
+        let mut shared = self.shared.borrow_mut();
+        shared.there.insert(task, (there, true));
+        shared.cpu = Some(cpu);
+        drop(shared);
+        self.simulation.k.create(task);
+        self.is_on(task, cpu);
+        Some(())
+    }
+
+    /// A task enters a phase, and takes on what that changes.
+    pub(super) fn phase(&mut self, there: TaskId, index: usize) {
+        let phases = self.experiment.workload.tasks.get(there.index()).map(|t| &t.phases);
+        if let Some(phase) = phases.and_then(|p| p.get(index)) {
+            let (own, k) = (self.task(there, CpuId(0)), &mut self.simulation.k);
+            let cpu = k.m.task(own).cpu;
+            k.rq(cpu).set_attr(own, &phase.attr);
+        }
+    }
+
+    /// A wakeup begins on `by`: where does its task go? Where its dequeue was delayed nobody asks.
+    pub(super) fn asks(&mut self, index: usize, by: CpuId) {
+        let Event::Wakeup { task: there, cpu, .. } = self.events[index].1 else { return };
+        let task = self.task(there, cpu);
+        let m = &self.simulation.k.m;
+        let prev = m.task(task).cpu;
+        if m.task(task).state != State::Sleeping || m.fair_entity(prev, task).is_some() {
+            return;
+        }
+        self.shared.borrow_mut().cpu = Some(cpu);
+        let _ = self.simulation.k.select_task_rq(task, Waker::timer(by));
+        self.shared.borrow_mut().cpu = None;
+        self.asked = Some(index);
+    }
+
+    pub(super) fn woken(&mut self, index: usize) {
+        let Event::Wakeup { task: there, cpu, .. } = self.events[index].1 else { return };
+        let task = self.task(there, cpu);
+        let k = &mut self.simulation.k;
+        let prev = k.m.task(task).cpu;
+        k.m.cpu_mut(prev).timers.remove(task);
+        if k.m.task(task).state != State::Sleeping {
+            self.followed.lost.wakeups += 1;
+            return;
+        }
+        if prev != cpu && k.m.fair_entity(prev, task).is_some() {
+            // There its delayed dequeue has been completed, or it would wake where it is.
+            k.rq(prev).update_rq_clock();
+            k.rq(prev).dequeue_task_fair(task, DequeueKind::SleepSpecial);
+        }
+        let asked = self.asked.take_if(|asked| *asked == index).is_some();
+        self.shared.borrow_mut().unasked = asked;
+        self.wakes_on(task, prev, cpu);
+        self.shared.borrow_mut().unasked = false;
+    }
+
+    /// `task` is woken from `by`, and goes to `cpu` whatever is decided here.
+    fn wakes_on(&mut self, task: TaskId, by: CpuId, cpu: CpuId) {
+        self.shared.borrow_mut().cpu = Some(cpu);
+        self.simulation.k.wake_up(task, Waker::timer(by));
+        self.is_on(task, cpu);
+    }
+
+    /// A task that has been queued is on `cpu`, and nobody else is placed.
+    fn is_on(&mut self, task: TaskId, cpu: CpuId) {
+        self.shared.borrow_mut().cpu = None;
+        let k = &mut self.simulation.k;
+        let on = k.m.task(task).cpu;
+        if on != cpu {
+            k.move_queued(task, on, cpu, Why::Given);
+        }
+    }
+
+    pub(super) fn moved(&mut self, there: TaskId, from: CpuId, to: CpuId) {
+        let task = self.task(there, from);
+        let k = &mut self.simulation.k;
+        let (state, on) = (k.m.task(task).state, k.m.task(task).cpu);
+        if state == State::Runnable && on != to {
+            k.move_queued(task, on, to, Why::Given);
+        }
+    }
+
+    /// The task that a switch takes from its CPU leaves its queue.
+    pub(super) fn leaves(&mut self, index: usize) {
+        let Event::Switch { cpu, prev: Some((there, out)), .. } = self.events[index].1 else {
+            return;
+        };
+        let task = self.task(there, cpu);
+        let k = &mut self.simulation.k;
+        let t = k.m.task(task);
+        if out == SwitchOut::Preempted || t.state != State::Runnable || t.cpu != cpu {
+            return;
+        }
+        let (state, kind) = match out {
+            SwitchOut::Exited => (State::Exited, DequeueKind::SleepSpecial),
+            _ => (State::Sleeping, DequeueKind::Sleep),
+        };
+        if let Some(wakes) = self.next_wakeups.get(&index) {
+            k.m.cpu_mut(cpu).timers.insert((*wakes, task));
+        }
+        k.rq(cpu).leave_queue(task, state, kind);
+    }
+
+    /// A CPU goes over to another task.
+    pub(super) fn switched(&mut self, index: usize) {
+        let Event::Switch { cpu, prev, next } = self.events[index].1 else { return };
+        let prev = prev.map(|(task, _)| self.task(task, cpu));
+        let next = next.map(|there| {
+            let known = self.here.contains_key(&there);
+            let next = self.task(there, cpu);
+            self.is_queued(next, cpu, known);
+            next
+        });
+        let k = &mut self.simulation.k;
+        if k.m.cpu(cpu).curr != prev {
+            self.followed.lost.switches += 1;
+        }
+        if k.m.cpu(cpu).idle.is_some() {
+            k.rq(cpu).leave_idle();
+        }
+        self.leaves(index);
+        for told in told_with(self.events, index).collect::<Vec<_>>() {
+            self.told_with_switch(told);
+        }
+        if next.is_none() {
+            self.remembers_sleeps(cpu);
+        }
+        self.picks(cpu, next);
+        self.has_chosen(cpu);
+    }
+
+    /// The CPU reschedules: who comes next is asked, and is `next`.
+    fn picks(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        let k = &mut self.simulation.k;
+        let longest = k.m.fair_queued(cpu).map(|(task, _)| task);
+        let longest = longest
+            .filter(|t| Some(*t) != k.m.cpu(cpu).curr && k.m.task(*t).state == State::Runnable)
+            .min_by_key(|t| k.m.task(*t).listed);
+        {
+            let mut shared = self.shared.borrow_mut();
+            (shared.pick, shared.longest) = (Some(next), longest);
+        }
+        k.rq(cpu).schedule();
+        self.shared.borrow_mut().pick = None;
+        if k.m.cpu(cpu).curr != next {
+            self.followed.lost.picks += 1;
+        }
+        if let Some(next) = next {
+            k.m.task_mut(next).todo = Todo::Time(Span(u64::MAX >> 1));
+            k.rq(cpu).enters_group(next);
+            k.rq(cpu).take_policy(next);
+            if let Some(attr) = self.first_act.remove(&next) {
+                k.rq(cpu).set_attr(next, &attr);
+            }
+        }
+    }
+
+    /// Whoever gets the CPU there can get it here; `known`: it was seen before.
+    fn is_queued(&mut self, task: TaskId, cpu: CpuId, known: bool) {
+        let k = &mut self.simulation.k;
+        match k.m.task(task).state {
+            State::Runnable if k.m.task(task).cpu == cpu => {}
+            State::Runnable => {
+                self.followed.lost.wakeups += 1;
+                let on = k.m.task(task).cpu;
+                k.move_queued(task, on, cpu, Why::Given);
+            }
+            State::New => {}
+            State::Sleeping | State::Exited => {
+                self.followed.lost.wakeups += u64::from(known);
+                k.m.task_mut(task).state = State::Sleeping;
+                self.shared.borrow_mut().unasked = true;
+                self.wakes_on(task, cpu, cpu);
+                self.shared.borrow_mut().unasked = false;
+            }
+        }
+    }
+
+    /// A CPU enters an idle state there: the first of a sleep has been asked for already.
+    pub(super) fn idles(&mut self, cpu: CpuId) {
+        let k = &self.simulation.k;
+        let passed = self.shared.borrow().idles.get(&cpu).is_none_or(|i| i.has_passed(k.m.now));
+        if k.m.cpu(cpu).curr.is_some() || passed {
+            return;
+        }
+        self.simulation.k.rq(cpu).leave_idle();
+        self.remembers_sleeps(cpu);
+        self.simulation.k.rq(cpu).enter_idle();
+        self.has_chosen(cpu);
+    }
+}
+
+/// A kthread of the machine's own.
+fn kthread_named(m: &Machine, name: &str) -> Option<TaskId> {
+    let named = |t: &crate::state::machine::Task| &*t.comm == name && !matches!(t.role, Role::User);
+    m.tasks.iter().position(named).map(|i| TaskId(i as u32))
+}
+
+/// A thread of which nothing but the name is known joins the machine, asleep on `cpu`.
+fn joins(m: &mut Machine, name: &str, cpu: CpuId) -> TaskId {
+    let (task, mut t) = new_task(m, name.into(), Role::Creator);
+    if let Some(own) = own_cpu(name) {
+        t.set_allowed(&m.cpus, [own].into_iter().collect());
+    }
+    if name.starts_with("migration/") {
+        t.sched = Sched { policy: Policy::Fifo { priority: 99 }, ..Sched::new() };
+    }
+    (t.cpu, t.state) = (cpu, State::Sleeping);
+    m.tasks.push(t);
+    task
+}
+
+/// The CPU of a thread that each CPU has one of: `kworker/3:1H`, `ksoftirqd/3`, `migration/3`.
+fn own_cpu(name: &str) -> Option<CpuId> {
+    let (kind, rest) = name.split_once('/')?;
+    if kind == "kworker" && rest.starts_with('u') {
+        return None;
+    }
+    let number: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    number.parse().ok().map(CpuId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_of_each_cpu_is_told_by_its_name() {
+        assert_eq!(own_cpu("kworker/3:1H"), Some(CpuId(3)));
+        assert_eq!(own_cpu("migration/12"), Some(CpuId(12)));
+        assert_eq!(own_cpu("kworker/u8:2"), None);
+        assert_eq!(own_cpu("sugov:0"), None);
+    }
+}

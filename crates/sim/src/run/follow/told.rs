@@ -1,0 +1,248 @@
+//! The state from which the kernel there decides, where the trace tells of it: what it is here is noted, and then it is
+//! as there.
+
+use super::Follower;
+use super::listens::{Idles, Sleeps};
+use super::signals::Of;
+use crate::kernel::balance::When;
+use risetime_kernel::cpuidle::menu::MenuDevice;
+use risetime_kernel::cpuidle::{self, IdleState};
+use risetime_kernel::eevdf::Place;
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId};
+use risetime_model::workload::{Attr, Policy};
+use risetime_trace::{Event, IdleType, LastSleep, MenuSelect};
+use std::collections::BTreeMap;
+
+/// The levels of domains that are looked at.
+pub(super) fn levels(events: &[(Instant, Event<'static>)]) -> Vec<u32> {
+    let looks = events.iter().filter_map(|(_, e)| match e {
+        Event::BalanceLook { level, .. } => Some(*level),
+        _ => None,
+    });
+    let mut levels: Vec<u32> = looks.collect();
+    levels.sort_unstable();
+    levels.dedup();
+    levels
+}
+
+/// The sleeps of each CPU: as they were chosen, where that is told, or as they were entered.
+pub(super) fn sleeps(
+    events: &[(Instant, Event<'static>)],
+    selects: Vec<(Instant, CpuId, MenuSelect)>,
+) -> BTreeMap<CpuId, Idles> {
+    let mut idles: BTreeMap<CpuId, Idles> = BTreeMap::new();
+    let told = !selects.is_empty();
+    for (at, cpu, select) in selects {
+        let state = select.state.unwrap_or(0) as usize;
+        idles.entry(cpu).or_default().all.push((at, Sleeps { state, select: Some(select) }));
+    }
+    for (at, event) in events.iter().filter(|_| !told) {
+        if let Event::Idle { cpu, state: Some(state) } = *event {
+            let sleeps = Sleeps { state: state as usize, select: None };
+            idles.entry(cpu).or_default().all.push((*at, sleeps));
+        }
+    }
+    idles
+}
+
+impl Follower<'_, '_> {
+    /// A thread of the system has this priority (`p->prio`). Tasks of the workload have what it says of them.
+    pub(super) fn prio(&mut self, there: TaskId, prio: i32) {
+        if there.index() < self.experiment.workload.tasks.len() {
+            return;
+        }
+        let task = self.task(there, CpuId(0));
+        let m = &self.simulation.k.m;
+        if m.task(task).is_kthread() || m.comm(task).starts_with("migration/") {
+            return;
+        }
+        let attr = match u8::try_from(prio) {
+            Ok(prio @ 100..) => Attr {
+                policy: Some(Policy::Other { slice: None }),
+                nice: Some((i32::from(prio) - 120) as i8),
+                ..Attr::default()
+            },
+            // A deadline is not told: it comes before everybody, as it does there.
+            rt => Attr {
+                policy: Some(Policy::Fifo { priority: 99 - rt.unwrap_or(0).min(98) }),
+                ..Attr::default()
+            },
+        };
+        let cpu = m.task(task).cpu;
+        self.simulation.k.rq(cpu).set_class(task, &attr);
+    }
+
+    /// Places that are told with a switch, once its task has left.
+    pub(super) fn told_with_switch(&mut self, index: usize) {
+        match self.events[index].1 {
+            Event::Entity { task, vruntime, deadline, vlag, slice, vprot } => {
+                self.place(task, &Place { vruntime, deadline, vlag, slice, vprot });
+            }
+            Event::CfsQueue { cpu, min_vruntime, .. } => self.queue(cpu, min_vruntime),
+            _ => {}
+        }
+    }
+
+    /// A task's place in its runqueue.
+    pub(super) fn place(&mut self, there: TaskId, place: &Place) {
+        let Some(task) = self.here.get(&there).copied() else { return };
+        let k = &mut self.simulation.k;
+        let t = k.m.task(task);
+        let (cpu, group) = (t.cpu, t.group);
+        // Up to 7.2 a group has queues of its own, of which nothing is told.
+        if k.m.groups.nested && group != GroupId::ROOT || !k.m.is_fair(task) {
+            return;
+        }
+        if k.m.fair_entity(cpu, task).is_none() {
+            // Asleep: what it keeps is its lag.
+            let Some(entity) = &mut k.m.task_mut(task).entity else { return };
+            let own = entity.vlag;
+            (entity.vlag, entity.slice) = (place.vlag, place.slice);
+            self.compare("vlag", Of::Task(there), own as u64, place.vlag as u64);
+            return;
+        }
+        if !self.same_origin.contains(cpu) {
+            return;
+        }
+        let mut rq = k.rq(cpu);
+        if rq.m().cpu(cpu).curr == Some(task) {
+            rq.update_rq_clock();
+            rq.update_curr(group);
+        }
+        let Some(own) = rq.m().fair_entity(cpu, task).copied() else { return };
+        rq.queue_mut(group).resume_entity(task.into(), place);
+        self.compare("vruntime", Of::Task(there), own.vruntime, place.vruntime);
+        if place.slice != 0 {
+            self.compare("deadline", Of::Task(there), own.deadline, place.deadline);
+            self.compare("slice", Of::Task(there), own.slice, place.slice);
+        }
+    }
+
+    /// Where a CPU's runqueue counts from.
+    pub(super) fn queue(&mut self, cpu: CpuId, zero: u64) {
+        // The clock stands still while a task is woken: what it finds is what the check after it finds.
+        let mut rq = self.simulation.k.rq(cpu);
+        let own = rq.m().cpu(cpu).cfs.zero_vruntime();
+        let same = self.same_origin.contains(cpu);
+        rq.queue_mut(GroupId::ROOT).resume(zero, same);
+        self.same_origin.insert(cpu);
+        if same {
+            self.compare("zero_vruntime", Of::Cpu(cpu), own, zero);
+        }
+    }
+
+    /// When a CPU balances next. Jiffies are counted from now.
+    pub(super) fn due(
+        &mut self,
+        cpu: CpuId,
+        jiffies: u64,
+        next_balance: u64,
+        domains: [(u64, u64); 2],
+    ) {
+        let m = &mut self.simulation.k.m;
+        let now = m.jiffies();
+        let here = |at: u64| (now + at).saturating_sub(jiffies);
+        let c = m.cpu_mut(cpu);
+        let mut off = vec![("next_balance", c.next_balance, here(next_balance))];
+        c.next_balance = here(next_balance);
+        for (d, (last, interval)) in c.sched_domains.iter_mut().zip(domains) {
+            if interval > 0 {
+                off.push(("last_balance", d.last_balance, here(last)));
+                off.push(("balance_interval", d.balance_interval, interval));
+                (d.last_balance, d.balance_interval) = (here(last), interval);
+            }
+        }
+        off.into_iter().for_each(|(what, own, given)| self.compare(what, Of::Cpu(cpu), own, given));
+    }
+
+    /// A CPU looks for tasks in one of its domains: what would be moved is asked.
+    pub(super) fn balances(&mut self, cpu: CpuId, level: u32, idle: IdleType, failed: u32) {
+        let k = &mut self.simulation.k;
+        let domains = k.m.cpu(cpu).sched_domains.len();
+        // Domains that are of no use there have no number here: the lowest that is looked at is the lowest.
+        let level = self.levels.iter().position(|l| *l == level).unwrap_or(0);
+        if level >= domains {
+            return;
+        }
+        let when = match idle {
+            IdleType::NotIdle => When::Busy,
+            IdleType::Idle => When::Idle,
+            IdleType::NewlyIdle => When::NewlyIdle,
+        };
+        if when == When::NewlyIdle {
+            // Whose dequeue was delayed has left at the pick that found nobody.
+            k.rq(cpu).pick_next_task();
+        }
+        let d = &mut k.m.cpu_mut(cpu).sched_domains[level];
+        let own = std::mem::replace(&mut d.nr_balance_failed, failed);
+        self.shared.borrow_mut().looks = true;
+        k.rq(cpu).update_blocked_groups();
+        k.sched_balance_rq(cpu, level, when);
+        self.shared.borrow_mut().looks = false;
+        self.compare("nr_balance_failed", Of::Cpu(cpu), own.into(), failed.into());
+    }
+
+    /// Before a CPU chooses an idle state: what its governor remembers, and the next timer that it will be told.
+    pub(super) fn remembers_sleeps(&mut self, cpu: CpuId) {
+        self.shared.borrow_mut().sleeps = Some(cpu);
+        let m = &mut self.simulation.k.m;
+        let now = m.now;
+        let select = self.shared.borrow().idles.get(&cpu).and_then(|i| i.upcoming(now)?.select);
+        let Some(select) = select else { return };
+        let states = &m.domains[m.cpu(cpu).domain].idle;
+        let Some(given) = memory(&select, m.rev, states, m.tick) else { return };
+        let c = &mut m.cpus[cpu.index()];
+        let own = c.idle_governor.memory().map(MenuDevice::to_parts);
+        c.idle_governor.resume(&given);
+        let timer = c.timers.first().map_or(u64::MAX >> 1, |(at, _)| at.0.saturating_sub(now.0));
+        // Whoever sleeps there is woken by the reference: that timer stands for all.
+        c.timers.take().for_each(drop);
+        self.aside = std::mem::take(&mut c.class_timers);
+        if let Some(length) = select.sleep_length_ns {
+            c.timers.insert((now + Span(length), TaskId(u32::MAX)));
+        }
+        if let Some((_, _, factors, intervals, _)) = own {
+            let (_, _, f, i, _) = given.to_parts();
+            let sum = |all: &[u32]| all.iter().map(|n| u64::from(*n)).sum::<u64>();
+            self.compare("menu correction_factor", Of::Cpu(cpu), sum(&factors), sum(&f));
+            self.compare("menu intervals", Of::Cpu(cpu), sum(&intervals), sum(&i));
+        }
+        if let Some(length) = select.sleep_length_ns {
+            self.compare("next timer", Of::Cpu(cpu), timer, length);
+        }
+    }
+}
+
+impl Follower<'_, '_> {
+    /// It has been chosen.
+    pub(super) fn has_chosen(&mut self, cpu: CpuId) {
+        let aside = std::mem::take(&mut self.aside);
+        self.simulation.k.m.cpu_mut(cpu).class_timers.extend(aside);
+        self.shared.borrow_mut().sleeps = None;
+    }
+}
+
+/// What `menu` remembers there, the sleep before taken in.
+fn memory(
+    select: &MenuSelect,
+    rev: risetime_kernel::KernelRev,
+    states: &[IdleState],
+    tick: Span,
+) -> Option<MenuDevice> {
+    let device = MenuDevice::from_parts(
+        rev,
+        select.next_timer_ns,
+        select.bucket as usize,
+        select.correction_factor,
+        select.intervals_us,
+        select.interval_ptr as usize,
+    );
+    let mut governor = cpuidle::IdleGovernor::Menu(device);
+    if let Some(LastSleep { state, slept_ns, by_tick }) = select.last {
+        governor.update(states, state as usize, Span(slept_ns), by_tick, tick);
+    }
+    match governor {
+        cpuidle::IdleGovernor::Menu(device) => Some(device),
+        _ => None,
+    }
+}
