@@ -59,7 +59,7 @@ pub enum Home {
     /// A task's `sched_setaffinity`.
     Affinity,
     /// An option of a task's `prctl`.
-    Prctl(&'static str, Neutral),
+    Prctl(&'static str),
     /// A parameter of the kernel's command line.
     Boot(&'static str),
     /// Only in a kernel with a patch that mainline does not have; its name there, where the patch
@@ -194,7 +194,7 @@ impl fmt::Display for Home {
             Home::Policy(file) => write!(f, "cpufreq policy: policyN/{file}"),
             Home::SchedAttr(field) => write!(f, "task: sched_setattr, {field}"),
             Home::Affinity => f.write_str("task: sched_setaffinity"),
-            Home::Prctl(option, _) => write!(f, "task: prctl, {option}"),
+            Home::Prctl(option) => write!(f, "task: prctl, {option}"),
             Home::Boot(parameter) => write!(f, "boot parameter: {parameter}"),
             Home::Patched(Some(name), _) => write!(f, "patched kernel: {name}"),
             Home::Patched(None, _) => f.write_str("patched kernel"),

@@ -186,7 +186,7 @@ fn a_home_that_is_a_file_says_which() {
     for home in [
         Home::SchedAttr("sched_util_min"),
         Home::Affinity,
-        Home::Prctl("PR_SET_TIMERSLACK", Neutral::Int(0)),
+        Home::Prctl("PR_SET_TIMERSLACK"),
         Home::Boot("preempt="),
         Home::Patched(Some("kernel.sched_pelt_multiplier"), Neutral::Int(1)),
         Home::Simulator(Neutral::None),

@@ -28,7 +28,7 @@ use crate::state::group::level_avg;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
-use crate::state::machine::State;
+use crate::state::machine::{Role, State};
 use crate::state::tracker::Heard;
 use crate::time::cost;
 use crate::time::queue::Ev;
@@ -658,7 +658,9 @@ impl Rq<'_, '_> {
 impl Rq<'_, '_> {
     /// When the timer of a task that falls asleep until `at` expires at the latest.
     pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
-        let slack = if self.m().is_fair(task) { self.m().costs.slack } else { Span(0) };
+        // The thread that creates the tasks has none, either.
+        let has = self.m().is_fair(task) && matches!(self.m().task(task).role, Role::User);
+        let slack = if has { self.m().costs.slack } else { Span(0) };
         self.t(task).soft_expiry = at;
         Instant(at.0.saturating_add(slack.0))
     }
@@ -666,14 +668,14 @@ impl Rq<'_, '_> {
 
 impl Rq<'_, '_> {
     /// A timer interrupt on `cpu`: who is past the soft expiry need not wait for the hard one
-    /// (`__hrtimer_run_queues`).
+    /// (`__hrtimer_run_queues`), up to the first timer of any kind whose time is yet to come.
     pub(crate) fn run_soft_expired(&mut self) {
         if self.m().costs.slack == Span(0) {
             return;
         }
         let now = self.m().now;
-        while let Some((_, task)) = self.m().cpu(self.cpu).timers.first() {
-            if self.m().task(task).soft_expiry > now {
+        while let Some((hard, task)) = self.m().cpu(self.cpu).timers.first() {
+            if self.m().task(task).soft_expiry > now || self.stands_before(hard) {
                 break;
             }
             self.c().timers.remove(task);
@@ -683,5 +685,14 @@ impl Rq<'_, '_> {
             t.timer_cpu = None;
             self.wake_up(task);
         }
+    }
+
+    /// Whether the tick or a timer of a class, which have no slack, is yet to expire and does so by `hard`:
+    /// they stand in one queue with the tasks' timers (`ts->sched_timer`, CLOCK_MONOTONIC).
+    fn stands_before(&self, hard: Instant) -> bool {
+        let (now, c) = (self.m().now, self.m().cpu(self.cpu));
+        let tick = (!c.tick_stopped).then(|| self.m().next_tick());
+        let class = c.class_timers.iter().map(|(at, _)| *at).find(|at| *at > now);
+        tick.into_iter().chain(class).any(|at| at <= hard)
     }
 }

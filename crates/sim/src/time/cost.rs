@@ -15,12 +15,12 @@
 //! task is preempted waits for it; the rest of a switch does not, it keeps the CPU.
 //!
 //! Timers expire in the order of their hard expiry, up to the first whose soft one is yet to come, so that
-//! one with much slack may keep others of less slack from being early, as in the kernel. Tasks that are
-//! real-time or deadline tasks when they fall asleep have no slack. Left out: the kernel's default of
-//! 50 µs (rt-app sets 1 ns, which is nothing here); caches that a task shares only in part.
+//! one with much slack may keep others of less slack from being early, as in the kernel; the tick and the
+//! timers of classes stand in the same queue, and have none. Tasks that are
+//! real-time or deadline tasks when they fall asleep have no slack. Left out: caches that a task shares only in part.
 //!
-//! Source: kernel/time/hrtimer.c:__hrtimer_run_queues, hrtimer_nanosleep (slack); the others are
-//! parameters of this simulator.
+//! Source: kernel/time/hrtimer.c:__hrtimer_run_queues, hrtimer_nanosleep; __setscheduler_params (slack; alike
+//! in 6.1, 6.12, 7.2 and 7.3); the others are parameters of this simulator.
 
 use crate::state::costs::{Costs, FULL};
 use crate::state::machine::{Cpu, Task};
@@ -51,7 +51,7 @@ pub(crate) const PARAMS: &[Param] = &[
         unit: "ns",
         range: Range::Int(0, 1_000_000_000),
         default: Default::Unset,
-        home: Home::Prctl("PR_SET_TIMERSLACK", Neutral::Int(0)),
+        home: Home::Prctl("PR_SET_TIMERSLACK"),
     },
     Param {
         name: "memory_bound",
