@@ -156,7 +156,15 @@ impl TraceSink for Seen {
 impl Seen {
     /// Each figure's least and greatest, and the middles of eight parts of equal size.
     fn print(mut self) {
-        for t in self.0.values_mut() {
+        // A row of the profile `vm`: of those that are alone. A wakee is not late, and a pair is not alone.
+        let mut alone = Task { comm: "alone".into(), ..Task::default() };
+        for t in
+            self.0.values().filter(|t| t.comm.starts_with("solo") || t.comm.starts_with("fifo"))
+        {
+            alone.late.extend(t.late.iter().skip(2).map(|ns| (*ns).max(0)));
+            alone.beyond.extend(t.beyond.iter().skip(2).map(|ns| (*ns).max(0)));
+        }
+        for t in self.0.values_mut().chain([&mut alone]) {
             let figure = |name: &str, all: &mut Vec<i64>| {
                 // What a creation costs is no such figure.
                 let mut rest: Vec<i64> = all.split_off(all.len().min(2));

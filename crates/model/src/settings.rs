@@ -74,6 +74,8 @@ pub enum Home {
 pub enum Neutral {
     /// Every value changes something.
     None,
+    /// Any: it only chooses what other settings are unless set.
+    Any,
     /// This number.
     Int(i64),
     /// This name.
@@ -154,6 +156,7 @@ impl Neutral {
     /// Whether `value` is the neutral one.
     pub fn is(self, value: &Value) -> bool {
         match (self, value) {
+            (Neutral::Any, _) => true,
             (Neutral::Int(neutral), Value::Int(n)) => neutral == *n,
             (Neutral::Name(neutral), Value::Name(s)) => neutral == s,
             _ => false,

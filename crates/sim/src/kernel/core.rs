@@ -22,7 +22,7 @@ use crate::kernel::rq::{Parts, Rq};
 use crate::kernel::util_est::take_hints;
 use crate::state::class::Class;
 use crate::state::class::StopWork;
-use crate::state::costs::FULL;
+use crate::state::costs::{FULL, Kind};
 use crate::state::cpuset::CpuSet;
 use crate::state::group::level_avg;
 use crate::state::hooks::Point;
@@ -67,7 +67,8 @@ impl Rq<'_, '_> {
             t.timer_gen = t.timer_gen.wrapping_add(1);
             let generation = t.timer_gen;
             self.c().timers.insert((at, task));
-            self.push(at, Ev::Timer { task, generation });
+            let late = self.takes(Kind::Timer, task);
+            self.push(Instant(at.0.saturating_add(late.0)), Ev::Timer { task, generation });
         }
         self.leave_queue(task, state, kind);
     }
@@ -384,18 +385,21 @@ impl Rq<'_, '_> {
         }
         self.set_next_task(task);
         self.clear_need_resched();
-        let costs = self.m().costs;
-        let m = self.parts();
-        cost::pay_for_switch(&costs, m.c, &mut m.tasks[task.index()], m.now);
+        if cost::switches(&self.m().costs) {
+            let (switch, cold) = (self.takes(Kind::Switch, task), self.m().costs.cold);
+            let m = self.parts();
+            cost::pay_for_switch(switch, cold, m.c, &mut m.tasks[task.index()], m.now);
+        }
         // Else it leaves again before it is back in user mode.
         (!self.m().throttle_work.contains(cpu)).then_some(task)
     }
 
     /// Another task will run under the caches of this one.
     fn cool_down(&mut self, task: TaskId) {
-        let costs = self.m().costs;
-        let m = self.parts();
-        cost::cool_down(&costs, m.c, &mut m.tasks[task.index()], m.now);
+        if cost::switches(&self.m().costs) {
+            let m = self.parts();
+            cost::cool_down(m.c, &mut m.tasks[task.index()], m.now);
+        }
     }
 
     // ------------------------------------------------------------------ from one CPU to another
@@ -603,6 +607,7 @@ impl Rq<'_, '_> {
         self.task_tick(curr);
         self.trigger_load_balance();
         self.run_soft_expired();
+        self.pay_for_interrupt();
     }
 }
 

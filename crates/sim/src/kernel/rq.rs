@@ -18,6 +18,7 @@
 use crate::kernel::Kernel;
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::class::ClassTimer;
+use crate::state::costs::Kind;
 use crate::state::cpuset::CpuSet;
 use crate::state::group::{GroupRq, Groups};
 use crate::state::hooks::Hooks;
@@ -31,7 +32,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::pelt::Decay;
-use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId, Util};
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::InputError;
 use risetime_trace::{Event, Why};
 
@@ -115,6 +116,15 @@ impl Rq<'_, '_> {
 
     // ------------------------------------------------------------------ what the machine keeps of a CPU
 
+    /// How long it takes this time for a task that is here.
+    #[inline]
+    pub(crate) fn takes(&mut self, kind: Kind, task: TaskId) -> Span {
+        self.k.m.takes(kind, task)
+    }
+    /// How long it takes this time here.
+    pub(crate) fn takes_on(&mut self, kind: Kind) -> Span {
+        self.k.m.takes_on(kind, self.cpu)
+    }
     /// `set_tsk_need_resched`.
     #[inline]
     pub(crate) fn set_need_resched(&mut self) {

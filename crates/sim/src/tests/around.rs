@@ -280,7 +280,11 @@ fn a_tick_wakes_whoever_may_be_woken() {
     let tick = 1_000_000;
     assert!(exact % tick > tick - 250_000, "just before a tick: {exact}");
     assert_eq!(late, exact.next_multiple_of(tick), "at the tick, not at {}", exact + 500_000);
-    assert_eq!(woken(2_000_000), late + tick, "not while another tick stands before its hard expiry");
+    assert_eq!(
+        woken(2_000_000),
+        late + tick,
+        "not while another tick stands before its hard expiry"
+    );
     // Nor by a timer without slack between its soft expiry and the tick.
     let other = r#", "f": {"cpus": [7], "policy": "SCHED_FIFO", "priority": 5, "delay": 1000, "loop": 1,
       "phases": {"run": {"loop": 1, "run": 10, "sleep": 13900}, "end": {"loop": 1, "run": 10}}}"#;
