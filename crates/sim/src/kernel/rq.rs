@@ -18,12 +18,13 @@
 use crate::kernel::Kernel;
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::class::ClassTimer;
-use crate::state::costs::Kind;
+use crate::state::costs::{Amount, Kind};
 use crate::state::cpuset::CpuSet;
+use crate::state::draw::entity;
 use crate::state::group::{GroupRq, Groups};
 use crate::state::hooks::Hooks;
 use crate::state::hooks::Waker;
-use crate::state::machine::{Cpu, FreqDomain, Machine, State, Task};
+use crate::state::machine::{Cpu, FreqDomain, Machine, Role, State, Task};
 use crate::state::preempt::Preempt;
 use crate::state::series::Series;
 use crate::state::tracker::Heard;
@@ -116,14 +117,26 @@ impl Rq<'_, '_> {
 
     // ------------------------------------------------------------------ what the machine keeps of a CPU
 
-    /// How long it takes this time for a task that is here.
-    #[inline]
+    /// How long it takes this time for a task.
     pub(crate) fn takes(&mut self, kind: Kind, task: TaskId) -> Span {
-        self.k.m.takes(kind, task)
+        match self.m().costs.amounts[kind as usize] {
+            Amount::Fixed(span) => span,
+            Amount::Drawn(all) if matches!(self.m().task(task).role, Role::User) => {
+                let (seed, of) = (self.m().costs.seed, self.m().entity_of(task));
+                self.t(task).drawn.next(seed, kind, all, of)
+            }
+            Amount::Drawn(_) => Span(0),
+        }
     }
-    /// How long it takes this time here.
+    /// How long it takes this time here, whoever runs.
     pub(crate) fn takes_on(&mut self, kind: Kind) -> Span {
-        self.k.m.takes_on(kind, self.cpu)
+        match self.m().costs.amounts[kind as usize] {
+            Amount::Fixed(span) => span,
+            Amount::Drawn(all) => {
+                let (seed, of) = (self.m().costs.seed, entity("cpu", self.cpu.0.into()));
+                self.c().drawn.next(seed, kind, all, of)
+            }
+        }
     }
     /// `set_tsk_need_resched`.
     #[inline]

@@ -131,7 +131,7 @@ impl Current<'_, '_> {
     pub(crate) fn wakes(&mut self, task: TaskId) {
         self.k.wake_up_by(self.cpu, task);
         if !self.m().costs.is_free(Kind::Wakeup) {
-            let span = self.k.m.takes(Kind::Wakeup, task);
+            let span = self.k.rq(self.cpu).takes(Kind::Wakeup, task);
             self.k.rq(self.cpu).steal(span);
         }
     }

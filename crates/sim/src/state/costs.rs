@@ -1,7 +1,7 @@
 //! What is not free, where a setting says so (`time/cost.rs`).
 
 use crate::state::draw::{draw, entity};
-use crate::state::machine::{Machine, Role};
+use crate::state::machine::Machine;
 use risetime_kernel::units::{CpuId, Span, TaskId};
 
 /// What things cost.
@@ -57,7 +57,7 @@ pub(crate) struct Drawn {
 
 impl Drawn {
     /// The next one. `of`: who it is.
-    fn next(&mut self, seed: u64, kind: Kind, all: &Eighths, of: u64) -> Span {
+    pub(crate) fn next(&mut self, seed: u64, kind: Kind, all: &Eighths, of: u64) -> Span {
         self.entity = Some(of);
         let n = &mut self.n[kind as usize];
         let eighth = draw(seed, of, kind as u64, u64::from(*n)) >> 61;
@@ -88,34 +88,14 @@ impl Costs {
 }
 
 impl Machine {
-    /// How long it takes this time for `task`.
-    pub(crate) fn takes(&mut self, kind: Kind, task: TaskId) -> Span {
-        match self.costs.amounts[kind as usize] {
-            Amount::Fixed(span) => span,
-            Amount::Drawn(all) if matches!(self.task(task).role, Role::User) => {
-                let of = self.task(task).drawn.entity.unwrap_or_else(|| self.entity_of(task));
-                let seed = self.costs.seed;
-                self.task_mut(task).drawn.next(seed, kind, all, of)
-            }
-            Amount::Drawn(_) => Span(0),
-        }
-    }
-
-    /// How long it takes this time on `cpu`.
-    pub(crate) fn takes_on(&mut self, kind: Kind, cpu: CpuId) -> Span {
-        match self.costs.amounts[kind as usize] {
-            Amount::Fixed(span) => span,
-            Amount::Drawn(all) => {
-                let (seed, of) = (self.costs.seed, entity("cpu", cpu.0.into()));
-                self.cpu_mut(cpu).drawn.next(seed, kind, all, of)
-            }
-        }
-    }
-
-    /// By its name, and how many tasks before it have the same one: tasks of other names change nothing.
-    fn entity_of(&self, task: TaskId) -> u64 {
-        let (comm, before) = (&self.task(task).comm, &self.tasks[..task.index()]);
-        entity(comm, before.iter().filter(|t| t.comm == *comm).count() as u64)
+    /// As whom `task` draws: by its name, and how many tasks before it have the same one. Tasks of other names
+    /// change nothing.
+    pub(crate) fn entity_of(&self, task: TaskId) -> u64 {
+        let t = self.task(task);
+        t.drawn.entity.unwrap_or_else(|| {
+            let before = &self.tasks[..task.index()];
+            entity(&t.comm, before.iter().filter(|other| other.comm == t.comm).count() as u64)
+        })
     }
 
     /// Work per ns on `cpu`, see [`SPEED_SHIFT`](crate::state::machine::SPEED_SHIFT).
