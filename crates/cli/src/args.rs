@@ -129,15 +129,44 @@ Examples:
   risetime history rampup --platform m1 --simulated
       without a kernel: every generation that is simulated";
 
-/// Settings of a command line, `--uclamp-min` and `--uclamp-max` among them.
-pub(crate) fn with_clamps(
-    set: &[(String, Value)],
-    min: Option<i64>,
-    max: Option<i64>,
-) -> Vec<(String, Value)> {
-    let clamps = [("uclamp_min", min), ("uclamp_max", max)];
-    let clamps = clamps.into_iter().filter_map(|(name, v)| Some((name.into(), Value::Int(v?))));
-    set.iter().cloned().chain(clamps).collect()
+/// Settings of a command line.
+#[derive(Args, Debug)]
+pub(crate) struct Set {
+    /// A setting for all policies (`risetime list settings`); may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, Value)>,
+    /// What a real machine adds (setting `noise`): timer slack, late timers, what switches, wakeups and ticks
+    /// take; `vm` as in the virtual machine, `machine` as on a real one [default: off]
+    #[arg(long, value_name = "PROFILE", value_parser = clap::builder::PossibleValuesParser::new(risetime_sim::NOISE_PROFILES))]
+    pub(crate) noise: Option<String>,
+}
+
+impl Set {
+    pub(crate) fn all(&self) -> Vec<(String, Value)> {
+        let noise = self.noise.iter().map(|n| ("noise".to_string(), Value::Name(n.clone())));
+        self.set.iter().cloned().chain(noise).collect()
+    }
+}
+
+/// Settings, and hints for all tasks.
+#[derive(Args, Debug)]
+pub(crate) struct Clamped {
+    /// util_min of every task (`uclampset -m`)
+    #[arg(long, value_name = "0..1024", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=1024))]
+    pub(crate) uclamp_min: Option<i64>,
+    /// util_max of every task (`uclampset -M`)
+    #[arg(long, value_name = "0..1024", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=1024))]
+    pub(crate) uclamp_max: Option<i64>,
+    #[command(flatten)]
+    pub(crate) other: Set,
+}
+
+impl Clamped {
+    pub(crate) fn all(&self) -> Vec<(String, Value)> {
+        let clamps = [("uclamp_min", self.uclamp_min), ("uclamp_max", self.uclamp_max)];
+        let clamps = clamps.into_iter().filter_map(|(name, v)| Some((name.into(), Value::Int(v?))));
+        self.other.all().into_iter().chain(clamps).collect()
+    }
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,15 +215,8 @@ pub(crate) struct Run {
     /// A policy, NAME[+key=value…]; repeat it to compare [default: mainline]
     #[arg(long = "policy", value_name = "NAME[+key=value…]")]
     pub(crate) policies: Vec<String>,
-    /// util_min of every task (`uclampset -m`)
-    #[arg(long, value_name = "0..1024", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=1024))]
-    pub(crate) uclamp_min: Option<i64>,
-    /// util_max of every task (`uclampset -M`)
-    #[arg(long, value_name = "0..1024", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=1024))]
-    pub(crate) uclamp_max: Option<i64>,
-    /// A setting for all policies (`risetime list settings`); may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
-    pub(crate) set: Vec<(String, Value)>,
+    #[command(flatten)]
+    pub(crate) settings: Clamped,
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
@@ -249,9 +271,8 @@ pub(crate) struct Compare {
     /// The first task's utils at its start, each with every phase; `own`: what it is
     #[arg(long, value_name = "U,U…", default_value = "0,50,100,200", value_parser = start_utils)]
     pub(crate) start_utils: StartUtils,
-    /// A setting for all policies (`risetime list settings`); may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
-    pub(crate) set: Vec<(String, Value)>,
+    #[command(flatten)]
+    pub(crate) settings: Set,
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
@@ -297,15 +318,8 @@ pub(crate) struct Explain {
     /// The task whose reported burst is explained [default: the workload's first]
     #[arg(long, value_name = "NAME")]
     pub(crate) task: Option<String>,
-    /// util_min of every task
-    #[arg(long, value_name = "0..1024", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=1024))]
-    pub(crate) uclamp_min: Option<i64>,
-    /// util_max of every task
-    #[arg(long, value_name = "0..1024", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=1024))]
-    pub(crate) uclamp_max: Option<i64>,
-    /// A setting (`risetime list settings`); may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
-    pub(crate) set: Vec<(String, Value)>,
+    #[command(flatten)]
+    pub(crate) settings: Clamped,
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
@@ -404,15 +418,8 @@ pub(crate) struct Verify {
     /// The policy, NAME[+key=value…] [default: the booted kernel's]
     #[arg(long, value_name = "NAME[+key=value…]")]
     pub(crate) policy: Option<String>,
-    /// util_min of every task
-    #[arg(long, value_name = "0..1024", value_parser = clap::value_parser!(i64).range(0..=1024))]
-    pub(crate) uclamp_min: Option<i64>,
-    /// util_max of every task
-    #[arg(long, value_name = "0..1024", value_parser = clap::value_parser!(i64).range(0..=1024))]
-    pub(crate) uclamp_max: Option<i64>,
-    /// A setting (`risetime list settings`); may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
-    pub(crate) set: Vec<(String, Value)>,
+    #[command(flatten)]
+    pub(crate) settings: Clamped,
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
@@ -464,9 +471,8 @@ pub(crate) struct History {
     /// Find the first release in which this figure (`energy_mj`, `lost_ms`, …) differs from the oldest's
     #[arg(long, value_name = "METRIC", conflicts_with = "plot")]
     pub(crate) bisect: Option<String>,
-    /// A setting for all releases (`risetime list settings`); may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
-    pub(crate) set: Vec<(String, Value)>,
+    #[command(flatten)]
+    pub(crate) settings: Set,
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,

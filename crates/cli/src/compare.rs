@@ -45,14 +45,14 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
 fn experiments(args: &Compare) -> Result<(Vec<Experiment>, Vec<String>), Failure> {
     let request = Request {
         policies: args.policies.clone(),
-        set: args.set.clone(),
+        set: args.settings.all(),
         seconds: args.seconds,
         seed: args.seed,
         ..Request::new(args.workload.clone(), args.platform.clone())
     };
     match &args.ablate {
         Some(preset) => {
-            let parts = ablation(preset, &args.set)?;
+            let parts = ablation(preset, &args.settings.all())?;
             Ok((request.experiments_of(|| Ok(parts.policies))?, parts.switches))
         }
         None if args.policies.len() < 2 => {

@@ -1,6 +1,6 @@
 //! `risetime explain`: what a burst lost its time to.
 
-use crate::args::{Explain, TextOrJson, with_clamps};
+use crate::args::{Explain, TextOrJson};
 use crate::output::{self, Failure};
 use crate::run::Bar;
 use risetime_kernel::units::Span;
@@ -31,7 +31,7 @@ pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
 fn request(args: &Explain) -> Request {
     Request {
         policies: vec![args.policy.clone()],
-        set: with_clamps(&args.set, args.uclamp_min, args.uclamp_max),
+        set: args.settings.all(),
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
         seed: args.seed,

@@ -21,7 +21,7 @@ struct Booted {
 
 pub(crate) fn history(args: &History) -> Result<ExitCode, Failure> {
     let request = Request {
-        set: args.set.clone(),
+        set: args.settings.all(),
         seconds: args.seconds,
         seed: args.seed,
         ..Request::new(args.workload.clone(), args.platform.clone())

@@ -1,6 +1,6 @@
 //! `risetime run`: one experiment, several policies.
 
-use crate::args::{self, Format, Run, with_clamps};
+use crate::args::{self, Format, Run};
 use crate::output::{self, Failure};
 use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::{Options, RunResult};
@@ -73,7 +73,7 @@ fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure>
 fn request(args: &Run) -> Request {
     Request {
         policies: args.policies.clone(),
-        set: with_clamps(&args.set, args.uclamp_min, args.uclamp_max),
+        set: args.settings.all(),
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
         seed: args.seed,

@@ -1,6 +1,6 @@
 //! `risetime verify`: the simulator held against a real kernel in the virtual machine.
 
-use crate::args::{DEFAULT_SHARE, TextOrJson, Verify, VerifyMode, with_clamps};
+use crate::args::{DEFAULT_SHARE, TextOrJson, Verify, VerifyMode};
 use crate::output::{self, Failure};
 use indicatif::ProgressBar;
 use risetime_analysis::verify::{CHECKS, Equivalence, Judged, Mode, all_equivalent};
@@ -34,7 +34,7 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
         VerifyMode::Free | VerifyMode::Given => {}
     }
     let Some(workload) = &args.workload else { return several(args, &vm, &kernel) };
-    let case = drawn(workload, &kernel);
+    let case = drawn(args, workload, &kernel);
     if args.shrink {
         let case = match case {
             Some(case) => case,
@@ -66,8 +66,8 @@ fn check_arguments(args: &Verify) -> Result<(), Failure> {
     let own = args.platform.is_some()
         || args.policy.is_some()
         || args.seconds.is_some()
-        || !args.set.is_empty()
-        || args.uclamp_min.or(args.uclamp_max).is_some();
+        || !args.settings.other.set.is_empty()
+        || args.settings.uclamp_min.or(args.settings.uclamp_max).is_some();
     match (is_drawn, &args.platform) {
         (false, None) => Err(no_platform(workload)),
         (true, _) if own => {
@@ -91,9 +91,16 @@ fn can(kernel: &Kernel) -> Can {
 }
 
 /// The experiment of a name such as `wide-7-3`, as it is drawn for `kernel`.
-fn drawn(name: &str, kernel: &Kernel) -> Option<Case> {
+fn drawn(args: &Verify, name: &str, kernel: &Kernel) -> Option<Case> {
     risetime_lab::wide_named(name, Can::ALL)?;
-    risetime_lab::wide_named(name, can(kernel))
+    risetime_lab::wide_named(name, can(kernel)).map(|case| noisy(args, case))
+}
+
+/// `case` under the noise profile that was asked for.
+fn noisy(args: &Verify, mut case: Case) -> Case {
+    let noise = args.settings.other.noise.iter().map(|profile| format!("+noise={profile}"));
+    case.settings.extend(noise);
+    case
 }
 
 fn cases(args: &Verify, n: u64, can: Can) -> Vec<Case> {
@@ -243,7 +250,7 @@ fn experiments(args: &Verify, kernel: &Kernel) -> Result<Vec<(String, Experiment
         let named = |case: Case| Ok((case.name.clone(), case.experiment(rev)?));
         return cases.into_iter().map(named).collect();
     };
-    let all = match (drawn(workload, kernel), &args.platform) {
+    let all = match (drawn(args, workload, kernel), &args.platform) {
         (Some(case), _) => vec![case.experiment(rev)?],
         (None, Some(platform)) => request(args, workload, platform).experiments_under(rev)?,
         (None, None) => return Err(no_platform(workload)),
@@ -393,6 +400,7 @@ fn chosen(args: &Verify, kernel: &Kernel, outside: bool) -> Result<Vec<Case>, Fa
     if (outside && args.draw.is_none()) || !args.experiment.is_empty() {
         cases.extend(risetime_lab::outside(args.set_seed));
     }
+    let mut cases: Vec<Case> = cases.into_iter().map(|case| noisy(args, case)).collect();
     if !args.experiment.is_empty() {
         let names: Vec<String> = cases.iter().map(|c| c.name.clone()).collect();
         cases.retain(named);
@@ -461,7 +469,7 @@ fn page(
 fn request(args: &Verify, workload: &str, platform: &str) -> Request {
     Request {
         policies: args.policy.iter().cloned().collect(),
-        set: with_clamps(&args.set, args.uclamp_min, args.uclamp_max),
+        set: args.settings.all(),
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
         ..Request::new(workload, platform)

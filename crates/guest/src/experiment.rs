@@ -12,9 +12,12 @@
 //! The first task is created pinned to the first CPU and may go where it is allowed as its first
 //! act; the others are placed by the kernel as their parent's children. Attributes are the
 //! parent's at the moment of creation, so that a task has them from its first enqueue; only its task
-//! group it enters as its first act, as rt-app's threads do. Timer
-//! slack is 1 ns: a sleep ends when it should, as the simulator has it (Linux's default is 50 µs
-//! late at most).
+//! group it enters as its first act, as rt-app's threads do.
+//!
+//! Timer slack: this thread's is 1 ns, the least there is, so that tasks are created in time. Theirs is the
+//! job's. The kernel takes it from a thread that becomes a real-time or deadline task, and gives back what its
+//! creator had; so each thread, this one too, asks for its own again when its policy has changed
+//! (`__setscheduler_params`, `PR_SET_TIMERSLACK`: the same in all kernels from 6.1 to 7.3).
 //!
 //! This thread takes some 50 µs of the first CPU for each creation. It asks for a slice of
 //! 0.1 ms, so that it is let in quickly where that CPU is busy.
@@ -30,6 +33,7 @@ use risetime_job::job::{Attr, Job, Task, event_text};
 use risetime_job::{Event, MAX_FORKS, Policy};
 use risetime_kernel::units::{Span, Util};
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
@@ -41,6 +45,8 @@ const VISITS: usize = 40;
 /// Between two visits: a signal is traced when a period of PELT, some milliseconds at the lowest
 /// speed, has passed since its last update.
 const BETWEEN_VISITS: u64 = 11_000_000;
+/// 0 would ask for what the creator had.
+const LEAST_SLACK: NonZeroU64 = NonZeroU64::MIN;
 /// Of a task's thread.
 const STACK: usize = 1 << 16;
 pub(crate) const OWN: Sched =
@@ -105,7 +111,6 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
         forks: Mutex::default(),
     }));
     let job = &shared.job;
-    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
     sys::set_affinity([job.first_cpu])
         .map_err(|e| io::Error::new(e.kind(), format!("first CPU {}: {e}", job.first_cpu)))?;
     own(shared)?;
@@ -147,7 +152,8 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
 
 /// This thread's own attributes.
 fn own(shared: &Shared) -> io::Result<()> {
-    sys::set_sched(OWN, shared.clamps)
+    sys::set_sched(OWN, shared.clamps)?;
+    Ok(rustix::thread::set_current_timer_slack(Some(LEAST_SLACK))?)
 }
 
 /// Wakes up on each CPU in turn, and on the first CPU last: that brings each one's signals up to
@@ -260,8 +266,17 @@ fn fail(shared: &Shared, task: &Task, what: &str) {
     failures.push(format!("task {}: {what}", task.comm));
 }
 
+/// The calling task's timer slack, unless it is that of this agent, which it has from its creator.
+fn ask_for_slack(job: &Job) -> io::Result<()> {
+    let slack = NonZeroU64::new(job.timer_slack_ns).filter(|slack| *slack > LEAST_SLACK);
+    slack.map_or(Ok(()), |slack| Ok(rustix::thread::set_current_timer_slack(Some(slack))?))
+}
+
 /// The program of `task`, which is the `number`th thread.
 fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut Attributes) {
+    if let Err(e) = ask_for_slack(&shared.job) {
+        return fail(shared, task, &format!("timer slack: {e}"));
+    }
     let mut program = Program::new(task);
     let mut worker = Worker::new(&shared.speeds);
     loop {
@@ -388,6 +403,7 @@ impl Attributes {
         let (sched, affinity) = self.take(attr);
         if sched {
             sys::set_sched(self.sched, shared.clamps || self.clamped())?;
+            ask_for_slack(&shared.job)?;
         }
         attr.group.map_or(Ok(()), |group| shared.cgroups.enter(group))?;
         if affinity { sys::set_affinity(self.cpus(&shared.job)) } else { Ok(()) }

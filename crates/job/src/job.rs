@@ -57,6 +57,8 @@ pub struct Job {
     pub buffer_kb: u32,
     /// Wait for this long at the end of the run before tracing stops (0 unless debugging).
     pub linger_ns: u64,
+    /// Timer slack of the tasks: how late the end of a sleep may come. At most 1: none that counts.
+    pub timer_slack_ns: u64,
     /// Every CPU, by number.
     pub cpus: Vec<Cpu>,
     /// Kernel modules to load, in order: paths in the guest. One that is missing is an error.
@@ -210,6 +212,7 @@ impl Job {
             ("settle_ns", self.settle_ns),
             ("buffer_kb", self.buffer_kb.into()),
             ("linger_ns", self.linger_ns),
+            ("timer_slack_ns", self.timer_slack_ns),
         ] {
             line(&mut s, format_args!("{key} {value}"));
         }
@@ -334,6 +337,7 @@ impl Job {
             "buffer_kb" => self.buffer_kb = w.number()?,
             "kprobes" => self.kprobes = w.number::<u8>()? != 0,
             "linger_ns" => self.linger_ns = w.number()?,
+            "timer_slack_ns" => self.timer_slack_ns = w.number()?,
             "cpu" => self.cpus.push(Cpu {
                 capacity: w.number()?,
                 freq_max_khz: w.number()?,

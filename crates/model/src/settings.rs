@@ -59,7 +59,7 @@ pub enum Home {
     /// A task's `sched_setaffinity`.
     Affinity,
     /// An option of a task's `prctl`.
-    Prctl(&'static str, Neutral),
+    Prctl(&'static str),
     /// A parameter of the kernel's command line.
     Boot(&'static str),
     /// Only in a kernel with a patch that mainline does not have; its name there, where the patch
@@ -74,6 +74,8 @@ pub enum Home {
 pub enum Neutral {
     /// Every value changes something.
     None,
+    /// Any: it only chooses what other settings are unless set.
+    Any,
     /// This number.
     Int(i64),
     /// This name.
@@ -154,6 +156,7 @@ impl Neutral {
     /// Whether `value` is the neutral one.
     pub fn is(self, value: &Value) -> bool {
         match (self, value) {
+            (Neutral::Any, _) => true,
             (Neutral::Int(neutral), Value::Int(n)) => neutral == *n,
             (Neutral::Name(neutral), Value::Name(s)) => neutral == s,
             _ => false,
@@ -194,7 +197,7 @@ impl fmt::Display for Home {
             Home::Policy(file) => write!(f, "cpufreq policy: policyN/{file}"),
             Home::SchedAttr(field) => write!(f, "task: sched_setattr, {field}"),
             Home::Affinity => f.write_str("task: sched_setaffinity"),
-            Home::Prctl(option, _) => write!(f, "task: prctl, {option}"),
+            Home::Prctl(option) => write!(f, "task: prctl, {option}"),
             Home::Boot(parameter) => write!(f, "boot parameter: {parameter}"),
             Home::Patched(Some(name), _) => write!(f, "patched kernel: {name}"),
             Home::Patched(None, _) => f.write_str("patched kernel"),

@@ -186,7 +186,7 @@ fn a_home_that_is_a_file_says_which() {
     for home in [
         Home::SchedAttr("sched_util_min"),
         Home::Affinity,
-        Home::Prctl("PR_SET_TIMERSLACK", Neutral::Int(0)),
+        Home::Prctl("PR_SET_TIMERSLACK"),
         Home::Boot("preempt="),
         Home::Patched(Some("kernel.sched_pelt_multiplier"), Neutral::Int(1)),
         Home::Simulator(Neutral::None),
@@ -201,5 +201,7 @@ fn a_neutral_value_is_that_one_and_no_other() {
     let (int, name) = (|n| Value::Int(n), |s: &str| Value::Name(s.into()));
     assert!(zero.is(&int(0)) && fair.is(&name("fair")));
     assert!(!zero.is(&int(1)) && !zero.is(&name("0")) && !fair.is(&name("prev")));
-    assert!(!Neutral::None.is(&int(0)));
+    assert!(
+        !Neutral::None.is(&int(0)) && Neutral::Any.is(&int(0)) && Neutral::Any.is(&name("fair"))
+    );
 }

@@ -258,7 +258,7 @@ impl Backend for Vm {
     fn identity(&self, experiment: &Experiment) -> Result<Option<String>, RunError> {
         let e = experiment;
         let prepared = self.prepare(e)?;
-        let own = ["governor", "uclamp_min", "uclamp_max"].map(|name| e.settings.0.get(name));
+        let own = OF_TASKS.map(|name| e.settings.0.get(name));
         let asked = format!(
             "{FORM} {:?} {:?} {:?} {:?} {:?} {own:?}",
             e.workload.name, e.policy.name, e.policy.kernel, e.phase, e.seed
@@ -374,6 +374,9 @@ fn is_of_its_generation(e: &Experiment, values: &BTreeMap<String, String>) -> Re
     }
 }
 
+/// Settings of a trace that are no files of the guest to read back.
+const OF_TASKS: [&str; 4] = ["governor", "uclamp_min", "uclamp_max", plan::TIMER_SLACK];
+
 /// Every setting as the kernel has it.
 fn settings(
     e: &Experiment,
@@ -382,7 +385,7 @@ fn settings(
     hz: u32,
 ) -> Settings {
     let mut all: BTreeMap<String, Value> = BTreeMap::new();
-    for name in ["governor", "uclamp_min", "uclamp_max"] {
+    for name in OF_TASKS {
         if let Some(v) = e.settings.0.get(name) {
             all.insert(name.into(), v.clone());
         }

@@ -35,6 +35,8 @@ pub(crate) const ENERGY_MODEL: &str = "/sys/kernel/debug/energy_model";
 /// Settings with files of each policy that are written in a way of their own: the governor, which is
 /// always written, and the limits of the frequency, written as OPPs.
 const GOVERNOR: &str = "governor";
+/// What each task asks for itself.
+pub(crate) const TIMER_SLACK: &str = "timer_slack_ns";
 /// The highest first.
 const LIMITS: [&str; 2] = ["scaling_max_freq", "scaling_min_freq"];
 
@@ -77,6 +79,7 @@ pub(crate) fn plan(
         settle_ns: SETTLE_NS,
         buffer_kb: BUFFER_KB,
         linger_ns: 0,
+        timer_slack_ns: e.settings.int(TIMER_SLACK).map_or(0, |ns| ns.max(0) as u64),
         cpus: e.platform.cpus().map(|c| cpu(&e.platform, c)).collect(),
         modules: modules_for(&governor, modules),
         set: Vec::new(),
@@ -196,11 +199,8 @@ fn refusal(home: Home) -> Option<(String, Neutral)> {
         | Home::Tunable(_)
         | Home::Policy(_)
         | Home::SchedAttr(_)
+        | Home::Prctl(_)
         | Home::Affinity => None,
-        Home::Prctl(option, neutral) => Some((
-            format!("a task asks for this itself ({option}), which those in the guest do not"),
-            neutral,
-        )),
         Home::Boot(parameter) => Some((
             format!("a kernel is told this when it boots ({parameter}), and the guest is not"),
             Neutral::None,

@@ -227,7 +227,7 @@ fn title_of(group: &Group) -> &'static str {
         "irq_period_us" => "Interrupts",
         "scaling_max_freq" => "Limits on the frequency",
         "hw_capped_khz" => "Hardware that slows down",
-        "switch_cost_ns" => "Costs",
+        "noise" => "Costs",
         "stop_work_ns" => "The stop class",
         "first_cpu" => "The start",
         other => panic!("a group that begins with {other} needs a heading here"),

@@ -27,6 +27,7 @@ fn full() -> Job {
         first_cpu: 3,
         settle_ns: 5,
         buffer_kb: 6,
+        timer_slack_ns: 50_000,
         kprobes: true,
         linger_ns: 7,
         cpus: vec![Cpu { capacity: 459, freq_max_khz: 2_064_000, policy: 0 }],

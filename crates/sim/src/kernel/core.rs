@@ -22,13 +22,13 @@ use crate::kernel::rq::{Parts, Rq};
 use crate::kernel::util_est::take_hints;
 use crate::state::class::Class;
 use crate::state::class::StopWork;
-use crate::state::costs::FULL;
+use crate::state::costs::{FULL, Kind};
 use crate::state::cpuset::CpuSet;
 use crate::state::group::level_avg;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
-use crate::state::machine::State;
+use crate::state::machine::{Role, State};
 use crate::state::tracker::Heard;
 use crate::time::cost;
 use crate::time::queue::Ev;
@@ -67,7 +67,8 @@ impl Rq<'_, '_> {
             t.timer_gen = t.timer_gen.wrapping_add(1);
             let generation = t.timer_gen;
             self.c().timers.insert((at, task));
-            self.push(at, Ev::Timer { task, generation });
+            let late = self.takes(Kind::Timer, task);
+            self.push(Instant(at.0.saturating_add(late.0)), Ev::Timer { task, generation });
         }
         self.leave_queue(task, state, kind);
     }
@@ -384,18 +385,21 @@ impl Rq<'_, '_> {
         }
         self.set_next_task(task);
         self.clear_need_resched();
-        let costs = self.m().costs;
-        let m = self.parts();
-        cost::pay_for_switch(&costs, m.c, &mut m.tasks[task.index()], m.now);
+        if cost::switches(&self.m().costs) {
+            let (switch, cold) = (self.takes(Kind::Switch, task), self.m().costs.cold);
+            let m = self.parts();
+            cost::pay_for_switch(switch, cold, m.c, &mut m.tasks[task.index()], m.now);
+        }
         // Else it leaves again before it is back in user mode.
         (!self.m().throttle_work.contains(cpu)).then_some(task)
     }
 
     /// Another task will run under the caches of this one.
     fn cool_down(&mut self, task: TaskId) {
-        let costs = self.m().costs;
-        let m = self.parts();
-        cost::cool_down(&costs, m.c, &mut m.tasks[task.index()], m.now);
+        if cost::switches(&self.m().costs) {
+            let m = self.parts();
+            cost::cool_down(m.c, &mut m.tasks[task.index()], m.now);
+        }
     }
 
     // ------------------------------------------------------------------ from one CPU to another
@@ -603,6 +607,7 @@ impl Rq<'_, '_> {
         self.task_tick(curr);
         self.trigger_load_balance();
         self.run_soft_expired();
+        self.pay_for_interrupt();
     }
 }
 
@@ -658,7 +663,9 @@ impl Rq<'_, '_> {
 impl Rq<'_, '_> {
     /// When the timer of a task that falls asleep until `at` expires at the latest.
     pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
-        let slack = if self.m().is_fair(task) { self.m().costs.slack } else { Span(0) };
+        // The thread that creates the tasks has none, either.
+        let has = self.m().is_fair(task) && matches!(self.m().task(task).role, Role::User);
+        let slack = if has { self.m().costs.slack } else { Span(0) };
         self.t(task).soft_expiry = at;
         Instant(at.0.saturating_add(slack.0))
     }
@@ -666,14 +673,14 @@ impl Rq<'_, '_> {
 
 impl Rq<'_, '_> {
     /// A timer interrupt on `cpu`: who is past the soft expiry need not wait for the hard one
-    /// (`__hrtimer_run_queues`).
+    /// (`__hrtimer_run_queues`), up to the first timer of any kind whose time is yet to come.
     pub(crate) fn run_soft_expired(&mut self) {
         if self.m().costs.slack == Span(0) {
             return;
         }
         let now = self.m().now;
-        while let Some((_, task)) = self.m().cpu(self.cpu).timers.first() {
-            if self.m().task(task).soft_expiry > now {
+        while let Some((hard, task)) = self.m().cpu(self.cpu).timers.first() {
+            if self.m().task(task).soft_expiry > now || self.stands_before(hard) {
                 break;
             }
             self.c().timers.remove(task);
@@ -683,5 +690,14 @@ impl Rq<'_, '_> {
             t.timer_cpu = None;
             self.wake_up(task);
         }
+    }
+
+    /// Whether the tick or a timer of a class, which have no slack, is yet to expire and does so by `hard`:
+    /// they stand in one queue with the tasks' timers (`ts->sched_timer`, CLOCK_MONOTONIC).
+    fn stands_before(&self, hard: Instant) -> bool {
+        let (now, c) = (self.m().now, self.m().cpu(self.cpu));
+        let tick = (!c.tick_stopped).then(|| self.m().next_tick());
+        let class = c.class_timers.iter().map(|(at, _)| *at).find(|at| *at > now);
+        tick.into_iter().chain(class).any(|at| at <= hard)
     }
 }

@@ -1,6 +1,7 @@
 //! New tasks: what they have before anybody has run them.
 
 use crate::state::class::Sched;
+use crate::state::costs::Drawn;
 use crate::state::cpuset::CpuSet;
 use crate::state::machine::State;
 use crate::state::machine::Todo;
@@ -64,6 +65,7 @@ pub(crate) fn new_task(m: &Machine, comm: Arc<str>, role: Role) -> (TaskId, Task
         wakees: Wakees::default(),
         max_speed: Util(0),
         timers_from: None,
+        drawn: Drawn::default(),
     };
     t.set_allowed(&m.cpus, CpuSet::first(m.cpus.len()));
     (id, t)

@@ -7,6 +7,7 @@
 use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
+use crate::state::costs::Kind;
 use crate::state::machine::Machine;
 use crate::time::queue::Ev;
 use risetime_kernel::bandwidth::MIN_BANDWIDTH_EXPIRATION;
@@ -42,7 +43,17 @@ impl Rq<'_, '_> {
         self.wake_up(task);
         self.hears();
         self.run_soft_expired();
+        self.pay_for_interrupt();
         self.idle_loop();
+    }
+
+    /// A timer's interrupt takes its time from whoever runs.
+    pub(crate) fn pay_for_interrupt(&mut self) {
+        if self.m().costs.is_free(Kind::Tick) || self.m().cpu(self.cpu).curr.is_none() {
+            return;
+        }
+        let span = self.takes_on(Kind::Tick);
+        self.steal(span);
     }
 
     /// The timer of a class expires; `awake`: the CPU has left its idle state for it.

@@ -18,11 +18,13 @@
 use crate::kernel::Kernel;
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::class::ClassTimer;
+use crate::state::costs::{Amount, Kind};
 use crate::state::cpuset::CpuSet;
+use crate::state::draw::entity;
 use crate::state::group::{GroupRq, Groups};
 use crate::state::hooks::Hooks;
 use crate::state::hooks::Waker;
-use crate::state::machine::{Cpu, FreqDomain, Machine, State, Task};
+use crate::state::machine::{Cpu, FreqDomain, Machine, Role, State, Task};
 use crate::state::preempt::Preempt;
 use crate::state::series::Series;
 use crate::state::tracker::Heard;
@@ -31,7 +33,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::pelt::Decay;
-use risetime_kernel::units::{CpuId, GroupId, Instant, TaskId, Util};
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::InputError;
 use risetime_trace::{Event, Why};
 
@@ -115,6 +117,27 @@ impl Rq<'_, '_> {
 
     // ------------------------------------------------------------------ what the machine keeps of a CPU
 
+    /// How long it takes this time for a task.
+    pub(crate) fn takes(&mut self, kind: Kind, task: TaskId) -> Span {
+        match self.m().costs.amounts[kind as usize] {
+            Amount::Fixed(span) => span,
+            Amount::Drawn(all) if matches!(self.m().task(task).role, Role::User) => {
+                let (seed, of) = (self.m().costs.seed, self.m().entity_of(task));
+                self.t(task).drawn.next(seed, kind, all, of)
+            }
+            Amount::Drawn(_) => Span(0),
+        }
+    }
+    /// How long it takes this time here, whoever runs.
+    pub(crate) fn takes_on(&mut self, kind: Kind) -> Span {
+        match self.m().costs.amounts[kind as usize] {
+            Amount::Fixed(span) => span,
+            Amount::Drawn(all) => {
+                let (seed, of) = (self.m().costs.seed, entity("cpu", self.cpu.0.into()));
+                self.c().drawn.next(seed, kind, all, of)
+            }
+        }
+    }
     /// `set_tsk_need_resched`.
     #[inline]
     pub(crate) fn set_need_resched(&mut self) {

@@ -11,6 +11,7 @@
 
 use crate::kernel::Kernel;
 use crate::kernel::fork::new_task;
+use crate::state::costs::Kind;
 use crate::state::machine::{Machine, Role, State, Todo};
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
@@ -129,5 +130,14 @@ impl Current<'_, '_> {
     /// It wakes another task.
     pub(crate) fn wakes(&mut self, task: TaskId) {
         self.k.wake_up_by(self.cpu, task);
+        if !self.m().costs.is_free(Kind::Wakeup) {
+            let span = self.k.rq(self.cpu).takes(Kind::Wakeup, task);
+            self.k.rq(self.cpu).steal(span);
+        }
+    }
+    /// Whether it goes on only later: somebody else is to run first, or what it has done takes its time.
+    pub(crate) fn is_held_up(&self) -> bool {
+        let m = self.m();
+        m.need_resched.contains(self.cpu) || m.cpu(self.cpu).run_since > m.now
     }
 }

@@ -5,7 +5,7 @@ use crate::kernel::governor::{self, schedutil};
 use crate::kernel::pressure;
 use crate::kernel::series;
 use crate::kernel::tracker;
-use crate::time::cost;
+use crate::time::{cost, noise};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{Tunables, is_cfs};
 use risetime_model::settings::{
@@ -243,7 +243,10 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
             platform.domains.first().map(|d| Value::Int(schedutil::rate_limit_us(policy.kernel, d)))
         }
         "preempt" => Some(crate::kernel::preempt::preempt_of(policy.kernel)),
-        name => fair_default(platform, policy.kernel, name).map(|ns| Value::Int(ns as i64)),
+        name => {
+            let of_fair = fair_default(platform, policy.kernel, name);
+            of_fair.or_else(|| noise::default(policy, name)).map(|ns| Value::Int(ns as i64))
+        }
     })?;
     let fair = BASE_SLICE.iter().chain(CFS_TUNABLES).find(|name| {
         settings.int(name).is_some() && fair_default(platform, policy.kernel, name).is_none()

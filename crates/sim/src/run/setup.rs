@@ -14,6 +14,7 @@ use crate::kernel::tracker;
 use crate::run::cause::{Cause, Causes, Without};
 use crate::run::engine::Simulation;
 use crate::state::class::{Classes, Sched};
+use crate::state::costs::Drawn;
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
 use crate::state::effects::Effects;
@@ -264,6 +265,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             timers: TaskTimers::default(),
             idle_time: Span(0),
             idle_from: Instant(0),
+            drawn: Drawn::default(),
         })
         .collect();
     let domains: Vec<FreqDomain> = (0..platform.domains.len()).map(|d| freq_domain(e, d)).collect();
@@ -301,7 +303,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         groups: Groups::new(&e.workload.groups, rev, platform.nr_cpus(), tunables),
         creator: None,
         base_slice: Span(tunables.base_slice_ns(rev)),
-        costs: cost::of_settings(&e.settings),
+        costs: cost::of_experiment(e),
         series: series::of_settings(e.policy.kernel, &e.settings),
         tally: None,
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),

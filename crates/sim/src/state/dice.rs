@@ -15,6 +15,7 @@
 //! other runs.
 //! Source: kernel/sched/fair.c:`sched_balance_newidle`, `update_newidle_stats`.
 
+use crate::state::draw::{GAMMA, mix};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
 
@@ -61,10 +62,9 @@ impl Dice {
 
     /// 0 … 1023.
     pub(crate) fn throw(&mut self) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % 1024) as u32
+        let drawn = mix(self.0);
+        self.0 = self.0.wrapping_add(GAMMA);
+        (drawn % 1024) as u32
     }
 }
 

@@ -13,7 +13,7 @@
 
 use crate::state::class::Stopper;
 use crate::state::class::{ClassTimer, Classes, Sched};
-use crate::state::costs::Costs;
+use crate::state::costs::{Costs, Drawn};
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
 use crate::state::effects::Timer;
@@ -251,6 +251,7 @@ pub(crate) struct Cpu {
     /// For how long it was idle, up to when it last got a task; since when it is, if it is.
     pub(crate) idle_time: Span,
     pub(crate) idle_from: Instant,
+    pub(crate) drawn: Drawn,
 }
 
 /// What an idle CPU is kicked to do on behalf of all idle ones.
@@ -442,6 +443,7 @@ pub(crate) struct Task {
     pub(crate) max_speed: Util,
     /// From when its timers count, where that is not when it first runs.
     pub(crate) timers_from: Option<Instant>,
+    pub(crate) drawn: Drawn,
 }
 
 /// What kind of task.

@@ -5,6 +5,7 @@ pub(crate) mod class;
 pub(crate) mod costs;
 pub(crate) mod cpuset;
 pub(crate) mod dice;
+pub(crate) mod draw;
 pub(crate) mod effects;
 pub(crate) mod group;
 pub mod hooks;

@@ -271,14 +271,27 @@ fn a_tick_wakes_whoever_may_be_woken() {
     let tasks = r#""busy": {"cpus": [7], "loop": -1, "run": 1000000},
       "t": {"cpus": [7], "priority": -10, "delay": 1000, "loop": 1, "phases": {
         "run": {"loop": 1, "run": 10, "sleep": 13850}, "end": {"loop": 1, "run": 10}}}"#;
-    let woken = |slack: i64| {
+    let wakeups = |tasks: &str, slack: i64| {
         let set = [("timer_slack_ns", slack)];
-        *at(&run("m1", tasks, FULL, &set, 60).log, " Wakeup {").last().expect("it wakes")
+        at(&run("m1", tasks, FULL, &set, 60).log, " Wakeup {")
     };
-    let (exact, late) = (woken(0), woken(2_000_000));
-    let tick = 4_000_000;
+    let woken = |slack| *wakeups(tasks, slack).last().expect("it wakes");
+    let (exact, late) = (woken(0), woken(500_000));
+    let tick = 1_000_000;
     assert!(exact % tick > tick - 250_000, "just before a tick: {exact}");
-    assert_eq!(late, exact.next_multiple_of(tick), "at the tick, not at {}", exact + 2_000_000);
+    assert_eq!(late, exact.next_multiple_of(tick), "at the tick, not at {}", exact + 500_000);
+    assert_eq!(
+        woken(2_000_000),
+        late + tick,
+        "not while another tick stands before its hard expiry"
+    );
+    // Nor by a timer without slack between its soft expiry and the tick.
+    let other = r#", "f": {"cpus": [7], "policy": "SCHED_FIFO", "priority": 5, "delay": 1000, "loop": 1,
+      "phases": {"run": {"loop": 1, "run": 10, "sleep": 13900}, "end": {"loop": 1, "run": 10}}}"#;
+    let both = wakeups(&format!("{tasks}{other}"), 500_000);
+    let [.., f, t] = both[..] else { panic!("{both:?}") };
+    assert!(f % tick > tick - 100_000, "50 µs after the soft expiry: {both:?}");
+    assert_eq!(t, f.next_multiple_of(tick));
 }
 
 #[test]

@@ -18,8 +18,17 @@ use risetime_trace::{Event, Header, SwitchOut, TraceSink};
 /// too, which is up to 1 ns more, of the slowest CPU's time, for each step since the task slept.
 const ROUNDING_NS: f64 = 20.0;
 /// Settings under which tasks get less done than their time on a CPU and its frequency say, or wake late.
-const STEALS: [&str; 6] =
-    ["irq_us", "switch_cost_ns", "cold_cache_ns", "timer_slack_ns", "memory_bound", "smt_speed"];
+const STEALS: [&str; 9] = [
+    "irq_us",
+    "timer_irq_ns",
+    "switch_cost_ns",
+    "wakeup_cost_ns",
+    "tick_cost_ns",
+    "cold_cache_ns",
+    "timer_slack_ns",
+    "memory_bound",
+    "smt_speed",
+];
 /// No task waits longer than this while a CPU that it may use is idle all the time.
 const STARVED_NS: u64 = 400_000_000;
 

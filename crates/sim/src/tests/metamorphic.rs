@@ -2,9 +2,11 @@
 
 use super::Bytes;
 use super::generate::{experiments, mostly_plain};
+use super::properties::run_checked;
 use crate::{Counterfactual, draws, setup};
 use proptest::prelude::*;
 use risetime_kernel::units::{Instant, Span};
+use risetime_model::settings::Value;
 use risetime_model::workload::{Policy, TaskGroup, TaskSpec};
 use risetime_model::{Experiment, Workload};
 use std::sync::Arc;
@@ -36,6 +38,13 @@ fn with(e: &Experiment, change: impl FnOnce(&mut Workload)) -> Experiment {
     Experiment { workload: Arc::new(workload), ..e.clone() }
 }
 
+/// With a noise profile.
+fn noisy(e: &Experiment, profile: &str) -> Experiment {
+    let policy = e.policy.clone().set_for_all("noise", Value::Name(profile.into()));
+    let settings = crate::resolve(&e.platform, &policy).expect("settings");
+    Experiment { policy, settings, ..e.clone() }
+}
+
 /// A task that would start long after the end.
 fn never(e: &Experiment, comm: &str, policy: Option<Policy>) -> TaskSpec {
     let mut task = e.workload.tasks[0].clone();
@@ -64,6 +73,30 @@ proptest! {
         let n = e.workload.tasks.len();
         let more = with(&e, |w| w.tasks.push(never(&e, "never", policy)));
         prop_assert_eq!(differs(&log(&e, n), &log(&more, n)), None);
+    }
+
+    /// Draws belong to whom they are for; the checker of the trace has nothing against them.
+    #[test]
+    fn a_task_that_never_starts_changes_no_noise(
+        e in prop_oneof![experiments().boxed(), mostly_plain().boxed()],
+        profile in prop::sample::select(&crate::NOISE_PROFILES[1..]),
+        seed in any::<u64>(),
+    ) {
+        let e = Experiment { seed, ..noisy(&e, profile) };
+        let n = e.workload.tasks.len();
+        let more = with(&e, |w| w.tasks.push(never(&e, "never", None)));
+        prop_assert_eq!(differs(&log(&e, n), &log(&more, n)), None);
+        run_checked(&e)?;
+    }
+
+    #[test]
+    fn noise_is_drawn_by_the_seed(e in mostly_plain()) {
+        let of = |profile, seed| {
+            let e = Experiment { seed, ..noisy(&e, profile) };
+            log(&e, e.workload.tasks.len())
+        };
+        prop_assert_eq!(differs(&of("machine", 7), &of("machine", 7)), None);
+        prop_assert_eq!(differs(&of("off", 7), &of("off", 8)), None, "nothing is drawn");
     }
 
     #[test]

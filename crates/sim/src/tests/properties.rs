@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Runs `e` and checks everything; what is wrong comes with the events that led to it.
-fn run_checked(e: &Experiment) -> Result<Checker, TestCaseError> {
+pub(super) fn run_checked(e: &Experiment) -> Result<Checker, TestCaseError> {
     let mut checker = Checker::new(e);
     match step_through(e, Counterfactual::default(), &mut checker) {
         Ok(()) if checker.wrong.is_empty() => return Ok(checker),

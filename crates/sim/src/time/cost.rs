@@ -1,7 +1,11 @@
 //! What the kernel's model of a CPU leaves out, as parameters: switches and cold caches that take time,
 //! timers that may come late, work that does not get faster with the clock, threads that share a core.
+//! How much of it there is on a real machine: [`crate::time::noise`].
 //!
 //! ```text
+//! timer_irq_ns          a sleeping task's timer expires so much before it is woken
+//! wakeup_cost_ns        a task that wakes another gets on with its work so much later
+//! tick_cost_ns          the task that runs gets on so much later, at a tick or where a timer ends a sleep
 //! switch to a task      switch_cost_ns, then (where its last CPU had another LLC) cold_cache_ns:
 //!                       the task is current, its util grows, its work does not get on
 //! timer of a sleep      soft expiry ── timer_slack_ns ── hard expiry = what the hardware is set to;
@@ -15,26 +19,63 @@
 //! task is preempted waits for it; the rest of a switch does not, it keeps the CPU.
 //!
 //! Timers expire in the order of their hard expiry, up to the first whose soft one is yet to come, so that
-//! one with much slack may keep others of less slack from being early, as in the kernel. Tasks that are
-//! real-time or deadline tasks when they fall asleep have no slack. Left out: the kernel's default of
-//! 50 µs (rt-app sets 1 ns, which is nothing here); caches that a task shares only in part.
+//! one with much slack may keep others of less slack from being early, as in the kernel; the tick and the
+//! timers of classes stand in the same queue, and have none. Tasks that are
+//! real-time or deadline tasks when they fall asleep have no slack. Left out: caches that a task shares only in part.
 //!
-//! Source: kernel/time/hrtimer.c:__hrtimer_run_queues, hrtimer_nanosleep (slack); the others are
-//! parameters of this simulator.
+//! Source: kernel/time/hrtimer.c:__hrtimer_run_queues, hrtimer_nanosleep; __setscheduler_params (slack; alike
+//! in 6.1, 6.12, 7.2 and 7.3); the others are parameters of this simulator.
 
-use crate::state::costs::{Costs, FULL};
+use crate::state::costs::{Amount, Costs, FULL, Kind};
 use crate::state::machine::{Cpu, Task};
+use crate::time::noise;
 use risetime_kernel::units::{Instant, Span};
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::Experiment;
+use risetime_model::settings::{Default, Home, Neutral, Param, Range};
+
+const OF_NOISE: Default =
+    Default::Derived("what `noise` says; one that is set here is so much each time");
 
 /// The costs, all of them off unless set.
 pub(crate) const PARAMS: &[Param] = &[
     Param {
-        name: "switch_cost_ns",
+        name: noise::NOISE,
+        doc: "the profile of what a real machine adds, by the seed: timer slack, late timers, what switches, wakeups and ticks take (vm: as measured in the virtual machine, machine: as measured on a real one; unset: off, nothing)",
+        unit: "",
+        range: Range::OneOf(noise::NAMES),
+        default: Default::Unset,
+        home: Home::Simulator(Neutral::Any),
+    },
+    Param {
+        name: noise::setting(Kind::Timer),
+        doc: "time from the expiry of a sleeping task's timer to its wakeup (noise: half of them come before this)",
+        unit: "ns",
+        range: Range::Int(0, 10_000_000),
+        default: OF_NOISE,
+        home: Home::Simulator(Neutral::Int(0)),
+    },
+    Param {
+        name: noise::setting(Kind::Switch),
         doc: "time that every switch to a task takes from it",
         unit: "ns",
         range: Range::Int(0, 10_000_000),
-        default: Default::Unset,
+        default: OF_NOISE,
+        home: Home::Simulator(Neutral::Int(0)),
+    },
+    Param {
+        name: noise::setting(Kind::Wakeup),
+        doc: "time that waking another task takes from the one that does",
+        unit: "ns",
+        range: Range::Int(0, 10_000_000),
+        default: OF_NOISE,
+        home: Home::Simulator(Neutral::Int(0)),
+    },
+    Param {
+        name: noise::setting(Kind::Tick),
+        doc: "time that a tick, or a timer that ends a sleep, takes from the task that runs",
+        unit: "ns",
+        range: Range::Int(0, 1_000_000),
+        default: OF_NOISE,
         home: Home::Simulator(Neutral::Int(0)),
     },
     Param {
@@ -47,11 +88,11 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "timer_slack_ns",
-        doc: "how late the timers of sleeping fair tasks may come (unset: not at all, as rt-app asks for)",
+        doc: "how late the timers of sleeping fair tasks may come (without noise: not at all, as rt-app asks for)",
         unit: "ns",
         range: Range::Int(0, 1_000_000_000),
-        default: Default::Unset,
-        home: Home::Prctl("PR_SET_TIMERSLACK", Neutral::Int(0)),
+        default: OF_NOISE,
+        home: Home::Prctl("PR_SET_TIMERSLACK"),
     },
     Param {
         name: "memory_bound",
@@ -71,37 +112,44 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// As the settings say.
-pub(crate) fn of_settings(settings: &Settings) -> Costs {
-    let of = |name, unset| settings.int(name).map_or(unset, |v| v.max(0) as u64);
-    let (switch, cold) = (Span(of("switch_cost_ns", 0)), Span(of("cold_cache_ns", 0)));
+/// As settings and noise profile say.
+pub(crate) fn of_experiment(e: &Experiment) -> Costs {
+    let of = |name, unset| e.settings.int(name).map_or(unset, |v| v.max(0) as u64);
+    let amount = |kind: Kind| {
+        let name = noise::setting(kind);
+        match noise::row(&e.settings, e.policy.kernel) {
+            // What somebody says is so much each time.
+            Some(row) if !e.policy.set.contains_key(name) => Amount::Drawn(row.of(kind)),
+            _ => Amount::Fixed(Span(of(name, 0))),
+        }
+    };
     Costs {
-        switches: switch > Span(0) || cold > Span(0),
-        switch,
-        cold,
+        amounts: [Kind::Timer, Kind::Switch, Kind::Wakeup, Kind::Tick].map(amount),
+        seed: e.seed,
+        cold: Span(of("cold_cache_ns", 0)),
         slack: Span(of("timer_slack_ns", 0)),
         memory_bound: of("memory_bound", 0).min(FULL),
         smt_speed: of("smt_speed", FULL).clamp(1, FULL),
     }
 }
 
-/// `t` has just got the CPU `c`, which is busy with that for a while.
-pub(crate) fn pay_for_switch(costs: &Costs, c: &mut Cpu, t: &mut Task, now: Instant) {
-    if !costs.switches {
-        return;
-    }
+/// Whether switches cost anything.
+#[inline]
+pub(crate) fn switches(costs: &Costs) -> bool {
+    costs.cold > Span(0) || !costs.is_free(Kind::Switch)
+}
+
+/// `t` has just got the CPU `c`, which is busy with that for `switch`, and for `cold` if its caches are new to `t`.
+pub(crate) fn pay_for_switch(switch: Span, cold: Span, c: &mut Cpu, t: &mut Task, now: Instant) {
     let llc = c.place.llc_id;
     if t.ran_under.replace(llc).is_some_and(|before| before != llc) {
-        t.cold = costs.cold;
+        t.cold = cold;
     }
-    c.run_since = c.run_since.max(now) + Span(costs.switch.0 + t.cold.0);
+    c.run_since = c.run_since.max(now) + Span(switch.0 + t.cold.0);
 }
 
 /// `t` leaves the CPU `c`: what its cache still lacks it will have to wait for.
-pub(crate) fn cool_down(costs: &Costs, c: &mut Cpu, t: &mut Task, now: Instant) {
-    if !costs.switches {
-        return;
-    }
+pub(crate) fn cool_down(c: &mut Cpu, t: &mut Task, now: Instant) {
     t.cold = t.cold.min(Span(c.run_since.0.saturating_sub(now.0)));
     c.run_since.0 -= t.cold.0;
 }
@@ -111,18 +159,22 @@ mod tests {
     use super::*;
     use crate::draws;
     use crate::state::machine::SPEED_SHIFT;
+    use crate::tests::experiment;
     use proptest::prelude::*;
     use risetime_model::settings::Value;
+    use risetime_model::{Platform, Workload};
 
     fn costs(set: &[(&str, i64)]) -> Costs {
-        let set = set.iter().map(|(name, v)| (name.to_string(), Value::Int(*v)));
-        of_settings(&Settings(set.collect()))
+        let set: Vec<_> = set.iter().map(|(name, v)| (*name, Value::Int(*v))).collect();
+        let (m1, rampup) = (Platform::load("m1"), Workload::load("rampup"));
+        let (m1, rampup) = (m1.expect("built in"), rampup.expect("built in"));
+        of_experiment(&experiment(m1, rampup, "linux-7.2", &set, Span::from_ms(1)))
     }
 
     #[test]
     fn nothing_costs_anything_unless_somebody_says_so() {
         let none = costs(&[]);
-        assert!(!none.switches && none.slack == Span(0) && none.smt_speed == FULL);
+        assert!(!switches(&none) && none.slack == Span(0) && none.smt_speed == FULL);
         assert_eq!(none.bound(123, 456), 123);
     }
 

@@ -9,8 +9,8 @@
 //! yield     sched_yield
 //! ```
 //!
-//! DEVIATES(sync-free): locking, signalling and forking take no CPU time, since what a system call costs
-//! is not known: a signal and the unlock after it are one moment, where a real one takes some 10 µs. Who
+//! DEVIATES(sync-free): locking and forking take no CPU time, nor does signalling without noise (`wakeup_cost_ns`),
+//! and what it takes comes after it: a signal and the unlock after it are one moment, where a real one takes some 10 µs. Who
 //! is woken while its waker still holds the mutex does not see it held, and falls asleep once less.
 //!
 //! A wakeup that preempts the waker does so at once: the waker goes on
@@ -123,7 +123,7 @@ impl User {
                 ));
                 false
             }
-            Did::Done if current.m().need_resched.contains(current.cpu) => {
+            Did::Done if current.is_held_up() => {
                 // Whoever preempts it runs before its next event.
                 current.works(Todo::Nothing);
                 false

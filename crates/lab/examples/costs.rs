@@ -1,0 +1,190 @@
+//! What things take that are free in a simulation without noise: from these figures are the rows of
+//! `sim`'s `time/noise.rs`.
+//!
+//! ```text
+//! costs sim|RELEASE [POLICY]     a release as `risetime vm kernels` lists it; POLICY: NAME[+key=value…]
+//!
+//!        asked for          it wakes        it runs                 it sleeps
+//! ──sleep────┤                 ├───────────────┼───────────────────────┤
+//!            └── late ─────────┼── wait ───────┴── run asked for + over ┤       ns, by nearest rank
+//!                              └── run asked for + beyond ──────────────┘
+//! ```
+//!
+//! Each figure is of a task that is alone on its CPU, but for `pair`: there two share one, so that one's
+//! timer may wake the other.
+
+use risetime_kernel::units::{Instant, Span, TaskId};
+use risetime_model::{Experiment, Platform, Policy, Workload};
+use risetime_trace::{Backend, Event, Header, SwitchOut, TraceSink};
+use risetime_vm::Vm;
+use risetime_vm::fetch::Cache;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One after the other: each has a second or two to itself.
+const WORKLOAD: &str = r#"{ "tasks": {
+  "solo-200":   { "cpus": [0], "loop": 300, "run": 200, "sleep": 3700 },
+  "solo-1000":  { "cpus": [0], "delay": 1500000, "loop": 200, "run": 1000, "sleep": 5300 },
+  "solo-20000": { "cpus": [0], "delay": 3000000, "loop": 40, "run": 20000, "sleep": 9100 },
+  "fifo-200":   { "cpus": [0], "delay": 4500000, "loop": 300, "run": 200, "sleep": 3700,
+                  "policy": "SCHED_FIFO", "priority": 5 },
+  "pair-300":   { "cpus": [1], "delay": 6000000, "loop": 300, "run": 300, "sleep": 2700 },
+  "pair-200":   { "cpus": [1], "delay": 6000000, "loop": 450, "run": 200, "sleep": 1900 },
+  "waker-700":  { "cpus": [2], "delay": 7500000, "loop": 250, "run": 700, "resume": "wakee-400", "sleep": 4300 },
+  "wakee-400":  { "cpus": [3], "delay": 7400000, "loop": -1, "suspend": "wakee-400", "run": 400 } },
+"global": { "duration": 9 } }"#;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [who, policy @ ..] = &args[..] else {
+        eprintln!("usage: costs sim|RELEASE [POLICY]");
+        std::process::exit(2);
+    };
+    let policy = policy.first().map_or("mainline", String::as_str);
+    let mut policy = Policy::from_arg(policy).unwrap_or_else(|e| panic!("{e}"));
+    policy = policy.with("governor", risetime_model::settings::Value::Name("performance".into()));
+    let mut seen = Seen::default();
+    let mut run = |backend: &dyn Backend, policy: Policy| {
+        let e = experiment(policy);
+        backend.run(&e, &mut seen).unwrap_or_else(|e| panic!("{e}"));
+    };
+    if who == "sim" {
+        run(&risetime_sim::Simulator, policy);
+    } else {
+        let cache = Cache::from_env().unwrap_or_else(|e| panic!("{e}"));
+        let found = Vm::find(&cache, Some(who), risetime_sim::catalogue());
+        let (mut vm, kernel) = found.unwrap_or_else(|e| panic!("{e}"));
+        vm.limit = Some(Duration::from_secs(540));
+        policy.kernel = kernel.rev().expect("a stock kernel says what it is");
+        run(&vm, policy);
+    }
+    seen.print();
+}
+
+fn experiment(policy: Policy) -> Experiment {
+    let platform = Platform::load("rpi4").expect("built in");
+    Experiment {
+        settings: risetime_sim::resolve(&platform, &policy).unwrap_or_else(|e| panic!("{e}")),
+        platform: Arc::new(platform),
+        workload: Arc::new(Workload::parse(WORKLOAD, "costs").expect("well-formed")),
+        policy,
+        duration: Span::from_ms(9000),
+        phase: Span(0),
+        seed: 1,
+    }
+}
+
+/// A task of the workload.
+#[derive(Default)]
+struct Task {
+    comm: String,
+    asleep: Option<Instant>,
+    woken: Option<Instant>,
+    began: Option<Instant>,
+    on: Option<Instant>,
+    ran: u64,
+    late: Vec<i64>,
+    wait: Vec<i64>,
+    over: Vec<i64>,
+    beyond: Vec<i64>,
+}
+
+impl Task {
+    /// What its name says it runs, and what it sleeps then.
+    fn asked(&self) -> (i64, i64) {
+        let us: i64 = self.comm.rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        let sleep = match (self.comm.as_str(), us) {
+            ("pair-200", _) => 1900,
+            (_, 200) => 3700,
+            (_, 300) => 2700,
+            (_, 700) => 4300,
+            (_, 1000) => 5300,
+            _ => 9100,
+        };
+        (us * 1000, sleep * 1000)
+    }
+}
+
+#[derive(Default)]
+struct Seen(BTreeMap<TaskId, Task>);
+
+impl TraceSink for Seen {
+    fn header(&mut self, header: &Header) {
+        let settings: Vec<String> =
+            header.settings.0.iter().map(|(name, v)| format!("{name}={v}")).collect();
+        println!("Linux {}: {}", header.kernel_release, settings.join(" "));
+    }
+
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        match *event {
+            Event::TaskNew { task, comm, user: true, .. } => {
+                self.0.insert(task, Task { comm: comm.into(), ..Task::default() });
+            }
+            Event::Wakeup { task, .. } => {
+                let Some(t) = self.0.get_mut(&task) else { return };
+                let (_, sleep) = t.asked();
+                (t.woken, t.began) = (Some(at), Some(at));
+                if let Some(asleep) = t.asleep.take() {
+                    t.late.push(at.0 as i64 - asleep.0 as i64 - sleep);
+                }
+            }
+            Event::Switch { prev, next, .. } => {
+                if let Some((task, out)) = prev
+                    && let Some(t) = self.0.get_mut(&task)
+                {
+                    t.ran += t.on.take().map_or(0, |on| at.since(on).0);
+                    if out == SwitchOut::Sleeping {
+                        let (run, _) = t.asked();
+                        t.over.push(t.ran as i64 - run);
+                        t.beyond.extend(t.began.take().map(|b| at.since(b).0 as i64 - run));
+                        (t.ran, t.asleep) = (0, Some(at));
+                    }
+                }
+                if let Some(t) = next.and_then(|task| self.0.get_mut(&task)) {
+                    t.on = Some(at);
+                    t.wait.extend(t.woken.take().map(|w| at.since(w).0 as i64));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, _: Instant) {}
+}
+
+impl Seen {
+    /// Each figure's least and greatest, and the middles of eight parts of equal size.
+    fn print(mut self) {
+        // A row of the profile `vm`: of those that are alone. A wakee is not late, and a pair is not alone.
+        let mut alone = Task { comm: "alone".into(), ..Task::default() };
+        for t in
+            self.0.values().filter(|t| t.comm.starts_with("solo") || t.comm.starts_with("fifo"))
+        {
+            alone.late.extend(t.late.iter().skip(2).map(|ns| (*ns).max(0)));
+            alone.beyond.extend(t.beyond.iter().skip(2).map(|ns| (*ns).max(0)));
+        }
+        for t in self.0.values_mut().chain([&mut alone]) {
+            let figure = |name: &str, all: &mut Vec<i64>| {
+                // What a creation costs is no such figure.
+                let mut rest: Vec<i64> = all.split_off(all.len().min(2));
+                rest.sort_unstable();
+                let Some(last) = rest.len().checked_sub(1) else { return };
+                let mid = |i: usize| rest[last * (2 * i + 1) / 16].to_string();
+                let mids: Vec<String> = (0..8).map(mid).collect();
+                println!(
+                    "{:<11} {name:<6} n {:<4} {:>7} [{}] {}",
+                    t.comm,
+                    rest.len(),
+                    rest[0],
+                    mids.join(", "),
+                    rest[last]
+                );
+            };
+            figure("late", &mut t.late);
+            figure("wait", &mut t.wait);
+            figure("over", &mut t.over);
+            figure("beyond", &mut t.beyond);
+        }
+    }
+}
