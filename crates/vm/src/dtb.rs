@@ -4,8 +4,8 @@
 //! capacity       = ⌊dmips · f_max · 1024 / S⌋,  S = the largest dmips · f_max
 //!                  so S is chosen ≥ 1024 · f_max, and dmips = ⌈capacity · S / (1024 · f_max)⌉
 //! cpu-map        threads in cores; a cluster = an L2 where some share one, else a last-level cache
-//! OPP            opp-hz, opp-microwatt (the kernel prefers it over any coefficient, and needs
-//!                no voltage), clock-latency-ns
+//! OPP            opp-hz, opp-microwatt (the kernel prefers it over any coefficient), clock-latency-ns, and
+//!                some voltage
 //! clock          one fixed clock a domain, at the lowest OPP: it accepts every rate and does
 //!                nothing, and cpufreq starts where its rate says
 //! idle state 0   the kernel's own WFI; the platform's further states as PSCI suspend states
@@ -48,6 +48,9 @@ const UART_IRQ: u32 = 1;
 const GIC_DISTRIBUTOR: [u32; 2] = [0x0800_0000, 0x1_0000];
 const GIC_V2_CPU: [u32; 2] = [0x0801_0000, 0x1_0000];
 const GIC_V3_REDISTRIBUTORS: [u32; 2] = [0x080a_0000, 0x00f6_0000];
+/// Linux 6.1 reads no power of an OPP without a voltage: there is no energy model then, and no energy-aware
+/// scheduling, although its switch reads 1. Power is given, so nothing follows from the value.
+const ANY_UV: u32 = 1_000_000;
 /// Secure, non-secure, virtual and hypervisor timer, as private interrupts.
 const TIMER_PPI: [u32; 4] = [13, 14, 11, 10];
 const SPI: u32 = 0;
@@ -313,6 +316,7 @@ fn opp_table(i: usize, d: &Domain) -> Node {
         let hz = hertz(o.freq);
         let opp = Node::new(format!("opp-{hz}"))
             .u64("opp-hz", hz)
+            .cell("opp-microvolt", ANY_UV)
             .cell("clock-latency-ns", o.latency.0 as u32);
         // 0 = unknown: without it the kernel has no energy model, as the platform has none.
         if o.power.0 == 0 { opp } else { opp.cell("opp-microwatt", o.power.0 as u32) }
