@@ -229,7 +229,9 @@ fn not_with(args: &Verify) -> Option<(&'static str, &'static str)> {
         ("--shrink", args.shrink),
     ];
     let count = counts.iter().find(|(_, given)| *given).map(|(option, _)| *option);
+    let noisy = args.settings.other.noise.as_ref().is_some_and(|profile| profile != "off");
     match args.mode {
+        VerifyMode::Step if noisy => Some(("--noise", "--mode step is without noise")),
         VerifyMode::Step => count.map(|o| (o, "--mode step counts no checks and has no mutants")),
         _ if args.first => Some(("--first", "is for --mode step")),
         VerifyMode::Spread => {

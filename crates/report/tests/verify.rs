@@ -1,11 +1,14 @@
 //! What `risetime verify` prints, as snapshots; no line is wider than the terminal.
 
 use risetime_analysis::Kind;
+use risetime_analysis::verify::step::{
+    Around, Cause, Decision, Difference, Moves, Row, State, Stepped,
+};
 use risetime_analysis::verify::{
     Caught, Check, Comparison, Curve, Equivalence, Figure, Judged, Mode, Phase, Phased, Side,
     Stretch, Verdict,
 };
-use risetime_kernel::units::{CpuId, KHz, Span};
+use risetime_kernel::units::{CpuId, Instant, KHz, Span};
 use risetime_report::json;
 use risetime_report::text::{self, Style, Verified};
 use unicode_width::UnicodeWidthStr;
@@ -216,4 +219,58 @@ fn every_key_of_a_spread_is_documented() {
         assert!(there, "{key} is not documented");
     }
     assert!(one.contains("\"simulated\": null") || one.contains("\"simulated\":null"));
+}
+
+/// Two experiments, of which one has decisions that differ.
+fn stepped() -> Stepped {
+    let row = |real, agree| Row { asked: 200, comparable: 190, real, agree, trivial: 40 };
+    let difference = |ms: u64, cause| Difference {
+        experiment: "chain".into(),
+        at: Instant(ms * 1_000_000),
+        decision: Decision::Wakeup,
+        about: "ui".into(),
+        own: "CPU4".into(),
+        given: "CPU2".into(),
+        cause,
+        reason: "energy".into(),
+        theirs: "the previous CPU".into(),
+    };
+    let around = Around { at: Instant(11_990_000), what: "Waking { task: T0, by: CPU1 }".into() };
+    let state = |what, equal, most| State { what, compared: 100, equal, p90: 2, most };
+    Stepped {
+        rows: [(Decision::Wakeup, row(120, 117)), (Decision::Pick, row(80, 60))].into(),
+        moves: Moves { given: 10, recalled: 9, own: 20, precise: 9 },
+        states: vec![state("util_avg", 98, 3), state("vruntime", 50, 12_000)],
+        differences: vec![
+            difference(12, Cause::State),
+            difference(30, Cause::State),
+            difference(42, Cause::Reason),
+        ],
+        around: vec![around],
+        lost: 3,
+    }
+}
+
+#[test]
+fn decisions_that_differ_are_grouped_and_the_first_is_shown_with_what_happened() {
+    let all = stepped();
+    let reference = "Linux 7.3.4 in a virtual machine";
+    for width in [60, 100] {
+        let style = Style { width, color: false, unicode: true };
+        let pages = [
+            text::verify_step("2 experiments", reference, &all, &style),
+            text::verify_first(reference, &all, &style),
+            text::verify_first(reference, &Stepped::default(), &style),
+        ];
+        let text = pages.join("\n────\n");
+        for line in text.lines() {
+            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+        }
+        insta::assert_snapshot!(format!("step_{width}"), text);
+    }
+    let found = json::verify_step("2 experiments", "7.3.4", &all);
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["differences"].as_array().unwrap().len(), 3);
+    assert_eq!(found["differences"][2]["cause"], "reason");
+    assert_eq!(found["holds"], false);
 }

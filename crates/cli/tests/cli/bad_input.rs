@@ -386,6 +386,10 @@ fn options_that_mean_nothing_in_a_mode_of_verify_are_refused() {
     let said = verify(&["--references", "here"]);
     assert!(said.starts_with("risetime: --references: is for --mode spread"), "{said}");
     assert!(!dir.join("here").exists());
+    let said = verify(&["--first"]);
+    assert!(said.starts_with("risetime: --first: is for --mode step"), "{said}");
+    let said = verify(&["--mode", "step", "--noise", "vm"]);
+    assert!(said.starts_with("risetime: --noise: --mode step is without noise"), "{said}");
     let said = refused(&dir, &["verify", "--mutants", "--mode", "spread"]);
     assert!(said.starts_with("risetime: --mutants: "), "{said}");
 }

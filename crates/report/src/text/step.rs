@@ -3,12 +3,13 @@
 //! ```text
 //! decisions   by kind: how many were comparable, how many a real choice, how many of these alike
 //! state       by value: how often it was the same when the decision was asked for
+//! differs     decisions that differ alike, the most frequent of a kind first, each with an example
 //! ```
 
 use super::Style;
 use super::page::{Ink, Page, Table};
 use crate::words::one;
-use risetime_analysis::verify::step::{MOVES_WANTED, Stepped};
+use risetime_analysis::verify::step::{Difference, MOVES_WANTED, Stepped};
 use risetime_kernel::units::Instant;
 
 /// All decisions of one experiment, or of several.
@@ -80,33 +81,33 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
 const GROUPS: usize = 6;
 
 fn differences(page: &mut Page<'_>, found: &Stepped) {
-    let mut table =
-        Table::new(["differs", "times", "cause", "reason here", "theirs here", "for example"]);
     let grouped = found.grouped();
     for kind in found.rows.keys() {
         let of_kind = grouped.iter().filter(|(alike, _)| alike.decision == *kind);
         for (alike, n) in of_kind.take(GROUPS) {
-            let (kind, cause) = (alike.decision, alike.cause);
-            let example = found.differences.iter().find(|d| {
-                let same = (d.decision, d.cause) == (kind, cause);
-                same && d.reason == alike.reason && d.theirs == alike.theirs
-            });
-            let example = example.map_or(String::new(), |d| {
+            let what = format!(
+                "{}: here by {}, there {} (cause: {})",
+                kind.as_str(),
+                alike.reason,
+                alike.theirs,
+                alike.cause.as_str()
+            );
+            page.hanging(&format!("{n:>6} × "), Ink::Plain, &what);
+            let same = |d: &&Difference| {
+                (d.decision, d.cause) == (alike.decision, alike.cause)
+                    && (d.reason.as_str(), d.theirs.as_str()) == (alike.reason, alike.theirs)
+            };
+            if let Some(d) = found.differences.iter().find(same) {
                 let ms = one(d.at.0 as f64 / 1e6);
-                format!("{}, {ms} ms, {}: {}, there {}", d.experiment, d.about, d.own, d.given)
-            });
-            table.row([
-                kind.as_str().to_string(),
-                n.to_string(),
-                cause.as_str().into(),
-                alike.reason.into(),
-                alike.theirs.into(),
-                example,
-            ]);
+                let example = format!(
+                    "{} at {ms} ms, {}: {} here, {} there",
+                    d.experiment, d.about, d.own, d.given
+                );
+                page.paragraph(9, Ink::Dim, &example);
+            }
         }
     }
     if !grouped.is_empty() {
-        page.table(0, &table);
         page.blank();
     }
 }
@@ -122,24 +123,20 @@ pub fn verify_first(reference: &str, found: &Stepped, style: &Style) -> String {
     page.hanging("", Ink::Title, &title);
     page.blank();
     let ms = |at: Instant| format!("{:.3}", at.0 as f64 / 1e6);
-    let mut table = Table::new(["", ""]);
     for (what, value) in [
-        ("decision", first.decision.as_str().to_string()),
-        ("at", format!("{} ms", ms(first.at))),
-        ("about", first.about.clone()),
-        ("here", format!("{} ({})", first.own, first.reason)),
-        ("there", first.given.clone()),
-        ("theirs here", first.theirs.clone()),
-        ("cause", first.cause.as_str().into()),
+        ("decision    ", first.decision.as_str().to_string()),
+        ("at          ", format!("{} ms", ms(first.at))),
+        ("about       ", first.about.clone()),
+        ("here        ", format!("{} ({})", first.own, first.reason)),
+        ("there       ", first.given.clone()),
+        ("theirs here ", first.theirs.clone()),
+        ("cause       ", first.cause.as_str().into()),
     ] {
-        table.row([what.to_string(), value]);
+        page.hanging(what, Ink::Plain, &value);
     }
-    page.table(0, &table);
     page.blank();
-    let mut table = Table::new(["ms", "event there"]);
     for around in &found.around {
-        table.row([ms(around.at), around.what.clone()]);
+        page.hanging(&format!("{:>12} ms  ", ms(around.at)), Ink::Dim, &around.what);
     }
-    page.table(0, &table);
     page.finish()
 }

@@ -296,7 +296,7 @@ impl Follower<'_, '_> {
             }
             Event::CfsQueue { cpu, min_vruntime, .. } => self.queue(cpu, min_vruntime),
             Event::BalanceDue { cpu, jiffies, next_balance, domains } => {
-                self.due(cpu, jiffies, next_balance, domains);
+                self.balance_due(cpu, jiffies, next_balance, domains);
             }
             Event::BalanceLook { cpu, level, idle, failed } => {
                 self.balances(cpu, level, idle, failed);

@@ -26,7 +26,19 @@ impl Follower<'_, '_> {
                 m.task_mut(kthread).state = State::Sleeping;
                 kthread
             }
-            None => joins(m, name, cpu),
+            // Nothing but the name is known of it.
+            None => {
+                let (task, mut t) = new_task(m, name.into(), Role::Creator);
+                if let Some(own) = own_cpu(name) {
+                    t.set_allowed(&m.cpus, [own].into_iter().collect());
+                }
+                if name.starts_with("migration/") {
+                    t.sched = Sched { policy: Policy::Fifo { priority: 99 }, ..Sched::new() };
+                }
+                (t.cpu, t.state) = (cpu, State::Sleeping);
+                m.tasks.push(t);
+                task
+            }
         };
         self.here.insert(there, task);
         self.shared.borrow_mut().there.insert(task, (there, user));
@@ -263,20 +275,6 @@ impl Follower<'_, '_> {
 fn kthread_named(m: &Machine, name: &str) -> Option<TaskId> {
     let named = |t: &crate::state::machine::Task| &*t.comm == name && !matches!(t.role, Role::User);
     m.tasks.iter().position(named).map(|i| TaskId(i as u32))
-}
-
-/// A thread of which nothing but the name is known joins the machine, asleep on `cpu`.
-fn joins(m: &mut Machine, name: &str, cpu: CpuId) -> TaskId {
-    let (task, mut t) = new_task(m, name.into(), Role::Creator);
-    if let Some(own) = own_cpu(name) {
-        t.set_allowed(&m.cpus, [own].into_iter().collect());
-    }
-    if name.starts_with("migration/") {
-        t.sched = Sched { policy: Policy::Fifo { priority: 99 }, ..Sched::new() };
-    }
-    (t.cpu, t.state) = (cpu, State::Sleeping);
-    m.tasks.push(t);
-    task
 }
 
 /// The CPU of a thread that each CPU has one of: `kworker/3:1H`, `ksoftirqd/3`, `migration/3`.

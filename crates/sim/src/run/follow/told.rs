@@ -132,7 +132,7 @@ impl Follower<'_, '_> {
     }
 
     /// When a CPU balances next. Jiffies are counted from now.
-    pub(super) fn due(
+    pub(super) fn balance_due(
         &mut self,
         cpu: CpuId,
         jiffies: u64,
