@@ -41,8 +41,8 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
     }
     let moves = &found.moves;
     let pairs = [
-        ("moves made there, wanted here", moves.given, moves.recalled),
-        ("moves wanted here, made there", moves.own, moves.precise),
+        ("balancing recall", moves.given, moves.recalled),
+        ("balancing precision", moves.own, moves.precise),
     ];
     for (what, of, n) in pairs {
         let holds = 100 * n >= MOVES_WANTED * of;
@@ -71,7 +71,7 @@ pub fn verify_step(name: &str, reference: &str, found: &Stepped, style: &Style) 
         0,
         Ink::Dim,
         "A real choice: at least two CPUs allowed, two tasks runnable, or a request that changes the OPP on either \
-         side. Trivial: the previous CPU, whoever waits longest, the shallowest idle state, always preempting. Cause: \
+         side. Balancing: of the moves made there those wanted here (recall), and the reverse. Trivial: the previous CPU, whoever waits longest, the shallowest idle state, always preempting. Cause: \
          time, alike a tick earlier or later; state, something that belongs to it was found off just before; reason, neither.",
     );
     page.finish()
