@@ -103,7 +103,7 @@ pub struct Compared {
 impl Compared {
     /// It differs by more than some µs of another time do: of utilisations 2 of 1024, of times 100 µs.
     pub fn is_far_off(&self) -> bool {
-        let times = ["vruntime", "deadline", "vlag", "zero_vruntime", "next timer"];
+        let times = ["vruntime", "deadline", "vlag", "zero_vruntime"];
         let far = if times.contains(&self.what) { 100_000 } else { 2 };
         self.own.abs_diff(self.given) > far
     }

@@ -398,7 +398,7 @@ impl Machine {
 
     /// `get_sd_balance_interval`, in jiffies; a busy CPU looks one jiffy early, so that levels
     /// do not look together.
-    pub(super) fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
+    pub(crate) fn balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
         let ms = self.cpu(cpu).sched_domains[level].balance_interval
             * if busy { BUSY_FACTOR } else { 1 };
         let longest = u64::from(self.platform.hz) * self.root.online.len() as u64 / 10;

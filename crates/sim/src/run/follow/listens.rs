@@ -147,6 +147,7 @@ impl Hooks for Listens {
                 }
                 Answer::Yes(s.looks)
             }
+            Point::Kick { .. } if s.looks_told => Answer::Yes(false),
             Point::Pull { task, from, to } => {
                 let (task, user) = s.there(task);
                 let asked = s.note(m.time(), Point::Pull { task, from, to }, own);

@@ -129,7 +129,16 @@ impl Follower<'_, '_> {
             let asked = s.note(m.now, point, Answer::Yes(false));
             (asked.of, asked.user) = (of, user);
         }
+        // Where looks are told, this machine's own do not move what says when the next one comes.
+        let looks = self.tells.looks;
+        let due = self.simulation.k.m.cpu(cpu).next_balance;
+        if looks {
+            self.simulation.k.m.cpu_mut(cpu).next_balance = u64::MAX;
+        }
         self.simulation.dispatch(Ev::Tick { cpu, generation });
+        if looks {
+            self.simulation.k.m.cpu_mut(cpu).next_balance = due;
+        }
         let mut rq = self.simulation.k.rq(cpu);
         let next = at + rq.m().tick;
         rq.start_tick(next);
@@ -146,7 +155,9 @@ impl Follower<'_, '_> {
         let mut rq = k.rq(cpu);
         rq.update_rq_clock();
         rq.pressure_tick();
-        rq.balance_on_own_tick();
+        if !self.tells.looks {
+            rq.balance_on_own_tick();
+        }
     }
 
     /// A CPU leaves its idle state there: for its tick, or for something else.

@@ -5,6 +5,7 @@ use super::Follower;
 use super::listens::{Idles, Sleeps};
 use super::signals::Of;
 use crate::kernel::balance::When;
+use crate::state::machine::Machine;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::cpuidle::{self, IdleState};
 use risetime_kernel::eevdf::Place;
@@ -179,7 +180,27 @@ impl Follower<'_, '_> {
         k.rq(cpu).update_blocked_groups();
         k.sched_balance_rq(cpu, level, when);
         self.shared.borrow_mut().looks = false;
+        self.has_balanced(cpu, level, when);
         self.compare("nr_balance_failed", Of::Cpu(cpu), own.into(), failed.into());
+    }
+
+    /// It has looked at one of its domains: when it looks again (`sched_balance_domains`, `update_next_balance`).
+    fn has_balanced(&mut self, cpu: CpuId, level: usize, when: When) {
+        let m = &mut self.simulation.k.m;
+        let now = m.jiffies();
+        let levels = m.cpu(cpu).sched_domains.len();
+        let due = |m: &Machine, level: usize| {
+            let busy = when == When::Busy;
+            m.cpu(cpu).sched_domains[level].last_balance + m.balance_interval(cpu, level, busy)
+        };
+        if when == When::NewlyIdle {
+            let next = due(m, level).min(m.cpu(cpu).next_balance);
+            m.cpu_mut(cpu).next_balance = next;
+        } else {
+            m.cpu_mut(cpu).sched_domains[level].last_balance = now;
+            let next = (0..levels).map(|level| due(m, level)).min();
+            m.cpu_mut(cpu).next_balance = next.unwrap_or(u64::MAX);
+        }
     }
 
     /// Before a CPU chooses an idle state: what its governor remembers, and the next timer that it will be told.
@@ -194,7 +215,6 @@ impl Follower<'_, '_> {
         let c = &mut m.cpus[cpu.index()];
         let own = c.idle_governor.memory().map(MenuDevice::to_parts);
         c.idle_governor.resume(&given);
-        let timer = c.timers.first().map_or(u64::MAX >> 1, |(at, _)| at.0.saturating_sub(now.0));
         // Whoever sleeps there is woken by the reference: that timer stands for all.
         c.timers.take().for_each(drop);
         self.aside = std::mem::take(&mut c.class_timers);
@@ -206,9 +226,6 @@ impl Follower<'_, '_> {
             let sum = |all: &[u32]| all.iter().map(|n| u64::from(*n)).sum::<u64>();
             self.compare("menu correction_factor", Of::Cpu(cpu), sum(&factors), sum(&f));
             self.compare("menu intervals", Of::Cpu(cpu), sum(&intervals), sum(&i));
-        }
-        if let Some(length) = select.sleep_length_ns {
-            self.compare("next timer", Of::Cpu(cpu), timer, length);
         }
     }
 }
