@@ -192,6 +192,8 @@ impl Run {
             | Event::Waking { .. }
             | Event::Prio { .. }
             | Event::Entity { .. }
+            | Event::TaskLoad { .. }
+            | Event::CfsLoad { .. }
             | Event::CfsQueue { .. }
             | Event::Resched { .. }
             | Event::BalanceDue { .. }

@@ -1,5 +1,6 @@
 //! The events of a trace, each with the reason of the decision where there was one.
 
+use risetime_kernel::eevdf::Place;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, KHz, TaskId, Util};
 use risetime_model::workload::Policy;
 
@@ -237,22 +238,30 @@ pub enum Event<'a> {
         prio: i32,
     },
     /// Where the task stands in its runqueue (`p->se`): with each [`PeltTask`](Event::PeltTask), when
-    /// it has been queued, and when it begins or ends to run. What a release does not have is 0:
-    /// 6.1 has `vruntime` only.
+    /// it has been queued, and when it begins or ends to run. 6.1 has `vruntime` and a weight only.
     Entity {
         /// The task.
         task: TaskId,
-        /// `se->vruntime`, of the runqueue's own origin.
-        vruntime: u64,
-        /// `se->deadline`.
-        deadline: u64,
-        /// `se->vlag`: of a task that is not queued its lag, of one that runs what protects its slice
-        /// (up to 6.16).
-        vlag: i64,
-        /// `se->slice`, in ns.
-        slice: u64,
-        /// `se->vprot`: up to which vruntime a task that runs is protected (from 6.17).
-        vprot: u64,
+        /// There.
+        place: Place,
+    },
+    /// The load of a task, with each [`PeltTask`](Event::PeltTask).
+    TaskLoad {
+        /// The task.
+        task: TaskId,
+        /// `se->avg.load_avg`: weight by share of time.
+        load_avg: u64,
+        /// `se->avg.load_sum`: without the weight.
+        load_sum: u64,
+    },
+    /// The load of a CPU's fair tasks (`rq->cfs`), with each [`PeltCfs`](Event::PeltCfs).
+    CfsLoad {
+        /// The CPU.
+        cpu: CpuId,
+        /// `cfs_rq->avg.load_avg`.
+        load_avg: u64,
+        /// `cfs_rq->avg.load_sum`.
+        load_sum: u64,
     },
     /// Where the fair runqueue of the CPU stands (`rq->cfs`, no group's): with each
     /// [`PeltCfs`](Event::PeltCfs), and when a task has been queued or begins to run.

@@ -162,8 +162,12 @@ impl TraceSink for Memory {
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
             Event::Waking { task, by } => Event::Waking { task, by },
             Event::Prio { task, prio } => Event::Prio { task, prio },
-            Event::Entity { task, vruntime, deadline, vlag, slice, vprot } => {
-                Event::Entity { task, vruntime, deadline, vlag, slice, vprot }
+            Event::Entity { task, place } => Event::Entity { task, place },
+            Event::TaskLoad { task, load_avg, load_sum } => {
+                Event::TaskLoad { task, load_avg, load_sum }
+            }
+            Event::CfsLoad { cpu, load_avg, load_sum } => {
+                Event::CfsLoad { cpu, load_avg, load_sum }
             }
             Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } => {
                 Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued }

@@ -19,6 +19,7 @@ use crate::{BalanceMemory, Event, Header, IdleMemory, IdleType, LastSleep, Memor
 use crate::{PeriodMemory, SwitchOut, TraceSink, Why};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
+use risetime_kernel::eevdf::Place;
 use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
 };
@@ -523,11 +524,13 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::Misfit { cpu, task } => ('z', vec![n(cpu), maybe(task)]),
         Event::Waking { task, by } => ('W', vec![t(task), n(by)]),
         Event::Prio { task, prio } => ('P', vec![t(task), i64::from(prio) as u64]),
-        Event::Entity { task, vruntime, deadline, vlag, slice, vprot } => {
+        Event::Entity { task, place: Place { vruntime, deadline, vlag, slice, vprot, weight } } => {
             // A deadline lies somewhat behind, and so does what is protected.
             let [ahead, protected] = [deadline, vprot].map(|v| v.wrapping_sub(vruntime));
-            ('E', vec![t(task), vruntime, ahead, vlag as u64, slice, protected])
+            ('E', vec![t(task), vruntime, ahead, vlag as u64, slice, protected, weight])
         }
+        Event::TaskLoad { task, load_avg, load_sum } => ('l', vec![t(task), load_avg, load_sum]),
+        Event::CfsLoad { cpu, load_avg, load_sum } => ('B', vec![n(cpu), load_avg, load_sum]),
         Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } => {
             let sums = [sum_w_vruntime as u64, sum_weight, nr_queued.into()];
             ('Q', [n(cpu), min_vruntime].into_iter().chain(sums).collect())
@@ -648,15 +651,23 @@ impl Fields<'_, '_> {
             }
             'E' => {
                 let (task, vruntime, ahead) = (self.task()?, self.take()?, self.take()?);
-                let deadline = vruntime.wrapping_add(ahead);
-                Event::Entity {
-                    task,
+                let place = Place {
                     vruntime,
-                    deadline,
+                    deadline: vruntime.wrapping_add(ahead),
                     vlag: self.take()? as i64,
                     slice: self.take()?,
                     vprot: vruntime.wrapping_add(self.take()?),
-                }
+                    weight: self.take()?,
+                };
+                Event::Entity { task, place }
+            }
+            'l' => Event::TaskLoad {
+                task: self.task()?,
+                load_avg: self.take()?,
+                load_sum: self.take()?,
+            },
+            'B' => {
+                Event::CfsLoad { cpu: self.cpu()?, load_avg: self.take()?, load_sum: self.take()? }
             }
             'Q' => Event::CfsQueue {
                 cpu: self.cpu()?,

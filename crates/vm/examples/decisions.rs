@@ -115,7 +115,7 @@ impl TraceSink for Told {
                 self.running.remove(&cpu);
                 self.running.extend(next.map(|next| (cpu, next)));
             }
-            Event::Entity { task, vruntime, .. } => self.entity(at, task, vruntime),
+            Event::Entity { task, place } => self.entity(at, task, place.vruntime),
             Event::IdleSelect { cpu, select } => self.select(cpu, select),
             _ => {}
         }

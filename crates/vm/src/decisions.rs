@@ -18,6 +18,7 @@ use crate::menu::Probed;
 use crate::ring::{Format, Record};
 use risetime_job::answer::Answer;
 use risetime_kernel::KernelRev;
+use risetime_kernel::eevdf::Place;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_trace::{Event, IdleType, LastSleep, MenuSelect};
 use std::collections::BTreeMap;
@@ -40,16 +41,6 @@ pub(crate) struct Due {
     pub(crate) domains: [(u64, u64); 2],
 }
 
-/// A task's place in its runqueue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entity {
-    vruntime: u64,
-    deadline: u64,
-    vlag: i64,
-    slice: u64,
-    vprot: u64,
-}
-
 /// One thing that the kernel tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
@@ -58,7 +49,17 @@ pub(crate) enum Told {
     },
     Entity {
         pid: i32,
-        entity: Entity,
+        place: Place,
+    },
+    TaskLoad {
+        pid: i32,
+        load_avg: u64,
+        load_sum: u64,
+    },
+    CfsLoad {
+        cpu: u32,
+        load_avg: u64,
+        load_sum: u64,
     },
     Queue {
         cpu: u32,
@@ -107,24 +108,23 @@ pub(crate) const DECODERS: &[(&str, Decode)] = &[
     }),
     ("rt/pelt_se", |f, r| {
         let group = n(f, r, "my_q").unwrap_or(0) != 0;
-        [
-            entity(f, r, ["pid", "vruntime", "deadline", "vlag", "slice", "vprot"])
-                .filter(|_| !group),
-            None,
-            None,
-        ]
+        let load = n(f, r, "pid").zip(load(f, r)).map(|(pid, (load_avg, load_sum))| {
+            Told::TaskLoad { pid: pid as i32, load_avg, load_sum }
+        });
+        [entity(f, r, "").filter(|_| !group), load.filter(|_| !group), None]
     }),
     ("rt/pelt_cfs", |f, r| {
         let group = n(f, r, "parent").unwrap_or(0) != 0;
-        [queue(f, r).filter(|_| !group), None, None]
+        let load = n(f, r, "cpu").zip(load(f, r)).map(|(cpu, (load_avg, load_sum))| {
+            Told::CfsLoad { cpu: cpu as u32, load_avg, load_sum }
+        });
+        [queue(f, r).filter(|_| !group), load.filter(|_| !group), None]
     }),
     ("rt/queued", |f, r| {
-        [entity(f, r, ["pid", "vruntime", "deadline", "vlag", "slice", "vprot"]), queue(f, r), None]
+        [entity(f, r, ""), queue(f, r), None]
     }),
     ("rt/switch", |f, r| {
-        let prev = entity(f, r, ["ppid", "pvruntime", "pdeadline", "pvlag", "pslice", "pvprot"]);
-        let next = entity(f, r, ["npid", "nvruntime", "ndeadline", "nvlag", "nslice", "nvprot"]);
-        [prev, next, queue(f, r)]
+        [entity(f, r, "p"), entity(f, r, "n"), queue(f, r)]
     }),
     ("rt/resched", |f, r| {
         let set = n(f, r, "cpu").zip(n(f, r, "tif"));
@@ -162,22 +162,25 @@ pub(crate) fn count_jiffies<'a>(looks: impl Iterator<Item = (u64, &'a mut Due)>,
     }
 }
 
-/// Of the fields' names the first two must be there; the idle task has no entity.
-fn entity(
-    f: &Format,
-    r: &Record<'_>,
-    [pid, vruntime, deadline, vlag, slice, vprot]: [&str; 6],
-) -> Option<Told> {
-    let pid = n(f, r, pid).filter(|pid| *pid > 0)? as i32;
-    let or_0 = |field| n(f, r, field).unwrap_or(0);
-    let entity = Entity {
-        vruntime: n(f, r, vruntime)? as u64,
-        deadline: or_0(deadline) as u64,
-        vlag: or_0(vlag),
-        slice: or_0(slice) as u64,
-        vprot: or_0(vprot) as u64,
+/// An entity, whose fields' names begin with `prefix`; the idle task has none.
+fn entity(f: &Format, r: &Record<'_>, prefix: &str) -> Option<Told> {
+    let n = |field| n(f, r, &format!("{prefix}{field}"));
+    let pid = n("pid").filter(|pid| *pid > 0)? as i32;
+    let or_0 = |field| n(field).unwrap_or(0);
+    let place = Place {
+        vruntime: n("vruntime")? as u64,
+        deadline: or_0("deadline") as u64,
+        vlag: or_0("vlag"),
+        slice: or_0("slice") as u64,
+        vprot: or_0("vprot") as u64,
+        weight: or_0("weight") as u64,
     };
-    Some(Told::Entity { pid, entity })
+    Some(Told::Entity { pid, place })
+}
+
+/// `load_avg` and `load_sum`.
+fn load(f: &Format, r: &Record<'_>) -> Option<(u64, u64)> {
+    Some((n(f, r, "load")? as u64, n(f, r, "lsum")? as u64))
 }
 
 fn queue(f: &Format, r: &Record<'_>) -> Option<Told> {
@@ -213,7 +216,7 @@ pub(crate) struct Decisions {
     looks: bool,
     prios: BTreeMap<TaskId, i64>,
     /// Entities of tasks that nobody knows yet.
-    early: BTreeMap<i32, Entity>,
+    early: BTreeMap<i32, Place>,
     /// From what `menu` chooses on a CPU, until it has.
     choosing: BTreeMap<u32, MenuSelect>,
 }
@@ -232,7 +235,7 @@ impl Decisions {
 
     /// The task has become known.
     pub(crate) fn known(&mut self, pid: i32, task: TaskId) -> Option<Event<'static>> {
-        self.early.remove(&pid).map(|e| e.event(task))
+        self.early.remove(&pid).map(|place| Event::Entity { task, place })
     }
 
     /// The task is gone.
@@ -281,10 +284,17 @@ impl Decisions {
                     .into_iter()
                     .for_each(|task| emit(Event::Waking { task, by: CpuId(here) }));
             }
-            Told::Entity { pid, entity } => match task(pid) {
-                Some(task) => emit(entity.event(task)),
-                None => drop(self.early.insert(pid, entity)),
+            Told::Entity { pid, place } => match task(pid) {
+                Some(task) => emit(Event::Entity { task, place }),
+                None => drop(self.early.insert(pid, place)),
             },
+            Told::TaskLoad { pid, load_avg, load_sum } => {
+                let told = |task| emit(Event::TaskLoad { task, load_avg, load_sum });
+                task(pid).into_iter().for_each(told);
+            }
+            Told::CfsLoad { cpu, load_avg, load_sum } => {
+                emit(Event::CfsLoad { cpu: CpuId(cpu), load_avg, load_sum });
+            }
             Told::Queue { .. } => told.queue().into_iter().for_each(emit),
             Told::Resched { cpu, lazy } => emit(Event::Resched { cpu: CpuId(cpu), lazy }),
             Told::Look { cpu, level, idle, failed, due } => {
@@ -311,13 +321,6 @@ impl Decisions {
             _ if idle == idles => IdleType::Idle,
             _ => IdleType::NewlyIdle,
         }
-    }
-}
-
-impl Entity {
-    fn event(self, task: TaskId) -> Event<'static> {
-        let Entity { vruntime, deadline, vlag, slice, vprot } = self;
-        Event::Entity { task, vruntime, deadline, vlag, slice, vprot }
     }
 }
 

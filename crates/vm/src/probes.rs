@@ -147,8 +147,8 @@ fn in_full(probe: String) -> String {
     }
     let name = probe.split(' ').next().unwrap_or_default();
     let more = match name {
-        "t:rt/pelt_se" => entity("", "se->"),
-        "t:rt/pelt_cfs" => queue("cfs_rq->"),
+        "t:rt/pelt_se" => entity("", "se->") + &load("se->"),
+        "t:rt/pelt_cfs" => queue("cfs_rq->") + &load("cfs_rq->"),
         "f:rt/menu" => TOLD.into(),
         "t:rt/cap" => TICKED.into(),
         _ => String::new(),
@@ -182,8 +182,14 @@ fn placed(rev: KernelRev) -> [String; 2] {
 fn entity(prefix: &str, se: &str) -> String {
     format!(
         " {prefix}vruntime={se}vruntime {prefix}deadline={se}deadline| {prefix}vlag={se}vlag| \
-         {prefix}slice={se}slice| {prefix}vprot={se}vprot|"
+         {prefix}slice={se}slice| {prefix}vprot={se}vprot| \
+         {prefix}weight={se}h_load.weight|{se}load.weight"
     )
+}
+
+/// The load of a task or of a CPU's fair tasks, whose fields `of` leads to.
+fn load(of: &str) -> String {
+    format!(" load={of}avg.load_avg lsum={of}avg.load_sum")
 }
 
 /// A CPU's fair runqueue, whose fields `cfs` leads to: names of 7.x, and what they were before.

@@ -23,6 +23,8 @@ pub enum Decision {
     TickPreempt,
     /// The idle state (`cpuidle_select`).
     Idle,
+    /// A task that balancing moves: judged by [`Moves`], not by a [`Row`].
+    Move,
 }
 
 impl Decision {
@@ -36,6 +38,7 @@ impl Decision {
             Decision::WakeupPreempt => "preemption at wakeup",
             Decision::TickPreempt => "preemption at tick",
             Decision::Idle => "idle state",
+            Decision::Move => "balancing move",
         }
     }
 }
@@ -48,6 +51,7 @@ impl Decision {
             Decision::Frequency => 99,
             Decision::Pick => 98,
             Decision::WakeupPreempt | Decision::TickPreempt => 97,
+            Decision::Move => MOVES_WANTED,
         }
     }
 }

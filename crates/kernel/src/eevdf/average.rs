@@ -125,6 +125,7 @@ impl CfsRq {
         let take = |e: &mut Entity| {
             (e.vruntime, e.deadline) = (place.vruntime, place.deadline);
             (e.vlag, e.slice, e.vprot) = (place.vlag, place.slice, place.vprot);
+            e.load = place.load(e.load);
         };
         if let Some(curr) = self.curr.as_mut().filter(|curr| curr.id == id) {
             take(curr);

@@ -165,7 +165,7 @@ pub struct Entity {
 
 /// Where an entity stands in its runqueue, told by another run of the same kernel. What a release does not
 /// have is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// `se->vruntime`.
     pub vruntime: u64,
@@ -175,8 +175,17 @@ pub struct Place {
     pub vlag: i64,
     /// `se->slice`, in ns.
     pub slice: u64,
-    /// `se->vprot`.
+    /// What protects the slice of one that runs (`se->vprot`, from 6.17; before, `vlag` does).
     pub vprot: u64,
+    /// With what it competes, with its ten fixed-point bits (`se->load.weight`, from 7.3 `se->h_load.weight`).
+    pub weight: u64,
+}
+
+impl Place {
+    /// Whoever stands there competes with that; `own` where it is not told.
+    pub(crate) fn load(&self, own: LoadWeight) -> LoadWeight {
+        if self.weight == 0 || self.weight == own.scaled() { own } else { LoadWeight::of_scaled(self.weight) }
+    }
 }
 
 impl Entity {

@@ -17,7 +17,7 @@ use risetime_model::Experiment;
 use risetime_sim::follow::{Asked, Beside, Followed, follow};
 use risetime_sim::hooks::{Answer, FreqRequest, Point};
 use risetime_sim::mutant::Mutant;
-use risetime_trace::{Backend, Event, Header, Memory, RunError, SwitchOut, TraceSink, Why};
+use risetime_trace::{Backend, Event, Header, IdleType, Memory, RunError, SwitchOut, TraceSink, Why};
 use std::collections::BTreeMap;
 
 /// A woken task has preempted by then, or has not.
@@ -114,11 +114,13 @@ fn judge(
     let (row, more) = frequencies(experiment, &there, beside, followed);
     rows.insert(Decision::Frequency, row);
     differences.extend(more);
+    let (moves, more) = moves(experiment, &there, followed);
+    differences.extend(more);
     differences.sort_by_key(|d| d.at);
     let around = differences.first().map_or(Vec::new(), |d| around(reference, d.at));
     Stepped {
         rows,
-        moves: moves(experiment, &there, followed),
+        moves,
         states: states(followed),
         differences,
         around,
@@ -178,8 +180,8 @@ struct There {
     asked: BTreeMap<CpuId, Vec<(Instant, bool)>>,
     /// When each task's wakeups ended.
     wakeups: BTreeMap<TaskId, Vec<Instant>>,
-    /// It tells when it looks for tasks to move.
-    looks: bool,
+    /// When it looks for tasks to move, for which CPU, and what that does.
+    looks: Vec<(Instant, CpuId, IdleType)>,
     names: BTreeMap<TaskId, String>,
 }
 
@@ -207,7 +209,7 @@ impl There {
                 Event::Resched { cpu, .. } => {
                     there.asked.entry(cpu).or_default().push((*at, true));
                 }
-                Event::BalanceLook { .. } => there.looks = true,
+                Event::BalanceLook { cpu, idle, .. } => there.looks.push((*at, cpu, idle)),
                 Event::Switch { cpu, prev, .. } => {
                     if let Some(asked) = there.asked.get_mut(&cpu) {
                         asked.push((*at, false));
@@ -281,10 +283,7 @@ impl There {
                 other.at != asked.at && other.at.0.abs_diff(asked.at.0) <= tick.0 + SAME_LOOK.0;
             near && other.point == asked.point && same(other.own, given)
         });
-        let off = followed.compared.iter().any(|c| {
-            let near = c.at <= asked.at && asked.at.since(c.at) < tick && c.is_far_off();
-            near && (c.cpu == Some(cpu) || task.is_some() && c.task == task)
-        });
+        let off = followed.is_far_off(asked.at, tick, &[cpu], task);
         let cause = match (time && decision == Decision::TickPreempt, off) {
             (true, _) => Cause::Time,
             (false, true) => Cause::State,
@@ -457,45 +456,70 @@ fn frequencies(
 }
 
 /// Moves by balancing: theirs that are wanted here, and ours that were made there.
-fn moves(experiment: &Experiment, there: &There, followed: &Followed) -> Moves {
+fn moves(
+    experiment: &Experiment,
+    there: &There,
+    followed: &Followed,
+) -> (Moves, Vec<Difference>) {
     // Where looks are told, ours are of the same look; else of about the same time.
-    let window = if there.looks { LOOK_LASTS } else { Span(2 * experiment.platform.tick().0) };
-    let looks: Vec<(Instant, CpuId)> = followed
-        .asked
-        .iter()
-        .filter_map(|a| match a.point {
-            Point::Balance { cpu, .. } => Some((a.at, cpu)),
-            _ => None,
-        })
-        .collect();
-    let looked = |at: Instant, to: CpuId| {
-        let last = looks.partition_point(|(when, _)| *when <= at);
-        let near = looks[..last].iter().rev().take_while(|(when, _)| at.since(*when) <= window);
-        !there.looks || near.clone().any(|(_, cpu)| *cpu == to)
+    let told = !there.looks.is_empty();
+    let window = if told { LOOK_LASTS } else { Span(2 * experiment.platform.tick().0) };
+    let look = |at: Instant, to: CpuId| {
+        let last = there.looks.partition_point(|(when, ..)| *when <= at);
+        let near = there.looks[..last].iter().rev();
+        let mut near = near.take_while(|(when, ..)| at.since(*when) <= window);
+        near.find(|(_, cpu, _)| *cpu == to).map(|(.., idle)| *idle)
     };
-    let mut own: Vec<(Instant, TaskId, CpuId)> = Vec::new();
+    let mut own: Vec<(Instant, TaskId, CpuId, CpuId)> = Vec::new();
     for asked in &followed.asked {
-        if let Point::Pull { task, to, .. } = asked.point {
+        if let Point::Pull { task, from, to } = asked.point {
             // A wish that is not granted comes back at the next look.
             let mut before = own.iter().rev().take_while(|(at, ..)| asked.at.since(*at) <= window);
-            if !before.any(|(_, t, c)| (*t, *c) == (task, to)) {
-                own.push((asked.at, task, to));
+            if !before.any(|(_, t, _, c)| (*t, *c) == (task, to)) {
+                own.push((asked.at, task, from, to));
             }
         }
     }
-    let given = there.moves.iter().filter(|(at, _, _, to)| looked(*at, *to));
-    let near = |a: Instant, b: Instant| a.0.abs_diff(b.0) <= window.0;
-    let found = |at: Instant, task: TaskId, to: CpuId| {
-        own.iter().any(|(when, t, c)| near(*when, at) && (*t, *c) == (task, to))
+    type Move = (Instant, TaskId, CpuId, CpuId);
+    let among = |all: &[Move], (at, task, _, to): Move| {
+        let near = |when: Instant| when.0.abs_diff(at.0) <= window.0;
+        all.iter().any(|(when, t, _, c)| near(*when) && (*t, *c) == (task, to))
     };
-    let made = |at: Instant, task: TaskId, to: CpuId| {
-        there.moves.iter().any(|(when, t, _, c)| near(*when, at) && (*t, *c) == (task, to))
+    let looked = |m: &&Move| !told || look(m.0, m.3).is_some();
+    let given: Vec<Move> = there.moves.iter().filter(looked).copied().collect();
+    let (recalled, missed): (Vec<Move>, Vec<Move>) =
+        given.iter().partition(|m| among(&own, **m));
+    let (precise, wrong): (Vec<Move>, Vec<Move>) =
+        own.iter().partition(|m| among(&there.moves, **m));
+    let differs = |(at, task, from, to): Move, own: &str, given: &str| Difference {
+        experiment: experiment.workload.name.clone(),
+        at,
+        decision: Decision::Move,
+        about: format!("{} from {from} to {to}", there.name(task)),
+        own: own.into(),
+        given: given.into(),
+        cause: match followed.is_far_off(at, experiment.platform.tick(), &[from, to], Some(task)) {
+            true => Cause::State,
+            false => Cause::Reason,
+        },
+        reason: format!("{own}, {}", look(at, to).map_or("look", words_of_idle)),
+        theirs: given.into(),
     };
-    Moves {
-        given: given.clone().count() as u64,
-        recalled: given.filter(|(at, t, _, c)| found(*at, *t, *c)).count() as u64,
-        own: own.len() as u64,
-        precise: own.iter().filter(|(at, t, c)| made(*at, *t, *c)).count() as u64,
+    let missed_ones = missed.iter().map(|m| differs(*m, "stays", "moves"));
+    let wrong_ones = wrong.iter().map(|m| differs(*m, "moves", "stays"));
+    let differences = missed_ones.chain(wrong_ones).collect();
+    let n = |of: &[Move]| of.len() as u64;
+    let moves =
+        Moves { given: n(&given), recalled: n(&recalled), own: n(&own), precise: n(&precise) };
+    (moves, differences)
+}
+
+/// What a CPU does that looks for tasks.
+fn words_of_idle(idle: IdleType) -> &'static str {
+    match idle {
+        IdleType::NotIdle => "for a busy CPU",
+        IdleType::Idle => "for an idle CPU",
+        IdleType::NewlyIdle => "for a CPU that becomes idle",
     }
 }
 

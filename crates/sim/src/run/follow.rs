@@ -40,7 +40,6 @@ use crate::state::cpuset::CpuSet;
 use crate::state::hooks::{Answer, Chain, Hooks, Point};
 use listens::{Listens, Shared};
 use own_time::signs;
-use risetime_kernel::eevdf::Place;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
 use risetime_model::Experiment;
 use risetime_model::workload::Attr;
@@ -101,10 +100,13 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// It differs by more than some µs of another time do: of utilisations 2 of 1024, of times 100 µs.
+    /// It differs by more than some µs of another time do: of utilisations 2 of 1024, of loads 1 %, of times 100 µs.
     pub fn is_far_off(&self) -> bool {
-        let times = ["vruntime", "deadline", "vlag", "zero_vruntime"];
-        let far = if times.contains(&self.what) { 100_000 } else { 2 };
+        let far = match self.what {
+            "vruntime" | "deadline" | "vlag" | "zero_vruntime" => 100_000,
+            "task load_avg" | "cfs_rq load_avg" => self.given.unsigned_abs() / 100 + 2,
+            _ => 2,
+        };
         self.own.abs_diff(self.given) > far
     }
 }
@@ -129,6 +131,16 @@ pub struct Followed {
     pub compared: Vec<Compared>,
     /// Where the two were not in step.
     pub lost: Lost,
+}
+
+impl Followed {
+    /// State of one of the CPUs or of the task was found far off within `span` before `at`.
+    pub fn is_far_off(&self, at: Instant, span: Span, cpus: &[CpuId], task: Option<TaskId>) -> bool {
+        self.compared.iter().any(|c| {
+            let near = c.at <= at && at.since(c.at) < span && c.is_far_off();
+            near && (c.cpu.is_some_and(|cpu| cpus.contains(&cpu)) || task.is_some() && c.task == task)
+        })
+    }
 }
 
 /// From a look to the request that it leads to, at most.
@@ -281,8 +293,14 @@ impl Follower<'_, '_> {
             What::Event(index) => index,
         };
         let event = &self.events[index].1;
-        if !matches!(event, Event::PeltCfs { .. } | Event::PeltTask { .. } | Event::CfsQueue { .. })
-        {
+        if !matches!(
+            event,
+            Event::PeltCfs { .. }
+                | Event::PeltTask { .. }
+                | Event::CfsQueue { .. }
+                | Event::CfsLoad { .. }
+                | Event::TaskLoad { .. }
+        ) {
             self.cfs_told = None;
         }
         match *event {
@@ -291,9 +309,7 @@ impl Follower<'_, '_> {
             Event::Switch { .. } => self.switched(index),
             Event::Phase { task, index, .. } => self.phase(task, index as usize),
             Event::Prio { task, prio } => self.prio(task, prio),
-            Event::Entity { task, vruntime, deadline, vlag, slice, vprot } => {
-                self.place(task, &Place { vruntime, deadline, vlag, slice, vprot });
-            }
+            Event::Entity { task, place } => self.place(task, &place),
             Event::CfsQueue { cpu, min_vruntime, .. } => self.queue(cpu, min_vruntime),
             Event::BalanceDue { cpu, jiffies, next_balance, domains } => {
                 self.balance_due(cpu, jiffies, next_balance, domains);
@@ -334,7 +350,12 @@ impl Follower<'_, '_> {
         match event {
             Some(Event::PeltCfs { cpu, .. } | Event::PeltPressure { cpu, .. })
                 if self.moved == Some(*cpu) => {}
-            Some(Event::CfsQueue { .. } | Event::Entity { .. }) => {}
+            Some(
+                Event::CfsQueue { .. }
+                | Event::CfsLoad { .. }
+                | Event::Entity { .. }
+                | Event::TaskLoad { .. },
+            ) => {}
             _ => self.looks(),
         }
     }

@@ -58,13 +58,21 @@ fn everything() -> Memory {
         Event::Prio { task, prio: 139 },
         Event::Entity {
             task,
-            vruntime: u64::MAX - 9,
-            deadline: 5,
-            vlag: -7,
-            slice: 2_800_000,
-            vprot: 9,
+            place: Place {
+                vruntime: u64::MAX - 9,
+                deadline: 5,
+                vlag: -7,
+                slice: 2_800_000,
+                vprot: 9,
+                weight: 1 << 20,
+            },
         },
-        Event::Entity { task, vruntime: 3, deadline: 0, vlag: i64::MIN, slice: 0, vprot: 0 },
+        Event::Entity {
+            task,
+            place: Place { vruntime: 3, vlag: i64::MIN, ..Place::default() },
+        },
+        Event::TaskLoad { task, load_avg: 1024, load_sum: 47_742 },
+        Event::CfsLoad { cpu, load_avg: 88_761, load_sum: 1 << 40 },
         Event::CfsQueue {
             cpu,
             min_vruntime: u64::MAX,

@@ -4,6 +4,7 @@ use super::*;
 use crate::decisions::{Due, count_jiffies};
 use crate::probes;
 use risetime_kernel::KernelRev;
+use risetime_kernel::eevdf::Place;
 use risetime_trace::{IdleType, LastSleep, MenuSelect};
 
 const WAKEUP: u16 = 20;
@@ -61,8 +62,8 @@ fn answer() -> Vec<u8> {
         "slept", "last", "now", "event", "stopped",
     ];
     let queued = [
-        "pid", "vruntime", "deadline", "vlag", "slice", "vprot", "cpu", "zero", "sumwv", "sumw",
-        "nr",
+        "pid", "vruntime", "deadline", "vlag", "slice", "vprot", "weight", "cpu", "zero", "sumwv",
+        "sumw", "nr",
     ];
     let look = ["cpu", "level", "idle", "failed", "now", "next", "l0", "i0", "l1", "i1"];
     for (name, text) in [
@@ -104,9 +105,9 @@ fn answer() -> Vec<u8> {
     let switched: Vec<Word<'_>> =
         switched.into_iter().chain([Word::N(120), Word::N(120)]).collect();
     let cpu4 = [
-        (0, said(QUEUED, &[70, 1, 2, -3, 4, 9, 4, 5, -6, 7, 8])),
+        (0, said(QUEUED, &[70, 1, 2, -3, 4, 9, 6, 4, 5, -6, 7, 8])),
         (0, event(SWITCH, &switched)),
-        (160, said(QUEUED, &[70, 11, 0, 0, 0, 0, 4, 15, 0, 0, 1])),
+        (160, said(QUEUED, &[70, 11, 0, 0, 0, 0, 0, 4, 15, 0, 0, 1])),
     ];
     w.section("pages 0", &page(1_000_000, &cpu0)).unwrap();
     w.section("pages 4", &page(1_000_050, &cpu4)).unwrap();
@@ -139,14 +140,9 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         state: Some(1),
         stop_tick: Some(false),
     };
-    let entity = |vruntime, deadline, vlag, slice, vprot| Event::Entity {
-        task,
-        vruntime,
-        deadline,
-        vlag,
-        slice,
-        vprot,
-    };
+    let entity = |place| Event::Entity { task, place };
+    let first =
+        Place { vruntime: 1, deadline: 2, vlag: -3, slice: 4, vprot: 9, weight: 6 };
     let queue = |min_vruntime, sum_w_vruntime, sum_weight, nr_queued| Event::CfsQueue {
         cpu,
         min_vruntime,
@@ -159,7 +155,7 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
     let new = Event::TaskNew { task, comm: "rampup", user, cpu, why, max_speed };
     let wanted = [
         (0, new),
-        (0, entity(1, 2, -3, 4, 9)),
+        (0, entity(first)),
         (0, Event::Prio { task, prio: 120 }),
         (0, Event::Switch { cpu, prev: None, next: Some(task) }),
         (0, queue(5, -6, 7, 8)),
@@ -168,7 +164,7 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         (110, Event::Resched { cpu, lazy: true }),
         // That of CPU 4 was set already.
         (110, Event::Resched { cpu: CpuId(5), lazy: false }),
-        (110, entity(11, 0, 0, 0, 0)),
+        (110, entity(Place { vruntime: 11, ..Place::default() })),
         (110, queue(15, 0, 0, 1)),
         (120, Event::Prio { task, prio: 98 }),
         (120, Event::Wakeup { task, cpu, why: Why::Unknown }),

@@ -13,8 +13,8 @@ pub(super) struct CfsTold {
     cpu: CpuId,
     /// `last_update_time`.
     at: ClockPelt,
-    /// What they were here, before.
-    own: (u64, u64, u64),
+    /// What they were here, before: `util_avg`, `runnable_avg`, `util_est`, `load_avg`.
+    own: [u64; 4],
     /// So many values had been compared by then.
     compared: usize,
 }
@@ -91,7 +91,7 @@ impl Follower<'_, '_> {
                 let m = &mut self.simulation.k.m;
                 let (decay, c) = (m.decay, m.cpu_mut(cpu));
                 let avg = &mut c.cfs_avg.avg;
-                let own = (avg.util_avg.0, avg.runnable_avg.0, c.util_est.0);
+                let own = [avg.util_avg.0, avg.runnable_avg.0, c.util_est.0, avg.load_avg];
                 let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
                 // A task that joins is told of as an update and its joining, both at the same time: here both are done.
                 let before = self.cfs_told.filter(|b| (b.cpu, b.at) == (cpu, at));
@@ -114,11 +114,27 @@ impl Follower<'_, '_> {
                     None => c.clock.lost_idle_time = c.clock.clock_pelt.wrapping_sub(at.0),
                 }
                 if same {
-                    self.compare("cfs_rq util_avg", Of::Cpu(cpu), own.0, util_avg.0);
-                    self.compare("cfs_rq runnable_avg", Of::Cpu(cpu), own.1, runnable_avg.0);
-                    self.compare("cfs_rq util_est", Of::Cpu(cpu), own.2, util_est.0);
+                    self.compare("cfs_rq util_avg", Of::Cpu(cpu), own[0], util_avg.0);
+                    self.compare("cfs_rq runnable_avg", Of::Cpu(cpu), own[1], runnable_avg.0);
+                    self.compare("cfs_rq util_est", Of::Cpu(cpu), own[2], util_est.0);
                 }
                 self.moved = Some(cpu);
+            }
+            // Both are told with the signals before.
+            Event::TaskLoad { task, load_avg, load_sum } => {
+                let of = Of::Task(task);
+                let task = self.task(task, CpuId(0));
+                let avg = &mut self.simulation.k.m.task_mut(task).avg;
+                let own = std::mem::replace(&mut avg.load_avg, load_avg);
+                avg.load_sum = load_sum;
+                self.compare("task load_avg", of, own, load_avg);
+            }
+            Event::CfsLoad { cpu, load_avg, load_sum } => {
+                let avg = &mut self.simulation.k.m.cpu_mut(cpu).cfs_avg.avg;
+                (avg.load_avg, avg.load_sum) = (load_avg, load_sum);
+                if let Some(told) = self.cfs_told.filter(|told| told.cpu == cpu) {
+                    self.compare("cfs_rq load_avg", Of::Cpu(cpu), told.own[3], load_avg);
+                }
             }
             Event::UtilEst { task, util_est } => {
                 let of = Of::Task(task);

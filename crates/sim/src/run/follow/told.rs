@@ -76,9 +76,7 @@ impl Follower<'_, '_> {
     /// Places that are told with a switch, once its task has left.
     pub(super) fn told_with_switch(&mut self, index: usize) {
         match self.events[index].1 {
-            Event::Entity { task, vruntime, deadline, vlag, slice, vprot } => {
-                self.place(task, &Place { vruntime, deadline, vlag, slice, vprot });
-            }
+            Event::Entity { task, place } => self.place(task, &place),
             Event::CfsQueue { cpu, min_vruntime, .. } => self.queue(cpu, min_vruntime),
             _ => {}
         }
