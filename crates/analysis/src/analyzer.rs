@@ -194,7 +194,11 @@ impl Run {
             | Event::Entity { .. }
             | Event::TaskLoad { .. }
             | Event::CfsLoad { .. }
+            | Event::CfsUtilEst { .. }
+            | Event::FreqLook { .. }
+            | Event::Deadline { .. }
             | Event::CfsQueue { .. }
+            | Event::Tick { .. }
             | Event::Resched { .. }
             | Event::BalanceDue { .. }
             | Event::BalanceLook { .. }

@@ -278,6 +278,34 @@ pub enum Event<'a> {
         /// `nr_queued`, whoever runs counted.
         nr_queued: u32,
     },
+    /// A task's estimate joins its CPU's, or leaves it: its dequeue or enqueue begins (`sched_util_est_cfs_tp`).
+    CfsUtilEst {
+        /// The CPU.
+        cpu: CpuId,
+        /// `cfs_rq->avg.util_est`, with that.
+        util_est: Util,
+    },
+    /// A governor looks at a CPU (`sugov_update_single_freq`, `sugov_update_shared`).
+    FreqLook {
+        /// The CPU.
+        cpu: CpuId,
+        /// From what, and what comes of it.
+        look: FreqLook,
+    },
+    /// What a deadline task has left, when it begins or ends to run (`p->dl`).
+    Deadline {
+        /// The task.
+        task: TaskId,
+        /// `dl_se->runtime`, in ns.
+        runtime: i64,
+        /// Until its deadline, in ns.
+        left: i64,
+    },
+    /// The CPU's tick begins (`sched_tick`).
+    Tick {
+        /// The CPU.
+        cpu: CpuId,
+    },
     /// Somebody asks that the CPU's task gives way: `need_resched` is set (`resched_curr`).
     Resched {
         /// The CPU.
@@ -315,6 +343,33 @@ pub enum Event<'a> {
         /// From what, and which.
         select: &'a MenuSelect,
     },
+}
+
+/// From what a governor decides (`sugov_policy`, `sugov_cpu`), as it is before, and what it asks for then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreqLook {
+    /// `next_freq`: what it asked for last.
+    pub next_freq: KHz,
+    /// `cached_raw_freq`.
+    pub cached_raw_freq: KHz,
+    /// So long ago (`last_freq_update_time`), in ns.
+    pub since_ns: u64,
+    /// It decides whatever the rate limit says (`limits_changed`, `need_freq_update`).
+    pub forced: bool,
+    /// What the last decision guaranteed the CPU (`bw_min`; before 6.8 `bw_dl`).
+    pub bw_min: Util,
+    /// The CPU has not been idle since the last look (`saved_idle_calls`).
+    pub busy: bool,
+    /// `rq->dl.running_bw`: deadline bandwidth, 2²⁰ = the whole CPU.
+    pub running_bw: u64,
+    /// `cfs_rq->avg.util_avg`. A task that joins or leaves is in it before it is told of.
+    pub util_avg: Util,
+    /// `cfs_rq->avg.runnable_avg`.
+    pub runnable_avg: Util,
+    /// `cfs_rq->avg.util_est`.
+    pub util_est: Util,
+    /// `next_freq` after it. `None`: not known, of the last look of a policy.
+    pub chosen: Option<KHz>,
 }
 
 /// What a CPU does for which tasks are looked for (`enum cpu_idle_type`).

@@ -11,7 +11,7 @@ pub mod recording;
 mod sink;
 pub mod write;
 
-pub use event::{Event, IdleType, LastSleep, MenuSelect, SwitchOut, Why};
+pub use event::{Event, FreqLook, IdleType, LastSleep, MenuSelect, SwitchOut, Why};
 pub use header::{BalanceMemory, Header, IdleMemory, Origin, PeriodMemory, Signal};
 pub use memory::Memory;
 pub use sink::{Tee, TraceSink};

@@ -172,6 +172,10 @@ impl TraceSink for Memory {
             Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } => {
                 Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued }
             }
+            Event::CfsUtilEst { cpu, util_est } => Event::CfsUtilEst { cpu, util_est },
+            Event::FreqLook { cpu, look } => Event::FreqLook { cpu, look },
+            Event::Deadline { task, runtime, left } => Event::Deadline { task, runtime, left },
+            Event::Tick { cpu } => Event::Tick { cpu },
             Event::Resched { cpu, lazy } => Event::Resched { cpu, lazy },
             Event::BalanceDue { cpu, jiffies, next_balance, domains } => {
                 Event::BalanceDue { cpu, jiffies, next_balance, domains }

@@ -15,7 +15,9 @@
 //!
 //! Left out: [`Header::signals`], which tell a reader whence figures come and decide nothing.
 
-use crate::{BalanceMemory, Event, Header, IdleMemory, IdleType, LastSleep, Memory, MenuSelect};
+use crate::{
+    BalanceMemory, Event, FreqLook, Header, IdleMemory, IdleType, LastSleep, Memory, MenuSelect,
+};
 use crate::{PeriodMemory, SwitchOut, TraceSink, Why};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
@@ -535,6 +537,12 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
             let sums = [sum_w_vruntime as u64, sum_weight, nr_queued.into()];
             ('Q', [n(cpu), min_vruntime].into_iter().chain(sums).collect())
         }
+        Event::CfsUtilEst { cpu, util_est } => ('U', vec![n(cpu), util_est.0]),
+        Event::FreqLook { cpu, look } => ('G', look_numbers(cpu, &look)),
+        Event::Deadline { task, runtime, left } => {
+            ('d', vec![t(task), runtime as u64, left as u64])
+        }
+        Event::Tick { cpu } => ('T', vec![n(cpu)]),
         Event::Resched { cpu, lazy } => ('R', vec![n(cpu), lazy.into()]),
         Event::BalanceDue { cpu, jiffies, next_balance, domains: [(l0, i0), (l1, i1)] } => {
             ('D', vec![n(cpu), jiffies, next_balance, l0, i0, l1, i1])
@@ -546,6 +554,21 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::IdleSelect { cpu, select } => ('I', select_numbers(cpu, select)),
     };
     Some((kind, numbers, None))
+}
+
+/// Those of a governor's look; 0: what comes of it is not known.
+fn look_numbers(cpu: CpuId, l: &FreqLook) -> Vec<u64> {
+    let policy = [l.next_freq.0, l.cached_raw_freq.0, l.since_ns, l.forced.into()];
+    let of_cpu = [l.bw_min.0, l.busy.into(), l.running_bw];
+    let signals = [l.util_avg.0, l.runnable_avg.0, l.util_est.0];
+    let chosen = [l.chosen.map_or(0, |freq| freq.0)];
+    [u64::from(cpu.0)]
+        .into_iter()
+        .chain(policy)
+        .chain(of_cpu)
+        .chain(signals)
+        .chain(chosen)
+        .collect()
 }
 
 /// Those of a choice of `menu`.
@@ -676,6 +699,29 @@ impl Fields<'_, '_> {
                 sum_weight: self.take()?,
                 nr_queued: self.small()?,
             },
+            'U' => Event::CfsUtilEst { cpu: self.cpu()?, util_est: Util(self.take()?) },
+            'G' => Event::FreqLook {
+                cpu: self.cpu()?,
+                look: FreqLook {
+                    next_freq: KHz(self.take()?),
+                    cached_raw_freq: KHz(self.take()?),
+                    since_ns: self.take()?,
+                    forced: self.flag()?,
+                    bw_min: Util(self.take()?),
+                    busy: self.flag()?,
+                    running_bw: self.take()?,
+                    util_avg: Util(self.take()?),
+                    runnable_avg: Util(self.take()?),
+                    util_est: Util(self.take()?),
+                    chosen: Some(KHz(self.take()?)).filter(|freq| freq.0 > 0),
+                },
+            },
+            'd' => Event::Deadline {
+                task: self.task()?,
+                runtime: self.take()? as i64,
+                left: self.take()? as i64,
+            },
+            'T' => Event::Tick { cpu: self.cpu()? },
             'R' => Event::Resched { cpu: self.cpu()?, lazy: self.flag()? },
             'D' => {
                 let (cpu, jiffies, next_balance) = (self.cpu()?, self.take()?, self.take()?);

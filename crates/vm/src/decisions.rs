@@ -19,8 +19,8 @@ use crate::ring::{Format, Record};
 use risetime_job::answer::Answer;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::Place;
-use risetime_kernel::units::{CpuId, TaskId};
-use risetime_trace::{Event, IdleType, LastSleep, MenuSelect};
+use risetime_kernel::units::{CpuId, KHz, TaskId, Util};
+use risetime_trace::{Event, FreqLook, IdleType, LastSleep, MenuSelect};
 use std::collections::BTreeMap;
 
 /// `TIF_NEED_RESCHED` and `TIF_NEED_RESCHED_LAZY` of arm64.
@@ -72,6 +72,23 @@ pub(crate) enum Told {
         cpu: u32,
         lazy: bool,
     },
+    /// Of any task: one of another class has none.
+    Deadline {
+        pid: i32,
+        runtime: i64,
+        left: i64,
+    },
+    CfsUtilEst {
+        cpu: u32,
+        util_est: u64,
+    },
+    /// `policy`: by which its looks are told from others'. `time`: of the look, in the scheduler's clock.
+    FreqLook {
+        policy: u64,
+        time: u64,
+        cpu: u32,
+        look: FreqLook,
+    },
     /// `idle` as the kernel counts it.
     Look {
         cpu: u32,
@@ -90,10 +107,16 @@ pub(crate) enum Told {
     Tick {
         stops: bool,
     },
+    /// A tick begins.
+    SchedTick,
 }
 
 /// As much as one record tells.
-pub(crate) type Few = [Option<Told>; 3];
+pub(crate) type Few = [Option<Told>; 5];
+
+fn few<const N: usize>(told: [Option<Told>; N]) -> Few {
+    std::array::from_fn(|i| told.get(i).copied().flatten())
+}
 
 /// How a record is understood.
 pub(crate) type Decode = fn(&Format, &Record<'_>) -> Few;
@@ -104,48 +127,56 @@ fn n(f: &Format, r: &Record<'_>, field: &str) -> Option<i64> {
 
 pub(crate) const DECODERS: &[(&str, Decode)] = &[
     ("sched/sched_waking", |f, r| {
-        [n(f, r, "pid").map(|pid| Told::Waking { pid: pid as i32 }), None, None]
+        few([n(f, r, "pid").map(|pid| Told::Waking { pid: pid as i32 })])
     }),
     ("rt/pelt_se", |f, r| {
         let group = n(f, r, "my_q").unwrap_or(0) != 0;
         let load = n(f, r, "pid").zip(load(f, r)).map(|(pid, (load_avg, load_sum))| {
             Told::TaskLoad { pid: pid as i32, load_avg, load_sum }
         });
-        [entity(f, r, "").filter(|_| !group), load.filter(|_| !group), None]
+        few([entity(f, r, ""), load].map(|told| told.filter(|_| !group)))
     }),
     ("rt/pelt_cfs", |f, r| {
         let group = n(f, r, "parent").unwrap_or(0) != 0;
         let load = n(f, r, "cpu").zip(load(f, r)).map(|(cpu, (load_avg, load_sum))| {
             Told::CfsLoad { cpu: cpu as u32, load_avg, load_sum }
         });
-        [queue(f, r).filter(|_| !group), load.filter(|_| !group), None]
+        few([queue(f, r), load].map(|told| told.filter(|_| !group)))
     }),
-    ("rt/queued", |f, r| {
-        [entity(f, r, ""), queue(f, r), None]
-    }),
+    ("rt/queued", |f, r| few([entity(f, r, ""), queue(f, r)])),
     ("rt/switch", |f, r| {
-        [entity(f, r, "p"), entity(f, r, "n"), queue(f, r)]
+        let due = |prefix| deadline(f, r, prefix);
+        [entity(f, r, "p"), entity(f, r, "n"), queue(f, r), due("p"), due("n")]
     }),
     ("rt/resched", |f, r| {
         let set = n(f, r, "cpu").zip(n(f, r, "tif"));
         let told =
             |(cpu, tif)| Told::Resched { cpu: cpu as u32, lazy: tif == TIF_NEED_RESCHED_LAZY };
-        [set.map(told), None, None]
+        few([set.map(told)])
     }),
     ("rt/resched_curr", |f, r| {
         let set = n(f, r, "cpu").zip(n(f, r, "flags"));
         let new = set.filter(|(_, flags)| flags & (1 << TIF_NEED_RESCHED) == 0);
-        [new.map(|(cpu, _)| Told::Resched { cpu: cpu as u32, lazy: false }), None, None]
+        few([new.map(|(cpu, _)| Told::Resched { cpu: cpu as u32, lazy: false })])
     }),
-    ("rt/look", |f, r| [look(f, r), None, None]),
+    ("rt/look", |f, r| few([look(f, r)])),
     ("rt/menu_ret", |f, r| {
         let next_timer_ns = n(f, r, "told").map(|ns| ns as u64);
         let stop_tick = n(f, r, "stop").map(|stop| stop != 0);
         let chosen = |state| Told::Chosen { state, next_timer_ns, stop_tick };
-        [n(f, r, "state").map(chosen), None, None]
+        few([n(f, r, "state").map(chosen)])
     }),
-    ("rt/tick_stops", |_, _| [Some(Told::Tick { stops: true }), None, None]),
-    ("rt/tick_stays", |_, _| [Some(Told::Tick { stops: false }), None, None]),
+    ("rt/tick", |_, _| few([Some(Told::SchedTick)])),
+    ("rt/uest_cfs", |f, r| {
+        let est = n(f, r, "cpu")
+            .zip(n(f, r, "est"))
+            .map(|(cpu, est)| Told::CfsUtilEst { cpu: cpu as u32, util_est: est as u64 });
+        few([est])
+    }),
+    ("rt/gov_single", |f, r| few([freq_look(f, r)])),
+    ("rt/gov_shared", |f, r| few([freq_look(f, r)])),
+    ("rt/tick_stops", |_, _| few([Some(Told::Tick { stops: true })])),
+    ("rt/tick_stays", |_, _| few([Some(Told::Tick { stops: false })])),
 ];
 
 /// `jiffies` of looks that only show it as of their CPU's last tick, from the time of each: the freshest of
@@ -176,6 +207,34 @@ fn entity(f: &Format, r: &Record<'_>, prefix: &str) -> Option<Told> {
         weight: or_0("weight") as u64,
     };
     Some(Told::Entity { pid, place })
+}
+
+/// What is left of a deadline task's instance, whose fields' names begin with `prefix`.
+fn deadline(f: &Format, r: &Record<'_>, prefix: &str) -> Option<Told> {
+    let n = |field| n(f, r, &format!("{prefix}{field}"));
+    let pid = n("pid").filter(|pid| *pid > 0)? as i32;
+    // Both are of the scheduler's clock, as the record is.
+    Some(Told::Deadline { pid, runtime: n("runtime")?, left: n("due")?.wrapping_sub(r.at as i64) })
+}
+
+fn freq_look(f: &Format, r: &Record<'_>) -> Option<Told> {
+    let u = |field| n(f, r, field).map(|n| n as u64);
+    let set = |field| n(f, r, field).unwrap_or(0) != 0;
+    let time = u("time")?;
+    let look = FreqLook {
+        next_freq: KHz(u("next")?),
+        cached_raw_freq: KHz(u("cached")?),
+        since_ns: time.saturating_sub(u("last")?),
+        forced: set("limits") || set("need"),
+        bw_min: Util(u("min")?),
+        busy: u("saved")? == u("calls")?,
+        running_bw: u("bw")?,
+        util_avg: Util(u("util")?),
+        runnable_avg: Util(u("runnable")?),
+        util_est: Util(u("est")? & 0xffff_ffff),
+        chosen: None,
+    };
+    Some(Told::FreqLook { policy: u("policy")?, time, cpu: u("cpu")? as u32, look })
 }
 
 /// `load_avg` and `load_sum`.
@@ -296,6 +355,15 @@ impl Decisions {
                 emit(Event::CfsLoad { cpu: CpuId(cpu), load_avg, load_sum });
             }
             Told::Queue { .. } => told.queue().into_iter().for_each(emit),
+            Told::Deadline { pid, runtime, left } => {
+                let task = task(pid).filter(|task| self.prios.get(task).is_some_and(|p| *p < 0));
+                let told = |task| emit(Event::Deadline { task, runtime, left });
+                task.into_iter().for_each(told);
+            }
+            Told::CfsUtilEst { cpu, util_est } => {
+                emit(Event::CfsUtilEst { cpu: CpuId(cpu), util_est: Util(util_est) });
+            }
+            Told::FreqLook { cpu, look, .. } => emit(Event::FreqLook { cpu: CpuId(cpu), look }),
             Told::Resched { cpu, lazy } => emit(Event::Resched { cpu: CpuId(cpu), lazy }),
             Told::Look { cpu, level, idle, failed, due } => {
                 emit(due.event(cpu));
@@ -310,6 +378,7 @@ impl Decisions {
                     emit(Event::IdleSelect { cpu: CpuId(here), select: &select });
                 }
             }
+            Told::SchedTick => emit(Event::Tick { cpu: CpuId(here) }),
             Told::Tick { .. } => {}
         }
     }
@@ -342,11 +411,13 @@ impl Told {
     }
 }
 
-/// What a choice does not tell of itself: its timer is shown by the next choice on its CPU, and whether the
-/// tick stops by what is done then. `events`, from the last one back, each with its CPU.
+/// What a choice does not tell of itself: its timer is shown by the next choice on its CPU, whether the
+/// tick stops by what is done then, and what a governor asks for by its next look. `events`, from the last one back, each with its CPU.
 pub(crate) fn fill_in<'a>(events: impl Iterator<Item = (u32, Choice<'a>)>) {
     let mut timers: BTreeMap<u32, u64> = BTreeMap::new();
     let mut ticks: BTreeMap<u32, bool> = BTreeMap::new();
+    // By policy, the next look: what had been asked for by then, and when.
+    let mut next: BTreeMap<u64, (KHz, u64)> = BTreeMap::new();
     for (cpu, choice) in events {
         match choice {
             Choice::Begins(probed) => {
@@ -357,6 +428,13 @@ pub(crate) fn fill_in<'a>(events: impl Iterator<Item = (u32, Choice<'a>)>) {
             Choice::Told(Told::Chosen { next_timer_ns, stop_tick, .. }) => {
                 *next_timer_ns = next_timer_ns.or(timers.remove(&cpu));
                 *stop_tick = stop_tick.or(ticks.remove(&cpu));
+            }
+            Choice::Told(Told::FreqLook { policy, time, look, .. }) => {
+                let last = time.saturating_sub(look.since_ns);
+                let after = next.insert(*policy, (look.next_freq, last));
+                // A probe may miss a look: then it is that one's.
+                let own = |(freq, at): &(KHz, u64)| *freq == look.next_freq || *at == *time;
+                look.chosen = after.filter(own).map(|(freq, _)| freq);
             }
             Choice::Told(_) => {}
         }
@@ -382,6 +460,10 @@ pub(crate) fn notes(answer: &Answer<'_>, values: &BTreeMap<String, String>) -> V
         ("probe rt/resched", "need_resched"),
         ("probe rt/resched_curr", "need_resched"),
         ("probe rt/look", "looks at scheduling domains"),
+        ("probe rt/tick", "ticks"),
+        ("probe rt/uest_cfs", "when a task's util_est joins its CPU's"),
+        ("probe rt/gov_single", "what governors of single CPUs look at"),
+        ("probe rt/gov_shared", "what governors of several CPUs look at"),
         ("probe rt/menu", "what menu chooses from"),
         ("probe rt/menu_ret", "what menu chooses"),
         ("probe rt/tick_stops", "whether menu stops the tick"),

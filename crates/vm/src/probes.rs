@@ -94,6 +94,36 @@ const RESCHED: &str = "t:rt/resched sched_set_need_resched_tp cpu=cpu tif=tif";
 const RESCHED_CURR: &str =
     "f:rt/resched_curr resched_curr cpu=rq->cpu flags=rq->curr->thread_info.flags";
 
+/// A CPU's tick begins.
+const SCHED_TICK: &str = "f:rt/tick sched_tick|scheduler_tick";
+
+/// A task's estimate joins its CPU's, or leaves it.
+const UTIL_EST_CFS: &str = "t:rt/uest_cfs sched_util_est_cfs_tp \
+     est=cfs_rq->avg.util_est|cfs_rq->avg.util_est.enqueued cpu=cfs_rq->rq->cpu";
+
+/// A governor looks at a CPU: whose policy it is says the CPU's own part of it (`sugov_cpu`), which is a variable of each
+/// CPU, as are its runqueue and the state of its tick. What comes of a look the next one of its policy shows.
+fn governors() -> [String; 2] {
+    let policy = "(+{sugov_cpu.sg_policy}($arg1))";
+    let avg = "+{%runqueues+rq.cfs+cfs_rq.avg+sched_avg.";
+    let told = format!(
+        "cpu=+{{sugov_cpu.cpu}}($arg1):u32 policy=+{{sugov_cpu.sg_policy}}($arg1):x64 time=$arg2:u64 \
+         next=+{{sugov_policy.next_freq}}{policy}:u32 cached=+{{sugov_policy.cached_raw_freq}}{policy}:u32 \
+         last=+{{sugov_policy.last_freq_update_time}}{policy}:u64 \
+         limits=+{{sugov_policy.limits_changed}}{policy}:u8 need=+{{sugov_policy.need_freq_update}}{policy}:u8 \
+         min=+{{sugov_cpu.bw_min}}($arg1):u64|+{{sugov_cpu.bw_dl}}($arg1):u64 \
+         saved=+{{sugov_cpu.saved_idle_calls}}($arg1):u64 \
+         calls=+{{%tick_cpu_sched+tick_sched.idle_calls-%sugov_cpu}}($arg1):u64 \
+         bw=+{{%runqueues+rq.dl+dl_rq.running_bw-%sugov_cpu}}($arg1):u64 \
+         util={avg}util_avg-%sugov_cpu}}($arg1):u64 runnable={avg}runnable_avg-%sugov_cpu}}($arg1):u64 \
+         est={avg}util_est-%sugov_cpu}}($arg1):u32"
+    );
+    [
+        format!("f:rt/gov_single sugov_update_single_freq {told}"),
+        format!("f:rt/gov_shared sugov_update_shared {told}"),
+    ]
+}
+
 /// A look at one domain begins.
 const LOOK: &str = "f:rt/look sched_balance_rq|load_balance cpu=this_cpu level=sd->level idle=idle failed=sd->nr_balance_failed \
      now=@jiffies_64:u64 next=this_rq->next_balance \
@@ -135,8 +165,9 @@ pub(crate) fn probes(workload: &Workload, decisions: bool, rev: KernelRev) -> Ve
     }
     let resched = if rev < V6_17 { RESCHED_CURR } else { RESCHED };
     let tick = TICK.into_iter().filter(|_| rev < V6_9);
-    let more = [resched, LOOK, CHOSEN].into_iter().chain(tick).map(String::from);
-    always.map(in_full).chain(placed(rev)).chain(more).collect()
+    let more =
+        [resched, LOOK, CHOSEN, UTIL_EST_CFS, SCHED_TICK].into_iter().chain(tick).map(String::from);
+    always.map(in_full).chain(placed(rev)).chain(governors()).chain(more).collect()
 }
 
 /// An ordinary probe with what decisions want of it.
@@ -174,7 +205,12 @@ fn placed(rev: KernelRev) -> [String; 2] {
         (entity("", "p->se."), entity("p", "prev->se."), entity("n", "next->se."));
     [
         format!("f:rt/queued {queued} pid=p->pid{entity_of}{}", rq("p")),
-        format!("{switched} ppid=prev->pid{prev} npid=next->pid{next}{}", rq("next")),
+        format!(
+            "{switched} ppid=prev->pid{prev}{} npid=next->pid{next}{}{}",
+            deadline("p", "prev"),
+            deadline("n", "next"),
+            rq("next")
+        ),
     ]
 }
 
@@ -185,6 +221,11 @@ fn entity(prefix: &str, se: &str) -> String {
          {prefix}slice={se}slice| {prefix}vprot={se}vprot| \
          {prefix}weight={se}h_load.weight|{se}load.weight"
     )
+}
+
+/// What is left of a deadline task's instance.
+fn deadline(prefix: &str, task: &str) -> String {
+    format!(" {prefix}runtime={task}->dl.runtime {prefix}due={task}->dl.deadline")
 }
 
 /// The load of a task or of a CPU's fair tasks, whose fields `of` leads to.

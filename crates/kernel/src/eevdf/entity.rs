@@ -184,7 +184,11 @@ pub struct Place {
 impl Place {
     /// Whoever stands there competes with that; `own` where it is not told.
     pub(crate) fn load(&self, own: LoadWeight) -> LoadWeight {
-        if self.weight == 0 || self.weight == own.scaled() { own } else { LoadWeight::of_scaled(self.weight) }
+        if self.weight == 0 || self.weight == own.scaled() {
+            own
+        } else {
+            LoadWeight::of_scaled(self.weight)
+        }
     }
 }
 

@@ -17,7 +17,9 @@ use risetime_model::Experiment;
 use risetime_sim::follow::{Asked, Beside, Followed, follow};
 use risetime_sim::hooks::{Answer, FreqRequest, Point};
 use risetime_sim::mutant::Mutant;
-use risetime_trace::{Backend, Event, Header, IdleType, Memory, RunError, SwitchOut, TraceSink, Why};
+use risetime_trace::{
+    Backend, Event, Header, IdleType, Memory, RunError, SwitchOut, TraceSink, Why,
+};
 use std::collections::BTreeMap;
 
 /// A woken task has preempted by then, or has not.
@@ -30,6 +32,8 @@ const LOOK_LASTS: Span = Span::from_us(1000);
 const TICK_LASTS: Span = Span::from_us(400);
 /// Before that not all of the state has been told: what tasks hold that began to run before time 0.
 const SETTLED: Instant = Instant(10_000_000);
+/// Below are the real-time and deadline classes (include/linux/sched/prio.h).
+const MAX_RT_PRIO: i32 = 100;
 /// A request and the look that led to it are so near each other.
 const SAME_LOOK: Span = Span::from_us(400);
 
@@ -44,11 +48,37 @@ pub fn step(
     let experiment = super::beside(experiment, reference);
     let tick = experiment.platform.tick();
     let start = Start::at_time_0();
-    let first_tick = first_tick(reference, tick, &start).unwrap_or(tick);
+    let first_tick =
+        tick_told(reference, tick).or_else(|| first_tick(reference, tick, &start)).unwrap_or(tick);
     let wanted = changes_wanted(reference, &experiment.platform);
     let beside = Beside { first_tick, wanted };
     let followed = follow(&experiment, reference, &beside, mutant)?;
     Ok(judge(&experiment, reference, &beside, &followed))
+}
+
+/// From time 0 to the first tick, as `menu` was told of the next ones.
+fn tick_told(reference: &Memory, tick: Span) -> Option<Span> {
+    struct Told(Span, Vec<u64>);
+    impl TraceSink for Told {
+        fn header(&mut self, _: &Header) {}
+        fn event(&mut self, at: Instant, event: &Event<'_>) {
+            let Event::IdleSelect { select: s, .. } = *event else { return };
+            let next = u64::try_from(s.delta_next_ns).ok().filter(|next| *next <= self.0.0);
+            // Another timer may be the next event: then the tick is none of those that the sleep is measured by.
+            if let (Some(next), Some(sleep), false) = (next, s.sleep_length_ns, s.tick_stopped)
+                && next < sleep
+            {
+                self.1.push((at.0 + next) % self.0.0);
+            }
+        }
+        fn end(&mut self, _: Instant) {}
+    }
+    let mut told = Told(tick, Vec::new());
+    reference.replay(&mut told);
+    let Told(_, mut phases) = told;
+    phases.sort_unstable();
+    let median = *phases.get(phases.len() / 2)?;
+    Some(if median == 0 { tick } else { Span(median) })
 }
 
 /// [`step`] of several experiments, each from `n` start phases on `reference`: all together, and the release of the
@@ -111,9 +141,11 @@ fn judge(
             differences.push(there.difference(experiment, followed, asked, kind, given));
         }
     }
-    let (row, more) = frequencies(experiment, &there, beside, followed);
-    rows.insert(Decision::Frequency, row);
-    differences.extend(more);
+    if !there.governs {
+        let (row, more) = frequencies(experiment, &there, beside, followed);
+        rows.insert(Decision::Frequency, row);
+        differences.extend(more);
+    }
     let (moves, more) = moves(experiment, &there, followed);
     differences.extend(more);
     differences.sort_by_key(|d| d.at);
@@ -144,7 +176,13 @@ fn words(answer: Answer, name: impl Fn(TaskId) -> String) -> (String, String) {
         Answer::Cpu(placed) => (placed.cpu.to_string(), placed.why.as_str().into()),
         Answer::Task(Some(task)) => (name(task), "earliest eligible deadline".into()),
         Answer::Task(None) => ("idle".into(), "nobody runnable".into()),
-        Answer::Freq(Some(f)) => (format!("{} MHz", f.freq.0 / 1000), f.why.as_str().into()),
+        // What the reference counted with is not told.
+        Answer::Freq(Some(f)) if f.util == Util(0) => {
+            (format!("{} MHz", f.freq.0 / 1000), f.why.as_str().into())
+        }
+        Answer::Freq(Some(f)) => {
+            (format!("{} MHz for util {}", f.freq.0 / 1000, f.util.0), f.why.as_str().into())
+        }
         Answer::Freq(None) => ("none".into(), String::new()),
         Answer::Yes(answer) => (yes(answer).into(), yes(answer).into()),
         Answer::Idle { state, stop_tick } => {
@@ -159,12 +197,24 @@ fn same(a: Answer, b: Answer) -> bool {
     match (a, b) {
         (Answer::Cpu(a), Answer::Cpu(b)) => a.cpu == b.cpu,
         (Answer::Idle { state: a, .. }, Answer::Idle { state: b, .. }) => a == b,
+        (Answer::Freq(Some(a)), Answer::Freq(Some(b))) => a.freq == b.freq,
         (a, b) => a == b,
     }
 }
 
 /// When a CPU went over to another task, and who had it before.
 type Left = (Instant, Option<(TaskId, SwitchOut)>);
+
+/// Why a CPU's task is to give way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    /// Somebody wakes there.
+    Wakeup,
+    /// A tick, or anything else.
+    Other,
+    /// It has.
+    Over,
+}
 
 /// What the reference did, by CPU and task.
 #[derive(Default)]
@@ -177,11 +227,13 @@ struct There {
     updates: BTreeMap<CpuId, Vec<Instant>>,
     /// By CPU: when it was asked that its task gives way; `None`: it went over to another task. Empty where nothing
     /// tells of that.
-    asked: BTreeMap<CpuId, Vec<(Instant, bool)>>,
+    asked: BTreeMap<CpuId, Vec<(Instant, Ask)>>,
     /// When each task's wakeups ended.
     wakeups: BTreeMap<TaskId, Vec<Instant>>,
     /// When it looks for tasks to move, for which CPU, and what that does.
     looks: Vec<(Instant, CpuId, IdleType)>,
+    /// It tells when governors look, and what they ask for.
+    governs: bool,
     names: BTreeMap<TaskId, String>,
 }
 
@@ -200,19 +252,30 @@ impl There {
         let mut there = There::default();
         reference.replay(&mut there);
         let mut awake: BTreeMap<TaskId, bool> = BTreeMap::new();
+        let mut waking: BTreeMap<TaskId, Instant> = BTreeMap::new();
+        // Tasks of the classes above are pushed and pulled, which is no balancing.
+        let mut above: BTreeMap<TaskId, bool> = BTreeMap::new();
         for (at, event) in reference.events() {
             match *event {
-                Event::TaskNew { task, .. } | Event::Wakeup { task, .. } => {
+                Event::Waking { task, .. } => drop(waking.insert(task, *at)),
+                Event::TaskNew { task, cpu, .. } | Event::Wakeup { task, cpu, .. } => {
+                    if let Some(begun) = waking.remove(&task) {
+                        let asked = there.asked.get_mut(&cpu).into_iter().flatten().rev();
+                        let part = asked.take_while(|(when, _)| *when >= begun);
+                        let asks = part.filter(|(_, ask)| *ask == Ask::Other);
+                        asks.for_each(|(_, ask)| *ask = Ask::Wakeup);
+                    }
                     awake.insert(task, true);
                     there.wakeups.entry(task).or_default().push(*at);
                 }
                 Event::Resched { cpu, .. } => {
-                    there.asked.entry(cpu).or_default().push((*at, true));
+                    there.asked.entry(cpu).or_default().push((*at, Ask::Other));
                 }
+                Event::FreqLook { .. } => there.governs = true,
                 Event::BalanceLook { cpu, idle, .. } => there.looks.push((*at, cpu, idle)),
                 Event::Switch { cpu, prev, .. } => {
                     if let Some(asked) = there.asked.get_mut(&cpu) {
-                        asked.push((*at, false));
+                        asked.push((*at, Ask::Over));
                     }
                     there.switches.entry(cpu).or_default().push((*at, prev));
                     if let Some((task, out)) = prev {
@@ -222,8 +285,10 @@ impl There {
                 Event::PeltCfs { cpu, .. } | Event::PeltTask { cpu, .. } => {
                     there.updates.entry(cpu).or_default().push(*at);
                 }
+                Event::Prio { task, prio } => drop(above.insert(task, prio < MAX_RT_PRIO)),
                 Event::Migrate { task, from, to, .. }
-                    if awake.get(&task).copied().unwrap_or(false) =>
+                    if awake.get(&task).copied().unwrap_or(false)
+                        && !above.get(&task).copied().unwrap_or(false) =>
                 {
                     there.moves.push((*at, task, from, to));
                 }
@@ -306,13 +371,14 @@ impl There {
         }
     }
 
-    /// Whether somebody asked `cpu` to reschedule in that time; `None`: it had been asked before, or nothing tells.
-    fn resched(&self, cpu: CpuId, from: Instant, to: Instant) -> Option<bool> {
+    /// Whether `cpu` was asked to reschedule in that time, first of all so; `None`: it had been asked before, or nothing tells.
+    fn resched(&self, cpu: CpuId, from: Instant, to: Instant, by: Ask) -> Option<bool> {
         let all = self.asked.get(&cpu)?;
         let first = all.partition_point(|(at, _)| *at < from);
-        let pending = first.checked_sub(1).is_some_and(|last| all[last].1);
-        let next = all[first..].iter().take_while(|(at, _)| *at <= to).find(|(_, asks)| *asks);
-        (!pending).then_some(next.is_some())
+        let pending = first.checked_sub(1).is_some_and(|last| all[last].1 != Ask::Over);
+        let mut next = all[first..].iter().take_while(|(at, _)| *at <= to);
+        let next = next.find(|(_, ask)| *ask != Ask::Over);
+        (!pending).then_some(next.is_some_and(|(_, ask)| *ask == by))
     }
 
     /// Of what kind a decision is, and the reference's answer; `None`: it does not tell.
@@ -323,6 +389,7 @@ impl There {
             Point::Fork { .. } => (Decision::Fork, user(asked.given)),
             Point::Pick { .. } => (Decision::Pick, asked.given),
             Point::Idle { .. } => (Decision::Idle, asked.given),
+            Point::Frequency { .. } if self.governs => (Decision::Frequency, asked.given),
             Point::WakeupPreempt { cpu, curr, woken } => {
                 let given = match self.asked.is_empty() {
                     true => self.preempted(cpu, curr, asked.at, tick),
@@ -333,7 +400,9 @@ impl There {
             Point::TickPreempt { cpu, curr } => {
                 let given = match self.asked.is_empty() {
                     true => self.ended_by_tick(cpu, curr, asked.at),
-                    false => self.resched(cpu, asked.at, asked.at + AT_ONCE).map(Answer::Yes),
+                    false => {
+                        self.resched(cpu, asked.at, asked.at + AT_ONCE, Ask::Other).map(Answer::Yes)
+                    }
                 };
                 (Decision::TickPreempt, given)
             }
@@ -346,7 +415,7 @@ impl There {
         let ends = self.wakeups.get(&woken)?;
         let end = *ends.get(ends.partition_point(|end| *end < at))?;
         let known = end.since(at) < WAKEUP_LASTS;
-        self.resched(cpu, at, end).filter(|_| known).map(Answer::Yes)
+        self.resched(cpu, at, end, Ask::Wakeup).filter(|_| known).map(Answer::Yes)
     }
 
     /// Whether a wakeup at `at` took the CPU from `curr`.
@@ -456,11 +525,7 @@ fn frequencies(
 }
 
 /// Moves by balancing: theirs that are wanted here, and ours that were made there.
-fn moves(
-    experiment: &Experiment,
-    there: &There,
-    followed: &Followed,
-) -> (Moves, Vec<Difference>) {
+fn moves(experiment: &Experiment, there: &There, followed: &Followed) -> (Moves, Vec<Difference>) {
     // Where looks are told, ours are of the same look; else of about the same time.
     let told = !there.looks.is_empty();
     let window = if told { LOOK_LASTS } else { Span(2 * experiment.platform.tick().0) };
@@ -473,9 +538,9 @@ fn moves(
     let mut own: Vec<(Instant, TaskId, CpuId, CpuId)> = Vec::new();
     for asked in &followed.asked {
         if let Point::Pull { task, from, to } = asked.point {
-            // A wish that is not granted comes back at the next look.
+            // A wish that is not granted comes back at the next look, perhaps another CPU's: there the task was gone.
             let mut before = own.iter().rev().take_while(|(at, ..)| asked.at.since(*at) <= window);
-            if !before.any(|(_, t, _, c)| (*t, *c) == (task, to)) {
+            if !before.any(|(_, t, ..)| *t == task) {
                 own.push((asked.at, task, from, to));
             }
         }
@@ -487,8 +552,7 @@ fn moves(
     };
     let looked = |m: &&Move| !told || look(m.0, m.3).is_some();
     let given: Vec<Move> = there.moves.iter().filter(looked).copied().collect();
-    let (recalled, missed): (Vec<Move>, Vec<Move>) =
-        given.iter().partition(|m| among(&own, **m));
+    let (recalled, missed): (Vec<Move>, Vec<Move>) = given.iter().partition(|m| among(&own, **m));
     let (precise, wrong): (Vec<Move>, Vec<Move>) =
         own.iter().partition(|m| among(&there.moves, **m));
     let differs = |(at, task, from, to): Move, own: &str, given: &str| Difference {

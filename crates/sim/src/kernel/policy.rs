@@ -9,13 +9,13 @@
 //!
 //! A change of frequency is a method of this and cannot reach another domain: the field is private to this file.
 
-use crate::kernel::governor::{DomainView, Effects, Governor};
+use crate::kernel::governor::{DomainView, Effects, Governor, Resumed};
 use crate::kernel::rq::Rq;
 use crate::kernel::{Kernel, Kthread};
 use crate::state::machine::{Cpu, FreqDomain, Machine};
 use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
-use risetime_kernel::units::{CpuId, Instant, KHz, Span};
+use risetime_kernel::units::{CpuId, Instant, Span};
 use risetime_trace::Event;
 
 /// A frequency domain, and what may be changed with it.
@@ -64,8 +64,8 @@ impl<'a> Policy<'_, 'a> {
         ask(k.governors[self.domain].as_mut(), &view, &mut k.effects)
     }
     /// The governor finds itself in a run under way.
-    pub(crate) fn resume(&mut self, freq: KHz, since: Instant) {
-        self.k.governors[self.domain].resume(freq, since);
+    pub(crate) fn resume(&mut self, at: &Resumed) {
+        self.k.governors[self.domain].resume(at);
     }
     /// What the governor wishes for beside a frequency.
     #[inline]

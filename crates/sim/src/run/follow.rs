@@ -21,7 +21,7 @@
 //! balancing looks when it looks there. Where it does not, a wakeup counts as a timer's on the CPU on which the task
 //! slept, and this machine's own ticks balance.
 //!
-//! Leaves out: hotplug, quotas that run out (a group is never throttled here), pushing and pulling of real-time and
+//! Leaves out: hotplug, quotas that run out (a task whose group's has is taken off its queue, as there), pushing and pulling of real-time and
 //! deadline tasks (done as there, not asked), places of tasks in groups (only the CPU's own queue is told of).
 
 mod listens;
@@ -32,6 +32,7 @@ mod timeline;
 mod told;
 
 use crate::Counterfactual;
+use crate::kernel::governor::Resumed;
 use crate::run::engine::Simulation;
 use crate::run::mutant::Mutant;
 use crate::run::setup;
@@ -39,12 +40,11 @@ use crate::state::class::ClassTimer;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::{Answer, Chain, Hooks, Point};
 use listens::{Listens, Shared};
-use own_time::signs;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
 use risetime_model::Experiment;
 use risetime_model::workload::Attr;
 use risetime_trace::{Event, Header, Memory, RunError, TraceSink};
-use signals::CfsTold;
+use signals::{Averages, CfsTold};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -103,8 +103,10 @@ impl Compared {
     /// It differs by more than some µs of another time do: of utilisations 2 of 1024, of loads 1 %, of times 100 µs.
     pub fn is_far_off(&self) -> bool {
         let far = match self.what {
-            "vruntime" | "deadline" | "vlag" | "zero_vruntime" => 100_000,
-            "task load_avg" | "cfs_rq load_avg" => self.given.unsigned_abs() / 100 + 2,
+            "vruntime" | "deadline" | "vprot" | "vlag" | "zero_vruntime" => 100_000,
+            "dl runtime" | "dl deadline" => 100_000,
+            "running_bw" => 1 << 10,
+            "task load_avg" | "cfs_rq load_avg" | "weight" => self.given.unsigned_abs() / 100 + 2,
             _ => 2,
         };
         self.own.abs_diff(self.given) > far
@@ -135,10 +137,17 @@ pub struct Followed {
 
 impl Followed {
     /// State of one of the CPUs or of the task was found far off within `span` before `at`.
-    pub fn is_far_off(&self, at: Instant, span: Span, cpus: &[CpuId], task: Option<TaskId>) -> bool {
+    pub fn is_far_off(
+        &self,
+        at: Instant,
+        span: Span,
+        cpus: &[CpuId],
+        task: Option<TaskId>,
+    ) -> bool {
         self.compared.iter().any(|c| {
             let near = c.at <= at && at.since(c.at) < span && c.is_far_off();
-            near && (c.cpu.is_some_and(|cpu| cpus.contains(&cpu)) || task.is_some() && c.task == task)
+            near && (c.cpu.is_some_and(|cpu| cpus.contains(&cpu))
+                || task.is_some() && c.task == task)
         })
     }
 }
@@ -170,8 +179,16 @@ pub fn follow(
     let tells = Tells {
         looks: tells(|e| matches!(e, Event::BalanceLook { .. })),
         sleeps: !texts.selects.is_empty(),
+        resched: tells(|e| matches!(e, Event::Resched { .. })),
+        governs: tells(|e| matches!(e, Event::FreqLook { .. })),
+        ticks: tells(|e| matches!(e, Event::Tick { .. })),
     };
-    let shared = Shared { looks_told: tells.looks, sleeps_told: tells.sleeps, ..Shared::default() };
+    let shared = Shared {
+        looks_told: tells.looks,
+        sleeps_told: tells.sleeps,
+        governs_told: tells.governs,
+        ..Shared::default()
+    };
     let shared = Rc::new(RefCell::new(shared));
     shared.borrow_mut().idles = sleeps(events, texts.selects);
     let m = &mut simulation.k.m;
@@ -184,6 +201,7 @@ pub fn follow(
     m.hooks = Some(Box::new(Chain(broken.into_iter().chain([listens]).collect())));
     m.set_tick_offset(Span(beside.first_tick.0 % m.tick.0));
     let domains = simulation.k.m.domains.len();
+    let averages = vec![Averages::default(); simulation.k.m.cpus.len()];
     let mut f = Follower {
         events,
         next_wakeups: next_wakeups(reference),
@@ -196,11 +214,11 @@ pub fn follow(
         first_act: BTreeMap::new(),
         experiment,
         wanted: vec![None; domains],
-        signs: signs(events),
-        late_ticks: Vec::new(),
         same_origin: CpuSet::EMPTY,
         asked: None,
         cfs_told: None,
+        averages,
+        waits_for_quota: BTreeMap::new(),
         aside: BTreeSet::new(),
         moved: None,
         followed: Followed::default(),
@@ -208,16 +226,17 @@ pub fn follow(
     f.simulation.start();
     f.settle();
     let mut wanted = beside.wanted.iter().peekable();
-    for (at, what) in causes_first(events) {
+    let quotas = experiment.workload.groups.iter().any(|group| group.quota.is_some());
+    for (at, what) in causes_first(events, quotas) {
         // The look that leads to a request comes first, and is asked here without knowing of it.
         let known = |when: Instant| when + LOOK_LASTS;
-        while let Some((when, cpu, freq)) = wanted.next_if(|(when, ..)| known(*when) <= at) {
+        let due = |when: &Instant| !tells.governs && known(*when) <= at;
+        while let Some((when, cpu, freq)) = wanted.next_if(|(when, ..)| due(when)) {
             f.advance(known(*when));
             f.wants(*cpu, *freq, *when);
         }
         f.looks_unless(what);
         f.advance(at);
-        f.ticks_by_then(what);
         f.apply(what);
         f.settle();
     }
@@ -235,6 +254,12 @@ struct Tells {
     looks: bool,
     /// From what it chooses idle states.
     sleeps: bool,
+    /// When a task is asked to go.
+    resched: bool,
+    /// When governors look, and from what.
+    governs: bool,
+    /// When ticks begin.
+    ticks: bool,
 }
 
 /// Nobody wants the simulation's own trace.
@@ -267,16 +292,16 @@ struct Follower<'a, 'e> {
     levels: Vec<u32>,
     /// By domain, what the governor there asked for last, and when.
     wanted: Vec<Option<(Instant, KHz)>>,
-    /// Of each CPU, when a tick may be seen there.
-    signs: BTreeMap<CpuId, Vec<Instant>>,
-    /// Ticks whose time has come, and which have not been seen there yet.
-    late_ticks: Vec<(CpuId, u32, Instant)>,
     /// CPUs whose virtual times are counted from the same origin as there.
     same_origin: CpuSet,
     /// The wakeup that has been asked for, and where it goes there.
     asked: Option<usize>,
     /// The last signals of a CPU, as long as nothing but signals has been told since.
     cfs_told: Option<CfsTold>,
+    /// By CPU.
+    averages: Vec<Averages>,
+    /// Tasks whose groups have used up their quota; false: not off their CPU yet.
+    waits_for_quota: BTreeMap<TaskId, bool>,
     /// Timers of the classes of a CPU that chooses an idle state: it is told another next one.
     aside: BTreeSet<(Instant, ClassTimer)>,
     /// Whose signals have just moved there.
@@ -288,6 +313,7 @@ impl Follower<'_, '_> {
     fn apply(&mut self, what: What) {
         let index = match what {
             What::Leaves(index) => return self.leaves(index),
+            What::Throttled(index) => return self.throttled(index),
             What::Asks(index, by) => return self.asks(index, by),
             What::Wakes(index) => return self.woken(index),
             What::Event(index) => index,
@@ -309,7 +335,10 @@ impl Follower<'_, '_> {
             Event::Switch { .. } => self.switched(index),
             Event::Phase { task, index, .. } => self.phase(task, index as usize),
             Event::Prio { task, prio } => self.prio(task, prio),
-            Event::Entity { task, place } => self.place(task, &place),
+            Event::Entity { task, place } => {
+                self.unthrottled(task);
+                self.place(task, &place);
+            }
             Event::CfsQueue { cpu, min_vruntime, .. } => self.queue(cpu, min_vruntime),
             Event::BalanceDue { cpu, jiffies, next_balance, domains } => {
                 self.balance_due(cpu, jiffies, next_balance, domains);
@@ -323,8 +352,13 @@ impl Follower<'_, '_> {
                 k.policy(domain).impose_freq(freq);
                 let since = self.wanted[domain].map_or(k.m.now, |(since, _)| since);
                 self.wanted[domain] = Some((since, freq));
-                k.policy(domain).resume(freq, since);
+                if !self.tells.governs {
+                    k.policy(domain).resume(&Resumed::at(freq, since));
+                }
             }
+            Event::Tick { cpu } => self.told_tick(cpu),
+            Event::FreqLook { cpu, look } => self.governs(cpu, &look),
+            Event::Deadline { task, runtime, left } => self.deadline(task, runtime, left),
             Event::IdleSelect { cpu, .. } => self.idles(cpu),
             Event::Idle { cpu, state: Some(_) } if !self.tells.sleeps => self.idles(cpu),
             Event::Idle { cpu, state: None } => self.leaves_idle(cpu),
@@ -338,7 +372,7 @@ impl Follower<'_, '_> {
         let k = &mut self.simulation.k;
         let domain = k.m.cpu(cpu).domain;
         self.wanted[domain] = Some((when, freq));
-        k.policy(domain).resume(freq, when);
+        k.policy(domain).resume(&Resumed::at(freq, when));
     }
 
     /// All signals that moved there at once have, unless this one is another of them.
@@ -363,7 +397,7 @@ impl Follower<'_, '_> {
     /// Signals of a CPU have moved there, so the governor looks; here as well, if it has not just done so.
     fn looks(&mut self) {
         const JUST: Span = Span::from_us(60);
-        let Some(cpu) = self.moved.take() else { return };
+        let Some(cpu) = self.moved.take().filter(|_| !self.tells.governs) else { return };
         let k = &mut self.simulation.k;
         let last = self.shared.borrow().looked.get(&cpu).copied();
         if last.is_none_or(|last| k.m.now.since(last) > JUST) {

@@ -17,6 +17,7 @@
 pub use crate::kernel::Kthread;
 
 use crate::kernel::bandwidth::period_ends;
+use crate::kernel::governor::Resumed;
 use crate::kernel::rq::{Parts, Rq};
 use crate::kernel::syscalls::Current;
 use crate::kernel::{Driver, Kernel};
@@ -461,7 +462,7 @@ fn apply_machine_image(k: &mut Kernel<'_>, image: &Image) {
         };
         let changed = Instant(k.m.now.0.saturating_sub(d.changed_before.0));
         k.policy(domain).impose_freq(d.freq);
-        k.policy(domain).resume(d.freq, changed);
+        k.policy(domain).resume(&Resumed::at(d.freq, changed));
         if let (Some(kthread), Some(cpu)) = (k.m.domains[domain].kthread, d.kthread_on)
             && k.m.task(kthread).state != State::Runnable
         {

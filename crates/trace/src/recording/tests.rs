@@ -67,10 +67,7 @@ fn everything() -> Memory {
                 weight: 1 << 20,
             },
         },
-        Event::Entity {
-            task,
-            place: Place { vruntime: 3, vlag: i64::MIN, ..Place::default() },
-        },
+        Event::Entity { task, place: Place { vruntime: 3, vlag: i64::MIN, ..Place::default() } },
         Event::TaskLoad { task, load_avg: 1024, load_sum: 47_742 },
         Event::CfsLoad { cpu, load_avg: 88_761, load_sum: 1 << 40 },
         Event::CfsQueue {
@@ -80,6 +77,26 @@ fn everything() -> Memory {
             sum_weight: 1 << 40,
             nr_queued: 3,
         },
+        Event::FreqLook {
+            cpu,
+            look: FreqLook {
+                next_freq: KHz(600_000),
+                cached_raw_freq: KHz(590_001),
+                since_ns: u64::MAX,
+                forced: true,
+                bw_min: Util(51),
+                busy: true,
+                running_bw: 1 << 20,
+                util_avg: Util(5),
+                runnable_avg: Util(6),
+                util_est: Util(1023),
+                chosen: Some(KHz(700_000)),
+            },
+        },
+        Event::FreqLook { cpu, look: FreqLook::default() },
+        Event::CfsUtilEst { cpu, util_est: Util(79) },
+        Event::Deadline { task, runtime: -5, left: i64::MIN },
+        Event::Tick { cpu },
         Event::Resched { cpu, lazy: true },
         Event::BalanceDue {
             cpu,

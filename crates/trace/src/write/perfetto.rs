@@ -615,7 +615,11 @@ impl<W: io::Write> TraceSink for Writer<W> {
             | Event::Entity { .. }
             | Event::TaskLoad { .. }
             | Event::CfsLoad { .. }
+            | Event::CfsUtilEst { .. }
+            | Event::FreqLook { .. }
+            | Event::Deadline { .. }
             | Event::CfsQueue { .. }
+            | Event::Tick { .. }
             | Event::Resched { .. }
             | Event::BalanceDue { .. }
             | Event::BalanceLook { .. }

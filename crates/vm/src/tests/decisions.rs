@@ -141,8 +141,7 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         stop_tick: Some(false),
     };
     let entity = |place| Event::Entity { task, place };
-    let first =
-        Place { vruntime: 1, deadline: 2, vlag: -3, slice: 4, vprot: 9, weight: 6 };
+    let first = Place { vruntime: 1, deadline: 2, vlag: -3, slice: 4, vprot: 9, weight: 6 };
     let queue = |min_vruntime, sum_w_vruntime, sum_weight, nr_queued| Event::CfsQueue {
         cpu,
         min_vruntime,

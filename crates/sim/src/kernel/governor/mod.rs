@@ -12,7 +12,7 @@ pub use crate::state::effects::{Effects, Timer};
 pub use crate::state::hooks::FreqRequest;
 pub use view::DomainView;
 
-use risetime_kernel::units::{CpuId, Instant, KHz};
+use risetime_kernel::units::{CpuId, Instant, KHz, Util};
 use risetime_model::Platform;
 use risetime_model::settings::{Group, Param, Settings};
 
@@ -37,8 +37,41 @@ pub trait Governor {
     fn work(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
         None
     }
-    /// It finds itself in a run under way: `freq` was asked for at `since`, nothing after that.
-    fn resume(&mut self, _freq: KHz, _since: Instant) {}
+    /// It finds itself in a run under way.
+    fn resume(&mut self, _: &Resumed) {}
+}
+
+/// Where a governor stands in a run under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resumed {
+    /// What was asked for last.
+    pub freq: KHz,
+    /// When.
+    pub since: Instant,
+    /// What `freq` was made from (`cached_raw_freq`); 0: not known.
+    pub cached_raw_freq: KHz,
+    /// The next look decides whatever the rate limit says (`need_freq_update`).
+    pub forced: bool,
+    /// Of the CPU at this place in the policy.
+    pub of_cpu: Option<ResumedCpu>,
+}
+
+impl Resumed {
+    /// `freq` was asked for at `since`, nothing after that.
+    pub fn at(freq: KHz, since: Instant) -> Resumed {
+        Resumed { freq, since, ..Resumed::default() }
+    }
+}
+
+/// Where it stands with one CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct ResumedCpu {
+    /// Its place in the policy.
+    pub place: usize,
+    /// `bw_min`.
+    pub bw_min: Util,
+    /// `saved_idle_calls`.
+    pub saved_idle_calls: u64,
 }
 
 /// One governor: what it is called, what it takes, how to make one for domain `index`.

@@ -15,7 +15,7 @@
 //!
 //! Leaves out: `cpufreq_driver_adjust_perf` drivers.
 
-use super::{Descriptor, FreqRequest, Governor};
+use super::{Descriptor, FreqRequest, Governor, Resumed};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
 use crate::state::plain::Needs;
@@ -356,8 +356,12 @@ impl Governor for Schedutil {
         Some(FreqRequest { util: need.util, freq: next, why })
     }
 
-    fn resume(&mut self, freq: KHz, since: Instant) {
-        (self.next_freq, self.last_freq_update) = (freq, since);
-        (self.cached_raw_freq, self.need_freq_update) = (KHz(0), false);
+    fn resume(&mut self, at: &Resumed) {
+        (self.next_freq, self.last_freq_update) = (at.freq, at.since);
+        (self.cached_raw_freq, self.need_freq_update) = (at.cached_raw_freq, at.forced);
+        if let Some(at) = at.of_cpu {
+            let c = &mut self.cpus[at.place];
+            (c.bw_min, c.saved_idle_calls) = (at.bw_min, at.saved_idle_calls);
+        }
     }
 }

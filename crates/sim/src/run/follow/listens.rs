@@ -1,10 +1,10 @@
 //! Who is asked at each decision: hooks that note the answer, refuse it, and give the reference's where it is known.
 
 use super::Asked;
-use crate::state::hooks::{Answer, Hooks, Placed, Point, Step};
+use crate::state::hooks::{Answer, FreqRequest, Hooks, Placed, Point, Step};
 use crate::state::machine::{Machine, State};
-use risetime_kernel::units::{CpuId, Instant, TaskId};
-use risetime_trace::{MenuSelect, Why};
+use risetime_kernel::units::{CpuId, Instant, TaskId, Util};
+use risetime_trace::{FreqLook, MenuSelect, Why};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -32,6 +32,9 @@ pub(super) struct Shared {
     pub(super) pick: Option<Option<TaskId>>,
     /// Who waits there longest.
     pub(super) longest: Option<TaskId>,
+    /// The reference tells when governors look, and one does so now.
+    pub(super) governs_told: bool,
+    pub(super) governs: Option<FreqLook>,
     /// A governor has been asked, and thinks that it got what it wanted.
     pub(super) asked_governor: Vec<CpuId>,
     /// By CPU.
@@ -122,6 +125,9 @@ impl Hooks for Listens {
     fn instead(&self, _: &Machine, point: Point) -> Option<Answer> {
         let s = self.0.borrow();
         match point {
+            Point::Frequency { .. } if s.governs_told => {
+                s.governs.is_none().then_some(Answer::Freq(None))
+            }
             Point::Frequency { .. } if s.own_time => Some(Answer::Freq(None)),
             Point::Wakeup { .. } if s.unasked => s.cpu.map(at),
             _ => None,
@@ -134,12 +140,7 @@ impl Hooks for Listens {
             Point::Pick { cpu } => s.picked(m, cpu, own),
             Point::WakeupPreempt { cpu, curr, woken } => s.preempts(m, cpu, (curr, woken), own),
             Point::TickPreempt { cpu, .. } => s.turn_over(m, cpu),
-            Point::Frequency { cpu } => {
-                s.note(m.time(), point, own);
-                s.asked_governor.push(cpu);
-                s.looked.insert(cpu, m.time());
-                Answer::Freq(None)
-            }
+            Point::Frequency { cpu } => s.governed(m.time(), cpu, own),
             Point::Idle { cpu } => s.sleeps(m, cpu, own),
             Point::Balance { .. } if s.looks_told => {
                 if s.looks {
@@ -154,15 +155,41 @@ impl Hooks for Listens {
                 asked.user = user;
                 Answer::Yes(false)
             }
-            Point::Step(Step::PushOrPull | Step::StopperTakesTime | Step::ThrottleCfsRq) => {
-                Answer::Yes(false)
-            }
+            Point::Step(
+                Step::PushOrPull | Step::StopperTakesTime | Step::ThrottleCfsRq | Step::ThrottleDl,
+            ) => Answer::Yes(false),
             _ => own,
         }
     }
 }
 
 impl Shared {
+    /// A governor has looked.
+    fn governed(&mut self, at: Instant, cpu: CpuId, own: Answer) -> Answer {
+        let look = self.governs;
+        let asked = self.note(at, Point::Frequency { cpu }, own);
+        if let Some(look) = look {
+            let request =
+                |freq| Answer::Freq(Some(FreqRequest { util: Util(0), freq, why: Why::Given }));
+            let changes = |answer: Answer| match answer {
+                Answer::Freq(Some(f)) => f.freq != look.next_freq,
+                _ => false,
+            };
+            asked.given = look.chosen.map(request);
+            asked.trivial = Some(request(look.next_freq));
+            asked.of = if changes(own) || asked.given.is_some_and(changes) { 2 } else { 1 };
+            asked.theirs = match (own, look.chosen) {
+                (_, Some(freq)) if freq == look.next_freq => "the one that it had",
+                (Answer::Freq(Some(own)), Some(freq)) if freq > own.freq => "a higher one",
+                _ => "a lower one",
+            };
+            return Answer::Freq(None);
+        }
+        self.asked_governor.push(cpu);
+        self.looked.insert(cpu, at);
+        Answer::Freq(None)
+    }
+
     /// A CPU for a task that wakes, or is new.
     fn placed(&mut self, m: &Machine, point: Point, task: TaskId, own: Answer) -> Answer {
         let Some(cpu) = self.cpu else { return own };

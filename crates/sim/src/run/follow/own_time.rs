@@ -1,66 +1,24 @@
 //! This machine's own time between the reference's events: ticks and timers.
 //!
-//! A tick comes on the grid here and up to some 100 µs later there. It is asked for when the first sign of it is seen
-//! there (its CPU's signals move, its task is asked to go), so that both account for the same time.
+//! Ticks come on a grid here, and up to some 100 µs later there. Where they are told of, they come when they do there, so
+//! that both account for the same time.
 
 use super::Follower;
 use super::listens::Shared;
-use super::timeline::What;
+use crate::kernel::governor::Resumed;
 use crate::run::follow::Asked;
 use crate::state::cpuset::CpuSet;
 use crate::state::hooks::{Answer, Point};
 use crate::state::machine::State;
 use crate::time::queue::Ev;
-use risetime_kernel::units::{CpuId, Instant, Span};
-use risetime_trace::Event;
-use std::collections::BTreeMap;
-
-/// A tick has been seen by then.
-const TICK_LASTS: Span = Span::from_us(400);
-
-/// The CPUs of which a tick may be seen by that.
-fn sign_of_tick(event: &Event<'_>) -> [Option<CpuId>; 2] {
-    match *event {
-        Event::PeltTask { cpu, .. }
-        | Event::PeltCfs { cpu, .. }
-        | Event::Resched { cpu, .. }
-        | Event::Switch { cpu, .. }
-        | Event::BalanceLook { cpu, .. } => [Some(cpu), None],
-        Event::Migrate { from, to, .. } => [Some(from), Some(to)],
-        _ => [None, None],
-    }
-}
-
-/// Of each CPU, when a tick may be seen.
-pub(super) fn signs(events: &[(Instant, Event<'static>)]) -> BTreeMap<CpuId, Vec<Instant>> {
-    let mut signs: BTreeMap<CpuId, Vec<Instant>> = BTreeMap::new();
-    for (at, event) in events {
-        for cpu in sign_of_tick(event).into_iter().flatten() {
-            signs.entry(cpu).or_default().push(*at);
-        }
-    }
-    signs
-}
+use risetime_kernel::units::{CpuId, Instant};
 
 impl Follower<'_, '_> {
     /// This machine's own ticks and timers up to `until`. What tasks do, and when they wake, is the
     /// reference's to say.
     pub(super) fn advance(&mut self, until: Instant) {
         self.shared.borrow_mut().own_time = true;
-        loop {
-            let late = self.late_ticks.first().map(|(_, _, at)| *at + TICK_LASTS);
-            if let Some(late) = late.filter(|late| *late <= until) {
-                self.until(late);
-                self.simulation.k.m.now = late;
-                let (cpu, generation, at) = self.late_ticks.remove(0);
-                self.tick(cpu, generation, at);
-                continue;
-            }
-            self.until(until);
-            if self.late_ticks.first().is_none_or(|(_, _, at)| *at + TICK_LASTS > until) {
-                break;
-            }
-        }
+        self.until(until);
         self.simulation.k.m.now = until;
         self.shared.borrow_mut().own_time = false;
     }
@@ -69,12 +27,7 @@ impl Follower<'_, '_> {
         while let Some((at, ev)) = self.simulation.k.q.pop_until(until) {
             self.simulation.k.m.now = at;
             match ev {
-                Ev::Tick { cpu, generation } if self.simulation.k.m.cpu(cpu).curr.is_none() => {
-                    self.idle_tick(cpu, generation);
-                }
-                Ev::Tick { cpu, generation } if self.is_seen_later(cpu, at) => {
-                    self.late_ticks.push((cpu, generation, at));
-                }
+                Ev::Tick { .. } if self.tells.ticks => {}
                 Ev::Tick { cpu, generation } => self.tick(cpu, generation, at),
                 Ev::ClassTimer { .. } => {
                     // Bandwidth that is free again is looked at at once, and no signal tells of it.
@@ -94,32 +47,22 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// Whether a sign of the tick of `at` comes later there: asked only of references that tell so much that there is one.
-    fn is_seen_later(&self, cpu: CpuId, at: Instant) -> bool {
-        let signs = self.signs.get(&cpu).map_or(&[][..], Vec::as_slice);
-        let next = signs.get(signs.partition_point(|sign| *sign < at));
-        self.tells.looks && next.is_some_and(|sign| sign.since(at) < TICK_LASTS)
+    /// A tick that is told of.
+    pub(super) fn told_tick(&mut self, cpu: CpuId) {
+        let m = &self.simulation.k.m;
+        let (generation, now) = (m.cpu(cpu).tick_gen, m.now);
+        self.shared.borrow_mut().own_time = true;
+        self.tick(cpu, generation, now);
+        self.shared.borrow_mut().own_time = false;
     }
 
-    /// A sign of a tick is seen there: this CPU's, if it has one that is due.
-    pub(super) fn ticks_by_then(&mut self, what: What) {
-        let (Some(_), What::Event(index)) = (self.late_ticks.first(), what) else { return };
-        for cpu in sign_of_tick(&self.events[index].1).into_iter().flatten() {
-            let Some(due) = self.late_ticks.iter().position(|(c, ..)| *c == cpu) else { continue };
-            let (cpu, generation, at) = self.late_ticks.remove(due);
-            self.shared.borrow_mut().own_time = true;
-            self.tick(cpu, generation, at);
-            self.settle();
-            self.shared.borrow_mut().own_time = false;
-        }
-    }
-
-    /// The tick of `at` of a CPU that had a task then: does his turn end? No, unless the hook hears otherwise.
+    /// The tick of `at`: does the turn of whoever runs end? No, unless the hook hears otherwise.
     fn tick(&mut self, cpu: CpuId, generation: u32, at: Instant) {
         let m = &self.simulation.k.m;
-        let Some(curr) = m.cpu(cpu).curr.filter(|_| m.cpu(cpu).tick_gen == generation) else {
+        if m.cpu(cpu).tick_gen != generation {
             return;
-        };
+        }
+        let Some(curr) = m.cpu(cpu).curr else { return self.idle_tick(cpu) };
         if m.is_fair(curr) {
             let of = m.fair_queued(cpu).filter(|(t, _)| m.task(*t).state == State::Runnable);
             let of = of.count();
@@ -142,15 +85,15 @@ impl Follower<'_, '_> {
         let mut rq = self.simulation.k.rq(cpu);
         let next = at + rq.m().tick;
         rq.start_tick(next);
-        self.picks_anew(cpu);
+        if !self.tells.resched {
+            self.picks_anew(cpu);
+        }
     }
 
     /// The tick of an idle CPU. That it leaves its idle state for it is the reference's to say.
-    fn idle_tick(&mut self, cpu: CpuId, generation: u32) {
+    fn idle_tick(&mut self, cpu: CpuId) {
         let k = &mut self.simulation.k;
-        if k.m.cpu(cpu).tick_gen != generation {
-            return;
-        }
+        let generation = k.m.cpu(cpu).tick_gen;
         k.q.push(k.m.now + k.m.tick, Ev::Tick { cpu, generation });
         let mut rq = k.rq(cpu);
         rq.update_rq_clock();
@@ -202,11 +145,13 @@ impl Follower<'_, '_> {
         k.m.need_resched = CpuSet::EMPTY;
         k.m.throttle_work = CpuSet::EMPTY;
         k.m.preempt.flagged = CpuSet::EMPTY;
+        // When what sleeping tasks left behind is aged is the reference's to say, by the signals that move then.
+        k.m.root.has_blocked &= !self.tells.looks;
         let asked = std::mem::take(&mut self.shared.borrow_mut().asked_governor);
         for cpu in asked {
             let domain = k.m.cpu(cpu).domain;
             if let Some((since, freq)) = self.wanted[domain] {
-                k.policy(domain).resume(freq, since);
+                k.policy(domain).resume(&Resumed::at(freq, since));
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{Compared, Follower};
 use crate::state::machine::UPTIME;
 use risetime_kernel::pelt::{Decay, SchedAvg, get_pelt_divider};
-use risetime_kernel::units::{ClockPelt, CpuId, Span, TaskId};
+use risetime_kernel::units::{ClockPelt, CpuId, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
 use risetime_trace::Event;
 
@@ -27,7 +27,35 @@ pub(super) enum Of {
     Task(TaskId),
 }
 
+/// The averages of a CPU as they were told last, which is as they are there: every change is told.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Averages {
+    /// `util_avg` and `runnable_avg` of its fair runqueue.
+    cfs: Option<(Util, Util)>,
+    /// Its `util_est`.
+    est: Option<Util>,
+    rt: Option<Util>,
+    dl: Option<Util>,
+}
+
 impl Follower<'_, '_> {
+    /// A CPU's fair averages there.
+    pub(super) fn told_cfs(&mut self, cpu: CpuId, util: Util, runnable: Util, est: Util) {
+        let told = &mut self.averages[cpu.index()];
+        (told.cfs, told.est) = (Some((util, runnable)), Some(est));
+    }
+
+    /// Before a decision: averages have not moved here where they have not there.
+    pub(super) fn averages_as_told(&mut self) {
+        for (c, told) in self.simulation.k.m.cpus.iter_mut().zip(&self.averages) {
+            let avg = &mut c.cfs_avg.avg;
+            (avg.util_avg, avg.runnable_avg) = told.cfs.unwrap_or((avg.util_avg, avg.runnable_avg));
+            c.util_est = told.est.unwrap_or(c.util_est);
+            c.rt_avg.util_avg = told.rt.unwrap_or(c.rt_avg.util_avg);
+            c.dl_avg.util_avg = told.dl.unwrap_or(c.dl_avg.util_avg);
+        }
+    }
+
     pub(super) fn compare(&mut self, what: &'static str, of: Of, own: u64, given: u64) {
         let (cpu, task) = match of {
             Of::Cpu(cpu) => (Some(cpu), None),
@@ -82,6 +110,7 @@ impl Follower<'_, '_> {
                 period_contrib,
                 last_update_time,
             } => {
+                self.told_cfs(cpu, util_avg, runnable_avg, util_est);
                 let at = clock(last_update_time);
                 // The clock stands still while a lock is held there: it is the same until the next one.
                 let mut rq = self.simulation.k.rq(cpu);
@@ -136,6 +165,12 @@ impl Follower<'_, '_> {
                     self.compare("cfs_rq load_avg", Of::Cpu(cpu), told.own[3], load_avg);
                 }
             }
+            Event::CfsUtilEst { cpu, util_est } => {
+                self.averages[cpu.index()].est = Some(util_est);
+                let own =
+                    std::mem::replace(&mut self.simulation.k.m.cpu_mut(cpu).util_est, util_est);
+                self.compare("cfs_rq util_est", Of::Cpu(cpu), own.0, util_est.0);
+            }
             Event::UtilEst { task, util_est } => {
                 let of = Of::Task(task);
                 let task = self.task(task, CpuId(0));
@@ -154,11 +189,13 @@ impl Follower<'_, '_> {
             } => {
                 let at = clock(last_update_time);
                 let c = self.simulation.k.m.cpu_mut(cpu);
-                let avg = match class {
-                    "rt" => &mut c.rt_avg,
-                    "dl" => &mut c.dl_avg,
+                let told = &mut self.averages[cpu.index()];
+                let (avg, told) = match class {
+                    "rt" => (&mut c.rt_avg, &mut told.rt),
+                    "dl" => (&mut c.dl_avg, &mut told.dl),
                     _ => return,
                 };
+                *told = Some(util_avg);
                 let own = avg.util_avg;
                 let same = avg.last_update_time.0.abs_diff(at.0) < SAME;
                 // An idle CPU's are aged by who balances for it, and then the governor looks.

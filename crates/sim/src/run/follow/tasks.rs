@@ -4,10 +4,11 @@ use super::Follower;
 use super::timeline::told_with;
 use crate::kernel::fork::new_task;
 use crate::kernel::placement::Waker;
-use crate::state::class::Sched;
-use crate::state::machine::{Machine, Role, State, Todo};
+use crate::state::class::{Class, Sched};
+use crate::state::machine::{Machine, Role, State, Task, Todo};
+use risetime_kernel::deadline::DlId;
 use risetime_kernel::eevdf::DequeueKind;
-use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
 use risetime_model::workload::{Event as Does, Policy};
 use risetime_trace::{Event, SwitchOut, Why};
 
@@ -33,7 +34,8 @@ impl Follower<'_, '_> {
                     t.set_allowed(&m.cpus, [own].into_iter().collect());
                 }
                 if name.starts_with("migration/") {
-                    t.sched = Sched { policy: Policy::Fifo { priority: 99 }, ..Sched::new() };
+                    // The stopper runs before all others, and no class counts it.
+                    t.sched = Sched::sugov();
                 }
                 (t.cpu, t.state) = (cpu, State::Sleeping);
                 m.tasks.push(t);
@@ -108,6 +110,7 @@ impl Follower<'_, '_> {
         if m.task(task).state != State::Sleeping || m.fair_entity(prev, task).is_some() {
             return;
         }
+        self.averages_as_told();
         self.shared.borrow_mut().cpu = Some(cpu);
         let _ = self.simulation.k.select_task_rq(task, Waker::timer(by));
         self.shared.borrow_mut().cpu = None;
@@ -200,6 +203,7 @@ impl Follower<'_, '_> {
             k.rq(cpu).leave_idle();
         }
         self.leaves(index);
+        self.throttles(cpu, next);
         for told in told_with(self.events, index).collect::<Vec<_>>() {
             self.told_with_switch(told);
         }
@@ -208,6 +212,65 @@ impl Follower<'_, '_> {
         }
         self.picks(cpu, next);
         self.has_chosen(cpu);
+        if let Event::Switch { prev: Some((prev, _)), .. } = self.events[index].1
+            && let Some(off) = self.waits_for_quota.get_mut(&prev)
+        {
+            *off = true;
+        }
+    }
+
+    /// The group of the task that a switch takes from its CPU has used up its quota.
+    pub(super) fn throttled(&mut self, index: usize) {
+        let Event::Switch { cpu, prev: Some((there, _)), .. } = self.events[index].1 else {
+            return;
+        };
+        let task = self.task(there, cpu);
+        let k = &mut self.simulation.k;
+        let t = k.m.task(task);
+        if t.state == State::Runnable && t.cpu == cpu && t.group != GroupId::ROOT {
+            k.rq(cpu).leave_queue(task, State::Sleeping, DequeueKind::SleepSpecial);
+            self.waits_for_quota.insert(there, false);
+        }
+    }
+
+    /// A place of a task that waits for its group's quota is told: it has been queued again.
+    pub(super) fn unthrottled(&mut self, there: TaskId) {
+        if self.waits_for_quota.get(&there) == Some(&true) {
+            self.waits_for_quota.remove(&there);
+            let task = self.task(there, CpuId(0));
+            let m = &self.simulation.k.m;
+            let cpu = m.task(task).cpu;
+            if m.task(task).state == State::Sleeping {
+                self.shared.borrow_mut().unasked = true;
+                self.wakes_on(task, cpu, cpu);
+                self.shared.borrow_mut().unasked = false;
+            }
+        }
+    }
+
+    /// Deadline tasks of a CPU that goes to a task of a class below have used up their runtime; they have some again
+    /// when they are next. (`dl_throttled` is not told.)
+    fn throttles(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        let m = &mut self.simulation.k.m;
+        if next.is_none_or(|next| m.class_of(next) != Class::Deadline) {
+            let waits = |t: &Task| t.cpu == cpu && t.state == State::Runnable;
+            for (i, t) in m.tasks.iter_mut().enumerate().filter(|(_, t)| waits(t)) {
+                let id = DlId::Task(TaskId(i as u32));
+                if t.sched.class() == Class::Deadline
+                    && let Some(dl) = t.sched.dl.as_mut().filter(|dl| !dl.special)
+                {
+                    dl.throttled = true;
+                    m.cpus[cpu.index()].dl.remove(id);
+                }
+            }
+        }
+        let Some(next) = next else { return };
+        if let Some(dl) = &mut m.task_mut(next).sched.dl
+            && std::mem::take(&mut dl.throttled)
+        {
+            let deadline = dl.deadline;
+            m.cpu_mut(cpu).dl.insert(deadline, DlId::Task(next));
+        }
     }
 
     /// The CPU reschedules: who comes next is asked, and is `next`.

@@ -1,6 +1,6 @@
 //! The reference's events in the order in which they are followed, and what is known of a later one before.
 
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_trace::{Event, Header, Memory, MenuSelect, SwitchOut, TraceSink};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,6 +16,9 @@ const MOVE_LASTS: Span = Span::from_us(25);
 const LOOKING_LASTS: Span = Span::from_us(400);
 /// A wakeup that is told from its beginning.
 const WAKING_LASTS: Span = Span::from_us(400);
+
+/// Below are the real-time and deadline classes (include/linux/sched/prio.h).
+const MAX_RT_PRIO: i32 = 100;
 
 /// What of the reference only a reader of its texts sees: names, and what `menu` chose from.
 #[derive(Default)]
@@ -41,6 +44,8 @@ impl TraceSink for Texts {
 pub(super) enum What {
     /// The running task of this switch leaves its queue; it is still on its CPU.
     Leaves(usize),
+    /// The running task of this switch would go on, but its group has used up its quota.
+    Throttled(usize),
     /// This wakeup begins, from that CPU: where should its task go?
     Asks(usize, CpuId),
     /// Its task is queued.
@@ -56,19 +61,41 @@ pub(super) enum What {
 /// trace     Waking   PELT of the CPU   Entity   Wakeup        UtilEst  PELT   BalanceLook   Switch
 /// followed  asked    queued, compared  placed                 leaves   …      looks         picks
 /// ```
-pub(super) fn causes_first(events: &[(Instant, Event<'static>)]) -> Vec<(Instant, What)> {
+pub(super) fn causes_first(
+    events: &[(Instant, Event<'static>)],
+    quotas: bool,
+) -> Vec<(Instant, What)> {
     let mut order: Vec<(usize, bool, What)> = Vec::with_capacity(events.len());
     // Places that are told with a switch are asked for there; those of a wakeup or a switch that is under way are out of
     // date, since it is done here when it begins.
     let mut left_out = BTreeSet::new();
     let looks = events.iter().any(|(_, e)| matches!(e, Event::BalanceLook { .. }));
     let move_lasts = if looks { MOVE_LASTS } else { Span(1) };
+    let dequeues = dequeues(events);
+    let of_ticks = of_ticks(events);
+    // A real-time task has no signals of its own: that it comes or goes shows first in its governor's look.
+    let mut rt: BTreeSet<TaskId> = BTreeSet::new();
+    let mut above: BTreeSet<TaskId> = BTreeSet::new();
     for (i, (_, event)) in events.iter().enumerate() {
         match *event {
+            Event::Prio { task, prio } => {
+                for (class, is) in
+                    [(&mut rt, (0..MAX_RT_PRIO).contains(&prio)), (&mut above, prio < MAX_RT_PRIO)]
+                {
+                    if is {
+                        class.insert(task)
+                    } else {
+                        class.remove(&task)
+                    };
+                }
+                order.push((i, true, What::Event(i)));
+            }
             Event::Wakeup { task, cpu, .. } => {
                 let begins = begins(events, i, task, cpu);
                 let lasts = begins.map_or(LASTS, |(begins, _)| events[i].0.since(events[begins].0));
-                let first = first_part(events, i, cpu, [Some(task), None], lasts.max(LASTS));
+                let part = Part { cpu, tasks: [Some(task), None], looks: rt.contains(&task) };
+                let lasts = if part.looks { lasts } else { lasts.max(LASTS) };
+                let first = first_part(events, i, &part, lasts, &of_ticks);
                 left_out.extend(under_way(events, first..i, cpu, [Some(task), None]));
                 order.push((first, false, What::Wakes(i)));
                 if let Some((begins, by)) = begins {
@@ -76,11 +103,13 @@ pub(super) fn causes_first(events: &[(Instant, Event<'static>)]) -> Vec<(Instant
                 }
             }
             Event::TaskNew { task, cpu, .. } => {
-                let first = first_part(events, i, cpu, [Some(task), None], LASTS);
+                let part = Part { cpu, tasks: [Some(task), None], looks: false };
+                let first = first_part(events, i, &part, LASTS, &of_ticks);
                 order.push((first, false, What::Event(i)));
             }
             Event::Migrate { task, from, .. } => {
-                let first = first_part(events, i, from, [Some(task), None], move_lasts);
+                let part = Part { cpu: from, tasks: [Some(task), None], looks: false };
+                let first = first_part(events, i, &part, move_lasts, &of_ticks);
                 order.push((first, false, What::Event(i)));
             }
             Event::Switch { cpu, prev, next } => {
@@ -89,7 +118,12 @@ pub(super) fn causes_first(events: &[(Instant, Event<'static>)]) -> Vec<(Instant
                     Event::BalanceLook { cpu: c, .. } | Event::Migrate { to: c, .. } => c == cpu,
                     _ => false,
                 };
-                let near = |j: &usize| events[i].0.since(events[*j].0) < LOOKING_LASTS;
+                // Back to when `prev` began to run, at most.
+                let near = |j: &usize| {
+                    let (at, event) = &events[*j];
+                    let began = matches!(*event, Event::Switch { cpu: c, .. } if c == cpu);
+                    !began && events[i].0.since(*at) < LOOKING_LASTS
+                };
                 let last = (0..i).rev().take_while(near).find(|j| pulls(&events[*j].1));
                 // Who goes to sleep has his util_est sampled then.
                 let sampled = |e: &Event<'_>| match (*e, prev) {
@@ -100,12 +134,37 @@ pub(super) fn causes_first(events: &[(Instant, Event<'static>)]) -> Vec<(Instant
                 };
                 let sleeps = (0..i).rev().take_while(near).find(|j| sampled(&events[*j].1));
                 let lasts = match (last, sleeps) {
-                    (Some(_), _) => LOOKING_LASTS,
-                    (None, Some(sleeps)) => events[i].0.since(events[sleeps].0) + SAMPLED_WITHIN,
+                    (_, Some(sleeps)) => events[i].0.since(events[sleeps].0) + SAMPLED_WITHIN,
+                    (Some(_), None) => LOOKING_LASTS,
                     (None, None) => LASTS,
                 };
-                let first = first_part(events, i, cpu, tasks, lasts);
+                let gone = prev.filter(|(_, out)| *out != SwitchOut::Preempted);
+                let looks = gone.is_some_and(|(task, _)| rt.contains(&task));
+                let fair = gone.is_some_and(|(task, _)| !above.contains(&task));
+                let until = sleeps.or(last).unwrap_or(i);
+                let back = |from: usize| (0..from).rev().take_while(near);
+                let looked =
+                    |e: &Event<'_>| matches!(*e, Event::FreqLook { cpu: c, .. } if c == cpu);
+                let dequeue = match (fair, looks) {
+                    (true, _) => back(until).find(|j| dequeues.contains(&(cpu, *j))),
+                    (_, true) => back(last.unwrap_or(i)).find(|j| looked(&events[*j].1)),
+                    _ => None,
+                };
+                let first = dequeue.unwrap_or_else(|| {
+                    let part = Part { cpu, tasks, looks };
+                    first_part(events, i, &part, lasts, &of_ticks)
+                });
                 let last = last.filter(|last| *last >= first);
+                let goes_on = prev.filter(|(task, out)| {
+                    *out == SwitchOut::Preempted && quotas && !above.contains(task)
+                });
+                if goes_on.is_some() {
+                    let moved =
+                        |e: &Event<'_>| matches!(*e, Event::Migrate { from, .. } if from == cpu);
+                    let mut back = back(i).take_while(|j| !moved(&events[*j].1));
+                    let dequeue = back.find(|j| dequeues.contains(&(cpu, *j)));
+                    order.extend(dequeue.map(|at| (at.min(first), false, What::Throttled(i))));
+                }
                 left_out.extend(under_way(events, first..i, cpu, tasks));
                 left_out.extend(told_with(events, i));
                 let leaves = prev.is_some_and(|(_, out)| out != SwitchOut::Preempted);
@@ -146,27 +205,86 @@ fn begins(
     None
 }
 
-/// The first change of signals that is part of the event `i` on `cpu`, which is about `tasks`.
+/// Where a task's estimate leaves its CPU's: the CPU, and which event tells of it.
+fn dequeues(events: &[(Instant, Event<'static>)]) -> BTreeSet<(CpuId, usize)> {
+    let mut found = BTreeSet::new();
+    let mut last: BTreeMap<CpuId, Util> = BTreeMap::new();
+    for (i, (_, event)) in events.iter().enumerate() {
+        if let Event::CfsUtilEst { cpu, util_est } = *event
+            && last.insert(cpu, util_est).is_none_or(|before| util_est <= before)
+        {
+            found.insert((cpu, i));
+        }
+    }
+    found
+}
+
+/// The changes of signals that are ticks' work.
+fn of_ticks(events: &[(Instant, Event<'static>)]) -> BTreeSet<usize> {
+    /// From its beginning to the last of them.
+    const LASTS: Span = Span::from_us(60);
+    let mut found = BTreeSet::new();
+    let mut begun: BTreeMap<CpuId, Instant> = BTreeMap::new();
+    for (i, (at, event)) in events.iter().enumerate() {
+        match *event {
+            Event::Tick { cpu } => drop(begun.insert(cpu, *at)),
+            Event::Switch { cpu, .. }
+            | Event::Wakeup { cpu, .. }
+            | Event::CfsUtilEst { cpu, .. } => {
+                begun.remove(&cpu);
+            }
+            Event::PeltTask { cpu, .. }
+            | Event::PeltCfs { cpu, .. }
+            | Event::PeltPressure { cpu, .. }
+            | Event::FreqLook { cpu, .. }
+                if begun.get(&cpu).is_some_and(|begun| at.since(*begun) < LASTS) =>
+            {
+                found.insert(i);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What belongs to an event.
+struct Part {
+    /// Signals of this CPU.
+    cpu: CpuId,
+    /// Those of these tasks.
+    tasks: [Option<TaskId>; 2],
+    /// Looks of the CPU's governor.
+    looks: bool,
+}
+
+/// The first change of signals that is part of the event `i`.
 fn first_part(
     events: &[(Instant, Event<'static>)],
     i: usize,
-    cpu: CpuId,
-    tasks: [Option<TaskId>; 2],
+    of: &Part,
     lasts: Span,
+    of_ticks: &BTreeSet<usize>,
 ) -> usize {
     let at = events[i].0;
     let before = events[..i].iter().enumerate().rev();
     let mut first = i;
     for (j, (_, earlier)) in before.take_while(|(_, (when, _))| at.since(*when) < lasts) {
+        if of_ticks.contains(&j) {
+            continue;
+        }
         let part = match *earlier {
             Event::PeltTask { task, .. } | Event::UtilEst { task, .. } => {
-                tasks.contains(&Some(task))
+                of.tasks.contains(&Some(task))
             }
-            Event::PeltCfs { cpu: c, .. } | Event::PeltPressure { cpu: c, .. } => c == cpu,
-            Event::TaskNew { cpu: c, .. }
-            | Event::Wakeup { cpu: c, .. }
-            | Event::Switch { cpu: c, .. }
-                if c == cpu =>
+            Event::PeltCfs { cpu, .. } | Event::PeltPressure { cpu, .. } => cpu == of.cpu,
+            Event::FreqLook { cpu, .. } => of.looks && cpu == of.cpu,
+            // Nothing of a fair task's coming or going is before that.
+            Event::CfsUtilEst { cpu, .. } if cpu == of.cpu && !of.looks => {
+                first = j;
+                break;
+            }
+            Event::TaskNew { cpu, .. } | Event::Wakeup { cpu, .. } | Event::Switch { cpu, .. }
+                if cpu == of.cpu =>
             {
                 break;
             }

@@ -5,13 +5,15 @@ use super::Follower;
 use super::listens::{Idles, Sleeps};
 use super::signals::Of;
 use crate::kernel::balance::When;
+use crate::kernel::governor::{Resumed, ResumedCpu};
 use crate::state::machine::Machine;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::cpuidle::{self, IdleState};
+use risetime_kernel::deadline::DlId;
 use risetime_kernel::eevdf::Place;
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId};
 use risetime_model::workload::{Attr, Policy};
-use risetime_trace::{Event, IdleType, LastSleep, MenuSelect};
+use risetime_trace::{Event, FreqLook, IdleType, LastSleep, MenuSelect};
 use std::collections::BTreeMap;
 
 /// The levels of domains that are looked at.
@@ -104,13 +106,20 @@ impl Follower<'_, '_> {
             return;
         }
         let mut rq = k.rq(cpu);
-        if rq.m().cpu(cpu).curr == Some(task) {
+        let is_curr = rq.m().cpu(cpu).curr == Some(task);
+        if is_curr {
             rq.update_rq_clock();
             rq.update_curr(group);
         }
         let Some(own) = rq.m().fair_entity(cpu, task).copied() else { return };
         rq.queue_mut(group).resume_entity(task.into(), place);
         self.compare("vruntime", Of::Task(there), own.vruntime, place.vruntime);
+        if place.vprot != 0 && is_curr {
+            self.compare("vprot", Of::Task(there), own.vprot, place.vprot);
+        }
+        if place.weight != 0 {
+            self.compare("weight", Of::Task(there), own.load.scaled(), place.weight);
+        }
         if place.slice != 0 {
             self.compare("deadline", Of::Task(there), own.deadline, place.deadline);
             self.compare("slice", Of::Task(there), own.slice, place.slice);
@@ -154,6 +163,58 @@ impl Follower<'_, '_> {
         off.into_iter().for_each(|(what, own, given)| self.compare(what, Of::Cpu(cpu), own, given));
     }
 
+    /// A governor looks at `cpu`: what it asks for here is asked.
+    pub(super) fn governs(&mut self, cpu: CpuId, look: &FreqLook) {
+        let m = &mut self.simulation.k.m;
+        let (domain, now) = (m.cpu(cpu).domain, m.now);
+        let place = m.domains[domain].related.iter().position(|c| *c == cpu).unwrap_or(0);
+        let c = m.cpu_mut(cpu);
+        let avg = &mut c.cfs_avg.avg;
+        let own = [avg.util_avg.0, avg.runnable_avg.0, c.util_est.0, c.dl.running_bw];
+        let given = [look.util_avg.0, look.runnable_avg.0, look.util_est.0, look.running_bw];
+        (avg.util_avg, avg.runnable_avg) = (look.util_avg, look.runnable_avg);
+        (c.util_est, c.dl.running_bw) = (look.util_est, look.running_bw);
+        let of_cpu = ResumedCpu {
+            place,
+            bw_min: look.bw_min,
+            saved_idle_calls: c.idle_calls.wrapping_sub(u64::from(!look.busy)),
+        };
+        self.simulation.k.policy(domain).resume(&Resumed {
+            freq: look.next_freq,
+            since: Instant(now.0.saturating_sub(look.since_ns)),
+            cached_raw_freq: look.cached_raw_freq,
+            forced: look.forced,
+            of_cpu: Some(of_cpu),
+        });
+        let names =
+            ["util_avg at a look", "runnable_avg at a look", "util_est at a look", "running_bw"];
+        self.told_cfs(cpu, look.util_avg, look.runnable_avg, look.util_est);
+        self.averages_as_told();
+        for (what, (own, given)) in names.into_iter().zip(own.into_iter().zip(given)) {
+            self.compare(what, Of::Cpu(cpu), own, given);
+        }
+        self.shared.borrow_mut().governs = Some(*look);
+        self.simulation.k.policy(domain).update_util(cpu, false);
+        self.shared.borrow_mut().governs = None;
+    }
+
+    /// What a deadline task has left of its instance.
+    pub(super) fn deadline(&mut self, there: TaskId, runtime: i64, left: i64) {
+        let Some(task) = self.here.get(&there).copied() else { return };
+        let (now, t) = (self.simulation.k.m.now, self.simulation.k.m.task_mut(task));
+        let cpu = t.cpu;
+        let Some(dl) = &mut t.sched.dl else { return };
+        let deadline = Instant(now.0.saturating_add_signed(left));
+        let own = (dl.runtime, dl.deadline);
+        (dl.runtime, dl.deadline) = (runtime, deadline);
+        let queue = &mut self.simulation.k.m.cpu_mut(cpu).dl;
+        if queue.remove(DlId::Task(task)) {
+            queue.insert(deadline, DlId::Task(task));
+        }
+        self.compare("dl runtime", Of::Task(there), own.0 as u64, runtime as u64);
+        self.compare("dl deadline", Of::Task(there), own.1.0, deadline.0);
+    }
+
     /// A CPU looks for tasks in one of its domains: what would be moved is asked.
     pub(super) fn balances(&mut self, cpu: CpuId, level: u32, idle: IdleType, failed: u32) {
         let k = &mut self.simulation.k;
@@ -172,6 +233,8 @@ impl Follower<'_, '_> {
             // Whose dequeue was delayed has left at the pick that found nobody.
             k.rq(cpu).pick_next_task();
         }
+        self.averages_as_told();
+        let k = &mut self.simulation.k;
         let d = &mut k.m.cpu_mut(cpu).sched_domains[level];
         let own = std::mem::replace(&mut d.nr_balance_failed, failed);
         self.shared.borrow_mut().looks = true;
