@@ -145,6 +145,7 @@ impl Follower<'_, '_> {
         k.m.need_resched = CpuSet::EMPTY;
         k.m.throttle_work = CpuSet::EMPTY;
         k.m.preempt.flagged = CpuSet::EMPTY;
+        k.m.cpus.iter_mut().for_each(|c| c.cfs.clear_need_resched());
         // When what sleeping tasks left behind is aged is the reference's to say, by the signals that move then.
         k.m.root.has_blocked &= !self.tells.looks;
         let asked = std::mem::take(&mut self.shared.borrow_mut().asked_governor);

@@ -36,6 +36,8 @@ pub(super) struct Averages {
     est: Option<Util>,
     rt: Option<Util>,
     dl: Option<Util>,
+    /// `running_bw`, whose every change makes the governor look.
+    running_bw: Option<u64>,
 }
 
 impl Follower<'_, '_> {
@@ -45,11 +47,17 @@ impl Follower<'_, '_> {
         (told.cfs, told.est) = (Some((util, runnable)), Some(est));
     }
 
+    /// A CPU's deadline bandwidth there.
+    pub(super) fn told_bw(&mut self, cpu: CpuId, running_bw: u64) {
+        self.averages[cpu.index()].running_bw = Some(running_bw);
+    }
+
     /// Before a decision: averages have not moved here where they have not there.
     pub(super) fn averages_as_told(&mut self) {
         for (c, told) in self.simulation.k.m.cpus.iter_mut().zip(&self.averages) {
             let avg = &mut c.cfs_avg.avg;
             (avg.util_avg, avg.runnable_avg) = told.cfs.unwrap_or((avg.util_avg, avg.runnable_avg));
+            c.dl.running_bw = told.running_bw.unwrap_or(c.dl.running_bw);
             c.util_est = told.est.unwrap_or(c.util_est);
             c.rt_avg.util_avg = told.rt.unwrap_or(c.rt_avg.util_avg);
             c.dl_avg.util_avg = told.dl.unwrap_or(c.dl_avg.util_avg);

@@ -143,11 +143,19 @@ pub(super) fn causes_first(
                 let fair = gone.is_some_and(|(task, _)| !above.contains(&task));
                 let until = sleeps.or(last).unwrap_or(i);
                 let back = |from: usize| (0..from).rev().take_while(near);
-                let looked =
-                    |e: &Event<'_>| matches!(*e, Event::FreqLook { cpu: c, .. } if c == cpu);
+                // A look because of fair signals is told right behind these.
+                let bare = |j: &usize| {
+                    let of = |e: &Event<'_>| match *e {
+                        Event::PeltCfs { cpu: c, .. } => c == cpu,
+                        _ => false,
+                    };
+                    let looks = matches!(events[*j].1, Event::FreqLook { cpu: c, .. } if c == cpu);
+                    let just = |k: &usize| events[*j].0.since(events[*k].0) < Span::from_us(15);
+                    looks && !(0..*j).rev().take_while(just).any(|k| of(&events[k].1))
+                };
                 let dequeue = match (fair, looks) {
                     (true, _) => back(until).find(|j| dequeues.contains(&(cpu, *j))),
-                    (_, true) => back(last.unwrap_or(i)).find(|j| looked(&events[*j].1)),
+                    (_, true) => back(last.unwrap_or(i)).find(bare),
                     _ => None,
                 };
                 let first = dequeue.unwrap_or_else(|| {

@@ -189,6 +189,7 @@ impl Follower<'_, '_> {
         let names =
             ["util_avg at a look", "runnable_avg at a look", "util_est at a look", "running_bw"];
         self.told_cfs(cpu, look.util_avg, look.runnable_avg, look.util_est);
+        self.told_bw(cpu, look.running_bw);
         self.averages_as_told();
         for (what, (own, given)) in names.into_iter().zip(own.into_iter().zip(given)) {
             self.compare(what, Of::Cpu(cpu), own, given);
