@@ -82,7 +82,7 @@ impl Backend for Kept<'_> {
         };
         let path = self.path(experiment, &identity);
         let known = std::fs::read(&path).ok();
-        let known = known.and_then(|bytes| from_bytes(&bytes, &identity, &path).ok());
+        let known = known.and_then(|bytes| from_bytes(&bytes, Some(&identity), &path).ok());
         let (trace, notes) = match known {
             Some(known) => known,
             None => {
@@ -99,6 +99,15 @@ impl Backend for Kept<'_> {
     }
 }
 
+/// A run that was kept, whatever backend it is of.
+///
+/// Errors: it cannot be read, or is no such file.
+pub fn read_kept(path: &Path) -> Result<Memory, InputError> {
+    let place = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|e| InputError::new(place, e.to_string()))?;
+    Ok(from_bytes(&bytes, None, path)?.0)
+}
+
 fn to_bytes(trace: &Memory, notes: &[String], identity: &str) -> io::Result<Vec<u8>> {
     let mut out = GzEncoder::new(Vec::new(), Compression::default());
     writeln!(out, "{FORMAT} {VERSION}\nidentity {identity}")?;
@@ -112,7 +121,7 @@ fn to_bytes(trace: &Memory, notes: &[String], identity: &str) -> io::Result<Vec<
 
 fn from_bytes(
     bytes: &[u8],
-    identity: &str,
+    identity: Option<&str>,
     path: &Path,
 ) -> Result<(Memory, Vec<String>), InputError> {
     let place = path.display().to_string();
@@ -120,9 +129,9 @@ fn from_bytes(
     let unpacked = GzDecoder::new(bytes).take(MAX_BYTES).read_to_string(&mut text);
     unpacked.map_err(|e| InputError::new(&place, e.to_string()))?;
     let lines = &mut Lines::new(&text, &place);
-    for (key, wanted) in [(FORMAT, VERSION), ("identity", identity)] {
+    for (key, wanted) in [(FORMAT, Some(VERSION)), ("identity", identity)] {
         let found = lines.value(key)?;
-        if found != wanted {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
             return Err(lines.error(format!("found `{found}`, wanted `{key} {wanted}`")));
         }
     }

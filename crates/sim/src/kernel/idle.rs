@@ -87,6 +87,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let (now, tick) = (self.m().now, self.m().tick);
         let forgets = !self.m().does(Step::IdleLearns);
+        let by_tick = by_tick && self.m().does(Step::TickWakeup);
         let c = self.c();
         c.got_idle_tick = by_tick;
         let Some(idle) = c.idle.take() else { return };

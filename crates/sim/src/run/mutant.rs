@@ -14,10 +14,12 @@ use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::cpu_util::RqUtil;
 use risetime_kernel::eevdf::Features;
 use risetime_kernel::pelt::Decay;
-use risetime_kernel::units::{Capacity, Instant, KHz, Span, TaskId, Util};
+use risetime_kernel::uclamp::UclampLimits;
+use risetime_kernel::units::{Capacity, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
 use risetime_model::Experiment;
 use risetime_model::settings::Value;
+use risetime_model::workload::{Attr, Policy};
 use risetime_trace::Why;
 use std::sync::Arc;
 
@@ -109,6 +111,36 @@ pub enum Mutant {
     IdleForgets,
     /// Groups, misfit tasks and failures are balanced in the forms of 6.1 (as well).
     BalancesAs6_1,
+    /// Slices of tasks' own do nothing.
+    SlicesIgnored,
+    /// SCHED_BATCH is SCHED_OTHER.
+    BatchIgnored,
+    /// SCHED_IDLE is SCHED_OTHER at nice 19.
+    IdlePolicyIgnored,
+    /// `cpu.idle` of groups does nothing.
+    IdleGroupsIgnored,
+    /// Clamps of groups do nothing.
+    GroupClampsIgnored,
+    /// The fair class's deadline server has no bandwidth, which is a floor of the frequency.
+    ServerFloorForgotten,
+    /// Whoever runs is not protected (`RUN_TO_PARITY`).
+    NoParity,
+    /// A shorter slice does not break that protection (`PREEMPT_SHORT`).
+    ShortSliceWaits,
+    /// Who was dequeued late keeps positive lag (`DELAY_ZERO`).
+    LagKept,
+    /// CPUs do not look for tasks.
+    NeverBalances,
+    /// Contention does not raise frequencies: `runnable_avg` counts for nothing.
+    RunnableIgnored,
+    /// schedutil lowers the frequency of a CPU that has not been idle (`sugov_hold_freq`).
+    BusyLowered,
+    /// Balancing takes tasks that are cache-hot.
+    HotIgnored,
+    /// A tick ends no turn.
+    TurnsWithoutEnd,
+    /// A tick that wakes a CPU counts as an event for cpuidle's governor.
+    IdleTicksCount,
 }
 
 /// Those that `verify` is tested with: what, its name, one sentence.
@@ -178,6 +210,30 @@ pub const FIGURE_MUTANTS: &[(Mutant, &str, &str)] = &[
     ),
 ];
 
+/// Those that decisions of a kernel expose one by one (`verify --mode step`): faults that this simulator had, or
+/// a form of one release that it gave to others.
+pub const STEP_MUTANTS: &[(Mutant, &str, &str)] = &[
+    (Mutant::IdleForgets, "idle-forgets", "cpuidle's governor learns nothing from sleeps"),
+    (Mutant::SlicesIgnored, "slices-ignored", "slices of tasks' own do nothing"),
+    (Mutant::BatchIgnored, "batch-ignored", "SCHED_BATCH is SCHED_OTHER"),
+    (Mutant::IdlePolicyIgnored, "idle-policy-ignored", "SCHED_IDLE is nice 19"),
+    (Mutant::IdleGroupsIgnored, "idle-groups-ignored", "cpu.idle does nothing"),
+    (Mutant::GroupClampsIgnored, "group-clamps-ignored", "cpu.uclamp.min and max do nothing"),
+    (Mutant::ServerFloorForgotten, "server-floor-forgotten", "the dl_server is no floor"),
+    (Mutant::NoParity, "no-parity", "RUN_TO_PARITY is off"),
+    (Mutant::ShortSliceWaits, "short-slice-waits", "PREEMPT_SHORT is off"),
+    (Mutant::LagKept, "lag-kept", "DELAY_ZERO is off"),
+    (Mutant::NeverBalances, "never-balances", "nobody looks for tasks to pull"),
+    (Mutant::RunnableIgnored, "runnable-ignored", "contention does not raise frequencies"),
+    (Mutant::BusyLowered, "busy-lowered", "a CPU that was not idle is slowed down"),
+    (Mutant::HotIgnored, "hot-ignored", "no task is cache-hot"),
+    (Mutant::TurnsWithoutEnd, "turns-without-end", "a tick ends no turn"),
+    (Mutant::IdleTicksCount, "idle-ticks-count", "ticks that wake a CPU count as events"),
+];
+
+/// `dl_bw` of the fair class's deadline server: 50 ms of 1 s, of 2²⁰.
+const SERVER_BW: u64 = 52_428;
+
 static HALF_LIFE_30: Decay = match Decay::new(30) {
     Some(decay) => decay,
     None => panic!("30 is a half-life"),
@@ -217,6 +273,19 @@ impl Mutant {
                 }
                 experiment.workload = Arc::new(workload);
             }
+            Mutant::SlicesIgnored | Mutant::BatchIgnored | Mutant::IdlePolicyIgnored => {
+                let mut workload = (*experiment.workload).clone();
+                for task in workload.tasks.iter_mut().chain(&mut workload.forked) {
+                    let phases = task.phases.iter_mut().map(|p| &mut p.attr);
+                    phases.chain([&mut task.attr]).for_each(|attr| self.change_attr(attr));
+                }
+                experiment.workload = Arc::new(workload);
+            }
+            Mutant::IdleGroupsIgnored => {
+                let mut workload = (*experiment.workload).clone();
+                workload.groups.iter_mut().for_each(|group| group.idle = false);
+                experiment.workload = Arc::new(workload);
+            }
             Mutant::GroupWeightsIgnored | Mutant::BurstIgnored => {
                 let mut workload = (*experiment.workload).clone();
                 for group in &mut workload.groups {
@@ -242,8 +311,36 @@ impl Mutant {
             Mutant::NoDelayedDequeue => {
                 set_features(&mut m.cpus, &mut m.groups, |features| features.delay_dequeue = false);
             }
+            Mutant::NoParity => {
+                set_features(&mut m.cpus, &mut m.groups, |features| features.run_to_parity = false);
+            }
+            Mutant::ShortSliceWaits => {
+                set_features(&mut m.cpus, &mut m.groups, |features| features.preempt_short = false);
+            }
+            Mutant::RunnableIgnored => m.series.runnable_boost = false,
+            Mutant::LagKept => {
+                set_features(&mut m.cpus, &mut m.groups, |features| features.delay_zero = false);
+            }
             _ => {}
         }
+    }
+
+    /// What it changes of a task's attributes.
+    fn change_attr(self, attr: &mut Attr) {
+        attr.policy = match (self, attr.policy.take()) {
+            (Mutant::SlicesIgnored, Some(Policy::Other { .. })) => {
+                Some(Policy::Other { slice: None })
+            }
+            (Mutant::SlicesIgnored, Some(Policy::Batch { .. })) => {
+                Some(Policy::Batch { slice: None })
+            }
+            (Mutant::BatchIgnored, Some(Policy::Batch { slice })) => Some(Policy::Other { slice }),
+            (Mutant::IdlePolicyIgnored, Some(Policy::Idle)) => {
+                attr.nice = Some(19);
+                Some(Policy::Other { slice: None })
+            }
+            (_, policy) => policy,
+        };
     }
 }
 
@@ -272,6 +369,11 @@ impl Hooks for Mutant {
                 skips(class(curr) == Class::Fair && class(woken) == Class::Rt)
             }
             (Mutant::NoNohzKick, Point::Kick { .. }) => skips(true),
+            (Mutant::TurnsWithoutEnd, Point::TickPreempt { .. }) => skips(true),
+            (Mutant::HotIgnored, Point::Move { task, from, .. }) => {
+                (m.cpu(from).curr != Some(task)).then_some(Answer::Yes(true))
+            }
+            (Mutant::NeverBalances, Point::Balance { .. }) => skips(true),
             (Mutant::SyncedAlways, Point::Step(Step::SyncEntityLoadAvg)) => Some(Answer::Yes(true)),
             (_, Point::Step(step)) => skips(self.leaves_out() == Some(step)),
             _ => None,
@@ -288,6 +390,9 @@ impl Hooks for Mutant {
         match self {
             Mutant::RunningBwIgnored => own.dl_running_bw = 0,
             Mutant::RtAsksNothing => own.rt_runnable = false,
+            Mutant::ServerFloorForgotten => {
+                own.dl_running_bw = own.dl_running_bw.saturating_sub(SERVER_BW);
+            }
             Mutant::RtPressureIgnored if capacity => (own.rt, own.dl) = (Util(0), Util(0)),
             _ => {}
         }
@@ -312,6 +417,9 @@ impl Hooks for Mutant {
     fn first_tick(&self, m: &Machine, own: Instant) -> Instant {
         if *self == Mutant::TickOneOff { own + m.tick } else { own }
     }
+    fn uclamp_limits(&self, _: GroupId, own: UclampLimits) -> UclampLimits {
+        if *self == Mutant::GroupClampsIgnored { UclampLimits { group: None, ..own } } else { own }
+    }
     fn balance_rev(&self, own: KernelRev) -> KernelRev {
         if *self == Mutant::BalancesAs6_1 { KernelRev::V6_1 } else { own }
     }
@@ -335,6 +443,8 @@ impl Mutant {
             Mutant::TurnForgotten => Step::TurnEndsAtWakeup,
             Mutant::GroupPolicyDecides => Step::TaskPolicyPreempts,
             Mutant::IdleForgets => Step::IdleLearns,
+            Mutant::BusyLowered => Step::HoldFreq,
+            Mutant::IdleTicksCount => Step::TickWakeup,
             _ => return None,
         })
     }

@@ -193,6 +193,10 @@ pub enum Step {
     Hotplug,
     /// cpuidle's governor learns from a sleep.
     IdleLearns,
+    /// A tick that ends a sleep is none of the events that cpuidle's governor learns from (`tick_wakeup`).
+    TickWakeup,
+    /// `sugov_hold_freq`.
+    HoldFreq,
     /// The rate limit has passed (`sugov_should_update_freq`).
     RateLimitPassed,
     /// The governor looks when a task joins, whether a PELT period has ended or not.

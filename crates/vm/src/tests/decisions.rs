@@ -5,7 +5,8 @@ use crate::decisions::{Due, count_jiffies};
 use crate::probes;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::Place;
-use risetime_trace::{IdleType, LastSleep, MenuSelect};
+use risetime_kernel::units::KHz;
+use risetime_trace::{FreqLook, IdleType, LastSleep, MenuSelect};
 
 const WAKEUP: u16 = 20;
 const WAKING: u16 = 21;
@@ -16,6 +17,10 @@ const MENU: u16 = 25;
 const MENU_RET: u16 = 26;
 const RESCHED_CURR: u16 = 27;
 const TICK_STAYS: u16 = 28;
+const TICK: u16 = 29;
+const UEST_CFS: u16 = 30;
+const GOV_SHARED: u16 = 31;
+const SWITCHED: u16 = 32;
 
 /// Numbers of 4 bytes each, one behind the other.
 fn numbers(id: u16, fields: &[&str]) -> String {
@@ -65,6 +70,10 @@ fn answer() -> Vec<u8> {
         "pid", "vruntime", "deadline", "vlag", "slice", "vprot", "weight", "cpu", "zero", "sumwv",
         "sumw", "nr",
     ];
+    let governor = [
+        "cpu", "policy", "time", "next", "cached", "last", "limits", "need", "min", "saved",
+        "calls", "bw", "util", "runnable", "est",
+    ];
     let look = ["cpu", "level", "idle", "failed", "now", "next", "l0", "i0", "l1", "i1"];
     for (name, text) in [
         ("ftrace/print", format(PRINT, &[("char", "buf[]", 8, 0)])),
@@ -79,6 +88,10 @@ fn answer() -> Vec<u8> {
         // The kernel does not show more of a choice.
         ("rt/menu_ret", numbers(MENU_RET, &["state"])),
         ("rt/tick_stays", numbers(TICK_STAYS, &[])),
+        ("rt/tick", numbers(TICK, &[])),
+        ("rt/uest_cfs", numbers(UEST_CFS, &["cpu", "est"])),
+        ("rt/gov_shared", numbers(GOV_SHARED, &governor)),
+        ("rt/switch", numbers(SWITCHED, &["npid", "nvruntime", "nruntime", "ndue"])),
     ] {
         w.section(&format!("format {name}"), text.as_bytes()).unwrap();
     }
@@ -99,6 +112,14 @@ fn answer() -> Vec<u8> {
         (0, said(TICK_STAYS, &[])),
         (100, chooses(3_000, 0)),
         (10, said(MENU_RET, &[0])),
+        (1, said(TICK, &[])),
+        (1, said(UEST_CFS, &[4, 77])),
+        (1, said(GOV_SHARED, &[4, 9, 500, 600, 590, 400, 0, 1, 51, 3, 3, 52_428, 5, 6, 7])),
+        // That it had asked for at 650 nobody told.
+        (1, said(GOV_SHARED, &[5, 9, 600, 700, 690, 500, 0, 0, 51, 3, 4, 0, 5, 6, 7])),
+        (1, said(GOV_SHARED, &[4, 9, 700, 800, 790, 650, 0, 0, 51, 3, 4, 0, 5, 6, 7])),
+        (1, thread(WAKEUP, 70, -1, 4)),
+        (1, said(SWITCHED, &[70, 21, 33, 1_000_777])),
         (10, mark("rt end")),
     ];
     let switched = [Word::T("a"), Word::N(0), Word::N(0), Word::T("t"), Word::N(70)];
@@ -149,6 +170,28 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         sum_weight,
         nr_queued,
     };
+    let freq_look = FreqLook {
+        next_freq: KHz(600),
+        cached_raw_freq: KHz(590),
+        since_ns: 100,
+        forced: true,
+        bw_min: Util(51),
+        busy: true,
+        running_bw: 52_428,
+        util_avg: Util(5),
+        runnable_avg: Util(6),
+        util_est: Util(7),
+        chosen: Some(KHz(700)),
+    };
+    let later = |next, cached| FreqLook {
+        next_freq: KHz(next),
+        cached_raw_freq: KHz(cached),
+        forced: false,
+        busy: false,
+        running_bw: 0,
+        chosen: None,
+        ..freq_look
+    };
     let why = Why::FirstCpu;
     let (user, max_speed) = (true, Util(1024));
     let new = Event::TaskNew { task, comm: "rampup", user, cpu, why, max_speed };
@@ -178,15 +221,24 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         ),
         (130, Event::BalanceLook { cpu, level: 1, idle: IdleType::NewlyIdle, failed: 3 }),
         (150, Event::IdleSelect { cpu: CpuId(0), select: &select }),
+        (261, Event::Tick { cpu: CpuId(0) }),
+        (262, Event::CfsUtilEst { cpu, util_est: Util(77) }),
+        (263, Event::FreqLook { cpu, look: freq_look }),
+        (264, Event::FreqLook { cpu: CpuId(5), look: later(700, 690) }),
+        (265, Event::FreqLook { cpu, look: FreqLook { since_ns: 50, ..later(800, 790) } }),
+        (266, Event::Prio { task, prio: -1 }),
+        (266, Event::Wakeup { task, cpu, why: Why::Unknown }),
+        (267, entity(Place { vruntime: 21, ..Place::default() })),
+        (267, Event::Deadline { task, runtime: 33, left: 410 }),
     ];
     let text = |(at, e): &(u64, Event<'_>)| (*at, format!("{e:?}"));
     let seen = shown(true);
-    let freq = |e: &(u64, String)| e.1.starts_with("Freq");
+    let freq = |e: &(u64, String)| e.1.starts_with("Freq {");
     let without: Vec<_> = seen.iter().filter(|e| !freq(e)).cloned().collect();
     assert_eq!(without, wanted.iter().map(text).collect::<Vec<_>>());
 
     let ordinary = |e: &(u64, String)| {
-        ["Freq", "TaskNew", "Switch", "Wakeup"].iter().any(|kind| e.1.starts_with(kind))
+        ["Freq {", "TaskNew", "Switch", "Wakeup"].iter().any(|kind| e.1.starts_with(kind))
     };
     let rest: Vec<_> = seen.into_iter().filter(ordinary).collect();
     assert_eq!(shown(false), rest, "nothing else is told where it is not asked for");

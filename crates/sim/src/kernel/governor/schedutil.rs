@@ -284,7 +284,7 @@ impl Schedutil {
         let calls = domain.idle_calls(cpu);
         let saved = &mut self.cpus[0].saved_idle_calls;
         let unchanged = !capped && std::mem::replace(saved, calls) == calls;
-        sugov_hold_freq(next, self.next_freq, unchanged, capped, forced)
+        domain.holds(sugov_hold_freq(next, self.next_freq, unchanged, capped, forced))
     }
 }
 

@@ -114,6 +114,10 @@ impl DomainView<'_> {
     pub(crate) fn rate_limit_passed(&self, own: bool) -> bool {
         self.machine.yes(Point::Step(Step::RateLimitPassed), own)
     }
+    /// Whether a CPU that has not been idle keeps its frequency, which somebody may see otherwise.
+    pub(crate) fn holds(&self, own: bool) -> bool {
+        own && self.machine.does(Step::HoldFreq)
+    }
     /// `own`: what the governor is about to want of `cpu`, of 1024, before clamps. What it is to want instead:
     /// without the cause `opp` (`explain`) a CPU with work wants everything. A governor that does not ask has
     /// `explain` say that climbing the frequencies costs nothing.

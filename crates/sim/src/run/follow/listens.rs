@@ -139,7 +139,7 @@ impl Hooks for Listens {
             Point::Wakeup { task, .. } | Point::Fork { task } => s.placed(m, point, task, own),
             Point::Pick { cpu } => s.picked(m, cpu, own),
             Point::WakeupPreempt { cpu, curr, woken } => s.preempts(m, cpu, (curr, woken), own),
-            Point::TickPreempt { cpu, .. } => s.turn_over(m, cpu),
+            Point::TickPreempt { cpu, .. } if own == Answer::Yes(true) => s.turn_over(m, cpu),
             Point::Frequency { cpu } => s.governed(m.time(), cpu, own),
             Point::Idle { cpu } => s.sleeps(m, cpu, own),
             Point::Balance { .. } if s.looks_told => {
