@@ -12,6 +12,10 @@ const SAMPLED_WITHIN: Span = Span::from_us(30);
 /// A task that is moved by balancing, where that is told from its beginning. (Else its CPU may have balanced for a
 /// reason that comes in between.)
 const MOVE_LASTS: Span = Span::from_us(25);
+/// Looks of one reschedule follow each other so soon.
+const SOON: Span = Span::from_us(300);
+/// A reschedule that is told from its beginning.
+const RESCHEDULING_LASTS: Span = Span::from_us(1000);
 /// A reschedule that looks for tasks first.
 const LOOKING_LASTS: Span = Span::from_us(400);
 /// A wakeup that is told from its beginning.
@@ -108,7 +112,7 @@ pub(super) fn causes_first(
                 order.push((first, false, What::Event(i)));
             }
             Event::Migrate { task, from, .. } => {
-                let part = Part { cpu: from, tasks: [Some(task), None], looks: false };
+                let part = Part { cpu: from, tasks: [Some(task), None], looks: rt.contains(&task) };
                 let first = first_part(events, i, &part, move_lasts, &of_ticks);
                 order.push((first, false, What::Event(i)));
             }
@@ -122,7 +126,7 @@ pub(super) fn causes_first(
                 let near = |j: &usize| {
                     let (at, event) = &events[*j];
                     let began = matches!(*event, Event::Switch { cpu: c, .. } if c == cpu);
-                    !began && events[i].0.since(*at) < LOOKING_LASTS
+                    !began && events[i].0.since(*at) < RESCHEDULING_LASTS
                 };
                 let last = (0..i).rev().take_while(near).find(|j| pulls(&events[*j].1));
                 // Who goes to sleep has his util_est sampled then.
@@ -143,7 +147,7 @@ pub(super) fn causes_first(
                 let fair = gone.is_some_and(|(task, _)| !above.contains(&task));
                 let until = sleeps.or(last).unwrap_or(i);
                 let back = |from: usize| (0..from).rev().take_while(near);
-                // A look because of fair signals is told right behind these.
+                // A look because of fair signals is told right behind these, and one more may follow as the CPU goes idle.
                 let bare = |j: &usize| {
                     let of = |e: &Event<'_>| match *e {
                         Event::PeltCfs { cpu: c, .. } => c == cpu,
@@ -151,11 +155,22 @@ pub(super) fn causes_first(
                     };
                     let looks = matches!(events[*j].1, Event::FreqLook { cpu: c, .. } if c == cpu);
                     let just = |k: &usize| events[*j].0.since(events[*k].0) < Span::from_us(15);
-                    looks && !(0..*j).rev().take_while(just).any(|k| of(&events[k].1))
+                    looks
+                        && !of_ticks.contains(j)
+                        && !(0..*j).rev().take_while(just).any(|k| of(&events[k].1))
                 };
                 let dequeue = match (fair, looks) {
                     (true, _) => back(until).find(|j| dequeues.contains(&(cpu, *j))),
-                    (_, true) => back(last.unwrap_or(i)).find(bare),
+                    (_, true) => {
+                        let mut looks = back(i).filter(bare);
+                        looks.next().map(|nearest| {
+                            let soon = |first: usize, j: usize| {
+                                let soon = events[first].0.since(events[j].0) < SOON;
+                                soon.then_some(j).ok_or(first)
+                            };
+                            looks.try_fold(nearest, soon).unwrap_or_else(|first| first)
+                        })
+                    }
                     _ => None,
                 };
                 let first = dequeue.unwrap_or_else(|| {
