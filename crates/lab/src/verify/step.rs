@@ -20,12 +20,14 @@ use risetime_sim::mutant::Mutant;
 use risetime_trace::{
     Backend, Event, Header, IdleType, Memory, RunError, SwitchOut, TraceSink, Why,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A woken task has preempted by then, or has not.
 const AT_ONCE: Span = Span::from_us(80);
 /// A task is asked to go so long after the wakeup has begun, at most.
 const WAKEUP_LASTS: Span = Span::from_us(400);
+/// From the event of a new task to the end of its preemption check.
+const CHECK_LASTS: Span = Span::from_us(15);
 /// A look at a domain has moved its tasks by then, the stopper's work included.
 const LOOK_LASTS: Span = Span::from_us(1000);
 /// A tick has rescheduled by then.
@@ -228,6 +230,8 @@ struct There {
     /// By CPU: when it was asked that its task gives way; `None`: it went over to another task. Empty where nothing
     /// tells of that.
     asked: BTreeMap<CpuId, Vec<(Instant, Ask)>>,
+    /// When new tasks were woken for the first time.
+    born: BTreeSet<(TaskId, Instant)>,
     /// When each task's wakeups ended.
     wakeups: BTreeMap<TaskId, Vec<Instant>>,
     /// When it looks for tasks to move, for which CPU, and what that does.
@@ -259,6 +263,9 @@ impl There {
             match *event {
                 Event::Waking { task, .. } => drop(waking.insert(task, *at)),
                 Event::TaskNew { task, cpu, .. } | Event::Wakeup { task, cpu, .. } => {
+                    if matches!(event, Event::TaskNew { .. }) {
+                        there.born.insert((task, *at));
+                    }
                     if let Some(begun) = waking.remove(&task) {
                         let asked = there.asked.get_mut(&cpu).into_iter().flatten().rev();
                         let part = asked.take_while(|(when, _)| *when >= begun);
@@ -415,7 +422,12 @@ impl There {
         let ends = self.wakeups.get(&woken)?;
         let end = *ends.get(ends.partition_point(|end| *end < at))?;
         let known = end.since(at) < WAKEUP_LASTS;
-        self.resched(cpu, at, end, Ask::Wakeup).filter(|_| known).map(Answer::Yes)
+        // A new task is told of before it may preempt.
+        let asked = match self.born.contains(&(woken, end)) {
+            true => self.resched(cpu, at, end + CHECK_LASTS, Ask::Other),
+            false => self.resched(cpu, at, end, Ask::Wakeup),
+        };
+        asked.filter(|_| known).map(Answer::Yes)
     }
 
     /// Whether a wakeup at `at` took the CPU from `curr`.
