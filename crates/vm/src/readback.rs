@@ -111,13 +111,15 @@ fn energy_model(platform: &Platform, values: &Values) -> Result<(), String> {
     if !values.keys().any(|k| k.starts_with(&format!("{ENERGY_MODEL}/"))) {
         return Ok(());
     }
-    platform.domains.iter().filter(|d| has_power(d)).try_for_each(|d| domain(d, values))
+    let release = values.get("release").map_or("", String::as_str);
+    let rev = KernelRev::of_release(release).map_or(KernelRev::V6_12, KernelRev::known);
+    platform.domains.iter().filter(|d| has_power(d)).try_for_each(|d| domain(rev, d, values))
 }
 
-fn domain(d: &Domain, values: &Values) -> Result<(), String> {
+fn domain(rev: KernelRev, d: &Domain, values: &Values) -> Result<(), String> {
     let state = |o: &Opp| EmPerfState { frequency: o.freq, power: o.power, ..Default::default() };
     let mut states: Vec<EmPerfState> = d.opps.iter().map(state).collect();
-    em_compute_costs(KernelRev::V6_12, &mut states, d.capacity);
+    em_compute_costs(rev, &mut states, d.capacity);
     let path = |s: &EmPerfState, name: &str| {
         format!("{ENERGY_MODEL}/cpu{}/ps:{}/{name}", d.cpus[0].0, s.frequency.0)
     };
@@ -211,6 +213,16 @@ mod tests {
         };
         assert_eq!(of(&[]), Ok(()), "a kernel that shows none");
         assert_eq!(of(&[(at(600_000, "cost"), "5"), (at(972_000, "cost"), "6")]), Ok(()));
+        // Two OPPs of one voltage cost the same; from 6.9 on what they are counted by is rounded.
+        let xu4 = Platform::load("odroid-xu4").unwrap();
+        let same = |release: &str| {
+            let costs = [(at(200_000, "cost"), "6"), (at(300_000, "cost"), "6")];
+            let release = ("release".to_string(), release);
+            let values = costs.into_iter().chain([release]).map(|(k, v)| (k, v.to_string()));
+            energy_model(&xu4, &values.collect())
+        };
+        assert_eq!(same("6.1.0-50-arm64"), Ok(()));
+        assert!(same("6.12.107").is_err());
         let wrong = of(&[(at(600_000, "cost"), "6"), (at(972_000, "cost"), "6")]).unwrap_err();
         assert_eq!(
             wrong,
