@@ -353,7 +353,9 @@ fn fork(shared: &'static Shared, of: u32, parent: &Attributes) -> Result<(), Str
         .spawn(move || {
             {
                 let mut forks = shared.forks.lock().unwrap_or_else(|e| e.into_inner());
-                forks[number].pid = rustix::thread::gettid().as_raw_nonzero().get();
+                // One that first runs when the run is over is in no list any more.
+                let Some(own) = forks.get_mut(number) else { return };
+                own.pid = rustix::thread::gettid().as_raw_nonzero().get();
             }
             let own = Attr {
                 policy: task.attr.policy.or(Some(Policy::default())),
