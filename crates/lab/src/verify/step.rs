@@ -227,8 +227,8 @@ struct There {
     moves: Vec<(Instant, TaskId, CpuId, CpuId)>,
     /// By CPU: when its signals were updated, which is when its governor looks.
     updates: BTreeMap<CpuId, Vec<Instant>>,
-    /// By CPU: when it was asked that its task gives way; `None`: it went over to another task. Empty where nothing
-    /// tells of that.
+    /// By CPU: when it was asked that its task gives way, and when it went over to another. Empty where nothing tells of
+    /// that.
     asked: BTreeMap<CpuId, Vec<(Instant, Ask)>>,
     /// When new tasks were woken for the first time.
     born: BTreeSet<(TaskId, Instant)>,

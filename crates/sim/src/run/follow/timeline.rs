@@ -62,146 +62,210 @@ pub(super) enum What {
 /// it comes: a task is queued, or leaves, before its runqueue's signals tell of that; the trace's event comes after.
 ///
 /// ```text
-/// trace     Waking   PELT of the CPU   Entity   Wakeup        UtilEst  PELT   BalanceLook   Switch
-/// followed  asked    queued, compared  placed                 leaves   …      looks         picks
+/// trace     Waking   CfsUtilEst  PELT of the CPU   Entity   Wakeup      CfsUtilEst  PELT   BalanceLook   Switch
+/// followed  asked    queued      compared          placed               leaves      …      looks         picks
 /// ```
 pub(super) fn causes_first(
     events: &[(Instant, Event<'static>)],
     quotas: bool,
 ) -> Vec<(Instant, What)> {
-    let mut order: Vec<(usize, bool, What)> = Vec::with_capacity(events.len());
-    // Places that are told with a switch are asked for there; those of a wakeup or a switch that is under way are out of
-    // date, since it is done here when it begins.
-    let mut left_out = BTreeSet::new();
     let looks = events.iter().any(|(_, e)| matches!(e, Event::BalanceLook { .. }));
-    let move_lasts = if looks { MOVE_LASTS } else { Span(1) };
-    let dequeues = dequeues(events);
-    let of_ticks = of_ticks(events);
-    // A real-time task has no signals of its own: that it comes or goes shows first in its governor's look.
-    let mut rt: BTreeSet<TaskId> = BTreeSet::new();
-    let mut above: BTreeSet<TaskId> = BTreeSet::new();
-    for (i, (_, event)) in events.iter().enumerate() {
-        match *event {
-            Event::Prio { task, prio } => {
-                for (class, is) in
-                    [(&mut rt, (0..MAX_RT_PRIO).contains(&prio)), (&mut above, prio < MAX_RT_PRIO)]
-                {
-                    if is {
-                        class.insert(task)
-                    } else {
-                        class.remove(&task)
-                    };
-                }
-                order.push((i, true, What::Event(i)));
-            }
-            Event::Wakeup { task, cpu, .. } => {
-                let begins = begins(events, i, task, cpu);
-                let lasts = begins.map_or(LASTS, |(begins, _)| events[i].0.since(events[begins].0));
-                let part = Part { cpu, tasks: [Some(task), None], looks: rt.contains(&task) };
-                let lasts = if part.looks { lasts } else { lasts.max(LASTS) };
-                let first = first_part(events, i, &part, lasts, &of_ticks);
-                left_out.extend(under_way(events, first..i, cpu, [Some(task), None]));
-                order.push((first, false, What::Wakes(i)));
-                if let Some((begins, by)) = begins {
-                    order.push((begins.min(first), false, What::Asks(i, by)));
-                }
-            }
-            Event::TaskNew { task, cpu, .. } => {
-                let part = Part { cpu, tasks: [Some(task), None], looks: false };
-                let first = first_part(events, i, &part, LASTS, &of_ticks);
-                order.push((first, false, What::Event(i)));
-            }
-            Event::Migrate { task, from, .. } => {
-                let part = Part { cpu: from, tasks: [Some(task), None], looks: rt.contains(&task) };
-                let first = first_part(events, i, &part, move_lasts, &of_ticks);
-                order.push((first, false, What::Event(i)));
-            }
-            Event::Switch { cpu, prev, next } => {
-                let tasks = [prev.map(|(task, _)| task), next];
-                let pulls = |e: &Event<'_>| match *e {
-                    Event::BalanceLook { cpu: c, .. } | Event::Migrate { to: c, .. } => c == cpu,
-                    _ => false,
-                };
-                // Back to when `prev` began to run, at most.
-                let near = |j: &usize| {
-                    let (at, event) = &events[*j];
-                    let began = matches!(*event, Event::Switch { cpu: c, .. } if c == cpu);
-                    !began && events[i].0.since(*at) < RESCHEDULING_LASTS
-                };
-                let last = (0..i).rev().take_while(near).find(|j| pulls(&events[*j].1));
-                // Who goes to sleep has his util_est sampled then.
-                let sampled = |e: &Event<'_>| match (*e, prev) {
-                    (Event::UtilEst { task, .. }, Some((prev, SwitchOut::Sleeping))) => {
-                        task == prev
-                    }
-                    _ => false,
-                };
-                let sleeps = (0..i).rev().take_while(near).find(|j| sampled(&events[*j].1));
-                let lasts = match (last, sleeps) {
-                    (_, Some(sleeps)) => events[i].0.since(events[sleeps].0) + SAMPLED_WITHIN,
-                    (Some(_), None) => LOOKING_LASTS,
-                    (None, None) => LASTS,
-                };
-                let gone = prev.filter(|(_, out)| *out != SwitchOut::Preempted);
-                let looks = gone.is_some_and(|(task, _)| rt.contains(&task));
-                let fair = gone.is_some_and(|(task, _)| !above.contains(&task));
-                let until = sleeps.or(last).unwrap_or(i);
-                let back = |from: usize| (0..from).rev().take_while(near);
-                // A look because of fair signals is told right behind these, and one more may follow as the CPU goes idle.
-                let bare = |j: &usize| {
-                    let of = |e: &Event<'_>| match *e {
-                        Event::PeltCfs { cpu: c, .. } => c == cpu,
-                        _ => false,
-                    };
-                    let looks = matches!(events[*j].1, Event::FreqLook { cpu: c, .. } if c == cpu);
-                    let just = |k: &usize| events[*j].0.since(events[*k].0) < Span::from_us(15);
-                    looks
-                        && !of_ticks.contains(j)
-                        && !(0..*j).rev().take_while(just).any(|k| of(&events[k].1))
-                };
-                let dequeue = match (fair, looks) {
-                    (true, _) => back(until).find(|j| dequeues.contains(&(cpu, *j))),
-                    (_, true) => {
-                        let mut looks = back(i).filter(bare);
-                        looks.next().map(|nearest| {
-                            let soon = |first: usize, j: usize| {
-                                let soon = events[first].0.since(events[j].0) < SOON;
-                                soon.then_some(j).ok_or(first)
-                            };
-                            looks.try_fold(nearest, soon).unwrap_or_else(|first| first)
-                        })
-                    }
-                    _ => None,
-                };
-                let first = dequeue.unwrap_or_else(|| {
-                    let part = Part { cpu, tasks, looks };
-                    first_part(events, i, &part, lasts, &of_ticks)
-                });
-                let last = last.filter(|last| *last >= first);
-                let goes_on = prev.filter(|(task, out)| {
-                    *out == SwitchOut::Preempted && quotas && !above.contains(task)
-                });
-                if goes_on.is_some() {
-                    let moved =
-                        |e: &Event<'_>| matches!(*e, Event::Migrate { from, .. } if from == cpu);
-                    let mut back = back(i).take_while(|j| !moved(&events[*j].1));
-                    let dequeue = back.find(|j| dequeues.contains(&(cpu, *j)));
-                    order.extend(dequeue.map(|at| (at.min(first), false, What::Throttled(i))));
-                }
-                left_out.extend(under_way(events, first..i, cpu, tasks));
-                left_out.extend(told_with(events, i));
-                let leaves = prev.is_some_and(|(_, out)| out != SwitchOut::Preempted);
-                if leaves && last.is_some() {
-                    order.push((first, false, What::Leaves(i)));
-                }
-                order.push((last.map_or(first, |last| last + 1), false, What::Event(i)));
-            }
-            _ => order.push((i, true, What::Event(i))),
-        }
-    }
+    let mut o = Order {
+        events,
+        quotas,
+        move_lasts: if looks { MOVE_LASTS } else { Span(1) },
+        dequeues: dequeues(events),
+        of_ticks: of_ticks(events),
+        rt: BTreeSet::new(),
+        above: BTreeSet::new(),
+        left_out: BTreeSet::new(),
+        order: Vec::with_capacity(events.len()),
+    };
+    (0..events.len()).for_each(|i| o.add(i));
+    let Order { left_out, mut order, .. } = o;
     order.retain(|(_, _, what)| !matches!(what, What::Event(i) if left_out.contains(i)));
     order.sort();
     order.into_iter().map(|(place, _, what)| (events[place].0, what)).collect()
+}
+
+/// The order as it is being made.
+struct Order<'e> {
+    events: &'e [(Instant, Event<'static>)],
+    /// Groups of the workload have quotas.
+    quotas: bool,
+    /// What belongs to a move comes so long before it.
+    move_lasts: Span,
+    dequeues: BTreeSet<(CpuId, usize)>,
+    of_ticks: BTreeSet<usize>,
+    /// Tasks of the real-time class: they have no signals of their own, so that one comes or goes shows first in its
+    /// governor's look.
+    rt: BTreeSet<TaskId>,
+    /// Those and the tasks of the classes above.
+    above: BTreeSet<TaskId>,
+    /// Places that are told with a switch, which are asked for there, and those of a wakeup or a switch that is under
+    /// way, which are out of date, since it is done here when it begins.
+    left_out: BTreeSet<usize>,
+    /// Before which event, whether behind what else comes there, what.
+    order: Vec<(usize, bool, What)>,
+}
+
+impl Order<'_> {
+    fn add(&mut self, i: usize) {
+        match self.events[i].1 {
+            Event::Prio { task, prio } => {
+                let is = |yes: bool, class: &mut BTreeSet<TaskId>| match yes {
+                    true => class.insert(task),
+                    false => class.remove(&task),
+                };
+                is((0..MAX_RT_PRIO).contains(&prio), &mut self.rt);
+                is(prio < MAX_RT_PRIO, &mut self.above);
+                self.order.push((i, true, What::Event(i)));
+            }
+            Event::Wakeup { task, cpu, .. } => self.wakes(i, task, cpu),
+            Event::TaskNew { task, cpu, .. } => {
+                let part = Part { cpu, tasks: [Some(task), None], looks: false };
+                let first = self.first_part(i, &part, LASTS);
+                self.order.push((first, false, What::Event(i)));
+            }
+            Event::Migrate { task, from, .. } => {
+                let looks = self.rt.contains(&task);
+                let part = Part { cpu: from, tasks: [Some(task), None], looks };
+                let first = self.first_part(i, &part, self.move_lasts);
+                self.order.push((first, false, What::Event(i)));
+            }
+            Event::Switch { cpu, prev, next } => self.switches(i, cpu, prev, next),
+            _ => self.order.push((i, true, What::Event(i))),
+        }
+    }
+
+    fn wakes(&mut self, i: usize, task: TaskId, cpu: CpuId) {
+        let begins = begins(self.events, i, task, cpu);
+        let since = |begins: usize| self.events[i].0.since(self.events[begins].0);
+        let lasts = begins.map_or(LASTS, |(begins, _)| since(begins));
+        let part = Part { cpu, tasks: [Some(task), None], looks: self.rt.contains(&task) };
+        let lasts = if part.looks { lasts } else { lasts.max(LASTS) };
+        let first = self.first_part(i, &part, lasts);
+        self.left_out.extend(under_way(self.events, first..i, cpu, part.tasks));
+        self.order.push((first, false, What::Wakes(i)));
+        if let Some((begins, by)) = begins {
+            self.order.push((begins.min(first), false, What::Asks(i, by)));
+        }
+    }
+
+    fn switches(
+        &mut self,
+        i: usize,
+        cpu: CpuId,
+        prev: Option<(TaskId, SwitchOut)>,
+        next: Option<TaskId>,
+    ) {
+        let tasks = [prev.map(|(task, _)| task), next];
+        let gone = prev.filter(|(_, out)| *out != SwitchOut::Preempted).map(|(task, _)| task);
+        let pulls = |e: &Event<'_>| match *e {
+            Event::BalanceLook { cpu: c, .. } | Event::Migrate { to: c, .. } => c == cpu,
+            _ => false,
+        };
+        let last = self.back(i, cpu, i).find(|j| pulls(&self.events[*j].1));
+        let first = match gone {
+            Some(gone) => self.leaves(i, cpu, gone, last),
+            None => None,
+        };
+        let first = first.unwrap_or_else(|| {
+            let looks = gone.is_some_and(|gone| self.rt.contains(&gone));
+            let lasts = self.reschedule_lasts(i, cpu, prev, last);
+            self.first_part(i, &Part { cpu, tasks, looks }, lasts)
+        });
+        let last = last.filter(|last| *last >= first);
+        if let Some((task, SwitchOut::Preempted)) = prev
+            && self.quotas
+            && !self.above.contains(&task)
+        {
+            let throttled = self.throttled(i, cpu);
+            self.order.extend(throttled.map(|at| (at.min(first), false, What::Throttled(i))));
+        }
+        self.left_out.extend(under_way(self.events, first..i, cpu, tasks));
+        self.left_out.extend(told_with(self.events, i));
+        if gone.is_some() && last.is_some() {
+            self.order.push((first, false, What::Leaves(i)));
+        }
+        self.order.push((last.map_or(first, |last| last + 1), false, What::Event(i)));
+    }
+
+    /// From the event before `from` back to when the task began to run on `cpu` that the switch `i` takes from it.
+    fn back(&self, i: usize, cpu: CpuId, from: usize) -> impl Iterator<Item = usize> + '_ {
+        let ends = self.events[i].0;
+        (0..from).rev().take_while(move |j| {
+            let (at, event) = &self.events[*j];
+            let began = matches!(*event, Event::Switch { cpu: c, .. } if c == cpu);
+            !began && ends.since(*at) < RESCHEDULING_LASTS
+        })
+    }
+
+    /// Where `util_est` of whoever goes to sleep by the switch `i` is sampled.
+    fn sampled(&self, i: usize, cpu: CpuId, prev: Option<(TaskId, SwitchOut)>) -> Option<usize> {
+        let Some((prev, SwitchOut::Sleeping)) = prev else { return None };
+        let of = |e: &Event<'_>| matches!(*e, Event::UtilEst { task, .. } if task == prev);
+        self.back(i, cpu, i).find(|j| of(&self.events[*j].1))
+    }
+
+    fn reschedule_lasts(
+        &self,
+        i: usize,
+        cpu: CpuId,
+        prev: Option<(TaskId, SwitchOut)>,
+        last: Option<usize>,
+    ) -> Span {
+        match (last, self.sampled(i, cpu, prev)) {
+            (_, Some(at)) => self.events[i].0.since(self.events[at].0) + SAMPLED_WITHIN,
+            (Some(_), None) => LOOKING_LASTS,
+            (None, None) => LASTS,
+        }
+    }
+
+    /// Where `gone` leaves its queue, as far as that is told: a fair task's estimate leaves its CPU's before that is
+    /// sampled or tasks are looked for; of a real-time one the governor hears.
+    fn leaves(&self, i: usize, cpu: CpuId, gone: TaskId, last: Option<usize>) -> Option<usize> {
+        if !self.above.contains(&gone) {
+            let sampled = self.sampled(i, cpu, Some((gone, SwitchOut::Sleeping)));
+            let until = sampled.or(last).unwrap_or(i);
+            return self.back(i, cpu, until).find(|j| self.dequeues.contains(&(cpu, *j)));
+        }
+        if !self.rt.contains(&gone) {
+            return None;
+        }
+        // One more look may follow as the CPU goes idle.
+        let mut looks = self.back(i, cpu, i).filter(|j| self.is_bare_look(*j, cpu));
+        let nearest = looks.next()?;
+        let soon = |first: usize, j: usize| {
+            let soon = self.events[first].0.since(self.events[j].0) < SOON;
+            soon.then_some(j).ok_or(first)
+        };
+        Some(looks.try_fold(nearest, soon).unwrap_or_else(|first| first))
+    }
+
+    /// A look of `cpu`'s governor that no fair signals are the reason of (it would be told right behind them), and no
+    /// tick.
+    fn is_bare_look(&self, j: usize, cpu: CpuId) -> bool {
+        /// From a signal to the look because of it.
+        const BEHIND: Span = Span::from_us(15);
+        let of_fair = |e: &Event<'_>| matches!(*e, Event::PeltCfs { cpu: c, .. } if c == cpu);
+        let just = |k: &usize| self.events[j].0.since(self.events[*k].0) < BEHIND;
+        matches!(self.events[j].1, Event::FreqLook { cpu: c, .. } if c == cpu)
+            && !self.of_ticks.contains(&j)
+            && !(0..j).rev().take_while(just).any(|k| of_fair(&self.events[k].1))
+    }
+
+    /// Where the task that the switch `i` takes from `cpu` leaves its queue though it would go on.
+    fn throttled(&self, i: usize, cpu: CpuId) -> Option<usize> {
+        let moved = |e: &Event<'_>| matches!(*e, Event::Migrate { from, .. } if from == cpu);
+        let mut back = self.back(i, cpu, i).take_while(|j| !moved(&self.events[*j].1));
+        back.find(|j| self.dequeues.contains(&(cpu, *j)))
+    }
+
+    /// The first change of signals that is part of the event `i`.
+    fn first_part(&self, i: usize, of: &Part, lasts: Span) -> usize {
+        first_part(self.events, i, of, lasts, &self.of_ticks)
+    }
 }
 
 /// Where the wakeup of `task` on `cpu` that ends with the event `i` begins, and who wakes.
