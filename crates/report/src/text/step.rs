@@ -9,7 +9,7 @@
 use super::Style;
 use super::page::{Ink, Page, Table};
 use crate::words::one;
-use risetime_analysis::verify::step::{Difference, MOVES_WANTED, Stepped};
+use risetime_analysis::verify::step::{Decision, Difference, MOVES_WANTED, Stepped};
 use risetime_kernel::units::Instant;
 
 /// All decisions of one experiment, or of several.
@@ -82,7 +82,7 @@ const GROUPS: usize = 6;
 
 fn differences(page: &mut Page<'_>, found: &Stepped) {
     let grouped = found.grouped();
-    for kind in found.rows.keys() {
+    for kind in found.rows.keys().chain([&Decision::Move]) {
         let of_kind = grouped.iter().filter(|(alike, _)| alike.decision == *kind);
         for (alike, n) in of_kind.take(GROUPS) {
             let what = format!(
