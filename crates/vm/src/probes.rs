@@ -3,15 +3,15 @@
 //! ```text
 //! always     events, and the scheduler's signals on its bare tracepoints
 //! decisions  where asked for, from what the kernel decides: `sched_waking`, the entities and the
-//!            runqueue where a task was queued or begins to run, `need_resched`, looks at domains,
-//!            choices of `menu`; with the other names that releases have for that
+//!            runqueue where a task was queued or begins to run, loads, `need_resched`, ticks, looks of
+//!            governors and at domains, choices of `menu`; with the other names that releases have for that
 //! ```
 //!
 //! A probe is one more thing that takes the guest's time: a few µs at a switch, where everything is
 //! asked for.
 //!
 //! Source: include/trace/events/sched.h; kernel/sched/sched.h:`cfs_rq`; include/linux/sched.h:
-//! `sched_entity`; drivers/cpuidle/governors/menu.c; kernel/time/tick-sched.h.
+//! `sched_entity`; kernel/sched/cpufreq_schedutil.c; drivers/cpuidle/governors/menu.c; kernel/time/tick-sched.h.
 
 use risetime_kernel::KernelRev;
 use risetime_model::workload::Workload;

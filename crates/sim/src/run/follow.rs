@@ -21,7 +21,8 @@
 //! balancing looks when it looks there. Where it does not, a wakeup counts as a timer's on the CPU on which the task
 //! slept, and this machine's own ticks balance.
 //!
-//! Leaves out: hotplug, quotas that run out (a task whose group's has is taken off its queue, as there), pushing and pulling of real-time and
+//! Leaves out: hotplug, quotas that run out (a task whose group's has is taken off its queue, as there: `throttle_cfs_rq`
+//! is not asked for; nor is `dl_throttled`), pushing and pulling of real-time and
 //! deadline tasks (done as there, not asked), places of tasks in groups (only the CPU's own queue is told of).
 
 mod listens;
@@ -313,7 +314,7 @@ impl Follower<'_, '_> {
     fn apply(&mut self, what: What) {
         let index = match what {
             What::Leaves(index) => return self.leaves(index),
-            What::Throttled(index) => return self.throttled(index),
+            What::Throttled(index) => return self.quota_is_out(index),
             What::Asks(index, by) => return self.asks(index, by),
             What::Wakes(index) => return self.woken(index),
             What::Event(index) => index,
@@ -336,7 +337,7 @@ impl Follower<'_, '_> {
             Event::Phase { task, index, .. } => self.phase(task, index as usize),
             Event::Prio { task, prio } => self.prio(task, prio),
             Event::Entity { task, place } => {
-                self.unthrottled(task);
+                self.has_quota_again(task);
                 self.place(task, &place);
             }
             Event::CfsQueue { cpu, min_vruntime, .. } => self.queue(cpu, min_vruntime),

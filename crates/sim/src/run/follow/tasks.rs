@@ -138,6 +138,13 @@ impl Follower<'_, '_> {
         self.shared.borrow_mut().unasked = false;
     }
 
+    /// `task` is on `cpu` from now on, and nobody is asked about it.
+    fn wakes_unasked(&mut self, task: TaskId, cpu: CpuId) {
+        self.shared.borrow_mut().unasked = true;
+        self.wakes_on(task, cpu, cpu);
+        self.shared.borrow_mut().unasked = false;
+    }
+
     /// `task` is woken from `by`, and goes to `cpu` whatever is decided here.
     fn wakes_on(&mut self, task: TaskId, by: CpuId, cpu: CpuId) {
         self.shared.borrow_mut().cpu = Some(cpu);
@@ -203,7 +210,7 @@ impl Follower<'_, '_> {
             k.rq(cpu).leave_idle();
         }
         self.leaves(index);
-        self.throttles(cpu, next);
+        self.runtime_is_out(cpu, next);
         for told in told_with(self.events, index).collect::<Vec<_>>() {
             self.told_with_switch(told);
         }
@@ -220,7 +227,7 @@ impl Follower<'_, '_> {
     }
 
     /// The group of the task that a switch takes from its CPU has used up its quota.
-    pub(super) fn throttled(&mut self, index: usize) {
+    pub(super) fn quota_is_out(&mut self, index: usize) {
         let Event::Switch { cpu, prev: Some((there, _)), .. } = self.events[index].1 else {
             return;
         };
@@ -234,23 +241,21 @@ impl Follower<'_, '_> {
     }
 
     /// A place of a task that waits for its group's quota is told: it has been queued again.
-    pub(super) fn unthrottled(&mut self, there: TaskId) {
+    pub(super) fn has_quota_again(&mut self, there: TaskId) {
         if self.waits_for_quota.get(&there) == Some(&true) {
             self.waits_for_quota.remove(&there);
             let task = self.task(there, CpuId(0));
             let m = &self.simulation.k.m;
             let cpu = m.task(task).cpu;
             if m.task(task).state == State::Sleeping {
-                self.shared.borrow_mut().unasked = true;
-                self.wakes_on(task, cpu, cpu);
-                self.shared.borrow_mut().unasked = false;
+                self.wakes_unasked(task, cpu);
             }
         }
     }
 
     /// Deadline tasks of a CPU that goes to a task of a class below have used up their runtime; they have some again
     /// when they are next. (`dl_throttled` is not told.)
-    fn throttles(&mut self, cpu: CpuId, next: Option<TaskId>) {
+    fn runtime_is_out(&mut self, cpu: CpuId, next: Option<TaskId>) {
         let m = &mut self.simulation.k.m;
         if next.is_none_or(|next| m.class_of(next) != Class::Deadline) {
             let waits = |t: &Task| t.cpu == cpu && t.state == State::Runnable;
@@ -313,9 +318,7 @@ impl Follower<'_, '_> {
             State::Sleeping | State::Exited => {
                 self.followed.lost.wakeups += u64::from(known);
                 k.m.task_mut(task).state = State::Sleeping;
-                self.shared.borrow_mut().unasked = true;
-                self.wakes_on(task, cpu, cpu);
-                self.shared.borrow_mut().unasked = false;
+                self.wakes_unasked(task, cpu);
             }
         }
     }
