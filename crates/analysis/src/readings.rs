@@ -6,8 +6,8 @@
 //!              was preempted, or after it was moved while it waited, is part of the activation and no wakeup of its own
 //! running      ms that the tasks of one name run, a second; more than 1000 where several do
 //! cluster      ms that the workload's tasks run on CPUs of one capacity, a second
-//! frequency    of a frequency domain while tasks of the workload run there: Σ ns · MHz / Σ ns; none where that is
-//!              less than 10 ms a second
+//! frequency    of the frequency domains of one capacity (and highest frequency) while tasks of the workload run
+//!              there: Σ ns · MHz / Σ ns; none where that is less than 10 ms a second
 //! energy       of all CPUs, whoever runs there, mJ a second
 //! migrations   how often a task begins to run on another CPU than it last ran on, a second
 //! ```
@@ -39,7 +39,7 @@ pub enum Kind {
     Running,
     /// Running time on CPUs of one capacity.
     Cluster,
-    /// Mean frequency of a domain while it is used.
+    /// Mean frequency of the domains of one kind while they are used.
     Frequency,
     /// Energy of all CPUs.
     Energy,
@@ -369,11 +369,23 @@ impl Run {
         for (capacity, ns) in clusters {
             say(Kind::Cluster, &format!("capacity {capacity}"), ms(ns) / second, 0.0);
         }
+        // Which one of several like domains a task is on is chance.
+        let mut kinds: BTreeMap<(u64, u64), (u64, u128)> = BTreeMap::new();
         for (d, spec) in self.domains.iter().zip(&self.platform.domains) {
-            let used = ms(d.ns) / second >= Kind::Cluster.floor(0.0);
-            if used && let Some(first) = spec.cpus.first() {
-                let mhz = d.khz_ns as f64 / d.ns as f64 / 1e3;
-                say(Kind::Frequency, &format!("from {first}"), mhz, spec.freq_max().0 as f64 / 1e3);
+            let used = kinds.entry((spec.capacity.0, spec.freq_max().0)).or_default();
+            *used = (used.0 + d.ns, used.1 + d.khz_ns);
+        }
+        for ((capacity, max_khz), (ns, khz_ns)) in kinds {
+            if ms(ns) / second >= Kind::Cluster.floor(0.0) {
+                let mhz = khz_ns as f64 / ns as f64 / 1e3;
+                let other = self
+                    .platform
+                    .domains
+                    .iter()
+                    .any(|d| d.capacity.0 == capacity && d.freq_max().0 != max_khz);
+                let to = if other { format!(" to {} MHz", max_khz / 1000) } else { String::new() };
+                let of = format!("capacity {capacity}{to}");
+                say(Kind::Frequency, &of, mhz, max_khz as f64 / 1e3);
             }
         }
         let platform = Arc::clone(&self.platform);

@@ -88,8 +88,8 @@ fn each_figure_is_what_its_definition_says() {
     near(of(&all, Kind::Running, "b"), 10.0 * 10.0);
     near(of(&all, Kind::Cluster, "capacity 512"), 10.0 * 14.0);
     near(of(&all, Kind::Cluster, "capacity 1024"), 10.0 * 55.5);
-    near(of(&all, Kind::Frequency, "from CPU0"), 1000.0);
-    near(of(&all, Kind::Frequency, "from CPU2"), (4.0 * 2000.0 + 51.5 * 1000.0) / 55.5);
+    near(of(&all, Kind::Frequency, "capacity 512"), 1000.0);
+    near(of(&all, Kind::Frequency, "capacity 1024"), (4.0 * 2000.0 + 51.5 * 1000.0) / 55.5);
     // 0 to 2, and there it stays: once.
     near(of(&all, Kind::Migrations, ""), 10.0);
     // CPU 0: 28 ms at 40 mW (with the kernel's thread), 72 idle at 2; CPU 1: 100 idle; CPU 2: 4 ms at
@@ -135,8 +135,8 @@ fn what_hardly_runs_has_no_frequency_and_nothing_no_figures() {
         (0, switch(0, None, Some(T))),
         (900, switch(0, Some((T, Sleeping)), None)),
     ];
-    assert_eq!(of(&readings(&events, 0, 100), Kind::Frequency, "from CPU0"), None);
-    assert!(of(&readings(&events, 0, 50), Kind::Frequency, "from CPU0").is_some());
+    assert_eq!(of(&readings(&events, 0, 100), Kind::Frequency, "capacity 512"), None);
+    assert!(of(&readings(&events, 0, 50), Kind::Frequency, "capacity 512").is_some());
     assert_eq!(readings(&events, 0, 0), []);
     assert_eq!(readings(&events, 2000, 100), [], "after the run's end");
     assert_eq!(Readings::new(Instant(0), Span(1)).finish(), []);

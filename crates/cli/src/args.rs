@@ -129,6 +129,11 @@ Examples:
   risetime history rampup --platform m1 --simulated
       without a kernel: every generation that is simulated";
 
+/// What a machine adds where nobody says otherwise.
+pub(crate) const OF_A_MACHINE: &str = "machine";
+/// The same where a kernel in the virtual machine is asked, too.
+pub(crate) const OF_THE_VM: &str = "vm";
+
 /// Settings of a command line.
 #[derive(Args, Debug)]
 pub(crate) struct Set {
@@ -136,7 +141,8 @@ pub(crate) struct Set {
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, Value)>,
     /// What a real machine adds (setting `noise`): timer slack, late timers, what switches, wakeups and ticks
-    /// take; `vm` as in the virtual machine, `machine` as on a real one [default: off]
+    /// take; `vm` as in the virtual machine, `machine` as on a real one [default: machine; of what is held
+    /// against a kernel or is one: vm; of verify's --mode step, --record, --mutants: off]
     #[arg(long, value_name = "PROFILE", value_parser = clap::builder::PossibleValuesParser::new(risetime_sim::NOISE_PROFILES))]
     pub(crate) noise: Option<String>,
 }

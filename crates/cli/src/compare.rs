@@ -1,6 +1,6 @@
 //! `risetime compare`: policies over many start states.
 
-use crate::args::{Compare, TextOrJson};
+use crate::args::{Compare, OF_A_MACHINE, TextOrJson};
 use crate::output::{self, Failure};
 use crate::run::Bar;
 use risetime_lab::{Grid, Request, ablation};
@@ -48,6 +48,7 @@ fn experiments(args: &Compare) -> Result<(Vec<Experiment>, Vec<String>), Failure
         set: args.settings.all(),
         seconds: args.seconds,
         seed: args.seed,
+        noise: Some(OF_A_MACHINE),
         ..Request::new(args.workload.clone(), args.platform.clone())
     };
     match &args.ablate {

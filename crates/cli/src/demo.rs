@@ -1,5 +1,6 @@
 //! `risetime demo`: the screen of `make demo`.
 
+use crate::args::OF_A_MACHINE;
 use crate::output::{self, Failure};
 use crate::this_machine;
 use risetime_analysis::{Level, Options, Spread, TaskPhases};
@@ -40,7 +41,11 @@ pub(crate) fn demo() -> Result<ExitCode, Failure> {
 }
 
 fn experiment(policy: &str) -> Result<Experiment, Failure> {
-    let request = Request { policies: vec![policy.into()], ..Request::new("rampup", "m1") };
+    let request = Request {
+        policies: vec![policy.into()],
+        noise: Some(OF_A_MACHINE),
+        ..Request::new("rampup", "m1")
+    };
     let mut experiments = request.experiments()?;
     experiments.pop().ok_or_else(|| Failure::unavailable("no experiment"))
 }

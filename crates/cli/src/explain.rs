@@ -1,6 +1,6 @@
 //! `risetime explain`: what a burst lost its time to.
 
-use crate::args::{Explain, TextOrJson};
+use crate::args::{Explain, OF_A_MACHINE, TextOrJson};
 use crate::output::{self, Failure};
 use crate::run::Bar;
 use risetime_kernel::units::Span;
@@ -35,6 +35,7 @@ fn request(args: &Explain) -> Request {
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
         seed: args.seed,
+        noise: Some(OF_A_MACHINE),
         ..Request::new(args.workload.clone(), args.platform.clone())
     }
 }

@@ -1,6 +1,6 @@
 //! `risetime history`: one experiment under one kernel release after another.
 
-use crate::args::{History, TextOrJson};
+use crate::args::{History, OF_THE_VM, TextOrJson};
 use crate::output::{self, Failure};
 use crate::run::Bar;
 use risetime_analysis::history::{Build, Side};
@@ -24,6 +24,7 @@ pub(crate) fn history(args: &History) -> Result<ExitCode, Failure> {
         set: args.settings.all(),
         seconds: args.seconds,
         seed: args.seed,
+        noise: Some(OF_THE_VM),
         ..Request::new(args.workload.clone(), args.platform.clone())
     };
     // What is wrong with what was asked for comes before any boot.

@@ -1,7 +1,8 @@
 //! `risetime list`, `show`, `check`: what there is, and whether a file is all right.
 
-use crate::args::{Check, Show, What};
+use crate::args::{Check, OF_A_MACHINE, Show, What};
 use crate::output::{self, Failure};
+use risetime_lab::Request;
 use risetime_model::library::{self, Entry};
 use risetime_model::{InputError, Platform, Policy, Study, Workload};
 use risetime_report::text;
@@ -213,7 +214,9 @@ fn check_one(
             }
             risetime_lab::check_supported(&w, name)?;
             if let Some((platform, _)) = platform {
-                risetime_lab::rehearse(name, platform)?;
+                // As `run` would.
+                let noise = Some(OF_A_MACHINE);
+                risetime_lab::rehearse(&Request { noise, ..Request::new(name, platform) })?;
             }
             Ok((
                 "workload",

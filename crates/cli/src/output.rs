@@ -23,11 +23,6 @@ impl Failure {
     pub(crate) fn unavailable(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), code: 3 }
     }
-    /// A backend's failure in the experiment of this name.
-    pub(crate) fn of(experiment: &str, e: RunError) -> Failure {
-        let Failure { message, code } = e.into();
-        Failure { message: format!("{experiment}: {message}"), code }
-    }
     /// Says so on standard error.
     pub(crate) fn report(self) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "risetime: {}", self.message);

@@ -63,7 +63,7 @@ fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure>
                 Vm::find(&Cache::from_env()?, args.kernel.as_deref(), risetime_sim::catalogue())?;
             if args.repeat.is_some() {
                 // What differs is to be seen, not mended.
-                vm.memory = None;
+                (vm.memory, vm.hold) = (None, false);
             }
             Ok((Box::new(vm), kernel.rev()))
         }
@@ -77,6 +77,10 @@ fn request(args: &Run) -> Request {
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
         seed: args.seed,
+        noise: Some(match args.backend {
+            args::Backend::Sim => args::OF_A_MACHINE,
+            args::Backend::Vm => args::OF_THE_VM,
+        }),
         ..Request::new(args.workload.clone(), args.platform.clone())
     }
 }

@@ -1,9 +1,9 @@
 //! `risetime verify`: the simulator held against a real kernel in the virtual machine.
 
-use crate::args::{DEFAULT_SHARE, TextOrJson, Verify, VerifyMode};
+use crate::args::{DEFAULT_SHARE, OF_THE_VM, TextOrJson, Verify, VerifyMode};
 use crate::output::{self, Failure};
 use indicatif::ProgressBar;
-use risetime_analysis::verify::{CHECKS, Equivalence, Judged, Mode, all_equivalent};
+use risetime_analysis::verify::{CHECKS, Judged, Mode, all_equivalent};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_lab::{
@@ -96,10 +96,17 @@ fn drawn(args: &Verify, name: &str, kernel: &Kernel) -> Option<Case> {
     risetime_lab::wide_named(name, can(kernel)).map(|case| noisy(args, case))
 }
 
-/// `case` under the noise profile that was asked for.
+/// The noise where nobody says otherwise: none where each decision is asked for from the kernel's own state, and in
+/// what is kept for tests.
+fn noise(args: &Verify) -> Option<&'static str> {
+    let bare = args.mode == VerifyMode::Step || args.record.is_some() || args.mutants;
+    (!bare).then_some(OF_THE_VM)
+}
+
+/// `case` under the noise profile that was asked for, or the mode's own.
 fn noisy(args: &Verify, mut case: Case) -> Case {
-    let noise = args.settings.other.noise.iter().map(|profile| format!("+noise={profile}"));
-    case.settings.extend(noise);
+    let profile = args.settings.other.noise.as_deref().or_else(|| noise(args));
+    case.settings.extend(profile.map(|profile| format!("+noise={profile}")));
     case
 }
 
@@ -265,15 +272,8 @@ fn spreads(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, 
     let experiments = experiments(args, kernel)?;
     let phases = args.phases.unwrap_or(SPREAD_PHASES);
     let bar = ProgressBar::new(experiments.len() as u64 * u64::from(phases));
-    let (mut set, mut release): (Vec<Equivalence>, String) = (Vec::new(), String::new());
-    for (i, (name, experiment)) in experiments.iter().enumerate() {
-        let before = i as u64 * u64::from(phases);
-        let progress = |k| bar.set_position(before + u64::from(k));
-        let found = risetime_lab::spread(kept, name, experiment, phases, progress);
-        let (found, ran) = found.map_err(|e| Failure::of(name, e))?;
-        set.push(found);
-        release = ran;
-    }
+    let progress = |k: usize| bar.set_position(k as u64);
+    let (set, release) = risetime_lab::spread_all(kept, &experiments, phases, progress)?;
     bar.finish_and_clear();
     let reference = format!("Linux {release} in a virtual machine");
     let (page, holds) = match (set.as_slice(), args.format) {
@@ -474,6 +474,7 @@ fn request(args: &Verify, workload: &str, platform: &str) -> Request {
         set: args.settings.all(),
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
+        noise: noise(args),
         ..Request::new(workload, platform)
     }
 }

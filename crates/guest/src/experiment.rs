@@ -411,10 +411,13 @@ impl Attributes {
         if affinity { sys::set_affinity(self.cpus(&shared.job)) } else { Ok(()) }
     }
 
-    /// What a new thread can inherit: no thread is created as a deadline task.
+    /// What a new thread inherits. None is created as a deadline task; and whoever creates idle threads is idle
+    /// as long, and may not come to it for seconds.
     fn inherited(&self) -> Sched {
         match self.sched.policy {
-            Policy::Deadline { .. } => Sched { policy: Policy::default(), ..self.sched },
+            Policy::Deadline { .. } | Policy::Idle => {
+                Sched { policy: Policy::default(), ..self.sched }
+            }
             _ => self.sched,
         }
     }

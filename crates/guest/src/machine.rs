@@ -70,8 +70,17 @@ pub(crate) fn wait_for_policies(job: &Job) -> Result<(), String> {
 }
 
 /// Writes the settings in order; what fails is recorded as `failed PATH`.
+///
+/// The kernel learns how fast a CPU is from a change of its frequency (`arch_set_freq_scale`, called at the
+/// end of one); until the first it is taken to be at its highest. A policy that stands at its lowest since it was
+/// registered, and may stay there, is therefore raised once: signals and deadlines' runtime on its CPUs would
+/// else go on as at full speed.
 pub(crate) fn apply(job: &Job, values: &mut String) {
     for (path, value) in &job.set {
+        if path.ends_with("/scaling_governor") {
+            // A kernel without it has told its CPUs' speed, or never will.
+            let _ = write(path, "performance");
+        }
         if let Err(e) = write(path, value) {
             values.push_str(&value_line(&format!("failed {path}"), &e.to_string()));
         }

@@ -17,6 +17,7 @@ use risetime_job::{answer, job};
 mod btf;
 mod cgroup;
 mod experiment;
+mod gate;
 mod hotplug;
 mod machine;
 mod probe;
@@ -100,10 +101,14 @@ fn in_guest(job: &Job) -> Result<(), String> {
     let mut values = String::new();
     prepare(job, &mut values)?;
     let tracer = Tracer::open(job, false, &mut values).map_err(|e| format!("trace: {e}"))?;
-    settle::settle(job).map_err(|e| format!("settling: {e}"))?;
+    let mut job = job.clone();
+    let settling = |e: io::Error| format!("settling: {e}");
+    settle::first(&job).map_err(settling)?;
+    gate::pass(&mut job)?;
+    settle::last(&job).map_err(settling)?;
     let io = |e: io::Error| format!("{}: {e}", answer::ANSWER);
     let done = experiment::run(job.clone(), Some(tracer)).map_err(|e| e.to_string())?;
-    machine::read_back(job, &mut values);
+    machine::read_back(&job, &mut values);
     let file = sys::HostFile::create(answer::ANSWER).map_err(io)?;
     write_answer(BufWriter::with_capacity(1 << 16, file), &done, values).map_err(io)
 }

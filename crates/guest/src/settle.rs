@@ -35,16 +35,29 @@ const DIRTY: usize = 256 << 10;
 /// How often the statistics workers come (s), here and in the run.
 const STATISTICS: (&str, &str) = ("/proc/sys/vm/stat_interval", "86400");
 
-/// Visits the CPUs for `settle_ns`.
-pub(crate) fn settle(job: &Job) -> io::Result<()> {
+/// So much of the settling is left when the agent hears the last of its job: the two last rounds, and some
+/// in which it is forgotten that it was awake at the gate.
+const LAST: u64 = 4 * EVERY;
+
+/// Settles before the gate.
+pub(crate) fn first(job: &Job) -> io::Result<()> {
+    rounds(job, job.settle_ns.saturating_sub(LAST), false)
+}
+
+/// Settles behind it.
+pub(crate) fn last(job: &Job) -> io::Result<()> {
+    rounds(job, job.settle_ns.min(LAST), true)
+}
+
+/// Visits the CPUs for `ns`. `quiet`: the statistics workers sleep from the last two rounds on.
+fn rounds(job: &Job, ns: u64, mut quiet: bool) -> io::Result<()> {
     let tick = sys::tick();
     let cpus = job.cpus.len() as u32;
     let mut at = sys::mono();
-    let end = at + job.settle_ns;
-    let mut quiet = false;
+    let end = at + ns;
     while cpus > 0 && at < end {
-        if !quiet && at + 2 * EVERY >= end {
-            quiet = true;
+        if quiet && at + 2 * EVERY >= end {
+            quiet = false;
             // A kernel without this setting has no such workers.
             let _ = std::fs::write(STATISTICS.0, STATISTICS.1);
         }

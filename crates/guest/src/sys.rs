@@ -203,7 +203,7 @@ pub(crate) fn give_turn() {
     }
 }
 
-/// A file on the host, written through semihosting.
+/// A file on the host, written or read through semihosting.
 #[derive(Debug)]
 pub(crate) struct HostFile {
     handle: u64,
@@ -212,8 +212,12 @@ pub(crate) struct HostFile {
 const SYS_OPEN: u64 = 0x01;
 const SYS_CLOSE: u64 = 0x02;
 const SYS_WRITE: u64 = 0x05;
+const SYS_READ: u64 = 0x06;
 const SYS_EXIT: u64 = 0x18;
+const MODE_READ_BINARY: u64 = 1;
 const MODE_WRITE_BINARY: u64 = 5;
+/// No file that is read is longer.
+const MAX_READ: usize = 4096;
 const STOPPED_APPLICATION_EXIT: u64 = 0x20026;
 const FAILED: u64 = u64::MAX;
 
@@ -223,8 +227,8 @@ const FAILED: u64 = u64::MAX;
 fn semihost(operation: u64, args: &[u64; 3]) -> u64 {
     let result: u64;
     // SAFETY: with `-semihosting-config enable=on,userspace=on` QEMU carries out the operation and
-    // goes on behind the instruction; it only reads memory (`open`, `write`, `close` take no
-    // buffer to write to), and changes no register but x0. Without it the instruction is an
+    // goes on behind the instruction; it reads memory, writes to none but the buffer of `read`, which is
+    // as long as `args` says, and changes no register but x0. Without it the instruction is an
     // illegal one and the process dies by signal.
     unsafe {
         std::arch::asm!("hlt #0xf000", inlateout("x0") operation => result, in("x1") args.as_ptr(), options(nostack));
@@ -241,12 +245,35 @@ fn semihost(_operation: u64, _args: &[u64; 3]) -> u64 {
 impl HostFile {
     /// Creates the file `path` on the host, relative to QEMU's working directory.
     pub(crate) fn create(path: &str) -> io::Result<HostFile> {
+        HostFile::open(path, MODE_WRITE_BINARY)
+            .ok_or_else(|| io::Error::other(format!("the host cannot create {path}")))
+    }
+
+    /// Returns when the file `path` on the host is open; a pipe: when somebody has opened its other end.
+    pub(crate) fn wait(path: &str) -> io::Result<()> {
+        let fail = || io::Error::other(format!("the host cannot open {path}"));
+        HostFile::open(path, MODE_READ_BINARY).map(drop).ok_or_else(fail)
+    }
+
+    /// What the file `path` on the host holds.
+    pub(crate) fn read(path: &str) -> io::Result<Vec<u8>> {
+        let fail = || io::Error::other(format!("the host cannot read {path}"));
+        let file = HostFile::open(path, MODE_READ_BINARY).ok_or_else(fail)?;
+        // Written to, so that its pages are present.
+        let mut buffer = std::hint::black_box(vec![1_u8; MAX_READ]);
+        let free = semihost(SYS_READ, &[file.handle, buffer.as_mut_ptr() as u64, MAX_READ as u64]);
+        let read = MAX_READ.checked_sub(free as usize).ok_or_else(fail)?;
+        buffer.truncate(read);
+        Ok(buffer)
+    }
+
+    fn open(path: &str, mode: u64) -> Option<HostFile> {
         // A copy, so that the page is present: the original may be in a file not yet read in.
         let mut name = path.as_bytes().to_vec();
         name.push(0);
-        match semihost(SYS_OPEN, &[name.as_ptr() as u64, MODE_WRITE_BINARY, path.len() as u64]) {
-            FAILED => Err(io::Error::other(format!("the host cannot create {path}"))),
-            handle => Ok(HostFile { handle }),
+        match semihost(SYS_OPEN, &[name.as_ptr() as u64, mode, path.len() as u64]) {
+            FAILED => None,
+            handle => Some(HostFile { handle }),
         }
     }
 }

@@ -31,6 +31,12 @@ const MAGIC: &[u8] = b"risetime-answer 1\n";
 pub const ANSWER: &str = "answer";
 /// A file that the agent creates beside its answer as the first thing it does.
 pub const ALIVE: &str = "alive";
+/// A file that it creates when it has prepared everything and may be held ([`GATE`]).
+pub const READY: &str = "ready";
+/// A file that it opens then: a pipe holds the machine until its other end is opened.
+pub const GATE: &str = "gate";
+/// The file that says what it hears last: the times of [`crate::job::Job::late`].
+pub const LATE: &str = "late";
 
 /// 64-bit FNV-1a, continued from `hash`.
 pub fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {

@@ -201,6 +201,16 @@ impl fmt::Display for JobError {
 impl std::error::Error for JobError {}
 
 impl Job {
+    /// What runs of one prepared machine may differ in, as a job of nothing else: start phase and end.
+    pub fn late(&self) -> Job {
+        Job { duration_ns: self.duration_ns, phase_ns: self.phase_ns, ..Job::default() }
+    }
+
+    /// Takes over what [`Job::late`] has.
+    pub fn take_late(&mut self, late: &Job) {
+        (self.duration_ns, self.phase_ns) = (late.duration_ns, late.phase_ns);
+    }
+
     /// The job as text; [`Job::parse`] reads it back unchanged.
     pub fn to_text(&self) -> String {
         let mut s = format!("{MAGIC}\n");

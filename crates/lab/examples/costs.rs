@@ -3,6 +3,9 @@
 //!
 //! ```text
 //! costs sim|RELEASE [POLICY]     a release as `risetime vm kernels` lists it; POLICY: NAME[+key=value…]
+//! costs waits DIRECTORY RELEASE  what runs that `verify --references DIRECTORY` kept say of how long a CPU that
+//!                                was idle takes from a task's wakeup to the switch to it, by how many others
+//!                                are busy: what 0, 250, 500, 750, 900, 950, 980, 995 of a thousand are below (ns)
 //!
 //!        asked for          it wakes        it runs                 it sleeps
 //! ──sleep────┤                 ├───────────────┼───────────────────────┤
@@ -13,7 +16,7 @@
 //! Each figure is of a task that is alone on its CPU, but for `pair`: there two share one, so that one's
 //! timer may wake the other.
 
-use risetime_kernel::units::{Instant, Span, TaskId};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 use risetime_model::{Experiment, Platform, Policy, Workload};
 use risetime_trace::{Backend, Event, Header, SwitchOut, TraceSink};
 use risetime_vm::Vm;
@@ -37,8 +40,13 @@ const WORKLOAD: &str = r#"{ "tasks": {
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [what, directory, release] = &args[..]
+        && what == "waits"
+    {
+        return waits(directory, release);
+    }
     let [who, policy @ ..] = &args[..] else {
-        eprintln!("usage: costs sim|RELEASE [POLICY]");
+        eprintln!("usage: costs sim|RELEASE [POLICY], costs waits DIRECTORY RELEASE");
         std::process::exit(2);
     };
     let policy = policy.first().map_or("mainline", String::as_str);
@@ -72,6 +80,52 @@ fn experiment(policy: Policy) -> Experiment {
         duration: Span::from_ms(9000),
         phase: Span(0),
         seed: 1,
+    }
+}
+
+/// The most other CPUs that are told apart.
+const BUSY: usize = 3;
+
+fn waits(directory: &str, release: &str) {
+    let files = std::fs::read_dir(directory).unwrap_or_else(|e| panic!("{directory}: {e}"));
+    let mut by: [Vec<u64>; BUSY + 1] = Default::default();
+    for file in files.flatten() {
+        let trace = risetime_lab::read_kept(&file.path()).unwrap_or_else(|e| panic!("{e}"));
+        if trace.header().is_some_and(|h| h.kernel_release == release) {
+            waits_of(&trace, &mut by);
+        }
+    }
+    for (busy, mut all) in by.into_iter().enumerate() {
+        all.sort_unstable();
+        let Some(last) = all.len().checked_sub(1) else { continue };
+        let at = |part: usize| all[last * part / 1000].to_string();
+        let parts = [0, 250, 500, 750, 900, 950, 980, 995].map(at);
+        println!("{busy} busy, n {}: [{}]", all.len(), parts.join(", "));
+    }
+}
+
+fn waits_of(trace: &risetime_trace::Memory, by: &mut [Vec<u64>; BUSY + 1]) {
+    let mut current: BTreeMap<CpuId, TaskId> = BTreeMap::new();
+    let mut woken: BTreeMap<TaskId, (CpuId, Instant, usize)> = BTreeMap::new();
+    for (at, event) in trace.events() {
+        match *event {
+            Event::Wakeup { task, cpu, .. } if !current.contains_key(&cpu) => {
+                woken.insert(task, (cpu, *at, current.len().min(BUSY)));
+            }
+            Event::Switch { cpu, next, .. } => {
+                current.remove(&cpu);
+                let Some(task) = next else { continue };
+                current.insert(cpu, task);
+                if let Some((on, since, busy)) = woken.remove(&task)
+                    && on == cpu
+                {
+                    by[busy].push(at.since(since).0);
+                }
+                // Who waits there for somebody else waits for him.
+                woken.retain(|_, (on, ..)| *on != cpu);
+            }
+            _ => {}
+        }
     }
 }
 

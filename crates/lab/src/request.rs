@@ -4,7 +4,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, InputError, Platform, Policy, Workload, workload};
-use risetime_sim::Simulator;
+use risetime_sim::{NOISE, Simulator};
 use risetime_trace::{Backend, RunError};
 use std::sync::Arc;
 
@@ -30,10 +30,12 @@ pub struct Request {
     pub phase: Span,
     /// Seed.
     pub seed: u64,
+    /// The noise profile of policies that name none (setting `noise`); `None`: none.
+    pub noise: Option<&'static str>,
 }
 
 impl Request {
-    /// `workload` on `platform` under the default policy, nothing set, from phase 0 with seed 1.
+    /// `workload` on `platform` under the default policy, nothing set, from phase 0 with seed 1, without noise.
     pub fn new(workload: impl Into<String>, platform: impl Into<String>) -> Request {
         Request {
             workload: workload.into(),
@@ -43,6 +45,7 @@ impl Request {
             seconds: None,
             phase: Span(0),
             seed: 1,
+            noise: None,
         }
     }
 
@@ -98,6 +101,12 @@ impl Request {
         check_fit(&workload, &self.workload, &platform)?;
         let duration = self.duration(&workload)?;
         let experiment = |policy: Policy| {
+            let policy = match self.noise {
+                Some(profile) if !policy.set.contains_key(NOISE) => {
+                    policy.set_for_all(NOISE, Value::Name(profile.into()))
+                }
+                _ => policy,
+            };
             let settings = risetime_sim::resolve(&platform, &policy)?;
             Ok(Experiment {
                 platform: Arc::clone(&platform),
@@ -162,12 +171,11 @@ fn placed(e: InputError, workload: &Workload, source: &str) -> InputError {
     InputError { place: e.place.replacen(&workload.name, source, 1), ..e }
 }
 
-/// What only a run of `workload` (a name or a file) on `platform` finds: a reservation that the
+/// What only a run of `request` finds: a reservation that the
 /// machine cannot give, more forks than there may be. Others are not run for it.
 ///
 /// Errors: the simulator's.
-pub fn rehearse(workload: &str, platform: &str) -> Result<(), RunError> {
-    let request = Request::new(workload, platform);
+pub fn rehearse(request: &Request) -> Result<(), RunError> {
     let Some(mut e) = request.experiments()?.pop() else { return Ok(()) };
     let tasks = || e.workload.tasks.iter().chain(&e.workload.forked);
     let attrs = tasks()

@@ -3,7 +3,7 @@
 
 use risetime_analysis::Kind;
 use risetime_analysis::verify::{Equivalence, Tally, Verdict};
-use risetime_lab::{Kept, Request, spread};
+use risetime_lab::{Kept, Request, spread_all};
 use risetime_model::{Experiment, Value};
 use risetime_sim::Simulator;
 use risetime_trace::{Backend, Outcome, RunError, TraceSink};
@@ -16,7 +16,7 @@ fn experiment(workload: &str, platform: &str) -> Experiment {
 }
 
 fn against(reference: &(dyn Backend + Sync), e: &Experiment, n: u32) -> Equivalence {
-    spread(reference, "x", e, n, |_| ()).unwrap().0
+    spread_all(reference, &[("x".into(), e.clone())], n, |_| ()).unwrap().0.remove(0)
 }
 
 /// An experiment of the set.
@@ -139,11 +139,11 @@ fn an_interrupted_run_goes_on_and_a_second_one_boots_nothing() {
     let e = experiment("periodic", "m1");
     let boots = |backend: &Dear| {
         let kept = Kept::new(backend, directory.0.clone()).unwrap();
-        let found = spread(&kept, "x", &e, 4, |_| ());
+        let found = spread_all(&kept, &[("x".into(), e.clone())], 4, |_| ());
         (found, backend.runs.load(Ordering::SeqCst))
     };
     let (broken, _) = boots(&dear("a", 2));
-    assert_eq!(broken.unwrap_err().to_string(), "the power went");
+    assert_eq!(broken.unwrap_err().to_string(), "x: the power went");
     assert_eq!(directory.files().len(), 2, "two whole ones, nothing half written");
     let (first, n) = boots(&dear("a", 99));
     assert_eq!(n, 2, "the others were there");

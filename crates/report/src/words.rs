@@ -2,6 +2,7 @@
 
 use risetime_analysis::{Burst, EndedBy, Level, RunResult, TaskResult};
 use risetime_kernel::units::KHz;
+use risetime_model::Settings;
 use std::collections::BTreeMap;
 
 /// Rounded to 3 decimals (µs of a ms); −0 becomes 0, and what is not a number stays so.
@@ -53,10 +54,22 @@ pub(crate) fn mhz(freq: KHz) -> String {
     format!("{whole}.{rest:03}").trim_end_matches('0').to_string()
 }
 
+/// What a machine added to what is decided, and the seed from which it was drawn; `None`: nothing.
+pub(crate) fn noise(settings: &Settings, seed: u64) -> Option<String> {
+    let profile = settings.name("noise").filter(|profile| *profile != "off")?;
+    Some(format!("noise {profile}, seed {seed}"))
+}
+
+/// That it was simulated, and with which noise.
+pub(crate) fn simulated(settings: &Settings, seed: u64) -> String {
+    let noise = noise(settings, seed);
+    noise.map_or_else(|| "simulated".into(), |noise| format!("simulated, {noise}"))
+}
+
 /// Where the trace came from, for a reader.
 pub(crate) fn backend(r: &RunResult) -> String {
     match r.backend {
-        "sim" => "simulated".into(),
+        "sim" => simulated(&r.settings, r.seed),
         "vm" => format!("Linux {} in a VM", r.kernel_release),
         "host" => "this machine".into(),
         other => other.into(),

@@ -155,7 +155,7 @@ fn equivalences() -> [Equivalence; 2] {
         figure(Kind::WakeupP99, "render", 11.2, 11.1, Equivalent),
         figure(Kind::Running, "render", 250.0, 251.0, Equivalent),
         figure(Kind::Cluster, "capacity 512", 250.0, 255.0, Undecided),
-        figure(Kind::Frequency, "from CPU4", 1804.8, 1700.0, Different),
+        figure(Kind::Frequency, "capacity 1024", 1804.8, 1700.0, Different),
         figure(Kind::Energy, "", 1057.0, 1040.0, Equivalent),
         Figure {
             pairs: 0,

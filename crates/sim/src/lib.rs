@@ -23,7 +23,7 @@ pub use run::settings::{catalogue, resolve};
 pub use run::{cause, follow, mutant, replay};
 pub use state::hooks;
 pub use state::machine::Machine;
-pub use time::noise::NAMES as NOISE_PROFILES;
+pub use time::noise::{NAMES as NOISE_PROFILES, NOISE};
 
 use mutant::Mutant;
 use risetime_kernel::units::{Instant, TaskId};

@@ -33,7 +33,8 @@ fn main() {
     let cache = Cache::from_env().unwrap_or_else(|e| panic!("{e}"));
     let found = Vm::find(&cache, Some(release), risetime_sim::catalogue());
     let (vm, kernel) = found.unwrap_or_else(|e| panic!("{e}"));
-    let vm = Vm { limit: Some(Duration::from_secs(580)), ..vm.with_decisions() };
+    let mut vm = vm.with_decisions();
+    vm.limit = Some(Duration::from_secs(580));
     let rev = kernel.rev().expect("a stock kernel says what it is");
     let policy = Policy { kernel: rev, ..Policy::from_arg("mainline").expect("built in") };
     let platform = Platform::load(platform).unwrap_or_else(|e| panic!("{e}"));

@@ -14,6 +14,7 @@ mod decisions;
 pub mod dtb;
 pub mod fetch;
 mod guard;
+mod held;
 mod initramfs;
 mod menu;
 mod piped;
@@ -31,9 +32,11 @@ mod tests;
 pub use qemu::Qemu;
 
 use guard::Guard;
+use held::Held;
 use initramfs::{Entry, Initramfs};
 use qemu::{BOOT_LIMIT, Boot, BootError, Machine};
 use risetime_job::answer::{Answer, FNV_START, fnv};
+use risetime_job::job::Job;
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
 use risetime_model::settings::Value;
@@ -66,6 +69,9 @@ pub struct Vm {
     pub memory: Option<PathBuf>,
     /// Wall-clock limit of one run; `None`: from the experiment's length.
     pub limit: Option<Duration>,
+    /// Whether a machine that is wanted more than once is held when it has booted; its runs are the same without.
+    pub hold: bool,
+    held: Arc<Held>,
 }
 
 /// What a boot is made of, besides the kernel.
@@ -73,6 +79,7 @@ struct Prepared {
     plan: plan::Plan,
     device_tree: Vec<u8>,
     initramfs: Vec<u8>,
+    late: Vec<u8>,
 }
 
 /// The form of the events that are made of an answer. Whoever makes other events of the same answer raises it: traces that
@@ -103,6 +110,8 @@ impl Vm {
                 shift: 1,
                 memory,
                 limit: None,
+                hold: true,
+                held: Arc::default(),
             },
             kernel,
         ))
@@ -111,6 +120,11 @@ impl Vm {
     /// The same with traces that tell from what the kernel decides ([`Vm::decisions`]).
     pub fn with_decisions(self) -> Vm {
         Vm { decisions: true, ..self }
+    }
+
+    /// How many runs went on from the state of a machine that was held.
+    pub fn resumed(&self) -> usize {
+        self.held.resumed()
     }
 
     /// The hash of the agent's binary: by this one agent is told from another.
@@ -154,6 +168,7 @@ impl Vm {
             initramfs: &initramfs,
             cpus: platform.nr_cpus(),
             shift: self.shift,
+            late: &[],
         };
         boot(&machine).map_err(failed)
     }
@@ -181,8 +196,11 @@ impl Vm {
         let modules: Vec<String> = self.modules()?.into_keys().collect();
         let plan = plan::plan(experiment, &self.catalogue, &modules, self.decisions)?;
         let device_tree = dtb::blob(&experiment.platform)?;
-        let initramfs = self.initramfs(&plan.job.to_text())?;
-        Ok(Prepared { plan, device_tree, initramfs })
+        let mut early = plan.job.clone();
+        early.take_late(&Job::default());
+        let initramfs = self.initramfs(&early.to_text())?;
+        let late = plan.job.late().to_text().into_bytes();
+        Ok(Prepared { plan, device_tree, initramfs, late })
     }
 
     fn machine<'a>(&'a self, prepared: &'a Prepared, experiment: &Experiment) -> Machine<'a> {
@@ -193,6 +211,7 @@ impl Vm {
             initramfs: &prepared.initramfs,
             cpus: experiment.platform.nr_cpus(),
             shift: self.shift,
+            late: &prepared.late,
         }
     }
 
@@ -263,17 +282,32 @@ impl Backend for Vm {
             "{FORM} {:?} {:?} {:?} {:?} {:?} {own:?}",
             e.workload.name, e.policy.name, e.policy.kernel, e.phase, e.seed
         );
-        let [arguments, tree, root] = self.machine(&prepared, e).identity();
+        let [arguments, tree, root, late] = self.machine(&prepared, e).identity();
         let platform = e.platform.to_toml().into_bytes();
-        Ok(Some(guard::key(&[arguments, tree, root, asked.into_bytes(), platform])))
+        Ok(Some(guard::key(&[arguments, tree, root, late, asked.into_bytes(), platform])))
     }
 
     fn run(&self, experiment: &Experiment, sink: &mut dyn TraceSink) -> Result<Outcome, RunError> {
         let prepared = self.prepare(experiment)?;
         let (machine, plan) = (self.machine(&prepared, experiment), &prepared.plan);
         let limit = self.limit(experiment);
-        let guard = Guard::new(self.memory.as_deref(), &machine.identity());
-        let run = || Boot::start(&machine)?.answer(BOOT_LIMIT, limit);
+        let identity = machine.identity();
+        let guard = Guard::new(self.memory.as_deref(), &identity);
+        let mut state =
+            self.hold.then(|| self.held.state(&guard::key(&identity[..3]), &machine)).flatten();
+        // What a state gives that is not what is known, or nothing, a boot has to confirm.
+        let run = || {
+            let resumed = state
+                .take()
+                .map(|state| Boot::resume(&machine, &state.path())?.answer(BOOT_LIMIT, limit));
+            match resumed {
+                Some(Ok(answer)) => {
+                    self.held.count();
+                    Ok(answer)
+                }
+                Some(Err(_)) | None => Boot::start(&machine)?.answer(BOOT_LIMIT, limit),
+            }
+        };
         let guarded = guard.check(run).map_err(failed)?;
         let answer = Answer::parse(&guarded.answer).map_err(|e| {
             RunError::Failed(format!("{e}: the guest's answer is damaged or incomplete"))

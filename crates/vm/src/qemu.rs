@@ -13,8 +13,9 @@
 //! [`Boot`] is dropped, and (`setpriv --pdeathsig`, where the system has it) when this process
 //! is killed; the directory goes with [`Boot`], or with the next run if nobody could remove it.
 
+use crate::held::CONTROL;
 use crate::piped::{Broken, converse};
-use risetime_job::answer::{ALIVE, ANSWER};
+use risetime_job::answer::{ALIVE, ANSWER, GATE, LATE};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, Write};
@@ -60,17 +61,19 @@ pub(crate) struct Machine<'a> {
     pub(crate) cpus: usize,
     /// Virtual time of an instruction: 2^shift ns.
     pub(crate) shift: u32,
+    /// What the agent hears when it has prepared everything ([`LATE`]).
+    pub(crate) late: &'a [u8],
 }
 
 impl Machine<'_> {
-    /// Everything that decides what a run gives, as bytes.
-    pub(crate) fn identity(&self) -> [Vec<u8>; 3] {
+    /// Everything that decides what a run gives, as bytes; the last is what it hears late.
+    pub(crate) fn identity(&self) -> [Vec<u8>; 4] {
         use std::os::unix::fs::MetadataExt;
         let kernel =
             fs::metadata(self.kernel).map(|m| (m.ino(), m.size(), m.mtime(), m.mtime_nsec()));
         let text = format!("{:?} {kernel:?} {:?}", self.qemu, arguments(self));
         let (tree, root) = (self.device_tree.to_vec(), self.initramfs.to_vec());
-        [text.into_bytes(), tree, root]
+        [text.into_bytes(), tree, root, self.late.to_vec()]
     }
 }
 
@@ -99,21 +102,48 @@ pub(crate) struct Boot {
     since: Instant,
 }
 
+/// Where a machine comes from, and how far it goes by itself.
+#[derive(Clone, Copy, Debug)]
+enum Course<'a> {
+    /// From its boot to its end.
+    Whole,
+    /// From its boot until it is stopped over its socket.
+    Held,
+    /// From the state in this file to its end.
+    Resumed(&'a Path),
+}
+
 impl Boot {
     /// Starts `machine`.
     pub(crate) fn start(machine: &Machine<'_>) -> Result<Boot, BootError> {
-        let dir = RunDir::new().map_err(|e| {
-            BootError::Host(format!(
-                "{}: no directory for the run: {e}",
-                std::env::temp_dir().display()
-            ))
-        })?;
+        Boot::on(machine, Course::Whole, RunDir::create()?)
+    }
+
+    /// Starts `machine` in `dir`, where it can be stopped.
+    pub(crate) fn held(machine: &Machine<'_>, dir: RunDir) -> Result<Boot, BootError> {
+        Boot::on(machine, Course::Held, dir)
+    }
+
+    /// Lets `machine` go on from the state in the file `state`.
+    pub(crate) fn resume(machine: &Machine<'_>, state: &Path) -> Result<Boot, BootError> {
+        let boot = Boot::on(machine, Course::Resumed(state), RunDir::create()?)?;
+        // It has shown that it is alive long ago.
+        boot.dir.write(ALIVE, b"")?;
+        Ok(boot)
+    }
+
+    fn on(machine: &Machine<'_>, course: Course<'_>, dir: RunDir) -> Result<Boot, BootError> {
         dir.write("soc.dtb", machine.device_tree)?;
         dir.write("initramfs", machine.initramfs)?;
+        if !matches!(course, Course::Held) {
+            dir.write(LATE, machine.late)?;
+            dir.write(GATE, b"")?;
+        }
         let errors =
             File::create(dir.0.join("qemu")).map_err(|e| BootError::Host(e.to_string()))?;
         let child = mortal(&machine.qemu.command)
             .args(arguments(machine))
+            .args(of_course(course))
             .current_dir(&dir.0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -159,6 +189,32 @@ impl Boot {
             Ok(bytes) if !bytes.is_empty() => Ok(bytes),
             _ => Err(self.guest("the guest ended without an answer")),
         }
+    }
+
+    /// Waits until the guest has created the file `name`.
+    ///
+    /// Errors: it ended before, or did not within [`BOOT_LIMIT`].
+    pub(crate) fn wait_for(&mut self, name: &str) -> Result<(), BootError> {
+        while !self.dir.0.join(name).exists() {
+            match self.child.try_wait() {
+                Ok(None) if self.since.elapsed() < BOOT_LIMIT => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Ok(_) => return Err(self.guest(&format!("the guest never came to `{name}`"))),
+                Err(e) => return Err(BootError::Host(format!("waiting for QEMU: {e}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory it runs in.
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Ends it, and leaves its directory.
+    pub(crate) fn end(mut self) -> RunDir {
+        std::mem::replace(&mut self.dir, RunDir(PathBuf::new()))
     }
 
     /// An error with QEMU's own words and the console's last lines.
@@ -253,6 +309,26 @@ fn arguments(machine: &Machine<'_>) -> Vec<OsString> {
     all
 }
 
+/// What a course adds to the arguments.
+fn of_course(course: Course<'_>) -> Vec<OsString> {
+    match course {
+        Course::Whole => Vec::new(),
+        // A machine that was stopped would else be stopped again where it goes on.
+        Course::Held => {
+            let socket = format!("unix:{CONTROL},server=on,wait=off");
+            ["-global", "migration.store-global-state=off", "-qmp", &socket]
+                .map(OsString::from)
+                .into()
+        }
+        Course::Resumed(state) => {
+            let from = format!("exec:cat '{}'", state.display());
+            ["-global", "migration.store-global-state=off", "-incoming", &from]
+                .map(OsString::from)
+                .into()
+        }
+    }
+}
+
 /// Boots `machine` with its console on this terminal, in real time, until the guest ends or
 /// the user does (Ctrl-A X).
 ///
@@ -320,10 +396,22 @@ pub(crate) fn commands(
 
 /// A directory for one run, removed when dropped.
 #[derive(Debug)]
-struct RunDir(PathBuf);
+pub(crate) struct RunDir(PathBuf);
 
 impl RunDir {
-    fn new() -> io::Result<RunDir> {
+    /// Errors: as an error of a boot.
+    fn create() -> Result<RunDir, BootError> {
+        RunDir::new().map_err(|e| {
+            let place = std::env::temp_dir();
+            BootError::Host(format!("{}: no directory for the run: {e}", place.display()))
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn new() -> io::Result<RunDir> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let base = std::env::temp_dir();
         remove_leftovers(&base);
@@ -342,7 +430,9 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        if !self.0.as_os_str().is_empty() {
+            let _ = fs::remove_dir_all(&self.0);
+        }
     }
 }
 

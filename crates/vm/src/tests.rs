@@ -42,6 +42,8 @@ impl Rig {
             shift: 1,
             memory: None,
             limit,
+            hold: false,
+            held: Arc::default(),
         };
         Rig { dir, vm }
     }
@@ -442,6 +444,7 @@ fn a_kernel_that_never_starts_the_agent_is_given_up_early() {
             initramfs: b"",
             cpus: 1,
             shift: 1,
+            late: b"",
         };
         let (boot, limit) = (Duration::from_millis(300), Duration::from_secs(20));
         Boot::start(&machine).unwrap().answer(boot, limit).map_err(|e| e.to_string())
@@ -651,6 +654,20 @@ fn a_run_that_takes_another_course_is_repeated() {
         assert!(notes.len() == 1 && notes[0].starts_with("ni_random=0"), "{notes:?}");
     }
     assert_eq!(fs::read_to_string(rig.dir.join("count")).unwrap().lines().count(), 3);
+}
+
+/// A machine that cannot be held is booted each time, and asked for no more than once.
+#[test]
+fn a_machine_that_cannot_be_held_is_booted() {
+    let script = "case \"$*\" in *-qmp*) echo x >> $DIR/held; exit 3;; esac; cp $DIR/said answer";
+    let mut rig = Rig::new("unheld", script);
+    rig.vm.hold = true;
+    fs::write(rig.dir.join("said"), answer(&obedient("linux-7.2"))).unwrap();
+    for _ in 0..4 {
+        assert!(rig.run("linux-7.2").0.is_ok());
+    }
+    assert_eq!(fs::read_to_string(rig.dir.join("held")).unwrap().lines().count(), 1);
+    assert!(rig.is_clean() && rig.vm.resumed() == 0);
 }
 
 #[test]

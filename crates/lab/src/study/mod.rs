@@ -329,7 +329,8 @@ fn with_littles(platform: &Platform, capacity: Capacity) -> Platform {
     platform
 }
 
-/// What a person types to see one of these runs; of several policies that of the first row.
+/// What a person types to see one of these runs; of several policies that of the first row. Studies are without
+/// noise: what a mail's figures have of it is not known.
 fn command(figure: &Figure, setup: &Setup) -> String {
     let by_policy = figure.lists.iter().find(|l| l.quantity.by_policy());
     let policy = by_policy
@@ -338,7 +339,7 @@ fn command(figure: &Figure, setup: &Setup) -> String {
     let little = setup.little.map(|c| format!("   # and littles of capacity {c}"));
     let set: String = setup.set.iter().map(|(k, v)| format!(" --set {k}={v}")).collect();
     format!(
-        "risetime run {} --platform {} --policy {}{set}{}",
+        "risetime run {} --platform {} --policy {}{set} --noise off{}",
         setup.workload,
         setup.platform,
         policy,

@@ -24,7 +24,7 @@ pub use mutants::catch;
 pub use recording::MadeWith;
 pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
 pub use shrink::{Shrunk, Wrong, shrink};
-pub use spread::{SPREAD_PHASES, spread};
+pub use spread::{SPREAD_PHASES, spread_all};
 pub use step::{step, step_all};
 pub use wide::{Can, WIDE_ON, wide, wide_named};
 
@@ -115,8 +115,34 @@ fn verify_with(
 ) -> Result<Verification, RunError> {
     let start = Start::of_experiment(reference, experiment)?;
     let side = simulated(experiment, reference, &start, mode, mutant)?;
-    let length = side.length(reference, &start);
-    let Simulated { experiment, trace: simulated, t0, first_tick, unread } = side;
+    Ok(together(reference, &start, side, mode))
+}
+
+/// Holds `reference` and another run of the same kernel together, which started a moment later: what the checks can
+/// give at best, since after a microsecond's difference all later decisions differ.
+///
+/// Errors: a run in which the workload never started.
+pub fn verify_twin(
+    experiment: &Experiment,
+    reference: &Memory,
+    twin: &Memory,
+) -> Result<Verification, RunError> {
+    let start = Start::of_experiment(reference, experiment)?;
+    let own = Start::of_experiment(twin, experiment)?;
+    let (image, unread) = image(twin, &experiment.platform, &own);
+    let side = Candidate {
+        experiment: beside(experiment, twin),
+        trace: twin.clone(),
+        t0: own.t0,
+        first_tick: image.first_tick.unwrap_or(experiment.platform.tick()),
+        unread,
+    };
+    Ok(together(reference, &start, side, Mode::Free))
+}
+
+fn together(reference: &Memory, start: &Start, side: Candidate, mode: Mode) -> Verification {
+    let length = side.length(reference, start);
+    let Candidate { experiment, trace: simulated, t0, first_tick, unread } = side;
     let tasks = experiment.workload.tasks.iter().enumerate();
     let curves: Vec<(&str, Curve, Curve)> = tasks
         .map(|(i, spec)| {
@@ -132,11 +158,11 @@ fn verify_with(
     let comparison = Comparison::worst(mode, each);
     let curves = curves.into_iter().next();
     let (was, is) = curves.map(|(_, was, is)| (was, is)).unwrap_or_default();
-    Ok(Verification { comparison, reference: was, simulated: is, trace: simulated, unread })
+    Verification { comparison, reference: was, simulated: is, trace: simulated, unread }
 }
 
-/// A simulation that began as a reference did.
-struct Simulated {
+/// What is held against a reference.
+struct Candidate {
     /// As it was run.
     experiment: Experiment,
     trace: Memory,
@@ -148,7 +174,7 @@ struct Simulated {
     unread: Vec<String>,
 }
 
-impl Simulated {
+impl Candidate {
     /// How much both have after their starts.
     fn length(&self, reference: &Memory, start: &Start) -> Span {
         reference.end().since(start.t0).min(self.trace.end().since(self.t0))
@@ -164,7 +190,7 @@ fn simulated(
     start: &Start,
     mode: Mode,
     mutant: Option<Mutant>,
-) -> Result<Simulated, RunError> {
+) -> Result<Candidate, RunError> {
     let tasks = experiment.workload.tasks.len();
     let given = (mode == Mode::Given).then(|| given(reference, &experiment.platform, tasks, start));
     let mut experiment = beside(experiment, reference).later(LONG);
@@ -183,6 +209,9 @@ fn simulated(
         }
         experiment.workload = Arc::new(workload);
         image.begins = begin.iter().map(|b| b.ran).collect();
+        // Elsewhere that is how long the way out of an idle state takes, which is simulated.
+        let waited = begin.iter().filter(|_| is_virtual(reference)).map(|b| b.waited);
+        image.waits = waited.collect();
         image.timers_from = begin.iter().map(|b| b.phase).collect();
         image.creator = creator(reference, start);
         image.idle = reference.header().map(|h| h.idle.clone()).unwrap_or_default();
@@ -205,7 +234,7 @@ fn simulated(
             experiment.workload.name
         ))
     })?;
-    Ok(Simulated { experiment, trace, t0: own.t0, first_tick, unread })
+    Ok(Candidate { experiment, trace, t0: own.t0, first_tick, unread })
 }
 
 /// `experiment` as the simulator has to run it beside a reference from the virtual machine
@@ -222,7 +251,7 @@ pub fn beside(experiment: &Experiment, reference: &Memory) -> Experiment {
 ///
 /// cpufreq-dt never switches fast, and on a virtual SoC a change takes no time beyond the kthread:
 /// the latency only sets the default rate limit. A kernel that says nothing of energy-aware scheduling has
-/// none, or cannot have it here.
+/// none, or cannot have it here; so with clamps.
 pub(crate) fn as_in_vm(experiment: &Experiment, release: &str, settings: &Settings) -> Experiment {
     let mut platform = (*experiment.platform).clone();
     if let Some(hz) = settings.int("hz").and_then(|hz| hz.try_into().ok()) {
@@ -245,8 +274,15 @@ pub(crate) fn as_in_vm(experiment: &Experiment, release: &str, settings: &Settin
     if !settings.0.contains_key(ENERGY_AWARE) {
         own.settings.0.insert(ENERGY_AWARE.into(), Value::Int(0));
     }
+    if !settings.0.contains_key(RT_CLAMP) {
+        own.settings.0.insert(RT_CLAMP.into(), Value::Int(0));
+    }
     own
 }
+
+/// Without clamps (CONFIG_UCLAMP_TASK) real-time tasks ask for no bigger a CPU than the one they have
+/// (`rt_task_fits_capacity` is always true).
+const RT_CLAMP: &str = "sched_util_clamp_min_rt_default";
 
 /// The setting of energy-aware scheduling.
 const ENERGY_AWARE: &str = "sched_energy_aware";

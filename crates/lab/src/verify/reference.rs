@@ -311,6 +311,9 @@ pub(super) struct Begin {
     pub(super) phase: Span,
     /// For how long it had the CPU in between.
     pub(super) ran: Span,
+    /// How long its CPU, which was idle, took to look for who is to run: where virtual CPUs share a thread
+    /// of the host, the creator's has its turn first.
+    pub(super) waited: Span,
 }
 
 /// How each task began.
@@ -319,9 +322,16 @@ pub(super) fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin
     // Who runs on each CPU, and since when; tasks that have not begun, with their CPU.
     let mut running: BTreeMap<CpuId, (Option<TaskId>, Instant)> = BTreeMap::new();
     let mut waiting: BTreeMap<TaskId, CpuId> = BTreeMap::new();
+    let mut idle: BTreeMap<CpuId, TaskId> = BTreeMap::new();
     for &(at, event) in trace.events() {
         let (cpu, next) = match event {
-            Event::Switch { cpu, next, .. } => (cpu, next),
+            Event::Switch { cpu, next, .. } => {
+                if let Some(task) = idle.remove(&cpu) {
+                    let begin = &mut begin[task.index()];
+                    begin.waited = Span(at.since(t0).0.saturating_sub(begin.created.0));
+                }
+                (cpu, next)
+            }
             Event::TaskNew { task, cpu, .. } | Event::Migrate { task, to: cpu, .. }
                 if task.index() < tasks =>
             {
@@ -340,6 +350,9 @@ pub(super) fn beginnings(trace: &Memory, tasks: usize, t0: Instant) -> Vec<Begin
             Event::TaskNew { task, .. } => {
                 begin[task.index()].created = at.since(t0);
                 waiting.insert(task, cpu);
+                if curr.is_none() {
+                    idle.insert(cpu, task);
+                }
             }
             Event::Migrate { task, .. } if waiting.contains_key(&task) => {
                 waiting.insert(task, cpu);

@@ -57,12 +57,15 @@ impl Case {
 
     /// It as a file of its own: rt-app's JSON, with what it takes to run it at its head.
     pub fn to_file(&self) -> String {
-        let set: Vec<String> = self
+        let mut set: Vec<String> = self
             .settings
             .split('+')
             .filter(|s| !s.is_empty())
             .map(|s| format!(" --set {s}"))
             .collect();
+        if !self.settings.contains("+noise=") {
+            set.push(" --noise off".into());
+        }
         let (s, ms) = (self.ms / 1000, self.ms % 1000);
         format!(
             "// {}, drawn for {}, {} ms\n//\n//   risetime run FILE --platform {} --seconds {s}.{ms:03}{}\n{}\n",

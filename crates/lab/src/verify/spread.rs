@@ -15,6 +15,7 @@
 //! Figures are of what both runs have after the start.
 
 use super::reference::Start;
+use super::step::about;
 use super::{Mode, simulated};
 use crate::parallel::parallel;
 use crate::phases::phase_span;
@@ -28,35 +29,45 @@ use risetime_trace::{Backend, Memory, RunError};
 /// From so many start phases figures are held against each other, unless asked for otherwise.
 pub const SPREAD_PHASES: u32 = 16;
 
-/// Runs `experiment`, called `name`, from `n` start phases on `reference` and on the simulator, and holds the figures of both
-/// sides together. Also the release of the kernel that ran. `progress` hears how many phases are done.
+/// Runs each of `experiments` from `n` start phases on `reference` and on the simulator, and holds the figures of both
+/// sides together. Also the release of the kernel that ran. `progress` hears how many phases of all are done.
 ///
 /// Errors: the reference's and the simulator's; a reference in which the workload never started.
-pub fn spread(
+pub fn spread_all(
     reference: &(dyn Backend + Sync),
-    name: &str,
-    experiment: &Experiment,
+    experiments: &[(String, Experiment)],
     n: u32,
-    mut progress: impl FnMut(u32),
-) -> Result<(Equivalence, String), RunError> {
+    mut progress: impl FnMut(usize),
+) -> Result<(Vec<Equivalence>, String), RunError> {
     // Phases count in ticks of the kernel that runs; the first is 0 with any tick, and tells it.
-    let first = record(reference, experiment)?;
-    let header = first.header();
-    let tick = header.map_or(experiment.platform.tick(), |h| h.platform.tick());
-    let release = header.map_or(String::new(), |h| h.kernel_release.clone());
-    let mut runs = vec![pair(experiment, &first)?];
-    drop(first);
-    progress(1);
-    let others = parallel(
-        n.saturating_sub(1) as usize,
-        |done| progress(1 + done as u32),
-        |k| {
-            let one = experiment.later(phase_span(tick, k as u32 + 1));
-            pair(&one, &record(reference, &one)?)
+    let first = parallel(experiments.len(), &mut progress, |i| {
+        let (name, e) = &experiments[i];
+        let trace = record(reference, e).map_err(|error| about(name, error))?;
+        let header = trace.header();
+        let tick = header.map_or(e.platform.tick(), |h| h.platform.tick());
+        let release = header.map_or(String::new(), |h| h.kernel_release.clone());
+        Ok::<_, RunError>((pair(e, &trace).map_err(|error| about(name, error))?, tick, release))
+    })?;
+    let others = n.saturating_sub(1) as usize;
+    let done = experiments.len();
+    let later = parallel(
+        experiments.len() * others,
+        |k| progress(done + k),
+        |i| {
+            let (of, k) = (i / others, i % others + 1);
+            let (name, e) = &experiments[of];
+            let one = e.later(phase_span(first[of].1, k as u32));
+            let found = record(reference, &one).and_then(|trace| pair(&one, &trace));
+            found.map_err(|error| about(name, error))
         },
     )?;
-    runs.extend(others);
-    Ok((Equivalence::of(name.to_string(), &runs), release))
+    let release = first.last().map_or(String::new(), |(_, _, release)| release.clone());
+    let mut later = later.into_iter();
+    let judged = first.into_iter().zip(experiments).map(|((pair, ..), (name, _))| {
+        let runs: Vec<_> = std::iter::once(pair).chain(later.by_ref().take(others)).collect();
+        Equivalence::of(name.clone(), &runs)
+    });
+    Ok((judged.collect(), release))
 }
 
 /// The figures of a reference, and of a simulation that begins as it did.

@@ -110,7 +110,7 @@ pub fn step_all(
 }
 
 /// The error, with the name of the experiment that it is about.
-fn about(name: &str, e: RunError) -> RunError {
+pub(super) fn about(name: &str, e: RunError) -> RunError {
     match e {
         RunError::Input(e) => RunError::Input(e),
         RunError::Unavailable(what) => RunError::Unavailable(format!("{name}: {what}")),

@@ -11,7 +11,7 @@
 
 use super::Style;
 use super::page::{Ink, Line, Page, pad, width};
-use crate::words::one;
+use crate::words::{self, one};
 use risetime_analysis::explain::{CauseShare, Explanation};
 use risetime_analysis::{EndedBy, Spread};
 
@@ -22,8 +22,9 @@ pub fn explain(explanations: &[Explanation], style: &Style) -> String {
         page.line(Line::new().plain("Nothing to explain."));
         return page.finish();
     };
+    let simulated = words::simulated(&first.settings, first.seed);
     let mut title =
-        format!("{} · {} · {} · simulated", first.workload, first.platform, first.policy);
+        format!("{} · {} · {} · {simulated}", first.workload, first.platform, first.policy);
     if explanations.len() > 1 {
         title += &format!(" · medians of {} start phases", explanations.len());
     }

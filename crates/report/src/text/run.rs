@@ -65,9 +65,6 @@ fn title(page: &mut Page<'_>, r: &RunResult) {
     if r.phase_us > 0 {
         page.line(Line::new().ink(Ink::Dim, format!("start phase {} µs", r.phase_us)));
     }
-    if let Some(noise) = r.settings.name("noise") {
-        page.line(Line::new().ink(Ink::Dim, format!("noise {noise}, seed {}", r.seed)));
-    }
     page.blank();
 }
 

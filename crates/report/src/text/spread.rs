@@ -123,7 +123,7 @@ fn label(f: &Figure) -> String {
     let (of, unit) = (&f.of, f.kind.unit());
     match f.kind {
         Kind::Cluster => format!("on {of} {unit}"),
-        Kind::Frequency => format!("{unit} {of}"),
+        Kind::Frequency => format!("{unit} on {of}"),
         Kind::Running => format!("{of} runs {unit}"),
         _ if of.is_empty() => format!("{} {unit}", f.kind.as_str()),
         _ => {

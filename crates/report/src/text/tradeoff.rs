@@ -9,13 +9,16 @@
 
 use super::Style;
 use super::page::{Ink, Line, Page, Table, pad, width};
-use crate::words::{one, signed};
+use crate::words::{self, one, signed};
 use risetime_analysis::compare::{Compared, Comparison, Difference, Estimate};
 
 /// What do these policies lose, and what do they take for it?
 pub fn tradeoff(c: &Comparison, style: &Style) -> String {
     let mut page = Page::new(style);
     page.hanging("", Ink::Title, &title(c));
+    if let Some(noise) = c.policies.first().and_then(|p| words::noise(&p.settings, c.seed)) {
+        page.line(Line::new().ink(Ink::Dim, noise));
+    }
     page.blank();
     let marks = marks(c);
     let shown = if c.patches.is_empty() { c.policies.len() } else { 2 };

@@ -163,8 +163,10 @@ impl Kernel<'_> {
         if self.m.task(task).sched.policy != (Policy::Other { slice: None }) {
             self.rq(cpu).emit_policy(task);
         }
-        if let Some(driver) = &mut self.driver {
-            driver.created(self.m.now, task, &mut self.m.tasks[task.index()]);
+        let (now, t) = (self.m.now, &mut self.m.tasks[task.index()]);
+        let waits = self.driver.as_mut().map_or(Span(0), |driver| driver.created(now, task, t));
+        if waits > Span(0) && self.m.cpu(cpu).idle.is_some() {
+            self.rq(cpu).holds_resched(waits);
         }
         self.m.preempt.waking_on = wakes_from(&self.m, parent, cpu);
         self.rq(cpu).activate(task, EnqueueKind::Initial, false);
@@ -200,6 +202,7 @@ impl Kernel<'_> {
                 self.apply_start_state(prev, task);
             }
             self.rq(prev).wakeup_preempt(task, false);
+            self.rq(prev).pay_for_resched(task);
             self.m.preempt.waking_on = None;
             return;
         }
@@ -222,6 +225,7 @@ impl Kernel<'_> {
             self.apply_start_state(cpu, task);
         }
         self.rq(cpu).wakeup_preempt(task, false);
+        self.rq(cpu).pay_for_resched(task);
         self.m.preempt.waking_on = None;
     }
 

@@ -111,8 +111,11 @@ pub(crate) trait Driver {
     }
     /// The first task has been created, and has its first signals; it is not queued yet.
     fn created_first(&mut self, _: &mut Task) {}
-    /// A task has been created; it is not queued yet.
-    fn created(&mut self, _now: Instant, _: TaskId, _: &mut Task) {}
+    /// A task has been created; it is not queued yet. How long its CPU, if that is idle, will take to look for
+    /// who is to run.
+    fn created(&mut self, _now: Instant, _: TaskId, _: &mut Task) -> Span {
+        Span(0)
+    }
     /// Somebody creates a task, which has no CPU yet: the thread that does so, and its CPU.
     fn creates(&mut self, _: &mut Rq<'_, '_>, _creator: TaskId) {}
     /// The tick of a busy CPU: until when its interrupt lasts, if that takes any time.

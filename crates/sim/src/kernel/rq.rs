@@ -18,7 +18,7 @@
 use crate::kernel::Kernel;
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::class::ClassTimer;
-use crate::state::costs::{Amount, Kind};
+use crate::state::costs::{Amount, Kind, quantile};
 use crate::state::cpuset::CpuSet;
 use crate::state::draw::entity;
 use crate::state::group::{GroupRq, Groups};
@@ -119,24 +119,57 @@ impl Rq<'_, '_> {
 
     /// How long it takes this time for a task.
     pub(crate) fn takes(&mut self, kind: Kind, task: TaskId) -> Span {
-        match self.m().costs.amounts[kind as usize] {
+        let amount = self.m().costs.amounts[kind as usize];
+        match amount {
             Amount::Fixed(span) => span,
-            Amount::Drawn(all) if matches!(self.m().task(task).role, Role::User) => {
+            _ if !matches!(self.m().task(task).role, Role::User) => Span(0),
+            Amount::Drawn(_) | Amount::ByBusy(_) => {
                 let (seed, of) = (self.m().costs.seed, self.m().entity_of(task));
-                self.t(task).drawn.next(seed, kind, all, of)
+                let draw = self.t(task).drawn.next(seed, kind, of);
+                self.amount(amount, draw)
             }
-            Amount::Drawn(_) => Span(0),
         }
     }
     /// How long it takes this time here, whoever runs.
     pub(crate) fn takes_on(&mut self, kind: Kind) -> Span {
-        match self.m().costs.amounts[kind as usize] {
+        let amount = self.m().costs.amounts[kind as usize];
+        match amount {
             Amount::Fixed(span) => span,
-            Amount::Drawn(all) => {
+            Amount::Drawn(_) | Amount::ByBusy(_) => {
                 let (seed, of) = (self.m().costs.seed, entity("cpu", self.cpu.0.into()));
-                self.c().drawn.next(seed, kind, all, of)
+                let draw = self.c().drawn.next(seed, kind, of);
+                self.amount(amount, draw)
             }
         }
+    }
+    /// What `draw` means here and now.
+    fn amount(&self, amount: Amount, draw: u64) -> Span {
+        match amount {
+            Amount::Fixed(span) => span,
+            Amount::Drawn(all) => Span(all[(draw >> 61) as usize].into()),
+            Amount::ByBusy(all) => {
+                let others = self.k.m.cpus.iter().enumerate();
+                let busy =
+                    others.filter(|(i, c)| *i != self.cpu.index() && c.curr.is_some()).count();
+                quantile(&all[busy.min(all.len() - 1)], draw)
+            }
+        }
+    }
+    /// The CPU will look for who is to run when it is done with the wakeup of `task`.
+    pub(crate) fn pay_for_resched(&mut self, task: TaskId) {
+        if self.m().costs.is_free(Kind::Resched) {
+            return;
+        }
+        let takes = self.takes(Kind::Resched, task);
+        self.holds_resched(takes);
+    }
+    /// The CPU does not look for who is to run for so long from when it has left its idle state.
+    pub(crate) fn holds_resched(&mut self, span: Span) {
+        let (m, cpu) = (self.m(), self.cpu);
+        let leaves = m.cpu(cpu).idle.map_or(Span(0), |idle| m.exit_latency(cpu, idle));
+        let until = m.now + leaves + span;
+        let held = &mut self.c().irq_work_until;
+        *held = (*held).max(until);
     }
     /// `set_tsk_need_resched`.
     #[inline]

@@ -87,7 +87,7 @@ impl Current<'_, '_> {
     pub(crate) fn enters_group(&mut self) {
         self.k.rq(self.cpu).enters_group(self.task);
     }
-    /// It becomes a deadline task if it was to be one.
+    /// It becomes a deadline or an idle task if it was to be one.
     #[inline]
     pub(crate) fn take_policy(&mut self) {
         if self.m().task(self.task).sched.takes.is_some() {

@@ -52,6 +52,8 @@ pub struct Image {
     /// By task: how long it runs after its creation before its first phase begins (whoever made
     /// the other trace had to create a thread). Missing: no time.
     pub begins: Vec<Span>,
+    /// By task: how long the idle CPU that it was created on took to look for who is to run. Missing: no time.
+    pub waits: Vec<Span>,
     /// By task: when after the start its first phase began there, which is where its timers start
     /// to count.
     pub timers_from: Vec<Span>,
@@ -408,8 +410,8 @@ impl Driver for Start {
     }
 
     /// A task that has just been created takes as long to begin as it did there.
-    fn created(&mut self, now: Instant, task: TaskId, t: &mut Task) {
-        let Some(image) = &self.image else { return };
+    fn created(&mut self, now: Instant, task: TaskId, t: &mut Task) -> Span {
+        let Some(image) = &self.image else { return Span(0) };
         let (begins, from) = (image.begins.get(task.index()), image.timers_from.get(task.index()));
         // Where turns are given, the first one has that in it.
         if let (Some(begins), Some(from), false) = (begins, from, self.given_turns) {
@@ -418,7 +420,9 @@ impl Driver for Start {
             let start = now.0 - delay.0;
             t.todo = Todo::Time(*begins);
             t.timers_from = Some(Instant(start + from.0));
+            return image.waits.get(task.index()).copied().unwrap_or_default();
         }
+        Span(0)
     }
 
     fn creates(&mut self, rq: &mut Rq<'_, '_>, creator: TaskId) {

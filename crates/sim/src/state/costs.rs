@@ -31,12 +31,38 @@ pub(crate) enum Kind {
     Wakeup,
     /// A timer's interrupt (the tick, or one that ends a sleep), of whoever runs on that CPU.
     Tick,
+    /// From a task's wakeup to its CPU's look at who is to run.
+    Resched,
 }
 
-pub(crate) const KINDS: usize = 4;
+impl Kind {
+    /// All of them, in their order.
+    pub(crate) const ALL: [Kind; KINDS] =
+        [Kind::Timer, Kind::Switch, Kind::Wakeup, Kind::Tick, Kind::Resched];
+}
+
+pub(crate) const KINDS: usize = 5;
 
 /// The middles, in ns, of eight parts of equal size of a distribution: each is as likely as another.
 pub(crate) type Eighths = [u32; 8];
+
+/// A distribution by its values, in ns, where these parts of a thousand are below; even between two of them.
+pub(crate) type Quantiles = [u32; PARTS.len()];
+pub(crate) const PARTS: [u32; 8] = [0, 250, 500, 750, 900, 950, 980, 995];
+
+/// A distribution for each number of other CPUs that have something to run: 0, 1, 2, 3 or more.
+pub(crate) type ByBusy = [Quantiles; 4];
+
+/// The value of a distribution that a draw stands for. Rounding: down.
+pub(crate) fn quantile(of: &Quantiles, draw: u64) -> Span {
+    // Millionths.
+    let at = ((u128::from(draw) * 1_000_000) >> 64) as u64;
+    let i = PARTS.partition_point(|part| u64::from(*part) * 1000 <= at).clamp(1, PARTS.len() - 1);
+    let at = at.min(u64::from(PARTS[PARTS.len() - 1]) * 1000);
+    let (from, to) = (u64::from(PARTS[i - 1]) * 1000, u64::from(PARTS[i]) * 1000);
+    let (low, high) = (u64::from(of[i - 1]), u64::from(of[i]));
+    Span(low + high.saturating_sub(low) * (at - from) / (to - from))
+}
 
 /// How much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +71,8 @@ pub(crate) enum Amount {
     Fixed(Span),
     /// One of these. The kernel's own threads pay nothing: what they need is said elsewhere.
     Drawn(&'static Eighths),
+    /// One of the distribution for so many busy CPUs; of the kernel's own threads as above.
+    ByBusy(&'static ByBusy),
 }
 
 /// Who draws, and how often it has, by [`Kind`].
@@ -56,13 +84,13 @@ pub(crate) struct Drawn {
 }
 
 impl Drawn {
-    /// The next one. `of`: who it is.
-    pub(crate) fn next(&mut self, seed: u64, kind: Kind, all: &Eighths, of: u64) -> Span {
+    /// The next draw. `of`: who it is.
+    pub(crate) fn next(&mut self, seed: u64, kind: Kind, of: u64) -> u64 {
         self.entity = Some(of);
         let n = &mut self.n[kind as usize];
-        let eighth = draw(seed, of, kind as u64, u64::from(*n)) >> 61;
+        let drawn = draw(seed, of, kind as u64, u64::from(*n));
         *n = n.wrapping_add(1);
-        Span(all[eighth as usize].into())
+        drawn
     }
 }
 

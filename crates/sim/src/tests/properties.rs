@@ -181,7 +181,10 @@ fn cpu_consistent(
         "the fair class's current task is not the CPU's",
     )?;
     let handles_irq = c.idle.is_none() && c.pressure.as_ref().is_some_and(|p| p.in_irq());
-    ensure(c.idle.is_some() == c.curr.is_none() || handles_irq, "idle with a task, or neither")?;
+    // Awake, and done with the wakeup only later.
+    let held = c.idle.is_none() && c.resched_held;
+    let either = c.idle.is_some() == c.curr.is_none();
+    ensure(either || handles_irq || held, "idle with a task, or neither")?;
     ensure(
         c.idle.is_none_or(|_| c.nr_running() == 0 || c.waking),
         "idle with work, and nobody wakes it",
@@ -191,7 +194,7 @@ fn cpu_consistent(
         "the running task is not runnable",
     )?;
     ensure(
-        c.waking || handles_irq || highest_class_runs(e, m, cpu),
+        c.waking || handles_irq || c.resched_held || highest_class_runs(e, m, cpu),
         "a lower class runs, or not the first of one",
     )?;
     bandwidth_agrees(m, cpu)?;

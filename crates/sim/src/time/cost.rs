@@ -5,6 +5,7 @@
 //! ```text
 //! timer_irq_ns          a sleeping task's timer expires so much before it is woken
 //! wakeup_cost_ns        a task that wakes another gets on with its work so much later
+//! resched_delay_ns      a CPU looks for who is to run so much later than a task is woken there
 //! tick_cost_ns          the task that runs gets on so much later, at a tick or where a timer ends a sleep
 //! switch to a task      switch_cost_ns, then (where its last CPU had another LLC) cold_cache_ns:
 //!                       the task is current, its util grows, its work does not get on
@@ -79,6 +80,14 @@ pub(crate) const PARAMS: &[Param] = &[
         home: Home::Simulator(Neutral::Int(0)),
     },
     Param {
+        name: noise::setting(Kind::Resched),
+        doc: "time from a task's wakeup until its CPU looks for who is to run (the way out of an idle state comes on top)",
+        unit: "ns",
+        range: Range::Int(0, 10_000_000),
+        default: OF_NOISE,
+        home: Home::Simulator(Neutral::Int(0)),
+    },
+    Param {
         name: "cold_cache_ns",
         doc: "time that a task loses when it goes on under another last-level cache",
         unit: "ns",
@@ -119,12 +128,12 @@ pub(crate) fn of_experiment(e: &Experiment) -> Costs {
         let name = noise::setting(kind);
         match noise::row(&e.settings, e.policy.kernel) {
             // What somebody says is so much each time.
-            Some(row) if !e.policy.set.contains_key(name) => Amount::Drawn(row.of(kind)),
+            Some(row) if !e.policy.set.contains_key(name) => row.of(kind),
             _ => Amount::Fixed(Span(of(name, 0))),
         }
     };
     Costs {
-        amounts: [Kind::Timer, Kind::Switch, Kind::Wakeup, Kind::Tick].map(amount),
+        amounts: Kind::ALL.map(amount),
         seed: e.seed,
         cold: Span(of("cold_cache_ns", 0)),
         slack: Span(of("timer_slack_ns", 0)),

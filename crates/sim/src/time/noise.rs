@@ -1,7 +1,7 @@
 //! Noise profiles: what a real machine adds to what the kernel decides.
 //!
 //! ```text
-//! off        nothing (the default): what is decided is seen alone, and a run can be followed by hand
+//! off        nothing, as where no profile is named: what is decided is seen alone, and a run can be followed by hand
 //! vm         what a stock kernel in the virtual machine takes: to be held against one
 //! machine    what a kernel takes on a real machine
 //! ```
@@ -10,16 +10,17 @@
 //! middles of eight parts of equal size of what was measured, in ns; one of them is drawn each time
 //! ([`crate::state::draw`]). A setting of the kind's name replaces the draws by one time for all.
 //!
-//! Left out: kworkers and other threads of the kernel; what memory and caches take; that virtual CPUs of one host
-//! thread wait for each other (in the virtual machine: up to 0.1 ms where several are busy).
+//! Left out: kworkers and other threads of the kernel; what memory and caches take; that a virtual CPU stands still while
+//! others have their turn, but at a wakeup.
 
-use crate::state::costs::{Eighths, Kind};
+use crate::state::costs::{Amount, ByBusy, Eighths, Kind, PARTS, quantile};
 use risetime_kernel::KernelRev;
+use risetime_kernel::units::Span;
 use risetime_model::Policy;
 use risetime_model::settings::{Settings, Value};
 
 /// The setting that names a profile.
-pub(crate) const NOISE: &str = "noise";
+pub const NOISE: &str = "noise";
 /// The profiles.
 pub const NAMES: &[&str] = &["off", "vm", "machine"];
 
@@ -35,9 +36,11 @@ pub(crate) struct Row {
     switch: Eighths,
     wakeup: Eighths,
     tick: Eighths,
+    resched: &'static ByBusy,
 }
 
 const NOTHING: Eighths = [0; 8];
+const AT_ONCE: ByBusy = [[0; PARTS.len()]; 4];
 /// `include/linux/init_task.h`, `init/init_task.c`: 50 µs in every kernel.
 const TIMER_SLACK_NS: u32 = 50_000;
 
@@ -46,7 +49,9 @@ const TIMER_SLACK_NS: u32 = 50_000;
 /// `vm`: `cargo run --release -p risetime-lab --example costs RELEASE mainline+timer_slack_ns=0`, which gives eighths of what is
 /// late and of what an activation takes beyond its work, each task alone on a CPU of `rpi4` (QEMU 10, shift 1);
 /// what is below 0 (the guest's agent credits up to 10 µs to the next piece of work) counts as 0. A tick
-/// and a wakeup are within what the agent counts as work, and so take nothing beyond it.
+/// and a wakeup are within what the agent counts as work, and so take nothing beyond it. `resched`: … `--example
+/// costs waits DIR RELEASE`, over what `verify --mode spread --draw 12 --seed 400 --phases 3 --references DIR` kept, by
+/// how many other CPUs are busy: the virtual CPUs share one thread of the host, and take turns.
 ///
 /// `machine`: a server's virtual machine with two CPUs (Xeon, 2.5 GHz, KVM, Linux 6.18), beside other work.
 /// `timer`: `clock_nanosleep` until an absolute time with a slack of 1 ns, how late it returns, 2000 times (the
@@ -64,6 +69,12 @@ const ROWS: &[Row] = &[
         switch: [0, 96, 544, 656, 848, 1_184, 1_472, 2_096],
         wakeup: NOTHING,
         tick: NOTHING,
+        resched: &[
+            [3_952, 5_968, 7_024, 7_600, 9_328, 11_152, 22_080, 61_712],
+            [3_952, 5_904, 6_560, 7_520, 13_488, 27_168, 43_632, 90_384],
+            [4_032, 6_016, 6_624, 7_408, 21_248, 51_184, 84_208, 119_344],
+            [3_952, 5_968, 6_528, 7_280, 35_664, 98_224, 124_192, 170_752],
+        ],
     },
     // 6.12.107+deb13-arm64
     Row {
@@ -74,6 +85,12 @@ const ROWS: &[Row] = &[
         switch: [0, 240, 800, 976, 1_296, 1_312, 1_424, 2_000],
         wakeup: NOTHING,
         tick: NOTHING,
+        resched: &[
+            [3_728, 5_760, 6_864, 7_648, 10_128, 12_096, 20_448, 61_264],
+            [3_728, 5_648, 6_560, 7_264, 12_368, 21_152, 42_080, 95_520],
+            [3_840, 5_936, 6_560, 7_264, 9_520, 26_064, 63_296, 121_136],
+            [3_760, 6_000, 6_512, 7_168, 9_712, 40_944, 116_432, 172_224],
+        ],
     },
     // 6.18.15+deb13-arm64
     Row {
@@ -84,6 +101,7 @@ const ROWS: &[Row] = &[
         switch: [0, 0, 0, 0, 1_696, 1_728, 5_296, 22_064],
         wakeup: NOTHING,
         tick: NOTHING,
+        resched: &AT_ONCE,
     },
     // 7.2.13+deb14-arm64
     Row {
@@ -94,6 +112,12 @@ const ROWS: &[Row] = &[
         switch: [0, 0, 0, 800, 1_920, 4_064, 4_288, 4_896],
         wakeup: NOTHING,
         tick: NOTHING,
+        resched: &[
+            [4_768, 7_184, 8_400, 9_616, 11_552, 22_544, 30_240, 82_368],
+            [4_784, 6_880, 8_432, 10_496, 22_784, 32_480, 54_112, 111_248],
+            [4_400, 7_616, 8_432, 10_912, 33_664, 60_768, 92_784, 156_576],
+            [4_528, 7_632, 8_448, 11_312, 68_176, 117_168, 150_064, 209_888],
+        ],
     },
     // 7.3.4+deb13-arm64
     Row {
@@ -104,6 +128,12 @@ const ROWS: &[Row] = &[
         switch: [0, 0, 0, 1_040, 1_408, 3_920, 4_256, 5_200],
         wakeup: NOTHING,
         tick: NOTHING,
+        resched: &[
+            [4_816, 7_936, 8_624, 9_328, 10_912, 13_888, 24_048, 56_528],
+            [4_816, 7_248, 8_592, 10_752, 22_496, 34_224, 53_904, 106_448],
+            [4_672, 7_920, 8_656, 11_552, 44_336, 75_888, 99_232, 157_520],
+            [4_816, 8_080, 8_704, 11_632, 91_360, 127_008, 172_464, 223_232],
+        ],
     },
     Row {
         profile: "machine",
@@ -113,16 +143,28 @@ const ROWS: &[Row] = &[
         switch: [1_421, 1_439, 1_449, 1_460, 1_473, 1_488, 1_532, 1_959],
         wakeup: [3_350, 3_664, 3_869, 4_047, 4_231, 4_427, 4_692, 5_903],
         tick: [1_611, 2_874, 3_280, 3_584, 3_911, 9_673, 19_687, 26_377],
+        resched: &AT_ONCE,
     },
 ];
 
 impl Row {
-    pub(crate) fn of(&'static self, kind: Kind) -> &'static Eighths {
-        match kind {
+    pub(crate) fn of(&'static self, kind: Kind) -> Amount {
+        Amount::Drawn(match kind {
             Kind::Timer => &self.timer,
             Kind::Switch => &self.switch,
             Kind::Wakeup => &self.wakeup,
             Kind::Tick => &self.tick,
+            Kind::Resched if *self.resched == AT_ONCE => return Amount::Fixed(Span(0)),
+            Kind::Resched => return Amount::ByBusy(self.resched),
+        })
+    }
+
+    /// The median; of [`Kind::Resched`] where no other CPU is busy.
+    fn median(&'static self, kind: Kind) -> u64 {
+        match self.of(kind) {
+            Amount::Fixed(span) => span.0,
+            Amount::Drawn(of) => (u64::from(of[3]) + u64::from(of[4])) / 2,
+            Amount::ByBusy(of) => quantile(&of[0], 1 << 63).0,
         }
     }
 }
@@ -145,6 +187,7 @@ pub(crate) const fn setting(kind: Kind) -> &'static str {
         Kind::Switch => "switch_cost_ns",
         Kind::Wakeup => "wakeup_cost_ns",
         Kind::Tick => "tick_cost_ns",
+        Kind::Resched => "resched_delay_ns",
     }
 }
 
@@ -155,9 +198,8 @@ pub(crate) fn default(policy: &Policy, name: &str) -> Option<u64> {
     if name == "timer_slack_ns" {
         return Some(row.timer_slack_ns.into());
     }
-    let kinds = [Kind::Timer, Kind::Switch, Kind::Wakeup, Kind::Tick];
-    let kind = kinds.into_iter().find(|kind| setting(*kind) == name)?;
-    Some((u64::from(row.of(kind)[3]) + u64::from(row.of(kind)[4])) / 2)
+    let kind = Kind::ALL.into_iter().find(|kind| setting(*kind) == name)?;
+    Some(row.median(kind))
 }
 
 #[cfg(test)]

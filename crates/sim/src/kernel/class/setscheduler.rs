@@ -34,14 +34,15 @@ impl Rq<'_, '_> {
             self.prio_changed_fair(task, before);
         }
         let Some(policy) = attr.policy else { return };
-        if self.m().task(task).state == State::New && matches!(policy, Policy::Deadline { .. }) {
+        let new = self.m().task(task).state == State::New;
+        if new && matches!(policy, Policy::Deadline { .. } | Policy::Idle) {
             self.t(task).sched.takes = Some(policy);
         } else {
             self.set_policy(task, policy);
         }
     }
 
-    /// A task that was to be a deadline task becomes one, now that it runs.
+    /// A task that was to be a deadline task, or an idle one, becomes one, now that it runs.
     pub(crate) fn take_policy(&mut self, task: TaskId) {
         if let Some(policy) = self.t(task).sched.takes.take() {
             self.set_policy(task, policy);
