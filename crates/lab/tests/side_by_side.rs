@@ -23,7 +23,6 @@ const OPEN: &[(&str, &str, &str, &str)] = &[
     ("heavy-sleepers", "linux-6.1", "perB", "p50_us"),
     ("heavy-sleepers", "linux-6.1", "perC", "p50_us"),
     ("heavy-sleepers", "linux-6.1", "perC", "p99_us"),
-    ("idle-hog", "linux-6.1", "perB", "p50_us"),
     ("nice-sleeper", "linux-6.12", "perA", "p99_us"),
     ("rr-pair", "linux-7.3", "rtA", "p99_us"),
     // Not explained

@@ -5,9 +5,12 @@ use super::Style;
 use super::page::{Ink, Line, Page, Table, pad, width, wrap};
 use crate::words;
 use risetime_kernel::sched_qos::SchedQosType;
+use risetime_kernel::units::{Span, Util};
 use risetime_model::platform::{Domain, cpu_ranges};
 use risetime_model::settings::{Default, Range};
-use risetime_model::workload::{Attr, Event, Phase, Repeat, TaskSpec};
+use risetime_model::workload::{
+    Attr, Event, Phase, Policy as SchedPolicy, Repeat, TaskGroup, TaskSpec,
+};
 use risetime_model::{Catalogue, Param, Platform, Policy, Settings, Workload};
 
 /// Experiments that were drawn: name, platform, length in ms, tasks, settings.
@@ -274,6 +277,16 @@ pub fn workload(w: &Workload, style: &Style) -> String {
         facts.push(format!("`run` counts µs of {cpu}"));
     }
     page.paragraph(0, Ink::Plain, &facts.join(", "));
+    if !w.groups.is_empty() {
+        page.rule("Task groups");
+        for g in w.groups.iter().take(LIST) {
+            page.line(Line::new().plain(format!("{}  {}", g.path, group(g).join(", "))));
+        }
+        if w.groups.len() > LIST {
+            let text = format!("… {} of {} more", w.groups.len() - LIST, w.groups.len());
+            page.line(Line::new().ink(Ink::Dim, text));
+        }
+    }
     for t in w.tasks.iter().take(LIST) {
         task(&mut page, t, &t.comm, w);
     }
@@ -292,6 +305,27 @@ pub fn workload(w: &Workload, style: &Style) -> String {
         }
     }
     page.finish()
+}
+
+fn group(g: &TaskGroup) -> Vec<String> {
+    let mut out = vec![match g.idle {
+        true => "idle".to_string(),
+        false => format!("weight {}", g.weight),
+    }];
+    if let Some(quota) = g.quota {
+        let ms = |span: Span| words::one(span.as_ms());
+        out.push(format!("{} ms in {} ms", ms(quota), ms(g.period)));
+        if g.burst > Span(0) {
+            out.push(format!("burst {} ms", ms(g.burst)));
+        }
+    }
+    if g.uclamp_min > Util(0) {
+        out.push(format!("util_min {}", g.uclamp_min.0));
+    }
+    if g.uclamp_max < Util(1024) {
+        out.push(format!("util_max {}", g.uclamp_max.0));
+    }
+    out
 }
 
 fn task(page: &mut Page<'_>, t: &TaskSpec, title: &str, w: &Workload) {
@@ -401,6 +435,12 @@ fn attributes(a: &Attr) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(cpus) = &a.cpus {
         out.push(format!("on CPU{}", cpu_ranges(cpus)));
+    }
+    if let Some(group) = &a.taskgroup {
+        out.push(format!("in {}", if group.is_empty() { "/" } else { group }));
+    }
+    if let Some(policy) = a.policy.filter(|p| *p != SchedPolicy::default()) {
+        out.push(policy.to_string());
     }
     if let Some(nice) = a.nice {
         out.push(format!("nice {nice}"));

@@ -7,7 +7,9 @@ use risetime_analysis::*;
 use risetime_kernel::sched_qos::{SchedQosHint, SchedQosType};
 use risetime_kernel::units::*;
 use risetime_model::platform::{Domain, IdleState, Opp};
-use risetime_model::workload::{Attr, Event, Objects, Phase, Repeat, StartAt, TaskSpec, Timer};
+use risetime_model::workload::{
+    Attr, Event, Objects, Phase, Policy as SchedPolicy, Repeat, StartAt, TaskGroup, TaskSpec, Timer,
+};
 use risetime_model::{Platform, Settings, Value, Workload};
 use risetime_report::text::{Finding, Next, Published, Severity};
 
@@ -382,12 +384,12 @@ pub(crate) fn platform() -> Platform {
 pub(crate) fn workload() -> Workload {
     let attr = Attr {
         cpus: Some([0, 1, 5].map(CpuId).to_vec()),
-        policy: None,
+        policy: Some(SchedPolicy::Fifo { priority: 39 }),
         nice: Some(-5),
         uclamp_min: Some(Util(300)),
         uclamp_max: Some(Util(800)),
         qos: vec![SchedQosHint { kind: SchedQosType::RampupMultiplier, value: 3, cookie: 0 }],
-        taskgroup: None,
+        taskgroup: Some("/ui/a".into()),
     };
     let frame = Phase {
         name: "frame".into(),
@@ -421,7 +423,19 @@ pub(crate) fn workload() -> Workload {
         objects: Objects::default(),
         duration: Some(Span::from_ms(3000)),
         calibration: Some(CpuId(4)),
-        groups: Vec::new(),
+        groups: vec![
+            TaskGroup {
+                uclamp_min: Util(100),
+                uclamp_max: Util(700),
+                ..TaskGroup::new("/ui".into())
+            },
+            TaskGroup {
+                quota: Some(Span::from_ms(20)),
+                burst: Span::from_ms(5),
+                ..TaskGroup::new("/ui/a".into())
+            },
+            TaskGroup { idle: true, ..TaskGroup::new("/rest".into()) },
+        ],
         without_effect: vec!["global.logdir: nothing is logged".into()],
         hotplug: Vec::new(),
         start_at: StartAt::Creation,

@@ -11,6 +11,7 @@ use crate::state::effects::Effects;
 use crate::state::machine::State;
 use crate::{Counterfactual, setup};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
+use risetime_model::workload::Policy;
 use risetime_model::{Platform, Workload};
 
 const SPIN: &str = r#""loop": -1, "run": 1000000"#;
@@ -69,50 +70,48 @@ fn only_idle_tasks_and_idle_groups_make_a_cpu_one_that_gives_way() {
 /// CPU 2 runs a SCHED_IDLE task, CPU 3 a normal one, 0 and 1 are idle.
 #[test]
 fn a_new_task_prefers_the_cpu_whose_task_gives_way() {
-    let tasks = |new: &str| {
-        format!(
-            r#""tasks": {{"idle": {{"cpus": [2], {IDLE}, {SPIN}}}, "spin": {{"cpus": [3], {SPIN}}},
-                "new": {{{new} "delay": 1000000, {SPIN}}}}}"#
-        )
-    };
+    let tasks = format!(
+        r#""tasks": {{"idle": {{"cpus": [2], {IDLE}, {SPIN}}}, "spin": {{"cpus": [3], {SPIN}}},
+            "new": {{"delay": 1000000, {SPIN}}}}}"#
+    );
     let all = CpuSet::first(4);
-    let chosen = |new: &str, kernel: &str, among: &CpuSet| {
+    let chosen = |new: Policy, kernel: &str, among: &CpuSet| {
         let mut cpu = CpuId(9);
-        after(four(), &tasks(new), kernel, 50, |e| {
+        after(four(), &tasks, kernel, 50, |e| {
+            e.k.m.task_mut(TaskId(2)).sched.policy = new;
             cpu = idlest_of_group(&e.k.m, TaskId(2), among, CpuId(0));
         });
         cpu.0
     };
     for kernel in ["linux-6.1", "linux-6.12", "linux-7.2", "linux-7.3"] {
-        assert_eq!(chosen("", kernel, &all), 2, "{kernel}");
+        assert_eq!(chosen(Policy::default(), kernel, &all), 2, "{kernel}");
         let without: CpuSet = [0, 1, 3].into_iter().map(CpuId).collect();
-        assert!(chosen("", kernel, &without) < 2, "{kernel}: an idle one");
+        assert!(chosen(Policy::default(), kernel, &without) < 2, "{kernel}: an idle one");
     }
     // One of SCHED_IDLE itself would have to share it: until 7.0 it did.
-    let idle = format!("{IDLE}, ");
-    assert_eq!(chosen(&idle, "linux-6.12", &all), 2);
-    assert!(chosen(&idle, "linux-7.2", &all) < 2);
+    assert_eq!(chosen(Policy::Idle, "linux-6.12", &all), 2);
+    assert!(chosen(Policy::Idle, "linux-7.2", &all) < 2);
 }
 
 #[test]
 fn a_task_of_the_idle_policy_wakes_beside_its_like_until_7_0() {
-    let woken_on = |policy: &str, kernel: &str| {
+    let woken_on = |policy: Policy, kernel: &str| {
         let tasks = format!(
             r#""tasks": {{"spin": {{"cpus": [2], {IDLE}, {SPIN}}},
-                "later": {{{policy} "delay": 1000000, {SPIN}}}}}"#
+                "later": {{"delay": 1000000, {SPIN}}}}}"#
         );
         let mut cpu = CpuId(9);
         after(four(), &tasks, kernel, 50, |e| {
-            e.k.m.task_mut(TaskId(1)).cpu = CpuId(2);
+            let later = e.k.m.task_mut(TaskId(1));
+            (later.cpu, later.sched.policy) = (CpuId(2), policy);
             let mut fair = (placement::find("fair").make)();
             cpu = fair.wake(&e.k.m, TaskId(1), Waker::timer(CpuId(2)), &mut Effects::default()).cpu;
         });
         cpu.0
     };
-    let idle = format!("{IDLE},");
-    assert_eq!(woken_on(&idle, "linux-6.12"), 2);
-    assert_ne!(woken_on(&idle, "linux-7.2"), 2);
-    assert_eq!(woken_on("", "linux-7.2"), 2, "it preempts what is there");
+    assert_eq!(woken_on(Policy::Idle, "linux-6.12"), 2);
+    assert_ne!(woken_on(Policy::Idle, "linux-7.2"), 2);
+    assert_eq!(woken_on(Policy::default(), "linux-7.2"), 2, "it preempts what is there");
 }
 
 #[test]
