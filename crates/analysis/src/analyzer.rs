@@ -192,6 +192,8 @@ impl Run {
             | Event::Waking { .. }
             | Event::Prio { .. }
             | Event::Entity { .. }
+            | Event::GroupEntity { .. }
+            | Event::GroupQueue { .. }
             | Event::TaskLoad { .. }
             | Event::CfsLoad { .. }
             | Event::CfsUtilEst { .. }

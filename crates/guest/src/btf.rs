@@ -321,10 +321,13 @@ impl<'a> Btf<'a> {
         Ok(known.then(|| format!("{}{}", if signed { 's' } else { 'u' }, 8 * t.refers)))
     }
 
-    /// A term of an expression: a number, `%VARIABLE` of each CPU, or `STRUCT.FIELD`.
+    /// A term of an expression: a number, `%VARIABLE` of each CPU, `STRUCT.FIELD`, or the bytes of a `#STRUCT`.
     fn term(&self, term: &str) -> Result<i64, BtfError> {
         if let Ok(number) = term.parse::<u32>() {
             return Ok(number.into());
+        }
+        if let Some(structure) = term.strip_prefix('#') {
+            return Ok(self.structure(structure)?.refers.into());
         }
         let place = match term.strip_prefix('%') {
             Some(variable) => self.percpu(variable)?,
@@ -334,7 +337,7 @@ impl<'a> Btf<'a> {
     }
 
     /// `text` with each `{TERM+TERM-TERM…}` replaced by its number (which may be negative). A term is
-    /// an offset `STRUCT.FIELD`, the place `%VARIABLE` in a CPU's area, or a number.
+    /// an offset `STRUCT.FIELD`, the place `%VARIABLE` in a CPU's area, the size of a `#STRUCT`, or a number.
     pub(crate) fn expand(&self, text: &str) -> Result<String, BtfError> {
         let mut done = String::new();
         let mut rest = text;

@@ -1,7 +1,7 @@
 //! The events of a trace, each with the reason of the decision where there was one.
 
 use risetime_kernel::eevdf::Place;
-use risetime_kernel::units::{Capacity, ClockPelt, CpuId, KHz, TaskId, Util};
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, GroupId, KHz, TaskId, Util};
 use risetime_model::workload::Policy;
 
 /// One thing that happened. Names follow the kernel's tracepoints where there is one.
@@ -245,6 +245,25 @@ pub enum Event<'a> {
         /// There.
         place: Place,
     },
+    /// Where a task group stands in the queue of the group above, where groups have queues of their own (before 7.3):
+    /// with each change of its signals, and when one of its tasks has been queued, begins or ends to run.
+    GroupEntity {
+        /// The CPU.
+        cpu: CpuId,
+        /// The group, by its place in the workload.
+        group: GroupId,
+        /// There (`tg->se[cpu]`).
+        place: Place,
+    },
+    /// Where a task group's own queue counts from, with each change of its signals.
+    GroupQueue {
+        /// The CPU.
+        cpu: CpuId,
+        /// The group, by its place in the workload.
+        group: GroupId,
+        /// `tg->cfs_rq[cpu]->zero_vruntime`, which was `min_vruntime` before.
+        min_vruntime: u64,
+    },
     /// The load of a task, with each [`PeltTask`](Event::PeltTask).
     TaskLoad {
         /// The task.
@@ -368,6 +387,10 @@ pub struct FreqLook {
     pub runnable_avg: Util,
     /// `cfs_rq->avg.util_est`.
     pub util_est: Util,
+    /// Real-time tasks are runnable there (`rq->rt.rt_nr_running`). `None`: not told.
+    pub rt_runnable: Option<bool>,
+    /// The CPU's clamps (`rq->uclamp`), least and most. `None`: not told, or the kernel has none.
+    pub uclamp: Option<[Util; 2]>,
     /// `next_freq` after it. `None`: not known, of the last look of a policy.
     pub chosen: Option<KHz>,
 }

@@ -163,6 +163,10 @@ impl TraceSink for Memory {
             Event::Waking { task, by } => Event::Waking { task, by },
             Event::Prio { task, prio } => Event::Prio { task, prio },
             Event::Entity { task, place } => Event::Entity { task, place },
+            Event::GroupEntity { cpu, group, place } => Event::GroupEntity { cpu, group, place },
+            Event::GroupQueue { cpu, group, min_vruntime } => {
+                Event::GroupQueue { cpu, group, min_vruntime }
+            }
             Event::TaskLoad { task, load_avg, load_sum } => {
                 Event::TaskLoad { task, load_avg, load_sum }
             }

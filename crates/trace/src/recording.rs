@@ -526,10 +526,15 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::Misfit { cpu, task } => ('z', vec![n(cpu), maybe(task)]),
         Event::Waking { task, by } => ('W', vec![t(task), n(by)]),
         Event::Prio { task, prio } => ('P', vec![t(task), i64::from(prio) as u64]),
-        Event::Entity { task, place: Place { vruntime, deadline, vlag, slice, vprot, weight } } => {
-            // A deadline lies somewhat behind, and so does what is protected.
-            let [ahead, protected] = [deadline, vprot].map(|v| v.wrapping_sub(vruntime));
-            ('E', vec![t(task), vruntime, ahead, vlag as u64, slice, protected, weight])
+        Event::Entity { task, place } => {
+            ('E', [t(task)].into_iter().chain(place_numbers(&place)).collect())
+        }
+        Event::GroupEntity { cpu, group, place } => {
+            let of = [n(cpu), group.0.into()];
+            ('F', of.into_iter().chain(place_numbers(&place)).collect())
+        }
+        Event::GroupQueue { cpu, group, min_vruntime } => {
+            ('H', vec![n(cpu), group.0.into(), min_vruntime])
         }
         Event::TaskLoad { task, load_avg, load_sum } => ('l', vec![t(task), load_avg, load_sum]),
         Event::CfsLoad { cpu, load_avg, load_sum } => ('B', vec![n(cpu), load_avg, load_sum]),
@@ -556,18 +561,28 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
     Some((kind, numbers, None))
 }
 
+/// Those of an entity's place: a deadline lies somewhat behind, and so does what is protected.
+fn place_numbers(p: &Place) -> [u64; 6] {
+    let [ahead, protected] = [p.deadline, p.vprot].map(|v| v.wrapping_sub(p.vruntime));
+    [p.vruntime, ahead, p.vlag as u64, p.slice, protected, p.weight]
+}
+
 /// Those of a governor's look; 0: what comes of it is not known.
 fn look_numbers(cpu: CpuId, l: &FreqLook) -> Vec<u64> {
     let policy = [l.next_freq.0, l.cached_raw_freq.0, l.since_ns, l.forced.into()];
     let of_cpu = [l.bw_min.0, l.busy.into(), l.running_bw];
     let signals = [l.util_avg.0, l.runnable_avg.0, l.util_est.0];
     let chosen = [l.chosen.map_or(0, |freq| freq.0)];
+    // 0: not told, else one more.
+    let rt = l.rt_runnable.map_or(0, |rt| 1 + u64::from(rt));
+    let [least, most] = l.uclamp.map_or([0; 2], |clamps| clamps.map(|clamp| clamp.0 + 1));
     [u64::from(cpu.0)]
         .into_iter()
         .chain(policy)
         .chain(of_cpu)
         .chain(signals)
         .chain(chosen)
+        .chain([rt, least, most])
         .collect()
 }
 
@@ -672,18 +687,17 @@ impl Fields<'_, '_> {
                 let known = i32::try_from(prio).ok().filter(|p| (-1..=140).contains(p));
                 Event::Prio { task, prio: known.ok_or_else(wrong)? }
             }
-            'E' => {
-                let (task, vruntime, ahead) = (self.task()?, self.take()?, self.take()?);
-                let place = Place {
-                    vruntime,
-                    deadline: vruntime.wrapping_add(ahead),
-                    vlag: self.take()? as i64,
-                    slice: self.take()?,
-                    vprot: vruntime.wrapping_add(self.take()?),
-                    weight: self.take()?,
-                };
-                Event::Entity { task, place }
-            }
+            'E' => Event::Entity { task: self.task()?, place: self.place()? },
+            'F' => Event::GroupEntity {
+                cpu: self.cpu()?,
+                group: GroupId(self.small()?),
+                place: self.place()?,
+            },
+            'H' => Event::GroupQueue {
+                cpu: self.cpu()?,
+                group: GroupId(self.small()?),
+                min_vruntime: self.take()?,
+            },
             'l' => Event::TaskLoad {
                 task: self.task()?,
                 load_avg: self.take()?,
@@ -714,6 +728,8 @@ impl Fields<'_, '_> {
                     runnable_avg: Util(self.take()?),
                     util_est: Util(self.take()?),
                     chosen: Some(KHz(self.take()?)).filter(|freq| freq.0 > 0),
+                    rt_runnable: self.later()?.map(|rt| rt > 0),
+                    uclamp: self.later()?.zip(self.later()?).map(|(a, b)| [Util(a), Util(b)]),
                 },
             },
             'd' => Event::Deadline {
@@ -746,6 +762,19 @@ impl Fields<'_, '_> {
             return Err(self.lines.error("has too many numbers"));
         }
         Ok(event)
+    }
+
+    /// The way back of [`place_numbers`].
+    fn place(&mut self) -> Result<Place, InputError> {
+        let (vruntime, ahead) = (self.take()?, self.take()?);
+        Ok(Place {
+            vruntime,
+            deadline: vruntime.wrapping_add(ahead),
+            vlag: self.take()? as i64,
+            slice: self.take()?,
+            vprot: vruntime.wrapping_add(self.take()?),
+            weight: self.take()?,
+        })
     }
 
     fn take(&mut self) -> Result<u64, InputError> {
@@ -793,6 +822,11 @@ impl Fields<'_, '_> {
     /// A number that may be missing.
     fn one_less(&mut self) -> Result<Option<u64>, InputError> {
         Ok(self.take()?.checked_sub(1))
+    }
+
+    /// The same, of one that earlier recordings do not have at all.
+    fn later(&mut self) -> Result<Option<u64>, InputError> {
+        if self.next == self.len { Ok(None) } else { self.one_less() }
     }
 
     /// The way back of [`select_numbers`], behind its CPU.

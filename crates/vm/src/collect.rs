@@ -13,7 +13,7 @@
 //! Left out: signals of groups, events of CPUs in a frequency domain that
 //! only repeat its first CPU's.
 
-use crate::decisions::{self, Choice, Decisions, Due, Few, Told, due};
+use crate::decisions::{self, Choice, Decisions, Due, Few, Told, due, of_css};
 use crate::menu::{Asked, Follower, Probed};
 use crate::plan::Limits;
 use crate::plug::{Plug, Step};
@@ -21,9 +21,7 @@ use crate::ring::{Format, PageLayout, Record, records};
 use risetime_job::answer::Answer;
 use risetime_job::job::{Job, Task};
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::{
-    Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
-};
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
 use risetime_trace::{BalanceMemory, Event, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why};
@@ -361,13 +359,11 @@ pub(crate) fn balance_memory(trace: &Trace<'_>, pids: &[i32]) -> Vec<BalanceMemo
 }
 
 /// A moment at which the quota of each group is refilled: the first one after time 0.
-///
-/// The root group's id is 1, and the agent makes the others in their order.
 pub(crate) fn period_memory(trace: &Trace<'_>) -> Vec<PeriodMemory> {
     let mut found: BTreeMap<u32, PeriodMemory> = BTreeMap::new();
     for (at, _, raw) in trace.events.iter().filter(|e| e.0 >= trace.start) {
         if let Raw::Period { css } = raw
-            && let Some(group) = css.checked_sub(1).map(GroupId)
+            && let Some(group) = of_css(*css)
         {
             let ends = Instant(at - trace.start);
             found.entry(*css).or_insert(PeriodMemory { group, ends });

@@ -11,15 +11,15 @@
 //!                                  (before 6.9 also `tick_nohz_idle_stop_tick`, `…_retain_tick`)
 //! ```
 //!
-//! A task's entity that is seen before the task is known is told of when it is. Left out: groups'
-//! entities and runqueues; what a release does not have ([`notes`] says what).
+//! A task's entity that is seen before the task is known is told of when it is. Left out: what a release does
+//! not have ([`notes`] says what).
 
 use crate::menu::Probed;
 use crate::ring::{Format, Record};
 use risetime_job::answer::Answer;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::Place;
-use risetime_kernel::units::{CpuId, KHz, TaskId, Util};
+use risetime_kernel::units::{CpuId, GroupId, KHz, TaskId, Util};
 use risetime_trace::{Event, FreqLook, IdleType, LastSleep, MenuSelect};
 use std::collections::BTreeMap;
 
@@ -50,6 +50,17 @@ pub(crate) enum Told {
     Entity {
         pid: i32,
         place: Place,
+    },
+    /// `css`: the group's place in the hierarchy's list of them.
+    GroupEntity {
+        cpu: u32,
+        css: u32,
+        place: Place,
+    },
+    GroupQueue {
+        cpu: u32,
+        css: u32,
+        min_vruntime: u64,
     },
     TaskLoad {
         pid: i32,
@@ -112,7 +123,7 @@ pub(crate) enum Told {
 }
 
 /// As much as one record tells.
-pub(crate) type Few = [Option<Told>; 5];
+pub(crate) type Few = [Option<Told>; 9];
 
 fn few<const N: usize>(told: [Option<Told>; N]) -> Few {
     std::array::from_fn(|i| told.get(i).copied().flatten())
@@ -134,19 +145,24 @@ pub(crate) const DECODERS: &[(&str, Decode)] = &[
         let load = n(f, r, "pid").zip(load(f, r)).map(|(pid, (load_avg, load_sum))| {
             Told::TaskLoad { pid: pid as i32, load_avg, load_sum }
         });
-        few([entity(f, r, ""), load].map(|told| told.filter(|_| !group)))
+        if group { few([group_entity(f, r, "")]) } else { few([entity(f, r, ""), load]) }
     }),
     ("rt/pelt_cfs", |f, r| {
         let group = n(f, r, "parent").unwrap_or(0) != 0;
         let load = n(f, r, "cpu").zip(load(f, r)).map(|(cpu, (load_avg, load_sum))| {
             Told::CfsLoad { cpu: cpu as u32, load_avg, load_sum }
         });
-        few([queue(f, r), load].map(|told| told.filter(|_| !group)))
+        if group { few([group_queue(f, r)]) } else { few([queue(f, r), load]) }
     }),
-    ("rt/queued", |f, r| few([entity(f, r, ""), queue(f, r)])),
+    ("rt/queued", |f, r| {
+        let [inner, outer] = ["1", "2"].map(|level| group_entity(f, r, level));
+        few([outer, inner, entity(f, r, ""), queue(f, r)])
+    }),
     ("rt/switch", |f, r| {
         let due = |prefix| deadline(f, r, prefix);
-        [entity(f, r, "p"), entity(f, r, "n"), queue(f, r), due("p"), due("n")]
+        let groups = ["p2", "p1", "n2", "n1"].map(|of| group_entity(f, r, of));
+        let [a, b, c, d] = groups;
+        [entity(f, r, "p"), entity(f, r, "n"), a, b, c, d, queue(f, r), due("p"), due("n")]
     }),
     ("rt/resched", |f, r| {
         let set = n(f, r, "cpu").zip(n(f, r, "tif"));
@@ -195,18 +211,34 @@ pub(crate) fn count_jiffies<'a>(looks: impl Iterator<Item = (u64, &'a mut Due)>,
 
 /// An entity, whose fields' names begin with `prefix`; the idle task has none.
 fn entity(f: &Format, r: &Record<'_>, prefix: &str) -> Option<Told> {
+    let pid = n(f, r, &format!("{prefix}pid")).filter(|pid| *pid > 0)? as i32;
+    Some(Told::Entity { pid, place: place(f, r, prefix)? })
+}
+
+/// That of a group; `None`: there is none at that level.
+fn group_entity(f: &Format, r: &Record<'_>, prefix: &str) -> Option<Told> {
+    let css = n(f, r, &format!("{prefix}css")).filter(|css| *css > 0)? as u32;
+    let cpu = n(f, r, &format!("{prefix}cpu"))? as u32;
+    Some(Told::GroupEntity { cpu, css, place: place(f, r, prefix)? })
+}
+
+fn group_queue(f: &Format, r: &Record<'_>) -> Option<Told> {
+    let css = n(f, r, "css").filter(|css| *css > 0)? as u32;
+    let cpu = n(f, r, "cpu")? as u32;
+    Some(Told::GroupQueue { cpu, css, min_vruntime: n(f, r, "zero")? as u64 })
+}
+
+fn place(f: &Format, r: &Record<'_>, prefix: &str) -> Option<Place> {
     let n = |field| n(f, r, &format!("{prefix}{field}"));
-    let pid = n("pid").filter(|pid| *pid > 0)? as i32;
     let or_0 = |field| n(field).unwrap_or(0);
-    let place = Place {
+    Some(Place {
         vruntime: n("vruntime")? as u64,
         deadline: or_0("deadline") as u64,
         vlag: or_0("vlag"),
         slice: or_0("slice") as u64,
         vprot: or_0("vprot") as u64,
         weight: or_0("weight") as u64,
-    };
-    Some(Told::Entity { pid, place })
+    })
 }
 
 /// What is left of a deadline task's instance, whose fields' names begin with `prefix`.
@@ -232,6 +264,8 @@ fn freq_look(f: &Format, r: &Record<'_>) -> Option<Told> {
         util_avg: Util(u("util")?),
         runnable_avg: Util(u("runnable")?),
         util_est: Util(u("est")? & 0xffff_ffff),
+        rt_runnable: u("rt").map(|running| running > 0),
+        uclamp: u("umin").zip(u("umax")).map(|(min, max)| [Util(min), Util(max)]),
         chosen: None,
     };
     Some(Told::FreqLook { policy: u("policy")?, time, cpu: u("cpu")? as u32, look })
@@ -347,6 +381,14 @@ impl Decisions {
                 Some(task) => emit(Event::Entity { task, place }),
                 None => drop(self.early.insert(pid, place)),
             },
+            Told::GroupEntity { cpu, css, place } => {
+                let told = |group| emit(Event::GroupEntity { cpu: CpuId(cpu), group, place });
+                of_css(css).into_iter().for_each(told);
+            }
+            Told::GroupQueue { cpu, css, min_vruntime } => {
+                let told = |group| emit(Event::GroupQueue { cpu: CpuId(cpu), group, min_vruntime });
+                of_css(css).into_iter().for_each(told);
+            }
             Told::TaskLoad { pid, load_avg, load_sum } => {
                 let told = |task| emit(Event::TaskLoad { task, load_avg, load_sum });
                 task(pid).into_iter().for_each(told);
@@ -391,6 +433,11 @@ impl Decisions {
             _ => IdleType::NewlyIdle,
         }
     }
+}
+
+/// The workload's group of that place in the hierarchy's list: the root is the first, then they come in order.
+pub(crate) fn of_css(css: u32) -> Option<GroupId> {
+    css.checked_sub(1).map(GroupId).filter(|group| *group != GroupId::ROOT)
 }
 
 impl Due {

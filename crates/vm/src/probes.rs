@@ -106,6 +106,7 @@ const UTIL_EST_CFS: &str = "t:rt/uest_cfs sched_util_est_cfs_tp \
 fn governors() -> [String; 2] {
     let policy = "(+{sugov_cpu.sg_policy}($arg1))";
     let avg = "+{%runqueues+rq.cfs+cfs_rq.avg+sched_avg.";
+    let clamp = "+{%runqueues+rq.uclamp-%sugov_cpu";
     let told = format!(
         "cpu=+{{sugov_cpu.cpu}}($arg1):u32 policy=+{{sugov_cpu.sg_policy}}($arg1):x64 time=$arg2:u64 \
          next=+{{sugov_policy.next_freq}}{policy}:u32 cached=+{{sugov_policy.cached_raw_freq}}{policy}:u32 \
@@ -116,7 +117,9 @@ fn governors() -> [String; 2] {
          calls=+{{%tick_cpu_sched+tick_sched.idle_calls-%sugov_cpu}}($arg1):u64 \
          bw=+{{%runqueues+rq.dl+dl_rq.running_bw-%sugov_cpu}}($arg1):u64 \
          util={avg}util_avg-%sugov_cpu}}($arg1):u64 runnable={avg}runnable_avg-%sugov_cpu}}($arg1):u64 \
-         est={avg}util_est-%sugov_cpu}}($arg1):u32"
+         est={avg}util_est-%sugov_cpu}}($arg1):u32 \
+         rt=+{{%runqueues+rq.rt.rt_nr_running-%sugov_cpu}}($arg1):u32| \
+         umin={clamp}}}($arg1):u32| umax={clamp}+#uclamp_rq}}($arg1):u32|"
     );
     [
         format!("f:rt/gov_single sugov_update_single_freq {told}"),
@@ -167,19 +170,31 @@ pub(crate) fn probes(workload: &Workload, decisions: bool, rev: KernelRev) -> Ve
     let tick = TICK.into_iter().filter(|_| rev < V6_9);
     let more =
         [resched, LOOK, CHOSEN, UTIL_EST_CFS, SCHED_TICK].into_iter().chain(tick).map(String::from);
-    always.map(in_full).chain(placed(rev)).chain(governors()).chain(more).collect()
+    let queues = !workload.groups.is_empty() && rev < KernelRev::V7_3;
+    always
+        .map(|probe| in_full(probe, queues))
+        .chain(placed(rev, queues))
+        .chain(governors())
+        .chain(more)
+        .collect()
 }
 
-/// An ordinary probe with what decisions want of it.
-fn in_full(probe: String) -> String {
+/// An ordinary probe with what decisions want of it; `queues`: groups have queues of their own.
+fn in_full(probe: String, queues: bool) -> String {
     let mut probe = probe.replace("rt_before/menu", "rt/menu");
     for (now, before) in UTIL_EST {
         probe = probe.replace(&format!("{now} "), &format!("{before} "));
     }
     let name = probe.split(' ').next().unwrap_or_default();
+    let group = |fields: &str| if queues { fields.to_string() } else { String::new() };
     let more = match name {
-        "t:rt/pelt_se" => entity("", "se->") + &load("se->"),
-        "t:rt/pelt_cfs" => queue("cfs_rq->") + &load("cfs_rq->"),
+        "t:rt/pelt_se" => {
+            let of_group = group(" css=se->my_q->tg->css.id cpu=se->cfs_rq->rq->cpu");
+            entity("", "se->") + &load("se->") + &of_group
+        }
+        "t:rt/pelt_cfs" => {
+            queue("cfs_rq->") + &load("cfs_rq->") + &group(" css=cfs_rq->tg->css.id")
+        }
         "f:rt/menu" => TOLD.into(),
         "t:rt/cap" => TICKED.into(),
         _ => String::new(),
@@ -189,11 +204,14 @@ fn in_full(probe: String) -> String {
 
 /// Entities and runqueue where a task has been queued, and where one begins to run.
 ///
+/// Where groups have queues of their own, the entities of the two groups above a task are told as well: nothing that is
+/// drawn has more.
+///
 /// Before 6.14 no probe can stand on the scheduler's tracepoint of a switch (`guest`'s `probe.rs`): pressure
 /// stall information hears of the same tasks just before. Before 6.9 none can read a function's arguments
 /// at its return: there a task that has been queued is told of where it may take the CPU from another of
 /// its class.
-fn placed(rev: KernelRev) -> [String; 2] {
+fn placed(rev: KernelRev, queues: bool) -> [String; 2] {
     let rq = |task: &str| {
         let rq = format!("{task}->se.cfs_rq->rq->");
         format!(" cpu={rq}cpu|{}", queue(&format!("{rq}cfs.")))
@@ -203,15 +221,29 @@ fn placed(rev: KernelRev) -> [String; 2] {
         if rev < V6_14 { "f:rt/switch psi_task_switch" } else { "t:rt/switch sched_switch" };
     let (entity_of, prev, next) =
         (entity("", "p->se."), entity("p", "prev->se."), entity("n", "next->se."));
+    let groups = |prefix, task| if queues { groups(prefix, task) } else { String::new() };
     [
-        format!("f:rt/queued {queued} pid=p->pid{entity_of}{}", rq("p")),
+        format!("f:rt/queued {queued} pid=p->pid{entity_of}{}{}", rq("p"), groups("", "p")),
         format!(
-            "{switched} ppid=prev->pid{prev}{} npid=next->pid{next}{}{}",
+            "{switched} ppid=prev->pid{prev}{} npid=next->pid{next}{}{}{}{}",
             deadline("p", "prev"),
             deadline("n", "next"),
-            rq("next")
+            rq("next"),
+            groups("p", "prev"),
+            groups("n", "next")
         ),
     ]
+}
+
+/// The entities of the groups above `task`, the inner one first.
+fn groups(prefix: &str, task: &str) -> String {
+    let above = |level: &str, se: &str| {
+        let prefix = format!("{prefix}{level}");
+        let whose = format!(" {prefix}css={se}my_q->tg->css.id {prefix}cpu={se}cfs_rq->rq->cpu");
+        whose + &entity(&prefix, se)
+    };
+    let inner = format!("{task}->se.parent->");
+    above("1", &inner) + &above("2", &format!("{inner}parent->"))
 }
 
 /// A task's entity, whose fields `se` leads to; a release may not have all of them.

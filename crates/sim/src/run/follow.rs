@@ -38,10 +38,9 @@ use crate::run::engine::Simulation;
 use crate::run::mutant::Mutant;
 use crate::run::setup;
 use crate::state::class::ClassTimer;
-use crate::state::cpuset::CpuSet;
 use crate::state::hooks::{Answer, Chain, Hooks, Point};
 use listens::{Listens, Shared};
-use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId};
 use risetime_model::Experiment;
 use risetime_model::workload::Attr;
 use risetime_trace::{Event, Header, Memory, RunError, TraceSink};
@@ -215,7 +214,7 @@ pub fn follow(
         first_act: BTreeMap::new(),
         experiment,
         wanted: vec![None; domains],
-        same_origin: CpuSet::EMPTY,
+        same_origin: BTreeSet::new(),
         asked: None,
         cfs_told: None,
         averages,
@@ -294,7 +293,7 @@ struct Follower<'a, 'e> {
     /// By domain, what the governor there asked for last, and when.
     wanted: Vec<Option<(Instant, KHz)>>,
     /// CPUs whose virtual times are counted from the same origin as there.
-    same_origin: CpuSet,
+    same_origin: BTreeSet<(CpuId, GroupId)>,
     /// The wakeup that has been asked for, and where it goes there.
     asked: Option<usize>,
     /// The last signals of a CPU, as long as nothing but signals has been told since.
@@ -327,6 +326,8 @@ impl Follower<'_, '_> {
                 | Event::CfsQueue { .. }
                 | Event::CfsLoad { .. }
                 | Event::TaskLoad { .. }
+                | Event::GroupEntity { .. }
+                | Event::GroupQueue { .. }
         ) {
             self.cfs_told = None;
         }
@@ -340,7 +341,11 @@ impl Follower<'_, '_> {
                 self.has_quota_again(task);
                 self.place(task, &place);
             }
-            Event::CfsQueue { cpu, min_vruntime, .. } => self.queue(cpu, min_vruntime),
+            Event::CfsQueue { cpu, min_vruntime, .. } => {
+                self.queue(cpu, GroupId::ROOT, min_vruntime);
+            }
+            Event::GroupEntity { cpu, group, place } => self.group_place(cpu, group, &place),
+            Event::GroupQueue { cpu, group, min_vruntime } => self.queue(cpu, group, min_vruntime),
             Event::BalanceDue { cpu, jiffies, next_balance, domains } => {
                 self.balance_due(cpu, jiffies, next_balance, domains);
             }
@@ -389,7 +394,9 @@ impl Follower<'_, '_> {
                 Event::CfsQueue { .. }
                 | Event::CfsLoad { .. }
                 | Event::Entity { .. }
-                | Event::TaskLoad { .. },
+                | Event::TaskLoad { .. }
+                | Event::GroupEntity { .. }
+                | Event::GroupQueue { .. },
             ) => {}
             _ => self.looks(),
         }

@@ -15,7 +15,7 @@ use risetime_kernel::cpu_util::RqUtil;
 use risetime_kernel::eevdf::Features;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::uclamp::UclampLimits;
-use risetime_kernel::units::{Capacity, GroupId, Instant, KHz, Span, TaskId, Util};
+use risetime_kernel::units::{Capacity, CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_kernel::util_est::UtilEst;
 use risetime_model::Experiment;
 use risetime_model::settings::Value;
@@ -386,7 +386,7 @@ impl Hooks for Mutant {
             _ => (capacity, freq),
         }
     }
-    fn rq_util(&self, capacity: bool, mut own: RqUtil) -> RqUtil {
+    fn rq_util(&self, _: CpuId, capacity: bool, mut own: RqUtil) -> RqUtil {
         match self {
             Mutant::RunningBwIgnored => own.dl_running_bw = 0,
             Mutant::RtAsksNothing => own.rt_runnable = false,

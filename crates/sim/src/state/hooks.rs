@@ -257,7 +257,7 @@ pub trait Hooks {
         own
     }
     /// What other classes take of a CPU; `capacity`: for `scale_rt_capacity`, else for its util.
-    fn rq_util(&self, _capacity: bool, own: RqUtil) -> RqUtil {
+    fn rq_util(&self, _: CpuId, _capacity: bool, own: RqUtil) -> RqUtil {
         own
     }
     /// `effective_cpu_util` as schedutil reads it.
@@ -327,8 +327,8 @@ impl Hooks for Chain {
     fn task_util(&self, own: TaskSignals) -> TaskSignals {
         each!(self, own, |h, v| h.task_util(v))
     }
-    fn rq_util(&self, capacity: bool, own: RqUtil) -> RqUtil {
-        each!(self, own, |h, v| h.rq_util(capacity, v))
+    fn rq_util(&self, cpu: CpuId, capacity: bool, own: RqUtil) -> RqUtil {
+        each!(self, own, |h, v| h.rq_util(cpu, capacity, v))
     }
     fn effective_util(&self, own: Util) -> Util {
         each!(self, own, |h, v| h.effective_util(v))

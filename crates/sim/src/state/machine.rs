@@ -613,10 +613,10 @@ impl Machine {
     }
     /// What the classes above the fair one use of a CPU, and its clamps.
     pub(crate) fn rq_util(&self, cpu: CpuId) -> RqUtil {
-        self.rq_util_of(self.cpu(cpu))
+        self.rq_util_of(cpu, self.cpu(cpu))
     }
     #[inline]
-    pub(crate) fn rq_util_of(&self, c: &Cpu) -> RqUtil {
+    pub(crate) fn rq_util_of(&self, cpu: CpuId, c: &Cpu) -> RqUtil {
         let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
         let own = RqUtil {
             rt: c.rt_avg.util_avg,
@@ -628,7 +628,7 @@ impl Machine {
             uclamp_is_used: self.classes.uclamp_used,
             rt_runnable: !c.rt.is_empty(),
         };
-        self.hook(own, |h, own| h.rq_util(false, own))
+        self.hook(own, |h, own| h.rq_util(cpu, false, own))
     }
     /// `effective_cpu_util` of a cfs util.
     #[inline]

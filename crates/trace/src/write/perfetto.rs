@@ -613,6 +613,8 @@ impl<W: io::Write> TraceSink for Writer<W> {
             Event::Waking { .. }
             | Event::Prio { .. }
             | Event::Entity { .. }
+            | Event::GroupEntity { .. }
+            | Event::GroupQueue { .. }
             | Event::TaskLoad { .. }
             | Event::CfsLoad { .. }
             | Event::CfsUtilEst { .. }

@@ -5,7 +5,7 @@ use crate::decisions::{Due, count_jiffies};
 use crate::probes;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::Place;
-use risetime_kernel::units::KHz;
+use risetime_kernel::units::{GroupId, KHz};
 use risetime_trace::{FreqLook, IdleType, LastSleep, MenuSelect};
 
 const WAKEUP: u16 = 20;
@@ -67,12 +67,30 @@ fn answer() -> Vec<u8> {
         "slept", "last", "now", "event", "stopped",
     ];
     let queued = [
-        "pid", "vruntime", "deadline", "vlag", "slice", "vprot", "weight", "cpu", "zero", "sumwv",
-        "sumw", "nr",
+        "pid",
+        "vruntime",
+        "deadline",
+        "vlag",
+        "slice",
+        "vprot",
+        "weight",
+        "cpu",
+        "zero",
+        "sumwv",
+        "sumw",
+        "nr",
+        "1css",
+        "1cpu",
+        "1vruntime",
+        "1vlag",
+        "2css",
+        "2cpu",
+        "2vruntime",
+        "2vlag",
     ];
     let governor = [
         "cpu", "policy", "time", "next", "cached", "last", "limits", "need", "min", "saved",
-        "calls", "bw", "util", "runnable", "est",
+        "calls", "bw", "util", "runnable", "est", "rt", "umin", "umax",
     ];
     let look = ["cpu", "level", "idle", "failed", "now", "next", "l0", "i0", "l1", "i1"];
     for (name, text) in [
@@ -114,10 +132,16 @@ fn answer() -> Vec<u8> {
         (10, said(MENU_RET, &[0])),
         (1, said(TICK, &[])),
         (1, said(UEST_CFS, &[4, 77])),
-        (1, said(GOV_SHARED, &[4, 9, 500, 600, 590, 400, 0, 1, 51, 3, 3, 52_428, 5, 6, 7])),
+        (
+            1,
+            said(
+                GOV_SHARED,
+                &[4, 9, 500, 600, 590, 400, 0, 1, 51, 3, 3, 52_428, 5, 6, 7, 2, 9, 99],
+            ),
+        ),
         // That it had asked for at 650 nobody told.
-        (1, said(GOV_SHARED, &[5, 9, 600, 700, 690, 500, 0, 0, 51, 3, 4, 0, 5, 6, 7])),
-        (1, said(GOV_SHARED, &[4, 9, 700, 800, 790, 650, 0, 0, 51, 3, 4, 0, 5, 6, 7])),
+        (1, said(GOV_SHARED, &[5, 9, 600, 700, 690, 500, 0, 0, 51, 3, 4, 0, 5, 6, 7, 0, 0, 1024])),
+        (1, said(GOV_SHARED, &[4, 9, 700, 800, 790, 650, 0, 0, 51, 3, 4, 0, 5, 6, 7, 0, 0, 1024])),
         (1, thread(WAKEUP, 70, -1, 4)),
         (1, said(SWITCHED, &[70, 21, 33, 1_000_777])),
         (10, mark("rt end")),
@@ -126,9 +150,10 @@ fn answer() -> Vec<u8> {
     let switched: Vec<Word<'_>> =
         switched.into_iter().chain([Word::N(120), Word::N(120)]).collect();
     let cpu4 = [
-        (0, said(QUEUED, &[70, 1, 2, -3, 4, 9, 6, 4, 5, -6, 7, 8])),
+        (0, said(QUEUED, &[70, 1, 2, -3, 4, 9, 6, 4, 5, -6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0])),
         (0, event(SWITCH, &switched)),
-        (160, said(QUEUED, &[70, 11, 0, 0, 0, 0, 0, 4, 15, 0, 0, 1])),
+        // In a group that is in another.
+        (160, said(QUEUED, &[70, 11, 0, 0, 0, 0, 0, 4, 15, 0, 0, 1, 3, 4, 30, -31, 2, 4, 20, -21])),
     ];
     w.section("pages 0", &page(1_000_000, &cpu0)).unwrap();
     w.section("pages 4", &page(1_000_050, &cpu4)).unwrap();
@@ -163,6 +188,7 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
     };
     let entity = |place| Event::Entity { task, place };
     let first = Place { vruntime: 1, deadline: 2, vlag: -3, slice: 4, vprot: 9, weight: 6 };
+    let group = |group, place| Event::GroupEntity { cpu, group: GroupId(group), place };
     let queue = |min_vruntime, sum_w_vruntime, sum_weight, nr_queued| Event::CfsQueue {
         cpu,
         min_vruntime,
@@ -181,6 +207,8 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         util_avg: Util(5),
         runnable_avg: Util(6),
         util_est: Util(7),
+        rt_runnable: Some(true),
+        uclamp: Some([Util(9), Util(99)]),
         chosen: Some(KHz(700)),
     };
     let later = |next, cached| FreqLook {
@@ -189,6 +217,8 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         forced: false,
         busy: false,
         running_bw: 0,
+        rt_runnable: Some(false),
+        uclamp: Some([Util(0), Util(1024)]),
         chosen: None,
         ..freq_look
     };
@@ -206,6 +236,8 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
         (110, Event::Resched { cpu, lazy: true }),
         // That of CPU 4 was set already.
         (110, Event::Resched { cpu: CpuId(5), lazy: false }),
+        (110, group(1, Place { vruntime: 20, vlag: -21, ..Place::default() })),
+        (110, group(2, Place { vruntime: 30, vlag: -31, ..Place::default() })),
         (110, entity(Place { vruntime: 11, ..Place::default() })),
         (110, queue(15, 0, 0, 1)),
         (120, Event::Prio { task, prio: 98 }),

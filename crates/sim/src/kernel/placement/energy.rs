@@ -269,7 +269,7 @@ impl Asked<'_> {
         if m.rev < KernelRev::V6_8 {
             return m.frequency_util_pre_6_8(cpu, util, here.then_some(self.clamps));
         }
-        let mut eff = effective_cpu_util(util, &m.rq_util_of(c), c.capacity);
+        let mut eff = effective_cpu_util(util, &m.rq_util_of(cpu, c), c.capacity);
         if here {
             eff.min = eff.min.max(self.clamps.min);
             let idle = c.uclamp.uclamp_rq_is_idle();
@@ -316,7 +316,7 @@ impl<'a> Without<'a> {
         let (m, asked) = (self.asked.m, self.asked);
         for &cpu in &self.domain.cpus {
             let c = m.cpu(cpu);
-            let (rq, cfs) = (m.rq_util_of(c), m.cfs_util(c));
+            let (rq, cfs) = (m.rq_util_of(cpu, c), m.cfs_util(c));
             let plain = cpu_util(cpu, &cfs, Some(&asked.p), None, false, c.capacity);
             let boosted = asked.frequency_util(cpu, None);
             self.busy += rq.effective_util(plain, c.capacity);

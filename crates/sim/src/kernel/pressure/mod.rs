@@ -223,7 +223,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
         let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
-        let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(true, own));
+        let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(cpu, true, own));
         let capacity = capacity_of(self.m().rev, c.capacity, &others, hw, limit.0);
         let before = std::mem::replace(&mut self.c().cpu_capacity, capacity);
         if before != capacity {

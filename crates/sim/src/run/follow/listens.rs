@@ -3,6 +3,7 @@
 use super::Asked;
 use crate::state::hooks::{Answer, FreqRequest, Hooks, Placed, Point, Step};
 use crate::state::machine::{Machine, State};
+use risetime_kernel::cpu_util::RqUtil;
 use risetime_kernel::units::{CpuId, Instant, TaskId, Util};
 use risetime_trace::{FreqLook, MenuSelect, Why};
 use std::cell::RefCell;
@@ -34,7 +35,7 @@ pub(super) struct Shared {
     pub(super) longest: Option<TaskId>,
     /// The reference tells when governors look, and one does so now.
     pub(super) governs_told: bool,
-    pub(super) governs: Option<FreqLook>,
+    pub(super) governs: Option<(CpuId, FreqLook)>,
     /// A governor has been asked, and thinks that it got what it wanted.
     pub(super) asked_governor: Vec<CpuId>,
     /// By CPU.
@@ -121,6 +122,14 @@ fn at(cpu: CpuId) -> Answer {
 }
 
 impl Hooks for Listens {
+    /// What a governor finds there where it looks, as far as it is told.
+    fn rq_util(&self, cpu: CpuId, _: bool, own: RqUtil) -> RqUtil {
+        let look = self.0.borrow().governs.filter(|(of, _)| *of == cpu);
+        let Some((_, look)) = look else { return own };
+        let [uclamp_min, uclamp_max] = look.uclamp.unwrap_or([own.uclamp_min, own.uclamp_max]);
+        let rt_runnable = look.rt_runnable.unwrap_or(own.rt_runnable);
+        RqUtil { rt_runnable, uclamp_min, uclamp_max, ..own }
+    }
     /// Governors look where those of the reference do; who has been asked for goes where he goes there.
     fn instead(&self, _: &Machine, point: Point) -> Option<Answer> {
         let s = self.0.borrow();
@@ -168,7 +177,7 @@ impl Shared {
     fn governed(&mut self, at: Instant, cpu: CpuId, own: Answer) -> Answer {
         let look = self.governs;
         let asked = self.note(at, Point::Frequency { cpu }, own);
-        if let Some(look) = look {
+        if let Some((_, look)) = look {
             let request =
                 |freq| Answer::Freq(Some(FreqRequest { util: Util(0), freq, why: Why::Given }));
             let changes = |answer: Answer| match answer {

@@ -400,6 +400,7 @@ fn under_way<'e>(
         (Event::CfsQueue { cpu: c, .. }, Some(Event::PeltCfs { cpu: with, .. })) => {
             c == with && c == cpu
         }
+        (Event::GroupEntity { cpu: c, .. } | Event::GroupQueue { cpu: c, .. }, _) => c == cpu,
         _ => false,
     })
 }
@@ -417,7 +418,10 @@ pub(super) fn told_with(
         (Event::Switch { prev, next, .. }, Event::Entity { task, .. }) => {
             prev.is_some_and(|(prev, _)| prev == *task) || *next == Some(*task)
         }
-        (Event::Switch { cpu, .. }, Event::CfsQueue { cpu: c, .. }) => c == cpu,
+        (
+            Event::Switch { cpu, .. },
+            Event::CfsQueue { cpu: c, .. } | Event::GroupEntity { cpu: c, .. },
+        ) => c == cpu,
         _ => false,
     };
     (i + 1..events.len()).take_while(move |j| belongs(&events[*j]))

@@ -10,7 +10,7 @@ use crate::state::machine::Machine;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::cpuidle::{self, IdleState};
 use risetime_kernel::deadline::DlId;
-use risetime_kernel::eevdf::Place;
+use risetime_kernel::eevdf::{Entity, EntityId, Place};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId};
 use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, FreqLook, IdleType, LastSleep, MenuSelect};
@@ -48,6 +48,14 @@ pub(super) fn sleeps(
     idles
 }
 
+/// What one that is off its queue keeps: its lag; here and there, if it is told.
+fn keeps(entity: &mut Entity, place: &Place) -> Option<(u64, u64)> {
+    entity.slice = place.slice;
+    // On its way from the queue it may have its turn's deadline there (what protects its slice until 6.16), or one more.
+    let is_lag = !(0..=1).contains(&place.vlag.wrapping_sub(place.deadline as i64));
+    is_lag.then(|| (std::mem::replace(&mut entity.vlag, place.vlag) as u64, place.vlag as u64))
+}
+
 impl Follower<'_, '_> {
     /// A thread of the system has this priority (`p->prio`). Tasks of the workload have what it says of them.
     pub(super) fn prio(&mut self, there: TaskId, prio: i32) {
@@ -79,7 +87,10 @@ impl Follower<'_, '_> {
     pub(super) fn told_with_switch(&mut self, index: usize) {
         match self.events[index].1 {
             Event::Entity { task, place } => self.place(task, &place),
-            Event::CfsQueue { cpu, min_vruntime, .. } => self.queue(cpu, min_vruntime),
+            Event::CfsQueue { cpu, min_vruntime, .. } => {
+                self.queue(cpu, GroupId::ROOT, min_vruntime);
+            }
+            Event::GroupEntity { cpu, group, place } => self.group_place(cpu, group, &place),
             _ => {}
         }
     }
@@ -87,55 +98,77 @@ impl Follower<'_, '_> {
     /// A task's place in its runqueue.
     pub(super) fn place(&mut self, there: TaskId, place: &Place) {
         let Some(task) = self.here.get(&there).copied() else { return };
-        let k = &mut self.simulation.k;
-        let t = k.m.task(task);
+        let m = &mut self.simulation.k.m;
+        let t = m.task(task);
         let (cpu, group) = (t.cpu, t.group);
-        // Up to 7.2 a group has queues of its own, of which nothing is told.
-        if k.m.groups.nested && group != GroupId::ROOT || !k.m.is_fair(task) {
+        if !m.is_fair(task) {
             return;
         }
-        if k.m.fair_entity(cpu, task).is_none() {
-            // Asleep: what it keeps is its lag.
-            let Some(entity) = &mut k.m.task_mut(task).entity else { return };
-            let own = entity.vlag;
-            (entity.vlag, entity.slice) = (place.vlag, place.slice);
-            self.compare("vlag", Of::Task(there), own as u64, place.vlag as u64);
-            return;
+        if m.fair_entity(cpu, task).is_some() {
+            return self.stands((cpu, group), task.into(), place, Of::Task(there));
         }
-        if !self.same_origin.contains(cpu) {
-            return;
-        }
-        let mut rq = k.rq(cpu);
-        let is_curr = rq.m().cpu(cpu).curr == Some(task);
-        if is_curr {
-            rq.update_rq_clock();
-            rq.update_curr(group);
-        }
-        let Some(own) = rq.m().fair_entity(cpu, task).copied() else { return };
-        rq.queue_mut(group).resume_entity(task.into(), place);
-        self.compare("vruntime", Of::Task(there), own.vruntime, place.vruntime);
-        if place.vprot != 0 && is_curr {
-            self.compare("vprot", Of::Task(there), own.vprot, place.vprot);
-        }
-        if place.weight != 0 {
-            self.compare("weight", Of::Task(there), own.load.scaled(), place.weight);
-        }
-        if place.slice != 0 {
-            self.compare("deadline", Of::Task(there), own.deadline, place.deadline);
-            self.compare("slice", Of::Task(there), own.slice, place.slice);
+        if let Some(off) = m.task_mut(task).entity.as_mut().and_then(|e| keeps(e, place)) {
+            self.compare("vlag", Of::Task(there), off.0, off.1);
         }
     }
 
-    /// Where a CPU's runqueue counts from.
-    pub(super) fn queue(&mut self, cpu: CpuId, zero: u64) {
+    /// A group's place in the queue of the one above. Its weight is made here: of others it would not know.
+    pub(super) fn group_place(&mut self, cpu: CpuId, group: GroupId, place: &Place) {
+        let m = &mut self.simulation.k.m;
+        if !m.groups.nested {
+            return;
+        }
+        let (place, above) = (Place { weight: 0, ..*place }, m.groups.parent(group));
+        if m.queue(cpu, above).get(group).is_some() {
+            return self.stands((cpu, above), group.into(), &place, Of::Cpu(cpu));
+        }
+        if let Some(entity) = &mut m.groups.rq_mut(cpu, group).se.entity {
+            keeps(entity, &place);
+        }
+    }
+
+    /// The place of whoever is in the queue of a group on a CPU.
+    fn stands(&mut self, (cpu, of): (CpuId, GroupId), id: EntityId, place: &Place, whose: Of) {
+        let queue = if self.simulation.k.m.groups.nested { of } else { GroupId::ROOT };
+        if !self.same_origin.contains(&(cpu, queue)) {
+            return;
+        }
+        let mut rq = self.simulation.k.rq(cpu);
+        let is_curr = rq.m().queue(cpu, of).curr().is_some_and(|curr| curr.id == id);
+        if is_curr {
+            rq.update_rq_clock();
+            rq.update_curr(of);
+        }
+        let Some(own) = rq.m().queue(cpu, of).get(id).copied() else { return };
+        rq.queue_mut(of).resume_entity(id, place);
+        let task = id.as_task().is_some();
+        let name = |of_task, of_group| if task { of_task } else { of_group };
+        self.compare(name("vruntime", "group vruntime"), whose, own.vruntime, place.vruntime);
+        if place.vprot != 0 && is_curr {
+            self.compare("vprot", whose, own.vprot, place.vprot);
+        }
+        if place.weight != 0 {
+            self.compare("weight", whose, own.load.scaled(), place.weight);
+        }
+        if place.slice != 0 {
+            self.compare(name("deadline", "group deadline"), whose, own.deadline, place.deadline);
+            self.compare(name("slice", "group slice"), whose, own.slice, place.slice);
+        }
+    }
+
+    /// Where the queue of a group on a CPU counts from.
+    pub(super) fn queue(&mut self, cpu: CpuId, of: GroupId, zero: u64) {
+        if of != GroupId::ROOT && !self.simulation.k.m.groups.nested {
+            return;
+        }
         // The clock stands still while a task is woken: what it finds is what the check after it finds.
         let mut rq = self.simulation.k.rq(cpu);
-        let own = rq.m().cpu(cpu).cfs.zero_vruntime();
-        let same = self.same_origin.contains(cpu);
-        rq.queue_mut(GroupId::ROOT).resume(zero, same);
-        self.same_origin.insert(cpu);
+        let own = rq.m().queue(cpu, of).zero_vruntime();
+        let same = !self.same_origin.insert((cpu, of));
+        rq.queue_mut(of).resume(zero, same);
         if same {
-            self.compare("zero_vruntime", Of::Cpu(cpu), own, zero);
+            let name = if of == GroupId::ROOT { "zero_vruntime" } else { "group zero_vruntime" };
+            self.compare(name, Of::Cpu(cpu), own, zero);
         }
     }
 
@@ -194,7 +227,7 @@ impl Follower<'_, '_> {
         for (what, (own, given)) in names.into_iter().zip(own.into_iter().zip(given)) {
             self.compare(what, Of::Cpu(cpu), own, given);
         }
-        self.shared.borrow_mut().governs = Some(*look);
+        self.shared.borrow_mut().governs = Some((cpu, *look));
         self.simulation.k.policy(domain).update_util(cpu, false);
         self.shared.borrow_mut().governs = None;
     }
