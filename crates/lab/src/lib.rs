@@ -27,5 +27,5 @@ pub use study::{STUDY_PHASES, check_study, reproduce};
 pub use verify::{
     Can, Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, SPREAD_PHASES, Shrunk,
     Verification, WIDE_ON, Wrong, beside, catch, outside, record_set, set, set_holds, shrink,
-    spread_all, step, step_all, verify, verify_phases, verify_twin, wide, wide_named,
+    spread_all, spread_twins, step, step_all, verify, verify_phases, verify_twin, wide, wide_named,
 };

@@ -1,6 +1,7 @@
 //! `verify --mode step`: the simulator asked at each decision of another trace, its own and a recorded kernel's.
 
 use risetime_analysis::verify::step::{Decision, MOVES_WANTED, Stepped};
+use risetime_kernel::KernelRev;
 use risetime_lab::{Can, Case, Recorded, SET_SEED, read_kept, record, set, step, wide_named};
 use risetime_model::Experiment;
 use risetime_sim::Simulator;
@@ -93,20 +94,31 @@ fn at_the_decisions_of_a_recorded_kernel_the_simulator_decides_the_same() {
     assert!(util.equal * 100 >= util.compared * 85, "{util:?}");
 }
 
-/// Runs of a kernel that tell from what it decides: drawn experiments of seed 11 on Linux 7.3.4
-/// (`risetime verify --mode step --draw 24 --seed 11 --references DIR`).
-fn told() -> Vec<(Experiment, Memory)> {
+/// Runs of kernels that tell from what they decide, by directory: its name is the release's, a file's that of the
+/// drawn experiment (`risetime verify --mode step --draw N --seed S --kernel K --references DIR`).
+fn told() -> Vec<(KernelRev, Vec<(Experiment, Memory)>)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stepped");
-    let mut files: Vec<_> =
-        std::fs::read_dir(&directory).unwrap().map(|e| e.unwrap().path()).collect();
-    files.sort();
-    let read = |path: &PathBuf| {
-        let file = path.file_name().unwrap().to_str().unwrap();
-        let name = file.strip_suffix(".trace.gz").unwrap();
-        let case = wide_named(name, Can::ALL).unwrap_or_else(|| panic!("{file}: no drawn case"));
-        (case.experiment(None).unwrap(), read_kept(path).unwrap())
+    let of_release = |directory: PathBuf| {
+        let release = directory.file_name().unwrap().to_str().unwrap();
+        let rev = KernelRev::of_release(release).unwrap_or_else(|| panic!("{release}"));
+        // Debian builds uclamp into 7.x alone.
+        let can = Can::of(rev, rev >= KernelRev::new(7, 0));
+        let read = |path: &PathBuf| {
+            let file = path.file_name().unwrap().to_str().unwrap();
+            let name = file.strip_suffix(".trace.gz").unwrap();
+            let case = wide_named(name, can).unwrap_or_else(|| panic!("{file}: no drawn case"));
+            (case.experiment(Some(rev)).unwrap(), read_kept(path).unwrap())
+        };
+        (rev, sorted(&directory).iter().map(read).collect())
     };
-    files.iter().map(read).collect()
+    sorted(&directory).into_iter().map(of_release).collect()
+}
+
+fn sorted(directory: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<_> =
+        std::fs::read_dir(directory).unwrap().map(|e| e.unwrap().path()).collect();
+    all.sort();
+    all
 }
 
 fn all_told(told: &[(Experiment, Memory)], mutant: Option<Mutant>) -> Stepped {
@@ -119,35 +131,58 @@ fn all_told(told: &[(Experiment, Memory)], mutant: Option<Mutant>) -> Stepped {
 
 #[test]
 fn where_a_kernel_tells_from_what_it_decides_the_simulator_decides_the_same() {
-    let all = all_told(&told(), None);
+    let told = told();
+    let (newest, older) = told.split_last().unwrap();
+    assert_eq!(newest.0, KernelRev::V7_3);
+    let all = all_told(&newest.1, None);
     // As often as `Decision::wanted` says, each of so many real choices.
-    let wanted: Vec<(Decision, u64, f64)> = [
-        (Decision::Wakeup, 1_500),
-        (Decision::Frequency, 500),
-        (Decision::Pick, 1_000),
-        (Decision::WakeupPreempt, 500),
-        (Decision::TickPreempt, 500),
-        (Decision::Idle, 3_000),
-    ]
-    .into_iter()
-    .map(|(kind, choices)| (kind, choices, kind.wanted() as f64 / 100.0))
-    .collect();
-    holds(&all, &wanted);
-    let moves = &all.moves;
-    assert!(moves.given >= 100 && moves.recalled * 100 >= MOVES_WANTED * moves.given, "{moves:?}");
-    assert!(moves.precise * 100 >= MOVES_WANTED * moves.own, "{moves:?}");
-    // What is asked and what can be compared.
-    for (kind, row) in &all.rows {
-        let comparable = row.comparable * 100 / row.asked.max(1);
-        let wanted = match kind {
-            // Of kernel threads nobody asks; whoever is asked to go already is not asked again.
-            Decision::Wakeup | Decision::WakeupPreempt => 40,
-            _ => 80,
-        };
-        assert!(comparable >= wanted, "{kind:?}: {row:?}");
-    }
+    holds(&all, &wanted([1_500, 500, 1_000, 500, 500, 3_000], 0));
     for what in ["task util_avg", "weight", "util_est at a look", "running_bw", "cfs_rq load_avg"] {
         assert!(all.states.iter().any(|s| s.what == what && s.compared > 100), "{what}");
+    }
+    moves_as_there(&all, 100);
+    comparable(&all);
+    assert_eq!(older.iter().map(|(rev, _)| *rev).collect::<Vec<_>>(), OLDER);
+    for (rev, runs) in older {
+        eprintln!("{rev}");
+        let all = all_told(runs, None);
+        holds(&all, &wanted([200, 50, 200, 100, 100, 500], 3));
+        moves_as_there(&all, 10);
+        comparable(&all);
+        for what in ["group vruntime", "group deadline", "group zero_vruntime"] {
+            assert!(all.states.iter().any(|s| s.what == what && s.compared > 50), "{what}");
+        }
+    }
+}
+
+/// Whose runs are few: what the newest is held to, less three points.
+const OLDER: [KernelRev; 3] = [KernelRev::V6_1, KernelRev::V6_12, KernelRev::V7_2];
+
+/// So many real choices of each kind, and what share of them is wanted, less so many points.
+fn wanted(choices: [u64; 6], less: u64) -> Vec<(Decision, u64, f64)> {
+    let kinds = [
+        Decision::Wakeup,
+        Decision::Frequency,
+        Decision::Pick,
+        Decision::WakeupPreempt,
+        Decision::TickPreempt,
+        Decision::Idle,
+    ];
+    let share = |kind: Decision| (kind.wanted() - less) as f64 / 100.0;
+    kinds.into_iter().zip(choices).map(|(kind, n)| (kind, n, share(kind))).collect()
+}
+
+fn moves_as_there(all: &Stepped, at_least: u64) {
+    let moves = &all.moves;
+    assert!(moves.given >= at_least, "{moves:?}");
+    assert!(moves.recalled * 100 >= MOVES_WANTED * moves.given, "{moves:?}");
+    assert!(moves.precise * 100 >= MOVES_WANTED * moves.own, "{moves:?}");
+}
+
+/// Of what is asked, so much can be compared: nobody knows where a thread of the system may run.
+fn comparable(all: &Stepped) {
+    for (kind, row) in &all.rows {
+        assert!(row.comparable * 100 >= row.asked * 85, "{kind:?}: {row:?}");
     }
 }
 
@@ -171,11 +206,14 @@ fn exposed(truth: &Stepped, broken: &Stepped) -> (Vec<&'static str>, Vec<&'stati
 #[test]
 fn broken_mechanisms_show_at_the_decisions() {
     let (recorded, told) = (recorded(), told());
-    let truth = [all_of(&recorded, 1, None), all_told(&told, None)];
+    let of = |mutant| {
+        let told = told.iter().map(move |(_, runs)| all_told(runs, mutant));
+        [all_of(&recorded, 1, mutant)].into_iter().chain(told).collect::<Vec<_>>()
+    };
+    let truth = of(None);
     let by = |mutant: Mutant| {
-        let broken = [all_of(&recorded, 1, Some(mutant)), all_told(&told, Some(mutant))];
         let (mut decisions, mut states) = (Vec::new(), Vec::new());
-        for (truth, broken) in truth.iter().zip(&broken) {
+        for (truth, broken) in truth.iter().zip(&of(Some(mutant))) {
             let (by, off) = exposed(truth, broken);
             decisions.extend(by);
             states.extend(off);

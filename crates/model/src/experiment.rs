@@ -1,7 +1,7 @@
 //! One experiment: what a backend is given.
 
-use crate::{Platform, Policy, Settings, Workload};
-use risetime_kernel::units::Span;
+use crate::{InputError, Platform, Policy, Settings, Workload};
+use risetime_kernel::units::{Span, Util};
 use std::sync::Arc;
 
 /// One run: platform × workload × policy, everything resolved. The same experiment gives the
@@ -28,6 +28,39 @@ impl Experiment {
     /// From a start phase later by `by`, and as long from there on.
     pub fn later(&self, by: Span) -> Experiment {
         Experiment { phase: self.phase + by, duration: self.duration + by, ..self.clone() }
+    }
+
+    /// `uclamp_min` and `uclamp_max` of the run, which replace those of every task for good (`uclampset -m`, `-M`).
+    ///
+    /// Errors: the lower one would be above the upper one for a task in some phase; no kernel takes that
+    /// (`uclamp_validate`).
+    pub fn uclamp(&self) -> Result<(Option<Util>, Option<Util>), InputError> {
+        let of_run = |name| self.settings.int(name).map(|v| Util(v.clamp(0, 1024) as u64));
+        let run = (of_run("uclamp_min"), of_run("uclamp_max"));
+        if run == (None, None) {
+            return Ok(run);
+        }
+        for task in self.workload.tasks.iter().chain(&self.workload.forked) {
+            let (mut min, mut max) = (Util(0), Util(1024));
+            // As when it is read: the second round is the loop coming round again.
+            let phases = task.phases.iter().map(|phase| &phase.attr);
+            for attr in std::iter::once(&task.attr).chain(phases.clone()).chain(phases) {
+                min = run.0.or(attr.uclamp_min).unwrap_or(min);
+                max = run.1.or(attr.uclamp_max).unwrap_or(max);
+                if min > max {
+                    let what = match run {
+                        (Some(_), Some(_)) => format!("{min} is above uclamp_max, {max}"),
+                        (Some(_), None) => {
+                            format!("{min} is above util_max of task `{}`, {max}", task.comm)
+                        }
+                        _ => format!("{max} is below util_min of task `{}`, {min}", task.comm),
+                    };
+                    let name = if run.0.is_some() { "uclamp_min" } else { "uclamp_max" };
+                    return Err(InputError::new(name, what));
+                }
+            }
+        }
+        Ok(run)
     }
 
     /// What a reader of the results should know, whoever runs it.

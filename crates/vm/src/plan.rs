@@ -68,6 +68,7 @@ pub(crate) fn plan(
         )
         .hint("leave it out, or run it with --backend sim"));
     }
+    let uclamp = e.uclamp()?;
     let governor = e.settings.name(GOVERNOR).unwrap_or("schedutil").to_string();
     let first_cpu = first_cpu(e, &workload.tasks[workload.first_created()]);
     let mut settings = Vec::new();
@@ -89,8 +90,8 @@ pub(crate) fn plan(
         events: probes::events(&workload, decisions),
         hotplug: workload.hotplug.iter().map(|h| Hotplug { place: (0, 0), ..*h }).collect(),
         groups: workload.groups.clone(),
-        tasks: workload.tasks.iter().map(|t| task(t, e)).collect(),
-        forked: workload.forked.iter().map(|t| task(t, e)).collect(),
+        tasks: workload.tasks.iter().map(|t| task(t, e, uclamp)).collect(),
+        forked: workload.forked.iter().map(|t| task(t, e, uclamp)).collect(),
         objects: Objects {
             mutexes: workload.objects.mutexes.len() as u32,
             conds: workload.objects.conds.len() as u32,
@@ -297,15 +298,18 @@ fn has_hints(t: &TaskSpec) -> bool {
     !t.attr.qos.is_empty() || t.phases.iter().any(|phase| !phase.attr.qos.is_empty())
 }
 
-fn task(t: &TaskSpec, e: &Experiment) -> Task {
-    let clamps = (clamp(e, "uclamp_min"), clamp(e, "uclamp_max"));
+fn task(t: &TaskSpec, e: &Experiment, uclamp: (Option<Util>, Option<Util>)) -> Task {
+    let clamp = |of_run: Option<Util>, own: Option<Util>, first: bool| match of_run {
+        Some(util) => first.then_some(util.0 as u32),
+        None => own.map(|util| util.0 as u32),
+    };
     let attr = |a: &workload::Attr, first: bool| Attr {
         cpus: a.cpus.as_ref().map(|c| c.iter().map(|c| c.0).collect()),
         policy: a.policy,
         nice: a.nice.map(i32::from),
         // The run's own clamps replace the workload's, for good.
-        uclamp_min: clamps.0.map_or(a.uclamp_min.map(|u| u.0 as u32), |v| first.then_some(v)),
-        uclamp_max: clamps.1.map_or(a.uclamp_max.map(|u| u.0 as u32), |v| first.then_some(v)),
+        uclamp_min: clamp(uclamp.0, a.uclamp_min, first),
+        uclamp_max: clamp(uclamp.1, a.uclamp_max, first),
         group: a.taskgroup.as_deref().map(|path| group_number(e, path)),
     };
     let phase = |p: &workload::Phase| Phase {
@@ -326,10 +330,6 @@ fn task(t: &TaskSpec, e: &Experiment) -> Task {
 /// 0: the root. The workload was checked: it has every group that a task names.
 fn group_number(e: &Experiment, path: &str) -> u32 {
     e.workload.groups.iter().position(|g| g.path == path).map_or(0, |i| i as u32 + 1)
-}
-
-fn clamp(e: &Experiment, name: &str) -> Option<u32> {
-    e.settings.int(name).map(|v| v.clamp(0, 1024) as u32)
 }
 
 /// What a task's speed may be at most (s_max, of 1024) at each point of its life.

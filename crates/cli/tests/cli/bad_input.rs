@@ -271,6 +271,26 @@ fn arguments_out_of_range_or_place() {
 }
 
 #[test]
+fn a_clamp_of_the_run_that_passes_a_task_s_own_other_one() {
+    let dir = scratch("clamps");
+    let file = dir.join("clamped.json");
+    let phases =
+        r#""phases": {"a": {"run": 10, "util_max": 700}, "b": {"run": 10, "util_min": 400}}"#;
+    std::fs::write(&file, format!(r#"{{"tasks": {{"ui": {{{phases}}}}}}}"#)).unwrap();
+    let run = |more: &[&str]| {
+        let all = ["run", "clamped.json", "--platform", "rpi4"];
+        refused(&dir, &[&all[..], more].concat())
+    };
+    let message = run(&["--uclamp-max", "399"]);
+    assert!(message.contains("uclamp_max: 399 is below util_min of task `ui`, 400"), "{message}");
+    let message = run(&["--uclamp-min", "701"]);
+    assert!(message.contains("uclamp_min: 701 is above util_max of task `ui`, 700"), "{message}");
+    let fits =
+        ["run", "clamped.json", "--platform", "rpi4", "--uclamp-max", "400", "--uclamp-min", "400"];
+    assert!(command(&dir, &fits).output().unwrap().status.success());
+}
+
+#[test]
 fn a_file_that_cannot_be_written_leaves_nothing() {
     let dir = scratch("unwritable");
     let message = refused(&dir, &ramp(&["--perfetto", "missing/ramp.perfetto-trace"]));

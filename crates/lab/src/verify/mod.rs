@@ -24,7 +24,7 @@ pub use mutants::catch;
 pub use recording::MadeWith;
 pub use set::{Case, Recorded, SET_PHASES, SET_SEED, record_set, set_holds};
 pub use shrink::{Shrunk, Wrong, shrink};
-pub use spread::{SPREAD_PHASES, spread_all};
+pub use spread::{SPREAD_PHASES, spread_all, spread_twins};
 pub use step::{step, step_all};
 pub use wide::{Can, WIDE_ON, wide, wide_named};
 

@@ -37,6 +37,38 @@ pub fn spread_all(
     reference: &(dyn Backend + Sync),
     experiments: &[(String, Experiment)],
     n: u32,
+    progress: impl FnMut(usize),
+) -> Result<(Vec<Equivalence>, String), RunError> {
+    spread(reference, experiments, n, pair, progress)
+}
+
+/// Holds `reference` and itself together, started 1 µs later: what can be decided from so many phases at all.
+///
+/// Errors: the reference's; one in which the workload never started.
+pub fn spread_twins(
+    reference: &(dyn Backend + Sync),
+    experiments: &[(String, Experiment)],
+    n: u32,
+    progress: impl FnMut(usize),
+) -> Result<(Vec<Equivalence>, String), RunError> {
+    let twins = |experiment: &Experiment, first: &Memory| {
+        let twin = record(reference, &experiment.later(Span::from_us(1)))?;
+        let starts =
+            [Start::of_experiment(first, experiment)?, Start::of_experiment(&twin, experiment)?];
+        let length = first.end().since(starts[0].t0).min(twin.end().since(starts[1].t0));
+        Ok((readings(first, starts[0].t0, length), readings(&twin, starts[1].t0, length)))
+    };
+    spread(reference, experiments, n, twins, progress)
+}
+
+/// The figures of both sides, from one start phase.
+type Pair = (Vec<Reading>, Vec<Reading>);
+
+fn spread(
+    reference: &(dyn Backend + Sync),
+    experiments: &[(String, Experiment)],
+    n: u32,
+    pair: impl Fn(&Experiment, &Memory) -> Result<Pair, RunError> + Sync,
     mut progress: impl FnMut(usize),
 ) -> Result<(Vec<Equivalence>, String), RunError> {
     // Phases count in ticks of the kernel that runs; the first is 0 with any tick, and tells it.
@@ -71,10 +103,7 @@ pub fn spread_all(
 }
 
 /// The figures of a reference, and of a simulation that begins as it did.
-fn pair(
-    experiment: &Experiment,
-    reference: &Memory,
-) -> Result<(Vec<Reading>, Vec<Reading>), RunError> {
+fn pair(experiment: &Experiment, reference: &Memory) -> Result<Pair, RunError> {
     let start = Start::of_experiment(reference, experiment)?;
     let side = simulated(experiment, reference, &start, Mode::Free, None)?;
     let length = side.length(reference, &start);

@@ -209,13 +209,32 @@ type Left = (Instant, Option<(TaskId, SwitchOut)>);
 
 /// Why a CPU's task is to give way.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ask {
+enum By {
     /// Somebody wakes there.
     Wakeup,
     /// A tick, or anything else.
     Other,
     /// It has.
     Over,
+}
+
+/// That a CPU's task is to give way.
+#[derive(Clone, Copy)]
+struct Ask {
+    at: Instant,
+    by: By,
+    /// At the next tick (`TIF_NEED_RESCHED_LAZY`): asking so once more is not told, asking at once is.
+    lazy: bool,
+}
+
+/// Whether somebody asked a CPU's task to give way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Yes,
+    No,
+    /// It was to give way already: no class is asked then (`test_tsk_need_resched`).
+    Nobody,
+    Unknown,
 }
 
 /// What the reference did, by CPU and task.
@@ -229,11 +248,11 @@ struct There {
     updates: BTreeMap<CpuId, Vec<Instant>>,
     /// By CPU: when it was asked that its task gives way, and when it went over to another. Empty where nothing tells of
     /// that.
-    asked: BTreeMap<CpuId, Vec<(Instant, Ask)>>,
+    asked: BTreeMap<CpuId, Vec<Ask>>,
     /// When new tasks were woken for the first time.
     born: BTreeSet<(TaskId, Instant)>,
-    /// When each task's wakeups ended.
-    wakeups: BTreeMap<TaskId, Vec<Instant>>,
+    /// When each task's wakeups began, if that is told, and ended.
+    wakeups: BTreeMap<TaskId, Vec<(Option<Instant>, Instant)>>,
     /// When it looks for tasks to move, for which CPU, and what that does.
     looks: Vec<(Instant, CpuId, IdleType)>,
     /// It tells when governors look, and what they ask for.
@@ -266,23 +285,24 @@ impl There {
                     if matches!(event, Event::TaskNew { .. }) {
                         there.born.insert((task, *at));
                     }
-                    if let Some(begun) = waking.remove(&task) {
+                    let begun = waking.remove(&task);
+                    if let Some(begun) = begun {
                         let asked = there.asked.get_mut(&cpu).into_iter().flatten().rev();
-                        let part = asked.take_while(|(when, _)| *when >= begun);
-                        let asks = part.filter(|(_, ask)| *ask == Ask::Other);
-                        asks.for_each(|(_, ask)| *ask = Ask::Wakeup);
+                        let part = asked.take_while(|ask| ask.at >= begun);
+                        part.filter(|ask| ask.by == By::Other).for_each(|ask| ask.by = By::Wakeup);
                     }
                     awake.insert(task, true);
-                    there.wakeups.entry(task).or_default().push(*at);
+                    there.wakeups.entry(task).or_default().push((begun, *at));
                 }
-                Event::Resched { cpu, .. } => {
-                    there.asked.entry(cpu).or_default().push((*at, Ask::Other));
+                Event::Resched { cpu, lazy } => {
+                    let ask = Ask { at: *at, by: By::Other, lazy };
+                    there.asked.entry(cpu).or_default().push(ask);
                 }
                 Event::FreqLook { .. } => there.governs = true,
                 Event::BalanceLook { cpu, idle, .. } => there.looks.push((*at, cpu, idle)),
                 Event::Switch { cpu, prev, .. } => {
                     if let Some(asked) = there.asked.get_mut(&cpu) {
-                        asked.push((*at, Ask::Over));
+                        asked.push(Ask { at: *at, by: By::Over, lazy: false });
                     }
                     there.switches.entry(cpu).or_default().push((*at, prev));
                     if let Some((task, out)) = prev {
@@ -378,38 +398,54 @@ impl There {
         }
     }
 
-    /// Whether `cpu` was asked to reschedule in that time, first of all so; `None`: it had been asked before, or nothing tells.
-    fn resched(&self, cpu: CpuId, from: Instant, to: Instant, by: Ask) -> Option<bool> {
-        let all = self.asked.get(&cpu)?;
-        let first = all.partition_point(|(at, _)| *at < from);
-        let pending = first.checked_sub(1).is_some_and(|last| all[last].1 != Ask::Over);
-        let mut next = all[first..].iter().take_while(|(at, _)| *at <= to);
-        let next = next.find(|(_, ask)| *ask != Ask::Over);
-        (!pending).then_some(next.is_some_and(|(_, ask)| *ask == by))
+    /// Whether `cpu` was asked to reschedule in that time by that.
+    fn resched(&self, cpu: CpuId, from: Instant, to: Instant, by: By) -> Heard {
+        let Some(all) = self.asked.get(&cpu) else { return Heard::Unknown };
+        let first = all.partition_point(|ask| ask.at < from);
+        let before = first.checked_sub(1).map(|last| all[last]).filter(|ask| ask.by != By::Over);
+        let within = all[first..].iter().take_while(|ask| ask.at <= to);
+        let mut lazily = false;
+        for ask in before.iter().chain(within.filter(|ask| ask.by != By::Over)) {
+            if ask.at >= from && ask.by == by {
+                return Heard::Yes;
+            }
+            if !ask.lazy {
+                return Heard::Nobody;
+            }
+            lazily = true;
+        }
+        if lazily { Heard::Unknown } else { Heard::No }
     }
 
     /// Of what kind a decision is, and the reference's answer; `None`: it does not tell.
     fn answer(&self, asked: &Asked, tick: Span) -> Option<(Decision, Option<Answer>)> {
-        let user = |given: Option<Answer>| given.filter(|_| asked.user);
         Some(match asked.point {
-            Point::Wakeup { .. } => (Decision::Wakeup, user(asked.given)),
-            Point::Fork { .. } => (Decision::Fork, user(asked.given)),
+            Point::Wakeup { .. } => (Decision::Wakeup, asked.given),
+            Point::Fork { .. } => (Decision::Fork, asked.given),
             Point::Pick { .. } => (Decision::Pick, asked.given),
             Point::Idle { .. } => (Decision::Idle, asked.given),
             Point::Frequency { .. } if self.governs => (Decision::Frequency, asked.given),
             Point::WakeupPreempt { cpu, curr, woken } => {
                 let given = match self.asked.is_empty() {
                     true => self.preempted(cpu, curr, asked.at, tick),
-                    false => self.asks_to_go(cpu, woken, asked.at),
+                    false => match self.asks_to_go(cpu, woken, asked.at) {
+                        Heard::Nobody => return None,
+                        Heard::Yes => Some(Answer::Yes(true)),
+                        Heard::No => Some(Answer::Yes(false)),
+                        Heard::Unknown => None,
+                    },
                 };
                 (Decision::WakeupPreempt, given)
             }
             Point::TickPreempt { cpu, curr } => {
                 let given = match self.asked.is_empty() {
                     true => self.ended_by_tick(cpu, curr, asked.at),
-                    false => {
-                        self.resched(cpu, asked.at, asked.at + AT_ONCE, Ask::Other).map(Answer::Yes)
-                    }
+                    false => match self.resched(cpu, asked.at, asked.at + AT_ONCE, By::Other) {
+                        Heard::Yes => Some(Answer::Yes(true)),
+                        Heard::No => Some(Answer::Yes(false)),
+                        // The turn may have been over as well.
+                        Heard::Nobody | Heard::Unknown => None,
+                    },
                 };
                 (Decision::TickPreempt, given)
             }
@@ -417,17 +453,22 @@ impl There {
         })
     }
 
-    /// Whether the wakeup of `woken` that began at `at` asked whoever ran on `cpu` to go.
-    fn asks_to_go(&self, cpu: CpuId, woken: TaskId, at: Instant) -> Option<Answer> {
-        let ends = self.wakeups.get(&woken)?;
-        let end = *ends.get(ends.partition_point(|end| *end < at))?;
-        let known = end.since(at) < WAKEUP_LASTS;
-        // A new task is told of before it may preempt.
-        let asked = match self.born.contains(&(woken, end)) {
-            true => self.resched(cpu, at, end + CHECK_LASTS, Ask::Other),
-            false => self.resched(cpu, at, end, Ask::Wakeup),
-        };
-        asked.filter(|_| known).map(Answer::Yes)
+    /// Whether that `woken` came to `cpu` at `at` asked whoever ran there to go.
+    fn asks_to_go(&self, cpu: CpuId, woken: TaskId, at: Instant) -> Heard {
+        let all = self.wakeups.get(&woken).map_or(&[][..], Vec::as_slice);
+        let wakeup = all.get(all.partition_point(|(_, end)| *end < at));
+        let from = |begun: Option<Instant>| begun.map_or(at, |begun| begun.min(at));
+        match wakeup.map(|(begun, end)| (*begun, *end)) {
+            // A new task is told of before it may preempt.
+            Some((_, end)) if self.born.contains(&(woken, end)) => {
+                self.resched(cpu, at, end + CHECK_LASTS, By::Other)
+            }
+            Some((begun, end)) if end.since(from(begun)) < WAKEUP_LASTS => {
+                self.resched(cpu, from(begun), end, By::Wakeup)
+            }
+            // It was awake, and has been moved.
+            _ => self.resched(cpu, at, at + AT_ONCE, By::Other),
+        }
     }
 
     /// Whether a wakeup at `at` took the CPU from `curr`.

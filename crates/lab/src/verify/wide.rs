@@ -560,6 +560,15 @@ impl Wide {
         }
     }
 
+    /// Numbers that tasks have under this key.
+    fn all(&self, name: &str) -> impl Iterator<Item = u64> {
+        let keys = self.tasks.iter().flat_map(|task| &task.keys);
+        keys.filter_map(move |(key, value)| match value {
+            Tree::Plain(number) if key == name => number.parse().ok(),
+            _ => None,
+        })
+    }
+
     /// What is set beside the workload, `+key=value…`.
     fn settings(&self, platform: &Platform) -> String {
         let mut all = String::new();
@@ -586,7 +595,13 @@ impl Wide {
         }
         let mut d = self.draw(For::RunClamp, 0);
         if d.one_in(12) && self.can.uclamp {
-            set(d.pick(&["uclamp_min", "uclamp_max"]), d.of(0, 1024).to_string());
+            let (name, drawn) = (d.pick(&["uclamp_min", "uclamp_max"]), d.of(0, 1024));
+            // No kernel takes one for a task whose own other clamp it passes.
+            let value = match name {
+                "uclamp_min" => self.all("util_max").fold(drawn, u64::min),
+                _ => self.all("util_min").fold(drawn, u64::max),
+            };
+            set(name, value.to_string());
         }
         all
     }

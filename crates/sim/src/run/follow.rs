@@ -76,8 +76,6 @@ pub struct Asked {
     pub trivial: Option<Answer>,
     /// Among how many it was chosen: CPUs allowed, tasks runnable. 0: not counted.
     pub of: usize,
-    /// It is about a task of the workload.
-    pub user: bool,
     /// What the reference's answer is here: which branch would have given it.
     pub theirs: &'static str,
 }

@@ -49,7 +49,7 @@ use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, MicroWatts, Span, TaskId, Util};
 use risetime_model::platform::Domain;
 use risetime_model::workload::{StartAt, TaskSpec};
-use risetime_model::{Experiment, InputError, Platform};
+use risetime_model::{Experiment, Platform};
 use risetime_trace::{Header, Origin, RunError, Signal, TraceSink};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -128,15 +128,7 @@ pub(crate) fn simulation_with<'a>(
     let governor = custom.governor.unwrap_or_else(governor);
     let tracker = || tracker::find(e.settings.name("tracker").unwrap_or("pelt"));
     let tracker = custom.tracker.unwrap_or_else(tracker);
-    let clamps =
-        (int("uclamp_min").map(|v| Util(v as u64)), int("uclamp_max").map(|v| Util(v as u64)));
-    if let (Some(min), Some(max)) = clamps
-        && min > max
-    {
-        return Err(
-            InputError::new("uclamp_min", format!("{min} is above uclamp_max, {max}")).into()
-        );
-    }
+    let clamps = e.uclamp()?;
     crate::supported(&workload)?;
     let user = User::new(Together::new(&workload), other.task);
     let started = workload.tasks.len();

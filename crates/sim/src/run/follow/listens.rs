@@ -7,15 +7,17 @@ use risetime_kernel::cpu_util::RqUtil;
 use risetime_kernel::units::{CpuId, Instant, TaskId, Util};
 use risetime_trace::{FreqLook, MenuSelect, Why};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Between the follower and its hooks.
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) asked: Vec<Asked>,
-    /// By the task here, its number there, and whether it is the workload's.
-    pub(super) there: BTreeMap<TaskId, (TaskId, bool)>,
+    /// By the task here, its number there.
+    pub(super) there: BTreeMap<TaskId, TaskId>,
+    /// Threads of the system of which nothing but the name is known: not where they may run.
+    pub(super) strangers: BTreeSet<TaskId>,
     /// Where the task goes that is being woken or created.
     pub(super) cpu: Option<CpuId>,
     /// The reference tells from what idle states are chosen.
@@ -94,24 +96,21 @@ const IDLE_AT_ONCE: Answer = Answer::Idle { state: 0, stop_tick: false };
 pub(super) struct Listens(pub(super) Rc<RefCell<Shared>>);
 
 impl Shared {
-    pub(super) fn there(&self, task: TaskId) -> (TaskId, bool) {
-        self.there.get(&task).copied().unwrap_or((task, false))
+    pub(super) fn there(&self, task: TaskId) -> TaskId {
+        self.there.get(&task).copied().unwrap_or(task)
     }
 
     pub(super) fn note(&mut self, at: Instant, point: Point, own: Answer) -> &mut Asked {
-        let (given, trivial, of, user, theirs) = (None, None, 0, false, "");
-        self.asked.push(Asked { at, point, own, given, trivial, of, user, theirs });
+        let (given, trivial, of, theirs) = (None, None, 0, "");
+        self.asked.push(Asked { at, point, own, given, trivial, of, theirs });
         let last = self.asked.len() - 1;
         &mut self.asked[last]
     }
 
-    fn of_task(&self, own: Answer) -> (Answer, bool) {
+    fn of_task(&self, own: Answer) -> Answer {
         match own {
-            Answer::Task(Some(task)) => {
-                let (task, user) = self.there(task);
-                (Answer::Task(Some(task)), user)
-            }
-            other => (other, false),
+            Answer::Task(Some(task)) => Answer::Task(Some(self.there(task))),
+            other => other,
         }
     }
 }
@@ -159,9 +158,8 @@ impl Hooks for Listens {
             }
             Point::Kick { .. } if s.looks_told => Answer::Yes(false),
             Point::Pull { task, from, to } => {
-                let (task, user) = s.there(task);
-                let asked = s.note(m.time(), Point::Pull { task, from, to }, own);
-                asked.user = user;
+                let task = s.there(task);
+                s.note(m.time(), Point::Pull { task, from, to }, own);
                 Answer::Yes(false)
             }
             Point::Step(
@@ -205,7 +203,7 @@ impl Shared {
         if self.unasked {
             return at(cpu);
         }
-        let (there, user) = self.there(task);
+        let there = self.there(task);
         let (prev, of) = (m.task_cpu(task), m.task(task).allowed.and(&m.root.online).len());
         let point = match point {
             Point::Wakeup { waker, .. } => Point::Wakeup { task: there, waker },
@@ -219,9 +217,10 @@ impl Shared {
             _ if m.cpus_share_cache(cpu, prev) => "an idle CPU of its cache",
             _ => "an idle CPU elsewhere",
         };
+        let known = !self.strangers.contains(&task);
         let asked = self.note(m.time(), point, own);
-        (asked.given, asked.trivial) = (Some(at(cpu)), Some(at(prev)));
-        (asked.of, asked.user, asked.theirs) = (of, user, theirs);
+        (asked.given, asked.trivial) = (known.then_some(at(cpu)), Some(at(prev)));
+        (asked.of, asked.theirs) = (of, theirs);
         at(cpu)
     }
 
@@ -242,12 +241,12 @@ impl Shared {
             }
             Some(_) => "one that is not eligible here",
         };
-        let given = self.of_task(Answer::Task(pick)).0;
-        let trivial = self.of_task(Answer::Task(self.longest)).0;
-        let (own, user) = self.of_task(own);
+        let given = self.of_task(Answer::Task(pick));
+        let trivial = self.of_task(Answer::Task(self.longest));
+        let own = self.of_task(own);
         let asked = self.note(m.time(), Point::Pick { cpu }, own);
         (asked.given, asked.trivial) = (Some(given), Some(trivial));
-        (asked.of, asked.user, asked.theirs) = (of, user, theirs);
+        (asked.of, asked.theirs) = (of, theirs);
         Answer::Task(pick)
     }
 
@@ -258,14 +257,16 @@ impl Shared {
         (curr, woken): (TaskId, TaskId),
         own: Answer,
     ) -> Answer {
-        let of = usize::from(m.is_fair(curr) && m.is_fair(woken)) * 2;
-        let ((curr, _), (woken, user)) = (self.there(curr), self.there(woken));
+        // Nothing is at stake where whoever runs is about to leave.
+        let fair = |task| m.is_fair(task) && m.task(task).state == State::Runnable;
+        let of = usize::from(fair(curr) && m.is_fair(woken)) * 2;
+        let (curr, woken) = (self.there(curr), self.there(woken));
         let point = Point::WakeupPreempt { cpu, curr, woken };
         // Whoever runs may be asked to go because the wakeup's accounting finds his turn over.
         let over = self.over.take() == Some((m.time(), cpu));
         let own = if over { Answer::Yes(true) } else { own };
         let asked = self.note(m.time(), point, own);
-        (asked.trivial, asked.of, asked.user) = (Some(Answer::Yes(true)), of, user);
+        (asked.trivial, asked.of) = (Some(Answer::Yes(true)), of);
         Answer::Yes(false)
     }
 

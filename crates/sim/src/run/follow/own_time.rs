@@ -67,10 +67,9 @@ impl Follower<'_, '_> {
             let of = m.fair_queued(cpu).filter(|(t, _)| m.task(*t).state == State::Runnable);
             let of = of.count();
             let mut s = self.shared.borrow_mut();
-            let (there, user) = s.there(curr);
+            let there = s.there(curr);
             let point = Point::TickPreempt { cpu, curr: there };
-            let asked = s.note(m.now, point, Answer::Yes(false));
-            (asked.of, asked.user) = (of, user);
+            s.note(m.now, point, Answer::Yes(false)).of = of;
         }
         // Where looks are told, this machine's own do not move what says when the next one comes.
         let looks = self.tells.looks;

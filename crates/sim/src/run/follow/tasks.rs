@@ -30,8 +30,9 @@ impl Follower<'_, '_> {
             // Nothing but the name is known of it.
             None => {
                 let (task, mut t) = new_task(m, name.into(), Role::Creator);
-                if let Some(own) = own_cpu(name) {
-                    t.set_allowed(&m.cpus, [own].into_iter().collect());
+                match own_cpu(name) {
+                    Some(own) => t.set_allowed(&m.cpus, [own].into_iter().collect()),
+                    None => drop(self.shared.borrow_mut().strangers.insert(task)),
                 }
                 if name.starts_with("migration/") {
                     // The stopper runs before all others, and no class counts it.
@@ -43,7 +44,7 @@ impl Follower<'_, '_> {
             }
         };
         self.here.insert(there, task);
-        self.shared.borrow_mut().there.insert(task, (there, user));
+        self.shared.borrow_mut().there.insert(task, there);
         task
     }
 
@@ -83,7 +84,7 @@ impl Follower<'_, '_> {
         self.first_act.insert(task, attr);
         self.here.insert(there, task);
         let mut shared = self.shared.borrow_mut();
-        shared.there.insert(task, (there, true));
+        shared.there.insert(task, there);
         shared.cpu = Some(cpu);
         drop(shared);
         self.simulation.k.create(task);
