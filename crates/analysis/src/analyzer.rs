@@ -194,6 +194,7 @@ impl Run {
             | Event::Entity { .. }
             | Event::GroupEntity { .. }
             | Event::GroupQueue { .. }
+            | Event::GroupThrottled { .. }
             | Event::TaskLoad { .. }
             | Event::CfsLoad { .. }
             | Event::CfsUtilEst { .. }

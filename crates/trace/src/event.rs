@@ -264,6 +264,16 @@ pub enum Event<'a> {
         /// `tg->cfs_rq[cpu]->zero_vruntime`, which was `min_vruntime` before.
         min_vruntime: u64,
     },
+    /// A group's quota is used up on a CPU, or has been refilled there; the groups inside are told with it, behind it and
+    /// before it (`tg_throttle_down`, `tg_unthrottle_up`). Where that takes the group from its queue (before 6.18).
+    GroupThrottled {
+        /// The CPU.
+        cpu: CpuId,
+        /// The group, by its place in the workload.
+        group: GroupId,
+        /// Whether it is used up.
+        on: bool,
+    },
     /// The load of a task, with each [`PeltTask`](Event::PeltTask).
     TaskLoad {
         /// The task.

@@ -536,6 +536,7 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::GroupQueue { cpu, group, min_vruntime } => {
             ('H', vec![n(cpu), group.0.into(), min_vruntime])
         }
+        Event::GroupThrottled { cpu, group, on } => ('O', vec![n(cpu), group.0.into(), on.into()]),
         Event::TaskLoad { task, load_avg, load_sum } => ('l', vec![t(task), load_avg, load_sum]),
         Event::CfsLoad { cpu, load_avg, load_sum } => ('B', vec![n(cpu), load_avg, load_sum]),
         Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } => {
@@ -697,6 +698,11 @@ impl Fields<'_, '_> {
                 cpu: self.cpu()?,
                 group: GroupId(self.small()?),
                 min_vruntime: self.take()?,
+            },
+            'O' => Event::GroupThrottled {
+                cpu: self.cpu()?,
+                group: GroupId(self.small()?),
+                on: self.flag()?,
             },
             'l' => Event::TaskLoad {
                 task: self.task()?,

@@ -5,6 +5,7 @@
 //! prio of wakeups and switches     a task's priority, when it has changed
 //! pelt_se, enqueue_task_fair, switch    a task's place in its runqueue
 //! pelt_cfs, enqueue_task_fair, switch   the runqueue
+//! tg_throttle_down, tg_unthrottle_up    a group's quota is used up, is refilled (before 6.18)
 //! sched_set_need_resched           (before 6.17: `resched_curr`, unless it was set already)
 //! sched_balance_rq                 a look at a domain, and when the CPU is due
 //! menu_select, its return          a choice of an idle state, told when it is made
@@ -56,6 +57,11 @@ pub(crate) enum Told {
         cpu: u32,
         css: u32,
         place: Place,
+    },
+    GroupThrottled {
+        cpu: u32,
+        css: u32,
+        on: bool,
     },
     GroupQueue {
         cpu: u32,
@@ -164,6 +170,8 @@ pub(crate) const DECODERS: &[(&str, Decode)] = &[
         let [a, b, c, d] = groups;
         [entity(f, r, "p"), entity(f, r, "n"), a, b, c, d, queue(f, r), due("p"), due("n")]
     }),
+    ("rt/tg_down", |f, r| few([group_throttled(f, r, true)])),
+    ("rt/tg_up", |f, r| few([group_throttled(f, r, false)])),
     ("rt/resched", |f, r| {
         let set = n(f, r, "cpu").zip(n(f, r, "tif"));
         let told =
@@ -226,6 +234,11 @@ fn group_queue(f: &Format, r: &Record<'_>) -> Option<Told> {
     let css = n(f, r, "css").filter(|css| *css > 0)? as u32;
     let cpu = n(f, r, "cpu")? as u32;
     Some(Told::GroupQueue { cpu, css, min_vruntime: n(f, r, "zero")? as u64 })
+}
+
+fn group_throttled(f: &Format, r: &Record<'_>, on: bool) -> Option<Told> {
+    let of = n(f, r, "cpu").zip(n(f, r, "css"));
+    of.map(|(cpu, css)| Told::GroupThrottled { cpu: cpu as u32, css: css as u32, on })
 }
 
 fn place(f: &Format, r: &Record<'_>, prefix: &str) -> Option<Place> {
@@ -383,6 +396,10 @@ impl Decisions {
             },
             Told::GroupEntity { cpu, css, place } => {
                 let told = |group| emit(Event::GroupEntity { cpu: CpuId(cpu), group, place });
+                of_css(css).into_iter().for_each(told);
+            }
+            Told::GroupThrottled { cpu, css, on } => {
+                let told = |group| emit(Event::GroupThrottled { cpu: CpuId(cpu), group, on });
                 of_css(css).into_iter().for_each(told);
             }
             Told::GroupQueue { cpu, css, min_vruntime } => {

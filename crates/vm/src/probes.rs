@@ -77,6 +77,8 @@ const V6_9: KernelRev = KernelRev::new(6, 9);
 const V6_14: KernelRev = KernelRev::new(6, 14);
 /// From here on `need_resched` has a tracepoint.
 const V6_17: KernelRev = KernelRev::new(6, 17);
+/// From here on it is tasks that wait for their group's quota.
+const V6_18: KernelRev = KernelRev::new(6, 18);
 
 /// What `util_est` was before it was one number (up to 6.7).
 const UTIL_EST: [(&str, &str); 2] = [
@@ -152,6 +154,14 @@ const CHOSEN: &str = "f:rt/menu_ret menu_select%return state=$retval:s32 stop=+0
 const TICK: [&str; 2] =
     ["f:rt/tick_stops tick_nohz_idle_stop_tick", "f:rt/tick_stays tick_nohz_idle_retain_tick"];
 
+/// A group that is taken off its queue with all that it holds, and put back, and those inside.
+const THROTTLED: [&str; 2] = [
+    "f:rt/tg_down tg_throttle_down cpu=+{rq.cpu}($arg2):u32 \
+     css=+{task_group.css+cgroup_subsys_state.id}($arg1):u32",
+    "f:rt/tg_up tg_unthrottle_up cpu=+{rq.cpu}($arg2):u32 \
+     css=+{task_group.css+cgroup_subsys_state.id}($arg1):u32",
+];
+
 /// The events of a run.
 pub(crate) fn events(workload: &Workload, decisions: bool) -> Vec<String> {
     let plugged = if workload.hotplug.is_empty() { &[][..] } else { HOTPLUG };
@@ -171,11 +181,13 @@ pub(crate) fn probes(workload: &Workload, decisions: bool, rev: KernelRev) -> Ve
     let more =
         [resched, LOOK, CHOSEN, UTIL_EST_CFS, SCHED_TICK].into_iter().chain(tick).map(String::from);
     let queues = !workload.groups.is_empty() && rev < KernelRev::V7_3;
+    let throttled = limited && rev < V6_18;
     always
         .map(|probe| in_full(probe, queues))
         .chain(placed(rev, queues))
         .chain(governors())
         .chain(more)
+        .chain(throttled.then_some(THROTTLED).into_iter().flatten().map(String::from))
         .collect()
 }
 

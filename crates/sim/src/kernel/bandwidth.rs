@@ -113,6 +113,13 @@ impl Rq<'_, '_> {
         if let Some((pool, _)) = self.pool(g) {
             pool.throttled.push(cpu);
         }
+        self.throttles(g);
+        true
+    }
+
+    /// The group does not go on here.
+    pub(crate) fn throttles(&mut self, g: GroupId) {
+        let (cpu, tasks) = (self.cpu, self.m().throttles_tasks());
         let now = self.m().cpus[cpu.index()].clock.rq_clock_pelt();
         for inner in self.m().inside(g) {
             let rq = self.level(inner);
@@ -129,7 +136,6 @@ impl Rq<'_, '_> {
             }
         }
         self.level(g).bandwidth.throttled = true;
-        true
     }
 
     /// The running task is to leave when it goes back to user mode, which here it does at the end
@@ -244,7 +250,7 @@ impl Rq<'_, '_> {
         }
     }
 
-    fn unthrottle_cfs_rq(&mut self, g: GroupId) {
+    pub(crate) fn unthrottle_cfs_rq(&mut self, g: GroupId) {
         let cpu = self.cpu;
         self.level(g).bandwidth.throttled = false;
         if let Some((pool, _)) = self.pool(g) {
@@ -354,11 +360,11 @@ impl Kernel<'_> {
 }
 
 impl Machine {
-    fn throttles_tasks(&self) -> bool {
+    pub(crate) fn throttles_tasks(&self) -> bool {
         throttles_tasks(self.rev)
     }
 
-    fn has_pool(&self, g: GroupId) -> bool {
+    pub(crate) fn has_pool(&self, g: GroupId) -> bool {
         self.groups.limited && self.groups.list[g.index()].pool.is_some()
     }
 

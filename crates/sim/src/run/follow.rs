@@ -224,7 +224,9 @@ pub fn follow(
     f.simulation.start();
     f.settle();
     let mut wanted = beside.wanted.iter().peekable();
-    let quotas = experiment.workload.groups.iter().any(|group| group.quota.is_some());
+    // Before 6.18 it is told whose run out: a group leaves its queue with all that it holds.
+    let limited = experiment.workload.groups.iter().any(|group| group.quota.is_some());
+    let quotas = limited && f.simulation.k.m.throttles_tasks();
     for (at, what) in causes_first(events, quotas) {
         // The look that leads to a request comes first, and is asked here without knowing of it.
         let known = |when: Instant| when + LOOK_LASTS;
@@ -344,6 +346,7 @@ impl Follower<'_, '_> {
             }
             Event::GroupEntity { cpu, group, place } => self.group_place(cpu, group, &place),
             Event::GroupQueue { cpu, group, min_vruntime } => self.queue(cpu, group, min_vruntime),
+            Event::GroupThrottled { cpu, group, on } => self.group_throttled(cpu, group, on),
             Event::BalanceDue { cpu, jiffies, next_balance, domains } => {
                 self.balance_due(cpu, jiffies, next_balance, domains);
             }

@@ -103,6 +103,7 @@ fn everything() -> Memory {
             place: Place { vruntime: 7, deadline: 9, ..Place::default() },
         },
         Event::GroupQueue { cpu, group: GroupId(1), min_vruntime: u64::MAX - (1 << 20) },
+        Event::GroupThrottled { cpu, group: GroupId(3), on: true },
         Event::CfsUtilEst { cpu, util_est: Util(79) },
         Event::Deadline { task, runtime: -5, left: i64::MIN },
         Event::Tick { cpu },

@@ -615,6 +615,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
             | Event::Entity { .. }
             | Event::GroupEntity { .. }
             | Event::GroupQueue { .. }
+            | Event::GroupThrottled { .. }
             | Event::TaskLoad { .. }
             | Event::CfsLoad { .. }
             | Event::CfsUtilEst { .. }

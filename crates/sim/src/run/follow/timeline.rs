@@ -133,6 +133,12 @@ impl Order<'_> {
                 let first = self.first_part(i, &part, self.move_lasts);
                 self.order.push((first, false, What::Event(i)));
             }
+            Event::GroupThrottled { cpu, on: true, .. } => {
+                // By a put or a pick, which comes before its switch.
+                let part = Part { cpu, tasks: [None, None], looks: false };
+                let first = self.first_part(i, &part, LASTS);
+                self.order.push((first, false, What::Event(i)));
+            }
             Event::Switch { cpu, prev, next } => self.switches(i, cpu, prev, next),
             _ => self.order.push((i, true, What::Event(i))),
         }

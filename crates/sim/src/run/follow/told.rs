@@ -127,6 +127,21 @@ impl Follower<'_, '_> {
         }
     }
 
+    /// A group's quota has run out on a CPU, or is there again; those inside are told with it and follow from it.
+    pub(super) fn group_throttled(&mut self, cpu: CpuId, group: GroupId, on: bool) {
+        let mut rq = self.simulation.k.rq(cpu);
+        if !rq.m().has_pool(group) || rq.m().throttles_tasks() {
+            return;
+        }
+        let bandwidth = &rq.m().groups.rq(cpu, group).bandwidth;
+        let inside = bandwidth.in_throttled_hierarchy() && !bandwidth.throttled;
+        if inside || bandwidth.throttled == on {
+            return;
+        }
+        rq.update_rq_clock();
+        if on { rq.throttles(group) } else { rq.unthrottle_cfs_rq(group) }
+    }
+
     /// The place of whoever is in the queue of a group on a CPU.
     fn stands(&mut self, (cpu, of): (CpuId, GroupId), id: EntityId, place: &Place, whose: Of) {
         let queue = if self.simulation.k.m.groups.nested { of } else { GroupId::ROOT };
