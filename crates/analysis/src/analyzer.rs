@@ -13,8 +13,9 @@
 //! is woken there, an event of an unknown CPU is counted and left out, time never goes back.
 
 use crate::figures::Levels;
+use crate::jobs::Streams;
 use crate::latency::Groups;
-use crate::machine::{Machine, ms};
+use crate::machine::{Machine, femto_to_milli, ms};
 use crate::result::{Reservation, RunResult, TaskResult, Timeline};
 use crate::stretch::{Stretch, Watch};
 use crate::task::{Doing, Task};
@@ -92,6 +93,7 @@ struct Run {
     tasks: Vec<Task>,
     unknown_cpus: u64,
     latency: Groups,
+    jobs: Streams,
 }
 
 impl Run {
@@ -123,6 +125,7 @@ impl Run {
             tasks: Vec::new(),
             unknown_cpus: 0,
             latency: Groups::default(),
+            jobs: Streams::new(&header.jobs),
         }
     }
 
@@ -176,6 +179,7 @@ impl Run {
                     t.step(now, number);
                 }
             }
+            Event::Job { task, mark } => self.jobs.mark(task, self.now, mark),
             Event::Throttled { task, on } => {
                 if let Some(t) = self.accounted(task) {
                     t.throttle(on);
@@ -390,6 +394,12 @@ impl Run {
                 self.unknown_cpus, self.header.platform.name
             ));
         }
+        let spent: HashMap<TaskId, (String, Option<f64>)> = self
+            .tasks
+            .iter()
+            .map(|t| (t.id, (t.comm.clone(), t.energy_fj.map(femto_to_milli))))
+            .collect();
+        let jobs = self.jobs.finish(end, |id| spent.get(&id).cloned());
         let told = self.header.signals.iter().any(|s| s.name == "dl_throttled");
         let mut timeline = None;
         let mut tasks = Vec::with_capacity(self.tasks.len());
@@ -415,6 +425,7 @@ impl Run {
             tasks,
             cpus,
             latency: self.latency.finish(),
+            jobs,
             energy_mj,
             notes,
         };
@@ -479,6 +490,7 @@ fn empty_result() -> RunResult {
         tasks: Vec::new(),
         cpus: Vec::new(),
         latency: Vec::new(),
+        jobs: Vec::new(),
         energy_mj: None,
         notes: vec!["the trace has no header".to_owned()],
     }

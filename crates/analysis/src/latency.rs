@@ -150,6 +150,16 @@ impl Histogram {
         self.max = self.max.max(ns);
     }
 
+    /// The time of this rank, from 1: so many took at most that.
+    pub(crate) fn ranked(&self, rank: u64) -> u64 {
+        let mut below = 0;
+        let found = self.counts.iter().zip(self.first..).find(|(count, _)| {
+            below += **count;
+            below >= rank
+        });
+        found.map_or(self.max, |(_, bucket)| middle(bucket).min(self.max))
+    }
+
     /// The times that so many of a thousand took at most; `permille` ascends.
     pub(crate) fn quantiles<const N: usize>(&self, permille: [u64; N]) -> [u64; N] {
         let mut counts = self.counts.iter().zip(self.first..);

@@ -10,9 +10,11 @@ mod curve;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
 mod draws;
+pub mod expect;
 pub mod explain;
 mod figures;
 pub mod history;
+mod jobs;
 mod latency;
 mod lost;
 mod machine;
@@ -26,6 +28,7 @@ mod task;
 pub mod verify;
 
 pub use analyzer::{Analyzer, Options};
+pub use jobs::{Jobs, Percentiles};
 pub use latency::Latency;
 pub use lost::LOST_STATES;
 pub use phases::phases;

@@ -64,6 +64,8 @@ pub(crate) struct Place {
     /// How many OPPs of the domain are at or below the frequency.
     pub(crate) opps: usize,
     pub(crate) capacity: u64,
+    /// While busy at that frequency; 0: unknown.
+    pub(crate) power_uw: u64,
     /// On the scale of [`ONE`].
     pub(crate) speed: u64,
     /// What the part lost to the smaller CPU is charged to.

@@ -133,6 +133,7 @@ impl Machine {
             slot: d.now,
             opps: slot.opps,
             capacity: d.capacity,
+            power_uw: slot.power_uw,
             speed: slot.speed,
             cpu_state: if c.misfit == Some(task) {
                 State::WaitingForMisfit
@@ -395,7 +396,7 @@ fn energy(ns: u64, power_uw: u64) -> Option<u128> {
     (power_uw > 0).then(|| u128::from(ns) * u128::from(power_uw))
 }
 
-fn femto_to_milli(fj: u128) -> f64 {
+pub(crate) fn femto_to_milli(fj: u128) -> f64 {
     fj as f64 / 1e12
 }
 

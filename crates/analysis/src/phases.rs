@@ -278,6 +278,7 @@ mod tests {
             tasks: vec![task],
             cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 2)],
             latency: Vec::new(),
+            jobs: Vec::new(),
             energy_mj: Some(3.0),
             notes: Vec::new(),
         }

@@ -1,6 +1,7 @@
 //! What an analysis says about one run. Times are in ms, and count from the start of the
 //! run unless they say "after".
 
+use crate::jobs::Jobs;
 use crate::latency::Latency;
 use crate::stretch::Stretch;
 use risetime_kernel::units::{CpuId, KHz, TaskId};
@@ -34,6 +35,8 @@ pub struct RunResult {
     pub cpus: Vec<CpuResult>,
     /// How long activations took, by name of the tasks.
     pub latency: Vec<Latency>,
+    /// What was due when, by name, in the order of the workload.
+    pub jobs: Vec<Jobs>,
     /// Energy of all CPUs over the whole run; `None`: of one that took some, the power is unknown.
     pub energy_mj: Option<f64>,
     /// What was lost in the trace, and what a reader should know.

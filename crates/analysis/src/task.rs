@@ -61,6 +61,8 @@ pub(crate) struct Task {
     pub(crate) first_ran: Option<u64>,
     /// When its present activation began.
     woke: u64,
+    /// Energy of the CPUs while it ran, in µW · ns; `None`: it ran where the power is unknown.
+    pub(crate) energy_fj: Option<u128>,
     /// Everything before is accounted.
     since: u64,
     util: Option<u64>,
@@ -106,6 +108,7 @@ impl Task {
             watch: None,
             first_ran: None,
             woke: now,
+            energy_fj: Some(0),
             since: now,
             util: None,
             util_since: now,
@@ -151,6 +154,10 @@ impl Task {
         let from = std::mem::replace(&mut self.since, now);
         if !matches!(self.doing, Doing::Waits | Doing::Runs(_)) {
             return;
+        }
+        if let Some(place) = &place {
+            let piece = u128::from(dt) * u128::from(place.power_uw);
+            self.energy_fj = self.energy_fj.filter(|_| piece > 0).map(|all| all + piece);
         }
         let piece = Piece { from, dt, place, util: self.util, s_max: self.s_max, tick };
         self.present.add_to_burst(&piece);

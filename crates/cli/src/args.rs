@@ -250,6 +250,9 @@ pub(crate) struct Run {
     /// Simulate a system in which this costs no time (`risetime explain`); may be repeated
     #[arg(long, value_name = "CAUSE", value_parser = cause, value_delimiter = ',')]
     pub(crate) without: Vec<Cause>,
+    /// What has to hold, `ui.response_p99 <= 16.6ms`: exit code 1 where it does not; may be repeated (docs/jobs.md)
+    #[arg(long, value_name = "FIGURE<=VALUE")]
+    pub(crate) expect: Vec<String>,
     /// How to print the results
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,

@@ -3,6 +3,7 @@
 use crate::args::{self, Format, Run};
 use crate::output::{self, Failure};
 use indicatif::{ProgressBar, ProgressStyle};
+use risetime_analysis::expect::{Checked, Expectation};
 use risetime_analysis::{Options, RunResult};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Instant, Span};
@@ -20,6 +21,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant as Clock};
 
 pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
+    let expected = args.expect.iter().map(|text| Expectation::parse(text));
+    let expected = expected.collect::<Result<Vec<_>, _>>()?;
     let (backend, kernel) = backend(args)?;
     let experiments = match args.backend {
         args::Backend::Sim => request(args).experiments()?,
@@ -35,8 +38,8 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     }
     note_what_has_no_effect(&experiments);
     match args.phases.or(args.repeat) {
-        Some(n) => series(args, &*backend, &experiments, n),
-        None => single(args, &*backend, &experiments),
+        Some(n) => series(args, &*backend, &experiments, n, &expected),
+        None => single(args, &*backend, &experiments, &expected),
     }
 }
 
@@ -105,6 +108,7 @@ fn single(
     args: &Run,
     backend: &dyn Backend,
     experiments: &[Experiment],
+    expected: &[Expectation],
 ) -> Result<ExitCode, Failure> {
     let mut runs = Vec::new();
     for experiment in experiments {
@@ -127,7 +131,28 @@ fn single(
             text::run(&one.result, &one.timeline.clone().unwrap_or_default(), &output::style())
         }
         (Format::Text, _) => text::compare(&results, &output::style()),
-    })
+    })?;
+    check(expected, results.iter())
+}
+
+/// Whether all that was expected holds in each of `runs`; what does not is said.
+fn check<'a>(
+    expected: &[Expectation],
+    runs: impl Iterator<Item = &'a RunResult>,
+) -> Result<ExitCode, Failure> {
+    let mut hold = true;
+    for run in runs {
+        for expectation in expected {
+            let Checked { holds, found, unit } = expectation.check(run)?;
+            if !holds {
+                hold = false;
+                let found = found.map_or("nothing".into(), |n| format!("{n:.3}{}", unit.as_str()));
+                let of = format!("{} from phase {} µs", run.policy, run.phase_us);
+                output::note(&format!("expected {}: found {found} ({of})", expectation.text));
+            }
+        }
+    }
+    Ok(if hold { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// The run, with its trace written to `path`; nothing is left there if it fails.
@@ -163,6 +188,7 @@ fn series(
     backend: &dyn Backend,
     experiments: &[Experiment],
     n: u32,
+    expected: &[Expectation],
 ) -> Result<ExitCode, Failure> {
     let mut all: Vec<PhaseRuns> = Vec::new();
     for experiment in experiments {
@@ -194,7 +220,8 @@ fn series(
             }
             page
         }
-    })
+    })?;
+    check(expected, all.iter().flat_map(|p| &p.runs))
 }
 
 /// A progress bar on standard error that appears only after a second.

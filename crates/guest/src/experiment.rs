@@ -30,6 +30,7 @@ use crate::sys::{self, Sched};
 use crate::tracefs::Tracer;
 use crate::work::{Speeds, Worker, policy_dir};
 use risetime_job::job::{Attr, Job, Task, event_text};
+use risetime_job::mark::{JobMark, Marks};
 use risetime_job::{Event, MAX_FORKS, Policy};
 use risetime_kernel::units::{Span, Util};
 use std::io;
@@ -49,6 +50,8 @@ const BETWEEN_VISITS: u64 = 11_000_000;
 const LEAST_SLACK: NonZeroU64 = NonZeroU64::MIN;
 /// Of a task's thread.
 const STACK: usize = 1 << 16;
+/// Marks of a task's jobs for which there is room from the start.
+const MANY_MARKS: usize = 4096;
 pub(crate) const OWN: Sched =
     Sched { policy: Policy::Other { slice: Some(Span(100_000)) }, nice: 0, clamp: (None, None) };
 
@@ -63,11 +66,16 @@ struct Shared {
     clamps: bool,
     failures: Mutex<Vec<String>>,
     pids: Vec<AtomicI32>,
+    /// By task, when something came up about its jobs.
+    marks: Vec<Mutex<Vec<Noted>>>,
     objects: Objects,
     cgroups: Cgroups,
     /// Tasks that were forked, in that order.
     forks: Mutex<Vec<Forked>>,
 }
+
+/// When something came up about a task's jobs, on CLOCK_MONOTONIC in ns.
+pub(crate) type Noted = (u64, JobMark);
 
 /// A forked task.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +96,8 @@ pub(crate) struct Done {
     pub(crate) pids: Vec<i32>,
     /// Tasks that were forked: whose, and their thread ids.
     pub(crate) forks: Vec<Forked>,
+    /// By task, what came up about its jobs.
+    pub(crate) marks: Vec<Vec<Noted>>,
     /// What did not work; empty: all well.
     pub(crate) failures: Vec<String>,
 }
@@ -97,7 +107,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     let speeds = Speeds::open(&job.cpus);
     let pids = job.tasks.iter().map(|_| AtomicI32::new(0)).collect();
     let clamps = std::path::Path::new(CLAMPS).exists();
-    let objects = Objects::new(&job.objects);
+    let (job_tasks, objects) = (job.tasks.len(), Objects::new(&job.objects));
     let cgroups = Cgroups::create(&job.groups).map_err(io::Error::other)?;
     let shared: &Shared = Box::leak(Box::new(Shared {
         job,
@@ -106,6 +116,7 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
         clamps,
         failures: Mutex::default(),
         pids,
+        marks: (0..job_tasks).map(|_| Mutex::new(Vec::with_capacity(MANY_MARKS))).collect(),
         objects,
         cgroups,
         forks: Mutex::default(),
@@ -124,10 +135,15 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     if let Some(t) = &shared.tracer {
         t.end_of_before();
     }
+    if job.tasks.iter().any(|task| Marks::of(task).is_some()) {
+        // What lies between the two clocks; the least of them is within a µs or two.
+        (0..3).for_each(|_| mark(shared, &format!("rt mono {}", sys::mono())));
+    }
     let start = (sys::mono() + lead(job)).next_multiple_of(job.tick_ns.max(1));
     hotplug::plan(job, shared.clamps, start)?;
     sys::sleep_until(start);
     mark(shared, "rt start");
+
     let mut order: Vec<usize> = (0..job.tasks.len()).collect();
     order.sort_by_key(|i| job.tasks[*i].delay);
     for (created, index) in order.into_iter().enumerate() {
@@ -147,7 +163,12 @@ pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
     failures.extend(hotplug::restore(job));
     let pids = shared.pids.iter().map(|p| p.load(Ordering::Relaxed)).collect();
     let forks = std::mem::take(&mut *shared.forks.lock().unwrap_or_else(|e| e.into_inner()));
-    Ok(Done { tracer: &shared.tracer, start, pids, forks, failures })
+    let marks = shared
+        .marks
+        .iter()
+        .map(|own| std::mem::take(&mut *own.lock().unwrap_or_else(|e| e.into_inner())));
+    let marks = marks.collect();
+    Ok(Done { tracer: &shared.tracer, start, pids, forks, marks, failures })
 }
 
 /// This thread's own attributes.
@@ -281,13 +302,15 @@ fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut At
     let mut worker = Worker::new(&shared.speeds);
     loop {
         let mut failed = None;
-        let step = program.next(sys::mono(), |phase, attr| {
+        let now = sys::mono();
+        let step = program.next(now, |phase, attr| {
             mark(shared, &format!("rt phase {number} {phase}"));
             failed = attrs.apply(attr, shared).err().or(failed.take());
         });
         if let Some(e) = failed {
             return fail(shared, task, &format!("attributes: {e}"));
         }
+        note(shared, number, now, program.take_marks());
         match step {
             Some(Step::Run(_) | Step::RunUntil(_)) if program.busy_for_ever() => {
                 worker.run_for_ever()
@@ -296,9 +319,12 @@ fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut At
             Some(Step::RunUntil(at)) => worker.run_until(at),
             Some(Step::Busy(ns)) => worker.busy(ns),
             Some(Step::SleepUntil(at)) => sys::sleep_until(at),
-            Some(Step::SharedTimer { timer, absolute, period, began }) => {
-                let expiry = shared.objects.timer(timer, absolute, period, began, sys::mono());
-                expiry.into_iter().for_each(sys::sleep_until);
+            Some(Step::SharedTimer { timer, period, began }) => {
+                let now = sys::mono();
+                let expiry = shared.objects.timer(timer, period, began, now);
+                program.timer_used(timer, period, &expiry);
+                note(shared, number, now, program.take_marks());
+                expiry.sleeps.into_iter().for_each(|until| sys::sleep_until(until.0));
             }
             Some(Step::Act(event)) => {
                 if let Err(what) = act(shared, event, attrs) {
@@ -308,6 +334,14 @@ fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut At
             Some(Step::Exit) => return,
             None => return fail(shared, task, "makes no progress"),
         }
+    }
+}
+
+/// Notes what comes up about the jobs of the `number`th thread; those of forked ones nobody asks for.
+fn note(shared: &Shared, number: usize, now: u64, marks: impl Iterator<Item = JobMark>) {
+    if let Some(own) = shared.marks.get(number) {
+        let mut own = own.lock().unwrap_or_else(|e| e.into_inner());
+        own.extend(marks.map(|mark| (now, mark)));
     }
 }
 

@@ -30,6 +30,7 @@ mod tracefs;
 mod work;
 
 use answer::{Writer, value_line};
+use experiment::Noted;
 use job::Job;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -175,6 +176,13 @@ fn write_answer<W: Write>(out: W, done: &experiment::Done, mut values: String) -
         let i = done.pids.len() + i;
         values.push_str(&value_line(&format!("task.{i}.pid"), &fork.pid.to_string()));
         values.push_str(&value_line(&format!("task.{i}.fork"), &fork.of.to_string()));
+    }
+    for (i, marks) in done.marks.iter().enumerate().filter(|(_, marks)| !marks.is_empty()) {
+        let line = |(at, mark): &Noted| {
+            let numbers = mark.to_numbers().map(|n| n.to_string()).join(" ");
+            format!("{at} {numbers}\n")
+        };
+        out.section(&format!("marks {i}"), marks.iter().map(line).collect::<String>().as_bytes())?;
     }
     out.section("values", values.as_bytes())?;
     out.finish()?.flush()

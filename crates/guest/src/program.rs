@@ -3,10 +3,10 @@
 //! A program means here what it means in the simulator's `program.rs`; `tests/programs.txt` is a table
 //! of cases that both are held to.
 
-use crate::sync::next_expiry;
 use risetime_job::job::{Attr, Task};
-use risetime_job::{Event, Repeat, Timer};
-use risetime_kernel::units::Span;
+use risetime_job::mark::{JobMark, Marks};
+use risetime_job::{Event, Expiry, Repeat, Timer};
+use risetime_kernel::units::{Instant, Span};
 
 /// What a task does next. Times are CLOCK_MONOTONIC in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum Step {
     /// Have a CPU for this long.
     Busy(u64),
     /// Use a shared timer; this task's timers count from `began`.
-    SharedTimer { timer: u32, absolute: bool, period: u64, began: u64 },
+    SharedTimer { timer: Timer, period: Span, began: u64 },
     /// Something that concerns other tasks: an event that takes no time of its own.
     Act(Event),
     /// The program is over.
@@ -39,7 +39,9 @@ pub(crate) struct Program<'a> {
     phase_rounds: u32,
     entered: bool,
     begun: Option<u64>,
-    timers: Vec<Option<u64>>,
+    timers: Vec<Option<Instant>>,
+    /// Its jobs, if it has any.
+    marks: Option<Marks>,
 }
 
 impl<'a> Program<'a> {
@@ -53,6 +55,7 @@ impl<'a> Program<'a> {
             entered: false,
             begun: None,
             timers: Vec::new(),
+            marks: Marks::of(task),
         }
     }
 
@@ -63,13 +66,17 @@ impl<'a> Program<'a> {
         now: u64,
         mut on_phase: impl FnMut(usize, &Attr),
     ) -> Option<Step> {
-        self.begun.get_or_insert(now);
+        let begun = Instant(*self.begun.get_or_insert(now));
+        self.goes_on(begun);
         for _ in 0..MAX_IDLE_STEPS {
             let Some(phase) = self.task.phases.get(self.phase) else {
                 self.task_rounds = self.task_rounds.saturating_add(1);
                 if more(self.task.repeat, self.task_rounds) {
                     (self.phase, self.event, self.phase_rounds, self.entered) = (0, 0, 0, false);
                     continue;
+                }
+                if let Some(marks) = &mut self.marks {
+                    marks.over();
                 }
                 return Some(Step::Exit);
             };
@@ -87,6 +94,11 @@ impl<'a> Program<'a> {
                 continue;
             };
             self.event += 1;
+            if let Some(marks) = &mut self.marks
+                && !matches!(event, Event::Timer { .. })
+            {
+                marks.event(&event);
+            }
             match event {
                 Event::Run(Span(0))
                 | Event::Runtime(Span(0))
@@ -96,13 +108,20 @@ impl<'a> Program<'a> {
                 Event::Runtime(span) => return Some(Step::RunUntil(now + span.0)),
                 Event::Sleep(span) => return Some(Step::SleepUntil(now + span.0)),
                 Event::Busy(span) => return Some(Step::Busy(span.0)),
-                Event::Timer { timer: Timer { index, shared: true, absolute }, period } => {
-                    let (began, period) = (self.begun.unwrap_or(now), period.0);
-                    return Some(Step::SharedTimer { timer: index, absolute, period, began });
+                Event::Timer { timer, period } if timer.shared => {
+                    return Some(Step::SharedTimer { timer, period, began: begun.0 });
                 }
-                Event::Timer { timer: Timer { index, absolute, .. }, period } => {
-                    if let Some(until) = self.timer(index as usize, absolute, period.0, now) {
-                        return Some(Step::SleepUntil(until));
+                Event::Timer { timer, period } => {
+                    let index = timer.index as usize;
+                    if self.timers.len() <= index {
+                        self.timers.resize(index + 1, None);
+                    }
+                    let reference = &mut self.timers[index];
+                    let expiry = timer.expiry(reference, period, begun, Instant(now));
+                    self.timer_used(timer, period, &expiry);
+                    match expiry.sleeps {
+                        Some(until) => return Some(Step::SleepUntil(until.0)),
+                        None => self.goes_on(begun),
                     }
                 }
                 act => return Some(Step::Act(act)),
@@ -123,13 +142,22 @@ impl<'a> Program<'a> {
         endless && phase.events.iter().all(|e| matches!(e, Event::Run(_) | Event::Runtime(_)))
     }
 
-    /// The expiry to wait for; `None` if it is past already.
-    fn timer(&mut self, index: usize, absolute: bool, period: u64, now: u64) -> Option<u64> {
-        if self.timers.len() <= index {
-            self.timers.resize(index + 1, None);
+    /// A timer was used.
+    pub(crate) fn timer_used(&mut self, timer: Timer, period: Span, expiry: &Expiry) {
+        if let Some(marks) = &mut self.marks {
+            marks.timer(timer, period, expiry);
         }
-        let begun = self.begun.unwrap_or(now);
-        next_expiry(&mut self.timers[index], absolute, period, begun, now)
+    }
+
+    /// What has come up about its jobs, oldest first.
+    pub(crate) fn take_marks(&mut self) -> impl Iterator<Item = JobMark> + '_ {
+        self.marks.iter_mut().flat_map(|marks| marks.take())
+    }
+
+    fn goes_on(&mut self, begun: Instant) {
+        if let Some(marks) = &mut self.marks {
+            marks.goes_on(begun);
+        }
     }
 }
 
@@ -156,7 +184,7 @@ mod tests {
             Some(Step::Exit) => "exit".into(),
             Some(Step::Busy(ns)) => format!("busy {ns}"),
             Some(Step::SharedTimer { timer, period, began, .. }) => {
-                format!("shared {timer} {period} from {began}")
+                format!("shared {} {} from {began}", timer.index, period.0)
             }
             Some(Step::Act(event)) => event_text(&event),
         };
@@ -176,7 +204,13 @@ mod tests {
                 let now = line.split(' ').next().unwrap().parse().unwrap();
                 let mut entered = Vec::new();
                 let step = program.next(now, |phase, _| entered.push(phase));
-                assert_eq!(said(now, step, &entered), line, "{name}");
+                // Marks stand where a case is about them.
+                let marks: Vec<_> = program.take_marks().map(|mark| mark.to_string()).collect();
+                let mut said = said(now, step, &entered);
+                if line.contains(" | ") {
+                    said += &format!(" | {}", marks.join("; "));
+                }
+                assert_eq!(said, line, "{name}");
                 cases += 1;
             }
         }

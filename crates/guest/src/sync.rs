@@ -10,6 +10,8 @@
 //!
 //! What each does is what it does in the simulator's `sync.rs`.
 
+use risetime_job::{Expiry, Timer};
+use risetime_kernel::units::{Instant, Span};
 use rustix::thread::futex::{self, Flags};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -36,7 +38,7 @@ pub(crate) struct Objects {
     conds: Vec<Mutex<VecDeque<Arc<AtomicU32>>>>,
     barriers: Vec<Barrier>,
     semaphores: Vec<AtomicU32>,
-    timers: Vec<Mutex<Option<u64>>>,
+    timers: Vec<Mutex<Option<Instant>>>,
 }
 
 #[derive(Debug, Default)]
@@ -144,33 +146,11 @@ impl Objects {
         wake(word, 1);
     }
 
-    /// The next use of a shared timer: when to wake, if that is ahead.
-    pub(crate) fn timer(
-        &self,
-        timer: u32,
-        absolute: bool,
-        period: u64,
-        began: u64,
-        now: u64,
-    ) -> Option<u64> {
-        let mut reference = hold(&self.timers[timer as usize]);
-        next_expiry(&mut reference, absolute, period, began, now)
+    /// The next use of a shared timer by a task whose timers count from `began`.
+    pub(crate) fn timer(&self, timer: Timer, period: Span, began: u64, now: u64) -> Expiry {
+        let mut reference = hold(&self.timers[timer.index as usize]);
+        timer.expiry(&mut reference, period, Instant(began), Instant(now))
     }
-}
-
-/// Moves a timer's reference on by its period: the expiry to wait for; `None` if it is past, in
-/// relative mode the timer then starts anew.
-pub(crate) fn next_expiry(
-    reference: &mut Option<u64>,
-    absolute: bool,
-    period: u64,
-    began: u64,
-    now: u64,
-) -> Option<u64> {
-    let expiry = reference.unwrap_or(began).saturating_add(period);
-    let missed = expiry <= now;
-    *reference = Some(if missed && !absolute { now } else { expiry });
-    (!missed).then_some(expiry)
 }
 
 #[cfg(test)]

@@ -13,10 +13,11 @@
 //! | `values` | `KEY VALUE` lines, both escaped as in a job: every `set` and `read` path with what is there now (an error of the system as `!` and its text), `release` (`uname -r`), `version`, `probe NAME` / `event NAME` / `module NAME` with what failed, `task.N.pid` (forked tasks follow in the order of their forks, with `task.N.fork`, the number of the task they copy), `lost.CPU` (overruns), `clock` |
 //! | `format SYSTEM/EVENT` | tracefs `format` file of each enabled event (and of `ftrace/print`) |
 //! | `header_page` | tracefs `events/header_page` |
+//! | `marks TASK` | what came up about the jobs of a task: CLOCK_MONOTONIC in ns and the numbers of a [`JobMark`](crate::mark::JobMark), a line each |
 //! | `pages CPU` | that CPU's `trace_pipe_raw`, whole pages |
 //!
 //! Marks in the trace are `trace_marker` texts: `rt freq POLICY KHZ` (before time 0), `rt start`
-//! (time 0), `rt phase TASK INDEX` (written by the task itself as it enters a phase), `rt end`.
+//! (time 0), `rt mono NS` (CLOCK_MONOTONIC at that moment, before time 0), `rt phase TASK INDEX` (written by the task itself as it enters a phase), `rt end`.
 //! The trace clock is `local`.
 //!
 //! No compression, no random access: it is written once and read once.

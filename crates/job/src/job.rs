@@ -10,6 +10,8 @@
 //! policy fifo 10                    of the last task or phase, if it sets one: `other SLICE` (0: the base
 //!                                   slice), `batch SLICE`, `idle`, `fifo PRIORITY`, `rr PRIORITY`,
 //!                                   `deadline RUNTIME DEADLINE PERIOD RECLAIM` (the last: 0 or 1)
+//! stage cond 3 - 0                  of the last task: what it waits in for the one before it in a chain of jobs, what it
+//!                                   gives the one behind (`cond`, `semaphore`, `barrier`, `sleep`)
 //! taskgroup 1                       of the last phase, or before any of the last task: which cgroup
 //! run 1000                          of the last phase
 //! sleep 10000000
@@ -30,6 +32,7 @@
 //! ever, CPU lists are `0,1,4`. All times are ns, all work is time at capacity 1024 and top
 //! frequency.
 
+use crate::mark::{Link, Stage};
 use crate::{Event, Hotplug, Policy, Repeat, TaskGroup, Timer};
 use risetime_kernel::units::{CpuId, Span, Util};
 use std::fmt::{self, Write as _};
@@ -288,6 +291,10 @@ impl Job {
                 line(&mut s, format_args!("policy {}", policy_text(policy)));
             }
             group(&mut s, &t.attr);
+            if t.stage != Stage::default() {
+                let (input, output) = (link_text(t.stage.input), link_text(t.stage.output));
+                line(&mut s, format_args!("stage {input} {output}"));
+            }
             for p in &t.phases {
                 line(
                     &mut s,
@@ -380,6 +387,10 @@ impl Job {
                 let attr = task.phases.last_mut().map_or(&mut task.attr, |p| &mut p.attr);
                 attr.group = Some(group);
             }
+            "stage" => {
+                let stage = Stage { input: w.link()?, output: w.link()? };
+                self.last_task().ok_or("a stage before any task")?.stage = stage;
+            }
             "hotplug" => self.hotplug.push(Hotplug {
                 at: w.span()?,
                 cpu: CpuId(w.number()?),
@@ -394,6 +405,7 @@ impl Job {
                     repeat: w.repeat()?,
                     attr: w.attr()?,
                     phases: Vec::new(),
+                    stage: Stage::default(),
                 };
                 match key {
                     "task" if self.forked.is_empty() => self.tasks.push(task),
@@ -454,6 +466,16 @@ impl Job {
 fn line(s: &mut String, text: fmt::Arguments<'_>) {
     // Writing to a String cannot fail.
     let _ = writeln!(s, "{text}");
+}
+
+fn link_text(link: Option<Link>) -> String {
+    match link {
+        None => "- 0".into(),
+        Some(Link::Cond(n)) => format!("cond {n}"),
+        Some(Link::Semaphore(n)) => format!("semaphore {n}"),
+        Some(Link::Barrier(n)) => format!("barrier {n}"),
+        Some(Link::Sleep) => "sleep 0".into(),
+    }
 }
 
 fn repeat_text(repeat: Repeat) -> String {
@@ -543,6 +565,18 @@ impl<'a> Words<'a> {
             "*" => Ok(None),
             w => parse(w).map(Some).ok_or_else(|| format!("`{w}` is out of place")),
         }
+    }
+    fn link(&mut self) -> Result<Option<Link>, String> {
+        let kind = self.next()?;
+        let number = self.number()?;
+        Ok(match kind {
+            "-" => None,
+            "cond" => Some(Link::Cond(number)),
+            "semaphore" => Some(Link::Semaphore(number)),
+            "barrier" => Some(Link::Barrier(number)),
+            "sleep" => Some(Link::Sleep),
+            other => return Err(format!("`{other}` is nothing to wait in")),
+        })
     }
     fn span(&mut self) -> Result<Span, String> {
         self.number().map(Span)

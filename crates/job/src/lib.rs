@@ -5,8 +5,10 @@
 
 pub mod answer;
 pub mod job;
+pub mod mark;
 
-use risetime_kernel::units::{CpuId, Span, Util};
+use mark::Stage;
+use risetime_kernel::units::{CpuId, Instant, Span, Util};
 
 /// So often a task may be forked in a run (rt-app's own limit).
 pub const MAX_FORKS: u32 = 1024;
@@ -25,6 +27,8 @@ pub struct Task<A> {
     pub phases: Vec<Phase<A>>,
     /// Attributes at creation.
     pub attr: A,
+    /// What it waits in for others of its chain of jobs, and gives them.
+    pub stage: Stage,
 }
 
 /// A scheduling policy with its parameters, such as the kernel accepts them.
@@ -192,7 +196,33 @@ pub struct Timer {
     pub absolute: bool,
 }
 
+/// What a use of a timer comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// One period after the reference.
+    pub due: Instant,
+    /// The reference from now on.
+    pub release: Instant,
+    /// When to wake; `None`: it is past, and the task goes on at once.
+    pub sleeps: Option<Instant>,
+}
+
 impl Timer {
+    /// A use of the timer: moves its reference on, which is `began` at first. Source: rt-app, `src/rt-app.c:run_event`.
+    pub fn expiry(
+        self,
+        reference: &mut Option<Instant>,
+        period: Span,
+        began: Instant,
+        now: Instant,
+    ) -> Expiry {
+        let due = Instant(reference.unwrap_or(began).0.saturating_add(period.0));
+        let missed = due <= now;
+        let release = if missed && !self.absolute { now } else { due };
+        *reference = Some(release);
+        Expiry { due, release, sleeps: (!missed).then_some(due) }
+    }
+
     /// The task's own timer of this number, in relative mode.
     pub const fn own(index: u32) -> Timer {
         Timer { index, shared: false, absolute: false }

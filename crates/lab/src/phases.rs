@@ -107,6 +107,7 @@ mod tests {
                 idle: Vec::new(),
                 balance: Vec::new(),
                 periods: Vec::new(),
+                jobs: Vec::new(),
             });
             let end = Instant(e.duration.0);
             sink.end(end);

@@ -140,23 +140,26 @@ fn where_a_kernel_tells_from_what_it_decides_the_simulator_decides_the_same() {
     for what in ["task util_avg", "weight", "util_est at a look", "running_bw", "cfs_rq load_avg"] {
         assert!(all.states.iter().any(|s| s.what == what && s.compared > 100), "{what}");
     }
-    moves_as_there(&all, 100);
+    moves_as_there(&all, 100, 0);
     comparable(&all);
-    assert_eq!(older.iter().map(|(rev, _)| *rev).collect::<Vec<_>>(), OLDER);
-    for (rev, runs) in older {
-        eprintln!("{rev}");
+    assert_eq!(older.len(), OLDER.len());
+    for ((rev, runs), (wanted_of, moves_less)) in older.iter().zip(OLDER) {
+        assert_eq!(*rev, wanted_of);
         let all = all_told(runs, None);
-        holds(&all, &wanted([200, 50, 200, 100, 100, 500], 3));
-        moves_as_there(&all, 10);
+        eprintln!("{rev}: {:?}, {:?}", all.rows, all.moves);
+        holds(&all, &wanted([300, 100, 400, 130, 180, 500], 5));
+        moves_as_there(&all, 20, moves_less);
         comparable(&all);
-        for what in ["group vruntime", "group deadline", "group zero_vruntime"] {
+        for what in ["group vruntime", "group zero_vruntime"] {
             assert!(all.states.iter().any(|s| s.what == what && s.compared > 50), "{what}");
         }
     }
 }
 
-/// Whose runs are few: what the newest is held to, less three points.
-const OLDER: [KernelRev; 3] = [KernelRev::V6_1, KernelRev::V6_12, KernelRev::V7_2];
+/// Whose runs are five, of tasks in groups: what the newest is held to, less five points.
+/// What balances, too, but from 6.18 on nobody tells of quotas that run out.
+const OLDER: [(KernelRev, u64); 3] =
+    [(KernelRev::V6_1, 5), (KernelRev::V6_12, 5), (KernelRev::V7_2, 15)];
 
 /// So many real choices of each kind, and what share of them is wanted, less so many points.
 fn wanted(choices: [u64; 6], less: u64) -> Vec<(Decision, u64, f64)> {
@@ -172,23 +175,29 @@ fn wanted(choices: [u64; 6], less: u64) -> Vec<(Decision, u64, f64)> {
     kinds.into_iter().zip(choices).map(|(kind, n)| (kind, n, share(kind))).collect()
 }
 
-fn moves_as_there(all: &Stepped, at_least: u64) {
+fn moves_as_there(all: &Stepped, at_least: u64, less: u64) {
     let moves = &all.moves;
     assert!(moves.given >= at_least, "{moves:?}");
-    assert!(moves.recalled * 100 >= MOVES_WANTED * moves.given, "{moves:?}");
-    assert!(moves.precise * 100 >= MOVES_WANTED * moves.own, "{moves:?}");
+    let wanted = MOVES_WANTED - less;
+    assert!(moves.recalled * 100 >= wanted * moves.given, "{moves:?}");
+    assert!(moves.precise * 100 >= wanted * moves.own, "{moves:?}");
 }
 
-/// Of what is asked, so much can be compared: nobody knows where a thread of the system may run.
+/// Of what is asked, four in five can be compared: nobody knows where a thread of the system may run.
 fn comparable(all: &Stepped) {
     for (kind, row) in &all.rows {
-        assert!(row.comparable * 100 >= row.asked * 85, "{kind:?}: {row:?}");
+        assert!(row.comparable * 100 >= row.asked * 80, "{kind:?}: {row:?}");
     }
 }
 
 /// By what a mutant is told from the true simulator: kinds of decisions (balancing is one), and values of the state.
 fn exposed(truth: &Stepped, broken: &Stepped) -> (Vec<&'static str>, Vec<&'static str>) {
-    let kinds = truth.rows.keys().filter(|k| share(truth, **k) - share(broken, **k) > 0.01);
+    // Both are asked the same in the same state: what differs is the mutant's. One in a hundred, or five.
+    let lost = |k: Decision| {
+        let right = |s: &Stepped| s.rows.get(&k).map_or(0, |row| row.agree);
+        share(truth, k) - share(broken, k) > 0.01 || right(truth) >= right(broken) + 5
+    };
+    let kinds = truth.rows.keys().filter(|k| lost(**k));
     let moves = |s: &Stepped| {
         let part = |of: u64, all: u64| of as f64 / all.max(1) as f64;
         [part(s.moves.recalled, s.moves.given), part(s.moves.precise, s.moves.own)]
@@ -225,8 +234,8 @@ fn broken_mechanisms_show_at_the_decisions() {
     let decisions = found.iter().filter(|(_, by)| !by.0.is_empty()).count();
     let unseen: Vec<_> =
         found.iter().filter(|(_, by)| by.0.is_empty() && by.1.is_empty()).map(|f| f.0).collect();
-    assert!(decisions >= 33, "by a decision only {decisions} of {found:#?}");
-    assert!(unseen.len() <= 13, "nothing exposes {unseen:?}");
+    assert!(decisions >= 36, "by a decision only {decisions} of {found:#?}");
+    assert!(unseen.len() <= 12, "nothing exposes {unseen:?}");
     for &(_, name, _) in STEP_MUTANTS {
         assert!(!unseen.contains(&name), "{name}: not exposed");
     }

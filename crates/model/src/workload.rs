@@ -36,6 +36,7 @@ mod bind;
 mod events;
 mod group;
 mod hotplug;
+mod job;
 mod json;
 mod objects;
 mod omitted;
@@ -46,7 +47,8 @@ mod tree;
 
 pub use group::MAX_GROUPS;
 pub use objects::{Barrier, Objects};
-pub use risetime_job::{Event, Hotplug, MAX_FORKS, Policy, Repeat, TaskGroup, Timer};
+pub use risetime_job::mark::{JobMark, Link, MARK_NUMBERS, Marks, Stage};
+pub use risetime_job::{Event, Expiry, Hotplug, MAX_FORKS, Policy, Repeat, TaskGroup, Timer};
 pub use tree::Tree;
 
 pub(crate) use read::about_in;
@@ -91,12 +93,25 @@ pub struct Workload {
     /// `global.calibration: "CPUn"`: `run` means µs on that CPU at its top frequency.
     /// `None`: µs at capacity 1024 (or [`Workload::bind`] has rescaled them already).
     pub calibration: Option<CpuId>,
+    /// Its jobs, in the order of the tasks that begin them.
+    pub jobs: Vec<JobSpec>,
     /// CPUs that go and come, by time.
     pub hotplug: Vec<Hotplug>,
     /// Keys that were accepted and have no effect, with the reason, for the reader.
     pub without_effect: Vec<String>,
     /// Where `start_util`, `start_period_contrib` and `first_tick_ns` take effect.
     pub start_at: StartAt,
+}
+
+/// Jobs: pieces of work that are released, due and done, of one task or of a chain of tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobSpec {
+    /// What reports call them: the task's name, or what `"job"` says.
+    pub name: String,
+    /// Its tasks by their places in [`Workload::tasks`], the one that begins first.
+    pub tasks: Vec<u32>,
+    /// From a job's release; `None`: it is due with the timer that ends it.
+    pub deadline: Option<Span>,
 }
 
 /// The moment at which the start settings take effect.

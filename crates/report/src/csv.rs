@@ -15,7 +15,7 @@
 //! Left out: bursts other than the reported one, and notes.
 
 use crate::words::{round3, task_names};
-use risetime_analysis::{Level, RunResult, TaskResult};
+use risetime_analysis::{Jobs, Latency, Level, RunResult, TaskResult};
 use risetime_model::Value;
 
 /// What did these runs measure, one figure a row? Runs over start phases are told apart by
@@ -93,8 +93,56 @@ impl Rows {
                 self.figure("cpu_idle", &format!("{cpu} state={state}"), *ms, "ms");
             }
         }
+        r.jobs.iter().for_each(|jobs| self.jobs(jobs));
+        r.latency.iter().for_each(|latency| self.latency(latency));
         self.figure("energy", "", r.energy_mj, "mJ");
         self.figure("end", "", r.end_ms, "ms");
+    }
+
+    fn jobs(&mut self, j: &Jobs) {
+        let of = format!("job={}", j.name);
+        let counts = [
+            ("jobs_released", j.released),
+            ("jobs_due", j.due),
+            ("jobs_done", j.done),
+            ("jobs_missed", j.missed()),
+            ("jobs_late", j.late),
+            ("jobs_merged", j.merged),
+            ("jobs_dropped", j.dropped),
+            ("jobs_unfinished", j.unfinished),
+            ("jobs_overdue", j.overdue),
+        ];
+        counts.iter().for_each(|(figure, n)| self.text(figure, &of, &n.to_string(), ""));
+        for (figure, p) in [("response", &j.response), ("lateness", &j.lateness)] {
+            let Some(p) = p else { continue };
+            let figures = [
+                ("min", p.min_ms),
+                ("p50", p.p50_ms),
+                ("p90", p.p90_ms),
+                ("p95", p.p95_ms),
+                ("p99", p.p99_ms),
+                ("p99_9", p.p99_9_ms),
+                ("max", p.max_ms),
+            ];
+            for (name, ms) in figures {
+                self.figure(&format!("job_{figure}_{name}"), &of, ms, "ms");
+            }
+        }
+        self.figure("job_energy", &of, j.mj_per_job, "mJ");
+    }
+
+    fn latency(&mut self, l: &Latency) {
+        let of = format!("tasks={}", l.tasks);
+        self.text("activations", &of, &l.activations.to_string(), "");
+        let figures = [
+            ("activation_p50", l.p50_ms),
+            ("activation_p90", l.p90_ms),
+            ("activation_p99", l.p99_ms),
+            ("activation_p99_9", l.p99_9_ms),
+            ("activation_max", l.max_ms),
+        ];
+        figures.into_iter().for_each(|(figure, ms)| self.figure(figure, &of, ms, "ms"));
+        self.text("activations_unfinished", &of, &l.unfinished.to_string(), "");
     }
 
     fn task(&mut self, t: &TaskResult) {

@@ -30,6 +30,7 @@ use risetime_analysis::{
     Burst, CpuPhases, CpuResult, Latency, Level, PhaseSummary, Reach, ReachPhases, RunResult,
     RunningPhases, Spread, TaskPhases, TaskResult,
 };
+use risetime_analysis::{Jobs, Percentiles};
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::{Settings, Value as Setting};
 use serde_json::{Value, json};
@@ -307,10 +308,29 @@ fn run(r: &RunResult) -> Value {
         "settings": settings(&r.settings),
         "tasks": r.tasks.iter().map(task).collect::<Vec<_>>(),
         "cpus": r.cpus.iter().map(cpu).collect::<Vec<_>>(),
+        "jobs": r.jobs.iter().map(jobs).collect::<Vec<_>>(),
         "latency": r.latency.iter().map(latency).collect::<Vec<_>>(),
         "energy_mj": r.energy_mj.map(round3),
         "end_ms": round3(r.end_ms),
         "notes": r.notes,
+    })
+}
+
+fn jobs(j: &Jobs) -> Value {
+    let percentiles = |p: &Percentiles| {
+        json!({
+            "min_ms": round3(p.min_ms), "p50_ms": round3(p.p50_ms), "p90_ms": round3(p.p90_ms),
+            "p95_ms": round3(p.p95_ms), "p99_ms": round3(p.p99_ms),
+            "p99_9_ms": round3(p.p99_9_ms), "max_ms": round3(p.max_ms),
+        })
+    };
+    json!({
+        "name": j.name, "tasks": j.tasks, "released": j.released, "due": j.due, "done": j.done,
+        "missed": j.missed(), "late": j.late, "merged": j.merged, "dropped": j.dropped,
+        "unfinished": j.unfinished, "overdue": j.overdue,
+        "response": j.response.as_ref().map(percentiles),
+        "lateness": j.lateness.as_ref().map(percentiles),
+        "mj_per_job": j.mj_per_job.map(round3),
     })
 }
 

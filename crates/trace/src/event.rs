@@ -2,7 +2,7 @@
 
 use risetime_kernel::eevdf::Place;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, GroupId, KHz, TaskId, Util};
-use risetime_model::workload::Policy;
+use risetime_model::workload::{JobMark, Policy};
 
 /// One thing that happened. Names follow the kernel's tracepoints where there is one.
 ///
@@ -87,6 +87,13 @@ pub enum Event<'a> {
         task: TaskId,
         /// Events begun so far, those that took no time counted.
         number: u64,
+    },
+    /// The task begins a job, is done with it, or hands it on.
+    Job {
+        /// The task.
+        task: TaskId,
+        /// What.
+        mark: JobMark,
     },
     /// The hardware of `cpu`'s frequency domain now runs at `freq` (`cpu_frequency`; one event
     /// per domain, `cpu` is its first).

@@ -2,6 +2,7 @@
 
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span};
+use risetime_model::workload::JobSpec;
 use risetime_model::{Platform, Settings};
 use std::sync::Arc;
 
@@ -36,6 +37,8 @@ pub struct Header {
     pub balance: Vec<BalanceMemory>,
     /// Where the periods of task groups with a quota end, where that is known.
     pub periods: Vec<PeriodMemory>,
+    /// The workload's jobs; tasks by their places in it, which are their ids.
+    pub jobs: Vec<JobSpec>,
 }
 
 /// A moment at which a group's quota is refilled; the others are whole periods away.
@@ -117,6 +120,7 @@ pub(crate) mod tests {
             idle: Vec::new(),
             balance: Vec::new(),
             periods: Vec::new(),
+            jobs: Vec::new(),
         }
     }
 }

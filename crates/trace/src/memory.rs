@@ -159,6 +159,7 @@ impl TraceSink for Memory {
             Event::Throttled { task, on } => Event::Throttled { task, on },
             Event::Irq { cpu, enters } => Event::Irq { cpu, enters },
             Event::Step { task, number } => Event::Step { task, number },
+            Event::Job { task, mark } => Event::Job { task, mark },
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
             Event::Waking { task, by } => Event::Waking { task, by },
             Event::Prio { task, prio } => Event::Prio { task, prio },

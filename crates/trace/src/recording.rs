@@ -25,7 +25,7 @@ use risetime_kernel::eevdf::Place;
 use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
 };
-use risetime_model::workload::Policy;
+use risetime_model::workload::{JobMark, JobSpec, MARK_NUMBERS, Policy};
 use risetime_model::{InputError, Platform, Settings, Value};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -228,6 +228,10 @@ fn write_header(h: &Header, out: &mut dyn Write) -> io::Result<()> {
     for PeriodMemory { group, ends } in &h.periods {
         writeln!(out, "period {} {}", group.0, ends.0)?;
     }
+    for JobSpec { name, tasks, deadline } in &h.jobs {
+        let deadline = deadline.map_or(0, |d| d.0 + 1);
+        writeln!(out, "job {deadline} {} \"{}", list(tasks.iter().copied()), escape(name))?;
+    }
     write_block(out, "platform", &h.platform.to_toml())
 }
 
@@ -320,6 +324,16 @@ fn read_header(lines: &mut Lines<'_>) -> Result<Header, InputError> {
         let (group, ends) = (GroupId(lines.number(group)?), Instant(lines.number(ends)?));
         periods.push(PeriodMemory { group, ends });
     }
+    let mut jobs = Vec::new();
+    while let Some(text) = lines.opt_value("job") {
+        let (numbers, name) =
+            text.split_once(" \"").ok_or_else(|| lines.error("found no name of the job"))?;
+        let numbers: Vec<u64> =
+            numbers.split(' ').map(|n| lines.number(n)).collect::<Result<_, _>>()?;
+        let deadline = numbers[0].checked_sub(1).map(Span);
+        let tasks = numbers[1..].iter().map(|n| *n as u32).collect();
+        jobs.push(JobSpec { name: unescape(name), tasks, deadline });
+    }
     let place = format!("{}:{}: platform", lines.place, lines.number + 1);
     let platform = Platform::parse(&lines.block("platform")?, &place)?;
     let cpus = platform.nr_cpus();
@@ -343,6 +357,7 @@ fn read_header(lines: &mut Lines<'_>) -> Result<Header, InputError> {
         idle,
         balance,
         periods,
+        jobs,
     })
 }
 
@@ -459,6 +474,9 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         }
         Event::Migrate { task, from, to, why: w } => ('g', vec![t(task), n(from), n(to), why(w)?]),
         Event::Step { task, number } => ('e', vec![t(task), number]),
+        Event::Job { task, mark } => {
+            ('J', [t(task)].into_iter().chain(mark.to_numbers()).collect())
+        }
         Event::Freq { cpu, freq } => ('q', vec![n(cpu), freq.0]),
         Event::FreqRequest { cpu, util, freq, why: w } => {
             ('r', vec![n(cpu), util.0, freq.0, why(w)?])
@@ -638,6 +656,7 @@ impl Fields<'_, '_> {
                 Event::Migrate { task, from, to, why: self.of(WHYS)? }
             }
             'e' => Event::Step { task: self.task()?, number: self.take()? },
+            'J' => Event::Job { task: self.task()?, mark: self.mark()? },
             'q' => Event::Freq { cpu: self.cpu()?, freq: KHz(self.take()?) },
             'r' => {
                 let (cpu, util, freq) = (self.cpu()?, self.util()?, KHz(self.take()?));
@@ -768,6 +787,14 @@ impl Fields<'_, '_> {
             return Err(self.lines.error("has too many numbers"));
         }
         Ok(event)
+    }
+
+    fn mark(&mut self) -> Result<JobMark, InputError> {
+        let mut numbers = [0; MARK_NUMBERS];
+        for n in &mut numbers {
+            *n = self.take()?;
+        }
+        JobMark::from_numbers(numbers).ok_or_else(|| self.lines.error("holds no mark of a job"))
     }
 
     /// The way back of [`place_numbers`].

@@ -158,6 +158,7 @@ fn header() -> Header {
         idle: Vec::new(),
         balance: Vec::new(),
         periods: Vec::new(),
+        jobs: Vec::new(),
     }
 }
 

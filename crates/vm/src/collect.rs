@@ -20,6 +20,7 @@ use crate::plug::{Plug, Step};
 use crate::ring::{Format, PageLayout, Record, records};
 use risetime_job::answer::Answer;
 use risetime_job::job::{Job, Task};
+use risetime_job::mark::{JobMark, MARK_NUMBERS};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::Platform;
@@ -117,6 +118,11 @@ enum Raw<'a> {
     },
     Plug(Step),
     Mark(&'a str),
+    /// Of the workload's task of this number.
+    Job {
+        task: u32,
+        mark: JobMark,
+    },
     /// From what the kernel decides.
     Told(Told),
 }
@@ -311,6 +317,8 @@ impl<'a> Trace<'a> {
                 events.extend(told.into_iter().flatten().map(|told| (r.at, cpu, Raw::Told(told))));
             }
         }
+        let noted = job_marks(answer, &events)?;
+        events.extend(noted);
         // Stable: events of one CPU at one time stay in their order.
         events.sort_by_key(|(at, cpu, _)| (*at, *cpu));
         decisions::fill_in(events.iter_mut().rev().filter_map(|(_, cpu, raw)| match raw {
@@ -336,6 +344,41 @@ impl<'a> Trace<'a> {
         let (start, end) = (mark("rt start")?, mark("rt end")?);
         Ok(Trace { events, lost, start, end })
     }
+}
+
+/// What tasks noted of their jobs, by the trace's clock: a mark in the trace says what CLOCK_MONOTONIC was just before.
+///
+/// Errors: a section that is not understood.
+fn job_marks<'a>(
+    answer: &Answer<'a>,
+    events: &[(u64, u32, Raw<'a>)],
+) -> Result<Vec<(u64, u32, Raw<'a>)>, String> {
+    let between = |(at, _, raw): &(u64, u32, Raw<'_>)| match raw {
+        Raw::Mark(text) => {
+            let mono: i64 = text.strip_prefix("rt mono ")?.parse().ok()?;
+            Some(*at as i64 - mono)
+        }
+        _ => None,
+    };
+    let Some(ahead) = events.iter().filter_map(between).min() else { return Ok(Vec::new()) };
+    let by_trace = |mono: u64| mono.wrapping_add_signed(ahead);
+    let mut found = Vec::new();
+    for (name, text) in &answer.sections {
+        let Some(task) = name.strip_prefix("marks ").and_then(|n| n.parse().ok()) else { continue };
+        for line in String::from_utf8_lossy(text).lines() {
+            let wrong = || format!("`{name}`: found {line:?}, wanted a mark of a job");
+            let mut numbers = [0; MARK_NUMBERS + 1];
+            let mut words = line.split(' ');
+            for n in &mut numbers {
+                *n = words.next().and_then(|w| w.parse().ok()).ok_or_else(wrong)?;
+            }
+            let [at, numbers @ ..] = numbers;
+            let mark = JobMark::from_numbers(numbers).ok_or_else(wrong)?;
+            let mark = mark.with_times(|t| Instant(by_trace(t.0)));
+            found.push((by_trace(at), u32::MAX, Raw::Job { task, mark }));
+        }
+    }
+    Ok(found)
 }
 
 /// When each CPU balances next, as it was when the first of `pids` was created: the first look
@@ -742,6 +785,14 @@ impl Pour<'_> {
             Raw::Period { .. } => {}
             Raw::Told(ref told) => self.told(cpu, told),
             Raw::Mark(text) => self.mark(text),
+            Raw::Job { task, mark } => {
+                let task = TaskId(task);
+                if self.known.contains_key(&task) {
+                    let start = self.start;
+                    let mark = mark.with_times(|at| Instant(at.0.saturating_sub(start)));
+                    self.emit(Event::Job { task, mark });
+                }
+            }
         }
     }
 

@@ -381,6 +381,7 @@ fn deliver(
         idle: collect::idle_memory(&trace, &platform, e.policy.kernel, &plan.job, &pids),
         balance: collect::balance_memory(&trace, &pids),
         periods: collect::period_memory(&trace),
+        jobs: e.workload.jobs.clone(),
     });
     let rev = decisions.then_some(e.policy.kernel);
     let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, rev, sink);

@@ -324,6 +324,7 @@ fn task(t: &TaskSpec, e: &Experiment, uclamp: (Option<Util>, Option<Util>)) -> T
         repeat: t.repeat,
         attr: attr(&t.attr, true),
         phases: t.phases.iter().map(phase).collect(),
+        stage: t.stage,
     }
 }
 

@@ -75,6 +75,7 @@ pub(crate) fn header() -> Header {
         idle: Vec::new(),
         balance: Vec::new(),
         periods: Vec::new(),
+        jobs: Vec::new(),
     }
 }
 

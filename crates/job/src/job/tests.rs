@@ -40,6 +40,7 @@ fn full() -> Job {
             comm: "end".into(),
             delay: Span(8),
             repeat: Repeat::Forever,
+            stage: Stage { input: Some(Link::Cond(3)), output: Some(Link::Barrier(4)) },
             attr: attr.clone(),
             phases: vec![Phase {
                 name: "*".into(),

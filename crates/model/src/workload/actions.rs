@@ -6,6 +6,7 @@
 //! Source: rt-app, doc/tutorial.txt; `src/rt-app_parse_config.c:parse_task_event_data`.
 
 use super::events::Kind;
+use super::job;
 use super::json::{MAX_US, Reader};
 use super::objects::{Barrier, Names, Objects};
 use super::{BYTES_PER_US, Event, TaskSpec, Timer, WRITE_CALL_NS};
@@ -60,6 +61,7 @@ pub(super) struct Parsed<'v, 'a> {
     pub(super) instances: usize,
     pub(super) names: TaskNames,
     pub(super) prop: &'v ObjectProp<'a>,
+    pub(super) job: Option<job::Said>,
 }
 
 impl<'a> Reader<'a> {

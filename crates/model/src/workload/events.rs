@@ -39,7 +39,7 @@ pub(super) enum Key {
 }
 
 /// Keys that are recognised by their whole name; the second column: may a phase have it?
-pub(super) const PROPERTIES: [(&str, bool); 17] = [
+pub(super) const PROPERTIES: [(&str, bool); 18] = [
     ("cpus", true),
     ("delay", false),
     ("dl-deadline", true),
@@ -47,6 +47,7 @@ pub(super) const PROPERTIES: [(&str, bool); 17] = [
     ("dl-reclaim", true),
     ("dl-runtime", true),
     ("instance", false),
+    ("job", false),
     ("loop", true),
     ("membind_nodes", true),
     ("nodes_membind", true),

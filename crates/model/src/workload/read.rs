@@ -3,13 +3,14 @@
 use super::actions::{Parsed, Shared, TaskNames};
 use super::events::{self, Key};
 use super::group::{self, MAX_GROUPS};
+use super::job;
 use super::json::{MAX_US, Reader};
 use super::objects::{Misuse, MisuseKind, Objects, forks, forks_as_deadline_task, misuse};
 use super::omitted;
 use super::policy::{Kind as PolicyKind, Said};
 use super::{
-    Attr, Event, Hotplug, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat, StartAt, TaskSpec,
-    Workload,
+    Attr, Event, Hotplug, JobSpec, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat, Stage, StartAt,
+    TaskSpec, Workload,
 };
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
@@ -93,6 +94,7 @@ impl Workload {
             groups,
             duration: parts.duration,
             calibration: parts.calibration,
+            jobs: parts.jobs,
             hotplug: parts.hotplug,
             without_effect: parts.without_effect,
         })
@@ -127,6 +129,7 @@ struct Parts {
     tasks: Vec<TaskSpec>,
     forked: Vec<TaskSpec>,
     objects: Objects,
+    jobs: Vec<JobSpec>,
     shared: Shared,
     duration: Option<Span>,
     calibration: Option<CpuId>,
@@ -181,9 +184,13 @@ impl<'a> Reader<'a> {
         let shared = std::mem::take(&mut parts.shared);
         (parts.forked, parts.objects) =
             self.share(&mut parsed, shared, &mut parts.without_effect)?;
-        for task in parsed {
+        let declared = self.jobs(&mut parsed)?;
+        let mut of = Vec::new();
+        for (place, task) in parsed.into_iter().enumerate() {
             self.add(task, parts)?;
+            of.resize(parts.tasks.len(), place);
         }
+        parts.jobs = job::specs(&declared, &of);
         if parts.tasks.is_empty() {
             return Err(self.error(tasks, "`tasks` has no task that starts"));
         }
@@ -325,7 +332,8 @@ impl<'a> Reader<'a> {
             let what = format!("{what}{place} forks as a deadline task, which the kernel refuses");
             return Err(self.error(&prop.name, what));
         }
-        Ok(Parsed { spec, name, instances, names, prop })
+        let job = find("job").map(|p| self.job(p, &what)).transpose()?;
+        Ok(Parsed { spec, name, instances, names, prop, job })
     }
 
     fn misuse(
@@ -387,6 +395,7 @@ impl<'a> Reader<'a> {
             repeat,
             phases: vec![phase],
             attr: body.attr,
+            stage: Stage::default(),
         })
     }
 
@@ -440,7 +449,8 @@ impl<'a> Reader<'a> {
             (&body.class, &mut body.attr, what),
             &mut classes,
         )?;
-        Ok(TaskSpec { comm: String::new(), delay: Span(0), repeat, phases, attr: body.attr })
+        let (comm, delay, stage) = (String::new(), Span(0), Stage::default());
+        Ok(TaskSpec { comm, delay, repeat, phases, attr: body.attr, stage })
     }
 
     /// The attributes, loop and events of a task or phase.
@@ -519,7 +529,7 @@ impl<'a> Reader<'a> {
             }
             "taskgroup" => body.attr.taskgroup = Some(self.in_taskgroup(prop, what)?),
             "sched_qos" => body.attr.qos = self.sched_qos(prop, what)?,
-            // `instance`, `delay` and `phases` are read where the task is.
+            // `instance`, `delay`, `job` and `phases` are read where the task is.
             _ => {}
         }
         Ok(())

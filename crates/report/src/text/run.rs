@@ -15,7 +15,7 @@ use super::Style;
 use super::page::{Ink, Line, Page, Table, pad};
 use super::plot::{Curve, Plot};
 use crate::words;
-use risetime_analysis::{Level, RunResult, TaskResult, Timeline};
+use risetime_analysis::{Jobs, Level, Percentiles, RunResult, TaskResult, Timeline};
 use risetime_kernel::units::CpuId;
 use std::collections::BTreeMap;
 
@@ -41,6 +41,7 @@ pub fn run(result: &RunResult, timeline: &Timeline, style: &Style) -> String {
             moved(&mut page, task);
             spent(&mut page, result, task);
             other_tasks(&mut page, result, &names);
+            jobs(&mut page, result);
             latency(&mut page, result);
             plots(&mut page, task, timeline);
         }
@@ -235,6 +236,60 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
 /// Its policies, in words.
 fn policies(t: &TaskResult) -> String {
     t.policies.iter().map(|p| p.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// What was due when, and whether it was done by then.
+fn jobs(page: &mut Page<'_>, r: &RunResult) {
+    if r.jobs.is_empty() {
+        return;
+    }
+    let title = Line::new().ink(Ink::Title, "Jobs");
+    page.line(title.ink(
+        Ink::Dim,
+        " (response from release to done; slack at least: less than 0 if late; ms)",
+    ));
+    let heads = ["", "due", "missed", "p50", "p90", "p95", "p99", "max", "slack", "mJ each"];
+    let mut table = Table::new(heads);
+    let ms = |ms: f64| format!("{ms:.2}");
+    for j in r.jobs.iter().take(LIST) {
+        let of = |figure: fn(&Percentiles) -> f64| {
+            j.response.as_ref().map_or("–".into(), |p| ms(figure(p)))
+        };
+        let row = [
+            j.name.clone(),
+            j.due.to_string(),
+            j.missed().to_string(),
+            of(|p| p.p50_ms),
+            of(|p| p.p90_ms),
+            of(|p| p.p95_ms),
+            of(|p| p.p99_ms),
+            of(|p| p.max_ms),
+            j.lateness.as_ref().map_or("–".into(), |p| ms(-p.max_ms)),
+            j.mj_per_job.map_or("–".into(), words::digits3),
+        ];
+        table.inked((j.missed() > 0).then_some(Ink::Bad), row);
+    }
+    page.table(2, &table);
+    for j in r.jobs.iter().take(LIST) {
+        let text = missed(j);
+        if !text.is_empty() {
+            page.hanging("  ", Ink::Dim, &format!("{}: {text}", j.name));
+        }
+    }
+    more(page, r.jobs.len(), LIST, "kinds of jobs");
+    page.blank();
+}
+
+/// How its jobs were missed.
+fn missed(j: &Jobs) -> String {
+    let kinds = [
+        (j.late, "late"),
+        (j.merged, "merged into a later one"),
+        (j.dropped, "dropped in the chain"),
+        (j.overdue, "overdue at the run's end"),
+    ];
+    let kinds = kinds.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| format!("{n} {kind}"));
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 /// How long activations took, where there are several kinds of tasks.

@@ -8,7 +8,8 @@ use risetime_kernel::sched_qos::{SchedQosHint, SchedQosType};
 use risetime_kernel::units::*;
 use risetime_model::platform::{Domain, IdleState, Opp};
 use risetime_model::workload::{
-    Attr, Event, Objects, Phase, Policy as SchedPolicy, Repeat, StartAt, TaskGroup, TaskSpec, Timer,
+    Attr, Event, Objects, Phase, Policy as SchedPolicy, Repeat, Stage, StartAt, TaskGroup,
+    TaskSpec, Timer,
 };
 use risetime_model::{Platform, Settings, Value, Workload};
 use risetime_report::text::{Finding, Next, Published, Severity};
@@ -254,6 +255,7 @@ impl Machine {
                 looked_for: None,
             }],
             cpus,
+            jobs: Vec::new(),
             latency: vec![Latency {
                 tasks: "rampup".into(),
                 policy: None,
@@ -414,6 +416,7 @@ pub(crate) fn workload() -> Workload {
         repeat: Repeat::Forever,
         phases: vec![frame, rest],
         attr,
+        stage: Stage::default(),
     };
     Workload {
         name: "game".into(),
@@ -438,6 +441,7 @@ pub(crate) fn workload() -> Workload {
         ],
         without_effect: vec!["global.logdir: nothing is logged".into()],
         hotplug: Vec::new(),
+        jobs: Vec::new(),
         start_at: StartAt::Creation,
     }
 }

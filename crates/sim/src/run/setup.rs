@@ -86,6 +86,7 @@ pub(crate) fn header(e: &Experiment) -> Header {
         idle: Vec::new(),
         balance: Vec::new(),
         periods: Vec::new(),
+        jobs: e.workload.jobs.clone(),
     }
 }
 

@@ -343,6 +343,7 @@ fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
                 objects: Objects::default(),
                 duration: None,
                 calibration: None,
+                jobs: Vec::new(),
                 hotplug,
                 without_effect: Vec::new(),
                 start_at: start.map_or(StartAt::Creation, StartAt::Phase),
@@ -397,7 +398,7 @@ fn tasks(nr_cpus: u32) -> impl Strategy<Value = TaskSpec> {
     (delay, repeat, vec(phases(nr_cpus), 1..=3), attrs(nr_cpus)).prop_map(
         |(delay, repeat, mut phases, mut attr)| {
             may_have_deadlines(&mut attr, &mut phases);
-            TaskSpec { comm: String::new(), delay: Span(delay), repeat, phases, attr }
+            TaskSpec { delay: Span(delay), repeat, phases, attr, ..TaskSpec::default() }
         },
     )
 }

@@ -80,6 +80,9 @@ impl User {
             }
             let step = program.next(now);
             let number = program.done();
+            for mark in program.take_marks() {
+                current.emit(Event::Job { task, mark });
+            }
             if self.told_steps == Some(task) {
                 current.emit(Event::Step { task, number });
             }

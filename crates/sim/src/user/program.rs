@@ -1,8 +1,7 @@
 //! A task's program counter: from phases and loops to the next thing it does.
 
-use crate::user::sync::next_expiry;
 use risetime_kernel::units::{Instant, Span};
-use risetime_model::workload::{Event, Phase, Repeat, TaskSpec, Timer};
+use risetime_model::workload::{Event, Expiry, JobMark, Marks, Phase, Repeat, TaskSpec, Timer};
 use std::sync::Arc;
 
 /// What a task does next.
@@ -50,6 +49,8 @@ pub(crate) struct Program {
     steps: (Instant, u32),
     /// Events begun, those that took no time counted: how far it has got, whatever the time is.
     done: u64,
+    /// Its jobs, if it has any.
+    marks: Option<Box<Marks>>,
 }
 
 impl Program {
@@ -62,6 +63,7 @@ impl Program {
         let does = |i: usize| (&spec[i].phases, spec[i].repeat);
         let like = if does(task) == does(like) { like } else { task };
         Program {
+            marks: Marks::of(&spec[task]).map(Box::new),
             spec,
             task,
             like,
@@ -93,6 +95,16 @@ impl Program {
     pub(crate) fn phase(&self, index: usize) -> &Phase {
         &self.spec[self.like].phases[index]
     }
+    /// What has come up about its jobs, oldest first.
+    pub(crate) fn take_marks(&mut self) -> impl Iterator<Item = JobMark> + '_ {
+        self.marks.iter_mut().flat_map(|marks| marks.take())
+    }
+    /// A shared timer was used.
+    pub(crate) fn timer_used(&mut self, timer: Timer, period: Span, expiry: Expiry) {
+        if let Some(marks) = &mut self.marks {
+            marks.timer(timer, period, &expiry);
+        }
+    }
     /// How many of its events it has begun.
     pub(crate) fn done(&self) -> u64 {
         self.done
@@ -119,7 +131,8 @@ impl Program {
 
     /// The next step; events of no time are passed over. `None`: it makes no progress.
     pub(crate) fn next(&mut self, now: Instant) -> Option<Step> {
-        self.began.get_or_insert(now);
+        let began = *self.began.get_or_insert(now);
+        self.goes_on(began);
         if self.steps.0 != now {
             self.steps = (now, 0);
         }
@@ -131,6 +144,9 @@ impl Program {
                 if more(spec.repeat, self.task_rounds) {
                     (self.phase, self.event, self.phase_rounds, self.entered) = (0, 0, 0, false);
                     continue;
+                }
+                if let Some(marks) = &mut self.marks {
+                    marks.over();
                 }
                 return Some(Step::Exit);
             };
@@ -149,6 +165,11 @@ impl Program {
             };
             self.event += 1;
             self.done += 1;
+            if let Some(marks) = &mut self.marks
+                && !matches!(event, Event::Timer { .. })
+            {
+                marks.event(&event);
+            }
             match event {
                 Event::Run(Span(0))
                 | Event::Runtime(Span(0))
@@ -163,8 +184,11 @@ impl Program {
                     return Some(Step::SharedTimer(timer, period, began));
                 }
                 Event::Timer { timer, period } => {
-                    if let Some(until) = self.timer(timer, period, now) {
-                        return Some(Step::SleepUntil(until));
+                    let expiry = self.timer(timer, period, now);
+                    self.timer_used(timer, period, expiry);
+                    match expiry.sleeps {
+                        Some(until) => return Some(Step::SleepUntil(until)),
+                        None => self.goes_on(began),
                     }
                 }
                 act => return Some(Step::Act(act)),
@@ -173,14 +197,19 @@ impl Program {
         None
     }
 
-    /// The expiry to wait for; `None` if it is past already.
-    fn timer(&mut self, timer: Timer, period: Span, now: Instant) -> Option<Instant> {
+    fn goes_on(&mut self, began: Instant) {
+        if let Some(marks) = &mut self.marks {
+            marks.goes_on(began);
+        }
+    }
+
+    fn timer(&mut self, timer: Timer, period: Span, now: Instant) -> Expiry {
         let index = timer.index as usize;
         if self.timers.len() <= index {
             self.timers.resize(index + 1, None);
         }
         let began = self.began.unwrap_or(now);
-        next_expiry(&mut self.timers[index], timer.absolute, period, began, now)
+        timer.expiry(&mut self.timers[index], period, began, now)
     }
 }
 
@@ -198,8 +227,7 @@ mod tests {
     use risetime_model::workload::Attr;
 
     fn program(phases: Vec<Phase>, repeat: Repeat) -> Program {
-        let spec =
-            TaskSpec { comm: "t".into(), delay: Span(0), repeat, phases, attr: Attr::default() };
+        let spec = TaskSpec { comm: "t".into(), repeat, phases, ..TaskSpec::default() };
         Program::new(vec![spec].into(), 0)
     }
     fn phase(repeat: Repeat, events: Vec<Event>) -> Phase {
@@ -274,7 +302,7 @@ mod tests {
             delay: Span(work),
             repeat: Repeat::Times(times),
             phases: vec![phase(Repeat::Times(1), vec![Event::Run(Span(work))])],
-            attr: Attr::default(),
+            ..TaskSpec::default()
         };
         let specs: Arc<[TaskSpec]> =
             vec![task("a-0", 1, 1), task("a-1", 1, 1), task("b", 2, 1), task("c", 1, 2)].into();
@@ -287,13 +315,8 @@ mod tests {
     /// The task of a job of the agent, as this room has it.
     fn spec(task: &job::Task) -> TaskSpec {
         let phases = task.phases.iter().map(|p| phase(p.repeat, p.events.clone())).collect();
-        TaskSpec {
-            comm: "t".into(),
-            delay: Span(0),
-            repeat: task.repeat,
-            phases,
-            attr: Attr::default(),
-        }
+        let stage = task.stage;
+        TaskSpec { comm: "t".into(), repeat: task.repeat, phases, stage, ..TaskSpec::default() }
     }
 
     /// The agent on the real kernel is held to the same table.
@@ -310,8 +333,11 @@ mod tests {
                 let now = line.split(' ').next().unwrap();
                 let mut said = now.to_string();
                 let at = Instant(now.parse().unwrap());
+                let mut marks = Vec::new();
                 let step = loop {
-                    match program.next(at) {
+                    let step = program.next(at);
+                    marks.extend(program.take_marks().map(|mark| mark.to_string()));
+                    match step {
                         Some(Step::Phase(phase)) => said += &format!(" enter {phase}"),
                         step => break step,
                     }
@@ -329,6 +355,10 @@ mod tests {
                     Some(Step::Act(done)) => format!(" {}", job::event_text(&done)),
                     Some(Step::Phase(_)) => " ?".into(),
                 };
+                // Marks stand where a case is about them.
+                if line.contains(" | ") {
+                    said += &format!(" | {}", marks.join("; "));
+                }
                 assert_eq!(said, line, "{name}");
                 lines += 1;
             }

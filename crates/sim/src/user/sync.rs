@@ -19,7 +19,7 @@
 //! Source: glibc, nptl/lowlevellock.h, pthread_cond_wait.c, sem_waitcommon.c; kernel/futex.
 
 use risetime_kernel::units::{Instant, Span, TaskId};
-use risetime_model::workload::{self, Event};
+use risetime_model::workload::{self, Event, Expiry};
 use std::collections::VecDeque;
 
 /// What came of an act.
@@ -203,33 +203,16 @@ impl Objects {
         Did::Waits
     }
 
-    /// The next use of a shared timer by a task that began at `began`: the expiry to wait for;
-    /// `None` if that is past.
+    /// The next use of a shared timer by a task that began at `began`.
     pub(crate) fn timer(
         &mut self,
         timer: workload::Timer,
         period: Span,
         began: Instant,
         now: Instant,
-    ) -> Option<Instant> {
-        let reference = &mut self.timers[timer.index as usize];
-        next_expiry(reference, timer.absolute, period, began, now)
+    ) -> Expiry {
+        timer.expiry(&mut self.timers[timer.index as usize], period, began, now)
     }
-}
-
-/// Moves a timer's reference on by its period: the expiry to wait for, `None` if it is past, in
-/// relative mode the timer then starts anew. Source: rt-app, `src/rt-app.c:run_event`.
-pub(crate) fn next_expiry(
-    reference: &mut Option<Instant>,
-    absolute: bool,
-    period: Span,
-    began: Instant,
-    now: Instant,
-) -> Option<Instant> {
-    let expiry = reference.unwrap_or(began) + period;
-    let missed = expiry <= now;
-    *reference = Some(if missed && !absolute { now } else { expiry });
-    (!missed).then_some(expiry)
 }
 
 #[cfg(test)]

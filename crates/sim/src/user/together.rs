@@ -140,7 +140,15 @@ impl User {
         period: Span,
         began: Instant,
     ) -> bool {
-        match self.together.sync.timer(timer, period, began, current.m().now) {
+        let (task, now) = (current.task, current.m().now);
+        let expiry = self.together.sync.timer(timer, period, began, now);
+        if let Some(Some(program)) = self.programs.get_mut(task.index()) {
+            program.timer_used(timer, period, expiry);
+            program
+                .take_marks()
+                .for_each(|mark| current.emit(risetime_trace::Event::Job { task, mark }));
+        }
+        match expiry.sleeps {
             Some(until) => {
                 self.fall_asleep(current, Some(until));
                 false

@@ -40,6 +40,27 @@ fn everything() -> Memory {
         Event::Migrate { task, from: cpu, to: CpuId(7), why: Why::Misfit },
         Event::Phase { task, index: 2, name: "" },
         Event::Step { task, number: u64::MAX },
+        Event::Job {
+            task,
+            mark: JobMark::Begins { release: Some(Instant(7)), period: None, counted: true },
+        },
+        Event::Job {
+            task,
+            mark: JobMark::Begins { release: None, period: Some(Span(9)), counted: false },
+        },
+        Event::Job { task, mark: JobMark::Gives },
+        Event::Job {
+            task,
+            mark: JobMark::Timer {
+                due: Instant(1),
+                release: Instant(u64::MAX),
+                period: Span(5),
+                absolute: true,
+                worked: false,
+            },
+        },
+        Event::Job { task, mark: JobMark::Waits },
+        Event::Job { task, mark: JobMark::Over { worked: true } },
         Event::Freq { cpu, freq: KHz(3_204_000) },
         Event::FreqRequest { cpu, util: Util(500), freq: KHz(600_000), why: Why::Decaying },
         Event::Idle { cpu, state: Some(0) },

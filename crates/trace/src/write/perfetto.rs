@@ -608,7 +608,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
             }
             Event::Misfit { cpu, task } => self.misfit(at, cpu, task),
             // Only an explanation asks for them, and writes no file; handlers are in no slice.
-            Event::Step { .. } | Event::Irq { .. } => {}
+            Event::Step { .. } | Event::Job { .. } | Event::Irq { .. } => {}
             // What a decision was made from is for who makes it again.
             Event::Waking { .. }
             | Event::Prio { .. }

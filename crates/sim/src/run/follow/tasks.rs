@@ -130,8 +130,11 @@ impl Follower<'_, '_> {
         }
         if prev != cpu && k.m.fair_entity(prev, task).is_some() {
             // There its delayed dequeue has been completed, or it would wake where it is.
-            k.rq(prev).update_rq_clock();
-            k.rq(prev).dequeue_task_fair(task, DequeueKind::SleepSpecial);
+            let group = k.m.task(task).group;
+            let mut rq = k.rq(prev);
+            rq.update_rq_clock();
+            rq.queue_mut(group).depart(task.into());
+            rq.take_departed_of(group);
         }
         let asked = self.asked.take_if(|asked| *asked == index).is_some();
         self.shared.borrow_mut().unasked = asked;

@@ -1,0 +1,262 @@
+//! Jobs of a task: where its program begins one, is done with it, and hands it on.
+//!
+//! ```text
+//! a timer          job 0 begins with the first event, job k where the program goes on behind its k-th timer
+//!                  job k is done where the program comes to the next timer
+//! a task's input   (in a chain) a job begins where the program goes on behind its input, and is done where it comes
+//!                  there again, or to its end
+//! ```
+//!
+//! What the timer says of release and due time, by its mode (r: its reference, p: its period):
+//!
+//! ```text
+//! due          r + p, of the job that is done; in both modes
+//! absolute     the next one is released at r + p, late or not: periods that were missed are made up for
+//! relative     likewise, or now if that is past: whole periods between are merged into one job
+//! ```
+//!
+//! [`Marks`] is what simulator and agent follow their programs with, so that both count the same.
+
+use crate::{Event, Expiry, Task, Timer};
+use risetime_kernel::units::{Instant, Span};
+
+/// Where a task stands in its jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobMark {
+    /// A job begins. `release`: when it could have; `None`: now.
+    Begins {
+        /// The expiry of the timer before it, or when the timers began.
+        release: Option<Instant>,
+        /// The period of the timer that will end it, if it is the first.
+        period: Option<Span>,
+        /// Its input is one of several that are kept, and it takes the oldest (semaphores, barriers), not all
+        /// that came since (conditions).
+        counted: bool,
+    },
+    /// It has given the task behind it in the chain its input.
+    Gives,
+    /// The program has come to a timer: the job under way is done.
+    Timer {
+        /// When that was due.
+        due: Instant,
+        /// When the next one is released.
+        release: Instant,
+        /// The timer's period.
+        period: Span,
+        /// Its mode.
+        absolute: bool,
+        /// Something was done since the timer before; else there was no job.
+        worked: bool,
+    },
+    /// The program has come to its input: the job under way is done.
+    Waits,
+    /// The program is over. `worked`: it has done something since the last timer, which was a job then.
+    Over {
+        /// Something other than a timer.
+        worked: bool,
+    },
+}
+
+/// Numbers of a mark at most.
+pub const MARK_NUMBERS: usize = 5;
+
+impl JobMark {
+    /// As numbers, the kind first; those that it has not are 0.
+    pub fn to_numbers(self) -> [u64; MARK_NUMBERS] {
+        let or_0 = |n: Option<u64>| n.map_or(0, |n| n.saturating_add(1));
+        match self {
+            JobMark::Begins { release, period, counted } => {
+                [0, or_0(release.map(|r| r.0)), or_0(period.map(|p| p.0)), counted.into(), 0]
+            }
+            JobMark::Gives => [1, 0, 0, 0, 0],
+            JobMark::Timer { due, release, period, absolute, worked } => {
+                [2, due.0, release.0, period.0, u64::from(absolute) + 2 * u64::from(worked)]
+            }
+            JobMark::Waits => [3, 0, 0, 0, 0],
+            JobMark::Over { worked } => [4, worked.into(), 0, 0, 0],
+        }
+    }
+
+    /// The way back; `None`: these are no mark's.
+    pub fn from_numbers(numbers: [u64; MARK_NUMBERS]) -> Option<JobMark> {
+        let [kind, a, b, c, d] = numbers;
+        let some = |n: u64| n.checked_sub(1);
+        Some(match kind {
+            0 => {
+                let (release, period) = (some(a).map(Instant), some(b).map(Span));
+                JobMark::Begins { release, period, counted: c != 0 }
+            }
+            1 => JobMark::Gives,
+            2 => {
+                let (due, release, period) = (Instant(a), Instant(b), Span(c));
+                JobMark::Timer { due, release, period, absolute: d & 1 != 0, worked: d & 2 != 0 }
+            }
+            3 => JobMark::Waits,
+            4 => JobMark::Over { worked: a != 0 },
+            _ => return None,
+        })
+    }
+
+    /// With its times as `of` gives them.
+    pub fn with_times(self, of: impl Fn(Instant) -> Instant) -> JobMark {
+        match self {
+            JobMark::Begins { release, period, counted } => {
+                JobMark::Begins { release: release.map(of), period, counted }
+            }
+            JobMark::Timer { due, release, period, absolute, worked } => {
+                let (due, release) = (of(due), of(release));
+                JobMark::Timer { due, release, period, absolute, worked }
+            }
+            other => other,
+        }
+    }
+}
+
+impl std::fmt::Display for JobMark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            JobMark::Begins { release, period, counted } => {
+                f.write_str(if *counted { "begins the oldest" } else { "begins" })?;
+                release.map_or(Ok(()), |at| write!(f, ", released {}", at.0))?;
+                period.map_or(Ok(()), |period| write!(f, ", period {}", period.0))
+            }
+            JobMark::Gives => f.write_str("gives"),
+            JobMark::Timer { due, release, absolute, worked, .. } => {
+                let done = if *worked { "done" } else { "idle" };
+                let mode = if *absolute { "absolute" } else { "relative" };
+                write!(f, "{done}, due {}, next {} {mode}", due.0, release.0)
+            }
+            JobMark::Waits => f.write_str("waits"),
+            JobMark::Over { worked: true } => f.write_str("over"),
+            JobMark::Over { worked: false } => f.write_str("over, idle"),
+        }
+    }
+}
+
+/// What two tasks of a chain have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// A condition, by its number.
+    Cond(u32),
+    /// A semaphore.
+    Semaphore(u32),
+    /// A barrier.
+    Barrier(u32),
+    /// None with another task: it sleeps for a time.
+    Sleep,
+}
+
+impl Link {
+    /// The link that waits in this event.
+    pub const fn input(event: &Event) -> Option<Link> {
+        match *event {
+            Event::Wait { cond, .. } => Some(Link::Cond(cond)),
+            Event::SemWait(s) => Some(Link::Semaphore(s)),
+            Event::Barrier(b) => Some(Link::Barrier(b)),
+            Event::Sleep(_) => Some(Link::Sleep),
+            _ => None,
+        }
+    }
+
+    /// The link that gives in this event.
+    pub const fn output(event: &Event) -> Option<Link> {
+        match *event {
+            Event::Signal(cond) | Event::Broadcast(cond) => Some(Link::Cond(cond)),
+            Event::SemPost(s) => Some(Link::Semaphore(s)),
+            Event::Barrier(b) => Some(Link::Barrier(b)),
+            _ => None,
+        }
+    }
+
+    const fn counted(self) -> bool {
+        matches!(self, Link::Semaphore(_) | Link::Barrier(_))
+    }
+}
+
+/// A task's place in a chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stage {
+    /// What it waits in for the task before it; `None`: for its timer.
+    pub input: Option<Link>,
+    /// What it gives the task behind it; `None`: that one looks when its own timer says so, or there is none.
+    pub output: Option<Link>,
+}
+
+/// Follows one program.
+#[derive(Clone, Debug)]
+pub struct Marks {
+    stage: Stage,
+    /// The period of its first timer.
+    period: Option<Span>,
+    began: bool,
+    /// What it goes on with is a job.
+    upcoming: Option<JobMark>,
+    worked: bool,
+    /// In the order in which they came; whoever runs the program takes them.
+    marks: Vec<JobMark>,
+}
+
+impl Marks {
+    /// Those of `task`; `None`: it has no jobs.
+    pub fn of<A>(task: &Task<A>) -> Option<Marks> {
+        let mut events = task.phases.iter().flat_map(|phase| &phase.events);
+        let period = events.find_map(|event| match event {
+            Event::Timer { period, .. } => Some(*period),
+            _ => None,
+        });
+        let timed = task.stage.input.is_none();
+        (period.is_some() || task.stage != Stage::default()).then(|| Marks {
+            stage: task.stage,
+            period: period.filter(|_| timed),
+            began: false,
+            upcoming: None,
+            worked: false,
+            marks: Vec::new(),
+        })
+    }
+
+    /// The program goes on; its timers count from `began`.
+    pub fn goes_on(&mut self, began: Instant) {
+        if !std::mem::replace(&mut self.began, true) && self.stage.input.is_none() {
+            let (release, period) = (Some(began), self.period);
+            self.upcoming = Some(JobMark::Begins { release, period, counted: false });
+        }
+        self.marks.extend(self.upcoming.take());
+    }
+
+    /// It begins an event that is no timer.
+    pub fn event(&mut self, event: &Event) {
+        let input = Link::input(event).filter(|link| self.stage.input == Some(*link));
+        if Link::output(event).is_some_and(|link| self.stage.output == Some(link)) {
+            self.marks.push(JobMark::Gives);
+        }
+        if let Some(link) = input {
+            self.marks.push(JobMark::Waits);
+            let (release, period, counted) = (None, None, link.counted());
+            self.upcoming = Some(JobMark::Begins { release, period, counted });
+        }
+        self.worked = input.is_none();
+    }
+
+    /// It comes to a timer.
+    pub fn timer(&mut self, timer: Timer, period: Span, expiry: &Expiry) {
+        let Expiry { due, release, .. } = *expiry;
+        let worked = std::mem::take(&mut self.worked);
+        if self.stage.input.is_none() {
+            let absolute = timer.absolute;
+            self.marks.push(JobMark::Timer { due, release, period, absolute, worked });
+            let release = Some(release);
+            self.upcoming = Some(JobMark::Begins { release, period: None, counted: false });
+        }
+    }
+
+    /// The program is over.
+    pub fn over(&mut self) {
+        self.marks.push(JobMark::Over { worked: self.worked });
+    }
+
+    /// What has come up since, oldest first.
+    pub fn take(&mut self) -> impl Iterator<Item = JobMark> + '_ {
+        self.marks.drain(..)
+    }
+}

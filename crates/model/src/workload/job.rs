@@ -1,0 +1,222 @@
+//! `"job"`: what of a task, or of a chain of tasks, is released, due and done.
+//!
+//! ```text
+//! "job": { "name": "frame", "deadline": 33333, "tasks": ["render", "compositor"] }
+//! ```
+//!
+//! stands in the task that begins; all of it may be left out. Not rt-app's. Where jobs begin and end: [`risetime_job::mark`].
+
+use super::actions::Parsed;
+use super::json::Reader;
+use super::{Event, JobSpec, Link, Policy, TaskSpec};
+use crate::InputError;
+use crate::input::one_line;
+use jsonc_parser::ast::{ObjectProp, Value};
+use jsonc_parser::common::{Range, Ranged};
+use risetime_kernel::units::Span;
+use std::collections::BTreeSet;
+
+/// What a task says of its jobs.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    name: Option<String>,
+    deadline: Option<Span>,
+    /// The tasks behind it in the chain, and where they are named.
+    then: Vec<(String, Range)>,
+    at: Range,
+}
+
+/// Jobs of tasks by their places in the file.
+pub(super) struct Declared {
+    name: String,
+    deadline: Option<Span>,
+    tasks: Vec<usize>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn job(&self, prop: &ObjectProp<'a>, what: &str) -> Result<Said, InputError> {
+        let what = format!("{what}: `job`");
+        let object = self.object(&prop.value, &what)?;
+        self.once(object, &what, |_| true)?;
+        let mut said = Said { name: None, deadline: None, then: Vec::new(), at: prop.range };
+        for p in &object.properties {
+            match p.name.as_str() {
+                "name" => said.name = Some(self.string(p, &what)?.to_string()),
+                "deadline" => {
+                    said.deadline = Some(self.us(p, &what)?).filter(|d| d.0 > 0);
+                    if said.deadline.is_none() {
+                        return Err(self.error(&p.value, format!("{what}: `deadline` is 0 µs")));
+                    }
+                }
+                "tasks" => said.then = self.names_of(p, &what)?,
+                other => {
+                    let known = ["deadline", "name", "tasks"];
+                    return Err(self.unknown(p, &format!("{what}: "), other, &known));
+                }
+            }
+        }
+        Ok(said)
+    }
+
+    fn names_of(
+        &self,
+        prop: &ObjectProp<'a>,
+        what: &str,
+    ) -> Result<Vec<(String, Range)>, InputError> {
+        let Value::Array(list) = &prop.value else {
+            return Err(self.wrong(prop, what, &prop.value, "a list of tasks"));
+        };
+        let name = |value: &Value<'a>| match value {
+            Value::StringLit(name) => Ok((name.value.to_string(), value.range())),
+            other => Err(self.wrong(prop, what, other, "the name of a task")),
+        };
+        list.elements.iter().map(name).collect()
+    }
+
+    /// Finds the chains, and what their tasks wait in for each other.
+    ///
+    /// Errors: a chain of tasks that there are not, that nothing connects, or that begins nowhere.
+    pub(super) fn jobs(&self, tasks: &mut [Parsed<'_, 'a>]) -> Result<Vec<Declared>, InputError> {
+        let mut all = Vec::new();
+        let mut taken = BTreeSet::new();
+        for head in 0..tasks.len() {
+            let said = tasks[head].job.take();
+            let mut chain = vec![head];
+            for (name, at) in said.iter().flat_map(|said| &said.then) {
+                let next = self.chained(tasks, name, *at)?;
+                let last = chain[chain.len() - 1];
+                tasks[next].spec.stage.input = self.link(tasks, last, next, *at)?;
+                tasks[last].spec.stage.output = tasks[next].spec.stage.input;
+                chain.push(next);
+            }
+            if let Some(said) = &said
+                && chain.len() > 1
+            {
+                let mut one = |i: &&usize| tasks[**i].instances != 1 || !taken.insert(**i);
+                if let Some(other) = chain.iter().find(|i| one(i)) {
+                    let what = format!(
+                        "`job`: task `{}` is in two chains, or has not one instance: whose turn is whose would not be known",
+                        tasks[*other].name
+                    );
+                    return Err(self.error(&said.at, what));
+                }
+            }
+            all.push((said, chain));
+        }
+        let declared = all.into_iter().filter(|(_, chain)| {
+            // What is behind another has no jobs of its own.
+            chain.len() > 1 || !taken.contains(&chain[0])
+        });
+        let mut found = Vec::new();
+        for (said, chain) in declared {
+            found.extend(self.declared(tasks, said, chain)?);
+        }
+        Ok(found)
+    }
+
+    fn chained(
+        &self,
+        tasks: &[Parsed<'_, 'a>],
+        name: &str,
+        at: Range,
+    ) -> Result<usize, InputError> {
+        let found = tasks.iter().position(|task| task.name == name);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
+            let name = one_line(name);
+            self.error(
+                &at,
+                format!("`job`: there is no task \"{name}\"; known: {}", known.join(", ")),
+            )
+        })
+    }
+
+    /// What `b` waits in that `a` gives; `None`: it looks when its timer says so.
+    fn link(
+        &self,
+        tasks: &[Parsed<'_, 'a>],
+        a: usize,
+        b: usize,
+        at: Range,
+    ) -> Result<Option<Link>, InputError> {
+        let given: Vec<Link> = events(&tasks[a].spec).filter_map(Link::output).collect();
+        let wanted = events(&tasks[b].spec).filter_map(Link::input);
+        let link = wanted.into_iter().find(|link| given.contains(link));
+        if link.is_none() && !has_timer(&tasks[b].spec) {
+            let (a, b) = (&tasks[a].name, &tasks[b].name);
+            let what = format!(
+                "`job`: `{a}` gives `{b}` nothing that it waits for, and `{b}` has no timer"
+            );
+            let hint = "a signal, a semaphore, a barrier or suspend and resume, by the same name";
+            return Err(self.error(&at, what).hint(hint));
+        }
+        Ok(link)
+    }
+
+    /// The jobs that begin in the first task of `chain`; `None`: it has none.
+    fn declared(
+        &self,
+        tasks: &mut [Parsed<'_, 'a>],
+        said: Option<Said>,
+        chain: Vec<usize>,
+    ) -> Result<Option<Declared>, InputError> {
+        let head = &mut tasks[chain[0]];
+        let reserved = deadline_of(&head.spec);
+        if head.instances == 0 || said.is_none() && reserved.is_none() && !has_timer(&head.spec) {
+            return Ok(None);
+        }
+        let deadline = said.as_ref().and_then(|said| said.deadline).or(reserved);
+        let name = said.as_ref().and_then(|said| said.name.clone());
+        let name = name.unwrap_or_else(|| head.name.clone());
+        if !has_timer(&head.spec) {
+            let input = events(&head.spec).find_map(Link::input);
+            let lacks = match (input, deadline) {
+                (None, _) => Some(", sleep or wait where its jobs would begin and end"),
+                (_, None) => Some(", so its jobs need a `deadline`"),
+                _ => None,
+            };
+            match (lacks, said) {
+                (Some(lacks), Some(said)) => {
+                    let what = format!("`job`: task `{}` has no timer{lacks}", head.name);
+                    return Err(self.error(&said.at, what));
+                }
+                (Some(_), None) => return Ok(None),
+                (None, _) => head.spec.stage.input = input,
+            }
+        }
+        Ok(Some(Declared { name, deadline, tasks: chain }))
+    }
+}
+
+/// With the tasks as they start, `of`: whose instance each is.
+pub(super) fn specs(declared: &[Declared], of: &[usize]) -> Vec<JobSpec> {
+    let place = |parsed: usize| of.iter().position(|o| *o == parsed).map(|i| i as u32);
+    let each = |d: &Declared| -> Vec<JobSpec> {
+        let spec = |tasks| JobSpec { name: d.name.clone(), tasks, deadline: d.deadline };
+        match d.tasks[..] {
+            [one] => {
+                let own = of.iter().enumerate().filter(|(_, o)| **o == one);
+                own.map(|(i, _)| spec(vec![i as u32])).collect()
+            }
+            _ => vec![spec(d.tasks.iter().filter_map(|t| place(*t)).collect())],
+        }
+    };
+    declared.iter().flat_map(each).collect()
+}
+
+fn events(task: &TaskSpec) -> impl Iterator<Item = &Event> {
+    task.phases.iter().flat_map(|phase| &phase.events)
+}
+
+fn has_timer(task: &TaskSpec) -> bool {
+    events(task).any(|event| matches!(event, Event::Timer { .. }))
+}
+
+/// That of the reservation with which it begins.
+fn deadline_of(task: &TaskSpec) -> Option<Span> {
+    let of_phase = task.phases.first().and_then(|phase| phase.attr.policy);
+    match of_phase.or(task.attr.policy) {
+        Some(Policy::Deadline { deadline, .. }) => Some(deadline),
+        _ => None,
+    }
+}
