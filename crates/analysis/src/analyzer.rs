@@ -15,6 +15,7 @@
 use crate::figures::Levels;
 use crate::jobs::Streams;
 use crate::latency::Groups;
+use crate::lost::ONE;
 use crate::machine::{Machine, femto_to_milli, ms};
 use crate::result::{Reservation, RunResult, TaskResult, Timeline};
 use crate::stretch::{Stretch, Watch};
@@ -124,7 +125,7 @@ impl Run {
             ids: Ids::default(),
             tasks: Vec::new(),
             unknown_cpus: 0,
-            latency: Groups::default(),
+            latency: Groups::new(platform),
             jobs: Streams::new(&header.jobs),
         }
     }
@@ -167,7 +168,8 @@ impl Run {
                 if let Some(t) = self.accounted(task) {
                     t.set_policy(now, policy);
                     let group = t.group;
-                    self.latency.policy(group, policy);
+                    let group = self.latency.policy(group, policy);
+                    self.accounted(task).into_iter().for_each(|t| t.group = group);
                 }
             }
             Event::Irq { cpu, enters } => {
@@ -227,7 +229,8 @@ impl Run {
         let s_max = self.machine.snap(max_speed);
         let mut task = Task::new(id, comm, cpu, now, s_max, curves);
         task.all = self.all_bursts.then(Vec::new);
-        task.group = self.latency.of(comm);
+        let taskgroup = self.header.task_groups.get(id.index()).map_or("", String::as_str);
+        task.group = self.latency.of(comm, taskgroup);
         let wanted = self.stretch.filter(|(of, _)| *of == id);
         task.watch = wanted.map(|(_, stretch)| Box::new(Watch::new(stretch, now)));
         self.ids.set(id, self.tasks.len() as u32);
@@ -288,6 +291,9 @@ impl Run {
             let new_burst = t.wake(now, &self.levels);
             t.migrate(now, cpu, "unrecorded");
             if t.doing != Doing::Gone {
+                if let Some(woken) = t.woken.take() {
+                    self.latency.waited(t.group, cpu, now - woken);
+                }
                 t.doing = Doing::Runs(cpu);
                 t.first_ran.get_or_insert(now);
             }
@@ -399,6 +405,12 @@ impl Run {
             .iter()
             .map(|t| (t.id, (t.comm.clone(), t.energy_fj.map(femto_to_milli))))
             .collect();
+        let work: u128 = self.tasks.iter().map(|t| t.work).sum();
+        let gone = self.tasks.iter().filter_map(|t| t.gone);
+        let exited = (gone.clone().count() as u64, self.tasks.len() as u64);
+        let first = self.tasks.iter().map(|t| t.created).min();
+        let last = gone.max().filter(|_| exited.0 == exited.1);
+        let makespan_ms = last.zip(first).map(|(last, first)| ms(last - first));
         let jobs = self.jobs.finish(end, |id| spent.get(&id).cloned());
         let told = self.header.signals.iter().any(|s| s.name == "dl_throttled");
         let mut timeline = None;
@@ -412,6 +424,7 @@ impl Run {
             timeline = timeline.or(curves);
             tasks.push(result);
         }
+        let (latency, waits) = self.latency.finish();
         let result = RunResult {
             policy: self.header.policy,
             backend: self.header.backend,
@@ -424,7 +437,11 @@ impl Run {
             end_ms: ms(end),
             tasks,
             cpus,
-            latency: self.latency.finish(),
+            latency,
+            waits,
+            work_ms: work as f64 / ONE as f64 / 1e6,
+            exited,
+            makespan_ms,
             jobs,
             energy_mj,
             notes,
@@ -490,6 +507,10 @@ fn empty_result() -> RunResult {
         tasks: Vec::new(),
         cpus: Vec::new(),
         latency: Vec::new(),
+        waits: Vec::new(),
+        work_ms: 0.0,
+        exited: (0, 0),
+        makespan_ms: None,
         jobs: Vec::new(),
         energy_mj: None,
         notes: vec!["the trace has no header".to_owned()],

@@ -153,8 +153,12 @@ type Figure = (Option<f64>, Unit);
 
 /// The figure of that name; names that there are, if there is none.
 fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
-    if name == "energy" {
-        return Ok((run.energy_mj, Unit::Energy));
+    match name {
+        "energy" => return Ok((run.energy_mj, Unit::Energy)),
+        "work" => return Ok((Some(run.work_ms), Unit::Time)),
+        "makespan" => return Ok((run.makespan_ms, Unit::Time)),
+        "exited" => return Ok((Some(run.exited.0 as f64), Unit::Count)),
+        _ => {}
     }
     let known = || {
         let whose = run.jobs.iter().map(|j| j.name.clone());
@@ -163,7 +167,8 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
         all.sort();
         all.dedup();
         let shown = all.iter().take(8).map(|name| format!("{name}.…"));
-        shown.chain(["energy".into()]).collect::<Vec<_>>()
+        let own = ["energy", "work", "makespan", "exited"].map(String::from);
+        shown.chain(own).collect::<Vec<_>>()
     };
     let Some((whose, what)) = name.rsplit_once('.') else { return Err(known()) };
     let job = run.jobs.iter().find(|j| j.name == whose);
@@ -218,7 +223,18 @@ fn of_latency(l: &Latency) -> Vec<(String, Figure)> {
         ("p99_9", l.p99_9_ms),
         ("max", l.max_ms),
     ];
-    figures.map(|(name, ms)| (format!("activation_{name}"), (Some(ms), Unit::Time))).into()
+    let figures = figures.map(|(name, ms)| (format!("activation_{name}"), (Some(ms), Unit::Time)));
+    let figure = |get: fn(&Percentiles) -> f64| (l.wakeup.took.as_ref().map(get), Unit::Time);
+    let waits = [
+        ("p50", figure(|p| p.p50_ms)),
+        ("p90", figure(|p| p.p90_ms)),
+        ("p95", figure(|p| p.p95_ms)),
+        ("p99", figure(|p| p.p99_ms)),
+        ("p99_9", figure(|p| p.p99_9_ms)),
+        ("max", figure(|p| p.max_ms)),
+    ];
+    let waits = waits.map(|(name, figure)| (format!("wakeup_{name}"), figure));
+    figures.into_iter().chain(waits).collect()
 }
 
 fn of_task(t: &TaskResult) -> Vec<(String, Figure)> {

@@ -1,5 +1,5 @@
 //! How long activations take: from a wakeup (or the creation) to the next sleep (or the exit), with
-//! all that lies between, running or waiting for a CPU.
+//! all that lies between, running or waiting for a CPU; and how long a wakeup (or the creation) waits for a CPU.
 //!
 //! ```text
 //! group        the tasks of one name: worker-0, worker-1, … are "worker"
@@ -11,13 +11,16 @@
 //! exact. An activation that the run's end cuts off is counted for itself: how long it would have taken
 //! is not known.
 
+use crate::jobs::Percentiles;
+use risetime_kernel::units::CpuId;
+use risetime_model::Platform;
 use risetime_model::workload::Policy;
 use std::collections::BTreeMap;
 
 /// Buckets of one power of two, as a power of two.
 const BITS: u32 = 7;
 
-/// How long the activations of some tasks took.
+/// How long the activations of some tasks took, and how long they waited for a CPU when they woke.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
     /// The name that these tasks share.
@@ -40,80 +43,219 @@ pub struct Latency {
     pub unfinished: u64,
     /// How long the longest of those had taken by then; 0 if there is none.
     pub unfinished_ms: f64,
+    /// From each wakeup, and the creation, to first running.
+    pub wakeup: Waits,
+}
+
+/// How long tasks waited for a CPU when they became runnable by a wakeup or the creation. What they wait for later, after a
+/// preemption, is none of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Waits {
+    /// How many there were.
+    pub n: u64,
+    /// How long; `None`: there were none.
+    pub took: Option<Percentiles>,
+}
+
+/// The same of all tasks that have something in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitsBy {
+    /// What.
+    pub by: By,
+    /// Of which kind: `SCHED_FIFO`, `/ui`, `1024`.
+    pub name: String,
+    /// How long they waited.
+    pub wakeup: Waits,
+}
+
+/// What tasks have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum By {
+    /// Their scheduling policy when they woke.
+    Policy,
+    /// The task group in which they were created; "" is the root.
+    Group,
+    /// The capacity of the CPU on which they ran then.
+    Capacity,
+}
+
+impl By {
+    /// The word that JSON uses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            By::Policy => "sched_policy",
+            By::Group => "taskgroup",
+            By::Capacity => "capacity",
+        }
+    }
 }
 
 /// The groups of a run.
 #[derive(Default)]
 pub(crate) struct Groups {
     names: BTreeMap<String, usize>,
-    groups: Vec<(String, Histogram)>,
-    policies: BTreeMap<usize, Policy>,
+    groups: Vec<Group>,
+    /// What differs in name, policy or task group.
+    cells: Vec<Cell>,
+    /// By CPU, its capacity.
+    capacity: Vec<u64>,
+    /// Capacities, ascending, each once.
+    kinds: Vec<u64>,
+}
+
+struct Group {
+    name: String,
+    took: Histogram,
+    policy: Option<Policy>,
+    /// Activations that the run's end cut off, and the longest of them.
+    cut_off: (u64, u64),
+}
+
+struct Cell {
+    group: usize,
+    policy: &'static str,
+    taskgroup: String,
+    /// By the place of the CPU's capacity among all.
+    waits: Vec<Histogram>,
 }
 
 /// Times in buckets.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Histogram {
     /// From the bucket of this number on: most activations are of like length.
     first: usize,
     counts: Vec<u64>,
     total: u64,
+    min: u64,
     max: u64,
-    /// Activations that the run's end cut off, and the longest of them.
-    cut_off: (u64, u64),
 }
 
 impl Groups {
-    /// The group of a task of this name.
-    pub(crate) fn of(&mut self, comm: &str) -> usize {
+    /// Of a run on these CPUs.
+    pub(crate) fn new(platform: &Platform) -> Groups {
+        let of = |cpu| platform.domain_of(cpu).map_or(0, |d| platform.domains[d].capacity.0);
+        let capacity: Vec<u64> = platform.cpus().map(of).collect();
+        let mut kinds = capacity.clone();
+        kinds.sort_unstable();
+        kinds.dedup();
+        Groups { capacity, kinds, ..Groups::default() }
+    }
+
+    /// The cell of a new task of this name.
+    pub(crate) fn of(&mut self, comm: &str, taskgroup: &str) -> usize {
         let name = group_name(comm);
-        if let Some(group) = self.names.get(name) {
-            return *group;
+        let group = match self.names.get(name) {
+            Some(group) => *group,
+            None => {
+                self.names.insert(name.to_string(), self.groups.len());
+                let name = name.to_string();
+                let took = Histogram::default();
+                self.groups.push(Group { name, took, policy: None, cut_off: (0, 0) });
+                self.groups.len() - 1
+            }
+        };
+        self.cell(group, Policy::default().name(), taskgroup.to_string())
+    }
+
+    fn cell(&mut self, group: usize, policy: &'static str, taskgroup: String) -> usize {
+        let same = |c: &Cell| (c.group, c.policy, &c.taskgroup) == (group, policy, &taskgroup);
+        if let Some(known) = self.cells.iter().position(same) {
+            return known;
         }
-        self.names.insert(name.to_string(), self.groups.len());
-        self.groups.push((name.to_string(), Histogram::default()));
-        self.groups.len() - 1
+        let waits = vec![Histogram::default(); self.kinds.len()];
+        self.cells.push(Cell { group, policy, taskgroup, waits });
+        self.cells.len() - 1
     }
 
-    /// A task of this group is under `policy` from now on.
-    pub(crate) fn policy(&mut self, group: usize, policy: Policy) {
-        self.policies.insert(group, policy);
+    /// A task of this cell is under `policy` from now on: its new cell.
+    pub(crate) fn policy(&mut self, cell: usize, policy: Policy) -> usize {
+        let Some(Cell { group, taskgroup, .. }) = self.cells.get(cell) else { return cell };
+        let (group, taskgroup) = (*group, taskgroup.clone());
+        self.groups[group].policy = Some(policy);
+        self.cell(group, policy.name(), taskgroup)
     }
 
-    /// An activation of this group took `ns`.
-    pub(crate) fn took(&mut self, group: usize, ns: u64) {
-        if let Some((_, histogram)) = self.groups.get_mut(group) {
-            histogram.add(ns);
+    fn group(&mut self, cell: usize) -> Option<&mut Group> {
+        self.groups.get_mut(self.cells.get(cell)?.group)
+    }
+
+    /// An activation of this cell took `ns`.
+    pub(crate) fn took(&mut self, cell: usize, ns: u64) {
+        self.group(cell).into_iter().for_each(|group| group.took.add(ns));
+    }
+
+    /// A task of this cell has waited `ns` from its wakeup until it runs on `cpu`.
+    pub(crate) fn waited(&mut self, cell: usize, cpu: CpuId, ns: u64) {
+        let capacity = self.capacity.get(cpu.index());
+        let kind = capacity.and_then(|capacity| self.kinds.binary_search(capacity).ok());
+        if let (Some(kind), Some(cell)) = (kind, self.cells.get_mut(cell)) {
+            cell.waits[kind].add(ns);
         }
     }
 
-    /// The run's end cuts off an activation of this group, after `ns`.
-    pub(crate) fn cut_off(&mut self, group: usize, ns: u64) {
-        if let Some((_, Histogram { cut_off: (n, longest), .. })) = self.groups.get_mut(group) {
+    /// The run's end cuts off an activation of this cell, after `ns`.
+    pub(crate) fn cut_off(&mut self, cell: usize, ns: u64) {
+        if let Some(Group { cut_off: (n, longest), .. }) = self.group(cell) {
             (*n, *longest) = (*n + 1, ns.max(*longest));
         }
     }
 
     /// What came of it, in the order in which groups were first seen; those without an activation
-    /// are left out.
-    pub(crate) fn finish(self) -> Vec<Latency> {
+    /// are left out. And the waits by what tasks have in common, where that differs.
+    pub(crate) fn finish(self) -> (Vec<Latency>, Vec<WaitsBy>) {
+        let by = self.by();
         let ms = |ns: u64| ns as f64 / 1e6;
-        let policies = self.policies;
-        let groups = self.groups.into_iter().enumerate().filter(|(_, (_, h))| h.total > 0);
-        groups
-            .map(|(i, (tasks, h))| (i, tasks, h.quantiles([500, 900, 990, 999]), h))
-            .map(|(i, tasks, [p50, p90, p99, p99_9], h)| Latency {
-                tasks,
-                policy: policies.get(&i).copied(),
-                activations: h.total,
+        let cells = self.cells;
+        let groups = self.groups.into_iter().enumerate().filter(|(_, g)| g.took.total > 0);
+        let latencies = groups.map(|(i, g)| {
+            let of = cells.iter().filter(|c| c.group == i).flat_map(|c| &c.waits);
+            let [p50, p90, p99, p99_9] = g.took.quantiles([500, 900, 990, 999]);
+            Latency {
+                tasks: g.name,
+                policy: g.policy,
+                activations: g.took.total,
                 p50_ms: ms(p50),
                 p90_ms: ms(p90),
                 p99_ms: ms(p99),
                 p99_9_ms: ms(p99_9),
-                max_ms: ms(h.max),
-                unfinished: h.cut_off.0,
-                unfinished_ms: ms(h.cut_off.1),
-            })
-            .collect()
+                max_ms: ms(g.took.max),
+                unfinished: g.cut_off.0,
+                unfinished_ms: ms(g.cut_off.1),
+                wakeup: Waits::of(of),
+            }
+        });
+        (latencies.collect(), by)
+    }
+
+    fn by(&self) -> Vec<WaitsBy> {
+        let mut all: BTreeMap<(By, String), Histogram> = BTreeMap::new();
+        for cell in &self.cells {
+            for (capacity, waits) in self.kinds.iter().zip(&cell.waits).filter(|(_, w)| w.total > 0)
+            {
+                let names = [
+                    (By::Policy, cell.policy.to_string()),
+                    (By::Group, cell.taskgroup.clone()),
+                    (By::Capacity, format!("{capacity:4}")),
+                ];
+                names.into_iter().for_each(|key| all.entry(key).or_default().join(waits));
+            }
+        }
+        let several = |by: By| all.keys().filter(|(b, _)| *b == by).count() > 1;
+        let shown = all.iter().filter(|((by, _), _)| several(*by));
+        let waits = |((by, name), waits): (&(By, String), &Histogram)| WaitsBy {
+            by: *by,
+            name: name.trim_start().to_string(),
+            wakeup: Waits::of([waits]),
+        };
+        shown.map(waits).collect()
+    }
+}
+
+impl Waits {
+    fn of<'a>(all: impl IntoIterator<Item = &'a Histogram>) -> Waits {
+        let mut together = Histogram::default();
+        all.into_iter().for_each(|h| together.join(h));
+        Waits { n: together.total, took: together.percentiles() }
     }
 }
 
@@ -133,8 +275,16 @@ impl Histogram {
 
     /// One more.
     pub(crate) fn add(&mut self, ns: u64) {
-        let bucket = bucket(ns);
-        if self.total == 0 {
+        let at = self.place(bucket(ns));
+        self.counts[at] += 1;
+        self.min = if self.total == 0 { ns } else { self.min.min(ns) };
+        self.max = self.max.max(ns);
+        self.total += 1;
+    }
+
+    /// Where a bucket stands, for which there is room then.
+    fn place(&mut self, bucket: usize) -> usize {
+        if self.counts.is_empty() {
             self.first = bucket;
         } else if bucket < self.first {
             let more = self.first - bucket;
@@ -145,9 +295,35 @@ impl Histogram {
         if self.counts.len() <= at {
             self.counts.resize(at + 1, 0);
         }
-        self.counts[at] += 1;
-        self.total += 1;
-        self.max = self.max.max(ns);
+        at
+    }
+
+    /// All of another's, too.
+    fn join(&mut self, other: &Histogram) {
+        for (count, bucket) in other.counts.iter().zip(other.first..).filter(|(n, _)| **n > 0) {
+            let at = self.place(bucket);
+            self.counts[at] += count;
+        }
+        if other.total > 0 {
+            self.min = if self.total == 0 { other.min } else { self.min.min(other.min) };
+            self.max = self.max.max(other.max);
+            self.total += other.total;
+        }
+    }
+
+    /// `None`: there are no times.
+    fn percentiles(&self) -> Option<Percentiles> {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let [p50, p90, p95, p99, p99_9] = self.quantiles([500, 900, 950, 990, 999]);
+        (self.total > 0).then(|| Percentiles {
+            p50_ms: ms(p50),
+            p90_ms: ms(p90),
+            p95_ms: ms(p95),
+            p99_ms: ms(p99),
+            p99_9_ms: ms(p99_9),
+            max_ms: ms(self.max),
+            min_ms: ms(self.min),
+        })
     }
 
     /// The time of this rank, from 1: so many took at most that.
@@ -200,14 +376,59 @@ mod tests {
         let mut groups = Groups::default();
         let of: Vec<usize> = ["w-0", "w-1", "w-0003", "w", "w-x", "w-", "net-rx", "net-rx-2"]
             .iter()
-            .map(|n| groups.of(n))
+            .map(|n| groups.of(n, ""))
             .collect();
         assert_eq!(of, [0, 0, 0, 0, 1, 2, 3, 3]);
-        assert_eq!(groups.finish(), [], "nothing took any time");
+        assert_eq!(groups.finish(), (vec![], vec![]), "nothing took any time");
+    }
+
+    #[test]
+    fn waits_are_told_by_what_tasks_have_in_common_where_that_differs() {
+        let platform = Platform::load("pixel6").unwrap();
+        let mut groups = Groups::new(&platform);
+        let (ui, bg) = (groups.of("ui-0", "/ui"), groups.of("bg", ""));
+        for (cell, cpu, us) in [(ui, 0, 100), (ui, 7, 300), (bg, 1, 200)] {
+            groups.waited(cell, CpuId(cpu), 1_000 * us);
+            groups.took(cell, 5_000_000);
+        }
+        let fifo = groups.policy(ui, Policy::Fifo { priority: 3 });
+        groups.waited(fifo, CpuId(7), 400_000);
+        // Of another machine.
+        groups.waited(fifo, CpuId(99), 9);
+        let (tasks, by) = groups.finish();
+        let waits = |w: &Waits| (w.n, w.took.map(|p| (p.min_ms, p.max_ms)));
+        assert_eq!(waits(&tasks[0].wakeup), (3, Some((0.1, 0.4))));
+        assert_eq!(tasks[0].policy, Some(Policy::Fifo { priority: 3 }));
+        let told: Vec<_> = by.iter().map(|w| (w.by, &*w.name, waits(&w.wakeup))).collect();
+        assert_eq!(
+            told,
+            [
+                (By::Policy, "SCHED_FIFO", (1, Some((0.4, 0.4)))),
+                (By::Policy, "SCHED_OTHER", (3, Some((0.1, 0.3)))),
+                (By::Group, "", (1, Some((0.2, 0.2)))),
+                (By::Group, "/ui", (3, Some((0.1, 0.4)))),
+                (By::Capacity, "160", (2, Some((0.1, 0.2)))),
+                (By::Capacity, "1024", (2, Some((0.3, 0.4)))),
+            ]
+        );
     }
 
     proptest! {
         #![proptest_config(draws::config(256))]
+
+        #[test]
+        fn joined_times_are_as_if_counted_together(
+            parts in proptest::collection::vec(proptest::collection::vec(0..10_000_000_000u64, 0..50), 1..5),
+        ) {
+            let (mut joined, mut all) = (Histogram::default(), Histogram::default());
+            for part in &parts {
+                let mut own = Histogram::default();
+                part.iter().for_each(|ns| own.add(*ns));
+                part.iter().for_each(|ns| all.add(*ns));
+                joined.join(&own);
+            }
+            prop_assert_eq!(joined.percentiles(), all.percentiles());
+        }
 
         #[test]
         fn a_bucket_holds_what_is_near_its_middle(ns in 0..u64::MAX >> 2) {

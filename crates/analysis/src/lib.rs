@@ -29,7 +29,7 @@ pub mod verify;
 
 pub use analyzer::{Analyzer, Options};
 pub use jobs::{Jobs, Percentiles};
-pub use latency::Latency;
+pub use latency::{By, Latency, Waits, WaitsBy};
 pub use lost::LOST_STATES;
 pub use phases::phases;
 pub use readings::{Kind, Reading, Readings};

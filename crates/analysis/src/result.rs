@@ -2,7 +2,7 @@
 //! run unless they say "after".
 
 use crate::jobs::Jobs;
-use crate::latency::Latency;
+use crate::latency::{Latency, WaitsBy};
 use crate::stretch::Stretch;
 use risetime_kernel::units::{CpuId, KHz, TaskId};
 use risetime_model::Settings;
@@ -35,6 +35,14 @@ pub struct RunResult {
     pub cpus: Vec<CpuResult>,
     /// How long activations took, by name of the tasks.
     pub latency: Vec<Latency>,
+    /// How long wakeups waited for a CPU, by what tasks have in common, where that differs.
+    pub waits: Vec<WaitsBy>,
+    /// Work done by the workload's tasks, in ms of full speed.
+    pub work_ms: f64,
+    /// How many of them have exited, and how many there were.
+    pub exited: (u64, u64),
+    /// From the first creation to the last exit; `None`: not all have exited.
+    pub makespan_ms: Option<f64>,
     /// What was due when, by name, in the order of the workload.
     pub jobs: Vec<Jobs>,
     /// Energy of all CPUs over the whole run; `None`: of one that took some, the power is unknown.

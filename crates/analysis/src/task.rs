@@ -61,6 +61,13 @@ pub(crate) struct Task {
     pub(crate) first_ran: Option<u64>,
     /// When its present activation began.
     woke: u64,
+    /// It waits for a CPU since this wakeup, or its creation.
+    pub(crate) woken: Option<u64>,
+    /// When it exited.
+    pub(crate) gone: Option<u64>,
+    pub(crate) created: u64,
+    /// Work done, in ns of full speed on the scale of [`ONE`](crate::lost::ONE).
+    pub(crate) work: u128,
     /// Energy of the CPUs while it ran, in µW · ns; `None`: it ran where the power is unknown.
     pub(crate) energy_fj: Option<u128>,
     /// Everything before is accounted.
@@ -108,6 +115,10 @@ impl Task {
             watch: None,
             first_ran: None,
             woke: now,
+            woken: Some(now),
+            gone: None,
+            created: now,
+            work: 0,
             energy_fj: Some(0),
             since: now,
             util: None,
@@ -156,6 +167,7 @@ impl Task {
             return;
         }
         if let Some(place) = &place {
+            self.work += u128::from(dt) * u128::from(place.speed);
             let piece = u128::from(dt) * u128::from(place.power_uw);
             self.energy_fj = self.energy_fj.filter(|_| piece > 0).map(|all| all + piece);
         }
@@ -230,6 +242,7 @@ impl Task {
             self.figures().for_each(|f| f.asleep(now));
             self.close(now, EndedBy::Exit);
             self.doing = Doing::Gone;
+            self.gone = Some(now);
         }
     }
 
@@ -240,6 +253,7 @@ impl Task {
         };
         self.doing = Doing::Waits;
         (self.since, self.woke) = (now, now);
+        self.woken = Some(now);
         if let Some(watch) = &mut self.watch {
             watch.wakes(now, self.position);
         }

@@ -108,6 +108,7 @@ mod tests {
                 balance: Vec::new(),
                 periods: Vec::new(),
                 jobs: Vec::new(),
+                task_groups: Vec::new(),
             });
             let end = Instant(e.duration.0);
             sink.end(end);

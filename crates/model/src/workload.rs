@@ -124,6 +124,15 @@ pub enum StartAt {
 }
 
 impl Workload {
+    /// The group in which each task is created; "" is the root. Empty if all are there.
+    pub fn task_groups(&self) -> Vec<String> {
+        let own = |t: &TaskSpec| t.attr.taskgroup.clone().unwrap_or_default();
+        match self.groups.is_empty() {
+            true => Vec::new(),
+            false => self.tasks.iter().map(own).collect(),
+        }
+    }
+
     /// The number of the task that is created first, the first in the file of those created at the
     /// same time: whom every command means where none is named.
     pub fn first_created(&self) -> usize {

@@ -15,7 +15,7 @@
 //! Left out: bursts other than the reported one, and notes.
 
 use crate::words::{round3, task_names};
-use risetime_analysis::{Jobs, Latency, Level, RunResult, TaskResult};
+use risetime_analysis::{Jobs, Latency, Level, RunResult, TaskResult, Waits};
 use risetime_model::Value;
 
 /// What did these runs measure, one figure a row? Runs over start phases are told apart by
@@ -95,6 +95,12 @@ impl Rows {
         }
         r.jobs.iter().for_each(|jobs| self.jobs(jobs));
         r.latency.iter().for_each(|latency| self.latency(latency));
+        for w in &r.waits {
+            self.waits(&format!("{}={}", w.by.as_str(), w.name), &w.wakeup);
+        }
+        self.figure("work", "", r.work_ms, "ms");
+        self.text("exited", "", &r.exited.0.to_string(), "");
+        self.figure("makespan", "", r.makespan_ms, "ms");
         self.figure("energy", "", r.energy_mj, "mJ");
         self.figure("end", "", r.end_ms, "ms");
     }
@@ -131,6 +137,20 @@ impl Rows {
         self.figure("job_energy", &of, j.mj_per_job, "mJ");
     }
 
+    fn waits(&mut self, of: &str, w: &Waits) {
+        self.text("wakeups", of, &w.n.to_string(), "");
+        let Some(p) = &w.took else { return };
+        let figures = [
+            ("wakeup_p50", p.p50_ms),
+            ("wakeup_p90", p.p90_ms),
+            ("wakeup_p95", p.p95_ms),
+            ("wakeup_p99", p.p99_ms),
+            ("wakeup_p99_9", p.p99_9_ms),
+            ("wakeup_max", p.max_ms),
+        ];
+        figures.into_iter().for_each(|(figure, ms)| self.figure(figure, of, ms, "ms"));
+    }
+
     fn latency(&mut self, l: &Latency) {
         let of = format!("tasks={}", l.tasks);
         self.text("activations", &of, &l.activations.to_string(), "");
@@ -142,6 +162,7 @@ impl Rows {
             ("activation_max", l.max_ms),
         ];
         figures.into_iter().for_each(|(figure, ms)| self.figure(figure, &of, ms, "ms"));
+        self.waits(&of, &l.wakeup);
         self.text("activations_unfinished", &of, &l.unfinished.to_string(), "");
     }
 

@@ -30,7 +30,7 @@ use risetime_analysis::{
     Burst, CpuPhases, CpuResult, Latency, Level, PhaseSummary, Reach, ReachPhases, RunResult,
     RunningPhases, Spread, TaskPhases, TaskResult,
 };
-use risetime_analysis::{Jobs, Percentiles};
+use risetime_analysis::{Jobs, Percentiles, Waits};
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::{Settings, Value as Setting};
 use serde_json::{Value, json};
@@ -310,6 +310,15 @@ fn run(r: &RunResult) -> Value {
         "cpus": r.cpus.iter().map(cpu).collect::<Vec<_>>(),
         "jobs": r.jobs.iter().map(jobs).collect::<Vec<_>>(),
         "latency": r.latency.iter().map(latency).collect::<Vec<_>>(),
+        "waits": r.waits.iter().map(|w| {
+            let mut record = waits(&w.wakeup);
+            record["by"] = w.by.as_str().into();
+            record["of"] = w.name.clone().into();
+            record
+        }).collect::<Vec<_>>(),
+        "work_ms": round3(r.work_ms),
+        "exited": r.exited.0,
+        "makespan_ms": r.makespan_ms.map(round3),
         "energy_mj": r.energy_mj.map(round3),
         "end_ms": round3(r.end_ms),
         "notes": r.notes,
@@ -317,13 +326,6 @@ fn run(r: &RunResult) -> Value {
 }
 
 fn jobs(j: &Jobs) -> Value {
-    let percentiles = |p: &Percentiles| {
-        json!({
-            "min_ms": round3(p.min_ms), "p50_ms": round3(p.p50_ms), "p90_ms": round3(p.p90_ms),
-            "p95_ms": round3(p.p95_ms), "p99_ms": round3(p.p99_ms),
-            "p99_9_ms": round3(p.p99_9_ms), "max_ms": round3(p.max_ms),
-        })
-    };
     json!({
         "name": j.name, "tasks": j.tasks, "released": j.released, "due": j.due, "done": j.done,
         "missed": j.missed(), "late": j.late, "merged": j.merged, "dropped": j.dropped,
@@ -334,12 +336,28 @@ fn jobs(j: &Jobs) -> Value {
     })
 }
 
+fn percentiles(p: &Percentiles) -> Value {
+    json!({
+        "min_ms": round3(p.min_ms), "p50_ms": round3(p.p50_ms), "p90_ms": round3(p.p90_ms),
+        "p95_ms": round3(p.p95_ms), "p99_ms": round3(p.p99_ms),
+        "p99_9_ms": round3(p.p99_9_ms), "max_ms": round3(p.max_ms),
+    })
+}
+
+/// How long wakeups waited.
+fn waits(w: &Waits) -> Value {
+    let mut record = w.took.as_ref().map_or(json!({}), percentiles);
+    record["n"] = w.n.into();
+    record
+}
+
 fn latency(l: &Latency) -> Value {
     let mut record = json!({
         "tasks": l.tasks, "activations": l.activations, "p50_ms": round3(l.p50_ms),
         "p90_ms": round3(l.p90_ms), "p99_ms": round3(l.p99_ms),
         "p99_9_ms": round3(l.p99_9_ms), "max_ms": round3(l.max_ms),
         "unfinished": l.unfinished, "unfinished_ms": round3(l.unfinished_ms),
+        "wakeup": waits(&l.wakeup),
     });
     if let Some(policy) = l.policy {
         record["sched_policy"] = policy.to_string().into();

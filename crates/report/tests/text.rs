@@ -103,6 +103,7 @@ fn all_texts(style: &Style) -> Vec<String> {
     vec![
         text::run(&run, &line, style),
         text::run(&short, &short_line, style),
+        text::run(&common::frames(), &line, style),
         text::compare(&both, style),
         text::compare(&both[..1], style),
         text::phases(&phases, &summary, true, style),
@@ -180,6 +181,10 @@ fn snapshots_of_what_people_see() {
         let style = plain(width);
         let (run, line) = rampup(DEFAULT);
         insta::assert_snapshot!(format!("run_{width}"), text::run(&run, &line, &style));
+        insta::assert_snapshot!(
+            format!("frames_{width}"),
+            text::run(&common::frames(), &line, &style)
+        );
         let runs = [run, rampup(FASTER_LIMIT).0, rampup(FAST).0, rampup(TOO_SHORT).0];
         insta::assert_snapshot!(format!("compare_{width}"), text::compare(&runs, &style));
         let runs = phase_runs();

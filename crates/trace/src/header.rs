@@ -37,6 +37,8 @@ pub struct Header {
     pub balance: Vec<BalanceMemory>,
     /// Where the periods of task groups with a quota end, where that is known.
     pub periods: Vec<PeriodMemory>,
+    /// The task groups in which the workload's tasks are created, by their places in it; "" is the root.
+    pub task_groups: Vec<String>,
     /// The workload's jobs; tasks by their places in it, which are their ids.
     pub jobs: Vec<JobSpec>,
 }
@@ -121,6 +123,7 @@ pub(crate) mod tests {
             balance: Vec::new(),
             periods: Vec::new(),
             jobs: Vec::new(),
+            task_groups: Vec::new(),
         }
     }
 }

@@ -358,6 +358,7 @@ fn read_header(lines: &mut Lines<'_>) -> Result<Header, InputError> {
         balance,
         periods,
         jobs,
+        task_groups: Vec::new(),
     })
 }
 

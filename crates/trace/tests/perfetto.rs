@@ -159,6 +159,7 @@ fn header() -> Header {
         balance: Vec::new(),
         periods: Vec::new(),
         jobs: Vec::new(),
+        task_groups: Vec::new(),
     }
 }
 

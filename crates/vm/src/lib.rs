@@ -382,6 +382,7 @@ fn deliver(
         balance: collect::balance_memory(&trace, &pids),
         periods: collect::period_memory(&trace),
         jobs: e.workload.jobs.clone(),
+        task_groups: e.workload.task_groups(),
     });
     let rev = decisions.then_some(e.policy.kernel);
     let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, rev, sink);

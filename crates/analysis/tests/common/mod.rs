@@ -76,6 +76,7 @@ pub(crate) fn header() -> Header {
         balance: Vec::new(),
         periods: Vec::new(),
         jobs: Vec::new(),
+        task_groups: Vec::new(),
     }
 }
 

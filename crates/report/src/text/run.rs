@@ -15,7 +15,7 @@ use super::Style;
 use super::page::{Ink, Line, Page, Table, pad};
 use super::plot::{Curve, Plot};
 use crate::words;
-use risetime_analysis::{Jobs, Level, Percentiles, RunResult, TaskResult, Timeline};
+use risetime_analysis::{By, Jobs, Level, Percentiles, RunResult, TaskResult, Timeline};
 use risetime_kernel::units::CpuId;
 use std::collections::BTreeMap;
 
@@ -43,6 +43,8 @@ pub fn run(result: &RunResult, timeline: &Timeline, style: &Style) -> String {
             other_tasks(&mut page, result, &names);
             jobs(&mut page, result);
             latency(&mut page, result);
+            waits(&mut page, result);
+            work(&mut page, result);
             plots(&mut page, task, timeline);
         }
     }
@@ -244,10 +246,7 @@ fn jobs(page: &mut Page<'_>, r: &RunResult) {
         return;
     }
     let title = Line::new().ink(Ink::Title, "Jobs");
-    page.line(title.ink(
-        Ink::Dim,
-        " (response from release to done; slack at least: less than 0 if late; ms)",
-    ));
+    page.line(title.ink(Ink::Dim, " (ms from release to done; slack: the least)"));
     let heads = ["", "due", "missed", "p50", "p90", "p95", "p99", "max", "slack", "mJ each"];
     let mut table = Table::new(heads);
     let ms = |ms: f64| format!("{ms:.2}");
@@ -292,10 +291,11 @@ fn missed(j: &Jobs) -> String {
     kinds.collect::<Vec<_>>().join(", ")
 }
 
+/// With one or two kinds of tasks, the figures above say how long things take.
+const KINDS: usize = 3;
+
 /// How long activations took, where there are several kinds of tasks.
 fn latency(page: &mut Page<'_>, r: &RunResult) {
-    /// With one or two kinds of tasks, the figures above say it.
-    const KINDS: usize = 3;
     if r.latency.len() < KINDS {
         return;
     }
@@ -318,6 +318,67 @@ fn latency(page: &mut Page<'_>, r: &RunResult) {
     }
     page.table(2, &table);
     more(page, r.latency.len(), LIST, "kinds of tasks");
+    page.blank();
+}
+
+/// How long wakeups waited for a CPU, where there are several kinds of tasks.
+fn waits(page: &mut Page<'_>, r: &RunResult) {
+    let named = r.latency.iter().map(|l| (l.tasks.clone(), &l.wakeup)).take(LIST);
+    let by = r.waits.iter().map(|w| {
+        let name = match (w.by, w.name.as_str()) {
+            (By::Group, "") => "in no group".into(),
+            (By::Group, path) => format!("in {path}"),
+            (By::Capacity, capacity) => format!("on CPUs of {capacity}"),
+            (By::Policy, name) => name.to_string(),
+        };
+        (name, &w.wakeup)
+    });
+    let rows: Vec<_> = named.chain(by).filter(|(_, w)| w.took.is_some()).collect();
+    if r.latency.len() < KINDS && r.waits.is_empty() {
+        return;
+    }
+    let title = Line::new().ink(Ink::Title, "From wakeup to running");
+    page.line(title.ink(Ink::Dim, " (waiting for a CPU)"));
+    let mut table = Table::new(["", "times", "p50", "p90", "p99", "p99.9", "max"]);
+    for (name, waits) in rows {
+        let of = |figure: fn(&Percentiles) -> f64| {
+            waits.took.as_ref().map_or(String::new(), |p| time(figure(p)))
+        };
+        table.row([
+            name,
+            waits.n.to_string(),
+            of(|p| p.p50_ms),
+            of(|p| p.p90_ms),
+            of(|p| p.p99_ms),
+            of(|p| p.p99_9_ms),
+            of(|p| p.max_ms),
+        ]);
+    }
+    page.table(2, &table);
+    page.blank();
+}
+
+/// A short time in the unit that suits it.
+fn time(ms: f64) -> String {
+    match ms < 0.9995 {
+        true => format!("{:.0} µs", 1000.0 * ms),
+        false => format!("{ms:.2} ms"),
+    }
+}
+
+/// What tasks that end have come to.
+fn work(page: &mut Page<'_>, r: &RunResult) {
+    let (gone, all) = r.exited;
+    if gone == 0 {
+        return;
+    }
+    let done = format!("{} ms of full-speed work done", words::one(r.work_ms));
+    let text = match r.makespan_ms {
+        Some(ms) if all == 1 => format!("Its task has exited after {} ms, {done}.", words::one(ms)),
+        Some(ms) => format!("All {all} tasks have exited after {} ms, {done}.", words::one(ms)),
+        None => format!("{gone} of {all} tasks have exited by the run's end, {done}."),
+    };
+    page.paragraph(0, Ink::Plain, &text);
     page.blank();
 }
 

@@ -256,6 +256,10 @@ impl Machine {
             }],
             cpus,
             jobs: Vec::new(),
+            waits: Vec::new(),
+            work_ms: 1900.5,
+            exited: (0, 1),
+            makespan_ms: None,
             latency: vec![Latency {
                 tasks: "rampup".into(),
                 policy: None,
@@ -267,6 +271,7 @@ impl Machine {
                 max_ms: 1234.5678,
                 unfinished: 1,
                 unfinished_ms: 2345.6789,
+                wakeup: Waits::default(),
             }],
             energy_mj: Some(self.energy + 91.7),
             notes: vec![],
@@ -546,4 +551,66 @@ pub(crate) fn ablation() -> compare::Comparison {
     };
     all.patches = vec![patch("fast=1", 2, true), patch("idle=1", 4, false)];
     all
+}
+
+/// [`rampup`] with jobs of a chain, some of them missed, and several kinds of tasks.
+pub(crate) fn frames() -> RunResult {
+    let times = |ms: f64| Percentiles {
+        p50_ms: ms,
+        p90_ms: 2.0 * ms,
+        p95_ms: 3.0 * ms,
+        p99_ms: 4.0 * ms,
+        p99_9_ms: 5.0 * ms,
+        max_ms: 6.0 * ms,
+        min_ms: -ms,
+    };
+    let waits = |ms: f64| Waits { n: 120, took: Some(times(ms)) };
+    let (mut run, _) = rampup(DEFAULT);
+    run.jobs = vec![
+        Jobs {
+            name: "frame".into(),
+            tasks: vec!["ui".into(), "a renderer with a long name".into()],
+            released: 121,
+            due: 119,
+            done: 110,
+            late: 10,
+            merged: 3,
+            dropped: 7,
+            unfinished: 1,
+            overdue: 1,
+            response: Some(times(7.1234)),
+            lateness: Some(times(4.5678)),
+            mj_per_job: Some(7.0612),
+        },
+        Jobs {
+            name: "never".into(),
+            tasks: vec!["late".into()],
+            released: 1,
+            due: 0,
+            done: 0,
+            late: 0,
+            merged: 0,
+            dropped: 0,
+            unfinished: 1,
+            overdue: 0,
+            response: None,
+            lateness: None,
+            mj_per_job: None,
+        },
+    ];
+    let of = |name: &str, ms| Latency {
+        tasks: name.into(),
+        wakeup: waits(ms),
+        ..run.latency[0].clone()
+    };
+    run.latency = vec![of("ui", 0.001), of("render", 0.19), of("background", 3.3)];
+    let by = |by, name: &str, ms| WaitsBy { by, name: name.into(), wakeup: waits(ms) };
+    run.waits = vec![
+        by(By::Policy, "SCHED_FIFO", 0.002),
+        by(By::Group, "", 0.3),
+        by(By::Group, "/ui", 0.4),
+        by(By::Capacity, "1024", 0.5),
+    ];
+    (run.exited, run.makespan_ms) = ((3, 3), Some(2811.34));
+    run
 }

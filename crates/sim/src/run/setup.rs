@@ -87,6 +87,7 @@ pub(crate) fn header(e: &Experiment) -> Header {
         balance: Vec::new(),
         periods: Vec::new(),
         jobs: e.workload.jobs.clone(),
+        task_groups: e.workload.task_groups(),
     }
 }
 
