@@ -6,8 +6,9 @@
 
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
+use risetime_model::workload::JobMark;
 use risetime_model::{Experiment, Platform, Policy, Workload};
-use risetime_trace::{Backend, Event, Memory, TraceSink};
+use risetime_trace::{Backend, Event, Memory, SwitchOut, TraceSink};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
 use std::ffi::OsString;
@@ -166,12 +167,16 @@ fn real_kernel_another_machine_and_governor_boot_as_well() {
 }
 
 /// A CPU goes and comes back when it is told to, some ms later; in between nothing of the workload runs
-/// there, and its task, which may run nowhere else, runs elsewhere.
+/// there, and its task, which may run nowhere else, runs elsewhere. Beside it a chain of two tasks, whose jobs the agent
+/// tells: as many as they were awake for, and when.
 #[test]
 fn real_kernel_a_cpu_goes_offline_and_comes_back() {
     let text = r#"{"global": {"hotplug": [{"at_us": 200000, "cpu": 2, "online": 0},
             {"at_us": 500000, "cpu": 2, "online": 1}]},
-        "tasks": {"bound": {"cpus": [2], "loop": -1, "run": 1000, "sleep": 9000}}}"#;
+        "tasks": {"bound": {"cpus": [2], "loop": -1, "run": 1000, "sleep": 9000},
+            "head": {"job": {"tasks": ["tail"]}, "cpus": [0], "loop": -1, "run": 1000, "sem_post": "s",
+                "timer": {"ref": "unique", "period": 10000}},
+            "tail": {"cpus": [1], "loop": -1, "sem_wait": "s", "run": 500}}}"#;
     let workload = Arc::new(Workload::parse(text, "hotplug").unwrap());
     let (trace, _) = run(&Experiment { workload, ..experiment("zcu102", "", 1) });
     let changes: Vec<_> = trace
@@ -203,6 +208,38 @@ fn real_kernel_a_cpu_goes_offline_and_comes_back() {
     assert_eq!(ran_on(Instant(0), gone), [CpuId(2)]);
     let elsewhere = ran_on(gone + Span::from_ms(1), back);
     assert!(!elsewhere.is_empty() && !elsewhere.contains(&CpuId(2)), "{elsewhere:?}");
+    jobs_are_those_of_the_scheduler(&trace);
+}
+
+/// `head` comes to its timer before each of its sleeps, and `tail` to its semaphore.
+fn jobs_are_those_of_the_scheduler(trace: &Memory) {
+    let of = |task: u32, is: fn(&JobMark) -> bool| -> Vec<Instant> {
+        let marks = trace.events().iter().filter_map(move |(at, e)| match e {
+            Event::Job { task: t, mark } if t.0 == task && is(mark) => Some(*at),
+            _ => None,
+        });
+        marks.collect()
+    };
+    let sleeps = |task: u32| -> Vec<Instant> {
+        let slept = trace.events().iter().filter_map(move |(at, e)| match e {
+            Event::Switch { prev: Some((t, SwitchOut::Sleeping)), .. } if t.0 == task => Some(*at),
+            _ => None,
+        });
+        slept.collect()
+    };
+    let done = of(1, |mark| matches!(mark, JobMark::Timer { worked: true, .. }));
+    let begun = of(2, |mark| matches!(mark, JobMark::Begins { counted: true, .. }));
+    let given = of(1, |mark| *mark == JobMark::Gives);
+    assert!(done.len() > 60, "{}", done.len());
+    assert_eq!((given.len(), begun.len()), (done.len(), done.len()));
+    for (task, marks) in [(1, done), (2, of(2, |mark| *mark == JobMark::Waits))] {
+        let slept = sleeps(task);
+        assert_eq!(marks.len(), slept.len(), "task {task}");
+        // The clocks agree: it falls asleep within 150 µs of saying that it will.
+        let late = |(mark, slept): (&Instant, &Instant)| slept.0 as i64 - mark.0 as i64;
+        let late: Vec<i64> = marks.iter().zip(&slept).map(late).collect();
+        assert!(late.iter().all(|ns| (-2_000..150_000).contains(ns)), "task {task}: {late:?}");
+    }
 }
 
 /// A file in a directory of this test's own.

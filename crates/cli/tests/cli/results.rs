@@ -156,6 +156,41 @@ fn the_csv_has_one_figure_a_row() {
 }
 
 #[test]
+fn what_is_expected_decides_the_exit_code_and_the_results_are_printed_either_way() {
+    let dir = scratch("expected");
+    std::fs::write(
+        dir.join("frames.json"),
+        r#"{"tasks": {"ui": {"loop": -1, "run": 3000, "timer": {"ref": "unique", "period": 16667}}}}"#,
+    )
+    .unwrap();
+    let run = |more: &[&str]| {
+        let args = ["run", "frames.json", "--platform", "m1", "--seconds", "1"];
+        risetime_in(&dir, &[&args[..], more].concat())
+    };
+    let plain = run(&[]);
+    for (expected, code, says) in [
+        ("ui.done > 50", 0, ""),
+        ("ui.response_p99 <= 1us", 1, "expected ui.response_p99 <= 1us: found "),
+        ("ui.wakeup_max < 1s", 0, ""),
+        ("ui.overdue = 1", 1, "found 0.000 (linux-7.2 from phase 0 µs)"),
+        ("energy < 1J", 0, ""),
+        ("makespan < 5s", 1, "found nothing"),
+        ("ui.response_p98 < 1s", 2, "ui.response_p99"),
+        ("ux.response_p99 < 1s", 2, "ui.…"),
+        ("ui.done < 1s", 2, "the figure is a number, not in ms"),
+        ("ui.done", 2, "wanted a figure"),
+    ] {
+        let said = run(&["--expect", expected]);
+        assert_eq!(said.code, code, "{expected}: {}", said.err);
+        assert!(said.err.contains(says), "{expected}: {}", said.err);
+        let printed = if expected == "ui.done" { "" } else { &plain.out };
+        assert_eq!(said.out, printed, "{expected}");
+    }
+    let both = run(&["--expect", "ui.late = 0", "--expect", "ui.done > 9", "--phases", "3"]);
+    assert_eq!(both.code, 0, "{}", both.err);
+}
+
+#[test]
 fn two_runs_give_the_same_bytes() {
     let dir = scratch("twice");
     for format in ["text", "json", "csv"] {
