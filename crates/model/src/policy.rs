@@ -36,6 +36,20 @@ pub struct Policy {
     pub places: BTreeMap<String, String>,
 }
 
+/// Of a release that is none of the built-in ones, `linux-6.10`, the one whose number is nearest, the older of two.
+fn nearest_release<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    /// Releases of one major number: 5.19, 6.19.
+    const OF_A_MAJOR: u64 = 20;
+    let number = |name: &str| {
+        let (major, minor) = name.strip_prefix("linux-")?.split_once('.')?;
+        let [major, minor] = [major, minor].map(|n| n.parse::<u16>().ok().map(u64::from));
+        Some(major? * OF_A_MAJOR + minor?)
+    };
+    let wanted = number(name)?;
+    let releases = known.iter().filter_map(|name| Some((number(name)?, *name)));
+    releases.min_by_key(|(n, _)| (n.abs_diff(wanted), *n)).map(|(_, name)| name)
+}
+
 impl Policy {
     /// The policy called `name_or_path`: a built-in name or alias, or a file.
     ///
@@ -54,7 +68,13 @@ impl Policy {
                     .iter()
                     .flat_map(|e| [e.name].into_iter().chain(e.aliases.iter().copied()))
                     .collect();
-                return Err(unknown_name("policy", name_or_path, &names));
+                let error = unknown_name("policy", name_or_path, &names);
+                return Err(match nearest_release(name_or_path, &names) {
+                    Some(name) => error.hint(format!(
+                        "the nearest release is `{name}`; a policy file of your own may name any"
+                    )),
+                    None => error,
+                });
             }
         }
         Policy::parse(&read_file(name_or_path, MAX_BYTES)?, name_or_path)

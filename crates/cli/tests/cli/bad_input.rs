@@ -224,6 +224,10 @@ fn unknown_names_list_the_known_ones() {
     }
     let message = refused(Path::new("/"), &["run", "ramup", "--platform", "m1"]);
     assert!(message.contains("did you mean `rampup`"), "{message}");
+    for (asked, nearest) in [("6.10", "6.11"), ("6.3", "6.1"), ("7.1", "7.2"), ("5.4", "6.1")] {
+        let message = refused(Path::new("/"), &ramp(&["--policy", &format!("linux-{asked}")]));
+        assert!(message.contains(&format!("nearest release is `linux-{nearest}`")), "{message}");
+    }
 }
 
 #[test]
