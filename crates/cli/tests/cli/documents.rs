@@ -21,20 +21,29 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
         .collect()
 }
 
-/// A directory with the workload and the platform that README.md shows, as a reader saves them.
+/// A directory with the files that README.md and docs/jobs.md show, as a reader saves them.
 fn with_own_files(name: &str) -> PathBuf {
     let dir = scratch(name);
-    for (kind, file) in [("json", "my-app.json"), ("toml", "my-soc.toml")] {
-        let shown = blocks("README.md", kind).into_iter().find(|b| b.contains(file));
-        std::fs::write(dir.join(file), shown.unwrap_or_else(|| panic!("README.md: no {file}")))
+    for (page, kind, file) in [
+        ("README.md", "json", "my-app.json"),
+        ("README.md", "toml", "my-soc.toml"),
+        ("docs/jobs.md", "json", "chain.json"),
+    ] {
+        let shown = blocks(page, kind).into_iter().find(|b| b.contains(file));
+        std::fs::write(dir.join(file), shown.unwrap_or_else(|| panic!("{page}: no {file}")))
             .expect("a scratch directory");
     }
     dir
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 4] =
-    ["README.md", "docs/commands.md", "docs/accuracy.md", "docs/studies/steady-tasks.md"];
+const PAGES: [&str; 5] = [
+    "README.md",
+    "docs/commands.md",
+    "docs/accuracy.md",
+    "docs/jobs.md",
+    "docs/studies/steady-tasks.md",
+];
 
 #[test]
 fn every_command_of_the_documents_works() {
