@@ -244,8 +244,8 @@ impl Streams {
         for mut named in self.names {
             named.passes(end);
             let c = named.counts;
-            let merely = c.done + c.merged + c.dropped;
-            if merely + c.unfinished == 0 {
+            let over = c.done + c.merged + c.dropped;
+            if over + c.unfinished == 0 {
                 continue;
             }
             let energy = named.streams.iter().map(|id| task(*id).map_or(Some(0.0), |(_, mj)| mj));
@@ -258,7 +258,7 @@ impl Streams {
                     .filter_map(|id| task(*id))
                     .map(|(comm, _)| comm)
                     .collect(),
-                released: merely + c.unfinished,
+                released: over + c.unfinished,
                 due: c.due,
                 done: c.done,
                 late: c.late,
@@ -330,8 +330,13 @@ impl Stream {
     fn merges(&mut self, n: u64, due: Instant, period: Span, now: u64, named: &mut Named) {
         named.counts.merged += n;
         // The first would have been released at `due`.
-        let relative = self.deadline.unwrap_or(period.0);
-        (0..n).for_each(|k| named.due(due.0 + k * period.0 + relative, now));
+        let first = due.0 + self.deadline.unwrap_or(period.0);
+        let past = match now.checked_sub(first) {
+            Some(since) => (since / period.0.max(1) + 1).min(n),
+            None => 0,
+        };
+        named.counts.due += past;
+        (past..n).for_each(|k| named.due(first + k * period.0, now));
     }
 
     /// Whatever a stage that keeps no count has not taken.
@@ -374,28 +379,21 @@ impl Stream {
         }
         open.retain(|job| job.release <= end);
         // Periods that have passed while the head is still at one.
-        if let (Some(job), Some(period)) = (ahead.filter(|j| j.release <= end), self.period) {
+        let period = self.period.filter(|period| *period > 0);
+        if let (Some(job), Some(period)) = (ahead.filter(|j| j.release <= end), period) {
             let due = job.release + period;
-            let passed = if due <= end { (end - due) / period.max(1) + 1 } else { 0 };
+            let passed = if due <= end { (end - due) / period + 1 } else { 0 };
             let relative = self.deadline.unwrap_or(period);
             if self.absolute {
-                open.extend((0..passed).map(|k| Job {
-                    release: due + k * period,
-                    due: Some(due + k * period + relative),
-                }));
+                // Not listed: a short period has passed without end.
+                for release in (0..passed).map(|k| due + k * period) {
+                    named.cut_off(Job { release, due: Some(release + relative) }, end);
+                }
             } else {
                 self.merges(passed.saturating_sub(1), Instant(due), Span(period), end, named);
             }
         }
-        for job in open {
-            named.counts.unfinished += 1;
-            if let Some(due) = job.due.filter(|due| *due <= end) {
-                named.counts.overdue += 1;
-                named.due(due, end);
-                named.response.add((end - job.release) as i64);
-                named.lateness.add((end - due) as i64);
-            }
-        }
+        open.into_iter().for_each(|job| named.cut_off(job, end));
     }
 }
 
@@ -408,6 +406,17 @@ impl Named {
             self.counts.late += u64::from(lateness > 0);
             self.due(due, now);
             self.lateness.add(lateness);
+        }
+    }
+
+    /// The run's end comes before the job is done.
+    fn cut_off(&mut self, job: Job, end: u64) {
+        self.counts.unfinished += 1;
+        if let Some(due) = job.due.filter(|due| *due <= end) {
+            self.counts.overdue += 1;
+            self.counts.due += 1;
+            self.response.add((end - job.release) as i64);
+            self.lateness.add((end - due) as i64);
         }
     }
 
@@ -502,6 +511,22 @@ mod tests {
         // 10 and 20 have passed meanwhile.
         assert_eq!(counts(&all[0]), [3, 3, 0, 0, 2, 0, 1, 1]);
         assert_eq!(all[0].mj_per_job, None);
+    }
+
+    #[test]
+    fn periods_that_pass_without_end_take_neither_memory_nor_time() {
+        for (period, absolute, released) in [(0, true, 2), (0, false, 2), (1, true, 10_002)] {
+            let period = Span(period * 1_000);
+            let (due, release) = (Instant(MS), Instant(MS));
+            let timer = JobMark::Timer { due, release, period, absolute, worked: true };
+            let marks = [(0, 0, begins(Some(0))), (0, 1, timer)];
+            let all = jobs(&[spec("ui", &[0], None)], 11, &marks);
+            assert_eq!((all[0].released, all[0].done), (released, 1), "{period:?} {absolute}");
+        }
+        let hog =
+            JobMark::Begins { release: Some(Instant(0)), period: Some(Span(1)), counted: false };
+        let all = jobs(&[spec("hog", &[0], None)], 3_600_000, &[(0, 0, hog)]);
+        assert_eq!((all[0].released, all[0].due), (3_600_000 * MS, 3_600_000 * MS));
     }
 
     #[test]
