@@ -185,34 +185,17 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
 }
 
 fn of_jobs(j: &Jobs) -> Vec<(String, Figure)> {
-    let mut all = Vec::new();
-    for (of, p) in [("response", &j.response), ("lateness", &j.lateness)] {
-        let figure = |get: fn(&Percentiles) -> f64| (p.as_ref().map(get), Unit::Time);
-        let figures = [
-            ("min", figure(|p| p.min_ms)),
-            ("p50", figure(|p| p.p50_ms)),
-            ("p90", figure(|p| p.p90_ms)),
-            ("p95", figure(|p| p.p95_ms)),
-            ("p99", figure(|p| p.p99_ms)),
-            ("p99_9", figure(|p| p.p99_9_ms)),
-            ("max", figure(|p| p.max_ms)),
-        ];
-        all.extend(figures.map(|(name, figure)| (format!("{of}_{name}"), figure)));
-    }
-    let counts = [
-        ("released", j.released),
-        ("due", j.due),
-        ("done", j.done),
-        ("missed", j.missed()),
-        ("late", j.late),
-        ("merged", j.merged),
-        ("dropped", j.dropped),
-        ("unfinished", j.unfinished),
-        ("overdue", j.overdue),
-    ];
-    all.extend(counts.map(|(name, n)| (name.into(), (Some(n as f64), Unit::Count))));
+    let mut all = percentiles("response", j.response.as_ref());
+    all.extend(percentiles("lateness", j.lateness.as_ref()));
+    all.extend(j.counts().map(|(name, n)| (name.into(), (Some(n as f64), Unit::Count))));
     all.push(("energy".into(), (j.mj_per_job, Unit::Energy)));
     all
+}
+
+/// By name, also where there are none in this run.
+fn percentiles(of: &str, p: Option<&Percentiles>) -> Vec<(String, Figure)> {
+    let figure = |(name, ms)| (format!("{of}_{name}"), (p.map(|_| ms), Unit::Time));
+    p.copied().unwrap_or_default().named().map(figure).into()
 }
 
 fn of_latency(l: &Latency) -> Vec<(String, Figure)> {
@@ -224,17 +207,7 @@ fn of_latency(l: &Latency) -> Vec<(String, Figure)> {
         ("max", l.max_ms),
     ];
     let figures = figures.map(|(name, ms)| (format!("activation_{name}"), (Some(ms), Unit::Time)));
-    let figure = |get: fn(&Percentiles) -> f64| (l.wakeup.took.as_ref().map(get), Unit::Time);
-    let waits = [
-        ("p50", figure(|p| p.p50_ms)),
-        ("p90", figure(|p| p.p90_ms)),
-        ("p95", figure(|p| p.p95_ms)),
-        ("p99", figure(|p| p.p99_ms)),
-        ("p99_9", figure(|p| p.p99_9_ms)),
-        ("max", figure(|p| p.max_ms)),
-    ];
-    let waits = waits.map(|(name, figure)| (format!("wakeup_{name}"), figure));
-    figures.into_iter().chain(waits).collect()
+    figures.into_iter().chain(percentiles("wakeup", l.wakeup.took.as_ref())).collect()
 }
 
 fn of_task(t: &TaskResult) -> Vec<(String, Figure)> {

@@ -61,6 +61,21 @@ pub struct Jobs {
 }
 
 impl Jobs {
+    /// How many there were of each kind, with its name in CSV and `--expect`.
+    pub fn counts(&self) -> [(&'static str, u64); 9] {
+        [
+            ("released", self.released),
+            ("due", self.due),
+            ("done", self.done),
+            ("missed", self.missed()),
+            ("late", self.late),
+            ("merged", self.merged),
+            ("dropped", self.dropped),
+            ("unfinished", self.unfinished),
+            ("overdue", self.overdue),
+        ]
+    }
+
     /// How many were not done in time.
     pub fn missed(&self) -> u64 {
         self.late + self.merged + self.dropped + self.overdue
@@ -68,7 +83,7 @@ impl Jobs {
 }
 
 /// Of a time, in ms.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Percentiles {
     /// Half of them are at most that.
     pub p50_ms: f64,
@@ -84,6 +99,21 @@ pub struct Percentiles {
     pub max_ms: f64,
     /// The smallest.
     pub min_ms: f64,
+}
+
+impl Percentiles {
+    /// Each with its name in CSV and `--expect`.
+    pub fn named(&self) -> [(&'static str, f64); 7] {
+        [
+            ("min", self.min_ms),
+            ("p50", self.p50_ms),
+            ("p90", self.p90_ms),
+            ("p95", self.p95_ms),
+            ("p99", self.p99_ms),
+            ("p99_9", self.p99_9_ms),
+            ("max", self.max_ms),
+        ]
+    }
 }
 
 /// Times that may be negative.

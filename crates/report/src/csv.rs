@@ -15,7 +15,7 @@
 //! Left out: bursts other than the reported one, and notes.
 
 use crate::words::{round3, task_names};
-use risetime_analysis::{Jobs, Latency, Level, RunResult, TaskResult, Waits};
+use risetime_analysis::{Jobs, Latency, Level, Percentiles, RunResult, TaskResult, Waits};
 use risetime_model::Value;
 
 /// What did these runs measure, one figure a row? Runs over start phases are told apart by
@@ -107,48 +107,24 @@ impl Rows {
 
     fn jobs(&mut self, j: &Jobs) {
         let of = format!("job={}", j.name);
-        let counts = [
-            ("jobs_released", j.released),
-            ("jobs_due", j.due),
-            ("jobs_done", j.done),
-            ("jobs_missed", j.missed()),
-            ("jobs_late", j.late),
-            ("jobs_merged", j.merged),
-            ("jobs_dropped", j.dropped),
-            ("jobs_unfinished", j.unfinished),
-            ("jobs_overdue", j.overdue),
-        ];
-        counts.iter().for_each(|(figure, n)| self.text(figure, &of, &n.to_string(), ""));
-        for (figure, p) in [("response", &j.response), ("lateness", &j.lateness)] {
-            let Some(p) = p else { continue };
-            let figures = [
-                ("min", p.min_ms),
-                ("p50", p.p50_ms),
-                ("p90", p.p90_ms),
-                ("p95", p.p95_ms),
-                ("p99", p.p99_ms),
-                ("p99_9", p.p99_9_ms),
-                ("max", p.max_ms),
-            ];
-            for (name, ms) in figures {
-                self.figure(&format!("job_{figure}_{name}"), &of, ms, "ms");
-            }
+        for (name, n) in j.counts() {
+            self.text(&format!("jobs_{name}"), &of, &n.to_string(), "");
+        }
+        for (figure, p) in [("job_response", &j.response), ("job_lateness", &j.lateness)] {
+            self.percentiles(figure, &of, p.as_ref());
         }
         self.figure("job_energy", &of, j.mj_per_job, "mJ");
     }
 
     fn waits(&mut self, of: &str, w: &Waits) {
         self.text("wakeups", of, &w.n.to_string(), "");
-        let Some(p) = &w.took else { return };
-        let figures = [
-            ("wakeup_p50", p.p50_ms),
-            ("wakeup_p90", p.p90_ms),
-            ("wakeup_p95", p.p95_ms),
-            ("wakeup_p99", p.p99_ms),
-            ("wakeup_p99_9", p.p99_9_ms),
-            ("wakeup_max", p.max_ms),
-        ];
-        figures.into_iter().for_each(|(figure, ms)| self.figure(figure, of, ms, "ms"));
+        self.percentiles("wakeup", of, w.took.as_ref());
+    }
+
+    fn percentiles(&mut self, figure: &str, of: &str, p: Option<&Percentiles>) {
+        for (name, ms) in p.iter().flat_map(|p| p.named()) {
+            self.figure(&format!("{figure}_{name}"), of, ms, "ms");
+        }
     }
 
     fn latency(&mut self, l: &Latency) {
