@@ -4,7 +4,7 @@
 //! workload, what it does and the figures of at most two bursts ([`task`](crate::task)). A
 //! piece of time is accounted when something that it depends on changes, so an event costs a
 //! few table look-ups and allocates nothing, and a run of any length takes the same memory
-//! (two lists grow with the run: migrations, up to a limit, and bursts, if all are wanted).
+//! (what would grow with the run is handed on as it happens: [`Lists`]).
 //!
 //! Util at a moment is that of the last `PeltTask`; of several at the same time the last
 //! counts. The reading of each definition stands in the file that computes it.
@@ -16,20 +16,18 @@ use crate::figures::Levels;
 use crate::jobs::Streams;
 use crate::latency::Groups;
 use crate::lost::ONE;
-use crate::machine::{Machine, femto_to_milli, ms};
-use crate::result::{Reservation, RunResult, TaskResult, Timeline};
+use crate::machine::{Machine, kinds, ms};
+use crate::result::{Burst, Migration, Reservation, RunResult, TaskResult, Timeline};
 use crate::stretch::{Stretch, Watch};
-use crate::task::{Doing, Task};
+use crate::task::{Doing, News, Task};
 use risetime_kernel::units::{CpuId, Instant, KHz, TaskId, Util};
 use risetime_model::platform::Domain;
-use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
+use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink, Why};
 use std::collections::{BTreeMap, HashMap};
 
 /// What an analysis is to keep besides the usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// List every burst of every task.
-    pub all_bursts: bool,
     /// Keep the curves of the workload's first task.
     pub timeline: bool,
     /// Further levels of util_avg to watch, besides 450 and 1000.
@@ -41,16 +39,30 @@ pub struct Options {
 /// Util levels that are always watched.
 const UTIL_LEVELS: [u64; 2] = [450, 1000];
 
-/// The analysis of one run, fed as a [`TraceSink`].
-pub struct Analyzer {
-    options: Options,
-    run: Option<Run>,
+/// Who hears of what there is more of the longer a run is.
+pub trait Lists: Send {
+    /// A burst of this task is over.
+    fn burst(&mut self, task: TaskId, comm: &str, burst: &Burst);
+    /// It has changed its CPU; the time counts from the start of the run.
+    fn migration(&mut self, task: TaskId, comm: &str, migration: &Migration);
 }
 
-impl Analyzer {
+/// The analysis of one run, fed as a [`TraceSink`].
+pub struct Analyzer<'a> {
+    options: Options,
+    lists: Option<&'a mut dyn Lists>,
+    run: Option<Run<'a>>,
+}
+
+impl<'a> Analyzer<'a> {
     /// An analysis that has seen nothing yet.
-    pub fn new(options: Options) -> Analyzer {
-        Analyzer { options, run: None }
+    pub fn new(options: Options) -> Analyzer<'a> {
+        Analyzer { options, lists: None, run: None }
+    }
+
+    /// One that also tells `lists`.
+    pub fn listing(options: Options, lists: Option<&'a mut dyn Lists>) -> Analyzer<'a> {
+        Analyzer { lists, ..Analyzer::new(options) }
     }
 
     /// The results. `None` instead of a timeline if none was asked for or no task of the
@@ -63,9 +75,9 @@ impl Analyzer {
     }
 }
 
-impl TraceSink for Analyzer {
+impl TraceSink for Analyzer<'_> {
     fn header(&mut self, header: &Header) {
-        self.run = Some(Run::new(header, &self.options));
+        self.run = Some(Run::new(header, &self.options, self.lists.take()));
     }
     fn event(&mut self, at: Instant, event: &Event<'_>) {
         if let Some(run) = &mut self.run {
@@ -77,12 +89,15 @@ impl TraceSink for Analyzer {
             run.advance(at);
         }
     }
+    fn listens(&self) -> Hears {
+        Hears::Figures
+    }
 }
 
 /// Everything known about the run so far.
-struct Run {
+struct Run<'a> {
     header: Header,
-    all_bursts: bool,
+    lists: Option<&'a mut dyn Lists>,
     timeline: bool,
     levels: Levels,
     stretch: Option<(TaskId, Stretch)>,
@@ -97,8 +112,8 @@ struct Run {
     jobs: Streams,
 }
 
-impl Run {
-    fn new(header: &Header, options: &Options) -> Run {
+impl<'a> Run<'a> {
+    fn new(header: &Header, options: &Options, lists: Option<&'a mut dyn Lists>) -> Run<'a> {
         let platform = &header.platform;
         let mut util: Vec<u64> = UTIL_LEVELS.iter().chain(&options.levels).copied().collect();
         let mut capacity: Vec<u64> = platform.domains.iter().map(|d| d.capacity.0).collect();
@@ -109,19 +124,15 @@ impl Run {
         }
         let opps = |d: &Domain| (d.cpus[0], d.opps.iter().map(|o| o.freq).collect());
         let freq: Vec<(CpuId, Vec<KHz>)> = platform.domains.iter().map(opps).collect();
-        let mut kinds: HashMap<(u64, &[KHz]), usize> = HashMap::new();
-        let own = platform.domains.iter().zip(&freq).enumerate();
-        let kind = own.map(|(d, (of, (_, opps)))| *kinds.entry((of.capacity.0, opps)).or_insert(d));
-        let kind = kind.collect();
         Run {
             header: header.clone(),
-            all_bursts: options.all_bursts,
+            lists,
             timeline: options.timeline,
-            levels: Levels { util, capacity, freq, kind },
             stretch: options.stretch,
             tick: platform.tick().0,
             now: 0,
             machine: Machine::new(platform),
+            levels: Levels { util, capacity, freq, kind: kinds(platform) },
             ids: Ids::default(),
             tasks: Vec::new(),
             unknown_cpus: 0,
@@ -218,8 +229,10 @@ impl Run {
     fn task_new(&mut self, id: TaskId, comm: &str, user: bool, cpu: CpuId, max_speed: Util) {
         // An id that is used again: whoever had it is gone, seen or not.
         let now = self.now;
-        if let Some(t) = self.accounted(id) {
-            t.exit(now);
+        if let Some(index) = self.ids.get(id) {
+            self.account(index);
+            self.tasks[index].exit(now);
+            self.tell(index);
         }
         if !user {
             self.ids.set(id, NOBODY);
@@ -228,7 +241,7 @@ impl Run {
         let curves = self.timeline && self.tasks.is_empty();
         let s_max = self.machine.snap(max_speed);
         let mut task = Task::new(id, comm, cpu, now, s_max, curves);
-        task.all = self.all_bursts.then(Vec::new);
+        task.listed = self.lists.is_some();
         let taskgroup = self.header.task_groups.get(id.index()).map_or("", String::as_str);
         task.group = self.latency.of(comm, taskgroup);
         let wanted = self.stretch.filter(|(of, _)| *of == id);
@@ -247,16 +260,35 @@ impl Run {
         };
         self.account(index);
         let new_burst = self.tasks[index].wake(now, &self.levels);
-        self.tasks[index].migrate(now, cpu, why.as_str());
+        self.moves(index, cpu, why.as_str());
         if new_burst && index == 0 {
             self.begin_freq_curves();
         }
     }
 
     fn migrate(&mut self, id: TaskId, to: CpuId, why: Why) {
-        let now = self.now;
-        if let Some(t) = self.accounted(id) {
-            t.migrate(now, to, why.as_str());
+        if let Some(index) = self.ids.get(id) {
+            self.account(index);
+            self.moves(index, to, why.as_str());
+        }
+    }
+
+    /// The task of this index, accounted until now, is now on `to`.
+    fn moves(&mut self, index: usize, to: CpuId, why: &'static str) {
+        self.tasks[index].migrate(self.now, to, why, &self.machine);
+        self.tell(index);
+    }
+
+    /// Hands on what has become known of the task of this index.
+    fn tell(&mut self, index: usize) {
+        let task = &mut self.tasks[index];
+        if let Some(lists) = self.lists.as_deref_mut() {
+            for news in task.news.drain(..) {
+                match news {
+                    News::Burst(burst) => lists.burst(task.id, &task.comm, &burst),
+                    News::Migration(moved) => lists.migration(task.id, &task.comm, &moved),
+                }
+            }
         }
     }
 
@@ -271,9 +303,11 @@ impl Run {
             t.doing = Doing::Waits;
         }
         if let Some((id, how)) = prev
-            && let Some(t) = self.accounted(id)
-            && t.doing != Doing::Gone
+            && let Some(index) = self.ids.get(id)
+            && self.tasks[index].doing != Doing::Gone
         {
+            self.account(index);
+            let t = &mut self.tasks[index];
             let over = (t.group, t.awake_for(now).filter(|_| how != SwitchOut::Preempted));
             match how {
                 SwitchOut::Preempted => t.doing = Doing::Waits,
@@ -283,13 +317,14 @@ impl Run {
             if let (group, Some(ns)) = over {
                 self.latency.took(group, ns);
             }
+            self.tell(index);
         }
         self.machine.switch(cpu, next, now);
         if let Some(index) = next.and_then(|id| self.ids.get(id)) {
             self.account(index);
+            let new_burst = self.tasks[index].wake(now, &self.levels);
+            self.moves(index, cpu, "unrecorded");
             let t = &mut self.tasks[index];
-            let new_burst = t.wake(now, &self.levels);
-            t.migrate(now, cpu, "unrecorded");
             if t.doing != Doing::Gone {
                 if let Some(woken) = t.woken.take() {
                     self.latency.waited(t.group, cpu, now - woken);
@@ -400,12 +435,17 @@ impl Run {
                 self.unknown_cpus, self.header.platform.name
             ));
         }
+        for t in &mut self.tasks {
+            t.finish(end, &self.levels);
+        }
+        (0..self.tasks.len()).for_each(|index| self.tell(index));
+        let machine = &self.machine;
         let spent: HashMap<TaskId, (String, Option<f64>)> = self
             .tasks
             .iter()
-            .map(|t| (t.id, (t.comm.clone(), t.energy_fj.map(femto_to_milli))))
+            .map(|t| (t.id, (t.comm.clone(), t.whole.energy_mj(machine))))
             .collect();
-        let work: u128 = self.tasks.iter().map(|t| t.work).sum();
+        let work: u128 = self.tasks.iter().map(|t| t.whole.work(machine)).sum();
         let gone = self.tasks.iter().filter_map(|t| t.gone);
         let exited = (gone.clone().count() as u64, self.tasks.len() as u64);
         let first = self.tasks.iter().map(|t| t.created).min();
@@ -461,18 +501,14 @@ fn task_result(
     let reservation = t.reservation(end, told);
     notes.extend(reservation.as_ref().and_then(|r| behind(&t.comm, r)));
     let looked_for = t.watch.take().and_then(|watch| watch.finish(end));
-    let figures = t.finish(end, levels);
+    let whole = t.whole.result(machine);
+    let figures = t.reported();
     let mut result =
-        TaskResult { policies, reservation, looked_for, ..figures.result(levels, machine) };
+        TaskResult { policies, reservation, looked_for, whole, ..figures.result(levels, machine) };
     let timeline = figures.timeline(machine, end);
-    let left_out = figures.migrations_left_out;
-    if left_out > 0 {
-        notes.push(format!("{}: {left_out} further changes of CPU are not listed", t.comm));
-    }
     result.task = t.id;
     result.comm = std::mem::take(&mut t.comm);
     result.bursts = t.bursts;
-    result.all_bursts = t.all.take().unwrap_or_default();
     (result, timeline)
 }
 

@@ -212,7 +212,7 @@ fn of_latency(l: &Latency) -> Vec<(String, Figure)> {
 
 fn of_task(t: &TaskResult) -> Vec<(String, Figure)> {
     let debt = t.burst.as_ref().map(|b| b.debt_ms);
-    vec![("debt".into(), (debt, Unit::Time)), ("wait".into(), (Some(t.wait_ms), Unit::Time))]
+    vec![("debt".into(), (debt, Unit::Time)), ("wait".into(), (Some(t.whole.wait_ms), Unit::Time))]
 }
 
 #[cfg(test)]

@@ -1,21 +1,22 @@
-//! The figures of one burst and of everything after it.
+//! The figures of one burst, and sums over a task's whole run.
 //!
-//! Which burst is reported is known only at the end, and its task's figures count from its t0
-//! to the run's end. So a task carries at most two of these: the present burst, and the best
-//! one so far as long as the present one has not overtaken it. Both see the same pieces of
-//! time; what belongs to the burst alone goes to the present one.
+//! Each piece of time is added to the present burst, once. When the burst is over its sums go into the
+//! task's, and it stays as it is if it has more running time than any before: which burst is reported is
+//! known only at the end.
 
 use crate::curve::Curve;
-use crate::lost::{Debt, FullSpeed, Place};
-use crate::machine::{Machine, ms};
-use crate::result::{Burst, EndedBy, Level, Migration, Reach, RunningAt, Timeline, UtilResidency};
+use crate::lost::{Debt, FullSpeed, ONE, Place};
+use crate::machine::{Machine, energy, femto_to_milli, ms};
+use crate::result::{
+    Burst, EndedBy, Level, Migration, Moves, Reach, RunningAt, Spent, Timeline, UtilResidency,
+};
 use crate::rise::Rise;
 use crate::stretch::Stretch;
 use risetime_kernel::units::{CpuId, KHz};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-/// Most changes of CPU that are listed.
-const MIGRATIONS: usize = 1 << 16;
+/// Most changes of CPU of a burst that are listed.
+const MIGRATIONS: usize = 64;
 /// Largest util_avg that has its own residency (PELT cannot exceed it).
 const UTIL_MAX: u64 = 1024;
 
@@ -46,26 +47,110 @@ impl Climb {
     }
 }
 
-/// Running time by util, in the order of first occurrence.
+/// Times by a small number, in the order of first occurrence.
 #[derive(Clone, Debug, Default)]
-struct Residency {
-    /// Position in `ns` plus 1, by util; 0: not seen.
+pub(crate) struct Times {
+    /// Position in `ns` plus 1, by number; 0: not seen.
     at: Vec<u16>,
-    ns: Vec<(u64, u64)>,
+    ns: Vec<(u32, u64)>,
 }
 
-impl Residency {
-    fn add(&mut self, util: u64, dt: u64) {
-        let util = util.min(UTIL_MAX);
-        if self.at.len() <= util as usize {
-            self.at.resize(util as usize + 1, 0);
+impl Times {
+    #[inline]
+    fn add(&mut self, number: u32, dt: u64) {
+        if self.at.len() <= number as usize {
+            self.at.resize(number as usize + 1, 0);
         }
-        let at = &mut self.at[util as usize];
+        let at = &mut self.at[number as usize];
         if *at == 0 {
-            self.ns.push((util, 0));
+            self.ns.push((number, 0));
             *at = self.ns.len() as u16;
         }
         self.ns[usize::from(*at) - 1].1 += dt;
+    }
+
+    /// Forgets everything, keeping its memory.
+    fn clear(&mut self) {
+        for (number, _) in self.ns.drain(..) {
+            self.at[number as usize] = 0;
+        }
+    }
+
+    pub(crate) fn absorb(&mut self, other: &Times) {
+        other.ns.iter().for_each(|(number, ns)| self.add(*number, *ns));
+    }
+}
+
+/// What a burst, or a whole run, took.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sums {
+    /// Running, by the [key](Place::key) of where.
+    run: Times,
+    wait: u64,
+    /// Changes of CPU by capacity (its place among all) and reason.
+    moves: Vec<((usize, usize, &'static str), u64)>,
+}
+
+impl Sums {
+    fn clear(&mut self) {
+        self.run.clear();
+        self.wait = 0;
+        self.moves.clear();
+    }
+
+    pub(crate) fn absorb(&mut self, other: &Sums) {
+        self.run.absorb(&other.run);
+        self.wait += other.wait;
+        other.moves.iter().for_each(|(what, n)| self.moved(*what, *n));
+    }
+
+    fn moved(&mut self, what: (usize, usize, &'static str), n: u64) {
+        match self.moves.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, times)) => *times += n,
+            None => self.moves.push((what, n)),
+        }
+    }
+
+    pub(crate) fn running(&self) -> u64 {
+        self.run.ns.iter().map(|(_, ns)| ns).sum()
+    }
+
+    /// In ns of full speed, on the scale of [`ONE`].
+    pub(crate) fn work(&self, machine: &Machine) -> u128 {
+        let work = |(key, ns): &(u32, u64)| u128::from(*ns) * u128::from(machine.at(*key).2);
+        self.run.ns.iter().map(work).sum()
+    }
+
+    /// Energy of the CPUs while it ran, in mJ; `None`: it ran where the power is unknown.
+    pub(crate) fn energy_mj(&self, machine: &Machine) -> Option<f64> {
+        let piece = |(key, ns): &(u32, u64)| energy(*ns, machine.at(*key).3);
+        self.run.ns.iter().map(piece).sum::<Option<u128>>().map(femto_to_milli)
+    }
+
+    pub(crate) fn result(&self, machine: &Machine) -> Spent {
+        let at = |(key, ns): &(u32, u64)| {
+            let (cpu, freq, ..) = machine.at(*key);
+            RunningAt { cpu, freq, ms: ms(*ns) }
+        };
+        let mut running: Vec<RunningAt> = self.run.ns.iter().map(at).collect();
+        running.sort_by_key(|r| (r.cpu, r.freq));
+        let mut by: Vec<Moves> = self
+            .moves
+            .iter()
+            .map(|&((from, to, why), n)| {
+                let capacity = |kind: usize| machine.capacities.get(kind).copied().unwrap_or(0);
+                Moves { from: capacity(from), to: capacity(to), why, n }
+            })
+            .collect();
+        by.sort_by_key(|m| (std::cmp::Reverse(m.n), m.from, m.to, m.why));
+        Spent {
+            running_ms: ms(self.running()),
+            wait_ms: ms(self.wait),
+            work_ms: self.work(machine) as f64 / ONE as f64 / 1e6,
+            energy_mj: self.energy_mj(machine),
+            running,
+            migrations: by,
+        }
     }
 }
 
@@ -81,15 +166,6 @@ pub(crate) struct Piece {
     pub(crate) tick: u64,
 }
 
-/// How long the task ran on a CPU at a frequency: of all CPUs a burst knows few, and of 2000 tasks on
-/// 256 CPUs these lists are what does not stay in the cache.
-#[derive(Clone, Copy, Debug)]
-struct Ran {
-    cpu: u32,
-    slot: u32,
-    ns: u64,
-}
-
 /// When more of a domain's OPPs were reached than before.
 #[derive(Clone, Copy, Debug)]
 struct Reached {
@@ -101,7 +177,6 @@ struct Reached {
 /// See the head of the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
-    // The burst.
     pub(crate) t0: u64,
     pub(crate) running: u64,
     debt: Debt,
@@ -111,16 +186,14 @@ pub(crate) struct Figures {
     ended_by: Option<EndedBy>,
     /// Where the burst lies in the task's program.
     pub(crate) stretch: Stretch,
-    // From t0 on.
-    run: Vec<Ran>,
-    wait: u64,
-    residency: Residency,
+    pub(crate) sums: Sums,
+    /// Running time by util.
+    residency: Times,
     util: Climb,
     capacity: Climb,
     opps: Vec<Reached>,
     rise: Rise,
     migrations: Vec<Migration>,
-    pub(crate) migrations_left_out: u64,
     pub(crate) curves: Option<Box<Curves>>,
 }
 
@@ -144,17 +217,13 @@ impl Figures {
         self.full = FullSpeed::default();
         (self.t1, self.end, self.ended_by) = (None, t0, None);
         self.stretch = Stretch::default();
-        self.run.clear();
+        self.sums.clear();
         self.opps.clear();
-        self.wait = 0;
-        for (util, _) in self.residency.ns.drain(..) {
-            self.residency.at[util as usize] = 0;
-        }
+        self.residency.clear();
         self.util.0.clear();
         self.capacity.0.clear();
         self.rise.clear();
         self.migrations.clear();
-        self.migrations_left_out = 0;
         if let Some(c) = &mut self.curves {
             c.util.clear();
             c.speed.clear();
@@ -181,7 +250,7 @@ impl Figures {
         }
     }
 
-    /// Adds a piece of time after t0.
+    /// Adds a piece of time to what [`add_to_burst`](Self::add_to_burst) leaves out.
     #[inline]
     pub(crate) fn add(&mut self, p: &Piece, levels: &Levels) {
         if self.rise.wants() {
@@ -189,23 +258,15 @@ impl Figures {
             self.rise.feed((p.from, p.dt), speed, p.s_max, p.tick);
         }
         match &p.place {
-            None => self.wait += p.dt,
+            None => self.sums.wait += p.dt,
             Some(place) => self.run_at(place, p, levels),
-        }
-        if let Some(c) = &mut self.curves {
-            c.speed.step(p.from, p.place.map_or(0, |place| place.speed));
-            c.cpu.step(p.from, p.place.map_or(0, |place| place.cpu as u64 + 1));
         }
     }
 
     fn run_at(&mut self, place: &Place, p: &Piece, levels: &Levels) {
-        let (cpu, slot) = (place.cpu as u32, place.slot as u32);
-        match self.run.iter_mut().rev().find(|ran| (ran.cpu, ran.slot) == (cpu, slot)) {
-            Some(ran) => ran.ns += p.dt,
-            None => self.run.push(Ran { cpu, slot, ns: p.dt }),
-        }
+        self.sums.run.add(place.key, p.dt);
         if let Some(util) = p.util {
-            self.residency.add(util, p.dt);
+            self.residency.add(util.min(UTIL_MAX) as u32, p.dt);
         }
         let (domain, opps) = (place.domain as u32, place.opps as u32);
         let before = self.opps.iter().rev().find(|r| r.domain == domain).map_or(0, |r| r.opps);
@@ -215,6 +276,14 @@ impl Figures {
         if levels.capacity.get(self.capacity.0.len()).is_some_and(|&c| c <= place.capacity) {
             let reached = levels.capacity.partition_point(|&c| c <= place.capacity);
             self.capacity.reach(reached, p.from);
+        }
+    }
+
+    /// The curves of a piece of time; they go on after the burst.
+    pub(crate) fn draw(&mut self, p: &Piece) {
+        if let Some(c) = &mut self.curves {
+            c.speed.step(p.from, p.place.map_or(0, |place| place.speed));
+            c.cpu.step(p.from, p.place.map_or(0, |place| place.cpu as u64 + 1));
         }
     }
 
@@ -232,16 +301,32 @@ impl Figures {
         while levels.util.get(self.util.0.len()).is_some_and(|&level| level <= util) {
             self.util.0.push(at.max(self.t0));
         }
+    }
+
+    /// Forgets what util came to after the burst's end.
+    pub(crate) fn cut(&mut self) {
+        let within = self.util.0.partition_point(|at| *at <= self.end);
+        self.util.0.truncate(within);
+    }
+
+    /// The curve of what [`had_util`](Self::had_util) is told.
+    pub(crate) fn draw_util(&mut self, at: u64, util: u64) {
         if let Some(c) = &mut self.curves {
             c.util.push(at.max(self.t0), util);
         }
     }
 
-    pub(crate) fn migrated(&mut self, at: u64, from: CpuId, to: CpuId, why: &'static str) {
+    /// It went `from` one CPU `to` another, whose kinds are given.
+    pub(crate) fn migrated(
+        &mut self,
+        at: u64,
+        (from, to): (CpuId, CpuId),
+        kinds: (usize, usize),
+        why: &'static str,
+    ) {
+        self.sums.moved((kinds.0, kinds.1, why), 1);
         if self.migrations.len() < MIGRATIONS {
             self.migrations.push(Migration { at_ms: ms(at - self.t0), from, to, why });
-        } else {
-            self.migrations_left_out += 1;
         }
     }
 
@@ -263,53 +348,30 @@ impl Figures {
         }
     }
 
-    /// Everything about the task that these figures tell; name and counts are the caller's.
+    /// Everything about the burst that these figures tell; what is the task's is the caller's.
     pub(crate) fn result(&self, levels: &Levels, machine: &Machine) -> crate::TaskResult {
-        let mut running: Vec<RunningAt> = Vec::new();
-        let mut energy_mj = Some(0.0);
-        for (cpu, slots) in self.slots_by_cpu() {
-            let d = machine.domain_of(cpu);
-            energy_mj = energy_mj.zip(machine.energy_mj(d, &slots)).map(|(sum, mj)| sum + mj);
-            let freqs = &machine.domains[d].slots;
-            let used = slots.iter().zip(freqs).filter(|(ns, _)| **ns > 0);
-            running.extend(used.map(|(ns, s)| RunningAt { cpu, freq: s.freq, ms: ms(*ns) }));
-        }
-        running.sort_by_key(|r| (r.cpu, r.freq));
         crate::TaskResult {
             task: Default::default(),
             comm: String::new(),
             policies: Vec::new(),
             bursts: 0,
-            all_bursts: Vec::new(),
             burst: Some(self.burst()),
             reach: self.reach(levels),
             perf_10_90_ms: self.rise.ms(),
-            wait_ms: ms(self.wait),
-            energy_mj,
-            running,
+            spent: self.sums.result(machine),
             util_residency: self
                 .residency
                 .ns
                 .iter()
-                .map(|&(util, ns)| UtilResidency { util, ms: ms(ns) })
+                .map(|&(util, ns)| UtilResidency { util: u64::from(util), ms: ms(ns) })
                 .collect(),
             migrations: self.migrations.clone(),
+            whole: Spent::default(),
             reservation: None,
             stretch: self.stretch,
             looked_for: None,
             lost: self.debt.parts(),
         }
-    }
-
-    /// Its time by slot on each CPU that it ran on.
-    fn slots_by_cpu(&self) -> BTreeMap<CpuId, Vec<u64>> {
-        let mut cpus: BTreeMap<CpuId, Vec<u64>> = BTreeMap::new();
-        for ran in self.run.iter().filter(|ran| ran.ns > 0) {
-            let slots = cpus.entry(CpuId(ran.cpu)).or_default();
-            slots.resize(slots.len().max(ran.slot as usize + 1), 0);
-            slots[ran.slot as usize] += ran.ns;
-        }
-        cpus
     }
 
     /// When the OPP of that number in its domain was reached.
@@ -359,13 +421,14 @@ impl Figures {
         let mut curves = self.curves.take()?;
         let Curves { util, speed, cpu, freq } = &mut *curves;
         [util, speed, cpu].into_iter().chain(freq).for_each(|c| c.end(end));
-        let cpus = self.slots_by_cpu();
-        let of_cpu = |cpu: &CpuId| {
-            let curve = curves.freq.get(machine.domain_of(*cpu))?;
-            Some((*cpu, curve.map(KHz)))
+        let cpus: BTreeSet<u64> = curves.cpu.map(|c| c).iter().map(|c| c.1).collect();
+        let of_cpu = |cpu: u64| {
+            let cpu = CpuId(cpu.checked_sub(1)? as u32);
+            let curve = curves.freq.get(machine.domain_of(cpu))?;
+            Some((cpu, curve.map(KHz)))
         };
         Some(Timeline {
-            freq: cpus.keys().filter_map(of_cpu).collect(),
+            freq: cpus.into_iter().filter_map(of_cpu).collect(),
             util: curves.util.map(|u| u),
             speed: curves.speed.map(|s| s as f64 / crate::lost::UNIT as f64),
             cpu: curves.cpu.map(|c| c.checked_sub(1).map(|c| CpuId(c as u32))),

@@ -190,8 +190,8 @@ pub fn figures(run: &RunResult, task: &str) -> Vec<(Figure, Option<f64>)> {
     let burst = of.and_then(|t| t.burst);
     let full = burst.filter(|b| b.ended_by == EndedBy::FullSpeed).map(|b| b.t1_ms - b.t0_ms);
     let latency = run.latency.iter().find(|l| l.tasks == task).filter(|l| l.activations > 0);
-    let wait: f64 = run.tasks.iter().map(|t| t.wait_ms).sum();
-    let moves: usize = run.tasks.iter().map(|t| t.migrations.len()).sum();
+    let wait: f64 = run.tasks.iter().map(|t| t.whole.wait_ms).sum();
+    let moves: u64 = run.tasks.iter().map(|t| t.whole.moves()).sum();
     add("energy_mj".into(), "energy of all CPUs".into(), run.energy_mj);
     add("full_speed_ms".into(), format!("until {task} ran at full speed"), full);
     add("lost_ms".into(), format!("full-speed work that {task} lost"), burst.map(|b| b.debt_ms));
@@ -204,7 +204,7 @@ pub fn figures(run: &RunResult, task: &str) -> Vec<(Figure, Option<f64>)> {
     let mut policies: BTreeMap<u32, (f64, f64, f64)> = BTreeMap::new();
     for cpu in &run.cpus {
         policies.entry(cpu.domain.0).or_default().0 += cpu.busy_ms;
-        for at in run.tasks.iter().flat_map(|t| &t.running).filter(|at| at.cpu == cpu.cpu) {
+        for at in run.tasks.iter().flat_map(|t| &t.whole.running).filter(|at| at.cpu == cpu.cpu) {
             let policy = policies.entry(cpu.domain.0).or_default();
             policy.1 += at.ms;
             policy.2 += at.ms * at.freq.0 as f64 / 1000.0;

@@ -27,10 +27,11 @@ pub mod study;
 mod task;
 pub mod verify;
 
-pub use analyzer::{Analyzer, Options};
+pub use analyzer::{Analyzer, Lists, Options};
 pub use jobs::{Jobs, Percentiles};
 pub use latency::{By, Latency, Waits, WaitsBy};
 pub use lost::LOST_STATES;
+pub use machine::TOLD_APART;
 pub use phases::phases;
 pub use readings::{Kind, Reading, Readings};
 pub use result::*;

@@ -59,13 +59,11 @@ pub(crate) enum State {
 pub(crate) struct Place {
     pub(crate) cpu: usize,
     pub(crate) domain: usize,
-    /// Index of the frequency in its domain's table.
-    pub(crate) slot: usize,
+    /// The number of CPU and frequency ([`Machine::at`](crate::machine::Machine::at)).
+    pub(crate) key: u32,
     /// How many OPPs of the domain are at or below the frequency.
     pub(crate) opps: usize,
     pub(crate) capacity: u64,
-    /// While busy at that frequency; 0: unknown.
-    pub(crate) power_uw: u64,
     /// On the scale of [`ONE`].
     pub(crate) speed: u64,
     /// What the part lost to the smaller CPU is charged to.

@@ -16,11 +16,15 @@ use crate::lost::{Place, State, UNIT, snap};
 use crate::result::CpuResult;
 use risetime_kernel::units::{CpuId, KHz, TaskId, Util};
 use risetime_model::Platform;
-use risetime_model::platform::IdleState;
+use risetime_model::platform::{Domain as PlatformDomain, IdleState};
 use risetime_trace::Why;
+use std::collections::HashMap;
 
 /// Most frequencies of one domain that are told apart; further ones count as the nearest.
 const FREQS: usize = 1024;
+/// Most CPUs that are told apart in what a task did; on larger machines the first CPU, and the first domain,
+/// stands for all of the same capacity and OPPs.
+pub const TOLD_APART: usize = 32;
 
 /// One frequency of a domain.
 pub(crate) struct Slot {
@@ -36,6 +40,8 @@ pub(crate) struct Slot {
 
 /// A frequency domain.
 pub(crate) struct Domain {
+    /// The domain that stands for it in what a task did.
+    told: usize,
     pub(crate) cpus: Vec<CpuId>,
     pub(crate) capacity: u64,
     /// Its OPPs, ascending, then other frequencies in the order of their appearance.
@@ -68,7 +74,13 @@ struct Cpu {
     idle: Vec<u64>,
     /// Was busy while its frequency was unknown.
     guessed: bool,
+    /// The CPU that stands for it in what a task did.
+    told: CpuId,
+    /// By slot, the number of (`told`, slot) among [`Machine::keys`]; [`NO_KEY`]: none yet.
+    keys: Vec<u32>,
 }
+
+const NO_KEY: u32 = u32::MAX;
 
 /// The CPUs and domains of a run.
 pub(crate) struct Machine {
@@ -76,11 +88,23 @@ pub(crate) struct Machine {
     pub(crate) domains: Vec<Domain>,
     /// What [`snap`](Machine::snap) said last, while there is no new frequency: most tasks have the same s_max.
     snapped: Option<(Util, u64)>,
+    /// Where tasks have run: (CPU, slot of its domain), in the order of first use.
+    keys: Vec<(CpuId, usize)>,
+    /// Capacities of CPUs, ascending, each once.
+    pub(crate) capacities: Vec<u64>,
 }
 
 impl Machine {
     pub(crate) fn new(platform: &Platform) -> Machine {
-        let domains: Vec<_> = platform.domains.iter().map(Domain::new).collect();
+        let fold = platform.cpus().count() > TOLD_APART;
+        let kind = kinds(platform);
+        let mut domains: Vec<_> = platform.domains.iter().map(Domain::new).collect();
+        for (i, domain) in domains.iter_mut().enumerate() {
+            domain.told = if fold { kind[i] } else { i };
+        }
+        let mut capacities: Vec<u64> = domains.iter().map(|d| d.capacity).collect();
+        capacities.sort_unstable();
+        capacities.dedup();
         let cpu = |id: CpuId| {
             let domain = platform.domain_of(id).unwrap_or(0);
             Cpu {
@@ -93,10 +117,12 @@ impl Machine {
                 idle_state: None,
                 idle: vec![0; platform.domains[domain].idle.len() + 1],
                 guessed: false,
+                told: if fold { domains[kind[domain]].cpus[0] } else { id },
+                keys: Vec::new(),
             }
         };
         let cpus = platform.cpus().map(cpu).collect();
-        Machine { cpus, domains, snapped: None }
+        Machine { cpus, domains, snapped: None, keys: Vec::new(), capacities }
     }
 
     pub(crate) fn has(&self, cpu: CpuId) -> bool {
@@ -123,17 +149,17 @@ impl Machine {
 
     /// What running `task` on `cpu` means now.
     #[inline]
-    pub(crate) fn place(&self, cpu: CpuId, task: TaskId) -> Place {
+    pub(crate) fn place(&mut self, cpu: CpuId, task: TaskId) -> Place {
+        let key = self.key(cpu);
         let c = &self.cpus[cpu.index()];
         let d = &self.domains[c.domain];
         let slot = &d.slots[d.now];
         Place {
             cpu: cpu.index(),
-            domain: c.domain,
-            slot: d.now,
+            domain: d.told,
+            key,
             opps: slot.opps,
             capacity: d.capacity,
-            power_uw: slot.power_uw,
             speed: slot.speed,
             cpu_state: if c.misfit == Some(task) {
                 State::WaitingForMisfit
@@ -142,6 +168,55 @@ impl Machine {
             },
             freq_state: d.freq_state,
         }
+    }
+
+    /// The number of where `cpu` is now: its CPU, or the one that stands for it, and its frequency.
+    #[inline]
+    fn key(&mut self, cpu: CpuId) -> u32 {
+        let c = &self.cpus[cpu.index()];
+        let now = self.domains[c.domain].now;
+        match c.keys.get(now) {
+            Some(key) if *key != NO_KEY => *key,
+            _ => self.new_key(cpu, now),
+        }
+    }
+
+    #[cold]
+    fn new_key(&mut self, cpu: CpuId, now: usize) -> u32 {
+        let told = self.cpus[cpu.index()].told;
+        // Two domains of a kind may number a frequency that is no OPP differently.
+        let of = self.domain_of(cpu);
+        let freq = self.domains[of].slots[now].freq;
+        let slot = if told == cpu {
+            now
+        } else {
+            let of = self.domain_of(told);
+            self.domains[of].slot(freq)
+        };
+        let known = self.keys.iter().position(|key| *key == (told, slot));
+        let key = known.unwrap_or_else(|| {
+            self.keys.push((told, slot));
+            self.keys.len() - 1
+        });
+        let keys = &mut self.cpus[cpu.index()].keys;
+        keys.resize(keys.len().max(now + 1), NO_KEY);
+        keys[now] = key as u32;
+        key as u32
+    }
+
+    /// Where the key is, and what running there means: speed on the scale of [`ONE`](crate::lost::ONE), and power
+    /// in µW (0: unknown).
+    pub(crate) fn at(&self, key: u32) -> (CpuId, KHz, u64, u64) {
+        let (cpu, slot) = self.keys[key as usize];
+        let slot = &self.domains[self.domain_of(cpu)].slots[slot];
+        (cpu, slot.freq, slot.speed, slot.power_uw)
+    }
+
+    /// The place of a CPU's capacity among [`Machine::capacities`]; 0 for a CPU that is not there.
+    pub(crate) fn kind(&self, cpu: CpuId) -> usize {
+        let cpu = self.cpus.get(cpu.index());
+        let capacity = cpu.map(|c| self.domains[c.domain].capacity);
+        capacity.and_then(|c| self.capacities.binary_search(&c).ok()).unwrap_or(0)
     }
 
     /// `cpu` now runs `next`.
@@ -230,11 +305,6 @@ impl Machine {
         c.guessed |= !d.known;
     }
 
-    /// Energy in mJ of `busy` ns by slot of domain `d`; `None`: its power is unknown.
-    pub(crate) fn energy_mj(&self, d: usize, busy: &[u64]) -> Option<f64> {
-        self.energy(d, busy).map(femto_to_milli)
-    }
-
     fn energy(&self, d: usize, busy: &[u64]) -> Option<u128> {
         let slots = busy.iter().zip(&self.domains[d].slots).filter(|(ns, _)| **ns > 0);
         slots.map(|(ns, s)| energy(*ns, s.power_uw)).sum()
@@ -310,8 +380,16 @@ impl Machine {
     }
 }
 
+/// For each domain, the first one with the same capacity and OPPs.
+pub(crate) fn kinds(platform: &Platform) -> Vec<usize> {
+    let mut known: HashMap<(u64, Vec<KHz>), usize> = HashMap::new();
+    let opps = |d: &PlatformDomain| d.opps.iter().map(|o| o.freq).collect();
+    let own = platform.domains.iter().enumerate();
+    own.map(|(i, d)| *known.entry((d.capacity.0, opps(d))).or_insert(i)).collect()
+}
+
 impl Domain {
-    fn new(d: &risetime_model::platform::Domain) -> Domain {
+    fn new(d: &PlatformDomain) -> Domain {
         let slots = d.opps.iter().enumerate().map(|(i, opp)| Slot {
             freq: opp.freq,
             speed: speed(d.capacity.0, opp.freq, d.freq_max()),
@@ -320,6 +398,7 @@ impl Domain {
             ns: 0,
         });
         let mut domain = Domain {
+            told: 0,
             cpus: d.cpus.clone(),
             capacity: d.capacity.0,
             slots: slots.collect(),
@@ -391,8 +470,8 @@ fn speed(capacity: u64, freq: KHz, max: KHz) -> u64 {
     ((u128::from(capacity * UNIT) * freq + max / 2) / max) as u64
 }
 
-/// `None`: the power is unknown, which is written as 0.
-fn energy(ns: u64, power_uw: u64) -> Option<u128> {
+/// In µW · ns. `None`: the power is unknown, which is written as 0.
+pub(crate) fn energy(ns: u64, power_uw: u64) -> Option<u128> {
     (power_uw > 0).then(|| u128::from(ns) * u128::from(power_uw))
 }
 

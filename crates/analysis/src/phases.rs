@@ -43,18 +43,19 @@ fn task_phases(of: &[(&RunResult, &TaskResult)]) -> TaskPhases {
     let burst = |f: fn(&Burst) -> f64| Spread::of(tasks().map(|t| t.burst.as_ref().map(f)));
     let running = keyed(
         of,
-        |(_, t)| t.running.iter().map(|r| ((r.cpu, r.freq), r.ms)),
+        |(_, t)| t.spent.running.iter().map(|r| ((r.cpu, r.freq), r.ms)),
         |(cpu, freq), ms| RunningPhases { cpu, freq, ms },
     );
     let domain_running = keyed(
         of,
-        |(run, t)| t.running.iter().map(|r| ((domain_of(run, r.cpu), r.freq), r.ms)),
+        |(run, t)| t.spent.running.iter().map(|r| ((domain_of(run, r.cpu), r.freq), r.ms)),
         |(cpu, freq), ms| RunningPhases { cpu, freq, ms },
     );
-    let on_cpu = keyed(of, |(_, t)| t.running.iter().map(|r| (r.cpu, r.ms)), |cpu, ms| (cpu, ms));
+    let on_cpu =
+        keyed(of, |(_, t)| t.spent.running.iter().map(|r| (r.cpu, r.ms)), |cpu, ms| (cpu, ms));
     let on_domain = keyed(
         of,
-        |(run, t)| t.running.iter().map(|r| (domain_of(run, r.cpu), r.ms)),
+        |(run, t)| t.spent.running.iter().map(|r| (domain_of(run, r.cpu), r.ms)),
         |cpu, ms| (cpu, ms),
     );
     let mut lost = keyed(
@@ -78,9 +79,9 @@ fn task_phases(of: &[(&RunResult, &TaskResult)]) -> TaskPhases {
         debt_ms: burst(|b| b.debt_ms),
         debt_capped_ms: burst(|b| b.debt_capped_ms),
         perf_10_90_ms: Spread::of(tasks().map(|t| t.perf_10_90_ms)),
-        wait_ms: Spread::of(tasks().map(|t| Some(t.wait_ms))),
-        energy_mj: Spread::of(tasks().map(|t| t.energy_mj)),
-        migrations: Spread::of(tasks().map(|t| Some(t.migrations.len() as f64))),
+        wait_ms: Spread::of(tasks().map(|t| Some(t.whole.wait_ms))),
+        energy_mj: Spread::of(tasks().map(|t| t.whole.energy_mj)),
+        migrations: Spread::of(tasks().map(|t| Some(t.whole.moves() as f64))),
         reach: reach_phases(of),
         running,
         domain_running,
@@ -240,7 +241,6 @@ mod tests {
             comm: "t".to_owned(),
             policies: Vec::new(),
             bursts: 1,
-            all_bursts: Vec::new(),
             burst: Some(Burst {
                 t0_ms: 0.0,
                 t1_ms: 1.0,
@@ -252,9 +252,8 @@ mod tests {
             }),
             reach: vec![Reach { what: Level::Util(450), after_ms: level }],
             perf_10_90_ms: None,
-            wait_ms: 0.0,
-            energy_mj: Some(0.0),
-            running: running.collect(),
+            spent: Spent { running: running.collect(), ..Spent::default() },
+            whole: Spent::default(),
             util_residency: Vec::new(),
             migrations: Vec::new(),
             lost: vec![

@@ -20,7 +20,7 @@ use crate::latency::{Histogram, group_name};
 use crate::machine::{Machine, ms};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
 use risetime_model::Platform;
-use risetime_trace::{Event, Header, SwitchOut, TraceSink};
+use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -211,6 +211,10 @@ impl TraceSink for Readings {
         if let Some(run) = &mut self.run {
             run.to = run.to.min(at.0).max(run.from);
         }
+    }
+
+    fn listens(&self) -> Hears {
+        Hears::Figures
     }
 }
 

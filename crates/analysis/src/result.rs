@@ -51,8 +51,8 @@ pub struct RunResult {
     pub notes: Vec<String>,
 }
 
-/// One task. Figures count from the burst's t0 to the run's end, the debt to t1; the burst
-/// is the one with most running time (the first on ties).
+/// One task. The reported burst is the one with most running time (the first on ties). What is told of the
+/// burst counts from t0 to its end, its debt to t1; `whole` is told of the whole run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskResult {
     /// The task.
@@ -64,32 +64,66 @@ pub struct TaskResult {
     pub policies: Vec<Policy>,
     /// Number of bursts.
     pub bursts: u32,
-    /// All bursts, when asked for (`--bursts`).
-    pub all_bursts: Vec<Burst>,
     /// The burst the figures are about; `None` if the task never became runnable.
     pub burst: Option<Burst>,
-    /// When each level was reached.
+    /// When the burst reached each level.
     pub reach: Vec<Reach>,
-    /// From 10 to 90 % of the way from the first speed to s_max, speed averaged over a tick.
+    /// From 10 to 90 % of the way from the first speed to s_max, speed averaged over a tick, in the burst.
     pub perf_10_90_ms: Option<f64>,
-    /// Runnable but not running, from t0 to the run's end.
-    pub wait_ms: f64,
-    /// Energy while this task ran, from t0 to the run's end; `None`: it ran where the power is unknown.
-    pub energy_mj: Option<f64>,
-    /// Running time at each frequency of each CPU, by (cpu, freq).
-    pub running: Vec<RunningAt>,
-    /// Running time at each util value, in the order of first occurrence.
+    /// What the burst took.
+    pub spent: Spent,
+    /// Running time at each util value in the burst, in the order of first occurrence.
     pub util_residency: Vec<UtilResidency>,
-    /// Changes of CPU, from t0 on.
+    /// The first changes of CPU in the burst.
     pub migrations: Vec<Migration>,
     /// Where the debt went, largest first; sums up to `burst.debt_ms`.
     pub lost: Vec<Lost>,
+    /// What the whole run took.
+    pub whole: Spent,
     /// How it kept its reservation; `None`: it is no deadline task at the run's end.
     pub reservation: Option<Reservation>,
     /// Where the reported burst lies in the task's program, if the trace has its steps.
     pub stretch: Stretch,
     /// The stretch that was [looked for](crate::Options::stretch); `None`: it never came there.
     pub looked_for: Option<Burst>,
+}
+
+/// What a task took, in a burst or a whole run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Running.
+    pub running_ms: f64,
+    /// Runnable but not running.
+    pub wait_ms: f64,
+    /// Work done, in ms of full speed.
+    pub work_ms: f64,
+    /// Energy of the CPUs while it ran; `None`: it ran where the power is unknown.
+    pub energy_mj: Option<f64>,
+    /// Running time at each frequency of each CPU, by (cpu, freq). On a machine of more than
+    /// [`TOLD_APART`](crate::TOLD_APART) CPUs the first one stands for all of the same capacity and OPPs.
+    pub running: Vec<RunningAt>,
+    /// Changes of CPU, most frequent first.
+    pub migrations: Vec<Moves>,
+}
+
+impl Spent {
+    /// How often it changed CPU.
+    pub fn moves(&self) -> u64 {
+        self.migrations.iter().map(|m| m.n).sum()
+    }
+}
+
+/// Changes of CPU of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moves {
+    /// Capacity of the CPU that it left.
+    pub from: u64,
+    /// Capacity of the one that it went to.
+    pub to: u64,
+    /// Why.
+    pub why: &'static str,
+    /// How often.
+    pub n: u64,
 }
 
 /// How a deadline task kept what it reserved.

@@ -8,10 +8,10 @@
 //! A run that ends less than 4.5 ms into a sleep ends the burst (`run_end`): how long the
 //! sleep would have been is not known.
 
-use crate::figures::{Figures, Levels, Piece};
+use crate::figures::{Figures, Levels, Piece, Sums};
 use crate::lost::Place;
-use crate::machine::ms;
-use crate::result::{Burst, EndedBy, Reservation};
+use crate::machine::{Machine, ms};
+use crate::result::{Burst, EndedBy, Migration, Reservation};
 use crate::stretch::{Position, Watch};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
@@ -41,8 +41,6 @@ pub(crate) struct Task {
     /// On the scale of [`ONE`](crate::lost::ONE).
     pub(crate) s_max: u64,
     pub(crate) bursts: u32,
-    /// Every burst that is over, if they are wanted.
-    pub(crate) all: Option<Vec<Burst>>,
     /// Its group among [`Groups`](crate::latency::Groups).
     pub(crate) group: usize,
     /// The policies it ran under, once it had another one than SCHED_OTHER.
@@ -66,21 +64,33 @@ pub(crate) struct Task {
     /// When it exited.
     pub(crate) gone: Option<u64>,
     pub(crate) created: u64,
-    /// Work done, in ns of full speed on the scale of [`ONE`](crate::lost::ONE).
-    pub(crate) work: u128,
-    /// Energy of the CPUs while it ran, in µW · ns; `None`: it ran where the power is unknown.
-    pub(crate) energy_fj: Option<u128>,
+    /// What bursts that are over took.
+    pub(crate) whole: Sums,
     /// Everything before is accounted.
     since: u64,
     util: Option<u64>,
     util_since: u64,
-    last_migration: Option<(u64, CpuId, CpuId, &'static str)>,
+    /// A change of CPU while it slept: of the burst that begins with its wakeup, if that comes at the same time.
+    asleep_moved: Option<Moved>,
+    /// Whether anybody wants to hear the news.
+    pub(crate) listed: bool,
+    /// What is not listed yet.
+    pub(crate) news: Vec<News>,
     present: Box<Figures>,
-    /// The best of the earlier bursts, unless the present one has more running time.
+    /// The best of the earlier bursts.
     best: Option<Box<Figures>>,
-    /// Memory to use again.
-    spare: Option<Box<Figures>>,
 }
+
+/// What has become known of a task.
+pub(crate) enum News {
+    /// It has had this burst.
+    Burst(Burst),
+    /// It has changed its CPU.
+    Migration(Migration),
+}
+
+/// A change of CPU: when, from where to where, the kinds of both, why.
+type Moved = (u64, (CpuId, CpuId), (usize, usize), &'static str);
 
 impl Task {
     /// A task that became runnable at `now`. `curves`: keep a timeline.
@@ -104,7 +114,6 @@ impl Task {
             cpu,
             s_max,
             bursts: 1,
-            all: None,
             group: 0,
             policies: Vec::new(),
             period: None,
@@ -118,15 +127,15 @@ impl Task {
             woken: Some(now),
             gone: None,
             created: now,
-            work: 0,
-            energy_fj: Some(0),
+            whole: Sums::default(),
             since: now,
             util: None,
             util_since: now,
-            last_migration: None,
+            asleep_moved: None,
+            listed: false,
+            news: Vec::new(),
             present,
             best: None,
-            spare: None,
         }
     }
 
@@ -166,11 +175,6 @@ impl Task {
         if !matches!(self.doing, Doing::Waits | Doing::Runs(_)) {
             return;
         }
-        if let Some(place) = &place {
-            self.work += u128::from(dt) * u128::from(place.speed);
-            let piece = u128::from(dt) * u128::from(place.power_uw);
-            self.energy_fj = self.energy_fj.filter(|_| piece > 0).map(|all| all + piece);
-        }
         let piece = Piece { from, dt, place, util: self.util, s_max: self.s_max, tick };
         self.present.add_to_burst(&piece);
         if let Some(watch) = &mut self.watch {
@@ -179,13 +183,9 @@ impl Task {
         if self.throttled && self.doing == Doing::Waits {
             self.throttled_ns += dt;
         }
-        // Not by `figures()`: this is where the analysis spends its time.
         self.present.add(&piece, levels);
-        if let Some(best) = &mut self.best {
-            best.add(&piece, levels);
-        }
-        if self.best.as_ref().is_some_and(|b| b.running < self.present.running) {
-            self.spare = self.best.take();
+        if self.present.curves.is_some() {
+            self.figures().for_each(|f| f.draw(&piece));
         }
     }
 
@@ -229,7 +229,9 @@ impl Task {
         if let Some(watch) = &mut self.watch {
             watch.sleeps(now, self.position);
         }
-        self.figures().for_each(|f| f.asleep(now));
+        if self.present.curves.is_some() {
+            self.figures().for_each(|f| f.asleep(now));
+        }
     }
 
     /// It has exited; accounted until `now`.
@@ -257,47 +259,69 @@ impl Task {
         if let Some(watch) = &mut self.watch {
             watch.wakes(now, self.position);
         }
-        if now - asleep < SLEEP_NS {
+        let new = now - asleep >= SLEEP_NS;
+        let moved = self.asleep_moved.take();
+        // A CPU may be told of before the wakeup that it belongs to.
+        let (of_new, of_old) = match moved {
+            Some(moved) if new && moved.0 == now => (Some(moved), None),
+            moved => (None, moved),
+        };
+        of_old.into_iter().for_each(|moved| self.moved(moved));
+        if !new {
             return false;
         }
         self.close(asleep, EndedBy::Sleep);
         self.flush_util(now, levels);
-        let mut fresh = self.spare.take().unwrap_or_default();
-        if self.present.curves.is_some() && fresh.curves.is_none() {
-            fresh.curves = Some(Box::default());
+        self.keep();
+        let drawn = self.best.as_ref().is_some_and(|best| best.curves.is_some());
+        if drawn && self.present.curves.is_none() {
+            self.present.curves = Some(Box::default());
         }
-        fresh.restart(now);
-        fresh.stretch.from = self.position;
+        self.present.restart(now);
+        self.present.stretch.from = self.position;
         self.bursts += 1;
-        let over = std::mem::replace(&mut self.present, fresh);
-        // The earlier best is still here only if it has at least as much running time.
-        match &self.best {
-            None => self.best = Some(over),
-            Some(_) => self.spare = Some(over),
-        }
-        if let Some((at, from, to, why)) = self.last_migration
-            && at == now
-        {
-            self.present.migrated(at, from, to, why);
-        }
+        of_new.into_iter().for_each(|moved| self.moved(moved));
         true
+    }
+
+    fn moved(&mut self, (at, cpus, kinds, why): Moved) {
+        self.present.migrated(at, cpus, kinds, why);
+    }
+
+    /// The present burst is over: into the sums with it, and it stays if there is none better.
+    fn keep(&mut self) {
+        self.present.cut();
+        self.whole.absorb(&self.present.sums);
+        match &mut self.best {
+            Some(best) if best.running >= self.present.running => {}
+            Some(best) => std::mem::swap(best, &mut self.present),
+            None => self.best = Some(std::mem::take(&mut self.present)),
+        }
     }
 
     fn close(&mut self, end: u64, how: EndedBy) {
         self.present.close(end, how);
         self.present.stretch.to = self.position;
-        if let Some(all) = &mut self.all {
-            all.push(self.present.burst());
+        if self.listed {
+            self.news.push(News::Burst(self.present.burst()));
         }
     }
 
     /// It is now on `to`.
-    pub(crate) fn migrate(&mut self, now: u64, to: CpuId, why: &'static str) {
+    pub(crate) fn migrate(&mut self, now: u64, to: CpuId, why: &'static str, machine: &Machine) {
         let from = std::mem::replace(&mut self.cpu, to);
-        if from != to {
-            self.last_migration = Some((now, from, to, why));
-            self.figures().for_each(|f| f.migrated(now, from, to, why));
+        if from == to {
+            return;
         }
+        if self.listed {
+            self.news.push(News::Migration(Migration { at_ms: ms(now), from, to, why }));
+        }
+        let moved = (now, (from, to), (machine.kind(from), machine.kind(to)), why);
+        let earlier = match self.doing {
+            Doing::Sleeps(_) => self.asleep_moved.replace(moved),
+            _ => Some(moved),
+        };
+        earlier.into_iter().for_each(|moved| self.moved(moved));
     }
 
     /// util_avg is now `util`; accounted until `now`. Of several updates at the same time the
@@ -319,13 +343,18 @@ impl Task {
         {
             // A burst that begins now never had it: a wakeup is traced before its PELT update.
             let since = self.util_since;
-            let before = self.figures().filter(|f| f.t0 < now);
-            before.for_each(|f| f.had_util(since, util, levels));
+            if self.present.t0 < now {
+                self.present.had_util(since, util, levels);
+            }
+            if self.present.curves.is_some() {
+                let before = self.figures().filter(|f| f.t0 < now);
+                before.for_each(|f| f.draw_util(since, util));
+            }
         }
     }
 
-    /// Closes the run at `end`, until which it is accounted: the reported figures.
-    pub(crate) fn finish(&mut self, end: u64, levels: &Levels) -> &mut Figures {
+    /// Closes the run at `end`, until which it is accounted.
+    pub(crate) fn finish(&mut self, end: u64, levels: &Levels) {
         match self.doing {
             Doing::Sleeps(asleep) if end - asleep >= SLEEP_NS => self.close(asleep, EndedBy::Sleep),
             Doing::Gone => {}
@@ -338,6 +367,12 @@ impl Task {
         }
         // Also what was recorded at the very end.
         self.flush_util(end.max(self.util_since + 1), levels);
-        self.best.as_mut().unwrap_or(&mut self.present)
+        self.asleep_moved.take().into_iter().for_each(|moved| self.moved(moved));
+        self.keep();
+    }
+
+    /// The reported burst, once the run is closed.
+    pub(crate) fn reported(&mut self) -> &mut Figures {
+        self.best.get_or_insert_default()
     }
 }

@@ -9,9 +9,11 @@ use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
 // ---- bursts ----
 
 /// Runs 1 ms, sleeps `asleep`, runs 2 ms more, until the run's end.
-fn sleeper(asleep: u64) -> RunResult {
-    let t = Trace::with(Options { all_bursts: true, ..Options::default() });
-    t.freq(2, 2000)
+fn sleeper(asleep: u64) -> (RunResult, Vec<Burst>) {
+    let t = Trace::new();
+    let listed = t.listed.clone();
+    let r = t
+        .freq(2, 2000)
         .new_task(T, 2, 1024)
         .run(2, T)
         .at(MS)
@@ -20,24 +22,25 @@ fn sleeper(asleep: u64) -> RunResult {
         .wake(T, 2)
         .run(2, T)
         .at(3 * MS + asleep)
-        .end()
+        .end();
+    (r, listed.bursts(T))
 }
 
 #[test]
 fn a_sleep_of_4_5_ms_ends_a_burst_and_a_shorter_one_does_not() {
-    let short = sleeper(4_499_999);
+    let (short, _) = sleeper(4_499_999);
     let (t, b) = first(&short);
     assert_eq!(t.bursts, 1);
     close(b.t0_ms, 0.0);
     close(b.running_ms, 3.0);
     close(b.end_ms, 7.499999);
 
-    let long = sleeper(4_500_000);
+    let (long, listed) = sleeper(4_500_000);
     let (t, b) = first(&long);
     assert_eq!(t.bursts, 2);
     close(b.t0_ms, 5.5);
     close(b.running_ms, 2.0);
-    let ends: Vec<_> = t.all_bursts.iter().map(|b| (b.t0_ms, b.end_ms, b.running_ms)).collect();
+    let ends: Vec<_> = listed.iter().map(|b| (b.t0_ms, b.end_ms, b.running_ms)).collect();
     assert_eq!(ends, [(0.0, 1.0, 1.0), (5.5, 7.5, 2.0)]);
 }
 
@@ -48,7 +51,7 @@ fn queueing_is_not_sleep() {
     let r = t.at(10 * MS + MS / 2).run(2, T).at(11 * MS).end();
     let (t, b) = first(&r);
     assert_eq!((t.bursts, b.ended_by), (1, EndedBy::RunEnd));
-    close(t.wait_ms, 10.0);
+    close(t.whole.wait_ms, 10.0);
     // Full speed for half a tick, a gap, and half a tick again: never a whole tick.
     close(b.debt_ms, 10.0);
     assert_eq!(lost(t), [("waiting_for_cpu", 10.0)]);
@@ -73,8 +76,10 @@ fn the_burst_with_most_running_time_is_reported_the_first_on_ties() {
     close(b.end_ms, 13.0);
     close(b.running_ms, 3.0);
     close(b.debt_ms, 1.5);
-    assert_eq!(running(t), [(0, 1000, 6.0)]);
-    close(t.energy_mj.unwrap(), 6.0 * 0.040);
+    assert_eq!(running(t), [(0, 1000, 3.0)]);
+    close(t.spent.energy_mj.unwrap(), 3.0 * 0.040);
+    close(t.whole.energy_mj.unwrap(), 8.0 * 0.040);
+    close(t.whole.running_ms, 8.0);
 }
 
 #[test]
@@ -135,7 +140,7 @@ fn a_task_created_late_counts_from_its_creation() {
     close(b.t0_ms, 50.0);
     close(b.t1_ms, 52.0);
     close(b.debt_ms, 2.0);
-    close(late.wait_ms, 2.0);
+    close(late.whole.wait_ms, 2.0);
     assert_eq!(after(late, Level::Util(450)), Some(2.0));
     assert_eq!(after(late, Level::Capacity(1024)), Some(2.0));
 }
@@ -245,7 +250,7 @@ fn s_max_is_the_speed_of_the_opp_it_was_rounded_from() {
     platform.domains[0].opps[0].freq = KHz(666_000);
     let mut a = Analyzer::new(Options::default());
     a.header(&risetime_trace::Header { platform: platform.into(), ..header() });
-    let mut t = Trace { to: a, at: 0 };
+    let mut t = Trace { to: a, at: 0, listed: Listed::default() };
     t = t.freq(0, 666).new_task(T, 0, 340).at(2 * MS).run(0, T).at(9 * MS);
     let (_, b) = first(&t.end());
     close(b.t1_ms, 2.0);
@@ -390,8 +395,7 @@ fn a_stretch_of_the_program_is_found_where_bursts_are_others() {
         }
         t.at(now + MS).leave(0, T, SwitchOut::Exited).end()
     };
-    let all = Options { all_bursts: true, ..Options::default() };
-    let real = run([2 * MS, 8 * MS], all);
+    let real = run([2 * MS, 8 * MS], Options::default());
     // The longest: 2 ms awake, until the sleep in event 4.
     let (t, burst) = first(&real);
     assert_eq!((burst.t0_ms, burst.end_ms, burst.running_ms), (0.0, 4.0, 2.0));

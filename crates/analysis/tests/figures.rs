@@ -127,7 +127,7 @@ fn a_frequency_between_opps() {
     let r = Trace::new().freq(2, 1500).new_task(T, 2, 1024).run(2, T).at(4 * MS).end();
     let (t, b) = first(&r);
     close(b.debt_ms, 1.0);
-    close(t.energy_mj.unwrap(), 4.0 * 0.5);
+    close(t.whole.energy_mj.unwrap(), 4.0 * 0.5);
     assert_eq!(running(t), [(2, 1500, 4.0)]);
     assert_eq!(after(t, freq_level(2, 1000)), Some(0.0));
     assert_eq!(after(t, freq_level(2, 2000)), None);
@@ -137,7 +137,7 @@ fn a_frequency_between_opps() {
 fn events_of_cpus_that_are_not_there_are_left_out() {
     let r = Trace::new().freq(99, 1000).new_task(T, 0, 1024).wake(T, u32::MAX).at(MS).end();
     assert_eq!(r.notes, ["2 events left out: they name a CPU that round does not have"]);
-    close(first(&r).0.wait_ms, 1.0);
+    close(first(&r).0.whole.wait_ms, 1.0);
 }
 
 // ---- timeline ----
@@ -187,11 +187,11 @@ fn with_unknown_power(idle_too: bool) -> Trace {
 fn unknown_power_is_no_energy_and_not_none() {
     let ran = |t: Trace, cpu| t.freq(cpu, 1000).new_task(T, cpu, 1024).run(cpu, T).at(5 * MS).end();
     let r = ran(with_unknown_power(false), 0);
-    assert_eq!((r.cpus[0].energy_mj, first(&r).0.energy_mj, r.energy_mj), (None, None, None));
+    assert_eq!((r.cpus[0].energy_mj, first(&r).0.whole.energy_mj, r.energy_mj), (None, None, None));
     close(r.cpus[1].energy_mj.unwrap(), 5.0 * 0.002);
     // What ran elsewhere is known, and so is what idles in a state whose power is known.
     let r = ran(with_unknown_power(false), 2);
-    close(first(&r).0.energy_mj.unwrap(), 5.0 * 0.1);
+    close(first(&r).0.whole.energy_mj.unwrap(), 5.0 * 0.1);
     close(r.energy_mj.unwrap(), 5.0 * (0.1 + 3.0 * 0.002));
     // Of a domain that nothing is known of, idle power is not either.
     let r = ran(with_unknown_power(true), 2);

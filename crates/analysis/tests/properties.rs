@@ -51,7 +51,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// The trace of `steps`: what the CPUs and their frequencies must do to get there.
 fn trace(steps: &[Step]) -> Trace {
-    let mut t = Trace::with(Options { all_bursts: true, ..Options::default() });
+    let mut t = Trace::new();
     t = t.freq(0, 500).freq(2, 1000).new_task(T, 0, 1024);
     let mut cpu = 0;
     let mut mhz = [500, 0, 1000];
@@ -142,13 +142,15 @@ proptest! {
     /// every single step.
     #[test]
     fn brute_force_agrees(steps in steps()) {
-        let r = trace(&steps).end();
+        let trace = trace(&steps);
+        let listed = trace.listed.clone();
+        let r = trace.end();
         let (t, reported) = first(&r);
         let bursts = bursts(&steps);
         prop_assert_eq!(t.bursts as usize, bursts.len());
-        prop_assert_eq!(t.all_bursts.len(), bursts.len());
+        prop_assert_eq!(listed.bursts(T).len(), bursts.len());
         let mut best: Option<Burst> = None;
-        for (found, &(start, end, how)) in t.all_bursts.iter().zip(&bursts) {
+        for (found, &(start, end, how)) in listed.bursts(T).iter().zip(&bursts) {
             let burst = &steps[start..end];
             let full = full_speed(burst);
             let t1 = full.map_or(end, |n| start + n);
@@ -165,13 +167,27 @@ proptest! {
             }
         }
         prop_assert_eq!(Some(reported), best);
-        let after = &steps[(reported.t0_ms / 0.05).round() as usize..];
-        close(t.wait_ms, ms(after.iter().filter(|s| **s == Step::Waits).count()));
-        for (cpu, mhz) in [(0, 500), (0, 1000), (2, 1000), (2, 2000)] {
-            let here = after.iter().filter(|s| **s == Step::Runs { cpu, mhz }).count();
-            let found = t.running.iter().find(|r| (r.cpu.0, r.freq.0) == (cpu, mhz * 1000));
-            close(found.map_or(0.0, |r| r.ms), ms(here));
+        let all = steps.len();
+        let burst = |ms: f64| (ms / 0.05).round() as usize;
+        let burst = &steps[burst(reported.t0_ms)..burst(reported.end_ms)];
+        for (spent, steps) in [(&t.spent, burst), (&t.whole, &steps)] {
+            close(spent.wait_ms, ms(steps.iter().filter(|s| **s == Step::Waits).count()));
+            close(spent.work_ms, steps.iter().map(|s| s.speed() * 0.05).sum());
+            for (cpu, mhz) in [(0, 500), (0, 1000), (2, 1000), (2, 2000)] {
+                let here = steps.iter().filter(|s| **s == Step::Runs { cpu, mhz }).count();
+                let found = spent.running.iter().find(|r| (r.cpu.0, r.freq.0) == (cpu, mhz * 1000));
+                close(found.map_or(0.0, |r| r.ms), ms(here));
+            }
+            let cpus = steps.iter().filter_map(|s| match s {
+                Step::Runs { cpu, .. } => Some(*cpu),
+                _ => None,
+            });
+            let cpus: Vec<u32> = std::iter::once(0).chain(cpus).collect();
+            let moves = cpus.windows(2).filter(|w| w[0] != w[1]).count() as u64;
+            // A burst may begin elsewhere than where the one before it ended.
+            prop_assert!(spent.moves().abs_diff(moves) <= u64::from(steps.len() < all), "{moves}");
         }
+        prop_assert_eq!(t.whole.moves() as usize, listed.migrations(T).len());
         identities(&r)?;
     }
 
@@ -181,7 +197,6 @@ proptest! {
         events in prop::collection::vec((0..3_u64, any_event()), 0..300),
     ) {
         let mut t = Trace::with(Options {
-            all_bursts: true,
             timeline: true,
             levels: vec![7],
             ..Options::default()
@@ -193,7 +208,13 @@ proptest! {
             t.to.event(Instant(at.saturating_sub(gap & 1)), &event);
         }
         t.at = at;
-        identities(&t.end())?;
+        let listed = t.listed.clone();
+        let r = t.end();
+        identities(&r)?;
+        let bursts: usize = r.tasks.iter().map(|t| t.bursts as usize).sum();
+        let moves: u64 = r.tasks.iter().map(|t| t.whole.moves()).sum();
+        let listed = listed.0.lock().unwrap();
+        prop_assert_eq!((bursts, moves as usize), (listed.0.len(), listed.1.len()));
     }
 }
 
@@ -245,14 +266,18 @@ fn identities(r: &RunResult) -> Result<(), TestCaseError> {
         prop_assert!(t.lost.windows(2).all(|w| w[0].ms >= w[1].ms));
         prop_assert!(b.t0_ms <= b.t1_ms && b.t1_ms <= b.end_ms && b.end_ms <= r.end_ms);
         prop_assert!(b.debt_ms >= 0.0 && b.debt_ms <= b.t1_ms - b.t0_ms + 1e-6);
-        let running: f64 = t.running.iter().map(|r| r.ms).sum();
-        prop_assert!(running >= b.running_ms - 1e-6);
-        prop_assert!(near(running + t.wait_ms, (running + t.wait_ms).min(r.end_ms - b.t0_ms)));
+        for (spent, ms) in [(&t.spent, b.end_ms - b.t0_ms), (&t.whole, r.end_ms)] {
+            let running: f64 = spent.running.iter().map(|r| r.ms).sum();
+            prop_assert!(near(running, spent.running_ms) && spent.work_ms <= running + 1e-6);
+            prop_assert!(running + spent.wait_ms <= ms + 1e-6);
+        }
+        prop_assert!(near(t.spent.running_ms, b.running_ms));
+        prop_assert!(t.spent.running_ms <= t.whole.running_ms + 1e-6);
+        prop_assert!(t.spent.moves() <= t.whole.moves());
         let residency: f64 = t.util_residency.iter().map(|u| u.ms).sum();
-        prop_assert!(residency <= running + 1e-6);
-        prop_assert_eq!(t.bursts as usize, t.all_bursts.len());
+        prop_assert!(residency <= b.running_ms + 1e-6);
         prop_assert!(
-            t.reach.iter().all(|x| x.after_ms.is_none_or(|ms| ms <= r.end_ms - b.t0_ms + 1e-6))
+            t.reach.iter().all(|x| x.after_ms.is_none_or(|ms| ms <= b.end_ms - b.t0_ms + 1e-6))
         );
     }
     for c in &r.cpus {
@@ -286,11 +311,14 @@ fn running_sums_to_busy() {
     let r = t.end();
     for (i, cpu) in [(0, 0), (1, 2)] {
         let task = &r.tasks[i];
-        let running: f64 = task.running.iter().map(|r| r.ms).sum();
+        let running: f64 = task.spent.running.iter().map(|r| r.ms).sum();
         close(running, r.cpus[cpu].busy_ms);
         close(running, 100.0);
         close(task.util_residency.iter().map(|u| u.ms).sum(), running);
-        close(task.energy_mj.unwrap(), r.cpus[cpu].energy_mj.unwrap() - (r.end_ms - 100.0) * 0.002);
+        close(
+            task.whole.energy_mj.unwrap(),
+            r.cpus[cpu].energy_mj.unwrap() - (r.end_ms - 100.0) * 0.002,
+        );
     }
 }
 
@@ -309,9 +337,12 @@ fn a_long_run_stays_bounded() {
             .migrate(T, from, to, Why::Balance)
             .run(to, T);
     }
+    let listed = t.listed.clone();
     let (r, timeline) = t.end_with_timeline();
-    assert_eq!(r.tasks[0].migrations.len(), 65_536);
-    assert_eq!(r.notes, ["t: 4464 further changes of CPU are not listed"]);
+    assert_eq!(r.tasks[0].migrations.len(), 64);
+    assert_eq!(listed.migrations(T).len(), 70_000);
+    let by = |from, to| Moves { from, to, why: "balance", n: 35_000 };
+    assert_eq!(r.tasks[0].whole.migrations, [by(512, 1024), by(1024, 512)]);
     let timeline = timeline.unwrap();
     assert!(timeline.util.len() < 8200 && timeline.cpu.len() < 8200 && timeline.speed.len() < 8200);
     assert_eq!(timeline.util.iter().map(|u| u.1).max(), Some(999));

@@ -238,9 +238,12 @@ pub(crate) struct Run {
     /// With --phases: print every phase, too
     #[arg(long, requires = "phases")]
     pub(crate) every_phase: bool,
-    /// List every burst of every task
-    #[arg(long)]
+    /// List every burst of every task, too
+    #[arg(long, conflicts_with_all = ["phases", "repeat"])]
     pub(crate) bursts: bool,
+    /// List every burst and every change of CPU of every task, too
+    #[arg(long, conflicts_with_all = ["phases", "repeat"])]
+    pub(crate) full: bool,
     /// A util level whose time is wanted besides 450 and 1000; may be repeated
     #[arg(long = "level", value_name = "UTIL", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) levels: Vec<u64>,

@@ -12,6 +12,7 @@ mod library;
 mod output;
 mod reproduce;
 mod run;
+mod spool;
 mod this_machine;
 mod verify;
 mod vm;

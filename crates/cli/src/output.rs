@@ -49,8 +49,15 @@ impl From<RunError> for Failure {
 
 /// Prints to standard output. A reader that has gone away (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    stream(|out| out.write_all(text.as_bytes()))
+}
+
+/// The same, piece by piece.
+pub(crate) fn stream(
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<ExitCode, Failure> {
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    match write(&mut out).and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure { message: format!("standard output: {e}"), code: 1 })
         }
@@ -89,7 +96,7 @@ fn unicode() -> bool {
 /// symbolic link stays one.
 pub(crate) fn write_whole(
     path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let fail = |e: std::io::Error| Failure::input(&path.display().to_string(), system_words(&e));
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());

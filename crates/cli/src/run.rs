@@ -2,21 +2,21 @@
 
 use crate::args::{self, Format, Run};
 use crate::output::{self, Failure};
+use crate::spool::Spool;
 use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::expect::{Checked, Expectation};
-use risetime_analysis::{Options, RunResult};
+use risetime_analysis::{Lists, Options, PhaseSummary, RunResult};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Instant, Span};
 use risetime_lab::{PhaseRuns, Request};
 use risetime_model::{Experiment, InputError};
-use risetime_report::{csv, json, text};
+use risetime_report::{Told, csv, json, text};
 use risetime_sim::{Counterfactual, Simulator};
 use risetime_trace::write::perfetto;
-use risetime_trace::{Backend, Event, Header, Tee, TraceSink};
+use risetime_trace::{Backend, Event, Header, Hears, TraceSink};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
-use std::io::IsTerminal;
-use std::path::Path;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant as Clock};
 
@@ -96,12 +96,7 @@ fn note_what_has_no_effect(experiments: &[Experiment]) {
 }
 
 fn options(args: &Run) -> Options {
-    Options {
-        all_bursts: args.bursts,
-        timeline: args.format == Format::Text,
-        levels: args.levels.clone(),
-        stretch: None,
-    }
+    Options { timeline: args.format == Format::Text, levels: args.levels.clone(), stretch: None }
 }
 
 fn single(
@@ -110,27 +105,50 @@ fn single(
     experiments: &[Experiment],
     expected: &[Expectation],
 ) -> Result<ExitCode, Failure> {
-    let mut runs = Vec::new();
-    for experiment in experiments {
-        let _waiting = (args.backend == args::Backend::Vm).then(|| Bar::waiting(experiment));
-        runs.push(match &args.perfetto {
-            Some(path) => with_trace(args, backend, experiment, path)?,
-            None => risetime_lab::run(
-                backend,
-                experiment,
-                options(args),
-                Progress::new(args, experiment).as_mut().map(|p| p as &mut dyn TraceSink),
-            )?,
-        });
-    }
-    let results: Vec<RunResult> = runs.iter().map(|r| r.result.clone()).collect();
-    output::print(&match (args.format, runs.as_slice()) {
-        (Format::Json, _) => json::runs(&results),
-        (Format::Csv, _) => csv::runs(&results),
-        (Format::Text, [one]) => {
-            text::run(&one.result, &one.timeline.clone().unwrap_or_default(), &output::style())
+    let list = || Spool::new(args.format, args.bursts, args.full);
+    let (results, timeline, lists) = match experiments {
+        [one] => {
+            let mut lists = list()?;
+            let run = alone(args, backend, one, lists.as_mut())?;
+            (vec![run.result], run.timeline, vec![lists])
         }
-        (Format::Text, _) => text::compare(&results, &output::style()),
+        several => {
+            let spools: Vec<Option<Spool>> =
+                several.iter().map(|_| list()).collect::<Result<_, _>>()?;
+            let bar = Bar::new(several.len() as u64, "policies");
+            if args.backend == args::Backend::Vm {
+                bar.at_once();
+            }
+            let progress = |done| bar.at(u64::from(done));
+            let options = Options { timeline: false, ..options(args) };
+            let runs = risetime_lab::run_each(backend, several, &options, spools, progress)?;
+            let (results, lists) = runs.into_iter().unzip();
+            (results, None, lists)
+        }
+    };
+    let mut told = Vec::new();
+    for (run, list) in results.iter().zip(lists) {
+        let lines = list.map(Spool::lines).transpose()?;
+        told.push(Told { run, listed: lines.map(|lines| Box::new(lines) as _) });
+    }
+    output::stream(|out| match args.format {
+        Format::Json => json::runs(out, &mut told),
+        Format::Csv => csv::runs(out, &mut told),
+        Format::Text => {
+            let page = match results.as_slice() {
+                [one] => text::run(one, &timeline.unwrap_or_default(), &output::style()),
+                several => text::compare(several, &output::style()),
+            };
+            out.write_all(page.as_bytes())?;
+            for told in &mut told {
+                if let Some(lines) = &mut told.listed {
+                    let what = if args.full { "bursts and changes of CPU" } else { "bursts" };
+                    writeln!(out, "\nAll {what} under {}", told.run.policy)?;
+                    lines.try_for_each(|line| writeln!(out, "{}", line?))?;
+                }
+            }
+            Ok(())
+        }
     })?;
     check(expected, results.iter())
 }
@@ -155,31 +173,52 @@ fn check<'a>(
     Ok(if hold { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// The run, with its trace written to `path`; nothing is left there if it fails.
-fn with_trace(
+/// The only run, with its trace written to a file if that is wanted; nothing is left there if it fails.
+fn alone(
     args: &Run,
     backend: &dyn Backend,
     experiment: &Experiment,
-    path: &Path,
+    lists: Option<&mut Spool>,
 ) -> Result<risetime_lab::Run, Failure> {
+    let _waiting = (args.backend == args::Backend::Vm).then(|| Bar::waiting(experiment));
+    let lists = lists.map(|lists| lists as &mut dyn Lists);
+    let mut progress = Progress::new(args, experiment);
+    let Some(path) = &args.perfetto else {
+        let also = progress.as_mut().map(|p| p as &mut (dyn TraceSink + Send));
+        return Ok(risetime_lab::run_beside(backend, experiment, options(args), lists, also)?);
+    };
     let mut done = None;
     output::write_whole(path, |file| {
-        let mut writer = perfetto::Writer::new(file);
-        let mut progress = Progress::new(args, experiment);
-        let mut nobody = ();
-        let mut both = Tee(
-            &mut writer,
-            match &mut progress {
-                Some(progress) => progress,
-                None => &mut nobody,
-            },
-        );
-        done = Some(risetime_lab::run(backend, experiment, options(args), Some(&mut both))?);
+        let mut writer = Watched { writer: perfetto::Writer::new(file), progress };
+        let also = Some(&mut writer as &mut (dyn TraceSink + Send));
+        done = Some(risetime_lab::run_beside(backend, experiment, options(args), lists, also)?);
         writer
+            .writer
             .finish()
             .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
     })?;
     done.ok_or_else(|| Failure::unavailable("the run gave no result"))
+}
+
+/// A trace on its way into a file, and how far it has got.
+struct Watched<'a> {
+    writer: perfetto::Writer<&'a mut (dyn Write + Send)>,
+    progress: Option<Progress>,
+}
+
+impl TraceSink for Watched<'_> {
+    fn header(&mut self, header: &Header) {
+        self.writer.header(header);
+    }
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        self.writer.event(at, event);
+        if let Some(progress) = &mut self.progress {
+            progress.event(at, event);
+        }
+    }
+    fn end(&mut self, at: Instant) {
+        self.writer.end(at);
+    }
 }
 
 /// Many runs of each experiment: `--phases` and `--repeat`.
@@ -205,23 +244,29 @@ fn series(
     }
     let columns: Vec<(&[RunResult], _)> =
         all.iter().map(|p| (p.runs.as_slice(), &p.summary)).collect();
-    output::print(&match (args.format, columns.as_slice()) {
-        (Format::Json, _) => json::phases(&columns),
-        (Format::Csv, _) => csv::runs(&all.iter().flat_map(|p| p.runs.clone()).collect::<Vec<_>>()),
-        (Format::Text, [(runs, summary)]) => {
-            text::phases(runs, summary, args.every_phase, &output::style())
-        }
-        (Format::Text, _) => {
-            let mut page = text::compare_phases(&columns, &output::style());
-            if args.every_phase {
-                for (runs, summary) in &columns {
-                    page += &text::phases(runs, summary, true, &output::style());
-                }
-            }
-            page
-        }
+    let policies = experiments.iter().zip(&all).map(|(e, p)| (e.policy.name.as_str(), &p.summary));
+    let policies: Vec<_> = policies.collect();
+    let told = |run| Told { run, listed: None };
+    let mut told: Vec<Told<'_>> = all.iter().flat_map(|p| &p.runs).map(told).collect();
+    output::stream(|out| match args.format {
+        Format::Json => json::phases(out, &mut told, &policies),
+        Format::Csv => csv::runs(out, &mut told),
+        Format::Text => out.write_all(page(args, &columns).as_bytes()),
     })?;
     check(expected, all.iter().flat_map(|p| &p.runs))
+}
+
+fn page(args: &Run, columns: &[(&[RunResult], &PhaseSummary)]) -> String {
+    let style = output::style();
+    let each = || columns.iter().map(|(runs, summary)| (runs, summary));
+    match columns {
+        [(runs, summary)] => text::phases(runs, summary, args.every_phase, &style),
+        several if !args.every_phase => text::compare_phases(several, &style),
+        several => {
+            let pages = each().map(|(runs, summary)| text::phases(runs, summary, true, &style));
+            text::compare_phases(several, &style) + &pages.collect::<String>()
+        }
+    }
 }
 
 /// A progress bar on standard error that appears only after a second.
@@ -306,4 +351,7 @@ impl TraceSink for Progress {
         }
     }
     fn end(&mut self, _: Instant) {}
+    fn listens(&self) -> Hears {
+        Hears::Figures
+    }
 }

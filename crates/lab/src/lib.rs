@@ -20,9 +20,9 @@ pub use compare::{Ablation, Grid, ablation, compare};
 pub use explain::explain;
 pub use history::{Kernel, WANTED, history, history_bisect, simulated_only, task_of};
 pub use kept::{Kept, read_kept};
-pub use phases::{PhaseRuns, phase_spans, run_again, run_phases};
+pub use phases::{PhaseRuns, phase_spans, run_again, run_each, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_supported, rehearse};
-pub use run::{Run, record, run};
+pub use run::{Run, record, run, run_beside};
 pub use study::{STUDY_PHASES, check_study, reproduce};
 pub use verify::{
     Can, Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, SPREAD_PHASES, Shrunk,

@@ -3,6 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
+/// How many threads there is room for.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// `[job(0), …, job(n − 1)]`, worked out by as many threads as there are cores. `progress` hears,
 /// on this thread, how many are done. Of several errors the first in order is returned.
 ///
@@ -14,9 +19,8 @@ pub(crate) fn parallel<T: Send, E: Send>(
 ) -> Result<Vec<T>, E> {
     let (send, receive) = mpsc::channel();
     let next = AtomicUsize::new(0);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut done: Vec<(usize, Result<T, E>)> = std::thread::scope(|scope| {
-        for _ in 0..cores.min(n) {
+        for _ in 0..cores().min(n) {
             let (send, next, job) = (send.clone(), &next, &job);
             scope.spawn(move || {
                 loop {

@@ -4,11 +4,13 @@
 //! first passes a threshold. Phase k starts k · 7.618 ticks later, which walks through tick and
 //! period independently; medians over phases are what a figure should be judged by.
 
-use crate::run::run;
-use risetime_analysis::{Options, PhaseSummary, RunResult};
+use crate::parallel::parallel;
+use crate::run::{run, run_listing};
+use risetime_analysis::{Lists, Options, PhaseSummary, RunResult};
 use risetime_kernel::units::Span;
 use risetime_model::Experiment;
 use risetime_trace::{Backend, RunError};
+use std::sync::Mutex;
 
 /// Start phase `k` for ticks of `tick`: k · 7.618 ticks, rounded down to ns.
 pub(crate) fn phase_span(tick: Span, k: u32) -> Span {
@@ -30,7 +32,7 @@ pub struct PhaseRuns {
 }
 
 /// Runs `experiment` from `n` start phases, counted from its own, in ticks of the kernel that ran
-/// it. `progress` hears of each.
+/// it: simulations on all cores, machines one after another. `progress` hears of each.
 ///
 /// Errors: the backend's.
 pub fn run_phases(
@@ -41,10 +43,17 @@ pub fn run_phases(
     mut progress: impl FnMut(u32),
 ) -> Result<PhaseRuns, RunError> {
     let mut tick = experiment.platform.tick();
+    let one = |tick: Span, k: u32| {
+        let one = experiment.later(phase_span(tick, k));
+        run(backend, &one, options.clone(), None).map(|run| run.result)
+    };
+    if backend.name() == "sim" {
+        let runs = parallel(n as usize, |done| progress(done as u32), |k| one(tick, k as u32))?;
+        return Ok(PhaseRuns::of(runs));
+    }
     let mut runs = Vec::with_capacity(n as usize);
     for k in 0..n {
-        let one = experiment.later(phase_span(tick, k));
-        let result = run(backend, &one, options.clone(), None)?.result;
+        let result = one(tick, k)?;
         // A real kernel's tick is not the platform's; the first phase is 0 with any tick.
         if let Some(hz) = result.settings.int("hz").filter(|hz| *hz > 0) {
             tick = Span(1_000_000_000 / hz as u64);
@@ -52,7 +61,7 @@ pub fn run_phases(
         runs.push(result);
         progress(k + 1);
     }
-    Ok(PhaseRuns { summary: risetime_analysis::phases(&runs), runs })
+    Ok(PhaseRuns::of(runs))
 }
 
 /// Runs `experiment` `n` times as it is. `progress` hears of each.
@@ -70,7 +79,37 @@ pub fn run_again(
         runs.push(run(backend, experiment, options.clone(), None)?.result);
         progress(k + 1);
     }
-    Ok(PhaseRuns { summary: risetime_analysis::phases(&runs), runs })
+    Ok(PhaseRuns::of(runs))
+}
+
+/// Runs each of `experiments` once, simulations on all cores; the one of `lists` in its place hears of each burst and
+/// change of CPU. `progress` hears how many are done.
+///
+/// Errors: the backend's.
+pub fn run_each<L: Lists>(
+    backend: &dyn Backend,
+    experiments: &[Experiment],
+    options: &Options,
+    lists: Vec<Option<L>>,
+    mut progress: impl FnMut(u32),
+) -> Result<Vec<(RunResult, Option<L>)>, RunError> {
+    let lists: Vec<Mutex<Option<L>>> = lists.into_iter().map(Mutex::new).collect();
+    let one = |i: usize| {
+        let mut lists = lists[i].lock().ok().and_then(|mut lists| lists.take());
+        let heard = lists.as_mut().map(|lists| lists as &mut dyn Lists);
+        let run = run_listing(backend, &experiments[i], options.clone(), heard)?;
+        Ok((run.result, lists))
+    };
+    match backend.name() {
+        "sim" => parallel(experiments.len(), |done| progress(done as u32), one),
+        _ => (0..experiments.len()).map(|i| one(i).inspect(|_| progress(i as u32 + 1))).collect(),
+    }
+}
+
+impl PhaseRuns {
+    fn of(runs: Vec<RunResult>) -> PhaseRuns {
+        PhaseRuns { summary: risetime_analysis::phases(&runs), runs }
+    }
 }
 
 #[cfg(test)]

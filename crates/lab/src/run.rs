@@ -1,8 +1,11 @@
 //! One experiment on one backend, analysed.
 
-use risetime_analysis::{Analyzer, Options, RunResult, Timeline};
+use risetime_analysis::{Analyzer, Lists, Options, RunResult, Timeline};
+use risetime_kernel::units::Instant;
 use risetime_model::Experiment;
-use risetime_trace::{Backend, Memory, RunError, Tee, TraceSink};
+use risetime_trace::{
+    Backend, Event, Header, Hears, Memory, Outcome, RunError, Tee, TraceSink, beside,
+};
 
 /// A run with its analysis.
 #[derive(Clone, Debug)]
@@ -27,9 +30,67 @@ pub fn run(
         Some(sink) => backend.run(experiment, &mut Tee(&mut analyzer, sink))?,
         None => backend.run(experiment, &mut analyzer)?,
     };
+    Ok(done(analyzer, outcome))
+}
+
+/// The same for somebody who waits for this one run: the analysis, and `also`, are on a core of their own, if there is
+/// one. `lists` hears of each burst and change of CPU.
+///
+/// Errors: the backend's.
+pub fn run_beside(
+    backend: &dyn Backend,
+    experiment: &Experiment,
+    options: Options,
+    lists: Option<&mut dyn Lists>,
+    also: Option<&mut (dyn TraceSink + Send)>,
+) -> Result<Run, RunError> {
+    let mut nobody = ();
+    let mut analyzer = Analyzer::listing(options, lists);
+    let mut sink = Both(&mut analyzer, also.unwrap_or(&mut nobody));
+    let outcome = match crate::parallel::cores() {
+        1 => backend.run(experiment, &mut sink)?,
+        _ => beside(&mut sink, |sink| backend.run(experiment, sink))?,
+    };
+    Ok(done(analyzer, outcome))
+}
+
+/// As [`run`], with somebody who hears of each burst and change of CPU.
+pub(crate) fn run_listing(
+    backend: &dyn Backend,
+    experiment: &Experiment,
+    options: Options,
+    lists: Option<&mut dyn Lists>,
+) -> Result<Run, RunError> {
+    let mut analyzer = Analyzer::listing(options, lists);
+    let outcome = backend.run(experiment, &mut analyzer)?;
+    Ok(done(analyzer, outcome))
+}
+
+/// As [`Tee`], for another thread.
+struct Both<'a, 'b>(&'a mut Analyzer<'b>, &'a mut (dyn TraceSink + Send));
+
+impl TraceSink for Both<'_, '_> {
+    fn header(&mut self, header: &Header) {
+        self.0.header(header);
+        self.1.header(header);
+    }
+    fn event(&mut self, at: Instant, event: &Event<'_>) {
+        self.0.event(at, event);
+        self.1.event(at, event);
+    }
+    fn end(&mut self, at: Instant) {
+        self.0.end(at);
+        self.1.end(at);
+    }
+    fn listens(&self) -> Hears {
+        self.0.listens().max(self.1.listens())
+    }
+}
+
+fn done(analyzer: Analyzer<'_>, outcome: Outcome) -> Run {
     let (mut result, timeline) = analyzer.finish();
     result.notes.extend(outcome.notes);
-    Ok(Run { result, timeline })
+    Run { result, timeline }
 }
 
 /// Runs `experiment` on `backend` and keeps its trace.
@@ -39,4 +100,29 @@ pub fn record(backend: &dyn Backend, experiment: &Experiment) -> Result<Memory, 
     let mut memory = Memory::new();
     backend.run(experiment, &mut memory)?;
     Ok(memory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Request;
+    use risetime_sim::Simulator;
+
+    /// A second core changes when things are done, and nothing else.
+    #[test]
+    fn an_analysis_beside_the_simulation_gives_the_same() {
+        let request = Request {
+            seconds: Some(1.5),
+            noise: Some("machine"),
+            ..Request::new("phone", "pixel6")
+        };
+        let e = request.experiments().expect("built in").remove(0);
+        let options = Options { timeline: true, ..Options::default() };
+        let alone = run(&Simulator, &e, options.clone(), None).expect("it runs");
+        let mut trace = Memory::new();
+        let beside = run_beside(&Simulator, &e, options, None, Some(&mut trace)).expect("it runs");
+        assert!(alone.result == beside.result && alone.timeline == beside.timeline);
+        let own = record(&Simulator, &e).expect("it runs");
+        assert!(own.events().len() > 10_000 && own.events() == trace.events());
+    }
 }

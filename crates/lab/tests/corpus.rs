@@ -138,7 +138,7 @@ fn shipped(platform: &str, workload: &str, policy: &str, set: &[(&str, i64)]) ->
 const GENERATIONS: [&str; 7] =
     ["linux-6.1", "linux-6.6", "linux-6.8", "linux-6.11", "linux-6.12", "linux-7.2", "linux-7.3"];
 
-fn entry(name: String, backend: impl Backend + Send + Sync + 'static, e: Experiment) -> Entry {
+fn entry(name: String, backend: impl Backend + Send + 'static, e: Experiment) -> Entry {
     (name, Box::new(move || of_run(&backend, &e)))
 }
 

@@ -175,7 +175,7 @@ fn without_names_it_is_about_the_task_created_first() {
     let without = Causes::NONE.with(Cause::Queueing);
     let backend = Counterfactual { without, ..Counterfactual::default() };
     let result = run(&backend, &e, Options::default(), None).expect("runs").result;
-    let waited = |name: &str| result.tasks.iter().find(|t| t.comm == name).unwrap().wait_ms;
+    let waited = |name: &str| result.tasks.iter().find(|t| t.comm == name).unwrap().whole.wait_ms;
     assert!(waited("a") < 0.01 && waited("late") > 10.0, "{result:?}");
 }
 

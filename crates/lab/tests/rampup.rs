@@ -156,9 +156,9 @@ fn held_at_the_lowest_opp() {
     let steps = &r.tasks[0].util_residency[1..40];
     assert!(steps.iter().all(|u| (7.0..=9.0).contains(&u.ms)), "{steps:?}");
     assert!(
-        r.tasks[0].running.iter().all(|at| at.freq == KHz(600_000)),
+        r.tasks[0].spent.running.iter().all(|at| at.freq == KHz(600_000)),
         "{:?}",
-        r.tasks[0].running
+        r.tasks[0].spent.running
     );
     assert_eq!(r.tasks[0].migrations, []);
 }
@@ -179,7 +179,7 @@ fn exchanged(e: &Experiment) -> Experiment {
 fn by_frequency(e: &Experiment) -> BTreeMap<(u64, KHz), f64> {
     let r = run(&Simulator, e, Options::default(), None).expect("runs").result;
     let mut times = BTreeMap::new();
-    for at in &r.tasks[0].running {
+    for at in &r.tasks[0].spent.running {
         let capacity =
             e.platform.domains[e.platform.domain_of(at.cpu).expect("its CPU")].capacity.0;
         *times.entry((capacity, at.freq)).or_insert(0.0) += at.ms;

@@ -1,62 +1,130 @@
 //! Results as CSV in long form: one figure a row, ready for a pivot table or a data frame.
 //!
 //! ```text
-//! policy,phase_us,task,figure,key,value,unit
-//! linux-6.8,0,rampup,debt,,96.4,ms
-//! linux-6.8,0,rampup,reach,util=450,110.3,ms
-//! linux-6.8,0,rampup,running,cpu=0 freq_khz=600000,46,ms
-//! linux-6.8,0,,cpu_energy,cpu=0,12,mJ
+//! platform,workload,policy,backend,seed,phase_us,task,figure,key,value,unit
+//! m1,rampup,linux-6.8,sim,1,0,rampup,debt,,96.4,ms
+//! m1,rampup,linux-6.8,sim,1,0,rampup,reach,util=450,110.3,ms
+//! m1,rampup,linux-6.8,sim,1,0,rampup,running,cpu=0 freq_khz=600000,46,ms
+//! m1,rampup,linux-6.8,sim,1,0,,cpu_energy,cpu=0,12,mJ
 //! ```
 //!
+//! The first columns say which run it is, so that files of several may be put together.
 //! `task` is empty for figures of CPUs and of the whole machine; `value` is empty for
 //! "never". Rounded like the JSON, in whose document (`docs/json.md`) the figures are
 //! explained. Quoted by RFC 4180 where needed, lines end in `\n`.
 //!
-//! Left out: bursts other than the reported one, and notes.
+//! Left out: notes.
 
+use crate::Told;
 use crate::words::{round3, task_names};
-use risetime_analysis::{Jobs, Latency, Level, Percentiles, RunResult, TaskResult, Waits};
+use risetime_analysis::{
+    Burst, Jobs, Latency, Level, Migration, Percentiles, RunResult, Spent, TaskResult, Waits,
+};
+use risetime_kernel::units::TaskId;
 use risetime_model::Value;
+use std::io::{self, Write};
+
+/// The names of the columns.
+const COLUMNS: [&str; 11] = [
+    "platform", "workload", "policy", "backend", "seed", "phase_us", "task", "figure", "key",
+    "value", "unit",
+];
 
 /// What did these runs measure, one figure a row? Runs over start phases are told apart by
 /// `phase_us`; their medians are left to whoever reads the rows.
-pub fn runs(runs: &[RunResult]) -> String {
-    let mut rows = Rows::new();
-    for r in runs {
-        rows.run(r);
+///
+/// Errors: those of `out` and of the lists.
+pub fn runs(out: &mut dyn Write, runs: &mut [Told<'_>]) -> io::Result<()> {
+    writeln!(out, "{}", COLUMNS.join(","))?;
+    for told in runs {
+        let mut rows = Rows::of(told.run, &mut *out);
+        rows.run(told.run);
+        let prefix = row(&rows.of);
+        rows.done()?;
+        for line in told.listed.iter_mut().flatten() {
+            writeln!(out, "{prefix},{}", line?)?;
+        }
     }
-    rows.finish()
+    Ok(())
 }
 
-struct Rows {
-    out: ::csv::Writer<Vec<u8>>,
-    policy: String,
-    phase_us: String,
+/// A burst in the list of what happened: the columns from `task` on, a line for each figure.
+pub fn burst_lines(task: TaskId, comm: &str, b: &Burst) -> String {
+    let key = format!("at_ms={}", round3(b.t0_ms));
+    let figures = [
+        ("listed_t1", b.t1_ms),
+        ("listed_end", b.end_ms),
+        ("listed_running", b.running_ms),
+        ("listed_debt", b.debt_ms),
+        ("listed_debt_capped", b.debt_capped_ms),
+    ];
+    let name = format!("{comm}#{}", task.0);
+    let line = |figure: &str, value: &str, unit: &str| {
+        row(&[&name, figure, &key, value, unit].map(str::to_string))
+    };
+    let figures = figures.map(|(figure, ms)| line(figure, &round3(ms).to_string(), "ms"));
+    [&figures[..], &[line("listed_ended_by", b.ended_by.as_str(), "")]].concat().join("\n")
+}
+
+/// A change of CPU there.
+pub fn migration_line(task: TaskId, comm: &str, m: &Migration) -> String {
+    let name = format!("{comm}#{}", task.0);
+    let key = format!("from={} to={} why={}", m.from.0, m.to.0, m.why);
+    let value = round3(m.at_ms).to_string();
+    row(&[&name, "listed_migration", &key, &value, "ms"].map(str::to_string))
+}
+
+/// Fields as they stand in a row, without its end.
+fn row(fields: &[String]) -> String {
+    let mut out = ::csv::Writer::from_writer(Vec::new());
+    out.write_record(fields).expect("to memory");
+    let bytes = out.into_inner().expect("to memory");
+    String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_string()
+}
+
+struct Rows<'a> {
+    out: ::csv::Writer<&'a mut dyn Write>,
+    /// Which run it is: the first columns.
+    of: [String; 6],
     task: String,
+    /// The first error: the rows after it are not written.
+    failed: Option<::csv::Error>,
 }
 
-impl Rows {
-    fn new() -> Rows {
-        let out = ::csv::Writer::from_writer(Vec::new());
-        let text = String::new;
-        let mut rows = Rows { out, policy: text(), phase_us: text(), task: text() };
-        rows.record(&["policy", "phase_us", "task", "figure", "key", "value", "unit"]);
-        rows
+impl<'a> Rows<'a> {
+    fn of(r: &RunResult, out: &'a mut dyn Write) -> Rows<'a> {
+        let of = [
+            r.platform.clone(),
+            r.workload.clone(),
+            r.policy.clone(),
+            r.backend.to_string(),
+            r.seed.to_string(),
+            r.phase_us.to_string(),
+        ];
+        let out = ::csv::Writer::from_writer(out);
+        Rows { out, of, task: String::new(), failed: None }
     }
 
-    fn finish(self) -> String {
-        let bytes = self.out.into_inner().expect("writing to memory cannot fail");
-        String::from_utf8(bytes).expect("only strings were written")
+    /// Everything is written.
+    fn done(mut self) -> io::Result<()> {
+        match self.failed {
+            Some(e) => Err(e.into()),
+            None => self.out.flush(),
+        }
     }
 
     fn record(&mut self, fields: &[&str]) {
-        self.out.write_record(fields).expect("every row has seven fields");
+        if self.failed.is_none() {
+            self.failed = self.out.write_record(fields).err();
+        }
     }
 
     /// A figure with its value as text.
     fn text(&mut self, figure: &str, key: &str, value: &str, unit: &str) {
-        let (policy, phase, task) = (self.policy.clone(), self.phase_us.clone(), self.task.clone());
-        self.record(&[&policy, &phase, &task, figure, key, value, unit]);
+        let (of, task) = (self.of.clone(), self.task.clone());
+        let mut fields: Vec<&str> = of.iter().map(String::as_str).collect();
+        fields.extend([task.as_str(), figure, key, value, unit]);
+        self.record(&fields);
     }
 
     /// A figure; empty if there is none.
@@ -67,9 +135,6 @@ impl Rows {
     }
 
     fn run(&mut self, r: &RunResult) {
-        self.policy.clone_from(&r.policy);
-        self.phase_us = r.phase_us.to_string();
-        self.task.clear();
         for (name, value) in &r.settings.0 {
             let value = match value {
                 Value::Int(n) => n.to_string(),
@@ -149,7 +214,6 @@ impl Rows {
             self.figure("t1", "", b.t1_ms, "ms");
             self.figure("burst_end", "", b.end_ms, "ms");
             self.text("ended_by", "", b.ended_by.as_str(), "");
-            self.figure("burst_running", "", b.running_ms, "ms");
             self.figure("debt", "", b.debt_ms, "ms");
             self.figure("debt_capped", "", b.debt_capped_ms, "ms");
         }
@@ -162,12 +226,8 @@ impl Rows {
             self.figure("reach", &key, r.after_ms, "ms");
         }
         self.figure("perf_10_90", "", t.perf_10_90_ms, "ms");
-        self.figure("wait", "", t.wait_ms, "ms");
-        self.figure("energy", "", t.energy_mj, "mJ");
-        for r in &t.running {
-            let key = format!("cpu={} freq_khz={}", r.cpu.0, r.freq.0);
-            self.figure("running", &key, r.ms, "ms");
-        }
+        self.spent("burst_", &t.spent);
+        self.spent("", &t.whole);
         for u in &t.util_residency {
             self.figure("util_residency", &format!("util={}", u.util), u.ms, "ms");
         }
@@ -177,6 +237,32 @@ impl Rows {
         }
         for l in &t.lost {
             self.figure("lost", &format!("state={}", l.state), l.ms, "ms");
+        }
+        for (n, policy) in t.policies.iter().enumerate() {
+            self.text("sched_policy", &format!("n={n}"), &policy.to_string(), "");
+        }
+        if let Some(r) = &t.reservation {
+            self.figure("reservation_unfinished", "", r.unfinished_ms, "ms");
+            self.text("reservation_due", "", &r.due.to_string(), "");
+            let throttled = r.throttled.map(|(n, _)| n.to_string());
+            self.text("throttled", "", &throttled.unwrap_or_default(), "");
+            self.figure("throttled_time", "", r.throttled.map(|(_, ms)| ms), "ms");
+        }
+    }
+
+    /// What a burst took, or (`of` is empty) the whole run.
+    fn spent(&mut self, of: &str, s: &Spent) {
+        self.figure(&format!("{of}running_time"), "", s.running_ms, "ms");
+        self.figure(&format!("{of}wait"), "", s.wait_ms, "ms");
+        self.figure(&format!("{of}work"), "", s.work_ms, "ms");
+        self.figure(&format!("{of}energy"), "", s.energy_mj, "mJ");
+        for r in &s.running {
+            let key = format!("cpu={} freq_khz={}", r.cpu.0, r.freq.0);
+            self.figure(&format!("{of}running"), &key, r.ms, "ms");
+        }
+        for m in &s.migrations {
+            let key = format!("from_capacity={} to_capacity={} why={}", m.from, m.to, m.why);
+            self.text(&format!("{of}migrations"), &key, &m.n.to_string(), "");
         }
     }
 }

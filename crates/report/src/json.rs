@@ -1,8 +1,10 @@
-//! Results as JSON, schema 1. Every key is explained in `docs/json.md`.
+//! Results as JSON, schema 2. Every key is explained in `docs/json.md`.
 //!
 //! ```text
-//! {"schema": 1, "runs": [ {policy, …, "tasks": [ … ], "cpus": [ … ]}, … ]}
+//! {"schema": 2, "runs": [ {policy, …, "tasks": [ … ], "cpus": [ … ]}, … ]}
 //! ```
+//!
+//! Runs are written task by task: of thousands of tasks one at a time is a tree in memory.
 //!
 //! Keys end in their unit and come in a fixed order; a record that is short stays on one
 //! line, so that a residency of hundreds of rows can be read and compared with `diff`. Times
@@ -23,45 +25,81 @@ pub use history::{bisected, history};
 pub use spread::{verify_spread, verify_spread_set};
 pub use step::verify_step;
 
+use crate::Told;
 use crate::words::round3;
 use risetime_analysis::study::{Reproduced, TradeOff};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
-    Burst, CpuPhases, CpuResult, Latency, Level, PhaseSummary, Reach, ReachPhases, RunResult,
-    RunningPhases, Spread, TaskPhases, TaskResult,
+    Burst, CpuPhases, CpuResult, Jobs, Latency, Level, Migration, Percentiles, PhaseSummary, Reach,
+    ReachPhases, RunningAt, RunningPhases, Spent, Spread, TaskPhases, TaskResult, Waits, WaitsBy,
 };
-use risetime_analysis::{Jobs, Percentiles, Waits};
-use risetime_kernel::units::{CpuId, Span};
+use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::{Settings, Value as Setting};
 use serde_json::{Value, json};
+use std::io::{self, Write};
 
 /// The version of the layout. It changes when a key changes its meaning or goes; new keys
 /// may come at any time.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// What did these runs measure? All of it, for a program. Ends in a newline.
-pub fn runs(runs: &[RunResult]) -> String {
-    let runs: Vec<Value> = runs.iter().map(run).collect();
-    print(&json!({"schema": SCHEMA, "runs": runs}))
+///
+/// Errors: those of `out` and of the lists.
+pub fn runs(out: &mut dyn Write, runs: &mut [Told<'_>]) -> io::Result<()> {
+    stream(out, |page| {
+        page.key("schema", &json!(SCHEMA))?;
+        page.nested(Some("runs"), "[]", |list| runs.iter_mut().try_for_each(|told| run(list, told)))
+    })
 }
 
 /// What did each policy measure over its start phases? Every phase's run, and per policy a
-/// summary. Ends in a newline.
-pub fn phases(policies: &[(&[RunResult], &PhaseSummary)]) -> String {
-    let runs: Vec<Value> = policies.iter().flat_map(|p| p.0).map(run).collect();
-    let summary: Vec<Value> = policies
-        .iter()
-        .map(|(runs, s)| {
-            json!({
-                "policy": runs.first().map(|r| &r.policy),
-                "phases_us": s.phases_us,
-                "tasks": s.tasks.iter().map(task_phases).collect::<Vec<_>>(),
-                "cpus": s.cpus.iter().map(cpu_phases).collect::<Vec<_>>(),
-                "energy_mj": spread(&s.energy_mj),
-            })
+/// summary, by the name of the policy. Ends in a newline.
+///
+/// Errors: those of `out` and of the lists.
+pub fn phases(
+    out: &mut dyn Write,
+    runs: &mut [Told<'_>],
+    policies: &[(&str, &PhaseSummary)],
+) -> io::Result<()> {
+    stream(out, |page| {
+        page.key("schema", &json!(SCHEMA))?;
+        page.nested(Some("runs"), "[]", |list| {
+            runs.iter_mut().try_for_each(|told| run(list, told))
+        })?;
+        page.nested(Some("summary"), "[]", |list| {
+            policies.iter().try_for_each(|(policy, s)| list.item(&summary(policy, s)))
         })
-        .collect();
-    print(&json!({"schema": SCHEMA, "runs": runs, "summary": summary}))
+    })
+}
+
+fn summary(policy: &str, s: &PhaseSummary) -> Value {
+    json!({
+        "policy": policy,
+        "phases_us": s.phases_us,
+        "tasks": s.tasks.iter().map(task_phases).collect::<Vec<_>>(),
+        "cpus": s.cpus.iter().map(cpu_phases).collect::<Vec<_>>(),
+        "energy_mj": spread(&s.energy_mj),
+    })
+}
+
+/// A burst in the list of what happened, on a line.
+pub fn burst_line(task: TaskId, comm: &str, b: &Burst) -> String {
+    let mut record = burst(b);
+    record["debt_ms"] = round3(b.debt_ms).into();
+    record["debt_capped_ms"] = round3(b.debt_capped_ms).into();
+    line("burst", task, comm, record)
+}
+
+/// A change of CPU there.
+pub fn migration_line(task: TaskId, comm: &str, m: &Migration) -> String {
+    line("migration", task, comm, migration(m))
+}
+
+fn line(what: &str, task: TaskId, comm: &str, mut record: Value) -> String {
+    record["what"] = what.into();
+    record["task"] = task.0.into();
+    record["comm"] = comm.into();
+    record.to_string()
 }
 
 /// Does the simulator do what the kernel `release` did? The checks, for a program.
@@ -296,33 +334,43 @@ fn settings(settings: &Settings) -> Value {
     Value::Object(settings.0.iter().map(entry).collect())
 }
 
-fn run(r: &RunResult) -> Value {
-    json!({
-        "policy": r.policy,
-        "backend": r.backend,
-        "platform": r.platform,
-        "workload": r.workload,
-        "kernel_release": r.kernel_release,
-        "seed": r.seed,
-        "phase_us": r.phase_us,
-        "settings": settings(&r.settings),
-        "tasks": r.tasks.iter().map(task).collect::<Vec<_>>(),
-        "cpus": r.cpus.iter().map(cpu).collect::<Vec<_>>(),
-        "jobs": r.jobs.iter().map(jobs).collect::<Vec<_>>(),
-        "latency": r.latency.iter().map(latency).collect::<Vec<_>>(),
-        "waits": r.waits.iter().map(|w| {
-            let mut record = waits(&w.wakeup);
-            record["by"] = w.by.as_str().into();
-            record["of"] = w.name.clone().into();
-            record
-        }).collect::<Vec<_>>(),
-        "work_ms": round3(r.work_ms),
-        "exited": r.exited.0,
-        "makespan_ms": r.makespan_ms.map(round3),
-        "energy_mj": r.energy_mj.map(round3),
-        "end_ms": round3(r.end_ms),
-        "notes": r.notes,
+fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
+    let r = told.run;
+    list.nested(None, "{}", |page| {
+        page.key("policy", &json!(r.policy))?;
+        page.key("backend", &json!(r.backend))?;
+        page.key("platform", &json!(r.platform))?;
+        page.key("workload", &json!(r.workload))?;
+        page.key("kernel_release", &json!(r.kernel_release))?;
+        page.key("seed", &json!(r.seed))?;
+        page.key("phase_us", &json!(r.phase_us))?;
+        page.key("settings", &settings(&r.settings))?;
+        page.nested(Some("tasks"), "[]", |list| {
+            r.tasks.iter().try_for_each(|t| list.item(&task(t)))
+        })?;
+        page.nested(Some("cpus"), "[]", |list| r.cpus.iter().try_for_each(|c| list.item(&cpu(c))))?;
+        page.key("jobs", &r.jobs.iter().map(jobs).collect())?;
+        page.key("latency", &r.latency.iter().map(latency).collect())?;
+        page.key("waits", &r.waits.iter().map(waits_by).collect())?;
+        page.key("work_ms", &json!(round3(r.work_ms)))?;
+        page.key("exited", &json!(r.exited.0))?;
+        page.key("makespan_ms", &json!(r.makespan_ms.map(round3)))?;
+        page.key("energy_mj", &json!(r.energy_mj.map(round3)))?;
+        page.key("end_ms", &json!(round3(r.end_ms)))?;
+        page.key("notes", &json!(r.notes))?;
+        match &mut told.listed {
+            Some(lines) => page
+                .nested(Some("listed"), "[]", |list| lines.try_for_each(|line| list.raw(&line?))),
+            None => Ok(()),
+        }
     })
+}
+
+fn waits_by(w: &WaitsBy) -> Value {
+    let mut record = waits(&w.wakeup);
+    record["by"] = w.by.as_str().into();
+    record["of"] = w.name.clone().into();
+    record
 }
 
 fn jobs(j: &Jobs) -> Value {
@@ -366,36 +414,41 @@ fn latency(l: &Latency) -> Value {
 }
 
 fn task(t: &TaskResult) -> Value {
-    let burst = t.burst.as_ref();
+    let in_burst = |b: &Burst| {
+        let mut record = burst(b);
+        record["wait_ms"] = round3(t.spent.wait_ms).into();
+        record["work_ms"] = round3(t.spent.work_ms).into();
+        record["energy_mj"] = t.spent.energy_mj.map(round3).into();
+        record["migrations"] = t.spent.moves().into();
+        record
+    };
     let mut record = json!({
         "task": t.task.0,
         "comm": t.comm,
         "bursts": t.bursts,
-        "burst": burst.map(|b| json!({
-            "t0_ms": round3(b.t0_ms),
-            "t1_ms": round3(b.t1_ms),
-            "end_ms": round3(b.end_ms),
-            "ended_by": b.ended_by.as_str(),
-            "running_ms": round3(b.running_ms),
-        })),
+        "burst": t.burst.as_ref().map(in_burst),
         "reach": t.reach.iter().map(reach).collect::<Vec<_>>(),
         "perf_10_90_ms": t.perf_10_90_ms.map(round3),
-        "debt_ms": burst.map(|b| round3(b.debt_ms)),
-        "debt_capped_ms": burst.map(|b| round3(b.debt_capped_ms)),
-        "wait_ms": round3(t.wait_ms),
-        "energy_mj": t.energy_mj.map(round3),
-        "running": t.running.iter().map(|r| json!({
-            "cpu": r.cpu.0, "freq_khz": r.freq.0, "ms": round3(r.ms),
-        })).collect::<Vec<_>>(),
+        "debt_ms": t.burst.map(|b| round3(b.debt_ms)),
+        "debt_capped_ms": t.burst.map(|b| round3(b.debt_capped_ms)),
+        "running": running(&t.spent),
         "util_residency": t.util_residency.iter().map(|u| json!({
             "util": u.util, "ms": round3(u.ms),
         })).collect::<Vec<_>>(),
-        "migrations": t.migrations.iter().map(|m| json!({
-            "at_ms": round3(m.at_ms), "from": m.from.0, "to": m.to.0, "why": m.why,
-        })).collect::<Vec<_>>(),
+        "migrations": t.migrations.iter().map(migration).collect::<Vec<_>>(),
         "lost": t.lost.iter().map(|l| json!({
             "state": l.state, "ms": round3(l.ms),
         })).collect::<Vec<_>>(),
+        "whole": {
+            "running_ms": round3(t.whole.running_ms),
+            "wait_ms": round3(t.whole.wait_ms),
+            "work_ms": round3(t.whole.work_ms),
+            "energy_mj": t.whole.energy_mj.map(round3),
+            "running": running(&t.whole),
+            "migrations": t.whole.migrations.iter().map(|m| json!({
+                "from_capacity": m.from, "to_capacity": m.to, "why": m.why, "n": m.n,
+            })).collect::<Vec<_>>(),
+        },
     });
     if !t.policies.is_empty() {
         record["sched_policies"] = t.policies.iter().map(|p| p.to_string()).collect();
@@ -408,23 +461,26 @@ fn task(t: &TaskResult) -> Value {
             "throttled_ms": r.throttled.map(|(_, ms)| round3(ms)),
         });
     }
-    if !t.all_bursts.is_empty() {
-        record["all_bursts"] = t.all_bursts.iter().map(whole_burst).collect();
-    }
     record
 }
 
-/// A burst in the list of all bursts, where its debt cannot stand beside it.
-fn whole_burst(b: &Burst) -> Value {
+fn burst(b: &Burst) -> Value {
     json!({
         "t0_ms": round3(b.t0_ms),
         "t1_ms": round3(b.t1_ms),
         "end_ms": round3(b.end_ms),
         "ended_by": b.ended_by.as_str(),
         "running_ms": round3(b.running_ms),
-        "debt_ms": round3(b.debt_ms),
-        "debt_capped_ms": round3(b.debt_capped_ms),
     })
+}
+
+fn running(s: &Spent) -> Value {
+    let at = |r: &RunningAt| json!({"cpu": r.cpu.0, "freq_khz": r.freq.0, "ms": round3(r.ms)});
+    s.running.iter().map(at).collect()
+}
+
+fn migration(m: &Migration) -> Value {
+    json!({"at_ms": round3(m.at_ms), "from": m.from.0, "to": m.to.0, "why": m.why})
 }
 
 fn reach(r: &Reach) -> Value {
@@ -461,6 +517,83 @@ fn cpu(c: &CpuResult) -> Value {
 
 /// The longest record that stays on one line, in bytes.
 const ONE_LINE: usize = 96;
+
+/// An object or a list that is written piece by piece, in the layout of [`nest`].
+struct Writer<'a> {
+    out: &'a mut dyn Write,
+    depth: usize,
+    empty: bool,
+}
+
+/// Writes one object.
+fn stream(
+    out: &mut dyn Write,
+    body: impl FnOnce(&mut Writer<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut page = Writer { out: &mut *out, depth: 0, empty: true };
+    page.within("{}", body)?;
+    out.write_all(b"\n")
+}
+
+impl Writer<'_> {
+    /// Writes brackets, and between them what `body` writes.
+    fn within(
+        &mut self,
+        brackets: &str,
+        body: impl FnOnce(&mut Writer<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (open, close) = brackets.split_at(1);
+        self.out.write_all(open.as_bytes())?;
+        let mut inner = Writer { out: &mut *self.out, depth: self.depth, empty: true };
+        body(&mut inner)?;
+        if !inner.empty {
+            self.out.write_all(format!("\n{}", " ".repeat(self.depth)).as_bytes())?;
+        }
+        self.out.write_all(close.as_bytes())
+    }
+
+    fn begin(&mut self, key: Option<&str>) -> io::Result<()> {
+        let comma = if std::mem::take(&mut self.empty) { "" } else { "," };
+        let key = key.map(|key| format!("{}: ", Value::from(key))).unwrap_or_default();
+        let indent = " ".repeat(self.depth + 1);
+        self.out.write_all(format!("{comma}\n{indent}{key}").as_bytes())
+    }
+
+    fn value(&mut self, value: &Value) -> io::Result<()> {
+        let mut text = String::new();
+        nest(value, self.depth + 1, &mut text);
+        self.out.write_all(text.as_bytes())
+    }
+
+    fn key(&mut self, key: &str, value: &Value) -> io::Result<()> {
+        self.begin(Some(key))?;
+        self.value(value)
+    }
+
+    fn item(&mut self, value: &Value) -> io::Result<()> {
+        self.begin(None)?;
+        self.value(value)
+    }
+
+    /// A record that is text already.
+    fn raw(&mut self, text: &str) -> io::Result<()> {
+        self.begin(None)?;
+        self.out.write_all(text.as_bytes())
+    }
+
+    fn nested(
+        &mut self,
+        key: Option<&str>,
+        brackets: &str,
+        body: impl FnOnce(&mut Writer<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.begin(key)?;
+        self.depth += 1;
+        let done = self.within(brackets, body);
+        self.depth -= 1;
+        done
+    }
+}
 
 /// Pretty-printed, but a short record without inner lists stays on its line.
 fn print(value: &Value) -> String {

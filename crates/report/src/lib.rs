@@ -8,3 +8,11 @@ pub mod json;
 pub mod svg;
 pub mod text;
 mod words;
+
+/// A run, and what was listed while it went on, a line each in the format that is asked for.
+pub struct Told<'a> {
+    /// Its figures.
+    pub run: &'a risetime_analysis::RunResult,
+    /// Bursts and changes of CPU; `None`: nobody asked for them.
+    pub listed: Option<Box<dyn Iterator<Item = std::io::Result<String>> + 'a>>,
+}

@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{DEFAULT, Kind, rampup};
-use risetime_report::{csv, json};
+use common::{DEFAULT, Kind, printed, rampup};
+use risetime_analysis::Migration;
+use risetime_kernel::units::{CpuId, TaskId};
+use risetime_report::{Told, csv, json};
 use serde_json::Value;
 
 fn keys(record: &Value) -> Vec<&str> {
@@ -13,7 +15,7 @@ fn keys(record: &Value) -> Vec<&str> {
 #[test]
 fn json_has_the_documented_keys_in_order() {
     let (run, _) = rampup(DEFAULT);
-    let text = json::runs(std::slice::from_ref(&run));
+    let text = printed(std::slice::from_ref(&run), json::runs);
     let all: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(keys(&all), ["schema", "runs"]);
     let document = include_str!("../../../docs/json.md");
@@ -27,11 +29,12 @@ fn json_has_the_documented_keys_in_order() {
     let task = &all["runs"][0]["tasks"][0];
     let mut of_task = documented("A task");
     // These are there only where there is something to say.
-    let sometimes = ["sched_policies", "reservation", "all_bursts"];
-    assert_eq!(of_task.split_off(of_task.len() - 3), sometimes);
+    let sometimes = ["sched_policies", "reservation"];
+    assert_eq!(of_task.split_off(of_task.len() - 2), sometimes);
     assert_eq!(keys(task), of_task);
+    assert_eq!(keys(&task["whole"]), documented("A task's whole run"));
     assert_eq!(keys(&all["runs"][0]["cpus"][0]), documented("A CPU"));
-    assert_eq!(keys(&task["burst"]), ["t0_ms", "t1_ms", "end_ms", "ended_by", "running_ms"]);
+    assert_eq!(keys(&task["burst"]), documented("A burst"));
     assert_eq!(keys(&task["reach"][0]), ["signal", "level", "after_ms"]);
     let states = document.split("**States**").nth(1).unwrap();
     for (state, _) in risetime_analysis::LOST_STATES {
@@ -42,24 +45,35 @@ fn json_has_the_documented_keys_in_order() {
 #[test]
 fn json_of_a_short_run() {
     let (run, _) = rampup(Kind { busy_ms: 30, ..DEFAULT });
-    insta::assert_snapshot!("json", json::runs(&[run]));
+    insta::assert_snapshot!("json", printed(&[run], json::runs));
 }
 
 #[test]
 fn json_says_null_for_never_and_lists_bursts_when_asked() {
     let (mut run, _) = rampup(Kind { busy_ms: 30, ..DEFAULT });
     let burst = run.tasks[0].burst.unwrap();
-    run.tasks[0].all_bursts = vec![burst];
+    let moved = Migration { at_ms: 1.5, from: CpuId(0), to: CpuId(4), why: "misfit" };
+    let lines = [
+        json::burst_line(TaskId(3), "a\"b", &burst),
+        json::migration_line(TaskId(3), "a\"b", &moved),
+    ];
     let fifo = risetime_model::workload::Policy::Fifo { priority: 10 };
     run.tasks[0].policies = vec![fifo];
     run.latency[0].policy = Some(fifo);
     run.tasks.push(run.tasks[0].clone());
     run.tasks[1].burst = None;
     run.energy_mj = Some(f64::NAN);
-    let all: Value = serde_json::from_str(&json::runs(&[run])).unwrap();
+    let with_lists = |out: &mut dyn std::io::Write, told: &mut [Told<'_>]| {
+        told[0].listed = Some(Box::new(lines.clone().into_iter().map(Ok)));
+        json::runs(out, told)
+    };
+    let all: Value = serde_json::from_str(&printed(&[run], with_lists)).unwrap();
+    let listed = &all["runs"][0]["listed"];
+    assert_eq!((&listed[0]["what"], &listed[1]["what"]), (&"burst".into(), &"migration".into()));
+    assert_eq!((&listed[0]["comm"], &listed[1]["at_ms"]), (&"a\"b".into(), &1.5.into()));
+    assert!(listed[0]["debt_ms"].is_number());
     let tasks = &all["runs"][0]["tasks"];
     assert!(tasks[0]["reach"][1]["after_ms"].is_null());
-    assert!(tasks[0]["all_bursts"][0]["debt_ms"].is_number());
     assert_eq!(tasks[0]["sched_policies"], serde_json::json!(["SCHED_FIFO 10"]));
     assert_eq!(all["runs"][0]["latency"][0]["sched_policy"], "SCHED_FIFO 10");
     assert!(tasks[1]["burst"].is_null() && tasks[1]["debt_ms"].is_null());
@@ -70,7 +84,8 @@ fn json_says_null_for_never_and_lists_bursts_when_asked() {
 fn json_of_phases_has_every_run_and_a_summary() {
     let runs: Vec<_> = (0..3).map(|i| rampup(Kind { phase_us: i * 7618, ..DEFAULT }).0).collect();
     let summary = risetime_analysis::phases(&runs);
-    let all: Value = serde_json::from_str(&json::phases(&[(&runs, &summary)])).unwrap();
+    let text = printed(&runs, |out, told| json::phases(out, told, &[("linux-6.8", &summary)]));
+    let all: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(all["runs"].as_array().unwrap().len(), 3);
     let summary = &all["summary"][0];
     assert_eq!(summary["policy"], "linux-6.8");
@@ -86,21 +101,31 @@ fn csv_quotes_what_needs_it_and_tells_tasks_apart() {
     run.policy = "a,\"b\"\nc".into();
     run.tasks.push(run.tasks[0].clone());
     run.tasks[1].task.0 = 7;
-    let text = csv::runs(&[run]);
+    let burst = run.tasks[0].burst.unwrap();
+    let moved = Migration { at_ms: 1.5, from: CpuId(0), to: CpuId(4), why: "misfit" };
+    let lines =
+        [csv::burst_lines(TaskId(7), "r,", &burst), csv::migration_line(TaskId(7), "r,", &moved)];
+    let lines: Vec<String> = lines.join("\n").lines().map(str::to_string).collect();
+    let text = printed(&[run], |out, told| {
+        told[0].listed = Some(Box::new(lines.clone().into_iter().map(Ok)));
+        csv::runs(out, told)
+    });
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     let head = reader.headers().unwrap().clone();
     assert_eq!(
         head.iter().collect::<Vec<_>>().join(","),
-        "policy,phase_us,task,figure,key,value,unit"
+        "platform,workload,policy,backend,seed,phase_us,task,figure,key,value,unit"
     );
     let rows: Vec<::csv::StringRecord> = reader.records().map(Result::unwrap).collect();
-    assert!(rows.iter().all(|r| &r[0] == "a,\"b\"\nc"));
-    let debts: Vec<&str> = rows.iter().filter(|r| &r[3] == "debt").map(|r| &r[2]).collect();
+    assert!(rows.iter().all(|r| &r[2] == "a,\"b\"\nc"));
+    let debts: Vec<&str> = rows.iter().filter(|r| &r[7] == "debt").map(|r| &r[6]).collect();
     assert_eq!(debts, ["rampup#0", "rampup#7"]);
-    let never: Vec<&str> = rows.iter().filter(|r| &r[4] == "util=1000").map(|r| &r[5]).collect();
+    let never: Vec<&str> = rows.iter().filter(|r| &r[8] == "util=1000").map(|r| &r[9]).collect();
     assert_eq!(never, ["", ""]);
-    let at = rows.iter().find(|r| &r[3] == "running").unwrap();
-    assert_eq!((&at[4], &at[5], &at[6]), ("cpu=0 freq_khz=600000", "30", "ms"));
+    let at = rows.iter().find(|r| &r[7] == "running").unwrap();
+    assert_eq!((&at[8], &at[9], &at[10]), ("cpu=0 freq_khz=600000", "30", "ms"));
+    let listed: Vec<_> = rows.iter().filter(|r| &r[6] == "r,#7").map(|r| (&r[7], &r[9])).collect();
+    assert_eq!((listed.len(), listed[6]), (7, ("listed_migration", "1.5")));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! writers and the in-memory trace are all sinks, so a long run streams in bounded memory.
 //! A sink cannot know who made the events.
 
+mod beside;
 mod event;
 mod header;
 mod memory;
@@ -11,16 +12,17 @@ pub mod recording;
 mod sink;
 pub mod write;
 
+pub use beside::beside;
 pub use event::{Event, FreqLook, IdleType, LastSleep, MenuSelect, SwitchOut, Why};
 pub use header::{BalanceMemory, Header, IdleMemory, Origin, PeriodMemory, Signal};
 pub use memory::Memory;
-pub use sink::{Tee, TraceSink};
+pub use sink::{Hears, Tee, TraceSink};
 
 use risetime_kernel::units::Instant;
 use risetime_model::Experiment;
 
 /// Something that can carry out an experiment: simulator, virtual machine, this host.
-pub trait Backend {
+pub trait Backend: Sync {
     /// `sim`, `vm` or `host`.
     fn name(&self) -> &'static str;
     /// Runs `experiment` and pushes its trace into `sink`.

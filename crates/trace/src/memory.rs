@@ -53,6 +53,12 @@ impl Memory {
     pub fn replay(&self, sink: &mut dyn TraceSink) {
         let Some(header) = &self.header else { return };
         sink.header(header);
+        self.replay_events(sink);
+        sink.end(self.end);
+    }
+
+    /// Pushes the events, and neither head nor end.
+    pub(crate) fn replay_events(&self, sink: &mut dyn TraceSink) {
         let (mut names, mut selects) = (self.names.iter(), self.selects.iter());
         for (at, event) in &self.events {
             let named = match *event {
@@ -69,7 +75,13 @@ impl Memory {
             };
             sink.event(*at, named.as_ref().unwrap_or(event));
         }
-        sink.end(self.end);
+    }
+
+    /// Forgets the events, keeping their memory.
+    pub(crate) fn clear(&mut self) {
+        self.events.clear();
+        self.names.clear();
+        self.selects.clear();
     }
 }
 

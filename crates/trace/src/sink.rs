@@ -11,9 +11,42 @@ pub trait TraceSink {
     fn event(&mut self, at: Instant, event: &Event<'_>);
     /// The run is over.
     fn end(&mut self, at: Instant);
-    /// Whether events are worth making: false where they go nowhere. The same from header to end.
-    fn listens(&self) -> bool {
-        true
+    /// Which events are worth making: others may come or not. The same from header to end.
+    fn listens(&self) -> Hears {
+        Hears::All
+    }
+}
+
+/// What a sink takes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hears {
+    /// Nothing.
+    Nothing,
+    /// What figures are made of: not the signals of runqueues, nor what is told for a person who looks at the
+    /// trace. A third of a phone's events are those.
+    Figures,
+    /// Every event.
+    All,
+}
+
+impl Hears {
+    /// Whether `event` is taken in.
+    #[inline(always)]
+    pub fn to(self, event: &Event<'_>) -> bool {
+        match self {
+            Hears::Nothing => false,
+            Hears::Figures => !matches!(
+                event,
+                Event::PeltCfs { .. }
+                    | Event::PeltPressure { .. }
+                    | Event::UtilEst { .. }
+                    | Event::WaitingAvg { .. }
+                    | Event::Phase { .. }
+                    | Event::CpuCapacity { .. }
+                    | Event::Overutilized { .. }
+            ),
+            Hears::All => true,
+        }
     }
 }
 
@@ -33,8 +66,8 @@ impl TraceSink for Tee<'_> {
         self.0.end(at);
         self.1.end(at);
     }
-    fn listens(&self) -> bool {
-        self.0.listens() || self.1.listens()
+    fn listens(&self) -> Hears {
+        self.0.listens().max(self.1.listens())
     }
 }
 
@@ -43,7 +76,7 @@ impl TraceSink for () {
     fn header(&mut self, _: &Header) {}
     fn event(&mut self, _: Instant, _: &Event<'_>) {}
     fn end(&mut self, _: Instant) {}
-    fn listens(&self) -> bool {
-        false
+    fn listens(&self) -> Hears {
+        Hears::Nothing
     }
 }

@@ -14,7 +14,7 @@ use risetime_analysis::*;
 use risetime_kernel::units::*;
 use risetime_model::platform::{Domain, IdleState, Opp, Platform};
 use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 pub(crate) const US: u64 = 1_000;
 pub(crate) const MS: u64 = 1_000_000;
@@ -80,10 +80,33 @@ pub(crate) fn header() -> Header {
     }
 }
 
+/// What an analysis lists, of all tasks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listed(pub(crate) Arc<Mutex<(Vec<(TaskId, Burst)>, Vec<(TaskId, Migration)>)>>);
+
+impl Listed {
+    pub(crate) fn bursts(&self, of: TaskId) -> Vec<Burst> {
+        self.0.lock().unwrap().0.iter().filter(|(task, _)| *task == of).map(|(_, b)| *b).collect()
+    }
+    pub(crate) fn migrations(&self, of: TaskId) -> Vec<Migration> {
+        self.0.lock().unwrap().1.iter().filter(|(task, _)| *task == of).map(|(_, m)| *m).collect()
+    }
+}
+
+impl Lists for Listed {
+    fn burst(&mut self, task: TaskId, _: &str, burst: &Burst) {
+        self.0.lock().unwrap().0.push((task, *burst));
+    }
+    fn migration(&mut self, task: TaskId, _: &str, migration: &Migration) {
+        self.0.lock().unwrap().1.push((task, *migration));
+    }
+}
+
 /// A trace as it is written down: each call is one event at the present time.
 pub(crate) struct Trace {
-    pub(crate) to: Analyzer,
+    pub(crate) to: Analyzer<'static>,
     pub(crate) at: u64,
+    pub(crate) listed: Listed,
 }
 
 impl Trace {
@@ -91,9 +114,12 @@ impl Trace {
         Trace::with(Options::default())
     }
     pub(crate) fn with(options: Options) -> Trace {
-        let mut to = Analyzer::new(options);
+        let listed = Listed::default();
+        // For as long as the test: a trace is handed from function to function.
+        let lists = Box::leak(Box::new(listed.clone()));
+        let mut to = Analyzer::listing(options, Some(lists));
         to.header(&header());
-        Trace { to, at: 0 }
+        Trace { to, at: 0, listed }
     }
     pub(crate) fn event(mut self, event: Event<'_>) -> Trace {
         self.to.event(Instant(self.at), &event);
@@ -199,7 +225,7 @@ pub(crate) fn lost(t: &TaskResult) -> Vec<(&str, f64)> {
 }
 
 pub(crate) fn running(t: &TaskResult) -> Vec<(u32, u64, f64)> {
-    t.running.iter().map(|r| (r.cpu.0, r.freq.0 / 1000, r.ms)).collect()
+    t.spent.running.iter().map(|r| (r.cpu.0, r.freq.0 / 1000, r.ms)).collect()
 }
 
 #[track_caller]

@@ -97,7 +97,7 @@ fn in_run(
     let running = |wanted: &dyn Fn(u64) -> bool| -> f64 {
         let domain = platform.domains.iter().find(|d| d.cpus.contains(&CpuId(cpu.unwrap_or(0))));
         let here = |c: CpuId| domain.is_some_and(|d| d.cpus.contains(&c));
-        let counted = task.running.iter().filter(|r| here(r.cpu) && wanted(r.freq.0));
+        let counted = task.spent.running.iter().filter(|r| here(r.cpu) && wanted(r.freq.0));
         // From +0: a sum of nothing would be −0.
         counted.fold(0.0, |sum, r| sum + r.ms)
     };

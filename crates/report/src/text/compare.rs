@@ -11,7 +11,7 @@
 //! policy again.
 
 use super::Style;
-use super::figures::{self, Basis, Figure};
+use super::figures::{self, Basis, Figure, Time};
 use super::page::{Ink, Line, Page, cut, pad, width};
 use crate::words;
 use risetime_analysis::{PhaseSummary, RunResult, Spread};
@@ -97,24 +97,19 @@ fn other_times(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
     for (column, head) in columns.iter().zip(heads).skip(1) {
         let Some(own) = column.first() else { continue };
         let begins = match (own.begins(), first.begins()) {
-            (Some(own), Some(first)) if words::one(own) == words::one(first) => {
-                "is in a run that ends at another time".into()
-            }
             (Some(own), Some(first)) => {
                 format!("begins at {} and not at {} ms", words::one(own), words::one(first))
             }
             _ => "begins at other times".into(),
         };
-        let same = |f: &Figure| {
-            let other = columns[0].iter().find(|other| other.label == f.label);
-            other.is_none_or(|other| f.same_time(other))
-        };
-        let text = if !own.same_time(first) {
+        let whole = |f: &&Figure| f.time == Time::Run;
+        let ends = column.iter().find(whole).zip(columns[0].iter().find(whole));
+        let text = if ends.is_some_and(|(own, first)| !own.same_time(first)) {
+            format!("{head}: the run ends at another time: no differences.")
+        } else if !own.same_time(first) {
             format!(
                 "{head}: another burst is the longest, it {begins}: no differences but of whole runs."
             )
-        } else if !column.iter().all(same) {
-            format!("{head}: the burst {begins}: no differences of what counts to the run's end.")
         } else {
             continue;
         };
@@ -204,8 +199,8 @@ fn figure(column: &[Figure], all: &[Vec<Figure>], label: &str) -> Option<Figure>
             Basis::Any => Basis::Any,
             _ => column.iter().map(|f| f.basis).find(|b| *b != Basis::Any)?,
         };
-        let windows = column.first().map_or_else(Vec::new, |f| f.windows.clone());
-        Some(Figure { spread, basis, windows, ..part })
+        let times = column.first().map_or_else(Vec::new, |f| f.times.clone());
+        Some(Figure { spread, basis, times, ..part })
     })
 }
 

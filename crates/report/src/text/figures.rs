@@ -21,6 +21,9 @@ pub(super) enum Basis {
     },
 }
 
+/// When the reported burst of a run began, and when the run ended.
+type Times = (Option<f64>, f64);
+
 /// One row.
 #[derive(Clone, Debug)]
 pub(super) struct Figure {
@@ -35,8 +38,8 @@ pub(super) struct Figure {
     pub(super) none: &'static str,
     /// What time it is about.
     pub(super) time: Time,
-    /// From when until when that was in each run; empty: over the whole run.
-    pub(super) windows: Vec<Option<(f64, f64)>>,
+    /// Of each run.
+    pub(super) times: Vec<Times>,
 }
 
 /// What time a figure is about.
@@ -44,8 +47,8 @@ pub(super) struct Figure {
 pub(super) enum Time {
     /// The burst's.
     Burst,
-    /// From the burst's t0 to the run's end.
-    ToRunEnd,
+    /// The whole run's.
+    Run,
 }
 
 impl Figure {
@@ -59,16 +62,16 @@ impl Figure {
             part: false,
             none: "never",
             time: Time::Burst,
-            windows: Vec::new(),
+            times: Vec::new(),
         }
     }
-    fn until_run_end(self) -> Figure {
-        Figure { time: Time::ToRunEnd, ..self }
+    fn of_run(self) -> Figure {
+        Figure { time: Time::Run, ..self }
     }
     /// Where it begins, if it is about one run's burst.
     pub(super) fn begins(&self) -> Option<f64> {
-        match self.windows.as_slice() {
-            [window] => window.map(|(t0, _)| t0),
+        match self.times.as_slice() {
+            [(t0, _)] => *t0,
             _ => None,
         }
     }
@@ -100,15 +103,15 @@ impl Figure {
     /// Whether both are about the same time: a burst that begins at about the same time, or all from
     /// the same time on.
     pub(super) fn same_time(&self, other: &Figure) -> bool {
-        let near = |a: f64, b: f64, apart: f64| (a - b).abs() < apart;
-        type Span = Option<(f64, f64)>;
-        let pair = |(a, b): (&Span, &Span)| match (a, b) {
-            (Some(a), Some(b)) if self.time == Time::Burst => near(a.0, b.0, BURSTS_APART_MS),
-            (Some(a), Some(b)) => near(a.0, b.0, SHOWN_MS) && near(a.1, b.1, SHOWN_MS),
+        let t0 = |pair: (Option<f64>, Option<f64>)| match pair {
+            (Some(a), Some(b)) => (a - b).abs() < BURSTS_APART_MS,
             (a, b) => a.is_none() && b.is_none(),
         };
-        self.windows.len() == other.windows.len()
-            && self.windows.iter().zip(&other.windows).all(pair)
+        let mut pairs = self.times.iter().zip(&other.times);
+        let same = |(a, b): (&Times, &Times)| {
+            (self.time == Time::Run || t0((a.0, b.0))) && (a.1 - b.1).abs() < SHOWN_MS
+        };
+        self.times.len() == other.times.len() && pairs.all(same)
     }
 
     /// This median less the other's; `None` where there is none or it would mislead.
@@ -128,9 +131,9 @@ const BURSTS_APART_MS: f64 = 4.5;
 /// What a reader sees of a time.
 const SHOWN_MS: f64 = 0.1;
 
-/// From its reported burst's t0 to the run's end: what a task's figures are about.
-fn window(run: &RunResult, t: &TaskResult) -> Option<(f64, f64)> {
-    t.burst.map(|b| (b.t0_ms, run.end_ms))
+/// When the reported burst begins, and the run ends.
+fn times(run: &RunResult, t: &TaskResult) -> Times {
+    (t.burst.map(|b| b.t0_ms), run.end_ms)
 }
 
 /// The figures of one task of one run.
@@ -146,24 +149,21 @@ pub(super) fn of_run(run: &RunResult, t: &TaskResult) -> Vec<Figure> {
     rows.extend(reach(t.reach.iter().map(|r| (r.what, one(r.after_ms)))));
     for (domain, ms) in on_domains(run, t) {
         rows.push(
-            Figure::new(format!("on {} ms", cpus_of(run, domain)), one(Some(ms)))
-                .neutral()
-                .part()
-                .until_run_end(),
+            Figure::new(format!("on {} ms", cpus_of(run, domain)), one(Some(ms))).neutral().part(),
         );
     }
-    rows.push(Figure::new("waiting ms", one(Some(t.wait_ms))).until_run_end());
-    rows.push(Figure::energy("energy, task mJ", one(t.energy_mj)).until_run_end());
+    rows.push(Figure::new("waiting ms", one(Some(t.whole.wait_ms))).of_run());
+    rows.push(Figure::energy("energy, task mJ", one(t.whole.energy_mj)).of_run());
     rows.extend(t.lost.iter().map(|l| lost(l.state, one(Some(l.ms)), basis)));
-    in_windows(&mut rows, vec![window(run, t)], one(run.energy_mj));
+    at_times(&mut rows, vec![times(run, t)], one(run.energy_mj));
     rows
 }
 
-/// All of `rows` are about `windows`; before the parts of what was lost comes the whole run's energy.
-fn in_windows(rows: &mut Vec<Figure>, windows: Vec<Option<(f64, f64)>>, energy: Spread) {
-    rows.iter_mut().for_each(|row| row.windows.clone_from(&windows));
+/// All of `rows` are of these times; before the parts of what was lost comes the whole run's energy.
+fn at_times(rows: &mut Vec<Figure>, times: Vec<Times>, energy: Spread) {
     let parts = rows.iter().rposition(|row| row.label == "energy, task mJ").map_or(0, |i| i + 1);
-    rows.insert(parts, Figure::energy("energy, all CPUs mJ", energy));
+    rows.insert(parts, Figure::energy("energy, all CPUs mJ", energy).of_run());
+    rows.iter_mut().for_each(|row| row.times.clone_from(&times));
 }
 
 /// The figures of one task over start phases. `runs` are the phases' runs, in any order.
@@ -190,15 +190,13 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
         None => domain.to_string(),
     };
     for (domain, ms) in &t.on_domain {
-        rows.push(
-            Figure::new(format!("on {} ms", name(*domain)), *ms).neutral().part().until_run_end(),
-        );
+        rows.push(Figure::new(format!("on {} ms", name(*domain)), *ms).neutral().part());
     }
-    rows.push(Figure::new("waiting ms", t.wait_ms).until_run_end());
-    rows.push(Figure::energy("energy, task mJ", t.energy_mj).until_run_end());
+    rows.push(Figure::new("waiting ms", t.wait_ms).of_run());
+    rows.push(Figure::energy("energy, task mJ", t.energy_mj).of_run());
     rows.extend(t.lost.iter().map(|l| lost(l.state, l.ms, basis)));
-    let windows = runs.iter().filter_map(|r| Some((r, r.tasks.get(index)?)));
-    in_windows(&mut rows, windows.map(|(r, t)| window(r, t)).collect(), s.energy_mj);
+    let tasks = runs.iter().filter_map(|r| Some(times(r, r.tasks.get(index)?)));
+    at_times(&mut rows, tasks.collect(), s.energy_mj);
     rows
 }
 
@@ -225,7 +223,7 @@ fn lost(state: &str, ms: Spread, basis: Basis) -> Figure {
 /// Running time by domain, named by its first CPU.
 fn on_domains(run: &RunResult, t: &TaskResult) -> Vec<(CpuId, f64)> {
     let mut sums: Vec<(CpuId, f64)> = Vec::new();
-    for r in &t.running {
+    for r in &t.spent.running {
         let cpu = run.cpus.iter().find(|c| c.cpu == r.cpu);
         let domain = cpu.map_or(r.cpu, |c| c.domain);
         match sums.iter_mut().find(|s| s.0 == domain) {

@@ -27,7 +27,7 @@ pub use lists::{
     Finding, Severity, drawn, findings, names, param_table, platform, policy, workload,
 };
 pub use phases::phases;
-pub use run::run;
+pub use run::{burst_line, migration_line, run};
 pub use spread::{verify_spread, verify_spread_set};
 pub use step::{verify_first, verify_step};
 pub use study::{study, study_contents};

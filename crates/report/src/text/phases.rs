@@ -135,7 +135,7 @@ fn each(page: &mut Page<'_>, runs: &[RunResult], index: usize) {
         }),
         ("util 450", |t| words::one_or(words::after(t, Level::Util(450)), "never")),
         ("util 1000", |t| words::one_or(words::after(t, Level::Util(1000)), "never")),
-        ("mJ", |t| words::energy(t.energy_mj)),
+        ("mJ", |t| words::energy(t.whole.energy_mj)),
     ];
     let shown = if page.width() >= 60 { &all[..] } else { &all[..2] };
     let mut table = Table::new(std::iter::once("phase µs").chain(shown.iter().map(|c| c.0)));

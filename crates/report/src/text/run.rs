@@ -15,7 +15,9 @@ use super::Style;
 use super::page::{Ink, Line, Page, Table, pad};
 use super::plot::{Curve, Plot};
 use crate::words;
-use risetime_analysis::{By, Jobs, Level, Percentiles, RunResult, TaskResult, Timeline};
+use risetime_analysis::{
+    Burst, By, Jobs, Level, Migration, Percentiles, RunResult, Spent, TaskResult, Timeline,
+};
 use risetime_kernel::units::CpuId;
 use std::collections::BTreeMap;
 
@@ -23,6 +25,8 @@ use std::collections::BTreeMap;
 const LIST: usize = 24;
 /// Rows of the list of other tasks, and of migrations.
 const SHORT_LIST: usize = 10;
+/// A curve of util that moves less is no picture.
+const FLAT_UTIL: f64 = 8.0;
 /// Rows of a plot.
 const PLOT: usize = 16;
 
@@ -50,6 +54,21 @@ pub fn run(result: &RunResult, timeline: &Timeline, style: &Style) -> String {
     }
     notes(&mut page, &result.notes);
     page.finish()
+}
+
+/// A burst in the list of all of them.
+pub fn burst_line(comm: &str, b: &Burst) -> String {
+    let [t0, running, debt] = [b.t0_ms, b.running_ms, b.debt_ms].map(words::one);
+    let bound = words::bound(b);
+    let full = words::to_full_speed(b);
+    let full = full.map_or("never".into(), |ms| format!("after {} ms", words::one(ms)));
+    format!("{t0:>10} ms  {comm}: runs {running} ms, full speed {full}, {bound}{debt} ms lost")
+}
+
+/// A change of CPU there.
+pub fn migration_line(comm: &str, m: &Migration) -> String {
+    let (at, why) = (words::one(m.at_ms), words::migration_reason(m.why));
+    format!("{at:>10} ms  {comm}: {} → {}  {why}", m.from, m.to)
 }
 
 fn title(page: &mut Page<'_>, r: &RunResult) {
@@ -146,6 +165,11 @@ fn reached(page: &mut Page<'_>, t: &TaskResult) {
         let after = words::one_or(r.after_ms, "never");
         groups.entry(group).or_default().push((level, after));
     }
+    // What was never reached at all is not worth a row, unless nothing was.
+    let never = |levels: &[(String, String)]| levels.iter().all(|(_, after)| after == "never");
+    if !groups.values().all(|levels| never(levels)) {
+        groups.retain(|_, levels| !never(levels));
+    }
     let wide = groups.keys().map(|(_, cpu)| cpu.to_string().len()).fold(5, usize::max);
     for ((kind, cpu), levels) in groups {
         let head = match kind {
@@ -183,7 +207,13 @@ fn moved(page: &mut Page<'_>, t: &TaskResult) {
             words::migration_reason(m.why)
         )));
     }
-    more(page, t.migrations.len(), SHORT_LIST, "migrations");
+    more(
+        page,
+        t.spent.moves() as usize,
+        SHORT_LIST.min(t.migrations.len()),
+        "migrations",
+        "--full",
+    );
     page.blank();
 }
 
@@ -193,16 +223,23 @@ fn spent(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
     if let Some(ms) = t.perf_10_90_ms {
         rows.push(format!("{} ms from 10 to 90 % of its speed", words::one(ms)));
     }
-    rows.push(format!("{} ms runnable, waiting for a CPU", words::one(t.wait_ms)));
-    rows.push(match (t.energy_mj, r.energy_mj) {
-        (None, None) => "unknown energy: the platform does not say what its CPUs take".into(),
-        (task, all) => {
-            let mj = |mj: Option<f64>| match mj {
-                Some(mj) => format!("{} mJ", words::one(mj)),
-                None => "unknown energy".into(),
-            };
-            format!("{} while it ran; {} all CPUs, whole run", mj(task), mj(all))
-        }
+    let known = t.whole.energy_mj.or(r.energy_mj).is_some();
+    let mj = |mj: Option<f64>| match (mj, known) {
+        (Some(mj), _) => format!(", {} mJ", words::one(mj)),
+        (None, true) => ", unknown energy".into(),
+        (None, false) => String::new(),
+    };
+    let spent = |when: &str, s: &Spent| {
+        let (running, waiting) = (words::one(s.running_ms), words::one(s.wait_ms));
+        format!("{when}: {running} ms running, {waiting} ms waiting for a CPU{}", mj(s.energy_mj))
+    };
+    if t.bursts > 1 {
+        rows.push(spent("this burst", &t.spent));
+    }
+    rows.push(spent("the whole run", &t.whole));
+    rows.push(match known {
+        true => format!("all CPUs, the whole run{}", mj(r.energy_mj).replacen(',', ":", 1)),
+        false => "unknown energy: the platform does not say what its CPUs take".into(),
     });
     for row in rows {
         page.hanging("  ", Ink::Plain, &row);
@@ -223,15 +260,15 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
             name.clone(),
             words::one_or(burst.and_then(words::to_full_speed), "–"),
             burst.map_or("–".into(), |b| words::bound(b).to_string() + &words::one(b.debt_ms)),
-            words::one(t.wait_ms),
-            words::energy(t.energy_mj),
+            words::one(t.whole.wait_ms),
+            words::energy(t.whole.energy_mj),
         ]);
     }
     page.table(2, &table);
     for (t, name) in shown().filter(|(t, _)| !t.policies.is_empty()) {
         page.hanging("  ", Ink::Dim, &format!("{name}: {}", policies(t)));
     }
-    more(page, r.tasks.len() - 1, SHORT_LIST, "tasks");
+    more(page, r.tasks.len() - 1, SHORT_LIST, "tasks", ALL);
     page.blank();
 }
 
@@ -275,7 +312,7 @@ fn jobs(page: &mut Page<'_>, r: &RunResult) {
             page.hanging("  ", Ink::Dim, &format!("{}: {text}", j.name));
         }
     }
-    more(page, r.jobs.len(), LIST, "kinds of jobs");
+    more(page, r.jobs.len(), LIST, "kinds of jobs", ALL);
     page.blank();
 }
 
@@ -317,7 +354,7 @@ fn latency(page: &mut Page<'_>, r: &RunResult) {
         ]);
     }
     page.table(2, &table);
-    more(page, r.latency.len(), LIST, "kinds of tasks");
+    more(page, r.latency.len(), LIST, "kinds of tasks", ALL);
     page.blank();
 }
 
@@ -382,11 +419,13 @@ fn work(page: &mut Page<'_>, r: &RunResult) {
     page.blank();
 }
 
-/// Says what a cut list left out.
-fn more(page: &mut Page<'_>, all: usize, shown: usize, what: &str) {
+/// Where a list is that a page has not room for.
+const ALL: &str = "--format json or csv";
+
+/// Says what a cut list left out, and with what option it is all there.
+fn more(page: &mut Page<'_>, all: usize, shown: usize, what: &str, with: &str) {
     if all > shown {
-        let text =
-            format!("… {} of {all} {what} more; all of them: --format json or csv", all - shown);
+        let text = format!("… {} of {all} {what} more; all of them: {with}", all - shown);
         page.paragraph(2, Ink::Dim, &text);
     }
 }
@@ -409,7 +448,7 @@ fn plots(page: &mut Page<'_>, t: &TaskResult, timeline: &Timeline) {
     util_bars(page, t);
     cpu_bars(page, t);
     for (cpu, curve) in &timeline.freq {
-        if t.running.iter().any(|r| r.cpu == *cpu && r.ms > 0.0) {
+        if t.spent.running.iter().any(|r| r.cpu == *cpu && r.ms > 0.0) {
             let on: Vec<_> = runs.iter().filter(|r| r.2 == *cpu).map(|r| (r.0, r.1)).collect();
             let points: Vec<(f64, f64)> =
                 curve.iter().map(|(at, f)| (at - b.t0_ms, f.0 as f64 / 1000.0)).collect();
@@ -494,7 +533,10 @@ fn util_plot(
         return;
     }
     let seen = parts.iter().flatten().filter(|p| x.0 <= p.0 && p.0 <= x.1).map(|p| p.1);
-    let top = seen.fold(1.0, f64::max);
+    let (least, top) = seen.fold((f64::MAX, 1.0), |(a, b), u| (u.min(a), u.max(b)));
+    if top - least < FLAT_UTIL {
+        return;
+    }
     let marks = [1.0, 0.75, 0.5, 0.25, 0.0].map(|f| (f * top, format!("{:.0}", f * top)));
     page.blank();
     Plot {
@@ -523,12 +565,12 @@ fn util_bars(page: &mut Page<'_>, t: &TaskResult) {
         .map(|u| (u.util.to_string(), u.ms, words::one(u.ms)))
         .collect();
     page.bars(0, Ink::Curve, &rows);
-    more(page, t.util_residency.len(), LIST, "util values");
+    more(page, t.util_residency.len(), LIST, "util values", ALL);
 }
 
 fn cpu_bars(page: &mut Page<'_>, t: &TaskResult) {
     let mut sums: BTreeMap<CpuId, f64> = BTreeMap::new();
-    for r in &t.running {
+    for r in &t.spent.running {
         *sums.entry(r.cpu).or_default() += r.ms;
     }
     if sums.is_empty() {
@@ -558,7 +600,10 @@ fn freq_plot(
         return;
     };
     let low = inside.iter().copied().fold(high, f64::min);
-    let low = if high - low < 1.0 { 0.0 } else { low };
+    // At one frequency all the time: the bars below say it.
+    if high - low < 1.0 {
+        return;
+    }
     let mut used = inside;
     used.sort_by(|a, b| b.total_cmp(a));
     used.dedup();
@@ -578,14 +623,14 @@ fn freq_plot(
 }
 
 fn freq_bars(page: &mut Page<'_>, t: &TaskResult) {
-    let mut cpus: Vec<CpuId> = t.running.iter().map(|r| r.cpu).collect();
+    let mut cpus: Vec<CpuId> = t.spent.running.iter().map(|r| r.cpu).collect();
     cpus.dedup();
     for cpu in cpus {
         page.rule(&format!("{} {cpu} Frequency residency (ms)", t.comm));
-        let at: Vec<_> = t.running.iter().filter(|r| r.cpu == cpu).collect();
+        let at: Vec<_> = t.spent.running.iter().filter(|r| r.cpu == cpu).collect();
         let rows: Vec<_> =
             at.iter().take(LIST).map(|r| (words::mhz(r.freq), r.ms, words::one(r.ms))).collect();
         page.bars(0, Ink::Curve, &rows);
-        more(page, at.len(), LIST, "frequencies");
+        more(page, at.len(), LIST, "frequencies", ALL);
     }
 }

@@ -12,6 +12,7 @@ use risetime_model::workload::{
     TaskSpec, Timer,
 };
 use risetime_model::{Platform, Settings, Value, Workload};
+use risetime_report::Told;
 use risetime_report::text::{Finding, Next, Published, Severity};
 
 /// (MHz, µW) of the little CPUs.
@@ -225,6 +226,9 @@ impl Machine {
         let limit = (self.kind.rate_limit_ms * 1000.0) as i64;
         settings.0.insert("rate_limit_us".into(), Value::Int(limit));
         let cpus = (0..8).map(|c| self.cpu(c)).collect();
+        let n = self.migrations.len() as u64;
+        let moved = Moves { from: 459, to: 1024, why: "misfit", n };
+        let moved: Vec<Moves> = (n > 0).then_some(moved).into_iter().collect();
         RunResult {
             policy: self.kind.policy.into(),
             backend: "sim",
@@ -240,13 +244,24 @@ impl Machine {
                 comm: "rampup".into(),
                 policies: vec![],
                 bursts: 101,
-                all_bursts: vec![],
                 burst: Some(burst),
                 reach: self.reach,
                 perf_10_90_ms: self.t1.map(|t| t * 0.69),
-                wait_ms: 0.0,
-                energy_mj: Some(self.energy),
-                running: self.running,
+                spent: Spent {
+                    running_ms: self.kind.busy_ms as f64,
+                    energy_mj: Some(self.energy),
+                    running: self.running.clone(),
+                    migrations: moved.clone(),
+                    ..Spent::default()
+                },
+                whole: Spent {
+                    running_ms: self.kind.busy_ms as f64 + 100.0,
+                    wait_ms: 0.0,
+                    work_ms: 1900.5,
+                    energy_mj: Some(self.energy + 1.0),
+                    running: self.running,
+                    migrations: moved,
+                },
                 util_residency: self.residency,
                 migrations: self.migrations,
                 lost: self.lost.iter().map(|&(state, ms)| Lost { state, ms }).collect(),
@@ -613,4 +628,15 @@ pub(crate) fn frames() -> RunResult {
     ];
     (run.exited, run.makespan_ms) = ((3, 3), Some(2811.34));
     run
+}
+
+/// What is printed of these runs.
+pub(crate) fn printed(
+    runs: &[RunResult],
+    print: impl Fn(&mut dyn std::io::Write, &mut [Told<'_>]) -> std::io::Result<()>,
+) -> String {
+    let mut out = Vec::new();
+    let mut told: Vec<Told<'_>> = runs.iter().map(|run| Told { run, listed: None }).collect();
+    print(&mut out, &mut told).expect("to memory");
+    String::from_utf8(out).expect("text")
 }

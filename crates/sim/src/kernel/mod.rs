@@ -56,7 +56,7 @@ use crate::time::queue::{Ev, Queue};
 use crate::time::work;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_model::InputError;
-use risetime_trace::{Event, TraceSink};
+use risetime_trace::{Event, Hears, TraceSink};
 
 /// The machine with what the kernel decides by, and what it tells.
 pub(crate) struct Kernel<'a> {
@@ -69,8 +69,8 @@ pub(crate) struct Kernel<'a> {
     /// Who steers the start, and perhaps more.
     pub(crate) driver: Option<Box<dyn Driver>>,
     pub(crate) sink: &'a mut dyn TraceSink,
-    /// Somebody wants them ([`TraceSink::listens`]).
-    pub(crate) listens: bool,
+    /// Which events somebody wants.
+    pub(crate) listens: Hears,
     pub(crate) events: u64,
     /// CPU time that a frequency change costs the sugov kthread, at full speed.
     pub(crate) sugov_work: Span,
@@ -177,7 +177,7 @@ impl<'a> Kernel<'a> {
     #[inline]
     pub(crate) fn emit(&mut self, event: Event<'_>) {
         self.events += 1;
-        if self.listens {
+        if self.listens.to(&event) {
             self.sink.event(self.m.now, &event);
         }
     }

@@ -16,7 +16,7 @@ use crate::state::machine::{Cpu, FreqDomain, Machine};
 use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, Span};
-use risetime_trace::Event;
+use risetime_trace::{Event, Hears};
 
 /// A frequency domain, and what may be changed with it.
 pub(crate) struct Policy<'k, 'a> {
@@ -60,7 +60,8 @@ impl<'a> Policy<'_, 'a> {
         ask: impl FnOnce(&mut dyn Governor, &DomainView<'_>, &mut Effects) -> R,
     ) -> R {
         let k = &mut *self.k;
-        let view = DomainView { machine: &k.m, index: self.domain, told: k.listens };
+        let view =
+            DomainView { machine: &k.m, index: self.domain, told: k.listens > Hears::Nothing };
         ask(k.governors[self.domain].as_mut(), &view, &mut k.effects)
     }
     /// The governor finds itself in a run under way.

@@ -43,7 +43,7 @@ use listens::{Listens, Shared};
 use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId};
 use risetime_model::Experiment;
 use risetime_model::workload::Attr;
-use risetime_trace::{Event, Header, Memory, RunError, TraceSink};
+use risetime_trace::{Event, Header, Hears, Memory, RunError, TraceSink};
 use signals::{Averages, CfsTold};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -269,8 +269,8 @@ impl TraceSink for Deaf {
     fn header(&mut self, _: &Header) {}
     fn event(&mut self, _: Instant, _: &Event<'_>) {}
     fn end(&mut self, _: Instant) {}
-    fn listens(&self) -> bool {
-        false
+    fn listens(&self) -> Hears {
+        Hears::Nothing
     }
 }
 

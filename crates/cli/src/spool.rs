@@ -1,0 +1,75 @@
+//! What a run has the more of the longer it is, in a file without a name until the results are printed: memory stays
+//! bounded, and nothing is printed of a run that fails.
+
+use crate::args::Format;
+use crate::output::Failure;
+use risetime_analysis::{Burst, Lists, Migration};
+use risetime_kernel::units::TaskId;
+use risetime_report::{csv, json, text};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
+
+/// Bursts, and changes of CPU if they are wanted, a line each or more in the format asked for.
+pub(crate) struct Spool {
+    lines: BufWriter<File>,
+    format: Format,
+    migrations: bool,
+    failed: Option<io::Error>,
+}
+
+impl Spool {
+    /// `None`: nothing is to be listed.
+    pub(crate) fn new(format: Format, bursts: bool, full: bool) -> Result<Option<Spool>, Failure> {
+        if !bursts && !full {
+            return Ok(None);
+        }
+        let file = tempfile::tempfile().map_err(|e| failure(&e))?;
+        Ok(Some(Spool { lines: BufWriter::new(file), format, migrations: full, failed: None }))
+    }
+
+    /// What was listed, in order.
+    pub(crate) fn lines(self) -> Result<impl Iterator<Item = io::Result<String>>, Failure> {
+        let Spool { lines, failed, .. } = self;
+        let rewound = || {
+            failed.map_or(Ok(()), Err)?;
+            let mut file = lines.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.rewind()?;
+            Ok(BufReader::new(file).lines())
+        };
+        rewound().map_err(|e| failure(&e))
+    }
+
+    fn line(&mut self, line: &str) {
+        if self.failed.is_none() {
+            self.failed = writeln!(self.lines, "{line}").err();
+        }
+    }
+}
+
+fn failure(e: &io::Error) -> Failure {
+    let directory = std::env::temp_dir();
+    let what = format!("the list of bursts: {}", crate::output::system_words(e));
+    Failure::unavailable(format!(
+        "{}: {what}\n  hint: TMPDIR names another directory",
+        directory.display()
+    ))
+}
+
+impl Lists for Spool {
+    fn burst(&mut self, task: TaskId, comm: &str, burst: &Burst) {
+        self.line(&match self.format {
+            Format::Json => json::burst_line(task, comm, burst),
+            Format::Csv => csv::burst_lines(task, comm, burst),
+            Format::Text => text::burst_line(comm, burst),
+        });
+    }
+    fn migration(&mut self, task: TaskId, comm: &str, migration: &Migration) {
+        if self.migrations {
+            self.line(&match self.format {
+                Format::Json => json::migration_line(task, comm, migration),
+                Format::Csv => csv::migration_line(task, comm, migration),
+                Format::Text => text::migration_line(comm, migration),
+            });
+        }
+    }
+}
