@@ -1,10 +1,7 @@
-//! Figures by name, and what somebody expects of them: `frame.response_p99 <= 16.6ms`.
-//!
-//! Which names there are: `docs/jobs.md`.
+//! What somebody expects of a [metric](crate::metric): `frame.response_p99 <= 16.6ms`.
 
-use crate::jobs::{Jobs, Percentiles};
-use crate::latency::{Latency, group_name};
-use crate::result::{RunResult, TaskResult};
+use crate::metric::{Metric, Unit};
+use crate::result::RunResult;
 use risetime_model::InputError;
 
 /// A comparison with a figure of a run.
@@ -12,7 +9,7 @@ use risetime_model::InputError;
 pub struct Expectation {
     /// As it was written.
     pub text: String,
-    figure: String,
+    figure: Metric,
     than: Than,
     value: f64,
     unit: Option<Unit>,
@@ -25,28 +22,6 @@ enum Than {
     More,
     AtLeast,
     Same,
-}
-
-/// What a figure counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// ms.
-    Time,
-    /// mJ.
-    Energy,
-    /// How many.
-    Count,
-}
-
-impl Unit {
-    /// Behind a number of it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Unit::Time => " ms",
-            Unit::Energy => " mJ",
-            Unit::Count => "",
-        }
-    }
 }
 
 /// Units as they are written, and how many ms or mJ they are.
@@ -110,7 +85,7 @@ impl Expectation {
         }
         Ok(Expectation {
             text: text.trim().to_string(),
-            figure: figure.trim().to_string(),
+            figure: Metric::new(figure.trim()),
             than,
             value: number * known.map_or(1.0, |(.., scale)| *scale),
             unit: known.map(|(_, unit, _)| *unit),
@@ -122,9 +97,10 @@ impl Expectation {
     /// Errors: a figure that no such run has; a unit that is not the figure's.
     pub fn check(&self, run: &RunResult) -> Result<Checked, InputError> {
         let wrong = |what: String| InputError::new("--expect", what);
-        let (found, unit) = figure(run, &self.figure).map_err(|known| {
-            let hint = format!("known: {}", known.join(", "));
-            wrong(format!("`{}`: there is no figure `{}`", self.text, self.figure)).hint(hint)
+        let (found, unit) = self.figure.of(run).map_err(|e| InputError {
+            place: "--expect".into(),
+            what: format!("`{}`: {}", self.text, e.what),
+            ..e
         })?;
         if let Some(own) = self.unit.filter(|own| *own != unit) {
             let is = match unit {
@@ -149,79 +125,14 @@ impl Expectation {
     }
 }
 
-type Figure = (Option<f64>, Unit);
-
-/// The figure of that name; names that there are, if there is none.
-fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
-    match name {
-        "energy" => return Ok((run.energy_mj, Unit::Energy)),
-        "work" => return Ok((Some(run.work_ms), Unit::Time)),
-        "makespan" => return Ok((run.makespan_ms, Unit::Time)),
-        "exited" => return Ok((Some(run.exited.0 as f64), Unit::Count)),
-        _ => {}
-    }
-    let known = || {
-        let whose = run.jobs.iter().map(|j| j.name.clone());
-        let tasks = run.latency.iter().map(|l| l.tasks.clone());
-        let mut all: Vec<String> = whose.chain(tasks).collect();
-        all.sort();
-        all.dedup();
-        let shown = all.iter().take(8).map(|name| format!("{name}.…"));
-        let own = ["energy", "work", "makespan", "exited"].map(String::from);
-        shown.chain(own).collect::<Vec<_>>()
-    };
-    let Some((whose, what)) = name.rsplit_once('.') else { return Err(known()) };
-    let job = run.jobs.iter().find(|j| j.name == whose);
-    let latency = run.latency.iter().find(|l| l.tasks == whose);
-    let task = run.tasks.iter().find(|t| t.comm == whose);
-    let task = task.or(run.tasks.iter().find(|t| group_name(&t.comm) == whose));
-    let all = [job.map(of_jobs), latency.map(of_latency), task.map(of_task)];
-    let all: Vec<(String, Figure)> = all.into_iter().flatten().flatten().collect();
-    if all.is_empty() {
-        return Err(known());
-    }
-    let found = all.iter().find(|(name, _)| name == what).map(|(_, figure)| *figure);
-    found.ok_or_else(|| all.into_iter().map(|(name, _)| format!("{whose}.{name}")).collect())
-}
-
-fn of_jobs(j: &Jobs) -> Vec<(String, Figure)> {
-    let mut all = percentiles("response", j.response.as_ref());
-    all.extend(percentiles("lateness", j.lateness.as_ref()));
-    all.extend(j.counts().map(|(name, n)| (name.into(), (Some(n as f64), Unit::Count))));
-    all.push(("energy".into(), (j.mj_per_job, Unit::Energy)));
-    all
-}
-
-/// By name, also where there are none in this run.
-fn percentiles(of: &str, p: Option<&Percentiles>) -> Vec<(String, Figure)> {
-    let figure = |(name, ms)| (format!("{of}_{name}"), (p.map(|_| ms), Unit::Time));
-    p.copied().unwrap_or_default().named().map(figure).into()
-}
-
-fn of_latency(l: &Latency) -> Vec<(String, Figure)> {
-    let figures = [
-        ("p50", l.p50_ms),
-        ("p90", l.p90_ms),
-        ("p99", l.p99_ms),
-        ("p99_9", l.p99_9_ms),
-        ("max", l.max_ms),
-    ];
-    let figures = figures.map(|(name, ms)| (format!("activation_{name}"), (Some(ms), Unit::Time)));
-    figures.into_iter().chain(percentiles("wakeup", l.wakeup.took.as_ref())).collect()
-}
-
-fn of_task(t: &TaskResult) -> Vec<(String, Figure)> {
-    let debt = t.burst.as_ref().map(|b| b.debt_ms);
-    vec![("debt".into(), (debt, Unit::Time)), ("wait".into(), (Some(t.whole.wait_ms), Unit::Time))]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn comparisons_and_units() {
-        let parsed = |text| Expectation::parse(text).map(|e| (e.figure, e.than, e.value, e.unit));
+        let parsed =
+            |text| Expectation::parse(text).map(|e| (e.figure.name, e.than, e.value, e.unit));
         let frame = |than, value, unit| Ok(("a.b.p99".to_string(), than, value, unit));
         let time = Some(Unit::Time);
         assert_eq!(parsed("a.b.p99<=16.5ms"), frame(Than::AtMost, 16.5, time));

@@ -1,0 +1,157 @@
+//! Figures of a run by name: `ui.response_p99`, `energy`. What `--expect` judges, and what comparisons, sweeps and advice
+//! are about. Which names there are: `docs/jobs.md`.
+
+use crate::jobs::{Jobs, Percentiles};
+use crate::latency::{Latency, group_name};
+use crate::result::{EndedBy, RunResult, Spent, TaskResult};
+use risetime_model::InputError;
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// ms.
+    Time,
+    /// mJ.
+    Energy,
+    /// How many.
+    Count,
+}
+
+impl Unit {
+    /// Behind a number of it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Unit::Time => " ms",
+            Unit::Energy => " mJ",
+            Unit::Count => "",
+        }
+    }
+}
+
+/// A figure by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// `ui.response_p99`.
+    pub name: String,
+}
+
+impl Metric {
+    /// The figure of that name, which a run has or has not.
+    pub fn new(name: impl Into<String>) -> Metric {
+        Metric { name: name.into() }
+    }
+
+    /// The figure of a task or job, if `name` does not say of which: `response_p99` of `ui`.
+    pub fn of_task(name: &str, task: Option<&str>) -> Metric {
+        let whole = name.contains('.') || ["energy", "makespan", "exited"].contains(&name);
+        Metric::new(match task {
+            Some(task) if !whole => format!("{task}.{name}"),
+            _ => name.to_string(),
+        })
+    }
+
+    /// Its value in `run`, and what it counts. No value: there is none in this run (no job was done, a power is
+    /// unknown).
+    ///
+    /// Errors: no such run has it.
+    pub fn of(&self, run: &RunResult) -> Result<(Option<f64>, Unit), InputError> {
+        figure(run, &self.name).map_err(|known| {
+            InputError::new("--metric", format!("there is no figure `{}`", self.name))
+                .hint(format!("known: {}", known.join(", ")))
+        })
+    }
+
+    /// Whether less of it is better; `None`: neither.
+    pub fn less_is_better(&self) -> Option<bool> {
+        match self.name.rsplit('.').next().unwrap_or(&self.name) {
+            "work" | "exited" | "done" => Some(false),
+            "released" | "due" | "running" | "migrations" => None,
+            _ => Some(true),
+        }
+    }
+}
+
+type Figure = (Option<f64>, Unit);
+
+/// The figure of that name; names that there are, if there is none.
+fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
+    let sum = |of: fn(&TaskResult) -> f64| Some(run.tasks.iter().map(of).sum());
+    match name {
+        "energy" => return Ok((run.energy_mj, Unit::Energy)),
+        "work" => return Ok((Some(run.work_ms), Unit::Time)),
+        "makespan" => return Ok((run.makespan_ms, Unit::Time)),
+        "exited" => return Ok((Some(run.exited.0 as f64), Unit::Count)),
+        "wait" => return Ok((sum(|t| t.whole.wait_ms), Unit::Time)),
+        "migrations" => return Ok((sum(|t| t.whole.moves() as f64), Unit::Count)),
+        _ => {}
+    }
+    let known = || {
+        let whose = run.jobs.iter().map(|j| j.name.clone());
+        let tasks = run.latency.iter().map(|l| l.tasks.clone());
+        let mut all: Vec<String> = whose.chain(tasks).collect();
+        all.sort();
+        all.dedup();
+        let shown = all.iter().take(8).map(|name| format!("{name}.…"));
+        let own = ["energy", "work", "makespan", "exited", "wait", "migrations"].map(String::from);
+        shown.chain(own).collect::<Vec<_>>()
+    };
+    let Some((whose, what)) = name.rsplit_once('.') else { return Err(known()) };
+    let job = run.jobs.iter().find(|j| j.name == whose);
+    let latency = run.latency.iter().find(|l| l.tasks == whose);
+    let named = |of: fn(&str) -> &str| -> Vec<&TaskResult> {
+        run.tasks.iter().filter(|t| of(&t.comm) == whose).collect()
+    };
+    let tasks = Some(named(|comm| comm)).filter(|all| !all.is_empty());
+    let tasks = tasks.unwrap_or_else(|| named(group_name));
+    let all = [job.map(of_jobs), latency.map(of_latency), Some(of_tasks(&tasks))];
+    let all: Vec<(String, Figure)> = all.into_iter().flatten().flatten().collect();
+    if job.is_none() && latency.is_none() && tasks.is_empty() {
+        return Err(known());
+    }
+    let found = all.iter().find(|(name, _)| name == what).map(|(_, figure)| *figure);
+    found.ok_or_else(|| all.into_iter().map(|(name, _)| format!("{whose}.{name}")).collect())
+}
+
+fn of_jobs(j: &Jobs) -> Vec<(String, Figure)> {
+    let mut all = percentiles("response", j.response.as_ref());
+    all.extend(percentiles("lateness", j.lateness.as_ref()));
+    all.extend(j.counts().map(|(name, n)| (name.into(), (Some(n as f64), Unit::Count))));
+    all.push(("energy".into(), (j.mj_per_job, Unit::Energy)));
+    all
+}
+
+/// By name, also where there are none in this run.
+fn percentiles(of: &str, p: Option<&Percentiles>) -> Vec<(String, Figure)> {
+    let figure = |(name, ms)| (format!("{of}_{name}"), (p.map(|_| ms), Unit::Time));
+    p.copied().unwrap_or_default().named().map(figure).into()
+}
+
+fn of_latency(l: &Latency) -> Vec<(String, Figure)> {
+    let figures = [
+        ("p50", l.p50_ms),
+        ("p90", l.p90_ms),
+        ("p99", l.p99_ms),
+        ("p99_9", l.p99_9_ms),
+        ("max", l.max_ms),
+    ];
+    let figures = figures.map(|(name, ms)| (format!("activation_{name}"), (Some(ms), Unit::Time)));
+    figures.into_iter().chain(percentiles("wakeup", l.wakeup.took.as_ref())).collect()
+}
+
+/// Of all tasks of a name together; the burst is the first one's.
+fn of_tasks(all: &[&TaskResult]) -> Vec<(String, Figure)> {
+    let burst = all.first().and_then(|t| t.burst.as_ref());
+    let full = burst.filter(|b| b.ended_by == EndedBy::FullSpeed).map(|b| b.t1_ms - b.t0_ms);
+    let sum = |of: fn(&Spent) -> f64| Some(all.iter().map(|t| of(&t.whole)).sum());
+    let energy = all.iter().map(|t| t.whole.energy_mj).sum();
+    let figures = [
+        ("debt", burst.map(|b| b.debt_ms), Unit::Time),
+        ("full_speed", full, Unit::Time),
+        ("wait", sum(|s| s.wait_ms), Unit::Time),
+        ("running", sum(|s| s.running_ms), Unit::Time),
+        ("work", sum(|s| s.work_ms), Unit::Time),
+        ("migrations", sum(|s| s.moves() as f64), Unit::Count),
+        ("task_energy", energy, Unit::Energy),
+    ];
+    figures.map(|(name, value, unit)| (name.into(), (value, unit))).into()
+}
