@@ -8,6 +8,9 @@ use risetime_analysis::{Measured, Options};
 use risetime_model::Experiment;
 use risetime_trace::{Backend, RunError};
 
+/// The metrics of a run.
+type Figures = Vec<(Option<f64>, Unit)>;
+
 /// Each experiment from start phases 0 to `phases` − 1, counted in its own ticks: the metrics of each run.
 /// `progress` hears how many runs are done.
 ///
@@ -27,10 +30,10 @@ pub fn measure(
         metrics
             .iter()
             .map(|m| m.of(&result).map_err(RunError::Input))
-            .collect::<Result<Vec<_>, _>>()
+            .collect::<Result<Figures, _>>()
     };
     let values = parallel(experiments.len() * n, progress, one)?;
-    let measured = |(e, runs): (&Experiment, &[Vec<(Option<f64>, Unit)>])| Measured {
+    let measured = |(e, runs): (&Experiment, &[Figures])| Measured {
         workload: e.workload.name.clone(),
         platform: e.platform.name.clone(),
         policy: e.policy.name.clone(),
