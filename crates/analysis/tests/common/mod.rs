@@ -82,7 +82,10 @@ pub(crate) fn header() -> Header {
 
 /// What an analysis lists, of all tasks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Listed(pub(crate) Arc<Mutex<(Vec<(TaskId, Burst)>, Vec<(TaskId, Migration)>)>>);
+pub(crate) struct Listed(pub(crate) Arc<Mutex<AllListed>>);
+
+/// Bursts and migrations, each with its task.
+pub(crate) type AllListed = (Vec<(TaskId, Burst)>, Vec<(TaskId, Migration)>);
 
 impl Listed {
     pub(crate) fn bursts(&self, of: TaskId) -> Vec<Burst> {
