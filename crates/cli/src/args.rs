@@ -1,6 +1,8 @@
 //! The command line: help, completions and man pages all come from these definitions.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use risetime_kernel::units::Span;
+use risetime_model::parse_micros;
 use risetime_model::policy::parse_setting;
 use risetime_model::settings::Value;
 use risetime_sim::cause::{CAUSES, Cause};
@@ -226,9 +228,9 @@ pub(crate) struct Run {
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
-    /// The workload starts this much later
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=60_000_000))]
-    pub(crate) phase_us: u64,
+    /// The workload starts this much later, to the ns (`1500.25`)
+    #[arg(long, value_name = "US", default_value = "0", allow_negative_numbers = true, value_parser = phase)]
+    pub(crate) phase_us: Span,
     /// Run N start phases, k · 7.618 ticks apart, and report medians and spread
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) phases: Option<u32>,
@@ -332,9 +334,9 @@ pub(crate) struct Explain {
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
-    /// The workload starts this much later
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=60_000_000))]
-    pub(crate) phase_us: u64,
+    /// The workload starts this much later, to the ns (`1500.25`)
+    #[arg(long, value_name = "US", default_value = "0", allow_negative_numbers = true, value_parser = phase)]
+    pub(crate) phase_us: Span,
     /// Explain N start phases, k · 7.618 ticks apart, and report medians
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) phases: u32,
@@ -352,6 +354,14 @@ fn cause(text: &str) -> Result<Cause, String> {
         format!("unknown cause, wanted one of {}", known.join(", "))
     })
 }
+
+fn phase(text: &str) -> Result<Span, String> {
+    let span = parse_micros(text).filter(|phase| *phase <= MAX_PHASE);
+    span.ok_or_else(|| "wanted µs from 0 to 60000000, with at most 3 decimals".into())
+}
+
+/// The latest start, as a minute.
+const MAX_PHASE: Span = Span::from_ms(60_000);
 
 fn setting(text: &str) -> Result<(String, Value), String> {
     parse_setting(text, text).map_err(|e| e.what)
@@ -432,9 +442,9 @@ pub(crate) struct Verify {
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
-    /// The workload starts this much later
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000_000))]
-    pub(crate) phase_us: u64,
+    /// The workload starts this much later, to the ns (`1500.25`)
+    #[arg(long, value_name = "US", default_value = "0", allow_negative_numbers = true, value_parser = phase)]
+    pub(crate) phase_us: Span,
     /// An Image of your own, or a release in the cache [default: the newest]
     #[arg(long, value_name = "PATH")]
     pub(crate) kernel: Option<String>,

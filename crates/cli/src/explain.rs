@@ -3,7 +3,6 @@
 use crate::args::{Explain, OF_A_MACHINE, TextOrJson};
 use crate::output::{self, Failure};
 use crate::run::Bar;
-use risetime_kernel::units::Span;
 use risetime_lab::{Request, phase_spans};
 use risetime_report::{json, text};
 use std::process::ExitCode;
@@ -33,7 +32,7 @@ fn request(args: &Explain) -> Request {
         policies: vec![args.policy.clone()],
         set: args.settings.all(),
         seconds: args.seconds,
-        phase: Span::from_us(args.phase_us),
+        phase: args.phase_us,
         seed: args.seed,
         noise: Some(OF_A_MACHINE),
         ..Request::new(args.workload.clone(), args.platform.clone())

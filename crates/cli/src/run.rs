@@ -6,9 +6,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::expect::{Checked, Expectation};
 use risetime_analysis::{Options, RunResult};
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::{Instant, Span};
+use risetime_kernel::units::Instant;
 use risetime_lab::{PhaseRuns, Request};
-use risetime_model::{Experiment, InputError};
+use risetime_model::{Experiment, InputError, micros};
 use risetime_report::{csv, json, text};
 use risetime_sim::{Counterfactual, Simulator};
 use risetime_trace::write::perfetto;
@@ -78,7 +78,7 @@ fn request(args: &Run) -> Request {
         policies: args.policies.clone(),
         set: args.settings.all(),
         seconds: args.seconds,
-        phase: Span::from_us(args.phase_us),
+        phase: args.phase_us,
         seed: args.seed,
         noise: Some(match args.backend {
             args::Backend::Sim => args::OF_A_MACHINE,
@@ -147,7 +147,7 @@ fn check<'a>(
             if !holds {
                 hold = false;
                 let found = found.map_or("nothing".into(), |n| format!("{n:.3}{}", unit.as_str()));
-                let of = format!("{} from phase {} µs", run.policy, run.phase_us);
+                let of = format!("{} from phase {} µs", run.policy, micros(run.phase));
                 output::note(&format!("expected {}: found {found} ({of})", expectation.text));
             }
         }

@@ -16,7 +16,7 @@
 
 use crate::words::{round3, task_names};
 use risetime_analysis::{Jobs, Latency, Level, Percentiles, RunResult, TaskResult, Waits};
-use risetime_model::Value;
+use risetime_model::{Value, micros};
 
 /// What did these runs measure, one figure a row? Runs over start phases are told apart by
 /// `phase_us`; their medians are left to whoever reads the rows.
@@ -68,7 +68,7 @@ impl Rows {
 
     fn run(&mut self, r: &RunResult) {
         self.policy.clone_from(&r.policy);
-        self.phase_us = r.phase_us.to_string();
+        self.phase_us = micros(r.phase);
         self.task.clear();
         for (name, value) in &r.settings.0 {
             let value = match value {

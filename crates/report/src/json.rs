@@ -54,7 +54,7 @@ pub fn phases(policies: &[(&[RunResult], &PhaseSummary)]) -> String {
         .map(|(runs, s)| {
             json!({
                 "policy": runs.first().map(|r| &r.policy),
-                "phases_us": s.phases_us,
+                "phases_us": s.phases.iter().map(|p| us(*p)).collect::<Vec<_>>(),
                 "tasks": s.tasks.iter().map(task_phases).collect::<Vec<_>>(),
                 "cpus": s.cpus.iter().map(cpu_phases).collect::<Vec<_>>(),
                 "energy_mj": spread(&s.energy_mj),
@@ -172,7 +172,7 @@ pub fn verify_phases(experiment: &str, release: &str, mode: Mode, phased: &Phase
         .iter()
         .map(|p| {
             json!({
-                "phase_us": p.phase.0 / 1000, "reference_ms": ms(p.reference),
+                "phase_us": us(p.phase), "reference_ms": ms(p.reference),
                 "simulated_ms": ms(p.candidate), "held": p.comparison.held(),
             })
         })
@@ -296,6 +296,15 @@ fn settings(settings: &Settings) -> Value {
     Value::Object(settings.0.iter().map(entry).collect())
 }
 
+/// A start phase in µs: whole, or with the decimals that a ns takes, which a double holds exactly enough.
+fn us(phase: Span) -> Value {
+    if phase.0.is_multiple_of(1000) {
+        json!(phase.0 / 1000)
+    } else {
+        json!(phase.0 as f64 / 1000.0)
+    }
+}
+
 fn run(r: &RunResult) -> Value {
     json!({
         "policy": r.policy,
@@ -304,7 +313,7 @@ fn run(r: &RunResult) -> Value {
         "workload": r.workload,
         "kernel_release": r.kernel_release,
         "seed": r.seed,
-        "phase_us": r.phase_us,
+        "phase_us": us(r.phase),
         "settings": settings(&r.settings),
         "tasks": r.tasks.iter().map(task).collect::<Vec<_>>(),
         "cpus": r.cpus.iter().map(cpu).collect::<Vec<_>>(),

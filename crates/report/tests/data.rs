@@ -3,6 +3,7 @@
 mod common;
 
 use common::{DEFAULT, Kind, rampup};
+use risetime_kernel::units::Span;
 use risetime_report::{csv, json};
 use serde_json::Value;
 
@@ -68,7 +69,8 @@ fn json_says_null_for_never_and_lists_bursts_when_asked() {
 
 #[test]
 fn json_of_phases_has_every_run_and_a_summary() {
-    let runs: Vec<_> = (0..3).map(|i| rampup(Kind { phase_us: i * 7618, ..DEFAULT }).0).collect();
+    let runs: Vec<_> =
+        (0..3).map(|i| rampup(Kind { phase: Span::from_us(i * 7618), ..DEFAULT }).0).collect();
     let summary = risetime_analysis::phases(&runs);
     let all: Value = serde_json::from_str(&json::phases(&[(&runs, &summary)])).unwrap();
     assert_eq!(all["runs"].as_array().unwrap().len(), 3);

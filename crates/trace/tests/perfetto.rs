@@ -151,7 +151,7 @@ fn header() -> Header {
         settings,
         kernel_release: "6.8".to_owned(),
         clock: "simulated",
-        phase_us: 0,
+        phase: Span(0),
         seed: 1,
         signals: Vec::new(),
         lost: vec!["three events".to_owned()],

@@ -374,7 +374,7 @@ fn deliver(
         settings: settings(e, plan, &values, hz),
         kernel_release: get("release")?,
         clock: "local",
-        phase_us: e.phase.0 / 1000,
+        phase: e.phase,
         seed: e.seed,
         signals: signals(&values),
         lost,

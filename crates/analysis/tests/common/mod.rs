@@ -68,7 +68,7 @@ pub(crate) fn header() -> Header {
         settings: Default::default(),
         kernel_release: "0".to_owned(),
         clock: "simulated",
-        phase_us: 0,
+        phase: Span(0),
         seed: 1,
         signals: Vec::new(),
         lost: Vec::new(),

@@ -139,6 +139,36 @@ fn reach_holds_450_1000_every_opp_and_the_biggest_cpu() {
 }
 
 #[test]
+fn each_start_phase_can_be_repeated_by_what_is_printed_of_it() {
+    // A tick of 3333333 ns: no phase but the first is a whole number of µs.
+    let dir = scratch("phases-again");
+    let platform = prints(&["show", "--source", "m1"]).replace("hz = 1000", "hz = 300");
+    std::fs::write(dir.join("m300.toml"), platform).unwrap();
+    let run = |more: &[&str]| {
+        let args = ["run", "rampup", "--platform", "m300.toml", "--seconds", "1.5"];
+        let said = risetime_in(&dir, &[&args[..], more].concat());
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{more:?}");
+        said.out
+    };
+    let all: Value =
+        serde_json::from_str(&run(&["--phases", "4", "--format", "json"])).expect("JSON");
+    let table = run(&["--phases", "4", "--every-phase"]);
+    let csv = run(&["--phases", "4", "--format", "csv"]);
+    for (k, one) in all["runs"].as_array().unwrap().iter().enumerate() {
+        let phase = one["phase_us"].to_string();
+        assert_eq!(phase.contains('.'), k > 0, "{phase}");
+        assert!(table.lines().any(|l| l.split_whitespace().next() == Some(&phase)), "{table}");
+        let again = run(&["--phase-us", &phase, "--format", "json"]);
+        let again: Value = serde_json::from_str(&again).expect("JSON");
+        assert_eq!(again["runs"][0].to_string(), one.to_string(), "{phase}");
+        let again = run(&["--phase-us", &phase, "--format", "csv"]);
+        let rows: Vec<&str> =
+            csv.lines().filter(|row| row.split(',').nth(1) == Some(&phase)).collect();
+        assert_eq!(again.lines().skip(1).collect::<Vec<_>>(), rows, "{phase}");
+    }
+}
+
+#[test]
 fn the_csv_has_one_figure_a_row() {
     let text =
         prints(&ramp(&["--format", "csv", "--policy", "linux-6.8", "--policy", "linux-7.2"]));

@@ -16,7 +16,8 @@ use super::page::{Ink, Line, Page, Table, pad};
 use super::plot::{Curve, Plot};
 use crate::words;
 use risetime_analysis::{By, Jobs, Level, Percentiles, RunResult, TaskResult, Timeline};
-use risetime_kernel::units::CpuId;
+use risetime_kernel::units::{CpuId, Span};
+use risetime_model::micros;
 use std::collections::BTreeMap;
 
 /// Rows of a list before it is cut.
@@ -65,8 +66,8 @@ fn title(page: &mut Page<'_>, r: &RunResult) {
     } else {
         page.paragraph(0, Ink::Title, &format!("{}{rest}", r.workload));
     }
-    if r.phase_us > 0 {
-        page.line(Line::new().ink(Ink::Dim, format!("start phase {} µs", r.phase_us)));
+    if r.phase > Span(0) {
+        page.line(Line::new().ink(Ink::Dim, format!("start phase {} µs", micros(r.phase))));
     }
     page.blank();
 }
