@@ -29,11 +29,7 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
             let what = "there is no energy to draw: the platform does not say what its CPUs take";
             return Err(Failure::input("--plot", what));
         }
-        let picture = svg::pareto(&compared);
-        output::write_whole(path, |file| {
-            file.write_all(picture.as_bytes())
-                .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
-        })?;
+        output::write_file(path, svg::pareto(&compared).as_bytes())?;
     }
     output::print(&match args.format {
         TextOrJson::Json => json::compare(&compared),

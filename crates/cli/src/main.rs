@@ -22,8 +22,15 @@ use output::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match dispatch(&cli.command) {
+    let done = match Cli::try_parse() {
+        Ok(cli) => dispatch(&cli.command),
+        Err(e) if e.use_stderr() => e.exit(),
+        Err(help) => output::print(&match output::style().color {
+            true => help.render().ansi().to_string(),
+            false => help.render().to_string(),
+        }),
+    };
+    match done {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
@@ -54,7 +61,8 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
                 Failure::input(&directory.display().to_string(), output::system_words(&e))
             };
             std::fs::create_dir_all(directory).map_err(fail)?;
-            clap_mangen::generate_to(Cli::command(), directory).map_err(fail)?;
+            clap_mangen::generate_to(Cli::command(), directory)
+                .map_err(|e| Failure::unwritten(directory, &e))?;
             Ok(ExitCode::SUCCESS)
         }
     }

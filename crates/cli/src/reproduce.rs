@@ -21,11 +21,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
     })?;
     drop(bar);
     if let Some(path) = &args.plot {
-        let picture = svg::study(&done);
-        output::write_whole(path, |file| {
-            file.write_all(picture.as_bytes())
-                .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
-        })?;
+        output::write_file(path, svg::study(&done).as_bytes())?;
     }
     output::print(&match args.format {
         TextOrJson::Json => json::study(&done),

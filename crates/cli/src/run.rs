@@ -175,9 +175,7 @@ fn with_trace(
             },
         );
         done = Some(risetime_lab::run(backend, experiment, options(args), Some(&mut both))?);
-        writer
-            .finish()
-            .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
+        writer.finish().map_err(|e| Failure::unwritten(path, &e))
     })?;
     done.ok_or_else(|| Failure::unavailable("the run gave no result"))
 }

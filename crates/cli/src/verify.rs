@@ -435,9 +435,8 @@ fn keep(vm: &Vm, recorded: &[Recorded], directory: &Path) -> Result<(), Failure>
     let with = MadeWith { qemu: format!("{major}.{minor}"), agent: vm.agent_hash()? };
     for one in recorded.iter().filter(|r| !r.case.is_drawn()) {
         let path = directory.join(one.case.file_name());
-        let fail = |e: std::io::Error| Failure::input(&path.display().to_string(), e.to_string());
-        let bytes = one.to_bytes(&with).map_err(fail)?;
-        output::write_whole(&path, |out| out.write_all(&bytes).map_err(fail))?;
+        let bytes = one.to_bytes(&with).map_err(|e| Failure::unwritten(&path, &e))?;
+        output::write_file(&path, &bytes)?;
     }
     Ok(())
 }

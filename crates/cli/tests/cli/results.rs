@@ -1,9 +1,11 @@
 //! What the numbers on standard output are: complete, documented, repeatable, and without
 //! knowledge of names.
 
-use crate::{prints, ramp, repository, risetime_in, scratch};
+use crate::{command, prints, ramp, repository, risetime_in, scratch};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 fn json(args: &[&str]) -> Value {
     serde_json::from_str(&prints(args)).expect("JSON")
@@ -249,11 +251,48 @@ fn two_runs_give_the_same_bytes() {
 #[test]
 fn a_trace_replaces_a_file_but_not_a_link_or_a_device() {
     let dir = scratch("replace");
-    std::fs::write(dir.join("old"), "something else").expect("a file");
-    std::os::unix::fs::symlink("old", dir.join("link")).expect("a link");
-    assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "link"])).code, 0);
-    assert!(dir.join("link").is_symlink());
-    assert!(std::fs::read(dir.join("old")).expect("the trace").len() > 10_000);
+    std::fs::create_dir(dir.join("there")).expect("a directory");
+    std::fs::write(dir.join("there/old"), "something else").expect("a file");
+    let mode = |name: &str| std::fs::metadata(dir.join(name)).unwrap().permissions().mode() & 0o777;
+    let only_mine = std::fs::Permissions::from_mode(0o640);
+    std::fs::set_permissions(dir.join("there/old"), only_mine).unwrap();
+    std::os::unix::fs::symlink("old", dir.join("there/link")).expect("a link");
+    std::os::unix::fs::symlink("there/link", dir.join("links")).expect("a link to it");
+    assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "links"])).code, 0);
+    assert!(dir.join("links").is_symlink() && dir.join("there/link").is_symlink());
+    assert!(std::fs::read(dir.join("there/old")).expect("the trace").len() > 10_000);
+    assert_eq!(mode("there/old"), 0o640, "its mode stays");
+
+    std::os::unix::fs::symlink("there/new", dir.join("dangling")).expect("a link to nothing");
+    assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "dangling"])).code, 0);
+    assert!(dir.join("dangling").is_symlink() && dir.join("there/new").is_file());
+    let mut in_there: Vec<_> =
+        std::fs::read_dir(dir.join("there")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    in_there.sort();
+    assert_eq!(in_there, ["link", "new", "old"], "nothing is left beside them");
+    std::os::unix::fs::symlink("circle", dir.join("circle")).expect("a link to itself");
+    let said = risetime_in(&dir, &ramp(&["--perfetto", "circle"]));
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    assert_eq!(said.err, "risetime: circle: too many levels of symbolic links\n");
+
+    let fifo = dir.join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || std::fs::read(fifo).unwrap()
+    });
+    assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "fifo"])).code, 0);
+    assert_eq!(reader.join().unwrap(), std::fs::read(dir.join("there/new")).unwrap());
+    assert!(!fifo.is_file(), "still a pipe");
+
+    // After what is there already, as `>>` asks for, and before what is printed.
+    std::fs::write(dir.join("all"), "before\n").unwrap();
+    let all = std::fs::File::options().append(true).open(dir.join("all")).unwrap();
+    let to_stdout = ramp(&["--perfetto", "/dev/stdout", "--format", "csv"]);
+    assert!(command(&dir, &to_stdout).stdout(all).status().unwrap().success());
+    let all = std::fs::read(dir.join("all")).unwrap();
+    let trace = std::fs::read(dir.join("there/new")).unwrap();
+    assert!(all.starts_with(&[b"before\n", &trace[..], b"policy,"].concat()));
     assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "/dev/null"])).code, 0);
     assert!(!std::path::Path::new("/dev/null").is_file(), "still a device");
 }
