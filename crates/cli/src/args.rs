@@ -65,7 +65,7 @@ pub(crate) enum Command {
     History(History),
     /// Run a document's experiments, and print its numbers beside ours
     #[command(
-        after_long_help = "Examples:\n  risetime reproduce\n      the response-time series of August 2024: every figure of its cover letter\n  risetime reproduce rfc-2024 --figure x1 --plot x1.svg\n      one figure, with the published and our curves drawn over each other\n  risetime reproduce coherent-response\n      does util_est rise in the same time on every CPU?\n  risetime reproduce steady-tasks\n      do periodic tasks keep their util_est, and what does it cost where not?\n      (a minute or two; --phases 8 is a first look)\n  risetime reproduce my-study.toml --format json\n\nExit code 1: less than nine tenths of the counted rows hold."
+        after_long_help = "Examples:\n  risetime reproduce\n      the response-time series of August 2024: every figure of its cover letter\n  risetime reproduce rfc-2024 --figure x1 --plot x1.svg\n      one figure, with the published and our curves drawn over each other\n  risetime reproduce coherent-response\n      does util_est rise in the same time on every CPU?\n  risetime reproduce steady-tasks\n      do periodic tasks keep their util_est, and what does it cost where not?\n      (a minute or two; --phases 8 is a first look)\n  risetime reproduce my-study.toml --format json\n\nExit code 1: a counted row misses, and the study does not argue why (`note`, `instead`); --strict: a row misses."
     )]
     Reproduce(Reproduce),
     /// A real kernel on a virtual SoC: get kernels and QEMU, look around in one
@@ -517,6 +517,9 @@ pub(crate) struct Reproduce {
     /// Start phases of each experiment
     #[arg(long, value_name = "N", default_value_t = risetime_lab::STUDY_PHASES, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) phases: u32,
+    /// Exit code 1 for any row that misses, argued or not
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// How to print the rows
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,

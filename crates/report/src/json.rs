@@ -89,7 +89,7 @@ pub fn study(study: &Reproduced) -> String {
             json!({
                 "id": r.id, "published": r.published, "measured": r.measured.and_then(number),
                 "unit": r.unit, "tolerance": number(r.tolerance.total()), "holds": r.holds,
-                "note": if r.holds == Some(false) { r.reason() } else { r.note.clone() }, "relation": match r.relation { "≥" => "at_least", "≤" => "at_most", _ => "equal" },
+                "argued": r.misses().then(|| r.argued()), "note": if r.misses() { r.reason() } else { r.note.clone() }, "relation": match r.relation { "≥" => "at_least", "≤" => "at_most", _ => "equal" },
                 "last_digit": number(r.tolerance.last_digit), "tick": number(r.tolerance.tick),
                 "spread": number(r.tolerance.spread),
             })

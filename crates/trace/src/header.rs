@@ -115,7 +115,7 @@ pub(crate) mod tests {
             settings: Settings::default(),
             kernel_release: "7.2".into(),
             clock: "simulated",
-            phase: Span(0),
+            phase: Span(1_500_250),
             seed: 1,
             signals: Vec::new(),
             lost: Vec::new(),

@@ -380,6 +380,22 @@ fn a_study_says_no_with_its_exit_code_and_faults_with_their_place() {
     let wrong = run(&["wrong.toml"]);
     assert_eq!(wrong.code, 1);
     assert!(wrong.out.contains("f/threshold/160: 27 published, 26.0 measured"), "{}", wrong.out);
+    assert!(wrong.out.contains("Not argued: 1.") && wrong.out.contains("\n  Not argued.\n"));
+    // A miss that is argued is none, but for --strict; an argument for what holds is said to be stale.
+    let argued = |name: &str, published: u64| {
+        let row = format!("{{ at = 160, published = {published}, note = \"a typing error\" }}");
+        let text = std::fs::read_to_string(dir.join("right.toml")).expect("written");
+        std::fs::write(dir.join(name), text.replace("[160, 26]", &row)).expect("written");
+    };
+    argued("argued.toml", 27);
+    argued("stale.toml", 26);
+    let said = run(&["argued.toml"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{}", said.out);
+    assert!(said.out.contains("(0.0 %), of 1 in all. What misses is argued."), "{}", said.out);
+    assert_eq!(run(&["argued.toml", "--strict"]).code, 1);
+    let said = run(&["stale.toml", "--strict"]);
+    assert_eq!(said.code, 0);
+    assert_eq!(said.err, "risetime: f/threshold/160: holds, though mine says why it misses\n");
     for (args, words) in [
         (&["broken.toml"][..], "broken.toml:9:"),
         (&["nope"], "no built-in study and no file of this name"),

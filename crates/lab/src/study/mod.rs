@@ -107,7 +107,7 @@ fn reproduce_figure(
     for instead in &figure.instead {
         let asks = |r: &Row| r.instead.as_ref() == Some(&instead.id);
         let keys: Vec<&Row> = figure.lists.iter().flat_map(|l| &l.rows).collect();
-        let missing = |out: &JudgedRow, row: &Row| out.holds == Some(false) && asks(row);
+        let missing = |out: &JudgedRow, row: &Row| out.misses() && asks(row);
         if !out.rows.iter().zip(&keys).any(|(out, row)| missing(out, row)) {
             continue;
         }
