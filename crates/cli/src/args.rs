@@ -43,7 +43,7 @@ pub(crate) enum Command {
         after_long_help = "Examples:\n  risetime show m1\n  risetime show linux-6.8 --platform m1\n  risetime show my-app.json"
     )]
     Show(Show),
-    /// Check files: do they load, and is anything in them suspicious?
+    /// Check files: do they load, and is anything in them suspicious, such as MHz for kHz or ms for µs?
     #[command(
         after_long_help = "Examples:\n  risetime check my-soc.toml\n  risetime check my-app.json --platform my-soc.toml"
     )]

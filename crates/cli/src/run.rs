@@ -15,6 +15,7 @@ use risetime_trace::write::perfetto;
 use risetime_trace::{Backend, Event, Header, Tee, TraceSink};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
         .into());
     }
     note_what_has_no_effect(&experiments);
+    note_doubts(&experiments, &args.workload);
     match args.phases.or(args.repeat) {
         Some(n) => series(args, &*backend, &experiments, n, &expected),
         None => single(args, &*backend, &experiments, &expected),
@@ -92,6 +94,17 @@ fn note_what_has_no_effect(experiments: &[Experiment]) {
     let Some(first) = experiments.first() else { return };
     for key in &first.workload.without_effect {
         output::note(&format!("{}: without effect: {key}", first.workload.name));
+    }
+}
+
+/// What `risetime check` would say of what is run, once.
+pub(crate) fn note_doubts(experiments: &[Experiment], workload: &str) {
+    let mut said = BTreeSet::new();
+    for doubt in experiments.iter().flat_map(|e| risetime_lab::doubts(e, workload)) {
+        let text = doubt.to_string();
+        if said.insert(text.clone()) {
+            output::note(&format!("warning: {text}"));
+        }
     }
 }
 

@@ -76,7 +76,8 @@ impl Experiment {
                         _ => format!("{max} is below util_min of task `{}`, {min}", task.comm),
                     };
                     let name = if run.0.is_some() { "uclamp_min" } else { "uclamp_max" };
-                    return Err(InputError::new(name, what));
+                    let place = self.policy.places.get(name).map_or(name, String::as_str);
+                    return Err(InputError::new(place, what));
                 }
             }
         }

@@ -145,6 +145,7 @@ fn header() -> Header {
             domains: vec![domain([0, 1], 600), domain([2, 3], 3000)],
             topology: Default::default(),
             sources: Default::default(),
+            doubts: Vec::new(),
         }),
         workload: "ramp".to_owned(),
         policy: "plain".to_owned(),

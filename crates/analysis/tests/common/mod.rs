@@ -56,6 +56,7 @@ pub(crate) fn platform() -> Arc<Platform> {
         ],
         topology: Default::default(),
         sources: Default::default(),
+        doubts: Vec::new(),
     })
 }
 

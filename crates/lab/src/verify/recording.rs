@@ -135,6 +135,7 @@ fn as_asked(was: &Platform, wanted: &Platform) -> Platform {
         hz: wanted.hz,
         about: wanted.about.clone(),
         sources: wanted.sources.clone(),
+        doubts: wanted.doubts.clone(),
         ..was.clone()
     }
 }

@@ -383,6 +383,7 @@ pub(crate) fn platform() -> Platform {
         hz: 250,
         domains: vec![little, big],
         topology: Default::default(),
+        doubts: Vec::new(),
         sources: [("opp".to_string(), "estimate".to_string())].into(),
     }
 }
@@ -444,6 +445,8 @@ pub(crate) fn workload() -> Workload {
             },
             TaskGroup { idle: true, ..TaskGroup::new("/rest".into()) },
         ],
+        doubts: Vec::new(),
+        places: Default::default(),
         without_effect: vec!["global.logdir: nothing is logged".into()],
         hotplug: Vec::new(),
         jobs: Vec::new(),
