@@ -196,13 +196,16 @@ pub(crate) enum Vm {
         /// As `risetime vm kernels` lists it, or two numbers
         release: Option<String>,
     },
-    /// A shell in a virtual machine that is this platform to its kernel; commands may come from a pipe
+    /// A small prompt in a virtual machine that is this platform to its kernel
+    ///
+    /// It is no Linux shell: it knows ls, cat, cd, pwd, echo TEXT > FILE, freq, spin, sleep and exit, which is enough
+    /// for /sys and /proc. Commands may come from a pipe; the first that fails ends it with exit code 1.
     Shell {
         /// A built-in platform or a platform file
-        #[arg(long, short, value_name = "P")]
+        #[arg(long, short, value_name = "P", add = complete::platform())]
         platform: String,
         /// An Image of your own, or a release in the cache [default: the newest in the cache]
-        #[arg(long, value_name = "PATH")]
+        #[arg(long, value_name = "PATH", add = complete::kernel())]
         kernel: Option<String>,
     },
 }

@@ -51,9 +51,14 @@ impl From<RunError> for Failure {
     }
 }
 
+/// Standard output, whose reader may go away.
+pub(crate) fn stdout() -> impl Write {
+    Heard(std::io::stdout().lock())
+}
+
 /// Prints to standard output.
 pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
-    let mut out = Heard(std::io::stdout().lock());
+    let mut out = stdout();
     let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     done.map(|()| ExitCode::SUCCESS)
         .map_err(|e| Failure::unwritten(Path::new("standard output"), &e))
@@ -101,7 +106,7 @@ pub(crate) fn write_whole(
     let refused = |e: std::io::Error| Failure::input(&path.display().to_string(), system_words(&e));
     let unwritten = |e: std::io::Error| Failure::unwritten(path, &e);
     if STDOUT.iter().any(|name| path == Path::new(name)) {
-        let mut out = Heard(std::io::stdout().lock());
+        let mut out = stdout();
         return write(&mut out).and_then(|()| out.flush().map_err(unwritten));
     }
     // Follows links; what is not there yet, or cannot be looked at, is told of when it is created.
