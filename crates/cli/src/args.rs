@@ -1,5 +1,6 @@
 //! The command line: help, completions and man pages all come from these definitions.
 
+use crate::complete;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use risetime_kernel::units::Span;
 use risetime_model::parse_micros;
@@ -140,7 +141,7 @@ pub(crate) const OF_THE_VM: &str = "vm";
 #[derive(Args, Debug)]
 pub(crate) struct Set {
     /// A setting for all policies (`risetime list settings`); may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, add = complete::setting())]
     pub(crate) set: Vec<(String, Value)>,
     /// What a real machine adds (setting `noise`): timer slack, late timers, what switches, wakeups and ticks
     /// take; `vm` as in the virtual machine, `machine` as on a real one [default: machine; of what is held
@@ -213,18 +214,19 @@ pub(crate) enum Vm {
 #[derive(Args, Debug)]
 pub(crate) struct Run {
     /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    #[arg(add = complete::workload())]
     pub(crate) workload: String,
     /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
     /// Who carries it out
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     pub(crate) backend: Backend,
     /// With --backend vm: an Image of your own, or a release in the cache [default: the newest]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     /// A policy, NAME[+key=value…]; repeat it to compare [default: mainline]
-    #[arg(long = "policy", value_name = "NAME[+key=value…]")]
+    #[arg(long = "policy", value_name = "NAME[+key=value…]", add = complete::policy())]
     pub(crate) policies: Vec<String>,
     #[command(flatten)]
     pub(crate) settings: Clamped,
@@ -269,15 +271,16 @@ pub(crate) struct Run {
 #[derive(Args, Debug)]
 pub(crate) struct Compare {
     /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    #[arg(add = complete::workload())]
     pub(crate) workload: String,
     /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
     /// A policy, NAME[+key=value…]; at least two, the first is what the others are compared with
-    #[arg(long = "policy", value_name = "NAME[+key=value…]", required_unless_present = "ablate")]
+    #[arg(long = "policy", value_name = "NAME[+key=value…]", required_unless_present = "ablate", add = complete::policy())]
     pub(crate) policies: Vec<String>,
     /// Take a policy apart: each switch that it sets left out, and each alone
-    #[arg(long, value_name = "POLICY", conflicts_with = "policies")]
+    #[arg(long, value_name = "POLICY", conflicts_with = "policies", add = complete::policy())]
     pub(crate) ablate: Option<String>,
     /// Start phases, k · 7.618 ticks apart
     #[arg(long, value_name = "N", default_value_t = 16, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -322,12 +325,13 @@ fn start_utils(text: &str) -> Result<StartUtils, String> {
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
     /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    #[arg(add = complete::workload())]
     pub(crate) workload: String,
     /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
     /// The policy, NAME[+key=value…]
-    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline")]
+    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline", add = complete::policy())]
     pub(crate) policy: String,
     /// The task whose reported burst is explained [default: the workload's first]
     #[arg(long, value_name = "NAME")]
@@ -391,10 +395,10 @@ pub(crate) enum TextOrJson {
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     /// A built-in workload, an rt-app JSON file, or one of those drawn (`wide-7-3`: it knows its platform)
-    #[arg(required_unless_present_any = ["all", "experiment", "mutants", "draw"])]
+    #[arg(required_unless_present_any = ["all", "experiment", "mutants", "draw"], add = complete::workload())]
     pub(crate) workload: Option<String>,
     /// A built-in platform or a platform file
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: Option<String>,
     /// N experiments drawn from a seed, on 14 machines (docs/wide-draw.md), in both modes
     #[arg(long, value_name = "N", conflicts_with_all = ["workload", "platform", "all", "experiment", "mutants", "record"],
@@ -438,7 +442,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "N", default_value_t = risetime_lab::SET_SEED)]
     pub(crate) set_seed: u64,
     /// The policy, NAME[+key=value…] [default: the booted kernel's]
-    #[arg(long, value_name = "NAME[+key=value…]")]
+    #[arg(long, value_name = "NAME[+key=value…]", add = complete::policy())]
     pub(crate) policy: Option<String>,
     #[command(flatten)]
     pub(crate) settings: Clamped,
@@ -449,7 +453,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "US", default_value = "0", allow_negative_numbers = true, value_parser = phase)]
     pub(crate) phase_us: Span,
     /// An Image of your own, or a release in the cache [default: the newest]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     /// What the simulator may decide
     #[arg(long, value_enum, default_value_t = VerifyMode::Free)]
@@ -473,13 +477,14 @@ pub(crate) struct Verify {
 #[derive(Args, Debug)]
 pub(crate) struct History {
     /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    #[arg(add = complete::workload())]
     pub(crate) workload: String,
     /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
     /// Only these: Images of your own, or releases in the cache; may be repeated [default: every release
     /// in the cache]
-    #[arg(long, value_name = "PATH", conflicts_with = "simulated")]
+    #[arg(long, value_name = "PATH", conflicts_with = "simulated", add = complete::kernel())]
     pub(crate) kernel: Vec<String>,
     /// No kernel is booted: every generation that is simulated
     #[arg(long)]
@@ -512,7 +517,7 @@ pub(crate) struct History {
 #[derive(Args, Debug)]
 pub(crate) struct Reproduce {
     /// A built-in study (`risetime list studies`) or a study file
-    #[arg(default_value = "rfc-2024")]
+    #[arg(default_value = "rfc-2024", add = complete::study())]
     pub(crate) study: String,
     /// Only the figures of these names; may be repeated
     #[arg(long, value_name = "ID")]
@@ -565,9 +570,10 @@ pub(crate) enum What {
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     /// Its name, or a file; `wide-7-3`: what `verify --draw` draws as number 3 of seed 7
+    #[arg(add = complete::anything())]
     pub(crate) name: String,
     /// For a policy: resolve every setting on this platform
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: Option<String>,
     /// Print the file itself
     #[arg(long)]
@@ -580,11 +586,11 @@ pub(crate) struct Show {
 #[derive(Args, Debug)]
 pub(crate) struct Check {
     /// Files or names: platforms and policies (.toml), workloads (.json)
-    #[arg(required = true)]
+    #[arg(required = true, add = complete::anything())]
     pub(crate) names: Vec<String>,
     /// Check workloads and policies against this platform, too; deadline tasks and forks are run,
     /// up to 60 s of them, to see whether they can be
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: Option<String>,
     /// A warning fails the check
     #[arg(long)]

@@ -5,6 +5,7 @@
 
 mod args;
 mod compare;
+mod complete;
 mod demo;
 mod explain;
 mod history;
@@ -22,6 +23,7 @@ use output::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    complete::answer();
     let done = match Cli::try_parse() {
         Ok(cli) => dispatch(&cli.command),
         Err(e) if e.use_stderr() => e.exit(),
@@ -51,11 +53,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::History(args) => history::history(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Vm(args) => vm::vm(args),
-        Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "risetime", &mut text);
-            output::print(&String::from_utf8_lossy(&text))
-        }
+        Command::Completions { shell } => output::print(&complete::script(*shell)),
         Command::Man { directory } => {
             let fail = |e: std::io::Error| {
                 Failure::input(&directory.display().to_string(), output::system_words(&e))
