@@ -184,7 +184,10 @@ pub fn policy_doubts(policy: &Policy, platform: &Platform) -> Vec<InputError> {
     let freqs = || platform.domains.iter().flat_map(|d| &d.opps).map(|o| o.freq.0);
     let (Some(low), Some(high)) = (freqs().min(), freqs().max()) else { return Vec::new() };
     let catalogue = risetime_sim::catalogue();
-    let is_khz = |key: &str| catalogue.params().any(|(_, p)| p.name == key && p.unit == "kHz");
+    // Of all policies, or of one: `scaling_max_freq.policy4`.
+    let name = |key: &str| key.split(".policy").next().unwrap_or_default().to_string();
+    let is_khz =
+        |key: &str| catalogue.params().any(|(_, p)| p.name == name(key) && p.unit == "kHz");
     let doubt = |(key, value): (&String, &Value)| {
         let Value::Int(khz) = value else { return None };
         let khz = u64::try_from(*khz).ok().filter(|khz| *khz > 0 && is_khz(key))?;

@@ -385,7 +385,7 @@ pub(crate) fn commands(
         Broken::Input(line, what) => BootError::Host(format!("standard input: line {line} {what}")),
         Broken::Here(e) => host(e),
         // A full disk, as where anything else is printed.
-        Broken::Out(e) => BootError::Guest(format!("standard output: {e}")),
+        Broken::Out(e) => BootError::Guest(format!("standard output: {}", e.kind())),
         Broken::Failed(line, command) => {
             BootError::Guest(format!("standard input: line {line} failed: {command}"))
         }

@@ -505,9 +505,9 @@ fn numbers_that_are_likely_of_another_unit_are_warned_of_with_their_place() {
     let says = "slow.toml:6:1: `scaling_max_freq` is 1500, below 600000, the lowest frequency of m1: MHz for kHz?";
     let said = check(&["slow.toml", "--platform", "m1"]);
     assert!(said.out.contains(says), "{}{}", said.out, said.err);
-    let said = risetime(&ramp(&["--set", "scaling_max_freq=1500", "--seconds", "1.5"]));
+    let said = risetime(&ramp(&["--set", "scaling_max_freq.policy4=1500", "--seconds", "1.5"]));
     assert!(
-        said.code == 0 && said.err.contains("`scaling_max_freq` is 1500, below"),
+        said.code == 0 && said.err.contains("`scaling_max_freq.policy4` is 1500, below"),
         "{}",
         said.err
     );

@@ -275,7 +275,7 @@ fn a_command_of_a_pipe_that_fails_ends_the_prompt() {
     assert_eq!((code, out.as_str()), (1, "said a\nfalse: no command\n"));
     assert!(err.ends_with("risetime: standard input: line 2 failed: false\n"), "{err}");
     let (code, _, err) = shell("a\\n", "> /dev/full");
-    assert!(code == 1 && err.contains("standard output: No space left"), "{code}: {err}");
+    assert!(code == 1 && err.contains("standard output: no storage space"), "{code}: {err}");
 }
 
 /// QEMU runs in a directory of its own, where a relative path would mean something else.
