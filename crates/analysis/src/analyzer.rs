@@ -20,7 +20,7 @@ use crate::machine::{Machine, kinds, ms};
 use crate::result::{Burst, Migration, Reservation, RunResult, TaskResult, Timeline};
 use crate::stretch::{Stretch, Watch};
 use crate::task::{Doing, News, Task};
-use risetime_kernel::units::{CpuId, Instant, KHz, TaskId, Util};
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::platform::Domain;
 use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink, Why};
 use std::collections::{BTreeMap, HashMap};
@@ -472,7 +472,7 @@ impl<'a> Run<'a> {
             workload: self.header.workload,
             kernel_release: self.header.kernel_release,
             seed: self.header.seed,
-            phase_us: self.header.phase_us,
+            phase: self.header.phase,
             settings: self.header.settings,
             end_ms: ms(end),
             tasks,
@@ -537,7 +537,7 @@ fn empty_result() -> RunResult {
         workload: String::new(),
         kernel_release: String::new(),
         seed: 0,
-        phase_us: 0,
+        phase: Span(0),
         settings: Default::default(),
         end_ms: 0.0,
         tasks: Vec::new(),

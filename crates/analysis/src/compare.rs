@@ -23,6 +23,7 @@
 //! both are.
 
 use crate::result::{EndedBy, RunResult};
+use risetime_kernel::units::Span;
 use risetime_model::Settings;
 
 /// A median and its interval.
@@ -75,7 +76,7 @@ fn rank(n: u32) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StartState {
     /// The workload starts this much later.
-    pub phase_us: u64,
+    pub phase: Span,
     /// The first task's util when it begins; `None`: what it is.
     pub util: Option<u64>,
 }

@@ -18,6 +18,7 @@
 //! of them, so that also without clamps the same way is measured.
 
 use crate::result::Burst;
+use risetime_kernel::units::Span;
 
 /// One burst, explained.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +32,7 @@ pub struct Explanation {
     /// Every resolved setting.
     pub settings: risetime_model::Settings,
     /// Start phase.
-    pub phase_us: u64,
+    pub phase: Span,
     /// Seed.
     pub seed: u64,
     /// The task.

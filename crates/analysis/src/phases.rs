@@ -16,12 +16,12 @@ use crate::result::*;
 use risetime_kernel::units::CpuId;
 
 /// Summarises runs that differ in their start phase only; the order of `runs` is kept in
-/// [`PhaseSummary::phases_us`]. An empty slice gives an empty summary.
+/// [`PhaseSummary::phases`]. An empty slice gives an empty summary.
 pub fn phases(runs: &[RunResult]) -> PhaseSummary {
     let task_count = runs.iter().map(|r| r.tasks.len()).max().unwrap_or(0);
     let cpu_count = runs.iter().map(|r| r.cpus.len()).max().unwrap_or(0);
     PhaseSummary {
-        phases_us: runs.iter().map(|r| r.phase_us).collect(),
+        phases: runs.iter().map(|r| r.phase).collect(),
         tasks: (0..task_count)
             .map(|i| {
                 let of: Vec<_> = runs.iter().filter_map(|r| Some((r, r.tasks.get(i)?))).collect();
@@ -191,7 +191,7 @@ fn quantile(x: &[f64], quarter: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use risetime_kernel::units::{CpuId, KHz};
+    use risetime_kernel::units::{CpuId, KHz, Span};
 
     fn spread(values: &[Option<f64>]) -> [Option<f64>; 5] {
         let s = Spread::of(values.iter().copied());
@@ -271,7 +271,7 @@ mod tests {
             workload: String::new(),
             kernel_release: String::new(),
             seed: 1,
-            phase_us,
+            phase: Span::from_us(phase_us),
             settings: Default::default(),
             end_ms: 10.0,
             tasks: vec![task],
@@ -299,7 +299,7 @@ mod tests {
         let second = runs[1].tasks[0].clone();
         runs[1].tasks.push(second);
         let s = phases(&runs);
-        assert_eq!(s.phases_us, [0, 10, 20]);
+        assert_eq!(s.phases, [0, 10, 20].map(Span::from_us));
         assert_eq!((s.tasks.len(), s.tasks[1].debt_ms.n), (2, 1));
         let t = &s.tasks[0];
         let medians = |r: &[RunningPhases]| {

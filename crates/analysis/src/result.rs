@@ -4,7 +4,7 @@
 use crate::jobs::Jobs;
 use crate::latency::{Latency, WaitsBy};
 use crate::stretch::Stretch;
-use risetime_kernel::units::{CpuId, KHz, TaskId};
+use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
 use risetime_model::Settings;
 use risetime_model::workload::Policy;
 
@@ -24,7 +24,7 @@ pub struct RunResult {
     /// Seed.
     pub seed: u64,
     /// Start phase.
-    pub phase_us: u64,
+    pub phase: Span,
     /// Every resolved setting.
     pub settings: Settings,
     /// Length of the run.
@@ -307,7 +307,7 @@ pub struct Spread {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseSummary {
     /// The start phases, in the order of the runs.
-    pub phases_us: Vec<u64>,
+    pub phases: Vec<Span>,
     /// The tasks, aligned by order of creation.
     pub tasks: Vec<TaskPhases>,
     /// The CPUs, ascending.

@@ -199,6 +199,14 @@ pub fn median(sorted: &[f64]) -> Option<f64> {
 }
 
 impl JudgedRow {
+    /// Whether it is counted and does not hold.
+    pub fn misses(&self) -> bool {
+        self.holds == Some(false)
+    }
+    /// Whether the study says why it misses: by a changed experiment, which makes it hold, or by its note alone.
+    pub fn argued(&self) -> bool {
+        self.instead.as_ref().map_or(!self.note.is_empty(), |i| i.holds)
+    }
     /// Why it misses, in words: its note, and what the changed experiment says.
     pub fn reason(&self) -> String {
         let Some(i) = &self.instead else { return self.note.clone() };
@@ -221,10 +229,13 @@ impl Reproduced {
     pub fn score(&self) -> (usize, usize, usize) {
         score(self.rows())
     }
-    /// Whether at least nine tenths of the counted rows hold.
+    /// Whether every counted row holds, or is argued.
     pub fn holds(&self) -> bool {
-        let (held, counted, _) = self.score();
-        10 * held >= 9 * counted
+        self.rows().all(|r| !r.misses() || r.argued())
+    }
+    /// Rows that hold, though a note says why they miss.
+    pub fn stale(&self) -> impl Iterator<Item = &JudgedRow> {
+        self.rows().filter(|r| r.holds == Some(true) && !r.note.is_empty())
     }
 }
 
@@ -269,6 +280,32 @@ mod tests {
         // One phase that never arrives does not make every number right.
         let one = [Some(3.0), Some(3.0), None];
         assert!(!judge(9.0, 1.0, 1.0, Bound::Near, &one).2);
+    }
+
+    #[test]
+    fn a_study_holds_where_every_miss_is_argued() {
+        let row = |holds: Option<bool>, note: &str, instead: Option<bool>| JudgedRow {
+            holds,
+            note: note.into(),
+            instead: instead.map(|holds| Counterfactual { holds, ..Counterfactual::default() }),
+            ..JudgedRow::default()
+        };
+        let study = |rows: &[JudgedRow]| Reproduced {
+            figures: vec![ReproducedFigure { rows: rows.to_vec(), ..ReproducedFigure::default() }],
+            ..Reproduced::default()
+        };
+        let (right, left_out) = (row(Some(true), "", None), row(None, "left out", None));
+        for (missing, holds) in [
+            (row(Some(false), "why", None), true),
+            (row(Some(false), "", Some(true)), true),
+            (row(Some(false), "why", Some(false)), false),
+            (row(Some(false), "", None), false),
+        ] {
+            let study = study(&[right.clone(), missing.clone(), left_out.clone()]);
+            assert_eq!((study.holds(), study.stale().count()), (holds, 0), "{missing:?}");
+        }
+        let study = study(&[right, row(Some(true), "why", None), left_out]);
+        assert_eq!((study.holds(), study.stale().count()), (true, 1));
     }
 
     #[test]

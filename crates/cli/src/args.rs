@@ -1,6 +1,9 @@
 //! The command line: help, completions and man pages all come from these definitions.
 
+use crate::complete;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use risetime_kernel::units::Span;
+use risetime_model::parse_micros;
 use risetime_model::policy::parse_setting;
 use risetime_model::settings::Value;
 use risetime_sim::cause::{CAUSES, Cause};
@@ -41,7 +44,7 @@ pub(crate) enum Command {
         after_long_help = "Examples:\n  risetime show m1\n  risetime show linux-6.8 --platform m1\n  risetime show my-app.json"
     )]
     Show(Show),
-    /// Check files: do they load, and is anything in them suspicious?
+    /// Check files: do they load, and is anything in them suspicious, such as MHz for kHz or ms for µs?
     #[command(
         after_long_help = "Examples:\n  risetime check my-soc.toml\n  risetime check my-app.json --platform my-soc.toml"
     )]
@@ -63,7 +66,7 @@ pub(crate) enum Command {
     History(History),
     /// Run a document's experiments, and print its numbers beside ours
     #[command(
-        after_long_help = "Examples:\n  risetime reproduce\n      the response-time series of August 2024: every figure of its cover letter\n  risetime reproduce rfc-2024 --figure x1 --plot x1.svg\n      one figure, with the published and our curves drawn over each other\n  risetime reproduce coherent-response\n      does util_est rise in the same time on every CPU?\n  risetime reproduce steady-tasks\n      do periodic tasks keep their util_est, and what does it cost where not?\n      (a minute or two; --phases 8 is a first look)\n  risetime reproduce my-study.toml --format json\n\nExit code 1: less than nine tenths of the counted rows hold."
+        after_long_help = "Examples:\n  risetime reproduce\n      the response-time series of August 2024: every figure of its cover letter\n  risetime reproduce rfc-2024 --figure x1 --plot x1.svg\n      one figure, with the published and our curves drawn over each other\n  risetime reproduce coherent-response\n      does util_est rise in the same time on every CPU?\n  risetime reproduce steady-tasks\n      do periodic tasks keep their util_est, and what does it cost where not?\n      (a minute or two; --phases 8 is a first look)\n  risetime reproduce my-study.toml --format json\n\nExit code 1: a counted row misses, and the study does not argue why (`note`, `instead`); --strict: a row misses."
     )]
     Reproduce(Reproduce),
     /// A real kernel on a virtual SoC: get kernels and QEMU, look around in one
@@ -138,7 +141,7 @@ pub(crate) const OF_THE_VM: &str = "vm";
 #[derive(Args, Debug)]
 pub(crate) struct Set {
     /// A setting for all policies (`risetime list settings`); may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, add = complete::setting())]
     pub(crate) set: Vec<(String, Value)>,
     /// What a real machine adds (setting `noise`): timer slack, late timers, what switches, wakeups and ticks
     /// take; `vm` as in the virtual machine, `machine` as on a real one [default: machine; of what is held
@@ -194,13 +197,16 @@ pub(crate) enum Vm {
         /// As `risetime vm kernels` lists it, or two numbers
         release: Option<String>,
     },
-    /// A shell in a virtual machine that is this platform to its kernel; commands may come from a pipe
+    /// A small prompt in a virtual machine that is this platform to its kernel
+    ///
+    /// It is no Linux shell: it knows ls, cat, cd, pwd, echo TEXT > FILE, freq, spin, sleep and exit, which is enough
+    /// for /sys and /proc. Commands may come from a pipe; the first that fails ends it with exit code 1.
     Shell {
         /// A built-in platform or a platform file
-        #[arg(long, short, value_name = "P")]
+        #[arg(long, short, value_name = "P", add = complete::platform())]
         platform: String,
         /// An Image of your own, or a release in the cache [default: the newest in the cache]
-        #[arg(long, value_name = "PATH")]
+        #[arg(long, value_name = "PATH", add = complete::kernel())]
         kernel: Option<String>,
     },
 }
@@ -208,27 +214,28 @@ pub(crate) enum Vm {
 #[derive(Args, Debug)]
 pub(crate) struct Run {
     /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    #[arg(add = complete::workload())]
     pub(crate) workload: String,
     /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
     /// Who carries it out
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     pub(crate) backend: Backend,
     /// With --backend vm: an Image of your own, or a release in the cache [default: the newest]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     /// A policy, NAME[+key=value…]; repeat it to compare [default: mainline]
-    #[arg(long = "policy", value_name = "NAME[+key=value…]")]
+    #[arg(long = "policy", value_name = "NAME[+key=value…]", add = complete::policy())]
     pub(crate) policies: Vec<String>,
     #[command(flatten)]
     pub(crate) settings: Clamped,
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
-    /// The workload starts this much later
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=60_000_000))]
-    pub(crate) phase_us: u64,
+    /// The workload starts this much later, to the ns (`1500.25`)
+    #[arg(long, value_name = "US", default_value = "0", allow_negative_numbers = true, value_parser = phase)]
+    pub(crate) phase_us: Span,
     /// Run N start phases, k · 7.618 ticks apart, and report medians and spread
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) phases: Option<u32>,
@@ -267,15 +274,16 @@ pub(crate) struct Run {
 #[derive(Args, Debug)]
 pub(crate) struct Compare {
     /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    #[arg(add = complete::workload())]
     pub(crate) workload: String,
     /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
     /// A policy, NAME[+key=value…]; at least two, the first is what the others are compared with
-    #[arg(long = "policy", value_name = "NAME[+key=value…]", required_unless_present = "ablate")]
+    #[arg(long = "policy", value_name = "NAME[+key=value…]", required_unless_present = "ablate", add = complete::policy())]
     pub(crate) policies: Vec<String>,
     /// Take a policy apart: each switch that it sets left out, and each alone
-    #[arg(long, value_name = "POLICY", conflicts_with = "policies")]
+    #[arg(long, value_name = "POLICY", conflicts_with = "policies", add = complete::policy())]
     pub(crate) ablate: Option<String>,
     /// Start phases, k · 7.618 ticks apart
     #[arg(long, value_name = "N", default_value_t = 16, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -320,12 +328,13 @@ fn start_utils(text: &str) -> Result<StartUtils, String> {
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
     /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    #[arg(add = complete::workload())]
     pub(crate) workload: String,
     /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
     /// The policy, NAME[+key=value…]
-    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline")]
+    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline", add = complete::policy())]
     pub(crate) policy: String,
     /// The task whose reported burst is explained [default: the workload's first]
     #[arg(long, value_name = "NAME")]
@@ -335,9 +344,9 @@ pub(crate) struct Explain {
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
-    /// The workload starts this much later
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=60_000_000))]
-    pub(crate) phase_us: u64,
+    /// The workload starts this much later, to the ns (`1500.25`)
+    #[arg(long, value_name = "US", default_value = "0", allow_negative_numbers = true, value_parser = phase)]
+    pub(crate) phase_us: Span,
     /// Explain N start phases, k · 7.618 ticks apart, and report medians
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) phases: u32,
@@ -355,6 +364,14 @@ fn cause(text: &str) -> Result<Cause, String> {
         format!("unknown cause, wanted one of {}", known.join(", "))
     })
 }
+
+fn phase(text: &str) -> Result<Span, String> {
+    let span = parse_micros(text).filter(|phase| *phase <= MAX_PHASE);
+    span.ok_or_else(|| "wanted µs from 0 to 60000000, with at most 3 decimals".into())
+}
+
+/// The latest start, as a minute.
+const MAX_PHASE: Span = Span::from_ms(60_000);
 
 fn setting(text: &str) -> Result<(String, Value), String> {
     parse_setting(text, text).map_err(|e| e.what)
@@ -381,10 +398,10 @@ pub(crate) enum TextOrJson {
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     /// A built-in workload, an rt-app JSON file, or one of those drawn (`wide-7-3`: it knows its platform)
-    #[arg(required_unless_present_any = ["all", "experiment", "mutants", "draw"])]
+    #[arg(required_unless_present_any = ["all", "experiment", "mutants", "draw"], add = complete::workload())]
     pub(crate) workload: Option<String>,
     /// A built-in platform or a platform file
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: Option<String>,
     /// N experiments drawn from a seed, on 14 machines (docs/wide-draw.md), in both modes
     #[arg(long, value_name = "N", conflicts_with_all = ["workload", "platform", "all", "experiment", "mutants", "record"],
@@ -428,18 +445,18 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "N", default_value_t = risetime_lab::SET_SEED)]
     pub(crate) set_seed: u64,
     /// The policy, NAME[+key=value…] [default: the booted kernel's]
-    #[arg(long, value_name = "NAME[+key=value…]")]
+    #[arg(long, value_name = "NAME[+key=value…]", add = complete::policy())]
     pub(crate) policy: Option<String>,
     #[command(flatten)]
     pub(crate) settings: Clamped,
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
-    /// The workload starts this much later
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000_000))]
-    pub(crate) phase_us: u64,
+    /// The workload starts this much later, to the ns (`1500.25`)
+    #[arg(long, value_name = "US", default_value = "0", allow_negative_numbers = true, value_parser = phase)]
+    pub(crate) phase_us: Span,
     /// An Image of your own, or a release in the cache [default: the newest]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     /// What the simulator may decide
     #[arg(long, value_enum, default_value_t = VerifyMode::Free)]
@@ -463,13 +480,14 @@ pub(crate) struct Verify {
 #[derive(Args, Debug)]
 pub(crate) struct History {
     /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    #[arg(add = complete::workload())]
     pub(crate) workload: String,
     /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: String,
     /// Only these: Images of your own, or releases in the cache; may be repeated [default: every release
     /// in the cache]
-    #[arg(long, value_name = "PATH", conflicts_with = "simulated")]
+    #[arg(long, value_name = "PATH", conflicts_with = "simulated", add = complete::kernel())]
     pub(crate) kernel: Vec<String>,
     /// No kernel is booted: every generation that is simulated
     #[arg(long)]
@@ -502,7 +520,7 @@ pub(crate) struct History {
 #[derive(Args, Debug)]
 pub(crate) struct Reproduce {
     /// A built-in study (`risetime list studies`) or a study file
-    #[arg(default_value = "rfc-2024")]
+    #[arg(default_value = "rfc-2024", add = complete::study())]
     pub(crate) study: String,
     /// Only the figures of these names; may be repeated
     #[arg(long, value_name = "ID")]
@@ -510,6 +528,9 @@ pub(crate) struct Reproduce {
     /// Start phases of each experiment
     #[arg(long, value_name = "N", default_value_t = risetime_lab::STUDY_PHASES, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) phases: u32,
+    /// Exit code 1 for any row that misses, argued or not
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// How to print the rows
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
@@ -552,9 +573,10 @@ pub(crate) enum What {
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     /// Its name, or a file; `wide-7-3`: what `verify --draw` draws as number 3 of seed 7
+    #[arg(add = complete::anything())]
     pub(crate) name: String,
     /// For a policy: resolve every setting on this platform
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: Option<String>,
     /// Print the file itself
     #[arg(long)]
@@ -567,11 +589,11 @@ pub(crate) struct Show {
 #[derive(Args, Debug)]
 pub(crate) struct Check {
     /// Files or names: platforms and policies (.toml), workloads (.json)
-    #[arg(required = true)]
+    #[arg(required = true, add = complete::anything())]
     pub(crate) names: Vec<String>,
     /// Check workloads and policies against this platform, too; deadline tasks and forks are run,
     /// up to 60 s of them, to see whether they can be
-    #[arg(long, short, value_name = "P")]
+    #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: Option<String>,
     /// A warning fails the check
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use crate::args::{Compare, OF_A_MACHINE, TextOrJson};
 use crate::output::{self, Failure};
-use crate::run::Bar;
+use crate::run::{Bar, note_doubts};
 use risetime_lab::{Grid, Request, ablation};
 use risetime_model::{Experiment, InputError};
 use risetime_report::{json, svg, text};
@@ -10,13 +10,17 @@ use std::process::ExitCode;
 
 pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
     let (experiments, switches) = experiments(args)?;
+    note_doubts(&experiments, &args.workload);
     let grid = Grid { phases: args.phases, start_utils: args.start_utils.0.clone() };
     if let Some(e) = experiments.iter().find(|e| e.settings.int("start_util").is_some())
         && !grid.start_utils.is_empty()
     {
-        return Err(InputError::new(&e.policy.name, "sets `start_util`, which is swept here")
-            .hint("--start-utils own, or leave it out")
-            .into());
+        return Err(InputError::new(
+            e.policy.place_of("start_util"),
+            "sets `start_util`, which is swept here",
+        )
+        .hint("--start-utils own, or leave it out")
+        .into());
     }
     let runs =
         experiments.len() as u64 * u64::from(grid.phases) * grid.start_utils.len().max(1) as u64;
@@ -29,11 +33,7 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
             let what = "there is no energy to draw: the platform does not say what its CPUs take";
             return Err(Failure::input("--plot", what));
         }
-        let picture = svg::pareto(&compared);
-        output::write_whole(path, |file| {
-            file.write_all(picture.as_bytes())
-                .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
-        })?;
+        output::write_file(path, svg::pareto(&compared).as_bytes())?;
     }
     output::print(&match args.format {
         TextOrJson::Json => json::compare(&compared),

@@ -2,8 +2,7 @@
 
 use crate::args::{Explain, OF_A_MACHINE, TextOrJson};
 use crate::output::{self, Failure};
-use crate::run::Bar;
-use risetime_kernel::units::Span;
+use crate::run::{Bar, note_doubts};
 use risetime_lab::{Request, phase_spans};
 use risetime_report::{json, text};
 use std::process::ExitCode;
@@ -11,6 +10,7 @@ use std::process::ExitCode;
 pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
     let experiments = request(args).experiments()?;
     let base = experiments.first().ok_or_else(|| Failure::unavailable("no experiment"))?;
+    note_doubts(&experiments, &args.workload);
     let mut explanations = Vec::new();
     let per_phase = 1 << 9;
     let bar = Bar::new(per_phase * u64::from(args.phases), "simulations");
@@ -33,7 +33,7 @@ fn request(args: &Explain) -> Request {
         policies: vec![args.policy.clone()],
         set: args.settings.all(),
         seconds: args.seconds,
-        phase: Span::from_us(args.phase_us),
+        phase: args.phase_us,
         seed: args.seed,
         noise: Some(OF_A_MACHINE),
         ..Request::new(args.workload.clone(), args.platform.clone())

@@ -102,11 +102,7 @@ fn whole(
         risetime_lab::history(request, kernels, task, args.phases, |done| bar.at(done as u64))?;
     drop(bar);
     if let Some(path) = &args.plot {
-        let picture = svg::history(&history);
-        output::write_whole(path, |file| {
-            file.write_all(picture.as_bytes())
-                .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
-        })?;
+        output::write_file(path, svg::history(&history).as_bytes())?;
     }
     output::print(&match args.format {
         TextOrJson::Json => json::history(&history),

@@ -207,7 +207,7 @@ fn check_one(
     platform: Option<(&str, &Platform)>,
 ) -> Result<(&'static str, Vec<String>), RunError> {
     match load(name)? {
-        Noun::Platform(p) => Ok(("platform", p.warnings())),
+        Noun::Platform(p) => Ok(("platform", said(&p.doubts).chain(p.warnings()).collect())),
         Noun::Workload(w) => {
             if let Some((_, p)) = platform {
                 risetime_lab::check_fit(&w, name, p)?;
@@ -218,22 +218,23 @@ fn check_one(
                 let noise = Some(OF_A_MACHINE);
                 risetime_lab::rehearse(&Request { noise, ..Request::new(name, platform) })?;
             }
-            Ok((
-                "workload",
-                w.without_effect.iter().map(|k| format!("without effect: {k}")).collect(),
-            ))
+            let doubts = risetime_lab::workload_doubts(&w, name, platform.map(|(_, p)| p));
+            let without = w.without_effect.iter().map(|k| format!("without effect: {k}"));
+            Ok(("workload", said(&doubts).chain(without).collect()))
         }
         Noun::Study(s) => {
             risetime_lab::check_study(&s)?;
             Ok(("study", Vec::new()))
         }
         Noun::Policy(p) => {
-            let platform = match platform {
-                Some((_, platform)) => platform.clone(),
-                None => Platform::load("m1")?,
-            };
-            risetime_sim::resolve(&platform, &p)?;
-            Ok(("policy", Vec::new()))
+            let any = Platform::load("m1")?;
+            risetime_sim::resolve(platform.map_or(&any, |(_, platform)| platform), &p)?;
+            let doubts = platform.map(|(_, on)| risetime_lab::policy_doubts(&p, on));
+            Ok(("policy", said(&doubts.unwrap_or_default()).collect()))
         }
     }
+}
+
+fn said(doubts: &[InputError]) -> impl Iterator<Item = String> {
+    doubts.iter().map(InputError::to_string)
 }

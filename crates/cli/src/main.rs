@@ -5,6 +5,7 @@
 
 mod args;
 mod compare;
+mod complete;
 mod demo;
 mod explain;
 mod history;
@@ -23,8 +24,16 @@ use output::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match dispatch(&cli.command) {
+    complete::answer();
+    let done = match Cli::try_parse() {
+        Ok(cli) => dispatch(&cli.command),
+        Err(e) if e.use_stderr() => e.exit(),
+        Err(help) => output::print(&match output::style().color {
+            true => help.render().ansi().to_string(),
+            false => help.render().to_string(),
+        }),
+    };
+    match done {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
@@ -45,17 +54,14 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::History(args) => history::history(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Vm(args) => vm::vm(args),
-        Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "risetime", &mut text);
-            output::print(&String::from_utf8_lossy(&text))
-        }
+        Command::Completions { shell } => output::print(&complete::script(*shell)),
         Command::Man { directory } => {
             let fail = |e: std::io::Error| {
                 Failure::input(&directory.display().to_string(), output::system_words(&e))
             };
             std::fs::create_dir_all(directory).map_err(fail)?;
-            clap_mangen::generate_to(Cli::command(), directory).map_err(fail)?;
+            clap_mangen::generate_to(Cli::command(), directory)
+                .map_err(|e| Failure::unwritten(directory, &e))?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -4,7 +4,7 @@ use risetime_model::InputError;
 use risetime_report::text::Style;
 use risetime_trace::RunError;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Why the command fails.
@@ -18,6 +18,10 @@ impl Failure {
     /// Bad input or usage (2).
     pub(crate) fn input(place: &str, what: impl Into<String>) -> Failure {
         InputError::new(place, what).into()
+    }
+    /// A run that went wrong in the end: what it found cannot be written, the disk is full (1).
+    pub(crate) fn unwritten(path: &Path, e: &std::io::Error) -> Failure {
+        Failure { message: format!("{}: {}", path.display(), system_words(e)), code: 1 }
     }
     /// It cannot be done here (3).
     pub(crate) fn unavailable(message: impl Into<String>) -> Failure {
@@ -47,7 +51,12 @@ impl From<RunError> for Failure {
     }
 }
 
-/// Prints to standard output. A reader that has gone away (`| head`) is no error.
+/// Standard output, whose reader may go away.
+pub(crate) fn stdout() -> impl Write + Send {
+    Heard(std::io::stdout())
+}
+
+/// Prints to standard output.
 pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
     stream(|out| out.write_all(text.as_bytes()))
 }
@@ -56,13 +65,10 @@ pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
 pub(crate) fn stream(
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<ExitCode, Failure> {
-    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    match write(&mut out).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure { message: format!("standard output: {e}"), code: 1 })
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, stdout());
+    let done = write(&mut out).and_then(|()| out.flush());
+    done.map(|()| ExitCode::SUCCESS)
+        .map_err(|e| Failure::unwritten(Path::new("standard output"), &e))
 }
 
 /// A remark for the person at the terminal.
@@ -90,21 +96,34 @@ fn unicode() -> bool {
     locale.is_none_or(|l| l.to_lowercase().replace('-', "").contains("utf8"))
 }
 
+/// A file with these bytes, which appears whole or not at all.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_whole(path, |out| out.write_all(bytes).map_err(|e| Failure::unwritten(path, &e)))
+}
+
 /// A file that appears whole or not at all: written beside its place, then renamed.
 ///
-/// What is there and no regular file (a device, a pipe) is written to and never replaced; a
-/// symbolic link stays one.
+/// A symbolic link stays one, and its target is written, whether or not that is there yet; a file that is there
+/// keeps its mode. What is there and no regular file (a device, a pipe) is written to and never replaced. Standard
+/// output by its name is written to as what is printed: another opening of it would begin at its file's start.
 pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let fail = |e: std::io::Error| Failure::input(&path.display().to_string(), system_words(&e));
-    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    if target.exists() && !target.is_file() {
-        let device = std::fs::File::options().write(true).open(&target).map_err(fail)?;
-        let mut buffered = std::io::BufWriter::new(device);
-        return write(&mut buffered).and_then(|()| buffered.flush().map_err(fail));
+    let refused = |e: std::io::Error| Failure::input(&path.display().to_string(), system_words(&e));
+    let unwritten = |e: std::io::Error| Failure::unwritten(path, &e);
+    if STDOUT.iter().any(|name| path == Path::new(name)) {
+        let mut out = stdout();
+        return write(&mut out).and_then(|()| out.flush().map_err(unwritten));
     }
+    // Follows links; what is not there yet, or cannot be looked at, is told of when it is created.
+    let there = std::fs::metadata(path).ok();
+    if there.as_ref().is_some_and(|there| !there.is_file()) {
+        let device = std::fs::File::options().write(true).open(path).map_err(refused)?;
+        let mut out = std::io::BufWriter::new(Heard(device));
+        return write(&mut out).and_then(|()| out.flush().map_err(unwritten));
+    }
+    let target = link_target(path).map_err(refused)?;
     let parent = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !parent.is_dir() {
         let what = format!("there is no directory {}", parent.display());
@@ -113,18 +132,61 @@ pub(crate) fn write_whole(
     let name = target
         .file_name()
         .ok_or_else(|| Failure::input(&path.display().to_string(), "is no file name"))?;
+    if there.is_some() {
+        // Renaming asks the directory only: a file that nobody may write to stays.
+        std::fs::File::options().write(true).open(&target).map_err(refused)?;
+    }
     let prefix = format!(".{}.", name.to_string_lossy());
     remove_leftovers(parent, &prefix);
     let part = target.with_file_name(format!("{prefix}{}.part", std::process::id()));
-    let file = std::fs::File::create(&part).map_err(fail)?;
+    let file = std::fs::File::create(&part).map_err(refused)?;
+    let mode = there.map_or(Ok(()), |there| file.set_permissions(there.permissions()));
     let mut buffered = std::io::BufWriter::new(file);
-    let done = write(&mut buffered)
-        .and_then(|()| buffered.flush().map_err(fail))
-        .and_then(|()| std::fs::rename(&part, &target).map_err(fail));
+    let done = mode
+        .map_err(refused)
+        .and_then(|()| write(&mut buffered))
+        .and_then(|()| buffered.flush().map_err(unwritten))
+        .and_then(|()| std::fs::rename(&part, &target).map_err(refused));
     if done.is_err() {
         let _ = std::fs::remove_file(&part);
     }
     done
+}
+
+/// Names of standard output.
+const STDOUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+
+/// Where the symbolic links of `path` lead, which need not be there.
+///
+/// Errors: they go round in a circle.
+fn link_target(path: &Path) -> std::io::Result<PathBuf> {
+    let mut target = path.to_path_buf();
+    // As many as the kernel follows (MAXSYMLINKS).
+    for _ in 0..=40 {
+        match std::fs::read_link(&target) {
+            Ok(next) => target = target.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(std::io::Error::other("too many levels of symbolic links"))
+}
+
+/// A device or pipe; a reader that has gone away (`| head`) is no error.
+struct Heard<W>(W);
+
+impl<W: Write> Write for Heard<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            done => done,
+        }
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self.0.flush() {
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            done => done,
+        }
+    }
 }
 
 /// Removes what processes that were killed have left of the same file: `PREFIX PID .part`.

@@ -3,6 +3,7 @@
 use crate::args::{Reproduce, TextOrJson};
 use crate::output::{self, Failure};
 use crate::run::Bar;
+use risetime_analysis::study::JudgedRow;
 use risetime_model::{InputError, Study};
 use risetime_report::{json, svg, text};
 use std::process::ExitCode;
@@ -21,17 +22,20 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
     })?;
     drop(bar);
     if let Some(path) = &args.plot {
-        let picture = svg::study(&done);
-        output::write_whole(path, |file| {
-            file.write_all(picture.as_bytes())
-                .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
-        })?;
+        output::write_file(path, svg::study(&done).as_bytes())?;
     }
     output::print(&match args.format {
         TextOrJson::Json => json::study(&done),
         TextOrJson::Text => text::study(&done, &output::style()),
     })?;
-    Ok(if done.holds() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    // Fewer phases hold less, and now and then more: nothing to change the study for.
+    if args.phases >= risetime_lab::STUDY_PHASES {
+        for row in done.stale() {
+            output::note(&format!("{}: holds, though {} says why it misses", row.id, done.study));
+        }
+    }
+    let fine = if args.strict { !done.rows().any(JudgedRow::misses) } else { done.holds() };
+    Ok(if fine { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// The study with only the figures that were asked for.

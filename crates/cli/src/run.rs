@@ -7,15 +7,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::expect::{Checked, Expectation};
 use risetime_analysis::{Lists, Options, PhaseSummary, RunResult};
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::{Instant, Span};
+use risetime_kernel::units::Instant;
 use risetime_lab::{PhaseRuns, Request};
-use risetime_model::{Experiment, InputError};
+use risetime_model::{Experiment, InputError, micros};
 use risetime_report::{Told, csv, json, text};
 use risetime_sim::{Counterfactual, Simulator};
 use risetime_trace::write::perfetto;
 use risetime_trace::{Backend, Event, Header, Hears, TraceSink};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant as Clock};
@@ -37,6 +38,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
         .into());
     }
     note_what_has_no_effect(&experiments);
+    note_doubts(&experiments, &args.workload);
     match args.phases.or(args.repeat) {
         Some(n) => series(args, &*backend, &experiments, n, &expected),
         None => single(args, &*backend, &experiments, &expected),
@@ -78,7 +80,7 @@ fn request(args: &Run) -> Request {
         policies: args.policies.clone(),
         set: args.settings.all(),
         seconds: args.seconds,
-        phase: Span::from_us(args.phase_us),
+        phase: args.phase_us,
         seed: args.seed,
         noise: Some(match args.backend {
             args::Backend::Sim => args::OF_A_MACHINE,
@@ -92,6 +94,17 @@ fn note_what_has_no_effect(experiments: &[Experiment]) {
     let Some(first) = experiments.first() else { return };
     for key in &first.workload.without_effect {
         output::note(&format!("{}: without effect: {key}", first.workload.name));
+    }
+}
+
+/// What `risetime check` would say of what is run, once.
+pub(crate) fn note_doubts(experiments: &[Experiment], workload: &str) {
+    let mut said = BTreeSet::new();
+    for doubt in experiments.iter().flat_map(|e| risetime_lab::doubts(e, workload)) {
+        let text = doubt.to_string();
+        if said.insert(text.clone()) {
+            output::note(&format!("warning: {text}"));
+        }
     }
 }
 
@@ -165,7 +178,7 @@ fn check<'a>(
             if !holds {
                 hold = false;
                 let found = found.map_or("nothing".into(), |n| format!("{n:.3}{}", unit.as_str()));
-                let of = format!("{} from phase {} µs", run.policy, run.phase_us);
+                let of = format!("{} from phase {} µs", run.policy, micros(run.phase));
                 output::note(&format!("expected {}: found {found} ({of})", expectation.text));
             }
         }
@@ -192,10 +205,7 @@ fn alone(
         let mut writer = Watched { writer: perfetto::Writer::new(file), progress };
         let also = Some(&mut writer as &mut (dyn TraceSink + Send));
         done = Some(risetime_lab::run_beside(backend, experiment, options(args), lists, also)?);
-        writer
-            .writer
-            .finish()
-            .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
+        writer.writer.finish().map_err(|e| Failure::unwritten(path, &e))
     })?;
     done.ok_or_else(|| Failure::unavailable("the run gave no result"))
 }

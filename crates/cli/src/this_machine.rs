@@ -10,11 +10,7 @@ use std::process::ExitCode;
 pub(crate) fn capture(args: &Capture) -> Result<ExitCode, Failure> {
     let captured = risetime_host::capture(&Root::new("/"));
     match &args.output {
-        Some(path) => output::write_whole(path, |file| {
-            let written = file.write_all(captured.platform_toml.as_bytes());
-            written
-                .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
-        })?,
+        Some(path) => output::write_file(path, captured.platform_toml.as_bytes())?,
         None => {
             output::print(&captured.platform_toml)?;
         }

@@ -162,7 +162,7 @@ fn own_case(args: &Verify, workload: &str, platform: &str) -> Result<Case, Failu
     let request = request(args, workload, platform);
     let e = request.experiments_under(None)?.pop();
     let e = e.ok_or_else(|| Failure::unavailable("no experiment"))?;
-    if args.policy.as_ref().is_some_and(|p| !p.starts_with("mainline")) || args.phase_us > 0 {
+    if args.policy.as_ref().is_some_and(|p| !p.starts_with("mainline")) || args.phase_us > Span(0) {
         let what = "--shrink runs under the booted kernel's own policy, from phase 0";
         return Err(InputError::new(workload, what)
             .hint("settings may be given with --set")
@@ -435,9 +435,8 @@ fn keep(vm: &Vm, recorded: &[Recorded], directory: &Path) -> Result<(), Failure>
     let with = MadeWith { qemu: format!("{major}.{minor}"), agent: vm.agent_hash()? };
     for one in recorded.iter().filter(|r| !r.case.is_drawn()) {
         let path = directory.join(one.case.file_name());
-        let fail = |e: std::io::Error| Failure::input(&path.display().to_string(), e.to_string());
-        let bytes = one.to_bytes(&with).map_err(fail)?;
-        output::write_whole(&path, |out| out.write_all(&bytes).map_err(fail))?;
+        let bytes = one.to_bytes(&with).map_err(|e| Failure::unwritten(&path, &e))?;
+        output::write_file(&path, &bytes)?;
     }
     Ok(())
 }
@@ -473,7 +472,7 @@ fn request(args: &Verify, workload: &str, platform: &str) -> Request {
         policies: args.policy.iter().cloned().collect(),
         set: args.settings.all(),
         seconds: args.seconds,
-        phase: Span::from_us(args.phase_us),
+        phase: args.phase_us,
         noise: noise(args),
         ..Request::new(workload, platform)
     }

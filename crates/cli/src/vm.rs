@@ -35,7 +35,7 @@ pub(crate) fn vm(args: &Args) -> Result<ExitCode, Failure> {
                 vm.shell(&platform)?;
             } else {
                 output::note(&what);
-                vm.commands(&platform, std::io::stdin().lock(), &mut std::io::stdout())?;
+                vm.commands(&platform, std::io::stdin().lock(), &mut output::stdout())?;
             }
             Ok(ExitCode::SUCCESS)
         }

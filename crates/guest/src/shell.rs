@@ -1,4 +1,4 @@
-//! A few commands for looking around in the virtual machine (`risetime vm shell`).
+//! A prompt with a few commands for looking around in the virtual machine (`risetime vm shell`).
 //!
 //! Just enough for `/sys` and `/proc`: words, `*` in paths, `> FILE`. No variables, pipes,
 //! quotes or programs; with a `/bin/sh` in the machine that runs instead.
@@ -19,6 +19,9 @@ exit                 switch the machine off           (Ctrl-A X ends QEMU)
 `*` stands for any part of a name: cat /sys/devices/system/cpu/cpu*/cpu_capacity
 ";
 
+/// In the prompt, after a command that failed.
+const FAILED: &str = " (failed)";
+
 /// Reads and obeys commands until `exit` or the end of input.
 pub(crate) fn run() {
     if Path::new("/bin/sh").exists() {
@@ -28,15 +31,21 @@ pub(crate) fn run() {
     let mut out = io::stdout();
     let _ = write!(out, "\n{HELP}");
     let mut lines = io::stdin().lock().lines();
+    // The host, which may be sending a script, reads it off the prompt.
+    let mut failed = "";
     loop {
         let here = std::env::current_dir().unwrap_or_default();
-        let _ = write!(out, "{} # ", here.display()).and_then(|()| out.flush());
+        let _ = write!(out, "{}{failed} # ", here.display()).and_then(|()| out.flush());
+        failed = "";
         let Some(Ok(line)) = lines.next() else { return };
         let mut said = Vec::new();
         match obey(&line, &mut said) {
             Ok(true) => {}
             Ok(false) => return,
-            Err(e) => said.extend_from_slice(format!("{e}\n").as_bytes()),
+            Err(e) => {
+                failed = FAILED;
+                said.extend_from_slice(format!("{e}\n").as_bytes());
+            }
         }
         let _ = out.write_all(&said).and_then(|()| out.flush());
     }

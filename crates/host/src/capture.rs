@@ -103,6 +103,7 @@ impl Draft<'_> {
             domains,
             topology,
             sources: BTreeMap::new(),
+            doubts: Vec::new(),
         }
     }
 

@@ -163,7 +163,7 @@ impl Start {
     }
 
     fn state(&self) -> StartState {
-        StartState { phase_us: self.phase.0 / 1000, util: self.util }
+        StartState { phase: self.phase, util: self.util }
     }
 }
 

@@ -52,7 +52,7 @@ pub fn explain(
         platform: result.platform.clone(),
         workload: result.workload.clone(),
         settings: result.settings.clone(),
-        phase_us: result.phase_us,
+        phase: result.phase,
         seed: result.seed,
         comm: question.comm.clone(),
         burst: question.burst,

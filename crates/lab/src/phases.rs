@@ -139,7 +139,7 @@ mod tests {
                 settings,
                 kernel_release: String::new(),
                 clock: "local",
-                phase_us: e.phase.0 / 1000,
+                phase: e.phase,
                 seed: e.seed,
                 signals: Vec::new(),
                 lost: Vec::new(),
@@ -165,10 +165,14 @@ mod tests {
         let e = request.experiments().unwrap().remove(0);
         let mut heard = Vec::new();
         let done = run_phases(&Kernel250, &e, 3, &Options::default(), |k| heard.push(k)).unwrap();
-        assert_eq!(done.summary.phases_us, [100, 100 + 30_472, 100 + 60_944], "7.618 · 4 ms");
+        assert_eq!(
+            done.summary.phases,
+            [100, 100 + 30_472, 100 + 60_944].map(Span::from_us),
+            "7.618 · 4 ms"
+        );
         assert_eq!(heard, [1, 2, 3]);
         let done = run_again(&Kernel250, &e, 2, &Options::default(), |_| ()).unwrap();
-        assert_eq!(done.summary.phases_us, [100, 100]);
+        assert_eq!(done.summary.phases, [Span::from_us(100); 2]);
     }
 
     #[test]

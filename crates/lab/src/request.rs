@@ -166,9 +166,49 @@ pub fn check_supported(workload: &Workload, source: &str) -> Result<(), InputErr
     risetime_sim::supported(workload).map_err(|e| placed(e, workload, source))
 }
 
+/// What of `e`, whose workload was read from `source`, is allowed and likely meant otherwise: numbers of another unit,
+/// and what the machine can never do.
+pub fn doubts(e: &Experiment, source: &str) -> Vec<InputError> {
+    let workload = workload_doubts(&e.workload, source, Some(&e.platform));
+    [e.platform.doubts.clone(), workload, policy_doubts(&e.policy, &e.platform)].concat()
+}
+
+/// The part of [`doubts`] that is about a workload; without a platform, of any.
+pub fn workload_doubts(w: &Workload, source: &str, on: Option<&Platform>) -> Vec<InputError> {
+    let slow = w.too_slow(on).into_iter().map(|e| placed(e, w, source));
+    w.doubts.iter().cloned().chain(slow).collect()
+}
+
+/// The part of [`doubts`] that is about a policy: frequencies that no CPU has.
+pub fn policy_doubts(policy: &Policy, platform: &Platform) -> Vec<InputError> {
+    let freqs = || platform.domains.iter().flat_map(|d| &d.opps).map(|o| o.freq.0);
+    let (Some(low), Some(high)) = (freqs().min(), freqs().max()) else { return Vec::new() };
+    let catalogue = risetime_sim::catalogue();
+    // Of all policies, or of one: `scaling_max_freq.policy4`.
+    let name = |key: &str| key.split(".policy").next().unwrap_or_default().to_string();
+    let is_khz =
+        |key: &str| catalogue.params().any(|(_, p)| p.name == name(key) && p.unit == "kHz");
+    let doubt = |(key, value): (&String, &Value)| {
+        let Value::Int(khz) = value else { return None };
+        let khz = u64::try_from(*khz).ok().filter(|khz| *khz > 0 && is_khz(key))?;
+        let (is, unit) = match khz {
+            _ if khz < low => (format!("below {low}, the lowest frequency"), "MHz"),
+            // Asking for all there is by a round number is not meant otherwise.
+            _ if khz / 100 > high => (format!("above {high}, the highest frequency"), "Hz"),
+            _ => return None,
+        };
+        let what = format!("`{key}` is {khz}, {is} of {}: {unit} for kHz?", platform.name);
+        Some(InputError::new(policy.place_of(key), what))
+    };
+    policy.set.iter().filter_map(doubt).collect()
+}
+
 /// An error about `workload`, whose place is what the person gave.
 fn placed(e: InputError, workload: &Workload, source: &str) -> InputError {
-    InputError { place: e.place.replacen(&workload.name, source, 1), ..e }
+    match e.place.starts_with(source) {
+        true => e,
+        false => InputError { place: e.place.replacen(&workload.name, source, 1), ..e },
+    }
 }
 
 /// What only a run of `request` finds: a reservation that the

@@ -28,7 +28,7 @@ fn every_sample_is_a_run_from_its_start_state() {
     .unwrap();
     assert_eq!((heard, c.states.len(), c.policies.len()), (16, 8, 2));
     assert!(c.patches.is_empty() && c.power_known);
-    let states: Vec<_> = c.states.iter().map(|s| (s.phase_us, s.util.unwrap())).collect();
+    let states: Vec<_> = c.states.iter().map(|s| (s.phase.0 / 1000, s.util.unwrap())).collect();
     assert_eq!(states[..4], [(0, 0), (0, 200), (7618, 0), (7618, 200)]);
     for (e, p) in experiments.iter().zip(&c.policies) {
         // One of them by hand.

@@ -124,7 +124,7 @@ fn what_a_figure_names_has_to_be_there() {
         Study::parse(&text, "my.toml").expect("in order")
     };
     let said = check_study(&study("nope")).expect_err("no such policy").to_string();
-    assert!(said.starts_with("study s: figure f: nope: no built-in policy"), "{said}");
+    assert!(said.starts_with("my.toml:5:1: figure f: nope: no built-in policy"), "{said}");
     assert!(reproduce(&study("nope"), 1, |_| ()).is_err());
     let unset = check_study(&study("linux-6.8+nope=1")).expect_err("no such setting");
     assert!(unset.to_string().contains("unknown setting `nope`"), "{unset}");

@@ -24,6 +24,26 @@ pub struct Experiment {
     pub seed: u64,
 }
 
+/// A start phase in µs, to the ns, as results, recordings and `--phase-us` have it: `1500.25`.
+pub fn micros(phase: Span) -> String {
+    let (whole, rest) = (phase.0 / 1000, phase.0 % 1000);
+    if rest == 0 {
+        return whole.to_string();
+    }
+    format!("{whole}.{rest:03}").trim_end_matches('0').to_string()
+}
+
+/// What [`micros`] writes; `None`: something else.
+pub fn parse_micros(text: &str) -> Option<Span> {
+    let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !(digits(whole) && digits(rest) && rest.len() <= 3) {
+        return None;
+    }
+    let ns: u64 = format!("{rest:0<3}").parse().ok()?;
+    Some(Span(whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(ns)?))
+}
+
 impl Experiment {
     /// From a start phase later by `by`, and as long from there on.
     pub fn later(&self, by: Span) -> Experiment {
@@ -56,7 +76,8 @@ impl Experiment {
                         _ => format!("{max} is below util_min of task `{}`, {min}", task.comm),
                     };
                     let name = if run.0.is_some() { "uclamp_min" } else { "uclamp_max" };
-                    return Err(InputError::new(name, what));
+                    let place = self.policy.places.get(name).map_or(name, String::as_str);
+                    return Err(InputError::new(place, what));
                 }
             }
         }
@@ -76,5 +97,23 @@ impl Experiment {
             )
         });
         ignored.chain(dice).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_phase_is_written_and_read_to_the_ns() {
+        for (ns, text) in [(0, "0"), (1, "0.001"), (1_500_250, "1500.25"), (7_618_000, "7618")] {
+            assert_eq!((micros(Span(ns)).as_str(), parse_micros(text)), (text, Some(Span(ns))));
+        }
+        assert_eq!(parse_micros("1.500"), Some(Span(1500)));
+        for odd in
+            ["", ".", "1.", ".5", "-1", "+1", "1.2345", "1e3", "nan", "1 ", "18446744073709551.616"]
+        {
+            assert_eq!(parse_micros(odd), None, "{odd}");
+        }
     }
 }

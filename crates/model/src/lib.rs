@@ -17,7 +17,7 @@ pub mod study;
 mod toml_in;
 pub mod workload;
 
-pub use experiment::Experiment;
+pub use experiment::{Experiment, micros, parse_micros};
 pub use platform::Platform;
 pub use policy::Policy;
 pub use settings::{Catalogue, Param, Settings, Value};

@@ -24,6 +24,7 @@ pub(crate) use read::checked_name;
 pub use topology::Topology;
 pub use write::cpu_ranges;
 
+use crate::InputError;
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span, Util};
 use std::collections::BTreeMap;
 
@@ -44,6 +45,8 @@ pub struct Platform {
     pub topology: Topology,
     /// Where each kind of figure comes from; at least `capacity` and `opp`.
     pub sources: BTreeMap<String, String>,
+    /// What is allowed and likely meant otherwise, each at its place: MHz for kHz.
+    pub doubts: Vec<InputError>,
 }
 
 /// One frequency domain = one cpufreq policy = one performance domain of the energy model.

@@ -31,6 +31,8 @@ pub struct Study {
 /// A figure or table of the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
+    /// `file:line:column`, for what is said of its experiment.
+    pub at: String,
     /// Short name, unique in the study.
     pub id: String,
     /// Where in the document: its heading there.

@@ -33,6 +33,7 @@
 
 mod actions;
 mod bind;
+mod doubt;
 mod events;
 mod group;
 mod hotplug;
@@ -53,8 +54,10 @@ pub use tree::Tree;
 
 pub(crate) use read::about_in;
 
+use crate::InputError;
 use risetime_kernel::sched_qos::SchedQosHint;
 use risetime_kernel::units::{CpuId, Span, Util};
+use std::collections::BTreeMap;
 
 /// The most tasks that a workload may have, instances and forks counted.
 pub const MAX_TASKS: usize = 10_000;
@@ -99,6 +102,11 @@ pub struct Workload {
     pub hotplug: Vec<Hotplug>,
     /// Keys that were accepted and have no effect, with the reason, for the reader.
     pub without_effect: Vec<String>,
+    /// What is allowed and likely meant otherwise, each at its place: ms for µs.
+    pub doubts: Vec<InputError>,
+    /// `file:line:column` of each task by its name, and of `global.calibration`, for what is said of them once the
+    /// machine is known.
+    pub places: BTreeMap<String, String>,
     /// Where `start_util`, `start_period_contrib` and `first_tick_ns` take effect.
     pub start_at: StartAt,
 }
@@ -131,6 +139,11 @@ impl Workload {
             true => Vec::new(),
             false => self.tasks.iter().map(own).collect(),
         }
+    }
+
+    /// `file:line:column: SAYS`, the place of an error about `what`, a task or `global.calibration`.
+    pub fn place_of(&self, what: &str, says: &str) -> String {
+        format!("{}: {says}", self.places.get(what).unwrap_or(&self.name))
     }
 
     /// The number of the task that is created first, the first in the file of those created at the

@@ -104,7 +104,15 @@ fn platform() -> impl Strategy<Value = Platform> {
             sources.insert("capacity".into(), "estimate".into());
             sources.insert("opp".into(), "a \"quoted\" \\ source".into());
             let topology = topology(&domains, shared);
-            Platform { name: "gen".into(), about, hz, domains, topology, sources }
+            Platform {
+                name: "gen".into(),
+                about,
+                hz,
+                domains,
+                topology,
+                sources,
+                doubts: Vec::new(),
+            }
         },
     )
 }
@@ -122,7 +130,10 @@ fn hold_platform(p: &Platform) {
         assert!(d.cpus.windows(2).all(|w| w[0] < w[1]));
     }
     assert!(p.tick().0 > 0);
-    assert_eq!(Platform::parse(&p.to_toml(), "again.toml").as_ref(), Ok(p));
+    // Its doubts are at places of the file.
+    let said = |p: Platform| Platform { doubts: Vec::new(), ..p };
+    let again = Platform::parse(&p.to_toml(), "again.toml").map(said);
+    assert_eq!(again, Ok(said(p.clone())));
     for line in p.warnings() {
         assert!(!line.contains('\n'));
     }

@@ -21,7 +21,7 @@ use risetime_analysis::{
     Burst, Jobs, Latency, Level, Migration, Percentiles, RunResult, Spent, TaskResult, Waits,
 };
 use risetime_kernel::units::TaskId;
-use risetime_model::Value;
+use risetime_model::{Value, micros};
 use std::io::{self, Write};
 
 /// The names of the columns.
@@ -99,7 +99,7 @@ impl<'a> Rows<'a> {
             r.policy.clone(),
             r.backend.to_string(),
             r.seed.to_string(),
-            r.phase_us.to_string(),
+            micros(r.phase),
         ];
         let out = ::csv::Writer::from_writer(out);
         Rows { out, of, task: String::new(), failed: None }

@@ -75,7 +75,7 @@ pub fn phases(
 fn summary(policy: &str, s: &PhaseSummary) -> Value {
     json!({
         "policy": policy,
-        "phases_us": s.phases_us,
+        "phases_us": s.phases.iter().map(|p| us(*p)).collect::<Vec<_>>(),
         "tasks": s.tasks.iter().map(task_phases).collect::<Vec<_>>(),
         "cpus": s.cpus.iter().map(cpu_phases).collect::<Vec<_>>(),
         "energy_mj": spread(&s.energy_mj),
@@ -127,7 +127,7 @@ pub fn study(study: &Reproduced) -> String {
             json!({
                 "id": r.id, "published": r.published, "measured": r.measured.and_then(number),
                 "unit": r.unit, "tolerance": number(r.tolerance.total()), "holds": r.holds,
-                "note": if r.holds == Some(false) { r.reason() } else { r.note.clone() }, "relation": match r.relation { "≥" => "at_least", "≤" => "at_most", _ => "equal" },
+                "argued": r.misses().then(|| r.argued()), "note": if r.misses() { r.reason() } else { r.note.clone() }, "relation": match r.relation { "≥" => "at_least", "≤" => "at_most", _ => "equal" },
                 "last_digit": number(r.tolerance.last_digit), "tick": number(r.tolerance.tick),
                 "spread": number(r.tolerance.spread),
             })
@@ -210,7 +210,7 @@ pub fn verify_phases(experiment: &str, release: &str, mode: Mode, phased: &Phase
         .iter()
         .map(|p| {
             json!({
-                "phase_us": p.phase.0 / 1000, "reference_ms": ms(p.reference),
+                "phase_us": us(p.phase), "reference_ms": ms(p.reference),
                 "simulated_ms": ms(p.candidate), "held": p.comparison.held(),
             })
         })
@@ -334,6 +334,15 @@ fn settings(settings: &Settings) -> Value {
     Value::Object(settings.0.iter().map(entry).collect())
 }
 
+/// A start phase in µs: whole, or with the decimals that a ns takes, which a double holds exactly enough.
+fn us(phase: Span) -> Value {
+    if phase.0.is_multiple_of(1000) {
+        json!(phase.0 / 1000)
+    } else {
+        json!(phase.0 as f64 / 1000.0)
+    }
+}
+
 fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
     let r = told.run;
     list.nested(None, "{}", |page| {
@@ -343,7 +352,7 @@ fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
         page.key("workload", &json!(r.workload))?;
         page.key("kernel_release", &json!(r.kernel_release))?;
         page.key("seed", &json!(r.seed))?;
-        page.key("phase_us", &json!(r.phase_us))?;
+        page.key("phase_us", &us(r.phase))?;
         page.key("settings", &settings(&r.settings))?;
         page.nested(Some("tasks"), "[]", |list| {
             r.tasks.iter().try_for_each(|t| list.item(&task(t)))

@@ -4,7 +4,7 @@ mod common;
 
 use common::{DEFAULT, Kind, printed, rampup};
 use risetime_analysis::Migration;
-use risetime_kernel::units::{CpuId, TaskId};
+use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_report::{Told, csv, json};
 use serde_json::Value;
 
@@ -82,7 +82,8 @@ fn json_says_null_for_never_and_lists_bursts_when_asked() {
 
 #[test]
 fn json_of_phases_has_every_run_and_a_summary() {
-    let runs: Vec<_> = (0..3).map(|i| rampup(Kind { phase_us: i * 7618, ..DEFAULT }).0).collect();
+    let runs: Vec<_> =
+        (0..3).map(|i| rampup(Kind { phase: Span::from_us(i * 7618), ..DEFAULT }).0).collect();
     let summary = risetime_analysis::phases(&runs);
     let text = printed(&runs, |out, told| json::phases(out, told, &[("linux-6.8", &summary)]));
     let all: Value = serde_json::from_str(&text).unwrap();

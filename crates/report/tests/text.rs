@@ -48,8 +48,11 @@ fn the_same_run_again_and_again_is_no_start_phase() {
 
 fn phase_runs() -> Vec<RunResult> {
     let phase = |i: u64| {
-        let mut run =
-            rampup(Kind { phase_us: i * 7618, busy_ms: 120 + 60 * i as usize, ..DEFAULT });
+        let mut run = rampup(Kind {
+            phase: Span::from_us(i * 7618),
+            busy_ms: 120 + 60 * i as usize,
+            ..DEFAULT
+        });
         run.0.tasks[0].whole.wait_ms = i as f64 / 10.0;
         run.0
     };

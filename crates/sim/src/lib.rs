@@ -161,13 +161,30 @@ fn simulate(
     finish(simulation, experiment, other.without.note())
 }
 
+/// An error about a task, where its file has it.
+fn located(e: RunError, workload: &Workload) -> RunError {
+    let of = |says: &dyn Fn(&str) -> bool| workload.places.iter().find(|(comm, _)| says(comm));
+    match e {
+        RunError::Input(e) => match of(&|comm| e.place == format!("task `{comm}`")) {
+            Some((_, at)) => InputError { place: format!("{at}: {}", e.place), ..e }.into(),
+            None => e.into(),
+        },
+        RunError::Failed(what) => match of(&|comm| what.starts_with(&format!("task {comm}: "))) {
+            Some((_, at)) => RunError::Failed(format!("{at}: {what}")),
+            None => RunError::Failed(what),
+        },
+        other => other,
+    }
+}
+
 /// Runs to the end of the experiment.
 fn finish(
     mut simulation: Simulation<'_>,
     experiment: &Experiment,
     note: Option<String>,
 ) -> Result<Outcome, RunError> {
-    let end = simulation.run(Instant(experiment.duration.0))?;
+    let ran = simulation.run(Instant(experiment.duration.0));
+    let end = ran.map_err(|e| located(e, &experiment.workload))?;
     let events = simulation.k.events;
     let stuck = simulation.user.waits_for_ever(&simulation.k.m, &experiment.workload);
     simulation.k.sink.end(end);

@@ -24,7 +24,7 @@ pub struct Header {
     /// What the timestamps count: `simulated`, `boot`, `mono`.
     pub clock: &'static str,
     /// Start phase.
-    pub phase_us: u64,
+    pub phase: Span,
     /// Seed.
     pub seed: u64,
     /// Which signals are in the trace, and whence.
@@ -115,7 +115,7 @@ pub(crate) mod tests {
             settings: Settings::default(),
             kernel_release: "7.2".into(),
             clock: "simulated",
-            phase_us: 0,
+            phase: Span(1_500_250),
             seed: 1,
             signals: Vec::new(),
             lost: Vec::new(),

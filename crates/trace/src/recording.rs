@@ -26,7 +26,7 @@ use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
 };
 use risetime_model::workload::{JobMark, JobSpec, MARK_NUMBERS, Policy};
-use risetime_model::{InputError, Platform, Settings, Value};
+use risetime_model::{InputError, Platform, Settings, Value, micros, parse_micros};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -202,7 +202,7 @@ fn write_header(h: &Header, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "workload {}", escape(&h.workload))?;
     writeln!(out, "policy {}", escape(&h.policy))?;
     writeln!(out, "clock {}", h.clock)?;
-    writeln!(out, "phase_us {}", h.phase_us)?;
+    writeln!(out, "phase_us {}", micros(h.phase))?;
     writeln!(out, "seed {}", h.seed)?;
     for (name, value) in &h.settings.0 {
         match value {
@@ -286,7 +286,10 @@ fn read_header(lines: &mut Lines<'_>) -> Result<Header, InputError> {
     let workload = unescape(lines.value("workload")?);
     let policy = unescape(lines.value("policy")?);
     let clock = lines.value("clock").and_then(|w| lines.word(w, CLOCKS))?;
-    let phase_us = lines.value("phase_us").and_then(|n| lines.number(n))?;
+    let phase = lines.value("phase_us").and_then(|n| {
+        let wanted = || lines.error(format!("found `{n}`, wanted µs with at most 3 decimals"));
+        parse_micros(n).ok_or_else(wanted)
+    })?;
     let seed = lines.value("seed").and_then(|n| lines.number(n))?;
     let mut settings = Settings::default();
     while let Some(text) = lines.opt_value("set") {
@@ -350,7 +353,7 @@ fn read_header(lines: &mut Lines<'_>) -> Result<Header, InputError> {
         settings,
         kernel_release,
         clock,
-        phase_us,
+        phase,
         seed,
         signals: Vec::new(),
         lost,

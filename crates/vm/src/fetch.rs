@@ -75,11 +75,14 @@ impl Cache {
         let dir = var("RISETIME_CACHE")
             .or_else(|| Some(var("XDG_CACHE_HOME")?.join("risetime")))
             .or_else(|| Some(var("HOME")?.join(".cache/risetime")));
-        dir.map(Cache).ok_or_else(|| {
+        let dir = dir.ok_or_else(|| {
             RunError::Unavailable(
                 "no cache directory: set RISETIME_CACHE, XDG_CACHE_HOME or HOME".into(),
             )
-        })
+        })?;
+        // QEMU and apt run in directories of their own.
+        let named = |e| RunError::Unavailable(format!("{}: {e}", dir.display()));
+        std::path::absolute(&dir).map(Cache).map_err(named)
     }
 
     /// A cache in `dir`.
@@ -401,14 +404,58 @@ fn own_image(path: &str) -> Result<Kernel, RunError> {
         .and_then(|f| std::io::Read::read_to_end(&mut std::io::Read::take(f, 64), &mut head));
     read.map_err(|e| RunError::Unavailable(format!("{path}: {e}")))?;
     let kernel = Kernel { release: path.to_string(), image };
-    if head.get(56..60) == Some(b"ARM\x64") || head.starts_with(&GZIP) {
-        kernel.check_whole()?;
-        return Ok(kernel);
+    let packed = head.starts_with(&GZIP);
+    let text = if packed { decompress("gzip", &kernel.image) } else { read_image(&kernel.image) };
+    let text = text.map_err(|what| InputError::new(path, what))?;
+    if !is_image(&text) {
+        let what = format!("this is no arm64 kernel{}", what_else(&text, packed));
+        return Err(InputError::new(path, what)
+            .hint("wanted arch/arm64/boot/Image or Image.gz")
+            .into());
     }
-    Err(InputError::new(path, "this is no arm64 kernel")
-        .hint("wanted arch/arm64/boot/Image or Image.gz")
-        .into())
+    kernel.check_whole()?;
+    kernel.check_options(&text)?;
+    Ok(kernel)
 }
+
+fn read_image(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Whether these bytes begin as an Image of arm64 does (Documentation/arch/arm64/booting.rst).
+fn is_image(bytes: &[u8]) -> bool {
+    bytes.get(56..60) == Some(b"ARM\x64")
+}
+
+/// What a file that is no Image is, for a message.
+fn what_else(bytes: &[u8], packed: bool) -> &'static str {
+    let at = |place: usize, is: &[u8]| bytes.get(place..).is_some_and(|rest| rest.starts_with(is));
+    match () {
+        _ if at(0x202, b"HdrS") => ": a bzImage, of x86",
+        _ if at(4, b"zimg") => ": a vmlinuz.efi, which packs the Image that is wanted",
+        _ if at(0, b"\x7fELF") => ": an ELF file, as vmlinux is",
+        _ if at(0x24, b"\x18\x28\x6f\x01") => ": a zImage, of 32-bit Arm",
+        _ if at(0x38, b"RSC\x05") => ": an Image of RISC-V",
+        _ if at(0, b"\x27\x05\x19\x56") => ": a uImage",
+        _ if at(0, b"\xd0\x0d\xfe\xed") => ": a FIT or a device tree",
+        _ if at(0, b"\x28\xb5\x2f\xfd") => ": packed with zstd",
+        _ if at(0, b"\xfd7zXZ") => ": packed with xz",
+        _ if packed => ": what it packs is something else",
+        _ => "",
+    }
+}
+
+/// What no run can do without: a text that an Image has where the option is built in, the option, and the module
+/// that may stand in its place.
+const NEEDED: [(&[u8], &str, Option<&str>); 3] = [
+    (
+        b"Initramfs unpacking failed",
+        "CONFIG_BLK_DEV_INITRD (the agent comes in an initramfs)",
+        None,
+    ),
+    (b"trace_pipe_raw", "CONFIG_FTRACE with CONFIG_ENABLE_DEFAULT_TRACERS (traces)", None),
+    (b"failed register driver", "CONFIG_CPUFREQ_DT (frequencies)", Some("cpufreq-dt.ko")),
+];
 
 impl Kernel {
     /// Whether the Image is as long as it says, if it says so (one that can be booted by EFI does).
@@ -432,6 +479,28 @@ impl Kernel {
         }
     }
 
+    /// Whether what is needed is built into its Image, unpacked in `text`, or lies in `modules/` beside it. One that
+    /// does not even say its release is not asked.
+    ///
+    /// Errors: what is missing.
+    fn check_options(&self, text: &[u8]) -> Result<(), RunError> {
+        if banners(text).next().is_none() {
+            return Ok(());
+        }
+        let modules = self.image.with_file_name("modules");
+        let is_there = |module: Option<&str>| module.is_some_and(|m| modules.join(m).is_file());
+        let missing = |(words, _, module): &&(&[u8], &str, Option<&str>)| {
+            find(text, words).next().is_none() && !is_there(*module)
+        };
+        let all: Vec<&str> = NEEDED.iter().filter(missing).map(|(_, option, _)| *option).collect();
+        if all.is_empty() {
+            return Ok(());
+        }
+        let hint =
+            "build it in (=y); a module is looked for as modules/cpufreq-dt.ko beside the Image";
+        Err(InputError::new(&self.release, format!("lacks {}", all.join(", "))).hint(hint).into())
+    }
+
     /// Whether it was fetched: then it is called by its release.
     fn is_stock(&self) -> bool {
         self.release.starts_with(|c: char| c.is_ascii_digit())
@@ -444,7 +513,7 @@ impl Kernel {
 
     /// What is in its Image, unpacked.
     fn text(&self) -> Option<Vec<u8>> {
-        let image = fs::read(&self.image).ok()?;
+        let image = read_image(&self.image).ok()?;
         if image.starts_with(&GZIP) { decompress("gzip", &self.image).ok() } else { Some(image) }
     }
 

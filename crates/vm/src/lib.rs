@@ -143,7 +143,7 @@ impl Vm {
 
     /// The lines of `input` as commands to such a shell, their answers on `out`.
     ///
-    /// Errors: as [`Vm::shell`]'s; a line that cannot be sent, and what happens to `input` and `out`.
+    /// Errors: as [`Vm::shell`]'s; a line that cannot be sent, a command that fails, and what happens to `input` and `out`.
     pub fn commands(
         &self,
         platform: &Platform,
@@ -374,7 +374,7 @@ fn deliver(
         settings: settings(e, plan, &values, hz),
         kernel_release: get("release")?,
         clock: "local",
-        phase_us: e.phase.0 / 1000,
+        phase: e.phase,
         seed: e.seed,
         signals: signals(&values),
         lost,

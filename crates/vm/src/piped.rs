@@ -8,8 +8,8 @@
 //! ```
 //!
 //! (What is sent before the console is open is lost: that is why.) What the guest says before it asks
-//! for the first time, its kernel's words and the help, is shown only if it never does. Left out: whether
-//! a command failed; the guest says so in words.
+//! for the first time, its kernel's words and the help, is shown only if it never does. The first command that
+//! fails, which the prompt then says (`/ (failed) # `), is the last one.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -21,8 +21,12 @@ const MAX_LINE: usize = 4000;
 pub(crate) enum Broken {
     /// A line of the input that cannot be sent: its number from 1, and what is wrong.
     Input(usize, String),
-    /// The input or the output.
+    /// The input, or what the guest says.
     Here(io::Error),
+    /// The output.
+    Out(io::Error),
+    /// The command in this line of the input, from 1, failed.
+    Failed(usize, String),
     /// The guest ended, having said this, before it asked for anything.
     NeverAsked(String),
 }
@@ -41,6 +45,8 @@ pub(crate) fn converse(
     // The line that is being said, all that was said before the first question, and whether the next
     // line is an echo.
     let (mut line, mut before, mut asked, mut echo) = (Vec::new(), Vec::new(), false, false);
+    // The line that was sent last, by its number; the one that failed.
+    let (mut sent, mut failed) = (None, None);
     // What the kernel says of being switched off is no answer.
     let mut leaves = false;
     let mut chunk = [0; 4096];
@@ -59,17 +65,22 @@ pub(crate) fn converse(
             if !asked {
                 before.append(&mut line);
             } else if !std::mem::take(&mut echo) && !leaves {
-                out.write_all(&line).map_err(Broken::Here)?;
+                out.write_all(&line).map_err(Broken::Out)?;
             }
             line.clear();
         }
-        out.flush().map_err(Broken::Here)?;
-        if is_question(&line) {
+        out.flush().map_err(Broken::Out)?;
+        if let Some(fine) = question(&line) {
             (asked, echo) = (true, true);
             line.clear();
-            let mut next = match input.next() {
-                Some((i, bytes)) => command(bytes.map_err(Broken::Here)?)
-                    .map_err(|what| Broken::Input(i + 1, what))?,
+            failed = sent.take().filter(|_| !fine);
+            let mut next = match input.next().filter(|_| failed.is_none()) {
+                Some((i, bytes)) => {
+                    let bytes = command(bytes.map_err(Broken::Here)?);
+                    let bytes = bytes.map_err(|what| Broken::Input(i + 1, what))?;
+                    sent = Some((i + 1, String::from_utf8_lossy(&bytes).into_owned()));
+                    bytes
+                }
                 None => b"exit".to_vec(),
             };
             leaves = matches!(next.trim_ascii(), b"exit" | b"poweroff");
@@ -83,16 +94,19 @@ pub(crate) fn converse(
         return Err(Broken::NeverAsked(String::from_utf8_lossy(&before).into_owned()));
     }
     if !leaves {
-        out.write_all(&line).map_err(Broken::Here)?;
+        out.write_all(&line).map_err(Broken::Out)?;
     }
-    out.flush().map_err(Broken::Here)
+    out.flush().map_err(Broken::Out)?;
+    failed.map_or(Ok(()), |(line, command)| Err(Broken::Failed(line, command)))
 }
 
-/// The shell's prompt: the directory it is in, and ` # `. (An answer with a line that begins so is taken
-/// for one; nothing in `/sys` or `/proc` does.)
-fn is_question(line: &[u8]) -> bool {
-    let path = line.strip_suffix(b" # ");
-    path.is_some_and(|path| path.first() == Some(&b'/') && !path.contains(&b' '))
+/// Whether it is the shell's prompt, and if so, whether the command before it went well: the directory it is in,
+/// ` (failed)` or not, and ` # `. (An answer with a line that begins so is taken for one; nothing in `/sys` or
+/// `/proc` does.)
+fn question(line: &[u8]) -> Option<bool> {
+    let said = line.strip_suffix(b" # ")?;
+    let path = said.strip_suffix(b" (failed)").unwrap_or(said);
+    (path.first() == Some(&b'/') && !path.contains(&b' ')).then_some(path == said)
 }
 
 /// A line of the input as it may be sent: to a console, some bytes are keys.
@@ -133,8 +147,9 @@ mod tests {
                     self.seen += 1;
                     self.says.extend(format!("{line}\r\n").bytes());
                     if let Some(answer) = (self.obey)(line) {
-                        self.says
-                            .extend(answer.replace('\n', "\r\n").bytes().chain("/ # ".bytes()));
+                        let failed = if answer.contains("no command") { " (failed)" } else { "" };
+                        let answer = answer.replace('\n', "\r\n");
+                        self.says.extend(format!("{answer}/{failed} # ").bytes());
                     }
                 }
             }
@@ -187,6 +202,17 @@ mod tests {
         assert_eq!(heard, ["ask", "exit"], "who leaves is asked nothing more");
         let (_, heard) = talk(boot, "", 4096);
         assert_eq!(heard, ["exit"]);
+    }
+
+    #[test]
+    fn the_first_command_that_fails_is_the_last() {
+        let (said, heard) = talk("/ # ", "ask\n\nfalse\nask\n", 4096);
+        let Err(Broken::Failed(line, command)) = said else { panic!("{said:?}") };
+        assert_eq!((line, command.as_str()), (3, "false"));
+        assert_eq!(heard, ["ask", "", "false", "exit"]);
+        let (said, heard) = talk("/ # ", "false", 3);
+        assert!(matches!(said, Err(Broken::Failed(1, _))), "{said:?}");
+        assert_eq!(heard, ["false", "exit"]);
     }
 
     #[test]

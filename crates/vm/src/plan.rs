@@ -63,7 +63,7 @@ pub(crate) fn plan(
     let workload = e.workload.bind(&e.platform)?;
     if let Some(task) = workload.tasks.iter().chain(&workload.forked).find(|t| has_hints(t)) {
         return Err(InputError::new(
-            format!("task `{}`", task.comm),
+            workload.place_of(&task.comm, &format!("task `{}`", task.comm)),
             "`sched_qos` is the response-time series', no stock kernel takes it",
         )
         .hint("leave it out, or run it with --backend sim"));

@@ -352,8 +352,8 @@ pub(crate) fn interactive(machine: &Machine<'_>) -> Result<(), BootError> {
 
 /// Boots `machine` in real time with its console on `input`, line by line, and `out`, until the guest ends.
 ///
-/// Errors: as [`interactive`]'s; a guest that never asks for input, a line that cannot be sent, and what
-/// happens to `input` and `out`.
+/// Errors: as [`interactive`]'s; a guest that never asks for input, a line that cannot be sent, a command that
+/// fails, and what happens to `input` and `out`.
 pub(crate) fn commands(
     machine: &Machine<'_>,
     input: impl BufRead,
@@ -384,6 +384,11 @@ pub(crate) fn commands(
     talked.map_err(|broken| match broken {
         Broken::Input(line, what) => BootError::Host(format!("standard input: line {line} {what}")),
         Broken::Here(e) => host(e),
+        // A full disk, as where anything else is printed.
+        Broken::Out(e) => BootError::Guest(format!("standard output: {}", e.kind())),
+        Broken::Failed(line, command) => {
+            BootError::Guest(format!("standard input: line {line} failed: {command}"))
+        }
         Broken::NeverAsked(said) => {
             BootError::Guest(format!("no shell came{}", last_words("console", &said)))
         }

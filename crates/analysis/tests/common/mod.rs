@@ -56,6 +56,7 @@ pub(crate) fn platform() -> Arc<Platform> {
         ],
         topology: Default::default(),
         sources: Default::default(),
+        doubts: Vec::new(),
     })
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn header() -> Header {
         settings: Default::default(),
         kernel_release: "0".to_owned(),
         clock: "simulated",
-        phase_us: 0,
+        phase: Span(0),
         seed: 1,
         signals: Vec::new(),
         lost: Vec::new(),

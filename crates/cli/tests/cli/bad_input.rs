@@ -242,6 +242,8 @@ fn arguments_out_of_range_or_place() {
         (&["--seconds", "soon"], "soon"),
         (&["--phase-us", "-1"], "-1"),
         (&["--phase-us", "99999999999999999999"], "99999999999999999999"),
+        (&["--phase-us", "0.0001"], "0.0001"),
+        (&["--phase-us", "60000000.001"], "60000000.001"),
         (&["--phases", "0"], "--phases"),
         (&["--phases", "1000000000"], "1000000000"),
         (&["--uclamp-min", "-1"], "-1"),
@@ -302,7 +304,6 @@ fn a_file_that_cannot_be_written_leaves_nothing() {
     refused(&dir, &["capture", "-o", "missing/here.toml"]);
     // Not even root writes there.
     refused(&dir, &ramp(&["--perfetto", "/sys/ramp.perfetto-trace"]));
-    refused(&dir, &ramp(&["--perfetto", "/dev/full"]));
     refused(&dir, &ramp(&["--perfetto", "."]));
     std::fs::write(dir.join("file"), "").expect("a file");
     refused(&dir, &["man", "file"]);
@@ -416,4 +417,159 @@ fn options_that_mean_nothing_in_a_mode_of_verify_are_refused() {
     assert!(said.starts_with("risetime: --noise: --mode step is without noise"), "{said}");
     let said = refused(&dir, &["verify", "--mutants", "--mode", "spread"]);
     assert!(said.starts_with("risetime: --mutants: "), "{said}");
+}
+
+/// A number of another unit is allowed; `check` tells where it is, and `run` says so once.
+#[test]
+fn numbers_that_are_likely_of_another_unit_are_warned_of_with_their_place() {
+    let dir = scratch("units");
+    let check = |more: &[&str]| crate::risetime_in(&dir, &[&["check"], more].concat());
+    let m1 = crate::prints(&["show", "--source", "m1"]);
+    let in_mhz = |line: &str| match line.find("freq_khz = ") {
+        Some(at) => {
+            let digits = line[at + 11..].find(',').map_or(0, |n| n + at + 11);
+            format!("{}{}", &line[..digits - 3], &line[digits..])
+        }
+        None => line.to_string(),
+    };
+    let mhz: Vec<String> = m1.lines().map(in_mhz).collect();
+    let changes: &[(&str, String, &str)] = &[
+        (
+            "mhz",
+            mhz.join("\n"),
+            "opp 5: `freq_khz` is 2064, the highest here, 2.064 MHz: MHz for kHz? 2064 MHz are 2064000",
+        ),
+        (
+            "ghz",
+            m1.replace("freq_khz = 3204000", "freq_khz = 32040000"),
+            "is 32040000, 32.04 GHz: Hz for kHz?",
+        ),
+        (
+            "ns",
+            m1.replace("latency_ns = 7500", "latency_ns = 7"),
+            "`latency_ns` is 7, less than 1 µs: µs for ns? 7 µs are 7000",
+        ),
+    ];
+    for (name, text, says) in changes {
+        let file = format!("{name}.toml");
+        std::fs::write(dir.join(&file), text).unwrap();
+        let said = check(&[&file]);
+        let line = said.out.lines().find(|l| l.contains(says));
+        let place = line.and_then(|l| l.strip_prefix(&format!("  warning: {file}:")));
+        let number = place.and_then(|p| p.split(':').next()?.parse::<usize>().ok());
+        let written = number.and_then(|n| text.lines().nth(n - 1)).unwrap_or("");
+        assert!(written.contains("latency_ns"), "{name}: {}{}", said.out, said.err);
+        assert_eq!((said.code, check(&["--strict", &file]).code), (0, 1), "{name}");
+    }
+    let workloads = [
+        (
+            task("\"run\": 5, \"timer\": {\"ref\": \"t\", \"period\": 16}"),
+            "bad.json:1:28: task `a`: `timer` is 16 µs, and nothing in it is longer: ms for µs? 16 ms are 16000",
+        ),
+        (
+            task("\"run\": 5000000, \"timer\": {\"ref\": \"t\", \"period\": 16666667}"),
+            "task `a`: `timer` is 16666667 µs, 16 s: ns for µs?",
+        ),
+        (
+            task("\"run\": 20000, \"timer\": {\"ref\": \"t\", \"period\": 16667}"),
+            "bad.json:1:12: task `a`: its work takes 20000 µs at full speed on the fastest CPU, longer than its period of 16667 µs",
+        ),
+        (
+            "{\"global\": {\"duration\": 3000}, \"tasks\": {\"a\": {\"run\": 1000}}}".into(),
+            "bad.json:1:13: `global`: `duration` is 3000 s, 50 min: ms for s?",
+        ),
+    ];
+    for (text, says) in &workloads {
+        std::fs::write(dir.join("bad.json"), text).unwrap();
+        let said = check(&["bad.json"]);
+        assert!(said.code == 0 && said.out.contains(says), "{text}: {}{}", said.out, said.err);
+        let two = ["--policy", "linux-6.8", "--policy", "linux-7.2", "--seconds", "0.2"];
+        let args = [&["run", "bad.json", "--platform", "m1", "--format", "csv"], &two[..]].concat();
+        let said = crate::risetime_in(&dir, &args);
+        let heard: Vec<&str> = said.err.lines().filter(|l| l.contains("warning: ")).collect();
+        assert!(said.code == 0 && heard.len() == 1 && heard[0].contains(says), "{}", said.err);
+    }
+    // On its small CPUs only, 10 ms of work take 22.
+    let small =
+        task("\"cpus\": [0], \"run\": 10000, \"timer\": {\"ref\": \"t\", \"period\": 16667}");
+    std::fs::write(dir.join("bad.json"), small).unwrap();
+    assert_eq!(check(&["bad.json"]).out, "bad.json: workload, ok\n");
+    let said = check(&["bad.json", "--platform", "m1"]);
+    let says = "its work takes 22309 µs at full speed on the fastest CPU that it may use";
+    assert!(said.out.contains(says), "{}", said.out);
+
+    let policy =
+        "schema = 1\nname = \"slow\"\nkernel = \"7.2\"\n\n[set]\nscaling_max_freq = 1500\n";
+    std::fs::write(dir.join("slow.toml"), policy).unwrap();
+    assert_eq!(check(&["slow.toml"]).out, "slow.toml: policy, ok\n");
+    let says = "slow.toml:6:1: `scaling_max_freq` is 1500, below 600000, the lowest frequency of m1: MHz for kHz?";
+    let said = check(&["slow.toml", "--platform", "m1"]);
+    assert!(said.out.contains(says), "{}{}", said.out, said.err);
+    let said = risetime(&ramp(&["--set", "scaling_max_freq.policy4=1500", "--seconds", "1.5"]));
+    assert!(
+        said.code == 0 && said.err.contains("`scaling_max_freq.policy4` is 1500, below"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn nothing_built_in_is_warned_of_for_its_units() {
+    let names = |what| {
+        let list = crate::prints(&["list", what]);
+        let row =
+            |l: &str| l.strip_prefix("  ").filter(|l| !l.starts_with(' ')).map(str::to_string);
+        list.lines()
+            .filter_map(row)
+            .filter_map(|l| Some(l.split_whitespace().next()?.to_string()))
+            .collect::<Vec<_>>()
+    };
+    for what in ["platforms", "workloads", "policies"] {
+        let all = names(what);
+        assert!(all.len() > 5, "{all:?}");
+        let args: Vec<&str> = ["check", "--platform", "m1"]
+            .into_iter()
+            .chain(all.iter().map(String::as_str))
+            .collect();
+        let said = risetime(&args);
+        assert!(!said.out.contains(" for ") && !said.out.contains("takes"), "{}", said.out);
+    }
+}
+
+/// What is only known when platform, policy and workload meet has its place, too.
+#[test]
+fn faults_found_after_reading_name_file_and_line() {
+    let dir = scratch("late-faults");
+    let tasks = |keys: &str| format!("{{\n \"tasks\": {{\n  \"a\": {{{keys}}}\n }}\n}}");
+    let reserve = "\"instance\": 20, \"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 9000, \"dl-period\": 10000, \"run\": 1000, \"sleep\": 9000";
+    let clamped = "\"run\": 10, \"sleep\": 1000, \"util_max\": 100";
+    for (file, text) in [
+        ("cpus.json", tasks("\"cpus\": [9], \"run\": 1")),
+        ("reserve.json", tasks(reserve)),
+        ("clamped.json", tasks(clamped)),
+        ("calibration.json", "{\n\"global\": {\"calibration\": \"CPU9\"},\n\"tasks\": {\"a\": {\"run\": 1}}}".into()),
+        ("limits.toml", "schema = 1\nname = \"l\"\nkernel = \"7.2\"\n[set]\nscaling_min_freq = 2000000\nscaling_max_freq = 1000000\n".into()),
+        ("irq.toml", "schema = 1\nname = \"i\"\nkernel = \"7.2\"\n[set]\nirq_us = 100\n".into()),
+        ("cpu.toml", "schema = 1\nname = \"c\"\nkernel = \"7.2\"\n[set]\nfirst_cpu = 8\n".into()),
+        ("clamp.toml", "schema = 1\nname = \"u\"\nkernel = \"7.2\"\n[set]\nuclamp_min = 500\n".into()),
+        ("study.toml", "schema = 1\nname = \"s\"\nsource = \"me\"\n[[figure]]\nid = \"f\"\nplace = \"p\"\nplatform = \"m2\"\nworkload = \"rampup\"\npolicy = \"linux-6.8\"\n[[figure.list]]\nquantity = \"time_on_cpu\"\ncpu = 0\nrows = [[0, 26]]\n".into()),
+    ] {
+        std::fs::write(dir.join(file), text).unwrap();
+    }
+    let run = |workload: &'static str, policy: &'static str| {
+        vec!["run", workload, "--platform", "m1", "--policy", policy]
+    };
+    for (args, place) in [
+        (run("cpus.json", "mainline"), "cpus.json:3:3: task `a`: cpus: there is no CPU9"),
+        (run("reserve.json", "mainline"), "reserve.json:3:3: task `a-4`: SCHED_DEADLINE with 9000"),
+        (run("calibration.json", "mainline"), "calibration.json:2:27: global.calibration: "),
+        (run("rampup", "limits.toml"), "limits.toml:6:1: scaling_min_freq of policy0 is 2000000"),
+        (run("rampup", "irq.toml"), "irq.toml:5:1: how often is not said"),
+        (run("rampup", "cpu.toml"), "cpu.toml:5:1: there is no such CPU"),
+        (run("clamped.json", "clamp.toml"), "clamp.toml:5:1: 500 is above util_max of task `a`"),
+        (vec!["reproduce", "study.toml"], "study.toml:5:1: figure f: m2: no built-in platform"),
+    ] {
+        let message = refused(&dir, &args);
+        assert!(message.contains(&format!("risetime: {place}")), "{args:?}: {message}");
+    }
 }

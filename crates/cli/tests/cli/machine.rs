@@ -244,3 +244,50 @@ fn a_fetch_that_is_interrupted_is_begun_anew() {
         assert_eq!(w.entries("cache"), ["apt", "kernels"], "{name}");
     }
 }
+
+/// A guest whose prompt knows `false`, and what fails there.
+const PROMPT: &str = r#"printf 'help\r\n/ # '
+while read -r line; do
+    printf '%s\r\n' "$line"
+    case "$line" in
+    exit) exit 0;;
+    false) printf 'false: no command\r\n/ (failed) # ';;
+    *) printf 'said %s\r\n/ # ' "$line";;
+    esac
+done"#;
+
+/// A script that goes wrong is no success; nothing after it is done.
+#[test]
+fn a_command_of_a_pipe_that_fails_ends_the_prompt() {
+    let w = World::with_qemu("prompt", PROMPT);
+    let shell = |script: &str, more: &str| {
+        let program = env!("CARGO_BIN_EXE_risetime");
+        let mut sh = Command::new("/bin/sh");
+        let piped = format!("printf '{script}' | '{program}' vm shell --platform m1 {more}");
+        sh.args(["-c", &piped]).current_dir(&w.0);
+        let out = w.dress(sh).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (out.status.code().unwrap(), text(out.stdout), text(out.stderr))
+    };
+    let (code, out, _) = shell("a\\nb\\n", "");
+    assert_eq!((code, out.as_str()), (0, "said a\nsaid b\n"));
+    let (code, out, err) = shell("a\\nfalse\\nb\\n", "");
+    assert_eq!((code, out.as_str()), (1, "said a\nfalse: no command\n"));
+    assert!(err.ends_with("risetime: standard input: line 2 failed: false\n"), "{err}");
+    let (code, _, err) = shell("a\\n", "> /dev/full");
+    assert!(code == 1 && err.contains("standard output: no storage space"), "{code}: {err}");
+}
+
+/// QEMU runs in a directory of its own, where a relative path would mean something else.
+#[test]
+fn a_relative_cache_is_found_from_everywhere() {
+    let is_there = "for a; do case $before in -kernel) test -f \"$a\" && echo found > $HERE/found;; esac; before=$a; done";
+    let w = World::with_qemu("relative", is_there);
+    let mut run = w.command(&RUN);
+    let out = run.env("RISETIME_CACHE", "cache").output().unwrap();
+    let words = String::from_utf8_lossy(&out.stderr);
+    assert!(words.contains("the guest ended without an answer"), "{words}");
+    assert!(w.0.join("found").exists(), "{words}");
+    let kernels = w.command(&["vm", "kernels"]).env("RISETIME_CACHE", "./cache").output().unwrap();
+    assert!(String::from_utf8_lossy(&kernels.stdout).contains("7.2.1-arm64"));
+}

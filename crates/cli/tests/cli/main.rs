@@ -192,7 +192,7 @@ fn the_demo_is_one_screen_with_all_its_parts() {
 fn completions_and_man_pages_come_from_the_commands() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = prints(&["completions", shell]);
-        assert!(script.contains("uclamp-min") && script.contains("doctor"), "{shell}");
+        assert!(script.contains("RISETIME_COMPLETE"), "{shell}");
     }
     let dir = scratch("man");
     let said = risetime_in(&dir, &["man", "pages/here"]);
@@ -217,23 +217,93 @@ fn completions_and_man_pages_come_from_the_commands() {
 /// `risetime … | head -1`: the reader goes away while there is more to say.
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    for args in [&ramp(&[])[..], &["run", "--help"], &["demo"], &["completions", "bash"]] {
-        let mut child = command(Path::new("/"), args)
+    let trace = ramp(&["--perfetto", "/dev/stdout"]);
+    for args in all_that_print().into_iter().chain([trace]) {
+        let plain = command(Path::new("/"), &args).stdout(Stdio::null()).output().expect("ends");
+        let plain = Said::from(plain);
+        let mut child = command(Path::new("/"), &args)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("starts");
         drop(child.stdout.take());
         let said = Said::from(child.wait_with_output().expect("ends"));
-        assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?}");
+        assert_eq!(said, plain, "{args:?}");
     }
 }
 
+/// One of each kind of command and format that prints.
+fn all_that_print() -> Vec<Vec<&'static str>> {
+    const STUDY: [&str; 5] = ["reproduce", "--figure", "x1", "--phases", "1"];
+    const ON_M1: [&str; 5] = ["rampup", "--platform", "m1", "--seconds", "1.5"];
+    const TWO: [&str; 4] = ["--policy", "linux-6.8", "--policy", "linux-7.2"];
+    let json = &["--format", "json"][..];
+    let on_m1 =
+        |command: &'static str, more: &[&'static str]| [&[command], &ON_M1[..], more].concat();
+    vec![
+        vec!["demo"],
+        on_m1("run", &[]),
+        on_m1("run", json),
+        on_m1("run", &["--format", "csv"]),
+        on_m1("run", &TWO),
+        on_m1("run", &["--phases", "2"]),
+        on_m1("run", &["--expect", "rampup.done > 5"]),
+        on_m1("explain", &[]),
+        on_m1("explain", json),
+        on_m1("compare", &[&TWO[..], &["--phases", "2"]].concat()),
+        on_m1("compare", &[&TWO[..], &["--phases", "2"], json].concat()),
+        on_m1("history", &["--simulated", "--phases", "1"]),
+        STUDY.to_vec(),
+        [&STUDY[..], json].concat(),
+        vec!["verify", "--draw", "2", "--list"],
+        vec!["list"],
+        vec!["list", "settings"],
+        vec!["show", "m1"],
+        vec!["show", "m1", "--dts"],
+        vec!["show", "rampup", "--source"],
+        vec!["show", "wide-7-3", "--source"],
+        vec!["check", "m1"],
+        vec!["doctor"],
+        vec!["doctor", "--format", "json"],
+        vec!["capture"],
+        vec!["completions", "zsh"],
+        vec!["help"],
+        vec!["run", "-h"],
+        vec!["--version"],
+    ]
+}
+
 #[test]
-fn a_full_disk_is_one_message() {
-    let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
-    let said = Said::from(command(Path::new("/"), &ramp(&[])).stdout(full).output().expect("ends"));
-    assert_eq!((said.code, said.err.lines().count()), (1, 1), "{}", said.err);
+fn a_full_disk_is_one_message_of_each_command() {
+    for args in all_that_print() {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+        let said = Said::from(command(Path::new("/"), &args).stdout(full).output().expect("ends"));
+        let says = "risetime: standard output: no space left on device\n";
+        assert_eq!((said.code, said.err.as_str()), (1, says), "{args:?}");
+    }
+    let dir = scratch("full-disk");
+    for args in [&ramp(&["--perfetto", "/dev/full"])[..], &["capture", "-o", "/dev/full"]] {
+        let said = risetime_in(&dir, args);
+        let says = "risetime: /dev/full: no space left on device\n";
+        assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (1, "", says), "{args:?}");
+    }
+}
+
+/// Closed from the beginning (`>&-`), it is as /dev/null.
+#[test]
+fn a_closed_output_changes_no_exit_code() {
+    for args in all_that_print() {
+        let plain = command(Path::new("/"), &args);
+        let sh = |script: &str| {
+            let mut sh = Command::new("sh");
+            sh.args(["-c", script]).arg(plain.get_program()).args(plain.get_args());
+            Said::from(sh.output().expect("ends"))
+        };
+        let (closed, null) = (sh("exec \"$0\" \"$@\" >&-"), sh("exec \"$0\" \"$@\" >/dev/null"));
+        assert_eq!(closed, null, "{args:?}");
+        let silent = sh("exec \"$0\" \"$@\" >/dev/null 2>&-");
+        assert_eq!((silent.code, silent.err.as_str()), (null.code, ""), "{args:?}");
+    }
 }
 
 /// The width comes from COLUMNS where nothing else says it; whatever it is, it is survived.

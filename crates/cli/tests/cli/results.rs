@@ -1,9 +1,11 @@
 //! What the numbers on standard output are: complete, documented, repeatable, and without
 //! knowledge of names.
 
-use crate::{prints, ramp, repository, risetime_in, scratch};
+use crate::{command, prints, ramp, repository, risetime_in, scratch};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 fn json(args: &[&str]) -> Value {
     serde_json::from_str(&prints(args)).expect("JSON")
@@ -139,6 +141,36 @@ fn reach_holds_450_1000_every_opp_and_the_biggest_cpu() {
 }
 
 #[test]
+fn each_start_phase_can_be_repeated_by_what_is_printed_of_it() {
+    // A tick of 3333333 ns: no phase but the first is a whole number of µs.
+    let dir = scratch("phases-again");
+    let platform = prints(&["show", "--source", "m1"]).replace("hz = 1000", "hz = 300");
+    std::fs::write(dir.join("m300.toml"), platform).unwrap();
+    let run = |more: &[&str]| {
+        let args = ["run", "rampup", "--platform", "m300.toml", "--seconds", "1.5"];
+        let said = risetime_in(&dir, &[&args[..], more].concat());
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{more:?}");
+        said.out
+    };
+    let all: Value =
+        serde_json::from_str(&run(&["--phases", "4", "--format", "json"])).expect("JSON");
+    let table = run(&["--phases", "4", "--every-phase"]);
+    let csv = run(&["--phases", "4", "--format", "csv"]);
+    for (k, one) in all["runs"].as_array().unwrap().iter().enumerate() {
+        let phase = one["phase_us"].to_string();
+        assert_eq!(phase.contains('.'), k > 0, "{phase}");
+        assert!(table.lines().any(|l| l.split_whitespace().next() == Some(&phase)), "{table}");
+        let again = run(&["--phase-us", &phase, "--format", "json"]);
+        let again: Value = serde_json::from_str(&again).expect("JSON");
+        assert_eq!(again["runs"][0].to_string(), one.to_string(), "{phase}");
+        let again = run(&["--phase-us", &phase, "--format", "csv"]);
+        let rows: Vec<&str> =
+            csv.lines().filter(|row| row.split(',').nth(1) == Some(&phase)).collect();
+        assert_eq!(again.lines().skip(1).collect::<Vec<_>>(), rows, "{phase}");
+    }
+}
+
+#[test]
 fn the_csv_has_one_figure_a_row() {
     let text =
         prints(&ramp(&["--format", "csv", "--policy", "linux-6.8", "--policy", "linux-7.2"]));
@@ -220,11 +252,48 @@ fn two_runs_give_the_same_bytes() {
 #[test]
 fn a_trace_replaces_a_file_but_not_a_link_or_a_device() {
     let dir = scratch("replace");
-    std::fs::write(dir.join("old"), "something else").expect("a file");
-    std::os::unix::fs::symlink("old", dir.join("link")).expect("a link");
-    assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "link"])).code, 0);
-    assert!(dir.join("link").is_symlink());
-    assert!(std::fs::read(dir.join("old")).expect("the trace").len() > 10_000);
+    std::fs::create_dir(dir.join("there")).expect("a directory");
+    std::fs::write(dir.join("there/old"), "something else").expect("a file");
+    let mode = |name: &str| std::fs::metadata(dir.join(name)).unwrap().permissions().mode() & 0o777;
+    let only_mine = std::fs::Permissions::from_mode(0o640);
+    std::fs::set_permissions(dir.join("there/old"), only_mine).unwrap();
+    std::os::unix::fs::symlink("old", dir.join("there/link")).expect("a link");
+    std::os::unix::fs::symlink("there/link", dir.join("links")).expect("a link to it");
+    assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "links"])).code, 0);
+    assert!(dir.join("links").is_symlink() && dir.join("there/link").is_symlink());
+    assert!(std::fs::read(dir.join("there/old")).expect("the trace").len() > 10_000);
+    assert_eq!(mode("there/old"), 0o640, "its mode stays");
+
+    std::os::unix::fs::symlink("there/new", dir.join("dangling")).expect("a link to nothing");
+    assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "dangling"])).code, 0);
+    assert!(dir.join("dangling").is_symlink() && dir.join("there/new").is_file());
+    let mut in_there: Vec<_> =
+        std::fs::read_dir(dir.join("there")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    in_there.sort();
+    assert_eq!(in_there, ["link", "new", "old"], "nothing is left beside them");
+    std::os::unix::fs::symlink("circle", dir.join("circle")).expect("a link to itself");
+    let said = risetime_in(&dir, &ramp(&["--perfetto", "circle"]));
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    assert_eq!(said.err, "risetime: circle: too many levels of symbolic links\n");
+
+    let fifo = dir.join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || std::fs::read(fifo).unwrap()
+    });
+    assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "fifo"])).code, 0);
+    assert_eq!(reader.join().unwrap(), std::fs::read(dir.join("there/new")).unwrap());
+    assert!(!fifo.is_file(), "still a pipe");
+
+    // After what is there already, as `>>` asks for, and before what is printed.
+    std::fs::write(dir.join("all"), "before\n").unwrap();
+    let all = std::fs::File::options().append(true).open(dir.join("all")).unwrap();
+    let to_stdout = ramp(&["--perfetto", "/dev/stdout", "--format", "csv"]);
+    assert!(command(&dir, &to_stdout).stdout(all).status().unwrap().success());
+    let all = std::fs::read(dir.join("all")).unwrap();
+    let trace = std::fs::read(dir.join("there/new")).unwrap();
+    assert!(all.starts_with(&[b"before\n", &trace[..], b"policy,"].concat()));
     assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "/dev/null"])).code, 0);
     assert!(!std::path::Path::new("/dev/null").is_file(), "still a device");
 }
@@ -312,6 +381,22 @@ fn a_study_says_no_with_its_exit_code_and_faults_with_their_place() {
     let wrong = run(&["wrong.toml"]);
     assert_eq!(wrong.code, 1);
     assert!(wrong.out.contains("f/threshold/160: 27 published, 26.0 measured"), "{}", wrong.out);
+    assert!(wrong.out.contains("Not argued: 1.") && wrong.out.contains("\n  Not argued.\n"));
+    // A miss that is argued is none, but for --strict; an argument for what holds is said to be stale.
+    let argued = |name: &str, published: u64| {
+        let row = format!("{{ at = 160, published = {published}, note = \"a typing error\" }}");
+        let text = std::fs::read_to_string(dir.join("right.toml")).expect("written");
+        std::fs::write(dir.join(name), text.replace("[160, 26]", &row)).expect("written");
+    };
+    argued("argued.toml", 27);
+    argued("stale.toml", 26);
+    let said = run(&["argued.toml"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{}", said.out);
+    assert!(said.out.contains("(0.0 %), of 1 in all. What misses is argued."), "{}", said.out);
+    assert_eq!(run(&["argued.toml", "--strict"]).code, 1);
+    let said = run(&["stale.toml", "--strict"]);
+    assert_eq!(said.code, 0);
+    assert_eq!(said.err, "risetime: f/threshold/160: holds, though mine says why it misses\n");
     for (args, words) in [
         (&["broken.toml"][..], "broken.toml:9:"),
         (&["nope"], "no built-in study and no file of this name"),
@@ -324,4 +409,49 @@ fn a_study_says_no_with_its_exit_code_and_faults_with_their_place() {
         assert!(said.err.contains(words) && said.out.is_empty(), "{args:?}: {}", said.err);
     }
     assert_eq!(crate::risetime_in(&dir, &["check", "right.toml"]).out, "right.toml: study, ok\n");
+}
+
+/// The script asks the command itself, so that every name is completed: in bash as bash would, in zsh as its script asks.
+#[test]
+fn names_are_completed() {
+    let dir = scratch("complete");
+    std::fs::write(dir.join("c.bash"), prints(&["completions", "bash"])).unwrap();
+    std::fs::write(dir.join("my-soc.toml"), "").unwrap();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_risetime")).parent().unwrap();
+    let path = format!("{}:/usr/bin:/bin", program.display());
+    let bash = |words: &[&str]| {
+        let script = "source ./c.bash; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9\n\
+                      _clap_complete_risetime \"$1\" \"${@: -1}\"; echo \"${COMPREPLY[*]}\"";
+        let mut bash = Command::new("bash");
+        bash.args(["-c", script, "bash"]).args(words).current_dir(&dir).env("PATH", &path);
+        String::from_utf8(bash.output().expect("bash").stdout).unwrap()
+    };
+    let zsh = |words: &[&str]| {
+        let mut asked = command(&dir, &[]);
+        let at = (words.len() - 1).to_string();
+        asked
+            .env("RISETIME_COMPLETE", "zsh")
+            .env("_CLAP_IFS", "\n")
+            .env("_CLAP_COMPLETE_INDEX", at);
+        String::from_utf8(asked.arg("--").args(words).output().unwrap().stdout).unwrap()
+    };
+    assert!(prints(&["completions", "zsh"]).contains("RISETIME_COMPLETE=\"zsh\""));
+    for (words, wanted) in [
+        (&["run", "rampup-b"][..], "rampup-beside"),
+        (&["run", "rampup", "--platform", "pix"], "pixel6"),
+        (&["run", "rampup", "--platform", "my-"], "my-soc.toml"),
+        (&["run", "rampup", "--policy", "linux-6.12"], "linux-6.12"),
+        (&["run", "rampup", "--policy", "linux-6.8+rate"], "linux-6.8+rate_limit_us="),
+        (&["compare", "rampup", "--set", "scaling_max"], "scaling_max_freq="),
+        (&["reproduce", "coh"], "coherent-response"),
+        (&["show", "steady"], "steady-tasks"),
+        (&["vm", "shell", "-p", "rpi"], "rpi4"),
+        (&["run", "--uclamp-mi"], "--uclamp-min"),
+        (&["doc"], "doctor"),
+    ] {
+        let words = [&["risetime"][..], words].concat();
+        assert_eq!(bash(&words).trim(), wanted, "{words:?}");
+        let said = zsh(&words);
+        assert!(said.lines().count() == 1 && said.starts_with(wanted), "{words:?}: {said}");
+    }
 }

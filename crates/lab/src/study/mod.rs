@@ -49,7 +49,7 @@ pub fn reproduce(
     let mut figures = Vec::new();
     for figure in &study.figures {
         progress(&figure.id);
-        figures.push(reproduce_figure(study, figure, phases)?);
+        figures.push(reproduce_figure(figure, phases)?);
     }
     Ok(Reproduced {
         study: study.name.clone(),
@@ -66,7 +66,7 @@ pub fn reproduce(
 pub fn check_study(study: &Study) -> Result<(), InputError> {
     for figure in &study.figures {
         let Some(setup) = &figure.setup else { continue };
-        let place = place(study, figure);
+        let place = place(figure);
         for setup in figure.instead.iter().map(|i| &i.setup).chain([setup]) {
             experiment(setup, &setup.policy, &place)?;
         }
@@ -81,16 +81,12 @@ pub fn check_study(study: &Study) -> Result<(), InputError> {
     Ok(())
 }
 
-fn place(study: &Study, figure: &Figure) -> String {
-    format!("study {}: figure {}", study.name, figure.id)
+fn place(figure: &Figure) -> String {
+    format!("{}: figure {}", figure.at, figure.id)
 }
 
-fn reproduce_figure(
-    study: &Study,
-    figure: &Figure,
-    phases: u32,
-) -> Result<ReproducedFigure, RunError> {
-    let place = place(study, figure);
+fn reproduce_figure(figure: &Figure, phases: u32) -> Result<ReproducedFigure, RunError> {
+    let place = place(figure);
     let mut out = ReproducedFigure {
         id: figure.id.clone(),
         place: figure.place.clone(),
@@ -107,7 +103,7 @@ fn reproduce_figure(
     for instead in &figure.instead {
         let asks = |r: &Row| r.instead.as_ref() == Some(&instead.id);
         let keys: Vec<&Row> = figure.lists.iter().flat_map(|l| &l.rows).collect();
-        let missing = |out: &JudgedRow, row: &Row| out.holds == Some(false) && asks(row);
+        let missing = |out: &JudgedRow, row: &Row| out.misses() && asks(row);
         if !out.rows.iter().zip(&keys).any(|(out, row)| missing(out, row)) {
             continue;
         }

@@ -118,8 +118,8 @@ impl Recorded {
             let header = trace.header();
             let is = header.map(|h| as_asked(&h.platform, &experiment.platform));
             same(lines, "platform", is.as_ref() == Some(&*experiment.platform))?;
-            let phase = header.map(|h| h.phase_us);
-            same(lines, "start phase", phase == Some(experiment.phase.0 / 1000))?;
+            let phase = header.map(|h| h.phase);
+            same(lines, "start phase", phase == Some(experiment.phase))?;
             phases.push((experiment, trace));
         }
         if phases.is_empty() || !lines.is_done() {
@@ -135,6 +135,7 @@ fn as_asked(was: &Platform, wanted: &Platform) -> Platform {
         hz: wanted.hz,
         about: wanted.about.clone(),
         sources: wanted.sources.clone(),
+        doubts: wanted.doubts.clone(),
         ..was.clone()
     }
 }

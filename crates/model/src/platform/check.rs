@@ -1,6 +1,8 @@
 //! What is allowed in a platform file and yet worth a second look.
 
 use super::{Domain, Opp, Platform};
+use crate::InputError;
+use crate::toml_in::Table;
 use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::{EmPerfState, em_compute_costs};
 use risetime_kernel::units::SCHED_CAPACITY_SCALE;
@@ -40,6 +42,82 @@ impl Platform {
         }
         all
     }
+}
+
+/// Below 10 MHz at the top nothing that runs Linux is clocked, above 20 GHz neither.
+const TOP_KHZ: (u64, u64) = (10_000, 20_000_000);
+/// A CPU at full speed takes more than 1 mW, and less than 100 W.
+const TOP_UW: (u64, u64) = (1000, 100_000_000);
+/// No hardware changes its frequency within 1 µs, or takes 100 ms.
+const LATENCY_NS: (u64, u64) = (1000, 100_000_000);
+/// No idle state takes longer to leave.
+const EXIT_US: u64 = 100_000;
+/// No driver asks for longer between two changes.
+const DELAY_US: u64 = 100_000;
+
+/// Numbers of a `[[domain]]`, which has been read without a fault, that are likely of another unit.
+///
+/// Errors: none that reading it did not have.
+pub(super) fn doubts(t: &Table<'_>) -> Result<Vec<InputError>, InputError> {
+    let mut all = Vec::new();
+    let opps = t.opt_tables("opp", "opp")?.unwrap_or_default();
+    let range = t.opt_table("opp_range")?;
+    let any = |t: &Table<'_>, key| t.opt_int(key, 0, i64::MAX as u64);
+    let tops = opps.last().map(|o| (o, "freq_khz"));
+    if let Some((top, key)) = tops.or(range.as_ref().map(|r| (r, "max_khz")))
+        && let Some(khz) = any(top, key)?
+    {
+        let mhz = khz as f64 / 1000.0;
+        if khz < TOP_KHZ.0 {
+            let what = format!(
+                "is {khz}, the highest here, {mhz} MHz: MHz for kHz? {khz} MHz are {khz}000"
+            );
+            all.push(top.error_of(key, what));
+        } else if khz > TOP_KHZ.1 {
+            all.push(top.error_of(key, format!("is {khz}, {} GHz: Hz for kHz?", mhz / 1000.0)));
+        }
+    }
+    let top_uw =
+        opps.last().map(|o| any(o, "power_uw")).transpose()?.flatten().filter(|uw| *uw > 0);
+    if let (Some(top), Some(uw)) = (opps.last(), top_uw) {
+        if uw < TOP_UW.0 {
+            let what = format!("is {uw} at the highest frequency: mW for µW? {uw} mW are {uw}000");
+            all.push(top.error_of("power_uw", what));
+        } else if uw > TOP_UW.1 {
+            let what = format!("is {uw}, {} W for one CPU: nW for µW?", uw / 1_000_000);
+            all.push(top.error_of("power_uw", what));
+        }
+    }
+    for o in opps.iter().chain(&range) {
+        match any(o, "latency_ns")? {
+            Some(ns) if ns > 0 && ns < LATENCY_NS.0 => {
+                let what = format!("is {ns}, less than 1 µs: µs for ns? {ns} µs are {ns}000");
+                all.push(o.error_of("latency_ns", what));
+            }
+            Some(ns) if ns > LATENCY_NS.1 => {
+                all.push(o.error_of("latency_ns", format!("is {ns}, {} ms", ns / 1_000_000)));
+            }
+            _ => continue,
+        }
+        break;
+    }
+    if let Some(us) = any(t, "transition_delay_us")?.filter(|us| *us >= DELAY_US) {
+        all.push(
+            t.error_of("transition_delay_us", format!("is {us}, {} ms: ns for µs?", us / 1000)),
+        );
+    }
+    for state in t.opt_tables("idle", "idle")?.unwrap_or_default() {
+        if let Some(us) = any(&state, "exit_latency_us")?.filter(|us| *us >= EXIT_US) {
+            let what = format!("is {us}, {} ms: ns for µs?", us / 1000);
+            all.push(state.error_of("exit_latency_us", what));
+        }
+        if let Some((uw, top)) = any(&state, "power_uw")?.zip(top_uw).filter(|(uw, top)| uw > top) {
+            let what =
+                format!("is {uw}, more than a busy CPU takes at the highest frequency, {top}");
+            all.push(state.error_of("power_uw", what));
+        }
+    }
+    Ok(all)
 }
 
 fn domain(name: &str, d: &Domain, all: &mut Vec<String>) {

@@ -1,6 +1,6 @@
 //! From TOML to [`Platform`], and all that can be wrong on the way.
 
-use super::{Domain, IdleState, Opp, Platform, Topology, topology};
+use super::{Domain, IdleState, Opp, Platform, Topology, check, topology};
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
@@ -69,18 +69,19 @@ impl Platform {
         if tables.is_empty() {
             return Err(root.error("no `[[domain]]`: a machine has at least one CPU"));
         }
-        let mut domains = Vec::new();
+        let (mut domains, mut doubts) = (Vec::new(), Vec::new());
         let mut owner = BTreeMap::new();
         let mut cluster_given = false;
         for (i, table) in tables.into_iter().enumerate() {
             cluster_given |= table.opt_int("cluster", 0, MAX_CPUS - 1)?.is_some();
-            domains.extend(domain(table, i, &mut owner)?);
+            domains.extend(domain(&table, i, &mut owner)?);
+            doubts.extend(check::doubts(&table)?);
         }
         no_gaps(&root, &owner)?;
         domains.sort_by_key(|d: &Domain| d.cpus[0]);
         let sources = sources(&root)?;
         let mut platform =
-            Platform { name, about, hz, domains, topology: Topology::default(), sources };
+            Platform { name, about, hz, domains, topology: Topology::default(), sources, doubts };
         if let Some(table) = root.opt_table("topology")? {
             let read = topology::read(&table, owner.len())?;
             if cluster_given && !read.llc.is_empty() {
@@ -133,7 +134,7 @@ fn set_clusters(platform: &mut Platform, llc: &[Vec<CpuId>]) -> Result<(), Strin
 }
 
 fn domain(
-    t: Table<'_>,
+    t: &Table<'_>,
     index: usize,
     owner: &mut BTreeMap<u32, usize>,
 ) -> Result<Vec<Domain>, InputError> {
@@ -162,8 +163,8 @@ fn domain(
     let transition_delay_us =
         t.opt_int("transition_delay_us", 1, u64::from(u32::MAX) / 1000)?.map(|n| n as u32);
     let coefficient = t.opt_int("dynamic_power_coefficient", 1, MAX_C)?;
-    let opps = opps(&t, coefficient)?;
-    let idle = idle_states(&t)?;
+    let opps = opps(t, coefficient)?;
+    let idle = idle_states(t)?;
     let cpus: Vec<CpuId> = cpus.into_iter().map(CpuId).collect();
     let each = t.opt_int("cpus_per_policy", 1, MAX_CPUS)?.map_or(cpus.len(), |n| n as usize);
     if !cpus.len().is_multiple_of(each) {

@@ -81,6 +81,7 @@ const FIGURE: &[&str] = &[
 fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
     table.only(FIGURE)?;
     let mut figure = Figure {
+        at: table.place_of("id"),
         id: checked_name(table, "id", table.str("id")?)?,
         place: table.str("place")?.to_string(),
         about: table.opt_str("about")?.unwrap_or("").to_string(),

@@ -1,5 +1,6 @@
 //! A workload meets a machine: do its CPUs exist, and how much work is `run`?
 
+use super::read::CALIBRATION;
 use super::{Attr, Event, Policy, Repeat, TaskSpec, Workload};
 use crate::platform::cpu_ranges;
 use crate::{InputError, Platform};
@@ -31,7 +32,7 @@ impl Workload {
         }
         let Some(cpu) = bound.calibration.take() else { return Ok(bound) };
         let Some(domain) = platform.domain_of(cpu) else {
-            let place = format!("{}: global.calibration", self.name);
+            let place = self.place_of(CALIBRATION, CALIBRATION);
             return Err(no_such_cpu(place, cpu, platform));
         };
         let capacity = platform.domains[domain].capacity;
@@ -54,7 +55,7 @@ impl Workload {
         match missing {
             None => Ok(()),
             Some(cpu) => {
-                let place = format!("{}: task `{}`: cpus", self.name, task.comm);
+                let place = self.place_of(&task.comm, &format!("task `{}`: cpus", task.comm));
                 Err(no_such_cpu(place, *cpu, platform))
             }
         }
@@ -74,7 +75,7 @@ impl Workload {
             deadline = policy.map_or(deadline, |p| matches!(p, Policy::Deadline { .. }));
             if (deadline && !(all && all_before)) || (before && !all) {
                 return Err(InputError::new(
-                    format!("{}: task `{}`{place}", self.name, task.comm),
+                    self.place_of(&task.comm, &format!("task `{}`{place}", task.comm)),
                     "SCHED_DEADLINE with `cpus` that leave some out: the kernel guarantees \
                      deadlines on all CPUs together and refuses this",
                 ));

@@ -32,8 +32,13 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// An error at a place of the file.
     pub(super) fn error(&self, at: &impl Ranged, what: impl Into<String>) -> InputError {
+        InputError::new(self.place(at), what)
+    }
+
+    /// `file:line:column` of something.
+    pub(super) fn place(&self, at: &impl Ranged) -> String {
         let (line, column) = self.line_column(at);
-        InputError::new(format!("{}:{line}:{column}", self.file), what)
+        format!("{}:{line}:{column}", self.file)
     }
 
     /// Where something stands in the file, from 1.

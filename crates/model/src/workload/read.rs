@@ -30,6 +30,8 @@ const PARTS: &str = "where `global`, `resources` and tasks are files of their ow
 const MAX_DURATION_S: i64 = MAX_US / 1_000_000;
 /// CPU numbers a mask may hold; whether they exist is asked when the platform is known.
 pub(super) const MAX_CPU: i64 = 1023;
+/// What errors call the CPU in whose µs `run` counts.
+pub(super) const CALIBRATION: &str = "global.calibration";
 
 impl Workload {
     /// The workload called `name_or_path`: a built-in name, or a file.
@@ -84,6 +86,7 @@ impl Workload {
             .map_err(|n| {
                 reader.error(&tree, format!("{n} task groups, wanted at most {MAX_GROUPS}"))
             })?;
+        let doubts = reader.doubts(&tree, parts.duration);
         Ok(Workload {
             name: printable(name),
             about: about_in(text),
@@ -97,6 +100,8 @@ impl Workload {
             jobs: parts.jobs,
             hotplug: parts.hotplug,
             without_effect: parts.without_effect,
+            doubts,
+            places: parts.places,
         })
     }
 }
@@ -135,6 +140,7 @@ struct Parts {
     calibration: Option<CpuId>,
     hotplug: Vec<Hotplug>,
     without_effect: Vec<String>,
+    places: BTreeMap<String, String>,
     groups: group::Groups,
     events: usize,
     /// `default_policy`.
@@ -293,6 +299,7 @@ impl<'a> Reader<'a> {
                     return Err(self.error(&prop.value, what));
                 };
                 parts.calibration = Some(CpuId(cpu));
+                parts.places.insert(CALIBRATION.into(), self.place(&prop.value));
             }
             other => return Err(self.wrong(prop, "`global`", other, "\"CPUn\" or a number")),
         }
@@ -539,6 +546,7 @@ impl<'a> Reader<'a> {
     fn add(&self, task: Parsed<'_, 'a>, parts: &mut Parts) -> Result<(), InputError> {
         let Parsed { spec, name, instances, prop, .. } = task;
         if instances == 0 {
+            parts.places.insert(name.clone(), self.place(&prop.name));
             if parts.forked.iter().all(|t| t.comm != name) {
                 let text =
                     format!("task `{name}`: `instance` is 0 and nobody forks it: it never starts");
@@ -560,6 +568,7 @@ impl<'a> Reader<'a> {
         for i in 0..instances {
             let comm = if instances > 1 { format!("{name}-{i}") } else { name.clone() };
             let comm = distinct(comm, &mut parts.names);
+            parts.places.insert(comm.clone(), self.place(&prop.name));
             parts.tasks.push(TaskSpec { comm, ..spec.clone() });
         }
         Ok(())

@@ -165,6 +165,7 @@ mod tests {
             let again = tree.to_string();
             let named = |text: &str| Workload {
                 about: String::new(),
+                places: Default::default(),
                 ..Workload::parse(text, "w").unwrap()
             };
             assert_eq!(named(&again), named(entry.text), "{}", entry.name);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// What do these policies lose and take, over all start states? Ends in a newline.
 pub fn compare(c: &Comparison) -> String {
-    let state = |s: &risetime_analysis::compare::StartState| json!({"phase_us": s.phase_us, "start_util": s.util});
+    let state = |s: &risetime_analysis::compare::StartState| json!({"phase_us": super::us(s.phase), "start_util": s.util});
     let mut record = json!({
         "schema": SCHEMA,
         "workload": c.workload,

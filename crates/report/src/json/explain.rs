@@ -25,7 +25,7 @@ fn explanation(e: &Explanation) -> Value {
         "platform": e.platform,
         "workload": e.workload,
         "seed": e.seed,
-        "phase_us": e.phase_us,
+        "phase_us": super::us(e.phase),
         "settings": super::settings(&e.settings),
         "comm": e.comm,
         "burst": {
@@ -66,7 +66,7 @@ fn summary(all: &[Explanation]) -> Value {
         })
     };
     json!({
-        "phases_us": all.iter().map(|e| e.phase_us).collect::<Vec<_>>(),
+        "phases_us": all.iter().map(|e| super::us(e.phase)).collect::<Vec<_>>(),
         "debt_ms": over(&|e| e.burst.debt_ms),
         "causes": causes.iter().enumerate().map(cause).collect::<Vec<_>>(),
         "unexplained_ms": over(&|e| e.unexplained_ms),

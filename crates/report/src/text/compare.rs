@@ -37,7 +37,7 @@ pub fn compare_phases(columns: &[(&[RunResult], &PhaseSummary)], style: &Style) 
     let names: Vec<String> = columns.iter().map(|c| name(c.0)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let tasks = columns.iter().map(|c| c.1.tasks.len()).max().unwrap_or(0);
-    let phases = columns.iter().map(|c| c.1.phases_us.len()).max().unwrap_or(0);
+    let phases = columns.iter().map(|c| c.1.phases.len()).max().unwrap_or(0);
     let what = columns.first().map_or("runs", |c| super::phases::what(c.1));
     let what = format!(" · medians of {phases} {what}");
     let first = columns.first().and_then(|c| c.0.first());

@@ -8,6 +8,7 @@ use super::figures::{self, Figure};
 use super::page::{Ink, Line, Page, Table};
 use crate::words;
 use risetime_analysis::{Level, PhaseSummary, RunResult, Spread, TaskResult};
+use risetime_model::micros;
 
 /// Tasks that get a table.
 const TASKS: usize = 4;
@@ -16,7 +17,7 @@ const TASKS: usize = 4;
 /// each phase's main figures follow.
 pub fn phases(runs: &[RunResult], summary: &PhaseSummary, every: bool, style: &Style) -> String {
     let mut page = Page::new(style);
-    let n = summary.phases_us.len();
+    let n = summary.phases.len();
     if let Some(r) = runs.first() {
         let backend = words::backend(r);
         let title = format!(
@@ -56,8 +57,8 @@ pub fn phases(runs: &[RunResult], summary: &PhaseSummary, every: bool, style: &S
 
 /// What the runs are: of different start phases, or the same again and again.
 pub(super) fn what(summary: &PhaseSummary) -> &'static str {
-    let first = summary.phases_us.first();
-    let same = summary.phases_us.len() > 1 && summary.phases_us.iter().all(|p| Some(p) == first);
+    let first = summary.phases.first();
+    let same = summary.phases.len() > 1 && summary.phases.iter().all(|p| Some(p) == first);
     if same { "runs" } else { "start phases" }
 }
 
@@ -140,7 +141,7 @@ fn each(page: &mut Page<'_>, runs: &[RunResult], index: usize) {
     let shown = if page.width() >= 60 { &all[..] } else { &all[..2] };
     let mut table = Table::new(std::iter::once("phase µs").chain(shown.iter().map(|c| c.0)));
     for run in runs {
-        let phase = run.phase_us.to_string();
+        let phase = micros(run.phase);
         let cells = shown.iter().map(|c| run.tasks.get(index).map_or("–".into(), c.1));
         table.row(std::iter::once(phase).chain(cells));
     }

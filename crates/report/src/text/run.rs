@@ -18,7 +18,8 @@ use crate::words;
 use risetime_analysis::{
     Burst, By, Jobs, Level, Migration, Percentiles, RunResult, Spent, TaskResult, Timeline,
 };
-use risetime_kernel::units::CpuId;
+use risetime_kernel::units::{CpuId, Span};
+use risetime_model::micros;
 use std::collections::BTreeMap;
 
 /// Rows of a list before it is cut.
@@ -84,8 +85,8 @@ fn title(page: &mut Page<'_>, r: &RunResult) {
     } else {
         page.paragraph(0, Ink::Title, &format!("{}{rest}", r.workload));
     }
-    if r.phase_us > 0 {
-        page.line(Line::new().ink(Ink::Dim, format!("start phase {} µs", r.phase_us)));
+    if r.phase > Span(0) {
+        page.line(Line::new().ink(Ink::Dim, format!("start phase {} µs", micros(r.phase))));
     }
     page.blank();
 }

@@ -63,10 +63,15 @@ fn verdict(page: &mut Page<'_>, study: &Reproduced) {
     let (held, counted, all) = study.score();
     let share = 100.0 * held as f64 / counted.max(1) as f64;
     let ink = if study.holds() { Ink::Good } else { Ink::Bad };
+    let argued = match study.rows().filter(|r| r.misses() && !r.argued()).count() {
+        _ if held == counted => String::new(),
+        0 => " What misses is argued.".to_string(),
+        n => format!(" Not argued: {n}."),
+    };
     page.hanging(
         "",
         ink,
-        &format!("{held} of {counted} counted rows hold ({share:.1} %), of {all} in all."),
+        &format!("{held} of {counted} counted rows hold ({share:.1} %), of {all} in all.{argued}"),
     );
     page.blank();
     let mut table = Table::new(["figure", "hold", "counted", "rows", ""]);
@@ -82,7 +87,7 @@ fn verdict(page: &mut Page<'_>, study: &Reproduced) {
 }
 
 fn misses(page: &mut Page<'_>, study: &Reproduced) {
-    let mut missed = study.rows().filter(|r| r.holds == Some(false)).peekable();
+    let mut missed = study.rows().filter(|r| r.misses()).peekable();
     if missed.peek().is_none() {
         return;
     }
@@ -98,6 +103,9 @@ fn misses(page: &mut Page<'_>, study: &Reproduced) {
             .ink(Ink::Dim, format!(" ± {:.1} {}", r.tolerance.total(), r.unit));
         page.line(line);
         page.paragraph(2, Ink::Plain, &r.reason());
+        if !r.argued() {
+            page.paragraph(2, Ink::Bad, "Not argued.");
+        }
     }
 }
 

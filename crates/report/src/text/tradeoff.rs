@@ -37,7 +37,7 @@ pub fn tradeoff(c: &Comparison, style: &Style) -> String {
 }
 
 fn title(c: &Comparison) -> String {
-    let mut phases: Vec<u64> = c.states.iter().map(|s| s.phase_us).collect();
+    let mut phases: Vec<_> = c.states.iter().map(|s| s.phase).collect();
     phases.dedup();
     let mut utils: Vec<u64> = c.states.iter().filter_map(|s| s.util).collect();
     utils.sort_unstable();

@@ -39,14 +39,14 @@ pub(crate) struct Kind {
     pub(crate) rate_limit_ms: f64,
     /// Full speed on a big CPU from the start.
     pub(crate) fast: bool,
-    pub(crate) phase_us: u64,
+    pub(crate) phase: Span,
     /// Length of the busy phase in ms.
     pub(crate) busy_ms: usize,
 }
 
 /// The mailing list's default.
 pub(crate) const DEFAULT: Kind =
-    Kind { policy: "linux-6.8", rate_limit_ms: 10.0, fast: false, phase_us: 0, busy_ms: 1999 };
+    Kind { policy: "linux-6.8", rate_limit_ms: 10.0, fast: false, phase: Span(0), busy_ms: 1999 };
 /// Fast from the start.
 pub(crate) const FAST: Kind = Kind { policy: "performance", fast: true, ..DEFAULT };
 
@@ -236,7 +236,7 @@ impl Machine {
             workload: "rampup".into(),
             kernel_release: "6.8".into(),
             seed: 1,
-            phase_us: self.kind.phase_us,
+            phase: self.kind.phase,
             settings,
             end_ms: end,
             tasks: vec![TaskResult {
@@ -398,6 +398,7 @@ pub(crate) fn platform() -> Platform {
         hz: 250,
         domains: vec![little, big],
         topology: Default::default(),
+        doubts: Vec::new(),
         sources: [("opp".to_string(), "estimate".to_string())].into(),
     }
 }
@@ -459,6 +460,8 @@ pub(crate) fn workload() -> Workload {
             },
             TaskGroup { idle: true, ..TaskGroup::new("/rest".into()) },
         ],
+        doubts: Vec::new(),
+        places: Default::default(),
         without_effect: vec!["global.logdir: nothing is logged".into()],
         hotplug: Vec::new(),
         jobs: Vec::new(),
@@ -495,7 +498,7 @@ pub(crate) fn explanation(phase: u64) -> explain::Explanation {
         platform: run.platform,
         workload: run.workload,
         settings: run.settings,
-        phase_us: phase * 7618,
+        phase: Span::from_us(phase * 7618),
         seed: 1,
         comm: run.tasks[0].comm.clone(),
         burst,
@@ -522,7 +525,10 @@ fn compared(policy: &str, debt_ms: f64, mj: f64) -> compare::Compared {
 
 fn over_states(mut policies: Vec<compare::Compared>) -> compare::Comparison {
     compare::relate(&mut policies);
-    let state = |i: u64| compare::StartState { phase_us: i / 2 * 7618, util: Some(i % 2 * 100) };
+    let state = |i: u64| compare::StartState {
+        phase: Span::from_us(i / 2 * 7618),
+        util: Some(i % 2 * 100),
+    };
     compare::Comparison {
         workload: "rampup".into(),
         platform: "m1".into(),

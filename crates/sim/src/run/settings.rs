@@ -267,7 +267,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     }
     settings.0.extend(own);
     series::add_response_times(platform, &mut settings);
-    pressure::check(platform, &settings)?;
+    pressure::check(platform, &settings).map_err(|e| at_setting(policy, e))?;
     if let Some(cpu) = settings.int("first_cpu").filter(|c| *c as usize >= platform.nr_cpus()) {
         let last = platform.nr_cpus() - 1;
         return Err(InputError::new(
@@ -276,6 +276,16 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         ));
     }
     Ok(settings)
+}
+
+/// An error about settings that do not go together, where the policy's file says the first of them.
+fn at_setting(policy: &Policy, e: InputError) -> InputError {
+    let is_of = |key: &str| e.place.contains(key) || e.what.contains(key);
+    let name = |key: &str| key.split(".policy").next().is_some_and(is_of);
+    match policy.places.iter().find(|(key, _)| name(key)) {
+        Some((_, place)) => InputError { place: place.clone(), ..e },
+        None => e,
+    }
 }
 
 /// What an error about `key=value` begins with, where it is not the policy's fault.

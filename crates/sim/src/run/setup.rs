@@ -79,7 +79,7 @@ pub(crate) fn header(e: &Experiment) -> Header {
         settings: e.settings.clone(),
         kernel_release: e.policy.kernel.to_string(),
         clock: "simulated",
-        phase_us: e.phase.0 / 1000,
+        phase: e.phase,
         seed: e.seed,
         signals: signals(e),
         lost: Vec::new(),

@@ -249,6 +249,7 @@ pub(crate) fn platforms() -> impl Strategy<Value = Platform> {
             domains,
             topology,
             sources: sources.into(),
+            doubts: Vec::new(),
         }
     })
 }
@@ -346,6 +347,8 @@ fn workloads(nr_cpus: u32) -> impl Strategy<Value = Workload> {
                 jobs: Vec::new(),
                 hotplug,
                 without_effect: Vec::new(),
+                doubts: Vec::new(),
+                places: Default::default(),
                 start_at: start.map_or(StartAt::Creation, StartAt::Phase),
             }
         },

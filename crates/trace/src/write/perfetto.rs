@@ -37,8 +37,8 @@ use crate::{Event, Header, SwitchOut, TraceSink, Why};
 use field::*;
 use message::Message;
 use risetime_kernel::units::{CpuId, Instant, KHz, TaskId};
-use risetime_model::Value;
 use risetime_model::workload::Policy;
+use risetime_model::{Value, micros};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -480,7 +480,7 @@ impl<W: io::Write> Writer<W> {
             ("kernel".to_owned(), header.kernel_release.clone()),
             ("clock".to_owned(), header.clock.to_owned()),
             ("seed".to_owned(), header.seed.to_string()),
-            ("phase_us".to_owned(), header.phase_us.to_string()),
+            ("phase_us".to_owned(), micros(header.phase)),
         ];
         for (name, value) in &header.settings.0 {
             let value = match value {

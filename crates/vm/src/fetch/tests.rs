@@ -127,6 +127,33 @@ fn an_own_image_is_looked_at() {
     assert!(of("text").unwrap_err().to_string().contains("this is no arm64 kernel"));
     assert!(of("short").unwrap_err().to_string().contains("this is no arm64 kernel"));
     assert!(of("missing").is_err());
+    // Other kernels are told by their own signs.
+    for (name, at, sign, says) in [
+        ("bzImage", 0x202, &b"HdrS"[..], "a bzImage, of x86"),
+        ("vmlinuz.efi", 4, b"zimg", "a vmlinuz.efi"),
+        ("vmlinux", 0, b"\x7fELF", "an ELF file"),
+    ] {
+        let mut other = vec![0; 0x400];
+        other[at..at + sign.len()].copy_from_slice(sign);
+        dir.file(name, &other);
+        let said = of(name).unwrap_err().to_string();
+        assert!(said.contains(&format!("this is no arm64 kernel: {says}")), "{said}");
+    }
+    // What an Image needs is in it, or beside it as a module.
+    let mut bare = image.clone();
+    bare.extend(b"Linux version 7.2.0 (me) #1 SMP PREEMPT\n\0trace_pipe_raw\0");
+    dir.file("built/Image", &bare);
+    let said = of("built/Image").unwrap_err().to_string();
+    let wanted = "built/Image: lacks CONFIG_BLK_DEV_INITRD (the agent comes in an initramfs), \
+                  CONFIG_CPUFREQ_DT (frequencies)\n";
+    assert!(said.contains(wanted), "{said}");
+    bare.extend(b"Initramfs unpacking failed: %s\n\0");
+    dir.file("built/Image", &bare);
+    assert!(of("built/Image").unwrap_err().to_string().contains("lacks CONFIG_CPUFREQ_DT"));
+    dir.file("built/modules/cpufreq-dt.ko", b"x");
+    assert!(of("built/Image").is_ok());
+    dir.file("built/noise.gz", b"\x1f\x8b not one");
+    assert!(of("built/noise.gz").unwrap_err().to_string().contains("gzip cannot unpack it"));
     // An Image with an EFI header says how long it is: 0x50 bytes from 0x200 on.
     let mut efi = vec![0; 0x250];
     for (at, bytes) in [

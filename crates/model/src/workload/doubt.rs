@@ -1,0 +1,167 @@
+//! Times of a workload that are allowed, and of another unit in all likelihood.
+//!
+//! ```text
+//! ms for µs    a task sleeps, and nothing in it takes 100 µs: a frame of 16 µs
+//! ns for µs    a sleep or a period of 10 s and more, in a workload that is not said to be longer
+//! ms for s     a duration of 1000 s and more
+//! too slow     the work of a period takes longer than that, even alone on the fastest CPU it may use
+//! ```
+
+use super::events::{self, Key, Kind};
+use super::json::Reader;
+use super::{Event, TaskSpec, Workload};
+use crate::input::one_line;
+use crate::platform::Domain;
+use crate::{InputError, Platform};
+use jsonc_parser::ast::{Object, ObjectProp, Value};
+use risetime_kernel::units::{Capacity, CpuId, SCHED_CAPACITY_SCALE, Span};
+
+/// Below this, in µs, no task does all that it does: the kernel's own slack of timers is 50 µs.
+const SHORT_US: u64 = 100;
+/// Nobody waits longer, in µs, in an experiment about response: 10 ms in ns.
+const LONG_US: u64 = 10_000_000;
+/// Nobody simulates longer, in s, by default.
+const LONG_S: u64 = 1000;
+
+/// Where a time is written, what for, and how long it is in µs.
+struct Time<'v, 'a> {
+    prop: &'v ObjectProp<'a>,
+    kind: Kind,
+    us: u64,
+}
+
+impl<'a> Reader<'a> {
+    /// What is doubtful in the file, which has been read without a fault.
+    pub(super) fn doubts(&self, tree: &Value<'a>, duration: Option<Span>) -> Vec<InputError> {
+        let mut all = Vec::new();
+        if let Some(duration) = duration.filter(|d| d.0 >= LONG_S * 1_000_000_000)
+            && let Some(at) = member(tree, "global").and_then(|g| member(&g.value, "duration"))
+        {
+            let s = duration.0 / 1_000_000_000;
+            let what = format!("`global`: `duration` is {s} s, {} min: ms for s?", s / 60);
+            all.push(self.error(at, what));
+        }
+        let Some(Value::Object(tasks)) = member(tree, "tasks").map(|t| &t.value) else {
+            return all;
+        };
+        for task in &tasks.properties {
+            let Value::Object(body) = &task.value else { continue };
+            let mut times = Vec::new();
+            times_of(body, &mut times);
+            let what = format!("task `{}`", one_line(task.name.as_str()));
+            all.extend(self.doubt_of(&what, &times, duration.unwrap_or_default()));
+        }
+        all
+    }
+
+    fn doubt_of(&self, what: &str, times: &[Time<'_, 'a>], duration: Span) -> Option<InputError> {
+        let waits = |t: &&Time<'_, 'a>| matches!(t.kind, Kind::Sleep | Kind::Timer);
+        let said = |t: &Time<'_, 'a>, rest: String| {
+            let name = one_line(t.prop.name.as_str());
+            let text = format!("{what}: `{name}` is {} µs{rest}", t.us);
+            self.error(t.prop, text)
+        };
+        let longest = times.iter().map(|t| t.us).max()?;
+        let first = times.iter().filter(waits).find(|t| t.us > 0)?;
+        if longest < SHORT_US {
+            let (us, ms) = (first.us, first.us * 1000);
+            let rest = format!(", and nothing in it is longer: ms for µs? {us} ms are {ms}");
+            return Some(said(first, rest));
+        }
+        let long = LONG_US.max(duration.0 / 1000);
+        let long = times.iter().filter(waits).find(|t| t.us >= long)?;
+        let s = long.us / 1_000_000;
+        let rest = format!(", {s} s: ns for µs? {s} ms are {s}000");
+        Some(said(long, rest))
+    }
+}
+
+/// The property `key` of an object.
+fn member<'v, 'a>(of: &'v Value<'a>, key: &str) -> Option<&'v ObjectProp<'a>> {
+    let Value::Object(object) = of else { return None };
+    object.properties.iter().find(|p| p.name.as_str() == key)
+}
+
+/// The times in a task's or phase's own body, and in its phases.
+fn times_of<'v, 'a>(body: &'v Object<'a>, all: &mut Vec<Time<'v, 'a>>) {
+    for prop in &body.properties {
+        let number = |value: &Value<'a>| match value {
+            Value::NumberLit(n) => n.value.parse().ok(),
+            _ => None,
+        };
+        let (kind, us) = match (events::classify(prop.name.as_str()), &prop.value) {
+            (Key::Property("phases"), Value::Object(phases)) => {
+                let bodies = phases.properties.iter().filter_map(|p| match &p.value {
+                    Value::Object(body) => Some(body),
+                    _ => None,
+                });
+                bodies.for_each(|body| times_of(body, all));
+                continue;
+            }
+            (Key::Event(Kind::Timer), Value::Object(timer)) => {
+                let period = timer.properties.iter().find(|p| p.name.as_str() == "period");
+                (Kind::Timer, period.and_then(|p| number(&p.value)))
+            }
+            (Key::Event(kind @ (Kind::Run | Kind::Runtime | Kind::Sleep)), value) => {
+                (kind, number(value))
+            }
+            _ => continue,
+        };
+        all.extend(us.map(|us| Time { prop, kind, us }));
+    }
+}
+
+impl Workload {
+    /// Tasks with a phase whose work takes longer than the period that it keeps, at the top speed of the fastest CPU
+    /// that it may use: of `platform`, else of one at 1024.
+    pub fn too_slow(&self, platform: Option<&Platform>) -> Vec<InputError> {
+        let bound = match platform {
+            Some(platform) => self.bind(platform).ok(),
+            // What `run` means is known only of a machine.
+            None => Some(self.clone()).filter(|w| w.calibration.is_none()),
+        };
+        let tasks = bound.iter().flat_map(|w| &w.tasks);
+        tasks.filter_map(|task| self.too_slow_task(task, platform)).collect()
+    }
+
+    fn too_slow_task(&self, task: &TaskSpec, platform: Option<&Platform>) -> Option<InputError> {
+        task.phases.iter().find_map(|phase| {
+            let cpus = phase.attr.cpus.as_ref().or(task.attr.cpus.as_ref());
+            let capacity = platform.and_then(|p| fastest(p, cpus)).unwrap_or(Capacity(SCALE));
+            let mut periods = phase.events.iter().filter_map(|event| match event {
+                Event::Timer { period, .. } => Some(*period),
+                _ => None,
+            });
+            // Of several timers each would have to be looked at with what is between them.
+            let (Some(period), None) = (periods.next(), periods.next()) else { return None };
+            let busy: u128 = phase.events.iter().map(|event| takes(event, capacity)).sum();
+            if busy <= u128::from(period.0) {
+                return None;
+            }
+            let may = if platform.and(cpus).is_some() { " that it may use" } else { "" };
+            let (busy, period) = (busy / 1000, period.0 / 1000);
+            let what = format!(
+                "its work takes {busy} µs at full speed on the fastest CPU{may}, longer than its period of {period} µs"
+            );
+            let place = self.place_of(&task.comm, &format!("task `{}`", task.comm));
+            Some(InputError::new(place, what))
+        })
+    }
+}
+
+const SCALE: u64 = SCHED_CAPACITY_SCALE;
+
+/// The largest capacity among `cpus`; of all without any.
+fn fastest(platform: &Platform, cpus: Option<&Vec<CpuId>>) -> Option<Capacity> {
+    let may = |d: &&Domain| cpus.is_none_or(|cpus| d.cpus.iter().any(|cpu| cpus.contains(cpu)));
+    platform.domains.iter().filter(may).map(|d| d.capacity).max()
+}
+
+/// How long an event has a CPU of `capacity` at full speed, in ns.
+fn takes(event: &Event, capacity: Capacity) -> u128 {
+    match event {
+        Event::Run(work) => u128::from(work.0) * u128::from(SCALE) / u128::from(capacity.0),
+        Event::Runtime(time) | Event::Busy(time) => u128::from(time.0),
+        _ => 0,
+    }
+}
