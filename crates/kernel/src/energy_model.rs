@@ -111,6 +111,7 @@ fn efficient_state(
 /// The energy a domain's CPUs would use together, in the model's unit: the busiest one has
 /// `max_util` (with schedutil's headroom, clamped), all together `sum_util`.
 ///
+/// Before 6.8 the kernel adds the headroom in here; here the caller does, whatever the release.
 /// `allowed_cpu_cap` is the capacity a thermal or cpufreq limit leaves one CPU, `capacity` all of
 /// it (used before 6.9 only). The product wraps at 64 bits. A domain without states costs nothing.
 /// Source: energy_model.h:em_cpu_energy.
@@ -127,7 +128,7 @@ pub fn em_cpu_energy(
         return 0;
     }
     if rev < KernelRev::V6_9 {
-        return em_cpu_energy_pre_6_9(rev, pd, max_util, sum_util, allowed_cpu_cap, capacity);
+        return em_cpu_energy_pre_6_9(pd, max_util, sum_util, allowed_cpu_cap, capacity);
     }
     let max_util = Util(max_util.0.min(allowed_cpu_cap.0));
     let state = pd.states.get(em_pd_get_efficient_state(pd, max_util));
@@ -135,9 +136,8 @@ pub fn em_cpu_energy(
 }
 
 /// The form before 6.9: the state is found by frequency, and the capacity divides at the end.
-/// Before 6.8 the headroom was added here. Source: Linux 6.1 energy_model.h:em_cpu_energy.
+/// Source: Linux 6.1 energy_model.h:em_cpu_energy.
 fn em_cpu_energy_pre_6_9(
-    rev: KernelRev,
     pd: &EmPerfDomain<'_>,
     max_util: Util,
     sum_util: Util,
@@ -147,8 +147,7 @@ fn em_cpu_energy_pre_6_9(
     let Some(last) = pd.states.last() else {
         return 0;
     };
-    let headroom = if rev < KernelRev::V6_8 { max_util.0 >> 2 } else { 0 };
-    let max_util = max_util.0.wrapping_add(headroom).min(allowed_cpu_cap.0);
+    let max_util = max_util.0.min(allowed_cpu_cap.0);
     let wanted = last.frequency.0.wrapping_mul(max_util).checked_div(capacity.0).unwrap_or(0);
     let state = efficient_state(pd, |s| s.frequency.0 >= wanted).map_or(last, |i| &pd.states[i]);
     state.cost.wrapping_mul(sum_util.0).checked_div(capacity.0).unwrap_or(0)
@@ -205,10 +204,9 @@ mod tests {
         let states = states(rev);
         let pd = EmPerfDomain::new(&states);
         let energy =
-            |rev, max| em_cpu_energy(rev, &pd, Util(max), Util(459), Capacity(459), Capacity(459));
-        assert_eq!(energy(rev, 133), states[0].cost);
-        assert_eq!(energy(rev, 134), states[1].cost);
-        assert_eq!(energy(KernelRev::new(6, 1), 108), states[1].cost, "headroom added here");
+            |max| em_cpu_energy(rev, &pd, Util(max), Util(459), Capacity(459), Capacity(459));
+        assert_eq!(energy(133), states[0].cost);
+        assert_eq!(energy(134), states[1].cost);
     }
 
     #[test]

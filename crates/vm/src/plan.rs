@@ -179,7 +179,8 @@ fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), InputError> {
         }
     }
     for (_, param) in catalogue.params() {
-        let set = e.policy.set.get(param.name);
+        // As it was understood: `80%` is 80.
+        let set = e.policy.set.get(param.name).and(e.settings.0.get(param.name));
         if let (Some(value), Some((why, neutral))) = (set, refusal(param.home))
             && !neutral.is(value)
         {

@@ -7,7 +7,6 @@ use super::*;
 use crate::ring::tests::{HEADER_PAGE, page};
 use risetime_job::answer::{Writer, value_line};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, KHz, Span, TaskId, Util};
-use risetime_model::settings::Range;
 use risetime_model::{Policy, Workload};
 use risetime_trace::{Event, Memory, PeriodMemory, SwitchOut, Why};
 use std::fs;
@@ -510,10 +509,10 @@ fn every_setting_reaches_the_guest_or_is_refused() {
     let (mut given, mut refused) = (Vec::new(), Vec::new());
     // `irq_us` needs `irq_period_us` beside it, which is refused.
     for (group, param) in catalogue.params().filter(|(_, p)| p.name != "irq_us") {
-        let values: Vec<String> = match param.range {
-            Range::Int(low, high) => [high, low + 2, low].map(|n| n.to_string()).to_vec(),
-            Range::OneOf(names) => names.iter().rev().map(|n| n.to_string()).collect(),
-        };
+        let (numbers, names) = param.range.parts();
+        let numbers = numbers.into_iter().flat_map(|(low, high)| [high, low + 2, low]);
+        let names = names.iter().rev().map(|n| n.to_string());
+        let values: Vec<String> = numbers.map(|n| n.to_string()).chain(names).collect();
         let owner = match group.owner {
             Some((key, name)) if name != "schedutil" => format!("+{key}={name}"),
             _ => String::new(),

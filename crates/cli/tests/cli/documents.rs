@@ -245,14 +245,11 @@ fn title_of(group: &Group) -> &'static str {
 }
 
 fn row(p: &Param) -> String {
-    let counts = !p.unit.is_empty() && !p.unit.starts_with("of ");
-    let unit = if counts { format!(" {}", p.unit) } else { String::new() };
-    let values = match p.range {
-        Range::Int(low, high) => format!("{low} to {high}{unit}"),
-        Range::OneOf(names) => {
-            names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
-        }
-    };
+    let unit = p.counted_in();
+    let (numbers, names) = p.range.parts();
+    let numbers = numbers.map(|(low, high)| format!("{low} to {high}{unit}"));
+    let names = names.iter().map(|name| format!("`{name}`"));
+    let values = names.chain(numbers).collect::<Vec<_>>().join(", ");
     let default = match p.default {
         Default::Int(n) => format!("{n}{unit}"),
         Default::Name(s) => format!("`{s}`"),

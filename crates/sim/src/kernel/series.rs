@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! patch  setting                            arithmetic                what it changes
-//! 4      fits_capacity=rfc                  approximate.rs            Machine::util_fits
+//! 4      fits_capacity=rfc                  approximate.rs            Cpu::util_fits
+//!        fits_capacity=N                    fits.rs                   Cpu::util_fits
 //! 5      dvfs_headroom=update_delay         headroom.rs               Machine::dvfs_util
+//!        dvfs_headroom=N                    headroom.rs               Machine::dvfs_util
 //! 6      response_time_ms                   response_time.rs          Machine::dvfs_util
 //! 7      sched_pelt_multiplier              pelt.rs, approximate.rs   every signal
 //! 8      util_est_running                   util_est.rs               util_est at ticks, switches, moves
@@ -28,8 +30,7 @@
 //! alone; without any of them nothing here does anything, and the results are mainline's.
 
 use crate::kernel::governor::schedutil;
-use crate::state::series::CpuSeries;
-use crate::state::series::Series;
+use crate::state::series::{CpuSeries, Limit, Room, Series};
 use risetime_kernel::KernelRev;
 use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
 use risetime_kernel::pelt::Decay;
@@ -44,11 +45,11 @@ use risetime_model::{Experiment, Platform};
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: "fits_capacity",
-        doc: "the margin before a task counts as misfit: mainline = 80 %, the others by capacity and tick (rfc: patch 4 of RFC 00/16; threshold, threshold-tick: its earlier posting)",
-        unit: "",
-        range: Range::OneOf(&["mainline", "threshold", "threshold-tick", "rfc"]),
+        doc: "the margin before a task counts as misfit: it fits while its util is below so much of what the CPU has to give; mainline = 80, the other names by capacity and tick (rfc: patch 4 of RFC 00/16; threshold, threshold-tick: its earlier posting)",
+        unit: "%",
+        range: Range::IntOr(1, 100, &["mainline", "threshold", "threshold-tick", "rfc"]),
         default: Default::Unset,
-        home: Home::Patched(None, Neutral::Name("mainline")),
+        home: Home::Patched(None, Neutral::Both(80, "mainline")),
     },
     Param {
         name: "sched_pelt_multiplier",
@@ -159,7 +160,7 @@ pub(crate) fn decay(settings: &Settings) -> &'static Decay {
 pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
     let on = |name: &str| settings.int(name) == Some(1);
     Series {
-        headroom_by_delay: settings.name("dvfs_headroom") == Some("update_delay"),
+        room: room(settings),
         util_est_running: on("util_est_running"),
         util_est_periodic: on("util_est_periodic"),
         rampup_multiplier: settings.int("rampup_multiplier").map(|m| m.max(0) as u32),
@@ -176,6 +177,15 @@ pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
     }
 }
 
+fn room(settings: &Settings) -> Room {
+    match (settings.int("dvfs_headroom"), settings.name("dvfs_headroom")) {
+        (Some(percent), _) => Room::Percent(percent.max(0) as u64),
+        (None, Some("update_delay")) => Room::UpdateDelay,
+        (None, _) => Room::Mainline,
+    }
+}
+
+/// The margin that has a name.
 fn margin(settings: &Settings) -> Margin {
     match settings.name("fits_capacity") {
         Some("threshold") => Margin::Threshold,
@@ -191,13 +201,13 @@ pub(crate) fn of_cpu(platform: &Platform, domain: &Domain, settings: &Settings) 
     let default_ms = schedutil::response_time_ms(decay, domain);
     let own = format!("{RESPONSE_TIME}.policy{}", domain.cpus[0].0);
     let ms = settings.int(&own).or(settings.int(RESPONSE_TIME));
+    let tick_us = tick_usec(platform.hz);
+    let threshold = || fits_capacity_threshold(decay, margin(settings), domain.capacity, tick_us);
     CpuSeries {
-        threshold: fits_capacity_threshold(
-            decay,
-            margin(settings),
-            domain.capacity,
-            tick_usec(platform.hz),
-        ),
+        limit: match settings.int("fits_capacity") {
+            Some(percent) => Some(Limit::Percent(percent.max(0) as u64)),
+            None => threshold().map(Limit::Threshold),
+        },
         dvfs_update_delay_us: schedutil::rate_limit_in_force(settings, domain),
         response_time_mult: ms.map(|ms| response_time_mult(default_ms, ms.max(0) as u64)),
         last_update_util: Util(0),

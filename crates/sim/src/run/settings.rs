@@ -360,7 +360,15 @@ mod tests {
             ("linux-6.8+governor=performance+rate_limit_us.policy4=70", "is a setting of"),
             ("linux-6.8+first_cpu.policy4=1", "unknown setting `first_cpu.policy4`"),
             ("linux-6.8+sched_pelt_multiplier=3", "wanted 1, 2 or 4"),
-            ("linux-6.8+fits_capacity=80", "wanted one of mainline, threshold"),
+            ("linux-6.8+fits_capacity=fifth", "rfc, or a whole number from 1 to 100 %"),
+            ("linux-6.8+fits_capacity=101%", "is 101, wanted mainline, threshold, threshold-tick"),
+            (
+                "linux-6.8+dvfs_headroom=401",
+                "mainline, update_delay, or a whole number from 0 to 400 %",
+            ),
+            ("linux-6.8+dvfs_headroom=-1%", "`dvfs_headroom` is -1"),
+            ("linux-6.8+dvfs_headroom=2.5%", "`dvfs_headroom` is 2.5%"),
+            ("linux-6.8+rate_limit_us=70%", "`rate_limit_us` is 70%"),
         ] {
             let error = resolved(arg).expect_err(arg);
             assert!(error.contains(words), "{arg}: {error}");

@@ -741,7 +741,7 @@ impl Cpu {
     /// `util_fits_cpu`.
     #[inline]
     pub(crate) fn util_fits(&self, util: Util, min: Util, max: Util) -> Fit {
-        match self.series.fits_threshold(util) {
+        match self.series.fits(util, self.cpu_capacity) {
             Some(fits) => util_fits_cpu_from(fits, util, min, max, self.capacities(), true),
             None => util_fits_cpu(util, min, max, self.capacities(), true),
         }

@@ -1,7 +1,7 @@
 //! Each mechanism of the response-time series acts, and by its own formula: the trace of a ramp on
 //! the M1 held against the arithmetic.
 
-use super::experiment;
+use super::{Bytes, experiment};
 use crate::Simulator;
 use risetime_kernel::approximate::approximate_util_avg;
 use risetime_kernel::neighbours::util_est_faster;
@@ -89,7 +89,9 @@ fn decided(seen: &Seen) -> Vec<(Look, Util)> {
 
 #[test]
 fn the_margin_is_where_the_formula_has_it() {
-    for (fits_capacity, threshold) in [("mainline", 368), ("rfc", 445), ("threshold-tick", 238)] {
+    let margins =
+        [("mainline", 368), ("rfc", 445), ("threshold-tick", 238), ("60", 276), ("95%", 437)];
+    for (fits_capacity, threshold) in margins {
         let policy = format!("linux-6.8+rate_limit_us=2000+fits_capacity={fits_capacity}");
         let seen = rampup(&policy);
         let (_, at, _) = seen.misfit.expect("a misfit task");
@@ -109,6 +111,40 @@ fn headroom_is_growth_until_the_frequency_can_change_again() {
     }
     for (look, util) in decided(&rampup("linux-6.8")) {
         assert_eq!(look.util, Util(util.0 * 5 / 4).min(Util(459)), "mainline {look:?}");
+    }
+}
+
+#[test]
+fn headroom_may_be_any_share_of_util() {
+    for percent in [0, 10, 60] {
+        let policy = format!("linux-6.8+dvfs_headroom={percent}%");
+        for (look, util) in decided(&rampup(&policy)) {
+            let wanted = Util(util.0 + util.0 * percent / 100);
+            assert_eq!(look.util, wanted.min(Util(459)), "{percent} {look:?}");
+        }
+    }
+}
+
+/// Of every form of the arithmetic: before 6.8 schedutil and the energy estimate each add the headroom
+/// after the clamps, since then it is in util, and since 6.12 there is a short way without it.
+#[test]
+fn mainlines_margins_as_numbers_are_mainline() {
+    for kernel in ["linux-6.1", "linux-6.8", "linux-7.3"] {
+        let bytes = |set: &str| {
+            let policy = format!("{kernel}+uclamp_max=800{set}");
+            let pixel6 = Platform::load("pixel6").expect("built in");
+            let phone = Workload::load("phone").expect("built in");
+            let e = experiment(pixel6, phone, &policy, &[], Span::from_ms(300));
+            let mut bytes = Bytes::default();
+            Simulator.run(&e, &mut bytes).expect("runs");
+            bytes.0
+        };
+        let mainline = bytes("");
+        assert!(mainline.lines().count() > 1000);
+        assert!(mainline == bytes("+dvfs_headroom=25"), "{kernel}: headroom");
+        assert!(mainline == bytes("+fits_capacity=80%"), "{kernel}: margin");
+        assert!(mainline != bytes("+dvfs_headroom=26"), "{kernel}: another headroom");
+        assert!(mainline != bytes("+fits_capacity=70"), "{kernel}: another margin");
     }
 }
 

@@ -360,9 +360,11 @@ impl<'a> Without<'a> {
         let total = Util(self.actual.0 * self.domain.cpus.len() as u64);
         let busy = self.busy.min(total);
         let sum = if dst.is_some() { Util(busy.0 + self.asked.busy.0).min(total) } else { busy };
+        let (m, rev) = (self.asked.m, self.asked.m.rev);
         let max = self.max_util(dst).min(Util(self.capacity.0));
+        let max = if rev < KernelRev::V6_8 { m.series.room_pre_6_8(max) } else { max };
         let long_way = || {
-            let (rev, pd) = (self.asked.m.rev, self.domain.em_perf_domain());
+            let pd = self.domain.em_perf_domain();
             em_cpu_energy(rev, &pd, max, sum, self.actual, self.capacity)
         };
         let Some(cost) = self.domain.em_cost.get(max.0.min(self.actual.0) as usize) else {
