@@ -568,6 +568,24 @@ fn the_clamp_of_real_time_tasks_is_written_to_its_sysctl() {
     assert!(plan("linux-7.2").job.read.contains(&path.to_string()));
 }
 
+/// As the kernel checks at each write.
+#[test]
+fn the_runtime_of_real_time_tasks_is_never_above_their_period() {
+    let written = |set: &str| -> Vec<String> {
+        let e = experiment(&format!("linux-7.2{set}"));
+        let job = planned(&e, &[]).unwrap().job;
+        let rt = job.set.into_iter().filter_map(|(path, value)| {
+            path.strip_prefix("/proc/sys/kernel/sched_rt_").map(|name| format!("{name}={value}"))
+        });
+        rt.collect()
+    };
+    assert_eq!(written(""), [""; 0]);
+    let short = "+sched_rt_period_us=10000+sched_rt_runtime_us=5000";
+    assert_eq!(written(short), ["runtime_us=5000", "period_us=10000"]);
+    let long = "+sched_rt_period_us=4000000+sched_rt_runtime_us=-1";
+    assert_eq!(written(long), ["period_us=4000000", "runtime_us=-1"]);
+}
+
 /// On a device tree as in a simulation, the task created first is the one that starts where it is said.
 #[test]
 fn the_first_cpu_is_that_of_the_task_created_first() {

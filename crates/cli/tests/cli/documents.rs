@@ -1,7 +1,7 @@
 //! What README.md and the pages of `docs/` show is what the command does.
 
 use crate::{page, prints, repository, risetime_in, scratch};
-use risetime_model::settings::{Catalogue, Default, Group, Param, Range};
+use risetime_model::settings::{Catalogue, Default, Group, Param};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -233,6 +233,7 @@ fn title_of(group: &Group) -> &'static str {
     match group.params[0].name {
         "governor" => "The system",
         "preempt" => "Preemption",
+        "sched_rt_period_us" => "Sysctls",
         "fits_capacity" => "Response-time series, and other patches",
         "irq_period_us" => "Interrupts",
         "scaling_max_freq" => "Limits on the frequency",

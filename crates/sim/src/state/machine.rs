@@ -26,6 +26,7 @@ use crate::state::pressure::CpuPressure;
 use crate::state::series::{CpuSeries, Series};
 use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
+use crate::state::sysctls::Sysctls;
 use crate::state::tally::Tally;
 use crate::state::timers::TaskTimers;
 use crate::state::timers::Wakees;
@@ -112,6 +113,7 @@ pub struct Machine {
     pub(crate) costs: Costs,
     /// What of the response-time series is switched on.
     pub(crate) series: Series,
+    pub(crate) sysctls: Sysctls,
     /// NI_RANDOM, where it is on.
     pub(crate) ni_random: Option<Dice>,
     /// What balancing has counted, where that can be kept.
