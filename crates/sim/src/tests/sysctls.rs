@@ -30,6 +30,20 @@ fn rt_tasks_have_their_runtime_of_each_period_up_to_6_11() {
     assert_eq!(ran("linux-6.12", half), ran("linux-6.12", ""));
 }
 
+/// The runtime is over between two ticks, and that is seen when another one wakes.
+#[test]
+fn nobody_is_picked_once_the_runtime_is_used_up() {
+    let tasks = format!(
+        r#""low": {{"policy": "SCHED_FIFO", "priority": 5, {SPIN}}}, "high": {{"policy": "SCHED_FIFO",
+           "priority": 9, "delay": 950500, "loop": 1, "runtime": 10000}}, "fair": {{{SPIN}}}"#
+    );
+    for kernel in ["linux-6.1", "linux-6.8"] {
+        let runs = run(cpus(1), &tasks, kernel, 1100);
+        assert_eq!(runs.turns("high"), [(0, 1_000_000, 1_010_000)], "{kernel}");
+        assert_eq!(runs.ran("fair", 0, 1100), 49_500_000, "{kernel}");
+    }
+}
+
 #[test]
 fn rr_tasks_take_turns_as_long_as_they_are_told() {
     let rr = format!(r#""rr": {{"policy": "SCHED_RR", "priority": 5, "instance": 2, {SPIN}}}"#);

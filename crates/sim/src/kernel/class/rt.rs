@@ -34,7 +34,10 @@ impl SchedClass for RealTime {
     fn dequeue(&self, rq: &mut Rq<'_, '_>, task: TaskId, _: DequeueKind) {
         rq.dequeue_task_rt(task);
     }
+    /// Where they are throttled, what the previous one ran counts before the next one is picked: up to 6.11
+    /// it is put first.
     fn pick(&self, rq: &mut Rq<'_, '_>) -> Option<TaskId> {
+        rq.update_curr_rt();
         let c = rq.m().cpu(rq.cpu);
         c.rt.first().filter(|_| !c.rt_throttle.throttled).map(|(_, task)| task)
     }
