@@ -135,6 +135,19 @@ pub fn em_cpu_energy(
     state.map_or(0, |s| s.cost.wrapping_mul(sum_util.0))
 }
 
+/// Whether a move saves enough: more than `margin` of 1024 of what the previous CPU costs, `prev_delta` on
+/// top of what its candidates' domains cost without the task (`base_energy`). 0: anything at all, as since
+/// 6.0 (fair.c:find_energy_efficient_cpu); 64, a sixteenth, before ([`feec_margin`]).
+pub const fn feec_saves(prev_delta: u64, delta: u64, base_energy: u64, margin: u64) -> bool {
+    let all = prev_delta.saturating_add(base_energy) as u128;
+    prev_delta.saturating_sub(delta) as u128 > (all * margin as u128) >> 10
+}
+
+/// The margin of a release, of 1024.
+pub fn feec_margin(rev: KernelRev) -> u64 {
+    if rev < KernelRev::new(6, 0) { 64 } else { 0 }
+}
+
 /// The form before 6.9: the state is found by frequency, and the capacity divides at the end.
 /// Source: Linux 6.1 energy_model.h:em_cpu_energy.
 fn em_cpu_energy_pre_6_9(
@@ -207,6 +220,25 @@ mod tests {
             |max| em_cpu_energy(rev, &pd, Util(max), Util(459), Capacity(459), Capacity(459));
         assert_eq!(energy(133), states[0].cost);
         assert_eq!(energy(134), states[1].cost);
+    }
+
+    #[test]
+    fn a_move_has_to_save_a_sixteenth_before_6_0() {
+        let [old, new] = [KernelRev::new(5, 19), KernelRev::V6_1].map(feec_margin);
+        for (prev, base) in [(0u64, 0u64), (1, 0), (16, 0), (100, 1500), (1 << 40, 7 << 40)] {
+            let least = (prev + base) >> 4;
+            for best in [0, prev / 2, prev.saturating_sub(least), prev, prev + 1] {
+                let saved = prev.saturating_sub(best);
+                assert_eq!(
+                    feec_saves(prev, best, base, old),
+                    saved > least,
+                    "{prev} {base} {best}"
+                );
+                assert_eq!(feec_saves(prev, best, base, new), best < prev, "{prev} {base} {best}");
+            }
+        }
+        assert!(feec_saves(u64::MAX, 5, 5, 1023), "the previous CPU is no candidate");
+        assert!(!feec_saves(100, 0, 0, 1024), "nobody saves more than all");
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl KernelRev {
     /// December 2020, a long-term release: the oldest a policy may name.
     ///
     /// `DEVIATES(before-6.1)`: of kernels before 6.1 only the fair queue, and what the clamps reach in
-    /// schedutil, is theirs; placement (5.10 wanted 6 % less energy), fits and balancing are as in 6.1.
+    /// schedutil, is theirs; placement (but for the energy that a move had to save), fits and balancing are as in 6.1.
     /// No preset stands for one of them.
     pub const V5_10: KernelRev = KernelRev::new(5, 10);
     /// December 2022, a long-term release: the last of CFS.

@@ -19,6 +19,8 @@
 //! 16     util_avg_0_on_fork                 pelt_cfs.rs               core.rs:create
 //!        util_est_faster, util_est_boost    neighbours.rs             Machine::cpu_util_cfs, task_util_est
 //!        runnable_boost=0                   cpu_util.rs               Machine::cpu_util_cfs_boost
+//!        pelt_half_life                     pelt.rs                   every signal
+//!        eas_margin                         energy_model.rs           placement/energy.rs
 //! ```
 //!
 //! `DEVIATES(rfc-v2)`: of the posting of May 2026 (20260504020003.71306-1-qyousef@layalina.io, 13
@@ -33,13 +35,15 @@ use crate::kernel::governor::schedutil;
 use crate::state::series::{CpuSeries, Limit, Room, Series};
 use risetime_kernel::KernelRev;
 use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
-use risetime_kernel::pelt::Decay;
+use risetime_kernel::energy_model::feec_margin;
+use risetime_kernel::pelt::{Decay, MAX_HALF_LIFE};
 use risetime_kernel::response_time::response_time_mult;
 use risetime_kernel::units::Util;
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
 use risetime_model::workload::TaskSpec;
 use risetime_model::{Experiment, Platform};
+use std::sync::OnceLock;
 
 /// Switches of the scheduler; those of schedutil are in [`schedutil`].
 pub(crate) const PARAMS: &[Param] = &[
@@ -131,29 +135,57 @@ pub(crate) const PARAMS: &[Param] = &[
         default: Default::Unset,
         home: Home::Simulator(Neutral::Int(1)),
     },
+    Param {
+        name: HALF_LIFE,
+        doc: "half-life of load tracking, in PELT periods of 1.024 ms: what ran so long ago counts half (Android: pelt=8 and pelt=16; mainline: 32); together with sched_pelt_multiplier, which shortens the periods, both count",
+        unit: "periods",
+        range: Range::Int(1, MAX_HALF_LIFE as i64),
+        default: Default::Unset,
+        home: Home::Patched(Some("pelt="), Neutral::Int(32)),
+    },
+    Param {
+        name: "eas_margin",
+        doc: "a wakeup leaves its CPU for the energy only if that saves more than this share of it; unset: as mainline, 0 since 6.0, 64 (a sixteenth) before",
+        unit: "of 1024",
+        range: Range::Int(0, 1024),
+        default: Default::Unset,
+        home: Home::Patched(None, Neutral::Int(0)),
+    },
 ];
+
+const HALF_LIFE: &str = "pelt_half_life";
 
 /// `response_time_ms`, if the policy has it: of all policies but those with their own.
 pub(crate) const RESPONSE_TIME: &str = "response_time_ms";
 
-/// PELT's decay by multiplier; statics, so that every machine shares the tables.
-static DECAYS: [Decay; 3] = [faster(1), faster(2), faster(4)];
+/// How fast time runs for PELT, as `lshift`: 1, 2 and 4 times.
+const SHIFTS: usize = 3;
+/// Mainline's decay, and with each multiplier; statics, so that every machine shares the tables.
+static DECAYS: [Decay; SHIFTS] = [faster(32, 1), faster(32, 2), faster(32, 4)];
+/// Those of other half-lives, once somebody has asked.
+static OTHERS: [[OnceLock<Box<Decay>>; SHIFTS]; MAX_HALF_LIFE as usize] =
+    [const { [const { OnceLock::new() }; SHIFTS] }; MAX_HALF_LIFE as usize];
 
-const fn faster(multiplier: u32) -> Decay {
-    match Decay::MS32.with_multiplier(multiplier) {
-        Some(decay) => decay,
-        None => panic!("a multiplier of the series"),
-    }
+const fn faster(half_life: u32, multiplier: u32) -> Decay {
+    let Some(decay) = Decay::new(half_life) else { panic!("out of range") };
+    let Some(decay) = decay.with_multiplier(multiplier) else { panic!("not in the series") };
+    decay
 }
 
-/// The decay that these settings mean.
+/// The decay that these settings mean. With half-lives of hundreds of periods a `util_sum` of 32 bits, as the
+/// kernel's is, holds few full tasks (5 with 512): more that come to one CPU at once wrap it.
 pub(crate) fn decay(settings: &Settings) -> &'static Decay {
-    let multiplier = settings.int("sched_pelt_multiplier");
-    &DECAYS[match multiplier {
+    let shift = match settings.int("sched_pelt_multiplier") {
         Some(2) => 1,
         Some(4) => 2,
         _ => 0,
-    }]
+    };
+    match settings.int(HALF_LIFE).unwrap_or(32).clamp(1, MAX_HALF_LIFE.into()) as u32 {
+        32 => &DECAYS[shift],
+        other => {
+            OTHERS[other as usize - 1][shift].get_or_init(|| Box::new(faster(other, 1 << shift)))
+        }
+    }
 }
 
 /// As the settings say.
@@ -174,6 +206,7 @@ pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
         runnable_boost: settings
             .int("runnable_boost")
             .map_or(rev >= KernelRev::V6_5, |boost| boost != 0),
+        eas_margin: settings.int("eas_margin").map_or(feec_margin(rev), |m| m.max(0) as u64),
     }
 }
 
