@@ -137,7 +137,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: HALF_LIFE,
-        doc: "half-life of load tracking, in PELT periods of 1.024 ms: what ran so long ago counts half (Android: pelt=8 and pelt=16; mainline: 32); together with sched_pelt_multiplier, which shortens the periods, both count",
+        doc: "half-life of load tracking, in PELT periods of 1.05 ms: what ran so long ago counts half (Android: pelt=8 and pelt=16; mainline: 32); together with sched_pelt_multiplier, which shortens the periods, both count",
         unit: "periods",
         range: Range::Int(1, MAX_HALF_LIFE as i64),
         default: Default::Unset,

@@ -6,8 +6,9 @@
 //! cost of a candidate    = em_cpu_energy(with the task there) − em_cpu_energy(without it)
 //! ```
 //!
-//! The previous CPU wins ties, and all that save less than a margin (`eas_margin`, none since 6.0). A candidate that cannot give `uclamp_min` is taken only if none
-//! can, the biggest first. Source: kernel/sched/fair.c.
+//! The previous CPU wins ties, and against all that save less than a margin (`eas_margin`; none since
+//! 6.0). A candidate that cannot give `uclamp_min` is taken only if none can, the biggest first.
+//! Source: kernel/sched/fair.c.
 
 use super::{Effects, Placed};
 use crate::state::cpuset::CpuSet;
