@@ -18,8 +18,6 @@
 
 use crate::units::Span;
 
-/// What a running CPU takes at a time (`sysctl_sched_cfs_bandwidth_slice`).
-pub const SCHED_CFS_BANDWIDTH_SLICE: Span = Span(5_000_000);
 /// What an emptied CPU keeps (`min_cfs_rq_runtime`).
 const MIN_CFS_RQ_RUNTIME: i64 = 1_000_000;
 /// Slack is not given out so close to the end of a period (`min_bandwidth_expiration`).
@@ -67,9 +65,10 @@ impl CfsBandwidth {
         true
     }
 
-    /// Whether slack is worth giving out. Source: fair.c:do_sched_cfs_slack_timer.
-    pub const fn has_slack(&self) -> bool {
-        self.runtime > SCHED_CFS_BANDWIDTH_SLICE.0
+    /// Whether slack is worth giving out: more than a `slice` (`sysctl_sched_cfs_bandwidth_slice`), which is
+    /// what a running CPU takes at a time. Source: fair.c:do_sched_cfs_slack_timer.
+    pub const fn has_slack(&self, slice: Span) -> bool {
+        self.runtime > slice.0
     }
 }
 
@@ -137,6 +136,8 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    /// `sysctl_sched_cfs_bandwidth_slice` unless it is written.
+    const SLICE: Span = Span(5 * MS);
 
     /// Running in ticks of 4 ms against 10 ms per 50 ms: over many periods exactly the quota,
     /// though no single one is.
@@ -153,7 +154,7 @@ mod tests {
             if !throttled {
                 ran += 4 * MS;
                 if cpu.account(Span(4 * MS)) {
-                    throttled = !cpu.assign(&mut pool, SCHED_CFS_BANDWIDTH_SLICE);
+                    throttled = !cpu.assign(&mut pool, SLICE);
                 }
             }
             most = most.max(ran as i64 - (10 * MS * (tick / 12 + 1)) as i64);
@@ -182,7 +183,7 @@ mod tests {
         let mut cpu = Runtime::default();
         cpu.account(Span(MS));
         assert!(pool.period(true), "a throttled CPU keeps it going");
-        assert!(pool.period(false) && cpu.assign(&mut pool, SCHED_CFS_BANDWIDTH_SLICE));
+        assert!(pool.period(false) && cpu.assign(&mut pool, SLICE));
         assert!(pool.period(false), "somebody has asked");
     }
 
@@ -190,11 +191,11 @@ mod tests {
     fn an_emptied_cpu_returns_all_but_a_millisecond() {
         let mut pool = CfsBandwidth::new(Span(10 * MS), Span(0));
         let mut cpu = Runtime::default();
-        assert!(cpu.account(Span(1)) && cpu.assign(&mut pool, SCHED_CFS_BANDWIDTH_SLICE));
+        assert!(cpu.account(Span(1)) && cpu.assign(&mut pool, SLICE));
         assert_eq!((cpu.remaining(), pool.runtime()), (5_000_000, Span(5 * MS)));
-        assert!(!pool.has_slack() && cpu.give_back(&mut pool) && !cpu.give_back(&mut pool));
+        assert!(!pool.has_slack(SLICE) && cpu.give_back(&mut pool) && !cpu.give_back(&mut pool));
         assert_eq!((cpu.remaining(), pool.runtime()), (1_000_000, Span(9 * MS)));
-        assert!(pool.has_slack());
+        assert!(pool.has_slack(SLICE));
     }
 
     #[test]
@@ -202,7 +203,7 @@ mod tests {
         let mut pool = CfsBandwidth::new(Span(MS), Span(0));
         let mut cpu = Runtime::default();
         assert!(cpu.account(Span(3 * MS)));
-        assert!(!cpu.assign(&mut pool, SCHED_CFS_BANDWIDTH_SLICE));
+        assert!(!cpu.assign(&mut pool, SLICE));
         assert_eq!((cpu.remaining(), pool.runtime()), (1 - 2 * MS as i64, Span(0)));
         pool.refill();
         assert!(!cpu.distribute(&mut pool));

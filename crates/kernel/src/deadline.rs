@@ -22,6 +22,7 @@
 //! Source: kernel/sched/deadline.c; the deferred server of the fair class: [`crate::dl_server`].
 
 use crate::KernelRev;
+use crate::rt::RtBandwidth;
 use crate::units::{Capacity, Instant, Span, TaskId};
 use alloc::vec::Vec;
 
@@ -294,9 +295,10 @@ pub struct DlRq {
 }
 
 impl DlRq {
-    /// Of a CPU whose deadline tasks may use `runtime` of `period`.
+    /// Of a CPU whose deadline tasks may use `runtime` of `period`; without a limit all of it.
     /// Source: deadline.c:init_dl_rq_bw_ratio.
-    pub fn new(period: Span, runtime: Span) -> DlRq {
+    pub fn new(RtBandwidth { period, runtime }: RtBandwidth) -> DlRq {
+        let runtime = runtime.unwrap_or(period);
         let max_bw = to_ratio(period, runtime);
         let bw_ratio = to_ratio(runtime, period) >> (BW_SHIFT - RATIO_SHIFT);
         DlRq { max_bw, extra_bw: max_bw as i64, bw_ratio, ..DlRq::default() }

@@ -111,6 +111,7 @@ fn efficient_state(
 /// The energy a domain's CPUs would use together, in the model's unit: the busiest one has
 /// `max_util` (with schedutil's headroom, clamped), all together `sum_util`.
 ///
+/// Before 6.8 the kernel adds the headroom in here; here the caller does, whatever the release.
 /// `allowed_cpu_cap` is the capacity a thermal or cpufreq limit leaves one CPU, `capacity` all of
 /// it (used before 6.9 only). The product wraps at 64 bits. A domain without states costs nothing.
 /// Source: energy_model.h:em_cpu_energy.
@@ -127,17 +128,29 @@ pub fn em_cpu_energy(
         return 0;
     }
     if rev < KernelRev::V6_9 {
-        return em_cpu_energy_pre_6_9(rev, pd, max_util, sum_util, allowed_cpu_cap, capacity);
+        return em_cpu_energy_pre_6_9(pd, max_util, sum_util, allowed_cpu_cap, capacity);
     }
     let max_util = Util(max_util.0.min(allowed_cpu_cap.0));
     let state = pd.states.get(em_pd_get_efficient_state(pd, max_util));
     state.map_or(0, |s| s.cost.wrapping_mul(sum_util.0))
 }
 
+/// Whether a move saves enough: more than `margin` of 1024 of what the previous CPU costs, `prev_delta` on
+/// top of what its candidates' domains cost without the task (`base_energy`). 0: anything at all, as since
+/// 6.0 (fair.c:find_energy_efficient_cpu); 64, a sixteenth, before ([`feec_margin`]).
+pub const fn feec_saves(prev_delta: u64, delta: u64, base_energy: u64, margin: u64) -> bool {
+    let all = prev_delta.saturating_add(base_energy) as u128;
+    prev_delta.saturating_sub(delta) as u128 > (all * margin as u128) >> 10
+}
+
+/// The margin of a release, of 1024.
+pub fn feec_margin(rev: KernelRev) -> u64 {
+    if rev < KernelRev::new(6, 0) { 64 } else { 0 }
+}
+
 /// The form before 6.9: the state is found by frequency, and the capacity divides at the end.
-/// Before 6.8 the headroom was added here. Source: Linux 6.1 energy_model.h:em_cpu_energy.
+/// Source: Linux 6.1 energy_model.h:em_cpu_energy.
 fn em_cpu_energy_pre_6_9(
-    rev: KernelRev,
     pd: &EmPerfDomain<'_>,
     max_util: Util,
     sum_util: Util,
@@ -147,8 +160,7 @@ fn em_cpu_energy_pre_6_9(
     let Some(last) = pd.states.last() else {
         return 0;
     };
-    let headroom = if rev < KernelRev::V6_8 { max_util.0 >> 2 } else { 0 };
-    let max_util = max_util.0.wrapping_add(headroom).min(allowed_cpu_cap.0);
+    let max_util = max_util.0.min(allowed_cpu_cap.0);
     let wanted = last.frequency.0.wrapping_mul(max_util).checked_div(capacity.0).unwrap_or(0);
     let state = efficient_state(pd, |s| s.frequency.0 >= wanted).map_or(last, |i| &pd.states[i]);
     state.cost.wrapping_mul(sum_util.0).checked_div(capacity.0).unwrap_or(0)
@@ -205,10 +217,28 @@ mod tests {
         let states = states(rev);
         let pd = EmPerfDomain::new(&states);
         let energy =
-            |rev, max| em_cpu_energy(rev, &pd, Util(max), Util(459), Capacity(459), Capacity(459));
-        assert_eq!(energy(rev, 133), states[0].cost);
-        assert_eq!(energy(rev, 134), states[1].cost);
-        assert_eq!(energy(KernelRev::new(6, 1), 108), states[1].cost, "headroom added here");
+            |max| em_cpu_energy(rev, &pd, Util(max), Util(459), Capacity(459), Capacity(459));
+        assert_eq!(energy(133), states[0].cost);
+        assert_eq!(energy(134), states[1].cost);
+    }
+
+    #[test]
+    fn a_move_has_to_save_a_sixteenth_before_6_0() {
+        let [old, new] = [KernelRev::new(5, 19), KernelRev::V6_1].map(feec_margin);
+        for (prev, base) in [(0u64, 0u64), (1, 0), (16, 0), (100, 1500), (1 << 40, 7 << 40)] {
+            let least = (prev + base) >> 4;
+            for best in [0, prev / 2, prev.saturating_sub(least), prev, prev + 1] {
+                let saved = prev.saturating_sub(best);
+                assert_eq!(
+                    feec_saves(prev, best, base, old),
+                    saved > least,
+                    "{prev} {base} {best}"
+                );
+                assert_eq!(feec_saves(prev, best, base, new), best < prev, "{prev} {base} {best}");
+            }
+        }
+        assert!(feec_saves(u64::MAX, 5, 5, 1023), "the previous CPU is no candidate");
+        assert!(!feec_saves(100, 0, 0, 1024), "nobody saves more than all");
     }
 
     #[test]

@@ -19,6 +19,12 @@ pub const fn fits_capacity(util: Util, capacity: Capacity) -> bool {
     util.0.wrapping_mul(1280) < capacity.0.wrapping_mul(1024)
 }
 
+/// Whether `util` takes less than `percent` of `capacity`: mainline's margin with another share. 80 is
+/// mainline's, to the last bit.
+pub const fn fits_capacity_percent(util: Util, capacity: Capacity, percent: u64) -> bool {
+    util.0.wrapping_mul(100) < capacity.0.wrapping_mul(percent)
+}
+
 /// Whether capacity `a` is noticeably (5 %) greater than `b`. Source: fair.c:capacity_greater.
 pub const fn capacity_greater(a: Capacity, b: Capacity) -> bool {
     a.0.wrapping_mul(1024) > b.0.wrapping_mul(1078)
@@ -61,7 +67,7 @@ pub fn util_fits_cpu(
 }
 
 /// [`util_fits_cpu`], where another margin has said whether the util itself `fits`
-/// ([`crate::approximate::fits_capacity_threshold`]).
+/// ([`fits_capacity_percent`], [`crate::approximate::fits_capacity_threshold`]).
 #[inline]
 pub fn util_fits_cpu_from(
     mut fits: bool,
@@ -161,6 +167,19 @@ mod tests {
         assert!(!fits_capacity(Util(0), Capacity(0)));
         assert!(!capacity_greater(Capacity(1078), Capacity(1024)));
         assert!(capacity_greater(Capacity(1079), Capacity(1024)));
+    }
+
+    #[test]
+    fn a_fifth_kept_free_is_80_percent_taken() {
+        for (util, capacity) in (0..=1100).flat_map(|u| (0..=1024).map(move |c| (u, c))) {
+            let (util, capacity) = (Util(util), Capacity(capacity));
+            let own = fits_capacity_percent(util, capacity, 80);
+            assert_eq!(own, fits_capacity(util, capacity), "{util} of {capacity}");
+            assert_eq!(fits_capacity_percent(util, capacity, 100), util.0 < capacity.0);
+        }
+        assert!(fits_capacity_percent(Util(458), Capacity(459), 100));
+        assert!(!fits_capacity_percent(Util(230), Capacity(460), 50));
+        assert!(fits_capacity_percent(Util(229), Capacity(460), 50));
     }
 
     #[test]

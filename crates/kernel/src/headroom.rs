@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!  mainline       util + util/4                                  ([`crate::schedutil::map_util_perf`])
+//!  percent        util + util · percent/100                      mainline's with another share
 //!  update_delay   A(util, delay)                                            RFC 00/16, patch 5
 //!                 delay = max(rate_limit_us, tick; or the slice, if shorter and somebody waits)
 //!  waiting_avg    at least util + waiting_avg                               patch 13
@@ -34,13 +35,29 @@ pub fn dvfs_delay_us(
     update.max(dvfs_update_delay_us)
 }
 
+/// util plus this share of it; 25 is mainline's quarter, to the last bit. Rounding: down.
+pub const fn map_util_perf_percent(util: Util, percent: u64) -> Util {
+    Util(util.0.wrapping_add(util.0.wrapping_mul(percent) / 100))
+}
+
+/// How much a CPU is given to grow into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// Mainline's.
+    Quarter,
+    /// That share of util.
+    Percent(u64),
+    /// What it grows in this time ([`dvfs_delay_us`]).
+    DelayUs(u64),
+}
+
 /// What a CPU's headroom is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Headroom<'a> {
     /// PELT's decay.
     pub decay: &'a Decay,
-    /// [`dvfs_delay_us`]; `None`: mainline's quarter.
-    pub delay_us: Option<u64>,
+    /// How much there is unless the other two say otherwise.
+    pub growth: Growth,
     /// The runqueue's `waiting_avg`; `None`: it does not count.
     pub waiting_avg: Option<Util>,
     /// The util of the last look at this CPU (`last_update_util`); `None`: it does not count.
@@ -50,7 +67,7 @@ pub struct Headroom<'a> {
 /// What decided about a headroom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
-    /// The quarter, or the growth until the next chance.
+    /// [`Growth`].
     Growth,
     /// Tasks that wait.
     Waiting,
@@ -65,9 +82,10 @@ impl Headroom<'_> {
         if self.last_update_util.is_some_and(|last| util < last) {
             return (util, Decided::Decaying);
         }
-        let grown = match self.delay_us {
-            Some(us) => approximate_util_avg(self.decay, util, us),
-            None => map_util_perf(util),
+        let grown = match self.growth {
+            Growth::Quarter => map_util_perf(util),
+            Growth::Percent(percent) => map_util_perf_percent(util, percent),
+            Growth::DelayUs(us) => approximate_util_avg(self.decay, util, us),
         };
         match self.waiting_avg.map(|waiting| Util(util.0.wrapping_add(waiting.0))) {
             Some(waited) if waited > grown => (waited, Decided::Waiting),
@@ -80,8 +98,12 @@ impl Headroom<'_> {
 mod tests {
     use super::*;
 
-    const NONE: Headroom<'_> =
-        Headroom { decay: &Decay::MS32, delay_us: None, waiting_avg: None, last_update_util: None };
+    const NONE: Headroom<'_> = Headroom {
+        decay: &Decay::MS32,
+        growth: Growth::Quarter,
+        waiting_avg: None,
+        last_update_util: None,
+    };
 
     fn apply(headroom: Headroom<'_>, util: u64) -> (u64, Decided) {
         let (util, decided) = headroom.sugov_apply_dvfs_headroom(Util(util));
@@ -99,7 +121,7 @@ mod tests {
 
     #[test]
     fn headroom_shrinks_as_util_grows_and_mainlines_does_not() {
-        let delay = |us| Headroom { delay_us: Some(us), ..NONE };
+        let delay = |us| Headroom { growth: Growth::DelayUs(us), ..NONE };
         let table = [
             // util, a tick of 1 ms, of 4 ms, a rate limit of 10 ms, mainline
             (0, 21, 83, 195, 0),
@@ -112,6 +134,16 @@ mod tests {
             assert_eq!(found, [ms, ms4, ms10], "{util}");
             assert_eq!(apply(NONE, util), (mainline, Decided::Growth), "{util}");
         }
+    }
+
+    #[test]
+    fn a_quarter_is_25_percent() {
+        for util in (0..=4096).chain([u64::from(u32::MAX)]).map(Util) {
+            assert_eq!(map_util_perf_percent(util, 25), map_util_perf(util), "{util}");
+            assert_eq!(map_util_perf_percent(util, 0), util);
+        }
+        let percent = |p| apply(Headroom { growth: Growth::Percent(p), ..NONE }, 105).0;
+        assert_eq!([9, 10, 100, 400].map(percent), [114, 115, 210, 525], "rounded down");
     }
 
     #[test]

@@ -34,7 +34,9 @@ const PERIOD: u64 = 1024;
 
 /// The decay `y` of one half-life: `y^h = 1/2`, as tables.
 ///
-/// Mainline is [`Decay::MS32`]; Android's `pelt=16` and `pelt=8` used shorter ones.
+/// Mainline is [`Decay::MS32`]; Android's `pelt=16` and `pelt=8` used shorter ones, with a `LOAD_AVG_MAX` of
+/// 24152 and 12337, 1024 / (1 - y) without rounding. Here it is what the kernel's generator gives, 24130 and
+/// 12326: a sum that its own arithmetic reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decay {
     /// `LOAD_AVG_PERIOD`: half-life in periods of 1.048576 ms.
@@ -534,6 +536,8 @@ mod tests {
         // As printed by the kernel's own generator, which computes in floating point.
         assert_eq!(inv[..4], [0xffff_ffff, 0xfa83_b2da, 0xf525_7d14, 0xefe4_b99a]);
         assert_eq!(inv[16], 0xb504_f333, "2^32 / sqrt 2");
+        // What the generator gives for others; the sums of exact arithmetic are a little larger.
+        assert_eq!([Decay::MS16, Decay::MS8].map(|d| d.load_avg_max()), [24130, 12326]);
         assert_eq!(inv[28..], [0x8b95_c1e3, 0x8898_0e80, 0x85aa_c367, 0x82cd_8698]);
     }
 

@@ -39,9 +39,9 @@ impl KernelRev {
     }
     /// December 2020, a long-term release: the oldest a policy may name.
     ///
-    /// `DEVIATES(before-6.1)`: of kernels before 6.1 only the fair queue, and what the clamps reach in
-    /// schedutil, is theirs; placement (5.10 wanted 6 % less energy), fits and balancing are as in 6.1.
-    /// No preset stands for one of them.
+    /// `DEVIATES(before-6.1)`: of kernels before 6.1 only the fair queue, what the clamps reach in schedutil,
+    /// and the energy that a move has to save (a sixteenth up to 5.19), is theirs; the rest of placement, fits
+    /// and balancing are as in 6.1. No preset stands for one of them.
     pub const V5_10: KernelRev = KernelRev::new(5, 10);
     /// December 2022, a long-term release: the last of CFS.
     pub const V6_1: KernelRev = KernelRev::new(6, 1);

@@ -25,14 +25,35 @@ use alloc::vec::Vec;
 /// counts the other way).
 pub type RtPriority = u8;
 
-/// `sched_rt_period_us`: 1 s.
-pub const RT_PERIOD: Span = Span(1_000_000_000);
-/// `sched_rt_runtime_us`: 0.95 s.
-pub const RT_RUNTIME: Span = Span(950_000_000);
+/// What real-time and deadline tasks may have of each CPU (`sched_rt_period_us`, `sched_rt_runtime_us`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtBandwidth {
+    /// How often the runtime comes back.
+    pub period: Span,
+    /// At most the period. `None`: no limit (`RUNTIME_INF`, -1).
+    pub runtime: Option<Span>,
+}
+
+impl Default for RtBandwidth {
+    fn default() -> RtBandwidth {
+        RtBandwidth { period: Span(1_000_000_000), runtime: Some(Span(950_000_000)) }
+    }
+}
 
 /// `RR_TIMESLICE`: 100 ms in ticks, rounded down. Source: include/linux/sched/rt.h.
 pub const fn rr_timeslice(hz: u32) -> u32 {
     100 * hz / 1000
+}
+
+/// `sched_rr_timeslice_ms` as it reads unless it is written. Rounding: down.
+pub const fn rr_timeslice_ms(hz: u32) -> u32 {
+    1000 * rr_timeslice(hz) / hz
+}
+
+/// The slice in ticks if `sched_rr_timeslice_ms` is written. Rounding: up, as `msecs_to_jiffies`.
+/// Source: rt.c:sched_rr_handler.
+pub const fn rr_timeslice_of_ms(ms: u64, hz: u32) -> u32 {
+    (ms * hz as u64).div_ceil(1000) as u32
 }
 
 /// Whether this kernel throttles RT tasks as such; from 6.12 on fair tasks have a deadline server
@@ -115,19 +136,28 @@ pub struct RtThrottle {
 }
 
 impl RtThrottle {
-    /// RT tasks ran for `delta`; true: from now on they are throttled.
+    /// RT tasks ran for `delta`; true: from now on they are throttled. A runtime of a whole period limits
+    /// nobody, and neither does one of 0, which would never come back.
     /// Source: Linux 6.1 rt.c:update_curr_rt, sched_rt_runtime_exceeded.
-    pub fn account(&mut self, delta: Span) -> bool {
+    pub fn account(&mut self, limit: RtBandwidth, delta: Span) -> bool {
+        let Some(runtime) = limit.runtime else { return false };
         self.time = self.time.saturating_add(delta.0);
-        let exceeds = !self.throttled && self.time > RT_RUNTIME.0;
-        self.throttled |= exceeds;
-        exceeds
+        if self.throttled || runtime >= limit.period || self.time <= runtime.0 {
+            return false;
+        }
+        if runtime == Span(0) {
+            self.time = 0;
+            return false;
+        }
+        self.throttled = true;
+        true
     }
     /// A period is over; true: RT tasks may run again.
     /// Source: Linux 6.1 rt.c:do_sched_rt_period_timer.
-    pub fn period_over(&mut self) -> bool {
-        self.time = self.time.saturating_sub(RT_RUNTIME.0);
-        let resumes = self.throttled && self.time < RT_RUNTIME.0;
+    pub fn period_over(&mut self, limit: RtBandwidth) -> bool {
+        let Some(runtime) = limit.runtime else { return false };
+        self.time = self.time.saturating_sub(runtime.0);
+        let resumes = self.throttled && self.time < runtime.0;
         self.throttled &= !resumes;
         resumes
     }
@@ -161,21 +191,35 @@ mod tests {
 
     #[test]
     fn throttled_after_950_ms_until_the_period_is_over() {
-        let mut t = RtThrottle::default();
-        assert!(!t.account(Span(950_000_000)), "exactly the runtime is no excess");
-        assert!(t.account(Span(1)) && t.throttled);
-        assert!(!t.account(Span(1)), "told once");
-        assert!(t.period_over() && !t.throttled);
+        let (mut t, limit) = (RtThrottle::default(), RtBandwidth::default());
+        assert!(!t.account(limit, Span(950_000_000)), "exactly the runtime is no excess");
+        assert!(t.account(limit, Span(1)) && t.throttled);
+        assert!(!t.account(limit, Span(1)), "told once");
+        assert!(t.period_over(limit) && !t.throttled);
         assert_eq!(t.time, 2);
         // An overrun of more than a whole runtime takes two periods.
-        assert!(t.account(Span(1_900_000_000)));
-        assert!(!t.period_over() && t.throttled);
-        assert!(t.period_over());
+        assert!(t.account(limit, Span(1_900_000_000)));
+        assert!(!t.period_over(limit) && t.throttled);
+        assert!(t.period_over(limit));
+    }
+
+    #[test]
+    fn who_has_no_limit_is_not_throttled() {
+        let period = Span(1_000_000_000);
+        for runtime in [None, Some(Span(0)), Some(period)] {
+            let (mut t, limit) = (RtThrottle::default(), RtBandwidth { period, runtime });
+            assert!((0..9).all(|_| !t.account(limit, period) && !t.throttled), "{runtime:?}");
+        }
+        let (mut t, limit) =
+            (RtThrottle::default(), RtBandwidth { period, runtime: Some(Span(9)) });
+        assert!(!t.account(limit, Span(9)) && t.account(limit, Span(1)));
     }
 
     #[test]
     fn a_slice_is_100_ms_in_whole_ticks() {
         assert_eq!([1000, 250, 300, 100].map(rr_timeslice), [100, 25, 30, 10]);
+        assert_eq!([1000, 300, 24].map(rr_timeslice_ms), [100, 100, 83]);
+        assert_eq!([1, 4, 5, 100].map(|ms| rr_timeslice_of_ms(ms, 250)), [1, 1, 2, 25]);
     }
 
     #[test]

@@ -80,6 +80,8 @@ pub enum Neutral {
     Int(i64),
     /// This name.
     Name(&'static str),
+    /// This number, and this name for it.
+    Both(i64, &'static str),
 }
 
 /// The values a setting may take.
@@ -89,6 +91,8 @@ pub enum Range {
     Int(i64, i64),
     /// One of these names.
     OneOf(&'static [&'static str]),
+    /// One of these names, or a whole number from the first to the second.
+    IntOr(i64, i64, &'static [&'static str]),
 }
 
 /// The default of a setting.
@@ -159,7 +163,21 @@ impl Neutral {
             (Neutral::Any, _) => true,
             (Neutral::Int(neutral), Value::Int(n)) => neutral == *n,
             (Neutral::Name(neutral), Value::Name(s)) => neutral == s,
+            (Neutral::Both(n, name), _) => {
+                Neutral::Int(n).is(value) || Neutral::Name(name).is(value)
+            }
             _ => false,
+        }
+    }
+}
+
+impl Range {
+    /// The numbers it has, first and last, and the names.
+    pub fn parts(self) -> (Option<(i64, i64)>, &'static [&'static str]) {
+        match self {
+            Range::Int(low, high) => (Some((low, high)), &[]),
+            Range::OneOf(names) => (None, names),
+            Range::IntOr(low, high, names) => (Some((low, high)), names),
         }
     }
 }
@@ -294,35 +312,44 @@ impl Catalogue {
 }
 
 impl Param {
-    /// `value`, if it is of this setting's kind and within its range.
+    /// What stands behind a number of it: " µs". "of 1024" is a scale, not a unit to count in.
+    pub fn counted_in(&self) -> String {
+        let counts = !self.unit.is_empty() && !self.unit.starts_with("of ");
+        if counts { format!(" {}", self.unit) } else { String::new() }
+    }
+
+    /// `value`, if it is of this setting's kind and within its range; a share may be said as `80` or as `80%`.
     fn checked(&self, value: &Value, place: &str) -> Result<Value, InputError> {
-        let good = match (self.range, value) {
-            (Range::Int(low, high), Value::Int(n)) => (low..=high).contains(n),
-            (Range::OneOf(names), Value::Name(s)) => names.contains(&s.as_str()),
-            _ => false,
+        let (numbers, names) = self.range.parts();
+        let value = match value {
+            Value::Name(s) if self.unit == "%" => {
+                let percent = s.strip_suffix('%').and_then(|n| n.trim_end().parse().ok());
+                percent.map_or_else(|| value.clone(), Value::Int)
+            }
+            _ => value.clone(),
+        };
+        let good = match &value {
+            Value::Int(n) => numbers.is_some_and(|(low, high)| (low..=high).contains(n)),
+            Value::Name(s) => names.contains(&s.as_str()),
         };
         if good {
-            return Ok(value.clone());
+            return Ok(value);
         }
-        let wanted = match self.range {
-            Range::Int(low, high) => {
-                // "of 1024" is what the range says already.
-                let unit = match self.unit {
-                    "" => String::new(),
-                    u if u.starts_with("of ") => String::new(),
-                    u => format!(" {u}"),
-                };
-                format!("a whole number from {low} to {high}{unit}")
-            }
-            Range::OneOf(names) => format!("one of {}", names.join(", ")),
+        let unit = self.counted_in();
+        let number =
+            numbers.map(|(low, high)| format!("a whole number from {low} to {high}{unit}"));
+        let wanted = match number {
+            None => format!("one of {}", names.join(", ")),
+            Some(number) if names.is_empty() => number,
+            Some(number) => format!("{}, or {number}", names.join(", ")),
         };
         let e = InputError::new(place, format!("`{}` is {value}, wanted {wanted}", self.name));
-        Err(match (self.range, value) {
-            (Range::OneOf(names), Value::Name(s)) => match nearest(s, names) {
+        Err(match &value {
+            Value::Name(s) => match nearest(s, names) {
                 Some(n) => e.hint(format!("did you mean `{n}`?")),
                 None => e,
             },
-            _ => e,
+            Value::Int(_) => e,
         })
     }
 

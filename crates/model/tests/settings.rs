@@ -30,6 +30,7 @@ const SCHEDUTIL: &[Param] = &[param(
 const ONDEMAND: &[Param] = &[
     param("up_threshold", "%", Range::Int(1, 100), Default::Int(95)),
     param("sampler", "", Range::OneOf(&["coarse", "fine"]), Default::Name("coarse")),
+    param("room", "%", Range::IntOr(0, 400, &["mainline", "none"]), Default::Unset),
 ];
 const FINE: &[Param] = &[param("sampling_rate", "µs", Range::Int(1, 1000), Default::Int(10))];
 
@@ -80,6 +81,15 @@ fn the_ends_of_a_range_belong_to_it() {
 }
 
 #[test]
+fn a_number_or_a_name_may_be_either() {
+    let room = |value: &str| resolve(&format!("linux-6.8+governor=ondemand+room={value}"));
+    for (value, number) in [("0", 0), ("10%", 10), ("10 %", 10), ("400", 400)] {
+        assert_eq!(room(value).expect(value).int("room"), Some(number));
+    }
+    assert_eq!(room("none").expect("a name").name("room"), Some("none"));
+}
+
+#[test]
 fn every_fault_has_one_clear_message() {
     let mut said = String::new();
     for arg in [
@@ -96,6 +106,9 @@ fn every_fault_has_one_clear_message() {
         "linux-6.8+governor=perfomance",
         "linux-6.8+governor=5",
         "linux-6.8+first_cpu=1024",
+        "linux-6.8+governor=ondemand+room=401%",
+        "linux-6.8+governor=ondemand+room=mainlin",
+        "linux-6.8+background_util=10%",
     ] {
         said += &entry(arg, &resolve(arg).expect_err(arg));
     }
@@ -200,6 +213,9 @@ fn a_neutral_value_is_that_one_and_no_other() {
     let (zero, fair) = (Neutral::Int(0), Neutral::Name("fair"));
     let (int, name) = (|n| Value::Int(n), |s: &str| Value::Name(s.into()));
     assert!(zero.is(&int(0)) && fair.is(&name("fair")));
+    let both = Neutral::Both(25, "mainline");
+    assert!(both.is(&int(25)) && both.is(&name("mainline")));
+    assert!(!both.is(&int(26)) && !both.is(&name("25")));
     assert!(!zero.is(&int(1)) && !zero.is(&name("0")) && !fair.is(&name("prev")));
     assert!(
         !Neutral::None.is(&int(0)) && Neutral::Any.is(&int(0)) && Neutral::Any.is(&name("fair"))

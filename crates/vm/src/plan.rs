@@ -112,6 +112,7 @@ pub(crate) fn plan(
         }
         settings.push((name, path));
     }
+    runtime_before_period(&mut job.set);
     if e.policy.kernel.has_ni_random() {
         let no = if e.settings.int("ni_random") == Some(1) { "" } else { "NO_" };
         job.set.push((FEATURES.to_string(), format!("{no}NI_RANDOM")));
@@ -122,6 +123,18 @@ pub(crate) fn plan(
         settings.extend(read);
     }
     Ok(Plan { job, settings })
+}
+
+/// At each write the kernel refuses a runtime of real-time tasks above their period: where the period gets
+/// shorter than it is at boot, 1 s, the runtime goes first.
+fn runtime_before_period(set: &mut [(String, String)]) {
+    let at = |name: &str| set.iter().position(|(path, _)| path.ends_with(name));
+    let (period, runtime) = (at("/sched_rt_period_us"), at("/sched_rt_runtime_us"));
+    if let (Some(period), Some(runtime)) = (period, runtime)
+        && set[period].1.parse().is_ok_and(|us: u64| us < 1_000_000)
+    {
+        set.swap(period, runtime);
+    }
 }
 
 /// A job without a workload: modules and the default governor.
@@ -179,7 +192,8 @@ fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), InputError> {
         }
     }
     for (_, param) in catalogue.params() {
-        let set = e.policy.set.get(param.name);
+        // As it was understood: `80%` is 80.
+        let set = e.policy.set.get(param.name).and(e.settings.0.get(param.name));
         if let (Some(value), Some((why, neutral))) = (set, refusal(param.home))
             && !neutral.is(value)
         {

@@ -7,7 +7,6 @@ use super::*;
 use crate::ring::tests::{HEADER_PAGE, page};
 use risetime_job::answer::{Writer, value_line};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, KHz, Span, TaskId, Util};
-use risetime_model::settings::Range;
 use risetime_model::{Policy, Workload};
 use risetime_trace::{Event, Memory, PeriodMemory, SwitchOut, Why};
 use std::fs;
@@ -378,6 +377,19 @@ fn a_kernel_that_is_not_as_told_ends_the_run() {
 }
 
 #[test]
+fn ticks_that_the_kernel_has_not_end_the_run() {
+    let rig = Rig::answering("ticks", &answer(&obedient("linux-7.2")));
+    let at = |hz: i64| {
+        let mut e = experiment("linux-7.2");
+        e.settings.0.insert("hz".into(), Value::Int(hz));
+        rig.vm.run(&e, &mut ())
+    };
+    at(250).expect("what it was built with");
+    let e = at(1000).unwrap_err().to_string();
+    assert!(e.starts_with("--hz: found 1000, the kernel that booted was built with HZ=250"), "{e}");
+}
+
+#[test]
 fn an_answer_that_is_damaged_cut_or_an_apology_is_no_result() {
     let good = answer(&obedient("linux-7.2"));
     let mut flipped = good.clone();
@@ -510,10 +522,10 @@ fn every_setting_reaches_the_guest_or_is_refused() {
     let (mut given, mut refused) = (Vec::new(), Vec::new());
     // `irq_us` needs `irq_period_us` beside it, which is refused.
     for (group, param) in catalogue.params().filter(|(_, p)| p.name != "irq_us") {
-        let values: Vec<String> = match param.range {
-            Range::Int(low, high) => [high, low + 2, low].map(|n| n.to_string()).to_vec(),
-            Range::OneOf(names) => names.iter().rev().map(|n| n.to_string()).collect(),
-        };
+        let (numbers, names) = param.range.parts();
+        let numbers = numbers.into_iter().flat_map(|(low, high)| [high, low + 2, low]);
+        let names = names.iter().rev().map(|n| n.to_string());
+        let values: Vec<String> = numbers.map(|n| n.to_string()).chain(names).collect();
         let owner = match group.owner {
             Some((key, name)) if name != "schedutil" => format!("+{key}={name}"),
             _ => String::new(),
@@ -554,6 +566,24 @@ fn the_clamp_of_real_time_tasks_is_written_to_its_sysctl() {
     assert!(set.settings.contains(&read_back));
     assert!(!set.job.set.iter().any(|(p, _)| p.contains("cpufreq/schedutil")));
     assert!(plan("linux-7.2").job.read.contains(&path.to_string()));
+}
+
+/// As the kernel checks at each write.
+#[test]
+fn the_runtime_of_real_time_tasks_is_never_above_their_period() {
+    let written = |set: &str| -> Vec<String> {
+        let e = experiment(&format!("linux-7.2{set}"));
+        let job = planned(&e, &[]).unwrap().job;
+        let rt = job.set.into_iter().filter_map(|(path, value)| {
+            path.strip_prefix("/proc/sys/kernel/sched_rt_").map(|name| format!("{name}={value}"))
+        });
+        rt.collect()
+    };
+    assert_eq!(written(""), [""; 0]);
+    let short = "+sched_rt_period_us=10000+sched_rt_runtime_us=5000";
+    assert_eq!(written(short), ["runtime_us=5000", "period_us=10000"]);
+    let long = "+sched_rt_period_us=4000000+sched_rt_runtime_us=-1";
+    assert_eq!(written(long), ["period_us=4000000", "runtime_us=-1"]);
 }
 
 /// On a device tree as in a simulation, the task created first is the one that starts where it is said.

@@ -1,7 +1,7 @@
 //! What README.md and the pages of `docs/` show is what the command does.
 
 use crate::{page, prints, repository, risetime_in, scratch};
-use risetime_model::settings::{Catalogue, Default, Group, Param, Range};
+use risetime_model::settings::{Catalogue, Default, Group, Param};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -233,6 +233,7 @@ fn title_of(group: &Group) -> &'static str {
     match group.params[0].name {
         "governor" => "The system",
         "preempt" => "Preemption",
+        "sched_rt_period_us" => "Sysctls",
         "fits_capacity" => "Response-time series, and other patches",
         "irq_period_us" => "Interrupts",
         "scaling_max_freq" => "Limits on the frequency",
@@ -245,14 +246,11 @@ fn title_of(group: &Group) -> &'static str {
 }
 
 fn row(p: &Param) -> String {
-    let counts = !p.unit.is_empty() && !p.unit.starts_with("of ");
-    let unit = if counts { format!(" {}", p.unit) } else { String::new() };
-    let values = match p.range {
-        Range::Int(low, high) => format!("{low} to {high}{unit}"),
-        Range::OneOf(names) => {
-            names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
-        }
-    };
+    let unit = p.counted_in();
+    let (numbers, names) = p.range.parts();
+    let numbers = numbers.map(|(low, high)| format!("{low} to {high}{unit}"));
+    let names = names.iter().map(|name| format!("`{name}`"));
+    let values = names.chain(numbers).collect::<Vec<_>>().join(", ");
     let default = match p.default {
         Default::Int(n) => format!("{n}{unit}"),
         Default::Name(s) => format!("`{s}`"),

@@ -7,7 +7,7 @@ use crate::words;
 use risetime_kernel::sched_qos::SchedQosType;
 use risetime_kernel::units::{Span, Util};
 use risetime_model::platform::{Domain, cpu_ranges};
-use risetime_model::settings::{Default, Range};
+use risetime_model::settings::Default;
 use risetime_model::workload::{
     Attr, Event, Phase, Policy as SchedPolicy, Repeat, TaskGroup, TaskSpec,
 };
@@ -125,19 +125,17 @@ pub fn param_table(catalogue: &Catalogue, style: &Style) -> String {
 }
 
 fn param(page: &mut Page<'_>, p: &Param) {
-    // "of 1024" is a scale, not a unit to count in.
-    let counts = !p.unit.is_empty() && !p.unit.starts_with("of ");
-    let unit = if counts { format!(" {}", p.unit) } else { String::new() };
+    let unit = p.counted_in();
     let default = match p.default {
         Default::Int(n) => format!("{n}{unit}"),
         Default::Name(s) => s.into(),
         Default::Derived(how) => how.into(),
         Default::Unset => "not set".into(),
     };
-    let range = match p.range {
-        Range::Int(low, high) => format!("{low} to {high}{unit}"),
-        Range::OneOf(names) => names.join(" | "),
-    };
+    let (numbers, names) = p.range.parts();
+    let numbers = numbers.map(|(low, high)| format!("{low} to {high}{unit}"));
+    let names = names.iter().map(|name| (*name).to_string());
+    let range = names.chain(numbers).collect::<Vec<_>>().join(" | ");
     page.line(Line::new().ink(Ink::Strong, p.name).ink(Ink::Dim, format!("  {range}")));
     page.paragraph(4, Ink::Plain, p.doc);
     page.hanging("    default: ", Ink::Plain, &default);

@@ -32,9 +32,7 @@ use crate::state::hooks::Step;
 use crate::state::machine::Machine;
 use crate::state::machine::State;
 use crate::time::queue::Ev;
-use risetime_kernel::bandwidth::{
-    CFS_BANDWIDTH_SLACK_PERIOD, MIN_BANDWIDTH_EXPIRATION, SCHED_CFS_BANDWIDTH_SLICE,
-};
+use risetime_kernel::bandwidth::{CFS_BANDWIDTH_SLACK_PERIOD, MIN_BANDWIDTH_EXPIRATION};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::units::Instant;
 use risetime_kernel::units::{GroupId, Span, TaskId};
@@ -77,9 +75,15 @@ impl Rq<'_, '_> {
             if throttled || self.throttle_cfs_rq(g) {
                 self.throttle_work(g);
             }
-        } else if !throttled && !self.assign(g, SCHED_CFS_BANDWIDTH_SLICE) && running {
+        } else if !throttled && !self.assign_slice(g) && running {
             self.resched_curr();
         }
+    }
+
+    /// `assign_cfs_rq_runtime`.
+    fn assign_slice(&mut self, g: GroupId) -> bool {
+        let slice = self.m().sysctls.cfs_slice;
+        self.assign(g, slice)
     }
 
     /// `__assign_cfs_rq_runtime`; starts the period timer.
@@ -106,7 +110,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let (tasks, rq) = (self.m().throttles_tasks(), self.m().groups.rq(cpu, g));
         let goes_on = tasks && rq.running && rq.nr_queued > 0;
-        let target = if goes_on { SCHED_CFS_BANDWIDTH_SLICE } else { Span(1) };
+        let target = if goes_on { self.m().sysctls.cfs_slice } else { Span(1) };
         if self.assign(g, target) || !self.m().does(Step::ThrottleCfsRq) {
             return false;
         }
@@ -158,9 +162,7 @@ impl Rq<'_, '_> {
         if self.m().has_pool(g) && !rq.running && !rq.bandwidth.throttled {
             if self.m().throttles_tasks() {
                 self.account_cfs_rq_runtime(g, Span(0));
-            } else if self.level(g).bandwidth.runtime.account(Span(0))
-                && !self.assign(g, SCHED_CFS_BANDWIDTH_SLICE)
-            {
+            } else if self.level(g).bandwidth.runtime.account(Span(0)) && !self.assign_slice(g) {
                 self.throttle_cfs_rq(g);
             }
         }
@@ -187,14 +189,15 @@ impl Rq<'_, '_> {
 
     fn return_cfs_rq_runtime(&mut self, g: GroupId) {
         let cpu = self.cpu;
-        let now = self.m().now;
+        let (now, slice) = (self.m().now, self.m().sysctls.cfs_slice);
         let Some((pool, own)) = self.pool(g) else { return };
         if !own.runtime.give_back(&mut pool.cfs) {
             return;
         }
         let left = pool.expires.map_or(Span(u64::MAX), |at| at.since(now));
         let soon = left < CFS_BANDWIDTH_SLACK_PERIOD + MIN_BANDWIDTH_EXPIRATION;
-        if pool.cfs.has_slack() && !pool.throttled.is_empty() && !soon && pool.slack.is_none() {
+        let gathers = pool.slack.is_some() || soon;
+        if pool.cfs.has_slack(slice) && !pool.throttled.is_empty() && !gathers {
             pool.slack = Some(cpu);
             let at = now + CFS_BANDWIDTH_SLACK_PERIOD;
             self.c().class_timers.insert((at, ClassTimer::CfsSlack(g)));

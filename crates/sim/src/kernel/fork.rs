@@ -34,7 +34,7 @@ pub(crate) fn new_task(m: &Machine, comm: Arc<str>, role: Role) -> (TaskId, Task
         comm,
         role,
         state: State::New,
-        sched: Sched { rr_left: m.classes.rr_timeslice, ..Sched::new() },
+        sched: Sched { rr_left: m.sysctls.rr_timeslice, ..Sched::new() },
         todo: Todo::Nothing,
         cpu: CpuId(0),
         allowed: CpuSet::EMPTY,

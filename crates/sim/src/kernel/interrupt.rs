@@ -122,7 +122,7 @@ impl Kernel<'_> {
 
     /// `do_sched_cfs_slack_timer`.
     pub(crate) fn cfs_slack(&mut self, g: GroupId, awake: bool) {
-        let now = self.m.now;
+        let (now, slice) = (self.m.now, self.m.sysctls.cfs_slice);
         let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
         let Some(cpu) = pool.slack else { return };
         let again = Ev::CfsSlack { group: g, awake: true };
@@ -132,7 +132,7 @@ impl Kernel<'_> {
         let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
         pool.slack = None;
         let left = pool.expires.map_or(Span(u64::MAX), |at| at.since(now));
-        if left >= MIN_BANDWIDTH_EXPIRATION && pool.cfs.has_slack() {
+        if left >= MIN_BANDWIDTH_EXPIRATION && pool.cfs.has_slack(slice) {
             self.distribute_cfs_runtime(g);
         }
         self.rq(cpu).run_soft_expired();

@@ -42,6 +42,7 @@ pub(crate) mod pressure;
 pub(crate) mod rq;
 pub(crate) mod series;
 pub(crate) mod syscalls;
+pub(crate) mod sysctls;
 pub(crate) mod topology;
 pub mod tracker;
 pub(crate) mod util_est;

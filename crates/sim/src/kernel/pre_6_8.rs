@@ -6,7 +6,7 @@
 //! ```
 //!
 //! So the headroom came on top of the clamps: under `uclamp_max` 800 a busy CPU asks for 1000. The
-//! energy estimate adds it likewise, in [`risetime_kernel::energy_model::em_cpu_energy`]. Until 5.17
+//! energy estimate adds it likewise. Until 5.17
 //! the clamps held neither the iowait boost back, nor did a capped CPU lower its frequency at once.
 //! Source: Linux 6.1 kernel/sched/core.c:effective_cpu_util, cpufreq_schedutil.c:sugov_get_util,
 //! sugov_iowait_apply.
@@ -52,6 +52,11 @@ impl DomainView<'_> {
         let util = m.frequency_util_pre_6_8(cpu, m.cpu_util_cfs_boost(cpu), None);
         let held = clamps_reach_schedutil(m.rev) && boost > Util(0);
         util.max(if held { m.clamped_pre_6_8(cpu, boost, None) } else { boost })
+    }
+
+    /// The most that a CPU can ask for: all of it, with headroom.
+    pub(crate) fn most_pre_6_8(&self) -> Util {
+        self.machine.series.room_pre_6_8(Util(self.capacity().0))
     }
 
     /// Whether a busy CPU lowers its frequency all the same, because a clamp holds it down.

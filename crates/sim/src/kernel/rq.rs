@@ -294,8 +294,11 @@ impl Rq<'_, '_> {
     }
     /// The period timer of all CPUs' RT runtime.
     pub(crate) fn start_rt_bandwidth(&mut self) {
-        let now = self.m().now;
-        if let Some(at) = self.k.m.classes.start_rt_bandwidth(now) {
+        if !self.m().rt_throttles() {
+            return;
+        }
+        let (now, period) = (self.m().now, self.m().sysctls.rt.period);
+        if let Some(at) = self.k.m.classes.start_rt_bandwidth(now, period) {
             self.push(at, Ev::ClassTimer { timer: ClassTimer::RtPeriod, awake: false });
         }
     }

@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! patch  setting                            arithmetic                what it changes
-//! 4      fits_capacity=rfc                  approximate.rs            Machine::util_fits
+//! 4      fits_capacity=rfc                  approximate.rs            Cpu::util_fits
+//!        fits_capacity=N                    fits.rs                   Cpu::util_fits
 //! 5      dvfs_headroom=update_delay         headroom.rs               Machine::dvfs_util
+//!        dvfs_headroom=N                    headroom.rs               Machine::dvfs_util
 //! 6      response_time_ms                   response_time.rs          Machine::dvfs_util
 //! 7      sched_pelt_multiplier              pelt.rs, approximate.rs   every signal
 //! 8      util_est_running                   util_est.rs               util_est at ticks, switches, moves
@@ -17,6 +19,8 @@
 //! 16     util_avg_0_on_fork                 pelt_cfs.rs               core.rs:create
 //!        util_est_faster, util_est_boost    neighbours.rs             Machine::cpu_util_cfs, task_util_est
 //!        runnable_boost=0                   cpu_util.rs               Machine::cpu_util_cfs_boost
+//!        pelt_half_life                     pelt.rs                   every signal
+//!        eas_margin                         energy_model.rs           placement/energy.rs
 //! ```
 //!
 //! `DEVIATES(rfc-v2)`: of the posting of May 2026 (20260504020003.71306-1-qyousef@layalina.io, 13
@@ -28,27 +32,28 @@
 //! alone; without any of them nothing here does anything, and the results are mainline's.
 
 use crate::kernel::governor::schedutil;
-use crate::state::series::CpuSeries;
-use crate::state::series::Series;
+use crate::state::series::{CpuSeries, Limit, Room, Series};
 use risetime_kernel::KernelRev;
 use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps, tick_usec};
-use risetime_kernel::pelt::Decay;
+use risetime_kernel::energy_model::feec_margin;
+use risetime_kernel::pelt::{Decay, MAX_HALF_LIFE};
 use risetime_kernel::response_time::response_time_mult;
 use risetime_kernel::units::Util;
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
 use risetime_model::workload::TaskSpec;
 use risetime_model::{Experiment, Platform};
+use std::sync::OnceLock;
 
 /// Switches of the scheduler; those of schedutil are in [`schedutil`].
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: "fits_capacity",
-        doc: "the margin before a task counts as misfit: mainline = 80 %, the others by capacity and tick (rfc: patch 4 of RFC 00/16; threshold, threshold-tick: its earlier posting)",
-        unit: "",
-        range: Range::OneOf(&["mainline", "threshold", "threshold-tick", "rfc"]),
+        doc: "the margin before a task counts as misfit: it fits while its util is below so much of what the CPU has to give; mainline = 80, the other names by capacity and tick (rfc: patch 4 of RFC 00/16; threshold, threshold-tick: its earlier posting)",
+        unit: "%",
+        range: Range::IntOr(1, 100, &["mainline", "threshold", "threshold-tick", "rfc"]),
         default: Default::Unset,
-        home: Home::Patched(None, Neutral::Name("mainline")),
+        home: Home::Patched(None, Neutral::Both(80, "mainline")),
     },
     Param {
         name: "sched_pelt_multiplier",
@@ -130,36 +135,64 @@ pub(crate) const PARAMS: &[Param] = &[
         default: Default::Unset,
         home: Home::Simulator(Neutral::Int(1)),
     },
+    Param {
+        name: HALF_LIFE,
+        doc: "half-life of load tracking, in PELT periods of 1.05 ms: what ran so long ago counts half (Android: pelt=8 and pelt=16; mainline: 32); together with sched_pelt_multiplier, which shortens the periods, both count",
+        unit: "periods",
+        range: Range::Int(1, MAX_HALF_LIFE as i64),
+        default: Default::Unset,
+        home: Home::Patched(Some("pelt="), Neutral::Int(32)),
+    },
+    Param {
+        name: "eas_margin",
+        doc: "a wakeup leaves its CPU for the energy only if that saves more than this share of it; unset: as mainline, 0 since 6.0, 64 (a sixteenth) before",
+        unit: "of 1024",
+        range: Range::Int(0, 1024),
+        default: Default::Unset,
+        home: Home::Patched(None, Neutral::Int(0)),
+    },
 ];
+
+const HALF_LIFE: &str = "pelt_half_life";
 
 /// `response_time_ms`, if the policy has it: of all policies but those with their own.
 pub(crate) const RESPONSE_TIME: &str = "response_time_ms";
 
-/// PELT's decay by multiplier; statics, so that every machine shares the tables.
-static DECAYS: [Decay; 3] = [faster(1), faster(2), faster(4)];
+/// How fast time runs for PELT, as `lshift`: 1, 2 and 4 times.
+const SHIFTS: usize = 3;
+/// Mainline's decay, and with each multiplier; statics, so that every machine shares the tables.
+static DECAYS: [Decay; SHIFTS] = [faster(32, 1), faster(32, 2), faster(32, 4)];
+/// Those of other half-lives, once somebody has asked.
+static OTHERS: [[OnceLock<Box<Decay>>; SHIFTS]; MAX_HALF_LIFE as usize] =
+    [const { [const { OnceLock::new() }; SHIFTS] }; MAX_HALF_LIFE as usize];
 
-const fn faster(multiplier: u32) -> Decay {
-    match Decay::MS32.with_multiplier(multiplier) {
-        Some(decay) => decay,
-        None => panic!("a multiplier of the series"),
-    }
+const fn faster(half_life: u32, multiplier: u32) -> Decay {
+    let Some(decay) = Decay::new(half_life) else { panic!("out of range") };
+    let Some(decay) = decay.with_multiplier(multiplier) else { panic!("not in the series") };
+    decay
 }
 
-/// The decay that these settings mean.
+/// The decay that these settings mean. With half-lives of hundreds of periods a `util_sum` of 32 bits, as the
+/// kernel's is, holds few full tasks (5 with 512): more that come to one CPU at once wrap it.
 pub(crate) fn decay(settings: &Settings) -> &'static Decay {
-    let multiplier = settings.int("sched_pelt_multiplier");
-    &DECAYS[match multiplier {
+    let shift = match settings.int("sched_pelt_multiplier") {
         Some(2) => 1,
         Some(4) => 2,
         _ => 0,
-    }]
+    };
+    match settings.int(HALF_LIFE).unwrap_or(32).clamp(1, MAX_HALF_LIFE.into()) as u32 {
+        32 => &DECAYS[shift],
+        other => {
+            OTHERS[other as usize - 1][shift].get_or_init(|| Box::new(faster(other, 1 << shift)))
+        }
+    }
 }
 
 /// As the settings say.
 pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
     let on = |name: &str| settings.int(name) == Some(1);
     Series {
-        headroom_by_delay: settings.name("dvfs_headroom") == Some("update_delay"),
+        room: room(settings),
         util_est_running: on("util_est_running"),
         util_est_periodic: on("util_est_periodic"),
         rampup_multiplier: settings.int("rampup_multiplier").map(|m| m.max(0) as u32),
@@ -173,9 +206,19 @@ pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
         runnable_boost: settings
             .int("runnable_boost")
             .map_or(rev >= KernelRev::V6_5, |boost| boost != 0),
+        eas_margin: settings.int("eas_margin").map_or(feec_margin(rev), |m| m.max(0) as u64),
     }
 }
 
+fn room(settings: &Settings) -> Room {
+    match (settings.int("dvfs_headroom"), settings.name("dvfs_headroom")) {
+        (Some(percent), _) => Room::Percent(percent.max(0) as u64),
+        (None, Some("update_delay")) => Room::UpdateDelay,
+        (None, _) => Room::Mainline,
+    }
+}
+
+/// The margin that has a name.
 fn margin(settings: &Settings) -> Margin {
     match settings.name("fits_capacity") {
         Some("threshold") => Margin::Threshold,
@@ -191,13 +234,13 @@ pub(crate) fn of_cpu(platform: &Platform, domain: &Domain, settings: &Settings) 
     let default_ms = schedutil::response_time_ms(decay, domain);
     let own = format!("{RESPONSE_TIME}.policy{}", domain.cpus[0].0);
     let ms = settings.int(&own).or(settings.int(RESPONSE_TIME));
+    let tick_us = tick_usec(platform.hz);
+    let threshold = || fits_capacity_threshold(decay, margin(settings), domain.capacity, tick_us);
     CpuSeries {
-        threshold: fits_capacity_threshold(
-            decay,
-            margin(settings),
-            domain.capacity,
-            tick_usec(platform.hz),
-        ),
+        limit: match settings.int("fits_capacity") {
+            Some(percent) => Some(Limit::Percent(percent.max(0) as u64)),
+            None => threshold().map(Limit::Threshold),
+        },
         dvfs_update_delay_us: schedutil::rate_limit_in_force(settings, domain),
         response_time_mult: ms.map(|ms| response_time_mult(default_ms, ms.max(0) as u64)),
         last_update_util: Util(0),

@@ -4,6 +4,7 @@ use crate::kernel::cpuidle;
 use crate::kernel::governor::{self, schedutil};
 use crate::kernel::pressure;
 use crate::kernel::series;
+use crate::kernel::sysctls;
 use crate::kernel::tracker;
 use crate::time::{cost, noise};
 use risetime_kernel::KernelRev;
@@ -182,6 +183,7 @@ pub fn catalogue() -> Catalogue {
     groups.extend(governor::groups());
     groups.extend(tracker::groups());
     groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
+    groups.push(Group { owner: None, params: sysctls::PARAMS });
     groups.push(Group { owner: None, params: series::PARAMS });
     groups.extend(pressure::groups());
     groups.push(Group { owner: None, params: cost::PARAMS });
@@ -244,8 +246,9 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         }
         "preempt" => Some(crate::kernel::preempt::preempt_of(policy.kernel)),
         name => {
-            let of_fair = fair_default(platform, policy.kernel, name);
-            of_fair.or_else(|| noise::default(policy, name)).map(|ns| Value::Int(ns as i64))
+            let of_fair = || fair_default(platform, policy.kernel, name);
+            let default = sysctls::default(platform, name).or_else(of_fair);
+            default.or_else(|| noise::default(policy, name)).map(|n| Value::Int(n as i64))
         }
     })?;
     let fair = BASE_SLICE.iter().chain(CFS_TUNABLES).find(|name| {
@@ -265,6 +268,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         let what = "`sched_pelt_multiplier` is 3, wanted 1, 2 or 4";
         return Err(InputError::new(policy.place_of("sched_pelt_multiplier"), what));
     }
+    sysctls::check(policy, &settings)?;
     settings.0.extend(own);
     series::add_response_times(platform, &mut settings);
     pressure::check(platform, &settings).map_err(|e| at_setting(policy, e))?;
@@ -370,7 +374,15 @@ mod tests {
             ("linux-6.8+governor=performance+rate_limit_us.policy4=70", "is a setting of"),
             ("linux-6.8+first_cpu.policy4=1", "unknown setting `first_cpu.policy4`"),
             ("linux-6.8+sched_pelt_multiplier=3", "wanted 1, 2 or 4"),
-            ("linux-6.8+fits_capacity=80", "wanted one of mainline, threshold"),
+            ("linux-6.8+fits_capacity=fifth", "rfc, or a whole number from 1 to 100 %"),
+            ("linux-6.8+fits_capacity=101%", "is 101, wanted mainline, threshold, threshold-tick"),
+            (
+                "linux-6.8+dvfs_headroom=401",
+                "mainline, update_delay, or a whole number from 0 to 400 %",
+            ),
+            ("linux-6.8+dvfs_headroom=-1%", "`dvfs_headroom` is -1"),
+            ("linux-6.8+dvfs_headroom=2.5%", "`dvfs_headroom` is 2.5%"),
+            ("linux-6.8+rate_limit_us=70%", "`rate_limit_us` is 70%"),
         ] {
             let error = resolved(arg).expect_err(arg);
             assert!(error.contains(words), "{arg}: {error}");

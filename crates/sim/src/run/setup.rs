@@ -9,6 +9,7 @@ use crate::kernel::hotplug::plan_hotplug;
 use crate::kernel::preempt;
 use crate::kernel::pressure;
 use crate::kernel::series;
+use crate::kernel::sysctls;
 use crate::kernel::topology::sched_domains;
 use crate::kernel::tracker;
 use crate::run::cause::{Cause, Causes, Without};
@@ -44,7 +45,7 @@ use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_compute_costs,
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::pelt_cfs::CfsRqAvg;
-use risetime_kernel::rt::{RT_PERIOD, RT_RUNTIME, RtQueue, RtThrottle};
+use risetime_kernel::rt::{RtQueue, RtThrottle};
 use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, MicroWatts, Span, TaskId, Util};
 use risetime_model::platform::Domain;
@@ -229,7 +230,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             uclamp: UclampRq::default(),
             rt: RtQueue::default(),
             rt_throttle: RtThrottle::default(),
-            dl: DlRq::new(RT_PERIOD, RT_RUNTIME),
+            dl: DlRq::new(sysctls::of_experiment(e).rt),
             stopper: None,
             fair_server: None,
             exec_start: 0,
@@ -299,6 +300,7 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
         base_slice: Span(tunables.base_slice_ns(rev)),
         costs: cost::of_experiment(e),
         series: series::of_settings(e.policy.kernel, &e.settings),
+        sysctls: sysctls::of_experiment(e),
         tally: None,
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
         plain: false,

@@ -7,8 +7,7 @@ use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::eevdf::{FairPolicy, LoadWeight};
-use risetime_kernel::rt::RT_PERIOD;
-use risetime_kernel::rt::{RtPriority, rr_timeslice};
+use risetime_kernel::rt::{RtPriority, rt_throttles};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::Experiment;
 use risetime_model::workload::Policy;
@@ -98,8 +97,6 @@ pub(crate) struct Classes {
     pub(crate) uclamp_used: bool,
     /// `sched_util_clamp_min_rt_default`.
     pub(crate) rt_uclamp_min: Util,
-    /// `sched_rr_timeslice`, in ticks.
-    pub(crate) rr_timeslice: u32,
     /// When the RT period timer expires next; `None`: it is off.
     pub(crate) rt_period: Option<Instant>,
     /// `dl_bw.total_bw`.
@@ -127,8 +124,8 @@ impl Classes {
     }
     /// `start_rt_bandwidth`: the period timer of all CPUs runs while RT tasks do. When it expires, if it has
     /// not been set before.
-    pub(crate) fn start_rt_bandwidth(&mut self, now: Instant) -> Option<Instant> {
-        let at = now + RT_PERIOD;
+    pub(crate) fn start_rt_bandwidth(&mut self, now: Instant, period: Span) -> Option<Instant> {
+        let at = now + period;
         self.rt_period.is_none().then(|| *self.rt_period.insert(at))
     }
     /// Where a search for a CPU came to (`cpumask_any_and_distribute`).
@@ -155,7 +152,6 @@ impl Classes {
                 || attrs().any(|a| a.uclamp_min.is_some() || a.uclamp_max.is_some())
                 || e.workload.groups.iter().any(|g| g.uclamp_min.0 > 0 || g.uclamp_max.0 < 1024),
             rt_uclamp_min: rt_uclamp_min(e.settings.int(RT_UCLAMP_MIN)),
-            rr_timeslice: rr_timeslice(e.platform.hz),
             rt_period: None,
             total_bw: 0,
             total_capacity: e.platform.cpus().map(capacity).sum(),
@@ -166,6 +162,10 @@ impl Classes {
 }
 
 impl Machine {
+    /// Whether real-time tasks use up a runtime: before 6.12, unless it is unlimited.
+    pub(crate) fn rt_throttles(&self) -> bool {
+        rt_throttles(self.rev) && self.sysctls.rt.runtime.is_some()
+    }
     /// Whether it counts in `h_nr_idle`: by its policy, or by that of one of its groups.
     pub(crate) fn is_sched_idle(&self, task: TaskId) -> bool {
         let t = self.task(task);

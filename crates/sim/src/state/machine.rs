@@ -26,6 +26,7 @@ use crate::state::pressure::CpuPressure;
 use crate::state::series::{CpuSeries, Series};
 use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
+use crate::state::sysctls::Sysctls;
 use crate::state::tally::Tally;
 use crate::state::timers::TaskTimers;
 use crate::state::timers::Wakees;
@@ -112,6 +113,7 @@ pub struct Machine {
     pub(crate) costs: Costs,
     /// What of the response-time series is switched on.
     pub(crate) series: Series,
+    pub(crate) sysctls: Sysctls,
     /// NI_RANDOM, where it is on.
     pub(crate) ni_random: Option<Dice>,
     /// What balancing has counted, where that can be kept.
@@ -741,7 +743,7 @@ impl Cpu {
     /// `util_fits_cpu`.
     #[inline]
     pub(crate) fn util_fits(&self, util: Util, min: Util, max: Util) -> Fit {
-        match self.series.fits_threshold(util) {
+        match self.series.fits(util, self.cpu_capacity) {
             Some(fits) => util_fits_cpu_from(fits, util, min, max, self.capacities(), true),
             None => util_fits_cpu(util, min, max, self.capacities(), true),
         }

@@ -16,6 +16,7 @@ pub(crate) mod preempt;
 pub(crate) mod pressure;
 pub(crate) mod series;
 pub(crate) mod short_ways;
+pub(crate) mod sysctls;
 pub(crate) mod tally;
 pub(crate) mod timers;
 pub(crate) mod topology;

@@ -3,17 +3,28 @@
 use crate::state::effects::Effects;
 use crate::state::machine::Machine;
 use risetime_kernel::approximate::tick_usec;
-use risetime_kernel::headroom::{Decided, Headroom, dvfs_delay_us};
+use risetime_kernel::fits::fits_capacity_percent;
+use risetime_kernel::headroom::{Decided, Growth, Headroom, dvfs_delay_us, map_util_perf_percent};
 use risetime_kernel::neighbours::util_est_faster;
 use risetime_kernel::response_time::sugov_apply_response_time;
 use risetime_kernel::schedutil::map_util_perf;
-use risetime_kernel::units::{CpuId, TaskId, Util};
+use risetime_kernel::units::{Capacity, CpuId, TaskId, Util};
+
+/// How much headroom there is (`dvfs_headroom`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// A quarter.
+    Mainline,
+    /// That share of util.
+    Percent(u64),
+    /// What util grows until the next change of frequency.
+    UpdateDelay,
+}
 
 /// Which switches are on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Series {
-    /// Headroom until the next change of frequency, not a quarter.
-    pub(crate) headroom_by_delay: bool,
+    pub(crate) room: Room,
     pub(crate) util_est_running: bool,
     pub(crate) util_est_periodic: bool,
     /// That of tasks that gave no hint; `None`: no sched-qos, nobody's hints count.
@@ -26,13 +37,24 @@ pub(crate) struct Series {
     pub(crate) util_est_faster: bool,
     pub(crate) util_est_boost: bool,
     pub(crate) runnable_boost: bool,
+    /// What an energy-aware move has to save, of 1024.
+    pub(crate) eas_margin: u64,
+}
+
+/// From where on nothing fits (`fits_capacity`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    /// `rq->fits_capacity_threshold`.
+    Threshold(Util),
+    /// That share of what the CPU has to give.
+    Percent(u64),
 }
 
 /// What a CPU keeps for them.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuSeries {
-    /// `rq->fits_capacity_threshold`; `None`: mainline's margin.
-    pub(crate) threshold: Option<Util>,
+    /// `None`: mainline's margin.
+    pub(crate) limit: Option<Limit>,
     /// The per-CPU `dvfs_update_delay`, in µs.
     pub(crate) dvfs_update_delay_us: u64,
     /// The per-CPU `response_time_mult`; `None`: no such tunable.
@@ -45,7 +67,7 @@ impl Series {
     /// Whether headroom is mainline's quarter; then nobody asks what util was at the last look.
     #[inline]
     fn mainline_headroom(&self) -> bool {
-        !(self.headroom_by_delay || self.waiting_headroom || self.no_decaying_headroom)
+        self.room == Room::Mainline && !(self.waiting_headroom || self.no_decaying_headroom)
     }
 
     /// Whether nothing of it reaches what a CPU needs, and contention counts.
@@ -54,6 +76,15 @@ impl Series {
             && !self.util_est_faster
             && !self.util_est_boost
             && self.runnable_boost
+    }
+
+    /// Util with its room where that is a share of it, as before 6.8: for the energy estimate, and for the
+    /// most that a CPU can ask for. The series, which is of later kernels, leaves mainline's there.
+    pub(crate) fn room_pre_6_8(&self, util: Util) -> Util {
+        match self.room {
+            Room::Percent(percent) => map_util_perf_percent(util, percent),
+            Room::Mainline | Room::UpdateDelay => map_util_perf(util),
+        }
     }
 
     /// Whether somebody wants to know how long tasks wait.
@@ -65,13 +96,17 @@ impl Series {
 impl CpuSeries {
     /// Whether margin and response time are mainline's.
     pub(crate) fn is_mainline(&self) -> bool {
-        self.threshold.is_none() && self.response_time_mult.is_none()
+        self.limit.is_none() && self.response_time_mult.is_none()
     }
 
-    /// Whether `util` fits by the margin in force; `None`: by mainline's.
+    /// Whether `util` fits on the CPU, which has `capacity_of` to give, by the margin in force; `None`: by
+    /// mainline's.
     #[inline]
-    pub(crate) fn fits_threshold(&self, util: Util) -> Option<bool> {
-        self.threshold.map(|threshold| util < threshold)
+    pub(crate) fn fits(&self, util: Util, capacity_of: Capacity) -> Option<bool> {
+        self.limit.map(|limit| match limit {
+            Limit::Threshold(threshold) => util < threshold,
+            Limit::Percent(percent) => fits_capacity_percent(util, capacity_of, percent),
+        })
     }
 }
 
@@ -123,9 +158,14 @@ impl Machine {
             let tick = tick_usec(self.platform.hz);
             dvfs_delay_us(c.h_nr_runnable(), slice, tick, c.series.dvfs_update_delay_us)
         };
+        let growth = match self.series.room {
+            Room::Mainline => Growth::Quarter,
+            Room::Percent(percent) => Growth::Percent(percent),
+            Room::UpdateDelay => Growth::DelayUs(delay()),
+        };
         Headroom {
             decay: self.decay,
-            delay_us: self.series.headroom_by_delay.then(delay),
+            growth,
             waiting_avg: self.series.waiting_headroom.then(|| self.waiting_avg(cpu)),
             last_update_util: self.series.no_decaying_headroom.then_some(last),
         }

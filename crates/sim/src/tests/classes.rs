@@ -10,7 +10,7 @@ use risetime_trace::{Backend, Event, Header, SwitchOut, TraceSink, Why};
 
 /// When each task had a CPU, and all else that is asked for below.
 #[derive(Default)]
-struct Runs {
+pub(super) struct Runs {
     comms: Vec<String>,
     /// By CPU: who runs, since when.
     now: Vec<Option<(TaskId, u64)>>,
@@ -18,7 +18,7 @@ struct Runs {
     turns: Vec<(TaskId, CpuId, u64, u64)>,
     slept: Vec<(TaskId, u64)>,
     woke: Vec<(TaskId, u64)>,
-    moves: Vec<(TaskId, CpuId, Why)>,
+    pub(super) moves: Vec<(TaskId, CpuId, Why)>,
     freqs: Vec<(u64, CpuId, KHz)>,
 }
 
@@ -66,13 +66,13 @@ impl Runs {
         TaskId(index.unwrap_or_else(|| panic!("no {comm} in {:?}", self.comms)) as u32)
     }
     /// For how long `comm` ran between two times, in ns.
-    fn ran(&self, comm: &str, from_ms: u64, to_ms: u64) -> u64 {
+    pub(super) fn ran(&self, comm: &str, from_ms: u64, to_ms: u64) -> u64 {
         let (task, from, to) = (self.task(comm), from_ms * 1_000_000, to_ms * 1_000_000);
         let of = self.turns.iter().filter(|t| t.0 == task);
         of.map(|t| t.3.min(to).saturating_sub(t.2.max(from))).sum()
     }
     /// The turns of `comm`: CPU, from, to, in µs; turns without a break are one.
-    fn turns(&self, comm: &str) -> Vec<(u32, u64, u64)> {
+    pub(super) fn turns(&self, comm: &str) -> Vec<(u32, u64, u64)> {
         let task = self.task(comm);
         let mut turns: Vec<(u32, u64, u64)> = Vec::new();
         for (_, cpu, from, to) in self.turns.iter().filter(|t| t.0 == task) {
@@ -93,7 +93,7 @@ impl Runs {
 }
 
 /// `laptop4` with so many of its CPUs, all alike, at HZ=1000, which wake up at once.
-fn cpus(n: usize) -> Platform {
+pub(super) fn cpus(n: usize) -> Platform {
     let mut platform = Platform::load("laptop4").expect("built in");
     platform.domains.truncate(n);
     platform.domains.iter_mut().for_each(|d| d.idle.clear());
@@ -101,13 +101,13 @@ fn cpus(n: usize) -> Platform {
     platform
 }
 
-fn experiment_of(platform: Platform, tasks: &str, policy: &str, ms: u64) -> Experiment {
+pub(super) fn experiment_of(platform: Platform, tasks: &str, policy: &str, ms: u64) -> Experiment {
     let workload = Workload::parse(&format!(r#"{{"tasks": {{{tasks}}}}}"#), "t").expect("tasks");
     let set = [("governor", Value::Name("performance".into()))];
     experiment(platform, workload, policy, &set, Span::from_ms(ms))
 }
 
-fn run(platform: Platform, tasks: &str, policy: &str, ms: u64) -> Runs {
+pub(super) fn run(platform: Platform, tasks: &str, policy: &str, ms: u64) -> Runs {
     let mut runs = Runs::default();
     let e = experiment_of(platform, tasks, policy, ms);
     Simulator.run(&e, &mut runs).unwrap_or_else(|e| panic!("{e}"));
@@ -115,7 +115,7 @@ fn run(platform: Platform, tasks: &str, policy: &str, ms: u64) -> Runs {
 }
 
 const KERNELS: [&str; 4] = ["linux-6.1", "linux-6.8", "linux-6.12", "linux-7.2"];
-const SPIN: &str = r#""runtime": 100000000"#;
+pub(super) const SPIN: &str = r#""runtime": 100000000"#;
 
 #[test]
 fn fifo_runs_before_all_below_it_and_in_order_of_arrival() {

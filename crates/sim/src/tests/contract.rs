@@ -285,12 +285,12 @@ fn everything_that_can_be_set_says_what_it_is() {
         assert!(sentence(p.doc), "{}: {:?}", p.name, p.doc);
         assert!(!names.contains(&p.name), "{} is there twice", p.name);
         names.push(p.name);
-        let kind = match (p.range, p.default) {
-            (Range::Int(low, high), Default::Int(n)) => low <= n && n <= high,
-            (Range::OneOf(all), Default::Name(name)) => all.contains(&name),
-            (_, Default::Derived(how)) => how.len() > 5,
-            (_, Default::Unset) => true,
-            (Range::Int(..), Default::Name(_)) | (Range::OneOf(_), Default::Int(_)) => false,
+        let (numbers, of_names) = p.range.parts();
+        let kind = match p.default {
+            Default::Int(n) => numbers.is_some_and(|(low, high)| low <= n && n <= high),
+            Default::Name(name) => of_names.contains(&name),
+            Default::Derived(how) => how.len() > 5,
+            Default::Unset => true,
         };
         assert!(kind, "{}: default {:?} of {:?}", p.name, p.default, p.range);
         // A unit, unless it is a name, a switch, or the number of something.

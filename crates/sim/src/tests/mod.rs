@@ -21,6 +21,7 @@ mod shipped;
 mod short_ways;
 pub(crate) mod spread;
 mod stop;
+mod sysctls;
 mod together;
 mod turns;
 

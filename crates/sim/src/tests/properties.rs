@@ -18,6 +18,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlId;
 use risetime_kernel::pelt::{SchedAvg, get_pelt_divider, update_load_avg_se};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Weight};
+use risetime_model::settings::Value;
 use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Backend, Event, Header, TraceSink};
 use std::collections::BTreeMap;
@@ -84,7 +85,7 @@ pub(super) fn consistent_after(e: &Experiment, events: u64) -> Result<u64, Strin
 #[derive(Default)]
 struct Queue {
     /// What tasks took along too much or too little when they left, faded, in 1/1024: an average
-    /// stands since the last end of a period, and one period is 22.
+    /// stands since the last end of a period, and one period is [`one_period`].
     stale: u64,
     /// The period in which that was last faded.
     period: u64,
@@ -104,12 +105,13 @@ struct Seen {
 impl Seen {
     /// Takes in who has left which queue.
     fn look(&mut self, m: &Machine) {
+        let one_period = one_period(m);
         self.counted.resize(m.tasks.len(), None);
         for (t, was) in m.tasks.iter().zip(&mut self.counted) {
             let there = t.sched.class() == Class::Fair && t.avg.last_update_time.0 != 0;
             let is = (there && t.state != State::Exited).then_some((t.cpu, t.group));
             if let Some(left) = std::mem::replace(was, is).filter(|left| is != Some(*left)) {
-                self.queues.entry(left).or_default().stale += 22 << 10;
+                self.queues.entry(left).or_default().stale += one_period << 10;
             }
         }
     }
@@ -122,6 +124,11 @@ impl Seen {
         queue.stale = m.decay.decay_load(queue.stale, period.saturating_sub(before));
         queue
     }
+}
+
+/// What a period of running adds to util: 22 with mainline's half-life.
+fn one_period(m: &Machine) -> u64 {
+    (1 << 20) / u64::from(m.decay.load_avg_max()) + 1
 }
 
 /// Whether every part of the machine agrees with every other.
@@ -341,7 +348,9 @@ fn sums_agree(m: &Machine, cpu: CpuId, g: GroupId, seen: &mut Seen) -> Result<()
     // entities when they are next looked at: where there are any, runnable time is approximate.
     let has_groups = levels(m).any(|i| i != GroupId::ROOT && m.groups.parent(i) == g);
     let seen = seen.queue(m, cpu, g);
-    let slack = 10 + 4 * n + (seen.stale >> 10);
+    // Roundings weigh the more the more a period does; 1 with mainline's half-life.
+    let coarse = one_period(m).div_ceil(22);
+    let slack = (10 + 4 * n) * coarse + (seen.stale >> 10);
     let close = |a: u64, b: u64| a.abs_diff(b) <= slack;
     let (all, all_runnable) = by_sums(m, &level.avg);
     // A few may have left in this event, before which the sum was larger.
@@ -456,6 +465,27 @@ fn children_that_exit_from_a_long_queue_take_its_runnable_sum_along_before_7_2()
     }
 }
 
+/// Numbers for what is the same everywhere else.
+fn constants() -> impl Strategy<Value = Vec<(&'static str, i64)>> {
+    let of = |name: &'static str, range: std::ops::RangeInclusive<i64>| {
+        prop::option::weighted(0.4, range).prop_map(move |n| n.map(|n| (name, n)))
+    };
+    // What deadline tasks may reserve is not less than without.
+    let rt = (1_000..300_000i64, 0..3usize).prop_map(|(period, of)| {
+        let runtime = [-1, period * 95 / 100, period][of];
+        [("sched_rt_period_us", period), ("sched_rt_runtime_us", runtime)]
+    });
+    let rt = prop::option::weighted(0.4, rt);
+    let pelt = (of("pelt_half_life", 1..=512), of("fits_capacity", 1..=100));
+    let energy = (of("eas_margin", 0..=1024), of("dvfs_headroom", 0..=400));
+    let slices =
+        (of("sched_rr_timeslice_ms", 1..=300), of("sched_cfs_bandwidth_slice_us", 1..=20_000));
+    let balance = (of("migration_cost_ns", 0..=3_000_000), of("nr_migrate", 0..=40));
+    (rt, pelt, energy, slices, balance).prop_map(|(rt, (a, b), (c, d), (e, f), (g, h))| {
+        rt.into_iter().flatten().chain([a, b, c, d, e, f, g, h].into_iter().flatten()).collect()
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 30, ..draws::config(256) })]
 
@@ -463,6 +493,13 @@ proptest! {
     fn nothing_impossible_happens(e in experiments()) {
         let checker = run_checked(&e)?;
         prop_assert!(checker.switches > 0);
+    }
+
+    #[test]
+    fn nothing_impossible_happens_with_other_constants(mut e in experiments(), set in constants()) {
+        let numbers = set.into_iter().map(|(name, n)| (name.to_string(), Value::Int(n)));
+        e.settings.0.extend(numbers);
+        run_checked(&e)?;
     }
 
     /// Also where something costs no time. (What is then possible in a trace is another question: a

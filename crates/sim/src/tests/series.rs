@@ -1,15 +1,17 @@
 //! Each mechanism of the response-time series acts, and by its own formula: the trace of a ramp on
 //! the M1 held against the arithmetic.
 
-use super::experiment;
+use super::{Bytes, experiment};
 use crate::Simulator;
 use risetime_kernel::approximate::approximate_util_avg;
 use risetime_kernel::neighbours::util_est_faster;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::response_time::sugov_apply_response_time;
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
-use risetime_model::{Platform, Workload};
-use risetime_trace::{Backend, Event, Header, TraceSink, Why};
+use risetime_model::settings::Value;
+use risetime_model::{Experiment, Platform, Policy, Workload};
+use risetime_trace::{Backend, Event, Header, Memory, TraceSink, Why};
+use std::sync::Arc;
 
 /// One look of schedutil at the little CPUs, with the signals of CPU0 at that moment.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +91,9 @@ fn decided(seen: &Seen) -> Vec<(Look, Util)> {
 
 #[test]
 fn the_margin_is_where_the_formula_has_it() {
-    for (fits_capacity, threshold) in [("mainline", 368), ("rfc", 445), ("threshold-tick", 238)] {
+    let margins =
+        [("mainline", 368), ("rfc", 445), ("threshold-tick", 238), ("60", 276), ("95%", 437)];
+    for (fits_capacity, threshold) in margins {
         let policy = format!("linux-6.8+rate_limit_us=2000+fits_capacity={fits_capacity}");
         let seen = rampup(&policy);
         let (_, at, _) = seen.misfit.expect("a misfit task");
@@ -110,6 +114,85 @@ fn headroom_is_growth_until_the_frequency_can_change_again() {
     for (look, util) in decided(&rampup("linux-6.8")) {
         assert_eq!(look.util, Util(util.0 * 5 / 4).min(Util(459)), "mainline {look:?}");
     }
+}
+
+#[test]
+fn headroom_may_be_any_share_of_util() {
+    for percent in [0, 10, 60] {
+        let policy = format!("linux-6.8+dvfs_headroom={percent}%");
+        for (look, util) in decided(&rampup(&policy)) {
+            let wanted = Util(util.0 + util.0 * percent / 100);
+            assert_eq!(look.util, wanted.min(Util(459)), "{percent} {look:?}");
+        }
+    }
+}
+
+/// Of every form of the arithmetic: before 6.8 schedutil and the energy estimate each add the headroom
+/// after the clamps, since then it is in util, and since 6.12 there is a short way without it.
+#[test]
+fn mainlines_margins_as_numbers_are_mainline() {
+    for kernel in ["linux-6.1+uclamp_max=800", "linux-6.8", "linux-7.3+uclamp_max=800", "linux-7.3"]
+    {
+        let bytes = |set: &str| {
+            let policy = format!("{kernel}{set}");
+            let pixel6 = Platform::load("pixel6").expect("built in");
+            let phone = Workload::load("phone").expect("built in");
+            let e = experiment(pixel6, phone, &policy, &[], Span::from_ms(300));
+            let mut bytes = Bytes::default();
+            Simulator.run(&e, &mut bytes).expect("runs");
+            bytes.0
+        };
+        let mainline = bytes("");
+        assert!(mainline.lines().count() > 1000);
+        assert!(mainline == bytes("+dvfs_headroom=25"), "{kernel}: headroom");
+        assert!(mainline == bytes("+fits_capacity=80%"), "{kernel}: margin");
+        assert!(mainline == bytes("+pelt_half_life=32"), "{kernel}: half-life");
+        assert!(mainline == bytes("+eas_margin=0"), "{kernel}: what a move saves");
+        assert!(mainline != bytes("+dvfs_headroom=26"), "{kernel}: another headroom");
+        assert!(mainline != bytes("+fits_capacity=70"), "{kernel}: another margin");
+    }
+}
+
+/// Of the phone's wakeups, how many go elsewhere for the energy.
+#[test]
+fn the_larger_the_margin_the_fewer_move_for_the_energy() {
+    let moved = |policy: Policy| {
+        let pixel6 = Arc::new(Platform::load("pixel6").expect("built in"));
+        let workload = Arc::new(Workload::load("phone").expect("built in"));
+        let settings = crate::resolve(&pixel6, &policy).expect("settings");
+        let (duration, phase, seed) = (Span::from_ms(1000), Span(0), 1);
+        let e = Experiment { platform: pixel6, workload, policy, settings, duration, phase, seed };
+        let mut memory = Memory::default();
+        Simulator.run(&e, &mut memory).expect("runs");
+        let for_energy = |e: &Event<'_>| matches!(e, Event::Wakeup { why: Why::Energy, .. });
+        memory.events().iter().filter(|(_, e)| for_energy(e)).count()
+    };
+    let of = |arg: &str| moved(Policy::from_arg(arg).expect("a policy"));
+    let margins = [0, 64, 512, 1024].map(|m| of(&format!("linux-7.3+eas_margin={m}")));
+    assert!(margins.is_sorted_by(|a, b| a > b), "{margins:?}");
+    assert_eq!(of("linux-7.3"), margins[0], "none since 6.0");
+    let old = Policy::parse("schema = 1\nname = \"old\"\nkernel = \"5.15\"", "old").expect("fine");
+    assert_eq!(moved(old.clone()), moved(old.clone().with("eas_margin", Value::Int(64))));
+    assert_ne!(moved(old.clone()), moved(old.with("eas_margin", Value::Int(0))));
+}
+
+/// A half-life of 16 is half of 32's time to any util, and the other way round; a multiplier counts on top.
+#[test]
+fn util_rises_with_the_half_life() {
+    let to_450 = |set: &str| {
+        let seen = rampup(&format!("linux-6.8+governor=performance+first_cpu=4{set}"));
+        let busy = |(at, u): &&(Instant, u64)| at.0 > 1_000_000_000 && *u >= 450;
+        let (at, _) = seen.utils.iter().find(busy).expect("gets there");
+        (at.0 - 1_001_000_000) as f64 / 1e6
+    };
+    let own = to_450("");
+    for (periods, times) in [(1, 1. / 32.), (8, 0.25), (16, 0.5), (64, 2.), (100, 100. / 32.)] {
+        let took = to_450(&format!("+pelt_half_life={periods}"));
+        assert!((took - own * times).abs() <= 2.2 + own * times * 0.01, "{periods}: {took}, {own}");
+    }
+    let (both, quarter) =
+        (to_450("+pelt_half_life=16+sched_pelt_multiplier=2"), to_450("+pelt_half_life=8"));
+    assert!((both - quarter).abs() <= 1.0, "{both}, {quarter}");
 }
 
 #[test]

@@ -68,8 +68,6 @@ use risetime_kernel::units::{CpuId, Span};
 
 /// `busy_factor`: a busy CPU looks that much less often.
 const BUSY_FACTOR: u64 = 16;
-/// `LOAD_AVG_PERIOD` in ms: how often idle CPUs' blocked load is aged.
-const BLOCKED_PERIOD_MS: u64 = 32;
 
 /// In which situation a CPU balances (`enum cpu_idle_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -299,7 +297,9 @@ impl Kernel<'_> {
             self.m.root.next_balance = next;
         }
         if kick.stats {
-            self.m.root.next_blocked = now + self.m.msecs_to_jiffies(BLOCKED_PERIOD_MS);
+            // `LOAD_AVG_PERIOD`, taken for ms.
+            let period_ms = u64::from(self.m.decay.half_life());
+            self.m.root.next_blocked = now + self.m.msecs_to_jiffies(period_ms);
         }
         self.m.root.has_blocked |= has_blocked;
     }

@@ -30,14 +30,10 @@ use crate::state::short_ways::ShortWay;
 use crate::state::topology::sd;
 use risetime_kernel::KernelRev;
 use risetime_kernel::fits::{Fit, capacity_greater, fits_capacity};
-use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 use risetime_trace::Why;
 
-/// `sysctl_sched_nr_migrate`: tasks looked at in one go.
-const NR_MIGRATE: usize = 32;
-/// `sysctl_sched_migration_cost`: a task that ran so recently is cache-hot.
-const MIGRATION_COST: Span = Span(500_000);
 /// `MAX_PINNED_INTERVAL`, in ms.
 const MAX_PINNED_INTERVAL: u64 = 512;
 
@@ -138,7 +134,7 @@ impl Kernel<'_> {
         let failed = self.m.cpu(env.this).sched_domains[env.level].nr_balance_failed.min(63);
         let mut waiting: Vec<TaskId> = self.m.fair_queued(src).map(|(task, _)| task).collect();
         waiting.sort_by_key(|t| self.m.task(*t).listed);
-        let loop_max = NR_MIGRATE.min(self.m.cpu(src).nr_running());
+        let loop_max = self.m.sysctls.nr_migrate.min(self.m.cpu(src).nr_running());
         let mut moved = false;
         for (tried, task) in waiting.into_iter().enumerate() {
             if tried >= loop_max && !(self.m.tries_all_pinned() && env.all_pinned) {
@@ -513,7 +509,7 @@ impl Machine {
         env.all_pinned = false;
         // Threads of a core share its caches; and what gives way to all others anyway is never hot.
         let ran = from.clock.clock_task.0.wrapping_sub(entity.exec_start);
-        let hot = ran < MIGRATION_COST.0 || self.cache_hot_buddy(src, task, env.dst);
+        let hot = self.sysctls.is_hot(ran) || self.cache_hot_buddy(src, task, env.dst);
         let hot = hot && !domain.has(sd::SHARE_CPUCAPACITY) && t.sched.policy != Policy::Idle;
         let hot = hot && failed <= domain.cache_nice_tries;
         let may = from.curr != Some(task) && !hot;

@@ -29,7 +29,6 @@ use crate::state::machine::{State, pelt_pressure};
 use risetime_kernel::deadline::{DlId, dl_scaled_delta};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_dl_rq_load_avg;
-use risetime_kernel::rt::rt_throttles;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_trace::Event;
 
@@ -216,9 +215,9 @@ impl Rq<'_, '_> {
         }
         // Deadline time counts as real-time, as long as that is not over.
         let throttle = &self.m().cpu(cpu).rt_throttle;
-        if rt_throttles(self.m().rev)
-            && (self.m().classes.rt_period.is_some()
-                || throttle.time < risetime_kernel::rt::RT_RUNTIME.0)
+        let runtime = self.m().sysctls.rt.runtime.map_or(0, |r| r.0);
+        if self.m().rt_throttles()
+            && (self.m().classes.rt_period.is_some() || throttle.time < runtime)
         {
             self.c().rt_throttle.time += delta;
         }

@@ -14,6 +14,7 @@ use super::sched_class::{Preempts, SchedClass};
 use crate::kernel::Kernel;
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
+use crate::state::class::Class;
 use crate::state::effects::Effects;
 use crate::state::hooks::{Placed, Waker};
 use crate::state::machine::Machine;
@@ -21,7 +22,6 @@ use crate::state::machine::State;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_rt_rq_load_avg;
-use risetime_kernel::rt::rt_throttles;
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
 
@@ -35,7 +35,10 @@ impl SchedClass for RealTime {
     fn dequeue(&self, rq: &mut Rq<'_, '_>, task: TaskId, _: DequeueKind) {
         rq.dequeue_task_rt(task);
     }
+    /// Where they are throttled, what the previous one ran counts before the next one is picked: up to 6.11
+    /// it is put first.
     fn pick(&self, rq: &mut Rq<'_, '_>) -> Option<TaskId> {
+        rq.update_curr_rt();
         let c = rq.m().cpu(rq.cpu);
         c.rt.first().filter(|_| !c.rt_throttle.throttled).map(|(_, task)| task)
     }
@@ -95,9 +98,7 @@ impl Rq<'_, '_> {
     pub(crate) fn enqueue_task_rt(&mut self, task: TaskId, head: bool) {
         let priority = self.m().task(task).sched.rt_priority();
         self.c().rt.enqueue(priority, task, head);
-        if rt_throttles(self.m().rev) {
-            self.start_rt_bandwidth();
-        }
+        self.start_rt_bandwidth();
         self.cpufreq_update_util();
     }
 
@@ -114,13 +115,13 @@ impl Rq<'_, '_> {
     /// `update_curr_rt`: before 6.12 the running RT task uses up the CPU's RT runtime.
     pub(crate) fn update_curr_rt(&mut self) {
         let cpu = self.cpu;
-        let runs = self.m().cpu(cpu).curr.is_some_and(|t| self.m().rt_rank(t) != 0)
+        let runs = self.m().cpu(cpu).curr.is_some_and(|t| self.m().class_of(t) == Class::Rt)
             && self.m().cpu(cpu).rt.first().is_some();
-        if !runs || !rt_throttles(self.m().rev) {
+        if !runs || !self.m().rt_throttles() {
             return;
         }
-        let delta = self.delta_exec();
-        if self.c().rt_throttle.account(delta) {
+        let (delta, limit) = (self.delta_exec(), self.m().sysctls.rt);
+        if self.c().rt_throttle.account(limit, delta) {
             self.resched_curr();
             self.start_rt_bandwidth();
         }
@@ -149,7 +150,7 @@ impl Rq<'_, '_> {
     pub(super) fn task_tick_rt(&mut self, curr: TaskId) {
         let cpu = self.cpu;
         self.update_curr_rt();
-        let timeslice = self.m().classes.rr_timeslice;
+        let timeslice = self.m().sysctls.rr_timeslice;
         let sched = &mut self.t(curr).sched;
         if !matches!(sched.policy, Policy::Rr { .. }) {
             return;
@@ -184,8 +185,9 @@ impl Rq<'_, '_> {
     /// The CPU gets its RT runtime back; true if the timer has to go on for it.
     fn rt_period_over(&mut self) -> bool {
         self.update_rq_clock();
+        let limit = self.m().sysctls.rt;
         let c = self.c();
-        let resumes = c.rt_throttle.period_over();
+        let resumes = c.rt_throttle.period_over(limit);
         let busy = c.rt_throttle.time != 0 || !c.rt.is_empty();
         if resumes {
             self.cpufreq_update_util();

@@ -232,6 +232,9 @@ impl Rq<'_, '_> {
     /// Errors: the machine cannot promise that much.
     fn admit(&mut self, task: TaskId, policy: Policy) -> Result<(), InputError> {
         let Policy::Deadline { runtime, deadline, period, reclaim } = policy else { return Ok(()) };
+        if self.m().sysctls.rt.runtime.is_none() {
+            return Ok(());
+        }
         let new = DlEntity::new(DlParams { runtime, deadline, period, reclaim });
         let t = self.m().task(task);
         // What it had counts until its 0-lag time.

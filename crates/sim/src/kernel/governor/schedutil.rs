@@ -57,11 +57,11 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "dvfs_headroom",
-            doc: "room above util: mainline = a quarter; update_delay = what it grows until the frequency can change again (patch 5 of RFC 00/16)",
-            unit: "",
-            range: Range::OneOf(&["mainline", "update_delay"]),
+            doc: "room above util, in percent of it, rounded down: mainline = 25; update_delay = what it grows until the frequency can change again (patch 5 of RFC 00/16)",
+            unit: "%",
+            range: Range::IntOr(0, 400, &["mainline", "update_delay"]),
             default: Default::Unset,
-            home: Home::Patched(None, Neutral::Name("mainline")),
+            home: Home::Patched(None, Neutral::Both(25, "mainline")),
         },
         Param {
             name: "waiting_headroom",
@@ -199,8 +199,7 @@ impl Schedutil {
         let unclamped = util;
         if clamped_first {
             util = domain.sugov_util_pre_6_8(cpu, boost);
-            let all = Util(domain.capacity().0);
-            (eff.min, eff.max) = (Util(0), Util(all.0 + all.0 / 4));
+            (eff.min, eff.max) = (Util(0), domain.most_pre_6_8());
         }
         let (wanted, decided) = domain.dvfs_util(cpu, util, effects);
         let wanted = domain.wanted(cpu, wanted);

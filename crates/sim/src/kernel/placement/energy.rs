@@ -6,8 +6,9 @@
 //! cost of a candidate    = em_cpu_energy(with the task there) − em_cpu_energy(without it)
 //! ```
 //!
-//! The previous CPU wins ties. A candidate that cannot give `uclamp_min` is taken only if none
-//! can, the biggest first. Source: kernel/sched/fair.c.
+//! The previous CPU wins ties, and against all that save less than a margin (`eas_margin`; none since
+//! 6.0). A candidate that cannot give `uclamp_min` is taken only if none can, the biggest first.
+//! Source: kernel/sched/fair.c.
 
 use super::{Effects, Placed};
 use crate::state::cpuset::CpuSet;
@@ -19,7 +20,7 @@ use risetime_kernel::cpu_util::{
     CfsUtil, EffectiveUtil, TaskUtil, cpu_util, cpu_util_boost_pre_6_12, effective_cpu_util,
     scale_irq_capacity,
 };
-use risetime_kernel::energy_model::em_cpu_energy;
+use risetime_kernel::energy_model::{em_cpu_energy, feec_saves};
 use risetime_kernel::fits::{Fit, fits_capacity};
 use risetime_kernel::schedutil::perf_within;
 use risetime_kernel::uclamp::Uclamp;
@@ -98,6 +99,7 @@ impl Asked<'_> {
         let stay = Placed { cpu: self.prev, why: Why::PrevCpu };
         let (mut best, mut best_delta) = (None::<Best>, u64::MAX);
         let (mut prev_delta, mut prev_fits, mut prev_capacity) = (u64::MAX, -1, Capacity(0));
+        let mut base_energy = 0u64;
         // The list of performance domains begins with the one found last (`build_perf_domains`).
         for domain in self.m.domains.iter().rev() {
             let mut without = Without::nothing(self, domain);
@@ -113,6 +115,7 @@ impl Asked<'_> {
             }
             let (without, capacity) = (without, self.m.cpu(domain.cpus[0]).actual);
             let base = without.energy(None);
+            base_energy = base_energy.wrapping_add(base);
             if let Some((_, fits)) = found.prev {
                 let Some(delta) = without.energy(Some(self.prev)).checked_sub(base) else {
                     return stay;
@@ -136,10 +139,12 @@ impl Asked<'_> {
             best_delta = delta;
             best = Some(Best { cpu, delta, fits, capacity });
         }
+        let saves =
+            |b: &Best| feec_saves(prev_delta, b.delta, base_energy, self.m.series.eas_margin);
         match best {
             Some(b)
                 if b.fits > prev_fits
-                    || (b.fits > 0 && b.delta < prev_delta)
+                    || (b.fits > 0 && saves(&b))
                     || (b.fits < 0 && b.capacity > prev_capacity) =>
             {
                 Placed { cpu: b.cpu, why: Why::Energy }
@@ -360,9 +365,11 @@ impl<'a> Without<'a> {
         let total = Util(self.actual.0 * self.domain.cpus.len() as u64);
         let busy = self.busy.min(total);
         let sum = if dst.is_some() { Util(busy.0 + self.asked.busy.0).min(total) } else { busy };
+        let (m, rev) = (self.asked.m, self.asked.m.rev);
         let max = self.max_util(dst).min(Util(self.capacity.0));
+        let max = if rev < KernelRev::V6_8 { m.series.room_pre_6_8(max) } else { max };
         let long_way = || {
-            let (rev, pd) = (self.asked.m.rev, self.domain.em_perf_domain());
+            let pd = self.domain.em_perf_domain();
             em_cpu_energy(rev, &pd, max, sum, self.actual, self.capacity)
         };
         let Some(cost) = self.domain.em_cost.get(max.0.min(self.actual.0) as usize) else {

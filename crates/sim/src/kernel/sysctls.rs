@@ -1,0 +1,127 @@
+//! The scheduler's sysctls and debugfs files that hold for the whole machine, and that no other file has.
+//!
+//! `sched_rt_runtime_us` limits real-time tasks up to 6.11 ([`super::class::rt`]); from 6.12 on the fair
+//! class has a deadline server instead, whose share lies in debugfs of each CPU, and only the admission of
+//! deadline tasks is left of it. `sched_nr_migrate` is 8 in kernels with PREEMPT_RT.
+//!
+//! Source: kernel/sched/rt.c, deadline.c, fair.c, debug.c.
+
+use crate::state::sysctls::Sysctls;
+use risetime_kernel::rt::{RtBandwidth, rr_timeslice, rr_timeslice_ms, rr_timeslice_of_ms};
+use risetime_kernel::units::Span;
+use risetime_model::settings::{Default, Home, Param, Range, Settings};
+use risetime_model::{Experiment, InputError, Platform, Policy};
+
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: RT_PERIOD,
+        doc: "in such a time real-time tasks (up to 6.11) and deadline tasks may have sched_rt_runtime_us of each CPU",
+        unit: "µs",
+        range: Range::Int(1, INT_MAX),
+        default: Default::Int(RT_PERIOD_US),
+        home: Home::Sysctl("kernel.sched_rt_period_us"),
+    },
+    Param {
+        name: RT_RUNTIME,
+        doc: "how much of sched_rt_period_us that is: up to 6.11 real-time tasks that ran longer wait for the next period, in all kernels it is what deadline tasks may reserve; -1 = no limit",
+        unit: "µs",
+        range: Range::Int(-1, INT_MAX),
+        default: Default::Int(RT_RUNTIME_US),
+        home: Home::Sysctl("kernel.sched_rt_runtime_us"),
+    },
+    Param {
+        name: RR_TIMESLICE,
+        doc: "slice of a SCHED_RR task, rounded up to whole ticks",
+        unit: "ms",
+        range: Range::Int(1, 1_000_000),
+        default: Default::Derived("100 ms, rounded down to whole ticks"),
+        home: Home::Sysctl("kernel.sched_rr_timeslice_ms"),
+    },
+    Param {
+        name: CFS_SLICE,
+        doc: "how much of a group's quota a CPU takes at a time",
+        unit: "µs",
+        range: Range::Int(1, 10_000_000),
+        default: Default::Int(CFS_SLICE_US),
+        home: Home::Sysctl("kernel.sched_cfs_bandwidth_slice_us"),
+    },
+    Param {
+        name: MIGRATION_COST,
+        doc: "a task that ran so recently is cache-hot, and load balancing leaves it where it is at first; 0 = none is, 4294967295 = all are",
+        unit: "ns",
+        range: Range::Int(0, ALWAYS_HOT),
+        default: Default::Int(MIGRATION_COST_NS),
+        home: Home::Debugfs("sched/migration_cost_ns"),
+    },
+    Param {
+        name: NR_MIGRATE,
+        doc: "how many tasks of a CPU load balancing looks at in one go (a kernel with PREEMPT_RT has 8)",
+        unit: "tasks",
+        range: Range::Int(0, 4_294_967_295),
+        default: Default::Int(NR_MIGRATE_BREAK),
+        home: Home::Debugfs("sched/nr_migrate"),
+    },
+];
+
+const RT_PERIOD: &str = "sched_rt_period_us";
+const RT_RUNTIME: &str = "sched_rt_runtime_us";
+const RR_TIMESLICE: &str = "sched_rr_timeslice_ms";
+const CFS_SLICE: &str = "sched_cfs_bandwidth_slice_us";
+const MIGRATION_COST: &str = "migration_cost_ns";
+const NR_MIGRATE: &str = "nr_migrate";
+
+const RT_PERIOD_US: i64 = 1_000_000;
+const RT_RUNTIME_US: i64 = 950_000;
+const CFS_SLICE_US: i64 = 5_000;
+const MIGRATION_COST_NS: i64 = 500_000;
+/// `SCHED_NR_MIGRATE_BREAK`.
+const NR_MIGRATE_BREAK: i64 = 32;
+
+const INT_MAX: i64 = i32::MAX as i64;
+/// -1 of 32 bits.
+const ALWAYS_HOT: i64 = u32::MAX as i64;
+
+/// The default of one that hangs on the platform.
+pub(crate) fn default(platform: &Platform, name: &str) -> Option<u64> {
+    (name == RR_TIMESLICE).then(|| rr_timeslice_ms(platform.hz).into())
+}
+
+/// Errors: what the kernel refuses when it is written.
+pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
+    let (period, runtime) = (settings.int(RT_PERIOD), settings.int(RT_RUNTIME));
+    if runtime <= period {
+        return Ok(());
+    }
+    let said = [RT_RUNTIME, RT_PERIOD].into_iter().find(|name| policy.set.contains_key(*name));
+    let number = |n: Option<i64>| n.unwrap_or_default();
+    let what = format!(
+        "`{RT_RUNTIME}` is {}, more than `{RT_PERIOD}`, {}",
+        number(runtime),
+        number(period)
+    );
+    Err(InputError::new(policy.place_of(said.unwrap_or(RT_RUNTIME)), what))
+}
+
+/// As the settings say.
+pub(crate) fn of_experiment(e: &Experiment) -> Sysctls {
+    let int = |name: &str, default: i64| e.settings.int(name).unwrap_or(default);
+    let us = |name: &str, default: i64| Span::from_us(int(name, default).max(0) as u64);
+    let limited = int(RT_RUNTIME, RT_RUNTIME_US) >= 0;
+    let cost = int(MIGRATION_COST, MIGRATION_COST_NS);
+    let hz = e.platform.hz;
+    let own_ms = i64::from(rr_timeslice_ms(hz));
+    let rr_timeslice = match int(RR_TIMESLICE, own_ms) {
+        ms if ms == own_ms => rr_timeslice(hz),
+        ms => rr_timeslice_of_ms(ms.max(0) as u64, hz),
+    };
+    Sysctls {
+        rt: RtBandwidth {
+            period: us(RT_PERIOD, RT_PERIOD_US),
+            runtime: limited.then(|| us(RT_RUNTIME, RT_RUNTIME_US)),
+        },
+        rr_timeslice,
+        cfs_slice: us(CFS_SLICE, CFS_SLICE_US),
+        migration_cost: (cost != ALWAYS_HOT).then_some(Span(cost.max(0) as u64)),
+        nr_migrate: int(NR_MIGRATE, NR_MIGRATE_BREAK).max(0) as usize,
+    }
+}
