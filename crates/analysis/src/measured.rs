@@ -2,6 +2,7 @@
 
 use crate::compare::Estimate;
 use crate::metric::{Metric, Unit};
+use risetime_kernel::units::Span;
 use risetime_model::Settings;
 
 /// One experiment, run from the same start phases as others.
@@ -15,6 +16,10 @@ pub struct Measured {
     pub policy: String,
     /// Its settings, resolved.
     pub settings: Settings,
+    /// Seed.
+    pub seed: u64,
+    /// The start phases.
+    pub phases: Vec<Span>,
     /// The metrics, each with what it counts and its value from each start phase; `None`: there is none there.
     pub metrics: Vec<(Metric, Unit, Vec<Option<f64>>)>,
 }
@@ -37,6 +42,36 @@ impl Measured {
     }
 }
 
+/// A switch of a preset, and what it changes in each metric: all of the preset less the preset without it, and the base
+/// with it alone less the base.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Switched {
+    /// `key=value`.
+    pub setting: String,
+    /// As the last one that is added, metric by metric.
+    pub last: Vec<Option<Estimate>>,
+    /// Alone.
+    pub alone: Vec<Option<Estimate>>,
+    /// Whether any run has another figure with it than without it.
+    pub acts: bool,
+}
+
+/// What the switches of an ablation change: `parts` are its base, its whole, then for each switch the whole without it and the
+/// base with it alone.
+pub fn switched(switches: &[String], parts: &[Measured]) -> Vec<Switched> {
+    let [base, whole, pairs @ ..] = parts else { return Vec::new() };
+    let all = |a: &Measured, b: &Measured| -> Vec<_> {
+        (0..base.metrics.len()).map(|m| a.difference(b, m)).collect()
+    };
+    let switch = |(setting, pair): (&String, &[Measured])| Switched {
+        setting: setting.clone(),
+        last: all(whole, &pair[0]),
+        alone: all(&pair[1], base),
+        acts: whole.metrics != pair[0].metrics || pair[1].metrics != base.metrics,
+    };
+    switches.iter().zip(pairs.chunks_exact(2)).map(switch).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +83,8 @@ mod tests {
             platform: "p".into(),
             policy: "q".into(),
             settings: Settings::default(),
+            seed: 1,
+            phases: Vec::new(),
             metrics: vec![(Metric::new("energy"), Unit::Energy, values.to_vec())],
         };
         let a = of(&[Some(1.0), Some(10.0), None, Some(100.0)]);

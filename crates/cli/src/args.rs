@@ -108,7 +108,11 @@ Examples:
       over 16 start phases and 4 start utils: what they lose, what they take
   risetime compare rampup --platform m1 --ablate rfc-v1 --plot rfc-v1.svg
       each patch of the series left out, and each alone: what it buys in ms, and costs in mJ
-  risetime compare my-app.json --platform my-soc.toml --policy mainline --policy mainline+rate_limit_us=70 --start-utils own";
+  risetime compare my-app.json --platform my-soc.toml --policy mainline --policy mainline+rate_limit_us=70 --start-utils own
+  risetime compare phone -p pixel6 --policy linux-6.12 --policy linux-7.2 --metric ui.activation_p99 --metric energy --seconds 2
+      by figures of whole runs; --ablate takes a patch series apart by them
+  risetime compare phone -p pixel6 -p m1 --policy linux-7.2 --metric ui.activation_p99
+      one policy on several platforms";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -283,26 +287,35 @@ pub(crate) struct Run {
 
 #[derive(Args, Debug)]
 pub(crate) struct Compare {
-    /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
-    #[arg(add = complete::workload())]
-    pub(crate) workload: String,
-    /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P", add = complete::platform())]
-    pub(crate) platform: String,
-    /// A policy, NAME[+key=value…]; at least two, the first is what the others are compared with
-    #[arg(long = "policy", value_name = "NAME[+key=value…]", required_unless_present = "ablate", add = complete::policy())]
+    /// Built-in workloads (`risetime list workloads`) or rt-app JSON files
+    #[arg(required = true, value_name = "WORKLOAD", add = complete::workload())]
+    pub(crate) workloads: Vec<String>,
+    /// A built-in platform (`risetime list platforms`) or a platform file; may be repeated
+    #[arg(long = "platform", short, value_name = "P", required = true, add = complete::platform())]
+    pub(crate) platforms: Vec<String>,
+    /// A policy, NAME[+key=value…]; the first is what the others are compared with
+    #[arg(long = "policy", value_name = "NAME[+key=value…]", add = complete::policy())]
     pub(crate) policies: Vec<String>,
+    /// A figure of whole runs to compare (`ui.response_p99`, `energy`: docs/jobs.md); may be repeated
+    /// [default: work lost by the first task's burst, and energy; of several platforms or workloads what their first task is
+    /// about]
+    #[arg(long = "metric", value_name = "NAME")]
+    pub(crate) metrics: Vec<String>,
+    /// The task or job of metrics that do not say of which (`--metric response_p99 --task ui`)
+    #[arg(long, value_name = "NAME", requires = "metrics")]
+    pub(crate) task: Option<String>,
     /// Take a policy apart: each switch that it sets left out, and each alone
     #[arg(long, value_name = "POLICY", conflicts_with = "policies", add = complete::policy())]
     pub(crate) ablate: Option<String>,
     /// Start phases, k · 7.618 ticks apart
     #[arg(long, value_name = "N", default_value_t = 16, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) phases: u32,
-    /// The first task's utils at its start, each with every phase; `own`: what it is
-    #[arg(long, value_name = "U,U…", default_value = "0,50,100,200", value_parser = start_utils)]
-    pub(crate) start_utils: StartUtils,
+    /// The first task's utils at its start, each with every phase; `own`: what it is [default: 0,50,100,200; with
+    /// --metric own]
+    #[arg(long, value_name = "U,U…", conflicts_with = "metrics", value_parser = start_utils)]
+    pub(crate) start_utils: Option<StartUtils>,
     #[command(flatten)]
-    pub(crate) settings: Set,
+    pub(crate) settings: Clamped,
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
@@ -313,13 +326,19 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
     /// How to print it
-    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
-    pub(crate) format: TextOrJson,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
 }
 
 /// Utils to start from; none: what they are.
 #[derive(Clone, Debug)]
 pub(crate) struct StartUtils(pub(crate) Vec<u64>);
+
+impl Default for StartUtils {
+    fn default() -> StartUtils {
+        StartUtils(vec![0, 50, 100, 200])
+    }
+}
 
 fn start_utils(text: &str) -> Result<StartUtils, String> {
     if text == "own" {

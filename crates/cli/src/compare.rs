@@ -1,17 +1,43 @@
-//! `risetime compare`: policies over many start states.
+//! `risetime compare`: policies over many start states, by what a burst loses or by figures of whole runs.
 
-use crate::args::{Compare, OF_A_MACHINE, TextOrJson};
+use crate::args::{Compare, Format, OF_A_MACHINE, StartUtils};
 use crate::output::{self, Failure};
 use crate::run::{Bar, note_doubts};
+use risetime_analysis::metric::Metric;
+use risetime_analysis::{Measured, Options, switched};
 use risetime_lab::{Grid, Request, ablation};
 use risetime_model::{Experiment, InputError};
-use risetime_report::{json, svg, text};
+use risetime_report::{csv, json, svg, text};
+use risetime_sim::Simulator;
 use std::process::ExitCode;
 
 pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
-    let (experiments, switches) = experiments(args)?;
-    note_doubts(&experiments, &args.workload);
-    let grid = Grid { phases: args.phases, start_utils: args.start_utils.0.clone() };
+    let pairs = args.workloads.iter().flat_map(|w| args.platforms.iter().map(move |p| (w, p)));
+    let mut groups = Vec::new();
+    let mut switches = Vec::new();
+    for (workload, platform) in pairs {
+        let experiments = experiments(args, workload, platform, &mut switches)?;
+        note_doubts(&experiments, workload);
+        groups.push(experiments);
+    }
+    match (args.metrics.as_slice(), groups.as_slice()) {
+        ([], [one]) if one.len() > 1 => debts(args, one, &switches),
+        _ if groups.iter().map(Vec::len).sum::<usize>() < 2 => {
+            let what = "found one policy, wanted at least two to compare";
+            Err(InputError::new("--policy", what).hint("repeat --policy, or use --ablate").into())
+        }
+        _ => metrics(args, &groups, &switches),
+    }
+}
+
+/// By what the first task's burst loses, and the energy.
+fn debts(
+    args: &Compare,
+    experiments: &[Experiment],
+    switches: &[String],
+) -> Result<ExitCode, Failure> {
+    let StartUtils(start_utils) = args.start_utils.clone().unwrap_or_default();
+    let grid = Grid { phases: args.phases, start_utils };
     if let Some(e) = experiments.iter().find(|e| e.settings.int("start_util").is_some())
         && !grid.start_utils.is_empty()
     {
@@ -26,7 +52,7 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
         experiments.len() as u64 * u64::from(grid.phases) * grid.start_utils.len().max(1) as u64;
     let bar = Bar::new(runs, "simulations");
     let compared =
-        risetime_lab::compare(&experiments, &grid, &switches, |done, _| bar.at(done as u64))?;
+        risetime_lab::compare(experiments, &grid, switches, |done, _| bar.at(done as u64))?;
     drop(bar);
     if let Some(path) = &args.plot {
         if !compared.power_known {
@@ -35,32 +61,77 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
         }
         output::write_file(path, svg::pareto(&compared).as_bytes())?;
     }
-    output::print(&match args.format {
-        TextOrJson::Json => json::compare(&compared),
-        TextOrJson::Text => text::tradeoff(&compared, &output::style()),
+    output::stream(|out| match args.format {
+        Format::Json => out.write_all(json::compare(&compared).as_bytes()),
+        Format::Csv => csv::compare(out, &compared),
+        Format::Text => out.write_all(text::tradeoff(&compared, &output::style()).as_bytes()),
     })
 }
 
+/// By figures of whole runs. A group is one workload on one platform.
+fn metrics(
+    args: &Compare,
+    groups: &[Vec<Experiment>],
+    switches: &[String],
+) -> Result<ExitCode, Failure> {
+    if args.plot.is_some() {
+        let what = "draws work lost against energy, which --metric does not compare";
+        return Err(InputError::new("--plot", what).hint("leave out --metric").into());
+    }
+    let named = |name: &String| Metric::of_task(name, args.task.as_deref());
+    let wanted: Vec<Metric> = args.metrics.iter().map(named).collect();
+    let runs = groups.iter().map(Vec::len).sum::<usize>() as u64 * u64::from(args.phases);
+    let bar = Bar::new(runs, "simulations");
+    let (mut all, mut before) = (Vec::new(), 0);
+    for group in groups {
+        let usual = || usual(&group[0]);
+        let wanted = if wanted.is_empty() { usual()? } else { wanted.clone() };
+        let progress = |done: usize| bar.at(before + done as u64);
+        all.push(risetime_lab::measure(&Simulator, group, args.phases, &wanted, progress)?);
+        before += group.len() as u64 * u64::from(args.phases);
+    }
+    drop(bar);
+    let apart = all.first().filter(|_| !switches.is_empty());
+    let apart = apart.map_or(Vec::new(), |parts| switched(switches, parts));
+    let groups: Vec<&[Measured]> = all.iter().map(Vec::as_slice).collect();
+    output::stream(|out| match args.format {
+        Format::Json => out.write_all(json::metrics(&groups, &apart).as_bytes()),
+        Format::Csv => csv::metrics(out, &all.concat()),
+        Format::Text => out.write_all(text::metrics(&groups, &apart, &output::style()).as_bytes()),
+    })
+}
+
+/// What such a run is asked for if nobody says what.
+fn usual(e: &Experiment) -> Result<Vec<Metric>, Failure> {
+    Ok(Metric::usual(&risetime_lab::run(&Simulator, e, Options::default(), None)?.result))
+}
+
 /// The policies' experiments, and the switches if they take a preset apart.
-fn experiments(args: &Compare) -> Result<(Vec<Experiment>, Vec<String>), Failure> {
+fn experiments(
+    args: &Compare,
+    workload: &str,
+    platform: &str,
+    switches: &mut Vec<String>,
+) -> Result<Vec<Experiment>, Failure> {
     let request = Request {
         policies: args.policies.clone(),
         set: args.settings.all(),
-        hz: args.settings.hz,
+        hz: args.settings.other.hz,
         seconds: args.seconds,
         seed: args.seed,
         noise: Some(OF_A_MACHINE),
-        ..Request::new(args.workload.clone(), args.platform.clone())
+        ..Request::new(workload, platform)
     };
     match &args.ablate {
+        Some(_) if args.workloads.len() * args.platforms.len() > 1 => {
+            let what = "takes a policy apart on one platform with one workload";
+            Err(InputError::new("--ablate", what).into())
+        }
         Some(preset) => {
             let parts = ablation(preset, &args.settings.all())?;
-            Ok((request.experiments_of(|| Ok(parts.policies))?, parts.switches))
+            *switches = parts.switches;
+            Ok(request.experiments_of(|| Ok(parts.policies))?)
         }
-        None if args.policies.len() < 2 => {
-            let what = "found one policy, wanted at least two to compare";
-            Err(InputError::new("--policy", what).hint("repeat --policy, or use --ablate").into())
-        }
-        None => Ok((request.experiments()?, Vec::new())),
+        None => Ok(request.experiments()?),
     }
 }

@@ -1,7 +1,7 @@
 //! Experiments measured from the same start phases, on all cores: what comparisons, sweeps and advice are made of.
 
 use crate::parallel::parallel;
-use crate::phases::phase_span;
+use crate::phases::{phase_span, phase_spans};
 use crate::run::run;
 use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::{Measured, Options};
@@ -38,6 +38,8 @@ pub fn measure(
         platform: e.platform.name.clone(),
         policy: e.policy.name.clone(),
         settings: e.settings.clone(),
+        seed: e.seed,
+        phases: phase_spans(e.platform.tick(), n as u32).map(|by| e.phase + by).collect(),
         metrics: (metrics.iter().enumerate())
             .map(|(m, metric)| {
                 (metric.clone(), runs[0][m].1, runs.iter().map(|run| run[m].0).collect())

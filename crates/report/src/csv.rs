@@ -17,10 +17,12 @@
 
 use crate::Told;
 use crate::words::{round3, task_names};
+use risetime_analysis::compare::Comparison;
 use risetime_analysis::{
-    Burst, Jobs, Latency, Level, Migration, Percentiles, RunResult, Spent, TaskResult, Waits,
+    Burst, Jobs, Latency, Level, Measured, Migration, Percentiles, RunResult, Spent, TaskResult,
+    Waits,
 };
-use risetime_kernel::units::TaskId;
+use risetime_kernel::units::{Span, TaskId};
 use risetime_model::{Value, micros};
 use std::io::{self, Write};
 
@@ -46,6 +48,72 @@ pub fn runs(out: &mut dyn Write, runs: &mut [Told<'_>]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What do these experiments measure, one value a row?
+///
+/// Errors: those of `out`.
+pub fn metrics(out: &mut dyn Write, all: &[Measured]) -> io::Result<()> {
+    writeln!(out, "{COMPARED}")?;
+    for one in all {
+        let of = [&one.platform, &one.workload, &one.policy].map(String::clone);
+        for (metric, unit, values) in &one.metrics {
+            for (phase, value) in one.phases.iter().zip(values) {
+                let found = (one.seed, &*metric.name, *value, unit.as_str());
+                writeln!(out, "{}", compared(&of, (*phase, None), found))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What do these policies lose and take, one value a row?
+///
+/// Errors: those of `out`.
+pub fn compare(out: &mut dyn Write, c: &Comparison) -> io::Result<()> {
+    writeln!(out, "{COMPARED}")?;
+    for p in &c.policies {
+        let of = [&c.platform, &c.workload, &p.policy].map(String::clone);
+        for (state, s) in c.states.iter().zip(&p.samples) {
+            let debt = format!("{}.debt", c.comm);
+            let full = format!("{}.full_speed", c.comm);
+            let figures = [
+                (&*debt, Some(s.debt_ms), "ms"),
+                (&*full, s.full_speed_ms, "ms"),
+                ("energy", s.energy_mj, "mJ"),
+                ("same_work", s.same_work_mj, "mJ"),
+            ];
+            for (metric, value, unit) in figures {
+                let start = (state.phase, state.util);
+                writeln!(out, "{}", compared(&of, start, (c.seed, metric, value, unit)))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The columns of what is compared.
+const COMPARED: &str =
+    "platform,workload,policy,backend,seed,phase_us,start_util,metric,value,unit";
+
+/// A row of it: which experiment, from which start state, and what was found there.
+fn compared(
+    [platform, workload, policy]: &[String; 3],
+    (phase, util): (Span, Option<u64>),
+    (seed, metric, value, unit): (u64, &str, Option<f64>, &str),
+) -> String {
+    row(&[
+        platform.clone(),
+        workload.clone(),
+        policy.clone(),
+        "sim".to_string(),
+        seed.to_string(),
+        micros(phase),
+        util.map_or(String::new(), |u| u.to_string()),
+        metric.to_string(),
+        value.map_or(String::new(), |v| round3(v).to_string()),
+        unit.trim().to_string(),
+    ])
 }
 
 /// A burst in the list of what happened: the columns from `task` on, a line for each figure.

@@ -16,17 +16,20 @@
 mod compare;
 mod explain;
 mod history;
+mod metrics;
 mod spread;
 mod step;
 
 pub use compare::compare;
 pub use explain::explain;
 pub use history::{bisected, history};
+pub use metrics::metrics;
 pub use spread::{verify_spread, verify_spread_set};
 pub use step::verify_step;
 
 use crate::Told;
 use crate::words::round3;
+use risetime_analysis::compare::Estimate;
 use risetime_analysis::study::{Reproduced, TradeOff};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
@@ -268,6 +271,16 @@ fn spread(s: &Spread) -> Value {
         "median": n(s.median), "min": n(s.min), "q1": n(s.q1), "q3": n(s.q3), "max": n(s.max),
         "n": s.n, "never": s.never,
     })
+}
+
+/// A median and its interval.
+fn estimate(e: Option<&Estimate>) -> Value {
+    json!(e.map(|e| json!({
+        "median": round3(e.median),
+        "low": e.interval.map(|i| round3(i.0)),
+        "high": e.interval.map(|i| round3(i.1)),
+        "n": e.n,
+    })))
 }
 
 fn task_phases(t: &TaskPhases) -> Value {

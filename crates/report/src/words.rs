@@ -45,6 +45,16 @@ pub(crate) fn signed(x: f64) -> String {
     if text.starts_with('-') || text == "0.0" { text } else { format!("+{text}") }
 }
 
+/// The same of a difference, to three digits.
+pub(crate) fn signed3(x: f64) -> String {
+    let text = digits3(x);
+    match text.trim_start_matches(['0', '.', '-']).is_empty() {
+        true => "0".into(),
+        false if text.starts_with(['-', '–']) => text,
+        false => format!("+{text}"),
+    }
+}
+
 /// A frequency in MHz, as exactly as it was given: `600`, `1804.8`.
 pub(crate) fn mhz(freq: KHz) -> String {
     let (whole, rest) = (freq.0 / 1000, freq.0 % 1000);

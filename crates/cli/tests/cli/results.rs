@@ -185,9 +185,65 @@ fn each_start_phase_can_be_repeated_by_what_is_printed_of_it() {
         assert_eq!(again["runs"][0].to_string(), one.to_string(), "{phase}");
         let again = run(&["--phase-us", &phase, "--format", "csv"]);
         let rows: Vec<&str> =
-            csv.lines().filter(|row| row.split(',').nth(1) == Some(&phase)).collect();
+            csv.lines().filter(|row| row.split(',').nth(5) == Some(&phase)).collect();
         assert_eq!(again.lines().skip(1).collect::<Vec<_>>(), rows, "{phase}");
     }
+}
+
+/// Any figure, several platforms, and a series taken apart: the same experiments in each format.
+#[test]
+fn experiments_are_compared_by_any_figure() {
+    let policies = ["--policy", "linux-6.8", "--policy", "linux-7.2"];
+    let how = ["--seconds", "1.2", "--phases", "6"];
+    let of = |more: &[&str]| {
+        prints(&[&["compare", "rampup", "-p", "m1"][..], &how, &policies, more].concat())
+    };
+    let metrics = ["--metric", "debt", "--task", "rampup", "--metric", "energy", "-p", "pixel6"];
+    let json = |more: &[&str]| of(&[&metrics[..], more, &["--format", "json"]].concat());
+    let all: Value = serde_json::from_str(&json(&[])).expect("JSON");
+    let experiments = all["experiments"].as_array().expect("a list");
+    let names: Vec<_> =
+        experiments.iter().map(|e| (e["platform"].as_str(), e["policy"].as_str())).collect();
+    let (m1, pixel6) = (Some("m1"), Some("pixel6"));
+    let (old, new) = (Some("linux-6.8"), Some("linux-7.2"));
+    assert_eq!(names, [(m1, old), (m1, new), (pixel6, old), (pixel6, new)]);
+    // The difference is that of the pairs, to the first policy of the same platform.
+    for pair in experiments.chunks(2) {
+        for m in 0..2 {
+            let values = |e: &Value| -> Vec<f64> {
+                let values = e["metrics"][m]["values"].as_array().expect("values");
+                values.iter().map(|v| v.as_f64().expect("a number")).collect()
+            };
+            let (first, second) = (values(&pair[0]), values(&pair[1]));
+            let mut apart: Vec<f64> = second.iter().zip(&first).map(|(a, b)| a - b).collect();
+            apart.sort_by(f64::total_cmp);
+            let told = pair[1]["metrics"][m]["against_first"]["median"].as_f64().expect("there");
+            assert!((told - (apart[2] + apart[3]) / 2.0).abs() < 0.002, "{told} {apart:?}");
+            assert!(pair[0]["metrics"][m]["against_first"].is_null());
+        }
+    }
+    let csv = of(&[&metrics[..], &["--format", "csv"]].concat());
+    assert_eq!(csv.lines().count(), 1 + 4 * 2 * 6);
+    let clamped = json(&["--uclamp-min", "1024"]);
+    assert!(clamped != json(&[]), "a clamp changes it");
+    // A run from the phase of a value has that value.
+    let phase = experiments[0]["phases_us"][3].to_string();
+    let one = prints(&[
+        "run",
+        "rampup",
+        "-p",
+        "m1",
+        "--policy",
+        "linux-6.8",
+        "--seconds",
+        "1.2",
+        "--phase-us",
+        &phase,
+        "--format",
+        "json",
+    ]);
+    let one: Value = serde_json::from_str(&one).expect("JSON");
+    assert_eq!(one["runs"][0]["tasks"][0]["debt_ms"], experiments[0]["metrics"][0]["values"][3]);
 }
 
 #[test]
@@ -313,7 +369,7 @@ fn a_trace_replaces_a_file_but_not_a_link_or_a_device() {
     assert!(command(&dir, &to_stdout).stdout(all).status().unwrap().success());
     let all = std::fs::read(dir.join("all")).unwrap();
     let trace = std::fs::read(dir.join("there/new")).unwrap();
-    assert!(all.starts_with(&[b"before\n", &trace[..], b"policy,"].concat()));
+    assert!(all.starts_with(&[b"before\n", &trace[..], b"platform,"].concat()));
     assert_eq!(risetime_in(&dir, &ramp(&["--perfetto", "/dev/null"])).code, 0);
     assert!(!std::path::Path::new("/dev/null").is_file(), "still a device");
 }

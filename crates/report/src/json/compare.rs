@@ -1,8 +1,8 @@
 //! Policies over start states.
 
-use super::{SCHEMA, print, settings};
+use super::{SCHEMA, estimate, print, settings};
 use crate::words::round3;
-use risetime_analysis::compare::{Compared, Comparison, Difference, Estimate, Patch, Sample};
+use risetime_analysis::compare::{Compared, Comparison, Difference, Patch, Sample};
 use serde_json::{Value, json};
 
 /// What do these policies lose and take, over all start states? Ends in a newline.
@@ -22,15 +22,6 @@ pub fn compare(c: &Comparison) -> String {
         record["patches"] = c.patches.iter().map(patch).collect();
     }
     print(&record)
-}
-
-fn estimate(e: Option<&Estimate>) -> Value {
-    json!(e.map(|e| json!({
-        "median": round3(e.median),
-        "low": e.interval.map(|i| round3(i.0)),
-        "high": e.interval.map(|i| round3(i.1)),
-        "n": e.n,
-    })))
 }
 
 fn difference(d: &Difference) -> Value {

@@ -151,6 +151,11 @@ fn blocks(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
             labels.push(&figure.label);
         }
     }
+    // What never happened under any policy is not worth a row.
+    labels.retain(|label| {
+        let mut all = columns.iter().flatten().filter(|f| f.label == *label);
+        *label == figures::FIRST || all.any(figures::Figure::is_there)
+    });
     // The parts of the debt last, even where only a later policy has a part.
     labels.sort_by_key(|l| l.starts_with('·'));
     let full: Vec<Vec<Option<Figure>>> =
@@ -219,7 +224,8 @@ fn cell(figure: Option<&Figure>, first: Option<&Figure>) -> Cell {
         }
         _ => Ink::Dim,
     };
-    let difference = difference.map(words::signed).unwrap_or_default();
+    let word = if figure.fine { words::signed3 } else { words::signed };
+    let difference = difference.map(word).unwrap_or_default();
     Cell { value: figure.text(|s| s.median), difference, ink }
 }
 

@@ -2,7 +2,8 @@
 //! over start phases, so that tables can put any of them side by side.
 
 use crate::words;
-use risetime_analysis::{EndedBy, Level, PhaseSummary, RunResult, Spread, TaskResult};
+use risetime_analysis::metric::Metric;
+use risetime_analysis::{EndedBy, Jobs, Level, PhaseSummary, RunResult, Spread, TaskResult};
 use risetime_kernel::units::CpuId;
 use risetime_model::platform::cpu_ranges;
 
@@ -24,6 +25,9 @@ pub(super) enum Basis {
 /// When the reported burst of a run began, and when the run ended.
 type Times = (Option<f64>, f64);
 
+/// The first row of a task.
+pub(super) const FIRST: &str = "to full speed ms";
+
 /// One row.
 #[derive(Clone, Debug)]
 pub(super) struct Figure {
@@ -36,6 +40,8 @@ pub(super) struct Figure {
     pub(super) part: bool,
     /// What it says where there is no value.
     pub(super) none: &'static str,
+    /// It may be small, and is told to three digits.
+    pub(super) fine: bool,
     /// What time it is about.
     pub(super) time: Time,
     /// Of each run.
@@ -61,6 +67,7 @@ impl Figure {
             less_is_better: Some(true),
             part: false,
             none: "never",
+            fine: false,
             time: Time::Burst,
             times: Vec::new(),
         }
@@ -88,6 +95,11 @@ impl Figure {
         Figure { less_is_better: None, ..self }
     }
 
+    /// Whether it ever happened; what is unknown is said to be.
+    pub(super) fn is_there(&self) -> bool {
+        self.spread.never < self.spread.n || self.none == words::UNKNOWN
+    }
+
     /// The value for a reader; `at` picks it from the spread.
     pub(super) fn text(&self, at: impl Fn(&Spread) -> Option<f64>) -> String {
         let bound = match self.basis {
@@ -95,6 +107,7 @@ impl Figure {
             _ => "",
         };
         match at(&self.spread) {
+            Some(x) if self.fine => words::digits3(x),
             Some(x) => format!("{bound}{}", words::one(x)),
             None => self.none.into(),
         }
@@ -142,7 +155,7 @@ pub(super) fn of_run(run: &RunResult, t: &TaskResult) -> Vec<Figure> {
     let burst = t.burst.as_ref();
     let basis = burst.map_or(Basis::Any, |b| Basis::Ended(b.ended_by));
     let mut rows = vec![
-        Figure::new("to full speed ms", one(burst.and_then(words::to_full_speed))),
+        Figure::new(FIRST, one(burst.and_then(words::to_full_speed))),
         Figure::new("lost ms", one(burst.map(|b| b.debt_ms))).on(basis),
         Figure::new("10-90 % rise ms", one(t.perf_10_90_ms)),
     ];
@@ -154,6 +167,7 @@ pub(super) fn of_run(run: &RunResult, t: &TaskResult) -> Vec<Figure> {
     }
     rows.push(Figure::new("waiting ms", one(Some(t.whole.wait_ms))).of_run());
     rows.push(Figure::energy("energy, task mJ", one(t.whole.energy_mj)).of_run());
+    rows.extend(of_whole_runs(std::slice::from_ref(run), &t.comm));
     rows.extend(t.lost.iter().map(|l| lost(l.state, one(Some(l.ms)), basis)));
     at_times(&mut rows, vec![times(run, t)], one(run.energy_mj));
     rows
@@ -180,7 +194,7 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
     let bursts = runs.iter().filter_map(|r| r.tasks.get(index)).map(|t| t.burst.as_ref());
     let full = Spread::of(bursts.map(|b| b.and_then(words::to_full_speed)));
     let mut rows = vec![
-        Figure::new("to full speed ms", full),
+        Figure::new(FIRST, full),
         Figure::new("lost ms", t.debt_ms).on(basis),
         Figure::new("10-90 % rise ms", t.perf_10_90_ms),
     ];
@@ -194,10 +208,35 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
     }
     rows.push(Figure::new("waiting ms", t.wait_ms).of_run());
     rows.push(Figure::energy("energy, task mJ", t.energy_mj).of_run());
+    rows.extend(of_whole_runs(runs, &t.comm));
     rows.extend(t.lost.iter().map(|l| lost(l.state, l.ms, basis)));
     let tasks = runs.iter().filter_map(|r| Some(times(r, r.tasks.get(index)?)));
     at_times(&mut rows, tasks.collect(), s.energy_mj);
     rows
+}
+
+/// What all activations of a task took, and the jobs that it begins.
+fn of_whole_runs(runs: &[RunResult], comm: &str) -> Vec<Figure> {
+    let Some(first) = runs.first() else { return Vec::new() };
+    let name = risetime_analysis::group_name(comm);
+    let begins = |j: &&Jobs| j.tasks.first().is_some_and(|t| t == comm || t == name);
+    let job = first.jobs.iter().find(begins).map(|j| &j.name);
+    let of_job = [("response_p50", "ms"), ("response_p99", "ms"), ("missed", "")];
+    let of_task = [("activation_p50", "ms"), ("activation_p99", "ms"), ("wakeup_p99", "ms")];
+    let jobs = job.into_iter().flat_map(|job| of_job.map(|figure| (job.as_str(), figure)));
+    // Of a few activations a percentile is the largest one.
+    let many = |r: &RunResult| r.latency.iter().any(|l| l.tasks == name && l.activations >= 20);
+    let tasks = many(first).then(|| of_task.map(|figure| (name, figure)));
+    let row = |(whose, (figure, unit)): (&str, (&str, &str))| {
+        let metric = Metric::new(format!("{whose}.{figure}"));
+        let values = runs.iter().map(|run| metric.of(run).ok().and_then(|(value, _)| value));
+        let whose =
+            if Some(whose) == job.map(String::as_str) && whose != name { whose } else { "" };
+        let label = format!("{whose} {} {unit}", figure.replace('_', " "));
+        let fine = !unit.is_empty();
+        Figure { none: "–", fine, ..Figure::new(label.trim(), Spread::of(values)).of_run() }
+    };
+    jobs.chain(tasks.into_iter().flatten()).map(row).collect()
 }
 
 /// Levels that belong into every table: the util levels and the biggest CPU. (Every OPP is in

@@ -9,6 +9,7 @@ mod explain;
 mod figures;
 mod history;
 mod lists;
+mod metrics;
 mod page;
 mod phases;
 mod plot;
@@ -26,6 +27,7 @@ pub use history::{bisected, history};
 pub use lists::{
     Finding, Severity, drawn, findings, names, param_table, platform, policy, workload,
 };
+pub use metrics::metrics;
 pub use phases::phases;
 pub use run::{burst_line, migration_line, run};
 pub use spread::{verify_spread, verify_spread_set};

@@ -97,7 +97,7 @@ fn columns(width: usize) -> &'static [Column] {
 fn spreads(page: &mut Page<'_>, rows: &[Figure]) {
     let columns = columns(page.width());
     let mut table = Table::new(std::iter::once("").chain(columns.iter().map(|c| c.0)));
-    for f in rows {
+    for f in rows.iter().filter(|f| f.label == figures::FIRST || f.is_there()) {
         let cells = columns.iter().map(|c| f.text(c.1));
         table.row(std::iter::once(f.label.clone()).chain(cells));
     }

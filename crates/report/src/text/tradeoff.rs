@@ -71,13 +71,13 @@ pub(crate) fn marks(c: &Comparison) -> Vec<Option<String>> {
 }
 
 /// `12.3…13.0`, or nothing where there is no interval, or no width.
-fn interval(e: Option<&Estimate>, word: fn(f64) -> String) -> String {
+pub(super) fn interval(e: Option<&Estimate>, word: fn(f64) -> String) -> String {
     let ends = e.and_then(|e| e.interval).map(|(low, high)| (word(low), word(high)));
     ends.filter(|(low, high)| low != high)
         .map_or_else(String::new, |(low, high)| format!("{low}…{high}"))
 }
 
-fn median(e: Option<&Estimate>, word: fn(f64) -> String) -> String {
+pub(super) fn median(e: Option<&Estimate>, word: fn(f64) -> String) -> String {
     e.map_or_else(|| "–".into(), |e| word(e.median))
 }
 
