@@ -34,6 +34,17 @@ pub struct Options {
     pub levels: Vec<u64>,
     /// A stretch of a task's program to look for.
     pub stretch: Option<(TaskId, Stretch)>,
+    /// What is to be listed one by one ([`RunResult::pieces`]).
+    pub pieces: Option<Pieces>,
+}
+
+/// What a task does again and again, told apart so that the same piece is found in another run of the same program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pieces {
+    /// A task's activations, by where in its program they begin; needs [`Step`](Event::Step)s.
+    Activations(TaskId),
+    /// Jobs of this name, by their number.
+    Jobs(String),
 }
 
 /// Util levels that are always watched.
@@ -110,6 +121,8 @@ struct Run<'a> {
     unknown_cpus: u64,
     latency: Groups,
     jobs: Streams,
+    /// The task whose activations are listed, and these: where each began, and its ns.
+    activations: Option<(TaskId, Vec<(u64, u64)>)>,
 }
 
 impl<'a> Run<'a> {
@@ -124,6 +137,13 @@ impl<'a> Run<'a> {
         }
         let opps = |d: &Domain| (d.cpus[0], d.opps.iter().map(|o| o.freq).collect());
         let freq: Vec<(CpuId, Vec<KHz>)> = platform.domains.iter().map(opps).collect();
+        let mut jobs = Streams::new(&header.jobs);
+        let mut activations = None;
+        match &options.pieces {
+            Some(Pieces::Jobs(name)) => jobs.list(name),
+            Some(Pieces::Activations(task)) => activations = Some((*task, Vec::new())),
+            None => {}
+        }
         Run {
             header: header.clone(),
             lists,
@@ -137,7 +157,8 @@ impl<'a> Run<'a> {
             tasks: Vec::new(),
             unknown_cpus: 0,
             latency: Groups::new(platform),
-            jobs: Streams::new(&header.jobs),
+            jobs,
+            activations,
         }
     }
 
@@ -309,6 +330,11 @@ impl<'a> Run<'a> {
             self.account(index);
             let t = &mut self.tasks[index];
             let over = (t.group, t.awake_for(now).filter(|_| how != SwitchOut::Preempted));
+            if let (Some((task, all)), Some(ns)) = (&mut self.activations, over.1)
+                && *task == id
+            {
+                all.push((t.woke_at(), ns));
+            }
             match how {
                 SwitchOut::Preempted => t.doing = Doing::Waits,
                 SwitchOut::Sleeping => t.sleep(now),
@@ -451,6 +477,11 @@ impl<'a> Run<'a> {
         let first = self.tasks.iter().map(|t| t.created).min();
         let last = gone.max().filter(|_| exited.0 == exited.1);
         let makespan_ms = last.zip(first).map(|(last, first)| ms(last - first));
+        let pieces = match self.activations.take() {
+            Some((_, activations)) => activations,
+            None => self.jobs.listed(),
+        };
+        let pieces = pieces.into_iter().map(|(which, ns)| (which, ms(ns))).collect();
         let jobs = self.jobs.finish(end, |id| spent.get(&id).cloned());
         let told = self.header.signals.iter().any(|s| s.name == "dl_throttled");
         let mut timeline = None;
@@ -483,6 +514,7 @@ impl<'a> Run<'a> {
             exited,
             makespan_ms,
             jobs,
+            pieces,
             energy_mj,
             notes,
         };
@@ -548,6 +580,7 @@ fn empty_result() -> RunResult {
         exited: (0, 0),
         makespan_ms: None,
         jobs: Vec::new(),
+        pieces: Vec::new(),
         energy_mj: None,
         notes: vec!["the trace has no header".to_owned()],
     }

@@ -168,6 +168,8 @@ impl Signed {
 /// A job that is released and not done.
 #[derive(Clone, Copy, Debug)]
 struct Job {
+    /// Which of its stream, merged ones counted.
+    number: u64,
     release: u64,
     /// `None`: as long as no timer has said.
     due: Option<u64>,
@@ -186,6 +188,10 @@ struct Stage {
 
 /// One stream of jobs.
 struct Stream {
+    /// Which of the run, from 0.
+    index: u64,
+    /// How many were released, merged ones counted.
+    released: u64,
     deadline: Option<u64>,
     /// The last period that a timer told.
     period: Option<u64>,
@@ -206,6 +212,8 @@ struct Named {
     ahead: BinaryHeap<Reverse<u64>>,
     response: Signed,
     lateness: Signed,
+    /// Which were done, and their responses in ns, if somebody asks.
+    listed: Option<Vec<(u64, u64)>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -248,7 +256,17 @@ impl Streams {
             }
             let stages = tasks.iter().map(|_| Stage::default()).collect();
             let deadline = spec.deadline.map(|d| d.0);
-            all.streams.push(Stream { deadline, period: None, absolute: false, stages, name });
+            let index = all.streams.len() as u64;
+            let stream = Stream {
+                index,
+                released: 0,
+                deadline,
+                period: None,
+                absolute: false,
+                stages,
+                name,
+            };
+            all.streams.push(stream);
         }
         all
     }
@@ -259,6 +277,17 @@ impl Streams {
         let s = &mut self.streams[stream as usize];
         let named = &mut self.names[s.name];
         s.mark(stage as usize, now, mark, named);
+    }
+
+    /// The jobs of this name are to be listed.
+    pub(crate) fn list(&mut self, name: &str) {
+        let named = self.names.iter_mut().filter(|named| named.name == name);
+        named.for_each(|named| named.listed = Some(Vec::new()));
+    }
+
+    /// Those that were done: number, and ns from release to done.
+    pub(crate) fn listed(&mut self) -> Vec<(u64, u64)> {
+        self.names.iter_mut().filter_map(|named| named.listed.take()).flatten().collect()
     }
 
     /// What came of it by `end`; `task`: the name of one, and the energy while it ran.
@@ -311,7 +340,9 @@ impl Stream {
             JobMark::Begins { release, period, .. } if stage == 0 => {
                 self.period = period.map(|p| p.0).or(self.period);
                 let release = release.map_or(now, |r| r.0);
-                let current = self.stages[0].current.unwrap_or(Job { release, due: None });
+                let known = self.stages[0].current;
+                let current =
+                    known.unwrap_or_else(|| Job { number: self.number(), release, due: None });
                 let due = self.deadline.or(period.map(|p| p.0)).map(|d| release + d);
                 self.stages[0].current = Some(Job { due: current.due.or(due), ..current });
                 self.stages[0].gave = false;
@@ -343,7 +374,8 @@ impl Stream {
                     self.merges(past.checked_div(period.0).unwrap_or(0), due, period, now, named);
                     let relative = self.deadline.unwrap_or(period.0);
                     let due = Some(release.0 + relative);
-                    self.stages[0].current = Some(Job { release: release.0, due });
+                    let number = self.number();
+                    self.stages[0].current = Some(Job { number, release: release.0, due });
                 }
             }
             JobMark::Waits => self.ends(stage, now, named),
@@ -356,9 +388,18 @@ impl Stream {
         }
     }
 
+    /// The next job's.
+    fn number(&mut self) -> u64 {
+        self.released += 1;
+        /// Jobs of a stream have their numbers below this.
+        const STREAM: u32 = 40;
+        (self.index << STREAM) + self.released - 1
+    }
+
     /// `n` periods behind `due` passed before the program came back to its relative timer.
     fn merges(&mut self, n: u64, due: Instant, period: Span, now: u64, named: &mut Named) {
         named.counts.merged += n;
+        self.released += n;
         // The first would have been released at `due`.
         let first = due.0 + self.deadline.unwrap_or(period.0);
         let past = match now.checked_sub(first) {
@@ -417,7 +458,8 @@ impl Stream {
             if self.absolute {
                 // Not listed: a short period has passed without end.
                 for release in (0..passed).map(|k| due + k * period) {
-                    named.cut_off(Job { release, due: Some(release + relative) }, end);
+                    let (number, due) = (u64::MAX, Some(release + relative));
+                    named.cut_off(Job { number, release, due }, end);
                 }
             } else {
                 self.merges(passed.saturating_sub(1), Instant(due), Span(period), end, named);
@@ -430,7 +472,9 @@ impl Stream {
 impl Named {
     fn done(&mut self, job: Job, now: u64) {
         self.counts.done += 1;
-        self.response.add(now.saturating_sub(job.release) as i64);
+        let response = now.saturating_sub(job.release);
+        self.listed.iter_mut().for_each(|all| all.push((job.number, response)));
+        self.response.add(response as i64);
         if let Some(due) = job.due {
             let lateness = now as i64 - due as i64;
             self.counts.late += u64::from(lateness > 0);

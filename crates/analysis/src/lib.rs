@@ -29,7 +29,7 @@ pub mod study;
 mod task;
 pub mod verify;
 
-pub use analyzer::{Analyzer, Lists, Options};
+pub use analyzer::{Analyzer, Lists, Options, Pieces};
 pub use jobs::{Jobs, Percentiles};
 pub use latency::{By, Latency, Waits, WaitsBy, group_name};
 pub use lost::LOST_STATES;

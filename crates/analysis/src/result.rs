@@ -45,6 +45,8 @@ pub struct RunResult {
     pub makespan_ms: Option<f64>,
     /// What was due when, by name, in the order of the workload.
     pub jobs: Vec<Jobs>,
+    /// The [pieces](crate::Pieces) that were asked for: which, and how many ms it took.
+    pub pieces: Vec<(u64, f64)>,
     /// Energy of all CPUs over the whole run; `None`: of one that took some, the power is unknown.
     pub energy_mj: Option<f64>,
     /// What was lost in the trace, and what a reader should know.

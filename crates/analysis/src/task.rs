@@ -57,8 +57,9 @@ pub(crate) struct Task {
     pub(crate) watch: Option<Box<Watch>>,
     /// When it first had a CPU.
     pub(crate) first_ran: Option<u64>,
-    /// When its present activation began.
+    /// When its present activation began, and where in its program.
     woke: u64,
+    woke_at: Position,
     /// It waits for a CPU since this wakeup, or its creation.
     pub(crate) woken: Option<u64>,
     /// When it exited.
@@ -124,6 +125,7 @@ impl Task {
             watch: None,
             first_ran: None,
             woke: now,
+            woke_at: Position::default(),
             woken: Some(now),
             gone: None,
             created: now,
@@ -194,6 +196,13 @@ impl Task {
         matches!(self.doing, Doing::Waits | Doing::Runs(_)).then_some(now - self.woke)
     }
 
+    /// A number for where in its program its present activation began.
+    pub(crate) fn woke_at(&self) -> u64 {
+        /// An event has fewer sleeps.
+        const SLEEPS: u32 = 16;
+        (self.woke_at.step << SLEEPS) + u64::from(self.woke_at.sleeps.min((1 << SLEEPS) - 1))
+    }
+
     /// Its reservation is used up, or it has its next instance; accounted until now.
     pub(crate) fn throttle(&mut self, on: bool) {
         self.throttled = on;
@@ -255,6 +264,7 @@ impl Task {
         };
         self.doing = Doing::Waits;
         (self.since, self.woke) = (now, now);
+        self.woke_at = self.position;
         self.woken = Some(now);
         if let Some(watch) = &mut self.watch {
             watch.wakes(now, self.position);

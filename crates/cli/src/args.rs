@@ -3,6 +3,7 @@
 use crate::complete;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use risetime_analysis::explain::Over;
 use risetime_kernel::units::Span;
 use risetime_model::parse_micros;
 use risetime_model::policy::parse_setting;
@@ -120,6 +121,8 @@ Examples:
       what a busy task on a Mac mini M1 loses, and to what
   risetime explain rampup --platform m1 --policy rfc-v1 --phases 16
       the same under the response-time series; medians over 16 start phases
+  risetime explain phone --platform pixel6 --task ui --over worst --seconds 2
+      why the slowest 1 % of its activations take so long; --over all, --over 17: all, or one (of jobs, too: docs/jobs.md)
   risetime explain my-app.json --platform my-soc.toml --task render --format json
   risetime run rampup --platform m1 --without margin
       a run without one cause: what `saves` says";
@@ -340,6 +343,27 @@ impl Default for StartUtils {
     }
 }
 
+/// Which activations or jobs.
+fn over(text: &str) -> Result<Over, String> {
+    let wrong = || format!("found `{text}`, wanted all, worst, worst:5 (%), or a number from 0");
+    match text.split_once(':') {
+        None if text == "all" => Ok(Over::All),
+        None if text == "worst" => Ok(Over::Worst(0.01)),
+        None => text.parse().map(Over::One).map_err(|_| wrong()),
+        Some(("worst", percent)) => match percent.trim_end_matches('%').parse::<f64>() {
+            Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Over::Worst(percent / 100.0)),
+            _ => Err(wrong()),
+        },
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// A time to be simulated.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|s| (0.0..=1e9).contains(s));
+    seconds.ok_or_else(|| format!("found `{text}`, wanted seconds, 0 to 1e9"))
+}
+
 fn start_utils(text: &str) -> Result<StartUtils, String> {
     if text == "own" {
         return Ok(StartUtils(Vec::new()));
@@ -365,9 +389,17 @@ pub(crate) struct Explain {
     /// The policy, NAME[+key=value…]
     #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline", add = complete::policy())]
     pub(crate) policy: String,
-    /// The task whose reported burst is explained [default: the workload's first]
+    /// The task whose reported burst is explained, with --over also the name of a job [default: the workload's first]
     #[arg(long, value_name = "NAME")]
     pub(crate) task: Option<String>,
+    /// Instead of the burst: `all` activations of the task (or jobs of that name), the `worst` 1 % (`worst:5`: 5 %), or one by
+    /// its number from 0; the same ones in every simulation
+    #[arg(long, value_name = "all|worst|N", value_parser = over)]
+    pub(crate) over: Option<Over>,
+    /// Seconds to be simulated at most, for each start phase; where all sets of causes are more, sets are drawn and shares have
+    /// an error (what each cause alone saves is always looked at)
+    #[arg(long, value_name = "S", default_value_t = 2000.0, value_parser = seconds)]
+    pub(crate) budget: f64,
     #[command(flatten)]
     pub(crate) settings: Clamped,
     /// Length of the run [default: the workload's, else 3]

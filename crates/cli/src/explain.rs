@@ -3,7 +3,8 @@
 use crate::args::{Explain, OF_A_MACHINE, TextOrJson};
 use crate::output::{self, Failure};
 use crate::run::{Bar, note_doubts};
-use risetime_lab::{Request, phase_spans};
+use risetime_kernel::units::Span;
+use risetime_lab::{Request, Why, phase_spans};
 use risetime_report::{json, text};
 use std::process::ExitCode;
 
@@ -19,7 +20,12 @@ pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
         let progress = |done: usize, all: usize| {
             bar.at(per_phase * k as u64 + per_phase * done as u64 / all as u64);
         };
-        explanations.push(risetime_lab::explain(&experiment, args.task.as_deref(), progress)?);
+        let why = Why {
+            task: args.task.as_deref(),
+            over: args.over,
+            budget: Span((args.budget * 1e9) as u64),
+        };
+        explanations.push(risetime_lab::explain(&experiment, why, progress)?);
     }
     drop(bar);
     output::print(&match args.format {

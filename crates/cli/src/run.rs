@@ -110,7 +110,11 @@ pub(crate) fn note_doubts(experiments: &[Experiment], workload: &str) {
 }
 
 fn options(args: &Run) -> Options {
-    Options { timeline: args.format == Format::Text, levels: args.levels.clone(), stretch: None }
+    Options {
+        timeline: args.format == Format::Text,
+        levels: args.levels.clone(),
+        ..Options::default()
+    }
 }
 
 fn single(

@@ -6,44 +6,75 @@
 //!                                         ── risetime_analysis::explain ────> shares
 //! ```
 //!
+//! Where 2^k whole runs are more than the budget of simulated time, sets are drawn, and shares have an error.
+//!
 //! Which burst of another simulation is this one? That of the same stretch of the task's program
 //! ([`risetime_analysis::Stretch`]), so that bursts may merge or split.
 
 use crate::parallel::parallel;
-use risetime_analysis::explain::{CauseShare, Explanation, Subsets};
-use risetime_analysis::{Burst, EndedBy, Options, RunResult, Stretch, TaskResult};
+use risetime_analysis::explain::{About, CauseShare, Debts, Explanation, Over, Subsets};
+use risetime_analysis::{Burst, EndedBy, Options, Pieces, RunResult, Stretch, TaskResult};
 use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::{Experiment, InputError};
 use risetime_sim::Counterfactual;
 use risetime_sim::cause::{CAUSES, Cause, Causes, Known};
 use risetime_trace::RunError;
+use std::collections::BTreeMap;
 
-/// Explains the reported burst of `task` (`None`: of the workload's first) in a simulation of
-/// `experiment`. `progress` hears how many of how many simulations are done.
+/// What is to be explained, and for how much.
+#[derive(Clone, Copy, Debug)]
+pub struct Why<'a> {
+    /// The task, or of [`Why::over`] a job's name; `None`: the workload's first task.
+    pub task: Option<&'a str>,
+    /// Which activations or jobs; `None`: the reported burst.
+    pub over: Option<Over>,
+    /// How much time may be simulated; what each cause alone saves is looked at whatever it takes.
+    pub budget: Span,
+}
+
+/// Explains the reported burst of a task in a simulation of `experiment`, or its activations or jobs. `progress` hears how many
+/// of how many simulations are done.
 ///
-/// Errors: no such task, a task that never ran; the simulator's.
+/// Errors: no such task, a task that never ran, no such job; the simulator's.
 pub fn explain(
     experiment: &Experiment,
-    task: Option<&str>,
+    why: Why<'_>,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Explanation, RunError> {
-    let question = Question::new(experiment, task)?;
-    let sets = 1 << question.causes.len();
-    let found = parallel(sets, |n| progress(n, sets), |set| question.burst_without(set))?;
-    // If it never comes to that burst, nothing is known to be saved.
-    let debt = |burst: &Option<Burst>| burst.unwrap_or(question.burst).debt_ms;
-    let subsets = Subsets::new(found.iter().map(debt).collect()).expect("2^k of them");
+    let question = Question::new(experiment, why)?;
+    let n = question.causes.len() as u32;
+    let most = why.budget.0 / question.length().0.max(1);
+    let subsets = Subsets::new(n, usize::try_from(most).unwrap_or(usize::MAX), experiment.seed);
+    let sets = subsets.sets().to_vec();
+    let (ms, notes): (Vec<f64>, Vec<String>) = match &question.pieces {
+        None => {
+            let without = |i: usize| question.burst_without(sets[i]);
+            let found = parallel(sets.len(), |n| progress(n, sets.len()), without)?;
+            // If it never comes to that burst, nothing is known to be saved.
+            let debt = |burst: &Option<Burst>| burst.unwrap_or(question.burst).debt_ms;
+            (found.iter().map(debt).collect(), question.notes(&found))
+        }
+        Some(chosen) => {
+            let without = |i: usize| question.pieces_without(sets[i], chosen);
+            let found = parallel(sets.len(), |n| progress(n, sets.len()), without)?;
+            (found.iter().map(|f| f.0).collect(), question.notes_of_pieces(chosen, &found))
+        }
+    };
+    let about = question.about(why, &ms);
+    let debts = Debts::new(subsets, ms).expect("one a set");
     let share = |known: Known| {
         let bit = question.causes.iter().position(|c| *c == known.cause).map(|bit| bit as u32);
-        let of = |f: fn(&Subsets, u32) -> f64| bit.map_or(0.0, |bit| f(&subsets, bit));
+        let of = |f: fn(&Debts, u32) -> f64| bit.map_or(0.0, |bit| f(&debts, bit));
+        let (ms, error_ms) = bit.map_or((0.0, None), |bit| debts.share(bit));
         CauseShare {
             cause: known.name,
             label: known.label,
             about: known.about,
             acts: bit.is_some(),
-            ms: of(Subsets::share),
-            gain_ms: of(Subsets::gain),
-            alone_ms: of(Subsets::alone),
+            ms,
+            error_ms,
+            gain_ms: of(Debts::gain),
+            alone_ms: of(Debts::alone),
         }
     };
     let result = &question.result;
@@ -55,11 +86,11 @@ pub fn explain(
         phase: result.phase,
         seed: result.seed,
         comm: question.comm.clone(),
-        burst: question.burst,
+        about,
         causes: CAUSES.into_iter().map(share).collect(),
-        unexplained_ms: subsets.unexplained(),
-        runs: sets as u32,
-        notes: result.notes.iter().cloned().chain(question.notes(&found)).collect(),
+        unexplained_ms: debts.unexplained(),
+        runs: sets.len() as u32,
+        notes: result.notes.iter().cloned().chain(notes).collect(),
     })
 }
 
@@ -73,33 +104,104 @@ struct Question<'a> {
     /// Where it lies in the task's program.
     stretch: Stretch,
     causes: Vec<Cause>,
+    /// A job's name, if its jobs are asked about.
+    job: Option<String>,
+    /// Which activations or jobs, ascending, if it is not about the burst.
+    pieces: Option<Vec<u64>>,
 }
 
 impl<'a> Question<'a> {
-    fn new(experiment: &'a Experiment, task: Option<&str>) -> Result<Question<'a>, RunError> {
-        let known = || experiment.workload.tasks.iter().position(|t| Some(&*t.comm) == task);
-        let id = match task {
-            None => TaskId(experiment.workload.first_created() as u32),
-            Some(name) => match known() {
+    fn new(experiment: &'a Experiment, why: Why<'_>) -> Result<Question<'a>, RunError> {
+        let of_job = |name: &str| experiment.workload.jobs.iter().find(|j| j.name == name);
+        let job = why.over.and(why.task).and_then(of_job);
+        let known = |name: &str| experiment.workload.tasks.iter().position(|t| t.comm == name);
+        let id = match (job, why.task) {
+            // Where nothing queues, its first task does not.
+            (Some(job), _) => TaskId(job.tasks.first().copied().unwrap_or(0)),
+            (None, None) => TaskId(experiment.workload.first_created() as u32),
+            (None, Some(name)) => match known(name) {
                 Some(number) => TaskId(number as u32),
                 None => forked(experiment, name)?,
             },
         };
+        let job = job.map(|job| job.name.clone());
         let backend = Counterfactual { task: Some(id), ..Counterfactual::default() };
-        let result = crate::run(&backend, experiment, Options::default(), None)?.result;
+        let options = Options { pieces: why.over.map(|_| pieces(&job, id)), ..Options::default() };
+        let result = crate::run(&backend, experiment, options, None)?.result;
         let found = result.tasks.iter().find(|t| t.task == id);
         let Some((t, burst)) = found.and_then(|t| Some((t, t.burst?))) else {
-            return Err(no_such_task(experiment, task));
+            return Err(no_such_task(experiment, why.task));
         };
         let (comm, stretch) = (t.comm.clone(), t.stretch);
+        let comm = job.clone().unwrap_or(comm);
         let causes = CAUSES.iter().map(|c| c.cause).filter(|c| c.acts_in(experiment)).collect();
-        Ok(Question { experiment, task: id, comm, burst, stretch, causes, result })
+        let pieces =
+            why.over.map(|over| choose(&result.pieces, over, &comm, job.is_some())).transpose()?;
+        Ok(Question { experiment, task: id, comm, burst, stretch, causes, job, pieces, result })
+    }
+
+    /// How long a run without some causes is, about.
+    fn length(&self) -> Span {
+        match self.pieces {
+            None => (ns(2.0 * self.burst.t1_ms - self.burst.t0_ms) + SLACK)
+                .min(self.experiment.duration),
+            Some(_) => self.experiment.duration,
+        }
+    }
+
+    fn about(&self, why: Why<'_>, ms: &[f64]) -> About {
+        match (&self.pieces, why.over) {
+            (Some(chosen), Some(over)) => About::Pieces {
+                job: self.job.clone(),
+                over,
+                chosen: chosen.len() as u32,
+                of: self.result.pieces.len() as u32,
+                ms: ms[0],
+            },
+            _ => About::Burst(self.burst),
+        }
+    }
+
+    /// How long the chosen pieces take in the mean without the causes whose bits are set, and how many of them never
+    /// come: they count as they are in the real run.
+    fn pieces_without(&self, set: usize, chosen: &[u64]) -> Result<(f64, usize), RunError> {
+        let options = Options { pieces: Some(pieces(&self.job, self.task)), ..Options::default() };
+        let backend = Counterfactual { without: self.absent(set), task: Some(self.task) };
+        let result = crate::run(&backend, self.experiment, options, None)?.result;
+        let own: BTreeMap<u64, f64> = result.pieces.into_iter().collect();
+        let real: BTreeMap<u64, f64> = self.result.pieces.iter().copied().collect();
+        let missing = chosen.iter().filter(|which| !own.contains_key(which)).count();
+        let took = chosen.iter().filter_map(|which| own.get(which).or(real.get(which)));
+        Ok((took.sum::<f64>() / chosen.len() as f64, missing))
+    }
+
+    fn notes_of_pieces(&self, chosen: &[u64], found: &[(f64, usize)]) -> Vec<String> {
+        let with = found.iter().filter(|(_, missing)| *missing > 0).count();
+        let most = found.iter().map(|(_, missing)| *missing).max().unwrap_or(0);
+        let note = format!(
+            "in {with} of {} simulations some of them never come (at most {most} of {}): what is absent there is taken to \
+             save nothing of these",
+            found.len(),
+            chosen.len()
+        );
+        let chain = self.job.as_ref().and_then(|name| {
+            let job = self.experiment.workload.jobs.iter().find(|j| j.name == *name)?;
+            let first = self.experiment.workload.tasks.get(*job.tasks.first()? as usize)?;
+            let others = job.tasks.len() > 1;
+            others
+                .then(|| format!("without queueing, {} alone does not wait for a CPU", first.comm))
+        });
+        (most > 0).then_some(note).into_iter().chain(chain).collect()
+    }
+
+    fn absent(&self, set: usize) -> Causes {
+        let absent = self.causes.iter().enumerate().filter(|(bit, _)| set & (1 << bit) != 0);
+        absent.map(|(_, cause)| *cause).collect()
     }
 
     /// The burst without the causes whose bits are set; `None`: it never comes to it.
     fn burst_without(&self, set: usize) -> Result<Option<Burst>, RunError> {
-        let absent = self.causes.iter().enumerate().filter(|(bit, _)| set & (1 << bit) != 0);
-        let without: Causes = absent.map(|(_, cause)| *cause).collect();
+        let without = self.absent(set);
         // What comes after the burst need not be simulated, if it is over by then.
         let took = Span(ns(self.burst.t1_ms).0 - ns(self.burst.t0_ms).0);
         let enough = ns(self.burst.t1_ms) + took + SLACK;
@@ -143,6 +245,45 @@ impl<'a> Question<'a> {
         });
         missing.into_iter().chain(cut).collect()
     }
+}
+
+fn pieces(job: &Option<String>, task: TaskId) -> Pieces {
+    job.clone().map_or(Pieces::Activations(task), Pieces::Jobs)
+}
+
+/// Which of all pieces, ascending.
+fn choose(all: &[(u64, f64)], over: Over, of: &str, jobs: bool) -> Result<Vec<u64>, RunError> {
+    if all.is_empty() {
+        return Err(RunError::Failed(format!("{of}: nothing of it is done by the run's end")));
+    }
+    let mut chosen = match over {
+        Over::All => all.iter().map(|(which, _)| *which).collect(),
+        Over::Worst(share) => {
+            let mut longest = all.to_vec();
+            longest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            let n = (share * all.len() as f64).ceil().max(1.0) as usize;
+            longest.iter().take(n).map(|(which, _)| *which).collect()
+        }
+        // Activations have no numbers of their own: the n-th that was over.
+        Over::One(number) => {
+            let nth = || all.get(usize::try_from(number).unwrap_or(usize::MAX));
+            let found = if jobs { all.iter().find(|(which, _)| *which == number) } else { nth() };
+            let found = found.ok_or_else(|| {
+                let last = if jobs {
+                    all.iter().map(|p| p.0).max().unwrap_or(0)
+                } else {
+                    all.len() as u64 - 1
+                };
+                let what = format!(
+                    "number {number} of {of} is not there, or not done; there are 0 to {last}"
+                );
+                InputError::new("--over", what)
+            })?;
+            vec![found.0]
+        }
+    };
+    chosen.sort_unstable();
+    Ok(chosen)
 }
 
 /// A run without some cause first goes on for the burst's length and this after the real burst's end.

@@ -18,7 +18,7 @@ mod study;
 mod verify;
 
 pub use compare::{Ablation, Grid, ablation, compare};
-pub use explain::explain;
+pub use explain::{Why, explain};
 pub use history::{Kernel, WANTED, history, history_bisect, simulated_only, task_of};
 pub use kept::{Kept, read_kept};
 pub use measure::measure;

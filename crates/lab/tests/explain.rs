@@ -5,9 +5,9 @@ mod draws;
 
 use proptest::prelude::*;
 use risetime_analysis::Options;
-use risetime_analysis::explain::Explanation;
+use risetime_analysis::explain::{About, Explanation, Over};
 use risetime_kernel::units::Span;
-use risetime_lab::{Request, explain, run};
+use risetime_lab::{Request, Why, explain, run};
 use risetime_model::{Experiment, Workload};
 use risetime_sim::cause::{CAUSES, Cause, Causes};
 use risetime_sim::{Counterfactual, Simulator};
@@ -22,8 +22,13 @@ fn experiment(workload: &str, platform: &str, policy: &str, seconds: f64) -> Exp
     request.experiments().expect("built in").remove(0)
 }
 
+/// The reported burst, whatever it takes.
+fn burst(task: Option<&str>) -> Why<'_> {
+    Why { task, over: None, budget: Span::from_ms(86_400_000) }
+}
+
 fn explained(e: &Experiment) -> Explanation {
-    explain(e, None, |_, _| {}).expect("runs")
+    explain(e, burst(None), |_, _| {}).expect("runs")
 }
 
 fn share(e: &Explanation, cause: Cause) -> f64 {
@@ -43,7 +48,7 @@ fn debt(e: &Experiment, without: Causes) -> f64 {
 
 fn assert_adds_up(e: &Explanation, what: &str) {
     let sum: f64 = e.causes.iter().map(|c| c.ms).sum::<f64>() + e.unexplained_ms;
-    let debt = e.burst.debt_ms;
+    let debt = e.about.ms();
     assert!((sum - debt).abs() <= 1e-6 * debt.max(1.0), "{what}: {sum} of {debt}");
 }
 
@@ -83,7 +88,7 @@ fn what_a_cause_saves_is_what_a_run_without_it_saves() {
     let real = experiment("rampup", "m1", "linux-6.8+uclamp_max=800", 1.6);
     let e = explained(&real);
     let before = debt(&real, Causes::NONE);
-    assert!((e.burst.debt_ms - before).abs() < 1e-9);
+    assert!((e.about.ms() - before).abs() < 1e-9);
     for known in CAUSES {
         let after = debt(&real, Causes::NONE.with(known.cause));
         let gain = gain(&e, known.cause);
@@ -125,8 +130,8 @@ fn it_is_the_same_again() {
 fn a_task_can_be_asked_for_by_name() {
     let e = experiment("spinners", "m1", "linux-6.8", 0.2);
     let second = e.workload.tasks[1].comm.clone();
-    assert_eq!(explain(&e, Some(&second), |_, _| {}).unwrap().comm, second);
-    let error = explain(&e, Some("nobody"), |_, _| {}).unwrap_err().to_string();
+    assert_eq!(explain(&e, burst(Some(&second)), |_, _| {}).unwrap().comm, second);
+    let error = explain(&e, burst(Some("nobody")), |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("no task `nobody`") && error.contains(&second), "{error}");
 }
 
@@ -192,7 +197,7 @@ fn every_simulation_is_asked_about_the_same_burst() {
     let missed: Vec<_> = e.notes.iter().filter(|note| note.contains("simulations")).collect();
     assert!(missed.is_empty(), "it is gone through in each of them: {missed:?}");
     for c in &e.causes {
-        assert!(c.alone_ms <= e.burst.debt_ms + 1.0, "{c:?} of {:?}", e.burst);
+        assert!(c.alone_ms <= e.about.ms() + 1.0, "{c:?} of {:?}", e.about);
         assert!(c.ms >= -1.0, "{c:?}");
     }
     assert!(share(&e, Cause::Queueing) > 1.0, "{e:?}");
@@ -229,6 +234,54 @@ fn any_experiment() -> impl Strategy<Value = Experiment> {
     )
 }
 
+/// All activations, the slowest ones, one job: the same ones in every simulation, and what is drawn is near it.
+#[test]
+fn what_is_done_again_and_again_is_explained() {
+    let frames = r#"{
+        "tasks": {
+            "ui": { "job": { "name": "frame", "tasks": ["render"] }, "loop": -1, "run": 3000, "resume": "render",
+                    "timer": { "ref": "unique", "period": 16667 } },
+            "render": { "loop": -1, "suspend": "render", "run": 4000 },
+            "background": { "instance": 6, "loop": -1, "run": 4000, "sleep": 2000 } } }"#;
+    let mut e = experiment("rampup", "pixel6", "linux-7.2", 0.3);
+    e.workload = Arc::new(Workload::parse(frames, "frames").expect("a workload"));
+    let ask = |task, over, budget_ms| {
+        let why = Why { task: Some(task), over: Some(over), budget: Span::from_ms(budget_ms) };
+        explain(&e, why, |_, _| {}).expect("runs")
+    };
+    const ALL: u64 = 1_000_000;
+    let total = |e: &Explanation| e.causes.iter().map(|c| c.ms).sum::<f64>() + e.unexplained_ms;
+    let run = run(&Simulator, &e, Options::default(), None).expect("runs").result;
+    let (jobs, latency) = (&run.jobs[0], &run.latency[0]);
+    for (task, n, mean) in
+        [("frame", jobs.done, None), ("ui", latency.activations, Some(latency.p50_ms))]
+    {
+        let all = ask(task, Over::All, ALL);
+        assert_adds_up(&all, task);
+        let About::Pieces { chosen, of, ms, .. } = all.about.clone() else { panic!("{all:?}") };
+        assert_eq!((u64::from(chosen), u64::from(of)), (n, n), "{task}");
+        // Without anything in its way it takes its work, 3 ms; of the two tasks of a frame one still waits for CPUs.
+        let work = if task == "frame" { 7.0..ms } else { 2.9..3.6 };
+        assert!(work.contains(&all.unexplained_ms) && ms > all.unexplained_ms, "{task}: {all:?}");
+        assert!(mean.is_none_or(|p50| (ms - p50).abs() < 0.5 * p50), "{task}: {ms} {mean:?}");
+        let worst = ask(task, Over::Worst(0.1), ALL);
+        assert!(worst.about.ms() > ms, "{task}");
+        let drawn = ask(task, Over::All, 40 * 300);
+        assert!(drawn.runs < all.runs && drawn.runs <= 40, "{}", drawn.runs);
+        assert!((total(&drawn) - ms).abs() < 1e-6 * ms);
+        for (c, exact) in drawn.causes.iter().zip(&all.causes) {
+            let near = 1.0 + 4.0 * c.error_ms.unwrap_or(0.0);
+            assert!((c.ms - exact.ms).abs() < near, "{task}: {c:?} {exact:?}");
+            assert_eq!((c.gain_ms, c.alone_ms), (exact.gain_ms, exact.alone_ms));
+        }
+    }
+    let one = ask("frame", Over::One(3), ALL);
+    assert!(matches!(one.about, About::Pieces { chosen: 1, .. }));
+    let why = Why { task: Some("frame"), over: Some(Over::One(999)), budget: Span(0) };
+    let said = explain(&e, why, |_, _| {}).unwrap_err().to_string();
+    assert!(said.contains("--over") && said.contains("999"), "{said}");
+}
+
 proptest! {
     #![proptest_config(draws::config(24))]
 
@@ -242,6 +295,6 @@ proptest! {
             prop_assert_eq!((c.ms, c.gain_ms), (0.0, 0.0));
         }
         let left = found.unexplained_ms;
-        prop_assert!(left.abs() <= 0.1, "{} of {} left", left, found.burst.debt_ms);
+        prop_assert!(left.abs() <= 0.1, "{} of {} left", left, found.about.ms());
     }
 }

@@ -3,7 +3,7 @@
 use super::{SCHEMA, print, spread};
 use crate::words::round3;
 use risetime_analysis::Spread;
-use risetime_analysis::explain::{CauseShare, Explanation};
+use risetime_analysis::explain::{About, CauseShare, Explanation, Over};
 use serde_json::{Value, json};
 
 /// Why was the burst slow? One explanation a start phase, and with several of them their medians.
@@ -18,7 +18,7 @@ pub fn explain(explanations: &[Explanation]) -> String {
 }
 
 fn explanation(e: &Explanation) -> Value {
-    let b = &e.burst;
+    let (key, value) = about(e);
     json!({
         "policy": e.policy,
         "backend": "sim",
@@ -28,14 +28,8 @@ fn explanation(e: &Explanation) -> Value {
         "phase_us": super::us(e.phase),
         "settings": super::settings(&e.settings),
         "comm": e.comm,
-        "burst": {
-            "t0_ms": round3(b.t0_ms),
-            "t1_ms": round3(b.t1_ms),
-            "end_ms": round3(b.end_ms),
-            "ended_by": b.ended_by.as_str(),
-            "running_ms": round3(b.running_ms),
-        },
-        "debt_ms": round3(b.debt_ms),
+        key: value,
+        "debt_ms": round3(e.about.ms()),
         "causes": e.causes.iter().map(cause).collect::<Vec<_>>(),
         "unexplained_ms": round3(e.unexplained_ms),
         "simulations": e.runs,
@@ -43,11 +37,29 @@ fn explanation(e: &Explanation) -> Value {
     })
 }
 
+/// What is explained, and under which key.
+fn about(e: &Explanation) -> (&'static str, Value) {
+    match &e.about {
+        About::Burst(b) => ("burst", super::burst(b)),
+        About::Pieces { job, over, chosen, of, ms } => {
+            let over = match over {
+                Over::All => json!("all"),
+                Over::Worst(share) => json!({"worst": share}),
+                Over::One(number) => json!(number),
+            };
+            let what = if job.is_some() { "jobs" } else { "activations" };
+            let value = json!({"what": what, "over": over, "chosen": chosen, "of": of, "mean_ms": round3(*ms)});
+            ("pieces", value)
+        }
+    }
+}
+
 fn cause(c: &CauseShare) -> Value {
     json!({
         "cause": c.cause,
         "acts": c.acts,
         "share_ms": round3(c.ms),
+        "share_error_ms": c.error_ms.map(round3),
         "gain_ms": round3(c.gain_ms),
         "alone_ms": round3(c.alone_ms),
     })
@@ -67,7 +79,7 @@ fn summary(all: &[Explanation]) -> Value {
     };
     json!({
         "phases_us": all.iter().map(|e| super::us(e.phase)).collect::<Vec<_>>(),
-        "debt_ms": over(&|e| e.burst.debt_ms),
+        "debt_ms": over(&|e| e.about.ms()),
         "causes": causes.iter().enumerate().map(cause).collect::<Vec<_>>(),
         "unexplained_ms": over(&|e| e.unexplained_ms),
     })

@@ -11,8 +11,8 @@
 
 use super::Style;
 use super::page::{Ink, Line, Page, pad, width};
-use crate::words::{self, one};
-use risetime_analysis::explain::{CauseShare, Explanation};
+use crate::words::{self, digits3, one};
+use risetime_analysis::explain::{About, CauseShare, Explanation, Over};
 use risetime_analysis::{EndedBy, Spread};
 
 /// What was this burst's time lost to? Of several start phases, their medians.
@@ -45,25 +45,51 @@ pub fn explain(explanations: &[Explanation], style: &Style) -> String {
     page.finish()
 }
 
-/// How much was lost, until when.
+/// How much was lost, until when; or how long what takes.
 fn answer(page: &mut Page<'_>, all: &[Explanation]) {
-    let median = |f: &dyn Fn(&Explanation) -> f64| over(all, f).median.unwrap_or(0.0);
-    let (lost, took) = (median(&|e| e.burst.debt_ms), median(&|e| e.burst.t1_ms - e.burst.t0_ms));
-    let at_end = all.iter().filter(|e| e.burst.ended_by == EndedBy::RunEnd).count();
+    let ms = over(all, &|e| e.about.ms()).median.unwrap_or(0.0);
+    let text = match &all[0].about {
+        About::Burst(first) => lost(all, first.ended_by, ms),
+        About::Pieces { job, over, chosen, of, .. } => {
+            let (what, from) = match job {
+                Some(_) => ("jobs", "from release to done"),
+                None => ("activations", "from wakeup to sleep"),
+            };
+            let name = &all[0].comm;
+            let which = match over {
+                Over::All => format!("The {of} {what} of {name}"),
+                Over::Worst(_) => format!("The slowest {chosen} of {of} {what} of {name}"),
+                Over::One(n) => format!("Number {n} of {of} {what} of {name}"),
+            };
+            let (verb, each) = if *chosen == 1 { ("takes", "") } else { ("take", " each") };
+            format!("{which} {verb} {} ms{each}, {from}:", digits3(ms))
+        }
+    };
+    page.paragraph(0, Ink::Strong, &text);
+}
+
+fn lost(all: &[Explanation], ended_by: EndedBy, ms: f64) -> String {
+    let bursts = || {
+        all.iter().filter_map(|e| match &e.about {
+            About::Burst(burst) => Some(burst),
+            About::Pieces { .. } => None,
+        })
+    };
+    let took = Spread::of(bursts().map(|b| Some(b.t1_ms - b.t0_ms))).median.unwrap_or(0.0);
+    let at_end = bursts().filter(|b| b.ended_by == EndedBy::RunEnd).count();
     let bound = if 2 * at_end > all.len() { "≥ " } else { "" };
-    let until = match all[0].burst.ended_by {
+    let until = match ended_by {
         EndedBy::FullSpeed => "until it had full speed",
         EndedBy::Sleep => "until it slept",
         EndedBy::Exit => "until it exited",
         EndedBy::RunEnd => "until the run ended",
     };
-    let text = format!(
+    format!(
         "{} lost {bound}{} ms of full-speed work in the {} ms {until}:",
         all[0].comm,
-        one(lost),
+        one(ms),
         one(took)
-    );
-    page.paragraph(0, Ink::Strong, &text);
+    )
 }
 
 /// A row of the table.
@@ -74,6 +100,8 @@ struct Row {
     share: Spread,
     saves: Option<f64>,
     alone: Option<f64>,
+    /// Of the share, if it is drawn.
+    error: Option<f64>,
     /// Its part of what was lost, 0 to 1.
     part: f64,
 }
@@ -92,7 +120,7 @@ fn over(all: &[Explanation], f: &dyn Fn(&Explanation) -> f64) -> Spread {
 
 /// The causes that can act, the largest first, then the unexplained.
 fn rows(all: &[Explanation]) -> Vec<Row> {
-    let debt = over(all, &|e| e.burst.debt_ms).median.unwrap_or(0.0);
+    let debt = over(all, &|e| e.about.ms()).median.unwrap_or(0.0);
     let part = |share: &Spread| match share.median {
         Some(ms) if debt > 0.0 => ms / debt,
         _ => 0.0,
@@ -106,6 +134,7 @@ fn rows(all: &[Explanation]) -> Vec<Row> {
             part: part(&share),
             share,
             saves: over(all, &|e| e.causes[i].gain_ms).median,
+            error: Spread::of(all.iter().map(|e| e.causes[i].error_ms)).median,
             alone: over(all, &|e| e.causes[i].alone_ms).median,
         }
     };
@@ -113,7 +142,11 @@ fn rows(all: &[Explanation]) -> Vec<Row> {
     rows.sort_by(|a, b| b.part.total_cmp(&a.part));
     let share = over(all, &|e| e.unexplained_ms);
     let part = part(&share);
-    rows.push(Row { label: "unexplained", cause: None, share, saves: None, alone: None, part });
+    let label = match all[0].about {
+        About::Burst(_) => "unexplained",
+        About::Pieces { .. } => "the work itself",
+    };
+    rows.push(Row { label, cause: None, share, saves: None, alone: None, error: None, part });
     rows
 }
 
@@ -127,6 +160,9 @@ fn table(page: &mut Page<'_>, rows: &[Row], phases: bool) {
     if phases {
         right.push(("min", |r| r.share.min.map_or_else(String::new, one)));
         right.push(("max", |r| r.share.max.map_or_else(String::new, one)));
+    }
+    if rows.iter().any(|r| r.error.is_some()) {
+        right.push(("±", |r| r.error.map_or_else(String::new, one)));
     }
     if rows.iter().any(|r| r.alone.is_some_and(|ms| ms.abs() >= 0.05)) {
         right.push(("alone", |r| r.alone.map_or_else(String::new, one)));
@@ -178,10 +214,19 @@ fn legend(page: &mut Page<'_>, all: &[Explanation], rows: &[Row], idle: &[Row]) 
         page.paragraph(0, Ink::Dim, &format!("Cannot act here: {}.", absent.join(", ")));
     }
     let n: u64 = all.iter().map(|e| u64::from(e.runs)).sum();
+    let drawn = rows.iter().any(|r| r.error.is_some());
+    let orders = match drawn {
+        false => "every order in which all of them can go",
+        true => "orders that were drawn, ± their standard error (--budget: more of them)",
+    };
+    let less = match all[0].about {
+        About::Burst(_) => "is lost less",
+        About::Pieces { .. } => "they take less",
+    };
     let text = format!(
-        "Shares are Shapley values over {n} simulations: what is lost less when a cause goes, \
-         averaged over every order in which all of them can go; below 0: it saves time. saves: \
-         what is lost less in a run without it (risetime run … --without NAME)."
+        "Shares are Shapley values over {n} simulations: what {less} when a cause goes, \
+         averaged over {orders}; below 0: it saves time. saves: \
+         what {less} in a run without it (risetime run … --without NAME)."
     );
     page.paragraph(0, Ink::Dim, &text);
     if all.len() > 1 {

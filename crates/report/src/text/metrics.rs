@@ -48,7 +48,7 @@ pub fn metrics(groups: &[&[Measured]], switches: &[Switched], style: &Style) -> 
             table.inked(ink(metric, one.difference(i, m), i == one), row(name(one), i, one, m));
         }
         page.table(2, &table);
-        if metric_counts_never(&groups, m) {
+        if metric_counts_never(groups, m) {
             let text = "–: from some start phases there is no such figure, and they are left out.";
             page.paragraph(2, Ink::Dim, text);
         }
