@@ -1,5 +1,6 @@
 //! The command line: help, completions and man pages all come from these definitions.
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use risetime_model::policy::parse_setting;
 use risetime_model::settings::Value;
@@ -140,11 +141,20 @@ pub(crate) struct Set {
     /// A setting for all policies (`risetime list settings`); may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, Value)>,
+    /// Ticks a second, CONFIG_HZ (100, 250, 300, 1000, …); a real kernel has to have been built so [default: the
+    /// platform's]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = hz())]
+    pub(crate) hz: Option<u32>,
     /// What a real machine adds (setting `noise`): timer slack, late timers, what switches, wakeups and ticks
     /// take; `vm` as in the virtual machine, `machine` as on a real one [default: machine; of what is held
     /// against a kernel or is one: vm; of verify's --mode step, --record, --mutants: off]
     #[arg(long, value_name = "PROFILE", value_parser = clap::builder::PossibleValuesParser::new(risetime_sim::NOISE_PROFILES))]
     pub(crate) noise: Option<String>,
+}
+
+fn hz() -> RangedU64ValueParser<u32> {
+    let (low, high) = risetime_model::platform::HZ;
+    RangedU64ValueParser::new().range(u64::from(low)..=u64::from(high))
 }
 
 impl Set {

@@ -46,6 +46,7 @@ fn experiments(args: &Compare) -> Result<(Vec<Experiment>, Vec<String>), Failure
     let request = Request {
         policies: args.policies.clone(),
         set: args.settings.all(),
+        hz: args.settings.hz,
         seconds: args.seconds,
         seed: args.seed,
         noise: Some(OF_A_MACHINE),

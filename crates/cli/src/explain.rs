@@ -32,6 +32,7 @@ fn request(args: &Explain) -> Request {
     Request {
         policies: vec![args.policy.clone()],
         set: args.settings.all(),
+        hz: args.settings.other.hz,
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
         seed: args.seed,

@@ -22,6 +22,7 @@ struct Booted {
 pub(crate) fn history(args: &History) -> Result<ExitCode, Failure> {
     let request = Request {
         set: args.settings.all(),
+        hz: args.settings.hz,
         seconds: args.seconds,
         seed: args.seed,
         noise: Some(OF_THE_VM),

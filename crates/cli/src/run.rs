@@ -77,6 +77,7 @@ fn request(args: &Run) -> Request {
     Request {
         policies: args.policies.clone(),
         set: args.settings.all(),
+        hz: args.settings.other.hz,
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
         seed: args.seed,

@@ -67,6 +67,7 @@ fn check_arguments(args: &Verify) -> Result<(), Failure> {
         || args.policy.is_some()
         || args.seconds.is_some()
         || !args.settings.other.set.is_empty()
+        || args.settings.other.hz.is_some()
         || args.settings.uclamp_min.or(args.settings.uclamp_max).is_some();
     match (is_drawn, &args.platform) {
         (false, None) => Err(no_platform(workload)),
@@ -472,6 +473,7 @@ fn request(args: &Verify, workload: &str, platform: &str) -> Request {
     Request {
         policies: args.policy.iter().cloned().collect(),
         set: args.settings.all(),
+        hz: args.settings.other.hz,
         seconds: args.seconds,
         phase: Span::from_us(args.phase_us),
         noise: noise(args),

@@ -20,6 +20,8 @@ pub struct Request {
     pub workload: String,
     /// A built-in platform's name, or a file.
     pub platform: String,
+    /// Ticks a second; `None`: the platform's.
+    pub hz: Option<u32>,
     /// Policies, `NAME[+key=value…]`; empty: the default.
     pub policies: Vec<String>,
     /// Settings for all of them.
@@ -40,6 +42,7 @@ impl Request {
         Request {
             workload: workload.into(),
             platform: platform.into(),
+            hz: None,
             policies: Vec::new(),
             set: Vec::new(),
             seconds: None,
@@ -96,7 +99,11 @@ impl Request {
         &self,
         policies: impl FnOnce() -> Result<Vec<Policy>, InputError>,
     ) -> Result<Vec<Experiment>, InputError> {
-        let platform = Arc::new(Platform::load(&self.platform)?);
+        let platform = Platform::load(&self.platform)?;
+        let platform = Arc::new(match self.hz {
+            Some(hz) => platform.with_hz(hz),
+            None => platform,
+        });
         let workload = Arc::new(Workload::load(&self.workload)?);
         check_fit(&workload, &self.workload, &platform)?;
         let duration = self.duration(&workload)?;
@@ -107,7 +114,8 @@ impl Request {
                 }
                 _ => policy,
             };
-            let settings = risetime_sim::resolve(&platform, &policy)?;
+            let mut settings = risetime_sim::resolve(&platform, &policy)?;
+            settings.0.extend(self.hz.map(|hz| ("hz".to_string(), Value::Int(hz.into()))));
             Ok(Experiment {
                 platform: Arc::clone(&platform),
                 workload: Arc::clone(&workload),

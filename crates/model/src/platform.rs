@@ -27,6 +27,9 @@ pub use write::cpu_ranges;
 use risetime_kernel::units::{Capacity, CpuId, KHz, MicroWatts, Span, Util};
 use std::collections::BTreeMap;
 
+/// `CONFIG_HZ` of real kernels lies between 24 and 1200; a tick must stay far above a µs.
+pub const HZ: (u32, u32) = (24, 10_000);
+
 /// A machine, validated: at least one domain, every CPU number from 0 to n−1 in exactly one
 /// domain, every domain with at least one OPP, capacities 1..=1024.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,6 +131,14 @@ impl Platform {
     /// All CPUs, ascending.
     pub fn cpus(&self) -> impl Iterator<Item = CpuId> + '_ {
         (0..self.nr_cpus() as u32).map(CpuId)
+    }
+    /// The same machine with a kernel of another HZ, which its name then says: `m1+hz=1000`.
+    #[must_use]
+    pub fn with_hz(self, hz: u32) -> Platform {
+        if hz == self.hz {
+            return self;
+        }
+        Platform { name: format!("{}+hz={hz}", self.name), hz, ..self }
     }
     /// Length of a tick in ns (`TICK_NSEC`), rounded to nearest as the kernel does.
     pub fn tick(&self) -> Span {

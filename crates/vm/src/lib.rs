@@ -344,12 +344,13 @@ fn deliver(
     }
     let values: BTreeMap<String, String> = answer.values().into_iter().collect();
     is_of_its_generation(e, &values)?;
+    has_its_hz(e, &values)?;
     readback::check(&e.platform, plan, &values)?;
     let trace = collect::Trace::read(answer).map_err(fail)?;
     let get = |key: &str| {
         values.get(key).cloned().ok_or_else(|| fail(format!("the guest did not say its {key}")))
     };
-    let hz: u32 = get("hz")?.parse().map_err(|_| fail("the guest's hz is no number".into()))?;
+    let hz: u32 = get(HZ)?.parse().map_err(|_| fail("the guest's hz is no number".into()))?;
     let number = |key: String| values.get(&key).and_then(|n| n.parse::<i32>().ok());
     let forks: Vec<usize> = (plan.job.tasks.len()..)
         .map_while(|i| number(format!("task.{i}.fork")).and_then(|of| of.try_into().ok()))
@@ -410,6 +411,21 @@ fn is_of_its_generation(e: &Experiment, values: &BTreeMap<String, String>) -> Re
     }
 }
 
+/// What the guest calls its HZ, and the setting that it becomes.
+const HZ: &str = "hz";
+
+/// Whether the kernel that booted has the HZ that was asked for, if one was. It is built in.
+fn has_its_hz(e: &Experiment, values: &BTreeMap<String, String>) -> Result<(), RunError> {
+    match (e.settings.int(HZ), values.get(HZ)) {
+        (Some(asked), Some(has)) if asked.to_string() != *has => {
+            let what = format!("found {asked}, the kernel that booted was built with HZ={has}");
+            let hint = "leave it out, or boot a kernel of that HZ with --kernel";
+            Err(InputError::new("--hz", what).hint(hint).into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Settings of a trace that are no files of the guest to read back.
 const OF_TASKS: [&str; 4] = ["governor", "uclamp_min", "uclamp_max", plan::TIMER_SLACK];
 
@@ -434,7 +450,7 @@ fn settings(
         }
     }
     all.insert("first_cpu".into(), Value::Int(plan.job.first_cpu.into()));
-    all.insert("hz".into(), Value::Int(hz.into()));
+    all.insert(HZ.into(), Value::Int(hz.into()));
     let driver = values.iter().find(|(k, _)| k.ends_with("/scaling_driver"));
     if let Some((_, driver)) = driver {
         all.insert("scaling_driver".into(), plan::value(driver));

@@ -378,6 +378,19 @@ fn a_kernel_that_is_not_as_told_ends_the_run() {
 }
 
 #[test]
+fn ticks_that_the_kernel_has_not_end_the_run() {
+    let rig = Rig::answering("ticks", &answer(&obedient("linux-7.2")));
+    let at = |hz: i64| {
+        let mut e = experiment("linux-7.2");
+        e.settings.0.insert("hz".into(), Value::Int(hz));
+        rig.vm.run(&e, &mut ())
+    };
+    at(250).expect("what it was built with");
+    let e = at(1000).unwrap_err().to_string();
+    assert!(e.starts_with("--hz: found 1000, the kernel that booted was built with HZ=250"), "{e}");
+}
+
+#[test]
 fn an_answer_that_is_damaged_cut_or_an_apology_is_no_result() {
     let good = answer(&obedient("linux-7.2"));
     let mut flipped = good.clone();

@@ -89,6 +89,26 @@ fn every_key_of_the_json_is_documented_and_every_documented_run_key_is_there() {
 }
 
 #[test]
+fn ticks_a_second_can_be_others_than_the_platforms() {
+    let with = |args: &[&str]| json(&ramp(&[&["--format", "json"], args].concat()));
+    let (own, same, fast) = (with(&[]), with(&["--hz", "1000"]), with(&["--hz", "100"]));
+    let lost = |run: &Value| run["runs"][0]["tasks"][0]["debt_ms"].clone();
+    assert_eq!(own["runs"][0]["platform"], "m1");
+    assert!(own["runs"][0]["settings"].get("hz").is_none());
+    assert_eq!((&same["runs"][0]["platform"], lost(&same)), (&Value::from("m1"), lost(&own)));
+    assert_eq!(fast["runs"][0]["platform"], "m1+hz=100");
+    assert_eq!(fast["runs"][0]["settings"]["hz"], 100);
+    assert_ne!(lost(&fast), lost(&own));
+    assert!(prints(&ramp(&["--hz", "100"])).contains("m1+hz=100"));
+    let explained = prints(&["explain", "rampup", "--platform", "m1", "--hz", "100"]);
+    assert!(explained.contains("m1+hz=100"), "{explained}");
+    let two = ["--policy", "linux-6.8", "--policy", "linux-6.1", "--phases", "1"];
+    let on_m1 = ["compare", "rampup", "--platform", "m1", "--hz", "100", "--start-utils", "own"];
+    let compared = prints(&[&on_m1[..], &two].concat());
+    assert!(compared.contains("m1+hz=100"), "{compared}");
+}
+
+#[test]
 fn the_json_holds_every_resolved_setting() {
     let all = json(&ramp(&[
         "--format",

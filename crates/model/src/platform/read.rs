@@ -1,6 +1,6 @@
 //! From TOML to [`Platform`], and all that can be wrong on the way.
 
-use super::{Domain, IdleState, Opp, Platform, Topology, topology};
+use super::{Domain, HZ, IdleState, Opp, Platform, Topology, topology};
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
@@ -13,8 +13,6 @@ use std::path::Path;
 const MAX_BYTES: usize = 1 << 20;
 /// The most CPUs that a machine may have.
 const MAX_CPUS: u64 = 1024;
-/// `CONFIG_HZ` of real kernels lies between 24 and 1200; a tick must stay far above a µs.
-const HZ: (u64, u64) = (24, 10_000);
 /// 100 GHz: anything above is a unit mistaken.
 const MAX_KHZ: u64 = 100_000_000;
 /// 1 kW per CPU: anything above is a unit mistaken.
@@ -64,7 +62,7 @@ impl Platform {
         let name = root.str("name")?;
         let name = checked_name(&root, "name", name)?;
         let about = root.opt_str("about")?.unwrap_or("").to_string();
-        let hz = root.int("hz", HZ.0, HZ.1)? as u32;
+        let hz = root.int("hz", HZ.0.into(), HZ.1.into())? as u32;
         let tables = root.opt_tables("domain", "domain")?.unwrap_or_default();
         if tables.is_empty() {
             return Err(root.error("no `[[domain]]`: a machine has at least one CPU"));
