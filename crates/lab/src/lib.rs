@@ -6,6 +6,9 @@
 //! ```
 
 mod compare;
+#[cfg(test)]
+#[path = "../../../tests/draws.rs"]
+mod draws;
 mod explain;
 mod history;
 mod kept;
@@ -15,6 +18,7 @@ mod phases;
 mod request;
 mod run;
 mod study;
+mod sweep;
 mod verify;
 
 pub use compare::{Ablation, Grid, ablation, compare};
@@ -26,6 +30,7 @@ pub use phases::{PhaseRuns, phase_spans, run_again, run_each, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_supported, rehearse};
 pub use run::{Run, record, run, run_beside};
 pub use study::{STUDY_PHASES, check_study, reproduce};
+pub use sweep::{MAX_POINTS, axis, named, sweep, varied};
 pub use verify::{
     Can, Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, SPREAD_PHASES, Shrunk,
     Verification, WIDE_ON, Wrong, beside, catch, outside, record_set, set, set_holds, shrink,

@@ -18,12 +18,14 @@ mod explain;
 mod history;
 mod spread;
 mod step;
+mod sweep;
 
 pub use compare::compare;
 pub use explain::explain;
 pub use history::{bisected, history};
 pub use spread::{verify_spread, verify_spread_set};
 pub use step::verify_step;
+pub use sweep::sweep;
 
 use crate::Told;
 use crate::words::round3;

@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Only the text changes, so that the value is checked as if it had been written there. A key that is missing
-//! is put behind the others of its object.
+//! is put behind the others of its object, unless it is an event's.
 
-use super::Workload;
 use super::json::{Reader, describe};
 use super::omitted;
+use super::{Workload, events};
 use crate::InputError;
 use crate::input::one_line;
 use jsonc_parser::ast::{Object, Value};
@@ -98,9 +98,13 @@ fn edit(
         reader.error(object, what).hint(format!("there are: {}", there.join(", ")))
     };
     let Some(step) = step(object, path) else {
-        return match path.split_once('.') {
-            Some((first, _)) => Err(missing(format!("there is no `{}`", one_line(first)))),
-            None => Ok(added(object, path, &json(&change.value, false))),
+        let first = path.split('.').next().unwrap_or(path);
+        // Whatever begins like an event is one (`run3`): a key mistyped would be work that nobody wanted.
+        let event = !change.key.starts_with("global.")
+            && matches!(events::classify(path), events::Key::Event(_));
+        return match first == path && !event {
+            true => Ok(added(object, path, &json(&change.value, false))),
+            false => Err(missing(format!("there is no `{}`", one_line(first)))),
         };
     };
     let all: Vec<_> = object
@@ -224,12 +228,14 @@ mod tests {
             ("ui.timer.ref", "5", r#""ref": "5", "period""#),
             ("ui.cpus", "[0, 1]", r#""period": 10 }, "cpus": [0, 1], }"#),
             ("ui.policy", "SCHED_FIFO", r#"}, "policy": "SCHED_FIFO", }"#),
+            ("ui.timer.mode", "absolute", r#""period": 10, "mode": "absolute" }"#),
             ("ui.suspend", "x\"y", r#""suspend": "x\"y", "run""#),
         ] {
             assert!(line(key, value, 2).contains(wanted), "{key}: {}", line(key, value, 2));
         }
         assert!(line("a.b.run#2", "9", 3).contains(r#""sleep": 2, "run": 9, "phases""#));
         assert!(line("a.b.phases.x", "007", 3).ends_with(r#"{"x": "007"} }"#));
+        assert!(line("global.mem_buffer_size", "7", 4).contains(r#"{"mem_buffer_size": 7}"#));
         assert!(line("global.duration", "7", 4).contains(r#", "global": {"duration": 7} }"#));
     }
 
@@ -238,6 +244,7 @@ mod tests {
         for (key, wanted) in [
             ("ux.run", "f.json:2:12: there is no `ux`\n  hint: there are: ui, a.b"),
             ("ui.phases.x", "there is no `phases`"),
+            ("ui.runn", "there is no `runn`\n  hint: there are: suspend, run, timer"),
             ("ui.run.x", "f.json:3:32: `run` is the number 1, and no object"),
             ("a.b.run", "`run` is there 2 times\n  hint: `run#1` to `run#2`"),
             ("a.b.run#3", "`run` is there 2 times"),
