@@ -26,6 +26,7 @@ mod result;
 mod rise;
 mod stretch;
 pub mod study;
+pub mod sweep;
 mod task;
 pub mod verify;
 

@@ -36,6 +36,9 @@ pub(crate) enum Command {
     /// Compare policies over many start states: medians, intervals, work lost against energy
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(Compare),
+    /// Measure over a grid: any setting, platform, kernel, HZ, or key of the workload varied
+    #[command(after_long_help = SWEEP_EXAMPLES)]
+    Sweep(Sweep),
     /// Why was a task slow? What its burst lost, shared out among causes by simulations without them
     #[command(after_long_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
@@ -114,6 +117,20 @@ Examples:
       by figures of whole runs; --ablate takes a patch series apart by them
   risetime compare phone -p pixel6 -p m1 --policy linux-7.2 --metric ui.activation_p99
       one policy on several platforms";
+
+const SWEEP_EXAMPLES: &str = "\
+Examples:
+  risetime sweep phone --platform pixel6 --vary rate_limit_us=500..4000:500 --metric ui.activation_p99 --metric energy
+      a figure over a setting, drawn as a curve
+  risetime sweep chain.json --platform pixel6 --vary ui.run=1000..6000:500 --vary policy=linux-6.8,linux-7.2 \\
+    --metric frame.missed
+      over a key of the workload and a policy: a map
+  risetime sweep rampup --platform m1 --vary kernel=6.1,6.8,7.2 --vary hz=100,250,1000 --metric rampup.debt --format csv
+
+What can be varied: a setting (`risetime list settings`); a key of the workload's file below a task (ui.run,
+ui.timer.period, ui.phases.busy.run, ui.run#2 where there are several) or of global (global.duration); policy, platform,
+workload, kernel, hz, seconds, seed.
+Values: A..B:STEP, A..B*FACTOR, or a list with commas.";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -245,6 +262,9 @@ pub(crate) struct Run {
     /// A policy, NAME[+key=value…]; repeat it to compare [default: mainline]
     #[arg(long = "policy", value_name = "NAME[+key=value…]", add = complete::policy())]
     pub(crate) policies: Vec<String>,
+    /// Change a key of the workload, `ui.run=3000`, or whatever else `risetime sweep` varies; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) vary: Vec<String>,
     #[command(flatten)]
     pub(crate) settings: Clamped,
     /// Length of the run [default: the workload's, else 3]
@@ -328,6 +348,42 @@ pub(crate) struct Compare {
     /// Draw work lost against energy into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Sweep {
+    /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    pub(crate) workload: String,
+    /// A built-in platform (`risetime list platforms`) or a platform file
+    #[arg(long, short, value_name = "P")]
+    pub(crate) platform: String,
+    /// The policy, NAME[+key=value…]
+    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline")]
+    pub(crate) policy: String,
+    /// What to vary, and its values: `rate_limit_us=500..4000:500`, `ui.run=1000..8000*2`, `policy=linux-6.8,linux-7.2`;
+    /// repeat it for every combination
+    #[arg(long, value_name = "NAME=VALUES", required = true)]
+    pub(crate) vary: Vec<String>,
+    /// What to measure: `ui.response_p99`, `energy` (docs/jobs.md); may be repeated
+    #[arg(long, value_name = "NAME", required = true)]
+    pub(crate) metric: Vec<String>,
+    /// The task or job that a --metric without a name before its point is about
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task: Option<String>,
+    /// Start phases of each point, k · 7.618 ticks apart
+    #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) phases: u32,
+    #[command(flatten)]
+    pub(crate) settings: Clamped,
+    /// Length of the run [default: the workload's, else 3]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) seconds: Option<f64>,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    pub(crate) seed: u64,
     /// How to print it
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,

@@ -14,6 +14,7 @@ mod output;
 mod reproduce;
 mod run;
 mod spool;
+mod sweep;
 mod this_machine;
 mod verify;
 mod vm;
@@ -44,6 +45,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::Demo => demo::demo(),
         Command::Run(args) => run::run(args),
         Command::Compare(args) => compare::compare(args),
+        Command::Sweep(args) => sweep::sweep(args),
         Command::Explain(args) => explain::explain(args),
         Command::List(args) => library::list(args.what),
         Command::Show(args) => library::show(args),

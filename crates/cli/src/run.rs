@@ -25,10 +25,13 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     let expected = args.expect.iter().map(|text| Expectation::parse(text));
     let expected = expected.collect::<Result<Vec<_>, _>>()?;
     let (backend, kernel) = backend(args)?;
-    let experiments = match args.backend {
-        args::Backend::Sim => request(args).experiments()?,
-        args::Backend::Vm => request(args).experiments_under(kernel)?,
-    };
+    let vary = args.vary.iter().map(|text| risetime_lab::named(text));
+    let vary: Vec<(&str, &str)> = vary.collect::<Result<_, _>>()?;
+    let (_, experiments) =
+        risetime_lab::varied(&request(args), &vary, |request| match args.backend {
+            args::Backend::Sim => request.experiments(),
+            args::Backend::Vm => request.experiments_under(kernel),
+        })?;
     if args.perfetto.is_some() && experiments.len() > 1 {
         return Err(InputError::new(
             "--perfetto",

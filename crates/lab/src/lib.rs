@@ -6,6 +6,9 @@
 //! ```
 
 mod compare;
+#[cfg(test)]
+#[path = "../../../tests/draws.rs"]
+mod draws;
 mod explain;
 mod history;
 mod kept;
@@ -15,6 +18,7 @@ mod phases;
 mod request;
 mod run;
 mod study;
+mod sweep;
 mod verify;
 
 pub use compare::{Ablation, Grid, ablation, compare};
@@ -27,6 +31,7 @@ pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_suppor
 pub use request::{doubts, policy_doubts, workload_doubts};
 pub use run::{Run, record, run, run_beside};
 pub use study::{STUDY_PHASES, check_study, reproduce};
+pub use sweep::{MAX_POINTS, axis, named, sweep, varied};
 pub use verify::{
     Can, Case, MadeWith, OUTSIDE, Recorded, SET_PHASES, SET_SEED, SPREAD_PHASES, Shrunk,
     Verification, WIDE_ON, Wrong, beside, catch, outside, record_set, set, set_holds, shrink,

@@ -22,14 +22,25 @@ pub fn measure(
     metrics: &[Metric],
     progress: impl FnMut(usize),
 ) -> Result<Vec<Measured>, RunError> {
+    measure_each(backend, experiments, phases, metrics, progress).map_err(|(_, e)| e)
+}
+
+/// The same. Errors: with the place of the experiment in which each was found.
+pub(crate) fn measure_each(
+    backend: &dyn Backend,
+    experiments: &[Experiment],
+    phases: u32,
+    metrics: &[Metric],
+    progress: impl FnMut(usize),
+) -> Result<Vec<Measured>, (usize, RunError)> {
     let n = phases.max(1) as usize;
     let one = |i: usize| {
         let e = &experiments[i / n];
         let e = e.later(phase_span(e.platform.tick(), (i % n) as u32));
-        let result = run(backend, &e, Options::default(), None)?.result;
+        let result = run(backend, &e, Options::default(), None).map_err(|e| (i / n, e))?.result;
         metrics
             .iter()
-            .map(|m| m.of(&result).map_err(RunError::Input))
+            .map(|m| m.of(&result).map_err(|e| (i / n, RunError::Input(e))))
             .collect::<Result<Figures, _>>()
     };
     let values = parallel(experiments.len() * n, progress, one)?;

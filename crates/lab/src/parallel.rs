@@ -9,7 +9,8 @@ pub(crate) fn cores() -> usize {
 }
 
 /// `[job(0), …, job(n − 1)]`, worked out by as many threads as there are cores. `progress` hears,
-/// on this thread, how many are done. Of several errors the first in order is returned.
+/// on this thread, how many are done. Of several errors the first in order is returned; jobs behind one that has failed
+/// need not begin.
 ///
 /// Errors: those of the jobs.
 pub(crate) fn parallel<T: Send, E: Send>(
@@ -19,13 +20,22 @@ pub(crate) fn parallel<T: Send, E: Send>(
 ) -> Result<Vec<T>, E> {
     let (send, receive) = mpsc::channel();
     let next = AtomicUsize::new(0);
+    // Those before the first error all run: which error is the first hangs on no thread's speed.
+    let end = AtomicUsize::new(n);
     let mut done: Vec<(usize, Result<T, E>)> = std::thread::scope(|scope| {
         for _ in 0..cores().min(n) {
-            let (send, next, job) = (send.clone(), &next, &job);
+            let (send, next, end, job) = (send.clone(), &next, &end, &job);
             scope.spawn(move || {
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);
-                    if i >= n || send.send((i, job(i))).is_err() {
+                    if i >= end.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let result = job(i);
+                    if result.is_err() {
+                        end.fetch_min(i, Ordering::Relaxed);
+                    }
+                    if send.send((i, result)).is_err() {
                         return;
                     }
                 }
@@ -55,6 +65,21 @@ mod tests {
         assert_eq!(heard, (1..=100).collect::<Vec<_>>());
         let odd = parallel(100, |_| (), |i| if i % 10 == 7 { Err(i) } else { Ok(()) });
         assert_eq!(odd, Err(7));
+        let begun = AtomicUsize::new(0);
+        let first = parallel(
+            100_000,
+            |_| (),
+            |i| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                if i == 0 {
+                    return Err(());
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                Ok(())
+            },
+        );
+        assert_eq!(first, Err(()));
+        assert!(begun.into_inner() < 100_000, "what is behind an error need not begin");
         assert_eq!(parallel(0, |_| (), |_| Ok::<_, ()>(())), Ok(Vec::new()));
     }
 }

@@ -3,6 +3,7 @@
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::settings::Value;
+use risetime_model::workload::Change;
 use risetime_model::{Experiment, InputError, Platform, Policy, Workload, workload};
 use risetime_sim::{NOISE, Simulator};
 use risetime_trace::{Backend, RunError};
@@ -18,6 +19,8 @@ pub const MAX_SECONDS: f64 = 86_400.0;
 pub struct Request {
     /// A built-in workload's name, or a file.
     pub workload: String,
+    /// Keys of it that are changed.
+    pub changes: Vec<Change>,
     /// A built-in platform's name, or a file.
     pub platform: String,
     /// Ticks a second; `None`: the platform's.
@@ -41,6 +44,7 @@ impl Request {
     pub fn new(workload: impl Into<String>, platform: impl Into<String>) -> Request {
         Request {
             workload: workload.into(),
+            changes: Vec::new(),
             platform: platform.into(),
             hz: None,
             policies: Vec::new(),
@@ -50,6 +54,25 @@ impl Request {
             seed: 1,
             noise: None,
         }
+    }
+
+    /// `risetime run` with what it takes to ask for the same; its noise is that command's own.
+    pub fn command(&self) -> String {
+        let mut words = vec!["risetime".into(), "run".into(), self.workload.clone()];
+        let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+        option("platform", self.platform.clone());
+        self.hz.iter().for_each(|hz| option("hz", hz.to_string()));
+        self.policies.iter().for_each(|policy| option("policy", policy.clone()));
+        self.set.iter().for_each(|(key, value)| option("set", format!("{key}={value}")));
+        self.changes.iter().for_each(|change| option("vary", change.to_string()));
+        self.seconds.iter().for_each(|seconds| option("seconds", seconds.to_string()));
+        if self.phase.0 > 0 {
+            option("phase-us", (self.phase.0 / 1000).to_string());
+        }
+        if self.seed != 1 {
+            option("seed", self.seed.to_string());
+        }
+        words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     }
 
     /// The experiments, one a policy, every setting resolved, for the simulator.
@@ -104,7 +127,7 @@ impl Request {
             Some(hz) => platform.with_hz(hz),
             None => platform,
         });
-        let workload = Arc::new(Workload::load(&self.workload)?);
+        let workload = Arc::new(Workload::load_changed(&self.workload, &self.changes)?);
         check_fit(&workload, &self.workload, &platform)?;
         let duration = self.duration(&workload)?;
         let experiment = |policy: Policy| {
@@ -140,6 +163,15 @@ impl Request {
             return Err(InputError::new("--seconds", what));
         }
         Ok(duration)
+    }
+}
+
+/// A word of a command line as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_./+=:,@%-".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_string(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 

@@ -33,6 +33,7 @@
 
 mod actions;
 mod bind;
+mod change;
 mod doubt;
 mod events;
 mod group;
@@ -46,6 +47,7 @@ mod qos;
 mod read;
 mod tree;
 
+pub use change::Change;
 pub use group::MAX_GROUPS;
 pub use objects::{Barrier, Objects};
 pub use risetime_job::mark::{JobMark, Link, MARK_NUMBERS, Marks, Stage};

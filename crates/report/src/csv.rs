@@ -18,6 +18,7 @@
 use crate::Told;
 use crate::words::{round3, task_names};
 use risetime_analysis::compare::Comparison;
+use risetime_analysis::sweep::Sweep;
 use risetime_analysis::{
     Burst, Jobs, Latency, Level, Measured, Migration, Percentiles, RunResult, Spent, TaskResult,
     Waits,
@@ -114,6 +115,49 @@ fn compared(
         value.map_or(String::new(), |v| round3(v).to_string()),
         unit.trim().to_string(),
     ])
+}
+
+/// A grid of experiments: a metric of a point a row, `platform` to `seed` and what was varied in columns before it.
+/// What is varied stands there as it was asked for.
+///
+/// Errors: those of `out`.
+pub fn sweep(out: &mut dyn Write, s: &Sweep) -> io::Result<()> {
+    const FIXED: [&str; 5] = ["platform", "workload", "policy", "backend", "seed"];
+    let varied: Vec<usize> =
+        (0..s.axes.len()).filter(|a| !FIXED.contains(&s.axes[*a].name.as_str())).collect();
+    let mut rows = ::csv::Writer::from_writer(out);
+    let figures = ["metric", "unit", "median", "low", "high", "n", "never", "command"];
+    let names = varied.iter().map(|a| s.axes[*a].name.as_str());
+    rows.write_record(FIXED.into_iter().chain(names).chain(figures))?;
+    for p in &s.points {
+        let at = |name: &str| s.axes.iter().position(|axis| axis.name == name).map(|a| &p.at[a]);
+        let of = |name: &str, found: &str| at(name).map_or(found, String::as_str).to_string();
+        let mut point = vec![
+            of("platform", &p.recipe.platform),
+            of("workload", &p.recipe.workload),
+            of("policy", &p.measured.policy),
+            s.backend.to_string(),
+            p.recipe.seed.to_string(),
+        ];
+        point.extend(varied.iter().map(|a| p.at[*a].clone()));
+        let number = |v: Option<f64>| v.map(|v| round3(v).to_string()).unwrap_or_default();
+        for (m, (metric, unit, _)) in p.measured.metrics.iter().enumerate() {
+            let estimate = p.measured.estimate(m);
+            let interval = estimate.and_then(|e| e.interval);
+            let figures = [
+                metric.name.clone(),
+                unit.as_str().trim().to_string(),
+                number(estimate.map(|e| e.median)),
+                number(interval.map(|i| i.0)),
+                number(interval.map(|i| i.1)),
+                estimate.map_or(0, |e| e.n).to_string(),
+                p.measured.never(m).to_string(),
+                p.command.clone(),
+            ];
+            rows.write_record(point.iter().chain(&figures))?;
+        }
+    }
+    rows.flush()
 }
 
 /// A burst in the list of what happened: the columns from `task` on, a line for each figure.

@@ -19,6 +19,7 @@ mod history;
 mod metrics;
 mod spread;
 mod step;
+mod sweep;
 
 pub use compare::compare;
 pub use explain::explain;
@@ -26,6 +27,7 @@ pub use history::{bisected, history};
 pub use metrics::metrics;
 pub use spread::{verify_spread, verify_spread_set};
 pub use step::verify_step;
+pub use sweep::sweep;
 
 use crate::Told;
 use crate::words::round3;

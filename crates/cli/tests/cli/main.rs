@@ -6,6 +6,7 @@ mod drawn;
 mod machine;
 mod memory;
 mod results;
+mod sweep;
 mod why;
 
 #[path = "../../../../tests/page.rs"]

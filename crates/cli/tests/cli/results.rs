@@ -11,14 +11,14 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&prints(args)).expect("JSON")
 }
 
-/// All keys of all records in `value`; what `settings` holds are names of its own.
+/// All keys of all records in `value`; what `settings` and a sweep's points hold are names of their own.
 fn keys(value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::Array(list) => list.iter().for_each(|v| keys(v, into)),
         Value::Object(record) => {
             for (key, v) in record {
                 into.insert(key.clone());
-                if key != "settings" {
+                if !["settings", "set", "at", "vary"].contains(&key.as_str()) {
                     keys(v, into);
                 }
             }
@@ -37,6 +37,8 @@ fn every_key_of_the_json_is_documented_and_every_documented_run_key_is_there() {
     let on_m1 = ["rampup", "--platform", "m1", "--phases", "2", "--format", "json"];
     keys(&json(&[&["explain"], &on_m1[..]].concat()), &mut found);
     keys(&json(&[&["compare"], &on_m1[..], &["--ablate", "rfc-v1"]].concat()), &mut found);
+    let sweep = ["sweep", "--vary", "hz=250", "--metric", "energy"];
+    keys(&json(&[&sweep, &on_m1[..]].concat()), &mut found);
     let missing: Vec<_> = found
         .iter()
         .filter(|k| {

@@ -38,18 +38,25 @@ impl Workload {
     ///
     /// Errors: unknown name (the built-in ones are listed), or a fault in the file.
     pub fn load(name_or_path: &str) -> Result<Workload, InputError> {
+        let (text, place, name) = Workload::located(name_or_path)?;
+        Workload::parse_named(&text, &place, &name)
+    }
+
+    /// The text of the workload called `name_or_path`, what errors call it, and its name.
+    pub(super) fn located(name_or_path: &str) -> Result<(String, String, String), InputError> {
         let known = library::workloads();
         if !looks_like_path(name_or_path, ".json") {
             if let Some(e) = known.iter().find(|e| e.name == name_or_path) {
                 let place = format!("{}.json (built in)", e.name);
-                return Workload::parse_named(e.text, &place, e.name);
+                return Ok((e.text.to_string(), place, e.name.to_string()));
             }
             if !Path::new(name_or_path).exists() {
                 let names: Vec<&str> = known.iter().map(|e| e.name).collect();
                 return Err(unknown_name("workload", name_or_path, &names));
             }
         }
-        Workload::parse(&read_file(name_or_path, MAX_BYTES)?, name_or_path)
+        let text = read_file(name_or_path, MAX_BYTES)?;
+        Ok((text, name_or_path.to_string(), stem(name_or_path).to_string()))
     }
 
     /// The text of the workload called `name_or_path`.
@@ -69,11 +76,10 @@ impl Workload {
     ///
     /// Errors: the first fault found, with line and column.
     pub fn parse(text: &str, place: &str) -> Result<Workload, InputError> {
-        let stem = Path::new(place).file_stem().and_then(|s| s.to_str()).unwrap_or(place);
-        Workload::parse_named(text, place, stem)
+        Workload::parse_named(text, place, stem(place))
     }
 
-    fn parse_named(text: &str, file: &str, name: &str) -> Result<Workload, InputError> {
+    pub(super) fn parse_named(text: &str, file: &str, name: &str) -> Result<Workload, InputError> {
         let file = printable(file);
         check_size(text.len(), MAX_BYTES, &file)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -104,6 +110,11 @@ impl Workload {
             places: parts.places,
         })
     }
+}
+
+/// The name of a workload in a file.
+fn stem(path: &str) -> &str {
+    Path::new(path).file_stem().and_then(|s| s.to_str()).unwrap_or(path)
 }
 
 /// The start settings take effect at t0 of the first task's phase `busy` if others come before it

@@ -17,6 +17,7 @@ mod run;
 mod spread;
 mod step;
 mod study;
+mod sweep;
 mod tradeoff;
 mod verify;
 
@@ -33,6 +34,7 @@ pub use run::{burst_line, migration_line, run};
 pub use spread::{verify_spread, verify_spread_set};
 pub use step::{verify_first, verify_step};
 pub use study::{study, study_contents};
+pub use sweep::sweep;
 pub(crate) use tradeoff::marks;
 pub use tradeoff::tradeoff;
 pub use verify::{Verified, mutants, verify, verify_phases, verify_set};

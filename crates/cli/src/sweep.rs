@@ -1,0 +1,36 @@
+//! `risetime sweep`: metrics over a grid of experiments.
+
+use crate::args::{Format, OF_A_MACHINE, Sweep};
+use crate::output::{self, Failure};
+use crate::run::Bar;
+use risetime_analysis::metric::Metric;
+use risetime_lab::Request;
+use risetime_report::{csv, json, text};
+use risetime_sim::Simulator;
+use std::process::ExitCode;
+
+pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode, Failure> {
+    let axes =
+        args.vary.iter().map(|text| risetime_lab::axis(text)).collect::<Result<Vec<_>, _>>()?;
+    let metrics: Vec<Metric> =
+        args.metric.iter().map(|name| Metric::of_task(name, args.task.as_deref())).collect();
+    let request = Request {
+        policies: vec![args.policy.clone()],
+        set: args.settings.all(),
+        hz: args.settings.other.hz,
+        seconds: args.seconds,
+        seed: args.seed,
+        noise: Some(OF_A_MACHINE),
+        ..Request::new(args.workload.clone(), args.platform.clone())
+    };
+    let points = axes.iter().fold(1, |n: u64, axis| n.saturating_mul(axis.values.len() as u64));
+    let bar = Bar::new(points.saturating_mul(args.phases.into()), "simulations");
+    let progress = |done| bar.at(done as u64);
+    let swept = risetime_lab::sweep(&Simulator, &request, &axes, args.phases, &metrics, progress)?;
+    drop(bar);
+    match args.format {
+        Format::Text => output::print(&text::sweep(&swept, &output::style())),
+        Format::Json => output::print(&json::sweep(&swept)),
+        Format::Csv => output::stream(|out| csv::sweep(out, &swept)),
+    }
+}

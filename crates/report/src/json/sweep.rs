@@ -1,0 +1,62 @@
+//! A grid of experiments.
+
+use super::{SCHEMA, print, settings};
+use crate::words::round3;
+use risetime_analysis::metric::{Metric, Unit};
+use risetime_analysis::sweep::{Point, Recipe, Sweep};
+use serde_json::{Map, Value, json};
+
+/// What was measured at each point, and how to do it again? Ends in a newline.
+pub fn sweep(s: &Sweep) -> String {
+    let axis = |a: &risetime_analysis::sweep::Axis| json!({"name": a.name, "values": a.values});
+    let metric = |(m, unit): (&Metric, Unit)| json!({"metric": m.name, "unit": unit.as_str().trim(), "less_is_better": m.less_is_better()});
+    print(&json!({
+        "schema": SCHEMA,
+        "backend": s.backend,
+        "axes": s.axes.iter().map(axis).collect::<Vec<_>>(),
+        "metrics": s.metrics().map(metric).collect::<Vec<_>>(),
+        "points": s.points.iter().map(|p| point(s, p)).collect::<Vec<_>>(),
+    }))
+}
+
+fn point(s: &Sweep, p: &Point) -> Value {
+    let at: Map<String, Value> =
+        s.axes.iter().zip(&p.at).map(|(axis, v)| (axis.name.clone(), json!(v))).collect();
+    let figures = p.measured.metrics.iter().enumerate().map(|(m, (metric, _, values))| {
+        let estimate = p.measured.estimate(m);
+        let interval = estimate.and_then(|e| e.interval);
+        json!({
+            "metric": metric.name,
+            "median": estimate.map(|e| round3(e.median)),
+            "low": interval.map(|i| round3(i.0)),
+            "high": interval.map(|i| round3(i.1)),
+            "n": estimate.map_or(0, |e| e.n),
+            "never": p.measured.never(m),
+            "values": values.iter().map(|v| v.map(round3)).collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "at": at,
+        "experiment": recipe(&p.recipe),
+        "command": p.command,
+        "settings": settings(&p.measured.settings),
+        "figures": figures.collect::<Vec<_>>(),
+    })
+}
+
+/// Enough to build the experiment again.
+fn recipe(r: &Recipe) -> Value {
+    let changes: Map<String, Value> =
+        r.changes.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    json!({
+        "workload": r.workload,
+        "vary": changes,
+        "platform": r.platform,
+        "hz": r.hz,
+        "policy": r.policy,
+        "set": settings(&risetime_model::Settings(r.set.iter().cloned().collect())),
+        "seconds": r.seconds,
+        "seed": r.seed,
+        "phases": r.phases,
+    })
+}
