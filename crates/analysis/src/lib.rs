@@ -31,7 +31,7 @@ pub mod verify;
 
 pub use analyzer::{Analyzer, Lists, Options};
 pub use jobs::{Jobs, Percentiles};
-pub use latency::{By, Latency, Waits, WaitsBy};
+pub use latency::{By, Distributions, Latency, Waits, WaitsBy};
 pub use lost::LOST_STATES;
 pub use machine::TOLD_APART;
 pub use measured::Measured;

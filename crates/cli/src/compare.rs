@@ -5,7 +5,7 @@ use crate::output::{self, Failure};
 use crate::run::Bar;
 use risetime_lab::{Grid, Request, ablation};
 use risetime_model::{Experiment, InputError};
-use risetime_report::{json, svg, text};
+use risetime_report::{json, picture, text};
 use std::process::ExitCode;
 
 pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
@@ -24,17 +24,11 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
     let compared =
         risetime_lab::compare(&experiments, &grid, &switches, |done, _| bar.at(done as u64))?;
     drop(bar);
-    if let Some(path) = &args.plot {
-        if !compared.power_known {
-            let what = "there is no energy to draw: the platform does not say what its CPUs take";
-            return Err(Failure::input("--plot", what));
-        }
-        let picture = svg::pareto(&compared);
-        output::write_whole(path, |file| {
-            file.write_all(picture.as_bytes())
-                .map_err(|e| Failure::input(&path.display().to_string(), output::system_words(&e)))
-        })?;
+    if args.plot.wanted() && !compared.power_known {
+        let what = "there is no energy to draw: the platform does not say what its CPUs take";
+        return Err(Failure::input("--plot", what));
     }
+    args.plot.draw(|| picture::pareto(&compared))?;
     output::print(&match args.format {
         TextOrJson::Json => json::compare(&compared),
         TextOrJson::Text => text::tradeoff(&compared, &output::style()),

@@ -5,7 +5,7 @@ use crate::output::{self, Failure};
 use crate::run::Bar;
 use risetime_kernel::units::Span;
 use risetime_lab::{Request, phase_spans};
-use risetime_report::{json, text};
+use risetime_report::{json, picture, text};
 use std::process::ExitCode;
 
 pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
@@ -22,6 +22,7 @@ pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
         explanations.push(risetime_lab::explain(&experiment, args.task.as_deref(), progress)?);
     }
     drop(bar);
+    args.plot.draw(|| picture::causes(&explanations))?;
     output::print(&match args.format {
         TextOrJson::Json => json::explain(&explanations),
         TextOrJson::Text => text::explain(&explanations, &output::style()),

@@ -10,6 +10,7 @@ mod explain;
 mod history;
 mod library;
 mod output;
+mod plot;
 mod reproduce;
 mod run;
 mod spool;
