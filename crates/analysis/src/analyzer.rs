@@ -495,6 +495,9 @@ impl<'a> Run<'a> {
             timeline = timeline.or(curves);
             tasks.push(result);
         }
+        if let Some(timeline) = &mut timeline {
+            timeline.latency = self.latency.distributions();
+        }
         let (latency, waits) = self.latency.finish();
         let result = RunResult {
             policy: self.header.policy,

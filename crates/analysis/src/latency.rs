@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 /// Buckets of one power of two, as a power of two.
 const BITS: u32 = 7;
 
+/// Steps of a distribution, without those of its upper tail.
+const STEPS: u64 = 100;
+
 /// How long the activations of some tasks took, and how long they waited for a CPU when they woke.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
@@ -66,6 +69,17 @@ pub struct WaitsBy {
     pub name: String,
     /// How long they waited.
     pub wakeup: Waits,
+}
+
+/// How the times of some tasks are distributed: (ms, share of all that took at most so long), both ascending to 1.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Distributions {
+    /// The name that these tasks share.
+    pub tasks: String,
+    /// Activations, from wakeup to sleep.
+    pub took: Vec<(f64, f64)>,
+    /// From wakeup to first running.
+    pub waited: Vec<(f64, f64)>,
 }
 
 /// What tasks have in common.
@@ -198,6 +212,18 @@ impl Groups {
         if let Some(Group { cut_off: (n, longest), .. }) = self.group(cell) {
             (*n, *longest) = (*n + 1, ns.max(*longest));
         }
+    }
+
+    /// How times are distributed, in the order in which groups were first seen, without those that have no activation.
+    pub(crate) fn distributions(&self) -> Vec<Distributions> {
+        let groups = self.groups.iter().enumerate().filter(|(_, g)| g.took.total > 0);
+        let of = |(i, g): (usize, &Group)| {
+            let mut waits = Histogram::default();
+            let cells = self.cells.iter().filter(|c| c.group == i);
+            cells.flat_map(|c| &c.waits).for_each(|h| waits.join(h));
+            Distributions { tasks: g.name.clone(), took: g.took.steps(), waited: waits.steps() }
+        };
+        groups.map(of).collect()
     }
 
     /// What came of it, in the order in which groups were first seen; those without an activation
@@ -336,6 +362,26 @@ impl Histogram {
         found.map_or(self.max, |(_, bucket)| middle(bucket).min(self.max))
     }
 
+    /// (ms, share that took at most so long) where a share of 1/[`STEPS`] more did, or a tenth of those that took longer;
+    /// ends with the longest.
+    fn steps(&self) -> Vec<(f64, f64)> {
+        let all = self.total as f64;
+        let (mut below, mut told) = (0, 0);
+        let mut steps = Vec::new();
+        for (count, bucket) in self.counts.iter().zip(self.first..).filter(|(n, _)| **n > 0) {
+            below += count;
+            let (more, longer) = (below - told, self.total - told);
+            if below == self.total || more * STEPS >= self.total || more * 10 >= longer {
+                steps.push((
+                    middle(bucket).clamp(self.min, self.max) as f64 / 1e6,
+                    below as f64 / all,
+                ));
+                told = below;
+            }
+        }
+        steps
+    }
+
     /// The times that so many of a thousand took at most; `permille` ascends.
     pub(crate) fn quantiles<const N: usize>(&self, permille: [u64; N]) -> [u64; N] {
         let mut counts = self.counts.iter().zip(self.first..);
@@ -415,6 +461,22 @@ mod tests {
 
     proptest! {
         #![proptest_config(draws::config(256))]
+
+        #[test]
+        fn a_distribution_is_short_and_passes_near_every_time(
+            times in proptest::collection::vec(1..10_000_000_000u64, 1..4000),
+        ) {
+            let mut h = Histogram::default();
+            times.iter().for_each(|t| h.add(*t));
+            let steps = h.steps();
+            prop_assert!(steps.len() <= 200, "{}", steps.len());
+            prop_assert!(steps.is_sorted_by(|a, b| a.0 <= b.0 && a.1 < b.1));
+            prop_assert_eq!(steps.last().map(|s| s.1), Some(1.0));
+            for (ms, share) in steps {
+                let most = times.iter().filter(|t| **t as f64 <= ms * 1e6 * 1.01 + 1.0).count();
+                prop_assert!(most as f64 >= share * times.len() as f64 - 1e-6, "{ms}: {share}");
+            }
+        }
 
         #[test]
         fn joined_times_are_as_if_counted_together(

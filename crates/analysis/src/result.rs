@@ -2,7 +2,7 @@
 //! run unless they say "after".
 
 use crate::jobs::Jobs;
-use crate::latency::{Latency, WaitsBy};
+use crate::latency::{Distributions, Latency, WaitsBy};
 use crate::stretch::Stretch;
 use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
 use risetime_model::Settings;
@@ -283,6 +283,8 @@ pub struct Timeline {
     pub freq: Vec<(CpuId, Vec<(f64, KHz)>)>,
     /// (time in ms, cpu) at each change of the CPU the task runs on; `None`: not running.
     pub cpu: Vec<(f64, Option<CpuId>)>,
+    /// How long activations took and wakeups waited in the whole run, by name of the tasks.
+    pub latency: Vec<Distributions>,
 }
 
 /// A figure over start phases; see [`phases`](crate::phases()) for the quantiles. `None` is

@@ -103,6 +103,8 @@ Examples:
   risetime run my-app.json --platform my-soc.toml --perfetto ramp.perfetto-trace
       your own rt-app workload on your own machine's description; open the file in Perfetto
   risetime run rampup --platform m1 --set governor=performance --format json
+  risetime run rampup --platform m1 --policy linux-6.8 --policy rfc-v1 --plot ramp.png
+      two policies drawn over each other, to be looked at or mailed
   risetime run rampup --platform m1 --backend vm
       the same on a real kernel, in a virtual machine that is such a Mac mini to its scheduler";
 
@@ -161,6 +163,41 @@ Examples:
 pub(crate) const OF_A_MACHINE: &str = "machine";
 /// The same where a kernel in the virtual machine is asked, too.
 pub(crate) const OF_THE_VM: &str = "vm";
+
+/// A picture of the results.
+#[derive(Args, Debug)]
+pub(crate) struct Plot {
+    /// Draw the results into this file, NAME.svg or NAME.png; may be repeated
+    #[arg(id = "plot", long = "plot", value_name = "FILE", value_parser = picture)]
+    pub(crate) files: Vec<Picture>,
+    /// Colours of the picture
+    #[arg(long, value_enum, default_value_t = Theme::Light, requires = "plot")]
+    pub(crate) theme: Theme,
+}
+
+/// A file, and what is written there.
+#[derive(Clone, Debug)]
+pub(crate) struct Picture {
+    pub(crate) path: PathBuf,
+    pub(crate) png: bool,
+}
+
+fn picture(name: &str) -> Result<Picture, String> {
+    let path = PathBuf::from(name);
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("svg") => Ok(Picture { path, png: false }),
+        Some("png") => Ok(Picture { path, png: true }),
+        _ => Err("wanted a name that ends in .svg or .png".into()),
+    }
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Theme {
+    /// For paper, and most mails
+    Light,
+    /// For a dark screen
+    Dark,
+}
 
 /// Settings of a command line.
 #[derive(Args, Debug)]
@@ -300,6 +337,8 @@ pub(crate) struct Run {
     /// What has to hold, `ui.response_p99 <= 16.6ms`: exit code 1 where it does not; may be repeated (docs/jobs.md)
     #[arg(long, value_name = "FIGURE<=VALUE")]
     pub(crate) expect: Vec<String>,
+    #[command(flatten)]
+    pub(crate) plot: Plot,
     /// How to print the results
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -345,9 +384,8 @@ pub(crate) struct Compare {
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
-    /// Draw work lost against energy into this file (SVG)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) plot: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) plot: Plot,
     /// How to print it
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -470,6 +508,8 @@ pub(crate) struct Explain {
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) plot: Plot,
     /// How to print it
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
@@ -589,6 +629,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "N", conflicts_with = "mutants",
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) phases: Option<u32>,
+    #[command(flatten)]
+    pub(crate) plot: Plot,
     /// How to print the verdict
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
@@ -626,9 +668,8 @@ pub(crate) struct History {
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
-    /// Draw the figures, release by release, into this file (SVG)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) plot: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) plot: Plot,
     /// How to print it
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
@@ -651,9 +692,8 @@ pub(crate) struct Reproduce {
     /// How to print the rows
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,
-    /// Draw published and measured curves over each other, or slack against energy, into this SVG file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) plot: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) plot: Plot,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

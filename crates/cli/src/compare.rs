@@ -7,7 +7,7 @@ use risetime_analysis::metric::Metric;
 use risetime_analysis::{Measured, Options, switched};
 use risetime_lab::{Grid, Request, ablation};
 use risetime_model::{Experiment, InputError};
-use risetime_report::{csv, json, svg, text};
+use risetime_report::{csv, json, picture, text};
 use risetime_sim::Simulator;
 use std::process::ExitCode;
 
@@ -54,13 +54,11 @@ fn debts(
     let compared =
         risetime_lab::compare(experiments, &grid, switches, |done, _| bar.at(done as u64))?;
     drop(bar);
-    if let Some(path) = &args.plot {
-        if !compared.power_known {
-            let what = "there is no energy to draw: the platform does not say what its CPUs take";
-            return Err(Failure::input("--plot", what));
-        }
-        output::write_file(path, svg::pareto(&compared).as_bytes())?;
+    if args.plot.wanted() && !compared.power_known {
+        let what = "there is no energy to draw: the platform does not say what its CPUs take";
+        return Err(Failure::input("--plot", what));
     }
+    args.plot.draw(|| picture::pareto(&compared))?;
     output::stream(|out| match args.format {
         Format::Json => out.write_all(json::compare(&compared).as_bytes()),
         Format::Csv => csv::compare(out, &compared),
@@ -74,10 +72,10 @@ fn metrics(
     groups: &[Vec<Experiment>],
     switches: &[String],
 ) -> Result<ExitCode, Failure> {
-    if args.plot.is_some() {
-        let what = "draws work lost against energy, which --metric does not compare";
-        return Err(InputError::new("--plot", what).hint("leave out --metric").into());
-    }
+    args.plot.refuse(
+        "draws work lost against energy, which --metric does not compare",
+        "leave out --metric",
+    )?;
     let named = |name: &String| Metric::of_task(name, args.task.as_deref());
     let wanted: Vec<Metric> = args.metrics.iter().map(named).collect();
     let runs = groups.iter().map(Vec::len).sum::<usize>() as u64 * u64::from(args.phases);

@@ -5,7 +5,7 @@ use crate::output::{self, Failure};
 use crate::run::{Bar, note_doubts};
 use risetime_kernel::units::Span;
 use risetime_lab::{Request, Why, phase_spans};
-use risetime_report::{json, text};
+use risetime_report::{json, picture, text};
 use std::process::ExitCode;
 
 pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
@@ -28,6 +28,7 @@ pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
         explanations.push(risetime_lab::explain(&experiment, why, progress)?);
     }
     drop(bar);
+    args.plot.draw(|| picture::causes(&explanations))?;
     output::print(&match args.format {
         TextOrJson::Json => json::explain(&explanations),
         TextOrJson::Text => text::explain(&explanations, &output::style()),

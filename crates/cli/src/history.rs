@@ -7,7 +7,7 @@ use risetime_analysis::history::{Build, Side};
 use risetime_kernel::KernelRev;
 use risetime_lab::{Kernel, Request, WANTED, simulated_only};
 use risetime_model::InputError;
-use risetime_report::{json, svg, text};
+use risetime_report::{json, picture, text};
 use risetime_vm::Vm;
 use risetime_vm::fetch::{self, Cache};
 use std::process::ExitCode;
@@ -102,9 +102,7 @@ fn whole(
     let history =
         risetime_lab::history(request, kernels, task, args.phases, |done| bar.at(done as u64))?;
     drop(bar);
-    if let Some(path) = &args.plot {
-        output::write_file(path, svg::history(&history).as_bytes())?;
-    }
+    args.plot.draw(|| picture::history(&history))?;
     output::print(&match args.format {
         TextOrJson::Json => json::history(&history),
         TextOrJson::Text => text::history(&history, &output::style()),

@@ -11,6 +11,7 @@ mod explain;
 mod history;
 mod library;
 mod output;
+mod plot;
 mod reproduce;
 mod run;
 mod spool;

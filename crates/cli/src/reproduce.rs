@@ -5,15 +5,11 @@ use crate::output::{self, Failure};
 use crate::run::Bar;
 use risetime_analysis::study::JudgedRow;
 use risetime_model::{InputError, Study};
-use risetime_report::{json, svg, text};
+use risetime_report::{json, picture, text};
 use std::process::ExitCode;
 
 pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
     let study = chosen(args)?;
-    if let Some(plot) = args.plot.as_ref().filter(|p| p.extension().is_some_and(|e| e != "svg")) {
-        let what = "the picture is an SVG, wanted a name that ends in .svg";
-        return Err(Failure::input(&plot.display().to_string(), what));
-    }
     let bar = Bar::new(study.figures.len() as u64, "figures");
     let mut begun = 0;
     let done = risetime_lab::reproduce(&study, args.phases, |_| {
@@ -21,9 +17,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         begun += 1;
     })?;
     drop(bar);
-    if let Some(path) = &args.plot {
-        output::write_file(path, svg::study(&done).as_bytes())?;
-    }
+    args.plot.draw(|| picture::study(&done))?;
     output::print(&match args.format {
         TextOrJson::Json => json::study(&done),
         TextOrJson::Text => text::study(&done, &output::style()),

@@ -5,12 +5,12 @@ use crate::output::{self, Failure};
 use crate::spool::Spool;
 use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::expect::{Checked, Expectation};
-use risetime_analysis::{Lists, Options, PhaseSummary, RunResult};
+use risetime_analysis::{Lists, Options, PhaseSummary, RunResult, Timeline};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
 use risetime_lab::{PhaseRuns, Request};
 use risetime_model::{Experiment, InputError, micros};
-use risetime_report::{Told, csv, json, text};
+use risetime_report::{Told, csv, json, picture, text};
 use risetime_sim::{Counterfactual, Simulator};
 use risetime_trace::write::perfetto;
 use risetime_trace::{Backend, Event, Header, Hears, TraceSink};
@@ -39,6 +39,9 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
         )
         .hint("run it once for each --policy")
         .into());
+    }
+    if args.phases.or(args.repeat).is_some() {
+        args.plot.refuse("a picture is of one run a policy", "leave out --phases and --repeat")?;
     }
     note_what_has_no_effect(&experiments);
     note_doubts(&experiments, &args.workload);
@@ -114,7 +117,7 @@ pub(crate) fn note_doubts(experiments: &[Experiment], workload: &str) {
 
 fn options(args: &Run) -> Options {
     Options {
-        timeline: args.format == Format::Text,
+        timeline: args.format == Format::Text || args.plot.wanted(),
         levels: args.levels.clone(),
         ..Options::default()
     }
@@ -127,11 +130,10 @@ fn single(
     expected: &[Expectation],
 ) -> Result<ExitCode, Failure> {
     let list = || Spool::new(args.format, args.bursts, args.full);
-    let (results, timeline, lists) = match experiments {
+    let (runs, lists): (Vec<risetime_lab::Run>, Vec<_>) = match experiments {
         [one] => {
             let mut lists = list()?;
-            let run = alone(args, backend, one, lists.as_mut())?;
-            (vec![run.result], run.timeline, vec![lists])
+            (vec![alone(args, backend, one, lists.as_mut())?], vec![lists])
         }
         several => {
             let spools: Vec<Option<Spool>> =
@@ -141,12 +143,14 @@ fn single(
                 bar.at_once();
             }
             let progress = |done| bar.at(u64::from(done));
-            let options = Options { timeline: false, ..options(args) };
+            let options = Options { timeline: args.plot.wanted(), ..options(args) };
             let runs = risetime_lab::run_each(backend, several, &options, spools, progress)?;
-            let (results, lists) = runs.into_iter().unzip();
-            (results, None, lists)
+            runs.into_iter().unzip()
         }
     };
+    let (results, timelines): (Vec<RunResult>, Vec<Timeline>) =
+        runs.into_iter().map(|run| (run.result, run.timeline.unwrap_or_default())).unzip();
+    args.plot.draw(|| picture::runs(&results.iter().zip(&timelines).collect::<Vec<_>>()))?;
     let mut told = Vec::new();
     for (run, list) in results.iter().zip(lists) {
         let lines = list.map(Spool::lines).transpose()?;
@@ -157,7 +161,7 @@ fn single(
         Format::Csv => csv::runs(out, &mut told),
         Format::Text => {
             let page = match results.as_slice() {
-                [one] => text::run(one, &timeline.unwrap_or_default(), &output::style()),
+                [one] => text::run(one, &timelines[0], &output::style()),
                 several => text::compare(several, &output::style()),
             };
             out.write_all(page.as_bytes())?;

@@ -10,7 +10,7 @@ use risetime_lab::{
     Can, Case, Kept, MadeWith, Recorded, Request, SPREAD_PHASES, Verification, Wrong,
 };
 use risetime_model::{Experiment, InputError, Workload};
-use risetime_report::{json, text};
+use risetime_report::{json, picture, text};
 use risetime_trace::Memory;
 use risetime_vm::Vm;
 use risetime_vm::fetch::{Cache, Kernel};
@@ -57,6 +57,15 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
 fn check_arguments(args: &Verify) -> Result<(), Failure> {
     if let Some((option, what)) = not_with(args) {
         return Err(Failure::input(option, what));
+    }
+    if args.mode != VerifyMode::Spread
+        && (args.workload.is_none()
+            || args.phases.is_some()
+            || args.shrink
+            || args.mode == VerifyMode::Step)
+    {
+        let what = "a picture is of one run of one experiment, or of figures";
+        args.plot.refuse(what, "name one workload and leave out --phases, or add --mode spread")?;
     }
     if args.mode == VerifyMode::Spread && args.phases == Some(1) {
         return Err(Failure::input("--phases", "found 1, --mode spread wants 2 or more"));
@@ -277,6 +286,7 @@ fn spreads(args: &Verify, kept: &Kept<'_>, kernel: &Kernel) -> Result<ExitCode, 
     let (set, release) = risetime_lab::spread_all(kept, &experiments, phases, progress)?;
     bar.finish_and_clear();
     let reference = format!("Linux {release} in a virtual machine");
+    args.plot.draw(|| picture::spread(&reference, &set))?;
     let (page, holds) = match (set.as_slice(), args.format) {
         ([one], TextOrJson::Text) => {
             (text::verify_spread(&reference, one, &output::style()), one.holds())
@@ -330,7 +340,12 @@ fn one(args: &Verify, vm: &Vm, experiment: &Experiment) -> Result<ExitCode, Fail
     }
     let reference = risetime_lab::record(vm, experiment)?;
     let found = risetime_lab::verify(experiment, &reference, mode)?;
-    output::print(&page(args.format, &name, release(&reference), &found, wanted))?;
+    let release = release(&reference);
+    args.plot.draw(|| {
+        let kernel = format!("Linux {release}");
+        picture::verified(&name, &kernel, &found.reference, &found.simulated)
+    })?;
+    output::print(&page(args.format, &name, release, &found, wanted))?;
     Ok(exit(found.comparison.held() >= wanted))
 }
 

@@ -5,7 +5,7 @@
 //! period independently; medians over phases are what a figure should be judged by.
 
 use crate::parallel::parallel;
-use crate::run::{run, run_listing};
+use crate::run::{Run, run, run_listing};
 use risetime_analysis::{Lists, Options, PhaseSummary, RunResult};
 use risetime_kernel::units::Span;
 use risetime_model::Experiment;
@@ -92,13 +92,13 @@ pub fn run_each<L: Lists>(
     options: &Options,
     lists: Vec<Option<L>>,
     mut progress: impl FnMut(u32),
-) -> Result<Vec<(RunResult, Option<L>)>, RunError> {
+) -> Result<Vec<(Run, Option<L>)>, RunError> {
     let lists: Vec<Mutex<Option<L>>> = lists.into_iter().map(Mutex::new).collect();
     let one = |i: usize| {
         let mut lists = lists[i].lock().ok().and_then(|mut lists| lists.take());
         let heard = lists.as_mut().map(|lists| lists as &mut dyn Lists);
         let run = run_listing(backend, &experiments[i], options.clone(), heard)?;
-        Ok((run.result, lists))
+        Ok((run, lists))
     };
     match backend.name() {
         "sim" => parallel(experiments.len(), |done| progress(done as u32), one),

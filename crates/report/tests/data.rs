@@ -5,6 +5,7 @@ mod common;
 use common::{DEFAULT, Kind, printed, rampup};
 use risetime_analysis::Migration;
 use risetime_kernel::units::{CpuId, Span, TaskId};
+use risetime_report::chart::Theme;
 use risetime_report::{Told, csv, json};
 use serde_json::Value;
 
@@ -155,13 +156,14 @@ fn a_comparison_in_json_and_as_a_picture_has_every_policy() {
     let bought = &all["patches"][0]["last"]["debt_ms"]["median"];
     assert!(bought.as_f64().unwrap() < -20.0, "{bought}");
     assert_eq!(all["patches"][1]["acts"], Value::Bool(false));
-    let picture = risetime_report::svg::pareto(&c);
-    assert_eq!(picture.matches("<circle").count(), 4, "the idle switch's two are not drawn");
+    let picture = risetime_report::picture::pareto(&c).svg(Theme::Light);
+    // Four policies, and two samples of colours.
+    assert_eq!(picture.matches("<circle").count(), 4 + 2, "the idle switch's two are not drawn");
     assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
     // One policy twice is one point, and no axis of no length.
     let mut same = common::comparison();
     same.policies.truncate(1);
     same.policies.push(same.policies[0].clone());
-    let picture = risetime_report::svg::pareto(&same);
+    let picture = risetime_report::picture::pareto(&same).svg(Theme::Light);
     assert!(picture.contains(">A B</text>") && !picture.contains("NaN"), "{picture}");
 }

@@ -4,8 +4,8 @@ use risetime_analysis::study::{
     Climbed, Counterfactual, CurvePair, JudgedRow, Reproduced, ReproducedFigure, Tolerance,
     TradeOff,
 };
+use risetime_report::json;
 use risetime_report::text::{self, Style};
-use risetime_report::{json, svg};
 use unicode_width::UnicodeWidthStr;
 
 fn row(id: &str, published: f64, measured: Option<f64>, holds: Option<bool>) -> JudgedRow {
@@ -90,15 +90,21 @@ fn the_json_keeps_the_layout_that_is_promised() {
     insta::assert_snapshot!("study_json", json::study(&sample()));
 }
 
+fn drawn(study: &Reproduced) -> String {
+    risetime_report::picture::study(study).svg(risetime_report::chart::Theme::Light)
+}
+
 #[test]
 fn the_picture_is_well_formed_whatever_the_names_are() {
-    let picture = svg::study(&sample());
+    let picture = drawn(&sample());
     assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
     assert!(!picture.contains("x<y") && !picture.contains("NaN") && !picture.contains("inf"));
-    assert_eq!(picture.matches("<polyline").count(), 2, "published and measured");
-    assert_eq!(picture.matches("<circle").count(), 1);
+    let curves = |colour: &str| picture.matches(&format!("stroke=\"{colour}\"")).count();
+    // Each with its sample in the legend.
+    assert_eq!((curves("#1b1f24"), curves("#0072b2")), (2, 2), "published and measured");
+    assert_eq!(picture.matches("<circle").count(), 2);
     // Nothing to draw is still a picture.
-    assert!(svg::study(&Reproduced::default()).ends_with("</svg>\n"));
+    assert!(drawn(&Reproduced::default()).ends_with("</svg>\n"));
 }
 
 fn climb(id: &str, published: f64) -> ReproducedFigure {
@@ -114,10 +120,16 @@ fn climb(id: &str, published: f64) -> ReproducedFigure {
 #[test]
 fn climbs_by_the_same_arithmetic_are_drawn_over_each_other() {
     let figures = vec![climb("little100", 110.0), climb("tick", 26.0), climb("little160", 110.0)];
-    let picture = svg::study(&Reproduced { figures, ..Reproduced::default() });
+    let picture = drawn(&Reproduced { figures, ..Reproduced::default() });
     assert_eq!(picture.matches("over each other").count(), 1, "two panels, one of them of two");
-    assert_eq!(picture.matches("<circle").count(), 4, "wanted, once a panel");
-    assert_eq!(picture.matches("<polyline").count(), 3 * 3, "util_est, speed, mainline");
+    // Each panel has a legend of its own, since they are not the same.
+    let dots = |colour: &str| picture.matches(&format!("\" fill=\"{colour}\"/>")).count();
+    assert_eq!(dots("#1b1f24"), 2 * (2 + 1), "wanted, twice a panel");
+    // The speed here has one point, which is no line.
+    for (colour, curves) in [("#0072b2", 3), ("#d55e00", 3), ("#009e73", 0)] {
+        let lines = picture.matches(&format!("stroke=\"{colour}\"")).count();
+        assert_eq!(lines, curves + 2, "{colour}, with its sample in both legends");
+    }
     for said in ["little160: 900 at 228", "tick · util against ticks"] {
         assert!(picture.contains(said), "{said}");
     }
@@ -139,9 +151,9 @@ fn slack_against_energy_is_a_table_and_a_point_a_policy() {
     ];
     let figure = ReproducedFigure { id: "m1".into(), trade_offs, ..ReproducedFigure::default() };
     let study = Reproduced { figures: vec![figure], ..Reproduced::default() };
-    let picture = svg::study(&study);
+    let picture = drawn(&study);
     assert_eq!(picture.matches("<circle").count(), 2);
-    assert!(picture.contains("b  rfc-v1") && !picture.contains("NaN"));
+    assert!(picture.contains(">rfc-v1</text>") && !picture.contains("NaN"));
     let page = text::study(&study, &Style { width: 80, color: false, unicode: true });
     let rows: Vec<&str> = page.lines().skip_while(|l| !l.contains("slack against")).collect();
     assert!(rows[1].contains("rfc-v1") && rows[1].contains("2.50") && rows[1].contains("-2.50"));

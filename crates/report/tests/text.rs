@@ -324,6 +324,7 @@ fn empty_results() -> Vec<(RunResult, Timeline)> {
         speed: line.speed[..1].to_vec(),
         freq: vec![(CpuId(0), line.freq[0].1[..1].to_vec())],
         cpu: line.cpu[..1].to_vec(),
+        latency: vec![],
     };
     let mut instant = full.clone();
     let burst = instant.tasks[0].burst.as_mut().unwrap();
@@ -434,7 +435,13 @@ fn any_line() -> impl Strategy<Value = Timeline> {
         proptest::collection::vec((any_cpu(), points), 0..4),
         proptest::collection::vec((any_ms(), proptest::option::of(any_cpu())), some),
     )
-        .prop_map(|(util, speed, freq, cpu)| Timeline { util, speed, freq, cpu })
+        .prop_map(|(util, speed, freq, cpu)| Timeline {
+            util,
+            speed,
+            freq,
+            cpu,
+            latency: vec![],
+        })
 }
 
 fn any_run() -> impl Strategy<Value = RunResult> {

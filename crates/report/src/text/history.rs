@@ -319,7 +319,7 @@ mod tests {
             serde_json::json!(["energy_mj", "full_speed_ms"])
         );
         assert_eq!(json["missing"], serde_json::json!(["6.12"]));
-        let svg = crate::svg::history(&h);
+        let svg = crate::picture::history(&h).svg(crate::chart::Theme::Light);
         assert!(
             svg.contains(">6.1.0-50<") && svg.contains(">7.3.4<") && svg.ends_with("</svg>\n"),
             "{svg}"

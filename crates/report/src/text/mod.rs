@@ -31,6 +31,7 @@ pub use lists::{
 pub use metrics::metrics;
 pub use phases::phases;
 pub use run::{burst_line, migration_line, run};
+pub(crate) use run::{running_intervals, sentence, window};
 pub use spread::{verify_spread, verify_spread_set};
 pub use step::{verify_first, verify_step};
 pub use study::{study, study_contents};

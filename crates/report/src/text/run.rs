@@ -92,7 +92,7 @@ fn title(page: &mut Page<'_>, r: &RunResult) {
 }
 
 /// The first sentence: when the burst had full speed and what it lost until then.
-pub(super) fn sentence(t: &TaskResult) -> String {
+pub(crate) fn sentence(t: &TaskResult) -> String {
     use risetime_analysis::EndedBy;
     let Some(b) = &t.burst else {
         return format!("{} never became runnable.", t.comm);
@@ -461,7 +461,7 @@ fn plots(page: &mut Page<'_>, t: &TaskResult, timeline: &Timeline) {
 
 /// What the plots show, in ms from t0: until a little after everything that is reported has
 /// happened.
-pub(super) fn window(t: &TaskResult) -> (f64, f64) {
+pub(crate) fn window(t: &TaskResult) -> (f64, f64) {
     let Some(b) = &t.burst else { return (0.0, 1.0) };
     let end = (b.end_ms - b.t0_ms).max(1.0);
     let reached = t.reach.iter().filter_map(|r| r.after_ms).filter(|x| x.is_finite());
@@ -471,7 +471,7 @@ pub(super) fn window(t: &TaskResult) -> (f64, f64) {
 }
 
 /// The stretches in which the task ran: (start, end, CPU) in ms from t0.
-pub(super) fn running_intervals(timeline: &Timeline, t0: f64) -> Vec<(f64, f64, CpuId)> {
+pub(crate) fn running_intervals(timeline: &Timeline, t0: f64) -> Vec<(f64, f64, CpuId)> {
     let cpu = &timeline.cpu;
     let last = [timeline.util.last().map(|p| p.0), timeline.speed.last().map(|p| p.0)];
     let end = last.into_iter().flatten().fold(f64::MIN, f64::max);

@@ -1,0 +1,23 @@
+//! What results look like as a [`Chart`](crate::chart::Chart): one file a command.
+
+mod causes;
+mod history;
+mod pareto;
+mod run;
+mod study;
+mod verified;
+
+pub use causes::causes;
+pub use history::history;
+pub use pareto::pareto;
+pub use run::{Followed, runs};
+pub use study::study;
+pub use verified::{spread, verified};
+
+use crate::chart::Mark;
+use risetime_analysis::compare::Estimate;
+
+/// A place from two estimates.
+fn mark(x: &Estimate, y: &Estimate, label: String) -> Mark {
+    Mark { x: x.median, y: y.median, x_range: x.interval, y_range: y.interval, label }
+}
