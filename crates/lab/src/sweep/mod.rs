@@ -11,6 +11,7 @@ mod values;
 
 pub use values::{MAX_POINTS, axis, named};
 
+use self::values::place;
 use crate::Request;
 use crate::measure::measure_each;
 use risetime_analysis::metric::Metric;
@@ -86,7 +87,7 @@ fn told(point: &[(&str, &str)], e: InputError) -> InputError {
     if e.place.starts_with("--vary ") {
         return e;
     }
-    let at: Vec<String> = point.iter().map(|(name, v)| format!("--vary {name}={v}")).collect();
+    let at: Vec<String> = point.iter().map(|(name, v)| place(&format!("{name}={v}"))).collect();
     match at.is_empty() {
         true => e,
         false => InputError { place: format!("{}: {}", at.join(" "), e.place), ..e },
@@ -124,12 +125,13 @@ fn grid(axes: &[Axis]) -> Result<Vec<Vec<String>>, InputError> {
 /// Puts the values into `request`.
 fn apply(request: &mut Request, point: &[(&str, &str)]) -> Result<(), InputError> {
     for (i, (name, _)) in point.iter().enumerate() {
-        let place = || format!("--vary {name}");
         if point[..i].iter().any(|(other, _)| other == name) {
-            return Err(InputError::new(place(), "is there twice"));
+            return Err(InputError::new(place(name), "is there twice"));
         }
         if request.set.iter().any(|(set, _)| set == name) {
-            return Err(InputError::new(place(), "is set as well").hint("leave one of them out"));
+            return Err(
+                InputError::new(place(name), "is set as well").hint("leave one of them out")
+            );
         }
     }
     // A kernel is that of the policy, whichever is named first.
@@ -139,7 +141,7 @@ fn apply(request: &mut Request, point: &[(&str, &str)]) -> Result<(), InputError
 
 fn put(request: &mut Request, name: &str, value: &str) -> Result<(), InputError> {
     let wrong = |wanted: &str| {
-        Err(InputError::new(format!("--vary {name}={value}"), format!("wanted {wanted}")))
+        Err(InputError::new(place(&format!("{name}={value}")), format!("wanted {wanted}")))
     };
     match name {
         "policy" => request.policies = vec![value.into()],
@@ -178,7 +180,7 @@ fn under(policy: &str, kernel: &str) -> Result<String, InputError> {
     let (preset, changes) = policy.split_once('+').map_or((policy, None), |(p, c)| (p, Some(c)));
     if preset != DEFAULT_POLICY && !preset.starts_with("linux-") {
         let what = format!("`{preset}` says which kernel it is");
-        return Err(InputError::new(format!("--vary kernel={kernel}"), what)
+        return Err(InputError::new(place(&format!("kernel={kernel}")), what)
             .hint("vary `policy` in place of `kernel`"));
     }
     let release = kernel.strip_prefix("linux-").unwrap_or(kernel);

@@ -17,7 +17,11 @@ use crate::InputError;
 use crate::input::one_line;
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
+use std::collections::BTreeSet;
 use std::fmt;
+
+/// Names that a message lists.
+const LISTED: usize = 40;
 
 /// What to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,9 +96,13 @@ fn edit(
     change: &Change,
 ) -> Result<Edit, InputError> {
     let missing = |what: String| {
+        let mut seen = BTreeSet::new();
+        let names = object.properties.iter().map(|p| p.name.as_str());
         let mut there: Vec<String> =
-            object.properties.iter().map(|p| one_line(p.name.as_str())).collect();
-        there.dedup();
+            names.filter(|name| seen.insert(*name)).take(LISTED + 1).map(one_line).collect();
+        if there.len() > LISTED {
+            there[LISTED] = "…".into();
+        }
         reader.error(object, what).hint(format!("there are: {}", there.join(", ")))
     };
     let Some(step) = step(object, path) else {
