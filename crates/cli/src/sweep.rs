@@ -5,7 +5,7 @@ use crate::output::{self, Failure};
 use crate::run::Bar;
 use risetime_analysis::metric::Metric;
 use risetime_lab::Request;
-use risetime_report::{csv, json, text};
+use risetime_report::{csv, json, picture, text};
 use risetime_sim::Simulator;
 use std::process::ExitCode;
 
@@ -28,6 +28,7 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode, Failure> {
     let progress = |done| bar.at(done as u64);
     let swept = risetime_lab::sweep(&Simulator, &request, &axes, args.phases, &metrics, progress)?;
     drop(bar);
+    args.plot.draw(|| picture::sweep(&swept))?;
     match args.format {
         Format::Text => output::print(&text::sweep(&swept, &output::style())),
         Format::Json => output::print(&json::sweep(&swept)),

@@ -5,6 +5,7 @@ mod history;
 mod pareto;
 mod run;
 mod study;
+mod sweep;
 mod verified;
 
 pub use causes::causes;
@@ -12,6 +13,7 @@ pub use history::history;
 pub use pareto::pareto;
 pub use run::{Followed, runs};
 pub use study::study;
+pub use sweep::sweep;
 pub use verified::{spread, verified};
 
 use crate::chart::Mark;

@@ -1,0 +1,71 @@
+//! A sweep: a panel a metric, curves over the first axis that is numbers (one for each value of the other), or a map.
+
+use crate::chart::{Axis, Chart, Panel, curves, heat};
+use risetime_analysis::sweep::{Axis as Varied, Sweep};
+
+/// What does the metric do over what was varied? Medians, with their intervals of 95 % where there are any.
+pub fn sweep(s: &Sweep) -> Chart {
+    let names: Vec<&str> = s.axes.iter().map(|a| a.name.as_str()).collect();
+    let first = s.points.first();
+    let of = first.map_or(String::new(), |p| {
+        format!("{} on {}, {}", p.recipe.workload, p.recipe.platform, p.measured.policy)
+    });
+    let phases = first.map_or(0, |p| p.measured.phases.len());
+    Chart {
+        title: format!("over {}", names.join(" and ")),
+        subtitle: format!("{of}; medians of {phases} start phases, bands: their 95 % intervals"),
+        panels: (0..s.metrics().count()).map(|m| panel(s, m)).collect(),
+        ..Chart::default()
+    }
+}
+
+/// So many curves can be told apart.
+const CURVES: usize = 8;
+
+fn panel(s: &Sweep, m: usize) -> Panel {
+    let (metric, unit) = s.metrics().nth(m).expect("there are so many");
+    let numbers = s.axes.first().and_then(Varied::numbers);
+    match (s.axes.as_slice(), numbers) {
+        ([x], Some(at)) => drawn(s, m, (x, &at), &[None]),
+        ([x, by], Some(at)) if by.values.len() <= CURVES => {
+            let all: Vec<Option<&String>> = by.values.iter().map(Some).collect();
+            drawn(s, m, (x, &at), &all)
+        }
+        ([x, y], _) => {
+            let medians = s.medians(m);
+            let n = y.values.len();
+            let row = |j: usize| (0..x.values.len()).map(|i| medians[i * n + j]).collect();
+            let title = format!("{}, {}", metric.name, unit.as_str().trim());
+            let title = title.trim_end_matches([',', ' ']);
+            heat(
+                title,
+                (&x.name, "", &x.values),
+                (&y.name, "", &y.values),
+                (0..n).map(row).collect(),
+            )
+        }
+        // One axis of names, or more than two: in the order of the points.
+        _ => {
+            let label = |p: &risetime_analysis::sweep::Point| p.at.join(" ");
+            let names: Vec<String> = s.points.iter().map(label).collect();
+            heat(&metric.name, ("", "", &names), ("", "", &[String::new()]), vec![s.medians(m)])
+        }
+    }
+}
+
+/// Curves over `x`, one for each value of the second axis.
+fn drawn(s: &Sweep, m: usize, (x, at): (&Varied, &[f64]), by: &[Option<&String>]) -> Panel {
+    let (metric, unit) = s.metrics().nth(m).expect("there are so many");
+    let curve = |value: Option<&String>| -> Vec<(f64, f64, Option<(f64, f64)>)> {
+        let here = s.points.iter().filter(|p| value.is_none_or(|v| p.at.get(1) == Some(v)));
+        let found = here.zip(at).filter_map(|(p, x)| {
+            let e = p.measured.estimate(m)?;
+            Some((*x, e.median, e.interval))
+        });
+        found.collect()
+    };
+    let all: Vec<_> = by.iter().map(|value| curve(*value)).collect();
+    let names = by.iter().map(|value| value.map_or("", String::as_str));
+    let rows: Vec<_> = names.zip(all.iter().map(Vec::as_slice)).collect();
+    curves("", Axis::new(&x.name, ""), Axis::new(&metric.name, unit.as_str().trim()), &rows)
+}
