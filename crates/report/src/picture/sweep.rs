@@ -7,9 +7,15 @@ use risetime_analysis::sweep::{Axis as Varied, Sweep};
 pub fn sweep(s: &Sweep) -> Chart {
     let names: Vec<&str> = s.axes.iter().map(|a| a.name.as_str()).collect();
     let first = s.points.first();
-    let of = first.map_or(String::new(), |p| {
-        format!("{} on {}, {}", p.recipe.workload, p.recipe.platform, p.measured.policy)
+    // What is varied is in the panels.
+    let of = first.map_or(Vec::new(), |p| {
+        let (recipe, policy) = (&p.recipe, &p.measured.policy);
+        let parts =
+            [("workload", &recipe.workload), ("platform", &recipe.platform), ("policy", policy)];
+        let fixed = parts.into_iter().filter(|(name, _)| !names.contains(name));
+        fixed.map(|(_, value)| value.clone()).collect()
     });
+    let of = of.join(", ");
     let phases = first.map_or(0, |p| p.measured.phases.len());
     Chart {
         title: format!("over {}", names.join(" and ")),
@@ -53,10 +59,13 @@ fn panel(s: &Sweep, m: usize) -> Panel {
     }
 }
 
+/// Values of an axis, medians there, and their intervals.
+type Curve = Vec<(f64, f64, Option<(f64, f64)>)>;
+
 /// Curves over `x`, one for each value of the second axis.
 fn drawn(s: &Sweep, m: usize, (x, at): (&Varied, &[f64]), by: &[Option<&String>]) -> Panel {
     let (metric, unit) = s.metrics().nth(m).expect("there are so many");
-    let curve = |value: Option<&String>| -> Vec<(f64, f64, Option<(f64, f64)>)> {
+    let curve = |value: Option<&String>| -> Curve {
         let here = s.points.iter().filter(|p| value.is_none_or(|v| p.at.get(1) == Some(v)));
         let found = here.zip(at).filter_map(|(p, x)| {
             let e = p.measured.estimate(m)?;
