@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use risetime_model::policy::parse_setting;
 use risetime_model::settings::Value;
+use risetime_model::workload::Change;
 use risetime_sim::cause::{CAUSES, Cause};
 use std::path::PathBuf;
 
@@ -223,6 +224,9 @@ pub(crate) struct Run {
     pub(crate) policies: Vec<String>,
     #[command(flatten)]
     pub(crate) settings: Clamped,
+    /// Another value of a key of a task or task group (`ui.util_min=512`); may be repeated
+    #[arg(long, value_name = "TASK.KEY=VALUE", value_parser = change)]
+    pub(crate) vary: Vec<Change>,
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
@@ -354,6 +358,10 @@ fn cause(text: &str) -> Result<Cause, String> {
         let known: Vec<&str> = CAUSES.iter().map(|c| c.name).collect();
         format!("unknown cause, wanted one of {}", known.join(", "))
     })
+}
+
+fn change(text: &str) -> Result<Change, String> {
+    Change::parse(text).map_err(|e| e.what)
 }
 
 fn setting(text: &str) -> Result<(String, Value), String> {

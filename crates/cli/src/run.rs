@@ -75,6 +75,7 @@ fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure>
 
 fn request(args: &Run) -> Request {
     Request {
+        vary: args.vary.clone(),
         policies: args.policies.clone(),
         set: args.settings.all(),
         seconds: args.seconds,

@@ -18,6 +18,8 @@ pub const MAX_SECONDS: f64 = 86_400.0;
 pub struct Request {
     /// A built-in workload's name, or a file.
     pub workload: String,
+    /// Keys of the workload that are changed.
+    pub vary: Vec<workload::Change>,
     /// A built-in platform's name, or a file.
     pub platform: String,
     /// Policies, `NAME[+key=value…]`; empty: the default.
@@ -39,6 +41,7 @@ impl Request {
     pub fn new(workload: impl Into<String>, platform: impl Into<String>) -> Request {
         Request {
             workload: workload.into(),
+            vary: Vec::new(),
             platform: platform.into(),
             policies: Vec::new(),
             set: Vec::new(),
@@ -97,7 +100,7 @@ impl Request {
         policies: impl FnOnce() -> Result<Vec<Policy>, InputError>,
     ) -> Result<Vec<Experiment>, InputError> {
         let platform = Arc::new(Platform::load(&self.platform)?);
-        let workload = Arc::new(Workload::load(&self.workload)?);
+        let workload = Arc::new(Workload::load_with(&self.workload, &self.vary)?);
         check_fit(&workload, &self.workload, &platform)?;
         let duration = self.duration(&workload)?;
         let experiment = |policy: Policy| {

@@ -44,12 +44,14 @@ mod policy;
 mod qos;
 mod read;
 mod tree;
+mod vary;
 
 pub use group::MAX_GROUPS;
 pub use objects::{Barrier, Objects};
 pub use risetime_job::mark::{JobMark, Link, MARK_NUMBERS, Marks, Stage};
 pub use risetime_job::{Event, Expiry, Hotplug, MAX_FORKS, Policy, Repeat, TaskGroup, Timer};
 pub use tree::Tree;
+pub use vary::Change;
 
 pub(crate) use read::about_in;
 

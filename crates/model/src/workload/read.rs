@@ -8,8 +8,9 @@ use super::json::{MAX_US, Reader};
 use super::objects::{Misuse, MisuseKind, Objects, forks, forks_as_deadline_task, misuse};
 use super::omitted;
 use super::policy::{Kind as PolicyKind, Said};
+use super::vary;
 use super::{
-    Attr, Event, Hotplug, JobSpec, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat, Stage, StartAt,
+    Attr, Change, Event, Hotplug, JobSpec, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat, Stage, StartAt,
     TaskSpec, Workload,
 };
 use crate::InputError;
@@ -36,18 +37,28 @@ impl Workload {
     ///
     /// Errors: unknown name (the built-in ones are listed), or a fault in the file.
     pub fn load(name_or_path: &str) -> Result<Workload, InputError> {
+        Workload::load_with(name_or_path, &[])
+    }
+
+    /// The same with some of its keys changed.
+    ///
+    /// Errors: as well, a change of what is not there, or to what the file may not say.
+    pub fn load_with(name_or_path: &str, changes: &[Change]) -> Result<Workload, InputError> {
         let known = library::workloads();
+        let with = |text: &str, place: &str, name: &str| {
+            let changed = vary::changed(text, place, changes)?;
+            Workload::parse_named(&changed, place, name)
+        };
         if !looks_like_path(name_or_path, ".json") {
             if let Some(e) = known.iter().find(|e| e.name == name_or_path) {
-                let place = format!("{}.json (built in)", e.name);
-                return Workload::parse_named(e.text, &place, e.name);
+                return with(e.text, &format!("{}.json (built in)", e.name), e.name);
             }
             if !Path::new(name_or_path).exists() {
                 let names: Vec<&str> = known.iter().map(|e| e.name).collect();
                 return Err(unknown_name("workload", name_or_path, &names));
             }
         }
-        Workload::parse(&read_file(name_or_path, MAX_BYTES)?, name_or_path)
+        with(&read_file(name_or_path, MAX_BYTES)?, name_or_path, stem(name_or_path))
     }
 
     /// The text of the workload called `name_or_path`.
@@ -67,8 +78,7 @@ impl Workload {
     ///
     /// Errors: the first fault found, with line and column.
     pub fn parse(text: &str, place: &str) -> Result<Workload, InputError> {
-        let stem = Path::new(place).file_stem().and_then(|s| s.to_str()).unwrap_or(place);
-        Workload::parse_named(text, place, stem)
+        Workload::parse_named(text, place, stem(place))
     }
 
     fn parse_named(text: &str, file: &str, name: &str) -> Result<Workload, InputError> {
@@ -99,6 +109,10 @@ impl Workload {
             without_effect: parts.without_effect,
         })
     }
+}
+
+fn stem(place: &str) -> &str {
+    Path::new(place).file_stem().and_then(|s| s.to_str()).unwrap_or(place)
 }
 
 /// The start settings take effect at t0 of the first task's phase `busy` if others come before it
