@@ -122,9 +122,7 @@ impl Gain {
     /// Better in one, and no worse in the other.
     pub fn beats(&self, other: &Gain) -> bool {
         let (a, b) = (self, other);
-        a.metric <= b.metric
-            && a.energy <= b.energy
-            && (a.metric < b.metric || a.energy < b.energy)
+        a.metric <= b.metric && a.energy <= b.energy && (a.metric < b.metric || a.energy < b.energy)
     }
 }
 
@@ -139,8 +137,9 @@ pub fn ranked(gains: &[Option<Gain>]) -> Vec<usize> {
         .filter_map(|(i, gain)| gain.filter(|g| g.metric < NONE).map(|g| (i, g)))
         .collect();
     let mut left: Vec<(usize, Gain)> = good;
-    let by_cost =
-        |a: &(usize, Gain), b: &(usize, Gain)| a.1.cost().total_cmp(&b.1.cost()).then(a.0.cmp(&b.0));
+    let by_cost = |a: &(usize, Gain), b: &(usize, Gain)| {
+        a.1.cost().total_cmp(&b.1.cost()).then(a.0.cmp(&b.0))
+    };
     let mut order = Vec::with_capacity(gains.len());
     while !left.is_empty() {
         let (mut front, behind): (Vec<_>, Vec<_>) = (left.iter().copied())
@@ -171,7 +170,10 @@ pub fn judged(
         };
         if gain.least < 0.0 && difference.differs() {
             let energy = measured.difference(base, 1);
-            sure.push((gain, Tried { steps, measured, metric: difference, energy, efficient: false }));
+            sure.push((
+                gain,
+                Tried { steps, measured, metric: difference, energy, efficient: false },
+            ));
         }
     }
     let gains: Vec<Gain> = sure.iter().map(|(gain, _)| *gain).collect();
@@ -256,8 +258,11 @@ mod tests {
     fn of_some_figures_more_is_better() {
         let base = measured([100.0; 6], 10.0);
         let more = measured([110.0, 120.0, 130.0, 140.0, 150.0, 160.0], 10.0);
-        let gain = |name: &str| Gain::of(&Metric::new(name), &more, &base).unwrap();
-        assert_eq!((gain("a.work").metric, gain("a.work").least), (-0.35, -0.1));
-        assert_eq!((gain("a.wait").metric, gain("a.wait").least), (0.35, 0.6));
+        let percent = |name: &str| {
+            let gain = Gain::of(&Metric::new(name), &more, &base).unwrap();
+            [gain.metric, gain.least].map(|share| (share * 100.0).round())
+        };
+        assert_eq!(percent("a.work"), [-35.0, -10.0]);
+        assert_eq!(percent("a.wait"), [35.0, 60.0]);
     }
 }

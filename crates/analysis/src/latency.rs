@@ -260,7 +260,7 @@ impl Waits {
 }
 
 /// The name that a task shares with its like: of `worker-3` it is `worker`.
-pub(crate) fn group_name(comm: &str) -> &str {
+pub fn group_name(comm: &str) -> &str {
     comm.rsplit_once('-').map_or(comm, |(name, number)| {
         let numbered = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
         if numbered { name } else { comm }

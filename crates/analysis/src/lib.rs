@@ -32,7 +32,7 @@ pub mod verify;
 
 pub use analyzer::{Analyzer, Lists, Options};
 pub use jobs::{Jobs, Percentiles};
-pub use latency::{By, Latency, Waits, WaitsBy};
+pub use latency::{By, Latency, Waits, WaitsBy, group_name};
 pub use lost::LOST_STATES;
 pub use machine::TOLD_APART;
 pub use measured::Measured;

@@ -5,6 +5,7 @@
 //!                                            └─ phases() ─> one result a start phase, medians
 //! ```
 
+mod advise;
 mod compare;
 mod explain;
 mod history;
@@ -17,6 +18,7 @@ mod run;
 mod study;
 mod verify;
 
+pub use advise::{MIN_BUDGET, Wanted, advise, advised_on};
 pub use compare::{Ablation, Grid, ablation, compare};
 pub use explain::explain;
 pub use history::{Kernel, WANTED, history, history_bisect, simulated_only, task_of};

@@ -13,12 +13,14 @@
 //!
 //! Left out: the curves of the plots (the Perfetto file has them).
 
+mod advice;
 mod compare;
 mod explain;
 mod history;
 mod spread;
 mod step;
 
+pub use advice::advice;
 pub use compare::compare;
 pub use explain::explain;
 pub use history::{bisected, history};

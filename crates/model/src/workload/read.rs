@@ -10,8 +10,8 @@ use super::omitted;
 use super::policy::{Kind as PolicyKind, Said};
 use super::vary;
 use super::{
-    Attr, Change, Event, Hotplug, JobSpec, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat, Stage, StartAt,
-    TaskSpec, Workload,
+    Attr, Change, Event, Hotplug, JobSpec, MAX_EVENTS, MAX_FORKS, MAX_TASKS, Phase, Repeat, Stage,
+    StartAt, TaskSpec, Workload,
 };
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};

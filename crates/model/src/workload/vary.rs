@@ -138,8 +138,9 @@ mod tests {
     #[test]
     fn a_key_is_changed_or_added_and_nothing_else() {
         let as_it_is = varied(&[]).unwrap();
-        let w = varied(&["a.util_min=512", "b.priority=-5", "b.policy=SCHED_BATCH", "/g.weight=50"])
-            .unwrap();
+        let w =
+            varied(&["a.util_min=512", "b.priority=-5", "b.policy=SCHED_BATCH", "/g.weight=50"])
+                .unwrap();
         assert_eq!(w.tasks[0].attr.uclamp_min, Some(Util(512)));
         assert_eq!(w.tasks[1].attr.nice, Some(-5));
         assert_eq!(w.tasks[2].attr.policy.map(|p| p.name()), Some("SCHED_BATCH"));

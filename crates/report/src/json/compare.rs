@@ -24,7 +24,7 @@ pub fn compare(c: &Comparison) -> String {
     print(&record)
 }
 
-fn estimate(e: Option<&Estimate>) -> Value {
+pub(super) fn estimate(e: Option<&Estimate>) -> Value {
     json!(e.map(|e| json!({
         "median": round3(e.median),
         "low": e.interval.map(|i| round3(i.0)),
