@@ -3,22 +3,33 @@
 //! ```text
 //! change       of an option's n differences to the baseline, phase by phase, the median; 95 % interval
 //! sure         the interval lies on one side of 0 (of 8 phases: all of them agree)
-//! cost         (1 + the interval's end with the smaller gain) · (1 + change of mJ), both relative; 1: the baseline
-//! first line   of the sure options that gain at least 10 %, the one of least cost; if none does, of all sure ones
+//! cost         (1 + the interval's end with the smaller gain) · (1 + change of mJ), both relative; 1: the baseline;
+//!              of n different changes at once · 1.1^(n − 1)
+//! first line   of the sure options that gain at least 10 % and leave the tasks at least 90 % of the work that they do now,
+//!              the one of least cost; if there is none, of all sure ones
 //! ```
 //!
 //! The product of delay and energy is the usual measure where one is bought with the other. It is taken with the end of
-//! the interval, not with the median, so that of two options the one that helps from every start phase comes first.
+//! the interval, not with the median, so that of two options the one that helps from every start phase comes first. Whoever
+//! holds the others down saves energy by work that is not done: so much of it that it would be missed is no advice. A
+//! second change has to be worth its trouble.
 
 use crate::compare::Estimate;
 use crate::measured::Measured;
 use crate::metric::{Metric, Unit};
 use risetime_model::settings::{Home, Value};
 use risetime_model::workload::Change;
-use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 /// What the first line gains at least, if anything does: less is soon lost among what a model leaves out.
 pub const WORTH: f64 = 0.1;
+
+/// So much of all work may be left undone under the first line.
+const MISSED: f64 = 0.1;
+/// What each further change has to gain.
+const TROUBLE: f64 = 1.1;
+/// Options that differ by less are the same.
+const SAME: f64 = 0.01;
 
 /// One thing that a user changes.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,13 +55,15 @@ pub type Steps = Vec<Step>;
 pub struct Tried {
     /// What is changed.
     pub steps: Steps,
-    /// The metric (0) and energy (1) with it.
+    /// The metric (0), energy (1) and work (2) with it.
     pub measured: Measured,
     /// The metric's differences to the baseline.
     pub metric: Estimate,
     /// Those of energy; `None`: it is not known.
     pub energy: Option<Estimate>,
-    /// Nobody gains more for less energy.
+    /// Those of the work that all tasks do.
+    pub work: Option<Estimate>,
+    /// Nobody gains more for less energy, with as much work done.
     pub efficient: bool,
 }
 
@@ -74,7 +87,7 @@ pub struct Advice {
     pub unit: Unit,
     /// Seed.
     pub seed: u64,
-    /// Metric (0) and energy (1) as it is.
+    /// Metric (0), energy (1) and work (2) as it is.
     pub base: Measured,
     /// What surely makes the metric better: the first line, then by what it gains.
     pub tried: Vec<Tried>,
@@ -90,6 +103,15 @@ pub struct Advice {
     pub left_out: Vec<&'static str>,
 }
 
+/// How many different changes there are: the same value of the same key of several tasks is one.
+fn changes(steps: &Steps) -> usize {
+    let what = |step: &Step| match step {
+        Step::Workload(change) => (change.key.clone(), change.value.clone()),
+        Step::Setting { name, value, .. } => (name.clone(), value.to_string()),
+    };
+    steps.iter().map(what).collect::<BTreeSet<_>>().len()
+}
+
 /// How much an option changes metric and energy, in shares of the baseline; less is better in both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
@@ -99,19 +121,21 @@ pub struct Gain {
     pub least: f64,
     /// Median difference of energy; 0 where it is not known.
     pub energy: f64,
+    /// Median difference of work.
+    pub work: f64,
 }
 
 impl Gain {
-    /// Of `measured`, metric (0) and energy (1), against `base`; `None`: there is nothing to compare.
+    /// Of `measured`, metric (0), energy (1) and work (2), against `base`; `None`: there is nothing to compare.
     pub fn of(metric: &Metric, measured: &Measured, base: &Measured) -> Option<Gain> {
         let less = if metric.less_is_better() == Some(false) { -1.0 } else { 1.0 };
         let whole = |m| base.estimate(m).map(|e| e.median.abs()).filter(|x| *x > 0.0);
         let of_metric = measured.difference(base, 0)?;
         let scale = less / whole(0)?;
         let (low, high) = of_metric.interval.unwrap_or((of_metric.median, of_metric.median));
-        let energy = measured.difference(base, 1).zip(whole(1)).map_or(0.0, |(d, e)| d.median / e);
+        let of = |m| measured.difference(base, m).zip(whole(m)).map_or(0.0, |(d, e)| d.median / e);
         let least = (low * scale).max(high * scale);
-        Some(Gain { metric: of_metric.median * scale, least, energy })
+        Some(Gain { metric: of_metric.median * scale, least, energy: of(1), work: of(2) })
     }
 
     /// What time and energy come to together, as a share of the baseline's.
@@ -119,34 +143,53 @@ impl Gain {
         (1.0 + self.least).max(0.0) * (1.0 + self.energy)
     }
 
-    /// Better in one, and no worse in the other.
+    /// Whether the tasks still do what they did.
+    fn keeps_work(&self) -> bool {
+        self.work >= -MISSED
+    }
+
+    fn is_worth(&self) -> bool {
+        self.metric <= -WORTH && self.keeps_work()
+    }
+
+    fn is_as(&self, other: &Gain) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() < SAME;
+        near(self.metric, other.metric) && near(self.energy, other.energy)
+    }
+
+    /// Better in metric or energy, no worse in the other, and with as much work done.
     pub fn beats(&self, other: &Gain) -> bool {
         let (a, b) = (self, other);
-        a.metric <= b.metric && a.energy <= b.energy && (a.metric < b.metric || a.energy < b.energy)
+        let works = a.work > b.work - SAME;
+        a.metric <= b.metric
+            && a.energy <= b.energy
+            && (a.metric < b.metric || a.energy < b.energy)
+            && works
     }
 }
 
-/// The numbers of `gains` in the order in which to go on with them: those that make the metric better by their Pareto
-/// rank (0: nobody beats it; 1: only those of rank 0 do, …) and by [`Gain::cost`], then all others.
+/// The numbers of `gains` in the order in which to go on with them: those that make the metric better, by their Pareto
+/// rank (0: nobody beats it; 1: only those of rank 0 do, …) and by [`Gain::cost`]; first those under which work is not
+/// left undone. Then all others.
 pub fn ranked(gains: &[Option<Gain>]) -> Vec<usize> {
     /// A gain below this is none.
     const NONE: f64 = -0.01;
-    let good: Vec<(usize, Gain)> = gains
-        .iter()
-        .enumerate()
-        .filter_map(|(i, gain)| gain.filter(|g| g.metric < NONE).map(|g| (i, g)))
-        .collect();
-    let mut left: Vec<(usize, Gain)> = good;
+    let good = |keeps: bool| {
+        let all = gains.iter().enumerate().filter_map(|(i, gain)| Some((i, (*gain)?)));
+        all.filter(move |(_, g)| g.metric < NONE && g.keeps_work() == keeps).collect::<Vec<_>>()
+    };
     let by_cost = |a: &(usize, Gain), b: &(usize, Gain)| {
         a.1.cost().total_cmp(&b.1.cost()).then(a.0.cmp(&b.0))
     };
     let mut order = Vec::with_capacity(gains.len());
-    while !left.is_empty() {
-        let (mut front, behind): (Vec<_>, Vec<_>) = (left.iter().copied())
-            .partition(|(_, g)| !left.iter().any(|(_, other)| other.beats(g)));
-        front.sort_by(by_cost);
-        order.extend(front.iter().map(|(i, _)| *i));
-        left = behind;
+    for mut left in [good(true), good(false)] {
+        while !left.is_empty() {
+            let unbeaten = |(_, g): &(usize, Gain)| !left.iter().any(|(_, other)| other.beats(g));
+            let (mut front, behind): (Vec<_>, Vec<_>) = left.iter().copied().partition(unbeaten);
+            front.sort_by(by_cost);
+            order.extend(front.iter().map(|(i, _)| *i));
+            left = behind;
+        }
     }
     let rest: Vec<usize> = (0..gains.len()).filter(|i| !order.contains(i)).collect();
     order.extend(rest);
@@ -163,33 +206,41 @@ pub fn judged(
     let n = last.len();
     let mut sure: Vec<(Gain, Tried)> = Vec::new();
     for (steps, measured) in last {
-        let (Some(gain), Some(difference)) =
-            (Gain::of(metric, &measured, base), measured.difference(base, 0))
+        let difference = |m| measured.difference(base, m);
+        let (Some(gain), Some(of_metric)) = (Gain::of(metric, &measured, base), difference(0))
         else {
             continue;
         };
-        if gain.least < 0.0 && difference.differs() {
-            let energy = measured.difference(base, 1);
+        if gain.least < 0.0 && of_metric.differs() {
+            let (energy, work) = (difference(1), difference(2));
+            let efficient = false;
             sure.push((
                 gain,
-                Tried { steps, measured, metric: difference, energy, efficient: false },
+                Tried { steps, measured, metric: of_metric, energy, work, efficient },
             ));
         }
     }
-    let gains: Vec<Gain> = sure.iter().map(|(gain, _)| *gain).collect();
-    for (gain, tried) in &mut sure {
+    let unsure = n - sure.len();
+    // Of those that come to the same, the simplest.
+    sure.sort_by_key(|(_, tried)| changes(&tried.steps));
+    let mut kept: Vec<(Gain, Tried)> = Vec::new();
+    for one in sure {
+        if !kept.iter().any(|(gain, _)| gain.is_as(&one.0)) {
+            kept.push(one);
+        }
+    }
+    let gains: Vec<Gain> = kept.iter().map(|(gain, _)| *gain).collect();
+    for (gain, tried) in &mut kept {
         tried.efficient = !gains.iter().any(|other| other.beats(gain));
     }
-    let unsure = n - sure.len();
-    let worth = |g: &Gain| g.metric <= -WORTH;
-    let first = |a: &(Gain, Tried), b: &(Gain, Tried)| -> Ordering {
-        worth(&b.0).cmp(&worth(&a.0)).then(a.0.cost().total_cmp(&b.0.cost()))
+    let cost = |(gain, tried): &(Gain, Tried)| {
+        gain.cost() * TROUBLE.powi(changes(&tried.steps).saturating_sub(1) as i32)
     };
-    sure.sort_by(first);
-    if let Some(rest) = sure.get_mut(1..) {
-        rest.sort_by(|a, b| a.0.metric.total_cmp(&b.0.metric));
+    kept.sort_by(|a, b| b.0.is_worth().cmp(&a.0.is_worth()).then(cost(a).total_cmp(&cost(b))));
+    if let Some(rest) = kept.get_mut(1..) {
+        rest.sort_by(|(a, _), (b, _)| a.metric.total_cmp(&b.metric));
     }
-    (sure.into_iter().map(|(_, tried)| tried).collect(), unsure)
+    (kept.into_iter().map(|(_, tried)| tried).collect(), unsure)
 }
 
 #[cfg(test)]
@@ -198,6 +249,10 @@ mod tests {
     use risetime_model::Settings;
 
     fn measured(ms: [f64; 6], mj: f64) -> Measured {
+        working(ms, mj, 50.0)
+    }
+
+    fn working(ms: [f64; 6], mj: f64, work: f64) -> Measured {
         let some = |values: [f64; 6]| values.map(Some).to_vec();
         Measured {
             workload: "w".into(),
@@ -207,12 +262,17 @@ mod tests {
             metrics: vec![
                 (Metric::new("ui.debt"), Unit::Time, some(ms)),
                 (Metric::new("energy"), Unit::Energy, some([mj; 6])),
+                (Metric::new("work"), Unit::Time, some([work; 6])),
             ],
         }
     }
 
     fn named(key: &str, m: Measured) -> (Steps, Measured) {
         (vec![Step::Workload(Change::new("ui", key, 1))], m)
+    }
+
+    fn all_of(key: &str) -> Steps {
+        named(key, measured([0.0; 6], 0.0)).0
     }
 
     #[test]
@@ -222,9 +282,12 @@ mod tests {
             named("dear", measured([40.0; 6], 30.0)),
             named("knee", measured([50.0; 6], 12.0)),
             named("once", measured([1.0, 1.0, 1.0, 1.0, 1.0, 110.0], 10.0)),
+            (vec![all_of("knee"), all_of("more")].concat(), measured([47.0; 6], 12.0)),
             named("little", measured([95.0; 6], 5.0)),
             named("beaten", measured([60.0; 6], 12.0)),
             named("worse", measured([130.0; 6], 1.0)),
+            named("idle", working([45.0; 6], 5.0, 20.0)),
+            (vec![all_of("knee"), all_of("idle")].concat(), measured([50.4; 6], 12.05)),
         ];
         let (tried, unsure) = judged(&Metric::new("ui.debt"), &base, all);
         let key = |t: &Tried| match &t.steps[0] {
@@ -233,17 +296,25 @@ mod tests {
         };
         let keys: Vec<_> = tried.iter().map(key).collect();
         let of = |key: &str, efficient| (key.to_string(), efficient);
-        assert_eq!(
-            keys,
-            [of("knee", true), of("dear", true), of("beaten", false), of("little", true)]
-        );
+        let wanted = [
+            of("knee", false),
+            of("dear", true),
+            of("idle", true),
+            // With something more, which does not pay its trouble.
+            of("knee", true),
+            of("beaten", false),
+            of("little", true),
+        ];
+        assert_eq!(keys, wanted);
         assert_eq!(unsure, 2);
     }
 
     #[test]
     fn ranks_go_front_by_front_and_what_does_not_help_comes_last() {
-        let gain = |metric, energy| Some(Gain { metric, least: metric, energy });
+        let gain = |metric, energy| Some(Gain { metric, least: metric, energy, work: 0.0 });
+        let undone = Some(Gain { metric: -0.9, least: -0.9, energy: -0.9, work: -0.5 });
         let all = [
+            undone,
             gain(0.2, -0.5),
             gain(-0.3, 0.5),
             gain(-0.5, 0.4),
@@ -251,7 +322,7 @@ mod tests {
             gain(-0.2, 0.0),
             gain(-0.1, 0.1),
         ];
-        assert_eq!(ranked(&all), [2, 4, 5, 1, 0, 3]);
+        assert_eq!(ranked(&all), [3, 5, 6, 2, 0, 1, 4]);
     }
 
     #[test]

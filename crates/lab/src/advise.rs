@@ -16,7 +16,7 @@ use crate::{Request, measure};
 use candidates::candidates;
 use risetime_analysis::advice::{Advice, Gain, Round, Step, Steps, judged, ranked};
 use risetime_analysis::metric::Metric;
-use risetime_analysis::{Measured, Options, RunResult};
+use risetime_analysis::{Measured, Options, RunResult, group_name};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::{Experiment, InputError};
@@ -67,7 +67,7 @@ pub fn advise(wanted: &Wanted, mut progress: impl FnMut(usize)) -> Result<Advice
     let (mut all, left_out) = candidates(&base, &probe, &metric.name);
     // What the kernel would refuse, or the user has said already, is no choice.
     all.retain(|steps| experiment(&wanted.request, steps, None).is_ok());
-    let metrics = [metric.clone(), Metric::new("energy")];
+    let metrics = metrics(&metric);
     let mut search = Search { wanted, metrics: &metrics, runs: 2, rounds: Vec::new(), done: 2 };
 
     let plan = Plan::of(wanted.budget, wanted.phases, all.len());
@@ -114,12 +114,17 @@ pub fn advised_on(
         experiment(&wanted.request, &Vec::new(), Some(rev))?,
         experiment(&wanted.request, steps, Some(rev))?,
     ];
-    let metrics = [advice.metric.clone(), Metric::new("energy")];
+    let metrics = metrics(&advice.metric);
     let mut both = measure(backend, &both, wanted.phases, &metrics, progress)?.into_iter();
     match (both.next(), both.next()) {
         (Some(base), Some(with)) => Ok((base, with)),
         _ => unreachable!("two experiments give two measurements"),
     }
+}
+
+/// What an [`Advice`] measures.
+fn metrics(metric: &Metric) -> [Metric; 3] {
+    [metric.clone(), Metric::new("energy"), Metric::new("work")]
 }
 
 /// The experiment with `steps` taken, for the simulator or (`kernel`) one that is booted.
@@ -146,8 +151,8 @@ fn metric_of(wanted: &Wanted, e: &Experiment, probe: &RunResult) -> Result<Metri
     let first = || e.workload.tasks[e.workload.first_created()].comm.clone();
     let declared = || {
         let own = |job: &&risetime_model::workload::JobSpec| {
-            let comm = job.tasks.first().map(|i| &e.workload.tasks[*i as usize].comm);
-            job.tasks.len() > 1 || job.deadline.is_some() || comm != Some(&job.name)
+            let comm = job.tasks.first().map(|i| e.workload.tasks[*i as usize].comm.as_str());
+            job.tasks.len() > 1 || job.deadline.is_some() || comm.map(group_name) != Some(&job.name)
         };
         e.workload.jobs.iter().find(own).map(|job| job.name.clone())
     };
@@ -264,5 +269,124 @@ impl Search<'_> {
         let order = ranked(&gains);
         let sorted = order.into_iter().filter_map(|i| places[i].take()).collect();
         Ok((base, sorted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(workload: &str, platform: &str) -> Wanted {
+        let request = Request { seconds: Some(0.6), ..Request::new(workload, platform) };
+        Wanted { request, metric: None, task: None, phases: 6, budget: MIN_BUDGET }
+    }
+
+    #[test]
+    fn a_plan_keeps_its_budget_and_leaves_something_for_each_round() {
+        for phases in [6, 8, 9, 16] {
+            for budget in (MIN_BUDGET..1000).step_by(7) {
+                for candidates in [0, 1, 30, 200] {
+                    let p = Plan::of(budget.max(12 * phases), phases, candidates);
+                    let runs = |n: usize, phases: u32| (n as u32 + 1) * phases;
+                    let all = runs(p.first.0, p.first.1) + runs(p.middle.0, p.middle.1);
+                    let all = 2 + all + runs(p.last, phases);
+                    assert!(
+                        all <= budget.max(12 * phases),
+                        "{phases} {budget} {candidates}: {p:?}"
+                    );
+                    assert!(p.first.0 <= candidates && p.middle.0 > 0 && p.last > 0);
+                }
+            }
+        }
+        assert_eq!(Plan::of(300, 8, 40), Plan { first: (40, 2), middle: (23, 4), last: LAST });
+    }
+
+    #[test]
+    fn the_same_question_has_the_same_answer_within_its_budget() {
+        let wanted = wanted("periodic", "rpi4");
+        let mut heard = Vec::new();
+        let first = advise(&wanted, |done| heard.push(done)).expect("it runs");
+        let again = advise(&wanted, |_| ()).expect("it runs");
+        assert!(first == again);
+        assert!(first.runs <= wanted.budget, "{}", first.runs);
+        assert_eq!(heard.last(), Some(&(first.runs as usize)));
+        assert_eq!(first.metric.name, "frame.response_p99");
+        let rounds: Vec<u32> = first.rounds.iter().map(|round| round.phases).collect();
+        assert_eq!(rounds, [2, 3, 6]);
+        assert!(first.untried > 0, "so small a budget does not suffice for all");
+        let best = first.tried.first().expect("a faster CPU is faster");
+        assert!(best.metric.median < 0.0 && best.metric.differs());
+    }
+
+    #[test]
+    fn what_is_tried_is_what_the_machine_and_its_kernel_have() {
+        let asked = |workload: &str, platform: &str, policy: &str, metric: &str| {
+            let request = Request {
+                policies: vec![policy.into()],
+                seconds: Some(0.6),
+                ..Request::new(workload, platform)
+            };
+            let e = experiment(&request, &Vec::new(), None).expect("built in");
+            let result = crate::run(&Simulator, &e, Options::default(), None).expect("it runs");
+            let (all, left_out) = candidates(&e, &result.result, metric);
+            let steps: Vec<String> = all
+                .iter()
+                .flatten()
+                .map(|step| match step {
+                    Step::Workload(change) => change.to_string(),
+                    Step::Setting { name, value, .. } => format!("{name}={value}"),
+                })
+                .collect();
+            (steps, left_out.len())
+        };
+        let (steps, _) = asked("phone", "pixel6", "linux-7.2", "ui.activation_p99");
+        for step in [
+            "ui.util_min=512",
+            "ui.priority=-15",
+            "ui.cpus=[6,7]",
+            "ui.dl-runtime=300",
+            "render.util_max=512",
+            "render.cpus=[0,1,2,3]",
+            "rate_limit_us=500",
+            "governor=performance",
+            "sched_energy_aware=0",
+        ] {
+            assert!(steps.iter().any(|s| s == step), "{step} of {steps:?}");
+        }
+        let (steps, left_out) = asked("phone", "rpi4", "linux-6.1", "ui.activation_p99");
+        let has = |part: &str| steps.iter().any(|s| s.contains(part));
+        assert!(
+            !has("dl-runtime")
+                && !has("energy_aware")
+                && !has("ui.cpus")
+                && has("render.cpus=[0,1,2]")
+        );
+        assert_eq!(left_out, 2);
+        let (steps, left_out) = asked("rampup", "m1", "rfc-v1", "rampup.debt");
+        assert!(steps.iter().any(|s| s == "rampup_multiplier=4"));
+        assert_eq!(left_out, 1);
+    }
+
+    #[test]
+    fn the_metric_is_a_job_or_what_the_first_task_does() {
+        let name = |workload: &str, platform: &str| {
+            let wanted = wanted(workload, platform);
+            let e = experiment(&wanted.request, &Vec::new(), None).expect("built in");
+            let e = Experiment { duration: Span::from_ms(1500), ..e };
+            let probe = crate::run(&Simulator, &e, Options::default(), None).expect("it runs");
+            metric_of(&wanted, &e, &probe.result).expect("there is one").name
+        };
+        assert_eq!(name("rampup", "m1"), "rampup.debt");
+        assert_eq!(name("phone", "pixel6"), "ui.activation_p99");
+        assert_eq!(name("periodic", "rpi4"), "frame.response_p99");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let said = |wanted: Wanted| advise(&wanted, |_| ()).unwrap_err().to_string();
+        let of =
+            |metric: &str| Wanted { metric: Some(metric.into()), ..wanted("periodic", "rpi4") };
+        assert!(said(of("frame.fun")).contains("frame.response_p99"));
+        assert!(said(of("makespan")).contains("no value"));
     }
 }

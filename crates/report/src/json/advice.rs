@@ -38,7 +38,7 @@ pub fn advice(a: &Advice, command: &str, real: Option<&(Measured, Measured)>) ->
 }
 
 fn measured(m: &Measured) -> Value {
-    json!({ "value": estimate(m.estimate(0).as_ref()), "mj": estimate(m.estimate(1).as_ref()) })
+    json!({ "value": estimate(m.estimate(0).as_ref()), "mj": estimate(m.estimate(1).as_ref()), "work_ms": estimate(m.estimate(2).as_ref()) })
 }
 
 fn option(t: &Tried, command: &str) -> Value {
@@ -51,6 +51,7 @@ fn option(t: &Tried, command: &str) -> Value {
         "measured": measured(&t.measured),
         "change": estimate(Some(&t.metric)),
         "mj_change": estimate(t.energy.as_ref()),
+        "work_change_ms": estimate(t.work.as_ref()),
         "efficient": t.efficient,
     })
 }

@@ -76,7 +76,7 @@ fn first(a: &Advice) -> String {
     let now = a.base.estimate(0).map_or("–".into(), |e| digits3(e.median));
     let name = &a.metric.name;
     let Some(best) = a.tried.first() else {
-        return format!("{name} is {now}{unit}. Nothing that was tried makes it better for sure.");
+        return format!("{name}: {now}{unit}. Nothing that was tried makes it better for sure.");
     };
     let gain = Gain::of(&a.metric, &best.measured, &a.base);
     let little = gain.is_some_and(|g| g.metric > -WORTH);
@@ -86,7 +86,7 @@ fn first(a: &Advice) -> String {
     let change = share(best.metric.median, a.base.estimate(0)).map_or(String::new(), percent);
     let only = if little { " Nothing gains 10 %." } else { "" };
     format!(
-        "{name} is {now}{unit}. First {}: {then}{unit} ({change}{energy}).{only}",
+        "{name}: {now}{unit} as it is, {then}{unit} with {} ({change}{energy}).{only}",
         apply::words(&best.steps)
     )
 }
@@ -118,14 +118,12 @@ fn table(page: &mut Page<'_>, a: &Advice) {
         page.hanging(&format!("{}  ", mark(i)), Ink::Plain, &apply::words(&t.steps));
     });
     page.blank();
-    let unit = match a.unit.as_str().trim() {
-        "" => "",
-        unit => unit,
-    };
-    let mut table = Table::new(["", unit, "change", "95 %", "mJ", "change", "95 %", "efficient"]);
+    let unit = a.unit.as_str().trim();
+    let mut table =
+        Table::new(["", unit, "change", "95 %", "mJ", "change", "95 %", "work", "efficient"]);
     let (metric, energy) = (a.base.estimate(0), a.base.estimate(1));
     let median = |e: Option<Estimate>| e.map_or("–".into(), |e| digits3(e.median));
-    table.row(["now", &median(metric), "", "", &median(energy)]);
+    table.row(["0", &median(metric), "", "", &median(energy)]);
     for (i, t) in shown(a).iter().enumerate() {
         let changed = |d: Option<&Estimate>, base| {
             d.and_then(|d| share(d.median, base)).map_or(String::new(), percent)
@@ -138,6 +136,7 @@ fn table(page: &mut Page<'_>, a: &Advice) {
             median(t.measured.estimate(1)),
             changed(t.energy.as_ref(), energy),
             interval(t.energy.as_ref(), energy),
+            changed(t.work.as_ref(), a.base.estimate(2)),
             if t.efficient { "yes".into() } else { String::new() },
         ]);
     }
@@ -251,7 +250,8 @@ fn legend(page: &mut Page<'_>, a: &Advice) {
     };
     let text = format!(
         "{} simulations: {}.{untried} {} of the last make no sure difference, or a worse one. Medians; differences are \
-         those of the same start phase, their 95 % intervals in % of now; all shown lie on one side of 0.",
+         those of the same start phase, their 95 % intervals in % of 0, as it is; those of what is shown have one \
+         sign. Work: what all tasks get done.",
         a.runs,
         rounds.join(", "),
         a.unsure
@@ -260,8 +260,9 @@ fn legend(page: &mut Page<'_>, a: &Advice) {
     page.paragraph(
         0,
         Ink::Dim,
-        "A is what gains at least 10 % at the least product of time and energy, the gain being the interval's smaller \
-         end; the others follow by what they gain. Efficient: nobody gains more for less.",
+        "A gains at least 10 %, leaves at least 90 % of the work done, and has the least product of time and energy \
+         (the gain: the smaller end of its interval); the others follow by what they gain. Efficient: nobody gains \
+         more for less energy with as much work.",
     );
     let clamps = |t: &Tried| {
         let clamp = |step: &Step| match step {
@@ -273,8 +274,7 @@ fn legend(page: &mut Page<'_>, a: &Advice) {
         t.steps.iter().any(clamp)
     };
     if shown(a).iter().any(clamps) {
-        let text =
-            "util_min, util_max: a kernel with CONFIG_UCLAMP_TASK (Debian's have it from 6.18 on).";
+        let text = "util_min, util_max: a kernel with CONFIG_UCLAMP_TASK (Debian's 6.1 and 6.12 are built without).";
         page.paragraph(0, Ink::Dim, text);
     }
     if !a.left_out.is_empty() {
