@@ -6,7 +6,7 @@
 //! cost         (1 + the interval's end with the smaller gain) · (1 + change of mJ), both relative; 1: the baseline;
 //!              of n different changes at once · 1.1^(n − 1)
 //! first line   of the sure options that gain at least 10 % and leave the tasks at least 90 % of the work that they do now,
-//!              the one of least cost; if there is none, of all sure ones
+//!              the one of least cost; if there is none, of those that leave so much; else of all
 //! ```
 //!
 //! The product of delay and energy is the usual measure where one is bought with the other. It is taken with the end of
@@ -22,14 +22,14 @@ use risetime_model::workload::Change;
 use std::collections::BTreeSet;
 
 /// What the first line gains at least, if anything does: less is soon lost among what a model leaves out.
-pub const WORTH: f64 = 0.1;
+const WORTH: f64 = 0.1;
 
 /// So much of all work may be left undone under the first line.
 const MISSED: f64 = 0.1;
 /// What each further change has to gain.
 const TROUBLE: f64 = 1.1;
 /// Options that differ by less are the same.
-const SAME: f64 = 0.01;
+const SAME: f64 = 0.03;
 
 /// One thing that a user changes.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,7 +148,8 @@ impl Gain {
         self.work >= -MISSED
     }
 
-    fn is_worth(&self) -> bool {
+    /// Whether it may be the first line by right.
+    pub fn is_worth(&self) -> bool {
         self.metric <= -WORTH && self.keeps_work()
     }
 
@@ -236,7 +237,8 @@ pub fn judged(
     let cost = |(gain, tried): &(Gain, Tried)| {
         gain.cost() * TROUBLE.powi(changes(&tried.steps).saturating_sub(1) as i32)
     };
-    kept.sort_by(|a, b| b.0.is_worth().cmp(&a.0.is_worth()).then(cost(a).total_cmp(&cost(b))));
+    let class = |gain: &Gain| (!gain.is_worth(), !gain.keeps_work());
+    kept.sort_by(|a, b| class(&a.0).cmp(&class(&b.0)).then(cost(a).total_cmp(&cost(b))));
     if let Some(rest) = kept.get_mut(1..) {
         rest.sort_by(|(a, _), (b, _)| a.metric.total_cmp(&b.metric));
     }
@@ -282,7 +284,7 @@ mod tests {
             named("dear", measured([40.0; 6], 30.0)),
             named("knee", measured([50.0; 6], 12.0)),
             named("once", measured([1.0, 1.0, 1.0, 1.0, 1.0, 110.0], 10.0)),
-            (vec![all_of("knee"), all_of("more")].concat(), measured([47.0; 6], 12.0)),
+            (vec![all_of("knee"), all_of("more")].concat(), measured([46.5; 6], 12.0)),
             named("little", measured([95.0; 6], 5.0)),
             named("beaten", measured([60.0; 6], 12.0)),
             named("worse", measured([130.0; 6], 1.0)),

@@ -52,7 +52,7 @@ pub struct Wanted {
 /// What a user can change about `wanted`, and what it brings. `progress` hears how many simulations are done.
 ///
 /// The metric, unless it is given: `response_p99` of the first job that the workload declares, else of the first task's;
-/// if that has none, its `activation_p99` (20 activations or more), or its `debt` where one burst is most of what it does.
+/// if that has none, its `activation_p99` (20 activations or more), or its `debt` where it is busy to the end most of the time.
 ///
 /// Errors: the request's; a metric that there is not; the simulator's.
 pub fn advise(wanted: &Wanted, mut progress: impl FnMut(usize)) -> Result<Advice, RunError> {
@@ -165,12 +165,9 @@ fn metric_of(wanted: &Wanted, e: &Experiment, probe: &RunResult) -> Result<Metri
     if job.is_some_and(|job| job.response.is_some()) {
         return Ok(Metric::new(format!("{whose}.response_p99")));
     }
-    let ramp =
-        probe.tasks.iter().find(|t| t.comm == whose).is_some_and(|t| {
-            t.burst.is_some_and(|burst| 2.0 * burst.running_ms > t.whole.running_ms)
-        });
-    let often = probe.latency.iter().find(|l| l.tasks == whose);
-    let often = often.is_some_and(|l| l.activations >= ENOUGH) && !ramp;
+    let latency = probe.latency.iter().find(|l| l.tasks == group_name(&whose));
+    let ran = probe.tasks.iter().find(|t| t.comm == whose).map_or(0.0, |t| t.whole.running_ms);
+    let often = latency.is_some_and(|l| l.activations >= ENOUGH && 2.0 * l.unfinished_ms < ran);
     let what = if often { "activation_p99" } else { "debt" };
     Ok(Metric::new(format!("{whose}.{what}")))
 }
@@ -379,6 +376,7 @@ mod tests {
         assert_eq!(name("rampup", "m1"), "rampup.debt");
         assert_eq!(name("phone", "pixel6"), "ui.activation_p99");
         assert_eq!(name("periodic", "rpi4"), "frame.response_p99");
+        assert_eq!(name("audio", "chromebook4"), "mixer.activation_p99");
     }
 
     #[test]

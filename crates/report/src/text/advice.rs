@@ -13,7 +13,7 @@ use super::page::{Ink, Line, Page, Table, pad, width};
 use crate::apply;
 use crate::words::{digits3, simulated};
 use risetime_analysis::Measured;
-use risetime_analysis::advice::{Advice, Gain, Step, Tried, WORTH};
+use risetime_analysis::advice::{Advice, Gain, Step, Tried};
 use risetime_analysis::compare::Estimate;
 
 /// So many options are shown.
@@ -79,12 +79,14 @@ fn first(a: &Advice) -> String {
         return format!("{name}: {now}{unit}. Nothing that was tried makes it better for sure.");
     };
     let gain = Gain::of(&a.metric, &best.measured, &a.base);
-    let little = gain.is_some_and(|g| g.metric > -WORTH);
     let then = best.measured.estimate(0).map_or("–".into(), |e| digits3(e.median));
     let energy = best.energy.and_then(|d| share(d.median, a.base.estimate(1)));
     let energy = energy.map_or(String::new(), |e| format!(", energy {}", percent(e)));
     let change = share(best.metric.median, a.base.estimate(0)).map_or(String::new(), percent);
-    let only = if little { " Nothing gains 10 %." } else { "" };
+    let only = match gain {
+        Some(gain) if !gain.is_worth() => " Nothing gains 10 % and leaves 90 % of the work done.",
+        _ => "",
+    };
     format!(
         "{name}: {now}{unit} as it is, {then}{unit} with {} ({change}{energy}).{only}",
         apply::words(&best.steps)
