@@ -8,6 +8,7 @@ use risetime_kernel::units::Span;
 use risetime_model::parse_micros;
 use risetime_model::policy::parse_setting;
 use risetime_model::settings::Value;
+use risetime_model::workload::Change;
 use risetime_sim::cause::{CAUSES, Cause};
 use std::path::PathBuf;
 
@@ -42,6 +43,9 @@ pub(crate) enum Command {
     /// Why was a task slow? What its burst lost, shared out among causes by simulations without them
     #[command(after_long_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
+    /// What could be changed to make it faster, at what energy? Clamps, nice, slices, CPUs, tunables tried out
+    #[command(after_long_help = ADVISE_EXAMPLES)]
+    Advise(Advise),
     /// List platforms, policies, workloads, studies, governors, placements or settings
     List(List),
     /// Show a platform, policy or workload (a name or a file)
@@ -145,6 +149,15 @@ Examples:
   risetime explain my-app.json --platform my-soc.toml --task render --format json
   risetime run rampup --platform m1 --without margin
       a run without one cause: what `saves` says";
+
+const ADVISE_EXAMPLES: &str = "\
+Examples:
+  risetime advise my-app.json --platform my-soc.toml
+      the workload's first job, or its first task: what makes it faster, for how much energy, and how to apply it
+  risetime advise phone --platform pixel6 --task render --policy linux-7.3
+  risetime advise rampup --platform m1 --metric rampup.full_speed --budget 600
+  risetime advise periodic --platform rpi4 --policy linux-7.3 --real
+      and does its first line hold on a real kernel, in a virtual machine?";
 
 /// So many of the six checks must hold, unless asked for otherwise.
 pub(crate) const DEFAULT_SHARE: u8 = 4;
@@ -517,6 +530,51 @@ pub(crate) struct Explain {
     pub(crate) format: TextOrJson,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Advise {
+    /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    pub(crate) workload: String,
+    /// A built-in platform (`risetime list platforms`) or a platform file
+    #[arg(long, short, value_name = "P")]
+    pub(crate) platform: String,
+    /// The policy, NAME[+key=value…]
+    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline")]
+    pub(crate) policy: String,
+    /// What is to become better (docs/jobs.md) [default: response_p99 of the first job, else activation_p99 or
+    /// debt of the first task]
+    #[arg(long, value_name = "FIGURE")]
+    pub(crate) metric: Option<String>,
+    /// The task or job that it is about
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) settings: Clamped,
+    /// Change a key of the workload first, `ui.run=3000`; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = change)]
+    pub(crate) vary: Vec<Change>,
+    /// Start phases of the last round, k · 7.618 ticks apart
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(6..=256))]
+    pub(crate) phases: u32,
+    /// Length of the run [default: the workload's, else 3]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) seconds: Option<f64>,
+    /// At most so many simulations
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(i64::from(risetime_lab::MIN_BUDGET)..=1_000_000))]
+    pub(crate) budget: u32,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    pub(crate) seed: u64,
+    /// Try the first line on a real kernel, too (as --backend vm of `run`)
+    #[arg(long)]
+    pub(crate) real: bool,
+    /// With --real: an Image of your own, or a release in the cache [default: the newest]
+    #[arg(long, value_name = "PATH", requires = "real")]
+    pub(crate) kernel: Option<String>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    pub(crate) format: TextOrJson,
+}
+
 fn cause(text: &str) -> Result<Cause, String> {
     Cause::named(text).ok_or_else(|| {
         let known: Vec<&str> = CAUSES.iter().map(|c| c.name).collect();
@@ -531,6 +589,12 @@ fn phase(text: &str) -> Result<Span, String> {
 
 /// The latest start, as a minute.
 const MAX_PHASE: Span = Span::from_ms(60_000);
+
+fn change(text: &str) -> Result<Change, String> {
+    let parts = text.split_once('=').filter(|(key, value)| key.contains('.') && !value.is_empty());
+    let (key, value) = parts.ok_or("wanted TASK.KEY=VALUE, as in ui.util_min=512")?;
+    Ok(Change { key: key.into(), value: value.into() })
+}
 
 fn setting(text: &str) -> Result<(String, Value), String> {
     parse_setting(text, text).map_err(|e| e.what)

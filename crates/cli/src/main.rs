@@ -3,6 +3,7 @@
 //! Results go to standard output, everything else to standard error. Exit codes: 0 ok, 1 a
 //! check failed or a run went wrong, 2 usage or bad input, 3 cannot run here (and why).
 
+mod advise;
 mod args;
 mod compare;
 mod complete;
@@ -48,6 +49,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::Compare(args) => compare::compare(args),
         Command::Sweep(args) => sweep::sweep(args),
         Command::Explain(args) => explain::explain(args),
+        Command::Advise(args) => advise::advise(args),
         Command::List(args) => library::list(args.what),
         Command::Show(args) => library::show(args),
         Command::Check(args) => library::check(args),

@@ -325,7 +325,7 @@ impl Bar {
         bar
     }
     /// Shown from now on, and kept moving.
-    fn at_once(&self) {
+    pub(crate) fn at_once(&self) {
         self.shown.set(true);
         self.bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
         self.bar.enable_steady_tick(Duration::from_millis(200));

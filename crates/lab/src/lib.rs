@@ -5,6 +5,7 @@
 //!                                            └─ phases() ─> one result a start phase, medians
 //! ```
 
+mod advise;
 mod compare;
 #[cfg(test)]
 #[path = "../../../tests/draws.rs"]
@@ -21,6 +22,7 @@ mod study;
 mod sweep;
 mod verify;
 
+pub use advise::{MIN_BUDGET, Wanted, advise, advised_on};
 pub use compare::{Ablation, Grid, ablation, compare};
 pub use explain::{Why, explain};
 pub use history::{Kernel, WANTED, history, history_bisect, simulated_only, task_of};

@@ -47,7 +47,7 @@ mod qos;
 mod read;
 mod tree;
 
-pub use change::Change;
+pub use change::{Change, KeyOf};
 pub use group::MAX_GROUPS;
 pub use objects::{Barrier, Objects};
 pub use risetime_job::mark::{JobMark, Link, MARK_NUMBERS, Marks, Stage};

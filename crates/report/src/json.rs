@@ -13,6 +13,7 @@
 //!
 //! Left out: the curves of the plots (the Perfetto file has them).
 
+mod advice;
 mod compare;
 mod explain;
 mod history;
@@ -21,6 +22,7 @@ mod spread;
 mod step;
 mod sweep;
 
+pub use advice::advice;
 pub use compare::compare;
 pub use explain::explain;
 pub use history::{bisected, history};

@@ -3,6 +3,7 @@
 //! [`json`] and [`csv`] hold every figure for programs; [`text`] says the same to a person
 //! at a terminal, the answer first and the evidence below it; [`picture`] draws it.
 
+mod apply;
 pub mod chart;
 pub mod csv;
 pub mod json;

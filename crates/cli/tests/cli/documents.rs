@@ -37,11 +37,12 @@ fn with_own_files(name: &str) -> PathBuf {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 5] = [
+const PAGES: [&str; 6] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",
     "docs/jobs.md",
+    "docs/advise.md",
     "docs/studies/steady-tasks.md",
 ];
 

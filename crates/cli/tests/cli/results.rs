@@ -1,7 +1,7 @@
 //! What the numbers on standard output are: complete, documented, repeatable, and without
 //! knowledge of names.
 
-use crate::{command, prints, ramp, repository, risetime_in, scratch};
+use crate::{command, prints, ramp, repository, risetime, risetime_in, scratch};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -27,6 +27,45 @@ fn keys(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
+/// What helps a small workload, on a small budget.
+const ADVICE: [&str; 9] = [
+    "advise",
+    "periodic",
+    "--platform",
+    "rpi4",
+    "--seconds",
+    "0.6",
+    "--budget",
+    "60",
+    "--phases=6",
+];
+
+/// The first line of an advice does what it says: its own command gives its figures.
+#[test]
+fn the_command_of_an_advice_gives_its_figures() {
+    let advice = json(&[&ADVICE[..], &["--format", "json"]].concat());
+    let first = &advice["options"][0];
+    let change = &first["change"];
+    assert!(change["high"].as_f64() < Some(0.0) && change["n"] == 6, "{change}");
+    let command = first["command"].as_str().expect("a command");
+    assert!(command.starts_with("risetime run periodic --platform rpi4 "), "{command}");
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    let runs = json(&[&words[..], &["--phases", "6", "--format", "json"]].concat());
+    let p99 = |run: &Value| run["jobs"][0]["response"]["p99_ms"].as_f64().expect("a number");
+    let mut all: Vec<f64> = runs["runs"].as_array().expect("runs").iter().map(p99).collect();
+    all.sort_by(f64::total_cmp);
+    let median = (all[2] + all[3]) / 2.0;
+    let said = first["measured"]["value"]["median"].as_f64().expect("a number");
+    assert!((median - said).abs() < 0.001, "{median} {said}");
+    let page = prints(&ADVICE);
+    for line in ["frame.response_p99: ", "On your system, as root", "--backend vm"] {
+        assert!(page.contains(line), "{line} in {page}");
+    }
+    let refused = risetime(&["advise", "periodic", "--platform", "rpi4", "--metric", "frame.fun"]);
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""));
+    assert!(refused.err.contains("there is no figure `frame.fun`"), "{}", refused.err);
+}
+
 #[test]
 fn every_key_of_the_json_is_documented_and_every_documented_run_key_is_there() {
     let documented =
@@ -39,6 +78,7 @@ fn every_key_of_the_json_is_documented_and_every_documented_run_key_is_there() {
     keys(&json(&[&["compare"], &on_m1[..], &["--ablate", "rfc-v1"]].concat()), &mut found);
     let sweep = ["sweep", "--vary", "hz=250", "--metric", "energy"];
     keys(&json(&[&sweep, &on_m1[..]].concat()), &mut found);
+    keys(&json(&[&ADVICE[..], &["--format", "json"]].concat()), &mut found);
     let missing: Vec<_> = found
         .iter()
         .filter(|k| {

@@ -32,6 +32,36 @@ pub struct Change {
     pub value: String,
 }
 
+/// A key of a task or task group, told apart from whose it is, and a new value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyOf {
+    /// The task by its name in the file, or the path of a task group.
+    pub of: String,
+    /// The key.
+    pub key: String,
+    /// Its value, as [`Change::value`].
+    pub value: String,
+}
+
+impl KeyOf {
+    /// From its parts.
+    pub fn new(of: impl Into<String>, key: impl Into<String>, value: impl fmt::Display) -> KeyOf {
+        KeyOf { of: of.into(), key: key.into(), value: value.to_string() }
+    }
+
+    /// The change of the file.
+    pub fn change(&self) -> Change {
+        let top = if self.of.starts_with('/') { "taskgroups." } else { "" };
+        Change { key: format!("{top}{}.{}", self.of, self.key), value: self.value.clone() }
+    }
+}
+
+impl fmt::Display for KeyOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.change().fmt(f)
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.key, self.value)

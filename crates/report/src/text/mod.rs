@@ -3,6 +3,7 @@
 //! Every function returns the whole text, fits it into [`Style::width`] columns (40 at
 //! least), and is plain when no colour is wanted.
 
+mod advice;
 mod compare;
 mod demo;
 mod explain;
@@ -21,6 +22,7 @@ mod sweep;
 mod tradeoff;
 mod verify;
 
+pub use advice::advice;
 pub use compare::{compare, compare_phases};
 pub use demo::{Demo, Next, Published, demo};
 pub use explain::explain;

@@ -1,0 +1,343 @@
+//! What a user can change, and what that does to one metric and to energy.
+//!
+//! ```text
+//! change       of an option's n differences to the baseline, phase by phase, the median; 95 % interval
+//! sure         the interval lies on one side of 0 (of 8 phases: all of them agree)
+//! cost         (1 + the interval's end with the smaller gain) · (1 + change of mJ), both relative; 1: the baseline;
+//!              of n different changes at once · 1.1^(n − 1)
+//! first line   of the sure options that gain at least 10 % and leave the tasks at least 90 % of the work that they do now,
+//!              the one of least cost; if there is none, of those that leave so much; else of all
+//! ```
+//!
+//! The product of delay and energy is the usual measure where one is bought with the other. It is taken with the end of
+//! the interval, not with the median, so that of two options the one that helps from every start phase comes first. Whoever
+//! holds the others down saves energy by work that is not done: so much of it that it would be missed is no advice. A
+//! second change has to be worth its trouble.
+
+use crate::compare::Estimate;
+use crate::measured::Measured;
+use crate::metric::{Metric, Unit};
+use risetime_model::settings::{Home, Value};
+use risetime_model::workload::KeyOf;
+use std::collections::BTreeSet;
+
+/// What the first line gains at least, if anything does: less is soon lost among what a model leaves out.
+const WORTH: f64 = 0.1;
+
+/// So much of all work may be left undone under the first line.
+const MISSED: f64 = 0.1;
+/// What each further change has to gain.
+const TROUBLE: f64 = 1.1;
+/// Options that differ by less are the same.
+const SAME: f64 = 0.03;
+
+/// One thing that a user changes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// A key of a task or of a task group.
+    Workload(KeyOf),
+    /// A setting, and where a real system has it.
+    Setting {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: Value,
+        /// Where it lives.
+        home: Home,
+    },
+}
+
+/// Something to try: one or several steps.
+pub type Steps = Vec<Step>;
+
+/// Steps that were tried to the end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    /// What is changed.
+    pub steps: Steps,
+    /// The metric (0), energy (1) and work (2) with it.
+    pub measured: Measured,
+    /// The metric's differences to the baseline.
+    pub metric: Estimate,
+    /// Those of energy; `None`: it is not known.
+    pub energy: Option<Estimate>,
+    /// Those of the work that all tasks do.
+    pub work: Option<Estimate>,
+    /// Nobody gains more for less energy, with as much work done.
+    pub efficient: bool,
+}
+
+/// One round of trying.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Round {
+    /// How many candidates it had.
+    pub candidates: usize,
+    /// From how many start phases each was run, and the baseline.
+    pub phases: u32,
+    /// How long.
+    pub seconds: f64,
+}
+
+/// What helps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    /// The metric that is to become better, and what it counts.
+    pub metric: Metric,
+    /// Its unit.
+    pub unit: Unit,
+    /// Seed.
+    pub seed: u64,
+    /// Metric (0), energy (1) and work (2) as it is.
+    pub base: Measured,
+    /// What surely makes the metric better: the first line, then by what it gains.
+    pub tried: Vec<Tried>,
+    /// How it was found, round by round.
+    pub rounds: Vec<Round>,
+    /// How many simulations that took.
+    pub runs: u32,
+    /// Candidates for which the budget did not suffice.
+    pub untried: usize,
+    /// Candidates of the last round that make no sure difference, or a worse one.
+    pub unsure: usize,
+    /// What was not tried because this kernel has it not.
+    pub left_out: Vec<&'static str>,
+}
+
+/// How many different changes there are: the same value of the same key of several tasks is one.
+fn changes(steps: &Steps) -> usize {
+    let what = |step: &Step| match step {
+        Step::Workload(change) => (change.key.clone(), change.value.clone()),
+        Step::Setting { name, value, .. } => (name.clone(), value.to_string()),
+    };
+    steps.iter().map(what).collect::<BTreeSet<_>>().len()
+}
+
+/// How much an option changes metric and energy, in shares of the baseline; less is better in both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gain {
+    /// The metric's median difference.
+    pub metric: f64,
+    /// The end of its interval with the smaller gain; the median where there is no interval.
+    pub least: f64,
+    /// Median difference of energy; 0 where it is not known.
+    pub energy: f64,
+    /// Median difference of work.
+    pub work: f64,
+}
+
+impl Gain {
+    /// Of `measured`, metric (0), energy (1) and work (2), against `base`; `None`: there is nothing to compare.
+    pub fn of(metric: &Metric, measured: &Measured, base: &Measured) -> Option<Gain> {
+        let less = if metric.less_is_better() == Some(false) { -1.0 } else { 1.0 };
+        let whole = |m| base.estimate(m).map(|e| e.median.abs()).filter(|x| *x > 0.0);
+        let of_metric = measured.difference(base, 0)?;
+        let scale = less / whole(0)?;
+        let (low, high) = of_metric.interval.unwrap_or((of_metric.median, of_metric.median));
+        let of = |m| measured.difference(base, m).zip(whole(m)).map_or(0.0, |(d, e)| d.median / e);
+        let least = (low * scale).max(high * scale);
+        Some(Gain { metric: of_metric.median * scale, least, energy: of(1), work: of(2) })
+    }
+
+    /// What time and energy come to together, as a share of the baseline's.
+    pub fn cost(&self) -> f64 {
+        (1.0 + self.least).max(0.0) * (1.0 + self.energy)
+    }
+
+    /// Whether the tasks still do what they did.
+    fn keeps_work(&self) -> bool {
+        self.work >= -MISSED
+    }
+
+    /// Whether it may be the first line by right.
+    pub fn is_worth(&self) -> bool {
+        self.metric <= -WORTH && self.keeps_work()
+    }
+
+    fn is_as(&self, other: &Gain) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() < SAME;
+        near(self.metric, other.metric) && near(self.energy, other.energy)
+    }
+
+    /// Better in metric or energy, no worse in the other, and with as much work done.
+    pub fn beats(&self, other: &Gain) -> bool {
+        let (a, b) = (self, other);
+        let works = a.work > b.work - SAME;
+        a.metric <= b.metric
+            && a.energy <= b.energy
+            && (a.metric < b.metric || a.energy < b.energy)
+            && works
+    }
+}
+
+/// The numbers of `gains` in the order in which to go on with them: those that make the metric better, by their Pareto
+/// rank (0: nobody beats it; 1: only those of rank 0 do, …) and by [`Gain::cost`]; first those under which work is not
+/// left undone. Then all others.
+pub fn ranked(gains: &[Option<Gain>]) -> Vec<usize> {
+    /// A gain below this is none.
+    const NONE: f64 = -0.01;
+    let good = |keeps: bool| {
+        let all = gains.iter().enumerate().filter_map(|(i, gain)| Some((i, (*gain)?)));
+        all.filter(move |(_, g)| g.metric < NONE && g.keeps_work() == keeps).collect::<Vec<_>>()
+    };
+    let by_cost = |a: &(usize, Gain), b: &(usize, Gain)| {
+        a.1.cost().total_cmp(&b.1.cost()).then(a.0.cmp(&b.0))
+    };
+    let mut order = Vec::with_capacity(gains.len());
+    for mut left in [good(true), good(false)] {
+        while !left.is_empty() {
+            let unbeaten = |(_, g): &(usize, Gain)| !left.iter().any(|(_, other)| other.beats(g));
+            let (mut front, behind): (Vec<_>, Vec<_>) = left.iter().copied().partition(unbeaten);
+            front.sort_by(by_cost);
+            order.extend(front.iter().map(|(i, _)| *i));
+            left = behind;
+        }
+    }
+    let rest: Vec<usize> = (0..gains.len()).filter(|i| !order.contains(i)).collect();
+    order.extend(rest);
+    order
+}
+
+/// Those of the last round that surely make the metric better, the first line first, the others by what they gain;
+/// and how many do not.
+pub fn judged(
+    metric: &Metric,
+    base: &Measured,
+    last: Vec<(Steps, Measured)>,
+) -> (Vec<Tried>, usize) {
+    let n = last.len();
+    let mut sure: Vec<(Gain, Tried)> = Vec::new();
+    for (steps, measured) in last {
+        let difference = |m| measured.difference(base, m);
+        let (Some(gain), Some(of_metric)) = (Gain::of(metric, &measured, base), difference(0))
+        else {
+            continue;
+        };
+        if gain.least < 0.0 && of_metric.differs() {
+            let (energy, work) = (difference(1), difference(2));
+            let efficient = false;
+            sure.push((
+                gain,
+                Tried { steps, measured, metric: of_metric, energy, work, efficient },
+            ));
+        }
+    }
+    let unsure = n - sure.len();
+    // Of those that come to the same, the simplest.
+    sure.sort_by_key(|(_, tried)| changes(&tried.steps));
+    let mut kept: Vec<(Gain, Tried)> = Vec::new();
+    for one in sure {
+        if !kept.iter().any(|(gain, _)| gain.is_as(&one.0)) {
+            kept.push(one);
+        }
+    }
+    let gains: Vec<Gain> = kept.iter().map(|(gain, _)| *gain).collect();
+    for (gain, tried) in &mut kept {
+        tried.efficient = !gains.iter().any(|other| other.beats(gain));
+    }
+    let cost = |(gain, tried): &(Gain, Tried)| {
+        gain.cost() * TROUBLE.powi(changes(&tried.steps).saturating_sub(1) as i32)
+    };
+    let class = |gain: &Gain| (!gain.is_worth(), !gain.keeps_work());
+    kept.sort_by(|a, b| class(&a.0).cmp(&class(&b.0)).then(cost(a).total_cmp(&cost(b))));
+    if let Some(rest) = kept.get_mut(1..) {
+        rest.sort_by(|(a, _), (b, _)| a.metric.total_cmp(&b.metric));
+    }
+    (kept.into_iter().map(|(_, tried)| tried).collect(), unsure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use risetime_model::Settings;
+
+    fn measured(ms: [f64; 6], mj: f64) -> Measured {
+        working(ms, mj, 50.0)
+    }
+
+    fn working(ms: [f64; 6], mj: f64, work: f64) -> Measured {
+        let some = |values: [f64; 6]| values.map(Some).to_vec();
+        Measured {
+            seed: 1,
+            phases: Vec::new(),
+            workload: "w".into(),
+            platform: "p".into(),
+            policy: "q".into(),
+            settings: Settings::default(),
+            metrics: vec![
+                (Metric::new("ui.debt"), Unit::Time, some(ms)),
+                (Metric::new("energy"), Unit::Energy, some([mj; 6])),
+                (Metric::new("work"), Unit::Time, some([work; 6])),
+            ],
+        }
+    }
+
+    fn named(key: &str, m: Measured) -> (Steps, Measured) {
+        (vec![Step::Workload(KeyOf::new("ui", key, 1))], m)
+    }
+
+    fn all_of(key: &str) -> Steps {
+        named(key, measured([0.0; 6], 0.0)).0
+    }
+
+    #[test]
+    fn the_first_line_helps_from_every_phase_and_is_worth_its_energy() {
+        let base = measured([100.0; 6], 10.0);
+        let all = vec![
+            named("dear", measured([40.0; 6], 30.0)),
+            named("knee", measured([50.0; 6], 12.0)),
+            named("once", measured([1.0, 1.0, 1.0, 1.0, 1.0, 110.0], 10.0)),
+            (vec![all_of("knee"), all_of("more")].concat(), measured([46.5; 6], 12.0)),
+            named("little", measured([95.0; 6], 5.0)),
+            named("beaten", measured([60.0; 6], 12.0)),
+            named("worse", measured([130.0; 6], 1.0)),
+            named("idle", working([45.0; 6], 5.0, 20.0)),
+            (vec![all_of("knee"), all_of("idle")].concat(), measured([50.4; 6], 12.05)),
+        ];
+        let (tried, unsure) = judged(&Metric::new("ui.debt"), &base, all);
+        let key = |t: &Tried| match &t.steps[0] {
+            Step::Workload(change) => (change.key.clone(), t.efficient),
+            Step::Setting { .. } => unreachable!("none here"),
+        };
+        let keys: Vec<_> = tried.iter().map(key).collect();
+        let of = |key: &str, efficient| (key.to_string(), efficient);
+        let wanted = [
+            of("knee", false),
+            of("dear", true),
+            of("idle", true),
+            // With something more, which does not pay its trouble.
+            of("knee", true),
+            of("beaten", false),
+            of("little", true),
+        ];
+        assert_eq!(keys, wanted);
+        assert_eq!(unsure, 2);
+    }
+
+    #[test]
+    fn ranks_go_front_by_front_and_what_does_not_help_comes_last() {
+        let gain = |metric, energy| Some(Gain { metric, least: metric, energy, work: 0.0 });
+        let undone = Some(Gain { metric: -0.9, least: -0.9, energy: -0.9, work: -0.5 });
+        let all = [
+            undone,
+            gain(0.2, -0.5),
+            gain(-0.3, 0.5),
+            gain(-0.5, 0.4),
+            None,
+            gain(-0.2, 0.0),
+            gain(-0.1, 0.1),
+        ];
+        assert_eq!(ranked(&all), [3, 5, 6, 2, 0, 1, 4]);
+    }
+
+    #[test]
+    fn of_some_figures_more_is_better() {
+        let base = measured([100.0; 6], 10.0);
+        let more = measured([110.0, 120.0, 130.0, 140.0, 150.0, 160.0], 10.0);
+        let percent = |name: &str| {
+            let gain = Gain::of(&Metric::new(name), &more, &base).unwrap();
+            [gain.metric, gain.least].map(|share| (share * 100.0).round())
+        };
+        assert_eq!(percent("a.work"), [-35.0, -10.0]);
+        assert_eq!(percent("a.wait"), [35.0, 60.0]);
+    }
+}

@@ -1,0 +1,76 @@
+//! `risetime advise`: what a user can change, and what it brings.
+
+use crate::args::{Advise, OF_A_MACHINE, OF_THE_VM, TextOrJson};
+use crate::output::{self, Failure};
+use crate::run::Bar;
+use risetime_analysis::Measured;
+use risetime_analysis::advice::Advice;
+use risetime_lab::{Request, Wanted, advised_on};
+use risetime_report::{json, text};
+use risetime_vm::Vm;
+use risetime_vm::fetch::Cache;
+use std::process::ExitCode;
+
+pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
+    let wanted = Wanted {
+        request: Request {
+            changes: args.vary.clone(),
+            policies: vec![args.policy.clone()],
+            set: args.settings.all(),
+            seconds: args.seconds,
+            seed: args.seed,
+            noise: Some(OF_A_MACHINE),
+            ..Request::new(args.workload.clone(), args.platform.clone())
+        },
+        metric: args.metric.clone(),
+        task: args.task.clone(),
+        phases: args.phases,
+        budget: args.budget,
+    };
+    // What is missing for a boot is said before the search, not after it.
+    let vm = args
+        .real
+        .then(|| Vm::find(&Cache::from_env()?, args.kernel.as_deref(), risetime_sim::catalogue()));
+    let vm = vm.transpose()?;
+    let bar = Bar::new(u64::from(args.budget), "simulations");
+    let advice = risetime_lab::advise(&wanted, |done| bar.at(done as u64))?;
+    drop(bar);
+    let real = match vm {
+        Some((vm, kernel)) => on_a_kernel(&vm, kernel.rev(), wanted, &advice)?,
+        None => None,
+    };
+    let command = command(args);
+    output::print(&match args.format {
+        TextOrJson::Json => json::advice(&advice, &command, real.as_ref()),
+        TextOrJson::Text => text::advice(&advice, &command, real.as_ref(), &output::style()),
+    })
+}
+
+/// The baseline and the first line under a kernel; `None`: there is no first line.
+fn on_a_kernel(
+    vm: &Vm,
+    rev: Option<risetime_kernel::KernelRev>,
+    wanted: Wanted,
+    advice: &Advice,
+) -> Result<Option<(Measured, Measured)>, Failure> {
+    let Some(first) = advice.tried.first() else { return Ok(None) };
+    let request = Request { noise: Some(OF_THE_VM), ..wanted.request };
+    let wanted = Wanted { request, ..wanted };
+    let bar = Bar::new(u64::from(2 * wanted.phases), "runs");
+    bar.at_once();
+    let heard = |done| bar.at(done as u64);
+    Ok(Some(advised_on(vm, rev, (&wanted, advice), &first.steps, heard)?))
+}
+
+/// The command that runs what was asked for as it is.
+fn command(args: &Advise) -> String {
+    let mut words = vec![format!("risetime run {} --platform {}", args.workload, args.platform)];
+    if args.policy != "mainline" {
+        words.push(format!("--policy {}", args.policy));
+    }
+    words.extend(args.settings.all().iter().map(|(key, value)| format!("--set {key}={value}")));
+    words.extend(args.vary.iter().map(|change| format!("--vary '{change}'")));
+    words.extend(args.seconds.map(|s| format!("--seconds {s}")));
+    words.extend((args.seed != 1).then(|| format!("--seed {}", args.seed)));
+    words.join(" ")
+}

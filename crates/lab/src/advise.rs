@@ -1,0 +1,390 @@
+//! What could a user change? Many candidates at few start phases, then fewer at more: successive halving.
+//!
+//! ```text
+//! round 1   every candidate      2 phases           half the length, if the metric is the same there
+//! round 2   the best of them, and pairs of the best   half the phases
+//! round 3   the best of those    all phases
+//! ```
+//!
+//! Who goes on is decided by Pareto rank in (metric, energy): [`ranked`]. Rounds 1 and 2 start elsewhere and with other
+//! seeds than round 3: what is reported was not what the candidates were chosen by, or the luckiest would be reported.
+
+mod candidates;
+
+use crate::phases::phase_span;
+use crate::{Request, measure};
+use candidates::candidates;
+use risetime_analysis::advice::{Advice, Gain, Round, Step, Steps, judged, ranked};
+use risetime_analysis::metric::Metric;
+use risetime_analysis::{Measured, Options, RunResult, group_name};
+use risetime_kernel::KernelRev;
+use risetime_kernel::units::Span;
+use risetime_model::{Experiment, InputError};
+use risetime_sim::Simulator;
+use risetime_trace::{Backend, RunError};
+
+/// So many options at most are run from all phases.
+const LAST: usize = 8;
+/// The most candidates of the middle round.
+const MIDDLE: usize = 24;
+/// Of the best so many are combined, two at a time.
+const PAIRED: usize = 5;
+/// What a task's first activations say something about.
+const ENOUGH: u64 = 20;
+/// The least simulations that are of any use.
+pub const MIN_BUDGET: u32 = 60;
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The experiment as it is, under one policy.
+    pub request: Request,
+    /// The figure that is to become better; `None`: see [`advise`].
+    pub metric: Option<String>,
+    /// Of this task or job, where `metric` does not say.
+    pub task: Option<String>,
+    /// Start phases of the last round.
+    pub phases: u32,
+    /// At most so many simulations.
+    pub budget: u32,
+}
+
+/// What a user can change about `wanted`, and what it brings. `progress` hears how many simulations are done.
+///
+/// The metric, unless it is given: `response_p99` of the first job that the workload declares, else of the first task's;
+/// if that has none, its `activation_p99` (20 activations or more), or its `debt` where it is busy to the end most of the time.
+///
+/// Errors: the request's; a metric that there is not; the simulator's.
+pub fn advise(wanted: &Wanted, mut progress: impl FnMut(usize)) -> Result<Advice, RunError> {
+    let base = experiment(&wanted.request, &Vec::new(), None)?;
+    let probe = crate::run(&Simulator, &base, Options::default(), None)?.result;
+    let metric = metric_of(wanted, &base, &probe)?;
+    let (value, unit) = metric.of(&probe)?;
+    if value.is_none() {
+        let what = format!("`{}` has no value in this run", metric.name);
+        return Err(InputError::new("--metric", what).hint("--seconds makes it longer").into());
+    }
+    let (mut all, left_out) = candidates(&base, &probe, &metric.name);
+    // What the kernel would refuse, or the user has said already, is no choice.
+    all.retain(|steps| experiment(&wanted.request, steps, None).is_ok());
+    let metrics = metrics(&metric);
+    let mut search = Search { wanted, metrics: &metrics, runs: 2, rounds: Vec::new(), done: 2 };
+
+    let plan = Plan::of(wanted.budget, wanted.phases, all.len());
+    let untried = all.len() - plan.first.0;
+    all.truncate(plan.first.0);
+    let length = short_length(&base, &metric, value)?;
+    let (_, singles) = search.round(all, plan.first.1, (length, 1), &mut progress)?;
+    let best: Vec<Steps> = singles.iter().take(PAIRED).map(|(steps, _)| steps.clone()).collect();
+    let mut next = pairs(&best);
+    next.retain(|steps| experiment(&wanted.request, steps, None).is_ok());
+    next.truncate(plan.middle.0 / 2);
+    let singly = singles.into_iter().map(|(steps, _)| steps);
+    let mut middle: Vec<Steps> = singly.take(plan.middle.0 - next.len()).collect();
+    middle.append(&mut next);
+    let (_, ranked) = search.round(middle, plan.middle.1, (base.duration, 2), &mut progress)?;
+    let last: Vec<Steps> = ranked.into_iter().take(plan.last).map(|(steps, _)| steps).collect();
+    let (base, last) = search.round(last, wanted.phases, (base.duration, 0), &mut progress)?;
+    let (tried, unsure) = judged(&metric, &base, last);
+    Ok(Advice {
+        seed: wanted.request.seed,
+        rounds: search.rounds,
+        runs: search.runs,
+        metric,
+        unit,
+        base,
+        tried,
+        untried,
+        unsure,
+        left_out,
+    })
+}
+
+/// The baseline and `steps` on another backend, from the same start phases; of a kernel of generation `rev`.
+///
+/// Errors: the backend's.
+pub fn advised_on(
+    backend: &dyn Backend,
+    rev: Option<KernelRev>,
+    (wanted, advice): (&Wanted, &Advice),
+    steps: &Steps,
+    progress: impl FnMut(usize),
+) -> Result<(Measured, Measured), RunError> {
+    let both = [
+        experiment(&wanted.request, &Vec::new(), Some(rev))?,
+        experiment(&wanted.request, steps, Some(rev))?,
+    ];
+    let metrics = metrics(&advice.metric);
+    let mut both = measure(backend, &both, wanted.phases, &metrics, progress)?.into_iter();
+    match (both.next(), both.next()) {
+        (Some(base), Some(with)) => Ok((base, with)),
+        _ => unreachable!("two experiments give two measurements"),
+    }
+}
+
+/// What an [`Advice`] measures.
+fn metrics(metric: &Metric) -> [Metric; 3] {
+    [metric.clone(), Metric::new("energy"), Metric::new("work")]
+}
+
+/// The experiment with `steps` taken, for the simulator or (`kernel`) one that is booted.
+fn experiment(
+    request: &Request,
+    steps: &Steps,
+    kernel: Option<Option<KernelRev>>,
+) -> Result<Experiment, InputError> {
+    let mut request = request.clone();
+    for step in steps {
+        match step {
+            Step::Workload(change) => request.changes.push(change.change()),
+            Step::Setting { name, value, .. } => request.set.push((name.clone(), value.clone())),
+        }
+    }
+    let mut all = match kernel {
+        None => request.experiments()?,
+        Some(rev) => request.experiments_under(rev)?,
+    };
+    all.pop().ok_or_else(|| InputError::new(&request.workload, "there is nothing to run"))
+}
+
+fn metric_of(wanted: &Wanted, e: &Experiment, probe: &RunResult) -> Result<Metric, InputError> {
+    let first = || e.workload.tasks[e.workload.first_created()].comm.clone();
+    let declared = || {
+        let own = |job: &&risetime_model::workload::JobSpec| {
+            let comm = job.tasks.first().map(|i| e.workload.tasks[*i as usize].comm.as_str());
+            job.tasks.len() > 1 || job.deadline.is_some() || comm.map(group_name) != Some(&job.name)
+        };
+        e.workload.jobs.iter().find(own).map(|job| job.name.clone())
+    };
+    let named = wanted.task.clone().or_else(|| wanted.metric.is_none().then(declared).flatten());
+    let whose = named.unwrap_or_else(first);
+    if let Some(name) = &wanted.metric {
+        return Ok(Metric::of_task(name, Some(&whose)));
+    }
+    let job = probe.jobs.iter().find(|job| job.name == whose);
+    if job.is_some_and(|job| job.response.is_some()) {
+        return Ok(Metric::new(format!("{whose}.response_p99")));
+    }
+    let latency = probe.latency.iter().find(|l| l.tasks == group_name(&whose));
+    let ran = probe.tasks.iter().find(|t| t.comm == whose).map_or(0.0, |t| t.whole.running_ms);
+    let often = latency.is_some_and(|l| l.activations >= ENOUGH && 2.0 * l.unfinished_ms < ran);
+    let what = if often { "activation_p99" } else { "debt" };
+    Ok(Metric::new(format!("{whose}.{what}")))
+}
+
+/// Half the length, if the metric is the same there within a quarter.
+fn short_length(base: &Experiment, metric: &Metric, value: Option<f64>) -> Result<Span, RunError> {
+    let half = Experiment { duration: Span(base.duration.0 / 2), ..base.clone() };
+    let probe = crate::run(&Simulator, &half, Options::default(), None)?.result;
+    // A task that is not there yet has no figures.
+    let there = metric.of(&probe).ok().and_then(|(value, _)| value);
+    let same = there.zip(value).is_some_and(|(a, b)| (a - b).abs() <= 0.25 * b.abs());
+    Ok(if same { half.duration } else { base.duration })
+}
+
+/// Every two of `best`, the best first, that do not change the same thing.
+fn pairs(best: &[Steps]) -> Vec<Steps> {
+    let key = |step: &Step| match step {
+        Step::Workload(change) => (change.of.clone(), change.key.clone()),
+        Step::Setting { name, .. } => (String::new(), name.clone()),
+    };
+    let places = (0..best.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
+    let mut places: Vec<(usize, usize)> = places.collect();
+    places.sort_by_key(|(a, b)| a + b);
+    let apart = |(a, b): &(usize, usize)| {
+        !best[*a].iter().any(|one| best[*b].iter().any(|other| key(one) == key(other)))
+    };
+    let pair = |(a, b): (usize, usize)| best[a].iter().chain(&best[b]).cloned().collect();
+    places.into_iter().filter(apart).map(pair).collect()
+}
+
+/// How many candidates each round has: a third of the budget for the last one, a third for the one before, the rest for
+/// the first. Each also runs the baseline.
+#[derive(Debug, PartialEq)]
+struct Plan {
+    /// Candidates and phases.
+    first: (usize, u32),
+    /// Candidates and phases.
+    middle: (usize, u32),
+    /// Candidates.
+    last: usize,
+}
+
+impl Plan {
+    fn of(budget: u32, phases: u32, candidates: usize) -> Plan {
+        let within = |runs: u32, phases: u32| (runs / phases).saturating_sub(1) as usize;
+        let left = budget.saturating_sub(2);
+        let last = within(left / 3, phases).clamp(1, LAST);
+        let half = phases.div_ceil(2).max(2);
+        let middle = within(left / 3, half).clamp(1, MIDDLE);
+        let used = (last as u32 + 1) * phases + (middle as u32 + 1) * half;
+        let first = within(left.saturating_sub(used), 2).clamp(1, candidates.max(1));
+        Plan { first: (first.min(candidates), 2), middle: (middle, half), last }
+    }
+}
+
+/// The rounds so far.
+struct Search<'w> {
+    wanted: &'w Wanted,
+    metrics: &'w [Metric],
+    runs: u32,
+    done: usize,
+    rounds: Vec<Round>,
+}
+
+impl Search<'_> {
+    /// Runs `candidates` and the baseline from `phases` phases of round `number` (0: the last, which starts where
+    /// everybody does): the baseline, and the candidates by rank.
+    fn round(
+        &mut self,
+        candidates: Vec<Steps>,
+        phases: u32,
+        (length, number): (Span, u32),
+        progress: &mut impl FnMut(usize),
+    ) -> Result<(Measured, Vec<(Steps, Measured)>), RunError> {
+        let request = &self.wanted.request;
+        let mut experiments = Vec::with_capacity(candidates.len() + 1);
+        for steps in std::iter::once(&Vec::new()).chain(&candidates) {
+            let e = experiment(request, steps, None)?;
+            let e = Experiment { duration: length, seed: e.seed + u64::from(number), ..e };
+            experiments.push(e.later(phase_span(e.platform.tick(), number * self.wanted.phases)));
+        }
+        let before = self.done;
+        let mut heard = |done| progress(before + done);
+        let measured = measure(&Simulator, &experiments, phases, self.metrics, &mut heard)?;
+        let n = experiments.len() * phases as usize;
+        self.done += n;
+        self.runs += n as u32;
+        let seconds = length.0 as f64 / 1e9;
+        self.rounds.push(Round { candidates: candidates.len(), phases, seconds });
+        let mut measured = measured.into_iter();
+        let Some(base) = measured.next() else { unreachable!("the baseline is run") };
+        let all: Vec<(Steps, Measured)> = candidates.into_iter().zip(measured).collect();
+        let gains: Vec<Option<Gain>> =
+            all.iter().map(|(_, m)| Gain::of(&self.metrics[0], m, &base)).collect();
+        let mut places: Vec<Option<(Steps, Measured)>> = all.into_iter().map(Some).collect();
+        let order = ranked(&gains);
+        let sorted = order.into_iter().filter_map(|i| places[i].take()).collect();
+        Ok((base, sorted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(workload: &str, platform: &str) -> Wanted {
+        let request = Request { seconds: Some(0.6), ..Request::new(workload, platform) };
+        Wanted { request, metric: None, task: None, phases: 6, budget: MIN_BUDGET }
+    }
+
+    #[test]
+    fn a_plan_keeps_its_budget_and_leaves_something_for_each_round() {
+        for phases in [6, 8, 9, 16] {
+            for budget in (MIN_BUDGET..1000).step_by(7) {
+                for candidates in [0, 1, 30, 200] {
+                    let p = Plan::of(budget.max(12 * phases), phases, candidates);
+                    let runs = |n: usize, phases: u32| (n as u32 + 1) * phases;
+                    let all = runs(p.first.0, p.first.1) + runs(p.middle.0, p.middle.1);
+                    let all = 2 + all + runs(p.last, phases);
+                    assert!(
+                        all <= budget.max(12 * phases),
+                        "{phases} {budget} {candidates}: {p:?}"
+                    );
+                    assert!(p.first.0 <= candidates && p.middle.0 > 0 && p.last > 0);
+                }
+            }
+        }
+        assert_eq!(Plan::of(300, 8, 40), Plan { first: (40, 2), middle: (23, 4), last: LAST });
+    }
+
+    #[test]
+    fn the_same_question_has_the_same_answer_within_its_budget() {
+        let wanted = wanted("periodic", "rpi4");
+        let mut heard = Vec::new();
+        let first = advise(&wanted, |done| heard.push(done)).expect("it runs");
+        let again = advise(&wanted, |_| ()).expect("it runs");
+        assert!(first == again);
+        assert!(first.runs <= wanted.budget, "{}", first.runs);
+        assert_eq!(heard.last(), Some(&(first.runs as usize)));
+        assert_eq!(first.metric.name, "frame.response_p99");
+        let rounds: Vec<u32> = first.rounds.iter().map(|round| round.phases).collect();
+        assert_eq!(rounds, [2, 3, 6]);
+        assert!(first.untried > 0, "so small a budget does not suffice for all");
+        let best = first.tried.first().expect("a faster CPU is faster");
+        assert!(best.metric.median < 0.0 && best.metric.differs());
+    }
+
+    #[test]
+    fn what_is_tried_is_what_the_machine_and_its_kernel_have() {
+        let asked = |workload: &str, platform: &str, policy: &str, metric: &str| {
+            let request = Request {
+                policies: vec![policy.into()],
+                seconds: Some(0.6),
+                ..Request::new(workload, platform)
+            };
+            let e = experiment(&request, &Vec::new(), None).expect("built in");
+            let result = crate::run(&Simulator, &e, Options::default(), None).expect("it runs");
+            let (all, left_out) = candidates(&e, &result.result, metric);
+            let steps: Vec<String> = all
+                .iter()
+                .flatten()
+                .map(|step| match step {
+                    Step::Workload(change) => change.to_string(),
+                    Step::Setting { name, value, .. } => format!("{name}={value}"),
+                })
+                .collect();
+            (steps, left_out.len())
+        };
+        let (steps, _) = asked("phone", "pixel6", "linux-7.2", "ui.activation_p99");
+        for step in [
+            "ui.util_min=512",
+            "ui.priority=-15",
+            "ui.cpus=[6,7]",
+            "ui.dl-runtime=300",
+            "render.util_max=512",
+            "render.cpus=[0,1,2,3]",
+            "rate_limit_us=500",
+            "governor=performance",
+            "sched_energy_aware=0",
+        ] {
+            assert!(steps.iter().any(|s| s == step), "{step} of {steps:?}");
+        }
+        let (steps, left_out) = asked("phone", "rpi4", "linux-6.1", "ui.activation_p99");
+        let has = |part: &str| steps.iter().any(|s| s.contains(part));
+        assert!(
+            !has("dl-runtime")
+                && !has("energy_aware")
+                && !has("ui.cpus")
+                && has("render.cpus=[0,1,2]")
+        );
+        assert_eq!(left_out, 2);
+        let (steps, left_out) = asked("rampup", "m1", "rfc-v1", "rampup.debt");
+        assert!(steps.iter().any(|s| s == "rampup_multiplier=4"));
+        assert_eq!(left_out, 1);
+    }
+
+    #[test]
+    fn the_metric_is_a_job_or_what_the_first_task_does() {
+        let name = |workload: &str, platform: &str| {
+            let wanted = wanted(workload, platform);
+            let e = experiment(&wanted.request, &Vec::new(), None).expect("built in");
+            let e = Experiment { duration: Span::from_ms(1500), ..e };
+            let probe = crate::run(&Simulator, &e, Options::default(), None).expect("it runs");
+            metric_of(&wanted, &e, &probe.result).expect("there is one").name
+        };
+        assert_eq!(name("rampup", "m1"), "rampup.debt");
+        assert_eq!(name("phone", "pixel6"), "ui.activation_p99");
+        assert_eq!(name("periodic", "rpi4"), "frame.response_p99");
+        assert_eq!(name("audio", "chromebook4"), "mixer.activation_p99");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let said = |wanted: Wanted| advise(&wanted, |_| ()).unwrap_err().to_string();
+        let of =
+            |metric: &str| Wanted { metric: Some(metric.into()), ..wanted("periodic", "rpi4") };
+        assert!(said(of("frame.fun")).contains("frame.response_p99"));
+        assert!(said(of("makespan")).contains("no value"));
+    }
+}

@@ -1,0 +1,288 @@
+//! What there is to try: small grids of what a user can change, the likeliest first.
+//!
+//! ```text
+//! those whom the metric is about   util_min, nice, slice, cpuset (big CPUs): all of a chain together, and one at a time
+//! those that run most besides      util_max, nice, cpuset (small CPUs, or all but one): together, and one at a time
+//! task groups of either            uclamp, weight
+//! all                              rate limit, governor, energy-aware placement, base slice, rampup multiplier
+//! ```
+//!
+//! Left out: what the kernel's generation cannot do, keys that a task's phases set for themselves, CPUs of tasks that
+//! have some of their own.
+
+use risetime_analysis::advice::{Step, Steps};
+use risetime_analysis::{RunResult, group_name};
+use risetime_kernel::KernelRev;
+use risetime_model::settings::Value;
+use risetime_model::workload::{Attr, KeyOf, Policy, TaskSpec};
+use risetime_model::{Experiment, Platform};
+
+/// So many others are changed together, and so many of them one at a time.
+const OTHERS: (usize, usize) = (8, 2);
+/// Who runs less than this share of all is not worth a change.
+const RUNS: f64 = 0.01;
+/// On machines of more CPUs a list of nearly all of them is no small change.
+const FEW_CPUS: usize = 32;
+
+/// The tasks of a workload by their names in its file.
+struct Who<'e> {
+    /// Whom the metric is about.
+    own: Vec<(String, &'e TaskSpec)>,
+    /// Who runs most besides, the heaviest first.
+    others: Vec<(String, &'e TaskSpec)>,
+}
+
+/// All there is to try for the figure called `metric`, and what is not tried since this kernel has it not.
+pub(super) fn candidates(
+    e: &Experiment,
+    result: &RunResult,
+    metric: &str,
+) -> (Vec<Steps>, Vec<&'static str>) {
+    let who = Who::of(e, result, metric);
+    let rev = e.policy.kernel;
+    let mut all = Vec::new();
+    let own: Vec<_> = together(&who.own);
+    for tasks in &own {
+        all.extend(of_own(e, tasks));
+    }
+    let mut left_out = Vec::new();
+    match rev >= KernelRev::V6_12 {
+        true => own.iter().for_each(|tasks| all.extend(slices(tasks))),
+        false => left_out.push("slices of a task's own: since 6.12"),
+    }
+    let first = who.others.len().min(OTHERS.1);
+    let mut others: Vec<&[_]> = vec![&who.others];
+    others.extend(who.others[..first].chunks(1).filter(|_| who.others.len() > 1));
+    for tasks in others.into_iter().filter(|tasks| !tasks.is_empty()) {
+        all.extend(of_others(e, tasks));
+    }
+    all.extend(of_groups(e, &who));
+    all.extend(of_all(e));
+    if e.settings.int("rampup_multiplier").is_none() {
+        left_out.push("rampup multipliers: a patched kernel's (--policy rfc-v1)");
+    }
+    all.retain(|steps| !steps.is_empty());
+    (all, left_out)
+}
+
+/// All of them, and each alone.
+fn together<'t, 'e>(tasks: &'t [(String, &'e TaskSpec)]) -> Vec<&'t [(String, &'e TaskSpec)]> {
+    let alone = tasks.chunks(1).filter(|_| tasks.len() > 1);
+    std::iter::once(tasks).chain(alone).filter(|tasks| !tasks.is_empty()).collect()
+}
+
+impl<'e> Who<'e> {
+    fn of(e: &'e Experiment, result: &RunResult, metric: &str) -> Who<'e> {
+        let mut names: Vec<(String, &TaskSpec, f64)> = Vec::new();
+        for task in e.workload.tasks.iter().chain(&e.workload.forked) {
+            let name = in_file(&task.comm);
+            let runs = result.tasks.iter().filter(|t| in_file(&t.comm) == name);
+            if names.iter().all(|(other, ..)| other != name) {
+                names.push((name.into(), task, runs.map(|t| t.whole.running_ms).sum()));
+            }
+        }
+        let whose = metric.rsplit_once('.').map(|(whose, _)| whose);
+        let job = e.workload.jobs.iter().find(|job| Some(job.name.as_str()) == whose);
+        let of_job = job.map(|job| {
+            let comm = |i: &u32| Some(in_file(&e.workload.tasks.get(*i as usize)?.comm));
+            job.tasks.iter().filter_map(comm).collect::<Vec<_>>()
+        });
+        let own = of_job.unwrap_or_else(|| whose.map(in_file).into_iter().collect());
+        let all: f64 = names.iter().map(|(.., ran)| ran).sum();
+        let is_own = |name: &str| own.contains(&name);
+        let mut others: Vec<_> = (names.iter())
+            .filter(|(name, task, ran)| !is_own(name) && is_fair(task) && *ran >= RUNS * all)
+            .collect();
+        others.sort_by(|a, b| b.2.total_cmp(&a.2));
+        let mut others: Vec<(String, &TaskSpec)> =
+            others.into_iter().map(|(name, task, _)| (name.clone(), *task)).collect();
+        let mut own: Vec<(String, &TaskSpec)> = (own.iter())
+            .filter_map(|own| names.iter().find(|(name, ..)| name == own))
+            .map(|(name, task, _)| (name.clone(), *task))
+            .collect();
+        if own.is_empty() {
+            // A figure of the whole run is about those that run most.
+            own = others.drain(..others.len().min(OTHERS.1)).collect();
+        }
+        others.truncate(OTHERS.0);
+        Who { own, others }
+    }
+}
+
+/// A task's name in the file, without the number of its instance.
+fn in_file(comm: &str) -> &str {
+    group_name(comm.split('#').next().unwrap_or(comm))
+}
+
+fn is_fair(task: &TaskSpec) -> bool {
+    let fair = |attr: &Attr| {
+        attr.policy.is_none_or(|p| matches!(p, Policy::Other { .. } | Policy::Batch { .. }))
+    };
+    fair(&task.attr) && task.phases.iter().all(|phase| fair(&phase.attr))
+}
+
+/// Whether no phase of the task says for itself what `says` looks at.
+fn leaves(task: &TaskSpec, says: fn(&Attr) -> bool) -> bool {
+    task.phases.iter().all(|phase| !says(&phase.attr))
+}
+
+/// The same key of each task for which there is a value.
+fn each(
+    tasks: &[(String, &TaskSpec)],
+    key: &str,
+    value: impl Fn(&TaskSpec) -> Option<String>,
+) -> Steps {
+    let change = |(name, task): &(String, &TaskSpec)| Some(KeyOf::new(name, key, value(task)?));
+    tasks.iter().filter_map(change).map(Step::Workload).collect()
+}
+
+fn util_min(to: u64) -> impl Fn(&TaskSpec) -> Option<String> {
+    move |task| {
+        let has = task.attr.uclamp_min.map_or(0, |u| u.0);
+        let room = task.attr.uclamp_max.map_or(1024, |u| u.0);
+        let free = leaves(task, |attr| attr.uclamp_min.is_some() || attr.uclamp_max.is_some());
+        (has < to && to <= room && free).then(|| to.to_string())
+    }
+}
+
+fn util_max(to: u64) -> impl Fn(&TaskSpec) -> Option<String> {
+    move |task| {
+        let has = task.attr.uclamp_max.map_or(1024, |u| u.0);
+        let least = task.attr.uclamp_min.map_or(0, |u| u.0);
+        let free = leaves(task, |attr| attr.uclamp_min.is_some() || attr.uclamp_max.is_some());
+        (least <= to && to < has && free).then(|| to.to_string())
+    }
+}
+
+/// `by` steps nicer than it is.
+fn nice(by: i64) -> impl Fn(&TaskSpec) -> Option<String> {
+    move |task| {
+        let has = i64::from(task.attr.nice.unwrap_or(0));
+        let to = (has + by).clamp(-20, 19);
+        let free = leaves(task, |attr| attr.nice.is_some() || attr.policy.is_some());
+        (is_fair(task) && to != has && free).then(|| to.to_string())
+    }
+}
+
+fn cpus(list: &[u32]) -> impl Fn(&TaskSpec) -> Option<String> {
+    move |task| {
+        let free = task.attr.cpus.is_none() && leaves(task, |attr| attr.cpus.is_some());
+        free.then(|| format!("{list:?}").replace(' ', ""))
+    }
+}
+
+/// The CPUs of the capacity for which `fits` holds; none where that is all of them.
+fn of_capacity(p: &Platform, fits: impl Fn(u64) -> bool) -> Vec<u32> {
+    let domains = p.domains.iter().filter(|d| fits(d.capacity.0));
+    let mut list: Vec<u32> = domains.flat_map(|d| d.cpus.iter().map(|cpu| cpu.0)).collect();
+    list.sort_unstable();
+    if list.len() == p.nr_cpus() { Vec::new() } else { list }
+}
+
+fn capacities(p: &Platform) -> (u64, u64) {
+    let all = || p.domains.iter().map(|d| d.capacity.0);
+    (all().min().unwrap_or(0), all().max().unwrap_or(0))
+}
+
+fn of_own(e: &Experiment, tasks: &[(String, &TaskSpec)]) -> Vec<Steps> {
+    let (small, big) = capacities(&e.platform);
+    let mut all: Vec<Steps> =
+        [256, 512, 768, 1024].map(|to| each(tasks, "util_min", util_min(to))).into();
+    all.extend([-5, -10].map(|by| each(tasks, "priority", nice(by))));
+    let mut lists =
+        vec![of_capacity(&e.platform, |c| c == big), of_capacity(&e.platform, |c| c > small)];
+    lists.dedup();
+    lists.retain(|list| !list.is_empty() && list.len() <= FEW_CPUS);
+    all.extend(lists.iter().map(|list| each(tasks, "cpus", cpus(list))));
+    all
+}
+
+/// Shorter slices, in µs: earlier deadlines.
+fn slices(tasks: &[(String, &TaskSpec)]) -> Vec<Steps> {
+    let slice = |us: u64| {
+        move |task: &TaskSpec| {
+            let has = match task.attr.policy.unwrap_or_default() {
+                Policy::Other { slice } | Policy::Batch { slice } => slice.map(|s| s.0 / 1000),
+                _ => return None,
+            };
+            let free = leaves(task, |attr| attr.policy.is_some());
+            (has != Some(us) && free).then(|| us.to_string())
+        }
+    };
+    [300, 1000].map(|us| each(tasks, "dl-runtime", slice(us))).into()
+}
+
+fn of_others(e: &Experiment, tasks: &[(String, &TaskSpec)]) -> Vec<Steps> {
+    let (small, big) = capacities(&e.platform);
+    let mut all: Vec<Steps> = [256, 512].map(|to| each(tasks, "util_max", util_max(to))).into();
+    all.extend([5, 10].map(|by| each(tasks, "priority", nice(by))));
+    let n = e.platform.nr_cpus();
+    let list = match small < big {
+        true => of_capacity(&e.platform, |c| c == small),
+        false => (0..n.saturating_sub(1) as u32).collect(),
+    };
+    if !list.is_empty() && n <= FEW_CPUS {
+        all.push(each(tasks, "cpus", cpus(&list)));
+    }
+    all
+}
+
+/// The task groups of those whom the metric is about, and of the others.
+fn of_groups(e: &Experiment, who: &Who<'_>) -> Vec<Steps> {
+    let paths = |tasks: &[(String, &TaskSpec)]| {
+        let paths = tasks.iter().filter_map(|(_, task)| task.attr.taskgroup.clone());
+        let mut paths: Vec<String> = paths.filter(|path| !path.is_empty()).collect();
+        paths.dedup();
+        paths
+    };
+    let own = paths(&who.own);
+    let mut others = paths(&who.others);
+    others.retain(|path| !own.contains(path));
+    let step =
+        |path: &str, key: &str, value: u64| vec![Step::Workload(KeyOf::new(path, key, value))];
+    let mut all = Vec::new();
+    for path in own {
+        all.extend([300, 1000].map(|weight| step(&path, "weight", weight)));
+        all.extend([512, 1024].map(|util| step(&path, "uclamp_min", util)));
+    }
+    for path in others {
+        all.extend([30, 10].map(|weight| step(&path, "weight", weight)));
+        all.push(step(&path, "uclamp_max", 512));
+    }
+    // What the file does not name in `taskgroups` cannot be changed there.
+    let named = |steps: &Steps| match &steps[0] {
+        Step::Workload(change) => e.workload.groups.iter().any(|g| g.path == change.of),
+        Step::Setting { .. } => true,
+    };
+    all.retain(named);
+    all
+}
+
+/// Settings of the whole system.
+fn of_all(e: &Experiment) -> Vec<Steps> {
+    let catalogue = risetime_sim::catalogue();
+    let setting = |name: &str, value: Value| {
+        let (_, param) = catalogue.params().find(|(_, p)| p.name == name)?;
+        (e.settings.0.get(name) != Some(&value))
+            .then(|| vec![Step::Setting { name: name.into(), value, home: param.home }])
+    };
+    let mut all = Vec::new();
+    let mut numbers = |name: &str, values: &[i64]| {
+        let there = e.settings.int(name).is_some();
+        let tried = values.iter().filter(|_| there);
+        all.extend(tried.filter_map(|n| setting(name, Value::Int(*n))));
+    };
+    numbers("rate_limit_us", &[500, 2000]);
+    numbers("rampup_multiplier", &[2, 3, 4]);
+    if let Some(ns) = e.settings.int("base_slice_ns") {
+        numbers("base_slice_ns", &[(ns / 3).max(100_000)]);
+    }
+    let (small, big) = capacities(&e.platform);
+    if small < big {
+        numbers("sched_energy_aware", &[0]);
+    }
+    for name in ["performance", "powersave"] {
+        all.extend(setting("governor", Value::Name(name.into())));
+    }
+    all
+}

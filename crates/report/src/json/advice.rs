@@ -1,0 +1,61 @@
+//! What a user can change, and what it brings.
+
+use super::estimate;
+use super::{SCHEMA, print, settings};
+use crate::apply;
+use risetime_analysis::Measured;
+use risetime_analysis::advice::{Advice, Round, Tried};
+use serde_json::{Value, json};
+
+/// What helps? `real`: the first line, on a real kernel. Ends in a newline.
+pub fn advice(a: &Advice, command: &str, real: Option<&(Measured, Measured)>) -> String {
+    let mut record = json!({
+        "schema": SCHEMA,
+        "workload": a.base.workload,
+        "platform": a.base.platform,
+        "policy": a.base.policy,
+        "backend": "sim",
+        "seed": a.seed,
+        "metric": a.metric.name,
+        "settings": settings(&a.base.settings),
+        "now": measured(&a.base),
+        "options": a.tried.iter().map(|t| option(t, command)).collect::<Vec<_>>(),
+        "rounds": a.rounds.iter().map(round).collect::<Vec<_>>(),
+        "simulations": a.runs,
+        "untried": a.untried,
+        "unsure": a.unsure,
+        "not_tried": a.left_out,
+    });
+    if let Some((base, with)) = real {
+        record["real"] = json!({
+            "now": measured(base),
+            "first": measured(with),
+            "change": estimate(with.difference(base, 0).as_ref()),
+            "mj_change": estimate(with.difference(base, 1).as_ref()),
+        });
+    }
+    print(&record)
+}
+
+fn measured(m: &Measured) -> Value {
+    json!({ "value": estimate(m.estimate(0).as_ref()), "mj": estimate(m.estimate(1).as_ref()), "work_ms": estimate(m.estimate(2).as_ref()) })
+}
+
+fn option(t: &Tried, command: &str) -> Value {
+    let options = apply::options(&t.steps);
+    json!({
+        "what": apply::words(&t.steps),
+        "options": options,
+        "apply": apply::lines(&t.steps),
+        "command": format!("{command} {}", options.join(" ")),
+        "measured": measured(&t.measured),
+        "change": estimate(Some(&t.metric)),
+        "mj_change": estimate(t.energy.as_ref()),
+        "work_change_ms": estimate(t.work.as_ref()),
+        "efficient": t.efficient,
+    })
+}
+
+fn round(r: &Round) -> Value {
+    json!({ "candidates": r.candidates, "phases": r.phases, "seconds": r.seconds })
+}

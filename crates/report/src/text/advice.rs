@@ -1,0 +1,285 @@
+//! `risetime advise`: what a user can change, and what it brings.
+//!
+//! ```text
+//! title      what ran, and the metric as it is
+//! first      what to do, and what it brings
+//! table      an option a row: metric and energy, each with its change and interval
+//! picture    metric against energy, a mark an option
+//! lines      by which each is applied, and the commands that repeat the first
+//! ```
+
+use super::Style;
+use super::page::{Ink, Line, Page, Table, pad, width};
+use crate::apply;
+use crate::words::{digits3, simulated};
+use risetime_analysis::Measured;
+use risetime_analysis::advice::{Advice, Gain, Step, Tried};
+use risetime_analysis::compare::Estimate;
+
+/// So many options are shown.
+pub(crate) const SHOWN: usize = 8;
+
+/// What helps? `command` is the line that runs the experiment as it is; `real`: the first line, on a real kernel.
+pub fn advice(
+    a: &Advice,
+    command: &str,
+    real: Option<&(Measured, Measured)>,
+    style: &Style,
+) -> String {
+    let mut page = Page::new(style);
+    page.hanging("", Ink::Title, &title(a));
+    page.blank();
+    page.paragraph(0, Ink::Strong, &first(a));
+    if let Some(real) = real {
+        page.paragraph(0, Ink::Strong, &on_the_kernel(a, real));
+    }
+    page.blank();
+    table(&mut page, a);
+    if !a.tried.is_empty() {
+        page.blank();
+        picture(&mut page, a);
+        page.blank();
+        lines(&mut page, a);
+        page.blank();
+        commands(&mut page, a, command);
+    }
+    page.blank();
+    legend(&mut page, a);
+    page.finish()
+}
+
+fn title(a: &Advice) -> String {
+    let b = &a.base;
+    let from = simulated(&b.settings, a.seed);
+    let phases = a.rounds.last().map_or(0, |round| round.phases);
+    format!("{} · {} · {} · {from} · {phases} start phases", b.workload, b.platform, b.policy)
+}
+
+fn mark(i: usize) -> char {
+    char::from(b'A' + (i % 26) as u8)
+}
+
+/// `-48 %`.
+fn percent(share: f64) -> String {
+    let text = format!("{:+.0} %", share * 100.0 + 0.0);
+    if text == "-0 %" || text == "+0 %" { "0 %".into() } else { text }
+}
+
+/// What a difference is of `base`.
+fn share(difference: f64, base: Option<Estimate>) -> Option<f64> {
+    let base = base?.median.abs();
+    (base > 0.0).then(|| difference / base)
+}
+
+fn first(a: &Advice) -> String {
+    let unit = a.unit.as_str();
+    let now = a.base.estimate(0).map_or("–".into(), |e| digits3(e.median));
+    let name = &a.metric.name;
+    let Some(best) = a.tried.first() else {
+        return format!("{name}: {now}{unit}. Nothing that was tried makes it better for sure.");
+    };
+    let gain = Gain::of(&a.metric, &best.measured, &a.base);
+    let then = best.measured.estimate(0).map_or("–".into(), |e| digits3(e.median));
+    let energy = best.energy.and_then(|d| share(d.median, a.base.estimate(1)));
+    let energy = energy.map_or(String::new(), |e| format!(", energy {}", percent(e)));
+    let change = share(best.metric.median, a.base.estimate(0)).map_or(String::new(), percent);
+    let only = match gain {
+        Some(gain) if !gain.is_worth() => " Nothing gains 10 % and leaves 90 % of the work done.",
+        _ => "",
+    };
+    format!(
+        "{name}: {now}{unit} as it is, {then}{unit} with {} ({change}{energy}).{only}",
+        apply::words(&best.steps)
+    )
+}
+
+/// What was predicted, and what a kernel did.
+fn on_the_kernel(a: &Advice, (base, with): &(Measured, Measured)) -> String {
+    let median = |m: &Measured| m.estimate(0).map_or("–".into(), |e| digits3(e.median));
+    let change = with.difference(base, 0);
+    let found = change.and_then(|d| share(d.median, base.estimate(0))).map_or("–".into(), percent);
+    let unit = a.unit.as_str();
+    format!("On the real kernel: {}{unit}, then {}{unit} ({found}).", median(base), median(with))
+}
+
+/// `-12…-3 %` of `base`; nothing where there is no interval.
+fn interval(d: Option<&Estimate>, base: Option<Estimate>) -> String {
+    let ends = d.and_then(|d| d.interval).and_then(|(low, high)| {
+        Some((share(low, base)? * 100.0 + 0.0, share(high, base)? * 100.0 + 0.0))
+    });
+    ends.map_or(String::new(), |(low, high)| format!("{low:+.0}…{high:+.0}"))
+}
+
+fn shown(a: &Advice) -> &[Tried] {
+    &a.tried[..a.tried.len().min(SHOWN)]
+}
+
+fn table(page: &mut Page<'_>, a: &Advice) {
+    let all = shown(a).iter().enumerate();
+    all.for_each(|(i, t)| {
+        page.hanging(&format!("{}  ", mark(i)), Ink::Plain, &apply::words(&t.steps));
+    });
+    page.blank();
+    let unit = a.unit.as_str().trim();
+    let mut table =
+        Table::new(["", unit, "change", "95 %", "mJ", "change", "95 %", "work", "efficient"]);
+    let (metric, energy) = (a.base.estimate(0), a.base.estimate(1));
+    let median = |e: Option<Estimate>| e.map_or("–".into(), |e| digits3(e.median));
+    table.row(["0", &median(metric), "", "", &median(energy)]);
+    for (i, t) in shown(a).iter().enumerate() {
+        let changed = |d: Option<&Estimate>, base| {
+            d.and_then(|d| share(d.median, base)).map_or(String::new(), percent)
+        };
+        table.row([
+            mark(i).to_string(),
+            median(t.measured.estimate(0)),
+            changed(Some(&t.metric), metric),
+            interval(Some(&t.metric), metric),
+            median(t.measured.estimate(1)),
+            changed(t.energy.as_ref(), energy),
+            interval(t.energy.as_ref(), energy),
+            changed(t.work.as_ref(), a.base.estimate(2)),
+            if t.efficient { "yes".into() } else { String::new() },
+        ]);
+    }
+    page.table(0, &table);
+}
+
+/// Rows of the picture.
+const ROWS: usize = 8;
+
+/// The metric against energy; where two fall on one place, the later one is beside it.
+fn picture(page: &mut Page<'_>, a: &Advice) {
+    let of = |m: &Measured| Some((m.estimate(1)?.median, m.estimate(0)?.median));
+    let marks = std::iter::once('0').chain((0..).map(mark));
+    let all = std::iter::once(&a.base).chain(shown(a).iter().map(|t| &t.measured));
+    let points: Vec<(char, f64, f64)> =
+        marks.zip(all).filter_map(|(c, m)| of(m).map(|(x, y)| (c, x, y))).collect();
+    if points.len() < 2 {
+        return;
+    }
+    let range = |f: fn(&(char, f64, f64)) -> f64| {
+        let (low, high) = (
+            points.iter().map(f).fold(f64::INFINITY, f64::min),
+            points.iter().map(f).fold(f64::NEG_INFINITY, f64::max),
+        );
+        if high - low < 1e-9 { (low - 1.0, high + 1.0) } else { (low, high) }
+    };
+    let (x, y) = (range(|p| p.1), range(|p| p.2));
+    let margin = width(&digits3(y.1)).max(width(&digits3(y.0))).max(5);
+    let columns = page.width().saturating_sub(margin + 2).max(8);
+    let mut cells = vec![vec![' '; columns]; ROWS];
+    for (mark, energy, metric) in &points {
+        let row = ((y.1 - metric) / (y.1 - y.0) * (ROWS - 1) as f64).round() as usize;
+        let at = ((energy - x.0) / (x.1 - x.0) * (columns - 2) as f64).round() as usize;
+        let row = &mut cells[row.min(ROWS - 1)];
+        if let Some(free) = (at..columns).find(|i| row[*i] == ' ') {
+            row[free] = *mark;
+        }
+    }
+    page.line(Line::new().ink(Ink::Dim, format!("{}{}", a.metric.name, a.unit.as_str())));
+    for (i, row) in cells.iter().enumerate() {
+        let value = y.1 - (y.1 - y.0) * i as f64 / (ROWS - 1) as f64;
+        let label = if i == 0 || i + 1 == ROWS { digits3(value) } else { String::new() };
+        let text: String = row.iter().collect();
+        page.line(Line::new().ink(Ink::Dim, pad(&label, margin, true) + " │").plain(text));
+    }
+    let axis = format!("{} └{}", " ".repeat(margin), "─".repeat(columns));
+    page.line(Line::new().ink(Ink::Dim, axis));
+    let (low, high) = (digits3(x.0), format!("{} mJ", digits3(x.1)));
+    let gap = columns.saturating_sub(width(&low) + width(&high));
+    let text = format!("{}{low}{}{high}", " ".repeat(margin + 2), " ".repeat(gap));
+    page.line(Line::new().ink(Ink::Dim, text));
+}
+
+/// A command on as many lines as it needs, which a shell takes as one.
+fn command(page: &mut Page<'_>, head: &str, words: &[String]) {
+    let indent = " ".repeat(width(head));
+    let room = page.width().saturating_sub(width(head) + 2);
+    let mut line = String::new();
+    let mut first = true;
+    let mut out = |line: &str, more: &str, first: bool| {
+        let head = if first { head } else { &indent };
+        page.line(Line::new().plain(format!("{head}{line}{more}")));
+    };
+    for word in words {
+        if !line.is_empty() && width(&line) + 1 + width(word) > room {
+            out(&line, " \\", first);
+            first = false;
+            line = "  ".into();
+        } else if !line.trim().is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    out(&line, "", first);
+}
+
+fn lines(page: &mut Page<'_>, a: &Advice) {
+    page.line(Line::new().ink(Ink::Strong, "On your system, as root"));
+    let lines: Vec<Vec<String>> = shown(a).iter().map(|t| apply::lines(&t.steps)).collect();
+    if apply::needs_tids(&lines.concat()) {
+        page.line(Line::new().plain(format!("   {}", apply::TIDS)));
+    }
+    for (i, lines) in lines.iter().enumerate() {
+        for (n, line) in lines.iter().enumerate() {
+            let head = if n == 0 { format!("{}  ", mark(i)) } else { "   ".into() };
+            let words: Vec<String> = line.split(' ').map(Into::into).collect();
+            command(page, &head, &words);
+        }
+    }
+}
+
+fn commands(page: &mut Page<'_>, a: &Advice, as_it_is: &str) {
+    let Some(first) = a.tried.first() else { return };
+    let phases = a.rounds.last().map_or(0, |round| round.phases);
+    page.line(Line::new().ink(Ink::Strong, "A again, and on a real kernel (beside it as it is)"));
+    let options = apply::options(&first.steps);
+    let mut repeat = vec![as_it_is.to_string(), format!("--phases {phases}")];
+    repeat.extend(options);
+    command(page, "   ", &repeat);
+    repeat.push("--backend vm".into());
+    command(page, "   ", &repeat);
+}
+
+fn legend(page: &mut Page<'_>, a: &Advice) {
+    let rounds: Vec<String> = (a.rounds.iter())
+        .map(|r| format!("{} candidates from {} phases of {} s", r.candidates, r.phases, r.seconds))
+        .collect();
+    let untried = match a.untried {
+        0 => String::new(),
+        n => format!(" {n} more were not tried: --budget."),
+    };
+    let text = format!(
+        "{} simulations: {}.{untried} {} of the last make no sure difference, or a worse one. Medians; differences are \
+         those of the same start phase, their 95 % intervals in % of 0, as it is; those of what is shown have one \
+         sign. Work: what all tasks get done.",
+        a.runs,
+        rounds.join(", "),
+        a.unsure
+    );
+    page.paragraph(0, Ink::Dim, &text);
+    page.paragraph(
+        0,
+        Ink::Dim,
+        "A gains at least 10 %, leaves at least 90 % of the work done, and has the least product of time and energy \
+         (the gain: the smaller end of its interval); the others follow by what they gain. Efficient: nobody gains \
+         more for less energy with as much work.",
+    );
+    let clamps = |t: &Tried| {
+        let clamp = |step: &Step| match step {
+            Step::Workload(change) => {
+                change.key.starts_with("util_") || change.key.starts_with("uclamp")
+            }
+            Step::Setting { .. } => false,
+        };
+        t.steps.iter().any(clamp)
+    };
+    if shown(a).iter().any(clamps) {
+        let text = "util_min, util_max: a kernel with CONFIG_UCLAMP_TASK (Debian's 6.1 and 6.12 are built without).";
+        page.paragraph(0, Ink::Dim, text);
+    }
+    if !a.left_out.is_empty() {
+        page.paragraph(0, Ink::Dim, &format!("Not tried: {}.", a.left_out.join("; ")));
+    }
+}
