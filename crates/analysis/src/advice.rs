@@ -286,12 +286,12 @@ mod tests {
             named("dear", measured([40.0; 6], 30.0)),
             named("knee", measured([50.0; 6], 12.0)),
             named("once", measured([1.0, 1.0, 1.0, 1.0, 1.0, 110.0], 10.0)),
-            (vec![all_of("knee"), all_of("more")].concat(), measured([46.5; 6], 12.0)),
+            ([all_of("knee"), all_of("more")].concat(), measured([46.5; 6], 12.0)),
             named("little", measured([95.0; 6], 5.0)),
             named("beaten", measured([60.0; 6], 12.0)),
             named("worse", measured([130.0; 6], 1.0)),
             named("idle", working([45.0; 6], 5.0, 20.0)),
-            (vec![all_of("knee"), all_of("idle")].concat(), measured([50.4; 6], 12.05)),
+            ([all_of("knee"), all_of("idle")].concat(), measured([50.4; 6], 12.05)),
         ];
         let (tried, unsure) = judged(&Metric::new("ui.debt"), &base, all);
         let key = |t: &Tried| match &t.steps[0] {
