@@ -8,6 +8,9 @@ use risetime_analysis::{Measured, Options};
 use risetime_model::Experiment;
 use risetime_trace::{Backend, RunError};
 
+/// The metrics of one run, each with what it counts.
+type Values = Vec<(Option<f64>, Unit)>;
+
 /// Each experiment from start phases 0 to `phases` − 1, counted in its own ticks: the metrics of each run.
 /// `progress` hears how many runs are done.
 ///
@@ -30,7 +33,7 @@ pub fn measure(
             .collect::<Result<Vec<_>, _>>()
     };
     let values = parallel(experiments.len() * n, progress, one)?;
-    let measured = |(e, runs): (&Experiment, &[Vec<(Option<f64>, Unit)>])| Measured {
+    let measured = |(e, runs): (&Experiment, &[Values])| Measured {
         workload: e.workload.name.clone(),
         platform: e.platform.name.clone(),
         policy: e.policy.name.clone(),
