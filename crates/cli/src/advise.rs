@@ -32,6 +32,9 @@ pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
         .real
         .then(|| Vm::find(&Cache::from_env()?, args.kernel.as_deref(), risetime_sim::catalogue()));
     let vm = vm.transpose()?;
+    if let Some((_, kernel)) = &vm {
+        wanted.request.experiments_under(kernel.rev())?;
+    }
     let bar = Bar::new(u64::from(args.budget), "simulations");
     let advice = risetime_lab::advise(&wanted, |done| bar.at(done as u64))?;
     drop(bar);

@@ -56,6 +56,11 @@ pub struct Wanted {
 ///
 /// Errors: the request's; a metric that there is not; the simulator's.
 pub fn advise(wanted: &Wanted, mut progress: impl FnMut(usize)) -> Result<Advice, RunError> {
+    let least = Plan::least(wanted.phases);
+    if wanted.budget < least {
+        let what = format!("found {}, wanted at least {least} for so many phases", wanted.budget);
+        return Err(InputError::new("--budget", what).into());
+    }
     let base = experiment(&wanted.request, &Vec::new(), None)?;
     let probe = crate::run(&Simulator, &base, Options::default(), None)?.result;
     let metric = metric_of(wanted, &base, &probe)?;
@@ -211,6 +216,11 @@ struct Plan {
 }
 
 impl Plan {
+    /// One candidate and the baseline in each round, behind two looks at the experiment.
+    fn least(phases: u32) -> u32 {
+        2 + 2 * (2 + phases.div_ceil(2).max(2) + phases)
+    }
+
     fn of(budget: u32, phases: u32, candidates: usize) -> Plan {
         let within = |runs: u32, phases: u32| (runs / phases).saturating_sub(1) as usize;
         let left = budget.saturating_sub(2);
@@ -280,17 +290,15 @@ mod tests {
 
     #[test]
     fn a_plan_keeps_its_budget_and_leaves_something_for_each_round() {
-        for phases in [6, 8, 9, 16] {
+        for phases in [6, 8, 9, 64] {
             for budget in (MIN_BUDGET..1000).step_by(7) {
                 for candidates in [0, 1, 30, 200] {
-                    let p = Plan::of(budget.max(12 * phases), phases, candidates);
+                    let budget = budget.max(Plan::least(phases));
+                    let p = Plan::of(budget, phases, candidates);
                     let runs = |n: usize, phases: u32| (n as u32 + 1) * phases;
                     let all = runs(p.first.0, p.first.1) + runs(p.middle.0, p.middle.1);
                     let all = 2 + all + runs(p.last, phases);
-                    assert!(
-                        all <= budget.max(12 * phases),
-                        "{phases} {budget} {candidates}: {p:?}"
-                    );
+                    assert!(all <= budget, "{phases} {budget} {candidates}: {p:?}");
                     assert!(p.first.0 <= candidates && p.middle.0 > 0 && p.last > 0);
                 }
             }
@@ -386,5 +394,7 @@ mod tests {
             |metric: &str| Wanted { metric: Some(metric.into()), ..wanted("periodic", "rpi4") };
         assert!(said(of("frame.fun")).contains("frame.response_p99"));
         assert!(said(of("makespan")).contains("no value"));
+        let many = Wanted { phases: 64, ..wanted("periodic", "rpi4") };
+        assert!(said(many).contains("--budget: found 60, wanted at least 198"));
     }
 }

@@ -1,10 +1,11 @@
 //! What there is to try: small grids of what a user can change, the likeliest first.
 //!
 //! ```text
-//! those whom the metric is about   util_min, nice, slice, cpuset (big CPUs): all of a chain together, and one at a time
-//! those that run most besides      util_max, nice, cpuset (small CPUs, or all but one): together, and one at a time
+//! those whom the metric is about   util_min, nice, cpuset (big CPUs), slice: all of a chain together
+//! those that run most besides      util_max, nice, cpuset (small CPUs, or all but one): together
 //! task groups of either            uclamp, weight
 //! all                              rate limit, governor, energy-aware placement, base slice, rampup multiplier
+//! then                             the same of those whom the metric is about, and of the heaviest two others, one at a time
 //! ```
 //!
 //! Left out: what the kernel's generation cannot do, keys that a task's phases set for themselves, CPUs of tasks that
@@ -24,12 +25,15 @@ const RUNS: f64 = 0.01;
 /// On machines of more CPUs a list of nearly all of them is no small change.
 const FEW_CPUS: usize = 32;
 
+/// A task with its name in the file.
+type Named<'e> = (String, &'e TaskSpec);
+
 /// The tasks of a workload by their names in its file.
 struct Who<'e> {
     /// Whom the metric is about.
-    own: Vec<(String, &'e TaskSpec)>,
+    own: Vec<Named<'e>>,
     /// Who runs most besides, the heaviest first.
-    others: Vec<(String, &'e TaskSpec)>,
+    others: Vec<Named<'e>>,
 }
 
 /// All there is to try for the figure called `metric`, and what is not tried since this kernel has it not.
@@ -39,36 +43,29 @@ pub(super) fn candidates(
     metric: &str,
 ) -> (Vec<Steps>, Vec<&'static str>) {
     let who = Who::of(e, result, metric);
-    let rev = e.policy.kernel;
-    let mut all = Vec::new();
-    let own: Vec<_> = together(&who.own);
-    for tasks in &own {
-        all.extend(of_own(e, tasks));
-    }
-    let mut left_out = Vec::new();
-    match rev >= KernelRev::V6_12 {
-        true => own.iter().for_each(|tasks| all.extend(slices(tasks))),
-        false => left_out.push("slices of a task's own: since 6.12"),
-    }
-    let first = who.others.len().min(OTHERS.1);
-    let mut others: Vec<&[_]> = vec![&who.others];
-    others.extend(who.others[..first].chunks(1).filter(|_| who.others.len() > 1));
-    for tasks in others.into_iter().filter(|tasks| !tasks.is_empty()) {
-        all.extend(of_others(e, tasks));
-    }
+    let heaviest = &who.others[..who.others.len().min(OTHERS.1)];
+    let mut all = of_own(e, &who.own);
+    all.extend(of_others(e, &who.others));
     all.extend(of_groups(e, &who));
     all.extend(of_all(e));
+    let alone = |n: usize| move |_: &&[Named<'_>]| n > 1;
+    let singly = who.own.chunks(1).filter(alone(who.own.len()));
+    all.extend(singly.flat_map(|task| of_own(e, task)));
+    let singly = heaviest.chunks(1).filter(alone(who.others.len()));
+    all.extend(singly.flat_map(|task| of_others(e, task)));
+    all.retain(|steps| !steps.is_empty());
+    let mut left_out = Vec::new();
+    if !has_slices(e) {
+        left_out.push("slices of a task's own: since 6.12");
+    }
     if e.settings.int("rampup_multiplier").is_none() {
         left_out.push("rampup multipliers: a patched kernel's (--policy rfc-v1)");
     }
-    all.retain(|steps| !steps.is_empty());
     (all, left_out)
 }
 
-/// All of them, and each alone.
-fn together<'t, 'e>(tasks: &'t [(String, &'e TaskSpec)]) -> Vec<&'t [(String, &'e TaskSpec)]> {
-    let alone = tasks.chunks(1).filter(|_| tasks.len() > 1);
-    std::iter::once(tasks).chain(alone).filter(|tasks| !tasks.is_empty()).collect()
+fn has_slices(e: &Experiment) -> bool {
+    e.policy.kernel >= KernelRev::V6_12
 }
 
 impl<'e> Who<'e> {
@@ -94,9 +91,9 @@ impl<'e> Who<'e> {
             .filter(|(name, task, ran)| !is_own(name) && is_fair(task) && *ran >= RUNS * all)
             .collect();
         others.sort_by(|a, b| b.2.total_cmp(&a.2));
-        let mut others: Vec<(String, &TaskSpec)> =
+        let mut others: Vec<Named<'_>> =
             others.into_iter().map(|(name, task, _)| (name.clone(), *task)).collect();
-        let mut own: Vec<(String, &TaskSpec)> = (own.iter())
+        let mut own: Vec<Named<'_>> = (own.iter())
             .filter_map(|own| names.iter().find(|(name, ..)| name == own))
             .map(|(name, task, _)| (name.clone(), *task))
             .collect();
@@ -127,12 +124,8 @@ fn leaves(task: &TaskSpec, says: fn(&Attr) -> bool) -> bool {
 }
 
 /// The same key of each task for which there is a value.
-fn each(
-    tasks: &[(String, &TaskSpec)],
-    key: &str,
-    value: impl Fn(&TaskSpec) -> Option<String>,
-) -> Steps {
-    let change = |(name, task): &(String, &TaskSpec)| Some(KeyOf::new(name, key, value(task)?));
+fn each(tasks: &[Named<'_>], key: &str, value: impl Fn(&TaskSpec) -> Option<String>) -> Steps {
+    let change = |(name, task): &Named<'_>| Some(KeyOf::new(name, key, value(task)?));
     tasks.iter().filter_map(change).map(Step::Workload).collect()
 }
 
@@ -184,7 +177,7 @@ fn capacities(p: &Platform) -> (u64, u64) {
     (all().min().unwrap_or(0), all().max().unwrap_or(0))
 }
 
-fn of_own(e: &Experiment, tasks: &[(String, &TaskSpec)]) -> Vec<Steps> {
+fn of_own(e: &Experiment, tasks: &[Named<'_>]) -> Vec<Steps> {
     let (small, big) = capacities(&e.platform);
     let mut all: Vec<Steps> =
         [256, 512, 768, 1024].map(|to| each(tasks, "util_min", util_min(to))).into();
@@ -194,11 +187,14 @@ fn of_own(e: &Experiment, tasks: &[(String, &TaskSpec)]) -> Vec<Steps> {
     lists.dedup();
     lists.retain(|list| !list.is_empty() && list.len() <= FEW_CPUS);
     all.extend(lists.iter().map(|list| each(tasks, "cpus", cpus(list))));
+    if has_slices(e) {
+        all.extend(slices(tasks));
+    }
     all
 }
 
 /// Shorter slices, in µs: earlier deadlines.
-fn slices(tasks: &[(String, &TaskSpec)]) -> Vec<Steps> {
+fn slices(tasks: &[Named<'_>]) -> Vec<Steps> {
     let slice = |us: u64| {
         move |task: &TaskSpec| {
             let has = match task.attr.policy.unwrap_or_default() {
@@ -212,7 +208,7 @@ fn slices(tasks: &[(String, &TaskSpec)]) -> Vec<Steps> {
     [300, 1000].map(|us| each(tasks, "dl-runtime", slice(us))).into()
 }
 
-fn of_others(e: &Experiment, tasks: &[(String, &TaskSpec)]) -> Vec<Steps> {
+fn of_others(e: &Experiment, tasks: &[Named<'_>]) -> Vec<Steps> {
     let (small, big) = capacities(&e.platform);
     let mut all: Vec<Steps> = [256, 512].map(|to| each(tasks, "util_max", util_max(to))).into();
     all.extend([5, 10].map(|by| each(tasks, "priority", nice(by))));
@@ -229,7 +225,7 @@ fn of_others(e: &Experiment, tasks: &[(String, &TaskSpec)]) -> Vec<Steps> {
 
 /// The task groups of those whom the metric is about, and of the others.
 fn of_groups(e: &Experiment, who: &Who<'_>) -> Vec<Steps> {
-    let paths = |tasks: &[(String, &TaskSpec)]| {
+    let paths = |tasks: &[Named<'_>]| {
         let paths = tasks.iter().filter_map(|(_, task)| task.attr.taskgroup.clone());
         let mut paths: Vec<String> = paths.filter(|path| !path.is_empty()).collect();
         paths.dedup();
