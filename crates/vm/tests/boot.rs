@@ -235,10 +235,13 @@ fn jobs_are_those_of_the_scheduler(trace: &Memory) {
     for (task, marks) in [(1, done), (2, of(2, |mark| *mark == JobMark::Waits))] {
         let slept = sleeps(task);
         assert_eq!(marks.len(), slept.len(), "task {task}");
-        // The clocks agree: it falls asleep within 150 µs of saying that it will.
+        // The clocks agree: it falls asleep within 60 µs of saying that it will, unless a tick or an interrupt comes between.
         let late = |(mark, slept): (&Instant, &Instant)| slept.0 as i64 - mark.0 as i64;
-        let late: Vec<i64> = marks.iter().zip(&slept).map(late).collect();
-        assert!(late.iter().all(|ns| (-2_000..150_000).contains(ns)), "task {task}: {late:?}");
+        let mut late: Vec<i64> = marks.iter().zip(&slept).map(late).collect();
+        late.sort_unstable();
+        let (first, last) = (late[0], late[late.len() - 1]);
+        assert!(first > -2_000 && last < 1_000_000, "task {task}: {late:?}");
+        assert!(late[late.len() * 95 / 100] < 60_000, "task {task}: {late:?}");
     }
 }
 
