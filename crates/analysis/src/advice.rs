@@ -248,7 +248,6 @@ pub fn judged(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use risetime_model::Settings;
 
     fn measured(ms: [f64; 6], mj: f64) -> Measured {
         working(ms, mj, 50.0)
@@ -257,17 +256,12 @@ mod tests {
     fn working(ms: [f64; 6], mj: f64, work: f64) -> Measured {
         let some = |values: [f64; 6]| values.map(Some).to_vec();
         Measured {
-            seed: 1,
-            phases: Vec::new(),
-            workload: "w".into(),
-            platform: "p".into(),
-            policy: "q".into(),
-            settings: Settings::default(),
             metrics: vec![
                 (Metric::new("ui.debt"), Unit::Time, some(ms)),
                 (Metric::new("energy"), Unit::Energy, some([mj; 6])),
                 (Metric::new("work"), Unit::Time, some([work; 6])),
             ],
+            ..Measured::default()
         }
     }
 

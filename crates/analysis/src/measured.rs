@@ -6,7 +6,7 @@ use risetime_kernel::units::Span;
 use risetime_model::Settings;
 
 /// One experiment, run from the same start phases as others.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Workload name.
     pub workload: String,
@@ -79,13 +79,8 @@ mod tests {
     #[test]
     fn differences_are_of_pairs() {
         let of = |values: &[Option<f64>]| Measured {
-            workload: "w".into(),
-            platform: "p".into(),
-            policy: "q".into(),
-            settings: Settings::default(),
-            seed: 1,
-            phases: Vec::new(),
             metrics: vec![(Metric::new("energy"), Unit::Energy, values.to_vec())],
+            ..Measured::default()
         };
         let a = of(&[Some(1.0), Some(10.0), None, Some(100.0)]);
         let b = of(&[Some(2.0), Some(12.0), Some(5.0), None]);

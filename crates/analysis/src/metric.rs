@@ -50,24 +50,6 @@ impl Metric {
         })
     }
 
-    /// What somebody who does not say what would ask of such a run: the response of its first job, else how long
-    /// activations of its first task take, if there are enough of them, else what its burst lost; and the energy.
-    pub fn usual(run: &RunResult) -> Vec<Metric> {
-        /// So many activations have a p99 that is more than the largest.
-        const MANY: u64 = 100;
-        let first = run.latency.first();
-        let whose = first.map_or("", |l| l.tasks.as_str());
-        let about = match (run.jobs.first(), first) {
-            (Some(job), _) => format!("{}.response_p99", job.name),
-            (None, Some(l)) if l.activations >= MANY => format!("{whose}.activation_p99"),
-            _ => format!("{whose}.debt"),
-        };
-        let mut all = vec![Metric::new(about)];
-        all.extend(run.jobs.first().map(|job| Metric::new(format!("{}.missed", job.name))));
-        all.push(Metric::new("energy"));
-        all
-    }
-
     /// Its value in `run`, and what it counts. No value: there is none in this run (no job was done, a power is
     /// unknown).
     ///

@@ -97,7 +97,6 @@ impl Sweep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use risetime_model::Settings;
 
     #[test]
     fn extremes_are_of_medians_and_the_first_on_ties() {
@@ -116,13 +115,9 @@ mod tests {
             },
             command: String::new(),
             measured: Measured {
-                seed: 1,
-                phases: Vec::new(),
-                workload: "w".into(),
-                platform: "p".into(),
                 policy: "q".into(),
-                settings: Settings::default(),
                 metrics: vec![(Metric::new("energy"), Unit::Energy, values.to_vec())],
+                ..Measured::default()
             },
         };
         let axis = |values: &[&str]| Axis {

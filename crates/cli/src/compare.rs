@@ -101,7 +101,8 @@ fn metrics(
 
 /// What such a run is asked for if nobody says what.
 fn usual(e: &Experiment) -> Result<Vec<Metric>, Failure> {
-    Ok(Metric::usual(&risetime_lab::run(&Simulator, e, Options::default(), None)?.result))
+    let probe = risetime_lab::run(&Simulator, e, Options::default(), None)?.result;
+    Ok(vec![risetime_lab::usual_metric(e, None, &probe), Metric::new("energy")])
 }
 
 /// The policies' experiments, and the switches if they take a preset apart.

@@ -13,11 +13,11 @@ use risetime_model::{Experiment, InputError, micros};
 use risetime_report::{Told, csv, json, picture, text};
 use risetime_sim::{Counterfactual, Simulator};
 use risetime_trace::write::perfetto;
-use risetime_trace::{Backend, Event, Header, Hears, TraceSink};
+use risetime_trace::{Backend, Event, Header, Hears, Tee, TraceSink};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant as Clock};
 
@@ -207,40 +207,28 @@ fn alone(
 ) -> Result<risetime_lab::Run, Failure> {
     let _waiting = (args.backend == args::Backend::Vm).then(|| Bar::waiting(experiment));
     let lists = lists.map(|lists| lists as &mut dyn Lists);
-    let mut progress = Progress::new(args, experiment);
+    let (mut progress, mut nobody) = (Progress::new(args, experiment), ());
+    let seen: &mut (dyn TraceSink + Send) = match &mut progress {
+        Some(progress) => progress,
+        None => &mut nobody,
+    };
     let Some(path) = &args.perfetto else {
-        let also = progress.as_mut().map(|p| p as &mut (dyn TraceSink + Send));
-        return Ok(risetime_lab::run_beside(backend, experiment, options(args), lists, also)?);
+        return Ok(risetime_lab::run_beside(
+            backend,
+            experiment,
+            options(args),
+            lists,
+            Some(seen),
+        )?);
     };
     let mut done = None;
     output::write_whole(path, |file| {
-        let mut writer = Watched { writer: perfetto::Writer::new(file), progress };
-        let also = Some(&mut writer as &mut (dyn TraceSink + Send));
+        let mut writer = perfetto::Writer::new(file);
+        let also = Some(&mut Tee(&mut writer, seen) as &mut (dyn TraceSink + Send));
         done = Some(risetime_lab::run_beside(backend, experiment, options(args), lists, also)?);
-        writer.writer.finish().map_err(|e| Failure::unwritten(path, &e))
+        writer.finish().map_err(|e| Failure::unwritten(path, &e))
     })?;
     done.ok_or_else(|| Failure::unavailable("the run gave no result"))
-}
-
-/// A trace on its way into a file, and how far it has got.
-struct Watched<'a> {
-    writer: perfetto::Writer<&'a mut (dyn Write + Send)>,
-    progress: Option<Progress>,
-}
-
-impl TraceSink for Watched<'_> {
-    fn header(&mut self, header: &Header) {
-        self.writer.header(header);
-    }
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
-        self.writer.event(at, event);
-        if let Some(progress) = &mut self.progress {
-            progress.event(at, event);
-        }
-    }
-    fn end(&mut self, at: Instant) {
-        self.writer.end(at);
-    }
 }
 
 /// Many runs of each experiment: `--phases` and `--repeat`.

@@ -11,12 +11,13 @@
 
 mod candidates;
 
+use crate::measure::{first_task, usual_metric};
 use crate::phases::phase_span;
 use crate::{Request, measure};
 use candidates::candidates;
 use risetime_analysis::advice::{Advice, Gain, Round, Step, Steps, judged, ranked};
 use risetime_analysis::metric::Metric;
-use risetime_analysis::{Measured, Options, RunResult, group_name};
+use risetime_analysis::{Measured, Options, RunResult};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
 use risetime_model::{Experiment, InputError};
@@ -29,8 +30,6 @@ const LAST: usize = 8;
 const MIDDLE: usize = 24;
 /// Of the best so many are combined, two at a time.
 const PAIRED: usize = 5;
-/// What a task's first activations say something about.
-const ENOUGH: u64 = 20;
 /// The least simulations that are of any use.
 pub const MIN_BUDGET: u32 = 60;
 
@@ -63,7 +62,7 @@ pub fn advise(wanted: &Wanted, mut progress: impl FnMut(usize)) -> Result<Advice
     }
     let base = experiment(&wanted.request, &Vec::new(), None)?;
     let probe = crate::run(&Simulator, &base, Options::default(), None)?.result;
-    let metric = metric_of(wanted, &base, &probe)?;
+    let metric = metric_of(wanted, &base, &probe);
     let (value, unit) = metric.of(&probe)?;
     if value.is_none() {
         let what = format!("`{}` has no value in this run", metric.name);
@@ -152,29 +151,12 @@ fn experiment(
     all.pop().ok_or_else(|| InputError::new(&request.workload, "there is nothing to run"))
 }
 
-fn metric_of(wanted: &Wanted, e: &Experiment, probe: &RunResult) -> Result<Metric, InputError> {
-    let first = || e.workload.tasks[e.workload.first_created()].comm.clone();
-    let declared = || {
-        let own = |job: &&risetime_model::workload::JobSpec| {
-            let comm = job.tasks.first().map(|i| e.workload.tasks[*i as usize].comm.as_str());
-            job.tasks.len() > 1 || job.deadline.is_some() || comm.map(group_name) != Some(&job.name)
-        };
-        e.workload.jobs.iter().find(own).map(|job| job.name.clone())
-    };
-    let named = wanted.task.clone().or_else(|| wanted.metric.is_none().then(declared).flatten());
-    let whose = named.unwrap_or_else(first);
-    if let Some(name) = &wanted.metric {
-        return Ok(Metric::of_task(name, Some(&whose)));
+fn metric_of(wanted: &Wanted, e: &Experiment, probe: &RunResult) -> Metric {
+    let whose = wanted.task.as_deref();
+    match &wanted.metric {
+        Some(name) => Metric::of_task(name, Some(whose.unwrap_or(first_task(e)))),
+        None => usual_metric(e, whose, probe),
     }
-    let job = probe.jobs.iter().find(|job| job.name == whose);
-    if job.is_some_and(|job| job.response.is_some()) {
-        return Ok(Metric::new(format!("{whose}.response_p99")));
-    }
-    let latency = probe.latency.iter().find(|l| l.tasks == group_name(&whose));
-    let ran = probe.tasks.iter().find(|t| t.comm == whose).map_or(0.0, |t| t.whole.running_ms);
-    let often = latency.is_some_and(|l| l.activations >= ENOUGH && 2.0 * l.unfinished_ms < ran);
-    let what = if often { "activation_p99" } else { "debt" };
-    Ok(Metric::new(format!("{whose}.{what}")))
 }
 
 /// Half the length, if the metric is the same there within a quarter.
@@ -379,7 +361,7 @@ mod tests {
             let e = experiment(&wanted.request, &Vec::new(), None).expect("built in");
             let e = Experiment { duration: Span::from_ms(1500), ..e };
             let probe = crate::run(&Simulator, &e, Options::default(), None).expect("it runs");
-            metric_of(&wanted, &e, &probe.result).expect("there is one").name
+            metric_of(&wanted, &e, &probe.result).name
         };
         assert_eq!(name("rampup", "m1"), "rampup.debt");
         assert_eq!(name("phone", "pixel6"), "ui.activation_p99");

@@ -27,7 +27,7 @@ pub use compare::{Ablation, Grid, ablation, compare};
 pub use explain::{Why, explain};
 pub use history::{Kernel, WANTED, history, history_bisect, simulated_only, task_of};
 pub use kept::{Kept, read_kept};
-pub use measure::measure;
+pub use measure::{measure, usual_metric};
 pub use phases::{PhaseRuns, phase_spans, run_again, run_each, run_phases};
 pub use request::{DEFAULT_SECONDS, MAX_SECONDS, Request, check_fit, check_supported, rehearse};
 pub use request::{doubts, policy_doubts, workload_doubts};

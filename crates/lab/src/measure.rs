@@ -4,12 +4,44 @@ use crate::parallel::parallel;
 use crate::phases::{phase_span, phase_spans};
 use crate::run::run;
 use risetime_analysis::metric::{Metric, Unit};
-use risetime_analysis::{Measured, Options};
+use risetime_analysis::{Measured, Options, RunResult, group_name};
 use risetime_model::Experiment;
+use risetime_model::workload::JobSpec;
 use risetime_trace::{Backend, RunError};
 
 /// The metrics of a run.
 type Figures = Vec<(Option<f64>, Unit)>;
+
+/// The task that is created first.
+pub(crate) fn first_task(e: &Experiment) -> &str {
+    e.workload.tasks.get(e.workload.first_created()).map_or("", |t| &t.comm)
+}
+
+/// What somebody who does not say what would ask of the task or job `whose` (`None`: of the first job that the workload
+/// declares, else of its first task): `response_p99` of its jobs, else `activation_p99` if it has many and is not busy to the
+/// end most of the time, else `debt`. `probe`: a run of it.
+pub fn usual_metric(e: &Experiment, whose: Option<&str>, probe: &RunResult) -> Metric {
+    /// So many activations have a 99th percentile that says something.
+    const ENOUGH: u64 = 20;
+    let declared = || {
+        let own = |job: &&JobSpec| {
+            let first = job.tasks.first().and_then(|i| e.workload.tasks.get(*i as usize));
+            let named = first.map(|t| group_name(&t.comm)) == Some(&job.name);
+            job.tasks.len() > 1 || job.deadline.is_some() || !named
+        };
+        e.workload.jobs.iter().find(own).map(|job| job.name.as_str())
+    };
+    let whose = whose.or_else(declared).unwrap_or_else(|| first_task(e));
+    let job = probe.jobs.iter().find(|job| job.name == whose);
+    let latency = probe.latency.iter().find(|l| l.tasks == group_name(whose));
+    let ran = probe.tasks.iter().find(|t| t.comm == whose).map_or(0.0, |t| t.whole.running_ms);
+    let often = latency.is_some_and(|l| l.activations >= ENOUGH && 2.0 * l.unfinished_ms < ran);
+    Metric::new(match job.is_some_and(|job| job.response.is_some()) {
+        true => format!("{whose}.response_p99"),
+        false if often => format!("{whose}.activation_p99"),
+        false => format!("{whose}.debt"),
+    })
+}
 
 /// Each experiment from start phases 0 to `phases` − 1, counted in its own ticks: the metrics of each run.
 /// `progress` hears how many runs are done.

@@ -1,11 +1,8 @@
 //! One experiment on one backend, analysed.
 
 use risetime_analysis::{Analyzer, Lists, Options, RunResult, Timeline};
-use risetime_kernel::units::Instant;
 use risetime_model::Experiment;
-use risetime_trace::{
-    Backend, Event, Header, Hears, Memory, Outcome, RunError, Tee, TraceSink, beside,
-};
+use risetime_trace::{Backend, Memory, Outcome, RunError, Tee, TraceSink, beside};
 
 /// A run with its analysis.
 #[derive(Clone, Debug)]
@@ -46,7 +43,7 @@ pub fn run_beside(
 ) -> Result<Run, RunError> {
     let mut nobody = ();
     let mut analyzer = Analyzer::listing(options, lists);
-    let mut sink = Both(&mut analyzer, also.unwrap_or(&mut nobody));
+    let mut sink = Tee(&mut analyzer, also.unwrap_or(&mut nobody));
     let outcome = match crate::parallel::cores() {
         1 => backend.run(experiment, &mut sink)?,
         _ => beside(&mut sink, |sink| backend.run(experiment, sink))?,
@@ -64,27 +61,6 @@ pub(crate) fn run_listing(
     let mut analyzer = Analyzer::listing(options, lists);
     let outcome = backend.run(experiment, &mut analyzer)?;
     Ok(done(analyzer, outcome))
-}
-
-/// As [`Tee`], for another thread.
-struct Both<'a, 'b>(&'a mut Analyzer<'b>, &'a mut (dyn TraceSink + Send));
-
-impl TraceSink for Both<'_, '_> {
-    fn header(&mut self, header: &Header) {
-        self.0.header(header);
-        self.1.header(header);
-    }
-    fn event(&mut self, at: Instant, event: &Event<'_>) {
-        self.0.event(at, event);
-        self.1.event(at, event);
-    }
-    fn end(&mut self, at: Instant) {
-        self.0.end(at);
-        self.1.end(at);
-    }
-    fn listens(&self) -> Hears {
-        self.0.listens().max(self.1.listens())
-    }
 }
 
 fn done(analyzer: Analyzer<'_>, outcome: Outcome) -> Run {

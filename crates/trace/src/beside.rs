@@ -94,22 +94,8 @@ impl TraceSink for Batches {
 mod tests {
     use super::*;
     use crate::Why;
+    use crate::memory::tests::Log;
     use risetime_kernel::units::{CpuId, TaskId, Util};
-
-    /// Everything that was pushed, as text.
-    #[derive(Default)]
-    struct Log(Vec<String>);
-    impl TraceSink for Log {
-        fn header(&mut self, h: &Header) {
-            self.0.push(format!("{h:?}"));
-        }
-        fn event(&mut self, at: Instant, e: &Event<'_>) {
-            self.0.push(format!("{at:?} {e:?}"));
-        }
-        fn end(&mut self, at: Instant) {
-            self.0.push(format!("end {at:?}"));
-        }
-    }
 
     fn push(sink: &mut dyn TraceSink, n: u64) -> u64 {
         sink.header(&crate::header::tests::header());

@@ -210,14 +210,14 @@ impl TraceSink for Memory {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{SwitchOut, Why};
     use risetime_kernel::units::{CpuId, TaskId, Util};
 
     /// Everything that was pushed, as text.
     #[derive(Default)]
-    struct Log(Vec<String>);
+    pub(crate) struct Log(pub(crate) Vec<String>);
     impl TraceSink for Log {
         fn header(&mut self, h: &Header) {
             self.0.push(format!("{h:?}"));

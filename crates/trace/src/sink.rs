@@ -51,9 +51,9 @@ impl Hears {
 }
 
 /// Two sinks fed with the same trace.
-pub struct Tee<'a>(pub &'a mut dyn TraceSink, pub &'a mut dyn TraceSink);
+pub struct Tee<'a, A: ?Sized, B: ?Sized>(pub &'a mut A, pub &'a mut B);
 
-impl TraceSink for Tee<'_> {
+impl<A: TraceSink + ?Sized, B: TraceSink + ?Sized> TraceSink for Tee<'_, A, B> {
     fn header(&mut self, header: &Header) {
         self.0.header(header);
         self.1.header(header);
