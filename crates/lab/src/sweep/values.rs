@@ -76,7 +76,9 @@ fn parts(values: &str) -> Vec<&str> {
 
 /// One value, or those of a range: what begins with a number and `..`.
 fn part_values(part: &str) -> Result<Vec<String>, String> {
-    let range = part.split_once("..").and_then(|(a, rest)| Some((Decimal::parse(a)?, rest)));
+    // `0%..50%:10%`: settings in percent take numbers without the sign as well.
+    let plain = part.replace('%', "");
+    let range = plain.split_once("..").and_then(|(a, rest)| Some((Decimal::parse(a)?, rest)));
     let Some((low, rest)) = range else { return Ok(vec![part.to_string()]) };
     let wanted = || format!("`{part}`: wanted A..B:STEP or A..B*FACTOR, in numbers");
     let numbers = |sign| {
@@ -181,6 +183,8 @@ mod tests {
         assert_eq!(values("500..2000:500"), ["500", "1000", "1500", "2000"]);
         assert_eq!(values("1..2.1:0.5"), ["1", "1.5", "2"]);
         assert_eq!(values("0.1..0.3:0.1"), ["0.1", "0.2", "0.3"]);
+        assert_eq!(values("0%..20%:10%"), ["0", "10", "20"]);
+        assert_eq!(values("10%,mainline"), ["10%", "mainline"]);
         assert_eq!(values("-2..2:2"), ["-2", "0", "2"]);
         assert_eq!(values("7..7:1"), ["7"]);
         assert_eq!(values("500..8000*2"), ["500", "1000", "2000", "4000", "8000"]);
