@@ -1,6 +1,6 @@
 //! What README.md and the pages of `docs/` show is what the command does.
 
-use crate::{page, prints, repository, risetime_in, scratch};
+use crate::{Said, as_meant_for_a_person, page, prints, repository, risetime_in, scratch};
 use risetime_model::settings::{Catalogue, Default, Group, Param};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,51 +21,61 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
         .collect()
 }
 
-/// A directory with the files that README.md and docs/jobs.md show, as a reader saves them.
-fn with_own_files(name: &str) -> PathBuf {
-    let dir = scratch(name);
-    for (page, kind, file) in [
-        ("README.md", "json", "my-app.json"),
-        ("README.md", "toml", "my-soc.toml"),
-        ("docs/jobs.md", "json", "chain.json"),
-    ] {
-        let shown = blocks(page, kind).into_iter().find(|b| b.contains(file));
-        std::fs::write(dir.join(file), shown.unwrap_or_else(|| panic!("{page}: no {file}")))
-            .expect("a scratch directory");
-    }
-    dir
-}
-
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 12] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",
     "docs/jobs.md",
     "docs/advise.md",
+    "docs/for-rt-engineers.md",
+    "docs/for-server-operators.md",
+    "docs/for-patch-authors.md",
+    "docs/for-laptop-users.md",
+    "docs/for-readers-of-the-series.md",
+    "docs/for-data-people.md",
     "docs/studies/steady-tasks.md",
 ];
 
-#[test]
-fn every_command_of_the_documents_works() {
+/// A directory with the files that the pages show, as a reader saves them: each block that begins with a
+/// comment and the file's name, `// chain.json: …`.
+fn with_own_files(name: &str) -> PathBuf {
+    let dir = scratch(name);
+    let kinds = |page| ["json", "toml", "python"].map(|kind| blocks(page, kind)).concat();
+    for block in PAGES.into_iter().flat_map(kinds) {
+        let first = block.lines().next().unwrap_or_default();
+        let file = first.trim_start_matches(['/', '#', ' ']).split(':').next().unwrap_or_default();
+        if file.contains('.') && !file.contains(['/', '"', ' ']) {
+            assert!(!dir.join(file).exists(), "two pages show a {file}");
+            std::fs::write(dir.join(file), block).expect("a scratch directory");
+        }
+    }
+    dir
+}
+
+/// What a line of a page does in a shell, where `risetime` is the command.
+fn in_shell(dir: &Path, line: &str) -> Said {
     let binary = Path::new(env!("CARGO_BIN_EXE_risetime")).parent().expect("its directory");
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default());
-    for (page, least) in [("README.md", 10), ("docs/commands.md", 25)] {
+    let mut sh = Command::new("sh");
+    sh.args(["-c", line]).env("PATH", path);
+    as_meant_for_a_person(&mut sh, dir).output().expect("sh").into()
+}
+
+#[test]
+fn every_command_of_the_documents_works() {
+    for (page, least) in
+        [("README.md", 10), ("docs/commands.md", 25), ("docs/for-laptop-users.md", 2)]
+    {
         let dir = with_own_files(&page.replace('/', "-"));
         let all = blocks(page, "sh").join("\n");
         let lines: Vec<&str> = all.lines().filter(|l| l.starts_with("risetime ")).collect();
         assert!(lines.len() >= least, "{page}: {lines:?}");
         for line in lines {
-            let output = Command::new("sh")
-                .args(["-c", line])
-                .env("PATH", &path)
-                .current_dir(&dir)
-                .output()
-                .expect("sh");
-            let code = output.status.code();
+            let said = in_shell(&dir, line);
             // `capture` may find too little in this machine, and says so with 3.
-            let fits = code == Some(0) || (line.contains(" capture ") && code == Some(3));
-            assert!(fits, "{line}: {code:?} {}", String::from_utf8_lossy(&output.stderr));
+            let fits = said.code == 0 || (line.contains(" capture ") && said.code == 3);
+            assert!(fits, "{line}: {} {}", said.code, said.err);
         }
     }
 }
@@ -97,29 +107,135 @@ fn the_transcript_of_the_demo_is_the_demo() {
     );
 }
 
-/// Shortened transcripts: their lines stand in the output, in this order, "…" stands for the rest.
+/// Shortened transcripts: their lines stand in the output, in this order, "…" stands for the rest. A
+/// command that fails has its message among them, and `exit code N` at the end; what it draws is kept in
+/// docs/. What cannot be repeated here (a real kernel, another machine) does not begin with the command.
 #[test]
 fn every_transcript_of_a_command_is_what_it_prints() {
     let dir = with_own_files("transcripts");
-    let all = PAGES.iter().flat_map(|page| blocks(page, "text"));
-    let shown: Vec<String> = all.filter(|b| b.starts_with("$ risetime ")).collect();
-    assert!(shown.len() >= 5, "{shown:?}");
-    shown.iter().for_each(|block| stands_in_its_output(block, &dir));
+    let python = in_shell(&dir, "python3 --version").code == 0;
+    let mut found = 0;
+    for page in PAGES {
+        let mut content = text(page);
+        for shown in blocks(page, "text").iter().filter(|b| b.starts_with("$ risetime ")) {
+            if shown.contains("| python3 ") && !python {
+                continue;
+            }
+            let (first, rest) = shown.split_once('\n').expect("a command and its output");
+            let output = printed(&dir, first.trim_start_matches("$ "));
+            let shows: Vec<&str> = rest.lines().collect();
+            let prints: Vec<&str> = output.lines().collect();
+            if page::blessing() {
+                let now = [&[first], &anew(&shows, &prints)[..]].concat().join("\n");
+                content = content.replacen(shown.as_str(), &now, 1);
+            } else {
+                stands_in(&shows, &prints).unwrap_or_else(|line| {
+                    panic!(
+                        "{page}: {first}: {line:?} is not there (any more; BLESS=1) in\n{output}"
+                    )
+                });
+            }
+            found += 1;
+        }
+        if page::blessing() {
+            std::fs::write(repository().join(page), content).expect("written");
+        }
+    }
+    assert!(found >= 5, "{found}");
 }
 
-fn stands_in_its_output(shown: &str, dir: &Path) {
-    let (first, rest) = shown.split_once('\n').expect("a command and its output");
-    let args: Vec<&str> = first.trim_start_matches("$ risetime ").split_whitespace().collect();
-    let said = risetime_in(dir, &args);
-    assert_eq!((said.code, said.err.as_str()), (0, ""), "{first}");
-    let mut output = said.out.lines();
-    for line in rest.lines().filter(|l| *l != "…") {
-        assert!(
-            output.any(|l| l == line),
-            "{first}: the page shows {line:?}, which is not there (any more) in\n{}",
-            said.out
-        );
+/// What a line of a page prints. A picture that it draws has to be the one of that name in docs/.
+fn printed(dir: &Path, line: &str) -> String {
+    let said = in_shell(dir, line);
+    for name in line.split_whitespace().filter(|word| word.ends_with(".svg")) {
+        let drawn = std::fs::read_to_string(dir.join(name)).expect("a picture");
+        let kept = repository().join("docs").join(name);
+        if page::blessing() {
+            std::fs::write(&kept, &drawn).expect("written");
+        }
+        let same = std::fs::read_to_string(&kept).is_ok_and(|kept| kept == drawn);
+        assert!(same, "docs/{name}: BLESS=1 writes it anew");
     }
+    match said.code {
+        0 => {
+            assert_eq!(said.err, "", "{line}");
+            said.out
+        }
+        code => format!("{}{}exit code {code}\n", said.out, said.err),
+    }
+}
+
+/// Errs with the first line shown that does not stand in the output, behind those before it.
+fn stands_in<'a>(shown: &[&'a str], output: &[&str]) -> Result<(), &'a str> {
+    let mut rest = output.iter();
+    let fails = output.last().filter(|line| line.starts_with("exit code "));
+    let mut wanted = shown.iter().copied().filter(|line| *line != "…");
+    match wanted.find(|line| !rest.any(|l| l == line)) {
+        Some(line) => Err(line),
+        None if fails.is_some() && shown.last() != fails => Err("no exit code"),
+        None => Ok(()),
+    }
+}
+
+/// The lines shown as the output has them now: for each the one of the same words, in this order. What
+/// is in the place of lines with other words takes theirs, if it is as many; what is gone is left out.
+fn anew<'a>(shown: &[&'a str], output: &[&'a str]) -> Vec<&'a str> {
+    // best[i][j]: the most that shown[i..] and output[j..] have in common.
+    let mut best = vec![vec![0; output.len() + 1]; shown.len() + 1];
+    for i in (0..shown.len()).rev() {
+        for j in (0..output.len()).rev() {
+            let both = alike(shown[i], output[j]).map_or(0, |score| score + best[i + 1][j + 1]);
+            best[i][j] = both.max(best[i + 1][j]).max(best[i][j + 1]);
+        }
+    }
+    let (mut i, mut j, mut now, mut gap) = (0, 0, Vec::new(), (0, 0));
+    while i < shown.len() && j < output.len() {
+        let both = alike(shown[i], output[j]).map(|score| score + best[i + 1][j + 1]);
+        if both == Some(best[i][j]) {
+            now.extend(between(&shown[gap.0..i], &output[gap.1..j]));
+            now.push(output[j]);
+            (i, j) = (i + 1, j + 1);
+            gap = (i, j);
+        } else if best[i][j] == best[i + 1][j] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    now.extend(between(&shown[gap.0..], &output[gap.1..]));
+    now
+}
+
+/// How much two lines have in common: 4 all, 2 their words, 1 that they have none (curves, bars).
+fn alike(a: &str, b: &str) -> Option<u32> {
+    let words = |line: &str| line.chars().filter(|c| c.is_alphabetic()).collect::<String>();
+    let blank = a.trim().is_empty() || b.trim().is_empty() || a == "…";
+    match (a == b, words(a) == words(b) && !blank) {
+        (true, _) => Some(4),
+        (false, true) => Some(if words(a).is_empty() { 1 } else { 2 }),
+        (false, false) => None,
+    }
+}
+
+fn between<'a>(shown: &[&'a str], output: &[&'a str]) -> Vec<&'a str> {
+    if shown.len() == output.len() && !shown.contains(&"…") {
+        return output.to_vec();
+    }
+    shown.iter().copied().filter(|line| *line == "…").collect()
+}
+
+#[test]
+fn a_transcript_is_written_anew_with_its_elisions() {
+    let output = ["head", "", "a 10 ms", "▇ 2", "b 20 ms", "▇▇▇ 3", "", "new: 7", "end", "│"];
+    let shown = ["head", "…", "b 21 ms", "▇▇ 2", "", "old: 7", "end", "…"];
+    let now = ["head", "…", "b 20 ms", "▇▇▇ 3", "", "new: 7", "end", "…"];
+    assert_eq!(anew(&shown, &output), now);
+    assert_eq!(anew(&["gone", "end", "…"], &output), ["end", "…"]);
+    assert_eq!(stands_in(&now, &output), Ok(()));
+    assert_eq!(stands_in(&shown, &output), Err("b 21 ms"));
+    let failed = ["risetime: no", "exit code 2"];
+    assert_eq!(stands_in(&["risetime: no"], &failed), Err("no exit code"));
+    assert_eq!(stands_in(&["risetime: no", "exit code 2"], &failed), Ok(()));
 }
 
 /// What the prose of README.md says of its own example and of the rate limit.

@@ -32,9 +32,14 @@ pub(crate) fn repository() -> PathBuf {
 /// The command in `dir`, in a UTF-8 locale, as wide as 80 columns.
 pub(crate) fn command(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_risetime"));
-    command.args(args).current_dir(dir).stdin(Stdio::null());
-    command.env("LC_ALL", "C.UTF-8").env_remove("COLUMNS").env_remove("NO_COLOR");
+    as_meant_for_a_person(command.args(args), dir);
     command
+}
+
+/// In `dir`, with nobody at the keyboard, and no settings of whoever runs the tests.
+pub(crate) fn as_meant_for_a_person<'a>(command: &'a mut Command, dir: &Path) -> &'a mut Command {
+    command.current_dir(dir).stdin(Stdio::null());
+    command.env("LC_ALL", "C.UTF-8").env_remove("COLUMNS").env_remove("NO_COLOR")
 }
 
 /// What a command said and how it ended.
