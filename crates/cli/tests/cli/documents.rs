@@ -177,8 +177,7 @@ fn stands_in<'a>(shown: &[&'a str], output: &[&str]) -> Result<(), &'a str> {
     }
 }
 
-/// The lines shown as the output has them now: for each the one of the same words, in this order. What
-/// is in the place of lines with other words takes theirs, if it is as many; what is gone is left out.
+/// The lines shown as the output has them now: for each the one of the same words, in this order.
 fn anew<'a>(shown: &[&'a str], output: &[&'a str]) -> Vec<&'a str> {
     // best[i][j]: the most that shown[i..] and output[j..] have in common.
     let mut best = vec![vec![0; output.len() + 1]; shown.len() + 1];
@@ -217,11 +216,17 @@ fn alike(a: &str, b: &str) -> Option<u32> {
     }
 }
 
+/// What stands now in the place of lines that are gone: as many, where that can be told. Beside an
+/// elision those next to the lines around.
 fn between<'a>(shown: &[&'a str], output: &[&'a str]) -> Vec<&'a str> {
-    if shown.len() == output.len() && !shown.contains(&"…") {
-        return output.to_vec();
+    let Some(head) = shown.iter().position(|line| *line == "…") else {
+        return if shown.len() == output.len() { output.to_vec() } else { Vec::new() };
+    };
+    let tail = shown.iter().rev().take_while(|line| **line != "…").count();
+    if head + tail > output.len() {
+        return vec!["…"];
     }
-    shown.iter().copied().filter(|line| *line == "…").collect()
+    [&output[..head], &["…"], &output[output.len() - tail..]].concat()
 }
 
 #[test]
@@ -231,6 +236,7 @@ fn a_transcript_is_written_anew_with_its_elisions() {
     let now = ["head", "…", "b 20 ms", "▇▇▇ 3", "", "new: 7", "end", "…"];
     assert_eq!(anew(&shown, &output), now);
     assert_eq!(anew(&["gone", "end", "…"], &output), ["end", "…"]);
+    assert_eq!(anew(&["head", "…", "was b", "▇▇▇ 3"], &output), ["head", "…", "b 20 ms", "▇▇▇ 3"]);
     assert_eq!(stands_in(&now, &output), Ok(()));
     assert_eq!(stands_in(&shown, &output), Err("b 21 ms"));
     let failed = ["risetime: no", "exit code 2"];
