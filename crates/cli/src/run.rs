@@ -5,6 +5,7 @@ use crate::output::{self, Failure};
 use crate::spool::Spool;
 use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::expect::{Checked, Expectation};
+use risetime_analysis::metric::Unit;
 use risetime_analysis::{Lists, Options, PhaseSummary, RunResult, Timeline};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Instant;
@@ -189,7 +190,11 @@ fn check<'a>(
             let Checked { holds, found, unit } = expectation.check(run)?;
             if !holds {
                 hold = false;
-                let found = found.map_or("nothing".into(), |n| format!("{n:.3}{}", unit.as_str()));
+                let found = match (found, unit) {
+                    (None, _) => "nothing".into(),
+                    (Some(n), Unit::Count) => n.to_string(),
+                    (Some(n), unit) => format!("{n:.3}{}", unit.as_str()),
+                };
                 let of = format!("{} from phase {} µs", run.policy, micros(run.phase));
                 output::note(&format!("expected {}: found {found} ({of})", expectation.text));
             }

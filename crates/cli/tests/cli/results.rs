@@ -288,6 +288,19 @@ fn experiments_are_compared_by_any_figure() {
     assert_eq!(one["runs"][0]["tasks"][0]["debt_ms"], experiments[0]["metrics"][0]["values"][3]);
 }
 
+/// Two that differ at the end of a long name are not cut to the same.
+#[test]
+fn long_policies_stand_above_their_tables() {
+    let long = ["10", "20"].map(|n| format!("linux-7.2+dvfs_headroom=update_delay+uclamp_min={n}"));
+    let policies = ["--policy", &long[0], "--policy", &long[1], "--metric", "energy"];
+    let how = ["compare", "idle", "-p", "m1", "--seconds", "0.1", "--phases", "2"];
+    let text = prints(&[&how[..], &policies].concat());
+    for (letter, name) in ["A", "B"].iter().zip(&long) {
+        assert!(text.contains(&format!("\n{letter}  {name}\n")), "{text}");
+        assert!(text.contains(&format!("\n  {letter}  ")), "{text}");
+    }
+}
+
 #[test]
 fn the_csv_has_one_figure_a_row() {
     let text =
@@ -323,7 +336,7 @@ fn what_is_expected_decides_the_exit_code_and_the_results_are_printed_either_way
         ("ui.done > 50", 0, ""),
         ("ui.response_p99 <= 1us", 1, "expected ui.response_p99 <= 1us: found "),
         ("ui.wakeup_max < 1s", 0, ""),
-        ("ui.overdue = 1", 1, "found 0.000 (linux-7.2 from phase 0 µs)"),
+        ("ui.overdue = 1", 1, "found 0 (linux-7.2 from phase 0 µs)"),
         ("energy < 1J", 0, ""),
         ("makespan < 5s", 1, "found nothing"),
         ("ui.response_p98 < 1s", 2, "ui.response_p99"),

@@ -16,6 +16,8 @@ use super::page::{Ink, Line, Page, cut, pad, width};
 use crate::words;
 use risetime_analysis::{PhaseSummary, RunResult, Spread};
 
+/// Columns of a head that does not stand above.
+const HEAD: usize = 14;
 /// Tasks that get a table.
 const TASKS: usize = 4;
 
@@ -63,7 +65,7 @@ fn table(
         format!("{} · {} · {}{what}", first.workload, first.platform, words::backend(first));
     page.hanging("", Ink::Title, &title);
     page.blank();
-    let heads = legend(&mut page, names);
+    let heads = legend(&mut page, names, HEAD);
     for task in 0..tasks.min(TASKS) {
         if tasks > 1 {
             let comm = first.tasks.get(task).map_or("task", |t| t.comm.as_str());
@@ -117,10 +119,11 @@ fn other_times(page: &mut Page<'_>, heads: &[String], columns: &[Vec<Figure>]) {
     }
 }
 
-/// The heads of the columns: the names, or letters that are explained if they are too long.
-fn legend(page: &mut Page<'_>, names: &[&str]) -> Vec<String> {
+/// What stands for the names in a table: themselves, or letters that are explained if one is wider than
+/// `room`. Cut off, those that differ at their ends would be the same.
+pub(super) fn legend(page: &mut Page<'_>, names: &[&str], room: usize) -> Vec<String> {
     let wide = names.iter().map(|n| width(n)).max().unwrap_or(0);
-    if wide <= 14 {
+    if wide <= room {
         return names.iter().map(ToString::to_string).collect();
     }
     let letter = |i: usize| match u8::try_from(i) {

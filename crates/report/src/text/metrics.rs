@@ -6,12 +6,16 @@
 //! ```
 
 use super::Style;
+use super::compare::legend;
 use super::page::{Ink, Line, Page, Table};
 use super::tradeoff::{interval, median};
 use crate::words::{self, digits3, signed3};
 use risetime_analysis::compare::Estimate;
 use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::{Measured, Switched};
+
+/// Columns that median, interval and difference take at most.
+const FIGURES: usize = 52;
 
 /// What do these experiments measure? `groups`: those of one workload on one platform, the first policy first.
 pub fn metrics(groups: &[&[Measured]], switches: &[Switched], style: &Style) -> String {
@@ -36,16 +40,24 @@ pub fn metrics(groups: &[&[Measured]], switches: &[Switched], style: &Style) -> 
         parts.into_iter().filter(|of| same(*of).is_none()).collect();
     let name =
         |m: &Measured| -> String { varies.iter().map(|of| of(m)).collect::<Vec<_>>().join(" · ") };
+    let names: Vec<String> = groups.iter().flat_map(|g| g.iter().take(shown)).map(name).collect();
+    page.blank();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let room = page.width().saturating_sub(FIGURES);
+    let marks = legend(&mut page, &names, room);
     for (m, (metric, unit, _)) in first.metrics.iter().enumerate() {
-        page.blank();
+        if m > 0 {
+            page.blank();
+        }
         let unit = unit.as_str().trim();
         let of = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
         page.line(Line::new().ink(Ink::Title, metric.name.as_str()).ink(Ink::Dim, of));
         let several = groups.iter().any(|g| g.len() > 1);
         let heads = ["", "median", "95 %", "vs first", "%", "95 %"];
         let mut table = Table::new(heads.into_iter().take(if several { 6 } else { 3 }));
-        for (i, one) in groups.iter().flat_map(|g| g.iter().take(shown).map(|one| (&g[0], one))) {
-            table.inked(ink(metric, one.difference(i, m), i == one), row(name(one), i, one, m));
+        let rows = groups.iter().flat_map(|g| g.iter().take(shown).map(|one| (&g[0], one)));
+        for ((i, one), mark) in rows.zip(&marks) {
+            table.inked(ink(metric, one.difference(i, m), i == one), row(mark.clone(), i, one, m));
         }
         page.table(2, &table);
         if metric_counts_never(groups, m) {
