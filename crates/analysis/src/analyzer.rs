@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
             stretch: options.stretch,
             tick: platform.tick().0,
             now: 0,
-            machine: Machine::new(platform),
+            machine: Machine::new(platform, &header.signals),
             levels: Levels { util, capacity, freq, kind: kinds(platform) },
             ids: Ids::default(),
             tasks: Vec::new(),
