@@ -487,7 +487,10 @@ fn signals(values: &BTreeMap<String, String>) -> Vec<Signal> {
 /// Which kernel ran, and what its HZ moves if the platform has another.
 fn ran(e: &Experiment, values: &BTreeMap<String, String>, hz: u32) -> String {
     let release = values.get("release").map_or("?", String::as_str);
-    let said = format!("Linux {release} ran, built with HZ={hz}; its policy here is linux-{}", e.policy.kernel);
+    let said = format!(
+        "Linux {release} ran, built with HZ={hz}; its policy here is linux-{}",
+        e.policy.kernel
+    );
     if hz == e.platform.hz {
         return said;
     }
@@ -495,7 +498,10 @@ fn ran(e: &Experiment, values: &BTreeMap<String, String>, hz: u32) -> String {
     format!(
         "{said}. {} says hz={}: a tick comes every {} ms here, there every {}, so that util is refreshed, a frequency \
          asked for, a misfit task noticed and a turn ended so much later or sooner. The simulator does the same with --hz {hz}",
-        e.platform.name, e.platform.hz, ms(hz), ms(e.platform.hz)
+        e.platform.name,
+        e.platform.hz,
+        ms(hz),
+        ms(e.platform.hz)
     )
 }
 
