@@ -495,9 +495,10 @@ fn ran(e: &Experiment, values: &BTreeMap<String, String>, hz: u32) -> String {
         return said;
     }
     let ms = |hz: u32| 1000.0 / f64::from(hz.max(1));
+    let when = if hz < e.platform.hz { "later" } else { "sooner" };
     format!(
-        "{said}. {} says hz={}: a tick comes every {} ms here, there every {}, so that util is refreshed, a frequency \
-         asked for, a misfit task noticed and a turn ended so much later or sooner. The simulator does the same with --hz {hz}",
+        "{said}. {} says hz={}: a tick comes every {} ms here and would every {} there, so that util is refreshed, a \
+         frequency asked for, a misfit task noticed and a turn ended {when}. The simulator does the same with --hz {hz}",
         e.platform.name,
         e.platform.hz,
         ms(hz),
@@ -526,7 +527,7 @@ fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
     if let Some(first) = refused.first() {
         let why = &values[&format!("probe {first}")];
         notes.push(format!(
-            "this kernel does not show {} ({why}): figures on util are missing; arm64 kernels show \
+            "this kernel does not show {} ({why}): figures on util are missing, and why work is lost on a small CPU or at a lower speed; arm64 kernels show \
              their scheduler's signals from 6.14 on, with FPROBE_EVENTS and BTF",
             refused.join(", ")
         ));

@@ -443,3 +443,152 @@ impl TraceSink for Reasons<'_> {
         self.sink.end(at);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use risetime_kernel::units::{ClockPelt, Span};
+    use risetime_model::settings::Value;
+    use risetime_trace::Memory;
+    use std::sync::Arc;
+
+    const TASK: TaskId = TaskId(0);
+    const CPU: CpuId = CpuId(0);
+    const LOWEST: KHz = KHz(600_000);
+    const NEXT: KHz = KHz(972_000);
+
+    /// What is told of `events` on the M1 where the frequency of CPU 0 changes so.
+    fn told(
+        governor: &str,
+        signals: &[&'static str],
+        changes: &[(u64, KHz)],
+        events: &[(u64, Event<'_>)],
+    ) -> Vec<(u64, String)> {
+        let platform = Platform::load("m1").unwrap();
+        let (job, task) = (Job::default(), Task::default());
+        let settings =
+            [("governor", Value::Name(governor.into())), ("rate_limit_us", Value::Int(10_000))];
+        let settings = Settings(settings.map(|(k, v)| (k.to_string(), v)).into());
+        let has = |name: &str| signals.contains(&name);
+        let header = Header {
+            backend: "vm",
+            platform: Arc::new(platform.clone()),
+            workload: String::new(),
+            policy: String::new(),
+            signals: super::signals(KernelRev::V7_3, &settings, has),
+            settings,
+            kernel_release: String::new(),
+            clock: "local",
+            phase: Span(0),
+            seed: 1,
+            lost: Vec::new(),
+            idle: Vec::new(),
+            balance: Vec::new(),
+            periods: Vec::new(),
+            jobs: Vec::new(),
+            task_groups: Vec::new(),
+        };
+        let mut ahead = vec![VecDeque::new(); platform.domains.len()];
+        ahead[0].extend(changes.iter().map(|(at, freq)| (Instant(at * 1_000_000), *freq)));
+        let mut memory = Memory::default();
+        let mut reasons = Reasons::new(&platform, &job, vec![&task], ahead, &mut memory);
+        reasons.header(&header);
+        for (ms, event) in events {
+            reasons.event(Instant(ms * 1_000_000), event);
+        }
+        reasons.end(Instant(1_000_000_000));
+        let said = memory.events().iter().filter_map(|(at, event)| {
+            let text = match event {
+                Event::Misfit { task, .. } => format!("misfit {}", task.is_some()),
+                Event::FreqRequest { freq, why, .. } => format!("{} {why}", freq.0),
+                _ => return None,
+            };
+            Some((at.0 / 1_000_000, text))
+        });
+        said.collect()
+    }
+
+    const ALL: [&str; 3] = ["util_avg", "util_est", "cfs_rq"];
+
+    fn task(util: u64) -> Event<'static> {
+        Event::PeltTask {
+            task: TASK,
+            cpu: CPU,
+            util_avg: Util(util),
+            runnable_avg: Util(util),
+            util_sum: 0,
+            period_contrib: 0,
+            last_update_time: ClockPelt(0),
+        }
+    }
+
+    fn cfs(util: u64) -> Event<'static> {
+        Event::PeltCfs {
+            cpu: CPU,
+            util_avg: Util(util),
+            runnable_avg: Util(util),
+            util_est: Util(0),
+            util_sum: 0,
+            period_contrib: 0,
+            last_update_time: ClockPelt(0),
+        }
+    }
+
+    fn starts() -> [(u64, Event<'static>); 2] {
+        let (why, max_speed) = (Why::FirstCpu, Util(1024));
+        let new = Event::TaskNew { task: TASK, comm: "t", user: true, cpu: CPU, why, max_speed };
+        [(0, new), (1, Event::Switch { cpu: CPU, prev: None, next: Some(TASK) })]
+    }
+
+    fn said(told: &[(u64, &str)]) -> Vec<(u64, String)> {
+        told.iter().map(|(at, text)| (*at, text.to_string())).collect()
+    }
+
+    /// A CPU of capacity 459 keeps what needs less than 368 of it.
+    #[test]
+    fn a_task_is_misfit_from_the_tick_that_finds_it_too_big_until_another_runs() {
+        let sleeps =
+            Event::Switch { cpu: CPU, prev: Some((TASK, SwitchOut::Sleeping)), next: None };
+        let events =
+            [&starts()[..], &[(4, task(367)), (8, task(368)), (12, task(380)), (16, sleeps)]]
+                .concat();
+        assert_eq!(
+            told("schedutil", &ALL, &[], &events),
+            said(&[(8, "misfit true"), (16, "misfit false")])
+        );
+        assert_eq!(told("schedutil", &["util_avg"], &[], &events), [], "signals are missing");
+    }
+
+    #[test]
+    fn a_request_is_what_a_frequency_follows_and_what_the_rate_limit_puts_off_is_said() {
+        let freq = |freq| Event::Freq { cpu: CPU, freq };
+        // 1.25 · util of 459 · 2064 MHz: 600 MHz are enough up to 106.
+        let events = [
+            (0, freq(LOWEST)),
+            (4, cfs(100)),
+            (8, cfs(110)),
+            (20, cfs(111)),
+            (21, freq(NEXT)),
+            (24, cfs(200)),
+            (32, cfs(200)),
+        ];
+        let want = [
+            (4, "600000 unchanged"),
+            // Nothing follows within the time that a change takes: it was none.
+            (8, "600000 unchanged"),
+            (20, "972000 util"),
+            (24, "972000 rate_limited"),
+            (32, "972000 unchanged"),
+        ];
+        assert_eq!(told("schedutil", &ALL, &[(21, NEXT)], &events), said(&want));
+    }
+
+    #[test]
+    fn a_fixed_governor_has_chosen_and_an_unknown_one_says_nothing() {
+        let events = [(0, Event::Freq { cpu: CPU, freq: LOWEST }), (4, cfs(300))];
+        assert_eq!(told("powersave", &ALL, &[], &events), said(&[(0, "600000 fixed")]));
+        let other = [(0, Event::Freq { cpu: CPU, freq: NEXT }), (4, cfs(300))];
+        assert_eq!(told("userspace", &ALL, &[], &other), said(&[(0, "972000 fixed")]));
+        assert_eq!(told("ondemand", &ALL, &[], &other), []);
+    }
+}
