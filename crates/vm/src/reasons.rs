@@ -276,7 +276,13 @@ impl<'a> Reasons<'a> {
             None => return,
             Some(Governed::Fixed) => Why::Fixed,
             Some(Governed::Schedutil) if p.asked == freq => return,
-            Some(Governed::Schedutil) => why,
+            // Where the run starts from: asked for by nobody that is known.
+            Some(Governed::Schedutil) if at == Instant(0) => {
+                p.asked = freq;
+                return;
+            }
+            Some(Governed::Schedutil) if p.resolve(util) == freq => why,
+            Some(Governed::Schedutil) => Why::Unknown,
         };
         (p.asked, p.since) = (freq, Some(at));
         self.tell(at, d, (util, freq, why));
