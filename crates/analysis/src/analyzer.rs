@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
             stretch: options.stretch,
             tick: platform.tick().0,
             now: 0,
-            machine: Machine::new(platform),
+            machine: Machine::new(platform, &header.signals),
             levels: Levels { util, capacity, freq, kind: kinds(platform) },
             ids: Ids::default(),
             tasks: Vec::new(),
@@ -520,6 +520,7 @@ impl<'a> Run<'a> {
             pieces,
             energy_mj,
             notes,
+            cautions: Vec::new(),
         };
         (result, timeline)
     }
@@ -586,6 +587,7 @@ fn empty_result() -> RunResult {
         pieces: Vec::new(),
         energy_mj: None,
         notes: vec!["the trace has no header".to_owned()],
+        cautions: Vec::new(),
     }
 }
 

@@ -198,6 +198,8 @@ pub struct Comparison {
     pub policies: Vec<Compared>,
     /// The patches, if these policies take one apart.
     pub patches: Vec<Patch>,
+    /// Which of these figures are known to be weak.
+    pub cautions: Vec<crate::caution::Caution>,
 }
 
 /// A switch that a preset sets, and what it buys.

@@ -55,6 +55,8 @@ pub struct Explanation {
     pub runs: u32,
     /// What a reader should know.
     pub notes: Vec<String>,
+    /// Which of these figures are known to be weak.
+    pub cautions: Vec<crate::caution::Caution>,
 }
 
 /// What is explained.

@@ -6,6 +6,7 @@
 
 pub mod advice;
 mod analyzer;
+pub mod caution;
 pub mod compare;
 mod curve;
 #[cfg(test)]

@@ -16,7 +16,8 @@
 //! an hour).
 //!
 //! Which decision a part is charged to is read from the trace, never inferred from shapes;
-//! [`LOST_STATES`] says how.
+//! [`LOST_STATES`] says how. A trace whose header has no signal `misfit` or `freq_request` (a kernel before
+//! 6.14 in an ordinary run) does not tell these decisions: the last two states say that, and nothing more.
 
 use risetime_kernel::units::{SCHED_CAPACITY_SCALE, Util};
 
@@ -36,9 +37,14 @@ pub const LOST_STATES: [(&str, &str); LOST] = [
     ("transition", "a higher frequency was asked for and the hardware had not changed yet"),
     ("held_down", "the frequency was held by uclamp_max or by the choice of a fixed governor"),
     ("capped", "more than affinity, uclamp_max and frequency limits ever allow this task"),
+    (
+        "small_cpu",
+        "on a smaller CPU; the trace does not say whether it was marked as too big for it",
+    ),
+    ("low_frequency", "below the highest frequency; the trace does not say what was asked for"),
 ];
 /// Number of states.
-pub(crate) const LOST: usize = 9;
+pub(crate) const LOST: usize = 11;
 
 /// Index into [`LOST_STATES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +58,8 @@ pub(crate) enum State {
     Transition,
     HeldDown,
     Capped,
+    SmallCpu,
+    LowFrequency,
 }
 
 /// Where a task runs, as far as figures depend on it.

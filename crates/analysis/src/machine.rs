@@ -17,7 +17,7 @@ use crate::result::CpuResult;
 use risetime_kernel::units::{CpuId, KHz, TaskId, Util};
 use risetime_model::Platform;
 use risetime_model::platform::{Domain as PlatformDomain, IdleState};
-use risetime_trace::Why;
+use risetime_trace::{Signal, Why};
 use std::collections::HashMap;
 
 /// Most frequencies of one domain that are told apart; further ones count as the nearest.
@@ -56,6 +56,8 @@ pub(crate) struct Domain {
     /// Why it wanted the last frequency that it decided on.
     chosen: Option<Why>,
     freq_state: State,
+    /// The trace says what was asked for.
+    tells_requests: bool,
 }
 
 /// A CPU.
@@ -92,15 +94,21 @@ pub(crate) struct Machine {
     keys: Vec<(CpuId, usize)>,
     /// Capacities of CPUs, ascending, each once.
     pub(crate) capacities: Vec<u64>,
+    /// The trace says which tasks are marked misfit.
+    tells_misfit: bool,
 }
 
 impl Machine {
-    pub(crate) fn new(platform: &Platform) -> Machine {
+    /// `signals`: what the trace tells.
+    pub(crate) fn new(platform: &Platform, signals: &[Signal]) -> Machine {
+        let tells = |name| signals.iter().any(|s| s.name == name);
         let fold = platform.cpus().count() > TOLD_APART;
         let kind = kinds(platform);
         let mut domains: Vec<_> = platform.domains.iter().map(Domain::new).collect();
         for (i, domain) in domains.iter_mut().enumerate() {
             domain.told = if fold { kind[i] } else { i };
+            domain.tells_requests = tells("freq_request");
+            domain.freq_state = domain.freq_state();
         }
         let mut capacities: Vec<u64> = domains.iter().map(|d| d.capacity).collect();
         capacities.sort_unstable();
@@ -122,7 +130,8 @@ impl Machine {
             }
         };
         let cpus = platform.cpus().map(cpu).collect();
-        Machine { cpus, domains, snapped: None, keys: Vec::new(), capacities }
+        let tells_misfit = tells("misfit");
+        Machine { cpus, domains, snapped: None, keys: Vec::new(), capacities, tells_misfit }
     }
 
     pub(crate) fn has(&self, cpu: CpuId) -> bool {
@@ -161,10 +170,10 @@ impl Machine {
             opps: slot.opps,
             capacity: d.capacity,
             speed: slot.speed,
-            cpu_state: if c.misfit == Some(task) {
-                State::WaitingForMisfit
-            } else {
-                State::LittleCpu
+            cpu_state: match c.misfit {
+                _ if !self.tells_misfit => State::SmallCpu,
+                Some(misfit) if misfit == task => State::WaitingForMisfit,
+                _ => State::LittleCpu,
             },
             freq_state: d.freq_state,
         }
@@ -397,7 +406,7 @@ impl Domain {
             opps: i + 1,
             ns: 0,
         });
-        let mut domain = Domain {
+        Domain {
             told: 0,
             cpus: d.cpus.clone(),
             capacity: d.capacity.0,
@@ -408,10 +417,9 @@ impl Domain {
             known: false,
             request: None,
             chosen: None,
-            freq_state: State::LowestOpp,
-        };
-        domain.freq_state = domain.freq_state();
-        domain
+            tells_requests: false,
+            freq_state: State::LowFrequency,
+        }
     }
 
     /// The slot of `freq`, made if it is new.
@@ -445,6 +453,9 @@ impl Domain {
     /// before it looks at the util records 0 there; that counts as the rate limit, too.
     /// "Unchanged" leaves the reason of the frequency it does not change.
     fn freq_state(&self) -> State {
+        if !self.tells_requests {
+            return State::LowFrequency;
+        }
         let now = &self.slots[self.now];
         let at_lowest = now.freq <= self.slots[0].freq;
         let settled = match self.chosen {

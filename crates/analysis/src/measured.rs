@@ -22,6 +22,8 @@ pub struct Measured {
     pub phases: Vec<Span>,
     /// The metrics, each with what it counts and its value from each start phase; `None`: there is none there.
     pub metrics: Vec<(Metric, Unit, Vec<Option<f64>>)>,
+    /// Which of these metrics are known to be weak.
+    pub cautions: Vec<crate::caution::Caution>,
 }
 
 impl Measured {

@@ -1,6 +1,7 @@
 //! What an analysis says about one run. Times are in ms, and count from the start of the
 //! run unless they say "after".
 
+use crate::caution::Caution;
 use crate::jobs::Jobs;
 use crate::latency::{Distributions, Latency, WaitsBy};
 use crate::stretch::Stretch;
@@ -51,6 +52,8 @@ pub struct RunResult {
     pub energy_mj: Option<f64>,
     /// What was lost in the trace, and what a reader should know.
     pub notes: Vec<String>,
+    /// Which of these figures are known to be weak.
+    pub cautions: Vec<Caution>,
 }
 
 /// One task. The reported burst is the one with most running time (the first on ties). What is told of the

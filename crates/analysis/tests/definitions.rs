@@ -342,6 +342,15 @@ fn unchanged_leaves_the_reason() {
     assert_eq!(run(Why::RateLimited), "lowest_opp");
 }
 
+/// A trace that does not tell what was decided lends no decision's name.
+#[test]
+fn what_is_not_told_has_a_name_of_its_own() {
+    let mut t = Trace::new();
+    t.to.header(&risetime_trace::Header { signals: Vec::new(), ..header() });
+    let r = t.freq(0, 500).new_task(T, 0, 1024).run(0, T).at(MS).end();
+    assert_eq!(lost(first(&r).0), [("small_cpu", 0.5), ("low_frequency", 0.25)]);
+}
+
 /// The misfit mark of another task says nothing about this one.
 #[test]
 fn misfit_of_whom() {

@@ -99,7 +99,7 @@ pub(crate) enum Command {
 const RUN_EXAMPLES: &str = "\
 Examples:
   risetime run rampup --platform m1
-      how a task that becomes busy climbs on a Mac mini M1 under the newest kernel
+      how a task that becomes busy climbs on a Mac mini M1 under mainline, Linux 7.2
   risetime run rampup --platform m1 --policy linux-6.8 --policy linux-6.8+rate_limit_us=70
       the same under two policies, side by side
   risetime run rampup --platform m1 --uclamp-min 1024 --phases 16
@@ -272,11 +272,12 @@ pub(crate) enum Backend {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Vm {
-    /// Get what `--backend vm` needs: the newest stock kernel, and QEMU if it is missing or old
+    /// Get what `--backend vm` needs: a stock kernel, the newest of the mirror if none is in the cache, and QEMU if it
+    /// is missing or old
     Setup,
     /// List the kernels in the cache, and those the mirror had when last looked at
     Kernels,
-    /// Get a kernel: the newest, the newest of a generation (`6.12`), or the release named
+    /// Get a kernel: any, of a generation (`6.12`), or the release named; the newest such in the cache, else of the mirror
     Fetch {
         /// As `risetime vm kernels` lists it, or two numbers
         release: Option<String>,
@@ -289,7 +290,7 @@ pub(crate) enum Vm {
         /// A built-in platform or a platform file
         #[arg(long, short, value_name = "P", add = complete::platform())]
         platform: String,
-        /// An Image of your own, or a release in the cache [default: the newest in the cache]
+        /// An Image of your own, or a release in the cache [default: the newest there]
         #[arg(long, value_name = "PATH", add = complete::kernel())]
         kernel: Option<String>,
     },
@@ -306,7 +307,7 @@ pub(crate) struct Run {
     /// Who carries it out
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     pub(crate) backend: Backend,
-    /// With --backend vm: an Image of your own, or a release in the cache [default: the newest]
+    /// With --backend vm: an Image of your own, or a release in the cache [default: the newest there]
     #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     /// A policy, NAME[+key=value…]; repeat it to compare [default: mainline]
@@ -567,7 +568,7 @@ pub(crate) struct Advise {
     /// Try the first line on a real kernel, too (as --backend vm of `run`)
     #[arg(long)]
     pub(crate) real: bool,
-    /// With --real: an Image of your own, or a release in the cache [default: the newest]
+    /// With --real: an Image of your own, or a release in the cache [default: the newest there]
     #[arg(long, value_name = "PATH", requires = "real")]
     pub(crate) kernel: Option<String>,
     /// How to print it
@@ -678,7 +679,7 @@ pub(crate) struct Verify {
     /// The workload starts this much later, to the ns (`1500.25`)
     #[arg(long, value_name = "US", default_value = "0", allow_negative_numbers = true, value_parser = phase)]
     pub(crate) phase_us: Span,
-    /// An Image of your own, or a release in the cache [default: the newest]
+    /// An Image of your own, or a release in the cache [default: the newest there]
     #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     /// What the simulator may decide

@@ -49,7 +49,7 @@ fn kernels(cache: &Cache) -> Result<ExitCode, Failure> {
     let there = cache.available().unwrap_or_default();
     page.extend(there.iter().filter(|r| !here.contains(r)).map(|r| format!("{r}\n")));
     if page.is_empty() {
-        output::note("no kernel here yet: risetime vm setup gets the newest");
+        output::note("no kernel here yet: risetime vm setup gets the newest of the mirror");
     }
     output::print(&page)
 }

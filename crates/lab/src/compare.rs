@@ -10,6 +10,7 @@
 
 use crate::parallel::parallel;
 use crate::phases::phase_spans;
+use risetime_analysis::caution::{Figure, cautions};
 use risetime_analysis::compare::{
     Compared, Comparison, Difference, Patch, Sample, StartState, relate,
 };
@@ -142,6 +143,7 @@ pub fn compare(
         states: starts.iter().map(Start::state).collect(),
         patches: patches(&policies, switches),
         policies,
+        cautions: cautions(first, &[Figure::Speed, Figure::Energy]),
     })
 }
 

@@ -12,6 +12,7 @@
 //! ([`risetime_analysis::Stretch`]), so that bursts may merge or split.
 
 use crate::parallel::parallel;
+use risetime_analysis::caution::{Figure, cautions};
 use risetime_analysis::explain::{About, CauseShare, Debts, Explanation, Over, Subsets};
 use risetime_analysis::{Burst, EndedBy, Options, Pieces, RunResult, Stretch, TaskResult};
 use risetime_kernel::units::{Instant, Span, TaskId};
@@ -91,6 +92,7 @@ pub fn explain(
         unexplained_ms: debts.unexplained(),
         runs: sets.len() as u32,
         notes: result.notes.iter().cloned().chain(notes).collect(),
+        cautions: cautions(experiment, &[Figure::Speed]),
     })
 }
 

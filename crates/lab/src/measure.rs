@@ -3,6 +3,7 @@
 use crate::parallel::parallel;
 use crate::phases::{phase_span, phase_spans};
 use crate::run::run;
+use risetime_analysis::caution::{cautions, of_metric};
 use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::{Measured, Options, RunResult, group_name};
 use risetime_model::Experiment;
@@ -88,6 +89,10 @@ pub(crate) fn measure_each(
                 (metric.clone(), runs[0][m].1, runs.iter().map(|run| run[m].0).collect())
             })
             .collect(),
+        cautions: match backend.name() {
+            "sim" => cautions(e, &metrics.iter().map(of_metric).collect::<Vec<_>>()),
+            _ => Vec::new(),
+        },
     };
     Ok(experiments.iter().zip(values.chunks(n)).map(measured).collect())
 }

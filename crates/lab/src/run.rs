@@ -1,5 +1,6 @@
 //! One experiment on one backend, analysed.
 
+use risetime_analysis::caution::{cautions, shown};
 use risetime_analysis::{Analyzer, Lists, Options, RunResult, Timeline};
 use risetime_model::Experiment;
 use risetime_trace::{Backend, Memory, Outcome, RunError, Tee, TraceSink, beside};
@@ -27,7 +28,7 @@ pub fn run(
         Some(sink) => backend.run(experiment, &mut Tee(&mut analyzer, sink))?,
         None => backend.run(experiment, &mut analyzer)?,
     };
-    Ok(done(analyzer, outcome))
+    Ok(done(experiment, analyzer, outcome))
 }
 
 /// The same for somebody who waits for this one run: the analysis, and `also`, are on a core of their own, if there is
@@ -48,7 +49,7 @@ pub fn run_beside(
         1 => backend.run(experiment, &mut sink)?,
         _ => beside(&mut sink, |sink| backend.run(experiment, sink))?,
     };
-    Ok(done(analyzer, outcome))
+    Ok(done(experiment, analyzer, outcome))
 }
 
 /// As [`run`], with somebody who hears of each burst and change of CPU.
@@ -60,12 +61,16 @@ pub(crate) fn run_listing(
 ) -> Result<Run, RunError> {
     let mut analyzer = Analyzer::listing(options, lists);
     let outcome = backend.run(experiment, &mut analyzer)?;
-    Ok(done(analyzer, outcome))
+    Ok(done(experiment, analyzer, outcome))
 }
 
-fn done(analyzer: Analyzer<'_>, outcome: Outcome) -> Run {
+fn done(experiment: &Experiment, analyzer: Analyzer<'_>, outcome: Outcome) -> Run {
     let (mut result, timeline) = analyzer.finish();
     result.notes.extend(outcome.notes);
+    // What a real kernel did is what it did.
+    if result.backend == "sim" {
+        result.cautions = cautions(experiment, &shown(&result));
+    }
     Run { result, timeline }
 }
 

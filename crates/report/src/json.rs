@@ -33,6 +33,7 @@ pub use sweep::sweep;
 
 use crate::Told;
 use crate::words::round3;
+use risetime_analysis::caution::Caution;
 use risetime_analysis::compare::Estimate;
 use risetime_analysis::study::{Reproduced, TradeOff};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
@@ -384,12 +385,19 @@ fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
         page.key("energy_mj", &json!(r.energy_mj.map(round3)))?;
         page.key("end_ms", &json!(round3(r.end_ms)))?;
         page.key("notes", &json!(r.notes))?;
+        page.key("cautions", &cautions(&r.cautions))?;
         match &mut told.listed {
             Some(lines) => page
                 .nested(Some("listed"), "[]", |list| lines.try_for_each(|line| list.raw(&line?))),
             None => Ok(()),
         }
     })
+}
+
+/// Which figures are known to be weak.
+fn cautions(all: &[Caution]) -> Value {
+    let one = |c: &Caution| json!({"figure": c.figure, "typical": c.typical, "why": c.why});
+    all.iter().map(one).collect()
 }
 
 fn waits_by(w: &WaitsBy) -> Value {

@@ -98,6 +98,8 @@ pub(crate) fn lost_state(state: &str) -> String {
         "transition" => "the hardware changing frequency".into(),
         "held_down" => "held down (uclamp_max, governor)".into(),
         "capped" => "more than this task may ever have".into(),
+        "small_cpu" => "on a small CPU, why not told".into(),
+        "low_frequency" => "at a lower speed, why not told".into(),
         other => other.replace('_', " "),
     }
 }

@@ -26,7 +26,7 @@ use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, Tas
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
 use risetime_trace::{BalanceMemory, Event, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.
 const UTIL_EST_FLAG: i64 = 1 << 31;
@@ -496,8 +496,23 @@ pub(crate) fn pour(
     Collected { end: Instant(trace.end - trace.start), events: p.events }
 }
 
+/// Every frequency that a domain gets in the run, by its place.
+pub(crate) fn changes(trace: &Trace<'_>, platform: &Platform) -> Vec<VecDeque<(Instant, KHz)>> {
+    let mut all = vec![VecDeque::new(); platform.domains.len()];
+    for (at, _, raw) in trace.events.iter().filter(|e| e.0 >= trace.start) {
+        // Each of its CPUs tells of it.
+        if let Raw::Freq { cpu, khz } = *raw
+            && let Some(of) = platform.domain_of(CpuId(cpu)).map(|d| &mut all[d])
+            && of.back().is_none_or(|(_, last)| *last != KHz(khz))
+        {
+            of.push_back((Instant(at - trace.start), KHz(khz)));
+        }
+    }
+    all
+}
+
 /// The workload's threads by number, with their names.
-fn threads<'a>(job: &'a Job, forks: &[usize]) -> Vec<(String, &'a Task)> {
+pub(crate) fn threads<'a>(job: &'a Job, forks: &[usize]) -> Vec<(String, &'a Task)> {
     let mut threads: Vec<_> = job.tasks.iter().map(|t| (t.comm.clone(), t)).collect();
     let mut count = vec![0; job.forked.len()];
     for of in forks {

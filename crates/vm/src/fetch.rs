@@ -153,8 +153,8 @@ impl Cache {
         releases(&apt)
     }
 
-    /// Gets `release`, the newest of a generation (`6.12`), or the newest there is; nothing is downloaded if
-    /// such a one is in the cache. `say` hears what is being done.
+    /// Gets `release`, one of a generation (`6.12`), or any: the newest such in the cache, and only where there is none the
+    /// newest of the mirror. `say` hears what is being done.
     ///
     /// Errors: no apt, no network, no such kernel, no space.
     pub fn fetch_kernel(

@@ -23,6 +23,7 @@ mod plug;
 mod probes;
 mod qemu;
 mod readback;
+mod reasons;
 mod ring;
 mod tree;
 
@@ -35,6 +36,7 @@ use guard::Guard;
 use held::Held;
 use initramfs::{Entry, Initramfs};
 use qemu::{BOOT_LIMIT, Boot, BootError, Machine};
+use reasons::Reasons;
 use risetime_job::answer::{Answer, FNV_START, fnv};
 use risetime_job::job::Job;
 use risetime_kernel::KernelRev;
@@ -367,17 +369,24 @@ fn deliver(
             .filter(|(_, v)| *v != "0")
             .map(|(cpu, v)| format!("CPU {cpu}: {v} events")),
     );
+    let settings = settings(e, plan, &values, hz);
+    let mut signals = signals(&values);
+    let has = |name: &str| signals.iter().any(|s| s.name == name);
+    signals.extend(reasons::signals(e.policy.kernel, &settings, has));
+    let threads = collect::threads(&plan.job, &forks).into_iter().map(|(_, task)| task).collect();
+    let changes = collect::changes(&trace, &platform);
+    let sink = &mut Reasons::new(&platform, &plan.job, threads, changes, sink);
     sink.header(&Header {
         backend: "vm",
         platform: Arc::clone(&platform),
         workload: e.workload.name.clone(),
         policy: e.policy.name.clone(),
-        settings: settings(e, plan, &values, hz),
+        settings,
         kernel_release: get("release")?,
         clock: "local",
         phase: e.phase,
         seed: e.seed,
-        signals: signals(&values),
+        signals,
         lost,
         idle: collect::idle_memory(&trace, &platform, e.policy.kernel, &plan.job, &pids),
         balance: collect::balance_memory(&trace, &pids),
@@ -388,7 +397,8 @@ fn deliver(
     let rev = decisions.then_some(e.policy.kernel);
     let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, rev, sink);
     sink.end(done.end);
-    let mut notes = notes(e, &values);
+    let mut notes = vec![ran(e, &values, hz)];
+    notes.extend(self::notes(e, &values));
     if decisions {
         notes.extend(decisions::notes(answer, &values));
     }
@@ -474,6 +484,28 @@ fn signals(values: &BTreeMap<String, String>) -> Vec<Signal> {
     there.map(|(name, _)| Signal { name, origin: Origin::Recorded }).collect()
 }
 
+/// Which kernel ran, and what its HZ moves if the platform has another.
+fn ran(e: &Experiment, values: &BTreeMap<String, String>, hz: u32) -> String {
+    let release = values.get("release").map_or("?", String::as_str);
+    let said = format!(
+        "Linux {release} ran, built with HZ={hz}; its policy here is linux-{}",
+        e.policy.kernel
+    );
+    if hz == e.platform.hz {
+        return said;
+    }
+    let ms = |hz: u32| 1000.0 / f64::from(hz.max(1));
+    let when = if hz < e.platform.hz { "later" } else { "sooner" };
+    format!(
+        "{said}. {} says hz={}: a tick comes every {} ms here and would every {} there, so that util is refreshed, a \
+         frequency asked for, a misfit task noticed and a turn ended {when}. The simulator does the same with --hz {hz}",
+        e.platform.name,
+        e.platform.hz,
+        ms(hz),
+        ms(e.platform.hz)
+    )
+}
+
 fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
     let mut notes = e.notes();
     let release = values.get("release").map_or("", String::as_str);
@@ -495,7 +527,7 @@ fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
     if let Some(first) = refused.first() {
         let why = &values[&format!("probe {first}")];
         notes.push(format!(
-            "this kernel does not show {} ({why}): figures on util are missing; arm64 kernels show \
+            "this kernel does not show {} ({why}): figures on util are missing, and why work is lost on a small CPU or at a lower speed; arm64 kernels show \
              their scheduler's signals from 6.14 on, with FPROBE_EVENTS and BTF",
             refused.join(", ")
         ));

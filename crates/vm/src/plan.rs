@@ -347,6 +347,17 @@ fn group_number(e: &Experiment, path: &str) -> u32 {
     e.workload.groups.iter().position(|g| g.path == path).map_or(0, |i| i as u32 + 1)
 }
 
+/// The lowest and the highest frequency that a domain may have under this job.
+pub(crate) fn frequency_limits(job: &Job, d: &Domain) -> (KHz, KHz) {
+    let limit = |name: &str| {
+        let path = format!("{CPUFREQ}/policy{}/{name}", d.cpus[0].0);
+        let set = job.set.iter().find(|(p, _)| *p == path);
+        set.and_then(|(_, khz)| khz.parse().ok().map(KHz))
+    };
+    let [max, min] = LIMITS.map(limit);
+    (min.unwrap_or(d.opps[0].freq), max.unwrap_or(d.freq_max()))
+}
+
 /// What a task's speed may be at most (s_max, of 1024) at each point of its life.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
@@ -359,11 +370,7 @@ pub(crate) struct Limits {
 impl Limits {
     /// At creation.
     pub(crate) fn new(platform: &Platform, job: &Job, attr: &Attr) -> Limits {
-        let max_freq = |d: &Domain| {
-            let path = format!("{CPUFREQ}/policy{}/{}", d.cpus[0].0, LIMITS[0]);
-            let set = job.set.iter().find(|(p, _)| *p == path);
-            set.and_then(|(_, khz)| khz.parse().ok().map(KHz)).unwrap_or(d.freq_max())
-        };
+        let max_freq = |d: &Domain| frequency_limits(job, d).1;
         let mut l = Limits {
             cpus: platform.cpus().map(|c| c.0).collect(),
             uclamp_max: Util(1024),

@@ -13,7 +13,7 @@
 use risetime_analysis::*;
 use risetime_kernel::units::*;
 use risetime_model::platform::{Domain, IdleState, Opp, Platform};
-use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
+use risetime_trace::{Event, Header, Origin, Signal, SwitchOut, TraceSink, Why};
 use std::sync::{Arc, Mutex};
 
 pub(crate) const US: u64 = 1_000;
@@ -71,7 +71,9 @@ pub(crate) fn header() -> Header {
         clock: "simulated",
         phase: Span(0),
         seed: 1,
-        signals: Vec::new(),
+        signals: ["misfit", "freq_request"]
+            .map(|name| Signal { name, origin: Origin::Simulated })
+            .to_vec(),
         lost: Vec::new(),
         idle: Vec::new(),
         balance: Vec::new(),

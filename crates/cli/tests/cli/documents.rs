@@ -467,3 +467,12 @@ fn deviations_are_read_from_comments() {
     let pairs = [("a-b", "one two."), ("c", "three")];
     assert_eq!(deviations_in(source), pairs.map(|(a, b)| (a.to_string(), b.to_string())));
 }
+
+/// `mainline` is told with the release that it is, where it is told.
+#[test]
+fn mainline_is_called_what_it_is() {
+    let kernel = risetime_model::Policy::from_arg("mainline").unwrap().kernel;
+    assert!(prints(&["help", "run"]).contains(&format!("under mainline, Linux {kernel}")));
+    let commands = std::fs::read_to_string(repository().join("docs/commands.md")).unwrap();
+    assert!(commands.contains(&format!("under mainline (Linux {kernel})")));
+}

@@ -591,16 +591,16 @@ pub(super) fn given(trace: &Memory, platform: &Platform, tasks: usize, start: &S
 pub(super) fn changes_wanted(trace: &Memory, platform: &Platform) -> Vec<(Instant, CpuId, KHz)> {
     let mut threads = KernelThreads::default();
     let mut found = Vec::new();
-    // A simulator's trace says it.
-    let mut last = BTreeMap::new();
-    for &(at, event) in trace.events() {
-        if let Event::FreqRequest { cpu, freq, .. } = event
-            && last.insert(cpu, freq) != Some(freq)
-        {
-            found.push((at, cpu, freq));
+    if trace.header().is_some_and(|h| h.backend == "sim") {
+        // A simulator says it; of a kernel's trace it is what its signals make likely.
+        let mut last = BTreeMap::new();
+        for &(at, event) in trace.events() {
+            if let Event::FreqRequest { cpu, freq, .. } = event
+                && last.insert(cpu, freq) != Some(freq)
+            {
+                found.push((at, cpu, freq));
+            }
         }
-    }
-    if !last.is_empty() {
         return found;
     }
     for &(at, event) in trace.events() {

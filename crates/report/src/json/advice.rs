@@ -19,6 +19,7 @@ pub fn advice(a: &Advice, command: &str, real: Option<&(Measured, Measured)>) ->
         "metric": a.metric.name,
         "settings": settings(&a.base.settings),
         "now": measured(&a.base),
+        "cautions": super::cautions(&a.base.cautions),
         "options": a.tried.iter().map(|t| option(t, command)).collect::<Vec<_>>(),
         "rounds": a.rounds.iter().map(round).collect::<Vec<_>>(),
         "simulations": a.runs,

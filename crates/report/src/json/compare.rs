@@ -17,6 +17,7 @@ pub fn compare(c: &Comparison) -> String {
         "comm": c.comm,
         "start_states": c.states.iter().map(state).collect::<Vec<_>>(),
         "policies": c.policies.iter().map(policy).collect::<Vec<_>>(),
+        "cautions": super::cautions(&c.cautions),
     });
     if !c.patches.is_empty() {
         record["patches"] = c.patches.iter().map(patch).collect();

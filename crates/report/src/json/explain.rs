@@ -34,6 +34,7 @@ fn explanation(e: &Explanation) -> Value {
         "unexplained_ms": round3(e.unexplained_ms),
         "simulations": e.runs,
         "notes": e.notes,
+        "cautions": super::cautions(&e.cautions),
     })
 }
 

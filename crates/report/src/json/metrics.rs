@@ -28,6 +28,7 @@ fn experiment(first: &Measured, one: &Measured) -> Value {
         "workload": one.workload, "platform": one.platform, "policy": one.policy, "backend": "sim",
         "seed": one.seed, "phases_us": one.phases.iter().map(|p| us(*p)).collect::<Vec<_>>(),
         "settings": settings(&one.settings), "metrics": metrics.collect::<Vec<_>>(),
+        "cautions": super::cautions(&one.cautions),
     })
 }
 

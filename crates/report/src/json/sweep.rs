@@ -16,6 +16,7 @@ pub fn sweep(s: &Sweep) -> String {
         "axes": s.axes.iter().map(axis).collect::<Vec<_>>(),
         "metrics": s.metrics().map(metric).collect::<Vec<_>>(),
         "points": s.points.iter().map(|p| point(s, p)).collect::<Vec<_>>(),
+        "cautions": super::cautions(s.points.first().map_or(&[], |p| &p.measured.cautions)),
     }))
 }
 

@@ -45,6 +45,7 @@ pub fn advice(
     }
     page.blank();
     legend(&mut page, a);
+    page.cautions(&a.base.cautions);
     page.finish()
 }
 

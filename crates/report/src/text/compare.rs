@@ -88,6 +88,7 @@ fn table(
     if tasks == 0 {
         page.line(Line::new().plain("No task of the workload ever ran."));
     }
+    page.cautions_of_speed(Some(first));
     page.finish()
 }
 

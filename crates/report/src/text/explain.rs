@@ -41,6 +41,7 @@ pub fn explain(explanations: &[Explanation], style: &Style) -> String {
     table(&mut page, &rows, explanations.len() > 1);
     page.blank();
     legend(&mut page, explanations, &rows, &idle);
+    page.cautions(&first.cautions);
     first.notes.iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
     page.finish()
 }

@@ -69,6 +69,7 @@ pub fn metrics(groups: &[&[Measured]], switches: &[Switched], style: &Style) -> 
         page.blank();
         taken_apart(&mut page, first, switches);
     }
+    page.cautions(all().map(|one| &one.cautions[..]).find(|c| !c.is_empty()).unwrap_or_default());
     page.finish()
 }
 

@@ -14,6 +14,8 @@
 
 use super::Style;
 use anstyle::AnsiColor;
+use risetime_analysis::RunResult;
+use risetime_analysis::caution::{Caution, Figure};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// What a piece of text is, which decides its colour.
@@ -281,6 +283,20 @@ impl<'a> Page<'a> {
             let head = if i == 0 { head.to_string() } else { " ".repeat(indent) };
             self.line(Line::new().plain(head).ink(ink, part));
         }
+    }
+
+    /// The weakest of the figures above, in two lines at most; JSON has all of them.
+    pub(super) fn cautions(&mut self, cautions: &[Caution]) {
+        if let Some(Caution { figure, typical, why, .. }) = cautions.first() {
+            self.hanging("caution: ", Ink::Warn, &format!("{figure}: {typical}; {why}"));
+        }
+    }
+
+    /// The same where a page of runs shows neither percentiles nor jobs.
+    pub(super) fn cautions_of_speed(&mut self, first: Option<&RunResult>) {
+        let all = first.map_or(&[][..], |run| &run.cautions);
+        let speed: Vec<_> = all.iter().filter(|c| c.of.contains(&Figure::Speed)).copied().collect();
+        self.cautions(&speed);
     }
 
     /// `──── title ────` over the whole width, as the series heads its bars.

@@ -51,6 +51,7 @@ pub fn phases(runs: &[RunResult], summary: &PhaseSummary, every: bool, style: &S
     let mut notes: Vec<&String> = runs.iter().flat_map(|r| &r.notes).collect();
     let mut seen = std::collections::BTreeSet::new();
     notes.retain(|note| seen.insert(*note));
+    page.cautions_of_speed(runs.first());
     notes.into_iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
     page.finish()
 }

@@ -53,6 +53,7 @@ pub fn run(result: &RunResult, timeline: &Timeline, style: &Style) -> String {
             plots(&mut page, task, timeline);
         }
     }
+    page.cautions(&result.cautions);
     notes(&mut page, &result.notes);
     page.finish()
 }

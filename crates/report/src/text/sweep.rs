@@ -48,6 +48,7 @@ pub fn sweep(s: &Sweep, style: &Style) -> String {
     }
     page.blank();
     legend(&mut page, s);
+    page.cautions(s.points.first().map_or(&[], |p| &p.measured.cautions));
     page.finish()
 }
 

@@ -33,6 +33,7 @@ pub fn tradeoff(c: &Comparison, style: &Style) -> String {
     }
     page.blank();
     legend(&mut page, c);
+    page.cautions(&c.cautions);
     page.finish()
 }
 

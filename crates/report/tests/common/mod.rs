@@ -230,6 +230,7 @@ impl Machine {
         let moved = Moves { from: 459, to: 1024, why: "misfit", n };
         let moved: Vec<Moves> = (n > 0).then_some(moved).into_iter().collect();
         RunResult {
+            cautions: Vec::new(),
             policy: self.kind.policy.into(),
             backend: "sim",
             platform: "m1".into(),
@@ -496,6 +497,7 @@ pub(crate) fn explanation(phase: u64) -> explain::Explanation {
         cause("clamps", "clamps", "uclamp_min and uclamp_max", -0.03, -40.0),
     ];
     explain::Explanation {
+        cautions: Vec::new(),
         policy: run.policy,
         platform: run.platform,
         workload: run.workload,
@@ -532,6 +534,7 @@ fn over_states(mut policies: Vec<compare::Compared>) -> compare::Comparison {
         util: Some(i % 2 * 100),
     };
     compare::Comparison {
+        cautions: Vec::new(),
         workload: "rampup".into(),
         platform: "m1".into(),
         comm: "rampup".into(),

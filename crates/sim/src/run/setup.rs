@@ -67,6 +67,7 @@ const SIGNALS: &[&str] = &[
     "sched_switch",
     "overutilized",
     "misfit",
+    "freq_request",
     "dl_throttled",
 ];
 

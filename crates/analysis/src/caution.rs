@@ -1,0 +1,218 @@
+//! Where a figure is known to be weak: what was measured beside real kernels, as a table.
+//!
+//! A row of [`WEAK`] is a class of experiments, the figures that are weak there, how far off they typically are, and
+//! why. A figure that is not in it is as good as docs/accuracy.md says; what was never measured is in it only where nothing
+//! like it was. docs/accuracy.md shows where each number comes from, and a test holds the two together.
+
+use crate::metric::Metric;
+use crate::result::RunResult;
+use risetime_kernel::KernelRev;
+use risetime_model::workload::{Attr, Event, Policy, TaskSpec};
+use risetime_model::{Experiment, Workload};
+
+/// A figure that is shown, and should be taken with care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caution {
+    /// The kinds of figures.
+    pub of: &'static [Figure],
+    /// Which they are, in words.
+    pub figure: &'static str,
+    /// How far off it typically is.
+    pub typical: &'static str,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// Figures of one kind, of whatever task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// Work lost, the time to full speed, and what else is none of the others.
+    Speed,
+    /// From p90 on: of activations.
+    Activations,
+    /// Of wakeups.
+    Wakeups,
+    /// Of responses.
+    Responses,
+    /// How often tasks change their CPU.
+    Migrations,
+    /// Energy.
+    Energy,
+}
+
+use Figure::{Activations, Energy, Migrations, Responses, Speed, Wakeups};
+
+/// A class of experiments with the figures that are weak there.
+pub struct Weak {
+    /// Whether an experiment is of it.
+    of: fn(&Experiment) -> bool,
+    /// What is said.
+    pub says: Caution,
+}
+
+const fn weak(
+    of: fn(&Experiment) -> bool,
+    figures: &'static [Figure],
+    [figure, typical, why]: [&'static str; 3],
+) -> Weak {
+    Weak { of, says: Caution { of: figures, figure, typical, why } }
+}
+
+/// The weakest first.
+pub const WEAK: &[Weak] = &[
+    weak(
+        |e| e.platform.nr_cpus() > 8,
+        &[Speed, Activations, Wakeups, Responses, Migrations, Energy],
+        [
+            "every figure",
+            "size of the error unknown",
+            "no machine of more than 8 CPUs was held against a real kernel",
+        ],
+    ),
+    weak(
+        |e| {
+            e.policy.kernel >= KernelRev::V7_2
+                && tasks(e).count() > 1
+                && any(e, |p| *p == Policy::Idle)
+        },
+        &[Activations, Responses],
+        [
+            "p99 beside SCHED_IDLE tasks",
+            "15 to 35 % off",
+            "from Linux 7.2 on, and it is not known why",
+        ],
+    ),
+    weak(
+        |e| {
+            tasks(e).filter(|t| never_sleeps(t)).count() > e.platform.nr_cpus()
+                && tasks(e).any(|t| !never_sleeps(t))
+        },
+        &[Activations, Wakeups, Responses],
+        [
+            "p99 beside more busy tasks than CPUs",
+            "about 18 % off",
+            "whom a tick finds on which CPU differs from run to run",
+        ],
+    ),
+    weak(
+        |e| e.policy.kernel >= KernelRev::V7_2 && real_time(e) > 1,
+        &[Activations, Wakeups, Responses],
+        [
+            "p99 of real-time tasks that share a CPU",
+            "about 18 % off in 2 cases of 6",
+            "their naps lock into the tick",
+        ],
+    ),
+    weak(
+        spread,
+        &[Wakeups],
+        [
+            "p99 of wakeups",
+            "21 of 46 more than 5 % off",
+            "among tasks that may use several CPUs a microsecond decides who goes where",
+        ],
+    ),
+    weak(
+        spread,
+        &[Activations, Responses],
+        [
+            "p99",
+            "every third more than 5 % off, up to 21 %",
+            "among tasks that may use several CPUs a microsecond decides who goes where",
+        ],
+    ),
+    weak(
+        |e| spread(e) && !e.workload.groups.is_empty() && e.policy.kernel < KernelRev::V7_3,
+        &[Migrations],
+        [
+            "migrations",
+            "a quarter of the moves differ",
+            "before 7.3 nobody tells the loads of task groups",
+        ],
+    ),
+    weak(
+        estimated_power,
+        &[Energy],
+        [
+            "energy",
+            "as far off as the estimate",
+            "this platform's power is estimated, not measured",
+        ],
+    ),
+];
+
+/// What to say of these figures of `e`, the weakest first.
+pub fn cautions(e: &Experiment, shown: &[Figure]) -> Vec<Caution> {
+    let of = |w: &&Weak| w.says.of.iter().any(|f| shown.contains(f)) && (w.of)(e);
+    WEAK.iter().filter(of).map(|w| w.says).collect()
+}
+
+/// What a report of a run shows.
+pub fn shown(run: &RunResult) -> Vec<Figure> {
+    // Fewer kinds of tasks than three have no tables of their own.
+    let tables = [Activations, Wakeups].into_iter().filter(|_| run.latency.len() > 2);
+    let jobs = (!run.jobs.is_empty()).then_some(Responses);
+    [Speed].into_iter().chain(tables).chain(jobs).collect()
+}
+
+/// What a metric is; `None`: one that is not known to be weak anywhere by itself.
+pub fn of_metric(metric: &Metric) -> Figure {
+    let name = metric.name.rsplit('.').next().unwrap_or(&metric.name);
+    let (of, rank) = name.split_once('_').unwrap_or((name, ""));
+    let tail = matches!(rank, "p90" | "p95" | "p99" | "p99_9" | "max");
+    match of {
+        "activation" if tail => Activations,
+        "wakeup" if tail => Wakeups,
+        "response" | "lateness" if tail => Responses,
+        "migrations" => Migrations,
+        "energy" => Energy,
+        _ => Speed,
+    }
+}
+
+fn tasks(e: &Experiment) -> impl Iterator<Item = &TaskSpec> {
+    let w: &Workload = &e.workload;
+    w.tasks.iter().chain(&w.forked)
+}
+
+fn attrs(task: &TaskSpec) -> impl Iterator<Item = &Attr> {
+    std::iter::once(&task.attr).chain(task.phases.iter().map(|p| &p.attr))
+}
+
+fn any(e: &Experiment, of: impl Fn(&Policy) -> bool) -> bool {
+    tasks(e).flat_map(attrs).any(|a| a.policy.as_ref().is_some_and(&of))
+}
+
+fn is_real_time(task: &TaskSpec) -> bool {
+    attrs(task).any(|a| matches!(a.policy, Some(Policy::Fifo { .. } | Policy::Rr { .. })))
+}
+
+/// The CPUs that a task is bound to at its creation; `None`: to none.
+fn bound(task: &TaskSpec) -> Option<usize> {
+    task.attr.cpus.as_ref().map(Vec::len)
+}
+
+/// The most real-time tasks that are bound to one CPU.
+fn real_time(e: &Experiment) -> usize {
+    let on = |cpu| {
+        tasks(e).filter(|t| is_real_time(t) && t.attr.cpus.as_deref() == Some(&[cpu])).count()
+    };
+    e.platform.cpus().map(on).max().unwrap_or(0)
+}
+
+/// Several tasks, two of them at least free to use several CPUs.
+fn spread(e: &Experiment) -> bool {
+    e.platform.nr_cpus() > 1 && tasks(e).filter(|t| bound(t) != Some(1)).count() > 1
+}
+
+/// By the words of the platform file: `opp = "…; power: estimate"`.
+fn estimated_power(e: &Experiment) -> bool {
+    let opp = e.platform.sources.get("opp").map_or("", String::as_str);
+    opp.starts_with("estimate") || opp.contains("power: estimate")
+}
+
+fn never_sleeps(task: &TaskSpec) -> bool {
+    let busy = |e: &Event| matches!(e, Event::Run(_) | Event::Runtime(_) | Event::Busy(_));
+    let mut events = task.phases.iter().flat_map(|p| &p.events).peekable();
+    events.peek().is_some() && events.all(busy)
+}

@@ -1,0 +1,29 @@
+//! `causes RELEASE…`: asks these kernels (as `risetime vm kernels` lists them) in which states work is lost, and
+//! keeps it for the test of that name (`tests/causes/`).
+
+#[path = "../tests/causes/figures.rs"]
+mod figures;
+
+use figures::{EXPERIMENTS, file, recorded, request, run, to_csv};
+use risetime_vm::Vm;
+use risetime_vm::fetch::Cache;
+
+fn main() {
+    let cache = Cache::from_env().unwrap_or_else(|e| panic!("{e}"));
+    let mut all = recorded();
+    for release in std::env::args().skip(1) {
+        let found = Vm::find(&cache, Some(&release), risetime_sim::catalogue());
+        let (vm, kernel) = found.unwrap_or_else(|e| panic!("{e}"));
+        let policy = format!("linux-{}", kernel.rev().expect("a stock kernel says what it is"));
+        for experiment in 0..EXPERIMENTS.len() {
+            match run(&vm, &request(experiment, &policy, None)) {
+                Ok(lost) => {
+                    eprintln!("{release} {:?}: {lost:.1?}", EXPERIMENTS[experiment]);
+                    all.insert((experiment, release.clone()), lost);
+                }
+                Err(e) => eprintln!("{release} {:?}: {e}", EXPERIMENTS[experiment]),
+            }
+        }
+    }
+    std::fs::write(file(), to_csv(&all)).expect("real.csv");
+}

@@ -1,0 +1,84 @@
+//! One vocabulary: work is lost in the same states, by the same shares, here and on real kernels (`causes/`).
+
+#[path = "causes/figures.rs"]
+#[allow(dead_code, reason = "what the example `causes` records with")]
+mod figures;
+
+use figures::{EXPERIMENTS, Lost, recorded, request, run};
+use risetime_kernel::KernelRev;
+use risetime_sim::Simulator;
+
+/// A state's share of what was lost may differ by so much: 3 points.
+const POINTS: f64 = 0.03;
+/// States that say that a trace does not tell.
+const UNTOLD: [&str; 2] = ["small_cpu", "low_frequency"];
+/// Settings among the figures.
+const SETTINGS: [&str; 2] = ["hz", "rate_limit_us"];
+
+fn states(lost: &Lost) -> Lost {
+    lost.iter()
+        .filter(|(name, _)| !SETTINGS.contains(&&***name))
+        .map(|(k, v)| (k.clone(), *v))
+        .collect()
+}
+
+fn simulated(experiment: usize, release: &str, real: &Lost) -> Lost {
+    let rev = KernelRev::of_release(release).unwrap();
+    run(&Simulator, &request(experiment, &format!("linux-{rev}"), Some(real)))
+        .unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn work_is_lost_in_the_same_states_as_on_a_real_kernel() {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut wrong = Vec::new();
+    for ((experiment, release), real) in recorded() {
+        if real.keys().any(|state| UNTOLD.contains(&&**state)) {
+            continue;
+        }
+        let (here, there) = (states(&simulated(experiment, &release, &real)), states(&real));
+        let [all_here, all_there] = [&here, &there].map(|lost| lost.values().sum::<f64>());
+        for state in here.keys().chain(there.keys()) {
+            let share = |lost: &Lost, all: f64| lost.get(state).unwrap_or(&0.0) / all;
+            let (a, b) = (share(&here, all_here), share(&there, all_there));
+            if (a - b).abs() > POINTS {
+                wrong.push(format!(
+                    "{release} {:?} {state}: {a:.3}, there {b:.3}",
+                    EXPERIMENTS[experiment]
+                ));
+            }
+            seen.extend((a > 0.001 && b > 0.0).then(|| state.clone()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    // Each that the two can tell apart is told by both somewhere.
+    let told = [
+        "waiting_for_cpu",
+        "little_cpu",
+        "lowest_opp",
+        "opp_climb",
+        "rate_limited",
+        "transition",
+        "held_down",
+        "capped",
+    ];
+    let untold: Vec<_> = told.iter().filter(|state| !seen.contains(**state)).collect();
+    assert!(untold.is_empty(), "nothing of both is lost in {untold:?}");
+}
+
+/// A kernel that does not show its signals says so, and lends no other cause's name.
+#[test]
+fn what_a_kernel_does_not_tell_has_no_other_name() {
+    let old = |(of, _): &(figures::Of, Lost)| {
+        KernelRev::of_release(&of.1).unwrap() < KernelRev::new(6, 14)
+    };
+    let old: Vec<_> = recorded().into_iter().filter(old).collect();
+    assert!(!old.is_empty());
+    for (of, lost) in old {
+        let named = states(&lost);
+        let known = ["waiting_for_cpu", "capped"];
+        let others: Vec<_> =
+            named.keys().filter(|s| !UNTOLD.contains(&&***s) && !known.contains(&&***s)).collect();
+        assert!(others.is_empty(), "{of:?}: {others:?}");
+    }
+}
