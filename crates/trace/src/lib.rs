@@ -7,6 +7,7 @@
 mod beside;
 mod event;
 mod header;
+pub mod jobs;
 mod memory;
 pub mod recording;
 mod sink;
