@@ -5,6 +5,7 @@
 //! A sink cannot know who made the events.
 
 mod beside;
+mod cpu_use;
 mod event;
 mod header;
 pub mod jobs;
@@ -14,6 +15,7 @@ mod sink;
 pub mod write;
 
 pub use beside::beside;
+pub use cpu_use::CpuUse;
 pub use event::{Event, FreqLook, IdleType, LastSleep, MenuSelect, SwitchOut, Why};
 pub use header::{BalanceMemory, Header, IdleMemory, Origin, PeriodMemory, Signal};
 pub use memory::Memory;

@@ -322,6 +322,10 @@ impl Rq<'_, '_> {
     pub(crate) fn emit(&mut self, event: Event<'_>) {
         self.k.emit(event);
     }
+    /// Into the trace of somebody who looks at attributes, too.
+    pub(crate) fn tell(&mut self, event: Event<'_>) {
+        self.k.tell(event);
+    }
     /// Into the event queue.
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, ev: Ev) {

@@ -47,6 +47,7 @@ use crate::state::machine::RootDomain;
 use crate::state::machine::State;
 use crate::state::machine::Task;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
+use risetime_kernel::uclamp::{UclampLimits, UclampRq, UclampTask};
 use risetime_kernel::units::{TaskId, Util};
 use risetime_trace::{Event, Why};
 
@@ -72,9 +73,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let class = self.m().class_of(task);
         if self.m().clamps_count(class) {
-            let m = self.parts();
-            let (c, t) = (m.c, &mut m.tasks[task.index()]);
-            c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
+            self.uclamp(task, UclampRq::uclamp_rq_inc);
         }
         class.of().enqueue(self, task, kind, waking);
         // `add_nr_running`
@@ -87,9 +86,7 @@ impl Rq<'_, '_> {
     pub(crate) fn deactivate(&mut self, task: TaskId, kind: DequeueKind) {
         let class = self.m().class_of(task);
         if self.m().clamps_count(class) {
-            let m = self.parts();
-            let (c, t) = (m.c, &mut m.tasks[task.index()]);
-            c.uclamp.uclamp_rq_dec(&mut t.uclamp);
+            self.uclamp(task, |rq, task, _| rq.uclamp_rq_dec(task));
         }
         class.of().dequeue(self, task, kind);
     }
@@ -266,6 +263,32 @@ impl Rq<'_, '_> {
         let c = self.c();
         c.exec_start = c.clock.clock_task.0;
         self.m().class_of(task).of().set_next(self, task);
+    }
+
+    /// A task's clamps are counted on this CPU, or are no longer.
+    pub(crate) fn uclamp(
+        &mut self,
+        task: TaskId,
+        count: impl FnOnce(&mut UclampRq, &mut UclampTask, &UclampLimits),
+    ) {
+        let m = self.parts();
+        let (before, t) = (m.c.uclamp.clamps(), &mut m.tasks[task.index()]);
+        count(&mut m.c.uclamp, &mut t.uclamp, &t.limits);
+        let (cpu, clamps) = (self.cpu, self.m().cpu(self.cpu).uclamp.clamps());
+        if clamps != before {
+            self.tell(Event::CpuClamps { cpu, clamps });
+        }
+    }
+
+    /// Tells the trace, where that is wanted, what priority and clamps a task has now.
+    pub(crate) fn tell_attributes(&mut self, task: TaskId) {
+        if self.m().task(task).state == State::New {
+            return;
+        }
+        self.tell(Event::Prio { task, prio: self.m().prio(task) });
+        if self.m().classes.uclamp_used {
+            self.tell(Event::Clamps { task, clamps: self.m().task(task).clamps() });
+        }
     }
 
     /// Tells the trace of the policy that a task is under now.
