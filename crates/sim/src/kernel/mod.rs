@@ -182,11 +182,4 @@ impl<'a> Kernel<'a> {
             self.sink.event(self.m.now, &event);
         }
     }
-
-    /// Into the trace of somebody who looks at attributes, too.
-    pub(crate) fn tell(&mut self, event: Event<'_>) {
-        if self.listens == Hears::Attributes {
-            self.sink.event(self.m.now, &event);
-        }
-    }
 }

@@ -47,7 +47,7 @@ use crate::state::machine::RootDomain;
 use crate::state::machine::State;
 use crate::state::machine::Task;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
-use risetime_kernel::uclamp::{UclampLimits, UclampRq, UclampTask};
+use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{TaskId, Util};
 use risetime_trace::{Event, Why};
 
@@ -263,32 +263,6 @@ impl Rq<'_, '_> {
         let c = self.c();
         c.exec_start = c.clock.clock_task.0;
         self.m().class_of(task).of().set_next(self, task);
-    }
-
-    /// A task's clamps are counted on this CPU, or are no longer.
-    pub(crate) fn uclamp(
-        &mut self,
-        task: TaskId,
-        count: impl FnOnce(&mut UclampRq, &mut UclampTask, &UclampLimits),
-    ) {
-        let m = self.parts();
-        let (before, t) = (m.c.uclamp.clamps(), &mut m.tasks[task.index()]);
-        count(&mut m.c.uclamp, &mut t.uclamp, &t.limits);
-        let (cpu, clamps) = (self.cpu, self.m().cpu(self.cpu).uclamp.clamps());
-        if clamps != before {
-            self.tell(Event::CpuClamps { cpu, clamps });
-        }
-    }
-
-    /// Tells the trace, where that is wanted, what priority and clamps a task has now.
-    pub(crate) fn tell_attributes(&mut self, task: TaskId) {
-        if self.m().task(task).state == State::New {
-            return;
-        }
-        self.tell(Event::Prio { task, prio: self.m().prio(task) });
-        if self.m().classes.uclamp_used {
-            self.tell(Event::Clamps { task, clamps: self.m().task(task).clamps() });
-        }
     }
 
     /// Tells the trace of the policy that a task is under now.
