@@ -98,7 +98,7 @@ fn metrics_are_drawn_a_panel_each_with_a_row_a_policy() {
         assert!(svg.contains(words), "{words}");
     }
     let apart = ["compare", "rampup", "-p", "m1", "--ablate", "rfc-v1"];
-    let svg = drawn(&[&apart, &wanted[..2], &wanted[4..], &plot]);
+    let svg = drawn(&[&apart, &wanted[..2], &wanted[6..], &plot]);
     for words in ["what each switch changes", "util_est_running=1", ">alone<"] {
         assert!(svg.contains(words), "{words}");
     }

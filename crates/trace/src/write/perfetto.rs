@@ -708,7 +708,8 @@ impl<W: io::Write> TraceSink for Writer<W> {
         if let Some(power) = &mut self.power {
             power.event(at, event);
         }
-        if !matches!(event, Event::Prio { .. } | Event::Policy { .. }) {
+        // What may stand between a task and its priority.
+        if !matches!(event, Event::Prio { .. } | Event::Policy { .. } | Event::Entity { .. }) {
             self.wakes_new();
         }
         match *event {
