@@ -394,8 +394,10 @@ fn new(task: TaskId, comm: &'static str) -> Event<'static> {
     Event::TaskNew { task, comm, user: true, cpu, why, max_speed }
 }
 
-/// (time, kind, prio) of wakeups of `T`, and (time, prev_prio, next_prio) of switches.
-fn prios(read: &Read) -> (Vec<(u64, u64)>, Vec<(u64, u64, u64)>) {
+/// (time, prio) of wakeups, and (time, prev_prio, next_prio) of switches.
+type Prios = (Vec<(u64, u64)>, Vec<(u64, u64, u64)>);
+
+fn prios(read: &Read) -> Prios {
     let woken = read.ftrace().into_iter().filter(|e| [20, 17, 114].contains(&e.2));
     let woken = woken.map(|(_, at, _, w)| (at, w.number(3).unwrap()));
     let switches = read.kind(4).into_iter();
