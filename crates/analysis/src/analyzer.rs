@@ -229,6 +229,8 @@ impl<'a> Run<'a> {
             | Event::Overutilized { .. }
             | Event::Waking { .. }
             | Event::Prio { .. }
+            | Event::Clamps { .. }
+            | Event::CpuClamps { .. }
             | Event::Entity { .. }
             | Event::GroupEntity { .. }
             | Event::GroupQueue { .. }

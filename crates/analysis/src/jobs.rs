@@ -24,10 +24,11 @@
 //! [`Latency`](crate::Latency). The energy of a job is that of the CPUs while its tasks ran, over the whole run, by jobs done.
 
 use crate::latency::Histogram;
-use risetime_kernel::units::{Instant, Span, TaskId};
+use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::workload::{JobMark, JobSpec};
+use risetime_trace::jobs::{Chains, Fate, Over};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 /// The jobs of one name.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,42 +166,6 @@ impl Signed {
     }
 }
 
-/// A job that is released and not done.
-#[derive(Clone, Copy, Debug)]
-struct Job {
-    /// Which of its stream, merged ones counted.
-    number: u64,
-    release: u64,
-    /// `None`: as long as no timer has said.
-    due: Option<u64>,
-}
-
-/// What one task of a chain has.
-#[derive(Default)]
-struct Stage {
-    /// Given by the task before, and not taken yet.
-    inbox: VecDeque<Job>,
-    /// What it works at.
-    current: Option<Job>,
-    /// Since its last beginning it has given the task behind its input.
-    gave: bool,
-}
-
-/// One stream of jobs.
-struct Stream {
-    /// Which of the run, from 0.
-    index: u64,
-    /// How many were released, merged ones counted.
-    released: u64,
-    deadline: Option<u64>,
-    /// The last period that a timer told.
-    period: Option<u64>,
-    absolute: bool,
-    stages: Vec<Stage>,
-    /// Among the [`Named`].
-    name: usize,
-}
-
 /// What streams of a name have come to.
 #[derive(Default)]
 struct Named {
@@ -230,15 +195,15 @@ struct Counts {
 /// All jobs of a run.
 #[derive(Default)]
 pub(crate) struct Streams {
-    streams: Vec<Stream>,
+    chains: Chains,
     names: Vec<Named>,
-    /// By task: the stream, and which of its stages.
-    of: Vec<Option<(u32, u32)>>,
+    /// By stream: its place among the names.
+    named: Vec<usize>,
 }
 
 impl Streams {
     pub(crate) fn new(jobs: &[JobSpec]) -> Streams {
-        let mut all = Streams::default();
+        let mut all = Streams { chains: Chains::new(jobs), ..Streams::default() };
         for spec in jobs {
             let tasks: Vec<TaskId> = spec.tasks.iter().map(|i| TaskId(*i)).collect();
             let known = all.names.iter().position(|named| named.name == spec.name);
@@ -248,35 +213,15 @@ impl Streams {
                 all.names.push(Named { tasks: tasks.clone(), ..named });
             }
             all.names[name].streams.extend(&tasks);
-            for (stage, task) in tasks.iter().enumerate() {
-                if all.of.len() <= task.index() {
-                    all.of.resize(task.index() + 1, None);
-                }
-                all.of[task.index()] = Some((all.streams.len() as u32, stage as u32));
-            }
-            let stages = tasks.iter().map(|_| Stage::default()).collect();
-            let deadline = spec.deadline.map(|d| d.0);
-            let index = all.streams.len() as u64;
-            let stream = Stream {
-                index,
-                released: 0,
-                deadline,
-                period: None,
-                absolute: false,
-                stages,
-                name,
-            };
-            all.streams.push(stream);
+            all.named.push(name);
         }
         all
     }
 
     /// What comes up about the jobs of `task`.
     pub(crate) fn mark(&mut self, task: TaskId, now: u64, mark: JobMark) {
-        let Some((stream, stage)) = self.of.get(task.index()).copied().flatten() else { return };
-        let s = &mut self.streams[stream as usize];
-        let named = &mut self.names[s.name];
-        s.mark(stage as usize, now, mark, named);
+        let Streams { chains, names, named } = self;
+        chains.mark(task, Instant(now), mark, &mut |over| names[named[over.stream]].over(over));
     }
 
     /// The jobs of this name are to be listed.
@@ -292,15 +237,14 @@ impl Streams {
 
     /// What came of it by `end`; `task`: the name of one, and the energy while it ran.
     pub(crate) fn finish(
-        mut self,
+        self,
         end: u64,
         mut task: impl FnMut(TaskId) -> Option<(String, Option<f64>)>,
     ) -> Vec<Jobs> {
-        for s in &mut self.streams {
-            s.cut_off(end, &mut self.names[s.name]);
-        }
+        let Streams { mut chains, mut names, named } = self;
+        chains.cut_off(Instant(end), &mut |over| names[named[over.stream]].over(over));
         let mut result = Vec::new();
-        for mut named in self.names {
+        for mut named in names {
             named.passes(end);
             let c = named.counts;
             let over = c.done + c.merged + c.dropped;
@@ -334,164 +278,58 @@ impl Streams {
     }
 }
 
-impl Stream {
-    fn mark(&mut self, stage: usize, now: u64, mark: JobMark, named: &mut Named) {
-        match mark {
-            JobMark::Begins { release, period, .. } if stage == 0 => {
-                self.period = period.map(|p| p.0).or(self.period);
-                let release = release.map_or(now, |r| r.0);
-                let known = self.stages[0].current;
-                let current =
-                    known.unwrap_or_else(|| Job { number: self.number(), release, due: None });
-                let due = self.deadline.or(period.map(|p| p.0)).map(|d| release + d);
-                self.stages[0].current = Some(Job { due: current.due.or(due), ..current });
-                self.stages[0].gave = false;
-            }
-            JobMark::Begins { counted, .. } => {
-                let own = &mut self.stages[stage];
-                own.gave = false;
-                let taken = if counted { own.inbox.pop_front() } else { own.inbox.pop_back() };
-                own.current = taken;
-                if !counted {
-                    self.drops(stage, now, named);
-                }
-            }
-            JobMark::Gives => self.gives(stage),
-            JobMark::Timer { due, release, period, absolute, worked } => {
-                (self.period, self.absolute) = (Some(period.0), absolute);
-                if stage == 0 {
-                    let by_timer = due.0;
-                    if let Some(job) = &mut self.stages[0].current {
-                        job.due = Some(self.deadline.map_or(by_timer, |d| job.release + d));
-                    }
-                }
-                if !worked {
-                    self.stages[stage].current = None;
-                }
-                self.ends(stage, now, named);
-                if stage == 0 {
-                    let past = release.0.saturating_sub(due.0);
-                    self.merges(past.checked_div(period.0).unwrap_or(0), due, period, now, named);
-                    let relative = self.deadline.unwrap_or(period.0);
-                    let due = Some(release.0 + relative);
-                    let number = self.number();
-                    self.stages[0].current = Some(Job { number, release: release.0, due });
-                }
-            }
-            JobMark::Waits => self.ends(stage, now, named),
-            JobMark::Over { worked } => {
-                if worked {
-                    self.ends(stage, now, named);
-                }
-                self.stages[stage].current = None;
-            }
-        }
-    }
-
-    /// The next job's.
-    fn number(&mut self) -> u64 {
-        self.released += 1;
-        /// Jobs of a stream have their numbers below this.
-        const STREAM: u32 = 40;
-        (self.index << STREAM) + self.released - 1
-    }
-
-    /// `n` periods behind `due` passed before the program came back to its relative timer.
-    fn merges(&mut self, n: u64, due: Instant, period: Span, now: u64, named: &mut Named) {
-        named.counts.merged += n;
-        self.released += n;
-        // The first would have been released at `due`.
-        let first = due.0 + self.deadline.unwrap_or(period.0);
-        let past = match now.checked_sub(first) {
-            Some(since) => (since / period.0.max(1) + 1).min(n),
-            None => 0,
-        };
-        named.counts.due += past;
-        (past..n).for_each(|k| named.due(first + k * period.0, now));
-    }
-
-    /// Whatever a stage that keeps no count has not taken.
-    fn drops(&mut self, stage: usize, now: u64, named: &mut Named) {
-        for job in self.stages[stage].inbox.drain(..) {
-            named.counts.dropped += 1;
-            job.due.into_iter().for_each(|due| named.due(due, now));
-        }
-    }
-
-    fn gives(&mut self, stage: usize) {
-        let own = &mut self.stages[stage];
-        let job = own.current.filter(|_| !std::mem::replace(&mut own.gave, true));
-        if let (Some(job), Some(next)) = (job, self.stages.get_mut(stage + 1)) {
-            next.inbox.push_back(job);
-        }
-    }
-
-    /// The job at which the task works is over for it.
-    fn ends(&mut self, stage: usize, now: u64, named: &mut Named) {
-        if stage + 1 < self.stages.len() {
-            // What it has not said by a signal the one behind sees by itself.
-            self.gives(stage);
-            self.stages[stage].current = None;
-            return;
-        }
-        if let Some(job) = self.stages[stage].current.take() {
-            named.done(job, now);
-        }
-    }
-
-    fn cut_off(&mut self, end: u64, named: &mut Named) {
-        let ahead = self.stages[0].current;
-        let last = self.stages.len() - 1;
-        let mut open: Vec<Job> = Vec::new();
-        for (i, stage) in self.stages.iter_mut().enumerate() {
-            open.extend(stage.inbox.drain(..));
-            // What has been given is in the inbox of the one behind, or taken from there.
-            open.extend(stage.current.take().filter(|_| i == last || !stage.gave));
-        }
-        open.retain(|job| job.release <= end);
-        // Periods that have passed while the head is still at one.
-        let period = self.period.filter(|period| *period > 0);
-        if let (Some(job), Some(period)) = (ahead.filter(|j| j.release <= end), period) {
-            let due = job.release + period;
-            let passed = if due <= end { (end - due) / period + 1 } else { 0 };
-            let relative = self.deadline.unwrap_or(period);
-            if self.absolute {
-                // Not listed: a short period has passed without end.
-                for release in (0..passed).map(|k| due + k * period) {
-                    let (number, due) = (u64::MAX, Some(release + relative));
-                    named.cut_off(Job { number, release, due }, end);
-                }
-            } else {
-                self.merges(passed.saturating_sub(1), Instant(due), Span(period), end, named);
-            }
-        }
-        open.into_iter().for_each(|job| named.cut_off(job, end));
-    }
-}
-
 impl Named {
-    fn done(&mut self, job: Job, now: u64) {
+    fn over(&mut self, over: &Over) {
+        match over.fate {
+            Fate::Done => self.done(over),
+            Fate::Merged => {
+                self.counts.merged += over.n;
+                let past = over.due_by_then();
+                self.counts.due += past;
+                self.all_due(past, over);
+            }
+            Fate::Dropped => {
+                self.counts.dropped += over.n;
+                self.all_due(0, over);
+            }
+            Fate::Unfinished => self.cut_off(over),
+        }
+    }
+
+    fn done(&mut self, over: &Over) {
+        let (job, now) = (over.job, over.at.0);
         self.counts.done += 1;
-        let response = now.saturating_sub(job.release);
-        self.listed.iter_mut().for_each(|all| all.push((job.number, response)));
+        let response = now.saturating_sub(job.release.0);
+        // Numbers of a stream are below this.
+        const STREAM: u32 = 40;
+        let number = ((over.stream as u64) << STREAM) + job.number;
+        self.listed.iter_mut().for_each(|all| all.push((number, response)));
         self.response.add(response as i64);
         if let Some(due) = job.due {
-            let lateness = now as i64 - due as i64;
+            let lateness = now as i64 - due.0 as i64;
             self.counts.late += u64::from(lateness > 0);
-            self.due(due, now);
+            self.due(due.0, now);
             self.lateness.add(lateness);
         }
     }
 
-    /// The run's end comes before the job is done.
-    fn cut_off(&mut self, job: Job, end: u64) {
-        self.counts.unfinished += 1;
-        if let Some(due) = job.due.filter(|due| *due <= end) {
-            self.counts.overdue += 1;
-            self.counts.due += 1;
-            self.response.add((end - job.release) as i64);
-            self.lateness.add((end - due) as i64);
+    /// The run's end comes before these are done.
+    fn cut_off(&mut self, over: &Over) {
+        let end = over.at.0;
+        self.counts.unfinished += over.n;
+        let overdue = over.due_by_then();
+        self.counts.overdue += overdue;
+        self.counts.due += overdue;
+        for (k, due) in (0..overdue).filter_map(|k| Some((k, over.due(k)?))) {
+            self.response.add((end - over.job.release.0 - k * over.period.0) as i64);
+            self.lateness.add((end - due.0) as i64);
         }
+    }
+
+    /// Those from the one `from` behind the first on are due some time.
+    fn all_due(&mut self, from: u64, over: &Over) {
+        let dues = (from..over.n).filter_map(|k| over.due(k));
+        dues.for_each(|due| self.due(due.0, over.at.0));
     }
 
     /// A job of which all is known is due then: it counts once that is past.
@@ -511,6 +349,7 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use risetime_kernel::units::Span;
 
     const MS: u64 = 1_000_000;
 

@@ -14,10 +14,10 @@
 
 use crate::lost::{Place, State, UNIT, snap};
 use crate::result::CpuResult;
-use risetime_kernel::units::{CpuId, KHz, TaskId, Util};
+use risetime_kernel::units::{CpuId, KHz, MicroWatts, TaskId, Util};
 use risetime_model::Platform;
-use risetime_model::platform::{Domain as PlatformDomain, IdleState};
-use risetime_trace::{Signal, Why};
+use risetime_model::platform::Domain as PlatformDomain;
+use risetime_trace::{CpuUse, Signal, Why};
 use std::collections::HashMap;
 
 /// Most frequencies of one domain that are told apart; further ones count as the nearest.
@@ -40,6 +40,7 @@ pub(crate) struct Slot {
 
 /// A frequency domain.
 pub(crate) struct Domain {
+    of: PlatformDomain,
     /// The domain that stands for it in what a task did.
     told: usize,
     pub(crate) cpus: Vec<CpuId>,
@@ -63,15 +64,12 @@ pub(crate) struct Domain {
 /// A CPU.
 struct Cpu {
     domain: usize,
-    current: Option<TaskId>,
-    /// An interrupt's handler keeps it from idling, or its task from running.
-    in_irq: bool,
+    does: CpuUse,
     misfit: Option<TaskId>,
-    /// Busy or idle since; see `current`.
+    /// It does that since.
     since: u64,
     /// By slot, ns.
     busy: Vec<u64>,
-    idle_state: Option<usize>,
     /// By state, ns; one more for idle in no recorded state.
     idle: Vec<u64>,
     /// Was busy while its frequency was unknown.
@@ -117,12 +115,10 @@ impl Machine {
             let domain = platform.domain_of(id).unwrap_or(0);
             Cpu {
                 domain,
-                current: None,
-                in_irq: false,
+                does: CpuUse::default(),
                 misfit: None,
                 since: 0,
                 busy: vec![0; domains[domain].slots.len()],
-                idle_state: None,
                 idle: vec![0; platform.domains[domain].idle.len() + 1],
                 guessed: false,
                 told: if fold { domains[kind[domain]].cpus[0] } else { id },
@@ -142,7 +138,7 @@ impl Machine {
         self.cpus[cpu.index()].domain
     }
     pub(crate) fn current(&self, cpu: CpuId) -> Option<TaskId> {
-        self.cpus[cpu.index()].current
+        self.cpus[cpu.index()].does.current()
     }
     /// [`snap`] to the speeds of this machine.
     pub(crate) fn snap(&mut self, util: Util) -> u64 {
@@ -231,24 +227,18 @@ impl Machine {
     /// `cpu` now runs `next`.
     pub(crate) fn switch(&mut self, cpu: CpuId, next: Option<TaskId>, now: u64) {
         self.account(cpu, now);
-        let c = &mut self.cpus[cpu.index()];
-        c.current = next;
-        if next.is_some() {
-            c.idle_state = None;
-        }
+        self.cpus[cpu.index()].does.switch(next);
     }
 
     pub(crate) fn set_idle(&mut self, cpu: CpuId, state: Option<u32>, now: u64) {
         self.account(cpu, now);
-        let c = &mut self.cpus[cpu.index()];
-        let states = c.idle.len() - 1;
-        c.idle_state = state.map(|s| s as usize).filter(|&s| s < states);
+        self.cpus[cpu.index()].does.idle(state);
     }
 
     /// An interrupt's handler begins or is done: it runs, whoever else does.
     pub(crate) fn set_irq(&mut self, cpu: CpuId, enters: bool, now: u64) {
         self.account(cpu, now);
-        self.cpus[cpu.index()].in_irq = enters;
+        self.cpus[cpu.index()].does.irq(enters);
     }
 
     pub(crate) fn set_misfit(&mut self, cpu: CpuId, task: Option<TaskId>) {
@@ -302,9 +292,9 @@ impl Machine {
             return;
         }
         c.since = now;
-        if c.current.is_none() && !c.in_irq {
-            let state = c.idle_state.unwrap_or(c.idle.len() - 1);
-            c.idle[state] += dt;
+        if !c.does.is_busy() {
+            let unknown = c.idle.len() - 1;
+            c.idle[c.does.idle_state().unwrap_or(unknown).min(unknown)] += dt;
             return;
         }
         if c.busy.len() <= d.now {
@@ -319,18 +309,11 @@ impl Machine {
         slots.map(|(ns, s)| energy(*ns, s.power_uw)).sum()
     }
 
-    /// Energy of a CPU of domain `d` that was idle for so many ns in each state, as [`Self::energy`] counts
-    /// it; `None`: unknown. A state of power 0 takes none where the domain's power is known, and is
-    /// unknown where it is not.
-    fn idle_energy(&self, d: usize, idle: &[u64], states: &[IdleState]) -> Option<u128> {
-        let known = self.domains[d].slots[0].power_uw > 0;
-        let power = |i: usize| states.get(i).or(states.first()).map_or(0, |s| s.power.0);
+    /// Energy of a CPU of domain `d` that was idle for so many ns in each state; `None`: unknown.
+    fn idle_energy(&self, d: usize, idle: &[u64]) -> Option<u128> {
         let idle = idle.iter().enumerate().filter(|(_, ns)| **ns > 0);
-        idle.map(|(i, ns)| match power(i) {
-            0 if known => Some(0),
-            power => energy(*ns, power),
-        })
-        .sum()
+        let power = |i| self.domains[d].of.idle_power(Some(i));
+        idle.map(|(i, ns)| Some(u128::from(*ns) * u128::from(power(i)?.0))).sum()
     }
 
     /// Closes the run at `end`: the CPUs, their energy in mJ, and what a reader should know.
@@ -365,7 +348,7 @@ impl Machine {
         let c = &self.cpus[i];
         let domain = &self.domains[c.domain];
         let states = &platform.domains[c.domain].idle;
-        let idle_energy = self.idle_energy(c.domain, &c.idle, states);
+        let idle_energy = self.idle_energy(c.domain, &c.idle);
         let energy = self.energy(c.domain, &c.busy).zip(idle_energy).map(|(a, b)| a + b);
         let mut freq: Vec<_> =
             domain.slots.iter().filter(|s| s.ns > 0).map(|s| (s.freq, ms(s.ns))).collect();
@@ -402,11 +385,12 @@ impl Domain {
         let slots = d.opps.iter().enumerate().map(|(i, opp)| Slot {
             freq: opp.freq,
             speed: speed(d.capacity.0, opp.freq, d.freq_max()),
-            power_uw: opp.power.0,
+            power_uw: uw(d.busy_power(opp.freq)),
             opps: i + 1,
             ns: 0,
         });
         Domain {
+            of: d.clone(),
             told: 0,
             cpus: d.cpus.clone(),
             capacity: d.capacity.0,
@@ -433,11 +417,10 @@ impl Domain {
         }
         let opps = &self.slots[..self.nr_opps];
         let below = opps.partition_point(|s| s.freq <= freq);
-        let above = &opps[below.min(self.nr_opps - 1)];
         let slot = Slot {
             freq,
             speed: speed(self.capacity, freq, opps[self.nr_opps - 1].freq),
-            power_uw: above.power_uw,
+            power_uw: uw(self.of.busy_power(freq)),
             opps: below,
             ns: 0,
         };
@@ -479,6 +462,11 @@ impl Domain {
 fn speed(capacity: u64, freq: KHz, max: KHz) -> u64 {
     let (freq, max) = (u128::from(freq.0.min(max.0)), u128::from(max.0.max(1)));
     ((u128::from(capacity * UNIT) * freq + max / 2) / max) as u64
+}
+
+/// As a number; 0: unknown.
+fn uw(power: Option<MicroWatts>) -> u64 {
+    power.map_or(0, |power| power.0)
 }
 
 /// In µW · ns. `None`: the power is unknown, which is written as 0.

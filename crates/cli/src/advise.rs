@@ -2,11 +2,13 @@
 
 use crate::args::{Advise, OF_A_MACHINE, OF_THE_VM, TextOrJson};
 use crate::output::{self, Failure};
+use crate::plot::NO_ENERGY;
 use crate::run::Bar;
 use risetime_analysis::Measured;
 use risetime_analysis::advice::Advice;
 use risetime_lab::{Request, Wanted, advised_on};
-use risetime_report::{json, text};
+use risetime_model::Experiment;
+use risetime_report::{json, picture, text};
 use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
 use std::process::ExitCode;
@@ -27,6 +29,11 @@ pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
         phases: args.phases,
         budget: args.budget,
     };
+    let knows_power =
+        |e: &Experiment| e.platform.domains.iter().all(|d| d.busy_power(d.freq_max()).is_some());
+    if args.plot.wanted() && !wanted.request.experiments()?.iter().all(knows_power) {
+        return Err(Failure::input("--plot", NO_ENERGY));
+    }
     // What is missing for a boot is said before the search, not after it.
     let vm = args
         .real
@@ -42,6 +49,7 @@ pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
         Some((vm, kernel)) => on_a_kernel(&vm, kernel.rev(), wanted, &advice)?,
         None => None,
     };
+    args.plot.draw(|| picture::advice(&advice))?;
     let command = command(args);
     output::print(&match args.format {
         TextOrJson::Json => json::advice(&advice, &command, real.as_ref()),

@@ -571,6 +571,8 @@ pub(crate) struct Advise {
     /// With --real: an Image of your own, or a release in the cache [default: the newest there]
     #[arg(long, value_name = "PATH", requires = "real")]
     pub(crate) kernel: Option<String>,
+    #[command(flatten)]
+    pub(crate) plot: Plot,
     /// How to print it
     #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
     pub(crate) format: TextOrJson,

@@ -2,6 +2,7 @@
 
 use crate::args::{Compare, Format, OF_A_MACHINE, StartUtils};
 use crate::output::{self, Failure};
+use crate::plot::NO_ENERGY;
 use crate::run::{Bar, note_doubts};
 use risetime_analysis::metric::Metric;
 use risetime_analysis::{Measured, Options, switched};
@@ -55,8 +56,7 @@ fn debts(
         risetime_lab::compare(experiments, &grid, switches, |done, _| bar.at(done as u64))?;
     drop(bar);
     if args.plot.wanted() && !compared.power_known {
-        let what = "there is no energy to draw: the platform does not say what its CPUs take";
-        return Err(Failure::input("--plot", what));
+        return Err(Failure::input("--plot", NO_ENERGY));
     }
     args.plot.draw(|| picture::pareto(&compared))?;
     output::stream(|out| match args.format {
@@ -72,10 +72,6 @@ fn metrics(
     groups: &[Vec<Experiment>],
     switches: &[String],
 ) -> Result<ExitCode, Failure> {
-    args.plot.refuse(
-        "draws work lost against energy, which --metric does not compare",
-        "leave out --metric",
-    )?;
     let named = |name: &String| Metric::of_task(name, args.task.as_deref());
     let wanted: Vec<Metric> = args.metrics.iter().map(named).collect();
     let runs = groups.iter().map(Vec::len).sum::<usize>() as u64 * u64::from(args.phases);
@@ -92,6 +88,7 @@ fn metrics(
     let apart = all.first().filter(|_| !switches.is_empty());
     let apart = apart.map_or(Vec::new(), |parts| switched(switches, parts));
     let groups: Vec<&[Measured]> = all.iter().map(Vec::as_slice).collect();
+    args.plot.draw(|| picture::metrics(&groups, &apart))?;
     output::stream(|out| match args.format {
         Format::Json => out.write_all(json::metrics(&groups, &apart).as_bytes()),
         Format::Csv => csv::metrics(out, &all.concat()),

@@ -5,6 +5,10 @@ use crate::output::{self, Failure};
 use risetime_model::InputError;
 use risetime_report::chart::{self, Chart};
 
+/// Why a picture against energy cannot be drawn.
+pub(crate) const NO_ENERGY: &str =
+    "there is no energy to draw: the platform does not say what its CPUs take";
+
 impl Plot {
     /// Whether there is anything to draw.
     pub(crate) fn wanted(&self) -> bool {

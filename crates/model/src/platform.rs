@@ -101,6 +101,18 @@ impl Domain {
     pub fn freq_max(&self) -> KHz {
         self.opps.last().expect("validated: a domain has OPPs").freq
     }
+    /// The power of a CPU that runs something at `freq`: that of the OPP, or of the next one above. `None`: unknown.
+    pub fn busy_power(&self, freq: KHz) -> Option<MicroWatts> {
+        let opp = self.opps.iter().find(|o| o.freq >= freq).or(self.opps.last());
+        opp.map(|o| o.power).filter(|power| power.0 > 0)
+    }
+    /// The power of a CPU that idles in the state of this number; in none that is known: in the shallowest. `None`:
+    /// unknown. A state of power 0 takes none where the power of the OPPs is known, and is unknown where it is not.
+    pub fn idle_power(&self, state: Option<usize>) -> Option<MicroWatts> {
+        let state = state.and_then(|i| self.idle.get(i)).or(self.idle.first());
+        let power = state.map_or(MicroWatts(0), |s| s.power);
+        (power.0 > 0 || self.opps[0].power.0 > 0).then_some(power)
+    }
     /// The largest transition latency of its OPPs (`cpuinfo.transition_latency`).
     pub fn transition_latency(&self) -> Span {
         self.opps.iter().map(|o| o.latency).max().unwrap_or_default()

@@ -1,6 +1,7 @@
 //! The events of a trace, each with the reason of the decision where there was one.
 
 use risetime_kernel::eevdf::Place;
+use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, GroupId, KHz, TaskId, Util};
 use risetime_model::workload::{JobMark, Policy};
 
@@ -227,6 +228,30 @@ pub enum Event<'a> {
         /// The task that does not fit.
         task: Option<TaskId>,
     },
+    // What tasks are, told where somebody wants to see it ([`Hears::Attributes`](crate::Hears)).
+    /// The task's priority, when it is first heard of and whenever it has changed (`p->prio`); also told with a
+    /// kernel's decisions.
+    Prio {
+        /// The task.
+        task: TaskId,
+        /// -1 of the deadline class, 0 to 99 of the real-time class, 100 to 139 of the fair one
+        /// (120 + nice).
+        prio: i32,
+    },
+    /// The task's clamps, as its group leaves them (`uclamp_eff_value`): likewise, where clamps are used.
+    Clamps {
+        /// The task.
+        task: TaskId,
+        /// Those in force.
+        clamps: Uclamp,
+    },
+    /// The clamps of a CPU have changed: the largest of its runnable tasks (`rq->uclamp`).
+    CpuClamps {
+        /// The CPU.
+        cpu: CpuId,
+        /// Those in force.
+        clamps: Uclamp,
+    },
     // A kernel's decisions, and the state behind them: told where that was asked for.
     /// `try_to_wake_up` begins for the task, before a CPU is chosen (`sched_waking`). Not told of a
     /// task's first wakeup, which it becomes known by.
@@ -235,14 +260,6 @@ pub enum Event<'a> {
         task: TaskId,
         /// The CPU that wakes it.
         by: CpuId,
-    },
-    /// The task's priority, when it is first heard of and whenever it has changed (`p->prio`).
-    Prio {
-        /// The task.
-        task: TaskId,
-        /// -1 of the deadline class, 0 to 99 of the real-time class, 100 to 139 of the fair one
-        /// (120 + nice).
-        prio: i32,
     },
     /// Where the task stands in its runqueue (`p->se`): with each [`PeltTask`](Event::PeltTask), when
     /// it has been queued, and when it begins or ends to run. 6.1 has `vruntime` and a weight only.

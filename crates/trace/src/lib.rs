@@ -5,14 +5,17 @@
 //! A sink cannot know who made the events.
 
 mod beside;
+mod cpu_use;
 mod event;
 mod header;
+pub mod jobs;
 mod memory;
 pub mod recording;
 mod sink;
 pub mod write;
 
 pub use beside::beside;
+pub use cpu_use::CpuUse;
 pub use event::{Event, FreqLook, IdleType, LastSleep, MenuSelect, SwitchOut, Why};
 pub use header::{BalanceMemory, Header, IdleMemory, Origin, PeriodMemory, Signal};
 pub use memory::Memory;

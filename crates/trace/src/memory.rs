@@ -175,6 +175,8 @@ impl TraceSink for Memory {
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
             Event::Waking { task, by } => Event::Waking { task, by },
             Event::Prio { task, prio } => Event::Prio { task, prio },
+            Event::Clamps { task, clamps } => Event::Clamps { task, clamps },
+            Event::CpuClamps { cpu, clamps } => Event::CpuClamps { cpu, clamps },
             Event::Entity { task, place } => Event::Entity { task, place },
             Event::GroupEntity { cpu, group, place } => Event::GroupEntity { cpu, group, place },
             Event::GroupThrottled { cpu, group, on } => Event::GroupThrottled { cpu, group, on },

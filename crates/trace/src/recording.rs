@@ -22,6 +22,7 @@ use crate::{PeriodMemory, SwitchOut, TraceSink, Why};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::eevdf::Place;
+use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{
     Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
 };
@@ -548,6 +549,8 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::Misfit { cpu, task } => ('z', vec![n(cpu), maybe(task)]),
         Event::Waking { task, by } => ('W', vec![t(task), n(by)]),
         Event::Prio { task, prio } => ('P', vec![t(task), i64::from(prio) as u64]),
+        Event::Clamps { task, clamps } => ('v', vec![t(task), clamps.min.0, clamps.max.0]),
+        Event::CpuClamps { cpu, clamps } => ('V', vec![n(cpu), clamps.min.0, clamps.max.0]),
         Event::Entity { task, place } => {
             ('E', [t(task)].into_iter().chain(place_numbers(&place)).collect())
         }
@@ -711,6 +714,8 @@ impl Fields<'_, '_> {
                 let known = i32::try_from(prio).ok().filter(|p| (-1..=140).contains(p));
                 Event::Prio { task, prio: known.ok_or_else(wrong)? }
             }
+            'v' => Event::Clamps { task: self.task()?, clamps: self.clamps()? },
+            'V' => Event::CpuClamps { cpu: self.cpu()?, clamps: self.clamps()? },
             'E' => Event::Entity { task: self.task()?, place: self.place()? },
             'F' => Event::GroupEntity {
                 cpu: self.cpu()?,
@@ -842,6 +847,10 @@ impl Fields<'_, '_> {
 
     fn maybe(&mut self) -> Result<Option<TaskId>, InputError> {
         Ok(self.below(MAX_TASKS, "task")?.checked_sub(1).map(TaskId))
+    }
+
+    fn clamps(&mut self) -> Result<Uclamp, InputError> {
+        Ok(Uclamp { min: self.util()?, max: self.util()? })
     }
 
     fn util(&mut self) -> Result<Util, InputError> {

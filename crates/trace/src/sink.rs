@@ -25,8 +25,11 @@ pub enum Hears {
     /// What figures are made of: not the signals of runqueues, nor what is told for a person who looks at the
     /// trace. A third of a phone's events are those.
     Figures,
-    /// Every event.
+    /// Every event that tells what happened.
     All,
+    /// Also what tasks are at the time ([`Event::Prio`], [`Event::Clamps`], [`Event::CpuClamps`]). Nothing but a file for
+    /// a person wants it: for a simulator it follows from the workload.
+    Attributes,
 }
 
 impl Hears {
@@ -45,7 +48,7 @@ impl Hears {
                     | Event::CpuCapacity { .. }
                     | Event::Overutilized { .. }
             ),
-            Hears::All => true,
+            Hears::All | Hears::Attributes => true,
         }
     }
 }

@@ -1,123 +1,15 @@
 //! The Perfetto writer, read back with nothing in common but the wire format: the field
-//! numbers below are written down a second time, from Perfetto's .proto files.
+//! numbers here and in `reader` are written down a second time, from Perfetto's .proto files.
 
-use micropb::PbDecoder;
+mod reader;
+
+use reader::{Fields, Ftrace, Read};
+use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::*;
 use risetime_model::platform::{Domain, Opp, Platform};
 use risetime_trace::write::perfetto::Writer;
 use risetime_trace::{Event, Header, SwitchOut, TraceSink, Why};
 use std::io;
-
-// ---- a reader ----
-
-#[derive(Clone, Debug, PartialEq)]
-enum Value {
-    Number(u64),
-    Bytes(Vec<u8>),
-}
-
-/// The fields of a message in order. Panics on anything malformed.
-#[derive(Clone, Debug)]
-struct Fields(Vec<(u32, Value)>);
-
-impl Fields {
-    fn read(bytes: &[u8]) -> Fields {
-        let mut d = PbDecoder::new(bytes);
-        let mut fields = Vec::new();
-        while d.bytes_read() < bytes.len() {
-            let tag = d.decode_tag().expect("a tag");
-            let value = match tag.wire_type() {
-                0 => Value::Number(d.decode_varint64().expect("a number")),
-                2 => {
-                    let len = d.decode_varint32().expect("a length") as usize;
-                    let at = d.bytes_read();
-                    d.skip_bytes(len).expect("as many bytes as the length says");
-                    Value::Bytes(bytes[at..at + len].to_vec())
-                }
-                other => panic!("wire type {other}"),
-            };
-            fields.push((tag.field_num(), value));
-        }
-        Fields(fields)
-    }
-    fn all(&self, field: u32) -> Vec<Fields> {
-        let bytes = self.0.iter().filter(|f| f.0 == field);
-        bytes
-            .map(|f| match &f.1 {
-                Value::Bytes(b) => Fields::read(b),
-                n => panic!("field {field} is {n:?}"),
-            })
-            .collect()
-    }
-    fn one(&self, field: u32) -> Fields {
-        self.maybe(field).unwrap_or_else(|| panic!("no field {field} in {self:?}"))
-    }
-    fn maybe(&self, field: u32) -> Option<Fields> {
-        self.all(field).pop()
-    }
-    fn number(&self, field: u32) -> Option<u64> {
-        self.0.iter().find(|f| f.0 == field).map(|f| match f.1 {
-            Value::Number(n) => n,
-            _ => panic!("field {field} is no number"),
-        })
-    }
-    fn text(&self, field: u32) -> String {
-        match self.0.iter().find(|f| f.0 == field) {
-            Some((_, Value::Bytes(b))) => String::from_utf8(b.clone()).unwrap(),
-            other => panic!("field {field} is {other:?}"),
-        }
-    }
-}
-
-/// One event of a CPU: (cpu, time, field of its kind, its fields).
-type Ftrace = (u64, u64, u32, Fields);
-
-struct Read {
-    packets: Vec<Fields>,
-}
-
-impl Read {
-    /// FtraceEventBundle = 1 { cpu = 1, event = 2 { timestamp = 1, pid = 2, kind } }
-    fn ftrace(&self) -> Vec<Ftrace> {
-        let mut events = Vec::new();
-        for bundle in self.packets.iter().filter_map(|p| p.maybe(1)) {
-            for e in bundle.all(2) {
-                let (kind, _) = e.0[2].clone();
-                assert_eq!(e.0.len(), 3);
-                events.push((bundle.number(1).unwrap(), e.number(1).unwrap(), kind, e.one(kind)));
-            }
-        }
-        events
-    }
-    fn kind(&self, kind: u32) -> Vec<Ftrace> {
-        self.ftrace().into_iter().filter(|e| e.2 == kind).collect()
-    }
-    /// TrackDescriptor = 60 { uuid = 1, name = 2, thread = 4, parent_uuid = 5, counter = 8 }
-    fn track(&self, name: &str) -> Fields {
-        let mut found =
-            self.packets.iter().filter_map(|p| p.maybe(60)).filter(|t| t.text(2) == name);
-        let track = found.next().unwrap_or_else(|| panic!("no track {name}"));
-        assert!(found.next().is_none(), "{name} is described twice");
-        track
-    }
-    /// TrackEvent = 11 { type = 9, track_uuid = 11, name = 23, counter_value = 30 } of a track
-    fn on(&self, track: &Fields) -> Vec<(u64, Fields)> {
-        let uuid = track.number(1);
-        let with_time = self.packets.iter().filter_map(|p| Some((p.number(8)?, p.maybe(11)?)));
-        with_time.filter(|(_, e)| e.number(11) == uuid).collect()
-    }
-    fn counter(&self, name: &str) -> Vec<(u64, u64)> {
-        let track = self.track(name);
-        assert!(track.maybe(8).is_some(), "{name} is no counter");
-        let points = self.on(&track);
-        assert!(points.iter().all(|(_, e)| e.number(9) == Some(4)), "TYPE_COUNTER");
-        points.into_iter().map(|(at, e)| (at, e.number(30).unwrap())).collect()
-    }
-    fn instants(&self, track: &str) -> Vec<(u64, String)> {
-        let events = self.on(&self.track(track)).into_iter();
-        events.filter(|(_, e)| e.number(9) == Some(3)).map(|(at, e)| (at, e.text(23))).collect()
-    }
-}
 
 // ---- a trace ----
 
@@ -250,9 +142,13 @@ fn events() -> Vec<(u64, Event<'static>)> {
 }
 
 fn write(events: &[(u64, Event<'_>)]) -> Read {
+    write_of(&header(), events)
+}
+
+fn write_of(header: &Header, events: &[(u64, Event<'_>)]) -> Read {
     let mut bytes = Vec::new();
     let mut w = Writer::new(&mut bytes);
-    w.header(&header());
+    w.header(header);
     let mut last = 0;
     for (at, event) in events {
         w.event(Instant(*at), event);
@@ -260,10 +156,7 @@ fn write(events: &[(u64, Event<'_>)]) -> Read {
     }
     w.end(Instant(last));
     w.finish().unwrap();
-    // Trace { packet = 1 }
-    let trace = Fields::read(&bytes);
-    assert!(trace.0.iter().all(|f| f.0 == 1));
-    Read { packets: trace.all(1) }
+    Read::of(&bytes)
 }
 
 // ---- what must be in it ----
@@ -492,4 +385,198 @@ fn an_error_on_the_way_is_reported_at_the_end() {
         w.end(Instant(80));
         assert_eq!(w.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
+}
+
+// ---- priorities, clamps, jobs, power ----
+
+fn new(task: TaskId, comm: &'static str) -> Event<'static> {
+    let (cpu, why, max_speed) = (CpuId(0), Why::FirstCpu, Util(1024));
+    Event::TaskNew { task, comm, user: true, cpu, why, max_speed }
+}
+
+/// (time, prio) of wakeups, and (time, prev_prio, next_prio) of switches.
+type Prios = (Vec<(u64, u64)>, Vec<(u64, u64, u64)>);
+
+fn prios(read: &Read) -> Prios {
+    let woken = read.ftrace().into_iter().filter(|e| [20, 17, 114].contains(&e.2));
+    let woken = woken.map(|(_, at, _, w)| (at, w.number(3).unwrap()));
+    let switches = read.kind(4).into_iter();
+    let of = |(_, at, _, s): Ftrace| (at, s.number(3).unwrap(), s.number(7).unwrap());
+    (woken.collect(), switches.map(of).collect())
+}
+
+#[test]
+fn priorities_as_they_are_at_the_time() {
+    use risetime_model::workload::Policy;
+    let run = |next| Event::Switch { cpu: CpuId(0), prev: None, next: Some(next) };
+    let out = Event::Switch { cpu: CpuId(0), prev: Some((T, SwitchOut::Sleeping)), next: None };
+    let read = write(&[
+        (1, new(T, "a")),
+        (1, Event::Prio { task: T, prio: 110 }),
+        (2, run(T)),
+        (3, out),
+        (4, Event::Policy { task: T, policy: Policy::Fifo { priority: 10 } }),
+        (5, Event::Wakeup { task: T, cpu: CpuId(0), why: Why::PrevCpu }),
+        (6, Event::Policy { task: T, policy: Policy::Other { slice: None } }),
+        (7, run(T)),
+        (8, Event::Prio { task: T, prio: 139 }),
+        (9, out),
+        // Of this one nothing is told.
+        (10, new(KTHREAD, "b")),
+        (11, run(KTHREAD)),
+    ]);
+    let (woken, switches) = prios(&read);
+    let wanted = [(1, 110), (1, 110), (5, 89), (5, 89), (10, 120), (10, 120)];
+    assert_eq!(woken, wanted);
+    let wanted = [(2, 120, 110), (3, 110, 120), (7, 120, 110), (9, 139, 120), (11, 120, 120)];
+    assert_eq!(switches, wanted);
+}
+
+#[test]
+fn a_new_task_at_the_end_is_not_forgotten() {
+    assert_eq!(prios(&write(&[(1, new(T, "a"))])).0, [(1, 120), (1, 120)]);
+}
+
+#[test]
+fn clamps_are_counters_where_there_are_any() {
+    let clamps = |min, max| Uclamp { min: Util(min), max: Util(max) };
+    let read = write(&[
+        (1, new(T, "a")),
+        (1, Event::Clamps { task: T, clamps: clamps(0, 1024) }),
+        (2, Event::Clamps { task: T, clamps: clamps(300, 1024) }),
+        (3, Event::Clamps { task: T, clamps: clamps(0, 1024) }),
+        (4, Event::CpuClamps { cpu: CpuId(1), clamps: clamps(0, 512) }),
+        (5, Event::CpuClamps { cpu: CpuId(2), clamps: clamps(0, 1024) }),
+    ]);
+    assert_eq!(read.counter("a uclamp_min"), [(2, 300), (3, 0)]);
+    assert_eq!(read.counter("a uclamp_max"), [(2, 1024)]);
+    assert_eq!(read.counter("CPU1 uclamp_max"), [(4, 512)]);
+    assert!(!read.packets.iter().filter_map(|p| p.maybe(60)).any(|t| t.text(2).contains("CPU2")));
+}
+
+#[test]
+fn power_of_a_domain_is_what_its_cpus_take() {
+    let cpu = CpuId(0);
+    let mut header = header();
+    let platform = std::sync::Arc::make_mut(&mut header.platform);
+    let opp = |mhz: u64, mw: u64| Opp {
+        freq: KHz(mhz * 1000),
+        power: MicroWatts(mw * 1000),
+        latency: Span(0),
+    };
+    platform.domains[0].opps = vec![opp(600, 10), opp(1200, 30)];
+    let state = |uw| risetime_model::platform::IdleState {
+        name: String::new(),
+        exit_latency: Span(0),
+        min_residency: Span(0),
+        power: MicroWatts(uw),
+    };
+    platform.domains[0].idle = vec![state(2500), state(0)];
+    // Of the other one it is unknown.
+    platform.domains[1].opps[0].power = MicroWatts(0);
+    let events = [
+        (5, Event::Idle { cpu, state: Some(1) }),
+        (10, Event::Idle { cpu, state: None }),
+        (10, Event::Switch { cpu, prev: None, next: Some(T) }),
+        (20, Event::Freq { cpu, freq: KHz(1_000_000) }),
+        (30, Event::Irq { cpu: CpuId(1), enters: true }),
+        (31, Event::Irq { cpu: CpuId(1), enters: false }),
+        (40, Event::Switch { cpu, prev: Some((T, SwitchOut::Sleeping)), next: None }),
+        (40, Event::Idle { cpu, state: Some(1) }),
+    ];
+    let read = write_of(&header, &events);
+    let wanted = [(0, 5.0), (5, 2.5), (10, 12.5), (20, 32.5), (30, 60.0), (31, 32.5), (40, 2.5)];
+    assert_eq!(read.doubles("policy0 power"), wanted);
+    let unit = read.track("policy0 power").one(8).text(6);
+    assert_eq!(unit, "mW");
+    assert!(!read.packets.iter().filter_map(|p| p.maybe(60)).any(|t| t.text(2) == "policy2 power"));
+}
+
+#[test]
+fn jobs_are_slices_that_do_not_overlap_on_a_track() {
+    use risetime_model::workload::{JobMark, JobSpec};
+    const MS: u64 = 1_000_000;
+    let mut header = header();
+    let spec = |name: &str, tasks: &[u32]| JobSpec {
+        name: name.to_owned(),
+        tasks: tasks.to_vec(),
+        deadline: None,
+    };
+    header.jobs = vec![spec("frame", &[0, 1]), spec("tick", &[2])];
+    let period = Span(10 * MS);
+    let begins = |at: u64, release| {
+        let release = Some(Instant(release * MS));
+        let mark = JobMark::Begins { release, period: Some(period), counted: false };
+        (at * MS, Event::Job { task: TaskId(0), mark })
+    };
+    let takes = |at: u64| {
+        let mark = JobMark::Begins { release: None, period: None, counted: false };
+        (at * MS, Event::Job { task: TaskId(1), mark })
+    };
+    let gives = |at: u64| (at * MS, Event::Job { task: TaskId(0), mark: JobMark::Gives });
+    let waits = |at: u64| (at * MS, Event::Job { task: TaskId(1), mark: JobMark::Waits });
+    let timer = |at: u64, task: u32, due: u64, release: u64| {
+        let (due, release) = (Instant(due * MS), Instant(release * MS));
+        let mark = JobMark::Timer { due, release, period, absolute: false, worked: true };
+        (at * MS, Event::Job { task: TaskId(task), mark })
+    };
+    let tick = |at: u64, task: u32| {
+        let mark = JobMark::Begins { release: None, period: Some(period), counted: false };
+        (at * MS, Event::Job { task: TaskId(task), mark })
+    };
+    let events = [
+        (0, new(TaskId(0), "ui")),
+        (0, new(TaskId(1), "render")),
+        (0, new(TaskId(2), "timer")),
+        begins(0, 0),
+        tick(0, 2),
+        gives(2),
+        takes(3),
+        timer(4, 0, 10, 10),
+        begins(10, 10),
+        gives(12),
+        timer(14, 0, 20, 20),
+        begins(20, 20),
+        gives(22),
+        timer(24, 0, 30, 30),
+        // Its first took until 25, and it goes on with what there is.
+        waits(25),
+        takes(25),
+        waits(27),
+        begins(30, 30),
+        // Two periods late, and 20 and 30 are merged.
+        timer(45, 2, 10, 45),
+        (50 * MS, Event::Job { task: TaskId(2), mark: JobMark::Over { worked: false } }),
+    ];
+    let read = write_of(&header, &events);
+    let told = |s: &reader::Slice| {
+        let lateness = s.ms("lateness_ms");
+        (s.from / MS, s.to / MS, s.name.clone(), s.outcome(), s.ms("due_ms").unwrap(), lateness)
+    };
+    let frames: Vec<_> = read.slices("frame").iter().map(told).collect();
+    let s = str::to_owned;
+    let wanted = [
+        (0, 25, s("frame 0"), s("late"), 10.0, Some(15.0)),
+        (10, 25, s("frame 1"), s("dropped"), 20.0, None),
+        (20, 27, s("frame 2"), s("done"), 30.0, Some(-3.0)),
+        (30, 50, s("frame 3"), s("overdue"), 40.0, None),
+        // Its period has passed by the end of the run.
+        (40, 50, s("frame 4"), s("merged"), 50.0, None),
+    ];
+    assert_eq!(frames, wanted);
+    let ticks: Vec<_> = read.slices("tick").iter().map(told).collect();
+    let wanted = [
+        (0, 45, s("tick 0"), s("late"), 10.0, Some(35.0)),
+        (10, 45, s("tick 1…3"), s("merged"), 20.0, None),
+    ];
+    assert_eq!(ticks, wanted);
+    let tracks = |name| {
+        let mut tracks: Vec<_> = read.slices(name).iter().map(|s| s.track).collect();
+        tracks.sort_unstable();
+        tracks.dedup();
+        tracks.len()
+    };
+    assert_eq!((tracks("frame"), tracks("tick")), (3, 2), "as many as overlap");
+    let under = read.packets.iter().filter_map(|p| p.maybe(60)).find(|t| t.text(2) == "frame");
+    assert_eq!(under.unwrap().number(5), read.track("ui").number(1));
 }

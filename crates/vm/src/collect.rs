@@ -25,7 +25,9 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::Platform;
 use risetime_model::platform::Domain;
-use risetime_trace::{BalanceMemory, Event, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why};
+use risetime_trace::{
+    BalanceMemory, Event, Hears, IdleMemory, PeriodMemory, SwitchOut, TraceSink, Why,
+};
 use std::collections::{BTreeMap, VecDeque};
 
 /// `UTIL_AVG_UNCHANGED`: the flag bit in a task's `util_est`.
@@ -463,6 +465,8 @@ pub(crate) fn pour(
         platform,
         limits: threads.iter().map(|t| Limits::new(platform, job, &t.1.attr)).collect(),
         threads,
+        tells_prios: decisions.is_some() || sink.listens() == Hears::Attributes,
+        prios: BTreeMap::new(),
         sink,
         events: 0,
         now: Instant(0),
@@ -554,6 +558,9 @@ struct Pour<'a> {
     overutilized: Option<bool>,
     /// Where it is wanted from what the kernel decides.
     decisions: Option<Decisions>,
+    /// The priority of each task that is known, told where somebody wants it.
+    prios: BTreeMap<TaskId, i64>,
+    tells_prios: bool,
     plug: Plug,
 }
 
@@ -695,17 +702,21 @@ impl Pour<'_> {
             let entity = self.decisions.as_mut().and_then(|d| d.known(pid, task));
             entity.into_iter().for_each(|event| self.emit(event));
         }
-        let prio = self.decisions.as_mut().and_then(|d| d.prio(task, prio));
-        prio.into_iter().for_each(|event| self.emit(event));
+        if self.prios.insert(task, prio) != Some(prio) && self.tells_prios {
+            self.emit(Event::Prio { task, prio: prio as i32 });
+        }
         task
     }
 
     /// From what the kernel decides.
     fn told(&mut self, cpu: u32, told: &Told) {
         let Some(mut d) = self.decisions.take() else { return };
+        // Every task has a deadline's fields: they mean something in that class.
+        let other = |task| self.prios.get(task).is_none_or(|prio| *prio >= 0);
+        let of_deadline = matches!(told, Told::Deadline { .. });
         let known = |pid| {
             let task = self.tasks.get(&pid)?;
-            self.known.contains_key(task).then_some(*task)
+            (self.known.contains_key(task) && !(of_deadline && other(task))).then_some(*task)
         };
         let (sink, now, events) = (&mut *self.sink, self.now, &mut self.events);
         d.told(cpu, told, known, |event| {
@@ -821,7 +832,7 @@ impl Pour<'_> {
         let next = (next.pid != 0).then(|| self.task(next, cpu));
         if let Some((task, SwitchOut::Exited)) = prev {
             self.tasks.retain(|_, t| *t != task);
-            self.decisions.iter_mut().for_each(|d| d.forget(task));
+            self.prios.remove(&task);
         }
         self.emit(Event::Switch { cpu, prev, next });
     }

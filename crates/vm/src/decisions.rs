@@ -320,7 +320,6 @@ pub(crate) struct Decisions {
     rev: KernelRev,
     /// Looks are told of themselves, and not with a CPU's capacity.
     looks: bool,
-    prios: BTreeMap<TaskId, i64>,
     /// Entities of tasks that nobody knows yet.
     early: BTreeMap<i32, Place>,
     /// From what `menu` chooses on a CPU, until it has.
@@ -329,24 +328,12 @@ pub(crate) struct Decisions {
 
 impl Decisions {
     pub(crate) fn new(rev: KernelRev, looks: bool) -> Decisions {
-        let (prios, early, choosing) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Decisions { rev, looks, prios, early, choosing }
-    }
-
-    /// The task of a known pid has this priority.
-    pub(crate) fn prio(&mut self, task: TaskId, prio: i64) -> Option<Event<'static>> {
-        let changed = self.prios.insert(task, prio) != Some(prio);
-        changed.then_some(Event::Prio { task, prio: prio as i32 })
+        Decisions { rev, looks, early: BTreeMap::new(), choosing: BTreeMap::new() }
     }
 
     /// The task has become known.
     pub(crate) fn known(&mut self, pid: i32, task: TaskId) -> Option<Event<'static>> {
         self.early.remove(&pid).map(|place| Event::Entity { task, place })
-    }
-
-    /// The task is gone.
-    pub(crate) fn forget(&mut self, task: TaskId) {
-        self.prios.remove(&task);
     }
 
     /// When the CPU balances next, as told with its capacity.
@@ -415,9 +402,8 @@ impl Decisions {
             }
             Told::Queue { .. } => told.queue().into_iter().for_each(emit),
             Told::Deadline { pid, runtime, left } => {
-                let task = task(pid).filter(|task| self.prios.get(task).is_some_and(|p| *p < 0));
                 let told = |task| emit(Event::Deadline { task, runtime, left });
-                task.into_iter().for_each(told);
+                task(pid).into_iter().for_each(told);
             }
             Told::CfsUtilEst { cpu, util_est } => {
                 emit(Event::CfsUtilEst { cpu: CpuId(cpu), util_est: Util(util_est) });

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Workload, platform, settings; two seconds each.
-pub const EXPERIMENTS: &[(&str, &str, &[(&str, &str)])] = &[
+pub(crate) const EXPERIMENTS: &[(&str, &str, &[(&str, &str)])] = &[
     ("rampup", "m1", &[]),
     ("rampup", "m1", &[("rate_limit_us", "10000")]),
     ("rampup", "m1", &[("uclamp_max", "300")]),
@@ -20,12 +20,12 @@ pub const EXPERIMENTS: &[(&str, &str, &[(&str, &str)])] = &[
 ];
 
 /// One of them under a release.
-pub type Of = (usize, String);
+pub(crate) type Of = (usize, String);
 /// The ms of each state, of all tasks together; and `hz` and `rate_limit_us`, as the kernel had them.
-pub type Lost = BTreeMap<String, f64>;
+pub(crate) type Lost = BTreeMap<String, f64>;
 
 /// What is asked: `kernel`: of the kernel's generation, else with what the kernel had.
-pub fn request(experiment: usize, policy: &str, kernel: Option<&Lost>) -> Request {
+pub(crate) fn request(experiment: usize, policy: &str, kernel: Option<&Lost>) -> Request {
     let (workload, platform, set) = EXPERIMENTS[experiment];
     let mut set: Vec<(String, Value)> = set
         .iter()
@@ -52,7 +52,7 @@ pub fn request(experiment: usize, policy: &str, kernel: Option<&Lost>) -> Reques
 /// What `backend` gives.
 ///
 /// Errors: it has not what is asked for (6.12 as Debian builds it: clamps).
-pub fn run(backend: &dyn Backend, request: &Request) -> Result<Lost, RunError> {
+pub(crate) fn run(backend: &dyn Backend, request: &Request) -> Result<Lost, RunError> {
     let all = request.experiments_under(None).unwrap_or_else(|e| panic!("{e}"));
     let result = risetime_lab::run(backend, &all[0], Options::default(), None)?.result;
     let mut lost = Lost::new();
@@ -66,12 +66,12 @@ pub fn run(backend: &dyn Backend, request: &Request) -> Result<Lost, RunError> {
 }
 
 /// Where it is kept.
-pub fn file() -> PathBuf {
+pub(crate) fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/causes/real.csv")
 }
 
 /// What real kernels gave.
-pub fn recorded() -> BTreeMap<Of, Lost> {
+pub(crate) fn recorded() -> BTreeMap<Of, Lost> {
     let mut all: BTreeMap<Of, Lost> = BTreeMap::new();
     let text = std::fs::read_to_string(file()).unwrap_or_default();
     for line in text.lines().skip(1) {
@@ -84,7 +84,7 @@ pub fn recorded() -> BTreeMap<Of, Lost> {
 }
 
 /// The same as a file.
-pub fn to_csv(all: &BTreeMap<Of, Lost>) -> String {
+pub(crate) fn to_csv(all: &BTreeMap<Of, Lost>) -> String {
     let mut text = String::from("experiment,release,what,value\n");
     for ((experiment, release), lost) in all {
         for (what, value) in lost {

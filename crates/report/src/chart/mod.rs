@@ -175,6 +175,14 @@ impl Series {
     pub fn new(name: impl Into<String>, colour: Colour, shape: Shape) -> Series {
         Series { name: name.into(), colour, dashed: false, shape }
     }
+    /// Whether there is nothing to draw.
+    pub fn is_empty(&self) -> bool {
+        match &self.shape {
+            Shape::Line(points) | Shape::Step(points) => points.is_empty(),
+            Shape::Band(points) => points.is_empty(),
+            Shape::Points(all) | Shape::Bars(all) => all.is_empty(),
+        }
+    }
     /// The same with a broken line.
     pub fn dashed(self) -> Series {
         Series { dashed: true, ..self }

@@ -147,7 +147,9 @@ impl Page {
             self.series(plot, series, LINE + more);
         }
         self.labels(plot, panel);
-        panel.series.iter().for_each(|series| self.dots(plot, series));
+        for (i, series) in panel.series.iter().enumerate() {
+            self.dots(plot, series, &panel.series[i + 1..]);
+        }
         end
     }
 
@@ -259,12 +261,19 @@ impl Page {
         }
     }
 
-    fn dots(&mut self, plot: &Plot, series: &Series) {
+    /// The dots of a series; one that dots of `over` come to lie on is larger, so that both are seen.
+    fn dots(&mut self, plot: &Plot, series: &Series, over: &[Series]) {
         let Shape::Points(all) = &series.shape else { return };
         let radius = if all.len() > MANY { 2.4 } else { 3.5 };
         let fill = self.palette.series(series.colour);
         for mark in all.iter().filter(|m| m.x.is_finite() && m.y.is_finite()) {
             let at = plot.place(series.colour, (mark.x, mark.y));
+            let covers = |s: &&Series| {
+                let Shape::Points(all) = &s.shape else { return false };
+                all.iter().any(|m| near(plot.place(s.colour, (m.x, m.y)), at))
+            };
+            let covered = over.iter().filter(covers).count().min(3);
+            let radius = radius + MORE * 1.5 * covered as f64;
             self.shapes.push(Draw::Dot { at, radius, fill });
         }
     }
@@ -382,6 +391,11 @@ impl Page {
         self.text(at, Anchor::Start, SMALL, self.palette.dim, &high);
         top + SMALL * LEADING
     }
+}
+
+/// Whether two dots are at one place.
+fn near(a: (f64, f64), b: (f64, f64)) -> bool {
+    (a.0 - b.0).abs() < 1.0 && (a.1 - b.1).abs() < 1.0
 }
 
 /// Each colour once, in the order of the first of each.

@@ -34,6 +34,11 @@ impl Scale {
                 let high = if low == 0.0 && high == 0.0 { 1.0 } else { high.max(0.0) };
                 Scale::even(low.min(0.0), high, wanted, true)
             }
+            // A single value has some room on both sides.
+            (false, None) if low == high => {
+                let margin = if low == 0.0 { 1.0 } else { low.abs() * 0.05 };
+                Scale::even(low - margin, high + margin, wanted, true)
+            }
             (false, None) => {
                 let margin = (high - low) * 0.06;
                 Scale::even(low - margin, high + margin, wanted, true)
@@ -112,6 +117,9 @@ mod tests {
             ticks(axis().kind(AxisKind::Near), &[0.31, 0.33]),
             ["0.310", "0.315", "0.320", "0.325", "0.330"]
         );
+        let same = |value| ticks(axis().kind(AxisKind::Near), &[value, value]);
+        assert_eq!(same(0.0), ["-1.0", "-0.5", "0.0", "0.5", "1.0"]);
+        assert_eq!(same(20.0), ["19.0", "19.5", "20.0", "20.5", "21.0"]);
         assert_eq!(
             ticks(axis().kind(AxisKind::Log), &[0.002, 0.0, 30.0]),
             ["0.01", "0.1", "1", "10"]

@@ -1,15 +1,19 @@
 //! What results look like as a [`Chart`](crate::chart::Chart): one file a command.
 
+mod advice;
 mod causes;
 mod history;
+mod metrics;
 mod pareto;
 mod run;
 mod study;
 mod sweep;
 mod verified;
 
+pub use advice::advice;
 pub use causes::causes;
 pub use history::history;
+pub use metrics::metrics;
 pub use pareto::pareto;
 pub use run::{Followed, runs};
 pub use study::study;

@@ -1,6 +1,6 @@
 //! A sweep: a panel a metric, curves over the first axis that is numbers (one for each value of the other), or a map.
 
-use crate::chart::{Axis, Chart, Panel, curves, heat};
+use crate::chart::{Axis, AxisKind, Chart, Panel, Series, Shape, curves, heat};
 use risetime_analysis::sweep::{Axis as Varied, Sweep};
 
 /// What does the metric do over what was varied? Medians, with their intervals of 95 % where there are any.
@@ -17,10 +17,14 @@ pub fn sweep(s: &Sweep) -> Chart {
     });
     let of = of.join(", ");
     let phases = first.map_or(0, |p| p.measured.phases.len());
+    let panels: Vec<Panel> = (0..s.metrics().count()).map(|m| panel(s, m)).collect();
+    let is_band = |series: &Series| matches!(series.shape, Shape::Band(_));
+    let banded = panels.iter().any(|p| p.series.iter().any(is_band));
+    let bands = if banded { ", bands: their 95 % intervals" } else { "" };
     Chart {
         title: format!("over {}", names.join(" and ")),
-        subtitle: format!("{of}; medians of {phases} start phases, bands: their 95 % intervals"),
-        panels: (0..s.metrics().count()).map(|m| panel(s, m)).collect(),
+        subtitle: format!("{of}; medians of {phases} start phases{bands}"),
+        panels,
         ..Chart::default()
     }
 }
@@ -76,5 +80,6 @@ fn drawn(s: &Sweep, m: usize, (x, at): (&Varied, &[f64]), by: &[Option<&String>]
     let all: Vec<_> = by.iter().map(|value| curve(*value)).collect();
     let names = by.iter().map(|value| value.map_or("", String::as_str));
     let rows: Vec<_> = names.zip(all.iter().map(Vec::as_slice)).collect();
-    curves("", Axis::new(&x.name, ""), Axis::new(&metric.name, unit.as_str().trim()), &rows)
+    let y = Axis::new(&metric.name, unit.as_str().trim()).kind(AxisKind::Near);
+    curves("", Axis::new(&x.name, ""), y, &rows)
 }

@@ -17,7 +17,7 @@ use risetime_analysis::advice::{Advice, Gain, Step, Tried};
 use risetime_analysis::compare::Estimate;
 
 /// So many options are shown.
-pub(crate) const SHOWN: usize = 8;
+const SHOWN: usize = 8;
 
 /// What helps? `command` is the line that runs the experiment as it is; `real`: the first line, on a real kernel.
 pub fn advice(
@@ -56,7 +56,8 @@ fn title(a: &Advice) -> String {
     format!("{} · {} · {} · {from} · {phases} start phases", b.workload, b.platform, b.policy)
 }
 
-fn mark(i: usize) -> char {
+/// What stands for the option of this number.
+pub(crate) fn letter(i: usize) -> char {
     char::from(b'A' + (i % 26) as u8)
 }
 
@@ -111,14 +112,15 @@ fn interval(d: Option<&Estimate>, base: Option<Estimate>) -> String {
     ends.map_or(String::new(), |(low, high)| format!("{low:+.0}…{high:+.0}"))
 }
 
-fn shown(a: &Advice) -> &[Tried] {
+/// Those that are shown.
+pub(crate) fn shown(a: &Advice) -> &[Tried] {
     &a.tried[..a.tried.len().min(SHOWN)]
 }
 
 fn table(page: &mut Page<'_>, a: &Advice) {
     let all = shown(a).iter().enumerate();
     all.for_each(|(i, t)| {
-        page.hanging(&format!("{}  ", mark(i)), Ink::Plain, &apply::words(&t.steps));
+        page.hanging(&format!("{}  ", letter(i)), Ink::Plain, &apply::words(&t.steps));
     });
     page.blank();
     let unit = a.unit.as_str().trim();
@@ -132,7 +134,7 @@ fn table(page: &mut Page<'_>, a: &Advice) {
             d.and_then(|d| share(d.median, base)).map_or(String::new(), percent)
         };
         table.row([
-            mark(i).to_string(),
+            letter(i).to_string(),
             median(t.measured.estimate(0)),
             changed(Some(&t.metric), metric),
             interval(Some(&t.metric), metric),
@@ -152,7 +154,7 @@ const ROWS: usize = 8;
 /// The metric against energy; where two fall on one place, the later one is beside it.
 fn picture(page: &mut Page<'_>, a: &Advice) {
     let of = |m: &Measured| Some((m.estimate(1)?.median, m.estimate(0)?.median));
-    let marks = std::iter::once('0').chain((0..).map(mark));
+    let marks = std::iter::once('0').chain((0..).map(letter));
     let all = std::iter::once(&a.base).chain(shown(a).iter().map(|t| &t.measured));
     let points: Vec<(char, f64, f64)> =
         marks.zip(all).filter_map(|(c, m)| of(m).map(|(x, y)| (c, x, y))).collect();
@@ -224,7 +226,7 @@ fn lines(page: &mut Page<'_>, a: &Advice) {
     }
     for (i, lines) in lines.iter().enumerate() {
         for (n, line) in lines.iter().enumerate() {
-            let head = if n == 0 { format!("{}  ", mark(i)) } else { "   ".into() };
+            let head = if n == 0 { format!("{}  ", letter(i)) } else { "   ".into() };
             let words: Vec<String> = line.split(' ').map(Into::into).collect();
             command(page, &head, &words);
         }

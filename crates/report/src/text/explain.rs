@@ -143,12 +143,17 @@ fn rows(all: &[Explanation]) -> Vec<Row> {
     rows.sort_by(|a, b| b.part.total_cmp(&a.part));
     let share = over(all, &|e| e.unexplained_ms);
     let part = part(&share);
-    let label = match all[0].about {
-        About::Burst(_) => "unexplained",
-        About::Pieces { .. } => "the work itself",
-    };
+    let label = rest(&all[0].about);
     rows.push(Row { label, cause: None, share, saves: None, alone: None, error: None, part });
     rows
+}
+
+/// What is left without any of the causes.
+pub(crate) fn rest(about: &About) -> &'static str {
+    match about {
+        About::Burst(_) => "unexplained",
+        About::Pieces { .. } => "the work itself",
+    }
 }
 
 /// Columns that a bar takes at least, and at most.

@@ -23,9 +23,11 @@ mod tradeoff;
 mod verify;
 
 pub use advice::advice;
+pub(crate) use advice::{letter, shown};
 pub use compare::{compare, compare_phases};
 pub use demo::{Demo, Next, Published, demo};
 pub use explain::explain;
+pub(crate) use explain::rest;
 pub use history::{bisected, history};
 pub use lists::{
     Finding, Severity, drawn, findings, names, param_table, platform, policy, workload,

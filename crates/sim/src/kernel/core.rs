@@ -36,7 +36,7 @@ use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt_cfs::{
     migrate_se_pelt_lag, post_init_entity_util_avg, remove_entity_load_avg,
 };
-use risetime_kernel::uclamp::Uclamp;
+use risetime_kernel::uclamp::{Uclamp, UclampRq};
 use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
 use risetime_model::workload::{Attr, Policy};
 use risetime_trace::{Event, SwitchOut, Why};
@@ -163,6 +163,7 @@ impl Kernel<'_> {
         if self.m.task(task).sched.policy != (Policy::Other { slice: None }) {
             self.rq(cpu).emit_policy(task);
         }
+        self.rq(cpu).tell_attributes(task);
         let (now, t) = (self.m.now, &mut self.m.tasks[task.index()]);
         let waits = self.driver.as_mut().map_or(Span(0), |driver| driver.created(now, task, t));
         if waits > Span(0) && self.m.cpu(cpu).idle.is_some() {
@@ -465,9 +466,8 @@ impl Rq<'_, '_> {
         self.level(g).bandwidth.limbo.retain(|t| *t != task);
         self.update_rq_clock();
         self.update_load_avg(task, Join::Detach);
-        let m = self.parts();
-        let t = &mut m.tasks[task.index()];
-        m.c.uclamp.uclamp_rq_dec(&mut t.uclamp);
+        self.uclamp(task, |rq, task, _| rq.uclamp_rq_dec(task));
+        let t = self.t(task);
         t.avg.last_update_time.0 = 0;
         t.cpu = to;
         self.emit(Event::Migrate { task, from, to, why });
@@ -479,9 +479,7 @@ impl Rq<'_, '_> {
         let g = self.m().task(task).group;
         self.update_rq_clock();
         if self.level(g).bandwidth.in_throttled_hierarchy() {
-            let m = self.parts();
-            let t = &mut m.tasks[task.index()];
-            m.c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
+            self.uclamp(task, UclampRq::uclamp_rq_inc);
             self.level(g).bandwidth.limbo.push(task);
         } else {
             self.t(task).throttled = false;
@@ -534,6 +532,7 @@ impl Rq<'_, '_> {
         self.set_state(task, State::Runnable);
         let (comm, why) = (&*comm, Why::Affinity);
         self.emit(Event::TaskNew { task, comm, user: false, cpu, why, max_speed });
+        self.tell_attributes(task);
         self.update_rq_clock();
         self.activate(task, EnqueueKind::Wakeup, true);
         self.wakeup_preempt(task, false);
@@ -558,6 +557,7 @@ impl Rq<'_, '_> {
             let group = self.m().groups.find(path);
             self.sched_move_task(task, group);
         }
+        self.tell_attributes(task);
         let m = self.parts();
         take_hints(m.series, &mut m.tasks[task.index()], &attr.qos);
         if let Some(cpus) = &attr.cpus {

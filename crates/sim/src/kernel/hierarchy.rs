@@ -27,6 +27,7 @@ use risetime_kernel::pelt_cfs::{
     attach_entity_load_avg, detach_entity_load_avg, propagate_entity_load_avg,
     reweight_entity_load_avg, update_cfs_rq_load_avg,
 };
+use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{GroupId, TaskId};
 use risetime_trace::Event;
 
@@ -602,6 +603,7 @@ impl Rq<'_, '_> {
         let Some(to) = self.m().task(task).moves_to else { return };
         self.t(task).moves_to = None;
         self.sched_move_task(task, to);
+        self.tell_attributes(task);
         let max_speed = self.m().max_speed(task);
         if max_speed != self.m().task(task).max_speed {
             self.t(task).max_speed = max_speed;
@@ -623,10 +625,8 @@ impl Rq<'_, '_> {
         self.t(task).limits = limits;
         if !self.m().is_fair(task) {
             // Only its clamps depend on the group, until it is fair again.
-            let m = self.parts();
-            let t = &mut m.tasks[task.index()];
-            t.group = to;
-            return m.c.uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
+            self.t(task).group = to;
+            return self.uclamp(task, UclampRq::uclamp_rq_reinc);
         }
         self.update_rq_clock();
         let queued = self.m().fair_entity(cpu, task).is_some();
@@ -654,9 +654,7 @@ impl Rq<'_, '_> {
         attach_entity_load_avg(rev, decay, cfs, &mut t.avg, t.weight);
         self.level_changed(to);
         self.propagate_all(to);
-        let m = self.parts();
-        let t = &mut m.tasks[task.index()];
-        m.c.uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
+        self.uclamp(task, UclampRq::uclamp_rq_reinc);
         if queued {
             self.enqueue_task_fair(task, EnqueueKind::Restore, false);
         }

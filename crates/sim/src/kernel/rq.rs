@@ -33,9 +33,10 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::pelt::Decay;
+use risetime_kernel::uclamp::{UclampLimits, UclampRq, UclampTask};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::InputError;
-use risetime_trace::{Event, Why};
+use risetime_trace::{Event, Hears, Why};
 
 /// A runqueue, and what may be changed with it.
 pub(crate) struct Rq<'k, 'a> {
@@ -315,12 +316,43 @@ impl Rq<'_, '_> {
         self.k.forced_clamps
     }
 
+    /// A task's clamps are counted on this CPU, or are no longer.
+    pub(crate) fn uclamp(
+        &mut self,
+        task: TaskId,
+        count: impl FnOnce(&mut UclampRq, &mut UclampTask, &UclampLimits),
+    ) {
+        let m = self.parts();
+        let (before, t) = (m.c.uclamp.clamps(), &mut m.tasks[task.index()]);
+        count(&mut m.c.uclamp, &mut t.uclamp, &t.limits);
+        let (cpu, clamps) = (self.cpu, self.m().cpu(self.cpu).uclamp.clamps());
+        if clamps != before {
+            self.tell(Event::CpuClamps { cpu, clamps });
+        }
+    }
+
     // ------------------------------------------------------------------ tells
 
     /// Into the trace.
     #[inline]
     pub(crate) fn emit(&mut self, event: Event<'_>) {
         self.k.emit(event);
+    }
+    /// Into the trace of somebody who looks at attributes, too.
+    pub(crate) fn tell(&mut self, event: Event<'_>) {
+        if self.k.listens == Hears::Attributes {
+            self.k.sink.event(self.k.m.now, &event);
+        }
+    }
+    /// Tells the trace, where that is wanted, what priority and clamps a task has now.
+    pub(crate) fn tell_attributes(&mut self, task: TaskId) {
+        if self.m().task(task).state == State::New {
+            return;
+        }
+        self.tell(Event::Prio { task, prio: self.m().prio(task) });
+        if self.m().classes.uclamp_used {
+            self.tell(Event::Clamps { task, clamps: self.m().task(task).clamps() });
+        }
     }
     /// Into the event queue.
     #[inline]

@@ -179,6 +179,16 @@ impl Machine {
         let sched = &self.task(task).sched;
         if sched.class() == Class::Deadline { u8::MAX } else { sched.rt_priority() }
     }
+    /// The priority that tracepoints show (`p->prio`, `__normal_prio`).
+    pub(crate) fn prio(&self, task: TaskId) -> i32 {
+        let t = self.task(task);
+        match t.sched.class() {
+            Class::Stop => 0,
+            Class::Deadline => -1,
+            Class::Rt => 99 - i32::from(t.sched.rt_priority()),
+            Class::Fair => 120 + i32::from(t.nice),
+        }
+    }
     /// Its reservation. Only deadline tasks are asked.
     pub(crate) fn dl(&self, task: TaskId) -> &DlEntity {
         self.task(task).sched.dl.as_deref().expect("a deadline task has a reservation")

@@ -77,6 +77,8 @@ fn everything() -> Memory {
         Event::Waking { task, by: CpuId(7) },
         Event::Prio { task, prio: -1 },
         Event::Prio { task, prio: 139 },
+        Event::Clamps { task, clamps: Uclamp { min: Util(300), max: Util(1024) } },
+        Event::CpuClamps { cpu, clamps: Uclamp { min: Util(0), max: Util(512) } },
         Event::Entity {
             task,
             place: Place {

@@ -14,6 +14,12 @@
 //!   FreqRequest                    counters and an instant of the domain's governor, with the reason
 //!   Misfit, Overutilized           instants; overutilized also as a counter
 //!   Phase                          instant on the thread
+//!   Job                            once it is over, a slice under the thread that releases it: from release to done;
+//!                                  number, due, lateness, what became of it
+//!   Prio, Policy                   the priority in what is written from then on
+//!   Clamps                         uclamp_min, uclamp_max: counters of the thread, where it has any
+//!   CpuClamps, FreqLook            the same of the CPU
+//!   Switch, Idle, Irq, Freq        power: a counter of the frequency domain, where the platform has its power
 //! ```
 //!
 //! Task n is thread 1000 + n; the workload's threads belong to process 999, each of the
@@ -25,24 +31,36 @@
 //! start, on Perfetto's default clock. A counter is written when its value changes, and of
 //! several requests in a row that leave the frequency unchanged only the first is an instant.
 //!
-//! Priorities are the kernel's: -1 of deadline tasks, 0 to 98 of real-time ones, 120 of all fair
-//! ones. Left out: nice values, `util_sum`, `period_contrib`, waker of a wakeup (mostly not in
-//! the trace), and the other events that tell from what a kernel decided.
+//! Priorities are the kernel's: -1 of deadline tasks, 0 to 98 of real-time ones, 120 + nice of fair ones (120 where a
+//! trace, as an old recording, does not tell).
+//!
+//! Slices of a track must not overlap, jobs do: a stream of them has as many tracks of the same name as jobs overlap at
+//! once, up to 16. Beyond that a slice begins where a track becomes free; its release is among its notes. Several jobs
+//! in a row for which no work was done (*merged*, or never begun by the end) are one slice.
+//!
+//! Left out: `util_sum`, `period_contrib`, waker of a wakeup (mostly not in the trace), and the other events that tell
+//! from what a kernel decided.
 
 mod field;
+mod lanes;
 mod message;
+mod power;
 mod track;
 
-use crate::{Event, Header, SwitchOut, TraceSink, Why};
+use crate::jobs::{Chains, Fate, Over};
+use crate::{Event, Header, Hears, SwitchOut, TraceSink, Why};
 use field::*;
+use lanes::Lanes;
 use message::Message;
+use power::Power;
+use risetime_kernel::uclamp::Uclamp;
 use risetime_kernel::units::{CpuId, Instant, KHz, TaskId};
-use risetime_model::workload::Policy;
+use risetime_model::workload::{JobMark, Policy};
 use risetime_model::{Value, micros};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use track::Track;
+use track::{Counter, Track};
 
 /// Events of a CPU are gathered into bundles of about this many bytes.
 const BUNDLE: usize = 32 * 1024;
@@ -58,6 +76,16 @@ struct Task {
     comm: Arc<str>,
     user: bool,
     prio: i64,
+    /// What that is in the fair class.
+    fair: i64,
+}
+
+/// A stream of jobs.
+struct Jobs {
+    name: String,
+    /// Who releases them.
+    task: TaskId,
+    lanes: Lanes,
 }
 
 /// Writes a trace as it comes, in bounded memory. Errors are kept: the first one is reported
@@ -79,6 +107,11 @@ pub struct Writer<W: io::Write> {
     requests: BTreeMap<u32, (KHz, Why)>,
     /// The tracks that have been described; of counters with their last value.
     tracks: BTreeMap<u64, Option<i64>>,
+    /// A task that is new on that CPU: its wakeup is written once its priority is known.
+    new: Option<(Instant, TaskId, CpuId)>,
+    chains: Chains,
+    jobs: Vec<Jobs>,
+    power: Option<Power>,
 }
 
 /// The idle task's name.
@@ -99,6 +132,10 @@ impl<W: io::Write> Writer<W> {
             swappers: Vec::new(),
             requests: BTreeMap::new(),
             tracks: BTreeMap::new(),
+            new: None,
+            chains: Chains::default(),
+            jobs: Vec::new(),
+            power: None,
         }
     }
 
@@ -228,6 +265,16 @@ impl<W: io::Write> Writer<W> {
         uuid
     }
 
+    /// A track of the jobs that `task` releases.
+    fn lane(&mut self, task: TaskId, name: &str, lane: u32) -> u64 {
+        let uuid = Track::Jobs.nth(task.0, lane);
+        if !self.tracks.contains_key(&uuid) {
+            let thread = self.thread(task);
+            self.describe(uuid, Some(thread), name, |_| {});
+        }
+        uuid
+    }
+
     /// Writes a counter if its value is new. `parent` describes the track that it is under.
     fn counter(
         &mut self,
@@ -246,11 +293,13 @@ impl<W: io::Write> Writer<W> {
             }
         } else {
             let parent = parent(self);
-            let (name, unit) = kind.counter().unwrap_or_default();
+            let Counter { name, unit, .. } = kind.counter().unwrap_or_default();
             // In a list of all tracks the name must say whose counter it is.
             let name = match parent {
                 Some(p) if p >> 32 == Track::Cpu as u64 => format!("CPU{index} {name}"),
-                Some(p) if p >> 32 == Track::Governor as u64 => format!("policy{index} {name}"),
+                Some(p) if [Track::Governor.of(index), Track::Powers.of(0)].contains(&p) => {
+                    format!("policy{index} {name}")
+                }
                 Some(_) => format!("{} {name}", self.comm(TaskId(index))),
                 None => name.to_owned(),
             };
@@ -265,9 +314,12 @@ impl<W: io::Write> Writer<W> {
         }
         self.packet(Some(at), |m| {
             m.nested(packet::TRACK_EVENT, |m| {
-                m.uint(track_event::TYPE, track_event::COUNTER)
-                    .uint(track_event::TRACK_UUID, uuid)
-                    .int(track_event::COUNTER_VALUE, value);
+                m.uint(track_event::TYPE, track_event::COUNTER).uint(track_event::TRACK_UUID, uuid);
+                if kind.counter().is_some_and(|c| c.thousandths) {
+                    m.double(track_event::DOUBLE_COUNTER_VALUE, value as f64 / 1e3);
+                } else {
+                    m.int(track_event::COUNTER_VALUE, value);
+                }
             });
         });
     }
@@ -281,9 +333,21 @@ impl<W: io::Write> Writer<W> {
         name: &str,
         notes: &[(&str, Note<'_>)],
     ) {
+        self.track_event(track_event::INSTANT, at, uuid, category, name, notes);
+    }
+
+    fn track_event(
+        &mut self,
+        kind: u64,
+        at: Instant,
+        uuid: u64,
+        category: &str,
+        name: &str,
+        notes: &[(&str, Note<'_>)],
+    ) {
         self.packet(Some(at), |m| {
             m.nested(packet::TRACK_EVENT, |m| {
-                m.uint(track_event::TYPE, track_event::INSTANT)
+                m.uint(track_event::TYPE, kind)
                     .uint(track_event::TRACK_UUID, uuid)
                     .string(track_event::CATEGORIES, category)
                     .string(track_event::NAME, name);
@@ -292,6 +356,9 @@ impl<W: io::Write> Writer<W> {
                         m.string(annotation::NAME, key);
                         match value {
                             Note::Number(n) => m.uint(annotation::UINT_VALUE, *n),
+                            Note::Millis(ns) => {
+                                m.double(annotation::DOUBLE_VALUE, *ns as f64 / 1e6)
+                            }
                             Note::Text(s) => m.string(annotation::STRING_VALUE, s),
                         };
                     });
@@ -322,7 +389,7 @@ impl<W: io::Write> Writer<W> {
         cpu: CpuId,
         why: Why,
     ) {
-        self.tasks.insert(task.0, Task { comm: comm.into(), user, prio: PRIO });
+        self.tasks.insert(task.0, Task { comm: comm.into(), user, prio: PRIO, fair: PRIO });
         let (tid, tgid) = (tid(task), self.tgid(task));
         self.packet(Some(at), |m| {
             m.nested(packet::PROCESS_TREE, |m| {
@@ -341,7 +408,7 @@ impl<W: io::Write> Writer<W> {
                 });
             });
         });
-        self.wakeup(at, task, cpu, [ftrace::SCHED_WAKING, ftrace::SCHED_WAKEUP_NEW]);
+        self.new = Some((at, task, cpu));
         let thread = self.thread(task);
         let notes = [("cpu", Note::Number(cpu.0.into())), ("why", Note::Text(why.as_str()))];
         self.instant(at, thread, "placement", &format!("created on {cpu}: {why}"), &notes);
@@ -352,11 +419,107 @@ impl<W: io::Write> Writer<W> {
             t.prio = match policy {
                 Policy::Deadline { .. } => -1,
                 Policy::Fifo { priority } | Policy::Rr { priority } => 99 - i64::from(priority),
-                _ => PRIO,
+                _ => t.fair,
             };
         }
         let thread = self.thread(task);
         self.instant(at, thread, "policy", &policy.to_string(), &[]);
+    }
+
+    fn set_prio(&mut self, task: TaskId, prio: i64) {
+        if let Some(t) = self.tasks.get_mut(&task.0) {
+            t.prio = prio;
+            // The real-time ones are below.
+            t.fair = if prio >= 100 { prio } else { t.fair };
+        }
+    }
+
+    /// The new task that is waited for has all that it is created with.
+    fn wakes_new(&mut self) {
+        if let Some((at, task, cpu)) = self.new.take() {
+            self.wakeup(at, task, cpu, [ftrace::SCHED_WAKING, ftrace::SCHED_WAKEUP_NEW]);
+        }
+    }
+
+    /// Writes both clamps, once there are any.
+    fn clamps(
+        &mut self,
+        at: Instant,
+        kinds: [Track; 2],
+        index: u32,
+        clamps: Uclamp,
+        parent: impl FnOnce(&mut Self) -> u64,
+    ) {
+        if clamps == Uclamp::default() && !self.tracks.contains_key(&kinds[0].of(index)) {
+            return;
+        }
+        let parent = parent(self);
+        self.counter(at, kinds[0], index, clamps.min.0, |_| Some(parent));
+        self.counter(at, kinds[1], index, clamps.max.0, |_| Some(parent));
+    }
+
+    fn cpu_clamps(&mut self, at: Instant, cpu: CpuId, clamps: Uclamp) {
+        let kinds = [Track::CpuClampMin, Track::CpuClampMax];
+        self.clamps(at, kinds, cpu.0, clamps, |w| w.cpu(cpu));
+    }
+
+    /// Writes the power that has changed before `at`.
+    fn power(&mut self, at: Instant) {
+        let past = self.power.as_mut().filter(|power| power.is_past(at));
+        let Some((at, changed)) = past.map(Power::take) else { return };
+        for (cpu, uw) in changed {
+            self.counter(at, Track::Power, cpu.0, uw, |w| {
+                w.describe(Track::Powers.of(0), None, "Power", |_| {});
+                Some(Track::Powers.of(0))
+            });
+        }
+    }
+
+    fn job(&mut self, at: Instant, task: TaskId, mark: JobMark) {
+        let mut chains = std::mem::take(&mut self.chains);
+        chains.mark(task, at, mark, &mut |over| self.slice(over));
+        self.chains = chains;
+    }
+
+    /// Writes a job that is over.
+    fn slice(&mut self, over: &Over) {
+        let Over { job, at, .. } = *over;
+        let jobs = &mut self.jobs[over.stream];
+        let (task, name) = (jobs.task, jobs.name.clone());
+        let (lane, start) = jobs.lanes.lay(job.release, at);
+        let track = self.lane(task, &name, lane);
+        let outcome = match over.fate {
+            Fate::Done if job.due.is_some_and(|due| at > due) => "late",
+            Fate::Done => "done",
+            Fate::Merged => "merged",
+            Fate::Dropped => "dropped",
+            Fate::Unfinished if over.due_by_then() > 0 => "overdue",
+            Fate::Unfinished => "unfinished",
+        };
+        let mut notes = vec![
+            ("outcome", Note::Text(outcome)),
+            ("job", Note::Number(job.number)),
+            ("released_ms", Note::Millis(job.release.0 as i64)),
+        ];
+        let title = if over.n > 1 {
+            notes.push(("jobs", Note::Number(over.n)));
+            format!("{name} {}…{}", job.number, job.number + over.n - 1)
+        } else {
+            format!("{name} {}", job.number)
+        };
+        if let Some(due) = job.due {
+            notes.push(("due_ms", Note::Millis(due.0 as i64)));
+            if over.fate == Fate::Done {
+                notes.push(("lateness_ms", Note::Millis(at.0 as i64 - due.0 as i64)));
+            }
+        }
+        self.track_event(track_event::SLICE_BEGIN, start, track, "job", &title, &notes);
+        self.packet(Some(at), |m| {
+            m.nested(packet::TRACK_EVENT, |m| {
+                m.uint(track_event::TYPE, track_event::SLICE_END)
+                    .uint(track_event::TRACK_UUID, track);
+            });
+        });
     }
 
     fn wakeup(&mut self, at: Instant, task: TaskId, cpu: CpuId, kinds: [u32; 2]) {
@@ -509,6 +672,14 @@ impl<W: io::Write> TraceSink for Writer<W> {
         self.bundles.resize_with(platform.nr_cpus(), Message::default);
         self.swappers = (0..platform.nr_cpus() as u32).map(swapper).collect();
         self.domains = platform.domains.iter().map(|d| (d.cpus[0].0, d.cpus.clone())).collect();
+        self.power = Some(Power::new(Arc::clone(platform)));
+        self.chains = Chains::new(&header.jobs);
+        let jobs = header.jobs.iter().map(|spec| Jobs {
+            name: spec.name.clone(),
+            task: TaskId(spec.tasks.first().copied().unwrap_or_default()),
+            lanes: Lanes::default(),
+        });
+        self.jobs = jobs.collect();
         self.packet(Some(Instant(0)), |m| {
             m.uint(packet::SEQUENCE_FLAGS, packet::SEQ_INCREMENTAL_STATE_CLEARED)
                 .uint(packet::FIRST_PACKET_ON_SEQUENCE, 1)
@@ -533,6 +704,14 @@ impl<W: io::Write> TraceSink for Writer<W> {
     }
 
     fn event(&mut self, at: Instant, event: &Event<'_>) {
+        self.power(at);
+        if let Some(power) = &mut self.power {
+            power.event(at, event);
+        }
+        // What may stand between a task and its priority.
+        if !matches!(event, Event::Prio { .. } | Event::Policy { .. } | Event::Entity { .. }) {
+            self.wakes_new();
+        }
         match *event {
             Event::TaskNew { task, comm, user, cpu, why, .. } => {
                 self.task_new(at, task, comm, user, cpu, why);
@@ -607,11 +786,22 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 self.instant(at, Track::Run.of(0), "hotplug", &name, &[]);
             }
             Event::Misfit { cpu, task } => self.misfit(at, cpu, task),
+            Event::Job { task, mark } => self.job(at, task, mark),
+            Event::Prio { task, prio } => self.set_prio(task, prio.into()),
+            Event::Clamps { task, clamps } => {
+                let kinds = [Track::TaskClampMin, Track::TaskClampMax];
+                self.clamps(at, kinds, task.0, clamps, |w| w.thread(task));
+            }
+            Event::CpuClamps { cpu, clamps } => self.cpu_clamps(at, cpu, clamps),
+            Event::FreqLook { cpu, look } => {
+                if let Some([min, max]) = look.uclamp {
+                    self.cpu_clamps(at, cpu, Uclamp { min, max });
+                }
+            }
             // Only an explanation asks for them, and writes no file; handlers are in no slice.
-            Event::Step { .. } | Event::Job { .. } | Event::Irq { .. } => {}
+            Event::Step { .. } | Event::Irq { .. } => {}
             // What a decision was made from is for who makes it again.
             Event::Waking { .. }
-            | Event::Prio { .. }
             | Event::Entity { .. }
             | Event::GroupEntity { .. }
             | Event::GroupQueue { .. }
@@ -619,7 +809,6 @@ impl<W: io::Write> TraceSink for Writer<W> {
             | Event::TaskLoad { .. }
             | Event::CfsLoad { .. }
             | Event::CfsUtilEst { .. }
-            | Event::FreqLook { .. }
             | Event::Deadline { .. }
             | Event::CfsQueue { .. }
             | Event::Tick { .. }
@@ -635,14 +824,24 @@ impl<W: io::Write> TraceSink for Writer<W> {
         }
     }
 
-    fn end(&mut self, _: Instant) {
+    fn end(&mut self, at: Instant) {
+        self.wakes_new();
+        self.power(Instant(u64::MAX));
+        let mut chains = std::mem::take(&mut self.chains);
+        chains.cut_off(at, &mut |over| self.slice(over));
         self.flush_bundles();
+    }
+
+    fn listens(&self) -> Hears {
+        Hears::Attributes
     }
 }
 
 /// A value shown beside an instant.
 enum Note<'a> {
     Number(u64),
+    /// A time in ns, shown in ms.
+    Millis(i64),
     Text(&'a str),
 }
 

@@ -6,7 +6,7 @@ use crate::probes;
 use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::Place;
 use risetime_kernel::units::{GroupId, KHz};
-use risetime_trace::{FreqLook, IdleType, LastSleep, MenuSelect};
+use risetime_trace::{FreqLook, Hears, IdleType, LastSleep, MenuSelect};
 
 const WAKEUP: u16 = 20;
 const WAKING: u16 = 21;
@@ -274,6 +274,28 @@ fn a_trace_tells_from_what_the_kernel_decides_where_that_is_asked_for() {
     };
     let rest: Vec<_> = seen.into_iter().filter(ordinary).collect();
     assert_eq!(shown(false), rest, "nothing else is told where it is not asked for");
+}
+
+/// An ordinary run tells them only to who writes a file to look at.
+#[test]
+fn priorities_are_told_to_who_shows_them() {
+    struct Shows(Vec<(u64, i32)>);
+    impl TraceSink for Shows {
+        fn header(&mut self, _: &Header) {}
+        fn event(&mut self, at: Instant, event: &Event<'_>) {
+            if let Event::Prio { prio, .. } = *event {
+                self.0.push((at.0, prio));
+            }
+        }
+        fn end(&mut self, _: Instant) {}
+        fn listens(&self) -> Hears {
+            Hears::Attributes
+        }
+    }
+    let mut shows = Shows(Vec::new());
+    let rig = Rig::answering("priorities", &answer());
+    rig.vm.run(&experiment("linux-7.2"), &mut shows).unwrap();
+    assert_eq!(shows.0, [(0, 120), (120, 98), (266, -1)]);
 }
 
 #[test]

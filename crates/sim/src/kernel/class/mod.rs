@@ -47,6 +47,7 @@ use crate::state::machine::RootDomain;
 use crate::state::machine::State;
 use crate::state::machine::Task;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
+use risetime_kernel::uclamp::UclampRq;
 use risetime_kernel::units::{TaskId, Util};
 use risetime_trace::{Event, Why};
 
@@ -72,9 +73,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let class = self.m().class_of(task);
         if self.m().clamps_count(class) {
-            let m = self.parts();
-            let (c, t) = (m.c, &mut m.tasks[task.index()]);
-            c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
+            self.uclamp(task, UclampRq::uclamp_rq_inc);
         }
         class.of().enqueue(self, task, kind, waking);
         // `add_nr_running`
@@ -87,9 +86,7 @@ impl Rq<'_, '_> {
     pub(crate) fn deactivate(&mut self, task: TaskId, kind: DequeueKind) {
         let class = self.m().class_of(task);
         if self.m().clamps_count(class) {
-            let m = self.parts();
-            let (c, t) = (m.c, &mut m.tasks[task.index()]);
-            c.uclamp.uclamp_rq_dec(&mut t.uclamp);
+            self.uclamp(task, |rq, task, _| rq.uclamp_rq_dec(task));
         }
         class.of().dequeue(self, task, kind);
     }

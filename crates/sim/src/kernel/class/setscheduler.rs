@@ -20,7 +20,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlParams, dl_overflow};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_load_avg_blocked_se;
-use risetime_kernel::uclamp::Uclamp;
+use risetime_kernel::uclamp::{Uclamp, UclampRq};
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::InputError;
 use risetime_model::workload::{Attr, Policy};
@@ -46,6 +46,7 @@ impl Rq<'_, '_> {
     pub(crate) fn take_policy(&mut self, task: TaskId) {
         if let Some(policy) = self.t(task).sched.takes.take() {
             self.set_policy(task, policy);
+            self.tell_attributes(task);
         }
     }
 
@@ -106,9 +107,7 @@ impl Rq<'_, '_> {
         c.exec_start = c.clock.clock_task.0;
         if class == Class::Rt && self.m().rt_rank(task) < old_rank {
             if self.m().clamps_count(class) {
-                let m = self.parts();
-                let (c, t) = (m.c, &mut m.tasks[task.index()]);
-                c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
+                self.uclamp(task, UclampRq::uclamp_rq_inc);
             }
             self.enqueue_task_rt(task, true);
         } else {
@@ -219,10 +218,8 @@ impl Rq<'_, '_> {
 
     /// Other clamps are in force for a task of this CPU.
     pub(crate) fn set_clamps(&mut self, task: TaskId, clamps: Uclamp) {
-        let m = self.parts();
-        let t = &mut m.tasks[task.index()];
-        t.uclamp.request = clamps;
-        m.c.uclamp.uclamp_rq_reinc(&mut t.uclamp, &t.limits);
+        self.t(task).uclamp.request = clamps;
+        self.uclamp(task, UclampRq::uclamp_rq_reinc);
     }
 
     // ------------------------------------------------------------------ reservations

@@ -107,12 +107,16 @@ pub(super) mod track_event {
     pub(in super::super) const CATEGORIES: u32 = 22;
     pub(in super::super) const NAME: u32 = 23;
     pub(in super::super) const COUNTER_VALUE: u32 = 30;
+    pub(in super::super) const DOUBLE_COUNTER_VALUE: u32 = 44;
     /// Values of `TYPE`.
+    pub(in super::super) const SLICE_BEGIN: u64 = 1;
+    pub(in super::super) const SLICE_END: u64 = 2;
     pub(in super::super) const INSTANT: u64 = 3;
     pub(in super::super) const COUNTER: u64 = 4;
 }
 pub(super) mod annotation {
     pub(in super::super) const UINT_VALUE: u32 = 3;
+    pub(in super::super) const DOUBLE_VALUE: u32 = 5;
     pub(in super::super) const STRING_VALUE: u32 = 6;
     pub(in super::super) const NAME: u32 = 10;
 }

@@ -5,6 +5,7 @@
 //! integer may have leading zeros, so this costs no copy.
 
 const VARINT: u8 = 0;
+const EIGHT_BYTES: u8 = 1;
 const LENGTH: u8 = 2;
 
 /// A message, or a run of fields of one.
@@ -43,6 +44,11 @@ impl Message {
     #[inline]
     pub(super) fn int(&mut self, field: u32, value: i64) -> &mut Message {
         self.uint(field, value as u64)
+    }
+    pub(super) fn double(&mut self, field: u32, value: f64) -> &mut Message {
+        self.tag(field, EIGHT_BYTES);
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
     }
     pub(super) fn string(&mut self, field: u32, value: &str) -> &mut Message {
         self.tag(field, LENGTH);

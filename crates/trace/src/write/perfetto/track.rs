@@ -1,6 +1,7 @@
 //! The tracks of a trace: which there are, and what a reader sees them called.
 
-/// The tracks: a kind, and the index of what it belongs to. `uuid = kind << 32 | index`.
+/// The tracks: a kind, and the index of what it belongs to. `uuid = kind << 32 | index`; of several alike,
+/// `n << 40` more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Track {
     Run = 1,
@@ -26,17 +27,39 @@ pub(super) enum Track {
     // Counters of a domain.
     RequestFreq,
     RequestUtil,
-    // A counter of a thread; here, so that the others keep their numbers.
+    // Here, so that the others keep their numbers.
     TaskWaiting,
+    TaskClampMin,
+    TaskClampMax,
+    CpuClampMin,
+    CpuClampMax,
+    /// The powers of all domains.
+    Powers,
+    Power,
+    /// Jobs that a thread releases.
+    Jobs,
+}
+
+/// What a counter shows.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counter {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    /// Its values are given in thousandths of the unit.
+    pub(super) thousandths: bool,
 }
 
 impl Track {
     pub(super) const fn of(self, index: u32) -> u64 {
         (self as u64) << 32 | index as u64
     }
+    /// The n-th of several alike.
+    pub(super) const fn nth(self, index: u32, n: u32) -> u64 {
+        (n as u64) << 40 | self.of(index)
+    }
     /// What a counter is called, and its unit.
-    pub(super) const fn counter(self) -> Option<(&'static str, &'static str)> {
-        Some(match self {
+    pub(super) const fn counter(self) -> Option<Counter> {
+        let (name, unit) = match self {
             Track::TaskUtil => ("util_avg", "of 1024"),
             Track::TaskRunnable => ("runnable_avg", "of 1024"),
             Track::TaskUtilEst => ("util_est", "of 1024"),
@@ -52,7 +75,11 @@ impl Track {
             Track::RequestFreq => ("requested frequency", "kHz"),
             Track::RequestUtil => ("effective util", "of 1024"),
             Track::Overutilized => ("overutilized", ""),
+            Track::TaskClampMin | Track::CpuClampMin => ("uclamp_min", "of 1024"),
+            Track::TaskClampMax | Track::CpuClampMax => ("uclamp_max", "of 1024"),
+            Track::Power => ("power", "mW"),
             _ => return None,
-        })
+        };
+        Some(Counter { name, unit, thousandths: matches!(self, Track::Power) })
     }
 }

@@ -1,0 +1,279 @@
+//! From what tasks say of their jobs to the jobs: which there were, and what became of each.
+//!
+//! ```text
+//! ui          ├─ job 0 ─┤gives   ├─ job 1 ─┤gives  ├─ job 2 ─┤gives
+//! render                ├── 0 ───────────────────────┤├─── 2 ───┤        1 is dropped: 2 came before it was begun
+//! ```
+//!
+//! What a job is and when it is due: `docs/jobs.md`. A job is told of once it is over. Memory: the jobs that are under
+//! way, of each task of a chain those that were given to it and are not taken yet.
+
+use risetime_kernel::units::{Instant, Span, TaskId};
+use risetime_model::workload::{JobMark, JobSpec};
+use std::collections::VecDeque;
+
+/// A job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Which of its stream, from 0, merged ones counted.
+    pub number: u64,
+    /// When it was released.
+    pub release: Instant,
+    /// When it is due. `None`: as long as no timer has said.
+    pub due: Option<Instant>,
+}
+
+/// What became of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The last task of the chain has come to where it ends.
+    Done,
+    /// Its period passed before the program came back to its relative timer: no work was done for it.
+    Merged,
+    /// A task behind in the chain took a newer one in its place.
+    Dropped,
+    /// None of these by the run's end.
+    Unfinished,
+}
+
+/// A job that is over, or several in a row that end alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// Its stream, by its place among the header's.
+    pub stream: usize,
+    /// The first one.
+    pub job: Job,
+    /// How many.
+    pub n: u64,
+    /// Each of them is released, and due, this long after the one before.
+    pub period: Span,
+    /// What became of them.
+    pub fate: Fate,
+    /// When.
+    pub at: Instant,
+}
+
+impl Over {
+    /// When the one `k` behind the first is due, if that is known.
+    pub fn due(&self, k: u64) -> Option<Instant> {
+        self.job.due.map(|due| Instant(due.0 + k * self.period.0))
+    }
+
+    /// How many of them were due by when they were over.
+    pub fn due_by_then(&self) -> u64 {
+        let since = self.job.due.and_then(|due| self.at.0.checked_sub(due.0));
+        since.map_or(0, |since| (since / self.period.0.max(1)).saturating_add(1).min(self.n))
+    }
+}
+
+/// What one task of a chain has.
+#[derive(Default)]
+struct Stage {
+    /// Given by the task before, and not taken yet.
+    inbox: VecDeque<Job>,
+    /// What it works at.
+    current: Option<Job>,
+    /// Since its last beginning it has given the task behind its input.
+    gave: bool,
+}
+
+/// One stream of jobs.
+struct Stream {
+    /// Which of the run, from 0.
+    index: usize,
+    /// How many were released, merged ones counted.
+    released: u64,
+    deadline: Option<u64>,
+    /// The last period that a timer told.
+    period: Option<u64>,
+    absolute: bool,
+    stages: Vec<Stage>,
+}
+
+/// The streams of jobs of a run, each through the tasks of its chain.
+#[derive(Default)]
+pub struct Chains {
+    streams: Vec<Stream>,
+    /// By task: the stream, and which of its stages.
+    of: Vec<Option<(u32, u32)>>,
+}
+
+impl Chains {
+    /// Those of a [`Header`](crate::Header).
+    pub fn new(jobs: &[JobSpec]) -> Chains {
+        let mut all = Chains::default();
+        for (index, spec) in jobs.iter().enumerate() {
+            for (stage, task) in spec.tasks.iter().enumerate() {
+                let task = TaskId(*task).index();
+                if all.of.len() <= task {
+                    all.of.resize(task + 1, None);
+                }
+                all.of[task] = Some((index as u32, stage as u32));
+            }
+            all.streams.push(Stream {
+                index,
+                released: 0,
+                deadline: spec.deadline.map(|d| d.0),
+                period: None,
+                absolute: false,
+                stages: spec.tasks.iter().map(|_| Stage::default()).collect(),
+            });
+        }
+        all
+    }
+
+    /// What comes up about the jobs of `task`; `tell`: which are over with it.
+    pub fn mark(
+        &mut self,
+        task: TaskId,
+        now: Instant,
+        mark: JobMark,
+        tell: &mut impl FnMut(&Over),
+    ) {
+        let Some((stream, stage)) = self.of.get(task.index()).copied().flatten() else { return };
+        self.streams[stream as usize].mark(stage as usize, now.0, mark, tell);
+    }
+
+    /// The run is over at `end`, and with it all jobs.
+    pub fn cut_off(&mut self, end: Instant, tell: &mut impl FnMut(&Over)) {
+        self.streams.iter_mut().for_each(|s| s.cut_off(end.0, tell));
+    }
+}
+
+impl Stream {
+    fn mark(&mut self, stage: usize, now: u64, mark: JobMark, tell: &mut impl FnMut(&Over)) {
+        match mark {
+            JobMark::Begins { release, period, .. } if stage == 0 => {
+                self.period = period.map(|p| p.0).or(self.period);
+                let release = release.unwrap_or(Instant(now));
+                let known = self.stages[0].current;
+                let current =
+                    known.unwrap_or_else(|| Job { number: self.number(), release, due: None });
+                let due = self.deadline.or(period.map(|p| p.0)).map(|d| Instant(release.0 + d));
+                self.stages[0].current = Some(Job { due: current.due.or(due), ..current });
+                self.stages[0].gave = false;
+            }
+            JobMark::Begins { counted, .. } => {
+                let own = &mut self.stages[stage];
+                own.gave = false;
+                let taken = if counted { own.inbox.pop_front() } else { own.inbox.pop_back() };
+                own.current = taken;
+                if !counted {
+                    self.drops(stage, now, tell);
+                }
+            }
+            JobMark::Gives => self.gives(stage),
+            JobMark::Timer { due, release, period, absolute, worked } => {
+                (self.period, self.absolute) = (Some(period.0), absolute);
+                if stage == 0
+                    && let Some(job) = &mut self.stages[0].current
+                {
+                    job.due = Some(self.deadline.map_or(due, |d| Instant(job.release.0 + d)));
+                }
+                if !worked {
+                    self.stages[stage].current = None;
+                }
+                self.ends(stage, now, tell);
+                if stage == 0 {
+                    let past = release.0.saturating_sub(due.0);
+                    let merged = past.checked_div(period.0).unwrap_or(0);
+                    self.passed(merged, due.0, period.0, Fate::Merged, now, tell);
+                    let relative = self.deadline.unwrap_or(period.0);
+                    let due = Some(Instant(release.0 + relative));
+                    self.stages[0].current = Some(Job { number: self.number(), release, due });
+                }
+            }
+            JobMark::Waits => self.ends(stage, now, tell),
+            JobMark::Over { worked } => {
+                if worked {
+                    self.ends(stage, now, tell);
+                }
+                self.stages[stage].current = None;
+            }
+        }
+    }
+
+    /// The next job's.
+    fn number(&mut self) -> u64 {
+        self.released += 1;
+        self.released - 1
+    }
+
+    /// `job` is over now.
+    fn over(&self, job: Job, fate: Fate, now: u64, tell: &mut impl FnMut(&Over)) {
+        let (stream, at) = (self.index, Instant(now));
+        tell(&Over { stream, job, n: 1, period: Span(0), fate, at });
+    }
+
+    /// `n` jobs were released from `release` on and never begun.
+    fn passed(
+        &mut self,
+        n: u64,
+        release: u64,
+        period: u64,
+        fate: Fate,
+        now: u64,
+        tell: &mut impl FnMut(&Over),
+    ) {
+        if n == 0 {
+            return;
+        }
+        let due = Some(Instant(release + self.deadline.unwrap_or(period)));
+        let job = Job { number: self.released, release: Instant(release), due };
+        self.released += n;
+        let (stream, at) = (self.index, Instant(now));
+        tell(&Over { stream, job, n, period: Span(period), fate, at });
+    }
+
+    /// Whatever a stage that keeps no count has not taken.
+    fn drops(&mut self, stage: usize, now: u64, tell: &mut impl FnMut(&Over)) {
+        while let Some(job) = self.stages[stage].inbox.pop_front() {
+            self.over(job, Fate::Dropped, now, tell);
+        }
+    }
+
+    fn gives(&mut self, stage: usize) {
+        let own = &mut self.stages[stage];
+        let job = own.current.filter(|_| !std::mem::replace(&mut own.gave, true));
+        if let (Some(job), Some(next)) = (job, self.stages.get_mut(stage + 1)) {
+            next.inbox.push_back(job);
+        }
+    }
+
+    /// The job at which the task works is over for it.
+    fn ends(&mut self, stage: usize, now: u64, tell: &mut impl FnMut(&Over)) {
+        if stage + 1 < self.stages.len() {
+            // What it has not said by a signal the one behind sees by itself.
+            self.gives(stage);
+            self.stages[stage].current = None;
+            return;
+        }
+        if let Some(job) = self.stages[stage].current.take() {
+            self.over(job, Fate::Done, now, tell);
+        }
+    }
+
+    fn cut_off(&mut self, end: u64, tell: &mut impl FnMut(&Over)) {
+        let ahead = self.stages[0].current;
+        let last = self.stages.len() - 1;
+        let mut open: Vec<Job> = Vec::new();
+        for (i, stage) in self.stages.iter_mut().enumerate() {
+            open.extend(stage.inbox.drain(..));
+            // What has been given is in the inbox of the one behind, or taken from there.
+            open.extend(stage.current.take().filter(|_| i == last || !stage.gave));
+        }
+        open.retain(|job| job.release.0 <= end);
+        open.into_iter().for_each(|job| self.over(job, Fate::Unfinished, end, tell));
+        // Periods that have passed while the head is still at one.
+        let period = self.period.filter(|period| *period > 0);
+        if let (Some(job), Some(period)) = (ahead.filter(|j| j.release.0 <= end), period) {
+            let due = job.release.0 + period;
+            let passed = if due <= end { (end - due) / period + 1 } else { 0 };
+            if self.absolute {
+                self.passed(passed, due, period, Fate::Unfinished, end, tell);
+            } else {
+                self.passed(passed.saturating_sub(1), due, period, Fate::Merged, end, tell);
+            }
+        }
+    }
+}
