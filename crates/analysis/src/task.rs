@@ -141,16 +141,17 @@ impl Task {
         }
     }
 
-    /// It is under `policy` from now on. What it was created with, and took off again before it ran, does
-    /// not count.
+    /// It is under `policy` from now on. What it was created with, and took off again before it had run for some
+    /// time, does not count: a thread asks for its policy itself, and needs some µs for that.
     pub(crate) fn set_policy(&mut self, now: u64, policy: Policy) {
         /// A task may change its parameters without end.
         const MANY: usize = 8;
+        const SOME_TIME: u64 = 1_000_000;
         self.period = match policy {
             Policy::Deadline { period, .. } => Some(period.0),
             _ => None,
         };
-        let ran = self.first_ran.is_some_and(|at| at < now);
+        let ran = self.first_ran.is_some_and(|at| now - at >= SOME_TIME);
         if !ran {
             self.policies.clear();
         } else if self.policies.is_empty() {

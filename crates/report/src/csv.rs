@@ -118,7 +118,7 @@ fn compared(
 }
 
 /// A grid of experiments: a metric of a point a row, `platform` to `seed` and what was varied in columns before it.
-/// What is varied stands there as it was asked for.
+/// What is varied stands there as it was asked for, but platform and workload by their names, as in other tables.
 ///
 /// Errors: those of `out`.
 pub fn sweep(out: &mut dyn Write, s: &Sweep) -> io::Result<()> {
@@ -133,8 +133,8 @@ pub fn sweep(out: &mut dyn Write, s: &Sweep) -> io::Result<()> {
         let at = |name: &str| s.axes.iter().position(|axis| axis.name == name).map(|a| &p.at[a]);
         let of = |name: &str, found: &str| at(name).map_or(found, String::as_str).to_string();
         let mut point = vec![
-            of("platform", &p.recipe.platform),
-            of("workload", &p.recipe.workload),
+            p.measured.platform.clone(),
+            p.measured.workload.clone(),
             of("policy", &p.measured.policy),
             s.backend.to_string(),
             p.recipe.seed.to_string(),

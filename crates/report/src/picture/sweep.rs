@@ -9,9 +9,8 @@ pub fn sweep(s: &Sweep) -> Chart {
     let first = s.points.first();
     // What is varied is in the panels.
     let of = first.map_or(Vec::new(), |p| {
-        let (recipe, policy) = (&p.recipe, &p.measured.policy);
-        let parts =
-            [("workload", &recipe.workload), ("platform", &recipe.platform), ("policy", policy)];
+        let m = &p.measured;
+        let parts = [("workload", &m.workload), ("platform", &m.platform), ("policy", &m.policy)];
         let fixed = parts.into_iter().filter(|(name, _)| !names.contains(name));
         fixed.map(|(_, value)| value.clone()).collect()
     });
