@@ -213,7 +213,10 @@ impl<'a> Run<'a> {
                     t.step(now, number);
                 }
             }
-            Event::Job { task, mark } => self.jobs.mark(task, self.now, mark),
+            Event::Job { task, mark } => {
+                self.spent(task);
+                self.jobs.mark(task, self.now, mark);
+            }
             Event::Throttled { task, on } => {
                 if let Some(t) = self.accounted(task) {
                     t.throttle(on);
@@ -447,10 +450,19 @@ impl<'a> Run<'a> {
         self.tasks.get_mut(index)
     }
 
+    /// What the task has taken by now is its jobs'.
+    fn spent(&mut self, id: TaskId) {
+        if let Some(index) = self.ids.get(id) {
+            self.account(index);
+            self.jobs.spent(id, self.tasks[index].energy(&self.machine));
+        }
+    }
+
     fn finish(mut self) -> (RunResult, Option<Timeline>) {
         let end = self.now;
         for index in 0..self.tasks.len() {
             self.account(index);
+            self.jobs.spent(self.tasks[index].id, self.tasks[index].energy(&self.machine));
         }
         let (cpus, energy_mj, machine_notes) = self.machine.finish(&self.header.platform, end);
         let mut notes = self.header.lost.clone();
@@ -465,13 +477,9 @@ impl<'a> Run<'a> {
             t.finish(end, &self.levels);
         }
         (0..self.tasks.len()).for_each(|index| self.tell(index));
-        let machine = &self.machine;
-        let spent: HashMap<TaskId, (String, Option<f64>)> = self
-            .tasks
-            .iter()
-            .map(|t| (t.id, (t.comm.clone(), t.whole.energy_mj(machine))))
-            .collect();
-        let work: u128 = self.tasks.iter().map(|t| t.whole.work(machine)).sum();
+        let names: HashMap<TaskId, &str> =
+            self.tasks.iter().map(|t| (t.id, t.comm.as_str())).collect();
+        let work: u128 = self.tasks.iter().map(|t| t.whole.work(&self.machine)).sum();
         let gone = self.tasks.iter().filter_map(|t| t.gone);
         let exited = (gone.clone().count() as u64, self.tasks.len() as u64);
         let first = self.tasks.iter().map(|t| t.created).min();
@@ -482,7 +490,7 @@ impl<'a> Run<'a> {
             None => self.jobs.listed(),
         };
         let pieces = pieces.into_iter().map(|(which, ns)| (which, ms(ns))).collect();
-        let jobs = self.jobs.finish(end, |id| spent.get(&id).cloned());
+        let jobs = self.jobs.finish(end, |id| names.get(&id).map(|name| name.to_string()));
         let told = self.header.signals.iter().any(|s| s.name == "dl_throttled");
         let mut timeline = None;
         let mut tasks = Vec::with_capacity(self.tasks.len());

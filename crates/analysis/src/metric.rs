@@ -113,16 +113,17 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
 }
 
 fn of_jobs(j: &Jobs) -> Vec<(String, Figure)> {
-    let mut all = percentiles("response", j.response.as_ref());
-    all.extend(percentiles("lateness", j.lateness.as_ref()));
+    let mut all = percentiles("response", j.response.as_ref(), Unit::Time);
+    all.extend(percentiles("lateness", j.lateness.as_ref(), Unit::Time));
+    all.extend(percentiles("energy", j.energy.as_ref(), Unit::Energy));
     all.extend(j.counts().map(|(name, n)| (name.into(), (Some(n as f64), Unit::Count))));
     all.push(("energy".into(), (j.mj_per_job, Unit::Energy)));
     all
 }
 
 /// By name, also where there are none in this run.
-fn percentiles(of: &str, p: Option<&Percentiles>) -> Vec<(String, Figure)> {
-    let figure = |(name, ms)| (format!("{of}_{name}"), (p.map(|_| ms), Unit::Time));
+fn percentiles(of: &str, p: Option<&Percentiles>, unit: Unit) -> Vec<(String, Figure)> {
+    let figure = |(name, x)| (format!("{of}_{name}"), (p.map(|_| x), unit));
     p.copied().unwrap_or_default().named().map(figure).into()
 }
 
@@ -135,7 +136,7 @@ fn of_latency(l: &Latency) -> Vec<(String, Figure)> {
         ("max", l.max_ms),
     ];
     let figures = figures.map(|(name, ms)| (format!("activation_{name}"), (Some(ms), Unit::Time)));
-    figures.into_iter().chain(percentiles("wakeup", l.wakeup.took.as_ref())).collect()
+    figures.into_iter().chain(percentiles("wakeup", l.wakeup.took.as_ref(), Unit::Time)).collect()
 }
 
 /// Of all tasks of a name together; the burst is the first one's.

@@ -141,6 +141,11 @@ impl Task {
         }
     }
 
+    /// Energy of the CPUs while it ran, until it was last accounted, in 10⁻¹⁵ J; `None`: it ran where the power is unknown.
+    pub(crate) fn energy(&self, machine: &Machine) -> Option<u128> {
+        Some(self.whole.energy(machine)? + self.present.sums.energy(machine)?)
+    }
+
     /// It is under `policy` from now on. What it was created with, and took off again before it ran, does
     /// not count.
     pub(crate) fn set_policy(&mut self, now: u64, policy: Policy) {

@@ -288,19 +288,20 @@ impl<'a> Rows<'a> {
             self.text(&format!("jobs_{name}"), &of, &n.to_string(), "");
         }
         for (figure, p) in [("job_response", &j.response), ("job_lateness", &j.lateness)] {
-            self.percentiles(figure, &of, p.as_ref());
+            self.percentiles(figure, &of, p.as_ref(), "ms");
         }
         self.figure("job_energy", &of, j.mj_per_job, "mJ");
+        self.percentiles("job_energy", &of, j.energy.as_ref(), "mJ");
     }
 
     fn waits(&mut self, of: &str, w: &Waits) {
         self.text("wakeups", of, &w.n.to_string(), "");
-        self.percentiles("wakeup", of, w.took.as_ref());
+        self.percentiles("wakeup", of, w.took.as_ref(), "ms");
     }
 
-    fn percentiles(&mut self, figure: &str, of: &str, p: Option<&Percentiles>) {
-        for (name, ms) in p.iter().flat_map(|p| p.named()) {
-            self.figure(&format!("{figure}_{name}"), of, ms, "ms");
+    fn percentiles(&mut self, figure: &str, of: &str, p: Option<&Percentiles>, unit: &str) {
+        for (name, x) in p.iter().flat_map(|p| p.named()) {
+            self.figure(&format!("{figure}_{name}"), of, x, unit);
         }
     }
 

@@ -407,15 +407,16 @@ fn jobs(j: &Jobs) -> Value {
         "response": j.response.as_ref().map(percentiles),
         "lateness": j.lateness.as_ref().map(percentiles),
         "mj_per_job": j.mj_per_job.map(round3),
+        "energy": j.energy.as_ref().map(|p| in_unit(p, "mj")),
     })
 }
 
 fn percentiles(p: &Percentiles) -> Value {
-    json!({
-        "min_ms": round3(p.min_ms), "p50_ms": round3(p.p50_ms), "p90_ms": round3(p.p90_ms),
-        "p95_ms": round3(p.p95_ms), "p99_ms": round3(p.p99_ms),
-        "p99_9_ms": round3(p.p99_9_ms), "max_ms": round3(p.max_ms),
-    })
+    in_unit(p, "ms")
+}
+
+fn in_unit(p: &Percentiles, unit: &str) -> Value {
+    p.named().into_iter().map(|(name, x)| (format!("{name}_{unit}"), round3(x))).collect()
 }
 
 /// How long wakeups waited.
