@@ -53,6 +53,9 @@ pub struct Jobs {
     pub released: u64,
     /// Of those, due by the run's end.
     pub due: u64,
+    /// When they are due hangs on timers alone, and not on when the program comes to them: each was released by a timer, and
+    /// none later than that said.
+    pub by_timer: bool,
     /// Done.
     pub done: u64,
     /// Done after they were due.
@@ -237,6 +240,8 @@ struct Named {
     name: String,
     tasks: Vec<TaskId>,
     counts: Counts,
+    /// Some was released when the program came to it.
+    put_off: bool,
     /// When jobs are due of which all else is known.
     ahead: BinaryHeap<Reverse<u64>>,
     response: Signed,
@@ -368,6 +373,7 @@ impl Streams {
                 tasks: named.tasks.iter().filter_map(|id| comm(*id)).collect(),
                 released: over + c.unfinished,
                 due: c.due,
+                by_timer: !named.put_off,
                 done: c.done,
                 late: c.late,
                 merged: c.merged,
@@ -389,6 +395,7 @@ impl Stream {
         match mark {
             JobMark::Begins { release, period, .. } if stage == 0 => {
                 self.period = period.map(|p| p.0).or(self.period);
+                named.put_off |= release.is_none();
                 let release = release.map_or(now, |r| r.0);
                 // One that has gone on is behind.
                 let known = self.stages[0].current.filter(|_| !self.stages[0].gave);
@@ -421,6 +428,7 @@ impl Stream {
                 }
                 self.ends(stage, now, named);
                 if stage == 0 {
+                    named.put_off |= release > due;
                     let past = release.0.saturating_sub(due.0);
                     self.merges(past.checked_div(period.0).unwrap_or(0), due, period, now, named);
                     let relative = self.deadline.unwrap_or(period.0);
@@ -648,6 +656,8 @@ mod tests {
             (0, 50, timer(55, 55, false)),
         ];
         let all = jobs(&[spec("ui", &[0], None)], 52, &marks);
+        assert!(!all[0].by_timer);
+        assert!(jobs(&[spec("ui", &[0], None)], 30, &marks[..3])[0].by_timer);
         // The last one is due at 55, and merged ones at 30 and 40.
         assert_eq!(counts(&all[0]), [5, 4, 3, 1, 2, 0, 0, 0]);
         let response = all[0].response.unwrap();

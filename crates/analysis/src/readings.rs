@@ -12,7 +12,7 @@
 //! migrations   how often a task begins to run on another CPU than it last ran on, a second
 //! jobs_due     how many jobs of a name fell due in the part: those that it begins with do not count
 //! jobs_…       how many of them were released, done, …, a second
-//! response, lateness   of jobs, as in a report
+//! response     of jobs from release to done, lateness from due to done
 //! ```
 //!
 //! Tasks of one name are one (`worker-0`, `worker-1`: "worker"), as in a report's activations. What was before the part
@@ -50,7 +50,7 @@ pub enum Kind {
     Energy,
     /// Changes of CPU.
     Migrations,
-    /// Jobs that fell due: the same number on both sides, as the programs are the same.
+    /// Jobs that fell due; where timers alone say when they do, the same number on both sides.
     JobsDue,
     /// Jobs released.
     JobsReleased,
@@ -144,11 +144,6 @@ impl Kind {
         }
     }
 
-    /// Whether both sides must have the same number, phase by phase.
-    pub fn exact(self) -> bool {
-        self == Kind::JobsDue
-    }
-
     /// Whether a figure that is 0 on both sides tells nothing: what did not happen.
     pub fn happens(self) -> bool {
         matches!(self, Kind::JobsMissed | Kind::JobsLate | Kind::JobsMerged | Kind::JobsDropped)
@@ -169,8 +164,7 @@ impl Kind {
             Kind::LatenessP50 | Kind::LatenessP99 => SLACK.max(MARGIN * of),
             Kind::Running | Kind::Cluster => 10.0,
             Kind::Frequency | Kind::JobsReleased | Kind::JobsDone | Kind::JobsMissed => 0.01 * of,
-            Kind::JobsLate | Kind::JobsMerged | Kind::JobsDropped => 0.01 * of,
-            Kind::JobsDue => 0.0,
+            Kind::JobsDue | Kind::JobsLate | Kind::JobsMerged | Kind::JobsDropped => 0.01 * of,
             Kind::Energy => 1.0,
             Kind::Migrations => 2.0,
         }
@@ -186,7 +180,7 @@ pub struct Reading {
     pub of: String,
     /// In [`Kind::unit`].
     pub value: f64,
-    /// A difference of at most so much is none to a user.
+    /// A difference of at most so much is none to a user; 0: both sides must have the same number in each phase.
     pub floor: f64,
 }
 
@@ -489,8 +483,8 @@ impl Run {
 
 /// The figures of the jobs of one name.
 fn of_jobs(j: &Jobs, second: f64, mut say: impl FnMut(Kind, f64, f64)) {
-    say(Kind::JobsDue, j.due as f64, 0.0);
-    let due = j.due as f64 / second;
+    let (n, due) = (j.due as f64, j.due as f64 / second);
+    say(Kind::JobsDue, n, if j.by_timer { 0.0 } else { n });
     for (kind, n) in [
         (Kind::JobsReleased, j.released),
         (Kind::JobsDone, j.done),
