@@ -17,12 +17,14 @@ use crate::jobs::Streams;
 use crate::latency::Groups;
 use crate::lost::ONE;
 use crate::machine::{Machine, kinds, ms};
-use crate::result::{Burst, Migration, Reservation, RunResult, TaskResult, Timeline};
+use crate::result::{
+    Burst, Migration, Quota, Reservation, RunResult, TaskResult, Throttled, Timeline,
+};
 use crate::stretch::{Stretch, Watch};
 use crate::task::{Doing, News, Task};
-use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::platform::Domain;
-use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink, Why};
+use risetime_trace::{Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Why};
 use std::collections::{BTreeMap, HashMap};
 
 /// What an analysis is to keep besides the usual.
@@ -121,6 +123,7 @@ struct Run<'a> {
     unknown_cpus: u64,
     latency: Groups,
     jobs: Streams,
+    quotas: Vec<Quota>,
     /// The task whose activations are listed, and these: where each began, and its ns.
     activations: Option<(TaskId, Vec<(u64, u64)>)>,
 }
@@ -158,6 +161,7 @@ impl<'a> Run<'a> {
             unknown_cpus: 0,
             latency: Groups::new(platform),
             jobs,
+            quotas: Vec::new(),
             activations,
         }
     }
@@ -222,6 +226,7 @@ impl<'a> Run<'a> {
                     t.throttle(on);
                 }
             }
+            Event::Quota { group, stat } => self.quota(group, stat),
             Event::Phase { .. }
             | Event::UtilEst { .. }
             | Event::WaitingAvg { .. }
@@ -248,6 +253,17 @@ impl<'a> Run<'a> {
             | Event::BalanceLook { .. }
             | Event::IdleSelect { .. } => {}
         }
+    }
+
+    fn quota(&mut self, group: GroupId, stat: QuotaStat) {
+        let path = self.header.groups.get(group.index()).cloned();
+        self.quotas.push(Quota {
+            group: path.unwrap_or_else(|| format!("group {}", group.0)),
+            periods: stat.periods,
+            throttled: stat.throttled,
+            throttled_ms: ms(stat.time.0),
+            longest_ms: stat.longest.map(|longest| ms(longest.0)),
+        });
     }
 
     fn task_new(&mut self, id: TaskId, comm: &str, user: bool, cpu: CpuId, max_speed: Util) {
@@ -473,6 +489,7 @@ impl<'a> Run<'a> {
                 self.unknown_cpus, self.header.platform.name
             ));
         }
+        notes.extend(self.quotas.iter().filter_map(used_up));
         for t in &mut self.tasks {
             t.finish(end, &self.levels);
         }
@@ -525,6 +542,7 @@ impl<'a> Run<'a> {
             exited,
             makespan_ms,
             jobs,
+            quotas: self.quotas,
             pieces,
             energy_mj,
             notes,
@@ -557,8 +575,11 @@ fn task_result(
 
 /// What a reader should know of a deadline task that does not keep its reservation.
 fn behind(comm: &str, r: &Reservation) -> Option<String> {
-    let throttled = r.throttled.filter(|(n, _)| *n > 0).map(|(n, ms)| {
-        format!("its runtime was used up {n} times, and it waited {ms:.1} ms for the next period's")
+    let throttled = r.throttled.filter(|t| t.n > 0).map(|Throttled { n, ms, longest_ms }| {
+        format!(
+            "its runtime was used up {n} times, and it waited {ms:.1} ms for the next period's, at most \
+             {longest_ms:.1} ms at a time"
+        )
     });
     let late = r.unfinished_ms.filter(|_| r.due > 0).map(|ms| {
         let due = r.due;
@@ -570,6 +591,17 @@ fn behind(comm: &str, r: &Reservation) -> Option<String> {
     });
     let all: Vec<String> = throttled.into_iter().chain(late).collect();
     (!all.is_empty()).then(|| format!("{comm}: {}", all.join("; ")))
+}
+
+/// What a reader should know of a group that does not get on with its quota.
+fn used_up(q: &Quota) -> Option<String> {
+    let longest = q.longest_ms.map(|ms| format!(", at most {ms:.1} ms at a time"));
+    (q.throttled > 0).then(|| {
+        format!(
+            "{}: its quota was used up in {} of {} periods, and its CPUs waited {:.1} ms in all for the next one's{}",
+            q.group, q.throttled, q.periods, q.throttled_ms, longest.unwrap_or_default()
+        )
+    })
 }
 
 fn empty_result() -> RunResult {
@@ -591,6 +623,7 @@ fn empty_result() -> RunResult {
         exited: (0, 0),
         makespan_ms: None,
         jobs: Vec::new(),
+        quotas: Vec::new(),
         pieces: Vec::new(),
         energy_mj: None,
         notes: vec!["the trace has no header".to_owned()],

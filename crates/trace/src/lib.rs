@@ -13,7 +13,7 @@ mod sink;
 pub mod write;
 
 pub use beside::beside;
-pub use event::{Event, FreqLook, IdleType, LastSleep, MenuSelect, SwitchOut, Why};
+pub use event::{Event, FreqLook, IdleType, LastSleep, MenuSelect, QuotaStat, SwitchOut, Why};
 pub use header::{BalanceMemory, Header, IdleMemory, Origin, PeriodMemory, Signal};
 pub use memory::Memory;
 pub use sink::{Hears, Tee, TraceSink};

@@ -177,6 +177,7 @@ impl TraceSink for Memory {
             Event::Prio { task, prio } => Event::Prio { task, prio },
             Event::Entity { task, place } => Event::Entity { task, place },
             Event::GroupEntity { cpu, group, place } => Event::GroupEntity { cpu, group, place },
+            Event::Quota { group, stat } => Event::Quota { group, stat },
             Event::GroupThrottled { cpu, group, on } => Event::GroupThrottled { cpu, group, on },
             Event::GroupQueue { cpu, group, min_vruntime } => {
                 Event::GroupQueue { cpu, group, min_vruntime }

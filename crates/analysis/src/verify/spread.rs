@@ -438,7 +438,8 @@ mod tests {
         assert_eq!(judged(&apart, Kind::JobsDue).unwrap().0, Different);
         // Where the program's own progress moves them, as any other figure.
         let moved = |value, floor| vec![Reading { floor, ..reading(Kind::JobsDue, value) }];
-        let runs = [(moved(70.0, 0.0), moved(69.0, 0.69)), (moved(70.0, 0.7), moved(70.0, 0.7))];
+        let apart = (moved(70.0, 0.0), moved(69.0, 0.69));
+        let runs = [apart.clone(), apart, (moved(70.0, 0.7), moved(70.0, 0.7))];
         let figure = Equivalence::of("x".into(), &runs).figures.remove(0);
         assert_eq!((figure.margin, figure.verdict), (3.5, Equivalent));
         // What happens on neither side is no figure; what happens on one is.

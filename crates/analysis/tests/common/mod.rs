@@ -78,6 +78,7 @@ pub(crate) fn header() -> Header {
         periods: Vec::new(),
         jobs: Vec::new(),
         task_groups: Vec::new(),
+        groups: Vec::new(),
     }
 }
 

@@ -271,6 +271,7 @@ impl Machine {
             }],
             cpus,
             jobs: Vec::new(),
+            quotas: Vec::new(),
             pieces: Vec::new(),
             waits: Vec::new(),
             work_ms: 1900.5,
@@ -589,6 +590,13 @@ pub(crate) fn frames() -> RunResult {
     };
     let waits = |ms: f64| Waits { n: 120, took: Some(times(ms)) };
     let (mut run, _) = rampup(DEFAULT);
+    run.quotas = vec![Quota {
+        group: "/background".into(),
+        periods: 50,
+        throttled: 20,
+        throttled_ms: 812.3456,
+        longest_ms: Some(61.5),
+    }];
     run.jobs = vec![
         Jobs {
             name: "frame".into(),

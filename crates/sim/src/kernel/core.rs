@@ -482,7 +482,10 @@ impl Rq<'_, '_> {
             let m = self.parts();
             let t = &mut m.tasks[task.index()];
             m.c.uclamp.uclamp_rq_inc(&mut t.uclamp, &t.limits);
-            self.level(g).bandwidth.limbo.push(task);
+            let now = self.m().now;
+            let bandwidth = &mut self.level(g).bandwidth;
+            bandwidth.limbo.push(task);
+            bandwidth.waits(now);
         } else {
             self.t(task).throttled = false;
             self.activate(task, EnqueueKind::Migrated, false);
