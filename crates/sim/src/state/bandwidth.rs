@@ -61,7 +61,7 @@ impl Pool {
 
     /// It was throttled on some CPU for so long.
     pub(crate) fn waited(&mut self, span: Span) {
-        self.stat.time = self.stat.time + span;
+        self.stat.time += span;
         self.stat.longest = self.stat.longest.max(Some(span));
     }
 
