@@ -265,6 +265,7 @@ mod tests {
             looked_for: None,
         };
         RunResult {
+            quotas: Vec::new(),
             pieces: Vec::new(),
             policy: String::new(),
             backend: "sim",
