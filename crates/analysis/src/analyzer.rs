@@ -17,12 +17,14 @@ use crate::jobs::Streams;
 use crate::latency::Groups;
 use crate::lost::ONE;
 use crate::machine::{Machine, kinds, ms};
-use crate::result::{Burst, Migration, Reservation, RunResult, TaskResult, Timeline};
+use crate::result::{
+    Burst, Migration, Quota, Reservation, RunResult, TaskResult, Throttled, Timeline,
+};
 use crate::stretch::{Stretch, Watch};
 use crate::task::{Doing, News, Task};
-use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::platform::Domain;
-use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink, Why};
+use risetime_trace::{Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Why};
 use std::collections::{BTreeMap, HashMap};
 
 /// What an analysis is to keep besides the usual.
@@ -121,6 +123,7 @@ struct Run<'a> {
     unknown_cpus: u64,
     latency: Groups,
     jobs: Streams,
+    quotas: Vec<Quota>,
     /// The task whose activations are listed, and these: where each began, and its ns.
     activations: Option<(TaskId, Vec<(u64, u64)>)>,
 }
@@ -158,6 +161,7 @@ impl<'a> Run<'a> {
             unknown_cpus: 0,
             latency: Groups::new(platform),
             jobs,
+            quotas: Vec::new(),
             activations,
         }
     }
@@ -213,12 +217,16 @@ impl<'a> Run<'a> {
                     t.step(now, number);
                 }
             }
-            Event::Job { task, mark } => self.jobs.mark(task, self.now, mark),
+            Event::Job { task, mark } => {
+                self.spent(task);
+                self.jobs.mark(task, self.now, mark);
+            }
             Event::Throttled { task, on } => {
                 if let Some(t) = self.accounted(task) {
                     t.throttle(on);
                 }
             }
+            Event::Quota { group, stat } => self.quota(group, stat),
             Event::Phase { .. }
             | Event::UtilEst { .. }
             | Event::WaitingAvg { .. }
@@ -247,6 +255,17 @@ impl<'a> Run<'a> {
             | Event::BalanceLook { .. }
             | Event::IdleSelect { .. } => {}
         }
+    }
+
+    fn quota(&mut self, group: GroupId, stat: QuotaStat) {
+        let path = self.header.groups.get(group.index()).cloned();
+        self.quotas.push(Quota {
+            group: path.unwrap_or_else(|| format!("group {}", group.0)),
+            periods: stat.periods,
+            throttled: stat.throttled,
+            throttled_ms: ms(stat.time.0),
+            longest_ms: stat.longest.map(|longest| ms(longest.0)),
+        });
     }
 
     fn task_new(&mut self, id: TaskId, comm: &str, user: bool, cpu: CpuId, max_speed: Util) {
@@ -449,10 +468,19 @@ impl<'a> Run<'a> {
         self.tasks.get_mut(index)
     }
 
+    /// What the task has taken by now is its jobs'.
+    fn spent(&mut self, id: TaskId) {
+        if let Some(index) = self.ids.get(id) {
+            self.account(index);
+            self.jobs.spent(id, self.tasks[index].energy(&self.machine));
+        }
+    }
+
     fn finish(mut self) -> (RunResult, Option<Timeline>) {
         let end = self.now;
         for index in 0..self.tasks.len() {
             self.account(index);
+            self.jobs.spent(self.tasks[index].id, self.tasks[index].energy(&self.machine));
         }
         let (cpus, energy_mj, machine_notes) = self.machine.finish(&self.header.platform, end);
         let mut notes = self.header.lost.clone();
@@ -463,17 +491,14 @@ impl<'a> Run<'a> {
                 self.unknown_cpus, self.header.platform.name
             ));
         }
+        notes.extend(self.quotas.iter().filter_map(used_up));
         for t in &mut self.tasks {
             t.finish(end, &self.levels);
         }
         (0..self.tasks.len()).for_each(|index| self.tell(index));
-        let machine = &self.machine;
-        let spent: HashMap<TaskId, (String, Option<f64>)> = self
-            .tasks
-            .iter()
-            .map(|t| (t.id, (t.comm.clone(), t.whole.energy_mj(machine))))
-            .collect();
-        let work: u128 = self.tasks.iter().map(|t| t.whole.work(machine)).sum();
+        let names: HashMap<TaskId, &str> =
+            self.tasks.iter().map(|t| (t.id, t.comm.as_str())).collect();
+        let work: u128 = self.tasks.iter().map(|t| t.whole.work(&self.machine)).sum();
         let gone = self.tasks.iter().filter_map(|t| t.gone);
         let exited = (gone.clone().count() as u64, self.tasks.len() as u64);
         let first = self.tasks.iter().map(|t| t.created).min();
@@ -484,7 +509,7 @@ impl<'a> Run<'a> {
             None => self.jobs.listed(),
         };
         let pieces = pieces.into_iter().map(|(which, ns)| (which, ms(ns))).collect();
-        let jobs = self.jobs.finish(end, |id| spent.get(&id).cloned());
+        let jobs = self.jobs.finish(end, |id| names.get(&id).map(|name| name.to_string()));
         let told = self.header.signals.iter().any(|s| s.name == "dl_throttled");
         let mut timeline = None;
         let mut tasks = Vec::with_capacity(self.tasks.len());
@@ -519,6 +544,7 @@ impl<'a> Run<'a> {
             exited,
             makespan_ms,
             jobs,
+            quotas: self.quotas,
             pieces,
             energy_mj,
             notes,
@@ -552,8 +578,11 @@ fn task_result(
 
 /// What a reader should know of a deadline task that does not keep its reservation.
 fn behind(comm: &str, r: &Reservation) -> Option<String> {
-    let throttled = r.throttled.filter(|(n, _)| *n > 0).map(|(n, ms)| {
-        format!("its runtime was used up {n} times, and it waited {ms:.1} ms for the next period's")
+    let throttled = r.throttled.filter(|t| t.n > 0).map(|Throttled { n, ms, longest_ms }| {
+        format!(
+            "its runtime was used up {n} times, and it waited {ms:.1} ms for the next period's, at most \
+             {longest_ms:.1} ms at a time"
+        )
     });
     let late = r.unfinished_ms.filter(|_| r.due > 0).map(|ms| {
         let due = r.due;
@@ -565,6 +594,17 @@ fn behind(comm: &str, r: &Reservation) -> Option<String> {
     });
     let all: Vec<String> = throttled.into_iter().chain(late).collect();
     (!all.is_empty()).then(|| format!("{comm}: {}", all.join("; ")))
+}
+
+/// What a reader should know of a group that does not get on with its quota.
+fn used_up(q: &Quota) -> Option<String> {
+    let longest = q.longest_ms.map(|ms| format!(", at most {ms:.1} ms at a time"));
+    (q.throttled > 0).then(|| {
+        format!(
+            "{}: its quota was used up in {} of {} periods, and its CPUs waited {:.1} ms in all for the next one's{}",
+            q.group, q.throttled, q.periods, q.throttled_ms, longest.unwrap_or_default()
+        )
+    })
 }
 
 fn empty_result() -> RunResult {
@@ -586,6 +626,7 @@ fn empty_result() -> RunResult {
         exited: (0, 0),
         makespan_ms: None,
         jobs: Vec::new(),
+        quotas: Vec::new(),
         pieces: Vec::new(),
         energy_mj: None,
         notes: vec!["the trace has no header".to_owned()],

@@ -121,10 +121,10 @@ impl Sums {
         self.run.ns.iter().map(work).sum()
     }
 
-    /// Energy of the CPUs while it ran, in mJ; `None`: it ran where the power is unknown.
-    pub(crate) fn energy_mj(&self, machine: &Machine) -> Option<f64> {
+    /// Energy of the CPUs while it ran, in 10⁻¹⁵ J; `None`: it ran where the power is unknown.
+    pub(crate) fn energy(&self, machine: &Machine) -> Option<u128> {
         let piece = |(key, ns): &(u32, u64)| energy(*ns, machine.at(*key).3);
-        self.run.ns.iter().map(piece).sum::<Option<u128>>().map(femto_to_milli)
+        self.run.ns.iter().map(piece).sum()
     }
 
     pub(crate) fn result(&self, machine: &Machine) -> Spent {
@@ -147,7 +147,7 @@ impl Sums {
             running_ms: ms(self.running()),
             wait_ms: ms(self.wait),
             work_ms: self.work(machine) as f64 / ONE as f64 / 1e6,
-            energy_mj: self.energy_mj(machine),
+            energy_mj: self.energy(machine).map(femto_to_milli),
             running,
             migrations: by,
         }

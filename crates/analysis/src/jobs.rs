@@ -21,9 +21,22 @@
 //!
 //! *missed* = late + merged + dropped + overdue. Percentiles are of jobs that are done, and of overdue ones as long as they
 //! have taken: if there are any, a percentile that falls on one is a lower bound. Errors as in
-//! [`Latency`](crate::Latency). The energy of a job is that of the CPUs while its tasks ran, over the whole run, by jobs done.
+//! [`Latency`](crate::Latency).
+//!
+//! ```text
+//! energy     of a job: of the CPUs while a task of its chain worked at it, from where that task began it to where it was
+//!            done with it, or the job was, if that is earlier
+//! a job      of the whole run: of the CPUs while its tasks ran, whatever for, by jobs done
+//!
+//! Σ jobs done + Σ others (dropped, unfinished) + what was for no job = of the CPUs while its tasks ran      in 10⁻¹⁵ J, exactly
+//! ```
+//!
+//! For no job is what a task does while it has none: before its first input, or behind the end of a job that those
+//! behind it have done already. A piece of time is counted once: what a task has taken so far is asked for at its marks, and
+//! the difference is its present job's.
 
 use crate::latency::Histogram;
+use crate::machine::femto_to_milli;
 use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::workload::{JobMark, JobSpec};
 use risetime_trace::jobs::{Chains, Fate, Over};
@@ -41,6 +54,9 @@ pub struct Jobs {
     pub released: u64,
     /// Of those, due by the run's end.
     pub due: u64,
+    /// When they are due hangs on timers alone, and not on when the program comes to them: each was released by a timer, and
+    /// none later than that said.
+    pub by_timer: bool,
     /// Done.
     pub done: u64,
     /// Done after they were due.
@@ -59,6 +75,8 @@ pub struct Jobs {
     pub lateness: Option<Percentiles>,
     /// While its tasks ran, by jobs done; `None`: none is done, or the power is unknown.
     pub mj_per_job: Option<f64>,
+    /// Of those that are done, what each took, in mJ; `None` likewise.
+    pub energy: Option<Percentiles>,
 }
 
 impl Jobs {
@@ -83,41 +101,44 @@ impl Jobs {
     }
 }
 
-/// Of a time, in ms.
+/// Of a time in ms, or an energy in mJ.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Percentiles {
     /// Half of them are at most that.
-    pub p50_ms: f64,
+    pub p50: f64,
     /// 90 %.
-    pub p90_ms: f64,
+    pub p90: f64,
     /// 95 %.
-    pub p95_ms: f64,
+    pub p95: f64,
     /// 99 %.
-    pub p99_ms: f64,
+    pub p99: f64,
     /// 99.9 %.
-    pub p99_9_ms: f64,
+    pub p99_9: f64,
     /// The largest.
-    pub max_ms: f64,
+    pub max: f64,
     /// The smallest.
-    pub min_ms: f64,
+    pub min: f64,
 }
 
 impl Percentiles {
     /// Each with its name in CSV and `--expect`.
     pub fn named(&self) -> [(&'static str, f64); 7] {
         [
-            ("min", self.min_ms),
-            ("p50", self.p50_ms),
-            ("p90", self.p90_ms),
-            ("p95", self.p95_ms),
-            ("p99", self.p99_ms),
-            ("p99_9", self.p99_9_ms),
-            ("max", self.max_ms),
+            ("min", self.min),
+            ("p50", self.p50),
+            ("p90", self.p90),
+            ("p95", self.p95),
+            ("p99", self.p99),
+            ("p99_9", self.p99_9),
+            ("max", self.max),
         ]
     }
 }
 
-/// Times that may be negative.
+/// Energies are kept as times are, a thousandth of a thousandth of what is told: nJ.
+const FEMTO_PER_NANO: u128 = 1_000_000;
+
+/// Times that may be negative, in ns.
 #[derive(Default)]
 struct Signed {
     above: Histogram,
@@ -155,13 +176,13 @@ impl Signed {
         let ms = |ns: i64| ns as f64 / 1e6;
         let at = |permille| ms(self.quantile(permille));
         Some(Percentiles {
-            p50_ms: at(500),
-            p90_ms: at(900),
-            p95_ms: at(950),
-            p99_ms: at(990),
-            p99_9_ms: at(999),
-            max_ms: ms(self.max),
-            min_ms: ms(self.min),
+            p50: at(500),
+            p90: at(900),
+            p95: at(950),
+            p99: at(990),
+            p99_9: at(999),
+            max: ms(self.max),
+            min: ms(self.min),
         })
     }
 }
@@ -171,14 +192,29 @@ impl Signed {
 struct Named {
     name: String,
     tasks: Vec<TaskId>,
-    streams: Vec<TaskId>,
     counts: Counts,
+    /// Some was released when the program came to it.
+    put_off: bool,
     /// When jobs are due of which all else is known.
     ahead: BinaryHeap<Reverse<u64>>,
     response: Signed,
     lateness: Signed,
+    energy: Energy,
     /// Which were done, and their responses in ns, if somebody asks.
     listed: Option<Vec<(u64, u64)>>,
+}
+
+/// Whose it is, in 10⁻¹⁵ J, and how that of jobs done is distributed, in nJ.
+#[derive(Default)]
+struct Energy {
+    done: u128,
+    /// Of jobs that are not.
+    others: u128,
+    /// Of no job's.
+    none: u128,
+    /// A task ran where the power is unknown.
+    unknown: bool,
+    each: Signed,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -212,10 +248,21 @@ impl Streams {
                 let named = Named { name: spec.name.clone(), ..Named::default() };
                 all.names.push(Named { tasks: tasks.clone(), ..named });
             }
-            all.names[name].streams.extend(&tasks);
             all.named.push(name);
         }
         all
+    }
+
+    /// `task` has taken so much energy by now, in 10⁻¹⁵ J: to be told before each of its marks, and at the end.
+    /// `None`: that is unknown.
+    pub(crate) fn spent(&mut self, task: TaskId, energy: Option<u128>) {
+        match energy {
+            Some(energy) => self.chains.took(task, energy),
+            None => {
+                let of = self.chains.stream_of(task).map(|stream| self.named[stream]);
+                of.into_iter().for_each(|name| self.names[name].energy.unknown = true);
+            }
+        }
     }
 
     /// What comes up about the jobs of `task`.
@@ -235,34 +282,38 @@ impl Streams {
         self.names.iter_mut().filter_map(|named| named.listed.take()).flatten().collect()
     }
 
-    /// What came of it by `end`; `task`: the name of one, and the energy while it ran.
-    pub(crate) fn finish(
-        self,
-        end: u64,
-        mut task: impl FnMut(TaskId) -> Option<(String, Option<f64>)>,
-    ) -> Vec<Jobs> {
-        let Streams { mut chains, mut names, named } = self;
+    /// The run is over: what is under way is cut off.
+    fn cut_off(&mut self, end: u64) {
+        let Streams { chains, names, named } = self;
         chains.cut_off(Instant(end), &mut |over| names[named[over.stream]].over(over));
+        for (none, name) in chains.for_none().zip(named) {
+            names[*name].energy.none += none;
+        }
+    }
+
+    /// What came of it by `end`; `comm`: the name of a task that was there.
+    pub(crate) fn finish(
+        mut self,
+        end: u64,
+        mut comm: impl FnMut(TaskId) -> Option<String>,
+    ) -> Vec<Jobs> {
+        self.cut_off(end);
         let mut result = Vec::new();
-        for mut named in names {
+        for mut named in self.names {
             named.passes(end);
             let c = named.counts;
             let over = c.done + c.merged + c.dropped;
             if over + c.unfinished == 0 {
                 continue;
             }
-            let energy = named.streams.iter().map(|id| task(*id).map_or(Some(0.0), |(_, mj)| mj));
-            let energy = energy.sum::<Option<f64>>();
+            let energy = Some(named.energy).filter(|energy| !energy.unknown && c.done > 0);
+            let whole = |e: &Energy| femto_to_milli(e.done + e.others + e.none);
             result.push(Jobs {
                 name: named.name,
-                tasks: named
-                    .tasks
-                    .iter()
-                    .filter_map(|id| task(*id))
-                    .map(|(comm, _)| comm)
-                    .collect(),
+                tasks: named.tasks.iter().filter_map(|id| comm(*id)).collect(),
                 released: over + c.unfinished,
                 due: c.due,
+                by_timer: !named.put_off,
                 done: c.done,
                 late: c.late,
                 merged: c.merged,
@@ -271,7 +322,8 @@ impl Streams {
                 overdue: c.overdue,
                 response: named.response.percentiles(),
                 lateness: named.lateness.percentiles(),
-                mj_per_job: energy.filter(|_| c.done > 0).map(|mj| mj / c.done as f64),
+                mj_per_job: energy.as_ref().map(|e| whole(e) / c.done as f64),
+                energy: energy.and_then(|e| e.each.percentiles()),
             });
         }
         result
@@ -280,6 +332,7 @@ impl Streams {
 
 impl Named {
     fn over(&mut self, over: &Over) {
+        self.put_off |= over.job.put_off;
         match over.fate {
             Fate::Done => self.done(over),
             Fate::Merged => {
@@ -290,6 +343,7 @@ impl Named {
             }
             Fate::Dropped => {
                 self.counts.dropped += over.n;
+                self.energy.others += over.job.taken;
                 self.all_due(0, over);
             }
             Fate::Unfinished => self.cut_off(over),
@@ -305,6 +359,8 @@ impl Named {
         let number = ((over.stream as u64) << STREAM) + job.number;
         self.listed.iter_mut().for_each(|all| all.push((number, response)));
         self.response.add(response as i64);
+        self.energy.done += job.taken;
+        self.energy.each.add((job.taken / FEMTO_PER_NANO) as i64);
         if let Some(due) = job.due {
             let lateness = now as i64 - due.0 as i64;
             self.counts.late += u64::from(lateness > 0);
@@ -317,6 +373,7 @@ impl Named {
     fn cut_off(&mut self, over: &Over) {
         let end = over.at.0;
         self.counts.unfinished += over.n;
+        self.energy.others += over.job.taken;
         let overdue = over.due_by_then();
         self.counts.overdue += overdue;
         self.counts.due += overdue;
@@ -358,11 +415,18 @@ mod tests {
         JobSpec { name: name.into(), tasks: tasks.to_vec(), deadline }
     }
 
-    /// Marks of (task, ms), and what they came to.
+    const MJ: u128 = 1_000_000_000_000;
+
+    /// Marks of (task, ms), and what they came to. Each task takes 1 mJ a ms all the time.
     fn jobs(specs: &[JobSpec], end: u64, marks: &[(u32, u64, JobMark)]) -> Vec<Jobs> {
         let mut streams = Streams::new(specs);
-        marks.iter().for_each(|(task, at, mark)| streams.mark(TaskId(*task), at * MS, *mark));
-        streams.finish(end * MS, |id| Some((format!("t{}", id.0), Some(6.0))))
+        for (task, at, mark) in marks {
+            streams.spent(TaskId(*task), Some(u128::from(*at) * MJ));
+            streams.mark(TaskId(*task), at * MS, *mark);
+        }
+        let tasks = specs.iter().flat_map(|spec| &spec.tasks);
+        tasks.for_each(|task| streams.spent(TaskId(*task), Some(u128::from(end) * MJ)));
+        streams.finish(end * MS, |id| Some(format!("t{}", id.0)))
     }
 
     fn begins(release: Option<u64>) -> JobMark {
@@ -392,13 +456,19 @@ mod tests {
             (0, 50, timer(55, 55, false)),
         ];
         let all = jobs(&[spec("ui", &[0], None)], 52, &marks);
+        assert!(!all[0].by_timer);
+        assert!(jobs(&[spec("ui", &[0], None)], 30, &marks[..3])[0].by_timer);
         // The last one is due at 55, and merged ones at 30 and 40.
         assert_eq!(counts(&all[0]), [5, 4, 3, 1, 2, 0, 0, 0]);
         let response = all[0].response.unwrap();
-        assert_eq!((response.min_ms, response.max_ms), (4.0, 35.0));
+        assert_eq!((response.min, response.max), (4.0, 35.0));
         let lateness = all[0].lateness.unwrap();
-        assert_eq!((lateness.min_ms, lateness.max_ms), (-6.0, 25.0));
-        assert_eq!((all[0].missed(), all[0].mj_per_job), (3, Some(2.0)));
+        assert_eq!((lateness.min, lateness.max), (-6.0, 25.0));
+        assert_eq!((all[0].missed(), all[0].mj_per_job), (3, Some(52.0 / 3.0)));
+        // From 0 to 4, from 10 to 45, from 45 to 50; the rest of the 52 ms is no job's.
+        let energy = all[0].energy.unwrap();
+        assert!((energy.p50 - 5.0).abs() < 0.02, "{energy:?}");
+        assert_eq!((energy.min, energy.max), (4.0, 35.0));
     }
 
     #[test]
@@ -414,7 +484,7 @@ mod tests {
         assert_eq!(counts(&all[0]), [5, 4, 2, 2, 0, 0, 3, 2]);
         // 25 and 18 are done, 27 and 17 are what the overdue ones have taken by then.
         let response = all[0].response.unwrap();
-        assert_eq!((response.min_ms, response.max_ms), (17.0, 27.0));
+        assert_eq!((response.min, response.max), (17.0, 27.0));
     }
 
     #[test]
@@ -466,10 +536,10 @@ mod tests {
         let of = |keeps| jobs(&[spec("frame", &[0, 1], None)], 29, &marks(keeps)).remove(0);
         let dropped = of(false);
         assert_eq!(counts(&dropped), [3, 2, 2, 1, 0, 1, 0, 0]);
-        assert_eq!(dropped.response.unwrap().min_ms, 7.0, "the third one");
+        assert_eq!(dropped.response.unwrap().min, 7.0, "the third one");
         let kept = of(true);
         assert_eq!(counts(&kept), [3, 2, 2, 2, 0, 0, 1, 0]);
-        assert_eq!(kept.response.unwrap().min_ms, 17.0, "the second one");
+        assert_eq!(kept.response.unwrap().min, 17.0, "the second one");
         assert_eq!(kept.tasks, ["t0", "t1"]);
     }
 
@@ -499,7 +569,76 @@ mod tests {
         ];
         let all = jobs(&[spec("w", &[0], None), spec("w", &[1], None)], 20, &marks);
         assert_eq!(all.len(), 1);
-        assert_eq!((all[0].done, all[0].mj_per_job), (2, Some(6.0)));
+        assert_eq!((all[0].done, all[0].mj_per_job), (2, Some(20.0)));
+    }
+
+    /// What a task takes behind its gift is its job's as long as that is not done, wherever that is by then.
+    #[test]
+    fn a_job_takes_what_each_task_of_its_chain_takes_for_it() {
+        let takes = |counted| JobMark::Begins { release: None, period: None, counted };
+        let chain = |behind_done: u64| {
+            let marks = [
+                (0, 0, begins(Some(0))),
+                (0, 3, JobMark::Gives),
+                (1, 5, takes(false)),
+                // 4 mJ before the gift, 2 behind it; 4 of the other task's, or more.
+                (0, 5, timer(10, 10, false)),
+                (1, behind_done, JobMark::Waits),
+                (0, 10, begins(Some(10))),
+                (0, 12, JobMark::Gives),
+                (1, 12, takes(false)),
+                (1, 14, JobMark::Waits),
+                // This is no job's: it was done at 14.
+                (0, 18, timer(20, 20, false)),
+            ];
+            jobs(&[spec("frame", &[0, 1], None)], 30, &marks).remove(0)
+        };
+        let found = chain(9);
+        let energy = found.energy.unwrap();
+        assert_eq!((found.done, energy.max, energy.min), (2, 5.0 + 4.0, 2.0 + 2.0));
+        assert_eq!(found.mj_per_job, Some(30.0));
+        assert_eq!(chain(10).energy.unwrap().max, 10.0);
+    }
+
+    /// Whatever comes in whatever order: no piece is counted twice, and none is lost.
+    #[test]
+    fn the_parts_of_the_energy_are_the_whole() {
+        let mut state = 1u64;
+        let mut draw = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % n
+        };
+        let mut done = 0;
+        for _ in 0..300 {
+            let specs = [spec("chain", &[0, 1, 2], Some(7)), spec("own", &[3], None)];
+            let mut streams = Streams::new(&specs);
+            let (mut at, mut taken) = (0, [0u128; 4]);
+            for _ in 0..draw(200) {
+                at += draw(4);
+                let task = draw(4) as usize;
+                taken[task] += u128::from(draw(1 << 40));
+                let (worked, counted, absolute) = (draw(4) > 0, draw(2) > 0, draw(2) > 0);
+                let due = Instant((at + draw(9)) * MS);
+                let mark = match draw(6) {
+                    0 | 1 => JobMark::Begins { release: None, period: None, counted },
+                    2 => JobMark::Gives,
+                    3 => JobMark::Waits,
+                    4 => {
+                        let period = Span(10 * MS);
+                        JobMark::Timer { due, release: due, period, absolute, worked }
+                    }
+                    _ => JobMark::Over { worked },
+                };
+                streams.spent(TaskId(task as u32), Some(taken[task]));
+                streams.mark(TaskId(task as u32), at * MS, mark);
+            }
+            streams.cut_off(at * MS);
+            let parts = |e: &Energy| e.done + e.others + e.none;
+            assert_eq!(parts(&streams.names[0].energy), taken[..3].iter().sum());
+            assert_eq!(parts(&streams.names[1].energy), taken[3]);
+            done += streams.names.iter().map(|named| named.counts.done).sum::<u64>();
+        }
+        assert!(done > 1000, "{done}");
     }
 
     #[test]

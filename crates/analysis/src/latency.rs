@@ -342,13 +342,13 @@ impl Histogram {
         let ms = |ns: u64| ns as f64 / 1e6;
         let [p50, p90, p95, p99, p99_9] = self.quantiles([500, 900, 950, 990, 999]);
         (self.total > 0).then(|| Percentiles {
-            p50_ms: ms(p50),
-            p90_ms: ms(p90),
-            p95_ms: ms(p95),
-            p99_ms: ms(p99),
-            p99_9_ms: ms(p99_9),
-            max_ms: ms(self.max),
-            min_ms: ms(self.min),
+            p50: ms(p50),
+            p90: ms(p90),
+            p95: ms(p95),
+            p99: ms(p99),
+            p99_9: ms(p99_9),
+            max: ms(self.max),
+            min: ms(self.min),
         })
     }
 
@@ -442,7 +442,7 @@ mod tests {
         // Of another machine.
         groups.waited(fifo, CpuId(99), 9);
         let (tasks, by) = groups.finish();
-        let waits = |w: &Waits| (w.n, w.took.map(|p| (p.min_ms, p.max_ms)));
+        let waits = |w: &Waits| (w.n, w.took.map(|p| (p.min, p.max)));
         assert_eq!(waits(&tasks[0].wakeup), (3, Some((0.1, 0.4))));
         assert_eq!(tasks[0].policy, Some(Policy::Fifo { priority: 3 }));
         let told: Vec<_> = by.iter().map(|w| (w.by, &*w.name, waits(&w.wakeup))).collect();

@@ -3,7 +3,7 @@
 
 use crate::jobs::{Jobs, Percentiles};
 use crate::latency::{Latency, group_name};
-use crate::result::{EndedBy, RunResult, Spent, TaskResult};
+use crate::result::{EndedBy, Quota, RunResult, Spent, TaskResult, Throttled};
 use risetime_model::InputError;
 
 /// What a figure counts.
@@ -65,7 +65,7 @@ impl Metric {
     pub fn less_is_better(&self) -> Option<bool> {
         match self.name.rsplit('.').next().unwrap_or(&self.name) {
             "work" | "exited" | "done" => Some(false),
-            "released" | "due" | "running" | "migrations" => None,
+            "released" | "due" | "running" | "migrations" | "periods" => None,
             _ => Some(true),
         }
     }
@@ -88,7 +88,8 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
     let known = || {
         let whose = run.jobs.iter().map(|j| j.name.clone());
         let tasks = run.latency.iter().map(|l| l.tasks.clone());
-        let mut all: Vec<String> = whose.chain(tasks).collect();
+        let groups = run.quotas.iter().map(|q| q.group.clone());
+        let mut all: Vec<String> = whose.chain(tasks).chain(groups).collect();
         all.sort();
         all.dedup();
         let shown = all.iter().take(8).map(|name| format!("{name}.…"));
@@ -101,11 +102,17 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
     let named = |of: fn(&str) -> &str| -> Vec<&TaskResult> {
         run.tasks.iter().filter(|t| of(&t.comm) == whose).collect()
     };
+    let quota = run.quotas.iter().find(|q| q.group == whose);
     let tasks = Some(named(|comm| comm)).filter(|all| !all.is_empty());
     let tasks = tasks.unwrap_or_else(|| named(group_name));
-    let all = [job.map(of_jobs), latency.map(of_latency), Some(of_tasks(&tasks))];
+    let all = [
+        job.map(of_jobs),
+        latency.map(of_latency),
+        quota.map(of_quota),
+        Some(of_tasks(&tasks)).filter(|_| quota.is_none()),
+    ];
     let all: Vec<(String, Figure)> = all.into_iter().flatten().flatten().collect();
-    if job.is_none() && latency.is_none() && tasks.is_empty() {
+    if job.is_none() && latency.is_none() && quota.is_none() && tasks.is_empty() {
         return Err(known());
     }
     let found = all.iter().find(|(name, _)| name == what).map(|(_, figure)| *figure);
@@ -113,16 +120,17 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
 }
 
 fn of_jobs(j: &Jobs) -> Vec<(String, Figure)> {
-    let mut all = percentiles("response", j.response.as_ref());
-    all.extend(percentiles("lateness", j.lateness.as_ref()));
+    let mut all = percentiles("response", j.response.as_ref(), Unit::Time);
+    all.extend(percentiles("lateness", j.lateness.as_ref(), Unit::Time));
+    all.extend(percentiles("energy", j.energy.as_ref(), Unit::Energy));
     all.extend(j.counts().map(|(name, n)| (name.into(), (Some(n as f64), Unit::Count))));
     all.push(("energy".into(), (j.mj_per_job, Unit::Energy)));
     all
 }
 
 /// By name, also where there are none in this run.
-fn percentiles(of: &str, p: Option<&Percentiles>) -> Vec<(String, Figure)> {
-    let figure = |(name, ms)| (format!("{of}_{name}"), (p.map(|_| ms), Unit::Time));
+fn percentiles(of: &str, p: Option<&Percentiles>, unit: Unit) -> Vec<(String, Figure)> {
+    let figure = |(name, x)| (format!("{of}_{name}"), (p.map(|_| x), unit));
     p.copied().unwrap_or_default().named().map(figure).into()
 }
 
@@ -135,7 +143,17 @@ fn of_latency(l: &Latency) -> Vec<(String, Figure)> {
         ("max", l.max_ms),
     ];
     let figures = figures.map(|(name, ms)| (format!("activation_{name}"), (Some(ms), Unit::Time)));
-    figures.into_iter().chain(percentiles("wakeup", l.wakeup.took.as_ref())).collect()
+    figures.into_iter().chain(percentiles("wakeup", l.wakeup.took.as_ref(), Unit::Time)).collect()
+}
+
+fn of_quota(q: &Quota) -> Vec<(String, Figure)> {
+    let figures = [
+        ("periods", Some(q.periods as f64), Unit::Count),
+        ("throttled", Some(q.throttled as f64), Unit::Count),
+        ("throttled_time", Some(q.throttled_ms), Unit::Time),
+        ("throttled_longest", q.longest_ms, Unit::Time),
+    ];
+    figures.map(|(name, value, unit)| (name.into(), (value, unit))).into()
 }
 
 /// Of all tasks of a name together; the burst is the first one's.
@@ -144,6 +162,11 @@ fn of_tasks(all: &[&TaskResult]) -> Vec<(String, Figure)> {
     let full = burst.filter(|b| b.ended_by == EndedBy::FullSpeed).map(|b| b.t1_ms - b.t0_ms);
     let sum = |of: fn(&Spent) -> f64| Some(all.iter().map(|t| of(&t.whole)).sum());
     let energy = all.iter().map(|t| t.whole.energy_mj).sum();
+    // None: none of them has a reservation, or nobody tells of it.
+    let throttled: Vec<Throttled> =
+        all.iter().filter_map(|t| t.reservation.as_ref()?.throttled).collect();
+    let some = |value: f64| Some(value).filter(|_| !throttled.is_empty());
+    let longest = throttled.iter().map(|t| t.longest_ms).fold(0.0, f64::max);
     let figures = [
         ("debt", burst.map(|b| b.debt_ms), Unit::Time),
         ("full_speed", full, Unit::Time),
@@ -152,6 +175,9 @@ fn of_tasks(all: &[&TaskResult]) -> Vec<(String, Figure)> {
         ("work", sum(|s| s.work_ms), Unit::Time),
         ("migrations", sum(|s| s.moves() as f64), Unit::Count),
         ("task_energy", energy, Unit::Energy),
+        ("throttled", some(throttled.iter().map(|t| f64::from(t.n)).sum()), Unit::Count),
+        ("throttled_time", some(throttled.iter().map(|t| t.ms).sum()), Unit::Time),
+        ("throttled_longest", some(longest), Unit::Time),
     ];
     figures.map(|(name, value, unit)| (name.into(), (value, unit))).into()
 }

@@ -266,6 +266,7 @@ mod tests {
         };
         RunResult {
             cautions: Vec::new(),
+            quotas: Vec::new(),
             pieces: Vec::new(),
             policy: String::new(),
             backend: "sim",

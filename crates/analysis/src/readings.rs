@@ -10,14 +10,19 @@
 //!              there: Σ ns · MHz / Σ ns; none where that is less than 10 ms a second
 //! energy       of all CPUs, whoever runs there, mJ a second
 //! migrations   how often a task begins to run on another CPU than it last ran on, a second
+//! jobs_due     how many jobs of a name fell due in the part: those that it begins with do not count
+//! jobs_…       how many of them were released, done, …, a second
+//! response     of jobs from release to done, lateness from due to done
 //! ```
 //!
 //! Tasks of one name are one (`worker-0`, `worker-1`: "worker"), as in a report's activations. What was before the part
 //! tells where everything stands when it begins, and takes no time.
 //! Left out: activations and wakeups that the end cuts off; how long they would have taken is not known.
 
+use crate::jobs::{Jobs, Streams};
 use crate::latency::{Histogram, group_name};
 use crate::machine::{Machine, ms};
+use crate::verify::MARGIN;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
 use risetime_model::Platform;
 use risetime_trace::{Event, Header, Hears, SwitchOut, TraceSink};
@@ -45,11 +50,35 @@ pub enum Kind {
     Energy,
     /// Changes of CPU.
     Migrations,
+    /// Jobs that fell due; where timers alone say when they do, the same number on both sides.
+    JobsDue,
+    /// Jobs released.
+    JobsReleased,
+    /// Done.
+    JobsDone,
+    /// Not in time, or not at all.
+    JobsMissed,
+    /// Done after they were due.
+    JobsLate,
+    /// Without work of their own.
+    JobsMerged,
+    /// Superseded in the chain.
+    JobsDropped,
+    /// Half of the jobs take at most so long from release to done.
+    ResponseP50,
+    /// 95 % of them.
+    ResponseP95,
+    /// 99 % of them.
+    ResponseP99,
+    /// Half of the jobs are done at most so long after they were due.
+    LatenessP50,
+    /// 99 % of them.
+    LatenessP99,
 }
 
 impl Kind {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 21] = [
         Kind::ActivationP50,
         Kind::ActivationP95,
         Kind::WakeupP50,
@@ -59,6 +88,18 @@ impl Kind {
         Kind::Frequency,
         Kind::Energy,
         Kind::Migrations,
+        Kind::JobsDue,
+        Kind::JobsReleased,
+        Kind::JobsDone,
+        Kind::JobsMissed,
+        Kind::JobsLate,
+        Kind::JobsMerged,
+        Kind::JobsDropped,
+        Kind::ResponseP50,
+        Kind::ResponseP95,
+        Kind::ResponseP99,
+        Kind::LatenessP50,
+        Kind::LatenessP99,
     ];
 
     /// The word that JSON uses.
@@ -73,6 +114,18 @@ impl Kind {
             Kind::Frequency => "frequency",
             Kind::Energy => "energy",
             Kind::Migrations => "migrations",
+            Kind::JobsDue => "jobs_due",
+            Kind::JobsReleased => "jobs_released",
+            Kind::JobsDone => "jobs_done",
+            Kind::JobsMissed => "jobs_missed",
+            Kind::JobsLate => "jobs_late",
+            Kind::JobsMerged => "jobs_merged",
+            Kind::JobsDropped => "jobs_dropped",
+            Kind::ResponseP50 => "response_p50",
+            Kind::ResponseP95 => "response_p95",
+            Kind::ResponseP99 => "response_p99",
+            Kind::LatenessP50 => "lateness_p50",
+            Kind::LatenessP99 => "lateness_p99",
         }
     }
 
@@ -80,23 +133,38 @@ impl Kind {
     pub const fn unit(self) -> &'static str {
         match self {
             Kind::ActivationP50 | Kind::ActivationP95 | Kind::WakeupP50 | Kind::WakeupP99 => "ms",
+            Kind::ResponseP50 | Kind::ResponseP95 | Kind::ResponseP99 => "ms",
+            Kind::LatenessP50 | Kind::LatenessP99 => "ms",
             Kind::Running | Kind::Cluster => "ms/s",
             Kind::Frequency => "MHz",
             Kind::Energy => "mJ/s",
-            Kind::Migrations => "1/s",
+            Kind::JobsDue => "",
+            Kind::Migrations | Kind::JobsReleased | Kind::JobsDone | Kind::JobsMissed => "1/s",
+            Kind::JobsLate | Kind::JobsMerged | Kind::JobsDropped => "1/s",
         }
     }
 
-    /// What nobody notices, in its unit; `max_mhz`: of a frequency's domain.
+    /// Whether a figure that is 0 on both sides tells nothing: what did not happen.
+    pub fn happens(self) -> bool {
+        matches!(self, Kind::JobsMissed | Kind::JobsLate | Kind::JobsMerged | Kind::JobsDropped)
+    }
+
+    /// What nobody notices, in its unit; `of`: the highest frequency of its domain, how many jobs are due a second, the
+    /// response in ms.
     ///
     /// 0.05 ms is the default timer slack, by which every sleep of a user's task may be late anyway. 1 % of a CPU's
-    /// time or of a frequency is below what runs of one machine differ by, 1 mW below what its meter shows. A
-    /// migration costs some 50 µs of cold caches, so that two a second cost a ten-thousandth of the time.
-    fn floor(self, max_mhz: f64) -> f64 {
+    /// time, of a frequency or of jobs is below what runs of one machine differ by, 1 mW below what its meter shows. A
+    /// migration costs some 50 µs of cold caches, so that two a second cost a ten-thousandth of the time. A lateness is the
+    /// response less what the file says, and so as exact.
+    fn floor(self, of: f64) -> f64 {
+        const SLACK: f64 = 0.05;
         match self {
-            Kind::ActivationP50 | Kind::ActivationP95 | Kind::WakeupP50 | Kind::WakeupP99 => 0.05,
+            Kind::ActivationP50 | Kind::ActivationP95 | Kind::WakeupP50 | Kind::WakeupP99 => SLACK,
+            Kind::ResponseP50 | Kind::ResponseP95 | Kind::ResponseP99 => SLACK,
+            Kind::LatenessP50 | Kind::LatenessP99 => SLACK.max(MARGIN * of),
             Kind::Running | Kind::Cluster => 10.0,
-            Kind::Frequency => 0.01 * max_mhz,
+            Kind::Frequency | Kind::JobsReleased | Kind::JobsDone | Kind::JobsMissed => 0.01 * of,
+            Kind::JobsDue | Kind::JobsLate | Kind::JobsMerged | Kind::JobsDropped => 0.01 * of,
             Kind::Energy => 1.0,
             Kind::Migrations => 2.0,
         }
@@ -112,7 +180,7 @@ pub struct Reading {
     pub of: String,
     /// In [`Kind::unit`].
     pub value: f64,
-    /// A difference of at most so much is none to a user.
+    /// A difference of at most so much is none to a user; 0: both sides must have the same number in each phase.
     pub floor: f64,
 }
 
@@ -179,6 +247,7 @@ struct Run {
     tasks: BTreeMap<TaskId, Task>,
     groups: Vec<(String, Group)>,
     migrations: u64,
+    jobs: Streams,
 }
 
 impl Readings {
@@ -196,7 +265,7 @@ impl Readings {
 impl TraceSink for Readings {
     fn header(&mut self, header: &Header) {
         let to = self.from.0.saturating_add(self.length.0);
-        self.run = Some(Run::new(Arc::clone(&header.platform), self.from.0, to));
+        self.run = Some(Run::new(header, self.from.0, to));
     }
 
     fn event(&mut self, at: Instant, event: &Event<'_>) {
@@ -219,7 +288,8 @@ impl TraceSink for Readings {
 }
 
 impl Run {
-    fn new(platform: Arc<Platform>, from: u64, to: u64) -> Run {
+    fn new(header: &Header, from: u64, to: u64) -> Run {
+        let platform = Arc::clone(&header.platform);
         let cpu = |id| Cpu { domain: platform.domain_of(id).unwrap_or(0), current: None, since: 0 };
         let cpus = platform.cpus().map(cpu).collect();
         let lowest =
@@ -238,6 +308,7 @@ impl Run {
             tasks,
             groups,
             migrations: 0,
+            jobs: Streams::new(&header.jobs),
             platform,
         }
     }
@@ -273,6 +344,10 @@ impl Run {
             }
             Event::Irq { cpu, enters } if self.machine.has(cpu) => {
                 self.machine.set_irq(cpu, enters, now);
+            }
+            Event::Job { task, mark } if self.begun => {
+                let since = |t: Instant| Instant(t.0.saturating_sub(self.from));
+                self.jobs.mark(task, now, mark.with_times(since));
             }
             _ => {}
         }
@@ -397,7 +472,35 @@ impl Run {
             say(Kind::Energy, "", mj / second, 0.0);
         }
         say(Kind::Migrations, "", self.migrations as f64 / second, 0.0);
+        let tasks = self.tasks;
+        for j in self.jobs.finish(length, |id| tasks.get(&id).map(|_| String::new())) {
+            of_jobs(&j, second, |kind, value, of| say(kind, &j.name, value, of));
+        }
         all.sort_by_key(|r| r.kind);
         all
+    }
+}
+
+/// The figures of the jobs of one name.
+fn of_jobs(j: &Jobs, second: f64, mut say: impl FnMut(Kind, f64, f64)) {
+    let (n, due) = (j.due as f64, j.due as f64 / second);
+    say(Kind::JobsDue, n, if j.by_timer { 0.0 } else { n });
+    for (kind, n) in [
+        (Kind::JobsReleased, j.released),
+        (Kind::JobsDone, j.done),
+        (Kind::JobsMissed, j.missed()),
+        (Kind::JobsLate, j.late),
+        (Kind::JobsMerged, j.merged),
+        (Kind::JobsDropped, j.dropped),
+    ] {
+        say(kind, n as f64 / second, due);
+    }
+    let Some(response) = j.response else { return };
+    say(Kind::ResponseP50, response.p50, 0.0);
+    say(Kind::ResponseP95, response.p95, 0.0);
+    say(Kind::ResponseP99, response.p99, 0.0);
+    if let Some(lateness) = j.lateness {
+        say(Kind::LatenessP50, lateness.p50, response.p50);
+        say(Kind::LatenessP99, lateness.p99, response.p99);
     }
 }

@@ -46,6 +46,8 @@ pub struct RunResult {
     pub makespan_ms: Option<f64>,
     /// What was due when, by name, in the order of the workload.
     pub jobs: Vec<Jobs>,
+    /// What came of the quotas of task groups, those that were told.
+    pub quotas: Vec<Quota>,
     /// The [pieces](crate::Pieces) that were asked for: which, and how many ms it took.
     pub pieces: Vec<(u64, f64)>,
     /// Energy of all CPUs over the whole run; `None`: of one that took some, the power is unknown.
@@ -138,9 +140,34 @@ pub struct Reservation {
     pub unfinished_ms: Option<f64>,
     /// How many further periods have begun since: activations that were due, and began late or not yet.
     pub due: u64,
-    /// How often its runtime was used up before it slept, and how long, in ms, it waited for the next
-    /// period's; `None`: the trace does not say.
-    pub throttled: Option<(u32, f64)>,
+    /// How its runtime was used up before it slept; `None`: the trace does not say.
+    pub throttled: Option<Throttled>,
+}
+
+/// A runtime that is used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Throttled {
+    /// How often.
+    pub n: u32,
+    /// How long it waited for the next period's, in ms.
+    pub ms: f64,
+    /// The longest of these times.
+    pub longest_ms: f64,
+}
+
+/// What came of a task group's quota.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quota {
+    /// Its path.
+    pub group: String,
+    /// Periods that ended while the group used its quota.
+    pub periods: u64,
+    /// Of those, at whose end it was used up on some CPU.
+    pub throttled: u64,
+    /// How long it was so until it was refilled, on all CPUs together.
+    pub throttled_ms: f64,
+    /// The longest of these times; `None`: not told.
+    pub longest_ms: Option<f64>,
 }
 
 /// One burst.

@@ -11,7 +11,7 @@
 use crate::figures::{Figures, Levels, Piece, Sums};
 use crate::lost::Place;
 use crate::machine::{Machine, ms};
-use crate::result::{Burst, EndedBy, Migration, Reservation};
+use crate::result::{Burst, EndedBy, Migration, Reservation, Throttled};
 use crate::stretch::{Position, Watch};
 use risetime_kernel::units::{CpuId, TaskId};
 use risetime_model::workload::Policy;
@@ -51,6 +51,9 @@ pub(crate) struct Task {
     throttled: bool,
     throttles: u32,
     throttled_ns: u64,
+    /// … of which this time, and the longest.
+    throttled_now: u64,
+    throttled_longest: u64,
     /// Where it is in its program, as far as the trace says.
     position: Position,
     /// A stretch of it that is looked for.
@@ -121,6 +124,8 @@ impl Task {
             throttled: false,
             throttles: 0,
             throttled_ns: 0,
+            throttled_now: 0,
+            throttled_longest: 0,
             position: Position::default(),
             watch: None,
             first_ran: None,
@@ -139,6 +144,11 @@ impl Task {
             present,
             best: None,
         }
+    }
+
+    /// Energy of the CPUs while it ran, until it was last accounted, in 10⁻¹⁵ J; `None`: it ran where the power is unknown.
+    pub(crate) fn energy(&self, machine: &Machine) -> Option<u128> {
+        Some(self.whole.energy(machine)? + self.present.sums.energy(machine)?)
     }
 
     /// It is under `policy` from now on. What it was created with, and took off again before it had run for some
@@ -185,6 +195,8 @@ impl Task {
         }
         if self.throttled && self.doing == Doing::Waits {
             self.throttled_ns += dt;
+            self.throttled_now += dt;
+            self.throttled_longest = self.throttled_longest.max(self.throttled_now);
         }
         self.present.add(&piece, levels);
         if self.present.curves.is_some() {
@@ -207,6 +219,7 @@ impl Task {
     /// Its reservation is used up, or it has its next instance; accounted until now.
     pub(crate) fn throttle(&mut self, on: bool) {
         self.throttled = on;
+        self.throttled_now = 0;
         self.throttles += u32::from(on);
     }
 
@@ -228,7 +241,11 @@ impl Task {
         Some(Reservation {
             unfinished_ms: unfinished.map(ms),
             due: unfinished.map_or(0, |ns| ns / period.max(1)),
-            throttled: told.then_some((self.throttles, ms(self.throttled_ns))),
+            throttled: told.then_some(Throttled {
+                n: self.throttles,
+                ms: ms(self.throttled_ns),
+                longest_ms: ms(self.throttled_longest),
+            }),
         })
     }
 

@@ -453,11 +453,12 @@ fn a_deadline_task_that_does_not_keep_up_says_so() {
     let r = run(true);
     let reservation = first(&r).0.reservation.expect("it is one");
     assert_eq!((reservation.unfinished_ms, reservation.due), (Some(25.0), 2));
-    assert_eq!(reservation.throttled, Some((2, 12.0)));
+    let throttled = risetime_analysis::Throttled { n: 2, ms: 12.0, longest_ms: 6.0 };
+    assert_eq!(reservation.throttled, Some(throttled));
     assert_eq!(
         r.notes,
         [
-            "t: its runtime was used up 2 times, and it waited 12.0 ms for the next period's; at the \
+            "t: its runtime was used up 2 times, and it waited 12.0 ms for the next period's, at most 6.0 ms at a time; at the \
           run's end its activation is unfinished after 25.0 ms, in which 2 further periods began"
         ]
     );

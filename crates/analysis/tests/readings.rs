@@ -6,6 +6,7 @@ use SwitchOut::{Exited, Preempted, Sleeping};
 use common::{MS, T, U, US, header};
 use risetime_analysis::{Kind, Reading, Readings};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
+use risetime_model::workload::{JobMark, JobSpec};
 use risetime_trace::{Event, SwitchOut, TraceSink, Why};
 
 fn new(task: TaskId, comm: &'static str, user: bool) -> Event<'static> {
@@ -140,6 +141,55 @@ fn what_hardly_runs_has_no_frequency_and_nothing_no_figures() {
     assert_eq!(readings(&events, 0, 0), []);
     assert_eq!(readings(&events, 2000, 100), [], "after the run's end");
     assert_eq!(Readings::new(Instant(0), Span(1)).finish(), []);
+}
+
+#[test]
+fn jobs_count_from_the_part_on() {
+    let timer = |due: u64, release: u64| {
+        let (due, release) = (Instant(due * MS), Instant(release * MS));
+        let period = Span(10 * MS);
+        let mark = JobMark::Timer { due, release, period, absolute: false, worked: true };
+        Event::Job { task: T, mark }
+    };
+    let begins = |release: u64| {
+        let release = Some(Instant(release * MS));
+        Event::Job { task: T, mark: JobMark::Begins { release, period: None, counted: false } }
+    };
+    let events = [
+        (0, new(T, "a", true)),
+        (0, begins(0)),
+        // Before the part, and across its beginning.
+        (4_000, timer(10, 10)),
+        (10_000, begins(10)),
+        (23_000, timer(20, 23)),
+        (23_000, begins(23)),
+        // In time, late by 2 ms, and not done by the end of the part.
+        (31_000, timer(33, 33)),
+        (33_000, begins(33)),
+        (45_000, timer(43, 45)),
+        (45_000, begins(45)),
+    ];
+    let mut header = header();
+    header.jobs = vec![JobSpec { name: "frame".into(), tasks: vec![0], deadline: None }];
+    let mut sink = Readings::new(Instant(20 * MS), Span(40 * MS));
+    sink.header(&header);
+    events.iter().for_each(|(at, event)| sink.event(Instant(at * US), event));
+    sink.end(Instant(1000 * MS));
+    let all = sink.finish();
+    let found = |kind| of(&all, kind, "frame");
+    // Due at 33, 43 and 55, the last one overdue at 60.
+    assert_eq!(found(Kind::JobsDue), Some(3.0));
+    assert_eq!(found(Kind::JobsReleased), Some(3.0 * 25.0));
+    assert_eq!((found(Kind::JobsDone), found(Kind::JobsLate)), (Some(50.0), Some(25.0)));
+    assert_eq!((found(Kind::JobsMissed), found(Kind::JobsDropped)), (Some(50.0), Some(0.0)));
+    near(found(Kind::ResponseP50), 12.0);
+    near(found(Kind::ResponseP99), 15.0);
+    near(found(Kind::LatenessP50), 2.0);
+    near(found(Kind::LatenessP99), 5.0);
+    let floor = |kind| all.iter().find(|r| r.kind == kind).unwrap().floor;
+    // A hundredth of the jobs, and a twentieth of the response.
+    near(Some(floor(Kind::JobsMissed)), 0.75);
+    near(Some(floor(Kind::LatenessP50)), 0.6);
 }
 
 #[test]

@@ -148,6 +148,7 @@ mod tests {
                 periods: Vec::new(),
                 jobs: Vec::new(),
                 task_groups: Vec::new(),
+                groups: Vec::new(),
             });
             let end = Instant(e.duration.0);
             sink.end(end);

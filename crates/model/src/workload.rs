@@ -143,6 +143,12 @@ impl Workload {
         }
     }
 
+    /// All groups by their numbers; the first one is the root, "".
+    pub fn group_paths(&self) -> Vec<String> {
+        let own = self.groups.iter().map(|g| g.path.clone());
+        std::iter::once(String::new()).chain(own).collect()
+    }
+
     /// `file:line:column: SAYS`, the place of an error about `what`, a task or `global.calibration`.
     pub fn place_of(&self, what: &str, says: &str) -> String {
         format!("{}: {says}", self.places.get(what).unwrap_or(&self.name))

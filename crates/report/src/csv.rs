@@ -20,8 +20,8 @@ use crate::words::{round3, task_names};
 use risetime_analysis::compare::Comparison;
 use risetime_analysis::sweep::Sweep;
 use risetime_analysis::{
-    Burst, Jobs, Latency, Level, Measured, Migration, Percentiles, RunResult, Spent, TaskResult,
-    Waits,
+    Burst, Jobs, Latency, Level, Measured, Migration, Percentiles, Quota, RunResult, Spent,
+    TaskResult, Waits,
 };
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::{Value, micros};
@@ -271,6 +271,7 @@ impl<'a> Rows<'a> {
             }
         }
         r.jobs.iter().for_each(|jobs| self.jobs(jobs));
+        r.quotas.iter().for_each(|quota| self.quota(quota));
         r.latency.iter().for_each(|latency| self.latency(latency));
         for w in &r.waits {
             self.waits(&format!("{}={}", w.by.as_str(), w.name), &w.wakeup);
@@ -288,19 +289,28 @@ impl<'a> Rows<'a> {
             self.text(&format!("jobs_{name}"), &of, &n.to_string(), "");
         }
         for (figure, p) in [("job_response", &j.response), ("job_lateness", &j.lateness)] {
-            self.percentiles(figure, &of, p.as_ref());
+            self.percentiles(figure, &of, p.as_ref(), "ms");
         }
         self.figure("job_energy", &of, j.mj_per_job, "mJ");
+        self.percentiles("job_energy", &of, j.energy.as_ref(), "mJ");
+    }
+
+    fn quota(&mut self, q: &Quota) {
+        let of = format!("group={}", q.group);
+        self.text("quota_periods", &of, &q.periods.to_string(), "");
+        self.text("quota_throttled", &of, &q.throttled.to_string(), "");
+        self.figure("quota_throttled_time", &of, q.throttled_ms, "ms");
+        self.figure("quota_throttled_longest", &of, q.longest_ms, "ms");
     }
 
     fn waits(&mut self, of: &str, w: &Waits) {
         self.text("wakeups", of, &w.n.to_string(), "");
-        self.percentiles("wakeup", of, w.took.as_ref());
+        self.percentiles("wakeup", of, w.took.as_ref(), "ms");
     }
 
-    fn percentiles(&mut self, figure: &str, of: &str, p: Option<&Percentiles>) {
-        for (name, ms) in p.iter().flat_map(|p| p.named()) {
-            self.figure(&format!("{figure}_{name}"), of, ms, "ms");
+    fn percentiles(&mut self, figure: &str, of: &str, p: Option<&Percentiles>, unit: &str) {
+        for (name, x) in p.iter().flat_map(|p| p.named()) {
+            self.figure(&format!("{figure}_{name}"), of, x, unit);
         }
     }
 
@@ -356,9 +366,10 @@ impl<'a> Rows<'a> {
         if let Some(r) = &t.reservation {
             self.figure("reservation_unfinished", "", r.unfinished_ms, "ms");
             self.text("reservation_due", "", &r.due.to_string(), "");
-            let throttled = r.throttled.map(|(n, _)| n.to_string());
+            let throttled = r.throttled.map(|t| t.n.to_string());
             self.text("throttled", "", &throttled.unwrap_or_default(), "");
-            self.figure("throttled_time", "", r.throttled.map(|(_, ms)| ms), "ms");
+            self.figure("throttled_time", "", r.throttled.map(|t| t.ms), "ms");
+            self.figure("throttled_longest", "", r.throttled.map(|t| t.longest_ms), "ms");
         }
     }
 

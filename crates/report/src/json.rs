@@ -38,8 +38,9 @@ use risetime_analysis::compare::Estimate;
 use risetime_analysis::study::{Reproduced, TradeOff};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
-    Burst, CpuPhases, CpuResult, Jobs, Latency, Level, Migration, Percentiles, PhaseSummary, Reach,
-    ReachPhases, RunningAt, RunningPhases, Spent, Spread, TaskPhases, TaskResult, Waits, WaitsBy,
+    Burst, CpuPhases, CpuResult, Jobs, Latency, Level, Migration, Percentiles, PhaseSummary, Quota,
+    Reach, ReachPhases, RunningAt, RunningPhases, Spent, Spread, TaskPhases, TaskResult, Waits,
+    WaitsBy,
 };
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::{Settings, Value as Setting};
@@ -377,6 +378,7 @@ fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
         })?;
         page.nested(Some("cpus"), "[]", |list| r.cpus.iter().try_for_each(|c| list.item(&cpu(c))))?;
         page.key("jobs", &r.jobs.iter().map(jobs).collect())?;
+        page.key("quotas", &r.quotas.iter().map(quota).collect())?;
         page.key("latency", &r.latency.iter().map(latency).collect())?;
         page.key("waits", &r.waits.iter().map(waits_by).collect())?;
         page.key("work_ms", &json!(round3(r.work_ms)))?;
@@ -415,15 +417,24 @@ fn jobs(j: &Jobs) -> Value {
         "response": j.response.as_ref().map(percentiles),
         "lateness": j.lateness.as_ref().map(percentiles),
         "mj_per_job": j.mj_per_job.map(round3),
+        "energy": j.energy.as_ref().map(|p| in_unit(p, "mj")),
+    })
+}
+
+fn quota(q: &Quota) -> Value {
+    json!({
+        "group": q.group, "periods": q.periods, "throttled": q.throttled,
+        "throttled_ms": round3(q.throttled_ms),
+        "throttled_longest_ms": q.longest_ms.map(round3),
     })
 }
 
 fn percentiles(p: &Percentiles) -> Value {
-    json!({
-        "min_ms": round3(p.min_ms), "p50_ms": round3(p.p50_ms), "p90_ms": round3(p.p90_ms),
-        "p95_ms": round3(p.p95_ms), "p99_ms": round3(p.p99_ms),
-        "p99_9_ms": round3(p.p99_9_ms), "max_ms": round3(p.max_ms),
-    })
+    in_unit(p, "ms")
+}
+
+fn in_unit(p: &Percentiles, unit: &str) -> Value {
+    p.named().into_iter().map(|(name, x)| (format!("{name}_{unit}"), round3(x))).collect()
 }
 
 /// How long wakeups waited.
@@ -491,8 +502,9 @@ fn task(t: &TaskResult) -> Value {
         record["reservation"] = json!({
             "unfinished_ms": r.unfinished_ms.map(round3),
             "due": r.due,
-            "throttled": r.throttled.map(|(n, _)| n),
-            "throttled_ms": r.throttled.map(|(_, ms)| round3(ms)),
+            "throttled": r.throttled.map(|t| t.n),
+            "throttled_ms": r.throttled.map(|t| round3(t.ms)),
+            "throttled_longest_ms": r.throttled.map(|t| round3(t.longest_ms)),
         });
     }
     record

@@ -185,6 +185,7 @@ fn finish(
 ) -> Result<Outcome, RunError> {
     let ran = simulation.run(Instant(experiment.duration.0));
     let end = ran.map_err(|e| located(e, &experiment.workload))?;
+    simulation.k.tell_quotas();
     let events = simulation.k.events;
     let stuck = simulation.user.waits_for_ever(&simulation.k.m, &experiment.workload);
     simulation.k.sink.end(end);

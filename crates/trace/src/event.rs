@@ -2,7 +2,7 @@
 
 use risetime_kernel::eevdf::Place;
 use risetime_kernel::uclamp::Uclamp;
-use risetime_kernel::units::{Capacity, ClockPelt, CpuId, GroupId, KHz, TaskId, Util};
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, GroupId, KHz, Span, TaskId, Util};
 use risetime_model::workload::{JobMark, Policy};
 
 /// One thing that happened. Names follow the kernel's tracepoints where there is one.
@@ -298,6 +298,13 @@ pub enum Event<'a> {
         /// Whether it is used up.
         on: bool,
     },
+    /// What a group's quota came to, at the run's end (`cpu.stat`).
+    Quota {
+        /// The group, by its place in the workload.
+        group: GroupId,
+        /// There.
+        stat: QuotaStat,
+    },
     /// The load of a task, with each [`PeltTask`](Event::PeltTask).
     TaskLoad {
         /// The task.
@@ -466,6 +473,19 @@ pub struct MenuSelect {
     pub state: Option<u32>,
     /// Whether it stops the tick; `None`: not known.
     pub stop_tick: Option<bool>,
+}
+
+/// What a group's quota came to in a run (`struct cfs_bandwidth`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuotaStat {
+    /// Periods that ended while the group used its quota (`nr_periods`).
+    pub periods: u64,
+    /// Of those, at whose end it was used up on some CPU (`nr_throttled`).
+    pub throttled: u64,
+    /// How long it was so until it was refilled, on all CPUs together (`throttled_time`).
+    pub time: Span,
+    /// The longest of these times. `None`: not told.
+    pub longest: Option<Span>,
 }
 
 /// A sleep that is over.

@@ -39,6 +39,8 @@ pub struct Header {
     pub periods: Vec<PeriodMemory>,
     /// The task groups in which the workload's tasks are created, by their places in it; "" is the root.
     pub task_groups: Vec<String>,
+    /// All task groups by their numbers ([`GroupId`]); the first one is the root, "".
+    pub groups: Vec<String>,
     /// The workload's jobs; tasks by their places in it, which are their ids.
     pub jobs: Vec<JobSpec>,
 }
@@ -124,6 +126,7 @@ pub(crate) mod tests {
             periods: Vec::new(),
             jobs: Vec::new(),
             task_groups: Vec::new(),
+            groups: Vec::new(),
         }
     }
 }

@@ -21,6 +21,16 @@ pub struct Job {
     pub release: Instant,
     /// When it is due. `None`: as long as no timer has said.
     pub due: Option<Instant>,
+    /// It was released when the program came to it, and not when a timer said.
+    pub put_off: bool,
+    /// What its tasks have taken for it so far ([`Chains::took`]).
+    pub taken: u128,
+}
+
+impl Job {
+    fn new(number: u64, release: Instant, due: Option<Instant>) -> Job {
+        Job { number, release, due, put_off: false, taken: 0 }
+    }
 }
 
 /// What became of a job.
@@ -75,6 +85,10 @@ struct Stage {
     current: Option<Job>,
     /// Since its last beginning it has given the task behind its input.
     gave: bool,
+    /// It has begun it, and is not done with it.
+    works: bool,
+    /// What its task had taken at its last mark.
+    taken: u128,
 }
 
 /// One stream of jobs.
@@ -88,6 +102,8 @@ struct Stream {
     period: Option<u64>,
     absolute: bool,
     stages: Vec<Stage>,
+    /// What its tasks have taken for no job.
+    for_none: u128,
 }
 
 /// The streams of jobs of a run, each through the tasks of its chain.
@@ -117,6 +133,7 @@ impl Chains {
                 period: None,
                 absolute: false,
                 stages: spec.tasks.iter().map(|_| Stage::default()).collect(),
+                for_none: 0,
             });
         }
         all
@@ -134,6 +151,25 @@ impl Chains {
         self.streams[stream as usize].mark(stage as usize, now.0, mark, tell);
     }
 
+    /// Whose jobs `task` works at: the place of its stream among the header's.
+    pub fn stream_of(&self, task: TaskId) -> Option<usize> {
+        self.of.get(task.index()).copied().flatten().map(|(stream, _)| stream as usize)
+    }
+
+    /// `task` has taken `total` of something by now, in a unit of the caller's: what is more than at its last mark is
+    /// of the job at which it works. To be told before each of its marks, and at the end.
+    pub fn took(&mut self, task: TaskId, total: u128) {
+        if let Some((stream, stage)) = self.of.get(task.index()).copied().flatten() {
+            self.streams[stream as usize].took(stage as usize, total);
+        }
+    }
+
+    /// What the tasks of each stream have taken while they had no job: before the first input, or behind the end of a
+    /// job that those behind have done already.
+    pub fn for_none(&self) -> impl Iterator<Item = u128> + '_ {
+        self.streams.iter().map(|s| s.for_none)
+    }
+
     /// The run is over at `end`, and with it all jobs.
     pub fn cut_off(&mut self, end: Instant, tell: &mut impl FnMut(&Over)) {
         self.streams.iter_mut().for_each(|s| s.cut_off(end.0, tell));
@@ -145,17 +181,20 @@ impl Stream {
         match mark {
             JobMark::Begins { release, period, .. } if stage == 0 => {
                 self.period = period.map(|p| p.0).or(self.period);
-                let release = release.unwrap_or(Instant(now));
-                let known = self.stages[0].current;
-                let current =
-                    known.unwrap_or_else(|| Job { number: self.number(), release, due: None });
+                let (put_off, release) = (release.is_none(), release.unwrap_or(Instant(now)));
+                // One that has gone on is behind.
+                let known = self.stages[0].current.filter(|_| !self.stages[0].gave);
+                let job = known.unwrap_or_else(|| Job::new(self.number(), release, None));
                 let due = self.deadline.or(period.map(|p| p.0)).map(|d| Instant(release.0 + d));
-                self.stages[0].current = Some(Job { due: current.due.or(due), ..current });
-                self.stages[0].gave = false;
+                let (due, put_off) = (job.due.or(due), job.put_off || put_off);
+                let own = &mut self.stages[0];
+                own.current = Some(Job { due, put_off, ..job });
+                (own.gave, own.works) = (false, true);
             }
             JobMark::Begins { counted, .. } => {
+                self.forgets(stage);
                 let own = &mut self.stages[stage];
-                own.gave = false;
+                (own.gave, own.works) = (false, true);
                 let taken = if counted { own.inbox.pop_front() } else { own.inbox.pop_back() };
                 own.current = taken;
                 if !counted {
@@ -171,7 +210,7 @@ impl Stream {
                     job.due = Some(self.deadline.map_or(due, |d| Instant(job.release.0 + d)));
                 }
                 if !worked {
-                    self.stages[stage].current = None;
+                    self.forgets(stage);
                 }
                 self.ends(stage, now, tell);
                 if stage == 0 {
@@ -179,8 +218,10 @@ impl Stream {
                     let merged = past.checked_div(period.0).unwrap_or(0);
                     self.passed(merged, due.0, period.0, Fate::Merged, now, tell);
                     let relative = self.deadline.unwrap_or(period.0);
-                    let due = Some(Instant(release.0 + relative));
-                    self.stages[0].current = Some(Job { number: self.number(), release, due });
+                    let next = Instant(release.0 + relative);
+                    let job = Job::new(self.number(), release, Some(next));
+                    self.stages[0].current = Some(Job { put_off: release > due, ..job });
+                    self.stages[0].gave = false;
                 }
             }
             JobMark::Waits => self.ends(stage, now, tell),
@@ -188,9 +229,39 @@ impl Stream {
                 if worked {
                     self.ends(stage, now, tell);
                 }
-                self.stages[stage].current = None;
+                self.forgets(stage);
             }
         }
+    }
+
+    /// The task of this stage has taken `total` by now. The job at which it works may have gone on already.
+    fn took(&mut self, stage: usize, total: u128) {
+        let more = total - std::mem::replace(&mut self.stages[stage].taken, total);
+        let (own, behind) = self.stages.split_at_mut(stage + 1);
+        let own = &mut own[stage];
+        let job = match own.current.as_mut().filter(|_| own.works) {
+            Some(job) if own.gave => {
+                let same = |j: &&mut Job| j.number == job.number;
+                // Furthest behind: those on the way have gone on from there.
+                behind
+                    .iter_mut()
+                    .rev()
+                    .find_map(|s| s.current.iter_mut().chain(&mut s.inbox).find(same))
+            }
+            job => job,
+        };
+        match job {
+            Some(job) => job.taken += more,
+            None => self.for_none += more,
+        }
+    }
+
+    /// What this stage has in hand was no job.
+    fn forgets(&mut self, stage: usize) {
+        let own = &mut self.stages[stage];
+        own.works = false;
+        let job = own.current.take().filter(|_| !own.gave);
+        self.for_none += job.map_or(0, |job| job.taken);
     }
 
     /// The next job's.
@@ -219,7 +290,7 @@ impl Stream {
             return;
         }
         let due = Some(Instant(release + self.deadline.unwrap_or(period)));
-        let job = Job { number: self.released, release: Instant(release), due };
+        let job = Job::new(self.released, Instant(release), due);
         self.released += n;
         let (stream, at) = (self.index, Instant(now));
         tell(&Over { stream, job, n, period: Span(period), fate, at });
@@ -233,15 +304,14 @@ impl Stream {
     }
 
     fn gives(&mut self, stage: usize) {
-        let own = &mut self.stages[stage];
+        let [own, next, ..] = &mut self.stages[stage..] else { return };
         let job = own.current.filter(|_| !std::mem::replace(&mut own.gave, true));
-        if let (Some(job), Some(next)) = (job, self.stages.get_mut(stage + 1)) {
-            next.inbox.push_back(job);
-        }
+        next.inbox.extend(job);
     }
 
     /// The job at which the task works is over for it.
     fn ends(&mut self, stage: usize, now: u64, tell: &mut impl FnMut(&Over)) {
+        self.stages[stage].works = false;
         if stage + 1 < self.stages.len() {
             // What it has not said by a signal the one behind sees by itself.
             self.gives(stage);
@@ -262,7 +332,9 @@ impl Stream {
             // What has been given is in the inbox of the one behind, or taken from there.
             open.extend(stage.current.take().filter(|_| i == last || !stage.gave));
         }
-        open.retain(|job| job.release.0 <= end);
+        let (open, not_yet): (Vec<Job>, Vec<Job>) =
+            open.into_iter().partition(|job| job.release.0 <= end);
+        self.for_none += not_yet.iter().map(|job| job.taken).sum::<u128>();
         open.into_iter().for_each(|job| self.over(job, Fate::Unfinished, end, tell));
         // Periods that have passed while the head is still at one.
         let period = self.period.filter(|period| *period > 0);

@@ -16,7 +16,7 @@ pub mod write;
 
 pub use beside::beside;
 pub use cpu_use::CpuUse;
-pub use event::{Event, FreqLook, IdleType, LastSleep, MenuSelect, SwitchOut, Why};
+pub use event::{Event, FreqLook, IdleType, LastSleep, MenuSelect, QuotaStat, SwitchOut, Why};
 pub use header::{BalanceMemory, Header, IdleMemory, Origin, PeriodMemory, Signal};
 pub use memory::Memory;
 pub use sink::{Hears, Tee, TraceSink};

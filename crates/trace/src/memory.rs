@@ -179,6 +179,7 @@ impl TraceSink for Memory {
             Event::CpuClamps { cpu, clamps } => Event::CpuClamps { cpu, clamps },
             Event::Entity { task, place } => Event::Entity { task, place },
             Event::GroupEntity { cpu, group, place } => Event::GroupEntity { cpu, group, place },
+            Event::Quota { group, stat } => Event::Quota { group, stat },
             Event::GroupThrottled { cpu, group, on } => Event::GroupThrottled { cpu, group, on },
             Event::GroupQueue { cpu, group, min_vruntime } => {
                 Event::GroupQueue { cpu, group, min_vruntime }

@@ -18,7 +18,7 @@
 use crate::{
     BalanceMemory, Event, FreqLook, Header, IdleMemory, IdleType, LastSleep, Memory, MenuSelect,
 };
-use crate::{PeriodMemory, SwitchOut, TraceSink, Why};
+use crate::{PeriodMemory, QuotaStat, SwitchOut, TraceSink, Why};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
 use risetime_kernel::eevdf::Place;
@@ -363,6 +363,7 @@ fn read_header(lines: &mut Lines<'_>) -> Result<Header, InputError> {
         periods,
         jobs,
         task_groups: Vec::new(),
+        groups: Vec::new(),
     })
 }
 
@@ -562,6 +563,7 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
             ('H', vec![n(cpu), group.0.into(), min_vruntime])
         }
         Event::GroupThrottled { cpu, group, on } => ('O', vec![n(cpu), group.0.into(), on.into()]),
+        Event::Quota { group, stat } => ('b', quota_numbers(group, stat)),
         Event::TaskLoad { task, load_avg, load_sum } => ('l', vec![t(task), load_avg, load_sum]),
         Event::CfsLoad { cpu, load_avg, load_sum } => ('B', vec![n(cpu), load_avg, load_sum]),
         Event::CfsQueue { cpu, min_vruntime, sum_w_vruntime, sum_weight, nr_queued } => {
@@ -585,6 +587,11 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::IdleSelect { cpu, select } => ('I', select_numbers(cpu, select)),
     };
     Some((kind, numbers, None))
+}
+
+fn quota_numbers(group: GroupId, q: QuotaStat) -> Vec<u64> {
+    let longest = q.longest.map_or(0, |longest| longest.0.saturating_add(1));
+    vec![group.0.into(), q.periods, q.throttled, q.time.0, longest]
 }
 
 /// Those of an entity's place: a deadline lies somewhat behind, and so does what is protected.
@@ -731,6 +738,15 @@ impl Fields<'_, '_> {
                 cpu: self.cpu()?,
                 group: GroupId(self.small()?),
                 on: self.flag()?,
+            },
+            'b' => Event::Quota {
+                group: GroupId(self.small()?),
+                stat: QuotaStat {
+                    periods: self.take()?,
+                    throttled: self.take()?,
+                    time: Span(self.take()?),
+                    longest: self.one_less()?.map(Span),
+                },
             },
             'l' => Event::TaskLoad {
                 task: self.task()?,

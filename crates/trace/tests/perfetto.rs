@@ -53,6 +53,7 @@ fn header() -> Header {
         periods: Vec::new(),
         jobs: Vec::new(),
         task_groups: Vec::new(),
+        groups: Vec::new(),
     }
 }
 

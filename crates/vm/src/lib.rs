@@ -40,10 +40,13 @@ use reasons::Reasons;
 use risetime_job::answer::{Answer, FNV_START, fnv};
 use risetime_job::job::Job;
 use risetime_kernel::KernelRev;
-use risetime_kernel::units::Instant;
+use risetime_kernel::units::{GroupId, Instant, Span};
 use risetime_model::settings::Value;
+use risetime_model::workload::Workload;
 use risetime_model::{Catalogue, Experiment, InputError, Platform, Settings};
-use risetime_trace::{Backend, Header, Origin, Outcome, RunError, Signal, TraceSink};
+use risetime_trace::{
+    Backend, Event, Header, Origin, Outcome, QuotaStat, RunError, Signal, TraceSink,
+};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -393,16 +396,20 @@ fn deliver(
         periods: collect::period_memory(&trace),
         jobs: e.workload.jobs.clone(),
         task_groups: e.workload.task_groups(),
+        groups: e.workload.group_paths(),
     });
     let rev = decisions.then_some(e.policy.kernel);
     let done = collect::pour(&trace, &platform, &plan.job, &pids, &forks, rev, sink);
+    let quotas = quotas(&e.workload, &values);
+    quotas.iter().for_each(|quota| sink.event(done.end, quota));
     sink.end(done.end);
     let mut notes = vec![ran(e, &values, hz)];
     notes.extend(self::notes(e, &values));
     if decisions {
         notes.extend(decisions::notes(answer, &values));
     }
-    Ok(Outcome { end: Instant(done.end.0), events: done.events, notes })
+    let events = done.events + quotas.len() as u64;
+    Ok(Outcome { end: Instant(done.end.0), events, notes })
 }
 
 /// Whether the policy is of the kernel that booted.
@@ -419,6 +426,26 @@ fn is_of_its_generation(e: &Experiment, values: &BTreeMap<String, String>) -> Re
         .into()),
         _ => Ok(()),
     }
+}
+
+/// What came of each group's quota, as its `cpu.stat` says.
+fn quotas(workload: &Workload, values: &BTreeMap<String, String>) -> Vec<Event<'static>> {
+    let groups = (1..).map(GroupId).zip(&workload.groups);
+    let told = groups.filter_map(|(group, of)| {
+        let text = values.get(&plan::quota_stat(of)?)?;
+        let number = |key: &str| {
+            let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+            lines.find(|(k, _)| *k == key)?.1.parse::<u64>().ok()
+        };
+        let stat = QuotaStat {
+            periods: number("nr_periods")?,
+            throttled: number("nr_throttled")?,
+            time: Span(number("throttled_usec")? * 1000),
+            longest: None,
+        };
+        Some(Event::Quota { group, stat })
+    });
+    told.collect()
 }
 
 /// What the guest calls its HZ, and the setting that it becomes.

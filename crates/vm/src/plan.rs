@@ -19,7 +19,7 @@ use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Util};
 use risetime_model::platform::{self, Domain, Opp};
 use risetime_model::settings::{Catalogue, Default, Home, Neutral, Param, Value};
-use risetime_model::workload::{self, Hotplug, TaskSpec};
+use risetime_model::workload::{self, Hotplug, TaskGroup, TaskSpec, Workload};
 use risetime_model::{Experiment, InputError, Platform};
 
 /// Trace buffer of each CPU. Busy for 3 s: about 1 MB.
@@ -84,7 +84,7 @@ pub(crate) fn plan(
         cpus: e.platform.cpus().map(|c| cpu(&e.platform, c)).collect(),
         modules: modules_for(&governor, modules),
         set: Vec::new(),
-        read: reads(&e.platform),
+        read: [reads(&e.platform), quota_stats(&e.workload)].concat(),
         probes: probes::probes(&workload, decisions, e.policy.kernel),
         kprobes: decisions,
         events: probes::events(&workload, decisions),
@@ -267,6 +267,15 @@ fn files(e: &Experiment, catalogue: &Catalogue) -> Vec<(String, String)> {
 fn modules_for(governor: &str, present: &[String]) -> Vec<String> {
     let wanted = [format!("cpufreq_{governor}.ko"), "cpufreq-dt.ko".to_string()];
     wanted.iter().filter(|m| present.contains(m)).map(|m| format!("/modules/{m}")).collect()
+}
+
+/// Where what came of a group's quota is read back.
+pub(crate) fn quota_stat(group: &TaskGroup) -> Option<String> {
+    group.quota.map(|_| format!("/sys/fs/cgroup{}/cpu.stat", group.path))
+}
+
+fn quota_stats(workload: &Workload) -> Vec<String> {
+    workload.groups.iter().filter_map(quota_stat).collect()
 }
 
 /// What is read back of any machine.

@@ -8,7 +8,7 @@ use crate::ring::tests::{HEADER_PAGE, page};
 use risetime_job::answer::{Writer, value_line};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, KHz, Span, TaskId, Util};
 use risetime_model::{Policy, Workload};
-use risetime_trace::{Event, Memory, PeriodMemory, SwitchOut, Why};
+use risetime_trace::{Event, Memory, PeriodMemory, QuotaStat, SwitchOut, Why};
 use std::fs;
 use std::time::Instant as Clock;
 
@@ -646,6 +646,27 @@ fn a_job_holds_the_run() {
         .map(|(p, _)| p.as_str())
         .collect();
     assert_eq!(speeds.len(), 2, "{speeds:?}");
+}
+
+/// A group without a quota has nothing to tell, and a kernel that does not say has not said 0.
+#[test]
+fn what_came_of_a_quota_is_read_from_its_group() {
+    let text = r#"{"taskgroups": {"/a": {}, "/b": {"quota_us": 5000}, "/c": {"quota_us": 5000}},
+                   "tasks": {"t": {"taskgroup": "/b", "run": 5}}}"#;
+    let workload = Workload::parse(text, "w").unwrap();
+    let at = "/sys/fs/cgroup/b/cpu.stat";
+    let e = Experiment { workload: Arc::new(workload.clone()), ..experiment("linux-7.2") };
+    let read = planned(&e, &[]).unwrap().job.read;
+    assert_eq!(read.iter().filter(|path| path.ends_with("cpu.stat")).count(), 2);
+    assert!(read.iter().any(|path| path == at));
+    let said =
+        "usage_usec 99\nnr_periods 21\nnr_throttled 20\nthrottled_usec 3354052\nnr_bursts 0\n";
+    let values = [(at.to_string(), said.to_string())].into_iter().collect();
+    let time = Span(3_354_052_000);
+    let stat = QuotaStat { periods: 21, throttled: 20, time, longest: None };
+    let group = workload.group_paths().iter().position(|path| path == "/b").unwrap();
+    let told = Event::Quota { group: GroupId(group as u32), stat };
+    assert_eq!(crate::quotas(&workload, &values), [told]);
 }
 
 /// What costs time in the guest is only asked for where it is needed.

@@ -8,6 +8,8 @@
 //! equivalent  the whole interval lies within ± margin
 //! different   the whole interval lies outside
 //! undecided   else; with one pair there is no interval
+//! exact       how many jobs were due, where that hangs on timers alone: equivalent if it is the same in every pair, else
+//!             different
 //! ```
 //!
 //! Equivalence has to be shown: a figure that varies much over few phases is undecided, not equal. That the interval is
@@ -99,7 +101,12 @@ pub struct Figure {
 impl Figure {
     /// How far the means are apart, in margins; what only one side has is infinitely far.
     pub fn margins(&self) -> f64 {
-        if self.pairs == 0 { f64::INFINITY } else { self.difference.abs() / self.margin }
+        let exact = self.margin == 0.0 && self.verdict == Verdict::Equivalent;
+        match self.pairs {
+            0 => f64::INFINITY,
+            _ if exact => 0.0,
+            _ => self.difference.abs() / self.margin,
+        }
     }
 
     /// How far the means are apart, of the reference's; `None`: that is 0.
@@ -200,13 +207,22 @@ fn figure((kind, of): (Kind, &str), runs: &[(Vec<Reading>, Vec<Reading>)]) -> Op
     if told_elsewhere && 2 * pairs.len() < runs.len() {
         return None;
     }
-    let floor = found.iter().flat_map(|(was, is)| [was, is]).flatten().map(|r| r.1).next()?;
+    let floors = found.iter().flat_map(|(was, is)| [was, is]).flatten().map(|r| r.1);
+    let floor = mean(floors)?;
+    let exact = floor == 0.0;
     let reference = side(pairs.iter().map(|p| p.0));
     let candidate = side(pairs.iter().map(|p| p.1));
-    let margin = (MARGIN * reference.mean.abs()).max(floor);
+    if kind.happens() && reference.max.max(candidate.max) == 0.0 {
+        return None;
+    }
+    let margin = if exact { 0.0 } else { (MARGIN * reference.mean.abs()).max(floor) };
     let differences: Vec<f64> = pairs.iter().map(|(was, is)| is - was).collect();
     let interval = interval(&differences);
     let verdict = match interval {
+        _ if exact => {
+            let same = alone == 0 && differences.iter().all(|d| *d == 0.0);
+            if same { Verdict::Equivalent } else { Verdict::Different }
+        }
         _ if told_elsewhere || alone == 0 => verdict(interval, margin),
         _ if 2 * alone > runs.len() => Verdict::Different,
         // What only one side has cannot be shown to be the same.
@@ -237,13 +253,15 @@ fn verdict(interval: Option<(f64, f64)>, margin: f64) -> Verdict {
     }
 }
 
-fn side(values: impl Iterator<Item = f64> + Clone) -> Side {
+fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let n = values.clone().count();
-    if n == 0 {
-        return Side::default();
-    }
+    (n > 0).then(|| values.sum::<f64>() / n as f64)
+}
+
+fn side(values: impl Iterator<Item = f64> + Clone) -> Side {
+    let Some(mean) = mean(values.clone()) else { return Side::default() };
     Side {
-        mean: values.clone().sum::<f64>() / n as f64,
+        mean,
         min: values.clone().fold(f64::INFINITY, f64::min),
         max: values.fold(f64::NEG_INFINITY, f64::max),
     }
@@ -321,7 +339,11 @@ mod tests {
 
     impl Kind {
         fn floor_of_test(self) -> f64 {
-            if self == Kind::Energy { 1.0 } else { 0.05 }
+            match self {
+                Kind::Energy => 1.0,
+                Kind::JobsDue => 0.0,
+                _ => 0.05,
+            }
         }
     }
 
@@ -399,6 +421,34 @@ mod tests {
         // A domain that is hardly used.
         assert_eq!(verdict(8, Kind::Frequency), Some((Verdict::Equivalent, 0)));
         assert_eq!(verdict(9, Kind::Frequency), None);
+    }
+
+    #[test]
+    fn how_many_jobs_are_due_is_the_same_or_not() {
+        let judged = |pairs: &[(f64, f64)], kind: Kind| {
+            let one = |x: f64| vec![reading(kind, x)];
+            let runs: Vec<_> = pairs.iter().map(|(was, is)| (one(*was), one(*is))).collect();
+            let figures = Equivalence::of("x".into(), &runs).figures;
+            figures.first().map(|f| (f.verdict, f.margins()))
+        };
+        use Verdict::{Different, Equivalent};
+        assert_eq!(judged(&[(118.0, 118.0); 2], Kind::JobsDue), Some((Equivalent, 0.0)));
+        assert_eq!(judged(&[(118.0, 118.0)], Kind::JobsDue), Some((Equivalent, 0.0)));
+        let apart = [(118.0, 117.0), (117.0, 118.0), (9.0, 9.0)];
+        assert_eq!(judged(&apart, Kind::JobsDue).unwrap().0, Different);
+        // Where the program's own progress moves them, as any other figure.
+        let moved = |value, floor| vec![Reading { floor, ..reading(Kind::JobsDue, value) }];
+        let apart = (moved(70.0, 0.0), moved(69.0, 0.69));
+        let runs = [apart.clone(), apart, (moved(70.0, 0.7), moved(70.0, 0.7))];
+        let figure = Equivalence::of("x".into(), &runs).figures.remove(0);
+        assert_eq!((figure.margin, figure.verdict), (3.5, Equivalent));
+        // What happens on neither side is no figure; what happens on one is.
+        assert_eq!(judged(&[(0.0, 0.0); 2], Kind::JobsLate), None);
+        assert_eq!(
+            judged(&[(0.0, 0.0), (0.0, 3.0)], Kind::JobsLate).unwrap().0,
+            Verdict::Undecided
+        );
+        assert_eq!(judged(&[(0.0, 0.0); 2], Kind::JobsDone).unwrap().0, Equivalent);
     }
 
     /// Figures that are off by the margin or more must not pass, whatever their differences look like.

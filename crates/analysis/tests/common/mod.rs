@@ -80,6 +80,7 @@ pub(crate) fn header() -> Header {
         periods: Vec::new(),
         jobs: Vec::new(),
         task_groups: Vec::new(),
+        groups: Vec::new(),
     }
 }
 

@@ -297,12 +297,12 @@ fn jobs(page: &mut Page<'_>, r: &RunResult) {
             j.name.clone(),
             j.due.to_string(),
             j.missed().to_string(),
-            of(|p| p.p50_ms),
-            of(|p| p.p90_ms),
-            of(|p| p.p95_ms),
-            of(|p| p.p99_ms),
-            of(|p| p.max_ms),
-            j.lateness.as_ref().map_or("–".into(), |p| ms(-p.max_ms)),
+            of(|p| p.p50),
+            of(|p| p.p90),
+            of(|p| p.p95),
+            of(|p| p.p99),
+            of(|p| p.max),
+            j.lateness.as_ref().map_or("–".into(), |p| ms(-p.max)),
             j.mj_per_job.map_or("–".into(), words::digits3),
         ];
         table.inked((j.missed() > 0).then_some(Ink::Bad), row);
@@ -386,11 +386,11 @@ fn waits(page: &mut Page<'_>, r: &RunResult) {
         table.row([
             name,
             waits.n.to_string(),
-            of(|p| p.p50_ms),
-            of(|p| p.p90_ms),
-            of(|p| p.p99_ms),
-            of(|p| p.p99_9_ms),
-            of(|p| p.max_ms),
+            of(|p| p.p50),
+            of(|p| p.p90),
+            of(|p| p.p99),
+            of(|p| p.p99_9),
+            of(|p| p.max),
         ]);
     }
     page.table(2, &table);

@@ -128,7 +128,7 @@ fn label(f: &Figure) -> String {
         _ if of.is_empty() => format!("{} {unit}", f.kind.as_str()),
         _ => {
             let (what, quantile) = f.kind.as_str().split_once('_').unwrap_or(("", ""));
-            format!("{of} {what} {quantile} {unit}")
+            format!("{of} {what} {quantile} {unit}").trim_end().to_string()
         }
     }
 }

@@ -272,6 +272,7 @@ impl Machine {
             }],
             cpus,
             jobs: Vec::new(),
+            quotas: Vec::new(),
             pieces: Vec::new(),
             waits: Vec::new(),
             work_ms: 1900.5,
@@ -582,22 +583,30 @@ pub(crate) fn ablation() -> compare::Comparison {
 /// [`rampup`] with jobs of a chain, some of them missed, and several kinds of tasks.
 pub(crate) fn frames() -> RunResult {
     let times = |ms: f64| Percentiles {
-        p50_ms: ms,
-        p90_ms: 2.0 * ms,
-        p95_ms: 3.0 * ms,
-        p99_ms: 4.0 * ms,
-        p99_9_ms: 5.0 * ms,
-        max_ms: 6.0 * ms,
-        min_ms: -ms,
+        p50: ms,
+        p90: 2.0 * ms,
+        p95: 3.0 * ms,
+        p99: 4.0 * ms,
+        p99_9: 5.0 * ms,
+        max: 6.0 * ms,
+        min: -ms,
     };
     let waits = |ms: f64| Waits { n: 120, took: Some(times(ms)) };
     let (mut run, _) = rampup(DEFAULT);
+    run.quotas = vec![Quota {
+        group: "/background".into(),
+        periods: 50,
+        throttled: 20,
+        throttled_ms: 812.3456,
+        longest_ms: Some(61.5),
+    }];
     run.jobs = vec![
         Jobs {
             name: "frame".into(),
             tasks: vec!["ui".into(), "a renderer with a long name".into()],
             released: 121,
             due: 119,
+            by_timer: true,
             done: 110,
             late: 10,
             merged: 3,
@@ -607,12 +616,14 @@ pub(crate) fn frames() -> RunResult {
             response: Some(times(7.1234)),
             lateness: Some(times(4.5678)),
             mj_per_job: Some(7.0612),
+            energy: Some(times(6.9876)),
         },
         Jobs {
             name: "never".into(),
             tasks: vec!["late".into()],
             released: 1,
             due: 0,
+            by_timer: true,
             done: 0,
             late: 0,
             merged: 0,
@@ -622,6 +633,7 @@ pub(crate) fn frames() -> RunResult {
             response: None,
             lateness: None,
             mj_per_job: None,
+            energy: None,
         },
     ];
     let of = |name: &str, ms| Latency {

@@ -20,7 +20,7 @@
 //! part of a burst is throttled is the kernel's dice; `verify` takes over how they fell.
 //! DEVIATES(unthrottle_csd): since 6.4 a CPU that hands out a quota tells the others by an interrupt to
 //! go on (`__unthrottle_cfs_rq_async`); here, as up to 6.3, they do so at once: a few µs earlier.
-//! Leaves out: `throttled_time` and the other statistics; a quota changed while it runs.
+//! Leaves out: a quota changed while it runs.
 //! Source: kernel/sched/fair.c.
 
 use crate::kernel::Kernel;
@@ -36,6 +36,7 @@ use risetime_kernel::bandwidth::{CFS_BANDWIDTH_SLACK_PERIOD, MIN_BANDWIDTH_EXPIR
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::units::Instant;
 use risetime_kernel::units::{GroupId, Span, TaskId};
+use risetime_trace::Event;
 
 impl Rq<'_, '_> {
     /// `update_curr` of a level: its queue's running entity, and the group's account. Where the
@@ -139,7 +140,12 @@ impl Rq<'_, '_> {
                 self.dequeue_upwards(g, (queued, runnable), DequeueKind::SleepSpecial, false);
             }
         }
-        self.level(g).bandwidth.throttled = true;
+        let (at, queued) = (self.m().now, self.m().groups.rq(cpu, g).h_nr_queued);
+        let bandwidth = &mut self.level(g).bandwidth;
+        bandwidth.throttled = true;
+        if queued > 0 {
+            bandwidth.waits(at);
+        }
     }
 
     /// The running task is to leave when it goes back to user mode, which here it does at the end
@@ -255,9 +261,13 @@ impl Rq<'_, '_> {
 
     pub(crate) fn unthrottle_cfs_rq(&mut self, g: GroupId) {
         let cpu = self.cpu;
-        self.level(g).bandwidth.throttled = false;
+        let now = self.m().now;
+        let bandwidth = &mut self.level(g).bandwidth;
+        bandwidth.throttled = false;
+        let waits = bandwidth.waits.take();
         if let Some((pool, _)) = self.pool(g) {
             pool.throttled.retain(|c| *c != cpu);
+            waits.into_iter().for_each(|since| pool.waited(now.since(since)));
         }
         for inner in self.m().inside(g).into_iter().rev() {
             self.tg_unthrottle_up(inner);
@@ -330,7 +340,10 @@ impl Rq<'_, '_> {
         }
         self.update_rq_clock();
         self.dequeue_task_fair(task, DequeueKind::SleepSpecial);
-        self.level(g).bandwidth.limbo.push(task);
+        let now = self.m().now;
+        let bandwidth = &mut self.level(g).bandwidth;
+        bandwidth.limbo.push(task);
+        bandwidth.waits(now);
         self.t(task).throttled = true;
         self.set_need_resched();
         None
@@ -338,6 +351,14 @@ impl Rq<'_, '_> {
 }
 
 impl Kernel<'_> {
+    /// What came of the quotas, at the run's end (`cpu.stat`).
+    pub(crate) fn tell_quotas(&mut self) {
+        for group in (0..self.m.groups.list.len() as u32).map(GroupId) {
+            let stat = self.m.groups.list[group.index()].pool.as_ref().map(|pool| pool.stat);
+            stat.into_iter().for_each(|stat| self.emit(Event::Quota { group, stat }));
+        }
+    }
+
     /// Throttled CPUs get their debt paid plus 1 ns, in the order in which they were throttled.
     pub(crate) fn distribute_cfs_runtime(&mut self, g: GroupId) {
         let Some(pool) = &self.m.groups.list[g.index()].pool else { return };

@@ -480,7 +480,10 @@ impl Rq<'_, '_> {
         self.update_rq_clock();
         if self.level(g).bandwidth.in_throttled_hierarchy() {
             self.uclamp(task, UclampRq::uclamp_rq_inc);
-            self.level(g).bandwidth.limbo.push(task);
+            let now = self.m().now;
+            let bandwidth = &mut self.level(g).bandwidth;
+            bandwidth.limbo.push(task);
+            bandwidth.waits(now);
         } else {
             self.t(task).throttled = false;
             self.activate(task, EnqueueKind::Migrated, false);

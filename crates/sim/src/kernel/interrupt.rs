@@ -107,6 +107,8 @@ impl Kernel<'_> {
         let Some(pool) = &mut self.m.groups.list[g.index()].pool else { return };
         let throttled = !pool.throttled.is_empty();
         let goes_on = pool.cfs.period(throttled);
+        pool.stat.periods += 1;
+        pool.stat.throttled += u64::from(throttled);
         let next = pool.next_end(now);
         pool.expires = goes_on.then_some(next);
         if throttled {

@@ -90,6 +90,7 @@ pub(crate) fn header(e: &Experiment) -> Header {
         periods: Vec::new(),
         jobs: e.workload.jobs.clone(),
         task_groups: e.workload.task_groups(),
+        groups: e.workload.group_paths(),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::state::machine::Machine;
 use risetime_kernel::KernelRev;
 use risetime_kernel::bandwidth::{CfsBandwidth, Runtime};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, Instant, Span, TaskId};
+use risetime_trace::QuotaStat;
 
 /// A group's pool with its timers.
 pub(crate) struct Pool {
@@ -21,6 +22,8 @@ pub(crate) struct Pool {
     pub(crate) slack: Option<CpuId>,
     /// Where it is throttled, the first first (`throttled_cfs_rq`).
     pub(crate) throttled: Vec<CpuId>,
+    /// What it has come to (`nr_periods`, `nr_throttled`, `throttled_time`).
+    pub(crate) stat: QuotaStat,
 }
 
 /// A group's account on one CPU (the bandwidth part of `struct cfs_rq`).
@@ -30,6 +33,8 @@ pub(crate) struct RqBandwidth {
     /// The task clock up to which its running time is booked.
     pub(crate) booked: u64,
     pub(crate) throttled: bool,
+    /// Somebody waits for new quota, since (`throttled_clock`).
+    pub(crate) waits: Option<Instant>,
     /// How many of it and the groups above it are throttled (`throttle_count`).
     pub(crate) throttle_count: u32,
     /// Its PELT clock stands, since (`throttled_clock_pelt`).
@@ -50,7 +55,14 @@ impl Pool {
             cpu: CpuId(0),
             slack: None,
             throttled: Vec::new(),
+            stat: QuotaStat { longest: Some(Span(0)), ..QuotaStat::default() },
         }
+    }
+
+    /// It was throttled on some CPU for so long.
+    pub(crate) fn waited(&mut self, span: Span) {
+        self.stat.time += span;
+        self.stat.longest = self.stat.longest.max(Some(span));
     }
 
     /// The first end of a period after `now` (`hrtimer_forward_now`).
@@ -61,6 +73,13 @@ impl Pool {
 }
 
 impl RqBandwidth {
+    /// Somebody of the group is queued, or in limbo: from now on it counts as throttled, if it is.
+    pub(crate) fn waits(&mut self, now: Instant) {
+        if self.throttled {
+            self.waits.get_or_insert(now);
+        }
+    }
+
     /// PELT's clock of the group where the CPU's is `now`.
     pub(crate) fn clock_pelt(&self, now: ClockPelt) -> ClockPelt {
         ClockPelt(self.stopped.unwrap_or(now.0).wrapping_sub(self.lost))

@@ -161,6 +161,33 @@ fn quota_is_exact_over_many_periods_and_kept_to_a_tick_in_each() {
     }
 }
 
+/// A task that would always run is throttled in each period, for what its quota leaves.
+#[test]
+fn what_came_of_a_quota_is_told_at_the_end() {
+    for policy in POLICIES {
+        let groups = r#""/q": { "quota_us": 30000, "period_us": 100000 }, "/free": {}"#;
+        let mut trace = Memory::new();
+        let e = on("m1", spinners(groups, &[("/q", ON_0), ("/free", ON_0)]), policy, 1990);
+        Simulator.run(&e, &mut trace).expect("a run");
+        let told = trace.events().iter().filter_map(|(_, event)| match event {
+            Event::Quota { group, stat } => Some((*group, *stat)),
+            _ => None,
+        });
+        let told: Vec<_> = told.collect();
+        // Groups are numbered by their paths.
+        let [(GroupId(2), stat)] = told[..] else { panic!("{policy}: {told:?}") };
+        // 19 ends of periods, or 20.
+        assert!((18..=20).contains(&stat.throttled), "{policy}: {stat:?}");
+        assert!(stat.periods >= stat.throttled, "{policy}: {stat:?}");
+        let longest = stat.longest.expect("told by a simulation");
+        assert!(longest <= Span::from_ms(100), "{policy}: {stat:?}");
+        assert!(stat.time >= longest && stat.time.0 <= stat.throttled * longest.0, "{policy}");
+        // It shares the CPU with another one: 60 ms to get 30, at most 70 throttled.
+        let mean = stat.time.0 / stat.throttled / 1_000_000;
+        assert!((30..=72).contains(&mean), "{policy}: {stat:?}");
+    }
+}
+
 #[test]
 fn the_quota_of_a_group_holds_for_those_in_it_and_leaves_the_rest_to_others() {
     for policy in POLICIES {

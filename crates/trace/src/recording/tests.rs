@@ -127,6 +127,14 @@ fn everything() -> Memory {
         },
         Event::GroupQueue { cpu, group: GroupId(1), min_vruntime: u64::MAX - (1 << 20) },
         Event::GroupThrottled { cpu, group: GroupId(3), on: true },
+        Event::Quota {
+            group: GroupId(2),
+            stat: QuotaStat { periods: 20, throttled: 7, time: Span(80_000_001), longest: None },
+        },
+        Event::Quota {
+            group: GroupId(1),
+            stat: QuotaStat { longest: Some(Span(0)), ..QuotaStat::default() },
+        },
         Event::CfsUtilEst { cpu, util_est: Util(79) },
         Event::Deadline { task, runtime: -5, left: i64::MIN },
         Event::Tick { cpu },

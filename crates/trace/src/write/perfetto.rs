@@ -806,6 +806,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
             | Event::GroupEntity { .. }
             | Event::GroupQueue { .. }
             | Event::GroupThrottled { .. }
+            | Event::Quota { .. }
             | Event::TaskLoad { .. }
             | Event::CfsLoad { .. }
             | Event::CfsUtilEst { .. }
