@@ -28,7 +28,7 @@ pub use time::noise::{NAMES as NOISE_PROFILES, NOISE};
 use mutant::Mutant;
 use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::{Experiment, InputError, Workload};
-use risetime_trace::{Backend, Outcome, RunError, TraceSink};
+use risetime_trace::{Backend, Event, Outcome, RunError, TraceSink};
 use run::engine::Simulation;
 use run::setup;
 use state::hooks::{Chain, Hooks};
@@ -185,7 +185,9 @@ fn finish(
 ) -> Result<Outcome, RunError> {
     let ran = simulation.run(Instant(experiment.duration.0));
     let end = ran.map_err(|e| located(e, &experiment.workload))?;
-    simulation.k.tell_quotas();
+    for (group, stat) in simulation.k.m.quotas() {
+        simulation.k.emit(Event::Quota { group, stat });
+    }
     let events = simulation.k.events;
     let stuck = simulation.user.waits_for_ever(&simulation.k.m, &experiment.workload);
     simulation.k.sink.end(end);

@@ -36,7 +36,6 @@ use risetime_kernel::bandwidth::{CFS_BANDWIDTH_SLACK_PERIOD, MIN_BANDWIDTH_EXPIR
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::units::Instant;
 use risetime_kernel::units::{GroupId, Span, TaskId};
-use risetime_trace::Event;
 
 impl Rq<'_, '_> {
     /// `update_curr` of a level: its queue's running entity, and the group's account. Where the
@@ -351,14 +350,6 @@ impl Rq<'_, '_> {
 }
 
 impl Kernel<'_> {
-    /// What came of the quotas, at the run's end (`cpu.stat`).
-    pub(crate) fn tell_quotas(&mut self) {
-        for group in (0..self.m.groups.list.len() as u32).map(GroupId) {
-            let stat = self.m.groups.list[group.index()].pool.as_ref().map(|pool| pool.stat);
-            stat.into_iter().for_each(|stat| self.emit(Event::Quota { group, stat }));
-        }
-    }
-
     /// Throttled CPUs get their debt paid plus 1 ns, in the order in which they were throttled.
     pub(crate) fn distribute_cfs_runtime(&mut self, g: GroupId) {
         let Some(pool) = &self.m.groups.list[g.index()].pool else { return };

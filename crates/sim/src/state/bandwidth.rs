@@ -107,6 +107,12 @@ pub(crate) fn throttles_tasks(rev: KernelRev) -> bool {
 }
 
 impl Machine {
+    /// What has come of each group's quota (`cpu.stat`).
+    pub(crate) fn quotas(&self) -> Vec<(GroupId, QuotaStat)> {
+        let groups = (0..).map(GroupId).zip(&self.groups.list);
+        groups.filter_map(|(g, group)| Some((g, group.pool.as_ref()?.stat))).collect()
+    }
+
     /// `throttled_hierarchy`: whether `g` or a group above it waits for its quota on `cpu`.
     pub(crate) fn throttled_hierarchy(&self, cpu: CpuId, g: GroupId) -> bool {
         self.groups.limited && self.groups.rq(cpu, g).bandwidth.in_throttled_hierarchy()
