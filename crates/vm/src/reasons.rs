@@ -481,6 +481,7 @@ mod tests {
             platform: Arc::new(platform.clone()),
             workload: String::new(),
             policy: String::new(),
+            groups: Vec::new(),
             signals: super::signals(KernelRev::V7_3, &settings, has),
             settings,
             kernel_release: String::new(),
