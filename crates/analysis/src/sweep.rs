@@ -60,6 +60,18 @@ pub struct Point {
     pub measured: Measured,
 }
 
+impl Point {
+    /// The workload's own name, whatever of it is varied.
+    pub fn workload(&self) -> &str {
+        let strip = |name: &'_ str, (key, value): &(String, String)| {
+            name.strip_suffix(&format!("+{key}={value}")).unwrap_or(name).len()
+        };
+        let name = &self.measured.workload;
+        let own = |len, change| strip(&name[..len], change);
+        &name[..self.recipe.changes.iter().rev().fold(name.len(), own)]
+    }
+}
+
 /// All points of a grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {

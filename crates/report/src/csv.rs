@@ -134,7 +134,7 @@ pub fn sweep(out: &mut dyn Write, s: &Sweep) -> io::Result<()> {
         let of = |name: &str, found: &str| at(name).map_or(found, String::as_str).to_string();
         let mut point = vec![
             p.measured.platform.clone(),
-            p.measured.workload.clone(),
+            p.workload().into(),
             of("policy", &p.measured.policy),
             s.backend.to_string(),
             p.recipe.seed.to_string(),

@@ -26,7 +26,7 @@ use risetime_kernel::uclamp::{Uclamp, UclampLimits, cpu_util_update_eff, uclamp_
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, TaskId, Util};
 use risetime_model::platform::Domain;
 use risetime_model::{Platform, Settings};
-use risetime_trace::{Event, Header, Origin, Signal, SwitchOut, TraceSink, Why};
+use risetime_trace::{Event, Header, Hears, Origin, Signal, SwitchOut, TraceSink, Why};
 use std::collections::{BTreeMap, VecDeque};
 
 /// From here on arm64 kernels show their scheduler's signals in an ordinary run.
@@ -447,6 +447,11 @@ impl TraceSink for Reasons<'_> {
 
     fn end(&mut self, at: Instant) {
         self.sink.end(at);
+    }
+
+    /// Everything, from which the reasons are found.
+    fn listens(&self) -> Hears {
+        self.sink.listens().max(Hears::All)
     }
 }
 

@@ -64,7 +64,7 @@ fn title(s: &Sweep) -> String {
         [(s.points.len(), "point"), (first.recipe.phases as usize, "start phase")]
             .map(|(n, of)| format!("{n} {of}{}", if n == 1 { "" } else { "s" }));
     let parts = [
-        same(|p| p.measured.workload.clone()),
+        same(|p| p.workload().into()),
         same(|p| p.measured.platform.clone()),
         same(|p| p.measured.policy.clone()),
         Some(run.unwrap_or_else(|| "simulated".into())),
