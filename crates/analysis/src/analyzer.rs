@@ -480,7 +480,11 @@ impl<'a> Run<'a> {
         let end = self.now;
         for index in 0..self.tasks.len() {
             self.account(index);
-            self.jobs.spent(self.tasks[index].id, self.tasks[index].energy(&self.machine));
+            let t = &self.tasks[index];
+            self.jobs.spent(t.id, t.energy(&self.machine));
+            if t.first_ran.is_none() {
+                self.jobs.waits(t.id, t.created);
+            }
         }
         let (cpus, energy_mj, machine_notes) = self.machine.finish(&self.header.platform, end);
         let mut notes = self.header.lost.clone();

@@ -36,7 +36,7 @@
 //! the difference is its present job's.
 
 use crate::latency::Histogram;
-use crate::machine::femto_to_milli;
+use crate::machine::{femto_to_milli, ms};
 use risetime_kernel::units::{Instant, TaskId};
 use risetime_model::workload::{JobMark, JobSpec};
 use risetime_trace::jobs::{Chains, Fate, Over};
@@ -73,10 +73,23 @@ pub struct Jobs {
     pub response: Option<Percentiles>,
     /// From due to done.
     pub lateness: Option<Percentiles>,
+    /// The one that was latest, of those that are done or overdue.
+    pub latest: Option<Latest>,
     /// While its tasks ran, by jobs done; `None`: none is done, or the power is unknown.
     pub mj_per_job: Option<f64>,
     /// Of those that are done, what each took, in mJ; `None` likewise.
     pub energy: Option<Percentiles>,
+}
+
+/// The job that was latest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latest {
+    /// Which, from 0, merged ones counted.
+    pub number: u64,
+    /// When it was due.
+    pub due_ms: f64,
+    /// How long after that it was done.
+    pub lateness_ms: f64,
 }
 
 impl Jobs {
@@ -199,6 +212,8 @@ struct Named {
     ahead: BinaryHeap<Reverse<u64>>,
     response: Signed,
     lateness: Signed,
+    /// (lateness, number, due) of the latest so far, ns.
+    latest: Option<(i64, u64, u64)>,
     energy: Energy,
     /// Which were done, and their responses in ns, if somebody asks.
     listed: Option<Vec<(u64, u64)>>,
@@ -271,6 +286,11 @@ impl Streams {
         chains.mark(task, Instant(now), mark, &mut |over| names[named[over.stream]].over(over));
     }
 
+    /// `task` was created then, and has never run.
+    pub(crate) fn waits(&mut self, task: TaskId, since: u64) {
+        self.chains.waits(task, Instant(since));
+    }
+
     /// The jobs of this name are to be listed.
     pub(crate) fn list(&mut self, name: &str) {
         let named = self.names.iter_mut().filter(|named| named.name == name);
@@ -322,6 +342,11 @@ impl Streams {
                 overdue: c.overdue,
                 response: named.response.percentiles(),
                 lateness: named.lateness.percentiles(),
+                latest: named.latest.map(|(lateness, number, due)| Latest {
+                    number,
+                    due_ms: ms(due),
+                    lateness_ms: lateness as f64 / 1e6,
+                }),
                 mj_per_job: energy.as_ref().map(|e| whole(e) / c.done as f64),
                 energy: energy.and_then(|e| e.each.percentiles()),
             });
@@ -365,7 +390,14 @@ impl Named {
             let lateness = now as i64 - due.0 as i64;
             self.counts.late += u64::from(lateness > 0);
             self.due(due.0, now);
-            self.lateness.add(lateness);
+            self.late(lateness, job.number, due.0);
+        }
+    }
+
+    fn late(&mut self, lateness: i64, number: u64, due: u64) {
+        self.lateness.add(lateness);
+        if self.latest.is_none_or(|(most, ..)| lateness > most) {
+            self.latest = Some((lateness, number, due));
         }
     }
 
@@ -379,7 +411,7 @@ impl Named {
         self.counts.due += overdue;
         for (k, due) in (0..overdue).filter_map(|k| Some((k, over.due(k)?))) {
             self.response.add((end - over.job.release.0 - k * over.period.0) as i64);
-            self.lateness.add((end - due.0) as i64);
+            self.late((end - due.0) as i64, over.job.number + k, due.0);
         }
     }
 
@@ -412,7 +444,7 @@ mod tests {
 
     fn spec(name: &str, tasks: &[u32], deadline: Option<u64>) -> JobSpec {
         let deadline = deadline.map(|ms| Span(ms * MS));
-        JobSpec { name: name.into(), tasks: tasks.to_vec(), deadline }
+        JobSpec { name: name.into(), tasks: tasks.to_vec(), deadline, period: None }
     }
 
     const MJ: u128 = 1_000_000_000_000;
@@ -494,6 +526,38 @@ mod tests {
         // 10 and 20 have passed meanwhile.
         assert_eq!(counts(&all[0]), [3, 3, 0, 0, 2, 0, 1, 1]);
         assert_eq!(all[0].mj_per_job, None);
+    }
+
+    /// A task that never gets a CPU says nothing of its jobs.
+    #[test]
+    fn jobs_of_a_task_that_never_runs_are_overdue() {
+        let starved = |deadline: Option<u64>, period: Option<u64>| {
+            let every =
+                JobSpec { period: period.map(|ms| Span(ms * MS)), ..spec("s", &[0], deadline) };
+            let mut streams = Streams::new(&[every, spec("other", &[1], None)]);
+            streams.mark(TaskId(1), 0, begins(Some(0)));
+            streams.waits(TaskId(0), 5 * MS);
+            streams.waits(TaskId(1), 5 * MS);
+            let all = streams.finish(47 * MS, |id| Some(format!("t{}", id.0)));
+            assert_eq!(counts(&all[1]), [4, 4, 0, 0, 3, 0, 1, 1], "it did run");
+            counts(&all[0])
+        };
+        // Released at 5, 15, 25 and 35, of which the last stands for those since; due at 15, 25, 35, 45.
+        assert_eq!(starved(None, Some(10)), [4, 4, 0, 0, 3, 0, 1, 1]);
+        assert_eq!(starved(Some(3), None), [1, 1, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(starved(None, None), [1, 0, 0, 0, 0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn the_latest_is_named() {
+        let marks = [
+            (0, 0, begins(Some(0))),
+            (0, 25, timer(10, 10, true)),
+            (0, 25, begins(Some(10))),
+            (0, 28, timer(20, 20, true)),
+        ];
+        let all = jobs(&[spec("ui", &[0], Some(15))], 30, &marks);
+        assert_eq!(all[0].latest, Some(Latest { number: 0, due_ms: 15.0, lateness_ms: 10.0 }));
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod task;
 pub mod verify;
 
 pub use analyzer::{Analyzer, Lists, Options, Pieces};
-pub use jobs::{Jobs, Percentiles};
+pub use jobs::{Jobs, Latest, Percentiles};
 pub use latency::{By, Distributions, Latency, Waits, WaitsBy, group_name};
 pub use lost::LOST_STATES;
 pub use machine::TOLD_APART;

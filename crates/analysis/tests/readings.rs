@@ -170,7 +170,8 @@ fn jobs_count_from_the_part_on() {
         (45_000, begins(45)),
     ];
     let mut header = header();
-    header.jobs = vec![JobSpec { name: "frame".into(), tasks: vec![0], deadline: None }];
+    header.jobs =
+        vec![JobSpec { name: "frame".into(), tasks: vec![0], deadline: None, period: None }];
     let mut sink = Readings::new(Instant(20 * MS), Span(40 * MS));
     sink.header(&header);
     events.iter().for_each(|(at, event)| sink.event(Instant(at * US), event));

@@ -122,6 +122,8 @@ pub struct JobSpec {
     pub tasks: Vec<u32>,
     /// From a job's release; `None`: it is due with the timer that ends it.
     pub deadline: Option<Span>,
+    /// Of the first timer in the program of the task that begins.
+    pub period: Option<Span>,
 }
 
 /// The moment at which the start settings take effect.

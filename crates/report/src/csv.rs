@@ -291,6 +291,10 @@ impl<'a> Rows<'a> {
         for (figure, p) in [("job_response", &j.response), ("job_lateness", &j.lateness)] {
             self.percentiles(figure, &of, p.as_ref(), "ms");
         }
+        if let Some(latest) = &j.latest {
+            self.text("job_latest", &of, &latest.number.to_string(), "");
+            self.figure("job_latest_due", &of, Some(latest.due_ms), "ms");
+        }
         self.figure("job_energy", &of, j.mj_per_job, "mJ");
         self.percentiles("job_energy", &of, j.energy.as_ref(), "mJ");
     }

@@ -416,6 +416,9 @@ fn jobs(j: &Jobs) -> Value {
         "unfinished": j.unfinished, "overdue": j.overdue,
         "response": j.response.as_ref().map(percentiles),
         "lateness": j.lateness.as_ref().map(percentiles),
+        "latest": j.latest.map(|l| json!({
+            "job": l.number, "due_ms": round3(l.due_ms), "lateness_ms": round3(l.lateness_ms),
+        })),
         "mj_per_job": j.mj_per_job.map(round3),
         "energy": j.energy.as_ref().map(|p| in_unit(p, "mj")),
     })

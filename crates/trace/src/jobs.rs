@@ -98,8 +98,9 @@ struct Stream {
     /// How many were released, merged ones counted.
     released: u64,
     deadline: Option<u64>,
-    /// The last period that a timer told.
+    /// The last period that a timer told; the first one's before that, where somebody waits for it in vain.
     period: Option<u64>,
+    declared: Option<u64>,
     absolute: bool,
     stages: Vec<Stage>,
     /// What its tasks have taken for no job.
@@ -131,6 +132,7 @@ impl Chains {
                 released: 0,
                 deadline: spec.deadline.map(|d| d.0),
                 period: None,
+                declared: spec.period.map(|p| p.0),
                 absolute: false,
                 stages: spec.tasks.iter().map(|_| Stage::default()).collect(),
                 for_none: 0,
@@ -168,6 +170,14 @@ impl Chains {
     /// job that those behind have done already.
     pub fn for_none(&self) -> impl Iterator<Item = u128> + '_ {
         self.streams.iter().map(|s| s.for_none)
+    }
+
+    /// `task` was created at `since` and has not run by the run's end, so that it has said nothing: its first job is
+    /// released all the same.
+    pub fn waits(&mut self, task: TaskId, since: Instant) {
+        if let Some((stream, 0)) = self.of.get(task.index()).copied().flatten() {
+            self.streams[stream as usize].waits(since);
+        }
     }
 
     /// The run is over at `end`, and with it all jobs.
@@ -321,6 +331,15 @@ impl Stream {
         if let Some(job) = self.stages[stage].current.take() {
             self.over(job, Fate::Done, now, tell);
         }
+    }
+
+    fn waits(&mut self, since: Instant) {
+        if self.released > 0 {
+            return;
+        }
+        self.period = self.declared;
+        let due = self.deadline.or(self.period).map(|d| Instant(since.0 + d));
+        self.stages[0].current = Some(Job::new(self.number(), since, due));
     }
 
     fn cut_off(&mut self, end: u64, tell: &mut impl FnMut(&Over)) {

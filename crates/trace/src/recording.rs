@@ -229,9 +229,12 @@ fn write_header(h: &Header, out: &mut dyn Write) -> io::Result<()> {
     for PeriodMemory { group, ends } in &h.periods {
         writeln!(out, "period {} {}", group.0, ends.0)?;
     }
-    for JobSpec { name, tasks, deadline } in &h.jobs {
+    for JobSpec { name, tasks, deadline, period } in &h.jobs {
         let deadline = deadline.map_or(0, |d| d.0 + 1);
         writeln!(out, "job {deadline} {} \"{}", list(tasks.iter().copied()), escape(name))?;
+        if let Some(period) = period {
+            writeln!(out, "every {}", period.0)?;
+        }
     }
     write_block(out, "platform", &h.platform.to_toml())
 }
@@ -336,7 +339,9 @@ fn read_header(lines: &mut Lines<'_>) -> Result<Header, InputError> {
             numbers.split(' ').map(|n| lines.number(n)).collect::<Result<_, _>>()?;
         let deadline = numbers[0].checked_sub(1).map(Span);
         let tasks = numbers[1..].iter().map(|n| *n as u32).collect();
-        jobs.push(JobSpec { name: unescape(name), tasks, deadline });
+        // Not in older recordings.
+        let period = lines.opt_value("every").map(|n| lines.number(n)).transpose()?.map(Span);
+        jobs.push(JobSpec { name: unescape(name), tasks, deadline, period });
     }
     let place = format!("{}:{}: platform", lines.place, lines.number + 1);
     let platform = Platform::parse(&lines.block("platform")?, &place)?;

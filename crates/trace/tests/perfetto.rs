@@ -502,6 +502,7 @@ fn jobs_are_slices_that_do_not_overlap_on_a_track() {
         name: name.to_owned(),
         tasks: tasks.to_vec(),
         deadline: None,
+        period: None,
     };
     header.jobs = vec![spec("frame", &[0, 1]), spec("tick", &[2])];
     let period = Span(10 * MS);

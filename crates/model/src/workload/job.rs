@@ -30,6 +30,7 @@ pub(super) struct Said {
 pub(super) struct Declared {
     name: String,
     deadline: Option<Span>,
+    period: Option<Span>,
     tasks: Vec<usize>,
 }
 
@@ -184,7 +185,11 @@ impl<'a> Reader<'a> {
                 (None, _) => head.spec.stage.input = input,
             }
         }
-        Ok(Some(Declared { name, deadline, tasks: chain }))
+        let period = events(&head.spec).find_map(|event| match event {
+            Event::Timer { period, .. } => Some(*period),
+            _ => None,
+        });
+        Ok(Some(Declared { name, deadline, period, tasks: chain }))
     }
 }
 
@@ -192,7 +197,8 @@ impl<'a> Reader<'a> {
 pub(super) fn specs(declared: &[Declared], of: &[usize]) -> Vec<JobSpec> {
     let place = |parsed: usize| of.iter().position(|o| *o == parsed).map(|i| i as u32);
     let each = |d: &Declared| -> Vec<JobSpec> {
-        let spec = |tasks| JobSpec { name: d.name.clone(), tasks, deadline: d.deadline };
+        let spec =
+            |tasks| JobSpec { name: d.name.clone(), tasks, deadline: d.deadline, period: d.period };
         match d.tasks[..] {
             [one] => {
                 let own = of.iter().enumerate().filter(|(_, o)| **o == one);

@@ -16,7 +16,7 @@ use super::page::{Ink, Line, Page, Table, pad};
 use super::plot::{Curve, Plot};
 use crate::words;
 use risetime_analysis::{
-    Burst, By, Jobs, Level, Migration, Percentiles, RunResult, Spent, TaskResult, Timeline,
+    Burst, By, Jobs, Latest, Level, Migration, Percentiles, RunResult, Spent, TaskResult, Timeline,
 };
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::micros;
@@ -327,7 +327,12 @@ fn missed(j: &Jobs) -> String {
         (j.overdue, "overdue at the run's end"),
     ];
     let kinds = kinds.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| format!("{n} {kind}"));
-    kinds.collect::<Vec<_>>().join(", ")
+    let latest = j.latest.filter(|l| l.lateness_ms > 0.0).map(|l| {
+        let Latest { number, due_ms, lateness_ms } = l;
+        format!("the latest: job {number}, due at {due_ms:.2} ms, {lateness_ms:.2} ms late")
+    });
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
+    [kinds].into_iter().chain(latest).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 /// With one or two kinds of tasks, the figures above say how long things take.
