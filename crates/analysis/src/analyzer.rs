@@ -582,7 +582,7 @@ fn task_result(
 
 /// What a reader should know of a deadline task that does not keep its reservation.
 fn behind(comm: &str, r: &Reservation) -> Option<String> {
-    let throttled = r.throttled.filter(|t| t.n > 0).map(|Throttled { n, ms, longest_ms }| {
+    let throttled = r.throttled.filter(|t| t.n > 0).map(|Throttled { n, ms, longest_ms, .. }| {
         format!(
             "its runtime was used up {n} times, and it waited {ms:.1} ms for the next period's, at most \
              {longest_ms:.1} ms at a time"

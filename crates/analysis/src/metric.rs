@@ -178,6 +178,11 @@ fn of_tasks(all: &[&TaskResult]) -> Vec<(String, Figure)> {
         ("throttled", some(throttled.iter().map(|t| f64::from(t.n)).sum()), Unit::Count),
         ("throttled_time", some(throttled.iter().map(|t| t.ms).sum()), Unit::Time),
         ("throttled_longest", some(longest), Unit::Time),
+        (
+            "replenished",
+            some(throttled.iter().map(|t| f64::from(t.replenished)).sum()),
+            Unit::Count,
+        ),
     ];
     figures.map(|(name, value, unit)| (name.into(), (value, unit))).into()
 }

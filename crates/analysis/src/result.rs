@@ -153,6 +153,8 @@ pub struct Throttled {
     pub ms: f64,
     /// The longest of these times.
     pub longest_ms: f64,
+    /// How often it got the next period's.
+    pub replenished: u32,
 }
 
 /// What came of a task group's quota.

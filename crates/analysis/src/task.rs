@@ -245,6 +245,7 @@ impl Task {
                 n: self.throttles,
                 ms: ms(self.throttled_ns),
                 longest_ms: ms(self.throttled_longest),
+                replenished: self.throttles - u32::from(self.throttled),
             }),
         })
     }

@@ -453,7 +453,8 @@ fn a_deadline_task_that_does_not_keep_up_says_so() {
     let r = run(true);
     let reservation = first(&r).0.reservation.expect("it is one");
     assert_eq!((reservation.unfinished_ms, reservation.due), (Some(25.0), 2));
-    let throttled = risetime_analysis::Throttled { n: 2, ms: 12.0, longest_ms: 6.0 };
+    let throttled =
+        risetime_analysis::Throttled { n: 2, ms: 12.0, longest_ms: 6.0, replenished: 2 };
     assert_eq!(reservation.throttled, Some(throttled));
     assert_eq!(
         r.notes,

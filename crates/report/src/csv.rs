@@ -374,6 +374,8 @@ impl<'a> Rows<'a> {
             self.text("throttled", "", &throttled.unwrap_or_default(), "");
             self.figure("throttled_time", "", r.throttled.map(|t| t.ms), "ms");
             self.figure("throttled_longest", "", r.throttled.map(|t| t.longest_ms), "ms");
+            let replenished = r.throttled.map(|t| t.replenished.to_string());
+            self.text("replenished", "", &replenished.unwrap_or_default(), "");
         }
     }
 

@@ -508,6 +508,7 @@ fn task(t: &TaskResult) -> Value {
             "throttled": r.throttled.map(|t| t.n),
             "throttled_ms": r.throttled.map(|t| round3(t.ms)),
             "throttled_longest_ms": r.throttled.map(|t| round3(t.longest_ms)),
+            "replenished": r.throttled.map(|t| t.replenished),
         });
     }
     record
