@@ -35,7 +35,7 @@ use crate::time::queue::Ev;
 use risetime_kernel::bandwidth::{CFS_BANDWIDTH_SLACK_PERIOD, MIN_BANDWIDTH_EXPIRATION};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::units::Instant;
-use risetime_kernel::units::{GroupId, Span, TaskId};
+use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
 
 impl Rq<'_, '_> {
     /// `update_curr` of a level: its queue's running entity, and the group's account. Where the
@@ -350,6 +350,18 @@ impl Rq<'_, '_> {
 }
 
 impl Kernel<'_> {
+    /// The next CPU whose running task is to leave. One that is in an interrupt does so behind it, on its way back to
+    /// user mode.
+    #[inline]
+    pub(crate) fn next_throttle_work(&mut self) -> Option<CpuId> {
+        self.m.throttle_work.lowest()?;
+        let waiting: Vec<CpuId> = self.m.throttle_work.iter().collect();
+        waiting.into_iter().find(|&cpu| {
+            let held = self.m.cpu(cpu).resched_held && self.m.cpu(cpu).irq_work_until > self.m.now;
+            !held && !self.rq(cpu).is_in_irq_work()
+        })
+    }
+
     /// Throttled CPUs get their debt paid plus 1 ns, in the order in which they were throttled.
     pub(crate) fn distribute_cfs_runtime(&mut self, g: GroupId) {
         let Some(pool) = &self.m.groups.list[g.index()].pool else { return };

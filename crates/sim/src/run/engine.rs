@@ -121,7 +121,7 @@ impl Simulation<'_> {
     /// Every CPU that needs to reschedules, and whoever got it by that goes on.
     pub(crate) fn drain_resched(&mut self) {
         loop {
-            while let Some(cpu) = self.k.m.throttle_work.lowest() {
+            while let Some(cpu) = self.k.next_throttle_work() {
                 if let Some(task) = self.k.rq(cpu).throttle_cfs_rq_work() {
                     self.go_on(cpu, task);
                 }

@@ -383,3 +383,26 @@ fn periods_end_where_the_image_says() {
         }
     }
 }
+
+/// A task that is to leave does so behind the interrupt in which its quota was found used up, not in the middle of it.
+#[test]
+fn what_a_quota_takes_from_it_finds_no_task_half_gone() {
+    let workload = r#"{"tasks": {
+        "a": {"loop": -1, "runtime": 1000, "taskgroup": "/a/b"},
+        "b": {"loop": -1, "run": 2641, "timer": {"ref": "unique", "period": 4357}, "taskgroup": "/a/b/c"}},
+        "taskgroups": {
+            "/a": {"quota_us": 35000, "period_us": 31000}, "/a/b": {"quota_us": 3000, "period_us": 3000}, "/a/b/c": {}}}"#;
+    let workload = Workload::parse(workload, "quota.json").expect("a workload");
+    let mut platform = Platform::load("hikey620").expect("built in");
+    platform.domains[0].cpus.truncate(1);
+    platform.hz = 100;
+    for (policy, profile) in
+        POLICIES.iter().flat_map(|p| crate::NOISE_PROFILES.iter().map(move |n| (*p, *n)))
+    {
+        let noise = [("noise", risetime_model::settings::Value::Name(profile.into()))];
+        let e = experiment(platform.clone(), workload.clone(), policy, &noise, Span::from_ms(300));
+        for seed in 0..20 {
+            super::properties::run_checked(&Experiment { seed, ..e.clone() }).expect(policy);
+        }
+    }
+}
