@@ -92,6 +92,8 @@ fn keys(before: &str, key: &str) -> Vec<CompletionCandidate> {
         CompletionCandidate::new(format!("{before}{name}=")).help(Some(doc.into()))
     };
     let mut all: Vec<_> = catalogue.params().map(|(_, p)| candidate(p.name, p.doc)).collect();
+    // Governors share names of tunables.
+    all.sort_by(|a, b| a.get_value().cmp(b.get_value()));
     all.dedup_by(|a, b| a.get_value() == b.get_value());
     beginning(all, &format!("{before}{key}")).collect()
 }

@@ -15,6 +15,7 @@ pub mod cfs_rq;
 pub mod clock_pelt;
 pub mod cpu_util;
 pub mod cpuidle;
+pub mod dbs;
 pub mod deadline;
 pub mod dl_server;
 pub mod eevdf;

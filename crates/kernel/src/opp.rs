@@ -2,15 +2,16 @@
 //!
 //! ```text
 //!  target = clamp(wanted, min, max)
-//!  the lowest OPP ≥ target (CPUFREQ_RELATION_L), else the highest
-//!  RELATION_E: OPPs marked inefficient are skipped, unless the choice then breaks min or max
+//!  CPUFREQ_RELATION_L   the lowest OPP ≥ target, else the highest
+//!  CPUFREQ_RELATION_H   the highest OPP ≤ target, else the lowest
+//!  CPUFREQ_RELATION_C   the closest, of two the lower
+//!  CPUFREQ_RELATION_E   with one of them: OPPs marked inefficient are skipped, unless the choice then breaks min or max
 //!
 //! policy limits: max = the highest OPP ≤ scaling_max_freq (RELATION_H), min = the lowest ≥ scaling_min_freq
 //! cpufreq pressure = capacity - capacity · max / freq_max
 //! ```
 //!
-//! Left out: descending and unsorted tables (same results), relation C (not used by the governors
-//! modelled), drivers without a table.
+//! Left out: descending and unsorted tables (same results), drivers without a table.
 //!
 //! Source: drivers/cpufreq/cpufreq.c:__resolve_freq, cpufreq_set_policy, include/linux/cpufreq.h.
 
@@ -25,6 +26,17 @@ pub struct FreqTableEntry {
     pub inefficient: bool,
 }
 
+/// Which OPP stands for a target between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// The lowest at or above it (`CPUFREQ_RELATION_L`).
+    Low,
+    /// The highest at or below it (`CPUFREQ_RELATION_H`).
+    High,
+    /// The closest (`CPUFREQ_RELATION_C`).
+    Close,
+}
+
 /// Index of the lowest entry at or above `target`, else of the highest; inefficient ones skipped
 /// if `efficiencies`. `None` if nothing is left to choose from.
 /// Source: cpufreq.h:cpufreq_table_find_index_al.
@@ -33,36 +45,85 @@ pub fn cpufreq_table_find_index_l(
     target: KHz,
     efficiencies: bool,
 ) -> Option<usize> {
-    let mut best = None;
+    around(table, target, efficiencies, |_, above| above.freq >= target)
+}
+
+/// Index of the highest entry at or below `target`, else of the lowest.
+/// Source: cpufreq.h:cpufreq_table_find_index_ah.
+pub fn cpufreq_table_find_index_h(
+    table: &[FreqTableEntry],
+    target: KHz,
+    efficiencies: bool,
+) -> Option<usize> {
+    around(table, target, efficiencies, |below, entry| entry.freq == target || below.is_none())
+}
+
+/// Index of the closest entry, of two the lower. Source: cpufreq.h:cpufreq_table_find_index_ac.
+pub fn cpufreq_table_find_index_c(
+    table: &[FreqTableEntry],
+    target: KHz,
+    efficiencies: bool,
+) -> Option<usize> {
+    around(table, target, efficiencies, |below: Option<&FreqTableEntry>, entry| {
+        below.is_none_or(|b| target.0 - b.freq.0 > entry.freq.0.saturating_sub(target.0))
+    })
+}
+
+/// The last entry below `target`, or the first one that is not, if `takes` it in place of the one before.
+fn around(
+    table: &[FreqTableEntry],
+    target: KHz,
+    efficiencies: bool,
+    takes: impl Fn(Option<&FreqTableEntry>, &FreqTableEntry) -> bool,
+) -> Option<usize> {
+    let mut below = None;
     for (idx, entry) in table.iter().enumerate() {
         if efficiencies && entry.inefficient {
             continue;
         }
-        best = Some(idx);
         if entry.freq >= target {
-            break;
+            return if takes(below.map(|b: usize| &table[b]), entry) { Some(idx) } else { below };
         }
+        below = Some(idx);
     }
-    best
+    below
 }
 
 /// Index of the OPP that a request for `target` resolves to, in a table in ascending order.
 ///
 /// A `min` above `max` gives way to `max`. Inefficient OPPs are skipped if any are marked.
-/// `None` only for an empty table. Source: cpufreq.c:cpufreq_driver_resolve_freq.
+/// `None` only for an empty table. Source: cpufreq.c:__resolve_freq, cpufreq.h:cpufreq_frequency_table_target.
+#[inline]
+pub fn cpufreq_frequency_table_target(
+    table: &[FreqTableEntry],
+    target: KHz,
+    min: KHz,
+    max: KHz,
+    relation: Relation,
+) -> Option<usize> {
+    let min = min.min(max);
+    let target = target.clamp(min, max);
+    let find = match relation {
+        Relation::Low => cpufreq_table_find_index_l,
+        Relation::High => cpufreq_table_find_index_h,
+        Relation::Close => cpufreq_table_find_index_c,
+    };
+    let efficient = find(table, target, true);
+    match efficient {
+        Some(idx) if (min..=max).contains(&table[idx].freq) => efficient,
+        _ => find(table, target, false),
+    }
+}
+
+/// [`cpufreq_frequency_table_target`] of schedutil: the lowest OPP that is enough.
+/// Source: cpufreq.c:cpufreq_driver_resolve_freq.
 pub fn cpufreq_driver_resolve_freq(
     table: &[FreqTableEntry],
     target: KHz,
     min: KHz,
     max: KHz,
 ) -> Option<usize> {
-    let min = min.min(max);
-    let target = target.clamp(min, max);
-    let efficient = cpufreq_table_find_index_l(table, target, true);
-    match efficient {
-        Some(idx) if (min..=max).contains(&table[idx].freq) => efficient,
-        _ => cpufreq_table_find_index_l(table, target, false),
-    }
+    cpufreq_frequency_table_target(table, target, min, max, Relation::Low)
 }
 
 /// `policy->min` and `policy->max` of a policy whose users ask for no less than `min` and no more than
@@ -118,6 +179,31 @@ mod tests {
         check(9999, 1400, 1704, 1704);
         check(9999, 0, 972, 972);
         check(2000, 1332, 600, 600);
+    }
+
+    #[track_caller]
+    fn check_relation(relation: Relation, target: u64, min: u64, expected: u64) {
+        let table = table();
+        let idx =
+            cpufreq_frequency_table_target(&table, KHz(target), KHz(min), KHz(9999), relation);
+        assert_eq!(idx.map(|i| table[i].freq), Some(KHz(expected)), "{target}, {relation:?}");
+    }
+
+    #[test]
+    fn highest_efficient_opp_that_is_not_more() {
+        for (target, expected) in [(0, 600), (600, 600), (1331, 600), (1332, 1332), (9999, 1332)] {
+            check_relation(Relation::High, target, 0, expected);
+        }
+        check_relation(Relation::High, 0, 972, 972);
+    }
+
+    #[test]
+    fn closest_efficient_opp_of_two_the_lower() {
+        for (target, expected) in [(0, 600), (966, 600), (967, 1332), (1332, 1332), (9999, 1332)] {
+            check_relation(Relation::Close, target, 0, expected);
+        }
+        check_relation(Relation::Close, 0, 972, 1332);
+        assert_eq!(cpufreq_table_find_index_c(&[], KHz(1), false), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use risetime_kernel::cpuidle::{IdleState, Selected, Sleep};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::{Experiment, Platform, Policy, Workload};
 use risetime_sim::cpuidle::{self, IdleGovernor};
-use risetime_sim::governor::{self, DomainView, Effects, FreqRequest, Governor, Timer};
+use risetime_sim::governor::{self, DomainView, Effects, FreqRequest, Governor, Timer, Works};
 use risetime_sim::hooks::{Answer, Hooks, Placed, Point};
 use risetime_sim::tracker::{self, Heard, Tracker};
 use risetime_sim::{Custom, Machine};
@@ -114,19 +114,19 @@ impl Governor for Sampling {
 }
 
 const fn sampling(
-    works: bool,
+    works: Works,
     make: fn(&Platform, usize, &risetime_model::settings::Settings) -> Box<dyn Governor>,
 ) -> governor::Descriptor {
     governor::Descriptor { name: "sampling", doc: "by idle time", params: &[], works, make }
 }
 
-static EXACT: governor::Descriptor = sampling(false, |_, _, _| {
+static EXACT: governor::Descriptor = sampling(Works::WhereSlow, |_, _, _| {
     Box::new(Sampling { deferrable: false, by_kthread: false, last: Default::default() })
 });
-static DEFERRABLE: governor::Descriptor = sampling(false, |_, _, _| {
+static DEFERRABLE: governor::Descriptor = sampling(Works::WhereSlow, |_, _, _| {
     Box::new(Sampling { deferrable: true, by_kthread: false, last: Default::default() })
 });
-static BY_KTHREAD: governor::Descriptor = sampling(true, |_, _, _| {
+static BY_KTHREAD: governor::Descriptor = sampling(Works::Sugov, |_, _, _| {
     Box::new(Sampling { deferrable: false, by_kthread: true, last: Default::default() })
 });
 

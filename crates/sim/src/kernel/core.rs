@@ -610,11 +610,20 @@ impl Rq<'_, '_> {
         }
         self.update_rq_clock();
         self.hears_at_tick();
+        self.account_nice(curr);
         self.pressure_tick();
         self.task_tick(curr);
         self.trigger_load_balance();
         self.run_soft_expired();
         self.pay_for_interrupt();
+    }
+
+    /// `account_user_time`: the whole tick is `curr`'s.
+    fn account_nice(&mut self, curr: TaskId) {
+        if self.m().task(curr).nice > 0 {
+            let tick = self.m().tick;
+            self.c().nice_time += tick;
+        }
     }
 }
 

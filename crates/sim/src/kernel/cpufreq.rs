@@ -251,8 +251,19 @@ impl Policy<'_, '_> {
             self.set_governor_timer(timer);
         }
         if std::mem::take(&mut self.effects().work) {
+            if let Some(cpu) = self.effects().work_on.take() {
+                self.works_on(cpu);
+            }
             self.d().work_asked = true;
             self.wake_sugov_kthread(Span(0));
+        }
+    }
+
+    /// The policy's next work is done by the worker of `cpu`.
+    fn works_on(&mut self, cpu: CpuId) {
+        let place = self.m().cpu(cpu).in_domain;
+        if let Some(&worker) = self.d().workers.get(place) {
+            self.d().kthread = Some(worker);
         }
     }
 

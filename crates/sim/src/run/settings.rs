@@ -244,6 +244,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         "rate_limit_us" => {
             platform.domains.first().map(|d| Value::Int(schedutil::rate_limit_us(policy.kernel, d)))
         }
+        "sampling_rate" => governor::default_sampling_rate(policy.kernel, platform).map(Value::Int),
         "preempt" => Some(crate::kernel::preempt::preempt_of(policy.kernel)),
         name => {
             let of_fair = || fair_default(platform, policy.kernel, name);
@@ -269,6 +270,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         return Err(InputError::new(policy.place_of("sched_pelt_multiplier"), what));
     }
     sysctls::check(policy, &settings)?;
+    governor::check(policy, &settings)?;
     settings.0.extend(own);
     series::add_response_times(platform, &mut settings);
     pressure::check(platform, &settings).map_err(|e| at_setting(policy, e))?;

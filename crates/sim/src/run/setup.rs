@@ -5,6 +5,7 @@ use crate::kernel::Kernel;
 use crate::kernel::class::dl_server::init_dl_servers;
 use crate::kernel::cpuidle;
 use crate::kernel::fork::new_task;
+use crate::kernel::governor::Works;
 use crate::kernel::hotplug::plan_hotplug;
 use crate::kernel::preempt;
 use crate::kernel::pressure;
@@ -140,7 +141,7 @@ pub(crate) fn simulation_with<'a>(
     let hotplug = workload.hotplug.clone();
     let explained = other.task.unwrap_or(TaskId(workload.first_created() as u32));
     let without = Without { causes: other.without, explained };
-    let mut m = machine(e, governor.name == "schedutil");
+    let mut m = machine(e, governor);
     m.hooks = (other.without != Causes::NONE).then(|| Box::new(without) as Box<dyn Hooks>);
     m.tracker = (tracker.make)(&e.platform, &e.settings);
     if m.tracker.is_some() {
@@ -189,7 +190,7 @@ pub(crate) fn simulation_with<'a>(
     Ok(simulation)
 }
 
-fn machine(e: &Experiment, schedutil: bool) -> Machine {
+fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
     let platform = &e.platform;
     let int = |name: &str| e.settings.int(name);
     let rev = e.policy.kernel;
@@ -262,12 +263,16 @@ fn machine(e: &Experiment, schedutil: bool) -> Machine {
             timers: TaskTimers::default(),
             idle_time: Span(0),
             idle_from: Instant(0),
+            nice_time: Span(0),
             drawn: Drawn::default(),
         })
         .collect();
-    let domains: Vec<FreqDomain> = (0..platform.domains.len()).map(|d| freq_domain(e, d)).collect();
+    let domains: Vec<FreqDomain> =
+        (0..platform.domains.len()).map(|d| freq_domain(e, d, governor)).collect();
     let known_power = domains.iter().all(|d| !d.em.is_empty());
-    let energy_model = schedutil && known_power && e.settings.int("sched_energy_aware") != Some(0);
+    let energy_model = governor.name == "schedutil"
+        && known_power
+        && e.settings.int("sched_energy_aware") != Some(0);
     let mut machine = Machine {
         platform: Arc::clone(platform),
         rev,
@@ -360,7 +365,7 @@ fn em_costs(rev: KernelRev, em: &[EmPerfState], capacity: Capacity) -> Vec<u64> 
 }
 
 /// Domain `index` of the platform at its lowest frequency, with its energy model if all powers are known.
-fn freq_domain(e: &Experiment, index: usize) -> FreqDomain {
+fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) -> FreqDomain {
     let d = &e.platform.domains[index];
     let state = |o: &risetime_model::platform::Opp| EmPerfState {
         frequency: o.freq,
@@ -398,10 +403,11 @@ fn freq_domain(e: &Experiment, index: usize) -> FreqDomain {
         target: lowest,
         freq_scale: freq_scale(lowest, d.freq_max()),
         speed: speed(d.capacity, lowest, d.freq_max()),
-        fast_switch: d.fast_switch,
+        fast_switch: d.fast_switch && governor.works != Works::Kworker,
         change_gen: 0,
         idle: idle_states(d),
         kthread: None,
+        workers: Vec::new(),
         work_in_progress: false,
         driver_due: false,
         in_driver: false,
@@ -444,19 +450,41 @@ fn add_tasks(
     }
 }
 
-/// A sugov kthread for each domain that cannot switch fast, and where the governor wants one, to wake on
-/// the domain's first CPU.
-fn add_kthreads(m: &mut Machine, works: bool) {
+/// Who does the governor's work, and changes frequencies where that is not done at once: a sugov kthread for each
+/// domain, to wake on the domain's first CPU, or a worker for each CPU.
+fn add_kthreads(m: &mut Machine, works: Works) {
     for domain in 0..m.domains.len() {
         let d = &m.domains[domain];
-        if d.fast_switch && !works {
+        if d.fast_switch && works == Works::WhereSlow {
             continue;
         }
-        let (cpu, cpus) = (d.cpus[0], d.cpus.iter().copied().collect());
-        let (task, mut t) = new_task(m, format!("sugov:{}", cpu.0).into(), Role::Sugov(domain));
-        t.set_allowed(&m.cpus, cpus);
-        (t.sched, t.cpu) = (Sched::sugov(), cpu);
-        m.tasks.push(t);
-        m.domains[domain].kthread = Some(task);
+        let cpus = d.cpus.clone();
+        if works == Works::Kworker {
+            let add = |cpu: &CpuId| {
+                let name = format!("kworker/{}:0", cpu.0);
+                add_kthread(m, domain, name, *cpu, std::iter::once(*cpu).collect())
+            };
+            m.domains[domain].workers = cpus.iter().map(add).collect();
+            m.domains[domain].kthread = m.domains[domain].workers.first().copied();
+        } else {
+            let name = format!("sugov:{}", cpus[0].0);
+            let task = add_kthread(m, domain, name, cpus[0], cpus.iter().copied().collect());
+            m.task_mut(task).sched = Sched::sugov();
+            m.domains[domain].kthread = Some(task);
+        }
     }
+}
+
+fn add_kthread(
+    m: &mut Machine,
+    domain: usize,
+    name: String,
+    cpu: CpuId,
+    allowed: CpuSet,
+) -> TaskId {
+    let (task, mut t) = new_task(m, name.into(), Role::Sugov(domain));
+    t.set_allowed(&m.cpus, allowed);
+    t.cpu = cpu;
+    m.tasks.push(t);
+    task
 }

@@ -8,6 +8,7 @@ use risetime_kernel::units::{CpuId, Instant, Util};
 pub struct Effects {
     pub(crate) timer: Option<Timer>,
     pub(crate) work: bool,
+    pub(crate) work_on: Option<CpuId>,
     pub(crate) recent_used_cpu: Option<CpuId>,
     pub(crate) no_idle_core: Option<CpuId>,
     pub(crate) looked: Vec<(CpuId, Util)>,
@@ -31,6 +32,10 @@ impl Effects {
     /// The governor's kthread runs, and asks it again ([`Governor::work`](crate::governor::Governor::work)).
     pub fn defer_work(&mut self) {
         self.work = true;
+    }
+    /// The same, on the worker of `cpu`, where its work is done by workers (`schedule_work_on`).
+    pub fn defer_work_to(&mut self, cpu: CpuId) {
+        (self.work, self.work_on) = (true, Some(cpu));
     }
     /// Whether nothing is wished for.
     #[inline]

@@ -253,6 +253,8 @@ pub(crate) struct Cpu {
     /// For how long it was idle, up to when it last got a task; since when it is, if it is.
     pub(crate) idle_time: Span,
     pub(crate) idle_from: Instant,
+    /// `CPUTIME_NICE`: ticks that found a task of a nice value above 0.
+    pub(crate) nice_time: Span,
     pub(crate) drawn: Drawn,
 }
 
@@ -315,8 +317,11 @@ pub(crate) struct FreqDomain {
     pub(crate) change_gen: u32,
     /// Idle states, the shallowest first.
     pub(crate) idle: Vec<IdleState>,
-    /// The sugov kthread, where the driver cannot switch fast.
+    /// Who changes frequencies where the driver cannot do it at once: the sugov kthread, or of the workers the
+    /// one that is at it.
     pub(crate) kthread: Option<TaskId>,
+    /// Of governors whose work goes to the workers of the CPUs (`kworker`), by place in the policy.
+    pub(crate) workers: Vec<TaskId>,
     /// `sg_policy->work_in_progress`.
     pub(crate) work_in_progress: bool,
     /// The kthread has taken up `target` and goes to the driver next.

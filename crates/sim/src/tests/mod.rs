@@ -15,6 +15,7 @@ mod metamorphic;
 mod placed;
 mod properties;
 mod residencies;
+mod sampling;
 mod sched_idle;
 mod series;
 mod shipped;

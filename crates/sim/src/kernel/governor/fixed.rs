@@ -7,7 +7,7 @@
 //! `userspace` takes the lowest OPP at or above `scaling_setspeed` (`CPUFREQ_RELATION_L`), the
 //! highest where there is none. Source: drivers/cpufreq/cpufreq_{performance,powersave,userspace}.c.
 
-use super::{Descriptor, FreqRequest, Governor};
+use super::{Descriptor, FreqRequest, Governor, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
 use risetime_kernel::units::{CpuId, KHz, Util};
@@ -18,7 +18,7 @@ pub(super) const PERFORMANCE: Descriptor = Descriptor {
     name: "performance",
     doc: "always the highest frequency",
     params: &[],
-    works: false,
+    works: Works::WhereSlow,
     make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].freq_max())),
 };
 
@@ -26,7 +26,7 @@ pub(super) const POWERSAVE: Descriptor = Descriptor {
     name: "powersave",
     doc: "always the lowest frequency",
     params: &[],
-    works: false,
+    works: Works::WhereSlow,
     make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].opps[0].freq)),
 };
 
@@ -41,7 +41,7 @@ pub(super) const USERSPACE: Descriptor = Descriptor {
         default: Default::Int(0),
         home: Home::Policy("scaling_setspeed"),
     }],
-    works: false,
+    works: Works::WhereSlow,
     make: |platform, domain, settings| {
         let wanted = KHz(settings.int("scaling_setspeed").unwrap_or(0).max(0) as u64);
         let domain = &platform.domains[domain];

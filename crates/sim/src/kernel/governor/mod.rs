@@ -4,17 +4,21 @@
 //! [`DomainView`] and returns a decision with its reason; the engine carries it out (at once
 //! where the driver can, through a kthread where it cannot) and writes it into the trace.
 
+mod conservative;
 mod fixed;
+mod ondemand;
+mod sampling;
 pub(crate) mod schedutil;
 mod view;
 
 pub use crate::state::effects::{Effects, Timer};
 pub use crate::state::hooks::FreqRequest;
+pub(crate) use sampling::default_rate as default_sampling_rate;
 pub use view::DomainView;
 
 use risetime_kernel::units::{CpuId, Instant, KHz, Util};
-use risetime_model::Platform;
 use risetime_model::settings::{Group, Param, Settings};
+use risetime_model::{InputError, Platform, Policy};
 
 /// A cpufreq governor of one domain. What it wants beside a frequency it notes in `effects`.
 pub trait Governor {
@@ -82,15 +86,38 @@ pub struct Descriptor {
     pub doc: &'static str,
     /// Its tunables.
     pub params: &'static [Param],
-    /// It defers work to a kthread, also where the driver can switch fast.
-    pub works: bool,
+    /// On which thread its work is done.
+    pub works: Works,
     /// A new instance.
     pub make: fn(&Platform, usize, &Settings) -> Box<dyn Governor>,
 }
 
+/// On which thread a governor's work is done, and frequencies are changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Works {
+    /// At once where the driver can switch fast, else on the deadline kthread of the policy (`sugov:N`).
+    WhereSlow,
+    /// On that kthread, also where the driver could switch fast.
+    Sugov,
+    /// On a fair worker of the CPU that gave rise to it (`kworker/N`), which also waits in the driver: these
+    /// governors never switch fast.
+    Kworker,
+}
+
 /// All governors.
-pub const REGISTRY: &[Descriptor] =
-    &[schedutil::DESCRIPTOR, fixed::PERFORMANCE, fixed::POWERSAVE, fixed::USERSPACE];
+pub const REGISTRY: &[Descriptor] = &[
+    schedutil::DESCRIPTOR,
+    fixed::PERFORMANCE,
+    fixed::POWERSAVE,
+    fixed::USERSPACE,
+    ondemand::DESCRIPTOR,
+    conservative::DESCRIPTOR,
+];
+
+/// Errors: what the kernel refuses when it is written.
+pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
+    conservative::check(policy, settings)
+}
 
 /// Their names, for the setting `governor`.
 pub const NAMES: &[&str] = &{

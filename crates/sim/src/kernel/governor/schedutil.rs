@@ -15,7 +15,7 @@
 //!
 //! Leaves out: `cpufreq_driver_adjust_perf` drivers.
 
-use super::{Descriptor, FreqRequest, Governor, Resumed};
+use super::{Descriptor, FreqRequest, Governor, Resumed, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
 use crate::state::plain::Needs;
@@ -80,7 +80,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             home: Home::Patched(None, Neutral::Int(0)),
         },
     ],
-    works: false,
+    works: Works::WhereSlow,
     make: |platform, domain, settings| Box::new(Schedutil::new(platform, domain, settings)),
 };
 

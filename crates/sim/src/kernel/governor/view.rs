@@ -10,7 +10,7 @@ use crate::state::short_ways::ShortWay;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::EffectiveUtil;
 use risetime_kernel::headroom::Decided;
-use risetime_kernel::opp::cpufreq_driver_resolve_freq;
+use risetime_kernel::opp::{Relation, cpufreq_driver_resolve_freq, cpufreq_frequency_table_target};
 use risetime_kernel::uclamp::uclamp_rq_is_capped;
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, Util};
 
@@ -64,6 +64,14 @@ impl DomainView<'_> {
         let own =
             cpufreq_driver_resolve_freq(table, freq, all.0, all.1).map_or(all.1, |i| table[i].freq);
         self.machine.hook(own, |h, own| h.resolve_freq(self.machine, self.index, freq, own))
+    }
+    /// The OPP that the driver would choose for `freq` by `relation` (`cpufreq_frequency_table_target`, with
+    /// `CPUFREQ_RELATION_E`).
+    pub fn resolve_by(&self, relation: Relation, freq: KHz) -> KHz {
+        let (min, max) = self.limits();
+        let table = &self.domain().table;
+        cpufreq_frequency_table_target(table, freq, min, max, relation)
+            .map_or(max, |i| table[i].freq)
     }
     /// `effective_cpu_util` of `cpu` with its runnable boost, as schedutil asks for it.
     #[inline]
@@ -144,6 +152,10 @@ impl DomainView<'_> {
         let c = self.machine.cpu(cpu);
         let idle = c.curr.is_none().then(|| self.machine.now.since(c.idle_from));
         c.idle_time + idle.unwrap_or_default()
+    }
+    /// `CPUTIME_NICE`: the ticks that found a task of a nice value above 0 on `cpu`.
+    pub fn nice_time(&self, cpu: CpuId) -> Span {
+        self.machine.cpu(cpu).nice_time
     }
     /// The length of a tick.
     pub fn tick(&self) -> Span {

@@ -1,0 +1,181 @@
+//! `ondemand`: the highest frequency above a load, below it one that is in proportion.
+//!
+//! ```text
+//! load > up_threshold    policy->max, and the next sample sampling_down_factor times as late
+//! else                   min + load · (max - min) / 100, to the closest OPP
+//! powersave_bias         of that so many thousandths less, as time at the OPP above and at the one below
+//! ```
+//!
+//! When it samples and what a load is: [`super::sampling`]. Source: drivers/cpufreq/cpufreq_ondemand.c.
+
+use super::sampling::{self, PolicyDbs, number};
+use super::{Descriptor, FreqRequest, Governor, Works};
+use crate::kernel::governor::DomainView;
+use crate::state::effects::Effects;
+use risetime_kernel::dbs::{freq_hi_delay_us, od_freq_next, powersave_bias_avg};
+use risetime_kernel::opp::Relation;
+use risetime_kernel::units::{Capacity, CpuId, KHz, Util};
+use risetime_model::settings::{Default, Home, Param, Range};
+use risetime_trace::Why;
+
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    name: "ondemand",
+    doc: "the highest frequency above a load, below it in proportion; samples idle time",
+    params: &[
+        sampling::sampling_rate("ondemand/sampling_rate"),
+        Param {
+            name: "up_threshold",
+            doc: "above this load of its busiest CPU a policy gets its highest frequency",
+            unit: "%",
+            range: Range::Int(1, 100),
+            default: Default::Int(95),
+            home: Home::Tunable("ondemand/up_threshold"),
+        },
+        Param {
+            name: "sampling_down_factor",
+            doc: "at the highest frequency samples are taken so many times as rarely",
+            unit: "samples",
+            range: Range::Int(1, 100_000),
+            default: Default::Int(1),
+            home: Home::Tunable("ondemand/sampling_down_factor"),
+        },
+        Param {
+            name: "powersave_bias",
+            doc: "how much less than it would be a frequency is in the mean",
+            unit: "‰",
+            range: Range::Int(0, 1000),
+            default: Default::Int(0),
+            home: Home::Tunable("ondemand/powersave_bias"),
+        },
+        sampling::ignore_nice_load("ondemand/ignore_nice_load"),
+        Param {
+            name: "io_is_busy",
+            doc: "count waiting for devices as busy",
+            unit: "",
+            range: Range::Int(0, 1),
+            default: Default::Int(0),
+            home: Home::Tunable("ondemand/io_is_busy"),
+        },
+        sampling::AFTER_IDLE,
+    ],
+    works: Works::Kworker,
+    make: |platform, domain, settings| {
+        Box::new(Ondemand {
+            policy: PolicyDbs::new(platform, domain, settings),
+            up_threshold: number(settings, "up_threshold"),
+            sampling_down_factor: number(settings, "sampling_down_factor"),
+            powersave_bias: number(settings, "powersave_bias"),
+            lower: None,
+            sub_sample: false,
+        })
+    },
+};
+
+/// The OPP for the rest of a sampling period, and how long that is.
+#[derive(Clone, Copy)]
+struct Lower {
+    freq: KHz,
+    delay_us: u32,
+}
+
+struct Ondemand {
+    policy: PolicyDbs,
+    up_threshold: u32,
+    sampling_down_factor: u32,
+    powersave_bias: u32,
+    lower: Option<Lower>,
+    /// `OD_SUB_SAMPLE`: next comes the lower OPP.
+    sub_sample: bool,
+}
+
+impl Ondemand {
+    /// `od_update`: the frequency, and how long until the next sample, µs.
+    fn od_update(&mut self, domain: &DomainView<'_>) -> (KHz, u32, u32) {
+        let load = self.wanted_load(domain);
+        let (_, max) = domain.limits();
+        self.lower = None;
+        let hi = |o: &Self| o.policy.sampling_rate.wrapping_mul(o.policy.rate_mult);
+        if load > self.up_threshold {
+            if domain.cur() < max {
+                self.policy.rate_mult = self.sampling_down_factor;
+            }
+            let (freq, delay) = match self.powersave_bias {
+                0 => (domain.resolve_by(Relation::High, max), hi(self)),
+                _ => self.biased(domain, max, Relation::High, Relation::Low),
+            };
+            return (freq, delay, load);
+        }
+        let lowest = domain.freqs().next().unwrap_or(max);
+        let next = od_freq_next(load, lowest, domain.freq_max());
+        self.policy.rate_mult = 1;
+        let (freq, delay) = match self.powersave_bias {
+            0 => (domain.resolve_by(Relation::Close, next), hi(self)),
+            _ => self.biased(domain, next, Relation::Low, Relation::Close),
+        };
+        (freq, delay, load)
+    }
+
+    /// The sample's load; what `explain` has a CPU want instead of it, in its place.
+    fn wanted_load(&mut self, domain: &DomainView<'_>) -> u32 {
+        let load = self.policy.sample(domain).load;
+        let Capacity(capacity) = domain.capacity();
+        let own = Util(u64::from(load) * capacity / 100);
+        let wants = |cpu: &CpuId| domain.wanted(*cpu, own);
+        let most = domain.cpus().iter().map(wants).max().unwrap_or(own);
+        if most > own { 100 } else { load }
+    }
+
+    /// `generic_powersave_bias_target` of `freq`, then the driver's choice by `last`.
+    fn biased(
+        &mut self,
+        domain: &DomainView<'_>,
+        freq: KHz,
+        relation: Relation,
+        last: Relation,
+    ) -> (KHz, u32) {
+        let avg = powersave_bias_avg(domain.resolve_by(relation, freq), self.powersave_bias);
+        let lo = domain.resolve_by(Relation::High, avg);
+        let hi = domain.resolve_by(Relation::Low, avg);
+        let rate = self.policy.sampling_rate;
+        if hi == lo {
+            return (domain.resolve_by(last, lo), rate.wrapping_mul(self.policy.rate_mult));
+        }
+        let delay = freq_hi_delay_us(avg, lo, hi, rate);
+        self.lower = Some(Lower { freq: lo, delay_us: rate.wrapping_sub(delay) });
+        (domain.resolve_by(last, hi), delay)
+    }
+}
+
+impl Governor for Ondemand {
+    fn start(&mut self, domain: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
+        self.policy.start(domain);
+        None
+    }
+
+    fn update_util(
+        &mut self,
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        _: bool,
+        effects: &mut Effects,
+    ) -> Option<FreqRequest> {
+        self.policy.update_util(domain, cpu, effects);
+        None
+    }
+
+    /// `od_dbs_update`.
+    fn work(&mut self, domain: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
+        if std::mem::take(&mut self.sub_sample)
+            && let Some(lower) = self.lower
+        {
+            self.policy.done(lower.delay_us);
+            let freq = domain.resolve_by(Relation::High, lower.freq);
+            return Some(FreqRequest { util: Util(0), freq, why: Why::Util });
+        }
+        let (freq, delay, load) = self.od_update(domain);
+        self.sub_sample = self.lower.is_some();
+        self.policy.done(delay);
+        let why = if freq == domain.cur() { Why::Unchanged } else { Why::Util };
+        Some(FreqRequest { util: Util(u64::from(load) * 1024 / 100), freq, why })
+    }
+}
