@@ -61,7 +61,8 @@ const CLAMPS: &str = "/proc/sys/kernel/sched_util_clamp_min";
 /// What all threads share. It lives for ever: threads may still run when the trace is read.
 struct Shared {
     job: Job,
-    speeds: Speeds,
+    /// By task, and one for all that are forked.
+    speeds: Vec<Speeds>,
     tracer: Option<Tracer>,
     clamps: bool,
     failures: Mutex<Vec<String>>,
@@ -104,7 +105,7 @@ pub(crate) struct Done {
 
 /// Runs the tasks of `job`. When it returns, tracing has stopped; tasks may still be busy.
 pub(crate) fn run(job: Job, tracer: Option<Tracer>) -> io::Result<Done> {
-    let speeds = Speeds::open(&job.cpus);
+    let speeds = Speeds::open_each(&job.cpus, job.tasks.len() + 1)?;
     let pids = job.tasks.iter().map(|_| AtomicI32::new(0)).collect();
     let clamps = std::path::Path::new(CLAMPS).exists();
     let (job_tasks, objects) = (job.tasks.len(), Objects::new(&job.objects));
@@ -299,7 +300,7 @@ fn carry_out(shared: &'static Shared, task: &Task, number: usize, attrs: &mut At
         return fail(shared, task, &format!("timer slack: {e}"));
     }
     let mut program = Program::new(task);
-    let mut worker = Worker::new(&shared.speeds);
+    let mut worker = Worker::new(&shared.speeds[number.min(shared.job.tasks.len())]);
     loop {
         let mut failed = None;
         let now = sys::mono();

@@ -8,6 +8,7 @@
 
 use risetime_job::Policy;
 use risetime_kernel::units::Span;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, clock_nanosleep_absolute, sched_setaffinity};
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 use std::ffi::CString;
@@ -35,6 +36,20 @@ pub(crate) fn thread_cpu() -> u64 {
 /// Length of a tick in ns: the resolution of the coarse clock.
 pub(crate) fn tick() -> u64 {
     ns(clock_getres(ClockId::MonotonicCoarse)).max(1)
+}
+
+/// Lets this process have so many files open.
+///
+/// Errors: it may not.
+pub(crate) fn may_open(files: usize) -> io::Result<()> {
+    let (own, wanted) = (getrlimit(Resource::Nofile), files as u64);
+    if own.current.is_none_or(|n| n >= wanted) {
+        return Ok(());
+    }
+    let maximum = own.maximum.map(|n| n.max(wanted));
+    let asked = Rlimit { current: Some(wanted), maximum };
+    setrlimit(Resource::Nofile, asked)
+        .map_err(|e| io::Error::new(e.kind(), format!("{files} open files: {e}")))
 }
 
 /// Sleeps until CLOCK_MONOTONIC reads `at`; returns at once if it does already.

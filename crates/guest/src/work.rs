@@ -26,8 +26,10 @@
 use crate::hotplug;
 use crate::sys;
 use risetime_job::job::Cpu;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::hint::black_box;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,7 +48,8 @@ const TINY: u64 = 5_000;
 /// next one.
 const MAX_CREDIT: u64 = 10_000;
 
-/// How fast each CPU is at the moment.
+/// How fast each CPU is at the moment, as one thread sees it: whoever reads a file of sysfs holds its mutex, and a thread that
+/// is throttled or preempted meanwhile would have all others wait that read it through the same `File`.
 #[derive(Debug)]
 pub(crate) struct Speeds {
     cpus: Vec<(Cpu, Option<usize>)>,
@@ -55,6 +58,17 @@ pub(crate) struct Speeds {
 }
 
 impl Speeds {
+    /// For so many threads.
+    ///
+    /// Errors: so many files may not be open at once.
+    pub(crate) fn open_each(cpus: &[Cpu], threads: usize) -> io::Result<Vec<Speeds>> {
+        /// What the rest of this agent has open, with room to spare.
+        const OTHERS: usize = 1024;
+        let policies = cpus.iter().map(|cpu| cpu.policy).collect::<BTreeSet<u32>>().len();
+        sys::may_open(OTHERS + threads * (policies + 1))?;
+        Ok((0..threads).map(|_| Speeds::open(cpus)).collect())
+    }
+
     /// Opens the policies of `cpus`; where there is no cpufreq, top frequency is assumed.
     pub(crate) fn open(cpus: &[Cpu]) -> Speeds {
         let mut speeds = Speeds { cpus: Vec::new(), files: Vec::new() };
