@@ -582,10 +582,14 @@ fn task_result(
 
 /// What a reader should know of a deadline task that does not keep its reservation.
 fn behind(comm: &str, r: &Reservation) -> Option<String> {
-    let throttled = r.throttled.filter(|t| t.n > 0).map(|Throttled { n, ms, longest_ms, .. }| {
+    // Also one that wakes some µs before its next period is throttled until then, with all its runtime left.
+    const NOTICED_MS: f64 = 0.1;
+    let noticed = r.throttled.filter(|t| t.longest_ms >= NOTICED_MS);
+    let throttled = noticed.map(|Throttled { n, ms, longest_ms, .. }| {
+        let times = if n == 1 { "once".into() } else { format!("{n} times") };
         format!(
-            "its runtime was used up {n} times, and it waited {ms:.1} ms for the next period's, at most \
-             {longest_ms:.1} ms at a time"
+            "it was throttled {times}, and waited {ms:.1} ms for the next period's runtime, at most {longest_ms:.1} ms \
+             at a time"
         )
     });
     let late = r.unfinished_ms.filter(|_| r.due > 0).map(|ms| {

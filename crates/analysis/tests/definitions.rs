@@ -459,7 +459,7 @@ fn a_deadline_task_that_does_not_keep_up_says_so() {
     assert_eq!(
         r.notes,
         [
-            "t: its runtime was used up 2 times, and it waited 12.0 ms for the next period's, at most 6.0 ms at a time; at the \
+            "t: it was throttled 2 times, and waited 12.0 ms for the next period's runtime, at most 6.0 ms at a time; at the \
           run's end its activation is unfinished after 25.0 ms, in which 2 further periods began"
         ]
     );

@@ -607,7 +607,7 @@ fn setting(text: &str) -> Result<(String, Value), String> {
 pub(crate) enum Format {
     /// Plots and tables for a terminal
     Text,
-    /// JSON, schema 1
+    /// JSON, schema 2
     Json,
     /// One figure a line
     Csv,

@@ -3,7 +3,7 @@
 use crate::{Said, as_meant_for_a_person, page, prints, repository, risetime_in, scratch};
 use risetime_model::settings::{Catalogue, Default, Group, Param};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -319,13 +319,34 @@ fn every_link_between_the_documents_leads_to_a_file() {
     for page in pages.filter(|p| p.extension().is_some_and(|e| e == "md")) {
         let content = std::fs::read_to_string(&page).expect("a page");
         for link in content.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap_or_default();
-            let there = file.is_empty()
-                || file.contains("://")
-                || page.parent().expect("its directory").join(file).exists();
-            assert!(there, "{}: {link}", page.display());
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            if file.contains("://") {
+                continue;
+            }
+            let to = match file {
+                "" => page.clone(),
+                file => page.parent().expect("its directory").join(file),
+            };
+            assert!(to.exists(), "{}: {link}", page.display());
+            assert!(
+                anchor.is_empty() || anchors(&to).contains(anchor),
+                "{}: {link}",
+                page.display()
+            );
         }
     }
+}
+
+/// Where a page may be linked into: its headings in small letters, without signs, blanks as hyphens.
+fn anchors(page: &Path) -> BTreeSet<String> {
+    let content = std::fs::read_to_string(page).expect("a page");
+    let headings = content.lines().filter(|l| l.starts_with('#'));
+    let anchor = |heading: &str| -> String {
+        let text = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = text.chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
 }
 
 const GENERATED: &str =
