@@ -55,7 +55,7 @@ pub type Steps = Vec<Step>;
 pub struct Tried {
     /// What is changed.
     pub steps: Steps,
-    /// The metric (0), energy (1) and work (2) with it.
+    /// The metric (0), energy (1) and work (2) with it, and where the metric is a job's what one takes (3).
     pub measured: Measured,
     /// The metric's differences to the baseline.
     pub metric: Estimate,
@@ -87,7 +87,7 @@ pub struct Advice {
     pub unit: Unit,
     /// Seed.
     pub seed: u64,
-    /// Metric (0), energy (1) and work (2) as it is.
+    /// The same as it is.
     pub base: Measured,
     /// What surely makes the metric better: the first line, then by what it gains.
     pub tried: Vec<Tried>,
@@ -99,9 +99,14 @@ pub struct Advice {
     pub untried: usize,
     /// Candidates of the last round that make no sure difference, or a worse one.
     pub unsure: usize,
+    /// The best of those, if nothing surely makes the metric better.
+    pub nearest: Vec<Tried>,
     /// What was not tried because this kernel has it not.
     pub left_out: Vec<&'static str>,
 }
+
+/// What an energy per job is among what is measured.
+pub const EACH: usize = 3;
 
 /// How many different changes there are: the same value of the same key of several tasks is one.
 fn changes(steps: &Steps) -> usize {
@@ -197,31 +202,38 @@ pub fn ranked(gains: &[Option<Gain>]) -> Vec<usize> {
     order
 }
 
-/// Those of the last round that surely make the metric better, the first line first, the others by what they gain;
-/// and how many do not.
-pub fn judged(
-    metric: &Metric,
-    base: &Measured,
-    last: Vec<(Steps, Measured)>,
-) -> (Vec<Tried>, usize) {
+/// The last round, judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// What surely makes the metric better, the first line first, the others by what they gain.
+    pub tried: Vec<Tried>,
+    /// How many do not.
+    pub unsure: usize,
+    /// If all of them do not: the best by the median, so many that one sees where it stands.
+    pub nearest: Vec<Tried>,
+}
+
+/// Who of the last round surely makes the metric better.
+pub fn judged(metric: &Metric, base: &Measured, last: Vec<(Steps, Measured)>) -> Judged {
+    const NEAREST: usize = 3;
     let n = last.len();
-    let mut sure: Vec<(Gain, Tried)> = Vec::new();
+    let (mut sure, mut others): (Vec<(Gain, Tried)>, Vec<_>) = (Vec::new(), Vec::new());
     for (steps, measured) in last {
         let difference = |m| measured.difference(base, m);
         let (Some(gain), Some(of_metric)) = (Gain::of(metric, &measured, base), difference(0))
         else {
             continue;
         };
-        if gain.least < 0.0 && of_metric.differs() {
-            let (energy, work) = (difference(1), difference(2));
-            let efficient = false;
-            sure.push((
-                gain,
-                Tried { steps, measured, metric: of_metric, energy, work, efficient },
-            ));
-        }
+        let (energy, work) = (difference(1), difference(2));
+        let efficient = false;
+        let tried = Tried { steps, measured, metric: of_metric, energy, work, efficient };
+        let is_sure = gain.least < 0.0 && of_metric.differs();
+        if is_sure { &mut sure } else { &mut others }.push((gain, tried));
     }
     let unsure = n - sure.len();
+    others.retain(|_| sure.is_empty());
+    others.sort_by(|(a, _), (b, _)| a.metric.total_cmp(&b.metric));
+    let nearest = others.into_iter().map(|(_, tried)| tried).take(NEAREST).collect();
     // Of those that come to the same, the simplest.
     sure.sort_by_key(|(_, tried)| changes(&tried.steps));
     let mut kept: Vec<(Gain, Tried)> = Vec::new();
@@ -242,7 +254,7 @@ pub fn judged(
     if let Some(rest) = kept.get_mut(1..) {
         rest.sort_by(|(a, _), (b, _)| a.metric.total_cmp(&b.metric));
     }
-    (kept.into_iter().map(|(_, tried)| tried).collect(), unsure)
+    Judged { tried: kept.into_iter().map(|(_, tried)| tried).collect(), unsure, nearest }
 }
 
 #[cfg(test)]
@@ -287,7 +299,8 @@ mod tests {
             named("idle", working([45.0; 6], 5.0, 20.0)),
             ([all_of("knee"), all_of("idle")].concat(), measured([50.4; 6], 12.05)),
         ];
-        let (tried, unsure) = judged(&Metric::new("ui.debt"), &base, all);
+        let Judged { tried, unsure, nearest } = judged(&Metric::new("ui.debt"), &base, all);
+        assert!(nearest.is_empty(), "there is better");
         let key = |t: &Tried| match &t.steps[0] {
             Step::Workload(change) => (change.key.clone(), t.efficient),
             Step::Setting { .. } => unreachable!("none here"),
@@ -305,6 +318,17 @@ mod tests {
         ];
         assert_eq!(keys, wanted);
         assert_eq!(unsure, 2);
+    }
+
+    #[test]
+    fn where_nothing_is_sure_the_best_medians_are_kept() {
+        let base = measured([100.0; 6], 10.0);
+        let once = |least| measured([least, least, least, least, least, 110.0], 10.0);
+        let all = [90.0, 70.0, 105.0, 80.0].map(|ms| named(&ms.to_string(), once(ms)));
+        let found = judged(&Metric::new("ui.debt"), &base, all.into());
+        let medians: Vec<f64> = found.nearest.iter().map(|t| t.metric.median).collect();
+        assert_eq!((found.tried.len(), found.unsure), (0, 4));
+        assert_eq!(medians, [-30.0, -20.0, -10.0]);
     }
 
     #[test]

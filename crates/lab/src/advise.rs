@@ -15,8 +15,8 @@ use crate::measure::{first_task, usual_metric};
 use crate::phases::phase_span;
 use crate::{Request, measure};
 use candidates::candidates;
-use risetime_analysis::advice::{Advice, Gain, Round, Step, Steps, judged, ranked};
-use risetime_analysis::metric::Metric;
+use risetime_analysis::advice::{Advice, Gain, Judged, Round, Step, Steps, judged, ranked};
+use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::{Measured, Options, RunResult};
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
@@ -53,6 +53,8 @@ pub struct Wanted {
 /// The metric, unless it is given: `response_p99` of the first job that the workload declares, else of the first task's;
 /// if that has none, its `activation_p99` (20 activations or more), or its `debt` where it is busy to the end most of the time.
 ///
+/// Where the metric is 0 as it is, nothing is tried.
+///
 /// Errors: the request's; a metric that there is not; the simulator's.
 pub fn advise(wanted: &Wanted, mut progress: impl FnMut(usize)) -> Result<Advice, RunError> {
     let least = Plan::least(wanted.phases);
@@ -71,10 +73,22 @@ pub fn advise(wanted: &Wanted, mut progress: impl FnMut(usize)) -> Result<Advice
     let (mut all, left_out) = candidates(&base, &probe, &metric.name);
     // What the kernel would refuse, or the user has said already, is no choice.
     all.retain(|steps| experiment(&wanted.request, steps, None).is_ok());
-    let metrics = metrics(&metric);
-    let mut search = Search { wanted, metrics: &metrics, runs: 2, rounds: Vec::new(), done: 2 };
+    let metrics = metrics(&metric, &probe);
+    let mut search = Search { wanted, metrics: &metrics, runs: 1, rounds: Vec::new(), done: 1 };
+    if value == Some(0.0) {
+        // Changes are shares of what it is.
+        let (base, _) =
+            search.round(Vec::new(), wanted.phases, (base.duration, 0), &mut progress)?;
+        if base.estimate(0).is_some_and(|e| e.median == 0.0) {
+            let none = Judged { tried: Vec::new(), unsure: 0, nearest: Vec::new() };
+            return Ok(search.found(metric, unit, base, none, (0, left_out)));
+        }
+        search.rounds.clear();
+    }
+    search.ran(1);
 
-    let plan = Plan::of(wanted.budget, wanted.phases, all.len());
+    let budget = wanted.budget.saturating_sub(search.runs - 2).max(least);
+    let plan = Plan::of(budget, wanted.phases, all.len());
     let untried = all.len() - plan.first.0;
     all.truncate(plan.first.0);
     let length = short_length(&base, &metric, value)?;
@@ -89,19 +103,8 @@ pub fn advise(wanted: &Wanted, mut progress: impl FnMut(usize)) -> Result<Advice
     let (_, ranked) = search.round(middle, plan.middle.1, (base.duration, 2), &mut progress)?;
     let last: Vec<Steps> = ranked.into_iter().take(plan.last).map(|(steps, _)| steps).collect();
     let (base, last) = search.round(last, wanted.phases, (base.duration, 0), &mut progress)?;
-    let (tried, unsure) = judged(&metric, &base, last);
-    Ok(Advice {
-        seed: wanted.request.seed,
-        rounds: search.rounds,
-        runs: search.runs,
-        metric,
-        unit,
-        base,
-        tried,
-        untried,
-        unsure,
-        left_out,
-    })
+    let judged = judged(&metric, &base, last);
+    Ok(search.found(metric, unit, base, judged, (untried, left_out)))
 }
 
 /// The baseline and `steps` on another backend, from the same start phases; of a kernel of generation `rev`.
@@ -118,7 +121,7 @@ pub fn advised_on(
         experiment(&wanted.request, &Vec::new(), Some(rev))?,
         experiment(&wanted.request, steps, Some(rev))?,
     ];
-    let metrics = metrics(&advice.metric);
+    let metrics: Vec<Metric> = advice.base.metrics.iter().map(|m| m.0.clone()).collect();
     let mut both = measure(backend, &both, wanted.phases, &metrics, progress)?.into_iter();
     match (both.next(), both.next()) {
         (Some(base), Some(with)) => Ok((base, with)),
@@ -126,9 +129,14 @@ pub fn advised_on(
     }
 }
 
-/// What an [`Advice`] measures.
-fn metrics(metric: &Metric) -> [Metric; 3] {
-    [metric.clone(), Metric::new("energy"), Metric::new("work")]
+/// What an [`Advice`] measures. Beside a job's figure also what one takes: where others are slowed, all CPUs together may
+/// take no more although each job does.
+fn metrics(metric: &Metric, probe: &RunResult) -> Vec<Metric> {
+    let whose = metric.name.rsplit_once('.').map(|(whose, _)| whose);
+    let job = probe.jobs.iter().find(|job| Some(job.name.as_str()) == whose);
+    let each = job.filter(|job| job.mj_per_job.is_some());
+    let each = each.map(|job| Metric::new(format!("{}.energy", job.name)));
+    [metric.clone(), Metric::new("energy"), Metric::new("work")].into_iter().chain(each).collect()
 }
 
 /// The experiment with `steps` taken, for the simulator or (`kernel`) one that is booted.
@@ -225,6 +233,34 @@ struct Search<'w> {
 }
 
 impl Search<'_> {
+    fn ran(&mut self, n: usize) {
+        self.done += n;
+        self.runs += n as u32;
+    }
+
+    fn found(
+        self,
+        metric: Metric,
+        unit: Unit,
+        base: Measured,
+        Judged { tried, unsure, nearest }: Judged,
+        (untried, left_out): (usize, Vec<&'static str>),
+    ) -> Advice {
+        Advice {
+            seed: self.wanted.request.seed,
+            rounds: self.rounds,
+            runs: self.runs,
+            metric,
+            unit,
+            base,
+            tried,
+            untried,
+            unsure,
+            nearest,
+            left_out,
+        }
+    }
+
     /// Runs `candidates` and the baseline from `phases` phases of round `number` (0: the last, which starts where
     /// everybody does): the baseline, and the candidates by rank.
     fn round(
@@ -245,8 +281,7 @@ impl Search<'_> {
         let mut heard = |done| progress(before + done);
         let measured = measure(&Simulator, &experiments, phases, self.metrics, &mut heard)?;
         let n = experiments.len() * phases as usize;
-        self.done += n;
-        self.runs += n as u32;
+        self.ran(n);
         let seconds = length.0 as f64 / 1e9;
         self.rounds.push(Round { candidates: candidates.len(), phases, seconds });
         let mut measured = measured.into_iter();
@@ -264,6 +299,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use risetime_analysis::advice::EACH;
 
     fn wanted(workload: &str, platform: &str) -> Wanted {
         let request = Request { seconds: Some(0.6), ..Request::new(workload, platform) };
@@ -303,6 +339,22 @@ mod tests {
         assert!(first.untried > 0, "so small a budget does not suffice for all");
         let best = first.tried.first().expect("a faster CPU is faster");
         assert!(best.metric.median < 0.0 && best.metric.differs());
+    }
+
+    #[test]
+    fn nothing_is_tried_where_the_metric_is_0_and_a_job_has_its_own_energy() {
+        let of = |metric: &str| {
+            let metric = Some(metric.into());
+            advise(&Wanted { metric, ..wanted("periodic", "pixel6") }, |_| ()).expect("it runs")
+        };
+        let nothing = of("frame.dropped");
+        assert_eq!((nothing.runs, nothing.tried.len(), nothing.rounds.len()), (7, 0, 1));
+        assert_eq!(nothing.base.estimate(0).map(|e| e.median), Some(0.0));
+        let some = of("frame.response_p99");
+        let each = some.tried[0].measured.difference(&some.base, EACH).expect("each frame's");
+        assert!(each.median != 0.0 && some.base.metrics[EACH].0.name == "frame.energy");
+        assert_eq!(of("frame.work").base.metrics.len(), 4);
+        assert_eq!(of("energy").base.metrics.len(), EACH);
     }
 
     #[test]

@@ -14,7 +14,9 @@
 use crate::parallel::parallel;
 use risetime_analysis::caution::{Figure, cautions};
 use risetime_analysis::explain::{About, CauseShare, Debts, Explanation, Over, Subsets};
-use risetime_analysis::{Burst, EndedBy, Options, Pieces, RunResult, Stretch, TaskResult};
+use risetime_analysis::{
+    Burst, EndedBy, Options, Pieces, RunResult, Stretch, TaskResult, group_name,
+};
 use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::{Experiment, InputError};
 use risetime_sim::Counterfactual;
@@ -25,7 +27,8 @@ use std::collections::BTreeMap;
 /// What is to be explained, and for how much.
 #[derive(Clone, Copy, Debug)]
 pub struct Why<'a> {
-    /// The task, or of [`Why::over`] a job's name; `None`: the workload's first task.
+    /// The task, without its number the first of its instances, or of [`Why::over`] a job's name; `None`: the workload's
+    /// first task.
     pub task: Option<&'a str>,
     /// Which activations or jobs; `None`: the reported burst.
     pub over: Option<Over>,
@@ -91,7 +94,7 @@ pub fn explain(
         causes: CAUSES.into_iter().map(share).collect(),
         unexplained_ms: debts.unexplained(),
         runs: sets.len() as u32,
-        notes: result.notes.iter().cloned().chain(notes).collect(),
+        notes: result.notes.iter().cloned().chain(question.instance()).chain(notes).collect(),
         cautions: cautions(experiment, &[Figure::Speed]),
     })
 }
@@ -108,6 +111,8 @@ struct Question<'a> {
     causes: Vec<Cause>,
     /// A job's name, if its jobs are asked about.
     job: Option<String>,
+    /// The name that was asked for, if the task is the first of several with it.
+    instances_of: Option<String>,
     /// Which activations or jobs, ascending, if it is not about the burst.
     pieces: Option<Vec<u64>>,
 }
@@ -116,30 +121,61 @@ impl<'a> Question<'a> {
     fn new(experiment: &'a Experiment, why: Why<'_>) -> Result<Question<'a>, RunError> {
         let of_job = |name: &str| experiment.workload.jobs.iter().find(|j| j.name == name);
         let job = why.over.and(why.task).and_then(of_job);
-        let known = |name: &str| experiment.workload.tasks.iter().position(|t| t.comm == name);
+        let tasks = &experiment.workload.tasks;
+        let known = |name: &str| {
+            let of = |f: fn(&str) -> &str| tasks.iter().position(|t| f(&t.comm) == name);
+            of(|comm| comm).or_else(|| of(group_name))
+        };
         let id = match (job, why.task) {
             // Where nothing queues, its first task does not.
             (Some(job), _) => TaskId(job.tasks.first().copied().unwrap_or(0)),
             (None, None) => TaskId(experiment.workload.first_created() as u32),
             (None, Some(name)) => match known(name) {
                 Some(number) => TaskId(number as u32),
-                None => forked(experiment, name)?,
+                None => forked(experiment, name, why.over.is_some())?,
             },
         };
         let job = job.map(|job| job.name.clone());
+        let group = why.task.filter(|_| job.is_none()).map(String::from);
         let backend = Counterfactual { task: Some(id), ..Counterfactual::default() };
         let options = Options { pieces: why.over.map(|_| pieces(&job, id)), ..Options::default() };
         let result = crate::run(&backend, experiment, options, None)?.result;
         let found = result.tasks.iter().find(|t| t.task == id);
         let Some((t, burst)) = found.and_then(|t| Some((t, t.burst?))) else {
-            return Err(no_such_task(experiment, why.task));
+            let at = Instant(experiment.duration.0).as_ms();
+            let what = format!("the task has no burst to explain within {at} ms");
+            return Err(RunError::Failed(what));
         };
         let (comm, stretch) = (t.comm.clone(), t.stretch);
         let comm = job.clone().unwrap_or(comm);
         let causes = CAUSES.iter().map(|c| c.cause).filter(|c| c.acts_in(experiment)).collect();
         let pieces =
             why.over.map(|over| choose(&result.pieces, over, &comm, job.is_some())).transpose()?;
-        Ok(Question { experiment, task: id, comm, burst, stretch, causes, job, pieces, result })
+        let instances_of = group.filter(|name| *name != comm);
+        let task = id;
+        Ok(Question {
+            experiment,
+            task,
+            comm,
+            burst,
+            stretch,
+            causes,
+            job,
+            instances_of,
+            pieces,
+            result,
+        })
+    }
+
+    /// Which task this is, where many have the name that was asked for.
+    fn instance(&self) -> Option<String> {
+        let name = self.instances_of.as_ref()?;
+        let all = self.result.tasks.iter().filter(|t| group_name(&t.comm) == name);
+        Some(format!(
+            "this is {}, the first of the {} instances of {name}; --task asks about another",
+            self.comm,
+            all.count()
+        ))
     }
 
     /// How long a run without some causes is, about.
@@ -297,23 +333,57 @@ fn ns(ms: f64) -> Span {
 }
 
 /// The number of a task that none but a run knows.
-fn forked(experiment: &Experiment, name: &str) -> Result<TaskId, RunError> {
+fn forked(experiment: &Experiment, name: &str, jobs: bool) -> Result<TaskId, RunError> {
     let backend = Counterfactual::default();
     let tasks = crate::run(&backend, experiment, Options::default(), None)?.result.tasks;
-    let found = tasks.iter().find(|t| t.comm == name);
-    found.map(|t| t.task).ok_or_else(|| no_such_task(experiment, Some(name)))
+    let of = |f: fn(&str) -> &str| tasks.iter().find(|t| f(&t.comm) == name);
+    let found = of(|comm| comm).or_else(|| of(group_name));
+    found.map(|t| t.task).ok_or_else(|| no_such_task(experiment, name, jobs))
 }
 
-fn no_such_task(experiment: &Experiment, task: Option<&str>) -> RunError {
-    let known: Vec<&str> = experiment.workload.tasks.iter().map(|t| t.comm.as_str()).collect();
-    match task {
-        Some(name) if !known.contains(&name) => {
-            let what = format!("there is no task `{name}`, the workload has {}", known.join(", "));
-            InputError::new("--task", what).into()
+/// There is no task of that name, nor (`jobs`: could have been meant, too) a job.
+fn no_such_task(experiment: &Experiment, name: &str, jobs: bool) -> RunError {
+    let workload = &experiment.workload;
+    let is_job = workload.jobs.iter().any(|job| job.name == name);
+    let mut known = in_short(workload.tasks.iter().map(|t| t.comm.as_str()));
+    for job in workload.jobs.iter().filter(|_| jobs) {
+        if !known.contains(&job.name) {
+            known.push(job.name.clone());
         }
-        _ => {
-            let at = Instant(experiment.duration.0).as_ms();
-            RunError::Failed(format!("the task has no burst to explain within {at} ms"))
+    }
+    let or_job = if jobs { " or job" } else { "" };
+    let what = format!("there is no task{or_job} `{name}`, the workload has {}", known.join(", "));
+    let error = InputError::new("--task", what);
+    match is_job {
+        true => error.hint(format!("{name} is a job: add --over all")).into(),
+        false => error.into(),
+    }
+}
+
+/// Names, the numbered ones of a group as `server-0 to server-63`.
+fn in_short<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let mut ends: Vec<(&str, &str)> = Vec::new();
+    for name in names {
+        match ends.last_mut() {
+            Some((first, last)) if group_name(first) == group_name(name) => *last = name,
+            _ => ends.push((name, name)),
         }
+    }
+    let in_short = |(first, last): (&str, &str)| match first == last {
+        true => first.to_string(),
+        false => format!("{first} to {last}"),
+    };
+    ends.into_iter().map(in_short).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_are_named_in_short() {
+        let names = ["ui", "client-0", "client-1", "client-2", "server-0", "io-a", "io-b"];
+        let wanted = ["ui", "client-0 to client-2", "server-0", "io-a", "io-b"];
+        assert_eq!(in_short(names.into_iter()), wanted);
     }
 }

@@ -61,6 +61,16 @@ fn the_command_of_an_advice_gives_its_figures() {
     for line in ["frame.response_p99: ", "On your system, as root", "--backend vm"] {
         assert!(page.contains(line), "{line} in {page}");
     }
+    let of = ["advise", "periodic", "--platform", "rpi4", "--seconds", "0.3", "--metric"];
+    let nothing = prints(&[&of[..], &["frame.dropped"]].concat());
+    assert!(nothing.contains("frame.dropped is 0 as it is") && !nothing.contains("0.000"));
+    let unsure = [&of[..], &["frame.wakeup_max", "--phases", "6", "--budget", "60"]].concat();
+    let page = prints(&unsure);
+    assert!(page.contains("for sure: longer") && page.contains("\n0  "), "{page}");
+    let record = json(&[&unsure[..], &["--format", "json"]].concat());
+    let nearest = record["nearest"].as_array().expect("a list");
+    assert_eq!((nearest.is_empty(), &record["unit"]), (false, &Value::from("ms")));
+    assert!(nearest[0]["command"].as_str().expect("a text").contains(" --phases 6 "));
     let refused = risetime(&["advise", "periodic", "--platform", "rpi4", "--metric", "frame.fun"]);
     assert_eq!((refused.code, refused.out.as_str()), (2, ""));
     assert!(refused.err.contains("there is no figure `frame.fun`"), "{}", refused.err);

@@ -73,6 +73,38 @@ fn a_comparison_and_its_picture() {
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
 }
 
+/// A name without its number is the first instance's, which is said; a name that is not there, not at length.
+#[test]
+fn one_of_many_instances_and_jobs_are_found_by_name() {
+    let dir = scratch("instances");
+    let tasks = r#""server": { "instance": 30, "loop": -1, "run": 500, "sleep": 9500 },
+        "ui": { "job": { "name": "frame", "deadline": 9000 }, "loop": -1, "run": 2000,
+                "timer": { "ref": "unique", "period": 10000 } }"#;
+    std::fs::write(dir.join("w.json"), format!("{{ \"tasks\": {{ {tasks} }} }}")).expect("written");
+    let why = |more: &[&str]| {
+        let of = ["explain", "w.json", "--platform", "rpi4", "--seconds", "0.1", "--task"];
+        risetime_in(&dir, &[&of[..], more].concat())
+    };
+    let said = why(&["server", "--over", "all"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    for words in
+        ["activations of server-0 take", "the first of the 30 instances of server", "alone:"]
+    {
+        assert!(said.out.contains(words), "{words}: {}", said.out);
+    }
+    assert!(!why(&["server-3"]).out.contains("instances"));
+    for (more, words) in [
+        (&["serv"][..], "there is no task `serv`, the workload has server-0 to server-29, ui\n"),
+        (&["frame"], "hint: frame is a job: add --over all"),
+        (&["fram", "--over", "all"], "no task or job `fram`"),
+        (&["fram", "--over", "all"], "ui, frame"),
+    ] {
+        let said = why(more);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{more:?}");
+        assert!(said.err.contains(words), "{more:?}: {}", said.err);
+    }
+}
+
 #[test]
 fn what_cannot_be_explained_or_compared_is_said_so() {
     for (args, code, words) in [

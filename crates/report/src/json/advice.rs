@@ -4,11 +4,13 @@ use super::estimate;
 use super::{SCHEMA, print, settings};
 use crate::apply;
 use risetime_analysis::Measured;
-use risetime_analysis::advice::{Advice, Round, Tried};
+use risetime_analysis::advice::{Advice, EACH, Round, Tried};
 use serde_json::{Value, json};
 
 /// What helps? `real`: the first line, on a real kernel. Ends in a newline.
 pub fn advice(a: &Advice, command: &str, real: Option<&(Measured, Measured)>) -> String {
+    let phases = a.rounds.last().map_or(0, |round| round.phases);
+    let option = |t: &Tried| option(t, a, &format!("{command} --phases {phases}"));
     let mut record = json!({
         "schema": SCHEMA,
         "workload": a.base.workload,
@@ -17,10 +19,12 @@ pub fn advice(a: &Advice, command: &str, real: Option<&(Measured, Measured)>) ->
         "backend": "sim",
         "seed": a.seed,
         "metric": a.metric.name,
+        "unit": a.unit.as_str().trim(),
         "settings": settings(&a.base.settings),
         "now": measured(&a.base),
         "cautions": super::cautions(&a.base.cautions),
-        "options": a.tried.iter().map(|t| option(t, command)).collect::<Vec<_>>(),
+        "options": a.tried.iter().map(option).collect::<Vec<_>>(),
+        "nearest": a.nearest.iter().map(option).collect::<Vec<_>>(),
         "rounds": a.rounds.iter().map(round).collect::<Vec<_>>(),
         "simulations": a.runs,
         "untried": a.untried,
@@ -33,16 +37,22 @@ pub fn advice(a: &Advice, command: &str, real: Option<&(Measured, Measured)>) ->
             "first": measured(with),
             "change": estimate(with.difference(base, 0).as_ref()),
             "mj_change": estimate(with.difference(base, 1).as_ref()),
+            "mj_per_job_change": estimate(with.difference(base, EACH).as_ref()),
         });
     }
     print(&record)
 }
 
 fn measured(m: &Measured) -> Value {
-    json!({ "value": estimate(m.estimate(0).as_ref()), "mj": estimate(m.estimate(1).as_ref()), "work_ms": estimate(m.estimate(2).as_ref()) })
+    json!({
+        "value": estimate(m.estimate(0).as_ref()),
+        "mj": estimate(m.estimate(1).as_ref()),
+        "work_ms": estimate(m.estimate(2).as_ref()),
+        "mj_per_job": estimate(m.estimate(EACH).as_ref()),
+    })
 }
 
-fn option(t: &Tried, command: &str) -> Value {
+fn option(t: &Tried, a: &Advice, command: &str) -> Value {
     let options = apply::options(&t.steps);
     json!({
         "what": apply::words(&t.steps),
@@ -52,6 +62,7 @@ fn option(t: &Tried, command: &str) -> Value {
         "measured": measured(&t.measured),
         "change": estimate(Some(&t.metric)),
         "mj_change": estimate(t.energy.as_ref()),
+        "mj_per_job_change": estimate(t.measured.difference(&a.base, EACH).as_ref()),
         "work_change_ms": estimate(t.work.as_ref()),
         "efficient": t.efficient,
     })

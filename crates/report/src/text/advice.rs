@@ -11,10 +11,11 @@
 use super::Style;
 use super::page::{Ink, Line, Page, Table, pad, width};
 use crate::apply;
-use crate::words::{digits3, simulated};
+use crate::words::{digits3, round3, simulated};
 use risetime_analysis::Measured;
-use risetime_analysis::advice::{Advice, Gain, Step, Tried};
+use risetime_analysis::advice::{Advice, EACH, Gain, Step, Tried};
 use risetime_analysis::compare::Estimate;
+use risetime_analysis::metric::Unit;
 
 /// So many options are shown.
 const SHOWN: usize = 8;
@@ -34,7 +35,7 @@ pub fn advice(
         page.paragraph(0, Ink::Strong, &on_the_kernel(a, real));
     }
     page.blank();
-    table(&mut page, a);
+    table(&mut page, a, if a.tried.is_empty() { &a.nearest } else { shown(a) });
     if !a.tried.is_empty() {
         page.blank();
         picture(&mut page, a);
@@ -61,10 +62,26 @@ pub(crate) fn letter(i: usize) -> char {
     char::from(b'A' + (i % 26) as u8)
 }
 
+/// `-48`, of a share in %; `0` has no sign.
+fn whole(share: f64) -> String {
+    let percent = (share * 100.0).round();
+    if percent == 0.0 { "0".into() } else { format!("{percent:+}") }
+}
+
 /// `-48 %`.
 fn percent(share: f64) -> String {
-    let text = format!("{:+.0} %", share * 100.0 + 0.0);
-    if text == "-0 %" || text == "+0 %" { "0 %".into() } else { text }
+    whole(share) + " %"
+}
+
+/// A figure; a count has no decimals unless it is a median between two, and 0 none at all.
+fn figure(x: f64, unit: Unit) -> String {
+    if unit == Unit::Count || x == 0.0 { (round3(x) + 0.0).to_string() } else { digits3(x) }
+}
+
+/// The median of measure `m`.
+fn median(measured: &Measured, m: usize) -> String {
+    let unit = measured.metrics.get(m).map_or(Unit::Count, |metric| metric.1);
+    measured.estimate(m).map_or("–".into(), |e| figure(e.median, unit))
 }
 
 /// What a difference is of `base`.
@@ -75,41 +92,61 @@ fn share(difference: f64, base: Option<Estimate>) -> Option<f64> {
 
 fn first(a: &Advice) -> String {
     let unit = a.unit.as_str();
-    let now = a.base.estimate(0).map_or("–".into(), |e| digits3(e.median));
+    let now = median(&a.base, 0);
     let name = &a.metric.name;
     let Some(best) = a.tried.first() else {
-        return format!("{name}: {now}{unit}. Nothing that was tried makes it better for sure.");
+        return match a.base.estimate(0) {
+            Some(e) if e.median == 0.0 => format!(
+                "{name} is 0 as it is: nothing was tried, there is nothing to take a share of."
+            ),
+            _ => format!(
+                "{name}: {now}{unit}. Nothing that was tried makes it better for sure: longer --seconds or more \
+                 --phases may tell."
+            ),
+        };
     };
     let gain = Gain::of(&a.metric, &best.measured, &a.base);
-    let then = best.measured.estimate(0).map_or("–".into(), |e| digits3(e.median));
+    let then = median(&best.measured, 0);
     let energy = best.energy.and_then(|d| share(d.median, a.base.estimate(1)));
     let energy = energy.map_or(String::new(), |e| format!(", energy {}", percent(e)));
+    let each = each(a, best).map_or(String::new(), |(job, e)| format!(", each {job}'s {e}"));
     let change = share(best.metric.median, a.base.estimate(0)).map_or(String::new(), percent);
     let only = match gain {
         Some(gain) if !gain.is_worth() => " Nothing gains 10 % and leaves 90 % of the work done.",
         _ => "",
     };
     format!(
-        "{name}: {now}{unit} as it is, {then}{unit} with {} ({change}{energy}).{only}",
+        "{name}: {now}{unit} as it is, {then}{unit} with {} ({change}{energy}{each}).{only}",
         apply::words(&best.steps)
     )
 }
 
+/// How much more energy one job takes, and the job's name.
+fn each<'a>(a: &'a Advice, t: &Tried) -> Option<(&'a str, String)> {
+    let (metric, ..) = a.base.metrics.get(EACH)?;
+    let d = t.measured.difference(&a.base, EACH)?;
+    let job = metric.name.rsplit_once('.')?.0;
+    Some((job, percent(share(d.median, a.base.estimate(EACH))?)))
+}
+
 /// What was predicted, and what a kernel did.
 fn on_the_kernel(a: &Advice, (base, with): &(Measured, Measured)) -> String {
-    let median = |m: &Measured| m.estimate(0).map_or("–".into(), |e| digits3(e.median));
     let change = with.difference(base, 0);
     let found = change.and_then(|d| share(d.median, base.estimate(0))).map_or("–".into(), percent);
     let unit = a.unit.as_str();
-    format!("On the real kernel: {}{unit}, then {}{unit} ({found}).", median(base), median(with))
+    format!(
+        "On the real kernel: {}{unit}, then {}{unit} ({found}).",
+        median(base, 0),
+        median(with, 0)
+    )
 }
 
 /// `-12…-3 %` of `base`; nothing where there is no interval.
 fn interval(d: Option<&Estimate>, base: Option<Estimate>) -> String {
-    let ends = d.and_then(|d| d.interval).and_then(|(low, high)| {
-        Some((share(low, base)? * 100.0 + 0.0, share(high, base)? * 100.0 + 0.0))
-    });
-    ends.map_or(String::new(), |(low, high)| format!("{low:+.0}…{high:+.0}"))
+    let ends = d
+        .and_then(|d| d.interval)
+        .and_then(|(low, high)| Some((share(low, base)?, share(high, base)?)));
+    ends.map_or(String::new(), |(low, high)| format!("{}…{}", whole(low), whole(high)))
 }
 
 /// Those that are shown.
@@ -117,33 +154,43 @@ pub(crate) fn shown(a: &Advice) -> &[Tried] {
     &a.tried[..a.tried.len().min(SHOWN)]
 }
 
-fn table(page: &mut Page<'_>, a: &Advice) {
-    let all = shown(a).iter().enumerate();
-    all.for_each(|(i, t)| {
+fn table(page: &mut Page<'_>, a: &Advice, rows: &[Tried]) {
+    rows.iter().enumerate().for_each(|(i, t)| {
         page.hanging(&format!("{}  ", letter(i)), Ink::Plain, &apply::words(&t.steps));
     });
-    page.blank();
+    if !rows.is_empty() {
+        page.blank();
+    }
+    let has_each = a.base.metrics.len() > EACH;
+    let of_each = |cells: [String; 2]| cells.into_iter().filter(move |_| has_each);
     let unit = a.unit.as_str().trim();
-    let mut table =
-        Table::new(["", unit, "change", "95 %", "mJ", "change", "95 %", "work", "efficient"]);
+    let heads = ["", unit, "change", "95 %", "mJ", "change", "95 %"].map(String::from);
+    let last = ["work", "eff."].map(String::from);
+    let each_heads = of_each(["mJ/job".into(), "change".into()]);
+    let mut table = Table::new(heads.into_iter().chain(each_heads).chain(last));
     let (metric, energy) = (a.base.estimate(0), a.base.estimate(1));
-    let median = |e: Option<Estimate>| e.map_or("–".into(), |e| digits3(e.median));
-    table.row(["0", &median(metric), "", "", &median(energy)]);
-    for (i, t) in shown(a).iter().enumerate() {
+    let none = String::new;
+    let now = ["0".into(), median(&a.base, 0), none(), none(), median(&a.base, 1), none(), none()];
+    table.row(now.into_iter().chain(of_each([median(&a.base, EACH), none()])));
+    for (i, t) in rows.iter().enumerate() {
         let changed = |d: Option<&Estimate>, base| {
             d.and_then(|d| share(d.median, base)).map_or(String::new(), percent)
         };
-        table.row([
+        let cells = [
             letter(i).to_string(),
-            median(t.measured.estimate(0)),
+            median(&t.measured, 0),
             changed(Some(&t.metric), metric),
             interval(Some(&t.metric), metric),
-            median(t.measured.estimate(1)),
+            median(&t.measured, 1),
             changed(t.energy.as_ref(), energy),
             interval(t.energy.as_ref(), energy),
+        ];
+        let each = each(a, t).map_or_else(none, |(_, percent)| percent);
+        let last = [
             changed(t.work.as_ref(), a.base.estimate(2)),
             if t.efficient { "yes".into() } else { String::new() },
-        ]);
+        ];
+        table.row(cells.into_iter().chain(of_each([median(&t.measured, EACH), each])).chain(last));
     }
     page.table(0, &table);
 }
@@ -169,7 +216,8 @@ fn picture(page: &mut Page<'_>, a: &Advice) {
         if high - low < 1e-9 { (low - 1.0, high + 1.0) } else { (low, high) }
     };
     let (x, y) = (range(|p| p.1), range(|p| p.2));
-    let margin = width(&digits3(y.1)).max(width(&digits3(y.0))).max(5);
+    let tick = |value| figure(value, a.unit);
+    let margin = width(&tick(y.1)).max(width(&tick(y.0))).max(5);
     let columns = page.width().saturating_sub(margin + 2).max(8);
     let mut cells = vec![vec![' '; columns]; ROWS];
     for (mark, energy, metric) in &points {
@@ -183,7 +231,7 @@ fn picture(page: &mut Page<'_>, a: &Advice) {
     page.line(Line::new().ink(Ink::Dim, format!("{}{}", a.metric.name, a.unit.as_str())));
     for (i, row) in cells.iter().enumerate() {
         let value = y.1 - (y.1 - y.0) * i as f64 / (ROWS - 1) as f64;
-        let label = if i == 0 || i + 1 == ROWS { digits3(value) } else { String::new() };
+        let label = if i == 0 || i + 1 == ROWS { tick(value) } else { String::new() };
         let text: String = row.iter().collect();
         page.line(Line::new().ink(Ink::Dim, pad(&label, margin, true) + " │").plain(text));
     }
@@ -253,22 +301,39 @@ fn legend(page: &mut Page<'_>, a: &Advice) {
         0 => String::new(),
         n => format!(" {n} more were not tried: --budget."),
     };
+    if a.tried.is_empty() && a.nearest.is_empty() {
+        return page.paragraph(
+            0,
+            Ink::Dim,
+            &format!("{} simulations of it as it is; medians.", a.runs),
+        );
+    }
+    let sign = match a.tried.is_empty() {
+        true => "the best of the last are shown",
+        false => "those of what is shown have one sign",
+    };
+    let each = match a.base.metrics.len() > EACH {
+        true => " mJ: all CPUs, the whole run; mJ/job: what one takes.",
+        false => "",
+    };
     let text = format!(
         "{} simulations: {}.{untried} {} of the last make no sure difference, or a worse one. Medians; differences are \
-         those of the same start phase, their 95 % intervals in % of 0, as it is; those of what is shown have one \
-         sign. Work: what all tasks get done.",
+         those of the same start phase, their 95 % intervals in % of 0, as it is; {sign}. Work: what all tasks get \
+         done.{each}",
         a.runs,
         rounds.join(", "),
         a.unsure
     );
     page.paragraph(0, Ink::Dim, &text);
-    page.paragraph(
+    if !a.tried.is_empty() {
+        page.paragraph(
         0,
         Ink::Dim,
         "A gains at least 10 %, leaves at least 90 % of the work done, and has the least product of time and energy \
-         (the gain: the smaller end of its interval); the others follow by what they gain. Efficient: nobody gains \
+         (the gain: the smaller end of its interval); the others follow by what they gain. Eff. (efficient): nobody gains \
          more for less energy with as much work.",
     );
+    }
     let clamps = |t: &Tried| {
         let clamp = |step: &Step| match step {
             Step::Workload(change) => {
@@ -284,5 +349,19 @@ fn legend(page: &mut Page<'_>, a: &Advice) {
     }
     if !a.left_out.is_empty() {
         page.paragraph(0, Ink::Dim, &format!("Not tried: {}.", a.left_out.join("; ")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_no_sign_of_nothing_and_counts_no_decimals() {
+        assert_eq!([-0.003, 0.004, -0.12, 0.018].map(whole), ["0", "0", "-12", "+2"]);
+        assert_eq!(percent(-0.004), "0 %");
+        let counts = [0.0, 12.0, 2.5].map(|n| figure(n, Unit::Count));
+        assert_eq!(counts, ["0", "12", "2.5"]);
+        assert_eq!([0.0, 3.0].map(|ms| figure(ms, Unit::Time)), ["0", "3.00"]);
     }
 }

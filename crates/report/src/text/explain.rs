@@ -38,9 +38,9 @@ pub fn explain(explanations: &[Explanation], style: &Style) -> String {
         page.line(Line::new().plain("There is nothing to split."));
         return page.finish();
     }
-    table(&mut page, &rows, explanations.len() > 1);
+    let alone = table(&mut page, &rows, explanations.len() > 1);
     page.blank();
-    legend(&mut page, explanations, &rows, &idle);
+    legend(&mut page, explanations, (&rows, &idle), alone);
     page.cautions(&first.cautions);
     first.notes.iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
     page.finish()
@@ -159,7 +159,8 @@ pub(crate) fn rest(about: &About) -> &'static str {
 /// Columns that a bar takes at least, and at most.
 const BAR: (usize, usize) = (8, 40);
 
-fn table(page: &mut Page<'_>, rows: &[Row], phases: bool) {
+/// Says whether there is a column for what a cause does alone.
+fn table(page: &mut Page<'_>, rows: &[Row], phases: bool) -> bool {
     type Cell = fn(&Row) -> String;
     let dash = |x: Option<f64>| x.map_or_else(String::new, one);
     let mut right: Vec<(&str, Cell)> = vec![("saves", |r| r.saves.map_or_else(String::new, one))];
@@ -183,15 +184,12 @@ fn table(page: &mut Page<'_>, rows: &[Row], phases: bool) {
     let head = format!("{}{}{}", " ".repeat(label + 1), pad("ms", figure, true), pad("%", 6, true));
     let heads: String = right.iter().map(|c| pad(c.0, figure + 1, true)).collect();
     page.line(Line::new().ink(Ink::Dim, head + "  " + &" ".repeat(bar) + &heads));
-    let top = rows.iter().map(|r| r.part.abs()).fold(0.0, f64::max);
+    let top = rows.iter().map(|r| r.part).fold(0.0, f64::max);
     for row in rows {
+        // What saves time has no bar: a length has no sign.
         let drawn =
-            if top > 0.0 { (row.part.abs() / top * bar as f64).round() as usize } else { 0 };
-        let ink = match row.cause {
-            None => Ink::Warn,
-            Some(_) if row.part < 0.0 => Ink::Good,
-            Some(_) => Ink::Bad,
-        };
+            if top > 0.0 { (row.part.max(0.0) / top * bar as f64).round() as usize } else { 0 };
+        let ink = if row.cause.is_some() { Ink::Bad } else { Ink::Warn };
         let percent = one(100.0 * row.part);
         let text = pad(row.label, label + 1, false)
             + &pad(&dash(row.share.median), figure, true)
@@ -202,9 +200,10 @@ fn table(page: &mut Page<'_>, rows: &[Row], phases: bool) {
             Line::new().plain(text).ink(ink, pad(&"▇".repeat(drawn), bar, false)).plain(cells),
         );
     }
+    right.iter().any(|(head, _)| *head == "alone")
 }
 
-fn legend(page: &mut Page<'_>, all: &[Explanation], rows: &[Row], idle: &[Row]) {
+fn legend(page: &mut Page<'_>, all: &[Explanation], (rows, idle): (&[Row], &[Row]), alone: bool) {
     let causes: Vec<&CauseShare> = rows.iter().filter_map(|r| r.cause.as_ref()).collect();
     let name = causes.iter().map(|c| width(c.cause)).max().unwrap_or(0);
     for c in causes {
@@ -225,14 +224,18 @@ fn legend(page: &mut Page<'_>, all: &[Explanation], rows: &[Row], idle: &[Row]) 
         false => "every order in which all of them can go",
         true => "orders that were drawn, ± their standard error (--budget: more of them)",
     };
-    let less = match all[0].about {
-        About::Burst(_) => "is lost less",
-        About::Pieces { .. } => "they take less",
+    let (less, left) = match all[0].about {
+        About::Burst(_) => ("is lost less", "what is lost"),
+        About::Pieces { .. } => ("they take less", "what they take, the work itself counted in,"),
+    };
+    let alone = match alone {
+        true => format!(" alone: {left} in a run with it and none of the others."),
+        false => String::new(),
     };
     let text = format!(
         "Shares are Shapley values over {n} simulations: what {less} when a cause goes, \
          averaged over {orders}; below 0: it saves time. saves: \
-         what {less} in a run without it (risetime run … --without NAME)."
+         what {less} in a run without it (risetime run … --without NAME).{alone}"
     );
     page.paragraph(0, Ink::Dim, &text);
     if all.len() > 1 {
