@@ -61,7 +61,7 @@ fn debts(
     args.plot.draw(|| picture::pareto(&compared))?;
     output::stream(|out| match args.format {
         Format::Json => out.write_all(json::compare(&compared).as_bytes()),
-        Format::Csv => csv::compare(out, &compared),
+        Format::Csv => csv::compare(out, &compared, &args.settings.all()),
         Format::Text => out.write_all(text::tradeoff(&compared, &output::style()).as_bytes()),
     })
 }
@@ -91,7 +91,7 @@ fn metrics(
     args.plot.draw(|| picture::metrics(&groups, &apart))?;
     output::stream(|out| match args.format {
         Format::Json => out.write_all(json::metrics(&groups, &apart).as_bytes()),
-        Format::Csv => csv::metrics(out, &all.concat()),
+        Format::Csv => csv::metrics(out, &all.concat(), &args.settings.all()),
         Format::Text => out.write_all(text::metrics(&groups, &apart, &output::style()).as_bytes()),
     })
 }

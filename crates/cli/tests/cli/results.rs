@@ -301,6 +301,55 @@ fn long_policies_stand_above_their_tables() {
     }
 }
 
+/// Files of several runs are put together: what was asked for beside the policy's name is told, as that would tell it.
+#[test]
+fn the_csv_tells_runs_apart_by_all_that_was_set() {
+    let policy = |command: &[&str]| {
+        let on = ["--platform", "m1", "--seconds", "1.1", "--format", "csv"];
+        let text = prints(&[command, &on].concat());
+        let mut rows: Vec<String> = text
+            .lines()
+            .skip(1)
+            .map(|row| row.split(',').nth(2).unwrap_or_default().into())
+            .collect();
+        rows.dedup();
+        rows
+    };
+    let run = |args: &[&str]| policy(&[&["run", "rampup"], args].concat());
+    for (args, wanted) in [
+        (&[][..], "linux-7.2"),
+        (&["--policy", "mainline+governor=performance"], "linux-7.2+governor=performance"),
+        (&["--set", "governor=performance"], "linux-7.2+governor=performance"),
+        (&["--vary", "governor=performance"], "linux-7.2+governor=performance"),
+        (&["--policy", "mainline+uclamp_min=9", "--uclamp-min", "9"], "linux-7.2+uclamp_min=9"),
+        (
+            &["--without", "pelt_ramp,margin", "--noise", "off"],
+            "linux-7.2+noise=off without margin+pelt_ramp",
+        ),
+        (&["--phases", "2", "--noise", "off"], "linux-7.2+noise=off"),
+    ] {
+        assert_eq!(run(args), [wanted], "{args:?}");
+    }
+    let compare = [
+        "compare",
+        "rampup",
+        "--policy",
+        "linux-6.8",
+        "--policy",
+        "linux-7.2",
+        "--phases",
+        "1",
+        "--noise",
+        "off",
+    ];
+    let both = ["linux-6.8+noise=off", "linux-7.2+noise=off"];
+    assert_eq!(policy(&compare), both);
+    assert_eq!(policy(&[&compare[..], &["--metric", "energy"]].concat()), both);
+    let sweep =
+        ["sweep", "rampup", "--metric", "energy", "--phases", "1", "--noise", "off", "--vary"];
+    assert_eq!(policy(&[&sweep[..], &["policy=linux-6.8,linux-7.2"]].concat()), both);
+}
+
 #[test]
 fn the_csv_has_one_figure_a_row() {
     let text =
