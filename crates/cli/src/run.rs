@@ -45,6 +45,9 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     if args.phases.or(args.repeat).is_some() {
         args.plot.refuse("a picture is of one run a policy", "leave out --phases and --repeat")?;
     }
+    if let Some(e) = experiments.first() {
+        expected.iter().try_for_each(|expectation| expectation.check_name(&e.workload))?;
+    }
     name_what_is_left_out(&mut experiments, &args.without);
     note_what_has_no_effect(&experiments);
     note_doubts(&experiments, &args.workload);

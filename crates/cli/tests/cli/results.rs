@@ -350,6 +350,27 @@ fn the_csv_tells_runs_apart_by_all_that_was_set() {
     assert_eq!(policy(&[&sweep[..], &["policy=linux-6.8,linux-7.2"]].concat()), both);
 }
 
+/// Before it runs, and with the name that was likely meant.
+#[test]
+fn an_unknown_figure_is_told_before_the_run() {
+    for (figure, wanted) in [
+        ("rampup.p99", "did you mean `rampup.activation_p99`?"),
+        ("rampup.activaton_p99", "did you mean `rampup.activation_p99`?"),
+        ("enrgy", "did you mean `energy`?"),
+        ("ramp.debt", "known: rampup.…"),
+        ("rampup.periods", "known: rampup.activation_p50"),
+    ] {
+        let expect = format!("{figure}<=1");
+        let said = risetime(&["run", "rampup", "--platform", "m1", "--expect", &expect]);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{figure}");
+        assert!(said.err.contains(wanted), "{}", said.err);
+    }
+    let args = ["run", "rampup", "--platform", "m1", "--seconds", "1.2", "--expect"];
+    assert_eq!(risetime(&[&args[..], &["rampup.wakeup_p99.9<=9s"]].concat()).code, 0);
+    let said = risetime(&[&args[..], &["rampup.throttled<=1"]].concat());
+    assert!(said.code == 2 && said.err.contains("of deadline tasks"), "{}", said.err);
+}
+
 #[test]
 fn the_csv_has_one_figure_a_row() {
     let text =
