@@ -350,6 +350,21 @@ fn the_csv_tells_runs_apart_by_all_that_was_set() {
     assert_eq!(policy(&[&sweep[..], &["policy=linux-6.8,linux-7.2"]].concat()), both);
 }
 
+#[test]
+fn compared_workloads_of_one_name_are_told_apart_by_their_paths() {
+    let dir = scratch("one-name");
+    let text = std::fs::read(repository().join("crates/lab/tests/side_by_side/chain.json"));
+    std::fs::create_dir_all(dir.join("a")).expect("a directory");
+    for path in ["chain.json", "a/chain.json"] {
+        std::fs::write(dir.join(path), text.as_ref().expect("a workload")).expect("written");
+    }
+    let args = ["compare", "chain.json", "a/chain.json", "-p", "pixel6", "--metric", "energy"];
+    let said = risetime_in(&dir, &[&args[..], &["--seconds", "0.1", "--phases", "1"]].concat());
+    for row in ["  chain.json ", "  a/chain.json "] {
+        assert!(said.out.contains(row), "{row} in {}{}", said.out, said.err);
+    }
+}
+
 /// Before it runs, and with the name that was likely meant.
 #[test]
 fn an_unknown_figure_is_told_before_the_run() {
