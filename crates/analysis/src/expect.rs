@@ -2,7 +2,7 @@
 
 use crate::metric::{Metric, Unit};
 use crate::result::RunResult;
-use risetime_model::InputError;
+use risetime_model::{InputError, Workload};
 
 /// A comparison with a figure of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,16 +92,23 @@ impl Expectation {
         })
     }
 
+    /// Whether some run of `w` may have such a figure.
+    ///
+    /// Errors: none has.
+    pub fn check_name(&self, w: &Workload) -> Result<(), InputError> {
+        self.figure.check(w).map_err(|e| self.placed(e))
+    }
+
+    fn placed(&self, e: InputError) -> InputError {
+        InputError { place: "--expect".into(), what: format!("`{}`: {}", self.text, e.what), ..e }
+    }
+
     /// Whether it holds in `run`.
     ///
     /// Errors: a figure that no such run has; a unit that is not the figure's.
     pub fn check(&self, run: &RunResult) -> Result<Checked, InputError> {
         let wrong = |what: String| InputError::new("--expect", what);
-        let (found, unit) = self.figure.of(run).map_err(|e| InputError {
-            place: "--expect".into(),
-            what: format!("`{}`: {}", self.text, e.what),
-            ..e
-        })?;
+        let (found, unit) = self.figure.of(run).map_err(|e| self.placed(e))?;
         if let Some(own) = self.unit.filter(|own| *own != unit) {
             let is = match unit {
                 Unit::Count => "a number".to_string(),

@@ -44,7 +44,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The jobs of one name.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Jobs {
     /// What they are called: the task, or what the workload's `"job"` says.
     pub name: String,

@@ -24,7 +24,7 @@ const BITS: u32 = 7;
 const STEPS: u64 = 100;
 
 /// How long the activations of some tasks took, and how long they waited for a CPU when they woke.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latency {
     /// The name that these tasks share.
     pub tasks: String,

@@ -4,7 +4,7 @@
 use crate::jobs::{Jobs, Percentiles};
 use crate::latency::{Latency, group_name};
 use crate::result::{EndedBy, Quota, RunResult, Spent, TaskResult, Throttled};
-use risetime_model::InputError;
+use risetime_model::{InputError, Workload, nearest};
 
 /// What a figure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,18 +36,23 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// The figure of that name, which a run has or has not.
+    /// The figure of that name, which a run has or has not; `p99.9`, as heads of tables spell it, is `p99_9`.
     pub fn new(name: impl Into<String>) -> Metric {
-        Metric { name: name.into() }
+        let name = name.into();
+        match name.strip_suffix("p99.9") {
+            Some(of) => Metric { name: format!("{of}p99_9") },
+            None => Metric { name },
+        }
     }
 
     /// The figure of a task or job, if `name` does not say of which: `response_p99` of `ui`.
     pub fn of_task(name: &str, task: Option<&str>) -> Metric {
-        let whole = name.contains('.') || ["energy", "makespan", "exited"].contains(&name);
-        Metric::new(match task {
-            Some(task) if !whole => format!("{task}.{name}"),
-            _ => name.to_string(),
-        })
+        let name = Metric::new(name).name;
+        let whole = name.contains('.') || ["energy", "makespan", "exited"].contains(&&*name);
+        match task {
+            Some(task) if !whole => Metric { name: format!("{task}.{name}") },
+            _ => Metric { name },
+        }
     }
 
     /// Its value in `run`, and what it counts. No value: there is none in this run (no job was done, a power is
@@ -55,10 +60,54 @@ impl Metric {
     ///
     /// Errors: no such run has it.
     pub fn of(&self, run: &RunResult) -> Result<(Option<f64>, Unit), InputError> {
-        figure(run, &self.name).map_err(|known| {
-            InputError::new("--metric", format!("there is no figure `{}`", self.name))
-                .hint(format!("known: {}", known.join(", ")))
-        })
+        figure(run, &self.name).map_err(|known| self.unknown(&known))
+    }
+
+    /// Whether some run of `w` may have it: all that can be said before one is made.
+    ///
+    /// Errors: as [`Metric::of`]'s.
+    pub fn check(&self, w: &Workload) -> Result<(), InputError> {
+        let Some((whose, what)) = self.name.rsplit_once('.') else {
+            return match OF_THE_RUN.contains(&&*self.name) {
+                true => Ok(()),
+                false => Err(self.unknown(&owners(names_in(w)))),
+            };
+        };
+        let tasks = || w.tasks.iter().chain(&w.forked).map(|task| task.comm.as_str());
+        let is_task = tasks().any(|comm| comm == whose || group_name(comm) == whose);
+        let all = [
+            w.jobs.iter().any(|job| job.name == whose).then(|| of_jobs(&Jobs::default())),
+            is_task.then(|| of_latency(&Latency::default())),
+            w.groups.iter().any(|g| g.path == whose).then(|| of_quota(&Quota::default())),
+            is_task.then(|| [of_tasks(&[]), of_reservations(&[])].concat()),
+        ];
+        let known: Vec<String> =
+            all.into_iter().flatten().flatten().map(|(name, _)| name).collect();
+        match known.is_empty() {
+            true => Err(self.unknown(&owners(names_in(w)))),
+            false if known.iter().any(|name| name == what) => Ok(()),
+            false => Err(self.unknown(&of(whose, known))),
+        }
+    }
+
+    fn unknown(&self, known: &[String]) -> InputError {
+        let e = InputError::new("--metric", format!("there is no figure `{}`", self.name));
+        let all = format!("known: {}", known.join(", "));
+        let (whose, what) = self.name.rsplit_once('.').unwrap_or(("", &self.name));
+        if what.starts_with("throttled") || what == "replenished" {
+            return e.hint(format!(
+                "of deadline tasks, and of groups with a quota (`/bg.throttled`); {all}"
+            ));
+        }
+        // `p99` is likely that of the first that has one.
+        let part = known.iter().find(|name| {
+            name.strip_prefix(whose).is_some_and(|own| own.ends_with(&format!("_{what}")))
+        });
+        let names: Vec<&str> = known.iter().map(String::as_str).collect();
+        match part.map(String::as_str).or_else(|| nearest(&self.name, &names)) {
+            Some(name) => e.hint(format!("did you mean `{name}`? {all}")),
+            None => e.hint(all),
+        }
     }
 
     /// Whether less of it is better; `None`: neither.
@@ -86,15 +135,9 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
         _ => {}
     }
     let known = || {
-        let whose = run.jobs.iter().map(|j| j.name.clone());
-        let tasks = run.latency.iter().map(|l| l.tasks.clone());
-        let groups = run.quotas.iter().map(|q| q.group.clone());
-        let mut all: Vec<String> = whose.chain(tasks).chain(groups).collect();
-        all.sort();
-        all.dedup();
-        let shown = all.iter().take(8).map(|name| format!("{name}.…"));
-        let own = ["energy", "work", "makespan", "exited", "wait", "migrations"].map(String::from);
-        shown.chain(own).collect::<Vec<_>>()
+        let whose = run.jobs.iter().map(|j| j.name.as_str());
+        let tasks = run.latency.iter().map(|l| l.tasks.as_str());
+        owners(whose.chain(tasks).chain(run.quotas.iter().map(|q| q.group.as_str())).collect())
     };
     let Some((whose, what)) = name.rsplit_once('.') else { return Err(known()) };
     let job = run.jobs.iter().find(|j| j.name == whose);
@@ -109,14 +152,38 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
         job.map(of_jobs),
         latency.map(of_latency),
         quota.map(of_quota),
-        Some(of_tasks(&tasks)).filter(|_| quota.is_none()),
+        Some(of_tasks(&tasks)).filter(|_| !tasks.is_empty()),
+        Some(of_reservations(&tasks)).filter(|_| tasks.iter().any(|t| t.reservation.is_some())),
     ];
     let all: Vec<(String, Figure)> = all.into_iter().flatten().flatten().collect();
-    if job.is_none() && latency.is_none() && quota.is_none() && tasks.is_empty() {
+    if all.is_empty() {
         return Err(known());
     }
     let found = all.iter().find(|(name, _)| name == what).map(|(_, figure)| *figure);
-    found.ok_or_else(|| all.into_iter().map(|(name, _)| format!("{whose}.{name}")).collect())
+    found.ok_or_else(|| of(whose, all.into_iter().map(|(name, _)| name).collect()))
+}
+
+/// Figures that belong to no task, job or group.
+const OF_THE_RUN: [&str; 6] = ["energy", "work", "makespan", "exited", "wait", "migrations"];
+
+/// What has figures in a run of `w`.
+fn names_in(w: &Workload) -> Vec<&str> {
+    let tasks = w.tasks.iter().chain(&w.forked).map(|task| group_name(&task.comm));
+    let jobs = w.jobs.iter().map(|job| job.name.as_str());
+    jobs.chain(tasks).chain(w.groups.iter().map(|g| g.path.as_str())).collect()
+}
+
+/// What may be asked for where nothing of that name is: some of these, and the run's own.
+fn owners(mut all: Vec<&str>) -> Vec<String> {
+    all.sort_unstable();
+    all.dedup();
+    let shown = all.iter().take(8).map(|name| format!("{name}.…"));
+    shown.chain(OF_THE_RUN.map(String::from)).collect()
+}
+
+/// The names of figures of `whose`.
+fn of(whose: &str, figures: Vec<String>) -> Vec<String> {
+    figures.into_iter().map(|name| format!("{whose}.{name}")).collect()
 }
 
 fn of_jobs(j: &Jobs) -> Vec<(String, Figure)> {
@@ -162,11 +229,6 @@ fn of_tasks(all: &[&TaskResult]) -> Vec<(String, Figure)> {
     let full = burst.filter(|b| b.ended_by == EndedBy::FullSpeed).map(|b| b.t1_ms - b.t0_ms);
     let sum = |of: fn(&Spent) -> f64| Some(all.iter().map(|t| of(&t.whole)).sum());
     let energy = all.iter().map(|t| t.whole.energy_mj).sum();
-    // None: none of them has a reservation, or nobody tells of it.
-    let throttled: Vec<Throttled> =
-        all.iter().filter_map(|t| t.reservation.as_ref()?.throttled).collect();
-    let some = |value: f64| Some(value).filter(|_| !throttled.is_empty());
-    let longest = throttled.iter().map(|t| t.longest_ms).fold(0.0, f64::max);
     let figures = [
         ("debt", burst.map(|b| b.debt_ms), Unit::Time),
         ("full_speed", full, Unit::Time),
@@ -175,6 +237,18 @@ fn of_tasks(all: &[&TaskResult]) -> Vec<(String, Figure)> {
         ("work", sum(|s| s.work_ms), Unit::Time),
         ("migrations", sum(|s| s.moves() as f64), Unit::Count),
         ("task_energy", energy, Unit::Energy),
+    ];
+    figures.map(|(name, value, unit)| (name.into(), (value, unit))).into()
+}
+
+/// Of all deadline tasks of a name together.
+fn of_reservations(all: &[&TaskResult]) -> Vec<(String, Figure)> {
+    // None: nobody tells of it.
+    let throttled: Vec<Throttled> =
+        all.iter().filter_map(|t| t.reservation.as_ref()?.throttled).collect();
+    let some = |value: f64| Some(value).filter(|_| !throttled.is_empty());
+    let longest = throttled.iter().map(|t| t.longest_ms).fold(0.0, f64::max);
+    let figures = [
         ("throttled", some(throttled.iter().map(|t| f64::from(t.n)).sum()), Unit::Count),
         ("throttled_time", some(throttled.iter().map(|t| t.ms).sum()), Unit::Time),
         ("throttled_longest", some(longest), Unit::Time),

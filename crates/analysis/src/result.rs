@@ -158,7 +158,7 @@ pub struct Throttled {
 }
 
 /// What came of a task group's quota.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Quota {
     /// Its path.
     pub group: String,

@@ -13,10 +13,9 @@ use risetime_sim::Simulator;
 use std::process::ExitCode;
 
 pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
-    let pairs = args.workloads.iter().flat_map(|w| args.platforms.iter().map(move |p| (w, p)));
     let mut groups = Vec::new();
     let mut switches = Vec::new();
-    for (workload, platform) in pairs {
+    for (workload, platform) in pairs(args) {
         let experiments = experiments(args, workload, platform, &mut switches)?;
         note_doubts(&experiments, workload);
         groups.push(experiments);
@@ -28,6 +27,32 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
             Err(InputError::new("--policy", what).hint("repeat --policy, or use --ablate").into())
         }
         _ => metrics(args, &groups, &switches),
+    }
+}
+
+/// Each workload with each platform.
+fn pairs(args: &Compare) -> impl Iterator<Item = (&String, &String)> {
+    args.workloads.iter().flat_map(|w| args.platforms.iter().map(move |p| (w, p)))
+}
+
+/// What has the name of another is told apart by what was given for it.
+fn tell_apart(args: &Compare, all: &mut [Vec<Measured>]) {
+    let pairs: Vec<_> = pairs(args).collect();
+    let first = |of: fn(&Measured) -> &String, group: &[Measured]| group.first().map(of).cloned();
+    let names: Vec<_> =
+        all.iter().map(|g| (first(|m| &m.workload, g), first(|m| &m.platform, g))).collect();
+    for (group, (own, given)) in all.iter_mut().zip(names.iter().zip(&pairs)) {
+        let others = || names.iter().zip(&pairs);
+        let workload = others().any(|(n, g)| n.0 == own.0 && g.0 != given.0);
+        let platform = others().any(|(n, g)| n.1 == own.1 && g.1 != given.1);
+        for m in group {
+            if workload {
+                m.workload.clone_from(given.0);
+            }
+            if platform {
+                m.platform.clone_from(given.1);
+            }
+        }
     }
 }
 
@@ -61,7 +86,7 @@ fn debts(
     args.plot.draw(|| picture::pareto(&compared))?;
     output::stream(|out| match args.format {
         Format::Json => out.write_all(json::compare(&compared).as_bytes()),
-        Format::Csv => csv::compare(out, &compared),
+        Format::Csv => csv::compare(out, &compared, &args.settings.all()),
         Format::Text => out.write_all(text::tradeoff(&compared, &output::style()).as_bytes()),
     })
 }
@@ -85,13 +110,14 @@ fn metrics(
         before += group.len() as u64 * u64::from(args.phases);
     }
     drop(bar);
+    tell_apart(args, &mut all);
     let apart = all.first().filter(|_| !switches.is_empty());
     let apart = apart.map_or(Vec::new(), |parts| switched(switches, parts));
     let groups: Vec<&[Measured]> = all.iter().map(Vec::as_slice).collect();
     args.plot.draw(|| picture::metrics(&groups, &apart))?;
     output::stream(|out| match args.format {
         Format::Json => out.write_all(json::metrics(&groups, &apart).as_bytes()),
-        Format::Csv => csv::metrics(out, &all.concat()),
+        Format::Csv => csv::metrics(out, &all.concat(), &args.settings.all()),
         Format::Text => out.write_all(text::metrics(&groups, &apart, &output::style()).as_bytes()),
     })
 }

@@ -12,6 +12,7 @@ use risetime_kernel::units::Instant;
 use risetime_lab::{PhaseRuns, Request};
 use risetime_model::{Experiment, InputError, micros};
 use risetime_report::{Told, csv, json, picture, text};
+use risetime_sim::cause::Cause;
 use risetime_sim::{Counterfactual, Simulator};
 use risetime_trace::write::perfetto;
 use risetime_trace::{Backend, Event, Header, Hears, Tee, TraceSink};
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     let (backend, kernel) = backend(args)?;
     let vary = args.vary.iter().map(|text| risetime_lab::named(text));
     let vary: Vec<(&str, &str)> = vary.collect::<Result<_, _>>()?;
-    let (_, experiments) =
+    let (asked, mut experiments) =
         risetime_lab::varied(&request(args), &vary, |request| match args.backend {
             args::Backend::Sim => request.experiments(),
             args::Backend::Vm => request.experiments_under(kernel),
@@ -44,11 +45,15 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     if args.phases.or(args.repeat).is_some() {
         args.plot.refuse("a picture is of one run a policy", "leave out --phases and --repeat")?;
     }
+    if let Some(e) = experiments.first() {
+        expected.iter().try_for_each(|expectation| expectation.check_name(&e.workload))?;
+    }
+    name_what_is_left_out(&mut experiments, &args.without);
     note_what_has_no_effect(&experiments);
     note_doubts(&experiments, &args.workload);
     match args.phases.or(args.repeat) {
-        Some(n) => series(args, &*backend, &experiments, n, &expected),
-        None => single(args, &*backend, &experiments, &expected),
+        Some(n) => series(args, &*backend, &experiments, &asked.set, n, &expected),
+        None => single(args, &*backend, &experiments, &asked.set, &expected),
     }
 }
 
@@ -98,6 +103,16 @@ fn request(args: &Run) -> Request {
     }
 }
 
+/// In the policies' names, as those of an ablation: `linux-7.2 without margin+tick`.
+fn name_what_is_left_out(experiments: &mut [Experiment], without: &[Cause]) {
+    let causes: BTreeSet<&str> = without.iter().map(|cause| cause.name()).collect();
+    if causes.is_empty() {
+        return;
+    }
+    let causes = causes.into_iter().collect::<Vec<_>>().join("+");
+    experiments.iter_mut().for_each(|e| e.policy.name += &format!(" without {causes}"));
+}
+
 fn note_what_has_no_effect(experiments: &[Experiment]) {
     let Some(first) = experiments.first() else { return };
     for key in &first.workload.without_effect {
@@ -128,6 +143,7 @@ fn single(
     args: &Run,
     backend: &dyn Backend,
     experiments: &[Experiment],
+    set: &csv::Set,
     expected: &[Expectation],
 ) -> Result<ExitCode, Failure> {
     let list = || Spool::new(args.format, args.bursts, args.full);
@@ -159,7 +175,7 @@ fn single(
     }
     output::stream(|out| match args.format {
         Format::Json => json::runs(out, &mut told),
-        Format::Csv => csv::runs(out, &mut told),
+        Format::Csv => csv::runs(out, &mut told, set),
         Format::Text => {
             let page = match results.as_slice() {
                 [one] => text::run(one, &timelines[0], &output::style()),
@@ -241,6 +257,7 @@ fn series(
     args: &Run,
     backend: &dyn Backend,
     experiments: &[Experiment],
+    set: &csv::Set,
     n: u32,
     expected: &[Expectation],
 ) -> Result<ExitCode, Failure> {
@@ -265,7 +282,7 @@ fn series(
     let mut told: Vec<Told<'_>> = all.iter().flat_map(|p| &p.runs).map(told).collect();
     output::stream(|out| match args.format {
         Format::Json => json::phases(out, &mut told, &policies),
-        Format::Csv => csv::runs(out, &mut told),
+        Format::Csv => csv::runs(out, &mut told, set),
         Format::Text => out.write_all(page(args, &columns).as_bytes()),
     })?;
     check(expected, all.iter().flat_map(|p| &p.runs))

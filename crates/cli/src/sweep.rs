@@ -32,6 +32,6 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode, Failure> {
     match args.format {
         Format::Text => output::print(&text::sweep(&swept, &output::style())),
         Format::Json => output::print(&json::sweep(&swept)),
-        Format::Csv => output::stream(|out| csv::sweep(out, &swept)),
+        Format::Csv => output::stream(|out| csv::sweep(out, &swept, &request.set)),
     }
 }

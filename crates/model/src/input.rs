@@ -105,7 +105,7 @@ pub(crate) fn one_line(s: &str) -> String {
 
 /// The known name that is nearest to `wrong`, if one is near enough to be what was meant: at
 /// most one typing error in three characters.
-pub(crate) fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
     if wrong.len() > 64 {
         return None;
     }

@@ -37,10 +37,10 @@ const COLUMNS: [&str; 11] = [
 /// `phase_us`; their medians are left to whoever reads the rows.
 ///
 /// Errors: those of `out` and of the lists.
-pub fn runs(out: &mut dyn Write, runs: &mut [Told<'_>]) -> io::Result<()> {
+pub fn runs(out: &mut dyn Write, runs: &mut [Told<'_>], set: &Set) -> io::Result<()> {
     writeln!(out, "{}", COLUMNS.join(","))?;
     for told in runs {
-        let mut rows = Rows::of(told.run, &mut *out);
+        let mut rows = Rows::of(told.run, set, &mut *out);
         rows.run(told.run);
         let prefix = row(&rows.of);
         rows.done()?;
@@ -54,10 +54,10 @@ pub fn runs(out: &mut dyn Write, runs: &mut [Told<'_>]) -> io::Result<()> {
 /// What do these experiments measure, one value a row?
 ///
 /// Errors: those of `out`.
-pub fn metrics(out: &mut dyn Write, all: &[Measured]) -> io::Result<()> {
+pub fn metrics(out: &mut dyn Write, all: &[Measured], set: &Set) -> io::Result<()> {
     writeln!(out, "{COMPARED}")?;
     for one in all {
-        let of = [&one.platform, &one.workload, &one.policy].map(String::clone);
+        let of = [one.platform.clone(), one.workload.clone(), whole_name(&one.policy, set)];
         for (metric, unit, values) in &one.metrics {
             for (phase, value) in one.phases.iter().zip(values) {
                 let found = (one.seed, &*metric.name, *value, unit.as_str());
@@ -71,10 +71,10 @@ pub fn metrics(out: &mut dyn Write, all: &[Measured]) -> io::Result<()> {
 /// What do these policies lose and take, one value a row?
 ///
 /// Errors: those of `out`.
-pub fn compare(out: &mut dyn Write, c: &Comparison) -> io::Result<()> {
+pub fn compare(out: &mut dyn Write, c: &Comparison, set: &Set) -> io::Result<()> {
     writeln!(out, "{COMPARED}")?;
     for p in &c.policies {
-        let of = [&c.platform, &c.workload, &p.policy].map(String::clone);
+        let of = [c.platform.clone(), c.workload.clone(), whole_name(&p.policy, set)];
         for (state, s) in c.states.iter().zip(&p.samples) {
             let debt = format!("{}.debt", c.comm);
             let full = format!("{}.full_speed", c.comm);
@@ -91,6 +91,23 @@ pub fn compare(out: &mut dyn Write, c: &Comparison) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Settings of all policies that were asked for beside their names (`--set`).
+pub type Set = [(String, Value)];
+
+/// A policy's name with these as it would say them itself, `linux-7.2+governor=performance`: on a page they go without
+/// saying, but rows of several files have to be told apart. Before what is left out: `rfc-v1+noise=off without margin`.
+fn whole_name(policy: &str, set: &Set) -> String {
+    let (name, without) = policy.split_at(policy.find(" without ").unwrap_or(policy.len()));
+    let said = |name: &str, key: &str| {
+        name.split('+').skip(1).any(|part| part.split('=').next() == Some(key))
+    };
+    let whole = set.iter().fold(name.to_string(), |name, (key, value)| match said(&name, key) {
+        true => name,
+        false => format!("{name}+{key}={value}"),
+    });
+    whole + without
 }
 
 /// The columns of what is compared.
@@ -121,7 +138,7 @@ fn compared(
 /// What is varied stands there as it was asked for, but platform and workload by their names, as in other tables.
 ///
 /// Errors: those of `out`.
-pub fn sweep(out: &mut dyn Write, s: &Sweep) -> io::Result<()> {
+pub fn sweep(out: &mut dyn Write, s: &Sweep, set: &Set) -> io::Result<()> {
     const FIXED: [&str; 5] = ["platform", "workload", "policy", "backend", "seed"];
     let varied: Vec<usize> =
         (0..s.axes.len()).filter(|a| !FIXED.contains(&s.axes[*a].name.as_str())).collect();
@@ -135,7 +152,7 @@ pub fn sweep(out: &mut dyn Write, s: &Sweep) -> io::Result<()> {
         let mut point = vec![
             p.measured.platform.clone(),
             p.workload().into(),
-            of("policy", &p.measured.policy),
+            whole_name(&of("policy", &p.measured.policy), set),
             s.backend.to_string(),
             p.recipe.seed.to_string(),
         ];
@@ -204,11 +221,11 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn of(r: &RunResult, out: &'a mut dyn Write) -> Rows<'a> {
+    fn of(r: &RunResult, set: &Set, out: &'a mut dyn Write) -> Rows<'a> {
         let of = [
             r.platform.clone(),
             r.workload.clone(),
-            r.policy.clone(),
+            whole_name(&r.policy, set),
             r.backend.to_string(),
             r.seed.to_string(),
             micros(r.phase),

@@ -110,7 +110,7 @@ fn csv_quotes_what_needs_it_and_tells_tasks_apart() {
     let lines: Vec<String> = lines.join("\n").lines().map(str::to_string).collect();
     let text = printed(&[run], |out, told| {
         told[0].listed = Some(Box::new(lines.clone().into_iter().map(Ok)));
-        csv::runs(out, told)
+        csv::runs(out, told, &[])
     });
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     let head = reader.headers().unwrap().clone();

@@ -311,6 +311,91 @@ fn long_policies_stand_above_their_tables() {
     }
 }
 
+/// Files of several runs are put together: what was asked for beside the policy's name is told, as that would tell it.
+#[test]
+fn the_csv_tells_runs_apart_by_all_that_was_set() {
+    let policy = |command: &[&str]| {
+        let on = ["--platform", "m1", "--seconds", "1.1", "--format", "csv"];
+        let text = prints(&[command, &on].concat());
+        let mut rows: Vec<String> = text
+            .lines()
+            .skip(1)
+            .map(|row| row.split(',').nth(2).unwrap_or_default().into())
+            .collect();
+        rows.dedup();
+        rows
+    };
+    let run = |args: &[&str]| policy(&[&["run", "rampup"], args].concat());
+    for (args, wanted) in [
+        (&[][..], "linux-7.2"),
+        (&["--policy", "mainline+governor=performance"], "linux-7.2+governor=performance"),
+        (&["--set", "governor=performance"], "linux-7.2+governor=performance"),
+        (&["--vary", "governor=performance"], "linux-7.2+governor=performance"),
+        (&["--policy", "mainline+uclamp_min=9", "--uclamp-min", "9"], "linux-7.2+uclamp_min=9"),
+        (
+            &["--without", "pelt_ramp,margin", "--noise", "off"],
+            "linux-7.2+noise=off without margin+pelt_ramp",
+        ),
+        (&["--phases", "2", "--noise", "off"], "linux-7.2+noise=off"),
+    ] {
+        assert_eq!(run(args), [wanted], "{args:?}");
+    }
+    let compare = [
+        "compare",
+        "rampup",
+        "--policy",
+        "linux-6.8",
+        "--policy",
+        "linux-7.2",
+        "--phases",
+        "1",
+        "--noise",
+        "off",
+    ];
+    let both = ["linux-6.8+noise=off", "linux-7.2+noise=off"];
+    assert_eq!(policy(&compare), both);
+    assert_eq!(policy(&[&compare[..], &["--metric", "energy"]].concat()), both);
+    let sweep =
+        ["sweep", "rampup", "--metric", "energy", "--phases", "1", "--noise", "off", "--vary"];
+    assert_eq!(policy(&[&sweep[..], &["policy=linux-6.8,linux-7.2"]].concat()), both);
+}
+
+#[test]
+fn compared_workloads_of_one_name_are_told_apart_by_their_paths() {
+    let dir = scratch("one-name");
+    let text = std::fs::read(repository().join("crates/lab/tests/side_by_side/chain.json"));
+    std::fs::create_dir_all(dir.join("a")).expect("a directory");
+    for path in ["chain.json", "a/chain.json"] {
+        std::fs::write(dir.join(path), text.as_ref().expect("a workload")).expect("written");
+    }
+    let args = ["compare", "chain.json", "a/chain.json", "-p", "pixel6", "--metric", "energy"];
+    let said = risetime_in(&dir, &[&args[..], &["--seconds", "0.1", "--phases", "1"]].concat());
+    for row in ["  chain.json ", "  a/chain.json "] {
+        assert!(said.out.contains(row), "{row} in {}{}", said.out, said.err);
+    }
+}
+
+/// Before it runs, and with the name that was likely meant.
+#[test]
+fn an_unknown_figure_is_told_before_the_run() {
+    for (figure, wanted) in [
+        ("rampup.p99", "did you mean `rampup.activation_p99`?"),
+        ("rampup.activaton_p99", "did you mean `rampup.activation_p99`?"),
+        ("enrgy", "did you mean `energy`?"),
+        ("ramp.debt", "known: rampup.…"),
+        ("rampup.periods", "known: rampup.activation_p50"),
+    ] {
+        let expect = format!("{figure}<=1");
+        let said = risetime(&["run", "rampup", "--platform", "m1", "--expect", &expect]);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{figure}");
+        assert!(said.err.contains(wanted), "{}", said.err);
+    }
+    let args = ["run", "rampup", "--platform", "m1", "--seconds", "1.2", "--expect"];
+    assert_eq!(risetime(&[&args[..], &["rampup.wakeup_p99.9<=9s"]].concat()).code, 0);
+    let said = risetime(&[&args[..], &["rampup.throttled<=1"]].concat());
+    assert!(said.code == 2 && said.err.contains("of deadline tasks"), "{}", said.err);
+}
+
 #[test]
 fn the_csv_has_one_figure_a_row() {
     let text =

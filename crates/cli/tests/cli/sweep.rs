@@ -112,7 +112,7 @@ fn a_sweep_is_tidy_and_the_same_again() {
     assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{table}");
     assert_eq!(
         rows[1][..8],
-        ["m1", "app", "linux-6.8", "sim", "1", "2000", "ui.response_p99", "ms"]
+        ["m1", "app", "linux-6.8+noise=off", "sim", "1", "2000", "ui.response_p99", "ms"]
     );
     assert_eq!(rows[1][11..13], ["2", "0"]);
 }

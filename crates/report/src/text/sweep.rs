@@ -4,7 +4,7 @@
 //! title      what ran, from how many start phases
 //! answer     of each metric where it is best and where worst
 //! one axis   a row a value, and each metric drawn: a curve over numbers, bars over names
-//! two        a map of each metric: rows the first, columns the second, darker is more
+//! two        a map of each metric: rows the first, columns the second, fuller is more
 //! more       a row a point
 //! ```
 
@@ -97,19 +97,27 @@ fn answer(s: &Sweep, m: usize, metric: &Metric, unit: Unit) -> String {
         let values = s.axes.iter().zip(&p.at).map(|(axis, v)| format!("{}={v}", axis.name));
         format!("{} at {}", told(median), values.collect::<Vec<_>>().join(" "))
     };
+    let ends = |p: &Point| p.measured.estimate(m).and_then(|e| e.interval);
+    // The lowest point may be as high as the highest one.
+    let doubt = |least: (&Point, f64), largest: (&Point, f64)| {
+        let overlap = ends(least.0).zip(ends(largest.0)).is_some_and(|(a, b)| a.1 >= b.0);
+        if overlap { " (intervals overlap)" } else { "" }
+    };
     match (s.extremes(m), metric.less_is_better()) {
+        (None, _) if is_unknown(metric) => format!("{name}: unknown, as the power is."),
         (None, _) => format!("{name}: at no point there is one."),
         (Some([least, largest]), _) if least.1 == largest.1 => {
-            format!("{name}: {} everywhere.", told(least.1))
+            let varies = s.points.iter().any(|p| interval(p, m).is_some());
+            format!("{name}: {}{} everywhere.", if varies { "median " } else { "" }, told(least.1))
         }
         (Some([least, largest]), Some(true)) => {
-            format!("{name}: best {}, worst {}.", at(least), at(largest))
+            format!("{name}: best {}, worst {}{}.", at(least), at(largest), doubt(least, largest))
         }
         (Some([least, largest]), Some(false)) => {
-            format!("{name}: best {}, worst {}.", at(largest), at(least))
+            format!("{name}: best {}, worst {}{}.", at(largest), at(least), doubt(least, largest))
         }
         (Some([least, largest]), None) => {
-            format!("{name}: from {} to {}.", at(least), at(largest))
+            format!("{name}: from {} to {}{}.", at(least), at(largest), doubt(least, largest))
         }
     }
 }
@@ -161,11 +169,19 @@ fn put(page: &mut Page<'_>, rows: &[Vec<String>]) {
 /// The median, and how many start phases have none.
 fn cell(p: &Point, m: usize) -> String {
     let unit = p.measured.metrics[m].1;
-    let Some(estimate) = p.measured.estimate(m) else { return "never".into() };
+    let unknown = is_unknown(&p.measured.metrics[m].0);
+    let Some(estimate) = p.measured.estimate(m) else {
+        return if unknown { "unknown" } else { "never" }.into();
+    };
     match p.measured.never(m) {
         0 => number(estimate.median, unit),
         never => format!("{} ({never} never)", number(estimate.median, unit)),
     }
+}
+
+/// Whether there is none only because nobody knows the power: energy was taken all the same.
+fn is_unknown(metric: &Metric) -> bool {
+    metric.name == "energy" || metric.name.ends_with(".task_energy")
 }
 
 /// `12.3…13.0`; `None`: too few values, or no width.
@@ -261,7 +277,7 @@ fn legend(page: &mut Page<'_>, s: &Sweep) {
     let phases = s.points.first().map_or(0, |p| p.recipe.phases);
     let over = if phases == 1 { "One run each" } else { "Medians over the start phases" };
     let more = match (s.axes.len(), phases) {
-        (2, _) => "; darker is more",
+        (2, _) => "; the fuller a cell, the more",
         (_, 1) => "",
         (_, 2..6) => "; from --phases 6 on with their intervals",
         _ => ", 95 %: their intervals",
