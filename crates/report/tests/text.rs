@@ -275,7 +275,7 @@ fn an_unknown_energy_is_no_zero() {
     assert_eq!(energy.matches("unknown").count(), 2, "{energy}");
     let json = printed(std::slice::from_ref(&run), risetime_report::json::runs);
     assert!(json.contains("\"energy_mj\": null") && !json.contains("\"energy_mj\": 0"), "{json}");
-    let csv = printed(&[run], risetime_report::csv::runs);
+    let csv = printed(&[run], |out, told| risetime_report::csv::runs(out, told, &[]));
     assert!(csv.contains(",rampup,energy,,,mJ\n") && csv.contains(",cpu_energy,cpu=0,,mJ\n"));
 }
 
@@ -384,7 +384,7 @@ fn check_all(run: &RunResult, line: &Timeline, style: &Style) -> String {
     }
     serde_json::from_str::<serde_json::Value>(&printed(&runs, risetime_report::json::runs))
         .unwrap();
-    printed(&runs, risetime_report::csv::runs);
+    printed(&runs, |out, told| risetime_report::csv::runs(out, told, &[]));
     text
 }
 
