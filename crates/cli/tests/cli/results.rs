@@ -50,7 +50,7 @@ fn the_command_of_an_advice_gives_its_figures() {
     let command = first["command"].as_str().expect("a command");
     assert!(command.starts_with("risetime run periodic --platform rpi4 "), "{command}");
     let words: Vec<&str> = command.split(' ').skip(1).collect();
-    let runs = json(&[&words[..], &["--phases", "6", "--format", "json"]].concat());
+    let runs = json(&[&words[..], &["--format", "json"]].concat());
     let p99 = |run: &Value| run["jobs"][0]["response"]["p99_ms"].as_f64().expect("a number");
     let mut all: Vec<f64> = runs["runs"].as_array().expect("runs").iter().map(p99).collect();
     all.sort_by(f64::total_cmp);
@@ -66,7 +66,7 @@ fn the_command_of_an_advice_gives_its_figures() {
     assert!(nothing.contains("frame.dropped is 0 as it is") && !nothing.contains("0.000"));
     let unsure = [&of[..], &["frame.wakeup_max", "--phases", "6", "--budget", "60"]].concat();
     let page = prints(&unsure);
-    assert!(page.contains("for sure: longer") && page.contains("\n0  "), "{page}");
+    assert!(page.contains("for sure:") && page.contains("\n0  "), "{page}");
     let record = json(&[&unsure[..], &["--format", "json"]].concat());
     let nearest = record["nearest"].as_array().expect("a list");
     assert_eq!((nearest.is_empty(), &record["unit"]), (false, &Value::from("ms")));
