@@ -103,15 +103,15 @@ pub fn cpufreq_frequency_table_target(
 ) -> Option<usize> {
     let min = min.min(max);
     let target = target.clamp(min, max);
-    let find = match relation {
-        Relation::Low => cpufreq_table_find_index_l,
-        Relation::High => cpufreq_table_find_index_h,
-        Relation::Close => cpufreq_table_find_index_c,
+    let find = |efficiencies| match relation {
+        Relation::Low => cpufreq_table_find_index_l(table, target, efficiencies),
+        Relation::High => cpufreq_table_find_index_h(table, target, efficiencies),
+        Relation::Close => cpufreq_table_find_index_c(table, target, efficiencies),
     };
-    let efficient = find(table, target, true);
+    let efficient = find(true);
     match efficient {
         Some(idx) if (min..=max).contains(&table[idx].freq) => efficient,
-        _ => find(table, target, false),
+        _ => find(false),
     }
 }
 

@@ -15,13 +15,13 @@ fn main() {
         let found = Vm::find(&cache, Some(&release), risetime_sim::catalogue());
         let (vm, kernel) = found.unwrap_or_else(|e| panic!("{e}"));
         let policy = format!("linux-{}", kernel.rev().expect("a stock kernel says what it is"));
-        for experiment in 0..EXPERIMENTS.len() {
+        for (experiment, asked) in EXPERIMENTS.iter().enumerate() {
             match run(&vm, &request(experiment, &policy, None)) {
                 Ok(lost) => {
-                    eprintln!("{release} {:?}: {lost:.1?}", EXPERIMENTS[experiment]);
+                    eprintln!("{release} {asked:?}: {lost:.1?}");
                     all.insert((experiment, release.clone()), lost);
                 }
-                Err(e) => eprintln!("{release} {:?}: {e}", EXPERIMENTS[experiment]),
+                Err(e) => eprintln!("{release} {asked:?}: {e}"),
             }
         }
     }

@@ -7,8 +7,11 @@ use risetime_trace::{Backend, RunError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Workload, platform, settings; two seconds each.
-pub(crate) const EXPERIMENTS: &[(&str, &str, &[(&str, &str)])] = &[
+/// Workload, platform, settings.
+type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// Two seconds each.
+pub(crate) const EXPERIMENTS: &[Asked] = &[
     ("rampup", "m1", &[]),
     ("rampup", "m1", &[("rate_limit_us", "10000")]),
     ("rampup", "m1", &[("uclamp_max", "300")]),

@@ -35,7 +35,7 @@ use crate::time::queue::Ev;
 use risetime_kernel::bandwidth::{CFS_BANDWIDTH_SLACK_PERIOD, MIN_BANDWIDTH_EXPIRATION};
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::units::Instant;
-use risetime_kernel::units::{CpuId, GroupId, Span, TaskId};
+use risetime_kernel::units::{GroupId, Span, TaskId};
 
 impl Rq<'_, '_> {
     /// `update_curr` of a level: its queue's running entity, and the group's account. Where the
@@ -323,6 +323,12 @@ pub(crate) fn period_ends(pool: &mut Pool, at: Instant) {
 }
 
 impl Rq<'_, '_> {
+    /// The running task is to leave, but its CPU is in an interrupt: it does so behind that, on its way back to user mode.
+    pub(crate) fn throttle_work_waits(&mut self) -> bool {
+        let c = self.m().cpu(self.cpu);
+        c.resched_held && c.irq_work_until > self.m().now || self.is_in_irq_work()
+    }
+
     /// The running task was to leave, and does so (`throttle_cfs_rq_work`); else it is returned: it may
     /// go on after all.
     pub(crate) fn throttle_cfs_rq_work(&mut self) -> Option<TaskId> {
@@ -350,18 +356,6 @@ impl Rq<'_, '_> {
 }
 
 impl Kernel<'_> {
-    /// The next CPU whose running task is to leave. One that is in an interrupt does so behind it, on its way back to
-    /// user mode.
-    #[inline]
-    pub(crate) fn next_throttle_work(&mut self) -> Option<CpuId> {
-        self.m.throttle_work.lowest()?;
-        let waiting: Vec<CpuId> = self.m.throttle_work.iter().collect();
-        waiting.into_iter().find(|&cpu| {
-            let held = self.m.cpu(cpu).resched_held && self.m.cpu(cpu).irq_work_until > self.m.now;
-            !held && !self.rq(cpu).is_in_irq_work()
-        })
-    }
-
     /// Throttled CPUs get their debt paid plus 1 ns, in the order in which they were throttled.
     pub(crate) fn distribute_cfs_runtime(&mut self, g: GroupId) {
         let Some(pool) = &self.m.groups.list[g.index()].pool else { return };

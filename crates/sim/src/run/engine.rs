@@ -121,7 +121,10 @@ impl Simulation<'_> {
     /// Every CPU that needs to reschedules, and whoever got it by that goes on.
     pub(crate) fn drain_resched(&mut self) {
         loop {
-            while let Some(cpu) = self.k.next_throttle_work() {
+            while !self.k.m.throttle_work.is_empty() {
+                let due: Vec<CpuId> = self.k.m.throttle_work.iter().collect();
+                let leaves = |cpu: &CpuId| !self.k.rq(*cpu).throttle_work_waits();
+                let Some(cpu) = due.into_iter().find(leaves) else { break };
                 if let Some(task) = self.k.rq(cpu).throttle_cfs_rq_work() {
                     self.go_on(cpu, task);
                 }

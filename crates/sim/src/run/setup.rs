@@ -23,7 +23,9 @@ use crate::state::effects::Effects;
 use crate::state::group::Groups;
 use crate::state::hooks::Hooks;
 use crate::state::machine::Start;
-use crate::state::machine::{Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, UPTIME};
+use crate::state::machine::{
+    Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, Task, UPTIME,
+};
 use crate::state::plain;
 use crate::state::series::CpuSeries;
 use crate::state::tally::Tally;
@@ -460,31 +462,30 @@ fn add_kthreads(m: &mut Machine, works: Works) {
         }
         let cpus = d.cpus.clone();
         if works == Works::Kworker {
-            let add = |cpu: &CpuId| {
+            for &cpu in &cpus {
                 let name = format!("kworker/{}:0", cpu.0);
-                add_kthread(m, domain, name, *cpu, std::iter::once(*cpu).collect())
-            };
-            m.domains[domain].workers = cpus.iter().map(add).collect();
+                let (task, t) = kthread(m, domain, name, cpu, std::iter::once(cpu).collect());
+                m.tasks.push(t);
+                m.domains[domain].workers.push(task);
+            }
             m.domains[domain].kthread = m.domains[domain].workers.first().copied();
         } else {
             let name = format!("sugov:{}", cpus[0].0);
-            let task = add_kthread(m, domain, name, cpus[0], cpus.iter().copied().collect());
-            m.task_mut(task).sched = Sched::sugov();
+            let (task, t) = kthread(m, domain, name, cpus[0], cpus.iter().copied().collect());
+            m.tasks.push(Task { sched: Sched::sugov(), ..t });
             m.domains[domain].kthread = Some(task);
         }
     }
 }
 
-fn add_kthread(
-    m: &mut Machine,
+fn kthread(
+    m: &Machine,
     domain: usize,
     name: String,
     cpu: CpuId,
     allowed: CpuSet,
-) -> TaskId {
+) -> (TaskId, Task) {
     let (task, mut t) = new_task(m, name.into(), Role::Sugov(domain));
     t.set_allowed(&m.cpus, allowed);
-    t.cpu = cpu;
-    m.tasks.push(t);
-    task
+    (task, Task { cpu, ..t })
 }
