@@ -254,7 +254,7 @@ fn all_that_print() -> Vec<Vec<&'static str>> {
         on_m1("run", &["--format", "csv"]),
         on_m1("run", &TWO),
         on_m1("run", &["--phases", "2"]),
-        on_m1("run", &["--expect", "rampup.done > 5"]),
+        on_m1("run", &["--expect", "rampup.debt > 5"]),
         on_m1("explain", &[]),
         on_m1("explain", json),
         on_m1("compare", &[&TWO[..], &["--phases", "2"]].concat()),

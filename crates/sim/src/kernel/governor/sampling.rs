@@ -10,7 +10,9 @@
 //! did it. Source: drivers/cpufreq/cpufreq_governor.c:dbs_update_util_handler, dbs_work_handler.
 //!
 //! `DEVIATES(dbs-worker)`: the worker is that of the CPU whose util has changed; in the kernel it is that of the CPU that
-//! changed it, which is another one where a task wakes one elsewhere within a policy of several CPUs.
+//! changed it, which is another one where a task wakes one elsewhere within a policy of several CPUs. It is awake at once,
+//! where the kernel needs some µs: at a tick, when all CPUs look for work, an idle one pulls whom the worker has
+//! preempted. `periodic` on `rpi4` under `ondemand`: 8.7 moves a second and 1047 MHz in the mean, on 7.3.4 0.8 and 848.
 //!
 //! `DEVIATES(dbs-iowait)`: no task waits for a device here, so that `io_is_busy` changes nothing.
 
