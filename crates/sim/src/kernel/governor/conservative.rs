@@ -15,10 +15,9 @@ use crate::state::effects::Effects;
 use risetime_kernel::KernelRev;
 use risetime_kernel::dbs::{Conservative as State, Step, Steps};
 use risetime_kernel::opp::Relation;
-use risetime_kernel::units::{CpuId, Util};
+use risetime_kernel::units::CpuId;
 use risetime_model::settings::{Default, Home, Param, Range, Settings};
 use risetime_model::{InputError, Policy};
-use risetime_trace::Why;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     name: "conservative",
@@ -137,7 +136,6 @@ impl Governor for Conservative {
             Step::Up => domain.resolve_by(Relation::High, wanted),
             Step::Down => domain.resolve_by(Relation::Low, wanted),
         };
-        let why = if freq == domain.cur() { Why::Unchanged } else { Why::Util };
-        Some(FreqRequest { util: Util(u64::from(sample.load) * 1024 / 100), freq, why })
+        Some(sampling::request(domain, sample.load, freq))
     }
 }

@@ -14,7 +14,7 @@ use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
 use risetime_kernel::dbs::{freq_hi_delay_us, od_freq_next, powersave_bias_avg};
 use risetime_kernel::opp::Relation;
-use risetime_kernel::units::{Capacity, CpuId, KHz, Util};
+use risetime_kernel::units::{CpuId, KHz, Util};
 use risetime_model::settings::{Default, Home, Param, Range};
 use risetime_trace::Why;
 
@@ -91,7 +91,7 @@ struct Ondemand {
 impl Ondemand {
     /// `od_update`: the frequency, and how long until the next sample, µs.
     fn od_update(&mut self, domain: &DomainView<'_>) -> (KHz, u32, u32) {
-        let load = self.wanted_load(domain);
+        let load = self.policy.sample(domain).load;
         let (_, max) = domain.limits();
         self.lower = None;
         let hi = |o: &Self| o.policy.sampling_rate.wrapping_mul(o.policy.rate_mult);
@@ -113,16 +113,6 @@ impl Ondemand {
             _ => self.biased(domain, next, Relation::Low, Relation::Close),
         };
         (freq, delay, load)
-    }
-
-    /// The sample's load; what `explain` has a CPU want instead of it, in its place.
-    fn wanted_load(&mut self, domain: &DomainView<'_>) -> u32 {
-        let load = self.policy.sample(domain).load;
-        let Capacity(capacity) = domain.capacity();
-        let own = Util(u64::from(load) * capacity / 100);
-        let wants = |cpu: &CpuId| domain.wanted(*cpu, own);
-        let most = domain.cpus().iter().map(wants).max().unwrap_or(own);
-        if most > own { 100 } else { load }
     }
 
     /// `generic_powersave_bias_target` of `freq`, then the driver's choice by `last`.
@@ -175,7 +165,6 @@ impl Governor for Ondemand {
         let (freq, delay, load) = self.od_update(domain);
         self.sub_sample = self.lower.is_some();
         self.policy.done(delay);
-        let why = if freq == domain.cur() { Why::Unchanged } else { Why::Util };
-        Some(FreqRequest { util: Util(u64::from(load) * 1024 / 100), freq, why })
+        Some(sampling::request(domain, load, freq))
     }
 }

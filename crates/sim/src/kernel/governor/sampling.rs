@@ -16,13 +16,14 @@
 //!
 //! `DEVIATES(dbs-iowait)`: no task waits for a device here, so that `io_is_busy` changes nothing.
 
-use crate::kernel::governor::{DomainView, schedutil};
+use crate::kernel::governor::{DomainView, FreqRequest, schedutil};
 use crate::state::effects::Effects;
 use risetime_kernel::KernelRev;
 use risetime_kernel::dbs::{AfterIdle, CpuDbs, CpuTimes, Sample, Sampling};
-use risetime_kernel::units::{CpuId, Instant, Span};
+use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_model::Platform;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_trace::Why;
 
 /// `sampling_rate` of the governor `of`.
 pub(super) const fn sampling_rate(home: &'static str) -> Param {
@@ -137,7 +138,11 @@ impl PolicyDbs {
         };
         domain.cpus().iter().fold(Sample::NONE, |all, &cpu| {
             let own = &mut self.cpus[domain.place_in_policy(cpu)];
-            all.and(own.dbs_update(times(domain, cpu), &by))
+            let sample = own.dbs_update(times(domain, cpu), &by);
+            // What `explain` has the CPU want in place of it.
+            let own = Util(u64::from(sample.load) * domain.capacity().0 / 100);
+            let more = domain.wanted(cpu, own) > own;
+            all.and(if more { Sample { load: 100, ..sample } } else { sample })
         })
     }
 
@@ -145,6 +150,17 @@ impl PolicyDbs {
     pub(super) fn done(&mut self, delay_us: u32) {
         (self.sample_delay, self.work_in_progress) = (Span::from_us(delay_us.into()), false);
     }
+}
+
+/// What a policy asks for at a load.
+pub(super) fn request(domain: &DomainView<'_>, load: u32, freq: KHz) -> FreqRequest {
+    let why = if freq == domain.cur() { Why::Unchanged } else { Why::Util };
+    FreqRequest { util: of_1024(load), freq, why }
+}
+
+/// A load in percent, of 1024, rounded down.
+fn of_1024(load: u32) -> Util {
+    Util(u64::from(load) * 1024 / 100)
 }
 
 fn times(domain: &DomainView<'_>, cpu: CpuId) -> CpuTimes {
