@@ -3,7 +3,7 @@
 //! ```text
 //! change       of an option's n differences to the baseline, phase by phase, the median; 95 % interval
 //! sure         the interval lies on one side of 0 (of 8 phases: all of them agree)
-//! cost         (1 + the interval's end with the smaller gain) · (1 + change of mJ), both relative; 1: the baseline;
+//! cost         (1 + the interval's end with the smaller gain) · (1 + change of energy), both relative; 1: the baseline;
 //!              of n different changes at once · 1.1^(n − 1)
 //! first line   of the sure options that gain at least 10 % and leave the tasks at least 90 % of the work that they do now,
 //!              the one of least cost; if there is none, of those that leave so much; else of all
@@ -55,11 +55,12 @@ pub type Steps = Vec<Step>;
 pub struct Tried {
     /// What is changed.
     pub steps: Steps,
-    /// The metric (0), energy (1) and work (2) with it, and where the metric is a job's what one takes (3).
+    /// The metric (0), energy (1) and work (2) with it, and where the metric is a job's what one takes: the CPUs while its
+    /// tasks ran (3), all CPUs (4).
     pub measured: Measured,
     /// The metric's differences to the baseline.
     pub metric: Estimate,
-    /// Those of energy; `None`: it is not known.
+    /// Those of the [energy](comparable_energy) by which options are compared; `None`: it is not known.
     pub energy: Option<Estimate>,
     /// Those of the work that all tasks do.
     pub work: Option<Estimate>,
@@ -105,8 +106,19 @@ pub struct Advice {
     pub left_out: Vec<&'static str>,
 }
 
-/// What an energy per job is among what is measured.
+/// What the energy of all CPUs over the run is among what is measured.
+pub const ENERGY: usize = 1;
+/// What the energy of the CPUs while a job's tasks ran is there, by jobs done.
 pub const EACH: usize = 3;
+/// What the energy of all CPUs over the run is there, by jobs done.
+pub const PER_JOB: usize = 4;
+
+/// Which of what is measured is the energy that options are compared by: of all CPUs, for one job where the metric is
+/// a job's. Not that of its own tasks: beside tasks that are busy anyway, these pay for the bigger CPU that they
+/// take from others, who then pay less.
+pub fn comparable_energy(base: &Measured) -> usize {
+    if base.metrics.len() > PER_JOB { PER_JOB } else { ENERGY }
+}
 
 /// How many different changes there are: the same value of the same key of several tasks is one.
 fn changes(steps: &Steps) -> usize {
@@ -131,7 +143,7 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// Of `measured`, metric (0), energy (1) and work (2), against `base`; `None`: there is nothing to compare.
+    /// Of `measured`, metric (0), energy and work (2), against `base`; `None`: there is nothing to compare.
     pub fn of(metric: &Metric, measured: &Measured, base: &Measured) -> Option<Gain> {
         let less = if metric.less_is_better() == Some(false) { -1.0 } else { 1.0 };
         let whole = |m| base.estimate(m).map(|e| e.median.abs()).filter(|x| *x > 0.0);
@@ -140,7 +152,8 @@ impl Gain {
         let (low, high) = of_metric.interval.unwrap_or((of_metric.median, of_metric.median));
         let of = |m| measured.difference(base, m).zip(whole(m)).map_or(0.0, |(d, e)| d.median / e);
         let least = (low * scale).max(high * scale);
-        Some(Gain { metric: of_metric.median * scale, least, energy: of(1), work: of(2) })
+        let energy = of(comparable_energy(base));
+        Some(Gain { metric: of_metric.median * scale, least, energy, work: of(2) })
     }
 
     /// What time and energy come to together, as a share of the baseline's.
@@ -224,7 +237,7 @@ pub fn judged(metric: &Metric, base: &Measured, last: Vec<(Steps, Measured)>) ->
         else {
             continue;
         };
-        let (energy, work) = (difference(1), difference(2));
+        let (energy, work) = (difference(comparable_energy(base)), difference(2));
         let efficient = false;
         let tried = Tried { steps, measured, metric: of_metric, energy, work, efficient };
         let is_sure = gain.least < 0.0 && of_metric.differs();

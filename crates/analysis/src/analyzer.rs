@@ -13,7 +13,7 @@
 //! is woken there, an event of an unknown CPU is counted and left out, time never goes back.
 
 use crate::figures::Levels;
-use crate::jobs::Streams;
+use crate::jobs::{Missed, Streams, is_declared};
 use crate::latency::Groups;
 use crate::lost::ONE;
 use crate::machine::{Machine, kinds, ms};
@@ -22,15 +22,18 @@ use crate::result::{
 };
 use crate::stretch::{Stretch, Watch};
 use crate::task::{Doing, News, Task};
+use crate::thermal::Thermal;
 use risetime_kernel::units::{CpuId, GroupId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::platform::Domain;
+use risetime_model::settings::SKIP_MS;
+use risetime_model::workload::JobSpec;
 use risetime_trace::{Event, Header, Hears, QuotaStat, SwitchOut, TraceSink, Why};
 use std::collections::{BTreeMap, HashMap};
 
 /// What an analysis is to keep besides the usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Keep the curves of the workload's first task.
+    /// Keep the curves of the task that leads ([`RunResult::lead`]).
     pub timeline: bool,
     /// Further levels of util_avg to watch, besides 450 and 1000.
     pub levels: Vec<u64>,
@@ -58,6 +61,8 @@ pub trait Lists: Send {
     fn burst(&mut self, task: TaskId, comm: &str, burst: &Burst);
     /// It has changed its CPU; the time counts from the start of the run.
     fn migration(&mut self, task: TaskId, comm: &str, migration: &Migration);
+    /// A job of this name was missed, or several in a row.
+    fn missed(&mut self, job: &str, missed: &Missed);
 }
 
 /// The analysis of one run, fed as a [`TraceSink`].
@@ -120,10 +125,16 @@ struct Run<'a> {
     ids: Ids,
     /// The workload's tasks, in order of creation.
     tasks: Vec<Task>,
+    /// Which of them leads ([`RunResult::lead`]), and the place of its jobs among the header's; `None`: none is declared.
+    lead: (usize, Option<usize>),
     unknown_cpus: u64,
+    /// What begins before is not counted, of jobs, activations and wakeups; and whether it is past.
+    from: u64,
+    counts: bool,
     latency: Groups,
     jobs: Streams,
     quotas: Vec<Quota>,
+    thermal: Thermal,
     /// The task whose activations are listed, and these: where each began, and its ns.
     activations: Option<(TaskId, Vec<(u64, u64)>)>,
 }
@@ -140,7 +151,9 @@ impl<'a> Run<'a> {
         }
         let opps = |d: &Domain| (d.cpus[0], d.opps.iter().map(|o| o.freq).collect());
         let freq: Vec<(CpuId, Vec<KHz>)> = platform.domains.iter().map(opps).collect();
-        let mut jobs = Streams::new(&header.jobs);
+        let skipped = skipped(header);
+        let from = if skipped > Span(0) { header.phase.0.saturating_add(skipped.0) } else { 0 };
+        let mut jobs = Streams::new(&header.jobs).since(Instant(from), lists.is_some());
         let mut activations = None;
         match &options.pieces {
             Some(Pieces::Jobs(name)) => jobs.list(name),
@@ -158,15 +171,25 @@ impl<'a> Run<'a> {
             levels: Levels { util, capacity, freq, kind: kinds(platform) },
             ids: Ids::default(),
             tasks: Vec::new(),
+            lead: (0, None),
             unknown_cpus: 0,
+            from,
+            counts: from == 0,
             latency: Groups::new(platform),
             jobs,
             quotas: Vec::new(),
+            thermal: Thermal::new(&header.platform),
             activations,
         }
     }
 
     fn advance(&mut self, at: Instant) {
+        if !self.counts && at.0 >= self.from {
+            self.counts = true;
+            self.now = self.now.max(self.from);
+            (0..self.tasks.len()).for_each(|index| self.spent(self.tasks[index].id));
+            self.jobs.begin();
+        }
         self.now = self.now.max(at.0);
     }
 
@@ -220,6 +243,7 @@ impl<'a> Run<'a> {
             Event::Job { task, mark } => {
                 self.spent(task);
                 self.jobs.mark(task, self.now, mark);
+                self.tell_missed();
             }
             Event::Throttled { task, on } => {
                 if let Some(t) = self.accounted(task) {
@@ -227,6 +251,10 @@ impl<'a> Run<'a> {
                 }
             }
             Event::Quota { group, stat } => self.quota(group, stat),
+            Event::Temperature { zone, millicelsius } => {
+                self.thermal.temperature(self.now, zone, millicelsius);
+            }
+            Event::Cooling { cpu, max, .. } => self.thermal.cooling(self.now, cpu, max),
             Event::Phase { .. }
             | Event::UtilEst { .. }
             | Event::WaitingAvg { .. }
@@ -280,7 +308,8 @@ impl<'a> Run<'a> {
             self.ids.set(id, NOBODY);
             return;
         }
-        let curves = self.timeline && self.tasks.is_empty();
+        let leads = self.leads(id, comm);
+        let curves = self.timeline && leads;
         let s_max = self.machine.snap(max_speed);
         let mut task = Task::new(id, comm, cpu, now, s_max, curves);
         task.listed = self.lists.is_some();
@@ -295,6 +324,17 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Whether the next task, of this id and name, is the one to lead so far.
+    fn leads(&mut self, id: TaskId, comm: &str) -> bool {
+        let own = |spec: &JobSpec| spec.tasks.first() == Some(&id.0) && is_declared(spec, comm);
+        let declared = self.header.jobs.iter().position(own);
+        let before = declared.is_some_and(|own| self.lead.1.is_none_or(|lead| own < lead));
+        if before {
+            self.lead = (self.tasks.len(), declared);
+        }
+        before || self.tasks.is_empty()
+    }
+
     fn wakeup(&mut self, id: TaskId, cpu: CpuId, why: Why) {
         let now = self.now;
         let Some(index) = self.ids.get(id) else {
@@ -303,7 +343,7 @@ impl<'a> Run<'a> {
         self.account(index);
         let new_burst = self.tasks[index].wake(now, &self.levels);
         self.moves(index, cpu, why.as_str());
-        if new_burst && index == 0 {
+        if new_burst && index == self.lead.0 {
             self.begin_freq_curves();
         }
     }
@@ -334,6 +374,14 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Hands on what has become known of jobs.
+    fn tell_missed(&mut self) {
+        let Some(lists) = self.lists.as_deref_mut() else { return };
+        let (ids, tasks) = (&self.ids, &self.tasks);
+        let missed = self.jobs.missed(|id| Some(tasks[ids.get(id)?].comm.clone()));
+        missed.iter().for_each(|(job, missed)| lists.missed(job, missed));
+    }
+
     fn switch(&mut self, cpu: CpuId, prev: Option<(TaskId, SwitchOut)>, next: Option<TaskId>) {
         let now = self.now;
         // Who ran here by what was seen; differs from `prev` only where events were lost.
@@ -350,8 +398,10 @@ impl<'a> Run<'a> {
         {
             self.account(index);
             let t = &mut self.tasks[index];
-            let over = (t.group, t.awake_for(now).filter(|_| how != SwitchOut::Preempted));
-            if let (Some((task, all)), Some(ns)) = (&mut self.activations, over.1)
+            let over = t.awake_for(now).filter(|_| how != SwitchOut::Preempted);
+            let counted = over.filter(|ns| now - ns >= self.from);
+            let group = t.group;
+            if let (Some((task, all)), Some(ns)) = (&mut self.activations, over)
                 && *task == id
             {
                 all.push((t.woke_at(), ns));
@@ -361,7 +411,7 @@ impl<'a> Run<'a> {
                 SwitchOut::Sleeping => t.sleep(now),
                 SwitchOut::Exited => t.exit(now),
             }
-            if let (group, Some(ns)) = over {
+            if let Some(ns) = counted {
                 self.latency.took(group, ns);
             }
             self.tell(index);
@@ -373,13 +423,13 @@ impl<'a> Run<'a> {
             self.moves(index, cpu, "unrecorded");
             let t = &mut self.tasks[index];
             if t.doing != Doing::Gone {
-                if let Some(woken) = t.woken.take() {
+                if let Some(woken) = t.woken.take().filter(|woken| *woken >= self.from) {
                     self.latency.waited(t.group, cpu, now - woken);
                 }
                 t.doing = Doing::Runs(cpu);
                 t.first_ran.get_or_insert(now);
             }
-            if new_burst && index == 0 {
+            if new_burst && index == self.lead.0 {
                 self.begin_freq_curves();
             }
         }
@@ -402,7 +452,7 @@ impl<'a> Run<'a> {
         self.account_domain(d);
         self.machine.set_freq(d, freq, now);
         if self.timeline
-            && let Some(t) = self.tasks.first_mut()
+            && let Some(t) = self.tasks.get_mut(self.lead.0)
         {
             for f in t.figures() {
                 if let Some(curve) = f.curves.as_mut().and_then(|c| c.freq.get_mut(d)) {
@@ -420,10 +470,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Starts the frequency curves of the first task's present burst.
+    /// Starts the frequency curves of the leading task's present burst.
     fn begin_freq_curves(&mut self) {
         let now = self.now;
-        let Some(t) = self.tasks.first_mut() else {
+        let Some(t) = self.tasks.get_mut(self.lead.0) else {
             return;
         };
         for f in t.figures().filter(|f| f.t0 == now) {
@@ -486,6 +536,8 @@ impl<'a> Run<'a> {
                 self.jobs.waits(t.id, t.created);
             }
         }
+        self.jobs.cut_off(end);
+        self.tell_missed();
         let (cpus, energy_mj, machine_notes) = self.machine.finish(&self.header.platform, end);
         let mut notes = self.header.lost.clone();
         notes.extend(machine_notes);
@@ -496,6 +548,8 @@ impl<'a> Run<'a> {
             ));
         }
         notes.extend(self.quotas.iter().filter_map(used_up));
+        notes.extend(self.thermal.too_hot());
+        notes.extend(left_out(&self.header));
         for t in &mut self.tasks {
             t.finish(end, &self.levels);
         }
@@ -513,23 +567,27 @@ impl<'a> Run<'a> {
             None => self.jobs.listed(),
         };
         let pieces = pieces.into_iter().map(|(which, ns)| (which, ms(ns))).collect();
-        let jobs = self.jobs.finish(end, |id| names.get(&id).map(|name| name.to_string()));
+        let comm = |id| names.get(&id).map(|name: &&str| name.to_string());
+        let responses = self.jobs.distributions(comm);
+        let jobs = self.jobs.finish(end, comm);
         let told = self.header.signals.iter().any(|s| s.name == "dl_throttled");
         let mut timeline = None;
         let mut tasks = Vec::with_capacity(self.tasks.len());
-        for mut t in self.tasks {
-            if let Some(ns) = t.awake_for(end) {
+        for (index, mut t) in self.tasks.into_iter().enumerate() {
+            if let Some(ns) = t.awake_for(end).filter(|ns| end - ns >= self.from) {
                 self.latency.cut_off(t.group, ns);
             }
             let (result, curves) =
                 task_result(&mut t, (end, told), &self.levels, &self.machine, &mut notes);
-            timeline = timeline.or(curves);
+            timeline = timeline.or(curves.filter(|_| index == self.lead.0));
             tasks.push(result);
         }
         if let Some(timeline) = &mut timeline {
             timeline.latency = self.latency.distributions();
+            timeline.jobs = responses;
         }
         let (latency, waits) = self.latency.finish();
+        let (heat, cooling) = self.thermal.finish(end);
         let result = RunResult {
             policy: self.header.policy,
             backend: self.header.backend,
@@ -541,6 +599,7 @@ impl<'a> Run<'a> {
             settings: self.header.settings,
             end_ms: ms(end),
             tasks,
+            lead: self.lead.0,
             cpus,
             latency,
             waits,
@@ -549,6 +608,8 @@ impl<'a> Run<'a> {
             makespan_ms,
             jobs,
             quotas: self.quotas,
+            heat,
+            cooling,
             pieces,
             energy_mj,
             notes,
@@ -556,6 +617,24 @@ impl<'a> Run<'a> {
         };
         (result, timeline)
     }
+}
+
+/// How much of the start is left out.
+fn skipped(header: &Header) -> Span {
+    let ms = header.settings.int(SKIP_MS).and_then(|ms| u64::try_from(ms).ok());
+    Span(ms.unwrap_or(0).saturating_mul(1_000_000))
+}
+
+/// What a reader should know of it.
+fn left_out(header: &Header) -> Option<String> {
+    let Span(ns) = skipped(header);
+    (ns > 0).then(|| {
+        format!(
+            "jobs, activations and wakeups of the first {} ms are not counted; bursts, energy and all else are of the whole \
+             run",
+            ns / 1_000_000
+        )
+    })
 }
 
 fn task_result(
@@ -627,6 +706,7 @@ fn empty_result() -> RunResult {
         settings: Default::default(),
         end_ms: 0.0,
         tasks: Vec::new(),
+        lead: 0,
         cpus: Vec::new(),
         latency: Vec::new(),
         waits: Vec::new(),
@@ -635,6 +715,8 @@ fn empty_result() -> RunResult {
         makespan_ms: None,
         jobs: Vec::new(),
         quotas: Vec::new(),
+        heat: Vec::new(),
+        cooling: Vec::new(),
         pieces: Vec::new(),
         energy_mj: None,
         notes: vec!["the trace has no header".to_owned()],

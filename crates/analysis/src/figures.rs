@@ -433,6 +433,7 @@ impl Figures {
             speed: curves.speed.map(|s| s as f64 / crate::lost::UNIT as f64),
             cpu: curves.cpu.map(|c| c.checked_sub(1).map(|c| CpuId(c as u32))),
             latency: Vec::new(),
+            jobs: Vec::new(),
         })
     }
 }

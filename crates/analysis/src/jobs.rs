@@ -34,10 +34,13 @@
 //! For no job is what a task does while it has none: before its first input, or behind the end of a job that those
 //! behind it have done already. A piece of time is counted once: what a task has taken so far is asked for at its marks, and
 //! the difference is its present job's.
+//!
+//! With a start that is left out (`--skip-ms`) all of this is of the jobs that are released later, and of what is for no job
+//! from then on.
 
-use crate::latency::Histogram;
+use crate::latency::{Histogram, group_name};
 use crate::machine::{femto_to_milli, ms};
-use risetime_kernel::units::{Instant, TaskId};
+use risetime_kernel::units::{Instant, Span, TaskId};
 use risetime_model::workload::{JobMark, JobSpec};
 use risetime_trace::jobs::{Chains, Fate, Over};
 use std::cmp::Reverse;
@@ -50,6 +53,8 @@ pub struct Jobs {
     pub name: String,
     /// The tasks of the chain; of several instances one stands for all.
     pub tasks: Vec<String>,
+    /// The workload says more of them than that there is a timer: a chain, a deadline, a name.
+    pub declared: bool,
     /// Released by the run's end, merged ones counted.
     pub released: u64,
     /// Of those, due by the run's end.
@@ -75,6 +80,8 @@ pub struct Jobs {
     pub lateness: Option<Percentiles>,
     /// The one that was latest, of those that are done or overdue.
     pub latest: Option<Latest>,
+    /// Those that were late or overdue, the latest first: at most [`WORST`].
+    pub worst: Vec<Missed>,
     /// While its tasks ran, by jobs done; `None`: none is done, or the power is unknown.
     pub mj_per_job: Option<f64>,
     /// Of those that are done, what each took, in mJ; `None` likewise.
@@ -90,6 +97,33 @@ pub struct Latest {
     pub due_ms: f64,
     /// How long after that it was done.
     pub lateness_ms: f64,
+}
+
+/// So many late jobs are kept.
+pub const WORST: usize = 20;
+
+/// A job that was missed, or several in a row that were missed alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Missed {
+    /// The task that begins it, which tells instances apart.
+    pub comm: String,
+    /// Which, from 0, merged ones counted; of several the first, as all that follows.
+    pub number: u64,
+    /// How many.
+    pub n: u64,
+    /// `late`, `merged`, `dropped`, `overdue`.
+    pub how: &'static str,
+    /// When it was released.
+    pub release_ms: f64,
+    /// When it was due; `None`: no timer had said.
+    pub due_ms: Option<f64>,
+    /// When it was done, of a late one; else when it was merged or dropped, or the run's end.
+    pub over_ms: f64,
+    /// How long after it was due that is, of one that was late or overdue.
+    pub lateness_ms: Option<f64>,
+    /// The task of its chain with which it was longest, waiting for it or worked at, and how long; `None`: it was with one
+    /// alone.
+    pub longest: Option<(String, f64)>,
 }
 
 impl Jobs {
@@ -131,13 +165,16 @@ pub struct Percentiles {
     pub max: f64,
     /// The smallest.
     pub min: f64,
+    /// Their sum by how many they are.
+    pub mean: f64,
 }
 
 impl Percentiles {
     /// Each with its name in CSV and `--expect`.
-    pub fn named(&self) -> [(&'static str, f64); 7] {
+    pub fn named(&self) -> [(&'static str, f64); 8] {
         [
             ("min", self.min),
+            ("mean", self.mean),
             ("p50", self.p50),
             ("p90", self.p90),
             ("p95", self.p95),
@@ -156,6 +193,7 @@ const FEMTO_PER_NANO: u128 = 1_000_000;
 struct Signed {
     above: Histogram,
     below: Histogram,
+    sum: i128,
     min: i64,
     max: i64,
 }
@@ -164,6 +202,7 @@ impl Signed {
     fn add(&mut self, ns: i64) {
         let first = self.above.total() + self.below.total() == 0;
         (self.min, self.max) = if first { (ns, ns) } else { (self.min.min(ns), self.max.max(ns)) };
+        self.sum += i128::from(ns);
         let of = if ns < 0 { &mut self.below } else { &mut self.above };
         of.add(ns.unsigned_abs());
     }
@@ -183,7 +222,8 @@ impl Signed {
     }
 
     fn percentiles(&self) -> Option<Percentiles> {
-        if self.above.total() + self.below.total() == 0 {
+        let n = self.above.total() + self.below.total();
+        if n == 0 {
             return None;
         }
         let ms = |ns: i64| ns as f64 / 1e6;
@@ -196,6 +236,7 @@ impl Signed {
             p99_9: at(999),
             max: ms(self.max),
             min: ms(self.min),
+            mean: self.sum as f64 / n as f64 / 1e6,
         })
     }
 }
@@ -214,6 +255,10 @@ struct Named {
     lateness: Signed,
     /// (lateness, number, due) of the latest so far, ns.
     latest: Option<(i64, u64, u64)>,
+    /// Those that were late, the latest first.
+    worst: Vec<Gone>,
+    /// A deadline, or a chain.
+    declared: bool,
     energy: Energy,
     /// Which were done, and their responses in ns, if somebody asks.
     listed: Option<Vec<(u64, u64)>>,
@@ -230,6 +275,15 @@ struct Energy {
     /// A task ran where the power is unknown.
     unknown: bool,
     each: Signed,
+}
+
+/// A job that was missed, or several in a row.
+#[derive(Clone, Copy)]
+struct Gone {
+    over: Over,
+    how: &'static str,
+    /// In ns, if that is known.
+    lateness: Option<i64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -250,6 +304,14 @@ pub(crate) struct Streams {
     names: Vec<Named>,
     /// By stream: its place among the names.
     named: Vec<usize>,
+    /// By stream: the tasks of its chain.
+    tasks: Vec<Vec<TaskId>>,
+    /// Jobs that were released before are not counted.
+    from: Instant,
+    /// By stream: what was for no job before.
+    none_before: Vec<u128>,
+    /// What was missed and is not told yet, if somebody wants to hear it.
+    news: Option<Vec<Gone>>,
 }
 
 impl Streams {
@@ -261,11 +323,18 @@ impl Streams {
             let name = known.unwrap_or(all.names.len());
             if known.is_none() {
                 let named = Named { name: spec.name.clone(), ..Named::default() };
-                all.names.push(Named { tasks: tasks.clone(), ..named });
+                let declared = has_more(spec);
+                all.names.push(Named { tasks: tasks.clone(), declared, ..named });
             }
             all.named.push(name);
+            all.tasks.push(tasks);
         }
         all
+    }
+
+    /// Those that are released before `from` do not count. `tells`: what is missed is asked for ([`Streams::missed`]).
+    pub(crate) fn since(self, from: Instant, tells: bool) -> Streams {
+        Streams { from, news: tells.then(Vec::new), ..self }
     }
 
     /// `task` has taken so much energy by now, in 10⁻¹⁵ J: to be told before each of its marks, and at the end.
@@ -282,8 +351,34 @@ impl Streams {
 
     /// What comes up about the jobs of `task`.
     pub(crate) fn mark(&mut self, task: TaskId, now: u64, mark: JobMark) {
-        let Streams { chains, names, named } = self;
-        chains.mark(task, Instant(now), mark, &mut |over| names[named[over.stream]].over(over));
+        self.tell(|chains, mut tell| chains.mark(task, Instant(now), mark, &mut tell));
+    }
+
+    /// What `of` tells to be over is of its name, if it counts.
+    fn tell(&mut self, of: impl FnOnce(&mut Chains, &mut dyn FnMut(&Over))) {
+        let Streams { chains, names, named, from, news, .. } = self;
+        of(chains, &mut |over| {
+            let Some(over) = over.released_since(*from) else { return };
+            let missed = names[named[over.stream]].over(&over);
+            if let (Some(news), Some(missed)) = (news.as_mut(), missed) {
+                news.push(missed);
+            }
+        });
+    }
+
+    /// The start that is left out is over.
+    pub(crate) fn begin(&mut self) {
+        self.none_before = self.chains.for_none().collect();
+    }
+
+    /// What was missed since this was last asked, with the name of its jobs; `comm`: the name of a task that was there.
+    pub(crate) fn missed(
+        &mut self,
+        mut comm: impl FnMut(TaskId) -> Option<String>,
+    ) -> Vec<(String, Missed)> {
+        let news = self.news.as_mut().map(std::mem::take).unwrap_or_default();
+        let name = |gone: &Gone| self.names[self.named[gone.over.stream]].name.clone();
+        news.iter().map(|gone| (name(gone), gone.told(&self.tasks, &mut comm))).collect()
     }
 
     /// `task` was created then, and has never run.
@@ -303,21 +398,30 @@ impl Streams {
     }
 
     /// The run is over: what is under way is cut off.
-    fn cut_off(&mut self, end: u64) {
-        let Streams { chains, names, named } = self;
-        chains.cut_off(Instant(end), &mut |over| names[named[over.stream]].over(over));
-        for (none, name) in chains.for_none().zip(named) {
-            names[*name].energy.none += none;
+    pub(crate) fn cut_off(&mut self, end: u64) {
+        self.tell(|chains, mut tell| chains.cut_off(Instant(end), &mut tell));
+        let before = self.none_before.iter().copied().chain(std::iter::repeat(0));
+        for ((none, before), name) in self.chains.for_none().zip(before).zip(&self.named) {
+            self.names[*name].energy.none += none - before;
         }
     }
 
-    /// What came of it by `end`; `comm`: the name of a task that was there.
+    /// How the responses of declared jobs are distributed, by name.
+    pub(crate) fn distributions(
+        &self,
+        mut comm: impl FnMut(TaskId) -> Option<String>,
+    ) -> Vec<(String, Vec<(f64, f64)>)> {
+        let declared = self.names.iter().filter(|named| named.is_declared(&mut comm));
+        let drawn = declared.filter(|named| named.response.above.total() > 0);
+        drawn.map(|named| (named.name.clone(), named.response.above.steps())).collect()
+    }
+
+    /// What came of it by `end`, where it was [cut off](Streams::cut_off); `comm`: the name of a task that was there.
     pub(crate) fn finish(
-        mut self,
+        self,
         end: u64,
         mut comm: impl FnMut(TaskId) -> Option<String>,
     ) -> Vec<Jobs> {
-        self.cut_off(end);
         let mut result = Vec::new();
         for mut named in self.names {
             named.passes(end);
@@ -326,9 +430,13 @@ impl Streams {
             if over + c.unfinished == 0 {
                 continue;
             }
+            let worst = named.worst.iter().map(|gone| gone.told(&self.tasks, &mut comm)).collect();
+            let declared = named.is_declared(&mut comm);
             let energy = Some(named.energy).filter(|energy| !energy.unknown && c.done > 0);
             let whole = |e: &Energy| femto_to_milli(e.done + e.others + e.none);
             result.push(Jobs {
+                declared,
+                worst,
                 name: named.name,
                 tasks: named.tasks.iter().filter_map(|id| comm(*id)).collect(),
                 released: over + c.unfinished,
@@ -355,9 +463,52 @@ impl Streams {
     }
 }
 
+impl Gone {
+    /// For a reader; `tasks`: of each stream.
+    fn told(
+        &self,
+        tasks: &[Vec<TaskId>],
+        mut comm: impl FnMut(TaskId) -> Option<String>,
+    ) -> Missed {
+        let Gone { over: Over { stream, job, n, at, .. }, how, lateness } = *self;
+        let chain = tasks.get(stream).map_or(&[][..], Vec::as_slice);
+        let (stage, Span(longest)) = job.longest;
+        let mut of = |stage: usize| comm(*chain.get(stage)?);
+        let with = of(stage).filter(|_| longest > 0 && chain.len() > 1);
+        Missed {
+            comm: of(0).unwrap_or_default(),
+            number: job.number,
+            n,
+            how,
+            release_ms: ms(job.release.0),
+            due_ms: job.due.map(|due| ms(due.0)),
+            over_ms: ms(at.0),
+            lateness_ms: lateness.map(|ns| ns as f64 / 1e6),
+            longest: with.map(|task| (task, ms(longest))),
+        }
+    }
+}
+
+/// Whether the workload says more of these jobs of a task than that there is a timer: a deadline, a chain, a name.
+pub(crate) fn is_declared(spec: &JobSpec, comm: &str) -> bool {
+    has_more(spec) || spec.name != group_name(comm)
+}
+
+fn has_more(spec: &JobSpec) -> bool {
+    spec.deadline.is_some() || spec.tasks.len() > 1
+}
+
 impl Named {
-    fn over(&mut self, over: &Over) {
+    /// As [`is_declared`].
+    fn is_declared(&self, mut comm: impl FnMut(TaskId) -> Option<String>) -> bool {
+        let first = self.tasks.first().and_then(|id| comm(*id));
+        self.declared || first.is_none_or(|comm| group_name(&comm) != self.name)
+    }
+
+    /// Returns what was missed.
+    fn over(&mut self, over: &Over) -> Option<Gone> {
         self.put_off |= over.job.put_off;
+        let gone = |how| Some(Gone { over: *over, how, lateness: None });
         match over.fate {
             Fate::Done => self.done(over),
             Fate::Merged => {
@@ -365,17 +516,19 @@ impl Named {
                 let past = over.due_by_then();
                 self.counts.due += past;
                 self.all_due(past, over);
+                gone("merged")
             }
             Fate::Dropped => {
                 self.counts.dropped += over.n;
                 self.energy.others += over.job.taken;
                 self.all_due(0, over);
+                gone("dropped")
             }
             Fate::Unfinished => self.cut_off(over),
         }
     }
 
-    fn done(&mut self, over: &Over) {
+    fn done(&mut self, over: &Over) -> Option<Gone> {
         let (job, now) = (over.job, over.at.0);
         self.counts.done += 1;
         let response = now.saturating_sub(job.release.0);
@@ -386,23 +539,31 @@ impl Named {
         self.response.add(response as i64);
         self.energy.done += job.taken;
         self.energy.each.add((job.taken / FEMTO_PER_NANO) as i64);
-        if let Some(due) = job.due {
-            let lateness = now as i64 - due.0 as i64;
-            self.counts.late += u64::from(lateness > 0);
-            self.due(due.0, now);
-            self.late(lateness, job.number, due.0);
-        }
+        let due = job.due?;
+        let lateness = now as i64 - due.0 as i64;
+        self.counts.late += u64::from(lateness > 0);
+        self.due(due.0, now);
+        let gone = Gone { over: *over, how: "late", lateness: Some(lateness) };
+        self.late(gone, lateness, due.0);
+        (lateness > 0).then_some(gone)
     }
 
-    fn late(&mut self, lateness: i64, number: u64, due: u64) {
+    fn late(&mut self, gone: Gone, lateness: i64, due: u64) {
         self.lateness.add(lateness);
         if self.latest.is_none_or(|(most, ..)| lateness > most) {
-            self.latest = Some((lateness, number, due));
+            self.latest = Some((lateness, gone.over.job.number, due));
+        }
+        let full = self.worst.len() == WORST;
+        let less = self.worst.last().is_some_and(|last| gone.lateness <= last.lateness);
+        if lateness > 0 && !(full && less) {
+            let at = self.worst.partition_point(|worse| worse.lateness >= gone.lateness);
+            self.worst.insert(at, gone);
+            self.worst.truncate(WORST);
         }
     }
 
     /// The run's end comes before these are done.
-    fn cut_off(&mut self, over: &Over) {
+    fn cut_off(&mut self, over: &Over) -> Option<Gone> {
         let end = over.at.0;
         self.counts.unfinished += over.n;
         self.energy.others += over.job.taken;
@@ -411,8 +572,17 @@ impl Named {
         self.counts.due += overdue;
         for (k, due) in (0..overdue).filter_map(|k| Some((k, over.due(k)?))) {
             self.response.add((end - over.job.release.0 - k * over.period.0) as i64);
-            self.late((end - due.0) as i64, over.job.number + k, due.0);
+            let lateness = (end - due.0) as i64;
+            let mut one = Over { n: 1, ..*over };
+            one.job.number += k;
+            one.job.release.0 += k * over.period.0;
+            one.job.due = Some(due);
+            let gone = Gone { over: one, how: "overdue", lateness: Some(lateness) };
+            self.late(gone, lateness, due.0);
         }
+        let first = over.due(0).filter(|_| overdue > 0)?;
+        let lateness = Some((end - first.0) as i64);
+        Some(Gone { over: Over { n: overdue, ..*over }, how: "overdue", lateness })
     }
 
     /// Those from the one `from` behind the first on are due some time.
@@ -438,7 +608,6 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use risetime_kernel::units::Span;
 
     const MS: u64 = 1_000_000;
 
@@ -458,6 +627,7 @@ mod tests {
         }
         let tasks = specs.iter().flat_map(|spec| &spec.tasks);
         tasks.for_each(|task| streams.spent(TaskId(*task), Some(u128::from(end) * MJ)));
+        streams.cut_off(end * MS);
         streams.finish(end * MS, |id| Some(format!("t{}", id.0)))
     }
 
@@ -538,6 +708,7 @@ mod tests {
             streams.mark(TaskId(1), 0, begins(Some(0)));
             streams.waits(TaskId(0), 5 * MS);
             streams.waits(TaskId(1), 5 * MS);
+            streams.cut_off(47 * MS);
             let all = streams.finish(47 * MS, |id| Some(format!("t{}", id.0)));
             assert_eq!(counts(&all[1]), [4, 4, 0, 0, 3, 0, 1, 1], "it did run");
             counts(&all[0])
@@ -558,6 +729,70 @@ mod tests {
         ];
         let all = jobs(&[spec("ui", &[0], Some(15))], 30, &marks);
         assert_eq!(all[0].latest, Some(Latest { number: 0, due_ms: 15.0, lateness_ms: 10.0 }));
+    }
+
+    /// A start that is left out: of several merged ones those behind it count, and of the energy what is theirs.
+    #[test]
+    fn what_is_released_before_does_not_count() {
+        let marks = [
+            (0, 0, begins(Some(0))),
+            (0, 4, timer(10, 10, false)),
+            (0, 10, begins(Some(10))),
+            // 20, 30 and 40 are merged.
+            (0, 45, timer(20, 50, false)),
+            (0, 50, begins(Some(50))),
+            (0, 57, timer(60, 60, false)),
+        ];
+        let from = |from: u64| {
+            let mut streams =
+                Streams::new(&[spec("ui", &[0], None)]).since(Instant(from * MS), true);
+            for (task, at, mark) in marks {
+                if at >= from && streams.none_before.is_empty() {
+                    streams.spent(TaskId(0), Some(u128::from(from) * MJ));
+                    streams.begin();
+                }
+                streams.spent(TaskId(task), Some(u128::from(at) * MJ));
+                streams.mark(TaskId(task), at * MS, mark);
+            }
+            streams.spent(TaskId(0), Some(60 * MJ));
+            streams.cut_off(60 * MS);
+            let missed = streams.missed(|_| None);
+            (streams.finish(60 * MS, |_| Some("ui".into())).remove(0), missed)
+        };
+        let (all, missed) = from(0);
+        assert_eq!(counts(&all), [7, 6, 3, 1, 3, 0, 1, 0], "{all:?}");
+        assert_eq!((missed[1].1.number, missed[1].1.n, missed[1].1.how), (2, 3, "merged"));
+        let (later, missed) = from(25);
+        assert_eq!((later.done, later.merged, later.late), (1, 2, 0), "{later:?}");
+        assert_eq!((missed.len(), missed[0].1.number, missed[0].1.n), (1, 3, 2));
+        assert_eq!(missed[0].1.release_ms, 30.0);
+        assert_eq!(later.response.map(|p| (p.min, p.max)), Some((7.0, 7.0)));
+        let energy = later.energy.map(|e| e.max);
+        assert_eq!(energy, Some(7.0));
+        // And the 5 and 3 ms between and behind jobs.
+        assert_eq!(later.mj_per_job, Some(15.0));
+    }
+
+    /// However many are late, the latest are kept, and of a chain with whom each was longest.
+    #[test]
+    fn the_latest_are_kept() {
+        let takes = JobMark::Begins { release: None, period: None, counted: true };
+        let mut marks = Vec::new();
+        for i in 0..WORST as u64 + 5 {
+            let at = 100 * i;
+            marks.push((0, at, begins(Some(at))));
+            marks.push((0, at + 1, JobMark::Gives));
+            marks.push((1, at + 3, takes));
+            marks.push((1, at + 20 + i, JobMark::Waits));
+            marks.push((0, at + 50, timer(at + 100, at + 100, false)));
+        }
+        let all = jobs(&[spec("frame", &[0, 1], Some(15))], 2500, &marks).remove(0);
+        assert_eq!((all.late, all.worst.len(), all.declared), (25, WORST, true));
+        let first = &all.worst[0];
+        assert_eq!((first.number, first.lateness_ms), (24, Some(29.0)));
+        // From 1, when it was given, to 20 + 24.
+        assert_eq!(first.longest, Some(("t1".into(), 43.0)));
+        assert!(all.worst.is_sorted_by(|a, b| a.lateness_ms >= b.lateness_ms));
     }
 
     #[test]

@@ -140,6 +140,8 @@ pub(crate) struct Histogram {
     first: usize,
     counts: Vec<u64>,
     total: u64,
+    /// Of all, exactly.
+    sum: u128,
     min: u64,
     max: u64,
 }
@@ -305,6 +307,7 @@ impl Histogram {
         self.counts[at] += 1;
         self.min = if self.total == 0 { ns } else { self.min.min(ns) };
         self.max = self.max.max(ns);
+        self.sum += u128::from(ns);
         self.total += 1;
     }
 
@@ -333,6 +336,7 @@ impl Histogram {
         if other.total > 0 {
             self.min = if self.total == 0 { other.min } else { self.min.min(other.min) };
             self.max = self.max.max(other.max);
+            self.sum += other.sum;
             self.total += other.total;
         }
     }
@@ -349,6 +353,7 @@ impl Histogram {
             p99_9: ms(p99_9),
             max: ms(self.max),
             min: ms(self.min),
+            mean: self.sum as f64 / self.total as f64 / 1e6,
         })
     }
 
@@ -364,7 +369,7 @@ impl Histogram {
 
     /// (ms, share that took at most so long) where a share of 1/[`STEPS`] more did, or a tenth of those that took longer;
     /// ends with the longest.
-    fn steps(&self) -> Vec<(f64, f64)> {
+    pub(crate) fn steps(&self) -> Vec<(f64, f64)> {
         let all = self.total as f64;
         let (mut below, mut told) = (0, 0);
         let mut steps = Vec::new();

@@ -30,10 +30,11 @@ mod stretch;
 pub mod study;
 pub mod sweep;
 mod task;
+mod thermal;
 pub mod verify;
 
 pub use analyzer::{Analyzer, Lists, Options, Pieces};
-pub use jobs::{Jobs, Latest, Percentiles};
+pub use jobs::{Jobs, Latest, Missed, Percentiles, WORST};
 pub use latency::{By, Distributions, Latency, Waits, WaitsBy, group_name};
 pub use lost::LOST_STATES;
 pub use machine::TOLD_APART;

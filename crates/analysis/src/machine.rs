@@ -263,7 +263,8 @@ impl Machine {
     pub(crate) fn request_changes(&mut self, d: usize, request: (KHz, Util, Why)) -> Option<State> {
         let domain = &mut self.domains[d];
         domain.request = Some(request);
-        let undecided = [Why::Unchanged, Why::RateLimited, Why::InProgress, Why::HoldBusy];
+        let undecided =
+            [Why::Unchanged, Why::RateLimited, Why::InProgress, Why::HoldBusy, Why::MinSampleTime];
         if !undecided.contains(&request.2) {
             domain.chosen = Some(request.2);
         }
@@ -362,6 +363,7 @@ impl Machine {
         let result = CpuResult {
             cpu: CpuId(i as u32),
             domain: domain.cpus[0],
+            told: c.told,
             capacity: domain.capacity,
             energy_mj: energy.map(femto_to_milli),
             freq,

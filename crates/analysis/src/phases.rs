@@ -12,6 +12,7 @@
 //! Tasks are aligned by their index (order of creation); a task that only some runs created
 //! is summarised over those, and its [`Spread::n`] says how many.
 
+use crate::jobs::{Jobs, Percentiles};
 use crate::result::*;
 use risetime_kernel::units::CpuId;
 
@@ -34,7 +35,53 @@ pub fn phases(runs: &[RunResult]) -> PhaseSummary {
                 cpu_phases(&of)
             })
             .collect(),
+        jobs: jobs_phases(runs),
         energy_mj: Spread::of(runs.iter().map(|r| r.energy_mj)),
+    }
+}
+
+/// Of each name, over the runs that had jobs of it.
+fn jobs_phases(runs: &[RunResult]) -> Vec<JobsPhases> {
+    let mut names: Vec<&str> = Vec::new();
+    for jobs in runs.iter().flat_map(|r| &r.jobs) {
+        if !names.contains(&jobs.name.as_str()) {
+            names.push(&jobs.name);
+        }
+    }
+    let of = |name: &&str| {
+        let all: Vec<&Jobs> =
+            runs.iter().filter_map(|r| r.jobs.iter().find(|j| j.name == *name)).collect();
+        JobsPhases::of(&all)
+    };
+    names.iter().map(of).collect()
+}
+
+impl JobsPhases {
+    /// Over runs of which each has these jobs; of one run its figures as they are.
+    pub fn of(all: &[&Jobs]) -> JobsPhases {
+        let quantiles = |of: fn(&Jobs) -> Option<Percentiles>| {
+            let none = Percentiles::default().named();
+            let at = |i: usize| all.iter().map(move |j| Some(of(j)?.named()[i].1));
+            none.iter().enumerate().map(|(i, (name, _))| (*name, Spread::of(at(i)))).collect()
+        };
+        let counts = Jobs::default().counts();
+        let count = |i: usize| all.iter().map(move |j| Some(j.counts()[i].1 as f64));
+        JobsPhases {
+            name: all.first().map_or_else(String::new, |j| j.name.clone()),
+            declared: all.first().is_some_and(|j| j.declared),
+            counts: (counts.iter().enumerate())
+                .map(|(i, (name, _))| (*name, Spread::of(count(i))))
+                .collect(),
+            response: quantiles(|j| j.response),
+            lateness: quantiles(|j| j.lateness),
+            mj_per_job: Spread::of(all.iter().map(|j| j.mj_per_job)),
+            energy: quantiles(|j| j.energy),
+        }
+    }
+
+    /// How many of a kind.
+    pub fn count(&self, kind: &str) -> Spread {
+        self.counts.iter().find(|(name, _)| *name == kind).map_or_else(Spread::default, |c| c.1)
     }
 }
 
@@ -225,6 +272,7 @@ mod tests {
         let cpu = |id, domain| CpuResult {
             cpu: CpuId(id),
             domain: CpuId(domain),
+            told: CpuId(id),
             capacity: 512,
             energy_mj: Some(1.0),
             freq: vec![(KHz(500), phase_us as f64)],
@@ -267,6 +315,8 @@ mod tests {
         RunResult {
             cautions: Vec::new(),
             quotas: Vec::new(),
+            heat: Vec::new(),
+            cooling: Vec::new(),
             pieces: Vec::new(),
             policy: String::new(),
             backend: "sim",
@@ -278,6 +328,7 @@ mod tests {
             settings: Default::default(),
             end_ms: 10.0,
             tasks: vec![task],
+            lead: 0,
             cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 2)],
             latency: Vec::new(),
             waits: Vec::new(),

@@ -473,6 +473,7 @@ impl Run {
         }
         say(Kind::Migrations, "", self.migrations as f64 / second, 0.0);
         let tasks = self.tasks;
+        self.jobs.cut_off(length);
         for j in self.jobs.finish(length, |id| tasks.get(&id).map(|_| String::new())) {
             of_jobs(&j, second, |kind, value, of| say(kind, &j.name, value, of));
         }

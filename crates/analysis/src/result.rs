@@ -32,6 +32,8 @@ pub struct RunResult {
     pub end_ms: f64,
     /// The workload's tasks, in order of creation (system threads are left out).
     pub tasks: Vec<TaskResult>,
+    /// Which of them a reader is told of first: the one that begins the first declared job, else the first.
+    pub lead: usize,
     /// All CPUs, ascending.
     pub cpus: Vec<CpuResult>,
     /// How long activations took, by name of the tasks.
@@ -48,6 +50,10 @@ pub struct RunResult {
     pub jobs: Vec<Jobs>,
     /// What came of the quotas of task groups, those that were told.
     pub quotas: Vec<Quota>,
+    /// How hot thermal zones became, those that were told.
+    pub heat: Vec<Heat>,
+    /// What cooling took, by frequency domain, where temperatures were told.
+    pub cooling: Vec<Cooling>,
     /// The [pieces](crate::Pieces) that were asked for: which, and how many ms it took.
     pub pieces: Vec<(u64, f64)>,
     /// Energy of all CPUs over the whole run; `None`: of one that took some, the power is unknown.
@@ -56,6 +62,13 @@ pub struct RunResult {
     pub notes: Vec<String>,
     /// Which of these figures are known to be weak.
     pub cautions: Vec<Caution>,
+}
+
+impl RunResult {
+    /// The task that a reader is told of first; `None`: none ever ran.
+    pub fn leading(&self) -> Option<&TaskResult> {
+        self.tasks.get(self.lead)
+    }
 }
 
 /// One task. The reported burst is the one with most running time (the first on ties). What is told of the
@@ -155,6 +168,36 @@ pub struct Throttled {
     pub longest_ms: f64,
     /// How often it got the next period's.
     pub replenished: u32,
+}
+
+/// How hot a thermal zone became, in °C as its sensor was read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Heat {
+    /// Its name.
+    pub zone: String,
+    /// At the first look.
+    pub start_celsius: f64,
+    /// At most.
+    pub max_celsius: f64,
+    /// When that was first read.
+    pub max_at_ms: f64,
+    /// At the last look.
+    pub end_celsius: f64,
+    /// When a critical trip was reached; `None`: never.
+    pub critical_at_ms: Option<f64>,
+}
+
+/// What cooling took of a frequency domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cooling {
+    /// Its first CPU.
+    pub policy: CpuId,
+    /// How long its highest frequency was lowered.
+    pub capped_ms: f64,
+    /// The lowest that its highest frequency was; `None`: never lowered.
+    pub lowest_max: Option<KHz>,
+    /// How often that changed.
+    pub changes: u64,
 }
 
 /// What came of a task group's quota.
@@ -290,6 +333,8 @@ pub struct CpuResult {
     pub cpu: CpuId,
     /// First CPU of its frequency domain.
     pub domain: CpuId,
+    /// The CPU that stands for it in what a task did ([`TOLD_APART`](crate::TOLD_APART)); mostly itself.
+    pub told: CpuId,
     /// Its capacity.
     pub capacity: u64,
     /// Energy; `None`: it was in a state whose power is unknown.
@@ -302,7 +347,7 @@ pub struct CpuResult {
     pub busy_ms: f64,
 }
 
-/// Bounded curves for plots: what the workload's first task and its CPUs did from the reported
+/// Bounded curves for plots: what the [leading](RunResult::lead) task and its CPUs did from the reported
 /// burst's t0 to the run's end. Times count from the start of the run. Of a long run each
 /// stretch keeps its first, last, lowest and highest point; the last point is the run's end.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -317,6 +362,8 @@ pub struct Timeline {
     pub cpu: Vec<(f64, Option<CpuId>)>,
     /// How long activations took and wakeups waited in the whole run, by name of the tasks.
     pub latency: Vec<Distributions>,
+    /// How long declared jobs took, by name: (ms, share that took at most so long).
+    pub jobs: Vec<(String, Vec<(f64, f64)>)>,
 }
 
 /// A figure over start phases; see [`phases`](crate::phases()) for the quantiles. `None` is
@@ -348,8 +395,29 @@ pub struct PhaseSummary {
     pub tasks: Vec<TaskPhases>,
     /// The CPUs, ascending.
     pub cpus: Vec<CpuPhases>,
+    /// Jobs by name, in the order of the workload.
+    pub jobs: Vec<JobsPhases>,
     /// Energy of all CPUs over the whole run.
     pub energy_mj: Spread,
+}
+
+/// The jobs of one name over start phases: each figure as in [`Jobs`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobsPhases {
+    /// What they are called.
+    pub name: String,
+    /// The workload says more of them than that there is a timer.
+    pub declared: bool,
+    /// How many, by kind: those of [`Jobs::counts`].
+    pub counts: Vec<(&'static str, Spread)>,
+    /// From release to done, by quantile: those of [`Percentiles`](crate::Percentiles).
+    pub response: Vec<(&'static str, Spread)>,
+    /// From due to done.
+    pub lateness: Vec<(&'static str, Spread)>,
+    /// While its tasks ran, by jobs done.
+    pub mj_per_job: Spread,
+    /// Of those that are done, what each took.
+    pub energy: Vec<(&'static str, Spread)>,
 }
 
 /// One task over start phases: each figure as in [`TaskResult`] and [`Burst`].

@@ -43,8 +43,80 @@ pub struct ReproducedFigure {
     pub curves: Vec<CurvePair>,
     /// How util_est climbs in a burst, if it is about that.
     pub climb: Option<Climbed>,
+    /// Its table of cases and policies, if it has one.
+    pub cells: Option<Cells>,
     /// For a grid of periodic tasks: the slack that each policy leaves, and the energy that it takes.
     pub trade_offs: Vec<TradeOff>,
+}
+
+/// A published table and ours.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cells {
+    /// What cells hold, each with its unit.
+    pub quantities: Vec<(String, &'static str)>,
+    /// Its lines, and whether what is free was fitted on them.
+    pub cases: Vec<(String, bool)>,
+    /// Its columns, likewise.
+    pub columns: Vec<(String, bool)>,
+    /// By quantity, case and column.
+    pub cells: Vec<Vec<Vec<Cell>>>,
+    /// What the document leaves open, and what was taken for it.
+    pub free: Vec<Tried>,
+    /// Columns, by place, of which is judged how much the first is above the second.
+    pub gains: Vec<(usize, usize)>,
+}
+
+/// A published number of a table and ours, medians of the start phases.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// The published number; `None`: the document has none.
+    pub published: Option<f64>,
+    /// Digits after its point.
+    pub digits: u8,
+    /// Ours; `None`: there is none in such a run.
+    pub measured: Option<f64>,
+    /// The same with the first value of everything free.
+    pub untouched: Option<f64>,
+}
+
+impl Cell {
+    /// |measured − published|.
+    pub fn off(&self) -> Option<f64> {
+        self.measured.zip(self.published).map(|(m, p)| (m - p).abs())
+    }
+
+    /// How much it is above `than`, in %.
+    pub fn above(&self, than: &Cell) -> Cell {
+        let gain = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| 100.0 * (a / b - 1.0));
+        Cell {
+            published: gain(self.published, than.published),
+            digits: 2,
+            measured: gain(self.measured, than.measured),
+            untouched: gain(self.untouched, than.untouched),
+        }
+    }
+}
+
+/// Something that the document leaves open.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tried {
+    /// What a sweep calls it.
+    pub name: String,
+    /// The columns that it is about; empty: all.
+    pub columns: Vec<String>,
+    /// Why these values.
+    pub why: String,
+    /// Each value with the mean |measured − published| of the cells to fit, the others as they were chosen.
+    pub values: Vec<(String, f64)>,
+    /// The one that was taken, by place.
+    pub chosen: usize,
+}
+
+impl Cells {
+    /// Whether anything but the first values was taken.
+    pub fn searched(&self) -> bool {
+        self.free.iter().any(|f| f.chosen > 0)
+    }
 }
 
 /// How util_est climbs; x in ticks, the first at which it may rise counted as 1.

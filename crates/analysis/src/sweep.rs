@@ -9,11 +9,21 @@ use risetime_model::Value;
 pub struct Axis {
     /// `rate_limit_us`, `policy`, `ui.run`.
     pub name: String,
+    /// What its values count, unless its name says so: `%`.
+    pub unit: &'static str,
     /// As they were asked for, or counted out.
     pub values: Vec<String>,
 }
 
 impl Axis {
+    /// `dvfs_headroom (%)`.
+    pub fn label(&self) -> String {
+        match self.unit {
+            "" => self.name.clone(),
+            unit => format!("{} ({unit})", self.name),
+        }
+    }
+
     /// Its values as numbers; `None`: not all of them are, or they only name something (6.12 is no less than 6.8).
     pub fn numbers(&self) -> Option<Vec<f64>> {
         if ["kernel", "seed"].contains(&self.name.as_str()) {
@@ -134,6 +144,7 @@ mod tests {
         };
         let axis = |values: &[&str]| Axis {
             name: "a".into(),
+            unit: "",
             values: values.iter().map(ToString::to_string).collect(),
         };
         let sweep = Sweep {

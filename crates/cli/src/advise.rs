@@ -4,6 +4,7 @@ use crate::args::{Advise, OF_A_MACHINE, OF_THE_VM, TextOrJson};
 use crate::output::{self, Failure};
 use crate::plot::NO_ENERGY;
 use crate::run::Bar;
+use crate::vm;
 use risetime_analysis::Measured;
 use risetime_analysis::advice::Advice;
 use risetime_lab::{Request, Wanted, advised_on};
@@ -17,12 +18,12 @@ pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
     let wanted = Wanted {
         request: Request {
             changes: args.vary.clone(),
-            policies: vec![args.policy.clone()],
+            policies: vec![args.of.policy.clone()],
             set: args.settings.all(),
             seconds: args.seconds,
             seed: args.seed,
             noise: Some(OF_A_MACHINE),
-            ..Request::new(args.workload.clone(), args.platform.clone())
+            ..Request::new(args.of.workload.clone(), args.of.platform.clone())
         },
         metric: args.metric.clone(),
         task: args.task.clone(),
@@ -35,10 +36,8 @@ pub(crate) fn advise(args: &Advise) -> Result<ExitCode, Failure> {
         return Err(Failure::input("--plot", NO_ENERGY));
     }
     // What is missing for a boot is said before the search, not after it.
-    let vm = args
-        .real
-        .then(|| Vm::find(&Cache::from_env()?, args.kernel.as_deref(), risetime_sim::catalogue()));
-    let vm = vm.transpose()?;
+    let vm =
+        args.real.then(|| vm::find(&Cache::from_env()?, args.kernel.as_deref())).transpose()?;
     if let Some((_, kernel)) = &vm {
         wanted.request.experiments_under(kernel.rev())?;
     }
@@ -75,9 +74,10 @@ fn on_a_kernel(
 
 /// The command that runs what was asked for as it is.
 fn command(args: &Advise) -> String {
-    let mut words = vec![format!("risetime run {} --platform {}", args.workload, args.platform)];
-    if args.policy != "mainline" {
-        words.push(format!("--policy {}", args.policy));
+    let mut words =
+        vec![format!("risetime run {} --platform {}", args.of.workload, args.of.platform)];
+    if args.of.policy != "mainline" {
+        words.push(format!("--policy {}", args.of.policy));
     }
     words.extend(args.settings.all().iter().map(|(key, value)| format!("--set {key}={value}")));
     words.extend(args.vary.iter().map(|change| format!("--vary '{change}'")));

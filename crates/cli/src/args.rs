@@ -195,6 +195,16 @@ pub(crate) struct Picture {
     pub(crate) png: bool,
 }
 
+/// A file to write; `-` is what others call standard output, which has what is printed.
+fn file(name: &str) -> Result<PathBuf, String> {
+    match name {
+        "-" => {
+            Err("wanted a file's name: standard output has what is printed; ./- is a file".into())
+        }
+        name => Ok(name.into()),
+    }
+}
+
 fn picture(name: &str) -> Result<Picture, String> {
     let path = PathBuf::from(name);
     match path.extension().and_then(|e| e.to_str()) {
@@ -239,6 +249,15 @@ impl Set {
         let noise = self.noise.iter().map(|n| ("noise".to_string(), Value::Name(n.clone())));
         self.set.iter().cloned().chain(noise).collect()
     }
+}
+
+/// A start that does not count.
+#[derive(Args, Debug)]
+pub(crate) struct Skip {
+    /// Leave out jobs, activations and wakeups that begin in the workload's first MS (docs/jobs.md); bursts, energy and
+    /// all else are of the whole run
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
+    pub(crate) skip_ms: Option<u64>,
 }
 
 /// Settings, and hints for all tasks.
@@ -290,10 +309,24 @@ pub(crate) enum Vm {
         /// A built-in platform or a platform file
         #[arg(long, short, value_name = "P", add = complete::platform())]
         platform: String,
-        /// An Image of your own, or a release in the cache [default: the newest there]
+        /// An Image of your own, or a release in the cache (of `7.2` the newest) [default: the newest there]
         #[arg(long, value_name = "PATH", add = complete::kernel())]
         kernel: Option<String>,
     },
+}
+
+/// One experiment: what runs where, under one policy.
+#[derive(Args, Debug)]
+pub(crate) struct Subject {
+    /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
+    #[arg(add = complete::workload())]
+    pub(crate) workload: String,
+    /// A built-in platform (`risetime list platforms`) or a platform file
+    #[arg(long, short, value_name = "P", add = complete::platform())]
+    pub(crate) platform: String,
+    /// The policy, NAME[+key=value…]
+    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline", add = complete::policy())]
+    pub(crate) policy: String,
 }
 
 #[derive(Args, Debug)]
@@ -321,6 +354,8 @@ pub(crate) struct Run {
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
+    #[command(flatten)]
+    pub(crate) skip: Skip,
     /// The workload starts this much later, to the ns (`1500.25`)
     #[arg(long, value_name = "US", default_value = "0", allow_negative_numbers = true, value_parser = phase)]
     pub(crate) phase_us: Span,
@@ -357,7 +392,7 @@ pub(crate) struct Run {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     /// Write the trace of the run for ui.perfetto.dev (one policy, one run)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["phases", "repeat"])]
+    #[arg(long, value_name = "FILE", value_parser = file, conflicts_with_all = ["phases", "repeat"])]
     pub(crate) perfetto: Option<PathBuf>,
 }
 
@@ -395,6 +430,8 @@ pub(crate) struct Compare {
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
+    #[command(flatten)]
+    pub(crate) skip: Skip,
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
@@ -407,14 +444,8 @@ pub(crate) struct Compare {
 
 #[derive(Args, Debug)]
 pub(crate) struct Sweep {
-    /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
-    pub(crate) workload: String,
-    /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P")]
-    pub(crate) platform: String,
-    /// The policy, NAME[+key=value…]
-    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline")]
-    pub(crate) policy: String,
+    #[command(flatten)]
+    pub(crate) of: Subject,
     /// What to vary, and its values: `rate_limit_us=500..4000:500`, `ui.run=1000..8000*2`, `policy=linux-6.8,linux-7.2`;
     /// repeat it for every combination
     #[arg(long, value_name = "NAME=VALUES", required = true)]
@@ -433,6 +464,8 @@ pub(crate) struct Sweep {
     /// Length of the run [default: the workload's, else 3]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seconds: Option<f64>,
+    #[command(flatten)]
+    pub(crate) skip: Skip,
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
@@ -490,15 +523,8 @@ fn start_utils(text: &str) -> Result<StartUtils, String> {
 
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
-    /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
-    #[arg(add = complete::workload())]
-    pub(crate) workload: String,
-    /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P", add = complete::platform())]
-    pub(crate) platform: String,
-    /// The policy, NAME[+key=value…]
-    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline", add = complete::policy())]
-    pub(crate) policy: String,
+    #[command(flatten)]
+    pub(crate) of: Subject,
     /// The task whose reported burst is explained, with --over also the name of a job [default: the workload's first]
     #[arg(long, value_name = "NAME")]
     pub(crate) task: Option<String>,
@@ -533,14 +559,8 @@ pub(crate) struct Explain {
 
 #[derive(Args, Debug)]
 pub(crate) struct Advise {
-    /// A built-in workload (`risetime list workloads`) or an rt-app JSON file
-    pub(crate) workload: String,
-    /// A built-in platform (`risetime list platforms`) or a platform file
-    #[arg(long, short, value_name = "P")]
-    pub(crate) platform: String,
-    /// The policy, NAME[+key=value…]
-    #[arg(long, value_name = "NAME[+key=value…]", default_value = "mainline")]
-    pub(crate) policy: String,
+    #[command(flatten)]
+    pub(crate) of: Subject,
     /// What is to become better (docs/jobs.md) [default: response_p99 of the first job, else activation_p99 or
     /// debt of the first task]
     #[arg(long, value_name = "FIGURE")]
@@ -569,7 +589,7 @@ pub(crate) struct Advise {
     #[arg(long)]
     pub(crate) real: bool,
     /// With --real: an Image of your own, or a release in the cache [default: the newest there]
-    #[arg(long, value_name = "PATH", requires = "real")]
+    #[arg(long, value_name = "PATH", requires = "real", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     #[command(flatten)]
     pub(crate) plot: Plot,
@@ -681,7 +701,7 @@ pub(crate) struct Verify {
     /// The workload starts this much later, to the ns (`1500.25`)
     #[arg(long, value_name = "US", default_value = "0", allow_negative_numbers = true, value_parser = phase)]
     pub(crate) phase_us: Span,
-    /// An Image of your own, or a release in the cache [default: the newest there]
+    /// An Image of your own, or a release in the cache (of `7.2` the newest) [default: the newest there]
     #[arg(long, value_name = "PATH", add = complete::kernel())]
     pub(crate) kernel: Option<String>,
     /// What the simulator may decide
@@ -767,7 +787,7 @@ pub(crate) struct Reproduce {
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VerifyMode {
-    /// It decides everything itself
+    /// It decides everything itself, and its course is checked; `spread` judges figures
     Free,
     /// As free, from 16 start phases: are the figures that a user reads the same on both sides? Checks are not counted
     Spread,
@@ -821,6 +841,9 @@ pub(crate) struct Check {
     /// up to 60 s of them, to see whether they can be
     #[arg(long, short, value_name = "P", add = complete::platform())]
     pub(crate) platform: Option<String>,
+    /// With --platform: under this policy, NAME[+key=value…] [default: mainline]
+    #[arg(long, value_name = "NAME[+key=value…]", requires = "platform", add = complete::policy())]
+    pub(crate) policy: Option<String>,
     /// A warning fails the check
     #[arg(long)]
     pub(crate) strict: bool,
@@ -829,7 +852,7 @@ pub(crate) struct Check {
 #[derive(Args, Debug)]
 pub(crate) struct Capture {
     /// Write to this file instead of standard output
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = file)]
     pub(crate) output: Option<PathBuf>,
 }
 

@@ -21,6 +21,10 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode, Failure> {
         groups.push(experiments);
     }
     match (args.metrics.as_slice(), groups.as_slice()) {
+        ([], [one]) if one.len() > 1 && args.skip.skip_ms.is_some() => {
+            let what = "without --metric a burst is compared, which is of the whole run";
+            Err(InputError::new("--skip-ms", what).hint("--metric NAME (docs/jobs.md)").into())
+        }
         ([], [one]) if one.len() > 1 => debts(args, one, &switches),
         _ if groups.iter().map(Vec::len).sum::<usize>() < 2 => {
             let what = "found one policy, wanted at least two to compare";
@@ -140,6 +144,7 @@ fn experiments(
         set: args.settings.all(),
         hz: args.settings.other.hz,
         seconds: args.seconds,
+        skip_ms: args.skip.skip_ms,
         seed: args.seed,
         noise: Some(OF_A_MACHINE),
         ..Request::new(workload, platform)

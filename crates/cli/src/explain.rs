@@ -11,7 +11,7 @@ use std::process::ExitCode;
 pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
     let experiments = request(args).experiments()?;
     let base = experiments.first().ok_or_else(|| Failure::unavailable("no experiment"))?;
-    note_doubts(&experiments, &args.workload);
+    note_doubts(&experiments, &args.of.workload);
     let mut explanations = Vec::new();
     let per_phase = 1 << 9;
     let bar = Bar::new(per_phase * u64::from(args.phases), "simulations");
@@ -37,13 +37,13 @@ pub(crate) fn explain(args: &Explain) -> Result<ExitCode, Failure> {
 
 fn request(args: &Explain) -> Request {
     Request {
-        policies: vec![args.policy.clone()],
+        policies: vec![args.of.policy.clone()],
         set: args.settings.all(),
         hz: args.settings.other.hz,
         seconds: args.seconds,
         phase: args.phase_us,
         seed: args.seed,
         noise: Some(OF_A_MACHINE),
-        ..Request::new(args.workload.clone(), args.platform.clone())
+        ..Request::new(args.of.workload.clone(), args.of.platform.clone())
     }
 }

@@ -3,6 +3,7 @@
 use crate::args::{History, OF_THE_VM, TextOrJson};
 use crate::output::{self, Failure};
 use crate::run::Bar;
+use crate::vm;
 use risetime_analysis::history::{Build, Side};
 use risetime_kernel::KernelRev;
 use risetime_lab::{Kernel, Request, WANTED, simulated_only};
@@ -66,7 +67,7 @@ fn booted(args: &History) -> Result<Vec<Booted>, Failure> {
     };
     let mut all = Vec::new();
     for name in names {
-        let (vm, kernel) = Vm::find(&cache, Some(&name), risetime_sim::catalogue())?;
+        let (vm, kernel) = vm::find(&cache, Some(&name))?;
         let Some(rev) = kernel.rev() else {
             let what = "this Image does not say which release it is";
             return Err(InputError::new(name, what).hint("leave it out").into());

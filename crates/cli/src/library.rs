@@ -4,7 +4,7 @@ use crate::args::{Check, OF_A_MACHINE, Show, What};
 use crate::output::{self, Failure};
 use risetime_lab::Request;
 use risetime_model::library::{self, Entry};
-use risetime_model::{InputError, Platform, Policy, Study, Workload};
+use risetime_model::{InputError, Platform, Policy, Study, Workload, meant};
 use risetime_report::text;
 use risetime_trace::RunError;
 use std::io::Read;
@@ -85,11 +85,8 @@ fn load(name: &str) -> Result<Noun, InputError> {
             [library::platforms(), library::policies(), library::workloads(), library::studies()]
                 .concat();
         let known: Vec<&str> = all.iter().map(|e| e.name).collect();
-        return Err(InputError::new(
-            name,
-            format!("nothing of that name; built in are {}", known.join(", ")),
-        )
-        .hint("a file is recognised by its ending, .toml or .json"));
+        let all = "`risetime list` has all that is built in; a file is recognised by its ending, .toml or .json";
+        return Err(InputError::new(name, "nothing of that name").hint(meant(name, &known, all)));
     }
     if beginning(name).lines().any(|l| l.trim() == "[[figure]]") {
         return Study::load(name).map(Noun::Study);
@@ -177,10 +174,11 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode, Failure> {
         Some(name) => Some((name.as_str(), Platform::load(name)?)),
         None => None,
     };
+    let on = platform.as_ref().map(|(name, platform)| (*name, platform, args.policy.as_deref()));
     let mut report = String::new();
     let (mut errors, mut warnings) = (0, 0);
     for name in &args.names {
-        match check_one(name, platform.as_ref().map(|(name, p)| (*name, p))) {
+        match check_one(name, on) {
             Ok((kind, found)) if found.is_empty() => report += &format!("{name}: {kind}, ok\n"),
             Ok((kind, found)) => {
                 warnings += found.len();
@@ -202,23 +200,31 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode, Failure> {
     })
 }
 
+/// Checks what `name` stands for, on a platform (as it was named) under a policy if these are given.
 fn check_one(
     name: &str,
-    platform: Option<(&str, &Platform)>,
+    on: Option<(&str, &Platform, Option<&str>)>,
 ) -> Result<(&'static str, Vec<String>), RunError> {
+    let platform = on.map(|(_, platform, _)| platform);
     match load(name)? {
         Noun::Platform(p) => Ok(("platform", said(&p.doubts).chain(p.warnings()).collect())),
         Noun::Workload(w) => {
-            if let Some((_, p)) = platform {
+            if let Some(p) = platform {
                 risetime_lab::check_fit(&w, name, p)?;
             }
             risetime_lab::check_supported(&w, name)?;
-            if let Some((platform, _)) = platform {
+            let mut doubts = risetime_lab::workload_doubts(&w, name, platform);
+            doubts.extend(risetime_lab::reservation_doubts(&w, name, platform));
+            if let Some((named, p, policy)) = on {
                 // As `run` would.
                 let noise = Some(OF_A_MACHINE);
-                risetime_lab::rehearse(&Request { noise, ..Request::new(name, platform) })?;
+                let policies = policy.map(String::from).into_iter().collect();
+                let request = Request { noise, policies, ..Request::new(name, named) };
+                risetime_lab::rehearse(&request)?;
+                if let Some(policy) = policy {
+                    doubts.extend(risetime_lab::policy_doubts(&Policy::from_arg(policy)?, p));
+                }
             }
-            let doubts = risetime_lab::workload_doubts(&w, name, platform.map(|(_, p)| p));
             let without = w.without_effect.iter().map(|k| format!("without effect: {k}"));
             Ok(("workload", said(&doubts).chain(without).collect()))
         }
@@ -228,8 +234,8 @@ fn check_one(
         }
         Noun::Policy(p) => {
             let any = Platform::load("m1")?;
-            risetime_sim::resolve(platform.map_or(&any, |(_, platform)| platform), &p)?;
-            let doubts = platform.map(|(_, on)| risetime_lab::policy_doubts(&p, on));
+            risetime_sim::resolve(platform.unwrap_or(&any), &p)?;
+            let doubts = platform.map(|on| risetime_lab::policy_doubts(&p, on));
             Ok(("policy", said(&doubts.unwrap_or_default()).collect()))
         }
     }

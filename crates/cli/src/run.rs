@@ -3,6 +3,7 @@
 use crate::args::{self, Format, Run};
 use crate::output::{self, Failure};
 use crate::spool::Spool;
+use crate::vm;
 use indicatif::{ProgressBar, ProgressStyle};
 use risetime_analysis::expect::{Checked, Expectation};
 use risetime_analysis::metric::Unit;
@@ -16,7 +17,6 @@ use risetime_sim::cause::Cause;
 use risetime_sim::{Counterfactual, Simulator};
 use risetime_trace::write::perfetto;
 use risetime_trace::{Backend, Event, Header, Hears, Tee, TraceSink};
-use risetime_vm::Vm;
 use risetime_vm::fetch::Cache;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -76,8 +76,7 @@ fn backend(args: &Run) -> Result<(Box<dyn Backend>, Option<KernelRev>), Failure>
                 .into())
         }
         args::Backend::Vm => {
-            let (mut vm, kernel) =
-                Vm::find(&Cache::from_env()?, args.kernel.as_deref(), risetime_sim::catalogue())?;
+            let (mut vm, kernel) = vm::find(&Cache::from_env()?, args.kernel.as_deref())?;
             if args.repeat.is_some() {
                 // What differs is to be seen, not mended.
                 (vm.memory, vm.hold) = (None, false);
@@ -93,6 +92,7 @@ fn request(args: &Run) -> Request {
         set: args.settings.all(),
         hz: args.settings.other.hz,
         seconds: args.seconds,
+        skip_ms: args.skip.skip_ms,
         phase: args.phase_us,
         seed: args.seed,
         noise: Some(match args.backend {
@@ -187,6 +187,10 @@ fn single(
                     let what = if args.full { "bursts and changes of CPU" } else { "bursts" };
                     writeln!(out, "\nAll {what} under {}", told.run.policy)?;
                     lines.try_for_each(|line| writeln!(out, "{}", line?))?;
+                    let late = text::late_jobs(told.run, &output::style());
+                    if !late.is_empty() {
+                        write!(out, "\n{late}")?;
+                    }
                 }
             }
             Ok(())

@@ -3,7 +3,7 @@
 
 use crate::args::Format;
 use crate::output::Failure;
-use risetime_analysis::{Burst, Lists, Migration};
+use risetime_analysis::{Burst, Lists, Migration, Missed};
 use risetime_kernel::units::TaskId;
 use risetime_report::{csv, json, text};
 use std::fs::File;
@@ -62,6 +62,14 @@ impl Lists for Spool {
             Format::Csv => csv::burst_lines(task, comm, burst),
             Format::Text => text::burst_line(comm, burst),
         });
+    }
+    fn missed(&mut self, job: &str, missed: &Missed) {
+        match self.format {
+            Format::Json => self.line(&json::missed_line(job, missed)),
+            Format::Csv => self.line(&csv::missed_lines(job, missed)),
+            // A page has a table of the latest.
+            Format::Text => {}
+        }
     }
     fn migration(&mut self, task: TaskId, comm: &str, migration: &Migration) {
         if self.migrations {

@@ -15,13 +15,14 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode, Failure> {
     let metrics: Vec<Metric> =
         args.metric.iter().map(|name| Metric::of_task(name, args.task.as_deref())).collect();
     let request = Request {
-        policies: vec![args.policy.clone()],
+        policies: vec![args.of.policy.clone()],
         set: args.settings.all(),
         hz: args.settings.other.hz,
         seconds: args.seconds,
+        skip_ms: args.skip.skip_ms,
         seed: args.seed,
         noise: Some(OF_A_MACHINE),
-        ..Request::new(args.workload.clone(), args.platform.clone())
+        ..Request::new(args.of.workload.clone(), args.of.platform.clone())
     };
     let points = axes.iter().fold(1, |n: u64, axis| n.saturating_mul(axis.values.len() as u64));
     let bar = Bar::new(points.saturating_mul(args.phases.into()), "simulations");
@@ -31,7 +32,7 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode, Failure> {
     args.plot.draw(|| picture::sweep(&swept))?;
     match args.format {
         Format::Text => output::print(&text::sweep(&swept, &output::style())),
-        Format::Json => output::print(&json::sweep(&swept)),
+        Format::Json => output::print(&json::sweep(&swept, &request.set)),
         Format::Csv => output::stream(|out| csv::sweep(out, &swept, &request.set)),
     }
 }

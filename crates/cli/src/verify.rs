@@ -2,6 +2,7 @@
 
 use crate::args::{DEFAULT_SHARE, OF_THE_VM, TextOrJson, Verify, VerifyMode};
 use crate::output::{self, Failure};
+use crate::vm;
 use indicatif::ProgressBar;
 use risetime_analysis::verify::{CHECKS, Judged, Mode, all_equivalent};
 use risetime_kernel::KernelRev;
@@ -23,7 +24,7 @@ pub(crate) fn verify(args: &Verify) -> Result<ExitCode, Failure> {
     }
     check_arguments(args)?;
     let cache = Cache::from_env()?;
-    let (vm, kernel) = Vm::find(&cache, args.kernel.as_deref(), risetime_sim::catalogue())?;
+    let (vm, kernel) = vm::find(&cache, args.kernel.as_deref())?;
     let directory = || args.references.clone().unwrap_or_else(|| cache.references());
     match args.mode {
         VerifyMode::Spread => return spreads(args, &Kept::new(&vm, directory())?, &kernel),

@@ -4,7 +4,7 @@ use crate::args::Vm as Args;
 use crate::output::{self, Failure};
 use risetime_model::Platform;
 use risetime_vm::Vm;
-use risetime_vm::fetch::Cache;
+use risetime_vm::fetch::{Cache, Kernel};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ pub(crate) fn vm(args: &Args) -> Result<ExitCode, Failure> {
             let page = format!("kernel  {}\nQEMU    {major}.{minor}\n", kernel.release);
             output::print(&page)?;
             // The agent is built, not fetched.
-            Vm::find(&cache, None, risetime_sim::catalogue())?;
+            find(&cache, None)?;
             Ok(ExitCode::SUCCESS)
         }
         Args::Kernels => kernels(&cache),
@@ -28,7 +28,7 @@ pub(crate) fn vm(args: &Args) -> Result<ExitCode, Failure> {
         }
         Args::Shell { platform, kernel } => {
             let platform = Platform::load(platform)?;
-            let (vm, kernel) = Vm::find(&cache, kernel.as_deref(), risetime_sim::catalogue())?;
+            let (vm, kernel) = find(&cache, kernel.as_deref())?;
             let what = format!("{} on {}", kernel.release, platform.name);
             if std::io::stdin().is_terminal() {
                 output::note(&format!("{what}; Ctrl-A X ends it"));
@@ -40,6 +40,19 @@ pub(crate) fn vm(args: &Args) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// The virtual machine with the kernel that was asked for; says which that is where only its beginning was named.
+pub(crate) fn find(cache: &Cache, asked: Option<&str>) -> Result<(Vm, Kernel), Failure> {
+    let (vm, kernel) = Vm::find(cache, asked, risetime_sim::catalogue())?;
+    let begins = |asked: &&str| kernel.release.starts_with(asked) && kernel.release != *asked;
+    if let Some(asked) = asked.filter(begins) {
+        output::note(&format!(
+            "kernel {asked}: {} is the newest such in the cache",
+            kernel.release
+        ));
+    }
+    Ok((vm, kernel))
 }
 
 fn kernels(cache: &Cache) -> Result<ExitCode, Failure> {

@@ -364,6 +364,7 @@ fn act(shared: &'static Shared, event: Event, attrs: &Attributes) -> Result<(), 
         | Event::Runtime(_)
         | Event::Sleep(_)
         | Event::Busy(_)
+        | Event::Duty(_)
         | Event::Timer { .. } => {}
     }
     Ok(())

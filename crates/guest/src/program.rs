@@ -5,7 +5,7 @@
 
 use risetime_job::job::{Attr, Task};
 use risetime_job::mark::{JobMark, Marks};
-use risetime_job::{Event, Expiry, Repeat, Timer};
+use risetime_job::{Event, Expiry, Repeat, Timer, duty};
 use risetime_kernel::units::{Instant, Span};
 
 /// What a task does next. Times are CLOCK_MONOTONIC in ns.
@@ -40,6 +40,8 @@ pub(crate) struct Program<'a> {
     entered: bool,
     begun: Option<u64>,
     timers: Vec<Option<Instant>>,
+    /// When its last `duty` ended.
+    round: Option<Instant>,
     /// Its jobs, if it has any.
     marks: Option<Marks>,
 }
@@ -55,6 +57,7 @@ impl<'a> Program<'a> {
             entered: false,
             begun: None,
             timers: Vec::new(),
+            round: None,
             marks: Marks::of(task),
         }
     }
@@ -123,6 +126,13 @@ impl<'a> Program<'a> {
                         Some(until) => return Some(Step::SleepUntil(until.0)),
                         None => self.goes_on(begun),
                     }
+                }
+                Event::Duty(percent) => {
+                    let until = duty(&mut self.round, percent, begun, Instant(now));
+                    if until.0 > now {
+                        return Some(Step::SleepUntil(until.0));
+                    }
+                    self.goes_on(begun);
                 }
                 act => return Some(Step::Act(act)),
             }

@@ -102,6 +102,7 @@ impl Draft<'_> {
             hz,
             domains,
             topology,
+            thermal: Vec::new(),
             sources: BTreeMap::new(),
             doubts: Vec::new(),
         }

@@ -22,8 +22,8 @@
 //! end                               so that a file cut short is no job
 //! ```
 //!
-//! Events: `run NS`, `runtime NS`, `sleep NS`, `busy NS`, `timer N NS [shared|absolute|both]`, `yield`,
-//! `lock M`, `unlock M`, `wait C M`, `signal C`, `broad C`, `barrier B`, `sem_wait S`, `sem_post S`,
+//! Events: `run NS`, `runtime NS`, `sleep NS`, `busy NS`, `duty PERCENT`, `timer N NS [shared|absolute|both]`,
+//! `yield`, `lock M`, `unlock M`, `wait C M`, `signal C`, `broad C`, `barrier B`, `sem_wait S`, `sem_post S`,
 //! `fork F`. Of the objects there are as many as `mutexes N`, `conds N`, `semaphores N`, `timers N`
 //! say, and a barrier for each `users N`.
 //!
@@ -158,6 +158,7 @@ pub fn event_text(event: &Event) -> String {
             format!("timer {index} {}{how}", period.0)
         }
         Event::Busy(s) => format!("busy {}", s.0),
+        Event::Duty(percent) => format!("duty {percent}"),
         Event::Yield => "yield".into(),
         Event::Lock(m) => format!("lock {m}"),
         Event::Unlock(m) => format!("unlock {m}"),
@@ -456,9 +457,12 @@ impl Job {
             Event::SemWait(s) | Event::SemPost(s) => s >= o.semaphores,
             Event::Timer { timer, .. } => timer.shared && timer.index >= o.timers,
             Event::Fork(f) => f as usize >= self.forked.len(),
-            Event::Run(_) | Event::Runtime(_) | Event::Sleep(_) | Event::Busy(_) | Event::Yield => {
-                false
-            }
+            Event::Run(_)
+            | Event::Runtime(_)
+            | Event::Sleep(_)
+            | Event::Busy(_)
+            | Event::Duty(_)
+            | Event::Yield => false,
         })
     }
 }
@@ -622,6 +626,7 @@ impl<'a> Words<'a> {
                 Event::Timer { timer: Timer { index, shared, absolute }, period }
             }
             "busy" => Event::Busy(self.span()?),
+            "duty" => Event::Duty(self.number()?),
             "yield" => Event::Yield,
             "lock" => Event::Lock(self.number()?),
             "unlock" => Event::Unlock(self.number()?),

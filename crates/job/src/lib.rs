@@ -156,6 +156,9 @@ pub enum Event {
     /// Have a CPU for this long, at whatever speed it runs: what does not get faster with the
     /// frequency (`mem`, `iorun`).
     Busy(Span),
+    /// Sleep so long that what has passed since the last one ended, or since the task began to run, is this many % of the
+    /// time, 1 to 99: a utilisation as a share of time, however fast the work gets on.
+    Duty(u32),
     /// Let others run that wait for the CPU (`sched_yield`).
     Yield,
     /// Lock a mutex, by its number. Not fair: it wakes its waiters in the order in which
@@ -229,6 +232,15 @@ impl Timer {
     }
 }
 
+/// Until when a [`Event::Duty`] sleeps, which ends the round that began at `round`, or where the task began:
+/// t · (100 − percent) / percent from now on, t the time of the round. Rounding: down.
+pub fn duty(round: &mut Option<Instant>, percent: u32, began: Instant, now: Instant) -> Instant {
+    let ran = u128::from(now.since(round.unwrap_or(began)).0);
+    let sleeps = ran * u128::from(100u32.saturating_sub(percent)) / u128::from(percent.max(1));
+    let until = now.0.saturating_add(u64::try_from(sleeps).unwrap_or(u64::MAX));
+    *round.insert(Instant(until))
+}
+
 impl Event {
     /// Whether it takes time, or may do so: a loop without such an event would never end.
     pub const fn takes_time(&self) -> bool {
@@ -236,7 +248,8 @@ impl Event {
             Event::Run(t) | Event::Runtime(t) | Event::Sleep(t) | Event::Busy(t) => t.0 > 0,
             Event::Timer { period, .. } => period.0 > 0,
             Event::Wait { .. } | Event::Barrier(_) | Event::SemWait(_) => true,
-            Event::Yield
+            Event::Duty(_)
+            | Event::Yield
             | Event::Lock(_)
             | Event::Unlock(_)
             | Event::Signal(_)
@@ -255,6 +268,7 @@ impl Event {
                     | Event::Runtime(_)
                     | Event::Sleep(_)
                     | Event::Busy(_)
+                    | Event::Duty(_)
                     | Event::Timer { .. }
             )
     }

@@ -153,7 +153,7 @@ impl Link {
             Event::Wait { cond, .. } => Some(Link::Cond(cond)),
             Event::SemWait(s) => Some(Link::Semaphore(s)),
             Event::Barrier(b) => Some(Link::Barrier(b)),
-            Event::Sleep(_) => Some(Link::Sleep),
+            Event::Sleep(_) | Event::Duty(_) => Some(Link::Sleep),
             _ => None,
         }
     }

@@ -8,32 +8,21 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use risetime_kernel::pelt::{Decay, SchedAvg, update_load_avg_se, update_load_avg_se_pre_5_1};
-use risetime_kernel::units::{Capacity, ClockPelt, Instant, Weight};
+use risetime_kernel::pelt::{Decay, Pelt, SchedAvg, update_load_avg_se};
+use risetime_kernel::pelt_before::Scale;
+use risetime_kernel::units::{Capacity, ClockPelt, Weight};
 
 const UPDATES: u64 = 10_000;
 
 /// A task that runs two updates of three, updated every `step_ns`.
-fn series(decay: &Decay, step_ns: u64) -> SchedAvg {
+fn series<'a>(pelt: impl Into<Pelt<'a>>, step_ns: u64) -> SchedAvg {
+    let pelt = pelt.into();
     let mut sa = SchedAvg::default();
     let mut now = 0;
     for i in 0..UPDATES {
         now += step_ns;
         let on = i % 3 != 0;
-        update_load_avg_se(decay, ClockPelt(now), &mut sa, Weight(1024), on, on as u64, on);
-    }
-    sa
-}
-
-fn series_pre_5_1(step_ns: u64) -> SchedAvg {
-    let mut sa = SchedAvg::default();
-    let mut now = 0;
-    for i in 0..UPDATES {
-        now += step_ns;
-        let (on, half) = (i % 3 != 0, Capacity(512));
-        let weight = Weight(1024);
-        let clock = Instant(now);
-        update_load_avg_se_pre_5_1(&Decay::MS32, clock, &mut sa, weight, on, on, half, 700);
+        update_load_avg_se(pelt, ClockPelt(now), &mut sa, Weight(1024), on, on as u64, on);
     }
     sa
 }
@@ -54,7 +43,8 @@ fn pelt(c: &mut Criterion) {
         b.iter(|| series(black_box(&Decay::MS8), black_box(4_000_000)));
     });
     group.bench_function("tick 1 ms, before 5.1", |b| {
-        b.iter(|| series_pre_5_1(black_box(1_000_000)));
+        let scale = Some(Scale { freq: 700, cpu: Capacity(512) });
+        b.iter(|| series(black_box(Pelt { decay: &Decay::MS32, scale }), black_box(1_000_000)));
     });
     group.finish();
 }

@@ -6,7 +6,10 @@
 //!  idle > 2 · sampling_rate: the sample was put off while the CPU slept, and says nothing of who has woken up.
 //!                  Once, the load before is taken instead (copy_prev_load, since 3.16)
 //!
+//!                  (up to 4.17 whoever slept, or was not looked at, for so long: elapsed > 2 · sampling_rate)
+//!
 //!  ondemand      load > up_threshold: policy->max, else min + load · (max - min) / 100, to the closest OPP
+//!                  (up to 3.16 load · max / 100, to the next OPP)
 //!  conservative  a step of freq_step % of policy->max up above up_threshold, down below down_threshold
 //! ```
 //!
@@ -46,6 +49,16 @@ pub struct Sampling {
     pub ignore_nice: bool,
     /// What a sleep means.
     pub after_idle: AfterIdle,
+    /// Time that has passed counts as a sleep, idle or not (up to 4.17).
+    pub by_wall: bool,
+}
+
+/// In how many jiffies of `hz` a timer-driven governor looks again. `jiffies`: the current one, where there are several
+/// CPUs, so that they look together. Rounding: a period up to jiffies, at least one.
+/// Source: cpufreq_governor.h:delay_for_sampling_rate (up to 4.5).
+pub fn delay_for_sampling_rate(sampling_rate: u32, hz: u32, jiffies: Option<u64>) -> u64 {
+    let delay = (u64::from(sampling_rate) * u64::from(hz)).div_ceil(1_000_000).max(1);
+    delay - jiffies.map_or(0, |jiffies| jiffies % delay)
 }
 
 /// `struct cpu_dbs_info`: a CPU at its last sample.
@@ -96,7 +109,8 @@ impl CpuDbs {
             idle = idle.wrapping_add(nice as u32);
         }
         self.prev = now;
-        let slept = idle > by.sampling_rate.wrapping_mul(2);
+        let unseen = if by.by_wall { elapsed } else { idle };
+        let slept = unseen > by.sampling_rate.wrapping_mul(2);
         let sample_load = match elapsed {
             0 => self.prev_load,
             _ if elapsed > idle => 100u32.wrapping_mul(elapsed - idle) / elapsed,
@@ -123,6 +137,11 @@ impl CpuDbs {
 pub const fn od_freq_next(load: u32, min: KHz, max: KHz) -> KHz {
     let room = (max.0 as u32).wrapping_sub(min.0 as u32);
     KHz((min.0 as u32).wrapping_add(load.wrapping_mul(room) / 100) as u64)
+}
+
+/// The same up to 3.16: in proportion from 0 on. Source: Linux 3.15 cpufreq_ondemand.c:od_check_cpu.
+pub const fn od_freq_next_pre_3_17(load: u32, max: KHz) -> KHz {
+    KHz((load.wrapping_mul(max.0 as u32) / 100) as u64)
 }
 
 /// What `powersave_bias` leaves of a frequency: `freq_req` is the OPP that it would be.
@@ -234,7 +253,7 @@ mod tests {
     const RATE: u32 = 8_000;
 
     fn by(after_idle: AfterIdle) -> Sampling {
-        Sampling { sampling_rate: RATE, ignore_nice: false, after_idle }
+        Sampling { sampling_rate: RATE, ignore_nice: false, after_idle, by_wall: false }
     }
 
     /// Loads of samples: each is (ms that have passed, ms of them idle).
@@ -290,8 +309,29 @@ mod tests {
     fn ondemand_goes_in_proportion_from_the_lowest_frequency_on() {
         let next = |load| od_freq_next(load, KHz(600_000), KHz(1_500_000)).0;
         assert_eq!([0, 33, 95, 100].map(next), [600_000, 897_000, 1_455_000, 1_500_000]);
+        assert_eq!(od_freq_next_pre_3_17(33, KHz(1_500_000)), KHz(495_000));
         // load · (max - min) has 32 bits.
         assert_eq!(od_freq_next(100, KHz(0), KHz(42_949_673)), KHz(0));
+    }
+
+    #[test]
+    fn timers_expire_together() {
+        let delay = |us, jiffies| delay_for_sampling_rate(us, 250, jiffies);
+        assert_eq!([10_000, 8_000, 1].map(|us| delay(us, None)), [3, 2, 1]);
+        // At the next jiffy that is a multiple of three.
+        assert_eq!([300, 301, 302].map(|j| delay(10_000, Some(j))), [3, 2, 1]);
+    }
+
+    /// Before 4.18 a busy CPU that was not looked at for long got the load before, too.
+    #[test]
+    fn what_was_not_looked_at_counted_as_asleep() {
+        for (by_wall, load) in [(false, 95), (true, 40)] {
+            let mut cpu = CpuDbs::start(CpuTimes::default());
+            let by = Sampling { by_wall, ..by(AfterIdle::CopyPrevLoad) };
+            let at = |wall_us, idle_us| CpuTimes { wall_us, idle_us, nice: Span(0) };
+            assert_eq!(cpu.dbs_update(at(10_000, 6_000), &by).load, 40);
+            assert_eq!(cpu.dbs_update(at(110_000, 11_000), &by).load, load);
+        }
     }
 
     #[test]

@@ -19,11 +19,12 @@
 //!
 //! The time is a runqueue's `clock_pelt` ([`crate::clock_pelt`]), already scaled by capacity and
 //! frequency; before 5.1 it was the task clock and the contribution was scaled instead
-//! ([`update_load_sum_pre_5_1`]). How an entity joins and leaves a runqueue's sums is in
+//! ([`crate::pelt_before`]). How an entity joins and leaves a runqueue's sums is in
 //! [`crate::pelt_cfs`]. Left out: CFS bandwidth throttling of the clock.
 //!
 //! Source: kernel/sched/pelt.c, kernel/sched/pelt.h, Documentation/scheduler/sched-pelt.c.
 
+use crate::pelt_before::{Scale, update_load_sum_pre_5_1};
 use crate::units::{Capacity, ClockPelt, Instant, Util, Weight};
 
 /// The longest half-life a [`Decay`] can hold, in periods.
@@ -47,6 +48,10 @@ pub struct Decay {
     yn_inv: [u32; MAX_HALF_LIFE as usize],
     /// `sched_pelt_lshift` of the response-time series: a unit is 1024 ns >> this.
     lshift: u32,
+    /// Before 4.12: what is less than a unit at an update is lost.
+    loses_rest: bool,
+    /// Before 4.13: a sum is divided by what a whole period would hold.
+    whole_divider: bool,
 }
 
 impl Decay {
@@ -76,7 +81,14 @@ impl Decay {
             power = mul_fixed(power, y);
             n += 1;
         }
-        Decay { half_life, load_avg_max: converged_max(inverse(y)), yn_inv, lshift: 0 }
+        Decay {
+            half_life,
+            load_avg_max: converged_max(inverse(y)),
+            yn_inv,
+            lshift: 0,
+            loses_rest: false,
+            whole_divider: false,
+        }
     }
 
     /// This decay with time running 1, 2 or 4 times as fast: half-lives of 32, 16 and 8 of
@@ -88,6 +100,16 @@ impl Decay {
             1 | 2 | 4 => Some(Decay { lshift: multiplier >> 1, ..self }),
             _ => None,
         }
+    }
+
+    /// This decay as before 4.12 and before 4.13 ([`crate::pelt_before`]).
+    pub const fn before(self, loses_rest: bool, whole_divider: bool) -> Decay {
+        Decay { loses_rest, whole_divider, ..self }
+    }
+
+    /// Whether what is less than a unit at an update is lost.
+    pub(crate) const fn loses_rest(&self) -> bool {
+        self.loses_rest
     }
 
     /// `sched_pelt_lshift`: so many bits shorter than 1024 ns is a unit of time.
@@ -203,10 +225,28 @@ pub struct SchedAvg {
     pub util_avg: Util,
 }
 
+/// What an update goes by.
+#[derive(Clone, Copy)]
+pub struct Pelt<'a> {
+    /// How time fades.
+    pub decay: &'a Decay,
+    /// By what a contribution is scaled; `None`: by nothing, since the clock is.
+    pub scale: Option<Scale>,
+}
+
+impl<'a> From<&'a Decay> for Pelt<'a> {
+    fn from(decay: &'a Decay) -> Pelt<'a> {
+        Pelt { decay, scale: None }
+    }
+}
+
 /// The largest unweighted sum at this entity's position in the period.
 /// Source: pelt.h:get_pelt_divider.
 #[inline]
 pub const fn get_pelt_divider(decay: &Decay, sa: &SchedAvg) -> u32 {
+    if decay.whole_divider {
+        return decay.load_avg_max;
+    }
     decay.pelt_min_divider().wrapping_add(sa.period_contrib)
 }
 
@@ -224,7 +264,12 @@ fn accumulate_pelt_segments(decay: &Decay, periods: u64, d1: u32, d3: u32) -> u3
 /// Ages the sums over `delta` units and moves `period_contrib`. Returns the boundaries crossed
 /// and the contribution of the elapsed time.
 #[inline]
-fn age_sums(decay: &Decay, sa: &mut SchedAvg, delta: u64, contributes: bool) -> (u64, u32) {
+pub(crate) fn age_sums(
+    decay: &Decay,
+    sa: &mut SchedAvg,
+    delta: u64,
+    contributes: bool,
+) -> (u64, u32) {
     let mut contrib = delta as u32;
     let mut delta = delta.wrapping_add(sa.period_contrib as u64);
     let periods = delta / PERIOD;
@@ -251,7 +296,7 @@ pub(crate) fn accumulate_running(decay: &Decay, sa: &mut SchedAvg, delta: u64) {
 /// Whole units of time since the last update, which moves on by them; `None` if there is none or
 /// the clock went back (then only the time stamp follows).
 #[inline]
-fn elapsed_units(decay: &Decay, now: u64, sa: &mut SchedAvg) -> Option<u64> {
+pub(crate) fn elapsed_units(decay: &Decay, now: u64, sa: &mut SchedAvg) -> Option<u64> {
     let delta = now.wrapping_sub(sa.last_update_time.0);
     if (delta as i64) < 0 {
         sa.last_update_time = ClockPelt(now);
@@ -262,7 +307,10 @@ fn elapsed_units(decay: &Decay, now: u64, sa: &mut SchedAvg) -> Option<u64> {
     if delta == 0 {
         return None;
     }
-    sa.last_update_time.0 = sa.last_update_time.0.wrapping_add(delta << time_shift);
+    sa.last_update_time.0 = match decay.loses_rest {
+        false => sa.last_update_time.0.wrapping_add(delta << time_shift),
+        true => now,
+    };
     Some(delta)
 }
 
@@ -322,14 +370,18 @@ pub fn update_load_avg(decay: &Decay, sa: &mut SchedAvg, load: u64) {
 
 /// Sums, then averages if a boundary was crossed (which is also the answer).
 #[inline]
-fn update(
-    decay: &Decay,
+fn update<'a>(
+    pelt: impl Into<Pelt<'a>>,
     now: ClockPelt,
     sa: &mut SchedAvg,
     state: (u64, u64, bool),
     weight: u64,
 ) -> bool {
-    let crossed = update_load_sum(decay, now, sa, state.0, state.1, state.2);
+    let Pelt { decay, scale } = pelt.into();
+    let crossed = match scale {
+        None if !decay.loses_rest => update_load_sum(decay, now, sa, state.0, state.1, state.2),
+        scale => update_load_sum_pre_5_1(decay, now, sa, state, scale.unwrap_or_default()),
+    };
     if crossed {
         update_load_avg(decay, sa, weight);
     }
@@ -344,8 +396,8 @@ fn update(
 /// and then the caller clears the task's [`crate::util_est::UtilEst`] flag.
 /// Source: pelt.c:__update_load_avg_se.
 #[inline]
-pub fn update_load_avg_se(
-    decay: &Decay,
+pub fn update_load_avg_se<'a>(
+    pelt: impl Into<Pelt<'a>>,
     now: ClockPelt,
     sa: &mut SchedAvg,
     weight: Weight,
@@ -353,7 +405,7 @@ pub fn update_load_avg_se(
     runnable: u64,
     running: bool,
 ) -> bool {
-    update(decay, now, sa, (on_rq as u64, runnable, running), weight.0)
+    update(pelt, now, sa, (on_rq as u64, runnable, running), weight.0)
 }
 
 /// Ages an entity that is not on a runqueue. True when a period boundary was crossed.
@@ -374,39 +426,39 @@ pub fn update_load_avg_blocked_se(
 /// Removed load is not taken off here: see [`crate::pelt_cfs::update_cfs_rq_load_avg`].
 /// Source: pelt.c:__update_load_avg_cfs_rq.
 #[inline]
-pub fn update_load_avg_cfs_rq(
-    decay: &Decay,
+pub fn update_load_avg_cfs_rq<'a>(
+    pelt: impl Into<Pelt<'a>>,
     now: ClockPelt,
     sa: &mut SchedAvg,
     load: Weight,
     h_nr_runnable: u64,
     running: bool,
 ) -> bool {
-    update(decay, now, sa, (load.0, h_nr_runnable, running), 1)
+    update(pelt, now, sa, (load.0, h_nr_runnable, running), 1)
 }
 
 /// Updates a CPU's RT signal (`rq->avg_rt`); only `util_avg` means something.
 /// Source: pelt.c:update_rt_rq_load_avg.
 #[inline]
-pub fn update_rt_rq_load_avg(
-    decay: &Decay,
+pub fn update_rt_rq_load_avg<'a>(
+    pelt: impl Into<Pelt<'a>>,
     now: ClockPelt,
     sa: &mut SchedAvg,
     running: bool,
 ) -> bool {
-    update(decay, now, sa, (running as u64, running as u64, running), 1)
+    update(pelt, now, sa, (running as u64, running as u64, running), 1)
 }
 
 /// Updates a CPU's deadline signal (`rq->avg_dl`); only `util_avg` means something.
 /// Source: pelt.c:update_dl_rq_load_avg.
 #[inline]
-pub fn update_dl_rq_load_avg(
-    decay: &Decay,
+pub fn update_dl_rq_load_avg<'a>(
+    pelt: impl Into<Pelt<'a>>,
     now: ClockPelt,
     sa: &mut SchedAvg,
     running: bool,
 ) -> bool {
-    update_rt_rq_load_avg(decay, now, sa, running)
+    update_rt_rq_load_avg(pelt, now, sa, running)
 }
 
 /// Updates the signal of capacity lost to hardware (`rq->avg_hw`, thermal pressure before 6.10);
@@ -451,65 +503,6 @@ pub fn update_irq_load_avg(
 #[inline]
 pub const fn cap_scale(v: u64, s: u64) -> u64 {
     v.wrapping_mul(s) >> 10
-}
-
-/// The form before 5.1: the clock is the task clock, and the contribution of the elapsed time is
-/// scaled by the frequency (all sums) and by the CPU's capacity (`util_sum`).
-///
-/// A CPU at half speed then never reaches 1024 however long it runs, and each update scales the
-/// whole time that passed, over however many periods. Otherwise as [`update_load_sum`].
-///
-/// `DEVIATES(pelt-runnable-pre-5.7)`: in the form of before 5.1, too, `runnable_sum` counts tasks as
-/// since 5.7, and is scaled by the frequency, where the `runnable_load_sum` of that time weighted them.
-/// No effect on util or load; no policy uses that form yet.
-/// Source: Linux 4.20 pelt.c:accumulate_sum.
-#[expect(clippy::too_many_arguments, reason = "the kernel's parameters and the two scales")]
-pub fn update_load_sum_pre_5_1(
-    decay: &Decay,
-    clock_task: Instant,
-    sa: &mut SchedAvg,
-    load: u64,
-    runnable: u64,
-    running: bool,
-    cpu_capacity: Capacity,
-    freq_scale: u64,
-) -> bool {
-    let Some(delta) = elapsed_units(decay, clock_task.0, sa) else {
-        return false;
-    };
-    let (periods, contrib) = age_sums(decay, sa, delta, load != 0);
-    if load != 0 {
-        let contrib = cap_scale(contrib as u64, freq_scale) as u32;
-        sa.load_sum = sa.load_sum.wrapping_add(load.wrapping_mul(contrib as u64));
-        let runnable = runnable.wrapping_mul(contrib as u64) << 10;
-        sa.runnable_sum = sa.runnable_sum.wrapping_add(runnable);
-        if running {
-            let util = (contrib as u64).wrapping_mul(cpu_capacity.0) as u32;
-            sa.util_sum = sa.util_sum.wrapping_add(util);
-        }
-    }
-    periods as u32 != 0
-}
-
-/// [`update_load_avg_se`] as before 5.1, at the CPU's capacity and frequency scale of this moment.
-#[expect(clippy::too_many_arguments, reason = "the kernel's parameters and the two scales")]
-pub fn update_load_avg_se_pre_5_1(
-    decay: &Decay,
-    clock_task: Instant,
-    sa: &mut SchedAvg,
-    weight: Weight,
-    on_rq: bool,
-    running: bool,
-    cpu_capacity: Capacity,
-    freq_scale: u64,
-) -> bool {
-    let on = on_rq as u64;
-    let crossed =
-        update_load_sum_pre_5_1(decay, clock_task, sa, on, on, running, cpu_capacity, freq_scale);
-    if crossed {
-        update_load_avg(decay, sa, weight.0);
-    }
-    crossed
 }
 
 #[cfg(test)]
@@ -643,32 +636,6 @@ mod tests {
         let far = ClockPelt(sa.last_update_time.0 + (1 << 52));
         assert!(!update_load_avg_blocked_se(&Decay::MS32, far, &mut sa, Weight(1024)));
         assert_eq!((sa.util_sum, sa.util_avg), (0, before));
-    }
-
-    #[test]
-    fn before_5_1_half_a_cpu_never_looks_busier_than_half() {
-        let mut sa = SchedAvg::default();
-        let mut speed = |capacity, freq, at_ms: u64| {
-            let (now, capacity) = (Instant(at_ms * 1_000_000), Capacity(capacity));
-            let weight = Weight(1024);
-            update_load_avg_se_pre_5_1(
-                &Decay::MS32,
-                now,
-                &mut sa,
-                weight,
-                true,
-                true,
-                capacity,
-                freq,
-            );
-            (sa.util_avg.0, sa.load_avg)
-        };
-        let (util, load) = (1..500).map(|ms| speed(512, 1024, ms)).last().expect("updates");
-        assert!((505..=512).contains(&util), "{util}");
-        assert!((1015..=1024).contains(&load), "capacity does not scale the load: {load}");
-        let (util, load) = (500..1000).map(|ms| speed(512, 512, ms)).last().expect("updates");
-        assert!((250..=256).contains(&util), "{util}");
-        assert!((505..=512).contains(&load), "frequency does: {load}");
     }
 
     #[test]

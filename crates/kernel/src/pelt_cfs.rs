@@ -15,7 +15,7 @@
 use crate::KernelRev;
 use crate::clock_pelt::RqClock;
 use crate::pelt::{
-    Decay, SchedAvg, get_pelt_divider, update_load_avg_blocked_se, update_load_avg_cfs_rq,
+    Decay, Pelt, SchedAvg, get_pelt_divider, update_load_avg_blocked_se, update_load_avg_cfs_rq,
 };
 use crate::units::{Capacity, ClockPelt, Instant, Util, Weight};
 
@@ -293,20 +293,21 @@ pub fn migrate_se_pelt_lag(
 /// and the frequency may. `load`, `h_nr_runnable`, `running` as in
 /// [`update_load_avg_cfs_rq`]. Source: fair.c:update_cfs_rq_load_avg.
 #[inline]
-pub fn update_cfs_rq_load_avg(
+pub fn update_cfs_rq_load_avg<'a>(
     rev: KernelRev,
-    decay: &Decay,
+    pelt: impl Into<Pelt<'a>>,
     now: ClockPelt,
     cfs: &mut CfsRqAvg,
     load: Weight,
     h_nr_runnable: u64,
     running: bool,
 ) -> bool {
+    let pelt = pelt.into();
     let decayed = cfs.removed.nr != 0;
     if decayed {
-        take_off_removed(rev, decay, cfs);
+        take_off_removed(rev, pelt.decay, cfs);
     }
-    update_load_avg_cfs_rq(decay, now, &mut cfs.avg, load, h_nr_runnable, running) || decayed
+    update_load_avg_cfs_rq(pelt, now, &mut cfs.avg, load, h_nr_runnable, running) || decayed
 }
 
 /// The part of [`update_cfs_rq_load_avg`] where entities have left.

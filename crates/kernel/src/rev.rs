@@ -37,11 +37,17 @@ impl KernelRev {
     pub const fn new(major: u16, minor: u16) -> KernelRev {
         KernelRev { major, minor }
     }
-    /// December 2020, a long-term release: the oldest a policy may name.
+    /// June 2014: `ondemand` carries its load over a sleep. The oldest a policy may name is the one before.
     ///
-    /// `DEVIATES(before-6.1)`: of kernels before 6.1 only the fair queue, what the clamps reach in schedutil,
-    /// and the energy that a move has to save (a sixteenth up to 5.19), is theirs; the rest of placement, fits
-    /// and balancing are as in 6.1. No preset stands for one of them.
+    /// `DEVIATES(before-6.1)`: of kernels before 6.1 the governors and their timing, PELT's invariance, RT's tracking, the
+    /// fair queue, what the clamps reach in schedutil, since when there are EAS and misfit, and the energy that a move has to save (a
+    /// sixteenth up to 5.19) are theirs; the rest of placement, fits and balancing are as in 6.1. None of them was asked.
+    pub const V3_15: KernelRev = KernelRev::new(3, 15);
+    /// October 2018: misfit tasks are pulled.
+    pub const V4_20: KernelRev = KernelRev::new(4, 20);
+    /// March 2019: EAS. Android's kernels had it before, where a policy says so (`sched_energy_aware=1`).
+    pub const V5_0: KernelRev = KernelRev::new(5, 0);
+    /// December 2020, a long-term release.
     pub const V5_10: KernelRev = KernelRev::new(5, 10);
     /// December 2022, a long-term release: the last of CFS.
     pub const V6_1: KernelRev = KernelRev::new(6, 1);

@@ -4,6 +4,7 @@
 //!  perf      = max(min, min(util + util/4, max))                     since 6.8
 //!  next_freq = ref_freq · perf / capacity           then resolved to an OPP ([`crate::opp`])
 //!  before 6.8: next_freq = ref_freq · (util + util/4) / capacity
+//!  as posted on 2 March 2016, before it was merged: min + util · (max - min) / capacity
 //! ```
 //!
 //! `util`, `min`, `max` come from [`crate::cpu_util::effective_cpu_util`]. The governor around it
@@ -79,12 +80,23 @@ pub fn get_next_freq(rev: KernelRev, util: Util, max: Capacity, ref_freq: KHz) -
     KHz(freq.unwrap_or(0) as u32 as u64)
 }
 
+/// The frequency for `util` of `max` between the policy's limits, as schedutil was first posted: no headroom, and the
+/// lowest frequency counts as nothing. Source: sugov_next_freq of the postings before v4 (16 March 2016).
+pub fn sugov_next_freq_pre_v4(util: Util, max: Capacity, (min_f, max_f): (KHz, KHz)) -> KHz {
+    if util.0 > max.0 || min_f >= max_f {
+        return max_f;
+    }
+    let part = util.0.wrapping_mul(max_f.0 - min_f.0).checked_div(max.0);
+    KHz(min_f.0 + part.unwrap_or(0))
+}
+
 /// The default of `rate_limit_us`, from the largest transition latency of the domain's OPPs, or
 /// from the driver's own delay if it has one.
 ///
 /// ```text
 ///  L = latency in whole µs; L = 0: 1000
-///  up to 6.8      min(1000 L, 10000)
+///  up to 4.13     1000 L
+///  4.14 to 6.8    min(1000 L, 10000)
 ///  6.9 to 6.11    L if above 2000, else min(1000 L, 2000)
 ///  from 6.12      L + L/2
 /// ```
@@ -107,8 +119,10 @@ pub fn cpufreq_policy_transition_delay_us(
         latency + (latency >> 1)
     } else if rev >= KernelRev::V6_9 {
         if latency > 2000 { latency } else { latency.wrapping_mul(DEFAULT_US).min(2000) }
-    } else {
+    } else if rev >= KernelRev::new(4, 14) {
         latency.wrapping_mul(DEFAULT_US).min(10_000)
+    } else {
+        latency.wrapping_mul(DEFAULT_US)
     }
 }
 
@@ -231,6 +245,8 @@ mod tests {
             assert_eq!([9, 11].map(|m| limit(m, ns)), [middle; 2], "{ns} ns, 6.9 to 6.11");
             assert_eq!(limit(12, ns), new, "{ns} ns, 6.12");
         }
+        let oldest = cpufreq_policy_transition_delay_us(KernelRev::new(4, 7), 140_000, 0);
+        assert_eq!(oldest, 140_000, "140 ms");
         let own = cpufreq_policy_transition_delay_us(KernelRev::V7_2, 56_000, 70);
         assert_eq!(own, 70, "the driver's own delay");
     }
@@ -263,6 +279,19 @@ mod tests {
             assert_eq!(new, get_next_freq(KernelRev::new(6, 1), util, max, top), "{util}");
         }
         assert_eq!(get_next_freq(KernelRev::V7_2, Util(1), Capacity(0), top), KHz(0));
+    }
+
+    #[test]
+    fn as_first_posted_it_went_in_proportion_from_the_lowest_frequency_on() {
+        let limits = (KHz(200_000), KHz(2_000_000));
+        let next = |util| sugov_next_freq_pre_v4(Util(util), Capacity(1024), limits).0;
+        assert_eq!(
+            [0, 341, 512, 1024, 1025].map(next),
+            [200_000, 799_414, 1_100_000, 2_000_000, 2_000_000]
+        );
+        // Whoever runs real-time or deadline tasks says ULONG_MAX of 0.
+        assert_eq!(sugov_next_freq_pre_v4(Util(u64::MAX), Capacity(0), limits), limits.1);
+        assert_eq!(sugov_next_freq_pre_v4(Util(1), Capacity(1024), (limits.1, limits.1)), limits.1);
     }
 
     #[test]

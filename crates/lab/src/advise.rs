@@ -15,7 +15,9 @@ use crate::measure::{first_task, usual_metric};
 use crate::phases::phase_span;
 use crate::{Request, measure};
 use candidates::candidates;
-use risetime_analysis::advice::{Advice, Gain, Judged, Round, Step, Steps, judged, ranked};
+use risetime_analysis::advice::{
+    Advice, ENERGY, Gain, Judged, PER_JOB, Round, Step, Steps, judged, ranked,
+};
 use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::{Measured, Options, RunResult};
 use risetime_kernel::KernelRev;
@@ -122,7 +124,8 @@ pub fn advised_on(
         experiment(&wanted.request, steps, Some(rev))?,
     ];
     let metrics: Vec<Metric> = advice.base.metrics.iter().map(|m| m.0.clone()).collect();
-    let mut both = measure(backend, &both, wanted.phases, &metrics, progress)?.into_iter();
+    let both = measure(backend, &both, wanted.phases, &metrics, progress)?;
+    let mut both = both.into_iter().map(per_job);
     match (both.next(), both.next()) {
         (Some(base), Some(with)) => Ok((base, with)),
         _ => unreachable!("two experiments give two measurements"),
@@ -134,9 +137,22 @@ pub fn advised_on(
 fn metrics(metric: &Metric, probe: &RunResult) -> Vec<Metric> {
     let whose = metric.name.rsplit_once('.').map(|(whose, _)| whose);
     let job = probe.jobs.iter().find(|job| Some(job.name.as_str()) == whose);
-    let each = job.filter(|job| job.mj_per_job.is_some());
-    let each = each.map(|job| Metric::new(format!("{}.energy", job.name)));
-    [metric.clone(), Metric::new("energy"), Metric::new("work")].into_iter().chain(each).collect()
+    let job = job.filter(|job| job.mj_per_job.is_some());
+    let of_job = |figure: &str| job.map(|job| Metric::new(format!("{}.{figure}", job.name)));
+    let all = [metric.clone(), Metric::new("energy"), Metric::new("work")];
+    all.into_iter().chain(of_job("energy")).chain(of_job("done")).collect()
+}
+
+/// `measured` with the energy of all CPUs by jobs done, in place of how many are done.
+fn per_job(mut measured: Measured) -> Measured {
+    let energy = measured.metrics[ENERGY].2.clone();
+    if let Some((_, unit, done)) = measured.metrics.get_mut(PER_JOB) {
+        *unit = Unit::Energy;
+        for (done, mj) in done.iter_mut().zip(energy) {
+            *done = done.filter(|n| *n > 0.0).zip(mj).map(|(n, mj)| mj / n);
+        }
+    }
+    measured
 }
 
 /// The experiment with `steps` taken, for the simulator or (`kernel`) one that is booted.
@@ -284,7 +300,7 @@ impl Search<'_> {
         self.ran(n);
         let seconds = length.0 as f64 / 1e9;
         self.rounds.push(Round { candidates: candidates.len(), phases, seconds });
-        let mut measured = measured.into_iter();
+        let mut measured = measured.into_iter().map(per_job);
         let Some(base) = measured.next() else { unreachable!("the baseline is run") };
         let all: Vec<(Steps, Measured)> = candidates.into_iter().zip(measured).collect();
         let gains: Vec<Option<Gain>> =
@@ -353,7 +369,7 @@ mod tests {
         let some = of("frame.response_p99");
         let each = some.tried[0].measured.difference(&some.base, EACH).expect("each frame's");
         assert!(each.median != 0.0 && some.base.metrics[EACH].0.name == "frame.energy");
-        assert_eq!(of("frame.work").base.metrics.len(), 4);
+        assert_eq!(of("frame.work").base.metrics.len(), PER_JOB + 1);
         assert_eq!(of("energy").base.metrics.len(), EACH);
     }
 

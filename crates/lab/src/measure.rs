@@ -7,7 +7,6 @@ use risetime_analysis::caution::{cautions, of_metric};
 use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::{Measured, Options, RunResult, group_name};
 use risetime_model::Experiment;
-use risetime_model::workload::JobSpec;
 use risetime_trace::{Backend, RunError};
 
 /// The metrics of a run.
@@ -24,14 +23,7 @@ pub(crate) fn first_task(e: &Experiment) -> &str {
 pub fn usual_metric(e: &Experiment, whose: Option<&str>, probe: &RunResult) -> Metric {
     /// So many activations have a 99th percentile that says something.
     const ENOUGH: u64 = 20;
-    let declared = || {
-        let own = |job: &&JobSpec| {
-            let first = job.tasks.first().and_then(|i| e.workload.tasks.get(*i as usize));
-            let named = first.map(|t| group_name(&t.comm)) == Some(&job.name);
-            job.tasks.len() > 1 || job.deadline.is_some() || !named
-        };
-        e.workload.jobs.iter().find(own).map(|job| job.name.as_str())
-    };
+    let declared = || probe.jobs.iter().find(|job| job.declared).map(|job| job.name.as_str());
     let whose = whose.or_else(declared).unwrap_or_else(|| first_task(e));
     let job = probe.jobs.iter().find(|job| job.name == whose);
     let latency = probe.latency.iter().find(|l| l.tasks == group_name(whose));

@@ -2,7 +2,7 @@
 
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::Span;
-use risetime_model::settings::Value;
+use risetime_model::settings::{SKIP_MS, Value};
 use risetime_model::workload::Change;
 use risetime_model::{Experiment, InputError, Platform, Policy, Workload, workload};
 use risetime_sim::{NOISE, Simulator};
@@ -31,6 +31,8 @@ pub struct Request {
     pub set: Vec<(String, Value)>,
     /// Length of the run; `None`: the workload's own, else [`DEFAULT_SECONDS`].
     pub seconds: Option<f64>,
+    /// So many ms of the workload's start are left out of what is counted of jobs, activations and wakeups.
+    pub skip_ms: Option<u64>,
     /// The workload starts this much later.
     pub phase: Span,
     /// Seed.
@@ -50,6 +52,7 @@ impl Request {
             policies: Vec::new(),
             set: Vec::new(),
             seconds: None,
+            skip_ms: None,
             phase: Span(0),
             seed: 1,
             noise: None,
@@ -66,6 +69,7 @@ impl Request {
         self.set.iter().for_each(|(key, value)| option("set", format!("{key}={value}")));
         self.changes.iter().for_each(|change| option("vary", change.to_string()));
         self.seconds.iter().for_each(|seconds| option("seconds", seconds.to_string()));
+        self.skip_ms.iter().for_each(|ms| option("skip-ms", ms.to_string()));
         if self.phase.0 > 0 {
             option("phase-us", (self.phase.0 / 1000).to_string());
         }
@@ -130,6 +134,7 @@ impl Request {
         let workload = Arc::new(Workload::load_changed(&self.workload, &self.changes)?);
         check_fit(&workload, &self.workload, &platform)?;
         let duration = self.duration(&workload)?;
+        let skipped = self.skipped(duration)?;
         let experiment = |policy: Policy| {
             let policy = match self.noise {
                 Some(profile) if !policy.set.contains_key(NOISE) => {
@@ -139,6 +144,7 @@ impl Request {
             };
             let mut settings = risetime_sim::resolve(&platform, &policy)?;
             settings.0.extend(self.hz.map(|hz| ("hz".to_string(), Value::Int(hz.into()))));
+            settings.0.extend(skipped.map(|ms| (SKIP_MS.to_string(), Value::Int(ms))));
             Ok(Experiment {
                 platform: Arc::clone(&platform),
                 workload: Arc::clone(&workload),
@@ -150,6 +156,18 @@ impl Request {
             })
         };
         policies()?.into_iter().map(experiment).collect()
+    }
+
+    /// How many ms of the start are left out, if any are.
+    fn skipped(&self, duration: Span) -> Result<Option<i64>, InputError> {
+        let Some(ms) = self.skip_ms.filter(|ms| *ms > 0) else { return Ok(None) };
+        if ms >= duration.0.div_ceil(1_000_000) {
+            let all = duration.as_ms();
+            let what =
+                format!("found {ms}, but the run is over after {all} ms: nothing would be left");
+            return Err(InputError::new("--skip-ms", what).hint("less, or more --seconds"));
+        }
+        Ok(i64::try_from(ms).ok())
     }
 
     fn duration(&self, workload: &Workload) -> Result<Span, InputError> {
@@ -217,6 +235,11 @@ pub fn doubts(e: &Experiment, source: &str) -> Vec<InputError> {
 pub fn workload_doubts(w: &Workload, source: &str, on: Option<&Platform>) -> Vec<InputError> {
     let slow = w.too_slow(on).into_iter().map(|e| placed(e, w, source));
     w.doubts.iter().cloned().chain(slow).collect()
+}
+
+/// What else of a workload somebody may want to know who has it checked: reservations that do not suffice.
+pub fn reservation_doubts(w: &Workload, source: &str, on: Option<&Platform>) -> Vec<InputError> {
+    w.too_little_runtime(on).into_iter().map(|e| placed(e, w, source)).collect()
 }
 
 /// The part of [`doubts`] that is about a policy: frequencies that no CPU has.

@@ -83,6 +83,25 @@ fn a_cause_that_is_not_there_gets_nothing() {
     assert!(share(&e, Cause::PeltRamp) > 1.0 && share(&e, Cause::Margin) > 1.0, "{e:?}");
 }
 
+/// A governor whose worker is a fair task of the same CPU: it goes first where nobody waits, else no frequency would change
+/// and all would be the task's own fault. One long burst under each that has such a worker, and the others of their time.
+#[test]
+fn older_governors_are_explained_without_loose_ends() {
+    let policy = "linux-4.5-schedutil-rfc+sampling_rate=20000";
+    let others = ["ondemand", "conservative", "interactive", "schedfreq"]
+        .map(|governor| format!("linux-4.5-schedutil-rfc+governor={governor}"));
+    for policy in others.into_iter().chain([policy.into()]) {
+        let mut e = experiment("periodic-2in10", "exynos5800", &policy, 2.0);
+        let text = r#"{"tasks": {"burst": {"cpus": [0], "delay": 300000, "loop": -1, "run": 400000,
+            "timer": {"ref": "unique", "period": 1000000}}}}"#;
+        e.workload = Arc::new(Workload::parse(text, "burst.json").expect("a workload"));
+        let e = explained(&e);
+        assert_adds_up(&e, &policy);
+        assert!(share(&e, Cause::Queueing).abs() < 2.0, "{policy}: {e:?}");
+        assert!(share(&e, Cause::Opp) > 1.0 && e.notes.is_empty(), "{policy}: {e:?}");
+    }
+}
+
 #[test]
 fn what_a_cause_saves_is_what_a_run_without_it_saves() {
     let real = experiment("rampup", "m1", "linux-6.8+uclamp_max=800", 1.6);

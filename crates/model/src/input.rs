@@ -55,13 +55,20 @@ pub(crate) fn looks_like_path(arg: &str, extension: &str) -> bool {
 /// The error for an argument that is neither a built-in `kind` nor a file.
 pub(crate) fn unknown_name(kind: &str, arg: &str, known: &[&str]) -> InputError {
     let shown = if arg.is_empty() { "\"\"".to_string() } else { printable(arg) };
-    let e = InputError::new(
-        shown,
-        format!("no built-in {kind} and no file of this name; built in: {}", known.join(", ")),
-    );
-    match nearest(arg, known) {
-        Some(n) => e.hint(format!("did you mean `{n}`?")),
-        None => e,
+    let all = match kind {
+        "policy" => "`risetime list policies` has all".to_string(),
+        "study" => format!("built in: {}", known.join(", ")),
+        kind => format!("`risetime list {kind}s` has all"),
+    };
+    let what = format!("no built-in {kind} and no file of this name");
+    InputError::new(shown, what).hint(meant(arg, known, &all))
+}
+
+/// The hint where a name is none of `known`: first what was likely meant, then where all are.
+pub fn meant(wrong: &str, known: &[&str], all: &str) -> String {
+    match nearest(wrong, known) {
+        Some(name) => format!("did you mean `{name}`? {all}"),
+        None => all.to_string(),
     }
 }
 

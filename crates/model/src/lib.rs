@@ -18,7 +18,7 @@ mod toml_in;
 pub mod workload;
 
 pub use experiment::{Experiment, micros, parse_micros};
-pub use input::nearest;
+pub use input::{meant, nearest};
 pub use platform::Platform;
 pub use policy::Policy;
 pub use settings::{Catalogue, Param, Settings, Value};

@@ -43,6 +43,19 @@ pub fn platforms() -> Vec<Entry> {
 /// The built-in policies: mainline from the oldest kernel to the newest, then patch series.
 pub fn policies() -> Vec<Entry> {
     toml_entries(&[
+        ("linux-3.15", include_str!("../../../policies/linux-3.15.toml"), &[]),
+        ("linux-4.4", include_str!("../../../policies/linux-4.4.toml"), &[]),
+        ("linux-4.4-newpelt", include_str!("../../../policies/linux-4.4-newpelt.toml"), &[]),
+        ("linux-4.4-walt", include_str!("../../../policies/linux-4.4-walt.toml"), &[]),
+        (
+            "linux-4.5-schedutil-rfc",
+            include_str!("../../../policies/linux-4.5-schedutil-rfc.toml"),
+            &[],
+        ),
+        ("linux-4.7", include_str!("../../../policies/linux-4.7.toml"), &[]),
+        ("linux-4.14", include_str!("../../../policies/linux-4.14.toml"), &[]),
+        ("linux-4.20", include_str!("../../../policies/linux-4.20.toml"), &[]),
+        ("linux-5.10", include_str!("../../../policies/linux-5.10.toml"), &[]),
         ("linux-6.1", include_str!("../../../policies/linux-6.1.toml"), &[]),
         ("linux-6.6", include_str!("../../../policies/linux-6.6.toml"), &[]),
         ("linux-6.8", include_str!("../../../policies/linux-6.8.toml"), &[]),
@@ -74,7 +87,7 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 12] = [
+    const ALL: [(&str, &str); 13] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
@@ -87,6 +100,7 @@ pub fn workloads() -> Vec<Entry> {
         ("rampup-visited", include_str!("../../../workloads/rampup-visited.json")),
         ("server", include_str!("../../../workloads/server.json")),
         ("spinners", include_str!("../../../workloads/spinners.json")),
+        ("sleeping-ebizzy", include_str!("../../../workloads/sleeping-ebizzy.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {
@@ -102,6 +116,8 @@ pub fn workloads() -> Vec<Entry> {
 pub fn studies() -> Vec<Entry> {
     toml_entries(&[
         ("coherent-response", include_str!("../../../studies/coherent-response.toml"), &[]),
+        ("muckle-2016", include_str!("../../../studies/muckle-2016.toml"), &[]),
+        ("ondemand-2014", include_str!("../../../studies/ondemand-2014.toml"), &[]),
         ("rfc-2024", include_str!("../../../studies/rfc-2024.toml"), &[]),
         ("steady-tasks", include_str!("../../../studies/steady-tasks.toml"), &[]),
     ])

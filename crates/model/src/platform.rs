@@ -10,13 +10,14 @@
 //!
 //! Many CPUs alike take one `[[domain]]` with `cpus_per_policy`; where the hardware takes any
 //! frequency, `opp_range` gives the steps of its driver in place of a list. Who shares a core, a
-//! cache and a node: [`Topology`].
+//! cache and a node: [`Topology`]. How hot it gets, and what is done then: [`thermal`].
 //!
 //! Left out: shared rails and cluster power, sizes of caches, OPPs that come and go with
 //! temperature or with the number of busy cores.
 
 mod check;
 mod read;
+pub mod thermal;
 mod topology;
 mod write;
 
@@ -46,6 +47,8 @@ pub struct Platform {
     pub domains: Vec<Domain>,
     /// Who shares cores, closer caches and nodes.
     pub topology: Topology,
+    /// Thermal zones; empty: heat is nobody's concern.
+    pub thermal: Vec<thermal::Zone>,
     /// Where each kind of figure comes from; at least `capacity` and `opp`.
     pub sources: BTreeMap<String, String>,
     /// What is allowed and likely meant otherwise, each at its place: MHz for kHz.

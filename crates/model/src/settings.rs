@@ -5,7 +5,7 @@
 //! known ones, values outside the range say the range, and a tunable of a governor that is
 //! not in use is an error.
 
-use crate::input::{nearest, one_line};
+use crate::input::{meant, nearest, one_line};
 use crate::{InputError, Policy};
 use risetime_kernel::units::CpuId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,6 +93,8 @@ pub enum Range {
     OneOf(&'static [&'static str]),
     /// One of these names, or a whole number from the first to the second.
     IntOr(i64, i64, &'static [&'static str]),
+    /// Such a number, or several with the frequencies in kHz from which on they hold: `85 1000000:90 1700000:99`.
+    ByFreq(i64, i64),
 }
 
 /// The default of a setting.
@@ -113,12 +115,24 @@ pub enum Default {
 #[derive(Clone, Debug, std::default::Default, PartialEq, Eq)]
 pub struct Settings(pub BTreeMap<String, Value>);
 
+/// What says in the settings of an experiment how many ms of the workload's start its figures leave out, of jobs, activations and
+/// wakeups.
+pub const SKIP_MS: &str = "skip_ms";
+
 impl Settings {
     /// The number `name` is set to; `None` if it is not set (or is a name).
     pub fn int(&self, name: &str) -> Option<i64> {
         match self.0.get(name) {
             Some(Value::Int(n)) => Some(*n),
             _ => None,
+        }
+    }
+    /// What `name` is set to by the frequency: from which on, in kHz, and what; the first from 0. Empty: it is not set.
+    pub fn by_freq(&self, name: &str) -> Vec<(u64, i64)> {
+        match self.0.get(name) {
+            Some(Value::Int(n)) => vec![(0, *n)],
+            Some(Value::Name(text)) => by_freq(text).unwrap_or_default(),
+            None => Vec::new(),
         }
     }
     /// The name `name` is set to.
@@ -128,6 +142,18 @@ impl Settings {
             _ => None,
         }
     }
+}
+
+/// `85 1000000:90`: values and the frequencies between them, ascending, as governors' files have them.
+fn by_freq(text: &str) -> Option<Vec<(u64, i64)>> {
+    let words: Vec<&str> = text.split([' ', ':']).collect();
+    let number = |word: &&str| word.parse::<u32>().ok();
+    let values = words.iter().step_by(2).map(number);
+    let freqs = std::iter::once(Some(0)).chain(words.iter().skip(1).step_by(2).map(number));
+    let all: Vec<(u64, i64)> =
+        freqs.zip(values).map(|(f, v)| Some((f?.into(), v?.into()))).collect::<Option<_>>()?;
+    let ascends = all.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    (words.len() % 2 == 1 && ascends).then_some(all)
 }
 
 /// A group of settings that is available only when `owner` is in use: a governor's tunables.
@@ -175,7 +201,7 @@ impl Range {
     /// The numbers it has, first and last, and the names.
     pub fn parts(self) -> (Option<(i64, i64)>, &'static [&'static str]) {
         match self {
-            Range::Int(low, high) => (Some((low, high)), &[]),
+            Range::Int(low, high) | Range::ByFreq(low, high) => (Some((low, high)), &[]),
             Range::OneOf(names) => (None, names),
             Range::IntOr(low, high, names) => (Some((low, high)), names),
         }
@@ -302,12 +328,9 @@ impl Catalogue {
         let mut known: Vec<&str> = self.params().map(|(_, p)| p.name).collect();
         known.sort_unstable();
         known.dedup();
-        let what = format!("unknown setting `{}`; known: {}", one_line(key), known.join(", "));
-        let e = InputError::new(policy.place_of(key), what);
-        match nearest(key, &known) {
-            Some(n) => e.hint(format!("did you mean `{n}`?")),
-            None => e,
-        }
+        let what = format!("unknown setting `{}`", one_line(key));
+        let hint = meant(key, &known, "`risetime list settings` has all");
+        InputError::new(policy.place_of(key), what).hint(hint)
     }
 }
 
@@ -330,6 +353,12 @@ impl Param {
         };
         let good = match &value {
             Value::Int(n) => numbers.is_some_and(|(low, high)| (low..=high).contains(n)),
+            Value::Name(s) if matches!(self.range, Range::ByFreq(..)) => {
+                let within = |(_, n): &(u64, i64)| {
+                    numbers.is_some_and(|(low, high)| (low..=high).contains(n))
+                };
+                by_freq(s).is_some_and(|all| all.iter().all(within))
+            }
             Value::Name(s) => names.contains(&s.as_str()),
         };
         if good {
@@ -339,6 +368,9 @@ impl Param {
         let number =
             numbers.map(|(low, high)| format!("a whole number from {low} to {high}{unit}"));
         let wanted = match number {
+            Some(number) if matches!(self.range, Range::ByFreq(..)) => format!(
+                "{number}, or such numbers with the frequencies between them from which on they hold, in kHz: `85 1000000:90`"
+            ),
             None => format!("one of {}", names.join(", ")),
             Some(number) if names.is_empty() => number,
             Some(number) => format!("{}, or {number}", names.join(", ")),

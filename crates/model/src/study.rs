@@ -11,6 +11,7 @@
 //! How a quantity is measured is the business of `lab`; here it has a name, a unit and a key.
 
 mod read;
+pub mod table;
 
 use crate::settings::Value;
 use std::collections::BTreeMap;
@@ -45,6 +46,8 @@ pub struct Figure {
     pub instead: Vec<Instead>,
     /// What was published.
     pub lists: Vec<List>,
+    /// What was published of several cases under several policies.
+    pub table: Option<table::Table>,
     /// util_avg read off the drawn curve, (ms from t0, util): for the picture, not judged.
     pub drawn: Vec<(f64, f64)>,
 }
@@ -479,7 +482,9 @@ impl List {
 impl Study {
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.figures.iter().flat_map(|f| &f.lists).map(|l| l.rows.len()).sum()
+        let checks = |f: &Figure| f.table.as_ref().map_or(0, |t| t.checks.len());
+        let rows = |f: &Figure| f.lists.iter().map(|l| l.rows.len()).sum::<usize>();
+        self.figures.iter().map(|f| rows(f) + checks(f)).sum()
     }
     /// Whether it has none (a parsed one has).
     pub fn is_empty(&self) -> bool {

@@ -5,7 +5,7 @@
 //! "invalid type" where a person needs "domain 2: opp 3: `freq_khz` is 0".
 
 use crate::InputError;
-use crate::input::{lower_first, nearest, one_line, place, printable};
+use crate::input::{lower_first, meant, one_line, place, printable};
 use crate::study::Decimal;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
@@ -54,12 +54,9 @@ impl<'d> Table<'d> {
             if known.contains(&name) {
                 continue;
             }
-            let what = format!("unknown field `{}`; known: {}", one_line(name), known.join(", "));
-            let e = self.error_at(key.span().start, what);
-            return Err(match nearest(name, known) {
-                Some(n) => e.hint(format!("did you mean `{n}`?")),
-                None => e,
-            });
+            let what = format!("unknown field `{}`", one_line(name));
+            let hint = meant(name, known, &format!("known: {}", known.join(", ")));
+            return Err(self.error_at(key.span().start, what).hint(hint));
         }
         Ok(())
     }
@@ -237,10 +234,28 @@ impl<'d> Table<'d> {
         }
     }
 
+    /// Whether the key is there.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
     /// A number or text.
     pub(crate) fn cell(&self, key: &'static str) -> Result<Cell<'d>, InputError> {
         let value = self.get(key).ok_or_else(|| self.missing(key))?;
         self.as_cell(key, value.get_ref())
+    }
+
+    /// A list of plain numbers; none if the key is absent.
+    pub(crate) fn numbers(&self, key: &str) -> Result<Vec<Decimal>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let DeValue::Array(list) = value.get_ref() else {
+            return Err(self.wrong_type(key, value.get_ref(), "a list of numbers"));
+        };
+        let number = |item: &Spanned<DeValue<'_>>| {
+            decimal(item.get_ref())
+                .ok_or_else(|| self.wrong_type(key, item.get_ref(), "a plain number in its list"))
+        };
+        list.iter().map(number).collect()
     }
 
     fn as_cell(&self, key: &str, value: &'d DeValue<'d>) -> Result<Cell<'d>, InputError> {

@@ -51,7 +51,7 @@ pub use change::{Change, KeyOf};
 pub use group::MAX_GROUPS;
 pub use objects::{Barrier, Objects};
 pub use risetime_job::mark::{JobMark, Link, MARK_NUMBERS, Marks, Stage};
-pub use risetime_job::{Event, Expiry, Hotplug, MAX_FORKS, Policy, Repeat, TaskGroup, Timer};
+pub use risetime_job::{Event, Expiry, Hotplug, MAX_FORKS, Policy, Repeat, TaskGroup, Timer, duty};
 pub use tree::Tree;
 
 pub(crate) use read::about_in;

@@ -110,6 +110,7 @@ fn platform() -> impl Strategy<Value = Platform> {
                 hz,
                 domains,
                 topology,
+                thermal: Vec::new(),
                 sources,
                 doubts: Vec::new(),
             }

@@ -30,6 +30,7 @@ const SCHEDUTIL: &[Param] = &[param(
 const ONDEMAND: &[Param] = &[
     param("up_threshold", "%", Range::Int(1, 100), Default::Int(95)),
     param("sampler", "", Range::OneOf(&["coarse", "fine"]), Default::Name("coarse")),
+    param("targets", "%", Range::ByFreq(1, 100), Default::Unset),
     param("room", "%", Range::IntOr(0, 400, &["mainline", "none"]), Default::Unset),
 ];
 const FINE: &[Param] = &[param("sampling_rate", "µs", Range::Int(1, 1000), Default::Int(10))];
@@ -220,4 +221,21 @@ fn a_neutral_value_is_that_one_and_no_other() {
     assert!(
         !Neutral::None.is(&int(0)) && Neutral::Any.is(&int(0)) && Neutral::Any.is(&name("fair"))
     );
+}
+
+#[test]
+fn a_setting_may_go_by_the_frequency() {
+    let of = |value: &str| {
+        resolve(&format!("linux-6.8+governor=ondemand+targets={value}"))
+            .map(|s| s.by_freq("targets"))
+    };
+    assert_eq!(of("85"), Ok(vec![(0, 85)]));
+    assert_eq!(of("85%"), Ok(vec![(0, 85)]));
+    assert_eq!(of("85 1000000:90 1700000:99"), Ok(vec![(0, 85), (1_000_000, 90), (1_700_000, 99)]));
+    assert_eq!(resolve("linux-6.8").map(|s| s.by_freq("targets")), Ok(Vec::new()));
+    for bad in ["0", "101", "85 1000000", "85 1000000:101", "85 2000:90 1000:95", "85 a:b", ":"] {
+        let e = of(bad).unwrap_err();
+        let wanted = "wanted a whole number from 1 to 100 %, or such numbers with the frequencies between them";
+        assert!(e.contains(wanted), "{bad}: {e}");
+    }
 }

@@ -508,7 +508,7 @@ fn every_key_is_in_the_page_about_workloads() {
         r#"{"tasks": {"a": {"run": 1}}, "taskgroups": {"/a": {"nope": 1}}}"#,
     ] {
         let said = Workload::parse(unknown, "my.json").expect_err(unknown).to_string();
-        let known = said.lines().next().and_then(|l| l.split("known: ").nth(1));
+        let known = said.lines().find_map(|l| l.split("known: ").nth(1));
         let keys: Vec<&str> = known.unwrap_or_else(|| panic!("{said}")).split(", ").collect();
         let missing: Vec<_> = keys.iter().filter(|k| !page.contains(&format!("`{k}`"))).collect();
         assert!(keys.len() > 2 && missing.is_empty(), "not in docs/workloads.md: {missing:?}");

@@ -18,10 +18,10 @@
 use crate::Told;
 use crate::words::{round3, task_names};
 use risetime_analysis::compare::Comparison;
-use risetime_analysis::sweep::Sweep;
+use risetime_analysis::sweep::{Point, Sweep};
 use risetime_analysis::{
-    Burst, Jobs, Latency, Level, Measured, Migration, Percentiles, Quota, RunResult, Spent,
-    TaskResult, Waits,
+    Burst, Cooling, Heat, Jobs, Latency, Level, Measured, Migration, Missed, Percentiles, Quota,
+    RunResult, Spent, TaskResult, Waits,
 };
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::{Value, micros};
@@ -147,15 +147,8 @@ pub fn sweep(out: &mut dyn Write, s: &Sweep, set: &Set) -> io::Result<()> {
     let names = varied.iter().map(|a| s.axes[*a].name.as_str());
     rows.write_record(FIXED.into_iter().chain(names).chain(figures))?;
     for p in &s.points {
-        let at = |name: &str| s.axes.iter().position(|axis| axis.name == name).map(|a| &p.at[a]);
-        let of = |name: &str, found: &str| at(name).map_or(found, String::as_str).to_string();
-        let mut point = vec![
-            p.measured.platform.clone(),
-            p.workload().into(),
-            whole_name(&of("policy", &p.measured.policy), set),
-            s.backend.to_string(),
-            p.recipe.seed.to_string(),
-        ];
+        let mut point = point_names(s, p, set).to_vec();
+        point.extend([s.backend.to_string(), p.recipe.seed.to_string()]);
         point.extend(varied.iter().map(|a| p.at[*a].clone()));
         let number = |v: Option<f64>| v.map(|v| round3(v).to_string()).unwrap_or_default();
         for (m, (metric, unit, _)) in p.measured.metrics.iter().enumerate() {
@@ -175,6 +168,13 @@ pub fn sweep(out: &mut dyn Write, s: &Sweep, set: &Set) -> io::Result<()> {
         }
     }
     rows.flush()
+}
+
+/// Platform, workload and policy of a point: the same in CSV and JSON.
+pub(crate) fn point_names(s: &Sweep, p: &Point, set: &Set) -> [String; 3] {
+    let varied = s.axes.iter().position(|axis| axis.name == "policy").map(|a| &p.at[a]);
+    let policy = varied.unwrap_or(&p.measured.policy);
+    [p.measured.platform.clone(), p.workload().into(), whole_name(policy, set)]
 }
 
 /// A burst in the list of what happened: the columns from `task` on, a line for each figure.
@@ -198,9 +198,34 @@ pub fn burst_lines(task: TaskId, comm: &str, b: &Burst) -> String {
 /// A change of CPU there.
 pub fn migration_line(task: TaskId, comm: &str, m: &Migration) -> String {
     let name = format!("{comm}#{}", task.0);
-    let key = format!("from={} to={} why={}", m.from.0, m.to.0, m.why);
     let value = round3(m.at_ms).to_string();
+    let key = format!("at_ms={value} from={} to={} why={}", m.from.0, m.to.0, m.why);
     row(&[&name, "listed_migration", &key, &value, "ms"].map(str::to_string))
+}
+
+/// A job there that was missed: the columns from `task` (who begins it) on, a line for each figure.
+pub fn missed_lines(job: &str, m: &Missed) -> String {
+    let key = format!("job={job} number={}", m.number);
+    let line = |figure: &str, value: String, unit: &str| {
+        row(&[m.comm.clone(), format!("missed_{figure}"), key.clone(), value, unit.to_string()])
+    };
+    let done = Some(m.over_ms).filter(|_| m.how == "late");
+    let longest = m.longest.as_ref();
+    let times = [
+        ("release", Some(m.release_ms)),
+        ("due", m.due_ms),
+        ("done", done),
+        ("lateness", m.lateness_ms),
+        ("longest", longest.map(|(_, ms)| *ms)),
+    ];
+    let times = times.iter().filter_map(|(figure, ms)| {
+        let ms = (*ms)?;
+        Some(line(figure, round3(ms).to_string(), "ms"))
+    });
+    let mut lines = vec![line("how", m.how.into(), ""), line("n", m.n.to_string(), "")];
+    lines.extend(times);
+    lines.extend(longest.map(|(task, _)| line("longest_with", task.clone(), "")));
+    lines.join("\n")
 }
 
 /// Fields as they stand in a row, without its end.
@@ -289,6 +314,8 @@ impl<'a> Rows<'a> {
         }
         r.jobs.iter().for_each(|jobs| self.jobs(jobs));
         r.quotas.iter().for_each(|quota| self.quota(quota));
+        r.heat.iter().for_each(|heat| self.heat(heat));
+        r.cooling.iter().for_each(|cooling| self.cooling(cooling));
         r.latency.iter().for_each(|latency| self.latency(latency));
         for w in &r.waits {
             self.waits(&format!("{}={}", w.by.as_str(), w.name), &w.wakeup);
@@ -316,6 +343,18 @@ impl<'a> Rows<'a> {
         self.percentiles("job_energy", &of, j.energy.as_ref(), "mJ");
     }
 
+    fn heat(&mut self, h: &Heat) {
+        let of = format!("zone={}", h.zone);
+        self.figure("temperature_max", &of, h.max_celsius, "°C");
+        self.figure("temperature_end", &of, h.end_celsius, "°C");
+        self.figure("critical_at", &of, h.critical_at_ms, "ms");
+    }
+    fn cooling(&mut self, c: &Cooling) {
+        let of = format!("policy={}", c.policy.0);
+        self.figure("capped", &of, c.capped_ms, "ms");
+        let lowest = c.lowest_max.map(|f| f.0.to_string());
+        self.text("lowest_max", &of, &lowest.unwrap_or_default(), "kHz");
+    }
     fn quota(&mut self, q: &Quota) {
         let of = format!("group={}", q.group);
         self.text("quota_periods", &of, &q.periods.to_string(), "");
@@ -374,8 +413,8 @@ impl<'a> Rows<'a> {
         for u in &t.util_residency {
             self.figure("util_residency", &format!("util={}", u.util), u.ms, "ms");
         }
-        for m in &t.migrations {
-            let key = format!("from={} to={} why={}", m.from.0, m.to.0, m.why);
+        for (n, m) in t.migrations.iter().enumerate() {
+            let key = format!("n={n} from={} to={} why={}", m.from.0, m.to.0, m.why);
             self.figure("migration", &key, m.at_ms, "ms");
         }
         for l in &t.lost {

@@ -35,12 +35,12 @@ use crate::Told;
 use crate::words::round3;
 use risetime_analysis::caution::Caution;
 use risetime_analysis::compare::Estimate;
-use risetime_analysis::study::{Reproduced, TradeOff};
+use risetime_analysis::study::{Cells, Reproduced, TradeOff, Tried};
 use risetime_analysis::verify::{Caught, Check, Comparison, Judged, Mode, Phased};
 use risetime_analysis::{
-    Burst, CpuPhases, CpuResult, Jobs, Latency, Level, Migration, Percentiles, PhaseSummary, Quota,
-    Reach, ReachPhases, RunningAt, RunningPhases, Spent, Spread, TaskPhases, TaskResult, Waits,
-    WaitsBy,
+    Burst, Cooling, CpuPhases, CpuResult, Heat, Jobs, JobsPhases, Latency, Level, Migration,
+    Missed, Percentiles, PhaseSummary, Quota, Reach, ReachPhases, RunningAt, RunningPhases, Spent,
+    Spread, TaskPhases, TaskResult, Waits, WaitsBy,
 };
 use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::{Settings, Value as Setting};
@@ -87,8 +87,22 @@ fn summary(policy: &str, s: &PhaseSummary) -> Value {
         "phases_us": s.phases.iter().map(|p| us(*p)).collect::<Vec<_>>(),
         "tasks": s.tasks.iter().map(task_phases).collect::<Vec<_>>(),
         "cpus": s.cpus.iter().map(cpu_phases).collect::<Vec<_>>(),
+        "jobs": s.jobs.iter().map(jobs_phases).collect::<Vec<_>>(),
         "energy_mj": spread(&s.energy_mj),
     })
+}
+
+fn jobs_phases(j: &JobsPhases) -> Value {
+    let each = |all: &[(&str, Spread)], unit: &str| -> Value {
+        all.iter().map(|(name, s)| (format!("{name}{unit}"), spread(s))).collect()
+    };
+    let mut record = each(&j.counts, "");
+    record["name"] = j.name.clone().into();
+    record["response"] = each(&j.response, "_ms");
+    record["lateness"] = each(&j.lateness, "_ms");
+    record["mj_per_job"] = spread(&j.mj_per_job);
+    record["energy"] = each(&j.energy, "_mj");
+    record
 }
 
 /// A burst in the list of what happened, on a line.
@@ -102,6 +116,19 @@ pub fn burst_line(task: TaskId, comm: &str, b: &Burst) -> String {
 /// A change of CPU there.
 pub fn migration_line(task: TaskId, comm: &str, m: &Migration) -> String {
     line("migration", task, comm, migration(m))
+}
+
+/// A job there that was missed.
+pub fn missed_line(job: &str, m: &Missed) -> String {
+    let longest = m.longest.as_ref();
+    json!({
+        "job": job, "comm": m.comm, "number": m.number, "n": m.n, "how": m.how, "release_ms": round3(m.release_ms),
+        "due_ms": m.due_ms.map(round3),
+        "done_ms": Some(m.over_ms).filter(|_| m.how == "late").map(round3),
+        "lateness_ms": m.lateness_ms.map(round3), "longest_with": longest.map(|(task, _)| task),
+        "longest_ms": longest.map(|(_, ms)| round3(*ms)), "what": "job",
+    })
+    .to_string()
 }
 
 fn line(what: &str, task: TaskId, comm: &str, mut record: Value) -> String {
@@ -151,6 +178,10 @@ pub fn study(study: &Reproduced) -> String {
             if !f.trade_offs.is_empty() {
                 figure["trade_offs"] = f.trade_offs.iter().map(trade_off).collect();
             }
+            if let Some(cells) = &f.cells {
+                figure["cells"] = cells_of(cells);
+                figure["free"] = cells.free.iter().map(tried).collect();
+            }
             figure
         })
         .collect();
@@ -158,6 +189,36 @@ pub fn study(study: &Reproduced) -> String {
         "schema": SCHEMA, "study": study.study, "source": study.source, "phases": study.phases,
         "counted": counted, "held": held, "holds": study.holds(), "figures": figures, "rows": rows,
     }))
+}
+
+fn cells_of(c: &Cells) -> Value {
+    let number = |x: Option<f64>| x.filter(|x| x.is_finite()).map(round3);
+    let mut all = Vec::new();
+    for ((quantity, unit), cases) in c.quantities.iter().zip(&c.cells) {
+        for ((case, case_fit), cells) in c.cases.iter().zip(cases) {
+            for ((column, column_fit), cell) in c.columns.iter().zip(cells) {
+                all.push(json!({
+                    "quantity": quantity, "unit": unit, "case": case, "column": column,
+                    "published": cell.published, "measured": number(cell.measured),
+                    "untouched": number(cell.untouched), "fitted": *case_fit && *column_fit,
+                }));
+            }
+        }
+    }
+    all.into()
+}
+
+fn tried(t: &Tried) -> Value {
+    let number = |x: f64| x.is_finite().then(|| round3(x));
+    let values: Vec<Value> = t
+        .values
+        .iter()
+        .map(|(value, off)| json!({"value": value, "mean_error": number(*off)}))
+        .collect();
+    json!({
+        "name": t.name, "columns": t.columns, "why": t.why, "values": values,
+        "chosen": t.values.get(t.chosen).map(|v| &v.0),
+    })
 }
 
 fn trade_off(t: &TradeOff) -> Value {
@@ -379,6 +440,12 @@ fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
         page.nested(Some("cpus"), "[]", |list| r.cpus.iter().try_for_each(|c| list.item(&cpu(c))))?;
         page.key("jobs", &r.jobs.iter().map(jobs).collect())?;
         page.key("quotas", &r.quotas.iter().map(quota).collect())?;
+        if !r.heat.is_empty() {
+            page.key("heat", &r.heat.iter().map(heat).collect())?;
+        }
+        if !r.cooling.is_empty() {
+            page.key("cooling", &r.cooling.iter().map(cooling).collect())?;
+        }
         page.key("latency", &r.latency.iter().map(latency).collect())?;
         page.key("waits", &r.waits.iter().map(waits_by).collect())?;
         page.key("work_ms", &json!(round3(r.work_ms)))?;
@@ -421,6 +488,21 @@ fn jobs(j: &Jobs) -> Value {
         })),
         "mj_per_job": j.mj_per_job.map(round3),
         "energy": j.energy.as_ref().map(|p| in_unit(p, "mj")),
+    })
+}
+
+fn heat(h: &Heat) -> Value {
+    json!({
+        "zone": h.zone, "start_celsius": h.start_celsius, "max_celsius": h.max_celsius,
+        "max_at_ms": round3(h.max_at_ms), "end_celsius": h.end_celsius,
+        "critical_at_ms": h.critical_at_ms.map(round3),
+    })
+}
+
+fn cooling(c: &Cooling) -> Value {
+    json!({
+        "policy": c.policy.0, "capped_ms": round3(c.capped_ms),
+        "lowest_max_khz": c.lowest_max.map(|f| f.0), "changes": c.changes,
     })
 }
 

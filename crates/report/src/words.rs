@@ -3,6 +3,7 @@
 use risetime_analysis::{Burst, EndedBy, Level, RunResult, TaskResult};
 use risetime_kernel::units::KHz;
 use risetime_model::Settings;
+use risetime_model::settings::SKIP_MS;
 use std::collections::BTreeMap;
 
 /// Rounded to 3 decimals (µs of a ms); −0 becomes 0, and what is not a number stays so.
@@ -84,6 +85,11 @@ pub(crate) fn backend(r: &RunResult) -> String {
         "host" => "this machine".into(),
         other => other.into(),
     }
+}
+
+/// What is left out of a run's start, in words.
+pub(crate) fn skipped(settings: &Settings) -> Option<String> {
+    settings.int(SKIP_MS).map(|ms| format!("without the first {ms} ms"))
 }
 
 /// In which state speed was lost, in words that need no kernel knowledge.

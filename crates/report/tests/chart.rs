@@ -231,6 +231,12 @@ fn runs_are_drawn_over_each_other_with_what_their_latencies_are() {
             );
         }
     }
+    // Jobs that the workload declares lead.
+    line.jobs = vec![("frame".into(), vec![(8.0, 0.5), (21.0, 1.0)])];
+    let chart = picture::runs(&[(&common::frames(), &line)]);
+    let titles = [0, 1].map(|i| chart.panels[i].title.as_str());
+    assert_eq!(titles, ["frame: from release to done", "util_avg of the task"]);
+    assert!(chart.title.ends_with(": frame") && chart.subtitle.contains("frame: 119 jobs due"));
     // A run in which nothing ran, and none at all.
     let (mut none, _) = rampup(DEFAULT);
     none.tasks.clear();

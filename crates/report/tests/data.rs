@@ -15,7 +15,8 @@ fn keys(record: &Value) -> Vec<&str> {
 
 #[test]
 fn json_has_the_documented_keys_in_order() {
-    let (run, _) = rampup(DEFAULT);
+    let (mut run, _) = rampup(DEFAULT);
+    common::heated(&mut run);
     let text = printed(std::slice::from_ref(&run), json::runs);
     let all: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(keys(&all), ["schema", "runs"]);
@@ -35,6 +36,8 @@ fn json_has_the_documented_keys_in_order() {
     assert_eq!(keys(task), of_task);
     assert_eq!(keys(&task["whole"]), documented("A task's whole run"));
     assert_eq!(keys(&all["runs"][0]["cpus"][0]), documented("A CPU"));
+    assert_eq!(all["runs"][0]["heat"][0]["max_at_ms"], 812.5);
+    assert_eq!(all["runs"][0]["cooling"][1]["lowest_max_khz"], 1_328_000);
     assert_eq!(keys(&task["burst"]), documented("A burst"));
     assert_eq!(keys(&task["reach"][0]), ["signal", "level", "after_ms"]);
     let states = document.split("**States**").nth(1).unwrap();

@@ -46,6 +46,94 @@ fn the_same_run_again_and_again_is_no_start_phase() {
     assert!(of(false).lines().next().unwrap().ends_with("· 3 runs"), "{}", of(false));
 }
 
+/// What is said of one start phase or one policy alone says of which.
+#[test]
+fn notes_say_whose_they_are() {
+    let mut runs = phase_runs();
+    runs.iter_mut().for_each(|r| r.notes = vec!["of all".into()]);
+    runs[1].notes.push("of one".into());
+    let summary = phases_of(&runs);
+    let lines = |page: &str| -> Vec<String> {
+        page.lines().filter(|l| l.starts_with("note")).map(String::from).collect()
+    };
+    let page = text::phases(&runs, &summary, false, &plain(80));
+    assert_eq!(lines(&page), ["note: of all", "note: phase 7618 µs: of one"]);
+    let mut other = phase_runs();
+    other.iter_mut().for_each(|r| r.policy = "other".into());
+    other[0].notes = vec!["of the first".into()];
+    let page = text::compare_phases(&[(&other, &phases_of(&other)), (&runs, &summary)], &plain(80));
+    let own = &runs[0].policy;
+    let wanted = [
+        "note: other, phase 0 µs: of the first".to_string(),
+        format!("note: {own}: of all"),
+        format!("note: {own}, phase 7618 µs: of one"),
+    ];
+    assert_eq!(lines(&page), wanted);
+}
+
+/// Medians for each policy, the spread of a single one; of one run what it has.
+#[test]
+fn jobs_are_told_of_policies_and_start_phases() {
+    let one = common::frames();
+    let with = |late: u64, p95: f64| {
+        let mut run = one.clone();
+        run.jobs[0].late = late;
+        run.jobs[0].response.as_mut().unwrap().p95 = p95;
+        run
+    };
+    let runs = [with(2, 20.0), with(5, 30.0), with(4, 25.0)];
+    let cells = |page: &str, of: &str| -> Vec<String> {
+        let at = page.find("\nJobs (").expect("a table");
+        let line = page[at..].lines().find(|l| l.trim_start().starts_with(of));
+        let line = line.unwrap_or_else(|| panic!("{of} in {page}"));
+        line.split_whitespace().map(String::from).collect()
+    };
+    let page = text::phases(&runs, &phases_of(&runs), false, &plain(100));
+    let [median, min, max] = ["frame ", "min ", "max "].map(|of| cells(&page, of));
+    assert_eq!((&*median[2], &*median[5]), ("15", "25.00"), "{page}");
+    assert_eq!((&*min[2], &*min[5], &*max[2], &*max[5]), ("13", "20.00", "16", "30.00"));
+    assert!(page.contains("frame: 4 late, 3 merged"), "{page}");
+    let mut other = with(9, 50.0);
+    other.policy = "other".into();
+    let page = text::compare(&[one.clone(), other], &plain(100));
+    assert_eq!((&*cells(&page, "other")[2], &*cells(&page, "other")[5]), ("20", "50.00"));
+    let json: serde_json::Value = {
+        let mut out = Vec::new();
+        risetime_report::json::phases(&mut out, &mut [], &[("p", &phases_of(&runs))]).unwrap();
+        serde_json::from_slice(&out).unwrap()
+    };
+    let jobs = &json["summary"][0]["jobs"][0];
+    assert_eq!((&jobs["name"], &jobs["missed"]["median"]), (&"frame".into(), &15.0.into()));
+    assert_eq!(jobs["response"]["p95_ms"]["max"], 30.0);
+}
+
+/// The latest ones, with what they were longest with, and how many more there are.
+#[test]
+fn late_jobs_are_listed() {
+    let mut run = common::frames();
+    assert_eq!(text::late_jobs(&run, &plain(80)), "");
+    let missed = |number| Missed {
+        comm: "ui".into(),
+        number,
+        n: 1,
+        how: "late",
+        release_ms: 10.0,
+        due_ms: Some(20.0),
+        over_ms: 25.0,
+        lateness_ms: Some(5.0),
+        longest: Some(("ui".into(), 9.0)),
+    };
+    run.jobs[0].worst = vec![missed(3), Missed { how: "overdue", longest: None, ..missed(4) }];
+    let page = text::late_jobs(&run, &plain(80));
+    let rows: Vec<Vec<&str>> = page.lines().map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(rows[2], ["3", "10.00", "20.00", "25.00", "5.00", "ui", "9.00"]);
+    assert_eq!(rows[3], ["4", "10.00", "20.00", "not", "yet", "5.00", "–"]);
+    assert!(page.contains("9 of 11 late jobs more"), "{page}");
+    run.jobs[0].worst[1].comm = "ui-1".into();
+    let page = text::late_jobs(&run, &plain(80));
+    assert!(page.contains("\n  ui 3 ") && page.contains("\n  ui-1 4 "), "{page}");
+}
+
 fn phase_runs() -> Vec<RunResult> {
     let phase = |i: u64| {
         let mut run = rampup(Kind {
@@ -325,6 +413,7 @@ fn empty_results() -> Vec<(RunResult, Timeline)> {
         freq: vec![(CpuId(0), line.freq[0].1[..1].to_vec())],
         cpu: line.cpu[..1].to_vec(),
         latency: vec![],
+        jobs: vec![],
     };
     let mut instant = full.clone();
     let burst = instant.tasks[0].burst.as_mut().unwrap();
@@ -441,6 +530,7 @@ fn any_line() -> impl Strategy<Value = Timeline> {
             freq,
             cpu,
             latency: vec![],
+            jobs: vec![],
         })
 }
 

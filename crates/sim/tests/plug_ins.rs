@@ -100,7 +100,12 @@ impl Governor for Sampling {
     ) -> Option<FreqRequest> {
         None
     }
-    fn timer(&mut self, domain: &DomainView<'_>, effects: &mut Effects) -> Option<FreqRequest> {
+    fn timer(
+        &mut self,
+        domain: &DomainView<'_>,
+        _: CpuId,
+        effects: &mut Effects,
+    ) -> Option<FreqRequest> {
         self.again(domain.now(), effects);
         if self.by_kthread {
             effects.defer_work();
@@ -272,7 +277,7 @@ impl Tracker for Windows {
                     });
             }
             Heard::Migrate { task, to, .. } => self.of(task).cpu = to,
-            Heard::Tick { .. } | Heard::Frequency { .. } => {}
+            Heard::Wakeup { .. } | Heard::Tick { .. } | Heard::Frequency { .. } => {}
         }
     }
     fn task_util(&self, task: TaskId) -> Util {

@@ -1,7 +1,10 @@
 //! What a CPU does, as its events tell: runs something, or idles.
 
-use risetime_kernel::units::{KHz, MicroWatts, TaskId};
+use crate::Event;
+use risetime_kernel::units::{CpuId, KHz, MicroWatts, TaskId};
+use risetime_model::Platform;
 use risetime_model::platform::Domain;
+use std::sync::Arc;
 
 /// What a CPU does. One that idles in no state that was told is in the shallowest; one that handles an interrupt is busy.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,5 +46,87 @@ impl CpuUse {
     /// What it takes, in `domain` at `freq`. `None`: unknown.
     pub fn power(&self, domain: &Domain, freq: KHz) -> Option<MicroWatts> {
         if self.is_busy() { domain.busy_power(freq) } else { domain.idle_power(self.idle_state()) }
+    }
+}
+
+/// What each CPU of a platform takes, event by event; where that is unknown, nothing. As long as nothing is told every CPU
+/// idles, and every domain is at its lowest OPP.
+pub struct CpuPowers {
+    platform: Arc<Platform>,
+    cpus: Vec<CpuPower>,
+    /// By domain.
+    freqs: Vec<KHz>,
+}
+
+struct CpuPower {
+    domain: usize,
+    does: CpuUse,
+    uw: u64,
+}
+
+/// A CPU takes more or less than before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerChange {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Its domain.
+    pub domain: usize,
+    /// What it took before, in µW.
+    pub before: u64,
+    /// What it takes now.
+    pub now: u64,
+}
+
+impl CpuPowers {
+    /// Before the first event.
+    pub fn new(platform: Arc<Platform>) -> CpuPowers {
+        let domain = |cpu| platform.domain_of(cpu).unwrap_or(0);
+        let cpu = |cpu| CpuPower { domain: domain(cpu), does: CpuUse::default(), uw: 0 };
+        let cpus = platform.cpus().map(cpu).collect();
+        let freqs = platform.domains.iter().map(|d| d.opps[0].freq).collect();
+        let mut powers = CpuPowers { platform, cpus, freqs };
+        (0..powers.cpus.len()).for_each(|cpu| _ = powers.renew(cpu));
+        powers
+    }
+
+    /// What that CPU takes, in µW.
+    pub fn uw(&self, cpu: CpuId) -> u64 {
+        self.cpus.get(cpu.index()).map_or(0, |c| c.uw)
+    }
+
+    /// Takes in an event, and tells of each CPU whose power is another by it.
+    #[inline]
+    pub fn event(&mut self, event: &Event<'_>, mut changed: impl FnMut(PowerChange)) {
+        match *event {
+            Event::Switch { cpu, next, .. } => self.does(cpu, |does| does.switch(next)),
+            Event::Idle { cpu, state } => self.does(cpu, |does| does.idle(state)),
+            Event::Irq { cpu, enters } => self.does(cpu, |does| does.irq(enters)),
+            Event::Freq { cpu, freq } => {
+                let Some(domain) = self.cpus.get(cpu.index()).map(|c| c.domain) else { return };
+                self.freqs[domain] = freq;
+                for i in 0..self.platform.domains[domain].cpus.len() {
+                    let cpu = self.platform.domains[domain].cpus[i].index();
+                    self.renew(cpu).into_iter().for_each(&mut changed);
+                }
+                None
+            }
+            _ => None,
+        }
+        .into_iter()
+        .for_each(changed);
+    }
+
+    fn does(&mut self, cpu: CpuId, change: impl FnOnce(&mut CpuUse)) -> Option<PowerChange> {
+        change(&mut self.cpus.get_mut(cpu.index())?.does);
+        self.renew(cpu.index())
+    }
+
+    fn renew(&mut self, cpu: usize) -> Option<PowerChange> {
+        let c = &mut self.cpus[cpu];
+        let of = &self.platform.domains[c.domain];
+        let now = c.does.power(of, self.freqs[c.domain]).unwrap_or(MicroWatts(0)).0;
+        let before = std::mem::replace(&mut c.uw, now);
+        let change = PowerChange { cpu: CpuId(cpu as u32), domain: c.domain, before, now };
+        (before != now).then_some(change)
     }
 }

@@ -228,6 +228,22 @@ pub enum Event<'a> {
         /// The task that does not fit.
         task: Option<TaskId>,
     },
+    /// A thermal zone's sensor was read (`thermal_temperature`).
+    Temperature {
+        /// The zone, by its place in the platform.
+        zone: u32,
+        /// What it read.
+        millicelsius: u32,
+    },
+    /// Cooling changed the highest frequency of `cpu`'s domain (`cdev_update`).
+    Cooling {
+        /// First CPU of the domain.
+        cpu: CpuId,
+        /// The highest frequency that is left (`policy->max`).
+        max: KHz,
+        /// The zone that was looked at.
+        zone: u32,
+    },
     // What tasks are, told where somebody wants to see it ([`Hears::Attributes`](crate::Hears)).
     /// The task's priority, when it is first heard of and whenever it has changed (`p->prio`); also told with a
     /// kernel's decisions.
@@ -570,6 +586,12 @@ pub enum Why {
     Waiting,
     /// Util falls, so that no headroom is added (RFC 00/16, patch 14).
     Decaying,
+    /// A task of a class above the fair one runs: the highest frequency (schedutil up to 4.16).
+    RealTime,
+    /// A CPU is full, or boosted: no less than `hispeed_freq` (`interactive`).
+    Hispeed,
+    /// Not lower yet: `min_sample_time` is not over (`interactive`).
+    MinSampleTime,
     /// A fixed choice of the governor (`performance`, `powersave`, `userspace`).
     Fixed,
     /// A real kernel decided, and does not say why.
@@ -607,6 +629,9 @@ impl Why {
             Why::IowaitBoost => "iowait_boost",
             Why::Waiting => "waiting",
             Why::Decaying => "decaying",
+            Why::RealTime => "real_time",
+            Why::Hispeed => "hispeed",
+            Why::MinSampleTime => "min_sample_time",
             Why::Fixed => "fixed",
             Why::Unknown => "unknown",
         }

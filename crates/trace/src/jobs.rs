@@ -25,11 +25,23 @@ pub struct Job {
     pub put_off: bool,
     /// What its tasks have taken for it so far ([`Chains::took`]).
     pub taken: u128,
+    /// Since when it has been with the task of the chain that has it now, waiting for it or worked at.
+    since: Instant,
+    /// With which task of the chain it has been longest, by its place there, and how long.
+    pub longest: (usize, Span),
 }
 
 impl Job {
     fn new(number: u64, release: Instant, due: Option<Instant>) -> Job {
-        Job { number, release, due, put_off: false, taken: 0 }
+        let (since, longest) = (release, (0, Span(0)));
+        Job { number, release, due, put_off: false, taken: 0, since, longest }
+    }
+
+    /// As it is once the task of this place is done with it.
+    fn leaves(self, stage: usize, now: u64) -> Job {
+        let took = Span(now.saturating_sub(self.since.0));
+        let longest = if took > self.longest.1 { (stage, took) } else { self.longest };
+        Job { since: Instant(now), longest, ..self }
     }
 }
 
@@ -67,6 +79,15 @@ impl Over {
     /// When the one `k` behind the first is due, if that is known.
     pub fn due(&self, k: u64) -> Option<Instant> {
         self.job.due.map(|due| Instant(due.0 + k * self.period.0))
+    }
+
+    /// Those of them that were released at `from` or later; `None`: none was.
+    pub fn released_since(&self, from: Instant) -> Option<Over> {
+        let before = from.0.saturating_sub(self.job.release.0).div_ceil(self.period.0.max(1));
+        let left = self.n.checked_sub(before).filter(|left| *left > 0)?;
+        let release = Instant(self.job.release.0 + before * self.period.0);
+        let (number, due) = (self.job.number + before, self.due(before));
+        Some(Over { job: Job { number, release, due, ..self.job }, n: left, ..*self })
     }
 
     /// How many of them were due by when they were over.
@@ -211,7 +232,7 @@ impl Stream {
                     self.drops(stage, now, tell);
                 }
             }
-            JobMark::Gives => self.gives(stage),
+            JobMark::Gives => self.gives(stage, now),
             JobMark::Timer { due, release, period, absolute, worked } => {
                 (self.period, self.absolute) = (Some(period.0), absolute);
                 if stage == 0
@@ -309,14 +330,14 @@ impl Stream {
     /// Whatever a stage that keeps no count has not taken.
     fn drops(&mut self, stage: usize, now: u64, tell: &mut impl FnMut(&Over)) {
         while let Some(job) = self.stages[stage].inbox.pop_front() {
-            self.over(job, Fate::Dropped, now, tell);
+            self.over(job.leaves(stage, now), Fate::Dropped, now, tell);
         }
     }
 
-    fn gives(&mut self, stage: usize) {
+    fn gives(&mut self, stage: usize, now: u64) {
         let [own, next, ..] = &mut self.stages[stage..] else { return };
         let job = own.current.filter(|_| !std::mem::replace(&mut own.gave, true));
-        next.inbox.extend(job);
+        next.inbox.extend(job.map(|job| job.leaves(stage, now)));
     }
 
     /// The job at which the task works is over for it.
@@ -324,12 +345,12 @@ impl Stream {
         self.stages[stage].works = false;
         if stage + 1 < self.stages.len() {
             // What it has not said by a signal the one behind sees by itself.
-            self.gives(stage);
+            self.gives(stage, now);
             self.stages[stage].current = None;
             return;
         }
         if let Some(job) = self.stages[stage].current.take() {
-            self.over(job, Fate::Done, now, tell);
+            self.over(job.leaves(stage, now), Fate::Done, now, tell);
         }
     }
 
@@ -347,9 +368,10 @@ impl Stream {
         let last = self.stages.len() - 1;
         let mut open: Vec<Job> = Vec::new();
         for (i, stage) in self.stages.iter_mut().enumerate() {
-            open.extend(stage.inbox.drain(..));
+            let leaves = |job: Job| job.leaves(i, end);
+            open.extend(stage.inbox.drain(..).map(leaves));
             // What has been given is in the inbox of the one behind, or taken from there.
-            open.extend(stage.current.take().filter(|_| i == last || !stage.gave));
+            open.extend(stage.current.take().filter(|_| i == last || !stage.gave).map(leaves));
         }
         let (open, not_yet): (Vec<Job>, Vec<Job>) =
             open.into_iter().partition(|job| job.release.0 <= end);

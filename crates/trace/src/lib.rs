@@ -15,7 +15,7 @@ mod sink;
 pub mod write;
 
 pub use beside::beside;
-pub use cpu_use::CpuUse;
+pub use cpu_use::{CpuPowers, CpuUse, PowerChange};
 pub use event::{Event, FreqLook, IdleType, LastSleep, MenuSelect, QuotaStat, SwitchOut, Why};
 pub use header::{BalanceMemory, Header, IdleMemory, Origin, PeriodMemory, Signal};
 pub use memory::Memory;

@@ -173,6 +173,8 @@ impl TraceSink for Memory {
             Event::Step { task, number } => Event::Step { task, number },
             Event::Job { task, mark } => Event::Job { task, mark },
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
+            Event::Temperature { zone, millicelsius } => Event::Temperature { zone, millicelsius },
+            Event::Cooling { cpu, max, zone } => Event::Cooling { cpu, max, zone },
             Event::Waking { task, by } => Event::Waking { task, by },
             Event::Prio { task, prio } => Event::Prio { task, prio },
             Event::Clamps { task, clamps } => Event::Clamps { task, clamps },

@@ -36,6 +36,7 @@ fn header() -> Header {
             hz: 250,
             domains: vec![domain([0, 1], 600), domain([2, 3], 3000)],
             topology: Default::default(),
+            thermal: Vec::new(),
             sources: Default::default(),
             doubts: Vec::new(),
         }),

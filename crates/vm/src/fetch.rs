@@ -117,8 +117,8 @@ impl Cache {
         all
     }
 
-    /// The kernel to boot: `image` if given (a path, or the release of one in the cache), else
-    /// the newest stock one in the cache.
+    /// The kernel to boot: `image` if given (a path, the release of one in the cache, or what that begins with: the
+    /// newest such), else the newest stock one in the cache.
     ///
     /// Errors: there is none; how to get one.
     pub fn kernel(&self, image: Option<&str>) -> Result<Kernel, RunError> {
@@ -132,13 +132,15 @@ impl Cache {
                 })?;
                 kernel.check_whole().map(|()| kernel)
             }
-            Some(name) => match cached.into_iter().find(|k| k.release == name) {
-                Some(kernel) => kernel.check_whole().map(|()| kernel),
-                None if Path::new(name).is_file() => own_image(name),
-                None => Err(RunError::Unavailable(format!(
-                    "{name}: neither an Image nor a kernel in the cache; `risetime vm kernels` lists those"
-                ))),
-            },
+            Some(name) => {
+                let exact = cached.iter().find(|k| k.release == name);
+                if exact.is_none() && Path::new(name).is_file() {
+                    return own_image(name);
+                }
+                let begun = || cached.iter().find(|k| k.is_stock() && is_of(&k.release, name));
+                let kernel = exact.or_else(begun).ok_or_else(|| no_such_kernel(name, &cached))?;
+                kernel.check_whole().map(|()| kernel.clone())
+            }
         }
     }
 
@@ -153,7 +155,7 @@ impl Cache {
         releases(&apt)
     }
 
-    /// Gets `release`, one of a generation (`6.12`), or any: the newest such in the cache, and only where there is none the
+    /// Gets `release`, one of those that it begins (`6.12`), or any: the newest such in the cache, and only where there is none the
     /// newest of the mirror. `say` hears what is being done.
     ///
     /// Errors: no apt, no network, no such kernel, no space.
@@ -281,10 +283,21 @@ fn no_network(e: String) -> RunError {
     ))
 }
 
-/// Whether `release` is of the generation that is called `name`: two numbers, `6.12`.
+/// Whether `release` is one of those that `name` begins: `6.12.107-arm64` is of `6.12` and of `6.12.107`, not of `6.1`.
 fn is_of(release: &str, name: &str) -> bool {
-    let of = |text: &str| KernelRev::of_release(text);
-    of(name).is_some_and(|rev| rev.to_string() == name && of(release) == Some(rev))
+    let goes_on = |c: char| c.is_ascii_digit();
+    let rest = release.strip_prefix(name).filter(|_| name.ends_with(goes_on));
+    rest.is_some_and(|rest| !rest.starts_with(goes_on))
+}
+
+fn no_such_kernel(name: &str, cached: &[Kernel]) -> RunError {
+    let here: Vec<&str> = cached.iter().map(|k| k.release.as_str()).collect();
+    let hint = match here.as_slice() {
+        [] => format!("there is none yet: `{SETUP}` gets one"),
+        here => format!("there are {}; `risetime vm fetch {name}` looks for it", here.join(", ")),
+    };
+    let what = "neither an Image nor a kernel in the cache";
+    RunError::Unavailable(format!("{name}: {what}\n  hint: {hint}"))
 }
 
 /// The numbers in a name, in order, for comparing versions.

@@ -41,7 +41,7 @@ use risetime_job::answer::{Answer, FNV_START, fnv};
 use risetime_job::job::Job;
 use risetime_kernel::KernelRev;
 use risetime_kernel::units::{GroupId, Instant, Span};
-use risetime_model::settings::Value;
+use risetime_model::settings::{SKIP_MS, Value};
 use risetime_model::workload::Workload;
 use risetime_model::{Catalogue, Experiment, InputError, Platform, Settings};
 use risetime_trace::{
@@ -464,7 +464,7 @@ fn has_its_hz(e: &Experiment, values: &BTreeMap<String, String>) -> Result<(), R
 }
 
 /// Settings of a trace that are no files of the guest to read back.
-const OF_TASKS: [&str; 4] = ["governor", "uclamp_min", "uclamp_max", plan::TIMER_SLACK];
+const OF_TASKS: [&str; 5] = ["governor", "uclamp_min", "uclamp_max", plan::TIMER_SLACK, SKIP_MS];
 
 /// Every setting as the kernel has it.
 fn settings(
@@ -546,6 +546,9 @@ fn notes(e: &Experiment, values: &BTreeMap<String, String>) -> Vec<String> {
     }
     if values.get(plan::ENERGY_AWARE).is_some_and(|v| v.starts_with('!')) {
         notes.push("this kernel has no energy-aware scheduling (CONFIG_ENERGY_MODEL)".into());
+    }
+    if !e.platform.thermal.is_empty() && e.settings.int("thermal") != Some(0) {
+        notes.push("a virtual machine has no temperature: thermal zones are without effect".into());
     }
     // Not every architecture keeps the others (arm64 has no irq average).
     let expected = ["rt/pelt_se", "rt/uest_se", "rt/pelt_cfs", "rt/ovu"];

@@ -35,6 +35,9 @@ pub(crate) const ENERGY_MODEL: &str = "/sys/kernel/debug/energy_model";
 /// Settings with files of each policy that are written in a way of their own: the governor, which is
 /// always written, and the limits of the frequency, written as OPPs.
 const GOVERNOR: &str = "governor";
+/// Mainline's governors; whoever wants another one need not wait for a guest to refuse it.
+const MAINLINE: [&str; 6] =
+    ["conservative", "ondemand", "performance", "powersave", "schedutil", "userspace"];
 /// What each task asks for itself.
 pub(crate) const TIMER_SLACK: &str = "timer_slack_ns";
 /// The highest first.
@@ -113,10 +116,14 @@ pub(crate) fn plan(
         settings.push((name, path));
     }
     runtime_before_period(&mut job.set);
+    let feature = |name: &str, on: i64| {
+        let no = if on == 1 { "" } else { "NO_" };
+        (FEATURES.to_string(), format!("{no}{name}"))
+    };
     if e.policy.kernel.has_ni_random() {
-        let no = if e.settings.int("ni_random") == Some(1) { "" } else { "NO_" };
-        job.set.push((FEATURES.to_string(), format!("{no}NI_RANDOM")));
+        job.set.push(feature("NI_RANDOM", e.settings.int("ni_random").unwrap_or(0)));
     }
+    job.set.extend(e.settings.int("util_est").map(|on| feature("UTIL_EST", on)));
     for d in &e.platform.domains {
         let (set, read) = limits(e, d);
         job.set.extend(set);
@@ -199,6 +206,10 @@ fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), InputError> {
         {
             return Err(refused(e, param.name, value, why));
         }
+    }
+    if let Some(governor) = e.settings.name(GOVERNOR).filter(|name| !MAINLINE.contains(name)) {
+        let why = "no stock kernel has this governor".to_string();
+        return Err(refused(e, GOVERNOR, &Value::Name(governor.to_string()), why));
     }
     Ok(())
 }

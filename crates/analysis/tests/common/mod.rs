@@ -56,6 +56,7 @@ pub(crate) fn platform() -> Arc<Platform> {
         ],
         topology: Default::default(),
         sources: Default::default(),
+        thermal: Vec::new(),
         doubts: Vec::new(),
     })
 }
@@ -107,6 +108,7 @@ impl Lists for Listed {
     fn migration(&mut self, task: TaskId, _: &str, migration: &Migration) {
         self.0.lock().unwrap().1.push((task, *migration));
     }
+    fn missed(&mut self, _: &str, _: &Missed) {}
 }
 
 /// A trace as it is written down: each call is one event at the present time.

@@ -207,24 +207,30 @@ fn a_gigabyte_of_garbage() {
 }
 
 #[test]
-fn unknown_names_list_the_known_ones() {
+fn unknown_names_say_where_the_known_ones_are() {
     for (args, known) in [
-        (vec!["run", "nope", "--platform", "m1"], "rampup"),
-        (vec!["run", "rampup", "--platform", "nope"], "laptop4"),
-        (ramp(&["--policy", "nope"]), "linux-6.12"),
-        (ramp(&["--set", "nope=1"]), "rate_limit_us"),
+        (vec!["run", "nope", "--platform", "m1"], "`risetime list workloads`"),
+        (vec!["run", "rampup", "--platform", "nope"], "`risetime list platforms`"),
+        (ramp(&["--policy", "nope"]), "`risetime list policies`"),
+        (ramp(&["--set", "nope=1"]), "`risetime list settings`"),
         (ramp(&["--set", "governor=nope"]), "powersave"),
         (ramp(&["--set", "placement=nope"]), "fair"),
-        (ramp(&["--policy", "linux-6.8+nope=1"]), "background_util"),
-        (vec!["show", "nope"], "spinners"),
-        (vec!["check", "nope"], "linux-7.2"),
+        (ramp(&["--policy", "linux-6.8+nope=1"]), "`risetime list settings`"),
+        (vec!["show", "nope"], "`risetime list`"),
+        (vec!["check", "nope"], "`risetime list`"),
     ] {
         let message = refused(Path::new("/"), &args);
         assert!(message.contains("nope") && message.contains(known), "{args:?}: {message}");
     }
-    let message = refused(Path::new("/"), &["run", "ramup", "--platform", "m1"]);
-    assert!(message.contains("did you mean `rampup`"), "{message}");
-    for (asked, nearest) in [("6.10", "6.11"), ("6.3", "6.1"), ("7.1", "7.2"), ("5.4", "6.1")] {
+    for (asked, hint) in [
+        (&["run", "ramup", "--platform", "m1"][..], "did you mean `rampup`? `risetime list"),
+        (&ramp(&["--set", "rate_limt_us=1"]), "did you mean `rate_limit_us`? `risetime list"),
+        (&["show", "chromebook"], "did you mean `chromebook2`? `risetime list"),
+    ] {
+        let message = refused(Path::new("/"), asked);
+        assert!(message.contains(hint) && message.len() < 300, "{message}");
+    }
+    for (asked, nearest) in [("6.10", "6.11"), ("6.3", "6.1"), ("7.1", "7.2"), ("5.4", "4.20")] {
         let message = refused(Path::new("/"), &ramp(&["--policy", &format!("linux-{asked}")]));
         assert!(message.contains(&format!("nearest release is `linux-{nearest}`")), "{message}");
     }
@@ -305,6 +311,8 @@ fn a_file_that_cannot_be_written_leaves_nothing() {
     // Not even root writes there.
     refused(&dir, &ramp(&["--perfetto", "/sys/ramp.perfetto-trace"]));
     refused(&dir, &ramp(&["--perfetto", "."]));
+    let hint = refused(&dir, &ramp(&["--perfetto", "-"]));
+    assert!(hint.contains("wanted a file's name") && hint.contains("./-"), "{hint}");
     std::fs::write(dir.join("file"), "").expect("a file");
     refused(&dir, &["man", "file"]);
     // The run itself cannot start: no trace of one, either.
@@ -321,9 +329,8 @@ fn check_names_each_broken_file_and_goes_on() {
     std::fs::write(dir.join("b.toml"), "x = 1").expect("a file");
     let said = crate::risetime_in(&dir, &["check", "a.json", "m1", "b.toml", "rampup"]);
     assert_eq!((said.code, said.out.as_str()), (2, "m1: platform, ok\nrampup: workload, ok\n"));
-    let places: Vec<bool> =
-        said.err.lines().map(|l| l.contains("a.json:1") || l.contains("b.toml:1")).collect();
-    assert_eq!(places, [true, true], "{}", said.err);
+    let places = said.err.lines().filter(|l| l.contains("a.json:1") || l.contains("b.toml:1"));
+    assert_eq!(places.count(), 2, "{}", said.err);
 }
 
 /// What a run finds only when it starts, or on its way.
@@ -489,6 +496,17 @@ fn numbers_that_are_likely_of_another_unit_are_warned_of_with_their_place() {
         let heard: Vec<&str> = said.err.lines().filter(|l| l.contains("warning: ")).collect();
         assert!(said.code == 0 && heard.len() == 1 && heard[0].contains(says), "{}", said.err);
     }
+    let reserved = task(
+        "\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 4000, \"dl-period\": 20000, \"run\": 6000, \"timer\": {\"ref\": \"t\", \"period\": 20000}",
+    );
+    std::fs::write(dir.join("bad.json"), &reserved).unwrap();
+    let says = "bad.json:1:12: task `a`: its work takes 6000 µs at the full speed of capacity 1024, more than its `dl-runtime` of 4000 µs";
+    for on in [&[][..], &["--platform", "m1"]] {
+        let said = check(&[&["bad.json"], on].concat());
+        assert!(said.code == 0 && said.out.contains(says), "{}{}", said.out, said.err);
+    }
+    std::fs::write(dir.join("bad.json"), reserved.replace("6000", "4000")).unwrap();
+    assert_eq!(check(&["bad.json"]).out, "bad.json: workload, ok\n");
     // On its small CPUs only, 10 ms of work take 22.
     let small =
         task("\"cpus\": [0], \"run\": 10000, \"timer\": {\"ref\": \"t\", \"period\": 16667}");
@@ -505,6 +523,11 @@ fn numbers_that_are_likely_of_another_unit_are_warned_of_with_their_place() {
     let says = "slow.toml:6:1: `scaling_max_freq` is 1500, below 600000, the lowest frequency of m1: MHz for kHz?";
     let said = check(&["slow.toml", "--platform", "m1"]);
     assert!(said.out.contains(says), "{}{}", said.out, said.err);
+    let said = check(&["rampup", "--platform", "m1", "--policy", "slow.toml"]);
+    assert!(said.code == 0 && said.out.contains(says), "{}{}", said.out, said.err);
+    let said = check(&["rampup", "--platform", "m1", "--policy", "linux-6.8+no=1"]);
+    assert!(said.code == 2 && said.err.contains("unknown setting `no`"), "{}", said.err);
+    assert_eq!(check(&["rampup", "--policy", "linux-6.8"]).code, 2, "without a platform");
     let said = risetime(&ramp(&["--set", "scaling_max_freq.policy4=1500", "--seconds", "1.5"]));
     assert!(
         said.code == 0 && said.err.contains("`scaling_max_freq.policy4` is 1500, below"),

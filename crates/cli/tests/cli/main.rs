@@ -5,6 +5,7 @@ mod documents;
 mod drawn;
 mod machine;
 mod memory;
+mod names;
 mod pictures;
 mod results;
 mod sweep;

@@ -71,7 +71,7 @@ fn advice_is_drawn_with_the_letters_of_its_text() {
     for letter in std::iter::once("0").chain(named.iter().map(|l| &l[..1])) {
         assert!(svg.contains(&format!(">{letter}<")), "{letter}");
     }
-    assert!(svg.contains("energy (mJ)") && svg.contains("as it is"));
+    assert!(svg.contains("energy of all CPUs (mJ per job done)") && svg.contains("as it is"));
     assert!(std::fs::read(dir.join("a.png")).expect("a picture").starts_with(b"\x89PNG\r\n"));
 }
 

@@ -27,6 +27,72 @@ fn keys(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
+/// The first jobs and activations are not counted, and nothing else changes.
+#[test]
+fn a_start_that_is_left_out_is_in_no_count_of_jobs_and_activations() {
+    let run = ["run", "periodic", "--platform", "rpi4", "--seconds", "1", "--format", "json"];
+    let [whole, later] = [&[][..], &["--skip-ms", "500"]].map(|more| json(&[&run, more].concat()));
+    let [whole, later] = [&whole["runs"][0], &later["runs"][0]];
+    for same in ["tasks", "cpus", "energy_mj", "work_ms"] {
+        assert_eq!(whole[same], later[same], "{same}");
+    }
+    let settings = |run: &Value| run["settings"].get("skip_ms").and_then(Value::as_u64);
+    assert_eq!((settings(whole), settings(later)), (None, Some(500)));
+    assert!(later["notes"][0].as_str().expect("a note").contains("first 500 ms"));
+    let n = |run: &Value, of: &str, what: &str| run[of][0][what].as_u64().expect("a number");
+    for (of, what) in [("jobs", "due"), ("jobs", "done"), ("latency", "activations")] {
+        let (all, left) = (n(whole, of, what), n(later, of, what));
+        assert!(2 * left <= all + 2 && 2 * left + 2 >= all, "{of} {what}: {left} of {all}");
+    }
+    // The same in each start phase, and where figures are compared.
+    let max =
+        json(&[&run[..], &["--skip-ms", "500", "--expect", "frame.response_max > 0"]].concat());
+    let max = max["runs"][0]["jobs"][0]["response"]["max_ms"].as_f64();
+    let sweep = ["sweep", "periodic", "--platform", "rpi4", "--seconds", "1", "--skip-ms", "500"];
+    let of = ["--vary", "seed=1", "--metric", "frame.response_max", "--phases", "1"];
+    let swept = json(&[&sweep[..], &of, &["--format", "json"]].concat());
+    let point = &swept["points"][0];
+    assert_eq!(point["figures"][0]["median"].as_f64(), max);
+    assert!(point["command"].as_str().expect("a command").contains("--skip-ms 500"), "{point}");
+    let said = prints(&[&sweep[..], &of].concat());
+    assert!(said.contains("without the first 500 ms"), "{said}");
+    let wrong = risetime(&[&run[..], &["--skip-ms", "1000"]].concat());
+    assert!(wrong.code == 2 && wrong.err.contains("nothing would be left"), "{}", wrong.err);
+    let debts = ["compare", "rampup", "-p", "m1", "--policy", "linux-6.8", "--policy", "linux-7.2"];
+    let wrong = risetime(&[&debts[..], &["--skip-ms", "10"]].concat());
+    assert!(wrong.code == 2 && wrong.err.contains("--metric"), "{}", wrong.err);
+}
+
+/// What is missed is listed one by one, as often as it is counted; its first task leads the page wherever it stands.
+#[test]
+fn missed_jobs_are_listed_and_declared_ones_lead() {
+    let dir = scratch("missed");
+    let chain = r#"{"tasks": {"first": {"loop": -1, "run": 4000, "sleep": 2000},
+        "ui": {"job": {"name": "frame", "deadline": 33333, "tasks": ["render"]}, "loop": -1, "run": 3000,
+               "resume": "render", "timer": {"ref": "unique", "period": 16667}},
+        "render": {"loop": -1, "suspend": "render", "run": 5000}}}"#;
+    std::fs::write(dir.join("chain.json"), chain).expect("written");
+    let run = ["run", "chain.json", "--platform", "pixel6", "--seconds", "0.5"];
+    let said = |more: &[&str]| risetime_in(&dir, &[&run[..], more].concat()).out;
+    let page = said(&["--bursts"]);
+    let line = |starts: &str| page.lines().position(|l| l.starts_with(starts));
+    let places = ["frame: ", "Jobs (", "ui: ", "Other tasks", "Late jobs of frame"].map(line);
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {page}");
+    let results: Value =
+        serde_json::from_str(&said(&["--bursts", "--format", "json"])).expect("JSON");
+    let run = &results["runs"][0];
+    let listed = run["listed"].as_array().expect("a list").iter().filter(|r| r["what"] == "job");
+    let listed: Vec<&Value> = listed.collect();
+    for how in ["late", "dropped"] {
+        let n = listed.iter().filter(|r| r["how"] == how).count();
+        assert_eq!(run["jobs"][0][how].as_u64(), Some(n as u64), "{how}");
+    }
+    let late = listed.iter().find(|r| r["how"] == "late").expect("some are late");
+    assert!(["ui", "render"].map(Value::from).contains(&late["longest_with"]), "{late}");
+    let rows = said(&["--bursts", "--format", "csv"]);
+    assert!(rows.contains(",ui,missed_how,job=frame number="), "{rows}");
+}
+
 /// What helps a small workload, on a small budget.
 const ADVICE: [&str; 9] = [
     "advise",
@@ -671,6 +737,9 @@ fn names_are_completed() {
         (&["run", "rampup", "--policy", "linux-6.12"], "linux-6.12"),
         (&["run", "rampup", "--policy", "linux-6.8+rate"], "linux-6.8+rate_limit_us="),
         (&["compare", "rampup", "--set", "scaling_max"], "scaling_max_freq="),
+        (&["sweep", "rampup-b"], "rampup-beside"),
+        (&["advise", "rampup", "--platform", "pix"], "pixel6"),
+        (&["explain", "rampup", "--policy", "linux-6.12"], "linux-6.12"),
         (&["reproduce", "coh"], "coherent-response"),
         (&["show", "steady"], "steady-tasks"),
         (&["vm", "shell", "-p", "rpi"], "rpi4"),
@@ -682,4 +751,17 @@ fn names_are_completed() {
         let said = zsh(&words);
         assert!(said.lines().count() == 1 && said.starts_with(wanted), "{words:?}: {said}");
     }
+}
+
+/// Where a metric is a job's, options are compared by what all CPUs take for one: more of them may be done.
+#[test]
+fn energy_is_compared_by_jobs_done() {
+    let advice = json(&[&ADVICE[..3], &["pixel6"], &ADVICE[4..], &["--format", "json"]].concat());
+    let of = |key: &str| advice["now"][key]["median"].as_f64().expect(key);
+    let done = of("mj") / of("mj_all_per_job");
+    assert!((25.0..45.0).contains(&done), "some 36 frames in 0.6 s: {done}");
+    assert!(of("mj_per_job") < of("mj_all_per_job"), "its own CPUs take less than all");
+    let page = prints(&[&ADVICE[..3], &["pixel6"], &ADVICE[4..]].concat());
+    assert!(page.contains("mJ/job") && page.contains("energy per frame "), "{page}");
+    assert!(page.contains("\nframe.response_p99 ms of periodic on pixel6\n"), "{page}");
 }

@@ -186,3 +186,38 @@ fn a_metric_may_leave_its_task_out() {
     };
     assert_eq!(of(&["--metric", "debt", "--task", "rampup"]), of(&["--metric", "rampup.debt"]));
 }
+
+/// A map of two axes has its intervals below it; axes and points have the names that tables have.
+#[test]
+fn a_map_has_intervals_units_and_the_names_of_tables() {
+    let dir = with_file("sweep-map");
+    let map = [
+        "sweep",
+        "app.json",
+        "-p",
+        "m1",
+        "--vary",
+        "dvfs_headroom=0,50",
+        "--vary",
+        "hz=100,250",
+        "--metric",
+        "ui.response_p99",
+        "--phases",
+        "6",
+        "--seconds",
+        "0.3",
+        "--set",
+        "rate_limit_us=500",
+    ];
+    let page = printed(&dir, &map);
+    assert!(page.contains("ui.response_p99 (ms), dvfs_headroom (%) by hz\n"), "{page}");
+    assert!(page.contains("Medians over 6 start phases") && page.contains("95 %\n"), "{page}");
+    assert!(page.lines().filter(|l| l.contains('…')).count() >= 2, "{page}");
+    let csv = printed(&dir, &[&map[..], &["--format", "csv"]].concat());
+    let all = parsed(&printed(&dir, &[&map[..], &["--format", "json"]].concat()));
+    assert_eq!(all["axes"][0]["unit"], "%");
+    for (row, point) in csv.lines().skip(1).zip(all["points"].as_array().expect("points")) {
+        let names = ["platform", "workload", "policy"].map(|key| point[key].as_str().expect(key));
+        assert!(row.starts_with(&format!("{},", names.join(","))), "{row} {names:?}");
+    }
+}

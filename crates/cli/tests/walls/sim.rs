@@ -18,7 +18,7 @@ const LONGEST_CIRCLE: usize = 10;
 /// How many functions may change whatever they like: methods of these that take `&mut self`, and functions that
 /// take one of them as `&mut`.
 const WHOLE: [&str; 3] = ["Machine", "Kernel", "Simulation"];
-const MOST_OF_THE_WHOLE: usize = 80;
+const MOST_OF_THE_WHOLE: usize = 81;
 
 /// A source file: its path in the room, and its text without comments, strings and tests.
 type Sources = BTreeMap<String, String>;

@@ -47,7 +47,12 @@ fn pelt_agrees_with_the_running_kernel() {
     wrong_models_are_noticed(&rounds);
 }
 
-const MAINLINE: Model = Model { decay: Decay::MS32, step: update_load_avg_se };
+const MAINLINE: Model = Model {
+    decay: Decay::MS32,
+    step: |decay, now, sa, weight, on_rq, runnable, running| {
+        update_load_avg_se(decay, now, sa, weight, on_rq, runnable, running)
+    },
+};
 
 /// These observations under models that are slightly wrong: had ours been one of them, the test would
 /// have failed.

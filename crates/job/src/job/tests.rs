@@ -55,6 +55,7 @@ fn full() -> Job {
                     timer(0, true, false, 1),
                     timer(0, false, true, 1),
                     Event::Busy(Span(5)),
+                    Event::Duty(40),
                     Event::Yield,
                     Event::Lock(6),
                     Event::Unlock(7),

@@ -137,6 +137,13 @@ pub fn single_state_stops_tick(rev: KernelRev, got_tick: bool) -> bool {
     got_tick || (KernelRev::V6_6..KernelRev::V6_12).contains(&rev)
 }
 
+/// Whether the tick stops whatever the governor selects: up to 4.16 it did upfront, unless the next timer was one tick
+/// away or less, in whole ticks. Source: tick-sched.c:`tick_nohz_stop_sched_tick` of 3.15; commit 2aaf709a518d.
+pub fn stops_tick_upfront(rev: KernelRev, sleep: &Sleep) -> bool {
+    let soon = sleep.next_timer.is_some_and(|at| at.0 < 2 * sleep.tick.0);
+    rev < KernelRev::new(4, 17) && !soon
+}
+
 /// A CPU with four states, and its sleeps.
 #[cfg(test)]
 mod sample {

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! Study ── figure ── Request ── phases, on all cores ──> RunResult + Timeline, one a phase
-//!             └ list ── row ── measure ──> one number a phase ── judge ──> JudgedRow
+//!             ├ list ── row ── measure ──> one number a phase ── judge ──> JudgedRow
+//!             └ table ── cell ── metric ──> its median, and the checks of all cells   (table.rs)
 //! ```
 //!
 //! Threads only share out the phases; results are put back in the order of the phases, so that the
@@ -15,6 +16,7 @@ mod curves;
 mod measure;
 mod score;
 mod steady;
+mod table;
 
 use crate::parallel::parallel;
 use crate::phases::phase_spans;
@@ -77,6 +79,9 @@ pub fn check_study(study: &Study) -> Result<(), InputError> {
         for policy in figure.lists.iter().filter_map(|l| l.policy.as_ref()) {
             experiment(setup, policy, &place)?;
         }
+        if let Some(of_cases) = &figure.table {
+            table::check_table(figure, of_cases, &request(setup, &setup.policy))?;
+        }
     }
     Ok(())
 }
@@ -100,6 +105,12 @@ fn reproduce_figure(figure: &Figure, phases: u32) -> Result<ReproducedFigure, Ru
     out.curves = runs.as_ref().map(|r| curves::pairs(figure, r)).unwrap_or_default();
     out.climb = runs.as_ref().and_then(|r| curves::climbed(figure, r, &rows));
     out.rows = rows;
+    if let Some((of_cases, setup)) = figure.table.as_ref().zip(figure.setup.as_ref()) {
+        let base = request(setup, &setup.policy);
+        let (cells, checks, command) = table::reproduced(figure, of_cases, &base, phases)?;
+        (out.cells, out.command) = (Some(cells), command);
+        out.rows.extend(checks);
+    }
     for instead in &figure.instead {
         let asks = |r: &Row| r.instead.as_ref() == Some(&instead.id);
         let keys: Vec<&Row> = figure.lists.iter().flat_map(|l| &l.rows).collect();
@@ -293,14 +304,18 @@ fn levels(figure: &Figure) -> Vec<u64> {
     figure.lists.iter().filter(asks).flat_map(|l| l.rows.iter().filter_map(number)).collect()
 }
 
-fn experiment(setup: &Setup, policy: &str, place: &str) -> Result<Experiment, InputError> {
-    let request = Request {
+/// The figure's experiment under `policy`; its littles are the platform's.
+fn request(setup: &Setup, policy: &str) -> Request {
+    Request {
         policies: vec![policy.to_string()],
         set: setup.set.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
         seconds: setup.ms.map(|ms| ms as f64 / 1000.0),
         ..Request::new(setup.workload.clone(), setup.platform.clone())
-    };
-    let mut all = request
+    }
+}
+
+fn experiment(setup: &Setup, policy: &str, place: &str) -> Result<Experiment, InputError> {
+    let mut all = request(setup, policy)
         .experiments()
         .map_err(|e| InputError { place: format!("{place}: {}", e.place), ..e })?;
     let mut e = all.pop().ok_or_else(|| InputError::new(place, "no policy"))?;

@@ -34,8 +34,17 @@ pub fn axis(text: &str) -> Result<Axis, InputError> {
     sorted.sort_unstable();
     match sorted.windows(2).find(|w| w[0] == w[1]) {
         Some(twice) => Err(bad(format!("the value {} is there twice", twice[0]))),
-        None => Ok(Axis { name: name.into(), values: all }),
+        None => Ok(Axis { name: name.into(), unit: unit(name), values: all }),
     }
+}
+
+/// What the values of a setting count, unless its name ends with that.
+fn unit(name: &str) -> &'static str {
+    const SAID: [&str; 4] = ["_ns", "_us", "_ms", "_khz"];
+    let of_all = name.split(".policy").next();
+    let all = risetime_sim::catalogue();
+    let setting = all.params().map(|(_, p)| p).find(|p| Some(p.name) == of_all);
+    setting.filter(|p| !SAID.iter().any(|unit| p.name.ends_with(unit))).map_or("", |p| p.unit)
 }
 
 /// `NAME=VALUE` with one value, whatever is in it.

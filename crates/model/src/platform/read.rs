@@ -1,6 +1,6 @@
 //! From TOML to [`Platform`], and all that can be wrong on the way.
 
-use super::{Domain, HZ, IdleState, Opp, Platform, Topology, check, topology};
+use super::{Domain, HZ, IdleState, Opp, Platform, Topology, check, thermal, topology};
 use crate::InputError;
 use crate::input::{check_size, looks_like_path, one_line, printable, read_file, unknown_name};
 use crate::library;
@@ -57,7 +57,7 @@ impl Platform {
         check_size(text.len(), MAX_BYTES, &place)?;
         let doc = Doc::parse(text, &place)?;
         let root = doc.root();
-        root.only(&["schema", "name", "about", "hz", "domain", "topology", "sources"])?;
+        root.only(&["schema", "name", "about", "hz", "domain", "topology", "thermal", "sources"])?;
         root.int("schema", 1, 1)?;
         let name = root.str("name")?;
         let name = checked_name(&root, "name", name)?;
@@ -78,8 +78,16 @@ impl Platform {
         no_gaps(&root, &owner)?;
         domains.sort_by_key(|d: &Domain| d.cpus[0]);
         let sources = sources(&root)?;
-        let mut platform =
-            Platform { name, about, hz, domains, topology: Topology::default(), sources, doubts };
+        let mut platform = Platform {
+            name,
+            about,
+            hz,
+            domains,
+            topology: Topology::default(),
+            thermal: Vec::new(),
+            sources,
+            doubts,
+        };
         if let Some(table) = root.opt_table("topology")? {
             let read = topology::read(&table, owner.len())?;
             if cluster_given && !read.llc.is_empty() {
@@ -90,6 +98,7 @@ impl Platform {
             set_clusters(&mut platform, &read.llc).map_err(|what| table.error_of("llc", what))?;
             topology::check(&platform).map_err(|what| table.error(what))?;
         }
+        platform.thermal = thermal::read(&root, &platform)?;
         Ok(platform)
     }
 }

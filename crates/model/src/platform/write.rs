@@ -1,6 +1,6 @@
 //! From [`Platform`] to TOML; what comes out reads back as the same platform.
 
-use super::{Domain, Platform, topology};
+use super::{Domain, Platform, thermal, topology};
 use crate::toml_in::{key, quote};
 use risetime_kernel::units::CpuId;
 use std::fmt::Write;
@@ -44,6 +44,7 @@ impl Platform {
         }
         let llc = if listed { caches } else { Vec::new() };
         out.push_str(&topology::write(&self.topology, &llc));
+        self.thermal.iter().for_each(|zone| thermal::write(&mut out, zone, &self.thermal));
         out.push_str("\n[sources]\n");
         for (k, v) in &self.sources {
             let _ = writeln!(out, "{} = {}", key(k), quote(v));

@@ -1,5 +1,6 @@
 //! From TOML to [`Study`], and all that can be wrong on the way.
 
+use super::table::Table as Cases;
 use super::{At, Figure, Instead, List, Quantity, Reading, Relation, Row, Setup, Study};
 use crate::InputError;
 use crate::input::{
@@ -75,7 +76,7 @@ impl Study {
 
 const FIGURE: &[&str] = &[
     "id", "place", "about", "platform", "workload", "policy", "set", "ms", "little", "grid",
-    "instead", "list", "drawn",
+    "instead", "list", "table", "drawn",
 ];
 
 fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
@@ -88,14 +89,20 @@ fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
         setup: setup(table)?,
         instead: Vec::new(),
         lists: Vec::new(),
+        table: None,
         drawn: drawn(table)?,
     };
     for t in &table.opt_tables("instead", "instead")?.unwrap_or_default() {
         figure.instead.push(instead(t, figure.setup.as_ref())?);
     }
     let lists = table.opt_tables("list", "list")?.unwrap_or_default();
-    if lists.is_empty() {
-        return Err(table.error("no `[[figure.list]]`, wanted at least one"));
+    if let Some(of_cases) = table.opt_table("table")? {
+        if figure.setup.is_none() {
+            return Err(table.error_of("table", "takes runs; the figure names no `workload`"));
+        }
+        figure.table = Some(Cases::parse(&of_cases)?);
+    } else if lists.is_empty() {
+        return Err(table.error("no `[[figure.list]]` and no `[figure.table]`, wanted one"));
     }
     let mut ids = BTreeSet::new();
     for at in &lists {

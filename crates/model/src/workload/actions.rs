@@ -82,6 +82,10 @@ impl<'a> Reader<'a> {
             Kind::Timer => self.timer(prop, what, names)?,
             Kind::Mem => Event::Busy(writing(self.bytes(prop, what)?)),
             Kind::Iorun => Event::Busy(shared.iorun(self.bytes(prop, what)?)),
+            Kind::Duty => {
+                let key = prop.name.as_str();
+                Event::Duty(self.whole(&prop.value, key, what, 1..=99, " %")? as u32)
+            }
             Kind::Yield => Event::Yield,
             Kind::Fork => Event::Fork(shared.fork(self.string(prop, what)?, prop)),
             Kind::Lock => {

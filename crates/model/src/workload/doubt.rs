@@ -5,11 +5,13 @@
 //! ns for µs    a sleep or a period of 10 s and more, in a workload that is not said to be longer
 //! ms for s     a duration of 1000 s and more
 //! too slow     the work of a period takes longer than that, even alone on the fastest CPU it may use
+//! too little   the work between two waits takes more than the runtime that the task reserves for a period; both count at
+//!              the speed of capacity 1024 at top frequency, whichever CPU it has (kernel/sched/deadline.c:dl_scaled_delta_exec)
 //! ```
 
 use super::events::{self, Key, Kind};
 use super::json::Reader;
-use super::{Event, TaskSpec, Workload};
+use super::{Event, Link, Policy, TaskSpec, Workload};
 use crate::input::one_line;
 use crate::platform::Domain;
 use crate::{InputError, Platform};
@@ -115,13 +117,50 @@ impl Workload {
     /// Tasks with a phase whose work takes longer than the period that it keeps, at the top speed of the fastest CPU
     /// that it may use: of `platform`, else of one at 1024.
     pub fn too_slow(&self, platform: Option<&Platform>) -> Vec<InputError> {
-        let bound = match platform {
-            Some(platform) => self.bind(platform).ok(),
-            // What `run` means is known only of a machine.
-            None => Some(self.clone()).filter(|w| w.calibration.is_none()),
-        };
+        let bound = self.of(platform);
         let tasks = bound.iter().flat_map(|w| &w.tasks);
         tasks.filter_map(|task| self.too_slow_task(task, platform)).collect()
+    }
+
+    /// Deadline tasks whose reservation does not suffice for the work of one of their phases: they will be throttled, which may
+    /// be what somebody wants to see.
+    pub fn too_little_runtime(&self, platform: Option<&Platform>) -> Vec<InputError> {
+        let bound = self.of(platform);
+        let tasks = bound.iter().flat_map(|w| &w.tasks);
+        tasks.filter_map(|task| self.too_little_runtime_of(task)).collect()
+    }
+
+    /// What it is on `platform`; `None`: what `run` means in it is known only of a machine, or not even there.
+    fn of(&self, platform: Option<&Platform>) -> Option<Workload> {
+        match platform {
+            Some(platform) => self.bind(platform).ok(),
+            None => Some(self.clone()).filter(|w| w.calibration.is_none()),
+        }
+    }
+
+    /// Of several waits in a phase each would have to be looked at with what is between them.
+    fn too_little_runtime_of(&self, task: &TaskSpec) -> Option<InputError> {
+        let mut policy = task.attr.policy;
+        task.phases.iter().find_map(|phase| {
+            policy = phase.attr.policy.or(policy);
+            let Some(Policy::Deadline { runtime, period, reclaim: false, .. }) = policy else { return None };
+            let waits = phase.events.iter().filter(|event| waits(event)).count();
+            let work = |event: &Event| match event {
+                Event::Run(work) => u128::from(work.0),
+                _ => 0,
+            };
+            let work: u128 = phase.events.iter().map(work).sum();
+            if waits != 1 || work <= u128::from(runtime.0) {
+                return None;
+            }
+            let [work, runtime] = [work, u128::from(runtime.0)].map(|ns| ns / 1000);
+            let what = format!(
+                "its work takes {work} µs at the full speed of capacity 1024, more than its `dl-runtime` of {runtime} µs: \
+                 it is throttled until its next period of {} µs begins",
+                period.0 / 1000
+            );
+            Some(InputError::new(self.place_of(&task.comm, &format!("task `{}`", task.comm)), what))
+        })
     }
 
     fn too_slow_task(&self, task: &TaskSpec, platform: Option<&Platform>) -> Option<InputError> {
@@ -147,6 +186,11 @@ impl Workload {
             Some(InputError::new(place, what))
         })
     }
+}
+
+/// Whether the task sleeps there until something comes.
+fn waits(event: &Event) -> bool {
+    matches!(event, Event::Sleep(_) | Event::Timer { .. }) || Link::input(event).is_some()
 }
 
 const SCALE: u64 = SCHED_CAPACITY_SCALE;

@@ -1,6 +1,6 @@
 //! The keys of rt-app: which are events, which are attributes, and which are not supported.
 
-/// The events of rt-app, and the semaphores.
+/// The events of rt-app; semaphores and `duty` are not its.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Run,
@@ -9,6 +9,7 @@ pub(super) enum Kind {
     Timer,
     Mem,
     Iorun,
+    Duty,
     Yield,
     Fork,
     Lock,
@@ -61,8 +62,8 @@ pub(super) const PROPERTIES: [(&str, bool); 18] = [
 ];
 
 /// The supported events, for messages.
-pub(super) const EVENTS: &str = "run, runtime, sleep, timer, mem, iorun, yield, fork, lock, unlock, \
-     wait, signal, broad, sync, suspend, resume, barrier, sem_wait, sem_post";
+pub(super) const EVENTS: &str = "run, runtime, sleep, timer, mem, iorun, duty, yield, fork, lock, \
+     unlock, wait, signal, broad, sync, suspend, resume, barrier, sem_wait, sem_post";
 
 /// Older names, which rt-app reads for the sake of old files, and what they are called now. (`runtime` for
 /// `dl-runtime` is not among them: it is an event.)
@@ -75,7 +76,7 @@ const WITHOUT_EVENTS: [&str; 3] = ["exec", "lock_order", "resources"];
 const EXTERNAL: &str = "external_workload";
 
 /// Events by prefix. A longer prefix stands before one that it begins with.
-const PREFIXES: [(&str, Kind); 19] = [
+const PREFIXES: [(&str, Kind); 20] = [
     ("lock", Kind::Lock),
     ("unlock", Kind::Unlock),
     ("wait", Kind::Wait),
@@ -90,6 +91,7 @@ const PREFIXES: [(&str, Kind); 19] = [
     ("resume", Kind::Resume),
     ("mem", Kind::Mem),
     ("iorun", Kind::Iorun),
+    ("duty", Kind::Duty),
     ("yield", Kind::Yield),
     ("barrier", Kind::Barrier),
     ("fork", Kind::Fork),

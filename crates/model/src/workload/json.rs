@@ -5,7 +5,7 @@
 
 use super::omitted::Filled;
 use crate::InputError;
-use crate::input::{line_column, lower_first, nearest, one_line};
+use crate::input::{line_column, lower_first, meant, one_line};
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::ParseErrorKind;
@@ -184,12 +184,8 @@ impl<'a> Reader<'a> {
         key: &str,
         known: &[&str],
     ) -> InputError {
-        let text = format!("{what}unknown key `{}`; known: {}", one_line(key), known.join(", "));
-        let e = self.error(&prop.name, text);
-        match nearest(key, known) {
-            Some(n) => e.hint(format!("did you mean `{n}`?")),
-            None => e,
-        }
+        let hint = meant(key, known, &format!("known: {}", known.join(", ")));
+        self.error(&prop.name, format!("{what}unknown key `{}`", one_line(key))).hint(hint)
     }
 }
 

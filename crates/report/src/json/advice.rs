@@ -4,7 +4,7 @@ use super::estimate;
 use super::{SCHEMA, print, settings};
 use crate::apply;
 use risetime_analysis::Measured;
-use risetime_analysis::advice::{Advice, EACH, Round, Tried};
+use risetime_analysis::advice::{Advice, EACH, ENERGY, PER_JOB, Round, Tried};
 use serde_json::{Value, json};
 
 /// What helps? `real`: the first line, on a real kernel. Ends in a newline.
@@ -36,7 +36,8 @@ pub fn advice(a: &Advice, command: &str, real: Option<&(Measured, Measured)>) ->
             "now": measured(base),
             "first": measured(with),
             "change": estimate(with.difference(base, 0).as_ref()),
-            "mj_change": estimate(with.difference(base, 1).as_ref()),
+            "mj_change": estimate(with.difference(base, ENERGY).as_ref()),
+            "mj_all_per_job_change": estimate(with.difference(base, PER_JOB).as_ref()),
             "mj_per_job_change": estimate(with.difference(base, EACH).as_ref()),
         });
     }
@@ -46,8 +47,9 @@ pub fn advice(a: &Advice, command: &str, real: Option<&(Measured, Measured)>) ->
 fn measured(m: &Measured) -> Value {
     json!({
         "value": estimate(m.estimate(0).as_ref()),
-        "mj": estimate(m.estimate(1).as_ref()),
+        "mj": estimate(m.estimate(ENERGY).as_ref()),
         "work_ms": estimate(m.estimate(2).as_ref()),
+        "mj_all_per_job": estimate(m.estimate(PER_JOB).as_ref()),
         "mj_per_job": estimate(m.estimate(EACH).as_ref()),
     })
 }
@@ -61,7 +63,8 @@ fn option(t: &Tried, a: &Advice, command: &str) -> Value {
         "command": format!("{command} {}", options.join(" ")),
         "measured": measured(&t.measured),
         "change": estimate(Some(&t.metric)),
-        "mj_change": estimate(t.energy.as_ref()),
+        "mj_change": estimate(t.measured.difference(&a.base, ENERGY).as_ref()),
+        "mj_all_per_job_change": estimate(t.measured.difference(&a.base, PER_JOB).as_ref()),
         "mj_per_job_change": estimate(t.measured.difference(&a.base, EACH).as_ref()),
         "work_change_ms": estimate(t.work.as_ref()),
         "efficient": t.efficient,

@@ -1,26 +1,29 @@
 //! A grid of experiments.
 
 use super::{SCHEMA, print, settings};
+use crate::csv::{self, Set};
 use crate::words::round3;
 use risetime_analysis::metric::{Metric, Unit};
-use risetime_analysis::sweep::{Point, Recipe, Sweep};
+use risetime_analysis::sweep::{Axis, Point, Recipe, Sweep};
 use serde_json::{Map, Value, json};
 
 /// What was measured at each point, and how to do it again? Ends in a newline.
-pub fn sweep(s: &Sweep) -> String {
-    let axis = |a: &risetime_analysis::sweep::Axis| json!({"name": a.name, "values": a.values});
+/// `set`: settings of all points beside their policies.
+pub fn sweep(s: &Sweep, set: &Set) -> String {
+    let axis = |a: &Axis| json!({"name": a.name, "unit": a.unit, "values": a.values});
     let metric = |(m, unit): (&Metric, Unit)| json!({"metric": m.name, "unit": unit.as_str().trim(), "less_is_better": m.less_is_better()});
     print(&json!({
         "schema": SCHEMA,
         "backend": s.backend,
         "axes": s.axes.iter().map(axis).collect::<Vec<_>>(),
         "metrics": s.metrics().map(metric).collect::<Vec<_>>(),
-        "points": s.points.iter().map(|p| point(s, p)).collect::<Vec<_>>(),
+        "points": s.points.iter().map(|p| point(s, p, set)).collect::<Vec<_>>(),
         "cautions": super::cautions(s.points.first().map_or(&[], |p| &p.measured.cautions)),
     }))
 }
 
-fn point(s: &Sweep, p: &Point) -> Value {
+fn point(s: &Sweep, p: &Point, set: &Set) -> Value {
+    let [platform, workload, policy] = csv::point_names(s, p, set);
     let at: Map<String, Value> =
         s.axes.iter().zip(&p.at).map(|(axis, v)| (axis.name.clone(), json!(v))).collect();
     let figures = p.measured.metrics.iter().enumerate().map(|(m, (metric, _, values))| {
@@ -37,6 +40,9 @@ fn point(s: &Sweep, p: &Point) -> Value {
         })
     });
     json!({
+        "platform": platform,
+        "workload": workload,
+        "policy": policy,
         "at": at,
         "experiment": recipe(&p.recipe),
         "command": p.command,

@@ -6,13 +6,14 @@ use crate::chart::{Axis, AxisKind, Chart, Colour, Mark, Panel, Series, Shape, Si
 use crate::text::{letter, shown};
 use crate::words::simulated;
 use risetime_analysis::Measured;
-use risetime_analysis::advice::Advice;
+use risetime_analysis::advice::{Advice, PER_JOB, comparable_energy};
 
 /// The baseline, 0, and the options of the text's table; those that nobody beats in both, whatever work is done, are
 /// joined. Options whose energy is unknown are not in it.
 pub fn advice(a: &Advice) -> Chart {
+    let compared = comparable_energy(&a.base);
     let point = |m: &Measured, label: String| {
-        Some(mark(m.estimate(1).as_ref()?, m.estimate(0).as_ref()?, label))
+        Some(mark(m.estimate(compared).as_ref()?, m.estimate(0).as_ref()?, label))
     };
     let of = |efficient: bool| -> Vec<Mark> {
         let all = shown(a).iter().enumerate().filter(|(_, t)| t.efficient == efficient);
@@ -44,7 +45,7 @@ pub fn advice(a: &Advice) -> Chart {
     let options = options.map(|(i, t)| (letter(i).to_string(), apply::words(&t.steps)));
     let near = |label: &str, unit: &str| Axis::new(label, unit).kind(AxisKind::Near);
     let panel = Panel {
-        x: near("energy", "mJ"),
+        x: near("energy of all CPUs", if compared == PER_JOB { "mJ per job done" } else { "mJ" }),
         y: near(&a.metric.name, a.unit.as_str().trim()),
         series: series.into_iter().filter(|s| !s.is_empty()).collect(),
         keys: options.collect(),

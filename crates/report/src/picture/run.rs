@@ -1,8 +1,8 @@
-//! Runs of one workload over each other: what its first task and its CPU did around its burst, and how long
-//! activations and wakeups took.
+//! Runs of one workload over each other: how long the jobs took that it declares, what its leading task and its CPU did
+//! around its burst, and how long activations and wakeups took.
 
 use crate::chart::{Axis, AxisKind, Chart, Colour, Panel, Series, Shape, Size};
-use crate::text::{running_intervals, sentence, window};
+use crate::text::{running_intervals, sentence, sentence_of_jobs, window};
 use crate::words;
 use risetime_analysis::{RunResult, Timeline};
 use risetime_kernel::units::CpuId;
@@ -12,32 +12,68 @@ const GROUPS: usize = 6;
 /// Of fewer activations there is no distribution to draw.
 const ACTIVATIONS: u64 = 5;
 
-/// One of them, and the curves of its first task.
+/// One of them, and the curves of its leading task.
 pub type Followed<'a> = (&'a RunResult, &'a Timeline);
 
 /// Their picture: a colour a policy.
 pub fn runs(runs: &[Followed<'_>]) -> Chart {
     let Some((first, _)) = runs.first() else { return Chart::default() };
-    let task = first.tasks.first().map_or("nothing ran", |t| t.comm.as_str());
-    let said = |r: &RunResult| r.tasks.first().map(|t| format!("{}: {}", r.policy, sentence(t)));
+    let task = first.leading().map_or("nothing ran", |t| t.comm.as_str());
+    let declared = first.jobs.iter().find(|j| j.declared);
+    let said = |r: &RunResult| {
+        let said = sentence_of_jobs(r).or_else(|| r.leading().map(sentence));
+        said.map(|text| format!("{}: {text}", r.policy))
+    };
     let mut lines: Vec<String> = runs.iter().filter_map(|(r, _)| said(r)).collect();
-    lines.insert(
-        0,
-        format!("{}; time counts from the start of its longest burst", words::backend(first)),
-    );
-    let mut panels = strips(runs);
+    let whose =
+        declared.map_or("its longest burst".into(), |_| format!("the longest burst of {task}"));
+    lines.insert(0, format!("{}; time counts from the start of {whose}", words::backend(first)));
+    let mut panels = responses(runs);
+    panels.extend(strips(runs));
     panels.extend(distributions(runs));
+    let about = declared.map_or(task, |j| j.name.as_str());
     Chart {
-        title: format!("{} on {}: {task}", first.workload, first.platform),
+        title: format!("{} on {}: {about}", first.workload, first.platform),
         subtitle: lines.join("\n"),
         panels,
         ..Chart::default()
     }
 }
 
+/// How long the jobs took that the workload declares, a panel for each of their names.
+fn responses(runs: &[Followed<'_>]) -> Vec<Panel> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in runs.iter().flat_map(|(_, t)| &t.jobs) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let panel = |name: &&str| {
+        let of = |t: &Timeline| t.jobs.iter().find(|(n, _)| n == name).map(|(_, s)| steps(s));
+        let series = runs
+            .iter()
+            .enumerate()
+            .filter_map(|(i, (r, t))| Some(Series::new(&r.policy, Colour::Nth(i), of(t)?)));
+        Panel {
+            title: format!("{name}: from release to done"),
+            x: Axis::new("took at most", "ms"),
+            y: Axis::new("share of jobs", "%").range(0.0, 100.0),
+            series: series.collect(),
+            ..Panel::default()
+        }
+    };
+    names.iter().take(GROUPS).map(panel).collect()
+}
+
+/// A distribution as it is drawn, in %.
+fn steps(steps: &[(f64, f64)]) -> Shape {
+    let from = steps.first().map(|s| (s.0, 0.0));
+    Shape::Step(from.into_iter().chain(steps.iter().map(|s| (s.0, 100.0 * s.1))).collect())
+}
+
 /// util, frequency, capacity and speed over the same time.
 fn strips(runs: &[Followed<'_>]) -> Vec<Panel> {
-    let tasks = runs.iter().filter_map(|(r, _)| r.tasks.first());
+    let tasks = runs.iter().filter_map(|(r, _)| r.leading());
     let end = tasks.map(|t| window(t).1).fold(1.0, f64::max);
     let panel = |title: &str, y: Axis, curve: &dyn Fn(&Followed<'_>) -> Vec<(f64, f64)>| {
         let one = |(i, run): (usize, &Followed<'_>)| {
@@ -64,7 +100,7 @@ fn strips(runs: &[Followed<'_>]) -> Vec<Panel> {
 }
 
 fn t0(r: &RunResult) -> f64 {
-    r.tasks.first().and_then(|t| t.burst).map_or(0.0, |b| b.t0_ms)
+    r.leading().and_then(|t| t.burst).map_or(0.0, |b| b.t0_ms)
 }
 
 fn since(r: &RunResult, points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
@@ -125,10 +161,6 @@ fn distribution(runs: &[Followed<'_>], tasks: &str) -> Panel {
     let mut series = Vec::new();
     for (i, (r, t)) in runs.iter().enumerate() {
         let Some(found) = t.latency.iter().find(|l| l.tasks == tasks) else { continue };
-        let steps = |steps: &[(f64, f64)]| {
-            let from = steps.first().map(|s| (s.0, 0.0));
-            Shape::Step(from.into_iter().chain(steps.iter().map(|s| (s.0, 100.0 * s.1))).collect())
-        };
         series.push(Series::new(&r.policy, Colour::Nth(i), steps(&found.took)));
         series.push(Series::new("", Colour::Nth(i), steps(&found.waited)).dashed());
     }

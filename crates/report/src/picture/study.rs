@@ -5,11 +5,14 @@
 //!          points read off the document's own plot
 //! climbs   util_est as it climbs, of all figures with the same arithmetic in one panel: dots what that wants, mainline's
 //!          util_avg beside it
+//! tables   a panel a column: each case's published and measured number of the first quantity
 //! slack    a panel a grid of periodic tasks: slack against energy, one point a policy
 //! ```
 
 use crate::chart::{Axis, AxisKind, Chart, Colour, Mark, Panel, Series, Shape, Size};
-use risetime_analysis::study::{Climbed, CurvePair, Reproduced, ReproducedFigure, TradeOff};
+use risetime_analysis::study::{
+    Cell, Cells, Climbed, CurvePair, Reproduced, ReproducedFigure, TradeOff,
+};
 
 /// All curves of the study.
 pub fn study(study: &Reproduced) -> Chart {
@@ -17,6 +20,8 @@ pub fn study(study: &Reproduced) -> Chart {
     panels.extend(study.figures.iter().filter(|f| points(f).count() > 1).map(slack));
     let curves = study.figures.iter().flat_map(|f| f.curves.iter().map(move |c| (f, c)));
     panels.extend(curves.map(|(f, c)| curve(f, c, study.phases)));
+    let tables = study.figures.iter().filter_map(|f| f.cells.as_ref());
+    panels.extend(tables.flat_map(of_table));
     Chart { title: format!("{}: {}", study.study, study.about), panels, ..Chart::default() }
 }
 
@@ -36,6 +41,48 @@ fn curve(figure: &ReproducedFigure, curve: &CurvePair, phases: u32) -> Panel {
             Series::new("read off the published plot", Colour::Nth(1), Shape::Points(read)),
         ],
         size: Size::Half,
+        ..Panel::default()
+    }
+}
+
+/// Of the first quantity what is judged of how much one column is above another, then each column.
+fn of_table(c: &Cells) -> Vec<Panel> {
+    let (name, unit) = &c.quantities[0];
+    let gain = |&(column, than): &(usize, usize)| {
+        let title = format!("{} above {}", c.columns[column].0, c.columns[than].0);
+        let by_case = |row: &Vec<Cell>| row[column].above(&row[than]);
+        cases(c, title, (name, "%"), &by_case)
+    };
+    let column = |column: usize| {
+        let title = c.columns[column].0.clone();
+        cases(c, title, (name, unit), &|row: &Vec<Cell>| row[column])
+    };
+    c.gains.iter().map(gain).chain((0..c.columns.len()).map(column)).collect()
+}
+
+/// What `of` takes of each case.
+fn cases(
+    c: &Cells,
+    title: String,
+    (name, unit): (&str, &str),
+    of: &dyn Fn(&Vec<Cell>) -> Cell,
+) -> Panel {
+    let marks = |side: &dyn Fn(Cell) -> Option<f64>| {
+        let rows = c.cells[0].iter().enumerate();
+        let mark = |(i, row): (usize, &Vec<Cell>)| {
+            side(of(row)).map(|y| Mark { x: i as f64, y, ..Mark::default() })
+        };
+        Shape::Points(rows.filter_map(mark).collect())
+    };
+    Panel {
+        title,
+        x: Axis::new("", "")
+            .kind(AxisKind::Names(c.cases.iter().map(|(name, _)| name.clone()).collect())),
+        y: Axis::new(name, unit),
+        series: vec![
+            Series::new("published", Colour::Ink, marks(&|cell| cell.published)),
+            Series::new("measured", Colour::Nth(0), marks(&|cell| cell.measured)),
+        ],
         ..Panel::default()
     }
 }

@@ -48,8 +48,8 @@ fn panel(s: &Sweep, m: usize) -> Panel {
             let title = title.trim_end_matches([',', ' ']);
             heat(
                 title,
-                (&x.name, "", &x.values),
-                (&y.name, "", &y.values),
+                (&x.name, x.unit, &x.values),
+                (&y.name, y.unit, &y.values),
                 (0..n).map(row).collect(),
             )
         }
@@ -77,8 +77,11 @@ fn drawn(s: &Sweep, m: usize, (x, at): (&Varied, &[f64]), by: &[Option<&String>]
         found.collect()
     };
     let all: Vec<_> = by.iter().map(|value| curve(*value)).collect();
-    let names = by.iter().map(|value| value.map_or("", String::as_str));
+    let second = s.axes.get(1).map_or((String::new(), ""), |a| (format!("{} ", a.name), a.unit));
+    let name = |value: &String| format!("{}{value} {}", second.0, second.1).trim_end().to_string();
+    let names: Vec<String> = by.iter().map(|value| value.map_or(String::new(), name)).collect();
+    let names = names.iter().map(String::as_str);
     let rows: Vec<_> = names.zip(all.iter().map(Vec::as_slice)).collect();
     let y = Axis::new(&metric.name, unit.as_str().trim()).kind(AxisKind::Near);
-    curves("", Axis::new(&x.name, ""), y, &rows)
+    curves("", Axis::new(&x.name, x.unit), y, &rows)
 }

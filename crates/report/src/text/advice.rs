@@ -13,7 +13,7 @@ use super::page::{Ink, Line, Page, Table, pad, width};
 use crate::apply;
 use crate::words::{digits3, round3, simulated};
 use risetime_analysis::Measured;
-use risetime_analysis::advice::{Advice, EACH, Gain, Step, Tried};
+use risetime_analysis::advice::{Advice, EACH, Gain, PER_JOB, Step, Tried, comparable_energy};
 use risetime_analysis::compare::Estimate;
 use risetime_analysis::metric::Unit;
 
@@ -107,9 +107,12 @@ fn first(a: &Advice) -> String {
     };
     let gain = Gain::of(&a.metric, &best.measured, &a.base);
     let then = median(&best.measured, 0);
-    let energy = best.energy.and_then(|d| share(d.median, a.base.estimate(1)));
-    let energy = energy.map_or(String::new(), |e| format!(", energy {}", percent(e)));
-    let each = each(a, best).map_or(String::new(), |(job, e)| format!(", each {job}'s {e}"));
+    let energy =
+        best.energy.and_then(|d| share(d.median, a.base.estimate(comparable_energy(&a.base))));
+    let each = each(a, best);
+    let of = each.as_ref().map_or(String::new(), |(job, _)| format!(" per {job}"));
+    let energy = energy.map_or(String::new(), |e| format!(", energy{of} {}", percent(e)));
+    let each = each.map_or(String::new(), |(_, e)| format!(", of its own tasks {e}"));
     let change = share(best.metric.median, a.base.estimate(0)).map_or(String::new(), percent);
     let only = match gain {
         Some(gain) if !gain.is_worth() => " Nothing gains 10 % and leaves 90 % of the work done.",
@@ -161,17 +164,19 @@ fn table(page: &mut Page<'_>, a: &Advice, rows: &[Tried]) {
     if !rows.is_empty() {
         page.blank();
     }
-    let has_each = a.base.metrics.len() > EACH;
-    let of_each = |cells: [String; 2]| cells.into_iter().filter(move |_| has_each);
-    let unit = a.unit.as_str().trim();
-    let heads = ["", unit, "change", "95 %", "mJ", "change", "95 %"].map(String::from);
+    let per_job = a.base.metrics.len() > PER_JOB;
+    let own = |cells: [String; 2]| cells.into_iter().filter(move |_| per_job);
+    let (unit, mj) = (a.unit.as_str().trim(), if per_job { "mJ/job" } else { "mJ" });
+    let heads = ["", unit, "change", "95 %", mj, "change", "95 %"].map(String::from);
     let last = ["work", "eff."].map(String::from);
-    let each_heads = of_each(["mJ/job".into(), "change".into()]);
-    let mut table = Table::new(heads.into_iter().chain(each_heads).chain(last));
-    let (metric, energy) = (a.base.estimate(0), a.base.estimate(1));
+    let own_heads = own(["own mJ".into(), "change".into()]);
+    let mut table = Table::new(heads.into_iter().chain(own_heads).chain(last));
+    let compared = comparable_energy(&a.base);
+    let (metric, energy) = (a.base.estimate(0), a.base.estimate(compared));
     let none = String::new;
-    let now = ["0".into(), median(&a.base, 0), none(), none(), median(&a.base, 1), none(), none()];
-    table.row(now.into_iter().chain(of_each([median(&a.base, EACH), none()])));
+    let mj = |m: &Measured| median(m, compared);
+    let now = ["0".into(), median(&a.base, 0), none(), none(), mj(&a.base), none(), none()];
+    table.row(now.into_iter().chain(own([median(&a.base, EACH), none()])));
     for (i, t) in rows.iter().enumerate() {
         let changed = |d: Option<&Estimate>, base| {
             d.and_then(|d| share(d.median, base)).map_or(String::new(), percent)
@@ -181,7 +186,7 @@ fn table(page: &mut Page<'_>, a: &Advice, rows: &[Tried]) {
             median(&t.measured, 0),
             changed(Some(&t.metric), metric),
             interval(Some(&t.metric), metric),
-            median(&t.measured, 1),
+            mj(&t.measured),
             changed(t.energy.as_ref(), energy),
             interval(t.energy.as_ref(), energy),
         ];
@@ -190,7 +195,7 @@ fn table(page: &mut Page<'_>, a: &Advice, rows: &[Tried]) {
             changed(t.work.as_ref(), a.base.estimate(2)),
             if t.efficient { "yes".into() } else { String::new() },
         ];
-        table.row(cells.into_iter().chain(of_each([median(&t.measured, EACH), each])).chain(last));
+        table.row(cells.into_iter().chain(own([median(&t.measured, EACH), each])).chain(last));
     }
     page.table(0, &table);
 }
@@ -200,7 +205,8 @@ const ROWS: usize = 8;
 
 /// The metric against energy; where two fall on one place, the later one is beside it.
 fn picture(page: &mut Page<'_>, a: &Advice) {
-    let of = |m: &Measured| Some((m.estimate(1)?.median, m.estimate(0)?.median));
+    let compared = comparable_energy(&a.base);
+    let of = |m: &Measured| Some((m.estimate(compared)?.median, m.estimate(0)?.median));
     let marks = std::iter::once('0').chain((0..).map(letter));
     let all = std::iter::once(&a.base).chain(shown(a).iter().map(|t| &t.measured));
     let points: Vec<(char, f64, f64)> =
@@ -228,7 +234,9 @@ fn picture(page: &mut Page<'_>, a: &Advice) {
             row[free] = *mark;
         }
     }
-    page.line(Line::new().ink(Ink::Dim, format!("{}{}", a.metric.name, a.unit.as_str())));
+    let (workload, platform) = (&a.base.workload, &a.base.platform);
+    let what = format!("{}{} of {workload} on {platform}", a.metric.name, a.unit.as_str());
+    page.line(Line::new().ink(Ink::Dim, what));
     for (i, row) in cells.iter().enumerate() {
         let value = y.1 - (y.1 - y.0) * i as f64 / (ROWS - 1) as f64;
         let label = if i == 0 || i + 1 == ROWS { tick(value) } else { String::new() };
@@ -237,33 +245,11 @@ fn picture(page: &mut Page<'_>, a: &Advice) {
     }
     let axis = format!("{} └{}", " ".repeat(margin), "─".repeat(columns));
     page.line(Line::new().ink(Ink::Dim, axis));
-    let (low, high) = (digits3(x.0), format!("{} mJ", digits3(x.1)));
+    let mj = if compared == PER_JOB { "mJ/job" } else { "mJ" };
+    let (low, high) = (digits3(x.0), format!("{} {mj}", digits3(x.1)));
     let gap = columns.saturating_sub(width(&low) + width(&high));
     let text = format!("{}{low}{}{high}", " ".repeat(margin + 2), " ".repeat(gap));
     page.line(Line::new().ink(Ink::Dim, text));
-}
-
-/// A command on as many lines as it needs, which a shell takes as one.
-fn command(page: &mut Page<'_>, head: &str, words: &[String]) {
-    let indent = " ".repeat(width(head));
-    let room = page.width().saturating_sub(width(head) + 2);
-    let mut line = String::new();
-    let mut first = true;
-    let mut out = |line: &str, more: &str, first: bool| {
-        let head = if first { head } else { &indent };
-        page.line(Line::new().plain(format!("{head}{line}{more}")));
-    };
-    for word in words {
-        if !line.is_empty() && width(&line) + 1 + width(word) > room {
-            out(&line, " \\", first);
-            first = false;
-            line = "  ".into();
-        } else if !line.trim().is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    out(&line, "", first);
 }
 
 fn lines(page: &mut Page<'_>, a: &Advice) {
@@ -275,8 +261,8 @@ fn lines(page: &mut Page<'_>, a: &Advice) {
     for (i, lines) in lines.iter().enumerate() {
         for (n, line) in lines.iter().enumerate() {
             let head = if n == 0 { format!("{}  ", letter(i)) } else { "   ".into() };
-            let words: Vec<String> = line.split(' ').map(Into::into).collect();
-            command(page, &head, &words);
+            let words = line.split(' ').map(String::from);
+            page.command(&head, Ink::Plain, words);
         }
     }
 }
@@ -288,9 +274,9 @@ fn commands(page: &mut Page<'_>, a: &Advice, as_it_is: &str) {
     let options = apply::options(&first.steps);
     let mut repeat = vec![as_it_is.to_string(), format!("--phases {phases}")];
     repeat.extend(options);
-    command(page, "   ", &repeat);
+    page.command("   ", Ink::Plain, repeat.clone());
     repeat.push("--backend vm".into());
-    command(page, "   ", &repeat);
+    page.command("   ", Ink::Plain, repeat);
 }
 
 fn legend(page: &mut Page<'_>, a: &Advice) {
@@ -312,9 +298,11 @@ fn legend(page: &mut Page<'_>, a: &Advice) {
         true => "the best of the last are shown",
         false => "those of what is shown have one sign",
     };
-    let each = match a.base.metrics.len() > EACH {
-        true => " mJ: all CPUs, the whole run; mJ/job: what one takes.",
-        false => "",
+    let each = match a.base.metrics.len() > PER_JOB {
+        true => {
+            " mJ/job: all CPUs over the run, by jobs done; own: the CPUs while its tasks ran, by jobs done."
+        }
+        false => " mJ: all CPUs, the whole run.",
     };
     let text = format!(
         "{} simulations: {}.{untried} {} of the last make no sure difference, or a worse one. Medians; differences are \

@@ -10,11 +10,11 @@
 //! may be another under each policy. Where the columns do not fit, they continue below, with the first
 //! policy again.
 
-use super::Style;
 use super::figures::{self, Basis, Figure, Time};
-use super::page::{Ink, Line, Page, cut, pad, width};
+use super::page::{Ink, Line, Page, name_lines, pad, width};
+use super::{Style, jobs};
 use crate::words;
-use risetime_analysis::{PhaseSummary, RunResult, Spread};
+use risetime_analysis::{JobsPhases, PhaseSummary, RunResult, Spread};
 
 /// Columns of a head that does not stand above.
 const HEAD: usize = 14;
@@ -29,7 +29,16 @@ pub fn compare(runs: &[RunResult], style: &Style) -> String {
         Some(t) => figures::of_run(run, t),
         None => Vec::new(),
     };
-    table(runs.first(), &names, tasks, "", style, |c, task| column(&runs[c], task))
+    let jobs = runs.iter().map(|r| r.jobs.iter().map(|j| JobsPhases::of(&[j])).collect());
+    let all = All {
+        first: runs.first(),
+        names: &names,
+        tasks,
+        what: "",
+        jobs: jobs.collect(),
+        runs: runs.chunks(1).collect(),
+    };
+    table(&all, style, |c, task| column(&runs[c], task))
 }
 
 /// Policies side by side, each run from several start phases: medians. A column is the runs of one policy
@@ -41,31 +50,50 @@ pub fn compare_phases(columns: &[(&[RunResult], &PhaseSummary)], style: &Style) 
     let tasks = columns.iter().map(|c| c.1.tasks.len()).max().unwrap_or(0);
     let phases = columns.iter().map(|c| c.1.phases.len()).max().unwrap_or(0);
     let what = columns.first().map_or("runs", |c| super::phases::what(c.1));
-    let what = format!(" · medians of {phases} {what}");
-    let first = columns.first().and_then(|c| c.0.first());
-    table(first, &names, tasks, &what, style, |c, task| {
-        figures::of_phases(columns[c].0, columns[c].1, task)
-    })
+    let what = format!("medians of {phases} {what}");
+    let all = All {
+        first: columns.first().and_then(|c| c.0.first()),
+        names: &names,
+        tasks,
+        what: &what,
+        jobs: columns.iter().map(|c| c.1.jobs.clone()).collect(),
+        runs: columns.iter().map(|c| c.0).collect(),
+    };
+    table(&all, style, |c, task| figures::of_phases(columns[c].0, columns[c].1, task))
 }
 
-fn table(
-    first: Option<&RunResult>,
-    names: &[&str],
+/// What is compared.
+struct All<'a> {
+    first: Option<&'a RunResult>,
+    /// The columns.
+    names: &'a [&'a str],
+    /// How many there are at most.
     tasks: usize,
-    what: &str,
-    style: &Style,
-    column: impl Fn(usize, usize) -> Vec<Figure>,
-) -> String {
+    /// Of what runs the figures are, if not of one each.
+    what: &'a str,
+    /// By column.
+    jobs: Vec<Vec<JobsPhases>>,
+    runs: Vec<&'a [RunResult]>,
+}
+
+fn table(all: &All<'_>, style: &Style, column: impl Fn(usize, usize) -> Vec<Figure>) -> String {
+    let All { first, names, tasks, what, .. } = *all;
     let mut page = Page::new(style);
     let Some(first) = first else {
         page.line(Line::new().plain("Nothing to compare."));
         return page.finish();
     };
+    let what = if what.is_empty() { String::new() } else { format!(" · {what}") };
     let title =
         format!("{} · {} · {}{what}", first.workload, first.platform, words::backend(first));
     page.hanging("", Ink::Title, &title);
     page.blank();
     let heads = legend(&mut page, names, HEAD);
+    let of = if all.what.is_empty() { String::new() } else { format!("{}; ", all.what) };
+    let declared = all.jobs.iter().flatten().any(|j| j.declared);
+    if declared {
+        jobs::side_by_side(&mut page, &heads, &all.jobs, &of);
+    }
     for task in 0..tasks.min(TASKS) {
         if tasks > 1 {
             let comm = first.tasks.get(task).map_or("task", |t| t.comm.as_str());
@@ -88,7 +116,12 @@ fn table(
     if tasks == 0 {
         page.line(Line::new().plain("No task of the workload ever ran."));
     }
+    if !declared {
+        jobs::side_by_side(&mut page, &heads, &all.jobs, &of);
+    }
     page.cautions_of_speed(Some(first));
+    let columns = heads.iter().map(String::as_str).zip(all.runs.iter().copied());
+    super::phases::notes(&mut page, &columns.collect::<Vec<_>>());
     page.finish()
 }
 
@@ -257,12 +290,14 @@ fn block(
     }
     page.line(head);
     for (row, name) in labels.iter().enumerate() {
-        let mut line = Line::new().plain(pad(&cut(&page.shown(name), label), label, false));
+        let lines = name_lines(&page.shown(name), label);
+        let mut line = Line::new().plain(pad(&lines[0], label, false));
         for &c in shown {
             let cell = &cells[c][row];
             line = line.plain("  ").plain(pad(&page.shown(&cell.value), widths[c].0, true));
             line = line.ink(cell.ink, pad(&cell.difference, widths[c].1, true));
         }
         page.line(line);
+        lines[1..].iter().for_each(|rest| page.line(Line::new().plain(rest.as_str())));
     }
 }

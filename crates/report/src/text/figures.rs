@@ -3,7 +3,9 @@
 
 use crate::words;
 use risetime_analysis::metric::Metric;
-use risetime_analysis::{EndedBy, Jobs, Level, PhaseSummary, RunResult, Spread, TaskResult};
+use risetime_analysis::{
+    CpuResult, EndedBy, Jobs, Level, PhaseSummary, RunResult, Spread, TaskResult,
+};
 use risetime_kernel::units::CpuId;
 use risetime_model::platform::cpu_ranges;
 
@@ -167,7 +169,7 @@ pub(super) fn of_run(run: &RunResult, t: &TaskResult) -> Vec<Figure> {
     }
     rows.push(Figure::new("waiting ms", one(Some(t.whole.wait_ms))).of_run());
     rows.push(Figure::energy("energy, task mJ", one(t.whole.energy_mj)).of_run());
-    rows.extend(of_whole_runs(std::slice::from_ref(run), &t.comm));
+    rows.extend(of_whole_runs(std::slice::from_ref(run), t));
     rows.extend(t.lost.iter().map(|l| lost(l.state, one(Some(l.ms)), basis)));
     at_times(&mut rows, vec![times(run, t)], one(run.energy_mj));
     rows
@@ -208,17 +210,27 @@ pub(super) fn of_phases(runs: &[RunResult], s: &PhaseSummary, index: usize) -> V
     }
     rows.push(Figure::new("waiting ms", t.wait_ms).of_run());
     rows.push(Figure::energy("energy, task mJ", t.energy_mj).of_run());
-    rows.extend(of_whole_runs(runs, &t.comm));
+    let task = runs.first().and_then(|run| run.tasks.get(index));
+    rows.extend(task.into_iter().flat_map(|t| of_whole_runs(runs, t)));
     rows.extend(t.lost.iter().map(|l| lost(l.state, l.ms, basis)));
     let tasks = runs.iter().filter_map(|r| Some(times(r, r.tasks.get(index)?)));
     at_times(&mut rows, tasks.collect(), s.energy_mj);
     rows
 }
 
-/// What all activations of a task took, and the jobs that it begins.
-fn of_whole_runs(runs: &[RunResult], comm: &str) -> Vec<Figure> {
+/// What all activations of a task took, and the jobs that it begins. Of several instances these are pooled: they
+/// stand with the first one, and say of how many they are.
+fn of_whole_runs(runs: &[RunResult], task: &TaskResult) -> Vec<Figure> {
     let Some(first) = runs.first() else { return Vec::new() };
-    let name = risetime_analysis::group_name(comm);
+    let (comm, name) = (task.comm.as_str(), risetime_analysis::group_name(&task.comm));
+    let alike = || first.tasks.iter().filter(|t| risetime_analysis::group_name(&t.comm) == name);
+    if alike().next().is_some_and(|t| t.task != task.task) {
+        return Vec::new();
+    }
+    let pooled = match alike().count() {
+        0 | 1 => String::new(),
+        n => format!(", all {n} together"),
+    };
     let begins = |j: &&Jobs| j.tasks.first().is_some_and(|t| t == comm || t == name);
     let job = first.jobs.iter().find(begins).map(|j| &j.name);
     let of_job = [("response_p50", "ms"), ("response_p99", "ms"), ("missed", "")];
@@ -233,8 +245,9 @@ fn of_whole_runs(runs: &[RunResult], comm: &str) -> Vec<Figure> {
         let whose =
             if Some(whose) == job.map(String::as_str) && whose != name { whose } else { "" };
         let label = format!("{whose} {} {unit}", figure.replace('_', " "));
+        let label = format!("{}{pooled}", label.trim());
         let fine = !unit.is_empty();
-        Figure { none: "–", fine, ..Figure::new(label.trim(), Spread::of(values)).of_run() }
+        Figure { none: "–", fine, ..Figure::new(label, Spread::of(values)).of_run() }
     };
     jobs.chain(tasks.into_iter().flatten()).map(row).collect()
 }
@@ -263,8 +276,7 @@ fn lost(state: &str, ms: Spread, basis: Basis) -> Figure {
 fn on_domains(run: &RunResult, t: &TaskResult) -> Vec<(CpuId, f64)> {
     let mut sums: Vec<(CpuId, f64)> = Vec::new();
     for r in &t.spent.running {
-        let cpu = run.cpus.iter().find(|c| c.cpu == r.cpu);
-        let domain = cpu.map_or(r.cpu, |c| c.domain);
+        let domain = domain_of(run, r.cpu);
         match sums.iter_mut().find(|s| s.0 == domain) {
             Some(s) => s.1 += r.ms,
             None => sums.push((domain, r.ms)),
@@ -274,8 +286,22 @@ fn on_domains(run: &RunResult, t: &TaskResult) -> Vec<(CpuId, f64)> {
     sums
 }
 
-/// The CPUs of a domain: `CPU0-3`.
+fn domain_of(run: &RunResult, cpu: CpuId) -> CpuId {
+    run.cpus.iter().find(|c| c.cpu == cpu).map_or(cpu, |c| c.domain)
+}
+
+/// The CPUs that a task's figures mean by a domain, of which this is the first CPU: `CPU0-3`. On a large machine they
+/// are those of all domains that are told as this one.
 pub(super) fn cpus_of(run: &RunResult, domain: CpuId) -> String {
-    let cpus: Vec<CpuId> = run.cpus.iter().filter(|c| c.domain == domain).map(|c| c.cpu).collect();
-    if cpus.is_empty() { domain.to_string() } else { format!("CPU{}", cpu_ranges(&cpus)) }
+    range(domain, run.cpus.iter().filter(|c| domain_of(run, c.told) == domain))
+}
+
+/// The CPUs that a task's figures mean by this one: on a large machine, all that are told as it.
+pub(super) fn told_as(run: &RunResult, cpu: CpuId) -> String {
+    range(cpu, run.cpus.iter().filter(|c| c.told == cpu))
+}
+
+fn range<'a>(first: CpuId, cpus: impl Iterator<Item = &'a CpuResult>) -> String {
+    let cpus: Vec<CpuId> = cpus.map(|c| c.cpu).collect();
+    if cpus.is_empty() { first.to_string() } else { format!("CPU{}", cpu_ranges(&cpus)) }
 }

@@ -391,6 +391,7 @@ fn event(e: &Event, w: &Workload) -> String {
             format!("wait for timer {which} of {}{mode}", span(*period))
         }
         Event::Busy(s) => format!("write for {}", span(*s)),
+        Event::Duty(percent) => format!("sleep until that was {percent} % of the time"),
         Event::Yield => "yield".into(),
         Event::Lock(m) => format!("lock {}", name(&o.mutexes, *m)),
         Event::Unlock(m) => format!("unlock {}", name(&o.mutexes, *m)),

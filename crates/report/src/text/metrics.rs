@@ -30,7 +30,9 @@ pub fn metrics(groups: &[&[Measured]], switches: &[Switched], style: &Style) -> 
     let title: Vec<String> = parts.iter().filter_map(|of| same(*of)).collect();
     let phases = first.phases.len();
     let phases = format!("simulated · medians of {phases} start phases");
-    page.hanging("", Ink::Title, &[title, vec![phases]].concat().join(" · "));
+    let skipped = words::skipped(&first.settings);
+    let title = title.into_iter().chain([phases]).chain(skipped).collect::<Vec<_>>();
+    page.hanging("", Ink::Title, &title.join(" · "));
     if let Some(noise) = words::noise(&first.settings, first.seed) {
         page.line(Line::new().ink(Ink::Dim, noise));
     }

@@ -9,6 +9,7 @@ mod demo;
 mod explain;
 mod figures;
 mod history;
+mod jobs;
 mod lists;
 mod metrics;
 mod page;
@@ -29,6 +30,8 @@ pub use demo::{Demo, Next, Published, demo};
 pub use explain::explain;
 pub(crate) use explain::rest;
 pub use history::{bisected, history};
+pub use jobs::late_jobs;
+pub(crate) use jobs::sentence as sentence_of_jobs;
 pub use lists::{
     Finding, Severity, drawn, findings, names, param_table, platform, policy, workload,
 };

@@ -149,6 +149,20 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// A name in lines of `columns`: those after the first are set in. Two names that differ are never shown alike, as they
+/// would be if they were cut.
+pub(super) fn name_lines(name: &str, columns: usize) -> Vec<String> {
+    if width(name) <= columns {
+        return vec![name.to_string()];
+    }
+    let mut lines = wrap(name, columns.saturating_sub(SET_IN.len()));
+    lines.iter_mut().skip(1).for_each(|line| line.insert_str(0, SET_IN));
+    lines
+}
+
+/// Before the further lines of a name.
+const SET_IN: &str = "  ";
+
 /// A character that cannot steer the terminal; a space that held words together is a space.
 fn printable(c: char) -> char {
     match c {
@@ -285,6 +299,31 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// A command on as many lines as it needs, which a shell takes as one; `words` are not parted.
+    pub(super) fn command(
+        &mut self,
+        head: &str,
+        ink: Ink,
+        words: impl IntoIterator<Item = String>,
+    ) {
+        let room = self.width().saturating_sub(width(head) + " \\".len());
+        let mut lines = vec![String::new()];
+        for word in words {
+            let line = lines.last_mut().expect("starts with one line");
+            match line.trim().is_empty() {
+                true => line.push_str(&word),
+                false if width(line) + 1 + width(&word) > room => lines.push(format!("  {word}")),
+                false => *line = format!("{line} {word}"),
+            }
+        }
+        let last = lines.len() - 1;
+        for (i, line) in lines.into_iter().enumerate() {
+            let head = if i == 0 { head.to_string() } else { " ".repeat(width(head)) };
+            let more = if i < last { " \\" } else { "" };
+            self.line(Line::new().plain(head).ink(ink, line + more));
+        }
+    }
+
     /// The weakest of the figures above, in two lines at most; JSON has all of them.
     pub(super) fn cautions(&mut self, cautions: &[Caution]) {
         if let Some(Caution { figure, typical, why, .. }) = cautions.first() {
@@ -370,21 +409,27 @@ impl<'a> Page<'a> {
     }
 
     fn table_row(&mut self, indent: usize, widths: &[usize], cells: &[String], ink: Option<Ink>) {
-        let mut text = " ".repeat(indent);
-        for (i, (cell, w)) in cells.iter().zip(widths).enumerate() {
-            let cell = self.shown(cell);
-            text += &if i == 0 { String::new() } else { "  ".to_string() };
-            text += &pad(&cell, *w, i > 0);
+        let (Some((name, figures)), Some((first, rest))) =
+            (cells.split_first(), widths.split_first())
+        else {
+            return;
+        };
+        let figures = figures.iter().zip(rest);
+        let figures: String =
+            figures.map(|(cell, w)| format!("  {}", pad(&self.shown(cell), *w, true))).collect();
+        for (i, part) in name_lines(&self.shown(name), *first).iter().enumerate() {
+            let figures = if i == 0 { figures.as_str() } else { "" };
+            let text = format!("{}{}{figures}", " ".repeat(indent), pad(part, *first, false));
+            self.line(Line::new().ink(ink.unwrap_or(Ink::Plain), text));
         }
-        self.line(Line::new().ink(ink.unwrap_or(Ink::Plain), text));
     }
 }
 
 /// Columns that names in a table keep, however narrow the terminal.
 const NAMES: usize = 8;
 
-/// A table: names on the left, figures flush right. Where it is too wide, the names give, then
-/// the last columns.
+/// A table: names on the left, figures flush right. Where it is too wide, the names go over several lines, then the
+/// last columns are left out.
 #[derive(Default)]
 pub(super) struct Table {
     head: Vec<String>,
@@ -450,6 +495,22 @@ mod tests {
         assert_eq!(wrap("abcdefgh ij", 5), ["abcde", "fgh", "ij"]);
         assert_eq!(wrap("", 5), [""]);
         assert_eq!(wrap("漢漢漢 a", 5), ["漢漢", "漢 a"]);
+    }
+
+    #[test]
+    fn names_too_long_for_a_table_stay_different() {
+        let mut page = Page::new(&PLAIN);
+        let mut table = Table::new(["", "kernel", "simulated"]);
+        for figure in ["p50", "p99"] {
+            table.row([format!("thread-of-a-game wakeup {figure} ms"), "1".into(), "2".into()]);
+        }
+        page.table(0, &table);
+        let wanted = [
+            "                       kernel  simulated",
+            "thread-of-a-game            1          2",
+            "  wakeup p50 ms",
+        ];
+        assert_eq!(page.finish().lines().take(3).collect::<Vec<_>>(), wanted);
     }
 
     #[test]

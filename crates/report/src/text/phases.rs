@@ -3,9 +3,9 @@
 //! A burst may begin anywhere in a tick and in a PELT period, and single figures depend on
 //! it; only the median says what a policy does. "never" is larger than any number here.
 
-use super::Style;
 use super::figures::{self, Figure};
 use super::page::{Ink, Line, Page, Table};
+use super::{Style, jobs};
 use crate::words;
 use risetime_analysis::{Level, PhaseSummary, RunResult, Spread, TaskResult};
 use risetime_model::micros;
@@ -33,6 +33,10 @@ pub fn phases(runs: &[RunResult], summary: &PhaseSummary, every: bool, style: &S
     if summary.tasks.is_empty() {
         page.line(Line::new().plain("No task of the workload ever ran."));
     }
+    let declared = summary.jobs.iter().any(|j| j.declared);
+    if declared {
+        jobs::of_phases(&mut page, summary);
+    }
     for (index, task) in summary.tasks.iter().enumerate().take(TASKS) {
         if summary.tasks.len() > 1 {
             page.line(Line::new().ink(Ink::Title, task.comm.as_str()));
@@ -48,12 +52,49 @@ pub fn phases(runs: &[RunResult], summary: &PhaseSummary, every: bool, style: &S
         let more = summary.tasks.len() - TASKS;
         page.paragraph(0, Ink::Dim, &format!("… {more} tasks more; all: --format json or csv"));
     }
-    let mut notes: Vec<&String> = runs.iter().flat_map(|r| &r.notes).collect();
-    let mut seen = std::collections::BTreeSet::new();
-    notes.retain(|note| seen.insert(*note));
+    if !declared {
+        jobs::of_phases(&mut page, summary);
+    }
     page.cautions_of_speed(runs.first());
-    notes.into_iter().for_each(|note| page.hanging("note: ", Ink::Dim, note));
+    notes(&mut page, &[("", runs)]);
     page.finish()
+}
+
+/// Start phases that are named with a note.
+const NAMED: usize = 4;
+
+/// What a reader should know of these runs, each note once, with the policies and start phases that it is about if it is not
+/// about all. `columns`: the runs of each policy.
+pub(super) fn notes(page: &mut Page<'_>, columns: &[(&str, &[RunResult])]) {
+    let mut notes: Vec<&String> = Vec::new();
+    for note in columns.iter().flat_map(|(_, runs)| *runs).flat_map(|run| &run.notes) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    for note in notes {
+        let has = |run: &&RunResult| run.notes.contains(note);
+        let whose: Vec<String> =
+            columns.iter().filter_map(|(policy, runs)| whose(policy, runs, has)).collect();
+        let all = columns.iter().flat_map(|(_, runs)| *runs).all(|run| has(&run));
+        let head = if all { String::new() } else { format!("{}: ", whose.join("; ")) };
+        page.hanging("note: ", Ink::Dim, &format!("{head}{note}"));
+    }
+}
+
+/// Which of a policy's runs have it: the policy, if it has a name, and the start phases unless it is all of them.
+fn whose(policy: &str, runs: &[RunResult], has: impl Fn(&&RunResult) -> bool) -> Option<String> {
+    let found: Vec<&RunResult> = runs.iter().filter(has).collect();
+    if found.is_empty() {
+        return None;
+    }
+    let mut phases: Vec<String> = found.iter().take(NAMED).map(|run| micros(run.phase)).collect();
+    phases.dedup();
+    let more = if found.len() > NAMED { ", …" } else { "" };
+    let phases = Some(format!("phase {} µs{more}", phases.join(", ")));
+    let policy = Some(policy.to_string()).filter(|policy| !policy.is_empty());
+    let parts = [policy, phases.filter(|_| found.len() < runs.len())];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 /// What the runs are: of different start phases, or the same again and again.

@@ -1,6 +1,7 @@
 //! One run: what happened in five seconds of reading, then the plots of the series.
 //!
 //! ```text
+//! jobs         of a workload that declares some: how many were missed, how long they took
 //! headline     174 ms to full speed; 96 ms of full-speed work lost
 //! where        what was lost, by the state in which it was lost
 //! reached      util levels, bigger CPUs, operating points, migrations, energy, waiting
@@ -11,46 +12,58 @@
 //! The x axis counts ms from t0, as all figures do. Lists that have no end in sight are cut,
 //! and the text says how many rows there are and where all of them can be had.
 
-use super::Style;
+use super::figures::told_as;
 use super::page::{Ink, Line, Page, Table, pad};
 use super::plot::{Curve, Plot};
+use super::{Style, jobs};
 use crate::words;
 use risetime_analysis::{
-    Burst, By, Jobs, Latest, Level, Migration, Percentiles, RunResult, Spent, TaskResult, Timeline,
+    Burst, By, Level, Migration, Percentiles, RunResult, Spent, TaskResult, Timeline,
 };
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::micros;
 use std::collections::BTreeMap;
 
 /// Rows of a list before it is cut.
-const LIST: usize = 24;
+pub(super) const LIST: usize = 24;
 /// Rows of the list of other tasks, and of migrations.
 const SHORT_LIST: usize = 10;
 /// A curve of util that moves less is no picture.
 const FLAT_UTIL: f64 = 8.0;
 /// Rows of a plot.
 const PLOT: usize = 16;
+/// Plots of frequencies; a task may visit hundreds of CPUs.
+const FREQ_PLOTS: usize = 8;
 
 /// What did this run show? Headline, figures and plots of the task that `timeline` follows,
-/// the first; a row for each other task.
+/// the one that leads; a row for each other task.
 pub fn run(result: &RunResult, timeline: &Timeline, style: &Style) -> String {
     let mut page = Page::new(style);
     title(&mut page, result);
-    match result.tasks.first() {
+    let about = jobs::sentence(result);
+    if let Some(about) = &about {
+        page.hanging("", Ink::Strong, about);
+        page.blank();
+        jobs::of_run(&mut page, result);
+    }
+    match result.leading() {
         None => page.line(Line::new().plain("No task of the workload ever ran.")),
         Some(task) => {
             let names = words::task_names(result);
-            headline(&mut page, &names[0], task);
+            headline(&mut page, &names[result.lead], task);
             where_it_went(&mut page, task);
-            reached(&mut page, task);
+            reached(&mut page, result, task);
             moved(&mut page, task);
             spent(&mut page, result, task);
+            heat(&mut page, result);
             other_tasks(&mut page, result, &names);
-            jobs(&mut page, result);
+            if about.is_none() {
+                jobs::of_run(&mut page, result);
+            }
             latency(&mut page, result);
             waits(&mut page, result);
             work(&mut page, result);
-            plots(&mut page, task, timeline);
+            plots(&mut page, result, task, timeline);
         }
     }
     page.cautions(&result.cautions);
@@ -152,19 +165,19 @@ pub(super) fn where_it_went(page: &mut Page<'_>, t: &TaskResult) {
     page.blank();
 }
 
-fn reached(page: &mut Page<'_>, t: &TaskResult) {
+fn reached(page: &mut Page<'_>, r: &RunResult, t: &TaskResult) {
     if t.reach.is_empty() {
         return;
     }
     page.line(Line::new().ink(Ink::Title, "Reached").ink(Ink::Dim, " (ms after it became busy)"));
     let mut groups: BTreeMap<(u8, CpuId), Vec<(String, String)>> = BTreeMap::new();
-    for r in &t.reach {
-        let (group, level) = match r.what {
+    for reach in &t.reach {
+        let (group, level) = match reach.what {
             Level::Util(u) => ((0, CpuId(0)), u.to_string()),
             Level::Capacity(c) => ((1, CpuId(0)), c.to_string()),
             Level::Freq { cpu, freq } => ((2, cpu), words::mhz(freq)),
         };
-        let after = words::one_or(r.after_ms, "never");
+        let after = words::one_or(reach.after_ms, "never");
         groups.entry(group).or_default().push((level, after));
     }
     // What was never reached at all is not worth a row, unless nothing was.
@@ -172,12 +185,12 @@ fn reached(page: &mut Page<'_>, t: &TaskResult) {
     if !groups.values().all(|levels| never(levels)) {
         groups.retain(|_, levels| !never(levels));
     }
-    let wide = groups.keys().map(|(_, cpu)| cpu.to_string().len()).fold(5, usize::max);
+    let wide = groups.keys().map(|(_, cpu)| told_as(r, *cpu).len()).fold(5, usize::max);
     for ((kind, cpu), levels) in groups {
         let head = match kind {
             0 => "  util      ".to_string(),
             1 => "  capacity  ".to_string(),
-            _ => format!("  {} MHz ", pad(&cpu.to_string(), wide, false)),
+            _ => format!("  {} MHz ", pad(&told_as(r, cpu), wide, false)),
         };
         page.hanging(&head, Ink::Plain, &stretches(&levels).join(", "));
     }
@@ -254,7 +267,8 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
         return;
     }
     page.line(Line::new().ink(Ink::Title, "Other tasks"));
-    let shown = || r.tasks.iter().zip(names).skip(1).take(SHORT_LIST);
+    let others = || r.tasks.iter().zip(names).enumerate().filter(|(i, _)| *i != r.lead);
+    let shown = || others().map(|(_, other)| other).take(SHORT_LIST);
     let mut table = Table::new(["task", "full speed", "lost ms", "wait ms", "mJ"]);
     for (t, name) in shown() {
         let burst = t.burst.as_ref();
@@ -277,62 +291,6 @@ fn other_tasks(page: &mut Page<'_>, r: &RunResult, names: &[String]) {
 /// Its policies, in words.
 fn policies(t: &TaskResult) -> String {
     t.policies.iter().map(|p| p.to_string()).collect::<Vec<_>>().join(", ")
-}
-
-/// What was due when, and whether it was done by then.
-fn jobs(page: &mut Page<'_>, r: &RunResult) {
-    if r.jobs.is_empty() {
-        return;
-    }
-    let title = Line::new().ink(Ink::Title, "Jobs");
-    page.line(title.ink(Ink::Dim, " (ms from release to done; slack: the least)"));
-    let heads = ["", "due", "missed", "p50", "p90", "p95", "p99", "max", "slack", "mJ each"];
-    let mut table = Table::new(heads);
-    let ms = |ms: f64| format!("{ms:.2}");
-    for j in r.jobs.iter().take(LIST) {
-        let of = |figure: fn(&Percentiles) -> f64| {
-            j.response.as_ref().map_or("–".into(), |p| ms(figure(p)))
-        };
-        let row = [
-            j.name.clone(),
-            j.due.to_string(),
-            j.missed().to_string(),
-            of(|p| p.p50),
-            of(|p| p.p90),
-            of(|p| p.p95),
-            of(|p| p.p99),
-            of(|p| p.max),
-            j.lateness.as_ref().map_or("–".into(), |p| ms(-p.max)),
-            j.mj_per_job.map_or("–".into(), words::digits3),
-        ];
-        table.inked((j.missed() > 0).then_some(Ink::Bad), row);
-    }
-    page.table(2, &table);
-    for j in r.jobs.iter().take(LIST) {
-        let text = missed(j);
-        if !text.is_empty() {
-            page.hanging("  ", Ink::Dim, &format!("{}: {text}", j.name));
-        }
-    }
-    more(page, r.jobs.len(), LIST, "kinds of jobs", ALL);
-    page.blank();
-}
-
-/// How its jobs were missed.
-fn missed(j: &Jobs) -> String {
-    let kinds = [
-        (j.late, "late"),
-        (j.merged, "merged into a later one"),
-        (j.dropped, "dropped in the chain"),
-        (j.overdue, "overdue at the run's end"),
-    ];
-    let kinds = kinds.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| format!("{n} {kind}"));
-    let latest = j.latest.filter(|l| l.lateness_ms > 0.0).map(|l| {
-        let Latest { number, due_ms, lateness_ms } = l;
-        format!("the latest: job {number}, due at {due_ms:.2} ms, {lateness_ms:.2} ms late")
-    });
-    let kinds = kinds.collect::<Vec<_>>().join(", ");
-    [kinds].into_iter().chain(latest).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 /// With one or two kinds of tasks, the figures above say how long things take.
@@ -362,6 +320,34 @@ fn latency(page: &mut Page<'_>, r: &RunResult) {
     }
     page.table(2, &table);
     more(page, r.latency.len(), LIST, "kinds of tasks", ALL);
+    page.blank();
+}
+
+/// How hot it became, and what cooling took; nothing where no temperature was told.
+fn heat(page: &mut Page<'_>, r: &RunResult) {
+    if r.heat.is_empty() {
+        return;
+    }
+    page.line(Line::new().ink(Ink::Title, "Heat"));
+    for h in &r.heat {
+        let [start, max, end] = [h.start_celsius, h.max_celsius, h.end_celsius].map(words::one);
+        let at = words::one(h.max_at_ms);
+        let row = format!("{}: from {start} to {end} °C, at most {max} °C, at {at} ms", h.zone);
+        page.hanging("  ", Ink::Plain, &row);
+    }
+    for c in &r.cooling {
+        let row = match c.lowest_max {
+            None => format!("policy{}: never capped", c.policy.0),
+            Some(lowest) => format!(
+                "policy{}: capped for {} ms, at {} MHz at the lowest, {} changes",
+                c.policy.0,
+                words::one(c.capped_ms),
+                words::mhz(lowest),
+                c.changes
+            ),
+        };
+        page.hanging("  ", Ink::Plain, &row);
+    }
     page.blank();
 }
 
@@ -427,10 +413,10 @@ fn work(page: &mut Page<'_>, r: &RunResult) {
 }
 
 /// Where a list is that a page has not room for.
-const ALL: &str = "--format json or csv";
+pub(super) const ALL: &str = "--format json or csv";
 
 /// Says what a cut list left out, and with what option it is all there.
-fn more(page: &mut Page<'_>, all: usize, shown: usize, what: &str, with: &str) {
+pub(super) fn more(page: &mut Page<'_>, all: usize, shown: usize, what: &str, with: &str) {
     if all > shown {
         let text = format!("… {} of {all} {what} more; all of them: {with}", all - shown);
         page.paragraph(2, Ink::Dim, &text);
@@ -447,22 +433,33 @@ fn notes(page: &mut Page<'_>, notes: &[String]) {
     }
 }
 
-fn plots(page: &mut Page<'_>, t: &TaskResult, timeline: &Timeline) {
+fn plots(page: &mut Page<'_>, r: &RunResult, t: &TaskResult, timeline: &Timeline) {
     let Some(b) = &t.burst else { return };
     let window = window(t);
     let runs = running_intervals(timeline, b.t0_ms);
     util_plot(page, t, timeline, &runs, window, b.t0_ms);
     util_bars(page, t);
-    cpu_bars(page, t);
-    for (cpu, curve) in &timeline.freq {
-        if t.spent.running.iter().any(|r| r.cpu == *cpu && r.ms > 0.0) {
+    cpu_bars(page, r, t);
+    let plots: Vec<Plot<'_>> = timeline
+        .freq
+        .iter()
+        .filter(|(cpu, _)| {
+            let told = r.cpus.iter().find(|c| c.cpu == *cpu).map_or(*cpu, |c| c.told);
+            t.spent.running.iter().any(|r| r.cpu == told && r.ms > 0.0)
+        })
+        .filter_map(|(cpu, curve)| {
             let on: Vec<_> = runs.iter().filter(|r| r.2 == *cpu).map(|r| (r.0, r.1)).collect();
             let points: Vec<(f64, f64)> =
                 curve.iter().map(|(at, f)| (at - b.t0_ms, f.0 as f64 / 1000.0)).collect();
-            freq_plot(page, t, *cpu, held(&points, &on), window);
-        }
+            freq_plot(t, *cpu, held(&points, &on), window)
+        })
+        .collect();
+    for plot in plots.iter().take(FREQ_PLOTS) {
+        page.blank();
+        plot.draw(page);
     }
-    freq_bars(page, t);
+    more(page, plots.len(), FREQ_PLOTS, "plots of a CPU's frequency", "--perfetto FILE");
+    freq_bars(page, r, t);
 }
 
 /// What the plots show, in ms from t0: until a little after everything that is reported has
@@ -575,7 +572,7 @@ fn util_bars(page: &mut Page<'_>, t: &TaskResult) {
     more(page, t.util_residency.len(), LIST, "util values", ALL);
 }
 
-fn cpu_bars(page: &mut Page<'_>, t: &TaskResult) {
+fn cpu_bars(page: &mut Page<'_>, result: &RunResult, t: &TaskResult) {
     let mut sums: BTreeMap<CpuId, f64> = BTreeMap::new();
     for r in &t.spent.running {
         *sums.entry(r.cpu).or_default() += r.ms;
@@ -585,17 +582,17 @@ fn cpu_bars(page: &mut Page<'_>, t: &TaskResult) {
     }
     page.rule(&format!("{} Sum Time Running on CPU (ms)", t.comm));
     let rows: Vec<_> =
-        sums.iter().map(|(cpu, ms)| (cpu.to_string(), *ms, words::one(*ms))).collect();
+        sums.iter().map(|(cpu, ms)| (told_as(result, *cpu), *ms, words::one(*ms))).collect();
     page.bars(0, Ink::Curve, &rows);
 }
 
+/// `None`: at one frequency all the time, which the bars below say.
 fn freq_plot(
-    page: &mut Page<'_>,
     t: &TaskResult,
     cpu: CpuId,
     parts: Vec<Vec<(f64, f64)>>,
     x: (f64, f64),
-) {
+) -> Option<Plot<'static>> {
     let inside: Vec<f64> = parts
         .iter()
         .filter(|p| p.last().is_some_and(|l| l.0 >= x.0) && p.first().is_some_and(|f| f.0 <= x.1))
@@ -603,19 +600,15 @@ fn freq_plot(
         .filter(|p| x.0 <= p.0 && p.0 <= x.1)
         .map(|p| p.1)
         .collect();
-    let Some(high) = inside.iter().copied().reduce(f64::max) else {
-        return;
-    };
+    let high = inside.iter().copied().reduce(f64::max)?;
     let low = inside.iter().copied().fold(high, f64::min);
-    // At one frequency all the time: the bars below say it.
     if high - low < 1.0 {
-        return;
+        return None;
     }
     let mut used = inside;
     used.sort_by(|a, b| b.total_cmp(a));
     used.dedup();
-    page.blank();
-    Plot {
+    Some(Plot {
         title: format!("{} {cpu} Frequency (MHz)", t.comm),
         x,
         y: (low, high),
@@ -625,15 +618,14 @@ fn freq_plot(
         curves: vec![Curve { parts, ink: Ink::Curve }],
         shade: None,
         lanes: vec![],
-    }
-    .draw(page);
+    })
 }
 
-fn freq_bars(page: &mut Page<'_>, t: &TaskResult) {
+fn freq_bars(page: &mut Page<'_>, result: &RunResult, t: &TaskResult) {
     let mut cpus: Vec<CpuId> = t.spent.running.iter().map(|r| r.cpu).collect();
     cpus.dedup();
     for cpu in cpus {
-        page.rule(&format!("{} {cpu} Frequency residency (ms)", t.comm));
+        page.rule(&format!("{} {} Frequency residency (ms)", t.comm, told_as(result, cpu)));
         let at: Vec<_> = t.spent.running.iter().filter(|r| r.cpu == cpu).collect();
         let rows: Vec<_> =
             at.iter().take(LIST).map(|r| (words::mhz(r.freq), r.ms, words::one(r.ms))).collect();

@@ -7,10 +7,15 @@
 //! ```
 
 use super::Style;
-use super::page::{Ink, Line, Page, Table};
-use crate::words::round3;
-use risetime_analysis::study::{JudgedRow, Reproduced, ReproducedFigure, TradeOff, score};
+use super::page::{Ink, Line, Page, Table, width};
+use crate::words::{one, round3};
+use risetime_analysis::study::{
+    Cell, Cells, JudgedRow, Reproduced, ReproducedFigure, TradeOff, Tried, score,
+};
 use risetime_model::Study;
+
+/// Columns between two cells.
+const GAP: usize = 2;
 
 /// Are the document's numbers right?
 pub fn study(study: &Reproduced, style: &Style) -> String {
@@ -45,8 +50,11 @@ pub fn study_contents(study: &Study, style: &Style) -> String {
     page.blank();
     let mut table = Table::new(["figure", "rows", "quantities"]);
     for f in &study.figures {
-        let rows: usize = f.lists.iter().map(|l| l.rows.len()).sum();
+        let checks = f.table.as_ref().map_or(0, |t| t.checks.len());
+        let rows = checks + f.lists.iter().map(|l| l.rows.len()).sum::<usize>();
         let mut quantities: Vec<&str> = f.lists.iter().map(|l| l.quantity.as_str()).collect();
+        let of_cases = f.table.iter().flat_map(|t| t.quantities.iter().map(|q| q.name.as_str()));
+        quantities.extend(of_cases);
         quantities.dedup();
         table.row([f.id.clone(), rows.to_string(), quantities.join(", ")]);
     }
@@ -113,7 +121,13 @@ fn figure(page: &mut Page<'_>, f: &ReproducedFigure) {
     page.rule(&format!("{} · {}", f.id, f.place));
     page.paragraph(0, Ink::Plain, &f.about);
     if !f.command.is_empty() {
-        page.hanging("$ ", Ink::Dim, &f.command);
+        // An option stays with its value.
+        let words = f.command.replace(" --", "\n--");
+        page.command("$ ", Ink::Dim, words.lines().map(String::from));
+    }
+    if let Some(c) = &f.cells {
+        cells(page, c);
+        free(page, &c.free);
     }
     let mut from = 0;
     while let Some(first) = f.rows.get(from) {
@@ -126,6 +140,83 @@ fn figure(page: &mut Page<'_>, f: &ReproducedFigure) {
     if f.trade_offs.len() > 1 {
         page.blank();
         trade_offs(page, &f.trade_offs);
+    }
+}
+
+/// Every cell, published beside ours; what nobody has searched in a table of its own.
+fn cells(page: &mut Page<'_>, c: &Cells) {
+    for (q, (name, unit)) in c.quantities.iter().enumerate() {
+        let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
+        page.blank();
+        page.paragraph(0, Ink::Strong, &format!("{name}{unit}: published, measured"));
+        matrix(page, c, q, &|cell| cell.measured);
+        if c.searched() {
+            page.blank();
+            let what = "published, measured with the first value of everything that was searched";
+            page.paragraph(0, Ink::Dim, &format!("{name}{unit}: {what}"));
+            matrix(page, c, q, &|cell| cell.untouched);
+        }
+    }
+    if c.cases.iter().any(|(_, fit)| *fit) || c.columns.iter().any(|(_, fit)| !fit) {
+        page.blank();
+        page.paragraph(0, Ink::Dim, "* what is free was fitted on these: not counted");
+    }
+}
+
+/// The columns side by side, as many as there is room for, the others below.
+fn matrix(page: &mut Page<'_>, c: &Cells, q: usize, ours: &dyn Fn(&Cell) -> Option<f64>) {
+    let said = |cell: &Cell| {
+        let places = usize::from(cell.digits);
+        let said = |x: Option<f64>| x.map_or("–".into(), |x| format!("{:.places$}", x + 0.0));
+        [said(cell.published), said(ours(cell))]
+    };
+    let names = c.cases.iter().map(|(name, fit)| format!("{name}{}", if *fit { " *" } else { "" }));
+    let names: Vec<String> = names.collect();
+    let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) + GAP;
+    let wide = |column: usize| {
+        let each = |i: usize| c.cells[q].iter().map(move |row| width(&said(&row[column])[i]));
+        let named = width(&c.columns[column].0);
+        widest(&mut each(0).chain([named])) + widest(&mut each(1))
+    };
+    let first = widest(&mut names.iter().map(|n| width(n)));
+    let mut from = 0;
+    while from < c.columns.len() {
+        let mut used = first + wide(from);
+        let more = (from + 1..c.columns.len()).take_while(|i| {
+            used += wide(*i);
+            used <= page.width()
+        });
+        let to = from + 1 + more.count();
+        let heads = c.columns[from..to].iter().flat_map(|(name, _)| [name.clone(), String::new()]);
+        let mut table = Table::new(std::iter::once(String::new()).chain(heads));
+        for (name, row) in names.iter().zip(&c.cells[q]) {
+            table.row(std::iter::once(name.clone()).chain(row[from..to].iter().flat_map(said)));
+        }
+        if from > 0 {
+            page.blank();
+        }
+        page.table(GAP, &table);
+        from = to;
+    }
+}
+
+/// What the document leaves open: each value with what it comes to.
+fn free(page: &mut Page<'_>, all: &[Tried]) {
+    if all.is_empty() {
+        return;
+    }
+    page.blank();
+    let head = "What the document leaves open; mean error of the cells to fit by value, the one taken in brackets:";
+    page.paragraph(0, Ink::Strong, head);
+    for t in all {
+        let value = |(i, (value, off)): (usize, &(String, f64))| match i == t.chosen {
+            true => format!("[{value} {}]", one(*off)),
+            false => format!("{value} {}", one(*off)),
+        };
+        let values: Vec<String> = t.values.iter().enumerate().map(value).collect();
+        let of = if t.columns.is_empty() { "all".into() } else { t.columns.join(", ") };
+        page.hanging(&format!("  {} ({of}): ", t.name), Ink::Plain, &values.join(", "));
+        page.paragraph(4, Ink::Dim, &t.why);
     }
 }
 
@@ -145,7 +236,13 @@ fn trade_offs(page: &mut Page<'_>, all: &[TradeOff]) {
 }
 
 fn list(page: &mut Page<'_>, rows: &[&JudgedRow]) {
-    let name = format!("{} ({})", rows[0].list, rows[0].unit);
+    let one_unit = rows.iter().all(|r| r.unit == rows[0].unit);
+    let unit = if one_unit && !rows[0].unit.is_empty() {
+        format!(" ({})", rows[0].unit)
+    } else {
+        String::new()
+    };
+    let name = format!("{}{unit}", rows[0].list);
     let mut table =
         Table::new([name.as_str(), "published", "measured", "deviation", "tolerance", "", " "]);
     for r in rows {
@@ -160,7 +257,11 @@ fn list(page: &mut Page<'_>, rows: &[&JudgedRow]) {
             None => String::new(),
             Some(_) => format!("{:.*}", places(r), round3(r.tolerance.total())),
         };
-        let cells = [r.at.clone(), number(r), measured, off, tolerance, verdict.to_string()];
+        let at = match one_unit || r.unit.is_empty() {
+            true => r.at.clone(),
+            false => format!("{} ({})", r.at, r.unit),
+        };
+        let cells = [at, number(r), measured, off, tolerance, verdict.to_string()];
         table.inked(ink, cells.into_iter().chain([String::new()]));
     }
     page.table(2, &table);

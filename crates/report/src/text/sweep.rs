@@ -15,6 +15,8 @@ use crate::words::{digits3, one, simulated};
 use risetime_analysis::metric::{Metric, Unit};
 use risetime_analysis::sweep::{Axis, Point, Sweep};
 
+/// So many points of a map are listed below it, with their intervals.
+const LISTED: usize = 24;
 /// Rows of a curve.
 const ROWS: usize = 10;
 /// From the least to the most, in as many steps as there are.
@@ -35,6 +37,9 @@ pub fn sweep(s: &Sweep, style: &Style) -> String {
             for (m, (metric, unit)) in metrics.iter().enumerate() {
                 map(&mut page, s, m, &named(metric, *unit), (rows, columns));
                 page.blank();
+            }
+            if has_intervals(s) && s.points.len() <= LISTED {
+                table(&mut page, s, &metrics);
             }
         }
         axes => {
@@ -69,6 +74,7 @@ fn title(s: &Sweep) -> String {
         same(|p| p.measured.policy.clone()),
         Some(run.unwrap_or_else(|| "simulated".into())),
         Some(format!("{points} × {phases}")),
+        crate::words::skipped(&first.measured.settings),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
@@ -122,9 +128,15 @@ fn answer(s: &Sweep, m: usize, metric: &Metric, unit: Unit) -> String {
     }
 }
 
+/// Whether some median has one, and a width.
+fn has_intervals(s: &Sweep) -> bool {
+    let metrics = s.metrics().count();
+    s.points.iter().any(|p| (0..metrics).any(|m| interval(p, m).is_some()))
+}
+
 /// Medians and intervals, a row a point; metrics that do not fit come in a table of their own.
 fn table(page: &mut Page<'_>, s: &Sweep, metrics: &[(&Metric, Unit)]) {
-    let intervals = (0..metrics.len()).any(|m| s.points.iter().any(|p| interval(p, m).is_some()));
+    let intervals = has_intervals(s);
     let columns = |m: usize| -> Vec<Vec<String>> {
         let both = |median: String, interval: String| match intervals {
             true => vec![median, interval],
@@ -134,7 +146,7 @@ fn table(page: &mut Page<'_>, s: &Sweep, metrics: &[(&Metric, Unit)]) {
         let head = both(named(metrics[m].0, metrics[m].1), "95 %".into());
         std::iter::once(head).chain(s.points.iter().map(row)).collect()
     };
-    let names = std::iter::once(s.axes.iter().map(|axis| axis.name.clone()).collect());
+    let names = std::iter::once(s.axes.iter().map(Axis::label).collect());
     let names: Vec<Vec<String>> = names.chain(s.points.iter().map(|p| p.at.clone())).collect();
     let mut rows = names.clone();
     for m in 0..metrics.len() {
@@ -227,7 +239,7 @@ fn draw(page: &mut Page<'_>, s: &Sweep, m: usize, title: &str, axis: &Axis) {
         y,
         rows: ROWS,
         y_marks: ticks(y, 4),
-        x_unit: &axis.name,
+        x_unit: &axis.label(),
         curves: vec![Curve { parts: parts.collect(), ink: Ink::Curve }],
         shade: None,
         lanes: Vec::new(),
@@ -244,7 +256,9 @@ fn map(page: &mut Page<'_>, s: &Sweep, m: usize, title: &str, (rows, columns): (
         let share = median.filter(|_| high > low).map_or(0.0, |v| (v - low) / (high - low));
         SHADES[((share * SHADES.len() as f64) as usize).min(SHADES.len() - 1)]
     };
-    page.line(Line::new().ink(Ink::Title, format!("{title}, {} by {}", rows.name, columns.name)));
+    page.line(
+        Line::new().ink(Ink::Title, format!("{title}, {} by {}", rows.label(), columns.label())),
+    );
     let label = rows.values.iter().map(|v| width(v)).max().unwrap_or(0);
     let cells = (0..s.points.len()).map(|i| width(&cell(&s.points[i], m)));
     let heads = columns.values.iter().map(|v| width(v));
@@ -275,13 +289,20 @@ fn map(page: &mut Page<'_>, s: &Sweep, m: usize, title: &str, (rows, columns): (
 
 fn legend(page: &mut Page<'_>, s: &Sweep) {
     let phases = s.points.first().map_or(0, |p| p.recipe.phases);
-    let over = if phases == 1 { "One run each" } else { "Medians over the start phases" };
-    let more = match (s.axes.len(), phases) {
-        (2, _) => "; the fuller a cell, the more",
-        (_, 1) => "",
-        (_, 2..6) => "; from --phases 6 on with their intervals",
+    let over = match phases {
+        1 => "One run each".to_string(),
+        n => format!("Medians over {n} start phases"),
+    };
+    let fuller = if s.axes.len() == 2 { "; the fuller a cell, the more" } else { "" };
+    let intervals = match phases {
+        1 => "",
+        2..6 => "; from --phases 6 on with their intervals",
+        _ if s.axes.len() == 2 && s.points.len() > LISTED => {
+            "; their intervals: --format csv or json"
+        }
         _ => ", 95 %: their intervals",
     };
-    let text = format!("{over}{more}. The command of each point: --format csv or json.");
+    let text =
+        format!("{over}{fuller}{intervals}. The command of each point: --format csv or json.");
     page.paragraph(0, Ink::Dim, &text);
 }

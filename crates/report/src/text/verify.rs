@@ -66,8 +66,21 @@ pub fn verify(v: &Verified<'_>, style: &Style) -> String {
             &format!("Not read at the start, so not aligned: {}.", v.unread.join("; ")),
         );
     }
+    one_course(&mut page, v.comparison.mode);
     page.finish()
 }
+
+/// What the checks of a free simulator cannot say, and what can.
+fn one_course(page: &mut Page<'_>, mode: Mode) {
+    if mode == Mode::Free {
+        page.blank();
+        page.paragraph(0, Ink::Dim, ONE_COURSE);
+    }
+}
+
+/// That checks follow one course of events.
+const ONE_COURSE: &str = "Free checks follow one course of events, which a microsecond changes on a kernel, too. Are the \
+                          figures that you read right? `--mode spread` judges those, over start phases.";
 
 /// One experiment from several start phases: how long until full speed, on both sides?
 pub fn verify_phases(
@@ -112,6 +125,7 @@ pub fn verify_phases(
             phased.wanted
         ),
     );
+    one_course(&mut page, mode);
     page.finish()
 }
 
@@ -175,6 +189,7 @@ pub fn verify_set(
             page.hanging(&format!("  {name}: "), Ink::Dim, cause);
         }
     }
+    one_course(&mut page, Mode::Free);
     page.finish()
 }
 

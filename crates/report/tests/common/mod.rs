@@ -240,6 +240,7 @@ impl Machine {
             phase: self.kind.phase,
             settings,
             end_ms: end,
+            lead: 0,
             tasks: vec![TaskResult {
                 task: TaskId(0),
                 comm: "rampup".into(),
@@ -273,6 +274,8 @@ impl Machine {
             cpus,
             jobs: Vec::new(),
             quotas: Vec::new(),
+            heat: Vec::new(),
+            cooling: Vec::new(),
             pieces: Vec::new(),
             waits: Vec::new(),
             work_ms: 1900.5,
@@ -303,6 +306,7 @@ impl Machine {
         CpuResult {
             cpu: CpuId(cpu),
             domain: CpuId(cpu / 4 * 4),
+            told: CpuId(cpu),
             capacity: if cpu < 4 { 459 } else { 1024 },
             energy_mj: Some(11.5),
             freq,
@@ -401,6 +405,7 @@ pub(crate) fn platform() -> Platform {
         hz: 250,
         domains: vec![little, big],
         topology: Default::default(),
+        thermal: Vec::new(),
         doubts: Vec::new(),
         sources: [("opp".to_string(), "estimate".to_string())].into(),
     }
@@ -580,6 +585,25 @@ pub(crate) fn ablation() -> compare::Comparison {
     all
 }
 
+/// Zones of which one was too hot for the faster CPUs.
+pub(crate) fn heated(run: &mut RunResult) {
+    run.heat = vec![Heat {
+        zone: "big".into(),
+        start_celsius: 25.0,
+        max_celsius: 71.987,
+        max_at_ms: 812.5,
+        end_celsius: 69.5,
+        critical_at_ms: None,
+    }];
+    let cooling = |policy, lowest_max: Option<KHz>| Cooling {
+        policy: CpuId(policy),
+        capped_ms: lowest_max.map_or(0.0, |_| 400.25),
+        lowest_max,
+        changes: lowest_max.map_or(0, |_| 3),
+    };
+    run.cooling = vec![cooling(0, None), cooling(4, Some(KHz(1_328_000)))];
+}
+
 /// [`rampup`] with jobs of a chain, some of them missed, and several kinds of tasks.
 pub(crate) fn frames() -> RunResult {
     let times = |ms: f64| Percentiles {
@@ -590,6 +614,7 @@ pub(crate) fn frames() -> RunResult {
         p99_9: 5.0 * ms,
         max: 6.0 * ms,
         min: -ms,
+        mean: 1.5 * ms,
     };
     let waits = |ms: f64| Waits { n: 120, took: Some(times(ms)) };
     let (mut run, _) = rampup(DEFAULT);
@@ -600,10 +625,12 @@ pub(crate) fn frames() -> RunResult {
         throttled_ms: 812.3456,
         longest_ms: Some(61.5),
     }];
+    heated(&mut run);
     run.jobs = vec![
         Jobs {
             name: "frame".into(),
             tasks: vec!["ui".into(), "a renderer with a long name".into()],
+            declared: true,
             released: 121,
             due: 119,
             by_timer: true,
@@ -616,12 +643,14 @@ pub(crate) fn frames() -> RunResult {
             response: Some(times(7.1234)),
             lateness: Some(times(4.5678)),
             latest: Some(Latest { number: 79, due_ms: 1333.36, lateness_ms: 31.2249 }),
+            worst: Vec::new(),
             mj_per_job: Some(7.0612),
             energy: Some(times(6.9876)),
         },
         Jobs {
             name: "never".into(),
             tasks: vec!["late".into()],
+            declared: false,
             released: 1,
             due: 0,
             by_timer: true,
@@ -634,6 +663,7 @@ pub(crate) fn frames() -> RunResult {
             response: None,
             lateness: None,
             latest: None,
+            worst: Vec::new(),
             mj_per_job: None,
             energy: None,
         },

@@ -6,7 +6,8 @@ use crate::kernel::rq::Parts;
 use crate::kernel::rq::Rq;
 use crate::state::machine::pelt_pressure;
 use risetime_kernel::pelt::update_irq_load_avg;
-use risetime_kernel::units::Span;
+use risetime_kernel::units::{Capacity, SCHED_CAPACITY_SCALE, Span};
+
 impl Rq<'_, '_> {
     /// `update_rq_clock`: brings all clocks of the CPU to now, at its current speed.
     pub(crate) fn update_rq_clock(&mut self) {
@@ -15,16 +16,21 @@ impl Rq<'_, '_> {
         if self.m().cpu(cpu).clock.clock == clock {
             return;
         }
+        let contribution = self.m().before.contribution;
         let Parts { c, domain, hooks, .. } = self.parts();
         let delta = clock.since(c.clock.clock);
         let (mut capacity, mut scale) = (c.capacity, domain.freq_scale);
-        if let Some(hooks) = hooks {
+        if contribution {
+            // PELT's clock is the task clock; what is added is scaled instead.
+            (capacity, scale) = (Capacity(SCHED_CAPACITY_SCALE), SCHED_CAPACITY_SCALE);
+        } else if let Some(hooks) = hooks {
             (capacity, scale) = hooks.scale((capacity, scale));
         }
         let irq = c.pressure.as_mut().map_or(Span(0), |p| p.take_irq_time(delta));
         c.clock.update_rq_clock(delta, irq, c.curr.is_none(), capacity, scale);
         c.cfs.update_clock(c.clock.clock_task.0);
         if irq > Span(0) {
+            self.rt_avg_interrupt(irq);
             self.update_irq(irq);
         }
     }

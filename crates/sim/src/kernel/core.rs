@@ -16,6 +16,7 @@
 use crate::kernel::Kernel;
 use crate::kernel::class::select_task_rq_fork;
 use crate::kernel::fair::Join;
+use crate::kernel::governor::Occasion;
 use crate::kernel::placement::{Placed, Waker};
 use crate::kernel::preempt::wakes_from;
 use crate::kernel::rq::{Parts, Rq};
@@ -207,6 +208,9 @@ impl Kernel<'_> {
             self.m.preempt.waking_on = None;
             return;
         }
+        if self.m.is_fair(task) {
+            self.rq(prev).track(Heard::Wakeup { cpu: prev, task });
+        }
         let placed = self.select_task_rq(task, waker);
         let cpu = placed.cpu;
         if cpu != prev {
@@ -367,8 +371,8 @@ impl Rq<'_, '_> {
         }
         let (now, c) = (self.m().now, self.c());
         match (prev, next) {
-            (Some(_), None) => c.idle_from = now,
-            (None, Some(_)) => c.idle_time += now.since(c.idle_from),
+            (Some(_), None) => c.idle_time.begins(now),
+            (None, Some(_)) => c.idle_time.ends(now),
             _ => {}
         }
         c.curr = next;
@@ -426,7 +430,8 @@ impl Rq<'_, '_> {
             }
             self.cool_down(task);
             let (now, c) = (self.m().now, self.c());
-            (c.curr, c.idle_from) = (None, now);
+            c.curr = None;
+            c.idle_time.begins(now);
             self.track(Heard::Switch { cpu: from, prev: Some(task), next: None });
             self.core_shared();
             self.c().work_gen += 1;
@@ -609,11 +614,13 @@ impl Rq<'_, '_> {
             *irq_work = (*irq_work).max(until);
         }
         self.update_rq_clock();
+        self.track(Heard::Tick { cpu, task: Some(curr) });
         self.hears_at_tick();
         self.account_nice(curr);
         self.pressure_tick();
         self.task_tick(curr);
         self.trigger_load_balance();
+        self.governor_attends(Occasion::Tick);
         self.run_soft_expired();
         self.pay_for_interrupt();
     }
@@ -662,15 +669,20 @@ impl Rq<'_, '_> {
 
     /// The tick of an idle CPU: it may be due to balance (`sched_balance_trigger`).
     pub(crate) fn idle_tick(&mut self) {
+        let tick = self.m().tick;
+        self.c().idle_time.tick(tick);
         if self.m().cpu(self.cpu).waking {
             return;
         }
         self.end_idle(true);
         self.update_rq_clock();
+        let cpu = self.cpu;
+        self.track(Heard::Tick { cpu, task: None });
         self.pressure_tick();
         self.dl_server_update();
         self.update_others();
         self.balance_on_own_tick();
+        self.governor_attends(Occasion::Tick);
         self.run_soft_expired();
         self.idle_loop();
     }

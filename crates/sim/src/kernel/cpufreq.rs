@@ -11,8 +11,10 @@
 //! Source: kernel/sched/cpufreq_schedutil.c, drivers/cpufreq/cpufreq.c.
 
 use crate::kernel::Kernel;
+use crate::kernel::governor::Occasion;
 use crate::kernel::policy::Policy;
 use crate::state::class::ClassTimer;
+use crate::state::costs::Kind;
 use crate::state::effects::Timer;
 use crate::state::hooks::Answer;
 use crate::state::hooks::FreqRequest;
@@ -22,9 +24,9 @@ use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
 use crate::time::work;
 use crate::time::work::speed;
-use risetime_kernel::clock_pelt::freq_scale;
 use risetime_kernel::eevdf::DequeueKind;
-use risetime_kernel::units::{CpuId, KHz, Span, TaskId};
+use risetime_kernel::pelt::cap_scale;
+use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, TaskId};
 use risetime_trace::{Event, Why};
 
 impl Kernel<'_> {
@@ -38,6 +40,7 @@ impl Kernel<'_> {
 
 impl Policy<'_, '_> {
     fn start(&mut self) {
+        self.tell_tracker();
         let request = self.ask(|governor, view, effects| governor.start(view, effects));
         self.grant();
         if let Some(mut request) = request {
@@ -102,14 +105,27 @@ impl Policy<'_, '_> {
 
     /// What the kernel believes, and scales PELT with.
     fn set_cur(&mut self, freq: KHz) {
+        if self.d().attends {
+            let cpu = self.d().cpus[0];
+            self.occasion(cpu, Occasion::Frequency);
+        }
         let d = self.d();
         d.cur = freq;
-        d.freq_scale = freq_scale(freq, d.freq_max());
-        if self.m().tracker.is_some() {
-            for i in 0..self.d().related.len() {
-                let cpu = self.d().related[i];
-                self.track(Heard::Frequency { cpu, freq });
-            }
+        d.freq_scale = d.freq_scale(freq);
+        self.tell_tracker();
+    }
+
+    /// The tracker hears what the kernel believes.
+    fn tell_tracker(&mut self) {
+        if self.m().tracker.is_none() {
+            return;
+        }
+        for i in 0..self.d().related.len() {
+            let d = self.d();
+            let (cpu, freq) = (d.related[i], d.cur);
+            let (capacity, scale) = self.m().scale_of(cpu);
+            let capacity = Capacity(cap_scale(capacity.0, scale));
+            self.track(Heard::Frequency { cpu, freq, capacity });
         }
     }
 
@@ -182,6 +198,28 @@ impl Policy<'_, '_> {
         self.d().cpus = cpus;
     }
 
+    /// Its limits are others now (`cpufreq_governor_limits`): the governor says where to go at once, if anywhere.
+    pub(crate) fn limits_changed(&mut self) {
+        let at_once = self.ask(|governor, view, _| governor.limits(view));
+        let d = self.d();
+        let freq = at_once.filter(|freq| *freq != d.cur);
+        let (max, fast) = (d.max, d.fast_switch);
+        if fast {
+            let Some(freq) = freq else { return };
+            d.wanted = d.wanted.min(max);
+            self.set_cur(freq);
+            return self.start_transition(freq);
+        }
+        // What the kthread has yet to do is within the new limits; the driver is on its way to `target`.
+        let under_way = d.in_driver && d.target <= max;
+        d.wanted = d.wanted.min(max);
+        d.target = d.target.min(max);
+        if let Some(freq) = freq.filter(|_| !under_way) {
+            d.in_driver = true;
+            self.start_transition(freq);
+        }
+    }
+
     // ------------------------------------------------------------------ the slow path
 
     /// `sugov_deferred_update`; `waits`: until the kthread has the CPU, if that takes any time.
@@ -198,15 +236,19 @@ impl Policy<'_, '_> {
     /// On the CPU on which it sleeps nobody else is picked meanwhile: the irq work interrupts what
     /// wanted the frequency (a tick, a timer's wakeup) before that reschedules.
     fn wake_sugov_kthread(&mut self, waits: Span) {
-        if let Some(kthread) = self.d().kthread {
-            let until = self.m().now + waits;
-            let mut rq = self.rq(self.m().task(kthread).cpu);
-            rq.c().irq_work_until = until;
-            let t = rq.t(kthread);
-            t.timer_gen = t.timer_gen.wrapping_add(1);
-            let generation = t.timer_gen;
-            self.push(until, Ev::Timer { task: kthread, generation });
-        }
+        let until = self.m().now + waits;
+        self.wakes_kthread(until, |task, generation| Ev::Timer { task, generation });
+    }
+
+    /// `how` wakes it then.
+    fn wakes_kthread(&mut self, at: Instant, how: impl FnOnce(TaskId, u32) -> Ev) {
+        let Some(kthread) = self.d().kthread else { return };
+        let mut rq = self.rq(self.m().task(kthread).cpu);
+        rq.c().irq_work_until = at;
+        let t = rq.t(kthread);
+        t.timer_gen = t.timer_gen.wrapping_add(1);
+        let generation = t.timer_gen;
+        self.push(at, how(kthread, generation));
     }
 
     /// The kthread is on the CPU with nothing to do: true, it has work (and takes it up);
@@ -247,35 +289,39 @@ impl Policy<'_, '_> {
     #[inline(never)]
     fn grant_all(&mut self) {
         self.take_looks();
-        if let Some(timer) = self.effects().timer.take() {
-            self.set_governor_timer(timer);
+        for (cpu, timer) in std::mem::take(&mut self.effects().timers) {
+            let cpu = cpu.unwrap_or(self.d().cpus[0]);
+            self.set_governor_timer(cpu, timer);
         }
         if std::mem::take(&mut self.effects().work) {
-            if let Some(cpu) = self.effects().work_on.take() {
-                self.works_on(cpu);
-            }
             self.d().work_asked = true;
-            self.wake_sugov_kthread(Span(0));
+            match self.effects().work_on.take() {
+                Some(cpu) => self.works_on(cpu),
+                None => self.wake_sugov_kthread(Span(0)),
+            }
         }
     }
 
-    /// The policy's next work is done by the worker of `cpu`.
+    /// The policy's next work is done by the worker of `cpu`, woken behind all that goes on at this moment
+    /// (`irq_work_queue`, `schedule_work_on`).
     fn works_on(&mut self, cpu: CpuId) {
         let place = self.m().cpu(cpu).in_domain;
         if let Some(&worker) = self.d().workers.get(place) {
             self.d().kthread = Some(worker);
         }
+        let at = self.m().now + self.rq(cpu).takes_on(Kind::Irq);
+        self.wakes_kthread(at, |task, generation| Ev::IrqWork { task, generation });
     }
 
-    fn set_governor_timer(&mut self, timer: Timer) {
-        let domain = self.domain as u32;
-        let d = self.d();
-        let old = d.timer.replace(timer);
-        (d.timer_gen, d.timer_deferred) = (d.timer_gen.wrapping_add(1), false);
-        let (cpu, generation) = (d.cpus[0], d.timer_gen);
+    fn set_governor_timer(&mut self, cpu: CpuId, timer: Timer) {
+        let place = self.m().cpu(cpu).in_domain;
+        let own = &mut self.d().timers[place];
+        let old = own.set.replace(timer);
+        (own.generation, own.deferred) = (own.generation.wrapping_add(1), false);
+        let generation = own.generation;
         let mut rq = self.rq(cpu);
         let timers = &mut rq.c().class_timers;
-        let own = ClassTimer::Governor(domain);
+        let own = ClassTimer::Governor(cpu);
         if let Some(old) = old {
             timers.remove(&(old.at, own));
         }
@@ -283,7 +329,7 @@ impl Policy<'_, '_> {
         if !timer.deferrable {
             timers.insert((timer.at, own));
         }
-        self.push(timer.at, Ev::GovernorTimer { domain, generation, awake: false });
+        self.push(timer.at, Ev::GovernorTimer { cpu, generation, awake: false });
     }
 
     /// The governor's kthread asks it, and takes its wish to the driver.
@@ -300,40 +346,50 @@ impl Policy<'_, '_> {
         (d.wanted, d.target, d.driver_due) = (request.freq, request.freq, true);
     }
 
-    /// Its timer expires; `awake`: its CPU is awake, or has woken up for it.
-    pub(crate) fn governor_timer(&mut self, generation: u32, awake: bool) {
-        let domain = self.domain as u32;
-        let d = self.d();
-        if d.timer_gen != generation {
-            return;
-        }
-        let (cpu, deferrable) = (d.cpus[0], d.timer.is_some_and(|t| t.deferrable));
+    /// Its timer on `of` expires; `awake`: that CPU is awake, or has woken up for it.
+    pub(crate) fn governor_timer(&mut self, of: CpuId, generation: u32, awake: bool) {
+        let place = self.m().cpu(of).in_domain;
+        let timer = self.d().timers[place];
+        let Some(set) = timer.set.filter(|_| timer.generation == generation) else { return };
+        // That of a CPU which has gone offline is somebody else's to run.
+        let cpu = if self.m().root.online.contains(of) { of } else { self.d().cpus[0] };
         let idle = self.m().cpu(cpu).idle;
         if let Some(idle) = idle.filter(|_| !awake) {
-            if deferrable {
-                self.d().timer_deferred = true;
+            if set.deferrable {
+                self.d().timers[place].deferred = true;
             } else {
                 let at = self.m().now + self.m().exit_latency(cpu, idle);
-                self.push(at, Ev::GovernorTimer { domain, generation, awake: true });
+                self.push(at, Ev::GovernorTimer { cpu: of, generation, awake: true });
             }
             return;
         }
-        if let Some(timer) = self.d().timer.take() {
-            let own = ClassTimer::Governor(domain);
-            self.rq(cpu).c().class_timers.remove(&(timer.at, own));
-        }
+        self.d().timers[place].set = None;
+        self.rq(of).c().class_timers.remove(&(set.at, ClassTimer::Governor(of)));
         self.rq(cpu).hears();
         if idle.is_some() {
             self.rq(cpu).leave_idle();
         }
         self.rq(cpu).update_rq_clock();
-        let request = self.ask(|governor, view, effects| governor.timer(view, effects));
+        let request = self.ask(|governor, view, effects| governor.timer(view, cpu, effects));
         self.grant();
         if let Some(request) = request {
             self.carry_out(cpu, request);
         }
         self.rq(cpu).run_soft_expired();
         self.rq(cpu).idle_loop();
+    }
+
+    /// Something has happened on `cpu` that a governor hears of which asks for it.
+    pub(crate) fn occasion(&mut self, cpu: CpuId, occasion: Occasion) {
+        if self.m().instead(Point::Frequency { cpu }) == Some(Answer::Freq(None)) {
+            return;
+        }
+        let request =
+            self.ask(|governor, view, effects| governor.occasion(view, cpu, occasion, effects));
+        self.grant();
+        if let Some(request) = request {
+            self.carry_out(cpu, request);
+        }
     }
 
     // ------------------------------------------------------------------ its kthread

@@ -48,7 +48,7 @@ impl Rq<'_, '_> {
     pub(crate) fn update_load_avg(&mut self, task: TaskId, join: Join) {
         let cpu = self.cpu;
         let m = self.m();
-        let (decay, rev) = (m.decay, m.rev);
+        let (pelt, decay, rev) = (m.pelt(cpu), m.decay, m.rev);
         let group = m.task(task).group;
         let now = m.cfs_rq_clock_pelt(cpu, group);
         if m.task(task).avg.last_update_time.0 != 0 {
@@ -62,7 +62,7 @@ impl Rq<'_, '_> {
             let t = &mut m.tasks[task.index()];
             let wait = m.series.tracks_waiting()
                 && t.waiting.catch_up(decay, &t.avg) | t.waiting.update(decay, now, waits);
-            if update_load_avg_se(decay, now, &mut t.avg, t.weight, on_rq, runnable, running) {
+            if update_load_avg_se(pelt, now, &mut t.avg, t.weight, on_rq, runnable, running) {
                 t.util_est.cfs_se_util_change();
                 self.trace_task(task);
             }
@@ -98,12 +98,12 @@ impl Rq<'_, '_> {
         if self.m().groups.on() {
             return self.update_level(GroupId::ROOT);
         }
-        let (decay, rev) = (self.m().decay, self.m().rev);
+        let (pelt, rev) = (self.m().pelt(self.cpu), self.m().rev);
         let c = self.c();
         let now = c.clock.rq_clock_pelt();
         let (load, runnable, running) =
             (c.cfs.load_weight(), c.cfs.nr_runnable() as u64, c.cfs.curr().is_some());
-        update_cfs_rq_load_avg(rev, decay, now, &mut c.cfs_avg, load, runnable, running)
+        update_cfs_rq_load_avg(rev, pelt, now, &mut c.cfs_avg, load, runnable, running)
     }
 
     pub(crate) fn trace_task(&mut self, task: TaskId) {
@@ -261,9 +261,10 @@ impl Rq<'_, '_> {
             // Its sums end here: until now it was queued but not runnable.
             let group = self.m().task(task).group;
             let now = self.m().cfs_rq_clock_pelt(cpu, group);
+            let pelt = self.m().pelt(cpu);
             let m = self.parts();
             let t = &mut m.tasks[task.index()];
-            update_load_avg_se(m.decay, now, &mut t.avg, t.weight, true, 0, false);
+            update_load_avg_se(pelt, now, &mut t.avg, t.weight, true, 0, false);
             t.entity = Some(entity);
             if m.groups.on() {
                 self.update_level(group);
@@ -293,7 +294,9 @@ impl Rq<'_, '_> {
     /// `update_misfit_status`: does the CPU's fair task need a bigger CPU?
     pub(crate) fn update_misfit_status(&mut self, task: Option<TaskId>) {
         let cpu = self.cpu;
-        if !self.m().root.asym_cpucap {
+        // Android's EAS of before 4.20 moves such tasks, too.
+        let pulled = self.m().rev >= KernelRev::V4_20 || self.m().root.energy_aware;
+        if !self.m().root.asym_cpucap || !pulled {
             return;
         }
         let h_load = task.map_or(0, |task| self.m().task_h_load(task));

@@ -51,13 +51,13 @@ impl Rq<'_, '_> {
     /// Ages a level's own signals; true if its averages changed (`update_cfs_rq_load_avg`).
     pub(crate) fn update_level(&mut self, g: GroupId) -> bool {
         let cpu = self.cpu;
-        let now = self.m().cfs_rq_clock_pelt(cpu, g);
+        let (now, pelt) = (self.m().cfs_rq_clock_pelt(cpu, g), self.m().pelt(cpu));
         let m = self.parts();
         let rq = m.groups.rq(cpu, g);
         let (load, runnable, running) =
             (se_weight(rq.load), u64::from(rq.h_nr_runnable), rq.running);
         let avg = level_avg(m.c, m.groups, cpu, g);
-        update_cfs_rq_load_avg(m.rev, m.decay, now, avg, load, runnable, running)
+        update_cfs_rq_load_avg(m.rev, pelt, now, avg, load, runnable, running)
     }
 
     /// All of `cpu`'s levels and the entities between them, the inner ones first.
@@ -90,14 +90,14 @@ impl Rq<'_, '_> {
     pub(crate) fn update_load_avg_group(&mut self, g: GroupId) {
         let cpu = self.cpu;
         let above = self.m().groups.parent(g);
-        let now = self.m().cfs_rq_clock_pelt(cpu, above);
+        let (now, pelt) = (self.m().cfs_rq_clock_pelt(cpu, above), self.m().pelt(cpu));
         let m = self.parts();
         let running = m.groups.rq(cpu, above).running;
         let rq = m.groups.rq_mut(cpu, g);
         let (se, running) = (&mut rq.se, running && rq.running);
         let weight = se_weight(se.load);
         let runnable = if se.on_rq { se.runnable } else { 0 };
-        update_load_avg_se(m.decay, now, &mut se.avg, weight, se.on_rq, runnable, running);
+        update_load_avg_se(pelt, now, &mut se.avg, weight, se.on_rq, runnable, running);
         let mut changed = self.update_level(above);
         changed |= self.propagate(g);
         if changed {
@@ -110,7 +110,8 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let m = self.m();
         let above = m.groups.parent(g);
-        if !m.groups.rq(cpu, g).avg.propagate || !m.does(Step::Propagate) {
+        let propagates = m.groups.rq(cpu, g).avg.propagate && m.before.propagates;
+        if !propagates || !m.does(Step::Propagate) {
             return false;
         }
         let m = self.parts();

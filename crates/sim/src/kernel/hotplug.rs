@@ -156,8 +156,9 @@ impl Kernel<'_> {
                 self.move_queued(task, cpu, to, Why::Hotplug);
             } else if let Some(entity) = self.m.cpu_mut(cpu).cfs.finish_delayed(task) {
                 let now = self.m.cpu(cpu).clock.rq_clock_pelt();
+                let pelt = self.m.pelt(cpu);
                 let t = &mut self.m.tasks[task.index()];
-                update_load_avg_se(self.m.decay, now, &mut t.avg, t.weight, true, 0, false);
+                update_load_avg_se(pelt, now, &mut t.avg, t.weight, true, 0, false);
                 t.entity = Some(entity);
             }
         }

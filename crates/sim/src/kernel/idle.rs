@@ -11,6 +11,7 @@
 //! Who chooses is the setting `cpuidle_governor` ([`risetime_kernel::cpuidle`]).
 //! Source: kernel/sched/idle.c, kernel/time/tick-sched.c.
 
+use crate::kernel::governor::Occasion;
 use crate::kernel::rq::Parts;
 use crate::kernel::rq::Rq;
 use crate::state::hooks::Answer;
@@ -18,7 +19,7 @@ use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::{Cpu, Idle};
 use crate::time::queue::Ev;
-use risetime_kernel::cpuidle::{Sleep, single_state_stops_tick};
+use risetime_kernel::cpuidle::{Sleep, single_state_stops_tick, stops_tick_upfront};
 use risetime_kernel::units::Instant;
 use risetime_trace::Event;
 
@@ -55,6 +56,7 @@ impl Rq<'_, '_> {
         if states.len() < 2 {
             selected.stop_tick |= single_state_stops_tick(rev, c.got_idle_tick);
         }
+        selected.stop_tick |= stops_tick_upfront(rev, &sleep);
         if let Some(hooks) = &self.m().hooks {
             let own = Answer::Idle { state: selected.state, stop_tick: selected.stop_tick };
             if let Answer::Idle { state, stop_tick } =
@@ -74,6 +76,7 @@ impl Rq<'_, '_> {
             c.tick_stopped = true;
         }
         if stops {
+            c.idle_time.tick_stops(now);
             c.tick_gen = c.tick_gen.wrapping_add(1);
             self.nohz_balance_enter_idle();
         }
@@ -92,6 +95,7 @@ impl Rq<'_, '_> {
         c.got_idle_tick = by_tick;
         let Some(idle) = c.idle.take() else { return };
         self.run_deferred_timer();
+        self.governor_attends(Occasion::IdleEnd);
         let Some(state) = idle.state else { return };
         let slept = now.since(idle.since);
         if !forgets {
@@ -150,12 +154,11 @@ impl Rq<'_, '_> {
     #[inline]
     pub(crate) fn run_deferred_timer(&mut self) {
         let cpu = self.cpu;
-        let (now, domain) = (self.m().now, self.m().cpu(cpu).domain as u32);
-        let d = self.domain();
-        if d.timer_deferred && d.cpus[0] == cpu {
-            d.timer_deferred = false;
-            let generation = d.timer_gen;
-            self.push(now, Ev::GovernorTimer { domain, generation, awake: true });
+        let (now, place) = (self.m().now, self.m().cpu(cpu).in_domain);
+        let timer = &mut self.domain().timers[place];
+        if std::mem::take(&mut timer.deferred) {
+            let generation = timer.generation;
+            self.push(now, Ev::GovernorTimer { cpu, generation, awake: true });
         }
     }
 }

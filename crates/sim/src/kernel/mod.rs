@@ -5,6 +5,7 @@
 //! fair    fair class, PELT ── hierarchy, bandwidth, cfs, util_est
 //! cpufreq governor ─> frequency                   placement/, balance/   on which CPU
 //! idle    idle state, stopped tick                preempt   when a CPU reschedules
+//! thermal temperature ─> highest frequency
 //! ```
 //!
 //! Who changes one thing has a handle on it, behind which the rest of the machine can only be read:
@@ -21,6 +22,7 @@
 
 pub(crate) mod balance;
 pub(crate) mod bandwidth;
+pub(crate) mod before;
 pub(crate) mod cfs;
 pub(crate) mod class;
 pub(crate) mod clock;
@@ -43,6 +45,7 @@ pub(crate) mod rq;
 pub(crate) mod series;
 pub(crate) mod syscalls;
 pub(crate) mod sysctls;
+pub(crate) mod thermal;
 pub(crate) mod topology;
 pub mod tracker;
 pub(crate) mod util_est;
@@ -178,6 +181,9 @@ impl<'a> Kernel<'a> {
     #[inline]
     pub(crate) fn emit(&mut self, event: Event<'_>) {
         self.events += 1;
+        if let Some(thermal) = &mut self.m.thermal {
+            thermal.heaters.hears(self.m.now, &event);
+        }
         if self.listens.to(&event) {
             self.sink.event(self.m.now, &event);
         }

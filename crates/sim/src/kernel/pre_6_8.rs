@@ -49,7 +49,7 @@ impl DomainView<'_> {
     /// What schedutil multiplied by 1.25: the util of `cpu` and its iowait `boost`, clamped.
     pub(crate) fn sugov_util_pre_6_8(&self, cpu: CpuId, boost: Util) -> Util {
         let m = self.machine;
-        let util = m.frequency_util_pre_6_8(cpu, m.cpu_util_cfs_boost(cpu), None);
+        let util = m.frequency_util_pre_6_8(cpu, m.cpu_util_freq(cpu), None);
         let held = clamps_reach_schedutil(m.rev) && boost > Util(0);
         util.max(if held { m.clamped_pre_6_8(cpu, boost, None) } else { boost })
     }

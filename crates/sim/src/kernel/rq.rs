@@ -5,6 +5,7 @@
 //!                             reads     all of the machine
 //!                             tells     the trace, the event queue, the tracker
 //!                             calls up  cpufreq_update_util              its governor looks, at once
+//!                                       governor_attends                 its governor hears of more than util
 //!                                       wake_up                          its timer wakes a task
 //!                                       move_queued                      a task of its own leaves for another CPU
 //!                                       push_…, pull_…, newidle_…, …     balancing, of which it is the occasion
@@ -16,6 +17,7 @@
 //! is not checked: whoever asks for one says that it is here, comes or goes.
 
 use crate::kernel::Kernel;
+use crate::kernel::governor::Occasion;
 use crate::state::bandwidth::{Pool, RqBandwidth};
 use crate::state::class::ClassTimer;
 use crate::state::costs::{Amount, Kind, quantile};
@@ -307,9 +309,13 @@ impl Rq<'_, '_> {
     pub(crate) fn set_push_rt(&mut self, on: bool) {
         self.k.m.classes.push_rt = on;
     }
-    /// Until when the tick's interrupt keeps the CPU, if the driver says so.
+    /// Until when the tick's interrupt keeps the CPU, if it takes any time; as the driver says, if it does.
     pub(crate) fn interrupt_until(&mut self) -> Option<Instant> {
-        self.k.driver.as_mut()?.tick(&self.k.m, self.cpu)
+        let told = self.k.driver.as_mut().and_then(|d| d.tick(&self.k.m, self.cpu));
+        if told.is_some() || self.m().costs.is_free(Kind::Irq) {
+            return told;
+        }
+        Some(self.m().now + self.takes_on(Kind::Irq))
     }
     /// Clamps that hold for every task.
     pub(crate) fn forced_clamps(&self) -> (Option<Util>, Option<Util>) {
@@ -374,6 +380,14 @@ impl Rq<'_, '_> {
     pub(crate) fn cpufreq_update_util(&mut self) {
         let domain = self.m().cpu(self.cpu).domain;
         self.k.policy(domain).update_util(self.cpu, false);
+    }
+    /// The governor hears of it, if it asks for that.
+    #[inline]
+    pub(crate) fn governor_attends(&mut self, occasion: Occasion) {
+        let domain = self.m().cpu(self.cpu).domain;
+        if self.m().domains[domain].attends {
+            self.k.policy(domain).occasion(self.cpu, occasion);
+        }
     }
     /// `try_to_wake_up`, from this CPU's interrupt.
     pub(crate) fn wake_up(&mut self, task: TaskId) {

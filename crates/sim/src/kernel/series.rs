@@ -31,6 +31,7 @@
 //! Patches 2 and 3 are the functions in `approximate.rs`; patch 1 only renames. Each setting acts
 //! alone; without any of them nothing here does anything, and the results are mainline's.
 
+use crate::kernel::before;
 use crate::kernel::governor::schedutil;
 use crate::state::series::{CpuSeries, Limit, Room, Series};
 use risetime_kernel::KernelRev;
@@ -163,8 +164,10 @@ const SHIFTS: usize = 3;
 /// Mainline's decay, and with each multiplier; statics, so that every machine shares the tables.
 static DECAYS: [Decay; SHIFTS] = [faster(32, 1), faster(32, 2), faster(32, 4)];
 /// Those of other half-lives, once somebody has asked.
-static OTHERS: [[OnceLock<Box<Decay>>; SHIFTS]; MAX_HALF_LIFE as usize] =
-    [const { [const { OnceLock::new() }; SHIFTS] }; MAX_HALF_LIFE as usize];
+static OTHERS: [[[OnceLock<Box<Decay>>; FORMS]; SHIFTS]; MAX_HALF_LIFE as usize] =
+    [const { [const { [const { OnceLock::new() }; FORMS] }; SHIFTS] }; MAX_HALF_LIFE as usize];
+/// With and without what [`before`] knows of.
+const FORMS: usize = 4;
 
 const fn faster(half_life: u32, multiplier: u32) -> Decay {
     let Some(decay) = Decay::new(half_life) else { panic!("out of range") };
@@ -172,20 +175,22 @@ const fn faster(half_life: u32, multiplier: u32) -> Decay {
     decay
 }
 
-/// The decay that these settings mean. With half-lives of hundreds of periods a `util_sum` of 32 bits, as the
+/// The decay that these settings mean under `rev`. With half-lives of hundreds of periods a `util_sum` of 32 bits, as the
 /// kernel's is, holds few full tasks (5 with 512): more that come to one CPU at once wrap it.
-pub(crate) fn decay(settings: &Settings) -> &'static Decay {
+pub(crate) fn decay(rev: KernelRev, settings: &Settings) -> &'static Decay {
     let shift = match settings.int("sched_pelt_multiplier") {
         Some(2) => 1,
         Some(4) => 2,
         _ => 0,
     };
-    match settings.int(HALF_LIFE).unwrap_or(32).clamp(1, MAX_HALF_LIFE.into()) as u32 {
-        32 => &DECAYS[shift],
-        other => {
-            OTHERS[other as usize - 1][shift].get_or_init(|| Box::new(faster(other, 1 << shift)))
-        }
+    let (lost, whole) = before::of_decay(rev, settings);
+    let form = usize::from(lost) + 2 * usize::from(whole);
+    let half_life = settings.int(HALF_LIFE).unwrap_or(32).clamp(1, MAX_HALF_LIFE.into()) as u32;
+    if (half_life, form) == (32, 0) {
+        return &DECAYS[shift];
     }
+    let other = || Box::new(faster(half_life, 1 << shift).before(lost, whole));
+    OTHERS[half_life as usize - 1][shift][form].get_or_init(other)
 }
 
 /// As the settings say.
@@ -229,8 +234,13 @@ fn margin(settings: &Settings) -> Margin {
 }
 
 /// Of a CPU of this domain.
-pub(crate) fn of_cpu(platform: &Platform, domain: &Domain, settings: &Settings) -> CpuSeries {
-    let decay = decay(settings);
+pub(crate) fn of_cpu(
+    rev: KernelRev,
+    platform: &Platform,
+    domain: &Domain,
+    settings: &Settings,
+) -> CpuSeries {
+    let decay = decay(rev, settings);
     let default_ms = schedutil::response_time_ms(decay, domain);
     let own = format!("{RESPONSE_TIME}.policy{}", domain.cpus[0].0);
     let ms = settings.int(&own).or(settings.int(RESPONSE_TIME));
@@ -252,14 +262,14 @@ pub(crate) fn of_cpu(platform: &Platform, domain: &Domain, settings: &Settings) 
 ///
 /// Each policy has a tunable of its own here. With a driver that keeps one for all (cpufreq-dt) the
 /// series leaves the others' factor at 0, so that they stay at their lowest frequency.
-pub(crate) fn add_response_times(platform: &Platform, settings: &mut Settings) {
+pub(crate) fn add_response_times(rev: KernelRev, platform: &Platform, settings: &mut Settings) {
     let own = |d: &Domain| format!("{RESPONSE_TIME}.policy{}", d.cpus[0].0);
     let said = |name: &str| settings.int(name);
     let all = said(RESPONSE_TIME);
     if all.is_none() && !platform.domains.iter().any(|d| said(&own(d)).is_some()) {
         return;
     }
-    let decay = decay(settings);
+    let decay = decay(rev, settings);
     let default = |d: &Domain| schedutil::response_time_ms(decay, d) as i64;
     let or_default = |ms: Option<i64>, d: &Domain| ms.filter(|ms| *ms != 0).unwrap_or(default(d));
     let of_all = or_default(all, &platform.domains[0]);
@@ -276,7 +286,7 @@ pub(crate) fn add_response_times(platform: &Platform, settings: &mut Settings) {
 
 /// What a reader of the result should know about the switches of this run.
 pub(crate) fn notes(e: &Experiment) -> Vec<String> {
-    let (decay, margin) = (decay(&e.settings), margin(&e.settings));
+    let (decay, margin) = (decay(e.policy.kernel, &e.settings), margin(&e.settings));
     let wraps = |d: &&Domain| margin_wraps(decay, margin, d.capacity, tick_usec(e.platform.hz));
     let note = |d: &Domain| {
         format!(

@@ -57,7 +57,7 @@ impl Rq<'_, '_> {
     /// `util_est_update` of a task that does not sleep; its CPU's sum is left alone.
     pub(crate) fn util_est_running(&mut self, task: TaskId) {
         let cpu = self.cpu;
-        if !self.m().series.util_est_running {
+        if !(self.m().series.util_est_running && self.m().before.util_est) {
             return;
         }
         let (off, multiplier) = (self.m().util_est_off(task), self.m().rampup_multiplier(task));
@@ -82,6 +82,9 @@ impl Rq<'_, '_> {
     /// `util_est_update`.
     pub(crate) fn util_est_sample(&mut self, task: TaskId) {
         let cpu = self.cpu;
+        if !self.m().before.util_est {
+            return;
+        }
         let (rev, capacity) = (self.m().rev, self.m().cpu(cpu).capacity);
         let held = self.m().hooks.as_ref().and_then(|h| h.util_est());
         let (off, multiplier) = (self.m().util_est_off(task), self.m().rampup_multiplier(task));

@@ -33,7 +33,8 @@ pub enum Cause {
     /// frequency.
     Invariance,
     /// The rate limit. Absent: schedutil may change the frequency whenever it looks. (What the
-    /// response-time series derives from `rate_limit_us`, the headroom, stays.)
+    /// response-time series derives from `rate_limit_us`, the headroom, stays. A governor that samples goes by what has
+    /// passed since its last sample: it has none.)
     RateLimit,
     /// Changing the frequency. Absent: no transition latency and no sugov kthread; the hardware
     /// follows at once.
@@ -116,24 +117,31 @@ impl Cause {
     /// Whether it can make a difference in `experiment` at all; false only if it cannot.
     pub fn acts_in(self, experiment: &Experiment) -> bool {
         let domains = &experiment.platform.domains;
-        let schedutil = experiment.settings.name("governor") == Some("schedutil");
+        let governor = experiment.settings.name("governor").unwrap_or("schedutil");
+        let fixed = matches!(governor, "performance" | "powersave" | "userspace");
         let opps = domains.iter().any(|d| d.opps.len() > 1);
         let unequal = domains.iter().any(|d| d.capacity != domains[0].capacity);
         match self {
             Cause::PeltRamp => true,
             Cause::Invariance => opps || domains.iter().any(|d| d.capacity != Capacity(1024)),
-            Cause::Opp => opps && experiment.settings.name("governor") != Some("performance"),
+            Cause::Opp => opps && governor != "performance",
             Cause::RateLimit => {
-                let limited = |(name, value): (&String, &Value)| {
-                    name.starts_with("rate_limit_us") && *value != Value::Int(0)
+                let limit = match governor {
+                    "schedutil-2016" => "sampling_rate",
+                    "schedfreq" => "throttle_nsec",
+                    "interactive" => "above_hispeed_delay",
+                    _ => "rate_limit_us",
                 };
-                schedutil && opps && experiment.settings.0.iter().any(limited)
+                let limited = |(name, value): (&String, &Value)| {
+                    name.starts_with(limit) && *value != Value::Int(0)
+                };
+                opps && experiment.settings.0.iter().any(limited)
             }
             Cause::Transition => {
                 let slow = |d: &risetime_model::platform::Domain| {
                     !d.fast_switch || d.opps.iter().any(|o| o.latency > Span(0))
                 };
-                schedutil && opps && domains.iter().any(slow)
+                !fixed && opps && domains.iter().any(slow)
             }
             Cause::Margin | Cause::Pull => unequal,
             Cause::Queueing => {
@@ -250,15 +258,21 @@ impl Without {
         self.has(Cause::Queueing) && task == self.explained
     }
 
-    /// The task in question, if it could run on `cpu`.
+    /// The task in question, if it could run on `cpu`; before it the governor's worker, without whom its frequency would
+    /// never change.
     fn first_in_line(&self, m: &Machine, cpu: CpuId) -> Option<TaskId> {
-        let task = self.explained;
-        let queued = || m.fair_entity(cpu, task).is_some_and(|e| !e.sched_delayed);
-        let first = self.has(Cause::Queueing)
-            && queued()
-            && m.task(task).state == State::Runnable
-            && !m.throttled_hierarchy(cpu, m.task(task).group);
-        first.then_some(task)
+        if !self.has(Cause::Queueing) {
+            return None;
+        }
+        let could = |task: &TaskId| {
+            m.fair_entity(cpu, *task).is_some_and(|e| !e.sched_delayed)
+                && m.task(*task).state == State::Runnable
+                && !m.throttled_hierarchy(cpu, m.task(*task).group)
+        };
+        let domain = &m.domains[m.cpu(cpu).domain];
+        let worker = domain.workers.get(m.cpu(cpu).in_domain).copied();
+        let first = Some(self.explained).filter(could)?;
+        Some(worker.filter(could).unwrap_or(first))
     }
 }
 

@@ -88,7 +88,7 @@ impl Simulation<'_> {
                 k.policy(domain as usize).freq_done(generation);
             }
             Ev::WorkDone { cpu, generation } => self.work_done(cpu, generation),
-            Ev::Timer { task, generation } => {
+            Ev::Timer { task, generation } | Ev::IrqWork { task, generation } => {
                 if let Some(cpu) = k.m.timer_expires(task, generation) {
                     k.rq(cpu).timer(task, generation);
                 }
@@ -103,8 +103,8 @@ impl Simulation<'_> {
             Ev::Create { task } => k.create(task),
             Ev::Tick { cpu, generation } => k.rq(cpu).tick(generation),
             Ev::ClassTimer { timer, awake } => k.class_timer(timer, awake),
-            Ev::GovernorTimer { domain, generation, awake } => {
-                k.policy(domain as usize).governor_timer(generation, awake);
+            Ev::GovernorTimer { cpu, generation, awake } => {
+                k.policy(k.m.cpu(cpu).domain).governor_timer(cpu, generation, awake);
             }
             Ev::Resched { cpu } => k.rq(cpu).idle_resched(),
             Ev::NohzBalance { cpu } => k.nohz_balance(cpu),
@@ -114,6 +114,7 @@ impl Simulation<'_> {
             Ev::Pressure { source, domain, value } => {
                 k.pressure_changes(source, domain as usize, value);
             }
+            Ev::Thermal { zone } => k.thermal_zone_device_update(zone),
             Ev::Hotplug { cpu, online } => k.hotplug(cpu, online),
         }
     }

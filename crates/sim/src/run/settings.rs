@@ -1,5 +1,6 @@
 //! The settings this backend knows, and their defaults on a platform.
 
+use crate::kernel::before;
 use crate::kernel::cpuidle;
 use crate::kernel::governor::{self, schedutil};
 use crate::kernel::pressure;
@@ -39,15 +40,23 @@ const KERNEL: &[Param] = &[
         unit: "",
         range: Range::OneOf(tracker::NAMES),
         default: Default::Unset,
-        home: Home::Simulator(Neutral::Int(1024)),
+        home: Home::Simulator(Neutral::Name("pelt")),
     },
     Param {
         name: "sched_energy_aware",
         doc: "energy-aware wakeup placement (only with schedutil everywhere, unequal capacities and known power)",
         unit: "",
         range: Range::Int(0, 1),
-        default: Default::Int(1),
+        default: Default::Derived("1 from 5.0 on; before, only Android's kernels had it"),
         home: Home::Sysctl("kernel.sched_energy_aware"),
+    },
+    Param {
+        name: "freq_invariance",
+        doc: "whether PELT's clock, and deadline tasks' time, follow the frequency; no = they know of the CPUs' capacities alone, schedutil goes by the frequency in force, and from 5.11 on there is no energy-aware placement (unset: yes)",
+        unit: "",
+        range: Range::OneOf(&["yes", "no"]),
+        default: Default::Unset,
+        home: Home::Simulator(Neutral::Name("yes")),
     },
     Param {
         name: "ni_random",
@@ -185,6 +194,7 @@ pub fn catalogue() -> Catalogue {
     groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
     groups.push(Group { owner: None, params: sysctls::PARAMS });
     groups.push(Group { owner: None, params: series::PARAMS });
+    groups.push(Group { owner: None, params: before::PARAMS });
     groups.extend(pressure::groups());
     groups.push(Group { owner: None, params: cost::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::class::stop::PARAMS });
@@ -241,15 +251,14 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     let own = take_own(platform, &mut policy)?;
     let policy = &policy;
     let mut settings = catalogue().resolve(policy, &|param| match param.name {
-        "rate_limit_us" => {
-            platform.domains.first().map(|d| Value::Int(schedutil::rate_limit_us(policy.kernel, d)))
-        }
-        "sampling_rate" => governor::default_sampling_rate(policy.kernel, platform).map(Value::Int),
+        "sched_energy_aware" => Some(Value::Int((policy.kernel >= KernelRev::V5_0).into())),
         "preempt" => Some(crate::kernel::preempt::preempt_of(policy.kernel)),
         name => {
             let of_fair = || fair_default(platform, policy.kernel, name);
             let default = sysctls::default(platform, name).or_else(of_fair);
-            default.or_else(|| noise::default(policy, name)).map(|n| Value::Int(n as i64))
+            let default = default.or_else(|| noise::default(policy, name));
+            let default = default.map(|n| Value::Int(n as i64));
+            default.or_else(|| governor::default(platform, policy, name))
         }
     })?;
     let fair = BASE_SLICE.iter().chain(CFS_TUNABLES).find(|name| {
@@ -270,9 +279,10 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         return Err(InputError::new(policy.place_of("sched_pelt_multiplier"), what));
     }
     sysctls::check(policy, &settings)?;
+    before::check(policy, &settings)?;
     governor::check(policy, &settings)?;
     settings.0.extend(own);
-    series::add_response_times(platform, &mut settings);
+    series::add_response_times(policy.kernel, platform, &mut settings);
     pressure::check(platform, &settings).map_err(|e| at_setting(policy, e))?;
     if let Some(cpu) = settings.int("first_cpu").filter(|c| *c as usize >= platform.nr_cpus()) {
         let last = platform.nr_cpus() - 1;

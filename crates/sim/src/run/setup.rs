@@ -1,7 +1,9 @@
 //! From an experiment to a machine that is ready to run.
 
 use crate::Custom;
+use crate::governor::Governor;
 use crate::kernel::Kernel;
+use crate::kernel::before;
 use crate::kernel::class::dl_server::init_dl_servers;
 use crate::kernel::cpuidle;
 use crate::kernel::fork::new_task;
@@ -11,10 +13,12 @@ use crate::kernel::preempt;
 use crate::kernel::pressure;
 use crate::kernel::series;
 use crate::kernel::sysctls;
+use crate::kernel::thermal;
 use crate::kernel::topology::sched_domains;
 use crate::kernel::tracker;
 use crate::run::cause::{Cause, Causes, Without};
 use crate::run::engine::Simulation;
+use crate::state::before::RtTracking;
 use crate::state::class::{Classes, Sched};
 use crate::state::costs::Drawn;
 use crate::state::cpuset::CpuSet;
@@ -22,9 +26,10 @@ use crate::state::dice::Dice;
 use crate::state::effects::Effects;
 use crate::state::group::Groups;
 use crate::state::hooks::Hooks;
+use crate::state::idle_time::IdleTime;
 use crate::state::machine::Start;
 use crate::state::machine::{
-    Cpu, FreqDomain, Idle, Machine, NohzKick, Role, RootDomain, Task, UPTIME,
+    Cpu, FreqDomain, GovernorTimer, Idle, Machine, NohzKick, Role, RootDomain, Task, UPTIME,
 };
 use crate::state::plain;
 use crate::state::series::CpuSeries;
@@ -41,7 +46,7 @@ use crate::user::together::Together;
 use crate::{Counterfactual, governor, placement};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::{CfsRq, Tunables};
-use risetime_kernel::clock_pelt::{RqClock, freq_scale};
+use risetime_kernel::clock_pelt::RqClock;
 use risetime_kernel::cpuidle::IdleState;
 use risetime_kernel::deadline::DlRq;
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_compute_costs, em_cpu_energy};
@@ -107,7 +112,7 @@ fn signals(e: &Experiment) -> Vec<Signal> {
 /// What a reader of the result should know.
 pub(crate) fn notes(e: &Experiment) -> Vec<String> {
     let all = e.notes().into_iter();
-    all.chain(series::notes(e)).collect()
+    all.chain(tracker::notes(&e.settings)).chain(series::notes(e)).collect()
 }
 
 /// The machine with its tasks, before time 0.
@@ -150,6 +155,10 @@ pub(crate) fn simulation_with<'a>(
         // The short ways know PELT's signals alone.
         (m.plain, m.tally) = (false, None);
     }
+    if m.thermal.is_some() {
+        // They know no limit that changes either.
+        (m.plain, m.tally) = (false, None);
+    }
     m.free_idle_exit = other.without.has(Cause::Queueing);
     if let Some(custom) = custom.idle_governor {
         m.cpus.iter_mut().for_each(|c| c.idle_governor = (custom.make)(e.policy.kernel));
@@ -159,9 +168,12 @@ pub(crate) fn simulation_with<'a>(
         StartAt::Phase(index) => Some(index),
     };
     let specs: Arc<[TaskSpec]> = workload.tasks.into_iter().chain(workload.forked).collect();
-    let governors = (0..e.platform.domains.len())
+    let governors: Vec<Box<dyn Governor>> = (0..e.platform.domains.len())
         .map(|d| (governor.make)(&e.platform, d, &e.settings))
         .collect();
+    for (domain, governor) in m.domains.iter_mut().zip(&governors) {
+        domain.attends = governor.attends();
+    }
     let k = Kernel {
         m,
         q: Queue::default(),
@@ -186,7 +198,11 @@ pub(crate) fn simulation_with<'a>(
     let k = &mut simulation.k;
     plan_hotplug(&mut k.q, &hotplug);
     k.plan_pressure(e);
-    add_kthreads(&mut k.m, governor.works);
+    // Every zone is looked at when it is registered.
+    for zone in 0..k.m.thermal.as_ref().map_or(0, |t| t.zones.len()) as u32 {
+        k.q.push(Instant(0), Ev::Thermal { zone });
+    }
+    add_kthreads(&mut k.m, governor.works.in_rev(e.policy.kernel));
     k.add_stoppers(&e.settings);
     init_dl_servers(k.m.rev, &mut k.m.cpus, &mut k.m.classes);
     Ok(simulation)
@@ -203,8 +219,11 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
     let SchedDomains { of, places, shared, nr_groups, smt, cluster, asym_cpucap } =
         sched_domains(platform, &capacity, rev, &online);
     let of_cpu = of.into_iter().zip(places);
-    let of_domain: Vec<CpuSeries> =
-        platform.domains.iter().map(|d| series::of_cpu(platform, d, &e.settings)).collect();
+    let of_domain: Vec<CpuSeries> = platform
+        .domains
+        .iter()
+        .map(|d| series::of_cpu(e.policy.kernel, platform, d, &e.settings))
+        .collect();
     let idle_governor = cpuidle::find(e.settings.name("cpuidle_governor").unwrap_or("menu"));
     let cpus: Vec<Cpu> = platform
         .cpus()
@@ -217,6 +236,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
                 .position(|c| *c == cpu)
                 .unwrap_or(0),
             series: of_domain[domain_index(platform, cpu)].clone(),
+            rt_tracking: RtTracking::new(Instant(UPTIME.0)),
             capacity: capacity[cpu.index()],
             cpu_capacity: capacity[cpu.index()],
             actual: capacity[cpu.index()],
@@ -263,17 +283,21 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             has_blocked_load: false,
             last_blocked_update: 0,
             timers: TaskTimers::default(),
-            idle_time: Span(0),
-            idle_from: Instant(0),
+            idle_time: IdleTime::new(rev),
             nice_time: Span(0),
             drawn: Drawn::default(),
         })
         .collect();
     let domains: Vec<FreqDomain> =
         (0..platform.domains.len()).map(|d| freq_domain(e, d, governor)).collect();
+    let thermal = thermal::of_experiment(e, &domains);
     let known_power = domains.iter().all(|d| !d.em.is_empty());
-    let energy_model = governor.name == "schedutil"
+    // Commit fa50e2b452c6: "sched/topology: Condition EAS enablement on FIE support".
+    let invariant = is_freq_invariant(e) || rev < KernelRev::new(5, 11);
+    // Android's, before mainline's, asked for no governor.
+    let energy_model = (governor.name == "schedutil" || rev < KernelRev::V5_0)
         && known_power
+        && invariant
         && e.settings.int("sched_energy_aware") != Some(0);
     let mut machine = Machine {
         platform: Arc::clone(platform),
@@ -282,7 +306,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         cpus,
         domains,
         tasks: Vec::new(),
-        decay: series::decay(&e.settings),
+        decay: series::decay(e.policy.kernel, &e.settings),
         root: RootDomain {
             overutilized: false,
             overloaded: false,
@@ -309,6 +333,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         base_slice: Span(tunables.base_slice_ns(rev)),
         costs: cost::of_experiment(e),
         series: series::of_settings(e.policy.kernel, &e.settings),
+        before: before::of_settings(e.policy.kernel, &e.settings),
         sysctls: sysctls::of_experiment(e),
         tally: None,
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
@@ -330,6 +355,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         free_idle_exit: false,
         hooks: None,
         tracker: None,
+        thermal,
     };
     machine.root.energy_aware = machine.sched_is_eas_possible();
     machine.plain = plain::is_plain(&machine);
@@ -366,6 +392,11 @@ fn em_costs(rev: KernelRev, em: &[EmPerfState], capacity: Capacity) -> Vec<u64> 
     (0..=capacity.0).map(cost).collect()
 }
 
+/// `arch_scale_freq_invariant`: that of the machine.
+fn is_freq_invariant(e: &Experiment) -> bool {
+    e.settings.name("freq_invariance") != Some("no")
+}
+
 /// Domain `index` of the platform at its lowest frequency, with its energy model if all powers are known.
 fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) -> FreqDomain {
     let d = &e.platform.domains[index];
@@ -380,9 +411,11 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
     if d.opps.iter().any(|o| o.power == MicroWatts(0)) {
         em.clear();
     }
+    // Commit 1f39fa0dccff: "cpufreq: Introducing CPUFREQ_RELATION_E".
+    let skips = e.policy.kernel >= KernelRev::new(5, 16);
     let entry = |(i, o): (usize, &risetime_model::platform::Opp)| FreqTableEntry {
         freq: o.freq,
-        inefficient: !em.is_empty() && inefficient[i],
+        inefficient: skips && !em.is_empty() && inefficient[i],
     };
     let table: Vec<FreqTableEntry> = d.opps.iter().enumerate().map(entry).collect();
     let limits = pressure::limits(e, index, &table);
@@ -392,7 +425,7 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
         related: d.cpus.clone(),
         table,
         em_cost: em_costs(e.policy.kernel, &em, d.capacity),
-        em_skips: em.iter().any(|s| s.inefficient),
+        em_skips: skips && em.iter().any(|s| s.inefficient),
         em,
         cur: lowest,
         hw: lowest,
@@ -403,9 +436,10 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
         hw_cap: None,
         wanted: lowest,
         target: lowest,
-        freq_scale: freq_scale(lowest, d.freq_max()),
+        freq_invariant: is_freq_invariant(e),
+        freq_scale: 0,
         speed: speed(d.capacity, lowest, d.freq_max()),
-        fast_switch: d.fast_switch && governor.works != Works::Kworker,
+        fast_switch: d.fast_switch && governor.works.in_rev(e.policy.kernel).switches_fast(),
         change_gen: 0,
         idle: idle_states(d),
         kthread: None,
@@ -413,13 +447,13 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
         work_in_progress: false,
         driver_due: false,
         in_driver: false,
-        timer: None,
-        timer_gen: 0,
-        timer_deferred: false,
+        timers: vec![GovernorTimer::default(); d.cpus.len()],
+        attends: false,
         work_asked: false,
         works: false,
     };
-    domain.limited(d.capacity, limits)
+    let freq_scale = domain.freq_scale(lowest);
+    FreqDomain { freq_scale, ..domain }.limited(d.capacity, limits)
 }
 
 fn idle_states(d: &Domain) -> Vec<IdleState> {
@@ -457,11 +491,11 @@ fn add_tasks(
 fn add_kthreads(m: &mut Machine, works: Works) {
     for domain in 0..m.domains.len() {
         let d = &m.domains[domain];
-        if d.fast_switch && works == Works::WhereSlow {
+        if !works.needs_thread(d.fast_switch) {
             continue;
         }
         let cpus = d.cpus.clone();
-        if works == Works::Kworker {
+        if works.on_worker() {
             for &cpu in &cpus {
                 let name = format!("kworker/{}:0", cpu.0);
                 let (task, t) = kthread(m, domain, name, cpu, std::iter::once(cpu).collect());
@@ -470,9 +504,13 @@ fn add_kthreads(m: &mut Machine, works: Works) {
             }
             m.domains[domain].kthread = m.domains[domain].workers.first().copied();
         } else {
-            let name = format!("sugov:{}", cpus[0].0);
+            let (name, sched) = match works {
+                Works::Fifo { name, priority, .. } => (name, Sched::fifo(priority)),
+                _ => ("sugov", Sched::sugov()),
+            };
+            let name = format!("{name}:{}", cpus[0].0);
             let (task, t) = kthread(m, domain, name, cpus[0], cpus.iter().copied().collect());
-            m.tasks.push(Task { sched: Sched::sugov(), ..t });
+            m.tasks.push(Task { sched, ..t });
             m.domains[domain].kthread = Some(task);
         }
     }

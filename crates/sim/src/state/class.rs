@@ -70,6 +70,10 @@ impl Sched {
         };
         Sched { policy, dl: Some(Box::new(entity)), ..Sched::new() }
     }
+    /// A kthread that was made a real-time task.
+    pub(crate) fn fifo(priority: u8) -> Sched {
+        Sched { policy: Policy::Fifo { priority }, ..Sched::new() }
+    }
     pub(crate) fn class(&self) -> Class {
         match self.policy {
             _ if self.stop => Class::Stop,
@@ -238,7 +242,7 @@ pub(crate) enum ClassTimer {
     /// Its `slack_timer`.
     CfsSlack(GroupId),
     /// That of the governor of the frequency domain of this number (`kernel/cpufreq.rs`).
-    Governor(u32),
+    Governor(CpuId),
 }
 
 /// A CPU's stopper (`struct cpu_stopper`).

@@ -33,15 +33,18 @@ pub(crate) enum Kind {
     Tick,
     /// From a task's wakeup to its CPU's look at who is to run.
     Resched,
+    /// From a tick, or an update of util, to the end of its interrupt, behind which irq work is done and the CPU looks for who
+    /// is to run.
+    Irq,
 }
 
 impl Kind {
     /// All of them, in their order.
     pub(crate) const ALL: [Kind; KINDS] =
-        [Kind::Timer, Kind::Switch, Kind::Wakeup, Kind::Tick, Kind::Resched];
+        [Kind::Timer, Kind::Switch, Kind::Wakeup, Kind::Tick, Kind::Resched, Kind::Irq];
 }
 
-pub(crate) const KINDS: usize = 5;
+pub(crate) const KINDS: usize = 6;
 
 /// The middles, in ns, of eight parts of equal size of a distribution: each is as likely as another.
 pub(crate) type Eighths = [u32; 8];

@@ -6,7 +6,7 @@ use risetime_kernel::units::{CpuId, Instant, Util};
 /// A governor's or placement's wishes. Kept by the kernel from one question to the next, empty between them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    pub(crate) timer: Option<Timer>,
+    pub(crate) timers: Vec<(Option<CpuId>, Timer)>,
     pub(crate) work: bool,
     pub(crate) work_on: Option<CpuId>,
     pub(crate) recent_used_cpu: Option<CpuId>,
@@ -27,7 +27,11 @@ pub struct Timer {
 impl Effects {
     /// The governor's timer expires then, on the first CPU of its policy; one set before is set anew.
     pub fn set_timer(&mut self, timer: Timer) {
-        self.timer = Some(timer);
+        self.timers.push((None, timer));
+    }
+    /// The same on `cpu`, one of the policy's; each of them has a timer of its own.
+    pub fn set_timer_on(&mut self, cpu: CpuId, timer: Timer) {
+        self.timers.push((Some(cpu), timer));
     }
     /// The governor's kthread runs, and asks it again ([`Governor::work`](crate::governor::Governor::work)).
     pub fn defer_work(&mut self) {
@@ -40,7 +44,7 @@ impl Effects {
     /// Whether nothing is wished for.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.timer.is_none()
+        self.timers.is_empty()
             && !self.work
             && self.recent_used_cpu.is_none()
             && self.no_idle_core.is_none()

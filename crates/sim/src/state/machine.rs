@@ -11,6 +11,7 @@
 //!         └─ root domain: overutilized, nohz
 //! ```
 
+use crate::state::before::{Before, RtTracking};
 use crate::state::class::Stopper;
 use crate::state::class::{ClassTimer, Classes, Sched};
 use crate::state::costs::{Costs, Drawn};
@@ -21,6 +22,7 @@ use crate::state::group::Groups;
 use crate::state::hooks::Hooks;
 use crate::state::hooks::TaskSignals;
 use crate::state::idle_governor::IdleGovernor;
+use crate::state::idle_time::IdleTime;
 use crate::state::preempt::Preempt;
 use crate::state::pressure::CpuPressure;
 use crate::state::series::{CpuSeries, Series};
@@ -28,13 +30,14 @@ use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
 use crate::state::sysctls::Sysctls;
 use crate::state::tally::Tally;
+use crate::state::thermal::Thermal;
 use crate::state::timers::TaskTimers;
 use crate::state::timers::Wakees;
 use crate::state::topology::{Place, SchedDomain, SdShared};
 use crate::state::tracker::Tracker;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
-use risetime_kernel::clock_pelt::RqClock;
+use risetime_kernel::clock_pelt::{RqClock, freq_scale};
 use risetime_kernel::cpu_util::{
     self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util,
 };
@@ -113,6 +116,8 @@ pub struct Machine {
     pub(crate) costs: Costs,
     /// What of the response-time series is switched on.
     pub(crate) series: Series,
+    /// What of older kernels' load tracking is.
+    pub(crate) before: Before,
     pub(crate) sysctls: Sysctls,
     /// NI_RANDOM, where it is on.
     pub(crate) ni_random: Option<Dice>,
@@ -144,6 +149,8 @@ pub struct Machine {
     pub(crate) hooks: Option<Box<dyn Hooks>>,
     /// Who tracks util; `None`: PELT.
     pub(crate) tracker: Option<Box<dyn Tracker>>,
+    /// How hot it is, where that matters.
+    pub(crate) thermal: Option<Box<Thermal>>,
 }
 
 /// The start settings, until they have taken effect.
@@ -250,12 +257,11 @@ pub(crate) struct Cpu {
     pub(crate) idle_governor: Box<dyn IdleGovernor>,
     pub(crate) series: CpuSeries,
     pub(crate) uclamp: UclampRq,
-    /// For how long it was idle, up to when it last got a task; since when it is, if it is.
-    pub(crate) idle_time: Span,
-    pub(crate) idle_from: Instant,
+    pub(crate) idle_time: IdleTime,
     /// `CPUTIME_NICE`: ticks that found a task of a nice value above 0.
     pub(crate) nice_time: Span,
     pub(crate) drawn: Drawn,
+    pub(crate) rt_tracking: RtTracking,
 }
 
 /// What an idle CPU is kicked to do on behalf of all idle ones.
@@ -263,7 +269,7 @@ pub(crate) struct Cpu {
 pub(crate) struct NohzKick {
     /// Age what sleeping tasks left behind (`NOHZ_STATS_KICK`).
     pub(crate) stats: bool,
-    /// Look for work (`NOHZ_BALANCE_KICK`); only together with `stats`.
+    /// Look for work (`NOHZ_BALANCE_KICK`); since 4.17 only together with `stats`.
     pub(crate) balance: bool,
     /// Find out when to look next (`NOHZ_NEXT_KICK`).
     pub(crate) next: bool,
@@ -307,7 +313,9 @@ pub(crate) struct FreqDomain {
     pub(crate) max_speed: Util,
     /// What the governor wants (`sg_policy->next_freq`).
     pub(crate) wanted: KHz,
-    /// `arch_freq_scale`: cur · 1024 / freq_max, rounded down.
+    /// `arch_scale_freq_invariant`.
+    pub(crate) freq_invariant: bool,
+    /// `arch_freq_scale`: cur · 1024 / freq_max, rounded down; 1024 without invariance.
     pub(crate) freq_scale: u64,
     /// Full-capacity speed of `hw`, see [`SPEED_SHIFT`].
     pub(crate) speed: u64,
@@ -328,14 +336,23 @@ pub(crate) struct FreqDomain {
     pub(crate) driver_due: bool,
     /// The kthread waits in the driver.
     pub(crate) in_driver: bool,
-    /// The governor's timer, where it has one, and how often it was set.
-    pub(crate) timer: Option<Timer>,
-    pub(crate) timer_gen: u32,
-    /// It has expired while its CPU was idle, and is deferrable.
-    pub(crate) timer_deferred: bool,
+    /// The governor's timers, by place in the policy.
+    pub(crate) timers: Vec<GovernorTimer>,
+    /// Its governor hears of more than util (`Governor::attends`).
+    pub(crate) attends: bool,
     /// The governor wants its kthread to ask it; the kthread is at that.
     pub(crate) work_asked: bool,
     pub(crate) works: bool,
+}
+
+/// A governor's timer on one CPU.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct GovernorTimer {
+    pub(crate) set: Option<Timer>,
+    /// How often it was set.
+    pub(crate) generation: u32,
+    /// It has expired while its CPU was idle, and is deferrable.
+    pub(crate) deferred: bool,
 }
 
 /// State shared by all CPUs.
@@ -546,6 +563,11 @@ impl Machine {
     pub(crate) fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool {
         self.cpu(a).place.llc_id == self.cpu(b).place.llc_id
     }
+    /// By what load tracking scales a CPU's time, or what it adds: capacity, and frequency of 1024.
+    pub(crate) fn scale_of(&self, cpu: CpuId) -> (Capacity, u64) {
+        let own = (self.cpu(cpu).capacity, self.domain_of(cpu).freq_scale);
+        self.hook(own, |h, own| h.scale(own))
+    }
     /// `capacity_of`.
     #[inline]
     pub(crate) fn capacity_of(&self, cpu: CpuId) -> Capacity {
@@ -593,6 +615,20 @@ impl Machine {
         }
         cpu_util::cpu_util_cfs_boost(&self.cfs_util_faster(cpu), self.cpu(cpu).capacity)
     }
+    /// What of the fair class counts for a CPU's frequency.
+    #[inline]
+    pub(crate) fn cpu_util_freq(&self, cpu: CpuId) -> Util {
+        let Some(tracker) = &self.tracker else { return self.cpu_util_cfs_boost(cpu) };
+        self.tracked_util(cpu, tracker.cpu_util_freq(cpu))
+    }
+    /// A tracker's util of a CPU with what other tasks add, at most the capacity.
+    fn tracked_util(&self, cpu: CpuId, util: Util) -> Util {
+        let c = self.cpu(cpu);
+        let util = util + c.background_util;
+        let own = CfsUtil { util_avg: util, runnable_avg: util, util_est: Util(0) };
+        let cfs = self.hook(own, |h, own| h.cfs_util(c.has_work(), own));
+        cpu_util::cpu_util_cfs(&cfs, c.capacity)
+    }
     #[inline]
     fn cfs_util_faster(&self, cpu: CpuId) -> CfsUtil {
         let cfs = self.cfs_util(self.cpu(cpu));
@@ -605,9 +641,7 @@ impl Machine {
     /// `cpu_util_without`: as if `p` were nowhere.
     pub(crate) fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util {
         if let Some(tracker) = &self.tracker {
-            let c = self.cpu(cpu);
-            let util = tracker.cpu_util_without(cpu, task) + c.background_util;
-            return util.min(Util(c.capacity.0));
+            return self.tracked_util(cpu, tracker.cpu_util_without(cpu, task));
         }
         let attached = self.task(task).avg.last_update_time.0 != 0;
         cpu_util::cpu_util_without(
@@ -625,10 +659,12 @@ impl Machine {
     #[inline]
     pub(crate) fn rq_util_of(&self, cpu: CpuId, c: &Cpu) -> RqUtil {
         let clamps = if self.classes.uclamp_used { c.uclamp.clamps() } else { Uclamp::default() };
+        let pelt = self.before.sched_avg_period.is_none();
+        let known = |util: Util| if pelt { util } else { Util(0) };
         let own = RqUtil {
-            rt: c.rt_avg.util_avg,
-            dl: c.dl_avg.util_avg,
-            irq: c.pressure.as_ref().map_or(Util(0), |p| p.irq_util()),
+            rt: known(c.rt_avg.util_avg),
+            dl: known(c.dl_avg.util_avg),
+            irq: known(c.pressure.as_ref().map_or(Util(0), |p| p.irq_util())),
             dl_running_bw: c.dl.running_bw,
             uclamp_min: clamps.min,
             uclamp_max: clamps.max,
@@ -728,6 +764,10 @@ impl FreqDomain {
             min_perf_state: 0,
             max_perf_state: self.em.len().saturating_sub(1),
         }
+    }
+    /// What PELT's clock is scaled by at a frequency.
+    pub(crate) fn freq_scale(&self, freq: KHz) -> u64 {
+        if self.freq_invariant { freq_scale(freq, self.freq_max()) } else { SCHED_CAPACITY_SCALE }
     }
     /// The highest frequency.
     pub(crate) fn freq_max(&self) -> KHz {

@@ -33,6 +33,7 @@ pub(crate) fn is_plain(m: &Machine) -> bool {
     m.rev >= KernelRev::V6_12
         && !m.classes.uclamp_used
         && m.series.is_mainline()
+        && m.before.sched_avg_period.is_none()
         && m.cpus.iter().all(|c| c.series.is_mainline() && c.pressure.is_none())
 }
 

@@ -5,7 +5,7 @@
 //! that happens, and answers in PELT's place whom util guides: schedutil, EAS, misfit. Load, group shares and
 //! their propagation stay PELT's.
 
-use risetime_kernel::units::{CpuId, Instant, KHz, TaskId, Util};
+use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, TaskId, Util};
 
 /// Something that a tracker hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +28,19 @@ pub enum Heard {
         /// It falls asleep or exits; else it goes elsewhere.
         sleeps: bool,
     },
-    /// The tick of a CPU on which a fair task runs.
+    /// A fair task is about to wake, and to be placed.
+    Wakeup {
+        /// Where it slept.
+        cpu: CpuId,
+        /// Which.
+        task: TaskId,
+    },
+    /// The tick of a CPU.
     Tick {
         /// Whose.
         cpu: CpuId,
-        /// Who runs.
-        task: TaskId,
+        /// Who runs; `None`: the idle task.
+        task: Option<TaskId>,
     },
     /// A CPU goes from one task to another; `None`: the idle task.
     Switch {
@@ -59,6 +66,8 @@ pub enum Heard {
         cpu: CpuId,
         /// The new one.
         freq: KHz,
+        /// `capacity_curr_of`: what the CPU gives at that.
+        capacity: Capacity,
     },
 }
 
@@ -73,6 +82,10 @@ pub trait Tracker {
     fn task_util_est(&self, task: TaskId) -> Util;
     /// `cpu_util`: what the fair tasks of a CPU need.
     fn cpu_util(&self, cpu: CpuId) -> Util;
-    /// `cpu_util_without`: the same as if `task` were nowhere.
+    /// The same where a frequency is chosen.
+    fn cpu_util_freq(&self, cpu: CpuId) -> Util {
+        self.cpu_util(cpu)
+    }
+    /// `cpu_util_without`: [`Tracker::cpu_util`] as if `task` were nowhere.
     fn cpu_util_without(&self, cpu: CpuId, task: TaskId) -> Util;
 }

@@ -304,10 +304,11 @@ fn everything_that_can_be_set_says_what_it_is() {
             .into_iter()
             .find(|(s, _)| p.name.ends_with(s));
         assert!(suffix.is_none_or(|(_, unit)| unit == p.unit), "{}: unit {:?}", p.name, p.unit);
-        assert!(
-            group
-                .owner
-                .is_none_or(|(kind, name)| kind == "governor" && governor::NAMES.contains(&name))
-        );
+        let owned = |(kind, name)| match kind {
+            "governor" => governor::NAMES.contains(&name),
+            "tracker" => tracker::NAMES.contains(&name),
+            _ => false,
+        };
+        assert!(group.owner.is_none_or(owned));
     }
 }

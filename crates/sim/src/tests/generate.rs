@@ -249,6 +249,7 @@ pub(crate) fn platforms() -> impl Strategy<Value = Platform> {
             domains,
             topology,
             sources: sources.into(),
+            thermal: Vec::new(),
             doubts: Vec::new(),
         }
     })

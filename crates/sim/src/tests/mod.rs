@@ -2,6 +2,7 @@
 //! logs of decisions.
 
 mod around;
+mod before;
 #[expect(clippy::float_arithmetic, reason = "it checks the integers")]
 mod checker;
 mod classes;
@@ -9,6 +10,7 @@ mod contract;
 #[expect(clippy::disallowed_methods, reason = "the logs to compare with are files")]
 mod decisions;
 mod generate;
+mod governors;
 mod groups;
 mod long_run;
 mod metamorphic;
@@ -23,7 +25,9 @@ mod short_ways;
 pub(crate) mod spread;
 mod stop;
 mod sysctls;
+mod thermal;
 mod together;
+mod trackers;
 mod turns;
 
 use risetime_kernel::units::{Instant, Span};

@@ -360,6 +360,10 @@ fn sums_agree(m: &Machine, cpu: CpuId, g: GroupId, seen: &mut Seen) -> Result<()
     }
     // What is lost then fades; more than its tasks' the queue's sum can never be.
     let lost = seen.cut && all_runnable <= runnable;
+    // Before 5.1 entities are scaled by the speed at their own updates, before 4.10 groups leave each by itself.
+    if m.before.contribution || !m.before.propagates {
+        return Ok(());
+    }
     if close(all, util) && (has_groups || lost || close(all_runnable, runnable)) {
         return Ok(());
     }

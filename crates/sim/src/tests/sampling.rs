@@ -11,7 +11,7 @@ use risetime_model::{Experiment, Platform, Workload};
 use risetime_trace::{Backend, Event, Memory};
 
 /// One CPU of 1, 2, 3 and 4 GHz, a tick each millisecond, that changes at once.
-fn one_cpu() -> Platform {
+pub(super) fn one_cpu() -> Platform {
     let mut platform = Platform::load("hikey620").expect("built in");
     platform.hz = 1000;
     platform.domains[0].cpus.truncate(1);
@@ -23,7 +23,7 @@ fn one_cpu() -> Platform {
     platform
 }
 
-fn run(policy: &str, set: &[(&str, Value)], workload: &str, ms: u64) -> Memory {
+pub(super) fn run(policy: &str, set: &[(&str, Value)], workload: &str, ms: u64) -> Memory {
     let workload = Workload::parse(workload, "sampling.json").expect("a workload");
     let e = experiment(one_cpu(), workload, policy, set, Span::from_ms(ms));
     let mut memory = Memory::new();
@@ -50,8 +50,22 @@ fn spells(trace: &Memory) -> Vec<(Instant, u64, Option<TaskId>)> {
     all
 }
 
+/// When the frequency changed, in ms, and to how many GHz.
+pub(super) fn freqs(trace: &Memory) -> Vec<(u64, u64)> {
+    let freq = |(at, e): &(Instant, Event<'_>)| match e {
+        Event::Freq { freq, .. } => Some((at.0 / 1_000_000, freq.0 / 1_000_000)),
+        _ => None,
+    };
+    trace.events().iter().filter_map(freq).collect()
+}
+
+/// How often it changed after `from`.
+pub(super) fn changes(trace: &Memory, from: Span) -> usize {
+    freqs(trace).iter().filter(|(ms, _)| *ms > from.0 / 1_000_000).count()
+}
+
 /// For how long the task ran at `ghz` in each `period`, µs.
-fn at(trace: &Memory, ghz: u64, period: Span, periods: usize) -> Vec<u64> {
+pub(super) fn at(trace: &Memory, ghz: u64, period: Span, periods: usize) -> Vec<u64> {
     let all = spells(trace);
     let mut us = vec![0; periods];
     for pair in all.windows(2) {
@@ -108,9 +122,7 @@ fn ondemand_toggles_on_a_steady_task() {
         r#"{"tasks": {"t": {"loop": -1, "run": 3000, "timer": {"ref": "a", "period": 9000}}}}"#;
     let changes = |governor: &str, set: &[(&str, Value)]| {
         let policy = format!("linux-7.2+governor={governor}");
-        let trace = run(&policy, set, workload, 2000);
-        let late = |(at, _): &&(Instant, Event<'_>)| at.0 > 1_000_000_000;
-        trace.events().iter().filter(late).filter(|(_, e)| matches!(e, Event::Freq { .. })).count()
+        changes(&run(&policy, set, workload, 2000), Span::from_ms(1000))
     };
     let sampled = changes("ondemand", &[("sampling_rate", Value::Int(10_000))]);
     assert!(sampled > 20, "{sampled}");
@@ -122,14 +134,7 @@ fn conservative_climbs_a_step_at_a_time() {
     let set = [("sampling_rate", Value::Int(10_000)), ("freq_step", Value::Int(25))];
     let busy = r#"{"tasks": {"t": {"loop": -1, "runtime": 1000000}}}"#;
     let trace = run("linux-7.2+governor=conservative", &set, busy, 200);
-    let freqs: Vec<(u64, u64)> = trace
-        .events()
-        .iter()
-        .filter_map(|(at, e)| match e {
-            Event::Freq { freq, .. } => Some((at.0 / 1_000_000, freq.0 / 1_000_000)),
-            _ => None,
-        })
-        .collect();
+    let freqs = freqs(&trace);
     let steps: Vec<u64> = freqs.windows(2).map(|w| w[1].0 - w[0].0).skip(1).collect();
     assert_eq!(freqs.iter().map(|(_, ghz)| *ghz).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert!(steps.iter().all(|ms| (10..=11).contains(ms)), "{freqs:?}");
@@ -187,14 +192,20 @@ fn thresholds_that_cross_are_refused() {
     assert!(policy("+up_threshold=20").unwrap_err().contains("up_threshold"));
 }
 
+/// All but schedutil, which other tests are about, and those that do not look.
+const OTHERS: [&str; 5] =
+    ["ondemand", "conservative", "schedutil-2016", "interactive", "schedfreq"];
+
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 60, ..draws::config(48) })]
 
     #[test]
-    fn nothing_impossible_happens_under_sampling_governors(
+    fn nothing_impossible_happens_under_other_governors(
         e in experiments(),
-        governor in prop::sample::select(&["ondemand", "conservative"][..]),
+        governor in prop::sample::select(&OTHERS[..]),
         profile in prop::sample::select(crate::NOISE_PROFILES),
+        sampling in prop::sample::select(&["scheduler", "timer"][..]),
+        invariance in prop::sample::select(&["yes", "no"][..]),
         seed in any::<u64>(),
     ) {
         let mut policy = e.policy.clone();
@@ -204,8 +215,13 @@ proptest! {
         for param in crate::catalogue().groups.iter().filter(of_others).flat_map(|g| g.params) {
             policy.set.remove(param.name);
         }
-        let named = |name: &str| Value::Name(name.into());
-        let policy = policy.set_for_all("governor", named(governor)).set_for_all("noise", named(profile));
+        let set = |policy: risetime_model::Policy, name: &str, to: &str| {
+            policy.set_for_all(name, Value::Name(to.into()))
+        };
+        let policy = set(policy, "governor", governor);
+        let policy = set(set(policy, "noise", profile), "freq_invariance", invariance);
+        let samples = matches!(governor, "ondemand" | "conservative");
+        let policy = if samples { set(policy, "sampling", sampling) } else { policy };
         let settings = crate::resolve(&e.platform, &policy).expect("settings");
         run_checked(&Experiment { policy, settings, seed, ..e })?;
     }

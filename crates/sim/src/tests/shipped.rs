@@ -4,7 +4,7 @@ use super::Bytes;
 use super::experiment;
 use super::properties::step_through;
 use crate::kernel::cpuidle;
-use crate::{Counterfactual, Simulator, governor, placement};
+use crate::{Counterfactual, Simulator, governor, placement, tracker};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId};
 use risetime_model::settings::Value;
 use risetime_model::{Experiment, Platform, Workload, library};
@@ -130,6 +130,20 @@ fn every_governor_placement_and_idle_governor_works_on_every_platform() {
                     );
                     holds(&e);
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_tracker_works_with_every_governor_on_every_platform() {
+    for platform in platforms() {
+        let workload = mixed(platform.nr_cpus());
+        for g in governor::REGISTRY {
+            for t in tracker::REGISTRY {
+                let set = [name("governor", g.name), name("tracker", t.name)];
+                let (platform, workload) = (platform.clone(), workload.clone());
+                holds(&experiment(platform, workload, "linux-7.2", &set, Span::from_ms(45)));
             }
         }
     }

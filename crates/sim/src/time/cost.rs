@@ -6,6 +6,8 @@
 //! timer_irq_ns          a sleeping task's timer expires so much before it is woken
 //! wakeup_cost_ns        a task that wakes another gets on with its work so much later
 //! resched_delay_ns      a CPU looks for who is to run so much later than a task is woken there
+//! irq_exit_ns           after a tick a CPU looks for who is to run so much later; a governor's worker is awake so
+//!                       much later than the update of util that gave it work (irq work)
 //! tick_cost_ns          the task that runs gets on so much later, at a tick or where a timer ends a sleep
 //! switch to a task      switch_cost_ns, then (where its last CPU had another LLC) cold_cache_ns:
 //!                       the task is current, its util grows, its work does not get on
@@ -84,6 +86,14 @@ pub(crate) const PARAMS: &[Param] = &[
         doc: "time from a task's wakeup until its CPU looks for who is to run (the way out of an idle state comes on top)",
         unit: "ns",
         range: Range::Int(0, 10_000_000),
+        default: OF_NOISE,
+        home: Home::Simulator(Neutral::Int(0)),
+    },
+    Param {
+        name: noise::setting(Kind::Irq),
+        doc: "time from a tick to its CPU's look for who is to run, and from an update of util that makes ondemand or conservative look to the wakeup of the worker that does",
+        unit: "ns",
+        range: Range::Int(0, 1_000_000),
         default: OF_NOISE,
         home: Home::Simulator(Neutral::Int(0)),
     },

@@ -28,11 +28,14 @@ pub(crate) enum Ev {
     /// A timer of a scheduling class; `awake`: its CPU has left its idle state for it.
     ClassTimer { timer: ClassTimer, awake: bool },
     /// A governor's timer expires; `awake`: its CPU need not be woken for it (any more).
-    GovernorTimer { domain: u32, generation: u32, awake: bool },
+    GovernorTimer { cpu: CpuId, generation: u32, awake: bool },
     /// A task is created.
     Create { task: TaskId },
     /// The periodic tick.
     Tick { cpu: CpuId, generation: u32 },
+    /// What an interrupt has left to do is done (`irq_work_queue`): a kernel thread is woken. Behind the ticks of all CPUs,
+    /// which begin together.
+    IrqWork { task: TaskId, generation: u32 },
     /// A woken idle CPU has left its idle state and schedules.
     Resched { cpu: CpuId },
     /// A kicked idle CPU balances on behalf of the idle ones.
@@ -47,6 +50,8 @@ pub(crate) enum Ev {
     Irq { cpu: CpuId, step: IrqStep },
     /// A source of pressure changes what it takes from a frequency domain ([`crate::kernel::pressure`]).
     Pressure { source: u8, domain: u32, value: u32 },
+    /// A thermal zone is looked at ([`crate::kernel::thermal`]).
+    Thermal { zone: u32 },
     /// A change that another trace dictates: after what led to it there ([`crate::run::replay`]).
     Given { index: u32 },
 }
@@ -63,11 +68,11 @@ impl Ev {
             Ev::GovernorTimer { .. } => 3,
             Ev::Create { .. } => 4,
             Ev::Tick { .. } => 5,
-            Ev::Resched { .. } => 6,
+            Ev::IrqWork { .. } | Ev::Resched { .. } => 6,
             Ev::NohzBalance { .. } => 7,
             Ev::CfsPeriod { .. } => 8,
             Ev::CfsSlack { .. } => 9,
-            Ev::Hotplug { .. } => 10,
+            Ev::Hotplug { .. } | Ev::Thermal { .. } => 10,
             Ev::Given { .. } => 11,
         }
     }

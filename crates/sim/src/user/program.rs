@@ -1,7 +1,9 @@
 //! A task's program counter: from phases and loops to the next thing it does.
 
 use risetime_kernel::units::{Instant, Span};
-use risetime_model::workload::{Event, Expiry, JobMark, Marks, Phase, Repeat, TaskSpec, Timer};
+use risetime_model::workload::{
+    Event, Expiry, JobMark, Marks, Phase, Repeat, TaskSpec, Timer, duty,
+};
 use std::sync::Arc;
 
 /// What a task does next.
@@ -43,6 +45,8 @@ pub(crate) struct Program {
     phase_rounds: u32,
     entered: bool,
     timers: Vec<Option<Instant>>,
+    /// When its last `duty` ended.
+    round: Option<Instant>,
     /// When it began to run: where every timer starts.
     began: Option<Instant>,
     /// The time of the last step, and how many there were at that time.
@@ -73,6 +77,7 @@ impl Program {
             phase_rounds: 0,
             entered: false,
             timers: Vec::new(),
+            round: None,
             began: None,
             steps: (Instant(0), 0),
             done: 0,
@@ -190,6 +195,13 @@ impl Program {
                         Some(until) => return Some(Step::SleepUntil(until)),
                         None => self.goes_on(began),
                     }
+                }
+                Event::Duty(percent) => {
+                    let until = duty(&mut self.round, percent, began, now);
+                    if until > now {
+                        return Some(Step::SleepUntil(until));
+                    }
+                    self.goes_on(began);
                 }
                 act => return Some(Step::Act(act)),
             }

@@ -150,6 +150,7 @@ impl Objects {
             | Event::Sleep(_)
             | Event::Timer { .. }
             | Event::Busy(_)
+            | Event::Duty(_)
             | Event::Yield
             | Event::Fork(_) => Did::Done,
         }

@@ -1,5 +1,15 @@
+use super::event::{CLASSES, IDLE_TYPES, WHYS};
 use super::*;
+use crate::*;
+use risetime_kernel::KernelRev;
 use risetime_kernel::cpuidle::menu::MenuDevice;
+use risetime_kernel::eevdf::Place;
+use risetime_kernel::uclamp::Uclamp;
+use risetime_kernel::units::{
+    Capacity, ClockPelt, CpuId, GroupId, Instant, KHz, Span, TaskId, Util,
+};
+use risetime_model::Value;
+use risetime_model::workload::{JobMark, Policy};
 
 /// Choices of `menu`: of which all, nothing, and most is known.
 fn selects() -> (MenuSelect, MenuSelect, MenuSelect) {
@@ -136,6 +146,8 @@ fn everything() -> Memory {
             stat: QuotaStat { longest: Some(Span(0)), ..QuotaStat::default() },
         },
         Event::CfsUtilEst { cpu, util_est: Util(79) },
+        Event::Temperature { zone: 1, millicelsius: 70_123 },
+        Event::Cooling { cpu, max: KHz(700_000), zone: 1 },
         Event::Deadline { task, runtime: -5, left: i64::MIN },
         Event::Tick { cpu },
         Event::Resched { cpu, lazy: true },
@@ -266,7 +278,7 @@ fn whatever_is_broken_is_one_error_at_its_line() {
         (first, "P1 3 141", "found priority 141, wanted -1 to 140"),
         (first, "L1 1 0 3", "found a choice 3, wanted less than 3"),
         (first, "I1 1 0 0", "has too few numbers"),
-        (first, "w1 3 1 99", "found a choice 99, wanted less than 29"),
+        (first, "w1 3 1 99", "found a choice 99, wanted less than 32"),
         (first, "w-1 3 1 0", "found `-1`, wanted a number"),
         (first, "?1 3 1 0", "found an event `?`: no such kind"),
         (first, "é", "found ``, wanted a number"),

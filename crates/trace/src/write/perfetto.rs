@@ -19,6 +19,8 @@
 //!   Prio, Policy                   the priority in what is written from then on
 //!   Clamps                         uclamp_min, uclamp_max: counters of the thread, where it has any
 //!   CpuClamps, FreqLook            the same of the CPU
+//!   Temperature                    a counter of the thermal zone
+//!   Cooling                        a counter of the domain's governor, and an instant with the zone
 //!   Switch, Idle, Irq, Freq        power: a counter of the frequency domain, where the platform has its power
 //! ```
 //!
@@ -112,6 +114,8 @@ pub struct Writer<W: io::Write> {
     chains: Chains,
     jobs: Vec<Jobs>,
     power: Option<Power>,
+    /// The names of the thermal zones.
+    zones: Vec<Arc<str>>,
 }
 
 /// The idle task's name.
@@ -136,6 +140,7 @@ impl<W: io::Write> Writer<W> {
             chains: Chains::default(),
             jobs: Vec::new(),
             power: None,
+            zones: Vec::new(),
         }
     }
 
@@ -300,6 +305,7 @@ impl<W: io::Write> Writer<W> {
                 Some(p) if [Track::Governor.of(index), Track::Powers.of(0)].contains(&p) => {
                     format!("policy{index} {name}")
                 }
+                Some(p) if p == Track::Zones.of(0) => format!("{} {name}", self.zone(index)),
                 Some(_) => format!("{} {name}", self.comm(TaskId(index))),
                 None => name.to_owned(),
             };
@@ -622,6 +628,21 @@ impl<W: io::Write> Writer<W> {
         self.instant(at, track, "frequency", why.as_str(), &notes);
     }
 
+    fn cooling(&mut self, at: Instant, cpu: CpuId, max: KHz, zone: u32) {
+        let track = self.governor(cpu);
+        let name = self.zone(zone);
+        self.counter(at, Track::MaxFreq, cpu.0, max.0, |_| Some(track));
+        let notes = [("max_khz", Note::Number(max.0)), ("zone", Note::Text(&name))];
+        let what = format!("cooling of {name}: at most {} kHz", max.0);
+        self.instant(at, track, "thermal", &what, &notes);
+    }
+
+    /// What a thermal zone is called.
+    fn zone(&self, zone: u32) -> Arc<str> {
+        let known = self.zones.get(zone as usize).cloned();
+        known.unwrap_or_else(|| format!("zone {zone}").into())
+    }
+
     fn misfit(&mut self, at: Instant, cpu: CpuId, task: Option<TaskId>) {
         let track = self.cpu(cpu);
         match task {
@@ -673,6 +694,7 @@ impl<W: io::Write> TraceSink for Writer<W> {
         self.swappers = (0..platform.nr_cpus() as u32).map(swapper).collect();
         self.domains = platform.domains.iter().map(|d| (d.cpus[0].0, d.cpus.clone())).collect();
         self.power = Some(Power::new(Arc::clone(platform)));
+        self.zones = platform.thermal.iter().map(|z| z.name.as_str().into()).collect();
         self.chains = Chains::new(&header.jobs);
         let jobs = header.jobs.iter().map(|spec| Jobs {
             name: spec.name.clone(),
@@ -786,6 +808,13 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 self.instant(at, Track::Run.of(0), "hotplug", &name, &[]);
             }
             Event::Misfit { cpu, task } => self.misfit(at, cpu, task),
+            Event::Temperature { zone, millicelsius } => {
+                self.counter(at, Track::Temperature, zone, millicelsius.into(), |w| {
+                    w.describe(Track::Zones.of(0), None, "Thermal zones", |_| {});
+                    Some(Track::Zones.of(0))
+                });
+            }
+            Event::Cooling { cpu, max, zone } => self.cooling(at, cpu, max, zone),
             Event::Job { task, mark } => self.job(at, task, mark),
             Event::Prio { task, prio } => self.set_prio(task, prio.into()),
             Event::Clamps { task, clamps } => {

@@ -231,12 +231,14 @@ fn a_kernel_says_its_generation() {
 }
 
 #[test]
-fn a_generation_is_two_numbers() {
+fn a_release_is_named_by_what_it_begins_with() {
     for (release, name, is) in [
         ("6.12.107+deb13-arm64", "6.12", true),
         ("6.1.0-50-arm64", "6.1", true),
         ("6.12.107+deb13-arm64", "6.1", false),
-        ("6.12.107+deb13-arm64", "6.12.107", false),
+        ("6.12.107+deb13-arm64", "6.12.107", true),
+        ("6.12.107+deb13-arm64", "6.12.10", false),
+        ("6.12.107+deb13-arm64", "6.12.", false),
         ("6.12.107+deb13-arm64", "06.12", false),
         ("hz1000", "6.12", false),
         ("6.12.107+deb13-arm64", "", false),
@@ -255,6 +257,12 @@ fn a_generation_is_two_numbers() {
         "the newest of it, and nothing is fetched"
     );
     assert_eq!(of("6.1").unwrap(), "6.1.0-50-arm64");
+    let boots = |name: &str| cache.kernel(Some(name)).map(|k| k.release).map_err(|e| e.to_string());
+    assert_eq!(boots("6.12").unwrap(), "6.12.107+deb13-arm64");
+    assert_eq!(boots("6.12.95").unwrap(), "6.12.95+deb12-arm64");
+    let unknown = boots("6.13").unwrap_err();
+    let all = "there are 6.12.107+deb13-arm64, 6.12.95+deb12-arm64, 6.1.0-50-arm64";
+    assert!(unknown.contains(all), "{unknown}");
 }
 
 #[test]

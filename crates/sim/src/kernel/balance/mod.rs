@@ -218,7 +218,8 @@ impl Kernel<'_> {
         if root.idle_cpus.is_empty() {
             return;
         }
-        let (stats, next) = (root.has_blocked && now > root.next_blocked, root.needs_update);
+        let ages = root.has_blocked && self.m.before.nohz_stats;
+        let (stats, next) = (ages && now > root.next_blocked, root.needs_update);
         let due = now >= root.next_balance;
         let c = self.m.cpu(cpu);
         let asym = c.place.asym.is_some();
@@ -231,7 +232,8 @@ impl Kernel<'_> {
         if balance {
             self.m.root.next_balance = now + 1;
         }
-        let kick = NohzKick { stats: stats || balance, balance, next };
+        let stats = stats || (balance && self.m.before.nohz_stats);
+        let kick = NohzKick { stats, balance, next };
         if kick != NohzKick::default()
             && let Some(ilb) = self.m.find_new_ilb()
         {
@@ -253,7 +255,8 @@ impl Kernel<'_> {
     /// `nohz_run_idle_balance`: on its way to idle a CPU ages what the idle ones hold.
     pub(crate) fn nohz_run_idle_balance(&mut self, cpu: CpuId) {
         let root = &self.m.root;
-        let due = root.has_blocked && self.m.jiffies() >= root.next_blocked;
+        let ages = root.has_blocked && self.m.before.nohz_stats;
+        let due = ages && self.m.jiffies() >= root.next_blocked;
         if due
             && self.m.cpu(cpu).nohz_kick == NohzKick::default()
             && !self.m.cpu(cpu).sched_domains.is_empty()
@@ -286,6 +289,9 @@ impl Kernel<'_> {
             if now >= self.m.cpu(cpu).next_balance {
                 self.rq(cpu).update_rq_clock();
                 if kick.balance {
+                    if !self.m.before.nohz_stats {
+                        self.rq(cpu).update_nohz_stats();
+                    }
                     self.sched_balance_domains(cpu, When::Idle);
                 }
             }

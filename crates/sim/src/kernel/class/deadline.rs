@@ -17,6 +17,7 @@
 
 use super::dl_push::select_task_rq_dl;
 use super::sched_class::{Preempts, SchedClass};
+use crate::kernel::before::Above;
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
@@ -299,10 +300,11 @@ impl Rq<'_, '_> {
     /// `update_dl_rq_load_avg`; `running`: a deadline task ran until now.
     pub(crate) fn update_dl(&mut self, running: bool) {
         let cpu = self.cpu;
-        let decay = self.m().decay;
+        self.rt_avg_update(Above::Deadline, running);
+        let pelt = self.m().pelt(cpu);
         let c = self.c();
         let now = c.clock.rq_clock_pelt();
-        if update_dl_rq_load_avg(decay, now, &mut c.dl_avg, running) {
+        if update_dl_rq_load_avg(pelt, now, &mut c.dl_avg, running) {
             let event = pelt_pressure(cpu, "dl", &c.dl_avg);
             self.emit(event);
         }

@@ -3,6 +3,7 @@
 use super::sched_class::{Preempts, SchedClass};
 use crate::kernel::Rq;
 use crate::kernel::fair::Join;
+use crate::kernel::governor::Occasion;
 use crate::kernel::placement::Placement;
 use crate::state::class::fair_policy;
 use crate::state::effects::Effects;
@@ -25,12 +26,14 @@ impl SchedClass for Fair {
         if starved {
             rq.dl_server_start();
         }
+        rq.governor_attends(Occasion::Enqueue);
     }
     fn dequeue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: DequeueKind) {
         let cpu = rq.cpu;
         let sleeps = matches!(kind, DequeueKind::Sleep | DequeueKind::SleepSpecial);
         rq.track(Heard::Dequeue { cpu, task, sleeps });
         rq.dequeue_task_fair(task, kind);
+        rq.governor_attends(Occasion::Dequeue);
     }
     fn pick(&self, rq: &mut Rq<'_, '_>) -> Option<TaskId> {
         rq.pick_task_fair()
@@ -68,8 +71,6 @@ impl SchedClass for Fair {
         rq.update_misfit_status(Some(task));
     }
     fn tick(&self, rq: &mut Rq<'_, '_>, curr: TaskId) {
-        let cpu = rq.cpu;
-        rq.track(Heard::Tick { cpu, task: curr });
         rq.dl_server_update();
         rq.task_tick_fair(curr);
     }

@@ -12,6 +12,7 @@
 use super::rt_push::{select_task_rq_rt, select_task_rq_rt_fork};
 use super::sched_class::{Preempts, SchedClass};
 use crate::kernel::Kernel;
+use crate::kernel::before::Above;
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
@@ -169,10 +170,11 @@ impl Rq<'_, '_> {
     /// `update_rt_rq_load_avg`; `running`: an RT task ran until now.
     pub(crate) fn update_rt(&mut self, running: bool) -> bool {
         let cpu = self.cpu;
-        let decay = self.m().decay;
+        self.rt_avg_update(Above::Rt, running);
+        let pelt = self.m().pelt(cpu);
         let c = self.c();
         let now = c.clock.rq_clock_pelt();
-        let changed = update_rt_rq_load_avg(decay, now, &mut c.rt_avg, running);
+        let changed = update_rt_rq_load_avg(pelt, now, &mut c.rt_avg, running);
         if changed {
             let event = pelt_pressure(cpu, "rt", &c.rt_avg);
             self.emit(event);

@@ -178,7 +178,8 @@ impl Kernel<'_> {
         self.m.task_mut(task).todo = Todo::Nothing;
         if runs {
             let (now, c) = (self.m.now, self.m.cpu_mut(cpu));
-            (c.curr, c.idle_from) = (None, now);
+            c.curr = None;
+            c.idle_time.begins(now);
             c.work_gen = c.work_gen.wrapping_add(1);
             self.core_shared(cpu);
             let prev = Some((task, SwitchOut::Sleeping));

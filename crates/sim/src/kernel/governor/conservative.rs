@@ -3,17 +3,17 @@
 //! ```text
 //! load > up_threshold     freq_step % of policy->max more
 //! load < down_threshold   as much less, at one sample in sampling_down_factor
-//! slept through n samples first n steps down (from 6.12.y and 7.3.y on only where the sample itself is below)
+//! slept through n samples first n steps down (from 4.10 on; from 6.12.y and 7.3.y on only where the sample itself is below)
 //! ```
 //!
 //! When it samples and what a load is: [`super::sampling`]. Source: drivers/cpufreq/cpufreq_conservative.c.
 
 use super::sampling::{self, PolicyDbs, number};
-use super::{Descriptor, FreqRequest, Governor, Works};
+use super::{Descriptor, FreqRequest, Governor, Occasion, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
 use risetime_kernel::KernelRev;
-use risetime_kernel::dbs::{Conservative as State, Step, Steps};
+use risetime_kernel::dbs::{Conservative as State, Sample, Step, Steps};
 use risetime_kernel::opp::Relation;
 use risetime_kernel::units::CpuId;
 use risetime_model::settings::{Default, Home, Param, Range, Settings};
@@ -58,6 +58,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         },
         sampling::ignore_nice_load("conservative/ignore_nice_load"),
         sampling::AFTER_IDLE,
+        sampling::SAMPLING,
     ],
     works: Works::Kworker,
     make: |platform, domain, settings| {
@@ -119,8 +120,29 @@ impl Governor for Conservative {
         None
     }
 
+    fn attends(&self) -> bool {
+        self.policy.attends()
+    }
+
+    fn occasion(
+        &mut self,
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        occasion: Occasion,
+        effects: &mut Effects,
+    ) -> Option<FreqRequest> {
+        if occasion == Occasion::Tick {
+            self.policy.tick(domain, cpu, effects);
+        }
+        None
+    }
+
     fn work(&mut self, domain: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
-        let sample = self.policy.sample(domain);
+        let mut sample = self.policy.sample(domain);
+        // Commit 00bfe05889e9: "cpufreq: conservative: Decrease frequency faster for deferred updates".
+        if domain.rev() < KernelRev::new(4, 10) {
+            sample.idle_periods = Sample::NONE.idle_periods;
+        }
         let by = Steps {
             up_threshold: self.up_threshold,
             down_threshold: self.down_threshold,
@@ -129,7 +151,7 @@ impl Governor for Conservative {
             only_below: makes_up_only_below(domain.rev()),
         };
         let step = self.state.cs_dbs_update(sample, &by, domain.limits(), domain.cur());
-        self.policy.done(self.policy.sampling_rate);
+        self.policy.done(domain, self.policy.sampling_rate);
         let wanted = self.state.requested_freq;
         let freq = match step {
             Step::Stay => return None,

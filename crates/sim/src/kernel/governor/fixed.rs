@@ -67,4 +67,7 @@ impl Governor for Fixed {
     ) -> Option<FreqRequest> {
         None
     }
+    fn limits(&mut self, domain: &DomainView<'_>) -> Option<KHz> {
+        Some(domain.within_limits(self.0))
+    }
 }

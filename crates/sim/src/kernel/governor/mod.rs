@@ -6,18 +6,21 @@
 
 mod conservative;
 mod fixed;
+mod interactive;
 mod ondemand;
 mod sampling;
+mod schedfreq;
 pub(crate) mod schedutil;
+mod schedutil_2016;
 mod view;
 
 pub use crate::state::effects::{Effects, Timer};
 pub use crate::state::hooks::FreqRequest;
-pub(crate) use sampling::default_rate as default_sampling_rate;
 pub use view::DomainView;
 
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Instant, KHz, Util};
-use risetime_model::settings::{Group, Param, Settings};
+use risetime_model::settings::{Group, Param, Settings, Value};
 use risetime_model::{InputError, Platform, Policy};
 
 /// A cpufreq governor of one domain. What it wants beside a frequency it notes in `effects`.
@@ -33,9 +36,27 @@ pub trait Governor {
         iowait: bool,
         effects: &mut Effects,
     ) -> Option<FreqRequest>;
-    /// Its timer has expired ([`Effects::set_timer`]).
-    fn timer(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
+    /// Its timer has expired on `cpu` ([`Effects::set_timer`], [`Effects::set_timer_on`]).
+    fn timer(&mut self, _: &DomainView<'_>, _cpu: CpuId, _: &mut Effects) -> Option<FreqRequest> {
         None
+    }
+    /// Whether it hears of every [`Occasion`], too.
+    fn attends(&self) -> bool {
+        false
+    }
+    /// Something has happened on `cpu`.
+    fn occasion(
+        &mut self,
+        _: &DomainView<'_>,
+        _cpu: CpuId,
+        _: Occasion,
+        _: &mut Effects,
+    ) -> Option<FreqRequest> {
+        None
+    }
+    /// The policy's limits have changed: the frequency to go to at once, if another (`cpufreq_policy_apply_limits`).
+    fn limits(&mut self, domain: &DomainView<'_>) -> Option<KHz> {
+        Some(domain.within_limits(domain.cur()))
     }
     /// Its kthread has run ([`Effects::defer_work`]).
     fn work(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
@@ -43,6 +64,21 @@ pub trait Governor {
     }
     /// It finds itself in a run under way.
     fn resume(&mut self, _: &Resumed) {}
+}
+
+/// What a governor can hear of beside util.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// A tick, also of an idle CPU whose tick goes on: when the timer wheel runs.
+    Tick,
+    /// The CPU leaves its idle state.
+    IdleEnd,
+    /// A fair task has joined its queue.
+    Enqueue,
+    /// A fair task has left it.
+    Dequeue,
+    /// The policy's frequency is about to be another, as the kernel believes.
+    Frequency,
 }
 
 /// Where a governor stands in a run under way.
@@ -95,13 +131,53 @@ pub struct Descriptor {
 /// On which thread a governor's work is done, and frequencies are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Works {
-    /// At once where the driver can switch fast, else on the deadline kthread of the policy (`sugov:N`).
+    /// At once where the driver can switch fast, else on the deadline kthread of the policy (`sugov:N`): up to 4.15 a
+    /// real-time one, up to 4.9 a worker.
     WhereSlow,
     /// On that kthread, also where the driver could switch fast.
     Sugov,
     /// On a fair worker of the CPU that gave rise to it (`kworker/N`), which also waits in the driver: these
     /// governors never switch fast.
     Kworker,
+    /// At once where the driver can switch fast, else on such a worker.
+    KworkerWhereSlow,
+    /// On a real-time kthread of the policy, `name:N`.
+    Fifo {
+        /// What it is called.
+        name: &'static str,
+        /// Its priority, 1 to 99.
+        priority: u8,
+        /// Only where the driver cannot switch fast; else always, and it waits in the driver.
+        where_slow: bool,
+    },
+}
+
+impl Works {
+    /// What it was in that kernel.
+    pub(crate) fn in_rev(self, rev: KernelRev) -> Works {
+        match self {
+            Works::WhereSlow if rev < KernelRev::new(4, 10) => Works::KworkerWhereSlow,
+            Works::WhereSlow if rev < KernelRev::new(4, 16) => {
+                Works::Fifo { name: "sugov", priority: 50, where_slow: true }
+            }
+            works => works,
+        }
+    }
+
+    /// Whether frequencies are changed at once where the driver can.
+    pub(crate) fn switches_fast(self) -> bool {
+        !matches!(self, Works::Kworker | Works::Fifo { where_slow: false, .. })
+    }
+
+    /// Whether a policy's work needs a thread; `fast`: its frequency is changed at once.
+    pub(crate) fn needs_thread(self, fast: bool) -> bool {
+        !fast || self == Works::Sugov
+    }
+
+    /// Whether that is one of its CPUs' workers.
+    pub(crate) fn on_worker(self) -> bool {
+        matches!(self, Works::Kworker | Works::KworkerWhereSlow)
+    }
 }
 
 /// All governors.
@@ -112,7 +188,24 @@ pub const REGISTRY: &[Descriptor] = &[
     fixed::USERSPACE,
     ondemand::DESCRIPTOR,
     conservative::DESCRIPTOR,
+    schedutil_2016::DESCRIPTOR,
+    interactive::DESCRIPTOR,
+    schedfreq::DESCRIPTOR,
 ];
+
+/// The default of a governor's tunable that follows from platform and kernel.
+pub(crate) fn default(platform: &Platform, policy: &Policy, name: &str) -> Option<Value> {
+    let (kernel, first) = (policy.kernel, platform.domains.first()?);
+    let governor = policy.set.get("governor").map(Value::to_string);
+    Some(Value::Int(match (name, governor.as_deref()) {
+        ("rate_limit_us", _) => schedutil::rate_limit_us(kernel, first),
+        ("sampling_rate", Some("schedutil-2016")) => schedutil_2016::default_rate(first),
+        ("sampling_rate", governor) => sampling::default_rate(kernel, platform, governor)?,
+        ("sampling", _) => return Some(sampling::default_sampling(kernel)),
+        ("load_after_idle", _) => return Some(sampling::default_after_idle(kernel)),
+        _ => return None,
+    }))
+}
 
 /// Errors: what the kernel refuses when it is written.
 pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {

@@ -3,16 +3,20 @@
 //! ```text
 //! load > up_threshold    policy->max, and the next sample sampling_down_factor times as late
 //! else                   min + load · (max - min) / 100, to the closest OPP
+//!                        (up to 3.16 load · max / 100, to the next OPP)
 //! powersave_bias         of that so many thousandths less, as time at the OPP above and at the one below
 //! ```
 //!
 //! When it samples and what a load is: [`super::sampling`]. Source: drivers/cpufreq/cpufreq_ondemand.c.
 
 use super::sampling::{self, PolicyDbs, number};
-use super::{Descriptor, FreqRequest, Governor, Works};
+use super::{Descriptor, FreqRequest, Governor, Occasion, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
-use risetime_kernel::dbs::{freq_hi_delay_us, od_freq_next, powersave_bias_avg};
+use risetime_kernel::KernelRev;
+use risetime_kernel::dbs::{
+    freq_hi_delay_us, od_freq_next, od_freq_next_pre_3_17, powersave_bias_avg,
+};
 use risetime_kernel::opp::Relation;
 use risetime_kernel::units::{CpuId, KHz, Util};
 use risetime_model::settings::{Default, Home, Param, Range};
@@ -57,6 +61,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             home: Home::Tunable("ondemand/io_is_busy"),
         },
         sampling::AFTER_IDLE,
+        sampling::SAMPLING,
     ],
     works: Works::Kworker,
     make: |platform, domain, settings| {
@@ -106,11 +111,16 @@ impl Ondemand {
             return (freq, delay, load);
         }
         let lowest = domain.freqs().next().unwrap_or(max);
-        let next = od_freq_next(load, lowest, domain.freq_max());
+        // Commit 6393d6a10238: "cpufreq: ondemand: Eliminate the deadband effect".
+        let (next, relation) = if domain.rev() >= KernelRev::new(3, 17) {
+            (od_freq_next(load, lowest, domain.freq_max()), Relation::Close)
+        } else {
+            (od_freq_next_pre_3_17(load, domain.freq_max()), Relation::Low)
+        };
         self.policy.rate_mult = 1;
         let (freq, delay) = match self.powersave_bias {
-            0 => (domain.resolve_by(Relation::Close, next), hi(self)),
-            _ => self.biased(domain, next, Relation::Low, Relation::Close),
+            0 => (domain.resolve_by(relation, next), hi(self)),
+            _ => self.biased(domain, next, Relation::Low, relation),
         };
         (freq, delay, load)
     }
@@ -153,18 +163,35 @@ impl Governor for Ondemand {
         None
     }
 
+    fn attends(&self) -> bool {
+        self.policy.attends()
+    }
+
+    fn occasion(
+        &mut self,
+        domain: &DomainView<'_>,
+        cpu: CpuId,
+        occasion: Occasion,
+        effects: &mut Effects,
+    ) -> Option<FreqRequest> {
+        if occasion == Occasion::Tick {
+            self.policy.tick(domain, cpu, effects);
+        }
+        None
+    }
+
     /// `od_dbs_update`.
     fn work(&mut self, domain: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
         if std::mem::take(&mut self.sub_sample)
             && let Some(lower) = self.lower
         {
-            self.policy.done(lower.delay_us);
+            self.policy.done(domain, lower.delay_us);
             let freq = domain.resolve_by(Relation::High, lower.freq);
             return Some(FreqRequest { util: Util(0), freq, why: Why::Util });
         }
         let (freq, delay, load) = self.od_update(domain);
         self.sub_sample = self.lower.is_some();
-        self.policy.done(delay);
+        self.policy.done(domain, delay);
         Some(sampling::request(domain, load, freq))
     }
 }

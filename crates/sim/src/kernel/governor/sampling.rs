@@ -6,23 +6,32 @@
 //! ```
 //!
 //! No timer: the scheduler's updates of util are what a sample follows, at a tick or a wakeup mostly, so that an idle
-//! CPU is not looked at. The worker is a fair task like any other and waits for its turn. Before 4.7 a deferrable timer
-//! did it. Source: drivers/cpufreq/cpufreq_governor.c:dbs_update_util_handler, dbs_work_handler.
+//! CPU is not looked at. The worker is a fair task like any other and waits for its turn.
+//!
+//! Up to 4.5 (`sampling=timer`) each CPU has a timer: in jiffies, run by its tick, and deferrable, so that it wakes no idle
+//! CPU. What is due meanwhile is done by the first tick after the sleep, and then all CPUs of the policy have their
+//! timers set anew. One that finds the policy looked at half a period ago or less leaves it at that.
+//! Source: drivers/cpufreq/cpufreq_governor.c:dbs_update_util_handler, dbs_work_handler; of 3.15 gov_queue_work,
+//! need_load_eval, cpufreq_ondemand.c:od_dbs_timer.
 //!
 //! `DEVIATES(dbs-worker)`: the worker is that of the CPU whose util has changed; in the kernel it is that of the CPU that
-//! changed it, which is another one where a task wakes one elsewhere within a policy of several CPUs. It is awake at once,
-//! where the kernel needs some µs: at a tick, when all CPUs look for work, an idle one pulls whom the worker has
-//! preempted. `periodic` on `rpi4` under `ondemand`: 8.7 moves a second and 1047 MHz in the mean, on 7.3.4 0.8 and 848.
+//! changed it, which is another one where a task wakes one elsewhere within a policy of several CPUs. It is awake when all
+//! CPUs' ticks of the moment are done, or after `irq_exit_ns`; but whom it preempts is still pulled by idle CPUs
+//! more often than in the kernel. `periodic` on `rpi4` with `--noise vm` (3 start phases, 2 s), moves a second and MHz in the
+//! mean: `ondemand` 8.3 and 881, on 7.3.4 0.3 and 863; 5.7 and 1011, on 6.12 1.0 and 990; `conservative` 8.5 and 843, on
+//! 7.3.4 0 and 872.
 //!
 //! `DEVIATES(dbs-iowait)`: no task waits for a device here, so that `io_is_busy` changes nothing.
 
 use crate::kernel::governor::{DomainView, FreqRequest, schedutil};
 use crate::state::effects::Effects;
 use risetime_kernel::KernelRev;
-use risetime_kernel::dbs::{AfterIdle, CpuDbs, CpuTimes, Sample, Sampling};
+use risetime_kernel::dbs::{
+    AfterIdle, CpuDbs, CpuTimes, Sample, Sampling, delay_for_sampling_rate,
+};
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, Util};
 use risetime_model::Platform;
-use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
 use risetime_trace::Why;
 
 /// `sampling_rate` of the governor `of`.
@@ -33,7 +42,7 @@ pub(super) const fn sampling_rate(home: &'static str) -> Param {
         unit: "µs",
         range: Range::Int(1, 1_000_000_000),
         default: Default::Derived(
-            "two ticks, or the transition delay if that is longer (rate_limit_us)",
+            "two ticks, or the transition delay if that is longer (rate_limit_us); up to 4.13 1000 times the transition latency, at least 10 ms (ondemand) or 20 ticks",
         ),
         home: Home::Tunable(home),
     }
@@ -57,15 +66,47 @@ pub(super) const AFTER_IDLE: Param = Param {
     doc: "load of a sample that a sleep put off: copy = the one before, once (copy_prev_load, since 3.16); computed = what it comes to (before that); full = 100 %",
     unit: "",
     range: Range::OneOf(&["copy", "computed", "full"]),
-    default: Default::Name("copy"),
+    default: Default::Derived("copy, up to 3.15 computed"),
     home: Home::Patched(None, Neutral::Name("copy")),
 };
 
-/// The default `sampling_rate`, in µs. Source: cpufreq_governor.c:cpufreq_dbs_governor_init.
-pub(crate) fn default_rate(kernel: KernelRev, platform: &Platform) -> Option<i64> {
-    let tick_us = 1_000_000 / u64::from(platform.hz);
+/// What makes it look.
+pub(super) const SAMPLING: Param = Param {
+    name: "sampling",
+    doc: "what makes it look: scheduler = updates of util; timer = a deferrable timer of each CPU",
+    unit: "",
+    range: Range::OneOf(&["scheduler", "timer"]),
+    default: Default::Derived("scheduler, up to 4.5 timer"),
+    home: Home::Patched(None, Neutral::Name("scheduler")),
+};
+
+/// Since when the scheduler's updates make it look (commit 9be4fd2c7723).
+pub(super) fn default_sampling(kernel: KernelRev) -> Value {
+    let timer = kernel < KernelRev::new(4, 6);
+    Value::Name(if timer { "timer" } else { "scheduler" }.to_string())
+}
+
+/// Since when a load is copied (commit 18b46abd0009).
+pub(super) fn default_after_idle(kernel: KernelRev) -> Value {
+    let computed = kernel < KernelRev::new(3, 16);
+    Value::Name(if computed { "computed" } else { "copy" }.to_string())
+}
+
+/// The default `sampling_rate`, in µs, of this governor. Source: cpufreq_governor.c:cpufreq_dbs_governor_init; up to 4.13
+/// `min_sampling_rate` of the governor, and LATENCY_MULTIPLIER.
+pub(super) fn default_rate(
+    kernel: KernelRev,
+    platform: &Platform,
+    governor: Option<&str>,
+) -> Option<i64> {
+    let tick_us = 1_000_000 / i64::from(platform.hz);
     let delay = schedutil::rate_limit_us(kernel, platform.domains.first()?);
-    Some(delay.max(2 * tick_us as i64))
+    let least = match governor {
+        _ if kernel >= KernelRev::new(4, 14) => 2 * tick_us,
+        Some("conservative") => 20 * tick_us,
+        _ => 10_000,
+    };
+    Some(delay.max(least))
 }
 
 /// A number that the settings hold.
@@ -85,6 +126,9 @@ pub(super) struct PolicyDbs {
     last_sample: Option<Instant>,
     sample_delay: Span,
     work_in_progress: bool,
+    /// Of each CPU the jiffy in which its timer expires, where timers make it look.
+    timers: Option<Vec<u64>>,
+    hz: u32,
 }
 
 impl PolicyDbs {
@@ -103,7 +147,49 @@ impl PolicyDbs {
             last_sample: None,
             sample_delay: Span::from_us(sampling_rate.into()),
             work_in_progress: false,
+            timers: (settings.name("sampling") == Some("timer"))
+                .then(|| vec![0; platform.domains[domain].cpus.len()]),
+            hz: platform.hz,
         }
+    }
+
+    /// Whether it needs to hear of ticks.
+    pub(super) fn attends(&self) -> bool {
+        self.timers.is_some()
+    }
+
+    /// `gov_queue_work`, of all CPUs.
+    fn set_timers(&mut self, domain: &DomainView<'_>, delay_us: u32) {
+        let now = domain.jiffies();
+        // What `powersave_bias` leaves of a period is not brought in line.
+        let whole = delay_us == self.sampling_rate.wrapping_mul(self.rate_mult);
+        let together = Some(now).filter(|_| domain.several_cpus() && whole);
+        let expires = now + delay_for_sampling_rate(delay_us, self.hz, together);
+        if let Some(timers) = &mut self.timers {
+            timers.fill(expires);
+        }
+    }
+
+    /// A tick of `cpu`: has its worker take a sample if its timer is due.
+    pub(super) fn tick(&mut self, domain: &DomainView<'_>, cpu: CpuId, effects: &mut Effects) {
+        let place = domain.place_in_policy(cpu);
+        let due = self.timers.as_ref().is_some_and(|timers| timers[place] <= domain.jiffies());
+        if !due || self.work_in_progress {
+            return;
+        }
+        let now = domain.now();
+        let half = Span::from_us(u64::from(self.sampling_rate / 2));
+        let recently = self.last_sample.is_some_and(|at| now.since(at) < half);
+        if domain.cpus().len() > 1 && recently {
+            let together = domain.several_cpus().then(|| domain.jiffies());
+            let delay = delay_for_sampling_rate(self.sampling_rate, self.hz, together);
+            if let Some(timers) = &mut self.timers {
+                timers[place] = domain.jiffies() + delay;
+            }
+            return;
+        }
+        (self.last_sample, self.work_in_progress) = (Some(now), true);
+        effects.defer_work_to(cpu);
     }
 
     /// `cpufreq_dbs_governor_start`.
@@ -111,6 +197,7 @@ impl PolicyDbs {
         for &cpu in domain.cpus() {
             self.cpus[domain.place_in_policy(cpu)] = CpuDbs::start(times(domain, cpu));
         }
+        self.set_timers(domain, self.sampling_rate);
     }
 
     /// `dbs_update_util_handler`: has the worker of `cpu` take a sample if it is time.
@@ -122,7 +209,7 @@ impl PolicyDbs {
     ) {
         let now = domain.now();
         let early = self.last_sample.is_some_and(|at| now.since(at) < self.sample_delay);
-        if self.work_in_progress || early {
+        if self.work_in_progress || early || self.timers.is_some() {
             return;
         }
         (self.last_sample, self.work_in_progress) = (Some(now), true);
@@ -135,6 +222,7 @@ impl PolicyDbs {
             sampling_rate: self.sampling_rate.wrapping_mul(self.rate_mult),
             ignore_nice: self.ignore_nice,
             after_idle: self.after_idle,
+            by_wall: domain.rev() < KernelRev::new(4, 18),
         };
         domain.cpus().iter().fold(Sample::NONE, |all, &cpu| {
             let own = &mut self.cpus[domain.place_in_policy(cpu)];
@@ -147,7 +235,8 @@ impl PolicyDbs {
     }
 
     /// The sample is taken; the next one comes `delay_us` after it at the earliest.
-    pub(super) fn done(&mut self, delay_us: u32) {
+    pub(super) fn done(&mut self, domain: &DomainView<'_>, delay_us: u32) {
+        self.set_timers(domain, delay_us);
         (self.sample_delay, self.work_in_progress) = (Span::from_us(delay_us.into()), false);
     }
 }

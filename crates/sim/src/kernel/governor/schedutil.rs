@@ -11,7 +11,14 @@
 //! refuses a decrease while that CPU has not been idle since the last look
 //! (`sugov_hold_freq`). Neither holds back what a CPU's deadline tasks have been promised beyond what
 //! the last decision saw (`ignore_dl_rate_limit`). Before 6.8 the clamps came first:
-//! [`crate::kernel::pre_6_8`]. Source: kernel/sched/cpufreq_schedutil.c.
+//! [`crate::kernel::pre_6_8`].
+//!
+//! Without frequency invariance (`freq_invariance=no`) the current frequency stands in place of the highest one. Such a
+//! machine is taken to know no `arch_scale_freq_ref` either (x86 is one, an arm64 machine may know it).
+//!
+//! Up to 4.16 a CPU's need is what it was at its own last look, of another CPU of the policy for no longer than a tick;
+//! it is everything while a real-time or deadline task runs there. A busy CPU's decrease is not held up to 4.11.
+//! Source: kernel/sched/cpufreq_schedutil.c.
 //!
 //! Leaves out: `cpufreq_driver_adjust_perf` drivers.
 
@@ -147,6 +154,8 @@ struct Schedutil {
 struct PerCpu {
     iowait: IowaitBoost,
     saved_idle_calls: u64,
+    /// Up to 4.16: its need at its last look, and when that was.
+    seen: Option<(Instant, Need)>,
     /// What the last decision guaranteed it: deadline bandwidth, or its lower clamp (`bw_min`).
     bw_min: Util,
 }
@@ -252,6 +261,19 @@ impl Schedutil {
         most
     }
 
+    /// `sugov_next_freq_shared` up to 4.16: every CPU's need as of its own last look.
+    fn need_pre_4_17(&mut self, domain: &DomainView<'_>, cpu: CpuId) -> Need {
+        let now = domain.now();
+        let mut need = Schedutil::need_of(domain, cpu, Util(0), None, Util(0));
+        if domain.runs_above_fair(cpu) {
+            need = Need { util: Util(domain.capacity().0), why: Why::RealTime, ..need };
+        }
+        self.cpus[domain.place_in_policy(cpu)].seen = Some((now, need));
+        let seen = domain.cpus().iter().filter_map(|&c| self.cpus[domain.place_in_policy(c)].seen);
+        let fresh = seen.filter(|(at, _)| now.since(*at) <= self.tick).map(|(_, need)| need);
+        fresh.fold(NO_NEED, |most, need| if need.util > most.util { need } else { most })
+    }
+
     /// What the policy's CPUs need, by the short way: for where nobody waits for IO.
     fn plain_need(
         &mut self,
@@ -279,6 +301,9 @@ impl Schedutil {
     /// [`sugov_hold_freq`] of a policy of one CPU, which remembers how often that has been idle; not
     /// while the CPU is capped.
     fn hold(&mut self, domain: &DomainView<'_>, cpu: CpuId, next: KHz, forced: bool) -> bool {
+        if domain.rev() < KernelRev::new(4, 12) {
+            return false;
+        }
         let capped = domain.lowers_while_busy(cpu);
         let calls = domain.idle_calls(cpu);
         let saved = &mut self.cpus[0].saved_idle_calls;
@@ -307,6 +332,8 @@ impl Governor for Schedutil {
         // clamp or interrupts guarantee more, it is compared with that.
         self.need_freq_update |= domain.cpu_bw_dl(cpu) > c.bw_min;
         let forced = self.need_freq_update;
+        let old = domain.rev() < KernelRev::new(4, 17);
+        let needs_of_last_look = old.then(|| self.need_pre_4_17(domain, cpu));
         let update = forced
             || domain.rate_limit_passed(sugov_rate_limit_passed(
                 now,
@@ -318,18 +345,21 @@ impl Governor for Schedutil {
             let (util, why) = (Util(0), Why::RateLimited);
             return Some(FreqRequest { util, freq: self.next_freq, why });
         }
-        let need = self.need(domain, update.then_some(effects));
+        let need = match needs_of_last_look {
+            Some(need) => need,
+            None => self.need(domain, update.then_some(effects)),
+        };
+        // Capacities are those of the highest OPP.
+        let (top, invariant) = (domain.freq_max(), domain.freq_invariant());
+        let known = FreqRef {
+            arch_scale_freq_ref: if invariant { top } else { KHz(0) },
+            freq_invariant: invariant,
+            cpuinfo_max_freq: top,
+            cur: domain.cur(),
+        };
+        let ref_freq = get_capacity_ref_freq(domain.rev(), &known);
         // The headroom is in the util: before 6.8 the kernel adds it here, after the clamps.
         let rev = domain.rev().max(KernelRev::V6_8);
-        // Signals are frequency-invariant here, and capacities those of the highest OPP.
-        let top = domain.freq_max();
-        let known = FreqRef {
-            arch_scale_freq_ref: top,
-            freq_invariant: true,
-            cpuinfo_max_freq: top,
-            cur: self.next_freq,
-        };
-        let ref_freq = get_capacity_ref_freq(rev, &known);
         let raw = get_next_freq(rev, need.util, domain.capacity(), ref_freq);
         if !update {
             let freq = domain.resolve_freq(raw);
@@ -353,6 +383,11 @@ impl Governor for Schedutil {
         self.next_freq = next;
         self.last_freq_update = now;
         Some(FreqRequest { util: need.util, freq: next, why })
+    }
+
+    fn limits(&mut self, domain: &DomainView<'_>) -> Option<KHz> {
+        self.need_freq_update = true;
+        (!domain.fast_switch()).then(|| domain.within_limits(domain.cur()))
     }
 
     fn resume(&mut self, at: &Resumed) {

@@ -1,5 +1,6 @@
 //! What a governor may ask about its domain.
 
+use crate::state::class::Class;
 use crate::state::effects::Effects;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
@@ -10,7 +11,9 @@ use crate::state::short_ways::ShortWay;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::EffectiveUtil;
 use risetime_kernel::headroom::Decided;
-use risetime_kernel::opp::{Relation, cpufreq_driver_resolve_freq, cpufreq_frequency_table_target};
+use risetime_kernel::opp::{
+    FreqTableEntry, Relation, cpufreq_driver_resolve_freq, cpufreq_frequency_table_target,
+};
 use risetime_kernel::uclamp::uclamp_rq_is_capped;
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, Util};
 
@@ -76,9 +79,35 @@ impl DomainView<'_> {
     /// `effective_cpu_util` of `cpu` with its runnable boost, as schedutil asks for it.
     #[inline]
     pub fn effective_cpu_util(&self, cpu: CpuId) -> EffectiveUtil {
-        let mut effective = self.machine.effective(cpu, self.machine.cpu_util_cfs_boost(cpu));
+        let mut effective = self.machine.effective(cpu, self.machine.cpu_util_freq(cpu));
         effective.util = self.machine.hook(effective.util, |h, util| h.effective_util(util));
         effective
+    }
+    /// `cfs_rq->avg.util_avg` of `cpu`: what its fair tasks need, by the tracker in force, and nothing else.
+    pub fn util_avg(&self, cpu: CpuId) -> Util {
+        self.machine.cfs_util(self.machine.cpu(cpu)).util_avg
+    }
+    /// Whether a task of a class above the fair one runs on `cpu`.
+    pub fn runs_above_fair(&self, cpu: CpuId) -> bool {
+        let m = self.machine;
+        m.cpu(cpu).curr.is_some_and(|task| m.class_of(task) != Class::Fair)
+    }
+    /// What real-time tasks have used of `cpu` of late, and what deadline tasks have been promised.
+    pub fn util_above_fair(&self, cpu: CpuId) -> (Util, Util) {
+        (self.machine.rq_util(cpu).rt, self.cpu_bw_dl(cpu))
+    }
+    /// How many fair tasks `cpu` has to run.
+    pub fn nr_fair(&self, cpu: CpuId) -> usize {
+        self.machine.cpu(cpu).h_nr_runnable()
+    }
+    /// Whether a task runs on `cpu`.
+    pub fn runs(&self, cpu: CpuId) -> bool {
+        self.machine.cpu(cpu).curr.is_some()
+    }
+    /// Whether util is frequency-invariant (`arch_scale_freq_invariant`).
+    #[inline]
+    pub fn freq_invariant(&self) -> bool {
+        self.domain().freq_invariant
     }
     /// What its CPUs need by the short way, each with its place among those of the policy; `None`:
     /// that does not lead there.
@@ -142,20 +171,44 @@ impl DomainView<'_> {
     pub fn limits(&self) -> (KHz, KHz) {
         (self.domain().min, self.domain().max)
     }
+    /// The nearest to `freq` that they allow.
+    pub fn within_limits(&self, freq: KHz) -> KHz {
+        let (min, max) = self.limits();
+        freq.max(min).min(max)
+    }
+    /// Whether the driver changes frequencies at once.
+    pub fn fast_switch(&self) -> bool {
+        self.domain().fast_switch
+    }
     /// Its frequencies, ascending.
     pub fn freqs(&self) -> impl Iterator<Item = KHz> + '_ {
         self.domain().table.iter().map(|entry| entry.freq)
     }
-    /// `get_cpu_idle_time`: for how long `cpu` has been idle since the start, what leaving an idle state takes
-    /// included.
+    /// `get_cpu_idle_time`: for how long `cpu` has been idle since the start, as the kernel counts it, what leaving an idle
+    /// state takes included.
     pub fn idle_time(&self, cpu: CpuId) -> Span {
-        let c = self.machine.cpu(cpu);
-        let idle = c.curr.is_none().then(|| self.machine.now.since(c.idle_from));
-        c.idle_time + idle.unwrap_or_default()
+        self.machine.cpu(cpu).idle_time.until(self.machine.now)
     }
     /// `CPUTIME_NICE`: the ticks that found a task of a nice value above 0 on `cpu`.
     pub fn nice_time(&self, cpu: CpuId) -> Span {
         self.machine.cpu(cpu).nice_time
+    }
+    /// Ticks since the grid's start.
+    pub fn jiffies(&self) -> u64 {
+        self.machine.jiffies()
+    }
+    /// When that tick comes, or came.
+    pub(crate) fn at_jiffy(&self, jiffy: u64) -> Instant {
+        let ticks = jiffy.saturating_sub(self.jiffies() + 1);
+        self.machine.next_tick() + Span(self.machine.tick.0 * ticks)
+    }
+    /// Its frequency table.
+    pub(crate) fn table(&self) -> &[FreqTableEntry] {
+        &self.domain().table
+    }
+    /// Whether more than one CPU is online.
+    pub fn several_cpus(&self) -> bool {
+        self.machine.root.online.len() > 1
     }
     /// The length of a tick.
     pub fn tick(&self) -> Span {

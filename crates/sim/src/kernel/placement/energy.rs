@@ -166,7 +166,7 @@ impl Asked<'_> {
                 continue;
             }
             let c = m.cpu(cpu);
-            let util = cpu_util(cpu, &m.cfs_util(c), Some(&self.p), Some(cpu), false, c.capacity);
+            let util = self.cpu_util(cpu, Some(cpu), false);
             if !c.uclamp.uclamp_rq_is_idle() {
                 let queued = c.uclamp.clamps();
                 util_min = queued.min.max(self.clamps.min);
@@ -258,8 +258,19 @@ impl Asked<'_> {
     /// The fair class's use of `cpu` that counts for its frequency, with the task on `dst` (`None`:
     /// nowhere): with contention from 6.5 on.
     fn frequency_util(&self, cpu: CpuId, dst: Option<CpuId>) -> Util {
+        self.cpu_util(cpu, dst, self.m.series.runnable_boost)
+    }
+
+    /// `cpu_util` with the task on `dst` (`None`: nowhere). Of a sleeping task only PELT knows what it has left
+    /// behind on a CPU: elsewhere it joins its own like any other (`cpu_util_wake` of Android's WALT).
+    fn cpu_util(&self, cpu: CpuId, dst: Option<CpuId>, boost: bool) -> Util {
         let (m, c) = (self.m, self.m.cpu(cpu));
-        let (cfs, p, boost) = (m.cfs_util(c), Some(&self.p), m.series.runnable_boost);
+        if m.tracker.is_some() {
+            let joins =
+                if dst == Some(cpu) { self.p.util_avg.max(self.p.util_est) } else { Util(0) };
+            return (m.cpu_util_without(cpu, self.id) + joins).min(Util(c.capacity.0));
+        }
+        let (cfs, p) = (m.cfs_util(c), Some(&self.p));
         if boost && m.rev < KernelRev::V6_12 {
             return cpu_util_boost_pre_6_12(cpu, &cfs, p, dst, c.capacity);
         }
@@ -321,8 +332,8 @@ impl<'a> Without<'a> {
         let (m, asked) = (self.asked.m, self.asked);
         for &cpu in &self.domain.cpus {
             let c = m.cpu(cpu);
-            let (rq, cfs) = (m.rq_util_of(cpu, c), m.cfs_util(c));
-            let plain = cpu_util(cpu, &cfs, Some(&asked.p), None, false, c.capacity);
+            let rq = m.rq_util_of(cpu, c);
+            let plain = asked.cpu_util(cpu, None, false);
             let boosted = asked.frequency_util(cpu, None);
             self.busy += rq.effective_util(plain, c.capacity);
             let perf = match m.rev < KernelRev::V6_8 {

@@ -1,7 +1,8 @@
 //! Hardware that slows down by itself: `min(asked for, cap)`, whatever is asked for, and it says so.
 //!
 //! The kernel scales PELT with the frequency that it asked for, so under a hardware cap a CPU looks
-//! faster than it is. Left out: thermal zones that decide about caps.
+//! faster than it is. Thermal zones decide in
+//! [`thermal`](super::thermal).
 //!
 //! Source: drivers/base/arch_topology.c:topology_update_hw_pressure; kernel/sched/pelt.c:update_hw_load_avg.
 
@@ -12,6 +13,7 @@ use crate::kernel::rq::Rq;
 use crate::state::machine::from_time_0;
 use crate::state::pressure::CpuPressure;
 use crate::time::queue::Ev;
+use risetime_kernel::KernelRev;
 use risetime_kernel::opp::{cpufreq_set_policy, cpufreq_update_pressure};
 use risetime_kernel::pelt::update_hw_load_avg;
 use risetime_kernel::units::{Instant, KHz, Span, Util};
@@ -50,7 +52,7 @@ impl Source for Hardware {
         &[HW_CAPPED]
     }
 
-    fn on_cpu(&self, own: OfPolicy, _: &mut CpuPressure) -> bool {
+    fn on_cpu(&self, own: OfPolicy, _: KernelRev, _: &mut CpuPressure) -> bool {
         own.int(HW_CAPPED).is_some()
     }
 

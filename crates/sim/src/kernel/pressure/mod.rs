@@ -5,6 +5,7 @@
 //!             what happens                                  what the kernel knows of it
 //! interrupts  the handler has the CPU, the task waits       clock_task stands still; avg_irq
 //! limits      policy->min ≤ every request ≤ policy->max     cpufreq pressure (since 6.10)
+//! heat        limits that come and go                       the same; from 5.7 to 6.9 as hardware pressure
 //! hardware    min(asked for, cap), whatever is asked for    hw pressure, averaged in avg_hw
 //!
 //! actual      = capacity - max(avg_hw, cpufreq pressure)              (before 6.10: - hw pressure)
@@ -19,6 +20,7 @@
 mod hw;
 mod irq;
 mod limits;
+pub(crate) mod thermal;
 
 use crate::kernel::Kernel;
 use crate::kernel::policy::Policy;
@@ -42,7 +44,7 @@ const LONGEST_US: i64 = 10_000_000;
 const MOST_KHZ: i64 = u32::MAX as i64;
 
 /// All of them, in the order in which their settings are listed.
-const SOURCES: [&dyn Source; 3] = [&irq::Device, &limits::Limits, &hw::Hardware];
+const SOURCES: [&dyn Source; 4] = [&irq::Device, &limits::Limits, &hw::Hardware, &thermal::Zones];
 
 /// Something that takes capacity from CPUs, a domain at a time.
 pub(crate) trait Source: Sync {
@@ -59,7 +61,7 @@ pub(crate) trait Source: Sync {
         (KHz(0), KHz(u64::MAX))
     }
     /// What a CPU of the policy keeps for it; false: nothing.
-    fn on_cpu(&self, _: OfPolicy, _: &mut CpuPressure) -> bool {
+    fn on_cpu(&self, _: OfPolicy, _: KernelRev, _: &mut CpuPressure) -> bool {
         false
     }
     /// Plans what it does later, of its own accord; `source`: its index in [`SOURCES`], for [`crate::time::queue::Ev::Pressure`].
@@ -71,6 +73,7 @@ pub(crate) trait Source: Sync {
 /// The settings as one policy sees them.
 #[derive(Clone, Copy)]
 pub(crate) struct OfPolicy<'a> {
+    platform: &'a Platform,
     settings: &'a Settings,
     domain: &'a Domain,
     /// Which domain of the platform it is.
@@ -98,7 +101,7 @@ fn policies<'a>(
     platform: &'a Platform,
     settings: &'a Settings,
 ) -> impl Iterator<Item = OfPolicy<'a>> {
-    let own = move |(index, domain)| OfPolicy { settings, domain, index };
+    let own = move |(index, domain)| OfPolicy { platform, settings, domain, index };
     platform.domains.iter().enumerate().map(own)
 }
 
@@ -120,7 +123,7 @@ pub(crate) fn check(platform: &Platform, settings: &Settings) -> Result<(), Inpu
 /// `policy->min` and `policy->max` of domain `index` from the beginning on: the narrowest.
 pub(crate) fn limits(e: &Experiment, index: usize, table: &[FreqTableEntry]) -> (KHz, KHz) {
     let domain = &e.platform.domains[index];
-    let own = OfPolicy { settings: &e.settings, domain, index };
+    let own = OfPolicy { platform: &e.platform, settings: &e.settings, domain, index };
     let (mut min, mut max) = (KHz(0), KHz(u64::MAX));
     for source in SOURCES {
         let (low, high) = source.limits(own);
@@ -131,7 +134,8 @@ pub(crate) fn limits(e: &Experiment, index: usize, table: &[FreqTableEntry]) -> 
 
 /// That of a CPU of domain `index`; `None`: no source keeps anything there.
 pub(crate) fn cpu_pressure(e: &Experiment, index: usize) -> Option<Box<CpuPressure>> {
-    let own = OfPolicy { settings: &e.settings, domain: &e.platform.domains[index], index };
+    let domain = &e.platform.domains[index];
+    let own = OfPolicy { platform: &e.platform, settings: &e.settings, domain, index };
     let avg = SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() };
     let mut pressure = CpuPressure {
         period: Span(0),
@@ -144,7 +148,7 @@ pub(crate) fn cpu_pressure(e: &Experiment, index: usize) -> Option<Box<CpuPressu
     };
     let mut kept = false;
     for source in SOURCES {
-        kept |= source.on_cpu(own, &mut pressure);
+        kept |= source.on_cpu(own, e.policy.kernel, &mut pressure);
     }
     kept.then(|| Box::new(pressure))
 }
@@ -225,6 +229,7 @@ impl Rq<'_, '_> {
         let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
         let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(cpu, true, own));
         let capacity = capacity_of(self.m().rev, c.capacity, &others, hw, limit.0);
+        let capacity = self.capacity_pre_4_19().unwrap_or(capacity);
         let before = std::mem::replace(&mut self.c().cpu_capacity, capacity);
         if before != capacity {
             self.emit(Event::CpuCapacity { cpu, capacity });

@@ -3,6 +3,7 @@
 //! What one is asked and hears: [`Tracker`].
 
 mod pelt;
+mod walt;
 
 pub use crate::state::tracker::{Heard, Tracker};
 
@@ -22,7 +23,7 @@ pub struct Descriptor {
 }
 
 /// All trackers.
-pub const REGISTRY: &[Descriptor] = &[pelt::DESCRIPTOR];
+pub const REGISTRY: &[Descriptor] = &[pelt::DESCRIPTOR, walt::DESCRIPTOR];
 
 /// Their names, for the setting `tracker`.
 pub const NAMES: &[&str] = &{
@@ -37,6 +38,14 @@ pub const NAMES: &[&str] = &{
 /// The tracker called `name`; settings were checked against [`NAMES`].
 pub(crate) fn find(name: &str) -> &'static Descriptor {
     REGISTRY.iter().find(|d| d.name == name).unwrap_or(&REGISTRY[0])
+}
+
+/// What a reader of the result should know: which util it shows.
+pub(crate) fn notes(settings: &Settings) -> Option<String> {
+    let name = settings.name("tracker").filter(|name| *name != REGISTRY[0].name)?;
+    Some(format!(
+        "tracker={name}: frequencies, EAS and misfit go by its util; the util shown is PELT's, as in the kernel's own trace events"
+    ))
 }
 
 /// Their tunables, each group available only when its tracker is in use.

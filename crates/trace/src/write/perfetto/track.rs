@@ -38,6 +38,11 @@ pub(super) enum Track {
     Power,
     /// Jobs that a thread releases.
     Jobs,
+    /// The thermal zones.
+    Zones,
+    Temperature,
+    // Of a domain.
+    MaxFreq,
 }
 
 /// What a counter shows.
@@ -78,8 +83,11 @@ impl Track {
             Track::TaskClampMin | Track::CpuClampMin => ("uclamp_min", "of 1024"),
             Track::TaskClampMax | Track::CpuClampMax => ("uclamp_max", "of 1024"),
             Track::Power => ("power", "mW"),
+            Track::Temperature => ("temperature", "°C"),
+            Track::MaxFreq => ("highest frequency", "kHz"),
             _ => return None,
         };
-        Some(Counter { name, unit, thousandths: matches!(self, Track::Power) })
+        let thousandths = matches!(self, Track::Power | Track::Temperature);
+        Some(Counter { name, unit, thousandths })
     }
 }

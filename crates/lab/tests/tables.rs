@@ -1,0 +1,36 @@
+//! Studies that are tables: what their pages show is what they print, and what has to be true of them is.
+
+#[path = "../../../tests/page.rs"]
+mod page;
+
+use risetime_analysis::study::Reproduced;
+use risetime_lab::reproduce;
+use risetime_model::Study;
+use risetime_report::text::{self, Style};
+
+/// So many start phases are enough to tell the columns apart.
+const PHASES: u32 = 8;
+
+fn reproduced(name: &str) -> Reproduced {
+    let study = Study::load(name).unwrap_or_else(|e| panic!("{e}"));
+    reproduce(&study, PHASES, |_| ()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Every check of a built-in table holds or is argued, and its page shows all of it.
+fn holds_as_its_page_says(name: &str) -> Reproduced {
+    let done = reproduced(name);
+    let style = Style { width: 80, color: false, unicode: true };
+    let page = format!("studies/{name}.md");
+    page::holds(&page, "writes it anew.\n\n```text\n", "```\n", &text::study(&done, &style));
+    done
+}
+
+#[test]
+fn governors_of_march_2016() {
+    let done = holds_as_its_page_says("muckle-2016");
+    assert!(done.rows().all(|r| r.holds == Some(true)), "{:?}", done.rows().collect::<Vec<_>>());
+    let cells = done.figures[0].cells.as_ref().expect("a table");
+    // The cells to fit are no part of the errors that are judged, and nothing is fitted for one cell alone.
+    assert_eq!(cells.cases.iter().filter(|(_, fit)| *fit).count(), 4);
+    assert!(cells.free.iter().all(|f| f.values[f.chosen].1 <= f.values[0].1), "{:?}", cells.free);
+}

@@ -1,0 +1,515 @@
+//! A published table: cases down, policies across, and what the document leaves open about all of them.
+//!
+//! ```text
+//! case        one line of the table: what it changes of the figure's experiment       "1/100"
+//! column      one policy, with what was published for each case and quantity          "ondemand"
+//! quantity    what a cell holds: a figure by name, where it lies between two references, or what it is but for a factor
+//! free        what the document does not say, with the values that are plausible: one for the whole table
+//! check       what has to be true of all cells together
+//! ```
+//!
+//! What is free is searched once, by the cells to fit alone; they do not count afterwards.
+
+use super::{Decimal, Relation};
+use crate::InputError;
+use crate::input::{nearest, one_line};
+use crate::platform::checked_name;
+use crate::toml_in::{Cell, Table as Toml, TextsOrTable};
+
+/// `name=value`, as a sweep varies it.
+pub type Vary = Vec<(String, String)>;
+
+/// A table of the document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What cells hold.
+    pub quantities: Vec<CellQuantity>,
+    /// Its lines.
+    pub cases: Vec<Case>,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// What the document leaves open.
+    pub free: Vec<Free>,
+    /// What has to be true.
+    pub checks: Vec<Check>,
+}
+
+/// What a cell holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellQuantity {
+    /// Short name.
+    pub name: String,
+    /// The figure of a run, by the name that `--expect` has for it.
+    pub metric: String,
+    /// What a run has to be like for 0 % and for 100 %; `None`: the figure itself.
+    pub between: Option<[Vary; 2]>,
+    /// Only ratios are meant: all cells times one number.
+    pub scale: Option<Scale>,
+    /// Its unit.
+    pub unit: &'static str,
+}
+
+/// What is brought to the document's unit, by one number for the whole table: the one by which the cells to fit agree with
+/// it in the mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// The figure.
+    Figure,
+    /// One by the figure: so much of something a second, of how long it took.
+    Inverse,
+}
+
+/// A line of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// As the document calls it.
+    pub name: String,
+    /// What it changes.
+    pub vary: Vary,
+    /// What the quantities may be proportional to.
+    pub at: Option<f64>,
+    /// What is free is fitted on it.
+    pub fit: bool,
+}
+
+/// A column of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// As the document calls it.
+    pub name: String,
+    /// What it changes.
+    pub vary: Vary,
+    /// What is free is fitted on it, if the case is fitted on.
+    pub fit: bool,
+    /// By quantity, then by case; none of a quantity that the document does not have.
+    pub published: Vec<Vec<Decimal>>,
+}
+
+/// What the document leaves open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Free {
+    /// What a sweep calls it.
+    pub name: String,
+    /// The plausible values; the first is taken where nobody searches.
+    pub values: Vec<String>,
+    /// The columns that it is about, by place; empty: all, and the references.
+    pub columns: Vec<usize>,
+    /// Why these.
+    pub why: String,
+}
+
+/// What has to be true of all cells together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// Short name, unique in the table.
+    pub id: String,
+    /// What.
+    pub what: What,
+    /// The quantity, by place.
+    pub quantity: usize,
+    /// The bound, or the number that the document gives.
+    pub published: Decimal,
+    /// How ours has to compare with it.
+    pub relation: Relation,
+    /// Judged, or only printed.
+    pub counted: bool,
+    /// Why it is not counted, or why it misses.
+    pub note: String,
+}
+
+/// What is looked at. Columns and cases by place; cases that are fitted on are left out of the first three.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// The median of |measured − published| of a column.
+    MedianError(usize),
+    /// The largest one.
+    LargestError(usize),
+    /// Of all pairs of columns that the document has more than so much apart in a case, those that are in its order, in %.
+    Order(Decimal),
+    /// In how many of these cases, all if there are none, the first column is above the second.
+    Above(usize, usize, Vec<usize>),
+    /// In how many of these cells, by case, the first column is below the second.
+    Cells(Vec<(usize, usize, usize)>),
+    /// In how many columns of those named a case is the largest.
+    Most(usize, Vec<usize>),
+    /// The largest difference between measured and published of how much the first column is above the second, in %, in
+    /// these cases, all if there are none.
+    GainError(usize, usize, Vec<usize>),
+    /// How far the cells of a column, each by what `at` says of its case, are apart: the largest above the smallest, in %.
+    Proportional(usize),
+}
+
+impl What {
+    /// What a file calls them.
+    const NAMES: [&'static str; 8] = [
+        "median_error",
+        "largest_error",
+        "order",
+        "above",
+        "cells",
+        "most",
+        "gain_error",
+        "proportional",
+    ];
+}
+
+impl Table {
+    pub(super) fn parse(toml: &Toml<'_>) -> Result<Table, InputError> {
+        toml.only(&["fit", "quantity", "case", "column", "free", "check"])?;
+        let mut table = Table {
+            quantities: all(toml, "quantity", quantity)?,
+            cases: all(toml, "case", case)?,
+            columns: Vec::new(),
+            free: Vec::new(),
+            checks: Vec::new(),
+        };
+        for name in words(toml.opt_str("fit")?) {
+            let at = place(toml, "fit", name, table.cases.iter().map(|c| &c.name))?;
+            table.cases[at].fit = true;
+        }
+        table.columns = all(toml, "column", |t| column(t, &table))?;
+        table.free = match toml.opt_tables("free", "free")? {
+            Some(free) => free.iter().map(|t| self::free(t, &table)).collect::<Result<_, _>>()?,
+            None => Vec::new(),
+        };
+        table.checks = all(toml, "check", |t| check(t, &table))?;
+        Ok(table)
+    }
+}
+
+/// At least one, each read by `read`.
+fn all<T>(
+    toml: &Toml<'_>,
+    key: &'static str,
+    read: impl Fn(&Toml<'_>) -> Result<T, InputError>,
+) -> Result<Vec<T>, InputError> {
+    let tables = toml.opt_tables(key, key)?.unwrap_or_default();
+    if tables.is_empty() {
+        return Err(toml.error_of(key, "is missing: a table has at least one"));
+    }
+    tables.iter().map(read).collect()
+}
+
+fn words(text: Option<&str>) -> impl Iterator<Item = &str> {
+    text.unwrap_or("").split_whitespace()
+}
+
+/// `name=value name=value …`.
+fn vary(toml: &Toml<'_>, key: &'static str, text: &str) -> Result<Vary, InputError> {
+    let pair = |word: &str| {
+        let (name, value) = word.split_once('=').filter(|(n, v)| !n.is_empty() && !v.is_empty())?;
+        Some((name.to_string(), value.to_string()))
+    };
+    words(Some(text))
+        .map(|word| {
+            let wrong = || toml.error_of(key, format!("\"{}\" is no `name=value`", one_line(word)));
+            pair(word).ok_or_else(wrong)
+        })
+        .collect()
+}
+
+/// Where `name` is among `known`.
+fn place<'a>(
+    toml: &Toml<'_>,
+    key: &'static str,
+    name: &str,
+    known: impl Iterator<Item = &'a String>,
+) -> Result<usize, InputError> {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    known.iter().position(|k| *k == name).ok_or_else(|| {
+        let what = format!("\"{}\" is none of {}", one_line(name), known.join(", "));
+        let e = toml.error_of(key, what);
+        match nearest(name, &known) {
+            Some(n) => e.hint(format!("did you mean `{n}`?")),
+            None => e,
+        }
+    })
+}
+
+fn quantity(toml: &Toml<'_>) -> Result<CellQuantity, InputError> {
+    toml.only(&["name", "metric", "between", "scale", "unit"])?;
+    let between = match toml.opt_texts_or_table("between")? {
+        None => None,
+        Some(TextsOrTable::Texts(ends)) if ends.len() == 2 => {
+            Some([vary(toml, "between", ends[0])?, vary(toml, "between", ends[1])?])
+        }
+        Some(_) => return Err(toml.error_of("between", "wants what is 0 % and what is 100 %")),
+    };
+    let scale = match toml.opt_str("scale")? {
+        None => None,
+        Some(_) if between.is_some() => {
+            return Err(toml.error_of("scale", "is of no use beside `between`"));
+        }
+        Some("figure") => Some(Scale::Figure),
+        Some("inverse") => Some(Scale::Inverse),
+        Some(_) => return Err(toml.error_of("scale", "wanted figure or inverse")),
+    };
+    Ok(CellQuantity {
+        name: checked_name(toml, "name", toml.str("name")?)?,
+        metric: toml.str("metric")?.to_string(),
+        between,
+        scale,
+        unit: unit(toml)?,
+    })
+}
+
+fn unit(toml: &Toml<'_>) -> Result<&'static str, InputError> {
+    const UNITS: [&str; 5] = ["", "%", "ms", "mJ", "1/s"];
+    let named = toml.opt_str("unit")?.unwrap_or("");
+    let known = UNITS.into_iter().find(|u| *u == named);
+    known.ok_or_else(|| toml.error_of("unit", "wanted %, ms, mJ, 1/s or none"))
+}
+
+fn case(toml: &Toml<'_>) -> Result<Case, InputError> {
+    toml.only(&["name", "vary", "at"])?;
+    let vary = vary(toml, "vary", toml.str("vary")?)?;
+    let at = match toml.has("at") {
+        true => Some(number(toml, "at")?.value),
+        false => None,
+    };
+    if at.is_some_and(|at| at <= 0.0) {
+        return Err(toml.error_of("at", "wanted more than 0"));
+    }
+    Ok(Case { name: toml.str("name")?.to_string(), vary, at, fit: false })
+}
+
+fn column(toml: &Toml<'_>, table: &Table) -> Result<Column, InputError> {
+    toml.only(&["name", "vary", "fit", "published"])?;
+    let names: Vec<&str> = table.quantities.iter().map(|q| q.name.as_str()).collect();
+    let rows = toml.opt_table("published")?;
+    rows.iter().try_for_each(|rows| rows.only(&names))?;
+    let numbers = |q: &CellQuantity| {
+        let Some(rows) = &rows else { return Ok(Vec::new()) };
+        let numbers = rows.numbers(&q.name)?;
+        match numbers.len() == table.cases.len() {
+            true => Ok(numbers),
+            false => {
+                let what = format!("{} numbers, of {} cases", numbers.len(), table.cases.len());
+                Err(rows.error_of(&q.name, what))
+            }
+        }
+    };
+    Ok(Column {
+        name: toml.str("name")?.to_string(),
+        vary: vary(toml, "vary", toml.str("vary")?)?,
+        fit: toml.opt_bool("fit")?.unwrap_or(true) && rows.is_some(),
+        published: table.quantities.iter().map(numbers).collect::<Result<_, _>>()?,
+    })
+}
+
+fn columns(toml: &Toml<'_>, key: &'static str, table: &Table) -> Result<Vec<usize>, InputError> {
+    let names = table.columns.iter().map(|c| &c.name);
+    words(toml.opt_str(key)?).map(|name| place(toml, key, name, names.clone())).collect()
+}
+
+fn free(toml: &Toml<'_>, table: &Table) -> Result<Free, InputError> {
+    toml.only(&["name", "values", "columns", "why"])?;
+    let values: Vec<String> = words(Some(toml.str("values")?)).map(str::to_string).collect();
+    if values.len() < 2 {
+        return Err(toml.error_of("values", "wants at least two: what has one value is not free"));
+    }
+    Ok(Free {
+        name: toml.str("name")?.to_string(),
+        values,
+        columns: columns(toml, "columns", table)?,
+        why: toml.str("why")?.to_string(),
+    })
+}
+
+const CHECK: &[&str] = &[
+    "id",
+    "what",
+    "quantity",
+    "column",
+    "than",
+    "cases",
+    "cells",
+    "apart",
+    "is",
+    "published",
+    "counted",
+    "note",
+];
+
+fn check(toml: &Toml<'_>, table: &Table) -> Result<Check, InputError> {
+    toml.only(CHECK)?;
+    let cases = || table.cases.iter().map(|c| &c.name);
+    let names = || table.columns.iter().map(|c| &c.name);
+    let column = |key| place(toml, key, toml.str(key)?, names());
+    let published = |key| {
+        let at = column(key)?;
+        match table.columns[at].published.iter().any(Vec::is_empty) {
+            true => Err(toml.error_of(key, "is a column of which nothing is published")),
+            false => Ok(at),
+        }
+    };
+    let some_cases = || -> Result<Vec<usize>, InputError> {
+        words(toml.opt_str("cases")?).map(|name| place(toml, "cases", name, cases())).collect()
+    };
+    let what = match toml.str("what")? {
+        "median_error" => What::MedianError(published("column")?),
+        "largest_error" => What::LargestError(published("column")?),
+        "order" => What::Order(number(toml, "apart")?),
+        "above" => What::Above(column("column")?, column("than")?, some_cases()?),
+        "cells" => What::Cells(cells(toml, table)?),
+        "most" => match some_cases()?[..] {
+            [case] => What::Most(case, columns(toml, "column", table)?),
+            _ => return Err(toml.error_of("cases", "wants the one case that has most")),
+        },
+        "gain_error" => What::GainError(published("column")?, published("than")?, some_cases()?),
+        "proportional" if table.cases.iter().any(|c| c.at.is_none()) => {
+            return Err(toml.error_of("what", "wants `at` of every case"));
+        }
+        "proportional" => What::Proportional(column("column")?),
+        other => {
+            let wanted = What::NAMES.join(", ");
+            let what = format!("is \"{}\", wanted one of {wanted}", one_line(other));
+            return Err(toml.error_of("what", what));
+        }
+    };
+    let relation = match toml.str("is")? {
+        "at_least" => Relation::AtLeast,
+        "at_most" => Relation::AtMost,
+        _ => return Err(toml.error_of("is", "wanted at_least or at_most")),
+    };
+    let quantities = table.quantities.iter().map(|q| &q.name);
+    Ok(Check {
+        id: checked_name(toml, "id", toml.str("id")?)?,
+        what,
+        quantity: place(toml, "quantity", toml.str("quantity")?, quantities)?,
+        published: number(toml, "published")?,
+        relation,
+        counted: toml.opt_bool("counted")?.unwrap_or(true),
+        note: toml.opt_str("note")?.unwrap_or("").to_string(),
+    })
+}
+
+/// `case:column<than …`.
+fn cells(toml: &Toml<'_>, table: &Table) -> Result<Vec<(usize, usize, usize)>, InputError> {
+    let cell = |word: &str| {
+        let parts = word.split_once(':').and_then(|(case, order)| {
+            let (column, than) = order.split_once('<')?;
+            Some((case, column, than))
+        });
+        let Some((case, column, than)) = parts else {
+            let what = format!("\"{}\" is no `case:column<column`", one_line(word));
+            return Err(toml.error_of("cells", what));
+        };
+        let names = || table.columns.iter().map(|c| &c.name);
+        Ok((
+            place(toml, "cells", case, table.cases.iter().map(|c| &c.name))?,
+            place(toml, "cells", column, names())?,
+            place(toml, "cells", than, names())?,
+        ))
+    };
+    words(toml.opt_str("cells")?).map(cell).collect()
+}
+
+fn number(toml: &Toml<'_>, key: &'static str) -> Result<Decimal, InputError> {
+    match toml.cell(key)? {
+        Cell::Number(n) => Ok(n),
+        Cell::Text(_) => Err(toml.error_of(key, "is text, wanted a number")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::Study;
+
+    const TABLE: &str = r#"schema = 1
+name = "t"
+source = "nobody"
+[[figure]]
+id = "f"
+place = "p"
+platform = "m1"
+workload = "rampup"
+[figure.table]
+fit = "a"
+quantity = [{ name = "share", metric = "rampup.debt", between = ["hz=100", "hz=1000"], unit = "%" }]
+case = [{ name = "a", vary = "rampup.run=1000" }, { name = "b", vary = "" }]
+[[figure.table.column]]
+name = "x"
+vary = "governor=performance rate_limit_us=10"
+published = { share = [1.50, -2] }
+[[figure.table.column]]
+name = "y"
+vary = ""
+fit = false
+published = { share = [3, 4] }
+[[figure.table.free]]
+name = "seconds"
+values = "1 2"
+columns = "y"
+why = "it does not say"
+[[figure.table.check]]
+id = "c"
+what = "cells"
+cells = "b:x<y"
+quantity = "share"
+is = "at_least"
+published = 1
+"#;
+
+    fn parse(text: &str) -> Result<Table, String> {
+        let study = Study::parse(text, "t.toml").map_err(|e| e.to_string())?;
+        Ok(study.figures.into_iter().next().and_then(|f| f.table).expect("it has one"))
+    }
+
+    #[test]
+    fn a_table_is_what_its_file_says() {
+        let t = parse(TABLE).expect("it is one");
+        assert_eq!(t.cases.iter().map(|c| c.fit).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(t.columns[0].vary[1], ("rate_limit_us".into(), "10".into()));
+        assert_eq!(t.columns[0].published[0][0], Decimal { value: 1.5, digits: 2 });
+        assert_eq!((t.free[0].columns.clone(), t.columns[1].fit), (vec![1], false));
+        assert_eq!(t.checks[0].what, What::Cells(vec![(1, 0, 1)]));
+        let ends = t.quantities[0].between.clone().expect("two references");
+        assert_eq!(ends[1], [("hz".to_string(), "1000".to_string())]);
+    }
+
+    #[test]
+    fn a_column_of_which_nothing_is_published_is_only_printed() {
+        let text = TABLE.replace("published = { share = [3, 4] }\n", "");
+        let t = parse(&text.replace("fit = false\n", "")).expect("it is one");
+        assert_eq!((t.columns[1].published[0].len(), t.columns[1].fit), (0, false));
+        let judged =
+            text.replace("\"cells\"\ncells = \"b:x<y\"", "\"median_error\"\ncolumn = \"y\"");
+        let e = parse(&judged).expect_err("nothing to hold it to");
+        assert!(e.contains("nothing is published"), "{e}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_table_is_told_with_its_place() {
+        for (right, wrong, said) in [
+            (r#"fit = "a""#, r#"fit = "c""#, "\"c\" is none of a, b"),
+            ("[1.50, -2]", "[1.50]", "1 numbers, of 2 cases"),
+            ("[1.50, -2]", "[1.50, \"x\"]", "wanted a plain number"),
+            ("share = [3, 4]", "shear = [3, 4]", "shear"),
+            ("rampup.run=1000", "rampup.run", "is no `name=value`"),
+            (r#"["hz=100", "hz=1000"]"#, r#"["hz=100"]"#, "wants what is 0 % and what is 100 %"),
+            (r#"values = "1 2""#, r#"values = "1""#, "what has one value is not free"),
+            (r#"columns = "y""#, r#"columns = "z""#, "\"z\" is none of x, y"),
+            ("b:x<y", "b:x", "is no `case:column<column`"),
+            (r#"what = "cells""#, r#"what = "sells""#, "wanted one of median_error"),
+            (r#"is = "at_least""#, r#"is = "equal""#, "wanted at_least or at_most"),
+            ("published = 1\n", "published = \"1\"\n", "is text, wanted a number"),
+            (r#"unit = "%""#, r#"unit = "s""#, "wanted %, ms, mJ, 1/s or none"),
+            (r#"unit = "%""#, r#"scale = "figure""#, "is of no use beside `between`"),
+            (r#"between = ["hz=100", "hz=1000"]"#, r#"scale = "x""#, "wanted figure or inverse"),
+            (r#"vary = "" }"#, r#"vary = "", at = 0 }"#, "wanted more than 0"),
+            (
+                r#"what = "cells""#,
+                "what = \"proportional\"\ncolumn = \"x\"",
+                "wants `at` of every case",
+            ),
+            (r#"workload = "rampup""#, "", "without a `workload`"),
+        ] {
+            let text = TABLE.replacen(right, wrong, 1);
+            assert_ne!(text, TABLE, "{right}");
+            let e = parse(&text).expect_err(wrong);
+            assert!(e.starts_with("t.toml:") && e.contains(said), "{wrong}: {e}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Heat: the settings of a platform's thermal zones ([`crate::kernel::thermal`]).
+
+use crate::kernel::pressure::{OfPolicy, Source};
+use crate::kernel::thermal::has_hw_pressure;
+use crate::state::pressure::CpuPressure;
+use risetime_kernel::KernelRev;
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::{InputError, Platform};
+
+const THERMAL: &str = "thermal";
+pub(crate) const START_TEMP: &str = "start_temp";
+
+/// What a platform has of thermal zones.
+pub(crate) struct Zones;
+
+impl Source for Zones {
+    fn params(&self) -> &'static [Param] {
+        &[
+            Param {
+                name: THERMAL,
+                doc: "whether the platform's thermal zones heat up and cap frequencies (unset: where it has any)",
+                unit: "",
+                range: Range::Int(0, 1),
+                default: Default::Unset,
+                home: Home::Simulator(Neutral::Int(0)),
+            },
+            Param {
+                name: START_TEMP,
+                doc: "temperature of every thermal zone at the start (unset: that of what is around it)",
+                unit: "m°C",
+                range: Range::Int(0, 300_000),
+                default: Default::Unset,
+                home: Home::Simulator(Neutral::None),
+            },
+        ]
+    }
+
+    fn per_policy(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Errors: heat where there are no zones.
+    fn check(&self, own: OfPolicy) -> Result<(), InputError> {
+        let zones = !own.platform.thermal.is_empty();
+        let asked = own.settings.int(THERMAL) == Some(1);
+        let off = own.settings.int(THERMAL) == Some(0) || !zones;
+        let refused = |name: &str, what: String| {
+            let value = own.settings.int(name).unwrap_or(0);
+            Err(InputError::new(format!("setting {name}={value}"), what))
+        };
+        if asked && !zones {
+            let what = format!("{} has no thermal zones", own.platform.name);
+            return refused(THERMAL, what)
+                .map_err(|e: InputError| e.hint("docs/thermal.md shows how a platform gets some"));
+        }
+        if off && own.settings.int(START_TEMP).is_some() {
+            return refused(
+                START_TEMP,
+                "has no effect: there are no thermal zones in force".into(),
+            );
+        }
+        Ok(())
+    }
+
+    fn on_cpu(&self, own: OfPolicy, rev: KernelRev, _: &mut CpuPressure) -> bool {
+        let cooled = own.platform.thermal.iter().any(|z| z.cools.contains(&own.domain.cpus[0]));
+        cooled && is_on(own.platform, own.settings) && has_hw_pressure(rev)
+    }
+}
+
+/// Whether thermal zones are in force.
+pub(crate) fn is_on(platform: &Platform, settings: &Settings) -> bool {
+    !platform.thermal.is_empty() && settings.int(THERMAL) != Some(0)
+}

@@ -1,0 +1,33 @@
+//! Which of what older kernels did in load tracking is on (`kernel/before.rs` has the settings).
+
+use risetime_kernel::rt_avg::RtAvg;
+use risetime_kernel::units::{Instant, Span};
+
+/// As the settings say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    /// Before 5.1: contributions are scaled, not time.
+    pub(crate) contribution: bool,
+    /// Since 4.10: joining and leaving is propagated through groups.
+    pub(crate) propagates: bool,
+    /// Since 4.17 (`UTIL_EST`).
+    pub(crate) util_est: bool,
+    /// Since 4.17: idle CPUs' blocked load is aged by others (`NOHZ_STATS_KICK`).
+    pub(crate) nohz_stats: bool,
+    /// Before 4.19: `sched_avg_period()`, half of `sched_time_avg_ms`.
+    pub(crate) sched_avg_period: Option<Span>,
+}
+
+/// What a CPU keeps for that.
+#[derive(Clone, Copy)]
+pub(crate) struct RtTracking {
+    pub(crate) avg: RtAvg,
+    /// Up to where RT's and deadline's time is in it.
+    pub(crate) since: [Instant; 2],
+}
+
+impl RtTracking {
+    pub(crate) fn new(clock: Instant) -> RtTracking {
+        RtTracking { avg: RtAvg::new(clock), since: [clock; 2] }
+    }
+}

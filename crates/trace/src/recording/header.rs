@@ -1,0 +1,178 @@
+//! The header of a recording, one key a line.
+
+use super::{Lines, escape, list, unescape, write_block};
+use crate::{BalanceMemory, Header, IdleMemory, PeriodMemory};
+use risetime_kernel::KernelRev;
+use risetime_kernel::cpuidle::menu::MenuDevice;
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span};
+use risetime_model::workload::JobSpec;
+use risetime_model::{InputError, Platform, Settings, Value, micros, parse_micros};
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Words that a trace has from the program, not from a file: a recording may hold no others.
+const BACKENDS: &[&str] = &["sim", "vm", "host"];
+const CLOCKS: &[&str] = &["simulated", "boot", "mono", "local"];
+
+/// Writes its lines, up to the platform.
+///
+/// Errors: those of `out`.
+pub(super) fn write(h: &Header, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "backend {}", h.backend)?;
+    writeln!(out, "kernel_release {}", escape(&h.kernel_release))?;
+    writeln!(out, "workload {}", escape(&h.workload))?;
+    writeln!(out, "policy {}", escape(&h.policy))?;
+    writeln!(out, "clock {}", h.clock)?;
+    writeln!(out, "phase_us {}", micros(h.phase))?;
+    writeln!(out, "seed {}", h.seed)?;
+    for (name, value) in &h.settings.0 {
+        match value {
+            Value::Int(n) => writeln!(out, "set {name} {n}")?,
+            Value::Name(s) => writeln!(out, "set {name} \"{}", escape(s))?,
+        }
+    }
+    for lost in &h.lost {
+        writeln!(out, "lost {}", escape(lost))?;
+    }
+    for IdleMemory { cpu, menu, state, before, slept } in &h.idle {
+        let slept = slept.map_or("on".to_string(), |s| s.0.to_string());
+        let (rev, menu) = (menu.rev(), menu.to_parts());
+        let (next, bucket, factors, intervals, ptr) = menu;
+        write!(out, "idle {} {state} {} {slept} {rev} {next} {bucket} ", cpu.0, before.0)?;
+        writeln!(out, "{} {} {ptr}", list(factors), list(intervals))?;
+    }
+    for BalanceMemory { cpu, after, next_balance, domains } in &h.balance {
+        let domains = list(domains.iter().map(|(last, interval)| format!("{last} {interval}")));
+        let head = format!("balance {} {} {next_balance} {domains}", cpu.0, after.0);
+        writeln!(out, "{}", head.trim_end())?;
+    }
+    for PeriodMemory { group, ends } in &h.periods {
+        writeln!(out, "period {} {}", group.0, ends.0)?;
+    }
+    for JobSpec { name, tasks, deadline, period } in &h.jobs {
+        let deadline = deadline.map_or(0, |d| d.0 + 1);
+        writeln!(out, "job {deadline} {} \"{}", list(tasks.iter().copied()), escape(name))?;
+        if let Some(period) = period {
+            writeln!(out, "every {}", period.0)?;
+        }
+    }
+    write_block(out, "platform", &h.platform.to_toml())
+}
+
+/// The header that comes next in `lines`.
+///
+/// Errors: the first fault, at its line.
+pub(super) fn read(lines: &mut Lines<'_>) -> Result<Header, InputError> {
+    let backend = lines.value("backend").and_then(|w| lines.word(w, BACKENDS))?;
+    let kernel_release = unescape(lines.value("kernel_release")?);
+    let workload = unescape(lines.value("workload")?);
+    let policy = unescape(lines.value("policy")?);
+    let clock = lines.value("clock").and_then(|w| lines.word(w, CLOCKS))?;
+    let phase = lines.value("phase_us").and_then(|n| {
+        let wanted = || lines.error(format!("found `{n}`, wanted µs with at most 3 decimals"));
+        parse_micros(n).ok_or_else(wanted)
+    })?;
+    let seed = lines.value("seed").and_then(|n| lines.number(n))?;
+    let mut settings = Settings::default();
+    while let Some(text) = lines.opt_value("set") {
+        let (name, value) =
+            text.split_once(' ').ok_or_else(|| lines.error("found no value of the setting"))?;
+        let value = match value.strip_prefix('"') {
+            Some(name) => Value::Name(unescape(name)),
+            None => Value::Int(lines.number(value)?),
+        };
+        settings.0.insert(name.to_string(), value);
+    }
+    let mut lost = Vec::new();
+    while let Some(text) = lines.opt_value("lost") {
+        lost.push(unescape(text));
+    }
+    let mut idle = Vec::new();
+    while let Some(text) = lines.opt_value("idle") {
+        idle.push(read_idle(lines, text)?);
+    }
+    let mut balance = Vec::new();
+    while let Some(text) = lines.opt_value("balance") {
+        let numbers: Vec<i64> =
+            text.split(' ').map(|n| lines.number(n)).collect::<Result<_, _>>()?;
+        let [cpu, after, next_balance, ref domains @ ..] = numbers[..] else {
+            return Err(lines.error("has too few numbers"));
+        };
+        let domains = domains.chunks(2).map(|d| (d[0], d.get(1).map_or(0, |n| *n as u64)));
+        let (cpu, after) = (CpuId(cpu as u32), Span(after as u64));
+        balance.push(BalanceMemory { cpu, after, next_balance, domains: domains.collect() });
+    }
+    let mut periods = Vec::new();
+    while let Some(text) = lines.opt_value("period") {
+        let (group, ends) =
+            text.split_once(' ').ok_or_else(|| lines.error("has too few numbers"))?;
+        let (group, ends) = (GroupId(lines.number(group)?), Instant(lines.number(ends)?));
+        periods.push(PeriodMemory { group, ends });
+    }
+    let mut jobs = Vec::new();
+    while let Some(text) = lines.opt_value("job") {
+        let (numbers, name) =
+            text.split_once(" \"").ok_or_else(|| lines.error("found no name of the job"))?;
+        let numbers: Vec<u64> =
+            numbers.split(' ').map(|n| lines.number(n)).collect::<Result<_, _>>()?;
+        let deadline = numbers[0].checked_sub(1).map(Span);
+        let tasks = numbers[1..].iter().map(|n| *n as u32).collect();
+        // Not in older recordings.
+        let period = lines.opt_value("every").map(|n| lines.number(n)).transpose()?.map(Span);
+        jobs.push(JobSpec { name: unescape(name), tasks, deadline, period });
+    }
+    let place = format!("{}:{}: platform", lines.place, lines.number + 1);
+    let platform = Platform::parse(&lines.block("platform")?, &place)?;
+    let cpus = platform.nr_cpus();
+    let whose = idle.iter().map(|i: &IdleMemory| i.cpu).chain(balance.iter().map(|b| b.cpu));
+    if let Some(cpu) = whose.into_iter().find(|cpu| cpu.index() >= cpus) {
+        return Err(lines.error(format!("tells of {cpu}, of {cpus} CPUs")));
+    }
+    let platform = Arc::new(platform);
+    Ok(Header {
+        backend,
+        platform,
+        workload,
+        policy,
+        settings,
+        kernel_release,
+        clock,
+        phase,
+        seed,
+        signals: Vec::new(),
+        lost,
+        idle,
+        balance,
+        periods,
+        jobs,
+        task_groups: Vec::new(),
+        groups: Vec::new(),
+    })
+}
+
+fn read_idle(lines: &Lines<'_>, text: &str) -> Result<IdleMemory, InputError> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let [cpu, state, before, slept, rev, next, bucket, ref rest @ ..] = words[..] else {
+        return Err(lines.error("has too few numbers"));
+    };
+    let rest: Vec<u32> = rest.iter().map(|n| lines.number(n)).collect::<Result<_, _>>()?;
+    let (Some(factors), Some(intervals), Some(ptr), 15) = (
+        rest.first_chunk::<6>(),
+        rest.get(6..).and_then(|r| r.first_chunk::<8>()),
+        rest.get(14),
+        rest.len(),
+    ) else {
+        return Err(lines.error(format!("has {} numbers, wanted 22", words.len())));
+    };
+    let unknown = || lines.error(format!("found `{rev}`, wanted a release as 7.2"));
+    let rev = KernelRev::of_release(rev).ok_or_else(unknown)?;
+    let (next, bucket) = (lines.number(next)?, lines.number(bucket)?);
+    let menu = MenuDevice::from_parts(rev, next, bucket, *factors, *intervals, *ptr as usize);
+    Ok(IdleMemory {
+        cpu: CpuId(lines.number(cpu)?),
+        menu,
+        state: lines.number(state)?,
+        before: Span(lines.number(before)?),
+        slept: if slept == "on" { None } else { Some(Span(lines.number(slept)?)) },
+    })
+}
