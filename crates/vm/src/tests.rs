@@ -7,6 +7,7 @@ use super::*;
 use crate::ring::tests::{HEADER_PAGE, page};
 use risetime_job::answer::{Writer, value_line};
 use risetime_kernel::units::{ClockPelt, CpuId, GroupId, KHz, Span, TaskId, Util};
+use risetime_model::platform::thermal::{Governor, Zone};
 use risetime_model::{Policy, Workload};
 use risetime_trace::{Event, Memory, PeriodMemory, QuotaStat, SwitchOut, Why};
 use std::fs;
@@ -88,6 +89,22 @@ fn experiment(policy: &str) -> Experiment {
         duration: Span::from_ms(10),
         phase: Span(0),
         seed: 1,
+    }
+}
+
+fn zone() -> Zone {
+    Zone {
+        name: "cpu".into(),
+        heated_by: vec![CpuId(0)],
+        ambient_millicelsius: 20_000,
+        resistance_mk_per_w: 10_000,
+        capacitance_mj_per_k: 100,
+        coupled: Vec::new(),
+        polling_delay_passive: Span::from_ms(100),
+        polling_delay: Span::from_ms(100),
+        trips: Vec::new(),
+        governor: Governor::StepWise,
+        cools: Vec::new(),
     }
 }
 
@@ -513,7 +530,8 @@ fn every_setting_reaches_the_guest_or_is_refused() {
     let job_with = |change: &str| {
         let of = |kernel: &str| {
             let policy = Policy::from_arg(&format!("{kernel}{change}")).unwrap();
-            let platform = Platform::load("m1").unwrap();
+            // Without thermal zones there is nothing that their settings could set.
+            let platform = Platform { thermal: vec![zone()], ..Platform::load("m1").unwrap() };
             let settings = risetime_sim::resolve(&platform, &policy).ok()?;
             let platform = Arc::new(platform);
             let e = Experiment { platform, settings, policy, ..experiment(kernel) };
@@ -720,6 +738,17 @@ fn a_run_that_takes_another_course_is_repeated() {
         assert!(random.starts_with("ni_random=0"), "{notes:?}");
     }
     assert_eq!(fs::read_to_string(rig.dir.join("count")).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn zones_that_a_machine_cannot_have_are_told() {
+    let told = |arg: &str, thermal: Vec<Zone>| {
+        let mut e = experiment(&format!("linux-7.2{arg}"));
+        e.platform = Arc::new(Platform { thermal, ..Platform::clone(&e.platform) });
+        notes(&e, &BTreeMap::new()).iter().any(|n| n.contains("thermal zones are without effect"))
+    };
+    assert!(told("", vec![zone()]));
+    assert!(!told("+thermal=0", vec![zone()]) && !told("", Vec::new()));
 }
 
 /// A machine that cannot be held is booted each time; only once is it tried, three times.

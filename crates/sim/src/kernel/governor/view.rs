@@ -185,7 +185,7 @@ impl DomainView<'_> {
         self.domain().table.iter().map(|entry| entry.freq)
     }
     /// `get_cpu_idle_time`: for how long `cpu` has been idle since the start, as the kernel counts it, what leaving an idle
-    /// state takes included.
+    /// state takes included. Where it counts whole ticks, more may be added than time has passed.
     pub fn idle_time(&self, cpu: CpuId) -> Span {
         self.machine.cpu(cpu).idle_time.until(self.machine.now)
     }
