@@ -15,7 +15,7 @@
 use crate::figures::Levels;
 use crate::jobs::{Missed, Streams, is_declared};
 use crate::latency::Groups;
-use crate::lost::ONE;
+use crate::lost::{ONE, State};
 use crate::machine::{Machine, kinds, ms};
 use crate::result::{
     Burst, Migration, Quota, Reservation, RunResult, TaskResult, Throttled, Timeline,
@@ -254,7 +254,12 @@ impl<'a> Run<'a> {
             Event::Temperature { zone, millicelsius } => {
                 self.thermal.temperature(self.now, zone, millicelsius);
             }
-            Event::Cooling { cpu, max, .. } => self.thermal.cooling(self.now, cpu, max),
+            Event::Cooling { cpu, max, .. } => {
+                self.thermal.cooling(self.now, cpu, max);
+                let d = self.machine.domain_of(cpu);
+                let state = self.machine.cooling_changes(d, max);
+                self.loses_in(d, state);
+            }
             Event::Phase { .. }
             | Event::UtilEst { .. }
             | Event::WaitingAvg { .. }
@@ -464,7 +469,13 @@ impl<'a> Run<'a> {
 
     fn request(&mut self, cpu: CpuId, util: Util, freq: KHz, why: Why) {
         let d = self.machine.domain_of(cpu);
-        if let Some(state) = self.machine.request_changes(d, (freq, util, why)) {
+        let state = self.machine.request_changes(d, (freq, util, why));
+        self.loses_in(d, state);
+    }
+
+    /// What running at domain `d`'s frequency is lost in from now on, if that has changed.
+    fn loses_in(&mut self, d: usize, state: Option<State>) {
+        if let Some(state) = state {
             self.account_domain(d);
             self.machine.set_freq_state(d, state);
         }

@@ -25,13 +25,14 @@ enum Than {
 }
 
 /// Units as they are written, and how many ms or mJ they are.
-const UNITS: [(&str, Unit, f64); 6] = [
+const UNITS: [(&str, Unit, f64); 7] = [
     ("us", Unit::Time, 1e-3),
     ("ms", Unit::Time, 1.0),
     ("s", Unit::Time, 1e3),
     ("uJ", Unit::Energy, 1e-3),
     ("mJ", Unit::Energy, 1.0),
     ("J", Unit::Energy, 1e3),
+    ("C", Unit::Temperature, 1.0),
 ];
 
 /// Longer ones first.
@@ -72,8 +73,8 @@ impl Expectation {
             )));
         };
         let value = value.trim();
-        let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == 'µ');
-        let written = value[digits.len()..].replace('µ', "u");
+        let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || "µ°".contains(c));
+        let written = value[digits.len()..].replace('µ', "u").replace("°C", "C");
         let number = digits.trim().parse::<f64>().ok().filter(|n| n.is_finite());
         let Some(number) = number else {
             return Err(wrong(format!("`{text}`: `{value}` is no number with a unit")));
@@ -147,7 +148,10 @@ mod tests {
         assert_eq!(parsed("a.b.p99 < 500µs"), frame(Than::Less, 0.5, time));
         assert_eq!(parsed("a.b.p99 = 3"), frame(Than::Same, 3.0, None));
         assert_eq!(parsed("a.b.p99 > 2J"), frame(Than::More, 2000.0, Some(Unit::Energy)));
-        for wrong in ["", "a", "a <", "a < ms", "a < 3 furlongs", "a < nan", "a < inf"] {
+        let hot = Some(Unit::Temperature);
+        assert_eq!(parsed("a.b.p99 <= 55°C"), frame(Than::AtMost, 55.0, hot));
+        assert_eq!(parsed("a.b.p99 <= 55 C"), frame(Than::AtMost, 55.0, hot));
+        for wrong in ["", "a", "a <", "a < ms", "a < 3 furlongs", "a < nan", "a < inf", "a < 5°"] {
             assert!(Expectation::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -36,6 +36,10 @@ pub const LOST_STATES: [(&str, &str); LOST] = [
     ("rate_limited", "the governor wanted more and was inside its rate limit"),
     ("transition", "a higher frequency was asked for and the hardware had not changed yet"),
     ("held_down", "the frequency was held by uclamp_max or by the choice of a fixed governor"),
+    (
+        "cooled",
+        "the governor wanted more, and a thermal zone's cooling had lowered the highest frequency",
+    ),
     ("capped", "more than affinity, uclamp_max and frequency limits ever allow this task"),
     (
         "small_cpu",
@@ -44,7 +48,7 @@ pub const LOST_STATES: [(&str, &str); LOST] = [
     ("low_frequency", "below the highest frequency; the trace does not say what was asked for"),
 ];
 /// Number of states.
-pub(crate) const LOST: usize = 11;
+pub(crate) const LOST: usize = 12;
 
 /// Index into [`LOST_STATES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +61,7 @@ pub(crate) enum State {
     RateLimited,
     Transition,
     HeldDown,
+    Cooled,
     Capped,
     SmallCpu,
     LowFrequency,

@@ -56,6 +56,8 @@ pub(crate) struct Domain {
     request: Option<(KHz, Util, Why)>,
     /// Why it wanted the last frequency that it decided on.
     chosen: Option<Why>,
+    /// What cooling leaves of its highest frequency.
+    cooled_to: Option<KHz>,
     freq_state: State,
     /// The trace says what was asked for.
     tells_requests: bool,
@@ -271,6 +273,13 @@ impl Machine {
         let state = domain.freq_state();
         (state != domain.freq_state).then_some(state)
     }
+    /// The same after cooling has set the highest frequency of domain `d`.
+    pub(crate) fn cooling_changes(&mut self, d: usize, max: KHz) -> Option<State> {
+        let domain = &mut self.domains[d];
+        domain.cooled_to = Some(max).filter(|max| *max < domain.of.freq_max());
+        let state = domain.freq_state();
+        (state != domain.freq_state).then_some(state)
+    }
     pub(crate) fn set_freq_state(&mut self, d: usize, state: State) {
         self.domains[d].freq_state = state;
     }
@@ -404,6 +413,7 @@ impl Domain {
             request: None,
             chosen: None,
             tells_requests: false,
+            cooled_to: None,
             freq_state: State::LowFrequency,
         }
     }
@@ -452,9 +462,11 @@ impl Domain {
             return settled;
         };
         let wants_more = util.0 == 0 || util.0.saturating_mul(UNIT) > now.speed;
+        let cooled = self.cooled_to.is_some_and(|max| now.freq >= max);
         match why {
             _ if freq > now.freq => State::Transition,
             Why::InProgress => State::Transition,
+            _ if cooled && wants_more => State::Cooled,
             Why::RateLimited if wants_more => State::RateLimited,
             _ => settled,
         }

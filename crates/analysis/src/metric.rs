@@ -13,6 +13,8 @@ pub enum Unit {
     Time,
     /// mJ.
     Energy,
+    /// °C.
+    Temperature,
     /// How many.
     Count,
 }
@@ -23,6 +25,7 @@ impl Unit {
         match self {
             Unit::Time => " ms",
             Unit::Energy => " mJ",
+            Unit::Temperature => " °C",
             Unit::Count => "",
         }
     }
@@ -48,7 +51,7 @@ impl Metric {
     /// The figure of a task or job, if `name` does not say of which: `response_p99` of `ui`.
     pub fn of_task(name: &str, task: Option<&str>) -> Metric {
         let name = Metric::new(name).name;
-        let whole = name.contains('.') || ["energy", "makespan", "exited"].contains(&&*name);
+        let whole = name.contains('.') || OF_THE_RUN_ALONE.contains(&&*name);
         match task {
             Some(task) if !whole => Metric { name: format!("{task}.{name}") },
             _ => Metric { name },
@@ -130,6 +133,15 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
         "work" => return Ok((Some(run.work_ms), Unit::Time)),
         "makespan" => return Ok((run.makespan_ms, Unit::Time)),
         "exited" => return Ok((Some(run.exited.0 as f64), Unit::Count)),
+        "temperature" => {
+            let hottest = run.heat.iter().map(|zone| zone.max_celsius).reduce(f64::max);
+            return Ok((hottest, Unit::Temperature));
+        }
+        "capped" => {
+            let told = !run.heat.is_empty();
+            let all = run.cooling.iter().map(|c| c.capped_ms).sum();
+            return Ok((Some(all).filter(|_| told), Unit::Time));
+        }
         "wait" => return Ok((sum(|t| t.whole.wait_ms), Unit::Time)),
         "migrations" => return Ok((sum(|t| t.whole.moves() as f64), Unit::Count)),
         _ => {}
@@ -164,7 +176,10 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
 }
 
 /// Figures that belong to no task, job or group.
-const OF_THE_RUN: [&str; 6] = ["energy", "work", "makespan", "exited", "wait", "migrations"];
+const OF_THE_RUN: [&str; 8] =
+    ["energy", "work", "makespan", "exited", "wait", "migrations", "temperature", "capped"];
+/// Those of them that no task has.
+const OF_THE_RUN_ALONE: [&str; 5] = ["energy", "makespan", "exited", "temperature", "capped"];
 
 /// What has figures in a run of `w`.
 fn names_in(w: &Workload) -> Vec<&str> {

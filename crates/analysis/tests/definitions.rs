@@ -327,6 +327,25 @@ fn the_rate_limit_is_to_blame_only_if_more_was_wanted() {
     assert_eq!(run(257, 1000), "transition");
 }
 
+/// Only while the frequency is what cooling leaves, and more was wanted.
+#[test]
+fn what_cooling_takes_is_lost_to_it() {
+    let run = |util, max| {
+        let t = Trace::new().freq(0, 500).new_task(T, 0, 1024).run(0, T);
+        let r = t.cooling(0, max).refused(0, util, 500).at(4 * MS).end();
+        lost(first(&r).0).last().unwrap().0.to_owned()
+    };
+    assert_eq!(run(257, 500), "cooled");
+    assert_eq!(run(256, 500), "lowest_opp");
+    assert_eq!(run(257, 1000), "rate_limited", "a cap that is above it");
+    // It ends with the cap, and begins without another request.
+    let t = Trace::new().freq(0, 500).new_task(T, 0, 1024).run(0, T).refused(0, 400, 500);
+    let r = t.at(4 * MS).cooling(0, 500).at(8 * MS).cooling(0, 1000).at(16 * MS).end();
+    let all = lost(first(&r).0);
+    let of = |state| all.iter().find(|(name, _)| *name == state).expect("lost").1;
+    close(of("rate_limited"), 3.0 * of("cooled"));
+}
+
 /// What follows a decision and changes nothing does not change its reason either.
 #[test]
 fn unchanged_leaves_the_reason() {

@@ -103,6 +103,7 @@ pub(crate) fn lost_state(state: &str) -> String {
         "rate_limited" => "held by the rate limit".into(),
         "transition" => "the hardware changing frequency".into(),
         "held_down" => "held down (uclamp_max, governor)".into(),
+        "cooled" => "capped by heat".into(),
         "capped" => "more than this task may ever have".into(),
         "small_cpu" => "on a small CPU, why not told".into(),
         "low_frequency" => "at a lower speed, why not told".into(),

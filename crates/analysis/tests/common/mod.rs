@@ -187,6 +187,10 @@ impl Trace {
             why: Why::RateLimited,
         })
     }
+    /// Cooling leaves `mhz` to `cpu`'s domain.
+    pub(crate) fn cooling(self, cpu: u32, mhz: u64) -> Trace {
+        self.event(Event::Cooling { cpu: CpuId(cpu), max: KHz(mhz * 1000), zone: 0 })
+    }
     pub(crate) fn misfit(self, cpu: u32, task: Option<TaskId>) -> Trace {
         self.event(Event::Misfit { cpu: CpuId(cpu), task })
     }

@@ -10,6 +10,7 @@
 //! ([`Without`]). No experiment runs without a cause unless
 //! [`Counterfactual`](crate::Counterfactual) asks for it.
 
+use crate::kernel::pressure::thermal::is_on;
 use crate::run::engine::Simulation;
 use crate::state::class::{Class, RT_UCLAMP_MIN, rt_uclamp_min};
 use crate::state::hooks::{Answer, Hooks, Point, Step, TaskSignals};
@@ -56,6 +57,8 @@ pub enum Cause {
     /// kernel's default. (A task's s_max, which says what full speed is, stays that of
     /// its clamps, so that the same way is measured with and without them.)
     Clamps,
+    /// Heat. Absent: the platform has no thermal zones.
+    Heat,
 }
 
 /// A cause with its names.
@@ -82,7 +85,7 @@ const fn known(
 
 /// All of them, in the order of the signal's way: from what a task does to the CPU that it gets.
 #[rustfmt::skip]
-pub const CAUSES: [Known; 9] = [
+pub const CAUSES: [Known; 10] = [
     known(Cause::PeltRamp, "pelt_ramp", "PELT's own ramp",
         "util has to climb before anybody knows"),
     known(Cause::Invariance, "invariance", "invariance dilation",
@@ -101,6 +104,8 @@ pub const CAUSES: [Known; 9] = [
         "another task has the CPU, or the CPU is leaving an idle state"),
     known(Cause::Clamps, "clamps", "clamps",
         "uclamp_min and uclamp_max, of the task and of its groups"),
+    known(Cause::Heat, "heat", "heat",
+        "a thermal zone is too hot, and its cooling caps the frequency"),
 ];
 
 impl Cause {
@@ -150,6 +155,12 @@ impl Cause {
                     || domains.iter().flat_map(|d| &d.idle).any(|s| s.exit_latency > Span(0))
             }
             Cause::Clamps => clamped(experiment),
+            Cause::Heat => {
+                let zones = &experiment.platform.thermal;
+                let cools =
+                    zones.iter().any(|z| !z.cools.is_empty() && z.passive().next().is_some());
+                cools && is_on(&experiment.platform, &experiment.settings)
+            }
         }
     }
 }
@@ -225,6 +236,9 @@ impl Causes {
         settings.insert(SETTING.into(), Value::Name(names.join(",")));
         if self.has(Cause::Transition) {
             switch_at_once(Arc::make_mut(&mut experiment.platform));
+        }
+        if self.has(Cause::Heat) {
+            Arc::make_mut(&mut experiment.platform).thermal.clear();
         }
     }
 }
