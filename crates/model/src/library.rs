@@ -87,10 +87,12 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 13] = [
+    const ALL: [(&str, &str); 16] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
+        ("left-behind", include_str!("../../../workloads/left-behind.json")),
+        ("moved", include_str!("../../../workloads/moved.json")),
         ("periodic", include_str!("../../../workloads/periodic.json")),
         ("periodic-2in10", include_str!("../../../workloads/periodic-2in10.json")),
         ("periodic-crowd", include_str!("../../../workloads/periodic-crowd.json")),
@@ -98,6 +100,7 @@ pub fn workloads() -> Vec<Entry> {
         ("rampup", include_str!("../../../workloads/rampup.json")),
         ("rampup-beside", include_str!("../../../workloads/rampup-beside.json")),
         ("rampup-visited", include_str!("../../../workloads/rampup-visited.json")),
+        ("rt-beside", include_str!("../../../workloads/rt-beside.json")),
         ("server", include_str!("../../../workloads/server.json")),
         ("spinners", include_str!("../../../workloads/spinners.json")),
         ("sleeping-ebizzy", include_str!("../../../workloads/sleeping-ebizzy.json")),
@@ -116,6 +119,7 @@ pub fn workloads() -> Vec<Entry> {
 pub fn studies() -> Vec<Entry> {
     toml_entries(&[
         ("coherent-response", include_str!("../../../studies/coherent-response.toml"), &[]),
+        ("load-tracking-2017", include_str!("../../../studies/load-tracking-2017.toml"), &[]),
         ("muckle-2016", include_str!("../../../studies/muckle-2016.toml"), &[]),
         ("ondemand-2014", include_str!("../../../studies/ondemand-2014.toml"), &[]),
         ("rfc-2024", include_str!("../../../studies/rfc-2024.toml"), &[]),
