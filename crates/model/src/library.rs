@@ -87,7 +87,7 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 16] = [
+    const ALL: [(&str, &str); 17] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
@@ -101,6 +101,7 @@ pub fn workloads() -> Vec<Entry> {
         ("rampup-beside", include_str!("../../../workloads/rampup-beside.json")),
         ("rampup-visited", include_str!("../../../workloads/rampup-visited.json")),
         ("rt-beside", include_str!("../../../workloads/rt-beside.json")),
+        ("rt-crowd", include_str!("../../../workloads/rt-crowd.json")),
         ("server", include_str!("../../../workloads/server.json")),
         ("spinners", include_str!("../../../workloads/spinners.json")),
         ("sleeping-ebizzy", include_str!("../../../workloads/sleeping-ebizzy.json")),

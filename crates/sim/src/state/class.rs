@@ -97,7 +97,7 @@ pub(crate) struct Classes {
     pub(crate) used: bool,
     /// Some task is of SCHED_IDLE, or in a group whose tasks count as such.
     pub(crate) idle_used: bool,
-    /// `sched_uclamp_used`: some task asks for clamps, or a group limits them.
+    /// `sched_uclamp_used`: some task asks for clamps, a group limits them, or real-time tasks have another default.
     pub(crate) uclamp_used: bool,
     /// `sched_util_clamp_min_rt_default`.
     pub(crate) rt_uclamp_min: Util,
@@ -151,7 +151,9 @@ impl Classes {
             used: attrs().any(|a| a.policy.is_some_and(|p| !p.is_fair())),
             idle_used: attrs().any(|a| a.policy == Some(Policy::Idle))
                 || e.workload.groups.iter().any(|g| g.idle),
-            uclamp_used: clamp("uclamp_min")
+            // Writing another default for real-time tasks switches it on, too (`sysctl_sched_uclamp_handler`).
+            uclamp_used: e.settings.int(RT_UCLAMP_MIN).is_some_and(|min| min != 1024)
+                || clamp("uclamp_min")
                 || clamp("uclamp_max")
                 || attrs().any(|a| a.uclamp_min.is_some() || a.uclamp_max.is_some())
                 || e.workload.groups.iter().any(|g| g.uclamp_min.0 > 0 || g.uclamp_max.0 < 1024),
