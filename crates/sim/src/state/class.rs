@@ -5,6 +5,7 @@
 use crate::state::effects::Effects;
 use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
+use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::eevdf::{FairPolicy, LoadWeight};
 use risetime_kernel::rt::{RtPriority, rt_throttles};
@@ -171,6 +172,11 @@ impl Machine {
     /// Whether real-time tasks use up a runtime: before 6.12, unless it is unlimited.
     pub(crate) fn rt_throttles(&self) -> bool {
         rt_throttles(self.rev) && self.sysctls.rt.runtime.is_some()
+    }
+    /// Whether frequencies go by what deadline tasks are promised: since 4.16 (commit d4edd662ac16); before, one that
+    /// runs gets the highest.
+    pub(crate) fn knows_deadline_bandwidth(&self) -> bool {
+        self.rev >= KernelRev::new(4, 16)
     }
     /// Whether it counts in `h_nr_idle`: by its policy, or by that of one of its groups.
     pub(crate) fn is_sched_idle(&self, task: TaskId) -> bool {
