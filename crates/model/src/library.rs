@@ -91,8 +91,6 @@ pub fn workloads() -> Vec<Entry> {
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
-        ("left-behind", include_str!("../../../workloads/left-behind.json")),
-        ("moved", include_str!("../../../workloads/moved.json")),
         ("periodic", include_str!("../../../workloads/periodic.json")),
         ("periodic-2in10", include_str!("../../../workloads/periodic-2in10.json")),
         ("periodic-crowd", include_str!("../../../workloads/periodic-crowd.json")),
@@ -100,11 +98,13 @@ pub fn workloads() -> Vec<Entry> {
         ("rampup", include_str!("../../../workloads/rampup.json")),
         ("rampup-beside", include_str!("../../../workloads/rampup-beside.json")),
         ("rampup-visited", include_str!("../../../workloads/rampup-visited.json")),
-        ("rt-beside", include_str!("../../../workloads/rt-beside.json")),
-        ("rt-crowd", include_str!("../../../workloads/rt-crowd.json")),
         ("server", include_str!("../../../workloads/server.json")),
         ("spinners", include_str!("../../../workloads/spinners.json")),
         ("sleeping-ebizzy", include_str!("../../../workloads/sleeping-ebizzy.json")),
+        ("left-behind", include_str!("../../../workloads/left-behind.json")),
+        ("moved", include_str!("../../../workloads/moved.json")),
+        ("rt-beside", include_str!("../../../workloads/rt-beside.json")),
+        ("rt-crowd", include_str!("../../../workloads/rt-crowd.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {

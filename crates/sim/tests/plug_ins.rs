@@ -79,7 +79,8 @@ impl Sampling {
         let (now, idle) = (domain.now(), domain.idle_time(domain.cpus()[0]));
         let (wall, slept) = (now.since(self.last.0).0, idle.0 - self.last.1.0);
         self.last = (now, idle);
-        let load = 100 * (wall - slept) / wall.max(1);
+        // Idle time may be counted by ticks, a little more than has passed.
+        let load = 100 * wall.saturating_sub(slept) / wall.max(1);
         let max = domain.freq_max();
         let wanted = if load > UP_THRESHOLD { max } else { KHz(max.0 * load / 100) };
         FreqRequest { util: Util(load), freq: domain.resolve_freq(wanted), why: Why::Util }
