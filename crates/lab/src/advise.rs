@@ -448,7 +448,9 @@ mod tests {
     /// A governor that was named is the one that is there, not the one that has to stay.
     #[test]
     fn older_governors_are_advised() {
-        for policy in ["linux-6.12+governor=conservative", "linux-3.15", "linux-4.4+governor=interactive"] {
+        for policy in
+            ["linux-6.12+governor=conservative", "linux-3.15", "linux-4.4+governor=interactive"]
+        {
             let mut wanted = wanted("periodic", "rpi4");
             wanted.request.policies = vec![policy.into()];
             wanted.budget = 200;

@@ -126,7 +126,7 @@ fn sampling_leaves_nothing_unexplained() {
             let what = format!("{platform}, {policy}");
             let e = explained(&burst_of(platform, policy));
             assert_adds_up(&e, &what);
-            assert!(e.unexplained_ms.abs() < 0.3, "{what}: {} of {e:?}", e.unexplained_ms);
+            assert!(e.unexplained_ms.abs() < 0.05, "{what}: {} of {e:?}", e.unexplained_ms);
             let of = |cause: Cause| e.causes.iter().find(|c| c.cause == cause.name()).unwrap();
             let labels = (of(Cause::RateLimit).label, of(Cause::Transition).label);
             assert_eq!(labels, (label, worker), "{what}");

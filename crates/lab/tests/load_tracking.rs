@@ -37,9 +37,7 @@ fn without_the_cure_every_row_of_it_misses() {
     for figure in &mut study.figures {
         for list in figure.lists.iter_mut().filter(|l| l.quantity.by_policy()) {
             let first = list.rows[0].clone();
-            let same = |r: &Row| {
-                r.published == first.published && r.relation == first.relation
-            };
+            let same = |r: &Row| r.published == first.published && r.relation == first.relation;
             list.rows.retain(|row| !same(row));
             for row in &mut list.rows {
                 row.at = first.at.clone();
@@ -57,9 +55,9 @@ fn without_the_cure_every_row_of_it_misses() {
             }
         }
     }
-    study.figures.retain(|f| {
-        !f.lists.is_empty() || f.table.as_ref().is_some_and(|t| !t.checks.is_empty())
-    });
+    study
+        .figures
+        .retain(|f| !f.lists.is_empty() || f.table.as_ref().is_some_and(|t| !t.checks.is_empty()));
     let done = reproduced(&study, 4);
     assert_eq!(done.rows().count(), swapped);
     assert!(swapped >= 12, "{swapped}");

@@ -208,7 +208,8 @@ mod tests {
                 home: Home::Policy("scaling_governor"),
             }]
         };
-        let command = "risetime run w --policy linux-6.12+governor=ondemand --set governor=ondemand";
+        let command =
+            "risetime run w --policy linux-6.12+governor=ondemand --set governor=ondemand";
         assert_eq!(
             again(command, &governor("performance")),
             ["risetime run w --policy linux-6.12", "--set governor=performance"]

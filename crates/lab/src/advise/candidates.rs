@@ -285,9 +285,8 @@ fn of_groups(e: &Experiment, who: &Who<'_>) -> Vec<Steps> {
 fn of_all(e: &Experiment) -> Vec<Steps> {
     let catalogue = risetime_sim::catalogue();
     let setting = |name: &str, value: Value| {
-        let of_it = |(group, p): &(&Group, &'static Param)| {
-            p.name == name && group.in_use(&e.settings.0)
-        };
+        let of_it =
+            |(group, p): &(&Group, &'static Param)| p.name == name && group.in_use(&e.settings.0);
         let (_, param) = catalogue.params().find(of_it)?;
         (e.settings.0.get(name) != Some(&value))
             .then(|| vec![Step::Setting { name: name.into(), value, home: param.home }])

@@ -25,7 +25,6 @@ use crate::request::Request;
 use crate::run::{Run, run};
 use climb::Climb;
 use measure::{Phases, UtilEst};
-use signals::Signals;
 use risetime_analysis::Options;
 use risetime_analysis::metric::Metric;
 use risetime_analysis::study::{
@@ -37,6 +36,7 @@ use risetime_model::workload::Change;
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_sim::Simulator;
 use risetime_trace::{RunError, Tee};
+use signals::Signals;
 use std::sync::Arc;
 use steady::{Grid, Steady};
 
@@ -78,7 +78,8 @@ pub fn check_study(study: &Study) -> Result<(), InputError> {
         }
         for name in figure.lists.iter().filter_map(|l| l.metric.as_ref()) {
             let e = experiment(setup, &setup.policy, &place)?;
-            let of_place = |e: InputError| InputError { place: format!("{place}: {}", e.place), ..e };
+            let of_place =
+                |e: InputError| InputError { place: format!("{place}: {}", e.place), ..e };
             Metric::new(name).check(&e.workload).map_err(of_place)?;
         }
         let scores = figure.lists.iter().filter(|l| l.quantity.by_policy());
@@ -185,7 +186,8 @@ fn measured(
                 for row in &list.rows {
                     let of = |run: &Run| Ok(metric.of(&run.result)?.0);
                     let runs = under(&row.at.to_string())?;
-                    let numbers = runs.runs.iter().map(of).collect::<Result<Vec<_>, InputError>>()?;
+                    let numbers =
+                        runs.runs.iter().map(of).collect::<Result<Vec<_>, InputError>>()?;
                     let digit = row.published.last_digit();
                     all.push(judged_row(figure, list, row, digit, 0.0, &numbers));
                 }
@@ -415,7 +417,8 @@ fn all_phases(experiment: &Experiment, n: u32, figure: &Figure) -> Result<Phases
             Ok((run, util_est.mean(), climb, signals))
         },
     )?;
-    let (mut runs, mut util_est, mut climbs, mut all) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut runs, mut util_est, mut climbs, mut all) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (run, est, climb, signals) in done {
         all.push(signals);
         runs.push(run);

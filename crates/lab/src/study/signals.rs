@@ -142,7 +142,10 @@ mod tests {
         let curve = vec![(0.0, 100.0), (10.0, 300.0), (20.0, 200.0)];
         assert_eq!([9.9, 10.0, 99.0].map(|at| value(&curve, at)), [100.0, 300.0, 200.0].map(Some));
         assert_eq!(value(&curve, -1.0), None);
-        assert_eq!(mean(&curve, 5.0, 25.0), Some((5.0 * 100.0 + 10.0 * 300.0 + 5.0 * 200.0) / 20.0));
+        assert_eq!(
+            mean(&curve, 5.0, 25.0),
+            Some((5.0 * 100.0 + 10.0 * 300.0 + 5.0 * 200.0) / 20.0)
+        );
         assert_eq!(mean(&curve, 25.0, 25.0), None);
         assert_eq!((range(&curve, 10.0), range(&curve, 21.0)), (Some(100.0), None));
     }

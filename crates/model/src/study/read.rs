@@ -75,8 +75,8 @@ impl Study {
 }
 
 const FIGURE: &[&str] = &[
-    "id", "place", "about", "platform", "workload", "policy", "set", "ms", "little", "vary", "grid",
-    "instead", "list", "table", "drawn",
+    "id", "place", "about", "platform", "workload", "policy", "set", "ms", "little", "vary",
+    "grid", "instead", "list", "table", "drawn",
 ];
 
 fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
@@ -229,11 +229,10 @@ fn drawn(table: &Table<'_>) -> Result<Vec<(f64, f64)>, InputError> {
     Ok(points)
 }
 
-const LIST: &[&str] =
-    &[
-        "quantity", "cpu", "hz", "fit", "cut", "printed", "policy", "reading", "ms", "metric", "instead",
-        "rows",
-    ];
+const LIST: &[&str] = &[
+    "quantity", "cpu", "hz", "fit", "cut", "printed", "policy", "reading", "ms", "metric",
+    "instead", "rows",
+];
 
 fn list(table: &Table<'_>) -> Result<List, InputError> {
     table.only(LIST)?;

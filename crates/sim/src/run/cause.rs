@@ -15,6 +15,7 @@ use crate::run::engine::Simulation;
 use crate::state::class::{Class, RT_UCLAMP_MIN, rt_uclamp_min};
 use crate::state::hooks::{Answer, Hooks, Point, Step, TaskSignals};
 use crate::state::machine::{Machine, State};
+use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::CfsUtil;
 use risetime_kernel::fits::{Fit, util_fits_cpu};
 use risetime_kernel::uclamp::{Uclamp, UclampLimits};
@@ -37,8 +38,8 @@ pub enum Cause {
     /// at every update of util, wakeup and tick. (What the response-time series derives from `rate_limit_us`, the
     /// headroom, stays; so does what a sampling period decides but its end: which sleep counts as a long one.)
     RateLimit,
-    /// Changing the frequency. Absent: no transition latency and no sugov kthread; the hardware
-    /// follows at once.
+    /// Changing the frequency. Absent: no transition latency, and neither a sugov kthread nor another governor's worker;
+    /// the hardware follows at once.
     Transition,
     /// From util to an OPP: headroom, rounding, and that a frequency is asked for that goes with
     /// util at all. Absent: a CPU that has one of the workload's tasks to run asks for its highest
@@ -132,20 +133,23 @@ impl Cause {
                 "thresholds and steps",
                 "the frequency goes with how busy the CPU was, by thresholds and steps, and is not the highest",
             ),
-            Cause::RateLimit if samples => {
-                ("sampling", "the governor looks only every so often, and some changes have to wait")
+            Cause::RateLimit if samples => (
+                "sampling",
+                "the governor looks only every so often, and some changes have to wait",
+            ),
+            Cause::Transition => {
+                match governor::find(name).works.in_rev(experiment.policy.kernel) {
+                    Works::Kworker | Works::KworkerWhereSlow => (
+                        "transition and worker",
+                        "the hardware, and the worker that changes the frequency, take their time",
+                    ),
+                    Works::Fifo { .. } => (
+                        own.0,
+                        "the hardware, and the governor's real-time kthread, take their time",
+                    ),
+                    Works::WhereSlow | Works::Sugov => own,
+                }
             }
-            Cause::Transition => match governor::find(name).works.in_rev(experiment.policy.kernel) {
-                Works::Kworker | Works::KworkerWhereSlow => (
-                    "transition and worker",
-                    "the hardware, and the worker that changes the frequency, take their time",
-                ),
-                Works::Fifo { .. } => (
-                    own.0,
-                    "the hardware, and the governor's real-time kthread, take their time",
-                ),
-                Works::WhereSlow | Works::Sugov => own,
-            },
             _ => own,
         }
     }
@@ -179,7 +183,11 @@ impl Cause {
                 };
                 !fixed && opps && domains.iter().any(slow)
             }
-            Cause::Margin | Cause::Pull => unequal,
+            // Before 4.20 a task was never too big for a CPU, but where its energy was looked at.
+            Cause::Margin | Cause::Pull => {
+                let eas = experiment.settings.int("sched_energy_aware") == Some(1);
+                unequal && (experiment.policy.kernel >= KernelRev::V4_20 || eas)
+            }
             Cause::Queueing => {
                 experiment.workload.tasks.len() > 1
                     || !experiment.workload.forked.is_empty()
@@ -329,6 +337,7 @@ impl Hooks for Without {
             Point::Step(Step::StopperTakesTime) if self.has(Cause::Queueing) => {
                 Some(Answer::Yes(false))
             }
+            Point::Step(Step::WorkWaits) if self.has(Cause::Transition) => Some(Answer::Yes(false)),
             Point::Step(Step::RateLimitPassed) if self.has(Cause::RateLimit) => {
                 Some(Answer::Yes(true))
             }
