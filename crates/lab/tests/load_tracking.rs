@@ -81,3 +81,27 @@ fn closed_forms_tell_the_schemes_apart() {
     assert_eq!(done.rows().count(), 14);
     assert!(done.rows().all(|r| r.holds == Some(false)), "{:#?}", done.rows().collect::<Vec<_>>());
 }
+
+/// The page of the settings says of each preset what it was held to; a study that it names is there.
+#[test]
+fn every_preset_says_what_it_was_held_to() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+    let page = std::fs::read_to_string(path).expect("the page");
+    let (_, table) = page.split_once("## Presets").expect("its heading");
+    let (table, _) = table.split_once("<!-- from here on").expect("its end");
+    let has = |name: &str| table.contains(&format!("| `{name}`"));
+    for policy in risetime_model::library::policies() {
+        // The parts of the series share a row.
+        let own = policy.name.split_once("-x").or(policy.name.split_once("-p"));
+        let name = own.filter(|_| policy.name.starts_with("rfc-")).map_or(policy.name, |own| own.0);
+        assert!(has(name), "{} stands in no row", policy.name);
+    }
+    let rows = table.lines().filter(|line| line.starts_with("| `"));
+    for row in rows {
+        let name = row.split('`').nth(1).expect("a name");
+        risetime_model::Policy::load(name).unwrap_or_else(|e| panic!("{e}"));
+    }
+    for study in table.split("`reproduce ").skip(1).filter_map(|rest| rest.split('`').next()) {
+        Study::load(study).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
