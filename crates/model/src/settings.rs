@@ -343,11 +343,12 @@ impl Catalogue {
         InputError::new(policy.place_of(key), what).hint(hint)
     }
 
-    /// What the `kind` (governor, tracker) in use takes, with the ranges: for the end of a hint.
+    /// What the `kind` (governor, tracker) in use takes by a name of its own, with the ranges: for the end of a hint.
     fn tunables(&self, kind: &str, resolved: &BTreeMap<String, Value>) -> String {
         let Some(Value::Name(used)) = resolved.get(kind) else { return String::new() };
         let of_it = |g: &&Group| g.owner == Some((kind, used.as_str()));
-        let params = self.groups.iter().filter(of_it).flat_map(|g| g.params);
+        let named = |p: &&Param| !matches!(p.home, Home::Patched(None, _));
+        let params = self.groups.iter().filter(of_it).flat_map(|g| g.params).filter(named);
         let all: Vec<String> =
             params.map(|p| format!("{} ({})", p.name, p.range.words(&p.counted_in()))).collect();
         if all.is_empty() { String::new() } else { format!("; {used} has {}", all.join(", ")) }
