@@ -132,7 +132,7 @@ pub struct Subsets {
 
 impl Subsets {
     /// All subsets of `n` causes, or if these are more than `most`, those of orders drawn by the seed: as many as
-    /// there is room for, one and its reverse at least.
+    /// there is room for, two and their reverses at least: of one pair nobody knows how far it is off.
     pub fn new(n: u32, most: usize, seed: u64) -> Subsets {
         let all = 1 << n;
         if all <= most.max(2) || n < 3 {
@@ -149,7 +149,7 @@ impl Subsets {
             let back: Vec<u32> = order.iter().rev().copied().collect();
             let more: BTreeSet<usize> =
                 [&order, &back].into_iter().flat_map(|o| prefixes(o)).collect();
-            if !orders.is_empty() && sets.union(&more).count() > most {
+            if orders.len() >= 4 && sets.union(&more).count() > most {
                 break;
             }
             sets.extend(more);
@@ -232,8 +232,7 @@ impl Debts {
         let m = pairs.len() as f64;
         let mean = pairs.iter().sum::<f64>() / m;
         let squares: f64 = pairs.iter().map(|x| (x - mean) * (x - mean)).sum();
-        let error = if pairs.len() > 1 { (squares / (m - 1.0) / m).sqrt() } else { f64::NAN };
-        (mean, Some(error))
+        (mean, Some((squares / (m - 1.0) / m).sqrt()))
     }
 
     fn exact(&self, bit: u32) -> f64 {

@@ -165,7 +165,13 @@ fn experiment(
     for step in steps {
         match step {
             Step::Workload(change) => request.changes.push(change.change()),
-            Step::Setting { name, value, .. } => request.set.push((name.clone(), value.clone())),
+            Step::Setting { name, value, .. } => {
+                // The governor that was named is the one that is there; what else was said stays.
+                if name == "governor" {
+                    request.unset(name);
+                }
+                request.set.push((name.clone(), value.clone()));
+            }
         }
     }
     let mut all = match kernel {
@@ -417,9 +423,49 @@ mod tests {
                 && has("render.cpus=[0,1,2]")
         );
         assert_eq!(left_out, 2);
+        // Of a governor and a tracker what they can be told; no clamps where nobody follows them.
+        let all = |policy: &str| asked("periodic", "rpi4", policy, "frame.response_p99").0;
+        for (policy, has, has_not) in [
+            ("linux-6.12+governor=ondemand", "up_threshold=80", "governor=ondemand"),
+            ("linux-6.12+governor=ondemand", "governor=schedutil", "rate_limit_us"),
+            ("linux-6.12+governor=conservative", "freq_step=20", "util_min"),
+            ("linux-4.4+governor=interactive", "timer_rate=10000", "governor=schedutil"),
+            ("linux-4.4-walt", "walt_ravg_window=10000000", "util_min"),
+            ("linux-4.4+throttle_nsec=8000000", "throttle_nsec=2000000", "walt"),
+            ("linux-4.5-schedutil-rfc", "sampling_rate", "governor=schedutil"),
+            ("linux-3.15", "sampling_rate=5000", "governor=schedutil"),
+            ("linux-4.14", "rate_limit_us=500", "governor=ondemand"),
+        ] {
+            let steps = all(policy);
+            assert!(steps.iter().any(|s| s.contains(has)), "{policy}: {has} of {steps:?}");
+            assert!(!steps.iter().any(|s| s.contains(has_not)), "{policy}: {has_not} of {steps:?}");
+        }
         let (steps, left_out) = asked("rampup", "m1", "rfc-v1", "rampup.debt");
         assert!(steps.iter().any(|s| s == "rampup_multiplier=4"));
         assert_eq!(left_out, 1);
+    }
+
+    /// A governor that was named is the one that is there, not the one that has to stay.
+    #[test]
+    fn older_governors_are_advised() {
+        for policy in
+            ["linux-6.12+governor=conservative", "linux-3.15", "linux-4.4+governor=interactive"]
+        {
+            let mut wanted = wanted("periodic", "rpi4");
+            wanted.request.policies = vec![policy.into()];
+            wanted.budget = 200;
+            let advice = advise(&wanted, |_| ()).expect("it runs");
+            let best = advice.tried.first().expect("the highest frequency is faster");
+            assert!(best.metric.median < 0.0, "{policy}");
+            let homes = advice.tried.iter().flat_map(|t| &t.steps).filter_map(|step| match step {
+                Step::Setting { name, home, .. } if name != "governor" => Some(home.to_string()),
+                _ => None,
+            });
+            let governor = advice.base.policy.split('=').nth(1).unwrap_or("ondemand");
+            for home in homes {
+                assert!(home.contains(governor), "{policy}: {home}");
+            }
+        }
     }
 
     #[test]

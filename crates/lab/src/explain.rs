@@ -70,10 +70,11 @@ pub fn explain(
         let bit = question.causes.iter().position(|c| *c == known.cause).map(|bit| bit as u32);
         let of = |f: fn(&Debts, u32) -> f64| bit.map_or(0.0, |bit| f(&debts, bit));
         let (ms, error_ms) = bit.map_or((0.0, None), |bit| debts.share(bit));
+        let (label, about) = known.cause.words_in(experiment);
         CauseShare {
             cause: known.name,
-            label: known.label,
-            about: known.about,
+            label,
+            about,
             acts: bit.is_some(),
             ms,
             error_ms,

@@ -79,6 +79,15 @@ impl Request {
         words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     }
 
+    /// Takes back what was asked for of a setting: `+name=value` and `--set`.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.set.retain(|(key, _)| key != name);
+        for policy in &mut self.policies {
+            let of_it = |part: &&str| part.split_once('=').is_some_and(|(key, _)| key == name);
+            *policy = policy.split('+').filter(|part| !of_it(part)).collect::<Vec<_>>().join("+");
+        }
+    }
+
     /// The experiments, one a policy, every setting resolved, for the simulator.
     ///
     /// Errors: whatever is wrong with a file, a name, a setting or a length of time, and what the

@@ -102,6 +102,41 @@ fn older_governors_are_explained_without_loose_ends() {
     }
 }
 
+/// What a governor waits for before it looks, and by which steps it climbs, are causes like any other: without all of
+/// them nothing is lost but the microseconds that its worker takes. What they are called is that governor's.
+#[test]
+fn sampling_leaves_nothing_unexplained() {
+    let text = r#"{"tasks": {"burst": {"cpus": [0], "delay": 301300, "loop": -1, "run": 40000,
+        "timer": {"ref": "unique", "period": 200000}}}}"#;
+    let burst_of = |platform: &str, policy: &str| {
+        let mut e = experiment("periodic", platform, policy, 1.0);
+        e.workload = Arc::new(Workload::parse(text, "burst.json").expect("a workload"));
+        e
+    };
+    for platform in ["rpi4", "hikey620", "laptop4", "server64"] {
+        for (policy, label, worker) in [
+            ("linux-3.15", "sampling", "transition and worker"),
+            ("linux-6.12+governor=ondemand", "sampling", "transition and worker"),
+            ("linux-6.12+governor=conservative", "sampling", "transition and worker"),
+            ("linux-4.4+governor=interactive", "sampling", "transition and kthread"),
+            ("linux-4.4", "rate limit", "transition and kthread"),
+            ("linux-4.4-walt", "rate limit", "transition and kthread"),
+            ("linux-4.5-schedutil-rfc", "rate limit", "transition and worker"),
+        ] {
+            let what = format!("{platform}, {policy}");
+            let e = explained(&burst_of(platform, policy));
+            assert_adds_up(&e, &what);
+            assert!(e.unexplained_ms.abs() < 0.05, "{what}: {} of {e:?}", e.unexplained_ms);
+            let of = |cause: Cause| e.causes.iter().find(|c| c.cause == cause.name()).unwrap();
+            let labels = (of(Cause::RateLimit).label, of(Cause::Transition).label);
+            assert_eq!(labels, (label, worker), "{what}");
+            let samples = label == "sampling";
+            assert_eq!(samples, !of(Cause::Opp).about.contains("headroom"), "{what}");
+            assert!(!samples || share(&e, Cause::RateLimit) != 0.0, "{what}: {e:?}");
+        }
+    }
+}
+
 #[test]
 fn what_a_cause_saves_is_what_a_run_without_it_saves() {
     let real = experiment("rampup", "m1", "linux-6.8+uclamp_max=800", 1.6);

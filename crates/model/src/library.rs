@@ -87,7 +87,7 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 13] = [
+    const ALL: [(&str, &str); 17] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
@@ -101,6 +101,10 @@ pub fn workloads() -> Vec<Entry> {
         ("server", include_str!("../../../workloads/server.json")),
         ("spinners", include_str!("../../../workloads/spinners.json")),
         ("sleeping-ebizzy", include_str!("../../../workloads/sleeping-ebizzy.json")),
+        ("left-behind", include_str!("../../../workloads/left-behind.json")),
+        ("moved", include_str!("../../../workloads/moved.json")),
+        ("rt-beside", include_str!("../../../workloads/rt-beside.json")),
+        ("rt-crowd", include_str!("../../../workloads/rt-crowd.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {
@@ -116,6 +120,7 @@ pub fn workloads() -> Vec<Entry> {
 pub fn studies() -> Vec<Entry> {
     toml_entries(&[
         ("coherent-response", include_str!("../../../studies/coherent-response.toml"), &[]),
+        ("load-tracking-2017", include_str!("../../../studies/load-tracking-2017.toml"), &[]),
         ("muckle-2016", include_str!("../../../studies/muckle-2016.toml"), &[]),
         ("ondemand-2014", include_str!("../../../studies/ondemand-2014.toml"), &[]),
         ("rfc-2024", include_str!("../../../studies/rfc-2024.toml"), &[]),

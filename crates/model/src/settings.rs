@@ -198,6 +198,13 @@ impl Neutral {
 }
 
 impl Range {
+    /// For a reader: `1 to 100 %`, `copy, full`.
+    fn words(self, unit: &str) -> String {
+        let (numbers, names) = self.parts();
+        let number = numbers.map(|(low, high)| format!("{low} to {high}{unit}"));
+        names.iter().map(|name| name.to_string()).chain(number).collect::<Vec<_>>().join(", ")
+    }
+
     /// The numbers it has, first and last, and the names.
     pub fn parts(self) -> (Option<(i64, i64)>, &'static [&'static str]) {
         match self {
@@ -315,7 +322,8 @@ impl Catalogue {
             self.params().filter(|(_, p)| p.name == key).filter_map(|(g, _)| g.owner).collect();
         if let Some(&(kind, _)) = owners.first() {
             let names: Vec<String> = owners.iter().map(|(_, n)| format!("`{n}`")).collect();
-            let used = resolved.get(kind).map_or("none".to_string(), |v| format!("`{v}`"));
+            let used = resolved.get(kind).map_or("the default".to_string(), |v| format!("`{v}`"));
+            let own = self.tunables(kind, resolved);
             return InputError::new(
                 policy.place_of(key),
                 format!(
@@ -323,14 +331,27 @@ impl Catalogue {
                     names.join(" and ")
                 ),
             )
-            .hint(format!("leave `{key}` out, or add {kind}={}", owners[0].1));
+            .hint(format!("leave `{key}` out, or add {kind}={}{own}", owners[0].1));
         }
         let mut known: Vec<&str> = self.params().map(|(_, p)| p.name).collect();
         known.sort_unstable();
         known.dedup();
         let what = format!("unknown setting `{}`", one_line(key));
-        let hint = meant(key, &known, "`risetime list settings` has all");
+        let kinds: BTreeSet<&str> = self.groups.iter().filter_map(|g| Some(g.owner?.0)).collect();
+        let own: String = kinds.into_iter().map(|kind| self.tunables(kind, resolved)).collect();
+        let hint = meant(key, &known, &format!("`risetime list settings` has all{own}"));
         InputError::new(policy.place_of(key), what).hint(hint)
+    }
+
+    /// What the `kind` (governor, tracker) in use takes by a name of its own, with the ranges: for the end of a hint.
+    fn tunables(&self, kind: &str, resolved: &BTreeMap<String, Value>) -> String {
+        let Some(Value::Name(used)) = resolved.get(kind) else { return String::new() };
+        let of_it = |g: &&Group| g.owner == Some((kind, used.as_str()));
+        let named = |p: &&Param| !matches!(p.home, Home::Patched(None, _));
+        let params = self.groups.iter().filter(of_it).flat_map(|g| g.params).filter(named);
+        let all: Vec<String> =
+            params.map(|p| format!("{} ({})", p.name, p.range.words(&p.counted_in()))).collect();
+        if all.is_empty() { String::new() } else { format!("; {used} has {}", all.join(", ")) }
     }
 }
 

@@ -79,6 +79,8 @@ pub struct Setup {
     pub ms: Option<u64>,
     /// Capacity of the smallest CPUs, in place of the platform's; their power in proportion.
     pub little: Option<u64>,
+    /// Keys of the workload that are changed, `TASK.KEY` and what they become.
+    pub vary: Vec<(String, String)>,
     /// (run, period) in µs of the tasks that stand, one at a time, in place of the workload's.
     pub grid: Vec<(u64, u64)>,
 }
@@ -98,6 +100,10 @@ pub struct List {
     pub policy: Option<String>,
     /// Which activations of a `grid` are steady.
     pub reading: Reading,
+    /// How long after the first task's start, for [`Quantity::is_at`].
+    pub ms: Option<u64>,
+    /// Which figure of a run, for [`Quantity::Figure`]: as `--expect` calls it.
+    pub metric: Option<String>,
     /// The rows.
     pub rows: Vec<Row>,
 }
@@ -281,11 +287,23 @@ pub enum Quantity {
     /// What is left of a period when the task sleeps, above the figure's policy's: the least of all
     /// activations, by policy.
     SlackLeast,
+    /// util_avg of the first task, averaged over the second half of the run, by policy.
+    TaskUtil,
+    /// The largest less the smallest that it is there, by policy.
+    TaskUtilRange,
+    /// util_avg of a CPU's fair tasks at a moment, by policy.
+    CpuUtil,
+    /// What interrupts and tasks above the fair class leave of a CPU at a moment, as it is known to balancing, by policy.
+    CpuCapacity,
+    /// The largest less the smallest that it is in the second half of the run, by policy.
+    CpuCapacityRange,
+    /// A figure of the run, by its name, by policy.
+    Figure,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Quantity; 30] = [
+    pub const ALL: [Quantity; 36] = [
         Quantity::UtilResidency,
         Quantity::FreqResidency,
         Quantity::TimeOnCpu,
@@ -316,6 +334,12 @@ impl Quantity {
         Quantity::GridEnergy,
         Quantity::Slack,
         Quantity::SlackLeast,
+        Quantity::TaskUtil,
+        Quantity::TaskUtilRange,
+        Quantity::CpuUtil,
+        Quantity::CpuCapacity,
+        Quantity::CpuCapacityRange,
+        Quantity::Figure,
     ];
 
     /// What a study file calls it.
@@ -351,6 +375,12 @@ impl Quantity {
             Quantity::GridEnergy => "grid_energy",
             Quantity::Slack => "slack",
             Quantity::SlackLeast => "slack_least",
+            Quantity::TaskUtil => "task_util",
+            Quantity::TaskUtilRange => "task_util_range",
+            Quantity::CpuUtil => "cpu_util",
+            Quantity::CpuCapacity => "cpu_capacity",
+            Quantity::CpuCapacityRange => "cpu_capacity_range",
+            Quantity::Figure => "figure",
         }
     }
 
@@ -365,6 +395,11 @@ impl Quantity {
             | Quantity::SteadyUtilOf16
             | Quantity::SteadyEstOf16
             | Quantity::RestEst
+            | Quantity::TaskUtil
+            | Quantity::TaskUtilRange
+            | Quantity::CpuUtil
+            | Quantity::CpuCapacity
+            | Quantity::CpuCapacityRange
             | Quantity::Threshold
             | Quantity::ThresholdTick
             | Quantity::FitsCapacity => "util",
@@ -420,6 +455,23 @@ impl Quantity {
         )
     }
 
+    /// Whether it is read off the signals of a run.
+    pub const fn is_signal(self) -> bool {
+        matches!(
+            self,
+            Quantity::TaskUtil
+                | Quantity::TaskUtilRange
+                | Quantity::CpuUtil
+                | Quantity::CpuCapacity
+                | Quantity::CpuCapacityRange
+        )
+    }
+
+    /// Whether it is about one moment.
+    pub const fn is_at(self) -> bool {
+        matches!(self, Quantity::CpuUtil | Quantity::CpuCapacity)
+    }
+
     /// Whether it is about util_est as it rises in a burst.
     pub const fn is_climb(self) -> bool {
         matches!(
@@ -452,19 +504,30 @@ impl Quantity {
 
     /// Whether its rows go by policy, each a run of its own.
     pub const fn by_policy(self) -> bool {
-        self.is_grid() || matches!(self, Quantity::Score | Quantity::UtilEst)
+        self.is_grid()
+            || self.is_signal()
+            || matches!(self, Quantity::Score | Quantity::UtilEst | Quantity::Figure)
     }
 
     /// Whether it is about one CPU's domain.
     pub const fn needs_cpu(self) -> bool {
-        matches!(self, Quantity::FreqResidency | Quantity::TimeOnCpu)
+        matches!(
+            self,
+            Quantity::FreqResidency
+                | Quantity::TimeOnCpu
+                | Quantity::CpuUtil
+                | Quantity::CpuCapacity
+                | Quantity::CpuCapacityRange
+        )
     }
 }
 
 impl Figure {
-    /// `FIGURE/QUANTITY[/cpuN][/POLICY][/READING]/AT`: unique in the study.
+    /// `FIGURE/QUANTITY[/METRIC][/cpuN][/MSms][/POLICY][/READING]/AT`: unique in the study.
     pub fn row_id(&self, list: &List, row: &Row) -> String {
-        let cpu = list.cpu.map(|c| format!("/cpu{c}")).unwrap_or_default();
+        let metric = list.metric.as_ref().map(|m| format!("/{m}")).unwrap_or_default();
+        let ms = list.ms.map(|ms| format!("/{ms}ms")).unwrap_or_default();
+        let cpu = list.cpu.map(|c| format!("{metric}/cpu{c}{ms}")).unwrap_or(metric);
         let policy = list.policy.as_ref().map(|p| format!("/{p}")).unwrap_or_default();
         let reading = list.said_reading().map(|r| format!("/{r}")).unwrap_or_default();
         format!("{}/{}{cpu}{policy}{reading}/{}", self.id, list.quantity.as_str(), row.at)
@@ -472,6 +535,13 @@ impl Figure {
 }
 
 impl List {
+    /// The unit of its published numbers.
+    pub fn unit(&self) -> &'static str {
+        match (&self.metric, self.quantity) {
+            (Some(name), Quantity::Figure) if name.ends_with("energy") => "mJ",
+            _ => self.quantity.unit(),
+        }
+    }
     /// The reading, if it is about one and not about the promise's own words.
     pub fn said_reading(&self) -> Option<&'static str> {
         let said = self.quantity.has_reading() && self.reading != Reading::Letter;

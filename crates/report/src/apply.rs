@@ -89,7 +89,12 @@ fn of_group(path: &str, key: &str, value: &str) -> String {
 fn of_system(name: &str, value: &str, home: Home) -> String {
     const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
     match home {
-        Home::Sysctl(key) | Home::Patched(Some(key), _) => format!("sysctl -w {key}={value}"),
+        Home::Patched(Some(path), _) if path.starts_with("cpufreq/") => {
+            format!("echo {value} | tee $(ls /sys/devices/system/cpu/{path} 2>/dev/null)")
+        }
+        Home::Sysctl(key) | Home::Patched(Some(key), _) if key.contains('.') => {
+            format!("sysctl -w {key}={value}")
+        }
         Home::Debugfs(path) => format!("echo {value} > /sys/kernel/debug/{path}"),
         Home::Policy(file) => format!("echo {value} | tee {CPUFREQ}/policy*/{file}"),
         // One file for all policies, or one in the directory of each, as the driver decides.
@@ -114,6 +119,21 @@ fn cpu_list(json: &str) -> String {
     }
     let range = |(a, b): (u32, u32)| if a == b { a.to_string() } else { format!("{a}-{b}") };
     ranges.into_iter().map(range).collect::<Vec<_>>().join(",")
+}
+
+/// `command` with the steps taken: another governor in place of the one that it names.
+pub(crate) fn again(command: &str, steps: &Steps) -> Vec<String> {
+    let of_it = |part: &str| part.starts_with("governor=");
+    let mut words: Vec<String> = command.split(' ').map(String::from).collect();
+    if settings(steps).any(|(name, ..)| name == "governor") {
+        while let Some(i) = words.windows(2).position(|w| w[0] == "--set" && of_it(&w[1])) {
+            words.drain(i..i + 2);
+        }
+        for word in &mut words {
+            *word = word.split('+').filter(|part| !of_it(part)).collect::<Vec<_>>().join("+");
+        }
+    }
+    std::iter::once(words.join(" ")).chain(options(steps)).collect()
 }
 
 /// The options of `risetime run` that take the steps.
@@ -181,6 +201,20 @@ mod tests {
     #[test]
     fn options_are_what_a_shell_takes() {
         let steps = vec![task("my ui", "cpus", "[4,5]"), task("ui", "util_min", "512")];
+        let governor = |name: &str| {
+            vec![Step::Setting {
+                name: "governor".into(),
+                value: Value::Name(name.into()),
+                home: Home::Policy("scaling_governor"),
+            }]
+        };
+        let command =
+            "risetime run w --policy linux-6.12+governor=ondemand --set governor=ondemand";
+        assert_eq!(
+            again(command, &governor("performance")),
+            ["risetime run w --policy linux-6.12", "--set governor=performance"]
+        );
+        assert_eq!(again(command, &steps)[0], command);
         assert_eq!(options(&steps), ["--vary 'my ui.cpus=[4,5]'", "--vary ui.util_min=512"]);
         assert_eq!(words(&steps), "my ui: cpus 4-5; ui: util_min 512");
     }

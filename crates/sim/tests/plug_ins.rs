@@ -148,7 +148,7 @@ const BUSY: &str = r#"{"tasks": {"t": {
 #[test]
 fn a_governor_samples_idle_time_by_a_timer_of_its_own() {
     let custom = Custom { governor: Some(&EXACT), ..Custom::default() };
-    // From 7.2 on a CPU that falls asleep is idle for whole ticks.
+    // Of a kernel that measures idle time; 7.2 counts it by ticks.
     let trace = run(custom, &one_cpu(), BUSY, "linux-6.12", 300);
     // at        20   40   60   80  100  120  140  160  180  200
     // busy, %  100  100   50    0   50    0   80    0   85    0

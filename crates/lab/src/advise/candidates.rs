@@ -4,7 +4,8 @@
 //! those whom the metric is about   util_min, nice, cpuset (big CPUs), slice: all of a chain together
 //! those that run most besides      util_max, nice, cpuset (small CPUs, or all but one): together
 //! task groups of either            uclamp, weight
-//! all                              rate limit, governor, energy-aware placement, base slice, rampup multiplier
+//! all                              rate limit, governor, what the governor and tracker at hand can be told, energy-aware
+//!                                  placement, base slice, rampup multiplier
 //! then                             the same of those whom the metric is about, and of the heaviest two others, one at a time
 //! ```
 //!
@@ -14,7 +15,7 @@
 use risetime_analysis::advice::{Step, Steps};
 use risetime_analysis::{RunResult, group_name};
 use risetime_kernel::KernelRev;
-use risetime_model::settings::Value;
+use risetime_model::settings::{Group, Param, Value};
 use risetime_model::workload::{Attr, KeyOf, Policy, TaskSpec};
 use risetime_model::{Experiment, Platform};
 
@@ -55,6 +56,9 @@ pub(super) fn candidates(
     all.extend(singly.flat_map(|task| of_others(e, task)));
     all.retain(|steps| !steps.is_empty());
     let mut left_out = Vec::new();
+    if e.policy.kernel < UCLAMP {
+        left_out.push("clamps (util_min, util_max): since 5.3");
+    }
     if !has_slices(e) {
         left_out.push("slices of a task's own: since 6.12");
     }
@@ -62,6 +66,20 @@ pub(super) fn candidates(
         left_out.push("rampup multipliers: a patched kernel's (--policy rfc-v1)");
     }
     (all, left_out)
+}
+
+/// Since when tasks can be clamped, and since when there is schedutil.
+const UCLAMP: KernelRev = KernelRev::new(5, 3);
+const SCHEDUTIL: KernelRev = KernelRev::new(4, 7);
+
+fn governor(e: &Experiment) -> &str {
+    e.settings.name("governor").unwrap_or("schedutil")
+}
+
+/// Whether a clamp can make a difference: only schedutil follows it, and placement where CPUs differ.
+fn clamps_act(e: &Experiment) -> bool {
+    let (small, big) = capacities(&e.platform);
+    e.policy.kernel >= UCLAMP && (governor(e) == "schedutil" || small < big)
 }
 
 fn has_slices(e: &Experiment) -> bool {
@@ -179,8 +197,10 @@ fn capacities(p: &Platform) -> (u64, u64) {
 
 fn of_own(e: &Experiment, tasks: &[Named<'_>]) -> Vec<Steps> {
     let (small, big) = capacities(&e.platform);
-    let mut all: Vec<Steps> =
-        [256, 512, 768, 1024].map(|to| each(tasks, "util_min", util_min(to))).into();
+    let mut all: Vec<Steps> = Vec::new();
+    if clamps_act(e) {
+        all.extend([256, 512, 768, 1024].map(|to| each(tasks, "util_min", util_min(to))));
+    }
     all.extend([-5, -10].map(|by| each(tasks, "priority", nice(by))));
     let mut lists =
         vec![of_capacity(&e.platform, |c| c == big), of_capacity(&e.platform, |c| c > small)];
@@ -210,7 +230,10 @@ fn slices(tasks: &[Named<'_>]) -> Vec<Steps> {
 
 fn of_others(e: &Experiment, tasks: &[Named<'_>]) -> Vec<Steps> {
     let (small, big) = capacities(&e.platform);
-    let mut all: Vec<Steps> = [256, 512].map(|to| each(tasks, "util_max", util_max(to))).into();
+    let mut all: Vec<Steps> = Vec::new();
+    if clamps_act(e) {
+        all.extend([256, 512].map(|to| each(tasks, "util_max", util_max(to))));
+    }
     all.extend([5, 10].map(|by| each(tasks, "priority", nice(by))));
     let n = e.platform.nr_cpus();
     let list = match small < big {
@@ -239,11 +262,15 @@ fn of_groups(e: &Experiment, who: &Who<'_>) -> Vec<Steps> {
     let mut all = Vec::new();
     for path in own {
         all.extend([300, 1000].map(|weight| step(&path, "weight", weight)));
-        all.extend([512, 1024].map(|util| step(&path, "uclamp_min", util)));
+        if clamps_act(e) {
+            all.extend([512, 1024].map(|util| step(&path, "uclamp_min", util)));
+        }
     }
     for path in others {
         all.extend([30, 10].map(|weight| step(&path, "weight", weight)));
-        all.push(step(&path, "uclamp_max", 512));
+        if clamps_act(e) {
+            all.push(step(&path, "uclamp_max", 512));
+        }
     }
     // What the file does not name in `taskgroups` cannot be changed there.
     let named = |steps: &Steps| match &steps[0] {
@@ -258,7 +285,9 @@ fn of_groups(e: &Experiment, who: &Who<'_>) -> Vec<Steps> {
 fn of_all(e: &Experiment) -> Vec<Steps> {
     let catalogue = risetime_sim::catalogue();
     let setting = |name: &str, value: Value| {
-        let (_, param) = catalogue.params().find(|(_, p)| p.name == name)?;
+        let of_it =
+            |(group, p): &(&Group, &'static Param)| p.name == name && group.in_use(&e.settings.0);
+        let (_, param) = catalogue.params().find(of_it)?;
         (e.settings.0.get(name) != Some(&value))
             .then(|| vec![Step::Setting { name: name.into(), value, home: param.home }])
     };
@@ -277,8 +306,57 @@ fn of_all(e: &Experiment) -> Vec<Steps> {
     if small < big {
         numbers("sched_energy_aware", &[0]);
     }
-    for name in ["performance", "powersave"] {
+    for (name, values) in tunables(e) {
+        all.extend(values.into_iter().filter_map(|value| setting(name, value)));
+    }
+    for name in governors(e) {
         all.extend(setting("governor", Value::Name(name.into())));
+    }
+    all
+}
+
+/// The governors that a stock kernel has, and that are no older form of another.
+fn governors(e: &Experiment) -> Vec<&'static str> {
+    let mut all = vec!["performance", "powersave"];
+    if governor(e) != "schedutil" {
+        all.extend(["ondemand", "conservative"]);
+        all.extend((e.policy.kernel >= SCHEDUTIL).then_some("schedutil"));
+    }
+    all
+}
+
+/// What the governor and the tracker at hand can be told, the likeliest to help first: sooner, then higher. What is tried of a
+/// time are shares of what it is.
+fn tunables(e: &Experiment) -> Vec<(&'static str, Vec<Value>)> {
+    let parts = |name: &str, by: &[i64]| -> Vec<Value> {
+        let now = e.settings.int(name).unwrap_or(0);
+        by.iter().map(|by| Value::Int(now / by)).filter(|v| *v != Value::Int(0)).collect()
+    };
+    let numbers = |all: &[i64]| all.iter().copied().map(Value::Int).collect::<Vec<_>>();
+    let mut all = match governor(e) {
+        "ondemand" => vec![
+            ("sampling_rate", parts("sampling_rate", &[2, 4])),
+            ("up_threshold", numbers(&[80, 60])),
+            ("sampling_down_factor", numbers(&[10])),
+        ],
+        "conservative" => vec![
+            ("freq_step", numbers(&[20, 100])),
+            ("up_threshold", numbers(&[60])),
+            ("sampling_rate", parts("sampling_rate", &[2])),
+        ],
+        "interactive" => vec![
+            ("timer_rate", parts("timer_rate", &[2, 4])),
+            ("target_loads", numbers(&[70])),
+            ("go_hispeed_load", numbers(&[80])),
+            ("min_sample_time", parts("min_sample_time", &[4])),
+        ],
+        "schedutil-2016" => vec![("sampling_rate", parts("sampling_rate", &[4, 16]))],
+        "schedfreq" => vec![("throttle_nsec", parts("throttle_nsec", &[4]))],
+        _ => Vec::new(),
+    };
+    if e.settings.name("tracker") == Some("walt") {
+        all.push(("walt_ravg_window", parts("walt_ravg_window", &[2])));
+        all.push(("sched_window_stats_policy", vec![Value::Name("max".into())]));
     }
     all
 }

@@ -6,12 +6,15 @@
 //! util_after      util_avg at t0 + the row's ms
 //! util_est        of the first task, averaged over time in the second half of the run
 //! est_ticks, avg_ticks, est_wait, est_after, speed_ticks     climb.rs
+//! task_util, task_util_range, cpu_util, cpu_capacity, cpu_capacity_range     signals.rs
+//! figure          what `--expect` calls so
 //! closed_form     1024/capacity · 32 ms · log2(1/(1 − u/1024)), u = 1023.05
 //! ```
 //!
 //! A tick is worth 1 ms or 4 ms to a time; to a util, what util gains in it.
 
 use super::climb::Climb;
+use super::signals::Signals;
 use crate::run::Run;
 use risetime_analysis::study::median;
 use risetime_analysis::{Level, TaskResult};
@@ -36,6 +39,8 @@ pub(super) struct Phases {
     pub(super) util_est: Vec<Option<f64>>,
     /// The climb of the first task's util_est in each run.
     pub(super) climbs: Vec<Climb>,
+    /// Its signals in each run.
+    pub(super) signals: Vec<Signals>,
     pub(super) platform: Arc<Platform>,
     pub(super) tick_ms: f64,
 }
@@ -134,6 +139,12 @@ fn in_run(
         | Quantity::GridEnergy
         | Quantity::Slack
         | Quantity::SlackLeast
+        | Quantity::TaskUtil
+        | Quantity::TaskUtilRange
+        | Quantity::CpuUtil
+        | Quantity::CpuCapacity
+        | Quantity::CpuCapacityRange
+        | Quantity::Figure
         | Quantity::Score => None,
     }
 }

@@ -15,6 +15,7 @@ mod climb;
 mod curves;
 mod measure;
 mod score;
+mod signals;
 mod steady;
 mod table;
 
@@ -25,14 +26,17 @@ use crate::run::{Run, run};
 use climb::Climb;
 use measure::{Phases, UtilEst};
 use risetime_analysis::Options;
+use risetime_analysis::metric::Metric;
 use risetime_analysis::study::{
     Bound, Counterfactual, JudgedRow, Reproduced, ReproducedFigure, TradeOff, judge,
 };
 use risetime_kernel::units::{Capacity, Instant, MicroWatts, Span};
 use risetime_model::study::{At, Figure, List, Quantity, Relation, Row, Setup, Study};
+use risetime_model::workload::Change;
 use risetime_model::{Experiment, InputError, Platform};
 use risetime_sim::Simulator;
 use risetime_trace::{RunError, Tee};
+use signals::Signals;
 use std::sync::Arc;
 use steady::{Grid, Steady};
 
@@ -71,6 +75,12 @@ pub fn check_study(study: &Study) -> Result<(), InputError> {
         let place = place(figure);
         for setup in figure.instead.iter().map(|i| &i.setup).chain([setup]) {
             experiment(setup, &setup.policy, &place)?;
+        }
+        for name in figure.lists.iter().filter_map(|l| l.metric.as_ref()) {
+            let e = experiment(setup, &setup.policy, &place)?;
+            let of_place =
+                |e: InputError| InputError { place: format!("{place}: {}", e.place), ..e };
+            Metric::new(name).check(&e.workload).map_err(of_place)?;
         }
         let scores = figure.lists.iter().filter(|l| l.quantity.by_policy());
         for row in scores.flat_map(|l| &l.rows) {
@@ -151,13 +161,13 @@ fn measured(
     let own = figure.lists.iter().any(|l| !l.quantity.by_policy() && l.policy.is_none());
     let runs = match setup {
         Some(setup) if own => {
-            Some(all_phases(&experiment(setup, &setup.policy, place)?, phases, &levels(figure))?)
+            Some(all_phases(&experiment(setup, &setup.policy, place)?, phases, figure)?)
         }
         _ => None,
     };
     let mut all = Vec::new();
     let under = |policy: &str| match setup {
-        Some(setup) => all_phases(&experiment(setup, policy, place)?, phases, &levels(figure)),
+        Some(setup) => all_phases(&experiment(setup, policy, place)?, phases, figure),
         None => Err(InputError::new(place, "no experiment").into()),
     };
     let mut grids = Grids::default();
@@ -169,6 +179,26 @@ fn measured(
                     let runs = under(&row.at.to_string())?;
                     let digit = row.published.last_digit();
                     all.push(judged_row(figure, list, row, digit, 0.0, &runs.util_est));
+                }
+            }
+            Quantity::Figure => {
+                let metric = Metric::new(list.metric.as_deref().unwrap_or_default());
+                for row in &list.rows {
+                    let of = |run: &Run| Ok(metric.of(&run.result)?.0);
+                    let runs = under(&row.at.to_string())?;
+                    let numbers =
+                        runs.runs.iter().map(of).collect::<Result<Vec<_>, InputError>>()?;
+                    let digit = row.published.last_digit();
+                    all.push(judged_row(figure, list, row, digit, 0.0, &numbers));
+                }
+            }
+            q if q.is_signal() => {
+                for row in &list.rows {
+                    let runs = under(&row.at.to_string())?;
+                    let tick = signals::of_a_tick(list, &runs.signals, runs.tick_ms);
+                    let numbers: Vec<_> = runs.signals.iter().map(|s| s.number(list)).collect();
+                    let digit = row.published.last_digit();
+                    all.push(judged_row(figure, list, row, digit, tick, &numbers));
                 }
             }
             q if q.is_grid() => {
@@ -279,7 +309,7 @@ fn judged_row(
         digits: row.published.digits,
         relation,
         measured,
-        unit: list.quantity.unit(),
+        unit: list.unit(),
         tolerance,
         holds: row.counted.then_some(holds),
         note: row.note.clone(),
@@ -291,7 +321,9 @@ fn heading(list: &List) -> String {
     let cpu = list.cpu.map(|cpu| format!(" cpu{cpu}")).unwrap_or_default();
     let policy = list.policy.as_ref().map(|p| format!(" under {p}")).unwrap_or_default();
     let reading = list.said_reading().map(|r| format!(" · {r}")).unwrap_or_default();
-    format!("{}{cpu}{policy}{reading}", list.quantity.as_str())
+    let ms = list.ms.map(|ms| format!(" after {ms} ms")).unwrap_or_default();
+    let name = list.metric.as_deref().unwrap_or(list.quantity.as_str());
+    format!("{name}{cpu}{ms}{policy}{reading}")
 }
 
 /// Every util of the figure whose time somebody asks for.
@@ -306,9 +338,11 @@ fn levels(figure: &Figure) -> Vec<u64> {
 
 /// The figure's experiment under `policy`; its littles are the platform's.
 fn request(setup: &Setup, policy: &str) -> Request {
+    let changes = setup.vary.iter().map(|(k, v)| Change { key: k.clone(), value: v.clone() });
     Request {
         policies: vec![policy.to_string()],
         set: setup.set.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+        changes: changes.collect(),
         seconds: setup.ms.map(|ms| ms as f64 / 1000.0),
         ..Request::new(setup.workload.clone(), setup.platform.clone())
     }
@@ -349,6 +383,9 @@ fn command(figure: &Figure, setup: &Setup) -> String {
         .map_or_else(|| setup.policy.clone(), |r| r.at.to_string());
     let little = setup.little.map(|c| format!("   # and littles of capacity {c}"));
     let set: String = setup.set.iter().map(|(k, v)| format!(" --set {k}={v}")).collect();
+    let quoted = |text: String| if text.contains('[') { format!("'{text}'") } else { text };
+    let vary = setup.vary.iter().map(|(k, v)| format!(" --vary {}", quoted(format!("{k}={v}"))));
+    let set = set + &vary.collect::<String>();
     format!(
         "risetime run {} --platform {} --policy {}{set} --noise off{}",
         setup.workload,
@@ -358,12 +395,12 @@ fn command(figure: &Figure, setup: &Setup) -> String {
     )
 }
 
-/// A run, its util_est on average, and how that climbs.
-type Done = (Run, Option<f64>, Climb);
+/// A run, its util_est on average, how that climbs, and other signals.
+type Done = (Run, Option<f64>, Climb, Signals);
 
 /// The experiment from start phases 0 … n − 1, on all cores.
-fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases, RunError> {
-    let options = Options { timeline: true, levels: levels.to_vec(), ..Options::default() };
+fn all_phases(experiment: &Experiment, n: u32, figure: &Figure) -> Result<Phases, RunError> {
+    let options = Options { timeline: true, levels: levels(figure), ..Options::default() };
     let tick = experiment.platform.tick();
     let spans: Vec<Span> = phase_spans(tick, n).collect();
     let done = parallel(
@@ -373,13 +410,17 @@ fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases,
             let e = experiment.later(spans[k]);
             let mut util_est = UtilEst::from(Instant(e.duration.0 / 2));
             let mut climb = Climb::default();
+            let mut signals = Signals::of(&figure.lists);
             let mut both = Tee(&mut util_est, &mut climb);
-            let run = run(&Simulator, &e, options.clone(), Some(&mut both))?;
-            Ok((run, util_est.mean(), climb))
+            let mut all = Tee(&mut both, &mut signals);
+            let run = run(&Simulator, &e, options.clone(), Some(&mut all))?;
+            Ok((run, util_est.mean(), climb, signals))
         },
     )?;
-    let (mut runs, mut util_est, mut climbs) = (Vec::new(), Vec::new(), Vec::new());
-    for (run, est, climb) in done {
+    let (mut runs, mut util_est, mut climbs, mut all) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (run, est, climb, signals) in done {
+        all.push(signals);
         runs.push(run);
         util_est.push(est);
         climbs.push(climb);
@@ -388,6 +429,7 @@ fn all_phases(experiment: &Experiment, n: u32, levels: &[u64]) -> Result<Phases,
         runs,
         util_est,
         climbs,
+        signals: all,
         platform: experiment.platform.clone(),
         tick_ms: tick.as_ms(),
     })

@@ -154,6 +154,8 @@ mod tests {
             fit: fit.iter().map(|f| f.to_string()).collect(),
             policy: None,
             reading: Default::default(),
+            ms: None,
+            metric: None,
             rows: scores.iter().map(row).collect(),
         }
     }

@@ -75,8 +75,8 @@ impl Study {
 }
 
 const FIGURE: &[&str] = &[
-    "id", "place", "about", "platform", "workload", "policy", "set", "ms", "little", "grid",
-    "instead", "list", "table", "drawn",
+    "id", "place", "about", "platform", "workload", "policy", "set", "ms", "little", "vary",
+    "grid", "instead", "list", "table", "drawn",
 ];
 
 fn figure(table: &Table<'_>) -> Result<Figure, InputError> {
@@ -147,6 +147,10 @@ fn setup(table: &Table<'_>) -> Result<Option<Setup>, InputError> {
         set: set(table)?,
         ms: table.opt_int("ms", 1, MAX_MS)?,
         little: table.opt_int("little", 1, 1024)?,
+        vary: match table.opt_str("vary")? {
+            Some(text) => super::table::vary(table, "vary", text)?,
+            None => Vec::new(),
+        },
         grid: grid(table)?,
     }))
 }
@@ -225,8 +229,10 @@ fn drawn(table: &Table<'_>) -> Result<Vec<(f64, f64)>, InputError> {
     Ok(points)
 }
 
-const LIST: &[&str] =
-    &["quantity", "cpu", "hz", "fit", "cut", "printed", "policy", "reading", "instead", "rows"];
+const LIST: &[&str] = &[
+    "quantity", "cpu", "hz", "fit", "cut", "printed", "policy", "reading", "ms", "metric",
+    "instead", "rows",
+];
 
 fn list(table: &Table<'_>) -> Result<List, InputError> {
     table.only(LIST)?;
@@ -280,8 +286,18 @@ fn list(table: &Table<'_>) -> Result<List, InputError> {
         return Err(table.error_of("policy", format!("{name} is of no run of one policy")));
     }
     let reading = reading(table, quantity)?;
+    let ms = table.opt_int("ms", 0, MAX_MS)?;
+    if ms.is_some() != quantity.is_at() {
+        let what = if ms.is_some() { "is about no one moment" } else { "wants `ms`" };
+        return Err(table.error_of("quantity", format!("{name} {what}")));
+    }
+    let metric = table.opt_str("metric")?.map(str::to_string);
+    if metric.is_some() != (quantity == Quantity::Figure) {
+        let what = if metric.is_some() { "is no `metric`" } else { "wants a `metric`" };
+        return Err(table.error_of("quantity", format!("{name} {what}")));
+    }
     let hz = table.opt_int("hz", 24, 10_000)?.unwrap_or(HZ) as u32;
-    Ok(List { quantity, cpu, hz, fit, policy, reading, rows })
+    Ok(List { quantity, cpu, hz, fit, policy, reading, ms, metric, rows })
 }
 
 fn reading(table: &Table<'_>, quantity: Quantity) -> Result<Reading, InputError> {

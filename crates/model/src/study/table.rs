@@ -195,7 +195,7 @@ fn words(text: Option<&str>) -> impl Iterator<Item = &str> {
 }
 
 /// `name=value name=value …`.
-fn vary(toml: &Toml<'_>, key: &'static str, text: &str) -> Result<Vary, InputError> {
+pub(super) fn vary(toml: &Toml<'_>, key: &'static str, text: &str) -> Result<Vary, InputError> {
     let pair = |word: &str| {
         let (name, value) = word.split_once('=').filter(|(n, v)| !n.is_empty() && !v.is_empty())?;
         Some((name.to_string(), value.to_string()))

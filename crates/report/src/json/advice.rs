@@ -60,7 +60,7 @@ fn option(t: &Tried, a: &Advice, command: &str) -> Value {
         "what": apply::words(&t.steps),
         "options": options,
         "apply": apply::lines(&t.steps),
-        "command": format!("{command} {}", options.join(" ")),
+        "command": apply::again(command, &t.steps).join(" "),
         "measured": measured(&t.measured),
         "change": estimate(Some(&t.metric)),
         "mj_change": estimate(t.measured.difference(&a.base, ENERGY).as_ref()),

@@ -271,9 +271,8 @@ fn commands(page: &mut Page<'_>, a: &Advice, as_it_is: &str) {
     let Some(first) = a.tried.first() else { return };
     let phases = a.rounds.last().map_or(0, |round| round.phases);
     page.line(Line::new().ink(Ink::Strong, "A again, and on a real kernel (beside it as it is)"));
-    let options = apply::options(&first.steps);
-    let mut repeat = vec![as_it_is.to_string(), format!("--phases {phases}")];
-    repeat.extend(options);
+    let mut repeat = apply::again(as_it_is, &first.steps);
+    repeat.insert(1, format!("--phases {phases}"));
     page.command("   ", Ink::Plain, repeat.clone());
     repeat.push("--backend vm".into());
     page.command("   ", Ink::Plain, repeat);

@@ -157,7 +157,8 @@ fn cells(page: &mut Page<'_>, c: &Cells) {
             matrix(page, c, q, &|cell| cell.untouched);
         }
     }
-    if c.cases.iter().any(|(_, fit)| *fit) || c.columns.iter().any(|(_, fit)| !fit) {
+    let fits = !c.free.is_empty() || c.cases.iter().any(|(_, fit)| *fit);
+    if fits {
         page.blank();
         page.paragraph(0, Ink::Dim, "* what is free was fitted on these: not counted");
     }

@@ -19,6 +19,7 @@ use crate::state::effects::Timer;
 use crate::state::hooks::Answer;
 use crate::state::hooks::FreqRequest;
 use crate::state::hooks::Point;
+use crate::state::hooks::Step;
 use crate::state::machine::{State, Todo};
 use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
@@ -294,6 +295,10 @@ impl Policy<'_, '_> {
             self.set_governor_timer(cpu, timer);
         }
         if std::mem::take(&mut self.effects().work) {
+            if !self.m().does(Step::WorkWaits) {
+                self.effects().work_on = None;
+                return self.works_at_once();
+            }
             self.d().work_asked = true;
             match self.effects().work_on.take() {
                 Some(cpu) => self.works_on(cpu),
@@ -330,6 +335,17 @@ impl Policy<'_, '_> {
             timers.insert((timer.at, own));
         }
         self.push(timer.at, Ev::GovernorTimer { cpu, generation, awake: false });
+    }
+
+    /// As if no thread were needed for it.
+    fn works_at_once(&mut self) {
+        self.governor_works();
+        let d = self.d();
+        if std::mem::take(&mut d.driver_due) && d.target != d.cur {
+            d.in_driver = true;
+            let target = d.target;
+            self.start_transition(target);
+        }
     }
 
     /// The governor's kthread asks it, and takes its wish to the driver.

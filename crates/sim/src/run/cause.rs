@@ -10,11 +10,13 @@
 //! ([`Without`]). No experiment runs without a cause unless
 //! [`Counterfactual`](crate::Counterfactual) asks for it.
 
+use crate::kernel::governor::{self, Works};
 use crate::kernel::pressure::thermal::is_on;
 use crate::run::engine::Simulation;
 use crate::state::class::{Class, RT_UCLAMP_MIN, rt_uclamp_min};
 use crate::state::hooks::{Answer, Hooks, Point, Step, TaskSignals};
 use crate::state::machine::{Machine, State};
+use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::CfsUtil;
 use risetime_kernel::fits::{Fit, util_fits_cpu};
 use risetime_kernel::uclamp::{Uclamp, UclampLimits};
@@ -33,12 +35,12 @@ pub enum Cause {
     /// Invariance dilation. Absent: the PELT clock runs in plain time at any capacity and
     /// frequency.
     Invariance,
-    /// The rate limit. Absent: schedutil may change the frequency whenever it looks. (What the
-    /// response-time series derives from `rate_limit_us`, the headroom, stays. A governor that samples goes by what has
-    /// passed since its last sample: it has none.)
+    /// The rate limit. Absent: schedutil may change the frequency whenever it looks, and a governor that samples looks
+    /// at every update of util, wakeup and tick. (What the response-time series derives from `rate_limit_us`, the
+    /// headroom, stays; so does what a sampling period decides but its end: which sleep counts as a long one.)
     RateLimit,
-    /// Changing the frequency. Absent: no transition latency and no sugov kthread; the hardware
-    /// follows at once.
+    /// Changing the frequency. Absent: no transition latency, and neither a sugov kthread nor another governor's worker;
+    /// the hardware follows at once.
     Transition,
     /// From util to an OPP: headroom, rounding, and that a frequency is asked for that goes with
     /// util at all. Absent: a CPU that has one of the workload's tasks to run asks for its highest
@@ -119,6 +121,44 @@ impl Cause {
         CAUSES.iter().find(|c| c.name == name).map(|c| c.cause)
     }
 
+    /// What a person calls it in `experiment`, and one sentence: a governor that samples has no headroom, and no util.
+    pub fn words_in(self, experiment: &Experiment) -> (&'static str, &'static str) {
+        let own = CAUSES.iter().find(|c| c.cause == self).map_or(("", ""), |c| (c.label, c.about));
+        let name = experiment.settings.name("governor").unwrap_or("schedutil");
+        let samples = matches!(name, "ondemand" | "conservative" | "interactive");
+        let walt = experiment.settings.name("tracker") == Some("walt");
+        match self {
+            Cause::PeltRamp if walt => {
+                ("WALT's windows", "a window has to end before anybody knows what is in it")
+            }
+            Cause::PeltRamp if samples => {
+                (own.0, "util has to climb before tasks are placed by it")
+            }
+            Cause::Opp if samples => (
+                "thresholds and steps",
+                "the frequency goes with how busy the CPU was, by thresholds and steps, and is not the highest",
+            ),
+            Cause::RateLimit if samples => (
+                "sampling",
+                "the governor looks only every so often, and some changes have to wait",
+            ),
+            Cause::Transition => {
+                match governor::find(name).works.in_rev(experiment.policy.kernel) {
+                    Works::Kworker | Works::KworkerWhereSlow => (
+                        "transition and worker",
+                        "the hardware, and the worker that changes the frequency, take their time",
+                    ),
+                    Works::Fifo { .. } => (
+                        own.0,
+                        "the hardware, and the governor's real-time kthread, take their time",
+                    ),
+                    Works::WhereSlow | Works::Sugov => own,
+                }
+            }
+            _ => own,
+        }
+    }
+
     /// Whether it can make a difference in `experiment` at all; false only if it cannot.
     pub fn acts_in(self, experiment: &Experiment) -> bool {
         let domains = &experiment.platform.domains;
@@ -132,9 +172,9 @@ impl Cause {
             Cause::Opp => opps && governor != "performance",
             Cause::RateLimit => {
                 let limit = match governor {
-                    "schedutil-2016" => "sampling_rate",
+                    "schedutil-2016" | "ondemand" | "conservative" => "sampling_rate",
                     "schedfreq" => "throttle_nsec",
-                    "interactive" => "above_hispeed_delay",
+                    "interactive" => "timer_rate",
                     _ => "rate_limit_us",
                 };
                 let limited = |(name, value): (&String, &Value)| {
@@ -148,7 +188,11 @@ impl Cause {
                 };
                 !fixed && opps && domains.iter().any(slow)
             }
-            Cause::Margin | Cause::Pull => unequal,
+            // Before 4.20 a task was never too big for a CPU, but where its energy was looked at.
+            Cause::Margin | Cause::Pull => {
+                let eas = experiment.settings.int("sched_energy_aware") == Some(1);
+                unequal && (experiment.policy.kernel >= KernelRev::V4_20 || eas)
+            }
             Cause::Queueing => {
                 experiment.workload.tasks.len() > 1
                     || !experiment.workload.forked.is_empty()
@@ -307,6 +351,7 @@ impl Hooks for Without {
             Point::Step(Step::StopperTakesTime) if self.has(Cause::Queueing) => {
                 Some(Answer::Yes(false))
             }
+            Point::Step(Step::WorkWaits) if self.has(Cause::Transition) => Some(Answer::Yes(false)),
             Point::Step(Step::RateLimitPassed) if self.has(Cause::RateLimit) => {
                 Some(Answer::Yes(true))
             }

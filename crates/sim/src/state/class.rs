@@ -5,6 +5,7 @@
 use crate::state::effects::Effects;
 use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
+use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::eevdf::{FairPolicy, LoadWeight};
 use risetime_kernel::rt::{RtPriority, rt_throttles};
@@ -97,7 +98,7 @@ pub(crate) struct Classes {
     pub(crate) used: bool,
     /// Some task is of SCHED_IDLE, or in a group whose tasks count as such.
     pub(crate) idle_used: bool,
-    /// `sched_uclamp_used`: some task asks for clamps, or a group limits them.
+    /// `sched_uclamp_used`: some task asks for clamps, a group limits them, or real-time tasks have another default.
     pub(crate) uclamp_used: bool,
     /// `sched_util_clamp_min_rt_default`.
     pub(crate) rt_uclamp_min: Util,
@@ -151,7 +152,9 @@ impl Classes {
             used: attrs().any(|a| a.policy.is_some_and(|p| !p.is_fair())),
             idle_used: attrs().any(|a| a.policy == Some(Policy::Idle))
                 || e.workload.groups.iter().any(|g| g.idle),
-            uclamp_used: clamp("uclamp_min")
+            // Writing another default for real-time tasks switches it on, too (`sysctl_sched_uclamp_handler`).
+            uclamp_used: e.settings.int(RT_UCLAMP_MIN).is_some_and(|min| min != 1024)
+                || clamp("uclamp_min")
                 || clamp("uclamp_max")
                 || attrs().any(|a| a.uclamp_min.is_some() || a.uclamp_max.is_some())
                 || e.workload.groups.iter().any(|g| g.uclamp_min.0 > 0 || g.uclamp_max.0 < 1024),
@@ -169,6 +172,11 @@ impl Machine {
     /// Whether real-time tasks use up a runtime: before 6.12, unless it is unlimited.
     pub(crate) fn rt_throttles(&self) -> bool {
         rt_throttles(self.rev) && self.sysctls.rt.runtime.is_some()
+    }
+    /// Whether frequencies go by what deadline tasks are promised: since 4.16 (commit d4edd662ac16); before, one that
+    /// runs gets the highest.
+    pub(crate) fn knows_deadline_bandwidth(&self) -> bool {
+        self.rev >= KernelRev::new(4, 16)
     }
     /// Whether it counts in `h_nr_idle`: by its policy, or by that of one of its groups.
     pub(crate) fn is_sched_idle(&self, task: TaskId) -> bool {

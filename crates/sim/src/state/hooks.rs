@@ -201,6 +201,8 @@ pub enum Step {
     RateLimitPassed,
     /// The governor looks when a task joins, whether a PELT period has ended or not.
     LooksAtOnce,
+    /// A governor's work, and the driver's after it, waits for a thread.
+    WorkWaits,
 }
 
 /// What is decided at a [`Point`].

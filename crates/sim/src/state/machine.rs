@@ -665,7 +665,7 @@ impl Machine {
             rt: known(c.rt_avg.util_avg),
             dl: known(c.dl_avg.util_avg),
             irq: known(c.pressure.as_ref().map_or(Util(0), |p| p.irq_util())),
-            dl_running_bw: c.dl.running_bw,
+            dl_running_bw: if self.knows_deadline_bandwidth() { c.dl.running_bw } else { 0 },
             uclamp_min: clamps.min,
             uclamp_max: clamps.max,
             uclamp_is_used: self.classes.uclamp_used,

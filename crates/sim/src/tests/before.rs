@@ -227,3 +227,34 @@ fn the_length_of_a_mean_needs_the_mean() {
     let error = resolve("linux-6.1+sched_time_avg_ms=100").expect_err("nothing averages");
     assert!(error.contains("is a setting of rt_tracking=rt_avg"), "{error}");
 }
+
+/// Up to 4.16 schedutil heard of real-time tasks while they ran, up to 4.15 of deadline tasks; since then of their queues,
+/// and of bandwidth.
+#[test]
+fn above_the_fair_class_frequencies_were_asked_for_at_ticks() {
+    let top = |policy: &str, task: &str| {
+        let workload = format!(
+            r#"{{"tasks": {{"t": {{{task}, "loop": -1, "run": 40000, "timer": {{"ref": "a", "period": 100000}}}}}}}}"#
+        );
+        first_at(&run(one_cpu(), &workload, policy, 90), 0, 4)
+    };
+    let rt = r#""policy": "SCHED_FIFO", "priority": 5"#;
+    let dl = r#""policy": "SCHED_DEADLINE", "dl-runtime": 20000, "dl-period": 100000, "dl-deadline": 100000"#;
+    assert_eq!(top("linux-4.14", rt), Some(1), "at its first tick");
+    assert_eq!(top("linux-4.20", rt), Some(0));
+    assert_eq!(top("linux-4.14", dl), Some(1));
+    assert_eq!(top("linux-4.20", dl), None, "a fifth of the CPU and a quarter more are 1 GHz");
+}
+
+/// `sysctl_sched_uclamp_handler`: no task asks for clamps, and real-time tasks have another default.
+#[test]
+fn another_default_clamp_of_real_time_tasks_counts_by_itself() {
+    let workload = r#"{"tasks": {"t": {"policy": "SCHED_FIFO", "priority": 5, "loop": -1, "run": 2000,
+        "timer": {"ref": "a", "period": 20000}}}}"#;
+    let top = |min: &str| {
+        let policy = format!("linux-6.12+sched_util_clamp_min_rt_default={min}");
+        first_at(&run(one_cpu(), workload, &policy, 300), 0, 4)
+    };
+    assert_eq!(top("1024"), Some(0));
+    assert_eq!(top("0"), None, "a tenth of the CPU");
+}

@@ -191,6 +191,9 @@ impl Rq<'_, '_> {
         if delta == 0 && !self.m().dl(task).yielded {
             return;
         }
+        if delta > 0 && !self.m().knows_deadline_bandwidth() {
+            self.cpufreq_update_util();
+        }
         let c = self.m().cpu(cpu);
         let dl = self.m().dl(task);
         let scaled = if dl.params.reclaim {
@@ -228,7 +231,9 @@ impl Rq<'_, '_> {
     pub(super) fn add_running_bw(&mut self, bw: u64, special: bool) {
         if !special {
             self.c().dl.running_bw += bw;
-            self.cpufreq_update_util();
+            if self.m().knows_deadline_bandwidth() {
+                self.cpufreq_update_util();
+            }
         }
     }
 
@@ -237,7 +242,9 @@ impl Rq<'_, '_> {
         if !special {
             let dl = &mut self.c().dl;
             dl.running_bw = dl.running_bw.saturating_sub(bw);
-            self.cpufreq_update_util();
+            if self.m().knows_deadline_bandwidth() {
+                self.cpufreq_update_util();
+            }
         }
     }
 

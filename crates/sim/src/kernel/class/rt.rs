@@ -21,9 +21,10 @@ use crate::state::hooks::{Placed, Waker};
 use crate::state::machine::Machine;
 use crate::state::machine::State;
 use crate::state::machine::pelt_pressure;
+use risetime_kernel::KernelRev;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::pelt::update_rt_rq_load_avg;
-use risetime_kernel::units::{CpuId, TaskId};
+use risetime_kernel::units::{CpuId, Span, TaskId};
 use risetime_model::workload::Policy;
 
 /// SCHED_FIFO and SCHED_RR.
@@ -100,7 +101,15 @@ impl Rq<'_, '_> {
         let priority = self.m().task(task).sched.rt_priority();
         self.c().rt.enqueue(priority, task, head);
         self.start_rt_bandwidth();
-        self.cpufreq_update_util();
+        self.rt_rq_changed();
+    }
+
+    /// Since 4.17 cpufreq hears of the queue; before, of the time that its task has run.
+    /// Source: commit 8f111bc357aa, "cpufreq/schedutil: Rewrite CPUFREQ_RT support".
+    fn rt_rq_changed(&mut self) {
+        if self.m().rev >= KernelRev::new(4, 17) {
+            self.cpufreq_update_util();
+        }
     }
 
     /// `dequeue_task_rt`.
@@ -109,7 +118,7 @@ impl Rq<'_, '_> {
         self.update_curr_rt();
         self.c().rt.dequeue(task);
         if !self.m().cpu(cpu).rt_throttle.throttled {
-            self.cpufreq_update_util();
+            self.rt_rq_changed();
         }
     }
 
@@ -118,10 +127,17 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let runs = self.m().cpu(cpu).curr.is_some_and(|t| self.m().class_of(t) == Class::Rt)
             && self.m().cpu(cpu).rt.first().is_some();
-        if !runs || !self.m().rt_throttles() {
+        let (throttles, kicks) = (self.m().rt_throttles(), self.m().rev < KernelRev::new(4, 17));
+        if !runs || !(throttles || kicks) {
             return;
         }
         let (delta, limit) = (self.delta_exec(), self.m().sysctls.rt);
+        if kicks && delta > Span(0) {
+            self.cpufreq_update_util();
+        }
+        if !throttles {
+            return;
+        }
         if self.c().rt_throttle.account(limit, delta) {
             self.resched_curr();
             self.start_rt_bandwidth();
@@ -192,7 +208,7 @@ impl Rq<'_, '_> {
         let resumes = c.rt_throttle.period_over(limit);
         let busy = c.rt_throttle.time != 0 || !c.rt.is_empty();
         if resumes {
-            self.cpufreq_update_util();
+            self.rt_rq_changed();
             if !self.m().cpu(self.cpu).rt.is_empty() {
                 self.resched_curr();
             }

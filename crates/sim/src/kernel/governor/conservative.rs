@@ -150,6 +150,12 @@ impl Governor for Conservative {
             sampling_down_factor: self.sampling_down_factor,
             only_below: makes_up_only_below(domain.rev()),
         };
+        if self.policy.wants_all {
+            let (_, max) = domain.limits();
+            self.state.requested_freq = max;
+            self.policy.done(domain, self.policy.sampling_rate);
+            return Some(sampling::request(domain, sample.load, max));
+        }
         let step = self.state.cs_dbs_update(sample, &by, domain.limits(), domain.cur());
         self.policy.done(domain, self.policy.sampling_rate);
         let wanted = self.state.requested_freq;

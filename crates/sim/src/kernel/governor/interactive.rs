@@ -217,13 +217,13 @@ impl Interactive {
         effects: &mut Effects,
     ) -> Option<FreqRequest> {
         let place = domain.place_in_policy(cpu);
-        if domain.jiffies() < self.expires[place] {
+        let no_delay = domain.rate_limit_passed(false);
+        if domain.jiffies() < self.expires[place] && !no_delay {
             return None;
         }
         let (now, (min, max), cur) = (now_us(domain), domain.limits(), domain.cur());
         let in_pulse = self.pulse.is_some_and(|(from, to)| (from..to).contains(&now));
         let free = [(KHz(0), 0)];
-        let no_delay = domain.rate_limit_passed(false);
         let by = Tunables {
             hispeed_freq: self.hispeed(domain),
             go_hispeed_load: self.go_hispeed_load,
@@ -330,6 +330,8 @@ impl Governor for Interactive {
                 }
                 None
             }
+            // No look of the kernel's: only what `explain` is told without its waiting.
+            Occasion::Enqueue if domain.rate_limit_passed(false) => self.look(domain, cpu, effects),
             Occasion::Enqueue | Occasion::Dequeue => None,
         }
     }

@@ -100,6 +100,9 @@ impl Ondemand {
         let (_, max) = domain.limits();
         self.lower = None;
         let hi = |o: &Self| o.policy.sampling_rate.wrapping_mul(o.policy.rate_mult);
+        if self.policy.wants_all {
+            return (max, hi(self), load);
+        }
         if load > self.up_threshold {
             if domain.cur() < max {
                 self.policy.rate_mult = self.sampling_down_factor;

@@ -128,6 +128,8 @@ pub(super) struct PolicyDbs {
     work_in_progress: bool,
     /// Of each CPU the jiffy in which its timer expires, where timers make it look.
     timers: Option<Vec<u64>>,
+    /// `explain` has had a CPU want the highest frequency at the last sample, whatever its load.
+    pub(super) wants_all: bool,
     hz: u32,
 }
 
@@ -149,6 +151,7 @@ impl PolicyDbs {
             work_in_progress: false,
             timers: (settings.name("sampling") == Some("timer"))
                 .then(|| vec![0; platform.domains[domain].cpus.len()]),
+            wants_all: false,
             hz: platform.hz,
         }
     }
@@ -174,13 +177,13 @@ impl PolicyDbs {
     pub(super) fn tick(&mut self, domain: &DomainView<'_>, cpu: CpuId, effects: &mut Effects) {
         let place = domain.place_in_policy(cpu);
         let due = self.timers.as_ref().is_some_and(|timers| timers[place] <= domain.jiffies());
-        if !due || self.work_in_progress {
+        if !domain.rate_limit_passed(due) || self.work_in_progress {
             return;
         }
         let now = domain.now();
         let half = Span::from_us(u64::from(self.sampling_rate / 2));
         let recently = self.last_sample.is_some_and(|at| now.since(at) < half);
-        if domain.cpus().len() > 1 && recently {
+        if domain.cpus().len() > 1 && !domain.rate_limit_passed(!recently) {
             let together = domain.several_cpus().then(|| domain.jiffies());
             let delay = delay_for_sampling_rate(self.sampling_rate, self.hz, together);
             if let Some(timers) = &mut self.timers {
@@ -209,7 +212,8 @@ impl PolicyDbs {
     ) {
         let now = domain.now();
         let early = self.last_sample.is_some_and(|at| now.since(at) < self.sample_delay);
-        if self.work_in_progress || early || self.timers.is_some() {
+        let due = !early && self.timers.is_none();
+        if self.work_in_progress || !domain.rate_limit_passed(due) {
             return;
         }
         (self.last_sample, self.work_in_progress) = (Some(now), true);
@@ -224,12 +228,14 @@ impl PolicyDbs {
             after_idle: self.after_idle,
             by_wall: domain.rev() < KernelRev::new(4, 18),
         };
+        self.wants_all = false;
         domain.cpus().iter().fold(Sample::NONE, |all, &cpu| {
             let own = &mut self.cpus[domain.place_in_policy(cpu)];
             let sample = own.dbs_update(times(domain, cpu), &by);
             // What `explain` has the CPU want in place of it.
             let own = Util(u64::from(sample.load) * domain.capacity().0 / 100);
             let more = domain.wanted(cpu, own) > own;
+            self.wants_all |= more;
             all.and(if more { Sample { load: 100, ..sample } } else { sample })
         })
     }
