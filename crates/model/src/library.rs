@@ -23,6 +23,7 @@ pub fn platforms() -> Vec<Entry> {
         ("chromebook4", include_str!("../../../platforms/chromebook4.toml"), &[]),
         ("exynos5800", include_str!("../../../platforms/exynos5800.toml"), &[]),
         ("hikey620", include_str!("../../../platforms/hikey620.toml"), &[]),
+        ("hikey620-uncooled", include_str!("../../../platforms/hikey620-uncooled.toml"), &[]),
         ("hikey960", include_str!("../../../platforms/hikey960.toml"), &[]),
         ("intel-hybrid", include_str!("../../../platforms/intel-hybrid.toml"), &[]),
         ("juno", include_str!("../../../platforms/juno.toml"), &[]),
@@ -87,7 +88,7 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 13] = [
+    const ALL: [(&str, &str); 22] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
@@ -101,6 +102,18 @@ pub fn workloads() -> Vec<Entry> {
         ("server", include_str!("../../../workloads/server.json")),
         ("spinners", include_str!("../../../workloads/spinners.json")),
         ("sleeping-ebizzy", include_str!("../../../workloads/sleeping-ebizzy.json")),
+        ("ui-hwuitest", include_str!("../../../workloads/ui-hwuitest.json")),
+        ("ui-jank-bench", include_str!("../../../workloads/ui-jank-bench.json")),
+        ("ui-recentfling", include_str!("../../../workloads/ui-recentfling.json")),
+        ("vellamo-forkjoin", include_str!("../../../workloads/vellamo-forkjoin.json")),
+        ("vellamo-parsec", include_str!("../../../workloads/vellamo-parsec.json")),
+        (
+            "vellamo-processcommunication",
+            include_str!("../../../workloads/vellamo-processcommunication.json"),
+        ),
+        ("vellamo-stream", include_str!("../../../workloads/vellamo-stream.json")),
+        ("vellamo-sysbench", include_str!("../../../workloads/vellamo-sysbench.json")),
+        ("vellamo-threadbench", include_str!("../../../workloads/vellamo-threadbench.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {
@@ -115,6 +128,7 @@ pub fn workloads() -> Vec<Entry> {
 /// The built-in studies, by name.
 pub fn studies() -> Vec<Entry> {
     toml_entries(&[
+        ("bud-2017", include_str!("../../../studies/bud-2017.toml"), &[]),
         ("coherent-response", include_str!("../../../studies/coherent-response.toml"), &[]),
         ("muckle-2016", include_str!("../../../studies/muckle-2016.toml"), &[]),
         ("ondemand-2014", include_str!("../../../studies/ondemand-2014.toml"), &[]),
