@@ -395,10 +395,10 @@ fn cells(table: &Table, ours: &All, untouched: &All, free: Vec<Tried>) -> Cells 
     };
     let mut gains: Vec<(usize, usize)> = Vec::new();
     for check in &table.checks {
-        if let What::GainError(column, than, _) = check.what
-            && check.quantity == 0
-            && !gains.contains(&(column, than))
-        {
+        let (What::GainError(column, than, _) | What::Ratio(column, than, _)) = check.what else {
+            continue;
+        };
+        if check.quantity == 0 && !gains.contains(&(column, than)) {
             gains.push((column, than));
         }
     }
