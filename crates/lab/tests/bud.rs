@@ -109,7 +109,7 @@ fn the_frequency_follows_windows_under_both_utils_of_walt() {
         let request = Request {
             policies: vec![format!("linux-4.4-walt+walt_cpu_util={util}")],
             seconds: Some(1.0),
-            ..Request::new("vellamo-processcommunication", "hikey620")
+            ..Request::new("vellamo-pipes", "hikey620")
         };
         let experiment = request.experiments().expect("built in").remove(0);
         let mut trace = Memory::new();

@@ -107,10 +107,7 @@ pub fn workloads() -> Vec<Entry> {
         ("ui-recentfling", include_str!("../../../workloads/ui-recentfling.json")),
         ("vellamo-forkjoin", include_str!("../../../workloads/vellamo-forkjoin.json")),
         ("vellamo-parsec", include_str!("../../../workloads/vellamo-parsec.json")),
-        (
-            "vellamo-processcommunication",
-            include_str!("../../../workloads/vellamo-processcommunication.json"),
-        ),
+        ("vellamo-pipes", include_str!("../../../workloads/vellamo-pipes.json")),
         ("vellamo-stream", include_str!("../../../workloads/vellamo-stream.json")),
         ("vellamo-sysbench", include_str!("../../../workloads/vellamo-sysbench.json")),
         ("vellamo-threadbench", include_str!("../../../workloads/vellamo-threadbench.json")),
