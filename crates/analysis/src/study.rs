@@ -77,6 +77,10 @@ pub struct Cell {
     pub measured: Option<f64>,
     /// The same with the first value of everything free.
     pub untouched: Option<f64>,
+    /// Standard deviation of the published number, as the document has it.
+    pub stdev: Option<f64>,
+    /// Of ours, over the start phases; `None` where there is none to hold it against.
+    pub spread: Option<f64>,
 }
 
 impl Cell {
@@ -93,8 +97,32 @@ impl Cell {
             digits: 2,
             measured: gain(self.measured, than.measured),
             untouched: gain(self.untouched, than.untouched),
+            ..Cell::default()
         }
     }
+
+    /// By how much of itself it is published to be above `than` (1: the same), and ours; `None`: the published means are no
+    /// further apart than the larger of their standard deviations.
+    pub fn ratio(&self, than: &Cell) -> Option<Ratio> {
+        let (a, b) = self.published.zip(than.published)?;
+        let (s, t) = self.stdev.zip(than.stdev)?;
+        ((a - b).abs() > s.max(t)).then_some(Ratio {
+            published: a / b,
+            measured: self.measured.zip(than.measured).map(|(a, b)| a / b),
+            stdev: (s / a).max(t / b) * (a / b),
+        })
+    }
+}
+
+/// What one cell is of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    /// In the document.
+    pub published: f64,
+    /// Ours.
+    pub measured: Option<f64>,
+    /// The larger of the two relative standard deviations, as a part of the ratio.
+    pub stdev: f64,
 }
 
 /// Something that the document leaves open.
@@ -104,6 +132,8 @@ pub struct Tried {
     pub name: String,
     /// The columns that it is about; empty: all.
     pub columns: Vec<String>,
+    /// The cases that it is about; empty: all.
+    pub cases: Vec<String>,
     /// Why these values.
     pub why: String,
     /// Each value with the mean |measured − published| of the cells to fit, the others as they were chosen.

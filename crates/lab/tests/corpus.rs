@@ -135,6 +135,9 @@ fn shipped(platform: &str, workload: &str, policy: &str, set: &[(&str, i64)]) ->
     }
 }
 
+/// The platform with thermal zones.
+const UNCOOLED: &str = "hikey620-uncooled";
+
 const GENERATIONS: [&str; 7] =
     ["linux-6.1", "linux-6.6", "linux-6.8", "linux-6.11", "linux-6.12", "linux-7.2", "linux-7.3"];
 
@@ -144,7 +147,9 @@ fn entry(name: String, backend: impl Backend + Send + 'static, e: Experiment) ->
 
 fn built_in() -> Vec<Entry> {
     let names = |of: &[library::Entry]| of.iter().map(|e| e.name).collect::<Vec<_>>();
-    let (platforms, workloads) = (names(&library::platforms()), names(&library::workloads()));
+    let (mut platforms, workloads) = (names(&library::platforms()), names(&library::workloads()));
+    // It came later: which workload meets which platform stays as it was.
+    platforms.retain(|p| *p != UNCOOLED);
     let mut all = Vec::new();
     let mut add = |platform: &str, workload: &str, policy: &str, set: &[(&str, i64)]| {
         let set_name: String = set.iter().map(|(k, v)| format!("+{k}={v}")).collect();
@@ -159,6 +164,9 @@ fn built_in() -> Vec<Entry> {
     for (p, platform) in platforms.iter().enumerate() {
         add(platform, "rampup", "mainline", &[]);
         add(platform, "phone", GENERATIONS[p % GENERATIONS.len()], &[("ni_random", 1)]);
+    }
+    for workload in ["rampup", "spinners"] {
+        add(UNCOOLED, workload, "linux-4.4", &[("start_temp", 74_000)]);
     }
     for policy in names(&library::policies()) {
         add("pixel6", "rampup", policy, &[]);

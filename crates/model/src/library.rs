@@ -23,6 +23,7 @@ pub fn platforms() -> Vec<Entry> {
         ("chromebook4", include_str!("../../../platforms/chromebook4.toml"), &[]),
         ("exynos5800", include_str!("../../../platforms/exynos5800.toml"), &[]),
         ("hikey620", include_str!("../../../platforms/hikey620.toml"), &[]),
+        ("hikey620-uncooled", include_str!("../../../platforms/hikey620-uncooled.toml"), &[]),
         ("hikey960", include_str!("../../../platforms/hikey960.toml"), &[]),
         ("intel-hybrid", include_str!("../../../platforms/intel-hybrid.toml"), &[]),
         ("juno", include_str!("../../../platforms/juno.toml"), &[]),
@@ -87,7 +88,7 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 17] = [
+    const ALL: [(&str, &str); 26] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
@@ -105,6 +106,15 @@ pub fn workloads() -> Vec<Entry> {
         ("moved", include_str!("../../../workloads/moved.json")),
         ("rt-beside", include_str!("../../../workloads/rt-beside.json")),
         ("rt-crowd", include_str!("../../../workloads/rt-crowd.json")),
+        ("ui-hwuitest", include_str!("../../../workloads/ui-hwuitest.json")),
+        ("ui-jank-bench", include_str!("../../../workloads/ui-jank-bench.json")),
+        ("ui-recentfling", include_str!("../../../workloads/ui-recentfling.json")),
+        ("vellamo-forkjoin", include_str!("../../../workloads/vellamo-forkjoin.json")),
+        ("vellamo-parsec", include_str!("../../../workloads/vellamo-parsec.json")),
+        ("vellamo-pipes", include_str!("../../../workloads/vellamo-pipes.json")),
+        ("vellamo-stream", include_str!("../../../workloads/vellamo-stream.json")),
+        ("vellamo-sysbench", include_str!("../../../workloads/vellamo-sysbench.json")),
+        ("vellamo-threadbench", include_str!("../../../workloads/vellamo-threadbench.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {
@@ -119,6 +129,7 @@ pub fn workloads() -> Vec<Entry> {
 /// The built-in studies, by name.
 pub fn studies() -> Vec<Entry> {
     toml_entries(&[
+        ("bud-2017", include_str!("../../../studies/bud-2017.toml"), &[]),
         ("coherent-response", include_str!("../../../studies/coherent-response.toml"), &[]),
         ("load-tracking-2017", include_str!("../../../studies/load-tracking-2017.toml"), &[]),
         ("muckle-2016", include_str!("../../../studies/muckle-2016.toml"), &[]),

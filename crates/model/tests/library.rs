@@ -14,7 +14,7 @@ fn every_built_in_platform_parses_without_an_unknown_warning() {
         // Some have OPPs that the energy model rejects, some have no energy model: sourced, both.
         let known = |w: &String| match e.name {
             "pixel6" => w.contains("400000 kHz inefficient"),
-            "hikey620" => w.contains("208000 kHz inefficient"),
+            "hikey620" | "hikey620-uncooled" => w.contains("208000 kHz inefficient"),
             "odroid-xu4" => w.contains("kHz inefficient"),
             "exynos5800" | "zcu102" | "intel-hybrid" | "power-2061" | "server64" | "server256" => {
                 w.contains("no power")

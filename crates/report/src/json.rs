@@ -199,8 +199,9 @@ fn cells_of(c: &Cells) -> Value {
             for ((column, column_fit), cell) in c.columns.iter().zip(cells) {
                 all.push(json!({
                     "quantity": quantity, "unit": unit, "case": case, "column": column,
-                    "published": cell.published, "measured": number(cell.measured),
+                    "published": number(cell.published), "measured": number(cell.measured),
                     "untouched": number(cell.untouched), "fitted": *case_fit && *column_fit,
+                    "stdev": number(cell.stdev), "measured_stdev": number(cell.spread),
                 }));
             }
         }
@@ -216,7 +217,7 @@ fn tried(t: &Tried) -> Value {
         .map(|(value, off)| json!({"value": value, "mean_error": number(*off)}))
         .collect();
     json!({
-        "name": t.name, "columns": t.columns, "why": t.why, "values": values,
+        "name": t.name, "columns": t.columns, "cases": t.cases, "why": t.why, "values": values,
         "chosen": t.values.get(t.chosen).map(|v| &v.0),
     })
 }

@@ -2,7 +2,10 @@
 //!
 //! ```text
 //! cell      the figure's experiment, with what case, column and all that is free change of it: medians of its start phases
-//! scale     one number by which the cells to fit are the published ones in the mean; all cells times that
+//! sum       what the cells of its cases come to, in each start phase
+//! scale     one number by which the cells to fit are the published ones in the mean; all cells times that. By case: of each
+//! stdev     over the start phases, where the document has one
+//! ratio     what a cell is of another of its case: within the larger relative stdev of what is published
 //! between   100 · (x − x₀) / (x₁ − x₀), x₀ and x₁ of the same case under the two references
 //! search    one free thing after the other: of its values the one with the least mean |measured − published| of the cells
 //!           to fit, the others as they are; over again until nothing changes. By the first quantity alone.
@@ -15,13 +18,13 @@ use crate::measure::measure_each;
 use crate::request::Request;
 use crate::sweep::varied;
 use risetime_analysis::metric::Metric;
-use risetime_analysis::study::{Cell, Cells, JudgedRow, Tried, median};
+use risetime_analysis::study::{Cell, Cells, JudgedRow, Ratio, Tolerance, Tried, median};
 use risetime_model::study::table::{CellQuantity, Check, Free, Scale, Table, Vary, What};
 use risetime_model::study::{Figure, Relation};
 use risetime_model::{Experiment, InputError};
 use risetime_sim::Simulator;
 use risetime_trace::RunError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Start phases of a cell while the search is on.
 const SEARCHED: u32 = 4;
@@ -43,8 +46,8 @@ pub(super) fn reproduced(
     let ours = runs.all(&chosen, phases)?;
     let untouched = if chosen == defaults { ours.clone() } else { runs.all(&defaults, phases)? };
     let cells = cells(table, &ours, &untouched, free);
-    let rows = table.checks.iter().map(|check| judged(figure, table, check, &cells)).collect();
-    let first = runs.point(&table.cases[0].vary, Some(0), &table.columns[0].vary, &chosen);
+    let rows = table.checks.iter().flat_map(|check| judged(figure, table, check, &cells)).collect();
+    let first = runs.point(0, Some(0), &table.columns[0].vary, &chosen);
     let command = runs.request(&first)?.0.command();
     Ok((cells, rows, command))
 }
@@ -61,10 +64,10 @@ pub(super) fn check_table(
     let most = table.free.iter().map(|f| f.values.len()).max().unwrap_or(1);
     for value in 0..most {
         let chosen: Vec<usize> = table.free.iter().map(|f| value.min(f.values.len() - 1)).collect();
-        for point in runs.points(&chosen) {
+        for (case, point) in runs.points(&chosen) {
             let experiment = runs.request(&point)?.1;
-            for q in &table.quantities {
-                Metric::new(&q.metric).check(&experiment.workload)?;
+            for metric in runs.metrics(case) {
+                Metric::new(metric).check(&experiment.workload)?;
             }
         }
     }
@@ -73,47 +76,69 @@ pub(super) fn check_table(
 
 /// What each case and column changes, and all that is free.
 type Point = Vec<(String, String)>;
-/// By case, column and quantity.
-type All = Vec<Vec<Vec<Option<f64>>>>;
+/// By case, column and quantity: each start phase.
+type All = Vec<Vec<Vec<Phases>>>;
+/// A figure of each start phase.
+type Phases = Vec<Option<f64>>;
 
 struct Runs<'a> {
     table: &'a Table,
     base: &'a Request,
     place: String,
-    /// The figures of an experiment, by its start phases.
-    known: BTreeMap<(u32, Point), Vec<Option<f64>>>,
+    /// The figures of an experiment, by its start phases and their names.
+    known: BTreeMap<(u32, Point), BTreeMap<String, Phases>>,
 }
 
 impl Runs<'_> {
     /// `column`: by its place; `None`: a reference.
-    fn point(&self, case: &Vary, column: Option<usize>, vary: &Vary, chosen: &[usize]) -> Point {
-        let about = |f: &Free| match column {
-            Some(column) => f.columns.is_empty() || f.columns.contains(&column),
-            None => f.columns.is_empty(),
+    fn point(&self, case: usize, column: Option<usize>, vary: &Vary, chosen: &[usize]) -> Point {
+        let about = |f: &Free| {
+            let of_column = match column {
+                Some(column) => f.columns.is_empty() || f.columns.contains(&column),
+                None => f.columns.is_empty(),
+            };
+            of_column && (f.cases.is_empty() || f.cases.contains(&case))
         };
         let free = self.table.free.iter().zip(chosen).filter(|(f, _)| about(f));
         let free = free.map(|(f, &i)| (f.name.clone(), f.values[i].clone()));
-        case.iter().chain(vary).cloned().chain(free).collect()
+        self.table.cases[case].vary.iter().chain(vary).cloned().chain(free).collect()
     }
 
     /// The references of a case.
-    fn ends(&self, case: &Vary, q: usize, chosen: &[usize]) -> Option<[Point; 2]> {
+    fn ends(&self, case: usize, q: usize, chosen: &[usize]) -> Option<[Point; 2]> {
         let between = self.table.quantities[q].between.as_ref()?;
         Some([0, 1].map(|end| self.point(case, None, &between[end], chosen)))
     }
 
-    /// All that has to be run.
-    fn points(&self, chosen: &[usize]) -> Vec<Point> {
+    /// All that has to be run, each with its case.
+    fn points(&self, chosen: &[usize]) -> Vec<(usize, Point)> {
         let mut all = Vec::new();
-        for case in &self.table.cases {
+        for case in self.run_cases() {
             for (i, column) in self.table.columns.iter().enumerate() {
-                all.push(self.point(&case.vary, Some(i), &column.vary, chosen));
+                all.push((case, self.point(case, Some(i), &column.vary, chosen)));
             }
-            let ends =
-                (0..self.table.quantities.len()).filter_map(|q| self.ends(&case.vary, q, chosen));
-            all.extend(ends.flatten());
+            let ends = (0..self.table.quantities.len()).filter_map(|q| self.ends(case, q, chosen));
+            all.extend(ends.flatten().map(|point| (case, point)));
         }
         all
+    }
+
+    /// The cases that are run.
+    fn run_cases(&self) -> impl Iterator<Item = usize> + use<'_> {
+        (0..self.table.cases.len()).filter(|case| self.table.cases[*case].sum.is_empty())
+    }
+
+    /// What figure of a run a cell holds.
+    fn metric(&self, case: usize, q: usize) -> &str {
+        self.table.cases[case].metric.as_deref().unwrap_or(&self.table.quantities[q].metric)
+    }
+
+    /// All figures that are wanted of the runs of a case, which may be those of another case, too.
+    fn metrics(&self, case: usize) -> BTreeSet<&str> {
+        let same = |other: &usize| self.table.cases[*other].vary == self.table.cases[case].vary;
+        let quantities = 0..self.table.quantities.len();
+        let of = |case| quantities.clone().map(move |q| self.metric(case, q));
+        self.run_cases().filter(same).flat_map(of).collect()
     }
 
     fn request(&self, point: &Point) -> Result<(Request, Experiment), InputError> {
@@ -127,93 +152,140 @@ impl Runs<'_> {
     }
 
     /// Runs what of `points` is not known yet.
-    fn run(&mut self, points: &[Point], phases: u32) -> Result<(), RunError> {
-        let mut new: Vec<&Point> =
-            points.iter().filter(|p| !self.known.contains_key(&(phases, (*p).clone()))).collect();
-        new.sort();
-        new.dedup();
-        let experiments: Vec<Experiment> = new
-            .iter()
-            .map(|p| self.request(p).map(|(_, e)| e))
-            .collect::<Result<_, InputError>>()?;
-        let metrics: Vec<Metric> =
-            self.table.quantities.iter().map(|q| Metric::new(&q.metric)).collect();
-        let measured =
-            measure_each(&Simulator, &experiments, phases, &metrics, |_| ()).map_err(|(_, e)| e)?;
-        for (point, measured) in new.into_iter().zip(measured) {
-            let figures = measured.metrics.iter().map(|(_, _, phases)| middle(phases)).collect();
-            self.known.insert((phases, point.clone()), figures);
+    fn run(&mut self, points: &[(usize, Point)], phases: u32) -> Result<(), RunError> {
+        let mut new: BTreeMap<BTreeSet<&str>, BTreeSet<&Point>> = BTreeMap::new();
+        for (case, point) in points {
+            let metrics = self.metrics(*case);
+            let known = self.known.get(&(phases, point.clone()));
+            if !known.is_some_and(|k| metrics.iter().all(|m| k.contains_key(*m))) {
+                new.entry(metrics).or_default().insert(point);
+            }
+        }
+        let mut found = Vec::new();
+        for (names, points) in new {
+            let experiments: Vec<Experiment> = points
+                .iter()
+                .map(|p| self.request(p).map(|(_, e)| e))
+                .collect::<Result<_, InputError>>()?;
+            let metrics: Vec<Metric> = names.iter().map(|name| Metric::new(*name)).collect();
+            let measured = measure_each(&Simulator, &experiments, phases, &metrics, |_| ())
+                .map_err(|(_, e)| e)?;
+            for (point, measured) in points.into_iter().zip(measured) {
+                let figures = measured.metrics.into_iter().map(|(_, _, phases)| phases);
+                let figures: Vec<_> = names.iter().map(|n| n.to_string()).zip(figures).collect();
+                found.push(((phases, point.clone()), figures));
+            }
+        }
+        for (key, figures) in found {
+            self.known.entry(key).or_default().extend(figures);
         }
         Ok(())
     }
 
-    /// What a cell holds, after [`Runs::run`].
+    /// What a cell that is run holds in each start phase, after [`Runs::run`].
+    fn phases(
+        &self,
+        case: usize,
+        column: usize,
+        q: usize,
+        chosen: &[usize],
+        n: u32,
+    ) -> Option<Phases> {
+        let metric = self.metric(case, q);
+        let figures = |point: Point| self.known.get(&(n, point))?.get(metric);
+        let all =
+            figures(self.point(case, Some(column), &self.table.columns[column].vary, chosen))?;
+        let Some([zero, whole]) = self.ends(case, q, chosen) else {
+            return Some(match self.table.quantities[q].scale {
+                Some(Scale::Inverse) => {
+                    all.iter().map(|x| x.filter(|x| *x != 0.0).map(|x| 1.0 / x)).collect()
+                }
+                _ => all.clone(),
+            });
+        };
+        // Of medians: what is compared is where a burst lies as a rule.
+        let (zero, whole) = (middle(figures(zero)?)?, middle(figures(whole)?)?);
+        let share = |x: f64| (zero != whole).then(|| 100.0 * (x - zero) / (whole - zero));
+        Some(all.iter().map(|x| x.and_then(share)).collect())
+    }
+
+    /// What a cell that is run holds, after [`Runs::run`].
     fn value(&self, case: usize, column: usize, q: usize, chosen: &[usize], n: u32) -> Option<f64> {
-        let figure = |point: Point| self.known.get(&(n, point))?[q];
-        let case = &self.table.cases[case].vary;
-        let x = figure(self.point(case, Some(column), &self.table.columns[column].vary, chosen))?;
-        match self.ends(case, q, chosen) {
-            None if self.table.quantities[q].scale == Some(Scale::Inverse) => {
-                (x != 0.0).then(|| 1.0 / x)
-            }
-            None => Some(x),
-            Some([zero, whole]) => {
-                let (zero, whole) = (figure(zero)?, figure(whole)?);
-                (zero != whole).then(|| 100.0 * (x - zero) / (whole - zero))
-            }
-        }
+        middle(&self.phases(case, column, q, chosen, n)?)
     }
 
     /// Every cell.
     fn all(&mut self, chosen: &[usize], phases: u32) -> Result<All, RunError> {
         self.run(&self.points(chosen), phases)?;
-        let (cases, columns) = (self.table.cases.len(), self.table.columns.len());
-        let quantities = || 0..self.table.quantities.len();
-        let scales: Vec<f64> = quantities().map(|q| self.scale(q, chosen, phases)).collect();
-        let cell = |case, column| {
-            let value = |q: usize| self.value(case, column, q, chosen, phases);
-            quantities().map(|q| value(q).map(|x| x * scales[q])).collect()
+        let cell = |case: usize, column: usize, q: usize| -> Phases {
+            let by = self.scale(q, case, chosen, phases);
+            let all = self.phases(case, column, q, chosen, phases).unwrap_or_default();
+            all.into_iter().map(|x| x.map(|x| x * by)).collect()
         };
-        Ok((0..cases).map(|case| (0..columns).map(|c| cell(case, c)).collect()).collect())
+        let sum = |of: &[usize], column: usize, q: usize| -> Phases {
+            let parts: Vec<Phases> = of.iter().map(|case| cell(*case, column, q)).collect();
+            (0..phases as usize)
+                .map(|k| parts.iter().map(|p| p.get(k).copied().flatten()).sum())
+                .collect()
+        };
+        let of = |case: usize, column: usize| {
+            let parts = &self.table.cases[case].sum;
+            let quantities = 0..self.table.quantities.len();
+            quantities
+                .map(|q| match parts.is_empty() {
+                    true => cell(case, column, q),
+                    false => sum(parts, column, q),
+                })
+                .collect()
+        };
+        let (cases, columns) = (self.table.cases.len(), self.table.columns.len());
+        Ok((0..cases).map(|case| (0..columns).map(|c| of(case, c)).collect()).collect())
     }
 
     /// The cells to fit, by case and column.
-    fn fitted(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let cases = (0..self.table.cases.len()).filter(|case| self.table.cases[*case].fit);
-        cases.flat_map(|case| {
+    fn fitted(&self) -> impl Iterator<Item = (usize, usize)> + use<'_> {
+        self.run_cases().filter(|case| self.table.cases[*case].fit).flat_map(|case| {
             let columns = 0..self.table.columns.len();
             columns.filter(|column| self.table.columns[*column].fit).map(move |c| (case, c))
         })
     }
 
     /// What the cells of a quantity are taken times, after [`Runs::run`]: the mean of published by measured.
-    fn scale(&self, q: usize, chosen: &[usize], n: u32) -> f64 {
+    fn scale(&self, q: usize, of: usize, chosen: &[usize], n: u32) -> f64 {
         let by = |(case, column): (usize, usize)| {
             let published = self.table.columns[column].published[q].get(case)?.value;
             Some(published / self.value(case, column, q, chosen, n)?)
         };
-        let CellQuantity { scale: Some(_), .. } = self.table.quantities[q] else { return 1.0 };
-        let all: Vec<f64> = self.fitted().filter_map(by).filter(|x| x.is_finite()).collect();
+        let CellQuantity { scale: Some(_), scale_by_case, .. } = self.table.quantities[q] else {
+            return 1.0;
+        };
+        let cells = self.fitted().filter(|(case, _)| !scale_by_case || *case == of);
+        let all: Vec<f64> = cells.filter_map(by).filter(|x| x.is_finite()).collect();
         if all.is_empty() { 1.0 } else { all.iter().sum::<f64>() / all.len() as f64 }
     }
 
-    /// Mean |measured − published| of the cells to fit of these columns, all if there are none.
-    fn loss(&mut self, columns: &[usize], chosen: &[usize], n: u32) -> Result<f64, RunError> {
+    /// Mean |measured − published| of the cells to fit that `about` is about.
+    fn loss(&mut self, about: &Free, chosen: &[usize], n: u32) -> Result<f64, RunError> {
         let scaled = self.table.quantities[0].scale.is_some();
-        let wanted = |c: usize| columns.is_empty() || columns.contains(&c);
-        let fit: Vec<(usize, usize)> = self.fitted().filter(|(_, c)| wanted(*c)).collect();
+        let wanted = |case: usize, c: usize| {
+            (about.columns.is_empty() || about.columns.contains(&c))
+                && (about.cases.is_empty() || about.cases.contains(&case))
+        };
+        let fit: Vec<(usize, usize)> =
+            self.fitted().filter(|(case, c)| wanted(*case, *c)).collect();
         let mut points = Vec::new();
         // All of them go into the scale.
-        for (case, column) in self.fitted().filter(|(_, c)| scaled || wanted(*c)) {
-            let (case, vary) = (&self.table.cases[case].vary, &self.table.columns[column].vary);
-            points.push(self.point(case, Some(column), vary, chosen));
-            points.extend(self.ends(case, 0, chosen).into_iter().flatten());
+        for (case, column) in self.fitted().filter(|(case, c)| scaled || wanted(*case, *c)) {
+            let vary = &self.table.columns[column].vary;
+            points.push((case, self.point(case, Some(column), vary, chosen)));
+            let ends = self.ends(case, 0, chosen).into_iter().flatten();
+            points.extend(ends.map(|point| (case, point)));
         }
         self.run(&points, n)?;
-        let scale = self.scale(0, chosen, n);
         let off = |&(case, column): &(usize, usize)| {
             let published = self.table.columns[column].published[0].get(case);
             let ours = self.value(case, column, 0, chosen, n);
+            let scale = self.scale(0, case, chosen, n);
             ours.zip(published).map_or(f64::INFINITY, |(x, p)| (x * scale - p.value).abs())
         };
         Ok(fit.iter().map(off).sum::<f64>() / fit.len().max(1) as f64)
@@ -233,7 +305,7 @@ impl Runs<'_> {
                 let mut losses = Vec::new();
                 for value in 0..free.values.len() {
                     let other = with(&chosen, i, value);
-                    losses.push(self.loss(&free.columns, &other, n)?);
+                    losses.push(self.loss(free, &other, n)?);
                 }
                 let best = (0..losses.len()).min_by(|a, b| losses[*a].total_cmp(&losses[*b]));
                 chosen[i] = best.unwrap_or(0);
@@ -244,6 +316,7 @@ impl Runs<'_> {
                         .iter()
                         .map(|c| self.table.columns[*c].name.clone())
                         .collect(),
+                    cases: free.cases.iter().map(|c| self.table.cases[*c].name.clone()).collect(),
                     why: free.why.clone(),
                     values: free.values.iter().cloned().zip(losses).collect(),
                     chosen: chosen[i],
@@ -263,6 +336,15 @@ fn with(chosen: &[usize], i: usize, value: usize) -> Vec<usize> {
     other
 }
 
+/// The standard deviation, of those that have one.
+fn stdev(phases: &[Option<f64>]) -> Option<f64> {
+    let all: Vec<f64> = phases.iter().flatten().copied().collect();
+    let n = all.len() as f64;
+    let mean = all.iter().sum::<f64>() / n;
+    let squares: f64 = all.iter().map(|x| (x - mean) * (x - mean)).sum();
+    (all.len() > 1).then(|| (squares / (n - 1.0)).sqrt())
+}
+
 /// The median, of those that have one.
 fn middle(phases: &[Option<f64>]) -> Option<f64> {
     let mut all: Vec<f64> = phases.iter().flatten().copied().collect();
@@ -270,16 +352,40 @@ fn middle(phases: &[Option<f64>]) -> Option<f64> {
     median(&all)
 }
 
+/// What is published of a cell, and its standard deviation. Of a sum of which nothing is: that of its cases, as if they were
+/// independent of each other.
+fn said(table: &Table, q: usize, case: usize, column: usize) -> (Option<f64>, Option<f64>) {
+    let c = &table.columns[column];
+    let own = |case: usize| {
+        let value = c.published[q].get(case).map(|p| p.value);
+        let stdev = c.stdev[q].get(case).map(|s| s.value);
+        let percent = table.quantities[q].stdev_in_percent;
+        let of = |(value, s): (f64, f64)| if percent { value * s / 100.0 } else { s };
+        (value, value.zip(stdev).map(of))
+    };
+    let parts = &table.cases[case].sum;
+    if parts.is_empty() || own(case).0.is_some() {
+        return own(case);
+    }
+    let value = parts.iter().map(|part| own(*part).0).sum::<Option<f64>>();
+    let squares = parts.iter().map(|part| own(*part).1.map(|s| s * s)).sum::<Option<f64>>();
+    (value, squares.map(f64::sqrt))
+}
+
 fn cells(table: &Table, ours: &All, untouched: &All, free: Vec<Tried>) -> Cells {
     let cell = |q: usize, case: usize, column: usize| {
-        let published = table.columns[column].published[q].get(case);
+        let c = &table.columns[column];
         // Without one, as many as beside it.
-        let beside = || table.columns.iter().find_map(|c| c.published[q].get(case));
+        let beside = || table.columns.iter().flat_map(|c| &c.published[q]).next();
+        let published = c.published[q].get(case);
+        let (value, stdev_of_it) = said(table, q, case, column);
         Cell {
-            published: published.map(|p| p.value),
+            published: value,
             digits: published.or_else(beside).map_or(0, |p| p.digits),
-            measured: ours[case][column][q],
-            untouched: untouched[case][column][q],
+            measured: middle(&ours[case][column][q]),
+            untouched: middle(&untouched[case][column][q]),
+            stdev: stdev_of_it,
+            spread: stdev_of_it.and_then(|_| stdev(&ours[case][column][q])),
         }
     };
     let (cases, columns) = (0..table.cases.len(), 0..table.columns.len());
@@ -289,10 +395,10 @@ fn cells(table: &Table, ours: &All, untouched: &All, free: Vec<Tried>) -> Cells 
     };
     let mut gains: Vec<(usize, usize)> = Vec::new();
     for check in &table.checks {
-        if let What::GainError(column, than, _) = check.what
-            && check.quantity == 0
-            && !gains.contains(&(column, than))
-        {
+        let (What::GainError(column, than, _) | What::Ratio(column, than, _)) = check.what else {
+            continue;
+        };
+        if check.quantity == 0 && !gains.contains(&(column, than)) {
             gains.push((column, than));
         }
     }
@@ -306,33 +412,68 @@ fn cells(table: &Table, ours: &All, untouched: &All, free: Vec<Tried>) -> Cells 
     }
 }
 
-fn judged(figure: &Figure, table: &Table, check: &Check, cells: &Cells) -> JudgedRow {
-    let at: Vec<f64> = table.cases.iter().filter_map(|case| case.at).collect();
-    let measured = number(&check.what, &cells.cells[check.quantity], cells, &at);
-    let holds = measured.is_some_and(|m| match check.relation {
-        Relation::AtMost => m <= check.published.value,
-        _ => m >= check.published.value,
-    });
-    let share = matches!(check.what, What::Order(_) | What::GainError(..) | What::Proportional(_));
-    let counts = matches!(check.what, What::Above(..) | What::Cells(_) | What::Most(..));
-    let unit = match (share, counts) {
-        (true, _) => "%",
-        (_, true) => "",
-        _ => table.quantities[check.quantity].unit,
-    };
-    JudgedRow {
+fn judged(figure: &Figure, table: &Table, check: &Check, cells: &Cells) -> Vec<JudgedRow> {
+    let of = &cells.cells[check.quantity];
+    let row = JudgedRow {
         id: format!("{}/{}", figure.id, check.id),
         at: check.id.clone(),
         list: format!("checks of {}", table.quantities[check.quantity].name),
         published: check.published.value,
         digits: check.published.digits,
+        note: check.note.clone(),
+        ..JudgedRow::default()
+    };
+    if let What::Ratio(column, than, only) = &check.what {
+        let list = format!("{} of {}", cells.columns[*column].0, cells.columns[*than].0);
+        let ratio = |(case, ratio): (usize, Ratio)| {
+            let holds = ratio.measured.is_some_and(|m| (m - ratio.published).abs() <= ratio.stdev);
+            let at = table.cases[case].name.clone();
+            JudgedRow {
+                id: format!("{}/{at}", row.id),
+                at,
+                list: format!("{} {list}", table.quantities[check.quantity].name),
+                published: ratio.published,
+                digits: 3,
+                measured: ratio.measured,
+                tolerance: Tolerance { spread: ratio.stdev, ..Tolerance::default() },
+                holds: check.counted.then_some(holds),
+                ..row.clone()
+            }
+        };
+        return ratios(of, *column, *than, only).map(ratio).collect();
+    }
+    let at: Vec<f64> = table.cases.iter().filter_map(|case| case.at).collect();
+    let measured = number(&check.what, of, cells, &at);
+    let holds = measured.is_some_and(|m| match check.relation {
+        Relation::AtMost => m <= check.published.value,
+        _ => m >= check.published.value,
+    });
+    let unit = match check.what {
+        What::Order(_) | What::GainError(..) | What::Proportional(_) | What::Side(..) => "%",
+        What::Above(..) | What::Cells(_) | What::Most(..) | What::Ratio(..) => "",
+        What::MedianError(_) | What::LargestError(_) => table.quantities[check.quantity].unit,
+    };
+    vec![JudgedRow {
         relation: if check.relation == Relation::AtMost { "≤" } else { "≥" },
         measured,
         unit,
         holds: check.counted.then_some(holds),
-        note: check.note.clone(),
-        ..JudgedRow::default()
-    }
+        ..row
+    }]
+}
+
+/// Of the cases `only`, all if there are none, those in which the document has two columns far enough apart.
+fn ratios<'a>(
+    of: &'a [Vec<Cell>],
+    column: usize,
+    than: usize,
+    only: &'a [usize],
+) -> impl Iterator<Item = (usize, Ratio)> + 'a {
+    let wanted = |(case, _): &(usize, &Vec<Cell>)| only.is_empty() || only.contains(case);
+    of.iter()
+        .enumerate()
+        .filter(wanted)
+        .filter_map(move |(case, row)| Some((case, row[column].ratio(&row[than])?)))
 }
 
 /// What the cells come to; `at`: what those of a case may be proportional to.
@@ -380,6 +521,15 @@ fn number(what: &What, of: &[Vec<Cell>], cells: &Cells, at: &[f64]) -> Option<f6
             let rows = of.iter().enumerate().filter(|(i, _)| only.is_empty() || only.contains(i));
             rows.map(|(_, row)| row[*column].above(&row[*than]).off())
                 .try_fold(0.0, |most: f64, off| Some(most.max(off?)))
+        }
+        // Each a row of its own.
+        What::Ratio(..) => None,
+        What::Side(column, than, only) => {
+            let all: Vec<Ratio> = ratios(of, *column, *than, only).map(|(_, r)| r).collect();
+            let right =
+                |r: &&Ratio| r.measured.is_some_and(|m| (m - 1.0) * (r.published - 1.0) > 0.0);
+            let held = all.iter().filter(right).count();
+            (!all.is_empty()).then(|| 100.0 * held as f64 / all.len() as f64)
         }
         What::Proportional(column) => {
             let by = |(row, at): (&Vec<Cell>, &f64)| row[*column].measured.map(|m| m / at);
@@ -488,6 +638,73 @@ why = "nobody says"
         let share = &found.cells[0];
         assert_eq!(share[0][0].untouched, cells.cells[0][0][0].untouched, "with the defaults");
         assert_ne!(share[0][0].untouched, share[0][0].measured);
+    }
+
+    /// Scores and a sum of them, with their standard deviations.
+    #[test]
+    fn a_sum_is_its_cases_and_a_ratio_is_held_where_the_means_are_apart() {
+        let text = r#"schema = 1
+name = "t"
+source = "nobody"
+[[figure]]
+id = "f"
+place = "p"
+platform = "m1"
+workload = "rampup"
+policy = "linux-6.8"
+ms = 1200
+[figure.table]
+fit = "work energy"
+quantity = [{ name = "score", metric = "rampup.debt", scale = "inverse", scale_by = "case", stdev = "%" }]
+case = [{ name = "work", vary = "" }, { name = "energy", vary = "", metric = "energy" }, { name = "both", sum = "work energy" }]
+[[figure.table.column]]
+name = "slow"
+vary = "rate_limit_us=10000"
+published = { score = [100, 300] }
+stdev = { score = [3, 4] }
+[[figure.table.column]]
+name = "fast"
+vary = "rate_limit_us=70"
+fit = false
+published = { score = [101, 400] }
+stdev = { score = [3, 1] }
+[[figure.table.check]]
+id = "r"
+what = "ratio"
+quantity = "score"
+column = "fast"
+than = "slow"
+[[figure.table.check]]
+id = "s"
+what = "side"
+quantity = "score"
+column = "fast"
+than = "slow"
+is = "at_least"
+published = 100
+"#;
+        let (cells, rows) = done(&Study::parse(text, "t.toml").unwrap_or_else(|e| panic!("{e}")));
+        let all = &cells.cells[0];
+        let near =
+            |a: Option<f64>, b: f64| assert!((a.unwrap_or(0.0) - b).abs() < 1e-9, "{a:?} {b}");
+        // Each case has the scale by which its fitted cell is the published one.
+        near(all[0][0].measured, 100.0);
+        near(all[1][0].measured, 300.0);
+        let fast = [0, 1].map(|case: usize| all[case][1].measured.expect("measured"));
+        near(all[2][1].measured, fast[0] + fast[1]);
+        // Nothing is published of the sum: its cases' sum, and the root of their squares.
+        assert_eq!((all[2][0].published, all[2][1].published), (Some(400.0), Some(501.0)));
+        near(all[2][0].stdev, (9.0f64 + 144.0).sqrt());
+        assert!(all[0][0].spread.is_some(), "of two start phases");
+        // 100 and 101 are not 3 apart.
+        let ids: Vec<&str> = rows.iter().map(|r| r.id.as_str()).collect();
+        assert_eq!(ids, ["f/r/energy", "f/r/both", "f/s"]);
+        assert!((rows[0].published - 4.0 / 3.0).abs() < 1e-9);
+        near(rows[0].measured, fast[1] / 300.0);
+        assert!((rows[0].tolerance.total() - 0.04 * 4.0 / 3.0).abs() < 1e-9);
+        let right =
+            [fast[1] / 300.0, (fast[0] + fast[1]) / 400.0].map(|r| f64::from(u8::from(r > 1.0)));
+        near(rows[2].measured, 50.0 * (right[0] + right[1]));
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! quantity    what a cell holds: a figure by name, where it lies between two references, or what it is but for a factor
 //! free        what the document does not say, with the values that are plausible: one for the whole table
 //! check       what has to be true of all cells together
+//! stdev       how far the document's own runs were apart, beside what it published
+//! sum         a case that is not run: it is what others come to together
 //! ```
 //!
 //! What is free is searched once, by the cells to fit alone; they do not count afterwards.
@@ -45,6 +47,10 @@ pub struct CellQuantity {
     pub between: Option<[Vary; 2]>,
     /// Only ratios are meant: all cells times one number.
     pub scale: Option<Scale>,
+    /// Each case has a number of its own, by which its cells to fit agree: it is the columns that are compared.
+    pub scale_by_case: bool,
+    /// Published standard deviations are in % of what is published, not in its unit.
+    pub stdev_in_percent: bool,
     /// Its unit.
     pub unit: &'static str,
 }
@@ -66,6 +72,10 @@ pub struct Case {
     pub name: String,
     /// What it changes.
     pub vary: Vary,
+    /// The figure of a run, where it is not the quantity's.
+    pub metric: Option<String>,
+    /// Not run, but the sum of these cases, by place.
+    pub sum: Vec<usize>,
     /// What the quantities may be proportional to.
     pub at: Option<f64>,
     /// What is free is fitted on it.
@@ -83,6 +93,8 @@ pub struct Column {
     pub fit: bool,
     /// By quantity, then by case; none of a quantity that the document does not have.
     pub published: Vec<Vec<Decimal>>,
+    /// Standard deviations of those; none where the document has none.
+    pub stdev: Vec<Vec<Decimal>>,
 }
 
 /// What the document leaves open.
@@ -94,6 +106,8 @@ pub struct Free {
     pub values: Vec<String>,
     /// The columns that it is about, by place; empty: all, and the references.
     pub columns: Vec<usize>,
+    /// The cases that it is about, by place; empty: all.
+    pub cases: Vec<usize>,
     /// Why these.
     pub why: String,
 }
@@ -137,11 +151,16 @@ pub enum What {
     GainError(usize, usize, Vec<usize>),
     /// How far the cells of a column, each by what `at` says of its case, are apart: the largest above the smallest, in %.
     Proportional(usize),
+    /// By case, how much the first column is of the second: a row each for those in which the document's means are further
+    /// apart than the larger of their standard deviations.
+    Ratio(usize, usize, Vec<usize>),
+    /// Of the cases in which the document has them that far apart, those with the two columns in its order, in %.
+    Side(usize, usize, Vec<usize>),
 }
 
 impl What {
     /// What a file calls them.
-    const NAMES: [&'static str; 8] = [
+    const NAMES: [&'static str; 10] = [
         "median_error",
         "largest_error",
         "order",
@@ -150,6 +169,8 @@ impl What {
         "most",
         "gain_error",
         "proportional",
+        "ratio",
+        "side",
     ];
 }
 
@@ -158,11 +179,15 @@ impl Table {
         toml.only(&["fit", "quantity", "case", "column", "free", "check"])?;
         let mut table = Table {
             quantities: all(toml, "quantity", quantity)?,
-            cases: all(toml, "case", case)?,
+            cases: Vec::new(),
             columns: Vec::new(),
             free: Vec::new(),
             checks: Vec::new(),
         };
+        for t in &some(toml, "case")? {
+            let case = case(t, &table)?;
+            table.cases.push(case);
+        }
         for name in words(toml.opt_str("fit")?) {
             let at = place(toml, "fit", name, table.cases.iter().map(|c| &c.name))?;
             table.cases[at].fit = true;
@@ -183,11 +208,15 @@ fn all<T>(
     key: &'static str,
     read: impl Fn(&Toml<'_>) -> Result<T, InputError>,
 ) -> Result<Vec<T>, InputError> {
+    some(toml, key)?.iter().map(read).collect()
+}
+
+fn some<'a>(toml: &Toml<'a>, key: &'static str) -> Result<Vec<Toml<'a>>, InputError> {
     let tables = toml.opt_tables(key, key)?.unwrap_or_default();
-    if tables.is_empty() {
-        return Err(toml.error_of(key, "is missing: a table has at least one"));
+    match tables.is_empty() {
+        true => Err(toml.error_of(key, "is missing: a table has at least one")),
+        false => Ok(tables),
     }
-    tables.iter().map(read).collect()
 }
 
 fn words(text: Option<&str>) -> impl Iterator<Item = &str> {
@@ -227,7 +256,7 @@ fn place<'a>(
 }
 
 fn quantity(toml: &Toml<'_>) -> Result<CellQuantity, InputError> {
-    toml.only(&["name", "metric", "between", "scale", "unit"])?;
+    toml.only(&["name", "metric", "between", "scale", "scale_by", "stdev", "unit"])?;
     let between = match toml.opt_texts_or_table("between")? {
         None => None,
         Some(TextsOrTable::Texts(ends)) if ends.len() == 2 => {
@@ -244,11 +273,26 @@ fn quantity(toml: &Toml<'_>) -> Result<CellQuantity, InputError> {
         Some("inverse") => Some(Scale::Inverse),
         Some(_) => return Err(toml.error_of("scale", "wanted figure or inverse")),
     };
+    let scale_by_case = match toml.opt_str("scale_by")? {
+        Some(_) if scale.is_none() => {
+            return Err(toml.error_of("scale_by", "is of no use without `scale`"));
+        }
+        None | Some("table") => false,
+        Some("case") => true,
+        Some(_) => return Err(toml.error_of("scale_by", "wanted table or case")),
+    };
+    let stdev_in_percent = match toml.opt_str("stdev")? {
+        None | Some("unit") => false,
+        Some("%") => true,
+        Some(_) => return Err(toml.error_of("stdev", "wanted % or unit")),
+    };
     Ok(CellQuantity {
         name: checked_name(toml, "name", toml.str("name")?)?,
         metric: toml.str("metric")?.to_string(),
         between,
         scale,
+        scale_by_case,
+        stdev_in_percent,
         unit: unit(toml)?,
     })
 }
@@ -260,9 +304,22 @@ fn unit(toml: &Toml<'_>) -> Result<&'static str, InputError> {
     known.ok_or_else(|| toml.error_of("unit", "wanted %, ms, mJ, 1/s or none"))
 }
 
-fn case(toml: &Toml<'_>) -> Result<Case, InputError> {
-    toml.only(&["name", "vary", "at"])?;
-    let vary = vary(toml, "vary", toml.str("vary")?)?;
+fn case(toml: &Toml<'_>, table: &Table) -> Result<Case, InputError> {
+    toml.only(&["name", "vary", "metric", "sum", "at"])?;
+    let before = || table.cases.iter().map(|c| &c.name);
+    let sum: Vec<usize> = words(toml.opt_str("sum")?)
+        .map(|name| place(toml, "sum", name, before()))
+        .collect::<Result<_, _>>()?;
+    if sum.iter().any(|i| !table.cases[*i].sum.is_empty()) {
+        return Err(toml.error_of("sum", "has a sum in it: wanted cases that are run"));
+    }
+    if let Some(key) = ["vary", "metric"].into_iter().find(|key| !sum.is_empty() && toml.has(key)) {
+        return Err(toml.error_of(key, "is of no use beside `sum`: nothing is run"));
+    }
+    let vary = match sum.is_empty() {
+        true => vary(toml, "vary", toml.str("vary")?)?,
+        false => Vary::new(),
+    };
     let at = match toml.has("at") {
         true => Some(number(toml, "at")?.value),
         false => None,
@@ -270,18 +327,27 @@ fn case(toml: &Toml<'_>) -> Result<Case, InputError> {
     if at.is_some_and(|at| at <= 0.0) {
         return Err(toml.error_of("at", "wanted more than 0"));
     }
-    Ok(Case { name: toml.str("name")?.to_string(), vary, at, fit: false })
+    let metric = toml.opt_str("metric")?.map(str::to_string);
+    Ok(Case { name: toml.str("name")?.to_string(), vary, metric, sum, at, fit: false })
 }
 
 fn column(toml: &Toml<'_>, table: &Table) -> Result<Column, InputError> {
-    toml.only(&["name", "vary", "fit", "published"])?;
+    toml.only(&["name", "vary", "fit", "published", "stdev"])?;
     let names: Vec<&str> = table.quantities.iter().map(|q| q.name.as_str()).collect();
     let rows = toml.opt_table("published")?;
-    rows.iter().try_for_each(|rows| rows.only(&names))?;
-    let numbers = |q: &CellQuantity| {
-        let Some(rows) = &rows else { return Ok(Vec::new()) };
+    let stdev = toml.opt_table("stdev")?;
+    for rows in [&rows, &stdev].into_iter().flatten() {
+        rows.only(&names)?;
+    }
+    if stdev.is_some() && rows.is_none() {
+        return Err(toml.error_of("stdev", "of what? The column has nothing `published`"));
+    }
+    // What is published of the last sums may be left to their cases.
+    let numbers = |rows: &Option<Toml<'_>>, q: &CellQuantity| {
+        let Some(rows) = rows else { return Ok(Vec::new()) };
         let numbers = rows.numbers(&q.name)?;
-        match numbers.len() == table.cases.len() {
+        let runs = table.cases.iter().rposition(|c| c.sum.is_empty()).map_or(0, |last| last + 1);
+        match (runs..=table.cases.len()).contains(&numbers.len()) {
             true => Ok(numbers),
             false => {
                 let what = format!("{} numbers, of {} cases", numbers.len(), table.cases.len());
@@ -293,7 +359,8 @@ fn column(toml: &Toml<'_>, table: &Table) -> Result<Column, InputError> {
         name: toml.str("name")?.to_string(),
         vary: vary(toml, "vary", toml.str("vary")?)?,
         fit: toml.opt_bool("fit")?.unwrap_or(true) && rows.is_some(),
-        published: table.quantities.iter().map(numbers).collect::<Result<_, _>>()?,
+        published: table.quantities.iter().map(|q| numbers(&rows, q)).collect::<Result<_, _>>()?,
+        stdev: table.quantities.iter().map(|q| numbers(&stdev, q)).collect::<Result<_, _>>()?,
     })
 }
 
@@ -302,8 +369,13 @@ fn columns(toml: &Toml<'_>, key: &'static str, table: &Table) -> Result<Vec<usiz
     words(toml.opt_str(key)?).map(|name| place(toml, key, name, names.clone())).collect()
 }
 
+fn cases(toml: &Toml<'_>, table: &Table) -> Result<Vec<usize>, InputError> {
+    let names = table.cases.iter().map(|c| &c.name);
+    words(toml.opt_str("cases")?).map(|name| place(toml, "cases", name, names.clone())).collect()
+}
+
 fn free(toml: &Toml<'_>, table: &Table) -> Result<Free, InputError> {
-    toml.only(&["name", "values", "columns", "why"])?;
+    toml.only(&["name", "values", "columns", "cases", "why"])?;
     let values: Vec<String> = words(Some(toml.str("values")?)).map(str::to_string).collect();
     if values.len() < 2 {
         return Err(toml.error_of("values", "wants at least two: what has one value is not free"));
@@ -312,6 +384,7 @@ fn free(toml: &Toml<'_>, table: &Table) -> Result<Free, InputError> {
         name: toml.str("name")?.to_string(),
         values,
         columns: columns(toml, "columns", table)?,
+        cases: cases(toml, table)?,
         why: toml.str("why")?.to_string(),
     })
 }
@@ -333,7 +406,6 @@ const CHECK: &[&str] = &[
 
 fn check(toml: &Toml<'_>, table: &Table) -> Result<Check, InputError> {
     toml.only(CHECK)?;
-    let cases = || table.cases.iter().map(|c| &c.name);
     let names = || table.columns.iter().map(|c| &c.name);
     let column = |key| place(toml, key, toml.str(key)?, names());
     let published = |key| {
@@ -343,8 +415,15 @@ fn check(toml: &Toml<'_>, table: &Table) -> Result<Check, InputError> {
             false => Ok(at),
         }
     };
-    let some_cases = || -> Result<Vec<usize>, InputError> {
-        words(toml.opt_str("cases")?).map(|name| place(toml, "cases", name, cases())).collect()
+    let some_cases = || cases(toml, table);
+    let quantities = table.quantities.iter().map(|q| &q.name);
+    let quantity = place(toml, "quantity", toml.str("quantity")?, quantities)?;
+    let spread = |key| {
+        let at = published(key)?;
+        match table.columns[at].stdev[quantity].is_empty() {
+            true => Err(toml.error_of(key, "is a column without `stdev`")),
+            false => Ok(at),
+        }
     };
     let what = match toml.str("what")? {
         "median_error" => What::MedianError(published("column")?),
@@ -361,23 +440,33 @@ fn check(toml: &Toml<'_>, table: &Table) -> Result<Check, InputError> {
             return Err(toml.error_of("what", "wants `at` of every case"));
         }
         "proportional" => What::Proportional(column("column")?),
+        "ratio" => What::Ratio(spread("column")?, spread("than")?, some_cases()?),
+        "side" => What::Side(spread("column")?, spread("than")?, some_cases()?),
         other => {
             let wanted = What::NAMES.join(", ");
             let what = format!("is \"{}\", wanted one of {wanted}", one_line(other));
             return Err(toml.error_of("what", what));
         }
     };
-    let relation = match toml.str("is")? {
-        "at_least" => Relation::AtLeast,
-        "at_most" => Relation::AtMost,
-        _ => return Err(toml.error_of("is", "wanted at_least or at_most")),
+    // What a ratio has to be follows from what is published.
+    let (relation, bound) = if let What::Ratio(..) = what {
+        if let Some(key) = ["is", "published"].into_iter().find(|key| toml.has(key)) {
+            return Err(toml.error_of(key, "is of no use here: the columns say what a ratio is"));
+        }
+        (Relation::Equal, Decimal { value: 0.0, digits: 0 })
+    } else {
+        let relation = match toml.str("is")? {
+            "at_least" => Relation::AtLeast,
+            "at_most" => Relation::AtMost,
+            _ => return Err(toml.error_of("is", "wanted at_least or at_most")),
+        };
+        (relation, number(toml, "published")?)
     };
-    let quantities = table.quantities.iter().map(|q| &q.name);
     Ok(Check {
         id: checked_name(toml, "id", toml.str("id")?)?,
         what,
-        quantity: place(toml, "quantity", toml.str("quantity")?, quantities)?,
-        published: number(toml, "published")?,
+        quantity,
+        published: bound,
         relation,
         counted: toml.opt_bool("counted")?.unwrap_or(true),
         note: toml.opt_str("note")?.unwrap_or("").to_string(),
@@ -481,6 +570,43 @@ published = 1
     }
 
     #[test]
+    fn sums_and_deviations_are_what_the_file_says() {
+        let text = TABLE
+            .replace(r#"vary = "" }]"#, r#"vary = "", metric = "energy" }, { name = "all", sum = "a b" }]"#)
+            .replace("published = { share = [3, 4] }", "published = { share = [3, 4, 7] }\nstdev = { share = [1, 2] }")
+            .replace(r#"columns = "y""#, r#"cases = "b""#)
+            .replace(
+                "what = \"cells\"\ncells = \"b:x<y\"\nquantity = \"share\"\nis = \"at_least\"\npublished = 1\n",
+                "what = \"ratio\"\ncolumn = \"y\"\nthan = \"y\"\nquantity = \"share\"\n",
+            );
+        let t = parse(&text).expect("it is one");
+        assert_eq!(
+            (t.cases[2].sum.clone(), t.cases[1].metric.as_deref()),
+            (vec![0, 1], Some("energy"))
+        );
+        assert_eq!(t.columns[1].stdev[0][1], Decimal { value: 2.0, digits: 0 });
+        assert_eq!((t.free[0].cases.clone(), t.free[0].columns.len()), (vec![1], 0));
+        // Of the last sums nothing has to be published.
+        assert_eq!((t.columns[0].published[0].len(), t.columns[1].published[0].len()), (2, 3));
+        assert_eq!(
+            (t.checks[0].what.clone(), t.checks[0].relation),
+            (What::Ratio(1, 1, vec![]), Relation::Equal)
+        );
+        for (right, wrong, said) in [
+            (r#"sum = "a b""#, r#"sum = "a all""#, "\"all\" is none of a, b"),
+            (r#"sum = "a b""#, r#"sum = "a b", vary = "hz=100""#, "of no use beside `sum`"),
+            ("\nstdev = { share = [1, 2] }", "\nstdev = { share = [1] }", "1 numbers, of 3 cases"),
+            ("\nstdev = { share = [1, 2] }", "", "is a column without `stdev`"),
+            ("than = \"y\"\n", "than = \"y\"\npublished = 1\n", "the columns say what a ratio is"),
+            (r#"cases = "b""#, r#"cases = "c""#, "\"c\" is none of a, b, all"),
+        ] {
+            let text = text.replacen(right, wrong, 1);
+            let e = parse(&text).expect_err(wrong);
+            assert!(e.starts_with("t.toml:") && e.contains(said), "{wrong}: {e}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_a_table_is_told_with_its_place() {
         for (right, wrong, said) in [
             (r#"fit = "a""#, r#"fit = "c""#, "\"c\" is none of a, b"),
@@ -499,6 +625,18 @@ published = 1
             (r#"unit = "%""#, r#"scale = "figure""#, "is of no use beside `between`"),
             (r#"between = ["hz=100", "hz=1000"]"#, r#"scale = "x""#, "wanted figure or inverse"),
             (r#"vary = "" }"#, r#"vary = "", at = 0 }"#, "wanted more than 0"),
+            (r#"unit = "%""#, r#"scale_by = "case""#, "is of no use without `scale`"),
+            (
+                r#"between = ["hz=100", "hz=1000"]"#,
+                r#"scale = "figure", scale_by = "column""#,
+                "wanted table or case",
+            ),
+            (r#"unit = "%""#, r#"stdev = "ms""#, "wanted % or unit"),
+            (
+                "fit = false\npublished = { share = [3, 4] }",
+                "stdev = { share = [3, 4] }",
+                "of what?",
+            ),
             (
                 r#"what = "cells""#,
                 "what = \"proportional\"\ncolumn = \"x\"",

@@ -5,7 +5,7 @@
 //!          points read off the document's own plot
 //! climbs   util_est as it climbs, of all figures with the same arithmetic in one panel: dots what that wants, mainline's
 //!          util_avg beside it
-//! tables   a panel a column: each case's published and measured number of the first quantity
+//! tables   a panel a published column: each case's published and measured number of the first quantity
 //! slack    a panel a grid of periodic tasks: slack against energy, one point a policy
 //! ```
 
@@ -45,7 +45,7 @@ fn curve(figure: &ReproducedFigure, curve: &CurvePair, phases: u32) -> Panel {
     }
 }
 
-/// Of the first quantity what is judged of how much one column is above another, then each column.
+/// Of the first quantity what is judged of how much one column is above another, then each column of the document.
 fn of_table(c: &Cells) -> Vec<Panel> {
     let (name, unit) = &c.quantities[0];
     let gain = |&(column, than): &(usize, usize)| {
@@ -57,7 +57,9 @@ fn of_table(c: &Cells) -> Vec<Panel> {
         let title = c.columns[column].0.clone();
         cases(c, title, (name, unit), &|row: &Vec<Cell>| row[column])
     };
-    c.gains.iter().map(gain).chain((0..c.columns.len()).map(column)).collect()
+    let published = |column: &usize| c.cells[0].iter().any(|row| row[*column].published.is_some());
+    let columns = (0..c.columns.len()).filter(published);
+    c.gains.iter().map(gain).chain(columns.map(column)).collect()
 }
 
 /// What `of` takes of each case.

@@ -29,14 +29,16 @@ pub fn study(study: &Reproduced, style: &Style) -> String {
         figure(&mut page, f);
     }
     page.blank();
+    let of_ratios = cells_of(study).any(|cell| cell.stdev.is_some());
     page.paragraph(
         0,
         Ink::Dim,
         &format!(
             "measured: the median of {} start phases. tolerance: one step of the published number's \
              last digit + one tick + from the median to the phase that is furthest on the published \
-             number's side.",
-            study.phases
+             number's side{}.",
+            study.phases,
+            if of_ratios { "; of what one column is of another: the larger stdev" } else { "" }
         ),
     );
     page.finish()
@@ -94,6 +96,11 @@ fn verdict(page: &mut Page<'_>, study: &Reproduced) {
     page.blank();
 }
 
+fn cells_of(study: &Reproduced) -> impl Iterator<Item = &Cell> {
+    let tables = study.figures.iter().filter_map(|f| f.cells.as_ref());
+    tables.flat_map(|c| c.cells.iter().flatten().flatten())
+}
+
 fn misses(page: &mut Page<'_>, study: &Reproduced) {
     let mut missed = study.rows().filter(|r| r.misses()).peekable();
     if missed.peek().is_none() {
@@ -104,11 +111,13 @@ fn misses(page: &mut Page<'_>, study: &Reproduced) {
         if i > 0 {
             page.blank();
         }
-        let says = |x: Option<f64>| x.map_or("never".to_string(), |x| format!("{:.*}", 1, x));
+        // Ratios say something behind the point only.
+        let places = if r.digits > 2 { usize::from(r.digits) } else { 1 };
+        let says = |x: Option<f64>| x.map_or("never".to_string(), |x| format!("{x:.places$}"));
         let line = Line::new()
             .ink(Ink::Bad, r.id.clone())
             .plain(format!(": {} published, {} measured", number(r), says(r.measured)))
-            .ink(Ink::Dim, format!(" ± {:.1} {}", r.tolerance.total(), r.unit));
+            .ink(Ink::Dim, format!(" ± {:.places$} {}", r.tolerance.total(), r.unit));
         page.line(line);
         page.paragraph(2, Ink::Plain, &r.reason());
         if !r.argued() {
@@ -156,11 +165,48 @@ fn cells(page: &mut Page<'_>, c: &Cells) {
             page.paragraph(0, Ink::Dim, &format!("{name}{unit}: {what}"));
             matrix(page, c, q, &|cell| cell.untouched);
         }
+        if c.cells[q].iter().flatten().any(|cell| cell.stdev.is_some()) {
+            page.blank();
+            let what = "standard deviations, published between runs, measured between start phases";
+            page.paragraph(0, Ink::Dim, &format!("{name}{unit}: {what}"));
+            matrix(page, &stdevs(c, q), 0, &|cell| cell.measured);
+        }
     }
     let fits = !c.free.is_empty() || c.cases.iter().any(|(_, fit)| *fit);
     if fits {
         page.blank();
-        page.paragraph(0, Ink::Dim, "* what is free was fitted on these: not counted");
+        let one = c.columns.iter().filter(|(_, fit)| *fit).count() < published(c);
+        let of = match c.columns.iter().find(|(_, fit)| *fit).filter(|_| one) {
+            Some((name, _)) => format!(", in the column {name} alone"),
+            None => String::new(),
+        };
+        let what = format!("* what is free was fitted on these{of}: not counted");
+        page.paragraph(0, Ink::Dim, &what);
+    }
+}
+
+/// How many columns of it there are in the document.
+fn published(c: &Cells) -> usize {
+    let has = |column: &usize| c.cells.iter().flatten().any(|row| row[*column].published.is_some());
+    (0..c.columns.len()).filter(has).count()
+}
+
+/// The standard deviations of a quantity as a table of their own, of the columns that have any.
+fn stdevs(c: &Cells, q: usize) -> Cells {
+    let has = |column: &usize| c.cells[q].iter().any(|row| row[*column].stdev.is_some());
+    let columns: Vec<usize> = (0..c.columns.len()).filter(has).collect();
+    let of = |cell: &Cell| Cell {
+        published: cell.stdev,
+        digits: cell.digits.max(1),
+        measured: cell.spread,
+        ..Cell::default()
+    };
+    let row = |row: &Vec<Cell>| columns.iter().map(|column| of(&row[*column])).collect();
+    Cells {
+        cases: c.cases.clone(),
+        columns: columns.iter().map(|column| c.columns[*column].clone()).collect(),
+        cells: vec![c.cells[q].iter().map(row).collect()],
+        ..Cells::default()
     }
 }
 
@@ -215,8 +261,21 @@ fn free(page: &mut Page<'_>, all: &[Tried]) {
             false => format!("{value} {}", one(*off)),
         };
         let values: Vec<String> = t.values.iter().enumerate().map(value).collect();
-        let of = if t.columns.is_empty() { "all".into() } else { t.columns.join(", ") };
-        page.hanging(&format!("  {} ({of}): ", t.name), Ink::Plain, &values.join(", "));
+        let about = [&t.columns, &t.cases].map(|names| names.join(", "));
+        let of = match about.each_ref().map(String::is_empty) {
+            [true, true] => "all".to_string(),
+            [false, true] => about[0].clone(),
+            [true, false] => about[1].clone(),
+            [false, false] => about.join("; "),
+        };
+        let head = format!("  {} ({of}): ", t.name);
+        match 2 * width(&head) <= page.width() {
+            true => page.hanging(&head, Ink::Plain, &values.join(", ")),
+            false => {
+                page.paragraph(2, Ink::Plain, head.trim());
+                page.paragraph(4, Ink::Plain, &values.join(", "));
+            }
+        }
         page.paragraph(4, Ink::Dim, &t.why);
     }
 }

@@ -83,9 +83,14 @@ impl DomainView<'_> {
         effective.util = self.machine.hook(effective.util, |h, util| h.effective_util(util));
         effective
     }
-    /// `cfs_rq->avg.util_avg` of `cpu`: what its fair tasks need, by the tracker in force, and nothing else.
+    /// `cfs_rq->avg.util_avg` of `cpu`: what its fair tasks need, and nothing else; of another tracker what it has for
+    /// frequencies (`boosted_cpu_util` of Android's 4.4 takes `cpu_util_freq`).
     pub fn util_avg(&self, cpu: CpuId) -> Util {
-        self.machine.cfs_util(self.machine.cpu(cpu)).util_avg
+        let m = self.machine;
+        match m.tracker {
+            None => m.cfs_util(m.cpu(cpu)).util_avg,
+            Some(_) => m.cpu_util_freq(cpu),
+        }
     }
     /// Whether a task of a class above the fair one runs on `cpu`.
     pub fn runs_above_fair(&self, cpu: CpuId) -> bool {
