@@ -6,12 +6,13 @@
 //! climbs   util_est as it climbs, of all figures with the same arithmetic in one panel: dots what that wants, mainline's
 //!          util_avg beside it
 //! tables   a panel a published column: each case's published and measured number of the first quantity
+//! rows     a panel a figure and unit that has nothing of all this: its rows' published and measured numbers, lettered
 //! slack    a panel a grid of periodic tasks: slack against energy, one point a policy
 //! ```
 
 use crate::chart::{Axis, AxisKind, Chart, Colour, Mark, Panel, Series, Shape, Size};
 use risetime_analysis::study::{
-    Cell, Cells, Climbed, CurvePair, Reproduced, ReproducedFigure, TradeOff,
+    Cell, Cells, Climbed, CurvePair, JudgedRow, Reproduced, ReproducedFigure, TradeOff,
 };
 
 /// All curves of the study.
@@ -22,6 +23,7 @@ pub fn study(study: &Reproduced) -> Chart {
     panels.extend(curves.map(|(f, c)| curve(f, c, study.phases)));
     let tables = study.figures.iter().filter_map(|f| f.cells.as_ref());
     panels.extend(tables.flat_map(of_table));
+    panels.extend(study.figures.iter().filter(|f| has_rows_alone(f)).flat_map(of_rows));
     Chart { title: format!("{}: {}", study.study, study.about), panels, ..Chart::default() }
 }
 
@@ -87,6 +89,48 @@ fn cases(
         ],
         ..Panel::default()
     }
+}
+
+fn has_rows_alone(f: &ReproducedFigure) -> bool {
+    f.curves.is_empty() && f.cells.is_none() && f.climb.is_none() && f.trade_offs.is_empty()
+}
+
+/// Published and measured, row by row.
+fn of_rows(f: &ReproducedFigure) -> Vec<Panel> {
+    let mut units: Vec<&str> = f.rows.iter().map(|r| r.unit).collect();
+    units.sort_unstable();
+    units.dedup();
+    let panel = |unit: &str| {
+        let rows: Vec<&JudgedRow> = f.rows.iter().filter(|r| r.unit == unit).collect();
+        let marks = |side: &dyn Fn(&JudgedRow) -> Option<f64>| {
+            let all = rows.iter().enumerate();
+            let mark = |(i, r): (usize, &&JudgedRow)| {
+                side(r).map(|y| Mark { x: i as f64, y, ..Mark::default() })
+            };
+            Shape::Points(all.filter_map(mark).collect())
+        };
+        Panel {
+            title: f.id.clone(),
+            x: Axis::new("", "").kind(AxisKind::Names((0..rows.len()).map(letter).collect())),
+            y: Axis::new("", unit),
+            series: vec![
+                Series::new("published", Colour::Ink, marks(&|r| Some(r.published))),
+                Series::new("measured", Colour::Nth(0), marks(&|r| r.measured)),
+            ],
+            keys: rows.iter().enumerate().map(|(i, r)| (letter(i), key(r))).collect(),
+            size: Size::Whole,
+            ..Panel::default()
+        }
+    };
+    units.into_iter().map(panel).collect()
+}
+
+fn key(r: &JudgedRow) -> String {
+    let least = match r.relation {
+        "" => String::new(),
+        relation => format!(", {relation} wanted"),
+    };
+    format!("{} at {}{least}", r.list, r.at)
 }
 
 type Named<'a> = (&'a str, &'a Climbed);
