@@ -84,6 +84,9 @@ impl Rq<'_, '_> {
 
     /// `sched_yield`: the class's own, then another look at the queue.
     pub(crate) fn sched_yield(&mut self) {
+        if self.m().ignores_yield(self.cpu) {
+            return;
+        }
         self.update_rq_clock();
         self.yield_task();
         self.set_need_resched();
@@ -287,6 +290,12 @@ impl Kernel<'_> {
             self.rq(from).detach_task(task, to, why);
             self.rq(to).attach_task(task, from);
         }
+    }
+
+    /// `take_task` of MuQSS: a task that waits on another CPU is about to run on this one.
+    pub(crate) fn take_queued(&mut self, task: TaskId, from: CpuId, to: CpuId) {
+        self.rq(from).detach_task(task, to, Why::EarliestDeadline);
+        self.rq(to).activate(task, EnqueueKind::Migrated, false);
     }
 
     // ------------------------------------------------------------------ threads of a core
@@ -692,7 +701,8 @@ impl Rq<'_, '_> {
     /// When the timer of a task that falls asleep until `at` expires at the latest.
     pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
         // The thread that creates the tasks has none, either.
-        let has = self.m().is_fair(task) && matches!(self.m().task(task).role, Role::User);
+        let has = !self.m().class_of(task).is_above_fair()
+            && matches!(self.m().task(task).role, Role::User);
         let slack = if has { self.m().costs.slack } else { Span(0) };
         self.t(task).soft_expiry = at;
         Instant(at.0.saturating_add(slack.0))

@@ -32,6 +32,7 @@ impl Rq<'_, '_> {
         if let Some(nice) = attr.nice.filter(|n| *n != before) {
             self.set_nice(task, nice);
             self.prio_changed_fair(task, before);
+            self.prio_changed_muqss(task, before);
         }
         let Some(policy) = attr.policy else { return };
         let new = self.m().task(task).state == State::New;
@@ -57,7 +58,7 @@ impl Rq<'_, '_> {
             return;
         }
         if policy.is_fair() && old.is_fair() {
-            self.t(task).sched.policy = policy;
+            self.muqss_requeue(task, |t| t.sched.policy = policy);
             self.set_fair_policy(task, policy);
         } else if let Err(e) = self.admit(task, policy) {
             self.refuse(e);
@@ -118,6 +119,7 @@ impl Rq<'_, '_> {
                 Class::Fair => {
                     self.set_next_task_fair(task);
                 }
+                Class::Muqss => self.set_rq_task(Some(task)),
                 Class::Rt => {
                     self.update_rt(false);
                 }
