@@ -14,6 +14,7 @@ mod governors;
 mod groups;
 mod long_run;
 mod metamorphic;
+mod muqss;
 mod placed;
 mod properties;
 mod residencies;

@@ -182,6 +182,9 @@ impl SchedClass for Muqss {
             rq.muqss_fork(task);
         }
         rq.enqueue_task_muqss(task);
+        if kind == EnqueueKind::Initial && rq.muqss().queue.entries() > 1 {
+            rq.resched_idle_beside_parent(task);
+        }
     }
     fn dequeue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: DequeueKind) {
         if rq.muqss().curr == Some(task) {
@@ -215,7 +218,10 @@ impl SchedClass for Muqss {
         if next == Some(prev) {
             return;
         }
-        rq.return_task();
+        if rq.muqss().curr == Some(prev) {
+            // A higher class takes the CPU, so that nobody was picked here.
+            rq.return_task();
+        }
         if next.is_some() && rq.m().task(prev).state == State::Runnable {
             // `resched_suitable_idle`
             if let Some(idle) = rq.m().best_idle_cpu(prev) {
@@ -479,6 +485,21 @@ impl Rq<'_, '_> {
                 });
             }
             _ => self.time_slice_expired(task),
+        }
+    }
+
+    /// A thread that creates tasks and is none of the simulation's is awake on this CPU, so that of several new
+    /// tasks here all but the first are for other CPUs.
+    fn resched_idle_beside_parent(&mut self, task: TaskId) {
+        let m = self.m();
+        if m.cpu(self.cpu).curr.is_some() {
+            return;
+        }
+        let mut others = m.task(task).allowed.and(&m.cpu_idle_map());
+        others.remove(self.cpu);
+        let ranking = |cpu: &CpuId| (m.ranking(self.cpu, *cpu, &others), *cpu);
+        if let Some(idle) = others.iter().min_by_key(ranking) {
+            self.resched_cpu(idle);
         }
     }
 
