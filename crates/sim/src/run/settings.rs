@@ -234,6 +234,7 @@ pub(crate) fn fair_tunables(e: &Experiment) -> Tunables {
     ns("sched_latency_ns", &mut tunables.cfs.latency_ns);
     ns("sched_min_granularity_ns", &mut tunables.cfs.min_granularity_ns);
     ns("sched_wakeup_granularity_ns", &mut tunables.cfs.wakeup_granularity_ns);
+    tunables.cfs.latency_nice = e.settings.int(series::LATENCY_NICE) == Some(1);
     tunables
 }
 

@@ -34,6 +34,9 @@ impl Rq<'_, '_> {
             self.prio_changed_fair(task, before);
             self.prio_changed_muqss(task, before);
         }
+        if let Some(nice) = attr.latency_nice.filter(|_| self.m().series.latency_nice) {
+            self.set_latency_nice(task, nice);
+        }
         let Some(policy) = attr.policy else { return };
         let new = self.m().task(task).state == State::New;
         if new && matches!(policy, Policy::Deadline { .. } | Policy::Idle) {
@@ -136,6 +139,16 @@ impl Rq<'_, '_> {
             }
         } else {
             self.wakeup_preempt(task, false);
+        }
+    }
+
+    /// `__setscheduler_latency`.
+    fn set_latency_nice(&mut self, task: TaskId, nice: i8) {
+        let group = self.m().task(task).group;
+        if !self.queue_mut(group).set_latency_nice(task, nice)
+            && let Some(entity) = &mut self.t(task).entity
+        {
+            entity.latency_nice = nice;
         }
     }
 
