@@ -50,7 +50,10 @@ mod tests {
     #[test]
     fn offsets_are_linear_and_compared_where_somebody_is_in_a_hurry() {
         let half = 12_000_000;
-        assert_eq!([-20, -10, 0, 19].map(|n| calc_latency_offset(half, n)), [-12_000_000, -6_000_000, 0, 11_400_000]);
+        assert_eq!(
+            [-20, -10, 0, 19].map(|n| calc_latency_offset(half, n)),
+            [-12_000_000, -6_000_000, 0, 11_400_000]
+        );
         assert_eq!(wakeup_latency_gran(0, -5, 100), -5);
         assert_eq!(wakeup_latency_gran(-5, -5, 100), 0, "two of a kind");
         assert_eq!(wakeup_latency_gran(-5, 0, 100), 5, "it has to be further behind");

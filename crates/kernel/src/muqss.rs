@@ -378,8 +378,12 @@ mod tests {
         assert!(!early.can_preempt(Normal, (&at(1), Normal)));
         assert!(!late.can_preempt(Normal, (&early, Normal)));
         assert!(!early.can_preempt(Batch, (&late, Normal)));
-        assert!(late.can_preempt(Normal, (&early, Idle)) && late.can_preempt(Batch, (&early, Idle)));
-        assert!(!early.can_preempt(Idle, (&late, Idle)) && !early.can_preempt(Idle, (&late, Normal)));
+        assert!(
+            late.can_preempt(Normal, (&early, Idle)) && late.can_preempt(Batch, (&early, Idle))
+        );
+        assert!(
+            !early.can_preempt(Idle, (&late, Idle)) && !early.can_preempt(Idle, (&late, Normal))
+        );
         assert!(at(1).sl_id(Idle) > at(1 << 50).sl_id(Normal));
     }
 
@@ -412,7 +416,9 @@ mod tests {
     fn a_skip_list_is_sorted_and_first_come_first_served() {
         let mut seed = 1u64;
         let mut draw = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % below
         };
         let (mut list, mut model) = (SkipList::default(), Vec::<(u64, TaskId, u32)>::new());

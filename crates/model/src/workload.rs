@@ -198,7 +198,8 @@ pub struct Attr {
 impl Attr {
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
-        let Attr { cpus, policy, nice, uclamp_min, uclamp_max, latency_nice, qos, taskgroup } = self;
+        let Attr { cpus, policy, nice, uclamp_min, uclamp_max, latency_nice, qos, taskgroup } =
+            self;
         cpus.is_none()
             && policy.is_none()
             && nice.is_none()

@@ -71,7 +71,8 @@ pub(crate) fn plan(
         )
         .hint("leave it out, or run it with --backend sim"));
     }
-    if let Some(task) = workload.tasks.iter().chain(&workload.forked).find(|t| has_latency_nice(t)) {
+    if let Some(task) = workload.tasks.iter().chain(&workload.forked).find(|t| has_latency_nice(t))
+    {
         return Err(InputError::new(
             workload.place_of(&task.comm, &format!("task `{}`", task.comm)),
             "`latency_nice` was never merged, no stock kernel takes it",

@@ -22,12 +22,13 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",
     "docs/jobs.md",
     "docs/advise.md",
+    "docs/muqss.md",
     "docs/for-rt-engineers.md",
     "docs/for-server-operators.md",
     "docs/for-patch-authors.md",

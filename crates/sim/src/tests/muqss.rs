@@ -55,7 +55,10 @@ fn shares_follow_the_ratios_of_nice_values() {
         let nices: Vec<i8> =
             std::iter::once(high).chain(std::iter::repeat_n(low, others)).collect();
         let wanted = share_by_rule(&nices);
-        assert!((got - wanted).abs() < 0.015, "{high} beside {others} of {low}: {got}, by rule {wanted}");
+        assert!(
+            (got - wanted).abs() < 0.015,
+            "{high} beside {others} of {low}: {got}, by rule {wanted}"
+        );
     }
     // MuQSS.c says of nice 19 beside nice 0: 3 %.
     let low = 1.0 - share_by_rule(&[0, 19]);
@@ -124,7 +127,8 @@ fn higher_classes_come_first() {
     assert_eq!(runs.turns("low")[0].1, 20_000);
     assert_eq!(runs.turns("fair")[0], (0, 0, 20_000));
     assert_eq!(runs.ran("low", 20, 51), 30_000_000);
-    let tasks = format!(r#""fair": {{{SPIN}}}, "rt": {{"policy": "SCHED_FIFO", "delay": 5000, {SPIN}}}"#);
+    let tasks =
+        format!(r#""fair": {{{SPIN}}}, "rt": {{"policy": "SCHED_FIFO", "delay": 5000, {SPIN}}}"#);
     let fair = run(cpus(1), &tasks, MUQSS, 2100).ran("fair", 1005, 2005);
     assert!((48_000_000..=50_000_000).contains(&fair), "{fair}");
 }
@@ -176,10 +180,8 @@ fn looks_take_the_earliest_deadline_of_all_cpus_unless_its_lock_is_held() {
 
 #[test]
 fn yield_does_what_its_type_says() {
-    let tasks = format!(
-        r#""polite": {{"loop": -1, "runtime": 1000, "yield": ""}}, "busy": {}"#,
-        spin(0)
-    );
+    let tasks =
+        format!(r#""polite": {{"loop": -1, "runtime": 1000, "yield": ""}}, "busy": {}"#, spin(0));
     let got = [0, 1, 2].map(|n| {
         let runs = run(cpus(1), &tasks, &format!("{MUQSS}+sched_yield_type={n}"), 2000);
         (runs.turns("polite").len(), runs.ran("polite", 0, 2000) / 1_000_000)

@@ -109,7 +109,9 @@ pub(crate) const PARAMS: &[Param] = &[
 /// Errors: settings of MuQSS without it; MuQSS with what cannot be beside it.
 pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
     if settings.name(FAIR_CLASS) != Some("muqss") {
-        let Some(name) = OWN.iter().find(|name| settings.int(name).is_some()) else { return Ok(()) };
+        let Some(name) = OWN.iter().find(|name| settings.int(name).is_some()) else {
+            return Ok(());
+        };
         let what = format!("`{name}` is a setting of {FAIR_CLASS}=muqss");
         return Err(InputError::new(policy.place_of(name), what)
             .hint(format!("leave `{name}` out, or add {FAIR_CLASS}=muqss")));
@@ -317,8 +319,7 @@ impl Machine {
     /// Whether `task` takes the CPU from `curr`.
     fn can_preempt(&self, task: TaskId, curr: TaskId) -> bool {
         let running = (&self.muqss_entity(curr), self.muqss_policy(curr));
-        self.is_muqss(curr)
-            && self.muqss_entity(task).can_preempt(self.muqss_policy(task), running)
+        self.is_muqss(curr) && self.muqss_entity(task).can_preempt(self.muqss_policy(task), running)
     }
 
     /// `rq_load`: tasks that wait there, and whoever runs.
