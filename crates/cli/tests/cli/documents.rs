@@ -387,6 +387,7 @@ fn title_of(group: &Group) -> &'static str {
         "thermal" => "Heat",
         "noise" => "Costs",
         "stop_work_ns" => "The stop class",
+        "sched_fair_class" => "MuQSS",
         "first_cpu" => "The start",
         other => panic!("a group that begins with {other} needs a heading here"),
     }

@@ -15,6 +15,7 @@ mod groups;
 mod latency_nice;
 mod long_run;
 mod metamorphic;
+#[expect(clippy::float_arithmetic, reason = "shares of a CPU")]
 mod muqss;
 mod placed;
 mod properties;
