@@ -292,12 +292,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// `take_task` of MuQSS: a task that waits on another CPU is about to run on this one.
-    pub(crate) fn take_queued(&mut self, task: TaskId, from: CpuId, to: CpuId) {
-        self.rq(from).detach_task(task, to, Why::EarliestDeadline);
-        self.rq(to).activate(task, EnqueueKind::Migrated, false);
-    }
-
     // ------------------------------------------------------------------ threads of a core
 
     /// Whether `cpu` has a task may have changed: the other threads of its core get slower or faster.
@@ -423,7 +417,7 @@ impl Rq<'_, '_> {
     // ------------------------------------------------------------------ from one CPU to another
 
     /// `detach_task`: a queued or running task leaves for another CPU.
-    fn detach_task(&mut self, task: TaskId, to: CpuId, why: Why) {
+    pub(crate) fn detach_task(&mut self, task: TaskId, to: CpuId, why: Why) {
         let from = self.cpu;
         self.update_rq_clock();
         let running = self.m().cpu(from).curr == Some(task);

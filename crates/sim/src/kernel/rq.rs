@@ -35,6 +35,7 @@ use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::deadline::DlEntity;
+use risetime_kernel::eevdf::EnqueueKind;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::uclamp::{UclampLimits, UclampRq, UclampTask};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
@@ -398,10 +399,11 @@ impl Rq<'_, '_> {
     pub(crate) fn move_queued(&mut self, task: TaskId, to: CpuId, why: Why) {
         self.k.move_queued(task, self.cpu, to, why);
     }
-    /// A task that waits on another CPU comes here, to run next.
+    /// `take_task` of MuQSS: a task that waits on another CPU comes here, to run next.
     pub(crate) fn take_queued(&mut self, task: TaskId, from: CpuId) {
-        self.k.take_queued(task, from, self.cpu);
+        self.k.rq(from).detach_task(task, self.cpu, Why::EarliestDeadline);
         self.still_locked();
+        self.activate(task, EnqueueKind::Migrated, false);
     }
     /// `resched_cpu`: another CPU looks for who is to run.
     pub(crate) fn resched_cpu(&mut self, cpu: CpuId) {

@@ -361,7 +361,8 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         tracker: None,
         thermal,
     };
-    muqss::add_queues(&mut machine);
+    let queues = muqss::queues(&machine);
+    machine.cpus.iter_mut().zip(queues).for_each(|(c, queue)| c.muqss = Some(queue));
     machine.root.energy_aware = machine.sched_is_eas_possible();
     machine.plain = plain::is_plain(&machine);
     machine.tally = Tally::serves(&machine).then(|| Tally::new(&machine));

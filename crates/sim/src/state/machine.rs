@@ -876,7 +876,7 @@ impl Machine {
         let util = match (&self.tracker, &c.muqss) {
             (None, None) => return c.plain_cfs(),
             (Some(tracker), _) => tracker.cpu_util(self.id_of(c)),
-            (None, Some(rq)) => self.muqss_util(rq, c.capacity.0),
+            (None, Some(rq)) => rq.util(c.capacity),
         } + c.background_util;
         CfsUtil { util_avg: util, runnable_avg: util, util_est: Util(0) }
     }

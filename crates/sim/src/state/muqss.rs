@@ -1,10 +1,7 @@
 //! What MuQSS keeps of the machine and of each CPU (`kernel/class/muqss.rs` has what it does, and the settings).
 
-use crate::state::class::Class;
-use crate::state::cpuset::CpuSet;
-use crate::state::machine::Machine;
 use risetime_kernel::muqss::{LoadAvg, SkipList, Tunables};
-use risetime_kernel::units::{CpuId, Instant, Span, TaskId, Util};
+use risetime_kernel::units::{Capacity, CpuId, Instant, Span, TaskId, Util};
 
 /// As the settings say.
 #[derive(Clone, Copy, Debug)]
@@ -46,37 +43,9 @@ impl MuqssRq {
     pub(crate) fn nr_running(&self) -> usize {
         self.queue.entries() + usize::from(self.curr.is_some())
     }
-}
 
-impl Machine {
-    /// `cpu_locality` of `b` as `a` sees it.
-    pub(crate) fn locality(&self, a: CpuId, b: CpuId) -> Locality {
-        let node = |cpu: CpuId| self.platform.topology.nodes.iter().position(|n| n.contains(&cpu));
-        if a == b {
-            Locality::Same
-        } else if self.cpu(a).place.smt.contains(&b) {
-            Locality::Smt
-        } else if self.cpus_share_cache(a, b) {
-            Locality::Cache
-        } else if node(a) == node(b) {
-            Locality::Node
-        } else {
-            Locality::Distant
-        }
-    }
-
-    /// Whether a task is one of MuQSS's.
-    pub(crate) fn is_muqss(&self, task: TaskId) -> bool {
-        self.class_of(task) == Class::Muqss
-    }
-
-    /// `cpu_idle_map`: the CPUs whose current task is the idle one.
-    pub(crate) fn cpu_idle_map(&self) -> CpuSet {
-        self.root.online.iter().filter(|c| self.cpu(*c).curr.is_none()).collect()
-    }
-
-    /// What MuQSS has cpufreq know of a CPU: its load, as a share of the CPU.
-    pub(crate) fn muqss_util(&self, rq: &MuqssRq, capacity: u64) -> Util {
-        Util(rq.load.util() * capacity / 1024)
+    /// What cpufreq knows of it: its load, as a share of the CPU.
+    pub(crate) fn util(&self, capacity: Capacity) -> Util {
+        Util(self.load.util() * capacity.0 / 1024)
     }
 }

@@ -33,7 +33,7 @@
 use super::sched_class::{Preempts, SchedClass};
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
-use crate::state::class::{ClassTimer, fair_policy};
+use crate::state::class::{Class, ClassTimer, fair_policy};
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
 use crate::state::hooks::{Placed, Waker};
@@ -154,16 +154,13 @@ pub(crate) fn of_settings(settings: &Settings) -> Option<crate::state::muqss::Mu
 }
 
 /// Every CPU's queue, where MuQSS is on.
-pub(crate) fn add_queues(m: &mut Machine) {
-    if m.muqss.is_none() {
-        return;
-    }
+pub(crate) fn queues(m: &Machine) -> Vec<Box<MuqssRq>> {
     let all: Vec<CpuId> = (0..m.cpus.len() as u32).map(CpuId).collect();
     let niffies = m.niffies();
-    for &cpu in &all {
+    let queue = |cpu: &CpuId| {
         let mut order = all.clone();
-        order.sort_by_key(|other| (m.locality(cpu, *other), *other));
-        m.cpus[cpu.index()].muqss = Some(Box::new(MuqssRq {
+        order.sort_by_key(|other| (m.locality(*cpu, *other), *other));
+        Box::new(MuqssRq {
             queue: SkipList::default(),
             curr: None,
             last_ran: niffies,
@@ -171,8 +168,9 @@ pub(crate) fn add_queues(m: &mut Machine) {
             expires: None,
             locked_until: Instant(0),
             order,
-        }));
-    }
+        })
+    };
+    all.iter().filter(|_| m.muqss.is_some()).map(queue).collect()
 }
 
 /// SCHED_OTHER, SCHED_BATCH, SCHED_IDLE with MuQSS.
@@ -293,6 +291,32 @@ impl SchedClass for Muqss {
 }
 
 impl Machine {
+    /// `cpu_locality` of `b` as `a` sees it.
+    fn locality(&self, a: CpuId, b: CpuId) -> Locality {
+        let node = |cpu: CpuId| self.platform.topology.nodes.iter().position(|n| n.contains(&cpu));
+        if a == b {
+            Locality::Same
+        } else if self.cpu(a).place.smt.contains(&b) {
+            Locality::Smt
+        } else if self.cpus_share_cache(a, b) {
+            Locality::Cache
+        } else if node(a) == node(b) {
+            Locality::Node
+        } else {
+            Locality::Distant
+        }
+    }
+
+    /// Whether a task is one of MuQSS's.
+    fn is_muqss(&self, task: TaskId) -> bool {
+        self.class_of(task) == Class::Muqss
+    }
+
+    /// `cpu_idle_map`: the CPUs whose current task is the idle one.
+    pub(crate) fn cpu_idle_map(&self) -> CpuSet {
+        self.root.online.iter().filter(|c| self.cpu(*c).curr.is_none()).collect()
+    }
+
     /// `rq->niffies`, which all CPUs have alike here.
     fn niffies(&self) -> u64 {
         self.sched_clock().0
