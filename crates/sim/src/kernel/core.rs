@@ -417,7 +417,7 @@ impl Rq<'_, '_> {
     // ------------------------------------------------------------------ from one CPU to another
 
     /// `detach_task`: a queued or running task leaves for another CPU.
-    pub(crate) fn detach_task(&mut self, task: TaskId, to: CpuId, why: Why) {
+    fn detach_task(&mut self, task: TaskId, to: CpuId, why: Why) {
         let from = self.cpu;
         self.update_rq_clock();
         let running = self.m().cpu(from).curr == Some(task);

@@ -35,7 +35,6 @@ use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cfs_rq::CfsRq;
 use risetime_kernel::deadline::DlEntity;
-use risetime_kernel::eevdf::EnqueueKind;
 use risetime_kernel::pelt::Decay;
 use risetime_kernel::uclamp::{UclampLimits, UclampRq, UclampTask};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
@@ -401,9 +400,8 @@ impl Rq<'_, '_> {
     }
     /// `take_task` of MuQSS: a task that waits on another CPU comes here, to run next.
     pub(crate) fn take_queued(&mut self, task: TaskId, from: CpuId) {
-        self.k.rq(from).detach_task(task, self.cpu, Why::EarliestDeadline);
+        self.k.move_queued(task, from, self.cpu, Why::EarliestDeadline);
         self.still_locked();
-        self.activate(task, EnqueueKind::Migrated, false);
     }
     /// `resched_cpu`: another CPU looks for who is to run.
     pub(crate) fn resched_cpu(&mut self, cpu: CpuId) {

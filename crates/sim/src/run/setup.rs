@@ -362,7 +362,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         thermal,
     };
     let queues = muqss::queues(&machine);
-    machine.cpus.iter_mut().zip(queues).for_each(|(c, queue)| c.muqss = Some(queue));
+    machine.cpus.iter_mut().zip(queues).for_each(|(c, queue)| c.muqss = Some(Box::new(queue)));
     machine.root.energy_aware = machine.sched_is_eas_possible();
     machine.plain = plain::is_plain(&machine);
     machine.tally = Tally::serves(&machine).then(|| Tally::new(&machine));

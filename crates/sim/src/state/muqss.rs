@@ -24,6 +24,8 @@ pub(crate) struct MuqssRq {
     pub(crate) expires: Option<Instant>,
     /// Until then a trylock gives up.
     pub(crate) locked_until: Instant,
+    /// It looks for who is to run, and takes whom it finds.
+    pub(crate) looks: bool,
     /// `rq_order`: all CPUs, this one first, the nearest next.
     pub(crate) order: Vec<CpuId>,
 }

@@ -154,21 +154,22 @@ pub(crate) fn of_settings(settings: &Settings) -> Option<crate::state::muqss::Mu
 }
 
 /// Every CPU's queue, where MuQSS is on.
-pub(crate) fn queues(m: &Machine) -> Vec<Box<MuqssRq>> {
+pub(crate) fn queues(m: &Machine) -> Vec<MuqssRq> {
     let all: Vec<CpuId> = (0..m.cpus.len() as u32).map(CpuId).collect();
     let niffies = m.niffies();
     let queue = |cpu: &CpuId| {
         let mut order = all.clone();
         order.sort_by_key(|other| (m.locality(*cpu, *other), *other));
-        Box::new(MuqssRq {
+        MuqssRq {
             queue: SkipList::default(),
             curr: None,
             last_ran: niffies,
             load: LoadAvg::new(niffies),
             expires: None,
             locked_until: Instant(0),
+            looks: false,
             order,
-        })
+        }
     };
     all.iter().filter(|_| m.muqss.is_some()).map(queue).collect()
 }
@@ -211,7 +212,9 @@ impl SchedClass for Muqss {
     fn wakeup_preempt(&self, rq: &mut Rq<'_, '_>, curr: TaskId, task: TaskId, _: bool) -> Preempts {
         let m = rq.m();
         // An idle CPU is told instead ([`Self::woken`]).
-        let here = m.best_idle_cpu(task).is_none() && m.can_preempt(task, curr);
+        let here = !m.muqss_rq(rq.cpu).looks
+            && m.best_idle_cpu(task).is_none()
+            && m.can_preempt(task, curr);
         if here { Preempts::Now } else { Preempts::No }
     }
     fn put_prev(&self, rq: &mut Rq<'_, '_>, prev: TaskId, next: Option<TaskId>) {
@@ -248,7 +251,8 @@ impl SchedClass for Muqss {
     /// `try_preempt`, on CPUs other than its own.
     fn woken(&self, rq: &mut Rq<'_, '_>, task: TaskId) {
         let (m, cpu) = (rq.m(), rq.cpu);
-        if m.cpu(cpu).curr.is_none() || m.muqss_entity(task).node.is_none() {
+        if m.muqss_rq(cpu).looks || m.cpu(cpu).curr.is_none() || m.muqss_entity(task).node.is_none()
+        {
             return;
         }
         let other = m.best_idle_cpu(task).or_else(|| m.preemptible_cpu(cpu, task));
@@ -542,7 +546,9 @@ impl Rq<'_, '_> {
     fn earliest_deadline_task(&mut self) -> Option<TaskId> {
         let (task, from) = self.m().earliest_deadline(self.cpu)?;
         if from != self.cpu {
+            self.muqss().looks = true;
             self.take_queued(task, from);
+            self.muqss().looks = false;
         }
         self.dequeue_task_muqss(task);
         Some(task)
