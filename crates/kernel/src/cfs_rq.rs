@@ -331,6 +331,11 @@ impl CfsRq {
         either!(self, rq => cfs: rq.get(id).is_some(), eevdf: rq.set_slice(id, slice_ns))
     }
 
+    /// Another `latency_nice` of the queued `id`; false if it is not queued.
+    pub fn set_latency_nice(&mut self, id: impl Into<EntityId>, latency_nice: i8) -> bool {
+        either!(self, rq => rq.set_latency_nice(id, latency_nice))
+    }
+
     /// The slice of a queued group's entity becomes that of its most impatient task.
     pub fn set_group_slice(&mut self, id: impl Into<EntityId>, slice_ns: u64) {
         either!(self, cfs: (), eevdf(rq): rq.set_group_slice(id, slice_ns));

@@ -24,6 +24,8 @@ pub mod fits;
 pub mod group;
 pub mod headroom;
 pub mod interactive;
+pub mod latency_nice;
+pub mod muqss;
 pub mod neighbours;
 pub mod opp;
 pub mod pelt;

@@ -55,6 +55,7 @@ pub fn policies() -> Vec<Entry> {
         ),
         ("linux-4.7", include_str!("../../../policies/linux-4.7.toml"), &[]),
         ("linux-4.14", include_str!("../../../policies/linux-4.14.toml"), &[]),
+        ("muqss-4.14", include_str!("../../../policies/muqss-4.14.toml"), &[]),
         ("linux-4.20", include_str!("../../../policies/linux-4.20.toml"), &[]),
         ("linux-5.10", include_str!("../../../policies/linux-5.10.toml"), &[]),
         ("linux-6.1", include_str!("../../../policies/linux-6.1.toml"), &[]),

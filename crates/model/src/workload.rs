@@ -5,7 +5,7 @@
 //! ```text
 //! tasks      NAME: { instance, delay, loop, phases { NAME: { loop, attributes, events } },
 //!            attributes: cpus, priority, policy, dl-runtime, dl-period, dl-deadline,
-//!                        util_min, util_max, sched_qos, taskgroup
+//!                        util_min, util_max, latency_nice, sched_qos, taskgroup
 //!            events in file order, kind by prefix (run1, sleep_b) }
 //! events     run, runtime, sleep, timer, mem, iorun, yield, fork
 //!            lock, unlock, wait, signal, broad, sync, suspend, resume, barrier
@@ -186,6 +186,8 @@ pub struct Attr {
     pub uclamp_min: Option<Util>,
     /// `util_max`; `None`: unchanged (at creation: 1024).
     pub uclamp_max: Option<Util>,
+    /// How soon it wants the CPU, −20..=19, in kernels with `latency_nice`; `None`: unchanged (at creation: 0).
+    pub latency_nice: Option<i8>,
     /// Hints given to the scheduler, each of which the kernel would take; empty: none.
     pub qos: Vec<SchedQosHint>,
     /// The task group, as a path of [`Workload::groups`], "" the root; `None`: unchanged (at
@@ -196,12 +198,14 @@ pub struct Attr {
 impl Attr {
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
-        let Attr { cpus, policy, nice, uclamp_min, uclamp_max, qos, taskgroup } = self;
+        let Attr { cpus, policy, nice, uclamp_min, uclamp_max, latency_nice, qos, taskgroup } =
+            self;
         cpus.is_none()
             && policy.is_none()
             && nice.is_none()
             && uclamp_min.is_none()
             && uclamp_max.is_none()
+            && latency_nice.is_none()
             && qos.is_empty()
             && taskgroup.is_none()
     }

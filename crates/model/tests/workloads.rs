@@ -62,6 +62,7 @@ fn a_file_as_rt_app_users_write_it() {
             nice: Some(-5),
             uclamp_min: Some(Util(100)),
             uclamp_max: None,
+            latency_nice: None,
             qos: Vec::new(),
             taskgroup: None,
         }
@@ -96,6 +97,7 @@ fn a_file_as_rt_app_users_write_it() {
                     nice: Some(0),
                     uclamp_min: Some(Util(0)),
                     uclamp_max: Some(Util(512)),
+                    latency_nice: None,
                     qos: Vec::new(),
                     taskgroup: None,
                 },

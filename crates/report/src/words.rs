@@ -126,6 +126,8 @@ pub(crate) fn migration_reason(why: &str) -> String {
         "later_rq" => "where deadlines are later".into(),
         "rt_push" | "dl_push" => "pushed on: it had to wait".into(),
         "dl_pull" => "pulled: it had to wait".into(),
+        "least_load" => "CPU with the shortest queue".into(),
+        "earliest_deadline" => "taken: the earliest deadline of all CPUs".into(),
         "prev_cpu" => "back to its previous CPU".into(),
         "unrecorded" => "the trace does not say why".into(),
         other => other.replace('_', " "),

@@ -561,6 +561,10 @@ pub enum Why {
     DlPush,
     /// A CPU whose deadline task left took it (`pull_dl_task`).
     DlPull,
+    /// The runqueue with the least load (MuQSS).
+    LeastLoad,
+    /// A CPU that looked for who is to run found the earliest deadline elsewhere (MuQSS).
+    EarliestDeadline,
     /// Its CPU went offline.
     Hotplug,
     /// Another trace said so (`verify`'s mode *given*).
@@ -617,6 +621,8 @@ impl Why {
             Why::RtPush => "rt_push",
             Why::DlPush => "dl_push",
             Why::DlPull => "dl_pull",
+            Why::LeastLoad => "least_load",
+            Why::EarliestDeadline => "earliest_deadline",
             Why::Hotplug => "hotplug",
             Why::Given => "given",
             Why::Util => "util",

@@ -71,6 +71,14 @@ pub(crate) fn plan(
         )
         .hint("leave it out, or run it with --backend sim"));
     }
+    if let Some(task) = workload.tasks.iter().chain(&workload.forked).find(|t| has_latency_nice(t))
+    {
+        return Err(InputError::new(
+            workload.place_of(&task.comm, &format!("task `{}`", task.comm)),
+            "`latency_nice` was never merged, no stock kernel takes it",
+        )
+        .hint("leave it out, or run it with --backend sim"));
+    }
     let uclamp = e.uclamp()?;
     let governor = e.settings.name(GOVERNOR).unwrap_or("schedutil").to_string();
     let first_cpu = first_cpu(e, &workload.tasks[workload.first_created()]);
@@ -326,6 +334,11 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
     let capacity =
         |c: &CpuId| e.platform.domain_of(*c).map_or(u64::MAX, |d| e.platform.domains[d].capacity.0);
     mask.iter().copied().min_by_key(|c| (capacity(c), c.0)).unwrap_or(CpuId(0))
+}
+
+fn has_latency_nice(t: &TaskSpec) -> bool {
+    let phases = t.phases.iter().map(|phase| &phase.attr);
+    std::iter::once(&t.attr).chain(phases).any(|attr| attr.latency_nice.is_some())
 }
 
 fn has_hints(t: &TaskSpec) -> bool {

@@ -543,8 +543,18 @@ fn every_setting_reaches_the_guest_or_is_refused() {
     };
     let catalogue = risetime_sim::catalogue();
     let (mut given, mut refused) = (Vec::new(), Vec::new());
-    // They need `irq_period_us` and `rt_tracking` beside them, which are refused.
-    let alone = |name: &str| !["irq_us", "sched_time_avg_ms"].contains(&name);
+    // They need `irq_period_us`, `rt_tracking` and `sched_fair_class` beside them, which are refused.
+    let alone = |name: &str| {
+        ![
+            "irq_us",
+            "sched_time_avg_ms",
+            "rr_interval",
+            "sched_interactive",
+            "sched_yield_type",
+            "rq_lock_ns",
+        ]
+        .contains(&name)
+    };
     for (group, param) in catalogue.params().filter(|(_, p)| alone(p.name)) {
         let (numbers, names) = param.range.parts();
         let numbers = numbers.into_iter().flat_map(|(low, high)| [high, low + 2, low]);

@@ -22,13 +22,14 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",
     "docs/jobs.md",
     "docs/advise.md",
     "docs/thermal.md",
+    "docs/muqss.md",
     "docs/for-rt-engineers.md",
     "docs/for-server-operators.md",
     "docs/for-patch-authors.md",
@@ -387,6 +388,7 @@ fn title_of(group: &Group) -> &'static str {
         "thermal" => "Heat",
         "noise" => "Costs",
         "stop_work_ns" => "The stop class",
+        "sched_fair_class" => "MuQSS",
         "first_cpu" => "The start",
         other => panic!("a group that begins with {other} needs a heading here"),
     }

@@ -27,6 +27,7 @@
 //! Understood from the C of 6.1, not checked against it; what differs in 5.10 is from its history.
 //! Source: kernel/sched/fair.c, symbols named at each function.
 
+mod latency;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ use crate::eevdf::timeline::{Timeline, before};
 use crate::eevdf::{DequeueKind, EnqueueKind, Entity, EntityId, FairPolicy, Place, Wakeup};
 use crate::units::Weight;
 use crate::weight::{LoadWeight, scale_load_down};
+use alloc::vec::Vec;
 
 /// Where min_vruntime of a new runqueue stands, so that wrapping is met early (`init_cfs_rq`).
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
@@ -65,10 +67,10 @@ pub struct CfsRq {
     nr_idle: usize,
     /// The running entity is not in the tree.
     curr: Option<Entity>,
-    /// Its running time when it was put on the CPU (`prev_sum_exec_runtime`).
-    prev_sum_exec_runtime: u64,
     timeline: Timeline,
     buddies: Buddies,
+    /// Who wants the CPU soon, and has not had it since it woke (`latency_timeline`).
+    latency: Vec<EntityId>,
     need_resched: bool,
 }
 
@@ -92,9 +94,9 @@ impl CfsRq {
             load: 0,
             nr_idle: 0,
             curr: None,
-            prev_sum_exec_runtime: 0,
             timeline: Timeline::new(),
             buddies: Buddies::default(),
+            latency: Vec::new(),
             need_resched: false,
         }
     }
@@ -313,6 +315,8 @@ impl CfsRq {
         entity.slice = self.tunables.min_granularity_ns;
         self.load += entity.load.scaled();
         self.nr_idle += usize::from(self.is_idle(&entity));
+        let woken = matches!(kind, EnqueueKind::Wakeup | EnqueueKind::WakeupMigrated);
+        self.enqueue_latency(&entity, woken);
         self.insert(entity);
     }
 
@@ -321,6 +325,7 @@ impl CfsRq {
         let id = id.into();
         self.update_curr();
         self.clear_buddies(id);
+        self.dequeue_latency(id);
         let mut entity = if self.curr.as_ref().is_some_and(|curr| curr.id == id) {
             self.curr.take()
         } else {
@@ -397,20 +402,26 @@ impl CfsRq {
 
     // ------------------------------------------------------------------ who runs
 
-    /// 1: `woken` is so far behind `v` that it should run instead of who stands there; 0: behind, but
+    /// 1: `woken` is so far behind `curr` that it should run instead of who stands there; 0: behind, but
     /// by no more than the granularity; −1: not behind. Source: fair.c:`wakeup_preempt_entity`.
-    fn wakeup_preempt_entity(&self, v: u64, woken: &Entity) -> i32 {
-        let behind = v.wrapping_sub(woken.vruntime) as i64;
-        if behind <= 0 {
-            return -1;
-        }
+    fn wakeup_preempt_entity(&self, curr: &Entity, woken: &Entity) -> i32 {
+        let behind = curr.vruntime.wrapping_sub(woken.vruntime) as i64;
         // In the woken one's virtual time: light tasks have to be further behind.
-        let gran = woken.load.calc_delta_fair(self.rev, self.tunables.wakeup_granularity_ns);
-        i32::from(behind > gran as i64)
+        let gran =
+            || woken.load.calc_delta_fair(self.rev, self.tunables.wakeup_granularity_ns) as i64;
+        if self.tunables.latency_nice {
+            return self.preempt_by_latency(behind, self.latency_gran(curr, woken), gran());
+        }
+        if behind <= 0 { -1 } else { i32::from(behind > gran()) }
     }
 
     /// Which entity should run now; the running one counts. Source: fair.c:`pick_next_entity`.
     pub fn pick_entity(&self) -> Option<EntityId> {
+        let picked = self.pick_entity_by_vruntime()?;
+        Some(self.sooner_than(picked).unwrap_or(picked))
+    }
+
+    fn pick_entity_by_vruntime(&self) -> Option<EntityId> {
         let curr = self.curr.as_ref();
         let first = self.timeline.first();
         let left = match (first, curr) {
@@ -418,7 +429,7 @@ impl CfsRq {
             (Some(first), _) => first,
             (None, curr) => curr?,
         };
-        let fair = |entity: &Entity| self.wakeup_preempt_entity(entity.vruntime, left) < 1;
+        let fair = |entity: &Entity| self.wakeup_preempt_entity(entity, left) < 1;
         let buddy = |id: Option<EntityId>| id.and_then(|id| self.get(id)).filter(|e| fair(e));
         if let Some(buddy) = buddy(self.buddies.next).or_else(|| buddy(self.buddies.last)) {
             return Some(buddy.id);
@@ -460,8 +471,9 @@ impl CfsRq {
         debug_assert!(self.curr.is_none(), "the CPU is taken");
         self.clear_buddies(id);
         let Some(mut entity) = self.timeline.remove(id) else { return false };
+        self.dequeue_latency(id);
         entity.exec_start = self.clock_task;
-        self.prev_sum_exec_runtime = entity.sum_exec_runtime;
+        entity.prev_sum_exec_runtime = entity.sum_exec_runtime;
         self.curr = Some(entity);
         true
     }
@@ -470,6 +482,7 @@ impl CfsRq {
     pub fn put_prev(&mut self) {
         self.update_curr();
         if let Some(prev) = self.curr.take() {
+            self.enqueue_latency(&prev, false);
             self.insert(prev);
         }
     }
@@ -492,13 +505,17 @@ impl CfsRq {
     /// alone. Source: fair.c:`check_preempt_tick`.
     pub fn check_preempt_tick(&mut self, ideal_runtime: u64) {
         let (Some(curr), Some(first)) = (&self.curr, self.timeline.first()) else { return };
-        let ran = curr.sum_exec_runtime.wrapping_sub(self.prev_sum_exec_runtime);
+        let ran = curr.sum_exec_runtime.wrapping_sub(curr.prev_sum_exec_runtime);
         if ran > ideal_runtime {
             let id = curr.id;
             self.need_resched = true;
             self.clear_buddies(id);
         } else if ran >= self.tunables.min_granularity_ns {
             let ahead = curr.vruntime.wrapping_sub(first.vruntime) as i64;
+            if self.tunables.latency_nice {
+                self.need_resched |= self.tick_by_latency(ahead, curr, first, ideal_runtime);
+                return;
+            }
             // The kernel compares as unsigned, after the sign.
             self.need_resched |= ahead >= 0 && ahead as u64 > ideal_runtime;
         }
@@ -537,8 +554,8 @@ impl CfsRq {
             None if curr_idle && !woken_idle => true,
             None => {
                 self.update_curr();
-                let v = self.curr.as_ref().map_or(curr.vruntime, |curr| curr.vruntime);
-                let behind = self.wakeup_preempt_entity(v, &woken) == 1;
+                let curr = self.curr.as_ref().unwrap_or(&curr);
+                let behind = self.wakeup_preempt_entity(curr, &woken) == 1;
                 if behind && !marked {
                     self.set_next_buddy(id);
                 }

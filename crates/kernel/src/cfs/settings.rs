@@ -56,6 +56,8 @@ pub struct Tunables {
     pub wakeup_granularity_ns: u64,
     /// The least slice of an idle entity beside others (`sysctl_sched_idle_min_granularity`).
     pub idle_min_granularity_ns: u64,
+    /// Tasks may say how soon they want the CPU ([`crate::latency_nice`]; no mainline kernel).
+    pub latency_nice: bool,
 }
 
 impl Tunables {
@@ -69,6 +71,7 @@ impl Tunables {
             min_granularity_ns: 750_000 * factor,
             wakeup_granularity_ns: 1_000_000 * factor,
             idle_min_granularity_ns: 750_000,
+            latency_nice: false,
         }
     }
 }

@@ -256,7 +256,7 @@ impl CfsRq {
         let v = self.sync_avg_vruntime();
         let custom = entity.custom_slice && self.generation >= Generation::V6_12;
         if !custom {
-            entity.slice = self.tunables.base_slice_ns;
+            entity.slice = self.tunables.slice_of(entity.latency_nice);
         }
         let mut vslice = entity.load.calc_delta_fair(self.delta_rev, entity.slice);
 

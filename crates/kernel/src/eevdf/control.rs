@@ -222,6 +222,25 @@ impl CfsRq {
         self.change(id, |entity| entity.request_slice(slice_ns))
     }
 
+    /// Another `latency_nice` of the queued `id`: it counts from its next request on, to others at once; false
+    /// if it is not queued. Source: `set_latency_fair`.
+    pub fn set_latency_nice(&mut self, id: impl Into<EntityId>, latency_nice: i8) -> bool {
+        let (id, slice) = (id.into(), self.tunables.slice_of(latency_nice));
+        let Some(custom) = self.get(id).map(|e| e.custom_slice) else { return false };
+        match &mut self.curr {
+            Some(curr) if curr.id == id => curr.latency_nice = latency_nice,
+            _ => {
+                if let Some(entity) = self.timeline.get_mut(id) {
+                    entity.latency_nice = latency_nice;
+                }
+            }
+        }
+        if !custom {
+            self.set_group_slice(id, slice);
+        }
+        true
+    }
+
     /// The slice of a queued group's entity becomes that of its most impatient task, where it stands.
     /// Source: fair.c:`enqueue_task_fair`, `dequeue_entities` (6.12).
     pub fn set_group_slice(&mut self, id: impl Into<EntityId>, slice_ns: u64) {

@@ -140,6 +140,8 @@ pub struct Entity {
     pub slice: u64,
     /// Whether the task asked for `slice` (`sched_attr::sched_runtime`, from 6.12).
     pub custom_slice: bool,
+    /// How soon it wants the CPU ([`crate::latency_nice`]); 0 but where the kernel knows of that.
+    pub latency_nice: i8,
     /// Service received in virtual ns; wraps.
     pub vruntime: u64,
     /// The virtual time by which the request is to be served; wraps. Relative to `vruntime`
@@ -161,6 +163,8 @@ pub struct Entity {
     pub delta_exec: u64,
     /// All its running time, in ns.
     pub sum_exec_runtime: u64,
+    /// That when it was put on the CPU last (CFS only).
+    pub prev_sum_exec_runtime: u64,
 }
 
 /// Where an entity stands in its runqueue, told by another run of the same kernel. What a release does not
@@ -201,6 +205,7 @@ impl Entity {
             policy: FairPolicy::Normal,
             slice: 0,
             custom_slice: false,
+            latency_nice: 0,
             vruntime: 0,
             deadline: 0,
             rel_deadline: false,
@@ -210,6 +215,7 @@ impl Entity {
             exec_start: 0,
             delta_exec: 0,
             sum_exec_runtime: 0,
+            prev_sum_exec_runtime: 0,
         }
     }
 

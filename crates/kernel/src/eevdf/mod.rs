@@ -318,7 +318,7 @@ impl CfsRq {
             return false;
         }
         if !curr.custom_slice || self.generation < Generation::V6_12 {
-            curr.slice = self.tunables.base_slice_ns;
+            curr.slice = self.tunables.slice_of(curr.latency_nice);
         }
         curr.deadline =
             curr.vruntime.wrapping_add(curr.load.calc_delta_fair(self.delta_rev, curr.slice));

@@ -1,6 +1,7 @@
 //! What a runqueue is told once: the generation of the kernel, its switches and its tunables.
 
 use crate::KernelRev;
+use crate::latency_nice::latency_slice;
 
 /// The kernels that schedule alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,6 +96,14 @@ fn normalized_base_slice(rev: KernelRev) -> u64 {
 }
 
 impl Tunables {
+    /// The slice of a task that asks for none itself.
+    pub(super) fn slice_of(&self, latency_nice: i8) -> u64 {
+        match latency_nice {
+            0 => self.base_slice_ns,
+            nice => latency_slice(self.base_slice_ns, nice),
+        }
+    }
+
     /// The defaults of `rev` on a machine with `cpus` CPUs and `hz` ticks a second.
     /// Source: fair.c:`sysctl_sched_base_slice`, `get_update_sysctl_factor`.
     pub fn of(rev: KernelRev, cpus: u32, hz: u32) -> Tunables {

@@ -40,7 +40,7 @@ pub(super) enum Key {
 }
 
 /// Keys that are recognised by their whole name; the second column: may a phase have it?
-pub(super) const PROPERTIES: [(&str, bool); 18] = [
+pub(super) const PROPERTIES: [(&str, bool); 19] = [
     ("cpus", true),
     ("delay", false),
     ("dl-deadline", true),
@@ -49,6 +49,7 @@ pub(super) const PROPERTIES: [(&str, bool); 18] = [
     ("dl-runtime", true),
     ("instance", false),
     ("job", false),
+    ("latency_nice", true),
     ("loop", true),
     ("membind_nodes", true),
     ("nodes_membind", true),

@@ -546,6 +546,9 @@ impl<'a> Reader<'a> {
                 body.clamp_at = Some(prop.value.range());
             }
             "taskgroup" => body.attr.taskgroup = Some(self.in_taskgroup(prop, what)?),
+            "latency_nice" => {
+                body.attr.latency_nice = Some(self.int(prop, what, -20..=19)? as i8);
+            }
             "sched_qos" => body.attr.qos = self.sched_qos(prop, what)?,
             // `instance`, `delay`, `job` and `phases` are read where the task is.
             _ => {}

@@ -419,6 +419,7 @@ pub(crate) fn workload() -> Workload {
         nice: Some(-5),
         uclamp_min: Some(Util(300)),
         uclamp_max: Some(Util(800)),
+        latency_nice: None,
         qos: vec![SchedQosHint { kind: SchedQosType::RampupMultiplier, value: 3, cookie: 0 }],
         taskgroup: Some("/ui/a".into()),
     };

@@ -84,6 +84,9 @@ impl Rq<'_, '_> {
 
     /// `sched_yield`: the class's own, then another look at the queue.
     pub(crate) fn sched_yield(&mut self) {
+        if self.m().ignores_yield(self.cpu) {
+            return;
+        }
         self.update_rq_clock();
         self.yield_task();
         self.set_need_resched();
@@ -692,7 +695,8 @@ impl Rq<'_, '_> {
     /// When the timer of a task that falls asleep until `at` expires at the latest.
     pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
         // The thread that creates the tasks has none, either.
-        let has = self.m().is_fair(task) && matches!(self.m().task(task).role, Role::User);
+        let has = !self.m().class_of(task).is_above_fair()
+            && matches!(self.m().task(task).role, Role::User);
         let slack = if has { self.m().costs.slack } else { Span(0) };
         self.t(task).soft_expiry = at;
         Instant(at.0.saturating_add(slack.0))

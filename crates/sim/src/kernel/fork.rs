@@ -9,6 +9,7 @@ use crate::state::machine::{Machine, Role, Task};
 use crate::state::timers::Wakees;
 use risetime_kernel::eevdf::Entity;
 use risetime_kernel::eevdf::LoadWeight;
+use risetime_kernel::muqss;
 use risetime_kernel::pelt_cfs::init_entity_runnable_average;
 use risetime_kernel::sched_qos::SchedQos;
 use risetime_kernel::uclamp::Uclamp;
@@ -34,7 +35,11 @@ pub(crate) fn new_task(m: &Machine, comm: Arc<str>, role: Role) -> (TaskId, Task
         comm,
         role,
         state: State::New,
-        sched: Sched { rr_left: m.sysctls.rr_timeslice, ..Sched::new() },
+        sched: Sched {
+            rr_left: m.sysctls.rr_timeslice,
+            muqss: m.muqss.map(|_| muqss::Entity::default()),
+            ..Sched::new()
+        },
         todo: Todo::Nothing,
         cpu: CpuId(0),
         allowed: CpuSet::EMPTY,

@@ -165,7 +165,7 @@ impl Kernel<'_> {
         // A kthread asleep here wakes where its policy still has a CPU.
         for task in 0..self.m.tasks.len() as u32 {
             let task = TaskId(task);
-            if !self.m.is_fair(task)
+            if self.m.class_of(task).is_above_fair()
                 && !self.m.task(task).sched.stop
                 && self.m.task(task).cpu == cpu
                 && self.m.task(task).state != State::Exited

@@ -9,6 +9,7 @@
 //!                                       wake_up                          its timer wakes a task
 //!                                       move_queued                      a task of its own leaves for another CPU
 //!                                       push_…, pull_…, newidle_…, …     balancing, of which it is the occasion
+//!                                       take_queued, resched_cpu         MuQSS, whose CPUs share their tasks
 //!                                       core_shared                      the other threads of its core
 //! ```
 //!
@@ -396,6 +397,15 @@ impl Rq<'_, '_> {
     /// A task of this CPU leaves for another one.
     pub(crate) fn move_queued(&mut self, task: TaskId, to: CpuId, why: Why) {
         self.k.move_queued(task, self.cpu, to, why);
+    }
+    /// `take_task` of MuQSS: a task that waits on another CPU comes here, to run next.
+    pub(crate) fn take_queued(&mut self, task: TaskId, from: CpuId) {
+        self.k.move_queued(task, from, self.cpu, Why::EarliestDeadline);
+        self.still_locked();
+    }
+    /// `resched_cpu`: another CPU looks for who is to run.
+    pub(crate) fn resched_cpu(&mut self, cpu: CpuId) {
+        self.k.rq(cpu).resched_curr();
     }
     /// Real-time tasks that wait here are pushed away.
     pub(crate) fn push_rt_tasks(&mut self) {

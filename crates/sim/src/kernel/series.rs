@@ -20,6 +20,7 @@
 //!        util_est_faster, util_est_boost    neighbours.rs             Machine::cpu_util_cfs, task_util_est
 //!        runnable_boost=0                   cpu_util.rs               Machine::cpu_util_cfs_boost
 //!        pelt_half_life                     pelt.rs                   every signal
+//!        latency_nice                       latency_nice.rs           who preempts (CFS), slices (EEVDF)
 //!        eas_margin                         energy_model.rs           placement/energy.rs
 //! ```
 //!
@@ -137,6 +138,14 @@ pub(crate) const PARAMS: &[Param] = &[
         home: Home::Simulator(Neutral::Int(1)),
     },
     Param {
+        name: LATENCY_NICE,
+        doc: "tasks may say how soon they want the CPU (latency_nice in workloads): V. Guittot's form with CFS, P. Zijlstra's with EEVDF, both of 2023",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        home: Home::Patched(None, Neutral::Int(0)),
+    },
+    Param {
         name: HALF_LIFE,
         doc: "half-life of load tracking, in PELT periods of 1.05 ms: what ran so long ago counts half (Android: pelt=8 and pelt=16; mainline: 32); together with sched_pelt_multiplier, which shortens the periods, both count",
         unit: "periods",
@@ -154,6 +163,8 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
+/// Whether tasks may have a `latency_nice`.
+pub(crate) const LATENCY_NICE: &str = "latency_nice";
 const HALF_LIFE: &str = "pelt_half_life";
 
 /// `response_time_ms`, if the policy has it: of all policies but those with their own.
@@ -211,6 +222,7 @@ pub(crate) fn of_settings(rev: KernelRev, settings: &Settings) -> Series {
         runnable_boost: settings
             .int("runnable_boost")
             .map_or(rev >= KernelRev::V6_5, |boost| boost != 0),
+        latency_nice: on(LATENCY_NICE),
         eas_margin: settings.int("eas_margin").map_or(feec_margin(rev), |m| m.max(0) as u64),
     }
 }
@@ -303,6 +315,18 @@ pub(crate) fn notes(e: &Experiment) -> Vec<String> {
     {
         notes.push(format!(
             "without effect: `sched_qos` of task `{}`: this policy has no sched-qos (rampup_multiplier=1 adds it)",
+            task.comm
+        ));
+    }
+    let hurries = |t: &&TaskSpec| {
+        let phases = t.phases.iter().map(|phase| &phase.attr);
+        std::iter::once(&t.attr).chain(phases).any(|attr| attr.latency_nice.is_some())
+    };
+    if e.settings.int(LATENCY_NICE) != Some(1)
+        && let Some(task) = e.workload.tasks.iter().find(hurries)
+    {
+        notes.push(format!(
+            "without effect: `latency_nice` of task `{}`: this policy's kernel does not know it (latency_nice=1 adds it)",
             task.comm
         ));
     }

@@ -1,6 +1,7 @@
 //! The settings this backend knows, and their defaults on a platform.
 
 use crate::kernel::before;
+use crate::kernel::class::muqss;
 use crate::kernel::cpuidle;
 use crate::kernel::governor::{self, schedutil};
 use crate::kernel::pressure;
@@ -198,6 +199,7 @@ pub fn catalogue() -> Catalogue {
     groups.extend(pressure::groups());
     groups.push(Group { owner: None, params: cost::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::class::stop::PARAMS });
+    groups.push(Group { owner: None, params: muqss::PARAMS });
     groups.push(Group { owner: None, params: START });
     Catalogue { groups }
 }
@@ -232,6 +234,7 @@ pub(crate) fn fair_tunables(e: &Experiment) -> Tunables {
     ns("sched_latency_ns", &mut tunables.cfs.latency_ns);
     ns("sched_min_granularity_ns", &mut tunables.cfs.min_granularity_ns);
     ns("sched_wakeup_granularity_ns", &mut tunables.cfs.wakeup_granularity_ns);
+    tunables.cfs.latency_nice = e.settings.int(series::LATENCY_NICE) == Some(1);
     tunables
 }
 
@@ -280,6 +283,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     }
     sysctls::check(policy, &settings)?;
     before::check(policy, &settings)?;
+    muqss::check(policy, &settings)?;
     governor::check(policy, &settings)?;
     settings.0.extend(own);
     series::add_response_times(policy.kernel, platform, &mut settings);

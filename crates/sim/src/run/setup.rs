@@ -5,6 +5,7 @@ use crate::governor::Governor;
 use crate::kernel::Kernel;
 use crate::kernel::before;
 use crate::kernel::class::dl_server::init_dl_servers;
+use crate::kernel::class::muqss;
 use crate::kernel::cpuidle;
 use crate::kernel::fork::new_task;
 use crate::kernel::governor::Works;
@@ -112,7 +113,7 @@ fn signals(e: &Experiment) -> Vec<Signal> {
 /// What a reader of the result should know.
 pub(crate) fn notes(e: &Experiment) -> Vec<String> {
     let all = e.notes().into_iter();
-    all.chain(tracker::notes(&e.settings)).chain(series::notes(e)).collect()
+    all.chain(tracker::notes(&e.settings)).chain(series::notes(e)).chain(muqss::notes(e)).collect()
 }
 
 /// The machine with its tasks, before time 0.
@@ -258,6 +259,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             dl: DlRq::new(sysctls::of_experiment(e).rt),
             stopper: None,
             fair_server: None,
+            muqss: None,
             exec_start: 0,
             class_timers: BTreeSet::new(),
             curr: None,
@@ -298,7 +300,8 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
     let energy_model = (governor.name == "schedutil" || rev < KernelRev::V5_0)
         && known_power
         && invariant
-        && e.settings.int("sched_energy_aware") != Some(0);
+        && e.settings.int("sched_energy_aware") != Some(0)
+        && muqss::of_settings(&e.settings).is_none();
     let mut machine = Machine {
         platform: Arc::clone(platform),
         rev,
@@ -335,6 +338,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         series: series::of_settings(e.policy.kernel, &e.settings),
         before: before::of_settings(e.policy.kernel, &e.settings),
         sysctls: sysctls::of_experiment(e),
+        muqss: muqss::of_settings(&e.settings),
         tally: None,
         ni_random: (e.settings.int("ni_random") == Some(1)).then(|| Dice::new(e.seed)),
         plain: false,
@@ -357,6 +361,8 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         tracker: None,
         thermal,
     };
+    let queues = muqss::queues(&machine);
+    machine.cpus.iter_mut().zip(queues).for_each(|(c, queue)| c.muqss = Some(Box::new(queue)));
     machine.root.energy_aware = machine.sched_is_eas_possible();
     machine.plain = plain::is_plain(&machine);
     machine.tally = Tally::serves(&machine).then(|| Tally::new(&machine));

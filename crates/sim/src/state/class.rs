@@ -8,6 +8,7 @@ use crate::state::machine::Machine;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::eevdf::{FairPolicy, LoadWeight};
+use risetime_kernel::muqss;
 use risetime_kernel::rt::{RtPriority, rt_throttles};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::Experiment;
@@ -24,7 +25,16 @@ pub(crate) enum Class {
     Stop,
     Deadline,
     Rt,
+    /// In place of the fair class, where that is asked for.
+    Muqss,
     Fair,
+}
+
+impl Class {
+    /// Whether its tasks come before those of nice values.
+    pub(crate) fn is_above_fair(self) -> bool {
+        self < Class::Muqss
+    }
 }
 
 /// A task's policy and what its class keeps of it.
@@ -44,6 +54,8 @@ pub(crate) struct Sched {
     pub(crate) stop: bool,
     /// `uclamp_min` was asked for (`user_defined`), so that the RT default does not apply.
     pub(crate) min_asked: bool,
+    /// Its slice and deadline, where MuQSS stands in for the fair class.
+    pub(crate) muqss: Option<muqss::Entity>,
 }
 
 impl Sched {
@@ -57,6 +69,7 @@ impl Sched {
             told_throttled: false,
             stop: false,
             min_asked: false,
+            muqss: None,
         }
     }
     /// A kthread that changes frequencies.
@@ -80,7 +93,10 @@ impl Sched {
             _ if self.stop => Class::Stop,
             Policy::Deadline { .. } => Class::Deadline,
             Policy::Fifo { .. } | Policy::Rr { .. } => Class::Rt,
-            Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle => Class::Fair,
+            Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle => match self.muqss {
+                Some(_) => Class::Muqss,
+                None => Class::Fair,
+            },
         }
     }
     /// Its real-time priority; 0: it is no RT task.
@@ -198,7 +214,7 @@ impl Machine {
             Class::Stop => 0,
             Class::Deadline => -1,
             Class::Rt => 99 - i32::from(t.sched.rt_priority()),
-            Class::Fair => 120 + i32::from(t.nice),
+            Class::Muqss | Class::Fair => 120 + i32::from(t.nice),
         }
     }
     /// Its reservation. Only deadline tasks are asked.
@@ -243,6 +259,8 @@ pub(crate) enum ClassTimer {
     Server(CpuId),
     /// `inactive_timer` of a CPU's fair server.
     ServerInactive(CpuId),
+    /// MuQSS's `hrexpiry_timer` of a CPU.
+    SliceOver(CpuId),
     /// `rt_period_timer`, of all CPUs.
     RtPeriod,
     /// `period_timer` of a group's quota ([`crate::kernel::bandwidth`]).

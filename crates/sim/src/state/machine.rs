@@ -23,6 +23,7 @@ use crate::state::hooks::Hooks;
 use crate::state::hooks::TaskSignals;
 use crate::state::idle_governor::IdleGovernor;
 use crate::state::idle_time::IdleTime;
+use crate::state::muqss::{Muqss, MuqssRq};
 use crate::state::preempt::Preempt;
 use crate::state::pressure::CpuPressure;
 use crate::state::series::{CpuSeries, Series};
@@ -119,6 +120,8 @@ pub struct Machine {
     /// What of older kernels' load tracking is.
     pub(crate) before: Before,
     pub(crate) sysctls: Sysctls,
+    /// MuQSS, where that stands in for the fair class.
+    pub(crate) muqss: Option<Muqss>,
     /// NI_RANDOM, where it is on.
     pub(crate) ni_random: Option<Dice>,
     /// What balancing has counted, where that can be kept.
@@ -228,6 +231,8 @@ pub(crate) struct Cpu {
     pub(crate) stopper: Option<Box<Stopper>>,
     /// The fair class's deadline server, since 6.12.
     pub(crate) fair_server: Option<Box<DlEntity>>,
+    /// What MuQSS keeps, where that stands in for the fair class.
+    pub(crate) muqss: Option<Box<MuqssRq>>,
     /// Up to when the current task's time is accounted for, where that is not the fair class's.
     pub(crate) exec_start: u64,
     /// Until then it handles the interrupt in which the governor wanted another frequency, and the
@@ -801,7 +806,8 @@ impl Cpu {
     /// Whether it has one of the workload's tasks to run. One that is just being enqueued
     /// counts (its clamps do already), and so does one that is just being dequeued.
     pub(crate) fn has_work(&self) -> bool {
-        self.h_nr_runnable() > 0 || !self.uclamp.uclamp_rq_is_idle()
+        let muqss = self.muqss.as_ref().is_some_and(|rq| rq.nr_running() > 0);
+        self.h_nr_runnable() > 0 || !self.uclamp.uclamp_rq_is_idle() || muqss
     }
     /// Fair tasks that want to run, those of groups counted (`cfs.h_nr_runnable`).
     #[inline]
@@ -825,7 +831,8 @@ impl Cpu {
     pub(crate) fn nr_running(&self) -> usize {
         let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
         let stop = self.stopper.as_ref().is_some_and(|s| s.queued());
-        self.h_nr_queued() + rt + self.dl.tasks() + usize::from(stop)
+        let muqss = self.muqss.as_ref().map_or(0, |rq| rq.nr_running());
+        self.h_nr_queued() + rt + muqss + self.dl.tasks() + usize::from(stop)
     }
 }
 
@@ -866,12 +873,11 @@ impl Machine {
     /// The fair class's signals of a CPU, by the tracker in force.
     #[inline]
     pub(crate) fn tracked_cfs(&self, c: &Cpu) -> CfsUtil {
-        match &self.tracker {
-            None => c.plain_cfs(),
-            Some(tracker) => {
-                let util = tracker.cpu_util(self.id_of(c)) + c.background_util;
-                CfsUtil { util_avg: util, runnable_avg: util, util_est: Util(0) }
-            }
-        }
+        let util = match (&self.tracker, &c.muqss) {
+            (None, None) => return c.plain_cfs(),
+            (Some(tracker), _) => tracker.cpu_util(self.id_of(c)),
+            (None, Some(rq)) => rq.util(c.capacity),
+        } + c.background_util;
+        CfsUtil { util_avg: util, runnable_avg: util, util_est: Util(0) }
     }
 }

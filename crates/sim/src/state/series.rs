@@ -37,6 +37,8 @@ pub(crate) struct Series {
     pub(crate) util_est_faster: bool,
     pub(crate) util_est_boost: bool,
     pub(crate) runnable_boost: bool,
+    /// Tasks may say how soon they want the CPU.
+    pub(crate) latency_nice: bool,
     /// What an energy-aware move has to save, of 1024.
     pub(crate) eas_margin: u64,
 }

@@ -83,8 +83,12 @@ impl Runs {
         }
         turns
     }
+    /// Each change of frequency.
+    pub(super) fn freqs(&self) -> &[(u64, CpuId, KHz)] {
+        &self.freqs
+    }
     /// From each wakeup of `comm` to its next sleep, in ns.
-    fn responses(&self, comm: &str) -> Vec<u64> {
+    pub(super) fn responses(&self, comm: &str) -> Vec<u64> {
         let task = self.task(comm);
         let after =
             |at: u64| self.slept.iter().find(|s| s.0 == task && s.1 >= at).map(|s| s.1 - at);

@@ -479,6 +479,7 @@ fn attrs(nr_cpus: u32) -> impl Strategy<Value = Attr> {
             nice,
             uclamp_min: clamps.map(|(a, b)| Util(a.min(b))),
             uclamp_max: clamps.map(|(a, b)| Util(a.max(b))),
+            latency_nice: None,
             qos: qos.into_iter().collect(),
             taskgroup: group.map(str::to_string),
         },

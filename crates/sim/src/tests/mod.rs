@@ -12,8 +12,11 @@ mod decisions;
 mod generate;
 mod governors;
 mod groups;
+mod latency_nice;
 mod long_run;
 mod metamorphic;
+#[expect(clippy::float_arithmetic, reason = "shares of a CPU")]
+mod muqss;
 mod placed;
 mod properties;
 mod residencies;

@@ -55,6 +55,8 @@ pub(super) const WHYS: &[Why] = &[
     Why::RealTime,
     Why::Hispeed,
     Why::MinSampleTime,
+    Why::LeastLoad,
+    Why::EarliestDeadline,
 ];
 
 /// What a CPU does that looks for tasks, by its number in a recording.

@@ -183,7 +183,7 @@ impl Kernel<'_> {
 
     /// After each tick of a busy CPU.
     pub(crate) fn trigger_load_balance(&mut self, cpu: CpuId) {
-        if self.m.cpu(cpu).sched_domains.is_empty() {
+        if self.m.cpu(cpu).sched_domains.is_empty() || self.m.muqss.is_some() {
             return;
         }
         self.nohz_balancer_kick(cpu);
@@ -195,7 +195,7 @@ impl Kernel<'_> {
 
     /// After a tick of an idle CPU.
     pub(crate) fn balance_on_own_tick(&mut self, cpu: CpuId) {
-        let due = self.m.jiffies() >= self.m.cpu(cpu).next_balance;
+        let due = self.m.jiffies() >= self.m.cpu(cpu).next_balance && self.m.muqss.is_none();
         if due && !self.m.cpu(cpu).sched_domains.is_empty() {
             // `sched_balance_update_blocked_averages`
             self.rq(cpu).update_blocked_groups();
@@ -255,7 +255,7 @@ impl Kernel<'_> {
     /// `nohz_run_idle_balance`: on its way to idle a CPU ages what the idle ones hold.
     pub(crate) fn nohz_run_idle_balance(&mut self, cpu: CpuId) {
         let root = &self.m.root;
-        let ages = root.has_blocked && self.m.before.nohz_stats;
+        let ages = root.has_blocked && self.m.before.nohz_stats && self.m.muqss.is_none();
         let due = ages && self.m.jiffies() >= root.next_blocked;
         if due
             && self.m.cpu(cpu).nohz_kick == NohzKick::default()
@@ -345,6 +345,10 @@ impl Kernel<'_> {
 
     /// A CPU is about to go idle and looks for work; true if it got some (`sched_balance_newidle`).
     pub(crate) fn newidle_balance(&mut self, cpu: CpuId) -> bool {
+        if self.m.muqss.is_some() {
+            // Its pick has looked everywhere.
+            return false;
+        }
         self.rq(cpu).update_misfit_status(None);
         let overloaded = self.m.root.overloaded;
         if overloaded {

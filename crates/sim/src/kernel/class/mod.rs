@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The fair class has a deadline server ([dl_server]) that lets it in where real-time tasks starve
-//! it; before 6.12 they are throttled instead.
+//! it; before 6.12 they are throttled instead. Where [muqss] stands in for the fair class, that has no tasks.
 //!
 //! Source: kernel/sched/core.c:__pick_next_task, wakeup_preempt, __setscheduler;
 //! kernel/sched/syscalls.c:__sched_setscheduler. Leaves out: sched_ext, priority inheritance,
@@ -22,6 +22,7 @@ mod deadline;
 mod dl_push;
 pub(crate) mod dl_server;
 mod fair;
+pub(crate) mod muqss;
 mod rt;
 mod rt_push;
 mod sched_class;
@@ -52,8 +53,8 @@ use risetime_kernel::units::{TaskId, Util};
 use risetime_trace::{Event, Why};
 
 /// All classes, the highest first, in the order of [`Class`].
-pub(crate) const CLASSES: [&dyn SchedClass; 4] =
-    [&stop::Stop, &deadline::Deadline, &rt::RealTime, &fair::Fair];
+pub(crate) const CLASSES: [&dyn SchedClass; 5] =
+    [&stop::Stop, &deadline::Deadline, &rt::RealTime, &muqss::Muqss, &fair::Fair];
 
 impl Class {
     /// What it does.
@@ -155,7 +156,7 @@ impl Kernel<'_> {
         let class = self.m.class_of(task);
         if class == Class::Stop {
             return Placed { cpu: prev, why: Why::Affinity };
-        } else if class != Class::Fair && self.m.task(task).is_kthread() && !self.m.classes.used {
+        } else if class.is_above_fair() && self.m.task(task).is_kthread() && !self.m.classes.used {
             return Placed { cpu: prev, why: Why::PrevCpu };
         }
         self.rq(prev).allow_some(task);

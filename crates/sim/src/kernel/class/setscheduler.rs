@@ -32,6 +32,10 @@ impl Rq<'_, '_> {
         if let Some(nice) = attr.nice.filter(|n| *n != before) {
             self.set_nice(task, nice);
             self.prio_changed_fair(task, before);
+            self.prio_changed_muqss(task, before);
+        }
+        if let Some(nice) = attr.latency_nice.filter(|_| self.m().series.latency_nice) {
+            self.set_latency_nice(task, nice);
         }
         let Some(policy) = attr.policy else { return };
         let new = self.m().task(task).state == State::New;
@@ -57,7 +61,7 @@ impl Rq<'_, '_> {
             return;
         }
         if policy.is_fair() && old.is_fair() {
-            self.t(task).sched.policy = policy;
+            self.muqss_requeue(task, |t| t.sched.policy = policy);
             self.set_fair_policy(task, policy);
         } else if let Err(e) = self.admit(task, policy) {
             self.refuse(e);
@@ -118,6 +122,7 @@ impl Rq<'_, '_> {
                 Class::Fair => {
                     self.set_next_task_fair(task);
                 }
+                Class::Muqss => self.set_rq_task(Some(task)),
                 Class::Rt => {
                     self.update_rt(false);
                 }
@@ -134,6 +139,16 @@ impl Rq<'_, '_> {
             }
         } else {
             self.wakeup_preempt(task, false);
+        }
+    }
+
+    /// `__setscheduler_latency`.
+    fn set_latency_nice(&mut self, task: TaskId, nice: i8) {
+        let group = self.m().task(task).group;
+        if !self.queue_mut(group).set_latency_nice(task, nice)
+            && let Some(entity) = &mut self.t(task).entity
+        {
+            entity.latency_nice = nice;
         }
     }
 

@@ -1,6 +1,5 @@
 //! What a governor may ask about its domain.
 
-use crate::state::class::Class;
 use crate::state::effects::Effects;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
@@ -95,7 +94,7 @@ impl DomainView<'_> {
     /// Whether a task of a class above the fair one runs on `cpu`.
     pub fn runs_above_fair(&self, cpu: CpuId) -> bool {
         let m = self.machine;
-        m.cpu(cpu).curr.is_some_and(|task| m.class_of(task) != Class::Fair)
+        m.cpu(cpu).curr.is_some_and(|task| m.class_of(task).is_above_fair())
     }
     /// What real-time tasks have used of `cpu` of late, and what deadline tasks have been promised.
     pub fn util_above_fair(&self, cpu: CpuId) -> (Util, Util) {
@@ -103,7 +102,8 @@ impl DomainView<'_> {
     }
     /// How many fair tasks `cpu` has to run.
     pub fn nr_fair(&self, cpu: CpuId) -> usize {
-        self.machine.cpu(cpu).h_nr_runnable()
+        let c = self.machine.cpu(cpu);
+        c.h_nr_runnable() + c.muqss.as_ref().map_or(0, |rq| rq.nr_running())
     }
     /// Whether a task runs on `cpu`.
     pub fn runs(&self, cpu: CpuId) -> bool {
