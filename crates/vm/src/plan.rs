@@ -71,6 +71,7 @@ pub(crate) fn plan(
         )
         .hint("leave it out, or run it with --backend sim"));
     }
+    no_stock_kernel(&workload)?;
     let uclamp = e.uclamp()?;
     let governor = e.settings.name(GOVERNOR).unwrap_or("schedutil").to_string();
     let first_cpu = first_cpu(e, &workload.tasks[workload.first_created()]);
@@ -326,6 +327,17 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
     let capacity =
         |c: &CpuId| e.platform.domain_of(*c).map_or(u64::MAX, |d| e.platform.domains[d].capacity.0);
     mask.iter().copied().min_by_key(|c| (capacity(c), c.0)).unwrap_or(CpuId(0))
+}
+
+/// Errors: a task is of a class that only the simulator has.
+fn no_stock_kernel(workload: &Workload) -> Result<(), InputError> {
+    let high = |attr: &workload::Attr| matches!(attr.policy, Some(workload::Policy::High { .. }));
+    let is = |t: &TaskSpec| high(&t.attr) || t.phases.iter().any(|phase| high(&phase.attr));
+    let mut tasks = workload.tasks.iter().chain(&workload.forked);
+    let Some(task) = tasks.find(|t| is(t)) else { return Ok(()) };
+    let place = workload.place_of(&task.comm, &format!("task `{}`", task.comm));
+    let what = "SCHED_HIGH is a proof of concept, no stock kernel has it";
+    Err(InputError::new(place, what).hint("take another policy, or run it with --backend sim"))
 }
 
 fn has_hints(t: &TaskSpec) -> bool {

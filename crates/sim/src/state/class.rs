@@ -6,7 +6,7 @@ use crate::state::effects::Effects;
 use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
 use risetime_kernel::deadline::DlEntity;
-use risetime_kernel::eevdf::{FairPolicy, LoadWeight};
+use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::rt::{RtPriority, rt_throttles};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::Experiment;
@@ -23,6 +23,7 @@ pub(crate) enum Class {
     Stop,
     Deadline,
     Rt,
+    High,
     Fair,
 }
 
@@ -34,6 +35,8 @@ pub(crate) struct Sched {
     pub(crate) dl: Option<Box<DlEntity>>,
     /// `p->rt.time_slice`, in ticks.
     pub(crate) rr_left: u32,
+    /// Its entity in SCHED_HIGH, while it is not queued there; of a task that has been there.
+    pub(crate) high: Option<Box<Entity>>,
     /// Asked for at creation, taken on by the task itself when it first runs: no thread can be
     /// created as a deadline task.
     pub(crate) takes: Option<Policy>,
@@ -52,6 +55,7 @@ impl Sched {
             policy: Policy::Other { slice: None },
             dl: None,
             rr_left: 0,
+            high: None,
             takes: None,
             told_throttled: false,
             stop: false,
@@ -79,6 +83,7 @@ impl Sched {
             _ if self.stop => Class::Stop,
             Policy::Deadline { .. } => Class::Deadline,
             Policy::Fifo { .. } | Policy::Rr { .. } => Class::Rt,
+            Policy::High { .. } => Class::High,
             Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle => Class::Fair,
         }
     }
@@ -190,6 +195,8 @@ impl Machine {
             Class::Stop => 0,
             Class::Deadline => -1,
             Class::Rt => 99 - i32::from(t.sched.rt_priority()),
+            // Between the lowest real-time priority and the highest fair one.
+            Class::High => 99,
             Class::Fair => 120 + i32::from(t.nice),
         }
     }
@@ -205,6 +212,7 @@ pub(crate) fn fair_policy(policy: Policy) -> FairPolicy {
         Policy::Batch { .. } => FairPolicy::Batch,
         Policy::Idle => FairPolicy::Idle,
         Policy::Other { .. }
+        | Policy::High { .. }
         | Policy::Fifo { .. }
         | Policy::Rr { .. }
         | Policy::Deadline { .. } => FairPolicy::Normal,

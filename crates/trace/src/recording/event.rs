@@ -55,6 +55,7 @@ pub(super) const WHYS: &[Why] = &[
     Why::RealTime,
     Why::Hispeed,
     Why::MinSampleTime,
+    Why::HighPush,
 ];
 
 /// What a CPU does that looks for tasks, by its number in a recording.
@@ -191,6 +192,7 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
                 Policy::Deadline { runtime, deadline, period, reclaim } => {
                     [5, runtime.0, deadline.0, period.0, reclaim.into()]
                 }
+                Policy::High { slice: s } => [6, slice(s), 0, 0, 0],
             };
             ('y', [t(task)].into_iter().chain(of).collect())
         }
@@ -638,7 +640,7 @@ impl Fields<'_, '_> {
     }
 
     fn policy(&mut self) -> Result<Policy, InputError> {
-        let kind = self.below(6, "a policy")?;
+        let kind = self.below(7, "a policy")?;
         let [first, deadline, period] = [self.take()?, self.take()?, self.take()?];
         let reclaim = self.flag()?;
         let slice = (first > 0).then_some(Span(first));
@@ -649,6 +651,7 @@ impl Fields<'_, '_> {
             2 => Policy::Idle,
             3 => Policy::Fifo { priority },
             4 => Policy::Rr { priority },
+            6 => Policy::High { slice },
             _ => Policy::Deadline {
                 runtime: Span(first),
                 deadline: Span(deadline),

@@ -206,6 +206,7 @@ fn everything() -> Memory {
         Policy::Other { slice: Some(ms(5)) },
         Policy::Batch { slice: None },
         Policy::Idle,
+        Policy::High { slice: Some(ms(4)) },
         Policy::Fifo { priority: 99 },
         Policy::Rr { priority: 1 },
         deadline(true),

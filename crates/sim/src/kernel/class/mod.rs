@@ -9,6 +9,8 @@
 //! too many   -                 pushed, pulled    pushed, pulled    [crate::kernel::balance]
 //! ```
 //!
+//! Between real-time and fair there is SCHED_HIGH ([high]), where a workload asks for it.
+//!
 //! The fair class has a deadline server ([dl_server]) that lets it in where real-time tasks starve
 //! it; before 6.12 they are throttled instead.
 //!
@@ -22,6 +24,7 @@ mod deadline;
 mod dl_push;
 pub(crate) mod dl_server;
 mod fair;
+mod high;
 mod rt;
 mod rt_push;
 mod sched_class;
@@ -52,8 +55,8 @@ use risetime_kernel::units::{TaskId, Util};
 use risetime_trace::{Event, Why};
 
 /// All classes, the highest first, in the order of [`Class`].
-pub(crate) const CLASSES: [&dyn SchedClass; 4] =
-    [&stop::Stop, &deadline::Deadline, &rt::RealTime, &fair::Fair];
+pub(crate) const CLASSES: [&dyn SchedClass; 5] =
+    [&stop::Stop, &deadline::Deadline, &rt::RealTime, &high::High, &fair::Fair];
 
 impl Class {
     /// What it does.
@@ -72,6 +75,7 @@ impl Rq<'_, '_> {
     pub(crate) fn activate(&mut self, task: TaskId, kind: EnqueueKind, waking: bool) {
         let cpu = self.cpu;
         let class = self.m().class_of(task);
+        self.account_high();
         if self.m().clamps_count(class) {
             self.uclamp(task, UclampRq::uclamp_rq_inc);
         }
@@ -85,6 +89,7 @@ impl Rq<'_, '_> {
     /// `deactivate_task`.
     pub(crate) fn deactivate(&mut self, task: TaskId, kind: DequeueKind) {
         let class = self.m().class_of(task);
+        self.account_high();
         if self.m().clamps_count(class) {
             self.uclamp(task, |rq, task, _| rq.uclamp_rq_dec(task));
         }
@@ -93,6 +98,7 @@ impl Rq<'_, '_> {
 
     /// `__pick_next_task`.
     pub(crate) fn pick_next_task(&mut self) -> Option<TaskId> {
+        self.account_high();
         CLASSES.iter().find_map(|class| class.pick(self))
     }
 
@@ -115,7 +121,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let class = self.m().class_of(curr);
         let c = self.m().cpu(cpu);
-        let (dl, rt) = (class == Class::Deadline, class == Class::Rt);
+        let (dl, rt) = (class == Class::Deadline, matches!(class, Class::Rt | Class::High));
         let (some_dl, some_rt) = (c.dl_avg.util_avg != Util(0), c.rt_avg.util_avg != Util(0));
         if some_dl || some_rt || dl || rt {
             if some_dl || dl {
@@ -126,6 +132,7 @@ impl Rq<'_, '_> {
             }
         }
         class.of().tick(self, curr);
+        self.tick_high();
     }
 
     /// `__update_blocked_others`: ages what the other classes have used.
@@ -256,6 +263,7 @@ impl Rq<'_, '_> {
     pub(crate) fn prev_balance(&mut self, prev: Option<TaskId>) {
         let Some(prev) = prev.filter(|_| self.m().classes.used) else { return };
         self.m().class_of(prev).of().balance(self, prev);
+        self.pull_high_task();
     }
 
     /// `set_next_task`: `task` has the CPU from now on.
@@ -279,7 +287,7 @@ impl Machine {
     /// of RT tasks, which have a default, do not before anybody has asked for clamps; where nobody
     /// ever does, nobody's do (`sched_uclamp_used`).
     pub(super) fn clamps_count(&self, class: Class) -> bool {
-        (class == Class::Fair && !self.is_plain())
+        (matches!(class, Class::Fair | Class::High) && !self.is_plain())
             || (class == Class::Rt && self.classes.uclamp_used)
     }
 }
