@@ -87,7 +87,7 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 13] = [
+    const ALL: [(&str, &str); 16] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
@@ -101,6 +101,9 @@ pub fn workloads() -> Vec<Entry> {
         ("server", include_str!("../../../workloads/server.json")),
         ("spinners", include_str!("../../../workloads/spinners.json")),
         ("sleeping-ebizzy", include_str!("../../../workloads/sleeping-ebizzy.json")),
+        ("dilution", include_str!("../../../workloads/dilution.json")),
+        ("video-call-16", include_str!("../../../workloads/video-call-16.json")),
+        ("video-call-49", include_str!("../../../workloads/video-call-49.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {
