@@ -1,10 +1,13 @@
 //! SCHED_HIGH: what it gets, and what it leaves, on CFS and on EEVDF.
 
 use super::classes::{Runs, SPIN, cpus, experiment_of, run};
+use super::generate::experiments;
+use super::properties::run_checked;
 use crate::Simulator;
 use crate::draws;
 use proptest::prelude::*;
 use risetime_model::settings::Value;
+use risetime_model::workload::Policy;
 use risetime_trace::Backend;
 
 const KERNELS: [&str; 4] = ["linux-6.1", "linux-6.8", "linux-6.12", "linux-7.2"];
@@ -161,6 +164,36 @@ fn a_task_comes_and_goes() {
         let runs = run(cpus(1), &tasks, kernel, 2000);
         assert!(permille(&runs, "t", 0, 2000) > 600, "{kernel}");
         assert!(permille(&runs, "low", 0, 2000) > 100, "{kernel}");
+    }
+}
+
+proptest! {
+    #![proptest_config(draws::config(200))]
+
+    /// Whatever else the machine does: after every event, and by its trace.
+    #[test]
+    fn a_machine_with_the_class_stays_consistent(mut e in experiments(), every in 1..4usize, served: bool) {
+        let workload = std::sync::Arc::make_mut(&mut e.workload);
+        if workload.hotplug.is_empty() {
+            let high = |policy: &mut Option<Policy>| {
+                let slice = match policy {
+                    Some(Policy::Other { slice } | Policy::Batch { slice }) => *slice,
+                    _ => None,
+                };
+                *policy = Some(Policy::High { slice });
+            };
+            for task in workload.tasks.iter_mut().chain(&mut workload.forked).step_by(every) {
+                high(&mut task.attr.policy);
+                for phase in task.phases.iter_mut().skip(1).step_by(2) {
+                    high(&mut phase.attr.policy);
+                }
+            }
+        }
+        if served {
+            e.settings.0.insert("sched_high_server".into(), Value::Name("yes".into()));
+        }
+        let checker = run_checked(&e)?;
+        prop_assert!(checker.wrong.is_empty(), "{:?}", checker.wrong);
     }
 }
 
