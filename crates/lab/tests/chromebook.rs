@@ -370,7 +370,7 @@ fn at_a_fixed_frequency_sched_high_is_on_par_with_rt() {
     let titles = CALLS.iter().flat_map(|(title, ..)| [2, 4].map(|n| format!("{title}, {n} CPUs")));
     for (title, of) in titles.zip(got.chunks(3)) {
         let [free, rt, high] = [0, 1, 2].map(|i| of[i][0].median);
-        assert!((high / rt - 1.0).abs() < 0.03 && high < free, "{title}: {high} {rt} {free}");
+        assert!((high / rt - 1.0).abs() < 0.05 && high < free, "{title}: {high} {rt} {free}");
         writeln!(out, "{title:<36}{rt:6.1}{high:12.1}{free:18.1}").expect("a text");
     }
     shows("fixed", &out);

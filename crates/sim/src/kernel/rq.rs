@@ -409,14 +409,6 @@ impl Rq<'_, '_> {
     pub(crate) fn push_dl_task(&mut self) {
         self.k.push_dl_task(self.cpu);
     }
-    /// Tasks of SCHED_HIGH that wait here are pushed away.
-    pub(crate) fn push_high_task(&mut self) {
-        self.k.push_high_task(self.cpu);
-    }
-    /// Those that wait elsewhere are pulled here.
-    pub(crate) fn pull_high_task(&mut self) {
-        self.k.pull_high_task(self.cpu);
-    }
     /// Deadline tasks that wait elsewhere are pulled here.
     pub(crate) fn pull_dl_task(&mut self) {
         self.k.pull_dl_task(self.cpu);

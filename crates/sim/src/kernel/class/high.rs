@@ -6,7 +6,7 @@
 //!  pick       one of it, unless fair tasks wait whose turn it is (the account)
 //!  account    s % of what the two classes run together is the fair one's, in turns; what runs above is nobody's
 //!  wakeup     an idle CPU, else one where a fair task runs, else its own
-//!  push, pull whoever waits goes where it runs at once: at wakeups, at ticks, and where one leaves
+//!  push       whoever waits goes where it runs at once: at wakeups, at ticks, and when a CPU tells that it is free
 //! ```
 //!
 //! A proof of concept of OSPM 2023 (S. Rostedt's talk on Chromebooks), of which only the idea is public, the name
@@ -24,13 +24,11 @@
 
 use super::rt_push::nearest_of;
 use super::sched_class::{Preempts, SchedClass};
-use crate::kernel::Kernel;
 use crate::kernel::placement::Placement;
 use crate::kernel::rq::Rq;
 use crate::state::class::Class;
 use crate::state::cpuset::CpuSet;
 use crate::state::effects::Effects;
-use crate::state::high::HighRq;
 use crate::state::hooks::{Placed, Waker};
 use crate::state::machine::Machine;
 use risetime_kernel::cfs_rq::CfsRq;
@@ -183,7 +181,7 @@ impl Machine {
     }
 
     /// A task of SCHED_HIGH that waits on `cpu` and may leave it.
-    fn waiting_high(&self, cpu: CpuId) -> Option<TaskId> {
+    pub(super) fn waiting_high(&self, cpu: CpuId) -> Option<TaskId> {
         let waiting = self.cpu(cpu).high.as_deref()?.waiting();
         waiting
             .into_iter()
@@ -292,33 +290,28 @@ impl Rq<'_, '_> {
     }
 }
 
-impl Kernel<'_> {
-    /// Who of the class waits on `cpu` goes where it runs at once.
-    pub(crate) fn push_high_task(&mut self, cpu: CpuId) {
-        let Some(task) = self.m.waiting_high(cpu) else { return };
-        let (least, cpus) = self.m.least_delay(task);
-        let at_once = least.is_some_and(|delay| delay <= Delay::Fair);
-        let to = cpus.iter().next().filter(|to| at_once && *to != cpu);
-        if let Some(to) = to.filter(|_| !cpus.contains(cpu)) {
-            self.move_queued(task, cpu, to, Why::HighPush);
+impl Rq<'_, '_> {
+    /// This CPU may keep nobody of the class waiting any more: those where some wait are told to push, when it has
+    /// switched (as `tell_cpu_to_push`).
+    pub(super) fn pull_high_task(&mut self) {
+        let (cpu, m) = (self.cpu, self.m());
+        let c = m.cpu(cpu);
+        if c.high.as_deref().is_none_or(|high| high.nr_queued() > 0 || high.account.fair_turn()) {
+            return;
+        }
+        if m.platform.cpus().any(|other| other != cpu && m.waiting_high(other).is_some()) {
+            self.set_push_rt(true);
         }
     }
 
-    /// `cpu` may have nobody any more who keeps the class waiting: it looks who waits elsewhere.
-    pub(crate) fn pull_high_task(&mut self, cpu: CpuId) {
-        let c = self.m.cpu(cpu);
-        let free = |high: &HighRq| high.nr_queued() == 0 && !high.account.fair_turn();
-        let free = c.high.as_deref().is_some_and(free);
-        if !free || !c.rt.is_empty() || c.dl.tasks() > 0 {
-            return;
-        }
-        let others = (0..self.m.cpus.len() as u32).map(CpuId).filter(|from| *from != cpu);
-        let waits = |from: CpuId| {
-            let task = self.m.waiting_high(from)?;
-            self.m.task(task).allowed.contains(cpu).then_some((from, task))
-        };
-        if let Some((from, task)) = { others }.find_map(waits) {
-            self.move_queued(task, from, cpu, Why::HighPush);
+    /// Who of the class waits here goes where it runs at once.
+    pub(super) fn push_high_task(&mut self) {
+        let cpu = self.cpu;
+        let Some(task) = self.m().waiting_high(cpu) else { return };
+        let (least, cpus) = self.m().least_delay(task);
+        let at_once = least.is_some_and(|delay| delay <= Delay::Fair) && !cpus.contains(cpu);
+        if let Some(to) = cpus.lowest().filter(|_| at_once) {
+            self.move_queued(task, to, Why::HighPush);
         }
     }
 }
