@@ -299,7 +299,16 @@ impl Rq<'_, '_> {
         if c.high.as_deref().is_none_or(|high| high.nr_queued() > 0 || high.account.fair_turn()) {
             return;
         }
-        if m.platform.cpus().any(|other| other != cpu && m.waiting_high(other).is_some()) {
+        if !c.rt.is_empty() || c.dl.tasks() > 0 || !m.root.online.contains(cpu) {
+            return;
+        }
+        let comes = |other: CpuId| {
+            m.waiting_high(other).is_some_and(|task| {
+                let (least, cpus) = m.least_delay(task);
+                least.is_some_and(|delay| delay <= Delay::Fair) && !cpus.contains(other)
+            })
+        };
+        if m.platform.cpus().any(|other| other != cpu && comes(other)) {
             self.set_push_rt(true);
         }
     }
