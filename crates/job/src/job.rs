@@ -180,6 +180,7 @@ fn policy_text(policy: &Policy) -> String {
         Policy::Idle => "idle".into(),
         Policy::Fifo { priority } => format!("fifo {priority}"),
         Policy::Rr { priority } => format!("rr {priority}"),
+        Policy::High { slice } => format!("high {}", or_0(slice)),
         Policy::Deadline { runtime, deadline, period, reclaim } => {
             let reclaim = u8::from(reclaim);
             format!("deadline {} {} {} {reclaim}", runtime.0, deadline.0, period.0)
@@ -599,6 +600,7 @@ impl<'a> Words<'a> {
             "idle" => Policy::Idle,
             "fifo" => Policy::Fifo { priority: self.number()? },
             "rr" => Policy::Rr { priority: self.number()? },
+            "high" => Policy::High { slice: slice(self.number()?) },
             "deadline" => Policy::Deadline {
                 runtime: self.span()?,
                 deadline: self.span()?,

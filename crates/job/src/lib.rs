@@ -56,6 +56,11 @@ pub enum Policy {
         /// 1..=99, the highest first.
         priority: u8,
     },
+    /// SCHED_HIGH: a fair class between SCHED_OTHER and the real-time ones, which no stock kernel has.
+    High {
+        /// As of SCHED_OTHER.
+        slice: Option<Span>,
+    },
     /// SCHED_DEADLINE; runtime ≤ deadline ≤ period.
     Deadline {
         /// Time that it may run in each period.
@@ -84,6 +89,7 @@ impl Policy {
             Policy::Idle => "SCHED_IDLE",
             Policy::Fifo { .. } => "SCHED_FIFO",
             Policy::Rr { .. } => "SCHED_RR",
+            Policy::High { .. } => "SCHED_HIGH",
             Policy::Deadline { .. } => "SCHED_DEADLINE",
         }
     }
@@ -97,7 +103,9 @@ impl std::fmt::Display for Policy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())?;
         match *self {
-            Policy::Other { slice: Some(slice) } | Policy::Batch { slice: Some(slice) } => {
+            Policy::Other { slice: Some(slice) }
+            | Policy::Batch { slice: Some(slice) }
+            | Policy::High { slice: Some(slice) } => {
                 write!(f, " slice {} µs", slice.0 / 1000)
             }
             Policy::Fifo { priority } | Policy::Rr { priority } => write!(f, " {priority}"),

@@ -82,6 +82,13 @@ impl CfsRq {
         CfsRq::Eevdf(eevdf::CfsRq::new(rev, eevdf::Features::of(rev), tunables.eevdf))
     }
 
+    /// Nobody stays queued asleep (`DELAY_DEQUEUE` off).
+    pub fn keep_no_sleepers(&mut self) {
+        if let CfsRq::Eevdf(rq) = self {
+            rq.set_features(|features| features.delay_dequeue = false);
+        }
+    }
+
     /// CFS's queue, for what only it knows.
     pub fn as_cfs(&self) -> Option<&cfs::CfsRq> {
         match self {

@@ -35,6 +35,7 @@ pub mod response_time;
 mod rev;
 pub mod rt;
 pub mod rt_avg;
+pub mod sched_high;
 pub mod sched_qos;
 pub mod schedfreq;
 pub mod schedutil;

@@ -89,7 +89,7 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 26] = [
+    const ALL: [(&str, &str); 29] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
@@ -116,6 +116,9 @@ pub fn workloads() -> Vec<Entry> {
         ("vellamo-stream", include_str!("../../../workloads/vellamo-stream.json")),
         ("vellamo-sysbench", include_str!("../../../workloads/vellamo-sysbench.json")),
         ("vellamo-threadbench", include_str!("../../../workloads/vellamo-threadbench.json")),
+        ("dilution", include_str!("../../../workloads/dilution.json")),
+        ("video-call-16", include_str!("../../../workloads/video-call-16.json")),
+        ("video-call-49", include_str!("../../../workloads/video-call-49.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {

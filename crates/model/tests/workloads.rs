@@ -120,7 +120,8 @@ fn policies_and_priorities_as_rt_app_has_them() {
             "phases": {"policy": "SCHED_BATCH", "loop": 1, "phases": {
                 "kept": {"run": 1}, "nice": {"priority": 7, "run": 1},
                 "rr": {"policy": "SCHED_RR", "priority": 4, "run": 1}, "more": {"priority": 5, "run": 1},
-                "back": {"policy": "SCHED_OTHER", "run": 1}, "idle": {"policy": "SCHED_IDLE", "run": 1}}}
+                "back": {"policy": "SCHED_OTHER", "run": 1}, "idle": {"policy": "SCHED_IDLE", "run": 1},
+                "high": {"policy": "SCHED_HIGH", "priority": -8, "dl-runtime": 4000, "run": 1}}}
         }, "global": {"default_policy": "SCHED_RR"}}"#,
     );
     let deadline = |deadline, reclaim| Policy::Deadline {
@@ -152,6 +153,7 @@ fn policies_and_priorities_as_rt_app_has_them() {
             (Some(Policy::Rr { priority: 5 }), None),
             (Some(Policy::Other { slice: None }), Some(0)),
             (Some(Policy::Idle), Some(0)),
+            (Some(Policy::High { slice: Some(us(4000)) }), Some(-8)),
         ]
     );
 }

@@ -557,6 +557,8 @@ pub enum Why {
     LaterRq,
     /// A real-time task waited where it was (`push_rt_task`).
     RtPush,
+    /// A task of SCHED_HIGH waited where it was.
+    HighPush,
     /// A deadline task waited where it was (`push_dl_task`).
     DlPush,
     /// A CPU whose deadline task left took it (`pull_dl_task`).
@@ -619,6 +621,7 @@ impl Why {
             Why::LowestRq => "lowest_rq",
             Why::LaterRq => "later_rq",
             Why::RtPush => "rt_push",
+            Why::HighPush => "high_push",
             Why::DlPush => "dl_push",
             Why::DlPull => "dl_pull",
             Why::LeastLoad => "least_load",

@@ -71,6 +71,7 @@ pub(crate) fn plan(
         )
         .hint("leave it out, or run it with --backend sim"));
     }
+    no_stock_kernel(&workload)?;
     if let Some(task) = workload.tasks.iter().chain(&workload.forked).find(|t| has_latency_nice(t))
     {
         return Err(InputError::new(
@@ -339,6 +340,17 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
 fn has_latency_nice(t: &TaskSpec) -> bool {
     let phases = t.phases.iter().map(|phase| &phase.attr);
     std::iter::once(&t.attr).chain(phases).any(|attr| attr.latency_nice.is_some())
+}
+
+/// Errors: a task is of a class that only the simulator has.
+fn no_stock_kernel(workload: &Workload) -> Result<(), InputError> {
+    let high = |attr: &workload::Attr| matches!(attr.policy, Some(workload::Policy::High { .. }));
+    let is = |t: &TaskSpec| high(&t.attr) || t.phases.iter().any(|phase| high(&phase.attr));
+    let mut tasks = workload.tasks.iter().chain(&workload.forked);
+    let Some(task) = tasks.find(|t| is(t)) else { return Ok(()) };
+    let place = workload.place_of(&task.comm, &format!("task `{}`", task.comm));
+    let what = "SCHED_HIGH is a proof of concept, no stock kernel has it";
+    Err(InputError::new(place, what).hint("take another policy, or run it with --backend sim"))
 }
 
 fn has_hints(t: &TaskSpec) -> bool {

@@ -524,6 +524,15 @@ fn settings_that_only_a_simulation_has_are_refused() {
     assert!(e.contains("governor=schedutil-2016: no stock kernel has this governor"), "{e}");
 }
 
+#[test]
+fn a_class_that_no_kernel_has_is_refused() {
+    let mut e = experiment("linux-7.2");
+    let text = r#"{"tasks": {"a": {"run": 5}, "b": {"phases": {"p": {"policy": "SCHED_HIGH", "run": 5}}}}}"#;
+    e.workload = Arc::new(Workload::parse(text, "w").unwrap());
+    let e = planned(&e, &[]).map(|_| ()).unwrap_err().to_string();
+    assert!(e.contains("`b`: SCHED_HIGH is a proof of concept, no stock kernel has it"), "{e}");
+}
+
 /// Of all there are: none is dropped in silence.
 #[test]
 fn every_setting_reaches_the_guest_or_is_refused() {

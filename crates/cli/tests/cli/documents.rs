@@ -380,6 +380,7 @@ fn title_of(group: &Group) -> &'static str {
         "governor" => "The system",
         "preempt" => "Preemption",
         "sched_rt_period_us" => "Sysctls",
+        "sched_high_fair_percent" => "SCHED_HIGH, which no kernel has",
         "pelt_invariance" => "Load tracking of older kernels",
         "fits_capacity" => "Response-time series, and other patches",
         "irq_period_us" => "Interrupts",

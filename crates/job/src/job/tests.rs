@@ -108,6 +108,7 @@ fn every_policy_survives_as_text() {
         Policy::Other { slice: None },
         Policy::Batch { slice: Some(Span(100_000)) },
         Policy::Idle,
+        Policy::High { slice: Some(Span(100_000)) },
         Policy::Fifo { priority: 1 },
         Policy::Rr { priority: 99 },
         deadline([1, 2, u64::MAX], false),

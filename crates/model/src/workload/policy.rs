@@ -5,6 +5,7 @@
 //! SCHED_OTHER     nice -20 … 19, else 0    a slice of its own (0.1 … 100 ms; none: the base slice)
 //! SCHED_BATCH     nice -20 … 19, else 0    likewise
 //! SCHED_IDLE      nice, without effect     -
+//! SCHED_HIGH      nice -20 … 19, else 0    likewise; not rt-app's, and no stock kernel's
 //! SCHED_FIFO, _RR 1 … 99, else 10          -
 //! SCHED_DEADLINE  0                        needed       dl-runtime   dl-period
 //! ```
@@ -34,15 +35,17 @@ pub(super) enum Kind {
     Idle,
     Fifo,
     Rr,
+    High,
     Deadline,
 }
 
-const KINDS: [(&str, Kind); 6] = [
+const KINDS: [(&str, Kind); 7] = [
     ("SCHED_OTHER", Kind::Other),
     ("SCHED_BATCH", Kind::Batch),
     ("SCHED_IDLE", Kind::Idle),
     ("SCHED_FIFO", Kind::Fifo),
     ("SCHED_RR", Kind::Rr),
+    ("SCHED_HIGH", Kind::High),
     ("SCHED_DEADLINE", Kind::Deadline),
 ];
 
@@ -206,12 +209,13 @@ impl<'a> Reader<'a> {
             other => Ok(other.map(|(n, _)| n)),
         };
         attr.policy = match kind {
-            Kind::Other | Kind::Batch | Kind::Idle => {
+            Kind::Other | Kind::Batch | Kind::Idle | Kind::High => {
                 attr.nice = within(-20, 19)?.or(named.then_some(0)).map(|n| n as i8);
                 let slice = self.slice(said, name, what)?;
                 (named || slice.is_some()).then_some(match kind {
                     Kind::Other => Policy::Other { slice },
                     Kind::Batch => Policy::Batch { slice },
+                    Kind::High => Policy::High { slice },
                     _ => Policy::Idle,
                 })
             }

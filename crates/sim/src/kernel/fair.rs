@@ -404,6 +404,7 @@ impl Rq<'_, '_> {
             self.refresh_parents(group);
             self.reweight_flat(task);
         }
+        self.renice_high(task, load);
     }
 
     /// What a task of another class has left of its time as a fair one fades when it comes here from

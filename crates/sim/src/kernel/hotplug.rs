@@ -33,7 +33,7 @@ use crate::time::queue::Queue;
 use risetime_kernel::pelt::update_load_avg_se;
 use risetime_kernel::units::{Capacity, CpuId, Instant, TaskId};
 use risetime_model::InputError;
-use risetime_model::workload::{Attr, Hotplug, Policy, TaskSpec, Workload};
+use risetime_model::workload::{Attr, Hotplug, TaskSpec, Workload};
 use risetime_trace::{Event, Why};
 
 /// Whether CPUs may go offline under this workload.
@@ -44,9 +44,7 @@ pub(crate) fn supported(workload: &Workload) -> Result<(), InputError> {
     let err = |what: &str| Err(InputError::new(place.clone(), what));
     let other = |attr: &Attr| {
         let policy = attr.policy;
-        policy.is_some_and(|p| {
-            matches!(p, Policy::Fifo { .. } | Policy::Rr { .. } | Policy::Deadline { .. })
-        })
+        policy.is_some_and(|p| !p.is_fair())
     };
     let attrs = |t: &TaskSpec| other(&t.attr) || t.phases.iter().any(|p| other(&p.attr));
     match () {

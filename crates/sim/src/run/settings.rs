@@ -194,6 +194,7 @@ pub fn catalogue() -> Catalogue {
     groups.extend(tracker::groups());
     groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
     groups.push(Group { owner: None, params: sysctls::PARAMS });
+    groups.push(Group { owner: None, params: crate::state::high::PARAMS });
     groups.push(Group { owner: None, params: series::PARAMS });
     groups.push(Group { owner: None, params: before::PARAMS });
     groups.extend(pressure::groups());

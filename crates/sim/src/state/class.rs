@@ -7,7 +7,7 @@ use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlEntity;
-use risetime_kernel::eevdf::{FairPolicy, LoadWeight};
+use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::muqss;
 use risetime_kernel::rt::{RtPriority, rt_throttles};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
@@ -25,6 +25,7 @@ pub(crate) enum Class {
     Stop,
     Deadline,
     Rt,
+    High,
     /// In place of the fair class, where that is asked for.
     Muqss,
     Fair,
@@ -45,6 +46,8 @@ pub(crate) struct Sched {
     pub(crate) dl: Option<Box<DlEntity>>,
     /// `p->rt.time_slice`, in ticks.
     pub(crate) rr_left: u32,
+    /// Its entity in SCHED_HIGH, while it is not queued there; of a task that has been there.
+    pub(crate) high: Option<Box<Entity>>,
     /// Asked for at creation, taken on by the task itself when it first runs: no thread can be
     /// created as a deadline task.
     pub(crate) takes: Option<Policy>,
@@ -65,6 +68,7 @@ impl Sched {
             policy: Policy::Other { slice: None },
             dl: None,
             rr_left: 0,
+            high: None,
             takes: None,
             told_throttled: false,
             stop: false,
@@ -93,6 +97,7 @@ impl Sched {
             _ if self.stop => Class::Stop,
             Policy::Deadline { .. } => Class::Deadline,
             Policy::Fifo { .. } | Policy::Rr { .. } => Class::Rt,
+            Policy::High { .. } => Class::High,
             Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle => match self.muqss {
                 Some(_) => Class::Muqss,
                 None => Class::Fair,
@@ -214,6 +219,8 @@ impl Machine {
             Class::Stop => 0,
             Class::Deadline => -1,
             Class::Rt => 99 - i32::from(t.sched.rt_priority()),
+            // Between the lowest real-time priority and the highest fair one.
+            Class::High => 99,
             Class::Muqss | Class::Fair => 120 + i32::from(t.nice),
         }
     }
@@ -229,6 +236,7 @@ pub(crate) fn fair_policy(policy: Policy) -> FairPolicy {
         Policy::Batch { .. } => FairPolicy::Batch,
         Policy::Idle => FairPolicy::Idle,
         Policy::Other { .. }
+        | Policy::High { .. }
         | Policy::Fifo { .. }
         | Policy::Rr { .. }
         | Policy::Deadline { .. } => FairPolicy::Normal,

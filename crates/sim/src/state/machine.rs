@@ -19,6 +19,7 @@ use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
 use crate::state::effects::Timer;
 use crate::state::group::Groups;
+use crate::state::high::HighRq;
 use crate::state::hooks::Hooks;
 use crate::state::hooks::TaskSignals;
 use crate::state::idle_governor::IdleGovernor;
@@ -233,6 +234,8 @@ pub(crate) struct Cpu {
     pub(crate) fair_server: Option<Box<DlEntity>>,
     /// What MuQSS keeps, where that stands in for the fair class.
     pub(crate) muqss: Option<Box<MuqssRq>>,
+    /// SCHED_HIGH, where a task ever is of it.
+    pub(crate) high: Option<Box<HighRq>>,
     /// Up to when the current task's time is accounted for, where that is not the fair class's.
     pub(crate) exec_start: u64,
     /// Until then it handles the interrupt in which the governor wanted another frequency, and the
@@ -825,14 +828,21 @@ impl Cpu {
     pub(crate) fn fair_queued(&self, rev: KernelRev) -> usize {
         if rev >= KernelRev::new(6, 14) { self.h_nr_runnable() } else { self.h_nr_queued() }
     }
+    /// Whether a fair task that could run does not.
+    #[inline]
+    pub(crate) fn fair_waits(&self) -> bool {
+        self.h_nr_runnable() > 0
+    }
+
     /// `rq->nr_running`: fair tasks, also those asleep whose dequeue is delayed, RT tasks unless they
-    /// are throttled, deadline tasks that are not, and the stopper.
+    /// are throttled, deadline tasks that are not, the stopper, and those of SCHED_HIGH.
     #[inline]
     pub(crate) fn nr_running(&self) -> usize {
         let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
         let stop = self.stopper.as_ref().is_some_and(|s| s.queued());
         let muqss = self.muqss.as_ref().map_or(0, |rq| rq.nr_running());
-        self.h_nr_queued() + rt + muqss + self.dl.tasks() + usize::from(stop)
+        let high = self.high.as_ref().map_or(0, |high| high.nr_queued());
+        self.h_nr_queued() + rt + muqss + self.dl.tasks() + usize::from(stop) + high
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod dice;
 pub(crate) mod draw;
 pub(crate) mod effects;
 pub(crate) mod group;
+pub(crate) mod high;
 pub mod hooks;
 pub(crate) mod idle_governor;
 pub(crate) mod idle_time;

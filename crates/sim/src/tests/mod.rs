@@ -12,6 +12,7 @@ mod decisions;
 mod generate;
 mod governors;
 mod groups;
+mod high;
 mod latency_nice;
 mod long_run;
 mod metamorphic;

@@ -214,7 +214,9 @@ fn cpu_consistent(
     )?;
     let clamps = c.uclamp.clamps();
     let rt = c.rt.iter().map(|(_, t)| t).filter(|_| m.classes.uclamp_used);
-    let runnable: Vec<TaskId> = runnable.into_iter().chain(rt).collect();
+    let high = c.high.iter().flat_map(|high| high.queue.iter());
+    let high = high.filter_map(|e| e.id.as_task()).filter(|_| !m.is_plain());
+    let runnable: Vec<TaskId> = runnable.into_iter().chain(rt).chain(high).collect();
     for t in &runnable {
         let own = m.task(*t).clamps();
         ensure(
@@ -240,6 +242,14 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
         m.platform.cpus().filter(|c| m.cpu(*c).dl.contains(DlId::Task(id))).collect();
     let runnable = t.state == State::Runnable;
     let ok = match t.sched.class() {
+        Class::High => {
+            let there = m
+                .platform
+                .cpus()
+                .filter(|c| m.cpu(*c).high.as_ref().is_some_and(|h| h.queue.get(id).is_some()));
+            let wanted = if runnable { vec![t.cpu] } else { vec![] };
+            rt.is_empty() && dl.is_empty() && there.collect::<Vec<_>>() == wanted
+        }
         Class::Rt => dl.is_empty() && rt == if runnable { vec![t.cpu] } else { vec![] },
         _ => {
             let throttled = m.dl(id).throttled;
@@ -266,9 +276,15 @@ fn highest_class_runs(e: &Simulation<'_>, m: &Machine, cpu: CpuId) -> bool {
     }
     match (c.dl.first(), c.rt.first().filter(|_| !c.rt_throttle.throttled)) {
         (Some(DlId::Task(first)), _) => c.curr == Some(first),
-        (Some(DlId::FairServer), _) => fair(c.curr),
+        (Some(DlId::FairServer), _) => {
+            fair(c.curr) || c.high.as_ref().is_some_and(|high| high.served && high.nr_queued() > 0)
+        }
         (None, Some((_, first))) => c.curr == Some(first),
-        (None, None) => c.curr.is_none() || fair(c.curr),
+        (None, None) => match c.high.as_deref().filter(|high| high.nr_queued() > 0) {
+            Some(high) if high.account.fair_turn() && fair(c.curr) => true,
+            Some(high) => c.curr.is_some_and(|t| high.queue.curr().is_some_and(|e| e.id == t)),
+            None => c.curr.is_none() || fair(c.curr),
+        },
     }
 }
 

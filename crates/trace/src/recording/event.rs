@@ -57,6 +57,7 @@ pub(super) const WHYS: &[Why] = &[
     Why::MinSampleTime,
     Why::LeastLoad,
     Why::EarliestDeadline,
+    Why::HighPush,
 ];
 
 /// What a CPU does that looks for tasks, by its number in a recording.
@@ -193,6 +194,7 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
                 Policy::Deadline { runtime, deadline, period, reclaim } => {
                     [5, runtime.0, deadline.0, period.0, reclaim.into()]
                 }
+                Policy::High { slice: s } => [6, slice(s), 0, 0, 0],
             };
             ('y', [t(task)].into_iter().chain(of).collect())
         }
@@ -640,7 +642,7 @@ impl Fields<'_, '_> {
     }
 
     fn policy(&mut self) -> Result<Policy, InputError> {
-        let kind = self.below(6, "a policy")?;
+        let kind = self.below(7, "a policy")?;
         let [first, deadline, period] = [self.take()?, self.take()?, self.take()?];
         let reclaim = self.flag()?;
         let slice = (first > 0).then_some(Span(first));
@@ -651,6 +653,7 @@ impl Fields<'_, '_> {
             2 => Policy::Idle,
             3 => Policy::Fifo { priority },
             4 => Policy::Rr { priority },
+            6 => Policy::High { slice },
             _ => Policy::Deadline {
                 runtime: Span(first),
                 deadline: Span(deadline),

@@ -60,7 +60,7 @@ impl SchedClass for Deadline {
         while let Some(first) = rq.m().cpu(rq.cpu).dl.first() {
             match first {
                 DlId::Task(task) => return Some(task),
-                DlId::FairServer => match rq.pick_task_fair() {
+                DlId::FairServer => match rq.pick_task_served() {
                     Some(task) => return Some(task),
                     None => rq.dl_server_stop(),
                 },

@@ -17,6 +17,7 @@
 //! Arithmetic: [`risetime_kernel::dl_server`]. Source: kernel/sched/deadline.c, kernel/sched/fair.c.
 
 use crate::kernel::rq::Rq;
+use crate::state::class::Class;
 use crate::state::class::ClassTimer;
 use crate::state::class::Classes;
 use crate::state::hooks::Step;
@@ -24,7 +25,7 @@ use crate::state::machine::Cpu;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlId};
 use risetime_kernel::dl_server::ServerTimer;
-use risetime_kernel::units::Instant;
+use risetime_kernel::units::{Instant, TaskId};
 
 const SERVER: DlId = DlId::FairServer;
 
@@ -103,6 +104,7 @@ impl Rq<'_, '_> {
             _ if self.m().cpu(cpu).fair_server.is_none() => return,
             None => true,
             Some(curr) if self.m().is_fair(curr) => false,
+            Some(curr) if self.m().class_of(curr) == Class::High && self.high_is_served() => false,
             Some(_) => return,
         };
         let delta = self.delta_exec().0;
@@ -150,6 +152,12 @@ impl Rq<'_, '_> {
             }
             Some(ServerTimer::Waits) | None => {}
         }
+    }
+
+    /// Whom the server lets in.
+    pub(super) fn pick_task_served(&mut self) -> Option<TaskId> {
+        let high = if self.high_is_served() { self.pick_task_high() } else { None };
+        high.or_else(|| self.pick_task_fair())
     }
 
     /// The server's 0-lag time has come.

@@ -9,6 +9,8 @@
 //! too many   -                 pushed, pulled    pushed, pulled    [crate::kernel::balance]
 //! ```
 //!
+//! Between real-time and fair there is SCHED_HIGH ([high]), where a workload asks for it.
+//!
 //! The fair class has a deadline server ([dl_server]) that lets it in where real-time tasks starve
 //! it; before 6.12 they are throttled instead. Where [muqss] stands in for the fair class, that has no tasks.
 //!
@@ -22,6 +24,7 @@ mod deadline;
 mod dl_push;
 pub(crate) mod dl_server;
 mod fair;
+mod high;
 pub(crate) mod muqss;
 mod rt;
 mod rt_push;
@@ -53,8 +56,8 @@ use risetime_kernel::units::{TaskId, Util};
 use risetime_trace::{Event, Why};
 
 /// All classes, the highest first, in the order of [`Class`].
-pub(crate) const CLASSES: [&dyn SchedClass; 5] =
-    [&stop::Stop, &deadline::Deadline, &rt::RealTime, &muqss::Muqss, &fair::Fair];
+pub(crate) const CLASSES: [&dyn SchedClass; 6] =
+    [&stop::Stop, &deadline::Deadline, &rt::RealTime, &high::High, &muqss::Muqss, &fair::Fair];
 
 impl Class {
     /// What it does.
@@ -73,6 +76,7 @@ impl Rq<'_, '_> {
     pub(crate) fn activate(&mut self, task: TaskId, kind: EnqueueKind, waking: bool) {
         let cpu = self.cpu;
         let class = self.m().class_of(task);
+        self.account_high();
         if self.m().clamps_count(class) {
             self.uclamp(task, UclampRq::uclamp_rq_inc);
         }
@@ -86,6 +90,7 @@ impl Rq<'_, '_> {
     /// `deactivate_task`.
     pub(crate) fn deactivate(&mut self, task: TaskId, kind: DequeueKind) {
         let class = self.m().class_of(task);
+        self.account_high();
         if self.m().clamps_count(class) {
             self.uclamp(task, |rq, task, _| rq.uclamp_rq_dec(task));
         }
@@ -94,6 +99,7 @@ impl Rq<'_, '_> {
 
     /// `__pick_next_task`.
     pub(crate) fn pick_next_task(&mut self) -> Option<TaskId> {
+        self.account_high();
         CLASSES.iter().find_map(|class| class.pick(self))
     }
 
@@ -116,7 +122,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let class = self.m().class_of(curr);
         let c = self.m().cpu(cpu);
-        let (dl, rt) = (class == Class::Deadline, class == Class::Rt);
+        let (dl, rt) = (class == Class::Deadline, matches!(class, Class::Rt | Class::High));
         let (some_dl, some_rt) = (c.dl_avg.util_avg != Util(0), c.rt_avg.util_avg != Util(0));
         if some_dl || some_rt || dl || rt {
             if some_dl || dl {
@@ -127,6 +133,7 @@ impl Rq<'_, '_> {
             }
         }
         class.of().tick(self, curr);
+        self.tick_high();
     }
 
     /// `__update_blocked_others`: ages what the other classes have used.
@@ -257,6 +264,7 @@ impl Rq<'_, '_> {
     pub(crate) fn prev_balance(&mut self, prev: Option<TaskId>) {
         let Some(prev) = prev.filter(|_| self.m().classes.used) else { return };
         self.m().class_of(prev).of().balance(self, prev);
+        self.pull_high_task();
     }
 
     /// `set_next_task`: `task` has the CPU from now on.
@@ -280,7 +288,7 @@ impl Machine {
     /// of RT tasks, which have a default, do not before anybody has asked for clamps; where nobody
     /// ever does, nobody's do (`sched_uclamp_used`).
     pub(super) fn clamps_count(&self, class: Class) -> bool {
-        (class == Class::Fair && !self.is_plain())
+        (matches!(class, Class::Fair | Class::High) && !self.is_plain())
             || (class == Class::Rt && self.classes.uclamp_used)
     }
 }

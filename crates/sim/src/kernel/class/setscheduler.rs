@@ -127,6 +127,7 @@ impl Rq<'_, '_> {
                     self.update_rt(false);
                 }
                 Class::Deadline => self.update_dl(false),
+                Class::High => self.set_next_task_high(task),
                 Class::Stop => {}
             }
             // Somebody may come before it now, or wait elsewhere.
@@ -158,7 +159,10 @@ impl Rq<'_, '_> {
         let slice = match policy {
             Policy::Batch { slice } | Policy::Other { slice } => Some(slice),
             Policy::Idle => None,
-            Policy::Fifo { .. } | Policy::Rr { .. } | Policy::Deadline { .. } => return,
+            Policy::Fifo { .. }
+            | Policy::Rr { .. }
+            | Policy::High { .. }
+            | Policy::Deadline { .. } => return,
         };
         let fair = fair_policy(policy);
         let slice = slice.map(|s| s.map(|s| s.0).filter(|_| self.m().rev >= KernelRev::V6_12));
