@@ -64,22 +64,7 @@ pub(crate) fn plan(
     let e = experiment;
     check(e, catalogue)?;
     let workload = e.workload.bind(&e.platform)?;
-    if let Some(task) = workload.tasks.iter().chain(&workload.forked).find(|t| has_hints(t)) {
-        return Err(InputError::new(
-            workload.place_of(&task.comm, &format!("task `{}`", task.comm)),
-            "`sched_qos` is the response-time series', no stock kernel takes it",
-        )
-        .hint("leave it out, or run it with --backend sim"));
-    }
     no_stock_kernel(&workload)?;
-    if let Some(task) = workload.tasks.iter().chain(&workload.forked).find(|t| has_latency_nice(t))
-    {
-        return Err(InputError::new(
-            workload.place_of(&task.comm, &format!("task `{}`", task.comm)),
-            "`latency_nice` was never merged, no stock kernel takes it",
-        )
-        .hint("leave it out, or run it with --backend sim"));
-    }
     let uclamp = e.uclamp()?;
     let governor = e.settings.name(GOVERNOR).unwrap_or("schedutil").to_string();
     let first_cpu = first_cpu(e, &workload.tasks[workload.first_created()]);
@@ -337,24 +322,29 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
     mask.iter().copied().min_by_key(|c| (capacity(c), c.0)).unwrap_or(CpuId(0))
 }
 
-fn has_latency_nice(t: &TaskSpec) -> bool {
-    let phases = t.phases.iter().map(|phase| &phase.attr);
-    std::iter::once(&t.attr).chain(phases).any(|attr| attr.latency_nice.is_some())
-}
-
-/// Errors: a task is of a class that only the simulator has.
+/// Errors: a task asks for what only the simulator has.
 fn no_stock_kernel(workload: &Workload) -> Result<(), InputError> {
-    let high = |attr: &workload::Attr| matches!(attr.policy, Some(workload::Policy::High { .. }));
-    let is = |t: &TaskSpec| high(&t.attr) || t.phases.iter().any(|phase| high(&phase.attr));
-    let mut tasks = workload.tasks.iter().chain(&workload.forked);
-    let Some(task) = tasks.find(|t| is(t)) else { return Ok(()) };
-    let place = workload.place_of(&task.comm, &format!("task `{}`", task.comm));
-    let what = "SCHED_HIGH is a proof of concept, no stock kernel has it";
-    Err(InputError::new(place, what).hint("take another policy, or run it with --backend sim"))
-}
-
-fn has_hints(t: &TaskSpec) -> bool {
-    !t.attr.qos.is_empty() || t.phases.iter().any(|phase| !phase.attr.qos.is_empty())
+    type Asks = fn(&workload::Attr) -> bool;
+    let unknown: [(Asks, &str); 3] = [
+        (
+            |a| !a.qos.is_empty(),
+            "`sched_qos` is the response-time series', no stock kernel takes it",
+        ),
+        (|a| a.latency_nice.is_some(), "`latency_nice` was never merged, no stock kernel takes it"),
+        (
+            |a| matches!(a.policy, Some(workload::Policy::High { .. })),
+            "SCHED_HIGH is a proof of concept, no stock kernel has it",
+        ),
+    ];
+    for (asks, what) in unknown {
+        let is = |t: &&TaskSpec| asks(&t.attr) || t.phases.iter().any(|phase| asks(&phase.attr));
+        if let Some(task) = workload.tasks.iter().chain(&workload.forked).find(is) {
+            let place = workload.place_of(&task.comm, &format!("task `{}`", task.comm));
+            let hint = "leave it out, or run it with --backend sim";
+            return Err(InputError::new(place, what).hint(hint));
+        }
+    }
+    Ok(())
 }
 
 fn task(t: &TaskSpec, e: &Experiment, uclamp: (Option<Util>, Option<Util>)) -> Task {
