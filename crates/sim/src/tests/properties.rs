@@ -250,6 +250,14 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
             let wanted = if runnable { vec![t.cpu] } else { vec![] };
             rt.is_empty() && dl.is_empty() && there.collect::<Vec<_>>() == wanted
         }
+        Class::Muqss => {
+            let has = |c: &CpuId| {
+                let rq = m.cpu(*c).muqss.as_ref();
+                rq.is_some_and(|rq| rq.curr == Some(id) || rq.queue.iter().any(|(_, t)| t == id))
+            };
+            let there: Vec<CpuId> = m.platform.cpus().filter(has).collect();
+            rt.is_empty() && dl.is_empty() && there == if runnable { vec![t.cpu] } else { vec![] }
+        }
         Class::Rt => dl.is_empty() && rt == if runnable { vec![t.cpu] } else { vec![] },
         _ => {
             let throttled = m.dl(id).throttled;
@@ -283,7 +291,10 @@ fn highest_class_runs(e: &Simulation<'_>, m: &Machine, cpu: CpuId) -> bool {
         (None, None) => match c.high.as_deref().filter(|high| high.nr_queued() > 0) {
             Some(high) if high.account.fair_turn() && fair(c.curr) => true,
             Some(high) => c.curr.is_some_and(|t| high.queue.curr().is_some_and(|e| e.id == t)),
-            None => c.curr.is_none() || fair(c.curr),
+            None => {
+                let muqss = c.curr.is_some_and(|t| m.class_of(t) == Class::Muqss);
+                c.curr.is_none() || fair(c.curr) || muqss
+            }
         },
     }
 }
