@@ -92,15 +92,6 @@ impl Governor for Sampling {
         self.again(domain.now(), effects);
         None
     }
-    fn update_util(
-        &mut self,
-        _: &DomainView<'_>,
-        _: CpuId,
-        _: bool,
-        _: &mut Effects,
-    ) -> Option<FreqRequest> {
-        None
-    }
     fn timer(
         &mut self,
         domain: &DomainView<'_>,

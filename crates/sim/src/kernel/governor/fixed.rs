@@ -10,7 +10,7 @@
 use super::{Descriptor, FreqRequest, Governor, Works};
 use crate::kernel::governor::DomainView;
 use crate::state::effects::Effects;
-use risetime_kernel::units::{CpuId, KHz, Util};
+use risetime_kernel::units::{KHz, Util};
 use risetime_model::settings::{Default, Home, Param, Range};
 use risetime_trace::Why;
 
@@ -57,15 +57,6 @@ struct Fixed(KHz);
 impl Governor for Fixed {
     fn start(&mut self, _: &DomainView<'_>, _: &mut Effects) -> Option<FreqRequest> {
         Some(FreqRequest { util: Util(0), freq: self.0, why: Why::Fixed })
-    }
-    fn update_util(
-        &mut self,
-        _: &DomainView<'_>,
-        _: CpuId,
-        _: bool,
-        _: &mut Effects,
-    ) -> Option<FreqRequest> {
-        None
     }
     fn limits(&mut self, domain: &DomainView<'_>) -> Option<KHz> {
         Some(domain.within_limits(self.0))

@@ -296,16 +296,6 @@ impl Governor for Interactive {
         None
     }
 
-    fn update_util(
-        &mut self,
-        _: &DomainView<'_>,
-        _: CpuId,
-        _: bool,
-        _: &mut Effects,
-    ) -> Option<FreqRequest> {
-        None
-    }
-
     fn attends(&self) -> bool {
         true
     }

@@ -27,15 +27,17 @@ use risetime_model::{InputError, Platform, Policy};
 pub trait Governor {
     /// The policy starts: the frequency to begin with, if the governor has an opinion.
     fn start(&mut self, domain: &DomainView<'_>, effects: &mut Effects) -> Option<FreqRequest>;
-    /// The utilisation of `cpu` has changed (`cpufreq_update_util`); `iowait`: it woke from IO.
+    /// The utilisation of `cpu` has changed (`cpufreq_update_util`); `_iowait`: it woke from IO.
     /// `None`: nothing to say.
     fn update_util(
         &mut self,
-        domain: &DomainView<'_>,
-        cpu: CpuId,
-        iowait: bool,
-        effects: &mut Effects,
-    ) -> Option<FreqRequest>;
+        _: &DomainView<'_>,
+        _cpu: CpuId,
+        _iowait: bool,
+        _: &mut Effects,
+    ) -> Option<FreqRequest> {
+        None
+    }
     /// Its timer has expired on `cpu` ([`Effects::set_timer`], [`Effects::set_timer_on`]).
     fn timer(&mut self, _: &DomainView<'_>, _cpu: CpuId, _: &mut Effects) -> Option<FreqRequest> {
         None

@@ -142,16 +142,6 @@ impl Governor for SchedFreq {
         None
     }
 
-    fn update_util(
-        &mut self,
-        _: &DomainView<'_>,
-        _: CpuId,
-        _: bool,
-        _: &mut Effects,
-    ) -> Option<FreqRequest> {
-        None
-    }
-
     fn attends(&self) -> bool {
         true
     }
