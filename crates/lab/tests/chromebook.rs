@@ -29,11 +29,17 @@ fn measured(all: &[Experiment], phases: u32, metrics: &[&str]) -> Vec<Vec<Estima
     done.iter().map(of).collect()
 }
 
-/// The last kernel with CFS, or the first with EEVDF.
-fn kernel(variant: &str) -> &'static str {
-    match variant.contains("EEVDF") {
-        true => "linux-6.6",
-        false => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chromebook/linux-6.5.toml"),
+/// The last kernel with CFS, or the first with EEVDF; 4.14, for which MuQSS was.
+fn kernel(variant: &str) -> String {
+    let preset = match variant {
+        _ if variant.contains("MuQSS") => "muqss-4.14",
+        _ if variant.contains("4.14") => "linux-4.14",
+        _ if variant.contains("EEVDF") => "linux-6.6",
+        _ => "linux-6.5",
+    };
+    match variant.contains("latency_nice") {
+        true => format!("{preset}+latency_nice=1"),
+        false => preset.to_string(),
     }
 }
 
@@ -71,12 +77,14 @@ fn setups() -> Vec<(String, Vec<(&'static str, String)>)> {
     for (platform, cpus) in
         [("laptop4", "[0]"), ("chromebook2", "[0, 1]"), ("chromebook4", "[0, 1, 2, 3]")]
     {
-        for fair in ["CFS", "EEVDF"] {
+        for fair in ["CFS", "EEVDF", "MuQSS"] {
+            // MuQSS knows no groups.
+            let groups = if fair == "MuQSS" { &groups[..1] } else { &groups };
             for (name, changes) in groups {
                 let of = cpus.split(',').count();
                 let mut vary: Vec<(&str, String)> = vec![
                     ("platform", platform.into()),
-                    ("policy", kernel(fair).into()),
+                    ("policy", kernel(fair)),
                     ("high.cpus", cpus.into()),
                     ("normal.cpus", cpus.into()),
                 ];
@@ -177,7 +185,8 @@ fn a_priority_ends_at_its_groups_border() {
     let mut all = Vec::new();
     for (_, changes) in rows {
         for fair in kernels {
-            let mut vary = vec![("platform", "laptop4"), ("policy", kernel(fair))];
+            let kernel = kernel(fair);
+            let mut vary = vec![("platform", "laptop4"), ("policy", kernel.as_str())];
             vary.extend(changes);
             all.push(experiment(FILE, SECONDS, &vary));
         }
@@ -208,15 +217,21 @@ const CALLS: [(&str, &str, &str); 2] = [
 const MACHINES: [&str; 2] = ["chromebook2", "chromebook4"];
 const PHASES: u32 = 16;
 const SECONDS: f64 = 10.0;
-const VARIANTS: [&str; 8] = [
+const VARIANTS: [&str; 14] = [
     "a task forgotten: nice 0",
     "CFS",
+    "CFS, latency_nice -20",
     "CFS, no cgroups",
     "EEVDF",
+    "EEVDF, latency_nice -20",
     "EEVDF, no cgroups",
+    "EEVDF, no cgroups, latency_nice",
     "RT 1 (CFS)",
     "SCHED_HIGH (CFS)",
     "SCHED_HIGH (EEVDF)",
+    "CFS 4.14",
+    "CFS 4.14, no cgroups",
+    "MuQSS 4.14, nice -10",
 ];
 
 /// One of [`VARIANTS`] of a call; `first`: the task that begins an event.
@@ -241,14 +256,20 @@ fn changed(
     own: &[(&str, &str)],
 ) -> Experiment {
     let mut vary: Vec<(String, String)> =
-        vec![("platform".into(), machine.into()), ("policy".into(), kernel(variant).into())];
+        vec![("platform".into(), machine.into()), ("policy".into(), kernel(variant))];
+    let critical = format!("{},{first},audio", CRITICAL.join(","));
     let mut each = |key: &str, value: &str| {
-        let tasks = CRITICAL.iter().copied().chain([first, "audio"]);
-        vary.extend(tasks.map(|t| (format!("{t}.{key}"), value.to_string())));
+        vary.push((format!("{critical}.{key}"), value.to_string()));
     };
-    let leaves = !matches!(variant, "CFS" | "EEVDF") && !variant.starts_with("a task");
-    if leaves {
+    let leaves = ["no cgroups", "RT", "SCHED_HIGH", "MuQSS"];
+    if leaves.iter().any(|v| variant.contains(v)) {
         each("taskgroup", "/");
+    }
+    if variant.contains("latency_nice") {
+        each("latency_nice", "-20");
+    }
+    if let Some((_, nice)) = variant.split_once("MuQSS 4.14, nice ") {
+        each("priority", nice);
     }
     if variant.starts_with("RT") {
         each("policy", "SCHED_FIFO");
@@ -291,7 +312,7 @@ fn the_page_shows_the_call() {
     for (mouse, (title, ..)) in CALLS.iter().enumerate() {
         for (four, cpus) in [2, 4].into_iter().enumerate() {
             let title = format!("{title}, {cpus} CPUs");
-            writeln!(out, "{title:<36}mean ms         95 %    p90   missed         95 %")
+            writeln!(out, "{title:<38}mean ms         95 %    p90   missed         95 %")
                 .expect("a text");
             for variant in VARIANTS {
                 let of = found(mouse == 1, four == 1, variant);
@@ -300,7 +321,7 @@ fn the_page_shows_the_call() {
                 };
                 writeln!(
                     out,
-                    "  {variant:<32}{:9.1}{:>13}{:7.1}{:9.1}{:>13}",
+                    "  {variant:<34}{:9.1}{:>13}{:7.1}{:9.1}{:>13}",
                     of[0].median,
                     interval(&of[0], 1),
                     of[1].median,
@@ -340,14 +361,25 @@ fn the_stated_order_holds_on_two_cpus() {
     }
 }
 
-/// There SCHED_HIGH is slower than RT, whose tasks make schedutil ask for all there is.
 #[test]
-fn on_four_cpus_it_holds_but_for_what_the_frequency_does() {
+fn the_stated_order_holds_on_four_cpus() {
     for mouse in [false, true] {
         let of = |variant| ms(mouse, true, variant);
-        let [rt, free, grouped] = ["RT 1 (CFS)", "CFS, no cgroups", "CFS"].map(of);
-        assert!(rt < free && free < grouped, "{rt} {free} {grouped}");
-        assert!(of("SCHED_HIGH (CFS)") > 1.03 * rt, "the page says that it misses");
+        let [rt, high, free, grouped] =
+            ["RT 1 (CFS)", "SCHED_HIGH (CFS)", "CFS, no cgroups", "CFS"].map(of);
+        assert!(rt < free && high < free && free < grouped, "{rt} {high} {free} {grouped}");
+        assert!((high / rt - 1.0).abs() < 0.06, "on par: {high} {rt}");
+    }
+}
+
+/// On 4 CPUs it is among the best, on 2 it is not: the page says both.
+#[test]
+fn muqss_is_among_the_best_on_four_cpus_alone() {
+    for mouse in [false, true] {
+        let of =
+            |four| ["MuQSS 4.14, nice -10", "CFS 4.14, no cgroups"].map(|v| ms(mouse, four, v));
+        let ([muqss, cfs], [muqss4, cfs4]) = (of(false), of(true));
+        assert!(muqss4 < 0.75 * cfs4 && muqss > 1.2 * cfs, "{muqss} {cfs} {muqss4} {cfs4}");
     }
 }
 
@@ -405,11 +437,15 @@ fn the_page_shows_what_the_baseline_leaves_open() {
     shows("open", &out);
 }
 
-/// Without cgroups EEVDF is slower on 2 CPUs; that it is in them, too, did not come out of every test.
+/// As the report has it, with latency_nice: by how little is on the page.
 #[test]
-fn eevdf_is_slower_on_two_cpus_without_cgroups() {
+fn eevdf_is_slower_in_every_test() {
     for mouse in [false, true] {
-        assert!(ms(mouse, false, "EEVDF, no cgroups") > ms(mouse, false, "CFS, no cgroups"));
+        for four in [false, true] {
+            let of = |variant| ms(mouse, four, variant);
+            assert!(of("EEVDF, latency_nice -20") > of("CFS"));
+            assert!(of("EEVDF, no cgroups, latency_nice") > of("CFS, no cgroups"));
+        }
     }
 }
 
@@ -436,4 +472,62 @@ fn the_page_shows_each_task_that_may_have_been_forgotten() {
         out.push('\n');
     }
     shows("forgotten", &out);
+}
+
+/// Why MuQSS is no better there on 2 CPUs: who slept goes first, and most threads of a call are such.
+#[test]
+fn the_page_shows_what_muqss_hangs_on() {
+    const HELPERS: &str = "decode,encode,worker,ui-worker,background,system.priority";
+    const MUQSS: &str = "MuQSS 4.14, nice -10";
+    let rows: [(&str, &str, &[(&str, &str)]); 5] = [
+        ("as above", MUQSS, &[]),
+        ("4 threads decode, not 16", MUQSS, &[("decode.instance", "4"), ("decode.run", "6000")]),
+        ("the critical tasks at nice -20", "MuQSS 4.14, nice -20", &[]),
+        ("the others at nice 10", MUQSS, &[(HELPERS, "10")]),
+        ("rr_interval=2", MUQSS, &[("rr_interval", "2")]),
+    ];
+    let point = |(_, variant, changes): &(&str, &str, &[(&str, &str)])| {
+        changed(variant, "video-call-16", "key", MACHINES[0], changes)
+    };
+    let all: Vec<Experiment> = rows.iter().map(point).collect();
+    let got = measured(&all, PHASES, &["event.response_mean", "frame.missed"]);
+    let mut out = format!("{:<34}{:>8}{:>8}\n", "keys, 2 CPUs, MuQSS", "mean ms", "missed");
+    for ((name, ..), of) in rows.iter().zip(&got) {
+        writeln!(out, "{name:<34}{:8.1}{:8.1}", of[0].median, of[1].median).expect("a text");
+    }
+    let mean = |row: usize| got[row][0].median;
+    assert!(mean(1) < 0.9 * mean(0) && mean(3) < 0.75 * mean(0), "what it is put down to");
+    shows("muqss", &out);
+}
+
+/// Two important tasks on 2 CPUs: groups hide from the balancing which ones these are.
+#[test]
+fn the_page_shows_who_waits_while_a_cpu_runs_others() {
+    const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chromebook/important.json");
+    let grouped = [("one,two.taskgroup", "/ui"), ("other.taskgroup", "/renderers")];
+    let rows: [(&str, &[(&str, &str)]); 6] = [
+        ("CFS", &[]),
+        ("CFS, a group each", &grouped),
+        ("EEVDF", &[]),
+        ("EEVDF, a group each", &grouped),
+        ("RT 1 (CFS)", &[("one,two.policy", "SCHED_FIFO"), ("one,two.priority", "1")]),
+        ("SCHED_HIGH (CFS)", &[("one,two.policy", "SCHED_HIGH")]),
+    ];
+    let of = |(name, changes): &(&str, &[(&str, &str)])| {
+        let kernel = kernel(name);
+        let mut vary = vec![("platform", MACHINES[0]), ("policy", kernel.as_str())];
+        vary.extend(*changes);
+        experiment(FILE, SECONDS, &vary)
+    };
+    let all: Vec<Experiment> = rows.iter().map(of).collect();
+    let got = measured(&all, PHASES, &["job.response_p50", "job.response_p99", "job.missed"]);
+    let mut out =
+        format!("{:<24}{:>8}{:>8}{:>13}\n", "9 ms in every 23", "p50 ms", "p99", "late of 434");
+    for ((name, _), of) in rows.iter().zip(&got) {
+        let [p50, p99, missed] = [0, 1, 2].map(|i| of[i].median);
+        writeln!(out, "{name:<24}{p50:8.1}{p99:8.1}{missed:13.1}").expect("a text");
+    }
+    let p99 = |row: usize| got[row][1].median;
+    assert!(p99(1) > 1.5 * p99(0) && p99(3) > p99(2) && p99(4) < 10.0, "what the page says");
+    shows("waiting", &out);
 }

@@ -59,6 +59,7 @@ pub fn policies() -> Vec<Entry> {
         ("linux-4.20", include_str!("../../../policies/linux-4.20.toml"), &[]),
         ("linux-5.10", include_str!("../../../policies/linux-5.10.toml"), &[]),
         ("linux-6.1", include_str!("../../../policies/linux-6.1.toml"), &[]),
+        ("linux-6.5", include_str!("../../../policies/linux-6.5.toml"), &[]),
         ("linux-6.6", include_str!("../../../policies/linux-6.6.toml"), &[]),
         ("linux-6.8", include_str!("../../../policies/linux-6.8.toml"), &[]),
         ("linux-6.11", include_str!("../../../policies/linux-6.11.toml"), &[]),
@@ -138,6 +139,7 @@ pub fn studies() -> Vec<Entry> {
         ("load-tracking-2017", include_str!("../../../studies/load-tracking-2017.toml"), &[]),
         ("muckle-2016", include_str!("../../../studies/muckle-2016.toml"), &[]),
         ("ondemand-2014", include_str!("../../../studies/ondemand-2014.toml"), &[]),
+        ("ospm-2023", include_str!("../../../studies/ospm-2023.toml"), &[]),
         ("rfc-2024", include_str!("../../../studies/rfc-2024.toml"), &[]),
         ("steady-tasks", include_str!("../../../studies/steady-tasks.toml"), &[]),
     ])

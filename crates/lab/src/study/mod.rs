@@ -4,13 +4,14 @@
 //! ```text
 //! Study ── figure ── Request ── phases, on all cores ──> RunResult + Timeline, one a phase
 //!             ├ list ── row ── measure ──> one number a phase ── judge ──> JudgedRow
-//!             └ table ── cell ── metric ──> its median, and the checks of all cells   (table.rs)
+//!             └ table ── cell ── metric ──> its median, and the checks of all cells   (table.rs, check.rs)
 //! ```
 //!
 //! Threads only share out the phases; results are put back in the order of the phases, so that the
 //! same study gives the same bytes on any number of cores.
 
 mod activations;
+mod check;
 mod climb;
 mod curves;
 mod measure;

@@ -14,13 +14,14 @@
 //!
 //! Nothing is free for one cell alone, and nothing is looked at but the cells to fit before the search is over.
 
+use super::check::judged;
 use crate::measure::measure_each;
 use crate::request::Request;
 use crate::sweep::varied;
 use risetime_analysis::metric::Metric;
-use risetime_analysis::study::{Cell, Cells, JudgedRow, Ratio, Tolerance, Tried, median};
-use risetime_model::study::table::{CellQuantity, Check, Free, Scale, Table, Vary, What};
-use risetime_model::study::{Figure, Relation};
+use risetime_analysis::study::{Cell, Cells, JudgedRow, Tried, median};
+use risetime_model::study::Figure;
+use risetime_model::study::table::{CellQuantity, Free, Scale, Table, Vary, What};
 use risetime_model::{Experiment, InputError};
 use risetime_sim::Simulator;
 use risetime_trace::RunError;
@@ -196,12 +197,12 @@ impl Runs<'_> {
         let all =
             figures(self.point(case, Some(column), &self.table.columns[column].vary, chosen))?;
         let Some([zero, whole]) = self.ends(case, q, chosen) else {
-            return Some(match self.table.quantities[q].scale {
-                Some(Scale::Inverse) => {
-                    all.iter().map(|x| x.filter(|x| *x != 0.0).map(|x| 1.0 / x)).collect()
-                }
-                _ => all.clone(),
-            });
+            let scaled = |x: f64| match self.table.quantities[q].scale {
+                Some(Scale::Inverse) => (x != 0.0).then(|| 1.0 / x),
+                Some(Scale::Run) => self.base.seconds.map(|s| 100.0 * x / (1000.0 * s)),
+                Some(Scale::Figure) | None => Some(x),
+            };
+            return Some(all.iter().map(|x| x.and_then(scaled)).collect());
         };
         // Of medians: what is compared is where a burst lies as a rule.
         let (zero, whole) = (middle(figures(zero)?)?, middle(figures(whole)?)?);
@@ -250,23 +251,30 @@ impl Runs<'_> {
         })
     }
 
+    /// Whether only ratios are meant.
+    fn fits_scale(&self, q: usize) -> bool {
+        matches!(self.table.quantities[q].scale, Some(Scale::Figure | Scale::Inverse))
+    }
+
     /// What the cells of a quantity are taken times, after [`Runs::run`]: the mean of published by measured.
     fn scale(&self, q: usize, of: usize, chosen: &[usize], n: u32) -> f64 {
         let by = |(case, column): (usize, usize)| {
             let published = self.table.columns[column].published[q].get(case)?.value;
             Some(published / self.value(case, column, q, chosen, n)?)
         };
-        let CellQuantity { scale: Some(_), scale_by_case, .. } = self.table.quantities[q] else {
+        let (true, CellQuantity { scale_by_case, .. }) =
+            (self.fits_scale(q), &self.table.quantities[q])
+        else {
             return 1.0;
         };
-        let cells = self.fitted().filter(|(case, _)| !scale_by_case || *case == of);
+        let cells = self.fitted().filter(|(case, _)| !*scale_by_case || *case == of);
         let all: Vec<f64> = cells.filter_map(by).filter(|x| x.is_finite()).collect();
         if all.is_empty() { 1.0 } else { all.iter().sum::<f64>() / all.len() as f64 }
     }
 
     /// Mean |measured − published| of the cells to fit that `about` is about.
     fn loss(&mut self, about: &Free, chosen: &[usize], n: u32) -> Result<f64, RunError> {
-        let scaled = self.table.quantities[0].scale.is_some();
+        let scaled = self.fits_scale(0);
         let wanted = |case: usize, c: usize| {
             (about.columns.is_empty() || about.columns.contains(&c))
                 && (about.cases.is_empty() || about.cases.contains(&case))
@@ -381,7 +389,9 @@ fn cells(table: &Table, ours: &All, untouched: &All, free: Vec<Tried>) -> Cells 
         let (value, stdev_of_it) = said(table, q, case, column);
         Cell {
             published: value,
-            digits: published.or_else(beside).map_or(0, |p| p.digits),
+            digits: table.quantities[q]
+                .digits
+                .unwrap_or_else(|| published.or_else(beside).map_or(0, |p| p.digits)),
             measured: middle(&ours[case][column][q]),
             untouched: middle(&untouched[case][column][q]),
             stdev: stdev_of_it,
@@ -410,140 +420,6 @@ fn cells(table: &Table, ours: &All, untouched: &All, free: Vec<Tried>) -> Cells 
         free,
         gains,
     }
-}
-
-fn judged(figure: &Figure, table: &Table, check: &Check, cells: &Cells) -> Vec<JudgedRow> {
-    let of = &cells.cells[check.quantity];
-    let row = JudgedRow {
-        id: format!("{}/{}", figure.id, check.id),
-        at: check.id.clone(),
-        list: format!("checks of {}", table.quantities[check.quantity].name),
-        published: check.published.value,
-        digits: check.published.digits,
-        note: check.note.clone(),
-        ..JudgedRow::default()
-    };
-    if let What::Ratio(column, than, only) = &check.what {
-        let list = format!("{} of {}", cells.columns[*column].0, cells.columns[*than].0);
-        let ratio = |(case, ratio): (usize, Ratio)| {
-            let holds = ratio.measured.is_some_and(|m| (m - ratio.published).abs() <= ratio.stdev);
-            let at = table.cases[case].name.clone();
-            JudgedRow {
-                id: format!("{}/{at}", row.id),
-                at,
-                list: format!("{} {list}", table.quantities[check.quantity].name),
-                published: ratio.published,
-                digits: 3,
-                measured: ratio.measured,
-                tolerance: Tolerance { spread: ratio.stdev, ..Tolerance::default() },
-                holds: check.counted.then_some(holds),
-                ..row.clone()
-            }
-        };
-        return ratios(of, *column, *than, only).map(ratio).collect();
-    }
-    let at: Vec<f64> = table.cases.iter().filter_map(|case| case.at).collect();
-    let measured = number(&check.what, of, cells, &at);
-    let holds = measured.is_some_and(|m| match check.relation {
-        Relation::AtMost => m <= check.published.value,
-        _ => m >= check.published.value,
-    });
-    let unit = match check.what {
-        What::Order(_) | What::GainError(..) | What::Proportional(_) | What::Side(..) => "%",
-        What::Above(..) | What::Cells(_) | What::Most(..) | What::Ratio(..) => "",
-        What::MedianError(_) | What::LargestError(_) => table.quantities[check.quantity].unit,
-    };
-    vec![JudgedRow {
-        relation: if check.relation == Relation::AtMost { "≤" } else { "≥" },
-        measured,
-        unit,
-        holds: check.counted.then_some(holds),
-        ..row
-    }]
-}
-
-/// Of the cases `only`, all if there are none, those in which the document has two columns far enough apart.
-fn ratios<'a>(
-    of: &'a [Vec<Cell>],
-    column: usize,
-    than: usize,
-    only: &'a [usize],
-) -> impl Iterator<Item = (usize, Ratio)> + 'a {
-    let wanted = |(case, _): &(usize, &Vec<Cell>)| only.is_empty() || only.contains(case);
-    of.iter()
-        .enumerate()
-        .filter(wanted)
-        .filter_map(move |(case, row)| Some((case, row[column].ratio(&row[than])?)))
-}
-
-/// What the cells come to; `at`: what those of a case may be proportional to.
-fn number(what: &What, of: &[Vec<Cell>], cells: &Cells, at: &[f64]) -> Option<f64> {
-    let counted = || of.iter().zip(&cells.cases).filter(|(_, (_, fit))| !fit).map(|(row, _)| row);
-    let errors = |column: usize| -> Option<Vec<f64>> {
-        let mut all: Vec<f64> = counted().map(|row| row[column].off()).collect::<Option<_>>()?;
-        all.sort_by(f64::total_cmp);
-        Some(all)
-    };
-    match what {
-        What::MedianError(column) => median(&errors(*column)?),
-        What::LargestError(column) => errors(*column)?.last().copied(),
-        What::Order(apart) => {
-            let pairs = || of.iter().flat_map(|row| pairs(row));
-            let more = |a: Option<f64>, b: Option<f64>| a.zip(b).map_or(0.0, |(a, b)| a - b);
-            let said = |(a, b): &(Cell, Cell)| more(a.published, b.published);
-            let apart = |pair: &(Cell, Cell)| said(pair).abs() > apart.value;
-            let kept =
-                |pair: &(Cell, Cell)| more(pair.0.measured, pair.1.measured) * said(pair) > 0.0;
-            let (all, held) =
-                (pairs().filter(apart).count(), pairs().filter(apart).filter(kept).count());
-            (all > 0).then(|| 100.0 * held as f64 / all as f64)
-        }
-        What::Above(column, than, only) => {
-            let above = |row: &&Vec<Cell>| row[*column].measured > row[*than].measured;
-            let rows = of.iter().enumerate().filter(|(i, _)| only.is_empty() || only.contains(i));
-            Some(rows.map(|(_, row)| row).filter(above).count() as f64)
-        }
-        What::Cells(all) => {
-            let below = |&&(case, column, than): &&(usize, usize, usize)| {
-                let ours = of[case][column].measured.zip(of[case][than].measured);
-                ours.is_some_and(|(a, b)| a < b)
-            };
-            Some(all.iter().filter(below).count() as f64)
-        }
-        What::Most(case, columns) => {
-            let most = |&&column: &&usize| {
-                let own = of[*case][column].measured;
-                own > Some(0.0) && (0..of.len()).all(|i| i == *case || of[i][column].measured < own)
-            };
-            Some(columns.iter().filter(most).count() as f64)
-        }
-        What::GainError(column, than, only) => {
-            let rows = of.iter().enumerate().filter(|(i, _)| only.is_empty() || only.contains(i));
-            rows.map(|(_, row)| row[*column].above(&row[*than]).off())
-                .try_fold(0.0, |most: f64, off| Some(most.max(off?)))
-        }
-        // Each a row of its own.
-        What::Ratio(..) => None,
-        What::Side(column, than, only) => {
-            let all: Vec<Ratio> = ratios(of, *column, *than, only).map(|(_, r)| r).collect();
-            let right =
-                |r: &&Ratio| r.measured.is_some_and(|m| (m - 1.0) * (r.published - 1.0) > 0.0);
-            let held = all.iter().filter(right).count();
-            (!all.is_empty()).then(|| 100.0 * held as f64 / all.len() as f64)
-        }
-        What::Proportional(column) => {
-            let by = |(row, at): (&Vec<Cell>, &f64)| row[*column].measured.map(|m| m / at);
-            let all: Vec<f64> = of.iter().zip(at).map(by).collect::<Option<_>>()?;
-            let (least, most) =
-                (all.iter().copied().reduce(f64::min)?, all.into_iter().reduce(f64::max)?);
-            Some(100.0 * (most / least - 1.0))
-        }
-    }
-}
-
-/// Every two cells of a row.
-fn pairs(row: &[Cell]) -> impl Iterator<Item = (Cell, Cell)> + '_ {
-    row.iter().enumerate().flat_map(|(i, a)| row[i + 1..].iter().map(move |b| (*a, *b)))
 }
 
 #[cfg(test)]
@@ -705,40 +581,5 @@ published = 100
         let right =
             [fast[1] / 300.0, (fast[0] + fast[1]) / 400.0].map(|r| f64::from(u8::from(r > 1.0)));
         near(rows[2].measured, 50.0 * (right[0] + right[1]));
-    }
-
-    #[test]
-    fn checks_count_what_they_say() {
-        let cell = |published: f64, measured: f64| Cell {
-            published: Some(published),
-            measured: Some(measured),
-            ..Cell::default()
-        };
-        let rows = vec![
-            vec![cell(10.0, 11.0), cell(20.0, 18.0)],
-            vec![cell(10.0, 13.0), cell(20.0, 12.0)],
-            vec![cell(5.0, 5.5), cell(6.0, 1.0)],
-            vec![cell(7.0, 90.0), cell(1.0, 2.0)],
-        ];
-        let cases = ["a", "b", "c", "fitted"].map(|n| (n.to_string(), n == "fitted"));
-        let cells = Cells { cases: cases.into(), ..Cells::default() };
-        let of = |what| number(&what, &rows, &cells, &[10.0, 12.0, 5.0, 100.0]);
-        let decimal = |value| risetime_model::study::Decimal { value, digits: 0 };
-        assert_eq!(of(What::MedianError(0)), Some(1.0), "the fitted one is left out");
-        assert_eq!(of(What::LargestError(1)), Some(8.0));
-        assert_eq!(of(What::Order(decimal(2.0))), Some(200.0 / 3.0), "c is too near to count");
-        assert_eq!(of(What::Above(1, 0, vec![])), Some(1.0));
-        assert_eq!(of(What::Above(0, 1, vec![1, 3])), Some(2.0));
-        assert_eq!(of(What::Cells(vec![(0, 0, 1), (1, 0, 1), (2, 0, 1)])), Some(1.0));
-        assert_eq!(of(What::Most(3, vec![0, 1])), Some(1.0));
-        let near = |what, wanted: f64| {
-            let found = of(what).expect("all measured");
-            assert!((found - wanted).abs() < 0.1, "{found}, wanted {wanted}");
-        };
-        near(What::GainError(1, 0, vec![]), 107.7);
-        near(What::GainError(1, 0, vec![0, 3]), 36.4);
-        // 90 / 100 and 5.5 / 5.
-        near(What::Proportional(0), 22.2);
-        assert_eq!(of(What::Order(decimal(50.0))), None, "no pair is that far apart");
     }
 }

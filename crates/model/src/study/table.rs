@@ -45,7 +45,7 @@ pub struct CellQuantity {
     pub metric: String,
     /// What a run has to be like for 0 % and for 100 %; `None`: the figure itself.
     pub between: Option<[Vary; 2]>,
-    /// Only ratios are meant: all cells times one number.
+    /// How figures become what the document has; unless by [`Scale::Run`] only ratios are meant: all cells times one number.
     pub scale: Option<Scale>,
     /// Each case has a number of its own, by which its cells to fit agree: it is the columns that are compared.
     pub scale_by_case: bool,
@@ -53,6 +53,8 @@ pub struct CellQuantity {
     pub stdev_in_percent: bool,
     /// Its unit.
     pub unit: &'static str,
+    /// Decimals of ours, where it is not those of what is published.
+    pub digits: Option<u8>,
 }
 
 /// What is brought to the document's unit, by one number for the whole table: the one by which the cells to fit agree with
@@ -63,6 +65,8 @@ pub enum Scale {
     Figure,
     /// One by the figure: so much of something a second, of how long it took.
     Inverse,
+    /// Nothing is fitted: it is in % of the run's length.
+    Run,
 }
 
 /// A line of the table.
@@ -125,6 +129,8 @@ pub struct Check {
     pub published: Decimal,
     /// How ours has to compare with it.
     pub relation: Relation,
+    /// How far off it may be, in its unit.
+    pub within: f64,
     /// Judged, or only printed.
     pub counted: bool,
     /// Why it is not counted, or why it misses.
@@ -156,11 +162,15 @@ pub enum What {
     Ratio(usize, usize, Vec<usize>),
     /// Of the cases in which the document has them that far apart, those with the two columns in its order, in %.
     Side(usize, usize, Vec<usize>),
+    /// What the cell of a column and case is.
+    Cell(usize, usize),
+    /// How much of the second column's the first one's cell of a case is.
+    Times(usize, usize, usize),
 }
 
 impl What {
     /// What a file calls them.
-    const NAMES: [&'static str; 10] = [
+    const NAMES: [&'static str; 12] = [
         "median_error",
         "largest_error",
         "order",
@@ -171,6 +181,8 @@ impl What {
         "proportional",
         "ratio",
         "side",
+        "cell",
+        "times",
     ];
 }
 
@@ -256,7 +268,7 @@ fn place<'a>(
 }
 
 fn quantity(toml: &Toml<'_>) -> Result<CellQuantity, InputError> {
-    toml.only(&["name", "metric", "between", "scale", "scale_by", "stdev", "unit"])?;
+    toml.only(&["name", "metric", "between", "scale", "scale_by", "stdev", "unit", "digits"])?;
     let between = match toml.opt_texts_or_table("between")? {
         None => None,
         Some(TextsOrTable::Texts(ends)) if ends.len() == 2 => {
@@ -271,10 +283,11 @@ fn quantity(toml: &Toml<'_>) -> Result<CellQuantity, InputError> {
         }
         Some("figure") => Some(Scale::Figure),
         Some("inverse") => Some(Scale::Inverse),
-        Some(_) => return Err(toml.error_of("scale", "wanted figure or inverse")),
+        Some("run") => Some(Scale::Run),
+        Some(_) => return Err(toml.error_of("scale", "wanted figure, inverse or run")),
     };
     let scale_by_case = match toml.opt_str("scale_by")? {
-        Some(_) if scale.is_none() => {
+        Some(_) if matches!(scale, None | Some(Scale::Run)) => {
             return Err(toml.error_of("scale_by", "is of no use without `scale`"));
         }
         None | Some("table") => false,
@@ -294,6 +307,7 @@ fn quantity(toml: &Toml<'_>) -> Result<CellQuantity, InputError> {
         scale_by_case,
         stdev_in_percent,
         unit: unit(toml)?,
+        digits: toml.opt_int("digits", 0, 6)?.map(|n| n as u8),
     })
 }
 
@@ -400,6 +414,7 @@ const CHECK: &[&str] = &[
     "apart",
     "is",
     "published",
+    "within",
     "counted",
     "note",
 ];
@@ -416,6 +431,10 @@ fn check(toml: &Toml<'_>, table: &Table) -> Result<Check, InputError> {
         }
     };
     let some_cases = || cases(toml, table);
+    let one_case = || match some_cases()?[..] {
+        [case] => Ok(case),
+        _ => Err(toml.error_of("cases", "wants one case")),
+    };
     let quantities = table.quantities.iter().map(|q| &q.name);
     let quantity = place(toml, "quantity", toml.str("quantity")?, quantities)?;
     let spread = |key| {
@@ -431,10 +450,7 @@ fn check(toml: &Toml<'_>, table: &Table) -> Result<Check, InputError> {
         "order" => What::Order(number(toml, "apart")?),
         "above" => What::Above(column("column")?, column("than")?, some_cases()?),
         "cells" => What::Cells(cells(toml, table)?),
-        "most" => match some_cases()?[..] {
-            [case] => What::Most(case, columns(toml, "column", table)?),
-            _ => return Err(toml.error_of("cases", "wants the one case that has most")),
-        },
+        "most" => What::Most(one_case()?, columns(toml, "column", table)?),
         "gain_error" => What::GainError(published("column")?, published("than")?, some_cases()?),
         "proportional" if table.cases.iter().any(|c| c.at.is_none()) => {
             return Err(toml.error_of("what", "wants `at` of every case"));
@@ -442,6 +458,8 @@ fn check(toml: &Toml<'_>, table: &Table) -> Result<Check, InputError> {
         "proportional" => What::Proportional(column("column")?),
         "ratio" => What::Ratio(spread("column")?, spread("than")?, some_cases()?),
         "side" => What::Side(spread("column")?, spread("than")?, some_cases()?),
+        "cell" => What::Cell(column("column")?, one_case()?),
+        "times" => What::Times(column("column")?, column("than")?, one_case()?),
         other => {
             let wanted = What::NAMES.join(", ");
             let what = format!("is \"{}\", wanted one of {wanted}", one_line(other));
@@ -458,11 +476,22 @@ fn check(toml: &Toml<'_>, table: &Table) -> Result<Check, InputError> {
         let relation = match toml.str("is")? {
             "at_least" => Relation::AtLeast,
             "at_most" => Relation::AtMost,
-            _ => return Err(toml.error_of("is", "wanted at_least or at_most")),
+            "equal" if toml.has("within") => Relation::Equal,
+            _ => {
+                return Err(toml.error_of("is", "wanted at_least, at_most, or equal with `within`"));
+            }
         };
         (relation, number(toml, "published")?)
     };
+    let within = match toml.has("within") {
+        true => number(toml, "within")?.value,
+        false => 0.0,
+    };
+    if within < 0.0 {
+        return Err(toml.error_of("within", "wanted 0 or more"));
+    }
     Ok(Check {
+        within,
         id: checked_name(toml, "id", toml.str("id")?)?,
         what,
         quantity,
@@ -619,11 +648,17 @@ published = 1
             (r#"columns = "y""#, r#"columns = "z""#, "\"z\" is none of x, y"),
             ("b:x<y", "b:x", "is no `case:column<column`"),
             (r#"what = "cells""#, r#"what = "sells""#, "wanted one of median_error"),
-            (r#"is = "at_least""#, r#"is = "equal""#, "wanted at_least or at_most"),
+            (r#"is = "at_least""#, r#"is = "equal""#, "wanted at_least, at_most, or equal"),
+            ("published = 1\n", "published = 1\nwithin = -1\n", "wanted 0 or more"),
+            (r#"what = "cells""#, "what = \"cell\"\ncolumn = \"x\"", "wants one case"),
             ("published = 1\n", "published = \"1\"\n", "is text, wanted a number"),
             (r#"unit = "%""#, r#"unit = "s""#, "wanted %, ms, mJ, 1/s or none"),
             (r#"unit = "%""#, r#"scale = "figure""#, "is of no use beside `between`"),
-            (r#"between = ["hz=100", "hz=1000"]"#, r#"scale = "x""#, "wanted figure or inverse"),
+            (
+                r#"between = ["hz=100", "hz=1000"]"#,
+                r#"scale = "x""#,
+                "wanted figure, inverse or run",
+            ),
             (r#"vary = "" }"#, r#"vary = "", at = 0 }"#, "wanted more than 0"),
             (r#"unit = "%""#, r#"scale_by = "case""#, "is of no use without `scale`"),
             (

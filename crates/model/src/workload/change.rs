@@ -4,6 +4,7 @@
 //! ui.run=3000              below `tasks`
 //! ui.phases.busy.run=3000  any depth; a name may hold dots itself
 //! ui.run#2=3000            the second of several keys that are called so
+//! ui,render.priority=-4    of several tasks
 //! global.duration=2        `global`, `taskgroups` and `tasks` stand at the top of the file
 //! ```
 //!
@@ -95,6 +96,11 @@ fn changed(text: &str, file: &str, change: &Change) -> Result<String, InputError
     let path = change.key.as_str();
     let at_top = TOP.iter().find(|top| path.strip_prefix(**top).is_some_and(ends_name));
     let tasks = root.properties.iter().find(|p| p.name.as_str() == "tasks");
+    if let (None, Some(tasks)) = (at_top, tasks)
+        && let Some(each) = each(reader.object(&tasks.value, "`tasks`")?, change)
+    {
+        return each.iter().try_fold(text.to_string(), |text, one| changed(&text, file, one));
+    }
     let (from, to, new) = match (at_top, tasks) {
         (None, Some(tasks)) => {
             edit(&reader, reader.object(&tasks.value, "`tasks`")?, path, change)?
@@ -108,6 +114,18 @@ fn changed(text: &str, file: &str, change: &Change) -> Result<String, InputError
         _ => edit(&reader, root, path, change)?,
     };
     Ok([&filled.text[..from], &new, &filled.text[to..]].concat())
+}
+
+/// The changes that `a,b.KEY` is short for: that of each task. `None`: it is of one alone, whose name may hold a comma.
+fn each(tasks: &Object<'_>, change: &Change) -> Option<Vec<Change>> {
+    let (first, last) = change.key.rsplit_once(',')?;
+    if step(tasks, &change.key).is_some() {
+        return None;
+    }
+    let step = step(tasks, last)?;
+    let rest = step.rest?;
+    let names = first.split(',').chain([step.name]);
+    Some(names.map(|of| Change { key: format!("{of}.{rest}"), ..change.clone() }).collect())
 }
 
 /// Where a name ends.
@@ -278,10 +296,24 @@ mod tests {
     }
 
     #[test]
+    fn tasks_named_together_are_changed_one_by_one() {
+        let one = change("ui,a.b.priority", "-4").expect("both are there");
+        let ui = change("ui.priority", "-4").expect("it is there");
+        let change = Change { key: "a.b.priority".into(), value: "-4".into() };
+        assert_eq!(one, changed(&ui, "f.json", &change).expect("it is there"));
+        let comma = FILE.replace("a.b", "ui,a.b");
+        let change = Change { key: "ui,a.b.priority".into(), value: "-4".into() };
+        let one = changed(&comma, "f.json", &change).expect("it is there");
+        assert_eq!(one.matches("-4").count(), 1, "a name may hold a comma");
+    }
+
+    #[test]
     fn a_path_that_leads_nowhere_says_what_is_there() {
         for (key, wanted) in [
             ("ux.run", "f.json:2:12: there is no `ux`\n  hint: there are: ui, a.b"),
             ("ui.phases.x", "there is no `phases`"),
+            ("ux,ui.cpus", "there is no `ux`\n  hint: there are: ui, a.b"),
+            ("ui,ux.cpus", "there is no `ui,ux`\n  hint: there are: ui, a.b"),
             ("ui.runn", "there is no `runn`\n  hint: there are: suspend, run, timer"),
             ("ui.run.x", "f.json:3:32: `run` is the number 1, and no object"),
             ("a.b.run", "`run` is there 2 times\n  hint: `run#1` to `run#2`"),

@@ -157,7 +157,8 @@ fn cells(page: &mut Page<'_>, c: &Cells) {
     for (q, (name, unit)) in c.quantities.iter().enumerate() {
         let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
         page.blank();
-        page.paragraph(0, Ink::Strong, &format!("{name}{unit}: published, measured"));
+        let what = if said(c, q) { "published, measured" } else { "measured" };
+        page.paragraph(0, Ink::Strong, &format!("{name}{unit}: {what}"));
         matrix(page, c, q, &|cell| cell.measured);
         if c.searched() {
             page.blank();
@@ -191,6 +192,11 @@ fn published(c: &Cells) -> usize {
     (0..c.columns.len()).filter(has).count()
 }
 
+/// Whether the document has a cell of the quantity.
+fn said(c: &Cells, q: usize) -> bool {
+    c.cells[q].iter().flatten().any(|cell| cell.published.is_some())
+}
+
 /// The standard deviations of a quantity as a table of their own, of the columns that have any.
 fn stdevs(c: &Cells, q: usize) -> Cells {
     let has = |column: &usize| c.cells[q].iter().any(|row| row[*column].stdev.is_some());
@@ -212,10 +218,13 @@ fn stdevs(c: &Cells, q: usize) -> Cells {
 
 /// The columns side by side, as many as there is room for, the others below.
 fn matrix(page: &mut Page<'_>, c: &Cells, q: usize, ours: &dyn Fn(&Cell) -> Option<f64>) {
+    // Of what the document says nothing, ours alone.
+    let both = said(c, q);
     let said = |cell: &Cell| {
         let places = usize::from(cell.digits);
         let said = |x: Option<f64>| x.map_or("–".into(), |x| format!("{:.places$}", x + 0.0));
-        [said(cell.published), said(ours(cell))]
+        let published = both.then(|| said(cell.published));
+        published.into_iter().chain([said(ours(cell))]).collect::<Vec<String>>()
     };
     let names = c.cases.iter().map(|(name, fit)| format!("{name}{}", if *fit { " *" } else { "" }));
     let names: Vec<String> = names.collect();
@@ -223,7 +232,8 @@ fn matrix(page: &mut Page<'_>, c: &Cells, q: usize, ours: &dyn Fn(&Cell) -> Opti
     let wide = |column: usize| {
         let each = |i: usize| c.cells[q].iter().map(move |row| width(&said(&row[column])[i]));
         let named = width(&c.columns[column].0);
-        widest(&mut each(0).chain([named])) + widest(&mut each(1))
+        let second = if both { widest(&mut each(1)) } else { 0 };
+        widest(&mut each(0).chain([named])) + second
     };
     let first = widest(&mut names.iter().map(|n| width(n)));
     let mut from = 0;
@@ -234,7 +244,9 @@ fn matrix(page: &mut Page<'_>, c: &Cells, q: usize, ours: &dyn Fn(&Cell) -> Opti
             used <= page.width()
         });
         let to = from + 1 + more.count();
-        let heads = c.columns[from..to].iter().flat_map(|(name, _)| [name.clone(), String::new()]);
+        let heads = c.columns[from..to]
+            .iter()
+            .flat_map(|(name, _)| std::iter::once(name.clone()).chain(both.then(String::new)));
         let mut table = Table::new(std::iter::once(String::new()).chain(heads));
         for (name, row) in names.iter().zip(&c.cells[q]) {
             table.row(std::iter::once(name.clone()).chain(row[from..to].iter().flat_map(said)));

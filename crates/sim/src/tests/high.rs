@@ -117,6 +117,20 @@ fn it_comes_before_fair_tasks_at_once() {
     }
 }
 
+/// While it runs nobody else tells the governor.
+#[test]
+fn its_frequency_rises_while_it_runs() {
+    let tasks = [spinner("h", "SCHED_HIGH", 0), spinner("low", "SCHED_OTHER", 0)].join(", ");
+    for kernel in ["linux-6.1", "linux-7.2"] {
+        let governor = [("governor", Value::Name("schedutil".into()))];
+        let runs = set(&tasks, kernel, 60, &governor);
+        let (_, from, to) = runs.turns("h")[0];
+        let within = |at: u64| (from + 1000..to).contains(&(at / 1000));
+        let alone = runs.freqs().iter().filter(|f| within(f.0)).count();
+        assert!(alone >= 2, "{kernel}: {alone} changes in {from}…{to} µs: {:?}", runs.freqs());
+    }
+}
+
 #[test]
 fn none_waits_where_another_cpu_has_none() {
     for kernel in KERNELS {

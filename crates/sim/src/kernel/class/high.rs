@@ -101,6 +101,9 @@ impl SchedClass for High {
             rq.high_queue(CfsRq::clear_need_resched);
             rq.resched_curr();
         }
+        // Nobody else does while it runs: as `update_curr` of a fair task and, up to 4.16, of a real-time one.
+        rq.update_rt(true);
+        rq.cpufreq_update_util();
     }
     /// It gives up its request.
     fn yield_task(&self, rq: &mut Rq<'_, '_>, _: TaskId) {
