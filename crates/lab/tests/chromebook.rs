@@ -34,6 +34,7 @@ fn kernel(variant: &str) -> String {
     let preset = match variant {
         _ if variant.contains("MuQSS") => "muqss-4.14",
         _ if variant.contains("4.14") => "linux-4.14",
+        _ if variant.contains("7.3") => "linux-7.3",
         _ if variant.contains("EEVDF") => "linux-6.6",
         _ => "linux-6.5",
     };
@@ -181,7 +182,7 @@ fn a_priority_ends_at_its_groups_border() {
         ("the groups, nice -8", &[("high.priority", "-8")]),
         ("the groups, 16 helpers, nice -8", &[("high.priority", "-8"), ("helper.instance", "16")]),
     ];
-    let kernels = ["CFS", "EEVDF"];
+    let kernels = ["CFS", "EEVDF", "7.3"];
     let mut all = Vec::new();
     for (_, changes) in rows {
         for fair in kernels {
@@ -193,13 +194,15 @@ fn a_priority_ends_at_its_groups_border() {
     }
     let got = measured(&all, 1, &["high.running", "other.running"]);
     let mut out = format!(
-        "{:<34}{:>12}{:>12}{:>15}{:>9}\n",
-        "%", "high, CFS", "other", "high, EEVDF", "other"
+        "{:<34}{:>10}{:>7}{:>14}{:>7}{:>11}{:>7}\n",
+        "%", "high, CFS", "other", "high, EEVDF", "other", "high, 7.3", "other"
     );
     let percent = |e: &Estimate| e.median / SECONDS / 10.0;
-    for ((name, _), of) in rows.iter().zip(got.chunks(2)) {
+    for ((name, _), of) in rows.iter().zip(got.chunks(kernels.len())) {
         let [h, o, eh, eo] = [&of[0][0], &of[0][1], &of[1][0], &of[1][1]].map(percent);
-        writeln!(out, "{name:<34}{h:12.1}{o:12.1}{eh:15.1}{eo:9.1}").expect("a text");
+        let [fh, fo] = [&of[2][0], &of[2][1]].map(percent);
+        writeln!(out, "{name:<34}{h:10.1}{o:7.1}{eh:14.1}{eo:7.1}{fh:11.1}{fo:7.1}")
+            .expect("a text");
         let lowest = if *name == "no groups" { 0.0..0.5 } else { 48.0..52.0 };
         assert!(lowest.contains(&o) && lowest.contains(&eo), "{name}: {o} {eo}");
     }

@@ -12,6 +12,7 @@ use crate::run::record;
 use risetime_analysis::verify::step::{
     AROUND, Around, Cause, Decision, Difference, Moves, Row, State, Stepped,
 };
+use risetime_kernel::KernelRev;
 use risetime_kernel::units::{CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::Experiment;
 use risetime_sim::follow::{Asked, Beside, Followed, follow};
@@ -171,11 +172,14 @@ fn around(reference: &Memory, at: Instant) -> Vec<Around> {
     events[from..until].iter().map(told).collect()
 }
 
-/// A decision in words, and why it was taken.
-fn words(answer: Answer, name: impl Fn(TaskId) -> String) -> (String, String) {
+/// A decision in words, and why a kernel of that release took it.
+fn words(answer: Answer, rev: KernelRev, name: impl Fn(TaskId) -> String) -> (String, String) {
     let yes = |yes: bool| if yes { "yes" } else { "no" };
     match answer {
         Answer::Cpu(placed) => (placed.cpu.to_string(), placed.why.as_str().into()),
+        Answer::Task(Some(task)) if rev < KernelRev::V6_6 => {
+            (name(task), "smallest vruntime".into())
+        }
         Answer::Task(Some(task)) => (name(task), "earliest eligible deadline".into()),
         Answer::Task(None) => ("idle".into(), "nobody runnable".into()),
         // What the reference counted with is not told.
@@ -354,6 +358,7 @@ impl There {
         given: Answer,
     ) -> Difference {
         let name = |task| self.name(task);
+        let rev = experiment.policy.kernel;
         let (about, cpu, task) = match asked.point {
             Point::Wakeup { task, waker } => (name(task), waker.cpu, Some(task)),
             Point::Fork { task } => (name(task), CpuId(0), Some(task)),
@@ -368,7 +373,7 @@ impl There {
             }
             point => (format!("{point:?}"), CpuId(0), None),
         };
-        let (own, reason) = words(asked.own, name);
+        let (own, reason) = words(asked.own, rev, name);
         let tick = experiment.platform.tick();
         let time = followed.asked.iter().any(|other| {
             let near =
@@ -382,7 +387,7 @@ impl There {
             _ => Cause::Reason,
         };
         let theirs = match asked.theirs {
-            "" => words(given, name).0,
+            "" => words(given, rev, name).0,
             theirs => theirs.into(),
         };
         Difference {
@@ -391,7 +396,7 @@ impl There {
             decision,
             about,
             own,
-            given: words(given, name).0,
+            given: words(given, rev, name).0,
             cause,
             reason,
             theirs,
