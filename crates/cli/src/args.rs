@@ -46,7 +46,7 @@ pub(crate) enum Command {
     /// What could be changed to make it faster, at what energy? Clamps, nice, slices, CPUs, tunables tried out
     #[command(after_long_help = ADVISE_EXAMPLES)]
     Advise(Advise),
-    /// List platforms, policies, workloads, studies, governors, placements or settings
+    /// List what there is: platforms, policies, workloads, governors, scheduling classes, …
     List(List),
     /// Show a platform, policy or workload (a name or a file)
     #[command(
@@ -813,6 +813,9 @@ pub(crate) enum What {
     Studies,
     Governors,
     Placements,
+    Classes,
+    Trackers,
+    IdleGovernors,
     Settings,
 }
 

@@ -11,39 +11,54 @@ use std::io::Read;
 use std::process::ExitCode;
 
 pub(crate) fn list(what: Option<What>) -> Result<ExitCode, Failure> {
-    const ALL: [What; 6] = [
+    const ALL: [What; 9] = [
         What::Platforms,
         What::Workloads,
         What::Policies,
         What::Studies,
         What::Governors,
         What::Placements,
+        What::Classes,
+        What::Trackers,
+        What::IdleGovernors,
     ];
     let kinds = what.map_or(ALL.to_vec(), |w| vec![w]);
     let style = output::style();
-    let pages: Vec<String> = kinds
-        .into_iter()
-        .map(|kind| match kind {
-            What::Platforms => text::names("platforms", &entries(&library::platforms()), &style),
-            What::Policies => text::names("policies", &entries(&library::policies()), &style),
-            What::Workloads => text::names("workloads", &entries(&library::workloads()), &style),
-            What::Studies => text::names("studies", &entries(&library::studies()), &style),
+    let page = |kind: What| {
+        let (title, rows) = match kind {
+            What::Platforms => ("platforms", entries(&library::platforms())),
+            What::Policies => ("policies", entries(&library::policies())),
+            What::Workloads => ("workloads", entries(&library::workloads())),
+            What::Studies => ("studies", entries(&library::studies())),
             What::Governors => {
-                let rows = risetime_sim::governor::REGISTRY
-                    .iter()
-                    .map(|d| (d.name.to_string(), d.doc.to_string()));
-                text::names("governors", &rows.collect::<Vec<_>>(), &style)
+                let all = risetime_sim::governor::REGISTRY.iter();
+                ("governors", rows(all.map(|d| (d.name, d.doc))))
             }
             What::Placements => {
-                let rows = risetime_sim::placement::REGISTRY
-                    .iter()
-                    .map(|d| (d.name.to_string(), d.doc.to_string()));
-                text::names("placements", &rows.collect::<Vec<_>>(), &style)
+                let all = risetime_sim::placement::REGISTRY.iter();
+                ("placements", rows(all.map(|d| (d.name, d.doc))))
             }
-            What::Settings => text::param_table(&risetime_sim::catalogue(), &style),
-        })
-        .collect();
+            What::Classes => {
+                ("scheduling classes, the highest first", rows(risetime_sim::classes()))
+            }
+            What::Trackers => {
+                let all = risetime_sim::tracker::REGISTRY.iter();
+                ("load trackers", rows(all.map(|d| (d.name, d.doc))))
+            }
+            What::IdleGovernors => {
+                let all = risetime_sim::cpuidle::REGISTRY.iter();
+                ("idle governors", rows(all.map(|d| (d.name, d.doc))))
+            }
+            What::Settings => return text::param_table(&risetime_sim::catalogue(), &style),
+        };
+        text::names(title, &rows, &style)
+    };
+    let pages: Vec<String> = kinds.into_iter().map(page).collect();
     output::print(&pages.join("\n"))
+}
+
+fn rows<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    all.map(|(name, doc)| (name.to_string(), doc.to_string())).collect()
 }
 
 fn entries(entries: &[Entry]) -> Vec<(String, String)> {

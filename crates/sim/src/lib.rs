@@ -17,6 +17,7 @@ mod tests;
 mod time;
 mod user;
 
+pub use kernel::class::about as classes;
 pub use kernel::governor::DomainView;
 pub use kernel::{cpuidle, governor, placement, tracker};
 pub use run::settings::{catalogue, resolve};

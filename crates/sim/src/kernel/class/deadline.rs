@@ -50,6 +50,12 @@ pub(super) enum Joins {
 pub(super) struct Deadline;
 
 impl SchedClass for Deadline {
+    fn about(&self) -> (&'static str, &'static str) {
+        (
+            "SCHED_DEADLINE",
+            "earliest deadline first, a runtime in each period (CBS, GRUB), admission",
+        )
+    }
     fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: EnqueueKind, _: bool) {
         rq.activate_dl(task, kind);
     }

@@ -18,6 +18,12 @@ use risetime_kernel::units::{GroupId, TaskId};
 pub(super) struct Fair;
 
 impl SchedClass for Fair {
+    fn about(&self) -> (&'static str, &'static str) {
+        (
+            "SCHED_OTHER, SCHED_BATCH, SCHED_IDLE",
+            "CFS up to 6.5, EEVDF from 6.6, with groups, bandwidth and a deadline server",
+        )
+    }
     fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: EnqueueKind, waking: bool) {
         let cpu = rq.cpu;
         rq.track(Heard::Enqueue { cpu, task, new: kind == EnqueueKind::Initial });

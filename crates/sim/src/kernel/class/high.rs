@@ -43,6 +43,12 @@ use risetime_trace::Why;
 pub(super) struct High;
 
 impl SchedClass for High {
+    fn about(&self) -> (&'static str, &'static str) {
+        (
+            "SCHED_HIGH",
+            "a fair class above the fair one that starves nobody (OSPM 2023; no kernel has it)",
+        )
+    }
     fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: EnqueueKind, _: bool) {
         let load = LoadWeight::of_nice(i32::from(rq.m().task(task).nice));
         let sched = &mut rq.t(task).sched;

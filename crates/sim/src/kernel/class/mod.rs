@@ -59,6 +59,11 @@ use risetime_trace::{Event, Why};
 pub(crate) const CLASSES: [&dyn SchedClass; 6] =
     [&stop::Stop, &deadline::Deadline, &rt::RealTime, &high::High, &muqss::Muqss, &fair::Fair];
 
+/// What each asks of a task, and what it is, the highest first.
+pub fn about() -> impl Iterator<Item = (&'static str, &'static str)> {
+    CLASSES.iter().map(|class| class.about())
+}
+
 impl Class {
     /// What it does.
     #[inline]

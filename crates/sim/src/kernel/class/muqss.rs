@@ -178,6 +178,12 @@ pub(crate) fn queues(m: &Machine) -> Vec<MuqssRq> {
 pub(super) struct Muqss;
 
 impl SchedClass for Muqss {
+    fn about(&self) -> (&'static str, &'static str) {
+        (
+            "sched_fair_class=muqss",
+            "MuQSS in place of the fair class: virtual deadlines in skip lists (linux-ck 4.14)",
+        )
+    }
     fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, kind: EnqueueKind, _: bool) {
         if kind == EnqueueKind::Initial {
             rq.muqss_fork(task);

@@ -31,6 +31,9 @@ use risetime_model::workload::Policy;
 pub(super) struct RealTime;
 
 impl SchedClass for RealTime {
+    fn about(&self) -> (&'static str, &'static str) {
+        ("SCHED_FIFO, SCHED_RR", "highest priority first; throttled up to 6.11")
+    }
     fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, _: EnqueueKind, _: bool) {
         rq.enqueue_task_rt(task, false);
     }

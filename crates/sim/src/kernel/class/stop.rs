@@ -56,6 +56,9 @@ pub(crate) const PARAMS: &[Param] = &[Param {
 pub(super) struct Stop;
 
 impl SchedClass for Stop {
+    fn about(&self) -> (&'static str, &'static str) {
+        ("stop", "the stopper of each CPU: comes before everybody, moves tasks that run")
+    }
     fn enqueue(&self, rq: &mut Rq<'_, '_>, _: TaskId, _: EnqueueKind, _: bool) {
         rq.queue_stopper(true);
     }
