@@ -6,6 +6,7 @@
 //! climbs   util_est as it climbs, of all figures with the same arithmetic in one panel: dots what that wants, mainline's
 //!          util_avg beside it
 //! tables   a panel a published column: each case's published and measured number of the first quantity
+//!          of what the document prints no numbers of, a panel a quantity: each column's number, a series a case
 //! rows     a panel a figure and unit that has nothing of all this: its rows' published and measured numbers, lettered
 //! slack    a panel a grid of periodic tasks: slack against energy, one point a policy
 //! ```
@@ -21,8 +22,11 @@ pub fn study(study: &Reproduced) -> Chart {
     panels.extend(study.figures.iter().filter(|f| points(f).count() > 1).map(slack));
     let curves = study.figures.iter().flat_map(|f| f.curves.iter().map(move |c| (f, c)));
     panels.extend(curves.map(|(f, c)| curve(f, c, study.phases)));
-    let tables = study.figures.iter().filter_map(|f| f.cells.as_ref());
-    panels.extend(tables.flat_map(of_table));
+    let tables = study.figures.iter().filter_map(|f| Some((f, f.cells.as_ref()?)));
+    panels.extend(tables.flat_map(|(f, c)| match c.cells.iter().flatten().flatten().any(said) {
+        true => of_table(c),
+        false => of_columns(f, c),
+    }));
     panels.extend(study.figures.iter().filter(|f| has_rows_alone(f)).flat_map(of_rows));
     Chart { title: format!("{}: {}", study.study, study.about), panels, ..Chart::default() }
 }
@@ -91,6 +95,33 @@ fn cases(
     }
 }
 
+fn said(cell: &Cell) -> bool {
+    cell.published.is_some()
+}
+
+fn of_columns(f: &ReproducedFigure, c: &Cells) -> Vec<Panel> {
+    let names: Vec<String> = c.columns.iter().map(|(name, _)| name.clone()).collect();
+    let panel = |(q, (name, unit)): (usize, &(String, &str))| {
+        let series = c.cases.iter().enumerate().map(|(case, (of, _))| {
+            let cells = c.cells[q][case].iter().enumerate();
+            let mark = |(i, cell): (usize, &Cell)| {
+                Some(Mark { x: i as f64, y: cell.measured?, ..Mark::default() })
+            };
+            Series::new(of, Colour::Nth(case), Shape::Points(cells.filter_map(mark).collect()))
+        });
+        Panel {
+            title: f.id.clone(),
+            x: Axis::new("", "").kind(AxisKind::Names(names.clone())),
+            y: Axis::new(name, *unit),
+            series: series.collect(),
+            size: Size::Whole,
+            ..Panel::default()
+        }
+    };
+    c.quantities.iter().enumerate().map(panel).collect()
+}
+
+/// Nothing but rows.
 fn has_rows_alone(f: &ReproducedFigure) -> bool {
     f.curves.is_empty() && f.cells.is_none() && f.climb.is_none() && f.trade_offs.is_empty()
 }
