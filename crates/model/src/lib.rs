@@ -10,6 +10,7 @@ mod draws;
 pub mod experiment;
 mod input;
 pub mod library;
+pub mod needs;
 pub mod platform;
 pub mod policy;
 pub mod settings;
@@ -19,6 +20,7 @@ pub mod workload;
 
 pub use experiment::{Experiment, micros, parse_micros};
 pub use input::{meant, nearest};
+pub use needs::Needs;
 pub use platform::Platform;
 pub use policy::Policy;
 pub use settings::{Catalogue, Param, Settings, Value};

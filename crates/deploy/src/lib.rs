@@ -1,0 +1,67 @@
+//! Real-time tasks: sets of them, what admits them, where they go.
+//!
+//! ```text
+//! generate ──> [Task]  ──  on a CPU: its work takes so long there  ──> [Load]
+//!                                                                        │ admit: a test each, with its source
+//!              [Place] <── partition: which CPU, by first, best or worst fit ┘
+//! needs of a file ──> plan ──> CPU masks and attributes of each task, or who has no place, and why
+//! ```
+//!
+//! Everything here is arithmetic: nothing is run. A verdict says which test it is, what it found, and for which task.
+
+pub mod admit;
+mod generate;
+mod partition;
+pub mod plan;
+mod share;
+
+pub use generate::{Drawn, Periods, Utilisations, draw};
+pub use partition::{Fit, Partition, Place, partition};
+pub use share::Share;
+
+use risetime_kernel::units::{Capacity, Span};
+
+/// A task that comes again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// What it is called.
+    pub name: String,
+    /// What it does in each period at most: ns of a CPU of capacity 1024 at its highest frequency.
+    pub work: Span,
+    /// The shortest time between two of its jobs.
+    pub period: Span,
+    /// When a job is due, from when it came.
+    pub deadline: Span,
+}
+
+/// A task as one CPU sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// How long a job takes there, in ns.
+    pub runtime: u64,
+    /// Shortest time between two jobs, in ns; not 0.
+    pub period: u64,
+    /// When a job is due, in ns.
+    pub deadline: u64,
+}
+
+impl Task {
+    /// On a CPU of that speed, of 1024. Rounding: its time up, so that what is admitted fits. A speed of 0 never ends.
+    pub fn on(&self, speed: Capacity) -> Load {
+        let runtime = (u128::from(self.work.0) * 1024).div_ceil(u128::from(speed.0.max(1)));
+        let runtime = if speed.0 == 0 { u64::MAX } else { runtime.try_into().unwrap_or(u64::MAX) };
+        Load { runtime, period: self.period.0.max(1), deadline: self.deadline.0 }
+    }
+}
+
+impl Load {
+    /// How much of the CPU it takes.
+    pub fn share(&self) -> Share {
+        Share::of(self.runtime, self.period)
+    }
+
+    /// How much it takes where it is due before its period ends (`density`).
+    pub fn density(&self) -> Share {
+        Share::of(self.runtime, self.deadline.min(self.period).max(1))
+    }
+}

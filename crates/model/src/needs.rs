@@ -1,0 +1,246 @@
+//! What real-time tasks need: a file of theirs, for `risetime deploy`.
+//!
+//! ```toml
+//! schema = 1
+//! name = "robot"
+//!
+//! [[task]]
+//! name = "control"        # how often, and for how long at most: can be guaranteed
+//! period_us = 10000
+//! runtime_us = 2000       # of a CPU of capacity 1024 at its highest frequency
+//! deadline_us = 8000      # unless said: the period
+//!
+//! [[task]]
+//! name = "camera"         # how often alone: goes before all that come less often
+//! period_us = 33333
+//!
+//! [[task]]
+//! name = "video"          # a part of a CPU of capacity 1024, in each period (of 100 ms unless said)
+//! share_percent = 30
+//!
+//! [[task]]
+//! name = "logger"         # only who goes first: 1 to 99, as SCHED_FIFO has it
+//! priority = 5
+//! ```
+
+use crate::InputError;
+use crate::input::read_file;
+use crate::platform::checked_name;
+use crate::toml_in::{Doc, Table};
+use risetime_kernel::units::Span;
+
+/// Size limit of a file.
+const MAX_BYTES: usize = 1 << 20;
+/// Tasks of a file.
+const MAX_TASKS: usize = 10_000;
+/// The period of a share.
+const SHARE_PERIOD: Span = Span::from_ms(100);
+/// The longest time in a file: about 4 s, the longest period of SCHED_DEADLINE (`sched_deadline_period_max_us`).
+const MAX_US: u64 = 1 << 22;
+
+/// A file of needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// What it is called.
+    pub name: String,
+    /// Its tasks.
+    pub tasks: Vec<Need>,
+}
+
+/// What a task needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// What it is called.
+    pub name: String,
+    /// Where the file says so.
+    pub at: String,
+    /// What it says.
+    pub what: What,
+}
+
+/// What is known of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// All: at most `runtime` in each `period`, each time before `deadline`.
+    Job {
+        /// On a CPU of capacity 1024 at its highest frequency.
+        runtime: Span,
+        /// Shortest time between two jobs.
+        period: Span,
+        /// From when a job comes.
+        deadline: Span,
+    },
+    /// A part of a CPU: so much in each period, whenever.
+    Share {
+        /// On a CPU of capacity 1024 at its highest frequency.
+        runtime: Span,
+        /// The period.
+        period: Span,
+    },
+    /// How often it comes.
+    Period(Span),
+    /// 1 to 99, the highest first.
+    Priority(u8),
+}
+
+impl Needs {
+    /// The file called `path`.
+    ///
+    /// Errors: what is wrong in it, with its place.
+    pub fn load(path: &str) -> Result<Needs, InputError> {
+        Needs::parse(&read_file(path, MAX_BYTES)?, path)
+    }
+
+    /// `text`, which errors call `file`.
+    ///
+    /// Errors: as [`Needs::load`]'s.
+    pub fn parse(text: &str, file: &str) -> Result<Needs, InputError> {
+        let doc = Doc::parse(text, file)?;
+        let root = doc.root();
+        root.only(&["schema", "name", "task"])?;
+        root.int("schema", 1, 1)?;
+        let name = checked_name(&root, "name", root.str("name")?)?;
+        let tasks = root.opt_tables("task", "task")?.unwrap_or_default();
+        if tasks.is_empty() {
+            return Err(root.error("no `[[task]]`: a file has at least one"));
+        }
+        if tasks.len() > MAX_TASKS {
+            return Err(root.error(format!("{} tasks, at most {MAX_TASKS}", tasks.len())));
+        }
+        let tasks: Vec<Need> = tasks.iter().map(need).collect::<Result<_, _>>()?;
+        for (i, task) in tasks.iter().enumerate() {
+            if let Some(first) = tasks[..i].iter().find(|t| t.name == task.name) {
+                let what = format!("`{}` is called as the task at {}", task.name, first.at);
+                return Err(InputError::new(&task.at, what));
+            }
+        }
+        Ok(Needs { name, tasks })
+    }
+}
+
+fn need(toml: &Table<'_>) -> Result<Need, InputError> {
+    toml.only(&["name", "period_us", "runtime_us", "deadline_us", "share_percent", "priority"])?;
+    let us = |key| Ok(toml.opt_int(key, 1, MAX_US)?.map(|us| Span(us * 1000)));
+    let period: Option<Span> = us("period_us")?;
+    let (runtime, deadline): (Option<Span>, Option<Span>) = (us("runtime_us")?, us("deadline_us")?);
+    let share = toml.opt_int("share_percent", 1, 100)?;
+    let priority = toml.opt_int("priority", 1, 99)?;
+    let alone = |key: &'static str, with: &[&'static str]| match with
+        .iter()
+        .find(|other| toml.has(other))
+    {
+        Some(other) => Err(toml.error_of(other, format!("is of no use beside `{key}`"))),
+        None => Ok(()),
+    };
+    let what = match (runtime, share, priority) {
+        (Some(runtime), _, _) => {
+            alone("runtime_us", &["share_percent", "priority"])?;
+            let period =
+                period.ok_or_else(|| toml.error_of("runtime_us", "in which `period_us`?"))?;
+            let deadline = deadline.unwrap_or(period);
+            if deadline < runtime {
+                let what = format!("is {} µs, less than `runtime_us`", deadline.0 / 1000);
+                return Err(toml.error_of(
+                    if toml.has("deadline_us") { "deadline_us" } else { "period_us" },
+                    what,
+                ));
+            }
+            if deadline > period {
+                return Err(toml.error_of("deadline_us", "is behind the end of `period_us`"));
+            }
+            What::Job { runtime, period, deadline }
+        }
+        (None, Some(share), _) => {
+            alone("share_percent", &["deadline_us", "priority"])?;
+            let period = period.unwrap_or(SHARE_PERIOD);
+            What::Share { runtime: Span((period.0 * share).div_ceil(100)), period }
+        }
+        (None, None, Some(priority)) => {
+            alone("priority", &["period_us", "deadline_us"])?;
+            What::Priority(priority as u8)
+        }
+        (None, None, None) => {
+            let Some(period) = period else {
+                return Err(toml.error("it says nothing of what it needs").hint(
+                    "one of period_us (with runtime_us, if that is known), share_percent, priority",
+                ));
+            };
+            alone("period_us", &["deadline_us"])?;
+            What::Period(period)
+        }
+    };
+    let name = checked_name(toml, "name", toml.str("name")?)?;
+    Ok(Need { name, at: toml.place_of("name"), what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"schema = 1
+name = "robot"
+[[task]]
+name = "control"
+period_us = 10000
+runtime_us = 2000
+deadline_us = 8000
+[[task]]
+name = "camera"
+period_us = 33333
+[[task]]
+name = "video"
+share_percent = 30
+[[task]]
+name = "logger"
+priority = 5
+"#;
+
+    #[test]
+    fn each_way_to_say_it_is_read() {
+        let needs = Needs::parse(FILE, "r.toml").expect("it is one");
+        let what: Vec<What> = needs.tasks.iter().map(|t| t.what).collect();
+        let us = |us: u64| Span(us * 1000);
+        assert_eq!(
+            what,
+            [
+                What::Job { runtime: us(2000), period: us(10_000), deadline: us(8000) },
+                What::Period(us(33_333)),
+                What::Share { runtime: us(30_000), period: us(100_000) },
+                What::Priority(5),
+            ]
+        );
+        assert_eq!(needs.tasks[1].at, "r.toml:9:1");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        for (right, wrong, said) in [
+            (
+                "deadline_us = 8000",
+                "deadline_us = 1000",
+                "r.toml:7:15: task 1: `deadline_us` is 1000 µs, less than `runtime_us`",
+            ),
+            ("deadline_us = 8000", "deadline_us = 12000", "is behind the end of `period_us`"),
+            ("deadline_us = 8000", "share_percent = 3", "is of no use beside `runtime_us`"),
+            ("period_us = 10000\n", "", "`runtime_us` in which `period_us`?"),
+            ("period_us = 33333", "deadline_us = 5", "it says nothing of what it needs"),
+            ("period_us = 33333", "", "it says nothing of what it needs"),
+            ("share_percent = 30", "share_percent = 130", "wanted a whole number from 1 to 100"),
+            ("priority = 5", "priority = 5\nperiod_us = 9", "is of no use beside `priority`"),
+            (
+                "name = \"logger\"",
+                "name = \"camera\"",
+                "`camera` is called as the task at r.toml:9:1",
+            ),
+            ("priority = 5", "prio = 5", "unknown field `prio`"),
+            ("schema = 1", "schema = 2", "wanted 1"),
+        ] {
+            let text = FILE.replacen(right, wrong, 1);
+            assert_ne!(text, FILE, "{right}");
+            let e = Needs::parse(&text, "r.toml").expect_err(wrong).to_string();
+            assert!(e.starts_with("r.toml:") && e.contains(said), "{wrong}: {e}");
+        }
+        let e = Needs::parse("schema = 1\nname = \"x\"\n", "r.toml").expect_err("no task");
+        assert!(e.to_string().contains("no `[[task]]`"), "{e}");
+    }
+}
