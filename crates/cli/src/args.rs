@@ -78,6 +78,9 @@ pub(crate) enum Command {
         after_long_help = "Examples:\n  risetime reproduce\n      the response-time series of August 2024: every figure of its cover letter\n  risetime reproduce rfc-2024 --figure x1 --plot x1.svg\n      one figure, with the published and our curves drawn over each other\n  risetime reproduce ondemand-2014 --plot ondemand.svg\n      a table of cases and policies; what its document leaves open is searched once\n  risetime reproduce coherent-response\n      does util_est rise in the same time on every CPU?\n  risetime reproduce steady-tasks\n      do periodic tasks keep their util_est, and what does it cost where not?\n      (a minute or two; --phases 8 is a first look)\n  risetime reproduce my-study.toml --format json\n\nExit code 1: a counted row misses, and the study does not argue why (`note`, `instead`); --strict: a row misses."
     )]
     Reproduce(Reproduce),
+    /// Real-time tasks: which CPU, policy and attributes each gets so that all meet their deadlines
+    #[command(subcommand)]
+    Deploy(Deploy),
     /// A real kernel on a virtual SoC: get kernels and QEMU, look around in one
     #[command(subcommand)]
     Vm(Vm),
@@ -833,6 +836,50 @@ pub(crate) struct Show {
     /// For a platform: the device tree on which `--backend vm` boots a kernel
     #[arg(long, conflicts_with = "source")]
     pub(crate) dts: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Deploy {
+    /// Partition tasks onto CPUs, and print masks and attributes; exit code 1: not all of them fit
+    #[command(
+        after_long_help = "Example:\n  risetime deploy plan robot.toml --platform rpi4\n      what a file says, and by which rules: docs/deploy.md"
+    )]
+    Plan(DeployPlan),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DeployPlan {
+    /// What the tasks need (.toml)
+    #[arg(add = complete::anything())]
+    pub(crate) file: String,
+    /// A built-in platform or a platform file
+    #[arg(long, short, value_name = "P", add = complete::platform())]
+    pub(crate) platform: String,
+    /// What runs the tasks that are guaranteed something
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) scheduler: DeployScheduler,
+    /// Which of the CPUs on which a task fits: the first, the fullest, the emptiest
+    #[arg(long, value_enum, default_value = "worst")]
+    pub(crate) fit: DeployFit,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeployScheduler {
+    /// Deadlines if all fit so, else priorities by deadline
+    Auto,
+    /// SCHED_DEADLINE, a CPU each
+    Edf,
+    /// SCHED_FIFO, the shortest period first
+    Rm,
+    /// SCHED_FIFO, the shortest deadline first
+    Dm,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeployFit {
+    First,
+    Best,
+    Worst,
 }
 
 #[derive(Args, Debug)]

@@ -8,6 +8,7 @@ mod args;
 mod compare;
 mod complete;
 mod demo;
+mod deploy;
 mod explain;
 mod history;
 mod library;
@@ -58,6 +59,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, Failure> {
         Command::Verify(args) => verify::verify(args),
         Command::History(args) => history::history(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
+        Command::Deploy(args) => deploy::deploy(args),
         Command::Vm(args) => vm::vm(args),
         Command::Completions { shell } => output::print(&complete::script(*shell)),
         Command::Man { directory } => {

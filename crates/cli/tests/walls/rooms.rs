@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Which rooms a room may use, and whether it may use crates from outside.
 ///
 /// ```text
-/// kernel <- job <- model <- trace <- { sim, vm, host, analysis } <- report, lab <- cli
+/// kernel <- job <- model <- deploy, trace <- { sim, vm, host, analysis } <- report, lab <- cli
 /// ```
 ///
 /// `guest` is what `vm` sends into a virtual machine: a program of its own, which uses `job`.
@@ -15,17 +15,18 @@ const WALLS: &[(&str, &[&str], Outside)] = &[
     ("risetime-kernel", &[], Outside::No),
     ("risetime-job", &["kernel"], Outside::No),
     ("risetime-model", &["kernel", "job"], Outside::Yes),
+    ("risetime-deploy", &["kernel", "model"], Outside::No),
     ("risetime-trace", &["kernel", "model"], Outside::Yes),
     ("risetime-sim", &["kernel", "model", "trace"], Outside::No),
     ("risetime-guest", &["kernel", "job"], Outside::Yes),
     ("risetime-vm", &["kernel", "job", "model", "trace"], Outside::Yes),
     ("risetime-host", &["kernel", "model", "trace"], Outside::Yes),
     ("risetime-analysis", &["kernel", "model", "trace"], Outside::No),
-    ("risetime-report", &["kernel", "model", "trace", "analysis"], Outside::Yes),
+    ("risetime-report", &["kernel", "model", "deploy", "trace", "analysis"], Outside::Yes),
     ("risetime-lab", &["kernel", "model", "trace", "sim", "vm", "host", "analysis"], Outside::Yes),
     (
         "risetime",
-        &["kernel", "model", "trace", "sim", "vm", "host", "analysis", "report", "lab"],
+        &["kernel", "model", "deploy", "trace", "sim", "vm", "host", "analysis", "report", "lab"],
         Outside::Yes,
     ),
 ];

@@ -6,6 +6,7 @@
 mod advice;
 mod compare;
 mod demo;
+mod deploy;
 mod explain;
 mod figures;
 mod history;
@@ -27,6 +28,7 @@ pub use advice::advice;
 pub(crate) use advice::{letter, shown};
 pub use compare::{compare, compare_phases};
 pub use demo::{Demo, Next, Published, demo};
+pub use deploy::deploy_plan;
 pub use explain::explain;
 pub(crate) use explain::rest;
 pub use history::{bisected, history};
