@@ -132,7 +132,9 @@ pub(crate) fn set_sched(sched: Sched, clamps: bool) -> io::Result<()> {
         Policy::Batch { slice } => (3, 0, own(slice), false),
         Policy::Idle => (5, 0, [0; 3], false),
         // Backends refuse it before (`no_stock_kernel`).
-        Policy::High { .. } => return Err(io::ErrorKind::Unsupported.into()),
+        Policy::Overcommit { .. } | Policy::High { .. } => {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         Policy::Deadline { runtime, deadline, period, reclaim } => {
             (6, 0, [runtime.0, deadline.0, period.0], reclaim)
         }

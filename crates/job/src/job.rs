@@ -181,6 +181,7 @@ fn policy_text(policy: &Policy) -> String {
         Policy::Fifo { priority } => format!("fifo {priority}"),
         Policy::Rr { priority } => format!("rr {priority}"),
         Policy::High { slice } => format!("high {}", or_0(slice)),
+        Policy::Overcommit { runtime, period } => format!("overcommit {} {}", runtime.0, period.0),
         Policy::Deadline { runtime, deadline, period, reclaim } => {
             let reclaim = u8::from(reclaim);
             format!("deadline {} {} {} {reclaim}", runtime.0, deadline.0, period.0)
@@ -601,6 +602,7 @@ impl<'a> Words<'a> {
             "fifo" => Policy::Fifo { priority: self.number()? },
             "rr" => Policy::Rr { priority: self.number()? },
             "high" => Policy::High { slice: slice(self.number()?) },
+            "overcommit" => Policy::Overcommit { runtime: self.span()?, period: self.span()? },
             "deadline" => Policy::Deadline {
                 runtime: self.span()?,
                 deadline: self.span()?,

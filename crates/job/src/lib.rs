@@ -61,6 +61,13 @@ pub enum Policy {
         /// As of SCHED_OTHER.
         slice: Option<Span>,
     },
+    /// SCHED_OVERCOMMIT: shares of a CPU that may come to more than there is; no stock kernel has it.
+    Overcommit {
+        /// What it asks for in each period.
+        runtime: Span,
+        /// How often.
+        period: Span,
+    },
     /// SCHED_DEADLINE; runtime ≤ deadline ≤ period.
     Deadline {
         /// Time that it may run in each period.
@@ -90,6 +97,7 @@ impl Policy {
             Policy::Fifo { .. } => "SCHED_FIFO",
             Policy::Rr { .. } => "SCHED_RR",
             Policy::High { .. } => "SCHED_HIGH",
+            Policy::Overcommit { .. } => "SCHED_OVERCOMMIT",
             Policy::Deadline { .. } => "SCHED_DEADLINE",
         }
     }
@@ -109,6 +117,9 @@ impl std::fmt::Display for Policy {
                 write!(f, " slice {} µs", slice.0 / 1000)
             }
             Policy::Fifo { priority } | Policy::Rr { priority } => write!(f, " {priority}"),
+            Policy::Overcommit { runtime, period } => {
+                write!(f, " {}/{} µs", runtime.0 / 1000, period.0 / 1000)
+            }
             Policy::Deadline { runtime, deadline, period, reclaim } => {
                 let [runtime, deadline, period] = [runtime, deadline, period].map(|s| s.0 / 1000);
                 let reclaim = if reclaim { ", reclaims" } else { "" };

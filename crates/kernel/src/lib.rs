@@ -28,6 +28,7 @@ pub mod latency_nice;
 pub mod muqss;
 pub mod neighbours;
 pub mod opp;
+pub mod overcommit;
 pub mod pelt;
 pub mod pelt_before;
 pub mod pelt_cfs;

@@ -90,7 +90,7 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 29] = [
+    const ALL: [(&str, &str); 32] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
@@ -120,6 +120,9 @@ pub fn workloads() -> Vec<Entry> {
         ("dilution", include_str!("../../../workloads/dilution.json")),
         ("video-call-16", include_str!("../../../workloads/video-call-16.json")),
         ("video-call-49", include_str!("../../../workloads/video-call-49.json")),
+        ("rt-burst", include_str!("../../../workloads/rt-burst.json")),
+        ("alarm-applet", include_str!("../../../workloads/alarm-applet.json")),
+        ("overcommit", include_str!("../../../workloads/overcommit.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {

@@ -559,6 +559,8 @@ pub enum Why {
     RtPush,
     /// A task of SCHED_HIGH waited where it was.
     HighPush,
+    /// It goes to a CPU of which tasks of SCHED_OVERCOMMIT ask for less.
+    OvercommitPush,
     /// A deadline task waited where it was (`push_dl_task`).
     DlPush,
     /// A CPU whose deadline task left took it (`pull_dl_task`).
@@ -622,6 +624,7 @@ impl Why {
             Why::LaterRq => "later_rq",
             Why::RtPush => "rt_push",
             Why::HighPush => "high_push",
+            Why::OvercommitPush => "overcommit_push",
             Why::DlPush => "dl_push",
             Why::DlPull => "dl_pull",
             Why::LeastLoad => "least_load",

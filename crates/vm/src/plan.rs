@@ -325,7 +325,7 @@ fn first_cpu(e: &Experiment, task: &TaskSpec) -> CpuId {
 /// Errors: a task asks for what only the simulator has.
 fn no_stock_kernel(workload: &Workload) -> Result<(), InputError> {
     type Asks = fn(&workload::Attr) -> bool;
-    let unknown: [(Asks, &str); 3] = [
+    let unknown: [(Asks, &str); 4] = [
         (
             |a| !a.qos.is_empty(),
             "`sched_qos` is the response-time series', no stock kernel takes it",
@@ -334,6 +334,10 @@ fn no_stock_kernel(workload: &Workload) -> Result<(), InputError> {
         (
             |a| matches!(a.policy, Some(workload::Policy::High { .. })),
             "SCHED_HIGH is a proof of concept, no stock kernel has it",
+        ),
+        (
+            |a| matches!(a.policy, Some(workload::Policy::Overcommit { .. })),
+            "SCHED_OVERCOMMIT is an idea of which there is no code, no stock kernel has it",
         ),
     ];
     for (asks, what) in unknown {

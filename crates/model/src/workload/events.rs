@@ -40,7 +40,7 @@ pub(super) enum Key {
 }
 
 /// Keys that are recognised by their whole name; the second column: may a phase have it?
-pub(super) const PROPERTIES: [(&str, bool); 19] = [
+pub(super) const PROPERTIES: [(&str, bool); 20] = [
     ("cpus", true),
     ("delay", false),
     ("dl-deadline", true),
@@ -57,6 +57,7 @@ pub(super) const PROPERTIES: [(&str, bool); 19] = [
     ("policy", true),
     ("priority", true),
     ("sched_qos", true),
+    ("share", true),
     ("taskgroup", true),
     ("util_max", true),
     ("util_min", true),

@@ -7,6 +7,7 @@
 //! SCHED_IDLE      nice, without effect     -
 //! SCHED_HIGH      nice -20 … 19, else 0    likewise; not rt-app's, and no stock kernel's
 //! SCHED_FIFO, _RR 1 … 99, else 10          -
+//! SCHED_OVERCOMMIT 0, or `share` in %      needed       needed; 10 ms beside `share`; no stock kernel's
 //! SCHED_DEADLINE  0                        needed       dl-runtime   dl-period
 //! ```
 //!
@@ -36,16 +37,18 @@ pub(super) enum Kind {
     Fifo,
     Rr,
     High,
+    Overcommit,
     Deadline,
 }
 
-const KINDS: [(&str, Kind); 7] = [
+const KINDS: [(&str, Kind); 8] = [
     ("SCHED_OTHER", Kind::Other),
     ("SCHED_BATCH", Kind::Batch),
     ("SCHED_IDLE", Kind::Idle),
     ("SCHED_FIFO", Kind::Fifo),
     ("SCHED_RR", Kind::Rr),
     ("SCHED_HIGH", Kind::High),
+    ("SCHED_OVERCOMMIT", Kind::Overcommit),
     ("SCHED_DEADLINE", Kind::Deadline),
 ];
 
@@ -55,6 +58,8 @@ const DEFAULT_RT_PRIORITY: i64 = 10;
 const MIN_DL_RUNTIME_US: u64 = 2;
 /// `sched_deadline_period_min_us` and `_max_us`.
 const DL_PERIOD_US: (u64, u64) = (100, 1 << 22);
+/// In which time a share is to be had, unless `dl-period` says.
+const SHARE_PERIOD_US: u64 = 10_000;
 /// A slice that a task asks for itself is between these (kernel/sched/syscalls.c:__setparam_fair
 /// would move others to the nearest).
 const SLICE_US: (u64, u64) = (100, 100_000);
@@ -68,6 +73,12 @@ pub(super) struct Said {
     period: Option<(Span, Range)>,
     deadline: Option<(Span, Range)>,
     reclaim: Option<(bool, Range)>,
+    share: Option<(i64, Range)>,
+}
+
+/// Whose key it is.
+fn belongs(key: &str) -> &'static str {
+    if key == "share" { "it belongs to SCHED_OVERCOMMIT" } else { "it belongs to SCHED_DEADLINE" }
 }
 
 impl Kind {
@@ -89,6 +100,7 @@ impl Said {
             .or(at(&self.period).map(|at| ("dl-period", at)))
             .or(at(&self.deadline).map(|at| ("dl-deadline", at)))
             .or(self.reclaim.map(|(_, at)| ("dl-reclaim", at)))
+            .or(self.share.map(|(_, at)| ("share", at)))
     }
 }
 
@@ -131,6 +143,7 @@ impl<'a> Reader<'a> {
             "dl-runtime" => said.runtime = Some(span()?),
             "dl-period" => said.period = Some(span()?),
             "dl-deadline" => said.deadline = Some(span()?),
+            "share" => said.share = Some((self.int(prop, what, 1..=100)?, at)),
             _ => match &prop.value {
                 Value::BooleanLit(b) => said.reclaim = Some((b.value, at)),
                 other => return Err(self.wrong(prop, what, other, "true or false")),
@@ -194,11 +207,12 @@ impl<'a> Reader<'a> {
         let name = kind.name();
         if let (Some((key, at)), Kind::Idle | Kind::Fifo | Kind::Rr) = (said.of_deadline(), kind) {
             let text = format!("{what}: `{key}` has no meaning under {name}");
-            return Err(self.error(&at, text).hint("it belongs to SCHED_DEADLINE"));
+            return Err(self.error(&at, text).hint(belongs(key)));
         }
         let within = |least: i64, most: i64| match said.priority {
             Some((n, at)) if n < least || n > most => {
                 let wanted = match kind {
+                    Kind::Overcommit => "0: shares decide".to_string(),
                     Kind::Deadline => "0: deadlines decide".to_string(),
                     Kind::Fifo | Kind::Rr => format!("a priority from {least} to {most}"),
                     _ => format!("a nice value from {least} to {most}"),
@@ -226,8 +240,16 @@ impl<'a> Reader<'a> {
                     _ => Policy::Rr { priority },
                 })
             }
+            Kind::Overcommit => {
+                within(0, 0)?;
+                Some(self.overcommit(said, at_task, what)?)
+            }
             Kind::Deadline => {
                 within(0, 0)?;
+                if let Some((_, at)) = said.share {
+                    let text = format!("{what}: `share` has no meaning under {name}");
+                    return Err(self.error(&at, text).hint(belongs("share")));
+                }
                 Some(self.deadline(said, at_task, what)?)
             }
         };
@@ -236,11 +258,11 @@ impl<'a> Reader<'a> {
 
     /// The slice that a fair task asks for.
     fn slice(&self, said: &Said, name: &str, what: &str) -> Result<Option<Span>, InputError> {
-        let others = Said { runtime: None, ..Said { reclaim: said.reclaim, ..Said::default() } };
+        let others = Said { reclaim: said.reclaim, share: said.share, ..Said::default() };
         let others = Said { period: said.period, deadline: said.deadline, ..others };
         if let Some((key, at)) = others.of_deadline() {
             let text = format!("{what}: `{key}` has no meaning under {name}");
-            return Err(self.error(&at, text).hint("it belongs to SCHED_DEADLINE"));
+            return Err(self.error(&at, text).hint(belongs(key)));
         }
         let Some((slice, at)) = said.runtime else { return Ok(None) };
         let (least, most) = SLICE_US;
@@ -252,6 +274,44 @@ impl<'a> Reader<'a> {
             return Err(self.error(&at, text));
         }
         Ok(Some(slice))
+    }
+
+    /// What a task of SCHED_OVERCOMMIT asks for.
+    fn overcommit(&self, said: &Said, at_task: Range, what: &str) -> Result<Policy, InputError> {
+        let others = Said { deadline: said.deadline, reclaim: said.reclaim, ..Said::default() };
+        if let Some((key, at)) = others.of_deadline() {
+            let text = format!("{what}: `{key}` has no meaning under SCHED_OVERCOMMIT");
+            return Err(self.error(&at, text).hint(belongs(key)));
+        }
+        let period = said.period.map(|(period, _)| period);
+        let named = said.policy.map(|(_, at)| at);
+        let (runtime, period, at) = match (said.share, said.runtime) {
+            (Some((_, at)), Some(_)) => {
+                let text = format!("{what}: `share` and `dl-runtime` say the same");
+                return Err(self.error(&at, text).hint("leave one of them out"));
+            }
+            (Some((percent, at)), None) => {
+                let period = period.unwrap_or(Span::from_us(SHARE_PERIOD_US));
+                (Span(period.0 / 100 * percent as u64), period, at)
+            }
+            (None, Some((runtime, at))) => (runtime, period.unwrap_or(runtime), at),
+            (None, None) => {
+                let text = format!("{what}: SCHED_OVERCOMMIT needs a `share`, or a `dl-runtime`");
+                return Err(self.error(&named.unwrap_or(at_task), text));
+            }
+        };
+        let (us, (least, most)) = (period.0 / 1000, DL_PERIOD_US);
+        let fault = if runtime > period {
+            Some(format!("{} µs in each {us} µs are more than a CPU", runtime.0 / 1000))
+        } else if us < least || us > most {
+            Some(format!("a period of {us} µs, wanted {least} to {most} µs (`dl-period`)"))
+        } else {
+            None
+        };
+        match fault {
+            Some(text) => Err(self.error(&at, format!("{what}: {text}"))),
+            None => Ok(Policy::Overcommit { runtime, period }),
+        }
     }
 
     /// The parameters of a deadline task, such as the kernel takes.

@@ -532,7 +532,7 @@ impl<'a> Reader<'a> {
         match name {
             "loop" => body.repeat = Some(self.repeat(prop, what)?),
             "cpus" => body.attr.cpus = Some(self.cpus(prop, what)?),
-            "policy" | "priority" | "dl-runtime" | "dl-period" | "dl-deadline" | "dl-reclaim" => {
+            "policy" | "priority" | "dl-runtime" | "dl-period" | "dl-deadline" | "dl-reclaim" | "share" => {
                 self.say(name, prop, what, &mut body.class)?
             }
             "util_min" | "util_max" => {

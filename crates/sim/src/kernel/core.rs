@@ -516,6 +516,7 @@ impl Rq<'_, '_> {
         let from = self.cpu;
         if !self.m().is_fair(task) {
             self.migrate_task_rq_dl(task);
+            self.migrate_task_rq_overcommit(task);
             self.t(task).cpu = to;
             return self.emit(Event::Migrate { task, from, to, why });
         }

@@ -76,6 +76,7 @@ impl Rq<'_, '_> {
             ClassTimer::Inactive(task) => self.inactive_task_timer(task),
             ClassTimer::Server(_) => self.dl_server_timer(),
             ClassTimer::ServerInactive(_) => self.server_inactive_timer(),
+            ClassTimer::Overcommit(_) => self.overcommit_timer(),
             ClassTimer::SliceOver(_) => self.hrexpiry(),
             _ => {}
         }

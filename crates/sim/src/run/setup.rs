@@ -27,6 +27,7 @@ use crate::state::dice::Dice;
 use crate::state::effects::Effects;
 use crate::state::group::Groups;
 use crate::state::high::HighRq;
+use crate::state::overcommit::OvercommitRq;
 use crate::state::hooks::Hooks;
 use crate::state::idle_time::IdleTime;
 use crate::state::machine::Start;
@@ -262,6 +263,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             fair_server: None,
             muqss: None,
             high: HighRq::of(e, rev, tunables, UPTIME.0),
+            overcommit: OvercommitRq::of(e, Instant(UPTIME.0)),
             exec_start: 0,
             class_timers: BTreeSet::new(),
             curr: None,

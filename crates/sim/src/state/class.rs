@@ -9,6 +9,7 @@ use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlEntity;
 use risetime_kernel::eevdf::{Entity, FairPolicy, LoadWeight};
 use risetime_kernel::muqss;
+use risetime_kernel::overcommit::Moved;
 use risetime_kernel::rt::{RtPriority, rt_throttles};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Util};
 use risetime_model::Experiment;
@@ -25,6 +26,7 @@ pub(crate) enum Class {
     Stop,
     Deadline,
     Rt,
+    Overcommit,
     High,
     /// In place of the fair class, where that is asked for.
     Muqss,
@@ -35,6 +37,10 @@ impl Class {
     /// Whether its tasks come before those of nice values.
     pub(crate) fn is_above_fair(self) -> bool {
         self < Class::Muqss
+    }
+    /// Whether what its tasks run counts in `rt_avg`.
+    pub(crate) fn counts_as_rt(self) -> bool {
+        matches!(self, Class::Rt | Class::Overcommit | Class::High)
     }
 }
 
@@ -48,6 +54,8 @@ pub(crate) struct Sched {
     pub(crate) rr_left: u32,
     /// Its entity in SCHED_HIGH, while it is not queued there; of a task that has been there.
     pub(crate) high: Option<Box<Entity>>,
+    /// Its request in SCHED_OVERCOMMIT, while it is of no CPU.
+    pub(crate) overcommit: Option<Box<Moved>>,
     /// Asked for at creation, taken on by the task itself when it first runs: no thread can be
     /// created as a deadline task.
     pub(crate) takes: Option<Policy>,
@@ -69,6 +77,7 @@ impl Sched {
             dl: None,
             rr_left: 0,
             high: None,
+            overcommit: None,
             takes: None,
             told_throttled: false,
             stop: false,
@@ -97,6 +106,7 @@ impl Sched {
             _ if self.stop => Class::Stop,
             Policy::Deadline { .. } => Class::Deadline,
             Policy::Fifo { .. } | Policy::Rr { .. } => Class::Rt,
+            Policy::Overcommit { .. } => Class::Overcommit,
             Policy::High { .. } => Class::High,
             Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle => match self.muqss {
                 Some(_) => Class::Muqss,
@@ -220,7 +230,7 @@ impl Machine {
             Class::Deadline => -1,
             Class::Rt => 99 - i32::from(t.sched.rt_priority()),
             // Between the lowest real-time priority and the highest fair one.
-            Class::High => 99,
+            Class::Overcommit | Class::High => 99,
             Class::Muqss | Class::Fair => 120 + i32::from(t.nice),
         }
     }
@@ -236,6 +246,7 @@ pub(crate) fn fair_policy(policy: Policy) -> FairPolicy {
         Policy::Batch { .. } => FairPolicy::Batch,
         Policy::Idle => FairPolicy::Idle,
         Policy::Other { .. }
+        | Policy::Overcommit { .. }
         | Policy::High { .. }
         | Policy::Fifo { .. }
         | Policy::Rr { .. }
@@ -267,6 +278,8 @@ pub(crate) enum ClassTimer {
     Server(CpuId),
     /// `inactive_timer` of a CPU's fair server.
     ServerInactive(CpuId),
+    /// SCHED_OVERCOMMIT's of a CPU.
+    Overcommit(CpuId),
     /// MuQSS's `hrexpiry_timer` of a CPU.
     SliceOver(CpuId),
     /// `rt_period_timer`, of all CPUs.

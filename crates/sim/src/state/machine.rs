@@ -25,6 +25,7 @@ use crate::state::hooks::TaskSignals;
 use crate::state::idle_governor::IdleGovernor;
 use crate::state::idle_time::IdleTime;
 use crate::state::muqss::{Muqss, MuqssRq};
+use crate::state::overcommit::OvercommitRq;
 use crate::state::preempt::Preempt;
 use crate::state::pressure::CpuPressure;
 use crate::state::series::{CpuSeries, Series};
@@ -44,7 +45,7 @@ use risetime_kernel::cpu_util::{
     self, CfsUtil, EffectiveUtil, RqUtil, TaskUtil, effective_cpu_util,
 };
 use risetime_kernel::cpuidle::IdleState;
-use risetime_kernel::deadline::{DlEntity, DlRq};
+use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlRq};
 use risetime_kernel::eevdf::Entity;
 use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState};
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
@@ -236,6 +237,8 @@ pub(crate) struct Cpu {
     pub(crate) muqss: Option<Box<MuqssRq>>,
     /// SCHED_HIGH, where a task ever is of it.
     pub(crate) high: Option<Box<HighRq>>,
+    /// SCHED_OVERCOMMIT, where it is used.
+    pub(crate) overcommit: Option<Box<OvercommitRq>>,
     /// Up to when the current task's time is accounted for, where that is not the fair class's.
     pub(crate) exec_start: u64,
     /// Until then it handles the interrupt in which the governor wanted another frequency, and the
@@ -673,7 +676,7 @@ impl Machine {
             rt: known(c.rt_avg.util_avg),
             dl: known(c.dl_avg.util_avg),
             irq: known(c.pressure.as_ref().map_or(Util(0), |p| p.irq_util())),
-            dl_running_bw: if self.knows_deadline_bandwidth() { c.dl.running_bw } else { 0 },
+            dl_running_bw: if self.knows_deadline_bandwidth() { c.promised_bw() } else { 0 },
             uclamp_min: clamps.min,
             uclamp_max: clamps.max,
             uclamp_is_used: self.classes.uclamp_used,
@@ -835,14 +838,21 @@ impl Cpu {
     }
 
     /// `rq->nr_running`: fair tasks, also those asleep whose dequeue is delayed, RT tasks unless they
-    /// are throttled, deadline tasks that are not, the stopper, and those of SCHED_HIGH.
+    /// are throttled, deadline tasks that are not, the stopper, those of SCHED_HIGH, and those of SCHED_OVERCOMMIT whose time has come.
     #[inline]
     pub(crate) fn nr_running(&self) -> usize {
         let rt = if self.rt_throttle.throttled { 0 } else { self.rt.len() };
         let stop = self.stopper.as_ref().is_some_and(|s| s.queued());
         let muqss = self.muqss.as_ref().map_or(0, |rq| rq.nr_running());
         let high = self.high.as_ref().map_or(0, |high| high.nr_queued());
-        self.h_nr_queued() + rt + muqss + self.dl.tasks() + usize::from(stop) + high
+        let overcommit = self.overcommit.as_ref().map_or(0, |queue| queue.class.eligible());
+        self.h_nr_queued() + rt + muqss + self.dl.tasks() + usize::from(stop) + high + overcommit
+    }
+    /// What deadline tasks and those of SCHED_OVERCOMMIT are promised, 2²⁰ = a CPU of capacity 1024.
+    #[inline]
+    pub(crate) fn promised_bw(&self) -> u64 {
+        let asked = self.overcommit.as_ref().map_or(0, |queue| queue.class.asked_now());
+        self.dl.running_bw + asked.min(BW_UNIT)
     }
 }
 

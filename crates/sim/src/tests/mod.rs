@@ -18,6 +18,8 @@ mod long_run;
 mod metamorphic;
 #[expect(clippy::float_arithmetic, reason = "shares of a CPU")]
 mod muqss;
+#[expect(clippy::float_arithmetic, reason = "shares of a CPU")]
+mod overcommit;
 mod placed;
 mod properties;
 mod residencies;

@@ -250,6 +250,14 @@ fn in_its_queue(m: &Machine, id: TaskId, off_fair: bool) -> Result<(), String> {
             let wanted = if runnable { vec![t.cpu] } else { vec![] };
             rt.is_empty() && dl.is_empty() && there.collect::<Vec<_>>() == wanted
         }
+        Class::Overcommit => {
+            let there = m.platform.cpus().filter(|c| {
+                let queue = m.cpu(*c).overcommit.as_ref();
+                queue.is_some_and(|queue| queue.class.wanting().any(|t| t == id))
+            });
+            let wanted = if runnable { vec![t.cpu] } else { vec![] };
+            rt.is_empty() && dl.is_empty() && there.collect::<Vec<_>>() == wanted
+        }
         Class::Muqss => {
             let has = |c: &CpuId| {
                 let rq = m.cpu(*c).muqss.as_ref();

@@ -58,6 +58,7 @@ pub(super) const WHYS: &[Why] = &[
     Why::LeastLoad,
     Why::EarliestDeadline,
     Why::HighPush,
+    Why::OvercommitPush,
 ];
 
 /// What a CPU does that looks for tasks, by its number in a recording.
@@ -195,6 +196,7 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
                     [5, runtime.0, deadline.0, period.0, reclaim.into()]
                 }
                 Policy::High { slice: s } => [6, slice(s), 0, 0, 0],
+                Policy::Overcommit { runtime, period } => [7, runtime.0, 0, period.0, 0],
             };
             ('y', [t(task)].into_iter().chain(of).collect())
         }
@@ -642,7 +644,7 @@ impl Fields<'_, '_> {
     }
 
     fn policy(&mut self) -> Result<Policy, InputError> {
-        let kind = self.below(7, "a policy")?;
+        let kind = self.below(8, "a policy")?;
         let [first, deadline, period] = [self.take()?, self.take()?, self.take()?];
         let reclaim = self.flag()?;
         let slice = (first > 0).then_some(Span(first));
@@ -654,6 +656,7 @@ impl Fields<'_, '_> {
             3 => Policy::Fifo { priority },
             4 => Policy::Rr { priority },
             6 => Policy::High { slice },
+            7 => Policy::Overcommit { runtime: Span(first), period: Span(period) },
             _ => Policy::Deadline {
                 runtime: Span(first),
                 deadline: Span(deadline),

@@ -425,7 +425,7 @@ impl<W: io::Write> Writer<W> {
             t.prio = match policy {
                 Policy::Deadline { .. } => -1,
                 Policy::Fifo { priority } | Policy::Rr { priority } => 99 - i64::from(priority),
-                Policy::High { .. } => 99,
+                Policy::Overcommit { .. } | Policy::High { .. } => 99,
                 _ => t.fair,
             };
         }

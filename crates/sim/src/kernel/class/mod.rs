@@ -9,7 +9,7 @@
 //! too many   -                 pushed, pulled    pushed, pulled    [crate::kernel::balance]
 //! ```
 //!
-//! Between real-time and fair there is SCHED_HIGH ([high]), where a workload asks for it.
+//! Between real-time and fair there are SCHED_OVERCOMMIT ([overcommit]) and SCHED_HIGH ([high]), where a workload asks for them.
 //!
 //! The fair class has a deadline server ([dl_server]) that lets it in where real-time tasks starve
 //! it; before 6.12 they are throttled instead. Where [muqss] stands in for the fair class, that has no tasks.
@@ -26,6 +26,7 @@ pub(crate) mod dl_server;
 mod fair;
 mod high;
 pub(crate) mod muqss;
+mod overcommit;
 mod rt;
 mod rt_push;
 mod sched_class;
@@ -56,8 +57,15 @@ use risetime_kernel::units::{TaskId, Util};
 use risetime_trace::{Event, Why};
 
 /// All classes, the highest first, in the order of [`Class`].
-pub(crate) const CLASSES: [&dyn SchedClass; 6] =
-    [&stop::Stop, &deadline::Deadline, &rt::RealTime, &high::High, &muqss::Muqss, &fair::Fair];
+pub(crate) const CLASSES: [&dyn SchedClass; 7] = [
+    &stop::Stop,
+    &deadline::Deadline,
+    &rt::RealTime,
+    &overcommit::Overcommit,
+    &high::High,
+    &muqss::Muqss,
+    &fair::Fair,
+];
 
 /// What each asks of a task, and what it is, the highest first.
 pub fn about() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -82,10 +90,12 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let class = self.m().class_of(task);
         self.account_high();
+        self.advance_overcommit();
         if self.m().clamps_count(class) {
             self.uclamp(task, UclampRq::uclamp_rq_inc);
         }
         class.of().enqueue(self, task, kind, waking);
+        self.settle_overcommit();
         // `add_nr_running`
         if self.m().cpu(cpu).nr_running() >= 2 {
             self.set_overloaded(true);
@@ -96,6 +106,7 @@ impl Rq<'_, '_> {
     pub(crate) fn deactivate(&mut self, task: TaskId, kind: DequeueKind) {
         let class = self.m().class_of(task);
         self.account_high();
+        self.advance_overcommit();
         if self.m().clamps_count(class) {
             self.uclamp(task, |rq, task, _| rq.uclamp_rq_dec(task));
         }
@@ -105,7 +116,10 @@ impl Rq<'_, '_> {
     /// `__pick_next_task`.
     pub(crate) fn pick_next_task(&mut self) -> Option<TaskId> {
         self.account_high();
-        CLASSES.iter().find_map(|class| class.pick(self))
+        self.advance_overcommit();
+        let next = CLASSES.iter().find_map(|class| class.pick(self));
+        self.arm_overcommit(next);
+        next
     }
 
     /// The previous task leaves the CPU (it may be asleep already and off its queue).
@@ -127,7 +141,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let class = self.m().class_of(curr);
         let c = self.m().cpu(cpu);
-        let (dl, rt) = (class == Class::Deadline, matches!(class, Class::Rt | Class::High));
+        let (dl, rt) = (class == Class::Deadline, class.counts_as_rt());
         let (some_dl, some_rt) = (c.dl_avg.util_avg != Util(0), c.rt_avg.util_avg != Util(0));
         if some_dl || some_rt || dl || rt {
             if some_dl || dl {
@@ -139,6 +153,7 @@ impl Rq<'_, '_> {
         }
         class.of().tick(self, curr);
         self.tick_high();
+        self.tick_overcommit();
     }
 
     /// `__update_blocked_others`: ages what the other classes have used.

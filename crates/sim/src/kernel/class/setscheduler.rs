@@ -123,7 +123,7 @@ impl Rq<'_, '_> {
                     self.set_next_task_fair(task);
                 }
                 Class::Muqss => self.set_rq_task(Some(task)),
-                Class::Rt => {
+                Class::Rt | Class::Overcommit => {
                     self.update_rt(false);
                 }
                 Class::Deadline => self.update_dl(false),
@@ -161,6 +161,7 @@ impl Rq<'_, '_> {
             Policy::Idle => None,
             Policy::Fifo { .. }
             | Policy::Rr { .. }
+            | Policy::Overcommit { .. }
             | Policy::High { .. }
             | Policy::Deadline { .. } => return,
         };

@@ -1,0 +1,56 @@
+//! What SCHED_OVERCOMMIT keeps of a CPU; what it does: `kernel/class/overcommit.rs`.
+
+use risetime_kernel::overcommit::Overcommit;
+use risetime_kernel::units::Instant;
+use risetime_model::Experiment;
+use risetime_model::settings::{Default, Home, Neutral, Param, Range};
+use risetime_model::workload::{Attr, Policy};
+
+pub(crate) const PARAMS: &[Param] = &[Param {
+    name: SHARE,
+    doc: "how much of a CPU those below SCHED_OVERCOMMIT have at least where they want it (unset: 6)",
+    unit: "%",
+    range: Range::Int(1, 50),
+    default: Default::Unset,
+    home: Home::Simulator(Neutral::Int(SHARE_PERCENT)),
+}];
+
+const SHARE: &str = "sched_overcommit_fair_percent";
+/// One more than what the fair class's deadline server gives, so that this has no reason to.
+const SHARE_PERCENT: i64 = 6;
+
+/// SCHED_OVERCOMMIT on one CPU.
+pub(crate) struct OvercommitRq {
+    pub(crate) class: Overcommit,
+    /// Who runs below the class does so in the turn of those below.
+    pub(crate) served: bool,
+    /// Up to when it is settled, in the CPU's clock …
+    pub(crate) settled: Instant,
+    /// … and in the task clock.
+    pub(crate) settled_task: u64,
+    /// When its timer expires, in the CPU's clock.
+    pub(crate) expires: Option<Instant>,
+}
+
+impl OvercommitRq {
+    /// `None` where nobody is ever of the class.
+    pub(crate) fn of(e: &Experiment, now: Instant) -> Option<Box<OvercommitRq>> {
+        let percent = e.settings.int(SHARE).unwrap_or(SHARE_PERCENT).max(0) as u32;
+        used(e).then(|| {
+            Box::new(OvercommitRq {
+                class: Overcommit::new(percent, now.0),
+                served: false,
+                settled: now,
+                settled_task: now.0,
+                expires: None,
+            })
+        })
+    }
+}
+
+/// Whether some task is ever of the class.
+fn used(e: &Experiment) -> bool {
+    let tasks = e.workload.tasks.iter().chain(&e.workload.forked);
+    let asks = |attr: &Attr| matches!(attr.policy, Some(Policy::Overcommit { .. }));
+    tasks.into_iter().any(|t| asks(&t.attr) || t.phases.iter().any(|p| asks(&p.attr)))
+}
