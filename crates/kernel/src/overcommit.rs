@@ -295,7 +295,8 @@ impl Overcommit {
 
     /// It comes, asleep; [`Overcommit::wake`] is next.
     pub fn join(&mut self, task: TaskId, Moved { mut request, clock }: Moved) {
-        let here = |v: u64| (i128::from(v) - i128::from(clock) + i128::from(self.clock)).max(0) as u64;
+        let here =
+            |v: u64| (i128::from(v) - i128::from(clock) + i128::from(self.clock)).max(0) as u64;
         (request.eligible, request.due) = (here(request.eligible), here(request.due));
         if request.state == State::Wants {
             request.state = State::Lags;

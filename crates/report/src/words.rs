@@ -124,7 +124,9 @@ pub(crate) fn migration_reason(why: &str) -> String {
         "affinity" => "its affinity".into(),
         "lowest_rq" => "where it outranks what runs".into(),
         "later_rq" => "where deadlines are later".into(),
-        "rt_push" | "dl_push" | "high_push" | "overcommit_push" => "pushed on: it had to wait".into(),
+        "rt_push" | "dl_push" | "high_push" | "overcommit_push" => {
+            "pushed on: it had to wait".into()
+        }
         "dl_pull" => "pulled: it had to wait".into(),
         "least_load" => "CPU with the shortest queue".into(),
         "earliest_deadline" => "taken: the earliest deadline of all CPUs".into(),

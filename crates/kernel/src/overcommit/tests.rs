@@ -100,8 +100,10 @@ fn at_100_percent_no_deadline_is_missed() {
         let came = run(&set, false, 2000, |_| false);
         assert!(came.late.iter().all(|late| (i64::MIN + 1..=0).contains(late)), "{:?}", came.late);
         // What is below has its 6 %: 94 % of each ask is no miss.
-        let smaller = |t: &Task| Task { ask: ask(t.ask.runtime.0 * 94 / 100 / US * US, t.every), ..*t };
-        let set: Vec<Task> = set.iter().map(smaller).map(|t| Task { work: t.ask.runtime.0, ..t }).collect();
+        let smaller =
+            |t: &Task| Task { ask: ask(t.ask.runtime.0 * 94 / 100 / US * US, t.every), ..*t };
+        let set: Vec<Task> =
+            set.iter().map(smaller).map(|t| Task { work: t.ask.runtime.0, ..t }).collect();
         let came = run(&set, true, 2000, |_| false);
         assert!(came.late.iter().all(|late| (i64::MIN + 1..=0).contains(late)), "{:?}", came.late);
         assert!(came.below >= 118 * MS, "{}", came.below);
@@ -113,14 +115,21 @@ fn above_100_percent_each_has_its_share_divided_by_the_sum() {
     for (set, sum) in [
         (vec![spins(12 * MS, 20 * MS), spins(15 * MS, 30 * MS), spins(20 * MS, 50 * MS)], 150),
         (vec![job(12 * MS, 20 * MS), job(15 * MS, 30 * MS), job(20 * MS, 50 * MS)], 150),
-        (vec![spins(MS, MS), spins(9 * MS, 10 * MS), spins(MS, 100 * MS), job(30 * MS, 60 * MS)], 241),
+        (
+            vec![spins(MS, MS), spins(9 * MS, 10 * MS), spins(MS, 100 * MS), job(30 * MS, 60 * MS)],
+            241,
+        ),
     ] {
         for below in [false, true] {
             let came = run(&set, below, 3000, |_| false);
             let ours = if below { 94 } else { 100 };
             for (t, ran) in set.iter().zip(&came.ran) {
                 let wanted = 3000 * MS * t.ask.runtime.0 / t.ask.period.0 * ours / sum;
-                assert!(ran.abs_diff(wanted) <= t.ask.runtime.0 + MS, "{:?}: {ran} of {wanted}", t.ask);
+                assert!(
+                    ran.abs_diff(wanted) <= t.ask.runtime.0 + MS,
+                    "{:?}: {ran} of {wanted}",
+                    t.ask
+                );
             }
             let wanted = if below { 180 * MS } else { 0 };
             assert!(came.below.abs_diff(wanted) <= 2 * MS, "{} below", came.below);

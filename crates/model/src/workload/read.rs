@@ -532,9 +532,8 @@ impl<'a> Reader<'a> {
         match name {
             "loop" => body.repeat = Some(self.repeat(prop, what)?),
             "cpus" => body.attr.cpus = Some(self.cpus(prop, what)?),
-            "policy" | "priority" | "dl-runtime" | "dl-period" | "dl-deadline" | "dl-reclaim" | "share" => {
-                self.say(name, prop, what, &mut body.class)?
-            }
+            "policy" | "priority" | "dl-runtime" | "dl-period" | "dl-deadline" | "dl-reclaim"
+            | "share" => self.say(name, prop, what, &mut body.class)?,
             "util_min" | "util_max" => {
                 // -1 resets a clamp to what a fair task has by itself.
                 let (slot, reset) = match name {

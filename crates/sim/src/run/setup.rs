@@ -27,13 +27,13 @@ use crate::state::dice::Dice;
 use crate::state::effects::Effects;
 use crate::state::group::Groups;
 use crate::state::high::HighRq;
-use crate::state::overcommit::OvercommitRq;
 use crate::state::hooks::Hooks;
 use crate::state::idle_time::IdleTime;
 use crate::state::machine::Start;
 use crate::state::machine::{
     Cpu, FreqDomain, GovernorTimer, Idle, Machine, NohzKick, Role, RootDomain, Task, UPTIME,
 };
+use crate::state::overcommit::OvercommitRq;
 use crate::state::plain;
 use crate::state::series::CpuSeries;
 use crate::state::tally::Tally;

@@ -34,9 +34,9 @@ pub(crate) fn is_plain(m: &Machine) -> bool {
         && !m.classes.uclamp_used
         && m.series.is_mainline()
         && m.before.sched_avg_period.is_none()
-        && m.cpus.iter().all(|c| {
-            c.series.is_mainline() && c.pressure.is_none() && c.overcommit.is_none()
-        })
+        && m.cpus
+            .iter()
+            .all(|c| c.series.is_mainline() && c.pressure.is_none() && c.overcommit.is_none())
 }
 
 impl Machine {

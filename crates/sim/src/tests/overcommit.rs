@@ -128,9 +128,7 @@ fn a_slower_cpu_has_less_to_share() {
     let little = CpuId(0);
     let capacity =
         platform.domain_of(little).map(|d| platform.domains[d].capacity.0).expect("a CPU");
-    let task = |comm: &str| {
-        spinner(comm, 5_000, 10_000).replacen('{', r#"{"cpus": [0], "#, 1)
-    };
+    let task = |comm: &str| spinner(comm, 5_000, 10_000).replacen('{', r#"{"cpus": [0], "#, 1);
     let runs = run(platform, &[task("a"), task("b")].join(", "), "linux-7.2", 3000);
     assert!(capacity < 1000, "{capacity}");
     let [a, b] = ["a", "b"].map(|comm| permille(&runs, comm, 0, 3000));

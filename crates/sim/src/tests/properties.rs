@@ -16,6 +16,7 @@ use crate::{Counterfactual, Simulator, setup};
 use proptest::prelude::*;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::DlId;
+use risetime_kernel::overcommit::Turn;
 use risetime_kernel::pelt::{SchedAvg, get_pelt_divider, update_load_avg_se};
 use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId, Weight};
 use risetime_model::settings::Value;
@@ -296,6 +297,15 @@ fn highest_class_runs(e: &Simulation<'_>, m: &Machine, cpu: CpuId) -> bool {
             fair(c.curr) || c.high.as_ref().is_some_and(|high| high.served && high.nr_queued() > 0)
         }
         (None, Some((_, first))) => c.curr == Some(first),
+        (None, None) if c.overcommit.as_ref().is_some_and(|queue| queue.class.eligible() > 0) => {
+            let asks = c.curr.filter(|t| m.class_of(*t) == Class::Overcommit);
+            let queue = c.overcommit.as_deref();
+            match queue.and_then(|queue| queue.class.turn(asks.map(Turn::Task))) {
+                Some(Turn::Task(first)) => c.curr == Some(first),
+                // Whose group has no quota cannot take its turn.
+                _ => asks.is_some() || c.curr.is_some_and(|t| m.class_of(t) > Class::Overcommit),
+            }
+        }
         (None, None) => match c.high.as_deref().filter(|high| high.nr_queued() > 0) {
             Some(high) if high.account.fair_turn() && fair(c.curr) => true,
             Some(high) => c.curr.is_some_and(|t| high.queue.curr().is_some_and(|e| e.id == t)),

@@ -41,6 +41,12 @@ pub(super) struct Overcommit;
 const BELOW: [&dyn SchedClass; 3] = [&high::High, &muqss::Muqss, &fair::Fair];
 
 impl SchedClass for Overcommit {
+    fn about(&self) -> (&'static str, &'static str) {
+        (
+            "SCHED_OVERCOMMIT",
+            "shares of a CPU that may come to more than there is: all are late alike then (OSPM 2023)",
+        )
+    }
     fn enqueue(&self, rq: &mut Rq<'_, '_>, task: TaskId, _: EnqueueKind, _: bool) {
         let sched = &mut rq.t(task).sched;
         let Policy::Overcommit { runtime, period } = sched.policy else { return };
@@ -126,7 +132,8 @@ impl Machine {
     fn least_asked(&self, task: TaskId, stays: bool) -> Placed {
         let prev = self.task(task).cpu;
         let allowed = self.task(task).allowed.and(&self.root.online);
-        let least = allowed.iter().min_by_key(|cpu| (self.asked_with(*cpu, task), *cpu != prev, *cpu));
+        let least =
+            allowed.iter().min_by_key(|cpu| (self.asked_with(*cpu, task), *cpu != prev, *cpu));
         match least.filter(|cpu| !stays && *cpu != prev) {
             Some(cpu) => Placed { cpu, why: Why::LowestRq },
             None => self.within_allowed(task, Placed { cpu: prev, why: Why::PrevCpu }),
@@ -296,9 +303,10 @@ impl Rq<'_, '_> {
     fn push_overcommit(&mut self) {
         let (cpu, m) = (self.cpu, self.m());
         let Some(queue) = m.cpu(cpu).overcommit.as_deref() else { return };
-        let waiting = queue.class.wanting().filter(|t| {
-            m.cpu(cpu).curr != Some(*t) && m.task(*t).nr_cpus_allowed > 1
-        });
+        let waiting = queue
+            .class
+            .wanting()
+            .filter(|t| m.cpu(cpu).curr != Some(*t) && m.task(*t).nr_cpus_allowed > 1);
         let best = waiting.filter_map(|task| {
             let here = m.asked_with(cpu, task);
             let to = m.least_asked(task, false).cpu;
