@@ -89,7 +89,7 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 29] = [
+    const ALL: [(&str, &str); 32] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
@@ -119,6 +119,12 @@ pub fn workloads() -> Vec<Entry> {
         ("dilution", include_str!("../../../workloads/dilution.json")),
         ("video-call-16", include_str!("../../../workloads/video-call-16.json")),
         ("video-call-49", include_str!("../../../workloads/video-call-49.json")),
+        ("video-playback", include_str!("../../../workloads/video-playback.json")),
+        (
+            "video-playback-aligned",
+            include_str!("../../../workloads/video-playback-aligned.json"),
+        ),
+        ("short-timeout", include_str!("../../../workloads/short-timeout.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {
