@@ -17,6 +17,7 @@ use crate::jobs::{Missed, Streams, is_declared};
 use crate::latency::Groups;
 use crate::lost::{ONE, State};
 use crate::machine::{Machine, kinds, ms};
+use crate::result::Wakes;
 use crate::result::{
     Burst, Migration, Quota, Reservation, RunResult, TaskResult, Throttled, Timeline,
 };
@@ -135,6 +136,8 @@ struct Run<'a> {
     jobs: Streams,
     quotas: Vec<Quota>,
     thermal: Thermal,
+    /// How often tasks, and CPUs, were woken.
+    wakes: (u64, u64),
     /// The task whose activations are listed, and these: where each began, and its ns.
     activations: Option<(TaskId, Vec<(u64, u64)>)>,
 }
@@ -179,6 +182,7 @@ impl<'a> Run<'a> {
             jobs,
             quotas: Vec::new(),
             thermal: Thermal::new(&header.platform),
+            wakes: (0, 0),
             activations,
         }
     }
@@ -204,7 +208,10 @@ impl<'a> Run<'a> {
         match *event {
             Event::PeltTask { task, util_avg, .. } => self.util(task, util_avg),
             Event::Switch { cpu, prev, next } => self.switch(cpu, prev, next),
-            Event::Wakeup { task, cpu, why } => self.wakeup(task, cpu, why),
+            Event::Wakeup { task, cpu, why } => {
+                self.wakes.0 += 1;
+                self.wakeup(task, cpu, why);
+            }
             Event::Migrate { task, to, why, .. } => self.migrate(task, to, why),
             Event::TaskNew { task, comm, user, cpu, max_speed, .. } => {
                 self.task_new(task, comm, user, cpu, max_speed);
@@ -217,7 +224,10 @@ impl<'a> Run<'a> {
             }
             Event::Freq { cpu, freq } => self.freq(cpu, freq),
             Event::FreqRequest { cpu, util, freq, why } => self.request(cpu, util, freq, why),
-            Event::Idle { cpu, state } => self.machine.set_idle(cpu, state, self.now),
+            Event::Idle { cpu, state } => {
+                self.wakes.1 += u64::from(state.is_none());
+                self.machine.set_idle(cpu, state, self.now);
+            }
             Event::Misfit { cpu, task } => {
                 self.account_cpu(cpu);
                 self.machine.set_misfit(cpu, task);
@@ -599,7 +609,7 @@ impl<'a> Run<'a> {
         }
         let (latency, waits) = self.latency.finish();
         let (heat, cooling) = self.thermal.finish(end);
-        let result = RunResult {
+        let mut result = RunResult {
             policy: self.header.policy,
             backend: self.header.backend,
             platform: self.header.platform.name.clone(),
@@ -614,6 +624,7 @@ impl<'a> Run<'a> {
             cpus,
             latency,
             waits,
+            wakes: Wakes::default(),
             work_ms: work as f64 / ONE as f64 / 1e6,
             exited,
             makespan_ms,
@@ -626,6 +637,8 @@ impl<'a> Run<'a> {
             notes,
             cautions: Vec::new(),
         };
+        let (tasks, cpus) = (result.a_second(self.wakes.0), result.a_second(self.wakes.1));
+        result.wakes = Wakes { tasks, cpus, timer_interrupts: None };
         (result, timeline)
     }
 }
@@ -721,6 +734,7 @@ fn empty_result() -> RunResult {
         cpus: Vec::new(),
         latency: Vec::new(),
         waits: Vec::new(),
+        wakes: Wakes::default(),
         work_ms: 0.0,
         exited: (0, 0),
         makespan_ms: None,

@@ -116,7 +116,7 @@ impl Metric {
     /// Whether less of it is better; `None`: neither.
     pub fn less_is_better(&self) -> Option<bool> {
         match self.name.rsplit('.').next().unwrap_or(&self.name) {
-            "work" | "exited" | "done" => Some(false),
+            "work" | "exited" | "done" | "deep_idle" => Some(false),
             "released" | "due" | "running" | "migrations" | "periods" => None,
             _ => Some(true),
         }
@@ -142,6 +142,10 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
             let all = run.cooling.iter().map(|c| c.capped_ms).sum();
             return Ok((Some(all).filter(|_| told), Unit::Time));
         }
+        "wakeups" => return Ok((Some(run.wakes.tasks), Unit::Count)),
+        "idle_wakeups" => return Ok((Some(run.wakes.cpus), Unit::Count)),
+        "timer_interrupts" => return Ok((run.wakes.timer_interrupts, Unit::Count)),
+        "deep_idle" => return Ok((Some(run.deep_idle_ms()), Unit::Time)),
         "wait" => return Ok((sum(|t| t.whole.wait_ms), Unit::Time)),
         "migrations" => return Ok((sum(|t| t.whole.moves() as f64), Unit::Count)),
         _ => {}
@@ -176,10 +180,32 @@ fn figure(run: &RunResult, name: &str) -> Result<Figure, Vec<String>> {
 }
 
 /// Figures that belong to no task, job or group.
-const OF_THE_RUN: [&str; 8] =
-    ["energy", "work", "makespan", "exited", "wait", "migrations", "temperature", "capped"];
+const OF_THE_RUN: [&str; 12] = [
+    "energy",
+    "work",
+    "makespan",
+    "exited",
+    "wait",
+    "migrations",
+    "wakeups",
+    "idle_wakeups",
+    "timer_interrupts",
+    "deep_idle",
+    "temperature",
+    "capped",
+];
 /// Those of them that no task has.
-const OF_THE_RUN_ALONE: [&str; 5] = ["energy", "makespan", "exited", "temperature", "capped"];
+const OF_THE_RUN_ALONE: [&str; 9] = [
+    "energy",
+    "makespan",
+    "exited",
+    "wakeups",
+    "idle_wakeups",
+    "timer_interrupts",
+    "deep_idle",
+    "temperature",
+    "capped",
+];
 
 /// What has figures in a run of `w`.
 fn names_in(w: &Workload) -> Vec<&str> {

@@ -332,6 +332,7 @@ mod tests {
             cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 2)],
             latency: Vec::new(),
             waits: Vec::new(),
+            wakes: Default::default(),
             work_ms: 0.0,
             exited: (0, 0),
             makespan_ms: None,

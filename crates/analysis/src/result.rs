@@ -40,6 +40,8 @@ pub struct RunResult {
     pub latency: Vec<Latency>,
     /// How long wakeups waited for a CPU, by what tasks have in common, where that differs.
     pub waits: Vec<WaitsBy>,
+    /// How often what slept was woken.
+    pub wakes: Wakes,
     /// Work done by the workload's tasks, in ms of full speed.
     pub work_ms: f64,
     /// How many of them have exited, and how many there were.
@@ -68,6 +70,29 @@ impl RunResult {
     /// The task that a reader is told of first; `None`: none ever ran.
     pub fn leading(&self) -> Option<&TaskResult> {
         self.tasks.get(self.lead)
+    }
+}
+
+/// How often what slept was woken, each in a second of the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Wakes {
+    /// Tasks, the system's threads among them.
+    pub tasks: f64,
+    /// CPUs, out of an idle state; that a tick ends one that goes on is such a time.
+    pub cpus: f64,
+    /// Interrupts of the CPUs' timers, ticks among them; `None`: nobody counted them.
+    pub timer_interrupts: Option<f64>,
+}
+
+impl RunResult {
+    /// So many in a second of the run.
+    pub fn a_second(&self, n: u64) -> f64 {
+        if self.end_ms > 0.0 { n as f64 * 1000.0 / self.end_ms } else { 0.0 }
+    }
+
+    /// Time that the CPUs were in the deepest idle state of theirs that any of them was in.
+    pub fn deep_idle_ms(&self) -> f64 {
+        self.cpus.iter().filter_map(|c| c.idle.last()).map(|(_, ms)| ms).sum()
     }
 }
 

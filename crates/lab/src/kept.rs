@@ -95,7 +95,8 @@ impl Backend for Kept<'_> {
             }
         };
         trace.replay(sink);
-        Ok(Outcome { end: trace.end(), events: trace.events().len() as u64, notes })
+        let events = trace.events().len() as u64;
+        Ok(Outcome { end: trace.end(), events, notes, timer_interrupts: None })
     }
 }
 

@@ -152,7 +152,7 @@ mod tests {
             });
             let end = Instant(e.duration.0);
             sink.end(end);
-            Ok(Outcome { end, events: 0, notes: Vec::new() })
+            Ok(Outcome { end, events: 0, notes: Vec::new(), timer_interrupts: None })
         }
     }
 

@@ -66,6 +66,7 @@ pub(crate) fn run_listing(
 
 fn done(experiment: &Experiment, analyzer: Analyzer<'_>, outcome: Outcome) -> Run {
     let (mut result, timeline) = analyzer.finish();
+    result.wakes.timer_interrupts = outcome.timer_interrupts.map(|n| result.a_second(n));
     result.notes.extend(outcome.notes);
     // What a real kernel did is what it did.
     if result.backend == "sim" {

@@ -90,7 +90,7 @@ pub fn policies() -> Vec<Entry> {
 
 /// The built-in workloads, by name.
 pub fn workloads() -> Vec<Entry> {
-    const ALL: [(&str, &str); 32] = [
+    const ALL: [(&str, &str); 35] = [
         ("audio", include_str!("../../../workloads/audio.json")),
         ("compile", include_str!("../../../workloads/compile.json")),
         ("idle", include_str!("../../../workloads/idle.json")),
@@ -123,6 +123,9 @@ pub fn workloads() -> Vec<Entry> {
         ("rt-burst", include_str!("../../../workloads/rt-burst.json")),
         ("alarm-applet", include_str!("../../../workloads/alarm-applet.json")),
         ("overcommit", include_str!("../../../workloads/overcommit.json")),
+        ("video-playback", include_str!("../../../workloads/video-playback.json")),
+        ("video-playback-aligned", include_str!("../../../workloads/video-playback-aligned.json")),
+        ("short-timeout", include_str!("../../../workloads/short-timeout.json")),
     ];
     ALL.iter()
         .map(|&(name, text)| Entry {

@@ -320,6 +320,9 @@ impl<'a> Rows<'a> {
         for w in &r.waits {
             self.waits(&format!("{}={}", w.by.as_str(), w.name), &w.wakeup);
         }
+        self.figure("wakeups", "", r.wakes.tasks, "1/s");
+        self.figure("idle_wakeups", "", r.wakes.cpus, "1/s");
+        self.figure("timer_interrupts", "", r.wakes.timer_interrupts, "1/s");
         self.figure("work", "", r.work_ms, "ms");
         self.text("exited", "", &r.exited.0.to_string(), "");
         self.figure("makespan", "", r.makespan_ms, "ms");

@@ -449,6 +449,9 @@ fn run(list: &mut Writer<'_>, told: &mut Told<'_>) -> io::Result<()> {
         }
         page.key("latency", &r.latency.iter().map(latency).collect())?;
         page.key("waits", &r.waits.iter().map(waits_by).collect())?;
+        page.key("wakeups_per_s", &json!(round3(r.wakes.tasks)))?;
+        page.key("idle_wakeups_per_s", &json!(round3(r.wakes.cpus)))?;
+        page.key("timer_interrupts_per_s", &json!(r.wakes.timer_interrupts.map(round3)))?;
         page.key("work_ms", &json!(round3(r.work_ms)))?;
         page.key("exited", &json!(r.exited.0))?;
         page.key("makespan_ms", &json!(r.makespan_ms.map(round3)))?;

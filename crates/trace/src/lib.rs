@@ -48,6 +48,8 @@ pub struct Outcome {
     pub events: u64,
     /// What a reader should know about this run: settings without effect, approximations.
     pub notes: Vec<String>,
+    /// Interrupts of the CPUs' timers, ticks among them; `None`: nobody counted them.
+    pub timer_interrupts: Option<u64>,
 }
 
 /// Why a run could not be carried out or finished.

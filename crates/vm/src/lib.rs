@@ -84,6 +84,7 @@ struct Prepared {
     plan: plan::Plan,
     device_tree: Vec<u8>,
     initramfs: Vec<u8>,
+    boot: String,
     late: Vec<u8>,
 }
 
@@ -172,6 +173,7 @@ impl Vm {
             device_tree: &device_tree,
             initramfs: &initramfs,
             cpus: platform.nr_cpus(),
+            boot: "",
             shift: self.shift,
             late: &[],
         };
@@ -205,7 +207,8 @@ impl Vm {
         early.take_late(&Job::default());
         let initramfs = self.initramfs(&early.to_text())?;
         let late = plan.job.late().to_text().into_bytes();
-        Ok(Prepared { plan, device_tree, initramfs, late })
+        let boot = plan::command_line(experiment, &self.catalogue);
+        Ok(Prepared { plan, device_tree, initramfs, boot, late })
     }
 
     fn machine<'a>(&'a self, prepared: &'a Prepared, experiment: &Experiment) -> Machine<'a> {
@@ -215,6 +218,7 @@ impl Vm {
             device_tree: &prepared.device_tree,
             initramfs: &prepared.initramfs,
             cpus: experiment.platform.nr_cpus(),
+            boot: &prepared.boot,
             shift: self.shift,
             late: &prepared.late,
         }
@@ -409,7 +413,7 @@ fn deliver(
         notes.extend(decisions::notes(answer, &values));
     }
     let events = done.events + quotas.len() as u64;
-    Ok(Outcome { end: Instant(done.end.0), events, notes })
+    Ok(Outcome { end: Instant(done.end.0), events, notes, timer_interrupts: None })
 }
 
 /// Whether the policy is of the kernel that booted.
@@ -464,7 +468,8 @@ fn has_its_hz(e: &Experiment, values: &BTreeMap<String, String>) -> Result<(), R
 }
 
 /// Settings of a trace that are no files of the guest to read back.
-const OF_TASKS: [&str; 5] = ["governor", "uclamp_min", "uclamp_max", plan::TIMER_SLACK, SKIP_MS];
+const OF_TASKS: [&str; 6] =
+    ["governor", "uclamp_min", "uclamp_max", plan::TIMER_SLACK, plan::HIGHRES, SKIP_MS];
 
 /// Every setting as the kernel has it.
 fn settings(

@@ -8,10 +8,11 @@
 //!              and are read back into the trace's header
 //! limits       scaling_max_freq and scaling_min_freq, of all policies or of one: as OPPs, which is
 //!              what the kernel makes of them
+//! boot         `highres=` goes to the kernel's command line; a guest held for further runs is one of the same line
 //! ```
 //!
 //! A setting that no stock kernel has (a start state, a switch of the response-time series), or that
-//! nobody tells the guest (a boot parameter), is an error unless its value is the neutral one.
+//! nobody tells the guest (another boot parameter), is an error unless its value is the neutral one.
 
 use crate::probes;
 use risetime_job::job::{Attr, Cpu, Job, Objects, Phase, Task};
@@ -40,6 +41,10 @@ const MAINLINE: [&str; 6] =
     ["conservative", "ondemand", "performance", "powersave", "schedutil", "userspace"];
 /// What each task asks for itself.
 pub(crate) const TIMER_SLACK: &str = "timer_slack_ns";
+/// Whether timers have a resolution of their own: told at boot.
+pub(crate) const HIGHRES: &str = "highres";
+/// Parameters of its command line that a guest is told.
+const TOLD: [&str; 1] = ["highres="];
 /// The highest first.
 const LIMITS: [&str; 2] = ["scaling_max_freq", "scaling_min_freq"];
 
@@ -124,6 +129,17 @@ pub(crate) fn plan(
         settings.extend(read);
     }
     Ok(Plan { job, settings })
+}
+
+/// What the guest's command line says of the experiment's settings, a blank before each.
+pub(crate) fn command_line(e: &Experiment, catalogue: &Catalogue) -> String {
+    let told = |p: &Param| match p.home {
+        Home::Boot(parameter) if TOLD.contains(&parameter) => {
+            e.settings.0.get(p.name).map(|value| format!(" {parameter}{value}"))
+        }
+        _ => None,
+    };
+    catalogue.params().filter_map(|(_, p)| told(p)).collect()
 }
 
 /// At each write the kernel refuses a runtime of real-time tasks above their period: where the period gets
@@ -221,6 +237,7 @@ fn refusal(home: Home) -> Option<(String, Neutral)> {
         | Home::SchedAttr(_)
         | Home::Prctl(_)
         | Home::Affinity => None,
+        Home::Boot(parameter) if TOLD.contains(&parameter) => None,
         Home::Boot(parameter) => Some((
             format!("a kernel is told this when it boots ({parameter}), and the guest is not"),
             Neutral::None,

@@ -59,6 +59,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) device_tree: &'a [u8],
     pub(crate) initramfs: &'a [u8],
     pub(crate) cpus: usize,
+    /// What its command line says beyond what each one's does.
+    pub(crate) boot: &'a str,
     /// Virtual time of an instruction: 2^shift ns.
     pub(crate) shift: u32,
     /// What the agent hears when it has prepared everything ([`LATE`]).
@@ -301,7 +303,8 @@ fn arguments(machine: &Machine<'_>) -> Vec<OsString> {
             "-append",
             &format!(
                 "console=ttyAMA0 earlycon quiet nokaslr random.trust_cpu=off panic=-1 \
-                 {LIGHT} {QUIET}"
+                 {LIGHT} {QUIET}{}",
+                machine.boot
             ),
         ]
         .map(OsString::from),

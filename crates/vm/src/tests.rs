@@ -474,6 +474,7 @@ fn a_kernel_that_never_starts_the_agent_is_given_up_early() {
             device_tree: b"",
             initramfs: b"",
             cpus: 1,
+            boot: "",
             shift: 1,
             late: b"",
         };

@@ -22,13 +22,14 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",
     "docs/jobs.md",
     "docs/advise.md",
     "docs/thermal.md",
+    "docs/hrtimers.md",
     "docs/muqss.md",
     "docs/for-rt-engineers.md",
     "docs/for-server-operators.md",

@@ -278,6 +278,7 @@ impl Machine {
             cooling: Vec::new(),
             pieces: Vec::new(),
             waits: Vec::new(),
+            wakes: Default::default(),
             work_ms: 1900.5,
             exited: (0, 1),
             makespan_ms: None,

@@ -102,6 +102,7 @@ impl Rq<'_, '_> {
             (pool.expires, pool.cpu) = (Some(at), cpu);
             self.c().class_timers.insert((at, ClassTimer::CfsPeriod(g)));
             self.push(at, Ev::CfsPeriod { group: g, awake: false });
+            self.program_event();
         }
     }
 
@@ -207,6 +208,7 @@ impl Rq<'_, '_> {
             let at = now + CFS_BANDWIDTH_SLACK_PERIOD;
             self.c().class_timers.insert((at, ClassTimer::CfsSlack(g)));
             self.push(at, Ev::CfsSlack { group: g, awake: false });
+            self.program_event();
         }
     }
 

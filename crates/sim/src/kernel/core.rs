@@ -68,8 +68,10 @@ impl Rq<'_, '_> {
             t.timer_gen = t.timer_gen.wrapping_add(1);
             let generation = t.timer_gen;
             self.c().timers.insert((at, task));
-            let late = self.takes(Kind::Timer, task);
-            self.push(Instant(at.0.saturating_add(late.0)), Ev::Timer { task, generation });
+            if !self.m().hrtimers.at_ticks() {
+                let late = self.takes(Kind::Timer, task);
+                self.push(Instant(at.0.saturating_add(late.0)), Ev::Timer { task, generation });
+            }
         }
         self.leave_queue(task, state, kind);
     }
@@ -611,7 +613,14 @@ impl Rq<'_, '_> {
         if self.m().cpu(cpu).tick_gen != generation {
             return;
         }
-        self.push(self.m().now + self.m().tick, Ev::Tick { cpu, generation });
+        let low_res = self.m().hrtimers.at_ticks();
+        if !(low_res && self.m().cpu(cpu).tick_stopped) {
+            self.push(self.m().now + self.m().tick, Ev::Tick { cpu, generation });
+        }
+        self.counts_interrupt();
+        if low_res && self.low_res_tick() {
+            return;
+        }
         let Some(curr) = self.m().cpu(cpu).curr else { return self.idle_tick() };
         if let Some(until) = self.interrupt_until() {
             let irq_work = &mut self.c().irq_work_until;
@@ -627,6 +636,11 @@ impl Rq<'_, '_> {
         self.governor_attends(Occasion::Tick);
         self.run_soft_expired();
         self.pay_for_interrupt();
+        if self.m().cpu(cpu).hrtimers.sched_timer_left {
+            // Its timer is run by the tick, too, and does all of it again.
+            self.account_nice(curr);
+            self.pay_for_interrupt();
+        }
     }
 
     /// `account_user_time`: the whole tick is `curr`'s.
@@ -680,15 +694,23 @@ impl Rq<'_, '_> {
         }
         self.end_idle(true);
         self.update_rq_clock();
+        self.tick_of_idle();
+        self.run_soft_expired();
+        self.idle_loop();
+    }
+
+    /// What the scheduler does at the tick of a CPU that was idle.
+    pub(crate) fn tick_of_idle(&mut self) {
         let cpu = self.cpu;
         self.track(Heard::Tick { cpu, task: None });
         self.pressure_tick();
         self.dl_server_update();
         self.update_others();
-        self.balance_on_own_tick();
+        // A timer of this tick may have brought it a task.
+        if !self.m().hrtimers.at_ticks() || self.m().cpu(cpu).nr_running() == 0 {
+            self.balance_on_own_tick();
+        }
         self.governor_attends(Occasion::Tick);
-        self.run_soft_expired();
-        self.idle_loop();
     }
 }
 
@@ -708,7 +730,7 @@ impl Rq<'_, '_> {
     /// A timer interrupt on `cpu`: who is past the soft expiry need not wait for the hard one
     /// (`__hrtimer_run_queues`), up to the first timer of any kind whose time is yet to come.
     pub(crate) fn run_soft_expired(&mut self) {
-        if self.m().costs.slack == Span(0) {
+        if self.m().costs.slack == Span(0) || self.m().hrtimers.at_ticks() {
             return;
         }
         let now = self.m().now;

@@ -117,6 +117,7 @@ impl Kernel<'_> {
             self.m.cpu_mut(refuge).timers.insert((at, task));
             self.m.task_mut(task).timer_cpu = Some(refuge);
         }
+        self.rq(refuge).program_event();
         for task in &mut self.m.tasks {
             if task.timer_cpu == Some(cpu) {
                 task.timer_cpu = Some(refuge);

@@ -38,6 +38,7 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let (now, tick, next_tick) = (self.m().now, self.m().tick, self.m().next_tick());
         let rev = self.m().rev;
+        let next = self.next_event();
         let utilized = self.m().cpu(cpu).idle_governor.asks_for_util() && self.m().is_utilized(cpu);
         let Parts { c, domain, .. } = self.parts();
         if c.pressure.as_ref().is_some_and(|p| p.in_irq()) {
@@ -46,7 +47,7 @@ impl Rq<'_, '_> {
         }
         let states = &domain.idle;
         let sleep = Sleep {
-            next_timer: next_timer(c).map(|at| at.since(now)),
+            next_timer: next.map(|at| at.since(now)),
             next_tick: next_tick.since(now),
             tick_stopped: c.tick_stopped,
             tick,
@@ -65,6 +66,9 @@ impl Rq<'_, '_> {
                 (selected.state, selected.stop_tick) = (state, stop_tick);
             }
         }
+        // `tick_nohz_next_event`: that tick is the timer's.
+        let for_tick = next.is_some_and(|at| at <= next_tick);
+        selected.stop_tick &= !(self.m().hrtimers.low_res && for_tick && !sleep.tick_stopped);
         let states = &self.m().domains[self.m().cpu(cpu).domain].idle;
         let state = (!states.is_empty()).then_some(selected.state as u32);
         let c = self.c();
@@ -83,6 +87,16 @@ impl Rq<'_, '_> {
         if state.is_some() {
             self.emit(Event::Idle { cpu, state });
         }
+        self.program_event();
+    }
+
+    /// The next event that the CPU knows of: the interrupt of the first timer.
+    fn next_event(&self) -> Option<Instant> {
+        let c = self.m().cpu(self.cpu);
+        let timer = next_timer(c).map(|at| self.m().event_of(at));
+        // A timer that makes no tick any more is due at the next one.
+        let left = c.hrtimers.sched_timer_left.then(|| self.m().next_tick());
+        timer.into_iter().chain(left).min()
     }
 
     /// The idle state ends; its governor learns how long it was.
@@ -126,7 +140,8 @@ impl Rq<'_, '_> {
     pub(crate) fn idle_loop(&mut self) {
         let cpu = self.cpu;
         let c = self.m().cpu(cpu);
-        if c.curr.is_some() || c.idle.is_some() || self.m().need_resched.contains(cpu) {
+        let busy = c.curr.is_some() || c.hrtimers.running;
+        if busy || c.idle.is_some() || self.m().need_resched.contains(cpu) {
             return;
         }
         if c.nr_running() > 0 {

@@ -8,7 +8,7 @@ use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
 use crate::state::costs::Kind;
-use crate::state::machine::Machine;
+use crate::state::machine::{Machine, Role};
 use crate::time::queue::Ev;
 use risetime_kernel::bandwidth::MIN_BANDWIDTH_EXPIRATION;
 use risetime_kernel::units::CpuId;
@@ -26,6 +26,9 @@ impl Machine {
 impl Rq<'_, '_> {
     /// A task's timer expires on the CPU it slept on, which may have to wake up for it.
     pub(crate) fn timer(&mut self, task: TaskId, generation: u32) {
+        if matches!(self.m().task(task).role, Role::User) {
+            self.counts_interrupt();
+        }
         match self.m().cpu(self.cpu).idle {
             Some(idle) => {
                 let at = self.m().now + self.m().exit_latency(self.cpu, idle);
@@ -60,6 +63,9 @@ impl Rq<'_, '_> {
     fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
         let cpu = self.cpu;
         let idle = self.m().cpu(cpu).idle;
+        if !awake {
+            self.counts_interrupt();
+        }
         if let Some(idle) = idle.filter(|_| !awake) {
             let at = self.m().now + self.m().exit_latency(cpu, idle);
             return self.push(at, Ev::ClassTimer { timer, awake: true });
@@ -90,9 +96,15 @@ impl Kernel<'_> {
     pub(crate) fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
         let Some((cpu, at)) = self.m.timer_is_due(timer) else { return };
         if timer == ClassTimer::RtPeriod {
-            if at == self.m.now {
-                self.rt_period_timer();
+            if at > self.m.now {
+                return;
             }
+            match self.m.waits_for_tick() {
+                Some(tick) => self.q.push(tick, Ev::ClassTimer { timer, awake }),
+                None => self.rt_period_timer(),
+            }
+        } else if self.m.hrtimers.at_ticks() && !awake {
+            // Its CPU's tick runs it.
         } else if at <= self.m.sched_clock() {
             self.rq(cpu).class_timer(timer, awake);
         }
@@ -103,6 +115,9 @@ impl Kernel<'_> {
         let now = self.m.now;
         let Some(pool) = &self.m.groups.list[g.index()].pool else { return };
         let (cpu, again) = (pool.cpu, Ev::CfsPeriod { group: g, awake: true });
+        if pool.expires.is_none_or(|at| at > now) {
+            return;
+        }
         if !self.rq(cpu).cfs_timer(ClassTimer::CfsPeriod(g), awake, again) {
             return;
         }
@@ -119,6 +134,7 @@ impl Kernel<'_> {
         if goes_on {
             self.m.cpu_mut(cpu).class_timers.insert((next, ClassTimer::CfsPeriod(g)));
             self.q.push(next, Ev::CfsPeriod { group: g, awake: false });
+            self.rq(cpu).program_event();
         }
         self.rq(cpu).run_soft_expired();
         self.rq(cpu).idle_loop();
@@ -149,13 +165,21 @@ impl Rq<'_, '_> {
     /// then; true: it is awake.
     pub(crate) fn cfs_timer(&mut self, timer: ClassTimer, awake: bool, again: Ev) -> bool {
         let cpu = self.cpu;
+        if self.m().hrtimers.at_ticks() && !awake {
+            // Its tick runs it.
+            return false;
+        }
         let idle = self.m().cpu(cpu).idle;
         if let Some(idle) = idle.filter(|_| !awake) {
             let latency = self.m().exit_latency(cpu, idle);
+            self.counts_interrupt();
             self.push(self.m().now + latency, again);
             return false;
         }
         self.c().class_timers.retain(|(_, t)| *t != timer);
+        if !awake {
+            self.counts_interrupt();
+        }
         self.hears();
         if idle.is_some() {
             self.leave_idle();

@@ -5,6 +5,7 @@
 //! fair    fair class, PELT ── hierarchy, bandwidth, cfs, util_est
 //! cpufreq governor ─> frequency                   placement/, balance/   on which CPU
 //! idle    idle state, stopped tick                preempt   when a CPU reschedules
+//! hrtimer timers that wait for the tick
 //! thermal temperature ─> highest frequency
 //! ```
 //!
@@ -34,6 +35,7 @@ pub(crate) mod fork;
 pub mod governor;
 pub(crate) mod hierarchy;
 pub(crate) mod hotplug;
+pub(crate) mod hrtimer;
 pub(crate) mod idle;
 pub(crate) mod interrupt;
 pub mod placement;

@@ -306,6 +306,10 @@ impl Rq<'_, '_> {
             self.push(at, Ev::ClassTimer { timer: ClassTimer::RtPeriod, awake: false });
         }
     }
+    /// How many interrupts of timers there have been.
+    pub(crate) fn timer_interrupts(&mut self) -> &mut u64 {
+        &mut self.k.m.hrtimers.interrupts
+    }
     /// Whether the CPUs with too many real-time tasks are to push, right after this CPU's switch.
     pub(crate) fn set_push_rt(&mut self, on: bool) {
         self.k.m.classes.push_rt = on;

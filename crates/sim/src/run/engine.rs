@@ -106,6 +106,7 @@ impl Simulation<'_> {
             Ev::GovernorTimer { cpu, generation, awake } => {
                 k.policy(k.m.cpu(cpu).domain).governor_timer(cpu, generation, awake);
             }
+            Ev::RunQueues { cpu, done } => k.rq(cpu).run_queues(done),
             Ev::Resched { cpu } => k.rq(cpu).idle_resched(),
             Ev::NohzBalance { cpu } => k.nohz_balance(cpu),
             Ev::CfsPeriod { group, awake } => k.cfs_period(group, awake),

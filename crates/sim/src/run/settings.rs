@@ -193,6 +193,7 @@ pub fn catalogue() -> Catalogue {
     groups.extend(governor::groups());
     groups.extend(tracker::groups());
     groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
+    groups.push(Group { owner: None, params: crate::kernel::hrtimer::PARAMS });
     groups.push(Group { owner: None, params: sysctls::PARAMS });
     groups.push(Group { owner: None, params: crate::state::high::PARAMS });
     groups.push(Group { owner: None, params: crate::state::overcommit::PARAMS });

@@ -10,6 +10,7 @@ use crate::kernel::cpuidle;
 use crate::kernel::fork::new_task;
 use crate::kernel::governor::Works;
 use crate::kernel::hotplug::plan_hotplug;
+use crate::kernel::hrtimer;
 use crate::kernel::preempt;
 use crate::kernel::pressure;
 use crate::kernel::series;
@@ -28,6 +29,7 @@ use crate::state::effects::Effects;
 use crate::state::group::Groups;
 use crate::state::high::HighRq;
 use crate::state::hooks::Hooks;
+use crate::state::hrtimer::CpuHrtimers;
 use crate::state::idle_time::IdleTime;
 use crate::state::machine::Start;
 use crate::state::machine::{
@@ -292,6 +294,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
             idle_time: IdleTime::new(rev),
             nice_time: Span(0),
             drawn: Drawn::default(),
+            hrtimers: CpuHrtimers::default(),
         })
         .collect();
     let domains: Vec<FreqDomain> =
@@ -364,6 +367,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         hooks: None,
         tracker: None,
         thermal,
+        hrtimers: hrtimer::of_settings(&e.settings),
     };
     let queues = muqss::queues(&machine);
     machine.cpus.iter_mut().zip(queues).for_each(|(c, queue)| c.muqss = Some(Box::new(queue)));

@@ -22,6 +22,7 @@ use crate::state::group::Groups;
 use crate::state::high::HighRq;
 use crate::state::hooks::Hooks;
 use crate::state::hooks::TaskSignals;
+use crate::state::hrtimer::{CpuHrtimers, Hrtimers};
 use crate::state::idle_governor::IdleGovernor;
 use crate::state::idle_time::IdleTime;
 use crate::state::muqss::{Muqss, MuqssRq};
@@ -156,6 +157,7 @@ pub struct Machine {
     pub(crate) tracker: Option<Box<dyn Tracker>>,
     /// How hot it is, where that matters.
     pub(crate) thermal: Option<Box<Thermal>>,
+    pub(crate) hrtimers: Hrtimers,
 }
 
 /// The start settings, until they have taken effect.
@@ -273,6 +275,7 @@ pub(crate) struct Cpu {
     pub(crate) nice_time: Span,
     pub(crate) drawn: Drawn,
     pub(crate) rt_tracking: RtTracking,
+    pub(crate) hrtimers: CpuHrtimers,
 }
 
 /// What an idle CPU is kicked to do on behalf of all idle ones.

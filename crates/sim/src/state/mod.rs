@@ -11,6 +11,7 @@ pub(crate) mod effects;
 pub(crate) mod group;
 pub(crate) mod high;
 pub mod hooks;
+pub(crate) mod hrtimer;
 pub(crate) mod idle_governor;
 pub(crate) mod idle_time;
 pub(crate) mod machine;

@@ -29,6 +29,8 @@ pub(crate) enum Ev {
     ClassTimer { timer: ClassTimer, awake: bool },
     /// A governor's timer expires; `awake`: its CPU need not be woken for it (any more).
     GovernorTimer { cpu: CpuId, generation: u32, awake: bool },
+    /// Timers that waited for the tick of a CPU expire there, which has left its idle state; `done`: that was all of them.
+    RunQueues { cpu: CpuId, done: bool },
     /// A task is created.
     Create { task: TaskId },
     /// The periodic tick.
@@ -65,14 +67,14 @@ impl Ev {
             Ev::WorkDone { .. } => 1,
             Ev::Timer { .. } | Ev::Irq { .. } => 2,
             Ev::TimerAwake { .. } | Ev::Woken { .. } | Ev::ClassTimer { .. } => 3,
-            Ev::GovernorTimer { .. } => 3,
+            Ev::GovernorTimer { .. } | Ev::RunQueues { done: false, .. } => 3,
             Ev::Create { .. } => 4,
             Ev::Tick { .. } => 5,
             Ev::IrqWork { .. } | Ev::Resched { .. } => 6,
             Ev::NohzBalance { .. } => 7,
             Ev::CfsPeriod { .. } => 8,
             Ev::CfsSlack { .. } => 9,
-            Ev::Hotplug { .. } | Ev::Thermal { .. } => 10,
+            Ev::Hotplug { .. } | Ev::Thermal { .. } | Ev::RunQueues { done: true, .. } => 10,
             Ev::Given { .. } => 11,
         }
     }

@@ -32,8 +32,11 @@ impl Rq<'_, '_> {
         }
         if let Some(at) = after {
             timers.insert((at, timer));
-            self.push(at, Ev::ClassTimer { timer, awake: false });
+            if !self.m().hrtimers.at_ticks() {
+                return self.push(at, Ev::ClassTimer { timer, awake: false });
+            }
         }
+        self.program_event();
     }
 }
 

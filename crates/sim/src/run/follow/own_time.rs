@@ -92,8 +92,10 @@ impl Follower<'_, '_> {
     /// The tick of an idle CPU. That it leaves its idle state for it is the reference's to say.
     fn idle_tick(&mut self, cpu: CpuId) {
         let k = &mut self.simulation.k;
-        let generation = k.m.cpu(cpu).tick_gen;
-        k.q.push(k.m.now + k.m.tick, Ev::Tick { cpu, generation });
+        let (generation, stopped) = (k.m.cpu(cpu).tick_gen, k.m.cpu(cpu).tick_stopped);
+        if !stopped {
+            k.q.push(k.m.now + k.m.tick, Ev::Tick { cpu, generation });
+        }
         let mut rq = k.rq(cpu);
         rq.update_rq_clock();
         rq.pressure_tick();
@@ -112,7 +114,8 @@ impl Follower<'_, '_> {
             return;
         }
         let since_tick = (k.m.now.0 + k.m.tick.0 - k.m.tick_offset.0) % k.m.tick.0;
-        let by_tick = !c.tick_stopped && since_tick < AT_TICK;
+        let ticks = !c.tick_stopped || k.m.hrtimers.low_res;
+        let by_tick = ticks && since_tick < AT_TICK;
         let mut rq = k.rq(cpu);
         rq.c().waking = false;
         rq.end_idle(by_tick);

@@ -1,0 +1,257 @@
+//! Timers without high resolution: those of sleeping tasks and of classes expire at ticks.
+//!
+//! ```text
+//! highres=on    a timer's interrupt comes when it expires: timer_slack_ns is all that brings several together
+//! highres=off   ticks only (hrtimer_run_queues), and each runs whatever is past its soft expiry
+//!   CPU busy      tick ── timers, then the scheduler's own (sched_tick)
+//!   CPU idle, its tick goes on     likewise; the exit latency is paid where a timer expires
+//!   CPU idle, its tick is stopped  one tick, at the first multiple of a tick behind the first hard expiry
+//!                                  (cmp_next_hrtimer_event); with a timer before the next tick it is not stopped
+//! ```
+//!
+//! cpuidle is told of that tick and of nothing before it, and learns that a tick woke the CPU: `menu` takes a sleep of more
+//! than a tick that ends so for a very long one (`tick_nohz_idle_got_tick`). Governors' timers are the timer wheel's, in
+//! jiffies under either.
+//!
+//! Changed while it runs, which no kernel does: the other way round it is what each CPU does once while it boots
+//! (`hrtimer_switch_to_hres`). From high to low resolution each CPU gets an interrupt, the timer that makes its tick
+//! (`ts->sched_timer`) has to be taken out of the queue, and a tick of the low kind takes its place. `highres_change=keep_tick`
+//! is the change without that. What it does is our reading of T. Gleixner's remark at OSPM 2023 ("the need to stop the tick"):
+//! the timer stays in a queue that is now run by the tick, is due at each of them, and each tick's work is done twice; and
+//! as its expiry is never further away than one tick, no tick is stopped any more once it runs.
+//!
+//! DEVIATES(lowres_wheel): jiffies that an idle machine has missed are made up for at once here, so that the next timer is looked for
+//! from now; a kernel looks from the last jiffy that somebody counted. HRTICK, which wants high resolution, is not modelled
+//! under either.
+//!
+//! Source: kernel/time/hrtimer.c:hrtimer_run_queues, __hrtimer_run_queues, hrtimer_switch_to_hres; tick-sched.c:tick_nohz_lowres_handler,
+//! tick_nohz_next_event, tick_nohz_stop_tick; timer.c:cmp_next_hrtimer_event, run_local_timers. Alike in 6.1, 6.12 and 7.2, but for
+//! names (the handler is `tick_nohz_handler` up to 6.7) and for 6.1's stopped tick, whose device is switched off after each
+//! interrupt, in 6.12 and 7.2 by the idle loop.
+
+use crate::kernel::rq::Rq;
+use crate::state::class::ClassTimer;
+use crate::state::costs::Kind;
+use crate::state::hrtimer::Hrtimers;
+use crate::state::machine::Machine;
+use crate::time::queue::Ev;
+use risetime_kernel::units::{CpuId, Instant, Span};
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+
+/// Whether timers have a resolution of their own.
+pub(crate) const HIGHRES: &str = "highres";
+const CHANGE: &str = "highres_change";
+const OFF: &str = "off";
+const KEEP_TICK: &str = "keep_tick";
+
+/// What is said of timers.
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: HIGHRES,
+        doc: "timers expire when they are due; off = at ticks only, many at once (unset: on)",
+        unit: "",
+        range: Range::OneOf(&["on", OFF]),
+        default: Default::Unset,
+        home: Home::Boot("highres="),
+    },
+    Param {
+        name: CHANGE,
+        doc: "what a change of `highres` to off while it runs does with the timer that makes the tick: stop_tick = takes it out, keep_tick = leaves it queued, so that each tick does its work twice and none is stopped",
+        unit: "",
+        range: Range::OneOf(&["stop_tick", KEEP_TICK]),
+        default: Default::Unset,
+        home: Home::Simulator(Neutral::Any),
+    },
+];
+
+/// As settings say.
+pub(crate) fn of_settings(settings: &Settings) -> Hrtimers {
+    Hrtimers {
+        low_res: settings.name(HIGHRES) == Some(OFF),
+        keeps_tick: settings.name(CHANGE) == Some(KEEP_TICK),
+        ..Hrtimers::default()
+    }
+}
+
+impl Machine {
+    /// The first tick at which a timer that expires at `at` is run.
+    fn tick_at(&self, at: Instant) -> Instant {
+        let next = self.next_tick();
+        let ticks = at.0.saturating_sub(next.0).div_ceil(self.tick.0);
+        Instant(next.0.saturating_add(ticks.saturating_mul(self.tick.0)))
+    }
+
+    /// What `at`, a timer's expiry, is for cpuidle: the time of its interrupt.
+    pub(crate) fn event_of(&self, at: Instant) -> Instant {
+        if self.hrtimers.low_res { self.tick_at(at) } else { at }
+    }
+
+    /// When the RT period's timer is run, at the earliest; `None`: now.
+    pub(crate) fn waits_for_tick(&self) -> Option<Instant> {
+        let on_grid = self.next_tick() == self.now + self.tick;
+        (self.hrtimers.at_ticks() && !on_grid).then(|| self.next_tick())
+    }
+
+    /// The first hrtimer of a CPU, by hard expiry.
+    fn first_hrtimer(&self, cpu: CpuId) -> Option<Instant> {
+        let c = self.cpu(cpu);
+        let class = c.class_timers.iter().find(|(_, t)| !matches!(t, ClassTimer::Governor(_)));
+        let (task, class) = (c.timers.first().map(|t| t.0), class.map(|t| t.0));
+        task.into_iter().chain(class).min()
+    }
+
+    /// Whether a tick of `cpu` would run a timer now.
+    fn has_expired(&self, cpu: CpuId) -> bool {
+        let c = self.cpu(cpu);
+        let soft = c.timers.first().map(|(_, task)| self.task(task).soft_expiry);
+        let class = c.class_timers.iter().find(|(_, t)| !matches!(t, ClassTimer::Governor(_)));
+        soft.into_iter().chain(class.map(|t| t.0)).any(|at| at <= self.now)
+    }
+}
+
+impl Rq<'_, '_> {
+    /// An interrupt of the CPU's timer; several expiries at one time are one.
+    #[inline]
+    pub(crate) fn counts_interrupt(&mut self) {
+        let now = self.m().now;
+        if self.c().hrtimers.interrupt.replace(now) != Some(now) {
+            *self.timer_interrupts() += 1;
+        }
+    }
+
+    /// A timer was set, or the CPU goes on sleeping: where its tick is stopped, one comes for the first timer.
+    pub(crate) fn program_event(&mut self) {
+        let (cpu, m) = (self.cpu, self.m());
+        let c = m.cpu(cpu);
+        if !m.hrtimers.at_ticks() || !c.tick_stopped || c.idle.is_none() {
+            return;
+        }
+        let at = m.first_hrtimer(cpu).map(|at| m.tick_at(at));
+        let c = self.c();
+        c.tick_gen = c.tick_gen.wrapping_add(1);
+        let generation = c.tick_gen;
+        if let Some(at) = at {
+            self.push(at, Ev::Tick { cpu, generation });
+        }
+    }
+
+    /// The timers at a tick, before the scheduler's own part; true: that is all of this tick for now, the CPU has to leave its
+    /// idle state for them.
+    pub(crate) fn low_res_tick(&mut self) -> bool {
+        let cpu = self.cpu;
+        if !self.m().has_expired(cpu) {
+            return false;
+        }
+        let late = match self.m().cpu(cpu).timers.first() {
+            Some((_, task)) => self.takes(Kind::Timer, task),
+            None => Span(0),
+        };
+        let idle = self.m().cpu(cpu).idle;
+        let leaves = idle.map_or(Span(0), |idle| self.m().exit_latency(cpu, idle));
+        if idle.is_some() || late > Span(0) {
+            self.push(self.m().now + late + leaves, Ev::RunQueues { cpu, done: false });
+        } else {
+            self.hrtimer_run_queues();
+        }
+        idle.is_some()
+    }
+
+    /// The CPU is awake for the timers of its tick; `done`: they have been run.
+    pub(crate) fn run_queues(&mut self, done: bool) {
+        if done {
+            self.c().hrtimers.running = false;
+            return self.idle_loop();
+        }
+        if self.m().cpu(self.cpu).idle.is_none() {
+            return self.hrtimer_run_queues();
+        }
+        let tick = self.m().tick;
+        self.c().idle_time.tick(tick);
+        self.c().waking = false;
+        self.end_idle(true);
+        self.update_rq_clock();
+        self.hrtimer_run_queues();
+        self.tick_of_idle();
+        self.pay_for_interrupt();
+        if !self.m().cpu(self.cpu).hrtimers.running {
+            self.idle_loop();
+        }
+    }
+
+    /// `__hrtimer_run_queues`: by hard expiry, up to the first whose soft one is yet to come.
+    fn hrtimer_run_queues(&mut self) {
+        let (cpu, now) = (self.cpu, self.m().now);
+        loop {
+            let c = self.m().cpu(cpu);
+            let governor = |t: &ClassTimer| matches!(t, ClassTimer::Governor(_));
+            let class = c.class_timers.iter().find(|(_, t)| !governor(t)).copied();
+            let task = c.timers.first();
+            match (class, task) {
+                (Some((at, timer)), other) if other.is_none_or(|(hard, _)| at <= hard) => {
+                    if at > now {
+                        break;
+                    }
+                    self.c().class_timers.remove(&(at, timer));
+                    self.c().hrtimers.running = true;
+                    self.push(now, class_event(timer, true));
+                }
+                (_, Some((_, task))) => {
+                    if self.m().task(task).soft_expiry > now {
+                        break;
+                    }
+                    self.c().timers.remove(task);
+                    self.t(task).timer_cpu = None;
+                    self.wake_up(task);
+                    self.hears();
+                }
+                (_, None) => break,
+            }
+        }
+        if self.m().cpu(cpu).hrtimers.running {
+            self.push(now, Ev::RunQueues { cpu, done: true });
+        }
+    }
+
+    /// Timers have another resolution from now on; an idle CPU is told so by an interrupt.
+    pub(crate) fn changes_resolution(&mut self, keeps_tick: bool) {
+        let (cpu, now, low_res) = (self.cpu, self.m().now, self.m().hrtimers.low_res);
+        self.c().hrtimers.sched_timer_left = low_res && keeps_tick;
+        let tasks: Vec<_> = self.c().timers.take().collect();
+        for (at, task) in tasks {
+            self.c().timers.insert((at, task));
+            let t = self.t(task);
+            // What was queued for it counts no longer.
+            t.timer_gen = t.timer_gen.wrapping_add(1);
+            let generation = t.timer_gen;
+            if !low_res {
+                self.push(at.max(now), Ev::Timer { task, generation });
+            }
+        }
+        let class: Vec<_> = self.m().cpu(cpu).class_timers.iter().copied().collect();
+        for (at, timer) in class.into_iter().filter(|_| !low_res) {
+            if !matches!(timer, ClassTimer::Governor(_)) {
+                self.push(at.max(now), class_event(timer, false));
+            }
+        }
+        if self.m().cpu(cpu).idle.is_none() {
+            return;
+        }
+        if self.m().cpu(cpu).tick_stopped {
+            let c = self.c();
+            c.tick_gen = c.tick_gen.wrapping_add(1);
+        }
+        if !self.m().cpu(cpu).waking {
+            self.leave_idle();
+            self.idle_loop();
+        }
+    }
+}
+
+/// A timer of a class expires.
+fn class_event(timer: ClassTimer, awake: bool) -> Ev {
+    match timer {
+        ClassTimer::CfsPeriod(group) => Ev::CfsPeriod { group, awake },
+        ClassTimer::CfsSlack(group) => Ev::CfsSlack { group, awake },
+        timer => Ev::ClassTimer { timer, awake },
+    }
+}

@@ -1,0 +1,35 @@
+//! What the machine and its CPUs keep of high-resolution timers ([`crate::kernel::hrtimer`]).
+
+use risetime_kernel::units::Instant;
+
+/// Of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hrtimers {
+    /// Timers expire at ticks only (`!hrtimer_hres_active`).
+    pub(crate) low_res: bool,
+    /// Somebody else says when they do.
+    pub(crate) given: bool,
+    /// A change to low resolution leaves the tick's own timer queued.
+    pub(crate) keeps_tick: bool,
+    /// Interrupts of the CPUs' timers so far.
+    pub(crate) interrupts: u64,
+}
+
+impl Hrtimers {
+    /// Whether a tick of this machine's own runs the timers.
+    #[inline]
+    pub(crate) fn at_ticks(&self) -> bool {
+        self.low_res && !self.given
+    }
+}
+
+/// Of a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CpuHrtimers {
+    /// `ts->sched_timer` is still queued, although the tick is no longer made of it.
+    pub(crate) sched_timer_left: bool,
+    /// Timers of classes that have expired at its tick are yet to be run: it does not go idle.
+    pub(crate) running: bool,
+    /// Its last timer interrupt.
+    pub(crate) interrupt: Option<Instant>,
+}
