@@ -218,6 +218,8 @@ impl Overcommit {
         self.real += real;
         if self.total == 0 {
             (self.clock, self.rest) = (self.real, 0);
+            // Those below may lag still: they count only beside tasks that do.
+            self.let_go();
             return;
         }
         let (all, total) =
@@ -360,7 +362,8 @@ impl Overcommit {
             State::Lags => Some(until(r.zero_lag())),
             _ => None,
         });
-        changes.chain(over).min().map(|ns| Span(ns.max(1)))
+        // On a slow CPU a few ns come to no work at all, and the timer would expire for ever.
+        changes.chain(over).min().map(|ns| Span(ns.max(SLACK)))
     }
 
     /// What the class's tasks that count ask for, 2²⁰ = a CPU of capacity 1024.
@@ -370,10 +373,6 @@ impl Overcommit {
     /// What all of its tasks here ask for, asleep or not, but for `task`.
     pub fn asked_without(&self, task: TaskId) -> u64 {
         self.tasks.iter().filter(|(t, _)| *t != task).map(|(_, r)| r.share >> 12).sum()
-    }
-    /// What `task` asks for, if it is here.
-    pub fn asked_by(&self, task: TaskId) -> u64 {
-        self.tasks.iter().find(|(t, _)| *t == task).map_or(0, |(_, r)| r.share >> 12)
     }
     /// Who wants to run.
     pub fn wanting(&self) -> impl Iterator<Item = TaskId> + '_ {
