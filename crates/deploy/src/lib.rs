@@ -10,6 +10,9 @@
 //! Everything here is arithmetic: nothing is run. A verdict says which test it is, what it found, and for which task.
 
 pub mod admit;
+#[cfg(test)]
+#[path = "../../../tests/draws.rs"]
+mod draws;
 mod generate;
 mod partition;
 pub mod plan;

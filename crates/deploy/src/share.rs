@@ -94,6 +94,7 @@ fn gcd(a: u128, b: u128) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws;
     use proptest::prelude::*;
 
     #[test]
@@ -107,6 +108,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws::config(256))]
+
         /// Periods with nothing in common: what is rounded is rounded up, and hardly.
         #[test]
         fn a_sum_is_never_too_small(all in prop::collection::vec((1u64..1 << 40, 1u64..1 << 40), 1..60)) {

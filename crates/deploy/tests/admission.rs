@@ -1,5 +1,8 @@
 //! Admission tests against schedulers that are simulated here, ns for ns, and against each other.
 
+#[path = "../../../tests/draws.rs"]
+mod draws;
+
 use proptest::prelude::*;
 use risetime_deploy::Load;
 use risetime_deploy::admit::{
@@ -57,7 +60,7 @@ fn load(short: bool) -> impl Strategy<Value = Load> {
 const ONE: [Capacity; 1] = [Capacity(1024)];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(draws::config(20_000))]
 
     /// Exact tests are: they admit what misses nothing in twice the hyperperiod, and nothing else.
     #[test]

@@ -545,7 +545,8 @@ fn every_setting_reaches_the_guest_or_is_refused() {
             let settings = risetime_sim::resolve(&platform, &policy).ok()?;
             let platform = Arc::new(platform);
             let e = Experiment { platform, settings, policy, ..experiment(kernel) };
-            let job = |e: &Experiment| planned(e, &[]).map(|p| p.job.to_text());
+            let told = |e: &Experiment| plan::command_line(e, &risetime_sim::catalogue());
+            let job = |e: &Experiment| planned(e, &[]).map(|p| p.job.to_text() + &told(e));
             Some((job(&e), job(&experiment(kernel)).unwrap()))
         };
         // The second one has the tunables of CFS.

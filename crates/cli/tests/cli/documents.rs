@@ -386,6 +386,8 @@ fn title_of(group: &Group) -> &'static str {
         "fits_capacity" => "Response-time series, and other patches",
         "irq_period_us" => "Interrupts",
         "scaling_max_freq" => "Limits on the frequency",
+        "highres" => "Timers",
+        "sched_overcommit_fair_percent" => "SCHED_OVERCOMMIT, which no kernel has",
         "hw_capped_khz" => "Hardware that slows down",
         "thermal" => "Heat",
         "noise" => "Costs",

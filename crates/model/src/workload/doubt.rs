@@ -165,6 +165,10 @@ impl Workload {
 
     fn too_slow_task(&self, task: &TaskSpec, platform: Option<&Platform>) -> Option<InputError> {
         task.phases.iter().find_map(|phase| {
+            // Who asks for a share of what there is may ask for too much: that is what the class is for.
+            if matches!(phase.attr.policy.or(task.attr.policy), Some(Policy::Overcommit { .. })) {
+                return None;
+            }
             let cpus = phase.attr.cpus.as_ref().or(task.attr.cpus.as_ref());
             let capacity = platform.and_then(|p| fastest(p, cpus)).unwrap_or(Capacity(SCALE));
             let mut periods = phase.events.iter().filter_map(|event| match event {

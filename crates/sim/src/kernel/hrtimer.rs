@@ -29,18 +29,20 @@
 //! names (the handler is `tick_nohz_handler` up to 6.7) and for 6.1's stopped tick, whose device is switched off after each
 //! interrupt, in 6.12 and 7.2 by the idle loop.
 
+use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
 use crate::state::costs::Kind;
 use crate::state::hrtimer::Hrtimers;
 use crate::state::machine::Machine;
 use crate::time::queue::Ev;
-use risetime_kernel::units::{CpuId, Instant, Span};
+use risetime_kernel::units::{CpuId, Span};
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 
 /// Whether timers have a resolution of their own.
 pub(crate) const HIGHRES: &str = "highres";
 const CHANGE: &str = "highres_change";
+const CHANGE_MS: &str = "highres_change_ms";
 const OFF: &str = "off";
 const KEEP_TICK: &str = "keep_tick";
 
@@ -53,6 +55,14 @@ pub(crate) const PARAMS: &[Param] = &[
         range: Range::OneOf(&["on", OFF]),
         default: Default::Unset,
         home: Home::Boot("highres="),
+    },
+    Param {
+        name: CHANGE_MS,
+        doc: "when `highres` changes while it runs: from on to off, or from off to on",
+        unit: "ms",
+        range: Range::Int(0, 1_000_000_000),
+        default: Default::Unset,
+        home: Home::Simulator(Neutral::None),
     },
     Param {
         name: CHANGE,
@@ -74,32 +84,6 @@ pub(crate) fn of_settings(settings: &Settings) -> Hrtimers {
 }
 
 impl Machine {
-    /// The first tick at which a timer that expires at `at` is run.
-    fn tick_at(&self, at: Instant) -> Instant {
-        let next = self.next_tick();
-        let ticks = at.0.saturating_sub(next.0).div_ceil(self.tick.0);
-        Instant(next.0.saturating_add(ticks.saturating_mul(self.tick.0)))
-    }
-
-    /// What `at`, a timer's expiry, is for cpuidle: the time of its interrupt.
-    pub(crate) fn event_of(&self, at: Instant) -> Instant {
-        if self.hrtimers.low_res { self.tick_at(at) } else { at }
-    }
-
-    /// When the RT period's timer is run, at the earliest; `None`: now.
-    pub(crate) fn waits_for_tick(&self) -> Option<Instant> {
-        let on_grid = self.next_tick() == self.now + self.tick;
-        (self.hrtimers.at_ticks() && !on_grid).then(|| self.next_tick())
-    }
-
-    /// The first hrtimer of a CPU, by hard expiry.
-    fn first_hrtimer(&self, cpu: CpuId) -> Option<Instant> {
-        let c = self.cpu(cpu);
-        let class = c.class_timers.iter().find(|(_, t)| !matches!(t, ClassTimer::Governor(_)));
-        let (task, class) = (c.timers.first().map(|t| t.0), class.map(|t| t.0));
-        task.into_iter().chain(class).min()
-    }
-
     /// Whether a tick of `cpu` would run a timer now.
     fn has_expired(&self, cpu: CpuId) -> bool {
         let c = self.cpu(cpu);
@@ -109,32 +93,26 @@ impl Machine {
     }
 }
 
+/// When they change, from the workload's start on.
+pub(crate) fn changes_at(settings: &Settings) -> Option<Span> {
+    settings.int(CHANGE_MS).map(|ms| Span::from_ms(ms.max(0) as u64))
+}
+
+impl Kernel<'_> {
+    /// `highres` becomes its other value.
+    pub(crate) fn changes_highres(&mut self) {
+        let timers = &mut self.m.hrtimers;
+        timers.low_res = !timers.low_res;
+        let keeps_tick = timers.keeps_tick;
+        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
+            if self.m.root.online.contains(cpu) {
+                self.rq(cpu).changes_resolution(keeps_tick);
+            }
+        }
+    }
+}
+
 impl Rq<'_, '_> {
-    /// An interrupt of the CPU's timer; several expiries at one time are one.
-    #[inline]
-    pub(crate) fn counts_interrupt(&mut self) {
-        let now = self.m().now;
-        if self.c().hrtimers.interrupt.replace(now) != Some(now) {
-            *self.timer_interrupts() += 1;
-        }
-    }
-
-    /// A timer was set, or the CPU goes on sleeping: where its tick is stopped, one comes for the first timer.
-    pub(crate) fn program_event(&mut self) {
-        let (cpu, m) = (self.cpu, self.m());
-        let c = m.cpu(cpu);
-        if !m.hrtimers.at_ticks() || !c.tick_stopped || c.idle.is_none() {
-            return;
-        }
-        let at = m.first_hrtimer(cpu).map(|at| m.tick_at(at));
-        let c = self.c();
-        c.tick_gen = c.tick_gen.wrapping_add(1);
-        let generation = c.tick_gen;
-        if let Some(at) = at {
-            self.push(at, Ev::Tick { cpu, generation });
-        }
-    }
-
     /// The timers at a tick, before the scheduler's own part; true: that is all of this tick for now, the CPU has to leave its
     /// idle state for them.
     pub(crate) fn low_res_tick(&mut self) -> bool {
@@ -213,7 +191,7 @@ impl Rq<'_, '_> {
     }
 
     /// Timers have another resolution from now on; an idle CPU is told so by an interrupt.
-    pub(crate) fn changes_resolution(&mut self, keeps_tick: bool) {
+    fn changes_resolution(&mut self, keeps_tick: bool) {
         let (cpu, now, low_res) = (self.cpu, self.m().now, self.m().hrtimers.low_res);
         self.c().hrtimers.sched_timer_left = low_res && keeps_tick;
         let tasks: Vec<_> = self.c().timers.take().collect();

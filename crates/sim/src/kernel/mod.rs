@@ -5,7 +5,7 @@
 //! fair    fair class, PELT ── hierarchy, bandwidth, cfs, util_est
 //! cpufreq governor ─> frequency                   placement/, balance/   on which CPU
 //! idle    idle state, stopped tick                preempt   when a CPU reschedules
-//! hrtimer timers that wait for the tick
+//! clockevents when a CPU's timer interrupts      hrtimer timers that wait for the tick
 //! thermal temperature ─> highest frequency
 //! ```
 //!
@@ -27,6 +27,7 @@ pub(crate) mod before;
 pub(crate) mod cfs;
 pub(crate) mod class;
 pub(crate) mod clock;
+pub(crate) mod clockevents;
 pub(crate) mod core;
 pub(crate) mod cpufreq;
 pub mod cpuidle;

@@ -116,6 +116,7 @@ impl Simulation<'_> {
                 k.pressure_changes(source, domain as usize, value);
             }
             Ev::Thermal { zone } => k.thermal_zone_device_update(zone),
+            Ev::Resolution => k.changes_highres(),
             Ev::Hotplug { cpu, online } => k.hotplug(cpu, online),
         }
     }

@@ -203,6 +203,9 @@ pub(crate) fn simulation_with<'a>(
     let k = &mut simulation.k;
     plan_hotplug(&mut k.q, &hotplug);
     k.plan_pressure(e);
+    if let Some(after) = hrtimer::changes_at(&e.settings) {
+        k.q.push(Instant(0) + after, Ev::Resolution);
+    }
     // Every zone is looked at when it is registered.
     for zone in 0..k.m.thermal.as_ref().map_or(0, |t| t.zones.len()) as u32 {
         k.q.push(Instant(0), Ev::Thermal { zone });

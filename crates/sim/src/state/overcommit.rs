@@ -51,6 +51,6 @@ impl OvercommitRq {
 /// Whether some task is ever of the class.
 fn used(e: &Experiment) -> bool {
     let tasks = e.workload.tasks.iter().chain(&e.workload.forked);
-    let asks = |attr: &Attr| matches!(attr.policy, Some(Policy::Overcommit { .. }));
-    tasks.into_iter().any(|t| asks(&t.attr) || t.phases.iter().any(|p| asks(&p.attr)))
+    let of_class = |attr: &Attr| matches!(attr.policy, Some(Policy::Overcommit { .. }));
+    tasks.into_iter().any(|t| of_class(&t.attr) || t.phases.iter().any(|p| of_class(&p.attr)))
 }

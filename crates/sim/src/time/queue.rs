@@ -54,6 +54,8 @@ pub(crate) enum Ev {
     Pressure { source: u8, domain: u32, value: u32 },
     /// A thermal zone is looked at ([`crate::kernel::thermal`]).
     Thermal { zone: u32 },
+    /// Timers get another resolution ([`crate::kernel::hrtimer`]).
+    Resolution,
     /// A change that another trace dictates: after what led to it there ([`crate::run::replay`]).
     Given { index: u32 },
 }
@@ -74,7 +76,8 @@ impl Ev {
             Ev::NohzBalance { .. } => 7,
             Ev::CfsPeriod { .. } => 8,
             Ev::CfsSlack { .. } => 9,
-            Ev::Hotplug { .. } | Ev::Thermal { .. } | Ev::RunQueues { done: true, .. } => 10,
+            Ev::Hotplug { .. } | Ev::Thermal { .. } | Ev::Resolution => 10,
+            Ev::RunQueues { done: true, .. } => 10,
             Ev::Given { .. } => 11,
         }
     }
