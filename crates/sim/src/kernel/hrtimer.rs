@@ -29,7 +29,6 @@
 //! names (the handler is `tick_nohz_handler` up to 6.7) and for 6.1's stopped tick, whose device is switched off after each
 //! interrupt, in 6.12 and 7.2 by the idle loop.
 
-use crate::kernel::Kernel;
 use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
 use crate::state::costs::Kind;
@@ -44,6 +43,7 @@ pub(crate) const HIGHRES: &str = "highres";
 const CHANGE: &str = "highres_change";
 const CHANGE_MS: &str = "highres_change_ms";
 const OFF: &str = "off";
+const STOP_TICK: &str = "stop_tick";
 const KEEP_TICK: &str = "keep_tick";
 
 /// What is said of timers.
@@ -68,9 +68,9 @@ pub(crate) const PARAMS: &[Param] = &[
         name: CHANGE,
         doc: "what a change of `highres` to off while it runs does with the timer that makes the tick: stop_tick = takes it out, keep_tick = leaves it queued, so that each tick does its work twice and none is stopped",
         unit: "",
-        range: Range::OneOf(&["stop_tick", KEEP_TICK]),
+        range: Range::OneOf(&[STOP_TICK, KEEP_TICK]),
         default: Default::Unset,
-        home: Home::Simulator(Neutral::Any),
+        home: Home::Simulator(Neutral::Name(STOP_TICK)),
     },
 ];
 
@@ -96,20 +96,6 @@ impl Machine {
 /// When they change, from the workload's start on.
 pub(crate) fn changes_at(settings: &Settings) -> Option<Span> {
     settings.int(CHANGE_MS).map(|ms| Span::from_ms(ms.max(0) as u64))
-}
-
-impl Kernel<'_> {
-    /// `highres` becomes its other value.
-    pub(crate) fn changes_highres(&mut self) {
-        let timers = &mut self.m.hrtimers;
-        timers.low_res = !timers.low_res;
-        let keeps_tick = timers.keeps_tick;
-        for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
-            if self.m.root.online.contains(cpu) {
-                self.rq(cpu).changes_resolution(keeps_tick);
-            }
-        }
-    }
 }
 
 impl Rq<'_, '_> {
@@ -191,9 +177,10 @@ impl Rq<'_, '_> {
     }
 
     /// Timers have another resolution from now on; an idle CPU is told so by an interrupt.
-    fn changes_resolution(&mut self, keeps_tick: bool) {
-        let (cpu, now, low_res) = (self.cpu, self.m().now, self.m().hrtimers.low_res);
-        self.c().hrtimers.sched_timer_left = low_res && keeps_tick;
+    pub(crate) fn changes_resolution(&mut self) {
+        let (cpu, now, timers) = (self.cpu, self.m().now, self.m().hrtimers);
+        let low_res = timers.low_res;
+        self.c().hrtimers.sched_timer_left = low_res && timers.keeps_tick;
         let tasks: Vec<_> = self.c().timers.take().collect();
         for (at, task) in tasks {
             self.c().timers.insert((at, task));

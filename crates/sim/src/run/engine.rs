@@ -116,7 +116,11 @@ impl Simulation<'_> {
                 k.pressure_changes(source, domain as usize, value);
             }
             Ev::Thermal { zone } => k.thermal_zone_device_update(zone),
-            Ev::Resolution => k.changes_highres(),
+            Ev::Resolution => {
+                k.m.hrtimers.low_res = !k.m.hrtimers.low_res;
+                let online: Vec<CpuId> = k.m.root.online.iter().collect();
+                online.into_iter().for_each(|cpu| k.rq(cpu).changes_resolution());
+            }
             Ev::Hotplug { cpu, online } => k.hotplug(cpu, online),
         }
     }

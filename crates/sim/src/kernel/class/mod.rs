@@ -49,7 +49,6 @@ use crate::state::hooks::Step;
 use crate::state::machine::Cpu;
 use crate::state::machine::Machine;
 use crate::state::machine::RootDomain;
-use crate::state::machine::State;
 use crate::state::machine::Task;
 use risetime_kernel::eevdf::{DequeueKind, EnqueueKind};
 use risetime_kernel::uclamp::UclampRq;
@@ -292,14 +291,6 @@ impl Rq<'_, '_> {
         let c = self.c();
         c.exec_start = c.clock.clock_task.0;
         self.m().class_of(task).of().set_next(self, task);
-    }
-
-    /// Tells the trace of the policy that a task is under now.
-    pub(crate) fn emit_policy(&mut self, task: TaskId) {
-        if self.m().task(task).state != State::New {
-            let policy = self.m().task(task).sched.policy;
-            self.emit(Event::Policy { task, policy });
-        }
     }
 }
 

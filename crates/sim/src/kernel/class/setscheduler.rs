@@ -24,6 +24,7 @@ use risetime_kernel::uclamp::{Uclamp, UclampRq};
 use risetime_kernel::units::{Span, TaskId};
 use risetime_model::InputError;
 use risetime_model::workload::{Attr, Policy};
+use risetime_trace::Event;
 
 impl Rq<'_, '_> {
     /// The part of `attr` that the classes are concerned with.
@@ -69,6 +70,14 @@ impl Rq<'_, '_> {
             self.change_class(task, policy);
         }
         self.emit_policy(task);
+    }
+
+    /// Tells the trace of the policy that a task is under now.
+    pub(crate) fn emit_policy(&mut self, task: TaskId) {
+        if self.m().task(task).state != State::New {
+            let policy = self.m().task(task).sched.policy;
+            self.emit(Event::Policy { task, policy });
+        }
     }
 
     /// From one class to another, whoever asked for it.
