@@ -155,3 +155,50 @@ fn at_a_fixed_frequency_they_take_more_energy() {
         }
     }
 }
+
+/// The same, changed after a second: either way, and to low resolution without the tick being stopped.
+#[test]
+fn a_change_at_run_time_has_to_stop_the_tick() {
+    const CHANGES: [(&str, &[(&str, &str)]); 5] = [
+        ("on", &[]),
+        ("off", &[("highres", "off")]),
+        ("on, then off", &[("highres_change_ms", "1000")]),
+        (
+            "on, then off, tick left",
+            &[("highres_change_ms", "1000"), ("highres_change", "keep_tick")],
+        ),
+        ("off, then on", &[("highres", "off"), ("highres_change_ms", "1000")]),
+    ];
+    let machine = [
+        ("platform", "chromebook4"),
+        ("hz", "1000"),
+        ("policy", "linux-6.1"),
+        ("governor", "performance"),
+    ];
+    let of = |change: &[(&'static str, &'static str)]| {
+        experiment("video-playback", &[&machine[..], change].concat())
+    };
+    let all: Vec<Experiment> = CHANGES.iter().map(|(_, change)| of(change)).collect();
+    let done = measured(&all, &METRICS);
+    let mut out = format!(
+        "{:<26}{:>11}{:>12}{:>12}{:>9}\n",
+        "", "interrupts", "idle wakes", "deepest ms", "mJ"
+    );
+    for ((name, _), of) in CHANGES.iter().zip(&done) {
+        let [_, idle, irq, deep, energy] = [0, 1, 2, 3, 4].map(|m| median(of, m));
+        writeln!(out, "{name:<26}{irq:11.0}{idle:12.0}{deep:12.0}{energy:9.0}").expect("a text");
+    }
+    shows("changed", &out);
+    let [on, off, to_off, left, to_on] = [0, 1, 2, 3, 4].map(|i| &done[i]);
+    // A quarter of the time under the first, the rest under the other.
+    for metric in [1, 2] {
+        for (of, first, then) in [(to_off, on, off), (to_on, off, on)] {
+            let wanted = (median(first, metric) + 3.0 * median(then, metric)) / 4.0;
+            let found = median(of, metric);
+            assert!((found / wanted - 1.0).abs() < 0.1, "{}: {found} of {wanted}", METRICS[metric]);
+        }
+    }
+    // No CPU stays in its deepest state for longer than a tick, and all of it is paid for.
+    assert!(median(left, ENERGY) > 1.01 * median(to_off, ENERGY));
+    assert!(median(left, 1) > 1.2 * median(to_off, 1));
+}

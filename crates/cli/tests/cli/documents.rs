@@ -31,6 +31,8 @@ const PAGES: [&str; 15] = [
     "docs/thermal.md",
     "docs/hrtimers.md",
     "docs/muqss.md",
+    "docs/soft-real-time.md",
+    "docs/deploy.md",
     "docs/for-rt-engineers.md",
     "docs/for-server-operators.md",
     "docs/for-patch-authors.md",
