@@ -150,7 +150,7 @@ impl Dice {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
     fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 }
 

@@ -482,14 +482,15 @@ fn the_page_shows_each_task_that_may_have_been_forgotten() {
 fn the_page_shows_what_muqss_hangs_on() {
     const HELPERS: &str = "decode,encode,worker,ui-worker,background,system.priority";
     const MUQSS: &str = "MuQSS 4.14, nice -10";
-    let rows: [(&str, &str, &[(&str, &str)]); 5] = [
+    type Row = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+    let rows: [Row; 5] = [
         ("as above", MUQSS, &[]),
         ("4 threads decode, not 16", MUQSS, &[("decode.instance", "4"), ("decode.run", "6000")]),
         ("the critical tasks at nice -20", "MuQSS 4.14, nice -20", &[]),
         ("the others at nice 10", MUQSS, &[(HELPERS, "10")]),
         ("rr_interval=2", MUQSS, &[("rr_interval", "2")]),
     ];
-    let point = |(_, variant, changes): &(&str, &str, &[(&str, &str)])| {
+    let point = |(_, variant, changes): &Row| {
         changed(variant, "video-call-16", "key", MACHINES[0], changes)
     };
     let all: Vec<Experiment> = rows.iter().map(point).collect();

@@ -22,7 +22,7 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 17] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",

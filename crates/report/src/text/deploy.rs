@@ -1,7 +1,8 @@
 //! Where real-time tasks go: who has a place, by which test, and the commands that put them there.
 
 use super::Style;
-use super::page::{Ink, Line, Page, Table};
+use super::page::{Ink, Page, Table};
+use risetime_deploy::Fit;
 use risetime_deploy::plan::{Attr, NoRoom, Plan, Planned, Rules};
 use risetime_kernel::units::{CpuId, Span};
 use risetime_model::{Needs, Platform};
@@ -21,7 +22,7 @@ pub fn deploy_plan(
         Ok(plan) => {
             let s = if all == 1 { "task has" } else { "tasks have" };
             page.paragraph(0, Ink::Strong, &format!("{name} on {on}: {all} {s} a place."));
-            placed(&mut page, plan);
+            placed(&mut page, plan, platform);
         }
         Err(missing) => {
             let what = format!("{name} on {on}: {} of {all} tasks have no place.", missing.len());
@@ -31,17 +32,22 @@ pub fn deploy_plan(
                 page.hanging("  ", Ink::Plain, &format!("{}: {}: {}", m.at, m.name, m.reason));
             }
             page.blank();
+            let cpu = match rules.fit {
+                Fit::First => "first",
+                Fit::Best => "fullest",
+                Fit::Worst => "emptiest",
+            };
+            let scheduler = format!("{:?}", rules.scheduler).to_uppercase();
             let hint = format!(
-                "The largest task first, on the {:?} CPU that fits, under {:?}. A larger platform, a shorter runtime or a longer period helps; so may --fit or --scheduler.",
-                rules.fit, rules.scheduler
+                "The largest task first, on the {cpu} CPU that fits, under {scheduler}. A larger platform, a shorter runtime or a longer period helps; so may --fit or --scheduler."
             );
-            page.paragraph(0, Ink::Dim, &hint.replace("Edf", "EDF").replace("Rm,", "RM,"));
+            page.paragraph(0, Ink::Dim, &hint);
         }
     }
     page.finish()
 }
 
-fn placed(page: &mut Page<'_>, plan: &Plan) {
+fn placed(page: &mut Page<'_>, plan: &Plan, platform: &Platform) {
     page.blank();
     let mut table =
         Table::new(["task", "CPU", "policy", "runtime", "deadline", "period", "guaranteed"]);
@@ -77,30 +83,51 @@ fn placed(page: &mut Page<'_>, plan: &Plan) {
     page.blank();
     page.paragraph(0, Ink::Strong, "To put them there, as root:");
     let deadline = |t: &&Planned| matches!(t.attr, Attr::Deadline(..));
-    let alone: BTreeSet<CpuId> = plan.tasks.iter().filter(deadline).map(|t| t.cpu).collect();
-    let mut command = |text: String| page.line(Line::new().plain("  ").ink(Ink::Dim, text));
+    let mut alone: BTreeSet<CpuId> = plan.tasks.iter().filter(deadline).map(|t| t.cpu).collect();
+    // The root group keeps a CPU, which is a root domain of its own when all others have left it.
+    let kept = if alone.len() == platform.cpus().count() { alone.pop_last() } else { None };
+    let mut command = |text: &str| {
+        page.command("  ", Ink::Dim, text.split(' ').map(str::to_string));
+    };
+    if !alone.is_empty() {
+        command("echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control");
+    }
     for cpu in &alone {
-        let dir = format!("/sys/fs/cgroup/rt-cpu{}", cpu.0);
-        command(format!("mkdir {dir}"));
-        command(format!("echo {} > {dir}/cpuset.cpus", cpu.0));
-        command(format!("echo root > {dir}/cpuset.cpus.partition"));
+        let dir = group(*cpu);
+        command(&format!("mkdir {dir}"));
+        command(&format!("echo {} > {dir}/cpuset.cpus", cpu.0));
+        command(&format!("echo root > {dir}/cpuset.cpus.partition"));
     }
     for t in &plan.tasks {
-        command(match t.attr {
-            Attr::Deadline(r, d, p) => format!(
-                "echo PID > /sys/fs/cgroup/rt-cpu{}/cgroup.procs && chrt -d -T {} -D {} -P {} -p 0 PID    # {}",
-                t.cpu.0, r.0, d.0, p.0, t.name
-            ),
-            Attr::Fifo(priority) => match alone.contains(&t.cpu) {
-                true => format!(
-                    "echo PID > /sys/fs/cgroup/rt-cpu{}/cgroup.procs && chrt -f -p {priority} PID    # {}",
-                    t.cpu.0, t.name
-                ),
-                false => format!(
-                    "taskset -pc {} PID && chrt -f -p {priority} PID    # {}",
-                    t.cpu.0, t.name
-                ),
-            },
+        command(&format!("PID=$(pgrep -n -x {})", comm(&t.name)));
+        if alone.contains(&t.cpu) {
+            command(&format!("echo $PID > {}/cgroup.procs", group(t.cpu)));
+        } else if kept != Some(t.cpu) {
+            command(&format!("taskset -p -c {} $PID", t.cpu.0));
+        }
+        command(&match t.attr {
+            Attr::Deadline(r, d, p) => {
+                format!("chrt -d -T {} -D {} -P {} -p 0 $PID", r.0, d.0, p.0)
+            }
+            Attr::Fifo(priority) => format!("chrt -f -p {priority} $PID"),
         });
     }
+}
+
+/// What the kernel keeps of a task's name, 15 bytes, as a word of the shell.
+fn comm(name: &str) -> String {
+    let mut kept = name;
+    while kept.len() > 15 {
+        kept = kept.char_indices().next_back().map_or("", |(end, _)| &kept[..end]);
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/".contains(c);
+    match kept.chars().all(plain) {
+        true => kept.to_string(),
+        false => format!("'{}'", kept.replace('\'', "'\\''")),
+    }
+}
+
+/// Its cgroup: a root domain of that CPU alone.
+fn group(cpu: CpuId) -> String {
+    format!("/sys/fs/cgroup/rt-cpu{}", cpu.0)
 }
