@@ -21,9 +21,9 @@ use crate::deadline::{DlEntity, DlParams};
 use crate::units::{Instant, Span};
 
 /// 50 ms …
-const SERVER_RUNTIME: Span = Span(50_000_000);
-/// … in every second.
-const SERVER_PERIOD: Span = Span(1_000_000_000);
+pub const SERVER_RUNTIME: Span = Span(50_000_000);
+/// … in every second, unless debugfs says otherwise (`sched/fair_server/cpuN`).
+pub const SERVER_PERIOD: Span = Span(1_000_000_000);
 /// `dl_server_min_res`: the timer is not put off for less.
 const MIN_RES: u64 = 1_000_000;
 
@@ -57,14 +57,10 @@ pub enum ServerTimer {
 }
 
 impl DlEntity {
-    /// `rq->fair_server` as it is set up at boot.
-    pub fn fair_server(now: Instant) -> DlEntity {
-        let mut server = DlEntity::new(DlParams {
-            runtime: SERVER_RUNTIME,
-            deadline: SERVER_PERIOD,
-            period: SERVER_PERIOD,
-            reclaim: false,
-        });
+    /// `rq->fair_server` as it is set up at boot, or by its files (`dl_server_apply_params`). A runtime of 0: it never starts.
+    pub fn fair_server(now: Instant, runtime: Span, period: Span) -> DlEntity {
+        let mut server =
+            DlEntity::new(DlParams { runtime, deadline: period, period, reclaim: false });
         server.server = Some(Defer::default());
         server.replenish_new_period(now);
         // Set up, not started: nothing is armed.

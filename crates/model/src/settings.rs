@@ -45,6 +45,8 @@ pub enum Home {
     Sysctl(&'static str),
     /// A file below `/sys/kernel/debug`.
     Debugfs(&'static str),
+    /// A file of each CPU below `/sys/kernel/debug`; `cpuN` in it is the CPU.
+    DebugfsCpu(&'static str),
     /// A scheduler feature: `/sys/kernel/debug/sched/features` takes `NAME` and `NO_NAME`.
     Feature(&'static str),
     /// A file below `/sys/devices/system/cpu` that holds for all CPUs.
@@ -223,6 +225,10 @@ impl Home {
         match self {
             Home::Sysctl(name) => Some(format!("/proc/sys/{}", name.replace('.', "/"))),
             Home::Debugfs(path) => Some(format!("/sys/kernel/debug/{path}")),
+            Home::DebugfsCpu(path) => {
+                let own = path.replace("cpuN", &format!("cpu{}", policy.0));
+                Some(format!("/sys/kernel/debug/{own}"))
+            }
             Home::Feature(_) => Some("/sys/kernel/debug/sched/features".to_string()),
             Home::CpuSysfs(path) => Some(format!("{CPU}/{path}")),
             Home::Tunable(path) => Some(format!("{CPU}/cpufreq/{path}")),
@@ -241,7 +247,7 @@ impl fmt::Display for Home {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Home::Sysctl(name) => write!(f, "sysctl: {name}"),
-            Home::Debugfs(path) => write!(f, "debugfs: {path}"),
+            Home::Debugfs(path) | Home::DebugfsCpu(path) => write!(f, "debugfs: {path}"),
             Home::Feature(name) => write!(f, "debugfs: sched/features, {name}"),
             Home::CpuSysfs(path) => write!(f, "sysfs: devices/system/cpu/{path}"),
             Home::Tunable(path) => write!(f, "governor tunable: {path}"),

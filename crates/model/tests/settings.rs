@@ -184,6 +184,7 @@ fn a_home_that_is_a_file_says_which() {
     let is = |home: Home, path: &str| assert_eq!(file(home).as_deref(), Some(path), "{home}");
     is(Home::Sysctl("kernel.sched_energy_aware"), "/proc/sys/kernel/sched_energy_aware");
     is(Home::Debugfs("sched/base_slice_ns"), "/sys/kernel/debug/sched/base_slice_ns");
+    is(Home::DebugfsCpu("a/cpuN/b"), "/sys/kernel/debug/a/cpu4/b");
     is(Home::Feature("NI_RANDOM"), "/sys/kernel/debug/sched/features");
     is(
         Home::CpuSysfs("cpuidle/current_governor"),

@@ -95,6 +95,9 @@ fn of_system(name: &str, value: &str, home: Home) -> String {
         Home::Sysctl(key) | Home::Patched(Some(key), _) if key.contains('.') => {
             format!("sysctl -w {key}={value}")
         }
+        Home::DebugfsCpu(path) => {
+            format!("echo {value} | tee /sys/kernel/debug/{}", path.replace("cpuN", "cpu*"))
+        }
         Home::Debugfs(path) => format!("echo {value} > /sys/kernel/debug/{path}"),
         Home::Policy(file) => format!("echo {value} | tee {CPUFREQ}/policy*/{file}"),
         // One file for all policies, or one in the directory of each, as the driver decides.

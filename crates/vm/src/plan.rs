@@ -16,6 +16,7 @@
 
 use crate::probes;
 use risetime_job::job::{Attr, Cpu, Job, Objects, Phase, Task};
+use risetime_kernel::dl_server::SERVER_PERIOD;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::units::{CpuId, KHz, Util};
 use risetime_model::platform::{self, Domain, Opp};
@@ -152,6 +153,21 @@ fn runtime_before_period(set: &mut [(String, String)]) {
     {
         set.swap(period, runtime);
     }
+    // Of the fair servers the runtime comes first, unless it is more than the period that they have at boot.
+    let server = |(path, _): &&mut (String, String), file| {
+        path.contains("/fair_server/") && path.ends_with(file)
+    };
+    let (mut runtimes, mut periods) = (Vec::new(), Vec::new());
+    for entry in set.iter_mut() {
+        if server(&entry, "/runtime") && entry.1.parse().is_ok_and(|ns: u64| ns > SERVER_PERIOD.0) {
+            runtimes.push(entry);
+        } else if server(&entry, "/period") {
+            periods.push(entry);
+        }
+    }
+    for (runtime, period) in runtimes.into_iter().zip(periods) {
+        std::mem::swap(runtime, period);
+    }
 }
 
 /// A job without a workload: modules and the default governor.
@@ -230,6 +246,7 @@ fn refusal(home: Home) -> Option<(String, Neutral)> {
     match home {
         Home::Sysctl(_)
         | Home::Debugfs(_)
+        | Home::DebugfsCpu(_)
         | Home::Feature(_)
         | Home::CpuSysfs(_)
         | Home::Tunable(_)
@@ -274,6 +291,7 @@ fn files(e: &Experiment, catalogue: &Catalogue) -> Vec<(String, String)> {
         match p.home {
             Home::Sysctl(_) | Home::CpuSysfs(_) => system.extend(of(CpuId(0))),
             Home::Debugfs(_) => fair.extend(of(CpuId(0))),
+            Home::DebugfsCpu(_) => fair.extend(e.platform.cpus().filter_map(of)),
             Home::Tunable(_) => governor.extend(of(CpuId(0))),
             Home::Policy(_) if p.name != GOVERNOR && !LIMITS.contains(&p.name) => {
                 governor.extend(e.platform.domains.iter().filter_map(|d| of(d.cpus[0])));

@@ -1,12 +1,14 @@
 //! The scheduler's sysctls and debugfs files that hold for the whole machine, and that no other file has.
 //!
 //! `sched_rt_runtime_us` limits real-time tasks up to 6.11 ([`super::class::rt`]); from 6.12 on the fair
-//! class has a deadline server instead, whose share lies in debugfs of each CPU, and only the admission of
+//! class has a deadline server instead, whose runtime and period are files of each CPU in debugfs (here the same of all), and only the admission of
 //! deadline tasks is left of it. `sched_nr_migrate` is 8 in kernels with PREEMPT_RT.
 //!
 //! Source: kernel/sched/rt.c, deadline.c, fair.c, debug.c.
 
 use crate::state::sysctls::Sysctls;
+use risetime_kernel::KernelRev;
+use risetime_kernel::dl_server;
 use risetime_kernel::rt::{RtBandwidth, rr_timeslice, rr_timeslice_ms, rr_timeslice_of_ms};
 use risetime_kernel::units::Span;
 use risetime_model::settings::{Default, Home, Param, Range, Settings};
@@ -61,6 +63,22 @@ pub(crate) const PARAMS: &[Param] = &[
         default: Default::Int(NR_MIGRATE_BREAK),
         home: Home::Debugfs("sched/nr_migrate"),
     },
+    Param {
+        name: SERVER_RUNTIME,
+        doc: "how much of its period each CPU's fair server gives to fair tasks that starve (since 6.12); 0 = it never runs",
+        unit: "ns",
+        range: Range::Int(0, SERVER_PERIOD_NS.1),
+        default: Default::Derived("50 ms; before 6.12 there is no such server"),
+        home: Home::DebugfsCpu("sched/fair_server/cpuN/runtime"),
+    },
+    Param {
+        name: SERVER_PERIOD,
+        doc: "the fair server's period (since 6.12): it waits until its runtime just fits in what is left of it",
+        unit: "ns",
+        range: Range::Int(SERVER_PERIOD_NS.0, SERVER_PERIOD_NS.1),
+        default: Default::Derived("1 s; before 6.12 there is no such server"),
+        home: Home::DebugfsCpu("sched/fair_server/cpuN/period"),
+    },
 ];
 
 const RT_PERIOD: &str = "sched_rt_period_us";
@@ -69,11 +87,15 @@ const RR_TIMESLICE: &str = "sched_rr_timeslice_ms";
 const CFS_SLICE: &str = "sched_cfs_bandwidth_slice_us";
 const MIGRATION_COST: &str = "migration_cost_ns";
 const NR_MIGRATE: &str = "nr_migrate";
+const SERVER_RUNTIME: &str = "fair_server_runtime_ns";
+const SERVER_PERIOD: &str = "fair_server_period_ns";
 
 const RT_PERIOD_US: i64 = 1_000_000;
 const RT_RUNTIME_US: i64 = 950_000;
 const CFS_SLICE_US: i64 = 5_000;
 const MIGRATION_COST_NS: i64 = 500_000;
+/// `fair_server_period_min`, `fair_server_period_max`.
+const SERVER_PERIOD_NS: (i64, i64) = (100_000, (1 << 22) * 1000);
 /// `SCHED_NR_MIGRATE_BREAK`.
 const NR_MIGRATE_BREAK: i64 = 32;
 
@@ -81,25 +103,51 @@ const INT_MAX: i64 = i32::MAX as i64;
 /// -1 of 32 bits.
 const ALWAYS_HOT: i64 = u32::MAX as i64;
 
-/// The default of one that hangs on the platform.
-pub(crate) fn default(platform: &Platform, name: &str) -> Option<u64> {
-    (name == RR_TIMESLICE).then(|| rr_timeslice_ms(platform.hz).into())
+/// The default of one that hangs on the platform, or that not every kernel has.
+pub(crate) fn default(platform: &Platform, kernel: KernelRev, name: &str) -> Option<u64> {
+    let served = kernel >= KernelRev::V6_12;
+    match name {
+        RR_TIMESLICE => Some(rr_timeslice_ms(platform.hz).into()),
+        SERVER_RUNTIME => served.then_some(dl_server::SERVER_RUNTIME.0),
+        SERVER_PERIOD => served.then_some(dl_server::SERVER_PERIOD.0),
+        _ => None,
+    }
+}
+
+/// Runtime and period of the fair class's deadline servers; `None`: this kernel has none.
+pub(crate) fn fair_server(e: &Experiment) -> Option<(Span, Span)> {
+    let ns = |name: &str, default: Span| {
+        e.settings.int(name).map_or(default, |ns| Span(ns.max(0) as u64))
+    };
+    (e.policy.kernel >= KernelRev::V6_12).then(|| {
+        let runtime = ns(SERVER_RUNTIME, dl_server::SERVER_RUNTIME);
+        (runtime, ns(SERVER_PERIOD, dl_server::SERVER_PERIOD))
+    })
 }
 
 /// Errors: what the kernel refuses when it is written.
 pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
-    let (period, runtime) = (settings.int(RT_PERIOD), settings.int(RT_RUNTIME));
-    if runtime <= period {
-        return Ok(());
+    let server = [SERVER_RUNTIME, SERVER_PERIOD];
+    if policy.kernel < KernelRev::V6_12
+        && let Some(name) = server.into_iter().find(|name| settings.int(name).is_some())
+    {
+        let what = format!(
+            "`{name}` is a setting of the fair server, which kernels from 6.12 on have, and this is {}",
+            policy.kernel
+        );
+        return Err(InputError::new(policy.place_of(name), what)
+            .hint("older ones have sched_rt_runtime_us and sched_rt_period_us"));
     }
-    let said = [RT_RUNTIME, RT_PERIOD].into_iter().find(|name| policy.set.contains_key(*name));
-    let number = |n: Option<i64>| n.unwrap_or_default();
-    let what = format!(
-        "`{RT_RUNTIME}` is {}, more than `{RT_PERIOD}`, {}",
-        number(runtime),
-        number(period)
-    );
-    Err(InputError::new(policy.place_of(said.unwrap_or(RT_RUNTIME)), what))
+    for [runtime, period] in [[RT_RUNTIME, RT_PERIOD], server] {
+        let (least, most) = (settings.int(runtime), settings.int(period));
+        if least > most {
+            let set = [runtime, period].into_iter().find(|name| policy.set.contains_key(*name));
+            let [least, most] = [least, most].map(Option::unwrap_or_default);
+            let what = format!("`{runtime}` is {least}, more than `{period}`, {most}");
+            return Err(InputError::new(policy.place_of(set.unwrap_or(runtime)), what));
+        }
+    }
+    Ok(())
 }
 
 /// As the settings say.

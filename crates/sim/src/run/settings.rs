@@ -261,7 +261,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
         "preempt" => Some(crate::kernel::preempt::preempt_of(policy.kernel)),
         name => {
             let of_fair = || fair_default(platform, policy.kernel, name);
-            let default = sysctls::default(platform, name).or_else(of_fair);
+            let default = sysctls::default(platform, policy.kernel, name).or_else(of_fair);
             let default = default.or_else(|| noise::default(policy, name));
             let default = default.map(|n| Value::Int(n as i64));
             default.or_else(|| governor::default(platform, policy, name))

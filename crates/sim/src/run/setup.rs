@@ -212,7 +212,9 @@ pub(crate) fn simulation_with<'a>(
     }
     add_kthreads(&mut k.m, governor.works.in_rev(e.policy.kernel));
     k.add_stoppers(&e.settings);
-    init_dl_servers(k.m.rev, &mut k.m.cpus, &mut k.m.classes);
+    if let Some(server) = sysctls::fair_server(e) {
+        init_dl_servers(server, &mut k.m.cpus, &mut k.m.classes);
+    }
     Ok(simulation)
 }
 

@@ -25,7 +25,7 @@ use crate::state::machine::Cpu;
 use risetime_kernel::KernelRev;
 use risetime_kernel::deadline::{DlEntity, DlId};
 use risetime_kernel::dl_server::ServerTimer;
-use risetime_kernel::units::{Instant, TaskId};
+use risetime_kernel::units::{Instant, Span, TaskId};
 
 const SERVER: DlId = DlId::FairServer;
 
@@ -53,7 +53,7 @@ impl Rq<'_, '_> {
         if let Some(defer) = server.server.as_mut() {
             defer.idle = false;
         }
-        if server.server_active() {
+        if server.server_active() || server.params.runtime == Span(0) {
             return;
         }
         self.dl_server_update();
@@ -182,13 +182,14 @@ impl Rq<'_, '_> {
 }
 
 /// `sched_init_dl_servers`.
-pub(crate) fn init_dl_servers(rev: KernelRev, cpus: &mut [Cpu], classes: &mut Classes) {
-    if rev < KernelRev::V6_12 {
-        return;
-    }
+pub(crate) fn init_dl_servers(
+    (runtime, period): (Span, Span),
+    cpus: &mut [Cpu],
+    classes: &mut Classes,
+) {
     for cpu in 0..cpus.len() {
         let c = &mut cpus[cpu];
-        let server = DlEntity::fair_server(c.clock.clock);
+        let server = DlEntity::fair_server(c.clock.clock, runtime, period);
         let bw = server.bw;
         c.dl.this_bw += bw;
         c.fair_server = Some(Box::new(server));
