@@ -383,6 +383,7 @@ fn title_of(group: &Group) -> &'static str {
         "governor" => "The system",
         "preempt" => "Preemption",
         "sched_rt_period_us" => "Sysctls",
+        "sched_demotion" => "Demotion, which no kernel has",
         "sched_high_fair_percent" => "SCHED_HIGH, which no kernel has",
         "pelt_invariance" => "Load tracking of older kernels",
         "fits_capacity" => "Response-time series, and other patches",

@@ -5,9 +5,9 @@
 
 use crate::kernel::rq::Rq;
 use crate::state::class::ClassTimer;
-use crate::state::machine::Machine;
+use crate::state::machine::{Machine, Role};
 use crate::time::queue::Ev;
-use risetime_kernel::units::{CpuId, Instant};
+use risetime_kernel::units::{CpuId, Instant, Span, TaskId};
 
 impl Machine {
     /// The first tick at which a timer that expires at `at` is run.
@@ -61,5 +61,17 @@ impl Rq<'_, '_> {
         if let Some(at) = at {
             self.push(at, Ev::Tick { cpu, generation });
         }
+    }
+}
+
+impl Rq<'_, '_> {
+    /// When the timer of a task that falls asleep until `at` expires at the latest.
+    pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
+        // The thread that creates the tasks has none, either.
+        let has = !self.m().class_of(task).is_above_fair()
+            && matches!(self.m().task(task).role, Role::User);
+        let slack = if has { self.m().costs.slack } else { Span(0) };
+        self.t(task).soft_expiry = at;
+        Instant(at.0.saturating_add(slack.0))
     }
 }

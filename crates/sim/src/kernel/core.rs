@@ -16,7 +16,6 @@
 use crate::kernel::Kernel;
 use crate::kernel::class::select_task_rq_fork;
 use crate::kernel::fair::Join;
-use crate::kernel::governor::Occasion;
 use crate::kernel::placement::{Placed, Waker};
 use crate::kernel::preempt::wakes_from;
 use crate::kernel::rq::{Parts, Rq};
@@ -29,7 +28,7 @@ use crate::state::group::level_avg;
 use crate::state::hooks::Point;
 use crate::state::hooks::Step;
 use crate::state::machine::Machine;
-use crate::state::machine::{Role, State};
+use crate::state::machine::State;
 use crate::state::tracker::Heard;
 use crate::time::cost;
 use crate::time::queue::Ev;
@@ -202,6 +201,7 @@ impl Kernel<'_> {
             let _ = self.m.instead(Point::Wakeup { task, waker });
             self.rq(prev).update_rq_clock();
             self.rq(prev).set_state(task, State::Runnable);
+            self.rq(prev).wakes_demoted(task);
             self.emit(Event::Wakeup { task, cpu: prev, why: Why::PrevCpu });
             self.m.preempt.waking_on = wakes_from(&self.m, waker.cpu, prev);
             self.rq(prev).activate(task, EnqueueKind::Wakeup, true);
@@ -228,6 +228,7 @@ impl Kernel<'_> {
         self.rq(cpu).update_rq_clock();
         let kind = if cpu == prev { EnqueueKind::Wakeup } else { EnqueueKind::WakeupMigrated };
         self.rq(cpu).set_state(task, State::Runnable);
+        self.rq(cpu).wakes_demoted(task);
         self.emit(Event::Wakeup { task, cpu, why: placed.why });
         self.m.preempt.waking_on = wakes_from(&self.m, waker.cpu, cpu);
         self.rq(cpu).activate(task, kind, true);
@@ -606,50 +607,6 @@ impl Rq<'_, '_> {
         }
         self.move_queued(task, to, Why::Affinity);
     }
-
-    /// `sched_tick`.
-    pub(crate) fn tick(&mut self, generation: u32) {
-        let cpu = self.cpu;
-        if self.m().cpu(cpu).tick_gen != generation {
-            return;
-        }
-        let low_res = self.m().hrtimers.at_ticks();
-        if !(low_res && self.m().cpu(cpu).tick_stopped) {
-            self.push(self.m().now + self.m().tick, Ev::Tick { cpu, generation });
-        }
-        self.counts_interrupt();
-        if low_res && self.low_res_tick() {
-            return;
-        }
-        let Some(curr) = self.m().cpu(cpu).curr else { return self.idle_tick() };
-        if let Some(until) = self.interrupt_until() {
-            let irq_work = &mut self.c().irq_work_until;
-            *irq_work = (*irq_work).max(until);
-        }
-        self.update_rq_clock();
-        self.track(Heard::Tick { cpu, task: Some(curr) });
-        self.hears_at_tick();
-        self.account_nice(curr);
-        self.pressure_tick();
-        self.task_tick(curr);
-        self.trigger_load_balance();
-        self.governor_attends(Occasion::Tick);
-        self.run_soft_expired();
-        self.pay_for_interrupt();
-        if self.m().cpu(cpu).hrtimers.sched_timer_left {
-            // Its timer is run by the tick, too, and does all of it again.
-            self.account_nice(curr);
-            self.pay_for_interrupt();
-        }
-    }
-
-    /// `account_user_time`: the whole tick is `curr`'s.
-    fn account_nice(&mut self, curr: TaskId) {
-        if self.m().task(curr).nice > 0 {
-            let tick = self.m().tick;
-            self.c().nice_time += tick;
-        }
-    }
 }
 
 /// DESIGN's first CPU: `first_cpu`, or the lowest-numbered of the smallest capacity allowed.
@@ -683,76 +640,5 @@ impl Rq<'_, '_> {
         self.update_idle_core();
         self.nohz_run_idle_balance();
         self.enter_idle();
-    }
-
-    /// The tick of an idle CPU: it may be due to balance (`sched_balance_trigger`).
-    pub(crate) fn idle_tick(&mut self) {
-        let tick = self.m().tick;
-        self.c().idle_time.tick(tick);
-        if self.m().cpu(self.cpu).waking {
-            return;
-        }
-        self.end_idle(true);
-        self.update_rq_clock();
-        self.tick_of_idle();
-        self.run_soft_expired();
-        self.idle_loop();
-    }
-
-    /// What the scheduler does at the tick of a CPU that was idle.
-    pub(crate) fn tick_of_idle(&mut self) {
-        let cpu = self.cpu;
-        self.track(Heard::Tick { cpu, task: None });
-        self.pressure_tick();
-        self.dl_server_update();
-        self.update_others();
-        // A timer of this tick may have brought it a task.
-        if !self.m().hrtimers.at_ticks() || self.m().cpu(cpu).nr_running() == 0 {
-            self.balance_on_own_tick();
-        }
-        self.governor_attends(Occasion::Tick);
-    }
-}
-
-impl Rq<'_, '_> {
-    /// When the timer of a task that falls asleep until `at` expires at the latest.
-    pub(crate) fn hard_expiry(&mut self, task: TaskId, at: Instant) -> Instant {
-        // The thread that creates the tasks has none, either.
-        let has = !self.m().class_of(task).is_above_fair()
-            && matches!(self.m().task(task).role, Role::User);
-        let slack = if has { self.m().costs.slack } else { Span(0) };
-        self.t(task).soft_expiry = at;
-        Instant(at.0.saturating_add(slack.0))
-    }
-}
-
-impl Rq<'_, '_> {
-    /// A timer interrupt on `cpu`: who is past the soft expiry need not wait for the hard one
-    /// (`__hrtimer_run_queues`), up to the first timer of any kind whose time is yet to come.
-    pub(crate) fn run_soft_expired(&mut self) {
-        if self.m().costs.slack == Span(0) || self.m().hrtimers.at_ticks() {
-            return;
-        }
-        let now = self.m().now;
-        while let Some((hard, task)) = self.m().cpu(self.cpu).timers.first() {
-            if self.m().task(task).soft_expiry > now || self.stands_before(hard) {
-                break;
-            }
-            self.c().timers.remove(task);
-            let t = self.t(task);
-            // Its own event comes too late.
-            t.timer_gen = t.timer_gen.wrapping_add(1);
-            t.timer_cpu = None;
-            self.wake_up(task);
-        }
-    }
-
-    /// Whether the tick or a timer of a class, which have no slack, is yet to expire and does so by `hard`:
-    /// they stand in one queue with the tasks' timers (`ts->sched_timer`, CLOCK_MONOTONIC).
-    fn stands_before(&self, hard: Instant) -> bool {
-        let (now, c) = (self.m().now, self.m().cpu(self.cpu));
-        let tick = (!c.tick_stopped).then(|| self.m().next_tick());
-        let class = c.class_timers.iter().map(|(at, _)| *at).find(|at| *at > now);
-        tick.into_iter().chain(class).any(|at| at <= hard)
     }
 }

@@ -35,7 +35,7 @@ use crate::state::costs::Kind;
 use crate::state::hrtimer::Hrtimers;
 use crate::state::machine::Machine;
 use crate::time::queue::Ev;
-use risetime_kernel::units::{CpuId, Span};
+use risetime_kernel::units::{CpuId, Instant, Span};
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 
 /// Whether timers have a resolution of their own.
@@ -120,30 +120,8 @@ impl Rq<'_, '_> {
         idle.is_some()
     }
 
-    /// The CPU is awake for the timers of its tick; `done`: they have been run.
-    pub(crate) fn run_queues(&mut self, done: bool) {
-        if done {
-            self.c().hrtimers.running = false;
-            return self.idle_loop();
-        }
-        if self.m().cpu(self.cpu).idle.is_none() {
-            return self.hrtimer_run_queues();
-        }
-        let tick = self.m().tick;
-        self.c().idle_time.tick(tick);
-        self.c().waking = false;
-        self.end_idle(true);
-        self.update_rq_clock();
-        self.hrtimer_run_queues();
-        self.tick_of_idle();
-        self.pay_for_interrupt();
-        if !self.m().cpu(self.cpu).hrtimers.running {
-            self.idle_loop();
-        }
-    }
-
     /// `__hrtimer_run_queues`: by hard expiry, up to the first whose soft one is yet to come.
-    fn hrtimer_run_queues(&mut self) {
+    pub(crate) fn hrtimer_run_queues(&mut self) {
         let (cpu, now) = (self.cpu, self.m().now);
         loop {
             let c = self.m().cpu(cpu);
@@ -209,6 +187,37 @@ impl Rq<'_, '_> {
             self.leave_idle();
             self.idle_loop();
         }
+    }
+}
+
+impl Rq<'_, '_> {
+    /// A timer interrupt on `cpu`: who is past the soft expiry need not wait for the hard one
+    /// (`__hrtimer_run_queues`), up to the first timer of any kind whose time is yet to come.
+    pub(crate) fn run_soft_expired(&mut self) {
+        if self.m().costs.slack == Span(0) || self.m().hrtimers.at_ticks() {
+            return;
+        }
+        let now = self.m().now;
+        while let Some((hard, task)) = self.m().cpu(self.cpu).timers.first() {
+            if self.m().task(task).soft_expiry > now || self.stands_before(hard) {
+                break;
+            }
+            self.c().timers.remove(task);
+            let t = self.t(task);
+            // Its own event comes too late.
+            t.timer_gen = t.timer_gen.wrapping_add(1);
+            t.timer_cpu = None;
+            self.wake_up(task);
+        }
+    }
+
+    /// Whether the tick or a timer of a class, which have no slack, is yet to expire and does so by `hard`:
+    /// they stand in one queue with the tasks' timers (`ts->sched_timer`, CLOCK_MONOTONIC).
+    fn stands_before(&self, hard: Instant) -> bool {
+        let (now, c) = (self.m().now, self.m().cpu(self.cpu));
+        let tick = (!c.tick_stopped).then(|| self.m().next_tick());
+        let class = c.class_timers.iter().map(|(at, _)| *at).find(|at| *at > now);
+        tick.into_iter().chain(class).any(|at| at <= hard)
     }
 }
 

@@ -94,6 +94,10 @@ impl Rq<'_, '_> {
 impl Kernel<'_> {
     /// A timer expires; `awake`: its CPU has left its idle state for it.
     pub(crate) fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
+        if let ClassTimer::Demotion(task) = timer {
+            let cpu = self.m.task(task).cpu;
+            return self.rq(cpu).demotion(task);
+        }
         let Some((cpu, at)) = self.m.timer_is_due(timer) else { return };
         if timer == ClassTimer::RtPeriod {
             if at > self.m.now {

@@ -1,7 +1,7 @@
 //! The kernel: mechanisms, one file each, and policies, one file and one registry line each.
 //!
 //! ```text
-//! core    creation, wakeup, switch, tick          class/    which class runs: stop, deadline, rt, fair
+//! core    creation, wakeup, switch     tick        class/    which class runs: stop, deadline, rt, fair
 //! fair    fair class, PELT ── hierarchy, bandwidth, cfs, util_est
 //! cpufreq governor ─> frequency                   placement/, balance/   on which CPU
 //! idle    idle state, stopped tick                preempt   when a CPU reschedules
@@ -49,6 +49,7 @@ pub(crate) mod series;
 pub(crate) mod syscalls;
 pub(crate) mod sysctls;
 pub(crate) mod thermal;
+pub(crate) mod tick;
 pub(crate) mod topology;
 pub mod tracker;
 pub(crate) mod util_est;

@@ -6,6 +6,7 @@
 //!
 //! Source: kernel/sched/rt.c, deadline.c, fair.c, debug.c.
 
+use crate::kernel::class::demotion::DEMOTION;
 use crate::state::sysctls::Sysctls;
 use risetime_kernel::KernelRev;
 use risetime_kernel::dl_server;
@@ -170,6 +171,7 @@ pub(crate) fn of_experiment(e: &Experiment) -> Sysctls {
         rr_timeslice,
         cfs_slice: us(CFS_SLICE, CFS_SLICE_US),
         migration_cost: (cost != ALWAYS_HOT).then_some(Span(cost.max(0) as u64)),
+        demotion: e.settings.name(DEMOTION) == Some("on"),
         nr_migrate: int(NR_MIGRATE, NR_MIGRATE_BREAK).max(0) as usize,
     }
 }

@@ -195,6 +195,7 @@ pub fn catalogue() -> Catalogue {
     groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::hrtimer::PARAMS });
     groups.push(Group { owner: None, params: sysctls::PARAMS });
+    groups.push(Group { owner: None, params: crate::kernel::class::demotion::PARAMS });
     groups.push(Group { owner: None, params: crate::state::high::PARAMS });
     groups.push(Group { owner: None, params: crate::state::overcommit::PARAMS });
     groups.push(Group { owner: None, params: series::PARAMS });

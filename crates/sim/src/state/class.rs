@@ -61,12 +61,22 @@ pub(crate) struct Sched {
     pub(crate) takes: Option<Policy>,
     /// That its runtime is used up is in the trace.
     pub(crate) told_throttled: bool,
+    /// Its runtime is used up, and it is to be a normal task, or is.
+    pub(crate) demoted: Option<Box<Demoted>>,
     /// It is a CPU's stopper, whatever its policy (`stop_sched_class`).
     pub(crate) stop: bool,
     /// `uclamp_min` was asked for (`user_defined`), so that the RT default does not apply.
     pub(crate) min_asked: bool,
     /// Its slice and deadline, where MuQSS stands in for the fair class.
     pub(crate) muqss: Option<muqss::Entity>,
+}
+
+/// A demotion ([`crate::kernel::class`]).
+pub(crate) struct Demoted {
+    /// What it was; `None`: it still is.
+    pub(crate) was: Option<Policy>,
+    /// It had runtime again in its sleep, and is what it was when it wakes.
+    pub(crate) due: bool,
 }
 
 impl Sched {
@@ -80,6 +90,7 @@ impl Sched {
             overcommit: None,
             takes: None,
             told_throttled: false,
+            demoted: None,
             stop: false,
             min_asked: false,
             muqss: None,
@@ -282,6 +293,8 @@ pub(crate) enum ClassTimer {
     Overcommit(CpuId),
     /// MuQSS's `hrexpiry_timer` of a CPU.
     SliceOver(CpuId),
+    /// A task is demoted, or is no longer.
+    Demotion(TaskId),
     /// `rt_period_timer`, of all CPUs.
     RtPeriod,
     /// `period_timer` of a group's quota ([`crate::kernel::bandwidth`]).

@@ -14,6 +14,8 @@ pub(crate) struct Sysctls {
     pub(crate) cfs_slice: Span,
     /// `sysctl_sched_migration_cost`: a task that ran so recently is cache-hot; `None`: every one is.
     pub(crate) migration_cost: Option<Span>,
+    /// Who has used up its runtime is a normal task ([`crate::kernel::class::demotion`]).
+    pub(crate) demotion: bool,
     /// `sysctl_sched_nr_migrate`: tasks looked at in one go.
     pub(crate) nr_migrate: usize,
 }

@@ -9,6 +9,7 @@ mod classes;
 mod contract;
 #[expect(clippy::disallowed_methods, reason = "the logs to compare with are files")]
 mod decisions;
+mod demotion;
 mod generate;
 mod governors;
 mod groups;

@@ -201,8 +201,12 @@ fn cpu_consistent(
         c.curr.is_none_or(|t| m.task(t).state == State::Runnable),
         "the running task is not runnable",
     )?;
+    // Its demotion is the next event.
+    let demoted_now = c.curr.is_some_and(|t| {
+        m.task(t).sched.demoted.as_ref().is_some_and(|demoted| demoted.was.is_none())
+    });
     ensure(
-        c.waking || handles_irq || c.resched_held || highest_class_runs(e, m, cpu),
+        c.waking || handles_irq || c.resched_held || demoted_now || highest_class_runs(e, m, cpu),
         "a lower class runs, or not the first of one",
     )?;
     bandwidth_agrees(m, cpu)?;

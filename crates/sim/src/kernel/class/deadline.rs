@@ -215,6 +215,9 @@ impl Rq<'_, '_> {
             self.c().dl.remove(id);
             if self.dl_mut(task).start_timer(now) {
                 self.arm_changed(ClassTimer::Replenish(task), before, self.m().dl(task).timer);
+                if self.m().sysctls.demotion {
+                    self.demote_later(task);
+                }
             } else {
                 self.enqueue_task_dl(task, Joins::Replenish);
             }

@@ -21,6 +21,7 @@
 mod cpudl;
 mod cpupri;
 mod deadline;
+pub(crate) mod demotion;
 mod dl_push;
 pub(crate) mod dl_server;
 mod fair;

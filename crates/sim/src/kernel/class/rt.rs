@@ -104,6 +104,9 @@ impl Rq<'_, '_> {
         let priority = self.m().task(task).sched.rt_priority();
         self.c().rt.enqueue(priority, task, head);
         self.start_rt_bandwidth();
+        if self.m().sysctls.demotion && self.m().cpu(self.cpu).rt_throttle.throttled {
+            self.demote_later(task);
+        }
         self.rt_rq_changed();
     }
 
@@ -144,6 +147,7 @@ impl Rq<'_, '_> {
         if self.c().rt_throttle.account(limit, delta) {
             self.resched_curr();
             self.start_rt_bandwidth();
+            self.demote_queue_rt();
         }
     }
 

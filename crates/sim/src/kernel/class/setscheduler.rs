@@ -57,6 +57,7 @@ impl Rq<'_, '_> {
 
     /// `__sched_setscheduler`.
     fn set_policy(&mut self, task: TaskId, policy: Policy) {
+        self.end_demotion(task);
         let old = self.m().task(task).sched.policy;
         if policy == old {
             return;

@@ -6,7 +6,7 @@
 //! state, like a task's own timer ([`crate::kernel::core`]).
 
 use crate::kernel::rq::Rq;
-use crate::state::class::ClassTimer;
+use crate::state::class::{ClassTimer, Demoted};
 use crate::state::machine::Machine;
 use crate::time::queue::Ev;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
@@ -38,6 +38,36 @@ impl Rq<'_, '_> {
         }
         self.program_event();
     }
+
+    /// It is throttled, and is to be demoted once this event is over.
+    pub(super) fn demote_later(&mut self, task: TaskId) {
+        let sched = &mut self.t(task).sched;
+        if sched.stop || sched.demoted.is_some() {
+            return;
+        }
+        sched.demoted = Some(Box::new(Demoted { was: None, due: false }));
+        self.push_demotion(task, self.m().now);
+    }
+
+    /// The same for all real-time tasks that are queued here.
+    pub(super) fn demote_queue_rt(&mut self) {
+        if self.m().sysctls.demotion {
+            let queued: Vec<TaskId> =
+                self.m().cpu(self.cpu).rt.iter().map(|(_, task)| task).collect();
+            queued.into_iter().for_each(|task| self.demote_later(task));
+        }
+    }
+
+    /// It wakes: what it was meant to be again in its sleep, it is now.
+    pub(crate) fn wakes_demoted(&mut self, task: TaskId) {
+        if self.m().task(task).sched.demoted.as_ref().is_some_and(|demoted| demoted.due) {
+            self.push_demotion(task, self.m().now);
+        }
+    }
+
+    pub(super) fn push_demotion(&mut self, task: TaskId, at: Instant) {
+        self.push(at, Ev::ClassTimer { timer: ClassTimer::Demotion(task), awake: true });
+    }
 }
 
 impl Machine {
@@ -61,7 +91,10 @@ impl Machine {
             ClassTimer::SliceOver(cpu) => (cpu, self.cpu(cpu).muqss.as_ref()?.expires),
             ClassTimer::RtPeriod => (CpuId(0), self.classes.rt_period),
             // They have events of their own.
-            ClassTimer::CfsPeriod(_) | ClassTimer::CfsSlack(_) | ClassTimer::Governor(_) => {
+            ClassTimer::Demotion(_)
+            | ClassTimer::CfsPeriod(_)
+            | ClassTimer::CfsSlack(_)
+            | ClassTimer::Governor(_) => {
                 return None;
             }
         };
