@@ -40,11 +40,11 @@ use risetime_kernel::approximate::{Margin, fits_capacity_threshold, margin_wraps
 use risetime_kernel::energy_model::feec_margin;
 use risetime_kernel::pelt::{Decay, MAX_HALF_LIFE};
 use risetime_kernel::response_time::response_time_mult;
-use risetime_kernel::units::Util;
+use risetime_kernel::units::{Span, Util};
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings, Value};
 use risetime_model::workload::TaskSpec;
-use risetime_model::{Experiment, Platform};
+use risetime_model::{Experiment, InputError, Platform, Policy};
 use std::sync::OnceLock;
 
 /// Switches of the scheduler; those of schedutil are in [`schedutil`].
@@ -64,6 +64,22 @@ pub(crate) const PARAMS: &[Param] = &[
         range: Range::Int(1, 4),
         default: Default::Unset,
         home: Home::Patched(Some("kernel.sched_pelt_multiplier"), Neutral::Int(1)),
+    },
+    Param {
+        name: MULTIPLIER_TO,
+        doc: "what sched_pelt_multiplier becomes at sched_pelt_multiplier_change_ms: 1, 2 or 4",
+        unit: "times",
+        range: Range::Int(1, 4),
+        default: Default::Unset,
+        home: Home::Simulator(Neutral::None),
+    },
+    Param {
+        name: MULTIPLIER_CHANGE,
+        doc: "when sched_pelt_multiplier is written anew",
+        unit: "ms",
+        range: Range::Int(0, 1_000_000_000),
+        default: Default::Unset,
+        home: Home::Simulator(Neutral::None),
     },
     Param {
         name: "util_est_running",
@@ -166,6 +182,9 @@ pub(crate) const PARAMS: &[Param] = &[
 /// Whether tasks may have a `latency_nice`.
 pub(crate) const LATENCY_NICE: &str = "latency_nice";
 const HALF_LIFE: &str = "pelt_half_life";
+const MULTIPLIER: &str = "sched_pelt_multiplier";
+const MULTIPLIER_TO: &str = "sched_pelt_multiplier_to";
+const MULTIPLIER_CHANGE: &str = "sched_pelt_multiplier_change_ms";
 
 /// `response_time_ms`, if the policy has it: of all policies but those with their own.
 pub(crate) const RESPONSE_TIME: &str = "response_time_ms";
@@ -189,7 +208,42 @@ const fn faster(half_life: u32, multiplier: u32) -> Decay {
 /// The decay that these settings mean under `rev`. With half-lives of hundreds of periods a `util_sum` of 32 bits, as the
 /// kernel's is, holds few full tasks (5 with 512): more that come to one CPU at once wrap it.
 pub(crate) fn decay(rev: KernelRev, settings: &Settings) -> &'static Decay {
-    let shift = match settings.int("sched_pelt_multiplier") {
+    decay_with(rev, settings, settings.int(MULTIPLIER))
+}
+
+/// When the multiplier is written anew, and the decay from then on. Signals go on from where they are, as their units do not change.
+///
+/// DEVIATES(pelt-multiplier-written): who sleeps while it is written fades by the new multiplier from the beginning of its sleep on, where the patch
+/// multiplies the clock; margins and response times that are reckoned from the multiplier stay as they were.
+pub(crate) fn decay_change(rev: KernelRev, settings: &Settings) -> Option<(Span, &'static Decay)> {
+    let at = settings.int(MULTIPLIER_CHANGE)?;
+    let to = settings.int(MULTIPLIER_TO)?;
+    Some((Span::from_ms(at.max(0) as u64), decay_with(rev, settings, Some(to))))
+}
+
+/// Errors: multipliers that there are not, and one half of a change.
+pub(crate) fn check(policy: &Policy, settings: &Settings) -> Result<(), InputError> {
+    for name in [MULTIPLIER, MULTIPLIER_TO] {
+        if settings.int(name) == Some(3) {
+            let what = format!("`{name}` is 3, wanted 1, 2 or 4");
+            return Err(InputError::new(policy.place_of(name), what));
+        }
+    }
+    let [to, at] = [MULTIPLIER_TO, MULTIPLIER_CHANGE].map(|name| settings.int(name).is_some());
+    if to != at {
+        let (there, missing) = if to {
+            (MULTIPLIER_TO, MULTIPLIER_CHANGE)
+        } else {
+            (MULTIPLIER_CHANGE, MULTIPLIER_TO)
+        };
+        let what = format!("`{there}` without `{missing}`");
+        return Err(InputError::new(policy.place_of(there), what));
+    }
+    Ok(())
+}
+
+fn decay_with(rev: KernelRev, settings: &Settings, multiplier: Option<i64>) -> &'static Decay {
+    let shift = match multiplier {
         Some(2) => 1,
         Some(4) => 2,
         _ => 0,

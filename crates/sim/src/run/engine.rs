@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::run::cause::{self, Without};
 use crate::run::replay::Steers;
 use crate::state::machine::{Role, Todo};
-use crate::time::queue::Ev;
+use crate::time::queue::{Changed, Ev};
 use crate::user::User;
 use risetime_kernel::units::{CpuId, Instant, TaskId};
 use risetime_trace::RunError;
@@ -116,7 +116,10 @@ impl Simulation<'_> {
                 k.pressure_changes(source, domain as usize, value);
             }
             Ev::Thermal { zone } => k.thermal_zone_device_update(zone),
-            Ev::Resolution => {
+            Ev::Setting(Changed::PeltMultiplier) => {
+                k.m.decay = k.m.decay_later.unwrap_or(k.m.decay);
+            }
+            Ev::Setting(Changed::Highres) => {
                 k.m.hrtimers.low_res = !k.m.hrtimers.low_res;
                 let online: Vec<CpuId> = k.m.root.online.iter().collect();
                 online.into_iter().for_each(|cpu| k.rq(cpu).changes_resolution());

@@ -281,10 +281,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     if settings.int("rate_limit_us").is_some() && !policy.set.contains_key("rate_limit_us") {
         schedutil::add_rate_limits(policy.kernel, platform, &mut settings);
     }
-    if settings.int("sched_pelt_multiplier") == Some(3) {
-        let what = "`sched_pelt_multiplier` is 3, wanted 1, 2 or 4";
-        return Err(InputError::new(policy.place_of("sched_pelt_multiplier"), what));
-    }
+    series::check(policy, &settings)?;
     sysctls::check(policy, &settings)?;
     before::check(policy, &settings)?;
     muqss::check(policy, &settings)?;
@@ -394,6 +391,8 @@ mod tests {
             ("linux-6.8+governor=performance+rate_limit_us.policy4=70", "is a setting of"),
             ("linux-6.8+first_cpu.policy4=1", "unknown setting `first_cpu.policy4`"),
             ("linux-6.8+sched_pelt_multiplier=3", "wanted 1, 2 or 4"),
+            ("linux-6.8+sched_pelt_multiplier_to=2", "without `sched_pelt_multiplier_change_ms`"),
+            ("linux-6.8+sched_pelt_multiplier_change_ms=2", "without `sched_pelt_multiplier_to`"),
             ("linux-6.8+fits_capacity=fifth", "rfc, or a whole number from 1 to 100 %"),
             ("linux-6.8+fits_capacity=101%", "is 101, wanted mainline, threshold, threshold-tick"),
             (

@@ -43,7 +43,7 @@ use crate::state::timers::TaskTimers;
 use crate::state::timers::Wakees;
 use crate::state::topology::SchedDomains;
 use crate::time::cost;
-use crate::time::queue::{Ev, Queue};
+use crate::time::queue::{Changed, Ev, Queue};
 use crate::time::work::speed;
 use crate::user::User;
 use crate::user::program::Program;
@@ -204,7 +204,11 @@ pub(crate) fn simulation_with<'a>(
     plan_hotplug(&mut k.q, &hotplug);
     k.plan_pressure(e);
     if let Some(after) = hrtimer::changes_at(&e.settings) {
-        k.q.push(Instant(0) + after, Ev::Resolution);
+        k.q.push(Instant(0) + after, Ev::Setting(Changed::Highres));
+    }
+    if let Some((after, decay)) = series::decay_change(e.policy.kernel, &e.settings) {
+        k.m.decay_later = Some(decay);
+        k.q.push(Instant(0) + after, Ev::Setting(Changed::PeltMultiplier));
     }
     // Every zone is looked at when it is registered.
     for zone in 0..k.m.thermal.as_ref().map_or(0, |t| t.zones.len()) as u32 {
@@ -322,6 +326,7 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         domains,
         tasks: Vec::new(),
         decay: series::decay(e.policy.kernel, &e.settings),
+        decay_later: None,
         root: RootDomain {
             overutilized: false,
             overloaded: false,

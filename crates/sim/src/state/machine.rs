@@ -102,6 +102,8 @@ pub struct Machine {
     pub(crate) domains: Vec<FreqDomain>,
     pub(crate) tasks: Vec<Task>,
     pub(crate) decay: &'static Decay,
+    /// The one that it is to become.
+    pub(crate) decay_later: Option<&'static Decay>,
     pub(crate) root: RootDomain,
     /// What the classes above the fair one share.
     pub(crate) classes: Classes,

@@ -195,6 +195,33 @@ fn util_rises_with_the_half_life() {
     assert!((both - quarter).abs() <= 1.0, "{both}, {quarter}");
 }
 
+/// It goes on from where it is, that much faster or slower.
+#[test]
+fn a_multiplier_that_is_written_while_a_task_runs_counts_from_then_on() {
+    let to_450 = |set: &str| {
+        let seen = rampup(&format!("linux-6.8+governor=performance+first_cpu=4{set}"));
+        let busy = |(at, u): &&(Instant, u64)| at.0 > 1_000_000_000 && *u >= 450;
+        let (at, _) = seen.utils.iter().find(busy).expect("gets there");
+        (at.0 - 1_001_000_000) as f64 / 1e6
+    };
+    let ms = |from: u32, to: u32, at: u32| {
+        to_450(&format!(
+            "+sched_pelt_multiplier={from}+sched_pelt_multiplier_to={to}+sched_pelt_multiplier_change_ms={at}"
+        ))
+    };
+    let own = to_450("");
+    for (to, at) in [(2, 1011), (4, 1011), (4, 1021)] {
+        let before = f64::from(at) - 1001.0;
+        let wanted = before + (own - before) / f64::from(to);
+        let took = ms(1, to, at);
+        assert!((took - wanted).abs() <= 2.2, "{to} from {at} on: {took}, wanted {wanted}");
+    }
+    let slower = ms(4, 1, 1004);
+    let wanted = 3.0 + own - 12.0;
+    assert!((slower - wanted).abs() <= 3.2, "{slower}, wanted {wanted}");
+    assert_eq!(ms(1, 4, 5000), own, "not before");
+}
+
 #[test]
 fn a_shorter_response_time_raises_util_before_the_headroom() {
     // The little CPUs' own is 22 ms.

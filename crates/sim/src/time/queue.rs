@@ -54,10 +54,19 @@ pub(crate) enum Ev {
     Pressure { source: u8, domain: u32, value: u32 },
     /// A thermal zone is looked at ([`crate::kernel::thermal`]).
     Thermal { zone: u32 },
-    /// Timers get another resolution ([`crate::kernel::hrtimer`]).
-    Resolution,
+    /// Something is set to another value while the machine runs.
+    Setting(Changed),
     /// A change that another trace dictates: after what led to it there ([`crate::run::replay`]).
     Given { index: u32 },
+}
+
+/// What changes while the machine runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Changed {
+    /// Whether timers have a resolution of their own ([`crate::kernel::hrtimer`]).
+    Highres,
+    /// How fast time runs for load tracking ([`crate::kernel::series`]).
+    PeltMultiplier,
 }
 
 impl Ev {
@@ -76,7 +85,7 @@ impl Ev {
             Ev::NohzBalance { .. } => 7,
             Ev::CfsPeriod { .. } => 8,
             Ev::CfsSlack { .. } => 9,
-            Ev::Hotplug { .. } | Ev::Thermal { .. } | Ev::Resolution => 10,
+            Ev::Hotplug { .. } | Ev::Thermal { .. } | Ev::Setting(_) => 10,
             Ev::RunQueues { done: true, .. } => 10,
             Ev::Given { .. } => 11,
         }
