@@ -554,10 +554,12 @@ fn every_setting_reaches_the_guest_or_is_refused() {
     };
     let catalogue = risetime_sim::catalogue();
     let (mut given, mut refused) = (Vec::new(), Vec::new());
-    // They need `irq_period_us`, `rt_tracking` and `sched_fair_class` beside them, which are refused.
+    // They need `irq_period_us`, `rt_tracking`, `sched_fair_class` or each other beside them, which are refused.
     let alone = |name: &str| {
         ![
             "irq_us",
+            "sched_pelt_multiplier_to",
+            "sched_pelt_multiplier_change_ms",
             "sched_time_avg_ms",
             "rr_interval",
             "sched_interactive",

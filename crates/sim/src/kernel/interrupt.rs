@@ -11,10 +11,7 @@ use crate::state::costs::Kind;
 use crate::state::machine::{Machine, Role};
 use crate::time::queue::Ev;
 use risetime_kernel::bandwidth::MIN_BANDWIDTH_EXPIRATION;
-use risetime_kernel::units::CpuId;
-use risetime_kernel::units::GroupId;
-use risetime_kernel::units::Span;
-use risetime_kernel::units::TaskId;
+use risetime_kernel::units::{CpuId, GroupId, Instant, Span, TaskId};
 
 impl Machine {
     /// The CPU on which a task's timer expires, unless it was set anew.
@@ -59,6 +56,12 @@ impl Rq<'_, '_> {
         self.steal(span);
     }
 
+    /// The interrupt goes on for a while, and the CPU looks for who is to run behind it.
+    pub(crate) fn ends_later(&mut self, until: Instant) {
+        let irq_work = &mut self.c().irq_work_until;
+        *irq_work = (*irq_work).max(until);
+    }
+
     /// The timer of a class expires; `awake`: the CPU has left its idle state for it.
     fn class_timer(&mut self, timer: ClassTimer, awake: bool) {
         let cpu = self.cpu;
@@ -75,6 +78,10 @@ impl Rq<'_, '_> {
         self.c().class_timers.retain(|(at, t)| *t != timer || *at > now);
         if idle.is_some() {
             self.leave_idle();
+        }
+        if self.m().cpu(cpu).curr.is_some() && !self.m().costs.is_free(Kind::Irq) {
+            let until = now + self.takes_on(Kind::Irq);
+            self.ends_later(until);
         }
         self.update_rq_clock();
         match timer {

@@ -25,8 +25,7 @@ impl Rq<'_, '_> {
         }
         let Some(curr) = self.m().cpu(cpu).curr else { return self.idle_tick() };
         if let Some(until) = self.interrupt_until() {
-            let irq_work = &mut self.c().irq_work_until;
-            *irq_work = (*irq_work).max(until);
+            self.ends_later(until);
         }
         self.update_rq_clock();
         self.track(Heard::Tick { cpu, task: Some(curr) });

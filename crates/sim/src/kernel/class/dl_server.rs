@@ -116,6 +116,9 @@ impl Rq<'_, '_> {
             }
             server.throttled = true;
             if server.start_timer(now) {
+                // The task runs on until the switch, for however short a time: that is charged to a server that is throttled
+                // now, and whose next period begins with it, put off like any (`update_curr_dl_se`).
+                server.server_update(rev, now, 1, idle);
                 return Some(None);
             }
             // Its time is past already.
