@@ -264,10 +264,10 @@ impl<'a> Run<'a> {
             Event::Temperature { zone, millicelsius } => {
                 self.thermal.temperature(self.now, zone, millicelsius);
             }
-            Event::Cooling { cpu, max, .. } => {
-                self.thermal.cooling(self.now, cpu, max);
+            Event::Cooling { cpu, max, .. } => self.thermal.cooling(self.now, cpu, max),
+            Event::CpuFrequencyLimits { cpu, max, .. } => {
                 let d = self.machine.domain_of(cpu);
-                let state = self.machine.cooling_changes(d, max);
+                let state = self.machine.limits_change(d, max);
                 self.loses_in(d, state);
             }
             Event::Phase { .. }

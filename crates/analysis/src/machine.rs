@@ -57,7 +57,7 @@ pub(crate) struct Domain {
     /// Why it wanted the last frequency that it decided on.
     chosen: Option<Why>,
     /// What cooling leaves of its highest frequency.
-    cooled_to: Option<KHz>,
+    capped_to: Option<KHz>,
     freq_state: State,
     /// The trace says what was asked for.
     tells_requests: bool,
@@ -273,10 +273,10 @@ impl Machine {
         let state = domain.freq_state();
         (state != domain.freq_state).then_some(state)
     }
-    /// The same after cooling has set the highest frequency of domain `d`.
-    pub(crate) fn cooling_changes(&mut self, d: usize, max: KHz) -> Option<State> {
+    /// The same after a cap has set the highest frequency of domain `d`.
+    pub(crate) fn limits_change(&mut self, d: usize, max: KHz) -> Option<State> {
         let domain = &mut self.domains[d];
-        domain.cooled_to = Some(max).filter(|max| *max < domain.of.freq_max());
+        domain.capped_to = Some(max).filter(|max| *max < domain.of.freq_max());
         let state = domain.freq_state();
         (state != domain.freq_state).then_some(state)
     }
@@ -395,7 +395,7 @@ impl Domain {
     fn new(d: &PlatformDomain) -> Domain {
         let slots = d.opps.iter().enumerate().map(|(i, opp)| Slot {
             freq: opp.freq,
-            speed: speed(d.capacity.0, opp.freq, d.freq_max()),
+            speed: speed(d, opp.freq),
             power_uw: uw(d.busy_power(opp.freq)),
             opps: i + 1,
             ns: 0,
@@ -413,7 +413,7 @@ impl Domain {
             request: None,
             chosen: None,
             tells_requests: false,
-            cooled_to: None,
+            capped_to: None,
             freq_state: State::LowFrequency,
         }
     }
@@ -431,7 +431,7 @@ impl Domain {
         let below = opps.partition_point(|s| s.freq <= freq);
         let slot = Slot {
             freq,
-            speed: speed(self.capacity, freq, opps[self.nr_opps - 1].freq),
+            speed: speed(&self.of, freq),
             power_uw: uw(self.of.busy_power(freq)),
             opps: below,
             ns: 0,
@@ -462,20 +462,21 @@ impl Domain {
             return settled;
         };
         let wants_more = util.0 == 0 || util.0.saturating_mul(UNIT) > now.speed;
-        let cooled = self.cooled_to.is_some_and(|max| now.freq >= max);
+        let capped = self.capped_to.is_some_and(|max| now.freq >= max);
         match why {
             _ if freq > now.freq => State::Transition,
             Why::InProgress => State::Transition,
-            _ if cooled && wants_more => State::Cooled,
+            _ if capped && wants_more => State::Cooled,
             Why::RateLimited if wants_more => State::RateLimited,
             _ => settled,
         }
     }
 }
 
-fn speed(capacity: u64, freq: KHz, max: KHz) -> u64 {
-    let (freq, max) = (u128::from(freq.0.min(max.0)), u128::from(max.0.max(1)));
-    ((u128::from(capacity * UNIT) * freq + max / 2) / max) as u64
+fn speed(d: &PlatformDomain, freq: KHz) -> u64 {
+    let (capacity, freq, max) = d.capacity_at(freq.min(d.freq_boost()));
+    let (freq, max) = (u128::from(freq.0), u128::from(max.0.max(1)));
+    ((u128::from(capacity.0 * UNIT) * freq + max / 2) / max) as u64
 }
 
 /// As a number; 0: unknown.

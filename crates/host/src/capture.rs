@@ -210,11 +210,9 @@ impl Draft<'_> {
             None => self.point_of_cpuinfo(&group.cpus),
         };
         let latency = policy.map_or(0, |p| self.latency_ns(p));
-        let opps = points.iter().map(|&(khz, power)| Opp {
-            freq: KHz(khz),
-            power: MicroWatts(power.unwrap_or(0)),
-            latency: Span(latency),
-        });
+        let opps = points
+            .iter()
+            .map(|&(khz, power)| Opp::new(KHz(khz), MicroWatts(power.unwrap_or(0)), Span(latency)));
         let number = |id: &u32| m.cpus.iter().position(|c| c.id == *id).unwrap_or(0) as u32;
         Domain {
             cpus: group.cpus.iter().map(|id| CpuId(number(id))).collect(),

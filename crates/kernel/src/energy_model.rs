@@ -8,13 +8,13 @@
 //! ```
 //!
 //! Energies are in the model's own unit (power · 10 · util / performance) and only compare with
-//! each other. Left out: idle power (the kernel has none either), artificial models, updates at
-//! run time.
+//! each other. Artificial models have costs and no powers. Left out: idle power (the kernel has none either), updates
+//! at run time other than of the capacity.
 //!
 //! Source: kernel/power/energy_model.c, include/linux/energy_model.h.
 
 use crate::KernelRev;
-use crate::units::{Capacity, KHz, MicroWatts, Util};
+use crate::units::{Capacity, KHz, MicroWatts, SCHED_CAPACITY_SCALE, Util};
 
 /// Up to 6.6, EAS stays off on machines whose estimate would take too long: performance domains times
 /// their states and CPUs. Source: kernel/sched/topology.c:build_perf_domains, `EM_MAX_COMPLEXITY`.
@@ -49,6 +49,9 @@ pub struct EmPerfDomain<'a> {
     pub min_perf_state: usize,
     /// Highest allowed state (7.2; the last before).
     pub max_perf_state: usize,
+    /// The frequency that the capacity is taken to belong to, before 6.9: the highest state's; in 6.8
+    /// `arch_scale_freq_ref`.
+    pub freq_ref: KHz,
 }
 
 impl<'a> EmPerfDomain<'a> {
@@ -59,22 +62,46 @@ impl<'a> EmPerfDomain<'a> {
             skip_inefficiencies: states.iter().any(|s| s.inefficient),
             min_perf_state: 0,
             max_perf_state: states.len().saturating_sub(1),
+            freq_ref: states.last().map_or(KHz(0), |s| s.frequency),
         }
     }
 }
 
 /// Fills in `performance`, `cost` and `inefficient` of states in ascending order, from their
-/// frequency and power.
+/// frequency and power. A kernel takes it that the capacity is that of the highest of them, boosts included; where
+/// the capacity belongs to another frequency: [`em_compute_costs_at`].
 ///
 /// Rounding: down. A state of performance (before 6.9: frequency) 0, which the kernel would divide
 /// by, costs `u64::MAX` and is inefficient. Source: energy_model.c:em_init_performance,
 /// em_compute_costs; before 6.9 em_create_perf_table.
 pub fn em_compute_costs(rev: KernelRev, states: &mut [EmPerfState], capacity: Capacity) {
-    let fmax = states.last().map_or(0, |s| s.frequency.0);
-    let mut prev_cost = u64::MAX;
-    for state in states.iter_mut().rev() {
+    let fmax = states.last().map_or(KHz(0), |s| s.frequency);
+    em_compute_costs_at(rev, states, capacity, fmax);
+}
+
+/// The same with a coherent pair: `capacity` is that of `fmax`, whichever of the frequencies that is.
+pub fn em_compute_costs_at(
+    rev: KernelRev,
+    states: &mut [EmPerfState],
+    capacity: Capacity,
+    fmax: KHz,
+) {
+    em_init_performance(states, capacity, fmax);
+    em_recalc_costs(rev, states, fmax);
+}
+
+/// `performance` of each state: its share of `capacity`, which is that of `fmax`. Rounding: down.
+pub fn em_init_performance(states: &mut [EmPerfState], capacity: Capacity, KHz(fmax): KHz) {
+    for state in states {
         let scaled = capacity.0.wrapping_mul(state.frequency.0);
         state.performance = Util(scaled.checked_div(fmax).unwrap_or(0));
+    }
+}
+
+/// `cost` and `inefficient` from power and performance (before 6.9: frequency).
+pub fn em_recalc_costs(rev: KernelRev, states: &mut [EmPerfState], KHz(fmax): KHz) {
+    let mut prev_cost = u64::MAX;
+    for state in states.iter_mut().rev() {
         let cost = if rev >= KernelRev::V6_9 {
             state.power.0.wrapping_mul(10).checked_div(state.performance.0)
         } else {
@@ -86,6 +113,57 @@ pub fn em_compute_costs(rev: KernelRev, states: &mut [EmPerfState], capacity: Ca
             prev_cost = state.cost;
         }
     }
+}
+
+/// Capacity from one state of cppc_cpufreq's artificial model to the next.
+const CPPC_EM_CAP_STEP: u64 = 20;
+/// What a class of less efficient CPUs costs more: as much as four CPUs' worth of states.
+const CPPC_EM_COST_GAP: u64 = 4 * SCHED_CAPACITY_SCALE / CPPC_EM_CAP_STEP;
+
+/// The states of cppc_cpufreq's artificial model, for CPUs that know no powers: one for each step of 20 of capacity that
+/// lies between the lowest and the highest frequency, the highest whole. `efficiency_class`: 0 for the most efficient CPUs,
+/// and so on without gaps.
+///
+/// Rounding: capacities and frequencies down. Left out: performance levels of firmware coarser than kHz, which shift
+/// frequencies by less than one level. Source: drivers/cpufreq/cppc_cpufreq.c:cppc_get_cpu_power, compute_cost.
+pub fn cppc_states(
+    capacity: Capacity,
+    KHz(lowest): KHz,
+    KHz(highest): KHz,
+    efficiency_class: u64,
+) -> impl Iterator<Item = EmPerfState> {
+    let first = capacity.0 * lowest / highest.max(1) / CPPC_EM_CAP_STEP;
+    let last = capacity.0 / CPPC_EM_CAP_STEP;
+    let state = move |step: u64| {
+        let at = match step {
+            _ if step == last => highest,
+            _ if step == first => lowest,
+            _ => step * (CPPC_EM_CAP_STEP * highest / capacity.0.max(1)),
+        };
+        let cost = CPPC_EM_COST_GAP * efficiency_class + step;
+        EmPerfState {
+            frequency: KHz(at),
+            power: MicroWatts(cost),
+            performance: Util(capacity.0 * at / highest.max(1)),
+            cost,
+            inefficient: false,
+        }
+    };
+    (first..=last).map(state)
+}
+
+/// The four states of intel_pstate's artificial model for hybrid CPUs: 40, 60, 80 and 100 % of the capacity, as
+/// "frequencies" 2 to 5. `kind`: 0 for E-cores without an L3, 1 for E-cores, 2 for P-cores, which a rise above 60 % makes
+/// as dear as the next kind. Rounding: down. Source: drivers/cpufreq/intel_pstate.c:hybrid_active_power, hybrid_get_cost.
+pub fn hybrid_states(capacity: Capacity, kind: u64) -> impl Iterator<Item = EmPerfState> {
+    let state = move |level: u64| EmPerfState {
+        frequency: KHz(level),
+        power: MicroWatts(0),
+        performance: Util(capacity.0 * level / 5),
+        cost: level + kind,
+        inefficient: false,
+    };
+    (2..=5).map(state)
 }
 
 /// Index of the state that serves `max_util`: the lowest allowed one that is fast enough and not
@@ -161,7 +239,7 @@ fn em_cpu_energy_pre_6_9(
         return 0;
     };
     let max_util = max_util.0.min(allowed_cpu_cap.0);
-    let wanted = last.frequency.0.wrapping_mul(max_util).checked_div(capacity.0).unwrap_or(0);
+    let wanted = pd.freq_ref.0.wrapping_mul(max_util).checked_div(capacity.0).unwrap_or(0);
     let state = efficient_state(pd, |s| s.frequency.0 >= wanted).map_or(last, |i| &pd.states[i]);
     state.cost.wrapping_mul(sum_util.0).checked_div(capacity.0).unwrap_or(0)
 }
@@ -239,6 +317,43 @@ mod tests {
         }
         assert!(feec_saves(u64::MAX, 5, 5, 1023), "the previous CPU is no candidate");
         assert!(!feec_saves(100, 0, 0, 1024), "nobody saves more than all");
+    }
+
+    /// By hand from the driver's arithmetic: capacity 100 at 1000 MHz, from 250 MHz on. Steps of 20 make levels of
+    /// 200 MHz; 25 of capacity lie in step 1.
+    #[test]
+    fn an_artificial_model_has_a_state_each_20_of_capacity() {
+        let of = |class| cppc_states(Capacity(100), KHz(250_000), KHz(1_000_000), class);
+        let rows = [
+            (250_000, 25, 1),
+            (400_000, 40, 2),
+            (600_000, 60, 3),
+            (800_000, 80, 4),
+            (1_000_000, 100, 5),
+        ];
+        assert!(of(0).map(|s| (s.frequency.0, s.performance.0, s.cost)).eq(rows));
+        // Four CPUs' worth of 1024 / 20 steps.
+        assert!(of(2).map(|s| s.cost).eq([1, 2, 3, 4, 5].map(|step| 2 * 204 + step)));
+        // Every CPU of the lower class is cheaper than any of the next.
+        let dearest = cppc_states(Capacity(1024), KHz(1), KHz(9), 0).map(|s| s.cost).max();
+        assert!(dearest < cppc_states(Capacity(1024), KHz(1), KHz(9), 1).map(|s| s.cost).min());
+        assert_eq!(cppc_states(Capacity(10), KHz(1), KHz(9), 0).count(), 1, "smaller than a step");
+    }
+
+    #[test]
+    fn hybrid_cores_fill_up_to_60_percent_before_the_next_kind() {
+        let of = |kind| hybrid_states(Capacity(1000), kind);
+        assert!(of(1).map(|s| (s.performance.0, s.cost)).eq([
+            (400, 3),
+            (600, 4),
+            (800, 5),
+            (1000, 6)
+        ]));
+        let cost = |kind, util| {
+            let states: [EmPerfState; 4] = core::array::from_fn(|i| of(kind).nth(i).unwrap());
+            states[em_pd_get_efficient_state(&EmPerfDomain::new(&states), Util(util))].cost
+        };
+        assert!(cost(1, 600) == cost(2, 400) && cost(1, 601) > cost(2, 400));
     }
 
     #[test]

@@ -62,14 +62,14 @@ pub struct Domain {
     pub cpus: Vec<CpuId>,
     /// Which last-level-cache cluster the CPUs belong to.
     pub cluster: u32,
-    /// Capacity of each CPU at the highest OPP, of 1024.
+    /// Capacity of each CPU at the highest OPP that is no boost, of 1024.
     pub capacity: Capacity,
     /// Whether the driver can switch in the governor's context (`fast_switch_possible`).
     pub fast_switch: bool,
     /// The driver's own `transition_delay_us`, if it sets one (it replaces the default
     /// schedutil rate limit).
     pub transition_delay_us: Option<u32>,
-    /// Operating points, frequency strictly ascending.
+    /// Operating points, frequency strictly ascending; boosts at the end, and at least one that is none.
     pub opps: Vec<Opp>,
     /// Idle states, shallow to deep; may be empty (then idle power is taken as 0).
     pub idle: Vec<IdleState>,
@@ -84,6 +84,17 @@ pub struct Opp {
     pub power: MicroWatts,
     /// Time a change *to* this OPP takes.
     pub latency: Span,
+    /// Only there while `boost` is on (`turbo-mode` of a device tree, `CPUFREQ_BOOST_FREQ`).
+    pub turbo: bool,
+    /// What a CPU is good for here, of 1024, where that is not in proportion to the frequency.
+    pub capacity: Option<Capacity>,
+}
+
+impl Opp {
+    /// An ordinary operating point.
+    pub const fn new(freq: KHz, power: MicroWatts, latency: Span) -> Opp {
+        Opp { freq, power, latency, turbo: false, capacity: None }
+    }
 }
 
 /// A cpuidle state.
@@ -100,9 +111,23 @@ pub struct IdleState {
 }
 
 impl Domain {
-    /// The highest frequency.
+    /// The highest frequency that is no boost: the one that the capacity belongs to.
     pub fn freq_max(&self) -> KHz {
+        let own = self.opps.iter().rev().find(|o| !o.turbo).or(self.opps.last());
+        own.expect("validated: a domain has OPPs").freq
+    }
+    /// The highest frequency with `boost` on.
+    pub fn freq_boost(&self) -> KHz {
         self.opps.last().expect("validated: a domain has OPPs").freq
+    }
+    /// How fast a CPU works at `freq`, as a fraction of 1024: capacity · freq / freq_max, unless the OPP (the next one
+    /// above, else the highest) says otherwise.
+    pub fn capacity_at(&self, freq: KHz) -> (Capacity, KHz, KHz) {
+        let opp = self.opps.iter().find(|o| o.freq >= freq).or(self.opps.last());
+        match opp.and_then(|o| o.capacity) {
+            Some(own) => (own, KHz(1), KHz(1)),
+            None => (self.capacity, freq, self.freq_max()),
+        }
     }
     /// The power of a CPU that runs something at `freq`: that of the OPP, or of the next one above. `None`: unknown.
     pub fn busy_power(&self, freq: KHz) -> Option<MicroWatts> {

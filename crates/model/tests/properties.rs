@@ -25,11 +25,7 @@ fn opps() -> impl Strategy<Value = Vec<Opp>> {
     let opp = (0..=1_000_000_000u64, 0..=u64::from(u32::MAX));
     (btree_map(1..=100_000_000u64, opp, 1..20), any::<bool>()).prop_map(|(map, powered)| {
         map.into_iter()
-            .map(|(f, (p, l))| Opp {
-                freq: KHz(f),
-                power: MicroWatts(if powered { p } else { 0 }),
-                latency: Span(l),
-            })
+            .map(|(f, (p, l))| Opp::new(KHz(f), MicroWatts(if powered { p } else { 0 }), Span(l)))
             .collect()
     })
 }

@@ -244,6 +244,15 @@ pub enum Event<'a> {
         /// The zone that was looked at.
         zone: u32,
     },
+    /// The limits of `cpu`'s policy have changed (`cpu_frequency_limits`).
+    CpuFrequencyLimits {
+        /// First CPU of the domain.
+        cpu: CpuId,
+        /// `policy->min`.
+        min: KHz,
+        /// `policy->max`.
+        max: KHz,
+    },
     // What tasks are, told where somebody wants to see it ([`Hears::Attributes`](crate::Hears)).
     /// The task's priority, when it is first heard of and whenever it has changed (`p->prio`); also told with a
     /// kernel's decisions.

@@ -174,6 +174,9 @@ impl TraceSink for Memory {
             Event::Job { task, mark } => Event::Job { task, mark },
             Event::Misfit { cpu, task } => Event::Misfit { cpu, task },
             Event::Temperature { zone, millicelsius } => Event::Temperature { zone, millicelsius },
+            Event::CpuFrequencyLimits { cpu, min, max } => {
+                Event::CpuFrequencyLimits { cpu, min, max }
+            }
             Event::Cooling { cpu, max, zone } => Event::Cooling { cpu, max, zone },
             Event::Waking { task, by } => Event::Waking { task, by },
             Event::Prio { task, prio } => Event::Prio { task, prio },

@@ -23,7 +23,7 @@ fn header() -> Header {
         capacity: Capacity(1024),
         fast_switch: false,
         transition_delay_us: None,
-        opps: vec![Opp { freq: KHz(mhz * 1000), power: MicroWatts(1), latency: Span(0) }],
+        opps: vec![Opp::new(KHz(mhz * 1000), MicroWatts(1), Span(0))],
         idle: Vec::new(),
     };
     let mut settings = risetime_model::Settings::default();
@@ -461,11 +461,7 @@ fn power_of_a_domain_is_what_its_cpus_take() {
     let cpu = CpuId(0);
     let mut header = header();
     let platform = std::sync::Arc::make_mut(&mut header.platform);
-    let opp = |mhz: u64, mw: u64| Opp {
-        freq: KHz(mhz * 1000),
-        power: MicroWatts(mw * 1000),
-        latency: Span(0),
-    };
+    let opp = |mhz: u64, mw: u64| Opp::new(KHz(mhz * 1000), MicroWatts(mw * 1000), Span(0));
     platform.domains[0].opps = vec![opp(600, 10), opp(1200, 30)];
     let state = |uw| risetime_model::platform::IdleState {
         name: String::new(),

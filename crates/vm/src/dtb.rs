@@ -120,6 +120,10 @@ pub fn check(platform: &Platform) -> Result<Vec<u32>, InputError> {
             if u32::try_from(o.power.0).is_err() {
                 return too_large("power", o.power.0, "µW");
             }
+            if o.capacity.is_some() {
+                let what = "has OPPs with a capacity of their own: simulated only";
+                return Err(err(format!("{place} {what}")));
+            }
             if u32::try_from(o.latency.0).is_err() {
                 return too_large("latency", o.latency.0, "ns");
             }
@@ -318,6 +322,7 @@ fn opp_table(i: usize, d: &Domain) -> Node {
             .u64("opp-hz", hz)
             .cell("opp-microvolt", ANY_UV)
             .cell("clock-latency-ns", o.latency.0 as u32);
+        let opp = if o.turbo { opp.flag("turbo-mode") } else { opp };
         // 0 = unknown: without it the kernel has no energy model, as the platform has none.
         if o.power.0 == 0 { opp } else { opp.cell("opp-microwatt", o.power.0 as u32) }
     }))

@@ -35,11 +35,7 @@ fn domain(first: u32, capacity: u64, opps: [(u64, u64); 2]) -> Domain {
         fast_switch: true,
         transition_delay_us: None,
         opps: opps
-            .map(|(mhz, mw)| Opp {
-                freq: KHz(mhz * 1000),
-                power: MicroWatts(mw * 1000),
-                latency: Span(10_000),
-            })
+            .map(|(mhz, mw)| Opp::new(KHz(mhz * 1000), MicroWatts(mw * 1000), Span(10_000)))
             .to_vec(),
         idle: vec![idle("wfi", 2000), idle("off", 0)],
     }

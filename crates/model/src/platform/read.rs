@@ -171,6 +171,7 @@ fn domain(
         t.opt_int("transition_delay_us", 1, u64::from(u32::MAX) / 1000)?.map(|n| n as u32);
     let coefficient = t.opt_int("dynamic_power_coefficient", 1, MAX_C)?;
     let opps = opps(t, coefficient)?;
+    capacities(t, capacity, &opps)?;
     let idle = idle_states(t)?;
     let cpus: Vec<CpuId> = cpus.into_iter().map(CpuId).collect();
     let each = t.opt_int("cpus_per_policy", 1, MAX_CPUS)?.map_or(cpus.len(), |n| n as usize);
@@ -252,7 +253,7 @@ fn opps(t: &Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputError>
     let mut first_has_power = None;
     let mut uses_voltage = false;
     for o in tables {
-        o.only(&["freq_khz", "power_uw", "uv", "latency_ns"])?;
+        o.only(&["freq_khz", "power_uw", "uv", "latency_ns", "turbo", "capacity"])?;
         let freq = KHz(o.int("freq_khz", 1, MAX_KHZ)?);
         let power = power(&o, freq, coefficient)?;
         uses_voltage |= o.opt_int("uv", 1, MAX_UV)?.is_some();
@@ -267,7 +268,18 @@ fn opps(t: &Table<'_>, coefficient: Option<u64>) -> Result<Vec<Opp>, InputError>
         if *first_has_power.get_or_insert(power.is_some()) != power.is_some() {
             return Err(o.error("either every OPP of a domain has a power or none has"));
         }
-        opps.push(Opp { freq, power: power.unwrap_or_default(), latency });
+        let turbo = o.opt_bool("turbo")?.unwrap_or(false);
+        match opps.last() {
+            Some(below) if below.turbo && !turbo => {
+                return Err(o.error("is no boost, and stands above one: boosts are the highest"));
+            }
+            None if turbo => {
+                return Err(o.error_of("turbo", "of the lowest OPP: one at least is no boost"));
+            }
+            _ => {}
+        }
+        let capacity = o.opt_int("capacity", 1, 2 * SCHED_CAPACITY_SCALE)?.map(Capacity);
+        opps.push(Opp { freq, power: power.unwrap_or_default(), latency, turbo, capacity });
     }
     if coefficient.is_some() && !uses_voltage {
         let what = "has no effect: no OPP of this domain has a voltage `uv`";
@@ -289,7 +301,30 @@ fn opp_range(t: &Table<'_>) -> Result<Vec<Opp>, InputError> {
         return Err(t.error_of("step_khz", what));
     }
     let freq = |i: u64| KHz((min + i * step).min(max));
-    Ok((0..=steps).map(|i| Opp { freq: freq(i), power: MicroWatts(0), latency }).collect())
+    Ok((0..=steps).map(|i| Opp::new(freq(i), MicroWatts(0), latency)).collect())
+}
+
+/// Capacities of single OPPs: those of all or of none, ascending; at the highest that is no boost it is the domain's.
+fn capacities(t: &Table<'_>, capacity: Capacity, opps: &[Opp]) -> Result<(), InputError> {
+    let given = || opps.iter().filter_map(|o| o.capacity);
+    if given().count() == 0 {
+        return Ok(());
+    }
+    if given().count() < opps.len() {
+        return Err(t.error("either every OPP of a domain has a capacity or none has"));
+    }
+    if !given().is_sorted_by(|a, b| a < b) {
+        return Err(t.error("the capacities of the OPPs do not ascend with their frequencies"));
+    }
+    let top = opps.iter().rev().find(|o| !o.turbo).and_then(|o| o.capacity);
+    match top.filter(|top| *top != capacity) {
+        Some(top) => {
+            let what =
+                format!("is {}, yet {} at its highest OPP that is no boost", capacity.0, top.0);
+            Err(t.error_of("capacity", what))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The power of an OPP: as written, or from its voltage (formula at the top of

@@ -73,6 +73,12 @@ fn domain(out: &mut String, d: &Domain, cluster: bool, each: Option<usize>) {
         if power_known {
             let _ = write!(out, ", power_uw = {}", o.power.0);
         }
+        if let Some(capacity) = o.capacity {
+            let _ = write!(out, ", capacity = {}", capacity.0);
+        }
+        if o.turbo {
+            out.push_str(", turbo = true");
+        }
         let _ = writeln!(out, ", latency_ns = {} }},", o.latency.0);
     }
     out.push_str("]\n");

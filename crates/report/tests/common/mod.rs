@@ -371,11 +371,7 @@ pub(crate) fn demo_parts() -> (Vec<Published>, Vec<Finding>, Vec<Next>) {
 
 /// A machine with everything that a description can hold, and power unknown in one domain.
 pub(crate) fn platform() -> Platform {
-    let opp = |mhz: u64, uw: u64| Opp {
-        freq: KHz(mhz * 1000),
-        power: MicroWatts(uw),
-        latency: Span(7500),
-    };
+    let opp = |mhz: u64, uw: u64| Opp::new(KHz(mhz * 1000), MicroWatts(uw), Span(7500));
     let wfi = IdleState {
         name: "wfi".into(),
         exit_latency: Span::from_us(1),

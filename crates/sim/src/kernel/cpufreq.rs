@@ -24,7 +24,6 @@ use crate::state::machine::{State, Todo};
 use crate::state::tracker::Heard;
 use crate::time::queue::Ev;
 use crate::time::work;
-use crate::time::work::speed;
 use risetime_kernel::eevdf::DequeueKind;
 use risetime_kernel::pelt::cap_scale;
 use risetime_kernel::units::{Capacity, CpuId, Instant, KHz, Span, TaskId};
@@ -179,16 +178,16 @@ impl Policy<'_, '_> {
 
     /// The hardware runs at `freq` from now on: running tasks get on with their work at that.
     pub(crate) fn set_hw_to(&mut self, freq: KHz) {
+        self.d().hw_asked = freq;
         let freq = self.d().hw_cap.map_or(freq, |cap| freq.min(cap));
         let cpus = std::mem::take(&mut self.d().cpus);
         for &cpu in &cpus {
             self.rq(cpu).book_progress();
         }
-        let (capacity, costs) = (self.m().cpu(cpus[0]).capacity, self.m().costs);
+        let costs = self.m().costs;
         let d = self.d();
         d.hw = freq;
-        let max = d.freq_max();
-        d.speed = costs.bound(speed(capacity, freq, max), speed(capacity, max, max));
+        d.speed = costs.bound(d.speed_at(freq), d.speed_at(d.freq_max()));
         for &cpu in &cpus {
             if self.m().cpu(cpu).curr.is_some() {
                 self.rq(cpu).arm_work();

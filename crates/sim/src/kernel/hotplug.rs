@@ -194,7 +194,7 @@ impl Kernel<'_> {
     }
 
     /// `rebuild_sched_domains` and `rebuild_sched_domains_energy`.
-    fn rebuild_sched_domains(&mut self) {
+    pub(crate) fn rebuild_sched_domains(&mut self) {
         let m = &mut self.m;
         let capacity: Vec<Capacity> = m.cpus.iter().map(|c| c.capacity).collect();
         let online = m.root.online;

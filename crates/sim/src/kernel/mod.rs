@@ -6,7 +6,8 @@
 //! cpufreq governor ─> frequency                   placement/, balance/   on which CPU
 //! idle    idle state, stopped tick                preempt   when a CPU reschedules
 //! clockevents when a CPU's timer interrupts      hrtimer timers that wait for the tick
-//! thermal temperature ─> highest frequency
+//! thermal temperature ─> highest frequency         pressure/ what takes capacity, and who hears of it
+//! perf_domain the energy model of each frequency domain
 //! ```
 //!
 //! Who changes one thing has a handle on it, behind which the rest of the machine can only be read:
@@ -39,8 +40,9 @@ pub(crate) mod hotplug;
 pub(crate) mod hrtimer;
 pub(crate) mod idle;
 pub(crate) mod interrupt;
+pub(crate) mod perf_domain;
 pub mod placement;
-pub(crate) mod policy;
+mod policy;
 pub(crate) mod pre_6_8;
 pub(crate) mod preempt;
 pub(crate) mod pressure;

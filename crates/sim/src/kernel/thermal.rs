@@ -17,17 +17,16 @@
 //!
 //! Source: drivers/thermal/thermal_core.c:__thermal_zone_device_update, monitor_thermal_zone,
 //! thermal_helpers.c:__thermal_cdev_update, cpufreq_cooling.c:cpufreq_set_cur_state,
-//! drivers/cpufreq/cpufreq.c:cpufreq_set_policy.
+//! What a lowered maximum does: [`crate::kernel::pressure`].
 
 use crate::kernel::Kernel;
 use crate::kernel::governor::DomainView;
-use crate::kernel::policy::Policy;
 use crate::kernel::pressure::thermal::{START_TEMP, is_on};
-use crate::state::machine::{FreqDomain, Machine};
+use crate::state::machine::Machine;
+use crate::state::pressure::Input;
 use crate::state::thermal::{Device, Heaters, Thermal, Zone};
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
-use risetime_kernel::opp::{cpufreq_set_policy, cpufreq_update_pressure};
 use risetime_kernel::thermal::cpufreq_cooling::{
     PerfState, cpu_freq_to_power, get_requested_power, get_state_freq, max_level, power2state,
 };
@@ -41,24 +40,20 @@ use risetime_model::{Experiment, Platform};
 use risetime_trace::{CpuPowers, Event};
 use std::sync::Arc;
 
-/// Thermal zones as the platform has them, at the start; `domains`: with the limits that others put on them.
-pub(crate) fn of_experiment(e: &Experiment, domains: &[FreqDomain]) -> Option<Box<Thermal>> {
+/// Thermal zones as the platform has them, at the start.
+pub(crate) fn of_experiment(e: &Experiment) -> Option<Box<Thermal>> {
     let platform = &e.platform;
     if !is_on(platform, &e.settings) {
         return None;
     }
     let start = e.settings.int(START_TEMP);
     let zones: Vec<Zone> = platform.thermal.iter().map(|z| zone(z, platform, start)).collect();
-    let device = |(of, d): (&Domain, &FreqDomain)| Device {
-        table: table(of),
-        state: 0,
-        limits: (d.min, d.max),
-    };
+    let device = |of: &Domain| Device { table: table(of), state: 0 };
     let heats = |cpu| platform.thermal.iter().position(|z| z.heated_by.contains(&cpu));
     let couplings = platform.thermal.iter().enumerate();
     let couplings = couplings.flat_map(|(i, z)| z.coupled.iter().map(move |(j, r)| (i, *j, *r)));
     Some(Box::new(Thermal {
-        devices: platform.domains.iter().zip(domains).map(device).collect(),
+        devices: platform.domains.iter().map(device).collect(),
         heaters: Heaters {
             powers: CpuPowers::new(Arc::clone(platform)),
             heats: platform.cpus().map(heats).collect(),
@@ -170,15 +165,14 @@ impl Thermal {
 }
 
 impl Thermal {
-    /// A domain takes on the state that the zones want: its limits then. `None`: it is in that state.
-    fn cpufreq_set_cur_state(&mut self, domain: usize) -> Option<(KHz, KHz)> {
+    /// A domain takes on the state that the zones want: the highest frequency then. `None`: it is in that state.
+    fn cpufreq_set_cur_state(&mut self, domain: usize) -> Option<KHz> {
         let state = self.wanted(domain);
         let device = &mut self.devices[domain];
         if std::mem::replace(&mut device.state, state) == state {
             return None;
         }
-        let (min, max) = device.limits;
-        Some((min, max.min(get_state_freq(&device.table, state)?)))
+        get_state_freq(&device.table, state)
     }
 }
 
@@ -267,6 +261,15 @@ impl Zone {
 }
 
 impl Kernel<'_> {
+    /// How hot the zone is that `cpu` heats, in m°C.
+    pub(crate) fn temperature(&mut self, cpu: CpuId) -> Option<i64> {
+        let now = self.m.now;
+        let t = self.m.thermal.as_mut()?;
+        let zone = t.heaters.heats[cpu.index()]?;
+        t.advance(now);
+        Some(t.zones[zone].node.millicelsius())
+    }
+
     /// `thermal_zone_device_update`.
     pub(crate) fn thermal_zone_device_update(&mut self, index: u32) {
         let (now, rev) = (self.m.now, self.m.rev);
@@ -281,10 +284,10 @@ impl Kernel<'_> {
         let cools = zone.cools.clone();
         self.emit(Event::Temperature { zone: index, millicelsius });
         for domain in cools {
-            let limits = self.m.thermal.as_mut().and_then(|t| t.cpufreq_set_cur_state(domain));
-            if let Some((min, max)) = limits {
+            let max = self.m.thermal.as_mut().and_then(|t| t.cpufreq_set_cur_state(domain));
+            if let Some(max) = max {
                 let mut policy = self.policy(domain);
-                policy.limit(min, max);
+                policy.cap(Input::Thermal, max);
                 let (cpu, max) = (policy.d().related[0], policy.d().max);
                 self.emit(Event::Cooling { cpu, max, zone: index });
             }
@@ -299,32 +302,4 @@ fn load(m: &Machine, domain: usize) -> Load {
     let of = |cpu: &CpuId| view.effective_cpu_util(*cpu).util.0 * 100 / view.capacity().0.max(1);
     let cpus = view.cpus();
     Load { cur: view.cur(), cpus: cpus.len() as u64, percent: cpus.iter().map(of).sum() }
-}
-
-impl Policy<'_, '_> {
-    /// `cpufreq_set_policy`: other limits from now on, which its governor hears of. What a task may get at most
-    /// stays what it is: this loss is one that a report counts.
-    fn limit(&mut self, min: KHz, max: KHz) {
-        let rev = self.m().rev;
-        let d = self.d();
-        (d.min, d.max) = cpufreq_set_policy(&d.table, min, max).unwrap_or((min, max));
-        let (max, top, related) = (d.max, d.freq_max(), d.related.clone());
-        let capacity = self.m().cpu(related[0]).capacity;
-        let pressure = cpufreq_update_pressure(capacity, max, top);
-        let d = self.d();
-        d.pressure = pressure;
-        for cpu in related {
-            let mut rq = self.rq(cpu);
-            if let Some(p) = rq.c().pressure.as_mut().filter(|_| has_hw_pressure(rev)) {
-                p.hw_pressure = pressure;
-            }
-            rq.update_actual();
-        }
-        self.limits_changed();
-    }
-}
-
-/// Whether a cooled domain's pressure is one of its own, which is averaged (`arch_set_thermal_pressure`).
-pub(crate) fn has_hw_pressure(rev: KernelRev) -> bool {
-    rev >= KernelRev::new(5, 7) && rev < KernelRev::V6_10
 }

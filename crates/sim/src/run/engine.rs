@@ -119,6 +119,7 @@ impl Simulation<'_> {
             Ev::Setting(Changed::PeltMultiplier) => {
                 k.m.decay = k.m.decay_later.unwrap_or(k.m.decay);
             }
+            Ev::Setting(Changed::EnergyModel) => k.energy_model_is_ready(),
             Ev::Setting(Changed::Highres) => {
                 k.m.hrtimers.low_res = !k.m.hrtimers.low_res;
                 let online: Vec<CpuId> = k.m.root.online.iter().collect();

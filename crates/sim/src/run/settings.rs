@@ -4,6 +4,7 @@ use crate::kernel::before;
 use crate::kernel::class::muqss;
 use crate::kernel::cpuidle;
 use crate::kernel::governor::{self, schedutil};
+use crate::kernel::perf_domain;
 use crate::kernel::pressure;
 use crate::kernel::series;
 use crate::kernel::sysctls;
@@ -192,6 +193,7 @@ pub fn catalogue() -> Catalogue {
     let mut groups = vec![Group { owner: None, params: KERNEL }];
     groups.extend(governor::groups());
     groups.extend(tracker::groups());
+    groups.push(Group { owner: None, params: crate::kernel::perf_domain::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::preempt::PARAMS });
     groups.push(Group { owner: None, params: crate::kernel::hrtimer::PARAMS });
     groups.push(Group { owner: None, params: sysctls::PARAMS });
@@ -289,6 +291,7 @@ pub fn resolve(platform: &Platform, policy: &Policy) -> Result<Settings, InputEr
     settings.0.extend(own);
     series::add_response_times(policy.kernel, platform, &mut settings);
     pressure::check(platform, &settings).map_err(|e| at_setting(policy, e))?;
+    perf_domain::check(platform, policy, &settings).map_err(|e| at_setting(policy, e))?;
     if let Some(cpu) = settings.int("first_cpu").filter(|c| *c as usize >= platform.nr_cpus()) {
         let last = platform.nr_cpus() - 1;
         return Err(InputError::new(

@@ -11,6 +11,7 @@ use crate::kernel::fork::new_task;
 use crate::kernel::governor::Works;
 use crate::kernel::hotplug::plan_hotplug;
 use crate::kernel::hrtimer;
+use crate::kernel::perf_domain;
 use crate::kernel::preempt;
 use crate::kernel::pressure;
 use crate::kernel::series;
@@ -54,13 +55,12 @@ use risetime_kernel::cfs_rq::{CfsRq, Tunables};
 use risetime_kernel::clock_pelt::RqClock;
 use risetime_kernel::cpuidle::IdleState;
 use risetime_kernel::deadline::DlRq;
-use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState, em_compute_costs, em_cpu_energy};
 use risetime_kernel::opp::FreqTableEntry;
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::pelt_cfs::CfsRqAvg;
 use risetime_kernel::rt::{RtQueue, RtThrottle};
 use risetime_kernel::uclamp::UclampRq;
-use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, MicroWatts, Span, TaskId, Util};
+use risetime_kernel::units::{Capacity, ClockPelt, CpuId, Instant, KHz, Span, TaskId, Util};
 use risetime_model::platform::Domain;
 use risetime_model::workload::{StartAt, TaskSpec};
 use risetime_model::{Experiment, Platform};
@@ -160,7 +160,7 @@ pub(crate) fn simulation_with<'a>(
         // The short ways know PELT's signals alone.
         (m.plain, m.tally) = (false, None);
     }
-    if m.thermal.is_some() {
+    if m.thermal.is_some() || m.domains.iter().any(pressure::changes_later) {
         // They know no limit that changes either.
         (m.plain, m.tally) = (false, None);
     }
@@ -203,6 +203,9 @@ pub(crate) fn simulation_with<'a>(
     let k = &mut simulation.k;
     plan_hotplug(&mut k.q, &hotplug);
     k.plan_pressure(e);
+    if let Some(after) = perf_domain::ready_after(&e.settings) {
+        k.q.push(Instant(0) + after, Ev::Setting(Changed::EnergyModel));
+    }
     if let Some(after) = hrtimer::changes_at(&e.settings) {
         k.q.push(Instant(0) + after, Ev::Setting(Changed::Highres));
     }
@@ -308,14 +311,15 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         .collect();
     let domains: Vec<FreqDomain> =
         (0..platform.domains.len()).map(|d| freq_domain(e, d, governor)).collect();
-    let thermal = thermal::of_experiment(e, &domains);
-    let known_power = domains.iter().all(|d| !d.em.is_empty());
+    let thermal = thermal::of_experiment(e);
+    let known_power = domains.iter().all(|d| !d.pd.states.is_empty());
     // Commit fa50e2b452c6: "sched/topology: Condition EAS enablement on FIE support".
     let invariant = is_freq_invariant(e) || rev < KernelRev::new(5, 11);
     // Android's, before mainline's, asked for no governor.
     let energy_model = (governor.name == "schedutil" || rev < KernelRev::V5_0)
         && known_power
         && invariant
+        && perf_domain::ready_after(&e.settings).is_none()
         && e.settings.int("sched_energy_aware") != Some(0)
         && muqss::of_settings(&e.settings).is_none();
     let mut machine = Machine {
@@ -377,6 +381,8 @@ fn machine(e: &Experiment, governor: &governor::Descriptor) -> Machine {
         hooks: None,
         tracker: None,
         thermal,
+        em_coherent: perf_domain::is_coherent(&e.settings),
+        eas_off_in_boost: perf_domain::is_off_in_boost(&e.settings),
         hrtimers: hrtimer::of_settings(&e.settings),
     };
     let queues = muqss::queues(&machine);
@@ -406,16 +412,6 @@ fn domain_index(platform: &Platform, cpu: CpuId) -> usize {
     platform.domain_of(cpu).expect("validated: every CPU is in a domain")
 }
 
-/// [`FreqDomain::em_cost`]: the energy of one unit of util.
-fn em_costs(rev: KernelRev, em: &[EmPerfState], capacity: Capacity) -> Vec<u64> {
-    if rev < KernelRev::V6_9 || em.is_empty() {
-        return Vec::new();
-    }
-    let pd = EmPerfDomain::new(em);
-    let cost = |max| em_cpu_energy(rev, &pd, Util(max), Util(1), capacity, capacity);
-    (0..=capacity.0).map(cost).collect()
-}
-
 /// `arch_scale_freq_invariant`: that of the machine.
 fn is_freq_invariant(e: &Experiment) -> bool {
     e.settings.name("freq_invariance") != Some("no")
@@ -424,45 +420,38 @@ fn is_freq_invariant(e: &Experiment) -> bool {
 /// Domain `index` of the platform at its lowest frequency, with its energy model if all powers are known.
 fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) -> FreqDomain {
     let d = &e.platform.domains[index];
-    let state = |o: &risetime_model::platform::Opp| EmPerfState {
-        frequency: o.freq,
-        power: o.power,
-        ..EmPerfState::default()
+    let scale = perf_domain::scale(e, d, pressure::has_boost(&e.settings));
+    let (pd, inefficient) = perf_domain::perf_domain(e, index, &scale);
+    let entries = d.opps.iter().zip(inefficient);
+    let table: Vec<FreqTableEntry> =
+        entries.map(|(o, inefficient)| FreqTableEntry { freq: o.freq, inefficient }).collect();
+    let caps = pressure::caps(e, index);
+    let lowest = pressure::limits_of(&table, &caps, scale.cpuinfo_max).0;
+    let speed_at = |freq: KHz| {
+        let (capacity, freq, max) = d.capacity_at(freq);
+        speed(capacity, freq, max)
     };
-    let mut em: Vec<EmPerfState> = d.opps.iter().map(state).collect();
-    em_compute_costs(e.policy.kernel, &mut em, d.capacity);
-    let inefficient: Vec<bool> = em.iter().map(|s| s.inefficient).collect();
-    if d.opps.iter().any(|o| o.power == MicroWatts(0)) {
-        em.clear();
-    }
-    // Commit 1f39fa0dccff: "cpufreq: Introducing CPUFREQ_RELATION_E".
-    let skips = e.policy.kernel >= KernelRev::new(5, 16);
-    let entry = |(i, o): (usize, &risetime_model::platform::Opp)| FreqTableEntry {
-        freq: o.freq,
-        inefficient: skips && !em.is_empty() && inefficient[i],
-    };
-    let table: Vec<FreqTableEntry> = d.opps.iter().enumerate().map(entry).collect();
-    let limits = pressure::limits(e, index, &table);
-    let lowest = limits.0;
     let domain = FreqDomain {
         cpus: d.cpus.clone(),
         related: d.cpus.clone(),
         table,
-        em_cost: em_costs(e.policy.kernel, &em, d.capacity),
-        em_skips: skips && em.iter().any(|s| s.inefficient),
-        em,
+        pd,
+        speeds: d.opps.iter().map(|o| (o.freq, speed_at(o.freq))).collect(),
+        caps,
         cur: lowest,
         hw: lowest,
         min: lowest,
-        max: d.freq_max(),
+        max: scale.cpuinfo_max,
         pressure: Capacity(0),
         max_speed: Util(0),
         hw_cap: None,
+        hw_asked: lowest,
         wanted: lowest,
         target: lowest,
         freq_invariant: is_freq_invariant(e),
         freq_scale: 0,
-        speed: speed(d.capacity, lowest, d.freq_max()),
+        speed: speed_at(lowest),
+        scale,
         fast_switch: d.fast_switch && governor.works.in_rev(e.policy.kernel).switches_fast(),
         change_gen: 0,
         idle: idle_states(d),
@@ -477,7 +466,7 @@ fn freq_domain(e: &Experiment, index: usize, governor: &governor::Descriptor) ->
         works: false,
     };
     let freq_scale = domain.freq_scale(lowest);
-    FreqDomain { freq_scale, ..domain }.limited(d.capacity, limits)
+    FreqDomain { freq_scale, ..domain }.limited()
 }
 
 fn idle_states(d: &Domain) -> Vec<IdleState> {

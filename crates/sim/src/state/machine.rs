@@ -27,8 +27,9 @@ use crate::state::idle_governor::IdleGovernor;
 use crate::state::idle_time::IdleTime;
 use crate::state::muqss::{Muqss, MuqssRq};
 use crate::state::overcommit::OvercommitRq;
+use crate::state::perf_domain::{PerfDomain, Scale};
 use crate::state::preempt::Preempt;
-use crate::state::pressure::CpuPressure;
+use crate::state::pressure::{Caps, CpuPressure};
 use crate::state::series::{CpuSeries, Series};
 use crate::state::short_ways;
 use crate::state::short_ways::ShortWay;
@@ -48,7 +49,6 @@ use risetime_kernel::cpu_util::{
 use risetime_kernel::cpuidle::IdleState;
 use risetime_kernel::deadline::{BW_UNIT, DlEntity, DlRq};
 use risetime_kernel::eevdf::Entity;
-use risetime_kernel::energy_model::{EmPerfDomain, EmPerfState};
 use risetime_kernel::fits::{CpuCapacities, Fit, util_fits_cpu, util_fits_cpu_from};
 use risetime_kernel::neighbours::task_util_est_boost;
 use risetime_kernel::opp::FreqTableEntry;
@@ -63,7 +63,7 @@ use risetime_kernel::units::{
 };
 use risetime_kernel::util_est::{UtilEst, task_util_est};
 use risetime_kernel::waiting_avg::WaitingAvg;
-use risetime_model::{Platform, platform};
+use risetime_model::Platform;
 use risetime_trace::Event;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -160,6 +160,10 @@ pub struct Machine {
     /// How hot it is, where that matters.
     pub(crate) thermal: Option<Box<Thermal>>,
     pub(crate) hrtimers: Hrtimers,
+    /// Energy models keep the pair of capacity and frequency with which they were made.
+    pub(crate) em_coherent: bool,
+    /// Placement does without energy while a governor wants a boost OPP.
+    pub(crate) eas_off_in_boost: bool,
 }
 
 /// The start settings, until they have taken effect.
@@ -307,13 +311,14 @@ pub(crate) struct FreqDomain {
     pub(crate) related: Vec<CpuId>,
     /// The frequency table, ascending, with the inefficient OPPs marked.
     pub(crate) table: Vec<FreqTableEntry>,
-    /// The energy model; empty where powers are unknown.
-    pub(crate) em: Vec<EmPerfState>,
-    /// From 6.9: the cost of the state that serves each util (`em_pd_get_efficient_state`), up to the
-    /// capacity of its CPUs.
-    pub(crate) em_cost: Vec<u64>,
-    /// Some of its states are inefficient.
-    pub(crate) em_skips: bool,
+    /// The energy model.
+    pub(crate) pd: PerfDomain,
+    /// Which capacity belongs to which frequency.
+    pub(crate) scale: Scale,
+    /// Work per ns of a CPU at each OPP, by frequency: see [`SPEED_SHIFT`].
+    pub(crate) speeds: Vec<(KHz, u64)>,
+    /// Who caps its frequency.
+    pub(crate) caps: Caps,
     /// `policy->cur`: what the kernel believes and scales PELT with.
     pub(crate) cur: KHz,
     /// What the hardware does.
@@ -323,8 +328,9 @@ pub(crate) struct FreqDomain {
     pub(crate) max: KHz,
     /// `cpufreq_get_pressure`: what that takes of each CPU's capacity.
     pub(crate) pressure: Capacity,
-    /// Above this the hardware does not go, whatever it is asked for.
+    /// Above this the hardware does not go, whatever it is asked for; what that was.
     pub(crate) hw_cap: Option<KHz>,
+    pub(crate) hw_asked: KHz,
     /// The speed, of 1024, that a task without a clamp gets within the limits.
     pub(crate) max_speed: Util,
     /// What the governor wants (`sg_policy->next_freq`).
@@ -733,8 +739,8 @@ impl Machine {
         let t = self.task(task);
         let most = uclamp_eff(t.asked, &self.groups.limits(t.group)).max;
         let best = |cpu: CpuId| {
-            let (c, d) = (self.cpu(cpu), self.domain_of(cpu));
-            if most.0 == SCHED_CAPACITY_SCALE { d.max_speed } else { d.max_speed(c.capacity, most) }
+            let d = self.domain_of(cpu);
+            if most.0 == SCHED_CAPACITY_SCALE { d.max_speed } else { d.max_speed(most) }
         };
         t.allowed.iter().map(best).max().unwrap_or(Util(0))
     }
@@ -767,27 +773,28 @@ impl Task {
 
 impl FreqDomain {
     /// The speed, of 1024, of a task clamped to `uclamp_max` on one of its CPUs ([`platform::max_speed`]).
-    pub(crate) fn max_speed(&self, capacity: Capacity, uclamp_max: Util) -> Util {
-        let freqs = self.table.iter().map(|e| e.freq);
-        platform::max_speed(capacity, self.freq_max(), freqs, self.max, uclamp_max)
+    pub(crate) fn max_speed(&self, uclamp_max: Util) -> Util {
+        let of = |(_, speed): &(KHz, u64)| Util(speed * SCHED_CAPACITY_SCALE >> SPEED_SHIFT);
+        let within = || self.speeds.iter().filter(|(freq, _)| *freq <= self.max).map(of);
+        let enough = within().find(|s| *s >= uclamp_max);
+        enough.or(within().last()).unwrap_or(Util(0))
     }
-    /// The energy model without limits, as [`EmPerfDomain::new`] makes it.
-    #[inline]
-    pub(crate) fn em_perf_domain(&self) -> EmPerfDomain<'_> {
-        EmPerfDomain {
-            states: &self.em,
-            skip_inefficiencies: self.em_skips,
-            min_perf_state: 0,
-            max_perf_state: self.em.len().saturating_sub(1),
-        }
+    /// Work per ns of a CPU at `freq`: at the OPP, or at the next one above.
+    pub(crate) fn speed_at(&self, freq: KHz) -> u64 {
+        let at = self.speeds.iter().find(|(own, _)| *own >= freq).or(self.speeds.last());
+        at.map_or(1, |(_, speed)| *speed)
     }
     /// What PELT's clock is scaled by at a frequency.
     pub(crate) fn freq_scale(&self, freq: KHz) -> u64 {
-        if self.freq_invariant { freq_scale(freq, self.freq_max()) } else { SCHED_CAPACITY_SCALE }
+        match self.scale.kept(freq) {
+            _ if !self.freq_invariant => SCHED_CAPACITY_SCALE,
+            Some(own) => own.0 * SCHED_CAPACITY_SCALE / self.scale.kept_at_ref().0.max(1),
+            None => freq_scale(freq, self.scale.freq_ref),
+        }
     }
-    /// The highest frequency.
+    /// `policy->cpuinfo.max_freq`.
     pub(crate) fn freq_max(&self) -> KHz {
-        self.table.last().map_or(KHz(1), |e| e.freq)
+        self.scale.cpuinfo_max
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod idle_time;
 pub(crate) mod machine;
 pub(crate) mod muqss;
 pub(crate) mod overcommit;
+pub(crate) mod perf_domain;
 pub(crate) mod plain;
 pub(crate) mod preempt;
 pub(crate) mod pressure;

@@ -1,7 +1,115 @@
-//! What a CPU keeps of interrupts and of hardware that slows down (`kernel/pressure/`).
+//! What a CPU keeps of interrupts and of hardware that slows down, and a policy of those who cap its frequency
+//! (`kernel/pressure/`).
 
 use risetime_kernel::pelt::SchedAvg;
-use risetime_kernel::units::{Capacity, Span, Util};
+use risetime_kernel::units::{Capacity, Instant, KHz, Span, Util};
+
+/// Who caps a policy's frequency, from those who change their mind often to those who seldom do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Input {
+    /// The hardware itself, whatever it is asked for.
+    Hardware,
+    /// A thermal zone, by its cooling device.
+    Thermal,
+    /// Firmware, by a request of its driver.
+    Firmware,
+    /// A power budget.
+    Budget,
+    /// User space.
+    User,
+}
+
+/// How the scheduler hears of a cap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Interface {
+    /// Not at all.
+    None,
+    /// At once (`cpufreq_get_pressure`).
+    Instant,
+    /// As an average that follows it (`hw_load_avg`; before 6.10, where it is called thermal, EAS knows at once).
+    Average,
+    /// As another capacity of the CPU, once it has held for some time.
+    Permanent,
+}
+
+/// What one of them allows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cap {
+    /// At this moment; the highest number: everything.
+    pub(crate) khz: KHz,
+    pub(crate) interface: Interface,
+    /// When that changes.
+    pub(crate) plan: Option<CapPlan>,
+}
+
+/// A cap that comes and goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CapPlan {
+    pub(crate) khz: KHz,
+    /// While it is gone.
+    pub(crate) otherwise: KHz,
+    /// When it is gone for good.
+    pub(crate) until: Option<Instant>,
+    /// It comes each such time, for a part of it; 0: it stays.
+    pub(crate) period: Span,
+    pub(crate) on: Span,
+    /// Or with heat: it comes at the first of these temperatures, and goes below the second, in m°C.
+    pub(crate) heat: Option<(i64, i64)>,
+}
+
+/// Those of a policy (`freq_constraints`, and the hardware beside them).
+#[derive(Clone, Debug)]
+pub(crate) struct Caps {
+    /// By [`Input`].
+    all: [Cap; 5],
+    /// `scaling_min_freq`.
+    pub(crate) min: KHz,
+    /// How often those with a permanent interface have changed.
+    pub(crate) permanent_gen: u32,
+    /// How long they have to hold.
+    pub(crate) permanent_after: Span,
+}
+
+/// No cap.
+pub(crate) const UNCAPPED: KHz = KHz(u64::MAX);
+
+impl Caps {
+    /// None in force yet.
+    pub(crate) fn new(
+        min: KHz,
+        permanent_after: Span,
+        interface: impl Fn(Input) -> Interface,
+    ) -> Caps {
+        use Input::*;
+        let cap = |input| Cap { khz: UNCAPPED, interface: interface(input), plan: None };
+        let all = [Hardware, Thermal, Firmware, Budget, User].map(cap);
+        Caps { all, min, permanent_gen: 0, permanent_after }
+    }
+    pub(crate) fn of(&self, input: Input) -> &Cap {
+        &self.all[input as usize]
+    }
+    pub(crate) fn of_mut(&mut self, input: Input) -> &mut Cap {
+        &mut self.all[input as usize]
+    }
+    /// What cpufreq keeps to: the lowest of all but the hardware's.
+    pub(crate) fn max(&self) -> KHz {
+        self.all[1..].iter().map(|c| c.khz).min().unwrap_or(UNCAPPED)
+    }
+    /// The lowest of those that the scheduler hears of in this way.
+    pub(crate) fn heard(&self, interface: Interface) -> KHz {
+        let heard = self.all.iter().filter(|c| c.interface == interface);
+        heard.map(|c| c.khz).min().unwrap_or(UNCAPPED)
+    }
+    /// Whether any comes or goes later.
+    pub(crate) fn is_planned(&self) -> bool {
+        self.all.iter().any(|c| c.plan.is_some())
+    }
+    /// Whether any may ever come by this interface.
+    pub(crate) fn uses(&self, interface: Interface) -> bool {
+        let used = |c: &&Cap| c.khz != UNCAPPED || c.plan.is_some();
+        self.all.iter().filter(used).any(|c| c.interface == interface)
+    }
+}
 
 /// What a CPU keeps of all this; most have none.
 #[derive(Clone, Debug)]

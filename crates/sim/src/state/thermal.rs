@@ -5,7 +5,7 @@ use risetime_kernel::thermal::gov_power_allocator::{Constants, Pid};
 use risetime_kernel::thermal::gov_step_wise::Instance;
 use risetime_kernel::thermal::rc::Node;
 use risetime_kernel::thermal::thermal_core::Trip;
-use risetime_kernel::units::{CpuId, Instant, KHz, Span};
+use risetime_kernel::units::{CpuId, Instant, Span};
 use risetime_trace::{CpuPowers, Event};
 
 /// All of it; machines without thermal zones have none.
@@ -45,8 +45,6 @@ pub(crate) struct Zone {
 pub(crate) struct Device {
     pub(crate) table: Vec<PerfState>,
     pub(crate) state: u32,
-    /// Its limits without cooling.
-    pub(crate) limits: (KHz, KHz),
 }
 
 /// What the CPUs give off.

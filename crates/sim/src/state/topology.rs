@@ -168,7 +168,7 @@ impl Machine {
         let used =
             || self.domains.iter().filter(|d| d.cpus.iter().any(|c| root.online.contains(*c)));
         let too_complex = || {
-            let nr_ps = used().map(|d| d.em.len()).sum();
+            let nr_ps = used().map(|d| d.pd.states.len()).sum();
             is_too_complex_pre_6_7(used().count(), nr_ps, root.online.len())
         };
         let too_complex = self.rev < KernelRev::new(6, 7) && too_complex();

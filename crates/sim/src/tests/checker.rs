@@ -8,7 +8,7 @@
 //! The program is followed by an interpreter of its own, from the switches and frequencies of
 //! the trace alone: it knows when each step must be over and when the task must fall asleep.
 
-use risetime_kernel::units::{CpuId, Instant, TaskId};
+use risetime_kernel::units::{CpuId, Instant, KHz, TaskId};
 use risetime_model::settings::Value;
 use risetime_model::workload::{self, Repeat, TaskSpec};
 use risetime_model::{Experiment, Platform};
@@ -136,8 +136,8 @@ impl Checker {
 
     fn speed(&self, cpu: CpuId) -> f64 {
         let d = self.platform.domain_of(cpu).expect("a CPU");
-        let domain = &self.platform.domains[d];
-        domain.capacity.0 as f64 / 1024.0 * self.freq[d] as f64 / domain.freq_max().0 as f64
+        let (capacity, freq, max) = self.platform.domains[d].capacity_at(KHz(self.freq[d]));
+        capacity.0 as f64 / 1024.0 * freq.0 as f64 / max.0 as f64
     }
 
     /// Books the time until now to the task that runs on `cpu`.

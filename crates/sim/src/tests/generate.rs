@@ -288,11 +288,8 @@ fn domains() -> impl Strategy<Value = Domain> {
             let (mut freq, mut power) = (0, 0);
             let opps = opps.into_iter().map(|(f, p, latency)| {
                 (freq, power) = (freq + f, power + p);
-                Opp {
-                    freq: KHz(freq),
-                    power: MicroWatts(if powered { power } else { 0 }),
-                    latency: Span(latency),
-                }
+                let power = MicroWatts(if powered { power } else { 0 });
+                Opp::new(KHz(freq), power, Span(latency))
             });
             let (mut exit, mut residency) = (0, 0);
             let idle = idle.into_iter().enumerate().map(|(i, (e, r))| {

@@ -19,7 +19,7 @@ fn close(m: &mut Machine, way: ShortWay) {
         ShortWay::Plain => m.plain = false,
         ShortWay::Glance => m.glances = false,
         ShortWay::Tally => m.tally = None,
-        ShortWay::EmCost => m.domains.iter_mut().for_each(|d| d.em_cost = Vec::new()),
+        ShortWay::EmCost => m.domains.iter_mut().for_each(|d| d.pd.cost = Vec::new()),
         ShortWay::Jiffy => m.keeps_jiffy = false,
         ShortWay::Unheard => m.unheard = false,
     }

@@ -67,6 +67,8 @@ pub(crate) enum Changed {
     Highres,
     /// How fast time runs for load tracking ([`crate::kernel::series`]).
     PeltMultiplier,
+    /// There is an energy model from now on ([`crate::kernel::perf_domain`]).
+    EnergyModel,
 }
 
 impl Ev {

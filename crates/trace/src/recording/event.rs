@@ -315,6 +315,7 @@ fn numbers<'a>(at: Instant, event: &Event<'a>) -> Option<(char, Vec<u64>, Option
         Event::IdleSelect { cpu, select } => ('I', select_numbers(cpu, select)),
         Event::Temperature { zone, millicelsius } => ('C', vec![zone.into(), millicelsius.into()]),
         Event::Cooling { cpu, max, zone } => ('X', vec![n(cpu), max.0, zone.into()]),
+        Event::CpuFrequencyLimits { cpu, min, max } => ('K', vec![n(cpu), min.0, max.0]),
     };
     Some((kind, numbers, None))
 }
@@ -535,6 +536,10 @@ impl Fields<'_, '_> {
                 Event::IdleSelect { cpu, select }
             }
             'C' => Event::Temperature { zone: self.small()?, millicelsius: self.small()? },
+            'K' => {
+                let (cpu, min) = (self.cpu()?, KHz(self.take()?));
+                Event::CpuFrequencyLimits { cpu, min, max: KHz(self.take()?) }
+            }
             'X' => Event::Cooling { cpu: self.cpu()?, max: KHz(self.take()?), zone: self.small()? },
             other => {
                 return Err(self.lines.error(format!("found an event `{other}`: no such kind")));

@@ -148,6 +148,7 @@ fn everything() -> Memory {
         Event::CfsUtilEst { cpu, util_est: Util(79) },
         Event::Temperature { zone: 1, millicelsius: 70_123 },
         Event::Cooling { cpu, max: KHz(700_000), zone: 1 },
+        Event::CpuFrequencyLimits { cpu, min: KHz(300_000), max: KHz(700_000) },
         Event::Deadline { task, runtime: -5, left: i64::MIN },
         Event::Tick { cpu },
         Event::Resched { cpu, lazy: true },

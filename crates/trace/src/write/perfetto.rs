@@ -21,6 +21,7 @@
 //!   CpuClamps, FreqLook            the same of the CPU
 //!   Temperature                    a counter of the thermal zone
 //!   Cooling                        a counter of the domain's governor, and an instant with the zone
+//!   CpuFrequencyLimits             the same counter
 //!   Switch, Idle, Irq, Freq        power: a counter of the frequency domain, where the platform has its power
 //! ```
 //!
@@ -816,6 +817,10 @@ impl<W: io::Write> TraceSink for Writer<W> {
                 });
             }
             Event::Cooling { cpu, max, zone } => self.cooling(at, cpu, max, zone),
+            Event::CpuFrequencyLimits { cpu, max, .. } => {
+                let track = self.governor(cpu);
+                self.counter(at, Track::MaxFreq, cpu.0, max.0, |_| Some(track));
+            }
             Event::Job { task, mark } => self.job(at, task, mark),
             Event::Prio { task, prio } => self.set_prio(task, prio.into()),
             Event::Clamps { task, clamps } => {

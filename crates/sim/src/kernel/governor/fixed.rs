@@ -19,7 +19,7 @@ pub(super) const PERFORMANCE: Descriptor = Descriptor {
     doc: "always the highest frequency",
     params: &[],
     works: Works::WhereSlow,
-    make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].freq_max())),
+    make: |platform, domain, _| Box::new(Fixed(platform.domains[domain].freq_boost())),
 };
 
 pub(super) const POWERSAVE: Descriptor = Descriptor {
@@ -46,7 +46,12 @@ pub(super) const USERSPACE: Descriptor = Descriptor {
         let wanted = KHz(settings.int("scaling_setspeed").unwrap_or(0).max(0) as u64);
         let domain = &platform.domains[domain];
         Box::new(Fixed(
-            domain.opps.iter().map(|o| o.freq).find(|f| *f >= wanted).unwrap_or(domain.freq_max()),
+            domain
+                .opps
+                .iter()
+                .map(|o| o.freq)
+                .find(|f| *f >= wanted)
+                .unwrap_or(domain.freq_boost()),
         ))
     },
 };

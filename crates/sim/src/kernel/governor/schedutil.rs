@@ -349,18 +349,18 @@ impl Governor for Schedutil {
             Some(need) => need,
             None => self.need(domain, update.then_some(effects)),
         };
-        // Capacities are those of the highest OPP.
-        let (top, invariant) = (domain.freq_max(), domain.freq_invariant());
+        let invariant = domain.freq_invariant();
         let known = FreqRef {
-            arch_scale_freq_ref: if invariant { top } else { KHz(0) },
+            arch_scale_freq_ref: if invariant { domain.freq_ref() } else { KHz(0) },
             freq_invariant: invariant,
-            cpuinfo_max_freq: top,
+            cpuinfo_max_freq: domain.freq_ref(),
             cur: domain.cur(),
         };
         let ref_freq = get_capacity_ref_freq(domain.rev(), &known);
         // The headroom is in the util: before 6.8 the kernel adds it here, after the clamps.
         let rev = domain.rev().max(KernelRev::V6_8);
-        let raw = get_next_freq(rev, need.util, domain.capacity(), ref_freq);
+        let linear = get_next_freq(rev, need.util, domain.capacity(), ref_freq);
+        let raw = domain.freq_of_capacity(need.util).unwrap_or(linear);
         if !update {
             let freq = domain.resolve_freq(raw);
             let why = if freq == self.next_freq { Why::Unchanged } else { Why::RateLimited };

@@ -59,6 +59,17 @@ impl DomainView<'_> {
     pub fn freq_max(&self) -> KHz {
         self.domain().freq_max()
     }
+    /// The frequency that the capacity belongs to (`arch_scale_freq_ref`).
+    #[inline]
+    pub fn freq_ref(&self) -> KHz {
+        self.domain().scale.freq_ref
+    }
+    /// Where the scheduler keeps the capacity of each OPP: the first one that has so much, else the highest.
+    pub fn freq_of_capacity(&self, util: Util) -> Option<KHz> {
+        let of_opp = &self.domain().scale.of_opp;
+        let enough = of_opp.iter().find(|(_, capacity)| capacity.0 >= util.0);
+        enough.or(of_opp.last()).map(|(freq, _)| *freq)
+    }
     /// The OPP that the driver would choose for `freq` (`cpufreq_driver_resolve_freq`).
     pub fn resolve_freq(&self, freq: KHz) -> KHz {
         let table = &self.domain().table;

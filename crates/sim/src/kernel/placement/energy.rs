@@ -380,10 +380,10 @@ impl<'a> Without<'a> {
         let max = self.max_util(dst).min(Util(self.capacity.0));
         let max = if rev < KernelRev::V6_8 { m.series.room_pre_6_8(max) } else { max };
         let long_way = || {
-            let pd = self.domain.em_perf_domain();
-            em_cpu_energy(rev, &pd, max, sum, self.actual, self.capacity)
+            let pd = &self.domain.pd;
+            em_cpu_energy(rev, &pd.em_perf_domain(), max, sum, self.actual, pd.capacity)
         };
-        let Some(cost) = self.domain.em_cost.get(max.0.min(self.actual.0) as usize) else {
+        let Some(cost) = self.domain.pd.cost.get(max.0.min(self.actual.0) as usize) else {
             return long_way();
         };
         short_ways::take(ShortWay::EmCost);

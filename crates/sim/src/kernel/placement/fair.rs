@@ -38,7 +38,7 @@ impl Placement for Fair {
     ) -> Placed {
         let prev = machine.task(task).cpu;
         let root = &machine.root;
-        if root.energy_aware
+        if machine.is_energy_aware()
             && !root.overutilized
             && let Some(placed) =
                 energy::find_energy_efficient_cpu(machine, task, waker.cpu, effects)

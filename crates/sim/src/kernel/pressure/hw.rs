@@ -1,47 +1,63 @@
 //! Hardware that slows down by itself: `min(asked for, cap)`, whatever is asked for, and it says so.
 //!
-//! The kernel scales PELT with the frequency that it asked for, so under a hardware cap a CPU looks
-//! faster than it is. Thermal zones decide in
-//! [`thermal`](super::thermal).
+//! ```text
+//! by the clock   hw_capped_from_ms, …_until_ms, …_period_us          caps.rs
+//! by heat        looks each ms: at hw_capped_above_millicelsius the cap comes, below the other it goes again
+//! ```
 //!
-//! Source: drivers/base/arch_topology.c:topology_update_hw_pressure; kernel/sched/pelt.c:update_hw_load_avg.
+//! The kernel scales PELT with the frequency that it asked for, so under a hardware cap a CPU looks
+//! faster than it is. An emergency of this kind is faster than thermal zones and their governors
+//! ([`thermal`](super::thermal)), which look each polling delay. Its sensor is that of the zone that the policy's first CPU
+//! heats.
+//!
+//! Source: drivers/base/arch_topology.c:topology_update_hw_pressure; kernel/sched/pelt.c:update_hw_load_avg;
+//! drivers/thermal/qcom/lmh.c (arm, low and high threshold).
 
 use crate::kernel::Kernel;
-use crate::kernel::policy::Policy;
-use crate::kernel::pressure::{MOST_KHZ, OfPolicy, Source};
+use crate::kernel::pressure::thermal::is_on;
+use crate::kernel::pressure::{OfPolicy, Source};
 use crate::kernel::rq::Rq;
 use crate::state::machine::from_time_0;
-use crate::state::pressure::CpuPressure;
+use crate::state::pressure::{Caps, Input};
 use crate::time::queue::Ev;
-use risetime_kernel::KernelRev;
-use risetime_kernel::opp::{cpufreq_set_policy, cpufreq_update_pressure};
 use risetime_kernel::pelt::update_hw_load_avg;
-use risetime_kernel::units::{Instant, KHz, Span, Util};
+use risetime_kernel::units::{Instant, Span, Util};
+use risetime_model::InputError;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range};
 use risetime_trace::Event;
 
-const HW_CAPPED: &str = "hw_capped_khz";
-const HW_CAPPED_FROM: &str = "hw_capped_from_ms";
+const ABOVE: &str = "hw_capped_above_millicelsius";
+const BELOW: &str = "hw_capped_below_millicelsius";
+/// How often the hardware looks.
+const LOOK: Span = Span(1_000_000);
+/// How much cooler it has to be, in m°C.
+const HYSTERESIS: i64 = 5000;
 
-/// A cap on one frequency domain, from some time on.
-pub(crate) struct Hardware;
+/// A cap that comes with heat.
+pub(crate) struct Emergency;
 
-impl Source for Hardware {
+/// At which temperatures it comes and goes.
+pub(super) fn heat(own: OfPolicy) -> Option<(i64, i64)> {
+    let above = own.settings.int(ABOVE)?;
+    Some((above, own.settings.int(BELOW).unwrap_or(above - HYSTERESIS)))
+}
+
+impl Source for Emergency {
     fn params(&self) -> &'static [Param] {
         &[
             Param {
-                name: HW_CAPPED,
-                doc: "the hardware goes no faster than the highest OPP up to here, whatever it is asked for, and reports it (of one policy: hw_capped_khz.policyN)",
-                unit: "kHz",
-                range: Range::Int(0, MOST_KHZ),
+                name: ABOVE,
+                doc: "the hardware caps itself (hw_capped_khz) only once the thermal zone that its CPUs heat is so hot",
+                unit: "m°C",
+                range: Range::Int(1, 300_000),
                 default: Default::Unset,
                 home: Home::Simulator(Neutral::None),
             },
             Param {
-                name: HW_CAPPED_FROM,
-                doc: "from when on it is capped",
-                unit: "ms",
-                range: Range::Int(0, 1_000_000_000),
+                name: BELOW,
+                doc: "until it is cooler than that (unset: 5 °C less)",
+                unit: "m°C",
+                range: Range::Int(0, 300_000),
                 default: Default::Unset,
                 home: Home::Simulator(Neutral::None),
             },
@@ -49,43 +65,59 @@ impl Source for Hardware {
     }
 
     fn per_policy(&self) -> &'static [&'static str] {
-        &[HW_CAPPED]
+        &[]
     }
 
-    fn on_cpu(&self, own: OfPolicy, _: KernelRev, _: &mut CpuPressure) -> bool {
-        own.int(HW_CAPPED).is_some()
+    /// Errors: heat where there is none, or that would come and go at once.
+    fn check(&self, own: OfPolicy) -> Result<(), InputError> {
+        let err = |name: &str, what: String| {
+            let value = own.settings.int(name).unwrap_or(0);
+            Err(InputError::new(format!("setting {name}={value}"), what))
+        };
+        let Some((above, below)) = heat(own) else {
+            return match own.settings.int(BELOW) {
+                Some(_) => err(BELOW, format!("has no effect: {ABOVE} is not set")),
+                None => Ok(()),
+            };
+        };
+        if !is_on(own.platform, own.settings) {
+            return err(ABOVE, "has no effect: there are no thermal zones in force".into());
+        }
+        if below >= above {
+            return err(BELOW, format!("is not below {ABOVE}, {above}"));
+        }
+        Ok(())
+    }
+
+    fn plan_caps(&self, own: OfPolicy, caps: &mut Caps) {
+        if let Some(plan) = &mut caps.of_mut(Input::Hardware).plan {
+            plan.heat = heat(own);
+        }
     }
 
     fn plan(&self, k: &mut Kernel, own: OfPolicy, source: u8) {
-        let Some(khz) = own.int(HW_CAPPED) else { return };
-        let at = Instant(0) + Span::from_ms(own.of_all(HW_CAPPED_FROM).unwrap_or(0));
-        // The setting's range is 32 bits.
-        k.q.push(at, Ev::Pressure { source, domain: own.index as u32, value: khz as u32 });
+        let plan = k.m.domains[own.index].caps.of(Input::Hardware).plan;
+        if plan.is_some_and(|p| p.heat.is_some()) {
+            let domain = own.index as u32;
+            k.q.push(Instant(0) + LOOK, Ev::Pressure { source, domain, value: 0 });
+        }
     }
 
-    fn changes(&self, policy: &mut Policy, khz: u32) {
-        policy.hw_cap(KHz(khz.into()));
-    }
-}
-
-impl Policy<'_, '_> {
-    /// The hardware is slower from now on, and says so (`topology_update_hw_pressure`).
-    pub(crate) fn hw_cap(&mut self, asked: KHz) {
-        let d = self.d();
-        let cap = cpufreq_set_policy(&d.table, KHz(0), asked).map_or(asked, |(_, max)| max);
-        d.hw_cap = Some(cap);
-        let (max, hw, related) = (d.freq_max(), d.hw, d.related.clone());
-        for cpu in related {
-            let mut rq = self.rq(cpu);
-            let c = rq.c();
-            if let Some(p) = &mut c.pressure {
-                p.hw_pressure = cpufreq_update_pressure(c.capacity, cap, max);
+    fn changes(&self, k: &mut Kernel, domain: usize, source: u8, value: u32) {
+        let d = &k.m.domains[domain];
+        let (cap, cpu) = (*d.caps.of(Input::Hardware), d.related[0]);
+        let Some((plan, (above, below))) = cap.plan.and_then(|p| Some((p, p.heat?))) else {
+            return;
+        };
+        if let Some(now) = k.temperature(cpu) {
+            let on = cap.khz == plan.khz;
+            if now >= above && !on {
+                k.policy(domain).cap(Input::Hardware, plan.khz);
+            } else if now < below && on {
+                k.policy(domain).cap(Input::Hardware, plan.otherwise);
             }
-            rq.update_actual();
         }
-        if hw > cap {
-            self.set_hw_to(hw);
-        }
+        k.q.push(k.m.now + LOOK, Ev::Pressure { source, domain: domain as u32, value });
     }
 }
 

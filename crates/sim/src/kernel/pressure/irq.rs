@@ -14,9 +14,9 @@
 use crate::kernel::Kernel;
 use crate::kernel::pressure::{LONGEST_US, OfPolicy, Source};
 use crate::kernel::rq::Rq;
+use crate::state::pressure::Caps;
 use crate::state::pressure::{CpuPressure, IrqStep};
 use crate::time::queue::Ev;
-use risetime_kernel::KernelRev;
 use risetime_kernel::units::{Instant, Span};
 use risetime_model::InputError;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range};
@@ -72,7 +72,7 @@ impl Source for Device {
         }
     }
 
-    fn on_cpu(&self, own: OfPolicy, _: KernelRev, p: &mut CpuPressure) -> bool {
+    fn on_cpu(&self, own: OfPolicy, _: &Caps, p: &mut CpuPressure) -> bool {
         let us = |name| own.int(name).map_or(Span(0), Span::from_us);
         (p.period, p.handler) = (us(IRQ_PERIOD), us(IRQ));
         p.period > Span(0) && p.handler > Span(0)

@@ -1,14 +1,18 @@
-//! `scaling_min_freq` and `scaling_max_freq`: a policy's limits, from the beginning to the end.
+//! `scaling_min_freq` and `scaling_max_freq`: a policy's limits from the beginning on (later ones:
+//! [`caps`](super::caps)), and `boost`: whether it has its boost OPPs.
 //!
-//! Source: drivers/cpufreq/cpufreq.c:cpufreq_set_policy. Left out: limits that change during a run.
+//! Source: drivers/cpufreq/cpufreq.c:cpufreq_set_policy, freq_table.c:cpufreq_frequency_table_cpuinfo. Left out: boost that
+//! changes during a run, boost of single policies (since 6.11).
 
 use crate::kernel::pressure::{MOST_KHZ, OfPolicy, Source};
+use crate::state::pressure::{Caps, Input};
 use risetime_kernel::units::KHz;
-use risetime_model::InputError;
 use risetime_model::settings::{Default, Home, Param, Range};
+use risetime_model::{InputError, Platform};
 
 const MAX_FREQ: &str = "scaling_max_freq";
 const MIN_FREQ: &str = "scaling_min_freq";
+pub(crate) const BOOST: &str = "cpufreq_boost";
 
 /// What user space allows.
 pub(crate) struct Limits;
@@ -32,6 +36,14 @@ impl Source for Limits {
                 default: Default::Unset,
                 home: Home::Policy(MIN_FREQ),
             },
+            Param {
+                name: BOOST,
+                doc: "whether boost OPPs may be used (unset: no)",
+                unit: "",
+                range: Range::Int(0, 1),
+                default: Default::Unset,
+                home: Home::CpuSysfs("cpufreq/boost"),
+            },
         ]
     }
 
@@ -39,8 +51,13 @@ impl Source for Limits {
         &[MAX_FREQ, MIN_FREQ]
     }
 
-    /// Errors: a minimum above the maximum.
+    /// Errors: a minimum above the maximum; boost where there is none.
     fn check(&self, own: OfPolicy) -> Result<(), InputError> {
+        let boosts = |p: &Platform| p.domains.iter().any(|d| d.opps.iter().any(|o| o.turbo));
+        if let Some(value) = own.of_all(BOOST).filter(|_| !boosts(own.platform)) {
+            let what = format!("has no effect: {} has no boost OPPs", own.platform.name);
+            return Err(InputError::new(format!("setting {BOOST}={value}"), what));
+        }
         match (own.int(MIN_FREQ), own.int(MAX_FREQ)) {
             (Some(min), Some(max)) if min > max => {
                 let cpu = own.policy();
@@ -51,8 +68,11 @@ impl Source for Limits {
         }
     }
 
-    fn limits(&self, own: OfPolicy) -> (KHz, KHz) {
+    fn plan_caps(&self, own: OfPolicy, caps: &mut Caps) {
         let of = |name| own.int(name).map(KHz);
-        (of(MIN_FREQ).unwrap_or(KHz(0)), of(MAX_FREQ).unwrap_or(KHz(u64::MAX)))
+        caps.min = of(MIN_FREQ).unwrap_or(KHz(0));
+        if let Some(max) = of(MAX_FREQ) {
+            caps.of_mut(Input::User).khz = max;
+        }
     }
 }

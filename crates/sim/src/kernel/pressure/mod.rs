@@ -6,6 +6,8 @@
 //! interrupts  the handler has the CPU, the task waits       clock_task stands still; avg_irq
 //! limits      policy->min ≤ every request ≤ policy->max     cpufreq pressure (since 6.10)
 //! heat        limits that come and go                       the same; from 5.7 to 6.9 as hardware pressure
+//! firmware,   likewise                                      the same since 6.10: see caps.rs
+//! budgets
 //! hardware    min(asked for, cap), whatever is asked for    hw pressure, averaged in avg_hw
 //!
 //! actual      = capacity - max(avg_hw, cpufreq pressure)              (before 6.10: - hw pressure)
@@ -17,21 +19,21 @@
 //! Source: kernel/sched/core.c:sched_tick; pelt.c:update_other_load_avgs; fair.c:get_actual_cpu_capacity,
 //! update_cpu_capacity.
 
+mod caps;
 mod hw;
 mod irq;
 mod limits;
 pub(crate) mod thermal;
 
 use crate::kernel::Kernel;
-use crate::kernel::policy::Policy;
 use crate::kernel::rq::Rq;
 use crate::state::machine::Cpu;
 use crate::state::machine::{FreqDomain, UPTIME};
-use crate::state::pressure::CpuPressure;
+use crate::state::pressure::{Caps, CpuPressure, Interface, UNCAPPED};
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::cpu_util::get_actual_cpu_capacity;
-use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy, cpufreq_update_pressure};
+use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
 use risetime_kernel::pelt::SchedAvg;
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, KHz, Span, Util};
 use risetime_model::platform::Domain;
@@ -44,7 +46,17 @@ const LONGEST_US: i64 = 10_000_000;
 const MOST_KHZ: i64 = u32::MAX as i64;
 
 /// All of them, in the order in which their settings are listed.
-const SOURCES: [&dyn Source; 4] = [&irq::Device, &limits::Limits, &hw::Hardware, &thermal::Zones];
+const SOURCES: [&dyn Source; 9] = [
+    &irq::Device,
+    &limits::Limits,
+    &caps::HARDWARE,
+    &hw::Emergency,
+    &caps::FIRMWARE,
+    &caps::BUDGET,
+    &caps::USER,
+    &caps::Interfaces,
+    &thermal::Zones,
+];
 
 /// Something that takes capacity from CPUs, a domain at a time.
 pub(crate) trait Source: Sync {
@@ -56,18 +68,16 @@ pub(crate) trait Source: Sync {
     fn check(&self, _: OfPolicy) -> Result<(), InputError> {
         Ok(())
     }
-    /// The limits that it puts on the policy from the beginning on: lowest, highest.
-    fn limits(&self, _: OfPolicy) -> (KHz, KHz) {
-        (KHz(0), KHz(u64::MAX))
-    }
+    /// Notes what it puts on the policy from the beginning on, and what it plans.
+    fn plan_caps(&self, _: OfPolicy, _: &mut Caps) {}
     /// What a CPU of the policy keeps for it; false: nothing.
-    fn on_cpu(&self, _: OfPolicy, _: KernelRev, _: &mut CpuPressure) -> bool {
+    fn on_cpu(&self, _: OfPolicy, _: &Caps, _: &mut CpuPressure) -> bool {
         false
     }
     /// Plans what it does later, of its own accord; `source`: its index in [`SOURCES`], for [`crate::time::queue::Ev::Pressure`].
     fn plan(&self, _: &mut Kernel, _: OfPolicy, _source: u8) {}
     /// That time has come ([`crate::time::queue::Ev::Pressure`]).
-    fn changes(&self, _: &mut Policy, _value: u32) {}
+    fn changes(&self, _: &mut Kernel, _domain: usize, _source: u8, _value: u32) {}
 }
 
 /// The settings as one policy sees them.
@@ -120,22 +130,32 @@ pub(crate) fn check(platform: &Platform, settings: &Settings) -> Result<(), Inpu
     policies(platform, settings).try_for_each(|own| SOURCES.iter().try_for_each(|s| s.check(own)))
 }
 
-/// `policy->min` and `policy->max` of domain `index` from the beginning on: the narrowest.
-pub(crate) fn limits(e: &Experiment, index: usize, table: &[FreqTableEntry]) -> (KHz, KHz) {
+fn of_policy(e: &Experiment, index: usize) -> OfPolicy<'_> {
     let domain = &e.platform.domains[index];
-    let own = OfPolicy { platform: &e.platform, settings: &e.settings, domain, index };
-    let (mut min, mut max) = (KHz(0), KHz(u64::MAX));
-    for source in SOURCES {
-        let (low, high) = source.limits(own);
-        (min, max) = (min.max(low), max.min(high));
-    }
-    cpufreq_set_policy(table, min, max).unwrap_or((domain.opps[0].freq, domain.freq_max()))
+    OfPolicy { platform: &e.platform, settings: &e.settings, domain, index }
+}
+
+/// Who caps domain `index`, from the beginning on and later.
+pub(crate) fn caps(e: &Experiment, index: usize) -> Caps {
+    let own = of_policy(e, index);
+    let mut caps = caps::of_policy(own, e.policy.kernel, KHz(0));
+    SOURCES.iter().for_each(|s| s.plan_caps(own, &mut caps));
+    caps
+}
+
+/// Whether a domain's limits, or the capacity of its CPUs, change while the machine runs.
+pub(crate) fn changes_later(d: &FreqDomain) -> bool {
+    d.caps.is_planned() || d.caps.uses(Interface::Permanent) || !d.scale.of_opp.is_empty()
+}
+
+/// Whether boost OPPs are there (`/sys/devices/system/cpu/cpufreq/boost`).
+pub(crate) fn has_boost(settings: &Settings) -> bool {
+    settings.int(limits::BOOST) == Some(1)
 }
 
 /// That of a CPU of domain `index`; `None`: no source keeps anything there.
 pub(crate) fn cpu_pressure(e: &Experiment, index: usize) -> Option<Box<CpuPressure>> {
-    let domain = &e.platform.domains[index];
-    let own = OfPolicy { platform: &e.platform, settings: &e.settings, domain, index };
+    let own = of_policy(e, index);
     let avg = SchedAvg { last_update_time: ClockPelt(UPTIME.0), ..SchedAvg::default() };
     let mut pressure = CpuPressure {
         period: Span(0),
@@ -146,9 +166,10 @@ pub(crate) fn cpu_pressure(e: &Experiment, index: usize) -> Option<Box<CpuPressu
         hw_pressure: Capacity(0),
         hw_avg: avg,
     };
-    let mut kept = false;
+    let caps = caps(e, index);
+    let mut kept = caps.uses(Interface::Average);
     for source in SOURCES {
-        kept |= source.on_cpu(own, e.policy.kernel, &mut pressure);
+        kept |= source.on_cpu(own, &caps, &mut pressure);
     }
     kept.then(|| Box::new(pressure))
 }
@@ -159,11 +180,9 @@ impl Cpu {
     pub(crate) fn update_actual(&mut self, rev: KernelRev, limit: Capacity) {
         let (average, now) =
             self.pressure.as_ref().map_or((0, Capacity(0)), |p| (p.hw_load_avg(), p.hw_pressure));
-        self.actual = if rev >= KernelRev::new(6, 10) {
-            get_actual_cpu_capacity(self.capacity, average, limit.0)
-        } else {
-            Capacity(self.capacity.0.saturating_sub(now.0))
-        };
+        // Before 6.10 EAS takes the number of the moment, and no release has a limit there.
+        let average = if rev >= KernelRev::V6_10 { average } else { now.0 };
+        self.actual = get_actual_cpu_capacity(self.capacity, average, limit.0);
     }
 }
 
@@ -198,6 +217,12 @@ impl Kernel<'_> {
                 self.rq(cpu).update_cpu_capacity();
             }
         }
+        // What user space said before the run has held for long.
+        for domain in 0..self.m.domains.len() {
+            if self.m.domains[domain].caps.heard(Interface::Permanent) != UNCAPPED {
+                self.capacity_changes(domain, 0);
+            }
+        }
         for (index, source) in SOURCES.iter().enumerate() {
             for own in policies(&e.platform, &e.settings) {
                 source.plan(self, own, index as u8);
@@ -207,16 +232,28 @@ impl Kernel<'_> {
 
     /// A source changes what it takes from the CPUs of a domain.
     pub(crate) fn pressure_changes(&mut self, source: u8, domain: usize, value: u32) {
-        SOURCES[usize::from(source)].changes(&mut self.policy(domain), value);
+        match source {
+            caps::PERMANENT => self.capacity_changes(domain, value),
+            _ => SOURCES[usize::from(source)].changes(self, domain, source, value),
+        }
     }
 }
 
+/// `policy->min` and `policy->max`.
+pub(crate) fn limits_of(table: &[FreqTableEntry], caps: &Caps, cpuinfo_max: KHz) -> (KHz, KHz) {
+    let (min, max) = (caps.min, caps.max().min(cpuinfo_max));
+    cpufreq_set_policy(table, min, max).unwrap_or((min, max))
+}
+
 impl FreqDomain {
-    /// With these limits in force.
-    pub(crate) fn limited(mut self, capacity: Capacity, (min, max): (KHz, KHz)) -> FreqDomain {
+    /// With its caps in force.
+    pub(crate) fn limited(mut self) -> FreqDomain {
+        let (min, max) = limits_of(&self.table, &self.caps, self.scale.cpuinfo_max);
         (self.min, self.max) = (min, max);
-        self.pressure = cpufreq_update_pressure(capacity, max, self.freq_max());
-        self.max_speed = self.max_speed(capacity, Util(1024));
+        let heard = self.caps.heard(Interface::Instant).min(self.scale.cpuinfo_max);
+        let heard = cpufreq_set_policy(&self.table, KHz(0), heard).map_or(heard, |(_, max)| max);
+        self.pressure = self.scale.pressure(self.scale.capacity, heard);
+        self.max_speed = self.max_speed(Util(1024));
         self
     }
 }
@@ -227,6 +264,8 @@ impl Rq<'_, '_> {
         let cpu = self.cpu;
         let (c, limit) = (self.m().cpu(cpu), self.m().domain_of(cpu).pressure);
         let hw = c.pressure.as_ref().map_or(0, |p| p.hw_load_avg());
+        // No release before 6.10 has both.
+        let hw = if self.m().rev >= KernelRev::V6_10 { hw } else { hw.max(limit.0) };
         let others = self.m().hook(self.m().rq_util(cpu), |h, own| h.rq_util(cpu, true, own));
         let capacity = capacity_of(self.m().rev, c.capacity, &others, hw, limit.0);
         let capacity = self.capacity_pre_4_19().unwrap_or(capacity);

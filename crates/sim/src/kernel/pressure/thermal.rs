@@ -1,9 +1,7 @@
 //! Heat: the settings of a platform's thermal zones ([`crate::kernel::thermal`]).
 
 use crate::kernel::pressure::{OfPolicy, Source};
-use crate::kernel::thermal::has_hw_pressure;
-use crate::state::pressure::CpuPressure;
-use risetime_kernel::KernelRev;
+use crate::state::pressure::{Caps, CpuPressure, Input, Interface};
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
 use risetime_model::{InputError, Platform};
 
@@ -62,9 +60,12 @@ impl Source for Zones {
         Ok(())
     }
 
-    fn on_cpu(&self, own: OfPolicy, rev: KernelRev, _: &mut CpuPressure) -> bool {
+    /// It may come at any time.
+    fn on_cpu(&self, own: OfPolicy, caps: &Caps, _: &mut CpuPressure) -> bool {
         let cooled = own.platform.thermal.iter().any(|z| z.cools.contains(&own.domain.cpus[0]));
-        cooled && is_on(own.platform, own.settings) && has_hw_pressure(rev)
+        cooled
+            && is_on(own.platform, own.settings)
+            && caps.of(Input::Thermal).interface == Interface::Average
     }
 }
 

@@ -1,0 +1,273 @@
+//! Performance domains: which energy model the scheduler has of each frequency domain, and when it uses it.
+//!
+//! ```text
+//! energy_model   table    power of each OPP, from the platform                     since 5.0
+//!                cppc     artificial: a state each 20 of capacity                  cppc_cpufreq, since 5.19
+//!                         cost = 204 · efficiency class + number of the state
+//!                hybrid   artificial: 40, 60, 80, 100 % of the capacity            intel_pstate, since 6.16
+//!                         cost = 2, 3, 4, 5 + 0, 1, 2 by kind of core
+//! em_coherent    0        the highest state's frequency is taken to have the CPU's capacity of the moment
+//!                1        the model keeps the pair of capacity and frequency with which it was made
+//! opp_capacity   1        the scheduler keeps the capacity of each OPP, where it is not in proportion
+//! EAS            off until eas_ready_ms; with eas_off_in_boost whenever a governor wants a boost OPP
+//! ```
+//!
+//! An artificial model has costs and no powers: it serves CPUs without fixed OPPs, whose driver only knows how efficient
+//! kinds of core are compared. Efficiency classes come from firmware; here they are the ranks of the capacities.
+//!
+//! Why a pair can stop being one: the model counts boost OPPs, whether boost is on or not, and gives the highest of them
+//! the capacity that belongs to the highest ordinary one; and a limit for good changes the capacity and not the model.
+//!
+//! Source: kernel/power/energy_model.c:em_init_performance, em_adjust_new_capacity; include/linux/energy_model.h;
+//! drivers/cpufreq/cppc_cpufreq.c:cppc_get_cpu_power, cppc_get_cpu_cost, intel_pstate.c:hybrid_get_cost. What only a
+//! patch would have: the talk on system pressure of OSPM 2023.
+
+use crate::kernel::Kernel;
+use crate::state::machine::Machine;
+use crate::state::perf_domain::{PerfDomain, Scale};
+use risetime_kernel::KernelRev;
+use risetime_kernel::energy_model::{
+    EmPerfState, cppc_states, em_compute_costs_at, em_init_performance, em_recalc_costs,
+    hybrid_states,
+};
+use risetime_kernel::units::{Capacity, KHz, MicroWatts, Span, Util};
+use risetime_model::platform::{Domain, Opp};
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_model::{Experiment, InputError, Platform, Policy};
+
+const ENERGY_MODEL: &str = "energy_model";
+const COHERENT: &str = "em_coherent";
+const OPP_CAPACITY: &str = "opp_capacity";
+const OFF_IN_BOOST: &str = "eas_off_in_boost";
+const READY: &str = "eas_ready_ms";
+const KINDS: &[&str] = &["table", "cppc", "hybrid"];
+
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: ENERGY_MODEL,
+        doc: "what EAS goes by: table = powers of the OPPs; cppc, hybrid = the artificial models of cppc_cpufreq (since 5.19) and intel_pstate (since 6.16), for CPUs without fixed OPPs",
+        unit: "",
+        range: Range::OneOf(KINDS),
+        default: Default::Unset,
+        home: Home::Simulator(Neutral::Name("table")),
+    },
+    Param {
+        name: COHERENT,
+        doc: "whether the energy model keeps the pair of capacity and frequency with which it was made, boost OPPs and limits or not (unset: 0, as in every release)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        home: Home::Patched(None, Neutral::Int(0)),
+    },
+    Param {
+        name: OPP_CAPACITY,
+        doc: "whether the scheduler keeps the capacity of each OPP, instead of taking it in proportion to the frequency (since 6.9; unset: 0, as in every release)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        home: Home::Patched(None, Neutral::Int(0)),
+    },
+    Param {
+        name: OFF_IN_BOOST,
+        doc: "whether placement does without energy while a governor wants a boost OPP anywhere (unset: 0, as in every release)",
+        unit: "",
+        range: Range::Int(0, 1),
+        default: Default::Unset,
+        home: Home::Patched(None, Neutral::Int(0)),
+    },
+    Param {
+        name: READY,
+        doc: "from when on there is an energy model: before, drivers have yet to register theirs, and placement does without",
+        unit: "ms",
+        range: Range::Int(0, 1_000_000_000),
+        default: Default::Unset,
+        home: Home::Simulator(Neutral::None),
+    },
+];
+
+/// Whether a switch is on.
+fn on(settings: &Settings, name: &str) -> bool {
+    settings.int(name) == Some(1)
+}
+
+/// What this kernel, or this platform, has not.
+pub(crate) fn check(
+    platform: &Platform,
+    policy: &Policy,
+    settings: &Settings,
+) -> Result<(), InputError> {
+    let refused = |name: &str, value: &str, what: String| {
+        Err(InputError::new(format!("setting {name}={value}"), what))
+    };
+    let since = match settings.name(ENERGY_MODEL) {
+        Some("cppc") => KernelRev::new(5, 19),
+        Some("hybrid") => KernelRev::new(6, 16),
+        _ => KernelRev::new(0, 0),
+    };
+    if policy.kernel < since {
+        let (name, what) = (settings.name(ENERGY_MODEL).unwrap_or("").to_owned(), since);
+        return refused(
+            ENERGY_MODEL,
+            &name,
+            format!("is there since {what}, not in {}", policy.kernel),
+        );
+    }
+    if on(settings, OPP_CAPACITY) {
+        if policy.kernel < KernelRev::V6_9 {
+            let what = format!("wanted 6.9 or newer, found {}", policy.kernel);
+            return refused(OPP_CAPACITY, "1", what);
+        }
+        if platform.domains.iter().all(|d| d.opps[0].capacity.is_none()) {
+            let what =
+                format!("has no effect: no OPP of {} has a capacity of its own", platform.name);
+            return refused(OPP_CAPACITY, "1", what);
+        }
+    }
+    if on(settings, OFF_IN_BOOST)
+        && !platform.domains.iter().any(|d| d.opps.iter().any(|o| o.turbo))
+    {
+        let what = format!("has no effect: {} has no boost OPPs", platform.name);
+        return refused(OFF_IN_BOOST, "1", what);
+    }
+    Ok(())
+}
+
+/// Whether EAS steps back while a boost OPP is wanted.
+pub(crate) fn is_off_in_boost(settings: &Settings) -> bool {
+    on(settings, OFF_IN_BOOST)
+}
+
+/// Until when there is no energy model.
+pub(crate) fn ready_after(settings: &Settings) -> Option<Span> {
+    settings.int(READY).filter(|ms| *ms > 0).map(|ms| Span::from_ms(ms as u64))
+}
+
+/// What belongs to which frequency at the start; `boost`: those OPPs are there.
+pub(crate) fn scale(e: &Experiment, d: &Domain, boost: bool) -> Scale {
+    let cpuinfo_max = if boost { d.freq_boost() } else { d.freq_max() };
+    // Commit 9942cb22ea45: "sched/topology: Add a new arch_scale_freq_ref() method".
+    let freq_ref = if e.policy.kernel < KernelRev::V6_8 { cpuinfo_max } else { d.freq_max() };
+    let kept = |o: &Opp| o.capacity.map(|capacity| (o.freq, capacity));
+    let of_opp = match on(&e.settings, OPP_CAPACITY) {
+        true => d.opps.iter().filter_map(kept).collect(),
+        false => Vec::new(),
+    };
+    Scale {
+        capacity: d.capacity,
+        nominal: d.freq_max(),
+        cpuinfo_max,
+        freq_ref,
+        freq_ref_at_first: freq_ref,
+        of_opp,
+    }
+}
+
+/// The model of domain `index` when it is registered, and which of its OPPs cpufreq is told are inefficient.
+pub(crate) fn perf_domain(e: &Experiment, index: usize, scale: &Scale) -> (PerfDomain, Vec<bool>) {
+    let (d, rev) = (&e.platform.domains[index], e.policy.kernel);
+    let state =
+        |o: &Opp| EmPerfState { frequency: o.freq, power: o.power, ..EmPerfState::default() };
+    let mut states: Vec<EmPerfState> = d.opps.iter().map(state).collect();
+    let last = d.freq_boost();
+    let made = if on(&e.settings, COHERENT) { d.freq_max() } else { last };
+    em_compute_costs_at(rev, &mut states, d.capacity, made);
+    if !scale.of_opp.is_empty() {
+        for (state, (_, capacity)) in states.iter_mut().zip(&scale.of_opp) {
+            state.performance = Util(capacity.0);
+        }
+        em_recalc_costs(rev, &mut states, made);
+    }
+    let mut inefficient: Vec<bool> = states.iter().map(|s| s.inefficient).collect();
+    if d.opps.iter().any(|o| o.power == MicroWatts(0)) {
+        states.clear();
+    }
+    // Commit 1f39fa0dccff: "cpufreq: Introducing CPUFREQ_RELATION_E".
+    if rev < KernelRev::new(5, 16) || states.is_empty() {
+        inefficient.fill(false);
+    }
+    let table = PerfDomain {
+        skips: inefficient.contains(&true),
+        states,
+        cost: Vec::new(),
+        artificial: false,
+        capacity: d.capacity,
+        freq_ref: if rev < KernelRev::V6_8 { made } else { scale.freq_ref },
+    };
+    let pd = match artificial(e, d) {
+        None => table,
+        Some(states) => PerfDomain {
+            freq_ref: states.last().map_or(last, |s| s.frequency),
+            states,
+            skips: false,
+            artificial: true,
+            ..table
+        },
+    };
+    (pd.tabulated(rev), inefficient)
+}
+
+/// The states of an artificial model.
+fn artificial(e: &Experiment, d: &Domain) -> Option<Vec<EmPerfState>> {
+    let mut capacities: Vec<Capacity> = e.platform.domains.iter().map(|d| d.capacity).collect();
+    capacities.sort();
+    capacities.dedup();
+    let class = capacities.iter().position(|c| *c == d.capacity).unwrap_or(0);
+    match e.settings.name(ENERGY_MODEL) {
+        Some("cppc") => {
+            let (lowest, highest) = (d.opps[0].freq, d.freq_max());
+            Some(cppc_states(d.capacity, lowest, highest, class as u64).collect())
+        }
+        // The kinds of core, of at most three: low-power E, E, P.
+        Some("hybrid") => {
+            let kind = (3 - capacities.len().min(3) + class).min(2);
+            Some(hybrid_states(d.capacity, kind as u64).collect())
+        }
+        _ => None,
+    }
+}
+
+impl Kernel<'_> {
+    /// Every driver has registered its model: EAS from now on, where nothing else speaks against it.
+    pub(crate) fn energy_model_is_ready(&mut self) {
+        self.m.root.energy_model = true;
+        self.rebuild_sched_domains();
+    }
+
+    /// The CPUs of `domain` have another capacity, which belongs to another frequency: what that makes of the model
+    /// (`em_adjust_new_capacity`; before 6.9 the estimate asks for the capacity each time).
+    pub(crate) fn em_adjust_new_capacity(&mut self, domain: usize, capacity: Capacity) {
+        let (rev, coherent) = (self.m.rev, self.m.em_coherent);
+        let d = &mut self.m.domains[domain];
+        let pd = &mut d.pd;
+        if coherent || pd.states.is_empty() {
+            return;
+        }
+        pd.capacity = capacity;
+        if rev == KernelRev::V6_8 {
+            pd.freq_ref = d.scale.freq_ref;
+        }
+        if rev >= KernelRev::V6_9 {
+            let highest = pd.states.last().map_or(KHz(0), |s| s.frequency);
+            em_init_performance(&mut pd.states, capacity, highest);
+            if !pd.artificial {
+                em_recalc_costs(rev, &mut pd.states, highest);
+            }
+            let own = pd.clone();
+            *pd = own.tabulated(rev);
+        }
+    }
+}
+
+impl Machine {
+    /// Whether placement asks for energy at this moment.
+    #[inline]
+    pub(crate) fn is_energy_aware(&self) -> bool {
+        self.root.energy_aware
+            && !(self.eas_off_in_boost && self.domains.iter().any(|d| d.wanted > d.scale.nominal))
+    }
+}
+
+/// Whether the model keeps its pair.
+pub(crate) fn is_coherent(settings: &Settings) -> bool {
+    on(settings, COHERENT)
+}

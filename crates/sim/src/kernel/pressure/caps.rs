@@ -1,0 +1,469 @@
+//! System pressure: caps on a policy's frequency that come and go, and how the scheduler hears of them.
+//!
+//! ```text
+//! who caps      how often it changes      setting               interface: mainline 5.7   6.10      as proposed
+//! hardware      kHz                       hw_capped_khz                    average        average   average
+//! thermal zone  each polling delay        [[thermal]]                      average        instant   instant
+//! firmware      10 to 100 ms              firmware_capped_khz              none           instant   instant
+//! power budget  10 to 100 ms              power_limit_uw                   none           instant   instant
+//! user space    seconds                   scaling_max_freq_to              none           instant   permanent
+//!
+//! instant     cpufreq pressure: the lowest of all such caps, from the moment it is in force
+//! average     avg_hw follows it with PELT's half-life; before 6.10 (avg_thermal) EAS takes the last one written at once
+//! permanent   held for pressure_permanent_ms: the CPU has another capacity, and another frequency that this belongs to
+//! ```
+//!
+//! cpufreq keeps every policy within the lowest cap of all (`freq_qos`), whatever the scheduler knows; the hardware keeps
+//! to its own, whatever cpufreq thinks. A power budget is a frequency, too: the highest at which all CPUs of the policy
+//! are within it.
+//!
+//! DEVIATES(pressure-permanent): the permanent interface of the talk on system pressure (OSPM 2023) has no patch. Here it
+//! is a new capacity after a whole second under the cap, and the old one a whole second after it has gone; scheduling
+//! domains are built anew each time, as they are where a kernel's capacities change.
+//! DEVIATES(pressure-free): who caps takes no CPU time, and is on time.
+//!
+//! Source: include/linux/cpufreq.h, drivers/cpufreq/cpufreq.c:cpufreq_set_policy, cpufreq_update_pressure;
+//! drivers/powercap/dtpm_cpu.c:set_pd_power_limit; drivers/base/arch_topology.c:topology_update_hw_pressure.
+
+use super::hw::heat;
+use super::{MOST_KHZ, OfPolicy, Source, limits_of};
+use crate::kernel::Kernel;
+use crate::kernel::policy::Policy;
+use crate::state::pressure::{CapPlan, Caps, Input, Interface, UNCAPPED};
+use crate::time::queue::Ev;
+use risetime_kernel::KernelRev;
+use risetime_kernel::opp::cpufreq_set_policy;
+use risetime_kernel::units::{Capacity, Instant, KHz, Span};
+use risetime_model::InputError;
+use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
+use risetime_trace::Event;
+
+/// The settings of something that caps from some time on, and how often.
+macro_rules! cap {
+    ($name:literal, $doc:literal, $unit:literal, $most:expr, $prefix:literal, $home:expr) => {
+        &[
+            Param {
+                name: $name,
+                doc: concat!($doc, " (of one policy: ", $name, ".policyN)"),
+                unit: $unit,
+                range: Range::Int(0, $most),
+                default: Default::Unset,
+                home: $home,
+            },
+            Param {
+                name: concat!($prefix, "_from_ms"),
+                doc: "from when on",
+                unit: "ms",
+                range: Range::Int(0, 1_000_000_000),
+                default: Default::Unset,
+                home: Home::Simulator(Neutral::None),
+            },
+            Param {
+                name: concat!($prefix, "_until_ms"),
+                doc: "until when (unset: to the end)",
+                unit: "ms",
+                range: Range::Int(1, 1_000_000_000),
+                default: Default::Unset,
+                home: Home::Simulator(Neutral::None),
+            },
+            Param {
+                name: concat!($prefix, "_period_us"),
+                doc: "it comes once in such a time, and goes again (unset: it stays)",
+                unit: "µs",
+                range: Range::Int(10, super::LONGEST_US),
+                default: Default::Unset,
+                home: Home::Simulator(Neutral::None),
+            },
+            Param {
+                name: concat!($prefix, "_on_us"),
+                doc: "how long of each period it stays (unset: half of it)",
+                unit: "µs",
+                range: Range::Int(1, super::LONGEST_US),
+                default: Default::Unset,
+                home: Home::Simulator(Neutral::None),
+            },
+        ]
+    };
+}
+
+/// Somebody who caps.
+pub(crate) struct Capped {
+    input: Input,
+    /// What it allows, then from when, until when, how often and how long.
+    params: &'static [Param; 5],
+    per_policy: &'static [&'static str],
+}
+
+pub(crate) static HARDWARE: Capped = Capped {
+    input: Input::Hardware,
+    params: cap!(
+        "hw_capped_khz",
+        "the hardware goes no faster than the highest OPP up to here, whatever it is asked for, and reports it",
+        "kHz",
+        MOST_KHZ,
+        "hw_capped",
+        Home::Simulator(Neutral::None)
+    ),
+    per_policy: &["hw_capped_khz"],
+};
+pub(crate) static FIRMWARE: Capped = Capped {
+    input: Input::Firmware,
+    params: cap!(
+        "firmware_capped_khz",
+        "firmware lets its driver ask for no more than the highest OPP up to here",
+        "kHz",
+        MOST_KHZ,
+        "firmware_capped",
+        Home::Simulator(Neutral::None)
+    ),
+    per_policy: &["firmware_capped_khz"],
+};
+pub(crate) static BUDGET: Capped = Capped {
+    input: Input::Budget,
+    params: cap!(
+        "power_limit_uw",
+        "a policy gets no more than the highest OPP at which all of its CPUs are within this power (dtpm)",
+        "µW",
+        1_000_000_000_000,
+        "power_limit",
+        Home::Simulator(Neutral::None)
+    ),
+    per_policy: &["power_limit_uw"],
+};
+pub(crate) static USER: Capped = Capped {
+    input: Input::User,
+    params: cap!(
+        "scaling_max_freq_to",
+        "user space writes this to scaling_max_freq while the machine runs, and scaling_max_freq again later",
+        "kHz",
+        MOST_KHZ,
+        "scaling_max_freq",
+        Home::Simulator(Neutral::None)
+    ),
+    per_policy: &["scaling_max_freq_to"],
+};
+
+const INTERFACES: &[&str] = &["none", "instant", "average", "permanent"];
+
+/// How the scheduler hears of each.
+pub(crate) struct Interfaces;
+
+const fn interface(name: &'static str, doc: &'static str) -> Param {
+    Param {
+        name,
+        doc,
+        unit: "",
+        range: Range::OneOf(INTERFACES),
+        default: Default::Unset,
+        home: Home::Patched(None, Neutral::None),
+    }
+}
+
+const AFTER: &str = "pressure_permanent_ms";
+
+/// By [`Input`].
+const OF_INPUT: [&str; 5] =
+    ["hw_pressure", "thermal_pressure", "firmware_pressure", "power_pressure", "user_pressure"];
+
+impl Source for Interfaces {
+    fn params(&self) -> &'static [Param] {
+        const PARAMS: &[Param] = &[
+            interface(
+                OF_INPUT[0],
+                "how the scheduler hears of hardware that caps itself (unset: as the release does: average since 5.7)",
+            ),
+            interface(
+                OF_INPUT[1],
+                "likewise of thermal zones (unset: average since 5.7, instant since 6.10)",
+            ),
+            interface(OF_INPUT[2], "likewise of firmware (unset: instant since 6.10)"),
+            interface(OF_INPUT[3], "likewise of power budgets (unset: instant since 6.10)"),
+            interface(
+                OF_INPUT[4],
+                "likewise of user space's limits (unset: instant since 6.10; OSPM 2023 proposes permanent)",
+            ),
+            Param {
+                name: AFTER,
+                doc: "how long a cap with a permanent interface has to hold, or to be gone, before the CPU's capacity is another",
+                unit: "ms",
+                range: Range::Int(0, 1_000_000),
+                default: Default::Unset,
+                home: Home::Patched(None, Neutral::Any),
+            },
+        ];
+        PARAMS
+    }
+
+    fn per_policy(&self) -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// The interface of each release.
+fn of_release(rev: KernelRev, input: Input) -> Interface {
+    // Commits 36a0df85d2e8: "arm64/topology: Populate arch_scale_thermal_pressure() for arm64 platforms" and
+    // 75d659317bb1: "cpufreq: Add a cpufreq pressure feedback for the scheduler".
+    let heard = rev >= KernelRev::new(5, 7);
+    match input {
+        _ if !heard => Interface::None,
+        Input::Hardware => Interface::Average,
+        Input::Thermal if rev < KernelRev::V6_10 => Interface::Average,
+        _ if rev < KernelRev::V6_10 => Interface::None,
+        _ => Interface::Instant,
+    }
+}
+
+/// The caps of a policy before any is in force.
+pub(super) fn of_policy(own: OfPolicy, rev: KernelRev, min: KHz) -> Caps {
+    let interface = |input: Input| match own.settings.name(OF_INPUT[input as usize]) {
+        Some("none") => Interface::None,
+        Some("instant") => Interface::Instant,
+        Some("average") => Interface::Average,
+        Some("permanent") => Interface::Permanent,
+        _ => of_release(rev, input),
+    };
+    let after = Span::from_ms(own.of_all(AFTER).unwrap_or(1000));
+    Caps::new(min, after, interface)
+}
+
+/// What an event of a cap says: it is there, it is gone, or the permanent ones have held long enough.
+const ON: u32 = 1;
+const OFF: u32 = 0;
+/// In place of a source's number.
+pub(super) const PERMANENT: u8 = u8::MAX;
+
+impl Capped {
+    fn names(&self) -> [&'static str; 5] {
+        self.params.each_ref().map(|p| p.name)
+    }
+
+    /// The frequency that a policy is left. `None`: it is not capped.
+    fn khz(&self, own: OfPolicy) -> Option<KHz> {
+        let value = own.int(self.params[0].name)?;
+        if self.input != Input::Budget {
+            return Some(KHz(value));
+        }
+        let cpus = own.domain.cpus.len() as u64;
+        let within = own.domain.opps.iter().rev().find(|o| o.power.0 * cpus <= value);
+        Some(within.unwrap_or(&own.domain.opps[0]).freq)
+    }
+}
+
+impl Source for Capped {
+    fn params(&self) -> &'static [Param] {
+        self.params
+    }
+
+    fn per_policy(&self) -> &'static [&'static str] {
+        self.per_policy
+    }
+
+    /// Errors: times of a cap that is not there, or that contradict each other; a budget where power is unknown.
+    fn check(&self, own: OfPolicy) -> Result<(), InputError> {
+        let [name, from, until, period, on] = self.names();
+        let err = |name: &str, what: String| {
+            let value = own.of_all(name).unwrap_or(0);
+            Err(InputError::new(format!("setting {name}={value}"), what))
+        };
+        let anywhere = |s: &Settings| s.0.keys().any(|k| k.split(".policy").next() == Some(name));
+        for time in [from, until, period, on] {
+            if own.of_all(time).is_some() && !anywhere(own.settings) {
+                return err(time, format!("has no effect: {name} is not set"));
+            }
+        }
+        let ms = |name| own.of_all(name).unwrap_or(0);
+        if own.of_all(until).is_some() && ms(until) <= ms(from) {
+            return err(until, format!("is not after {from}, {}", ms(from)));
+        }
+        if self.input == Input::Hardware
+            && heat(own).is_some()
+            && let Some(time) = [from, until, period].into_iter().find(|t| own.of_all(t).is_some())
+        {
+            return err(time, "has no effect: this cap comes and goes with heat".into());
+        }
+        match (own.of_all(period), own.of_all(on)) {
+            (None, Some(_)) => return err(on, format!("has no effect: {period} is not set")),
+            (Some(all), Some(part)) if part >= all => {
+                return err(on, format!("is not less than {period}, {all}"));
+            }
+            _ => {}
+        }
+        if self.input == Input::Budget
+            && own.int(name).is_some()
+            && own.domain.busy_power(own.domain.freq_max()).is_none()
+        {
+            let cpus = risetime_model::platform::cpu_ranges(&own.domain.cpus);
+            return err(name, format!("the power of CPUs {cpus} is unknown"));
+        }
+        Ok(())
+    }
+
+    fn plan_caps(&self, own: OfPolicy, caps: &mut Caps) {
+        let Some(khz) = self.khz(own) else { return };
+        let [_, _, until, period, on] = self.names();
+        let us = |name| own.of_all(name).map(Span::from_us);
+        let period = us(period).unwrap_or(Span(0));
+        let cap = caps.of_mut(self.input);
+        cap.plan = Some(CapPlan {
+            khz,
+            otherwise: cap.khz,
+            until: own.of_all(until).map(|ms| Instant(0) + Span::from_ms(ms)),
+            period,
+            on: us(on).unwrap_or(Span(period.0 / 2)),
+            heat: None,
+        });
+    }
+
+    fn plan(&self, k: &mut Kernel, own: OfPolicy, source: u8) {
+        let by_heat = self.input == Input::Hardware && heat(own).is_some();
+        if self.khz(own).is_none() || by_heat {
+            return;
+        }
+        let from = own.of_all(self.params[1].name).unwrap_or(0);
+        let at = Instant(0) + Span::from_ms(from);
+        k.q.push(at, Ev::Pressure { source, domain: own.index as u32, value: ON });
+    }
+
+    fn changes(&self, k: &mut Kernel, domain: usize, source: u8, value: u32) {
+        let Some(plan) = k.m.domains[domain].caps.of(self.input).plan else { return };
+        let now = k.m.now;
+        let over = plan.until.is_some_and(|until| now >= until);
+        let on = value == ON && !over;
+        k.policy(domain).cap(self.input, if on { plan.khz } else { plan.otherwise });
+        let (next, value) = match plan.period {
+            _ if over => return,
+            Span(0) => (None, OFF),
+            _ if on => (Some(now + plan.on), OFF),
+            period => (Some(now + Span(period.0 - plan.on.0)), ON),
+        };
+        let at = match (next, plan.until) {
+            (Some(next), Some(until)) => next.min(until),
+            (Some(at), None) | (None, Some(at)) => at,
+            (None, None) => return,
+        };
+        k.q.push(at, Ev::Pressure { source, domain: domain as u32, value });
+    }
+}
+
+impl Policy<'_, '_> {
+    /// Somebody allows another frequency than before.
+    pub(crate) fn cap(&mut self, input: Input, khz: KHz) {
+        let cap = self.d().caps.of_mut(input);
+        let interface = cap.interface;
+        if std::mem::replace(&mut cap.khz, khz) == khz {
+            return;
+        }
+        match interface {
+            Interface::Permanent => self.plan_permanent(),
+            _ => self.heard(input),
+        }
+        match input {
+            Input::Hardware => self.hardware_capped(),
+            _ => self.limits(),
+        }
+    }
+
+    /// The OPP that a cap leaves.
+    fn resolved(&mut self, khz: KHz) -> KHz {
+        let d = self.d();
+        let khz = khz.min(d.scale.cpuinfo_max);
+        cpufreq_set_policy(&d.table, KHz(0), khz).map_or(khz, |(_, max)| max)
+    }
+
+    /// The scheduler hears of it, at once or as an average (`cpufreq_update_pressure`, `topology_update_hw_pressure`).
+    fn heard(&mut self, input: Input) {
+        let rev = self.m().rev;
+        let caps = &self.d().caps;
+        let own = *caps.of(input);
+        let instant = caps.heard(Interface::Instant);
+        // Before 6.10 each CPU has one such number, and who writes last is right.
+        let average = match rev < KernelRev::V6_10 && own.interface == Interface::Average {
+            true => own.khz,
+            false => caps.heard(Interface::Average),
+        };
+        let (instant, average) = (self.resolved(instant), self.resolved(average));
+        let related = self.d().related.clone();
+        let capacity = self.m().cpu(related[0]).capacity;
+        let d = self.d();
+        let averaged = own.interface == Interface::Average;
+        let (pressure, hw) =
+            (d.scale.pressure(capacity, instant), d.scale.pressure(capacity, average));
+        d.pressure = pressure;
+        for cpu in related {
+            let mut rq = self.rq(cpu);
+            if let Some(p) = rq.c().pressure.as_mut().filter(|_| averaged) {
+                p.hw_pressure = hw;
+            }
+            rq.update_actual();
+        }
+    }
+
+    /// The hardware is slower or faster from now on, whatever it was asked for.
+    fn hardware_capped(&mut self) {
+        let khz = self.d().caps.of(Input::Hardware).khz;
+        let cap = self.resolved(khz);
+        let d = self.d();
+        d.hw_cap = Some(cap).filter(|_| khz != UNCAPPED);
+        let (asked, hw) = (d.hw_asked, d.hw);
+        if d.hw_cap.map_or(asked, |cap| asked.min(cap)) != hw {
+            self.set_hw_to(asked);
+        }
+    }
+
+    /// `cpufreq_set_policy`: other limits from now on, which its governor hears of. What a task may get at most
+    /// stays what it is: this loss is one that a report counts.
+    fn limits(&mut self) {
+        let d = self.d();
+        (d.min, d.max) = limits_of(&d.table, &d.caps, d.scale.cpuinfo_max);
+        let (cpu, min, max) = (d.related[0], d.min, d.max);
+        self.emit(Event::CpuFrequencyLimits { cpu, min, max });
+        self.limits_changed();
+    }
+
+    /// It will be permanent unless it changes before.
+    fn plan_permanent(&mut self) {
+        let caps = &mut self.d().caps;
+        caps.permanent_gen = caps.permanent_gen.wrapping_add(1);
+        let (value, after) = (caps.permanent_gen, caps.permanent_after);
+        let (at, domain) = (self.m().now + after, self.domain as u32);
+        self.push(at, Ev::Pressure { source: PERMANENT, domain, value });
+    }
+}
+
+impl Kernel<'_> {
+    /// The caps with a permanent interface have held long enough: each CPU of `domain` has the capacity that they leave it
+    /// (`topology_set_cpu_scale`), which belongs to the highest frequency that they leave (`capacity_freq_ref`).
+    pub(super) fn capacity_changes(&mut self, domain: usize, generation: u32) {
+        let d = &self.m.domains[domain];
+        if d.caps.permanent_gen != generation {
+            return;
+        }
+        let top = d.scale.freq_ref_at_first;
+        let allowed = d.caps.heard(Interface::Permanent).min(top);
+        let freq_ref =
+            cpufreq_set_policy(&d.table, KHz(0), allowed).map_or(allowed, |(_, max)| max);
+        if freq_ref == d.scale.freq_ref {
+            return;
+        }
+        let related = d.related.clone();
+        // Time up to here has passed at the old scale.
+        for &cpu in &related {
+            self.rq(cpu).update_rq_clock();
+        }
+        let d = &mut self.m.domains[domain];
+        d.scale.freq_ref = top;
+        let taken = d.scale.pressure(d.scale.capacity, freq_ref);
+        let capacity = Capacity(d.scale.capacity.0 - taken.0).max(Capacity(1));
+        d.scale.freq_ref = freq_ref;
+        d.freq_scale = d.freq_scale(d.cur);
+        for &cpu in &related {
+            self.m.cpu_mut(cpu).capacity = capacity;
+        }
+        self.em_adjust_new_capacity(domain, capacity);
+        self.policy(domain).heard(Input::User);
+        for cpu in related {
+            self.rq(cpu).update_cpu_capacity();
+        }
+        self.rebuild_sched_domains();
+    }
+}
