@@ -819,6 +819,8 @@ pub(crate) enum What {
     Classes,
     Trackers,
     IdleGovernors,
+    /// What takes capacity from CPUs: interrupts, heat, caps
+    Pressure,
     Settings,
 }
 

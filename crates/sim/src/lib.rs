@@ -19,6 +19,7 @@ mod user;
 
 pub use kernel::class::about as classes;
 pub use kernel::governor::DomainView;
+pub use kernel::pressure::sources as pressure_sources;
 pub use kernel::{cpuidle, governor, placement, tracker};
 pub use run::settings::{catalogue, resolve};
 pub use run::{cause, follow, mutant, replay};

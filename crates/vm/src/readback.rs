@@ -56,7 +56,8 @@ fn taken(plan: &Plan, values: &Values) -> Result<(), InputError> {
 
 fn same(platform: &Platform, job: &Job, values: &Values) -> Result<(), String> {
     for d in &platform.domains {
-        let wanted: Vec<String> = d.opps.iter().map(|o| o.freq.0.to_string()).collect();
+        let wanted: Vec<String> =
+            d.opps.iter().filter(|o| !o.turbo).map(|o| o.freq.0.to_string()).collect();
         let path = format!("{CPUFREQ}/policy{}/scaling_available_frequencies", d.cpus[0].0);
         let found: Vec<&str> = get(values, &path).split_whitespace().collect();
         if found != wanted {

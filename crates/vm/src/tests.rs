@@ -541,22 +541,38 @@ fn every_setting_reaches_the_guest_or_is_refused() {
         let of = |kernel: &str| {
             let policy = Policy::from_arg(&format!("{kernel}{change}")).unwrap();
             // Without thermal zones there is nothing that their settings could set.
-            let platform = Platform { thermal: vec![zone()], ..Platform::load("m1").unwrap() };
+            let mut platform = Platform { thermal: vec![zone()], ..Platform::load("m1").unwrap() };
+            platform.domains[1].opps.last_mut().unwrap().turbo = true;
             let settings = risetime_sim::resolve(&platform, &policy).ok()?;
             let platform = Arc::new(platform);
-            let e = Experiment { platform, settings, policy, ..experiment(kernel) };
+            let e = Experiment {
+                platform: Arc::clone(&platform),
+                settings,
+                policy,
+                ..experiment(kernel)
+            };
+            let plain = Experiment { platform, ..experiment(kernel) };
             let told = |e: &Experiment| plan::command_line(e, &risetime_sim::catalogue());
             let job = |e: &Experiment| planned(e, &[]).map(|p| p.job.to_text() + &told(e));
-            Some((job(&e), job(&experiment(kernel)).unwrap()))
+            Some((job(&e), job(&plain).unwrap()))
         };
         // The second one has the tunables of CFS.
         of("linux-7.2").or_else(|| of("linux-6.1"))
     };
     let catalogue = risetime_sim::catalogue();
     let (mut given, mut refused) = (Vec::new(), Vec::new());
-    // They need `irq_period_us`, `rt_tracking`, `sched_fair_class` or each other beside them, which are refused.
+    // They need `irq_period_us`, `rt_tracking`, `sched_fair_class`, a cap, a capacity of each OPP or each other beside
+    // them, which are refused.
+    let of_cap = |name: &str| {
+        let caps = ["hw_capped", "firmware_capped", "power_limit", "scaling_max_freq"];
+        let times = ["_from_ms", "_until_ms", "_period_us", "_on_us"];
+        caps.iter().any(|c| name.strip_prefix(c).is_some_and(|time| times.contains(&time)))
+    };
     let alone = |name: &str| {
         ![
+            "opp_capacity",
+            "hw_capped_above_millicelsius",
+            "hw_capped_below_millicelsius",
             "irq_us",
             "sched_pelt_multiplier_to",
             "sched_pelt_multiplier_change_ms",
@@ -567,6 +583,7 @@ fn every_setting_reaches_the_guest_or_is_refused() {
             "rq_lock_ns",
         ]
         .contains(&name)
+            && !of_cap(name)
     };
     for (group, param) in catalogue.params().filter(|(_, p)| alone(p.name)) {
         let (numbers, names) = param.range.parts();

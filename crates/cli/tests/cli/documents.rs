@@ -22,7 +22,7 @@ fn blocks(page: &str, kind: &str) -> Vec<String> {
 }
 
 /// Every page with text for a reader, but the studies', whose tests are beside their figures.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 18] = [
     "README.md",
     "docs/commands.md",
     "docs/accuracy.md",
@@ -30,6 +30,7 @@ const PAGES: [&str; 17] = [
     "docs/advise.md",
     "docs/thermal.md",
     "docs/hrtimers.md",
+    "docs/pressure.md",
     "docs/muqss.md",
     "docs/soft-real-time.md",
     "docs/deploy.md",
@@ -392,6 +393,12 @@ fn title_of(group: &Group) -> &'static str {
         "highres" => "Timers",
         "sched_overcommit_fair_percent" => "SCHED_OVERCOMMIT, which no kernel has",
         "hw_capped_khz" => "Hardware that slows down",
+        "hw_capped_above_millicelsius" => "Hardware that gets too hot",
+        "firmware_capped_khz" => "Firmware that caps",
+        "power_limit_uw" => "Power budgets",
+        "scaling_max_freq_to" => "Limits that change",
+        "hw_pressure" => "How the scheduler hears of caps",
+        "energy_model" => "The energy model",
         "thermal" => "Heat",
         "noise" => "Costs",
         "stop_work_ns" => "The stop class",

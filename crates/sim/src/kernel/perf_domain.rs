@@ -22,8 +22,7 @@
 //! drivers/cpufreq/cppc_cpufreq.c:cppc_get_cpu_power, cppc_get_cpu_cost, intel_pstate.c:hybrid_get_cost. What only a
 //! patch would have: the talk on system pressure of OSPM 2023.
 
-use crate::kernel::Kernel;
-use crate::state::machine::Machine;
+use crate::state::machine::{FreqDomain, Machine};
 use crate::state::perf_domain::{PerfDomain, Scale};
 use risetime_kernel::KernelRev;
 use risetime_kernel::energy_model::{
@@ -226,25 +225,17 @@ fn artificial(e: &Experiment, d: &Domain) -> Option<Vec<EmPerfState>> {
     }
 }
 
-impl Kernel<'_> {
-    /// Every driver has registered its model: EAS from now on, where nothing else speaks against it.
-    pub(crate) fn energy_model_is_ready(&mut self) {
-        self.m.root.energy_model = true;
-        self.rebuild_sched_domains();
-    }
-
-    /// The CPUs of `domain` have another capacity, which belongs to another frequency: what that makes of the model
-    /// (`em_adjust_new_capacity`; before 6.9 the estimate asks for the capacity each time).
-    pub(crate) fn em_adjust_new_capacity(&mut self, domain: usize, capacity: Capacity) {
-        let (rev, coherent) = (self.m.rev, self.m.em_coherent);
-        let d = &mut self.m.domains[domain];
-        let pd = &mut d.pd;
-        if coherent || pd.states.is_empty() {
+impl FreqDomain {
+    /// Its CPUs have another capacity, which belongs to another frequency: what that makes of the model
+    /// (before 6.9 the estimate asks for the capacity each time).
+    pub(crate) fn em_adjust_new_capacity(&mut self, rev: KernelRev, capacity: Capacity) {
+        let pd = &mut self.pd;
+        if pd.states.is_empty() {
             return;
         }
         pd.capacity = capacity;
         if rev == KernelRev::V6_8 {
-            pd.freq_ref = d.scale.freq_ref;
+            pd.freq_ref = self.scale.freq_ref;
         }
         if rev >= KernelRev::V6_9 {
             let highest = pd.states.last().map_or(KHz(0), |s| s.frequency);
@@ -252,8 +243,7 @@ impl Kernel<'_> {
             if !pd.artificial {
                 em_recalc_costs(rev, &mut pd.states, highest);
             }
-            let own = pd.clone();
-            *pd = own.tabulated(rev);
+            *pd = pd.clone().tabulated(rev);
         }
     }
 }

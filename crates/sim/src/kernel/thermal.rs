@@ -154,6 +154,13 @@ impl Thermal {
         }
     }
 
+    /// How hot the zone is that `cpu` heats, in m°C.
+    pub(crate) fn millicelsius(&mut self, cpu: CpuId, now: Instant) -> Option<i64> {
+        let zone = self.heaters.heats[cpu.index()]?;
+        self.advance(now);
+        Some(self.zones[zone].node.millicelsius())
+    }
+
     /// `__thermal_cdev_update`: the state that the zones want of `domain`.
     fn wanted(&self, domain: usize) -> u32 {
         let of = |zone: &Zone| {
@@ -261,15 +268,6 @@ impl Zone {
 }
 
 impl Kernel<'_> {
-    /// How hot the zone is that `cpu` heats, in m°C.
-    pub(crate) fn temperature(&mut self, cpu: CpuId) -> Option<i64> {
-        let now = self.m.now;
-        let t = self.m.thermal.as_mut()?;
-        let zone = t.heaters.heats[cpu.index()]?;
-        t.advance(now);
-        Some(t.zones[zone].node.millicelsius())
-    }
-
     /// `thermal_zone_device_update`.
     pub(crate) fn thermal_zone_device_update(&mut self, index: u32) {
         let (now, rev) = (self.m.now, self.m.rev);

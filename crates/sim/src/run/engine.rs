@@ -113,13 +113,18 @@ impl Simulation<'_> {
             Ev::CfsSlack { group, awake } => k.cfs_slack(group, awake),
             Ev::Irq { cpu, step } => k.rq(cpu).irq(step),
             Ev::Pressure { source, domain, value } => {
-                k.pressure_changes(source, domain as usize, value);
+                if k.pressure_changes(source, domain as usize, value) {
+                    k.rebuild_sched_domains();
+                }
             }
             Ev::Thermal { zone } => k.thermal_zone_device_update(zone),
             Ev::Setting(Changed::PeltMultiplier) => {
                 k.m.decay = k.m.decay_later.unwrap_or(k.m.decay);
             }
-            Ev::Setting(Changed::EnergyModel) => k.energy_model_is_ready(),
+            Ev::Setting(Changed::EnergyModel) => {
+                k.m.root.energy_model = true;
+                k.rebuild_sched_domains();
+            }
             Ev::Setting(Changed::Highres) => {
                 k.m.hrtimers.low_res = !k.m.hrtimers.low_res;
                 let online: Vec<CpuId> = k.m.root.online.iter().collect();

@@ -202,7 +202,9 @@ pub(crate) fn simulation_with<'a>(
     add_tasks(&mut simulation, &specs, started, e.phase);
     let k = &mut simulation.k;
     plan_hotplug(&mut k.q, &hotplug);
-    k.plan_pressure(e);
+    if k.plan_pressure(e) {
+        k.rebuild_sched_domains();
+    }
     if let Some(after) = perf_domain::ready_after(&e.settings) {
         k.q.push(Instant(0) + after, Ev::Setting(Changed::EnergyModel));
     }

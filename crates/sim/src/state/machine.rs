@@ -774,10 +774,10 @@ impl Task {
 impl FreqDomain {
     /// The speed, of 1024, of a task clamped to `uclamp_max` on one of its CPUs ([`platform::max_speed`]).
     pub(crate) fn max_speed(&self, uclamp_max: Util) -> Util {
-        let of = |(_, speed): &(KHz, u64)| Util(speed * SCHED_CAPACITY_SCALE >> SPEED_SHIFT);
+        let of = |(_, speed): &(KHz, u64)| Util((speed * SCHED_CAPACITY_SCALE) >> SPEED_SHIFT);
         let within = || self.speeds.iter().filter(|(freq, _)| *freq <= self.max).map(of);
         let enough = within().find(|s| *s >= uclamp_max);
-        enough.or(within().last()).unwrap_or(Util(0))
+        enough.or(within().next_back()).unwrap_or(Util(0))
     }
     /// Work per ns of a CPU at `freq`: at the OPP, or at the next one above.
     pub(crate) fn speed_at(&self, freq: KHz) -> u64 {

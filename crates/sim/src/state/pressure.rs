@@ -75,13 +75,9 @@ pub(crate) const UNCAPPED: KHz = KHz(u64::MAX);
 
 impl Caps {
     /// None in force yet.
-    pub(crate) fn new(
-        min: KHz,
-        permanent_after: Span,
-        interface: impl Fn(Input) -> Interface,
-    ) -> Caps {
+    pub(crate) fn new(min: KHz, permanent_after: Span, hears: impl Fn(Input) -> Interface) -> Caps {
         use Input::*;
-        let cap = |input| Cap { khz: UNCAPPED, interface: interface(input), plan: None };
+        let cap = |input| Cap { khz: UNCAPPED, interface: hears(input), plan: None };
         let all = [Hardware, Thermal, Firmware, Budget, User].map(cap);
         Caps { all, min, permanent_gen: 0, permanent_after }
     }

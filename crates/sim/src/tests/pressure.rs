@@ -326,8 +326,7 @@ fn a_capacity_of_each_opp_is_the_hardwares_and_the_schedulers_if_it_keeps_it() {
             1024 / 5 + 1024 * 4 * opp.freq.0 / (5 * top) + u64::from(opp.freq.0 == top),
         ));
     }
-    let half =
-        platform.domains[1].opps.iter().find(|o| o.freq.0 * 2 > top).expect("an OPP").clone();
+    let half = *platform.domains[1].opps.iter().find(|o| o.freq.0 * 2 > top).expect("an OPP");
     platform.domains[1].opps.last_mut().expect("one").capacity = Some(Capacity(1024));
     let fixed = [("scaling_max_freq.policy4", Value::Int(half.freq.0 as i64))];
     let kept = |keep: i64| {
@@ -338,7 +337,7 @@ fn a_capacity_of_each_opp_is_the_hardwares_and_the_schedulers_if_it_keeps_it() {
     let (without, with) = (kept(0), kept(1));
     for m in [&without, &with] {
         // 30 bits of fraction.
-        let speed = m.domain_of(CpuId(7)).speed * 1024 >> crate::state::machine::SPEED_SHIFT;
+        let speed = (m.domain_of(CpuId(7)).speed * 1024) >> crate::state::machine::SPEED_SHIFT;
         assert!(speed.abs_diff(own) <= 1, "the hardware: {speed} for {own}");
     }
     assert_eq!(without.domain_of(CpuId(7)).freq_scale, half.freq.0 * 1024 / top);

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! cpufreq keeps every policy within the lowest cap of all (`freq_qos`), whatever the scheduler knows; the hardware keeps
-//! to its own, whatever cpufreq thinks. A power budget is a frequency, too: the highest at which all CPUs of the policy
+//! to its own, whatever cpufreq thinks: PELT is scaled with the frequency that was asked for, so that a CPU looks faster
+//! than it is. A power budget is a frequency, too: the highest at which all CPUs of the policy
 //! are within it.
 //!
 //! DEVIATES(pressure-permanent): the permanent interface of the talk on system pressure (OSPM 2023) has no patch. Here it
@@ -25,14 +26,14 @@
 //! Source: include/linux/cpufreq.h, drivers/cpufreq/cpufreq.c:cpufreq_set_policy, cpufreq_update_pressure;
 //! drivers/powercap/dtpm_cpu.c:set_pd_power_limit; drivers/base/arch_topology.c:topology_update_hw_pressure.
 
-use super::hw::heat;
-use super::{MOST_KHZ, OfPolicy, Source, limits_of};
+use super::{MOST_KHZ, OfPolicy, Source, Told, limits_of};
 use crate::kernel::Kernel;
 use crate::kernel::policy::Policy;
 use crate::state::pressure::{CapPlan, Caps, Input, Interface, UNCAPPED};
 use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::opp::cpufreq_set_policy;
+use risetime_kernel::pelt::get_pelt_divider;
 use risetime_kernel::units::{Capacity, Instant, KHz, Span};
 use risetime_model::InputError;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range, Settings};
@@ -89,6 +90,7 @@ macro_rules! cap {
 /// Somebody who caps.
 pub(crate) struct Capped {
     input: Input,
+    about: (&'static str, &'static str),
     /// What it allows, then from when, until when, how often and how long.
     params: &'static [Param; 5],
     per_policy: &'static [&'static str],
@@ -96,6 +98,7 @@ pub(crate) struct Capped {
 
 pub(crate) static HARDWARE: Capped = Capped {
     input: Input::Hardware,
+    about: ("hardware", "goes no faster than a cap, whatever it is asked for (hw_capped_khz)"),
     params: cap!(
         "hw_capped_khz",
         "the hardware goes no faster than the highest OPP up to here, whatever it is asked for, and reports it",
@@ -108,6 +111,7 @@ pub(crate) static HARDWARE: Capped = Capped {
 };
 pub(crate) static FIRMWARE: Capped = Capped {
     input: Input::Firmware,
+    about: ("firmware", "lets its driver ask for no more than a cap (firmware_capped_khz)"),
     params: cap!(
         "firmware_capped_khz",
         "firmware lets its driver ask for no more than the highest OPP up to here",
@@ -120,6 +124,7 @@ pub(crate) static FIRMWARE: Capped = Capped {
 };
 pub(crate) static BUDGET: Capped = Capped {
     input: Input::Budget,
+    about: ("budget", "a policy's power is limited (power_limit_uw)"),
     params: cap!(
         "power_limit_uw",
         "a policy gets no more than the highest OPP at which all of its CPUs are within this power (dtpm)",
@@ -132,6 +137,7 @@ pub(crate) static BUDGET: Capped = Capped {
 };
 pub(crate) static USER: Capped = Capped {
     input: Input::User,
+    about: ("user", "writes scaling_max_freq while the machine runs (scaling_max_freq_to)"),
     params: cap!(
         "scaling_max_freq_to",
         "user space writes this to scaling_max_freq while the machine runs, and scaling_max_freq again later",
@@ -148,7 +154,7 @@ const INTERFACES: &[&str] = &["none", "instant", "average", "permanent"];
 /// How the scheduler hears of each.
 pub(crate) struct Interfaces;
 
-const fn interface(name: &'static str, doc: &'static str) -> Param {
+const fn heard_by(name: &'static str, doc: &'static str) -> Param {
     Param {
         name,
         doc,
@@ -168,17 +174,17 @@ const OF_INPUT: [&str; 5] =
 impl Source for Interfaces {
     fn params(&self) -> &'static [Param] {
         const PARAMS: &[Param] = &[
-            interface(
+            heard_by(
                 OF_INPUT[0],
                 "how the scheduler hears of hardware that caps itself (unset: as the release does: average since 5.7)",
             ),
-            interface(
+            heard_by(
                 OF_INPUT[1],
                 "likewise of thermal zones (unset: average since 5.7, instant since 6.10)",
             ),
-            interface(OF_INPUT[2], "likewise of firmware (unset: instant since 6.10)"),
-            interface(OF_INPUT[3], "likewise of power budgets (unset: instant since 6.10)"),
-            interface(
+            heard_by(OF_INPUT[2], "likewise of firmware (unset: instant since 6.10)"),
+            heard_by(OF_INPUT[3], "likewise of power budgets (unset: instant since 6.10)"),
+            heard_by(
                 OF_INPUT[4],
                 "likewise of user space's limits (unset: instant since 6.10; OSPM 2023 proposes permanent)",
             ),
@@ -250,6 +256,10 @@ impl Capped {
 }
 
 impl Source for Capped {
+    fn title(&self) -> Option<(&'static str, &'static str)> {
+        Some(self.about)
+    }
+
     fn params(&self) -> &'static [Param] {
         self.params
     }
@@ -274,12 +284,6 @@ impl Source for Capped {
         let ms = |name| own.of_all(name).unwrap_or(0);
         if own.of_all(until).is_some() && ms(until) <= ms(from) {
             return err(until, format!("is not after {from}, {}", ms(from)));
-        }
-        if self.input == Input::Hardware
-            && heat(own).is_some()
-            && let Some(time) = [from, until, period].into_iter().find(|t| own.of_all(t).is_some())
-        {
-            return err(time, "has no effect: this cap comes and goes with heat".into());
         }
         match (own.of_all(period), own.of_all(on)) {
             (None, Some(_)) => return err(on, format!("has no effect: {period} is not set")),
@@ -314,22 +318,22 @@ impl Source for Capped {
         });
     }
 
-    fn plan(&self, k: &mut Kernel, own: OfPolicy, source: u8) {
-        let by_heat = self.input == Input::Hardware && heat(own).is_some();
-        if self.khz(own).is_none() || by_heat {
+    fn plan(&self, policy: &mut Policy, own: OfPolicy, source: u8) {
+        let Some(plan) = policy.d().caps.of(self.input).plan else { return };
+        if plan.heat.is_some() {
             return;
         }
         let from = own.of_all(self.params[1].name).unwrap_or(0);
         let at = Instant(0) + Span::from_ms(from);
-        k.q.push(at, Ev::Pressure { source, domain: own.index as u32, value: ON });
+        policy.push(at, Ev::Pressure { source, domain: own.index as u32, value: ON });
     }
 
-    fn changes(&self, k: &mut Kernel, domain: usize, source: u8, value: u32) {
-        let Some(plan) = k.m.domains[domain].caps.of(self.input).plan else { return };
-        let now = k.m.now;
+    fn changes(&self, policy: &mut Policy, told: Told) {
+        let Some(plan) = policy.d().caps.of(self.input).plan else { return };
+        let now = policy.m().now;
         let over = plan.until.is_some_and(|until| now >= until);
-        let on = value == ON && !over;
-        k.policy(domain).cap(self.input, if on { plan.khz } else { plan.otherwise });
+        let on = told.value == ON && !over;
+        policy.cap(self.input, if on { plan.khz } else { plan.otherwise });
         let (next, value) = match plan.period {
             _ if over => return,
             Span(0) => (None, OFF),
@@ -341,7 +345,7 @@ impl Source for Capped {
             (Some(at), None) | (None, Some(at)) => at,
             (None, None) => return,
         };
-        k.q.push(at, Ev::Pressure { source, domain: domain as u32, value });
+        policy.push(at, told.again(policy, value));
     }
 }
 
@@ -359,7 +363,7 @@ impl Policy<'_, '_> {
         }
         match input {
             Input::Hardware => self.hardware_capped(),
-            _ => self.limits(),
+            _ => self.cpufreq_set_policy(),
         }
     }
 
@@ -398,6 +402,25 @@ impl Policy<'_, '_> {
         }
     }
 
+    /// An average that has followed a cap for long.
+    pub(super) fn has_heard(&mut self) {
+        let capped = self.d().caps.heard(Interface::Average);
+        if capped == UNCAPPED {
+            return;
+        }
+        let max = self.resolved(capped);
+        let related = self.d().related.clone();
+        let capacity = self.m().cpu(related[0]).capacity;
+        let (pressure, decay) = (self.d().scale.pressure(capacity, max), self.m().decay);
+        for cpu in related {
+            if let Some(p) = &mut self.rq(cpu).c().pressure {
+                p.hw_pressure = pressure;
+                p.hw_avg.load_avg = pressure.0;
+                p.hw_avg.load_sum = pressure.0 * u64::from(get_pelt_divider(decay, &p.hw_avg));
+            }
+        }
+    }
+
     /// The hardware is slower or faster from now on, whatever it was asked for.
     fn hardware_capped(&mut self) {
         let khz = self.d().caps.of(Input::Hardware).khz;
@@ -412,7 +435,7 @@ impl Policy<'_, '_> {
 
     /// `cpufreq_set_policy`: other limits from now on, which its governor hears of. What a task may get at most
     /// stays what it is: this loss is one that a report counts.
-    fn limits(&mut self) {
+    fn cpufreq_set_policy(&mut self) {
         let d = self.d();
         (d.min, d.max) = limits_of(&d.table, &d.caps, d.scale.cpuinfo_max);
         let (cpu, min, max) = (d.related[0], d.min, d.max);
@@ -432,38 +455,42 @@ impl Policy<'_, '_> {
 
 impl Kernel<'_> {
     /// The caps with a permanent interface have held long enough: each CPU of `domain` has the capacity that they leave it
-    /// (`topology_set_cpu_scale`), which belongs to the highest frequency that they leave (`capacity_freq_ref`).
-    pub(super) fn capacity_changes(&mut self, domain: usize, generation: u32) {
+    /// (`topology_set_cpu_scale`), which belongs to the highest frequency that they leave (`capacity_freq_ref`). True:
+    /// scheduling domains are to be built anew.
+    pub(super) fn capacity_changes(&mut self, domain: usize, generation: u32) -> bool {
         let d = &self.m.domains[domain];
         if d.caps.permanent_gen != generation {
-            return;
+            return false;
         }
         let top = d.scale.freq_ref_at_first;
         let allowed = d.caps.heard(Interface::Permanent).min(top);
         let freq_ref =
             cpufreq_set_policy(&d.table, KHz(0), allowed).map_or(allowed, |(_, max)| max);
         if freq_ref == d.scale.freq_ref {
-            return;
+            return false;
         }
         let related = d.related.clone();
         // Time up to here has passed at the old scale.
         for &cpu in &related {
             self.rq(cpu).update_rq_clock();
         }
+        let (rev, coherent) = (self.m.rev, self.m.em_coherent);
         let d = &mut self.m.domains[domain];
         d.scale.freq_ref = top;
         let taken = d.scale.pressure(d.scale.capacity, freq_ref);
         let capacity = Capacity(d.scale.capacity.0 - taken.0).max(Capacity(1));
         d.scale.freq_ref = freq_ref;
         d.freq_scale = d.freq_scale(d.cur);
-        for &cpu in &related {
-            self.m.cpu_mut(cpu).capacity = capacity;
+        if !coherent {
+            d.em_adjust_new_capacity(rev, capacity);
         }
-        self.em_adjust_new_capacity(domain, capacity);
+        for &cpu in &related {
+            self.rq(cpu).c().capacity = capacity;
+        }
         self.policy(domain).heard(Input::User);
         for cpu in related {
             self.rq(cpu).update_cpu_capacity();
         }
-        self.rebuild_sched_domains();
+        true
     }
 }

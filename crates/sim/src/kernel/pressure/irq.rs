@@ -11,7 +11,7 @@
 //!
 //! Source: kernel/sched/core.c:update_rq_clock_task.
 
-use crate::kernel::Kernel;
+use crate::kernel::policy::Policy;
 use crate::kernel::pressure::{LONGEST_US, OfPolicy, Source};
 use crate::kernel::rq::Rq;
 use crate::state::pressure::Caps;
@@ -29,6 +29,13 @@ const IRQ: &str = "irq_us";
 pub(crate) struct Device;
 
 impl Source for Device {
+    fn title(&self) -> Option<(&'static str, &'static str)> {
+        Some((
+            "irq",
+            "a device interrupts each CPU in turn, and its handler takes time (irq_period_us)",
+        ))
+    }
+
     fn params(&self) -> &'static [Param] {
         &[
             Param {
@@ -78,13 +85,13 @@ impl Source for Device {
         p.period > Span(0) && p.handler > Span(0)
     }
 
-    fn plan(&self, k: &mut Kernel, own: OfPolicy, _: u8) {
-        let n = k.m.cpus.len() as u64;
+    fn plan(&self, policy: &mut Policy, own: OfPolicy, _: u8) {
+        let n = policy.m().cpus.len() as u64;
         for cpu in own.domain.cpus.iter().copied() {
-            let Some(p) = &k.m.cpu(cpu).pressure else { continue };
+            let Some(p) = &policy.m().cpu(cpu).pressure else { continue };
             if p.period > Span(0) && p.handler > Span(0) {
                 let first = p.period.0 * (u64::from(cpu.0) + 1) / (n + 1);
-                k.q.push(Instant(first), Ev::Irq { cpu, step: IrqStep::Raised });
+                policy.push(Instant(first), Ev::Irq { cpu, step: IrqStep::Raised });
             }
         }
     }

@@ -18,6 +18,10 @@ pub(crate) const BOOST: &str = "cpufreq_boost";
 pub(crate) struct Limits;
 
 impl Source for Limits {
+    fn title(&self) -> Option<(&'static str, &'static str)> {
+        Some(("limits", "scaling_min_freq, scaling_max_freq; boost OPPs (cpufreq_boost)"))
+    }
+
     fn params(&self) -> &'static [Param] {
         &[
             Param {

@@ -20,21 +20,23 @@
 //! update_cpu_capacity.
 
 mod caps;
-mod hw;
+mod emergency;
 mod irq;
 mod limits;
 pub(crate) mod thermal;
 
 use crate::kernel::Kernel;
+use crate::kernel::policy::Policy;
 use crate::kernel::rq::Rq;
 use crate::state::machine::Cpu;
-use crate::state::machine::{FreqDomain, UPTIME};
-use crate::state::pressure::{Caps, CpuPressure, Interface, UNCAPPED};
+use crate::state::machine::{FreqDomain, UPTIME, from_time_0};
+use crate::state::pressure::{Caps, CpuPressure, Input, Interface, UNCAPPED};
+use crate::time::queue::Ev;
 use risetime_kernel::KernelRev;
 use risetime_kernel::cpu_util::capacity_of;
 use risetime_kernel::cpu_util::get_actual_cpu_capacity;
 use risetime_kernel::opp::{FreqTableEntry, cpufreq_set_policy};
-use risetime_kernel::pelt::SchedAvg;
+use risetime_kernel::pelt::{SchedAvg, update_hw_load_avg};
 use risetime_kernel::units::{Capacity, ClockPelt, CpuId, KHz, Span, Util};
 use risetime_model::platform::Domain;
 use risetime_model::settings::{Group, Param, Settings};
@@ -50,7 +52,7 @@ const SOURCES: [&dyn Source; 9] = [
     &irq::Device,
     &limits::Limits,
     &caps::HARDWARE,
-    &hw::Emergency,
+    &emergency::Emergency,
     &caps::FIRMWARE,
     &caps::BUDGET,
     &caps::USER,
@@ -60,6 +62,10 @@ const SOURCES: [&dyn Source; 9] = [
 
 /// Something that takes capacity from CPUs, a domain at a time.
 pub(crate) trait Source: Sync {
+    /// What it is called, and in a line what it does, where it takes capacity.
+    fn title(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
     /// Its settings.
     fn params(&self) -> &'static [Param];
     /// Those of them that a policy may have of its own, as `NAME.policyN`.
@@ -75,9 +81,26 @@ pub(crate) trait Source: Sync {
         false
     }
     /// Plans what it does later, of its own accord; `source`: its index in [`SOURCES`], for [`crate::time::queue::Ev::Pressure`].
-    fn plan(&self, _: &mut Kernel, _: OfPolicy, _source: u8) {}
+    fn plan(&self, _: &mut Policy, _: OfPolicy, _source: u8) {}
     /// That time has come ([`crate::time::queue::Ev::Pressure`]).
-    fn changes(&self, _: &mut Kernel, _domain: usize, _source: u8, _value: u32) {}
+    fn changes(&self, _: &mut Policy, _: Told) {}
+}
+
+/// What a source is told when its time has come.
+#[derive(Clone, Copy)]
+pub(crate) struct Told {
+    /// Itself, and what it said then.
+    source: u8,
+    value: u32,
+    /// How hot the zone is that the policy's CPUs heat, where that matters.
+    millicelsius: Option<i64>,
+}
+
+impl Told {
+    /// The same source at another time.
+    fn again(&self, policy: &Policy, value: u32) -> Ev {
+        Ev::Pressure { source: self.source, domain: policy.domain as u32, value }
+    }
 }
 
 /// The settings as one policy sees them.
@@ -104,6 +127,11 @@ impl OfPolicy<'_> {
     fn of_all(&self, name: &str) -> Option<u64> {
         self.settings.int(name).map(|v| v.max(0) as u64)
     }
+}
+
+/// What takes capacity from CPUs: name and a line.
+pub fn sources() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SOURCES.iter().filter_map(|s| s.title())
 }
 
 /// Each policy of the platform.
@@ -196,6 +224,31 @@ impl Rq<'_, '_> {
         }
     }
 
+    /// `update_hw_load_avg`; true if the average changed.
+    pub(crate) fn update_hw(&mut self) -> bool {
+        let cpu = self.cpu;
+        let decay = self.m().decay;
+        let c = self.c();
+        let now = c.clock.clock_task;
+        let Some(p) = &mut c.pressure else { return false };
+        let avg = &mut p.hw_avg;
+        let before = avg.load_avg;
+        let changed = update_hw_load_avg(decay, now, avg, p.hw_pressure);
+        if changed && (before, avg.load_avg) != (0, 0) {
+            let event = Event::PeltPressure {
+                cpu,
+                class: "hw",
+                util_avg: Util(avg.load_avg),
+                util_sum: avg.load_sum,
+                period_contrib: avg.period_contrib,
+                last_update_time: from_time_0(avg),
+            };
+            self.update_actual();
+            self.emit(event);
+        }
+        changed
+    }
+
     /// Their part of `update_other_load_avgs`; true if an average changed.
     pub(crate) fn update_pressure(&mut self) -> bool {
         let cpu = self.cpu;
@@ -209,33 +262,42 @@ impl Rq<'_, '_> {
 }
 
 impl Kernel<'_> {
-    /// Limits hold from the beginning; interrupts and caps are to come.
-    pub(crate) fn plan_pressure(&mut self, e: &Experiment) {
+    /// Limits hold from the beginning; interrupts and caps are to come. True: the scheduling domains are to be built anew.
+    pub(crate) fn plan_pressure(&mut self, e: &Experiment) -> bool {
+        // What user space said before the run has held for long.
+        (0..self.m.domains.len()).for_each(|domain| self.policy(domain).has_heard());
         for cpu in (0..self.m.cpus.len() as u32).map(CpuId) {
             self.rq(cpu).update_actual();
-            if self.m.domain_of(cpu).pressure != Capacity(0) {
+            if self.m.domain_of(cpu).pressure != Capacity(0) || self.m.cpu(cpu).pressure.is_some() {
                 self.rq(cpu).update_cpu_capacity();
             }
         }
-        // What user space said before the run has held for long.
+        let mut changed = false;
         for domain in 0..self.m.domains.len() {
             if self.m.domains[domain].caps.heard(Interface::Permanent) != UNCAPPED {
-                self.capacity_changes(domain, 0);
+                changed |= self.capacity_changes(domain, 0);
             }
         }
         for (index, source) in SOURCES.iter().enumerate() {
             for own in policies(&e.platform, &e.settings) {
-                source.plan(self, own, index as u8);
+                source.plan(&mut self.policy(own.index), own, index as u8);
             }
         }
+        changed
     }
 
-    /// A source changes what it takes from the CPUs of a domain.
-    pub(crate) fn pressure_changes(&mut self, source: u8, domain: usize, value: u32) {
-        match source {
-            caps::PERMANENT => self.capacity_changes(domain, value),
-            _ => SOURCES[usize::from(source)].changes(self, domain, source, value),
+    /// A source changes what it takes from the CPUs of a domain. True: the scheduling domains are to be built anew.
+    pub(crate) fn pressure_changes(&mut self, source: u8, domain: usize, value: u32) -> bool {
+        if source == caps::PERMANENT {
+            return self.capacity_changes(domain, value);
         }
+        let (now, d) = (self.m.now, &self.m.domains[domain]);
+        let watched = d.caps.of(Input::Hardware).plan.is_some_and(|p| p.heat.is_some());
+        let zones = self.m.thermal.as_mut().filter(|_| watched);
+        let millicelsius = zones.and_then(|t| t.millicelsius(d.related[0], now));
+        let told = Told { source, value, millicelsius };
+        SOURCES[usize::from(source)].changes(&mut self.policy(domain), told);
+        false
     }
 }
 

@@ -12,6 +12,13 @@ pub(crate) const START_TEMP: &str = "start_temp";
 pub(crate) struct Zones;
 
 impl Source for Zones {
+    fn title(&self) -> Option<(&'static str, &'static str)> {
+        Some((
+            "thermal",
+            "the platform's thermal zones cap frequencies (step_wise, power_allocator)",
+        ))
+    }
+
     fn params(&self) -> &'static [Param] {
         &[
             Param {

@@ -1,30 +1,19 @@
-//! Hardware that slows down by itself: `min(asked for, cap)`, whatever is asked for, and it says so.
+//! Hardware that caps itself when it is too hot: it looks each ms, at `hw_capped_above_millicelsius` the cap of
+//! [`caps`](super::caps) comes, below the other temperature it goes again.
 //!
-//! ```text
-//! by the clock   hw_capped_from_ms, …_until_ms, …_period_us          caps.rs
-//! by heat        looks each ms: at hw_capped_above_millicelsius the cap comes, below the other it goes again
-//! ```
-//!
-//! The kernel scales PELT with the frequency that it asked for, so under a hardware cap a CPU looks
-//! faster than it is. An emergency of this kind is faster than thermal zones and their governors
+//! An emergency of this kind is faster than thermal zones and their governors
 //! ([`thermal`](super::thermal)), which look each polling delay. Its sensor is that of the zone that the policy's first CPU
 //! heats.
 //!
-//! Source: drivers/base/arch_topology.c:topology_update_hw_pressure; kernel/sched/pelt.c:update_hw_load_avg;
-//! drivers/thermal/qcom/lmh.c (arm, low and high threshold).
+//! Source: drivers/thermal/qcom/lmh.c (arm, low and high threshold).
 
-use crate::kernel::Kernel;
-use crate::kernel::pressure::thermal::is_on;
-use crate::kernel::pressure::{OfPolicy, Source};
-use crate::kernel::rq::Rq;
-use crate::state::machine::from_time_0;
+use crate::kernel::policy::Policy;
+use crate::kernel::pressure::{OfPolicy, Source, Told};
 use crate::state::pressure::{Caps, Input};
 use crate::time::queue::Ev;
-use risetime_kernel::pelt::update_hw_load_avg;
-use risetime_kernel::units::{Instant, Span, Util};
+use risetime_kernel::units::{Instant, Span};
 use risetime_model::InputError;
 use risetime_model::settings::{Default, Home, Neutral, Param, Range};
-use risetime_trace::Event;
 
 const ABOVE: &str = "hw_capped_above_millicelsius";
 const BELOW: &str = "hw_capped_below_millicelsius";
@@ -37,12 +26,19 @@ const HYSTERESIS: i64 = 5000;
 pub(crate) struct Emergency;
 
 /// At which temperatures it comes and goes.
-pub(super) fn heat(own: OfPolicy) -> Option<(i64, i64)> {
+fn heat(own: OfPolicy) -> Option<(i64, i64)> {
     let above = own.settings.int(ABOVE)?;
     Some((above, own.settings.int(BELOW).unwrap_or(above - HYSTERESIS)))
 }
 
 impl Source for Emergency {
+    fn title(&self) -> Option<(&'static str, &'static str)> {
+        Some((
+            "emergency",
+            "hardware that caps itself when it is hot, looking each ms (hw_capped_above_millicelsius)",
+        ))
+    }
+
     fn params(&self) -> &'static [Param] {
         &[
             Param {
@@ -80,8 +76,15 @@ impl Source for Emergency {
                 None => Ok(()),
             };
         };
-        if !is_on(own.platform, own.settings) {
+        if !own.settings.0.keys().any(|k| k.starts_with("hw_capped_khz")) {
+            return err(ABOVE, "has no effect: hw_capped_khz is not set".into());
+        }
+        if own.platform.thermal.is_empty() || own.settings.int("thermal") == Some(0) {
             return err(ABOVE, "has no effect: there are no thermal zones in force".into());
+        }
+        let times = ["hw_capped_from_ms", "hw_capped_until_ms", "hw_capped_period_us"];
+        if let Some(time) = times.into_iter().find(|t| own.settings.int(t).is_some()) {
+            return err(time, "has no effect: this cap comes and goes with heat".into());
         }
         if below >= above {
             return err(BELOW, format!("is not below {ABOVE}, {above}"));
@@ -95,55 +98,27 @@ impl Source for Emergency {
         }
     }
 
-    fn plan(&self, k: &mut Kernel, own: OfPolicy, source: u8) {
-        let plan = k.m.domains[own.index].caps.of(Input::Hardware).plan;
+    fn plan(&self, policy: &mut Policy, own: OfPolicy, source: u8) {
+        let plan = policy.d().caps.of(Input::Hardware).plan;
         if plan.is_some_and(|p| p.heat.is_some()) {
             let domain = own.index as u32;
-            k.q.push(Instant(0) + LOOK, Ev::Pressure { source, domain, value: 0 });
+            policy.push(Instant(0) + LOOK, Ev::Pressure { source, domain, value: 0 });
         }
     }
 
-    fn changes(&self, k: &mut Kernel, domain: usize, source: u8, value: u32) {
-        let d = &k.m.domains[domain];
-        let (cap, cpu) = (*d.caps.of(Input::Hardware), d.related[0]);
+    fn changes(&self, policy: &mut Policy, told: Told) {
+        let cap = *policy.d().caps.of(Input::Hardware);
         let Some((plan, (above, below))) = cap.plan.and_then(|p| Some((p, p.heat?))) else {
             return;
         };
-        if let Some(now) = k.temperature(cpu) {
+        if let Some(now) = told.millicelsius {
             let on = cap.khz == plan.khz;
             if now >= above && !on {
-                k.policy(domain).cap(Input::Hardware, plan.khz);
+                policy.cap(Input::Hardware, plan.khz);
             } else if now < below && on {
-                k.policy(domain).cap(Input::Hardware, plan.otherwise);
+                policy.cap(Input::Hardware, plan.otherwise);
             }
         }
-        k.q.push(k.m.now + LOOK, Ev::Pressure { source, domain: domain as u32, value });
-    }
-}
-
-impl Rq<'_, '_> {
-    /// `update_hw_load_avg`; true if the average changed.
-    pub(crate) fn update_hw(&mut self) -> bool {
-        let cpu = self.cpu;
-        let decay = self.m().decay;
-        let c = self.c();
-        let now = c.clock.clock_task;
-        let Some(p) = &mut c.pressure else { return false };
-        let avg = &mut p.hw_avg;
-        let before = avg.load_avg;
-        let changed = update_hw_load_avg(decay, now, avg, p.hw_pressure);
-        if changed && (before, avg.load_avg) != (0, 0) {
-            let event = Event::PeltPressure {
-                cpu,
-                class: "hw",
-                util_avg: Util(avg.load_avg),
-                util_sum: avg.load_sum,
-                period_contrib: avg.period_contrib,
-                last_update_time: from_time_0(avg),
-            };
-            self.update_actual();
-            self.emit(event);
-        }
-        changed
+        policy.push(policy.m().now + LOOK, told.again(policy, told.value));
     }
 }
