@@ -50,6 +50,8 @@ pub(crate) struct Sched {
     pub(crate) policy: Policy,
     /// Its reservation, also while it is of another class again.
     pub(crate) dl: Option<Box<DlEntity>>,
+    /// The CPU that it belongs to, if it belongs to one ([`crate::state::dl_rules`]).
+    pub(crate) dl_home: Option<CpuId>,
     /// `p->rt.time_slice`, in ticks.
     pub(crate) rr_left: u32,
     /// Its entity in SCHED_HIGH, while it is not queued there; of a task that has been there.
@@ -85,6 +87,7 @@ impl Sched {
         Sched {
             policy: Policy::Other { slice: None },
             dl: None,
+            dl_home: None,
             rr_left: 0,
             high: None,
             overcommit: None,
@@ -217,6 +220,7 @@ impl Machine {
     }
     /// Whether frequencies go by what deadline tasks are promised: since 4.16 (commit d4edd662ac16); before, one that
     /// runs gets the highest.
+    #[inline]
     pub(crate) fn knows_deadline_bandwidth(&self) -> bool {
         self.rev >= KernelRev::new(4, 16)
     }
@@ -327,6 +331,13 @@ pub(crate) enum StopWork {
         to: CpuId,
         /// What the look wanted.
         why: Why,
+    },
+    /// Move `task`, a deadline task that belongs elsewhere.
+    Home {
+        /// Which.
+        task: TaskId,
+        /// Where.
+        to: CpuId,
     },
     /// `migration_cpu_stop`: move `task`, which may not be here.
     Migrate {

@@ -17,6 +17,7 @@ use crate::state::class::{ClassTimer, Classes, Sched};
 use crate::state::costs::{Costs, Drawn};
 use crate::state::cpuset::CpuSet;
 use crate::state::dice::Dice;
+use crate::state::dl_rules::{DlFrequency, DlRules};
 use crate::state::effects::Timer;
 use crate::state::group::Groups;
 use crate::state::high::HighRq;
@@ -125,6 +126,8 @@ pub struct Machine {
     /// What of older kernels' load tracking is.
     pub(crate) before: Before,
     pub(crate) sysctls: Sysctls,
+    /// Where deadline tasks go, and what else may be ruled for them.
+    pub(crate) rules: DlRules,
     /// MuQSS, where that stands in for the fair class.
     pub(crate) muqss: Option<Muqss>,
     /// NI_RANDOM, where it is on.
@@ -681,7 +684,11 @@ impl Machine {
             rt: known(c.rt_avg.util_avg),
             dl: known(c.dl_avg.util_avg),
             irq: known(c.pressure.as_ref().map_or(Util(0), |p| p.irq_util())),
-            dl_running_bw: if self.knows_deadline_bandwidth() { c.promised_bw() } else { 0 },
+            dl_running_bw: if self.knows_deadline_bandwidth() {
+                c.promised_bw(self.rules.frequency)
+            } else {
+                0
+            },
             uclamp_min: clamps.min,
             uclamp_max: clamps.max,
             uclamp_is_used: self.classes.uclamp_used,
@@ -855,9 +862,9 @@ impl Cpu {
     }
     /// What deadline tasks and those of SCHED_OVERCOMMIT are promised, 2²⁰ = a CPU of capacity 1024.
     #[inline]
-    pub(crate) fn promised_bw(&self) -> u64 {
+    pub(crate) fn promised_bw(&self, by: Option<DlFrequency>) -> u64 {
         let asked = self.overcommit.as_ref().map_or(0, |queue| queue.class.asked_now());
-        self.dl.running_bw + asked.min(BW_UNIT)
+        self.promised_to_deadline(by) + asked.min(BW_UNIT)
     }
 }
 
