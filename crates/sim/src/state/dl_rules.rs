@@ -41,7 +41,7 @@ pub(crate) trait DlPlacement: Sync {
 pub(crate) enum DlFrequency {
     /// `running_bw`: of those that are active (GRUB-PA).
     GrubPa,
-    /// `this_bw`: of all that belong to the CPU.
+    /// `this_bw`: of all that belong to the CPU, and nothing of what they use: as long as nobody comes or goes, it stays.
     Admitted,
     /// All of it while one is active.
     Max,

@@ -696,6 +696,14 @@ impl Machine {
         };
         self.hook(own, |h, own| h.rq_util(cpu, false, own))
     }
+    /// The same as far as frequencies know of it: where they go by what deadline tasks are admitted for, what those use is
+    /// nothing beside it.
+    #[inline]
+    pub(crate) fn rq_util_for_freq(&self, cpu: CpuId) -> RqUtil {
+        let own = self.rq_util(cpu);
+        let dl = if self.rules.frequency == Some(DlFrequency::Admitted) { Util(0) } else { own.dl };
+        RqUtil { dl, ..own }
+    }
     /// `effective_cpu_util` of a cfs util.
     #[inline]
     pub(crate) fn effective(&self, cpu: CpuId, util_cfs: Util) -> EffectiveUtil {

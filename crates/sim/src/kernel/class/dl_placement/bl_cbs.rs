@@ -119,7 +119,7 @@ impl Asked<'_> {
             let busy = Util(fair.0 + (active >> 10)).min(Util(c.capacity.0));
             sum += busy;
             // What frequencies know of it, from which it may be gone, or where it may come.
-            let mut rq = m.rq_util_of(cpu, c);
+            let mut rq = m.rq_util_for_freq(cpu);
             let (own, counted) = (m.cpu(cpu).dl.running_bw, rq.dl_running_bw);
             rq.dl_running_bw = (counted + active).saturating_sub(own);
             let perf = if m.rev >= KernelRev::V6_8 {
